@@ -1,0 +1,76 @@
+package batch
+
+import (
+	"slices"
+	"strings"
+)
+
+// Builder edits a set of labels. The zero value is an empty set. It is scratch
+// memory: keep one and Reset it. Not safe for concurrent use.
+type Builder struct{ labels []Label }
+
+// Reset starts from the labels of s, or from none when s is nil.
+func (b *Builder) Reset(s *Series) {
+	clear(b.labels)
+	b.labels = b.labels[:0]
+	if s != nil {
+		b.labels = s.AppendLabels(b.labels)
+	}
+}
+
+// Get returns a label's value, "" when it is missing.
+func (b *Builder) Get(name string) string {
+	if i, ok := b.find(name); ok {
+		return b.labels[i].Value
+	}
+	return ""
+}
+
+// Set sets a label; an empty value removes it.
+func (b *Builder) Set(name, value string) {
+	i, ok := b.find(name)
+	switch {
+	case value == "" && ok:
+		b.labels = slices.Delete(b.labels, i, i+1)
+	case value == "":
+	case ok:
+		b.labels[i].Value = value
+	default:
+		b.labels = slices.Insert(b.labels, i, Label{name, value})
+	}
+}
+
+// Labels returns the set, sorted by name. It is valid until the next call.
+func (b *Builder) Labels() []Label { return b.labels }
+
+// Series returns source itself when the labels are its own, and a handle
+// derived from it otherwise; without a source, a new handle.
+func (b *Builder) Series(source *Series) *Series {
+	if source == nil {
+		return NewSeries(b.labels)
+	}
+	if b.Matches(source) {
+		return source
+	}
+	return source.Derive(b.labels)
+}
+
+// Matches reports whether the labels are exactly those of s.
+func (b *Builder) Matches(s *Series) bool {
+	w := s.wire
+	for _, l := range b.labels {
+		if len(w) == 0 {
+			return false
+		}
+		var n, v string
+		n, v, w = cutLabel(w)
+		if n != l.Name || v != l.Value {
+			return false
+		}
+	}
+	return len(w) == 0
+}
+
+func (b *Builder) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(b.labels, name, func(l Label, n string) int { return strings.Compare(l.Name, n) })
+}

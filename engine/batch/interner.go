@@ -1,0 +1,105 @@
+package batch
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Interner gives equal labels the same handle, for records whose labels are
+// not a function of a source's handle: pushed samples, emitted ones,
+// aggregates. A handle unused for the ttl is released and forgotten.
+//
+// All methods are safe for concurrent use.
+type Interner struct {
+	ttl time.Duration
+
+	mu     sync.Mutex
+	series map[uint64][]interned // by label hash
+	n      int
+	swept  time.Time
+}
+
+type interned struct {
+	s    *Series
+	used time.Time
+}
+
+// NewInterner returns an Interner whose handles live for ttl after their last
+// use; zero means forever.
+func NewInterner(ttl time.Duration) *Interner {
+	return &Interner{ttl: ttl, series: map[uint64][]interned{}}
+}
+
+// Intern returns the handle for sorted labels, which it copies when they are
+// new; meta, which may be nil, becomes a new handle's metadata. now is the
+// caller's clock. The handle has no Source: several series may share it, and
+// it must not die with one of them.
+func (in *Interner) Intern(sorted []Label, meta *Metadata, now time.Time) *Series {
+	wire := appendWire(make([]byte, 0, wireSize(sorted)), sorted)
+	return in.intern(xxhash.Sum64(wire), wire, meta, now)
+}
+
+// Len returns how many handles are known.
+func (in *Interner) Len() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.n
+}
+
+// Clear releases and forgets every handle.
+func (in *Interner) Clear() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, es := range in.series {
+		for _, e := range es {
+			e.s.Release()
+		}
+	}
+	clear(in.series)
+	in.n = 0
+}
+
+func (in *Interner) intern(hash uint64, wire []byte, meta *Metadata, now time.Time) *Series {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.ttl > 0 && now.Sub(in.swept) >= in.ttl/2 {
+		in.sweep(now)
+	}
+	es := in.series[hash]
+	for i := range es {
+		if es[i].s.wire == string(wire) {
+			es[i].used = now
+			return es[i].s
+		}
+	}
+	s := newSeries(wire, nil)
+	if meta != nil {
+		s.SetMeta(meta)
+	}
+	in.series[hash] = append(es, interned{s, now})
+	in.n++
+	return s
+}
+
+func (in *Interner) sweep(now time.Time) {
+	in.swept = now
+	for h, es := range in.series {
+		kept := es[:0]
+		for _, e := range es {
+			if now.Sub(e.used) < in.ttl {
+				kept = append(kept, e)
+				continue
+			}
+			e.s.Release()
+			in.n--
+		}
+		clear(es[len(kept):])
+		if len(kept) == 0 {
+			delete(in.series, h)
+		} else {
+			in.series[h] = kept
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package batch
+
+import (
+	"math"
+
+	"github.com/prometheus/prometheus/model/histogram"
+)
+
+// Signals is a set of kinds of telemetry.
+type Signals uint8
+
+// The signals, as bits.
+const (
+	SignalMetrics Signals = 1 << iota
+	SignalLogs
+)
+
+// String returns the set in words: "metrics", "logs", "metrics and logs", "nothing".
+func (s Signals) String() string {
+	switch s {
+	case SignalMetrics:
+		return "metrics"
+	case SignalLogs:
+		return "logs"
+	case SignalMetrics | SignalLogs:
+		return "metrics and logs"
+	}
+	return "nothing"
+}
+
+// StaleNaN is the bit pattern of a staleness marker. It must be kept as bits:
+// arithmetic turns it into an ordinary NaN.
+const StaleNaN uint64 = 0x7ff0000000000002
+
+// Stale returns a staleness marker.
+func Stale() float64 { return math.Float64frombits(StaleNaN) }
+
+// IsStale reports whether v is a staleness marker.
+func IsStale(v float64) bool { return math.Float64bits(v) == StaleNaN }
+
+// Metrics is a batch of samples in columns: row i is sample V[i] of Series[i]
+// at T[i]. The three dense columns have equal length. The sparse columns are
+// sorted by Row; nil when there is nothing in them.
+type Metrics struct {
+	// Source tells where the batch began: a scrape target, a pushing client.
+	// Batches of one Source are sent one after the other, so the order of a
+	// series is the order of its Source's batches. NewSource makes them.
+	Source uint64
+
+	Series []*Series
+	T      []int64   // Unix ms
+	V      []float64 // bit patterns: a staleness marker must leave as it came. A histogram's row has its Sum here.
+
+	Histograms []Histogram // at most one a row
+	Exemplars  []Exemplar  // several a row are possible, in time order
+	Starts     []Start     // at most one a row
+}
+
+// Histogram is the native histogram of a row: exactly one of Int and Float is
+// set. Neither is ever written to.
+type Histogram struct {
+	Row   int
+	Int   *histogram.Histogram
+	Float *histogram.FloatHistogram
+}
+
+// Exemplar is an exemplar of a row's sample.
+type Exemplar struct {
+	Row    int
+	Labels []Label // sorted by name
+	Value  float64
+	T      int64 // Unix ms; 0 when HasT is false
+	HasT   bool
+}
+
+// Start is a row's start timestamp, also called created timestamp: when the
+// counter or histogram began to count.
+type Start struct {
+	Row int
+	T   int64 // Unix ms
+}
+
+// Len returns the number of rows.
+func (b *Metrics) Len() int { return len(b.Series) }
+
+// Select returns the batch with only the rows for which keep is true; b itself
+// when that is all of them. Handles are shared, columns are not.
+func (b *Metrics) Select(keep func(row int) bool) *Metrics {
+	i := 0
+	for i < len(b.Series) && keep(i) {
+		i++
+	}
+	if i == len(b.Series) {
+		return b
+	}
+	rows := make([]int, 0, len(b.Series)-1)
+	for j := range i {
+		rows = append(rows, j)
+	}
+	for j := i + 1; j < len(b.Series); j++ {
+		if keep(j) {
+			rows = append(rows, j)
+		}
+	}
+	return b.Rows(rows)
+}
+
+// Rows returns a new batch of the given rows, which must be ascending.
+func (b *Metrics) Rows(rows []int) *Metrics {
+	out := &Metrics{
+		Source: b.Source,
+		Series: make([]*Series, len(rows)),
+		T:      make([]int64, len(rows)),
+		V:      make([]float64, len(rows)),
+	}
+	var h, e, s int
+	for j, i := range rows {
+		out.Series[j], out.T[j], out.V[j] = b.Series[i], b.T[i], b.V[i]
+		for ; h < len(b.Histograms) && b.Histograms[h].Row <= i; h++ {
+			if c := b.Histograms[h]; c.Row == i {
+				c.Row = j
+				out.Histograms = append(out.Histograms, c)
+			}
+		}
+		for ; e < len(b.Exemplars) && b.Exemplars[e].Row <= i; e++ {
+			if c := b.Exemplars[e]; c.Row == i {
+				c.Row = j
+				out.Exemplars = append(out.Exemplars, c)
+			}
+		}
+		for ; s < len(b.Starts) && b.Starts[s].Row <= i; s++ {
+			if c := b.Starts[s]; c.Row == i {
+				c.Row = j
+				out.Starts = append(out.Starts, c)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,150 @@
+package component
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Component is one running node of the graph.
+type Component interface {
+	// Run works until ctx ends and returns after its last goroutine. A nil
+	// error before that means the component is done (health: exited); an error
+	// makes the engine build and run a new one, with back-off.
+	//
+	// When ctx ends because weir stops or the node is removed, a source first
+	// ends what it started (staleness markers, the batch in flight) and then
+	// returns; the components it sends to are still running by then.
+	Run(ctx context.Context) error
+}
+
+// Updater is a Component that can take new arguments while it runs.
+type Updater interface {
+	// Update takes what the Registration's NewArgs returned, decoded. It is
+	// called from one goroutine at a time, beside Run, also before Run has
+	// been called. On error the component keeps its old arguments; an error
+	// that is ErrRebuild makes the engine build a new component instead.
+	Update(args any) error
+}
+
+// Sourced is a Component that reads files besides its arguments and wants
+// Update called (with the same arguments) when one of them changed.
+type Sourced interface {
+	// Sourced returns absolute paths. The engine asks after Build and after
+	// each Update.
+	Sourced() []string
+}
+
+// Debugger is a Component with details for the page and the status API.
+type Debugger interface {
+	// DebugInfo returns a value that encoding/json can marshal, without
+	// secrets. It is called from any goroutine and must not block.
+	DebugInfo() any
+}
+
+// HTTPHandler is a Component that serves HTTP below
+// /api/v0/component/<id>/. The handler sees paths without that prefix.
+type HTTPHandler interface {
+	Handler() http.Handler
+}
+
+// Registration is what a block name means.
+type Registration struct {
+	// Name is the block's name, such as prometheus.scrape.
+	Name string
+	// Version changes when the component's code does; the engine rebuilds the
+	// nodes whose Version changed. Natives leave it empty.
+	Version string
+	// Sources are the files, absolute, that the registration was made from.
+	// The engine asks the catalog again when one of them changes.
+	Sources []string
+	// Err says why there is no component although the name is known: a script
+	// that does not compile. Nothing but Name and Sources is set then.
+	Err error
+
+	// Accepts are the signals its receiver takes. With 0 it has no receiver;
+	// otherwise Exports must have a field tagged `alloy:"receiver,attr"` of
+	// type *flow.Receiver, which the engine fills before Build.
+	Accepts batch.Signals
+	// Sends are the signals it sends to the receivers in its arguments. The
+	// engine checks them against what those accept before anything is built.
+	Sends batch.Signals
+
+	// NewArgs returns a new pointer to the arguments, defaults filled in.
+	NewArgs func() any
+	// Exports is the zero value of the exports struct, nil for none.
+	Exports any
+	// Build makes a component. args is what NewArgs returned, decoded; the
+	// component may keep it. Build has no side effect that Run must undo.
+	Build func(o Options, args any) (Component, error)
+	// NeedsServices are the services that Options.Service answers.
+	NeedsServices []string
+
+	// Unique allows one node of this name in a graph, and no label.
+	Unique bool
+	// Doc is the manual of the component.
+	Doc Doc
+}
+
+// Doc is a component's manual, as `weir components NAME` prints it.
+type Doc struct {
+	// Summary is a sentence, then maybe paragraphs.
+	Summary string
+	// Args are sentences by attribute path, such as "endpoint.url".
+	Args map[string]string
+	// Example is a config that parses.
+	Example string
+}
+
+// Catalog answers what a block name means now.
+type Catalog interface {
+	// Lookup returns the registration of a name, ok false when this catalog
+	// does not know it. A registration with Err is known.
+	Lookup(name string) (r Registration, ok bool)
+	// Names returns the names it knows now, sorted.
+	Names() []string
+	// Roots returns the directories to watch: a change below them may change
+	// what Lookup and Names answer. May be empty.
+	Roots() []string
+	// Refresh drops what was remembered about the given files; paths are absolute.
+	Refresh(paths []string)
+}
+
+// Options is what the engine gives to Build. The zero value of a field is
+// never passed, but for Previous.
+type Options struct {
+	// ID is the node's name in the graph: prometheus.scrape.default.
+	ID string
+	// Logger carries component_id.
+	Logger *slog.Logger
+	// Registerer adds the label component_id. What the component registers is
+	// unregistered when it is replaced or removed.
+	Registerer prometheus.Registerer
+	// DataPath is a directory of the node's own, not created yet.
+	DataPath string
+	// Clock is the engine's clock.
+	Clock clock.Clock
+	// Stats counts the node's samples: pass it to flow.NewOutput, and Drop what
+	// is dropped.
+	Stats *flow.Stats
+	// Export replaces the node's exports (all of them but receiver, which the
+	// engine keeps). Equal exports propagate nothing. It may be called from
+	// Build, Update and Run, from any goroutine, and does not wait for the
+	// nodes that depend on it.
+	Export func(exports any)
+	// Health reports how the component itself sees its health. The engine
+	// merges it with what it knows (build, update and run errors).
+	Health func(h Health)
+	// Service returns the data of a service named in NeedsServices.
+	Service func(name string) (any, error)
+	// Previous is the component of the same node that the new one is about to
+	// replace; it still runs and consumes. nil the first time. What must
+	// outlive a generation is taken from it.
+	Previous Component
+}

@@ -1,0 +1,35 @@
+package component
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrRebuild is returned by Update when the change needs a new component.
+var ErrRebuild = errors.New("the change needs a rebuild")
+
+// HealthState is how well a node does.
+type HealthState uint8
+
+// The health states, from best to worst where they are merged.
+const (
+	Unknown HealthState = iota
+	Healthy
+	Unhealthy
+	Exited
+)
+
+var healthNames = [...]string{"unknown", "healthy", "unhealthy", "exited"}
+
+// String returns the state in lower case.
+func (s HealthState) String() string { return healthNames[s] }
+
+// MarshalText returns the state in lower case.
+func (s HealthState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Health is a state, why, and since when.
+type Health struct {
+	State   HealthState `json:"state"`
+	Message string      `json:"message"`
+	Time    time.Time   `json:"time"`
+}

@@ -1,0 +1,140 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// Output is a node's fan-out: what an argument forward_to becomes. It counts
+// what was accepted in the node's Stats. It is immutable, hence safe for
+// concurrent use.
+type Output struct {
+	to    []*Receiver
+	stats *Stats
+}
+
+// NewOutput returns the fan-out to receivers; duplicates are sent to once.
+// stats may be nil.
+func NewOutput(stats *Stats, to []*Receiver) *Output {
+	if stats == nil {
+		stats = new(Stats)
+	}
+	o := &Output{stats: stats}
+	seen := map[*Receiver]bool{}
+	for _, r := range to {
+		if r != nil && !seen[r] {
+			seen[r] = true
+			o.to = append(o.to, r)
+		}
+	}
+	return o
+}
+
+// SendMetrics hands b to every receiver, side by side, so that a branch that
+// blocks delays no other, and returns when all have answered. An empty batch
+// is not sent. The error is nil or a *Partial.
+func (o *Output) SendMetrics(ctx context.Context, b *batch.Metrics) error {
+	if b.Len() == 0 || len(o.to) == 0 {
+		return nil
+	}
+	ps := make([]pending, len(o.to))
+	for i, r := range o.to {
+		ps[i] = pending{to: r, b: b, stats: o.stats}
+	}
+	return send(ctx, ps)
+}
+
+// Partial is a refusal: it holds what was not accepted, and by whom. Branches
+// that are not in it have accepted the batch. errors.Is and errors.As see the
+// branches' errors.
+type Partial struct{ pending []pending }
+
+// pending is one batch still to be accepted by one receiver.
+type pending struct {
+	to    *Receiver
+	b     *batch.Metrics
+	stats *Stats // of the node whose Output it left through
+	err   error
+}
+
+// Retry sends again what was refused, to those who refused it. The error is
+// nil or a *Partial of what is still refused.
+func (p *Partial) Retry(ctx context.Context) error {
+	return send(ctx, append([]pending(nil), p.pending...))
+}
+
+// Refused returns the IDs of the nodes that refused.
+func (p *Partial) Refused() []string {
+	var ids []string
+	for _, q := range p.pending {
+		ids = append(ids, q.to.node)
+	}
+	return ids
+}
+
+// Len returns the number of samples refused, each counted once for each
+// receiver that refused it.
+func (p *Partial) Len() (n int) {
+	for _, q := range p.pending {
+		n += q.b.Len()
+	}
+	return n
+}
+
+func (p *Partial) Error() string {
+	var msgs []string
+	for _, q := range p.pending {
+		msgs = append(msgs, fmt.Sprintf("%s refused %d samples: %v", q.to.node, q.b.Len(), q.err))
+	}
+	return strings.Join(msgs, "; ")
+}
+
+// Unwrap returns the branches' errors.
+func (p *Partial) Unwrap() []error {
+	var errs []error
+	for _, q := range p.pending {
+		errs = append(errs, q.err)
+	}
+	return errs
+}
+
+// send delivers all of ps, the last one on the caller's goroutine.
+func send(ctx context.Context, ps []pending) error {
+	refused := make([][]pending, len(ps))
+	var wg sync.WaitGroup
+	for i := range len(ps) - 1 {
+		wg.Go(func() { refused[i] = ps[i].send(ctx) })
+	}
+	refused[len(ps)-1] = ps[len(ps)-1].send(ctx)
+	wg.Wait()
+	var p Partial
+	for _, r := range refused {
+		p.pending = append(p.pending, r...)
+	}
+	if len(p.pending) == 0 {
+		return nil
+	}
+	return &p
+}
+
+// send returns what is still pending.
+func (q pending) send(ctx context.Context) []pending {
+	err := q.to.ConsumeMetrics(ctx, q.b)
+	if err == nil {
+		q.stats.Out.Add(uint64(q.b.Len()))
+		return nil
+	}
+	if below, ok := errors.AsType[*Partial](err); ok {
+		// The receiver made its own of the batch and some branch below refused
+		// that. Sending b again would repeat it for the branches that took it.
+		q.stats.Out.Add(uint64(q.b.Len()))
+		return below.pending
+	}
+	q.err = err
+	return []pending{q}
+}

@@ -1,0 +1,181 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// MetricsConsumer takes batches of samples.
+type MetricsConsumer interface {
+	// ConsumeMetrics returns nil once b is accepted. b must not be written to;
+	// it may be kept. Calls come concurrently, but for one b.Source one after
+	// the other.
+	ConsumeMetrics(ctx context.Context, b *batch.Metrics) error
+}
+
+// ErrStopped is returned by the receiver of a node that left the graph.
+var ErrStopped = errors.New("receiver is stopped")
+
+// PanicError is what a call returns when the component behind the gate
+// panicked.
+type PanicError struct {
+	Node  string
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Node, e.Value) }
+
+// Receiver is the gate of one graph node: what an export `receiver` holds.
+// It belongs to the node, not to the component behind it, which the engine
+// swaps; it is stable for the life of the node. While there is no component,
+// calls wait within their context.
+//
+// All methods are safe for concurrent use.
+type Receiver struct {
+	node    string
+	accepts batch.Signals
+	stats   *Stats
+	onPanic func(*PanicError)
+
+	mu      sync.Mutex
+	current *slot
+	changed chan struct{} // closed and replaced when current changes
+	stopped bool
+}
+
+// slot is one component behind the gate and its calls in flight.
+type slot struct {
+	consumer any
+	calls    int
+	left     chan struct{} // closed when the slot was replaced and its last call returned
+}
+
+// NewReceiver returns the gate of a node, with nothing behind it. onPanic is
+// called, without any lock held, when the component panicked; the gate has
+// taken it out by then and calls wait for the next Set. stats may be nil.
+func NewReceiver(node string, accepts batch.Signals, stats *Stats, onPanic func(*PanicError)) *Receiver {
+	if stats == nil {
+		stats = new(Stats)
+	}
+	return &Receiver{node: node, accepts: accepts, stats: stats, onPanic: onPanic, changed: make(chan struct{})}
+}
+
+// AlloyCapsule makes a Receiver an opaque value of the config language.
+func (r *Receiver) AlloyCapsule() {}
+
+// Node returns the ID of the node, such as prometheus.relabel.default.
+func (r *Receiver) Node() string { return r.node }
+
+// Accepts returns the signals the node takes.
+func (r *Receiver) Accepts() batch.Signals { return r.accepts }
+
+// Set puts a component behind the gate: the next call meets it, calls in
+// flight finish on the one before. A nil component makes calls wait. The
+// returned channel is closed when the replaced component has no call left.
+func (r *Receiver) Set(consumer any) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.swap(consumer)
+}
+
+// Stop makes this and every later call return ErrStopped; the returned channel
+// is closed when no call is in flight.
+func (r *Receiver) Stop() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	return r.swap(nil)
+}
+
+func (r *Receiver) swap(consumer any) <-chan struct{} {
+	old := r.current
+	r.current = nil
+	if consumer != nil {
+		r.current = &slot{consumer: consumer, left: make(chan struct{})}
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+	if old == nil {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	if old.calls == 0 {
+		close(old.left)
+	}
+	return old.left
+}
+
+func (r *Receiver) enter(ctx context.Context) (*slot, error) {
+	for {
+		r.mu.Lock()
+		if r.stopped {
+			r.mu.Unlock()
+			return nil, fmt.Errorf("%s: %w", r.node, ErrStopped)
+		}
+		if s := r.current; s != nil {
+			s.calls++
+			r.mu.Unlock()
+			return s, nil
+		}
+		changed := r.changed
+		r.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s has no running component: %w", r.node, context.Cause(ctx))
+		}
+	}
+}
+
+func (r *Receiver) leave(s *slot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.calls--
+	if s.calls == 0 && r.current != s {
+		close(s.left)
+	}
+}
+
+// ConsumeMetrics passes b to the component behind the gate.
+func (r *Receiver) ConsumeMetrics(ctx context.Context, b *batch.Metrics) (err error) {
+	s, err := r.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.leave(s)
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		p := &PanicError{Node: r.node, Value: v, Stack: debug.Stack()}
+		err = p
+		r.mu.Lock()
+		first := r.current == s
+		if first {
+			r.swap(nil)
+		}
+		r.mu.Unlock()
+		if first && r.onPanic != nil {
+			r.onPanic(p)
+		}
+	}()
+	c, ok := s.consumer.(MetricsConsumer)
+	if !ok {
+		return fmt.Errorf("%s does not accept metrics", r.node)
+	}
+	err = c.ConsumeMetrics(ctx, b)
+	if _, below := errors.AsType[*Partial](err); err == nil || below {
+		r.stats.In.Add(uint64(b.Len()))
+	}
+	return err
+}
+
+var _ MetricsConsumer = (*Receiver)(nil)

@@ -1,0 +1,89 @@
+// Package service is the contract of the engine's services: parts of weir
+// itself that components use by name (http, telemetry) and that the config
+// may configure with a block of their own (logging). A service is a node of
+// the same graph, but there is exactly one and it lives as long as the process.
+//
+// It is not for things a user can have several of: those are components.
+package service
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Definition describes a service.
+type Definition struct {
+	// Name is how components and other services ask for it.
+	Name string
+	// Block is the config block it takes, such as logging; "" for none.
+	Block string
+	// NewConfig returns a pointer to the block's arguments, defaults filled
+	// in; nil when Block is "".
+	NewConfig func() any
+	// DependsOn are services that must run first.
+	DependsOn []string
+	// Doc is the manual of the block.
+	Doc component.Doc
+}
+
+// Service is one running service.
+type Service interface {
+	Definition() Definition
+	// Run works until ctx ends. An error ends weir at start and makes the
+	// service unhealthy later.
+	Run(ctx context.Context, host Host) error
+	// Update takes the decoded block, or the defaults when there is none. It
+	// is called before Run and on every change.
+	Update(config any) error
+	// Data is what components get from Options.Service: of a type the service
+	// documents, valid before Run.
+	Data() any
+}
+
+// Host is what a service sees of the engine. All methods are safe for
+// concurrent use and read an immutable snapshot.
+type Host interface {
+	// GetComponent returns the component that runs as a node now; ok is false
+	// when there is no such node or nothing runs there.
+	GetComponent(id string) (c component.Component, ok bool)
+	// ListComponents returns the nodes in config order.
+	ListComponents() []Info
+	// GetServiceConsumers returns the IDs of the nodes whose registration
+	// needs a service.
+	GetServiceConsumers(name string) []string
+}
+
+// Info is a node's state at one moment.
+type Info struct {
+	ID        string
+	Name      string // of the block
+	Health    component.Health
+	Stats     *flow.Stats
+	Position  string   // file:line of the block
+	DependsOn []string // IDs of the nodes it refers to
+	Sources   []string // files of its registration
+	Arguments any      // decoded; secrets still in it
+	Exports   any
+	Debug     any // of component.Debugger
+}
+
+// DialFunc is net.Dialer's DialContext.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// HTTPData is what the http service's Data returns: Handle adds a handler for
+// paths that start with prefix; DialContext reaches the service's handlers in
+// memory when the address is MemoryAddress, whatever the service listens on.
+type HTTPData struct {
+	// ListenAddress is the TCP address, such as 127.0.0.1:12345; "" when the
+	// service does not listen.
+	ListenAddress string
+	// MemoryAddress is the host:port under which DialContext finds the service
+	// without a socket.
+	MemoryAddress string
+	DialContext   DialFunc
+	Handle        func(prefix string, h http.Handler)
+}
