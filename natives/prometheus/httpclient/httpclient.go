@@ -1,0 +1,105 @@
+package httpclient
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/prometheus/common/config"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// NewClient returns the client that the arguments describe. name is the node's
+// ID. opts are Prometheus's own: WithDialContextFunc, WithUserAgent and so on.
+// The client has no timeout; bound each request by its context.
+func NewClient(a *Arguments, name string, opts ...config.HTTPClientOption) (*http.Client, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := config.NewClientFromConfig(*cfg, name, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the HTTP client: %w", err)
+	}
+	return client, nil
+}
+
+// Config returns the arguments as Prometheus has them, valid, in memory of
+// their own.
+func (a *Arguments) Config() (*config.HTTPClientConfig, error) {
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	c := &config.HTTPClientConfig{
+		BearerToken:     config.Secret(a.BearerToken),
+		BearerTokenFile: a.BearerTokenFile,
+		TLSConfig:       a.TLSConfig.config(),
+		FollowRedirects: a.FollowRedirects,
+		EnableHTTP2:     a.EnableHTTP2,
+		ProxyConfig:     a.Proxy.config(),
+	}
+	if b := a.BasicAuth; b != nil {
+		c.BasicAuth = &config.BasicAuth{Username: b.Username, Password: config.Secret(b.Password), PasswordFile: b.PasswordFile}
+	}
+	if z := a.Authorization; z != nil {
+		c.Authorization = &config.Authorization{Type: z.Type, Credentials: config.Secret(z.Credentials), CredentialsFile: z.CredentialsFile}
+	}
+	if o := a.OAuth2; o != nil {
+		c.OAuth2 = &config.OAuth2{
+			ClientID:         o.ClientID,
+			ClientSecret:     config.Secret(o.ClientSecret),
+			ClientSecretFile: o.ClientSecretFile,
+			Scopes:           o.Scopes,
+			TokenURL:         o.TokenURL,
+			EndpointParams:   o.EndpointParams,
+			TLSConfig:        o.TLSConfig.config(),
+			ProxyConfig:      o.Proxy.config(),
+		}
+	}
+	if len(a.HTTPHeaders) > 0 {
+		c.HTTPHeaders = &config.Headers{Headers: map[string]config.Header{}}
+		for name, values := range a.HTTPHeaders {
+			c.HTTPHeaders.Headers[name] = config.Header{Secrets: secrets(values)}
+		}
+	}
+	// Theirs also brings the bearer token into the form the client uses.
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (t *TLSConfig) config() config.TLSConfig {
+	return config.TLSConfig{
+		CA: t.CA, CAFile: t.CAFile,
+		Cert: t.Cert, CertFile: t.CertFile,
+		Key: config.Secret(t.Key), KeyFile: t.KeyFile,
+		ServerName:         t.ServerName,
+		InsecureSkipVerify: t.InsecureSkipVerify,
+		MinVersion:         config.TLSVersions[t.MinVersion],
+	}
+}
+
+// config expects validated settings.
+func (p *Proxy) config() config.ProxyConfig {
+	c := config.ProxyConfig{NoProxy: p.NoProxy, ProxyFromEnvironment: p.ProxyFromEnvironment}
+	if u, err := url.Parse(p.ProxyURL); err == nil && p.ProxyURL != "" {
+		c.ProxyURL = config.URL{URL: u}
+	}
+	if len(p.ProxyConnectHeader) > 0 {
+		c.ProxyConnectHeader = config.ProxyHeader{}
+		for name, values := range p.ProxyConnectHeader {
+			c.ProxyConnectHeader[name] = secrets(values)
+		}
+	}
+	return c
+}
+
+func secrets(in []component.Secret) []config.Secret {
+	out := make([]config.Secret, len(in))
+	for i, s := range in {
+		out[i] = config.Secret(s)
+	}
+	return out
+}
