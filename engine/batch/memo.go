@@ -11,6 +11,12 @@ import (
 //
 // The zero value is empty and ready. All methods are safe for concurrent use.
 type Memo[V any] struct {
+	// Evicted, if set before first use, is called with every entry that Put
+	// overwrites for another series. IDs are reused at once, so most entries
+	// of released series go that way, before a Sweep finds them: who releases
+	// what it derived in Sweep does so here too.
+	Evicted func(*Series, V)
+
 	chunks atomic.Pointer[[]*memoChunk[V]]
 	mu     sync.Mutex // serialises growth
 }
@@ -52,6 +58,9 @@ func (m *Memo[V]) Put(s *Series, v V) V {
 			return old.v
 		}
 		if slot.CompareAndSwap(old, e) {
+			if old != nil && m.Evicted != nil {
+				m.Evicted(old.series, old.v)
+			}
 			return v
 		}
 	}

@@ -3,67 +3,52 @@ package batch
 import "sync"
 
 // Outputs knows which series a node that renames or drops series sent last for
-// each source. When the node's rules change, some of those series will not
-// come again; they are owed a staleness marker at their source's next batch,
-// or an instant query would show the old series beside the new one for five
-// minutes. Keeping the last output costs a pointer a series and no work per
-// sample, and is exact whatever a script does.
+// each source, and under which generation of its rules. When the next batch of
+// that source is made by another generation, some of those series may not come
+// again; they are owed a staleness marker, or an instant query would show the
+// old series beside the new one for five minutes. Keeping the last output
+// costs a pointer a series and no work per sample, and is exact whatever a
+// script does.
+//
+// A generation is any number that a rule set has to itself. It is passed in,
+// not announced: while rules change, calls of both generations are in flight,
+// and only the batch knows which of them made it.
 //
 // All methods are safe for concurrent use; calls for one source come one after
 // the other.
 type Outputs struct {
 	mu   sync.Mutex
-	last map[uint64][]*Series
-	owed map[uint64][]*Series
+	last map[uint64]sourceOutput
+}
+
+type sourceOutput struct {
+	gen  uint64
+	live []*Series
+	owed []*Series // of generations before gen, not accepted yet
+}
+
+// debts are the series that may be owed a marker when gen makes a batch.
+func (o sourceOutput) debts(gen uint64) []*Series {
+	if o.gen == gen || len(o.live) == 0 {
+		return o.owed
+	}
+	return append(o.owed[:len(o.owed):len(o.owed)], o.live...)
 }
 
 // NewOutputs returns an empty Outputs.
 func NewOutputs() *Outputs {
-	return &Outputs{last: map[uint64][]*Series{}, owed: map[uint64][]*Series{}}
+	return &Outputs{last: map[uint64]sourceOutput{}}
 }
 
-// Changed says that the rules changed: what was sent last is owed a marker
-// unless the next batch of its source has it again.
-func (o *Outputs) Changed() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for src, ss := range o.last {
-		// Debts from a change that this source has not seen yet stand: the
-		// series of both generations may be gone.
-		o.owed[src] = append(o.owed[src][:len(o.owed[src]):len(o.owed[src])], ss...)
-	}
-}
-
-// Settle returns out, what the node made of a batch of its source, with the
-// markers appended that the source's series are owed, at time t (Unix ms);
+// Settle returns out, what generation gen made of a batch of its source, with
+// the markers appended that the source's series are owed, at time t (Unix ms);
 // out itself when there are none. It changes nothing: Sent does, once the
 // batch was accepted.
-func (o *Outputs) Settle(out *Metrics, t int64) *Metrics {
+func (o *Outputs) Settle(gen uint64, out *Metrics, t int64) *Metrics {
 	o.mu.Lock()
-	owed := o.owed[out.Source]
+	debts := o.last[out.Source].debts(gen)
 	o.mu.Unlock()
-	if len(owed) == 0 {
-		return out
-	}
-	have := make(map[uint64][]*Series, len(out.Series))
-	for _, s := range out.Series {
-		have[s.hash] = append(have[s.hash], s)
-	}
-	known := func(s *Series) bool {
-		for _, h := range have[s.hash] {
-			if h.Equal(s) {
-				return true
-			}
-		}
-		return false
-	}
-	var gone []*Series
-	for _, s := range owed {
-		if !known(s) {
-			gone = append(gone, s)
-			have[s.hash] = append(have[s.hash], s)
-		}
-	}
+	gone := absent(debts, out.Series)
 	if len(gone) == 0 {
 		return out
 	}
@@ -79,25 +64,92 @@ func (o *Outputs) Settle(out *Metrics, t int64) *Metrics {
 }
 
 // Sent says that a batch made by Settle was accepted.
-func (o *Outputs) Sent(b *Metrics) {
-	live := b.Series
-	for i, v := range b.V {
-		if IsStale(v) {
-			live = append([]*Series(nil), b.Series[:i]...)
-			for ; i < len(b.V); i++ {
-				if !IsStale(b.V[i]) {
-					live = append(live, b.Series[i])
-				}
-			}
-			break
-		}
-	}
+func (o *Outputs) Sent(gen uint64, b *Metrics) {
+	live := alive(b)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.owed, b.Source)
 	if len(live) == 0 {
 		delete(o.last, b.Source)
-	} else {
-		o.last[b.Source] = live
+		return
 	}
+	o.last[b.Source] = sourceOutput{gen: gen, live: live}
+}
+
+// SentInPart says that some receivers accepted a batch made by Settle and some
+// did not. The markers stay owed, and come again with the next batch, which
+// does no harm to those who have them.
+func (o *Outputs) SentInPart(gen uint64, b *Metrics) {
+	live := alive(b)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	owed := absent(o.last[b.Source].debts(gen), live)
+	if len(live) == 0 && len(owed) == 0 {
+		delete(o.last, b.Source)
+		return
+	}
+	o.last[b.Source] = sourceOutput{gen: gen, live: live, owed: owed}
+}
+
+// Sweep forgets the sources whose series were all released: nothing will be
+// sent for them again.
+func (o *Outputs) Sweep() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for src, out := range o.last {
+		if allEnded(out.live) && allEnded(out.owed) {
+			delete(o.last, src)
+		}
+	}
+}
+
+func allEnded(ss []*Series) bool {
+	for _, s := range ss {
+		for s.source != nil { // a derived handle may be released before its source ends
+			s = s.source
+		}
+		if !s.dead.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// absent returns those of ss whose labels no series of have has, each once.
+func absent(ss, have []*Series) (gone []*Series) {
+	if len(ss) == 0 {
+		return nil
+	}
+	byHash := make(map[uint64][]*Series, len(have))
+	for _, s := range have {
+		byHash[s.hash] = append(byHash[s.hash], s)
+	}
+next:
+	for _, s := range ss {
+		for _, h := range byHash[s.hash] {
+			if h.Equal(s) {
+				continue next
+			}
+		}
+		gone = append(gone, s)
+		byHash[s.hash] = append(byHash[s.hash], s)
+	}
+	return gone
+}
+
+// alive returns the series of b but for the rows that are markers; b's own
+// column when there is none.
+func alive(b *Metrics) []*Series {
+	for i, v := range b.V {
+		if !IsStale(v) {
+			continue
+		}
+		live := append([]*Series(nil), b.Series[:i]...)
+		for ; i < len(b.V); i++ {
+			if !IsStale(b.V[i]) {
+				live = append(live, b.Series[i])
+			}
+		}
+		return live
+	}
+	return b.Series
 }
