@@ -1,0 +1,89 @@
+// Package flowtest has a receiver for tests that keeps what it gets.
+package flowtest
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Sink accepts batches and keeps them. It is safe for concurrent use.
+type Sink struct {
+	receiver *flow.Receiver
+
+	mu      sync.Mutex
+	batches []*batch.Metrics
+	err     error
+	arrived chan struct{} // closed and replaced when a batch was accepted
+}
+
+// NewSink returns an empty Sink behind a gate of its own.
+func NewSink(node string) *Sink {
+	s := &Sink{arrived: make(chan struct{})}
+	s.receiver = flow.NewReceiver(node, batch.SignalMetrics, nil, nil)
+	s.receiver.Set(s)
+	return s
+}
+
+// Receiver returns the gate, for an argument forward_to.
+func (s *Sink) Receiver() *flow.Receiver { return s.receiver }
+
+// Refuse makes later batches come back with err; nil accepts again.
+func (s *Sink) Refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// ErrRefused is an error to Refuse with.
+var ErrRefused = errors.New("refused")
+
+// ConsumeMetrics keeps b.
+func (s *Sink) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.batches = append(s.batches, b)
+	close(s.arrived)
+	s.arrived = make(chan struct{})
+	return nil
+}
+
+// Batches returns what was accepted, in order.
+func (s *Sink) Batches() []*batch.Metrics {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]*batch.Metrics(nil), s.batches...)
+}
+
+// Last returns the batch accepted last, nil when there is none.
+func (s *Sink) Last() *batch.Metrics {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.batches) == 0 {
+		return nil
+	}
+	return s.batches[len(s.batches)-1]
+}
+
+// Wait returns the first n batches once there are so many, or ctx's error.
+func (s *Sink) Wait(ctx context.Context, n int) ([]*batch.Metrics, error) {
+	for {
+		s.mu.Lock()
+		got, arrived := s.batches, s.arrived
+		s.mu.Unlock()
+		if len(got) >= n {
+			return append([]*batch.Metrics(nil), got[:n]...), nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
