@@ -21,7 +21,9 @@ type Relabeler struct {
 
 // NewRelabeler returns a Relabeler for rules in the order given.
 func NewRelabeler(rules []*Rule) *Relabeler {
-	return &Relabeler{cfgs: Configs(rules)}
+	r := &Relabeler{cfgs: Configs(rules)}
+	r.memo.Evicted = release
+	return r
 }
 
 // Apply returns what the rules leave of b, and how many rows they dropped. It

@@ -1,0 +1,63 @@
+package relabel
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/prometheus/rule"
+)
+
+// Arguments of prometheus.relabel.
+type Arguments struct {
+	// Receivers to send the samples to that the rules leave.
+	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
+	// Relabelling steps, applied in the order they are written.
+	Rules []*rule.Rule `alloy:"rule,block,optional"`
+
+	// Has no effect: what the rules made of a series is remembered for as long
+	// as its source sends it.
+	MaxCacheSize *int `alloy:"max_cache_size,attr,optional"`
+	// Has no effect, see max_cache_size.
+	CacheTTL *time.Duration `alloy:"cache_ttl,attr,optional"`
+}
+
+// SetToDefault leaves everything unset.
+func (a *Arguments) SetToDefault() { *a = Arguments{} }
+
+// Validate accepts the values that Alloy accepts.
+func (a *Arguments) Validate() error {
+	if a.CacheTTL != nil && *a.CacheTTL != 0 {
+		if *a.CacheTTL < time.Minute {
+			return fmt.Errorf("cache_ttl is %s, must be at least 1m", *a.CacheTTL)
+		}
+		if a.MaxCacheSize == nil || *a.MaxCacheSize != 0 {
+			return errors.New("cache_ttl needs max_cache_size = 0")
+		}
+		return nil
+	}
+	if a.MaxCacheSize != nil && *a.MaxCacheSize <= 0 {
+		return fmt.Errorf("max_cache_size is %d, must be greater than 0", *a.MaxCacheSize)
+	}
+	return nil
+}
+
+// withoutEffect returns the names of the arguments that were written in vain.
+func (a *Arguments) withoutEffect() (names []string) {
+	if a.MaxCacheSize != nil {
+		names = append(names, "max_cache_size")
+	}
+	if a.CacheTTL != nil {
+		names = append(names, "cache_ttl")
+	}
+	return names
+}
+
+// Exports of prometheus.relabel.
+type Exports struct {
+	// Where samples to be relabelled go.
+	Receiver *flow.Receiver `alloy:"receiver,attr"`
+	// The rules, for other components.
+	Rules rule.Rules `alloy:"rules,attr"`
+}
