@@ -49,9 +49,14 @@ type Receiver struct {
 	stopped bool
 }
 
+// consumer is an any that the config language does not recognise as one: it
+// hands over a pointer as it is only if no plain any can be reached from it,
+// and otherwise gives the argument forward_to a copy of the Receiver.
+type consumer any
+
 // slot is one component behind the gate and its calls in flight.
 type slot struct {
-	consumer any
+	consumer consumer
 	calls    int
 	left     chan struct{} // closed when the slot was replaced and its last call returned
 }
@@ -93,11 +98,11 @@ func (r *Receiver) Stop() <-chan struct{} {
 	return r.swap(nil)
 }
 
-func (r *Receiver) swap(consumer any) <-chan struct{} {
+func (r *Receiver) swap(next any) <-chan struct{} {
 	old := r.current
 	r.current = nil
-	if consumer != nil {
-		r.current = &slot{consumer: consumer, left: make(chan struct{})}
+	if next != nil {
+		r.current = &slot{consumer: next, left: make(chan struct{})}
 	}
 	close(r.changed)
 	r.changed = make(chan struct{})
