@@ -128,6 +128,11 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// DataPath is a directory of the node's own, not created yet.
 	DataPath string
+	// StoragePath is weir's storage.path, for what is not found by the node's
+	// name: journals.
+	StoragePath string
+	// UserAgent is what weir calls itself in requests: weir/<version>.
+	UserAgent string
 	// Clock is the engine's clock.
 	Clock clock.Clock
 	// Stats counts the node's samples: pass it to flow.NewOutput, and Drop what
