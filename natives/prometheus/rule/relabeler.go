@@ -13,7 +13,7 @@ import (
 // decided once and remembered until the series is released: the same input
 // handle gives the same output handle in every batch.
 //
-// All methods are safe for concurrent use, but for Close, which is the last.
+// All methods are safe for concurrent use.
 type Relabeler struct {
 	cfgs []*relabel.Config
 	memo batch.Memo[*batch.Series] // nil: dropped
@@ -82,7 +82,7 @@ func (r *Relabeler) Series(s *batch.Series) *batch.Series {
 // Sweep forgets released series and releases what was derived from them.
 func (r *Relabeler) Sweep() { r.memo.Sweep(release) }
 
-// Close releases everything that was derived. No Apply may be running.
+// Close releases everything that was derived; after it, what is asked is derived anew.
 // Batches that hold the handles stay valid.
 func (r *Relabeler) Close() { r.memo.Clear(release) }
 
