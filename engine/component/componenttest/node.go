@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -21,13 +22,14 @@ import (
 // Node is what the engine would be to one component. Its fields are set by New
 // and may be changed before Options is called.
 type Node struct {
-	ID       string
-	Clock    *clocktest.Fake
-	Registry *prometheus.Registry
-	Stats    *flow.Stats
-	DataPath string
-	Services map[string]any
-	Previous component.Component
+	ID          string
+	Clock       *clocktest.Fake
+	Registry    *prometheus.Registry
+	Stats       *flow.Stats
+	StoragePath string
+	DataPath    string // below StoragePath, not created
+	Services    map[string]any
+	Previous    component.Component
 
 	mu      sync.Mutex
 	logs    bytes.Buffer
@@ -38,28 +40,32 @@ type Node struct {
 
 // New returns a Node whose clock stands at 2025-01-01T00:00:00Z.
 func New(t testing.TB, id string) *Node {
+	dir := t.TempDir()
 	return &Node{
-		ID:       id,
-		Clock:    clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)),
-		Registry: prometheus.NewRegistry(),
-		Stats:    new(flow.Stats),
-		DataPath: t.TempDir(),
-		Services: map[string]any{},
-		changed:  make(chan struct{}),
+		ID:          id,
+		Clock:       clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)),
+		Registry:    prometheus.NewRegistry(),
+		Stats:       new(flow.Stats),
+		StoragePath: dir,
+		DataPath:    filepath.Join(dir, id),
+		Services:    map[string]any{},
+		changed:     make(chan struct{}),
 	}
 }
 
 // Options returns what the engine would pass to Build.
 func (n *Node) Options() component.Options {
 	return component.Options{
-		ID:         n.ID,
-		Logger:     slog.New(slog.NewTextHandler(writer{n}, nil)).With("component_id", n.ID),
-		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"component_id": n.ID}, n.Registry),
-		DataPath:   n.DataPath,
-		Clock:      n.Clock,
-		Stats:      n.Stats,
-		Export:     n.export,
-		Health:     n.report,
+		ID:          n.ID,
+		Logger:      slog.New(slog.NewTextHandler(writer{n}, nil)).With("component_id", n.ID),
+		Registerer:  prometheus.WrapRegistererWith(prometheus.Labels{"component_id": n.ID}, n.Registry),
+		DataPath:    n.DataPath,
+		StoragePath: n.StoragePath,
+		UserAgent:   "weir/test",
+		Clock:       n.Clock,
+		Stats:       n.Stats,
+		Export:      n.export,
+		Health:      n.report,
 		Service: func(name string) (any, error) {
 			if s, ok := n.Services[name]; ok {
 				return s, nil
