@@ -1,0 +1,209 @@
+// Package graph is a directed acyclic graph of names: in which order to build
+// nodes, what depends on what, and the path of a cycle. It knows nothing of
+// what the nodes are.
+//
+// Order is stable: what the edges leave open is decided by the order in which
+// nodes were added, so that equal configs behave equally.
+package graph
+
+import (
+	"slices"
+	"strings"
+)
+
+// Graph is a graph of names. The zero value is empty and ready. It is safe for
+// concurrent reads, not while it is being changed.
+type Graph struct {
+	index map[string]int
+	nodes []node
+}
+
+type node struct {
+	name string
+	deps []int // in the order they were added
+	uses []int // who has it in deps
+}
+
+// CycleError is a cycle.
+type CycleError struct {
+	// Path goes from a name to itself: a, b, a. It begins with the name that
+	// was added first of those in it.
+	Path []string
+}
+
+func (e *CycleError) Error() string { return "cycle: " + strings.Join(e.Path, " → ") }
+
+// Add adds a node; adding it again changes nothing.
+func (g *Graph) Add(name string) { g.add(name) }
+
+func (g *Graph) add(name string) int {
+	if i, ok := g.index[name]; ok {
+		return i
+	}
+	if g.index == nil {
+		g.index = map[string]int{}
+	}
+	g.index[name] = len(g.nodes)
+	g.nodes = append(g.nodes, node{name: name})
+	return len(g.nodes) - 1
+}
+
+// Depend says that a node needs another to be built before it. Nodes that are
+// not there are added.
+func (g *Graph) Depend(name, on string) {
+	a, b := g.add(name), g.add(on)
+	if !slices.Contains(g.nodes[a].deps, b) {
+		g.nodes[a].deps = append(g.nodes[a].deps, b)
+		g.nodes[b].uses = append(g.nodes[b].uses, a)
+	}
+}
+
+// Has reports whether a node is there.
+func (g *Graph) Has(name string) bool { _, ok := g.index[name]; return ok }
+
+// Len returns the number of nodes.
+func (g *Graph) Len() int { return len(g.nodes) }
+
+// Names returns the nodes in the order they were added.
+func (g *Graph) Names() []string {
+	names := make([]string, len(g.nodes))
+	for i, n := range g.nodes {
+		names[i] = n.name
+	}
+	return names
+}
+
+// Dependencies returns what a node needs directly, in the order it was said.
+func (g *Graph) Dependencies(name string) []string {
+	return g.direct(name, func(n node) []int { return n.deps })
+}
+
+// Dependants returns the nodes that need a node directly, in the order it was
+// said.
+func (g *Graph) Dependants(name string) []string {
+	return g.direct(name, func(n node) []int { return n.uses })
+}
+
+func (g *Graph) direct(name string, edges func(node) []int) (out []string) {
+	if i, ok := g.index[name]; ok {
+		for _, j := range edges(g.nodes[i]) {
+			out = append(out, g.nodes[j].name)
+		}
+	}
+	return out
+}
+
+// Order returns all nodes, each after everything it needs; where that leaves a
+// choice, in the order they were added. With cycles it returns the nodes that
+// are neither in a cycle nor need one that is.
+func (g *Graph) Order() []string { return g.order(nil) }
+
+// Affected returns the given nodes and everything that depends on one of them,
+// directly or not, in the order of Order. Names that are not there are ignored.
+func (g *Graph) Affected(names ...string) []string {
+	return g.order(g.reach(names, func(n node) []int { return n.uses }))
+}
+
+// Needed returns the given nodes and everything they depend on, directly or
+// not, in the order of Order.
+func (g *Graph) Needed(names ...string) []string {
+	return g.order(g.reach(names, func(n node) []int { return n.deps }))
+}
+
+func (g *Graph) reach(names []string, edges func(node) []int) map[int]bool {
+	in := map[int]bool{}
+	var todo []int
+	for _, name := range names {
+		if i, ok := g.index[name]; ok && !in[i] {
+			in[i] = true
+			todo = append(todo, i)
+		}
+	}
+	for len(todo) > 0 {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, j := range edges(g.nodes[i]) {
+			if !in[j] {
+				in[j] = true
+				todo = append(todo, j)
+			}
+		}
+	}
+	return in
+}
+
+// order returns the nodes in only (nil: all) in topological order.
+func (g *Graph) order(only map[int]bool) []string {
+	missing := make([]int, len(g.nodes))
+	var ready intHeap
+	for i, n := range g.nodes {
+		missing[i] = len(n.deps)
+		if missing[i] == 0 {
+			ready.push(i)
+		}
+	}
+	var out []string
+	for len(ready) > 0 {
+		i := ready.pop()
+		if only == nil || only[i] {
+			out = append(out, g.nodes[i].name)
+		}
+		for _, j := range g.nodes[i].uses {
+			if missing[j]--; missing[j] == 0 {
+				ready.push(j)
+			}
+		}
+	}
+	return out
+}
+
+// Cycles returns a cycle for each group of nodes that need each other, a
+// shortest one through the group's first node that is in a cycle; nil when
+// there is none.
+func (g *Graph) Cycles() (errs []*CycleError) {
+	done := make([]bool, len(g.nodes)) // in a group that has been reported
+	for i := range g.nodes {
+		if done[i] {
+			continue
+		}
+		path := g.cycle(i)
+		if path == nil {
+			continue
+		}
+		// The group: what i needs and what needs i.
+		needs := g.reach([]string{g.nodes[i].name}, func(n node) []int { return n.deps })
+		for j := range g.reach([]string{g.nodes[i].name}, func(n node) []int { return n.uses }) {
+			if needs[j] {
+				done[j] = true
+			}
+		}
+		errs = append(errs, &CycleError{path})
+	}
+	return errs
+}
+
+// cycle returns a shortest path from a node to itself, nil when there is none.
+func (g *Graph) cycle(start int) []string {
+	from := map[int]int{}
+	todo := []int{start}
+	for len(todo) > 0 {
+		i := todo[0]
+		todo = todo[1:]
+		for _, j := range g.nodes[i].deps {
+			if j == start {
+				path := []string{g.nodes[start].name}
+				for ; i != start; i = from[i] {
+					path = append(path, g.nodes[i].name)
+				}
+				path = append(path, g.nodes[start].name)
+				slices.Reverse(path)
+				return path
+			}
+			if _, seen := from[j]; !seen {
+				from[j] = i
+				todo = append(todo, j)
+			}
+		}
+	}
+	return nil
+}
