@@ -48,6 +48,14 @@ type Debugger interface {
 	DebugInfo() any
 }
 
+// Warner is an arguments struct, or one of a nested block, with something to
+// say about what was written. It is asked after Validate.
+type Warner interface {
+	// Warnings are sentences that name the attribute they are about, such as
+	// "max_cache_size has no effect": the user sees them at its position.
+	Warnings() []string
+}
+
 // HTTPHandler is a Component that serves HTTP below
 // /api/v0/component/<id>/. The handler sees paths without that prefix.
 type HTTPHandler interface {

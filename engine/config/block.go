@@ -1,0 +1,126 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/grafana/alloy/syntax/ast"
+)
+
+// Block is one top-level block.
+type Block struct {
+	// ID is name.label, or the name of a block without label: the node's name
+	// in the graph.
+	ID string
+	// Name is the block's name, such as prometheus.scrape.
+	Name string
+	// Label is an identifier, or empty.
+	Label string
+	// Span is where its name and label are.
+	Span
+
+	stmt *ast.BlockStmt
+	refs []Reference
+}
+
+func newBlock(stmt *ast.BlockStmt) *Block {
+	b := &Block{Name: stmt.GetBlockName(), Label: stmt.Label, Span: headerSpan(stmt), stmt: stmt}
+	b.ID = b.Name
+	if b.Label != "" {
+		b.ID += "." + b.Label
+	}
+	for _, s := range stmt.Body {
+		b.refs = appendReferences(b.refs, s)
+	}
+	return b
+}
+
+func headerSpan(stmt *ast.BlockStmt) Span {
+	end := stmt.NamePos.Add(len(stmt.GetBlockName()) - 1)
+	if stmt.LabelPos.Valid() {
+		end = stmt.LabelPos.Add(len(stmt.Label) + 1)
+	}
+	return between(stmt.NamePos, end)
+}
+
+// LabelRule says whether a block has a label.
+type LabelRule uint8
+
+// The label is required, forbidden, or as the user likes.
+const (
+	LabelRequired LabelRule = iota
+	LabelForbidden
+	LabelOptional
+)
+
+// CheckLabel returns the mistake in a block's label, if there is one. That
+// labels are identifiers has been checked by Load.
+func (b *Block) CheckLabel(rule LabelRule) (ds Diagnostics) {
+	switch {
+	case rule == LabelRequired && b.Label == "":
+		ds.add(b.Span, fmt.Sprintf("block %s needs a label", b.Name), fmt.Sprintf(`write: %s "default" {`, b.Name))
+	case rule == LabelForbidden && b.Label != "":
+		ds.add(b.Span, fmt.Sprintf("block %s takes no label", b.Name), fmt.Sprintf("there is only one: write: %s {", b.Name))
+	}
+	return ds
+}
+
+// unsupported are blocks of Alloy that weir does not have yet.
+var unsupported = map[string]bool{
+	"argument": true, "declare": true, "export": true, "foreach": true, "http": true, "remotecfg": true,
+	"import.file": true, "import.git": true, "import.http": true, "import.string": true, "import.scripts": true,
+}
+
+// withoutEffect are blocks of Alloy that weir takes and ignores.
+var withoutEffect = map[string]bool{"livedebugging": true, "tracing": true}
+
+// Check reports whether a block's name is one of names, which are all those
+// that mean something now. When it is not, the diagnostics say what is wrong
+// with it; a warning if it is one that weir ignores, and may then be skipped.
+func (b *Block) Check(names []string) (known bool, ds Diagnostics) {
+	for _, n := range names {
+		if n == b.Name {
+			return true, nil
+		}
+	}
+	switch {
+	case unsupported[b.Name]:
+		ds.add(b.Span, fmt.Sprintf("block %s is not supported yet", b.Name), "")
+	case withoutEffect[b.Name]:
+		ds = append(ds, Diagnostic{Span: b.Span, Severity: Warning, Msg: fmt.Sprintf("block %s has no effect", b.Name)})
+	default:
+		hint := didYouMean(b.Name, names)
+		if hint == "" {
+			hint = "`weir components` lists all there are; a script of this name would be " + strings.ReplaceAll(b.Name, ".", "/") + ".lua below the scripts directory"
+		}
+		ds.add(b.Span, fmt.Sprintf("component %s does not exist", b.Name), hint)
+	}
+	return false, ds
+}
+
+// SpanOf returns where an attribute or block inside of b is, by its path such
+// as "forward_to" or "endpoint.url": the first one of that name, its value for
+// an attribute. b's own Span when there is none.
+func (b *Block) SpanOf(path string) Span {
+	body := b.stmt.Body
+	span := b.Span
+next:
+	for path != "" {
+		for _, s := range body {
+			switch s := s.(type) {
+			case *ast.AttributeStmt:
+				if s.Name.Name == path {
+					return spanOf(s.Value)
+				}
+			case *ast.BlockStmt:
+				name := s.GetBlockName()
+				if rest, ok := strings.CutPrefix(path, name); ok && (rest == "" || rest[0] == '.') {
+					span, body, path = headerSpan(s), s.Body, strings.TrimPrefix(rest, ".")
+					continue next
+				}
+			}
+		}
+		break
+	}
+	return span
+}

@@ -1,0 +1,340 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/grafana/alloy/syntax"
+	"github.com/grafana/alloy/syntax/ast"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// Decode evaluates the block's arguments into a struct that into points to,
+// as alloy/syntax would: SetToDefault first, where the type has it, and
+// Validate last. It returns every mistake in the block, not only the first.
+//
+// References that Resolve reports are not reported again. Where a value is
+// only provisional (see Scope), Validate of the blocks around it is not asked,
+// and errors that depend on the value are no mistakes yet: Decode again when
+// the value is there. Warnings of a component.Warner come back as such.
+func (b *Block) Decode(s *Scope, into any) Diagnostics {
+	v := reflect.ValueOf(into)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		panic(fmt.Sprintf("BUG: cannot decode %s into %T", b.ID, into))
+	}
+	d := &decoder{scope: s}
+	// The label is part of the node's ID, not of its arguments.
+	top := *b.stmt
+	top.Label = ""
+	d.block(&top, v.Elem(), "")
+	return d.ds.Sort()
+}
+
+// Provisional reports whether a value that the block refers to is not known
+// yet, so that Decode has to be asked again.
+func (b *Block) Provisional(s *Scope) bool {
+	return slices.ContainsFunc(b.refs, func(r Reference) bool { return s.certainty(r) != certain })
+}
+
+type decoder struct {
+	scope *Scope
+	ds    Diagnostics
+}
+
+// outcome is what is known of a decoded value.
+type outcome struct {
+	failed bool // there was a mistake in it
+	open   bool // it depends on something that is not known yet
+}
+
+func (o *outcome) and(p outcome) {
+	o.failed = o.failed || p.failed
+	o.open = o.open || p.open
+}
+
+func (d *decoder) fail(s Span, msg, hint string) outcome {
+	d.ds.add(s, msg, hint)
+	return outcome{failed: true}
+}
+
+// errDecode stands for diagnostics that have been recorded already.
+var errDecode = errors.New("mistakes in the block")
+
+// block decodes into an addressable value. path is where stmt is below the
+// top-level block.
+func (d *decoder) block(stmt *ast.BlockStmt, v reflect.Value, path string) (o outcome) {
+	if u, ok := v.Addr().Interface().(syntax.Unmarshaler); ok {
+		err := u.UnmarshalAlloy(func(into any) error {
+			p := d.block(stmt, alloc(reflect.ValueOf(into)), path)
+			o.and(p)
+			if p.failed {
+				return errDecode
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errDecode) && !o.open {
+			o.and(d.invalid(stmt, err))
+		}
+		return o
+	}
+	if def, ok := v.Addr().Interface().(syntax.Defaulter); ok {
+		def.SetToDefault()
+	}
+	target := alloc(v)
+	switch target.Kind() {
+	case reflect.Struct:
+		o = d.structBlock(stmt, target, path)
+	case reflect.Map:
+		o = d.mapBlock(stmt, target, path)
+	case reflect.Interface:
+		m := reflect.ValueOf(map[string]any{})
+		o = d.mapBlock(stmt, m, path)
+		target.Set(m)
+	default:
+		panic(fmt.Sprintf("BUG: block %s decodes into %s", path, target.Type()))
+	}
+	if o.failed || o.open {
+		return o
+	}
+	if val, ok := v.Addr().Interface().(syntax.Validator); ok {
+		if err := val.Validate(); err != nil {
+			o.and(d.invalid(stmt, err))
+		}
+	}
+	if w, ok := v.Addr().Interface().(component.Warner); ok {
+		for _, msg := range w.Warnings() {
+			d.ds = append(d.ds, Diagnostic{Span: mentioned(stmt, msg), Severity: Warning, Msg: msg})
+		}
+	}
+	return o
+}
+
+func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string) (o outcome) {
+	var (
+		fs     = tagged(v.Type())
+		attrs  = map[string]field{}
+		blocks = map[string]func(*ast.BlockStmt) outcome{}
+		seen   = map[string]Span{}
+		label  *field
+	)
+	for _, f := range fs {
+		switch f.kind {
+		case attrField:
+			attrs[f.name] = f
+		case labelField:
+			label = &f
+		case blockField:
+			blocks[f.name] = d.blockDecoder(f, v, count(stmt.Body, f.name), join(path, f.name))
+		case enumField:
+			d.enumDecoders(f, v, stmt.Body, path, blocks)
+		}
+	}
+	o.and(d.label(stmt, v, label))
+	for _, st := range stmt.Body {
+		switch st := st.(type) {
+		case *ast.AttributeStmt:
+			name, span := st.Name.Name, spanOf(st.Name)
+			f, ok := attrs[name]
+			switch first, twice := seen[name]; {
+			case blocks[name] != nil:
+				o.and(d.fail(span, fmt.Sprintf("%s is a block, not an attribute", join(path, name)), fmt.Sprintf("write: %s { … }", name)))
+			case !ok:
+				o.and(d.fail(span, fmt.Sprintf("unknown attribute %s", join(path, name)), suggestField(name, fs)))
+			case twice:
+				o.and(d.fail(span, fmt.Sprintf("attribute %s is set twice", join(path, name)), "first set at "+first.String()))
+			default:
+				seen[name] = span
+				o.and(d.attribute(st, f.at(v), path))
+			}
+		case *ast.BlockStmt:
+			name, span := st.GetBlockName(), headerSpan(st)
+			_, isAttr := attrs[name]
+			switch decode := blocks[name]; {
+			case isAttr:
+				o.and(d.fail(span, fmt.Sprintf("%s is an attribute, not a block", join(path, name)), fmt.Sprintf("write: %s = …", name)))
+			case decode == nil:
+				o.and(d.fail(span, fmt.Sprintf("unknown block %s", join(path, name)), suggestField(name, fs)))
+			default:
+				if _, twice := seen[name]; !twice {
+					seen[name] = span
+				}
+				o.and(decode(st))
+			}
+		}
+	}
+	for _, f := range fs {
+		if _, ok := seen[f.name]; ok || f.optional || f.kind == labelField || f.kind == enumField {
+			continue
+		}
+		kind := "attribute"
+		if f.kind == blockField {
+			kind = "block"
+		}
+		o.and(d.fail(headerSpan(stmt), fmt.Sprintf("missing required %s %s", kind, join(path, f.name)), ""))
+	}
+	return o
+}
+
+// blockDecoder returns the decoder of the blocks of a field, of which there
+// are n.
+func (d *decoder) blockDecoder(f field, v reflect.Value, n int, path string) func(*ast.BlockStmt) outcome {
+	next := 0
+	return func(stmt *ast.BlockStmt) outcome {
+		fv := alloc(f.at(v))
+		switch fv.Kind() {
+		case reflect.Slice:
+			if next == 0 {
+				fv.Set(reflect.MakeSlice(fv.Type(), n, n))
+			}
+			next++
+			return d.block(stmt, alloc(fv.Index(next-1)), path)
+		case reflect.Array:
+			next++
+			if n != fv.Len() {
+				return d.fail(headerSpan(stmt), fmt.Sprintf("block %s must be there %d times, not %d", path, fv.Len(), n), "")
+			}
+			return d.block(stmt, alloc(fv.Index(next-1)), path)
+		}
+		next++
+		if next > 1 {
+			return d.fail(headerSpan(stmt), fmt.Sprintf("block %s can be there only once", path), "")
+		}
+		return d.block(stmt, fv, path)
+	}
+}
+
+// enumDecoders adds the decoders of the blocks that an enum field collects,
+// whatever their kind, in one list.
+func (d *decoder) enumDecoders(f field, v reflect.Value, body ast.Body, path string, blocks map[string]func(*ast.BlockStmt) outcome) {
+	kinds := map[string]field{}
+	for _, k := range tagged(deref(f.typ.Elem())) {
+		kinds[f.name+"."+k.name] = k
+	}
+	n := 0
+	for _, st := range body {
+		if b, ok := st.(*ast.BlockStmt); ok {
+			if _, ok := kinds[b.GetBlockName()]; ok {
+				n++
+			}
+		}
+	}
+	next := 0
+	for name, k := range kinds {
+		blocks[name] = func(stmt *ast.BlockStmt) outcome {
+			list := alloc(f.at(v))
+			if next == 0 {
+				list.Set(reflect.MakeSlice(list.Type(), n, n))
+			}
+			next++
+			return d.block(stmt, alloc(k.at(alloc(list.Index(next-1)))), join(path, name))
+		}
+	}
+}
+
+func (d *decoder) mapBlock(stmt *ast.BlockStmt, m reflect.Value, path string) (o outcome) {
+	o.and(d.label(stmt, m, nil))
+	if m.IsNil() {
+		m.Set(reflect.MakeMap(m.Type()))
+	}
+	for _, st := range stmt.Body {
+		switch st := st.(type) {
+		case *ast.AttributeStmt:
+			elem := reflect.New(m.Type().Elem()).Elem()
+			o.and(d.attribute(st, elem, path))
+			m.SetMapIndex(reflect.ValueOf(st.Name.Name), elem)
+		case *ast.BlockStmt:
+			o.and(d.fail(headerSpan(st), fmt.Sprintf("block %s takes attributes, not blocks", path), ""))
+		}
+	}
+	return o
+}
+
+func (d *decoder) label(stmt *ast.BlockStmt, v reflect.Value, f *field) (o outcome) {
+	switch {
+	case f == nil && stmt.Label != "":
+		return d.fail(headerSpan(stmt), fmt.Sprintf("block %s takes no label", stmt.GetBlockName()), "")
+	case f != nil && stmt.Label == "":
+		return d.fail(headerSpan(stmt), fmt.Sprintf("block %s needs a label", stmt.GetBlockName()), "")
+	case f != nil:
+		f.at(v).SetString(stmt.Label)
+	}
+	return o
+}
+
+// invalid records an error of Validate, each one apart if it joins several.
+func (d *decoder) invalid(stmt *ast.BlockStmt, err error) outcome {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			d.invalid(stmt, e)
+		}
+		return outcome{failed: true}
+	}
+	return d.fail(mentioned(stmt, err.Error()), err.Error(), "")
+}
+
+var identifiers = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+
+// mentioned returns where the first attribute or block is that msg mentions,
+// else the block itself: Validate has no positions.
+func mentioned(stmt *ast.BlockStmt, msg string) Span {
+	for _, word := range identifiers.FindAllString(msg, -1) {
+		for _, s := range stmt.Body {
+			switch s := s.(type) {
+			case *ast.AttributeStmt:
+				if s.Name.Name == word {
+					return between(ast.StartPos(s), ast.EndPos(s))
+				}
+			case *ast.BlockStmt:
+				if s.GetBlockName() == word {
+					return headerSpan(s)
+				}
+			}
+		}
+	}
+	return headerSpan(stmt)
+}
+
+func suggestField(name string, fs []field) string {
+	var names []string
+	for _, f := range fs {
+		switch f.kind {
+		case attrField, blockField:
+			names = append(names, f.name)
+		case enumField:
+			for _, k := range tagged(deref(f.typ.Elem())) {
+				names = append(names, f.name+"."+k.name)
+			}
+		}
+	}
+	return didYouMean(name, names)
+}
+
+func count(body ast.Body, name string) (n int) {
+	for _, s := range body {
+		if b, ok := s.(*ast.BlockStmt); ok && b.GetBlockName() == name {
+			n++
+		}
+	}
+	return n
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// plain makes words of the library's type names.
+var plain = strings.NewReplacer(
+	`capsule("*flow.Receiver")`, "receiver",
+	`capsule("flow.Receiver")`, "receiver",
+	`capsule("alloytypes.Secret")`, "secret",
+	`capsule("alloytypes.OptionalSecret")`, "secret or string",
+	"time: invalid duration", "invalid duration",
+)

@@ -1,0 +1,187 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grafana/alloy/syntax"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Field is one attribute or block of a component's arguments, or one of its
+// exports.
+type Field struct {
+	// Path is its name with those of the blocks around it: endpoint.url.
+	Path string
+	// Type is in words of the config: string, number, bool, duration, secret,
+	// receiver, list(string), map(secret), any, block.
+	Type string
+	// Required is of an attribute or block that must be there.
+	Required bool
+	// Default is written as in a config; "" when there is none or it is the
+	// empty value of its type.
+	Default string
+	// Block tells a block from an attribute; Repeated, that it may be there
+	// several times; Labeled, that it has a label.
+	Block, Repeated, Labeled bool
+}
+
+// Describe returns the fields of an arguments struct, which args points to and
+// which has its defaults, or of an exports struct; those of nested blocks
+// follow their block. nil has none.
+func Describe(args any) []Field {
+	v := reflect.ValueOf(args)
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	return describe(nil, v, "", nil)
+}
+
+func describe(out []Field, v reflect.Value, path string, around []reflect.Type) []Field {
+	for _, f := range tagged(v.Type()) {
+		switch f.kind {
+		case attrField:
+			fd := Field{Path: join(path, f.name), Type: typeWords(f.typ), Required: !f.optional}
+			if fv, ok := f.in(v); ok && f.optional {
+				fd.Default = literal(fv)
+			}
+			out = append(out, fd)
+		case blockField:
+			out = describeBlock(out, f.typ, Field{Path: join(path, f.name), Required: !f.optional}, around)
+		case enumField:
+			for _, k := range tagged(deref(f.typ.Elem())) {
+				out = describeBlock(out, k.typ, Field{Path: join(path, f.name+"."+k.name), Repeated: true}, around)
+			}
+		}
+	}
+	return out
+}
+
+func describeBlock(out []Field, t reflect.Type, fd Field, around []reflect.Type) []Field {
+	fd.Type, fd.Block = "block", true
+	t = deref(t)
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+		fd.Repeated = true
+		t = deref(t.Elem())
+	}
+	if t.Kind() != reflect.Struct {
+		if t.Kind() == reflect.Map {
+			fd.Type = "block of " + typeWords(t.Elem())
+		}
+		return append(out, fd)
+	}
+	for _, f := range tagged(t) {
+		fd.Labeled = fd.Labeled || f.kind == labelField
+	}
+	out = append(out, fd)
+	for _, outer := range around {
+		if outer == t { // a block may nest itself: stage.match
+			return out
+		}
+	}
+	v := reflect.New(t)
+	if d, ok := v.Interface().(syntax.Defaulter); ok {
+		d.SetToDefault()
+	}
+	return describe(out, v.Elem(), fd.Path, append(around[:len(around):len(around)], t))
+}
+
+// typeWords returns a type in words of the config.
+func typeWords(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[component.Secret]():
+		return "secret"
+	case reflect.TypeFor[component.OptionalSecret]():
+		return "secret or string"
+	case reflect.TypeFor[*flow.Receiver](), reflect.TypeFor[flow.Receiver]():
+		return "receiver"
+	case reflect.TypeFor[time.Duration]():
+		return "duration"
+	}
+	if t.Kind() == reflect.Pointer {
+		return typeWords(t.Elem())
+	}
+	p := reflect.PointerTo(t)
+	switch {
+	case p.Implements(reflect.TypeFor[syntax.Capsule]()):
+		return strings.ToLower(t.Name())
+	case p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		if strings.Contains(t.Name(), "Base2Bytes") || strings.HasSuffix(t.Name(), "Size") {
+			return "size"
+		}
+		return "string"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "bool"
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "string"
+		}
+		return "list(" + typeWords(t.Elem()) + ")"
+	case reflect.Map:
+		return "map(" + typeWords(t.Elem()) + ")"
+	case reflect.Interface:
+		return "any"
+	case reflect.Struct:
+		if len(tagged(t)) > 0 {
+			return "object"
+		}
+		return strings.ToLower(t.Name())
+	case reflect.Func:
+		return "function"
+	case reflect.Chan, reflect.UnsafePointer:
+		return t.Kind().String()
+	}
+	return "number"
+}
+
+// literal writes a default as a config would, "" for an empty value that says
+// nothing.
+func literal(v reflect.Value) string {
+	if v.IsZero() && v.Kind() != reflect.Bool && typeWords(v.Type()) != "number" && typeWords(v.Type()) != "duration" {
+		return ""
+	}
+	return literalOf(redact(v))
+}
+
+func literalOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return strconv.Quote(v)
+	case []any:
+		if len(v) == 0 {
+			return ""
+		}
+		var parts []string
+		for _, e := range v {
+			parts = append(parts, literalOf(e))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case map[string]any:
+		if len(v) == 0 {
+			return ""
+		}
+		var parts []string
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, k+" = "+literalOf(v[k]))
+		}
+		return "{ " + strings.Join(parts, ", ") + " }"
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,171 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/grafana/alloy/syntax/ast"
+	"github.com/grafana/alloy/syntax/diag"
+	"github.com/grafana/alloy/syntax/token"
+)
+
+// Span is a stretch of a config file. Lines and columns count from 1, columns
+// in bytes; the end is inclusive. A zero Line means the whole file.
+type Span struct {
+	File            string // as given to Load, or below the directory given
+	Line, Col       int
+	EndLine, EndCol int
+}
+
+// String returns file:line:col, or what is known of it.
+func (s Span) String() string {
+	switch {
+	case s.Line == 0:
+		return s.File
+	case s.Col == 0:
+		return fmt.Sprintf("%s:%d", s.File, s.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", s.File, s.Line, s.Col)
+}
+
+// Severity tells whether a Diagnostic refuses the config.
+type Severity uint8
+
+// An Error refuses the config, a Warning does not.
+const (
+	Error Severity = iota
+	Warning
+)
+
+// String returns "error" or "warning".
+func (s Severity) String() string {
+	if s == Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// Diagnostic is one mistake, where it is and what to do about it.
+type Diagnostic struct {
+	Span
+	Severity Severity
+	Msg      string // what is wrong, lower case, no full stop
+	Hint     string // what to do; may be empty
+}
+
+// Error returns "file:line:col: message (hint)".
+func (d Diagnostic) Error() string {
+	msg := d.Msg
+	if d.Severity == Warning {
+		msg = "warning: " + msg
+	}
+	if d.Hint != "" {
+		msg += " (" + d.Hint + ")"
+	}
+	if pos := d.Span.String(); pos != "" {
+		return pos + ": " + msg
+	}
+	return msg
+}
+
+// Diagnostics are mistakes, in no order until Sort. It is an error that
+// unwraps to each of them; return it through Err, never as it is.
+type Diagnostics []Diagnostic
+
+// Error returns all of them, one a line.
+func (ds Diagnostics) Error() string { return errors.Join(ds.Unwrap()...).Error() }
+
+// Unwrap returns each as an error.
+func (ds Diagnostics) Unwrap() []error {
+	errs := make([]error, len(ds))
+	for i, d := range ds {
+		errs[i] = d
+	}
+	return errs
+}
+
+// Err returns the errors among ds, sorted, or nil when there are only warnings.
+func (ds Diagnostics) Err() error {
+	var errs Diagnostics
+	for _, d := range ds {
+		if d.Severity == Error {
+			errs = append(errs, d)
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs.Sort()
+}
+
+// HasErrors reports whether one of them refuses the config.
+func (ds Diagnostics) HasErrors() bool {
+	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
+}
+
+// Sort returns them in order of position, without repetitions. It sorts in place.
+func (ds Diagnostics) Sort() Diagnostics {
+	slices.SortStableFunc(ds, func(a, b Diagnostic) int {
+		return cmp.Or(
+			cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col),
+			cmp.Compare(a.Severity, b.Severity),
+			cmp.Compare(a.Msg, b.Msg),
+		)
+	})
+	return slices.Compact(ds)
+}
+
+func (ds *Diagnostics) add(s Span, msg, hint string) {
+	*ds = append(*ds, Diagnostic{Span: s, Msg: msg, Hint: hint})
+}
+
+// spanOf returns where a syntax node is. Nodes without a body only.
+func spanOf(n ast.Node) Span { return between(ast.StartPos(n), ast.EndPos(n)) }
+
+func between(from, to token.Pos) Span {
+	if !from.Valid() {
+		return Span{}
+	}
+	return positions(from.Position(), to.Position())
+}
+
+func positions(p, e token.Position) Span {
+	s := Span{File: p.Filename, Line: p.Line, Col: p.Column, EndLine: e.Line, EndCol: e.Column}
+	if e.Line < p.Line || e.Line == p.Line && e.Column < p.Column {
+		s.EndLine, s.EndCol = p.Line, p.Column
+	}
+	return s
+}
+
+// fromSyntax turns an error of alloy/syntax into diagnostics; at is where
+// those are that come without a position.
+func fromSyntax(err error, at Span) (ds Diagnostics) {
+	var many diag.Diagnostics
+	var one diag.Diagnostic
+	switch {
+	case errors.As(err, &many):
+	case errors.As(err, &one):
+		many = diag.Diagnostics{one}
+	default:
+		ds.add(at, err.Error(), "")
+		return ds
+	}
+	for _, d := range many {
+		s := positions(d.StartPos, d.EndPos)
+		if !d.StartPos.Valid() {
+			s = at
+		}
+		out := Diagnostic{Span: s, Msg: d.Message}
+		if d.Severity == diag.SeverityLevelWarn {
+			out.Severity = Warning
+		}
+		if d.Value != "" {
+			out.Hint = "the value is " + d.Value
+		}
+		ds = append(ds, out)
+	}
+	return ds
+}

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+type fieldKind uint8
+
+const (
+	attrField fieldKind = iota
+	blockField
+	enumField // a list of structs with one block each: stage.json, stage.regex, …
+	labelField
+)
+
+// field is a field of a struct with an alloy tag, those of squashed structs
+// included.
+type field struct {
+	name     string // dotted for some blocks; empty for the label
+	index    []int
+	typ      reflect.Type
+	kind     fieldKind
+	optional bool
+}
+
+// tagged returns the fields of a struct type, in order. The tags are those of
+// alloy/syntax, whose own reader of them is internal. It panics with BUG on a
+// tag that is wrong.
+func tagged(t reflect.Type) (fs []field) {
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		tag, ok := sf.Tag.Lookup("alloy")
+		if !ok {
+			continue
+		}
+		name, opts, _ := strings.Cut(tag, ",")
+		opts, optional := strings.CutSuffix(opts, ",optional")
+		f := field{name: name, index: sf.Index, typ: sf.Type, optional: optional}
+		switch opts {
+		case "attr":
+		case "block":
+			f.kind = blockField
+		case "enum":
+			f.kind = enumField
+		case "label":
+			f.kind = labelField
+		case "squash":
+			for _, inner := range tagged(deref(sf.Type)) {
+				inner.index = slices.Concat(sf.Index, inner.index)
+				fs = append(fs, inner)
+			}
+			continue
+		default:
+			panic(fmt.Sprintf("BUG: alloy tag %q of %s.%s", tag, t, sf.Name))
+		}
+		fs = append(fs, f)
+	}
+	return fs
+}
+
+func deref(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// at returns the field of an addressable struct, with the pointers on the way
+// allocated.
+func (f field) at(v reflect.Value) reflect.Value {
+	for _, i := range f.index {
+		v = alloc(v).Field(i)
+	}
+	return v
+}
+
+// in returns the field of a struct; ok is false when a pointer on the way is nil.
+func (f field) in(v reflect.Value) (_ reflect.Value, ok bool) {
+	for _, i := range f.index {
+		for v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return v, false
+			}
+			v = v.Elem()
+		}
+		v = v.Field(i)
+	}
+	return v, true
+}
+
+// alloc follows pointers, making what they point to where they are nil.
+func alloc(v reflect.Value) reflect.Value {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		v = v.Elem()
+	}
+	return v
+}

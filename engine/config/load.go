@@ -1,0 +1,216 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grafana/alloy/syntax/ast"
+	"github.com/grafana/alloy/syntax/parser"
+)
+
+// Config is what Load found.
+type Config struct {
+	// Path is what was loaded: a file or a directory.
+	Path string
+	// Files are the contents by path, for snippets.
+	Files map[string]string
+	// Blocks are the top-level blocks that parse, of all files, files in order
+	// of their names. IDs are unique.
+	Blocks []*Block
+	// Broken are the IDs of blocks that are there but do not parse. They are
+	// not in Blocks; references to them are no mistake.
+	Broken []string
+}
+
+// Load reads a config file, or all *.alloy files of a directory (not of those
+// below it) as one config. With mistakes, the Config is what could be read,
+// never nil, for the caller to look for more.
+func Load(path string) (*Config, Diagnostics) {
+	c := &Config{Path: path, Files: map[string]string{}}
+	names, err := configFiles(path)
+	if err != nil {
+		return c, Diagnostics{{Span: Span{File: path}, Msg: err.Error()}}
+	}
+	if len(names) == 0 {
+		return c, Diagnostics{{Span: Span{File: path}, Msg: "no *.alloy file in this directory",
+			Hint: "name a config file, or a directory that has some"}}
+	}
+	var ds Diagnostics
+	for _, name := range names {
+		text, err := readFile(name)
+		if err != nil {
+			ds.add(Span{File: name}, err.Error(), "")
+			continue
+		}
+		c.Files[name] = text
+	}
+	return c, append(ds, c.parse()...)
+}
+
+// Parse is Load of files that are given as path to content.
+func Parse(files map[string]string) (*Config, Diagnostics) {
+	c := &Config{Files: files}
+	ds := c.parse()
+	return c, ds
+}
+
+// maxFileSize is far beyond any config written by hand or by a tool.
+const maxFileSize = 1 << 20
+
+func configFiles(path string) ([]string, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the config: %w", err)
+	}
+	if !fi.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the config directory: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		// A directory may be called x.alloy, and a ConfigMap's files are
+		// symbolic links: Stat decides. A dangling link is reported when it is
+		// read.
+		name := filepath.Join(path, e.Name())
+		if filepath.Ext(name) != ".alloy" {
+			continue
+		}
+		if fi, err := os.Stat(name); err == nil && fi.IsDir() {
+			continue
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+func readFile(name string) (string, error) {
+	fi, err := os.Stat(name)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the config: %w", err)
+	}
+	if fi.Size() > maxFileSize {
+		return "", fmt.Errorf("config file has %d bytes, more than the %d allowed", fi.Size(), maxFileSize)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the config: %w", err)
+	}
+	return string(b), nil
+}
+
+// parse fills Blocks and Broken from Files.
+func (c *Config) parse() (ds Diagnostics) {
+	names := make([]string, 0, len(c.Files))
+	for name := range c.Files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	seen := map[string]*Block{}
+	for _, name := range names {
+		body, broken, errs := parseFile(name, c.Files[name])
+		ds = append(ds, errs...)
+		c.Broken = append(c.Broken, broken...)
+		for _, stmt := range body {
+			switch stmt := stmt.(type) {
+			case *ast.AttributeStmt:
+				ds.add(spanOf(stmt.Name), fmt.Sprintf("attribute %q is not inside a block", stmt.Name.Name),
+					"the top level of a config has only blocks")
+			case *ast.BlockStmt:
+				b := newBlock(stmt)
+				if first, ok := seen[b.ID]; ok {
+					ds.add(b.Span, fmt.Sprintf("block %s is defined twice", b.ID),
+						fmt.Sprintf("first defined at %s; give one of them another label", first.Span))
+					continue
+				}
+				seen[b.ID] = b
+				c.Blocks = append(c.Blocks, b)
+			}
+		}
+	}
+	return ds.Sort()
+}
+
+// parseFile returns the statements of a file. When there are syntax errors it
+// parses again without the top-level statements they are in, and returns the
+// IDs of those.
+func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostics) {
+	if len(text) > maxFileSize {
+		ds.add(Span{File: name}, fmt.Sprintf("config has %d bytes, more than the %d allowed", len(text), maxFileSize), "")
+		return nil, nil, ds
+	}
+	stmts, ds := scan(name, text)
+	if len(ds) > 0 {
+		return nil, nil, ds
+	}
+	file, err := parser.ParseFile(name, []byte(text))
+	if err == nil {
+		return file.Body, nil, nil
+	}
+	errs := fromSyntax(err, Span{File: name})
+	if open := unclosed(stmts); len(open) > 0 {
+		// Where the parser noticed it is the end of the file, which helps nobody.
+		errs = open
+	}
+	// Each round blanks at least one more statement. What is left of a file
+	// that does not parse after a few rounds is not worth looking at.
+	for range 8 {
+		ds = append(ds, errs...)
+		var ids []string
+		text, stmts, ids = blank(text, stmts, errs)
+		broken = append(broken, ids...)
+		if len(ids) == 0 {
+			break
+		}
+		file, err := parser.ParseFile(name, []byte(text))
+		if err == nil {
+			return file.Body, broken, ds
+		}
+		errs = fromSyntax(err, Span{File: name})
+	}
+	for _, s := range stmts {
+		broken = append(broken, s.id)
+	}
+	return nil, broken, ds
+}
+
+func unclosed(stmts []statement) (ds Diagnostics) {
+	for i, s := range stmts {
+		if s.unclosed {
+			ds.add(s.header, fmt.Sprintf("block %s is not closed", s.id),
+				fmt.Sprintf("a } is missing before line %d, where %s begins", stmts[i+1].line, stmts[i+1].id))
+		}
+	}
+	return ds
+}
+
+// blank returns text without the statements that errs are in, newlines kept,
+// the statements that are left, and the IDs of those that went.
+func blank(text string, stmts []statement, errs Diagnostics) (string, []statement, []string) {
+	var ids []string
+	var left []statement
+	b := []byte(text)
+	for _, s := range stmts {
+		hit := slices.ContainsFunc(errs, func(d Diagnostic) bool { return d.Line >= s.line && d.Line <= s.endLine })
+		if !hit {
+			left = append(left, s)
+			continue
+		}
+		ids = append(ids, s.id)
+		for i := s.start; i < s.end; i++ {
+			if b[i] != '\n' {
+				b[i] = ' '
+			}
+		}
+	}
+	return string(b), left, ids
+}
+
+// IsConfigFile reports whether a path is one that Load would read from a
+// directory.
+func IsConfigFile(path string) bool { return strings.HasSuffix(path, ".alloy") }

@@ -1,0 +1,193 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/grafana/alloy/syntax"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+const redacted = "(secret)"
+
+// Redact returns arguments or exports, structs with alloy tags, as maps,
+// slices, strings, numbers and bools that encoding/json can marshal: keyed by
+// attribute name, secrets as "(secret)", durations as "30s", receivers as
+// "x.y.z.receiver", other opaque values as their type. nil gives nil.
+func Redact(v any) any { return redact(reflect.ValueOf(v)) }
+
+func redact(v reflect.Value) any {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		if v.IsNil() {
+			return nil
+		}
+		if r, ok := v.Interface().(*flow.Receiver); ok {
+			return r.Node() + ".receiver"
+		}
+		if s, ok := asText(v); ok {
+			return s
+		}
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return nil
+	}
+	if s, ok := asText(v); ok {
+		return s
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		fs := tagged(v.Type())
+		if len(fs) == 0 {
+			return "(" + typeWords(v.Type()) + ")"
+		}
+		return redactStruct(v, fs)
+	case reflect.Map:
+		m := map[string]any{}
+		for it := v.MapRange(); it.Next(); {
+			m[fmt.Sprint(it.Key().Interface())] = redact(it.Value())
+		}
+		return m
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 && v.Kind() == reflect.Slice {
+			return string(v.Bytes())
+		}
+		out := make([]any, v.Len())
+		for i := range out {
+			out[i] = redact(v.Index(i))
+		}
+		return out
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return "(" + typeWords(v.Type()) + ")"
+	case reflect.Float32, reflect.Float64:
+		// JSON has no words for NaN and the infinities.
+		if f := v.Float(); f != f || f-f != 0 {
+			return fmt.Sprint(f)
+		}
+	}
+	if v.CanInterface() {
+		return v.Interface()
+	}
+	return fmt.Sprint(v)
+}
+
+func redactStruct(v reflect.Value, fs []field) any {
+	m := map[string]any{}
+	for _, f := range fs {
+		fv, ok := f.in(v)
+		if !ok {
+			continue
+		}
+		name := f.name
+		if f.kind == labelField {
+			name = "label"
+		}
+		// A block that is not there is nothing, an attribute that is not set
+		// has its default.
+		if f.kind == blockField && (fv.Kind() == reflect.Pointer || fv.Kind() == reflect.Slice) && fv.IsZero() {
+			continue
+		}
+		m[name] = redact(fv)
+	}
+	return m
+}
+
+// asText returns a value that is a string in the config, or a capsule.
+func asText(v reflect.Value) (string, bool) {
+	if !v.CanInterface() {
+		return "", false
+	}
+	if v.Kind() != reflect.Pointer && v.CanAddr() {
+		v = v.Addr()
+	}
+	switch x := v.Interface().(type) {
+	case component.Secret, *component.Secret:
+		return redacted, true
+	case component.OptionalSecret:
+		return optional(x), true
+	case *component.OptionalSecret:
+		return optional(*x), true
+	case time.Duration:
+		return shortDuration(x), true
+	case *time.Duration:
+		return shortDuration(*x), true
+	case encoding.TextMarshaler:
+		b, err := x.MarshalText()
+		if err != nil {
+			return err.Error(), true
+		}
+		return string(b), true
+	case syntax.Capsule:
+		if v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		}
+		return "(" + typeWords(v.Type()) + ")", true
+	}
+	return "", false
+}
+
+func optional(s component.OptionalSecret) string {
+	if s.IsSecret {
+		return redacted
+	}
+	return s.Value
+}
+
+// shortDuration is d as people write it: 1m rather than 1m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
+}
+
+// ReceiverRef is a receiver in decoded arguments, and by which attribute.
+type ReceiverRef struct {
+	Path     string // such as forward_to or routes.errors, for Block.SpanOf
+	Receiver *flow.Receiver
+}
+
+// Receivers returns the receivers in decoded arguments, in order of their
+// fields; those of maps in no order. Receivers that are nil are left out.
+func Receivers(args any) []ReceiverRef { return appendReceivers(nil, reflect.ValueOf(args), "") }
+
+func appendReceivers(refs []ReceiverRef, v reflect.Value, path string) []ReceiverRef {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() || !v.CanInterface() {
+			return refs
+		}
+		if r, ok := v.Interface().(*flow.Receiver); ok {
+			return append(refs, ReceiverRef{path, r})
+		}
+		return appendReceivers(refs, v.Elem(), path)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			refs = appendReceivers(refs, v.Index(i), path)
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			p := path
+			if it.Key().Kind() == reflect.String {
+				p = join(path, it.Key().String())
+			}
+			refs = appendReceivers(refs, it.Value(), p)
+		}
+	case reflect.Struct:
+		for _, f := range tagged(v.Type()) {
+			if fv, ok := f.in(v); ok && f.kind != labelField {
+				refs = appendReceivers(refs, fv, join(path, f.name))
+			}
+		}
+	}
+	return refs
+}

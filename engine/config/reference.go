@@ -1,0 +1,119 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/grafana/alloy/syntax/ast"
+)
+
+// Reference is a dotted name in an expression, such as
+// prometheus.remote_write.default.receiver.
+type Reference struct {
+	// Path is the name; what follows an index or a call is not part of it.
+	Path []string
+	Span
+	ends []Span // of each part of Path
+}
+
+// String returns the dotted name.
+func (r Reference) String() string { return strings.Join(r.Path, ".") }
+
+// References returns the dotted names in the block's expressions, in order,
+// also those of nested blocks. Names of the standard library are among them.
+func (b *Block) References() []Reference { return slices.Clone(b.refs) }
+
+// Resolve returns the IDs of the nodes that the block refers to, in order and
+// without repetitions, and a diagnostic for each reference to something that
+// is neither a node in scope nor in the standard library, or that its node
+// does not export.
+func (b *Block) Resolve(s *Scope) (ids []string, ds Diagnostics) {
+	for _, r := range b.refs {
+		id, d := s.resolve(r)
+		if d != nil {
+			ds = append(ds, *d)
+		} else if id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, ds
+}
+
+// references returns the dotted names in an expression or statement.
+func appendReferences(refs []Reference, n ast.Node) []Reference {
+	ast.Walk((*collector)(&refs), n)
+	return refs
+}
+
+type collector []Reference
+
+// Visit appends the reference that n is, and goes into everything else.
+func (c *collector) Visit(n ast.Node) ast.Visitor {
+	switch n.(type) {
+	case *ast.AccessExpr, *ast.IdentifierExpr:
+	default:
+		return c
+	}
+	var names []*ast.Ident
+	for cur := n.(ast.Expr); ; {
+		switch e := cur.(type) {
+		case *ast.AccessExpr:
+			names = append(names, e.Name)
+			cur = e.Value
+			continue
+		case *ast.IdentifierExpr:
+			names = append(names, e.Ident)
+			slices.Reverse(names)
+			r := Reference{Span: spanOf(n.(ast.Expr))}
+			for _, id := range names {
+				r.Path = append(r.Path, id.Name)
+				r.ends = append(r.ends, spanOf(id))
+			}
+			*c = append(*c, r)
+			return nil
+		}
+		// Something else is accessed, such as f(x).y: look inside of it.
+		ast.Walk(c, cur)
+		return nil
+	}
+}
+
+// unknown is the diagnostic of a reference to no node.
+func (s *Scope) unknown(r Reference) *Diagnostic {
+	ids := s.ids()
+	d := &Diagnostic{Span: r.Span}
+	// The longest part of the path that could be meant as an ID is all but the
+	// export; with less than three parts, all of it.
+	name := r.String()
+	if len(r.Path) >= 3 {
+		name = strings.Join(r.Path[:len(r.Path)-1], ".")
+	}
+	if len(r.Path) == 1 {
+		d.Msg = fmt.Sprintf("%s does not exist", name)
+		d.Hint = didYouMean(name, stdlibNames)
+		if d.Hint == "" {
+			d.Hint = fmt.Sprintf("a text is written in quotes: %q", name)
+		}
+		return d
+	}
+	d.Msg = fmt.Sprintf("component %s does not exist", name)
+	d.Hint = didYouMean(name, ids)
+	if d.Hint == "" {
+		// A right name with a wrong label is the common mistake, however
+		// different the labels are.
+		var same []string
+		for _, id := range ids {
+			if i := strings.LastIndexByte(id, '.'); i > 0 && strings.HasPrefix(name, id[:i+1]) {
+				same = append(same, id)
+			}
+		}
+		if len(same) > 0 {
+			slices.Sort(same)
+			d.Hint = "there is " + strings.Join(same[:min(len(same), 3)], ", ")
+		} else {
+			d.Hint = "add a block for it to the config"
+		}
+	}
+	return d
+}
