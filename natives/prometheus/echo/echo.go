@@ -1,0 +1,81 @@
+// Package echo is prometheus.echo: it prints every batch to standard output in
+// an exposition format, to look at what flows.
+//
+// A batch is printed as a whole, its rows grouped into metric families. It is
+// not a way to export metrics: what exposition formats cannot say (a native
+// histogram's resolution, the time of a marker's predecessor) is lost.
+package echo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Registration describes prometheus.echo.
+func Registration() component.Registration { return registration(os.Stdout) }
+
+func registration(w io.Writer) component.Registration {
+	return component.Registration{
+		Name:    "prometheus.echo",
+		Accepts: batch.SignalMetrics,
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: Exports{},
+		Build: func(_ component.Options, args any) (component.Component, error) {
+			return &Component{w: w, format: args.(*Arguments).Format}, nil
+		},
+	}
+}
+
+// Component is one prometheus.echo.
+type Component struct {
+	w io.Writer
+
+	mu     sync.Mutex
+	format Format
+	buf    []byte
+}
+
+var (
+	_ component.Component  = (*Component)(nil)
+	_ component.Updater    = (*Component)(nil)
+	_ flow.MetricsConsumer = (*Component)(nil)
+)
+
+// Update takes new arguments.
+func (c *Component) Update(args any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.format = args.(*Arguments).Format
+	return nil
+}
+
+// Run waits for ctx to end.
+func (c *Component) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// maxKeptBuffer is how much memory stays with a Component between batches.
+const maxKeptBuffer = 1 << 20
+
+// ConsumeMetrics prints b. It accepts what was written in full.
+func (c *Component) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.buf = appendExposition(c.buf[:0], b, c.format)
+	_, err := c.w.Write(c.buf)
+	if cap(c.buf) > maxKeptBuffer {
+		c.buf = nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot print a batch: %w", err)
+	}
+	return nil
+}

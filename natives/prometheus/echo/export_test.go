@@ -1,0 +1,4 @@
+package echo
+
+// RegistrationTo describes a prometheus.echo that prints to a writer.
+var RegistrationTo = registration
