@@ -43,15 +43,15 @@ func (a *Arguments) Validate() error {
 	return nil
 }
 
-// withoutEffect returns the names of the arguments that were written in vain.
-func (a *Arguments) withoutEffect() (names []string) {
+// Warnings names the arguments that were written in vain.
+func (a *Arguments) Warnings() (ws []string) {
 	if a.MaxCacheSize != nil {
-		names = append(names, "max_cache_size")
+		ws = append(ws, "max_cache_size has no effect")
 	}
 	if a.CacheTTL != nil {
-		names = append(names, "cache_ttl")
+		ws = append(ws, "cache_ttl has no effect")
 	}
-	return names
+	return ws
 }
 
 // Exports of prometheus.relabel.

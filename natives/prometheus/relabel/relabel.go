@@ -91,9 +91,6 @@ func (c *Component) Update(args any) error {
 }
 
 func (c *Component) set(a *Arguments) {
-	for _, name := range a.withoutEffect() {
-		c.opts.Logger.Warn("argument has no effect", "argument", name)
-	}
 	gen := c.mem.next(a.Rules)
 	c.mu.Lock()
 	c.generation = gen

@@ -314,18 +314,13 @@ func TestIDsComeBack(t *testing.T) {
 
 func TestWithoutEffect(t *testing.T) {
 	size, zero, ttl, short := 100, 0, time.Hour, time.Second
-	a := arguments(flowtest.NewSink("sink").Receiver())
-	n := componenttest.New(t, "r")
-	build(t, n, a)
-	if got := n.Logs(); got != "" {
-		t.Errorf("got log %q, want none", got)
+	var a relabel.Arguments
+	if got := a.Warnings(); len(got) != 0 {
+		t.Errorf("got warnings %q, want none", got)
 	}
 	a.MaxCacheSize, a.CacheTTL = &zero, &ttl
-	build(t, n, a)
-	for _, want := range []string{"argument=max_cache_size", "argument=cache_ttl", "level=WARN", `"argument has no effect"`} {
-		if !strings.Contains(n.Logs(), want) {
-			t.Errorf("the log lacks %s:\n%s", want, n.Logs())
-		}
+	if diff := cmp.Diff([]string{"max_cache_size has no effect", "cache_ttl has no effect"}, a.Warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 
 	f := func(size *int, ttl *time.Duration, want string) {
