@@ -1,0 +1,280 @@
+package expr
+
+import (
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
+)
+
+// allowed are the functions of expr that an expression may call. Those that
+// read a clock are missing because an answer may be remembered; those whose
+// result is a multiple of what goes in because, nested, they fill the memory.
+var allowed = map[string]bool{
+	"len": true, "type": true, "int": true, "float": true, "string": true,
+	"abs": true, "ceil": true, "floor": true, "round": true, "min": true, "max": true,
+	"trim": true, "trimPrefix": true, "trimSuffix": true, "upper": true, "lower": true,
+	"split": true, "indexOf": true, "lastIndexOf": true, "hasPrefix": true, "hasSuffix": true,
+	"first": true, "last": true,
+	"all": true, "none": true, "any": true, "one": true, "count": true, "find": true, "filter": true, "map": true,
+}
+
+// refused says why, for functions that a user may look for.
+var refused = map[string]string{
+	"now":      "an expression sees the sample's time, not the clock",
+	"date":     "an expression sees times as Unix milliseconds",
+	"duration": "an expression sees durations as seconds",
+}
+
+var predicates = map[string]bool{
+	"all": true, "none": true, "any": true, "one": true, "count": true, "find": true, "filter": true, "map": true,
+}
+
+// config is what expr's checker and compiler get: the names an expression sees
+// and the functions it may call.
+func config() *conf.Config {
+	c := conf.CreateNew()
+	c.Optimize = false
+	c.MaxNodes = 4096
+	c.WithEnv(types.Map{
+		"name":   types.String,
+		"labels": types.TypeOf(map[string]string(nil)),
+		"value":  types.Float64,
+		"type":   types.String,
+		"time":   types.Int,
+		"args":   types.Any,
+	})
+	for name := range c.Builtins {
+		if !allowed[name] {
+			c.Disabled[name] = true
+			delete(c.Builtins, name)
+		}
+	}
+	c.Functions["replace"] = &builtin.Function{
+		Name:  "replace",
+		Func:  func(a ...any) (any, error) { return replace(a[0].(string), a[1].(string), a[2].(string)) },
+		Types: []reflect.Type{reflect.TypeFor[func(string, string, string) string]()},
+	}
+	return c
+}
+
+// replace is strings.ReplaceAll with a bounded result.
+func replace(s, from, to string) (string, error) {
+	n := strings.Count(s, from)
+	if from == "" {
+		n = utf8.RuneCountInString(s) + 1
+	}
+	if len(s)+n*(len(to)-len(from)) > maxText {
+		return "", errTooLong
+	}
+	return strings.ReplaceAll(s, from, to), nil
+}
+
+// parse parses, folds args and checks types and rules.
+func parse(src string, args map[string]any) (*parser.Tree, *conf.Config, *Error) {
+	if err := checkSource(src); err != nil {
+		return nil, nil, err
+	}
+	if strings.TrimSpace(src) == "" {
+		return nil, nil, &Error{Source: src, Msg: "it is empty"}
+	}
+	c := config()
+	tree, err := parser.ParseWithConfig(src, c)
+	if err != nil {
+		return nil, nil, foreign(src, err)
+	}
+	fold := &foldArgs{src: src, args: args}
+	ast.Walk(&tree.Node, fold)
+	if fold.err != nil {
+		return nil, nil, fold.err
+	}
+	r := &rules{src: src}
+	if r.walk(tree.Node, false); r.err != nil {
+		return nil, nil, r.err
+	}
+	if _, err := checker.Check(tree, c); err != nil {
+		return nil, nil, foreign(src, err)
+	}
+	if r.typed(tree.Node); r.err != nil {
+		return nil, nil, r.err
+	}
+	return tree, c, nil
+}
+
+// rules refuses what is in expr's language but not in ours.
+type rules struct {
+	src string
+	err *Error
+}
+
+func (r *rules) fail(at file.Location, format string, args ...any) {
+	if r.err == nil {
+		r.err = errorAt(r.src, at, format, args...)
+	}
+}
+
+func (r *rules) walk(n ast.Node, inPredicate bool) {
+	switch n := n.(type) {
+	case *ast.VariableDeclaratorNode, *ast.SequenceNode:
+		r.fail(n.Location(), "let and ; are not supported")
+		return
+	case *ast.IdentifierNode:
+		switch n.Value {
+		case "args":
+			r.fail(n.Location(), "args is used by its fields, as in args.region")
+		case "$env":
+			r.fail(n.Location(), "$env is not supported")
+		}
+	case *ast.CallNode:
+		if id, ok := n.Callee.(*ast.IdentifierNode); !ok || id.Value != "replace" {
+			r.function(n.Location(), n.Callee.String())
+		}
+	case *ast.BuiltinNode:
+		if !allowed[n.Name] {
+			r.function(n.Location(), n.Name)
+		}
+		if predicates[n.Name] {
+			if inPredicate {
+				r.fail(n.Location(), "%s within a predicate is not supported", n.Name)
+			}
+			if len(n.Arguments) > 0 {
+				r.walk(n.Arguments[0], inPredicate)
+			}
+			for _, a := range n.Arguments[min(1, len(n.Arguments)):] {
+				r.walk(a, true)
+			}
+			return
+		}
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "..":
+			from, ok1 := n.Left.(*ast.IntegerNode)
+			to, ok2 := n.Right.(*ast.IntegerNode)
+			if !ok1 || !ok2 || to.Value-from.Value >= maxRange {
+				r.fail(n.Location(), "a range takes constant bounds and has at most %d elements", maxRange)
+			}
+		}
+	}
+	for _, c := range children(n) {
+		r.walk(c, inPredicate)
+	}
+}
+
+func (r *rules) function(at file.Location, name string) {
+	if why, ok := refused[name]; ok {
+		r.fail(at, "function %s is not supported: %s", name, why)
+		return
+	}
+	if _, ok := builtin.Index[name]; ok {
+		r.fail(at, "function %s is not supported", name)
+		return
+	}
+	r.fail(at, "unknown function %s", name)
+}
+
+// typed refuses what checks but cannot be meant.
+func (r *rules) typed(n ast.Node) {
+	if b, ok := n.(*ast.BinaryNode); ok {
+		switch b.Operator {
+		case "==", "!=":
+			_, lnil := b.Left.(*ast.NilNode)
+			_, rnil := b.Right.(*ast.NilNode)
+			if lnil && !nilable(b.Right) || rnil && !nilable(b.Left) {
+				r.fail(b.Location(), `it is never nil: a missing label is ""`)
+			}
+		case "??":
+			if !nilable(b.Left) {
+				r.fail(b.Location(), `the left side of ?? is never nil: a missing label is "", so write labels.x != "" ? labels.x : "default"`)
+			}
+		}
+	}
+	for _, c := range children(n) {
+		r.typed(c)
+	}
+}
+
+// nilable reports whether a checked node may be nil.
+func nilable(n ast.Node) bool {
+	if _, ok := n.(*ast.NilNode); ok {
+		return true
+	}
+	switch n.Type().Kind() {
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Float64, reflect.Map, reflect.Slice:
+		return false
+	}
+	return true
+}
+
+func children(n ast.Node) []ast.Node {
+	switch n := n.(type) {
+	case *ast.UnaryNode:
+		return []ast.Node{n.Node}
+	case *ast.BinaryNode:
+		return []ast.Node{n.Left, n.Right}
+	case *ast.ChainNode:
+		return []ast.Node{n.Node}
+	case *ast.MemberNode:
+		return []ast.Node{n.Node, n.Property}
+	case *ast.SliceNode:
+		out := []ast.Node{n.Node}
+		if n.From != nil {
+			out = append(out, n.From)
+		}
+		if n.To != nil {
+			out = append(out, n.To)
+		}
+		return out
+	case *ast.CallNode:
+		return n.Arguments
+	case *ast.BuiltinNode:
+		return n.Arguments
+	case *ast.PredicateNode:
+		return []ast.Node{n.Node}
+	case *ast.VariableDeclaratorNode:
+		return []ast.Node{n.Value, n.Expr}
+	case *ast.SequenceNode:
+		return n.Nodes
+	case *ast.ConditionalNode:
+		return []ast.Node{n.Cond, n.Exp1, n.Exp2}
+	case *ast.ArrayNode:
+		return n.Nodes
+	case *ast.MapNode:
+		return n.Pairs
+	case *ast.PairNode:
+		return []ast.Node{n.Key, n.Value}
+	}
+	return nil
+}
+
+// reads is a set of what a node depends on.
+type reads uint8
+
+const (
+	readsLabels reads = 1 << iota // name, labels, type
+	readsValue
+	readsTime
+)
+
+func dependsOn(n ast.Node) (r reads) {
+	if id, ok := n.(*ast.IdentifierNode); ok {
+		switch id.Value {
+		case "name", "labels", "type":
+			return readsLabels
+		case "value":
+			return readsValue
+		case "time":
+			return readsTime
+		}
+	}
+	for _, c := range children(n) {
+		r |= dependsOn(c)
+	}
+	return r
+}

@@ -1,0 +1,69 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/expr-lang/expr/file"
+)
+
+// Error is a mistake in an expression, or its failure on a sample.
+type Error struct {
+	Source string // the whole expression
+	Line   int    // 1-based; 0 when the place is not known
+	Column int    // 1-based, in runes
+	Msg    string
+}
+
+// Error returns the message with its place, and the line with a caret under it.
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return "cannot use expression: " + e.Msg
+	}
+	return fmt.Sprintf("cannot use expression: %s (%d:%d)%s", e.Msg, e.Line, e.Column, e.Snippet())
+}
+
+// Snippet returns the line of the mistake and a caret line, each after a line
+// break; "" when the place is not known.
+func (e *Error) Snippet() string {
+	if e.Line == 0 {
+		return ""
+	}
+	lines := strings.Split(e.Source, "\n")
+	if e.Line > len(lines) {
+		return ""
+	}
+	// A tab takes one column, so that the caret is under its place.
+	line := strings.ReplaceAll(strings.TrimSuffix(lines[e.Line-1], "\r"), "\t", " ")
+	return "\n | " + line + "\n | " + strings.Repeat(" ", e.Column-1) + "^"
+}
+
+// errorAt makes an Error for a place in src.
+func errorAt(src string, at file.Location, format string, args ...any) *Error {
+	e := &Error{Source: src, Line: 1, Column: 1, Msg: fmt.Sprintf(format, args...)}
+	for i, r := range []rune(src) {
+		if i >= at.From {
+			break
+		}
+		e.Column++
+		if r == '\n' {
+			e.Line++
+			e.Column = 1
+		}
+	}
+	return e
+}
+
+// foreign turns an error of expr-lang into one of ours.
+func foreign(src string, err error) *Error {
+	if fe, ok := errors.AsType[*file.Error](err); ok {
+		e := &Error{Source: src, Line: fe.Line, Column: fe.Column + 1, Msg: fe.Message}
+		if fe.Line == 0 {
+			e = errorAt(src, fe.Location, "%s", fe.Message)
+		}
+		return e
+	}
+	msg, _, _ := strings.Cut(err.Error(), "\n")
+	return &Error{Source: src, Msg: msg}
+}

@@ -1,0 +1,100 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/expr-lang/expr/ast"
+	exprcompiler "github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+var errTooLong = errors.New("the result of replace is longer than 64 KiB")
+
+// machine runs a subtree on expr's own machine: for what has no closure.
+type machine struct {
+	src   string
+	prog  *vm.Program
+	reads reads
+	pool  sync.Pool // of *run
+}
+
+type run struct {
+	vm  vm.VM
+	env map[string]any
+}
+
+func (c *compiler) machine(n ast.Node) *machine {
+	prog, err := exprcompiler.Compile(&parser.Tree{Node: n, Source: file.NewSource(c.src)}, c.conf)
+	if err != nil {
+		if c.err == nil {
+			c.err = foreign(c.src, err)
+		}
+		return nil
+	}
+	m := &machine{src: c.src, prog: prog, reads: dependsOn(n)}
+	m.pool.New = func() any { return &run{env: map[string]any{}} }
+	return m
+}
+
+// eval returns what the subtree gives for x; nil after an error, which is in x.
+func (m *machine) eval(x *Sample) any {
+	r := m.pool.Get().(*run)
+	defer m.pool.Put(r)
+	m.fill(r.env, x)
+	out, err := r.vm.Run(m.prog, r.env)
+	clear(r.env)
+	if err != nil {
+		x.fail(foreign(m.src, err))
+		return nil
+	}
+	return out
+}
+
+func (m *machine) fill(env map[string]any, x *Sample) {
+	if m.reads&readsLabels != 0 {
+		env["name"], env["type"], env["labels"] = x.Series.Name(), typeOf(x.Series), labelMap(x.Series)
+	}
+	if m.reads&readsValue != 0 {
+		env["value"] = x.Value
+	}
+	if m.reads&readsTime != 0 {
+		env["time"] = int(x.Time)
+	}
+}
+
+func labelMap(s *batch.Series) map[string]string {
+	m := map[string]string{}
+	for n, v := range s.Labels() {
+		if n != batch.NameLabel {
+			m[n] = v
+		}
+	}
+	return m
+}
+
+// typeOf is what an expression sees as type.
+func typeOf(s *batch.Series) string {
+	if m := s.Meta(); m != nil && m.Type != "" {
+		return string(m.Type)
+	}
+	return "unknown"
+}
+
+func as[T any](m *machine, at *Error, want string) func(*Sample) T {
+	return func(x *Sample) T {
+		v := m.eval(x)
+		t, ok := v.(T)
+		if !ok && x.err == nil {
+			e := *at
+			e.Msg = fmt.Sprintf("it must be %s, not %v", want, v)
+			x.fail(&e)
+		}
+		return t
+	}
+}

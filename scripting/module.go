@@ -1,0 +1,312 @@
+package scripting
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Value is what crosses between a script and a host function, in Go:
+//
+//	nil        absent: nil in Lua, undefined in JS
+//	Null       a null that is data
+//	bool
+//	int64      a whole number, exact
+//	float64
+//	string     bytes; mostly UTF-8
+//	*List      a list, also when it is empty
+//	*Map       a map with string keys in an order
+//	*Object    something of Go with methods, such as a compiled pattern
+//	Callback   a function of the script
+//
+// A language binds each to its own and back; what it has no form of its own
+// for (Null, an empty list, an int64 that its numbers cannot hold) it carries
+// through unchanged.
+type Value = any
+
+// Null is the null of JSON and YAML.
+var Null Value = null{}
+
+type null struct{}
+
+// String returns "null".
+func (null) String() string { return "null" }
+
+// List is a list of values.
+type List struct{ Items []Value }
+
+// Map is a map with string keys that keeps their order. Make it with NewMap;
+// not safe for concurrent use.
+type Map struct {
+	keys   []string
+	values map[string]Value
+}
+
+// NewMap returns an empty map.
+func NewMap() *Map { return &Map{values: map[string]Value{}} }
+
+// Set sets a key; a new one goes to the end.
+func (m *Map) Set(key string, v Value) {
+	if _, ok := m.values[key]; !ok {
+		m.keys = append(m.keys, key)
+	}
+	m.values[key] = v
+}
+
+// Get returns a key's value.
+func (m *Map) Get(key string) (Value, bool) {
+	v, ok := m.values[key]
+	return v, ok
+}
+
+// Keys returns the keys in order. They must not be written to.
+func (m *Map) Keys() []string { return m.keys }
+
+// Len returns the number of keys.
+func (m *Map) Len() int { return len(m.keys) }
+
+// Callback is a function of the script. It is valid during the call it was
+// passed to.
+type Callback func(args ...Value) (Value, error)
+
+// Object is a Go value of a script: immutable, or safe for concurrent use.
+type Object struct {
+	Type *ObjectType
+	Data any
+}
+
+// ObjectType is a kind of Object and its methods.
+type ObjectType struct {
+	// Name is how errors and docs call it, such as "re.Pattern".
+	Name string
+	Doc  string
+	// New names the function of the module that makes one.
+	New string
+	// Methods take the object as first argument, which their Params leave out.
+	Methods []Functiontion
+	// String is the text form, for logs and tostring.
+	String func(data any) string
+}
+
+// Method returns a method by name.
+func (t *ObjectType) Method(name string) (*Function, bool) { return find(t.Methods, name) }
+
+// Module is what `require` gives: a set of pure functions. It is declared once
+// and bound by every language.
+type Module struct {
+	Name  string
+	Doc   string
+	Funcs []Function
+	Types []*ObjectType
+}
+
+// Func returns a function by name.
+func (m *Module) Func(name string) (*Function, bool) { return find(m.Funcs, name) }
+
+// Function is a function that a script may call. Names are snake_case; a language
+// may change the case.
+type Function struct {
+	Name     string
+	Doc      string // sentences
+	Params   []Param
+	Result   Result
+	Examples []FunctionExample
+	// Fn gets one argument per Param, of the form that its Kind says, nil for
+	// an optional one that was left out; a method gets its object's Data
+	// before them. An error is a result: `value, err` in Lua, a throw in JS.
+	Fn func(args []Value) (Value, error)
+}
+
+// Kind is what a parameter or a result is.
+type Kind uint8
+
+// The kinds. Their Go forms are those of Value; KindNumber is a float64.
+const (
+	KindAny Kind = iota
+	KindBool
+	KindInt
+	KindNumber
+	KindString
+	KindList
+	KindMap
+	KindObject
+	KindFunction
+)
+
+// String returns the kind as docs write it.
+func (k Kind) String() string {
+	return [...]string{"any", "bool", "int", "number", "string", "list", "map", "object", "function"}[k]
+}
+
+// Param is a parameter.
+type Param struct {
+	Name     string
+	Kind     Kind
+	Doc      string
+	Type     *ObjectType // of a KindObject
+	Optional bool
+}
+
+// Result is what a function returns.
+type Result struct {
+	Kind Kind
+	Doc  string
+	Type *ObjectType // of a KindObject
+	// Optional says that the result may be nil without an error.
+	Optional bool
+	// Fails says that the function may return an error.
+	Fails bool
+}
+
+// FunctionExample is one call, in no language: bindings render and execute it.
+type FunctionExample struct {
+	// Self are the arguments of Type.New that make a method's object.
+	Self []Value
+	Args []Value
+	// Want is the result, compared as JSON; unused when Err is set. For an
+	// object it is its text form.
+	Want Value
+	// Err is a part of the error.
+	Err string
+}
+
+// MaxString is how long a string argument of a host function may be, in bytes.
+const MaxString = 8 << 20
+
+// ArgError is a call with the wrong arguments: a mistake in the script, to be
+// raised where it was called, unlike an error of the function itself.
+type ArgError struct {
+	Func  string
+	Param string // "" when there are too many
+	Msg   string
+}
+
+func (e *ArgError) Error() string {
+	if e.Param == "" {
+		return fmt.Sprintf("cannot call %s: %s", e.Func, e.Msg)
+	}
+	return fmt.Sprintf("cannot call %s: argument %s %s", e.Func, e.Param, e.Msg)
+}
+
+// Call checks and converts the arguments and calls the function. self is the
+// object of a method, nil for a function. A wrong argument is an *ArgError.
+// args may be written to.
+func (f *Function) Call(self *Object, args []Value) (Value, error) {
+	if len(args) > len(f.Params) {
+		return nil, &ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(f.Params), len(args))}
+	}
+	in := make([]Value, 0, len(f.Params)+1)
+	if self != nil {
+		in = append(in, self.Data)
+	}
+	for i := range f.Params {
+		p := &f.Params[i]
+		var v Value
+		if i < len(args) {
+			v = args[i]
+		}
+		v, msg := p.convert(v)
+		if msg != "" {
+			return nil, &ArgError{Func: f.Name, Param: p.Name, Msg: msg}
+		}
+		in = append(in, v)
+	}
+	return f.Fn(in)
+}
+
+func (p *Param) convert(v Value) (Value, string) {
+	if v == nil {
+		if p.Optional || p.Kind == KindAny {
+			return nil, ""
+		}
+		return nil, "is missing; it is a " + p.want()
+	}
+	if s, ok := v.(string); ok && len(s) > MaxString {
+		return nil, fmt.Sprintf("is longer than %d bytes", MaxString)
+	}
+	ok := true
+	switch p.Kind {
+	case KindBool:
+		_, ok = v.(bool)
+	case KindInt:
+		switch n := v.(type) {
+		case int64:
+		case float64:
+			if n != float64(int64(n)) {
+				return nil, "must be a whole number"
+			}
+			v = int64(n)
+		default:
+			ok = false
+		}
+	case KindNumber:
+		switch n := v.(type) {
+		case float64:
+		case int64:
+			v = float64(n)
+		default:
+			ok = false
+		}
+	case KindString:
+		_, ok = v.(string)
+	case KindList:
+		if m, is := v.(*Map); is && m.Len() == 0 {
+			v = &List{} // languages in which both are {}
+			break
+		}
+		_, ok = v.(*List)
+	case KindMap:
+		if l, is := v.(*List); is && len(l.Items) == 0 {
+			v = NewMap()
+			break
+		}
+		_, ok = v.(*Map)
+	case KindObject:
+		o, is := v.(*Object)
+		if ok = is && o.Type == p.Type; ok {
+			v = o.Data
+		}
+	case KindFunction:
+		_, ok = v.(Callback)
+	}
+	if !ok {
+		return nil, fmt.Sprintf("must be a %s, not a %s", p.want(), nameOf(v))
+	}
+	return v, ""
+}
+
+func (p *Param) want() string {
+	if p.Type != nil {
+		return p.Type.Name
+	}
+	return p.Kind.String()
+}
+
+func nameOf(v Value) string {
+	switch v := v.(type) {
+	case null:
+		return "null"
+	case bool:
+		return "bool"
+	case int64, float64:
+		return "number"
+	case string:
+		return "string"
+	case *List:
+		return "list"
+	case *Map:
+		return "map"
+	case *Object:
+		return v.Type.Name
+	case Callback:
+		return "function"
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+func find(fs []Function, name string) (*Function, bool) {
+	i := slices.IndexFunc(fs, func(f Function) bool { return f.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &fs[i], true
+}

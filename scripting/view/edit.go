@@ -1,0 +1,192 @@
+package view
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/prometheus/prometheus/model/value"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// SetName renames row i.
+func (m *Metrics) SetName(i int, name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	m.labelsOf(i).Set(batch.NameLabel, name)
+	return nil
+}
+
+// SetLabel sets a label of row i; an empty value removes it.
+func (m *Metrics) SetLabel(i int, name, value string) error {
+	if err := checkLabelName(name); err != nil {
+		return err
+	}
+	if err := checkLabelValue(name, value); err != nil {
+		return err
+	}
+	m.labelsOf(i).Set(name, value)
+	return nil
+}
+
+// SetValue sets the value of row i. On a staleness marker it does nothing; on
+// a native histogram it is an error. A NaN becomes the ordinary one: only
+// SetStale makes markers.
+func (m *Metrics) SetValue(i int, v float64) error {
+	if batch.IsStale(m.v[i]) {
+		return nil
+	}
+	if m.HasHistogram(i) {
+		return fmt.Errorf("cannot set the value of %s: it is a native histogram; scale is what it takes", m.Series(i))
+	}
+	m.writeV()[i] = number(v)
+	return nil
+}
+
+// SetTime sets the timestamp of row i, Unix ms.
+func (m *Metrics) SetTime(i int, t int64) {
+	if !m.ownT {
+		m.t, m.ownT = append(make([]int64, 0, len(m.t)), m.t...), true
+	}
+	m.t[i] = t
+}
+
+// SetStale makes row i a staleness marker, without histogram, exemplars and
+// start timestamp, or an ordinary sample, whose value is NaN until it is set.
+func (m *Metrics) SetStale(i int, stale bool) {
+	if stale == batch.IsStale(m.v[i]) {
+		return
+	}
+	f := m.writeFlags()
+	f[i] |= isStripped
+	m.stripped = true
+	if stale {
+		m.writeV()[i] = batch.Stale()
+	} else {
+		m.writeV()[i] = math.Float64frombits(value.NormalNaN)
+	}
+}
+
+// Drop drops row i.
+func (m *Metrics) Drop(i int) {
+	f := m.writeFlags()
+	if f[i]&isDropped == 0 {
+		f[i] |= isDropped
+		m.dropped++
+	}
+}
+
+// rowState is what Rollback restores.
+type rowState struct {
+	set     bool
+	row     int
+	series  *batch.Series
+	t       int64
+	v       float64
+	flags   flags
+	emitted int
+}
+
+// Mark remembers row i as it is, and how much was emitted.
+func (m *Metrics) Mark(i int) {
+	s := m.Series(i)
+	m.mark = rowState{set: true, row: i, series: s, t: m.t[i], v: m.v[i], emitted: len(m.emitted)}
+	if len(m.flags) > 0 {
+		m.mark.flags = m.flags[i]
+	}
+}
+
+// Rollback undoes what was done to the marked row since Mark, and what was
+// emitted. Without a Mark in this batch it does nothing.
+func (m *Metrics) Rollback() {
+	k := m.mark
+	if !k.set {
+		return
+	}
+	if m.editing == k.row {
+		m.editing = -1
+	}
+	i := k.row
+	if m.series[i] != k.series {
+		m.writeSeries()[i] = k.series
+	}
+	if m.t[i] != k.t {
+		m.SetTime(i, k.t)
+	}
+	if math.Float64bits(m.v[i]) != math.Float64bits(k.v) {
+		m.writeV()[i] = k.v
+	}
+	if len(m.flags) > 0 {
+		if m.flags[i]&isDropped != 0 && k.flags&isDropped == 0 {
+			m.dropped--
+		}
+		m.flags[i] = k.flags
+	}
+	clear(m.emitted[k.emitted:])
+	m.emitted = m.emitted[:k.emitted]
+}
+
+// labelsOf returns the builder that holds the labels of row i.
+func (m *Metrics) labelsOf(i int) *batch.Builder {
+	if m.editing != i {
+		m.flush()
+		m.edit.Reset(m.series[i])
+		m.editing = i
+	}
+	return &m.edit
+}
+
+// flush turns pending label edits into a handle.
+func (m *Metrics) flush() {
+	i := m.editing
+	if i < 0 {
+		return
+	}
+	m.editing = -1
+	if s := m.gen.derive(m.series[i], &m.edit, m.now); s != m.series[i] {
+		m.writeSeries()[i] = s
+	}
+}
+
+func (m *Metrics) writeSeries() []*batch.Series {
+	if !m.ownSeries {
+		m.series, m.ownSeries = append(make([]*batch.Series, 0, len(m.series)), m.series...), true
+	}
+	return m.series
+}
+
+func (m *Metrics) writeV() []float64 {
+	if !m.ownV {
+		m.v, m.ownV = append(make([]float64, 0, len(m.v)), m.v...), true
+	}
+	return m.v
+}
+
+func (m *Metrics) writeHists() []batch.Histogram {
+	if !m.ownH {
+		m.hists, m.ownH = append(make([]batch.Histogram, 0, len(m.hists)), m.hists...), true
+	}
+	return m.hists
+}
+
+func (m *Metrics) writeFlags() []flags {
+	if len(m.flags) == 0 {
+		n := len(m.series)
+		if cap(m.flags) < n {
+			m.flags = make([]flags, n)
+		} else {
+			m.flags = m.flags[:n]
+			clear(m.flags)
+		}
+	}
+	return m.flags
+}
+
+// number keeps what a script computes from being taken for a marker.
+func number(v float64) float64 {
+	if batch.IsStale(v) {
+		return math.Float64frombits(value.NormalNaN)
+	}
+	return v
+}

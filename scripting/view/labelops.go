@@ -1,0 +1,174 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// labelEdit is one edit of a label, the same for every series.
+type labelEdit struct {
+	op   byte // '=' set, '-' drop, '>' rename
+	a, b string
+}
+
+// editMemo remembers what an edit makes of a series.
+type editMemo struct {
+	memo batch.Memo[*batch.Series]
+}
+
+func (e labelEdit) apply(b *batch.Builder) {
+	switch e.op {
+	case '=':
+		b.Set(e.a, e.b)
+	case '-':
+		b.Set(e.a, "")
+	case '>':
+		if v := b.Get(e.a); v != "" {
+			b.Set(e.b, v)
+			b.Set(e.a, "")
+		}
+	}
+}
+
+// SetLabelAll sets a label of every row; an empty value removes it.
+func (m *Metrics) SetLabelAll(name, value string) error {
+	if err := checkLabelName(name); err != nil {
+		return err
+	}
+	if err := checkLabelValue(name, value); err != nil {
+		return err
+	}
+	m.editAll(labelEdit{'=', name, value})
+	return nil
+}
+
+// DropLabel removes a label from every row.
+func (m *Metrics) DropLabel(name string) error {
+	if err := checkLabelName(name); err != nil {
+		return err
+	}
+	m.editAll(labelEdit{'-', name, ""})
+	return nil
+}
+
+// RenameLabel renames a label of every row that has it; a label that has the
+// new name already is replaced.
+func (m *Metrics) RenameLabel(name, to string) error {
+	if err := checkLabelName(name); err != nil {
+		return err
+	}
+	if err := checkLabelName(to); err != nil {
+		return err
+	}
+	if name != to {
+		m.editAll(labelEdit{'>', name, to})
+	}
+	return nil
+}
+
+func (m *Metrics) editAll(k labelEdit) {
+	m.flush()
+	e, ok := m.edits[k]
+	if !ok {
+		e = m.gen.edit(k)
+		cache(m, m.edits, k, e)
+	}
+	for i, s := range m.series {
+		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
+			continue
+		}
+		d, ok := e.memo.Get(s)
+		if !ok {
+			m.edit.Reset(s)
+			k.apply(&m.edit)
+			d = m.derived(&e.memo, s)
+		}
+		if d != s {
+			m.writeSeries()[i] = d
+		}
+	}
+}
+
+// derived turns m.edit into a handle derived from s and remembers it.
+func (m *Metrics) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batch.Series {
+	d := m.gen.derive(s, &m.edit, m.now)
+	if d != s && (d.Source() != s || d.Released()) {
+		// Interned: it expires when it is not asked for, so it must be asked
+		// for. Released: the source ended meanwhile.
+		return d
+	}
+	if s.Released() {
+		return d
+	}
+	return memo.Put(s, d)
+}
+
+// MapLabel sets a label of every row that has it to what fn makes of its
+// value. fn is called once per distinct value and its answer is remembered for
+// site, which identifies the function: the same in every VM of the generation,
+// such as a pointer into its shared code. A nil site remembers nothing beyond
+// this call.
+//
+// keep leaves the label as it is; else an empty result removes it. An error of
+// fn ends the operation, is returned as it is, and is not remembered.
+func (m *Metrics) MapLabel(site any, name string, fn func(value string) (to string, keep bool, err error)) error {
+	if err := checkLabelName(name); err != nil {
+		return err
+	}
+	m.flush()
+	var st *mapSite
+	k := siteKey{site, name}
+	if st = m.sites[k]; st == nil {
+		if site == nil {
+			st = newSite(m.gen.opts.MaxValues)
+		} else {
+			st = m.gen.site(k)
+			cache(m, m.sites, k, st)
+		}
+	}
+	for i, s := range m.series {
+		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
+			continue
+		}
+		d, ok := st.memo.Get(s)
+		if !ok {
+			var err error
+			if d, err = m.mapLabel(st, s, name, fn); err != nil {
+				return err
+			}
+		}
+		if d != s {
+			m.writeSeries()[i] = d
+		}
+	}
+	return nil
+}
+
+func (m *Metrics) mapLabel(st *mapSite, s *batch.Series, name string, fn func(string) (string, bool, error)) (*batch.Series, error) {
+	value := s.Label(name)
+	if value == "" {
+		if s.Released() {
+			return s, nil
+		}
+		return st.memo.Put(s, s), nil
+	}
+	to, ok := st.value(value)
+	if !ok {
+		var keep bool
+		var err error
+		if to, keep, err = fn(value); err != nil {
+			return nil, err
+		}
+		if keep {
+			to = value
+		}
+		if err := checkLabelValue(name, to); err != nil {
+			return nil, fmt.Errorf("%w, which was made of %q", err, value)
+		}
+		to = st.remember(value, to)
+	}
+	m.edit.Reset(s)
+	m.edit.Set(name, to)
+	return m.derived(&st.memo, s), nil
+}

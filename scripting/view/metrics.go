@@ -1,0 +1,244 @@
+package view
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/scripting/expr"
+)
+
+// Metrics is one VM's window on a batch. Reset puts it over the next one; rows
+// are numbered from 0 and keep their number until Apply. Methods that take a
+// row panic when it is out of range: VM packages check what scripts pass.
+//
+// The zero value is ready for Reset. Not safe for concurrent use.
+type Metrics struct {
+	gen   *Generation
+	in    *batch.Metrics
+	now   time.Time
+	epoch uint64
+
+	// The current columns: those of in until the first write copies them.
+	series                      []*batch.Series
+	t                           []int64
+	v                           []float64
+	hists                       []batch.Histogram
+	ownSeries, ownT, ownV, ownH bool
+
+	flags    []flags // scratch, one a row; nil length when no row has any
+	dropped  int
+	stripped bool // some row lost its histogram, exemplars and start
+	emitted  []emitted
+
+	// Label edits of one row, not turned into a handle yet.
+	edit    batch.Builder
+	editing int // the row, -1 for none
+
+	mark   rowState
+	sample expr.Sample
+
+	// What this VM already looked up in gen, so that steady state takes no lock.
+	preds   map[string]*predicate
+	numbers map[string]*expr.Program
+	edits   map[labelEdit]*editMemo
+	sites   map[siteKey]*mapSite
+	cols    map[string]*Column
+}
+
+type flags uint8
+
+const (
+	isDropped  flags = 1 << iota
+	isStripped       // the script made or removed a staleness marker
+)
+
+// Reset puts the window over b and forgets all edits. now stamps the use of
+// interned handles. Records of the batch before are dead from here on.
+func (m *Metrics) Reset(b *batch.Metrics, gen *Generation, now time.Time) {
+	if m.gen != gen {
+		m.preds, m.numbers = map[string]*predicate{}, map[string]*expr.Program{}
+		m.edits, m.sites, m.cols = map[labelEdit]*editMemo{}, map[siteKey]*mapSite{}, map[string]*Column{}
+	}
+	m.gen, m.in, m.now = gen, b, now
+	m.epoch++
+	m.series, m.t, m.v, m.hists = b.Series, b.T, b.V, b.Histograms
+	m.ownSeries, m.ownT, m.ownV, m.ownH = false, false, false, false
+	m.flags, m.dropped, m.stripped = m.flags[:0], 0, false
+	clear(m.emitted)
+	m.emitted = m.emitted[:0]
+	m.editing = -1
+	m.mark = rowState{}
+}
+
+// Done ends the use of the batch: the window is empty, records are dead, and
+// nothing of the batch is held. Apply's result stays valid.
+func (m *Metrics) Done() {
+	m.Reset(&batch.Metrics{}, m.gen, m.now)
+	m.sample = expr.Sample{}
+	m.edit.Reset(nil)
+}
+
+// Epoch changes with Reset and Done: a record handle that was made under
+// another one is dead.
+func (m *Metrics) Epoch() uint64 { return m.epoch }
+
+// Batch returns the batch under the window, unedited.
+func (m *Metrics) Batch() *batch.Metrics { return m.in }
+
+// Len returns the number of rows, dropped ones among them.
+func (m *Metrics) Len() int { return len(m.series) }
+
+// Left returns the number of rows that are not dropped.
+func (m *Metrics) Left() int { return len(m.series) - m.dropped }
+
+// Alive reports whether row i was not dropped.
+func (m *Metrics) Alive(i int) bool { return len(m.flags) == 0 || m.flags[i]&isDropped == 0 }
+
+// Next returns the first row from i on that was not dropped, -1 for none.
+func (m *Metrics) Next(i int) int {
+	for ; i < len(m.series); i++ {
+		if m.Alive(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Series returns the handle of row i as edited.
+func (m *Metrics) Series(i int) *batch.Series {
+	if m.editing == i {
+		m.flush()
+	}
+	return m.series[i]
+}
+
+// Name returns the metric name of row i.
+func (m *Metrics) Name(i int) string {
+	if m.editing == i {
+		return m.edit.Get(batch.NameLabel)
+	}
+	return m.series[i].Name()
+}
+
+// Label returns a label of row i, "" when it is missing. The name is no label.
+func (m *Metrics) Label(i int, name string) string {
+	if name == batch.NameLabel {
+		return ""
+	}
+	if m.editing == i {
+		return m.edit.Get(name)
+	}
+	return m.series[i].Label(name)
+}
+
+// Labels yields the labels of row i in name order, without the metric name.
+// The row may be edited meanwhile; the loop sees it as it was.
+func (m *Metrics) Labels(i int) iter.Seq2[string, string] {
+	s := m.Series(i)
+	return func(yield func(string, string) bool) {
+		for n, v := range s.Labels() {
+			if n != batch.NameLabel && !yield(n, v) {
+				return
+			}
+		}
+	}
+}
+
+// Value returns the value of row i. ok is false when it has no float value,
+// only a native histogram. A staleness marker's value is the marker.
+func (m *Metrics) Value(i int) (v float64, ok bool) {
+	return m.v[i], !m.HasHistogram(i)
+}
+
+// Judged reports whether value predicates judge row i: it has a float value
+// that is no staleness marker. Callbacks that look at the value are not asked
+// about other rows, which are kept.
+func (m *Metrics) Judged(i int) bool {
+	return !batch.IsStale(m.v[i]) && !m.HasHistogram(i)
+}
+
+// Values returns the values of all rows, for reading now only: a later edit
+// may or may not show. Rows that are not Judged have no value in it.
+func (m *Metrics) Values() []float64 { return m.v }
+
+// Time returns the timestamp of row i in Unix ms.
+func (m *Metrics) Time(i int) int64 { return m.t[i] }
+
+// Stale reports whether row i is a staleness marker.
+func (m *Metrics) Stale(i int) bool { return batch.IsStale(m.v[i]) }
+
+// Type returns the metric type of row i in Prometheus's words: counter, gauge,
+// histogram, gaugehistogram, summary, info, stateset, unknown.
+func (m *Metrics) Type(i int) string { return typeOf(m.series[i]) }
+
+// Help returns the help text of row i's family, "" when none is known.
+func (m *Metrics) Help(i int) string {
+	if md := m.series[i].Meta(); md != nil {
+		return md.Help
+	}
+	return ""
+}
+
+// Unit returns the unit of row i's family, "" when none is known.
+func (m *Metrics) Unit(i int) string {
+	if md := m.series[i].Meta(); md != nil {
+		return md.Unit
+	}
+	return ""
+}
+
+// HasHistogram reports whether row i is a native histogram.
+func (m *Metrics) HasHistogram(i int) bool {
+	_, ok := m.Histogram(i)
+	return ok
+}
+
+// Histogram returns the native histogram of row i as edited. It must not be
+// written to.
+func (m *Metrics) Histogram(i int) (batch.Histogram, bool) {
+	if len(m.hists) == 0 || m.isStripped(i) {
+		return batch.Histogram{}, false
+	}
+	j, ok := slices.BinarySearchFunc(m.hists, i, func(h batch.Histogram, row int) int { return h.Row - row })
+	if !ok {
+		return batch.Histogram{}, false
+	}
+	return m.hists[j], true
+}
+
+// Exemplars returns the exemplars of row i, a part of the batch: they must not
+// be written to.
+func (m *Metrics) Exemplars(i int) []batch.Exemplar {
+	if len(m.in.Exemplars) == 0 || m.isStripped(i) {
+		return nil
+	}
+	lo, _ := slices.BinarySearchFunc(m.in.Exemplars, i, func(e batch.Exemplar, row int) int { return e.Row - row })
+	hi := lo
+	for hi < len(m.in.Exemplars) && m.in.Exemplars[hi].Row == i {
+		hi++
+	}
+	return m.in.Exemplars[lo:hi:hi]
+}
+
+// Start returns the start timestamp of row i in Unix ms.
+func (m *Metrics) Start(i int) (t int64, ok bool) {
+	if len(m.in.Starts) == 0 || m.isStripped(i) {
+		return 0, false
+	}
+	j, ok := slices.BinarySearchFunc(m.in.Starts, i, func(s batch.Start, row int) int { return s.Row - row })
+	if !ok {
+		return 0, false
+	}
+	return m.in.Starts[j].T, true
+}
+
+func (m *Metrics) isStripped(i int) bool { return m.stripped && m.flags[i]&isStripped != 0 }
+
+func typeOf(s *batch.Series) string {
+	if md := s.Meta(); md != nil && md.Type != "" {
+		return string(md.Type)
+	}
+	return "unknown"
+}

@@ -1,0 +1,120 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// Record is a record of its own: what Copy returns, and what a script emits.
+type Record struct {
+	Name   string
+	Labels []batch.Label // any order; without the name; an empty value is no label
+	Value  float64       // ignored when Stale or Histogram is set
+	Time   int64         // Unix ms
+	Stale  bool
+	// Type, Help and Unit become the metadata of a new series.
+	Type, Help, Unit string
+
+	Histogram batch.Histogram // Row is ignored; the zero value is none
+	Exemplars []batch.Exemplar
+	Start     int64
+	HasStart  bool
+
+	from *batch.Series // the series that it was copied from
+}
+
+type emitted struct {
+	series    *batch.Series
+	t         int64
+	v         float64
+	hist      batch.Histogram
+	exemplars []batch.Exemplar
+	start     int64
+	hasStart  bool
+}
+
+// Copy returns row i as edited, as a record that outlives the batch.
+func (m *Metrics) Copy(i int) Record {
+	s := m.Series(i)
+	r := Record{
+		Name: s.Name(), Value: m.v[i], Time: m.t[i], Stale: m.Stale(i),
+		Type: m.Type(i), Help: m.Help(i), Unit: m.Unit(i),
+		Exemplars: slices.Clone(m.Exemplars(i)), from: s,
+	}
+	for n, v := range s.Labels() {
+		if n != batch.NameLabel {
+			r.Labels = append(r.Labels, batch.Label{Name: n, Value: v})
+		}
+	}
+	r.Histogram, _ = m.Histogram(i)
+	r.Start, r.HasStart = m.Start(i)
+	return r
+}
+
+// Emit appends a record to the result. It is not seen through the window: the
+// batch operations do not touch it. Its handle is derived from the series that
+// it was copied from, or interned.
+func (m *Metrics) Emit(r Record) error {
+	b := new(batch.Builder)
+	if err := checkName(r.Name); err != nil {
+		return err
+	}
+	b.Set(batch.NameLabel, r.Name)
+	for _, l := range r.Labels {
+		if err := checkLabelName(l.Name); err != nil {
+			return err
+		}
+		if err := checkLabelValue(l.Name, l.Value); err != nil {
+			return err
+		}
+		b.Set(l.Name, l.Value)
+	}
+	if !knownType(r.Type) {
+		return fmt.Errorf("cannot emit type %q: it is one of %s", r.Type, strings.Join(metricTypes, ", "))
+	}
+	e := emitted{t: r.Time, v: number(r.Value), start: r.Start, hasStart: r.HasStart}
+	switch {
+	case r.Stale:
+		e.v, e.hasStart = batch.Stale(), false
+	case r.Histogram.Int != nil && r.Histogram.Float != nil:
+		return fmt.Errorf("cannot emit %s: it has two histograms", r.Name)
+	case r.Histogram.Int != nil:
+		e.hist, e.v, e.exemplars = r.Histogram, r.Histogram.Int.Sum, r.Exemplars
+	case r.Histogram.Float != nil:
+		e.hist, e.v, e.exemplars = r.Histogram, r.Histogram.Float.Sum, r.Exemplars
+	default:
+		e.exemplars = r.Exemplars
+	}
+	e.series = m.handleOf(r, b)
+	m.emitted = append(m.emitted, e)
+	return nil
+}
+
+// Emitted returns how many records were emitted in this batch.
+func (m *Metrics) Emitted() int { return len(m.emitted) }
+
+func (m *Metrics) handleOf(r Record, b *batch.Builder) *batch.Series {
+	// A copy that lies around until its source ended must not be derived from
+	// it: nothing would give the handle back.
+	if r.from != nil && !r.from.Released() && typeOf(r.from) == r.Type {
+		return m.gen.derive(r.from, b, m.now)
+	}
+	var meta *batch.Metadata
+	if r.Type != "" || r.Help != "" || r.Unit != "" {
+		meta = &batch.Metadata{Type: model.MetricType(r.Type), Help: r.Help, Unit: r.Unit}
+	}
+	return m.gen.intern.Intern(b.Labels(), meta, m.now)
+}
+
+var metricTypes = []string{
+	string(model.MetricTypeCounter), string(model.MetricTypeGauge), string(model.MetricTypeHistogram),
+	string(model.MetricTypeGaugeHistogram), string(model.MetricTypeSummary), string(model.MetricTypeInfo),
+	string(model.MetricTypeStateset), string(model.MetricTypeUnknown),
+}
+
+func knownType(t string) bool { return t == "" || slices.Contains(metricTypes, t) }

@@ -1,0 +1,138 @@
+package view
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// ErrSkip is what a series hook returns to leave a row as it is and to be
+// asked again in the next batch.
+var ErrSkip = errors.New("series skipped")
+
+// Series is what the series hook sees of one new series: labels, no sample.
+// It is valid until the hook returns.
+type Series struct {
+	handle  *batch.Series
+	edit    batch.Builder
+	dropped bool
+}
+
+// Name returns the metric name.
+func (s *Series) Name() string { return s.edit.Get(batch.NameLabel) }
+
+// Label returns a label, "" when it is missing. The name is no label.
+func (s *Series) Label(name string) string {
+	if name == batch.NameLabel {
+		return ""
+	}
+	return s.edit.Get(name)
+}
+
+// Labels yields the labels in name order, without the metric name. The series
+// may be edited meanwhile; the loop sees it as it was.
+func (s *Series) Labels() iter.Seq2[string, string] {
+	ls := append([]batch.Label(nil), s.edit.Labels()...)
+	return func(yield func(string, string) bool) {
+		for _, l := range ls {
+			if l.Name != batch.NameLabel && !yield(l.Name, l.Value) {
+				return
+			}
+		}
+	}
+}
+
+// Type returns the metric type in Prometheus's words.
+func (s *Series) Type() string { return typeOf(s.handle) }
+
+// Help returns the help text, "" when none is known.
+func (s *Series) Help() string {
+	if md := s.handle.Meta(); md != nil {
+		return md.Help
+	}
+	return ""
+}
+
+// Unit returns the unit, "" when none is known.
+func (s *Series) Unit() string {
+	if md := s.handle.Meta(); md != nil {
+		return md.Unit
+	}
+	return ""
+}
+
+// SetName renames the series.
+func (s *Series) SetName(name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	s.edit.Set(batch.NameLabel, name)
+	return nil
+}
+
+// SetLabel sets a label; an empty value removes it.
+func (s *Series) SetLabel(name, value string) error {
+	if err := checkLabelName(name); err != nil {
+		return err
+	}
+	if err := checkLabelValue(name, value); err != nil {
+		return err
+	}
+	s.edit.Set(name, value)
+	return nil
+}
+
+// Drop drops the series: every sample of it, its staleness marker too.
+func (s *Series) Drop() { s.dropped = true }
+
+// RunSeries applies the series hook: fn is called for every row whose series
+// the generation has not decided on yet, with row i as a hint for messages.
+// What it decides is remembered and applied. ErrSkip leaves that row alone and
+// goes on; any other error ends the run, is returned as it is, and nothing is
+// remembered for that series.
+func (m *Metrics) RunSeries(fn func(i int, s *Series) error) error {
+	m.flush()
+	memo := &m.gen.series
+	for i, s := range m.series {
+		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
+			continue
+		}
+		d, ok := memo.Get(s)
+		if !ok {
+			var err error
+			if d, err = m.runSeries(i, s, fn); errors.Is(err, ErrSkip) {
+				continue
+			} else if err != nil {
+				return err
+			}
+		}
+		switch d {
+		case s:
+		case nil:
+			m.Drop(i)
+		default:
+			m.writeSeries()[i] = d
+		}
+	}
+	return nil
+}
+
+func (m *Metrics) runSeries(i int, s *batch.Series, fn func(int, *Series) error) (*batch.Series, error) {
+	e := &Series{handle: s}
+	e.edit.Reset(s)
+	if err := fn(i, e); err != nil {
+		return nil, err
+	}
+	if e.dropped {
+		if s.Released() {
+			return nil, nil
+		}
+		return m.gen.series.Put(s, nil), nil
+	}
+	d := m.gen.derive(s, &e.edit, m.now)
+	if s.Released() || d != s && (d.Source() != s || d.Released()) {
+		return d, nil
+	}
+	return m.gen.series.Put(s, d), nil
+}
