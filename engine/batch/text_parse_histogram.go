@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,11 +59,8 @@ func (p *textParser) histogram() (Histogram, error) {
 	}
 	f := histogramFields{p: p, fields: fields, at: at}
 	h := f.histogram()
-	for key := range fields {
-		if f.err == nil {
-			p.pos = at[key]
-			f.err = p.errorf("a histogram has no %s", key)
-		}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		f.fail(key, "a histogram has no "+key)
 	}
 	if f.err == nil {
 		f.err = f.validate(h, start)
