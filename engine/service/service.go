@@ -11,6 +11,8 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 )
@@ -86,4 +88,10 @@ type HTTPData struct {
 	MemoryAddress string
 	DialContext   DialFunc
 	Handle        func(prefix string, h http.Handler)
+}
+
+// TelemetryData is what the telemetry service's Data returns.
+type TelemetryData struct {
+	// Gatherer has weir's own metrics: the engine's and every component's.
+	Gatherer prometheus.Gatherer
 }
