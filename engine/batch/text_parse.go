@@ -157,6 +157,9 @@ func (p *textParser) series() (*Series, error) {
 		}
 	}
 	meta := p.said.of(name)
+	if meta != nil && *meta == (Metadata{}) { // an empty help says nothing
+		meta = nil
+	}
 	if p.o.Series != nil {
 		return p.o.Series(p.labels, meta), nil
 	}
