@@ -336,5 +336,4 @@ var plain = strings.NewReplacer(
 	`capsule("flow.Receiver")`, "receiver",
 	`capsule("alloytypes.Secret")`, "secret",
 	`capsule("alloytypes.OptionalSecret")`, "secret or string",
-	"time: invalid duration", "invalid duration",
 )

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/grafana/alloy/syntax/ast"
+	"github.com/grafana/alloy/syntax/printer"
 	"github.com/grafana/alloy/syntax/vm"
 )
 
@@ -42,7 +43,7 @@ func (d *decoder) value(e ast.Expr, v reflect.Value, path string) (o outcome) {
 		if o.open && !typeError(one.Msg) {
 			continue
 		}
-		one.Msg = fmt.Sprintf("%s: %s", path, message(e, one.Msg))
+		one.Msg = fmt.Sprintf("%s: %s", path, message(e, v.Type(), one))
 		d.ds = append(d.ds, one)
 		o.failed = true
 	}
@@ -93,14 +94,36 @@ func typeError(msg string) bool {
 	return strings.Contains(msg, " should be ") || strings.Contains(msg, "expected capsule(")
 }
 
-// message makes a sentence of the library's, which begins with the expression:
-// the snippet shows that already, and it may be long.
-func message(e ast.Expr, msg string) string {
-	msg = plain.Replace(msg)
-	for _, sep := range []string{" should be ", " expected ", " invalid "} {
-		if i := strings.LastIndex(msg, sep); i >= 0 {
-			return strings.TrimSpace(msg[i:])
+// message makes a sentence of the library's, which begins with the expression
+// at fault (the snippet shows that already, and it may be long) and knows no
+// type but the language's seven.
+func message(e ast.Expr, t reflect.Type, d Diagnostic) string {
+	msg := d.Msg
+	ast.Walk(visitor(func(n ast.Node) {
+		if spanOf(n) != d.Span || msg != d.Msg {
+			return
 		}
+		var b strings.Builder
+		if printer.Fprint(&b, n) == nil {
+			msg = strings.TrimSpace(strings.TrimPrefix(d.Msg, b.String()))
+		}
+	}), e)
+	msg = strings.TrimPrefix(plain.Replace(msg), "time: ")
+	if got, ok := strings.CutPrefix(msg, "expected "); ok {
+		msg = "should be " + got
 	}
-	return strings.TrimSpace(msg)
+	if want, got, ok := strings.Cut(msg, ", got "); ok && d.Span == spanOf(e) && strings.HasPrefix(want, "should be ") {
+		msg = "should be " + typeWords(t) + ", got " + got
+	}
+	return msg
+}
+
+type visitor func(ast.Node)
+
+// Visit calls the function with each expression.
+func (f visitor) Visit(n ast.Node) ast.Visitor {
+	if _, ok := n.(ast.Expr); ok {
+		f(n)
+	}
+	return f
 }

@@ -152,63 +152,62 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 	if err == nil {
 		return file.Body, nil, nil
 	}
-	errs := fromSyntax(err, Span{File: name})
-	if open := unclosed(stmts); len(open) > 0 {
-		// Where the parser noticed it is the end of the file, which helps nobody.
-		errs = open
-	}
-	// Each round blanks at least one more statement. What is left of a file
-	// that does not parse after a few rounds is not worth looking at.
-	for range 8 {
-		ds = append(ds, errs...)
-		var ids []string
-		text, stmts, ids = blank(text, stmts, errs)
-		broken = append(broken, ids...)
-		if len(ids) == 0 {
-			break
-		}
-		file, err := parser.ParseFile(name, []byte(text))
-		if err == nil {
-			return file.Body, broken, ds
-		}
-		errs = fromSyntax(err, Span{File: name})
-	}
-	for _, s := range stmts {
-		broken = append(broken, s.id)
-	}
-	return nil, broken, ds
-}
-
-func unclosed(stmts []statement) (ds Diagnostics) {
+	// The parser is at a loss after its first error and reports what follows
+	// from that too, so statements are parsed one by one.
+	rest := []byte(text)
 	for i, s := range stmts {
-		if s.unclosed {
-			ds.add(s.header, fmt.Sprintf("block %s is not closed", s.id),
-				fmt.Sprintf("a } is missing before line %d, where %s begins", stmts[i+1].line, stmts[i+1].id))
-		}
-	}
-	return ds
-}
-
-// blank returns text without the statements that errs are in, newlines kept,
-// the statements that are left, and the IDs of those that went.
-func blank(text string, stmts []statement, errs Diagnostics) (string, []statement, []string) {
-	var ids []string
-	var left []statement
-	b := []byte(text)
-	for _, s := range stmts {
-		hit := slices.ContainsFunc(errs, func(d Diagnostic) bool { return d.Line >= s.line && d.Line <= s.endLine })
-		if !hit {
-			left = append(left, s)
+		errs := s.errors(name, text)
+		if len(errs) == 0 {
 			continue
 		}
-		ids = append(ids, s.id)
-		for i := s.start; i < s.end; i++ {
-			if b[i] != '\n' {
-				b[i] = ' '
+		if s.unclosed && len(errs) == 1 && errs[0].Msg == errUnclosed {
+			errs[0].Span = s.header
+			errs[0].Msg = fmt.Sprintf("block %s is not closed", s.id)
+			errs[0].Hint = fmt.Sprintf("a } is missing before line %d, where %s begins", stmts[i+1].line, stmts[i+1].id)
+		}
+		ds = append(ds, errs...)
+		broken = append(broken, s.id)
+		for k := s.start; k < s.end; k++ {
+			if rest[k] != '\n' {
+				rest[k] = ' '
 			}
 		}
 	}
-	return string(b), left, ids
+	if file, err = parser.ParseFile(name, rest); err == nil {
+		return file.Body, broken, ds
+	}
+	// What is wrong is between the statements.
+	for _, s := range stmts {
+		broken = append(broken, s.id)
+	}
+	return nil, broken, append(ds, fromSyntax(err, Span{File: name})...)
+}
+
+const errUnclosed = "expected }, got EOF"
+
+// errors parses a statement on its own.
+func (s statement) errors(name, text string) Diagnostics {
+	_, err := parser.ParseFile(name, []byte(text[s.start:s.end]))
+	if err == nil {
+		return nil
+	}
+	ds := fromSyntax(err, Span{File: name, Line: 1, Col: 1})
+	if len(ds) > 1 {
+		// The end is missing because the parser got lost, or it will be seen
+		// once the rest is right.
+		ds = slices.DeleteFunc(ds, func(d Diagnostic) bool { return strings.HasSuffix(d.Msg, ", got EOF") })
+	}
+	shift := func(line, col *int) {
+		if *line == 1 {
+			*col += s.header.Col - 1
+		}
+		*line += s.line - 1
+	}
+	for i := range ds {
+		shift(&ds[i].Line, &ds[i].Col)
+		shift(&ds[i].EndLine, &ds[i].EndCol)
+	}
+	return ds
 }
 
 // IsConfigFile reports whether a path is one that Load would read from a

@@ -17,9 +17,9 @@ func didYouMean(name string, candidates []string) string {
 }
 
 // nearest returns up to three candidates within an edit distance of a third of
-// the name's length (at least 1), nearest first.
+// the name's length, at least 1 and at most 3, nearest first.
 func nearest(name string, candidates []string) []string {
-	limit := max(1, len(name)/3)
+	limit := max(1, min(len(name)/3, 3))
 	type scored struct {
 		name string
 		d    int
