@@ -21,6 +21,11 @@ type Component interface {
 	// When ctx ends because weir stops or the node is removed, a source first
 	// ends what it started (staleness markers, the batch in flight) and then
 	// returns; the components it sends to are still running by then.
+	//
+	// A component that is replaced gets ErrReplaced as the cause. Without a
+	// receiver, its Run has returned before the new one's is called. With one,
+	// both run side by side until the calls in flight on the old one are done;
+	// calls may come before Run has opened what they need and then wait for it.
 	Run(ctx context.Context) error
 }
 

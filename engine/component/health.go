@@ -8,6 +8,11 @@ import (
 // ErrRebuild is returned by Update when the change needs a new component.
 var ErrRebuild = errors.New("the change needs a rebuild")
 
+// ErrReplaced is the cause (context.Cause) with which the context of Run ends
+// when another component, whose Options.Previous it was, has taken over. With
+// any other cause the node leaves the graph.
+var ErrReplaced = errors.New("the component was replaced")
+
 // HealthState is how well a node does.
 type HealthState uint8
 

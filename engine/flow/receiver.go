@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/batch"
 )
@@ -39,14 +40,15 @@ func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.No
 // All methods are safe for concurrent use.
 type Receiver struct {
 	node    string
-	accepts batch.Signals
+	accepts atomic.Uint32 // batch.Signals
 	stats   *Stats
 	onPanic func(*PanicError)
 
 	mu      sync.Mutex
 	current *slot
 	changed chan struct{} // closed and replaced when current changes
-	stopped bool
+	calls   int           // in flight, on whatever component
+	stopped chan struct{} // nil until Stop; closed when no call is left
 }
 
 // consumer is an any that the config language does not recognise as one: it
@@ -68,7 +70,9 @@ func NewReceiver(node string, accepts batch.Signals, stats *Stats, onPanic func(
 	if stats == nil {
 		stats = new(Stats)
 	}
-	return &Receiver{node: node, accepts: accepts, stats: stats, onPanic: onPanic, changed: make(chan struct{})}
+	r := &Receiver{node: node, stats: stats, onPanic: onPanic, changed: make(chan struct{})}
+	r.SetAccepts(accepts)
+	return r
 }
 
 // AlloyCapsule makes a Receiver an opaque value of the config language.
@@ -78,7 +82,10 @@ func (r *Receiver) AlloyCapsule() {}
 func (r *Receiver) Node() string { return r.node }
 
 // Accepts returns the signals the node takes.
-func (r *Receiver) Accepts() batch.Signals { return r.accepts }
+func (r *Receiver) Accepts() batch.Signals { return batch.Signals(r.accepts.Load()) }
+
+// SetAccepts changes the signals the node takes: a script got another hook.
+func (r *Receiver) SetAccepts(s batch.Signals) { r.accepts.Store(uint32(s)) }
 
 // Set puts a component behind the gate: the next call meets it, calls in
 // flight finish on the one before. A nil component makes calls wait. The
@@ -89,13 +96,19 @@ func (r *Receiver) Set(consumer any) <-chan struct{} {
 	return r.swap(consumer)
 }
 
-// Stop makes this and every later call return ErrStopped; the returned channel
-// is closed when no call is in flight.
+// Stop makes waiting and later calls return ErrStopped. The returned channel is
+// closed when no call is in flight, on this component or one before it.
 func (r *Receiver) Stop() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stopped = true
-	return r.swap(nil)
+	if r.stopped == nil {
+		r.stopped = make(chan struct{})
+		r.swap(nil)
+		if r.calls == 0 {
+			close(r.stopped)
+		}
+	}
+	return r.stopped
 }
 
 func (r *Receiver) swap(next any) <-chan struct{} {
@@ -120,12 +133,13 @@ func (r *Receiver) swap(next any) <-chan struct{} {
 func (r *Receiver) enter(ctx context.Context) (*slot, error) {
 	for {
 		r.mu.Lock()
-		if r.stopped {
+		if r.stopped != nil {
 			r.mu.Unlock()
 			return nil, fmt.Errorf("%s: %w", r.node, ErrStopped)
 		}
 		if s := r.current; s != nil {
 			s.calls++
+			r.calls++
 			r.mu.Unlock()
 			return s, nil
 		}
@@ -145,6 +159,10 @@ func (r *Receiver) leave(s *slot) {
 	s.calls--
 	if s.calls == 0 && r.current != s {
 		close(s.left)
+	}
+	r.calls--
+	if r.calls == 0 && r.stopped != nil {
+		close(r.stopped)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -35,11 +36,12 @@ type Definition struct {
 // Service is one running service.
 type Service interface {
 	Definition() Definition
-	// Run works until ctx ends. An error ends weir at start and makes the
-	// service unhealthy later.
+	// Run works until ctx ends. An error makes the service unhealthy. Once
+	// Update has been called, Run is too, if only with a ctx that has ended.
 	Run(ctx context.Context, host Host) error
-	// Update takes the decoded block, or the defaults when there is none. It
-	// is called before Run and on every change.
+	// Update takes the decoded block, or the defaults when there is none; nil
+	// when Block is "". It is called before Run and on every change. An error
+	// ends weir at start, so this is the place to open a port.
 	Update(config any) error
 	// Data is what components get from Options.Service: of a type the service
 	// documents, valid before Run.
@@ -57,6 +59,39 @@ type Host interface {
 	// GetServiceConsumers returns the IDs of the nodes whose registration
 	// needs a service.
 	GetServiceConsumers(name string) []string
+	// Overview returns what there is to know of weir as a whole.
+	Overview() Overview
+	// Reload reads the config again and returns when the change is made or
+	// refused; the error is then a config.Diagnostics.
+	Reload(ctx context.Context) error
+}
+
+// Overview is weir's state at one moment.
+type Overview struct {
+	Version string
+	Config  string // path of the config file or directory
+	Started time.Time
+	// Ready is set once the first config has been applied.
+	Ready bool
+	// Stopping is set once weir was told to end.
+	Stopping bool
+	// Reload is the last change, from a file, a signal or a request.
+	Reload Reload
+	// Services are in the order they were started. Health, Arguments and
+	// Position of their Info are set.
+	Services []Info
+}
+
+// Reload is how a change went.
+type Reload struct {
+	Time     time.Time
+	Duration time.Duration
+	// Outcome is "applied", "partial" (a node stayed on its last good version)
+	// or "refused"; "" when there was none.
+	Outcome string
+	// Message says what changed, or why it was refused: a position, the
+	// message and the source line for each mistake.
+	Message string
 }
 
 // Info is a node's state at one moment.
@@ -68,6 +103,8 @@ type Info struct {
 	Position  string   // file:line of the block
 	DependsOn []string // IDs of the nodes it refers to
 	Sources   []string // files of its registration
+	Version   string   // of the registration that runs
+	Restarts  uint64   // after an error or a panic
 	Arguments any      // decoded; secrets still in it
 	Exports   any
 	Debug     any // of component.Debugger

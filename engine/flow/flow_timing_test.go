@@ -1,0 +1,40 @@
+package flow_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+func BenchmarkGate(b *testing.B) {
+	r := newGate(nil)
+	r.Set(consumer(func(context.Context, *batch.Metrics) error { return nil }))
+	m := one(1, 1)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if err := r.ConsumeMetrics(context.Background(), m); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkFanOut(b *testing.B) {
+	var to []*flow.Receiver
+	for range 3 {
+		r := newGate(nil)
+		r.Set(consumer(func(context.Context, *batch.Metrics) error { return nil }))
+		to = append(to, r)
+	}
+	out := flow.NewOutput(nil, to)
+	m := one(1, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := out.SendMetrics(context.Background(), m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

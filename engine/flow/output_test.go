@@ -1,0 +1,208 @@
+package flow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/flow/flowtest"
+)
+
+// relay is a node that makes its own of what it gets and sends that on.
+func relay(node string, stats *flow.Stats, change func(*batch.Metrics) *batch.Metrics, to ...*flow.Receiver) *flow.Receiver {
+	out := flow.NewOutput(stats, to)
+	r := flow.NewReceiver(node, batch.SignalMetrics, stats, nil)
+	r.Set(consumer(func(ctx context.Context, b *batch.Metrics) error { return out.SendMetrics(ctx, change(b)) }))
+	return r
+}
+
+func unchanged(b *batch.Metrics) *batch.Metrics { return b }
+
+func TestFanOut(t *testing.T) {
+	var stats flow.Stats
+	a, b := flowtest.NewSink("a"), flowtest.NewSink("b")
+	out := flow.NewOutput(&stats, []*flow.Receiver{a.Receiver(), b.Receiver(), nil, a.Receiver()})
+	in := one(1, 1)
+	if err := out.SendMetrics(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.SendMetrics(t.Context(), &batch.Metrics{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*flowtest.Sink{a, b} {
+		if got := s.Batches(); len(got) != 1 || got[0] != in {
+			t.Errorf("got %v, want the batch itself, once", got)
+		}
+	}
+	if got := stats.Out.Load(); got != 2 {
+		t.Errorf("%d samples out, want 2", got)
+	}
+	if err := flow.NewOutput(nil, nil).SendMetrics(t.Context(), in); err != nil {
+		t.Errorf("sending to nobody: %v", err)
+	}
+}
+
+func TestABlockedBranchDelaysNoOther(t *testing.T) {
+	stuck := flow.NewReceiver("stuck", batch.SignalMetrics, nil, nil) // no component
+	free := flowtest.NewSink("free")
+	for _, to := range [][]*flow.Receiver{{stuck, free.Receiver()}, {free.Receiver(), stuck}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		before := len(free.Batches())
+		go func() { done <- flow.NewOutput(nil, to).SendMetrics(ctx, one(1, 1)) }()
+		if _, err := free.Wait(t.Context(), before+1); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		err := <-done
+		p, ok := errors.AsType[*flow.Partial](err)
+		if !ok || !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v", err)
+		}
+		if diff := cmp.Diff([]string{"stuck"}, p.Refused()); diff != "" {
+			t.Errorf("refused (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// source → a
+//
+//	→ relay (doubles) → b
+//	                  → c, which refuses, twice
+func TestPartialRetriesOnlyWhatWasRefused(t *testing.T) {
+	a, b, c := flowtest.NewSink("a"), flowtest.NewSink("b"), flowtest.NewSink("c")
+	var srcStats, relayStats flow.Stats
+	double := func(in *batch.Metrics) *batch.Metrics {
+		out := *in
+		out.V = []float64{2 * in.V[0]}
+		return &out
+	}
+	out := flow.NewOutput(&srcStats, []*flow.Receiver{a.Receiver(), relay("relay", &relayStats, double, b.Receiver(), c.Receiver())})
+
+	c.Refuse(flowtest.ErrRefused)
+	err := out.SendMetrics(t.Context(), one(1, 21))
+	for range 2 {
+		p, ok := errors.AsType[*flow.Partial](err)
+		if !ok {
+			t.Fatalf("got %v", err)
+		}
+		if !errors.Is(err, flowtest.ErrRefused) || p.Len() != 1 || err.Error() != "c refused 1 samples: refused" {
+			t.Errorf("got %d: %v", p.Len(), err)
+		}
+		err = p.Retry(t.Context())
+	}
+	if srcStats.Out.Load() != 2 || relayStats.In.Load() != 1 || relayStats.Out.Load() != 1 {
+		t.Errorf("source sent %d, relay got %d and sent %d", srcStats.Out.Load(), relayStats.In.Load(), relayStats.Out.Load())
+	}
+	c.Refuse(nil)
+	p, _ := errors.AsType[*flow.Partial](err)
+	if err := p.Retry(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]struct {
+		s    *flowtest.Sink
+		want float64
+	}{"a": {a, 21}, "b": {b, 42}, "c": {c, 42}} {
+		if got := f.s.Batches(); len(got) != 1 || got[0].V[0] != f.want {
+			t.Errorf("%s got %v, want %v once", name, got, f.want)
+		}
+	}
+	if relayStats.Out.Load() != 2 {
+		t.Errorf("relay sent %d, want 2", relayStats.Out.Load())
+	}
+}
+
+// In any tree, with branches that refuse as they like, retrying until nothing
+// is refused brings every batch once to every leaf.
+func TestRetryInAnyTree(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		leaves := map[string]int{}
+		refusals := make(chan bool, 1000)
+		for range cap(refusals) {
+			refusals <- r.IntN(3) == 0
+		}
+		got := make(chan string, 1000)
+		var grow func(name string, depth int) *flow.Receiver
+		grow = func(name string, depth int) *flow.Receiver {
+			n := r.IntN(4)
+			if depth == 3 || n == 0 {
+				leaves[name] = 1
+				leaf := flow.NewReceiver(name, batch.SignalMetrics, nil, nil)
+				leaf.Set(consumer(func(context.Context, *batch.Metrics) error {
+					if <-refusals {
+						return flowtest.ErrRefused
+					}
+					got <- name
+					return nil
+				}))
+				return leaf
+			}
+			var to []*flow.Receiver
+			for i := range n {
+				to = append(to, grow(fmt.Sprintf("%s.%d", name, i), depth+1))
+			}
+			return relay(name, nil, unchanged, to...)
+		}
+		root := flow.NewOutput(nil, []*flow.Receiver{grow("x", 0), grow("y", 0)})
+		err := root.SendMetrics(t.Context(), one(1, 1))
+		for tries := 0; err != nil; tries++ {
+			p, ok := errors.AsType[*flow.Partial](err)
+			if !ok || tries > 100 {
+				t.Fatalf("seed %d, try %d: %v", seed, tries, err)
+			}
+			err = p.Retry(t.Context())
+		}
+		close(got)
+		have := map[string]int{}
+		for name := range got {
+			have[name]++
+		}
+		if diff := cmp.Diff(leaves, have); diff != "" {
+			t.Fatalf("seed %d: arrivals (-want +got):\n%s", seed, diff)
+		}
+	}
+}
+
+func TestStatsDrop(t *testing.T) {
+	var s flow.Stats
+	s.Drop("filtered", 0)
+	s.Drop("filtered", 2)
+	s.Drop("filtered", 3)
+	s.Drop("late", 1)
+	got := s.Dropped()
+	if diff := cmp.Diff(map[string]uint64{"filtered": 5, "late": 1}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	got["late"] = 9
+	if s.Dropped()["late"] != 1 {
+		t.Error("the caller's map is the counter itself")
+	}
+}
+
+func ExampleOutput() {
+	// What an argument forward_to holds: the gates of other nodes.
+	sink := flowtest.NewSink("prometheus.echo.default")
+	out := flow.NewOutput(nil, []*flow.Receiver{sink.Receiver()})
+
+	b, _ := batch.ParseText(`up{job="api"} 1`, batch.TextOptions{T: 1700000000000, Source: batch.NewSource()})
+	sink.Refuse(errors.New("the disk is full"))
+	err := out.SendMetrics(context.Background(), b)
+	fmt.Println(err)
+
+	// The source decides to try again; only what was refused is sent.
+	sink.Refuse(nil)
+	if p, ok := errors.AsType[*flow.Partial](err); ok {
+		err = p.Retry(context.Background())
+	}
+	fmt.Println(err, sink.Last().Len())
+	// Output:
+	// prometheus.echo.default refused 1 samples: the disk is full
+	// <nil> 1
+}
