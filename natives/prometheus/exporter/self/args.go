@@ -1,0 +1,4 @@
+package self
+
+// Arguments of prometheus.exporter.self: there are none.
+type Arguments struct{}

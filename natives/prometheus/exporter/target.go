@@ -1,0 +1,52 @@
+// Package exporter is what components that expose metrics of something else
+// have in common: the target that a prometheus.scrape finds them by. It is not
+// a component; those are its sub-packages.
+//
+// An exporter is an HTTP handler below weir's own API. Its target's address is
+// not on the network: the http service's DialContext reaches it in memory.
+package exporter
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/service"
+)
+
+// Exports of every exporter.
+type Exports struct {
+	// The exporter itself, for the argument targets of a prometheus.scrape: one
+	// target with the labels job and instance (the host's name).
+	Targets []map[string]string `alloy:"targets,attr"`
+}
+
+// NewExports returns the target of the exporter that o is given to. name, such
+// as unix, becomes the job integrations/<name>. The component's HTTPHandler
+// must serve /metrics.
+func NewExports(o component.Options, name string) (Exports, error) {
+	data, err := o.Service("http")
+	if err != nil {
+		return Exports{}, fmt.Errorf("cannot reach weir's HTTP service: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown" // as in Alloy: a label is no reason to run without metrics
+	}
+	block := o.ID
+	if i := strings.LastIndexByte(o.ID, '.'); strings.HasSuffix(o.ID[:max(i, 0)], "."+name) {
+		block = o.ID[:i]
+	}
+	return Exports{Targets: []map[string]string{{
+		model.AddressLabel:      data.(service.HTTPData).MemoryAddress,
+		model.SchemeLabel:       "http",
+		model.MetricsPathLabel:  "/api/v0/component/" + o.ID + "/metrics",
+		model.JobLabel:          "integrations/" + name,
+		model.InstanceLabel:     host,
+		"__meta_component_name": block,
+		"__meta_component_id":   o.ID,
+	}}}, nil
+}
