@@ -67,17 +67,19 @@ func TestSwapUnderLoadLosesNothing(t *testing.T) {
 			}
 		})
 	}
+	sent := make(chan struct{})
+	go func() { wg.Wait(); close(sent) }()
 	retire := func() {}
-	for range swaps {
+	for i := 0; i < swaps || !isClosed(sent); i++ {
 		c, end := generation()
+		if i%2 == 1 {
+			<-r.Set(nil) // nothing there for a while
+		}
 		<-r.Set(c)
 		retire()
 		retire = end
-		if len(next)%2 == 1 {
-			<-r.Set(nil) // nothing there for a while
-		}
 	}
-	wg.Wait()
+	<-sent
 	for src, n := range next {
 		if n != each {
 			t.Errorf("source %d: %d of %d arrived", src, n, each)
