@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Installs what the checks need beyond Go and make: a C compiler, for the race
+# detector.
+set -eu
+command -v cc >/dev/null && exit 0
+sudo=
+[ "$(id -u)" = 0 ] || sudo=sudo
+$sudo apt-get update -qq
+$sudo apt-get install -y -qq --no-install-recommends gcc libc6-dev

@@ -1,0 +1,51 @@
+# weir: `make run` starts it, `make test` tests it. Both need Go and make only.
+GO          ?= go
+STATICCHECK  = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+SERVERS      = bin/servers
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS      = -X main.version=$(VERSION)
+PLATFORMS    = linux windows darwin freebsd
+FUZZTIME    ?= 10s
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
+
+build: ## build bin/weir
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/weir ./cmd/weir
+
+run: build ## run the quickstart: this host and weir itself, through a script, into a throwaway Prometheus
+	bin/weir run --sandbox --scripts=scripts
+
+test: ## run the tests
+	$(GO) test ./...
+
+race: ## run the tests with the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
+
+lint: ## gofmt, vet and staticcheck
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+
+generated: ## generated files are up to date
+	$(GO) generate ./...
+	git diff --exit-code -- '*_gen.go'
+
+platforms: ## it builds everywhere, without cgo
+	for os in $(PLATFORMS); do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... || exit 1; done
+
+check: lint generated platforms race ## everything that must hold before a change lands
+
+servers: ## build the real servers that the integration tests talk to
+	$(GO) build -C testdata/servers -o ../../$(SERVERS)/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
+
+integration: build servers ## the faults and counterparts that need real servers, as processes
+	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/$(SERVERS) $(GO) test -tags integration -count=1 -timeout 30m -v ./cmd/weir/integration/...
+
+bench: ## run the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## run every fuzz test for FUZZTIME
+	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; done; done
+
+.PHONY: help build run test race lint generated platforms check servers integration bench fuzz
