@@ -1,0 +1,84 @@
+// Package unix is prometheus.exporter.unix: it exposes metrics of the host,
+// gathered by node_exporter's collectors inside of weir. Linux only.
+//
+// node_exporter keeps its settings in flags of the process and its collectors
+// for as long as the process lives. So the first node of the process decides
+// about them; another node, or a reload, may choose other collectors, but not
+// other settings: it is refused and says that weir needs a restart.
+package unix
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/prometheus/exporter"
+)
+
+// Registration describes prometheus.exporter.unix.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:          "prometheus.exporter.unix",
+		NewArgs:       func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports:       exporter.Exports{},
+		NeedsServices: []string{"http"},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			c := &Component{opts: o}
+			if err := c.Update(args); err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+	}
+}
+
+// Component is one prometheus.exporter.unix.
+type Component struct {
+	opts component.Options
+
+	mu      sync.Mutex
+	metrics http.Handler
+}
+
+var (
+	_ component.Component   = (*Component)(nil)
+	_ component.Updater     = (*Component)(nil)
+	_ component.HTTPHandler = (*Component)(nil)
+)
+
+// Update takes new arguments, unless they need a restart.
+func (c *Component) Update(args any) error {
+	metrics, err := newMetrics(args.(*Arguments), c.opts.Logger)
+	if err != nil {
+		return err
+	}
+	exports, err := exporter.NewExports(c.opts, "unix")
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.metrics = metrics
+	c.mu.Unlock()
+	c.opts.Export(exports)
+	return nil
+}
+
+// Handler serves /metrics. As node_exporter does, it takes the parameters
+// collect[] and exclude[], which choose among the node's collectors.
+func (c *Component) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		h := c.metrics
+		c.mu.Unlock()
+		h.ServeHTTP(w, r)
+	})
+	return mux
+}
+
+// Run waits for ctx to end.
+func (c *Component) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
