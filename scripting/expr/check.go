@@ -8,6 +8,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/checker/nature"
 	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
@@ -210,6 +211,38 @@ func nilable(n ast.Node) bool {
 		return false
 	}
 	return true
+}
+
+// loosen forgets the checker's word where it does not hold, and reports whether
+// it did: min(1, value) has the type of its first argument, a conditional that
+// of one branch, whatever comes out. expr's compiler would pick instructions
+// by it that fail.
+func loosen(n ast.Node) bool {
+	loose := false
+	for _, c := range children(n) {
+		loose = loosen(c) || loose
+	}
+	switch n := n.(type) {
+	case *ast.BuiltinNode:
+		switch n.Name {
+		case "min", "max":
+			loose = true
+		default:
+			loose = loose && n.Name == "abs"
+		}
+	case *ast.UnaryNode:
+		loose = loose && (n.Operator == "-" || n.Operator == "+")
+	case *ast.BinaryNode:
+		loose = loose && (n.Operator == "+" || n.Operator == "-" || n.Operator == "*")
+	case *ast.ConditionalNode:
+		loose = loose || n.Exp1.Type() != n.Exp2.Type()
+	default:
+		return false
+	}
+	if loose {
+		n.SetNature(nature.Nature{})
+	}
+	return loose
 }
 
 func children(n ast.Node) []ast.Node {

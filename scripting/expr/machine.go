@@ -2,7 +2,6 @@ package expr
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/expr-lang/expr/ast"
@@ -86,15 +85,39 @@ func typeOf(s *batch.Series) string {
 	return "unknown"
 }
 
-func as[T any](m *machine, at *Error, want string) func(*Sample) T {
+// byMachineAs runs n on expr's machine; on a result that is no T, the
+// evaluation fails and says what it wants.
+func byMachineAs[T any](c *compiler, n ast.Node, want string) func(*Sample) T {
+	m := c.machine(n)
+	if m == nil {
+		return nil
+	}
+	at := c.at(n)
 	return func(x *Sample) T {
 		v := m.eval(x)
 		t, ok := v.(T)
-		if !ok && x.err == nil {
-			e := *at
-			e.Msg = fmt.Sprintf("it must be %s, not %v", want, v)
-			x.fail(&e)
+		if !ok {
+			x.failAt(at, "it must be %s, not %v", want, v)
 		}
 		return t
+	}
+}
+
+func (c *compiler) numberByMachine(n ast.Node) func(*Sample) float64 {
+	m := c.machine(n)
+	if m == nil {
+		return nil
+	}
+	at := c.at(n)
+	return func(x *Sample) float64 {
+		switch v := m.eval(x).(type) {
+		case float64:
+			return v
+		case int:
+			return float64(v)
+		default:
+			x.failAt(at, "it must be a number, not %v", v)
+		}
+		return 0
 	}
 }

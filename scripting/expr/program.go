@@ -74,6 +74,7 @@ func Compile(src string, kind Kind, args map[string]any) (*Program, error) {
 	if !fits(tree.Node, kind) {
 		return nil, errorAt(src, tree.Node.Location(), "it must be %s, not %s", kind, typeName(tree.Node.Type()))
 	}
+	loosen(tree.Node)
 	p := &Program{src: src, kind: kind, reads: dependsOn(tree.Node)}
 	c := &compiler{src: src, conf: conf}
 	switch kind {

@@ -8,51 +8,21 @@ func (c *compiler) asBool(n ast.Node, e code) func(*Sample) bool {
 	if e.b != nil {
 		return e.b
 	}
-	m := c.machine(n)
-	if m == nil {
-		return nil
-	}
-	return as[bool](m, c.at(n), "true or false")
+	return byMachineAs[bool](c, n, "true or false")
 }
 
 func (c *compiler) asText(n ast.Node, e code) func(*Sample) string {
 	if e.s != nil {
 		return e.s
 	}
-	m := c.machine(n)
-	if m == nil {
-		return nil
-	}
-	return as[string](m, c.at(n), "a string")
+	return byMachineAs[string](c, n, "a string")
 }
 
 func (c *compiler) asNumber(n ast.Node, e code) func(*Sample) float64 {
-	if e.f != nil {
-		return e.f
+	if e.numeric() {
+		return e.float()
 	}
-	if e.i != nil {
-		i := e.i
-		return func(x *Sample) float64 { return float64(i(x)) }
-	}
-	m := c.machine(n)
-	if m == nil {
-		return nil
-	}
-	at := c.at(n)
-	return func(x *Sample) float64 {
-		switch v := m.eval(x).(type) {
-		case float64:
-			return v
-		case int:
-			return float64(v)
-		}
-		if x.err == nil {
-			e := *at
-			e.Msg = "it must be a number"
-			x.fail(&e)
-		}
-		return 0
-	}
+	return c.numberByMachine(n)
 }
 
 // open compiles a predicate for samples without a value: what depends on the
