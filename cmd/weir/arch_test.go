@@ -1,0 +1,244 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/weir-run/weir"
+
+// A rule says who may import what. Packages are paths below the module; "" is
+// the module itself. A pattern names a package and everything below it; with a
+// trailing "$" only the package itself.
+type rule struct {
+	of   []string // imports that the rule is about
+	only []string // packages that may have them
+	why  string
+}
+
+// doors are the few places through which a foreign world is entered.
+var doors = []rule{
+	{of: []string{"github.com/yuin/gopher-lua"}, only: []string{"scripting/lua"},
+		why: "a VM is behind scripting's Language, Program and VM, so that another language is a folder and not a change"},
+	{of: []string{"github.com/dop251/goja", "github.com/evanw/esbuild"}, only: []string{"scripting/js"},
+		why: "a VM is behind scripting's Language, Program and VM, so that another language is a folder and not a change"},
+	{of: []string{"github.com/expr-lang/expr"}, only: []string{"scripting/expr"},
+		why: "expressions run as our closures; nobody else may come to depend on the library's VM"},
+	{of: []string{"github.com/fsnotify/fsnotify"}, only: []string{"engine/watch"},
+		why: "directories, debounce and hashes are solved once"},
+	{of: []string{"github.com/grafana/alloy/syntax"}, only: []string{"engine/config", "engine/component$"},
+		why: "the syntax package promises no stable API; engine/component has only the alias Secret"},
+	{of: []string{"github.com/prometheus/prometheus"}, only: []string{"engine/batch", "natives/discovery", "natives/prometheus", "cmd/weir/sandbox", "cmd/weirbench"},
+		why: "Prometheus's types are the model of batches and of the prometheus.* components, not of the engine"},
+	{of: []string{"github.com/prometheus/node_exporter"}, only: []string{"natives/prometheus/exporter/unix"},
+		why: "its collectors have process-wide flags"},
+	{of: []string{"github.com/grafana/loki"}, only: []string{"natives/loki"},
+		why: "Loki's packages are heavy and in part AGPL"},
+	{of: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "flag"}, only: []string{"cmd"},
+		why: "flags are read where the process begins"},
+}
+
+// house are the rules between our own packages.
+var house = []rule{
+	{of: []string{"engine$"}, only: []string{"cmd"},
+		why: "components know the contract (engine/component), never the engine that runs them"},
+	{of: []string{"cmd"}, only: []string{"cmd"},
+		why: "nothing depends on a program"},
+	{of: []string{"natives"}, only: []string{"cmd", "natives/docs"},
+		why: "no component imports another; what two share is a package that is no component"},
+	{of: []string{"stdlib"}, only: []string{"cmd", "stdlib"},
+		why: "languages bind the table they are given"},
+	{of: []string{"scripting/lua", "scripting/js"}, only: []string{"cmd"},
+		why: "the core of scripting knows languages by their contract"},
+	{of: []string{"scripting$"}, only: []string{"cmd", "scripting", "stdlib"},
+		why: "a script is a component; who is not about scripts cannot tell"},
+}
+
+// leaves may import only these packages of ours.
+var leaves = []struct {
+	pkg, why string
+	may      []string
+}{
+	{"engine/batch", "everything stands on it", nil},
+	{"engine/clock$", "time has no dependencies", nil},
+	{"engine/graph", "a DAG of names", nil},
+	{"engine/flow$", "the gate knows batches, not components", []string{"engine/batch"}},
+	{"engine/component$", "the contract stands on data, gates and time", []string{"engine/batch", "engine/flow", "engine/clock"}},
+	{"engine/service$", "a service is asked by components", []string{"engine/batch", "engine/flow", "engine/clock", "engine/component"}},
+	{"engine/journal", "blocks of bytes: it knows no component and no signal", []string{"engine/clock"}},
+	{"engine/watch", "files, not components", []string{"engine/clock"}},
+	{"stdlib", "only the contract in scripting", []string{"scripting$", "stdlib"}},
+	{"scripting/expr", "expressions over columns", []string{"engine/batch"}},
+	{"scripting/view", "language-neutral", []string{"engine/batch", "scripting/expr"}},
+}
+
+// sharedNatives are packages under natives that are no components.
+var sharedNatives = []string{"natives/prometheus/exporter", "natives/prometheus/httpclient", "natives/prometheus/rule"}
+
+func TestImports(t *testing.T) {
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		test := strings.HasSuffix(file, "_test.go") || strings.HasSuffix(pkg, "test")
+		for _, spec := range f.Imports {
+			imp := strings.Trim(spec.Path.Value, `"`)
+			ours, isOurs := strings.CutPrefix(imp, module+"/")
+			if !isOurs {
+				ours = ""
+			}
+			if test { // tests meet the real counterparts of what they test
+				continue
+			}
+			for _, r := range doors {
+				if !isOurs && matchAny(r.of, imp) && !matchAny(r.only, pkg) {
+					t.Errorf("%s imports %s, which only %s may: %s", file, imp, strings.Join(r.only, ", "), r.why)
+				}
+			}
+			if !isOurs {
+				continue
+			}
+			for _, r := range house {
+				if matchAny(r.of, ours) && !matchAny(r.only, pkg) && pkg != ours && !slices.Contains(sharedNatives, ours) {
+					t.Errorf("%s imports %s, which only %s may: %s", file, ours, strings.Join(r.only, ", "), r.why)
+				}
+			}
+			for _, l := range leaves {
+				if match(l.pkg, pkg) && !matchAny(l.may, ours) && pkg != ours {
+					t.Errorf("%s imports %s: %s may import only %v of ours: %s", file, ours, l.pkg, l.may, l.why)
+				}
+			}
+		}
+	})
+}
+
+// exits are calls that only a program's main package may make.
+var exits = map[string][]string{
+	"os":  {"Exit", "Getenv", "LookupEnv", "Environ"},
+	"log": {"Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"},
+}
+
+func TestProcessBelongsToCmd(t *testing.T) {
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		if match("cmd", pkg) || strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Name.Name == "init" && n.Recv == nil {
+					t.Errorf("%s has an init: lists are written out, nothing registers itself", file)
+				}
+			case *ast.SelectorExpr:
+				x, ok := n.X.(*ast.Ident)
+				if ok && x.Obj == nil && slices.Contains(exits[x.Name], n.Sel.Name) {
+					t.Errorf("%s calls %s.%s: the process and its environment belong to cmd", file, x.Name, n.Sel.Name)
+				}
+			}
+			return true
+		})
+	})
+}
+
+func TestPackageComments(t *testing.T) {
+	comments := map[string][]string{}
+	seen := map[string]bool{}
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		seen[pkg] = true
+		if f.Doc != nil {
+			comments[pkg] = append(comments[pkg], file)
+		}
+	})
+	for pkg := range seen {
+		if n := len(comments[pkg]); n != 1 {
+			t.Errorf("package %s has %d package comments %v, want one", pkg, n, comments[pkg])
+		}
+	}
+}
+
+// TestLeaksFail holds that packages with goroutines look for leaks.
+func TestLeaksFail(t *testing.T) {
+	needed := map[string]bool{}
+	checked := map[string]bool{}
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		test := strings.HasSuffix(file, "_test.go")
+		if test && slices.ContainsFunc(f.Imports, func(s *ast.ImportSpec) bool { return s.Path.Value == `"go.uber.org/goleak"` }) {
+			checked[pkg] = true
+		}
+		if test || strings.HasSuffix(pkg, "test") || !(match("engine", pkg) || match("scripting", pkg) || match("natives", pkg)) {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				needed[pkg] = true
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && n.Sel.Name == "Go" && strings.Contains(strings.ToLower(x.Name), "wg") {
+					needed[pkg] = true
+				}
+			}
+			return true
+		})
+	})
+	for pkg := range needed {
+		if !checked[pkg] {
+			t.Errorf("package %s starts goroutines and has no goleak in its TestMain", pkg)
+		}
+	}
+}
+
+// eachFile calls fn with every Go file of the module, parsed, and its package
+// path below the module.
+func eachFile(t *testing.T, fn func(pkg, file string, f *ast.File)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			_, modErr := os.Stat(filepath.Join(p, "go.mod"))
+			if p != root && (modErr == nil || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") || d.Name() == "bin") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(p, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(fset, p, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		fn(path.Dir(rel), rel, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func matchAny(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, pkg) })
+}
+
+func match(pattern, pkg string) bool {
+	if exact, ok := strings.CutSuffix(pattern, "$"); ok {
+		return pkg == exact
+	}
+	return pkg == pattern || strings.HasPrefix(pkg, pattern+"/")
+}
