@@ -1,0 +1,219 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// appending is one call of Append. done and err are guarded by Journal.writeMu.
+type appending struct {
+	blocks []Block
+	done   bool
+	err    error
+}
+
+// Room waits until the journal is below its MaxSize, if its policy is to
+// block. It returns ctx's error when that does not happen in time. Ask before
+// gathering a block: Append itself never waits for room.
+func (j *Journal) Room(ctx context.Context) error {
+	for {
+		j.mu.Lock()
+		full := j.limits.MaxSize > 0 && j.size >= j.limits.MaxSize && j.limits.OnFull != OnFullDropOldest
+		size, room := j.size, j.room
+		j.mu.Unlock()
+		if !full {
+			return nil
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return fmt.Errorf("journal %s is full (%d bytes): %w", j.dir, size, context.Cause(ctx))
+		}
+	}
+}
+
+// Append writes blocks to the journal, all or none of them; a payload may be
+// reused when it returns. Calls that come together share one write, and one
+// sync if every write is synced. After an error the journal is as before, and
+// Append works again once the disk does.
+func (j *Journal) Append(blocks ...Block) error {
+	for i := range blocks {
+		if b := &blocks[i]; b.Lane < 0 || b.Lane >= len(j.lanes) || len(b.Payload) > maxPayload {
+			return fmt.Errorf("BUG: block of %d bytes for lane %d of %d", len(b.Payload), b.Lane, len(j.lanes))
+		}
+	}
+	a := &appending{blocks: blocks}
+	j.queueMu.Lock()
+	j.queue = append(j.queue, a)
+	j.queueMu.Unlock()
+
+	// Who gets the lock writes for all who queued meanwhile.
+	j.writeMu.Lock()
+	defer j.writeMu.Unlock()
+	if a.done {
+		return a.err
+	}
+	j.queueMu.Lock()
+	group := j.queue
+	j.queue = nil
+	j.queueMu.Unlock()
+	err := j.write(group)
+	for _, a := range group {
+		a.done, a.err = true, err
+		if err != nil && len(group) > 1 {
+			a.err = j.write([]*appending{a}) // a smaller one may fit
+		}
+	}
+	return a.err
+}
+
+func (j *Journal) write(group []*appending) error {
+	n := int64(segmentHeaderSize)
+	for _, a := range group {
+		for i := range a.blocks {
+			n += recordHeaderSize + int64(len(a.blocks[i].Payload))
+		}
+	}
+	j.mu.Lock()
+	drops := j.limits.OnFull == OnFullDropOldest
+	for drops && j.limits.MaxSize > 0 && j.size+n > j.limits.MaxSize && j.dropOldest("max_size") {
+	}
+	j.mu.Unlock()
+	for {
+		err := j.tryWrite(group, n)
+		if err == nil {
+			return nil
+		}
+		dropped := false
+		if drops && errors.Is(err, syscall.ENOSPC) {
+			j.mu.Lock()
+			dropped = j.dropOldest("disk_full")
+			j.mu.Unlock()
+		}
+		if !dropped {
+			return fmt.Errorf("cannot write journal %s: %w", j.dir, err)
+		}
+	}
+}
+
+func (j *Journal) tryWrite(group []*appending, n int64) error {
+	if err := j.activate(n); err != nil {
+		return err
+	}
+	s := j.active
+	buf := j.scratch[:0]
+	if s.size == 0 {
+		buf = appendSegmentHeader(buf, s.first)
+	}
+	now := j.o.Clock.Now().UnixMilli()
+	next := j.next
+	for _, a := range group {
+		for i := range a.blocks {
+			b := &a.blocks[i]
+			b.Seq, b.Time = next, now
+			buf = appendRecord(buf, next, b)
+			next++
+		}
+	}
+	if cap(buf) <= 4<<20 {
+		j.scratch = buf
+	}
+	_, err := s.f.WriteAt(buf, s.size)
+	if err == nil && j.policy() == FsyncAlways {
+		err = s.f.Sync()
+	}
+	if err != nil {
+		if terr := s.f.Truncate(s.size); terr != nil {
+			// What was written of the blocks stays in the file. They were not
+			// accepted, but a restart may send them, so their numbers are gone.
+			j.o.Logger.Error("cannot cut off an unfinished write; the journal goes on in a new segment", "path", s.path, "err", terr)
+			j.next = next
+			j.mu.Lock()
+			j.seal()
+			j.sweep()
+			j.mu.Unlock()
+		}
+		return err
+	}
+	j.next = next
+	j.dirty = true
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	off := s.size
+	if off == 0 {
+		off = segmentHeaderSize
+	}
+	j.size += int64(len(buf))
+	s.size += int64(len(buf))
+	s.newest = max(s.newest, now)
+	for _, a := range group {
+		for i := range a.blocks {
+			b := &a.blocks[i]
+			r := ref{seg: s, off: off, record: record{
+				size: len(b.Payload), seq: b.Seq, time: now, first: b.First, samples: b.Samples, lane: b.Lane, kind: b.Kind,
+			}}
+			off += recordHeaderSize + int64(r.size)
+			s.last = r.seq
+			j.appended = r.seq + 1
+			j.admit(r)
+		}
+	}
+	return nil
+}
+
+// activate makes sure that n more bytes may go to the active segment.
+func (j *Journal) activate(n int64) error {
+	j.mu.Lock()
+	if s := j.active; s != nil && s.size > 0 && s.size+n > j.segmentSize() {
+		j.seal()
+		j.sweep()
+	}
+	j.mu.Unlock()
+	if j.active != nil {
+		return nil
+	}
+	s := &segment{path: segmentPath(j.dir, j.next), first: j.next, last: j.next - 1, refs: 1}
+	f, err := j.o.open(s.path, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	s.f = f
+	j.mu.Lock()
+	j.active = s
+	j.segments = append(j.segments, s)
+	j.mu.Unlock()
+	return nil
+}
+
+// seal ends the active segment. writeMu and mu are held.
+func (j *Journal) seal() {
+	s := j.active
+	j.active = nil
+	if j.dirty && j.limits.Fsync == FsyncInterval {
+		if err := s.f.Sync(); err != nil {
+			j.o.Logger.Error("cannot sync journal segment", "path", s.path, "err", err)
+		}
+	}
+	j.dirty = false
+	j.release(s)
+}
+
+// dropOldest drops the oldest segment, be it the active one, and reports
+// whether there was one. writeMu and mu are held.
+func (j *Journal) dropOldest(reason string) bool {
+	for _, s := range j.segments {
+		if s.size == 0 {
+			continue
+		}
+		if s == j.active {
+			j.seal()
+		}
+		j.drop(s, reason)
+		return true
+	}
+	return false
+}

@@ -1,0 +1,153 @@
+package journal
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// acquire opens a segment's file, or shares it. mu is held, or the journal is
+// not shared yet.
+func (j *Journal) acquire(s *segment) error {
+	if s.refs == 0 {
+		f, err := j.o.open(s.path, os.O_RDONLY)
+		if err != nil {
+			return err
+		}
+		s.f = f
+	}
+	s.refs++
+	return nil
+}
+
+func (j *Journal) release(s *segment) {
+	s.refs--
+	if s.refs > 0 {
+		return
+	}
+	s.f.Close()
+	s.f = nil
+	if s.dead {
+		j.unlink(s)
+	}
+}
+
+// remove takes a segment out of the journal. mu is held.
+func (j *Journal) remove(s *segment) {
+	i := slices.Index(j.segments, s)
+	j.segments = slices.Delete(j.segments, i, i+1)
+	s.dead = true
+	j.size -= s.size
+	j.wakeRoom()
+	if s.refs == 0 {
+		j.unlink(s)
+	}
+}
+
+// unlink removes a segment's file. A damaged one is kept for whoever wants to
+// look at it, but never more than a few.
+func (j *Journal) unlink(s *segment) {
+	if !s.damaged {
+		if err := os.Remove(s.path); err != nil && !os.IsNotExist(err) {
+			j.o.Logger.Error("cannot remove a journal segment", "path", s.path, "err", err)
+		}
+		return
+	}
+	aside := s.path + ".damaged"
+	if err := os.Rename(s.path, aside); err != nil {
+		if !os.IsNotExist(err) {
+			j.o.Logger.Error("cannot set a damaged journal segment aside", "path", s.path, "err", err)
+		}
+		return
+	}
+	j.o.Logger.Warn("damaged journal segment is set aside", "path", aside)
+	const keep = 3
+	all, _ := filepath.Glob(filepath.Join(j.dir, "*.seg.damaged")) // the pattern is valid
+	slices.Sort(all)
+	for len(all) > keep {
+		os.Remove(all[0])
+		all = all[1:]
+	}
+}
+
+// drop removes a segment with what is pending in it. mu is held.
+func (j *Journal) drop(s *segment, reason string) {
+	if s.pending.blocks > 0 {
+		t := j.dropped[reason]
+		t.blocks += s.pending.blocks
+		t.samples += s.pending.samples
+		t.bytes += s.pending.bytes
+		j.dropped[reason] = t
+		j.pending.blocks -= s.pending.blocks
+		j.pending.samples -= s.pending.samples
+		j.pending.bytes -= s.pending.bytes
+		s.pending = tally{}
+	}
+	j.remove(s)
+	for _, l := range j.lanes {
+		l.notify()
+	}
+}
+
+// sweep removes sealed segments without pending blocks. mu is held.
+func (j *Journal) sweep() {
+	for _, s := range slices.Clone(j.segments) {
+		if s != j.active && s.pending.blocks == 0 {
+			j.remove(s)
+		}
+	}
+}
+
+func (j *Journal) wakeRoom() {
+	close(j.room)
+	j.room = make(chan struct{})
+}
+
+// maintain is what Run does every second.
+func (j *Journal) maintain() {
+	j.writeMu.Lock()
+	policy := j.policy()
+	if j.dirty && policy == FsyncInterval {
+		if err := j.active.f.Sync(); err != nil {
+			j.o.Logger.Error("cannot sync journal segment", "path", j.active.path, "err", err)
+		} else {
+			j.dirty = false
+		}
+	}
+	now := j.o.Clock.Now()
+	j.mu.Lock()
+	if s := j.active; s != nil && (j.expired(s.newest, now) || s.pending.blocks == 0) && s.size >= j.segmentSize()/2 {
+		j.seal()
+	}
+	j.writeMu.Unlock()
+	j.sweep()
+	low := j.appended
+	for _, l := range j.lanes {
+		low = min(low, j.low(l))
+	}
+	for _, s := range slices.Clone(j.segments) {
+		if s == j.active {
+			continue
+		}
+		if j.expired(s.newest, now) {
+			j.drop(s, "max_age")
+		} else if s.last < low {
+			// No lane will come to what is left: its headers were damaged
+			// after they were written.
+			s.damaged = true
+			j.drop(s, "corrupt")
+		}
+	}
+	j.cross()
+	cursor := j.cursor()
+	j.mu.Unlock()
+	err := j.saveCursor(cursor, policy)
+	if failed := err != nil; failed != j.saveErr {
+		j.saveErr = failed
+		if failed {
+			j.o.Logger.Error("cannot save the journal's cursor; a crash would repeat what was sent since", "err", err)
+		} else {
+			j.o.Logger.Info("the journal's cursor is saved again")
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package journal
+
+import (
+	"io"
+	"os"
+)
+
+// File is what tests put faults into.
+type File = file
+
+// WithFiles makes the journal open its files with open.
+func (o Options) WithFiles(open func(path string, flag int) (File, error)) Options {
+	o.open = open
+	return o
+}
+
+// OpenOSFile is what Options without WithFiles opens files with.
+func OpenOSFile(path string, flag int) (File, error) { return openOSFile(path, flag) }
+
+// Maintain does what Run does every second.
+func (j *Journal) Maintain() { j.maintain() }
+
+// TryNext is Next that does not wait.
+func (j *Journal) TryNext(lane int) (Block, bool) {
+	for {
+		b, ok, wait := j.tryNext(j.lanes[lane], nil)
+		if ok || wait {
+			return b, ok
+		}
+	}
+}
+
+// Kill lets go of the files as the kernel does when a process dies.
+func (j *Journal) Kill() { j.lock.Close() }
+
+// Found is a record that Scan found.
+type Found struct {
+	Seq     uint64
+	Lane    int
+	Payload []byte
+}
+
+// Scan reads the records of a segment file's content.
+func Scan(r io.ReaderAt, size int64) (found []Found, skipped int64) {
+	sc := scanner{r: r, end: size, off: segmentHeaderSize}
+	if sound, _ := checkSegmentHeader(r); !sound {
+		sc.off = 0
+	}
+	for {
+		rec, off, ok := sc.next()
+		skipped += sc.skipped
+		if !ok {
+			return found, skipped + sc.torn
+		}
+		b := make([]byte, rec.size)
+		r.ReadAt(b, off+recordHeaderSize)
+		found = append(found, Found{rec.seq, rec.lane, b})
+	}
+}
+
+// AppendRecord appends a record as a journal writes it.
+func AppendRecord(dst []byte, seq uint64, lane int, payload []byte) []byte {
+	return appendRecord(dst, seq, &Block{Lane: lane, Samples: 1, Payload: payload})
+}
+
+// SegmentStart is a segment's content up to its first record.
+func SegmentStart(first uint64) []byte { return appendSegmentHeader(nil, first) }
+
+const (
+	RecordHeaderSize  = recordHeaderSize
+	SegmentHeaderSize = segmentHeaderSize
+)
+
+var _ file = (*os.File)(nil)

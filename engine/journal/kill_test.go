@@ -1,0 +1,131 @@
+package journal_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/journal"
+)
+
+func killOptions() journal.Options {
+	return journal.Options{Lanes: 4, SegmentSize: 256 << 10, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// writeForever is the process that TestKill kills: every lane appends blocks
+// and says so on stdout once they are accepted, and acknowledges some.
+func writeForever(dir string) {
+	j, err := journal.Open(dir, killOptions())
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+	go j.Run(context.Background())
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for lane := range 4 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				text := fmt.Sprintf("%d:%d:%s", lane, i, strings.Repeat("x", 1+i%5000))
+				b := []journal.Block{{Lane: lane, Samples: 1, Payload: []byte(text)}}
+				if err := j.Append(b...); err != nil {
+					fmt.Println("error", err)
+					os.Exit(1)
+				}
+				mu.Lock()
+				fmt.Printf("put %d %d\n", lane, i)
+				mu.Unlock()
+			}
+		})
+		if lane > 1 {
+			continue // two lanes deliver, two do not
+		}
+		wg.Go(func() {
+			for {
+				b, _ := j.Next(context.Background(), lane, nil)
+				mu.Lock()
+				fmt.Printf("got %s\n", b.Payload[:strings.LastIndexByte(string(b.Payload), ':')])
+				mu.Unlock()
+				j.Ack(b)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestKill kills a process that writes at full speed, several times on one
+// journal: whatever it said was accepted is delivered, in order, by it or by
+// the next.
+func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes for some seconds")
+	}
+	for range 4 {
+		dir := t.TempDir()
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "WEIR_TEST_JOURNAL_WRITER="+dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var accepted, delivered [4]int // how many
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); n++ {
+			var lane, i int
+			switch line := lines.Text(); {
+			case strings.HasPrefix(line, "put "):
+				if _, err := fmt.Sscanf(line, "put %d %d", &lane, &i); err == nil {
+					accepted[lane] = i + 1
+				}
+			case strings.HasPrefix(line, "got "):
+				if _, err := fmt.Sscanf(line, "got %d:%d", &lane, &i); err == nil {
+					delivered[lane] = i + 1
+				}
+			default:
+				t.Fatal(line)
+			}
+			if n == 8000 {
+				cmd.Process.Kill()
+			}
+		}
+		cmd.Wait()
+
+		j, err := journal.Open(dir, killOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lane := range 4 {
+			next := 0
+			for _, p := range drain(t, j, lane) {
+				var l, i int
+				if _, err := fmt.Sscanf(p, "%d:%d:", &l, &i); err != nil || l != lane {
+					t.Fatalf("lane %d has %.20q", lane, p)
+				}
+				// What is missing was delivered, and its segment removed.
+				if i != next && (i < next || i > delivered[lane]) {
+					t.Fatalf("lane %d: block %d after %d, delivered were %d", lane, i, next-1, delivered[lane])
+				}
+				next = i + 1
+			}
+			if next = max(next, delivered[lane]); next < accepted[lane] {
+				t.Errorf("lane %d: %d blocks were accepted, %d arrived", lane, accepted[lane], next)
+			}
+		}
+		if st := j.Stats(); len(st.DroppedBlocks) > 0 || st.Blocks > 0 {
+			t.Errorf("got %+v", st)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"time"
+)
+
+// ref is where a pending block is.
+type ref struct {
+	record
+	seg *segment
+	off int64
+}
+
+// laneQueue is how many refs a lane keeps in memory. Further ones are found
+// again in the segments.
+const laneQueue = 256
+
+// lane is the pending blocks of one lane, in order. Guarded by Journal.mu.
+type lane struct {
+	acked    uint64 // all blocks of the lane up to here were done when the journal was opened
+	queue    []ref  // the next blocks
+	inflight ref    // handed out and not done, if seg is not nil
+
+	complete bool   // queue holds all there is; otherwise:
+	from     uint64 // the first block that is not in queue is not below this
+	fromSeg  uint64 // it is not before off in the segment that begins with this
+	off      int64
+
+	wake chan struct{} // capacity 1
+}
+
+func newLane() *lane { return &lane{complete: true, wake: make(chan struct{}, 1)} }
+
+func (l *lane) notify() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// low returns the lowest block that the lane may still send.
+func (j *Journal) low(l *lane) uint64 {
+	switch {
+	case l.inflight.seg != nil:
+		return l.inflight.seq
+	case len(l.queue) > 0:
+		return l.queue[0].seq
+	case l.complete:
+		return j.appended
+	}
+	return l.from
+}
+
+// admit makes a block pending. mu is held.
+func (j *Journal) admit(r ref) {
+	j.pending.add(&r)
+	r.seg.pending.add(&r)
+	l := j.lanes[r.lane]
+	if l.complete && len(l.queue) == laneQueue {
+		l.complete = false
+		l.from, l.fromSeg, l.off = r.seq, r.seg.first, r.off
+	}
+	if l.complete {
+		l.queue = append(l.queue, r)
+		l.notify()
+	}
+}
+
+// Next returns the lane's next block, waiting for one; its payload is in buf,
+// or in new memory if buf is too small. The block stays the lane's next until
+// Ack or Drop, or until Keeps says it is gone. The only error is ctx's.
+func (j *Journal) Next(ctx context.Context, laneNumber int, buf []byte) (Block, error) {
+	l := j.lanes[laneNumber]
+	for {
+		if err := ctx.Err(); err != nil {
+			return Block{}, context.Cause(ctx)
+		}
+		b, ok, wait := j.tryNext(l, buf)
+		if ok {
+			return b, nil
+		}
+		if !wait {
+			continue
+		}
+		select {
+		case <-l.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// tryNext returns the lane's next block; if there is none, wait says whether
+// to wait for one or to try again.
+func (j *Journal) tryNext(l *lane, buf []byte) (b Block, ok, wait bool) {
+	r, wait := j.take(l)
+	if r.seg == nil {
+		return b, false, wait
+	}
+	b, err := r.read(buf)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	defer j.release(r.seg)
+	if err != nil {
+		j.o.Logger.Error("cannot read a block of the journal; it is lost", "path", r.seg.path, "offset", r.off, "samples", r.samples, "err", err)
+		r.seg.damaged = true
+		j.finish(l, "corrupt")
+		return b, false, false
+	}
+	return b, true, false
+}
+
+// take makes the lane's head the block in flight and acquires its segment. No
+// segment and no wait means to try again.
+func (j *Journal) take(l *lane) (r ref, wait bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.o.Clock.Now()
+	if l.inflight.seg != nil && !j.keeps(l, now) {
+		return ref{}, false
+	}
+	if l.inflight.seg == nil {
+		for len(l.queue) > 0 && l.queue[0].seg.dead {
+			l.queue = l.queue[1:]
+		}
+		if len(l.queue) == 0 && !l.complete {
+			j.refill(l)
+			j.cross()
+			return ref{}, false
+		}
+		j.cross()
+		if len(l.queue) == 0 || (j.barrier > 0 && l.queue[0].seq >= j.barrier) {
+			return ref{}, true
+		}
+		l.inflight = l.queue[0]
+		l.queue = l.queue[1:]
+		if !j.keeps(l, now) {
+			return ref{}, false
+		}
+	}
+	if err := j.acquire(l.inflight.seg); err != nil {
+		j.o.Logger.Error("cannot open a journal segment; its blocks are lost", "path", l.inflight.seg.path, "err", err)
+		j.finish(l, "corrupt")
+		return ref{}, false
+	}
+	return l.inflight, false
+}
+
+// cross lifts the barrier once every block of earlier runs is done. mu is held.
+func (j *Journal) cross() {
+	if j.barrier == 0 {
+		return
+	}
+	for _, l := range j.lanes {
+		if j.low(l) < j.barrier {
+			return
+		}
+	}
+	j.barrier = 0
+	for _, l := range j.lanes {
+		l.notify()
+	}
+}
+
+// refill looks for the lane's next blocks in the segments. mu is held, but not
+// while a segment is read.
+func (j *Journal) refill(l *lane) {
+	i := slices.IndexFunc(j.segments, func(s *segment) bool { return s.last >= l.from && s.pending.blocks > 0 })
+	if i < 0 {
+		l.complete = true
+		return
+	}
+	s := j.segments[i]
+	off := int64(segmentHeaderSize)
+	if s.first == l.fromSeg {
+		off = l.off
+	} else if s.damaged {
+		off = 0
+	}
+	if err := j.acquire(s); err != nil {
+		j.o.Logger.Error("cannot open a journal segment; its blocks are lost", "path", s.path, "err", err)
+		s.damaged = true
+		l.from = s.last + 1 // reconcile counts them
+		return
+	}
+	sc := scanner{r: s.f, off: off, end: s.size}
+	last, from := s.last, l.from
+	me := slices.Index(j.lanes, l)
+	var found []ref
+	j.mu.Unlock()
+	var skipped int64
+	seen := max(from, s.first) - 1
+	for len(found) < laneQueue {
+		r, off, ok := sc.next()
+		if !ok {
+			seen = max(seen, last)
+			skipped += sc.torn
+			break
+		}
+		skipped += sc.skipped
+		if r.seq <= seen || r.seq > last {
+			continue
+		}
+		seen = r.seq
+		if r.lane == me && r.seq > l.acked {
+			found = append(found, ref{record: r, seg: s, off: off})
+		}
+	}
+	j.mu.Lock()
+	if sc.err != nil {
+		j.o.Logger.Error("cannot read a journal segment; what follows in it is lost", "path", s.path, "err", sc.err)
+		s.damaged = true
+		seen = last
+	}
+	if !s.damaged {
+		j.skip(s, skipped)
+	}
+	j.release(s)
+	l.queue = append(l.queue, found...)
+	l.from, l.fromSeg, l.off = seen+1, s.first, sc.off
+}
+
+func (r *ref) read(buf []byte) (Block, error) {
+	n := recordHeaderSize + r.size
+	if cap(buf) < n {
+		buf = make([]byte, n)
+	}
+	buf = buf[:n]
+	if _, err := r.seg.f.ReadAt(buf, r.off); err != nil {
+		return Block{}, err
+	}
+	h, ok := parseRecord(buf)
+	payload := buf[recordHeaderSize:]
+	if !ok || h.seq != r.seq || h.size != r.size || h.crc != crc32.Checksum(payload, castagnoli) {
+		return Block{}, fmt.Errorf("checksum does not match")
+	}
+	return Block{Lane: h.lane, Kind: h.kind, Samples: h.samples, First: h.first, Payload: payload, Seq: h.seq, Time: h.time}, nil
+}
+
+// Ack says that the block in flight of a lane was delivered.
+func (j *Journal) Ack(b Block) { j.Drop(b, "") }
+
+// Drop gives up the block in flight of a lane, counted under reason, one of a
+// closed set.
+func (j *Journal) Drop(b Block, reason string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l := j.lanes[b.Lane]
+	if l.inflight.seg != nil && l.inflight.seq == b.Seq {
+		j.finish(l, reason)
+	}
+}
+
+// Keeps reports whether the block in flight is still to be sent. If not, it
+// fell off a bound and was counted.
+func (j *Journal) Keeps(b Block) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l := j.lanes[b.Lane]
+	return l.inflight.seg != nil && l.inflight.seq == b.Seq && j.keeps(l, j.o.Clock.Now())
+}
+
+// keeps is Keeps for the block in flight; mu is held.
+func (j *Journal) keeps(l *lane, now time.Time) bool {
+	switch r := &l.inflight; {
+	case r.seg.dead:
+		l.inflight = ref{} // counted with its segment
+	case j.expired(r.time, now):
+		j.finish(l, "max_age")
+	default:
+		return true
+	}
+	j.cross()
+	return false
+}
+
+func (j *Journal) expired(t int64, now time.Time) bool {
+	return j.limits.MaxAge > 0 && t < now.Add(-j.limits.MaxAge).UnixMilli()
+}
+
+// finish ends the block in flight; reason "" is a delivery. mu is held.
+func (j *Journal) finish(l *lane, reason string) {
+	r := l.inflight
+	l.inflight = ref{}
+	if !r.seg.dead {
+		j.pending.sub(&r)
+		r.seg.pending.sub(&r)
+		if reason != "" {
+			t := j.dropped[reason]
+			t.add(&r)
+			j.dropped[reason] = t
+		}
+		if r.seg.pending.blocks == 0 && r.seg != j.active {
+			j.remove(r.seg)
+		}
+	}
+	j.cross()
+}

@@ -1,0 +1,26 @@
+package journal
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// lockFile opens a file that nobody else may open until it is closed. The
+// error is errLocked when somebody has it.
+func lockFile(path string) (*os.File, error) {
+	name, err := syscall.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, err
+	}
+	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil,
+		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	const sharingViolation = syscall.Errno(32)
+	if errors.Is(err, sharingViolation) {
+		return nil, errLocked
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(h), path), nil
+}

@@ -1,0 +1,161 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Owner says what a journal is for.
+type Owner struct {
+	Endpoint string // its name in the config, may be empty
+	URL      string // where the blocks go
+	Node     string // whose journal it is: prometheus.remote_write.default
+}
+
+// Key returns the name of the journal's directory: made from the endpoint's
+// name if it has one, or else from its URL. Credentials in the URL are no part
+// of it.
+func (o Owner) Key() string {
+	if o.Endpoint == "" {
+		u, err := url.Parse(o.URL)
+		if err != nil {
+			u = &url.URL{Opaque: o.URL}
+		}
+		u.User = nil
+		return "url-" + digest(u.String())
+	}
+	safe := strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return -1
+	}, o.Endpoint)
+	if safe == o.Endpoint && len(safe) <= 64 {
+		return "name-" + safe
+	}
+	// Upper case is replaced too: some file systems do not tell it apart.
+	return "name-" + safe[:min(len(safe), 40)] + "-" + digest(o.Endpoint)
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
+}
+
+// PublicURL returns a URL without what may be secret in it: credentials and
+// the values of its query.
+func PublicURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "invalid URL"
+	}
+	u.User = nil
+	u.Fragment = ""
+	if u.RawQuery != "" {
+		u.RawQuery = "…"
+	}
+	return u.String()
+}
+
+// meta is the file meta.json.
+type meta struct {
+	Version  int    `json:"version"`
+	Lanes    int    `json:"lanes"`
+	Endpoint string `json:"endpoint"`
+	URL      string `json:"url"`
+	Node     string `json:"node"`
+	MaxAgeMs int64  `json:"max_age_ms"`
+}
+
+const (
+	metaName    = "meta.json"
+	metaVersion = 1
+	lockName    = "lock"
+)
+
+func parseMeta(dir string) (m meta, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, metaName))
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return meta{}, err
+	}
+	if m.Version != metaVersion {
+		return m, fmt.Errorf("%w %d", errUnknownVersion, m.Version)
+	}
+	if m.Lanes < 0 || m.Lanes > MaxLanes {
+		return meta{}, fmt.Errorf("it has %d lanes", m.Lanes)
+	}
+	return m, nil
+}
+
+// readMeta returns the zero meta for a new journal and for one whose meta file
+// cannot be read. A journal of another version is set aside.
+func (j *Journal) readMeta() (meta, error) {
+	m, err := parseMeta(j.dir)
+	switch {
+	case err == nil:
+		return m, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return meta{}, nil
+	case errors.Is(err, errUnknownVersion):
+		entries, rerr := os.ReadDir(j.dir)
+		if rerr != nil {
+			return meta{}, rerr
+		}
+		for _, e := range entries {
+			if e.Name() == lockName || e.IsDir() {
+				continue
+			}
+			if err := j.setAside(filepath.Join(j.dir, e.Name()), err); err != nil {
+				return meta{}, err
+			}
+		}
+		return meta{}, nil
+	}
+	j.o.Logger.Warn("cannot read the journal's meta file; it is made anew", "path", filepath.Join(j.dir, metaName), "err", err)
+	return meta{}, nil
+}
+
+// writeMeta may be called from any goroutine, one at a time.
+func (j *Journal) writeMeta() error {
+	j.mu.Lock()
+	m := meta{
+		Version:  metaVersion,
+		Lanes:    len(j.lanes),
+		Endpoint: j.o.Owner.Endpoint,
+		URL:      PublicURL(j.o.Owner.URL),
+		Node:     j.o.Owner.Node,
+		MaxAgeMs: j.limits.MaxAge.Milliseconds(),
+	}
+	j.mu.Unlock()
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(j.dir, metaName), append(b, '\n'), false)
+}
+
+// setAside keeps a file of an unknown version where it disturbs nothing.
+func (j *Journal) setAside(path string, why error) error {
+	dir := filepath.Join(j.dir, "unknown")
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	to := filepath.Join(dir, fmt.Sprintf("%s.%d", filepath.Base(path), time.Now().UnixNano()))
+	if err := os.Rename(path, to); err != nil {
+		return err
+	}
+	j.o.Logger.Warn("a file of the journal was written by another version of weir and is set aside", "path", path, "to", to, "err", why)
+	return nil
+}

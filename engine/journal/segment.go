@@ -1,0 +1,247 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// A segment file is a header and records:
+//
+//	segment header, 32 bytes: "WEIRJNL\n", version u32, zero u32, sequence
+//	number of the first record u64, CRC32C of the 24 bytes before u32, zero u32
+//
+//	record header, 48 bytes: "\xd7WJ\x01", payload length u32, sequence number
+//	u64, time i64, lowest sample timestamp i64, samples u32, lane u8, kind u8,
+//	zero u16, CRC32C of the payload u32, CRC32C of the 44 bytes before u32;
+//	then the payload
+//
+// Integers are little endian. The record header has a checksum of its own, so
+// that a length is believed before its payload is read.
+const (
+	segmentMagic      = "WEIRJNL\n"
+	segmentVersion    = 1
+	segmentHeaderSize = 32
+	recordMagic       = "\xd7WJ\x01"
+	recordHeaderSize  = 48
+	maxPayload        = 256 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// file is what the journal needs of an *os.File; tests put faults between.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+func openOSFile(path string, flag int) (file, error) {
+	f, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		return nil, err // a nil *os.File in the interface would not be nil
+	}
+	return f, nil
+}
+
+// record is a record header.
+type record struct {
+	size    int // of the payload
+	seq     uint64
+	time    int64
+	first   int64
+	samples int
+	lane    int
+	kind    uint8
+	crc     uint32
+}
+
+func appendSegmentHeader(dst []byte, first uint64) []byte {
+	n := len(dst)
+	dst = append(dst, segmentMagic...)
+	dst = binary.LittleEndian.AppendUint32(dst, segmentVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, first)
+	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[n:], castagnoli))
+	return binary.LittleEndian.AppendUint32(dst, 0)
+}
+
+func appendRecord(dst []byte, seq uint64, b *Block) []byte {
+	n := len(dst)
+	le := binary.LittleEndian
+	dst = append(dst, recordMagic...)
+	dst = le.AppendUint32(dst, uint32(len(b.Payload)))
+	dst = le.AppendUint64(dst, seq)
+	dst = le.AppendUint64(dst, uint64(b.Time))
+	dst = le.AppendUint64(dst, uint64(b.First))
+	dst = le.AppendUint32(dst, uint32(b.Samples))
+	dst = append(dst, byte(b.Lane), b.Kind, 0, 0)
+	dst = le.AppendUint32(dst, crc32.Checksum(b.Payload, castagnoli))
+	dst = le.AppendUint32(dst, crc32.Checksum(dst[n:], castagnoli))
+	return append(dst, b.Payload...)
+}
+
+// parseRecord reads a record header from the first 48 bytes of b.
+func parseRecord(b []byte) (r record, ok bool) {
+	le := binary.LittleEndian
+	if string(b[:4]) != recordMagic || le.Uint32(b[44:]) != crc32.Checksum(b[:44], castagnoli) {
+		return r, false
+	}
+	r = record{
+		size:    int(le.Uint32(b[4:])),
+		seq:     le.Uint64(b[8:]),
+		time:    int64(le.Uint64(b[16:])),
+		first:   int64(le.Uint64(b[24:])),
+		samples: int(le.Uint32(b[32:])),
+		lane:    int(b[36]),
+		kind:    b[37],
+		crc:     le.Uint32(b[40:]),
+	}
+	return r, r.size <= maxPayload && r.lane < MaxLanes && r.seq > 0
+}
+
+// errUnknownVersion is what a segment of a later weir gives.
+var errUnknownVersion = errors.New("unknown version")
+
+// checkSegmentHeader returns an error that is errUnknownVersion for a valid
+// header of another version. sound is false when the header is damaged: the
+// records may still be good.
+func checkSegmentHeader(r io.ReaderAt) (sound bool, err error) {
+	var b [segmentHeaderSize]byte
+	if n, err := r.ReadAt(b[:], 0); n < len(b) {
+		if err == io.EOF {
+			err = nil
+		}
+		return false, err
+	}
+	le := binary.LittleEndian
+	if string(b[:8]) != segmentMagic || le.Uint32(b[24:]) != crc32.Checksum(b[:24], castagnoli) {
+		return false, nil
+	}
+	if v := le.Uint32(b[8:]); v != segmentVersion {
+		return true, fmt.Errorf("%w %d", errUnknownVersion, v)
+	}
+	return true, nil
+}
+
+// scanner reads the record headers of a segment in order. What is no record is
+// skipped up to the next valid header and counted.
+type scanner struct {
+	r       io.ReaderAt
+	off     int64 // where the next record is looked for
+	end     int64 // nothing is read beyond
+	skipped int64 // bytes skipped before the record returned last
+	torn    int64 // bytes at the end that are no record
+	err     error // of reading
+	buf     []byte
+	hdr     [recordHeaderSize]byte
+}
+
+// next returns the next record and its offset. At the end of the segment ok is
+// false; err says if reading failed.
+func (s *scanner) next() (r record, off int64, ok bool) {
+	s.skipped = 0
+	if r, ok := s.at(s.off); ok {
+		off, s.off = s.off, s.off+recordHeaderSize+int64(r.size)
+		return r, off, true
+	}
+	if s.err != nil || s.off >= s.end {
+		return r, 0, false
+	}
+	from := s.off
+	for s.off++; s.find(); s.off++ {
+		if r, ok := s.at(s.off); ok {
+			s.skipped = s.off - from
+			off, s.off = s.off, s.off+recordHeaderSize+int64(r.size)
+			return r, off, true
+		}
+		if s.err != nil {
+			return r, 0, false
+		}
+	}
+	s.torn = s.end - from
+	s.off = s.end
+	return r, 0, false
+}
+
+// at reads the header at off; ok is false also when its payload is not there.
+func (s *scanner) at(off int64) (r record, ok bool) {
+	if off+recordHeaderSize > s.end {
+		return r, false
+	}
+	if n, err := s.r.ReadAt(s.hdr[:], off); n < len(s.hdr) {
+		if err != io.EOF {
+			s.err = err
+		}
+		return r, false
+	}
+	r, ok = parseRecord(s.hdr[:])
+	return r, ok && off+recordHeaderSize+int64(r.size) <= s.end
+}
+
+// find moves off to the next magic at or after it.
+func (s *scanner) find() bool {
+	if s.buf == nil {
+		s.buf = make([]byte, 64<<10)
+	}
+	for s.off+recordHeaderSize <= s.end {
+		b := s.buf[:min(int64(len(s.buf)), s.end-s.off)]
+		n, err := s.r.ReadAt(b, s.off)
+		if i := bytes.Index(b[:n], []byte(recordMagic)); i >= 0 {
+			s.off += int64(i)
+			return true
+		}
+		if n < len(b) {
+			if err != io.EOF {
+				s.err = err
+			}
+			return false
+		}
+		s.off += int64(n - len(recordMagic) + 1)
+	}
+	return false
+}
+
+// segment is one file. The fields below refs are guarded by Journal.mu.
+type segment struct {
+	path  string
+	first uint64 // of its name; its records are not below
+
+	refs int // readers and, for the active segment, the writer
+	f    file
+	dead bool // removed from the list; the file goes when refs is 0
+
+	last    uint64 // highest sequence number, first-1 without records
+	size    int64  // end of the last good record
+	newest  int64  // time of the last block
+	pending tally
+	damaged bool
+}
+
+// tally counts blocks.
+type tally struct {
+	blocks, samples, bytes int64
+}
+
+func (t *tally) add(r *ref) {
+	t.blocks++
+	t.samples += int64(r.samples)
+	t.bytes += int64(r.size)
+}
+
+func (t *tally) sub(r *ref) {
+	t.blocks--
+	t.samples -= int64(r.samples)
+	t.bytes -= int64(r.size)
+}
+
+func segmentPath(dir string, first uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%020d.seg", first))
+}

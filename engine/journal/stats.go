@@ -1,0 +1,45 @@
+package journal
+
+import (
+	"maps"
+	"time"
+)
+
+// Stats are a journal's figures at one moment.
+type Stats struct {
+	Bytes        int64     // on disk
+	Segments     int       // on disk
+	Blocks       int64     // pending
+	Samples      int64     // pending
+	PendingBytes int64     // payloads of the pending blocks
+	Oldest       time.Time // when the oldest pending block was appended; zero when none is pending
+	SkippedBytes int64     // that were no blocks: damage and unfinished writes
+
+	DroppedBlocks  map[string]int64 // by reason, since Open
+	DroppedSamples map[string]int64 // by reason, since Open
+}
+
+// Stats returns the figures now. The maps are the caller's.
+func (j *Journal) Stats() Stats {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	st := Stats{
+		Bytes: j.size, Segments: len(j.segments),
+		Blocks: j.pending.blocks, Samples: j.pending.samples, PendingBytes: j.pending.bytes,
+		SkippedBytes:  j.skipped,
+		DroppedBlocks: map[string]int64{}, DroppedSamples: map[string]int64{},
+	}
+	for reason, t := range maps.All(j.dropped) {
+		st.DroppedBlocks[reason], st.DroppedSamples[reason] = t.blocks, t.samples
+	}
+	for _, l := range j.lanes {
+		t := l.inflight.time
+		if l.inflight.seg == nil && len(l.queue) > 0 {
+			t = l.queue[0].time
+		}
+		if at := time.UnixMilli(t); t != 0 && (st.Oldest.IsZero() || at.Before(st.Oldest)) {
+			st.Oldest = at
+		}
+	}
+	return st
+}
