@@ -40,7 +40,7 @@ servers: ## build the real servers that the integration tests talk to
 	$(GO) build -C testdata/servers -o ../../$(SERVERS)/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
 
 integration: build servers ## the faults and counterparts that need real servers, as processes
-	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/$(SERVERS) $(GO) test -tags integration -count=1 -timeout 30m -v ./cmd/weir/integration/...
+	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/$(SERVERS) $(GO) test -tags integration -count=1 -timeout 30m -v ./cmd/weir/integration/... ./natives/prometheus/exporter/unix
 
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
