@@ -1,0 +1,315 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-run/weir/engine/clock/clocktest"
+	"github.com/weir-run/weir/engine/watch"
+)
+
+// lab is a watcher of one file whose events and time the test makes.
+type lab struct {
+	t       *testing.T
+	name    string
+	clock   *clocktest.Fake
+	n       *watch.FakeNotifier
+	batches chan []string
+	log     *syncBuffer
+	openErr chan error // what the next opens return
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func newLab(t *testing.T, openErr error) *lab {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{
+		t:       t,
+		name:    filepath.Join(dir, "f"),
+		clock:   clocktest.New(time.Now()),
+		batches: make(chan []string, 10),
+		log:     &syncBuffer{},
+		openErr: make(chan error, 1),
+	}
+	l.openErr <- openErr
+	l.n = &watch.FakeNotifier{Events: make(chan fsnotify.Event), Errors: make(chan error)}
+	l.write("1")
+	w := watch.New(watch.Options{
+		Clock:    l.clock,
+		Logger:   slog.New(slog.NewTextHandler(l.log, nil)),
+		OnChange: func(_ context.Context, paths []string) { l.batches <- paths },
+	})
+	w.Use(func() (*watch.FakeNotifier, error) {
+		err := <-l.openErr
+		l.openErr <- err
+		return l.n, err
+	})
+	if err := w.Set([]string{l.name}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return l
+}
+
+func (l *lab) write(text string) {
+	l.t.Helper()
+	if err := os.WriteFile(l.name, []byte(text), 0o644); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) remove() {
+	l.t.Helper()
+	if err := os.Remove(l.name); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// event returns when the loop has dealt with it.
+func (l *lab) event() {
+	l.t.Helper()
+	l.n.Events <- fsnotify.Event{Name: l.name, Op: fsnotify.Write}
+	l.idle()
+}
+
+// idle returns when the loop has nothing to do: it takes an event only then.
+func (l *lab) idle() {
+	l.t.Helper()
+	select {
+	case l.n.Events <- fsnotify.Event{Name: filepath.Join(filepath.Dir(l.name), "unrelated"), Op: fsnotify.Write}:
+	case <-time.After(patience):
+		l.t.Fatal("the loop takes no events")
+	}
+}
+
+// advance moves time and returns when what was due has been done.
+func (l *lab) advance(d time.Duration) {
+	l.t.Helper()
+	l.clock.Advance(d)
+	// When a timer and an event are ready together, select throws a coin: the
+	// timer has its turn within twenty.
+	for range 20 {
+		l.idle()
+	}
+}
+
+func (l *lab) none() {
+	l.t.Helper()
+	select {
+	case got := <-l.batches:
+		l.t.Errorf("a change was reported too early: %v", got)
+	default:
+	}
+}
+
+func (l *lab) one() {
+	l.t.Helper()
+	select {
+	case got := <-l.batches:
+		if diff := cmp.Diff([]string{l.name}, got); diff != "" {
+			l.t.Errorf("changed (-want +got):\n%s", diff)
+		}
+	case <-time.After(patience):
+		l.t.Error("no change was reported")
+	}
+}
+
+func TestBurst(t *testing.T) {
+	f := func(name string, test func(l *lab)) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) { test(newLab(t, nil)) })
+	}
+	f("reported after 20 ms of quiet", func(l *lab) {
+		l.write("2")
+		l.event()
+		l.advance(19 * time.Millisecond)
+		l.none()
+		l.event()
+		l.advance(19 * time.Millisecond)
+		l.none()
+		l.advance(time.Millisecond)
+		l.one()
+	})
+	f("reported after 200 ms of noise", func(l *lab) {
+		l.write("2")
+		for range 20 {
+			l.none()
+			l.event()
+			l.advance(10 * time.Millisecond)
+		}
+		l.one()
+	})
+	f("an empty file may be half a save", func(l *lab) {
+		l.write("")
+		l.event()
+		l.advance(150 * time.Millisecond)
+		l.none()
+		l.write("2")
+		l.event()
+		l.advance(20 * time.Millisecond)
+		l.one()
+		l.advance(time.Second)
+		l.none()
+	})
+	f("an empty file is reported at last", func(l *lab) {
+		l.write("")
+		l.event()
+		l.advance(20 * time.Millisecond)
+		l.advance(179 * time.Millisecond)
+		l.none()
+		l.advance(time.Millisecond)
+		l.one()
+	})
+	f("a missing file may come back", func(l *lab) {
+		l.remove()
+		l.event()
+		l.advance(100 * time.Millisecond)
+		l.none()
+		l.write("1")
+		l.event()
+		l.advance(time.Second)
+		l.none()
+		l.write("2")
+		l.event()
+		l.advance(20 * time.Millisecond)
+		l.one()
+	})
+	f("a missing file is reported at last", func(l *lab) {
+		l.remove()
+		l.event()
+		l.advance(200 * time.Millisecond)
+		l.one()
+	})
+	f("a change without an event is seen within a minute", func(l *lab) {
+		l.idle()
+		l.write("2")
+		l.advance(time.Minute)
+		l.advance(20 * time.Millisecond)
+		l.one()
+	})
+	f("lost events", func(l *lab) {
+		l.idle()
+		// A write that nothing but the hash can tell: same size, same time.
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(l.name, old, old); err != nil {
+			l.t.Fatal(err)
+		}
+		l.event()
+		l.advance(20 * time.Millisecond)
+		l.none()
+		l.write("2")
+		if err := os.Chtimes(l.name, old, old); err != nil {
+			l.t.Fatal(err)
+		}
+		l.n.Errors <- fsnotify.ErrEventOverflow
+		l.idle()
+		l.advance(20 * time.Millisecond)
+		l.one()
+	})
+}
+
+func TestPolling(t *testing.T) {
+	// Without any events.
+	l := newLab(t, errors.New("too many open files"))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	wait := func(n int) {
+		t.Helper()
+		if err := l.clock.WaitTimers(ctx, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(1)
+	if got := l.log.String(); strings.Count(got, "cannot receive file events, looking every second") != 1 || !strings.Contains(got, "too many open files") {
+		t.Errorf("got log %q, want one warning", got)
+	}
+	l.write("2")
+	l.clock.Advance(time.Second)
+	wait(2) // the tick and the burst
+	l.clock.Advance(20 * time.Millisecond)
+	l.one()
+	wait(1)
+	// The limit is lifted.
+	<-l.openErr
+	l.openErr <- nil
+	l.clock.Advance(time.Second)
+	l.idle()
+	l.write("3")
+	l.event()
+	l.advance(20 * time.Millisecond)
+	l.one()
+	if got := l.log.String(); strings.Count(got, "receiving file events again") != 1 {
+		t.Errorf("got log %q, want that events are back", got)
+	}
+}
+
+func TestPollingOneDirectory(t *testing.T) {
+	l := newLab(t, nil)
+	l.idle()
+	var mu sync.Mutex
+	full := true
+	l.n.AddErr = func(string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if full {
+			return errors.New("no space left on device")
+		}
+		return nil
+	}
+	// The watches are made anew after an error, and the limit is reached then.
+	l.n.Errors <- errors.New("broken")
+	l.idle()
+	l.write("2")
+	l.advance(time.Second)
+	l.advance(20 * time.Millisecond)
+	l.one()
+	if got := l.log.String(); !strings.Contains(got, "cannot receive events of a directory") || !strings.Contains(got, "no space left") {
+		t.Errorf("got log %q, want a warning", got)
+	}
+	l.write("3")
+	l.advance(time.Second)
+	l.advance(20 * time.Millisecond)
+	l.one()
+	mu.Lock()
+	full = false
+	mu.Unlock()
+	l.advance(time.Second)
+	if got := l.log.String(); !strings.Contains(got, "receiving file events again") {
+		t.Errorf("got log %q, want that events are back", got)
+	}
+}

@@ -1,0 +1,46 @@
+package watch
+
+import "github.com/fsnotify/fsnotify"
+
+// FakeNotifier sends the events that a test makes.
+type FakeNotifier struct {
+	Events chan fsnotify.Event
+	Errors chan error
+	// AddErr, when it is set, is asked for the error of Add.
+	AddErr func(path string) error
+	// Added is told of each directory, if it is set.
+	Added func(path string)
+}
+
+// Add calls Added and returns what AddErr says.
+func (f *FakeNotifier) Add(path string) error {
+	if f.AddErr != nil {
+		if err := f.AddErr(path); err != nil {
+			return err
+		}
+	}
+	if f.Added != nil {
+		f.Added(path)
+	}
+	return nil
+}
+
+// Remove does nothing.
+func (f *FakeNotifier) Remove(string) error { return nil }
+
+// Close does nothing.
+func (f *FakeNotifier) Close() error { return nil }
+
+func (f *FakeNotifier) events() <-chan fsnotify.Event { return f.Events }
+func (f *FakeNotifier) errors() <-chan error          { return f.Errors }
+
+// Use makes w get its events from what open returns.
+func (w *Watcher) Use(open func() (*FakeNotifier, error)) {
+	w.open = func() (notifier, error) {
+		n, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return n, nil
+	}
+}

@@ -1,0 +1,132 @@
+package watch
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// interest is what matters in a directory.
+type interest struct {
+	all   bool            // every name that is not ignored
+	names map[string]bool // and these
+}
+
+func (in interest) in(name string) bool {
+	return in.names[fold(name)] || in.all && !ignored(name)
+}
+
+// watched is a directory that has a watch.
+type watched struct {
+	interest
+	fi os.FileInfo // the directory itself: another may come to stand there
+}
+
+// fold makes names equal that the file system may take as equal.
+func fold(name string) string {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		return strings.ToLower(name)
+	}
+	return name
+}
+
+// ignored names are no files of the user: editors' and version control's.
+func ignored(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~")
+}
+
+func (l *loop) relevant(e fsnotify.Event) bool {
+	if e.Op == 0 {
+		return false
+	}
+	if _, ok := l.dirs[e.Name]; ok && e.Op&(fsnotify.Remove|fsnotify.Rename) != 0 {
+		// The watch went with the directory, even if it comes back.
+		l.unwatch(e.Name)
+		return true
+	}
+	dir, name := filepath.Dir(e.Name), filepath.Base(e.Name)
+	d, ok := l.dirs[dir]
+	if ok && !d.in(name) {
+		return false
+	}
+	l.force[e.Name] = true
+	return true
+}
+
+func (l *loop) unwatch(dir string) {
+	delete(l.dirs, dir)
+	if l.n != nil {
+		// It may be gone already, and with it the watch.
+		_ = l.n.Remove(dir)
+	}
+}
+
+// sync watches exactly dirs and reports whether one is watched that was not
+// before. Directories that cannot be watched are polled.
+func (l *loop) sync(dirs map[string]interest) (added bool) {
+	if l.n == nil {
+		n, err := l.w.open()
+		if err != nil {
+			l.fallBack("cannot receive file events, looking every second", "err", err)
+			return false
+		}
+		l.n, added = n, true
+	}
+	for dir := range l.dirs {
+		if _, ok := dirs[dir]; !ok {
+			l.unwatch(dir)
+		}
+	}
+	failed := false
+	for dir, in := range dirs {
+		fi, err := os.Stat(dir)
+		if err != nil {
+			continue // it went; the next look finds its parent
+		}
+		if old, ok := l.dirs[dir]; ok {
+			if os.SameFile(old.fi, fi) {
+				old.interest = in
+				l.dirs[dir] = old
+				continue
+			}
+			l.unwatch(dir)
+		}
+		if err := l.n.Add(dir); err != nil {
+			if _, gone := os.Stat(dir); gone != nil {
+				continue
+			}
+			failed = true
+			l.fallBack("cannot receive events of a directory, looking every second", "path", dir, "err", err)
+			continue
+		}
+		l.dirs[dir] = watched{in, fi}
+		added = true
+	}
+	if !failed && l.poll {
+		l.poll, l.told = false, false
+		l.w.o.Logger.Info("receiving file events again")
+	}
+	return added
+}
+
+func (l *loop) fallBack(msg string, args ...any) {
+	l.poll = true
+	if !l.told {
+		l.told = true
+		l.w.o.Logger.Warn(msg, args...)
+	}
+}
+
+// closeNotifier forgets all watches; the next sync makes new ones.
+func (l *loop) closeNotifier() {
+	if l.n != nil {
+		if err := l.n.Close(); err != nil {
+			l.w.o.Logger.Debug("cannot close the file watcher", "err", err)
+		}
+		l.n = nil
+	}
+	clear(l.dirs)
+}

@@ -1,0 +1,353 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/weir-run/weir/engine/clock"
+)
+
+const (
+	quiet   = 20 * time.Millisecond  // without events, a burst is over
+	atMost  = 200 * time.Millisecond // after its first event, a burst is reported in any case
+	recheck = time.Minute            // besides events, for what sends none
+	poll    = time.Second            // instead of events
+)
+
+// Options are what a Watcher needs. All fields are required.
+type Options struct {
+	Clock  clock.Clock
+	Logger *slog.Logger
+	// OnChange is called with the absolute paths that changed, appeared or
+	// went, sorted: each a path given to Set, or a file below one. Calls come
+	// one after the other; what changes during a call is in the next.
+	OnChange func(ctx context.Context, paths []string)
+}
+
+// Watcher watches files and directories. Its methods are safe for concurrent
+// use.
+type Watcher struct {
+	o    Options
+	open func() (notifier, error)
+	kick chan struct{} // Set was called
+
+	mu     sync.Mutex
+	wanted []string
+	known  map[string]state // by path: as last reported, or when it was added
+
+	pendingMu sync.Mutex
+	pending   map[string]bool // changed, not delivered yet
+	deliver   chan struct{}
+}
+
+// notifier is fsnotify.Watcher: an interface so that tests can take the events
+// away.
+type notifier interface {
+	Add(path string) error
+	Remove(path string) error
+	Close() error
+	events() <-chan fsnotify.Event
+	errors() <-chan error
+}
+
+type system struct{ *fsnotify.Watcher }
+
+func (s system) events() <-chan fsnotify.Event { return s.Events }
+func (s system) errors() <-chan error          { return s.Errors }
+
+// New returns a Watcher that watches nothing.
+func New(o Options) *Watcher {
+	return &Watcher{
+		o: o,
+		open: func() (notifier, error) {
+			w, err := fsnotify.NewWatcher()
+			if err != nil {
+				return nil, err
+			}
+			return system{w}, nil
+		},
+		kick:    make(chan struct{}, 1),
+		known:   map[string]state{},
+		pending: map[string]bool{},
+		deliver: make(chan struct{}, 1),
+	}
+}
+
+// Set replaces what is watched: files, and directories with all that is below
+// them; what does not exist yet may be either. Changes from now on are
+// reported, also those before Run. So call it before reading the files.
+func (w *Watcher) Set(paths []string) error {
+	wanted := make([]string, 0, len(paths))
+	for _, p := range paths {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return fmt.Errorf("cannot watch %q: %w", p, err)
+		}
+		wanted = append(wanted, abs)
+	}
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.Equal(wanted, w.wanted) {
+		return nil
+	}
+	// What was watched before keeps its state: a change that is about to be
+	// reported is not forgotten.
+	found := look(wanted, w.known, nil, w.o.Clock.Now())
+	for path, s := range found.files {
+		if !covers(w.wanted, path) {
+			w.known[path] = s
+		}
+	}
+	for path := range w.known {
+		if !covers(wanted, path) {
+			delete(w.known, path)
+		}
+	}
+	w.wanted = wanted
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Run watches until ctx ends and returns after the last call of OnChange.
+func (w *Watcher) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() { w.deliverAll(ctx) })
+
+	l := &loop{w: w, dirs: map[string]watched{}, force: map[string]bool{}}
+	l.run(ctx)
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	return nil
+}
+
+// deliverAll calls OnChange, apart from the loop, which must keep reading
+// events while a reload takes its time.
+func (w *Watcher) deliverAll(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.deliver:
+		}
+		w.pendingMu.Lock()
+		paths := make([]string, 0, len(w.pending))
+		for p := range w.pending {
+			paths = append(paths, p)
+		}
+		clear(w.pending)
+		w.pendingMu.Unlock()
+		if len(paths) > 0 {
+			slices.Sort(paths)
+			w.o.OnChange(ctx, paths)
+		}
+	}
+}
+
+func (w *Watcher) report(paths []string) {
+	w.pendingMu.Lock()
+	for _, p := range paths {
+		w.pending[p] = true
+	}
+	w.pendingMu.Unlock()
+	select {
+	case w.deliver <- struct{}{}:
+	default:
+	}
+}
+
+// loop is the state of one Run.
+type loop struct {
+	w    *Watcher
+	n    notifier // nil while there are no events
+	dirs map[string]watched
+	poll bool // some directory has no events
+	told bool // the user knows
+
+	timer clock.Timer     // nil before the first burst
+	first time.Time       // of the burst; zero when there is none
+	force map[string]bool // real paths named by events: hash them whatever their time says
+	lost  bool            // events were lost: hash everything
+}
+
+func (l *loop) run(ctx context.Context) {
+	c := l.w.o.Clock
+	defer l.closeNotifier()
+	l.look() // also opens
+	tick := c.NewTimer(l.interval())
+	defer tick.Stop()
+	for {
+		var events <-chan fsnotify.Event
+		var errs <-chan error
+		var due <-chan time.Time
+		if l.timer != nil {
+			due = l.timer.C()
+		}
+		if l.n != nil {
+			events, errs = l.n.events(), l.n.errors()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case e, ok := <-events:
+			if !ok {
+				l.lose()
+			} else if l.relevant(e) {
+				l.burst()
+			}
+		case err, ok := <-errs:
+			if ok && err == nil {
+				continue
+			}
+			level := slog.LevelWarn
+			if errors.Is(err, fsnotify.ErrEventOverflow) {
+				level = slog.LevelDebug // nothing is lost: everything is looked at
+			}
+			l.w.o.Logger.Log(ctx, level, "file events were lost, looking at every file", "err", err)
+			l.lose()
+		case <-l.w.kick:
+			l.look()
+			tick.Reset(l.interval())
+		case <-due:
+			l.settle()
+			tick.Reset(l.interval())
+		case <-tick.C():
+			l.look()
+			tick.Reset(l.interval())
+		}
+	}
+}
+
+// lose makes up for events that were lost.
+func (l *loop) lose() {
+	l.closeNotifier()
+	l.lost = true
+	l.look()
+	l.burst()
+}
+
+// interval is how long to wait before looking without an event.
+func (l *loop) interval() time.Duration {
+	if l.poll {
+		return poll
+	}
+	return recheck
+}
+
+// burst begins or prolongs the time in which changes are awaited.
+func (l *loop) burst() {
+	now := l.w.o.Clock.Now()
+	if l.first.IsZero() {
+		l.first = now
+	}
+	l.arm(min(quiet, l.first.Add(atMost).Sub(now)))
+}
+
+func (l *loop) arm(d time.Duration) {
+	if l.timer == nil {
+		l.timer = l.w.o.Clock.NewTimer(d)
+	} else {
+		l.timer.Reset(d)
+	}
+}
+
+// look compares without having been told of an event, and begins a burst when
+// it finds a change.
+func (l *loop) look() {
+	l.w.mu.Lock()
+	changed, _, _ := l.compare()
+	l.w.mu.Unlock()
+	if len(changed) > 0 {
+		l.burst()
+	}
+}
+
+// settle ends the burst, or waits for a file that is in the midst of a save.
+func (l *loop) settle() {
+	l.w.mu.Lock()
+	changed, found, settled := l.compare()
+	now := l.w.o.Clock.Now()
+	if left := l.first.Add(atMost).Sub(now); len(changed) > 0 && !settled && left > 0 {
+		l.w.mu.Unlock()
+		// The events of what is awaited prolong this by resetting the timer.
+		l.arm(left)
+		return
+	}
+	for _, path := range changed {
+		if s, ok := found[path]; ok {
+			l.w.known[path] = s
+		} else {
+			delete(l.w.known, path)
+		}
+	}
+	l.w.mu.Unlock()
+	l.first = time.Time{}
+	clear(l.force)
+	l.lost = false
+	if len(changed) > 0 {
+		l.w.report(changed)
+	}
+}
+
+// compare looks at every file, watches every directory that matters now, and
+// returns what differs from what is known; settled is false while a difference
+// looks like half a save: a file that went, or is empty. The caller holds w.mu.
+func (l *loop) compare() (changed []string, files map[string]state, settled bool) {
+	var found finding
+	for range 8 {
+		known := l.w.known
+		if l.lost {
+			known = nil
+		}
+		found = look(l.w.wanted, known, l.force, l.w.o.Clock.Now())
+		// What happened in a directory before it was watched is seen by looking
+		// again after.
+		if !l.sync(found.dirs) {
+			break
+		}
+	}
+	if found.truncated != "" {
+		l.w.o.Logger.Warn("too many files to watch, changes of some will not be seen", "path", found.truncated, "limit", maxFiles)
+	}
+	settled = true
+	for path, s := range found.files {
+		old, ok := l.w.known[path]
+		switch {
+		case !ok && s.kind == missing:
+			l.w.known[path] = s
+		case !ok || !old.same(s):
+			changed = append(changed, path)
+			half := s.kind == missing || s.unstable || s.kind == regular && s.size == 0
+			settled = settled && !half
+		default:
+			l.w.known[path] = s // a newer time, not to be hashed again
+		}
+	}
+	for path, old := range l.w.known {
+		if _, ok := found.files[path]; !ok && old.kind != missing {
+			changed = append(changed, path)
+			settled = false
+		} else if !ok {
+			delete(l.w.known, path)
+		}
+	}
+	slices.Sort(changed)
+	return changed, found.files, settled
+}
