@@ -1,0 +1,262 @@
+package scrape
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/alecthomas/units"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/prometheus/httpclient"
+)
+
+// Arguments of prometheus.scrape.
+type Arguments struct {
+	// Targets to scrape: maps of labels, of which __address__ is needed.
+	// __scheme__, __metrics_path__, __param_<name>, __scrape_interval__ and
+	// __scrape_timeout__ override the arguments for one target.
+	Targets []map[string]string `alloy:"targets,attr"`
+	// Receivers to send the samples to.
+	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
+
+	// Value of the label job, unless a target has its own. Default: the component's ID.
+	JobName string `alloy:"job_name,attr,optional"`
+	// Whether a label in the scraped data wins over a target's label of the
+	// same name. Otherwise it is renamed to exported_<name>.
+	HonorLabels bool `alloy:"honor_labels,attr,optional"`
+	// Whether timestamps in the scraped data are used.
+	HonorTimestamps bool `alloy:"honor_timestamps,attr,optional"`
+	// Whether series that come with timestamps get a staleness marker when they vanish.
+	TrackTimestampsStaleness bool `alloy:"track_timestamps_staleness,attr,optional"`
+	// Query parameters of the request.
+	Params map[string][]string `alloy:"params,attr,optional"`
+	// Whether a histogram that also comes as a native histogram keeps its classic buckets.
+	ScrapeClassicHistograms bool `alloy:"scrape_classic_histograms,attr,optional"`
+	// Whether native histograms are scraped; asks for protobuf first.
+	ScrapeNativeHistograms bool `alloy:"scrape_native_histograms,attr,optional"`
+	// File to which failed requests are logged, one JSON object a line.
+	ScrapeFailureLogFile string `alloy:"scrape_failure_log_file,attr,optional"`
+	// How often a target is scraped.
+	ScrapeInterval time.Duration `alloy:"scrape_interval,attr,optional"`
+	// How long a request may take; at most scrape_interval.
+	ScrapeTimeout time.Duration `alloy:"scrape_timeout,attr,optional"`
+	// Formats to ask for, most wanted first. Default: OpenMetricsText1.0.0,
+	// OpenMetricsText0.0.1, PrometheusText1.0.0, PrometheusText0.0.4, with
+	// PrometheusProto before them when scrape_native_histograms is set.
+	ScrapeProtocols []string `alloy:"scrape_protocols,attr,optional"`
+	// Format of an answer whose Content-Type is missing or unknown; "" makes
+	// such a scrape fail.
+	ScrapeFallbackProtocol string `alloy:"scrape_fallback_protocol,attr,optional"`
+	// Path of the request.
+	MetricsPath string `alloy:"metrics_path,attr,optional"`
+	// Scheme of the request, http or https.
+	Scheme string `alloy:"scheme,attr,optional"`
+	// Uncompressed size from which on a body makes the scrape fail, such as "10MB"; 0 is no limit.
+	BodySizeLimit units.Base2Bytes `alloy:"body_size_limit,attr,optional"`
+	// Number of samples above which a scrape fails; 0 is no limit.
+	SampleLimit uint `alloy:"sample_limit,attr,optional"`
+	// Number of targets above which every scrape fails; 0 is no limit.
+	TargetLimit uint `alloy:"target_limit,attr,optional"`
+	// Number of labels of a series above which a scrape fails; 0 is no limit.
+	LabelLimit uint `alloy:"label_limit,attr,optional"`
+	// Length of a label name above which a scrape fails, in bytes; 0 is no limit.
+	LabelNameLengthLimit uint `alloy:"label_name_length_limit,attr,optional"`
+	// Length of a label value above which a scrape fails, in bytes; 0 is no limit.
+	LabelValueLengthLimit uint `alloy:"label_value_length_limit,attr,optional"`
+	// Whether scrape_timeout_seconds, scrape_sample_limit and
+	// scrape_body_size_bytes are reported beside up.
+	ExtraMetrics bool `alloy:"extra_metrics,attr,optional"`
+	// Deprecated: same as PrometheusProto in front of scrape_protocols.
+	EnableProtobufNegotiation bool `alloy:"enable_protobuf_negotiation,attr,optional"`
+	// Names that are accepted, "legacy" or "utf8".
+	MetricNameValidationScheme string `alloy:"metric_name_validation_scheme,attr,optional"`
+	// How targets are asked to escape other names: "allow-utf-8",
+	// "underscores", "dots" or "values". Default: "underscores" with legacy
+	// validation, otherwise "allow-utf-8".
+	MetricNameEscapingScheme string `alloy:"metric_name_escaping_scheme,attr,optional"`
+	// Whether classic histograms become native ones with custom buckets.
+	ConvertClassicHistogramsToNHCB bool `alloy:"convert_classic_histograms_to_nhcb,attr,optional"`
+	// Whether compressed answers are asked for.
+	EnableCompression bool `alloy:"enable_compression,attr,optional"`
+	// Number of buckets of a native histogram above which it is made coarser,
+	// or the scrape fails; 0 is no limit.
+	NativeHistogramBucketLimit uint `alloy:"native_histogram_bucket_limit,attr,optional"`
+	// Growth factor from bucket to bucket below which a native histogram is
+	// made coarser; 0 is no limit.
+	NativeHistogramMinBucketFactor float64 `alloy:"native_histogram_min_bucket_factor,attr,optional"`
+	// Whether series carry the metadata (type, help, unit) of their metric.
+	HonorMetadata bool `alloy:"honor_metadata,attr,optional"`
+	// Whether type and unit of a metric become the labels __type__ and __unit__.
+	EnableTypeAndUnitLabels bool `alloy:"enable_type_and_unit_labels,attr,optional"`
+	// Not supported yet: true is refused.
+	StartTimestampZeroIngestion bool `alloy:"start_timestamp_zero_ingestion,attr,optional"`
+
+	Client httpclient.Arguments `alloy:",squash"`
+
+	// Sharing of targets between several instances.
+	Clustering Clustering `alloy:"clustering,block,optional"`
+}
+
+// Clustering says whether targets are shared with other instances.
+type Clustering struct {
+	// Not supported yet: true is refused.
+	Enabled bool `alloy:"enabled,attr"`
+}
+
+// SetToDefault sets Alloy's defaults, except that metadata is kept: it is part
+// of a series here, and scripts read it.
+func (a *Arguments) SetToDefault() {
+	*a = Arguments{
+		HonorTimestamps:            true,
+		HonorMetadata:              true,
+		ScrapeInterval:             time.Minute,
+		ScrapeTimeout:              10 * time.Second,
+		MetricsPath:                "/metrics",
+		Scheme:                     "http",
+		MetricNameValidationScheme: "legacy",
+		ScrapeFallbackProtocol:     string(config.PrometheusText0_0_4),
+		EnableCompression:          true,
+	}
+	a.Client.SetToDefault()
+}
+
+// Validate returns all that is wrong with the arguments, joined.
+func (a *Arguments) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if a.ScrapeInterval <= 0 {
+		add("scrape_interval must be greater than 0")
+	}
+	if a.ScrapeTimeout <= 0 {
+		add("scrape_timeout must be greater than 0")
+	}
+	if a.ScrapeTimeout > a.ScrapeInterval {
+		add("scrape_timeout (%s) must not be greater than scrape_interval (%s)", a.ScrapeTimeout, a.ScrapeInterval)
+	}
+	if _, err := url.Parse(a.MetricsPath); err != nil {
+		add("metrics_path: %w", err)
+	}
+	if a.Scheme != "http" && a.Scheme != "https" {
+		add(`scheme must be "http" or "https", not %q`, a.Scheme)
+	}
+	if a.BodySizeLimit < 0 {
+		add("body_size_limit must not be negative")
+	}
+	seen := map[string]bool{}
+	for _, p := range a.ScrapeProtocols {
+		if err := checkProtocol(p); err != nil {
+			add("scrape_protocols: %w", err)
+		}
+		if seen[p] {
+			add("scrape_protocols: %s is there twice", p)
+		}
+		seen[p] = true
+	}
+	if a.ScrapeProtocols != nil && len(a.ScrapeProtocols) == 0 {
+		add("scrape_protocols must not be empty")
+	}
+	if a.ScrapeProtocols != nil && a.EnableProtobufNegotiation {
+		add("at most one of scrape_protocols and enable_protobuf_negotiation may be set")
+	}
+	if a.ScrapeProtocols != nil && a.ScrapeNativeHistograms && !seen[string(config.PrometheusProto)] {
+		add("scrape_native_histograms needs PrometheusProto in scrape_protocols")
+	}
+	if a.ScrapeFallbackProtocol != "" {
+		if err := checkProtocol(a.ScrapeFallbackProtocol); err != nil {
+			add("scrape_fallback_protocol: %w", err)
+		}
+	}
+	validation, ok := validationSchemes[a.MetricNameValidationScheme]
+	if !ok {
+		add(`metric_name_validation_scheme must be "legacy" or "utf8", not %q`, a.MetricNameValidationScheme)
+	}
+	switch a.MetricNameEscapingScheme {
+	case "", model.EscapeUnderscores, model.EscapeDots, model.EscapeValues:
+	case model.AllowUTF8:
+		if ok && validation != model.UTF8Validation {
+			add(`metric_name_escaping_scheme "allow-utf-8" needs metric_name_validation_scheme = "utf8"`)
+		}
+	default:
+		add(`metric_name_escaping_scheme must be "allow-utf-8", "underscores", "dots" or "values", not %q`, a.MetricNameEscapingScheme)
+	}
+	if a.StartTimestampZeroIngestion {
+		add("start_timestamp_zero_ingestion = true is not supported yet")
+	}
+	if a.Clustering.Enabled {
+		add("clustering: enabled = true is not supported yet")
+	}
+	return errors.Join(append(errs, a.Client.Validate())...)
+}
+
+var validationSchemes = map[string]model.ValidationScheme{
+	"legacy": model.LegacyValidation,
+	"utf8":   model.UTF8Validation,
+}
+
+func checkProtocol(p string) error {
+	if p == string(config.OpenMetricsText2_0_0) {
+		return fmt.Errorf("%s is not supported yet", p)
+	}
+	if config.ScrapeProtocol(p).Validate() == nil {
+		return nil
+	}
+	var known []string
+	for k := range config.ScrapeProtocolsHeaders {
+		if k != config.OpenMetricsText2_0_0 {
+			known = append(known, string(k))
+		}
+	}
+	slices.Sort(known)
+	return fmt.Errorf("unknown protocol %q, known are %v", p, known)
+}
+
+// config returns the valid arguments as Prometheus has them, without the
+// client's. job is the default job name.
+func (a *Arguments) config(job string) *config.ScrapeConfig {
+	if a.JobName != "" {
+		job = a.JobName
+	}
+	c := &config.ScrapeConfig{
+		JobName:                        job,
+		HonorLabels:                    a.HonorLabels,
+		HonorTimestamps:                a.HonorTimestamps,
+		TrackTimestampsStaleness:       a.TrackTimestampsStaleness,
+		Params:                         a.Params,
+		ScrapeInterval:                 model.Duration(a.ScrapeInterval),
+		ScrapeTimeout:                  model.Duration(a.ScrapeTimeout),
+		ScrapeFallbackProtocol:         config.ScrapeProtocol(a.ScrapeFallbackProtocol),
+		ScrapeNativeHistograms:         &a.ScrapeNativeHistograms,
+		AlwaysScrapeClassicHistograms:  &a.ScrapeClassicHistograms,
+		ConvertClassicHistogramsToNHCB: &a.ConvertClassicHistogramsToNHCB,
+		MetricsPath:                    a.MetricsPath,
+		Scheme:                         a.Scheme,
+		EnableCompression:              a.EnableCompression,
+		BodySizeLimit:                  a.BodySizeLimit,
+		SampleLimit:                    a.SampleLimit,
+		TargetLimit:                    a.TargetLimit,
+		LabelLimit:                     a.LabelLimit,
+		LabelNameLengthLimit:           a.LabelNameLengthLimit,
+		LabelValueLengthLimit:          a.LabelValueLengthLimit,
+		NativeHistogramBucketLimit:     a.NativeHistogramBucketLimit,
+		NativeHistogramMinBucketFactor: a.NativeHistogramMinBucketFactor,
+		MetricNameValidationScheme:     validationSchemes[a.MetricNameValidationScheme],
+		MetricNameEscapingScheme:       a.MetricNameEscapingScheme,
+		ExtraScrapeMetrics:             &a.ExtraMetrics,
+	}
+	switch {
+	case len(a.ScrapeProtocols) > 0:
+		for _, p := range a.ScrapeProtocols {
+			c.ScrapeProtocols = append(c.ScrapeProtocols, config.ScrapeProtocol(p))
+		}
+	case a.ScrapeNativeHistograms || a.EnableProtobufNegotiation:
+		c.ScrapeProtocols = config.DefaultProtoFirstScrapeProtocols
+	default:
+		c.ScrapeProtocols = config.DefaultScrapeProtocols
+	}
+	return c
+}

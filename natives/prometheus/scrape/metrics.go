@@ -1,0 +1,58 @@
+package scrape
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Outcomes of a scrape, the values of the label outcome.
+const (
+	outcomeOK          = "ok"
+	outcomeFailed      = "request_failed"
+	outcomeTimeout     = "timeout"
+	outcomeStatus      = "bad_status"
+	outcomeBodySize    = "body_size_limit"
+	outcomeInvalid     = "invalid_body"
+	outcomeSampleLimit = "sample_limit"
+	outcomeBucketLimit = "bucket_limit"
+	outcomeLabelLimit  = "label_limit"
+	outcomeTargetLimit = "target_limit"
+)
+
+// metrics are a component's own.
+type metrics struct {
+	targets prometheus.Gauge
+	scrapes *prometheus.CounterVec
+	bytes   prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		targets: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_scrape_targets",
+			Help: "Targets that are scraped.",
+		}),
+		scrapes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_scrape_scrapes_total",
+			Help: "Scrapes by how they ended.",
+		}, []string{"outcome"}),
+		bytes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_scrape_body_bytes_total",
+			Help: "Uncompressed bytes of the bodies that were read.",
+		}),
+	}
+	for _, o := range []string{
+		outcomeOK, outcomeFailed, outcomeTimeout, outcomeStatus, outcomeBodySize, outcomeInvalid,
+		outcomeSampleLimit, outcomeBucketLimit, outcomeLabelLimit, outcomeTargetLimit,
+	} {
+		m.scrapes.WithLabelValues(o)
+	}
+	return m
+}
+
+// Describe makes metrics a prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+
+// Collect makes metrics a prometheus.Collector.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	m.targets.Collect(ch)
+	m.scrapes.Collect(ch)
+	m.bytes.Collect(ch)
+}

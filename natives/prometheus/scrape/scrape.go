@@ -1,0 +1,412 @@
+// Package scrape is prometheus.scrape: it fetches the metrics of targets and
+// sends one batch a target and scrape.
+//
+// It decides as Prometheus's scrape package does, of which it uses the target,
+// label and parser parts: labels, limits, timestamps, staleness and the report
+// series (up and its kin) come out equal, and a test compares them. The loop
+// differs in three things. A target is scraped within a second of its start
+// and then at its own place in the interval. A batch that is refused is sent
+// again until the next scrape is due. Targets that go get their staleness
+// markers at once, when weir stops too, because it may not come back.
+//
+// A target's body repeats, so most of it is not parsed at all: see layout.
+package scrape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/service"
+)
+
+// Registration describes prometheus.scrape.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:          "prometheus.scrape",
+		Sends:         batch.SignalMetrics,
+		NewArgs:       func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Build:         func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
+		NeedsServices: []string{"http"},
+		Doc: component.Doc{
+			Summary: "Scrapes Prometheus metrics from targets and sends the samples on.",
+			Example: `prometheus.scrape "default" {
+  targets = [
+    { __address__ = "127.0.0.1:9100", job = "node" },
+  ]
+  scrape_interval = "15s"
+  forward_to      = []
+}
+`,
+		},
+	}
+}
+
+// Component is one prometheus.scrape.
+type Component struct {
+	opts    component.Options
+	http    service.HTTPData
+	metrics *metrics
+	prev    *Component
+
+	changed chan struct{} // holds a signal when want was changed
+	yield   chan struct{} // closed when the component is to hand its targets over
+	ended   chan struct{} // closed when no loop runs any more
+	failed  chan error
+
+	mu       sync.Mutex
+	want     *plan
+	started  bool
+	replaced bool // another component was built to take over
+	yielded  bool
+	loops    map[string]*loop
+	left     map[string]*state // for the component that takes over
+}
+
+// plan is what arguments ask for.
+type plan struct {
+	set     *settings
+	targets []*target
+	invalid []error
+}
+
+var (
+	_ component.Component = (*Component)(nil)
+	_ component.Updater   = (*Component)(nil)
+	_ component.Sourced   = (*Component)(nil)
+	_ component.Debugger  = (*Component)(nil)
+)
+
+func build(o component.Options, a *Arguments) (*Component, error) {
+	data, err := o.Service("http")
+	if err != nil {
+		return nil, err
+	}
+	http, ok := data.(service.HTTPData)
+	if !ok {
+		return nil, fmt.Errorf("BUG: service http has data of type %T", data)
+	}
+	c := &Component{
+		opts: o, http: http, metrics: newMetrics(),
+		changed: make(chan struct{}, 1), yield: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
+		loops: map[string]*loop{},
+	}
+	c.prev, _ = o.Previous.(*Component)
+	if c.prev != nil {
+		c.metrics = c.prev.metrics
+	}
+	if c.want, err = c.plan(a); err != nil {
+		return nil, err
+	}
+	if err := o.Registerer.Register(c.metrics); err != nil {
+		return nil, fmt.Errorf("cannot register metrics: %w", err)
+	}
+	if c.prev != nil { // last, for now nothing can fail any more
+		c.prev.mu.Lock()
+		c.prev.replaced = true
+		c.prev.mu.Unlock()
+	}
+	return c, nil
+}
+
+func (c *Component) plan(a *Arguments) (*plan, error) {
+	set, err := newSettings(c.opts, a, c.http)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{set: set}
+	p.targets, p.invalid = newTargets(a.Targets, set.cfg)
+	if limit := a.TargetLimit; limit > 0 && len(p.targets) > int(limit) {
+		set.limitErr = fmt.Errorf("%w: %d targets, target_limit is %d", errTargetLimit, len(p.targets), limit)
+	}
+	return p, nil
+}
+
+var errTargetLimit = errors.New("target limit exceeded")
+
+// Update takes new arguments. Targets that continue keep their schedule and
+// their series; those that are gone get their markers.
+func (c *Component) Update(args any) error {
+	p, err := c.plan(args.(*Arguments))
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.want = p
+	c.mu.Unlock()
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Sourced returns the files the HTTP client reads.
+func (c *Component) Sourced() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.want.set.args.Client.Files()
+}
+
+// Run scrapes until ctx ends.
+func (c *Component) Run(ctx context.Context) error {
+	c.mu.Lock()
+	if c.yielded { // before it began
+		c.mu.Unlock()
+		<-ctx.Done()
+		return nil
+	}
+	c.started = true
+	c.mu.Unlock()
+	left := c.takeOver(ctx)
+
+	// The loops' contexts do not end with ctx but when their end was decided.
+	r := &run{c: c, base: context.WithoutCancel(ctx), ending: map[string]*loop{}}
+	r.reconcile(left)
+	for {
+		select {
+		case <-c.changed:
+			r.reconcile(nil)
+		case err := <-c.failed:
+			r.stop(errHandedOver) // to the component that the engine builds now
+			return err
+		case <-c.yield:
+			r.stop(errHandedOver)
+			<-ctx.Done()
+			return nil
+		case <-ctx.Done():
+			c.mu.Lock()
+			why := errStopped
+			if c.replaced {
+				why = errHandedOver
+			}
+			c.mu.Unlock()
+			r.stop(why)
+			return nil
+		}
+	}
+}
+
+// takeOver returns the targets of the component before, which scrapes them no
+// longer.
+func (c *Component) takeOver(ctx context.Context) map[string]*state {
+	p := c.prev
+	c.prev = nil
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	started := p.started
+	if !p.yielded {
+		p.yielded = true
+		close(p.yield)
+	}
+	p.mu.Unlock()
+	if !started {
+		return p.takeOver(ctx)
+	}
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.left
+	p.left = nil
+	return left
+}
+
+// run is one running of a component.
+type run struct {
+	c      *Component
+	base   context.Context
+	set    *settings
+	ending map[string]*loop // removed, but not done yet
+	wg     sync.WaitGroup
+}
+
+// reconcile makes the loops those of the current plan. left are targets to go
+// on with.
+func (r *run) reconcile(left map[string]*state) {
+	c := r.c
+	c.mu.Lock()
+	p := c.want
+	c.mu.Unlock()
+	if p.set != r.set {
+		if err := p.set.open(r.set); err != nil {
+			c.opts.Logger.Error("scrapes go on without a failure log", "err", err)
+		}
+	}
+	for _, err := range p.invalid {
+		c.opts.Logger.Error("target is not scraped", "err", err)
+	}
+
+	wanted := make(map[string]*target, len(p.targets))
+	for _, t := range p.targets {
+		wanted[t.key] = t
+	}
+	c.mu.Lock()
+	for key, l := range r.ending {
+		select {
+		case <-l.done:
+			delete(r.ending, key)
+		default:
+		}
+	}
+	for key, l := range c.loops {
+		if wanted[key] == nil {
+			delete(c.loops, key)
+			r.ending[key] = l
+			l.cancel(errRemoved)
+		}
+	}
+	for _, t := range p.targets {
+		j := &job{target: t, set: p.set}
+		if l := c.loops[t.key]; l != nil {
+			l.job.Store(j)
+			select {
+			case l.wake <- struct{}{}:
+			default:
+			}
+			continue
+		}
+		st := left[t.key]
+		delete(left, t.key)
+		c.loops[t.key] = r.start(j, st, r.ending[t.key])
+	}
+	for key, st := range left { // of the component before, and not wanted any more
+		j := &job{target: &target{key: key, redacted: "a removed target", interval: time.Hour}, set: p.set}
+		l := r.start(j, st, nil)
+		r.ending[key] = l
+		l.cancel(errRemoved)
+	}
+	c.mu.Unlock()
+	c.metrics.targets.Set(float64(len(p.targets)))
+	msg := fmt.Sprintf("scraping %d targets", len(p.targets))
+	if len(p.invalid) > 0 {
+		msg = fmt.Sprintf("%s, %d cannot be: %v", msg, len(p.invalid), p.invalid[0])
+	}
+	c.opts.Health(component.Health{State: component.Healthy, Message: msg, Time: c.opts.Clock.Now()})
+	if old := r.set; old != nil && old != p.set {
+		old.close()
+	}
+	r.set = p.set
+}
+
+// start starts a loop, once the one before for the same target is done.
+func (r *run) start(j *job, st *state, before *loop) *loop {
+	if st == nil {
+		st = newState()
+	}
+	ctx, cancel := context.WithCancelCause(r.base)
+	l := &loop{
+		state: st, clock: r.c.opts.Clock, log: r.c.opts.Logger, metrics: r.c.metrics, stats: r.c.opts.Stats,
+		wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{}),
+	}
+	l.job.Store(j)
+	r.wg.Go(func() {
+		defer close(l.done)
+		defer cancel(nil)
+		defer func() {
+			if v := recover(); v != nil {
+				l.state = newState() // nobody knows what the old one is worth
+				select {
+				case r.c.failed <- fmt.Errorf("scraping %s panicked: %v\n%s", j.redacted, v, debug.Stack()):
+				default:
+				}
+			}
+		}()
+		if before != nil {
+			<-before.done
+		}
+		l.run(ctx)
+	})
+	return l
+}
+
+// stop ends all loops and waits for them.
+func (r *run) stop(why error) {
+	c := r.c
+	c.mu.Lock()
+	loops := c.loops
+	c.loops = map[string]*loop{}
+	c.mu.Unlock()
+	for _, l := range loops {
+		l.cancel(why)
+	}
+	r.wg.Wait()
+	r.set.close()
+	c.mu.Lock()
+	if errors.Is(why, errHandedOver) {
+		c.left = make(map[string]*state, len(loops))
+		for key, l := range loops {
+			c.left[key] = l.state
+		}
+	}
+	c.mu.Unlock()
+	close(c.ended)
+}
+
+// TargetInfo is a target as DebugInfo shows it.
+type TargetInfo struct {
+	URL        string            `json:"url"`
+	Labels     map[string]string `json:"labels"`
+	Health     string            `json:"health"` // unknown, up or down
+	Error      string            `json:"error,omitempty"`
+	LastScrape time.Time         `json:"last_scrape,omitzero"`
+	Seconds    float64           `json:"last_scrape_seconds"`
+	Samples    int               `json:"last_scrape_samples"`
+}
+
+// Info is what DebugInfo returns.
+type Info struct {
+	Targets []TargetInfo `json:"targets"`
+	Invalid []string     `json:"invalid,omitempty"` // why others are not scraped
+}
+
+// DebugInfo returns an Info.
+func (c *Component) DebugInfo() any {
+	c.mu.Lock()
+	p := c.want
+	loops := make([]*loop, 0, len(p.targets))
+	for _, t := range p.targets {
+		if l := c.loops[t.key]; l != nil {
+			loops = append(loops, l)
+		}
+	}
+	c.mu.Unlock()
+	var info Info
+	for _, err := range p.invalid {
+		info.Invalid = append(info.Invalid, err.Error())
+	}
+	for _, l := range loops {
+		info.Targets = append(info.Targets, l.info())
+	}
+	slices.SortStableFunc(info.Targets, func(a, b TargetInfo) int { return slices.Compare([]string{a.URL}, []string{b.URL}) })
+	return info
+}
+
+func (l *loop) info() TargetInfo {
+	j := l.job.Load()
+	t := TargetInfo{URL: j.redacted, Labels: make(map[string]string, len(j.tags)), Health: "unknown"}
+	for _, tag := range j.tags {
+		t.Labels[tag.Name] = tag.Value
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last.IsZero() {
+		return t
+	}
+	t.Health, t.LastScrape, t.Seconds, t.Samples = "up", l.last, l.took.Seconds(), l.samples
+	if l.err != nil {
+		t.Health, t.Error = "down", l.err.Error()
+	}
+	return t
+}

@@ -1,0 +1,140 @@
+package scrape
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+
+	commonconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/util/logging"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/natives/prometheus/httpclient"
+)
+
+// settings are arguments made ready for the targets. They are immutable; a
+// target looks at the current ones at every scrape.
+type settings struct {
+	args *Arguments
+	cfg  *config.ScrapeConfig
+	out  *flow.Output
+
+	client    *http.Client
+	accept    string
+	encoding  string
+	userAgent string
+	failures  *slog.Logger // nil without scrape_failure_log_file
+	file      *logging.JSONFileLogger
+	kept      bool // file is in use by the settings that came after
+
+	maxSchema int32
+	// limitErr makes every scrape fail: there are too many targets.
+	limitErr error
+}
+
+func newSettings(o component.Options, a *Arguments, http service.HTTPData) (*settings, error) {
+	s := &settings{args: a, cfg: a.config(o.ID), out: flow.NewOutput(o.Stats, a.ForwardTo), userAgent: o.UserAgent}
+	escaping, err := config.ToEscapingScheme(s.cfg.MetricNameEscapingScheme, s.cfg.MetricNameValidationScheme)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use metric_name_escaping_scheme: %w", err)
+	}
+	s.accept = acceptHeader(s.cfg.ScrapeProtocols, escaping)
+	s.encoding = "identity"
+	if a.EnableCompression {
+		s.encoding = "gzip"
+	}
+	s.maxSchema = maxSchema(a.NativeHistogramMinBucketFactor)
+	s.client, err = httpclient.NewClient(&a.Client, o.ID, commonconfig.WithDialContextFunc(dialer(http)))
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// open opens the failure log, if there is to be one, or takes it from the
+// settings before, which may be nil. Scrapes go on without it when that fails.
+func (s *settings) open(before *settings) error {
+	if before != nil && before.file != nil && before.args.ScrapeFailureLogFile == s.args.ScrapeFailureLogFile {
+		s.file, before.kept = before.file, true
+		s.failures = slog.New(s.file).With("job_name", s.cfg.JobName)
+		return nil
+	}
+	file, err := logging.NewJSONFileLogger(s.args.ScrapeFailureLogFile)
+	if err != nil {
+		return fmt.Errorf("cannot open scrape_failure_log_file %q: %w", s.args.ScrapeFailureLogFile, err)
+	}
+	if file != nil {
+		s.file = file
+		s.failures = slog.New(file).With("job_name", s.cfg.JobName)
+	}
+	return nil
+}
+
+// close releases what the settings hold; no target uses them any more.
+func (s *settings) close() {
+	s.client.CloseIdleConnections()
+	if s.file != nil && !s.kept {
+		s.file.Close()
+	}
+}
+
+// dialer reaches weir's own exporters in memory and all else by network.
+func dialer(http service.HTTPData) commonconfig.DialContextFunc {
+	var tcp net.Dialer
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if http.DialContext != nil && address == http.MemoryAddress {
+			return http.DialContext(ctx, network, address)
+		}
+		return tcp.DialContext(ctx, network, address)
+	}
+}
+
+// samplesAs reports whether a body means the same series under both.
+func (s *settings) samplesAs(o *settings) bool {
+	neutral := func(s *settings) config.ScrapeConfig {
+		c := *s.cfg
+		c.ScrapeInterval, c.ScrapeTimeout, c.SampleLimit, c.TargetLimit, c.BodySizeLimit = 0, 0, 0, 0, 0
+		return c
+	}
+	return s.args.EnableTypeAndUnitLabels == o.args.EnableTypeAndUnitLabels &&
+		s.args.HonorMetadata == o.args.HonorMetadata &&
+		reflect.DeepEqual(neutral(s), neutral(o))
+}
+
+// acceptHeader asks for the protocols in their order.
+//
+// Format: https://www.rfc-editor.org/rfc/rfc9110.html#name-accept
+func acceptHeader(protocols []config.ScrapeProtocol, scheme model.EscapingScheme) string {
+	var b strings.Builder
+	weight := len(config.ScrapeProtocolsHeaders) + 1
+	for _, p := range protocols {
+		b.WriteString(config.ScrapeProtocolsHeaders[p])
+		// Older versions of the formats know no escaping.
+		if p == config.PrometheusText1_0_0 || p == config.OpenMetricsText1_0_0 {
+			fmt.Fprintf(&b, ";%s=%s", model.EscapingKey, scheme)
+		}
+		fmt.Fprintf(&b, ";q=0.%d,", weight)
+		weight--
+	}
+	fmt.Fprintf(&b, "*/*;q=0.%d", weight)
+	return b.String()
+}
+
+// maxSchema is the finest histogram schema whose buckets grow by at least factor.
+func maxSchema(factor float64) int32 {
+	if factor <= 1 {
+		return histogram.ExponentialSchemaMax
+	}
+	floor := math.Floor(-math.Log2(math.Log2(factor)))
+	return int32(min(max(floor, float64(histogram.ExponentialSchemaMin)), float64(histogram.ExponentialSchemaMax)))
+}

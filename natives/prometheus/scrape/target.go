@@ -1,0 +1,136 @@
+package scrape
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/scrape"
+)
+
+// firstWithin is how soon after its start a target is scraped first.
+const firstWithin = time.Second
+
+// target is what is known of a target from its labels. It is immutable.
+type target struct {
+	key      string // its labels and URL: targets of equal keys are the same
+	url      string
+	redacted string // url without password
+	tags     []labels.Label
+	socket   string // path of a Unix socket to scrape through, "" for none
+	interval time.Duration
+	timeout  time.Duration
+	hash     uint64
+
+	native, classic, nhcb bool
+}
+
+// newTargets makes targets of label maps, without those that are there twice
+// before. errs are about the others.
+func newTargets(maps []map[string]string, cfg *config.ScrapeConfig) (ts []*target, errs []error) {
+	g := &targetgroup.Group{Source: "targets"}
+	b := labels.NewBuilder(labels.EmptyLabels())
+	seen := map[string]bool{}
+	for i, m := range maps {
+		set := make(model.LabelSet, len(m))
+		for n, v := range m {
+			set[model.LabelName(n)] = model.LabelValue(v)
+		}
+		g.Targets = []model.LabelSet{set}
+		made, failed := scrape.TargetsFromGroup(g, cfg, nil, b)
+		if len(failed) > 0 {
+			errs = append(errs, fmt.Errorf("target %d (%s): %w", i+1, m[model.AddressLabel], errors.Unwrap(failed[0])))
+			continue
+		}
+		for _, st := range made {
+			t, err := newTarget(st, cfg)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("target %d (%s): %w", i+1, m[model.AddressLabel], err))
+				continue
+			}
+			if !seen[t.key] {
+				seen[t.key] = true
+				ts = append(ts, t)
+			}
+		}
+	}
+	return ts, errs
+}
+
+func newTarget(st *scrape.Target, cfg *config.ScrapeConfig) (*target, error) {
+	u := st.URL()
+	t := &target{
+		url: u.String(), redacted: u.Redacted(),
+		socket:  st.GetValue(scrape.UnixSocketLabel),
+		native:  flag(st, "__scrape_native_histograms__", cfg.ScrapeNativeHistogramsEnabled()),
+		classic: flag(st, "__always_scrape_classic_histograms__", cfg.AlwaysScrapeClassicHistogramsEnabled()),
+		nhcb:    flag(st, "__convert_classic_histograms_to_nhcb__", cfg.ConvertClassicHistogramsToNHCBEnabled()),
+	}
+	if t.socket != "" {
+		return nil, errors.New("the label __unix_socket__ is not supported yet")
+	}
+	var err error
+	if t.interval, err = duration(st, model.ScrapeIntervalLabel); err != nil {
+		return nil, err
+	}
+	if t.timeout, err = duration(st, model.ScrapeTimeoutLabel); err != nil {
+		return nil, err
+	}
+	key := []byte(t.url)
+	st.LabelsRange(func(l labels.Label) {
+		t.tags = append(t.tags, l)
+		key = binary.AppendUvarint(append(key, 0), uint64(len(l.Name)))
+		key = append(append(append(key, l.Name...), 0), l.Value...)
+	})
+	t.key, t.hash = string(key), xxhash.Sum64(key)
+	return t, nil
+}
+
+// duration reads a label that PopulateLabels has checked.
+func duration(st *scrape.Target, label string) (time.Duration, error) {
+	d, err := model.ParseDuration(st.GetValue(label))
+	if err != nil {
+		return 0, fmt.Errorf("cannot use label %s: %w", label, err)
+	}
+	return time.Duration(d), nil
+}
+
+func flag(st *scrape.Target, label string, def bool) bool {
+	if b, err := strconv.ParseBool(st.GetValue(label)); err == nil {
+		return b
+	}
+	return def
+}
+
+// first returns when a target that starts now is scraped first.
+func (t *target) first(now time.Time) time.Time {
+	return now.Add(time.Duration(t.hash % uint64(min(t.interval, firstWithin))))
+}
+
+// slot returns the first time after after that is the target's: targets are
+// spread over the interval, and keep their place whenever weir was started.
+func (t *target) slot(after time.Time) time.Time {
+	wait := (int64(t.hash%uint64(t.interval)) - after.UnixNano()) % int64(t.interval)
+	if wait <= 0 {
+		wait += int64(t.interval)
+	}
+	return after.Add(time.Duration(wait))
+}
+
+func (t *target) parserOptions(s *settings) textparse.ParserOptions {
+	return textparse.ParserOptions{
+		EnableTypeAndUnitLabels:                 s.args.EnableTypeAndUnitLabels,
+		IgnoreNativeHistograms:                  !t.native,
+		ConvertClassicHistogramsToNHCB:          t.nhcb,
+		KeepClassicOnClassicAndNativeHistograms: t.classic,
+		FallbackContentType:                     s.cfg.ScrapeFallbackProtocol.HeaderMediaType(),
+	}
+}
