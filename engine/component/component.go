@@ -111,6 +111,8 @@ type Doc struct {
 	Summary string
 	// Args are sentences by attribute path, such as "endpoint.url".
 	Args map[string]string
+	// Exports are sentences by field of the exports.
+	Exports map[string]string
 	// Example is a config that parses.
 	Example string
 }
