@@ -1,0 +1,352 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/service"
+)
+
+// work is the worker: it alone changes the graph. It returns when ctx has
+// ended and the component it is in a call of, if any, has returned to it.
+func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
+	start := time.Now()
+	c := e.commit(p)
+	e.propagate(ctx)
+	e.phase.CompareAndSwap(phaseStarting, phaseReady)
+	e.report("started "+configName(cfg.Path), start, c)
+	stopWatch := e.startWatch(ctx)
+	defer stopWatch()
+	for ctx.Err() == nil {
+		if job := e.box.next(); job != nil {
+			job()
+			continue
+		}
+		e.propagate(ctx)
+		select {
+		case <-e.box.signal:
+		case <-ctx.Done():
+		}
+	}
+	for _, n := range e.nodes {
+		n.cancelTry()
+	}
+}
+
+// counts is what a commit did, by node.
+type counts struct {
+	results map[result][]string // IDs, in the order of the graph
+	added   []string
+	removed []string
+	nodes   int
+}
+
+// commit makes the running graph that of a plan without mistakes.
+func (e *Engine) commit(p *plan) counts {
+	c := counts{results: map[result][]string{}}
+	old := e.plan
+	e.plan = p
+	e.forgetLeft()
+	var gone []*node
+	for id, n := range e.nodes {
+		if w := p.wanted[id]; w == nil || w.service != nil {
+			gone = append(gone, n)
+			delete(e.nodes, id)
+			c.removed = append(c.removed, id)
+		}
+	}
+	slices.Sort(c.removed)
+	for _, id := range p.order {
+		w := p.wanted[id]
+		if w.service != nil {
+			continue
+		}
+		c.nodes++
+		if e.nodes[id] == nil {
+			e.nodes[id] = newNode(e, w)
+			c.added = append(c.added, id)
+		}
+		e.nodes[id].drain = nil
+	}
+	e.publish()
+	for _, id := range p.order {
+		w := p.wanted[id]
+		if w.service != nil {
+			e.reconcileService(w)
+			continue
+		}
+		n := e.nodes[id]
+		r := n.reconcile(w, p.scope, false)
+		c.results[r] = append(c.results[r], id)
+		e.box.takeMark(id) // those who depend on it come later
+		e.exported(n)
+	}
+	e.resetServices(p)
+	if len(gone) > 0 {
+		e.remove(gone, &old.graph)
+	}
+	e.publish()
+	e.followFiles()
+	return c
+}
+
+// propagate re-evaluates what depends on nodes with new exports, in the order
+// of the graph. A burst of exports is one evaluation; one that changes nothing
+// ends there.
+func (e *Engine) propagate(ctx context.Context) {
+	for ctx.Err() == nil {
+		dirty := e.box.takeDirty()
+		if len(dirty) == 0 {
+			return
+		}
+		changed := map[string]bool{}
+		for _, id := range dirty {
+			if n := e.nodes[id]; n != nil {
+				changed[id] = true
+				e.exported(n)
+			}
+		}
+		for _, id := range e.plan.graph.Affected(slices.Collect(maps.Keys(changed))...) {
+			w := e.plan.wanted[id]
+			if !slices.ContainsFunc(w.deps, func(d string) bool { return changed[d] }) {
+				continue
+			}
+			if w.service != nil {
+				e.reconcileService(w)
+				continue
+			}
+			n := e.nodes[id]
+			n.reconcile(w, e.plan.scope, false)
+			if e.box.takeMark(id) {
+				changed[id] = true
+				e.exported(n)
+			}
+		}
+	}
+}
+
+// reloadConfig is Reload, on the worker.
+func (e *Engine) reloadConfig() error {
+	start := time.Now()
+	e.refreshCatalogs(nil)
+	return e.applyConfig(start, true)
+}
+
+// applyConfig reads the config and makes it run. asked is false when nobody
+// asked for it but a file that changed: then nothing is said of no change.
+func (e *Engine) applyConfig(start time.Time, asked bool) error {
+	path := *e.path.Load()
+	cfg, p, err := e.load(path, planMode{})
+	if err != nil {
+		e.refused = true
+		e.refuse(configName(path), start, err, cfg)
+		return err
+	}
+	e.refused = false
+	same := maps.Equal(cfg.Files, e.plan.cfg.Files)
+	c := e.commit(p)
+	if same && !asked && !c.changed() && e.lastErr == "" {
+		return nil
+	}
+	e.report("reloaded "+configName(path), start, c)
+	return nil
+}
+
+// filesChanged is FilesChanged, on the worker.
+func (e *Engine) filesChanged(paths []string) error {
+	start := time.Now()
+	e.refreshCatalogs(paths)
+	err := error(nil)
+	if e.o.WatchConfig && (e.refused || slices.ContainsFunc(paths, e.isConfig)) {
+		err = e.applyConfig(start, false)
+	} else {
+		err = e.applyFiles(start, paths)
+	}
+	e.filesRead(paths)
+	return err
+}
+
+// applyFiles asks the catalogs again and rebuilds what changed.
+func (e *Engine) applyFiles(start time.Time, paths []string) error {
+	p, err := e.planFiles(e.plan.cfg)
+	if err != nil {
+		e.refuse("scripts", start, err, e.plan.cfg)
+		return err
+	}
+	before := map[string]error{}
+	for id, n := range e.nodes {
+		before[id] = n.failed
+	}
+	c := e.commit(p)
+	// What people saved is the component, not the node.
+	var names, broken []string
+	for _, id := range p.order {
+		n, w := e.nodes[id], p.wanted[id]
+		switch {
+		case n == nil:
+		case n.failed != nil && (before[id] == nil || before[id].Error() != n.failed.Error()):
+			broken = append(broken, id)
+		case slices.Contains(c.results[rebuilt], id) || n.failed == nil && before[id] != nil:
+			if !slices.Contains(names, w.block.Name) {
+				names = append(names, w.block.Name)
+			}
+		}
+	}
+	if len(broken) > 0 {
+		c.results[failed] = broken
+	} else {
+		c.results[failed] = nil // they were said before
+	}
+	if len(names) == 0 && len(broken) == 0 {
+		return nil
+	}
+	what := "reloaded " + strings.Join(names, ", ")
+	if len(names) == 0 {
+		what = ""
+	}
+	e.report(what, start, c)
+	return nil
+}
+
+// filesRead updates the components that read a file which changed.
+func (e *Engine) filesRead(paths []string) {
+	changed := map[string]bool{}
+	for _, p := range paths {
+		changed[p] = true
+	}
+	for _, id := range e.plan.order {
+		n := e.nodes[id]
+		if n == nil || n.gen == nil || !slices.ContainsFunc(n.state.Load().sourced, func(f string) bool { return changed[f] || changed[filepath.Dir(f)] }) {
+			continue
+		}
+		r := n.reread()
+		e.exported(n)
+		e.log.Info("component read its files again", "component_id", id, "ok", r != failed)
+	}
+	e.publish()
+	e.followFiles()
+}
+
+func (c counts) changed() bool {
+	return len(c.results[rebuilt])+len(c.results[updated])+len(c.results[failed])+len(c.added)+len(c.removed) > 0
+}
+
+func (c counts) String() string {
+	parts := []string{fmt.Sprintf("%d of %d nodes rebuilt", len(c.results[rebuilt]), c.nodes)}
+	if c.nodes == 1 {
+		parts[0] = fmt.Sprintf("%d of 1 node rebuilt", len(c.results[rebuilt]))
+	}
+	for _, p := range []struct {
+		ids  []string
+		what string
+	}{{c.results[updated], "updated"}, {c.removed, "removed"}, {c.results[failed], "failed"}} {
+		if len(p.ids) > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", len(p.ids), p.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// report says how a change went that was made; what is empty when nothing
+// good came of it.
+func (e *Engine) report(what string, start time.Time, c counts) {
+	took := time.Since(start)
+	outcome, lines := "applied", []string(nil)
+	if what != "" {
+		lines = append(lines, fmt.Sprintf("%s (%s), %s", what, milliseconds(took), c))
+	}
+	for _, id := range c.results[failed] {
+		n := e.nodes[id]
+		if n == nil || n.failed == nil {
+			continue
+		}
+		outcome = "partial"
+		rest := "it does not run"
+		if n.gen != nil {
+			rest = "the last good version keeps running"
+		}
+		lines = append(lines, fmt.Sprintf("cannot reload %s: %s; %s", id, oneLine(n.failed.Error()), rest))
+	}
+	e.metrics.reloaded(outcome, took)
+	e.lastErr = ""
+	e.reload.Store(&service.Reload{Time: e.clock.Now(), Duration: took, Outcome: outcome, Message: strings.Join(lines, "\n")})
+	for _, l := range lines {
+		e.o.Announce(l)
+	}
+	e.log.Info("configuration applied", "duration", took, "outcome", outcome,
+		"nodes", c.nodes, "rebuilt", len(c.results[rebuilt]), "updated", len(c.results[updated]), "removed", len(c.removed), "failed", len(c.results[failed]))
+}
+
+// refuse says that a change was not made.
+func (e *Engine) refuse(what string, start time.Time, err error, cfg *config.Config) {
+	took := time.Since(start)
+	e.metrics.reloaded("refused", took)
+	text, first, more := err.Error(), oneLine(err.Error()), ""
+	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
+		var b strings.Builder
+		ds.Write(&b, cfg.Files, false)
+		text = b.String()
+		first = ds[0].Error()
+		if src := snippet(cfg.Files[ds[0].File], ds[0].Line); src != "" {
+			first += fmt.Sprintf("  %d | %s", ds[0].Line, src)
+		}
+		if len(ds) > 1 {
+			more = fmt.Sprintf(" (and %d more)", len(ds)-1)
+		}
+	}
+	e.reload.Store(&service.Reload{Time: e.clock.Now(), Duration: took, Outcome: "refused", Message: text})
+	if e.lastErr == text {
+		return
+	}
+	e.lastErr = text
+	e.log.Error("configuration refused, nothing was changed", "err", err)
+	e.o.Announce(fmt.Sprintf("cannot reload %s: %s%s; nothing was changed", what, first, more))
+}
+
+// snippet returns a line of a text, trimmed.
+func snippet(text string, line int) string {
+	if line < 1 {
+		return ""
+	}
+	lines := strings.SplitN(text, "\n", line+1)
+	if len(lines) < line {
+		return ""
+	}
+	return strings.TrimSpace(lines[line-1])
+}
+
+// configName is how a config is called in messages.
+func configName(path string) string { return filepath.Base(path) }
+
+func milliseconds(d time.Duration) string {
+	if d >= 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return fmt.Sprintf("%d ms", d.Milliseconds())
+}
+
+func (e *Engine) refreshCatalogs(paths []string) {
+	for _, c := range e.o.Catalogs {
+		if paths == nil {
+			c.Refresh(c.Roots()) // everything
+		} else {
+			c.Refresh(paths)
+		}
+	}
+}
+
+// isConfig reports whether a changed path is of the config.
+func (e *Engine) isConfig(path string) bool {
+	own, err := filepath.Abs(*e.path.Load())
+	if err != nil {
+		return false
+	}
+	return path == own || filepath.Dir(path) == own && config.IsConfigFile(path)
+}

@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/watch"
+)
+
+// Options are what an Engine is made of.
+type Options struct {
+	// Catalogs say what block names mean. A name that several know belongs to
+	// the first; a config that uses it is refused, to ask for another name.
+	Catalogs []component.Catalog
+	// Services run as long as the engine.
+	Services []service.Service
+	// Clock is the time of the engine and all components; nil is the system's.
+	Clock clock.Clock
+	// Logger is passed on to components, with component_id; nil discards.
+	Logger *slog.Logger
+	// Registerer gets one collector for the engine's metrics and those of all
+	// components; nil for none.
+	Registerer prometheus.Registerer
+	// StoragePath is where components keep files. Relative ones become absolute.
+	StoragePath string
+	// Version is weir's, such as v1.2.3.
+	Version string
+	// ShutdownTimeout bounds how long Run takes to return once its ctx has
+	// ended; 0 is 30 s.
+	ShutdownTimeout time.Duration
+	// WatchConfig reloads when the config's files change. Files of catalogs
+	// and components are watched whatever it says; see NoWatch.
+	WatchConfig bool
+	// NoWatch watches no file at all; FilesChanged says what changed.
+	NoWatch bool
+	// Announce gets one line for people about each reload, such as
+	// "reloaded demo.units (12 ms), 1 of 5 nodes rebuilt". It must not block
+	// and comes from one goroutine at a time. nil for none.
+	Announce func(line string)
+}
+
+// Engine runs a config. Make one with New; it runs once. All methods are safe
+// for concurrent use.
+type Engine struct {
+	o       Options
+	log     *slog.Logger
+	clock   clock.Clock
+	metrics *metrics
+
+	box      mailbox
+	services []*serviceNode
+	byName   map[string]*serviceNode
+	graph    atomic.Pointer[snapshot] // what Host shows
+	phase    atomic.Uint32
+	started  atomic.Pointer[time.Time]
+	reload   atomic.Pointer[service.Reload]
+	path     atomic.Pointer[string]
+
+	// hard ends when the shutdown timeout has passed: whatever still runs is
+	// told to return at once.
+	hard     context.Context
+	hardStop context.CancelFunc
+	wg       sync.WaitGroup // of everything the engine has started but services
+
+	// The worker's own, once it runs.
+	watcher *watch.Watcher // nil when nothing is watched
+	plan    *plan          // the applied one
+	nodes   map[string]*node
+	leaving map[string][]<-chan struct{} // by ID: nodes that were removed and still stop
+	refused bool                         // the config on disk is not the one that runs
+	lastErr string                       // what was announced last of a failure
+}
+
+// The phases of an Engine.
+const (
+	phaseNew = iota
+	phaseStarting
+	phaseReady
+	phaseStopping
+)
+
+// ErrNotRunning is what Reload returns before Run and after its end.
+var ErrNotRunning = errors.New("the engine does not run")
+
+// New returns an Engine that does nothing yet.
+func New(o Options) (*Engine, error) {
+	if o.Clock == nil {
+		o.Clock = clock.System{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.ShutdownTimeout <= 0 {
+		o.ShutdownTimeout = 30 * time.Second
+	}
+	if o.Announce == nil {
+		o.Announce = func(string) {}
+	}
+	abs, err := filepath.Abs(o.StoragePath)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find storage path %q: %w", o.StoragePath, err)
+	}
+	o.StoragePath = abs
+	e := &Engine{
+		o: o, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
+		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{},
+	}
+	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx
+	e.box.init()
+	e.graph.Store(&snapshot{byID: map[string]*node{}})
+	if e.services, err = orderServices(o.Services); err != nil {
+		return nil, err
+	}
+	e.byName = map[string]*serviceNode{}
+	for _, s := range e.services {
+		e.byName[s.def.Name] = s
+	}
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(collector{e}); err != nil {
+			return nil, fmt.Errorf("cannot register the engine's metrics: %w", err)
+		}
+	}
+	return e, nil
+}
+
+// Check returns every mistake that Run would refuse in the config at path, a
+// file or a directory of *.alloy files, and broken registrations of the blocks
+// it uses. Nothing is built. The Config has the files, for
+// Diagnostics.Write.
+func (e *Engine) Check(path string) (*config.Config, config.Diagnostics) {
+	cfg, ds := config.Load(path)
+	p, more := e.makePlan(cfg, planMode{})
+	ds = append(ds, more...)
+	for _, w := range p.wanted {
+		if w.err != nil {
+			ds = append(ds, config.Diagnostic{Span: w.block.Span, Msg: oneLine(w.err.Error())})
+		}
+	}
+	return cfg, ds.Sort()
+}
+
+// Run applies the config at path and runs it until ctx ends, then stops it,
+// sources first, within Options.ShutdownTimeout. The error is a
+// config.Diagnostics when the config is refused, nil when everything stopped
+// in time.
+func (e *Engine) Run(ctx context.Context, path string) error {
+	if !e.phase.CompareAndSwap(phaseNew, phaseStarting) {
+		panic("BUG: an Engine runs once")
+	}
+	defer e.hardStop()
+	now := e.clock.Now()
+	e.started.Store(&now)
+	e.path.Store(&path)
+	fail := func(err error) error {
+		e.phase.Store(phaseStopping)
+		e.box.close()
+		return err
+	}
+	var err error
+	if e.watcher, err = e.newWatcher(path); err != nil {
+		return fail(err)
+	}
+	cfg, p, err := e.load(path, planMode{})
+	if err != nil {
+		return fail(err)
+	}
+	stopServices, err := e.startServices(ctx, p)
+	if err != nil {
+		return fail(errors.Join(err, stopServices()))
+	}
+	// The worker outlives ctx until it has nothing in its hands.
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		e.work(work, cfg, p)
+	}()
+	<-ctx.Done()
+	e.phase.Store(phaseStopping)
+	stopWork()
+	return errors.Join(e.stop(idle), stopServices())
+}
+
+// Reload reads the config again, asks the catalogs again, and makes the
+// running graph what they say. It returns when that is done or refused; the
+// error is then a config.Diagnostics. Nodes that stay on their last good
+// version are no error.
+func (e *Engine) Reload(ctx context.Context) error {
+	done := make(chan error, 1)
+	if !e.box.post(func() { done <- e.reloadConfig() }) {
+		return ErrNotRunning
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-e.box.closed:
+		return ErrNotRunning
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// FilesChanged tells the engine that files or directories changed; paths are
+// absolute. It returns when the running graph has followed, or with an error
+// when that was refused, as Reload does.
+func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
+	done := make(chan error, 1)
+	if !e.box.post(func() { done <- e.filesChanged(paths) }) {
+		return ErrNotRunning
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-e.box.closed:
+		return ErrNotRunning
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Ready reports whether the first config has been applied and weir was not
+// told to end.
+func (e *Engine) Ready() bool { return e.phase.Load() == phaseReady }

@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+)
+
+// generation is one component that was built for a node. Between two of them
+// the gate is swapped.
+type generation struct {
+	n        *node
+	reg      component.Registration
+	args     any // the worker's
+	c        component.Component
+	registry *registry
+	started  time.Time // the worker's
+	crashed  bool      // the worker's
+
+	// ctx is Run's. It ends with a cause.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when Run has returned and nothing is left
+
+	// Under n.mu: what the component said before it was swapped in.
+	exports any
+	own     component.Health
+}
+
+func (n *node) newGeneration(reg component.Registration, args any) *generation {
+	g := &generation{n: n, reg: reg, args: args, registry: newRegistry(n.id, n.e.log), done: make(chan struct{})}
+	g.ctx, g.cancel = context.WithCancelCause(n.e.hard)
+	return g
+}
+
+// gated reports whether the component stands behind the node's gate.
+func (g *generation) gated() bool { return g.reg.Accepts != 0 }
+
+// build makes the component. After an error nothing is left of it.
+func (g *generation) build(old *generation) error {
+	n := g.n
+	o := component.Options{
+		ID:          n.id,
+		Logger:      n.e.log.With("component_id", n.id),
+		Registerer:  g.registry,
+		DataPath:    filepath.Join(n.e.o.StoragePath, n.id),
+		StoragePath: n.e.o.StoragePath,
+		UserAgent:   "weir/" + n.e.o.Version,
+		Clock:       n.e.clock,
+		Stats:       n.stats,
+		Export:      g.export,
+		Health:      g.health,
+		Service:     func(name string) (any, error) { return n.e.serviceData(g.reg.NeedsServices, name) },
+	}
+	if old != nil {
+		o.Previous = old.c
+	}
+	start := time.Now()
+	err := guard(func() (err error) {
+		g.c, err = g.reg.Build(o, g.args)
+		return err
+	})
+	if err == nil && g.c == nil {
+		err = errors.New("BUG: Build returned no component")
+	}
+	n.e.metrics.built(time.Since(start), err)
+	if err != nil {
+		g.cancel(err)
+	}
+	return err
+}
+
+// export is Options.Export.
+func (g *generation) export(exports any) {
+	n := g.n
+	if !sameType(exports, g.reg.Exports) {
+		n.e.log.Error("BUG: component exports another type than it declared", "component_id", n.id, "type", fmt.Sprintf("%T", exports))
+		return
+	}
+	exports = config.WithReceiver(exports, n.recv)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.live != g {
+		g.exports = exports // known from Build, or that of one replaced: nobody's
+		return
+	}
+	if equal(n.state.Load().exports, exports) {
+		return
+	}
+	n.changeLocked(func(s *state) { s.exports = exports })
+	n.e.box.mark(n.id)
+}
+
+// health is Options.Health.
+func (g *generation) health(h component.Health) {
+	if h.Time.IsZero() {
+		h.Time = g.n.e.clock.Now()
+	}
+	n := g.n
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.live != g {
+		g.own = h
+		return
+	}
+	n.changeLocked(func(s *state) { s.own = h })
+}
+
+// sourced returns the files that the component reads.
+func (g *generation) sourced() (files []string) {
+	if s, ok := g.c.(component.Sourced); ok {
+		if err := guard(func() error { files = s.Sourced(); return nil }); err != nil {
+			g.n.e.log.Error("cannot ask for the files a component reads", "component_id", g.n.id, "err", err)
+		}
+	}
+	return files
+}
+
+// swap makes g the node's generation and runs it; the one before finishes its
+// calls and ends. It returns false, and nothing is left of g, when the node or
+// the engine has been stopped meanwhile.
+func (n *node) swap(g *generation) bool {
+	sourced := g.sourced()
+	n.mu.Lock()
+	if n.removed {
+		n.mu.Unlock()
+		g.cancel(errStopping)
+		return false
+	}
+	old := n.gen
+	n.gen, n.live = g, g
+	n.age++
+	n.gens[g] = n.age
+	n.changeLocked(func(s *state) {
+		switch {
+		case g.exports != nil:
+			if !equal(s.exports, g.exports) {
+				n.e.box.mark(n.id)
+			}
+			s.exports = g.exports
+		case !sameType(s.exports, g.reg.Exports):
+			s.exports = config.WithReceiver(g.reg.Exports, n.recv)
+			n.e.box.mark(n.id)
+		}
+		s.reg, s.args, s.component, s.sourced = g.reg, g.args, g.c, sourced
+		s.own = g.own
+	})
+	n.mu.Unlock()
+	g.started = n.e.clock.Now()
+
+	var after []<-chan struct{}
+	if old == nil {
+		// A node of this ID may have left just now and still hold its files.
+		after = n.e.leaving[n.id]
+	} else if !old.gated() || !g.gated() || old.crashed {
+		after = append(after, old.done)
+	}
+	if g.gated() && len(after) == 0 {
+		n.running(g)
+		n.e.wg.Go(g.run)
+		left := n.recv.Set(g.c)
+		if old != nil {
+			n.retire(old, left, component.ErrReplaced)
+		}
+		return true
+	}
+	left := n.recv.Set(nil)
+	if old != nil {
+		n.retire(old, left, component.ErrReplaced)
+	}
+	n.e.wg.Go(func() {
+		for _, c := range after {
+			select {
+			case <-c:
+			case <-g.ctx.Done():
+			}
+		}
+		n.running(g)
+		if g.gated() {
+			n.mu.Lock()
+			if n.live == g && !n.removed {
+				n.recv.Set(g.c)
+			}
+			n.mu.Unlock()
+		}
+		g.run()
+	})
+	return true
+}
+
+// running notes that the component's Run is about to be called.
+func (n *node) running(g *generation) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.live == g {
+		n.changeLocked(func(s *state) {
+			s.run = component.Health{State: component.Healthy, Message: "running", Time: n.e.clock.Now()}
+		})
+	}
+}
+
+// run is the life of a component.
+func (g *generation) run() {
+	n := g.n
+	defer close(g.done)
+	defer n.forget(g)
+	if g.ctx.Err() != nil {
+		return
+	}
+	err := guard(func() error { return g.c.Run(g.ctx) })
+	if g.ctx.Err() != nil {
+		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(g.ctx)) {
+			n.e.log.Warn("component did not end well", "component_id", n.id, "err", err)
+		}
+		return
+	}
+	if err == nil {
+		n.mu.Lock()
+		if n.live == g {
+			n.changeLocked(func(s *state) {
+				s.run = component.Health{State: component.Exited, Message: "it is done", Time: n.e.clock.Now()}
+			})
+		}
+		n.mu.Unlock()
+		// What it registered and what it answers stays until it is replaced.
+		<-g.ctx.Done()
+		return
+	}
+	n.e.box.post(func() { n.crash(g, err) })
+	<-g.ctx.Done()
+}
+
+// forget drops a generation that has returned. What it counted is kept.
+func (n *node) forget(g *generation) {
+	last := g.registry.gather()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.gens, g)
+	n.base = n.base.add(last)
+	if n.live == g && g.ctx.Err() != nil {
+		n.live = nil
+	}
+}
+
+// retire ends a generation once its calls in flight are done.
+func (n *node) retire(g *generation, left <-chan struct{}, cause error) {
+	n.drain = g.done
+	if !g.gated() {
+		g.cancel(cause)
+		return
+	}
+	n.e.wg.Go(func() {
+		select {
+		case <-left:
+		case <-g.ctx.Done():
+		}
+		g.cancel(cause)
+	})
+}
+
+// errStopping is the cause with which components end that are not replaced.
+var errStopping = errors.New("the node is being stopped")

@@ -1,0 +1,91 @@
+package engine
+
+import "sync"
+
+// mailbox holds what the worker has to do, in order of arrival. Posting never
+// waits, so that a component may do it from anywhere, also from inside of a
+// call by the worker.
+type mailbox struct {
+	mu     sync.Mutex
+	jobs   []func()
+	dirty  map[string]bool // IDs of nodes with new exports
+	ended  bool
+	signal chan struct{} // has a value when there is something to do
+	closed chan struct{}
+}
+
+func (m *mailbox) init() {
+	m.signal = make(chan struct{}, 1)
+	m.closed = make(chan struct{})
+	m.dirty = map[string]bool{}
+}
+
+// post adds a job; false when nobody will do it.
+func (m *mailbox) post(job func()) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		return false
+	}
+	m.jobs = append(m.jobs, job)
+	m.wake()
+	return true
+}
+
+// mark says that a node has new exports.
+func (m *mailbox) mark(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ended {
+		m.dirty[id] = true
+		m.wake()
+	}
+}
+
+func (m *mailbox) wake() {
+	select {
+	case m.signal <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the first job; nil when there is none.
+func (m *mailbox) next() (job func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.jobs) > 0 {
+		job, m.jobs[0] = m.jobs[0], nil
+		m.jobs = m.jobs[1:]
+	}
+	return job
+}
+
+// takeDirty takes all marks.
+func (m *mailbox) takeDirty() (ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := range m.dirty {
+		ids = append(ids, id)
+	}
+	clear(m.dirty)
+	return ids
+}
+
+// takeMark takes the mark of one node and reports whether there was one.
+func (m *mailbox) takeMark(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	marked := m.dirty[id]
+	delete(m.dirty, id)
+	return marked
+}
+
+// close drops what is left and refuses more.
+func (m *mailbox) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ended {
+		m.ended, m.jobs = true, nil
+		close(m.closed)
+	}
+}

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// metrics are the engine's own, besides those read from nodes.
+type metrics struct {
+	reloads       *prometheus.CounterVec
+	reloadSeconds prometheus.Histogram
+	builds        *prometheus.CounterVec
+	buildSeconds  prometheus.Histogram
+	updates       prometheus.Counter
+	evaluations   prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_engine_reloads_total",
+			Help: "Changes of the configuration or of scripts, the start included, by outcome: applied, partial (a node stayed on its last good version) or refused."}, []string{"outcome"}),
+		reloadSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_engine_reload_seconds",
+			Help: "How long it took to make or refuse a change.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}),
+		builds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_engine_builds_total",
+			Help: "Components that were built, by outcome: ok or failed."}, []string{"outcome"}),
+		buildSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_engine_build_seconds",
+			Help: "How long it took to build a component.", Buckets: prometheus.ExponentialBuckets(0.0001, 8, 7)}),
+		updates: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_engine_updates_total",
+			Help: "Components that took new arguments while they ran."}),
+		evaluations: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_engine_evaluations_total",
+			Help: "Evaluations of a node's arguments."}),
+	}
+	for _, o := range []string{"applied", "partial", "refused"} {
+		m.reloads.WithLabelValues(o)
+	}
+	for _, o := range []string{"ok", "failed"} {
+		m.builds.WithLabelValues(o)
+	}
+	return m
+}
+
+func (m *metrics) reloaded(outcome string, took time.Duration) {
+	m.reloads.WithLabelValues(outcome).Inc()
+	m.reloadSeconds.Observe(took.Seconds())
+}
+
+func (m *metrics) built(took time.Duration, err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.builds.WithLabelValues(outcome).Inc()
+	m.buildSeconds.Observe(took.Seconds())
+}
+
+var (
+	descIn = prometheus.NewDesc("weir_component_samples_in_total",
+		"Samples that came in through the node's receiver and were accepted.", []string{"component_id"}, nil)
+	descOut = prometheus.NewDesc("weir_component_samples_out_total",
+		"Samples that were accepted by a receiver the node sends to, once for each receiver.", []string{"component_id"}, nil)
+	descDropped = prometheus.NewDesc("weir_component_samples_dropped_total",
+		"Samples that the node did not send on, by reason.", []string{"component_id", "reason"}, nil)
+	descHealth = prometheus.NewDesc("weir_component_health",
+		"1 for the state the node is in: unknown, healthy, unhealthy or exited.", []string{"component_id", "state"}, nil)
+	descRestarts = prometheus.NewDesc("weir_component_restarts_total",
+		"Times the node's component failed while it ran and was started again.", []string{"component_id"}, nil)
+	descBuild = prometheus.NewDesc("weir_build_info",
+		"1, with the version as a label.", []string{"version"}, nil)
+)
+
+// collector shows all metrics of the engine and its components. It describes
+// nothing: what components register is not known before.
+type collector struct{ e *Engine }
+
+// Describe sends nothing.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends everything.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	m := c.e.metrics
+	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.builds, m.buildSeconds, m.updates, m.evaluations} {
+		own.Collect(ch)
+	}
+	ch <- prometheus.MustNewConstMetric(descBuild, prometheus.GaugeValue, 1, strings.ToValidUTF8(c.e.o.Version, "?"))
+	all := newFamilies()
+	for _, n := range c.e.graph.Load().nodes {
+		counter := func(d *prometheus.Desc, v uint64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), append([]string{n.id}, labels...)...)
+		}
+		s := n.state.Load()
+		counter(descIn, n.stats.In.Load())
+		counter(descOut, n.stats.Out.Load())
+		counter(descRestarts, s.restarts)
+		for reason, v := range n.stats.Dropped() {
+			counter(descDropped, v, strings.ToValidUTF8(reason, "?"))
+		}
+		is := s.health().State
+		for _, state := range []component.HealthState{component.Unknown, component.Healthy, component.Unhealthy, component.Exited} {
+			v := 0.0
+			if state == is {
+				v = 1
+			}
+			ch <- prometheus.MustNewConstMetric(descHealth, prometheus.GaugeValue, v, n.id, state.String())
+		}
+		n.collect(all)
+	}
+	all.send(ch)
+}

@@ -1,0 +1,343 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// node is a component block of the running graph. It lives as long as its
+// block is in the config; what runs behind its gate are its generations.
+type node struct {
+	e     *Engine
+	id    string
+	stats *flow.Stats
+	recv  *flow.Receiver
+	state atomic.Pointer[state] // what others see; written under mu
+
+	// The worker's own.
+	want   *wanted
+	gen    *generation // the one behind the gate; nil before the first good one
+	failed error       // why what is wanted does not run; nil when it does
+	drain  <-chan struct{}
+	again  context.CancelFunc // ends the timer of the next try; nil without
+	tries  int                // failed tries in a row
+
+	mu      sync.Mutex
+	live    *generation         // gen, as components see it
+	gens    map[*generation]int // all that have not returned, by age
+	age     int
+	base    totals // what generations counted that are gone
+	removed bool
+	stopped chan struct{} // closed when everything of it has returned
+}
+
+// state is an immutable view of a node.
+type state struct {
+	name      string
+	position  string
+	deps      []string
+	reg       component.Registration // what runs, or is wanted when nothing does
+	sources   []string               // of what is wanted
+	args      any
+	exports   any
+	component component.Component
+	restarts  uint64
+	sourced   []string
+
+	wish component.Health // whether what is wanted could be built
+	run  component.Health // how Run does
+	own  component.Health // what the component says
+}
+
+// health is the worst of the parts.
+func (s *state) health() component.Health {
+	h := s.wish
+	for _, p := range []component.Health{s.run, s.own} {
+		if p.State > h.State || p.State == h.State && h.Message == "" {
+			h = p
+		}
+	}
+	return h
+}
+
+func newNode(e *Engine, w *wanted) *node {
+	n := &node{e: e, id: w.id, stats: w.stats, recv: w.recv, gens: map[*generation]int{}, stopped: make(chan struct{})}
+	n.state.Store(&state{name: w.block.Name, exports: config.WithReceiver(w.reg.Exports, w.recv)})
+	return n
+}
+
+// change makes a new state. It must not call a component.
+func (n *node) change(f func(s *state)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.changeLocked(f)
+}
+
+func (n *node) changeLocked(f func(s *state)) {
+	s := *n.state.Load()
+	f(&s)
+	n.state.Store(&s)
+}
+
+func (n *node) exports() any { return n.state.Load().exports }
+
+// result is what reconcile did.
+type result uint8
+
+const (
+	untouched result = iota
+	updated
+	rebuilt
+	failed
+)
+
+// reconcile makes the node what w wants, if it is not. The worker calls it
+// when everything that w depends on has been reconciled.
+func (n *node) reconcile(w *wanted, scope *config.Scope, retry bool) result {
+	n.want = w
+	n.change(func(s *state) {
+		s.position = fmt.Sprintf("%s:%d", w.block.File, w.block.Line)
+		s.deps, s.sources = w.deps, w.reg.Sources
+		if n.gen == nil {
+			s.reg = w.reg
+		}
+	})
+	if !w.usable() {
+		if sameType(n.exports(), nil) {
+			n.change(func(s *state) { s.exports = brokenExports{n.recv} })
+		}
+		return n.fail(w.err, false)
+	}
+	n.recv.SetAccepts(w.reg.Accepts)
+	args, err := n.evaluate(scope)
+	if err != nil {
+		return n.fail(err, false)
+	}
+	r := n.apply(args, retry)
+	if r != failed && w.err != nil {
+		// The last good version does what the config says; there is a newer one.
+		return n.fail(w.err, false)
+	}
+	return r
+}
+
+// evaluate decodes the arguments with what the others export now.
+func (n *node) evaluate(scope *config.Scope) (any, error) {
+	n.e.metrics.evaluations.Inc()
+	args := n.want.newArgs()
+	if ds := n.want.block.Decode(scope, args); ds.HasErrors() {
+		return nil, ds.Err()
+	}
+	if n.want.block.Provisional(scope) {
+		return nil, errors.New("it refers to a node that has no working version")
+	}
+	return args, nil
+}
+
+// apply makes the arguments those of the running component.
+func (n *node) apply(args any, retry bool) result {
+	g := n.gen
+	if g == nil || g.reg.Version != n.want.reg.Version {
+		return n.build(args, g)
+	}
+	same := equal(g.args, args)
+	switch {
+	case g.crashed && (retry || !same):
+		return n.build(args, nil)
+	case same && n.failed != nil && !g.crashed:
+		n.succeed() // back to what still runs
+		return untouched
+	case same:
+		return untouched
+	}
+	up, ok := g.c.(component.Updater)
+	if !ok {
+		return n.build(args, g)
+	}
+	err := guard(func() error { return up.Update(args) })
+	switch {
+	case errors.Is(err, component.ErrRebuild):
+		return n.build(args, g)
+	case err != nil:
+		return n.fail(fmt.Errorf("cannot update: %w", err), true)
+	}
+	n.e.metrics.updates.Inc()
+	g.args = args
+	n.change(func(s *state) { s.args, s.sourced = args, g.sourced() })
+	if g.gated() {
+		// Calls that began before may still go where the old arguments said.
+		n.drain = n.recv.Set(g.c)
+	}
+	n.succeed()
+	return updated
+}
+
+// build makes a new generation and puts it in the place of old, which may be
+// nil.
+func (n *node) build(args any, old *generation) result {
+	g := n.newGeneration(n.want.reg, args)
+	if err := g.build(old); err != nil {
+		return n.fail(fmt.Errorf("cannot build: %w", err), true)
+	}
+	if !n.swap(g) {
+		return failed // the engine ends
+	}
+	n.succeed()
+	return rebuilt
+}
+
+func (n *node) succeed() {
+	n.cancelTry()
+	if n.failed != nil {
+		n.e.log.Info("node is back on what is wanted", "component_id", n.id)
+	}
+	n.failed = nil
+	n.change(func(s *state) { s.wish = component.Health{State: component.Healthy, Time: n.e.clock.Now()} })
+}
+
+// fail leaves the node on its last good version. retry is for errors that may
+// go away without anything we watch changing.
+func (n *node) fail(err error, retry bool) result {
+	if n.failed == nil || n.failed.Error() != err.Error() {
+		attrs := []any{"component_id", n.id, "err", err, "last_good", n.gen != nil}
+		if p, ok := errors.AsType[*panicError](err); ok {
+			attrs = append(attrs, "stack", string(p.stack))
+		}
+		n.e.log.Error("cannot run what is wanted", attrs...)
+		n.change(func(s *state) {
+			s.wish = component.Health{State: component.Unhealthy, Message: err.Error(), Time: n.e.clock.Now()}
+		})
+	}
+	if n.failed == nil && n.gen != nil && n.ranWell(n.gen) {
+		n.tries = 0
+	}
+	n.failed = err
+	n.cancelTry()
+	if retry {
+		n.tryAgain(func() { n.e.retry(n) })
+	}
+	return failed
+}
+
+// The back-off of restarts and retries: doubled from minBackoff to maxBackoff,
+// and from the beginning after a component ran for goodRun.
+const (
+	minBackoff = time.Second
+	maxBackoff = time.Minute
+	goodRun    = time.Minute
+)
+
+func (n *node) ranWell(g *generation) bool { return n.e.clock.Now().Sub(g.started) >= goodRun }
+
+// tryAgain posts a job after the node's back-off.
+func (n *node) tryAgain(job func()) {
+	delay := min(minBackoff<<min(n.tries, 10), maxBackoff)
+	n.tries++
+	ctx, cancel := context.WithCancel(n.e.hard)
+	n.again = cancel
+	timer := n.e.clock.NewTimer(delay)
+	n.e.wg.Go(func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			n.e.box.post(func() {
+				if ctx.Err() == nil {
+					job()
+				}
+			})
+		case <-ctx.Done():
+		}
+	})
+}
+
+func (n *node) cancelTry() {
+	if n.again != nil {
+		n.again()
+		n.again = nil
+	}
+}
+
+// reread gives the component its arguments again, because a file it reads has
+// changed.
+func (n *node) reread() result {
+	if n.gen.crashed {
+		return untouched // it will be built again anyway
+	}
+	up, ok := n.gen.c.(component.Updater)
+	if !ok {
+		return n.build(n.gen.args, n.gen)
+	}
+	err := guard(func() error { return up.Update(n.gen.args) })
+	switch {
+	case errors.Is(err, component.ErrRebuild):
+		return n.build(n.gen.args, n.gen)
+	case err != nil:
+		return n.fail(fmt.Errorf("cannot read its files again: %w", err), false)
+	}
+	if n.failed != nil && n.want.err == nil {
+		n.succeed()
+	}
+	n.change(func(s *state) { s.sourced = n.gen.sourced() })
+	return updated
+}
+
+// gatePanic is called by the gate when the component panicked in a call.
+func (e *Engine) gatePanic(id string, p *flow.PanicError) {
+	e.box.post(func() {
+		if n := e.nodes[id]; n != nil && n.gen != nil {
+			n.crash(n.gen, &panicError{p.Value, p.Stack})
+		}
+	})
+}
+
+// crash takes a generation out that failed while it ran, and builds another
+// one after a while.
+func (n *node) crash(g *generation, err error) {
+	if n.gen != g || g.crashed {
+		return
+	}
+	g.crashed = true
+	if n.ranWell(g) {
+		n.tries = 0
+	}
+	attrs := []any{"component_id", n.id, "err", err}
+	if p, ok := errors.AsType[*panicError](err); ok {
+		attrs = append(attrs, "stack", string(p.stack))
+	}
+	n.e.log.Error("component failed, it will be started again", attrs...)
+	left := n.recv.Set(nil)
+	n.change(func(s *state) {
+		s.run = component.Health{State: component.Unhealthy, Message: err.Error(), Time: n.e.clock.Now()}
+		s.own, s.component = component.Health{}, nil
+		s.restarts++
+	})
+	n.retire(g, left, err)
+	n.cancelTry()
+	n.tryAgain(func() { n.e.retry(n) })
+}
+
+// retry is reconcile with what was wanted last, whether it differs or not.
+func (e *Engine) retry(n *node) {
+	if e.nodes[n.id] != n {
+		return
+	}
+	n.again = nil
+	r := n.reconcile(n.want, e.plan.scope, true)
+	e.exported(n)
+	if r == rebuilt || r == updated {
+		e.followFiles()
+	}
+}
+
+// exported takes note of a node's exports after a call of its component.
+func (e *Engine) exported(n *node) {
+	e.plan.scope.Set(n.id, n.exports())
+}

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/proto"
+)
+
+// registry is what one generation registers its metrics with. Each generation
+// has one, so that two of them, old and new, can have the same metrics; they
+// are merged when they are read.
+type registry struct {
+	prometheus.Registerer
+	all *prometheus.Registry
+	log *slog.Logger
+}
+
+func newRegistry(id string, log *slog.Logger) *registry {
+	all := prometheus.NewRegistry()
+	return &registry{prometheus.WrapRegistererWith(prometheus.Labels{"component_id": id}, all), all, log.With("component_id", id)}
+}
+
+// Register registers c, and keeps its panics from ending the process.
+func (r *registry) Register(c prometheus.Collector) error {
+	err := r.Registerer.Register(careful{c, r.log})
+	if twice, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if have, ok := twice.ExistingCollector.(careful); ok {
+			twice.ExistingCollector = have.Collector
+		}
+		twice.NewCollector = c
+		return twice
+	}
+	return err
+}
+
+// MustRegister panics where Register returns an error.
+func (r *registry) MustRegister(cs ...prometheus.Collector) {
+	for _, c := range cs {
+		if err := r.Register(c); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// careful is a collector that does not panic.
+type careful struct {
+	prometheus.Collector
+	log *slog.Logger
+}
+
+// Collect sends what the collector sends before it panics, if it does.
+func (c careful) Collect(ch chan<- prometheus.Metric) {
+	if err := guard(func() error { c.Collector.Collect(ch); return nil }); err != nil {
+		c.log.Error("cannot collect a component's metrics", "err", err)
+	}
+}
+
+// gather returns what is registered now. What cannot be gathered is left out.
+func (r *registry) gather() []*dto.MetricFamily {
+	fams, err := r.all.Gather()
+	if err != nil {
+		r.log.Warn("cannot gather all of a component's metrics", "err", err)
+	}
+	return fams
+}
+
+// totals are what generations have counted that are gone, by metric and
+// labels, so that a reload resets no counter. A series is shown only while a
+// generation has it.
+type totals map[string]*dto.Metric
+
+// add returns t with the counters and histograms of fams added.
+func (t totals) add(fams []*dto.MetricFamily) totals {
+	for _, f := range fams {
+		for _, m := range f.Metric {
+			if m.Counter == nil && m.Histogram == nil {
+				continue
+			}
+			if t == nil {
+				t = totals{}
+			}
+			key := seriesKey(f.GetName(), m)
+			sum := proto.Clone(m).(*dto.Metric)
+			if before := t[key]; before != nil {
+				accumulate(sum, before)
+			}
+			t[key] = sum
+		}
+	}
+	return t
+}
+
+func seriesKey(name string, m *dto.Metric) string {
+	var b strings.Builder
+	b.WriteString(name)
+	for _, l := range m.Label {
+		b.WriteByte(0xff)
+		b.WriteString(l.GetName())
+		b.WriteByte(0xff)
+		b.WriteString(l.GetValue())
+	}
+	return b.String()
+}
+
+// accumulate adds what was counted before to m, where both are of one shape.
+func accumulate(m, before *dto.Metric) {
+	switch {
+	case m.Counter != nil && before.Counter != nil:
+		m.Counter.Value = proto.Float64(m.Counter.GetValue() + before.Counter.GetValue())
+	case m.Histogram != nil && before.Histogram != nil:
+		h, b := m.Histogram, before.Histogram
+		if h.Schema != nil || b.Schema != nil || !slices.EqualFunc(h.Bucket, b.Bucket, func(x, y *dto.Bucket) bool { return x.GetUpperBound() == y.GetUpperBound() }) {
+			return // native, or other buckets: it begins anew
+		}
+		h.SampleCount = proto.Uint64(h.GetSampleCount() + b.GetSampleCount())
+		h.SampleSum = proto.Float64(h.GetSampleSum() + b.GetSampleSum())
+		for i := range h.Bucket {
+			h.Bucket[i].CumulativeCount = proto.Uint64(h.Bucket[i].GetCumulativeCount() + b.Bucket[i].GetCumulativeCount())
+		}
+	}
+}
+
+// collect adds the node's metrics to all: those of its newest generation, with
+// what the others have counted.
+func (n *node) collect(all *families) {
+	n.mu.Lock()
+	gens := slices.SortedFunc(maps.Keys(n.gens), func(a, b *generation) int { return n.gens[b] - n.gens[a] })
+	before := maps.Clone(n.base)
+	n.mu.Unlock()
+	for i, g := range gens {
+		if i > 0 {
+			before = before.add(g.registry.gather())
+		}
+	}
+	if len(gens) == 0 {
+		return
+	}
+	for _, f := range gens[0].registry.gather() {
+		for _, m := range f.Metric {
+			if b := before[seriesKey(f.GetName(), m)]; b != nil {
+				m = proto.Clone(m).(*dto.Metric)
+				accumulate(m, b)
+			}
+			all.add(f, m)
+		}
+	}
+}
+
+// families collects metrics of several registries. The first to name a metric
+// decides what it is; what is something else under that name is left out.
+type families struct {
+	help  map[string]string
+	types map[string]dto.MetricType
+	list  []prometheus.Metric
+}
+
+func newFamilies() *families {
+	return &families{help: map[string]string{}, types: map[string]dto.MetricType{}}
+}
+
+func (fs *families) add(f *dto.MetricFamily, m *dto.Metric) {
+	name := f.GetName()
+	if t, ok := fs.types[name]; !ok {
+		fs.types[name], fs.help[name] = f.GetType(), f.GetHelp()
+	} else if t != f.GetType() {
+		return
+	}
+	var labels []string
+	for _, l := range m.Label {
+		labels = append(labels, l.GetName())
+	}
+	fs.list = append(fs.list, gathered{prometheus.NewDesc(name, fs.help[name], labels, nil), m})
+}
+
+func (fs *families) send(ch chan<- prometheus.Metric) {
+	for _, m := range fs.list {
+		ch <- m
+	}
+}
+
+// gathered is a metric that was gathered already.
+type gathered struct {
+	desc *prometheus.Desc
+	m    *dto.Metric
+}
+
+// Desc returns its description.
+func (g gathered) Desc() *prometheus.Desc { return g.desc }
+
+// Write copies it to out.
+func (g gathered) Write(out *dto.Metric) error {
+	proto.Merge(out, g.m)
+	return nil
+}

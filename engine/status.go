@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/service"
+)
+
+// snapshot is the graph as others see it. It is immutable, and so is the state
+// of each node at any one moment.
+type snapshot struct {
+	nodes      []*node // in config order
+	byID       map[string]*node
+	dependants map[string][]*node
+	consumers  map[string][]string // by service: IDs
+}
+
+// publish makes the graph visible.
+func (e *Engine) publish() {
+	s := &snapshot{byID: map[string]*node{}, dependants: map[string][]*node{}, consumers: map[string][]string{}}
+	for _, b := range e.plan.cfg.Blocks {
+		if n := e.nodes[b.ID]; n != nil {
+			s.nodes = append(s.nodes, n)
+			s.byID[n.id] = n
+		}
+	}
+	for _, n := range s.nodes {
+		for _, id := range e.plan.graph.Dependants(n.id) {
+			if d := e.nodes[id]; d != nil {
+				s.dependants[n.id] = append(s.dependants[n.id], d)
+			}
+		}
+	}
+	for _, svc := range e.services {
+		s.consumers[svc.def.Name] = e.plan.consumers(svc.def.Name)
+	}
+	e.graph.Store(s)
+}
+
+// GetComponent returns the component that runs as a node now.
+func (e *Engine) GetComponent(id string) (component.Component, bool) {
+	n := e.graph.Load().byID[id]
+	if n == nil {
+		return nil, false
+	}
+	c := n.state.Load().component
+	return c, c != nil
+}
+
+// ListComponents returns the nodes in config order.
+func (e *Engine) ListComponents() []service.Info {
+	snap := e.graph.Load()
+	out := make([]service.Info, 0, len(snap.nodes))
+	for _, n := range snap.nodes {
+		out = append(out, n.info())
+	}
+	return out
+}
+
+// GetServiceConsumers returns the IDs of the nodes whose registration needs a
+// service, sorted.
+func (e *Engine) GetServiceConsumers(name string) []string {
+	return slices.Clone(e.graph.Load().consumers[name])
+}
+
+// Overview returns the state of the whole.
+func (e *Engine) Overview() service.Overview {
+	o := service.Overview{Version: e.o.Version, Ready: e.phase.Load() == phaseReady, Stopping: e.phase.Load() == phaseStopping}
+	if t := e.started.Load(); t != nil {
+		o.Started = *t
+	}
+	if p := e.path.Load(); p != nil {
+		o.Config = *p
+	}
+	if r := e.reload.Load(); r != nil {
+		o.Reload = *r
+	}
+	for _, s := range e.services {
+		o.Services = append(o.Services, s.info())
+	}
+	return o
+}
+
+func (n *node) info() service.Info {
+	s := n.state.Load()
+	i := service.Info{
+		ID: n.id, Name: s.name, Health: s.health(), Stats: n.stats, Position: s.position,
+		DependsOn: s.deps, Sources: existing(s.sources), Version: s.reg.Version, Restarts: s.restarts,
+		Arguments: s.args, Exports: s.exports,
+	}
+	if d, ok := s.component.(component.Debugger); ok {
+		if err := guard(func() error { i.Debug = d.DebugInfo(); return nil }); err != nil {
+			i.Debug = map[string]string{"error": err.Error()}
+		}
+	}
+	return i
+}
+
+var _ service.Host = (*Engine)(nil)

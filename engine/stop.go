@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine/graph"
+)
+
+// halt takes the node out of the graph: later calls are refused, those in
+// flight finish, then the component ends. It returns when all is done or hard
+// has ended and a grace has passed.
+func (n *node) halt() {
+	left := n.recv.Stop()
+	select {
+	case <-left:
+	case <-n.e.hard.Done():
+	}
+	n.mu.Lock()
+	n.removed = true
+	n.live = nil
+	var gens []*generation
+	for g := range n.gens {
+		gens = append(gens, g)
+	}
+	n.mu.Unlock()
+	for _, g := range gens {
+		// Calls in flight on replaced ones have left, or their callers have.
+		g.cancel(errStopping)
+	}
+	for _, g := range gens {
+		<-g.done
+	}
+	close(n.stopped)
+}
+
+// remove stops nodes that are no longer wanted, each after those that send to
+// it: removed ones first, and of those that stay, the calls that began before
+// they were told to send elsewhere. It does not wait.
+func (e *Engine) remove(gone []*node, old *graph.Graph) {
+	removed := map[string]*node{}
+	for _, n := range gone {
+		removed[n.id] = n
+	}
+	for _, n := range gone {
+		n.cancelTry()
+		var first []<-chan struct{}
+		for _, id := range old.Dependants(n.id) {
+			if d := removed[id]; d != nil {
+				first = append(first, d.stopped)
+			} else if d := e.nodes[id]; d != nil && d.drain != nil {
+				first = append(first, d.drain)
+			}
+		}
+		e.leaving[n.id] = append(live(e.leaving[n.id]), n.stopped)
+		e.wg.Go(func() {
+			for _, c := range first {
+				select {
+				case <-c:
+				case <-e.hard.Done():
+				}
+			}
+			n.halt()
+		})
+	}
+}
+
+// live returns the channels that are not closed.
+func live(cs []<-chan struct{}) []<-chan struct{} {
+	return slices.DeleteFunc(cs, func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// forgetLeft drops what has left for good.
+func (e *Engine) forgetLeft() {
+	for id, cs := range e.leaving {
+		if cs = live(cs); len(cs) == 0 {
+			delete(e.leaving, id)
+		} else {
+			e.leaving[id] = cs
+		}
+	}
+}
+
+// hardGrace is how long components have to return once the shutdown timeout
+// has passed and their contexts have ended.
+const hardGrace = time.Second
+
+// stop ends the running graph, sources first. idle is closed when the worker
+// has returned, which it has not if a component does not return to it.
+func (e *Engine) stop(idle <-chan struct{}) error {
+	timeout := e.clock.NewTimer(e.o.ShutdownTimeout)
+	defer timeout.Stop()
+	all := make(chan struct{})
+	ctx, expire := context.WithCancel(e.hard)
+	defer expire()
+	stuck := false
+	select {
+	case <-idle:
+	case <-timeout.C():
+		stuck = true
+		e.hardStop()
+	}
+	e.box.close()
+	// The snapshot is the worker's last; if it is stuck, in a call for one of
+	// these nodes.
+	snap := e.graph.Load()
+	go func() {
+		defer close(all)
+		for _, n := range snap.nodes {
+			e.wg.Go(func() {
+				for _, d := range snap.dependants[n.id] {
+					select {
+					case <-d.stopped:
+					case <-ctx.Done():
+					}
+				}
+				n.halt()
+			})
+		}
+		e.wg.Wait()
+	}()
+	if !stuck {
+		select {
+		case <-all:
+			return nil
+		case <-timeout.C():
+			e.hardStop()
+		}
+	}
+	grace := e.clock.NewTimer(hardGrace)
+	defer grace.Stop()
+	select {
+	case <-all:
+	case <-grace.C():
+	}
+	var names []string
+	for _, n := range snap.nodes {
+		select {
+		case <-n.stopped:
+		default:
+			names = append(names, n.id)
+		}
+	}
+	err := fmt.Errorf("cannot stop within %s", e.o.ShutdownTimeout)
+	if len(names) > 0 {
+		return errors.Join(fmt.Errorf("%w: %s did not return", err, strings.Join(names, ", ")))
+	}
+	return fmt.Errorf("%w: calls in flight were cut short", err)
+}

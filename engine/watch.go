@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/weir-run/weir/engine/watch"
+)
+
+// newWatcher returns the watcher of all files that matter, nil for none. It is
+// made before the first file is read, so that no change is missed.
+func (e *Engine) newWatcher(path string) (*watch.Watcher, error) {
+	if e.o.NoWatch {
+		return nil, nil
+	}
+	w := watch.New(watch.Options{
+		Clock:  e.clock,
+		Logger: e.log,
+		OnChange: func(ctx context.Context, paths []string) {
+			// The outcome has been announced and logged.
+			e.FilesChanged(ctx, paths)
+		},
+	})
+	return w, w.Set(e.watched(path))
+}
+
+// watched returns what to watch: the config, what the catalogs are made from,
+// and what registrations and components have read.
+func (e *Engine) watched(path string) []string {
+	files := map[string]bool{}
+	if e.o.WatchConfig {
+		files[path] = true
+	}
+	for _, c := range e.o.Catalogs {
+		for _, dir := range c.Roots() {
+			files[dir] = true
+		}
+	}
+	if e.plan != nil {
+		maps.Copy(files, e.plan.sources())
+	}
+	for _, n := range e.nodes {
+		for _, f := range n.state.Load().sourced {
+			files[f] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(files))
+}
+
+// startWatch watches until ctx ends; stop waits for that.
+func (e *Engine) startWatch(ctx context.Context) (stop func()) {
+	if e.watcher == nil {
+		return func() {}
+	}
+	e.followFiles()
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := e.watcher.Run(ctx); err != nil {
+			e.log.Error("files are no longer watched, reload by hand", "err", err)
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// followFiles watches what matters now.
+func (e *Engine) followFiles() {
+	if e.watcher == nil {
+		return
+	}
+	if err := e.watcher.Set(e.watched(*e.path.Load())); err != nil {
+		e.log.Error("cannot watch all files", "err", err)
+	}
+}
