@@ -1,0 +1,226 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// link is a TCP proxy in front of a server that can be cut, as a network can.
+type link struct {
+	addr, to string
+
+	mu    sync.Mutex
+	l     net.Listener
+	conns map[net.Conn]bool
+	wg    sync.WaitGroup
+}
+
+func startLink(t *testing.T, to string) *link {
+	k := &link{to: strings.TrimPrefix(to, "http://"), conns: map[net.Conn]bool{}}
+	k.up(t)
+	t.Cleanup(k.cut)
+	return k
+}
+
+func (k *link) up(t *testing.T) {
+	t.Helper()
+	addr := k.addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.mu.Lock()
+	k.l, k.addr = l, l.Addr().String()
+	k.mu.Unlock()
+	k.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s, err := net.Dial("tcp", k.to)
+			if err != nil {
+				c.Close()
+				continue
+			}
+			k.mu.Lock()
+			k.conns[c], k.conns[s] = true, true
+			k.mu.Unlock()
+			k.wg.Go(func() { io.Copy(s, c); s.Close(); c.Close() })
+			k.wg.Go(func() { io.Copy(c, s); s.Close(); c.Close() })
+		}
+	})
+}
+
+// cut refuses new connections and resets those there are.
+func (k *link) cut() {
+	k.mu.Lock()
+	k.l.Close()
+	for c := range k.conns {
+		c.Close()
+	}
+	clear(k.conns)
+	k.mu.Unlock()
+	k.wg.Wait()
+}
+
+var sampleLine = regexp.MustCompile(`(?m)^weir_component_samples_in_total\{[^}]*component_id="prometheus\.remote_write\.out"[^}]*\} (\S+)$`)
+
+// accepted returns how many samples weir's sink said it has taken.
+func accepted(t *testing.T, weir *weirRun) float64 {
+	t.Helper()
+	resp, err := http.Get(weir.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := sampleLine.FindSubmatch(body)
+	if m == nil {
+		t.Fatalf("weir has no weir_component_samples_in_total of the sink:\n%s", tail(string(body), 3000))
+	}
+	n, err := strconv.ParseFloat(string(m[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestKillWhileTheEndpointIsDown(t *testing.T) {
+	const targets = 10
+	target := startLoad(t, 1000)
+	prometheus := startPrometheus(t, "")
+	wire := startLink(t, prometheus)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"),
+		target.scrapeBlock(targets, "500ms", "prometheus.remote_write.out.receiver")+remoteWrite("http://"+wire.addr, ""))
+	weir := startWeir(t, dir)
+	eventually(t, "samples flow", func() error {
+		n, err := number(prometheus, "count(load_total)", time.Time{})
+		if err == nil && n != targets*1000 {
+			return fmt.Errorf("%v series", n)
+		}
+		return err
+	})
+
+	wire.cut()
+	down := time.Now()
+	target.scrapedAfter(t, targets, down.Add(30*time.Second))
+	before := accepted(t, weir)
+	weir.kill()
+	served := make([]int, targets)
+	for i := range served {
+		served[i] = target.served(i)
+	}
+	if before < 60*targets*1000 {
+		t.Errorf("only %v samples were accepted in 30 s of outage", before)
+	}
+
+	again := startWeir(t, dir)
+	target.scrapedAfter(t, targets, time.Now())
+	wire.up(t)
+	eventually(t, "the backlog and new samples arrive", func() error {
+		n, err := number(prometheus, fmt.Sprintf(`min(max_over_time(load_total{i="0"}[1m])) > %d`, served[0]+4), time.Time{})
+		if err == nil && n == 0 {
+			return fmt.Errorf("not yet")
+		}
+		return err
+	})
+	target.scrapedAfter(t, targets, time.Now())
+	if code := again.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+
+	var total float64 // samples of the first run that arrived
+	for i := range targets {
+		for _, s := range mustQuery(t, prometheus, fmt.Sprintf(`{target="%d"}[30m]`, i), time.Time{}) {
+			if s.Metric["__name__"] != "load_total" {
+				continue
+			}
+			// A scrape that the kill met before it was accepted may be missing:
+			// the last one of the first run, nothing else.
+			last := 0
+			for _, n := range s.sequence(t) {
+				if n == last+1 || n == last+2 && last+1 == served[i] {
+					last = n
+					continue
+				}
+				t.Errorf("%s: %d comes after %d (%d served before the kill)", s.key(), n, last, served[i])
+				break
+			}
+			for _, n := range s.sequence(t) {
+				if n <= served[i] {
+					total++
+				}
+			}
+		}
+	}
+	// before counts what was accepted of load_total, load_flag and the report
+	// series; the first is all but a fraction of it.
+	perScrape := 1000.0 + 1 + 5
+	if want := before / perScrape * 1000; total < want {
+		t.Errorf("%v samples of load_total arrived from before the kill, %v were accepted", total, want)
+	}
+}
+
+// TestSlowEndpoint holds that an endpoint that answers slowly delays no other.
+func TestSlowEndpoint(t *testing.T) {
+	slow := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		select {
+		case <-r.Context().Done():
+		case <-time.After(5 * time.Second):
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go slow.Serve(l)
+	t.Cleanup(func() { slow.Close() })
+
+	target := startLoad(t, 100)
+	prometheus := startPrometheus(t, "")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), target.scrapeBlock(2, "500ms", "prometheus.remote_write.out.receiver")+
+		remoteWrite(prometheus, fmt.Sprintf("endpoint {\n    name = \"slow\"\n    url  = \"http://%s/write\"\n  }", l.Addr())))
+	weir := startWeir(t, dir)
+	eventually(t, "20 scrapes arrive at the quick endpoint", func() error {
+		n, err := number(prometheus, `min(max_over_time(load_total[1m]))`, time.Time{})
+		if err == nil && n < 20 {
+			return fmt.Errorf("%v", n)
+		}
+		return err
+	})
+	for i := range 2 {
+		if s, n := mustQuery(t, prometheus, fmt.Sprintf(`load_total{i="0",target="%d"}[5m]`, i), time.Time{})[0].sequence(t), 0; true {
+			for _, v := range s {
+				if n++; v != n {
+					t.Errorf("target %d: %v", i, s)
+					break
+				}
+			}
+		}
+	}
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+}

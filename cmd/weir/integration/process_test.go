@@ -1,0 +1,201 @@
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait: the machine may be slow, a hang may not pass.
+const patience = 60 * time.Second
+
+// process is a program under test with its output.
+type process struct {
+	t    *testing.T
+	name string
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
+
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+// start runs a program; its output is shown if the test fails. It is killed at
+// the end of the test if it still runs.
+func start(t *testing.T, program string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, name: filepath.Base(program), cmd: exec.Command(program, args...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("output of %s:\n%s", p.name, tail(p.output(), 8000))
+		}
+	})
+	return p
+}
+
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(b)
+}
+
+func (p *process) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+// kill is kill -9, and waits.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	<-p.done
+}
+
+// stop is SIGTERM; it returns the exit status.
+func (p *process) stop() int {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.t.Fatalf("%s did not end within %s of SIGTERM", p.name, patience)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// await waits until the output matches and returns the first submatch of the
+// n-th match, counted from 1.
+func (p *process) await(n int, pattern string) string {
+	p.t.Helper()
+	re := regexp.MustCompile(pattern)
+	var got string
+	eventually(p.t, fmt.Sprintf("%s prints %d × %s", p.name, n, pattern), func() error {
+		select {
+		case <-p.done:
+			return fatal{fmt.Errorf("%s ended: %v", p.name, p.err)}
+		default:
+		}
+		ms := re.FindAllStringSubmatch(p.output(), -1)
+		if len(ms) < n {
+			return fmt.Errorf("%d matches", len(ms))
+		}
+		got = ms[n-1][len(ms[n-1])-1]
+		return nil
+	})
+	return got
+}
+
+// fatal is an error that waiting does not mend.
+type fatal struct{ error }
+
+// eventually polls until f returns nil.
+func eventually(t *testing.T, what string, f func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if _, ok := err.(fatal); ok {
+			t.Fatalf("%s: %v", what, err)
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited %s until %s: %v", patience, what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func tail(s string, n int) string {
+	if len(s) > n {
+		return "…" + s[len(s)-n:]
+	}
+	return s
+}
+
+// weirRun is a weir with its storage.
+type weirRun struct {
+	*process
+	url string // of its page
+}
+
+// startWeir runs a config that stands in dir/config.alloy.
+func startWeir(t *testing.T, dir string, flags ...string) *weirRun {
+	t.Helper()
+	args := append([]string{"run",
+		"--server.http.listen-addr=127.0.0.1:0",
+		"--storage.path=" + filepath.Join(dir, "data")}, flags...)
+	p := start(t, env(t, "WEIR"), append(args, filepath.Join(dir, "config.alloy"))...)
+	return &weirRun{process: p, url: p.await(1, `http://127\.0\.0\.1:\d+`)}
+}
+
+// startPrometheus runs a real server that takes remote writes and scrapes what
+// scrapeConfigs (YAML) says, and returns its URL.
+func startPrometheus(t *testing.T, scrapeConfigs string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "prometheus.yml"), `
+global:
+  scrape_interval: 500ms
+  scrape_timeout: 400ms
+storage:
+  tsdb:
+    out_of_order_time_window: 30m
+`+scrapeConfigs)
+	p := start(t, filepath.Join(env(t, "SERVERS"), "prometheus"),
+		"--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address=127.0.0.1:0",
+		"--web.enable-remote-write-receiver",
+		"--query.max-samples=100000000")
+	url := "http://" + p.await(1, `msg="Listening on" address=(127\.0\.0\.1:\d+)`)
+	p.await(1, `Server is ready to receive web requests`)
+	return url
+}
+
+func env(t *testing.T, name string) string {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		t.Fatalf("%s is not set: run `make integration`", name)
+	}
+	return v
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.TrimLeft(content, "\n")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}

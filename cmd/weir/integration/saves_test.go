@@ -1,0 +1,117 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const (
+	saveTargets = 10
+	saveSeries  = 1000 // 10 × 1,000 at 500 ms: 20,000 samples a second
+	saves       = 200
+)
+
+// version is a script that marks load_flag and one series in ten of load_total
+// with its version, and leaves the rest alone.
+func version(n int) string {
+	return fmt.Sprintf(`local weir = require "weir"
+return weir.transform {
+  series = function(s, ctx)
+    if s.name == "load_flag" or s.labels.i and s.labels.i %% 10 == 0 then s.labels.v = "%d" end
+  end,
+}
+`, n)
+}
+
+func TestSavesUnderLoad(t *testing.T) {
+	target := startLoad(t, saveSeries)
+	prometheus := startPrometheus(t, "")
+	dir := t.TempDir()
+	script := filepath.Join(dir, "scripts", "demo", "mark.lua")
+	write(t, script, version(0))
+	write(t, filepath.Join(dir, "config.alloy"),
+		target.scrapeBlock(saveTargets, "500ms", "demo.mark.default.receiver")+`
+demo.mark "default" {
+  forward_to = [prometheus.remote_write.out.receiver]
+}
+`+remoteWrite(prometheus, ""))
+	weir := startWeir(t, dir)
+	target.scrapedAfter(t, saveTargets, time.Now())
+
+	right := make([]time.Time, 0, saves) // when version n+1 must be the only one
+	for n := 1; n <= saves; n++ {
+		if n%3 == 0 { // as vim does
+			write(t, script+".new", version(n))
+			if err := os.Rename(script+".new", script); err != nil {
+				t.Fatal(err)
+			}
+		} else { // as most others do
+			write(t, script, version(n))
+		}
+		weir.await(n, `reloaded demo\.mark.*`)
+		right = append(right, target.scrapedAfter(t, saveTargets, time.Now()))
+	}
+	target.scrapedAfter(t, saveTargets, time.Now())
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+	served := make([]int, saveTargets)
+	for i := range served {
+		served[i] = target.served(i)
+	}
+	arrived(t, prometheus, served[0])
+
+	// One scrape after each save only the new version is there.
+	for i, at := range right {
+		at = at.Add(10 * time.Millisecond)
+		n, err := number(prometheus, "sum(load_flag)", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n != saveTargets {
+			t.Errorf("save %d: sum(load_flag) = %v, want %d: %v", i+1, n, saveTargets, mustQuery(t, prometheus, "count by (v) (load_flag)", at))
+		}
+	}
+
+	// Per series no scrape is missing and none is there twice.
+	for target := range saveTargets {
+		seen := map[string]map[int]int{} // series without its version → scrape → times
+		for _, s := range mustQuery(t, prometheus, fmt.Sprintf(`load_total{target="%d"}[30m]`, target), time.Time{}) {
+			k := s.key("v")
+			if seen[k] == nil {
+				seen[k] = map[int]int{}
+			}
+			for _, n := range s.sequence(t) {
+				seen[k][n]++
+			}
+		}
+		if len(seen) != saveSeries {
+			t.Errorf("target %d: %d series, want %d", target, len(seen), saveSeries)
+		}
+		for k, scrapes := range seen {
+			for n := 1; n < served[target]; n++ { // the last one may have been cut off by SIGTERM
+				if scrapes[n] != 1 {
+					t.Errorf("%s: scrape %d of %d is there %d times", k, n, served[target], scrapes[n])
+					break
+				}
+			}
+		}
+	}
+}
+
+// arrived waits until the server has seen at least all but the last scrapes.
+func arrived(t *testing.T, prometheus string, scrapes int) {
+	t.Helper()
+	eventually(t, "the last scrapes arrive", func() error {
+		n, err := number(prometheus, `max(max_over_time(load_total{target="0"}[30m]))`, time.Time{})
+		if err == nil && int(n) < scrapes-1 {
+			return fmt.Errorf("scrape %v of %d", n, scrapes)
+		}
+		return err
+	})
+}
