@@ -1,0 +1,138 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// root is what all loggers end in.
+type root struct {
+	out     io.Writer
+	level   slog.LevelVar
+	lines   *prometheus.CounterVec
+	current atomic.Pointer[format]
+}
+
+// format is how lines are written; it is replaced as a whole.
+type format struct {
+	name    string
+	handler slog.Handler
+}
+
+func newRoot(out io.Writer) *root {
+	r := &root{out: &lockedWriter{w: out}, lines: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_log_lines_total", Help: "Lines that were logged, by level."}, []string{"level"})}
+	for name := range levels {
+		r.lines.WithLabelValues(name)
+	}
+	return r
+}
+
+func (r *root) set(level slog.Level, name string) {
+	r.level.Set(level)
+	if f := r.current.Load(); f != nil && f.name == name {
+		return
+	}
+	o := &slog.HandlerOptions{Level: &r.level, ReplaceAttr: attr}
+	f := &format{name: name}
+	if name == "json" {
+		f.handler = slog.NewJSONHandler(r.out, o)
+	} else {
+		f.handler = slog.NewTextHandler(r.out, o)
+	}
+	r.current.Store(f)
+}
+
+// attr writes time and level as Alloy does.
+func attr(groups []string, a slog.Attr) slog.Attr {
+	switch {
+	case len(groups) > 0:
+	case a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime:
+		return slog.String("ts", a.Value.Time().UTC().Format(time.RFC3339Nano))
+	case a.Key == slog.LevelKey:
+		if l, ok := a.Value.Any().(slog.Level); ok {
+			return slog.String(slog.LevelKey, levelName(l))
+		}
+	}
+	return a
+}
+
+func levelName(l slog.Level) string { return strings.ToLower(l.String()) }
+
+// handler passes on to the root's current handler, with the attributes and
+// groups it was given.
+type handler struct {
+	root *root
+	with func(slog.Handler) slog.Handler // nil for none
+
+	made atomic.Pointer[made]
+}
+
+// made is a handler for one format.
+type made struct {
+	from    *format
+	handler slog.Handler
+}
+
+// Enabled reports whether the level is logged now.
+func (h *handler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.root.level.Level() }
+
+// Handle writes a line.
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	f := h.root.current.Load()
+	m := h.made.Load()
+	if m == nil || m.from != f {
+		m = &made{f, f.handler}
+		if h.with != nil {
+			m.handler = h.with(f.handler)
+		}
+		h.made.Store(m)
+	}
+	name := levelName(r.Level)
+	if _, ok := levels[name]; !ok {
+		name = "info" // a level between: of the labels there are
+	}
+	h.root.lines.WithLabelValues(name).Inc()
+	return m.handler.Handle(ctx, r)
+}
+
+// WithAttrs returns a handler with more attributes.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.then(func(next slog.Handler) slog.Handler { return next.WithAttrs(attrs) })
+}
+
+// WithGroup returns a handler with a group.
+func (h *handler) WithGroup(name string) slog.Handler {
+	return h.then(func(next slog.Handler) slog.Handler { return next.WithGroup(name) })
+}
+
+func (h *handler) then(f func(slog.Handler) slog.Handler) slog.Handler {
+	before := h.with
+	return &handler{root: h.root, with: func(next slog.Handler) slog.Handler {
+		if before != nil {
+			next = before(next)
+		}
+		return f(next)
+	}}
+}
+
+// lockedWriter keeps lines whole while the format changes: each of slog's
+// handlers has a lock of its own.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write writes a line.
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}

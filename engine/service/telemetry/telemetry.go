@@ -1,0 +1,149 @@
+// Package telemetry is the service of weir's own logs and metrics: the block
+// logging, and the registry behind /metrics.
+//
+// Level and format change while weir runs; loggers made before follow.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/service"
+)
+
+// Arguments are those of the block logging.
+type Arguments struct {
+	// Level is the least that is logged: debug, info, warn or error.
+	Level string `alloy:"level,attr,optional"`
+	// Format is logfmt or json. A format given on the command line wins.
+	Format string `alloy:"format,attr,optional"`
+	// Destination is where logs go. Only stderr is supported.
+	Destination string `alloy:"destination,attr,optional"`
+	// WriteTo is a list of receivers of logs. It is not supported yet.
+	WriteTo []*flow.Receiver `alloy:"write_to,attr,optional"`
+}
+
+// SetToDefault fills in what Alloy has.
+func (a *Arguments) SetToDefault() {
+	*a = Arguments{Level: "info", Format: "logfmt", Destination: "stderr"}
+}
+
+var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+// Formats are the log formats there are.
+var Formats = []string{"logfmt", "json"}
+
+// Validate returns every mistake.
+func (a *Arguments) Validate() error {
+	var errs []error
+	if _, ok := levels[a.Level]; !ok {
+		errs = append(errs, fmt.Errorf("level must be debug, info, warn or error, not %q", a.Level))
+	}
+	if !slices.Contains(Formats, a.Format) {
+		errs = append(errs, fmt.Errorf("format must be logfmt or json, not %q", a.Format))
+	}
+	if a.Destination != "stderr" {
+		errs = append(errs, fmt.Errorf("destination %q is not supported yet, only stderr", a.Destination))
+	}
+	if len(a.WriteTo) > 0 {
+		errs = append(errs, errors.New("write_to is not supported yet"))
+	}
+	return errors.Join(errs...)
+}
+
+// Options are what the service is made of.
+type Options struct {
+	// Output is where logs go; nil discards.
+	Output io.Writer
+	// Format wins over that of the block; "" for none.
+	Format string
+}
+
+// Service is the telemetry service. It works from New on; Run only waits.
+type Service struct {
+	registry *prometheus.Registry
+	root     *root
+	format   string
+}
+
+// New returns the service, which logs as the block's defaults say.
+func New(o Options) (*Service, error) {
+	if o.Format != "" && !slices.Contains(Formats, o.Format) {
+		return nil, fmt.Errorf("log format must be logfmt or json, not %q", o.Format)
+	}
+	if o.Output == nil {
+		o.Output = io.Discard
+	}
+	s := &Service{registry: prometheus.NewRegistry(), root: newRoot(o.Output), format: o.Format}
+	s.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		s.root.lines,
+	)
+	var a Arguments
+	a.SetToDefault()
+	return s, s.Update(&a)
+}
+
+// Logger returns the logger of weir.
+func (s *Service) Logger() *slog.Logger { return slog.New(&handler{root: s.root}) }
+
+// Registerer returns where to register metrics for /metrics.
+func (s *Service) Registerer() prometheus.Registerer { return s.registry }
+
+// Gatherer returns what /metrics shows.
+func (s *Service) Gatherer() prometheus.Gatherer { return s.registry }
+
+// Definition describes the service.
+func (s *Service) Definition() service.Definition {
+	return service.Definition{
+		Name:  "telemetry",
+		Block: "logging",
+		NewConfig: func() any {
+			a := new(Arguments)
+			a.SetToDefault()
+			return a
+		},
+		Doc: component.Doc{
+			Summary: "Sets what weir logs, and how.",
+			Args: map[string]string{
+				"level":       "The least that is logged: debug, info, warn or error.",
+				"format":      "logfmt or json. A format given on the command line wins.",
+				"destination": "Where logs go. Only stderr is supported.",
+				"write_to":    "Not supported yet.",
+			},
+			Example: "logging {\n  level  = \"debug\"\n  format = \"json\"\n}\n",
+		},
+	}
+}
+
+// Run waits for ctx to end.
+func (s *Service) Run(ctx context.Context, _ service.Host) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Update takes *Arguments.
+func (s *Service) Update(config any) error {
+	a := config.(*Arguments)
+	format := a.Format
+	if s.format != "" {
+		format = s.format
+	}
+	s.root.set(levels[a.Level], format)
+	return nil
+}
+
+// Data returns a service.TelemetryData.
+func (s *Service) Data() any { return service.TelemetryData{Gatherer: s.registry} }
+
+var _ service.Service = (*Service)(nil)
