@@ -2,8 +2,9 @@
 // an exposition format, to look at what flows.
 //
 // A batch is printed as a whole, its rows grouped into metric families. It is
-// not a way to export metrics: what exposition formats cannot say (a native
-// histogram's resolution, the time of a marker's predecessor) is lost.
+// not a way to export metrics: what exposition formats cannot say is lost. A
+// native histogram is printed as the classic one that it rounds to, a
+// staleness marker as NaN after a comment.
 package echo
 
 import (

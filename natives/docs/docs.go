@@ -1,0 +1,19 @@
+// Package docs has the manual of every native component. It is generated from
+// what stands in the code: the package comment of a component is its summary,
+// the comments on the fields of its Arguments and Exports are the manual of
+// those, and example.alloy beside it is its example.
+//
+// It is data only, and imports no component: who lists the natives adds their
+// manual with Of. A comment that changes needs `go generate ./natives/docs`; a
+// test of this package says so.
+package docs
+
+import "github.com/weir-run/weir/engine/component"
+
+//go:generate go run ./gen
+
+// Of returns the registration with its manual.
+func Of(r component.Registration) component.Registration {
+	r.Doc = byName[r.Name]
+	return r
+}
