@@ -1,0 +1,120 @@
+package scripting
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ScriptBlock is the host's side of every scripted block.
+type ScriptBlock struct {
+	// Concurrency says how calls of one node may overlap. "ordered": batches
+	// of several sources run side by side on several VMs, those of one source
+	// one after the other.
+	Concurrency Concurrency `alloy:"concurrency,attr,optional"`
+	// OnError says what becomes of data whose hook failed: "pass" sends it on
+	// unchanged, "drop" drops and counts it.
+	OnError OnError `alloy:"on_error,attr,optional"`
+	// OnReload says how a saved change takes over: "swap" at once.
+	OnReload OnReload `alloy:"on_reload,attr,optional"`
+	// Limits bound what one call may use.
+	Limits LimitsBlock `alloy:"limits,block,optional"`
+	// Allow grants abilities; there are none to grant yet.
+	Allow refusedBlock `alloy:"allow,block,optional"`
+}
+
+// SetToDefault fills in the defaults.
+func (b *ScriptBlock) SetToDefault() {
+	*b = ScriptBlock{Concurrency: "ordered", OnError: OnErrorPass, OnReload: "swap"}
+	b.Limits.SetToDefault()
+}
+
+// LimitsBlock bounds one call of a script.
+type LimitsBlock struct {
+	// Time is what a call may take, plus 20µs for each record.
+	Time time.Duration `alloy:"time,attr,optional"`
+	// Memory is not supported yet.
+	Memory refusedMemory `alloy:"memory,attr,optional"`
+	// Emit is how many records a call may emit; by default ten for each record
+	// of the batch, plus 10,000.
+	Emit int `alloy:"emit,attr,optional"`
+}
+
+// SetToDefault fills in the defaults.
+func (l *LimitsBlock) SetToDefault() { *l = LimitsBlock{Time: 200 * time.Millisecond} }
+
+// Validate checks the ranges.
+func (l *LimitsBlock) Validate() error {
+	if l.Time < time.Millisecond || l.Time > time.Minute {
+		return fmt.Errorf("cannot use script.limits.time = %q: it must be between 1ms and 1m", l.Time)
+	}
+	if l.Emit < 0 {
+		return fmt.Errorf("cannot use script.limits.emit = %d: it must not be negative", l.Emit)
+	}
+	return nil
+}
+
+// Concurrency is a mode of running one node's calls.
+type Concurrency string
+
+// UnmarshalText accepts what is supported.
+func (c *Concurrency) UnmarshalText(text []byte) error {
+	return choose((*string)(c), "concurrency", text, []string{"ordered"}, []string{"parallel", "single", "partition"})
+}
+
+// OnError is what becomes of data whose hook failed.
+type OnError string
+
+// The supported answers to an error.
+const (
+	OnErrorPass OnError = "pass"
+	OnErrorDrop OnError = "drop"
+)
+
+// UnmarshalText accepts what is supported.
+func (o *OnError) UnmarshalText(text []byte) error {
+	return choose((*string)(o), "on_error", text, []string{"pass", "drop"}, []string{"quarantine", "hold"})
+}
+
+// OnReload is how a saved change takes over.
+type OnReload string
+
+// UnmarshalText accepts what is supported.
+func (o *OnReload) UnmarshalText(text []byte) error {
+	return choose((*string)(o), "on_reload", text, []string{"swap"}, []string{"test", "shadow", "manual"})
+}
+
+func choose(into *string, name string, text []byte, supported, planned []string) error {
+	switch s := string(text); {
+	case slices.Contains(supported, s):
+		*into = s
+		return nil
+	case slices.Contains(planned, s):
+		return fmt.Errorf("cannot use %s = %q: it is not supported yet, there is %s", name, s, quoteList(supported))
+	default:
+		return fmt.Errorf("cannot use %s = %q: it must be %s", name, s, quoteList(supported))
+	}
+}
+
+func quoteList(ss []string) string {
+	q := make([]string, len(ss))
+	for i, s := range ss {
+		q[i] = fmt.Sprintf("%q", s)
+	}
+	return strings.Join(q, " or ")
+}
+
+type refusedBlock struct{}
+
+// UnmarshalAlloy refuses the block by name.
+func (*refusedBlock) UnmarshalAlloy(func(any) error) error {
+	return fmt.Errorf("cannot use script.allow: it is not supported yet, scripts have no network, files or environment")
+}
+
+type refusedMemory string
+
+// UnmarshalText refuses the attribute by name.
+func (*refusedMemory) UnmarshalText([]byte) error {
+	return fmt.Errorf("cannot use script.limits.memory: it is not supported yet")
+}

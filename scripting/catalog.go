@@ -1,0 +1,343 @@
+package scripting
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// MaxFileSize is how large a script or module may be, in bytes.
+const MaxFileSize = 256 << 10
+
+// maxDepth bounds the walk through folders, which may be linked in a circle.
+const maxDepth = 8
+
+// Options are what a catalog of scripts is made from.
+type Options struct {
+	Languages []Language
+	// UserDir is the user's folder of scripts; it need not exist. Empty: none.
+	UserDir string
+	// Embedded are the scripts that ship with weir, in the same layout; nil: none.
+	Embedded fs.FS
+	// Modules is the standard library: what require finds before lib/.
+	Modules []*Module
+}
+
+// NewCatalog returns the catalog of the scripts in a folder and of those that
+// ship with weir. A user's file replaces a shipped one of the same name.
+func NewCatalog(o Options) (component.Catalog, error) {
+	c := &catalog{o: o, known: map[string]component.Registration{}}
+	if o.UserDir != "" {
+		abs, err := filepath.Abs(o.UserDir)
+		if err != nil {
+			return nil, fmt.Errorf("cannot find the scripts folder: %w", err)
+		}
+		c.dir = abs
+	}
+	return c, nil
+}
+
+type catalog struct {
+	o   Options
+	dir string // absolute; "" without
+
+	mu    sync.Mutex
+	files map[string]*scriptFiles // by component name; nil: walk again
+	known map[string]component.Registration
+}
+
+// scriptFiles are the files that claim one name.
+type scriptFiles struct {
+	user     []location
+	embedded []location
+}
+
+// location is where a script's text can be read.
+type location struct {
+	rel      string // slash path below the scripts folder
+	embedded bool
+}
+
+func (c *catalog) Lookup(name string) (component.Registration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r, ok := c.known[name]; ok {
+		return r, true
+	}
+	fs, ok := c.index()[name]
+	if !ok {
+		return component.Registration{}, false
+	}
+	r := c.load(name, fs)
+	c.known[name] = r
+	return r, true
+}
+
+func (c *catalog) Names() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return sortedKeys(c.index())
+}
+
+func (c *catalog) Roots() []string {
+	if c.dir == "" {
+		return nil
+	}
+	return []string{c.dir}
+}
+
+func (c *catalog) Refresh(paths []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files = nil
+	for name, r := range c.known {
+		if slices.ContainsFunc(r.Sources, func(s string) bool {
+			return slices.ContainsFunc(paths, func(p string) bool {
+				return s == p || strings.HasPrefix(s, strings.TrimSuffix(p, string(filepath.Separator))+string(filepath.Separator))
+			})
+		}) {
+			delete(c.known, name)
+		}
+	}
+}
+
+// index walks both trees. Unreadable folders are left out: what is in them is
+// then an unknown block, which the config's error names.
+func (c *catalog) index() map[string]*scriptFiles {
+	if c.files != nil {
+		return c.files
+	}
+	c.files = map[string]*scriptFiles{}
+	add := func(rel string, embedded bool) {
+		name, ok := c.componentName(rel)
+		if !ok {
+			return
+		}
+		f := c.files[name]
+		if f == nil {
+			f = &scriptFiles{}
+			c.files[name] = f
+		}
+		if l := (location{rel, embedded}); embedded {
+			f.embedded = append(f.embedded, l)
+		} else {
+			f.user = append(f.user, l)
+		}
+	}
+	if c.o.Embedded != nil {
+		walk(c.o.Embedded, ".", 0, func(rel string) { add(rel, true) })
+	}
+	if c.dir != "" {
+		walk(os.DirFS(c.dir), ".", 0, func(rel string) { add(rel, false) })
+	}
+	return c.files
+}
+
+// walk visits the files below dir whose path segments may name a component.
+// It follows symbolic links, which a mounted ConfigMap consists of.
+func walk(tree fs.FS, dir string, depth int, visit func(rel string)) {
+	entries, err := fs.ReadDir(tree, dir)
+	if err != nil || depth > maxDepth {
+		return
+	}
+	for _, e := range entries {
+		rel := path.Join(dir, e.Name())
+		info, err := fs.Stat(tree, rel)
+		switch {
+		case err != nil:
+		case info.IsDir():
+			if identifier.MatchString(e.Name()) && !strings.HasPrefix(e.Name(), "_") && rel != "lib" {
+				walk(tree, rel, depth+1, visit)
+			}
+		case info.Mode().IsRegular():
+			visit(rel)
+		}
+	}
+}
+
+// componentName returns the block name of a file: http/paths.lua is http.paths.
+func (c *catalog) componentName(rel string) (string, bool) {
+	lang, base := c.language(rel)
+	if lang == nil || strings.HasSuffix(base, "_test") || strings.HasSuffix(base, ".test") {
+		return "", false
+	}
+	segments := strings.Split(base, "/")
+	for _, s := range segments {
+		if !identifier.MatchString(s) || strings.HasPrefix(s, "_") {
+			return "", false
+		}
+	}
+	return strings.Join(segments, "."), true
+}
+
+func (c *catalog) language(rel string) (l Language, base string) {
+	for _, l := range c.o.Languages {
+		for _, ext := range l.Extensions() {
+			if b, ok := strings.CutSuffix(rel, ext); ok {
+				return l, b
+			}
+		}
+	}
+	return nil, ""
+}
+
+// load makes the registration of a name.
+func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
+	reg := component.Registration{Name: name}
+	deps := &dependencies{c: c, hash: sha256.New()}
+	for _, l := range c.o.Languages {
+		for _, ext := range l.Extensions() {
+			deps.candidate(strings.ReplaceAll(name, ".", "/") + ext)
+		}
+	}
+	fail := func(err error) component.Registration {
+		reg.Sources, reg.Err = deps.sources(), err
+		return reg
+	}
+	from := fs.user
+	if len(from) == 0 {
+		from = fs.embedded
+	}
+	if len(from) > 1 {
+		var names []string
+		for _, l := range from {
+			names = append(names, c.display(l))
+		}
+		return fail(fmt.Errorf("cannot tell which file is %s: there are %s", name, strings.Join(names, " and ")))
+	}
+	if !strings.Contains(name, ".") {
+		return fail(fmt.Errorf("cannot make a component of %s: put it into a folder, %s/<namespace>/%s is <namespace>.%s",
+			c.display(from[0]), path.Dir(c.display(from[0])), path.Base(from[0].rel), name))
+	}
+	file, err := c.read(from[0])
+	if err != nil {
+		return fail(err)
+	}
+	lang, _ := c.language(from[0].rel)
+	deps.language, deps.embedded = lang, from[0].embedded
+	deps.hashPart(lang.Name(), lang.Version())
+	deps.hashPart(file.Name, file.Text)
+	p, err := lang.Compile(file, Env{Modules: c.o.Modules, Require: deps.require})
+	if err != nil {
+		return fail(err)
+	}
+	replaces := len(fs.user) > 0 && len(fs.embedded) > 0
+	reg = register(name, p, lang, file, replaces)
+	reg.Version, reg.Sources = hex.EncodeToString(deps.hash.Sum(nil)[:12]), deps.sources()
+	return reg
+}
+
+// display is a path as people see it: scripts/http/paths.lua.
+func (c *catalog) display(l location) string {
+	if l.embedded {
+		return "embedded/" + l.rel
+	}
+	return filepath.Base(c.dir) + "/" + l.rel
+}
+
+// read returns a file's text.
+func (c *catalog) read(l location) (File, error) {
+	f := File{Name: c.display(l)}
+	var tree fs.FS = c.o.Embedded
+	if !l.embedded {
+		f.Path = filepath.Join(c.dir, filepath.FromSlash(l.rel))
+		tree = os.DirFS(c.dir)
+	}
+	r, err := tree.Open(l.rel)
+	if err != nil {
+		return f, fmt.Errorf("cannot read script %s: %w", f.Name, err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
+	if err != nil {
+		return f, fmt.Errorf("cannot read script %s: %w", f.Name, err)
+	}
+	if len(text) > MaxFileSize {
+		return f, fmt.Errorf("cannot use script %s: it is larger than %d KiB", f.Name, MaxFileSize>>10)
+	}
+	f.Text = string(text)
+	return f, nil
+}
+
+// errNoModule is what require of an unknown module comes to.
+var errNoModule = errors.New("module not found")
+
+// dependencies collects what a registration was made from.
+type dependencies struct {
+	c        *catalog
+	language Language
+	embedded bool
+	paths    []string
+	hash     interface {
+		io.Writer
+		Sum([]byte) []byte
+	}
+}
+
+func (d *dependencies) hashPart(name, text string) {
+	fmt.Fprintf(d.hash, "%d %s %d %s\n", len(name), name, len(text), text)
+}
+
+// candidate notes a path whose appearance changes the answer.
+func (d *dependencies) candidate(rel string) {
+	if d.c.dir != "" {
+		d.paths = append(d.paths, filepath.Join(d.c.dir, filepath.FromSlash(rel)))
+	}
+}
+
+func (d *dependencies) sources() []string {
+	slices.Sort(d.paths)
+	return slices.Compact(d.paths)
+}
+
+// require finds lib/<name>. A shipped script sees only shipped modules, so
+// that a user's module of the same name cannot break it.
+func (d *dependencies) require(name string) (File, error) {
+	for s := range strings.SplitSeq(name, ".") {
+		if !identifier.MatchString(s) {
+			return File{}, fmt.Errorf("cannot require %q: a module's name is made of identifiers and dots", name)
+		}
+	}
+	base := "lib/" + strings.ReplaceAll(name, ".", "/")
+	for _, embedded := range []bool{false, true} {
+		if (!embedded && (d.embedded || d.c.dir == "")) || (embedded && d.c.o.Embedded == nil) {
+			continue
+		}
+		for _, ext := range d.language.Extensions() {
+			if !embedded {
+				d.candidate(base + ext)
+			}
+			f, err := d.c.read(location{base + ext, embedded})
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return File{}, err
+			}
+			d.hashPart(f.Name, f.Text)
+			return f, nil
+		}
+	}
+	return File{}, fmt.Errorf("cannot require %q: %w: there is no %s%s in the scripts folder, and the standard library has %s",
+		name, errNoModule, base, d.language.Extensions()[0], moduleNames(d.c.o.Modules))
+}
+
+func moduleNames(ms []*Module) string {
+	names := []string{"weir"}
+	for _, m := range ms {
+		names = append(names, m.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,249 @@
+package scripting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+// sweepInterval is how often what was remembered of released series is
+// forgotten.
+const sweepInterval = time.Minute
+
+// Component is one generation of a scripted node: a version of the script with
+// one set of arguments. A change of either makes a new one, which takes over
+// the memory of the one before; calls in flight finish on the old one.
+type Component struct {
+	script *script
+	opts   component.Options
+	block  ScriptBlock
+	out    *flow.Output
+	mem    *memory
+	gen    *generation
+	pool   *pool
+	report *reporter
+}
+
+var (
+	_ component.Component  = (*Component)(nil)
+	_ component.Updater    = (*Component)(nil)
+	_ component.Debugger   = (*Component)(nil)
+	_ flow.MetricsConsumer = (*Component)(nil)
+)
+
+func newComponent(s *script, o component.Options, args any) (*Component, error) {
+	values, to, block := scriptArgs(s.def.Args, args)
+	c := &Component{script: s, opts: o, block: block, out: flow.NewOutput(o.Stats, to)}
+	if p, ok := o.Previous.(*Component); ok {
+		c.mem = p.mem
+	} else {
+		c.mem = &memory{outputs: batch.NewOutputs(), metrics: newMetrics()}
+	}
+	exprs := s.exprArgs(values)
+	if err := checkExprs(s.program, exprs); err != nil {
+		return nil, err
+	}
+	c.gen = c.mem.next(view.Options{Args: exprs})
+	c.report = newReporter(o, s.name, c.mem.metrics)
+	host := Host{Args: values, Log: c.report.log}
+	c.pool = newPool(func() (VM, error) { return s.program.NewVM(host) })
+	// The first VM shows whether there can be any.
+	w, err := c.pool.get(context.Background()) // a free slot is sure, nothing waits
+	if err != nil {
+		return nil, err
+	}
+	c.pool.put(w)
+	if err := c.mem.metrics.register(o.Registerer); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Update asks for a new generation: what was remembered of series depends on
+// the arguments.
+func (c *Component) Update(any) error { return component.ErrRebuild }
+
+// Run sweeps until ctx ends.
+func (c *Component) Run(ctx context.Context) error {
+	c.mem.enter()
+	defer c.mem.leave(c.gen)
+	c.report.sweep() // reports healthy
+	t := c.opts.Clock.NewTimer(sweepInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C():
+			c.mem.sweep(c.gen)
+			c.report.sweep()
+			t.Reset(sweepInterval)
+		}
+	}
+}
+
+// ConsumeMetrics runs the hooks on b and sends what they leave.
+func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	c.gen.enter()
+	defer c.gen.leave()
+	w, err := c.pool.get(ctx)
+	if err != nil {
+		return err
+	}
+	out := c.run(w, b)
+	if c.pool.put(w) {
+		c.mem.metrics.discarded.Inc()
+	}
+	c.mem.metrics.vms.Set(float64(c.pool.count.Load()))
+
+	out = c.mem.outputs.Settle(c.gen.number, out, slices.Max(b.T))
+	// What is refused goes back to the source, which retries below us and does
+	// not come here again.
+	if err := c.out.SendMetrics(ctx, out); err != nil {
+		c.mem.outputs.SentInPart(c.gen.number, out)
+		return err
+	}
+	c.mem.outputs.Sent(c.gen.number, out)
+	return nil
+}
+
+// call is one batch in a script.
+type call struct {
+	c       *Component
+	w       *worker
+	dropped int    // rows lost to errors
+	first   *Error // of the call
+}
+
+// failed notes an error that costs one record.
+func (k *call) failed(e *Error) (drop bool) {
+	k.c.report.errored(e)
+	if k.first == nil {
+		k.first = e
+	}
+	if k.c.block.OnError == OnErrorDrop {
+		k.dropped++
+		return true
+	}
+	return false
+}
+
+// run returns what the script makes of b.
+func (c *Component) run(w *worker, b *batch.Metrics) *batch.Metrics {
+	started := time.Now()
+	k := &call{c: c, w: w}
+	res, err := k.hooks(b)
+	if err != nil {
+		res = k.recover(b, AsError(err))
+	}
+	c.report.done(b.Source, k.first)
+	m := c.mem.metrics
+	m.seconds.Add(time.Since(started).Seconds())
+	m.emitted.Add(float64(res.Emitted))
+	m.collisions.Add(float64(res.Collisions))
+	c.opts.Stats.Drop("script_error", k.dropped)
+	c.opts.Stats.Drop("script", res.Dropped-k.dropped)
+	w.win.Done()
+	return res.Batch
+}
+
+// hooks runs the hooks of one batch. The error costs the batch.
+func (k *call) hooks(b *batch.Metrics) (res view.Result, err error) {
+	c, w := k.c, k.w
+	// A panic of ours must cost one batch and one VM, not the node.
+	defer func() {
+		if v := recover(); v != nil {
+			w.vm = brokenVM{w.vm}
+			err = &Error{Script: c.script.name, File: c.script.file.Name, Hook: "metrics", Err: panicError(v)}
+		}
+	}()
+	now := c.opts.Clock.Now()
+	emit := c.block.Limits.Emit
+	if emit == 0 {
+		emit = 10*b.Len() + 10_000
+	}
+	w.win.Reset(b, c.gen.Generation, now)
+	w.vm.Begin(&Call{Time: c.block.Limits.Time, Records: b.Len(), Emit: emit, Now: now, Failed: k.failed})
+	if c.script.def.Series {
+		if err := w.win.RunSeries(k.series); err != nil {
+			return res, err
+		}
+	}
+	if c.script.def.Metrics {
+		c.mem.metrics.calls.WithLabelValues("metrics").Inc()
+		if err := w.vm.Metrics(&w.win); err != nil {
+			return res, err
+		}
+	}
+	return w.win.Apply(), nil
+}
+
+// series runs the series hook on one new series. Its error costs the record;
+// the next batch asks again.
+func (k *call) series(row int, s *view.Series) error {
+	k.c.mem.metrics.calls.WithLabelValues("series").Inc()
+	err := k.w.vm.Series(s)
+	if err == nil {
+		return nil
+	}
+	e := AsError(err)
+	if errors.Is(e, ErrLimit) || k.w.vm.Broken() {
+		return e
+	}
+	e.Record = k.w.win.Batch().Series[row].String()
+	if k.failed(e) {
+		k.w.win.Drop(row)
+	}
+	return view.ErrSkip
+}
+
+// recover is what becomes of a batch whose hook failed. What the series hook
+// decided stands, as it does not depend on the batch: without it series would
+// pass that are dropped or have other labels on all other days.
+func (k *call) recover(b *batch.Metrics, e *Error) view.Result {
+	k.c.report.errored(e)
+	if k.first == nil {
+		k.first = e
+	}
+	if k.c.block.OnError == OnErrorDrop {
+		k.dropped = b.Len()
+		return view.Result{Batch: b.Rows(nil), Dropped: b.Len()}
+	}
+	k.dropped = 0
+	w := k.w
+	w.win.Reset(b, k.c.gen.Generation, k.c.opts.Clock.Now())
+	if k.c.script.def.Series {
+		// The error of a skipped row is never seen: RunSeries knows ErrSkip.
+		if err := w.win.RunSeries(func(int, *view.Series) error { return view.ErrSkip }); err != nil {
+			panic("BUG: " + err.Error())
+		}
+	}
+	return w.win.Apply()
+}
+
+// brokenVM is a VM after a panic in a host function.
+type brokenVM struct{ VM }
+
+func (brokenVM) Broken() bool { return true }
+
+// DebugInfo tells what runs.
+func (c *Component) DebugInfo() any {
+	return struct {
+		File       string `json:"file"`
+		Generation uint64 `json:"generation"`
+		VMs        int64  `json:"vms"`
+	}{c.script.file.Name, c.gen.number, c.pool.count.Load()}
+}
+
+// String names the component for messages.
+func (c *Component) String() string { return fmt.Sprintf("%s (%s)", c.opts.ID, c.script.file.Name) }

@@ -1,0 +1,19 @@
+// Package scripting makes components out of scripts: a file below the scripts
+// directory becomes a component.Registration, its args a Go struct type, its
+// hooks the body of ConsumeMetrics. The engine cannot tell the result from a
+// native component, and this package does not know any language: those are
+// Language implementations, one folder each (lua), listed by cmd.
+//
+// In data order: NewCatalog finds files and reads their Definition (manifest);
+// a Registration builds a Component, which is one generation of a node; its
+// pool lends a VM to each batch; the VM sees a view.Metrics and records edits;
+// applied, they are the batch that is sent on.
+//
+// The rules to know: a VM serves one call at a time and is thrown away after
+// it was killed by a limit; what a series hook decides is remembered per
+// series for the life of the generation; a generation owns nothing that the
+// next one needs but the batch.Outputs, which tells what series to mark stale.
+//
+// The limits contain mistakes. They are no wall against an attacker who can
+// write scripts.
+package scripting

@@ -1,0 +1,94 @@
+package scripting
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrLimit is what an Error wraps when a limit stopped the script: time,
+// instructions, memory of strings, depth. The VM it ran on is thrown away.
+var ErrLimit = errors.New("limit exceeded")
+
+// Error is what went wrong in a script and where. It is made once and not
+// changed after it was returned.
+type Error struct {
+	Script string // the component: http.paths
+	File   string // as shown to people: scripts/http/paths.lua
+	Line   int    // 1-based; 0 when it is not known
+	Col    int    // 1-based, of an expr or a syntax error; 0 when it is not known
+	Source string // the source line, trimmed
+	Hook   string // series, metrics, each…; load while the file is read
+	Record string // the record at hand in text form, "" when there is none
+	Trace  []Frame
+	Hint   string // what to do about it, when there is something better than the message
+	Err    error
+}
+
+// Frame is one line of a script's stack, innermost first.
+type Frame struct {
+	File string
+	Line int
+	Func string
+}
+
+// Pos returns file:line:col as far as they are known.
+func (e *Error) Pos() string {
+	switch {
+	case e.Line == 0:
+		return e.File
+	case e.Col == 0:
+		return fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Col)
+}
+
+// Error returns position, message and hook, and on lines of their own the
+// source line, the record and the hint.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if p := e.Pos(); p != "" {
+		b.WriteString(p)
+		b.WriteString(": ")
+	}
+	fmt.Fprintf(&b, "%v", e.Err)
+	if e.Hook != "" && e.Hook != hookLoad {
+		fmt.Fprintf(&b, " (in %s)", e.Hook)
+	}
+	if e.Source != "" {
+		fmt.Fprintf(&b, "\n  %d | %s", e.Line, e.Source)
+	}
+	if e.Record != "" {
+		fmt.Fprintf(&b, "\n  record: %s", e.Record)
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(&b, "\n  hint: %s", e.Hint)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+const hookLoad = "load"
+
+// SourceLine returns line n of text, 1-based, trimmed and cut to what fits a
+// terminal; "" when there is none.
+func SourceLine(text string, n int) string {
+	for i := 1; i < n; i++ {
+		_, rest, ok := strings.Cut(text, "\n")
+		if !ok {
+			return ""
+		}
+		text = rest
+	}
+	if n < 1 {
+		return ""
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	line = strings.TrimSpace(line)
+	if len(line) > 160 {
+		line = strings.ToValidUTF8(line[:157], "") + "…"
+	}
+	return line
+}

@@ -1,0 +1,149 @@
+package scripting
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weir-run/weir/scripting/expr"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+// File is a script or a module.
+type File struct {
+	Name string // as shown to people: scripts/http/paths.lua
+	Path string // absolute; "" for one that ships with weir
+	Text string
+}
+
+// Error makes an Error at a line of the file; 0 is no line.
+func (f File) Error(line int, hook string, err error) *Error {
+	return &Error{File: f.Name, Line: line, Source: SourceLine(f.Text, line), Hook: hook, Err: err}
+}
+
+// Language runs scripts of one kind. It is safe for concurrent use.
+type Language interface {
+	// Name is what people call it: lua.
+	Name() string
+	// Version changes when the same script may behave otherwise.
+	Version() string
+	// Extensions are of its files, with the dot.
+	Extensions() []string
+	// Comment returns the lines of the comment that text begins with, without
+	// comment marks; nil for none.
+	Comment(text string) []string
+	// Compile reads a component's file and the modules it requires, and its
+	// Definition, for which it runs the file once, within limits. The error
+	// joins an *Error for every mistake found.
+	Compile(f File, env Env) (Program, error)
+}
+
+// Env is what a script may require.
+type Env struct {
+	Modules []*Module // the standard library
+	// Require finds a module of the user's.
+	Require func(name string) (File, error)
+}
+
+// Program is a compiled component. It is safe for concurrent use.
+type Program interface {
+	Definition() *Definition
+	// Exprs are the constant expressions in the script, for checks at load.
+	Exprs() []Expr
+	// NewVM returns a VM with the program loaded.
+	NewVM(h Host) (VM, error)
+}
+
+// Expr is a constant expression in a script.
+type Expr struct {
+	File File
+	Line int
+	Src  string
+	Kind expr.Kind
+}
+
+// Host is what a VM gets from its component, for its whole life.
+type Host struct {
+	// Args are the block's arguments: string, float64, int64, bool, []any,
+	// map[string]any, Secret. They are not written to.
+	Args map[string]any
+	// Log writes a line of the script's. fields are alternating names and values.
+	Log func(level slog.Level, pos, msg string, fields []any)
+}
+
+// Call is one use of a VM: the hooks of one batch.
+type Call struct {
+	Time    time.Duration // that hooks may take together
+	Records int           // of the batch: other limits grow with it
+	Emit    int           // records that may be emitted
+	Now     time.Time     // of the engine's clock
+	// Failed is told of an error that costs one record; it says whether the
+	// record is dropped or stays as it was.
+	Failed func(err *Error) (drop bool)
+}
+
+// VM runs a program's hooks. Not safe for concurrent use.
+type VM interface {
+	// Begin starts a call: limits count from here. c is valid until the next Begin.
+	Begin(c *Call)
+	// Series runs the hook series. The error is an *Error.
+	Series(s *view.Series) error
+	// Metrics runs the hook metrics. The error is an *Error.
+	Metrics(m *view.Metrics) error
+	// Broken reports whether the VM must not be used again: a limit stopped it.
+	Broken() bool
+}
+
+// AsError returns the *Error in err, making one when there is none.
+func AsError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Err: err}
+}
+
+// checkExprs compiles the program's constant expressions against arguments.
+func checkExprs(p Program, args map[string]any) error {
+	gen := view.NewGeneration(view.Options{Args: exprArgs(args)})
+	var errs []error
+	for _, e := range p.Exprs() {
+		if err := gen.Check(e.Src, e.Kind); err != nil {
+			errs = append(errs, e.File.Error(e.Line, hookLoad, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// exprArgs leaves out the secrets.
+func exprArgs(args map[string]any) map[string]any {
+	out := make(map[string]any, len(args))
+	for k, v := range args {
+		if !hasSecret(v) {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func hasSecret(v any) bool {
+	switch v := v.(type) {
+	case Secret:
+		return true
+	case []any:
+		for _, e := range v {
+			if hasSecret(e) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, e := range v {
+			if hasSecret(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func panicError(v any) error { return fmt.Errorf("BUG: panic in a host function: %v", v) }

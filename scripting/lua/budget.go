@@ -1,0 +1,131 @@
+package lua
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// budget bounds one call into a VM. It is the VM's context.Context: gopher-lua
+// asks Done before every instruction, and a nil channel costs next to nothing,
+// so Done is the instruction hook. A timer or a context per call would cost
+// more than many calls take.
+//
+// Once tripped it stays so: pcall catches the error, and the next instruction
+// raises it again. The VM is thrown away afterwards.
+type budget struct {
+	left    int64 // instructions until slow looks again
+	spent   int64 // of this call, before left was filled
+	max     int64
+	started time.Time
+	limit   time.Duration
+	bytes   int64 // of strings the call may still make
+	allowed int64
+	threads int // coroutines made in this call
+	tripped error
+}
+
+const (
+	// slice is how many instructions run between looks at the clock: 1024 are
+	// about 30µs, a look about 50 ns.
+	slice = 1024
+	// instructionsPerMicro turns the time limit into an instruction limit that
+	// a stalled clock cannot lift; the fastest loop runs about 40.
+	instructionsPerMicro = 200
+	// stringBytes is what a call may make of strings, plus stringBytesPerRecord
+	// for each record: doubling a string needs no instructions to speak of.
+	stringBytes          = 64 << 20
+	stringBytesPerRecord = 4 << 10
+	// maxString is how long a single string may become.
+	maxString = 8 << 20
+	// maxThreads is how many coroutines a call may create.
+	maxThreads = 1000
+)
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// start begins a call.
+func (b *budget) start(limit time.Duration, records int) {
+	*b = budget{
+		left:    slice,
+		max:     limit.Microseconds() * instructionsPerMicro,
+		started: time.Now(),
+		limit:   limit,
+		bytes:   stringBytes + int64(records)*stringBytesPerRecord,
+	}
+	b.allowed = b.bytes
+}
+
+// Done returns nil while the call may go on.
+func (b *budget) Done() <-chan struct{} {
+	b.left--
+	if b.left > 0 {
+		return nil
+	}
+	if b.look() != nil {
+		return closed
+	}
+	return nil
+}
+
+// Err says why the call was stopped.
+func (b *budget) Err() error { return b.tripped }
+
+// Deadline and Value are there for context.Context.
+func (b *budget) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Value returns nil.
+func (b *budget) Value(any) any { return nil }
+
+func (b *budget) look() error {
+	if b.tripped != nil {
+		b.left = 0
+		return b.tripped
+	}
+	b.spent += slice - b.left
+	b.left = slice
+	if d := time.Since(b.started); d > b.limit {
+		return b.trip(fmt.Errorf("%w: the call ran longer than %s", scripting.ErrLimit, b.limit))
+	}
+	if b.spent > b.max {
+		return b.trip(fmt.Errorf("%w: the call ran more than %d instructions", scripting.ErrLimit, b.max))
+	}
+	return nil
+}
+
+func (b *budget) trip(err error) error {
+	if b.tripped == nil {
+		b.tripped = err
+	}
+	b.left = 0
+	return b.tripped
+}
+
+// charge takes n instructions for work that a library function does.
+func (b *budget) charge(n int64) error {
+	b.left -= n
+	if b.left > 0 {
+		return nil
+	}
+	return b.look()
+}
+
+// chargeString takes n bytes for a string that is about to be made.
+func (b *budget) chargeString(n int64) error {
+	if n > maxString {
+		return fmt.Errorf("cannot make a string of %d bytes: the limit is %d", n, maxString)
+	}
+	if b.bytes -= n; b.bytes < 0 {
+		return b.trip(fmt.Errorf("%w: the call made more than %d bytes of strings", scripting.ErrLimit, b.allowed))
+	}
+	// A copied byte is about as much work as a hundredth of an instruction.
+	return b.charge(n >> 7)
+}
+
+var _ context.Context = (*budget)(nil)
+
+// errorLimit reports whether err was a limit.
+func errorLimit(err error) bool { return errors.Is(err, scripting.ErrLimit) }

@@ -1,0 +1,211 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+// openContext makes `ctx`: one for metrics, and one for series, where all that
+// may change its answer is refused, because the answer is remembered.
+func (v *vm) openContext() {
+	L := v.L
+	args := L.NewTable()
+	for name, x := range v.host.Args {
+		args.RawSetString(name, v.argValue(x, "ctx.args."+name))
+	}
+	amt := L.NewTable()
+	frozen := v.freeze(args, "ctx.args")
+	declared := map[string]bool{}
+	for _, a := range v.prog.def.Args {
+		declared[a.Name] = true
+	}
+	amt.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
+		if name := L.Get(2).String(); !declared[name] {
+			v.raise(L, fmt.Errorf("there is no argument %q: declare it in args", name))
+		}
+		L.Push(lua.LNil) // optional and left out
+		return 1
+	}))
+	args.Metatable = amt
+
+	logger := v.newLog()
+	build := func(fields map[string]lua.LValue, other lua.LGFunction) *lua.LTable {
+		t := L.NewTable()
+		for n, f := range fields {
+			t.RawSetString(n, f)
+		}
+		mt := L.NewTable()
+		mt.RawSetString("__index", L.NewFunction(other))
+		t.Metatable = mt
+		return v.freeze(t, "ctx")
+	}
+	v.ctx.metrics = build(map[string]lua.LValue{
+		"args": frozen, "log": logger,
+		"emit": L.NewFunction(v.ctxEmit), "now": L.NewFunction(v.ctxNow),
+	}, func(L *lua.LState) int {
+		name := L.Get(2).String()
+		if plannedContext[name] {
+			v.raise(L, fmt.Errorf("cannot use ctx.%s: it is not supported yet", name))
+		}
+		v.raise(L, fmt.Errorf("ctx has no %q: there is args, log, emit and now", name))
+		return 0
+	})
+	v.ctx.series = build(map[string]lua.LValue{"args": frozen}, func(L *lua.LState) int {
+		name := L.Get(2).String()
+		if name == "log" || name == "emit" || name == "now" || plannedContext[name] {
+			v.raise(L, fmt.Errorf("cannot use ctx.%s in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics", name))
+		}
+		v.raise(L, fmt.Errorf("ctx has no %q in series: there is args", name))
+		return 0
+	})
+}
+
+// plannedContext are fields of ctx that are refused by name.
+var plannedContext = map[string]bool{
+	"state": true, "metrics": true, "route": true, "export": true, "retry": true, "reject": true,
+	"secret": true, "http": true, "sleep": true, "health": true,
+}
+
+// argValue is a block's argument in a script, read-only.
+func (v *vm) argValue(x any, what string) lua.LValue {
+	switch x := x.(type) {
+	case string:
+		return lua.LString(x)
+	case float64:
+		return lua.LNumber(x)
+	case int64:
+		return lua.LNumber(x)
+	case bool:
+		return lua.LBool(x)
+	case scripting.Secret:
+		return v.opaque(x)
+	case []any:
+		t := v.L.CreateTable(len(x), 0)
+		for _, e := range x {
+			t.Append(v.argValue(e, what+"[i]"))
+		}
+		return v.freeze(t, what)
+	case map[string]any:
+		t := v.L.CreateTable(0, len(x))
+		for k, e := range x {
+			t.RawSetString(k, v.argValue(e, what+"."+k))
+		}
+		return v.freeze(t, what)
+	}
+	panic(fmt.Sprintf("BUG: argument of type %T", x))
+}
+
+// newLog makes ctx.log: info(msg, fields) and so on.
+func (v *vm) newLog() *lua.LTable {
+	t := v.L.NewTable()
+	for name, level := range map[string]slog.Level{"debug": levelDebug, "info": levelInfo, "warn": levelWarn, "error": levelError} {
+		t.RawSetString(name, v.L.NewFunction(func(L *lua.LState) int {
+			i := 1
+			if L.Get(1) == lua.LValue(v.frozenOf(t)) {
+				i = 2 // called with a colon
+			}
+			msg := v.tostring(L, L.CheckAny(i))
+			var fields []any
+			if f, ok := L.Get(i + 1).(*lua.LTable); ok {
+				v.real(f).ForEach(func(k, x lua.LValue) {
+					fields = append(fields, k.String(), v.logValue(L, x))
+				})
+			}
+			v.log(L, level, msg, fields)
+			return 0
+		}))
+	}
+	return v.freeze(t, "ctx.log")
+}
+
+func (v *vm) frozenOf(t *lua.LTable) *lua.LTable {
+	for p, behind := range v.frozen {
+		if behind == t {
+			return p
+		}
+	}
+	return nil
+}
+
+func (v *vm) logValue(L *lua.LState, x lua.LValue) any {
+	switch x := x.(type) {
+	case lua.LNumber:
+		return float64(x)
+	case lua.LBool:
+		return bool(x)
+	}
+	s := v.tostring(L, x)
+	if len(s) > 1000 {
+		s = strings.ToValidUTF8(s[:997], "") + "…"
+	}
+	return s
+}
+
+// ctxNow returns the time of the call in Unix ms, as record.time has it.
+func (v *vm) ctxNow(L *lua.LState) int {
+	v.inMetrics(L, "ctx.now")
+	L.Push(lua.LNumber(v.call.Now.UnixMilli()))
+	return 1
+}
+
+func (v *vm) inMetrics(L *lua.LState, what string) *view.Metrics {
+	if v.win == nil {
+		v.raise(L, fmt.Errorf("cannot use %s outside of the hook metrics", what))
+	}
+	return v.win
+}
+
+// ctxEmit is ctx.emit{ name =, labels =, value =, time = }, or of a copied or
+// present record.
+func (v *vm) ctxEmit(L *lua.LState) int {
+	m := v.inMetrics(L, "ctx.emit")
+	if v.emit--; v.emit < 0 {
+		v.must(L, v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records", scripting.ErrLimit, v.call.Emit)))
+	}
+	v.must(L, v.budget.charge(10))
+	var rec view.Record
+	switch x := L.Get(1).(type) {
+	case *lua.LTable:
+		t := v.real(x)
+		rec.Time = v.call.Now.UnixMilli()
+		if b := m.Batch(); b.Len() > 0 {
+			rec.Time = b.T[0]
+		}
+		value := false
+		t.ForEach(func(k, x lua.LValue) {
+			if k.String() == "labels" {
+				c := &copied{}
+				v.setLabels(L, c, x)
+				rec.Labels = c.rec.Labels
+				return
+			}
+			value = value || k.String() == "value" || k.String() == "stale"
+			v.setRecord(L, &rec, k.String(), x)
+		})
+		if !value {
+			v.raise(L, errors.New("cannot emit a record without a value"))
+		}
+	case *lua.LUserData:
+		switch r := x.Value.(type) {
+		case *copied:
+			rec = r.rec
+			rec.Labels = append([]batch.Label(nil), r.rec.Labels...)
+		case *record:
+			rec = r.check(L).Copy(r.row)
+		default:
+			v.raise(L, errors.New("cannot emit this value: it must be a table or a record"))
+		}
+	default:
+		v.raise(L, fmt.Errorf("cannot emit a %s: it must be a table or a record", x.Type()))
+	}
+	v.must(L, m.Emit(rec))
+	return 0
+}

@@ -1,0 +1,85 @@
+package lua
+
+import (
+	"fmt"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// maxResume is how deep coroutines may resume each other; each level is a loop
+// of the VM on the Go stack.
+const maxResume = 16
+
+// fromCoroutine are gopher-lua's functions that are safe as they are.
+var fromCoroutine = []string{"running", "status"}
+
+// coroutineLib wraps what makes and resumes threads: a thread inherits the
+// VM's context only wrapped in one whose Done never closes, and would escape
+// the limits.
+func (v *vm) coroutineLib(lib *lua.LTable) map[string]lua.LGFunction {
+	create := lib.RawGetString("create").(*lua.LFunction).GFunction
+	resume := lib.RawGetString("resume").(*lua.LFunction).GFunction
+	yield := lib.RawGetString("yield").(*lua.LFunction).GFunction
+	newThread := func(L *lua.LState) int {
+		if v.budget.threads++; v.budget.threads > maxThreads {
+			v.must(L, v.budget.trip(fmt.Errorf("%w: the call made more than %d coroutines", scripting.ErrLimit, maxThreads)))
+		}
+		v.must(L, v.budget.charge(200)) // a thread is memory: about 10 KiB
+		n := create(L)
+		th := L.Get(-1).(*lua.LState)
+		th.RemoveContext()
+		th.SetContext(&v.budget)
+		return n
+	}
+	enter := func(L *lua.LState) int {
+		if v.resumes++; v.resumes > maxResume {
+			v.resumes--
+			L.RaiseError("cannot nest more than %d coroutines", maxResume)
+		}
+		defer func() { v.resumes-- }()
+		return resume(L)
+	}
+	return map[string]lua.LGFunction{
+		"create": newThread,
+		"resume": enter,
+		"yield": func(L *lua.LState) int {
+			if L == v.L {
+				L.RaiseError("cannot yield: this is no coroutine")
+			}
+			for i := 1; ; i++ {
+				d, ok := L.GetStack(i)
+				if !ok {
+					break
+				}
+				if _, err := L.GetInfo("S", d, lua.LNil); err == nil && d.What == "G" {
+					// The host function below would go on as if its callback
+					// had returned.
+					L.RaiseError("cannot yield across a call of the host, such as pcall or batch:each")
+				}
+			}
+			return yield(L)
+		},
+		"wrap": func(L *lua.LState) int {
+			L.CheckFunction(1)
+			newThread(L)
+			th := L.Get(-1)
+			L.Push(L.NewFunction(func(L *lua.LState) int {
+				n := L.GetTop()
+				L.Insert(th, 1)
+				enter(L)
+				// resume left true and values, or false and the error, on top.
+				got := L.GetTop() - n - 1
+				if got > 0 && L.Get(-got) == lua.LTrue {
+					return got - 1
+				}
+				if got > 0 {
+					L.Error(L.Get(-1), 0)
+				}
+				return 0
+			}))
+			return 1
+		},
+	}
+}

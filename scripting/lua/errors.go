@@ -1,0 +1,168 @@
+package lua
+
+import (
+	"errors"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// maxTrace is how many frames of a stack are kept.
+const maxTrace = 20
+
+// catch is the handler of every call into a script: it runs before the stack
+// is unwound and keeps the script's part of it. gopher-lua would format a
+// trace of every frame instead, host frames and tail calls included, millions
+// of them.
+func (v *vm) catch(L *lua.LState) int {
+	v.trace = v.trace[:0]
+	for level := 1; level < 4*maxTrace && len(v.trace) < maxTrace; level++ {
+		d, ok := L.GetStack(level)
+		if !ok {
+			break
+		}
+		if _, err := L.GetInfo("Sl", d, lua.LNil); err != nil || d.Source == "" || d.CurrentLine <= 0 {
+			continue
+		}
+		f := scripting.Frame{File: d.Source, Line: d.CurrentLine, Func: "main chunk"}
+		if d.LineDefined > 0 {
+			f.Func = "function of line " + strconv.Itoa(d.LineDefined)
+		}
+		if n := len(v.trace); n > 0 && v.trace[n-1] == f {
+			continue // a tail call's frame answers for all it replaced
+		}
+		v.trace = append(v.trace, f)
+	}
+	L.SetTop(1)
+	return 1
+}
+
+// scriptError makes an *scripting.Error of what PCall returned.
+func (v *vm) scriptError(err error) error {
+	out := &scripting.Error{Hook: v.hook, Trace: append([]scripting.Frame(nil), v.trace...)}
+	api, ok := errors.AsType[*lua.ApiError](err)
+	if !ok {
+		out.Err = err
+		return out
+	}
+	msg := ""
+	switch obj := api.Object.(type) {
+	case *lua.LUserData:
+		if he, ok := obj.Value.(*hostError); ok {
+			c, line, _ := v.prog.position(he.where)
+			v.place(out, c, line)
+			out.Err = he.err
+		} else {
+			out.Err = errors.New("error object of type userdata")
+		}
+	case lua.LString:
+		msg = string(obj)
+	case *lua.LTable:
+		msg = tableMessage(obj)
+	case lua.LNumber:
+		msg = formatNumber(float64(obj))
+	case nil:
+		msg = "unknown error"
+	default:
+		msg = "error object of type " + obj.Type().String()
+	}
+	if v.budget.tripped != nil {
+		v.broken = true
+		out.Err = v.budget.tripped
+		msg, _ = "", ok
+	} else if api.Type == lua.ApiErrorPanic {
+		// A Go panic in a host function, or gopher-lua's own: our bug.
+		v.broken = true
+		out.Err = errors.New("BUG: " + msg)
+	}
+	if out.Err == nil {
+		c, line, rest := v.prog.position(msg)
+		v.place(out, c, line)
+		out.Err = errors.New(readable(rest))
+		out.Hint = hint(rest, out.Source)
+	}
+	if out.Line == 0 && len(out.Trace) > 0 {
+		v.place(out, v.prog.files[out.Trace[0].File], out.Trace[0].Line)
+		if out.Hint == "" {
+			out.Hint = hint(out.Err.Error(), out.Source)
+		}
+	}
+	if out.File == "" {
+		out.File = v.prog.main.file.Name
+	}
+	return out
+}
+
+func (v *vm) place(e *scripting.Error, c *chunk, line int) {
+	if c == nil {
+		return
+	}
+	e.File, e.Line, e.Source = c.file.Name, line, scripting.SourceLine(c.file.Text, line)
+}
+
+// tableMessage is what an error table says of itself.
+func tableMessage(t *lua.LTable) string {
+	for _, k := range []string{"message", "msg", "err", "error"} {
+		if s, ok := t.RawGetString(k).(lua.LString); ok {
+			return string(s)
+		}
+	}
+	return "error object of type table"
+}
+
+var rewrites = []struct {
+	re *regexp.Regexp
+	to string
+}{
+	{regexp.MustCompile(`^attempt to index a non-table object\((\w+)\) with key '(.*)'$`), "attempt to index a $1 value with key '$2'"},
+	{regexp.MustCompile(`^attempt to call a non-function object$`), "attempt to call a value that is no function"},
+	{regexp.MustCompile(`^cannot perform (\w+) operation between (\w+) and (\w+)$`), "attempt to $1 $2 and $3"},
+	{regexp.MustCompile(`^registry overflow$`), "stack overflow: too many values"},
+}
+
+// readable words gopher-lua's messages as Lua does.
+func readable(msg string) string {
+	msg = strings.TrimSpace(msg)
+	for _, r := range rewrites {
+		if r.re.MatchString(msg) {
+			return r.re.ReplaceAllString(msg, r.to)
+		}
+	}
+	return msg
+}
+
+// hint says what to do when a line uses what Lua has and a script has not.
+func hint(msg, source string) string {
+	if !strings.Contains(msg, "nil") && !strings.Contains(msg, "non-function") && !strings.Contains(msg, "no function") {
+		return ""
+	}
+	for _, w := range wordRe.FindAllString(source, -1) {
+		if h, ok := removed[w]; ok {
+			return h
+		}
+	}
+	return ""
+}
+
+var wordRe = regexp.MustCompile(`\b[A-Za-z_]\w*\b`)
+
+// keepUpvalues says again that a handler is set, which every PCall of
+// gopher-lua unsays when it returns although the one around it still has its
+// own; see identity. Every call into a script here has a handler.
+func keepUpvalues(L *lua.LState) {
+	*(*bool)(unsafe.Add(unsafe.Pointer(L), errorFuncOffset)) = true
+}
+
+var errorFuncOffset = func() uintptr {
+	f, ok := reflect.TypeFor[lua.LState]().FieldByName("hasErrorFunc")
+	if !ok || f.Type.Kind() != reflect.Bool {
+		panic("BUG: lua.LState has no hasErrorFunc any more: look at its PCall again")
+	}
+	return f.Offset
+}()

@@ -1,0 +1,437 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// maxValueDepth is how deep a value may nest that crosses into Go or back.
+const maxValueDepth = 100
+
+// require gives modules: weir, the standard library, the user's own. Each is
+// loaded once a VM.
+func (v *vm) require(L *lua.LState) int {
+	name := L.CheckString(1)
+	m, known := v.loaded[name]
+	switch {
+	case known && m == nil:
+		v.raise(L, fmt.Errorf("cannot require %q: it requires itself, directly or through others", name))
+	case known:
+		L.Push(m)
+		return 1
+	}
+	if lib, ok := v.prog.stdlib[name]; ok {
+		m = v.freeze(v.bind(lib), name)
+	} else if name == "weir" {
+		m = v.weir()
+	} else if c, ok := v.prog.modules[name]; ok {
+		v.loaded[name] = nil
+		L.Push(L.NewFunctionFromProto(c.proto))
+		L.Call(0, 1)
+		m = L.Get(-1)
+		L.Pop(1)
+		if m == lua.LNil {
+			m = lua.LTrue
+		}
+	} else {
+		v.raise(L, fmt.Errorf("cannot require %q here: require takes a constant string, so that weir knows which files a component is made of", name))
+	}
+	v.loaded[name] = m
+	L.Push(m)
+	return 1
+}
+
+// weir makes the module weir: the kinds of components and their argument types.
+func (v *vm) weir() *lua.LTable {
+	L := v.L
+	t := L.NewTable()
+	for _, kind := range []string{"transform", "source", "sink"} {
+		t.RawSetString(kind, L.NewFunction(func(L *lua.LState) int {
+			raw := &scripting.Raw{Kind: kind}
+			raw.Fields = v.fields(L, L.CheckTable(1), raw)
+			L.Push(&lua.LUserData{Value: raw, Metatable: v.mt.opaque})
+			return 1
+		}))
+	}
+	arg := L.NewTable()
+	for _, kind := range scripting.ArgKinds {
+		arg.RawSetString(string(kind), L.NewFunction(func(L *lua.LState) int {
+			opts, _ := v.rawValue(L, L.Get(1), 0).(map[string]any)
+			if x := L.Get(1); opts == nil && x != lua.LNil && !isEmptyTable(x) {
+				v.raise(L, fmt.Errorf("cannot use weir.arg.%s(%s): write weir.arg.%s { default = … }", kind, x.Type(), kind))
+			}
+			a, err := scripting.NewArg(kind, opts, v.line(L))
+			v.must(L, err)
+			L.Push(&lua.LUserData{Value: a, Metatable: v.mt.arg})
+			return 1
+		}))
+	}
+	amt := L.NewTable()
+	amt.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
+		name := L.Get(2).String()
+		if slices.Contains([]string{"targets", "regexp", "block"}, name) {
+			v.raise(L, fmt.Errorf("cannot use weir.arg.%s: it is not supported yet", name))
+		}
+		v.raise(L, fmt.Errorf("there is no argument type %q: there is %v", name, scripting.ArgKinds))
+		return 0
+	}))
+	arg.Metatable = amt
+	t.RawSetString("arg", v.freeze(arg, "weir.arg"))
+	t.RawSetString("null", v.null())
+	return v.freeze(t, "weir")
+}
+
+func isEmptyTable(x lua.LValue) bool {
+	t, ok := x.(*lua.LTable)
+	if !ok {
+		return false
+	}
+	k, _ := t.Next(lua.LNil)
+	return k == lua.LNil
+}
+
+// line is the script's line that called the host.
+func (v *vm) line(L *lua.LState) int {
+	_, line, _ := v.prog.position(where(L))
+	return line
+}
+
+// fields reads the table of a definition.
+func (v *vm) fields(L *lua.LState, t *lua.LTable, raw *scripting.Raw) []scripting.RawField {
+	c, line, _ := v.prog.position(where(L))
+	raw.Line = line
+	lines := map[string]int{}
+	if c != nil {
+		for _, k := range c.tree.keys {
+			if k.line == line || len(c.tree.keys) == 1 {
+				lines = k.lines
+			}
+		}
+	}
+	var out []scripting.RawField
+	seen := map[string]bool{}
+	for k, x := t.Next(lua.LNil); k != lua.LNil; k, x = t.Next(k) {
+		name := k.String()
+		seen[name] = true
+		at := lines[name]
+		if at == 0 {
+			at = line
+		}
+		out = append(out, scripting.RawField{Name: name, Line: at, Value: v.rawValue(L, x, 0)})
+	}
+	for name, at := range lines {
+		if !seen[name] { // written, but nil: mostly a misspelt name
+			out = append(out, scripting.RawField{Name: name, Line: at})
+		}
+	}
+	slices.SortFunc(out, func(a, b scripting.RawField) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out
+}
+
+// rawValue is a value of a definition in the forms that scripting.Raw knows.
+func (v *vm) rawValue(L *lua.LState, x lua.LValue, depth int) any {
+	if depth > maxValueDepth {
+		v.raise(L, fmt.Errorf("cannot use a definition that nests deeper than %d", maxValueDepth))
+	}
+	switch x := x.(type) {
+	case lua.LString:
+		return string(x)
+	case lua.LNumber:
+		return float64(x)
+	case lua.LBool:
+		return bool(x)
+	case *lua.LFunction:
+		f := scripting.Func{Ref: x}
+		if x.Proto != nil {
+			f.Line = x.Proto.LineDefined
+		}
+		return f
+	case *lua.LUserData:
+		if a, ok := x.Value.(*scripting.Arg); ok {
+			return a
+		}
+		return x.Value
+	case *lua.LTable:
+		x = v.real(x)
+		if n := x.Len(); n > 0 {
+			list := make([]any, n)
+			for i := range list {
+				list[i] = v.rawValue(L, x.RawGetInt(i+1), depth+1)
+			}
+			return list
+		}
+		m := map[string]any{}
+		for k, e := x.Next(lua.LNil); k != lua.LNil; k, e = x.Next(k) {
+			m[k.String()] = v.rawValue(L, e, depth+1)
+		}
+		return m
+	}
+	return nil
+}
+
+// openValues makes the metatables of Go values that scripts only pass on.
+func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
+	L := v.L
+	text := func(L *lua.LState) int {
+		ud, _ := L.Get(1).(*lua.LUserData)
+		switch x := ud.Value.(type) {
+		case *scripting.Raw:
+			v.pushString(L, "weir."+x.Kind)
+		case *scripting.Arg:
+			v.pushString(L, "weir.arg."+string(x.Kind))
+		case *scripting.Object:
+			if x.Type.String != nil {
+				v.pushString(L, x.Type.String(x.Data))
+				break
+			}
+			v.pushString(L, x.Type.Name)
+		default:
+			v.pushString(L, fmt.Sprint(x))
+		}
+		return 1
+	}
+	refuse := func(L *lua.LState) int {
+		v.raise(L, errors.New("cannot look into this value: it can only be passed on"))
+		return 0
+	}
+	v.mt.opaque = mt(refuse, refuse, text)
+	v.mt.arg = mt(refuse, refuse, text)
+	v.mt.list = L.NewTable()
+	methods := map[*scripting.ObjectType]map[string]*lua.LFunction{}
+	v.mt.object = mt(func(L *lua.LState) int {
+		o := self[*scripting.Object](v, L, "an object")
+		name := L.Get(2).String()
+		fn := methods[o.Type][name]
+		if fn == nil {
+			f, ok := o.Type.Method(name)
+			if !ok {
+				v.raise(L, fmt.Errorf("%s has no method %q", o.Type.Name, name))
+			}
+			fn = L.NewFunction(func(L *lua.LState) int {
+				self := self[*scripting.Object](v, L, o.Type.Name)
+				if self.Type != o.Type {
+					v.raise(L, fmt.Errorf("cannot use %s as %s", self.Type.Name, o.Type.Name))
+				}
+				return v.callFunction(L, f, self, 2)
+			})
+			if methods[o.Type] == nil {
+				methods[o.Type] = map[string]*lua.LFunction{}
+			}
+			methods[o.Type][name] = fn
+		}
+		L.Push(fn)
+		return 1
+	}, refuse, text)
+}
+
+// bind makes the table of a module of the standard library.
+func (v *vm) bind(m *scripting.Module) *lua.LTable {
+	t := v.L.CreateTable(0, len(m.Funcs))
+	for i := range m.Funcs {
+		f := &m.Funcs[i]
+		fn := v.L.NewFunction(func(L *lua.LState) int { return v.callFunction(L, f, nil, 1) })
+		v.names[fn] = m.Name + "." + f.Name
+		t.RawSetString(f.Name, fn)
+	}
+	mt := v.L.NewTable()
+	mt.RawSetString("__index", v.L.NewFunction(func(L *lua.LState) int {
+		v.raise(L, fmt.Errorf("module %s has no %q", m.Name, L.Get(2).String()))
+		return 0
+	}))
+	t.Metatable = mt
+	return t
+}
+
+// callFunction calls a function of the standard library with the arguments
+// from first on. Its error is a result; a wrong argument is raised.
+func (v *vm) callFunction(L *lua.LState, f *scripting.Function, self *scripting.Object, first int) int {
+	v.must(L, v.budget.charge(20))
+	args := make([]scripting.Value, 0, 4)
+	for i := first; i <= L.GetTop(); i++ {
+		args = append(args, v.toGo(L, L.Get(i), 0))
+	}
+	out, err := f.Call(self, args)
+	if v.budget.tripped != nil {
+		v.must(L, v.budget.tripped)
+	}
+	if err != nil {
+		if _, wrong := errors.AsType[*scripting.ArgError](err); wrong {
+			v.raise(L, err)
+		}
+		L.Push(lua.LNil)
+		L.Push(lua.LString(err.Error()))
+		return 2
+	}
+	L.Push(v.fromGo(L, out, 0))
+	return 1
+}
+
+// toGo turns a script's value into the form that host functions take.
+func (v *vm) toGo(L *lua.LState, x lua.LValue, depth int) scripting.Value {
+	if depth > maxValueDepth {
+		v.raise(L, fmt.Errorf("cannot pass a value that nests deeper than %d: does it contain itself?", maxValueDepth))
+	}
+	switch x := x.(type) {
+	case *lua.LNilType:
+		return nil
+	case lua.LBool:
+		return bool(x)
+	case lua.LString:
+		return string(x)
+	case lua.LNumber:
+		if f := float64(x); f == math.Trunc(f) && math.Abs(f) <= 1<<53 && !(f == 0 && math.Signbit(f)) {
+			return int64(f)
+		}
+		return float64(x)
+	case *lua.LFunction:
+		return scripting.Callback(func(args ...scripting.Value) (scripting.Value, error) { return v.callback(L, x, args) })
+	case *lua.LUserData:
+		switch o := x.Value.(type) {
+		case *scripting.Object:
+			return o
+		case labelled:
+			m := scripting.NewMap()
+			for n, val := range o.all(L) {
+				m.Set(n, val)
+			}
+			return m
+		}
+		return x.Value
+	case *lua.LTable:
+		return v.tableToGo(L, x, depth)
+	}
+	v.raise(L, fmt.Errorf("cannot pass a %s to a function of the host", x.Type()))
+	return nil
+}
+
+func (v *vm) tableToGo(L *lua.LState, x *lua.LTable, depth int) scripting.Value {
+	isList := x.Metatable == lua.LValue(v.mt.list)
+	x = v.real(x)
+	n := x.Len()
+	v.must(L, v.budget.charge(int64(n/4)+1))
+	if key := namedKey(x); n > 0 && key != "" {
+		v.raise(L, fmt.Errorf("cannot pass a table that is both a list and a map: it has %q beside its items", key))
+	} else if n > 0 || isList && key == "" {
+		l := &scripting.List{Items: make([]scripting.Value, n)}
+		for i := range l.Items {
+			if l.Items[i] = v.toGo(L, x.RawGetInt(i+1), depth+1); l.Items[i] == nil {
+				l.Items[i] = scripting.Null
+			}
+		}
+		return l
+	}
+	m := scripting.NewMap()
+	for k, e := x.Next(lua.LNil); k != lua.LNil; k, e = x.Next(k) {
+		name, ok := k.(lua.LString)
+		if !ok {
+			v.raise(L, fmt.Errorf("cannot pass a map with a %s as key: keys must be strings", k.Type()))
+		}
+		v.must(L, v.budget.charge(1))
+		m.Set(string(name), v.toGo(L, e, depth+1))
+	}
+	return m
+}
+
+// namedKey is the first key of t that is not in its array part, "" for none.
+func namedKey(t *lua.LTable) string {
+	last := lua.LValue(lua.LNil)
+	if n := t.MaxN(); n > 0 {
+		last = lua.LNumber(n)
+	}
+	k, _ := t.Next(last)
+	if k == lua.LNil {
+		return ""
+	}
+	return k.String()
+}
+
+// callback calls a script's function from Go.
+func (v *vm) callback(L *lua.LState, fn *lua.LFunction, args []scripting.Value) (scripting.Value, error) {
+	L.Push(fn)
+	for _, a := range args {
+		L.Push(v.fromGo(L, a, 0))
+	}
+	err := L.PCall(len(args), 1, v.identity)
+	keepUpvalues(L)
+	if err != nil {
+		if v.budget.tripped != nil {
+			return nil, v.budget.tripped
+		}
+		if api, ok := errors.AsType[*lua.ApiError](err); ok {
+			return nil, errors.New(v.errorValue(api.Object).String())
+		}
+		return nil, err
+	}
+	x := v.toGo(L, L.Get(-1), 0)
+	L.Pop(1)
+	return x, nil
+}
+
+// fromGo turns what a host function returned into a script's value.
+func (v *vm) fromGo(L *lua.LState, x scripting.Value, depth int) lua.LValue {
+	if depth > maxValueDepth {
+		v.raise(L, fmt.Errorf("cannot use a value that nests deeper than %d", maxValueDepth))
+	}
+	switch x := x.(type) {
+	case nil:
+		return lua.LNil
+	case bool:
+		return lua.LBool(x)
+	case float64:
+		return v.numbers.value(x)
+	case int64:
+		if x > 1<<53 || x < -1<<53 {
+			return v.opaque(x) // a number would round it
+		}
+		return v.numbers.value(float64(x))
+	case string:
+		v.must(L, v.budget.chargeString(int64(len(x))))
+		return lua.LString(x)
+	case *scripting.List:
+		v.must(L, v.budget.charge(int64(len(x.Items)/4)+1))
+		t := L.CreateTable(len(x.Items), 0)
+		for i, e := range x.Items {
+			t.RawSetInt(i+1, v.fromGo(L, e, depth+1))
+		}
+		if len(x.Items) == 0 {
+			t.Metatable = v.mt.list
+		}
+		return t
+	case *scripting.Map:
+		t := L.CreateTable(0, x.Len())
+		for _, k := range x.Keys() {
+			v.must(L, v.budget.charge(2))
+			e, _ := x.Get(k)
+			t.RawSetString(k, v.fromGo(L, e, depth+1))
+		}
+		return t
+	case *scripting.Object:
+		return &lua.LUserData{Value: x, Metatable: v.mt.object}
+	}
+	if x == scripting.Null {
+		return v.null()
+	}
+	return v.opaque(x)
+}
+
+// opaque is a Go value that a script can only pass on: it comes back as it was.
+func (v *vm) opaque(x any) *lua.LUserData { return &lua.LUserData{Value: x, Metatable: v.mt.opaque} }
+
+func (v *vm) null() *lua.LUserData {
+	if v.nullValue == nil {
+		v.nullValue = v.opaque(scripting.Null)
+	}
+	return v.nullValue
+}

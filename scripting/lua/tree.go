@@ -1,0 +1,378 @@
+package lua
+
+import (
+	"fmt"
+
+	"github.com/yuin/gopher-lua/ast"
+
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/expr"
+)
+
+// tree is what was found in a file's syntax tree.
+type tree struct {
+	file     scripting.File
+	requires []required
+	exprs    []scripting.Expr
+	keys     []keyLines // of the table that weir.transform is called with, by call line
+	errs     []error
+}
+
+type required struct {
+	name string
+	line int
+}
+
+// keyLines are the lines of the keys of one table constructor.
+type keyLines struct {
+	line  int // of the call
+	lines map[string]int
+}
+
+// walk visits the tree, rewrites `..` and notes what matters.
+func walk(f scripting.File, stmts []ast.Stmt) *tree {
+	t := &tree{file: f}
+	t.stmts(stmts)
+	return t
+}
+
+func (t *tree) stmts(ss []ast.Stmt) {
+	for _, s := range ss {
+		t.stmt(s)
+	}
+}
+
+func (t *tree) stmt(s ast.Stmt) {
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		t.exprList(s.Lhs)
+		t.exprList(s.Rhs)
+	case *ast.LocalAssignStmt:
+		t.exprList(s.Exprs)
+	case *ast.FuncCallStmt:
+		s.Expr = t.expr(s.Expr)
+	case *ast.DoBlockStmt:
+		t.stmts(s.Stmts)
+	case *ast.WhileStmt:
+		s.Condition = t.expr(s.Condition)
+		t.stmts(s.Stmts)
+	case *ast.RepeatStmt:
+		s.Condition = t.expr(s.Condition)
+		t.stmts(s.Stmts)
+	case *ast.IfStmt:
+		// elseif is an If in Else: follow the chain without recursion.
+		for s != nil {
+			s.Condition = t.expr(s.Condition)
+			t.stmts(s.Then)
+			next, ok := (*ast.IfStmt)(nil), false
+			if len(s.Else) == 1 {
+				next, ok = s.Else[0].(*ast.IfStmt)
+			}
+			if !ok {
+				t.stmts(s.Else)
+			}
+			s = next
+		}
+	case *ast.NumberForStmt:
+		s.Init, s.Limit = t.expr(s.Init), t.expr(s.Limit)
+		if s.Step != nil {
+			s.Step = t.expr(s.Step)
+		}
+		t.stmts(s.Stmts)
+	case *ast.GenericForStmt:
+		t.exprList(s.Exprs)
+		t.stmts(s.Stmts)
+	case *ast.FuncDefStmt:
+		t.stmts(s.Func.Stmts)
+	case *ast.ReturnStmt:
+		t.exprList(s.Exprs)
+	}
+}
+
+func (t *tree) exprList(es []ast.Expr) {
+	for i, e := range es {
+		es[i] = t.expr(e)
+	}
+}
+
+// expr visits an expression and returns what stands in its place.
+func (t *tree) expr(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.AttrGetExpr:
+		e.Object, e.Key = t.expr(e.Object), t.expr(e.Key)
+	case *ast.TableExpr:
+		for _, f := range e.Fields {
+			if f.Key != nil {
+				f.Key = t.expr(f.Key)
+			}
+			f.Value = t.expr(f.Value)
+		}
+	case *ast.FuncCallExpr:
+		t.call(e)
+		if e.Func != nil {
+			e.Func = t.expr(e.Func)
+		}
+		if e.Receiver != nil {
+			e.Receiver = t.expr(e.Receiver)
+		}
+		t.exprList(e.Args)
+	case *ast.LogicalOpExpr:
+		e.Lhs, e.Rhs = t.expr(e.Lhs), t.expr(e.Rhs)
+	case *ast.RelationalOpExpr:
+		e.Lhs, e.Rhs = t.expr(e.Lhs), t.expr(e.Rhs)
+	case *ast.ArithmeticOpExpr:
+		e.Lhs, e.Rhs = t.expr(e.Lhs), t.expr(e.Rhs)
+	case *ast.UnaryMinusOpExpr:
+		e.Expr = t.expr(e.Expr)
+	case *ast.UnaryNotOpExpr:
+		e.Expr = t.expr(e.Expr)
+	case *ast.UnaryLenOpExpr:
+		e.Expr = t.expr(e.Expr)
+	case *ast.FunctionExpr:
+		t.stmts(e.Stmts)
+	case *ast.StringConcatOpExpr:
+		return t.concat(e)
+	}
+	return e
+}
+
+// concatArgs is how many operands one call takes: each needs a register.
+const concatArgs = 50
+
+// concat turns a .. b .. c into a call of the function concat.
+func (t *tree) concat(e *ast.StringConcatOpExpr) ast.Expr {
+	var operands []ast.Expr
+	line, last := e.Line(), e.LastLine()
+	for {
+		operands = append(operands, t.operand(e.Lhs))
+		next, ok := e.Rhs.(*ast.StringConcatOpExpr)
+		if !ok {
+			operands = append(operands, t.operand(e.Rhs))
+			break
+		}
+		e = next
+	}
+	for len(operands) > concatArgs {
+		// From the right, as the operator associates.
+		n := len(operands) - concatArgs
+		operands = append(operands[:n:n], concatCall(operands[n:], line, last))
+	}
+	return concatCall(operands, line, last)
+}
+
+func (t *tree) operand(e ast.Expr) ast.Expr {
+	e = t.expr(e)
+	switch e := e.(type) { // one value each, also the last
+	case *ast.FuncCallExpr:
+		e.AdjustRet = true
+	case *ast.Comma3Expr:
+		e.AdjustRet = true
+	}
+	return e
+}
+
+func concatCall(args []ast.Expr, line, last int) ast.Expr {
+	fn := &ast.IdentExpr{Value: concatGlobal}
+	fn.SetLine(line)
+	fn.SetLastLine(line)
+	call := &ast.FuncCallExpr{Func: fn, Args: args, AdjustRet: true}
+	call.SetLine(line)
+	call.SetLastLine(max(line, last))
+	return call
+}
+
+// call notes calls that mean something when a script is loaded: require,
+// weir.<kind>, and batch operations with a constant expression.
+func (t *tree) call(e *ast.FuncCallExpr) {
+	if id, ok := e.Func.(*ast.IdentExpr); ok && id.Value == "require" {
+		s, ok := stringArg(e, 0)
+		if !ok {
+			t.fail(e.Line(), "cannot require what is no constant string: weir must know which files a component is made of")
+			return
+		}
+		t.requires = append(t.requires, required{s, e.Line()})
+		return
+	}
+	if attr, ok := e.Func.(*ast.AttrGetExpr); ok && len(e.Args) == 1 {
+		key, isKey := attr.Key.(*ast.StringExpr)
+		table, isTable := e.Args[0].(*ast.TableExpr)
+		if isKey && isTable && (key.Value == "transform" || key.Value == "source" || key.Value == "sink") {
+			t.tableKeys(e, table)
+		}
+	}
+	if e.Receiver == nil {
+		return
+	}
+	note := func(arg int, kind expr.Kind) {
+		if s, ok := stringArg(e, arg); ok {
+			t.exprs = append(t.exprs, scripting.Expr{File: t.file, Line: e.Args[arg].Line(), Src: s, Kind: kind})
+		}
+	}
+	switch e.Method {
+	case "drop_where", "keep_where", "scale":
+		note(0, expr.Bool)
+	case "set_value":
+		note(0, expr.Bool)
+		note(1, expr.Number)
+	}
+}
+
+func stringArg(e *ast.FuncCallExpr, i int) (string, bool) {
+	if i >= len(e.Args) {
+		return "", false
+	}
+	s, ok := e.Args[i].(*ast.StringExpr)
+	if !ok {
+		return "", false
+	}
+	return s.Value, true
+}
+
+func (t *tree) tableKeys(e *ast.FuncCallExpr, table *ast.TableExpr) {
+	k := keyLines{line: e.Line(), lines: map[string]int{}}
+	for _, f := range table.Fields {
+		key, ok := f.Key.(*ast.StringExpr)
+		if !ok {
+			continue
+		}
+		if first, twice := k.lines[key.Value]; twice {
+			t.fail(key.Line(), "cannot have %q twice in one table: it is in line %d already", key.Value, first)
+		}
+		k.lines[key.Value] = key.Line()
+	}
+	t.keys = append(t.keys, k)
+}
+
+func (t *tree) fail(line int, format string, args ...any) {
+	t.errs = append(t.errs, t.file.Error(line, "load", fmt.Errorf(format, args...)))
+}
+
+// maxNesting is how deep brackets and blocks may nest, as in Lua itself. The
+// compiler recurses, and a Go stack that overflows ends the process.
+const maxNesting = 200
+
+// maxRun is how many operators may follow each other in an expression; each
+// makes the tree one level deeper. Statements without keyword or assignment
+// count as one expression, hence the room.
+const maxRun = 50_000
+
+var errNesting = fmt.Errorf("cannot use a file that nests deeper than %d levels", maxNesting)
+
+// checkNesting looks at the tokens of a file before anything recursive does.
+func checkNesting(text string) (line int, err error) {
+	depth, run := 0, 0
+	line = 1
+	for i := 0; i < len(text); {
+		c := text[i]
+		switch {
+		case c == '\n':
+			line++
+			i++
+			continue
+		case c == '-' && i+1 < len(text) && text[i+1] == '-':
+			i += 2
+			if n, end := longBracket(text, i); end >= 0 {
+				line += n
+				i = end
+				continue
+			}
+			for i < len(text) && text[i] != '\n' {
+				i++
+			}
+			continue
+		case c == '"' || c == '\'':
+			for i++; i < len(text) && text[i] != c; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+				if i < len(text) && text[i] == '\n' {
+					line++
+				}
+			}
+			i++
+			continue
+		case c == '[':
+			if n, end := longBracket(text, i); end >= 0 {
+				line += n
+				i = end
+				continue
+			}
+			depth++
+			run++
+		case c == '(' || c == '{':
+			depth++
+			run++
+		case c == ')' || c == ']' || c == '}':
+			depth--
+		case c == ';':
+			run = 0
+		case c == '_' || (c|0x20) >= 'a' && (c|0x20) <= 'z':
+			start := i
+			for i < len(text) && (text[i] == '_' || text[i] >= '0' && text[i] <= '9' || (text[i]|0x20) >= 'a' && (text[i]|0x20) <= 'z') {
+				i++
+			}
+			switch text[start:i] {
+			case "function", "do", "then", "repeat":
+				depth++
+				run = 0
+			case "end", "until", "elseif": // then of the elseif comes again
+				depth--
+				run = 0
+			case "local", "return", "if", "while", "for", "else", "in", "break", "goto":
+				run = 0
+			case "not", "and", "or":
+				run++
+			}
+			if depth > maxNesting || run > maxRun {
+				return line, errNesting
+			}
+			continue
+		case c == ',':
+			if depth > 0 {
+				run = 0
+			}
+		case c == '=' && i+1 < len(text) && text[i+1] != '=' && (i == 0 || text[i-1] != '=' && text[i-1] != '~' && text[i-1] != '<' && text[i-1] != '>'):
+			run = 0
+		default:
+			if c > ' ' && !(c >= '0' && c <= '9') {
+				run++ // an operator, or a part of one
+			}
+		}
+		if depth > maxNesting || run > maxRun {
+			return line, errNesting
+		}
+		i++
+	}
+	return 0, nil
+}
+
+// longBracket skips a long bracket at i, such as [[…]] or [==[…]==]; end is -1
+// when there is none.
+func longBracket(text string, i int) (lines, end int) {
+	if i >= len(text) || text[i] != '[' {
+		return 0, -1
+	}
+	level := i + 1
+	for level < len(text) && text[level] == '=' {
+		level++
+	}
+	if level >= len(text) || text[level] != '[' {
+		return 0, -1
+	}
+	eq := level - i - 1
+	for j := level + 1; j < len(text); j++ {
+		switch text[j] {
+		case '\n':
+			lines++
+		case ']':
+			k := j + 1
+			for k < len(text) && text[k] == '=' {
+				k++
+			}
+			if k-j-1 == eq && k < len(text) && text[k] == ']' {
+				return lines, k + 1
+			}
+		}
+	}
+	return lines, len(text)
+}

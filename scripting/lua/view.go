@@ -1,0 +1,501 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+// metatables are one per kind of host value.
+type metatables struct {
+	record, labels, batch, series, copy, opaque, object, arg *lua.LTable
+	list                                                     *lua.LTable // marks a table that was an empty list
+}
+
+// record is a script's handle of one row: `m`. It is the row's for as long as
+// the hook runs, so a script may keep the best of a batch in a local; after
+// that every use is an error.
+type record struct {
+	ud, labels lua.LUserData
+	v          *vm
+	row        int
+	epoch      uint64
+}
+
+// recordBlock is how many handles are made at once.
+const recordBlock = 32
+
+func (v *vm) newRecord(row int) *record {
+	if len(v.recs) == 0 {
+		v.recs = make([]record, recordBlock)
+	}
+	r := &v.recs[0]
+	v.recs = v.recs[1:]
+	r.v, r.row, r.epoch = v, row, v.win.Epoch()
+	r.ud.Value, r.ud.Metatable = r, v.mt.record
+	r.labels.Value, r.labels.Metatable = r, v.mt.labels
+	return r
+}
+
+var errLate = errors.New("cannot use a record after its hook returned: keep record:copy() instead")
+
+func (r *record) check(L *lua.LState) *view.Metrics {
+	if r.v.win == nil || r.v.win.Epoch() != r.epoch {
+		r.v.raise(L, errLate)
+	}
+	return r.v.win
+}
+
+// labelled is what a labels table of a script may stand for.
+type labelled interface {
+	label(L *lua.LState, name string) string
+	setLabel(L *lua.LState, name, value string) error
+	all(L *lua.LState) iter.Seq2[string, string]
+}
+
+func (r *record) label(L *lua.LState, name string) string { return r.check(L).Label(r.row, name) }
+func (r *record) setLabel(L *lua.LState, name, value string) error {
+	return r.check(L).SetLabel(r.row, name, value)
+}
+func (r *record) all(L *lua.LState) iter.Seq2[string, string] { return r.check(L).Labels(r.row) }
+
+// seriesHandle is `s` of the hook series; there is one a VM.
+type seriesHandle struct{ v *vm }
+
+func (s seriesHandle) check(L *lua.LState) *view.Series {
+	if s.v.seen == nil {
+		s.v.raise(L, errors.New("cannot use a series after its hook returned"))
+	}
+	return s.v.seen
+}
+func (s seriesHandle) label(L *lua.LState, name string) string { return s.check(L).Label(name) }
+func (s seriesHandle) setLabel(L *lua.LState, name, value string) error {
+	return s.check(L).SetLabel(name, value)
+}
+func (s seriesHandle) all(L *lua.LState) iter.Seq2[string, string] { return s.check(L).Labels() }
+
+// copied is what record:copy() returns: a record of the script's own.
+type copied struct {
+	rec    view.Record
+	labels *lua.LUserData
+}
+
+func (c *copied) label(_ *lua.LState, name string) string {
+	for _, l := range c.rec.Labels {
+		if l.Name == name {
+			return l.Value
+		}
+	}
+	return ""
+}
+
+func (c *copied) setLabel(_ *lua.LState, name, value string) error {
+	for i, l := range c.rec.Labels {
+		if l.Name == name {
+			c.rec.Labels[i].Value = value
+			return nil
+		}
+	}
+	c.rec.Labels = append(c.rec.Labels, batch.Label{Name: name, Value: value})
+	return nil
+}
+
+func (c *copied) all(*lua.LState) iter.Seq2[string, string] {
+	ls := append([]batch.Label(nil), c.rec.Labels...)
+	return func(yield func(string, string) bool) {
+		for _, l := range ls {
+			if l.Value != "" && !yield(l.Name, l.Value) {
+				return
+			}
+		}
+	}
+}
+
+// openMetatables makes the metatables of host values.
+func (v *vm) openMetatables() {
+	L := v.L
+	mt := func(index, newindex, tostring lua.LGFunction) *lua.LTable {
+		t := L.CreateTable(0, 8)
+		t.RawSetString("__metatable", lua.LFalse)
+		if index != nil {
+			t.RawSetString("__index", L.NewFunction(index))
+		}
+		if newindex != nil {
+			t.RawSetString("__newindex", L.NewFunction(newindex))
+		}
+		if tostring != nil {
+			t.RawSetString("__tostring", L.NewFunction(tostring))
+		}
+		return t
+	}
+	v.mt.labels = mt(v.labelsIndex, v.labelsNewIndex, func(L *lua.LState) int {
+		out := "{"
+		for n, val := range self[labelled](v, L, "labels").all(L) {
+			if out != "{" {
+				out += ","
+			}
+			out += fmt.Sprintf("%s=%q", n, val)
+		}
+		v.pushString(L, out+"}")
+		return 1
+	})
+	v.openRecord(mt)
+	v.openSeries(mt)
+	v.openBatch(mt)
+	v.openValues(mt)
+}
+
+// self returns argument 1 as a host value.
+func self[T any](v *vm, L *lua.LState, what string) T {
+	if ud, ok := L.Get(1).(*lua.LUserData); ok {
+		if t, ok := ud.Value.(T); ok {
+			return t
+		}
+	}
+	v.raise(L, fmt.Errorf("cannot use %s as %s: call methods with a colon", L.Get(1).Type(), what))
+	panic("unreachable")
+}
+
+func (v *vm) labelsIndex(L *lua.LState) int {
+	name, ok := L.Get(2).(lua.LString)
+	if !ok {
+		L.Push(lua.LNil)
+		return 1
+	}
+	val := self[labelled](v, L, "labels").label(L, string(name))
+	if val == "" {
+		L.Push(lua.LNil)
+		return 1
+	}
+	L.Push(v.strings.value(val))
+	return 1
+}
+
+func (v *vm) labelsNewIndex(L *lua.LState) int {
+	l := self[labelled](v, L, "labels")
+	name, ok := L.Get(2).(lua.LString)
+	if !ok {
+		v.raise(L, fmt.Errorf("cannot use a %s as a label name", L.Get(2).Type()))
+	}
+	v.must(L, l.setLabel(L, string(name), v.labelValue(L, L.Get(3), string(name))))
+	return 0
+}
+
+// labelValue is a value that a script gives to a label; nil removes it.
+func (v *vm) labelValue(L *lua.LState, x lua.LValue, name string) string {
+	switch x := x.(type) {
+	case *lua.LNilType:
+		return ""
+	case lua.LString:
+		return string(x)
+	case lua.LNumber:
+		return formatNumber(float64(x))
+	case lua.LBool:
+		return x.String()
+	}
+	v.raise(L, fmt.Errorf("cannot set label %q to a %s: it must be a string", name, x.Type()))
+	return ""
+}
+
+// setLabels replaces all labels by a table's.
+func (v *vm) setLabels(L *lua.LState, l labelled, x lua.LValue) {
+	want := map[string]string{}
+	switch x := x.(type) {
+	case *lua.LTable:
+		v.real(x).ForEach(func(k, val lua.LValue) {
+			name, ok := k.(lua.LString)
+			if !ok {
+				v.raise(L, fmt.Errorf("cannot use a %s as a label name", k.Type()))
+			}
+			want[string(name)] = v.labelValue(L, val, string(name))
+		})
+	case *lua.LUserData:
+		from, ok := x.Value.(labelled)
+		if !ok {
+			v.raise(L, errors.New("cannot set labels to this value: it must be a table"))
+		}
+		for n, val := range from.all(L) {
+			want[n] = val
+		}
+	default:
+		v.raise(L, fmt.Errorf("cannot set labels to a %s: it must be a table", x.Type()))
+	}
+	for n := range l.all(L) {
+		if _, keep := want[n]; !keep {
+			v.must(L, l.setLabel(L, n, ""))
+		}
+	}
+	for n, val := range want {
+		v.must(L, l.setLabel(L, n, val))
+	}
+}
+
+func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
+	L := v.L
+	drop := L.NewFunction(func(L *lua.LState) int {
+		r := self[*record](v, L, "a record")
+		r.check(L).Drop(r.row)
+		return 0
+	})
+	cp := L.NewFunction(func(L *lua.LState) int {
+		r := self[*record](v, L, "a record")
+		v.must(L, v.budget.charge(20))
+		L.Push(v.newCopy(r.check(L).Copy(r.row)))
+		return 1
+	})
+	index := func(L *lua.LState) int {
+		r := self[*record](v, L, "a record")
+		m := r.check(L)
+		key, _ := L.Get(2).(lua.LString)
+		switch key {
+		case "labels":
+			L.Push(&r.labels)
+		case "name":
+			L.Push(v.strings.value(m.Name(r.row)))
+		case "value":
+			L.Push(v.sampleValue(m, r.row))
+		case "time":
+			L.Push(v.numbers.value(float64(m.Time(r.row))))
+		case "type":
+			L.Push(v.strings.value(m.Type(r.row)))
+		case "help":
+			L.Push(lua.LString(m.Help(r.row)))
+		case "unit":
+			L.Push(v.strings.value(m.Unit(r.row)))
+		case "stale":
+			L.Push(lua.LBool(m.Stale(r.row)))
+		case "drop":
+			L.Push(drop)
+		case "copy":
+			L.Push(cp)
+		case "histogram", "exemplars":
+			v.raise(L, fmt.Errorf("cannot read record.%s: it is not supported yet; what a script does not touch is sent on as it came", string(key)))
+		default:
+			v.raise(L, fmt.Errorf("a record has no %q: there is name, type, value, labels, time, stale, help, unit, drop() and copy()", L.Get(2).String()))
+		}
+		return 1
+	}
+	newindex := func(L *lua.LState) int {
+		r := self[*record](v, L, "a record")
+		r.check(L)
+		key, _ := L.Get(2).(lua.LString)
+		if key == "labels" {
+			v.setLabels(L, r, L.Get(3))
+			return 0
+		}
+		v.setField(L, r.row, string(key), L.Get(3), false)
+		return 0
+	}
+	v.mt.record = mt(index, newindex, func(L *lua.LState) int {
+		r := self[*record](v, L, "a record")
+		v.pushString(L, recordText(r.check(L), r.row))
+		return 1
+	})
+	v.mt.copy = mt(v.copyIndex, v.copyNewIndex, func(L *lua.LState) int {
+		L.Push(lua.LString("record " + self[*copied](v, L, "a record").rec.Name))
+		return 1
+	})
+}
+
+// sampleValue is a row's value in a script: NaN of a staleness marker, nil of
+// a native histogram.
+func (v *vm) sampleValue(m *view.Metrics, row int) lua.LValue {
+	f, ok := m.Value(row)
+	switch {
+	case !ok:
+		return lua.LNil
+	case m.Stale(row):
+		return v.numbers.value(math.NaN())
+	}
+	return v.numbers.value(f)
+}
+
+// setField sets a field of a row; label says that other names are labels.
+func (v *vm) setField(L *lua.LState, row int, field string, x lua.LValue, label bool) {
+	m := v.win
+	wrong := func(want string) {
+		v.raise(L, fmt.Errorf("cannot set %s to a %s: it must be %s", field, x.Type(), want))
+	}
+	switch field {
+	case "value":
+		n, ok := x.(lua.LNumber)
+		if !ok {
+			wrong("a number")
+		}
+		v.must(L, m.SetValue(row, float64(n)))
+	case "name":
+		s, ok := x.(lua.LString)
+		if !ok {
+			wrong("a string")
+		}
+		v.must(L, m.SetName(row, string(s)))
+	case "time":
+		n, ok := x.(lua.LNumber)
+		if !ok || float64(n) != math.Trunc(float64(n)) || math.Abs(float64(n)) > 1<<53 {
+			wrong("a whole number of milliseconds")
+		}
+		m.SetTime(row, int64(n))
+	case "stale":
+		b, ok := x.(lua.LBool)
+		if !ok {
+			wrong("true or false")
+		}
+		m.SetStale(row, bool(b))
+	default:
+		if label && field != "type" && field != "help" && field != "unit" {
+			v.must(L, m.SetLabel(row, field, v.labelValue(L, x, field)))
+			return
+		}
+		v.raise(L, fmt.Errorf("cannot set %q of a record: what can be set is name, value, labels, time and stale", field))
+	}
+}
+
+func (v *vm) newCopy(rec view.Record) *lua.LUserData {
+	c := &copied{rec: rec, labels: &lua.LUserData{Metatable: v.mt.labels}}
+	c.labels.Value = c
+	return &lua.LUserData{Value: c, Metatable: v.mt.copy}
+}
+
+func (v *vm) copyIndex(L *lua.LState) int {
+	c := self[*copied](v, L, "a record")
+	switch key := L.Get(2).String(); key {
+	case "labels":
+		L.Push(c.labels)
+	case "name":
+		L.Push(lua.LString(c.rec.Name))
+	case "value":
+		if c.rec.Histogram.Int != nil || c.rec.Histogram.Float != nil {
+			L.Push(lua.LNil)
+		} else if c.rec.Stale {
+			L.Push(lua.LNumber(math.NaN()))
+		} else {
+			L.Push(lua.LNumber(c.rec.Value))
+		}
+	case "time":
+		L.Push(lua.LNumber(c.rec.Time))
+	case "type":
+		L.Push(lua.LString(c.rec.Type))
+	case "help":
+		L.Push(lua.LString(c.rec.Help))
+	case "unit":
+		L.Push(lua.LString(c.rec.Unit))
+	case "stale":
+		L.Push(lua.LBool(c.rec.Stale))
+	default:
+		v.raise(L, fmt.Errorf("a copy of a record has no %q: there is name, type, value, labels, time, stale, help and unit", key))
+	}
+	return 1
+}
+
+func (v *vm) copyNewIndex(L *lua.LState) int {
+	c := self[*copied](v, L, "a record")
+	key := L.Get(2).String()
+	if key == "labels" {
+		v.setLabels(L, c, L.Get(3))
+		return 0
+	}
+	v.setRecord(L, &c.rec, key, L.Get(3))
+	return 0
+}
+
+// setRecord sets a field of a record that is to be emitted.
+func (v *vm) setRecord(L *lua.LState, r *view.Record, key string, x lua.LValue) {
+	wrong := func(want string) {
+		v.raise(L, fmt.Errorf("cannot set %s to a %s: it must be %s", key, x.Type(), want))
+	}
+	text := func() string {
+		s, ok := x.(lua.LString)
+		if !ok {
+			wrong("a string")
+		}
+		return string(s)
+	}
+	switch key {
+	case "name":
+		r.Name = text()
+	case "type":
+		r.Type = text()
+	case "help":
+		r.Help = text()
+	case "unit":
+		r.Unit = text()
+	case "value":
+		n, ok := x.(lua.LNumber)
+		if !ok {
+			wrong("a number")
+		}
+		r.Value = float64(n)
+	case "time":
+		n, ok := x.(lua.LNumber)
+		if !ok || float64(n) != math.Trunc(float64(n)) || math.Abs(float64(n)) > 1<<53 {
+			wrong("a whole number of milliseconds")
+		}
+		r.Time = int64(n)
+	case "stale":
+		b, ok := x.(lua.LBool)
+		if !ok {
+			wrong("true or false")
+		}
+		r.Stale = bool(b)
+	default:
+		v.raise(L, fmt.Errorf("cannot set %q of a record: there is name, type, value, labels, time, stale, help and unit", key))
+	}
+}
+
+func (v *vm) openSeries(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
+	L := v.L
+	h := seriesHandle{v}
+	labels := &lua.LUserData{Value: h, Metatable: v.mt.labels}
+	drop := L.NewFunction(func(L *lua.LState) int {
+		self[seriesHandle](v, L, "a series").check(L).Drop()
+		return 0
+	})
+	v.mt.series = mt(func(L *lua.LState) int {
+		s := self[seriesHandle](v, L, "a series").check(L)
+		switch key := L.Get(2).String(); key {
+		case "labels":
+			L.Push(labels)
+		case "name":
+			L.Push(v.strings.value(s.Name()))
+		case "type":
+			L.Push(v.strings.value(s.Type()))
+		case "help":
+			L.Push(lua.LString(s.Help()))
+		case "unit":
+			L.Push(v.strings.value(s.Unit()))
+		case "drop":
+			L.Push(drop)
+		case "value", "time", "stale", "histogram", "exemplars":
+			v.raise(L, fmt.Errorf("cannot read %s in series: the hook sees labels only, because what it decides is remembered for the series; use metrics", key))
+		default:
+			v.raise(L, fmt.Errorf("a series has no %q: there is name, labels, type, help, unit and drop()", key))
+		}
+		return 1
+	}, func(L *lua.LState) int {
+		s := self[seriesHandle](v, L, "a series").check(L)
+		switch key := L.Get(2).String(); key {
+		case "name":
+			name, ok := L.Get(3).(lua.LString)
+			if !ok {
+				v.raise(L, fmt.Errorf("cannot set name to a %s: it must be a string", L.Get(3).Type()))
+			}
+			v.must(L, s.SetName(string(name)))
+		case "labels":
+			v.setLabels(L, h, L.Get(3))
+		default:
+			v.raise(L, fmt.Errorf("cannot set %q of a series: what can be set is name and labels", key))
+		}
+		return 0
+	}, func(L *lua.LState) int {
+		s := self[seriesHandle](v, L, "a series").check(L)
+		L.Push(lua.LString("series " + s.Name()))
+		return 1
+	})
+	v.series = &lua.LUserData{Value: h, Metatable: v.mt.series}
+}

@@ -1,0 +1,306 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+const (
+	levelDebug = slog.LevelDebug
+	levelInfo  = slog.LevelInfo
+	levelWarn  = slog.LevelWarn
+	levelError = slog.LevelError
+)
+
+// vm is one Lua state with a component's program loaded.
+type vm struct {
+	L      *lua.LState
+	prog   *program
+	host   scripting.Host
+	budget budget
+	call   *scripting.Call
+	broken bool
+
+	env        *lua.LTable
+	identity   *lua.LFunction
+	handler    *lua.LFunction
+	ipairsNext *lua.LFunction
+	loaded     map[string]lua.LValue       // modules by name; nil while one loads
+	frozen     map[*lua.LTable]*lua.LTable // read-only tables: what is behind them
+	names      map[*lua.LFunction]string   // library functions, the same in every VM
+	mt         metatables
+	nullValue  *lua.LUserData
+	resumes    int // coroutines that are running inside each other
+
+	numbers numbers
+	strings interned
+
+	hooks struct{ series, metrics *lua.LFunction }
+	ctx   struct{ series, metrics *lua.LTable }
+	raw   *scripting.Raw // set by weir.transform while the file runs
+
+	// The call at hand.
+	hook   string
+	win    *view.Metrics // nil outside of the hook metrics
+	emit   int           // records that may still be emitted
+	record int           // the row that a callback looks at, -1 for none
+	recs   []record      // handles not given out yet
+	trace  []scripting.Frame
+	batch  *lua.LUserData
+	series *lua.LUserData
+	seen   *view.Series // nil outside of the hook series
+}
+
+// stack sizes: a VM starts small, 200 calls deep is Lua's own limit for
+// calls from the host, and 64k slots are a megabyte.
+var stateOptions = lua.Options{
+	CallStackSize: 200, RegistrySize: 256, RegistryMaxSize: 64 << 10, RegistryGrowStep: 256, SkipOpenLibs: true,
+}
+
+// loadTime is what running a file for its definition may take.
+const loadTime = time.Second
+
+// newVM returns a VM with safe globals and nothing loaded.
+func (p *program) newVM(h scripting.Host) *vm {
+	v := &vm{
+		L: lua.NewState(stateOptions), prog: p, host: h, record: -1,
+		loaded: map[string]lua.LValue{}, frozen: map[*lua.LTable]*lua.LTable{}, names: map[*lua.LFunction]string{},
+	}
+	v.budget.start(loadTime, 0)
+	v.L.SetContext(&v.budget)
+	v.identity = v.L.NewFunction(identity)
+	v.handler = v.L.NewFunction(v.catch)
+	v.ipairsNext = v.L.NewFunction(v.nextItem)
+	v.openGlobals()
+	v.openMetatables()
+	return v
+}
+
+// openGlobals makes the global table from what is safe.
+func (v *vm) openGlobals() {
+	L := v.L
+	lib := func(open lua.LGFunction, name string) *lua.LTable {
+		L.Push(L.NewFunction(open))
+		L.Call(0, 0)
+		if name == "" {
+			return L.G.Global
+		}
+		return L.GetGlobal(name).(*lua.LTable)
+	}
+	from := func(src *lua.LTable, names []string, own map[string]lua.LGFunction, prefix string) *lua.LTable {
+		t := L.CreateTable(0, len(names)+len(own))
+		for _, n := range names {
+			f := src.RawGetString(n)
+			t.RawSetString(n, f)
+			if fn, ok := f.(*lua.LFunction); ok {
+				v.names[fn] = prefix + n
+			}
+		}
+		for n, g := range own {
+			f := L.NewFunction(g)
+			t.RawSetString(n, f)
+			v.names[f] = prefix + n
+		}
+		return t
+	}
+	env := from(lib(lua.OpenBase, ""), fromBase, v.baseLib(), "")
+	env.RawSetString("_VERSION", lua.LString("Lua 5.1"))
+	math_ := from(lib(lua.OpenMath, lua.MathLibName), fromMath, nil, "math.")
+	math_.RawSetString("pi", lua.LNumber(math.Pi))
+	math_.RawSetString("huge", lua.LNumber(math.Inf(1)))
+	env.RawSetString("math", v.freeze(math_, "math"))
+	env.RawSetString("table", v.freeze(from(nil, nil, v.tableLib(lib(lua.OpenTable, lua.TabLibName)), "table."), "table"))
+	co := lib(lua.OpenCoroutine, lua.CoroutineLibName)
+	env.RawSetString("coroutine", v.freeze(from(co, fromCoroutine, v.coroutineLib(co), "coroutine."), "coroutine"))
+	str := from(nil, nil, v.stringLib(), "string.")
+	env.RawSetString("string", v.freeze(str, "string"))
+	smt := L.NewTable()
+	smt.RawSetString("__index", str)
+	smt.RawSetString("__metatable", lua.LFalse)
+	L.SetMetatable(lua.LString(""), smt)
+	// The tables of gopher-lua's own libraries stay behind, unreachable.
+	v.env, L.Env, L.G.Global = env, env, env
+}
+
+// freeze returns a table that reads from t and refuses writes. Lua's own way,
+// an empty table with a metatable, is known to pairs, ipairs, next, unpack and
+// table.concat here.
+func (v *vm) freeze(t *lua.LTable, what string) *lua.LTable {
+	p := v.L.CreateTable(0, 0)
+	mt := v.L.CreateTable(0, 4)
+	mt.RawSetString("__index", t)
+	mt.RawSetString("__newindex", v.L.NewFunction(func(L *lua.LState) int {
+		L.RaiseError("cannot assign to %s.%s: it is read-only", what, L.Get(2).String())
+		return 0
+	}))
+	mt.RawSetString("__len", v.L.NewFunction(func(L *lua.LState) int {
+		L.Push(lua.LNumber(t.Len()))
+		return 1
+	}))
+	mt.RawSetString("__metatable", lua.LFalse)
+	p.Metatable = mt
+	v.frozen[p] = t
+	return p
+}
+
+// NewVM returns a VM that has run the file and is ready for its hooks.
+func (p *program) NewVM(h scripting.Host) (scripting.VM, error) {
+	v := p.newVM(h)
+	if err := v.load(); err != nil {
+		return nil, err
+	}
+	v.openHooks()
+	return v, nil
+}
+
+// define runs the file for its definition.
+func (p *program) define() error {
+	v := p.newVM(scripting.Host{Log: func(slog.Level, string, string, []any) {}})
+	if err := v.load(); err != nil {
+		return err
+	}
+	def, err := scripting.Define(p.main.file, *v.raw)
+	p.def = def
+	return err
+}
+
+// load runs the main chunk, which must return what weir.transform returned.
+func (v *vm) load() error {
+	v.hook = "load"
+	v.budget.start(loadTime, 0)
+	fn := v.L.NewFunctionFromProto(v.prog.main.proto)
+	if err := v.run(fn, 1); err != nil {
+		return err
+	}
+	got := v.L.Get(-1)
+	v.L.SetTop(0)
+	def, ok := got.(*lua.LUserData)
+	if ok {
+		v.raw, ok = def.Value.(*scripting.Raw)
+	}
+	if !ok {
+		e := v.prog.main.file.Error(0, "load", errors.New("cannot use a script that does not return its definition"))
+		e.Hint = "end the file with return weir.transform { … }"
+		return e
+	}
+	return nil
+}
+
+// run calls fn with the arguments under a handler that keeps the stack.
+func (v *vm) run(fn lua.LValue, results int, args ...lua.LValue) error {
+	L := v.L
+	L.Push(fn)
+	for _, a := range args {
+		L.Push(a)
+	}
+	v.trace = v.trace[:0]
+	if err := L.PCall(len(args), results, v.handler); err != nil {
+		return v.scriptError(err)
+	}
+	return nil
+}
+
+func (v *vm) Begin(c *scripting.Call) {
+	v.call = c
+	v.budget.start(c.Time+time.Duration(c.Records)*timePerRecord, c.Records)
+	v.emit = c.Emit
+}
+
+// timePerRecord is added to a call's time for each record of its batch.
+const timePerRecord = 20 * time.Microsecond
+
+func (v *vm) Broken() bool { return v.broken }
+
+func (v *vm) Series(s *view.Series) error {
+	v.hook, v.seen = "series", s
+	err := v.run(v.hooks.series, 0, v.series, v.ctx.series)
+	v.seen = nil
+	return err
+}
+
+func (v *vm) Metrics(m *view.Metrics) error {
+	v.hook, v.win, v.record = "metrics", m, -1
+	err := v.run(v.hooks.metrics, 0, v.batch, v.ctx.metrics)
+	v.win, v.recs = nil, nil
+	return err
+}
+
+// openHooks takes the hooks out of the definition and makes what they are
+// called with.
+func (v *vm) openHooks() {
+	for _, f := range v.raw.Fields {
+		fn, ok := f.Value.(scripting.Func)
+		if !ok {
+			continue
+		}
+		switch f.Name {
+		case "series":
+			v.hooks.series = fn.Ref.(*lua.LFunction)
+		case "metrics":
+			v.hooks.metrics = fn.Ref.(*lua.LFunction)
+		}
+	}
+	v.openContext()
+}
+
+// where is the position of the script's line that called the host, with a
+// colon at its end; "" when there is none.
+func where(L *lua.LState) string { return L.Where(1) }
+
+// hostError is a Go error on its way through the script.
+type hostError struct {
+	err   error
+	where string
+}
+
+func (e *hostError) Error() string { return strings.TrimSpace(e.where + " " + e.err.Error()) }
+
+// raise raises a Go error at the caller's line.
+func (v *vm) raise(L *lua.LState, err error) {
+	ud := L.NewUserData()
+	ud.Value = &hostError{err, where(L)}
+	L.Error(ud, 0)
+}
+
+// errorValue is what pcall gives a script for an error value.
+func (v *vm) errorValue(obj lua.LValue) lua.LValue {
+	if ud, ok := obj.(*lua.LUserData); ok {
+		if e, ok := ud.Value.(*hostError); ok {
+			return lua.LString(e.Error())
+		}
+	}
+	return obj
+}
+
+// log passes a line of the script on.
+func (v *vm) log(L *lua.LState, level slog.Level, msg string, fields []any) {
+	if v.host.Log != nil {
+		v.host.Log(level, strings.TrimSuffix(where(L), ":"), msg, fields)
+	}
+}
+
+// position reads the `file:line: ` that an error message begins with.
+func (p *program) position(msg string) (c *chunk, line int, rest string) {
+	for name, c := range p.files {
+		after, ok := strings.CutPrefix(msg, name+":")
+		if !ok {
+			continue
+		}
+		var n int
+		if _, err := fmt.Sscanf(after, "%d:", &n); err != nil {
+			continue
+		}
+		_, rest, _ = strings.Cut(after, ":")
+		return c, n, strings.TrimSpace(rest)
+	}
+	return nil, 0, msg
+}

@@ -1,0 +1,90 @@
+package scripting
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+// memory is what the generations of one node hand down: what they sent last,
+// and their counters, which must not start from zero at every save.
+type memory struct {
+	outputs *batch.Outputs
+	metrics *metrics
+
+	mu      sync.Mutex
+	last    uint64 // number of the newest generation
+	running int    // components whose Run has not returned
+	retired []*generation
+	dying   []*generation
+}
+
+// generation is one version of a script with one set of arguments.
+type generation struct {
+	*view.Generation
+	number uint64
+
+	calls   atomic.Int64
+	closing atomic.Bool
+	once    sync.Once
+}
+
+func (g *generation) enter() { g.calls.Add(1) }
+
+func (g *generation) leave() {
+	if g.calls.Add(-1) == 0 && g.closing.Load() {
+		g.once.Do(g.Generation.Close)
+	}
+}
+
+// close gives back what was derived, once the last call has returned.
+func (g *generation) close() {
+	g.closing.Store(true)
+	if g.calls.Load() == 0 {
+		g.once.Do(g.Generation.Close)
+	}
+}
+
+func (m *memory) next(o view.Options) *generation {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last++
+	return &generation{Generation: view.NewGeneration(o), number: m.last}
+}
+
+func (m *memory) enter() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running++
+}
+
+// leave retires a generation. Its handles live on until two sweeps of another:
+// the markers that its series are owed should still find the handles in the
+// memos downstream. When there is no other, the node is gone.
+func (m *memory) leave(g *generation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running--
+	m.retired = append(m.retired, g)
+	if m.running > 0 {
+		return
+	}
+	for _, g := range append(m.dying, m.retired...) {
+		g.close()
+	}
+	m.dying, m.retired = nil, nil
+}
+
+func (m *memory) sweep(current *generation) {
+	m.mu.Lock()
+	dying := m.dying
+	m.dying, m.retired = m.retired, nil
+	m.mu.Unlock()
+	for _, g := range dying {
+		g.close()
+	}
+	current.Sweep()
+	m.outputs.Sweep()
+}

@@ -1,0 +1,54 @@
+package scripting
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the counters of one scripted node.
+type metrics struct {
+	calls      *prometheus.CounterVec
+	errors     *prometheus.CounterVec
+	seconds    prometheus.Counter
+	vms        prometheus.Gauge
+	discarded  prometheus.Counter
+	emitted    prometheus.Counter
+	collisions prometheus.Counter
+	silenced   prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	return &metrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_script_calls_total", Help: "Calls of a hook: series once for each new series, metrics once for each batch.",
+		}, []string{"hook"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_script_errors_total", Help: "Errors in a script, by the hook they happened in.",
+		}, []string{"hook"}),
+		seconds:    counter("weir_script_seconds_total", "Time that batches spent in the script, in seconds."),
+		vms:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_script_vms", Help: "VMs that exist for the node."}),
+		discarded:  counter("weir_script_vms_discarded_total", "VMs thrown away because a limit stopped the script."),
+		emitted:    counter("weir_script_samples_emitted_total", "Samples that the script emitted in addition to those it got."),
+		collisions: counter("weir_script_samples_collided_total", "Samples that left with the labels and the timestamp of another sample of their batch."),
+		silenced:   counter("weir_script_log_lines_suppressed_total", "Log lines of the script that were not written because there were too many."),
+	}
+}
+
+// register makes the counters visible. A generation that takes them over from
+// one that still runs finds them registered.
+func (m *metrics) register(r prometheus.Registerer) error {
+	for _, c := range []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.silenced} {
+		if err := r.Register(c); err != nil {
+			if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok && there.ExistingCollector == c {
+				continue
+			}
+			return fmt.Errorf("cannot register the script's metrics: %w", err)
+		}
+	}
+	return nil
+}

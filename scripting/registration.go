@@ -1,0 +1,135 @@
+package scripting
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Exports are what a scripted transform exports.
+type Exports struct {
+	// Receiver takes what the script is to see.
+	Receiver *flow.Receiver `alloy:"receiver,attr"`
+}
+
+// script is a compiled component and what its registration needs of it.
+type script struct {
+	name    string
+	file    File
+	program Program
+	def     *Definition
+	newArgs func() any
+}
+
+// register makes the registration of a program. replaced says that a script of
+// the same name ships with weir. Its Err joins what is wrong with the script's
+// constant expressions.
+func register(name string, p Program, l Language, f File, replaced bool) component.Registration {
+	s := &script{name: name, file: f, program: p, def: p.Definition()}
+	_, s.newArgs = argsType(s.def.Args)
+	zero, _, _ := scriptArgs(s.def.Args, s.newArgs())
+	if err := checkExprs(p, s.exprArgs(zero)); err != nil {
+		return component.Registration{Name: name, Err: err}
+	}
+	return component.Registration{
+		Name:    name,
+		Accepts: batch.SignalMetrics,
+		Sends:   batch.SignalMetrics,
+		NewArgs: s.newArgs,
+		Exports: Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			return newComponent(s, o, args)
+		},
+		Doc: s.doc(ParseHeader(l.Comment(f.Text)), replaced),
+	}
+}
+
+// exprArgs are the arguments that expressions see: secrets are left out, and
+// an optional one that is not given is its type's zero value.
+func (s *script) exprArgs(args map[string]any) map[string]any {
+	out := make(map[string]any, len(s.def.Args))
+	for _, a := range s.def.Args {
+		v, ok := args[a.Name]
+		if !ok {
+			v = a.scriptValue(reflect.Zero(a.goType()))
+		}
+		if !hasSecret(v) && a.Kind != ArgSecret {
+			out[a.Name] = v
+		}
+	}
+	return out
+}
+
+// hostDocs are the manual of what every scripted block has.
+var hostDocs = map[string]string{
+	"forward_to":         "Receivers of what the script leaves.",
+	"script":             "The host's side of the block.",
+	"script.concurrency": `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs and keeps the order of each source.`,
+	"script.on_error":    `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it. An error in each costs one record, otherwise the batch.`,
+	"script.on_reload":   `How a saved change takes over: "swap" at once.`,
+	"script.limits":      "What one call may use.",
+	"script.limits.time": "How long the hooks of one batch may run, plus 20µs for each record.",
+	"script.limits.emit": "How many records one call may emit. By default ten for each record of the batch, plus 10,000.",
+}
+
+func (s *script) doc(h Header, replaced bool) component.Doc {
+	d := component.Doc{Summary: h.Summary, Args: map[string]string{}}
+	if d.Summary == "" {
+		d.Summary = "A scripted component without a comment at the top of its file."
+	}
+	where := "Defined in " + s.file.Name
+	if s.file.Path == "" {
+		where = "Ships with weir"
+	}
+	if replaced {
+		where += ", which replaces the component of this name that ships with weir"
+	}
+	d.Summary += "\n\n" + where + "."
+	for k, v := range hostDocs {
+		d.Args[k] = v
+	}
+	var attrs strings.Builder
+	for _, a := range s.def.Args {
+		doc := a.Doc
+		if a.Kind == ArgEnum {
+			doc = strings.TrimSpace(doc + " One of " + quoteList(a.Values) + ".")
+		}
+		d.Args[a.Name] = doc
+		if a.Default == nil && !a.Optional {
+			fmt.Fprintf(&attrs, "  %s = %s\n", a.Name, a.example())
+		}
+	}
+	if len(h.Examples) > 0 && h.Examples[0].Args != "" {
+		attrs.Reset()
+		for line := range strings.Lines(h.Examples[0].Args) {
+			attrs.WriteString("  " + line)
+		}
+	}
+	d.Example = fmt.Sprintf("%s \"default\" {\n%s  forward_to = [prometheus.remote_write.default.receiver]\n}\n", s.name, attrs.String())
+	return d
+}
+
+// example is a value of the argument in the config language.
+func (a *Arg) example() string {
+	switch a.Kind {
+	case ArgInt, ArgNumber:
+		return "1"
+	case ArgBool:
+		return "true"
+	case ArgDuration:
+		return `"30s"`
+	case ArgSize:
+		return `"8MiB"`
+	case ArgList:
+		return "[" + a.Of.example() + "]"
+	case ArgMap:
+		return "{ key = " + a.Of.example() + " }"
+	case ArgEnum:
+		return fmt.Sprintf("%q", a.Values[0])
+	}
+	return `"…"`
+}

@@ -1,0 +1,153 @@
+package scripting
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// failureAge is after how long without a batch a source that failed last no
+// longer makes its node unhealthy: it is gone.
+const failureAge = 10 * time.Minute
+
+// maxPositions bounds the script lines whose errors are told apart.
+const maxPositions = 1000
+
+// Log lines of a script: so many at once, and so many a second.
+const (
+	logBurst = 20
+	logRate  = 10
+)
+
+// reporter turns errors of a script into health, log lines and counts.
+type reporter struct {
+	o       component.Options
+	script  string
+	metrics *metrics
+
+	mu      sync.Mutex
+	failing map[uint64]time.Time // sources whose last call failed
+	health  component.HealthState
+	message string
+	logged  map[string]bool // positions that are in the log since all was well
+	tokens  float64
+	filled  time.Time
+}
+
+func newReporter(o component.Options, script string, m *metrics) *reporter {
+	return &reporter{
+		o: o, script: script, metrics: m,
+		failing: map[uint64]time.Time{}, logged: map[string]bool{}, tokens: logBurst, filled: o.Clock.Now(),
+	}
+}
+
+// errored counts an error and writes it to the log when its line is new there.
+func (r *reporter) errored(e *Error) {
+	if e.Script == "" {
+		e.Script = r.script
+	}
+	r.metrics.errors.WithLabelValues(e.Hook).Inc()
+	r.mu.Lock()
+	pos := e.Pos()
+	known := r.logged[pos]
+	if !known && len(r.logged) < maxPositions {
+		r.logged[pos] = true
+	}
+	r.mu.Unlock()
+	if known {
+		return
+	}
+	attrs := []any{"pos", pos, "hook", e.Hook, "err", e.Err}
+	if e.Source != "" {
+		attrs = append(attrs, "source", e.Source)
+	}
+	if e.Record != "" {
+		attrs = append(attrs, "record", e.Record)
+	}
+	if e.Hint != "" {
+		attrs = append(attrs, "hint", e.Hint)
+	}
+	r.o.Logger.Error("script failed", attrs...)
+}
+
+// done reports how the call for a source ended: err is its first error.
+func (r *reporter) done(source uint64, err *Error) {
+	now := r.o.Clock.Now()
+	r.mu.Lock()
+	if err == nil {
+		if r.health == component.Healthy { // the common case
+			r.mu.Unlock()
+			return
+		}
+		delete(r.failing, source)
+		r.settle(now)
+		return
+	}
+	r.failing[source] = now
+	message := err.Error()
+	changed := r.health != component.Unhealthy || r.message != message
+	r.health, r.message = component.Unhealthy, message
+	r.mu.Unlock()
+	if changed {
+		r.o.Health(component.Health{State: component.Unhealthy, Message: message, Time: now})
+	}
+}
+
+// settle is called with mu held and lets it go: healthy when nothing fails.
+func (r *reporter) settle(now time.Time) {
+	if len(r.failing) > 0 || r.health == component.Healthy {
+		r.mu.Unlock()
+		return
+	}
+	again := r.health == component.Unhealthy
+	r.health, r.message = component.Healthy, ""
+	clear(r.logged)
+	r.mu.Unlock()
+	if again {
+		r.o.Logger.Info("script works again")
+	}
+	r.o.Health(component.Health{State: component.Healthy, Time: now})
+}
+
+// sweep forgets the failures of sources that send no more.
+func (r *reporter) sweep() {
+	now := r.o.Clock.Now()
+	r.mu.Lock()
+	for s, t := range r.failing {
+		if now.Sub(t) > failureAge {
+			delete(r.failing, s)
+		}
+	}
+	r.settle(now)
+}
+
+// log writes a line that the script wrote.
+func (r *reporter) log(level slog.Level, pos, msg string, fields []any) {
+	now := r.o.Clock.Now()
+	r.mu.Lock()
+	r.tokens = min(logBurst, r.tokens+now.Sub(r.filled).Seconds()*logRate)
+	r.filled = now
+	allowed := r.tokens >= 1
+	if allowed {
+		r.tokens--
+	}
+	r.mu.Unlock()
+	if !allowed {
+		r.metrics.silenced.Inc()
+		return
+	}
+	// The message is the script's own.
+	fields = append([]any{"pos", pos}, fields...)
+	switch level {
+	case slog.LevelDebug:
+		r.o.Logger.Debug(msg, fields...)
+	case slog.LevelWarn:
+		r.o.Logger.Warn(msg, fields...)
+	case slog.LevelError:
+		r.o.Logger.Error(msg, fields...)
+	default:
+		r.o.Logger.Info(msg, fields...)
+	}
+}
