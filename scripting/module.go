@@ -82,7 +82,7 @@ type ObjectType struct {
 	// New names the function of the module that makes one.
 	New string
 	// Methods take the object as first argument, which their Params leave out.
-	Methods []Functiontion
+	Methods []Function
 	// String is the text form, for logs and tostring.
 	String func(data any) string
 }
@@ -93,10 +93,18 @@ func (t *ObjectType) Method(name string) (*Function, bool) { return find(t.Metho
 // Module is what `require` gives: a set of pure functions. It is declared once
 // and bound by every language.
 type Module struct {
+	Name   string
+	Doc    string
+	Consts []Const
+	Funcs  []Function
+	Types  []*ObjectType
+}
+
+// Const is a value that a module has beside its functions.
+type Const struct {
 	Name  string
 	Doc   string
-	Funcs []Function
-	Types []*ObjectType
+	Value Value
 }
 
 // Func returns a function by name.
@@ -231,7 +239,7 @@ func (p *Param) convert(v Value) (Value, string) {
 		switch n := v.(type) {
 		case int64:
 		case float64:
-			if n != float64(int64(n)) {
+			if n < -1<<63 || n >= 1<<63 || n != float64(int64(n)) {
 				return nil, "must be a whole number"
 			}
 			v = int64(n)

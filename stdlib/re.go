@@ -1,0 +1,229 @@
+package stdlib
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+const (
+	maxPattern = 8 << 10
+	maxMatches = 100_000
+)
+
+// reModule is RE2: linear in its input, whatever the pattern.
+//
+// Syntax: https://github.com/google/re2/wiki/Syntax
+func reModule() *scripting.Module {
+	patterns := newCache[*regexp.Regexp](1000)
+	pattern := &scripting.ObjectType{
+		Name:   "re.Pattern",
+		Doc:    "A compiled pattern. Compile outside the hooks: the methods then cost no look-up.",
+		New:    "compile",
+		String: func(data any) string { return data.(*regexp.Regexp).String() },
+	}
+	compiled := func(v scripting.Value) (*regexp.Regexp, error) { return patterns.get(v.(string), compile) }
+
+	ops := []scripting.Function{
+		{
+			Name:   "match",
+			Doc:    "Reports whether the pattern matches somewhere in the text. Anchor it with ^ and $ to match all of it.",
+			Params: []scripting.Param{text("s", "The text.")},
+			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it matches."},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				return a[0].(*regexp.Regexp).MatchString(a[1].(string)), nil
+			},
+			Examples: examples(`\d+`,
+				ex(true, "a1b"),
+				ex(false, "ab")),
+		},
+		{
+			Name:   "find",
+			Doc:    "Returns the first match: the matched text, then its groups; a group that took no part is an empty text.",
+			Params: []scripting.Param{text("s", "The text.")},
+			Result: scripting.Result{Kind: scripting.KindList, Doc: "The match and its groups, nothing when there is no match.", Optional: true},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				m := a[0].(*regexp.Regexp).FindStringSubmatch(a[1].(string))
+				if m == nil {
+					return nil, nil
+				}
+				return stringList(m), nil
+			},
+			Examples: examples(`(\w+)@(\w+)(\.\w+)?`,
+				ex(list("joe@home", "joe", "home", ""), "to joe@home"),
+				ex(nil, "nobody")),
+		},
+		{
+			Name: "replace",
+			Doc:  "Replaces every match. In the replacement $1 or ${name} is a group, $0 the match, $$ a dollar sign.",
+			Params: []scripting.Param{
+				text("s", "The text."),
+				text("with", "The replacement."),
+			},
+			Result: scripting.Result{Kind: scripting.KindString, Doc: "The text with the replacements.", Fails: true},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				return replaceAll(a[0].(*regexp.Regexp), a[1].(string), a[2].(string))
+			},
+			Examples: examples(`/(\d+)\b`,
+				ex("/users/:id/orders/:id", "/users/42/orders/7", "/:id"),
+				ex("<42>", "/42", "<$1>")),
+		},
+		{
+			Name: "split",
+			Doc:  "Splits the text at every match.",
+			Params: []scripting.Param{
+				text("s", "The text."),
+				{Name: "max", Kind: scripting.KindInt, Doc: "At most so many parts; the last one is the rest.", Optional: true},
+			},
+			Result: scripting.Result{Kind: scripting.KindList, Doc: "The parts.", Fails: true},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				return split(a[0].(*regexp.Regexp), a[1].(string), a[2])
+			},
+			Examples: examples(`\s*,\s*`,
+				ex(list("a", "b", "c"), "a, b ,c"),
+				ex(list("a", "b ,c"), "a, b ,c", int64(2)),
+				ex(list(""), "")),
+		},
+	}
+	pattern.Methods = ops
+
+	m := &scripting.Module{
+		Name:  "re",
+		Doc:   "Regular expressions (RE2: no backreferences, no lookaround, no pattern that hangs). Compiled patterns are remembered.",
+		Types: []*scripting.ObjectType{pattern},
+	}
+	m.Funcs = append(m.Funcs, scripting.Function{
+		Name:   "compile",
+		Doc:    "Compiles a pattern.",
+		Params: []scripting.Param{text("pattern", "The pattern, in RE2 syntax, at most 8 KiB.")},
+		Result: scripting.Result{Kind: scripting.KindObject, Type: pattern, Doc: "The compiled pattern.", Fails: true},
+		Fn: func(a []scripting.Value) (scripting.Value, error) {
+			re, err := compiled(a[0])
+			if err != nil {
+				return nil, err
+			}
+			return &scripting.Object{Type: pattern, Data: re}, nil
+		},
+		Examples: []scripting.FunctionExample{
+			ex(`/\d+`, `/\d+`),
+			{Args: []scripting.Value{`(`}, Err: "missing closing )"},
+		},
+	})
+	for _, op := range ops {
+		m.Funcs = append(m.Funcs, withPattern(op, compiled))
+	}
+	m.Funcs = append(m.Funcs, scripting.Function{
+		Name:     "quote",
+		Doc:      "Returns a pattern that matches exactly the text.",
+		Params:   []scripting.Param{text("s", "The text.")},
+		Result:   scripting.Result{Kind: scripting.KindString, Doc: "The pattern."},
+		Fn:       func(a []scripting.Value) (scripting.Value, error) { return regexp.QuoteMeta(a[0].(string)), nil },
+		Examples: []scripting.FunctionExample{ex(`a\.b\*`, "a.b*")},
+	})
+	return m
+}
+
+// withPattern makes a function of a method: the pattern comes first, as text.
+func withPattern(op scripting.Function, compiled func(scripting.Value) (*regexp.Regexp, error)) scripting.Function {
+	f := op
+	f.Params = append([]scripting.Param{text("pattern", "The pattern.")}, op.Params...)
+	f.Result.Fails = true
+	f.Fn = func(a []scripting.Value) (scripting.Value, error) {
+		re, err := compiled(a[0])
+		if err != nil {
+			return nil, err
+		}
+		a[0] = re
+		return op.Fn(a)
+	}
+	f.Examples = nil
+	for _, e := range op.Examples {
+		f.Examples = append(f.Examples, scripting.FunctionExample{
+			Args: append(append([]scripting.Value{}, e.Self...), e.Args...), Want: e.Want, Err: e.Err,
+		})
+	}
+	return f
+}
+
+func compile(pattern string) (*regexp.Regexp, error) {
+	if len(pattern) > maxPattern {
+		return nil, fmt.Errorf("cannot compile a pattern of %d bytes: at most %d", len(pattern), maxPattern)
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("cannot compile pattern %q: %s", pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	return re, nil
+}
+
+func replaceAll(re *regexp.Regexp, s, with string) (scripting.Value, error) {
+	if !strings.Contains(with, "$") && (len(s)+1)*(len(with)+1) <= scripting.MaxString {
+		return re.ReplaceAllLiteralString(s, with), nil
+	}
+	ms := re.FindAllStringSubmatchIndex(s, maxMatches+1)
+	if len(ms) > maxMatches {
+		return nil, fmt.Errorf("cannot replace more than %d matches", maxMatches)
+	}
+	var out []byte
+	last := 0
+	for _, m := range ms {
+		out = append(out, s[last:m[0]]...)
+		out = re.ExpandString(out, with, s, m)
+		last = m[1]
+		if len(out) > scripting.MaxString {
+			return nil, errLong("replace")
+		}
+	}
+	if len(out)+len(s)-last > scripting.MaxString {
+		return nil, errLong("replace")
+	}
+	return string(append(out, s[last:]...)), nil
+}
+
+func split(re *regexp.Regexp, s string, limit scripting.Value) (scripting.Value, error) {
+	n := maxMatches + 1
+	if limit != nil {
+		n = int(min(limit.(int64), maxMatches))
+		if n < 1 {
+			return nil, fmt.Errorf("cannot split into %d parts", limit)
+		}
+	}
+	parts := re.Split(s, n)
+	if len(parts) > maxMatches {
+		return nil, fmt.Errorf("cannot split into more than %d parts", maxMatches)
+	}
+	return stringList(parts), nil
+}
+
+func errLong(what string) error {
+	return fmt.Errorf("cannot %s: the result is longer than %d bytes", what, scripting.MaxString)
+}
+
+func text(name, doc string) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindString, Doc: doc}
+}
+
+func list(vs ...scripting.Value) *scripting.List { return &scripting.List{Items: vs} }
+
+func stringList(ss []string) *scripting.List {
+	l := &scripting.List{Items: make([]scripting.Value, len(ss))}
+	for i, s := range ss {
+		l.Items[i] = s
+	}
+	return l
+}
+
+// ex is an example with a result.
+func ex(want scripting.Value, args ...scripting.Value) scripting.FunctionExample {
+	return scripting.FunctionExample{Args: args, Want: want}
+}
+
+// examples are those of a method whose object is made of self.
+func examples(self scripting.Value, es ...scripting.FunctionExample) []scripting.FunctionExample {
+	for i := range es {
+		es[i].Self = []scripting.Value{self}
+	}
+	return es
+}
