@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/alecthomas/units"
@@ -57,7 +58,7 @@ type Arguments struct {
 	// Scheme of the request, http or https.
 	Scheme string `alloy:"scheme,attr,optional"`
 	// Uncompressed size from which on a body makes the scrape fail, such as "10MB"; 0 is no limit.
-	BodySizeLimit units.Base2Bytes `alloy:"body_size_limit,attr,optional"`
+	BodySizeLimit Size `alloy:"body_size_limit,attr,optional"`
 	// Number of samples above which a scrape fails; 0 is no limit.
 	SampleLimit uint `alloy:"sample_limit,attr,optional"`
 	// Number of targets above which every scrape fails; 0 is no limit.
@@ -107,6 +108,27 @@ type Clustering struct {
 	// Not supported yet: true is refused.
 	Enabled bool `alloy:"enabled,attr"`
 }
+
+// Size is a number of bytes: a number, or a string with a unit, such as "10MB"
+// or "10MiB", which are the same.
+type Size int64
+
+// UnmarshalText parses a size.
+func (s *Size) UnmarshalText(text []byte) error {
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+		*s = Size(n)
+		return nil
+	}
+	n, err := units.ParseBase2Bytes(string(text))
+	if err != nil {
+		return fmt.Errorf("cannot parse size %q: %w", text, err)
+	}
+	*s = Size(n)
+	return nil
+}
+
+// MarshalText returns the size with its unit.
+func (s Size) MarshalText() ([]byte, error) { return units.Base2Bytes(s).MarshalText() }
 
 // SetToDefault sets Alloy's defaults, except that metadata is kept: it is part
 // of a series here, and scripts read it.
@@ -236,7 +258,7 @@ func (a *Arguments) config(job string) *config.ScrapeConfig {
 		MetricsPath:                    a.MetricsPath,
 		Scheme:                         a.Scheme,
 		EnableCompression:              a.EnableCompression,
-		BodySizeLimit:                  a.BodySizeLimit,
+		BodySizeLimit:                  units.Base2Bytes(a.BodySizeLimit),
 		SampleLimit:                    a.SampleLimit,
 		TargetLimit:                    a.TargetLimit,
 		LabelLimit:                     a.LabelLimit,

@@ -56,17 +56,14 @@ type Component struct {
 	prev    *Component
 
 	changed chan struct{} // holds a signal when want was changed
-	yield   chan struct{} // closed when the component is to hand its targets over
 	ended   chan struct{} // closed when no loop runs any more
 	failed  chan error
 
-	mu       sync.Mutex
-	want     *plan
-	started  bool
-	replaced bool // another component was built to take over
-	yielded  bool
-	loops    map[string]*loop
-	left     map[string]*state // for the component that takes over
+	mu      sync.Mutex
+	want    *plan
+	started bool
+	loops   map[string]*loop
+	left    map[string]*state // for the component that takes over
 }
 
 // plan is what arguments ask for.
@@ -94,10 +91,11 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	}
 	c := &Component{
 		opts: o, http: http, metrics: newMetrics(),
-		changed: make(chan struct{}, 1), yield: make(chan struct{}), ended: make(chan struct{}), failed: make(chan error, 1),
+		changed: make(chan struct{}, 1), ended: make(chan struct{}), failed: make(chan error, 1),
 		loops: map[string]*loop{},
 	}
 	c.prev, _ = o.Previous.(*Component)
+	c.opts.Previous = nil // or the chain of them would stay
 	if c.prev != nil {
 		c.metrics = c.prev.metrics
 	}
@@ -106,11 +104,6 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	}
 	if err := o.Registerer.Register(c.metrics); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
-	}
-	if c.prev != nil { // last, for now nothing can fail any more
-		c.prev.mu.Lock()
-		c.prev.replaced = true
-		c.prev.mu.Unlock()
 	}
 	return c, nil
 }
@@ -154,14 +147,10 @@ func (c *Component) Sourced() []string {
 	return c.want.set.args.Client.Files()
 }
 
-// Run scrapes until ctx ends.
+// Run scrapes until ctx ends. When it ends for another component to go on, that
+// gets the targets; otherwise their series end.
 func (c *Component) Run(ctx context.Context) error {
 	c.mu.Lock()
-	if c.yielded { // before it began
-		c.mu.Unlock()
-		<-ctx.Done()
-		return nil
-	}
 	c.started = true
 	c.mu.Unlock()
 	left := c.takeOver(ctx)
@@ -176,18 +165,12 @@ func (c *Component) Run(ctx context.Context) error {
 		case err := <-c.failed:
 			r.stop(errHandedOver) // to the component that the engine builds now
 			return err
-		case <-c.yield:
-			r.stop(errHandedOver)
-			<-ctx.Done()
-			return nil
 		case <-ctx.Done():
-			c.mu.Lock()
-			why := errStopped
-			if c.replaced {
-				why = errHandedOver
+			if errors.Is(context.Cause(ctx), component.ErrReplaced) {
+				r.stop(errHandedOver)
+			} else {
+				r.stop(errStopped)
 			}
-			c.mu.Unlock()
-			r.stop(why)
 			return nil
 		}
 	}
@@ -203,12 +186,8 @@ func (c *Component) takeOver(ctx context.Context) map[string]*state {
 	}
 	p.mu.Lock()
 	started := p.started
-	if !p.yielded {
-		p.yielded = true
-		close(p.yield)
-	}
 	p.mu.Unlock()
-	if !started {
+	if !started { // nor will it be
 		return p.takeOver(ctx)
 	}
 	select {

@@ -1,0 +1,440 @@
+package scrape
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/grafana/alloy/syntax"
+	"github.com/prometheus/client_golang/prometheus"
+	commonconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/logging"
+	"go.uber.org/goleak"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/service"
+)
+
+func TestMain(m *testing.M) {
+	// Prometheus looks its host's name up. The first look-up makes channels
+	// that all later ones use, so it must not happen in a synctest bubble.
+	_, _ = net.LookupIP("localhost")
+	goleak.VerifyTestMain(m)
+}
+
+// answer is what the target says to one scrape.
+type answer struct {
+	status      int // 200 when 0
+	contentType string
+	body        string
+	gzip        bool
+	// hang answers nothing until the scraper goes away.
+	hang bool
+	// reset breaks the connection after half of the body.
+	reset bool
+	// to redirects there.
+	to string
+}
+
+const (
+	textType  = "text/plain; version=0.0.4; charset=utf-8"
+	omType    = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+	protoType = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+)
+
+func text(body string) answer { return answer{contentType: textType, body: body} }
+func om(body string) answer   { return answer{contentType: omType, body: body + "# EOF\n"} }
+
+// corpus returns a body of testdata as an answer.
+func corpus(t testing.TB, name string) answer {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := answer{contentType: textType, body: string(b)}
+	if strings.HasSuffix(name, ".om.txt") {
+		a.contentType = omType
+	}
+	return a
+}
+
+// sample is one sample as it was handed on, with the scrape's time as T 0.
+type sample struct {
+	Series    string
+	Own       bool  // it has a timestamp that is not the scrape's
+	T         int64 // that timestamp
+	V         string
+	Histogram string
+	Exemplars []string
+	Meta      string
+}
+
+func formatValue(v float64) string {
+	if batch.IsStale(v) {
+		return "stale"
+	}
+	return fmt.Sprintf("%v %x", v, math.Float64bits(v))
+}
+
+// tidy makes scrapes comparable: markers, whose order is nobody's promise, are
+// sorted, and what a clock measures is left out.
+func tidy(ss []sample) []sample {
+	for i := range ss {
+		if ss[i].V == "stale" {
+			ss[i].Meta = ""
+		} else if strings.Contains(ss[i].Series, `__name__="scrape_duration_seconds"`) {
+			ss[i].V = ""
+		}
+	}
+	for i := 0; i < len(ss); i++ {
+		j := i
+		for j < len(ss) && ss[j].V == "stale" {
+			j++
+		}
+		slices.SortFunc(ss[i:j], func(a, b sample) int { return strings.Compare(a.Series, b.Series) })
+		i = max(i, j-1)
+	}
+	return ss
+}
+
+// world has a target in memory that gives each scraper the same answers.
+type world struct {
+	answers []answer
+	conns   chan net.Conn
+	server  *http.Server
+
+	mu      sync.Mutex
+	asked   map[string]int           // answers given by scraper
+	headers map[string][]http.Header // of their requests
+}
+
+const targetAddress = "target.test:80"
+
+func newWorld(answers []answer) *world {
+	w := &world{answers: answers, conns: make(chan net.Conn), asked: map[string]int{}, headers: map[string][]http.Header{}}
+	w.server = &http.Server{Handler: w, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	go w.server.Serve(w)
+	return w
+}
+
+// Accept, Close and Addr make world a net.Listener.
+func (w *world) Accept() (net.Conn, error) {
+	c, ok := <-w.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (w *world) Close() error   { close(w.conns); return nil }
+func (w *world) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (w *world) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	w.conns <- theirs
+	return ours, nil
+}
+
+func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/elsewhere" {
+		rw.Header().Set("Content-Type", textType)
+		io.WriteString(rw, "elsewhere 1\n")
+		return
+	}
+	who := strings.ToLower(strings.SplitN(r.UserAgent(), "/", 2)[0])
+	w.mu.Lock()
+	i := w.asked[who]
+	w.asked[who]++
+	w.headers[who] = append(w.headers[who], r.Header)
+	w.mu.Unlock()
+	if i >= len(w.answers) {
+		return
+	}
+	a := w.answers[i]
+	switch {
+	case a.hang:
+		<-r.Context().Done()
+		return
+	case a.to != "":
+		http.Redirect(rw, r, a.to, http.StatusFound)
+		return
+	}
+	rw.Header()["Content-Type"] = []string{a.contentType}
+	body := []byte(a.body)
+	if a.gzip {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		z.Write(body)
+		z.Close()
+		body = b.Bytes()
+		rw.Header().Set("Content-Encoding", "gzip")
+	}
+	if a.reset {
+		rw.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		rw.Write(body[:len(body)/2])
+		rw.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	if a.status != 0 {
+		rw.WriteHeader(a.status)
+	}
+	rw.Write(body)
+}
+
+// collector is a consumer, and a storage, that keeps what it gets, scrape by scrape.
+type collector struct {
+	mu      sync.Mutex
+	scrapes [][]sample
+	batches []*batch.Metrics
+	refs    map[string]storage.SeriesRef
+}
+
+func (c *collector) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
+	var out []sample
+	now := b.T[len(b.T)-1]
+	var e, h int
+	for i, s := range b.Series {
+		m := sample{Series: s.PromLabels().String(), V: formatValue(b.V[i])}
+		if b.T[i] != now {
+			m.Own, m.T = true, b.T[i]
+		}
+		if meta := s.Meta(); meta != nil {
+			m.Meta = fmt.Sprintf("%s %q %q", meta.Type, meta.Unit, meta.Help)
+		}
+		for ; h < len(b.Histograms) && b.Histograms[h].Row == i; h++ {
+			if g := b.Histograms[h]; g.Int != nil {
+				m.Histogram = fmt.Sprintf("%d %s", g.Int.Schema, g.Int)
+				m.V = formatValue(0)
+			} else {
+				m.Histogram = fmt.Sprintf("%d %s", g.Float.Schema, g.Float)
+				m.V = formatValue(0)
+			}
+		}
+		for ; e < len(b.Exemplars) && b.Exemplars[e].Row == i; e++ {
+			x := b.Exemplars[e]
+			t := x.T
+			if !x.HasT {
+				t = b.T[i]
+			}
+			bl := labels.NewScratchBuilder(0)
+			for _, l := range x.Labels {
+				bl.Add(l.Name, l.Value)
+			}
+			if !x.HasT && b.T[i] == now {
+				t = 0
+			}
+			m.Exemplars = append(m.Exemplars, fmt.Sprintf("%s %v %v %d", bl.Labels(), x.Value, x.HasT, t))
+		}
+		out = append(out, m)
+	}
+	if e != len(b.Exemplars) || h != len(b.Histograms) {
+		return fmt.Errorf("sparse columns are out of order")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scrapes = append(c.scrapes, tidy(out))
+	c.batches = append(c.batches, b)
+	return nil
+}
+
+func (c *collector) AppenderV2(context.Context) storage.AppenderV2 { return &appender{c: c} }
+
+type appender struct {
+	c    *collector
+	rows []sample
+	ts   []int64
+	now  int64
+}
+
+func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, _, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
+	m := sample{Series: ls.String(), V: formatValue(v)}
+	switch {
+	case h != nil:
+		m.Histogram = fmt.Sprintf("%d %s", h.Schema, h)
+	case fh != nil:
+		m.Histogram = fmt.Sprintf("%d %s", fh.Schema, fh)
+	}
+	if opts.Metadata.Type != "" || opts.Metadata.Help != "" || opts.Metadata.Unit != "" {
+		m.Meta = fmt.Sprintf("%s %q %q", opts.Metadata.Type, opts.Metadata.Unit, opts.Metadata.Help)
+	}
+	for _, e := range opts.Exemplars {
+		// Whether its time is the scrape's is known at the end.
+		m.Exemplars = append(m.Exemplars, fmt.Sprintf("%s %v %v %d", e.Labels, e.Value, e.HasTs, e.Ts))
+	}
+	a.rows = append(a.rows, m)
+	a.ts = append(a.ts, t)
+	a.now = t // the report comes last
+	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
+	key := ls.String()
+	if a.c.refs[key] == 0 {
+		a.c.refs[key] = storage.SeriesRef(len(a.c.refs) + 1)
+	}
+	return a.c.refs[key], nil
+}
+
+func (a *appender) Commit() error {
+	for i := range a.rows {
+		if a.ts[i] != a.now {
+			a.rows[i].Own, a.rows[i].T = true, a.ts[i]
+		}
+		for j, e := range a.rows[i].Exemplars {
+			a.rows[i].Exemplars[j] = strings.Replace(e, fmt.Sprintf(" false %d", a.now), " false 0", 1)
+		}
+	}
+	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
+	a.c.scrapes = append(a.c.scrapes, tidy(a.rows))
+	return nil
+}
+
+func (a *appender) Rollback() error { return nil }
+
+func decode(t testing.TB, text string) *Arguments {
+	t.Helper()
+	var a Arguments
+	if !strings.Contains(text, "targets") {
+		text += "\ntargets = [{ __address__ = \"" + targetAddress + "\" }]"
+	}
+	if !strings.Contains(text, "forward_to") {
+		text += "\nforward_to = []"
+	}
+	if err := syntax.Unmarshal([]byte(text), &a); err != nil {
+		t.Fatal(err)
+	}
+	return &a
+}
+
+// byManager has Prometheus scrape the world n times.
+func byManager(t testing.TB, w *world, a *Arguments, n int) [][]sample {
+	t.Helper()
+	c := &collector{refs: map[string]storage.SeriesRef{}}
+	m, err := scrape.NewManager(&scrape.Options{
+		AppendMetadata: true, DiscoveryReloadOnStartup: true, EnableTypeAndUnitLabels: a.EnableTypeAndUnitLabels,
+		HTTPClientOptions: []commonconfig.HTTPClientOption{commonconfig.WithDialContextFunc(w.dial)},
+	}, slog.New(slog.DiscardHandler), func(string) (*logging.JSONFileLogger, error) { return nil, nil }, nil, c, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load("", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc := a.config("prometheus.scrape.test")
+	hc, err := a.Client.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.HTTPClientConfig = *hc
+	cfg.ScrapeConfigs = []*config.ScrapeConfig{sc}
+	if err := m.ApplyConfig(cfg); err != nil {
+		t.Fatal(err)
+	}
+	g := &targetgroup.Group{Source: "x"}
+	for _, tg := range a.Targets {
+		set := model.LabelSet{}
+		for n, v := range tg {
+			set[model.LabelName(n)] = model.LabelValue(v)
+		}
+		g.Targets = append(g.Targets, set)
+	}
+	sets := make(chan map[string][]*targetgroup.Group, 1)
+	sets <- map[string][]*targetgroup.Group{sc.JobName: {g}}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = m.Run(sets) }()
+	time.Sleep(time.Duration(n+1) * a.ScrapeInterval)
+	m.Stop()
+	<-done
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.scrapes) < n {
+		t.Fatalf("Prometheus scraped %d times, want %d", len(c.scrapes), n)
+	}
+	return c.scrapes[:n]
+}
+
+// byWeir has weir scrape the world n times.
+func byWeir(t testing.TB, w *world, a *Arguments, n int) [][]sample {
+	t.Helper()
+	c := new(collector)
+	recv := flow.NewReceiver("sink", batch.SignalMetrics, nil, nil)
+	recv.Set(c)
+	a.ForwardTo = []*flow.Receiver{recv}
+	comp, err := build(component.Options{
+		ID: "prometheus.scrape.test", Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Clock: clock.System{}, Stats: new(flow.Stats), Health: func(component.Health) {}, UserAgent: "weir/test",
+		Service: func(string) (any, error) {
+			return service.HTTPData{MemoryAddress: targetAddress, DialContext: w.dial}, nil
+		},
+	}, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- comp.Run(ctx) }()
+	time.Sleep(time.Duration(n+1) * a.ScrapeInterval)
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run ended with %v", err)
+	}
+	if len(c.scrapes) < n {
+		t.Fatalf("weir scraped %d times, want %d", len(c.scrapes), n)
+	}
+	return c.scrapes[:n]
+}
+
+// compare has both scrape the same answers and compares what they made of them.
+func compare(t *testing.T, args string, answers ...answer) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(answers)
+		defer func() {
+			w.server.Close()
+			synctest.Wait()
+		}()
+		want := byManager(t, w, decode(t, args), len(answers))
+		got := byWeir(t, w, decode(t, args), len(answers))
+		for i := range answers {
+			if d := cmp.Diff(want[i], got[i]); d != "" {
+				t.Errorf("scrape %d (-Prometheus +weir)\n%s", i+1, d)
+			}
+		}
+		for i := range min(len(w.headers["prometheus"]), len(w.headers["weir"])) {
+			theirs, ours := w.headers["prometheus"][i], w.headers["weir"][i]
+			for _, h := range []http.Header{theirs, ours} {
+				h.Del("User-Agent")
+				h.Del("Traceparent")
+			}
+			if d := cmp.Diff(theirs, ours); d != "" {
+				t.Errorf("request %d (-Prometheus +weir)\n%s", i+1, d)
+			}
+		}
+	})
+}
+
