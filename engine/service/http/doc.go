@@ -1,0 +1,13 @@
+// Package http is the service behind weir's port: the page, health and reload
+// endpoints, metrics, profiles, the status API, and what components serve.
+//
+// The same handlers are reached over TCP, in memory (HTTPData.DialContext with
+// HTTPData.MemoryAddress) and, through Service.Handler, over the control
+// socket. The last two are trusted: who is there has the process or its files
+// anyway. Over TCP, what shows weir's inside asks for a Host that no foreign
+// page can have (an IP address, localhost, the listen address), and what
+// changes something or looks into the process works from this machine only, by
+// POST where it changes something, and not from another origin.
+//
+// It is not for receiving telemetry: components that do have ports of their own.
+package http

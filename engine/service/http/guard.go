@@ -1,0 +1,68 @@
+package http
+
+import (
+	"fmt"
+	"net"
+	nethttp "net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// access says what a connection over TCP must be to reach a path.
+type access uint8
+
+const (
+	open  access = iota // anybody
+	shown               // with a Host that a foreign page cannot have
+	local               // and from this machine, and not from another origin
+)
+
+var crossOrigin = nethttp.NewCrossOriginProtection()
+
+// check returns why a request over TCP is refused, nil if it is not.
+func (s *Service) check(r *nethttp.Request, a access) error {
+	if a == open {
+		return nil
+	}
+	if !s.knownHost(r.Host) {
+		return fmt.Errorf("host %q is not one of weir's: ask for its IP address or localhost", r.Host)
+	}
+	if a == shown {
+		return nil
+	}
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !from.Addr().Unmap().IsLoopback() {
+		return fmt.Errorf("only from the machine that weir runs on")
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {
+		return fmt.Errorf("not from another origin")
+	}
+	if err := crossOrigin.Check(r); err != nil {
+		return fmt.Errorf("not from another origin")
+	}
+	return nil
+}
+
+// knownHost reports whether a Host header cannot come from a page whose name
+// an attacker made point to this address: an address literal is not a name,
+// and localhost and the listen address are not theirs.
+func (s *Service) knownHost(host string) bool {
+	host = hostname(host)
+	if host == "" {
+		return false
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") ||
+		host == hostname(s.o.Listen) || slices.Contains(s.o.Hosts, host)
+}
+
+// hostname returns a host in lower case, without its port, brackets and final
+// dot.
+func hostname(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+}

@@ -1,0 +1,105 @@
+package http
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/service"
+)
+
+// Status is what /api/v0/status returns. Secrets are not in it.
+type Status struct {
+	Version    string    `json:"version"`
+	Config     string    `json:"config"`
+	Started    time.Time `json:"started"`
+	Ready      bool      `json:"ready"`
+	Stopping   bool      `json:"stopping"`
+	Reload     *Reload   `json:"reload"` // null before the first
+	Services   []Node    `json:"services"`
+	Components []Node    `json:"components"` // in config order
+}
+
+// Reload is how the last change went.
+type Reload struct {
+	Time    time.Time `json:"time"`
+	Seconds float64   `json:"seconds"`
+	Outcome string    `json:"outcome"` // applied, partial, refused
+	Message string    `json:"message"`
+}
+
+// Node is one component or service.
+type Node struct {
+	ID        string            `json:"id"`
+	Name      string            `json:"name"` // of its block
+	Health    component.Health  `json:"health"`
+	LastError *component.Health `json:"last_error"` // null when there was none
+	Position  string            `json:"position"`   // file:line of its block
+	DependsOn []string          `json:"depends_on"`
+	Sources   []string          `json:"sources"` // script files
+	Version   string            `json:"version"` // of the script
+	Restarts  uint64            `json:"restarts"`
+	Samples   *Samples          `json:"samples"` // null for services
+	Arguments any               `json:"arguments"`
+	Exports   any               `json:"exports"`
+	Debug     any               `json:"debug"`
+}
+
+// Samples are the counts since the node is there.
+type Samples struct {
+	In      uint64            `json:"in"`
+	Out     uint64            `json:"out"`
+	Dropped map[string]uint64 `json:"dropped"` // by reason
+}
+
+func newStatus(host service.Host) Status {
+	o := host.Overview()
+	s := Status{
+		Version: o.Version, Config: o.Config, Started: o.Started, Ready: o.Ready, Stopping: o.Stopping,
+		Services: []Node{}, Components: []Node{},
+	}
+	if r := o.Reload; r.Outcome != "" {
+		s.Reload = &Reload{Time: r.Time, Seconds: r.Duration.Seconds(), Outcome: r.Outcome, Message: r.Message}
+	}
+	for _, i := range o.Services {
+		s.Services = append(s.Services, newNode(i))
+	}
+	for _, i := range host.ListComponents() {
+		s.Components = append(s.Components, newNode(i))
+	}
+	return s
+}
+
+func newNode(i service.Info) Node {
+	n := Node{
+		ID: i.ID, Name: i.Name, Health: i.Health, Position: i.Position, DependsOn: i.DependsOn, Sources: i.Sources,
+		Version: i.Version, Restarts: i.Restarts,
+		Arguments: marshal(func() any { return config.Redact(i.Arguments) }),
+		Exports:   marshal(func() any { return config.Redact(i.Exports) }),
+		Debug:     marshal(func() any { return i.Debug }),
+	}
+	if i.LastError.State != component.Unknown {
+		n.LastError = &i.LastError
+	}
+	if i.Stats != nil {
+		n.Samples = &Samples{In: i.Stats.In.Load(), Out: i.Stats.Out.Load(), Dropped: i.Stats.Dropped()}
+	}
+	return n
+}
+
+// marshal returns a component's value as JSON, so that one that cannot be
+// shown does not take the others with it.
+func marshal(value func() any) (out json.RawMessage) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, _ = json.Marshal(fmt.Sprintf("cannot be shown: %v", v))
+		}
+	}()
+	out, err := json.Marshal(value())
+	if err != nil {
+		out, _ = json.Marshal("cannot be shown: " + err.Error())
+	}
+	return out
+}
