@@ -55,6 +55,8 @@ type state struct {
 	wish component.Health // whether what is wanted could be built
 	run  component.Health // how Run does
 	own  component.Health // what the component says
+
+	lastError component.Health // the last health that was worse than healthy
 }
 
 // health is the worst of the parts.
@@ -84,6 +86,9 @@ func (n *node) change(f func(s *state)) {
 func (n *node) changeLocked(f func(s *state)) {
 	s := *n.state.Load()
 	f(&s)
+	if h := s.health(); h.State > component.Healthy {
+		s.lastError = h
+	}
 	n.state.Store(&s)
 }
 

@@ -85,7 +85,7 @@ func (e *Engine) Overview() service.Overview {
 func (n *node) info() service.Info {
 	s := n.state.Load()
 	i := service.Info{
-		ID: n.id, Name: s.name, Health: s.health(), Stats: n.stats, Position: s.position,
+		ID: n.id, Name: s.name, Health: s.health(), LastError: s.lastError, Stats: n.stats, Position: s.position,
 		DependsOn: s.deps, Sources: existing(s.sources), Version: s.reg.Version, Restarts: s.restarts,
 		Arguments: s.args, Exports: s.exports,
 	}

@@ -99,6 +99,7 @@ type Info struct {
 	ID        string
 	Name      string // of the block
 	Health    component.Health
+	LastError component.Health // the last that was unhealthy or exited, also when it is over
 	Stats     *flow.Stats
 	Position  string   // file:line of the block
 	DependsOn []string // IDs of the nodes it refers to
