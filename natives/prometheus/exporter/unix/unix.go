@@ -24,7 +24,8 @@ func Registration() component.Registration {
 		Exports:       exporter.Exports{},
 		NeedsServices: []string{"http"},
 		Build: func(o component.Options, args any) (component.Component, error) {
-			c := &Component{opts: o}
+			c := &Component{opts: o, mux: http.NewServeMux()}
+			c.mux.HandleFunc("GET /metrics", c.serve)
 			if err := c.Update(args); err != nil {
 				return nil, err
 			}
@@ -36,6 +37,7 @@ func Registration() component.Registration {
 // Component is one prometheus.exporter.unix.
 type Component struct {
 	opts component.Options
+	mux  *http.ServeMux
 
 	mu      sync.Mutex
 	metrics http.Handler
@@ -66,15 +68,13 @@ func (c *Component) Update(args any) error {
 
 // Handler serves /metrics. As node_exporter does, it takes the parameters
 // collect[] and exclude[], which choose among the node's collectors.
-func (c *Component) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		c.mu.Lock()
-		h := c.metrics
-		c.mu.Unlock()
-		h.ServeHTTP(w, r)
-	})
-	return mux
+func (c *Component) Handler() http.Handler { return c.mux }
+
+func (c *Component) serve(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	h := c.metrics
+	c.mu.Unlock()
+	h.ServeHTTP(w, r)
 }
 
 // Run waits for ctx to end.
