@@ -184,6 +184,9 @@ func encode(v, indent scripting.Value) (scripting.Value, error) {
 	if err := e.value(v, 0); err != nil {
 		return nil, fmt.Errorf("cannot encode JSON: %w", err)
 	}
+	if e.buf.Len() > scripting.MaxString {
+		return nil, errLong("encode JSON")
+	}
 	if indent == nil || indent == "" {
 		return e.buf.String(), nil
 	}
@@ -191,11 +194,11 @@ func encode(v, indent scripting.Value) (scripting.Value, error) {
 	if len(by) > 16 || strings.Trim(by, " \t") != "" {
 		return nil, errors.New("cannot encode JSON: indent is up to 16 blanks and tabs")
 	}
-	// What Indent adds per value is bounded by the depth.
-	var out bytes.Buffer
-	if e.values*(len(by)*maxDepth+4)+e.buf.Len() > 8*scripting.MaxString && e.deep*len(by)*e.values+e.buf.Len() > 8*scripting.MaxString {
+	// A value gets at most two line breaks, each followed by its level's blanks.
+	if e.buf.Len()+e.values*2*(e.deep*len(by)+1) > 8*scripting.MaxString {
 		return nil, errLong("encode JSON")
 	}
+	var out bytes.Buffer
 	if err := json.Indent(&out, e.buf.Bytes(), "", by); err != nil {
 		return nil, fmt.Errorf("cannot encode JSON: %w", err)
 	}
@@ -220,7 +223,7 @@ func (e *encoder) value(v scripting.Value, depth int) error {
 	}
 	e.deep = max(e.deep, depth)
 	if e.buf.Len() > scripting.MaxString {
-		return fmt.Errorf("the result is longer than %d bytes", scripting.MaxString)
+		return errors.New("the result is too long") // before it is done: it may be very long
 	}
 	if v == scripting.Null {
 		v = nil

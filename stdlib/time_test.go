@@ -1,0 +1,154 @@
+package stdlib_test
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+func TestTimeParse(t *testing.T) {
+	f := func(s, layout, zone string, want int64) {
+		t.Helper()
+		args := []scripting.Value{s, layout}
+		if zone != "" {
+			args = append(args, zone)
+		}
+		got, err := call(t, "time.parse", args...)
+		if err != nil || got != want {
+			t.Errorf("%q as %q: got %v, %v, want %d", s, layout, got, err, want)
+		}
+	}
+	const at = 1700000000000 // 2023-11-14T22:13:20Z
+	f("2023-11-14T22:13:20Z", "rfc3339", "", at)
+	f("2023-11-14T23:13:20.5+01:00", "rfc3339", "", at+500)
+	f("Tue, 14 Nov 2023 22:13:20 GMT", "rfc1123", "", at)
+	f("1969-12-31T23:59:59.9995Z", "rfc3339", "", -1)
+	f("1700000000", "unix", "", at)
+	f("1700000000.0019", "unix", "", at+1)
+	f("1700000000001", "unix_ms", "", at+1)
+	f("-1", "unix", "", -1000)
+	f("-0.5", "unix", "", -500)
+	// strftime
+	f("2023-11-14 22:13:20", "%Y-%m-%d %H:%M:%S", "", at)
+	f("2023-11-14 23:13:20", "%F %T", "Europe/Berlin", at)
+	f("14/Nov/2023:23:13:20 +0100", "%d/%b/%Y:%H:%M:%S %z", "", at)
+	f("2023-11-14T22:13:20.123456Z", "%Y-%m-%dT%H:%M:%S.%f%z", "", at+123)
+	f("Tuesday, november 14 2023 10:13 pm UTC", "%A, %B %d %Y %I:%M %p %Z", "America/New_York", at-20000)
+	f("12:00 AM", "%I:%M %p", "", 0)
+	f("12:30 PM", "%I:%M %p", "", 45000000)
+	f("Nov  4 22:13:20 23", "%b %e %T %y", "", at-10*86400000)
+	f("2023 318", "%Y %j", "", at-80000000)
+	f("1700000000.5", "%s.%L", "", at+500)
+	f("at 2: 100%", "at 2: 100%%", "", 0)
+	f("23:59:60", "%T", "", 86400000)
+
+	fails := func(s, layout, want string) {
+		t.Helper()
+		if _, err := call(t, "time.parse", s, layout); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q as %q: got error %v, want %q", s, layout, err, want)
+		}
+	}
+	fails("2023-02-30", "%F", "out of range")
+	fails("2023-02-30", "date", "out of range")
+	fails("25:00", "%R", "out of range")
+	fails("13:00 PM", "%I:%M %p", "hour 13 is out of range")
+	fails("2023 366", "%Y %j", "out of range")
+	fails("x", "%Y", "%Y should be a number")
+	fails("2023-1", "%Y/%m", `should go on with "/"`)
+	fails("2023x", "%Y", `"x" is left over`)
+	fails("2023", "%Q", "unknown %Q")
+	fails("2023", "%Y%", "the layout ends with %")
+	fails("10 CEST", "%H %Z", "only UTC and GMT")
+	fails("10 +1", "%H %z", "an offset such as +0100")
+	fails("Mai 1", "%b %d", "one of Jan, Feb")
+	fails("1.2.3", "unix", "no number of seconds")
+	fails("", "unix_ms", "no number of milliseconds")
+	fails("99999999999999999999", "unix", "no number of seconds")
+	fails(strings.Repeat("1", 300), "unix", "longer than 256 bytes")
+	fails("1", strings.Repeat("1", 300), "at most 256")
+
+	for _, zone := range []string{"Local", "", "../../etc/passwd", "/etc/localtime"} {
+		if _, err := call(t, "time.parse", "2023-11-14", "date", zone); err == nil || !strings.Contains(err.Error(), "cannot use time zone") {
+			t.Errorf("zone %q: got error %v", zone, err)
+		}
+	}
+}
+
+func TestTimeFormat(t *testing.T) {
+	f := func(ms int64, layout, want string) {
+		t.Helper()
+		if got, err := call(t, "time.format", ms, layout); err != nil || got != want {
+			t.Errorf("%d as %q: got %v, %v, want %q", ms, layout, got, err, want)
+		}
+	}
+	f(1700000000123, "%a %A %b %B %d %e %H %I %j %m %M %p %S %y %Y %z %Z %%", "Tue Tuesday Nov November 14 14 22 10 318 11 13 PM 20 23 2023 +0000 UTC %")
+	f(1700000000123, "%s %f %L %N|%D|%R|%r|%c|%n%t", "1700000000 123000 123 123000000|11/14/23|22:13|10:13:20 PM|Tue Nov 14 22:13:20 2023|\n\t")
+	f(1700000000123, "2 on 02: %Y", "2 on 02: 2023")
+	f(-1, "unix", "-0.001")
+	f(-1500, "unix", "-1.500")
+	f(1700000000123, "unix_ms", "1700000000123")
+	if _, err := call(t, "time.format", int64(0), "%Q"); err == nil || !strings.Contains(err.Error(), "unknown %Q") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// TestStrftimeAgainstDate compares with the host's date, whose strftime is C's.
+func TestStrftimeAgainstDate(t *testing.T) {
+	date, err := exec.LookPath("date")
+	if err != nil {
+		t.Skip("no date command")
+	}
+	const layout = "%a|%A|%b|%B|%d|%e|%H|%I|%j|%m|%M|%p|%S|%y|%Y|%z|%Z|%T|%F|%D|%R|%s"
+	for _, s := range []int64{0, 1700000000, 951782400, 1704067199, 1709164800} {
+		cmd := exec.Command(date, "-u", "-d", "@"+strconv.FormatInt(s, 10), "+"+layout)
+		cmd.Env = []string{"LC_ALL=C"}
+		out, err := cmd.Output()
+		if err != nil {
+			t.Skipf("date does not take -d: %v", err)
+		}
+		got, err := call(t, "time.format", s*1000, layout)
+		if want := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("%d: got %v, %v, want %s", s, got, err, want)
+		}
+	}
+}
+
+// FuzzStrptime: what is formatted is parsed back, and nothing panics.
+func FuzzStrptime(f *testing.F) {
+	f.Add(int64(1700000000123), "%Y-%m-%dT%H:%M:%S.%f%z", "2023")
+	f.Add(int64(0), "%s.%L", "%")
+	f.Fuzz(func(t *testing.T, ms int64, layout, other string) {
+		_, _ = call(t, "time.parse", other, layout)
+		_, _ = call(t, "time.format", ms, layout)
+		if ms < 0 || ms > time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli() {
+			return
+		}
+		for _, full := range []string{"%Y-%m-%d %H:%M:%S.%f %z", "%d/%b/%Y:%I:%M:%S %p.%L", "%s.%N", "%Y %j %T.%f"} {
+			s, err := call(t, "time.format", ms, full)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := call(t, "time.parse", s, full); err != nil || got != ms {
+				t.Fatalf("%d as %q is %q, parsed %v, %v", ms, full, s, got, err)
+			}
+		}
+	})
+}
+
+func TestDurations(t *testing.T) {
+	for in, want := range map[string]float64{"1.5h": 5400, "1y": 31536000, "-2d": -172800, "1d12h": 129600, "0": 0} {
+		if got, err := call(t, "time.duration", in); err != nil || got != want {
+			t.Errorf("%s: got %v, %v, want %v", in, got, err, want)
+		}
+	}
+	if _, err := call(t, "time.format_duration", 1e300); err == nil {
+		t.Error("a duration of 1e300 s was formatted")
+	}
+	if _, err := call(t, "time.format_duration", nan()); err == nil {
+		t.Error("a duration of NaN was formatted")
+	}
+}
