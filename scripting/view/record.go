@@ -101,7 +101,7 @@ func (m *Metrics) Emitted() int { return len(m.emitted) }
 func (m *Metrics) handleOf(r Record, b *batch.Builder) *batch.Series {
 	// A copy that lies around until its source ended must not be derived from
 	// it: nothing would give the handle back.
-	if r.from != nil && !r.from.Released() && typeOf(r.from) == r.Type {
+	if r.from != nil && !r.from.Released() && sameMeta(r.from.Meta(), r) {
 		return m.gen.derive(r.from, b, m.now)
 	}
 	var meta *batch.Metadata
@@ -109,6 +109,19 @@ func (m *Metrics) handleOf(r Record, b *batch.Builder) *batch.Series {
 		meta = &batch.Metadata{Type: model.MetricType(r.Type), Help: r.Help, Unit: r.Unit}
 	}
 	return m.gen.intern.Intern(b.Labels(), meta, m.now)
+}
+
+// sameMeta reports whether a record still has the metadata of the series that
+// it was copied from.
+func sameMeta(md *batch.Metadata, r Record) bool {
+	if md == nil {
+		return (r.Type == "" || r.Type == "unknown") && r.Help == "" && r.Unit == ""
+	}
+	t := string(md.Type)
+	if t == "" {
+		t = "unknown"
+	}
+	return t == r.Type && md.Help == r.Help && md.Unit == r.Unit
 }
 
 var metricTypes = []string{
