@@ -59,9 +59,12 @@ func (c *Component) Update(args any) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.read(path, a.IsSecret); err != nil {
+	err = c.read(path, a.IsSecret)
+	if err != nil && (a != c.args || path != c.path) {
 		return err
 	}
+	// Without a change of arguments this is about a change of the file, and
+	// how that went is in the health, which a later poll can mend.
 	c.args, c.path = a, path
 	select {
 	case c.changed <- struct{}{}:

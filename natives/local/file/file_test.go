@@ -114,8 +114,8 @@ func TestSourcedChange(t *testing.T) {
 	if err := os.Remove(a.Filename); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Update(a); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v, want that the file does not exist", err)
+	if err := c.Update(a); err != nil {
+		t.Errorf("got %v, want the error in the health only", err)
 	}
 	wantContent(t, n, false, "two")
 	if h := n.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, a.Filename) {
@@ -137,12 +137,20 @@ func TestSourcedChange(t *testing.T) {
 
 func TestUpdateToMissing(t *testing.T) {
 	n, c, a := build(t, "one", nil)
+	secret := *a
+	secret.IsSecret = true
 	if err := c.Update(arguments(a.Filename + ".missing")); err == nil {
 		t.Error("an update to a missing file went through")
 	}
 	wantContent(t, n, false, "one")
 	if diff := cmp.Diff([]string{a.Filename}, c.Sourced()); diff != "" {
 		t.Errorf("sourced (-want +got):\n%s", diff)
+	}
+	if err := os.Remove(a.Filename); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Update(&secret); err == nil {
+		t.Error("an update that makes what is exported a secret went through without making it one")
 	}
 	write(t, a.Filename, "two")
 	pollOnce(t, n, a.PollFrequency)
