@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -83,6 +84,9 @@ func newLab(t *testing.T, openErr error) *lab {
 		cancel()
 		<-done
 	})
+	if openErr == nil {
+		l.advance(0) // the loop has seen Set
+	}
 	return l
 }
 
@@ -216,7 +220,6 @@ func TestBurst(t *testing.T) {
 		l.one()
 	})
 	f("a change without an event is seen within a minute", func(l *lab) {
-		l.idle()
 		l.write("2")
 		l.advance(time.Minute)
 		l.advance(20 * time.Millisecond)
@@ -243,38 +246,35 @@ func TestBurst(t *testing.T) {
 	})
 }
 
+// until lets time pass until done.
+func (l *lab) until(what string, done func() bool) {
+	l.t.Helper()
+	for deadline := time.Now().Add(patience); !done(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			l.t.Fatalf("waited in vain: %s", what)
+		}
+		l.clock.Advance(20 * time.Millisecond)
+	}
+}
+
 func TestPolling(t *testing.T) {
 	// Without any events.
 	l := newLab(t, errors.New("too many open files"))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	wait := func(n int) {
-		t.Helper()
-		if err := l.clock.WaitTimers(ctx, n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wait(1)
-	if got := l.log.String(); strings.Count(got, "cannot receive file events, looking every second") != 1 || !strings.Contains(got, "too many open files") {
-		t.Errorf("got log %q, want one warning", got)
-	}
+	logged := func(text string) int { return strings.Count(l.log.String(), text) }
+	l.until("a warning", func() bool { return logged("cannot receive file events, looking every second") > 0 })
 	l.write("2")
-	l.clock.Advance(time.Second)
-	wait(2) // the tick and the burst
-	l.clock.Advance(20 * time.Millisecond)
+	l.until("a change", func() bool { return len(l.batches) > 0 })
 	l.one()
-	wait(1)
 	// The limit is lifted.
 	<-l.openErr
 	l.openErr <- nil
-	l.clock.Advance(time.Second)
-	l.idle()
+	l.until("events", func() bool { return logged("receiving file events again") > 0 })
 	l.write("3")
 	l.event()
 	l.advance(20 * time.Millisecond)
 	l.one()
-	if got := l.log.String(); strings.Count(got, "receiving file events again") != 1 {
-		t.Errorf("got log %q, want that events are back", got)
+	if n := logged("too many open files"); n != 1 {
+		t.Errorf("got %d warnings, want 1:\n%s", n, l.log)
 	}
 }
 
