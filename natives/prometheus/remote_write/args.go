@@ -1,0 +1,366 @@
+package remotewrite
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/alecthomas/units"
+	"github.com/prometheus/common/model"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/prometheus/httpclient"
+	"github.com/weir-run/weir/natives/prometheus/rule"
+)
+
+// Arguments of prometheus.remote_write.
+type Arguments struct {
+	// Labels to add to every series that does not have them.
+	ExternalLabels map[string]string `alloy:"external_labels,attr,optional"`
+	// Where to send the samples; each endpoint gets all of them.
+	Endpoints []*Endpoint `alloy:"endpoint,block,optional"`
+	// Settings of Alloy's write-ahead log; the journal stands in its place.
+	WAL *WAL `alloy:"wal,block,optional"`
+	// Bounds of the journals, one of which each endpoint has.
+	Journal Journal `alloy:"journal,block,optional"`
+}
+
+// Endpoint is where samples are sent.
+type Endpoint struct {
+	// Name of the endpoint, in metrics and of its journal. Default: the URL.
+	Name string `alloy:"name,attr,optional"`
+	// URL to send to.
+	URL string `alloy:"url,attr"`
+	// How long a request may take.
+	RemoteTimeout time.Duration `alloy:"remote_timeout,attr,optional"`
+	// Headers to add to each request.
+	Headers map[string]string `alloy:"headers,attr,optional"`
+	// Whether exemplars are sent.
+	SendExemplars bool `alloy:"send_exemplars,attr,optional"`
+	// Whether native histograms are sent; otherwise they are dropped and counted.
+	SendNativeHistograms bool `alloy:"send_native_histograms,attr,optional"`
+	// Message to send; only "prometheus.WriteRequest" (remote write 1.0) is
+	// supported yet.
+	ProtobufMessage string `alloy:"protobuf_message,attr,optional"`
+	// Not supported yet: true is refused.
+	RoundRobinDNS bool `alloy:"round_robin_dns,attr,optional"`
+
+	Client httpclient.Arguments `alloy:",squash"`
+
+	// How samples are gathered into requests and sent.
+	Queue Queue `alloy:"queue_config,block,optional"`
+	// Sending of metric families' type, help and unit.
+	Metadata Metadata `alloy:"metadata_config,block,optional"`
+	// Relabelling steps, applied after external_labels, in the order they are written.
+	WriteRelabel []*rule.Rule `alloy:"write_relabel_config,block,optional"`
+
+	// Not supported yet.
+	SigV4 *SigV4 `alloy:"sigv4,block,optional"`
+	// Not supported yet.
+	AzureAD *AzureAD `alloy:"azuread,block,optional"`
+	// Not supported yet.
+	GoogleIAM *GoogleIAM `alloy:"google_iam,block,optional"`
+}
+
+// Queue says how samples are gathered and sent.
+type Queue struct {
+	// Most samples of one lane that are gathered, in blocks of
+	// max_samples_per_send, before they are written to the journal together.
+	Capacity int `alloy:"capacity,attr,optional"`
+	// Most lanes of a new journal; lanes send side by side. There are 8 unless
+	// max_shards is below or min_shards above, and never more than 64.
+	MaxShards int `alloy:"max_shards,attr,optional"`
+	// Least lanes of a new journal.
+	MinShards int `alloy:"min_shards,attr,optional"`
+	// Most samples in a request.
+	MaxSamplesPerSend int `alloy:"max_samples_per_send,attr,optional"`
+	// How long a sample may wait for others before it is written to the
+	// journal; more than 100ms means 100ms, since the sender waits meanwhile.
+	BatchSendDeadline time.Duration `alloy:"batch_send_deadline,attr,optional"`
+	// Wait before the first retry; it doubles with each further one.
+	MinBackoff time.Duration `alloy:"min_backoff,attr,optional"`
+	// Longest wait between retries.
+	MaxBackoff time.Duration `alloy:"max_backoff,attr,optional"`
+	// Whether a request answered 429 is retried; otherwise its samples are
+	// dropped and counted.
+	RetryOnHTTP429 bool `alloy:"retry_on_http_429,attr,optional"`
+	// Age above which samples are dropped, and counted, instead of sent; 0s is no limit.
+	SampleAgeLimit time.Duration `alloy:"sample_age_limit,attr,optional"`
+}
+
+// Metadata says how metadata is sent.
+type Metadata struct {
+	// Whether metadata is sent.
+	Send bool `alloy:"send,attr,optional"`
+	// How often it is sent.
+	SendInterval time.Duration `alloy:"send_interval,attr,optional"`
+	// Most families in a request.
+	MaxSamplesPerSend int `alloy:"max_samples_per_send,attr,optional"`
+}
+
+// WAL has the settings of Alloy's write-ahead log.
+type WAL struct {
+	// Has no effect: a segment is removed as soon as all of it was sent.
+	TruncateFrequency *time.Duration `alloy:"truncate_frequency,attr,optional"`
+	// Has no effect, see truncate_frequency.
+	MinKeepaliveTime *time.Duration `alloy:"min_keepalive_time,attr,optional"`
+	// The journal's max_age.
+	MaxKeepaliveTime *time.Duration `alloy:"max_keepalive_time,attr,optional"`
+}
+
+// Journal bounds the queue on disk.
+type Journal struct {
+	// Bytes on disk above which on_full acts, for each endpoint.
+	MaxSize units.Base2Bytes `alloy:"max_size,attr,optional"`
+	// Age above which samples that could not be sent are dropped and counted.
+	// Default: wal's max_keepalive_time, or 8h.
+	MaxAge time.Duration `alloy:"max_age,attr,optional"`
+	// When what was written is forced to the disk: "none" (the kernel decides),
+	// "interval" (every second) or "always" (before a batch is accepted).
+	Fsync string `alloy:"fsync,attr,optional"`
+	// What a full journal does: "block" (the sources wait) or "drop_oldest".
+	OnFull string `alloy:"on_full,attr,optional"`
+}
+
+// Exports of prometheus.remote_write.
+type Exports struct {
+	// Where samples to be sent go.
+	Receiver *flow.Receiver `alloy:"receiver,attr"`
+}
+
+const defaultMaxAge = 8 * time.Hour
+
+// SetToDefault sets the defaults.
+func (a *Arguments) SetToDefault() {
+	*a = Arguments{}
+	a.Journal.SetToDefault()
+}
+
+// SetToDefault sets the defaults.
+func (j *Journal) SetToDefault() {
+	*j = Journal{MaxSize: 10 * units.GiB, Fsync: string(journal.FsyncNone), OnFull: string(journal.OnFullBlock)}
+}
+
+// SetToDefault sets Alloy's defaults.
+func (e *Endpoint) SetToDefault() {
+	*e = Endpoint{RemoteTimeout: 30 * time.Second, SendExemplars: true, ProtobufMessage: messageV1}
+	e.Client.SetToDefault()
+	e.Client.EnableHTTP2 = false
+	e.Queue.SetToDefault()
+	e.Metadata.SetToDefault()
+}
+
+// SetToDefault sets Alloy's defaults.
+func (q *Queue) SetToDefault() {
+	*q = Queue{
+		Capacity: 10000, MaxShards: 50, MinShards: 1, MaxSamplesPerSend: 2000, BatchSendDeadline: 5 * time.Second,
+		MinBackoff: 30 * time.Millisecond, MaxBackoff: 5 * time.Second, RetryOnHTTP429: true,
+	}
+}
+
+// SetToDefault sets Alloy's defaults.
+func (m *Metadata) SetToDefault() {
+	*m = Metadata{Send: true, SendInterval: time.Minute, MaxSamplesPerSend: 2000}
+}
+
+const (
+	messageV1 = "prometheus.WriteRequest"
+	messageV2 = "io.prometheus.write.v2.Request"
+)
+
+// Validate returns all that is wrong, joined.
+func (a *Arguments) Validate() error {
+	var errs []error
+	for name, value := range a.ExternalLabels {
+		if !model.UTF8Validation.IsValidLabelName(name) || name == model.MetricNameLabel {
+			errs = append(errs, fmt.Errorf("external_labels: %q is no valid label name", name))
+		}
+		if !model.LabelValue(value).IsValid() {
+			errs = append(errs, fmt.Errorf("external_labels: the value of %q is not UTF-8", name))
+		}
+	}
+	seen := map[string]bool{}
+	for _, e := range a.Endpoints {
+		k := e.key()
+		if seen[k] && e.Name != "" {
+			errs = append(errs, fmt.Errorf("two endpoints are named %q", e.Name))
+		} else if seen[k] {
+			errs = append(errs, fmt.Errorf("two endpoints have the URL %s and no name", journal.PublicURL(e.URL)))
+		}
+		seen[k] = true
+	}
+	if w := a.WAL; w != nil && w.MaxKeepaliveTime != nil {
+		if *w.MaxKeepaliveTime <= 0 {
+			errs = append(errs, errors.New("wal: max_keepalive_time must be greater than 0"))
+		}
+		if a.Journal.MaxAge > 0 && a.Journal.MaxAge != *w.MaxKeepaliveTime {
+			errs = append(errs, errors.New("at most one of wal's max_keepalive_time and journal's max_age may be set: they are the same"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Validate returns all that is wrong, joined.
+func (j *Journal) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if j.MaxSize < units.MiB {
+		add("max_size must be at least 1MiB, not %d bytes", int64(j.MaxSize))
+	}
+	if j.MaxAge < 0 {
+		add("max_age must not be negative")
+	}
+	switch journal.Fsync(j.Fsync) {
+	case journal.FsyncNone, journal.FsyncInterval, journal.FsyncAlways:
+	default:
+		add(`fsync must be "none", "interval" or "always", not %q`, j.Fsync)
+	}
+	switch journal.OnFull(j.OnFull) {
+	case journal.OnFullBlock, journal.OnFullDropOldest:
+	default:
+		add(`on_full must be "block" or "drop_oldest", not %q`, j.OnFull)
+	}
+	return errors.Join(errs...)
+}
+
+// Validate returns all that is wrong, joined.
+func (e *Endpoint) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	u, err := url.Parse(e.URL)
+	switch {
+	case err != nil:
+		add("url: %w", errors.Unwrap(err)) // without the URL, which may hold a password
+	case u.Scheme != "http" && u.Scheme != "https":
+		add(`url must begin with "http://" or "https://"`)
+	case u.Host == "":
+		add("url has no host")
+	}
+	if e.RemoteTimeout <= 0 {
+		add("remote_timeout must be greater than 0")
+	}
+	for name := range e.Headers {
+		if reservedHeaders[http.CanonicalHeaderKey(name)] {
+			add("headers: %q is set by weir and cannot be changed", name)
+		}
+	}
+	switch e.ProtobufMessage {
+	case messageV1:
+	case messageV2:
+		add("protobuf_message %q is not supported yet, use %q", messageV2, messageV1)
+	default:
+		add("unknown protobuf_message %q, want %q", e.ProtobufMessage, messageV1)
+	}
+	if e.RoundRobinDNS {
+		add("round_robin_dns is not supported yet")
+	}
+	errs = append(errs, e.Client.Validate())
+	return errors.Join(errs...)
+}
+
+// reservedHeaders are Prometheus's, except those that are about proxies and
+// connections, which http.Transport guards.
+var reservedHeaders = map[string]bool{
+	"Authorization":                     true, // by basic_auth, authorization and so on
+	"Host":                              true,
+	"Content-Encoding":                  true,
+	"Content-Length":                    true,
+	"Content-Type":                      true,
+	"User-Agent":                        true,
+	"Connection":                        true,
+	"Keep-Alive":                        true,
+	"Transfer-Encoding":                 true,
+	"X-Prometheus-Remote-Write-Version": true,
+	"X-Amz-Date":                        true,
+	"X-Amz-Security-Token":              true,
+	"X-Amz-Content-Sha256":              true,
+}
+
+// Validate returns all that is wrong, joined.
+func (q *Queue) Validate() error {
+	var errs []error
+	positive := func(name string, ok bool) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s must be greater than 0", name))
+		}
+	}
+	positive("capacity", q.Capacity > 0)
+	positive("max_shards", q.MaxShards > 0)
+	positive("min_shards", q.MinShards > 0)
+	positive("max_samples_per_send", q.MaxSamplesPerSend > 0)
+	positive("batch_send_deadline", q.BatchSendDeadline > 0)
+	positive("min_backoff", q.MinBackoff > 0)
+	if q.MaxBackoff < q.MinBackoff {
+		errs = append(errs, errors.New("max_backoff must not be less than min_backoff"))
+	}
+	if q.MinShards > q.MaxShards {
+		errs = append(errs, errors.New("min_shards must not be greater than max_shards"))
+	}
+	if q.SampleAgeLimit < 0 {
+		errs = append(errs, errors.New("sample_age_limit must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate returns all that is wrong, joined.
+func (m *Metadata) Validate() error {
+	if m.SendInterval <= 0 || m.MaxSamplesPerSend <= 0 {
+		return errors.New("send_interval and max_samples_per_send must be greater than 0")
+	}
+	return nil
+}
+
+// Warnings names the arguments that were written in vain.
+func (w *WAL) Warnings() (ws []string) {
+	if w.TruncateFrequency != nil {
+		ws = append(ws, "truncate_frequency has no effect")
+	}
+	if w.MinKeepaliveTime != nil {
+		ws = append(ws, "min_keepalive_time has no effect")
+	}
+	return ws
+}
+
+// key identifies an endpoint in its component.
+func (e *Endpoint) key() string {
+	if e.Name != "" {
+		return "name " + e.Name
+	}
+	return "url " + e.URL
+}
+
+// label is the endpoint's name for people and metrics, without secrets.
+func (e *Endpoint) label() string {
+	if e.Name != "" {
+		return e.Name
+	}
+	return journal.PublicURL(e.URL)
+}
+
+// lanes returns how many lanes a new journal gets. 8 of them carry far more
+// than a host sends, and the fewer there are, the fuller are the requests.
+func (q *Queue) lanes() int {
+	return min(max(min(8, q.MaxShards), q.MinShards), journal.MaxLanes)
+}
+
+func (a *Arguments) limits() journal.Limits {
+	l := journal.Limits{
+		MaxSize: int64(a.Journal.MaxSize),
+		MaxAge:  a.Journal.MaxAge,
+		Fsync:   journal.Fsync(a.Journal.Fsync),
+		OnFull:  journal.OnFull(a.Journal.OnFull),
+	}
+	if a.WAL != nil && a.WAL.MaxKeepaliveTime != nil {
+		l.MaxAge = *a.WAL.MaxKeepaliveTime
+	}
+	if l.MaxAge == 0 {
+		l.MaxAge = defaultMaxAge
+	}
+	return l
+}
+
+var _ component.Warner = (*WAL)(nil)

@@ -1,0 +1,122 @@
+package remotewrite
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// stats count what became of an endpoint's samples.
+type stats struct {
+	sent, retried, bytes     atomic.Int64
+	metadata, metadataFailed atomic.Int64
+
+	mu      sync.Mutex
+	dropped map[string]int64 // but for what the journal counts
+	seconds map[string]*seconds
+}
+
+// seconds is a histogram of request durations.
+type seconds struct {
+	count   uint64
+	sum     float64
+	buckets map[float64]uint64
+}
+
+var sendBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+func (s *stats) observe(outcome string, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.seconds[outcome]
+	if h == nil {
+		h = &seconds{buckets: map[float64]uint64{}}
+		if s.seconds == nil {
+			s.seconds = map[string]*seconds{}
+		}
+		s.seconds[outcome] = h
+	}
+	h.count++
+	h.sum += d.Seconds()
+	for _, le := range sendBuckets {
+		if d.Seconds() <= le {
+			h.buckets[le]++
+		}
+	}
+}
+
+// collector reads all endpoints when it is scraped; nothing is counted twice
+// on the hot path.
+type collector struct{ c *Component }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, append([]string{"endpoint"}, labels...), nil)
+}
+
+var (
+	descSent           = desc("weir_remote_write_samples_sent_total", "Samples that the endpoint accepted.")
+	descRetried        = desc("weir_remote_write_samples_retried_total", "Samples sent again because the request before was not answered well.")
+	descDropped        = desc("weir_remote_write_samples_dropped_total", "Samples that were taken in and will never arrive at the endpoint, by reason.", "reason")
+	descBytes          = desc("weir_remote_write_sent_bytes_total", "Bytes of request bodies that the endpoint accepted.")
+	descSeconds        = desc("weir_remote_write_send_seconds", "Time from a request to its answer, by outcome.", "outcome")
+	descPending        = desc("weir_remote_write_samples_pending", "Samples in the journal that the endpoint has not accepted yet.")
+	descMetadata       = desc("weir_remote_write_metadata_sent_total", "Metric families whose metadata the endpoint accepted.")
+	descMetadataFailed = desc("weir_remote_write_metadata_failed_total", "Metric families whose metadata could not be sent.")
+	descJournalBytes   = desc("weir_journal_size_bytes", "Size of the journal on disk.")
+	descJournalAge     = desc("weir_journal_oldest_age_seconds", "Age of the oldest pending block; 0 when none is pending.")
+	descJournalBlocks  = desc("weir_journal_pending_blocks", "Blocks in the journal that are not done.")
+	descJournalSkipped = desc("weir_journal_skipped_bytes_total", "Bytes in the journal that were no blocks: damage and unfinished writes.")
+)
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descSent, descRetried, descDropped, descBytes, descSeconds, descPending, descMetadata, descMetadataFailed,
+		descJournalBytes, descJournalAge, descJournalBlocks, descJournalSkipped,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (k collector) Collect(ch chan<- prometheus.Metric) {
+	for _, e := range k.c.current() {
+		e.collect(ch)
+	}
+}
+
+func (e *endpoint) collect(ch chan<- prometheus.Metric) {
+	name := e.settings.Load().args.label()
+	put := func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, t, v, append([]string{name}, labels...)...)
+	}
+	counter := func(d *prometheus.Desc, v int64, labels ...string) {
+		put(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	counter(descSent, e.stats.sent.Load())
+	counter(descRetried, e.stats.retried.Load())
+	counter(descBytes, e.stats.bytes.Load())
+	counter(descMetadata, e.stats.metadata.Load())
+	counter(descMetadataFailed, e.stats.metadataFailed.Load())
+	e.stats.mu.Lock()
+	for outcome, h := range e.stats.seconds {
+		ch <- prometheus.MustNewConstHistogram(descSeconds, h.count, h.sum, maps.Clone(h.buckets), name, outcome)
+	}
+	e.stats.mu.Unlock()
+	dropped, st := e.dropped()
+	for reason, n := range dropped {
+		counter(descDropped, n, reason)
+	}
+	age := 0.0
+	if !st.Oldest.IsZero() {
+		age = e.clock.Now().Sub(st.Oldest).Seconds()
+	}
+	put(descPending, prometheus.GaugeValue, float64(st.Samples))
+	put(descJournalBytes, prometheus.GaugeValue, float64(st.Bytes))
+	put(descJournalAge, prometheus.GaugeValue, age)
+	put(descJournalBlocks, prometheus.GaugeValue, float64(st.Blocks))
+	counter(descJournalSkipped, st.SkippedBytes)
+}

@@ -1,0 +1,340 @@
+// Package remotewrite is prometheus.remote_write: it sends samples to remote
+// write 1.0 endpoints, through a journal on disk for each.
+//
+// In data order: ConsumeMetrics fans a batch out to the endpoints' gates, so
+// that a retry goes only to those that refused it; an endpoint puts it into
+// the open block of its lane (gather.go) in the bytes that will be sent
+// (encode.go), and answers once the block is in the journal (engine/journal);
+// one sender a lane posts block after block until each is accepted or rejected
+// (send.go).
+//
+// It is not for remote write 2.0 yet, and makes no difference between samples
+// that are new and samples from before a restart.
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/journal"
+)
+
+// Registration returns the component's registration.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "prometheus.remote_write",
+		Accepts: batch.SignalMetrics,
+		NewArgs: func() any {
+			a := new(Arguments)
+			a.SetToDefault()
+			return a
+		},
+		Exports: Exports{},
+		Build:   func(o component.Options, args any) (component.Component, error) { return New(o, args.(*Arguments)) },
+		Doc: component.Doc{
+			Summary: "Sends samples to endpoints that speak Prometheus remote write 1.0, such as Prometheus, Mimir, Thanos and VictoriaMetrics. " +
+				"What was accepted is in a journal on disk, so that neither an outage of the endpoint nor a killed process loses it.",
+			Example: `prometheus.remote_write "default" {
+  external_labels = { cluster = "a" }
+
+  endpoint {
+    url = "http://localhost:9090/api/v1/write"
+  }
+}
+`,
+		},
+	}
+}
+
+// Component is one prometheus.remote_write.
+type Component struct {
+	o     component.Options
+	gates *gates
+	out   atomic.Pointer[flow.Output]
+	none  atomic.Bool // there is no endpoint
+
+	mu        sync.Mutex
+	endpoints []*endpoint // as configured
+
+	changed chan struct{} // capacity 1: endpoints changed
+	failed  chan error    // capacity 1: an endpoint panicked
+}
+
+var (
+	_ component.Updater    = (*Component)(nil)
+	_ component.Debugger   = (*Component)(nil)
+	_ flow.MetricsConsumer = (*Component)(nil)
+)
+
+// gates are the receivers of the endpoints of one node. They outlive its
+// components, like the node's own: a batch that an endpoint refused may be
+// retried after the component was replaced.
+type gates struct {
+	mu    sync.Mutex
+	byKey map[string]*flow.Receiver
+	owner *Component // told about panics
+}
+
+// New returns a component that works once it runs.
+func New(o component.Options, a *Arguments) (*Component, error) {
+	c := &Component{o: o, changed: make(chan struct{}, 1), failed: make(chan error, 1)}
+	if prev, ok := o.Previous.(*Component); ok {
+		c.gates = prev.gates
+	} else {
+		c.gates = &gates{byKey: map[string]*flow.Receiver{}}
+	}
+	if err := c.Update(a); err != nil {
+		return nil, err
+	}
+	if err := o.Registerer.Register(collector{c}); err != nil {
+		return nil, fmt.Errorf("cannot register metrics: %w", err)
+	}
+	return c, nil
+}
+
+// Update takes new arguments. Endpoints that did not change are not touched.
+func (c *Component) Update(args any) error {
+	a := args.(*Arguments)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := map[string]*endpoint{}
+	for _, e := range c.endpoints {
+		old[e.key] = e
+	}
+	all := make([]*settings, len(a.Endpoints))
+	var errs []error
+	for i, ea := range a.Endpoints {
+		var before *settings
+		if e := old[ea.key()]; e != nil {
+			before = e.settings.Load()
+		}
+		s, err := newSettings(&c.o, a, ea, before)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("endpoint %s: %w", ea.label(), err))
+		}
+		all[i] = s
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	// From here on nothing fails.
+	c.endpoints = nil
+	var to []*flow.Receiver
+	for i, ea := range a.Endpoints {
+		e := old[ea.key()]
+		switch {
+		case e == nil:
+			e = c.newEndpoint(ea, all[i])
+		case e.settings.Load() != all[i]:
+			e.update(all[i])
+		}
+		c.endpoints = append(c.endpoints, e)
+		to = append(to, e.gate)
+	}
+	c.none.Store(len(to) == 0)
+	c.out.Store(flow.NewOutput(c.o.Stats, to))
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
+	e := &endpoint{
+		key: a.key(), o: &c.o, log: c.o.Logger.With("endpoint", a.label()), clock: c.o.Clock,
+		gate: c.gates.get(c, a), meta: newMetadata(), changed: c.report, fail: c.fail,
+	}
+	e.settings.Store(s)
+	return e
+}
+
+// get returns the gate of an endpoint; panics behind any gate go to c from now on.
+func (g *gates) get(c *Component, a *Endpoint) *flow.Receiver {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.owner = c
+	r := g.byKey[a.key()]
+	if r == nil {
+		r = flow.NewReceiver(c.o.ID+"/"+a.label(), batch.SignalMetrics, nil, func(p *flow.PanicError) {
+			g.mu.Lock()
+			owner := g.owner
+			g.mu.Unlock()
+			owner.fail(p)
+		})
+		g.byKey[a.key()] = r
+	}
+	return r
+}
+
+// ConsumeMetrics returns when the samples are in the journal of every
+// endpoint. The error is a *flow.Partial of the endpoints that refused.
+func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
+	if c.none.Load() {
+		c.o.Stats.Drop("no_endpoint", b.Len())
+	}
+	return c.out.Load().SendMetrics(ctx, b)
+}
+
+// fail makes Run return err.
+func (c *Component) fail(err error) {
+	select {
+	case c.failed <- err:
+	default:
+	}
+}
+
+// Run sends until ctx ends.
+func (c *Component) Run(ctx context.Context) error {
+	type running struct {
+		stop context.CancelFunc
+		done chan struct{}
+	}
+	run := map[*endpoint]running{}
+	stop := func(es ...*endpoint) {
+		for _, e := range es {
+			run[e].stop()
+		}
+		for _, e := range es {
+			<-run[e].done
+			delete(run, e)
+		}
+	}
+	defer func() {
+		var all []*endpoint
+		for e := range run {
+			all = append(all, e)
+		}
+		stop(all...)
+	}()
+	// Not at once: the endpoints claim theirs first.
+	expired := c.o.Clock.NewTimer(time.Minute)
+	defer expired.Stop()
+	for {
+		select {
+		case <-c.changed:
+			wanted := c.current()
+			var gone []*endpoint
+			for e := range run {
+				if !slices.Contains(wanted, e) {
+					gone = append(gone, e)
+				}
+			}
+			stop(gone...)
+			for _, e := range gone {
+				if !slices.ContainsFunc(wanted, func(w *endpoint) bool { return w.key == e.key }) {
+					e.gate.Set(discard{c.o.Stats})
+				}
+			}
+			for _, e := range wanted {
+				if _, ok := run[e]; !ok {
+					ectx, cancel := context.WithCancel(ctx)
+					r := running{cancel, make(chan struct{})}
+					run[e] = r
+					go func() { defer close(r.done); e.run(ectx) }()
+				}
+			}
+			c.report()
+		case <-expired.C():
+			c.removeExpired()
+			expired.Reset(time.Hour)
+		case err := <-c.failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// removeExpired removes the journals that nobody claimed for as long as their
+// age limit.
+func (c *Component) removeExpired() {
+	removed, err := journal.RemoveExpired(filepath.Join(c.o.StoragePath, "journal"), c.o.Clock.Now())
+	for _, j := range removed {
+		c.o.Logger.Warn("removed the journal of an endpoint that is not configured any more: it passed its age limit",
+			"path", j.Dir, "url", j.URL, "node", j.Node, "bytes", j.Bytes)
+	}
+	if err != nil {
+		c.o.Logger.Error("cannot remove expired journals", "err", err)
+	}
+}
+
+func (c *Component) current() []*endpoint {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endpoints
+}
+
+// report tells the node's health: the endpoints' problems.
+func (c *Component) report() {
+	var problems []string
+	for _, e := range c.current() {
+		if err := e.problem(); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	h := component.Health{State: component.Healthy, Message: "sending", Time: c.o.Clock.Now()}
+	if len(problems) > 0 {
+		h.State, h.Message = component.Unhealthy, strings.Join(problems, "; ")
+	}
+	c.o.Health(h)
+}
+
+// debugInfo is what the page shows of an endpoint.
+type debugInfo struct {
+	Endpoint       string           `json:"endpoint"`
+	URL            string           `json:"url"`
+	Journal        string           `json:"journal"`
+	Lanes          int              `json:"lanes"`
+	PendingBlocks  int64            `json:"pending_blocks"`
+	PendingSamples int64            `json:"pending_samples"`
+	JournalBytes   int64            `json:"journal_bytes"`
+	OldestAge      string           `json:"oldest_age"`
+	Sent           int64            `json:"samples_sent"`
+	Dropped        map[string]int64 `json:"samples_dropped"`
+	LastError      string           `json:"last_error,omitempty"`
+	LastErrorTime  time.Time        `json:"last_error_time,omitzero"`
+}
+
+// DebugInfo returns the state of each endpoint.
+func (c *Component) DebugInfo() any {
+	var infos []debugInfo
+	for _, e := range c.current() {
+		infos = append(infos, e.debug())
+	}
+	return map[string]any{"endpoints": infos}
+}
+
+func (e *endpoint) debug() debugInfo {
+	args := e.settings.Load().args
+	dropped, st := e.dropped()
+	in := debugInfo{
+		Endpoint: args.label(), URL: journal.PublicURL(args.URL),
+		PendingBlocks: st.Blocks, PendingSamples: st.Samples, JournalBytes: st.Bytes, OldestAge: "0s",
+		Sent: e.stats.sent.Load(), Dropped: dropped,
+	}
+	if !st.Oldest.IsZero() {
+		in.OldestAge = e.clock.Now().Sub(st.Oldest).Round(time.Second).String()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.opened != nil {
+		in.Journal, in.Lanes = e.opened.Dir(), e.opened.Lanes()
+	}
+	if e.lastErr != nil {
+		in.LastError, in.LastErrorTime = e.lastErr.Error(), e.lastTime
+	} else if e.openErr != nil {
+		in.LastError = e.openErr.Error()
+	}
+	return in
+}
