@@ -320,18 +320,21 @@ func (v *vm) set(L *lua.LState) int {
 	m := v.window(L)
 	i := v.rowArg(L, m)
 	if t, ok := L.Get(3).(*lua.LTable); ok {
-		v.real(t).ForEach(func(k, x lua.LValue) {
-			v.setField(L, i, strings.TrimPrefix(k.String(), "labels."), x, true)
-		})
+		v.real(t).ForEach(func(k, x lua.LValue) { v.setRowField(L, m, i, k.String(), x) })
 		return 0
 	}
-	field := L.CheckString(3)
-	if name, ok := strings.CutPrefix(field, "labels."); ok {
-		v.must(L, m.SetLabel(i, name, v.labelValue(L, L.Get(4), name)))
-		return 0
-	}
-	v.setField(L, i, field, L.Get(4), true)
+	v.setRowField(L, m, i, L.CheckString(3), L.Get(4))
 	return 0
+}
+
+// setRowField sets a field as rows names them: labels by their names, those
+// that are called like a field as labels.<name>.
+func (v *vm) setRowField(L *lua.LState, m *view.Metrics, i int, field string, x lua.LValue) {
+	if name, ok := strings.CutPrefix(field, "labels."); ok {
+		v.must(L, m.SetLabel(i, name, v.labelValue(L, x, name)))
+		return
+	}
+	v.setField(L, i, field, x, true)
 }
 
 func (v *vm) drop(L *lua.LState) int {
