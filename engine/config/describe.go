@@ -45,7 +45,7 @@ func Describe(args any) []Field {
 	if v.Kind() != reflect.Struct {
 		return nil
 	}
-	return describe(nil, v, "", nil)
+	return describe(nil, v, "", []reflect.Type{v.Type()})
 }
 
 func describe(out []Field, v reflect.Value, path string, around []reflect.Type) []Field {

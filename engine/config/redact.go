@@ -64,6 +64,8 @@ func redact(v reflect.Value) any {
 		return out
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
 		return "(" + typeWords(v.Type()) + ")"
+	case reflect.String: // of a type of its own, too
+		return v.String()
 	case reflect.Float32, reflect.Float64:
 		// JSON has no words for NaN and the infinities.
 		if f := v.Float(); f != f || f-f != 0 {
