@@ -1,7 +1,7 @@
 // Package docs has the manual of every native component. It is generated from
-// what stands in the code: the package comment of a component is its summary,
-// the comments on the fields of its Arguments and Exports are the manual of
-// those, and example.alloy beside it is its example.
+// what stands in the code: the first paragraph of a component's package comment
+// is its summary, the comments on the fields of its Arguments and Exports are
+// the manual of those, and example.alloy beside it is its example.
 //
 // It is data only, and imports no component: who lists the natives adds their
 // manual with Of. A comment that changes needs `go generate ./natives/docs`; a
@@ -12,8 +12,13 @@ import "github.com/weir-run/weir/engine/component"
 
 //go:generate go run ./gen
 
-// Of returns the registration with its manual.
+// Of returns the registration with its manual. A summary of its own, for users
+// where the package comment is for programmers, stays.
 func Of(r component.Registration) component.Registration {
+	own := r.Doc.Summary
 	r.Doc = byName[r.Name]
+	if own != "" {
+		r.Doc.Summary = own
+	}
 	return r
 }

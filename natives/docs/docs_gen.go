@@ -7,9 +7,7 @@ import "github.com/weir-run/weir/engine/component"
 // byName has the manual of every native component.
 var byName = map[string]component.Doc{
 	"local.file": {
-		Summary: `Exports the content of a file, and exports it again when the file changes.
-
-A file that cannot be read at first fails the build. One that cannot be read later makes the node unhealthy and leaves the last content exported, so that what depends on it keeps running.`,
+		Summary: "Exports the content of a file, and exports it again when the file changes.",
 		Args: map[string]string{
 			"detector":       "How a change is noticed: \"fsnotify\" asks the operating system and still polls, for file systems that do not tell; \"poll\" only polls.",
 			"filename":       "File to read; a relative path starts where weir was started.",
@@ -38,9 +36,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"prometheus.echo": {
-		Summary: `Prints every batch to standard output in an exposition format, to look at what flows.
-
-A batch is printed as a whole, its rows grouped into metric families. It is not a way to export metrics: what exposition formats cannot say is lost. A native histogram is printed as the classic one that it rounds to, a staleness marker as NaN after a comment.`,
+		Summary: "Prints every batch to standard output in an exposition format, to look at what flows.",
 		Args: map[string]string{
 			"format": "What to print: \"text\", the Prometheus text format 0.0.4 with timestamps in milliseconds, or \"openmetrics\", OpenMetrics 1.0 with exemplars.",
 		},
@@ -80,9 +76,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"prometheus.exporter.unix": {
-		Summary: `Exposes metrics of the host, gathered by node_exporter's collectors inside of weir. Linux only.
-
-node_exporter keeps its settings in flags of the process and its collectors for as long as the process lives. So the first node of the process decides about them; another node, or a reload, may choose other collectors, but not other settings: it is refused and says that weir needs a restart.`,
+		Summary: "Exposes metrics of the host, gathered by node_exporter's collectors inside of weir. Linux only.",
 		Args: map[string]string{
 			"arp":                                  "Settings of the arp collector.",
 			"arp.device_exclude":                   "Regular expression of devices to leave out; not together with device_include.",
@@ -197,9 +191,7 @@ prometheus.remote_write "default" {
 `,
 	},
 	"prometheus.relabel": {
-		Summary: `Changes and drops series by their labels and passes their samples on.
-
-The rules see labels only, so what they decide is remembered on the series and costs a look-up per sample. A change of the rules reaches every series at its source's next batch; series that the old rules made and the new ones do not get a staleness marker in that batch. Metadata follows the source series, whatever name the rules give.`,
+		Summary: "Changes and drops series by their labels and passes their samples on.",
 		Args: map[string]string{
 			"cache_ttl":          "Has no effect, see max_cache_size.",
 			"forward_to":         "Receivers to send the samples to that the rules leave.",
@@ -252,12 +244,176 @@ prometheus.remote_write "default" {
 }
 `,
 	},
+	"prometheus.remote_write": {
+		Summary: "Sends samples to remote write 1.0 endpoints, through a journal on disk for each.",
+		Args: map[string]string{
+			"endpoint":                                           "Where to send the samples; each endpoint gets all of them.",
+			"endpoint.authorization":                             "Authorization header to send with each request.",
+			"endpoint.authorization.credentials":                 "Credentials that follow the scheme.",
+			"endpoint.authorization.credentials_file":            "File with the credentials; it is read again for each request.",
+			"endpoint.authorization.type":                        "Authentication scheme, Bearer unless written.",
+			"endpoint.azuread":                                   "Not supported yet.",
+			"endpoint.azuread.cloud":                             "Not supported yet.",
+			"endpoint.azuread.managed_identity":                  "Not supported yet.",
+			"endpoint.azuread.managed_identity.client_id":        "Not supported yet.",
+			"endpoint.azuread.managed_identity.client_secret":    "Not supported yet.",
+			"endpoint.azuread.managed_identity.tenant_id":        "Not supported yet.",
+			"endpoint.azuread.managed_identity.token_file_path":  "Not supported yet.",
+			"endpoint.azuread.oauth":                             "Not supported yet.",
+			"endpoint.azuread.oauth.client_id":                   "Not supported yet.",
+			"endpoint.azuread.oauth.client_secret":               "Not supported yet.",
+			"endpoint.azuread.oauth.tenant_id":                   "Not supported yet.",
+			"endpoint.azuread.oauth.token_file_path":             "Not supported yet.",
+			"endpoint.azuread.scope":                             "Not supported yet.",
+			"endpoint.azuread.sdk":                               "Not supported yet.",
+			"endpoint.azuread.sdk.client_id":                     "Not supported yet.",
+			"endpoint.azuread.sdk.client_secret":                 "Not supported yet.",
+			"endpoint.azuread.sdk.tenant_id":                     "Not supported yet.",
+			"endpoint.azuread.sdk.token_file_path":               "Not supported yet.",
+			"endpoint.azuread.workload_identity":                 "Not supported yet.",
+			"endpoint.azuread.workload_identity.client_id":       "Not supported yet.",
+			"endpoint.azuread.workload_identity.client_secret":   "Not supported yet.",
+			"endpoint.azuread.workload_identity.tenant_id":       "Not supported yet.",
+			"endpoint.azuread.workload_identity.token_file_path": "Not supported yet.",
+			"endpoint.basic_auth":                                "User name and password to send with each request.",
+			"endpoint.basic_auth.password":                       "Password.",
+			"endpoint.basic_auth.password_file":                  "File with the password; it is read again for each request.",
+			"endpoint.basic_auth.username":                       "User name.",
+			"endpoint.bearer_token":                              "Bearer token to send with each request.",
+			"endpoint.bearer_token_file":                         "File with the bearer token; it is read again for each request.",
+			"endpoint.enable_http2":                              "Whether HTTP/2 is offered over TLS.",
+			"endpoint.follow_redirects":                          "Whether HTTP 3xx answers are followed.",
+			"endpoint.google_iam":                                "Not supported yet.",
+			"endpoint.google_iam.credentials_file":               "Not supported yet.",
+			"endpoint.headers":                                   "Headers to add to each request.",
+			"endpoint.http_headers":                              "Headers to add to each request.",
+			"endpoint.metadata_config":                           "Sending of metric families' type, help and unit.",
+			"endpoint.metadata_config.max_samples_per_send":      "Most families in a request.",
+			"endpoint.metadata_config.send":                      "Whether metadata is sent.",
+			"endpoint.metadata_config.send_interval":             "How often it is sent.",
+			"endpoint.name":                                      "Name of the endpoint, in metrics and of its journal. Default: the URL.",
+			"endpoint.no_proxy":                                  "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"endpoint.oauth2":                                    "OAuth 2.0 client credentials to get a token with.",
+			"endpoint.oauth2.client_id":                          "Client ID.",
+			"endpoint.oauth2.client_secret":                      "Client secret.",
+			"endpoint.oauth2.client_secret_file":                 "File with the client secret.",
+			"endpoint.oauth2.endpoint_params":                    "Parameters to add to the token URL.",
+			"endpoint.oauth2.no_proxy":                           "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"endpoint.oauth2.proxy_connect_header":               "Headers to send to the proxy with CONNECT requests.",
+			"endpoint.oauth2.proxy_from_environment":             "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"endpoint.oauth2.proxy_url":                          "URL of the proxy to send requests through.",
+			"endpoint.oauth2.scopes":                             "Scopes to ask for.",
+			"endpoint.oauth2.tls_config":                         "TLS settings of the connection to the token URL.",
+			"endpoint.oauth2.tls_config.ca_file":                 "File with the CA certificates.",
+			"endpoint.oauth2.tls_config.ca_pem":                  "CA certificates to verify the server with, as PEM text.",
+			"endpoint.oauth2.tls_config.cert_file":               "File with the client certificate.",
+			"endpoint.oauth2.tls_config.cert_pem":                "Client certificate, as PEM text.",
+			"endpoint.oauth2.tls_config.insecure_skip_verify":    "Whether the server's certificate is left unverified.",
+			"endpoint.oauth2.tls_config.key_file":                "File with the key of the client certificate.",
+			"endpoint.oauth2.tls_config.key_pem":                 "Key of the client certificate, as PEM text.",
+			"endpoint.oauth2.tls_config.min_version":             "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"endpoint.oauth2.tls_config.server_name":             "Server name to verify instead of the address's.",
+			"endpoint.oauth2.token_url":                          "URL to get the token from.",
+			"endpoint.protobuf_message":                          "Message to send; only \"prometheus.WriteRequest\" (remote write 1.0) is supported yet.",
+			"endpoint.proxy_connect_header":                      "Headers to send to the proxy with CONNECT requests.",
+			"endpoint.proxy_from_environment":                    "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"endpoint.proxy_url":                                 "URL of the proxy to send requests through.",
+			"endpoint.queue_config":                              "How samples are gathered into requests and sent.",
+			"endpoint.queue_config.batch_send_deadline":          "How long a sample may wait for others before it is written to the journal; more than 100ms means 100ms, since the sender waits meanwhile.",
+			"endpoint.queue_config.capacity":                     "Most samples of one lane that are gathered, in blocks of max_samples_per_send, before they are written to the journal together.",
+			"endpoint.queue_config.max_backoff":                  "Longest wait between retries.",
+			"endpoint.queue_config.max_samples_per_send":         "Most samples in a request.",
+			"endpoint.queue_config.max_shards":                   "Most lanes of a new journal; lanes send side by side. There are 8 unless max_shards is below or min_shards above, and never more than 64.",
+			"endpoint.queue_config.min_backoff":                  "Wait before the first retry; it doubles with each further one.",
+			"endpoint.queue_config.min_shards":                   "Least lanes of a new journal.",
+			"endpoint.queue_config.retry_on_http_429":            "Whether a request answered 429 is retried; otherwise its samples are dropped and counted.",
+			"endpoint.queue_config.sample_age_limit":             "Age above which samples are dropped, and counted, instead of sent; 0s is no limit.",
+			"endpoint.remote_timeout":                            "How long a request may take.",
+			"endpoint.round_robin_dns":                           "Not supported yet: true is refused.",
+			"endpoint.send_exemplars":                            "Whether exemplars are sent.",
+			"endpoint.send_native_histograms":                    "Whether native histograms are sent; otherwise they are dropped and counted.",
+			"endpoint.sigv4":                                     "Not supported yet.",
+			"endpoint.sigv4.access_key":                          "Not supported yet.",
+			"endpoint.sigv4.external_id":                         "Not supported yet.",
+			"endpoint.sigv4.profile":                             "Not supported yet.",
+			"endpoint.sigv4.region":                              "Not supported yet.",
+			"endpoint.sigv4.role_arn":                            "Not supported yet.",
+			"endpoint.sigv4.secret_key":                          "Not supported yet.",
+			"endpoint.sigv4.service_name":                        "Not supported yet.",
+			"endpoint.sigv4.use_fips_sts_endpoint":               "Not supported yet.",
+			"endpoint.tls_config":                                "TLS settings of the connection.",
+			"endpoint.tls_config.ca_file":                        "File with the CA certificates.",
+			"endpoint.tls_config.ca_pem":                         "CA certificates to verify the server with, as PEM text.",
+			"endpoint.tls_config.cert_file":                      "File with the client certificate.",
+			"endpoint.tls_config.cert_pem":                       "Client certificate, as PEM text.",
+			"endpoint.tls_config.insecure_skip_verify":           "Whether the server's certificate is left unverified.",
+			"endpoint.tls_config.key_file":                       "File with the key of the client certificate.",
+			"endpoint.tls_config.key_pem":                        "Key of the client certificate, as PEM text.",
+			"endpoint.tls_config.min_version":                    "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"endpoint.tls_config.server_name":                    "Server name to verify instead of the address's.",
+			"endpoint.url":                                       "URL to send to.",
+			"endpoint.write_relabel_config":                      "Relabelling steps, applied after external_labels, in the order they are written.",
+			"endpoint.write_relabel_config.action":               "One of replace, keep, drop, hashmod, labelmap, labeldrop, labelkeep, lowercase, uppercase, keepequal, dropequal.",
+			"endpoint.write_relabel_config.modulus":              "Divisor of the hash, for the action hashmod.",
+			"endpoint.write_relabel_config.regex":                "RE2 regular expression; it must match the whole input, and `.` matches a newline too.",
+			"endpoint.write_relabel_config.replacement":          "What is written to target_label if the regex matches; it may hold groups of the regex. An empty result removes the label.",
+			"endpoint.write_relabel_config.separator":            "What stands between the joined values of source_labels.",
+			"endpoint.write_relabel_config.source_labels":        "Labels whose values, joined with separator, the regex is matched against.",
+			"endpoint.write_relabel_config.target_label":         "Label that the result is written to; for the action replace it may hold groups of the regex, such as `${1}_total`.",
+			"external_labels":                                    "Labels to add to every series that does not have them.",
+			"journal":                                            "Bounds of the journals, one of which each endpoint has.",
+			"journal.fsync":                                      "When what was written is forced to the disk: \"none\" (the kernel decides), \"interval\" (every second) or \"always\" (before a batch is accepted).",
+			"journal.max_age":                                    "Age above which samples that could not be sent are dropped and counted. Default: wal's max_keepalive_time, or 8h.",
+			"journal.max_size":                                   "Bytes on disk above which on_full acts, for each endpoint.",
+			"journal.on_full":                                    "What a full journal does: \"block\" (the sources wait) or \"drop_oldest\".",
+			"wal":                                                "Settings of Alloy's write-ahead log; the journal stands in its place.",
+			"wal.max_keepalive_time":                             "The journal's max_age.",
+			"wal.min_keepalive_time":                             "Has no effect, see truncate_frequency.",
+			"wal.truncate_frequency":                             "Has no effect: a segment is removed as soon as all of it was sent.",
+		},
+		Exports: map[string]string{
+			"receiver": "Where samples to be sent go.",
+		},
+		Example: `// Sends everything to one endpoint and, without debug series, to another. Each
+// has a journal of its own, so neither waits for the other.
+prometheus.remote_write "default" {
+  external_labels = { cluster = "eu-1" }
+
+  endpoint {
+    name = "near"
+    url  = "http://prometheus.example.com:9090/api/v1/write"
+  }
+
+  endpoint {
+    name = "far"
+    url  = "https://metrics.example.com/api/v1/push"
+
+    basic_auth {
+      username      = "tenant-7"
+      password_file = "/etc/weir/password"
+    }
+
+    queue_config {
+      max_samples_per_send = 5000
+      sample_age_limit     = "2h"
+    }
+
+    write_relabel_config {
+      action        = "drop"
+      source_labels = ["__name__"]
+      regex         = "debug_.*"
+    }
+  }
+
+  journal {
+    max_size = "2GiB"
+    max_age  = "4h"
+  }
+}
+`,
+	},
 	"prometheus.scrape": {
-		Summary: `Fetches the metrics of targets and sends one batch a target and scrape.
-
-It decides as Prometheus's scrape package does, of which it uses the target, label and parser parts: labels, limits, timestamps, staleness and the report series (up and its kin) come out equal, and a test compares them. The loop differs in three things. A target is scraped within a second of its start and then at its own place in the interval. A batch that is refused is sent again until the next scrape is due. Targets that go get their staleness markers at once, when weir stops too, because it may not come back.
-
-A target's body repeats, so most of it is not parsed at all: see layout.`,
+		Summary: "Fetches the metrics of targets and sends one batch a target and scrape.",
 		Args: map[string]string{
 			"authorization":                          "Authorization header to send with each request.",
 			"authorization.credentials":              "Credentials that follow the scheme.",

@@ -48,7 +48,7 @@ func manual(s *sources, p *pkg, name string) (d component.Doc, err error) {
 	if !ok {
 		return d, fmt.Errorf("%s: the package comment does not begin with %q", p.dir, prefix)
 	}
-	summary = strings.TrimPrefix(summary, "it ")
+	summary, _, _ = strings.Cut(strings.TrimPrefix(summary, "it "), "\n\n")
 	d.Summary = strings.ToUpper(summary[:1]) + summary[1:]
 	if d.Args, err = s.args(p); err != nil {
 		return d, err
