@@ -234,6 +234,9 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	}
 	replaces := len(fs.user) > 0 && len(fs.embedded) > 0
 	reg = register(name, p, lang, file, replaces)
+	if reg.Err != nil {
+		return fail(reg.Err)
+	}
 	reg.Version, reg.Sources = hex.EncodeToString(deps.hash.Sum(nil)[:12]), deps.sources()
 	return reg
 }

@@ -43,7 +43,7 @@ func (e *Error) Pos() string {
 	return fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Col)
 }
 
-// Error returns position, message and hook, and on lines of their own the
+// Error returns position, hook and message, and on lines of their own the
 // source line, the record and the hint.
 func (e *Error) Error() string {
 	var b strings.Builder
@@ -51,10 +51,10 @@ func (e *Error) Error() string {
 		b.WriteString(p)
 		b.WriteString(": ")
 	}
-	fmt.Fprintf(&b, "%v", e.Err)
 	if e.Hook != "" && e.Hook != hookLoad {
-		fmt.Fprintf(&b, " (in %s)", e.Hook)
+		fmt.Fprintf(&b, "in %s: ", e.Hook)
 	}
+	fmt.Fprintf(&b, "%v", e.Err)
 	if e.Source != "" {
 		fmt.Fprintf(&b, "\n  %d | %s", e.Line, e.Source)
 	}
