@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/watch"
 )
 
@@ -31,7 +32,7 @@ func (e *Engine) newWatcher(path string) (*watch.Watcher, error) {
 func (e *Engine) watched(path string) []string {
 	files := map[string]bool{}
 	if e.o.WatchConfig {
-		files[path] = true
+		files[config.Pattern(path)] = true
 	}
 	for _, c := range e.o.Catalogs {
 		for _, dir := range c.Roots() {

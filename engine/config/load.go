@@ -210,6 +210,15 @@ func (s statement) errors(name, text string) Diagnostics {
 	return ds
 }
 
+// Pattern returns what to watch for changes of the config at path, as package
+// watch understands it: the file, or the directory's files that Load reads.
+func Pattern(path string) string {
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return filepath.Join(path, "*.alloy")
+	}
+	return path
+}
+
 // IsConfigFile reports whether a path is one that Load would read from a
 // directory.
 func IsConfigFile(path string) bool { return strings.HasSuffix(path, ".alloy") }

@@ -55,6 +55,10 @@ type finding struct {
 func look(wanted []string, known map[string]state, force map[string]bool, now time.Time) finding {
 	l := looker{finding: finding{files: map[string]state{}, dirs: map[string]interest{}}, known: known, force: force, now: now}
 	for _, path := range wanted {
+		if dir, pattern, ok := glob(path); ok {
+			l.matching(dir, pattern)
+			continue
+		}
 		real, fi := l.resolve(path)
 		switch {
 		case fi == nil:
@@ -180,6 +184,42 @@ func (l *looker) tree(path, real string, dir os.FileInfo, above []os.FileInfo) {
 	}
 }
 
+// glob splits a pattern: the last element of a path if it has a star.
+func glob(path string) (dir, pattern string, ok bool) {
+	dir, pattern = filepath.Split(path)
+	return filepath.Clean(dir), pattern, strings.Contains(pattern, "*")
+}
+
+func matches(pattern, name string) bool {
+	ok, err := filepath.Match(pattern, name)
+	return ok && err == nil && !ignored(name)
+}
+
+// matching looks at the files of a directory, not of those below it, whose
+// names match.
+func (l *looker) matching(dir, pattern string) {
+	real, fi := l.resolve(dir)
+	if fi == nil || !fi.IsDir() {
+		return
+	}
+	in := l.dirs[real]
+	in.globs = append(in.globs, pattern)
+	l.dirs[real] = in
+	entries, err := os.ReadDir(real)
+	if err != nil {
+		l.files[dir] = state{kind: unreadable, err: err.Error()}
+		return
+	}
+	for _, e := range entries {
+		if !matches(pattern, e.Name()) {
+			continue
+		}
+		if r, fi := l.resolve(filepath.Join(real, e.Name())); fi != nil && fi.Mode().IsRegular() {
+			l.file(filepath.Join(dir, e.Name()), r, fi)
+		}
+	}
+}
+
 // racy is how old a file's time must be for an equal time to mean that nothing
 // was written since: file systems count in steps of up to two seconds.
 const racy = 3 * time.Second
@@ -224,9 +264,12 @@ func read(path string, now time.Time) state {
 	return s
 }
 
-// covers reports whether path is one of roots or below one.
+// covers reports whether path is one of roots, matches one or is below one.
 func covers(roots []string, path string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
+		if dir, pattern, ok := glob(root); ok {
+			return path == dir || filepath.Dir(path) == dir && matches(pattern, filepath.Base(path))
+		}
 		rest, ok := strings.CutPrefix(path, root)
 		return ok && (rest == "" || rest[0] == filepath.Separator || strings.HasSuffix(root, string(filepath.Separator)))
 	})

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/fsnotify/fsnotify"
@@ -12,11 +13,13 @@ import (
 // interest is what matters in a directory.
 type interest struct {
 	all   bool            // every name that is not ignored
+	globs []string        // those that match
 	names map[string]bool // and these
 }
 
 func (in interest) in(name string) bool {
-	return in.names[fold(name)] || in.all && !ignored(name)
+	return in.names[fold(name)] || in.all && !ignored(name) ||
+		slices.ContainsFunc(in.globs, func(g string) bool { return matches(g, name) })
 }
 
 // watched is a directory that has a watch.

@@ -27,7 +27,7 @@ type Options struct {
 	Clock  clock.Clock
 	Logger *slog.Logger
 	// OnChange is called with the absolute paths that changed, appeared or
-	// went, sorted: each a path given to Set, or a file below one. Calls come
+	// went, sorted: each a file given to Set, or one below or matching what was given. Calls come
 	// one after the other; what changes during a call is in the next.
 	OnChange func(ctx context.Context, paths []string)
 }
@@ -81,9 +81,10 @@ func New(o Options) *Watcher {
 	}
 }
 
-// Set replaces what is watched: files, and directories with all that is below
-// them; what does not exist yet may be either. Changes from now on are
-// reported, also those before Run. So call it before reading the files.
+// Set replaces what is watched: files, directories with all that is below
+// them (what does not exist yet may be either), and patterns for the files of
+// one directory, such as /etc/weir/*.alloy. Changes from now on are reported,
+// also those before Run. So call it before reading the files.
 func (w *Watcher) Set(paths []string) error {
 	wanted := make([]string, 0, len(paths))
 	for _, p := range paths {

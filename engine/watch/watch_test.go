@@ -252,6 +252,30 @@ func TestSaves(t *testing.T) {
 		f("a link that dangled/"+w, w, func(h *house) { h.link("real", "d") }, func(h *house) { h.write("real/f", "1") }, "d/f")
 	}
 
+	// Patterns.
+	f("pattern/write", "d/*.f", func(h *house) { h.write("d/a.f", "1") }, func(h *house) {
+		h.write("d/x/b.f", "1")
+		h.write("d/b.g", "1")
+		h.write("d/.b.f", "1")
+		h.write("d/a.f", "2")
+	}, "d/a.f")
+	f("pattern/create and remove", "d/*.f", func(h *house) { h.write("d/a.f", "1") }, func(h *house) {
+		h.write("d/b.f", "1")
+		h.must(os.Remove(h.path("d/a.f")))
+	}, "d/a.f", "d/b.f")
+	f("pattern/not ours", "d/*.f", func(h *house) { h.write("d/a.f", "1") }, func(h *house) { h.write("d/data/huge.f", "1") })
+	f("pattern/later directory", "d/*.f", func(*house) {}, func(h *house) { h.write("d/a.f", "1") }, "d/a.f")
+	f("pattern/ConfigMap", "d/*.f", func(h *house) {
+		h.write("d/..1/a.f", "1")
+		h.link("..1", "d/..data")
+		h.link("..data/a.f", "d/a.f")
+	}, func(h *house) {
+		h.write("d/..2/a.f", "2")
+		h.link("..2", "d/..data_tmp")
+		h.rename("d/..data_tmp", "d/..data")
+		h.must(os.RemoveAll(h.path("d/..1")))
+	}, "d/a.f")
+
 	// Directories.
 	f("new directories", "d", one, func(h *house) { h.write("d/a/b/c", "1") }, "d/a/b/c")
 	f("directory moved in", "d", one, func(h *house) {
