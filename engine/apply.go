@@ -21,6 +21,7 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	c := e.commit(p)
 	e.propagate(ctx)
 	e.phase.CompareAndSwap(phaseStarting, phaseReady)
+	c.first = true
 	e.report("started "+configName(cfg.Path), start, c)
 	stopWatch := e.startWatch(ctx)
 	defer stopWatch()
@@ -46,6 +47,7 @@ type counts struct {
 	added   []string
 	removed []string
 	nodes   int
+	first   bool // the start
 }
 
 // commit makes the running graph that of a plan without mistakes.
@@ -240,7 +242,12 @@ func (c counts) changed() bool {
 
 func (c counts) String() string {
 	parts := []string{fmt.Sprintf("%d of %d nodes rebuilt", len(c.results[rebuilt]), c.nodes)}
-	if c.nodes == 1 {
+	switch {
+	case c.first && c.nodes == 1:
+		parts[0] = "1 node"
+	case c.first:
+		parts[0] = fmt.Sprintf("%d nodes", c.nodes)
+	case c.nodes == 1:
 		parts[0] = fmt.Sprintf("%d of 1 node rebuilt", len(c.results[rebuilt]))
 	}
 	for _, p := range []struct {

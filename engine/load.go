@@ -169,12 +169,9 @@ func (e *Engine) makePlan(cfg *config.Config, mode planMode) (*plan, config.Diag
 			continue
 		}
 		args := w.newArgs()
-		errs = b.Decode(p.scope, args)
-		ds = append(ds, errs...)
+		ds = append(ds, b.Decode(p.scope, args)...)
 		w.args = args
-		if !errs.HasErrors() {
-			ds = append(ds, p.checkSignals(w)...)
-		}
+		ds = append(ds, p.checkSignals(w)...)
 	}
 	for _, c := range p.graph.Cycles() {
 		ds = append(ds, config.Diagnostic{Span: p.wanted[c.Path[0]].block.Span,
