@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 	// Prometheus looks its host's name up. The first look-up makes channels
 	// that all later ones use, so it must not happen in a synctest bubble.
 	_, _ = net.LookupIP("localhost")
+	_, _ = net.LookupAddr("127.0.0.1")
 	goleak.VerifyTestMain(m)
 }
 

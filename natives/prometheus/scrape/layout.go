@@ -186,7 +186,7 @@ func (lo *layout) variable(b []byte, flags lineFlags) (v float64, t int64, n int
 		}
 		n += 1 + m
 	}
-	if n < len(b) && b[n] != '\n' {
+	if n == len(b) && lo.format == openMetricsFormat || n < len(b) && b[n] != '\n' {
 		return 0, 0, 0, false
 	}
 	return v, t, n, true
