@@ -160,10 +160,16 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 		if len(errs) == 0 {
 			continue
 		}
-		if s.unclosed && len(errs) == 1 && errs[0].Msg == errUnclosed {
+		if len(errs) == 1 && errs[0].Msg == errUnclosed {
 			errs[0].Span = s.header
 			errs[0].Msg = fmt.Sprintf("block %s is not closed", s.id)
-			errs[0].Hint = fmt.Sprintf("a } is missing before line %d, where %s begins", stmts[i+1].line, stmts[i+1].id)
+			errs[0].Hint = "a } is missing at the end of the file"
+			if s.unclosed {
+				errs[0].Hint = fmt.Sprintf("a } is missing before line %d, where %s begins", stmts[i+1].line, stmts[i+1].id)
+			}
+		}
+		for k := range errs {
+			errs[k].Msg = tokens.Replace(errs[k].Msg)
 		}
 		ds = append(ds, errs...)
 		broken = append(broken, s.id)
@@ -182,6 +188,14 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 	}
 	return nil, broken, append(ds, fromSyntax(err, Span{File: name})...)
 }
+
+// tokens makes words of the parser's token names.
+var tokens = strings.NewReplacer(
+	"got TERMINATOR", "got the end of the line", "expected TERMINATOR", "expected the end of the line",
+	"got EOF", "got the end of the file", "got IDENT", "got a name", "got NUMBER", "got a number", "got FLOAT", "got a number",
+	"got STRING", "got a string", "got BOOL", "got true or false", "got NULL", "got null", "got ILLEGAL", "got a character that means nothing here",
+	"expected IDENT", "expected a name", "identifier, got", "a name, got",
+)
 
 const errUnclosed = "expected }, got EOF"
 

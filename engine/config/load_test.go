@@ -53,14 +53,13 @@ func TestParse(t *testing.T) {
 	f("a \"x\" {\n  v = \n}\nb \"y\" {\n  v = a.x.r\n}\nc \"z\" {\n v = ,\n}\n", "b.y", "a.x c.z", `
 c.alloy:3:1: expected expression, got }
 c.alloy:8:6: expected expression, got ,`)
-	f("a \"x\" { v = 1 2 }\nb {}\n", "b", "a.x", "c.alloy:1:15: expected TERMINATOR, got NUMBER")
+	f("a \"x\" { v = 1 2 }\nb {}\n", "b", "a.x", "c.alloy:1:15: expected the end of the line, got a number")
 
 	// A missing bracket is reported where it is missing, not at the end.
 	f("a.b \"x\" {\n  v = 1\n\nb \"y\" {\n  v = 2\n}\n\nc {}\n", "b.y c", "a.b.x",
 		"c.alloy:1:1: block a.b.x is not closed (a } is missing before line 4, where b.y begins)")
 	f("a \"x\" {\n  v = [1, 2\n}\nb \"y\" {\n  v = 2\n}\n", "b.y", "a.x", "c.alloy:2:12: missing ',' in expression list\nc.alloy:3:1: expected expression, got }")
-	// Without a second block there is nothing better than the end.
-	f("a \"x\" {\n  v = 1\n", "", "a.x", "c.alloy:3:1: expected }, got EOF")
+		f("a \"x\" {\n  v = 1\n", "", "a.x", "c.alloy:1:1: block a.x is not closed (a } is missing at the end of the file)")
 	f("a \"1x\" {}\nb {}", "b", "a.1x", `c.alloy:1:3: expected block label to be a valid identifier, but got "1x"`)
 }
 
@@ -122,7 +121,7 @@ func TestLoad(t *testing.T) {
 	if diff := cmp.Diff([]string{"a.x", "b.x"}, ids(c)); diff != "" {
 		t.Errorf("blocks (-want +got):\n%s", diff)
 	}
-	want := filepath.Join(dir, "10.alloy") + ":2:4: expected }, got EOF\n" +
+	want := filepath.Join(dir, "10.alloy") + ":2:1: block c is not closed (a } is missing at the end of the file)\n" +
 		filepath.Join(dir, "30.alloy") + ":1:1: block a.x is defined twice (first defined at " + filepath.Join(dir, "10.alloy") + ":1:1; give one of them another label)\n"
 	if diff := cmp.Diff(want, diagnose(ds)); diff != "" {
 		t.Errorf("diagnostics (-want +got):\n%s", diff)

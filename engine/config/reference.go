@@ -104,12 +104,11 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 		// different the labels are.
 		var same []string
 		for _, id := range ids {
-			if i := strings.LastIndexByte(id, '.'); i > 0 && strings.HasPrefix(name, id[:i+1]) {
+			if i, j := strings.LastIndexByte(id, '.'), strings.LastIndexByte(name, '.'); i > 0 && id[:i] == name[:j] {
 				same = append(same, id)
 			}
 		}
 		if len(same) > 0 {
-			slices.Sort(same)
 			d.Hint = "there is " + strings.Join(same[:min(len(same), 3)], ", ")
 		} else {
 			d.Hint = "add a block for it to the config"

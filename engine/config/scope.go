@@ -13,7 +13,7 @@ import (
 )
 
 // Scope is what expressions can refer to: the standard library and what nodes
-// export. It is not safe for concurrent use while it is being changed.
+// export. It is not safe for concurrent use, not even by Decode alone.
 type Scope struct {
 	nodes map[string]*scopeNode
 	vars  *vm.Scope // nil when nodes changed since it was built
