@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/prometheus/rule"
 )
@@ -42,6 +43,8 @@ func (a *Arguments) Validate() error {
 	}
 	return nil
 }
+
+var _ component.Warner = (*Arguments)(nil)
 
 // Warnings names the arguments that were written in vain.
 func (a *Arguments) Warnings() (ws []string) {
