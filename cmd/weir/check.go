@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/engine/config"
+)
+
+func checkCommand(t *terminal) *cobra.Command {
+	var scripts string
+	cmd := &cobra.Command{
+		Use:   "check CONFIG",
+		Short: "Find every mistake in a config",
+		Long: `Read a config, a file or a directory of *.alloy files, with the scripts it uses,
+and report every mistake at once, each with its place. Nothing is started.
+
+The exit code is 0 when there is no mistake (there may be warnings), 1 when
+there is one.`,
+		Example: `  weir check config.alloy
+  weir check --scripts=../scripts /etc/weir`,
+		Args: cobra.ExactArgs(1),
+		RunE: failed(func(_ *cobra.Command, args []string) error {
+			path := args[0]
+			catalogs, err := catalogs(scriptsDir(scripts, path))
+			if err != nil {
+				return cannotStart(err)
+			}
+			services, err := newServices("", "", io.Discard)
+			if err != nil {
+				return cannotStart(err)
+			}
+			e, err := engine.New(engine.Options{Catalogs: catalogs, Services: services.all(), Version: version, NoWatch: true})
+			if err != nil {
+				return cannotStart(err)
+			}
+			cfg, ds := e.Check(path)
+			if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
+				return err
+			}
+			if ds.HasErrors() {
+				errs, _ := errors.AsType[config.Diagnostics](ds.Err())
+				fmt.Fprintln(t.err, count(len(errs), "mistake"))
+				return &exitError{code: exitFailed}
+			}
+			_, err = fmt.Fprintf(t.out, "%s is fine: %s\n", path, count(len(cfg.Blocks), "block"))
+			return err
+		}),
+	}
+	cmd.Flags().StringVar(&scripts, "scripts", "", "folder of scripts (default: scripts beside the config)")
+	return cmd
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

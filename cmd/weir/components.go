@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripts"
+)
+
+func componentsCommand(t *terminal) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "components [NAME]",
+		Short: "List the components, or print the manual of one",
+		Long: `List what a config can use: weir's own components, the scripts that ship with it
+and those of the scripts folder. With a name, print that component's manual:
+arguments with types and defaults, exports and an example.`,
+		Example: `  weir components
+  weir components prometheus.scrape
+  weir components --scripts=./scripts demo.units`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: failed(func(_ *cobra.Command, args []string) error {
+			catalogs, err := catalogs(scriptsDir(dir, "."))
+			if err != nil {
+				return cannotStart(err)
+			}
+			if len(args) == 0 {
+				return listComponents(t.out, catalogs)
+			}
+			r, ok := lookup(catalogs, args[0])
+			if !ok {
+				return fmt.Errorf("there is no component %s; 'weir components' lists them", args[0])
+			}
+			if r.Err != nil {
+				return r.Err
+			}
+			return writeManual(t, r)
+		}),
+	}
+	cmd.Flags().StringVar(&dir, "scripts", "", "folder of scripts (default: ./scripts)")
+	return cmd
+}
+
+func lookup(catalogs []component.Catalog, name string) (component.Registration, bool) {
+	for _, c := range catalogs {
+		if r, ok := c.Lookup(name); ok {
+			return r, true
+		}
+	}
+	return component.Registration{}, false
+}
+
+// listComponents prints a line for each component: name, first sentence.
+func listComponents(w io.Writer, catalogs []component.Catalog) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	for _, c := range catalogs {
+		for _, name := range c.Names() {
+			r, ok := c.Lookup(name)
+			if !ok {
+				continue
+			}
+			line := firstSentence(r.Doc.Summary)
+			if r.Err != nil {
+				first, _, _ := strings.Cut(r.Err.Error(), "\n")
+				line = "broken: " + first
+			}
+			line += origin(r)
+			fmt.Fprintf(tw, "%s\t%s\n", name, line)
+		}
+	}
+	return tw.Flush()
+}
+
+// origin says where a script is from; nothing of a native.
+func origin(r component.Registration) string {
+	if len(r.Sources) == 0 {
+		return ""
+	}
+	shipped, _ := fs.Glob(scripts.FS, strings.ReplaceAll(r.Name, ".", "/")+".*")
+	// One that ships with weir has as source the file that would replace it.
+	if _, err := os.Stat(r.Sources[0]); err != nil && len(shipped) > 0 {
+		return "  (ships with weir)"
+	}
+	if len(shipped) > 0 {
+		return "  (" + r.Sources[0] + ", replaces the one that ships with weir)"
+	}
+	return "  (" + r.Sources[0] + ")"
+}
+
+func firstSentence(s string) string {
+	s, _, _ = strings.Cut(s, "\n\n")
+	s = strings.Join(strings.Fields(s), " ")
+	if i := strings.Index(s, ". "); i >= 0 {
+		s = s[:i+1]
+	}
+	return s
+}
+
+// writeManual prints all there is to know of a component to write a block of it.
+func writeManual(t *terminal, r component.Registration) error {
+	var b strings.Builder
+	head := func(s string) string { return paint(t.outColor, "1", s) }
+	fmt.Fprintf(&b, "%s\n\n%s\n", head(r.Name), strings.TrimSpace(r.Doc.Summary))
+	if r.Accepts != 0 {
+		fmt.Fprintf(&b, "\nIt takes %s through its export receiver.\n", r.Accepts)
+	}
+	if r.Unique {
+		fmt.Fprint(&b, "\nThere may be one block of it in a config; it has no label.\n")
+	}
+	fmt.Fprintf(&b, "\n%s\n", head("Arguments"))
+	var args []config.Field
+	if r.NewArgs != nil {
+		args = config.Describe(r.NewArgs())
+	}
+	writeFields(&b, args, r.Doc.Args, true)
+	if exports := config.Describe(r.Exports); len(exports) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", head("Exports"))
+		writeFields(&b, exports, r.Doc.Exports, false)
+	}
+	if r.Doc.Example != "" {
+		fmt.Fprintf(&b, "\n%s\n%s\n", head("Example"), indent(strings.Trim(r.Doc.Example, "\n"), "  "))
+	}
+	_, err := io.WriteString(t.out, b.String())
+	return err
+}
+
+func writeFields(b *strings.Builder, fields []config.Field, docs map[string]string, required bool) {
+	if len(fields) == 0 {
+		fmt.Fprintln(b, "  none")
+	}
+	for _, f := range fields {
+		line := f.Path
+		switch {
+		case f.Block && f.Labeled:
+			line += ` "…" { … }`
+		case f.Block:
+			line += " { … }"
+		default:
+			line += " " + f.Type
+		}
+		switch {
+		case f.Required && required:
+			line += ", required"
+		case f.Default != "":
+			line += " = " + f.Default
+		}
+		if f.Repeated {
+			line += ", may be repeated"
+		}
+		fmt.Fprintf(b, "  %s\n", line)
+		if doc := strings.TrimSpace(docs[f.Path]); doc != "" {
+			fmt.Fprintln(b, indent(doc, "      "))
+		}
+	}
+}
+
+func indent(s, by string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		if l != "" {
+			lines[i] = by + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}

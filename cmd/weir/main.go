@@ -1,0 +1,153 @@
+// Command weir is a telemetry collector whose components are written in Go, in
+// Lua, or in one line of expr, and which cannot tell them apart.
+//
+// The commands are one file each. wire.go is the list of everything that is
+// compiled in. What is here is what belongs to a process: flags, the
+// environment, signals, exit codes and the terminal.
+//
+// Exit codes: 0 done; 1 something is wrong with the config or the run; 2 the
+// command line is wrong, or weir cannot start here, as when another process
+// has the storage path.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker: -X main.version=v1.2.3.
+var version = "dev"
+
+func main() {
+	t := newTerminal(os.Stdout, os.Stderr)
+	os.Exit(execute(context.Background(), t, os.Args[1:]))
+}
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // mistakes in the config, a run that went wrong
+	exitUsage  = 2 // the command line, or weir cannot start here
+)
+
+// exitError is an error with an exit code. Without err, everything was said.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// cannotStart makes err one that ends weir with exit code 2.
+func cannotStart(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code: exitUsage, err: err}
+}
+
+// execute runs one command line and returns its exit code.
+func execute(ctx context.Context, t *terminal, args []string) int {
+	root := rootCommand(t)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var exit *exitError
+	if errors.As(err, &exit) {
+		if exit.err != nil {
+			t.errorf("%v", exit.err)
+		}
+		return exit.code
+	}
+	t.errorf("%v", err)
+	fmt.Fprintf(t.err, "See '%s --help'.\n", cmd.CommandPath())
+	return exitUsage
+}
+
+// failed makes a command's own error one with exit code 1: what is left
+// without a code is the command line's.
+func failed(run func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		var exit *exitError
+		if err == nil || errors.As(err, &exit) {
+			return err
+		}
+		return &exitError{code: exitFailed, err: err}
+	}
+}
+
+func rootCommand(t *terminal) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weir",
+		Short: "A telemetry collector with components in Go, Lua and expr",
+		Long: `weir collects telemetry, passes it through components and sends it on. What runs
+is written in a config of blocks that refer to each other; a block's component
+is one of weir's own or a script beside the config, and a saved script is
+reloaded without losing a sample.`,
+		Example: strings.Trim(`
+  weir run --sandbox            try it: this host, through a script, into a throwaway Prometheus
+  weir check config.alloy       find every mistake in a config
+  weir run config.alloy         run a config
+  weir components               list what a config can use
+`, "\n"),
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetOut(t.out)
+	root.SetErr(t.err)
+	root.AddCommand(
+		runCommand(t),
+		checkCommand(t),
+		componentsCommand(t),
+		reloadCommand(t),
+		versionCommand(t.out),
+		sandboxCommand(),
+	)
+	return root
+}
+
+func versionCommand(out io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  weir version",
+		Args:    cobra.NoArgs,
+		RunE: failed(func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(out, "weir %s (%s, %s/%s%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
+			return err
+		}),
+	}
+}
+
+// revision is the commit that the binary was built from, where Go knows it.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return ", commit " + s.Value[:12]
+		}
+	}
+	return ""
+}

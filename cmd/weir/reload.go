@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/control"
+)
+
+func reloadCommand(t *terminal) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Make a running weir read its config and scripts again",
+		Long: `Make the weir that has a storage path read its config and its scripts again. A
+config with a mistake is refused, and what runs goes on; the exit code is then 1.`,
+		Example: `  weir reload
+  weir reload --storage.path=/var/lib/weir`,
+		Args: cobra.NoArgs,
+		RunE: failed(func(cmd *cobra.Command, _ []string) error { return reload(cmd.Context(), t, dir) }),
+	}
+	cmd.Flags().StringVar(&dir, "storage.path", "./data-weir", "storage directory of the running weir")
+	return cmd
+}
+
+func reload(ctx context.Context, t *terminal, dir string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, control.URL("/-/reload"), nil)
+	if err != nil {
+		return fmt.Errorf("cannot ask for a reload: %w", err)
+	}
+	resp, err := control.Client(dir).Do(req)
+	if err != nil {
+		if e, ok := errors.AsType[*control.NotRunningError](err); ok {
+			return cannotStart(e)
+		}
+		return fmt.Errorf("cannot ask for a reload: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return fmt.Errorf("cannot read the answer: %w", err)
+	}
+	body = append(bytes.TrimSpace(body), '\n')
+	if resp.StatusCode != http.StatusOK {
+		_, _ = t.err.Write(body)
+		return &exitError{code: exitFailed}
+	}
+	_, err = t.out.Write(body)
+	return err
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/cmd/weir/quickstart"
+	"github.com/weir-run/weir/cmd/weir/sandbox"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/control"
+	"github.com/weir-run/weir/engine/service/http"
+	"github.com/weir-run/weir/engine/storage"
+)
+
+// runOptions are the flags of weir run.
+type runOptions struct {
+	watch       bool
+	listen      string
+	storage     string
+	scripts     string
+	sandbox     bool
+	sandboxAddr string
+	shutdown    time.Duration
+	logFormat   string
+}
+
+func runCommand(t *terminal) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [CONFIG]",
+		Short: "Run a config",
+		Long: `Run a config, a file or a directory of *.alloy files, until SIGTERM or SIGINT; a
+second one ends weir at once. SIGHUP, 'weir reload' or saving the config or a
+script reloads. A config with a mistake is not applied: what runs goes on.
+
+With --sandbox, weir starts a throwaway Prometheus and tells the config its URL
+in the environment variable WEIR_SANDBOX_URL. Without CONFIG it then runs a
+quickstart: this host and weir itself, through a script, into that Prometheus.`,
+		Example: `  weir run --sandbox
+  weir run config.alloy
+  weir run --storage.path=/var/lib/weir --server.http.listen-addr=0.0.0.0:12345 /etc/weir`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return fmt.Errorf("run takes one config, not %d; several files of a directory are one config", len(args))
+			case len(args) == 0 && !o.sandbox:
+				return errors.New("name a config to run, or try the quickstart with --sandbox")
+			}
+			return nil
+		},
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
+			path := ""
+			if len(args) == 1 {
+				path = args[0]
+			}
+			return run(cmd.Context(), t, o, path)
+		}),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.watch, "config.watch", true, "reload when the config's files change; scripts are watched in any case")
+	f.StringVar(&o.listen, "server.http.listen-addr", "127.0.0.1:12345", "address of the page, the API and /metrics")
+	f.StringVar(&o.storage, "storage.path", "./data-weir", "directory for what must outlive the process")
+	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: scripts beside the config)")
+	f.BoolVar(&o.sandbox, "sandbox", false, "start a throwaway Prometheus to send to")
+	f.StringVar(&o.sandboxAddr, "sandbox.listen-addr", "127.0.0.1:12346", "address of the sandbox; a free port if this one is taken")
+	f.DurationVar(&o.shutdown, "shutdown-timeout", 30*time.Second, "how long stopping may take")
+	f.StringVar(&o.logFormat, "log.format", "", "logfmt or json; wins over the block logging")
+	return cmd
+}
+
+// run runs the config at path until a signal; "" is the quickstart.
+func run(ctx context.Context, t *terminal, o runOptions, path string) (err error) {
+	lock, err := storage.Acquire(o.storage, time.Now())
+	if err != nil {
+		return cannotStart(err)
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+
+	scripts := scriptsDir(o.scripts, path)
+	if path == "" {
+		if path, err = quickstart.Write(lock.Dir()); err != nil {
+			return cannotStart(err)
+		}
+	}
+	s, err := newServices(o.listen, o.logFormat, t.err)
+	if err != nil {
+		return cannotStart(err)
+	}
+	stop := handleSignals(ctx)
+	defer stop.release()
+	ctx = stop.ctx
+
+	if o.sandbox {
+		box, err := startSandbox(ctx, t, o.sandboxAddr)
+		if err != nil {
+			return cannotStart(err)
+		}
+		defer func() { err = errors.Join(err, box.Close()) }()
+	}
+	catalogs, err := catalogs(scripts)
+	if err != nil {
+		return cannotStart(err)
+	}
+	e, err := engine.New(engine.Options{
+		Catalogs:        catalogs,
+		Services:        s.all(),
+		Logger:          s.telemetry.Logger(),
+		Registerer:      s.telemetry.Registerer(),
+		StoragePath:     lock.Dir(),
+		Version:         version,
+		ShutdownTimeout: o.shutdown,
+		WatchConfig:     o.watch,
+		Announce:        announcer(t, s.http),
+	})
+	if err != nil {
+		return cannotStart(err)
+	}
+	socket, err := control.Listen(lock.Dir())
+	if err != nil {
+		return cannotStart(err)
+	}
+
+	// What runs beside the engine ends with it, not with the signal: a reload
+	// by socket is answered while the engine stops.
+	beside, end := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { reloadOn(beside, stop.hup, e) })
+	wg.Go(func() {
+		if err := socket.Serve(beside, s.http.Handler()); err != nil {
+			t.errorf("%v", err)
+		}
+	})
+	err = e.Run(ctx, path)
+	end()
+	wg.Wait()
+	return runError(t, path, err, ctx.Err() != nil)
+}
+
+// announcer prints what the engine says, and before the first line, which says
+// that it has started, where the page is.
+func announcer(t *terminal, h *http.Service) func(line string) {
+	page := sync.OnceFunc(func() {
+		if addr := h.Address(); addr != "" {
+			t.say("page", "http://%s", addr)
+		}
+	})
+	return func(line string) {
+		page()
+		t.announce(line)
+	}
+}
+
+// runError prints the mistakes of a config that was refused. What else ends the
+// engine before it was told to is a start that failed.
+func runError(t *terminal, path string, err error, told bool) error {
+	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
+		cfg, _ := config.Load(path) // for its files
+		if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
+			return err
+		}
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot run %s: %s", path, count(len(ds), "mistake"))}
+	}
+	if err != nil && !told {
+		return cannotStart(err)
+	}
+	return err
+}
+
+// startSandbox starts weir once more, as a sandbox, and tells configs where it
+// is.
+func startSandbox(ctx context.Context, t *terminal, addr string) (*sandbox.Process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the sandbox: %w", err)
+	}
+	box, err := sandbox.Start(ctx, exe, []string{"sandbox", "--listen-addr=" + addr}, t.err)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Setenv("WEIR_SANDBOX_URL", box.URL); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot tell configs of the sandbox: %w", err), box.Close())
+	}
+	t.say("sandbox", "%s answers PromQL, and is gone when weir stops", box.URL)
+	return box, nil
+}
+
+// signals is a context that the first SIGTERM or SIGINT ends.
+type signals struct {
+	ctx     context.Context
+	hup     chan os.Signal
+	release func()
+}
+
+// handleSignals takes over the process's signals until release. The second
+// SIGTERM or SIGINT ends the process.
+func handleSignals(ctx context.Context) *signals {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &signals{ctx: ctx, hup: make(chan os.Signal, 1)}
+	term := make(chan os.Signal, 2)
+	signal.Notify(term, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(s.hup, syscall.SIGHUP)
+	released := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-term:
+				if n > 0 {
+					os.Exit(exitFailed)
+				}
+				cancel()
+			case <-released:
+				return
+			}
+		}
+	})
+	s.release = func() {
+		signal.Stop(term)
+		signal.Stop(s.hup)
+		close(released)
+		wg.Wait()
+		cancel()
+	}
+	return s
+}
+
+// reloadOn reloads at each signal. The engine says how it went.
+func reloadOn(ctx context.Context, hup <-chan os.Signal, e *engine.Engine) {
+	for {
+		select {
+		case <-hup:
+			_ = e.Reload(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// scriptsDir is the folder of scripts that belongs to a config: flag, or scripts
+// beside the config's files.
+func scriptsDir(flag, config string) string {
+	if flag != "" {
+		return flag
+	}
+	if fi, err := os.Stat(config); err == nil && fi.IsDir() {
+		return filepath.Join(config, "scripts")
+	}
+	return filepath.Join(filepath.Dir(config), "scripts")
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/cmd/weir/sandbox"
+)
+
+// sandboxCommand is what weir run --sandbox starts as its child.
+func sandboxCommand() *cobra.Command {
+	var o sandbox.Options
+	cmd := &cobra.Command{
+		Use:    "sandbox",
+		Short:  "Be the throwaway Prometheus of weir run --sandbox",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: failed(func(cmd *cobra.Command, _ []string) error {
+			// Ctrl-C reaches the whole group; the parent still has samples to
+			// send and closes our standard input when it is done.
+			signal.Ignore(os.Interrupt)
+			o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("component", "sandbox")
+			return sandbox.Serve(cmd.Context(), o, os.Stdin, os.Stdout)
+		}),
+	}
+	cmd.Flags().StringVar(&o.ListenAddr, "listen-addr", "127.0.0.1:0", "address; a free port if this one is taken")
+	return cmd
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/weir-run/weir/engine/control"
+	"github.com/weir-run/weir/engine/storage"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scripts compare with")
+
+// TestMain makes the test binary weir, for scripts and for the sandbox.
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}) }
+
+// TestScript runs the command lines of testdata/script. Besides testscript's
+// own commands there are:
+//
+//	target         serves a metrics page at $TARGET, and takes remote writes at $SINK
+//	ready DIR      waits until the weir with that storage path is ready
+//	received RE    waits until a sample that matches has come to $SINK
+//	fetch DIR PATH FILE
+//	               writes the answer of that weir to FILE
+//	asked DIR PROMQL RE
+//	               waits until that weir's sandbox answers a query so
+//	signal NAME DIR
+//	               sends SIGTERM, SIGINT or SIGHUP to that weir
+//	exitcode N CMD…
+//	               is exec for a command that ends with N
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           filepath.Join("..", "..", "testdata", "script"),
+		UpdateScripts: *update,
+		Setup: func(e *testscript.Env) error {
+			readme, err := filepath.Abs(filepath.Join("..", "..", "README.md"))
+			if err != nil {
+				return err
+			}
+			e.Setenv("README", readme)
+			e.Setenv("NO_COLOR", "1")
+			s := newSink()
+			e.Values["sink"] = s
+			e.Defer(s.Close)
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"target": func(ts *testscript.TestScript, _ bool, _ []string) {
+				s := ts.Value("sink").(*sink)
+				ts.Setenv("TARGET", s.Listener.Addr().String())
+				ts.Setenv("SINK", s.URL+"/write")
+			},
+			"ready": func(ts *testscript.TestScript, _ bool, args []string) {
+				poll(ts, func() error {
+					_, err := fetch(ts.MkAbs(args[0]), "/-/ready")
+					return err
+				})
+			},
+			"received": func(ts *testscript.TestScript, _ bool, args []string) {
+				re := regexp.MustCompile(args[0])
+				s := ts.Value("sink").(*sink)
+				poll(ts, func() error { return s.has(re) })
+			},
+			"fetch": func(ts *testscript.TestScript, _ bool, args []string) {
+				body, err := fetch(ts.MkAbs(args[0]), args[1])
+				ts.Check(err)
+				ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(body), 0o600))
+			},
+			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
+				re := regexp.MustCompile(args[2])
+				poll(ts, func() error { return asked(ts.MkAbs(args[0]), args[1], re) })
+			},
+			"signal": func(ts *testscript.TestScript, _ bool, args []string) {
+				b, err := os.ReadFile(filepath.Join(ts.MkAbs(args[1]), "weir.pid"))
+				ts.Check(err)
+				var owner storage.Owner
+				ts.Check(json.Unmarshal(b, &owner))
+				p, err := os.FindProcess(owner.PID)
+				ts.Check(err)
+				ts.Check(p.Signal(map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "HUP": syscall.SIGHUP}[args[0]]))
+			},
+			"exitcode": func(ts *testscript.TestScript, _ bool, args []string) {
+				err := ts.Exec(args[1], args[2:]...)
+				got := 0
+				if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+					got = exit.ExitCode()
+				} else {
+					ts.Check(err)
+				}
+				if fmt.Sprint(got) != args[0] {
+					ts.Fatalf("exit code %d, want %s", got, args[0])
+				}
+			},
+		},
+	})
+}
+
+// poll asks until ok is nil; the process under test is another one, so there is
+// nothing to wait on.
+func poll(ts *testscript.TestScript, ok func() error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ok()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			ts.Fatalf("not within a minute: %v", err)
+		}
+	}
+}
+
+func fetch(dir, path string) (string, error) {
+	resp, err := control.Client(dir).Get(control.URL(path))
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, b)
+	}
+	return string(b), err
+}
+
+// sandboxURL finds the endpoint in the status.
+var sandboxURL = regexp.MustCompile(`"url": "(http://[^"]+)/api/v1/write"`)
+
+func asked(dir, promql string, want *regexp.Regexp) error {
+	status, err := fetch(dir, "/api/v0/status")
+	if err != nil {
+		return err
+	}
+	m := sandboxURL.FindStringSubmatch(status)
+	if m == nil {
+		return fmt.Errorf("no endpoint in the status:\n%s", status)
+	}
+	resp, err := http.Get(m[1] + "/api/v1/query?" + url.Values{"query": {promql}}.Encode())
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err == nil && !want.Match(b) {
+		err = fmt.Errorf("no %s in %s", want, b)
+	}
+	return err
+}
+
+// sink is a scrape target and a remote write endpoint.
+type sink struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	samples []string // name{label="value"} value
+}
+
+func newSink() *sink {
+	s := &sink{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/metrics":
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			fmt.Fprint(w, "# TYPE temperature_celsius gauge\ntemperature_celsius{room=\"lab\"} 21.5\ntemperature_celsius{room=\"hall\"} 17\n")
+		case "/write":
+			if err := s.take(r.Body); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+			}
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	return s
+}
+
+func (s *sink) take(body io.Reader) error {
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	if b, err = snappy.Decode(nil, b); err != nil {
+		return err
+	}
+	var req prompb.WriteRequest
+	if err := req.Unmarshal(b); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ts := range req.Timeseries {
+		var name string
+		var labels []string
+		for _, l := range ts.Labels {
+			if l.Name == "__name__" {
+				name = l.Value
+			} else {
+				labels = append(labels, fmt.Sprintf("%s=%q", l.Name, l.Value))
+			}
+		}
+		for _, v := range ts.Samples {
+			s.samples = append(s.samples, fmt.Sprintf("%s{%s} %v", name, strings.Join(labels, ","), v.Value))
+		}
+	}
+	return nil
+}
+
+func (s *sink) has(re *regexp.Regexp) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, line := range s.samples {
+		if re.MatchString(line) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no %s in %d samples:\n%s", re, len(s.samples), strings.Join(s.samples, "\n"))
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// terminal is where weir talks to people: answers go to out, everything else
+// to err. Colours only where each is a terminal and NO_COLOR is not set.
+type terminal struct {
+	out, err           io.Writer
+	outColor, errColor bool
+}
+
+func newTerminal(out, err *os.File) *terminal {
+	return &terminal{out: out, err: &lines{w: err}, outColor: colored(out), errColor: colored(err)}
+}
+
+func colored(f *os.File) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// errorf prints a mistake.
+func (t *terminal) errorf(format string, args ...any) {
+	fmt.Fprintf(t.err, "%s %s\n", paint(t.errColor, "31;1", "weir:"), fmt.Sprintf(format, args...))
+}
+
+// say prints a line about the running process.
+func (t *terminal) say(word, format string, args ...any) {
+	fmt.Fprintf(t.err, "%s %s\n", paint(t.errColor, "1", fmt.Sprintf("%-8s", word)), fmt.Sprintf(format, args...))
+}
+
+// announce prints a line of the engine's about the running graph: green when it
+// went well.
+func (t *terminal) announce(line string) {
+	hue := "32"
+	if strings.HasPrefix(line, "cannot ") {
+		hue = "31;1"
+	}
+	fmt.Fprintln(t.err, paint(t.errColor, hue, line))
+}
+
+func paint(color bool, code, s string) string {
+	if !color {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+// lines keeps lines of several writers whole: each Write is one.
+type lines struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}

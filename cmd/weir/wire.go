@@ -1,0 +1,79 @@
+package main
+
+import (
+	"io"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/service/http"
+	"github.com/weir-run/weir/engine/service/telemetry"
+	"github.com/weir-run/weir/natives/docs"
+	"github.com/weir-run/weir/natives/local/file"
+	"github.com/weir-run/weir/natives/prometheus/echo"
+	"github.com/weir-run/weir/natives/prometheus/exporter/self"
+	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
+	"github.com/weir-run/weir/natives/prometheus/relabel"
+	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
+	"github.com/weir-run/weir/natives/prometheus/scrape"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripts"
+	"github.com/weir-run/weir/stdlib"
+)
+
+// natives are the components in Go. This is the list: what is not here is not
+// in weir.
+func natives() component.Catalog {
+	rs := []component.Registration{
+		file.Registration(),
+		echo.Registration(),
+		relabel.Registration(),
+		remotewrite.Registration(),
+		scrape.Registration(),
+		self.Registration(),
+		unix.Registration(),
+	}
+	for i := range rs {
+		rs[i] = docs.Of(rs[i])
+	}
+	return component.NewList(rs...)
+}
+
+// languages are what scripts may be written in.
+func languages() []scripting.Language { return []scripting.Language{lua.New()} }
+
+// catalogs say what a block name means: a native, or a script of the folder or
+// of those that ship with weir.
+func catalogs(scriptsDir string) ([]component.Catalog, error) {
+	scripted, err := scripting.NewCatalog(scripting.Options{
+		Languages: languages(),
+		UserDir:   scriptsDir,
+		Embedded:  scripts.FS,
+		Modules:   stdlib.Modules(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []component.Catalog{natives(), scripted}, nil
+}
+
+// services are the parts of weir that run once: the port, logs and metrics.
+type services struct {
+	http      *http.Service
+	telemetry *telemetry.Service
+}
+
+// newServices returns the services. listen is the TCP address, "" for none;
+// logFormat wins over the config's.
+func newServices(listen, logFormat string, log io.Writer) (*services, error) {
+	t, err := telemetry.New(telemetry.Options{Output: log, Format: logFormat})
+	if err != nil {
+		return nil, err
+	}
+	return &services{
+		telemetry: t,
+		http:      http.New(http.Options{Listen: listen, Gatherer: t.Gatherer(), Logger: t.Logger()}),
+	}, nil
+}
+
+func (s *services) all() []service.Service { return []service.Service{s.telemetry, s.http} }
