@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"bytes"
 	"sync"
 	"time"
 
@@ -37,7 +38,8 @@ func NewInterner(ttl time.Duration) *Interner {
 // caller's clock. The handle has no Source: several series may share it, and
 // it must not die with one of them.
 func (in *Interner) Intern(sorted []Label, meta *Metadata, now time.Time) *Series {
-	wire := appendWire(make([]byte, 0, wireSize(sorted)), sorted)
+	var buf [512]byte // most label sets fit, and a look-up of known ones allocates nothing
+	wire := appendWire(buf[:0], sorted)
 	return in.intern(xxhash.Sum64(wire), wire, meta, now)
 }
 
@@ -74,7 +76,7 @@ func (in *Interner) intern(hash uint64, wire []byte, meta *Metadata, now time.Ti
 			return es[i].s
 		}
 	}
-	s := newSeries(wire, nil)
+	s := newSeries(bytes.Clone(wire), nil)
 	if meta != nil {
 		s.SetMeta(meta)
 	}

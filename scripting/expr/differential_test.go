@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	exprlang "github.com/expr-lang/expr"
 
@@ -287,6 +288,12 @@ func FuzzCompile(f *testing.F) {
 	}
 	x := expr.Sample{Series: series("counter", "m", "job", "api"), Value: 1}
 	f.Fuzz(func(t *testing.T, src string) {
+		start := time.Now()
+		defer func() {
+			if d := time.Since(start); d > 2*time.Second {
+				t.Fatalf("took %s", d)
+			}
+		}()
 		for kind := range expr.String + 1 {
 			p, err := expr.Compile(src, kind, fuzzArgs)
 			if err != nil {

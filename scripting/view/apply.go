@@ -1,6 +1,11 @@
 package view
 
-import "github.com/weir-run/weir/engine/batch"
+import (
+	"math"
+	"slices"
+
+	"github.com/weir-run/weir/engine/batch"
+)
 
 // Result is what a script made of a batch.
 type Result struct {
@@ -20,6 +25,7 @@ type Result struct {
 // again.
 func (m *Metrics) Apply() Result {
 	m.flush()
+	m.forgetNothings()
 	r := Result{Batch: m.in, Dropped: m.dropped, Emitted: len(m.emitted)}
 	relabelled := m.ownSeries || len(m.emitted) > 0
 	if !relabelled && !m.ownT && !m.ownV && !m.ownH && !m.stripped && m.dropped == 0 {
@@ -33,7 +39,7 @@ func (m *Metrics) Apply() Result {
 		m.strip(out)
 	}
 	if m.dropped > 0 {
-		out = m.keep(out)
+		m.keep(out)
 	}
 	if len(m.emitted) > 0 {
 		m.append(out)
@@ -45,6 +51,23 @@ func (m *Metrics) Apply() Result {
 	// The columns are the result's now.
 	m.ownSeries, m.ownT, m.ownV, m.ownH = false, false, false, false
 	return r
+}
+
+// forgetNothings gives up copies of columns that hold what the source's do: a
+// record that was rolled back, a value set to itself.
+func (m *Metrics) forgetNothings() {
+	if m.ownSeries && slices.Equal(m.series, m.in.Series) {
+		m.series, m.ownSeries = m.in.Series, false
+	}
+	if m.ownT && slices.Equal(m.t, m.in.T) {
+		m.t, m.ownT = m.in.T, false
+	}
+	if m.ownV && slices.EqualFunc(m.v, m.in.V, func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }) {
+		m.v, m.ownV = m.in.V, false
+	}
+	if m.stripped {
+		m.stripped = slices.ContainsFunc(m.flags, func(f flags) bool { return f&isStripped != 0 })
+	}
 }
 
 // strip leaves out the sparse cells of stripped rows.
@@ -71,69 +94,61 @@ func without[C any](cells []C, gone func(C) bool) []C {
 	return cells
 }
 
-// keep returns the rows of b that were not dropped.
-func (m *Metrics) keep(b *batch.Metrics) *batch.Metrics {
-	n := len(b.Series) - m.dropped
-	out := &batch.Metrics{Source: b.Source}
+// keep leaves out the rows that were dropped.
+func (m *Metrics) keep(out *batch.Metrics) {
+	n := len(out.Series) - m.dropped
 	// A column that is this batch's own is closed up where it is.
-	out.Series, out.T, out.V = b.Series[:0], b.T[:0], b.V[:0]
+	series, t, v := out.Series[:0], out.T[:0], out.V[:0]
 	if !m.ownSeries {
-		out.Series = make([]*batch.Series, 0, n)
+		series = make([]*batch.Series, 0, n)
 	}
 	if !m.ownT {
-		out.T = make([]int64, 0, n)
+		t = make([]int64, 0, n)
 	}
 	if !m.ownV {
-		out.V = make([]float64, 0, n)
+		v = make([]float64, 0, n)
 	}
 	for i, f := range m.flags {
 		if f&isDropped != 0 {
 			continue
 		}
-		out.Series = append(out.Series, b.Series[i])
-		out.T = append(out.T, b.T[i])
-		out.V = append(out.V, b.V[i])
+		series = append(series, out.Series[i])
+		t = append(t, out.T[i])
+		v = append(v, out.V[i])
 	}
 	if m.ownSeries {
-		clear(b.Series[n:])
+		clear(out.Series[n:])
 	}
-	if len(b.Histograms)+len(b.Exemplars)+len(b.Starts) == 0 {
-		return out
+	out.Series, out.T, out.V = series, t, v
+	if len(out.Histograms)+len(out.Exemplars)+len(out.Starts) > 0 {
+		m.keepSparse(out)
 	}
-	m.keepSparse(b, out)
-	return out
 }
 
-func (m *Metrics) keepSparse(b, out *batch.Metrics) {
-	row, at := 0, 0 // at is the new number of row, if it is alive
-	renumber := func(i int) (int, bool) {
-		for ; row < i; row++ {
-			if m.flags[row]&isDropped == 0 {
-				at++
-			}
-		}
-		return at, m.flags[i]&isDropped == 0
-	}
-	for _, c := range b.Histograms {
-		if j, ok := renumber(c.Row); ok {
-			c.Row = j
-			out.Histograms = append(out.Histograms, c)
+func (m *Metrics) keepSparse(out *batch.Metrics) {
+	at := make([]int, len(m.flags)) // the new numbers of the rows
+	n := 0
+	for i, f := range m.flags {
+		at[i] = n
+		if f&isDropped == 0 {
+			n++
 		}
 	}
-	row, at = 0, 0
-	for _, c := range b.Exemplars {
-		if j, ok := renumber(c.Row); ok {
-			c.Row = j
-			out.Exemplars = append(out.Exemplars, c)
+	kept := func(row int) bool { return m.flags[row]&isDropped == 0 }
+	out.Histograms = renumbered(out.Histograms, func(h *batch.Histogram) *int { return &h.Row }, kept, at)
+	out.Exemplars = renumbered(out.Exemplars, func(e *batch.Exemplar) *int { return &e.Row }, kept, at)
+	out.Starts = renumbered(out.Starts, func(s *batch.Start) *int { return &s.Row }, kept, at)
+}
+
+// renumbered returns copies of the cells of kept rows, with their new numbers.
+func renumbered[C any](cells []C, row func(*C) *int, kept func(int) bool, at []int) (out []C) {
+	for _, c := range cells {
+		if r := row(&c); kept(*r) {
+			*r = at[*r]
+			out = append(out, c)
 		}
 	}
-	row, at = 0, 0
-	for _, c := range b.Starts {
-		if j, ok := renumber(c.Row); ok {
-			c.Row = j
-			out.Starts = append(out.Starts, c)
-		}
-	}
+	return out
 }
 
 // append adds the emitted records to out, whose columns may be shared.

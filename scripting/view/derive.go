@@ -23,27 +23,31 @@ type variants struct {
 	swept bool
 }
 
-// derive returns the handle for the labels in b, made from s: s itself when
-// they are its own.
-func (g *Generation) derive(s *batch.Series, b *batch.Builder, now time.Time) *batch.Series {
-	if b.Matches(s) {
-		return s
+// derive returns the handle for the labels in b, made from s: s itself, or one
+// that s was made from, when they are its own. lasting says that it lives as
+// long as s, so that a memo may lead from s to it.
+func (g *Generation) derive(s *batch.Series, b *batch.Builder, now time.Time) (d *batch.Series, lasting bool) {
+	for o := s; o != nil; o = o.Source() {
+		if b.Matches(o) {
+			return o, !s.Released()
+		}
 	}
 	if s.Released() {
 		// A batch that was held up: s's ID may be another's by now.
-		return g.intern.Intern(b.Labels(), s.Meta(), now)
+		return g.intern.Intern(b.Labels(), s.Meta(), now), false
 	}
 	vs, ok := g.variants.Get(s)
 	if !ok {
 		vs = g.variants.Put(s, new(variants))
 	}
 	if d := vs.find(b); d != nil {
-		return d
+		return d, true
 	}
 	if d := vs.add(s, b); d != nil {
-		return d
+		return d, !d.Released()
 	}
-	return g.intern.Intern(b.Labels(), s.Meta(), now)
+	// It expires when it is not asked for, so it must be asked for.
+	return g.intern.Intern(b.Labels(), s.Meta(), now), false
 }
 
 func (vs *variants) find(b *batch.Builder) *batch.Series {

@@ -144,7 +144,7 @@ func (m *Metrics) flush() {
 		return
 	}
 	m.editing = -1
-	if s := m.gen.derive(m.series[i], &m.edit, m.now); s != m.series[i] {
+	if s, _ := m.gen.derive(m.series[i], &m.edit, m.now); s != m.series[i] {
 		m.writeSeries()[i] = s
 	}
 }

@@ -92,13 +92,8 @@ func (m *Metrics) editAll(k labelEdit) {
 
 // derived turns m.edit into a handle derived from s and remembers it.
 func (m *Metrics) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batch.Series {
-	d := m.gen.derive(s, &m.edit, m.now)
-	if d != s && (d.Source() != s || d.Released()) {
-		// Interned: it expires when it is not asked for, so it must be asked
-		// for. Released: the source ended meanwhile.
-		return d
-	}
-	if s.Released() {
+	d, lasting := m.gen.derive(s, &m.edit, m.now)
+	if !lasting {
 		return d
 	}
 	return memo.Put(s, d)

@@ -36,8 +36,9 @@ type Metrics struct {
 	edit    batch.Builder
 	editing int // the row, -1 for none
 
-	mark   rowState
-	sample expr.Sample
+	mark    rowState
+	sample  expr.Sample
+	scratch batch.Builder // of Emit
 
 	// What this VM already looked up in gen, so that steady state takes no lock.
 	preds   map[string]*predicate
@@ -54,6 +55,9 @@ const (
 	isStripped       // the script made or removed a staleness marker
 )
 
+// maxKept is how many emitted records' scratch memory outlives a batch.
+const maxKept = 4096
+
 // Reset puts the window over b and forgets all edits. now stamps the use of
 // interned handles. Records of the batch before are dead from here on.
 func (m *Metrics) Reset(b *batch.Metrics, gen *Generation, now time.Time) {
@@ -66,16 +70,20 @@ func (m *Metrics) Reset(b *batch.Metrics, gen *Generation, now time.Time) {
 	m.series, m.t, m.v, m.hists = b.Series, b.T, b.V, b.Histograms
 	m.ownSeries, m.ownT, m.ownV, m.ownH = false, false, false, false
 	m.flags, m.dropped, m.stripped = m.flags[:0], 0, false
-	clear(m.emitted)
+	if clear(m.emitted); cap(m.emitted) > maxKept {
+		m.emitted = nil
+	}
 	m.emitted = m.emitted[:0]
 	m.editing = -1
 	m.mark = rowState{}
 }
 
+var noBatch = new(batch.Metrics)
+
 // Done ends the use of the batch: the window is empty, records are dead, and
 // nothing of the batch is held. Apply's result stays valid.
 func (m *Metrics) Done() {
-	m.Reset(&batch.Metrics{}, m.gen, m.now)
+	m.Reset(noBatch, m.gen, m.now)
 	m.sample = expr.Sample{}
 	m.edit.Reset(nil)
 }

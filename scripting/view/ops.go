@@ -48,7 +48,7 @@ func (m *Metrics) where(src string, drop expr.Verdict) error {
 			verdict = m.labelPart(p, s)
 		}
 		if verdict == expr.True && rest || verdict == expr.Open {
-			if verdict, err = m.judge(p, i); err != nil {
+			if verdict, err = m.judge(p, i, verdict); err != nil {
 				return err
 			}
 		}
@@ -67,7 +67,7 @@ func (m *Metrics) matches(p *predicate, i int) (bool, error) {
 	}
 	if verdict == expr.True && p.prog.HasRest() || verdict == expr.Open {
 		var err error
-		if verdict, err = m.judge(p, i); err != nil {
+		if verdict, err = m.judge(p, i, verdict); err != nil {
 			return false, err
 		}
 	}
@@ -83,14 +83,20 @@ func (m *Metrics) labelPart(p *predicate, s *batch.Series) expr.Verdict {
 	return p.memo.Put(s, verdict)
 }
 
-// judge evaluates what the label part left open for row i.
-func (m *Metrics) judge(p *predicate, i int) (expr.Verdict, error) {
+// judge evaluates what the label part, which said so, left to tell of row i.
+func (m *Metrics) judge(p *predicate, i int, said expr.Verdict) (expr.Verdict, error) {
 	m.sample.Series, m.sample.Time = m.series[i], m.t[i]
 	if p.prog.ReadsValue() && !m.Judged(i) {
 		return p.prog.WithoutValue(&m.sample)
 	}
 	m.sample.Value = m.v[i]
-	ok, err := p.prog.Bool(&m.sample)
+	var ok bool
+	var err error
+	if said == expr.True {
+		ok, err = p.prog.Rest(&m.sample)
+	} else {
+		ok, err = p.prog.Bool(&m.sample)
+	}
 	if ok {
 		return expr.True, err
 	}

@@ -60,7 +60,8 @@ func (m *Metrics) Copy(i int) Record {
 // batch operations do not touch it. Its handle is derived from the series that
 // it was copied from, or interned.
 func (m *Metrics) Emit(r Record) error {
-	b := new(batch.Builder)
+	b := &m.scratch
+	b.Reset(nil)
 	if err := checkName(r.Name); err != nil {
 		return err
 	}
@@ -102,7 +103,8 @@ func (m *Metrics) handleOf(r Record, b *batch.Builder) *batch.Series {
 	// A copy that lies around until its source ended must not be derived from
 	// it: nothing would give the handle back.
 	if r.from != nil && !r.from.Released() && sameMeta(r.from.Meta(), r) {
-		return m.gen.derive(r.from, b, m.now)
+		s, _ := m.gen.derive(r.from, b, m.now)
+		return s
 	}
 	var meta *batch.Metadata
 	if r.Type != "" || r.Help != "" || r.Unit != "" {

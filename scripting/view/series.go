@@ -130,8 +130,8 @@ func (m *Metrics) runSeries(i int, s *batch.Series, fn func(int, *Series) error)
 		}
 		return m.gen.series.Put(s, nil), nil
 	}
-	d := m.gen.derive(s, &e.edit, m.now)
-	if s.Released() || d != s && (d.Source() != s || d.Released()) {
+	d, lasting := m.gen.derive(s, &e.edit, m.now)
+	if !lasting {
 		return d, nil
 	}
 	return m.gen.series.Put(s, d), nil
