@@ -355,3 +355,89 @@ func TestLog(t *testing.T) {
 		t.Errorf("got %d lines of a loop, want 16: the burst is 20", n)
 	}
 }
+
+// TestValues checks what crosses between a script and host functions.
+func TestValues(t *testing.T) {
+	f := build(t, metrics(`
+		local weir, fake, json = require "weir", require "fake", require "json"
+		assert(fake.call(function(x) return x.a end, { a = 5 }) == 5)
+		local v, err = fake.call(function() error("inner") end)
+		assert(v == nil and err:find("script.lua:6: inner"), err)
+		assert(fake.same(weir.null) == weir.null and tostring(weir.null) == "null")
+		local list = fake.same({ 1, "two", { k = true } })
+		assert(#list == 3 and list[2] == "two" and list[3].k == true)
+		local t = fake.thing(40)
+		assert(t:add(2) == 42 and tostring(t) == "thing 40" and fake.take(t) == 40)
+		assert(not pcall(function() t:nope() end) and not pcall(function() t.x = 1 end))
+		assert(not pcall(fake.take, {}) and not pcall(fake.same, { 1, k = 2 }))
+		assert(fake.same(batch[1].labels).x == "1")
+		local empty = json.decode("[]")
+		assert(json.encode(empty) == "[]" and json.encode({}) == "{}", json.encode(empty))
+		empty[1] = 1
+		assert(json.encode(empty) == "[1]")
+		local big = json.decode("9007199254740993")
+		assert(tostring(big) == "9007199254740993" and json.encode(big) == "9007199254740993")
+		assert(not pcall(function() return big.x end))
+		assert(fake.same(0.5) == 0.5 and fake.same(-1) == -1 and fake.same(true) == true)
+		`), "")
+	f.send(t, "a{x=\"1\"} 1\n")
+	if h := f.Health(); h.State != component.Healthy {
+		t.Error(h.Message)
+	}
+	// A panic in a host function is our bug: it costs the batch and the VM.
+	f = build(t, metrics(`if batch[1].name == "bug" then (require "fake").panic() end`), "")
+	equal(t, f.send(t, "bug 1\n"), "bug 1\n")
+	if got := f.Health().Message; !strings.Contains(got, "BUG: panic panicked: host bug") {
+		t.Errorf("got %q", got)
+	}
+	f.send(t, "a 1\n")
+	if h := f.Health(); h.State != component.Healthy {
+		t.Error(h.Message)
+	}
+}
+
+// TestStdlib checks what is our own of Lua's libraries against the manual.
+func TestStdlib(t *testing.T) {
+	f := build(t, metrics(`
+		local function eq(got, want) if got ~= want then error(tostring(got) .. " is not " .. tostring(want), 2) end end
+		eq(("hello"):sub(2, -2), "ell") eq(("hello"):sub(-100, 100), "hello") eq(("x"):sub(5), "") eq(("abc"):sub(0), "abc")
+		eq(("abc"):byte(), 97) eq(select("#", ("abc"):byte(1, -1)), 3) eq(string.char(72, 105), "Hi")
+		eq(("ab"):rep(3), "ababab") eq(("ab"):rep(-1), "") eq(("abc"):reverse(), "cba") eq(("aB"):upper() .. ("aB"):lower(), "ABab")
+		eq(("hello world"):find("o w"), 5) eq(select(2, ("hello"):find("l+")), 4) eq(("a.b"):find(".", 2, true), 2) eq(("a"):find("b"), nil)
+		eq(("abc"):find("", 10), nil) eq(("abc"):find("", 4), 4) eq(("abc"):find("b", -1), nil)
+		eq(("key = value"):match("^(%w+)%s*=%s*(%w+)$"), "key") eq(("2024-01-02"):match("(%d+)-(%d+)"), "2024")
+		eq(("  x "):match("^%s*(.-)%s*$"), "x") eq(("abc"):match("()b()"), 2) eq(("[[x]]"):match("%[%[(.*)%]%]"), "x")
+		eq(("f(a(b)c)d"):match("%b()"), "(a(b)c)") eq(("THE (quick) fox"):find("%f[%a]%a+%f[%A]"), 1)
+		eq(("abab"):match("(a)(b)%1%2"), "a") eq(("x]y"):match("[]]"), "]") eq(("a-b"):match("[a%-]+"), "a-") eq(("a^b"):match("[b^]+"), "^b")
+		eq(("héllo"):len(), 6) eq(("x\0y"):match("%z"), "\0") eq(("0xFf"):match("%x+", 3), "Ff") eq(("a1_"):match("[%w_]+"), "a1_")
+		eq(("hello"):gsub("l", "L"), "heLLo") eq(select(2, ("hello"):gsub("l", "L")), 2) eq(("hello"):gsub("", "-"), "-h-e-l-l-o-")
+		eq(("hello"):gsub("l", "L", 1), "heLlo") eq(("abc"):gsub("%w", "%0%0"), "aabbcc") eq(("a b"):gsub("(%w) (%w)", "%2 %1"), "b a")
+		eq(("$name"):gsub("%$(%w+)", { name = "x" }), "x") eq(("abc"):gsub("b", function() return nil end), "abc") eq(("abc"):gsub("^a", "x"), "xbc")
+		eq(("50%"):gsub("%%", "%%%%"), "50%%") eq(("abc"):gsub("b*", "-"), "-a--c-")
+		local words = {} for w in ("one two  three"):gmatch("%a+") do words[#words + 1] = w end eq(table.concat(words, ","), "one,two,three")
+		local kv = {} for k, v in ("a=1, b=2"):gmatch("(%w+)=(%w+)") do kv[#kv + 1] = k .. v end eq(table.concat(kv, " "), "a1 b2")
+		eq(("%d %5.2f %s %q %x %%"):format(3.7, 3.14159, nil, "a\"b", 255), '3  3.14 nil "a\\"b" ff %')
+		eq(("%-5s|%5s|%05d|%+d|%g|%e"):format("a", "b", 42, 1, 0.1, 12345.678), "a    |    b|00042|+1|0.1|1.234568e+04")
+		eq(("%.3s|%c|%i|%u|%o|%X|%G"):format("abcdef", 65, -3, 7, 8, 255, 1e20), "abc|A|-3|7|10|FF|1E+20")
+		eq(("%d %f"):format(1/0, -1/0), "inf -inf") eq(("%s %s"):format(true, {}), "true table")
+		eq(not pcall(string.format, "%y", 1), true) eq(not pcall(string.format, "%d"), true) eq(not pcall(string.format, "%d", "x"), true)
+		eq(tonumber("1e5"), 100000) eq(tonumber(" 0x10 "), 16) eq(tonumber("ff", 16), 255) eq(tonumber("1_000"), nil) eq(tonumber("nan"), nil) eq(tonumber(""), nil) eq(tonumber("-.5"), -0.5)
+		eq(tostring(0.1), "0.1") eq(tostring(1e15), "1000000000000000") eq(tostring(1/0), "inf") eq(tostring(-1.5e300), "-1.5e+300") eq(1 .. "", "1") eq(1234567.5 .. "", "1234567.5")
+		eq("a" .. 1 .. "b" .. 2.5, "a1b2.5") local cc = setmetatable({}, { __concat = function(a, b) return "meta" end }) eq("x" .. "y" .. cc, "meta") eq(cc .. "x", "meta")
+		eq(("a" .. "b" == "ab" and "c" .. "d" or "no"), "cd") local function two() return "1", "2" end eq("x" .. two(), "x1") eq(#{ "x" .. two() }, 1)
+		eq(math.huge, 1/0) eq(math.floor(-1.5), -2) eq(math.max(1, 3, 2), 3) eq(math.random, nil)
+		eq(select("#", unpack({ 1, nil, 3 }, 1, 3)), 3) eq(select(-1, 1, 2), 2)
+		local s = { 3, 1, 2 } table.sort(s) eq(table.concat(s, ","), "1,2,3") table.sort(s, function(a, b) return a > b end) eq(s[1], 3)
+		table.insert(s, 9) table.insert(s, 1, 0) eq(table.remove(s), 9) eq(table.remove(s, 1), 0) eq(#s, 3) eq(next({}), nil)
+		eq(type(print), "function") eq(tostring(setmetatable({}, { __tostring = function() return "me" end })), "me")
+		local co = coroutine.wrap(function(a) local b = coroutine.yield(a + 1) return b * 2 end) eq(co(1), 2) eq(co(10), 20)
+		local ok, err = pcall(coroutine.wrap(function() error("in co") end)) eq(ok, false) eq(err:match("in co$"), "in co")
+		local c2 = coroutine.create(function() error({ 1 }) end) local ok, e = coroutine.resume(c2) eq(ok, false) eq(type(e), "table") eq(coroutine.status(c2), "dead")
+		local keys = {} for k in pairs({ a = 1, b = 2 }) do keys[#keys + 1] = k end table.sort(keys) eq(table.concat(keys), "ab")
+		local n = 0 for k, v in pairs(string) do n = n + 1 end eq(n > 10, true) for i, v in ipairs({ 5, 6, nil, 7 }) do n = i end eq(n, 2)
+		`), "")
+	f.send(t, "a{x=\"1\"} 1\n")
+	if h := f.Health(); h.State != component.Healthy {
+		t.Error(h.Message)
+	}
+}

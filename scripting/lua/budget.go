@@ -29,9 +29,9 @@ type budget struct {
 }
 
 const (
-	// slice is how many instructions run between looks at the clock: 1024 are
-	// about 30µs, a look about 50 ns.
-	slice = 1024
+	// slice is how many instructions run between looks at the clock, which is
+	// about 50 ns a look; one that fills up an array takes a millisecond.
+	slice = 256
 	// instructionsPerMicro turns the time limit into an instruction limit that
 	// a stalled clock cannot lift; the fastest loop runs about 40.
 	instructionsPerMicro = 200

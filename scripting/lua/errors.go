@@ -75,11 +75,11 @@ func (v *vm) scriptError(err error) error {
 	if v.budget.tripped != nil {
 		v.broken = true
 		out.Err = v.budget.tripped
-		msg, _ = "", ok
-	} else if api.Type == lua.ApiErrorPanic {
-		// A Go panic in a host function, or gopher-lua's own: our bug.
+	} else if api.Type == lua.ApiErrorPanic || goPanic(msg) {
+		// A Go panic in a host function, or gopher-lua's own: our bug. With a
+		// handler PCall does not tell them apart, but for their text.
 		v.broken = true
-		out.Err = errors.New("BUG: " + msg)
+		out.Err = errors.New("BUG: " + strings.TrimPrefix(msg, "BUG: "))
 	}
 	if out.Err == nil {
 		c, line, rest := v.prog.position(msg)
@@ -97,6 +97,10 @@ func (v *vm) scriptError(err error) error {
 		out.File = v.prog.main.file.Name
 	}
 	return out
+}
+
+func goPanic(msg string) bool {
+	return strings.HasPrefix(msg, "runtime error: ") || strings.HasPrefix(msg, "interface conversion: ") || strings.HasPrefix(msg, "BUG: ")
 }
 
 func (v *vm) place(e *scripting.Error, c *chunk, line int) {

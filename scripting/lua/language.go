@@ -29,8 +29,8 @@ const version = "lua5.1-1"
 
 // maxArrayIndex bounds the array part of tables, which gopher-lua fills up
 // with nil: t[67108000] = 1 would take gigabytes in one instruction. Keys above
-// it are hashed and not counted by #, so it must be more than a script counts.
-const maxArrayIndex = 1 << 20
+// it are hashed and not counted by #, so it must not be too small either.
+const maxArrayIndex = 1 << 17
 
 // Language is Lua. Make it with New.
 type Language struct{}

@@ -262,7 +262,7 @@ func (v *vm) callFunction(L *lua.LState, f *scripting.Function, self *scripting.
 	for i := first; i <= L.GetTop(); i++ {
 		args = append(args, v.toGo(L, L.Get(i), 0))
 	}
-	out, err := f.Call(self, args)
+	out, err := v.guarded(f, self, args)
 	if v.budget.tripped != nil {
 		v.must(L, v.budget.tripped)
 	}
@@ -276,6 +276,17 @@ func (v *vm) callFunction(L *lua.LState, f *scripting.Function, self *scripting.
 	}
 	L.Push(v.fromGo(L, out, 0))
 	return 1
+}
+
+// guarded calls a function of the standard library. A panic in it is our bug
+// and not the script's to catch: it ends the call and the VM.
+func (v *vm) guarded(f *scripting.Function, self *scripting.Object, args []scripting.Value) (out scripting.Value, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = v.budget.trip(fmt.Errorf("BUG: %s panicked: %v", f.Name, r))
+		}
+	}()
+	return f.Call(self, args)
 }
 
 // toGo turns a script's value into the form that host functions take.

@@ -1,0 +1,175 @@
+package lua_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// TestHostile runs hooks that would hang the process or eat its memory. Each
+// must fail, within a bound on time and memory that is far from both, leave
+// the data as it was, and leave the node able to do its work.
+func TestHostile(t *testing.T) {
+	f := func(name, body, want string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			t.Helper()
+			fx := build(t, metrics("if batch[1].name == \"bomb\" then\n"+body+"\nend\nbatch:set_label(\"ok\", \"1\")"),
+				`script { limits { time = "100ms" } }`)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			started := time.Now()
+			equal(t, fx.send(t, "bomb 1\n"), "bomb 1\n")
+			took := time.Since(started)
+			runtime.ReadMemStats(&after)
+			if h := fx.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, want) {
+				t.Errorf("got %s: %q, want %q", h.State, h.Message, want)
+			}
+			// Generous: the machine may be busy, and -race is slow.
+			if took > 5*time.Second {
+				t.Errorf("took %s", took)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > 1<<30 {
+				t.Errorf("allocated %d MiB", n>>20)
+			} else {
+				t.Logf("%s, %d MiB", took.Round(time.Millisecond), n>>20)
+			}
+			equal(t, fx.send(t, "work 1\n"), "work{ok=\"1\"} 1\n")
+			if h := fx.Health(); h.State != component.Healthy {
+				t.Errorf("after the bomb: %s: %s", h.State, h.Message)
+			}
+		})
+	}
+	const (
+		slow    = "limit exceeded: the call ran longer than 100.02ms"
+		strs    = "limit exceeded: the call made more than"
+		tooLong = "cannot make a string of"
+	)
+	// Endless loops.
+	f("loop", `while true do end`, slow)
+	f("loop in pcall", `while true do pcall(function() while true do end end) end`, slow)
+	f("loop in xpcall handler", `while true do xpcall(error, function() while true do end end) end`, slow)
+	f("loop in metamethod", `local t = setmetatable({}, { __index = function() while true do end end }) local _ = t.x`, slow)
+	f("loop in sort", `table.sort({3, 2, 1}, function() while true do end end)`, slow)
+	f("loop in gsub", `("aaa"):gsub("a", function() while true do end end)`, slow)
+	f("loop in tostring", `tostring(setmetatable({}, { __tostring = function() while true do end end }))`, slow)
+	f("loop in each", `batch:each(function() while true do end end)`, slow)
+	f("loop in each in pcall", `pcall(function() batch:each(function() while true do end end) end)`, slow)
+	f("loop in filter", `batch:filter({"name"}, function() while true do end end)`, slow)
+	f("loop in map_label", `batch:set_label("x", "1") batch:map_label("x", function() while true do end end)`, slow)
+	f("loop in a host callback", `(require "fake").call(function() while true do end end)`, slow)
+	f("loop in coroutine", `coroutine.wrap(function() while true do end end)()`, slow)
+	f("loop in resumed coroutines", `local co = coroutine.create(function() while true do coroutine.yield() end end) while true do coroutine.resume(co) end`, slow)
+	f("tail calls", `local function f() return f() end f()`, slow)
+	f("tail calls in pcall", `local function f() return f() end while true do pcall(f) end`, slow)
+	f("goto", `::a:: goto a`, slow)
+	f("error objects", `while true do pcall(error, {}) end`, slow)
+	f("nested pcall", `local function f() pcall(f) f() end f()`, "")
+	f("logging", `while true do print("x") end`, slow)
+
+	// Strings.
+	f("rep", `local s = ("x"):rep(2e9)`, tooLong)
+	f("rep of rep", `local s = ("x"):rep(1e6):rep(1e6)`, tooLong)
+	f("rep NaN and inf", `local s = ("x"):rep(math.huge)`, tooLong)
+	f("doubling", `local s = "x" while true do s = s .. s end`, tooLong)
+	f("doubling in pcall", `local s = "x" while true do pcall(function() s = s .. s end) end`, "limit exceeded")
+	f("many long strings", `local t = {} for i = 1, 1e9 do t[i] = ("x"):rep(1e6) .. i end`, strs)
+	f("format width", `local s = ("%99999999d"):format(1)`, "width or precision too long")
+	f("format many", `local s = ("%99d"):rep(1e5):format(1)`, "")
+	f("table.concat", `local t = {} for i = 1, 1000 do t[i] = ("x"):rep(1e4) end local s = table.concat(t)`, tooLong)
+	f("gsub expansion", `local s = ("x"):rep(1e5):gsub("x", ("y"):rep(1e5))`, "cannot make a string of more than")
+	f("upper", `local s = ("x"):rep(8e6) while true do s = s:upper() end`, strs)
+	f("concat metamethod", `local t = setmetatable({}, { __concat = function(a, b) return a .. b end }) local s = t .. "x"`, "stack overflow")
+
+	// Patterns.
+	f("pattern", `(("a"):rep(50000)):find((".-"):rep(20) .. "b")`, "")
+	f("pattern backtracking", `(("a"):rep(30)):find(("a?"):rep(30) .. ("a"):rep(31))`, slow)
+	f("pattern recursion", `(("a"):rep(1e6)):match(("(.-)"):rep(30) .. "b")`, slow)
+	f("gmatch", `while true do for a in ("x"):rep(1e6):gmatch("y*z") do end end`, slow)
+	f("balance", `local s = ("("):rep(1e6) while true do s:find("%b()") end`, slow)
+
+	// Tables.
+	f("sparse write", `for i = 1, 1000 do local t = {} t[67108000] = 1 end while true do end`, slow)
+	f("sparse write in range", `for i = 1, 1e9 do local t = {} t[1000000] = 1 end`, slow)
+	f("insert far", `for i = 1, 1e9 do local t = {} table.insert(t, 1000000, 1) end`, slow)
+	f("growth", `local t = {} while true do t[#t + 1] = {} end`, slow)
+	f("growth of keys", `local t, i = {}, 0 while true do i = i + 1 t["k" .. i] = i end`, "limit exceeded")
+	f("unpack", `unpack({}, 1, 1e8)`, "cannot unpack 100000000 values: the limit is 250")
+	f("byte", `("x"):rep(1e6):byte(1, -1)`, "cannot return 1000000 bytes: the limit is 250")
+	f("select", `select(-1e9, 1)`, "index out of range")
+	f("cycle to host", `local t = {} t.t = t local _ = (require "json").encode(t)`, "nests deeper than 100: does it contain itself?")
+
+	// Stacks.
+	f("recursion", `local function f(n) return 1 + f(n + 1) end f(1)`, "stack overflow")
+	f("mutual metamethods", `local t = {} setmetatable(t, { __index = function(_, k) return t[k .. "x"] end }) local _ = t.a`, "stack overflow")
+	f("coroutine nest", `local function f() return coroutine.wrap(f)() end f()`, "cannot nest more than 16 coroutines")
+	f("coroutine bomb", `while true do coroutine.create(function() end) end`, "limit exceeded: the call made more than 1000 coroutines")
+	f("yield outside", `coroutine.yield()`, "cannot yield: this is no coroutine")
+	f("yield across each", `coroutine.wrap(function() batch:each(function() coroutine.yield() end) end)() error("gone on")`, "")
+	f("yield across pcall", `coroutine.wrap(function() assert(pcall(coroutine.yield)) end)()`, "cannot yield across a call of the host")
+	f("sort with an invalid order", `local t = {} for i = 1, 1000 do t[i] = i end table.sort(t, function() return true end) error("done")`, "done")
+	f("gsub in gsub", `error((("abc"):gsub("(b)", function(x) ("zzz"):gsub("z", "%0") return x .. x end)))`, "abbc")
+
+	// The host.
+	f("emit", `while true do ctx.emit { name = "x", value = 1 } end`, "limit exceeded: the call emitted more than 10010 records")
+	f("string metatable", `local ok = pcall(function() getmetatable("").__index = nil end) assert(not ok and getmetatable("") == false) error("held")`, "held")
+	f("number metatable", `setmetatable(1, {})`, "table expected")
+	f("frozen through next", `local n = next for _, lib in ipairs { string, math, table, coroutine, ctx, ctx.args, require "weir" } do assert(not pcall(function() lib.x = 1 end)) assert(not pcall(table.insert, lib, 1)) assert(getmetatable(lib) == false) assert(not pcall(setmetatable, lib, {})) end error("held")`, "held")
+	f("removed", `for _, x in ipairs { "os", "io", "load", "loadstring", "dofile", "loadfile", "debug", "package", "module", "collectgarbage", "getfenv", "setfenv", "rawset", "newproxy", "_printregs", "channel" } do end assert(not (os or io or load or loadstring or dofile or loadfile or debug or package or module or collectgarbage or getfenv or setfenv or rawset or newproxy or _printregs or channel or _G)) error("gone")`, "gone")
+}
+
+// TestHostileFiles compiles what would overflow the Go stack, which no recover
+// catches.
+func TestHostileFiles(t *testing.T) {
+	const size = 250 << 10
+	f := func(name, src string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			t.Helper()
+			r := load(t, src)
+			if r.Err == nil {
+				t.Error("it loads")
+			}
+			if len(r.Err.Error()) > 2000 {
+				t.Errorf("the message has %d bytes", len(r.Err.Error()))
+			}
+		})
+	}
+	repeat := func(s string) string { return strings.Repeat(s, size/len(s)) }
+	f("not", "return "+repeat("not ")+"1")
+	f("minus", "return "+repeat("- ")+"1")
+	f("length", "return "+repeat("#")+"a")
+	f("parentheses", "return "+repeat("("))
+	f("braces", "return "+repeat("{"))
+	f("brackets", "return "+repeat("a["))
+	f("functions", repeat("function() "))
+	f("functions in expressions", "return "+repeat("function() return "))
+	f("do", repeat("do "))
+	f("while", repeat("while true do "))
+	f("if", repeat("if a then "))
+	f("elseif", "if a then "+repeat("elseif a then ")+"end")
+	f("concat", "local x = "+repeat("'a'..")+"'b'")
+	f("power", "local x = "+repeat("a^")+"a")
+	f("plus", "local x = "+repeat("a+")+"a")
+	f("and", "local x = "+repeat("a and ")+"a")
+	f("fields", "local x = a"+repeat(".a"))
+	f("calls", "local x = a"+repeat("()"))
+	f("methods", "local x = a"+repeat(":a()"))
+	f("strings as calls", "local x = a"+repeat("''"))
+	f("repeat", repeat("repeat "))
+	f("too large", strings.Repeat("-- comment\n", 30_000))
+	f("NUL", "local x = \x00")
+	f("binary", "\x1bLua\x51\x00")
+	f("many locals", strings.Repeat("local a = 1\n", 20_000))
+	f("many constants", func() string {
+		var b strings.Builder
+		for i := range 20_000 {
+			fmt.Fprintf(&b, "_(%d)", i)
+		}
+		return b.String()
+	}())
+}
