@@ -438,4 +438,3 @@ func compare(t *testing.T, args string, answers ...answer) {
 		}
 	})
 }
-
