@@ -111,9 +111,9 @@ func (e *endpoint) post(ctx context.Context, s *settings, payload []byte, attemp
 	if err != nil {
 		return answer{err: err}
 	}
-	req.Header = s.header
+	// Prometheus's round-trippers write to the header, and lanes post at once.
+	req.Header = s.header.Clone()
 	if attempt > 0 {
-		req.Header = s.header.Clone()
 		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}
 	began := time.Now()
