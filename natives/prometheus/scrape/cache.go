@@ -257,18 +257,49 @@ func (c *cache) setMeta(name []byte, kind metaKind, typ model.MetricType, text [
 		c.changed = true
 	}
 	f.iter = c.iter
+	var same bool
+	switch kind {
+	case metaType:
+		same = f.meta.Type == typ
+	case metaHelp:
+		same = f.meta.Help == string(text)
+	case metaUnit:
+		same = f.meta.Unit == string(text)
+	}
+	if !same {
+		c.changeMeta(f, kind, typ, string(text))
+	}
+	return f
+}
+
+// resetMeta applies a metadata line again.
+func (c *cache) resetMeta(m layoutMeta) {
+	m.f.iter = c.iter
+	var same bool
+	switch m.kind {
+	case metaType:
+		same = m.f.meta.Type == m.typ
+	case metaHelp:
+		same = m.f.meta.Help == m.text
+	case metaUnit:
+		same = m.f.meta.Unit == m.text
+	}
+	if !same {
+		c.changeMeta(m.f, m.kind, m.typ, m.text)
+	}
+}
+
+// changeMeta gives f new metadata; what series have of it is never written to.
+func (c *cache) changeMeta(f *family, kind metaKind, typ model.MetricType, text string) {
 	m := *f.meta
-	switch {
-	case kind == metaType && m.Type != typ:
+	switch kind {
+	case metaType:
 		m.Type = typ
-	case kind == metaHelp && m.Help != string(text):
-		m.Help = string(text)
-	case kind == metaUnit && m.Unit != string(text):
-		m.Unit = string(text)
-	default:
-		return f
+	case metaHelp:
+		m.Help = text
+	case metaUnit:
+		m.Unit = text
 	}
 	f.meta = &m
 	c.changed = true
-	return f
 }

@@ -261,17 +261,12 @@ func (in *intake) metadata(name []byte, kind metaKind, typ model.MetricType, tex
 	f := in.c.setMeta(name, kind, typ, text)
 	m := layoutMeta{f: f, kind: kind, typ: typ}
 	switch kind {
-	case metaType:
-		in.typ = typ
 	case metaHelp:
 		m.text = f.meta.Help
 	case metaUnit:
 		m.text = f.meta.Unit
 	}
-	in.rec.metadata(m)
-	if in.set.args.HonorMetadata {
-		in.fam = f
-	}
+	in.said(m)
 }
 
 // replayMetadata applies the metadata lines of a run.
@@ -284,7 +279,19 @@ func (in *intake) replayMetadata(lo *layout, i int) {
 		to = lo.lines[i].meta
 	}
 	for _, m := range lo.meta[from:to] {
-		in.metadata([]byte(m.f.name), m.kind, m.typ, []byte(m.text))
+		in.c.resetMeta(m)
+		in.said(m)
+	}
+}
+
+// said notes a metadata line for those that follow.
+func (in *intake) said(m layoutMeta) {
+	in.rec.metadata(m)
+	if m.kind == metaType {
+		in.typ = m.typ
+	}
+	if in.set.args.HonorMetadata {
+		in.fam = m.f
 	}
 }
 
