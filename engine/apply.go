@@ -75,10 +75,12 @@ func (e *Engine) commit(p *plan) counts {
 			e.nodes[id] = newNode(e, w)
 			c.added = append(c.added, id)
 		}
-		e.nodes[id].drain = nil
 	}
 	e.publish()
 	for _, id := range p.order {
+		if e.phase.Load() == phaseStopping {
+			break // what was built meanwhile would only be in the way
+		}
 		w := p.wanted[id]
 		if w.service != nil {
 			e.reconcileService(w)

@@ -249,7 +249,7 @@ func (n *node) forget(g *generation) {
 
 // retire ends a generation once its calls in flight are done.
 func (n *node) retire(g *generation, left <-chan struct{}, cause error) {
-	n.drain = g.done
+	n.drains = append(live(n.drains), g.done)
 	if !g.gated() {
 		g.cancel(cause)
 		return

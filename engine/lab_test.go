@@ -86,7 +86,9 @@ func (l *lab) make() *engine.Engine {
 	o.Registerer = l.registry
 	o.StoragePath = l.dir
 	o.Version = "v1"
-	o.Logger = slog.New(slog.NewTextHandler(testWriter{l.t}, nil))
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(testWriter{l.t}, nil))
+	}
 	o.WatchConfig = true
 	o.NoWatch = true
 	o.Announce = func(line string) {
@@ -373,6 +375,7 @@ func (c *catalog) remove(name string) {
 }
 
 func (l *lab) build(o component.Options, args any) (component.Component, error) {
+	o.Previous = nil // kept, it would keep all before it
 	f := &fake{l: l, id: o.ID, o: o}
 	a := args.(*arguments)
 	l.event("build %s", o.ID)

@@ -24,9 +24,9 @@ type node struct {
 
 	// The worker's own.
 	want   *wanted
-	gen    *generation // the one behind the gate; nil before the first good one
-	failed error       // why what is wanted does not run; nil when it does
-	drain  <-chan struct{}
+	gen    *generation        // the one behind the gate; nil before the first good one
+	failed error              // why what is wanted does not run; nil when it does
+	drains []<-chan struct{}  // closed when calls that began before a change are done
 	again  context.CancelFunc // ends the timer of the next try; nil without
 	tries  int                // failed tries in a row
 
@@ -179,7 +179,7 @@ func (n *node) apply(args any, retry bool) result {
 	n.change(func(s *state) { s.args, s.sourced = args, g.sourced() })
 	if g.gated() {
 		// Calls that began before may still go where the old arguments said.
-		n.drain = n.recv.Set(g.c)
+		n.drains = append(live(n.drains), n.recv.Set(g.c))
 	}
 	n.succeed()
 	return updated

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,8 +51,8 @@ func (e *Engine) remove(gone []*node, old *graph.Graph) {
 		for _, id := range old.Dependants(n.id) {
 			if d := removed[id]; d != nil {
 				first = append(first, d.stopped)
-			} else if d := e.nodes[id]; d != nil && d.drain != nil {
-				first = append(first, d.drain)
+			} else if d := e.nodes[id]; d != nil {
+				first = append(first, live(d.drains)...)
 			}
 		}
 		e.leaving[n.id] = append(live(e.leaving[n.id]), n.stopped)
@@ -69,16 +68,16 @@ func (e *Engine) remove(gone []*node, old *graph.Graph) {
 	}
 }
 
-// live returns the channels that are not closed.
-func live(cs []<-chan struct{}) []<-chan struct{} {
-	return slices.DeleteFunc(cs, func(c <-chan struct{}) bool {
+// live returns the channels that are not closed, in a slice of its own.
+func live(cs []<-chan struct{}) (open []<-chan struct{}) {
+	for _, c := range cs {
 		select {
 		case <-c:
-			return true
 		default:
-			return false
+			open = append(open, c)
 		}
-	})
+	}
+	return open
 }
 
 // forgetLeft drops what has left for good.

@@ -165,6 +165,7 @@ type Options struct {
 	Service func(name string) (any, error)
 	// Previous is the component of the same node that the new one is about to
 	// replace; it still runs and consumes. nil the first time. What must
-	// outlive a generation is taken from it.
+	// outlive a generation is taken from it. A component that keeps its Options
+	// sets Previous to nil, or it keeps all that were before it.
 	Previous Component
 }
