@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,16 +58,12 @@ func wantContent(t *testing.T, n *componenttest.Node, secret bool, value string)
 	}
 }
 
-// pollOnce lets one poll_frequency pass and waits until the poll is over.
-func pollOnce(t *testing.T, n *componenttest.Node, d time.Duration) {
-	t.Helper()
-	if err := n.Clock.WaitTimers(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+// pass lets time pass and waits until the component has done what that made
+// it do. It needs a synctest bubble.
+func pass(n *componenttest.Node, d time.Duration) {
+	synctest.Wait()
 	n.Clock.Advance(d)
-	if err := n.Clock.WaitTimers(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	synctest.Wait()
 }
 
 func TestContent(t *testing.T) {
@@ -135,7 +132,9 @@ func TestSourcedChange(t *testing.T) {
 	}
 }
 
-func TestUpdateToMissing(t *testing.T) {
+func TestUpdateToMissing(t *testing.T) { synctest.Test(t, testUpdateToMissing) }
+
+func testUpdateToMissing(t *testing.T) {
 	n, c, a := build(t, "one", nil)
 	secret := *a
 	secret.IsSecret = true
@@ -153,11 +152,13 @@ func TestUpdateToMissing(t *testing.T) {
 		t.Error("an update that makes what is exported a secret went through without making it one")
 	}
 	write(t, a.Filename, "two")
-	pollOnce(t, n, a.PollFrequency)
+	pass(n, a.PollFrequency)
 	wantContent(t, n, false, "two")
 }
 
-func TestPoll(t *testing.T) {
+func TestPoll(t *testing.T) { synctest.Test(t, testPoll) }
+
+func testPoll(t *testing.T) {
 	n, c, a := build(t, "one", func(a *file.Arguments) {
 		a.Detector, a.PollFrequency = file.Poll, 10*time.Second
 	})
@@ -165,28 +166,30 @@ func TestPoll(t *testing.T) {
 		t.Errorf("got sourced %q, want none: the detector is poll", got)
 	}
 	write(t, a.Filename, "two")
-	pollOnce(t, n, 9*time.Second)
+	pass(n, 9*time.Second)
 	wantContent(t, n, false, "one")
-	pollOnce(t, n, time.Second)
+	pass(n, time.Second)
 	wantContent(t, n, false, "two")
 
 	if err := os.Remove(a.Filename); err != nil {
 		t.Fatal(err)
 	}
-	pollOnce(t, n, 10*time.Second)
+	pass(n, 10*time.Second)
 	wantContent(t, n, false, "two")
 	if got := n.Health().State; got != component.Unhealthy {
 		t.Errorf("got health %v, want unhealthy", got)
 	}
 	write(t, a.Filename, "three")
-	pollOnce(t, n, 10*time.Second)
+	pass(n, 10*time.Second)
 	wantContent(t, n, false, "three")
 	if got := n.Health().State; got != component.Healthy {
 		t.Errorf("got health %v, want healthy again", got)
 	}
 }
 
-func TestPollFrequencyChanges(t *testing.T) {
+func TestPollFrequencyChanges(t *testing.T) { synctest.Test(t, testPollFrequencyChanges) }
+
+func testPollFrequencyChanges(t *testing.T) {
 	n, c, a := build(t, "one", nil)
 	faster := *a
 	faster.PollFrequency = time.Second
@@ -194,12 +197,8 @@ func TestPollFrequencyChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, a.Filename, "two")
-	n.Wait(t, func() bool {
-		// How soon Run has seen the update is its own affair.
-		n.Clock.Advance(time.Second)
-		e, _ := n.Exports().(file.Exports)
-		return e.Content.Value == "two"
-	})
+	pass(n, time.Second)
+	wantContent(t, n, false, "two")
 }
 
 func TestArguments(t *testing.T) {
