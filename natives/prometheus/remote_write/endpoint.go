@@ -33,6 +33,11 @@ type endpoint struct {
 	journal   *journal.Journal // set before the first batch, and closed after the last
 	gatherers []*gatherer
 
+	// calls is held by every call of ConsumeMetrics. The gate counts them too,
+	// but others may have taken the endpoint from behind it meanwhile.
+	calls   sync.RWMutex
+	stopped bool // no call may use the journal any more
+
 	mu       sync.Mutex
 	opened   *journal.Journal // journal, for who is not called through the gate
 	counted  map[string]int64 // of dropped(), told to Options.Stats
@@ -63,10 +68,15 @@ type consumer struct {
 // ConsumeMetrics returns when the batch is in the journal.
 func (c consumer) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	e := c.e
+	e.calls.RLock()
+	defer e.calls.RUnlock()
+	if e.stopped {
+		return errStopping
+	}
 	s := e.settings.Load()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.stop, func() { cancel(errors.New("remote_write is stopping")) })()
+	defer context.AfterFunc(c.stop, func() { cancel(errStopping) })()
 	if err := e.journal.Room(ctx); err != nil {
 		return err
 	}
@@ -75,6 +85,8 @@ func (c consumer) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	}
 	return e.gatherers[b.Source%uint64(len(e.gatherers))].add(s, b)
 }
+
+var errStopping = errors.New("remote_write is stopping")
 
 // discard stands behind the gate of an endpoint that was removed: batches that
 // it once refused are not wanted any more.
@@ -112,11 +124,13 @@ func (e *endpoint) run(ctx context.Context) {
 	e.gate.Set(consumer{e: e, stop: gathering})
 
 	<-ctx.Done()
-	left := e.gate.Set(nil)
+	e.gate.Set(nil)
 	stopSending()
 	stopGathering() // writes what is open; calls in flight are answered
-	<-left
 	gatherers.Wait()
+	e.calls.Lock() // waits for them
+	e.stopped = true
+	e.calls.Unlock()
 	done := make(chan struct{})
 	go func() { senders.Wait(); close(done) }()
 	t := e.clock.NewTimer(grace)

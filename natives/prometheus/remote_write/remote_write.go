@@ -82,7 +82,8 @@ var (
 type gates struct {
 	mu    sync.Mutex
 	byKey map[string]*flow.Receiver
-	owner *Component // told about panics
+	off   map[string]bool // of endpoints that were removed: discard is behind it
+	owner *Component      // told about panics
 }
 
 // New returns a component that works once it runs.
@@ -91,7 +92,7 @@ func New(o component.Options, a *Arguments) (*Component, error) {
 	if prev, ok := o.Previous.(*Component); ok {
 		c.gates = prev.gates
 	} else {
-		c.gates = &gates{byKey: map[string]*flow.Receiver{}}
+		c.gates = &gates{byKey: map[string]*flow.Receiver{}, off: map[string]bool{}}
 	}
 	if err := c.Update(a); err != nil {
 		return nil, err
@@ -159,6 +160,14 @@ func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
 	return e
 }
 
+// close puts discard behind the gate of an endpoint that was removed.
+func (g *gates) close(c *Component, e *endpoint) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.off[e.key] = true
+	e.gate.Set(discard{c.o.Stats})
+}
+
 // get returns the gate of an endpoint; panics behind any gate go to c from now on.
 func (g *gates) get(c *Component, a *Endpoint) *flow.Receiver {
 	g.mu.Lock()
@@ -173,6 +182,10 @@ func (g *gates) get(c *Component, a *Endpoint) *flow.Receiver {
 			owner.fail(p)
 		})
 		g.byKey[a.key()] = r
+	}
+	if g.off[a.key()] {
+		delete(g.off, a.key())
+		r.Set(nil) // calls wait until the endpoint runs again
 	}
 	return r
 }
@@ -231,11 +244,7 @@ func (c *Component) Run(ctx context.Context) error {
 				}
 			}
 			stop(gone...)
-			for _, e := range gone {
-				if !slices.ContainsFunc(wanted, func(w *endpoint) bool { return w.key == e.key }) {
-					e.gate.Set(discard{c.o.Stats})
-				}
-			}
+			c.discard(gone)
 			for _, e := range wanted {
 				if _, ok := run[e]; !ok {
 					ectx, cancel := context.WithCancel(ctx)
@@ -252,6 +261,17 @@ func (c *Component) Run(ctx context.Context) error {
 			return err
 		case <-ctx.Done():
 			return nil
+		}
+	}
+}
+
+// discard closes the gates of endpoints that are not wanted back meanwhile.
+func (c *Component) discard(gone []*endpoint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range gone {
+		if !slices.ContainsFunc(c.endpoints, func(w *endpoint) bool { return w.key == e.key }) {
+			c.gates.close(c, e)
 		}
 	}
 }

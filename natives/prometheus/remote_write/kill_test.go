@@ -1,0 +1,142 @@
+package remotewrite_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/grafana/alloy/syntax"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/flow"
+	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
+)
+
+const killedID = "prometheus.remote_write.test"
+
+func killedConfig(url string) string {
+	return endpoint(url, "name = \"killed\"\nqueue_config { max_samples_per_send = 25 }")
+}
+
+// sendForever is the process that TestKill kills: four sources send batches
+// and say so on stdout once they are accepted.
+func sendForever(dir, url string) {
+	var a remotewrite.Arguments
+	err := syntax.Unmarshal([]byte(killedConfig(url)), &a)
+	if err == nil {
+		var c *remotewrite.Component
+		c, err = remotewrite.New(component.Options{
+			ID: killedID, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+			StoragePath: dir, UserAgent: "weir/test", Clock: clock.System{}, Stats: new(flow.Stats),
+			Health: func(component.Health) {},
+		}, &a)
+		if err == nil {
+			go c.Run(context.Background())
+			var wg sync.WaitGroup
+			for src := range uint64(4) {
+				ss := gauges(src, 25, 0).Series
+				wg.Go(func() {
+					for i := int64(0); ; i++ {
+						b := gauges(src, 25, t0+i)
+						b.Series = ss
+						if err := c.ConsumeMetrics(context.Background(), b); err != nil {
+							fmt.Println("error", err)
+							os.Exit(1)
+						}
+						fmt.Printf("accepted %d %d\n", src, i)
+					}
+				})
+			}
+			wg.Wait()
+		}
+	}
+	fmt.Println("error", err)
+	os.Exit(1)
+}
+
+// TestKill kills a process that is sending at full speed: with the endpoint
+// down, and with it up. What the process said was accepted arrives after a
+// restart.
+func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes for some seconds")
+	}
+	f := func(down bool) {
+		t.Helper()
+		srv := newServer(t)
+		srv.unique = map[string]bool{}
+		if down {
+			srv.answer(503)
+		}
+		home := componenttest.New(t, killedID)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "WEIR_TEST_REMOTE_WRITE="+home.StoragePath, "WEIR_TEST_URL="+srv.URL)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var accepted [4]int64
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); n++ {
+			var src, i int64
+			if _, err := fmt.Sscanf(lines.Text(), "accepted %d %d", &src, &i); err != nil {
+				if strings.HasPrefix(lines.Text(), "error") {
+					t.Fatal(lines.Text())
+				}
+				continue // cut off
+			}
+			accepted[src] = i + 1
+			if n == 2000 {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		cmd.Wait() //nolint:errcheck // it was killed
+		srv.heal()
+		before := srv.sent()
+		start(t, home, clock.System{}, killedConfig(srv.URL))
+		var want []*batch.Metrics
+		for src, n := range accepted {
+			for i := range n {
+				want = append(want, gauges(uint64(src), 25, t0+i))
+			}
+		}
+		missing := func() (n int) {
+			have := map[string]bool{}
+			for _, r := range srv.samples(t) {
+				have[r] = true
+			}
+			for _, r := range rows(want...) {
+				if !have[r] {
+					n++
+				}
+			}
+			return n
+		}
+		samples := len(rows(want...))
+		srv.wait(t, func() bool {
+			srv.mu.Lock()
+			n := len(srv.unique)
+			srv.mu.Unlock()
+			return n >= samples && missing() == 0
+		})
+		t.Logf("accepted %v batches; %d samples before the restart, %d after", accepted, before, srv.sent()-before)
+	}
+	f(true)
+	f(false)
+}

@@ -1,0 +1,241 @@
+package remotewrite_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage/remote"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// server is a real Prometheus write handler over a real TSDB, with faults in
+// front.
+type server struct {
+	*httptest.Server
+	db *tsdb.DB
+
+	mu       sync.Mutex
+	requests []request
+	unique   map[string]bool                                          // samples that came
+	fault    func(w http.ResponseWriter, r *http.Request, n int) bool // true: it answered request n itself
+	arrived  chan struct{}                                            // closed and replaced at every request
+}
+
+// request is what came, faults or not.
+type request struct {
+	header  http.Header
+	message *prompb.WriteRequest
+	raw     []byte
+}
+
+func newServer(t testing.TB) *server {
+	t.Helper()
+	o := tsdb.DefaultOptions()
+	o.OutOfOrderTimeWindow = 24 * time.Hour.Milliseconds()
+	o.EnableExemplarStorage, o.MaxExemplars = true, 1000
+	db, err := tsdb.Open(t.TempDir(), slog.New(slog.DiscardHandler), nil, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{db: db, arrived: make(chan struct{})}
+	write := remote.NewWriteHandler(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), db,
+		remoteapi.MessageTypes{remoteapi.WriteV1MessageType}, false, false, false)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client went away
+		}
+		raw, err := snappy.Decode(nil, body)
+		var m prompb.WriteRequest
+		if err == nil {
+			err = m.Unmarshal(raw)
+		}
+		if err != nil {
+			t.Errorf("cannot decode request: %v", err)
+			http.Error(w, "", http.StatusBadRequest)
+			return
+		}
+		s.mu.Lock()
+		s.requests = append(s.requests, request{r.Header.Clone(), &m, body})
+		if s.unique != nil {
+			for i := range m.Timeseries {
+				ts := &m.Timeseries[i]
+				s.unique[fmt.Sprint(ts.Labels, ts.Samples)] = true
+			}
+		}
+		n, fault := len(s.requests), s.fault
+		s.mu.Unlock()
+		if fault == nil || !fault(w, r, n) {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			write.ServeHTTP(w, r)
+		}
+		s.mu.Lock()
+		close(s.arrived)
+		s.arrived = make(chan struct{})
+		s.mu.Unlock()
+	}))
+	t.Cleanup(func() {
+		s.Close()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *server) setFault(f func(w http.ResponseWriter, r *http.Request, n int) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+}
+
+// answer makes every request be answered with a status.
+func (s *server) answer(status int) {
+	s.setFault(func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+		http.Error(w, "on purpose", status)
+		return true
+	})
+}
+
+func (s *server) heal() { s.setFault(nil) }
+
+func (s *server) got() []request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// wait returns when ok, which is asked after every request, is true.
+func (s *server) wait(t testing.TB, ok func() bool) {
+	t.Helper()
+	timeout := time.NewTimer(20 * time.Second)
+	defer timeout.Stop()
+	for {
+		s.mu.Lock()
+		arrived := s.arrived
+		s.mu.Unlock()
+		if ok() {
+			return
+		}
+		select {
+		case <-arrived:
+		case <-timeout.C:
+			t.Fatalf("what was waited for did not arrive; %d requests came", len(s.got()))
+		}
+	}
+}
+
+// samples returns everything in the TSDB in text, sorted, values as bits.
+func (s *server) samples(t testing.TB) []string {
+	t.Helper()
+	q, err := s.db.Querier(math.MinInt64, math.MaxInt64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	set := q.Select(context.Background(), true, nil, labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+"))
+	var out []string
+	for set.Next() {
+		it := set.At().Iterator(nil)
+		for typ := it.Next(); typ != chunkenc.ValNone; typ = it.Next() {
+			switch typ {
+			case chunkenc.ValFloat:
+				at, v := it.At()
+				out = append(out, row(set.At().Labels().String(), at, v))
+			case chunkenc.ValHistogram:
+				at, h := it.AtHistogram(nil)
+				out = append(out, fmt.Sprintf("%s %d %s", set.At().Labels(), at, h))
+			case chunkenc.ValFloatHistogram:
+				at, h := it.AtFloatHistogram(nil)
+				out = append(out, fmt.Sprintf("%s %d float %s", set.At().Labels(), at, h))
+			}
+		}
+		if it.Err() != nil {
+			t.Fatal(it.Err())
+		}
+	}
+	if set.Err() != nil {
+		t.Fatal(set.Err())
+	}
+	slices.Sort(out)
+	return out
+}
+
+func row(series string, t int64, v float64) string {
+	return fmt.Sprintf("%s %d %#016x", series, t, math.Float64bits(v))
+}
+
+// rows returns what samples returns once b has arrived.
+func rows(bs ...*batch.Metrics) []string {
+	var out []string
+	for _, b := range bs {
+		hs := map[int]batch.Histogram{}
+		for _, h := range b.Histograms {
+			hs[h.Row] = h
+		}
+		for i, s := range b.Series {
+			l := s.PromLabels().String()
+			switch h := hs[i]; {
+			case h.Int != nil:
+				out = append(out, fmt.Sprintf("%s %d %s", l, b.T[i], h.Int))
+			case h.Float != nil:
+				out = append(out, fmt.Sprintf("%s %d float %s", l, b.T[i], h.Float))
+			default:
+				out = append(out, row(l, b.T[i], b.V[i]))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// query returns the result of an instant query in text.
+func (s *server) query(t testing.TB, expr string, ms int64) string {
+	t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{
+		MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{}),
+	})
+	defer engine.Close()
+	q, err := engine.NewInstantQuery(context.Background(), s.db, nil, expr, time.UnixMilli(ms))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	res := q.Exec(context.Background())
+	if res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	return strings.TrimSpace(res.String())
+}
+
+// count returns how many samples the TSDB has.
+func (s *server) count(t testing.TB) int { return len(s.samples(t)) }
+
+// sent returns how many samples came with requests, repetitions included.
+func (s *server) sent() (n int) {
+	for _, r := range s.got() {
+		n += len(r.message.Timeseries)
+	}
+	return n
+}

@@ -1,0 +1,748 @@
+package remotewrite_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/grafana/alloy/syntax"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+	"go.uber.org/goleak"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/clock/clocktest"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/journal"
+	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("WEIR_TEST_REMOTE_WRITE"); dir != "" {
+		sendForever(dir, os.Getenv("WEIR_TEST_URL"))
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const t0 = 1735689600000 // 2025-01-01
+
+func decode(t testing.TB, text string) *remotewrite.Arguments {
+	t.Helper()
+	var a remotewrite.Arguments
+	if err := syntax.Unmarshal([]byte(text), &a); err != nil {
+		t.Fatal(err)
+	}
+	return &a
+}
+
+// node is a running component on the real clock, unless it was given another.
+type node struct {
+	*componenttest.Node
+	c    *remotewrite.Component
+	stop func()
+}
+
+func start(t testing.TB, n *componenttest.Node, c clock.Clock, text string) *node {
+	t.Helper()
+	o := n.Options()
+	if c != nil {
+		o.Clock = c
+	}
+	built, err := remotewrite.New(o, decode(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &node{n, built, n.Run(t, built)}
+}
+
+// startNew starts a component in a storage directory of its own.
+func startNew(t testing.TB, text string) *node {
+	t.Helper()
+	return start(t, componenttest.New(t, "prometheus.remote_write.test"), clock.System{}, text)
+}
+
+func (n *node) accept(t testing.TB, bs ...*batch.Metrics) {
+	t.Helper()
+	for _, b := range bs {
+		if err := n.c.ConsumeMetrics(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func endpoint(url, more string) string {
+	return fmt.Sprintf("endpoint {\n url = %q\n%s\n}\n", url, more)
+}
+
+// gauges returns a batch of n series at time t; values are their numbers.
+func gauges(source uint64, n int, t int64) *batch.Metrics {
+	b := &batch.Metrics{Source: source}
+	for i := range n {
+		b.Series = append(b.Series, series("m", "i", fmt.Sprint(i), "source", fmt.Sprint(source)))
+		b.T = append(b.T, t)
+		b.V = append(b.V, float64(i))
+	}
+	return b
+}
+
+func series(name string, pairs ...string) *batch.Series {
+	return batch.FromLabels(labels.FromStrings(append([]string{"__name__", name}, pairs...)...))
+}
+
+func diff(t testing.TB, want, got any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestEveryBitArrives sends what is hard to carry into a real Prometheus.
+func TestEveryBitArrives(t *testing.T) {
+	srv := newServer(t)
+	n := startNew(t, endpoint(srv.URL, "send_native_histograms = true\n queue_config { max_samples_per_send = 3 }"))
+	values := []float64{
+		0, math.Copysign(0, -1), 1.5, math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64, math.MaxFloat64,
+		math.NaN(), math.Float64frombits(0x7ff8000000000001), math.Float64frombits(0x7ff80000deadbeef),
+	}
+	b := &batch.Metrics{Source: 1}
+	add := func(s *batch.Series, at int64, v float64) int {
+		b.Series, b.T, b.V = append(b.Series, s), append(b.T, at), append(b.V, v)
+		return len(b.T) - 1
+	}
+	for i, v := range values {
+		add(series("value", "i", fmt.Sprint(i), "empty", "", "utf8", "grüße\n\"\\"), t0, v)
+	}
+	add(batch.FromLabels(labels.FromStrings("__name__", "my.utf8 name", "a b", strings.Repeat("x", 5000))), t0, 1)
+	stale := series("stale")
+	add(stale, t0, 7)
+	add(stale, t0+1000, batch.Stale())
+	withExemplars := series("with_exemplars")
+	b.Exemplars = append(b.Exemplars,
+		batch.Exemplar{Row: add(withExemplars, t0, 1), Labels: []batch.Label{{Name: "trace_id", Value: "a"}}, Value: 0.5, T: t0 - 10, HasT: true},
+		batch.Exemplar{Row: add(withExemplars, t0+1000, 2), Labels: []batch.Label{{Name: "trace_id", Value: "b"}}, Value: 0.25})
+	ints, floats := series("int_histogram"), series("float_histogram")
+	for i := range 3 {
+		h := tsdbutil.GenerateTestHistogram(int64(i))
+		b.Histograms = append(b.Histograms, batch.Histogram{Row: add(ints, t0+int64(i)*1000, h.Sum), Int: h})
+	}
+	f := tsdbutil.GenerateTestFloatHistogram(1)
+	b.Histograms = append(b.Histograms, batch.Histogram{Row: add(floats, t0, f.Sum), Float: f})
+	custom := tsdbutil.GenerateTestCustomBucketsHistogram(1)
+	b.Histograms = append(b.Histograms, batch.Histogram{Row: add(series("custom_histogram"), t0, custom.Sum), Int: custom})
+	add(ints, t0+9000, batch.Stale())
+
+	n.accept(t, b)
+	srv.wait(t, func() bool { return srv.sent() == b.Len() })
+
+	want := rows(b)
+	// Prometheus keeps the marker of a histogram as a histogram.
+	for i, r := range want {
+		if strings.HasPrefix(r, `{__name__="int_histogram"} 1735689609000`) {
+			want[i] = `{__name__="int_histogram"} 1735689609000 ` + (&histogram.Histogram{Sum: batch.Stale()}).String()
+		}
+	}
+	slices.Sort(want)
+	diff(t, want, srv.samples(t))
+
+	q, err := srv.db.ExemplarQuerier(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	es, err := q.Select(0, math.MaxInt64, []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, "__name__", "with_exemplars")})
+	if err != nil || len(es) != 1 {
+		t.Fatalf("got exemplars %v, %v", es, err)
+	}
+	diff(t, `[{{trace_id="a"} 0.5 1735689599990 true} {{trace_id="b"} 0.25 1735689601000 true}]`, fmt.Sprint(es[0].Exemplars))
+	diff(t, "{} => 12 @[1735689600500]", srv.query(t, `count({__name__=~"value|stale|my.*"})`, t0+500))
+	diff(t, "", srv.query(t, "stale", t0+1500))
+
+	for _, r := range srv.got() {
+		if len(r.message.Timeseries) > 3 {
+			t.Errorf("a request has %d samples", len(r.message.Timeseries))
+		}
+		h := r.header
+		diff(t, []string{"snappy", "application/x-protobuf", "0.1.0", "weir/test"}, []string{
+			h.Get("Content-Encoding"), h.Get("Content-Type"), h.Get("X-Prometheus-Remote-Write-Version"), h.Get("User-Agent"),
+		})
+	}
+}
+
+func TestDisabledKindsAreLeftOut(t *testing.T) {
+	srv := newServer(t)
+	n := startNew(t, endpoint(srv.URL, "send_exemplars = false"))
+	h := tsdbutil.GenerateTestHistogram(1)
+	n.accept(t, &batch.Metrics{
+		Series: []*batch.Series{series("a"), series("h")}, T: []int64{t0, t0}, V: []float64{1, h.Sum},
+		Histograms: []batch.Histogram{{Row: 1, Int: h}},
+		Exemplars:  []batch.Exemplar{{Row: 0, Labels: []batch.Label{{Name: "a", Value: "b"}}, Value: 1}},
+	})
+	srv.wait(t, func() bool { return srv.sent() == 1 })
+	if ts := srv.got()[0].message.Timeseries[0]; len(ts.Exemplars) != 0 || len(ts.Samples) != 1 {
+		t.Errorf("got %v", ts)
+	}
+	n.stop()
+	diff(t, map[string]uint64{"native_histogram": 1}, n.Stats.Dropped())
+}
+
+func TestLabels(t *testing.T) {
+	srv := newServer(t)
+	n := startNew(t, `external_labels = { zone = "z1", a = "ext" }`+"\n"+endpoint(srv.URL, `
+		write_relabel_config {
+			source_labels = ["__name__"]
+			regex         = "drop_.*"
+			action        = "drop"
+		}
+		write_relabel_config {
+			source_labels = ["zone"]
+			regex         = "z(.*)"
+			target_label  = "zone_number"
+		}`))
+	b := &batch.Metrics{
+		Series: []*batch.Series{series("x", "m", "1"), series("drop_me"), series("y", "zone", "own", "a", "own")},
+		T:      []int64{t0, t0, t0}, V: []float64{1, 2, 3},
+	}
+	n.accept(t, b, &batch.Metrics{Series: b.Series, T: []int64{t0 + 1, t0 + 1, t0 + 1}, V: b.V})
+	srv.wait(t, func() bool { return srv.sent() == 4 })
+	var want []string
+	for at := int64(t0); at < t0+2; at++ {
+		want = append(want,
+			row(`{__name__="x", a="ext", m="1", zone="z1", zone_number="1"}`, at, 1),
+			row(`{__name__="y", a="own", zone="own"}`, at, 3))
+	}
+	slices.Sort(want)
+	diff(t, want, srv.samples(t))
+	n.stop()
+	diff(t, map[string]uint64{"write_relabel": 2}, n.Stats.Dropped())
+}
+
+func TestMetadata(t *testing.T) {
+	srv := newServer(t)
+	fake := clocktest.New(time.UnixMilli(t0))
+	n := start(t, componenttest.New(t, "prometheus.remote_write.test"), fake, endpoint(srv.URL, "metadata_config { send_interval = \"30s\" }"))
+	var b batch.Metrics
+	meta := func(typ model.MetricType, help string) *batch.Metadata {
+		return &batch.Metadata{Type: typ, Help: help, Unit: "u"}
+	}
+	h, g := meta("histogram", "H."), meta("gauge", "G.")
+	for _, s := range []struct {
+		name string
+		m    *batch.Metadata
+	}{{"h_bucket", h}, {"h_sum", h}, {"h_count", h}, {"g", g}, {"also_g", g}, {"c_total", meta("counter", "C.")}, {"none", nil}} {
+		x := series(s.name)
+		if s.m != nil {
+			x.SetMeta(s.m)
+		}
+		b.Series, b.T, b.V = append(b.Series, x), append(b.T, t0), append(b.V, 1)
+	}
+	done := make(chan error, 1)
+	go func() { done <- n.c.ConsumeMetrics(t.Context(), &b) }()
+	stop := advance(fake)
+	defer stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	var got *prompb.WriteRequest
+	srv.wait(t, func() bool {
+		for _, r := range srv.got() {
+			if len(r.message.Metadata) > 0 {
+				got = r.message
+			}
+		}
+		return got != nil
+	})
+	diff(t, []prompb.MetricMetadata{
+		{Type: prompb.MetricMetadata_GAUGE, MetricFamilyName: "also_g", Help: "G.", Unit: "u"},
+		{Type: prompb.MetricMetadata_COUNTER, MetricFamilyName: "c_total", Help: "C.", Unit: "u"},
+		{Type: prompb.MetricMetadata_GAUGE, MetricFamilyName: "g", Help: "G.", Unit: "u"},
+		{Type: prompb.MetricMetadata_HISTOGRAM, MetricFamilyName: "h", Help: "H.", Unit: "u"},
+	}, got.Metadata)
+}
+
+// advance lets time of a fake clock pass as long as somebody waits for it.
+func advance(c *clocktest.Fake) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for c.WaitTimers(ctx, 1) == nil && ctx.Err() == nil {
+			c.Advance(20 * time.Millisecond)
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// timers is a clock that tells which timers are armed.
+type timers struct {
+	*clocktest.Fake
+	armed chan time.Duration
+}
+
+func (c timers) NewTimer(d time.Duration) clock.Timer {
+	t := c.Fake.NewTimer(d)
+	c.note(d)
+	return timer{t, c}
+}
+
+func (c timers) note(d time.Duration) {
+	select {
+	case c.armed <- d:
+	default:
+	}
+}
+
+type timer struct {
+	clock.Timer
+	c timers
+}
+
+func (t timer) Reset(d time.Duration) bool {
+	was := t.Timer.Reset(d)
+	t.c.note(d)
+	return was
+}
+
+// waitFor returns when a timer of d was armed.
+func (c timers) waitFor(t testing.TB, d time.Duration) {
+	t.Helper()
+	timeout := time.NewTimer(10 * time.Second)
+	defer timeout.Stop()
+	var seen []time.Duration
+	for {
+		select {
+		case got := <-c.armed:
+			if got == d {
+				return
+			}
+			seen = append(seen, got)
+		case <-timeout.C:
+			t.Fatalf("no timer of %s was armed, but %v", d, seen)
+		}
+	}
+}
+
+func TestRetry(t *testing.T) {
+	srv := newServer(t)
+	c := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)}
+	srv.setFault(func(w http.ResponseWriter, _ *http.Request, n int) bool {
+		switch n {
+		case 1:
+			w.Header().Set("Retry-After", "17")
+			w.WriteHeader(429)
+		case 2:
+			w.Header().Set("Retry-After", c.Now().Add(23*time.Second).UTC().Format(http.TimeFormat))
+			w.WriteHeader(503)
+		case 3, 4, 5:
+			w.WriteHeader(500)
+		default:
+			return false
+		}
+		return true
+	})
+	n := start(t, componenttest.New(t, "prometheus.remote_write.test"), c,
+		endpoint(srv.URL, `queue_config { max_samples_per_send = 3
+		min_backoff = "110ms"
+		max_backoff = "700ms" }`))
+	b := gauges(1, 3, t0)
+	n.accept(t, b) // fills a block, so it does not wait
+	c.waitFor(t, 17*time.Second)
+	c.Advance(17 * time.Second)
+	c.waitFor(t, 23*time.Second)
+	c.Advance(23 * time.Second)
+	c.waitFor(t, 440*time.Millisecond)
+	c.Advance(440 * time.Millisecond)
+	c.waitFor(t, 700*time.Millisecond)
+	if h := n.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, "500") {
+		// It fails for more than 30 s by now; watch says so every 5 s.
+		n.Wait(t, func() bool { return n.Health().State == component.Unhealthy })
+	}
+	c.Advance(700 * time.Millisecond)
+	c.waitFor(t, 700*time.Millisecond)
+	c.Advance(700 * time.Millisecond)
+	srv.wait(t, func() bool { return srv.count(t) == 3 })
+	diff(t, rows(b), srv.samples(t))
+	reqs := srv.got()
+	for i, r := range reqs {
+		if string(r.raw) != string(reqs[0].raw) {
+			t.Errorf("request %d has other bytes", i)
+		}
+		want := ""
+		if i > 0 {
+			want = fmt.Sprint(i)
+		}
+		diff(t, want, r.header.Get("Retry-Attempt"))
+	}
+	n.Wait(t, func() bool { return n.Health().State == component.Healthy })
+	n.metric(t, "weir_remote_write_samples_retried_total", "", 15)
+	n.metric(t, "weir_remote_write_samples_sent_total", "", 3)
+}
+
+// metric compares the sum of a metric's series that contain a label text.
+func (n *node) metric(t testing.TB, name, label string, want float64) {
+	t.Helper()
+	fams, err := n.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := 0.0
+	for _, f := range fams {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.Metric {
+			if strings.Contains(fmt.Sprint(m.Label), label) {
+				got += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	if got != want {
+		t.Errorf("%s{%s} is %v, want %v", name, label, got, want)
+	}
+}
+
+func TestRejectedBlocksAreDropped(t *testing.T) {
+	// f answers the first request with status and expects what arrives.
+	f := func(status int, more string, dropped bool) {
+		t.Helper()
+		srv := newServer(t)
+		srv.setFault(func(w http.ResponseWriter, _ *http.Request, n int) bool {
+			if n == 1 {
+				http.Error(w, "on purpose", status)
+			}
+			return n == 1
+		})
+		n := startNew(t, endpoint(srv.URL, "queue_config { max_samples_per_send = 2\n"+more+" }"))
+		first, second := gauges(1, 2, t0), gauges(1, 2, t0+1000)
+		n.accept(t, first, second)
+		want := rows(first, second)
+		if dropped {
+			want = rows(second)
+		}
+		srv.wait(t, func() bool { return srv.count(t) == len(want) })
+		diff(t, want, srv.samples(t))
+		n.stop()
+		if dropped {
+			diff(t, map[string]uint64{"rejected": 2}, n.Stats.Dropped())
+		}
+	}
+	f(400, "", true)
+	f(401, "", true)
+	f(404, "", true)
+	f(413, "", true)
+	f(429, "retry_on_http_429 = false", true)
+	f(429, "", false)
+	f(500, "", false)
+	f(502, "", false)
+	f(503, "", false)
+}
+
+func TestDeadEndpointHoldsUpNobody(t *testing.T) {
+	alive, dead, hung := newServer(t), newServer(t), newServer(t)
+	dead.Close()
+	release := make(chan struct{})
+	hung.setFault(func(http.ResponseWriter, *http.Request, int) bool { <-release; return true })
+	n := startNew(t, endpoint(alive.URL, "")+endpoint(dead.URL, "")+endpoint(hung.URL, ""))
+	var bs []*batch.Metrics
+	for i := range 10 {
+		bs = append(bs, gauges(uint64(i), 10, t0+int64(i)))
+	}
+	n.accept(t, bs...)
+	alive.wait(t, func() bool { return alive.count(t) == 100 })
+	diff(t, rows(bs...), alive.samples(t))
+	n.metric(t, "weir_remote_write_samples_pending", dead.URL, 100)
+	n.metric(t, "weir_remote_write_samples_pending", hung.URL, 100)
+	close(release)
+}
+
+func TestBacklogIsSentAfterARestart(t *testing.T) {
+	srv := newServer(t)
+	srv.answer(503)
+	home := componenttest.New(t, "prometheus.remote_write.test")
+	text := endpoint(srv.URL, "")
+	var bs []*batch.Metrics
+	for round := range 3 {
+		n := start(t, home, clock.System{}, text)
+		var wg sync.WaitGroup
+		for i := range 20 {
+			b := gauges(uint64(i), 5, t0+int64(round)*1000)
+			bs = append(bs, b)
+			wg.Go(func() { n.accept(t, b) })
+		}
+		wg.Wait()
+		n.stop()
+		home.Registry = prometheus.NewRegistry()
+	}
+	srv.heal()
+	start(t, home, clock.System{}, text)
+	srv.wait(t, func() bool { return srv.count(t) == 300 })
+	diff(t, rows(bs...), srv.samples(t))
+	checkOrder(t, srv)
+}
+
+// checkOrder fails when a series went back in time.
+func checkOrder(t testing.TB, srv *server) {
+	t.Helper()
+	last := map[string]int64{}
+	for _, r := range srv.got() {
+		for _, ts := range r.message.Timeseries {
+			k := fmt.Sprint(ts.Labels)
+			for _, s := range ts.Samples {
+				if s.Timestamp < last[k] {
+					t.Fatalf("%s: %d after %d", k, s.Timestamp, last[k])
+				}
+				last[k] = s.Timestamp
+			}
+		}
+	}
+}
+
+func TestShutdownWritesOpenBlocksAtOnce(t *testing.T) {
+	srv := newServer(t)
+	srv.answer(503)
+	home := componenttest.New(t, "prometheus.remote_write.test")
+	fake := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)} // the deadline never comes
+	n := start(t, home, fake, endpoint(srv.URL, ""))
+	b := gauges(1, 5, t0)
+	done := make(chan error, 1)
+	go func() { done <- n.c.ConsumeMetrics(t.Context(), b) }()
+	fake.waitFor(t, 100*time.Millisecond)
+	n.stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	home.Registry = prometheus.NewRegistry()
+	srv.heal()
+	start(t, home, fake, endpoint(srv.URL, ""))
+	srv.wait(t, func() bool { return srv.count(t) == 5 })
+}
+
+// TestOneEndpointRefuses has one journal full: the retry goes only there.
+func TestOneEndpointRefuses(t *testing.T) {
+	good, bad := newServer(t), newServer(t)
+	bad.answer(503)
+	n := startNew(t, endpoint(good.URL, "")+endpoint(bad.URL, "")+"journal { max_size = \"1MiB\" }")
+	var bs []*batch.Metrics
+	var partial *flow.Partial
+	for i := 0; partial == nil; i++ {
+		b := gauges(1, 2000, t0+int64(i)*1000)
+		bs = append(bs, b)
+		for j := range b.V { // so that it does not compress
+			b.V[j] = math.Float64frombits(uint64(j*i+1) * 0x9e3779b97f4a7c15 >> 2)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		err := n.c.ConsumeMetrics(ctx, b)
+		cancel()
+		if err != nil && !errors.As(err, &partial) {
+			t.Fatal(err)
+		}
+	}
+	diff(t, []string{"prometheus.remote_write.test/" + bad.URL}, partial.Refused())
+	if !errors.Is(partial, context.DeadlineExceeded) {
+		t.Errorf("got %v", partial)
+	}
+	bad.heal()
+	if err := partial.Retry(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := 2000 * len(bs)
+	good.wait(t, func() bool { return good.sent() >= want })
+	bad.wait(t, func() bool { return bad.count(t) == want })
+	if n := good.sent(); n != want {
+		t.Errorf("the endpoint that accepted got %d samples, want %d", n, want)
+	}
+	diff(t, rows(bs...), good.samples(t))
+	diff(t, rows(bs...), bad.samples(t))
+	checkOrder(t, bad)
+}
+
+func TestUpdate(t *testing.T) {
+	one, two, three := newServer(t), newServer(t), newServer(t)
+	one.answer(503)
+	text := func(url, more string) string {
+		return fmt.Sprintf("endpoint {\n name = \"prod\"\n url = %q\n %s\n}\n", url, more)
+	}
+	n := startNew(t, text(one.URL, "")+endpoint(three.URL, ""))
+	update := func(text string) {
+		t.Helper()
+		if err := n.c.Update(decode(t, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := gauges(1, 5, t0)
+	n.accept(t, before)
+	one.wait(t, func() bool { return len(one.got()) > 2 })
+
+	// Another URL and new credentials under the same name keep the backlog, and
+	// labels change from the next sample on.
+	update(text(two.URL, `basic_auth {
+		username = "me"
+		password = "secret"
+	}`) + endpoint(three.URL, "") + `external_labels = { e = "x" }`)
+	two.wait(t, func() bool { return two.count(t) == 5 })
+	diff(t, rows(before), two.samples(t))
+	if user := two.got()[0].header.Get("Authorization"); !strings.HasPrefix(user, "Basic ") {
+		t.Errorf("got Authorization %q", user)
+	}
+	n.accept(t, gauges(1, 1, t0+1))
+	two.wait(t, func() bool { return two.count(t) == 6 })
+	diff(t, `{__name__="m", e="x", i="0", source="1"} => 0 @[1735689600001]`, two.query(t, `m{e="x"}`, t0+1))
+
+	// An endpoint that is taken out gets nothing more; what it refused is not
+	// held against the others.
+	three.wait(t, func() bool { return three.sent() == 6 })
+	came := three.sent()
+	update(text(two.URL, ""))
+	n.accept(t, gauges(1, 1, t0+2))
+	two.wait(t, func() bool { return two.count(t) == 7 })
+	if three.sent() != came {
+		t.Error("the endpoint that was removed got more")
+	}
+	// And it comes back with its journal.
+	update(text(two.URL, "") + endpoint(three.URL, ""))
+	n.accept(t, gauges(1, 1, t0+3))
+	three.wait(t, func() bool { return three.sent() == came+1 })
+
+	// Arguments that cannot work leave everything as it was.
+	bad := decode(t, text(two.URL, "")+endpoint(three.URL, ""))
+	bad.Endpoints[0].Client.TLSConfig.CAFile = filepath.Join(t.TempDir(), "missing")
+	if err := n.c.Update(bad); err == nil {
+		t.Error("no error for a CA file that is missing")
+	}
+	n.accept(t, gauges(1, 1, t0+4))
+	three.wait(t, func() bool { return three.sent() == came+2 })
+}
+
+// TestHandOver replaces a component under load, as the engine does after one
+// failed: the successor waits for the journal and misses nothing.
+func TestHandOver(t *testing.T) {
+	srv := newServer(t)
+	home := componenttest.New(t, "prometheus.remote_write.test")
+	text := endpoint(srv.URL, "")
+	old := start(t, home, clock.System{}, text)
+	gate := flow.NewReceiver(home.ID, batch.SignalMetrics, nil, nil)
+	gate.Set(old.c)
+	var bs []*batch.Metrics
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for src := range uint64(4) {
+		wg.Go(func() {
+			for i := range 20 {
+				b := gauges(src, 3, t0+int64(i))
+				if err := gate.ConsumeMetrics(t.Context(), b); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				bs = append(bs, b)
+				mu.Unlock()
+			}
+		})
+	}
+	srv.wait(t, func() bool { return srv.sent() > 20 })
+	home.Previous = old.c
+	home.Registry = prometheus.NewRegistry()
+	next := start(t, home, clock.System{}, text)
+	<-gate.Set(next.c)
+	old.stop()
+	wg.Wait()
+	srv.wait(t, func() bool { return srv.count(t) == 240 })
+	diff(t, rows(bs...), srv.samples(t))
+	if n := srv.sent(); n != 240 {
+		t.Errorf("%d samples were sent, want 240", n)
+	}
+	checkOrder(t, srv)
+}
+
+func TestSampleAgeLimit(t *testing.T) {
+	srv := newServer(t)
+	c := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)}
+	srv.answer(503)
+	n := start(t, componenttest.New(t, "prometheus.remote_write.test"), c, endpoint(srv.URL, `queue_config { max_samples_per_send = 3
+		sample_age_limit = "1m"
+		min_backoff = "31s"
+		max_backoff = "31s" }`))
+	b := gauges(1, 3, t0)
+	b.T[0] = t0 - 45_000
+	b.T[2] = t0 - 50_000
+	n.accept(t, b)
+	c.waitFor(t, 31*time.Second)
+	srv.heal()
+	c.Advance(31 * time.Second)
+	srv.wait(t, func() bool { return srv.count(t) == 1 })
+	diff(t, rows(b.Rows([]int{1})), srv.samples(t))
+	n.accept(t, gauges(1, 3, t0-100_000)) // all of them too old
+	c.Advance(31 * time.Second)
+	n.accept(t, gauges(1, 3, t0+60_000))
+	srv.wait(t, func() bool { return srv.count(t) == 4 })
+	n.stop()
+	diff(t, map[string]uint64{"too_old": 5}, n.Stats.Dropped())
+}
+
+func TestMaxAge(t *testing.T) {
+	srv := newServer(t)
+	srv.answer(503)
+	c := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)}
+	n := start(t, componenttest.New(t, "prometheus.remote_write.test"), c, endpoint(srv.URL, `queue_config { max_samples_per_send = 3
+		min_backoff = "40m"
+		max_backoff = "40m" }`)+`wal { max_keepalive_time = "1h" }`)
+	n.accept(t, gauges(1, 3, t0))
+	c.waitFor(t, 40*time.Minute)
+	c.Advance(40 * time.Minute)
+	c.waitFor(t, 40*time.Minute)
+	srv.heal()
+	c.Advance(40 * time.Minute)
+	n.accept(t, gauges(1, 3, t0+1))
+	srv.wait(t, func() bool { return srv.count(t) == 3 })
+	diff(t, rows(gauges(1, 3, t0+1)), srv.samples(t))
+	n.metric(t, "weir_remote_write_samples_dropped_total", "max_age", 3)
+}
+
+func TestNoEndpoint(t *testing.T) {
+	n := startNew(t, "")
+	n.accept(t, gauges(1, 3, t0))
+	diff(t, map[string]uint64{"no_endpoint": 3}, n.Stats.Dropped())
+}
+
+func TestDebugInfoHasNoSecrets(t *testing.T) {
+	srv := newServer(t)
+	srv.answer(503)
+	n := startNew(t, endpoint(strings.Replace(srv.URL, "http://", "http://user:hunter2@", 1)+"/?key=hunter2", ""))
+	n.accept(t, gauges(1, 3, t0))
+	srv.wait(t, func() bool { return len(srv.got()) > 1 })
+	text, err := json.Marshal(n.c.DebugInfo())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := string(text) + n.Logs(); strings.Contains(s, "hunter2") || !strings.Contains(s, `"pending_samples":3`) || !strings.Contains(s, "503") {
+		t.Errorf("got %s", s)
+	}
+	infos, err := journal.List(filepath.Join(n.StoragePath, "journal"))
+	if err != nil || len(infos) != 1 || strings.Contains(fmt.Sprint(infos), "hunter2") {
+		t.Errorf("got %+v, %v", infos, err)
+	}
+	if err := testutil.CollectAndCompare(n.Registry, strings.NewReader(""), "no_such_metric"); err != nil {
+		t.Error(err)
+	}
+	problems, err := testutil.GatherAndLint(n.Registry)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("metrics: %v, %v", problems, err)
+	}
+}
