@@ -39,9 +39,11 @@ var (
 )
 
 func newComponent(s *script, o component.Options, args any) (*Component, error) {
+	previous := o.Previous
+	o.Previous = nil // or each generation would keep all before it
 	values, to, block := scriptArgs(s.def.Args, args)
 	c := &Component{script: s, opts: o, block: block, out: flow.NewOutput(o.Stats, to)}
-	if p, ok := o.Previous.(*Component); ok {
+	if p, ok := previous.(*Component); ok {
 		c.mem = p.mem
 	} else {
 		c.mem = &memory{outputs: batch.NewOutputs(), metrics: newMetrics()}

@@ -423,7 +423,7 @@ func TestStdlib(t *testing.T) {
 		eq(not pcall(string.format, "%y", 1), true) eq(not pcall(string.format, "%d"), true) eq(not pcall(string.format, "%d", "x"), true)
 		eq(tonumber("1e5"), 100000) eq(tonumber(" 0x10 "), 16) eq(tonumber("ff", 16), 255) eq(tonumber("1_000"), nil) eq(tonumber("nan"), nil) eq(tonumber(""), nil) eq(tonumber("-.5"), -0.5)
 		eq(tostring(0.1), "0.1") eq(tostring(1e15), "1000000000000000") eq(tostring(1/0), "inf") eq(tostring(-1.5e300), "-1.5e+300") eq(1 .. "", "1") eq(1234567.5 .. "", "1234567.5")
-		eq("a" .. 1 .. "b" .. 2.5, "a1b2.5") local cc = setmetatable({}, { __concat = function(a, b) return "meta" end }) eq("x" .. "y" .. cc, "meta") eq(cc .. "x", "meta")
+		eq("a" .. 1 .. "b" .. 2.5, "a1b2.5") local cc = setmetatable({}, { __concat = function(a, b) return "meta" end }) eq("x" .. "y" .. cc, "xmeta") eq(cc .. "x", "meta")
 		eq(("a" .. "b" == "ab" and "c" .. "d" or "no"), "cd") local function two() return "1", "2" end eq("x" .. two(), "x1") eq(#{ "x" .. two() }, 1)
 		eq(math.huge, 1/0) eq(math.floor(-1.5), -2) eq(math.max(1, 3, 2), 3) eq(math.random, nil)
 		eq(select("#", unpack({ 1, nil, 3 }, 1, 3)), 3) eq(select(-1, 1, 2), 2)

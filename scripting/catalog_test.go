@@ -1,0 +1,323 @@
+package scripting_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/lua"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const script = "local weir = require \"weir\"\nreturn weir.transform { metrics = function(batch) end }\n"
+
+// other is Lua under another extension.
+type other struct{ *lua.Language }
+
+func (other) Name() string         { return "other" }
+func (other) Extensions() []string { return []string{".other"} }
+
+// folder is a scripts folder on disk.
+type folder struct {
+	t   *testing.T
+	dir string
+}
+
+func newFolder(t *testing.T) folder { return folder{t, filepath.Join(t.TempDir(), "scripts")} }
+
+func (f folder) write(path, text string) string {
+	f.t.Helper()
+	full := filepath.Join(f.dir, filepath.FromSlash(path))
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+	return full
+}
+
+func (f folder) catalog(embedded map[string]string) component.Catalog {
+	f.t.Helper()
+	files := fstest.MapFS{}
+	for path, text := range embedded {
+		files[path] = &fstest.MapFile{Data: []byte(text)}
+	}
+	c, err := scripting.NewCatalog(scripting.Options{
+		Languages: []scripting.Language{lua.New(), other{lua.New()}}, UserDir: f.dir, Embedded: files,
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+func lookup(t *testing.T, c component.Catalog, name string) component.Registration {
+	t.Helper()
+	r, ok := c.Lookup(name)
+	if !ok {
+		t.Fatalf("%s is not known; known are %v", name, c.Names())
+	}
+	if r.Name != name {
+		t.Errorf("got the registration of %q for %q", r.Name, name)
+	}
+	return r
+}
+
+func TestNames(t *testing.T) {
+	f := newFolder(t)
+	for _, path := range []string{
+		"http/paths.lua", "a/b/c.lua", "x/y.other",
+		"http/_private.lua", "_hidden/x.lua", "http/paths_test.lua", "http/paths.test.lua", "lib/x.lua",
+		"http/has-dash.lua", "9a/x.lua", "http/readme.md", "..data/x.lua",
+	} {
+		f.write(path, script)
+	}
+	c := f.catalog(map[string]string{"demo/x.lua": script, "http/paths.lua": script, "lib/y.lua": "return 1"})
+	want := []string{"a.b.c", "demo.x", "http.paths", "x.y"}
+	if diff := cmp.Diff(want, c.Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	for _, name := range want {
+		if r := lookup(t, c, name); r.Err != nil || r.Version == "" || r.Build == nil {
+			t.Errorf("%s: got version %q, error %v", name, r.Version, r.Err)
+		}
+	}
+	for _, name := range []string{"http.nope", "lib.x", "http._private", "http", "", "demo", "..data.x"} {
+		if _, ok := c.Lookup(name); ok {
+			t.Errorf("%q is known", name)
+		}
+	}
+	if diff := cmp.Diff([]string{f.dir}, c.Roots()); diff != "" {
+		t.Errorf("roots (-want +got):\n%s", diff)
+	}
+	if doc := lookup(t, c, "http.paths").Doc.Summary; !strings.Contains(doc, "Defined in scripts/http/paths.lua, which replaces the component of this name that ships with weir.") {
+		t.Errorf("got summary %q", doc)
+	}
+	if doc := lookup(t, c, "demo.x").Doc.Summary; !strings.Contains(doc, "Ships with weir.") {
+		t.Errorf("got summary %q", doc)
+	}
+}
+
+func TestTwoFilesOfOneName(t *testing.T) {
+	f := newFolder(t)
+	lu := f.write("a/b.lua", script)
+	ot := f.write("a/b.other", script)
+	c := f.catalog(nil)
+	r := lookup(t, c, "a.b")
+	if r.Err == nil || r.Err.Error() != "cannot tell which file is a.b: there are scripts/a/b.lua and scripts/a/b.other" {
+		t.Errorf("got %v", r.Err)
+	}
+	if diff := cmp.Diff([]string{lu, ot}, r.Sources); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+	if err := os.Remove(ot); err != nil {
+		t.Fatal(err)
+	}
+	c.Refresh([]string{ot})
+	if r := lookup(t, c, "a.b"); r.Err != nil {
+		t.Errorf("after one is gone: %v", r.Err)
+	}
+}
+
+func TestFileWithoutFolder(t *testing.T) {
+	f := newFolder(t)
+	f.write("paths.lua", script)
+	r := lookup(t, f.catalog(nil), "paths")
+	want := "cannot make a component of scripts/paths.lua: put it into a folder, scripts/<namespace>/paths.lua is <namespace>.paths"
+	if r.Err == nil || r.Err.Error() != want {
+		t.Errorf("got %v, want %s", r.Err, want)
+	}
+}
+
+// The version follows the content of the file and of all it requires, and
+// Sources are all files whose change may change it.
+func TestVersionAndSources(t *testing.T) {
+	f := newFolder(t)
+	main := f.write("a/b.lua", "local one = require \"one\"\n"+script)
+	one := f.write("lib/one.lua", "return require \"deep.two\"")
+	two := f.write("lib/deep/two.lua", "return 1")
+	f.write("lib/unused.lua", "return 1")
+	f.write("c/d.lua", script)
+	c := f.catalog(nil)
+	candidate := func(path string) string { return strings.TrimSuffix(path, ".lua") + ".other" }
+
+	r := lookup(t, c, "a.b")
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if diff := cmp.Diff([]string{main, candidate(main), two, one}, r.Sources); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+	change := func(path, text string, changes bool) {
+		t.Helper()
+		before := lookup(t, c, "a.b").Version
+		f.write(path, text)
+		c.Refresh([]string{filepath.Join(f.dir, path)})
+		if got := lookup(t, c, "a.b"); (got.Version != before) != changes || got.Err != nil {
+			t.Errorf("%s: version changed: %v, want %v; error %v", path, got.Version != before, changes, got.Err)
+		}
+	}
+	change("a/b.lua", "local one = require \"one\"\n"+script, false) // the same content
+	change("a/b.lua", "local one = require \"one\"\n"+script+"-- x", true)
+	change("lib/one.lua", "return require \"deep.two\" -- x", true)
+	change("lib/deep/two.lua", "return 2", true)
+	change("lib/unused.lua", "return 2", false)
+	change("c/d.lua", script+"-- x", false)
+	change("lib/one.lua", "return 3", true) // two is not required any more
+	change("lib/deep/two.lua", "return )", false)
+}
+
+// What is broken says which files can repair it.
+func TestRepair(t *testing.T) {
+	f := newFolder(t)
+	f.write("a/b.lua", "local x = require \"x\"\n"+script)
+	c := f.catalog(nil)
+	r := lookup(t, c, "a.b")
+	if r.Err == nil || !strings.HasPrefix(r.Err.Error(), `scripts/a/b.lua:1: cannot require "x": module not found`) {
+		t.Fatalf("got %v", r.Err)
+	}
+	missing := filepath.Join(f.dir, "lib", "x.lua")
+	if !strings.Contains(strings.Join(r.Sources, "\n"), missing) {
+		t.Errorf("%s is not among the sources %v", missing, r.Sources)
+	}
+	f.write("lib/x.lua", "return (")
+	c.Refresh([]string{missing})
+	if r = lookup(t, c, "a.b"); r.Err == nil || !strings.HasPrefix(r.Err.Error(), "scripts/lib/x.lua:1: syntax error at the end of the file") {
+		t.Errorf("got %v", r.Err)
+	}
+	f.write("lib/x.lua", "return 1")
+	c.Refresh([]string{missing})
+	if r = lookup(t, c, "a.b"); r.Err != nil {
+		t.Errorf("got %v", r.Err)
+	}
+	// Without Refresh the catalog answers as before; a folder drops all below.
+	f.write("a/b.lua", "broken")
+	if r = lookup(t, c, "a.b"); r.Err != nil {
+		t.Errorf("without Refresh: %v", r.Err)
+	}
+	c.Refresh([]string{filepath.Join(f.dir, "a")})
+	if r = lookup(t, c, "a.b"); r.Err == nil {
+		t.Error("after Refresh of the folder the old version is known")
+	}
+}
+
+func TestUserFileReplacesEmbedded(t *testing.T) {
+	f := newFolder(t)
+	c := f.catalog(map[string]string{
+		"demo/x.lua": "local a = require \"a\"\n" + script, "lib/a.lua": "return 1",
+	})
+	shipped := lookup(t, c, "demo.x")
+	user := filepath.Join(f.dir, "demo", "x.lua")
+	if shipped.Err != nil || !strings.Contains(strings.Join(shipped.Sources, "\n"), user) {
+		t.Fatalf("got error %v, sources %v, want %s among them", shipped.Err, shipped.Sources, user)
+	}
+	// A user's module does not reach into a shipped script.
+	f.write("lib/a.lua", "return )")
+	c.Refresh([]string{filepath.Join(f.dir, "lib", "a.lua")})
+	if r := lookup(t, c, "demo.x"); r.Err != nil || r.Version != shipped.Version {
+		t.Errorf("a user's module changed a shipped script: %v", r.Err)
+	}
+	f.write("demo/x.lua", script)
+	c.Refresh([]string{user})
+	if r := lookup(t, c, "demo.x"); r.Err != nil || r.Version == shipped.Version {
+		t.Errorf("the user's file does not replace the shipped one: %v", r.Err)
+	}
+	if err := os.Remove(user); err != nil {
+		t.Fatal(err)
+	}
+	c.Refresh([]string{user})
+	if r := lookup(t, c, "demo.x"); r.Version != shipped.Version {
+		t.Error("the shipped one does not come back")
+	}
+}
+
+// A mounted ConfigMap is links through ..data.
+func TestSymlinks(t *testing.T) {
+	f := newFolder(t)
+	f.write("http/..2024/paths.lua", script)
+	for link, to := range map[string]string{"..data": "..2024", "paths.lua": "..data/paths.lua"} {
+		if err := os.Symlink(to, filepath.Join(f.dir, "http", link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	if err := os.Symlink("..", filepath.Join(f.dir, "http", "loop")); err != nil {
+		t.Fatal(err)
+	}
+	c := f.catalog(nil)
+	if r := lookup(t, c, "http.paths"); r.Err != nil {
+		t.Error(r.Err)
+	}
+	if n := len(c.Names()); n > 100 {
+		t.Errorf("a loop of links gives %d names", n)
+	}
+}
+
+func TestNoFolder(t *testing.T) {
+	f := newFolder(t)
+	c := f.catalog(nil)
+	if got := c.Names(); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+	path := f.write("a/b.lua", script)
+	c.Refresh([]string{path})
+	if r := lookup(t, c, "a.b"); r.Err != nil {
+		t.Error(r.Err)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	f := newFolder(t)
+	f.write("a/big.lua", strings.Repeat("-", scripting.MaxFileSize+1))
+	r := lookup(t, f.catalog(nil), "a.big")
+	if r.Err == nil || r.Err.Error() != "cannot use script scripts/a/big.lua: it is larger than 256 KiB" {
+		t.Errorf("got %v", r.Err)
+	}
+}
+
+func TestDoc(t *testing.T) {
+	f := newFolder(t)
+	f.write("http/paths.lua", `-- scripts/http/paths.lua
+-- Folds ids.
+--
+-- More of it.
+--
+-- Example Args:
+--   keep = ["api"]
+-- Example Input:
+--   a 1
+-- Example Output:
+--   b 1
+local weir = require "weir"
+return weir.transform {
+	args = {
+		region = weir.arg.string { default = "eu", doc = "Where it runs." },
+		keep = weir.arg.list { of = weir.arg.string {} },
+		mode = weir.arg.enum { values = { "x", "y" } },
+	},
+	metrics = function() end,
+}`)
+	f.write("http/plain.lua", strings.Replace(script, "metrics =", "args = { keep = weir.arg.list { of = weir.arg.int {} }, m = weir.arg.enum { values = { \"x\" } } }, metrics =", 1))
+	c := f.catalog(nil)
+	doc := lookup(t, c, "http.paths").Doc
+	if want := "Folds ids.\n\nMore of it.\n\nDefined in scripts/http/paths.lua."; doc.Summary != want {
+		t.Errorf("got summary %q, want %q", doc.Summary, want)
+	}
+	if want := "http.paths \"default\" {\n  keep = [\"api\"]\n  forward_to = [prometheus.remote_write.default.receiver]\n}\n"; doc.Example != want {
+		t.Errorf("got example %q, want %q", doc.Example, want)
+	}
+	if doc.Args["region"] != "Where it runs." || doc.Args["mode"] != `One of "x" or "y".` || doc.Args["script.limits.time"] == "" {
+		t.Errorf("got args %v", doc.Args)
+	}
+	if want := "http.plain \"default\" {\n  keep = [1]\n  m = \"x\"\n  forward_to = [prometheus.remote_write.default.receiver]\n}\n"; lookup(t, c, "http.plain").Doc.Example != want {
+		t.Errorf("got example %q, want %q", lookup(t, c, "http.plain").Doc.Example, want)
+	}
+}
