@@ -103,6 +103,15 @@ func (s *Series) Name() string { return s.Label(NameLabel) }
 // Label returns the value of a label, "" when it is missing.
 func (s *Series) Label(name string) string {
 	for w := s.wire; len(w) > 0; {
+		// The hottest read there is. A label below 128 bytes has all its
+		// lengths in one byte; its value starts 6 bytes and a name in.
+		if size := int(w[1]); size < 0x80 {
+			if n := int(w[3]); n == len(name) && w[4:4+n] == name {
+				return w[6+n : 2+size]
+			}
+			w = w[2+size:]
+			continue
+		}
 		var n, v string
 		n, v, w = cutLabel(w)
 		if n == name {
@@ -181,6 +190,10 @@ func (s *Series) Released() bool {
 
 // cutLabel cuts the first label off a wire string. wire is ours, hence well formed.
 func cutLabel(w string) (name, value, rest string) {
+	if size := int(w[1]); size < 0x80 { // all its lengths are one byte
+		n := int(w[3])
+		return w[4 : 4+n], w[6+n : 2+size], w[2+size:]
+	}
 	size, n := uvarint(w[1:])
 	body := w[1+n : 1+n+size]
 	rest = w[1+n+size:]

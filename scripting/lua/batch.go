@@ -211,7 +211,7 @@ func (v *vm) column(L *lua.LState, m *view.Metrics, x lua.LValue) column {
 	case "stale":
 		return column{kind: 's'}
 	}
-	return column{kind: 'l', col: m.Column(strings.TrimPrefix(string(name), "labels."))}
+	return column{kind: 'l', col: m.Column(string(name))}
 }
 
 // push pushes the field of row i.

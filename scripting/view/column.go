@@ -13,6 +13,7 @@ import (
 //
 // All methods are safe for concurrent use.
 type Column struct {
+	use
 	name string
 	memo batch.Memo[*string] // nil when the label is missing
 	max  int
@@ -21,23 +22,24 @@ type Column struct {
 	shared map[string]*string
 }
 
-// Column returns the column of a label, or of the metric name for "name". It
-// may be kept as long as the window is used with the same generation.
+// Column returns the column of a label, or of the metric name for "name". A
+// label of that name, as any other, is also found as "labels.name". It
+// serves one batch; asking again in the next one is cheap.
 func (m *Metrics) Column(name string) *Column {
 	if c, ok := m.cols[name]; ok {
 		return c
 	}
 	g := m.gen
-	label := name
-	if name == "name" {
+	label, isLabel := strings.CutPrefix(name, "labels.")
+	switch {
+	case !isLabel && name == "name":
 		label = batch.NameLabel
+	case label == batch.NameLabel:
+		label = "" // the name is no label
 	}
-	g.mu.RLock()
-	c, ok := g.columns[name]
-	g.mu.RUnlock()
-	if !ok {
-		c = remember(g, g.columns, name, &Column{name: label, max: g.opts.MaxValues, shared: map[string]*string{}})
-	}
+	c, _ := remembered(g, g.columns, name, func() (*Column, error) {
+		return &Column{name: label, max: g.opts.MaxValues, shared: map[string]*string{}}, nil
+	})
 	cache(m, m.cols, name, c)
 	return c
 }

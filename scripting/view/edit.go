@@ -40,7 +40,7 @@ func (m *Metrics) SetValue(i int, v float64) error {
 	if m.HasHistogram(i) {
 		return fmt.Errorf("cannot set the value of %s: it is a native histogram; scale is what it takes", m.Series(i))
 	}
-	m.writeV()[i] = number(v)
+	m.writeV()[i] = unmarked(v)
 	return nil
 }
 
@@ -183,8 +183,8 @@ func (m *Metrics) writeFlags() []flags {
 	return m.flags
 }
 
-// number keeps what a script computes from being taken for a marker.
-func number(v float64) float64 {
+// unmarked keeps what a script computes from being taken for a marker.
+func unmarked(v float64) float64 {
 	if batch.IsStale(v) {
 		return math.Float64frombits(value.NormalNaN)
 	}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -22,7 +23,7 @@ type Options struct {
 	MaxValues int
 	// MaxMemos bounds the remembered expressions, the remembered label edits
 	// and the remembered MapLabel sites, each; zero means 256. What does not
-	// fit works unremembered, hence slower.
+	// fit works unremembered, hence slower. Sweep forgets what is not in use.
 	MaxMemos int
 }
 
@@ -38,9 +39,11 @@ type Generation struct {
 	series   batch.Memo[*batch.Series] // what the series hook decided: nil is dropped
 	variants batch.Memo[*variants]
 
+	sweeps atomic.Uint64
+
 	mu      sync.RWMutex
 	preds   map[string]*predicate
-	numbers map[string]*expr.Program
+	numbers map[string]*number
 	edits   map[labelEdit]*editMemo
 	sites   map[siteKey]*mapSite
 	columns map[string]*Column
@@ -63,7 +66,7 @@ func NewGeneration(o Options) *Generation {
 		opts:    o,
 		intern:  batch.NewInterner(o.TTL),
 		preds:   map[string]*predicate{},
-		numbers: map[string]*expr.Program{},
+		numbers: map[string]*number{},
 		edits:   map[labelEdit]*editMemo{},
 		sites:   map[siteKey]*mapSite{},
 		columns: map[string]*Column{},
@@ -86,10 +89,20 @@ func (g *Generation) Check(src string, kind expr.Kind) error {
 }
 
 // Sweep forgets what was remembered for series that were released, and
-// releases the handles that were derived from them. Call it now and then, such
-// as once a minute.
+// releases the handles that were derived from them. It also forgets the
+// expressions, label edits, sites and columns that were not used since the
+// Sweep before: a label that is set to the hour would else leave a memo of all
+// series for every hour. Call it now and then, such as once a minute.
 func (g *Generation) Sweep() {
 	g.series.Sweep(nil)
+	g.mu.Lock()
+	now := g.sweeps.Add(1)
+	expire(g.preds, now)
+	expire(g.numbers, now)
+	expire(g.edits, now)
+	expire(g.sites, now)
+	expire(g.columns, now)
+	g.mu.Unlock()
 	g.mu.RLock()
 	for _, p := range g.preds {
 		p.memo.Sweep(nil)
@@ -116,65 +129,74 @@ func (g *Generation) Close() {
 	g.intern.Clear()
 }
 
-func (g *Generation) predicate(src string) (*predicate, error) {
-	g.mu.RLock()
-	p, ok := g.preds[src]
-	g.mu.RUnlock()
-	if ok {
-		return p, nil
-	}
-	prog, err := expr.Compile(src, expr.Bool, g.opts.Args)
-	if err != nil {
-		return nil, err
-	}
-	return remember(g, g.preds, src, &predicate{prog: prog}), nil
+// use says when something that a Generation remembers was looked up last.
+// Windows keep what they looked up until the next Sweep and then ask again.
+type use struct{ sweep atomic.Uint64 }
+
+func (u *use) touch(sweep uint64)     { u.sweep.Store(sweep) }
+func (u *use) idle(sweep uint64) bool { return u.sweep.Load()+1 < sweep }
+
+// used is what embeds use.
+type used interface {
+	touch(sweep uint64)
+	idle(sweep uint64) bool
 }
 
-func (g *Generation) number(src string) (*expr.Program, error) {
-	g.mu.RLock()
-	p, ok := g.numbers[src]
-	g.mu.RUnlock()
-	if ok {
-		return p, nil
+func expire[K comparable, V used](m map[K]V, sweep uint64) {
+	for k, v := range m {
+		if v.idle(sweep) {
+			delete(m, k)
+		}
 	}
-	p, err := expr.Compile(src, expr.Number, g.opts.Args)
-	if err != nil {
-		return nil, err
-	}
-	return remember(g, g.numbers, src, p), nil
+}
+
+func (g *Generation) predicate(src string) (*predicate, error) {
+	return remembered(g, g.preds, src, func() (*predicate, error) {
+		prog, err := expr.Compile(src, expr.Bool, g.opts.Args)
+		return &predicate{prog: prog}, err
+	})
+}
+
+func (g *Generation) number(src string) (*number, error) {
+	return remembered(g, g.numbers, src, func() (*number, error) {
+		prog, err := expr.Compile(src, expr.Number, g.opts.Args)
+		return &number{prog: prog}, err
+	})
 }
 
 func (g *Generation) edit(k labelEdit) *editMemo {
-	g.mu.RLock()
-	e, ok := g.edits[k]
-	g.mu.RUnlock()
-	if ok {
-		return e
-	}
-	return remember(g, g.edits, k, &editMemo{})
+	e, _ := remembered(g, g.edits, k, func() (*editMemo, error) { return &editMemo{}, nil })
+	return e
 }
 
 func (g *Generation) site(k siteKey) *mapSite {
-	g.mu.RLock()
-	s, ok := g.sites[k]
-	g.mu.RUnlock()
-	if ok {
-		return s
-	}
-	return remember(g, g.sites, k, newSite(g.opts.MaxValues))
+	s, _ := remembered(g, g.sites, k, func() (*mapSite, error) { return newSite(g.opts.MaxValues), nil })
+	return s
 }
 
-// remember adds v to one of the maps unless it is full, and returns what is
-// remembered: the first writer wins. What a script makes up anew in each batch
-// would otherwise fill the memory.
-func remember[K comparable, V any](g *Generation, m map[K]V, k K, v V) V {
+// remembered returns m[k], or what make makes, which is kept unless m, a map
+// of g, is full: the first writer wins. What a script makes up anew in each
+// batch would otherwise fill the memory.
+func remembered[K comparable, V used](g *Generation, m map[K]V, k K, make func() (V, error)) (V, error) {
+	g.mu.RLock()
+	v, ok := m[k]
+	g.mu.RUnlock()
+	if ok {
+		v.touch(g.sweeps.Load())
+		return v, nil
+	}
+	v, err := make()
+	if err != nil {
+		return v, err
+	}
+	v.touch(g.sweeps.Load())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if old, ok := m[k]; ok {
-		return old
+		return old, nil
 	}
 	if len(m) < g.opts.MaxMemos {
 		m[k] = v
 	}
-	return v
+	return v, nil
 }

@@ -14,6 +14,7 @@ type labelEdit struct {
 
 // editMemo remembers what an edit makes of a series.
 type editMemo struct {
+	use
 	memo batch.Memo[*batch.Series]
 }
 

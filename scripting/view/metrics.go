@@ -40,9 +40,11 @@ type Metrics struct {
 	sample  expr.Sample
 	scratch batch.Builder // of Emit
 
-	// What this VM already looked up in gen, so that steady state takes no lock.
+	// What this VM looked up in gen since its last Sweep, so that steady state
+	// takes no lock.
+	sweep   uint64
 	preds   map[string]*predicate
-	numbers map[string]*expr.Program
+	numbers map[string]*number
 	edits   map[labelEdit]*editMemo
 	sites   map[siteKey]*mapSite
 	cols    map[string]*Column
@@ -61,8 +63,9 @@ const maxKept = 4096
 // Reset puts the window over b and forgets all edits. now stamps the use of
 // interned handles. Records of the batch before are dead from here on.
 func (m *Metrics) Reset(b *batch.Metrics, gen *Generation, now time.Time) {
-	if m.gen != gen {
-		m.preds, m.numbers = map[string]*predicate{}, map[string]*expr.Program{}
+	if sweep := gen.sweeps.Load(); m.gen != gen || m.sweep != sweep {
+		m.sweep = sweep
+		m.preds, m.numbers = map[string]*predicate{}, map[string]*number{}
 		m.edits, m.sites, m.cols = map[labelEdit]*editMemo{}, map[siteKey]*mapSite{}, map[string]*Column{}
 	}
 	m.gen, m.in, m.now = gen, b, now

@@ -10,8 +10,15 @@ import (
 
 // predicate is a compiled expression and what its label part said of a series.
 type predicate struct {
+	use
 	prog *expr.Program
 	memo batch.Memo[expr.Verdict]
+}
+
+// number is a compiled expression for a value.
+type number struct {
+	use
+	prog *expr.Program
 }
 
 // DropWhere drops the rows that match the expression. The error is an
@@ -148,7 +155,7 @@ func (m *Metrics) Scale(src string, factor float64) error {
 // markers and native histograms stay. An error in an expression is an
 // *expr.Error.
 func (m *Metrics) SetValueWhere(where, to string) error {
-	prog, err := m.number(to)
+	n, err := m.number(to)
 	if err != nil {
 		return err
 	}
@@ -171,11 +178,11 @@ func (m *Metrics) SetValueWhere(where, to string) error {
 			}
 		}
 		m.sample.Series, m.sample.Time, m.sample.Value = m.series[i], m.t[i], m.v[i]
-		f, err := prog.Float(&m.sample)
+		f, err := n.prog.Float(&m.sample)
 		if err != nil {
 			return err
 		}
-		m.writeV()[i] = number(f)
+		m.writeV()[i] = unmarked(f)
 	}
 	return nil
 }
@@ -191,7 +198,7 @@ func (m *Metrics) predicate(src string) (*predicate, error) {
 	return p, err
 }
 
-func (m *Metrics) number(src string) (*expr.Program, error) {
+func (m *Metrics) number(src string) (*number, error) {
 	if p, ok := m.numbers[src]; ok {
 		return p, nil
 	}

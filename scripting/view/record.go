@@ -78,7 +78,7 @@ func (m *Metrics) Emit(r Record) error {
 	if !knownType(r.Type) {
 		return fmt.Errorf("cannot emit type %q: it is one of %s", r.Type, strings.Join(metricTypes, ", "))
 	}
-	e := emitted{t: r.Time, v: number(r.Value), start: r.Start, hasStart: r.HasStart}
+	e := emitted{t: r.Time, v: unmarked(r.Value), start: r.Start, hasStart: r.HasStart}
 	switch {
 	case r.Stale:
 		e.v, e.hasStart = batch.Stale(), false

@@ -15,6 +15,7 @@ type siteKey struct {
 // mapSite is what one MapLabel call site has learned: answers by distinct value,
 // and, on top, the handle by series, so that steady state asks no map.
 type mapSite struct {
+	use
 	memo batch.Memo[*batch.Series]
 	max  int
 

@@ -531,7 +531,7 @@ func TestRecords(t *testing.T) {
 	if diff := cmp.Diff([]string{"job=api", "name=x"}, labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if m.Label(0, "__name__") != "" || m.Name(0) != "m" || *m.Column("name").At(m, 0) != "m" || m.Column("nope").At(m, 0) != nil {
+	if m.Label(0, "__name__") != "" || m.Name(0) != "m" || *m.Column("name").At(m, 0) != "m" || *m.Column("labels.name").At(m, 0) != "x" || m.Column("__name__").At(m, 0) != nil || m.Column("nope").At(m, 0) != nil {
 		t.Error("the name is mixed up with the labels")
 	}
 	if st, ok := m.Start(0); !ok || st != 3 || len(m.Exemplars(0)) != 1 || m.HasHistogram(0) {
@@ -740,4 +740,46 @@ func TestAllocations(t *testing.T) {
 		return nil
 	})
 	f("drop", 4, func() error { return m.DropWhere(`labels.job == "api"`) })
+}
+
+// TestSweepForgets: what is in use is remembered over any number of Sweeps,
+// what is not is forgotten by the second.
+func TestSweepForgets(t *testing.T) {
+	g := view.NewGeneration(view.Options{MaxMemos: 2})
+	defer g.Close()
+	src := series("m", "job", "api")
+	calls := map[string]int{}
+	run := func(m *view.Metrics, site string) {
+		m.Reset(metrics(src), g, start)
+		err := errors.Join(
+			m.MapLabel(site, "job", func(v string) (string, bool, error) { calls[site]++; return v, true, nil }),
+			m.DropWhere(`name == "`+site+`"`), m.SetLabelAll("site", site), m.SetValueWhere("", "1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Column(site)
+	}
+	var busy, other view.Metrics
+	run(&other, "rare")
+	for range 5 {
+		run(&busy, "often")
+		g.Sweep()
+	}
+	run(&other, "rare")
+	if diff := cmp.Diff(map[string]int{"often": 1, "rare": 2}, calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	// There is room again for others, after two Sweeps.
+	for i := range 6 {
+		run(&busy, "often")
+		run(&other, fmt.Sprint(i))
+		run(&other, fmt.Sprint(i))
+		g.Sweep()
+		g.Sweep()
+	}
+	for i := range 6 {
+		if n := calls[fmt.Sprint(i)]; n != 1 {
+			t.Errorf("site %d: %d calls", i, n)
+		}
+	}
 }
