@@ -48,7 +48,7 @@ func start(t *testing.T, program string, args ...string) *process {
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("output of %s:\n%s", p.name, tail(p.output(), 8000))
+			t.Logf("output of %s:\n%s", p.name, tail(p.output(), 3000))
 		}
 	})
 	return p
@@ -175,8 +175,10 @@ storage:
 		"--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address=127.0.0.1:0",
 		"--web.enable-remote-write-receiver",
+		"--enable-feature=exemplar-storage",
+		"--enable-feature=exemplar-storage",
 		"--query.max-samples=100000000")
-	url := "http://" + p.await(1, `msg="Listening on" address=(127\.0\.0\.1:\d+)`)
+	url := "http://" + p.await(1, `msg="Listening on".* address=(127\.0\.0\.1:\d+)`)
 	p.await(1, `Server is ready to receive web requests`)
 	return url
 }
