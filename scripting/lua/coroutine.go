@@ -66,15 +66,13 @@ func (v *vm) coroutineLib(lib *lua.LTable) map[string]lua.LGFunction {
 			newThread(L)
 			th := L.Get(-1)
 			L.Push(L.NewFunction(func(L *lua.LState) int {
-				n := L.GetTop()
 				L.Insert(th, 1)
-				enter(L)
-				// resume left true and values, or false and the error, on top.
-				got := L.GetTop() - n - 1
-				if got > 0 && L.Get(-got) == lua.LTrue {
-					return got - 1
+				// resume leaves true and values, or false and the error, on top.
+				n := enter(L)
+				if n > 0 && L.Get(-n) == lua.LTrue {
+					return n - 1
 				}
-				if got > 0 {
+				if n > 0 {
 					L.Error(L.Get(-1), 0)
 				}
 				return 0

@@ -46,7 +46,6 @@ func TestHostile(t *testing.T) {
 	}
 	const (
 		slow    = "limit exceeded: the call ran longer than 100.02ms"
-		strs    = "limit exceeded: the call made more than"
 		tooLong = "cannot make a string of"
 	)
 	// Endless loops.
@@ -77,12 +76,12 @@ func TestHostile(t *testing.T) {
 	f("rep NaN and inf", `local s = ("x"):rep(math.huge)`, tooLong)
 	f("doubling", `local s = "x" while true do s = s .. s end`, tooLong)
 	f("doubling in pcall", `local s = "x" while true do pcall(function() s = s .. s end) end`, "limit exceeded")
-	f("many long strings", `local t = {} for i = 1, 1e9 do t[i] = ("x"):rep(1e6) .. i end`, strs)
+	f("many long strings", `local t = {} for i = 1, 1e9 do t[i] = ("x"):rep(1e6) .. i end`, "limit exceeded")
 	f("format width", `local s = ("%99999999d"):format(1)`, "width or precision too long")
 	f("format many", `local s = ("%99d"):rep(1e5):format(1)`, "")
 	f("table.concat", `local t = {} for i = 1, 1000 do t[i] = ("x"):rep(1e4) end local s = table.concat(t)`, tooLong)
 	f("gsub expansion", `local s = ("x"):rep(1e5):gsub("x", ("y"):rep(1e5))`, "cannot make a string of more than")
-	f("upper", `local s = ("x"):rep(8e6) while true do s = s:upper() end`, strs)
+	f("upper", `local s = ("x"):rep(8e6) while true do s = s:upper() end`, "limit exceeded")
 	f("concat metamethod", `local t = setmetatable({}, { __concat = function(a, b) return a .. b end }) local s = t .. "x"`, "stack overflow")
 
 	// Patterns.
