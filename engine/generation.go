@@ -235,13 +235,11 @@ func (g *generation) run() {
 	<-g.ctx.Done()
 }
 
-// forget drops a generation that has returned. What it counted is kept.
+// forget drops a generation that has returned, and its metrics.
 func (n *node) forget(g *generation) {
-	last := g.registry.gather()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.gens, g)
-	n.base = n.base.add(last)
 	if n.live == g && g.ctx.Err() != nil {
 		n.live = nil
 	}

@@ -319,6 +319,14 @@ type upass struct{ pass }
 
 func (f upass) Update(args any) error { return updatable{f.fake}.Update(args) }
 
+// Sourced returns the value, if it is a path.
+func (f updatable) Sourced() []string {
+	if a, _ := f.get(); filepath.IsAbs(a.Value) {
+		return []string{a.Value}
+	}
+	return nil
+}
+
 // pass sends on what it gets.
 type pass struct{ *fake }
 
@@ -336,7 +344,8 @@ func (f pass) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 }
 
 // catalog has the fakes: test.source, test.pass, test.sink, test.logs,
-// test.value, and their variants with Update: test.upass, test.uvalue.
+// test.value, and their variants with Update: test.usource, test.upass,
+// test.uvalue.
 type catalog struct {
 	l     *lab
 	mu    sync.Mutex
@@ -347,6 +356,7 @@ type catalog struct {
 func newCatalog(l *lab) *catalog {
 	c := &catalog{l: l, regs: map[string]component.Registration{}}
 	c.add(component.Registration{Name: "test.source", Sends: batch.SignalMetrics})
+	c.add(component.Registration{Name: "test.usource", Sends: batch.SignalMetrics})
 	c.add(component.Registration{Name: "test.pass", Accepts: batch.SignalMetrics, Sends: batch.SignalMetrics, Exports: receiverExports{}})
 	c.add(component.Registration{Name: "test.upass", Accepts: batch.SignalMetrics, Sends: batch.SignalMetrics, Exports: receiverExports{}})
 	c.add(component.Registration{Name: "test.sink", Accepts: batch.SignalMetrics, Exports: receiverExports{}})
@@ -404,6 +414,8 @@ func (l *lab) build(o component.Options, args any) (component.Component, error) 
 		return pass{f}, nil
 	case "upass":
 		return upass{pass{f}}, nil
+	case "usource":
+		return updatable{f}, nil
 	case "value":
 		o.Export(valueExports{Value: a.Value, Labels: a.Labels})
 	case "uvalue":

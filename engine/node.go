@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +35,6 @@ type node struct {
 	live    *generation         // gen, as components see it
 	gens    map[*generation]int // all that have not returned, by age
 	age     int
-	base    totals // what generations counted that are gone
 	removed bool
 	stopped chan struct{} // closed when everything of it has returned
 }
@@ -175,11 +175,17 @@ func (n *node) apply(args any, retry bool) result {
 		return n.fail(fmt.Errorf("cannot update: %w", err), true)
 	}
 	n.e.metrics.updates.Inc()
+	before := g.args
 	g.args = args
-	n.change(func(s *state) { s.args, s.sourced = args, g.sourced() })
-	if g.gated() {
+	sourced := g.sourced()
+	n.change(func(s *state) { s.args, s.sourced = args, sourced })
+	if !slices.Equal(config.Receivers(before), config.Receivers(args)) {
 		// Calls that began before may still go where the old arguments said.
-		n.drains = append(live(n.drains), n.recv.Set(g.c))
+		if g.gated() {
+			n.drains = append(live(n.drains), n.recv.Set(g.c))
+		} else {
+			n.drains = append(live(n.drains), n.e.linger())
+		}
 	}
 	n.succeed()
 	return updated
@@ -290,7 +296,8 @@ func (n *node) reread() result {
 	if n.failed != nil && n.want.err == nil {
 		n.succeed()
 	}
-	n.change(func(s *state) { s.sourced = n.gen.sourced() })
+	sourced := n.gen.sourced()
+	n.change(func(s *state) { s.sourced = sourced })
 	return updated
 }
 

@@ -3,9 +3,6 @@ package engine
 import (
 	"errors"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -13,8 +10,7 @@ import (
 )
 
 // registry is what one generation registers its metrics with. Each generation
-// has one, so that two of them, old and new, can have the same metrics; they
-// are merged when they are read.
+// has one, so that two of them, old and new, can have the same metrics.
 type registry struct {
 	prometheus.Registerer
 	all *prometheus.Registry
@@ -70,83 +66,22 @@ func (r *registry) gather() []*dto.MetricFamily {
 	return fams
 }
 
-// totals are what generations have counted that are gone, by metric and
-// labels, so that a reload resets no counter. A series is shown only while a
-// generation has it.
-type totals map[string]*dto.Metric
-
-// add returns t with the counters and histograms of fams added.
-func (t totals) add(fams []*dto.MetricFamily) totals {
-	for _, f := range fams {
-		for _, m := range f.Metric {
-			if m.Counter == nil && m.Histogram == nil {
-				continue
-			}
-			if t == nil {
-				t = totals{}
-			}
-			key := seriesKey(f.GetName(), m)
-			sum := proto.Clone(m).(*dto.Metric)
-			if before := t[key]; before != nil {
-				accumulate(sum, before)
-			}
-			t[key] = sum
-		}
-	}
-	return t
-}
-
-func seriesKey(name string, m *dto.Metric) string {
-	var b strings.Builder
-	b.WriteString(name)
-	for _, l := range m.Label {
-		b.WriteByte(0xff)
-		b.WriteString(l.GetName())
-		b.WriteByte(0xff)
-		b.WriteString(l.GetValue())
-	}
-	return b.String()
-}
-
-// accumulate adds what was counted before to m, where both are of one shape.
-func accumulate(m, before *dto.Metric) {
-	switch {
-	case m.Counter != nil && before.Counter != nil:
-		m.Counter.Value = proto.Float64(m.Counter.GetValue() + before.Counter.GetValue())
-	case m.Histogram != nil && before.Histogram != nil:
-		h, b := m.Histogram, before.Histogram
-		if h.Schema != nil || b.Schema != nil || !slices.EqualFunc(h.Bucket, b.Bucket, func(x, y *dto.Bucket) bool { return x.GetUpperBound() == y.GetUpperBound() }) {
-			return // native, or other buckets: it begins anew
-		}
-		h.SampleCount = proto.Uint64(h.GetSampleCount() + b.GetSampleCount())
-		h.SampleSum = proto.Float64(h.GetSampleSum() + b.GetSampleSum())
-		for i := range h.Bucket {
-			h.Bucket[i].CumulativeCount = proto.Uint64(h.Bucket[i].GetCumulativeCount() + b.Bucket[i].GetCumulativeCount())
-		}
-	}
-}
-
-// collect adds the node's metrics to all: those of its newest generation, with
-// what the others have counted.
+// collect adds the node's metrics to all: those of its newest generation. What
+// counts on over a reload a component takes from its Previous.
 func (n *node) collect(all *families) {
 	n.mu.Lock()
-	gens := slices.SortedFunc(maps.Keys(n.gens), func(a, b *generation) int { return n.gens[b] - n.gens[a] })
-	before := maps.Clone(n.base)
-	n.mu.Unlock()
-	for i, g := range gens {
-		if i > 0 {
-			before = before.add(g.registry.gather())
+	var newest *generation
+	for g, age := range n.gens {
+		if newest == nil || age > n.gens[newest] {
+			newest = g
 		}
 	}
-	if len(gens) == 0 {
+	n.mu.Unlock()
+	if newest == nil {
 		return
 	}
-	for _, f := range gens[0].registry.gather() {
+	for _, f := range newest.registry.gather() {
 		for _, m := range f.Metric {
-			if b := before[seriesKey(f.GetName(), m)]; b != nil {
-				m = proto.Clone(m).(*dto.Metric)
-				accumulate(m, b)
-			}
 			all.add(f, m)
 		}
 	}

@@ -574,10 +574,6 @@ func TestManyReloads(t *testing.T) {
 			t.Errorf("%d bytes of heap before, %d after", heap, heap2)
 		}
 		t.Logf("1000 reloads: goroutines %d, then %d; heap %d, then %d", goroutines, goroutines2, heap, heap2)
-		// And counters were carried on from one component to the next.
-		if got := value(t, l.registry, "test_built_total", "test.pass.b"); got != 1051 {
-			t.Errorf("the counter of %d generations is %v", 1051, got)
-		}
 	})
 }
 

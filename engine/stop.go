@@ -68,6 +68,25 @@ func (e *Engine) remove(gone []*node, old *graph.Graph) {
 	}
 }
 
+// lingerTime is how long a receiver stays for a source that took new arguments
+// while it ran, and may still have something in its hands for it.
+const lingerTime = 2 * time.Second
+
+// linger returns a channel that is closed after lingerTime.
+func (e *Engine) linger() <-chan struct{} {
+	c := make(chan struct{})
+	timer := e.clock.NewTimer(lingerTime)
+	e.wg.Go(func() {
+		defer close(c)
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+		case <-e.hard.Done():
+		}
+	})
+	return c
+}
+
 // live returns the channels that are not closed, in a slice of its own.
 func live(cs []<-chan struct{}) (open []<-chan struct{}) {
 	for _, c := range cs {

@@ -139,7 +139,9 @@ type Options struct {
 	// Logger carries component_id.
 	Logger *slog.Logger
 	// Registerer adds the label component_id. What the component registers is
-	// unregistered when it is replaced or removed.
+	// unregistered when it is replaced or removed; meanwhile the old and the new
+	// component may register the same, of which the new one's is shown. To count
+	// on over a reload, take the collectors from Previous and register them.
 	Registerer prometheus.Registerer
 	// DataPath is a directory of the node's own, not created yet.
 	DataPath string

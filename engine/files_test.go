@@ -1,0 +1,152 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// TestLinger: what a source has in its hands when it gets another forward_to
+// is still accepted by the node that was removed.
+func TestLinger(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.start("test.usource \"a\" {\n forward_to = [test.sink.b.receiver]\n}\ntest.sink \"b\" { }")
+		_, before := l.fake("test.usource.a").get()
+		if err := l.reload("test.usource \"a\" {\n forward_to = [test.sink.c.receiver]\n}\ntest.sink \"c\" { }"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if err := before.SendMetrics(context.Background(), samples(1)); err != nil {
+			t.Errorf("the removed node refused: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := before.SendMetrics(context.Background(), samples(1)); !errors.Is(err, flow.ErrStopped) {
+			t.Errorf("got %v, want that the node is stopped", err)
+		}
+	})
+}
+
+// TestSourced: a component that reads files gets its arguments again when one
+// of them changed.
+func TestSourced(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.start(`
+test.uvalue "a" {
+  value = "/etc/a"
+}
+test.uvalue "b" {
+  value = "/etc/b"
+}`)
+		l.take()
+		if err := l.e.FilesChanged(context.Background(), []string{"/etc/b"}); err != nil {
+			t.Fatal(err)
+		}
+		l.wantEvents("update test.uvalue.b")
+		l.onUpdate = func(string, *arguments) error { return errors.New("cannot read it") }
+		if err := l.e.FilesChanged(context.Background(), []string{"/etc/b"}); err != nil {
+			t.Fatal(err)
+		}
+		l.wantHealth("test.uvalue.b", component.Unhealthy, "cannot read its files again: cannot read it")
+		l.onUpdate = nil
+		if err := l.e.FilesChanged(context.Background(), []string{"/etc"}); err != nil {
+			t.Fatal(err)
+		}
+		l.take()
+		l.wantHealth("test.uvalue.b", component.Healthy, "")
+	})
+}
+
+// TestConfigChanged: the config's file is a file as others are, and saving it
+// as it was says nothing.
+func TestConfigChanged(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.start(chain)
+		save := func(config string) error {
+			l.write(config)
+			err := l.e.FilesChanged(context.Background(), []string{l.config})
+			synctest.Wait()
+			return err
+		}
+		l.said()
+		if err := save(chain); err != nil {
+			t.Fatal(err)
+		}
+		l.wantSaid("")
+		if err := save(chain + "test.sink \"d\" { }\n"); err != nil {
+			t.Fatal(err)
+		}
+		l.wantSaid("reloaded c.alloy (… ms), 1 of 4 nodes rebuilt")
+		if err := save("test.sink \"c\" {"); err == nil {
+			t.Fatal("a syntax error was accepted")
+		}
+		if got := l.said(); !strings.HasPrefix(got, "cannot reload c.alloy: c.alloy:1:") || !strings.HasSuffix(got, "  1 | test.sink \"c\" {; nothing was changed") {
+			t.Errorf("announced %s", got)
+		}
+		if o := l.e.Overview(); o.Reload.Outcome != "refused" || !strings.Contains(o.Reload.Message, "c.alloy:1:") {
+			t.Errorf("the overview has %+v", o.Reload)
+		}
+		// Once said is enough, until it is good again.
+		if err := save("test.sink \"c\" {"); err == nil {
+			t.Fatal("a syntax error was accepted")
+		}
+		l.wantSaid("")
+		if err := save(chain + "test.sink \"d\" { }\n"); err != nil {
+			t.Fatal(err)
+		}
+		l.wantSaid("reloaded c.alloy (… ms), 0 of 4 nodes rebuilt")
+	})
+}
+
+// TestWatch saves real files.
+func TestWatch(t *testing.T) {
+	l := newLab(t)
+	scripts := filepath.Join(l.dir, "scripts")
+	if err := os.Mkdir(scripts, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l.catalog.roots = []string{scripts}
+	lines := make(chan string, 100)
+	l.write(chain)
+	e, err := engine.New(engine.Options{
+		Catalogs: []component.Catalog{l.catalog}, StoragePath: l.dir, WatchConfig: true,
+		Announce: func(line string) { lines <- durations.ReplaceAllString(line, "(… ms)") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, l.config) }()
+	next := func(want string) {
+		t.Helper()
+		select {
+		case got := <-lines:
+			if got != want {
+				t.Fatalf("announced %q, want %q", got, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("nothing was announced, want %q", want)
+		}
+	}
+	next("started c.alloy (… ms), 3 nodes")
+	l.write(chain + "test.sink \"d\" { }\n")
+	next("reloaded c.alloy (… ms), 1 of 4 nodes rebuilt")
+	l.saved("version test.pass 2")
+	if err := os.WriteFile(filepath.Join(scripts, "pass.lua"), []byte("return 2"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	next("reloaded test.pass (… ms), 1 of 4 nodes rebuilt")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
