@@ -11,8 +11,6 @@ import (
 	// Scripts give the same answers on hosts without time zone files.
 	_ "time/tzdata"
 
-	"github.com/prometheus/common/model"
-
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -222,15 +220,49 @@ func parseDuration(s string) (scripting.Value, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		// Days, weeks and years are Prometheus's.
-		text, neg := strings.CutPrefix(s, "-")
-		p, perr := model.ParseDuration(text)
-		if perr != nil {
+		if d, err = longDuration(s); err != nil {
 			return nil, fmt.Errorf("cannot parse duration %q: it is no duration such as 1h30m", s)
-		}
-		if d = time.Duration(p); neg {
-			d = -d
 		}
 	}
 	return d.Seconds(), nil
+}
+
+// longDuration parses a duration with years, weeks and days in front of what
+// Go knows. A day has 24 hours and a year 365 days, as in Prometheus.
+func longDuration(s string) (time.Duration, error) {
+	s, neg := strings.CutPrefix(s, "-")
+	if s == "" {
+		return 0, errors.New("empty")
+	}
+	days := 0.0
+	for _, u := range []struct {
+		unit string
+		days float64
+	}{{"y", 365}, {"w", 7}, {"d", 1}} {
+		n, rest, ok := strings.Cut(s, u.unit)
+		if !ok {
+			continue
+		}
+		v, err := strconv.ParseUint(n, 10, 32)
+		if err != nil {
+			return 0, err
+		}
+		days += float64(v) * u.days
+		s = rest
+	}
+	rest := time.Duration(0)
+	if s != "" {
+		var err error
+		if rest, err = time.ParseDuration(s); err != nil {
+			return 0, err
+		}
+	}
+	if days > 100*365 || rest < 0 {
+		return 0, errors.New("out of range")
+	}
+	d := time.Duration(days)*24*time.Hour + rest
+	if neg {
+		d = -d
+	}
+	return d, nil
 }

@@ -140,9 +140,14 @@ func FuzzStrptime(f *testing.F) {
 }
 
 func TestDurations(t *testing.T) {
-	for in, want := range map[string]float64{"1.5h": 5400, "1y": 31536000, "-2d": -172800, "1d12h": 129600, "0": 0} {
+	for in, want := range map[string]float64{"1.5h": 5400, "1y": 31536000, "-2d": -172800, "1d12h": 129600, "1w1d1s": 691201, "0": 0} {
 		if got, err := call(t, "time.duration", in); err != nil || got != want {
 			t.Errorf("%s: got %v, %v, want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "d", "1d-2h", "-", "1x", "1d1w", "99999999y", "1.5d", strings.Repeat("1", 300)} {
+		if v, err := call(t, "time.duration", in); err == nil {
+			t.Errorf("%q is %v", in, v)
 		}
 	}
 	if _, err := call(t, "time.format_duration", 1e300); err == nil {

@@ -17,6 +17,9 @@ const NameLabel = "__name__"
 // Label is one name and value of a series.
 type Label struct{ Name, Value string }
 
+// MetricType is a metric type in Prometheus's words, such as counter.
+type MetricType = model.MetricType
+
 // Metadata describes a metric family. It is immutable once attached.
 type Metadata struct {
 	// Type is a Prometheus metric type; "" and "unknown" mean not known.

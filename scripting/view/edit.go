@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/prometheus/prometheus/model/value"
-
 	"github.com/weir-run/weir/engine/batch"
 )
+
+// normalNaN is the NaN that Prometheus stores: what is computed must not carry
+// a marker's bits.
+const normalNaN = 0x7ff8000000000001
 
 // SetName renames row i.
 func (m *Metrics) SetName(i int, name string) error {
@@ -64,7 +66,7 @@ func (m *Metrics) SetStale(i int, stale bool) {
 	if stale {
 		m.writeV()[i] = batch.Stale()
 	} else {
-		m.writeV()[i] = math.Float64frombits(value.NormalNaN)
+		m.writeV()[i] = math.Float64frombits(normalNaN)
 	}
 }
 
@@ -186,7 +188,7 @@ func (m *Metrics) writeFlags() []flags {
 // unmarked keeps what a script computes from being taken for a marker.
 func unmarked(v float64) float64 {
 	if batch.IsStale(v) {
-		return math.Float64frombits(value.NormalNaN)
+		return math.Float64frombits(normalNaN)
 	}
 	return v
 }

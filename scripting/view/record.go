@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/common/model"
-
 	"github.com/weir-run/weir/engine/batch"
 )
 
@@ -108,7 +106,7 @@ func (m *Metrics) handleOf(r Record, b *batch.Builder) *batch.Series {
 	}
 	var meta *batch.Metadata
 	if r.Type != "" || r.Help != "" || r.Unit != "" {
-		meta = &batch.Metadata{Type: model.MetricType(r.Type), Help: r.Help, Unit: r.Unit}
+		meta = &batch.Metadata{Type: batch.MetricType(r.Type), Help: r.Help, Unit: r.Unit}
 	}
 	return m.gen.intern.Intern(b.Labels(), meta, m.now)
 }
@@ -126,10 +124,6 @@ func sameMeta(md *batch.Metadata, r Record) bool {
 	return t == r.Type && md.Help == r.Help && md.Unit == r.Unit
 }
 
-var metricTypes = []string{
-	string(model.MetricTypeCounter), string(model.MetricTypeGauge), string(model.MetricTypeHistogram),
-	string(model.MetricTypeGaugeHistogram), string(model.MetricTypeSummary), string(model.MetricTypeInfo),
-	string(model.MetricTypeStateset), string(model.MetricTypeUnknown),
-}
+var metricTypes = []string{"counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset", "unknown"}
 
 func knownType(t string) bool { return t == "" || slices.Contains(metricTypes, t) }
