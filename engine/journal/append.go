@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -148,6 +149,7 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 		off = segmentHeaderSize
 	}
 	j.size += int64(len(buf))
+	start := s.size
 	s.size += int64(len(buf))
 	s.newest = max(s.newest, now)
 	for _, a := range group {
@@ -155,6 +157,7 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 			b := &a.blocks[i]
 			r := ref{seg: s, off: off, record: record{
 				size: len(b.Payload), seq: b.Seq, time: now, first: b.First, samples: b.Samples, lane: b.Lane, kind: b.Kind,
+				crc: binary.LittleEndian.Uint32(buf[off-start+crcOffset:]),
 			}}
 			off += recordHeaderSize + int64(r.size)
 			s.last = r.seq

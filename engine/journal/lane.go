@@ -2,7 +2,7 @@ package journal
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"hash/crc32"
 	"slices"
 	"time"
@@ -72,13 +72,11 @@ func (j *Journal) admit(r ref) {
 
 // Next returns the lane's next block, waiting for one; its payload is in buf,
 // or in new memory if buf is too small. The block stays the lane's next until
-// Ack or Drop, or until Keeps says it is gone. The only error is ctx's.
+// Ack or Drop, or until Keeps says it is gone. The only error is ctx's, and
+// only when there is none: a lane can be emptied after ctx ended.
 func (j *Journal) Next(ctx context.Context, laneNumber int, buf []byte) (Block, error) {
 	l := j.lanes[laneNumber]
 	for {
-		if err := ctx.Err(); err != nil {
-			return Block{}, context.Cause(ctx)
-		}
 		b, ok, wait := j.tryNext(l, buf)
 		if ok {
 			return b, nil
@@ -89,6 +87,7 @@ func (j *Journal) Next(ctx context.Context, laneNumber int, buf []byte) (Block, 
 		select {
 		case <-l.wake:
 		case <-ctx.Done():
+			return Block{}, context.Cause(ctx)
 		}
 	}
 }
@@ -223,21 +222,19 @@ func (j *Journal) refill(l *lane) {
 	l.from, l.fromSeg, l.off = seen+1, s.first, sc.off
 }
 
+// read reads the block. Its header is known already.
 func (r *ref) read(buf []byte) (Block, error) {
-	n := recordHeaderSize + r.size
-	if cap(buf) < n {
-		buf = make([]byte, n)
+	if cap(buf) < r.size {
+		buf = make([]byte, r.size)
 	}
-	buf = buf[:n]
-	if _, err := r.seg.f.ReadAt(buf, r.off); err != nil {
+	buf = buf[:r.size]
+	if _, err := r.seg.f.ReadAt(buf, r.off+recordHeaderSize); err != nil {
 		return Block{}, err
 	}
-	h, ok := parseRecord(buf)
-	payload := buf[recordHeaderSize:]
-	if !ok || h.seq != r.seq || h.size != r.size || h.crc != crc32.Checksum(payload, castagnoli) {
-		return Block{}, fmt.Errorf("checksum does not match")
+	if crc32.Checksum(buf, castagnoli) != r.crc {
+		return Block{}, errors.New("checksum does not match")
 	}
-	return Block{Lane: h.lane, Kind: h.kind, Samples: h.samples, First: h.first, Payload: payload, Seq: h.seq, Time: h.time}, nil
+	return Block{Lane: r.lane, Kind: r.kind, Samples: r.samples, First: r.first, Payload: buf, Seq: r.seq, Time: r.time}, nil
 }
 
 // Ack says that the block in flight of a lane was delivered.

@@ -29,6 +29,7 @@ const (
 	segmentHeaderSize = 32
 	recordMagic       = "\xd7WJ\x01"
 	recordHeaderSize  = 48
+	crcOffset         = 40 // of the payload, in a record
 	maxPayload        = 256 << 20
 )
 
@@ -83,7 +84,7 @@ func appendRecord(dst []byte, seq uint64, b *Block) []byte {
 	dst = le.AppendUint64(dst, uint64(b.First))
 	dst = le.AppendUint32(dst, uint32(b.Samples))
 	dst = append(dst, byte(b.Lane), b.Kind, 0, 0)
-	dst = le.AppendUint32(dst, crc32.Checksum(b.Payload, castagnoli))
+	dst = le.AppendUint32(dst, crc32.Checksum(b.Payload, castagnoli)) // at crcOffset
 	dst = le.AppendUint32(dst, crc32.Checksum(dst[n:], castagnoli))
 	return append(dst, b.Payload...)
 }
@@ -102,7 +103,7 @@ func parseRecord(b []byte) (r record, ok bool) {
 		samples: int(le.Uint32(b[32:])),
 		lane:    int(b[36]),
 		kind:    b[37],
-		crc:     le.Uint32(b[40:]),
+		crc:     le.Uint32(b[crcOffset:]),
 	}
 	return r, r.size <= maxPayload && r.lane < MaxLanes && r.seq > 0
 }

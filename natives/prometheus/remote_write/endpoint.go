@@ -52,8 +52,9 @@ type endpoint struct {
 	fail    func(error) // the component must be built anew
 }
 
-// grace is how long requests in flight get when weir stops.
-const grace = time.Second
+// grace is how long sending may go on when weir stops. What is left is in the
+// journal for the next start.
+const grace = 5 * time.Second
 
 // unhealthyAfter is how long an endpoint may fail before its node says so.
 const unhealthyAfter = 30 * time.Second
@@ -125,12 +126,12 @@ func (e *endpoint) run(ctx context.Context) {
 
 	<-ctx.Done()
 	e.gate.Set(nil)
-	stopSending()
 	stopGathering() // writes what is open; calls in flight are answered
 	gatherers.Wait()
 	e.calls.Lock() // waits for them
 	e.stopped = true
 	e.calls.Unlock()
+	stopSending() // sends what is there, staleness markers last, if it is taken
 	done := make(chan struct{})
 	go func() { senders.Wait(); close(done) }()
 	t := e.clock.NewTimer(grace)

@@ -74,7 +74,9 @@ func TestKill(t *testing.T) {
 	f := func(down bool) {
 		t.Helper()
 		srv := newServer(t)
+		srv.mu.Lock()
 		srv.unique = map[string]bool{}
+		srv.mu.Unlock()
 		if down {
 			srv.answer(503)
 		}
@@ -109,6 +111,7 @@ func TestKill(t *testing.T) {
 		cmd.Wait() //nolint:errcheck // it was killed
 		srv.heal()
 		before := srv.sent()
+		came := len(srv.got())
 		start(t, home, clock.System{}, killedConfig(srv.URL))
 		var want []*batch.Metrics
 		for src, n := range accepted {
@@ -135,6 +138,18 @@ func TestKill(t *testing.T) {
 			srv.mu.Unlock()
 			return n >= samples && missing() == 0
 		})
+		// What comes again comes in the same bytes.
+		blocks, sampled := map[string]bool{}, map[string]bool{}
+		for i, r := range srv.got() {
+			for _, ts := range r.message.Timeseries {
+				k := fmt.Sprint(ts.Labels, ts.Samples)
+				if i < came {
+					blocks[string(r.raw)], sampled[k] = true, true
+				} else if sampled[k] && !blocks[string(r.raw)] {
+					t.Fatalf("%s came again in another block", k)
+				}
+			}
+		}
 		t.Logf("accepted %v batches; %d samples before the restart, %d after", accepted, before, srv.sent()-before)
 	}
 	f(true)

@@ -35,6 +35,8 @@ type server struct {
 	*httptest.Server
 	db *tsdb.DB
 
+	writing sync.Mutex // reading postings while they grow is a race in the TSDB
+
 	mu       sync.Mutex
 	requests []request
 	unique   map[string]bool                                          // samples that came
@@ -88,7 +90,9 @@ func newServer(t testing.TB) *server {
 		s.mu.Unlock()
 		if fault == nil || !fault(w, r, n) {
 			r.Body = io.NopCloser(bytes.NewReader(body))
+			s.writing.Lock()
 			write.ServeHTTP(w, r)
+			s.writing.Unlock()
 		}
 		s.mu.Lock()
 		close(s.arrived)
@@ -149,6 +153,8 @@ func (s *server) wait(t testing.TB, ok func() bool) {
 // samples returns everything in the TSDB in text, sorted, values as bits.
 func (s *server) samples(t testing.TB) []string {
 	t.Helper()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	q, err := s.db.Querier(math.MinInt64, math.MaxInt64)
 	if err != nil {
 		t.Fatal(err)
@@ -213,6 +219,8 @@ func rows(bs ...*batch.Metrics) []string {
 // query returns the result of an instant query in text.
 func (s *server) query(t testing.TB, expr string, ms int64) string {
 	t.Helper()
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	engine := promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{}),
 	})

@@ -746,3 +746,62 @@ func TestDebugInfoHasNoSecrets(t *testing.T) {
 		t.Errorf("metrics: %v, %v", problems, err)
 	}
 }
+
+// TestBatchesShareBlocks sends small batches of many sources through one lane.
+func TestBatchesShareBlocks(t *testing.T) {
+	srv := newServer(t)
+	c := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)}
+	n := start(t, componenttest.New(t, "prometheus.remote_write.test"), c,
+		endpoint(srv.URL, "queue_config {\n max_shards = 1\n max_samples_per_send = 10\n capacity = 30 }"))
+	var bs []*batch.Metrics
+	var wg sync.WaitGroup
+	for i := range 7 {
+		b := gauges(uint64(i), 5, t0)
+		bs = append(bs, b)
+		wg.Go(func() { n.accept(t, b) })
+	}
+	// Two of them fill a block, which is written at once; the last waits.
+	srv.wait(t, func() bool { return srv.sent() == 30 })
+	c.waitFor(t, 100*time.Millisecond)
+	stop := advance(c.Fake)
+	defer stop()
+	wg.Wait()
+	srv.wait(t, func() bool { return srv.sent() == 35 })
+	diff(t, rows(bs...), srv.samples(t))
+	if n := len(srv.got()); n != 4 {
+		t.Errorf("%d requests for 35 samples in blocks of 10", n)
+	}
+	// A batch that is larger than a block and straddles several is whole.
+	big := gauges(9, 34, t0+1)
+	n.accept(t, big)
+	srv.wait(t, func() bool { return srv.sent() == 69 })
+	diff(t, rows(append(bs, big)...), srv.samples(t))
+}
+
+func TestJournalThatCannotBeOpened(t *testing.T) {
+	srv := newServer(t)
+	home := componenttest.New(t, "prometheus.remote_write.test")
+	blocker := filepath.Join(home.StoragePath, "journal")
+	if err := os.WriteFile(blocker, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)}
+	n := start(t, home, c, endpoint(srv.URL, "queue_config { max_samples_per_send = 5 }"))
+	n.Wait(t, func() bool {
+		h := n.Health()
+		return h.State == component.Unhealthy && strings.Contains(h.Message, "journal")
+	})
+	done := make(chan error, 1)
+	b := gauges(1, 5, t0)
+	go func() { done <- n.c.ConsumeMetrics(t.Context(), b) }()
+	if err := os.Remove(blocker); err != nil {
+		t.Fatal(err)
+	}
+	stop := advance(c.Fake)
+	defer stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	srv.wait(t, func() bool { return srv.count(t) == 5 })
+	n.Wait(t, func() bool { return n.Health().State == component.Healthy })
+}

@@ -29,8 +29,8 @@ type answer struct {
 	retryAfter time.Duration // what the endpoint asked for, 0 if nothing
 }
 
-// send delivers a lane's blocks, one at a time, until ctx ends. posting ends a
-// little later: a request in flight may come to its end.
+// send delivers a lane's blocks, one at a time, until ctx ends and then as long
+// as there are any and they are taken, but not after posting has ended.
 func (e *endpoint) send(ctx, posting context.Context, lane int) {
 	var buf []byte
 	for {
@@ -39,16 +39,21 @@ func (e *endpoint) send(ctx, posting context.Context, lane int) {
 			return
 		}
 		buf = b.Payload[:0]
-		e.deliver(ctx, posting, b)
+		if !e.deliver(ctx, posting, b) {
+			return
+		}
 	}
 }
 
-// deliver returns when b is done, or ctx ended and b is still in the journal.
-func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) {
+// deliver returns when b is done; false: ctx ended and b is still in the journal.
+func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) bool {
 	var backoff time.Duration
 	for attempt := 0; ; attempt++ {
-		if attempt > 0 && (ctx.Err() != nil || !e.journal.Keeps(b)) {
-			return
+		if attempt > 0 && ctx.Err() != nil {
+			return false
+		}
+		if attempt > 0 && !e.journal.Keeps(b) {
+			return true
 		}
 		s := e.settings.Load()
 		payload, samples := b.Payload, b.Samples
@@ -63,7 +68,7 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) {
 			}
 			if samples == 0 {
 				e.journal.Drop(b, "too_old")
-				return
+				return true
 			}
 		}
 		if attempt > 0 {
@@ -76,15 +81,15 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) {
 			e.stats.bytes.Add(int64(len(payload)))
 			e.drop("too_old", b.Samples-samples)
 			e.answered(s, "", nil)
-			return
+			return true
 		}
 		if posting.Err() != nil {
-			return // weir stops; the endpoint is not to blame
+			return false // weir stops; the endpoint is not to blame
 		}
 		if !a.retry {
 			e.journal.Drop(b, "rejected")
 			e.answered(s, "rejected", a.err)
-			return
+			return true
 		}
 		e.answered(s, "retry", a.err)
 		backoff = min(max(2*backoff, s.args.Queue.MinBackoff), s.args.Queue.MaxBackoff)

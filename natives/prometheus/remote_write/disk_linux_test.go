@@ -1,0 +1,67 @@
+package remotewrite_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component/componenttest"
+)
+
+// TestFullDisk fills a real file system: batches are refused, not lost, and
+// accepted again by themselves once there is space.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("cannot mount a tmpfs: %v", err)
+	}
+	defer syscall.Unmount(dir, 0)
+	srv := newServer(t)
+	srv.answer(503)
+	home := componenttest.New(t, "prometheus.remote_write.test")
+	home.StoragePath = dir
+	n := start(t, home, clock.System{}, endpoint(srv.URL, "queue_config { max_samples_per_send = 500 }"))
+	defer n.stop() // before the unmount
+
+	first := gauges(1, 500, t0)
+	n.accept(t, first)
+	ballast := filepath.Join(dir, "ballast")
+	f, err := os.Create(ballast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	f.Close()
+	var refused []*batch.Metrics
+	accepted := []*batch.Metrics{first}
+	for i := range int64(20) {
+		b := gauges(1, 500, t0+1+i)
+		err := n.c.ConsumeMetrics(t.Context(), b)
+		switch {
+		case err == nil:
+			accepted = append(accepted, b) // the last page had room
+		case errors.Is(err, syscall.ENOSPC):
+			refused = append(refused, b)
+		default:
+			t.Fatal(err)
+		}
+	}
+	if len(refused) < 15 {
+		t.Fatalf("only %d of 20 batches were refused by a full disk", len(refused))
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	n.accept(t, refused...)
+	srv.heal()
+	all := append(accepted, refused...)
+	srv.wait(t, func() bool { return srv.count(t) >= 500*len(all) })
+	diff(t, rows(all...), srv.samples(t))
+	n.metric(t, "weir_remote_write_samples_dropped_total", "", 0)
+}

@@ -1,0 +1,175 @@
+package remotewrite
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	gosnappy "github.com/golang/snappy"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/snappy"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/journal"
+)
+
+// hostBatch is n samples such as node_exporter has them: eight labels, 40
+// series a metric, counters and gauges.
+func hostBatch(source uint64, n int) *batch.Metrics {
+	rng := rand.New(rand.NewPCG(1, source))
+	b := &batch.Metrics{Source: source}
+	for i := range n {
+		b.Series = append(b.Series, batch.FromLabels(labels.FromStrings(
+			"__name__", fmt.Sprintf("node_subsystem_%d_operations_total", i/40),
+			"instance", fmt.Sprintf("host-%d.example.org:9100", source), "job", "integrations/unix",
+			"cluster", "prod-eu-west-1", "namespace", "monitoring", "pod", fmt.Sprintf("node-exporter-%05d", source),
+			"device", fmt.Sprintf("nvme%dn1", i%40), "mode", "read",
+		)))
+		b.T = append(b.T, 1735689600000)
+		v := float64(rng.IntN(1e6))
+		if i%3 == 0 {
+			v = rng.Float64() * 1e6
+		}
+		b.V = append(b.V, v)
+	}
+	return b
+}
+
+func perSample(b *testing.B, samples int) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(samples), "ns/sample")
+}
+
+const benchSamples = 2000
+
+func BenchmarkEncode(b *testing.B) {
+	f := func(name string, s *settings) {
+		b.Run(name, func(b *testing.B) {
+			m := hostBatch(1, benchSamples)
+			s.maxSamples = benchSamples + 1
+			g := &gatherer{group: &group{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				g.encode(s, m)
+				g.open, g.samples = g.open[:0], 0
+			}
+			perSample(b, benchSamples)
+		})
+	}
+	f("as they are", &settings{})
+	f("external label", &settings{labels: newLabeler(map[string]string{"region": "eu"}, nil)})
+}
+
+func BenchmarkCompress(b *testing.B) {
+	g := &gatherer{group: &group{}}
+	g.encode(&settings{maxSamples: benchSamples + 1}, hostBatch(1, benchSamples))
+	f := func(name string, encode func(dst, src []byte) []byte) {
+		b.Run(name, func(b *testing.B) {
+			buf := make([]byte, snappy.MaxEncodedLen(len(g.open)))
+			var out []byte
+			for b.Loop() {
+				out = encode(buf, g.open)
+			}
+			perSample(b, benchSamples)
+			b.ReportMetric(float64(len(out))/benchSamples, "bytes/sample")
+			b.ReportMetric(float64(len(g.open))/benchSamples, "raw-bytes/sample")
+		})
+	}
+	f("klauspost", snappy.Encode)
+	f("klauspost better", s2.EncodeSnappyBetter)
+	f("golang", gosnappy.Encode)
+}
+
+func BenchmarkJournal(b *testing.B) {
+	g := &gatherer{group: &group{}}
+	g.encode(&settings{maxSamples: benchSamples + 1}, hostBatch(1, benchSamples))
+	payload := snappy.Encode(nil, g.open)
+	j, err := journal.Open(b.TempDir(), journal.Options{Lanes: 1, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer j.Close()
+	f := func(name string, step func() error) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := step(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perSample(b, benchSamples)
+		})
+	}
+	put := func() error { return j.Append(journal.Block{Samples: benchSamples, Payload: payload}) }
+	var buf []byte
+	get := func() error {
+		blk, err := j.Next(context.Background(), 0, buf)
+		buf = blk.Payload[:0]
+		j.Ack(blk)
+		return err
+	}
+	f("append, read and acknowledge", func() error {
+		if err := put(); err != nil {
+			return err
+		}
+		return get()
+	})
+	f("append", put)
+}
+
+// BenchmarkAccept is a batch's whole way into the journal; with sending, also
+// to a server that reads it.
+func BenchmarkAccept(b *testing.B) {
+	f := func(name, url string) {
+		b.Run(name, func(b *testing.B) {
+			var a Arguments
+			a.SetToDefault()
+			var e Endpoint
+			e.SetToDefault()
+			e.URL = url
+			e.Metadata.Send = false
+			a.Journal.MaxSize, a.Journal.OnFull = 256<<20, "drop_oldest"
+			a.Endpoints = []*Endpoint{&e}
+			c, err := New(component.Options{
+				ID: "prometheus.remote_write.bench", Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+				StoragePath: b.TempDir(), UserAgent: "weir/bench", Clock: clock.System{}, Stats: new(flow.Stats),
+				Health: func(component.Health) {},
+			}, &a)
+			if err != nil {
+				b.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error)
+			go func() { done <- c.Run(ctx) }()
+			var bs []*batch.Metrics
+			for src := range uint64(8) {
+				bs = append(bs, hostBatch(src, benchSamples))
+			}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if err := c.ConsumeMetrics(ctx, bs[i%len(bs)]); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+			perSample(b, benchSamples)
+			cancel()
+			if err := <-done; err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
+	defer srv.Close()
+	f("endpoint down", "http://127.0.0.1:1/")
+	f("endpoint up", srv.URL)
+}
