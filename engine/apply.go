@@ -277,11 +277,11 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 			continue
 		}
 		outcome = "partial"
-		rest := "it does not run"
-		if n.gen != nil {
-			rest = "the last good version keeps running"
+		if n.gen == nil {
+			lines = append(lines, fmt.Sprintf("cannot run %s: %s", id, oneLine(n.failed.Error())))
+		} else {
+			lines = append(lines, fmt.Sprintf("cannot reload %s: %s; the last good version keeps running", id, oneLine(n.failed.Error())))
 		}
-		lines = append(lines, fmt.Sprintf("cannot reload %s: %s; %s", id, oneLine(n.failed.Error()), rest))
 	}
 	e.metrics.reloaded(outcome, took)
 	e.lastErr = ""

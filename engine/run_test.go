@@ -252,7 +252,7 @@ func TestBuildRetry(t *testing.T) {
 		}
 		l.start(`test.source "a" { }`)
 		l.wantHealth("test.source.a", component.Unhealthy, "cannot build: file is missing")
-		l.wantSaid("started c.alloy (… ms), 1 node, 1 failed\ncannot reload test.source.a: cannot build: file is missing; it does not run")
+		l.wantSaid("started c.alloy (… ms), 1 node, 1 failed\ncannot run test.source.a: cannot build: file is missing")
 		there.Store(true)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

@@ -43,7 +43,7 @@ func redact(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Struct:
 		fs := tagged(v.Type())
-		if len(fs) == 0 {
+		if len(fs) == 0 && v.NumField() > 0 {
 			return "(" + typeWords(v.Type()) + ")"
 		}
 		return redactStruct(v, fs)

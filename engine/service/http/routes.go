@@ -41,7 +41,8 @@ func (s *Service) mux() *nethttp.ServeMux {
 	m.HandleFunc("GET /debug/pprof/", pprof.Index)
 	m.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	m.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	m.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	m.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	m.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	m.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return m
 }

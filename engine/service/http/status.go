@@ -74,7 +74,7 @@ func newStatus(host service.Host) Status {
 
 func newNode(i service.Info) Node {
 	n := Node{
-		ID: i.ID, Name: i.Name, Health: i.Health, Position: i.Position, DependsOn: i.DependsOn, Sources: i.Sources,
+		ID: i.ID, Name: i.Name, Health: i.Health, Position: i.Position, DependsOn: list(i.DependsOn), Sources: list(i.Sources),
 		Version: i.Version, Restarts: i.Restarts,
 		Arguments: marshal(func() any { return config.Redact(i.Arguments) }),
 		Exports:   marshal(func() any { return config.Redact(i.Exports) }),
@@ -88,6 +88,9 @@ func newNode(i service.Info) Node {
 	}
 	return n
 }
+
+// list makes an empty list of none, which scripts that read it expect.
+func list(ss []string) []string { return append([]string{}, ss...) }
 
 // marshal returns a component's value as JSON, so that one that cannot be
 // shown does not take the others with it.
