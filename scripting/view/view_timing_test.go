@@ -177,7 +177,9 @@ func BenchmarkManySeries(b *testing.B) {
 	defer g.Close()
 	var batches []*batch.Metrics
 	for range 500 {
-		batches = append(batches, timingBatch())
+		in := timingBatch()
+		in.Source = batch.NewSource()
+		batches = append(batches, in)
 	}
 	m := new(view.Metrics)
 	run := func(edit func() error) func(b *testing.B) {
