@@ -1,0 +1,6 @@
+package http
+
+import nethttp "net/http"
+
+// TCPHandler is what connections over TCP meet.
+func (s *Service) TCPHandler() nethttp.Handler { return s.serve(false) }

@@ -1,0 +1,382 @@
+package http_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	nethttp "net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/service/http"
+)
+
+// host is an engine that says what the test wants.
+type host struct {
+	components map[string]component.Component
+	infos      []service.Info
+	overview   service.Overview
+	reload     error
+	reloads    int
+}
+
+func (h *host) GetComponent(id string) (component.Component, bool) {
+	c, ok := h.components[id]
+	return c, ok
+}
+func (h *host) ListComponents() []service.Info      { return h.infos }
+func (h *host) GetServiceConsumers(string) []string { return nil }
+func (h *host) Overview() service.Overview          { return h.overview }
+func (h *host) Reload(context.Context) error        { h.reloads++; return h.reload }
+
+type server struct{}
+
+func (server) Run(ctx context.Context) error { return nil }
+func (server) Handler() nethttp.Handler {
+	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		fmt.Fprintf(w, "%s %s", r.Method, r.URL.Path)
+	})
+}
+
+type mute struct{}
+
+func (mute) Run(ctx context.Context) error { return nil }
+
+// run serves h until the test ends, on a port.
+func run(t *testing.T, h *host, o http.Options) *http.Service {
+	t.Helper()
+	o.Listen = "127.0.0.1:0"
+	s := http.New(o)
+	if err := s.Update(nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, h) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+	return s
+}
+
+// get asks and returns status and body.
+func get(t *testing.T, c *nethttp.Client, method, url string, header ...string) (int, string) {
+	t.Helper()
+	r, err := nethttp.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		} else {
+			r.Header.Set(header[i], header[i+1])
+		}
+	}
+	res, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, strings.TrimSpace(string(body))
+}
+
+// client is one without idle connections left.
+func client(t *testing.T, dial service.DialFunc) *nethttp.Client {
+	tr := &nethttp.Transport{DialContext: dial}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &nethttp.Client{Transport: tr, CheckRedirect: func(*nethttp.Request, []*nethttp.Request) error { return nethttp.ErrUseLastResponse }}
+}
+
+func TestEndpoints(t *testing.T) {
+	h := &host{components: map[string]component.Component{"x.y.z": server{}, "mute": mute{}}}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_gauge", Help: "A gauge."}))
+	s := run(t, h, http.Options{Gatherer: reg})
+	c, base := client(t, nil), "http://"+s.Address()
+	f := func(method, path string, wantStatus int, want string) {
+		t.Helper()
+		status, body := get(t, c, method, base+path)
+		if status != wantStatus || !strings.Contains(body, want) {
+			t.Errorf("%s %s: got %d %q, want %d %q", method, path, status, body, wantStatus, want)
+		}
+	}
+	f("GET", "/-/ready", 503, "not ready")
+	h.overview.Ready = true
+	f("GET", "/-/ready", 200, "ready")
+
+	f("GET", "/-/healthy", 200, "all nodes are healthy")
+	h.infos = []service.Info{
+		{ID: "a.good", Health: component.Health{State: component.Healthy}},
+		{ID: "a.bad", Health: component.Health{State: component.Unhealthy, Message: "no target"}},
+		{ID: "a.new", Health: component.Health{State: component.Unknown}},
+		{ID: "a.gone", Health: component.Health{State: component.Exited, Message: "it is done"}},
+	}
+	h.overview.Services = []service.Info{{ID: "telemetry", Health: component.Health{State: component.Unhealthy, Message: "what"}}}
+	f("GET", "/-/healthy", 503, "a.bad is unhealthy: no target\na.gone is exited: it is done\ntelemetry is unhealthy: what")
+
+	f("GET", "/-/reload", 405, "")
+	h.overview.Reload.Message = "reloaded c.alloy"
+	f("POST", "/-/reload", 200, "reloaded c.alloy")
+	h.reload = config.Diagnostics{{Span: config.Span{File: "c.alloy", Line: 3, Col: 4}, Msg: "nonsense"}}
+	f("POST", "/-/reload", 400, "c.alloy:3:4: nonsense")
+	h.reload = errors.New("the engine does not run")
+	f("POST", "/-/reload", 503, "the engine does not run")
+	if h.reloads != 3 {
+		t.Errorf("%d reloads, want 3: GET must not reload", h.reloads)
+	}
+
+	f("GET", "/metrics", 200, "a_gauge 0")
+	f("GET", "/debug/pprof/", 200, "goroutine")
+	f("GET", "/debug/pprof/cmdline", 200, "")
+	f("GET", "/nothing", 404, "")
+
+	f("GET", "/api/v0/component/x.y.z/metrics", 200, "GET /metrics")
+	f("POST", "/api/v0/component/x.y.z/a/b", 200, "POST /a/b")
+	f("GET", "/api/v0/component/x.y.z/", 200, "GET /")
+	f("GET", "/api/v0/component/mute/metrics", 404, "mute serves nothing")
+	f("GET", "/api/v0/component/nobody/metrics", 404, "no component runs as nobody")
+
+	data := s.Data().(service.HTTPData)
+	data.Handle("/own/", nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) { fmt.Fprint(w, "short") }))
+	data.Handle("/own/long/", nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) { fmt.Fprint(w, "long") }))
+	data.Handle("/-/", nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) { fmt.Fprint(w, "mine") }))
+	f("POST", "/own/x", 200, "short")
+	f("GET", "/own/long/x", 200, "long")
+	f("GET", "/-/ready", 200, "weir is ready") // ours is not to be taken
+	data.Handle("/own/", nil)
+	f("GET", "/own/x", 404, "")
+}
+
+// TestTrust is about who may do what.
+func TestTrust(t *testing.T) {
+	h := &host{components: map[string]component.Component{"x": server{}}}
+	s := run(t, h, http.Options{Gatherer: prometheus.NewRegistry(), Hosts: []string{"weir.example"}})
+	c, base := client(t, nil), "http://"+s.Address()
+	_, port, _ := net.SplitHostPort(s.Address())
+	f := func(wantStatus int, method, path string, header ...string) {
+		t.Helper()
+		if status, body := get(t, c, method, base+path, header...); status != wantStatus {
+			t.Errorf("%s %s with %q: got %d %q, want %d", method, path, header, status, body, wantStatus)
+		}
+	}
+	const evil = "evil.example"
+	// What everybody may read.
+	for _, path := range []string{"/metrics", "/-/healthy", "/api/v0/component/x/metrics"} {
+		f(200, "GET", path, "Host", evil)
+	}
+	// What a page of another site must not, by a name that it points to us.
+	for _, path := range []string{"/", "/api/v0/status", "/debug/pprof/cmdline"} {
+		f(403, "GET", path, "Host", evil)
+		f(403, "GET", path, "Host", evil+":"+port)
+		f(403, "GET", path, "Host", "127.0.0.1.evil.example")
+		f(200, "GET", path, "Host", "weir.example:80")
+		f(200, "GET", path, "Host", "localhost:"+port)
+		f(200, "GET", path, "Host", "[::1]:"+port)
+		f(200, "GET", path, "Host", "LOCALHOST.")
+	}
+	// What changes something.
+	for _, path := range []string{"/-/reload", "/api/v0/component/x/send"} {
+		f(403, "POST", path, "Host", evil)
+		f(403, "POST", path, "Origin", "http://evil.example")
+		f(403, "POST", path, "Origin", "null")
+		f(403, "POST", path, "Origin", "http://localhost:1")
+		f(403, "POST", path, "Sec-Fetch-Site", "cross-site")
+		f(403, "POST", path, "Sec-Fetch-Site", "same-site")
+		f(200, "POST", path, "Origin", base, "Sec-Fetch-Site", "same-origin")
+		f(200, "POST", path)
+	}
+	f(403, "GET", "/debug/pprof/cmdline", "Origin", "http://evil.example")
+	// Paths that are not what they seem.
+	f(403, "GET", "//debug/pprof/cmdline", "Host", evil)
+	if status, _ := get(t, c, "GET", base+"/api/v0/component/../../../debug/pprof/cmdline", "Host", evil); status == 200 {
+		t.Error("a path with dots leads to a profile")
+	}
+
+	// Not from this machine: reading is fine, the rest is not.
+	remote := func(wantStatus int, method, path string) {
+		t.Helper()
+		r := httptest.NewRequest(method, "http://10.0.0.1:12345"+path, nil)
+		r.RemoteAddr = "10.0.0.2:999"
+		w := httptest.NewRecorder()
+		s.TCPHandler().ServeHTTP(w, r)
+		if w.Code != wantStatus {
+			t.Errorf("%s %s from another machine: got %d, want %d", method, path, w.Code, wantStatus)
+		}
+	}
+	remote(200, "GET", "/")
+	remote(200, "GET", "/api/v0/status")
+	remote(403, "POST", "/-/reload")
+	remote(403, "GET", "/debug/pprof/cmdline")
+	remote(403, "DELETE", "/api/v0/component/x/y")
+
+	// In memory and over the control socket everything is allowed.
+	data := s.Data().(service.HTTPData)
+	if status, body := get(t, client(t, data.DialContext), "POST", "http://"+data.MemoryAddress+"/-/reload", "Host", evil); status != 200 {
+		t.Errorf("in memory: got %d %q", status, body)
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest("POST", "http://unix/-/reload", nil))
+	if w.Code != 200 {
+		t.Errorf("control socket: got %d %s", w.Code, w.Body)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	h := &host{}
+	s := http.New(http.Options{})
+	data := s.Data().(service.HTTPData)
+	if data.ListenAddress != "" {
+		t.Errorf("it listens on %s", data.ListenAddress)
+	}
+	// A dial before Run waits; one that gives up does not hold anybody.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := data.DialContext(ctx, "tcp", data.MemoryAddress); err == nil {
+		t.Error("connected to nobody")
+	}
+	if err := s.Update(nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, h) }()
+	c := client(t, data.DialContext)
+	for range 20 {
+		if status, _ := get(t, c, "GET", "http://"+data.MemoryAddress+"/-/healthy"); status != 200 {
+			t.Errorf("got %d", status)
+		}
+	}
+	// Other addresses are reached as ever.
+	other := httptest.NewServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {}))
+	if status, _ := get(t, c, "GET", other.URL); status != 200 {
+		t.Errorf("got %d", status)
+	}
+	other.Close()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := data.DialContext(t.Context(), "tcp", data.MemoryAddress); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v after the end", err)
+	}
+}
+
+func TestListen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s := http.New(http.Options{Listen: l.Addr().String()})
+	if err := s.Update(nil); err == nil || !strings.Contains(err.Error(), "cannot listen on "+l.Addr().String()) {
+		t.Errorf("got %v for an address that is taken", err)
+	}
+	// Run with a ctx that has ended gives the port back.
+	s = http.New(http.Options{Listen: "127.0.0.1:0"})
+	if err := s.Update(nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Run(ctx, &host{}); err != nil {
+		t.Error(err)
+	}
+	again, err := net.Listen("tcp", s.Address())
+	if err != nil {
+		t.Errorf("the port is still taken: %v", err)
+	} else {
+		again.Close()
+	}
+}
+
+type arguments struct {
+	URL      string           `alloy:"url,attr"`
+	Password component.Secret `alloy:"password,attr"`
+	To       []*flow.Receiver `alloy:"to,attr"`
+}
+
+func TestStatus(t *testing.T) {
+	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	stats := new(flow.Stats)
+	stats.In.Store(7)
+	stats.Out.Store(5)
+	stats.Drop("filtered", 2)
+	h := &host{
+		overview: service.Overview{Version: "v1", Config: "c.alloy", Started: at, Ready: true,
+			Reload: service.Reload{Time: at, Duration: 12 * time.Millisecond, Outcome: "applied", Message: "reloaded"}},
+		infos: []service.Info{
+			{ID: "a.b.c", Name: "a.b", Health: component.Health{State: component.Healthy, Message: "running", Time: at}, Stats: stats, Position: "c.alloy:3",
+				LastError: component.Health{State: component.Unhealthy, Message: "</script><script>alert(1)", Time: at}, DependsOn: []string{"d"}, Sources: []string{"x.lua"}, Version: "abc", Restarts: 1,
+				Arguments: &arguments{"http://x", "hunter2", []*flow.Receiver{flow.NewReceiver("d", 0, nil, nil)}}, Debug: map[string]int{"n": 1}},
+			{ID: "d", Name: "d", Debug: make(chan int)},
+		},
+	}
+	s := run(t, h, http.Options{})
+	c, base := client(t, nil), "http://"+s.Address()
+	_, body := get(t, c, "GET", base+"/api/v0/status")
+	if strings.Contains(body, "hunter2") {
+		t.Error("the status has a secret")
+	}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"version": "v1", "config": "c.alloy", "started": "2025-01-01T00:00:00Z", "ready": true, "stopping": false,
+		"reload":   map[string]any{"time": "2025-01-01T00:00:00Z", "seconds": 0.012, "outcome": "applied", "message": "reloaded"},
+		"services": []any{},
+		"components": []any{
+			map[string]any{"id": "a.b.c", "name": "a.b", "health": map[string]any{"state": "healthy", "message": "running", "time": "2025-01-01T00:00:00Z"},
+				"last_error": map[string]any{"state": "unhealthy", "message": "</script><script>alert(1)", "time": "2025-01-01T00:00:00Z"},
+				"position":   "c.alloy:3", "depends_on": []any{"d"}, "sources": []any{"x.lua"}, "version": "abc", "restarts": 1.0,
+				"samples":   map[string]any{"in": 7.0, "out": 5.0, "dropped": map[string]any{"filtered": 2.0}},
+				"arguments": map[string]any{"url": "http://x", "password": "(secret)", "to": []any{"d.receiver"}}, "exports": nil, "debug": map[string]any{"n": 1.0}},
+			map[string]any{"id": "d", "name": "d", "health": map[string]any{"state": "unknown", "message": "", "time": "0001-01-01T00:00:00Z"},
+				"last_error": nil, "position": "", "depends_on": []any{}, "sources": []any{}, "version": "", "restarts": 0.0, "samples": nil,
+				"arguments": nil, "exports": nil, "debug": "cannot be shown: json: unsupported type: chan int"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+
+	// The page has the same, and cannot be broken out of.
+	_, body = get(t, c, "GET", base+"/")
+	if strings.Contains(body, "hunter2") {
+		t.Error("the page has a secret")
+	}
+	if strings.Contains(body, "<script>alert(1)") {
+		t.Error("an error message becomes part of the page")
+	}
+	if !strings.Contains(body, "a.b.c") || !strings.Contains(body, "alert(1)") {
+		t.Error("the page does not have the node and its last error")
+	}
+	res, err := c.Get(base + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if csp := res.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+		t.Errorf("the page allows %q", csp)
+	}
+}
