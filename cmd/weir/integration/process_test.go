@@ -176,7 +176,6 @@ storage:
 		"--web.listen-address=127.0.0.1:0",
 		"--web.enable-remote-write-receiver",
 		"--enable-feature=exemplar-storage",
-		"--enable-feature=exemplar-storage",
 		"--query.max-samples=100000000")
 	url := "http://" + p.await(1, `msg="Listening on".* address=(127\.0\.0\.1:\d+)`)
 	p.await(1, `Server is ready to receive web requests`)

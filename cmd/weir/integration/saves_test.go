@@ -78,8 +78,14 @@ demo.mark "default" {
 		}
 	}
 
-	// Per series no scrape is missing and none is there twice.
+	// Per series no scrape is missing and none is there twice. A scrape that
+	// failed says so: it has up = 0 and is missing in every series of its target.
 	for target := range saveTargets {
+		failed, err := number(prometheus, fmt.Sprintf(`count_over_time(up{target="%d"}[30m]) - sum_over_time(up{target="%d"}[30m])`, target, target), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing := map[int]int{}         // scrape → series without it
 		seen := map[string]map[int]int{} // series without its version → scrape → times
 		for _, s := range mustQuery(t, prometheus, fmt.Sprintf(`load_total{target="%d"}[30m]`, target), time.Time{}) {
 			k := s.key("v")
@@ -95,11 +101,22 @@ demo.mark "default" {
 		}
 		for k, scrapes := range seen {
 			for n := 1; n < served[target]; n++ { // the last one may have been cut off by SIGTERM
-				if scrapes[n] != 1 {
-					t.Errorf("%s: scrape %d of %d is there %d times", k, n, served[target], scrapes[n])
-					break
+				switch scrapes[n] {
+				case 0:
+					missing[n]++
+				case 1:
+				default:
+					t.Errorf("%s: scrape %d is there %d times", k, n, scrapes[n])
 				}
 			}
+		}
+		for n, series := range missing {
+			if series != saveSeries || failed < float64(len(missing)) {
+				t.Errorf("target %d: scrape %d of %d is missing in %d of %d series; up was 0 %v times", target, n, served[target], series, saveSeries, failed)
+			}
+		}
+		if len(missing) > 3 {
+			t.Errorf("target %d: %d scrapes failed", target, len(missing))
 		}
 	}
 }
