@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/s2"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
@@ -168,10 +168,11 @@ func (g *gatherer) encode(s *settings, b *batch.Metrics) (skipped map[string]int
 // closeBlock compresses the open block into the group. mu is held.
 func (g *gatherer) closeBlock() {
 	buf := getBuffer()
-	if n := snappy.MaxEncodedLen(len(g.open)); cap(buf) < n {
+	if n := s2.MaxEncodedLen(len(g.open)); cap(buf) < n {
 		buf = make([]byte, n)
 	}
-	out := snappy.Encode(buf[:cap(buf)], g.open)
+	// The library's snappy.Encode compresses 3 % better in three times the time.
+	out := s2.EncodeSnappy(buf[:cap(buf)], g.open)
 	g.group.blocks = append(g.group.blocks, journal.Block{
 		Lane: g.lane, Kind: kindV1, Samples: g.samples, First: g.first, Payload: append(getBuffer(), out...),
 	})
