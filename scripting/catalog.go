@@ -202,6 +202,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 		}
 	}
 	fail := func(err error) component.Registration {
+		nameScript(err, name)
 		reg.Sources, reg.Err = deps.sources(), err
 		return reg
 	}
@@ -239,6 +240,18 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	}
 	reg.Version, reg.Sources = hex.EncodeToString(deps.hash.Sum(nil)[:12]), deps.sources()
 	return reg
+}
+
+// nameScript says in every Error of err which component it is about.
+func nameScript(err error, name string) {
+	if e, ok := err.(*Error); ok {
+		e.Script = name
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			nameScript(e, name)
+		}
+	}
 }
 
 // display is a path as people see it: scripts/http/paths.lua.

@@ -100,6 +100,10 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	defer c.gen.leave()
 	w, err := c.pool.get(ctx)
 	if err != nil {
+		if e, ok := errors.AsType[*Error](err); ok { // a VM that cannot be made; else ctx ended
+			c.report.errored(e)
+			c.report.done(b.Source, e)
+		}
 		return err
 	}
 	out := c.run(w, b)

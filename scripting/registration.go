@@ -66,14 +66,16 @@ func (s *script) exprArgs(args map[string]any) map[string]any {
 
 // hostDocs are the manual of what every scripted block has.
 var hostDocs = map[string]string{
-	"forward_to":         "Receivers of what the script leaves.",
-	"script":             "The host's side of the block.",
-	"script.concurrency": `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs and keeps the order of each source.`,
-	"script.on_error":    `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it. An error in each costs one record, otherwise the batch.`,
-	"script.on_reload":   `How a saved change takes over: "swap" at once.`,
-	"script.limits":      "What one call may use.",
-	"script.limits.time": "How long the hooks of one batch may run, plus 20µs for each record.",
-	"script.limits.emit": "How many records one call may emit. By default ten for each record of the batch, plus 10,000.",
+	"forward_to":           "Receivers of what the script leaves.",
+	"script":               "The host's side of the block.",
+	"script.concurrency":   `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs and keeps the order of each source.`,
+	"script.on_error":      `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it. An error in each costs one record, otherwise the batch.`,
+	"script.on_reload":     `How a saved change takes over: "swap" at once.`,
+	"script.limits":        "What one call may use.",
+	"script.limits.time":   "How long the hooks of one batch may run, plus 20µs for each record.",
+	"script.limits.memory": "Not supported yet.",
+	"script.allow":         "Grants of abilities. Not supported yet: scripts have no network, files or environment.",
+	"script.limits.emit":   "How many records one call may emit. By default ten for each record of the batch, plus 10,000.",
 }
 
 func (s *script) doc(h Header, replaced bool) component.Doc {

@@ -246,13 +246,12 @@ func TestLateUse(t *testing.T) {
 func TestErrorIsTyped(t *testing.T) {
 	r := load(t, "local weir = require \"weir\"\nreturn weir.transform { metrics = 1 }")
 	e := scriptErr(t, r.Err)
-	if e.File != "embedded/test/script.lua" || e.Line != 2 || errors.Is(e, scripting.ErrLimit) {
+	if e.Script != "test.script" || e.File != "embedded/test/script.lua" || e.Line != 2 || errors.Is(e, scripting.ErrLimit) {
 		t.Errorf("got %+v", e)
 	}
 }
 
-// A registration that was good stays what the engine has: the catalog only
-// says what is wrong now.
+// gopher-lua's own pcall cuts live closures off from their locals.
 func TestPcallKeepsLocals(t *testing.T) {
 	f := build(t, metrics(`
 		local n = 0

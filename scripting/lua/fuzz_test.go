@@ -1,0 +1,105 @@
+package lua
+
+import (
+	"errors"
+	"testing"
+
+	glua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/pm"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// FuzzPattern matches anything with anything: no panic, no match out of range,
+// an end; and where gopher-lua's own matcher is right too, the same answer.
+func FuzzPattern(f *testing.F) {
+	for _, p := range []string{
+		"", "a", ".", "a*", "a+b", "a-b", "(a)(b)", "()", "%b()", "%f[%w]", "[^a-z]", "[]]", "[%]]", "^a$", "%1", "(a)%1",
+		"%", "[", "[a", "(", ")", "%b", "%f", "a?b?c?", "[a-]", "[%a-z]", "((a))", "%z", "^", "$", "^*", "**",
+	} {
+		f.Add("aab(b)c", p, 0)
+	}
+	f.Fuzz(func(t *testing.T, src, pat string, init int) {
+		if len(src) > 200 || len(pat) > 50 || init < 0 || init > len(src) {
+			return
+		}
+		looks := 0
+		m := &matcher{src: src, pat: pat, look: func() error {
+			if looks++; looks > 50 {
+				return errors.New("enough")
+			}
+			return nil
+		}}
+		s, e := m.find(init)
+		if m.err == nil && s >= 0 && (s < init || e < s || e > len(src)) {
+			t.Fatalf("match [%d,%d) of %q in %q from %d", s, e, pat, src, init)
+		}
+		for i := range m.captures() {
+			if s >= 0 && m.err == nil {
+				if _, pos, err := m.captured(i, s, e); err == nil && pos > len(src)+1 {
+					t.Fatalf("position %d in %q", pos, src)
+				}
+			}
+		}
+	})
+}
+
+// TestPatternLikeGopherLua compares matches on plain patterns, on which
+// gopher-lua's matcher follows the manual.
+func TestPatternLikeGopherLua(t *testing.T) {
+	sources := []string{"", "a", "abc", "aXbXc", "key = value", "2024-01-02T03:04:05", "(a(b)c)", "  x  ", "f(x)[y]", "\x00\xff", "aaa"}
+	patterns := []string{
+		"a", "b", ".", ".*", ".-c", "a+", "a-", "a?b", "%w+", "%W", "%d+", "%s*", "^%s*(.-)%s*$", "(%w+) = (%w+)",
+		"%d%d%d%d", "[abc]+", "[^abc]+", "[a-c]*", "%((.-)%)", "%b()", "%p", "%u", "%l+", "%x+", "%c", "x$", "^a", "()b()", "(a)(b?)", "[%w_]+", "(.)%1",
+	}
+	for _, src := range sources {
+		for _, pat := range patterns {
+			want, err := pm.Find(pat, []byte(src), 0, 1)
+			m := &matcher{src: src, pat: pat, look: func() error { return nil }}
+			s, e := m.find(0)
+			if (err != nil) != (m.err != nil) {
+				t.Errorf("%q in %q: got error %v, want %v", pat, src, m.err, err)
+				continue
+			}
+			if len(want) == 0 {
+				if s >= 0 {
+					t.Errorf("%q in %q: got [%d,%d), want no match", pat, src, s, e)
+				}
+				continue
+			}
+			if s != want[0].Capture(0) || e != want[0].Capture(1) {
+				t.Errorf("%q in %q: got [%d,%d), want [%d,%d)", pat, src, s, e, want[0].Capture(0), want[0].Capture(1))
+			}
+		}
+	}
+}
+
+// FuzzCompile compiles anything: an error or a program, within the stack.
+func FuzzCompile(f *testing.F) {
+	for _, src := range []string{
+		"", "return 1", "local a = [[x]] .. 'y' -- z", "--[==[ ]] ]==] x = 1", "for i = 1, 2 do end", "goto x ::x::",
+		"local t = { a = 1, [2] = 'b'; 3 } t.x.y:z('w', ...)", "if a then elseif b then else end", "repeat until a .. b .. c",
+		"local weir = require 'weir' return weir.transform { metrics = function(b) b:drop_where('x') end }", "\"\\", "'\\\n", "[=[",
+	} {
+		f.Add(src)
+	}
+	l := New()
+	f.Fuzz(func(t *testing.T, src string) {
+		if len(src) > 4096 {
+			return
+		}
+		file := scripting.File{Name: "fuzz.lua", Text: src}
+		c, err := compile(file)
+		if err == nil && c.proto == nil {
+			t.Fatal("neither a program nor an error")
+		}
+		l.Comment(src)
+	})
+}
+
+func TestOptionsOfGopherLua(t *testing.T) {
+	New()
+	if glua.MaxArrayIndex != maxArrayIndex {
+		t.Errorf("MaxArrayIndex is %d, want %d", glua.MaxArrayIndex, maxArrayIndex)
+	}
+}
