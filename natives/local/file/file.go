@@ -24,6 +24,7 @@ func Registration() component.Registration {
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
 		Build: func(o component.Options, args any) (component.Component, error) {
+			o.Previous = nil // kept, it would keep all that were before it
 			c := &Component{opts: o, changed: make(chan struct{}, 1)}
 			if err := c.Update(args); err != nil {
 				return nil, err

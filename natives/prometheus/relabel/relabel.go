@@ -74,6 +74,7 @@ type memory struct {
 
 func newComponent(o component.Options, a *Arguments) *Component {
 	c := &Component{opts: o}
+	c.opts.Previous = nil // kept, it would keep all that were before it
 	if p, ok := o.Previous.(*Component); ok {
 		c.mem = p.mem
 	} else {

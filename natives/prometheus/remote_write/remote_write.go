@@ -89,6 +89,7 @@ type gates struct {
 // New returns a component that works once it runs.
 func New(o component.Options, a *Arguments) (*Component, error) {
 	c := &Component{o: o, changed: make(chan struct{}, 1), failed: make(chan error, 1)}
+	c.o.Previous = nil // kept, it would keep all that were before it
 	if prev, ok := o.Previous.(*Component); ok {
 		c.gates = prev.gates
 	} else {

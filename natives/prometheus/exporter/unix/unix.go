@@ -24,6 +24,7 @@ func Registration() component.Registration {
 		Exports:       exporter.Exports{},
 		NeedsServices: []string{"http"},
 		Build: func(o component.Options, args any) (component.Component, error) {
+			o.Previous = nil // kept, it would keep all that were before it
 			c := &Component{opts: o, mux: http.NewServeMux()}
 			c.mux.HandleFunc("GET /metrics", c.serve)
 			if err := c.Update(args); err != nil {
