@@ -3,6 +3,7 @@ package stdlib
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	"github.com/weir-run/weir/scripting"
@@ -11,29 +12,50 @@ import (
 const (
 	maxPattern = 8 << 10
 	maxMatches = 100_000
+	// maxWork bounds the pattern's instructions times the text's bytes, which
+	// is what a match may cost: nothing can stop one that runs.
+	maxWork = 1 << 26
 )
+
+// pattern is a compiled pattern.
+type pattern struct {
+	*regexp.Regexp
+	size int // instructions
+}
+
+// fits reports whether matching s takes a bounded time.
+func (p *pattern) fits(s string) error {
+	if p.size*len(s) > maxWork {
+		return fmt.Errorf("cannot match a text of %d bytes with a pattern of %d instructions: at most %d bytes", len(s), p.size, maxWork/p.size)
+	}
+	return nil
+}
 
 // reModule is RE2: linear in its input, whatever the pattern.
 //
 // Syntax: https://github.com/google/re2/wiki/Syntax
 func reModule() *scripting.Module {
-	patterns := newCache[*regexp.Regexp](1000)
-	pattern := &scripting.ObjectType{
+	patterns := newCache[*pattern](1000)
+	typ := &scripting.ObjectType{
 		Name:   "re.Pattern",
 		Doc:    "A compiled pattern. Compile outside the hooks: the methods then cost no look-up.",
 		New:    "compile",
-		String: func(data any) string { return data.(*regexp.Regexp).String() },
+		String: func(data any) string { return data.(*pattern).String() },
 	}
-	compiled := func(v scripting.Value) (*regexp.Regexp, error) { return patterns.get(v.(string), compile) }
+	compiled := func(v scripting.Value) (*pattern, error) { return patterns.get(v.(string), compile) }
 
 	ops := []scripting.Function{
 		{
 			Name:   "match",
 			Doc:    "Reports whether the pattern matches somewhere in the text. Anchor it with ^ and $ to match all of it.",
 			Params: []scripting.Param{text("s", "The text.")},
-			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it matches."},
+			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it matches.", Fails: true},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				return a[0].(*regexp.Regexp).MatchString(a[1].(string)), nil
+				p, s := a[0].(*pattern), a[1].(string)
+				if err := p.fits(s); err != nil {
+					return nil, err
+				}
+				return p.MatchString(s), nil
 			},
 			Examples: examples(`\d+`,
 				ex(true, "a1b"),
@@ -43,9 +65,13 @@ func reModule() *scripting.Module {
 			Name:   "find",
 			Doc:    "Returns the first match: the matched text, then its groups; a group that took no part is an empty text.",
 			Params: []scripting.Param{text("s", "The text.")},
-			Result: scripting.Result{Kind: scripting.KindList, Doc: "The match and its groups, nothing when there is no match.", Optional: true},
+			Result: scripting.Result{Kind: scripting.KindList, Doc: "The match and its groups, nothing when there is no match.", Optional: true, Fails: true},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				m := a[0].(*regexp.Regexp).FindStringSubmatch(a[1].(string))
+				p, s := a[0].(*pattern), a[1].(string)
+				if err := p.fits(s); err != nil {
+					return nil, err
+				}
+				m := p.FindStringSubmatch(s)
 				if m == nil {
 					return nil, nil
 				}
@@ -64,7 +90,7 @@ func reModule() *scripting.Module {
 			},
 			Result: scripting.Result{Kind: scripting.KindString, Doc: "The text with the replacements.", Fails: true},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				return replaceAll(a[0].(*regexp.Regexp), a[1].(string), a[2].(string))
+				return replaceAll(a[0].(*pattern), a[1].(string), a[2].(string))
 			},
 			Examples: examples(`/(\d+)\b`,
 				ex("/users/:id/orders/:id", "/users/42/orders/7", "/:id"),
@@ -79,7 +105,7 @@ func reModule() *scripting.Module {
 			},
 			Result: scripting.Result{Kind: scripting.KindList, Doc: "The parts.", Fails: true},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				return split(a[0].(*regexp.Regexp), a[1].(string), a[2])
+				return split(a[0].(*pattern), a[1].(string), a[2])
 			},
 			Examples: examples(`\s*,\s*`,
 				ex(list("a", "b", "c"), "a, b ,c"),
@@ -87,24 +113,24 @@ func reModule() *scripting.Module {
 				ex(list(""), "")),
 		},
 	}
-	pattern.Methods = ops
+	typ.Methods = ops
 
 	m := &scripting.Module{
 		Name:  "re",
 		Doc:   "Regular expressions (RE2: no backreferences, no lookaround, no pattern that hangs). Compiled patterns are remembered.",
-		Types: []*scripting.ObjectType{pattern},
+		Types: []*scripting.ObjectType{typ},
 	}
 	m.Funcs = append(m.Funcs, scripting.Function{
 		Name:   "compile",
 		Doc:    "Compiles a pattern.",
 		Params: []scripting.Param{text("pattern", "The pattern, in RE2 syntax, at most 8 KiB.")},
-		Result: scripting.Result{Kind: scripting.KindObject, Type: pattern, Doc: "The compiled pattern.", Fails: true},
+		Result: scripting.Result{Kind: scripting.KindObject, Type: typ, Doc: "The compiled pattern.", Fails: true},
 		Fn: func(a []scripting.Value) (scripting.Value, error) {
 			re, err := compiled(a[0])
 			if err != nil {
 				return nil, err
 			}
-			return &scripting.Object{Type: pattern, Data: re}, nil
+			return &scripting.Object{Type: typ, Data: re}, nil
 		},
 		Examples: []scripting.FunctionExample{
 			ex(`/\d+`, `/\d+`),
@@ -126,7 +152,7 @@ func reModule() *scripting.Module {
 }
 
 // withPattern makes a function of a method: the pattern comes first, as text.
-func withPattern(op scripting.Function, compiled func(scripting.Value) (*regexp.Regexp, error)) scripting.Function {
+func withPattern(op scripting.Function, compiled func(scripting.Value) (*pattern, error)) scripting.Function {
 	f := op
 	f.Params = append([]scripting.Param{text("pattern", "The pattern.")}, op.Params...)
 	f.Result.Fails = true
@@ -147,18 +173,30 @@ func withPattern(op scripting.Function, compiled func(scripting.Value) (*regexp.
 	return f
 }
 
-func compile(pattern string) (*regexp.Regexp, error) {
-	if len(pattern) > maxPattern {
-		return nil, fmt.Errorf("cannot compile a pattern of %d bytes: at most %d", len(pattern), maxPattern)
+func compile(src string) (*pattern, error) {
+	if len(src) > maxPattern {
+		return nil, fmt.Errorf("cannot compile a pattern of %d bytes: at most %d", len(src), maxPattern)
 	}
-	re, err := regexp.Compile(pattern)
+	re, err := regexp.Compile(src)
 	if err != nil {
-		return nil, fmt.Errorf("cannot compile pattern %q: %s", pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return nil, fmt.Errorf("cannot compile pattern %q: %s", src, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
-	return re, nil
+	// regexp does not tell the size of its program: it is made once more.
+	tree, err := syntax.Parse(src, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("cannot compile pattern %q: %w", src, err)
+	}
+	prog, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, fmt.Errorf("cannot compile pattern %q: %w", src, err)
+	}
+	return &pattern{Regexp: re, size: len(prog.Inst)}, nil
 }
 
-func replaceAll(re *regexp.Regexp, s, with string) (scripting.Value, error) {
+func replaceAll(re *pattern, s, with string) (scripting.Value, error) {
+	if err := re.fits(s); err != nil {
+		return nil, err
+	}
 	if !strings.Contains(with, "$") && (len(s)+1)*(len(with)+1) <= scripting.MaxString {
 		return re.ReplaceAllLiteralString(s, with), nil
 	}
@@ -182,7 +220,10 @@ func replaceAll(re *regexp.Regexp, s, with string) (scripting.Value, error) {
 	return string(append(out, s[last:]...)), nil
 }
 
-func split(re *regexp.Regexp, s string, limit scripting.Value) (scripting.Value, error) {
+func split(re *pattern, s string, limit scripting.Value) (scripting.Value, error) {
+	if err := re.fits(s); err != nil {
+		return nil, err
+	}
 	n := maxMatches + 1
 	if limit != nil {
 		n = int(min(limit.(int64), maxMatches))

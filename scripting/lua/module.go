@@ -245,6 +245,9 @@ func (v *vm) bind(m *scripting.Module) *lua.LTable {
 		v.names[fn] = m.Name + "." + f.Name
 		t.RawSetString(f.Name, fn)
 	}
+	for _, c := range m.Consts {
+		t.RawSetString(c.Name, v.fromGo(v.L, c.Value, 0))
+	}
 	mt := v.L.NewTable()
 	mt.RawSetString("__index", v.L.NewFunction(func(L *lua.LState) int {
 		v.raise(L, fmt.Errorf("module %s has no %q", m.Name, L.Get(2).String()))
