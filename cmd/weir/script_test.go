@@ -36,6 +36,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 // TestScript runs the command lines of testdata/script. Besides testscript's
 // own commands there are:
 //
+//	readme         writes the README's files, and its commands to the file commands
 //	target         serves a metrics page at $TARGET, and takes remote writes at $SINK
 //	ready DIR      waits until the weir with that storage path is ready
 //	received RE    waits until a sample that matches has come to $SINK
@@ -52,11 +53,11 @@ func TestScript(t *testing.T) {
 		Dir:           filepath.Join("..", "..", "testdata", "script"),
 		UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
-			readme, err := filepath.Abs(filepath.Join("..", "..", "README.md"))
+			makefile, err := filepath.Abs(filepath.Join("..", "..", "Makefile"))
 			if err != nil {
 				return err
 			}
-			e.Setenv("README", readme)
+			e.Setenv("MAKEFILE", makefile)
 			e.Setenv("NO_COLOR", "1")
 			s := newSink()
 			e.Values["sink"] = s
@@ -64,6 +65,23 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"readme": func(ts *testscript.TestScript, _ bool, _ []string) {
+				text, err := os.ReadFile(filepath.Join(filepath.Dir(ts.Getenv("MAKEFILE")), "README.md"))
+				ts.Check(err)
+				var commands strings.Builder
+				for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
+					if m[1] == "sh" {
+						commands.WriteString(m[2])
+						continue
+					}
+					// Its first line is a comment with its name.
+					first, _, _ := strings.Cut(m[2], "\n")
+					path := ts.MkAbs(first[strings.LastIndexByte(first, ' ')+1:])
+					ts.Check(os.MkdirAll(filepath.Dir(path), 0o700))
+					ts.Check(os.WriteFile(path, []byte(m[2]), 0o600))
+				}
+				ts.Check(os.WriteFile(ts.MkAbs("commands"), []byte(commands.String()), 0o600))
+			},
 			"target": func(ts *testscript.TestScript, _ bool, _ []string) {
 				s := ts.Value("sink").(*sink)
 				ts.Setenv("TARGET", s.Listener.Addr().String())
@@ -113,6 +131,9 @@ func TestScript(t *testing.T) {
 		},
 	})
 }
+
+// fence is a block of code in the README: its language and its text.
+var fence = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
 
 // poll asks until ok is nil; the process under test is another one, so there is
 // nothing to wait on.
