@@ -364,6 +364,7 @@ func TestValues(t *testing.T) {
 		local v, err = fake.call(function() error("inner") end)
 		assert(v == nil and err:find("script.lua:6: inner"), err)
 		assert(fake.same(weir.null) == weir.null and tostring(weir.null) == "null")
+		assert(json.null == weir.null and json.encode({ json.null }) == "[null]" and json.encode(json.array({})) == "[]")
 		local list = fake.same({ 1, "two", { k = true } })
 		assert(#list == 3 and list[2] == "two" and list[3].k == true)
 		local t = fake.thing(40)
