@@ -32,6 +32,7 @@ type endpoint struct {
 
 	journal   *journal.Journal // set before the first batch, and closed after the last
 	gatherers []*gatherer
+	leave     atomic.Bool // senders leave what is in the journal when they stop
 
 	// calls is held by every call of ConsumeMetrics. The gate counts them too,
 	// but others may have taken the endpoint from behind it meanwhile.
@@ -54,7 +55,7 @@ type endpoint struct {
 
 // grace is how long sending may go on when weir stops. What is left is in the
 // journal for the next start.
-const grace = 5 * time.Second
+const grace = 3 * time.Second
 
 // unhealthyAfter is how long an endpoint may fail before its node says so.
 const unhealthyAfter = 30 * time.Second
@@ -131,7 +132,10 @@ func (e *endpoint) run(ctx context.Context) {
 	e.calls.Lock() // waits for them
 	e.stopped = true
 	e.calls.Unlock()
-	stopSending() // sends what is there, staleness markers last, if it is taken
+	// Sends what is there, staleness markers last, if it is taken. A successor
+	// goes on with the journal and should not be kept waiting for it.
+	e.leave.Store(errors.Is(context.Cause(ctx), component.ErrReplaced))
+	stopSending()
 	done := make(chan struct{})
 	go func() { senders.Wait(); close(done) }()
 	t := e.clock.NewTimer(grace)

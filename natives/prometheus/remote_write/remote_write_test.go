@@ -60,6 +60,8 @@ type node struct {
 	*componenttest.Node
 	c    *remotewrite.Component
 	stop func()
+
+	replace func() // stop, because a successor runs
 }
 
 func start(t testing.TB, n *componenttest.Node, c clock.Clock, text string) *node {
@@ -72,7 +74,17 @@ func start(t testing.TB, n *componenttest.Node, c clock.Clock, text string) *nod
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &node{n, built, n.Run(t, built)}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- built.Run(ctx) }()
+	end := sync.OnceFunc(func() {
+		if err := <-done; err != nil {
+			t.Errorf("Run ended with %v", err)
+		}
+	})
+	stop := func() { cancel(nil); end() }
+	t.Cleanup(stop)
+	return &node{n, built, stop, func() { cancel(component.ErrReplaced); end() }}
 }
 
 // startNew starts a component in a storage directory of its own.
@@ -661,7 +673,7 @@ func TestHandOver(t *testing.T) {
 	home.Registry = prometheus.NewRegistry()
 	next := start(t, home, clock.System{}, text)
 	<-gate.Set(next.c)
-	old.stop()
+	old.replace()
 	wg.Wait()
 	srv.wait(t, func() bool { return srv.count(t) == 240 })
 	diff(t, rows(bs...), srv.samples(t))

@@ -33,7 +33,7 @@ type answer struct {
 // as there are any and they are taken, but not after posting has ended.
 func (e *endpoint) send(ctx, posting context.Context, lane int) {
 	var buf []byte
-	for {
+	for ctx.Err() == nil || !e.leave.Load() {
 		b, err := e.journal.Next(ctx, lane, buf)
 		if err != nil {
 			return
