@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -19,9 +20,10 @@ func sandboxCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: failed(func(cmd *cobra.Command, _ []string) error {
-			// Ctrl-C reaches the whole group; the parent still has samples to
-			// send and closes our standard input when it is done.
-			signal.Ignore(os.Interrupt)
+			// What ends weir may reach the whole process group, as Ctrl-C does.
+			// The parent still has samples to send, and closes our standard
+			// input when it is done.
+			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("component", "sandbox")
 			return sandbox.Serve(cmd.Context(), o, os.Stdin, os.Stdout)
 		}),
