@@ -131,12 +131,17 @@ type call struct {
 	first   *Error // of the call
 }
 
-// failed notes an error that costs one record.
-func (k *call) failed(e *Error) (drop bool) {
+// note reports an error of the call.
+func (k *call) note(e *Error) {
 	k.c.report.errored(e)
 	if k.first == nil {
 		k.first = e
 	}
+}
+
+// failed notes an error that costs one record.
+func (k *call) failed(e *Error) (drop bool) {
+	k.note(e)
 	if k.c.block.OnError == OnErrorDrop {
 		k.dropped++
 		return true
@@ -151,6 +156,9 @@ func (c *Component) run(w *worker, b *batch.Metrics) *batch.Metrics {
 	res, err := k.hooks(b)
 	if err != nil {
 		res = k.recover(b, AsError(err))
+	}
+	if err := w.vm.End(); err != nil {
+		k.note(AsError(err))
 	}
 	c.report.done(b.Source, k.first)
 	m := c.mem.metrics
@@ -217,10 +225,7 @@ func (k *call) series(row int, s *view.Series) error {
 // decided stands, as it does not depend on the batch: without it series would
 // pass that are dropped or have other labels on all other days.
 func (k *call) recover(b *batch.Metrics, e *Error) view.Result {
-	k.c.report.errored(e)
-	if k.first == nil {
-		k.first = e
-	}
+	k.note(e)
 	if k.c.block.OnError == OnErrorDrop {
 		k.dropped = b.Len()
 		return view.Result{Batch: b.Rows(nil), Dropped: b.Len()}

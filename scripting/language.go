@@ -91,6 +91,9 @@ type VM interface {
 	Series(s *view.Series) error
 	// Metrics runs the hook metrics. The error is an *Error.
 	Metrics(m *view.Metrics) error
+	// End ends the call. The error is an *Error: the VM holds too much, and is
+	// broken; it costs no data.
+	End() error
 	// Broken reports whether the VM must not be used again: a limit stopped it.
 	Broken() bool
 }

@@ -30,6 +30,8 @@ type vm struct {
 	call   *scripting.Call
 	broken bool
 
+	worked, walkAt int64 // instructions since, and until, a look at what the VM holds
+
 	env        *lua.LTable
 	identity   *lua.LFunction
 	handler    *lua.LFunction
@@ -73,7 +75,7 @@ const loadTime = time.Second
 func (p *program) newVM(h scripting.Host) *vm {
 	v := &vm{
 		L: lua.NewState(stateOptions), prog: p, host: h, record: -1,
-		loaded: map[string]lua.LValue{}, frozen: map[*lua.LTable]*lua.LTable{}, names: map[*lua.LFunction]string{},
+		walkAt: retainedEvery, loaded: map[string]lua.LValue{}, frozen: map[*lua.LTable]*lua.LTable{}, names: map[*lua.LFunction]string{},
 	}
 	v.budget.start(loadTime, 0)
 	v.L.SetContext(&v.budget)
