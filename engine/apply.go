@@ -150,15 +150,18 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	cfg, p, err := e.load(path, planMode{})
 	if err != nil {
 		e.refused = true
+		e.metrics.current.Set(0)
 		e.refuse(configName(path), start, err, cfg)
 		return err
 	}
 	e.refused = false
+	e.metrics.current.Set(1)
 	same := maps.Equal(cfg.Files, e.plan.cfg.Files)
 	c := e.commit(p)
 	if same && !asked && !c.changed() && e.lastErr == "" {
 		return nil
 	}
+	e.lastErr = ""
 	e.report("reloaded "+configName(path), start, c)
 	return nil
 }
@@ -167,18 +170,21 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 func (e *Engine) filesChanged(paths []string) error {
 	start := time.Now()
 	e.refreshCatalogs(paths)
-	err := error(nil)
 	if e.o.WatchConfig && (e.refused || slices.ContainsFunc(paths, e.isConfig)) {
-		err = e.applyConfig(start, false)
-	} else {
-		err = e.applyFiles(start, paths)
+		err := e.applyConfig(start, false)
+		if err == nil || !slices.ContainsFunc(paths, func(p string) bool { return !e.isConfig(p) }) {
+			e.filesRead(paths)
+			return err
+		}
+		// The scripts are served as long as the config that runs can be.
 	}
+	err := e.applyFiles(start)
 	e.filesRead(paths)
 	return err
 }
 
 // applyFiles asks the catalogs again and rebuilds what changed.
-func (e *Engine) applyFiles(start time.Time, paths []string) error {
+func (e *Engine) applyFiles(start time.Time) error {
 	p, err := e.planFiles(e.plan.cfg)
 	if err != nil {
 		e.refuse("scripts", start, err, e.plan.cfg)
@@ -284,8 +290,11 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 		}
 	}
 	e.metrics.reloaded(outcome, took)
-	e.lastErr = ""
-	e.reload.Store(&service.Reload{Time: e.clock.Now(), Duration: took, Outcome: outcome, Message: strings.Join(lines, "\n")})
+	message := strings.Join(lines, "\n")
+	if e.refused {
+		message += "\nthe config file was refused and is not what runs"
+	}
+	e.reload.Store(&service.Reload{Time: e.clock.Now(), Duration: took, Outcome: outcome, Message: message})
 	for _, l := range lines {
 		e.o.Announce(l)
 	}

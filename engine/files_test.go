@@ -106,6 +106,37 @@ func TestConfigChanged(t *testing.T) {
 	})
 }
 
+// TestScriptsWhileRefused: a config that was refused does not keep saves of
+// scripts from being served, and is taken once it can be.
+func TestScriptsWhileRefused(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.start(chain)
+		if err := l.reload(chain + "test.late \"x\" { }\n"); err == nil {
+			t.Fatal("an unknown component was accepted")
+		}
+		if got := value(t, l.registry, "weir_engine_config_current", ""); got != 0 {
+			t.Errorf("the config is current: %v", got)
+		}
+		l.said()
+		l.saved("version test.pass 2")
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		l.wantSaid("reloaded test.pass (… ms), 1 of 3 nodes rebuilt")
+		if got := l.e.Overview().Reload.Message; !strings.HasSuffix(got, "the config file was refused and is not what runs") {
+			t.Errorf("the overview says %q", got)
+		}
+		l.saved("version test.late 1")
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		l.wantSaid("reloaded c.alloy (… ms), 1 of 4 nodes rebuilt")
+		if got := value(t, l.registry, "weir_engine_config_current", ""); got != 1 {
+			t.Errorf("the config is not current: %v", got)
+		}
+	})
+}
+
 // TestWatch saves real files.
 func TestWatch(t *testing.T) {
 	l := newLab(t)

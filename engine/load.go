@@ -173,11 +173,12 @@ func (e *Engine) makePlan(cfg *config.Config, mode planMode) (*plan, config.Diag
 		w.args = args
 		ds = append(ds, p.checkSignals(w)...)
 	}
-	for _, c := range p.graph.Cycles() {
-		ds = append(ds, config.Diagnostic{Span: p.wanted[c.Path[0]].block.Span,
-			Msg: "blocks need each other: " + strings.Join(c.Path, " → ")})
+	if p.order = p.graph.Order(); len(p.order) < p.graph.Len() {
+		for _, c := range p.graph.Cycles() {
+			ds = append(ds, config.Diagnostic{Span: p.wanted[c.Path[0]].block.Span,
+				Msg: "blocks need each other: " + strings.Join(c.Path, " → ")})
+		}
 	}
-	p.order = p.graph.Order()
 	return p, ds
 }
 

@@ -17,6 +17,7 @@ type metrics struct {
 	buildSeconds  prometheus.Histogram
 	updates       prometheus.Counter
 	evaluations   prometheus.Counter
+	current       prometheus.Gauge
 }
 
 func newMetrics() *metrics {
@@ -33,7 +34,10 @@ func newMetrics() *metrics {
 			Help: "Components that took new arguments while they ran."}),
 		evaluations: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_engine_evaluations_total",
 			Help: "Evaluations of a node's arguments."}),
+		current: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_engine_config_current",
+			Help: "1 when the config that runs is the one that was read last, 0 when that was refused."}),
 	}
+	m.current.Set(1)
 	for _, o := range []string{"applied", "partial", "refused"} {
 		m.reloads.WithLabelValues(o)
 	}
@@ -82,7 +86,7 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // Collect sends everything.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m := c.e.metrics
-	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.builds, m.buildSeconds, m.updates, m.evaluations} {
+	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current} {
 		own.Collect(ch)
 	}
 	ch <- prometheus.MustNewConstMetric(descBuild, prometheus.GaugeValue, 1, strings.ToValidUTF8(c.e.o.Version, "?"))

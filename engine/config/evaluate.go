@@ -84,7 +84,7 @@ func evaluate(s *Scope, e ast.Expr, v reflect.Value) (err error) {
 			err = fmt.Errorf("cannot evaluate the expression: %v", p)
 		}
 	}()
-	return vm.New(e).Evaluate(s.variables(), v.Addr().Interface())
+	return vm.New(e).Evaluate(s.variables(appendReferences(nil, e)), v.Addr().Interface())
 }
 
 // typeError reports whether an evaluation failed for the type of a value

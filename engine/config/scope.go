@@ -16,7 +16,6 @@ import (
 // export. It is not safe for concurrent use, not even by Decode alone.
 type Scope struct {
 	nodes map[string]*scopeNode
-	vars  *vm.Scope // nil when nodes changed since it was built
 	base  map[string]any
 }
 
@@ -67,7 +66,6 @@ func (s *Scope) Has(id string) bool { return s.nodes[id] != nil }
 
 func (s *Scope) set(id string, n *scopeNode) {
 	s.nodes[id] = n
-	s.vars = nil
 }
 
 func (s *Scope) ids() []string { return slices.Sorted(maps.Keys(s.nodes)) }
@@ -145,13 +143,18 @@ func (s *Scope) certainty(r Reference) certainty {
 	return provisional
 }
 
-// variables returns the nodes as nested objects.
-func (s *Scope) variables() *vm.Scope {
-	if s.vars != nil {
-		return s.vars
+// variables returns the nodes that refs are to, as nested objects. All nodes
+// of a large config would take longer than everything else.
+func (s *Scope) variables(refs []Reference) *vm.Scope {
+	var ids []string
+	for _, r := range refs {
+		if id, n, _ := s.find(r.Path); n != nil {
+			ids = append(ids, id)
+		}
 	}
+	slices.Sort(ids)
 	root := maps.Clone(s.base)
-	for _, id := range s.ids() {
+	for _, id := range slices.Compact(ids) {
 		n := s.nodes[id]
 		if n.unknown {
 			continue
@@ -181,8 +184,7 @@ func (s *Scope) variables() *vm.Scope {
 			obj[last] = exported(n.exports)
 		}
 	}
-	s.vars = vm.NewScope(root)
-	return s.vars
+	return vm.NewScope(root)
 }
 
 func exported(exports any) any {
