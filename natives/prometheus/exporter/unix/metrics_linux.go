@@ -154,7 +154,7 @@ func (m *metrics) gatherer(names []string) (prometheus.Gatherer, error) {
 	if len(names) == 0 { // to node_exporter, none means all
 		return r, nil
 	}
-	nc, err := collector.NewNodeCollector(m.logger, names...)
+	nc, err := collector.NewNodeCollector(slog.New(quiet{m.logger.Handler()}), names...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make node_exporter's collectors: %w", err)
 	}
