@@ -99,6 +99,7 @@ func TestBodies(t *testing.T) {
 	f("syntax errors", "", simple, simple, simple, broken, broken, simple, simple, simple, broken, text("!\n"), simple)
 	f("error at the start", "", simple, text("7&-\n"), simple)
 	f("target down", "", simple, answer{status: 503}, answer{status: 404}, simple, answer{status: 500}, simple, simple)
+	f("down after a layout", "", simple, simple, simple, answer{status: 500}, two, fewer, fewer, fewer, answer{hang: true}, answer{status: 500}, fewer, text("b 1\n"))
 	f("target hangs", "", simple, answer{hang: true}, simple, simple)
 	f("connection breaks", "", simple, simple, simple, func() answer { a := simple; a.reset = true; return a }(), simple)
 	f("bad gzip", "", simple, answer{contentType: textType, body: "x"}, simple)
@@ -114,11 +115,15 @@ func TestBodies(t *testing.T) {
 		text("# TYPE h histogram\nh_bucket{le=\"1\"} 2\nh_bucket{le=\"1.0\"} 1\nh_bucket{le=\"2\"} 5\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\n# TYPE s summary\ns{quantile=\"0.50\"} 1\ns{quantile=\"1\"} 1\n# TYPE g gauge\ng{le=\"1\"} 1\ng{le=\"2\"} 1\n"))
 	f("repeated with timestamps", "", text("a 1 1000\na 2 2000\nb 1\n"), text("a 1 1000\na 2 2000\nb 1\n"), text("a 1 1000\na 2\nb 1\n"))
 
+	again := text("a 1 1000\na 2 2000\nb 1\nb 2\n")
+	f("repeated, from a layout", "", again, again, again, text(again.body+"c 1\n"), text("c 1\n"+again.body))
+
 	// Timestamps.
 	stamped := text("a 1 946684700000\nb 2\nc 3 946684700001\n")
 	stamped2 := text("a 1 946684700005\nb 2\nc 3 946684700006\n")
 	future := text("a 1 946684700005\nb 2\nc 3 9466847000069\n")
 	f("timestamps", "", stamped, stamped2, stamped, stamped2, text("b 1\n"), text("c 3\n"), future, future, stamped, stamped2, stamped)
+	f("future, from a layout", "track_timestamps_staleness = true", stamped, stamped2, future, stamped, stamped2, text("b 1\n"))
 	f("timestamps tracked", "track_timestamps_staleness = true", stamped, stamped2, stamped, text("b 1\n"), text("c 3\n"), future, stamped)
 	f("timestamps not honoured", "honor_timestamps = false", stamped, stamped2, stamped, text("b 1\n"), text("c 3\n"), future, future, stamped, text("a 1 946684700000\nb 2\na 3 946684700001\n"))
 	f("timestamps come and go", "", stamped, stamped, stamped, text("a 1\nb 2 946684700000\nc 3\n"), stamped, text("a 1 -5\nb 2\nc 3\n"), stamped, text("a 1 99999999999999999999\n"), stamped, text("a 1 1.5\nb 2\n"))

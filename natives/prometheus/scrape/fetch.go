@@ -34,6 +34,9 @@ func (b *body) free() {
 		b.buf = nil
 	}
 	b.buf = b.buf[:0]
+	if b.in != nil {
+		b.in.Reset(nil) // it must not keep the connection
+	}
 	bodies.Put(b)
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/textparse"
 )
 
 // withTarget returns scraped labels with those of the target. A name that both
@@ -62,23 +61,4 @@ func partOf(name, family string, typ model.MetricType) bool {
 		return strings.TrimSuffix(family, "_info") == cut("_info")
 	}
 	return family == name
-}
-
-// formatOf says of which syntax p is the parser.
-func formatOf(p textparse.Parser) format {
-	switch p.(type) {
-	case *textparse.PromParser:
-		return textFormat
-	case *textparse.OpenMetricsParser:
-		return openMetricsFormat
-	}
-	return otherFormat
-}
-
-// parser returns textparse's parser for what is left of a body.
-func (f format) parser(b []byte) textparse.Parser {
-	if f == openMetricsFormat {
-		return textparse.NewOpenMetricsParser(b, labels.NewSymbolTable())
-	}
-	return textparse.NewPromParser(b, labels.NewSymbolTable(), false)
 }

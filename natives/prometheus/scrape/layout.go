@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
 
 	"github.com/weir-run/weir/engine/batch"
 )
@@ -241,4 +243,39 @@ func nextLine(b []byte, p int) int {
 		return 0
 	}
 	return min(p+1, len(b))
+}
+
+// columns returns the series of a batch that is wholly of this layout. It is
+// the same slice every time; nobody writes to it or behind it.
+func (lo *layout) columns(s *settings, report []*batch.Series) []*batch.Series {
+	if lo.column == nil || len(lo.column) != lo.rows+len(report) || lo.columnFor != s {
+		lo.column = make([]*batch.Series, 0, lo.rows+len(report))
+		for i := range lo.lines {
+			if lo.lines[i].flags&lineRepeated == 0 {
+				lo.column = append(lo.column, lo.lines[i].l.s.h)
+			}
+		}
+		lo.column = append(lo.column, report...)
+		lo.columnFor = s
+	}
+	return lo.column[:len(lo.column):len(lo.column)]
+}
+
+// formatOf says of which syntax p is the parser.
+func formatOf(p textparse.Parser) format {
+	switch p.(type) {
+	case *textparse.PromParser:
+		return textFormat
+	case *textparse.OpenMetricsParser:
+		return openMetricsFormat
+	}
+	return otherFormat
+}
+
+// parser returns textparse's parser for what is left of a body.
+func (f format) parser(b []byte) textparse.Parser {
+	if f == openMetricsFormat {
+		return textparse.NewOpenMetricsParser(b, labels.NewSymbolTable())
+	}
+	return textparse.NewPromParser(b, labels.NewSymbolTable(), false)
 }

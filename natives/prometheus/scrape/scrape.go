@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -368,7 +369,7 @@ func (c *Component) DebugInfo() any {
 	for _, l := range loops {
 		info.Targets = append(info.Targets, l.info())
 	}
-	slices.SortStableFunc(info.Targets, func(a, b TargetInfo) int { return slices.Compare([]string{a.URL}, []string{b.URL}) })
+	slices.SortStableFunc(info.Targets, func(a, b TargetInfo) int { return strings.Compare(a.URL, b.URL) })
 	return info
 }
 

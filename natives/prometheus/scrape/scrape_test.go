@@ -305,6 +305,106 @@ func TestRefused(t *testing.T) {
 	})
 }
 
+func TestMarkersThatWereRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		tg := n.target("one:80", "a 1\n")
+		stop := n.Run(t, n.build(t, list(tg)))
+		defer stop()
+		n.wait(t, 2)
+		n.sink.Refuse(flowtest.ErrRefused)
+		tg.say("!\n")
+		until(t, n, func() bool { return n.Stats.Dropped()["refused"] > 0 })
+		n.sink.Refuse(nil)
+		bs := n.wait(t, 3)
+		diff(t, "the first batch that is accepted", []string{"a stale"}, values(bs[2]))
+		diff(t, "the one after", []string(nil), values(n.wait(t, 4)[3]))
+		tg.say("a 2\n")
+		until(t, n, func() bool { return len(values(n.sink.Last())) > 0 })
+		last := n.sink.Last()
+		diff(t, "back again", []string{"a 2"}, values(last))
+		if last.Series[0] != bs[0].Series[0] || last.Series[0].Released() {
+			t.Error("a has another handle, or one that was released")
+		}
+	})
+}
+
+func TestUpdateOfSampleLimit(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		tg := n.target("one:80", "a 1\nb 2\n")
+		c := n.build(t, list(tg))
+		stop := n.Run(t, c)
+		defer stop()
+		n.wait(t, 3)
+		if err := c.Update(n.args(t, list(tg)+"sample_limit = 1")); err != nil {
+			t.Fatal(err)
+		}
+		bs := n.wait(t, 5)
+		diff(t, "up", "0", up(bs[3]))
+		diff(t, "up", "0", up(bs[4]))
+		// As Prometheus: what was met before the limit is not stale yet.
+		diff(t, "samples", []string{"b stale"}, values(bs[3]))
+		diff(t, "samples", []string(nil), values(bs[4]))
+		if err := c.Update(n.args(t, list(tg))); err != nil {
+			t.Fatal(err)
+		}
+		diff(t, "samples", []string{"a 1", "b 2"}, values(n.wait(t, 6)[5]))
+	})
+}
+
+func TestExtraMetricsSwitchedOff(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		tg := n.target("one:80", "a 1\n")
+		c := n.build(t, list(tg)+"extra_metrics = true")
+		stop := n.Run(t, c)
+		defer stop()
+		n.wait(t, 3)
+		if err := c.Update(n.args(t, list(tg))); err != nil {
+			t.Fatal(err)
+		}
+		bs := n.wait(t, 5)
+		stale := 0
+		for _, v := range bs[3].V {
+			if batch.IsStale(v) {
+				stale++
+			}
+		}
+		diff(t, "rows", []int{9, 9, 9, 9, 6}, []int{bs[0].Len(), bs[1].Len(), bs[2].Len(), bs[3].Len(), bs[4].Len()})
+		diff(t, "markers", 3, stale)
+	})
+}
+
+// blocked takes a batch and keeps the caller.
+type blocked struct{ entered chan struct{} }
+
+func (b *blocked) ConsumeMetrics(ctx context.Context, _ *batch.Metrics) error {
+	b.entered <- struct{}{}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func TestReceiverThatBlocks(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		tg := n.target("one:80", "a 1\n")
+		b := &blocked{entered: make(chan struct{}, 100)}
+		recv := flow.NewReceiver("blocked", batch.SignalMetrics, nil, nil)
+		recv.Set(b)
+		a := n.args(t, list(tg))
+		a.ForwardTo = []*flow.Receiver{recv}
+		stop := n.Run(t, n.make(t, a))
+		<-b.entered
+		first := time.Now()
+		<-b.entered // the next scrape's, when it was due
+		if gap := time.Since(first); gap < 5*time.Second || gap > 15*time.Second {
+			t.Errorf("the next batch came after %v", gap)
+		}
+		begin := time.Now()
+		stop() // the batch in flight and then the markers have their grace
+		if took := time.Since(begin); took > 11*time.Second {
+			t.Errorf("stopping took %v", took)
+		}
+	})
+}
+
 // flaky refuses every second call.
 type flaky struct {
 	*flowtest.Sink

@@ -1,0 +1,192 @@
+package scrape
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// grace is how long a batch may still take when weir stops or the target is
+// removed.
+const grace = 5 * time.Second
+
+// The pauses between attempts to send what was refused double from minPause to maxPause.
+const (
+	minPause = 50 * time.Millisecond
+	maxPause = 5 * time.Second
+)
+
+// deliver makes the batch of a scrape and sends it.
+func (l *loop) deliver(ctx context.Context, in *intake, rep report, at time.Time) {
+	n := reportRowsFor(l.set)
+	if l.report[0] == nil || l.reportMeta != l.set.args.HonorMetadata {
+		l.release(l.report[:]...)
+		l.report = reportSeries(in.tags, l.set.args.HonorMetadata)
+		l.reportMeta = l.set.args.HonorMetadata
+		if lo := l.c.layout; lo != nil {
+			lo.column = nil
+		}
+	}
+	r := &in.rows
+	if in.wholly {
+		r.series = l.c.layout.columns(l.set, l.report[:n])
+	}
+	for i, v := range rep.values() {
+		if i == n {
+			break
+		}
+		if !in.wholly {
+			r.series = append(r.series, l.report[i])
+		}
+		r.t = append(r.t, in.now)
+		r.v = append(r.v, v)
+	}
+	for i := n; i < l.reportLen; i++ { // extra_metrics was switched off
+		r.add(l.report[i], in.now, batch.Stale())
+	}
+	l.reportLen = n
+	l.addOwed(r, in.now, at)
+	l.sentT = in.now
+	b := r.batch(l.source)
+	if l.send(ctx, b, l.next) {
+		l.settle()
+	} else {
+		l.owe(b, at)
+	}
+}
+
+// batch returns the rows as a batch; they are not to be used any more.
+func (r *rows) batch(source uint64) *batch.Metrics {
+	return &batch.Metrics{
+		Source: source, Series: r.series, T: r.t, V: r.v,
+		Histograms: r.histograms, Exemplars: r.exemplars,
+	}
+}
+
+// end sends markers for all that the target's series showed last.
+func (l *loop) end(ctx context.Context) {
+	defer l.releaseAll()
+	if l.set == nil {
+		return // it was never scraped
+	}
+	// The clock may show the millisecond of the last scrape still.
+	t := max(l.clock.Now().UnixMilli(), l.sentT+1)
+	var r rows
+	for _, h := range l.c.appendStale(nil) {
+		r.add(h, t, batch.Stale())
+	}
+	for _, h := range l.report[:l.reportLen] {
+		r.add(h, t, batch.Stale())
+	}
+	l.addOwed(&r, t, l.clock.Now())
+	l.send(ctx, r.batch(l.source), l.clock.Now().Add(grace))
+}
+
+const (
+	// maxOwed bounds the handles kept for markers that could not be sent.
+	maxOwed = 100_000
+	// owedFor is for how long: queries forget a series by themselves after
+	// that, in their default setting.
+	owedFor = 5 * time.Minute
+)
+
+// addOwed adds the markers that are owed, except of series that came back.
+func (l *loop) addOwed(r *rows, t int64, now time.Time) {
+	if len(l.owed) == 0 {
+		return
+	}
+	if now.Sub(l.owedSince) > owedFor {
+		l.settle()
+		return
+	}
+	have := make(map[uint64][]*batch.Series, len(r.series))
+	for _, h := range r.series {
+		have[h.Hash()] = append(have[h.Hash()], h)
+	}
+owed:
+	for _, h := range l.owed {
+		for _, o := range have[h.Hash()] {
+			if o.Equal(h) {
+				continue owed
+			}
+		}
+		r.add(h, t, batch.Stale())
+	}
+}
+
+// settle forgets what is owed and releases the handles that are not needed any
+// more.
+func (l *loop) settle() {
+	for _, h := range l.owed {
+		if !l.c.has(h) {
+			h.Release()
+		}
+	}
+	l.owed = nil
+	for _, s := range l.c.gone {
+		s.h.Release()
+	}
+	clear(l.c.gone)
+	l.c.gone = l.c.gone[:0]
+}
+
+// owe remembers the markers of a batch that was dropped.
+func (l *loop) owe(b *batch.Metrics, at time.Time) {
+	if len(l.owed) == 0 {
+		l.owedSince = at
+	}
+	known := make(map[*batch.Series]bool, len(l.owed))
+	for _, h := range l.owed {
+		known[h] = true
+	}
+	for i, v := range b.V {
+		if batch.IsStale(v) && !known[b.Series[i]] && len(l.owed) < maxOwed {
+			l.owed = append(l.owed, b.Series[i])
+		}
+	}
+}
+
+func (l *loop) release(hs ...*batch.Series) {
+	for _, h := range hs {
+		if h != nil {
+			h.Release()
+		}
+	}
+}
+
+// releaseAll gives back all handles of the target.
+func (l *loop) releaseAll() {
+	l.release(l.owed...)
+	l.release(l.report[:]...)
+	for s := range l.c.all {
+		s.h.Release()
+	}
+	l.c.layout.free()
+	l.c.layout = nil
+}
+
+// send sends b, and again what of it was refused, until due. It reports
+// whether all was accepted.
+func (l *loop) send(ctx context.Context, b *batch.Metrics, due time.Time) bool {
+	ctx, stop := l.within(ctx, due.Sub(l.clock.Now()), grace, errDue)
+	defer stop()
+	err := l.set.out.SendMetrics(ctx, b)
+	for pause := minPause; err != nil; pause = min(2*pause, maxPause) {
+		partial, ok := errors.AsType[*flow.Partial](err)
+		if !ok || ctx.Err() != nil || clock.Sleep(ctx, l.clock, pause) != nil {
+			n := b.Len()
+			if ok {
+				n = partial.Len()
+			}
+			l.stats.Drop("refused", n)
+			l.log.Warn("batch was dropped", "target", l.job.Load().redacted, "samples", n, "err", err)
+			return false
+		}
+		err = partial.Retry(ctx)
+	}
+	return true
+}

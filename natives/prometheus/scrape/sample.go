@@ -1,0 +1,335 @@
+package scrape
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// maxAhead is how far in the future a timestamp may be.
+const maxAhead = 10 * 60 * 1000 // ms
+
+var (
+	errSampleLimit = errors.New("sample limit exceeded")
+	errBucketLimit = errors.New("histogram bucket limit exceeded")
+	errLabelLimit  = errors.New("label limit exceeded")
+	errInvalidBody = errors.New("cannot parse the body")
+)
+
+// known takes the sample of a line that is cached.
+func (in *intake) known(l *line, hasT bool, t int64, v float64) (repeated bool) {
+	in.total++
+	in.added++
+	if hasT = hasT && in.set.cfg.HonorTimestamps; !hasT {
+		t = in.now
+	}
+	if in.c.touch(l) && !hasT {
+		in.repeated++
+		return true
+	}
+	s := l.s
+	meta := in.meta(s, "")
+	if in.fits(t) {
+		s.setMeta(meta)
+		in.rows.add(s.h, t, v)
+		if !hasT || in.set.cfg.TrackTimestampsStaleness {
+			in.c.track(s)
+		}
+	}
+	return false
+}
+
+// parsed takes the sample that p is at. at is its line's place in the old
+// layout, bound where in b the line's variable part ends; both may be -1.
+func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound int, err error) {
+	var (
+		text []byte
+		ts   *int64
+		v    float64
+		h    *histogram.Histogram
+		fh   *histogram.FloatHistogram
+	)
+	if native {
+		text, ts, h, fh = p.Histogram()
+	} else {
+		text, ts, v = p.Series()
+	}
+	in.total++
+	syntacticT := ts != nil
+	hasT, t := syntacticT && in.set.cfg.HonorTimestamps, in.now
+	if hasT {
+		t = *ts
+	}
+	l, again := in.c.get(text)
+	if l == nil {
+		if err := in.labels(p); err != nil {
+			return -1, -1, err
+		}
+	}
+	var repeated, exemplars bool
+	if again && !hasT {
+		in.repeated++
+		repeated = true
+		exemplars = in.rec.layout != nil && p.Exemplar(&in.exemplar)
+	} else {
+		if native && h == nil && fh == nil {
+			return -1, -1, fmt.Errorf("parser returned no histogram for %v", in.lset)
+		}
+		in.exemplars = in.exemplars[:0]
+		for in.exemplar = (exemplar.Exemplar{}); p.Exemplar(&in.exemplar); in.exemplar = (exemplar.Exemplar{}) {
+			// As in Prometheus: with a native histogram, an exemplar without
+			// a timestamp could not be told from a new one.
+			if in.exemplar.HasTs || !native {
+				in.exemplars = append(in.exemplars, in.exemplar)
+			}
+			exemplars = true
+		}
+		fits, err := in.fitsBuckets(h, fh)
+		if err != nil {
+			return -1, -1, err
+		}
+		var s *series
+		var name string
+		if l != nil {
+			s = l.s
+		} else {
+			name = in.lset.Get(model.MetricNameLabel)
+		}
+		meta := in.meta(s, name)
+		if fits && in.fits(t) {
+			if l == nil {
+				s = in.c.series(in.lset)
+				l = in.c.add(text, s)
+				if in.limitErr == nil && in.bucketErr == nil {
+					in.seriesAdded++
+				}
+			}
+			s.setMeta(meta)
+			in.row(s.h, t, v, h, fh)
+			if !hasT || in.set.cfg.TrackTimestampsStaleness {
+				in.c.track(s)
+			}
+		}
+	}
+	in.added++
+	if in.rec.layout == nil {
+		return -1, -1, nil
+	}
+	if l == nil { // it was dropped, and its series is not known
+		in.rec.invalid()
+		return -1, -1, nil
+	}
+	at = l.at
+	return at, in.record(b, text, l, syntacticT, repeated, exemplars), nil
+}
+
+// record records a line that textparse parsed. It returns where in b its
+// variable part ends, -1 if that cannot be told.
+func (in *intake) record(b, text []byte, l *line, hasT, repeated, exemplars bool) int {
+	// Both slices end at the end of one array.
+	q := cap(b) - cap(text) + len(text)
+	for q < len(b) && (b[q] == ' ' || b[q] == '\t') {
+		q++
+	}
+	var flags lineFlags
+	if hasT {
+		flags |= lineHasT
+	}
+	if repeated {
+		flags |= lineRepeated
+	}
+	bound := -1
+	if _, _, n, ok := in.rec.variable(b[q:], flags); ok && b[q-1] == ' ' {
+		bound = q + n
+	} else if in.rec.format == textFormat || exemplars {
+		// What follows the value was read up to the line feed: in OpenMetrics
+		// only an exemplar says so, whose parser insists on it.
+		flags |= lineOpaque
+		if n := bytes.IndexByte(b[q:], '\n'); n >= 0 {
+			bound = q + n
+		} else {
+			bound = len(b)
+		}
+	} else {
+		in.rec.invalid()
+		return -1
+	}
+	in.rec.sample(b, l, q, bound, flags)
+	return bound
+}
+
+func (in *intake) row(s *batch.Series, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
+	row := len(in.v)
+	if h != nil {
+		v = h.Sum
+		in.histograms = append(in.histograms, batch.Histogram{Row: row, Int: h})
+	} else if fh != nil {
+		v = fh.Sum
+		in.histograms = append(in.histograms, batch.Histogram{Row: row, Float: fh})
+	}
+	in.rows.add(s, t, v)
+	if len(in.exemplars) == 0 {
+		return
+	}
+	for i := range in.exemplars {
+		if !in.exemplars[i].HasTs {
+			in.exemplars[i].Ts = t // only for the order
+		}
+	}
+	slices.SortFunc(in.exemplars, exemplar.Compare)
+	for _, e := range in.exemplars {
+		out := batch.Exemplar{Row: row, Value: e.Value, HasT: e.HasTs}
+		if e.HasTs {
+			out.T = e.Ts
+		}
+		e.Labels.Range(func(l labels.Label) {
+			out.Labels = append(out.Labels, batch.Label{Name: l.Name, Value: l.Value})
+		})
+		in.rows.exemplars = append(in.rows.exemplars, out)
+	}
+}
+
+// fits applies the limits that hold for every sample.
+func (in *intake) fits(t int64) bool {
+	if limit := int(in.set.cfg.SampleLimit); limit > 0 {
+		// Go on after the limit, to report how many samples there were.
+		if in.appended++; in.appended > limit {
+			in.limitErr = errSampleLimit
+			return false
+		}
+	}
+	if t > in.maxT {
+		in.ahead++
+		return false
+	}
+	return true
+}
+
+// fitsBuckets makes a native histogram as coarse as the limits ask for.
+func (in *intake) fitsBuckets(h *histogram.Histogram, fh *histogram.FloatHistogram) (bool, error) {
+	switch {
+	case h != nil:
+		return in.coarsen(h.Schema, func() int { return len(h.PositiveBuckets) + len(h.NegativeBuckets) }, h.ReduceResolution)
+	case fh != nil:
+		return in.coarsen(fh.Schema, func() int { return len(fh.PositiveBuckets) + len(fh.NegativeBuckets) }, fh.ReduceResolution)
+	}
+	return true, nil
+}
+
+func (in *intake) coarsen(schema int32, buckets func() int, reduce func(int32) error) (bool, error) {
+	if most := in.set.maxSchema; histogram.IsExponentialSchemaReserved(schema) && schema > most {
+		if err := reduce(most); err != nil {
+			return false, err
+		}
+		schema = most
+	}
+	limit := int(in.set.cfg.NativeHistogramBucketLimit)
+	if limit == 0 {
+		return true, nil
+	}
+	for buckets() > limit {
+		if !histogram.IsExponentialSchema(schema) || schema <= histogram.ExponentialSchemaMin {
+			in.bucketErr = errBucketLimit
+			return false, nil
+		}
+		schema--
+		if err := reduce(schema); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// meta returns the metadata that a sample of s has, or one of that name when s
+// is nil.
+func (in *intake) meta(s *series, name string) *batch.Metadata {
+	if in.fam == nil {
+		return nil
+	}
+	if s != nil {
+		if s.meta == in.fam.meta {
+			return s.meta // found out before
+		}
+		name = s.h.Name()
+	}
+	if !partOf(name, in.fam.name, in.fam.meta.Type) {
+		in.fam = nil // nor do the next lines belong to it
+		return nil
+	}
+	return in.fam.meta
+}
+
+func (s *series) setMeta(m *batch.Metadata) {
+	if s.meta != m {
+		s.meta = m
+		s.h.SetMeta(m)
+	}
+}
+
+// labels sets in.lset to the labels of the sample p is at, as they are sent.
+func (in *intake) labels(p textparse.Parser) error {
+	p.Labels(&in.lset)
+	in.normalise()
+	in.lset = withTarget(in.lset, in.tags, in.set.cfg.HonorLabels)
+	if !in.lset.Has(model.MetricNameLabel) {
+		return fmt.Errorf("missing metric name (%s label)", model.MetricNameLabel)
+	}
+	if !in.lset.IsValid(in.set.cfg.MetricNameValidationScheme) {
+		return fmt.Errorf("invalid metric name or label names: %s", in.lset)
+	}
+	return in.checkLabels()
+}
+
+// normalise writes the bucket boundaries of histograms and the quantiles of
+// summaries as OpenMetrics does. textparse did, unless it was started behind
+// the TYPE line.
+func (in *intake) normalise() {
+	var name string
+	switch in.typ {
+	case model.MetricTypeHistogram:
+		name = model.BucketLabel
+	case model.MetricTypeSummary:
+		name = model.QuantileLabel
+	default:
+		return
+	}
+	was := in.lset.Get(name)
+	f, err := strconv.ParseFloat(was, 64)
+	if err != nil {
+		return
+	}
+	if is := labels.FormatOpenMetricsFloat(f); is != was {
+		in.lset = labels.NewBuilder(in.lset).Set(name, is).Labels()
+	}
+}
+
+func (in *intake) checkLabels() error {
+	cfg := in.set.cfg
+	name := in.lset.Get(model.MetricNameLabel)
+	if limit, n := int(cfg.LabelLimit), in.lset.Len(); limit > 0 && n > limit {
+		return fmt.Errorf("%w: %.50s has %d labels, label_limit is %d", errLabelLimit, name, n, limit)
+	}
+	nameLimit, valueLimit := int(cfg.LabelNameLengthLimit), int(cfg.LabelValueLengthLimit)
+	if nameLimit == 0 && valueLimit == 0 {
+		return nil
+	}
+	return in.lset.Validate(func(l labels.Label) error {
+		if n := len(l.Name); nameLimit > 0 && n > nameLimit {
+			return fmt.Errorf("%w: label name %.50s of %.50s has %d bytes, label_name_length_limit is %d", errLabelLimit, l.Name, name, n, nameLimit)
+		}
+		if n := len(l.Value); valueLimit > 0 && n > valueLimit {
+			return fmt.Errorf("%w: label %.50s of %.50s has %d bytes (%.50q), label_value_length_limit is %d", errLabelLimit, l.Name, name, n, l.Value, valueLimit)
+		}
+		return nil
+	})
+}
