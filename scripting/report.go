@@ -1,7 +1,9 @@
 package scripting
 
 import (
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,7 +71,25 @@ func (r *reporter) errored(e *Error) {
 	if e.Hint != "" {
 		attrs = append(attrs, "hint", e.Hint)
 	}
+	if len(e.Trace) > 1 {
+		attrs = append(attrs, "trace", traceText(e.Trace))
+	}
 	r.o.Logger.Error("script failed", attrs...)
+}
+
+// traceText is a stack in one line, innermost first.
+func traceText(frames []Frame) string {
+	var b strings.Builder
+	for i, f := range frames {
+		if i > 0 && f.File == frames[i-1].File && f.Line == frames[i-1].Line {
+			continue // a callback in the line of its call
+		}
+		if i > 0 {
+			b.WriteString(" < ")
+		}
+		fmt.Fprintf(&b, "%s:%d", f.File, f.Line)
+	}
+	return b.String()
 }
 
 // done reports how the call for a source ended: err is its first error.

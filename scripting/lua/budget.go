@@ -2,7 +2,6 @@ package lua
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -126,6 +125,3 @@ func (b *budget) chargeString(n int64) error {
 }
 
 var _ context.Context = (*budget)(nil)
-
-// errorLimit reports whether err was a limit.
-func errorLimit(err error) bool { return errors.Is(err, scripting.ErrLimit) }

@@ -129,6 +129,16 @@ func TestRuntimeErrors(t *testing.T) {
 	f(`(require "re").compile()`, at+"in metrics: cannot call compile: argument pattern is missing; it is a string\n  3 | (require \"re\").compile()")
 }
 
+// The log has the script's part of the stack, and no frames of the host.
+func TestTrace(t *testing.T) {
+	f := build(t, metrics("local function inner() error(\"x\") end\nlocal function outer() inner() return 1 end\nbatch:each(function(m) outer() end)"), "")
+	f.send(t, "a 1\n")
+	const file = "embedded/test/script.lua:"
+	if want := "trace=\"" + file + "3 < " + file + "4 < " + file + "5\""; !strings.Contains(f.Logs(), want) {
+		t.Errorf("no %s in\n%s", want, f.Logs())
+	}
+}
+
 // An error in each costs one record and its edits.
 func TestErrorInEach(t *testing.T) {
 	body := `

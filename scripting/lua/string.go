@@ -118,8 +118,7 @@ func reverse(s string) string {
 	return string(b)
 }
 
-// match prepares the VM's matcher. It is in use only while no script runs, but
-// for gsub's and gmatch's, which have their own.
+// newMatcher returns a matcher whose steps count against the call's limits.
 func (v *vm) newMatcher(s, p string) *matcher {
 	return &matcher{src: s, pat: p, look: func() error { return v.budget.charge(stepsPerLook / 8) }}
 }
@@ -260,12 +259,9 @@ func (v *vm) strGsub(L *lua.LState) int {
 				copied = e
 			}
 		}
-		switch {
-		case e > s:
+		if e > s {
 			s = e
-		case s < len(src):
-			s++
-		default:
+		} else {
 			s++
 		}
 		if s > len(src) || anchor {
