@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,6 +134,31 @@ func TestScriptsWhileRefused(t *testing.T) {
 		l.wantSaid("reloaded c.alloy (… ms), 1 of 4 nodes rebuilt")
 		if got := value(t, l.registry, "weir_engine_config_current", ""); got != 1 {
 			t.Errorf("the config is not current: %v", got)
+		}
+	})
+}
+
+// TestBrokenSaidOnce: a node that stays on its last good version logs that
+// once, whatever else is reloaded.
+func TestBrokenSaidOnce(t *testing.T) {
+	bubble(t, func(l *lab) {
+		var log strings.Builder // written by one goroutine, read when it waits
+		l.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		l.start(chain)
+		l.saved("break test.pass scripts/test/pass.lua:1: no")
+		for range 3 {
+			if err := l.changed(); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.e.Reload(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := strings.Count(log.String(), "cannot run what is wanted"); n != 1 {
+			t.Errorf("it was logged %d times:\n%s", n, log.String())
+		}
+		if strings.Contains(log.String(), "node is back") {
+			t.Errorf("it came back in between:\n%s", log.String())
 		}
 	})
 }

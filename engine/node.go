@@ -128,7 +128,6 @@ func (n *node) reconcile(w *wanted, scope *config.Scope, retry bool) result {
 	}
 	r := n.apply(args, retry)
 	if r != failed && w.err != nil {
-		// The last good version does what the config says; there is a newer one.
 		return n.fail(w.err, false)
 	}
 	return r
@@ -205,7 +204,13 @@ func (n *node) build(args any, old *generation) result {
 	return rebuilt
 }
 
+// succeed notes that the node does what the config says. With a registration
+// that is broken now, that is the last good version.
 func (n *node) succeed() {
+	if n.want.err != nil {
+		n.fail(n.want.err, false)
+		return
+	}
 	n.cancelTry()
 	if n.failed != nil {
 		n.e.log.Info("node is back on what is wanted", "component_id", n.id)
@@ -293,7 +298,7 @@ func (n *node) reread() result {
 	case err != nil:
 		return n.fail(fmt.Errorf("cannot read its files again: %w", err), false)
 	}
-	if n.failed != nil && n.want.err == nil {
+	if n.failed != nil {
 		n.succeed()
 	}
 	sourced := n.gen.sourced()
