@@ -88,13 +88,10 @@ func (j *Journal) write(group []*appending) error {
 		if err == nil {
 			return nil
 		}
-		dropped := false
-		if drops && errors.Is(err, syscall.ENOSPC) {
-			j.mu.Lock()
-			dropped = j.dropOldest("disk_full")
-			j.mu.Unlock()
-		}
-		if !dropped {
+		j.mu.Lock()
+		freed := j.recycle() || drops && errors.Is(err, syscall.ENOSPC) && j.dropOldest("disk_full")
+		j.mu.Unlock()
+		if !freed {
 			return fmt.Errorf("cannot write journal %s: %w", j.dir, err)
 		}
 	}
@@ -203,6 +200,18 @@ func (j *Journal) seal() {
 	}
 	j.dirty = false
 	j.release(s)
+}
+
+// recycle removes the active segment if all that is in it was delivered, and
+// reports whether it did: a full disk may have no room but what it takes.
+// writeMu and mu are held.
+func (j *Journal) recycle() bool {
+	if s := j.active; s == nil || s.size == 0 || s.pending.blocks > 0 {
+		return false
+	}
+	j.seal()
+	j.sweep()
+	return true
 }
 
 // dropOldest drops the oldest segment, be it the active one, and reports

@@ -529,6 +529,55 @@ func TestDiskFullDropsOldest(t *testing.T) {
 	}
 }
 
+// TestDiskFilledByTheActiveSegment delivers all there is while the disk is full
+// with it: the next block has room.
+func TestDiskFilledByTheActiveSegment(t *testing.T) {
+	const disk = 64 << 10
+	sizes := map[string]int64{}
+	o := options(clocktest.New(start)).WithFiles(func(path string, flag int) (journal.File, error) {
+		f, err := os.OpenFile(path, flag, 0o600)
+		return &faultyFile{File: f, write: func(b []byte, off int64) (int, error) {
+			used := int64(0)
+			for p, n := range sizes {
+				if _, err := os.Stat(p); err == nil && p != path {
+					used += n
+				}
+			}
+			if used+off+int64(len(b)) > disk {
+				return 0, &os.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+			}
+			sizes[path] = off + int64(len(b))
+			return f.WriteAt(b, off)
+		}}, err
+	})
+	j := open(t, t.TempDir(), o)
+	defer j.Close()
+	big := strings.Repeat("x", 10<<10)
+	n := 0
+	for j.Append(block(0, fmt.Sprintf("%d %s", n, big))) == nil {
+		n++
+	}
+	if n == 0 {
+		t.Fatal("nothing fitted")
+	}
+	if b, ok := j.TryNext(0); !ok || !strings.HasPrefix(string(b.Payload), "0 ") {
+		t.Fatalf("got %.10q", b.Payload)
+	}
+	if err := j.Append(block(0, big)); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("with blocks that wait: %v", err)
+	}
+	if got := drain(t, j, 0); len(got) != n {
+		t.Errorf("%d of %d blocks came", len(got), n)
+	}
+	for i := range 3 {
+		put(t, j, 0, fmt.Sprintf("later %d %s", i, big))
+	}
+	got := drain(t, j, 0)
+	if len(got) != 3 || !strings.HasPrefix(got[0], "later 0") {
+		t.Errorf("%d blocks came later", len(got))
+	}
+}
+
 // TestTruncatedAnywhere cuts a small journal at every length.
 func TestTruncatedAnywhere(t *testing.T) {
 	content, ends := smallSegment()
