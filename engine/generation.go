@@ -57,7 +57,7 @@ func (g *generation) build(old *generation) error {
 		Health:      g.health,
 		Service:     func(name string) (any, error) { return n.e.serviceData(g.reg.NeedsServices, name) },
 	}
-	if old != nil {
+	if old != nil && !old.crashed {
 		o.Previous = old.c
 	}
 	start := time.Now()

@@ -385,8 +385,8 @@ func (c *catalog) remove(name string) {
 }
 
 func (l *lab) build(o component.Options, args any) (component.Component, error) {
-	o.Previous = nil // kept, it would keep all before it
 	f := &fake{l: l, id: o.ID, o: o}
+	f.o.Previous = nil // kept, it would keep all before it
 	a := args.(*arguments)
 	l.event("build %s", o.ID)
 	l.mu.Lock()

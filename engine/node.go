@@ -149,10 +149,13 @@ func (n *node) evaluate(scope *config.Scope) (any, error) {
 // apply makes the arguments those of the running component.
 func (n *node) apply(args any, retry bool) result {
 	g := n.gen
+	same := g != nil && g.reg.Version == n.want.reg.Version && equal(g.args, args)
+	if !same && !retry {
+		n.tries = 0 // it is another attempt
+	}
 	if g == nil || g.reg.Version != n.want.reg.Version {
 		return n.build(args, g)
 	}
-	same := equal(g.args, args)
 	switch {
 	case g.crashed && (retry || !same):
 		return n.build(args, nil)

@@ -210,6 +210,45 @@ func TestGatePanic(t *testing.T) {
 	})
 }
 
+// TestPrevious: a component gets the one that it is about to replace, as long
+// as that runs.
+func TestPrevious(t *testing.T) {
+	bubble(t, func(l *lab) {
+		var previous []any
+		l.onBuild = func(_ string, _ *arguments, o component.Options) error {
+			if p, ok := o.Previous.(*fake); ok {
+				a, _ := p.get()
+				previous = append(previous, a.Value)
+			} else {
+				previous = append(previous, o.Previous)
+			}
+			return nil
+		}
+		l.onRun = func(ctx context.Context, f *fake) error {
+			if a, _ := f.get(); a.Value == "fails" && f.o.Clock.Now().Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) < 10*time.Second {
+				return errors.New("no")
+			}
+			return nil
+		}
+		source := func(value string) string { return fmt.Sprintf("test.source \"a\" {\n value = %q\n}", value) }
+		l.start(source("1"))
+		for _, v := range []string{"2", "cannot build", "3", "fails"} {
+			if err := l.reload(source(v)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(20 * time.Second) // tries after 1, 2, 4 and 8 seconds, the last one runs
+		synctest.Wait()
+		if err := l.reload(source("4")); err != nil {
+			t.Fatal(err)
+		}
+		want := "[<nil> 1 2 2 3 <nil> <nil> <nil> <nil> fails]"
+		if got := fmt.Sprint(previous); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
 func TestExited(t *testing.T) {
 	bubble(t, func(l *lab) {
 		l.onRun = func(ctx context.Context, f *fake) error {
