@@ -532,7 +532,7 @@ func TestDiskFullDropsOldest(t *testing.T) {
 // TestDiskFilledByTheActiveSegment delivers all there is while the disk is full
 // with it: the next block has room.
 func TestDiskFilledByTheActiveSegment(t *testing.T) {
-	const disk = 64 << 10
+	const disk = 64 << 10 // less than a segment
 	sizes := map[string]int64{}
 	o := options(clocktest.New(start)).WithFiles(func(path string, flag int) (journal.File, error) {
 		f, err := os.OpenFile(path, flag, 0o600)
@@ -550,6 +550,7 @@ func TestDiskFilledByTheActiveSegment(t *testing.T) {
 			return f.WriteAt(b, off)
 		}}, err
 	})
+	o.SegmentSize = 1 << 20
 	j := open(t, t.TempDir(), o)
 	defer j.Close()
 	big := strings.Repeat("x", 10<<10)
