@@ -163,6 +163,37 @@ func TestBrokenSaidOnce(t *testing.T) {
 	})
 }
 
+// TestCollision: a script must not have the name of what is built in. At start
+// that refuses the config; a save costs that node its health only.
+func TestCollision(t *testing.T) {
+	bubble(t, func(l *lab) {
+		scripts := &catalog{l: l, regs: map[string]component.Registration{}}
+		l.options.Catalogs = []component.Catalog{scripts}
+		l.start(chain)
+		l.take()
+		script := filepath.Join(l.dir, "pass.lua")
+		if err := os.WriteFile(script, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		scripts.add(component.Registration{Name: "test.pass", Version: "1", Sources: []string{script, script + "x"}})
+		want := "component test.pass is built in and also a script (" + script + ")"
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		l.wantHealth("test.pass.b", component.Unhealthy, want)
+		l.wantEvents("")
+		if err := l.e.Reload(context.Background()); err == nil || !strings.Contains(err.Error(), "c.alloy:5:1: "+want+" (rename the script)") {
+			t.Errorf("got %v", err)
+		}
+		scripts.remove("test.pass")
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		l.wantHealth("test.pass.b", component.Healthy, "")
+		l.wantEvents("")
+	})
+}
+
 // TestWatch saves real files.
 func TestWatch(t *testing.T) {
 	l := newLab(t)

@@ -520,6 +520,24 @@ func TestUnderLoad(t *testing.T) {
 	if err := e.FilesChanged(ctx, nil); err != nil { // returns after the start
 		t.Fatal(err)
 	}
+	var watchers sync.WaitGroup
+	watchers.Go(func() { // somebody has the page open
+		for {
+			select {
+			case <-finish:
+				return
+			default:
+			}
+			if n := len(e.ListComponents()); n < 3 {
+				t.Errorf("the page shows %d nodes", n)
+			}
+			e.Overview()
+			if _, err := l.registry.Gather(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	defer watchers.Wait()
 	for round := range rounds {
 		switch round % 4 {
 		case 0, 2: // a save of the script
