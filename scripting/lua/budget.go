@@ -20,8 +20,10 @@ type budget struct {
 	spent   int64 // of this call, before left was filled
 	max     int64
 	started time.Time
-	limit   time.Duration
-	bytes   int64 // of strings the call may still make
+	looked  time.Time     // when look last read the clock
+	used    time.Duration // script time of this call, until looked
+	limit   time.Duration // of used
+	bytes   int64         // of strings the call may still make
 	allowed int64
 	threads int // coroutines made in this call
 	tripped error
@@ -31,6 +33,14 @@ const (
 	// slice is how many instructions run between looks at the clock, which is
 	// about 50 ns a look; one that fills up an array takes a millisecond.
 	slice = 256
+	// maxGap is the most that counts between two looks. A slice takes some
+	// 10 µs, with a library call in it rarely a millisecond; what is longer is
+	// time in which the machine did something else, and a script is not to
+	// blame for a busy machine.
+	maxGap = 2 * time.Millisecond
+	// wallFactor bounds the whole call all the same: library calls are bounded
+	// in what they are given, but many long ones would count too little.
+	wallFactor = 10
 	// instructionsPerMicro turns the time limit into an instruction limit that
 	// a stalled clock cannot lift; the fastest loop runs about 40.
 	instructionsPerMicro = 200
@@ -48,10 +58,12 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 
 // start begins a call.
 func (b *budget) start(limit time.Duration, records int) {
+	now := time.Now()
 	*b = budget{
 		left:    slice,
 		max:     limit.Microseconds() * instructionsPerMicro,
-		started: time.Now(),
+		started: now,
+		looked:  now,
 		limit:   limit,
 		bytes:   stringBytes + int64(records)*stringBytesPerRecord,
 	}
@@ -86,7 +98,10 @@ func (b *budget) look() error {
 	}
 	b.spent += slice - b.left
 	b.left = slice
-	if d := time.Since(b.started); d > b.limit {
+	now := time.Now()
+	b.used += min(now.Sub(b.looked), maxGap)
+	b.looked = now
+	if b.used > b.limit || now.Sub(b.started) > wallFactor*b.limit {
 		return b.trip(fmt.Errorf("%w: the call ran longer than %s", scripting.ErrLimit, b.limit))
 	}
 	if b.spent > b.max {

@@ -1,0 +1,39 @@
+package lua
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// TestBudgetCountsScriptTime holds that a script pays for its own time, not
+// for that of a busy machine, and that the wall clock bounds it all the same.
+func TestBudgetCountsScriptTime(t *testing.T) {
+	f := func(gap time.Duration, want int) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			var b budget
+			b.start(100*time.Millisecond, 0)
+			got := 0
+			for b.tripped == nil {
+				time.Sleep(gap) // the bubble's clock: it takes no time
+				b.left = 0
+				b.look()
+				got++
+			}
+			if got != want {
+				t.Errorf("with %s between looks: stopped at look %d, want %d", gap, got, want)
+			}
+			if !errors.Is(b.Err(), scripting.ErrLimit) {
+				t.Errorf("err = %v, want a limit", b.Err())
+			}
+		})
+	}
+	f(10*time.Microsecond, 10_001) // all of it is the script's
+	f(time.Millisecond, 101)
+	f(5*time.Millisecond, 51)   // most of it is the machine's
+	f(100*time.Millisecond, 11) // ten times the limit has passed
+}
