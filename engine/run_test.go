@@ -476,6 +476,7 @@ func TestUnderLoad(t *testing.T) {
 	const senders, rounds = 4, 200
 	var ids atomic.Int64
 	finish := make(chan struct{})
+	end := sync.OnceFunc(func() { close(finish) })
 	l.onRun = func(ctx context.Context, f *fake) error {
 		if f.id != "test.source.a" {
 			return nil
@@ -538,6 +539,7 @@ func TestUnderLoad(t *testing.T) {
 		}
 	})
 	defer watchers.Wait()
+	defer end()
 	for round := range rounds {
 		switch round % 4 {
 		case 0, 2: // a save of the script
@@ -568,7 +570,7 @@ test.sink "c" { }
 		}
 	}
 	cancel()
-	close(finish)
+	end()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
