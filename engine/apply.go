@@ -284,9 +284,9 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 		}
 		outcome = "partial"
 		if n.gen == nil {
-			lines = append(lines, fmt.Sprintf("cannot run %s: %s", id, oneLine(n.failed.Error())))
+			lines = append(lines, withSource("cannot run "+id, n.failed.Error(), ""))
 		} else {
-			lines = append(lines, fmt.Sprintf("cannot reload %s: %s; the last good version keeps running", id, oneLine(n.failed.Error())))
+			lines = append(lines, withSource("cannot reload "+id, n.failed.Error(), "; the last good version keeps running"))
 		}
 	}
 	e.metrics.reloaded(outcome, took)
@@ -306,14 +306,14 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 func (e *Engine) refuse(what string, start time.Time, err error, cfg *config.Config) {
 	took := time.Since(start)
 	e.metrics.reloaded("refused", took)
-	text, first, more := err.Error(), oneLine(err.Error()), ""
+	text, first, more := err.Error(), err.Error(), ""
 	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
 		var b strings.Builder
 		ds.Write(&b, cfg.Files, false)
 		text = b.String()
 		first = ds[0].Error()
 		if src := snippet(cfg.Files[ds[0].File], ds[0].Line); src != "" {
-			first += fmt.Sprintf("  %d | %s", ds[0].Line, src)
+			first += fmt.Sprintf("\n  %d | %s", ds[0].Line, src)
 		}
 		if len(ds) > 1 {
 			more = fmt.Sprintf(" (and %d more)", len(ds)-1)
@@ -325,7 +325,17 @@ func (e *Engine) refuse(what string, start time.Time, err error, cfg *config.Con
 	}
 	e.lastErr = text
 	e.log.Error("configuration refused, nothing was changed", "err", err)
-	e.o.Announce(fmt.Sprintf("cannot reload %s: %s%s; nothing was changed", what, first, more))
+	e.o.Announce(withSource("cannot reload "+what, first, more+"; nothing was changed"))
+}
+
+// withSource is a line "what: message" and below it, if the message has more
+// lines, the source it is about. remark ends the first line.
+func withSource(what, message, remark string) string {
+	message, source, ok := strings.Cut(message, "\n")
+	if ok {
+		source = "\n" + source
+	}
+	return what + ": " + message + remark + source
 }
 
 // snippet returns a line of a text, trimmed.

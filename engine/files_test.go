@@ -89,7 +89,7 @@ func TestConfigChanged(t *testing.T) {
 		if err := save("test.sink \"c\" {"); err == nil {
 			t.Fatal("a syntax error was accepted")
 		}
-		if got := l.said(); !strings.HasPrefix(got, "cannot reload c.alloy: c.alloy:1:") || !strings.HasSuffix(got, "  1 | test.sink \"c\" {; nothing was changed") {
+		if got := l.said(); !strings.HasPrefix(got, "cannot reload c.alloy: c.alloy:1:") || !strings.HasSuffix(got, "; nothing was changed\n  1 | test.sink \"c\" {") {
 			t.Errorf("announced %s", got)
 		}
 		if o := l.e.Overview(); o.Reload.Outcome != "refused" || !strings.Contains(o.Reload.Message, "c.alloy:1:") {
