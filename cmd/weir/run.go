@@ -201,8 +201,13 @@ type signals struct {
 	release func()
 }
 
-// handleSignals takes over the process's signals until release. The second
-// SIGTERM or SIGINT ends the process.
+// oneWish is how close two signals may follow each other and still be one wish
+// to stop: timeout(1) signals the process and then its group, a terminal and a
+// wrapper may both pass on the same Ctrl-C.
+const oneWish = time.Second
+
+// handleSignals takes over the process's signals until release. A second
+// SIGTERM or SIGINT, oneWish after the first or later, ends the process.
 func handleSignals(ctx context.Context) *signals {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &signals{ctx: ctx, hup: make(chan os.Signal, 1)}
@@ -212,13 +217,16 @@ func handleSignals(ctx context.Context) *signals {
 	released := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for n := 0; ; n++ {
+		var first time.Time
+		for {
 			select {
 			case <-term:
-				if n > 0 {
+				if first.IsZero() {
+					first = time.Now()
+					cancel()
+				} else if time.Since(first) >= oneWish {
 					os.Exit(exitFailed)
 				}
-				cancel()
 			case <-released:
 				return
 			}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -220,6 +221,8 @@ func TestSlowEndpoint(t *testing.T) {
 			}
 		}
 	}
+	// The hung request makes stopping slow enough for a second signal to hit.
+	weir.cmd.Process.Signal(syscall.SIGTERM) // as timeout(1) does: twice at once
 	if code := weir.stop(); code != 0 {
 		t.Errorf("exit status %d after SIGTERM", code)
 	}
