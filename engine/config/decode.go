@@ -17,6 +17,9 @@ import (
 // Decode evaluates the block's arguments into a struct that into points to,
 // as alloy/syntax would: SetToDefault first, where the type has it, and
 // Validate last. It returns every mistake in the block, not only the first.
+// Validate of a block is asked when all that is known of it could be decoded;
+// blocks inside of it may have been refused by their own. Numbers that an
+// integer cannot hold are mistakes, which alloy/syntax would wrap or cut.
 //
 // References that Resolve reports are not reported again. Where a value is
 // only provisional (see Scope), Validate of the blocks around it is not asked,
@@ -103,7 +106,7 @@ func (d *decoder) block(stmt *ast.BlockStmt, v reflect.Value, path string) (o ou
 	}
 	if val, ok := v.Addr().Interface().(syntax.Validator); ok {
 		if err := val.Validate(); err != nil {
-			o.and(d.invalid(stmt, err))
+			d.invalid(stmt, err) // all values are there, so the blocks around it can be asked too
 		}
 	}
 	if w, ok := v.Addr().Interface().(component.Warner); ok {
@@ -143,8 +146,8 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			switch first, twice := seen[name]; {
 			case blocks[name] != nil:
 				o.and(d.fail(span, fmt.Sprintf("%s is a block, not an attribute", join(path, name)), fmt.Sprintf("write: %s { … }", name)))
-			case !ok:
-				o.and(d.fail(span, fmt.Sprintf("unknown attribute %s", join(path, name)), suggestField(name, fs)))
+			case !ok: // what is known can be validated all the same
+				d.fail(span, fmt.Sprintf("unknown attribute %s", join(path, name)), suggestField(name, fs))
 			case twice:
 				o.and(d.fail(span, fmt.Sprintf("attribute %s is set twice", join(path, name)), "first set at "+first.String()))
 			default:
@@ -158,7 +161,7 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			case isAttr:
 				o.and(d.fail(span, fmt.Sprintf("%s is an attribute, not a block", join(path, name)), fmt.Sprintf("write: %s = …", name)))
 			case decode == nil:
-				o.and(d.fail(span, fmt.Sprintf("unknown block %s", join(path, name)), suggestField(name, fs)))
+				d.fail(span, fmt.Sprintf("unknown block %s", join(path, name)), suggestField(name, fs))
 			default:
 				if _, twice := seen[name]; !twice {
 					seen[name] = span

@@ -58,17 +58,21 @@ func describe(out []Field, v reflect.Value, path string, around []reflect.Type) 
 			}
 			out = append(out, fd)
 		case blockField:
-			out = describeBlock(out, f.typ, Field{Path: join(path, f.name), Required: !f.optional}, around)
+			fv, _ := f.in(v)
+			out = describeBlock(out, f.typ, fv, Field{Path: join(path, f.name), Required: !f.optional}, around)
 		case enumField:
 			for _, k := range tagged(deref(f.typ.Elem())) {
-				out = describeBlock(out, k.typ, Field{Path: join(path, f.name+"."+k.name), Repeated: true}, around)
+				out = describeBlock(out, k.typ, reflect.Value{}, Field{Path: join(path, f.name+"."+k.name), Repeated: true}, around)
 			}
 		}
 	}
 	return out
 }
 
-func describeBlock(out []Field, t reflect.Type, fd Field, around []reflect.Type) []Field {
+// describeBlock describes a block of type t. in is what the block around it
+// holds in its place, where a block that is written finds its defaults unless
+// its type sets them.
+func describeBlock(out []Field, t reflect.Type, in reflect.Value, fd Field, around []reflect.Type) []Field {
 	fd.Type, fd.Block = "block", true
 	t = deref(t)
 	if t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
@@ -91,6 +95,12 @@ func describeBlock(out []Field, t reflect.Type, fd Field, around []reflect.Type)
 		}
 	}
 	v := reflect.New(t)
+	for in.Kind() == reflect.Pointer {
+		in = in.Elem()
+	}
+	if in.IsValid() && in.Type() == t {
+		v.Elem().Set(in)
+	}
 	if d, ok := v.Interface().(syntax.Defaulter); ok {
 		d.SetToDefault()
 	}

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"encoding"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/grafana/alloy/syntax/ast"
 	"github.com/grafana/alloy/syntax/printer"
@@ -32,6 +35,9 @@ func (d *decoder) value(e ast.Expr, v reflect.Value, path string) (o outcome) {
 	}
 	err := evaluate(d.scope, e, v)
 	if err == nil {
+		if msg := d.inexact(e, v.Type()); msg != "" && !o.open {
+			return d.fail(spanOf(e), path+": "+msg, "")
+		}
 		return o
 	}
 	if before := len(d.ds); d.parts(e, v, path) && len(d.ds) > before {
@@ -75,6 +81,52 @@ func (d *decoder) parts(e ast.Expr, v reflect.Value, path string) (ok bool) {
 		return true
 	}
 	return false
+}
+
+// inexact says why the value of e is not what is in an integer of type t now;
+// "" when it is, or t is none. The evaluator wraps numbers that are negative or
+// too large, and cuts fractions.
+func (d *decoder) inexact(e ast.Expr, t reflect.Type) string {
+	if t = deref(t); reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) || t == reflect.TypeFor[time.Duration]() {
+		return ""
+	}
+	into := reflect.New(t).Elem()
+	if !into.CanInt() && !into.CanUint() {
+		return ""
+	}
+	var got any
+	if err := evaluate(d.scope, e, reflect.ValueOf(&got).Elem()); err != nil {
+		return ""
+	}
+	fits := true
+	switch v := reflect.ValueOf(got); {
+	case v.Kind() == reflect.String: // a number in quotes, which the evaluator has parsed
+	case v.CanFloat():
+		f := v.Float()
+		whole, least, above := f == math.Trunc(f), 0.0, math.Ldexp(1, t.Bits())
+		if into.CanInt() {
+			least, above = -above/2, above/2
+		}
+		if !whole {
+			return fmt.Sprintf("should be a whole number, got %v", got)
+		}
+		fits = least <= f && f < above
+	case v.CanInt() && into.CanInt():
+		fits = !into.OverflowInt(v.Int())
+	case v.CanInt():
+		fits = v.Int() >= 0 && !into.OverflowUint(uint64(v.Int()))
+	case v.CanUint() && into.CanUint():
+		fits = !into.OverflowUint(v.Uint())
+	case v.CanUint():
+		fits = v.Uint() <= math.MaxInt64 && !into.OverflowInt(int64(v.Uint()))
+	}
+	switch {
+	case fits:
+		return ""
+	case into.CanUint() && strings.HasPrefix(fmt.Sprint(got), "-"):
+		return fmt.Sprintf("must not be negative, got %v", got)
+	}
+	return fmt.Sprintf("%v is out of range", got)
 }
 
 // evaluate is the door to the evaluator, whose bugs must not end weir.

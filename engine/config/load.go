@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/grafana/alloy/syntax/ast"
 	"github.com/grafana/alloy/syntax/parser"
@@ -78,7 +79,7 @@ func configFiles(path string) ([]string, error) {
 		// symbolic links: Stat decides. A dangling link is reported when it is
 		// read.
 		name := filepath.Join(path, e.Name())
-		if filepath.Ext(name) != ".alloy" {
+		if !IsConfigFile(name) {
 			continue
 		}
 		if fi, err := os.Stat(name); err == nil && fi.IsDir() {
@@ -144,6 +145,9 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 		ds.add(Span{File: name}, fmt.Sprintf("config has %d bytes, more than the %d allowed", len(text), maxFileSize), "")
 		return nil, nil, ds
 	}
+	if d := notText(name, text); d != nil {
+		return nil, nil, Diagnostics{*d}
+	}
 	stmts, ds := scan(name, text)
 	if len(ds) > 0 {
 		return nil, nil, ds
@@ -187,6 +191,28 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 		broken = append(broken, s.id)
 	}
 	return nil, broken, append(ds, fromSyntax(err, Span{File: name})...)
+}
+
+// notText is the diagnostic of a file that is no UTF-8 text, nil for one that
+// is. The scanner would report each of its bytes.
+func notText(name, text string) *Diagnostic {
+	at := 0
+	for at < len(text) {
+		if r, n := utf8.DecodeRuneInString(text[at:]); r == utf8.RuneError && n == 1 || r == 0 {
+			break
+		} else {
+			at += n
+		}
+	}
+	if at == len(text) {
+		return nil
+	}
+	d := &Diagnostic{Span: Span{File: name, Line: 1 + strings.Count(text[:at], "\n"), Col: at - strings.LastIndexByte(text[:at], '\n')},
+		Msg: "the file is not UTF-8 text", Hint: "save it as UTF-8"}
+	if strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") {
+		d.Msg = "the file is UTF-16 text"
+	}
+	return d
 }
 
 // tokens makes words of the parser's token names.
@@ -234,5 +260,9 @@ func Pattern(path string) string {
 }
 
 // IsConfigFile reports whether a path is one that Load would read from a
-// directory.
-func IsConfigFile(path string) bool { return strings.HasSuffix(path, ".alloy") }
+// directory: one that ends in .alloy and is neither a lock of Emacs, .#x.alloy,
+// nor what macOS keeps beside files of foreign disks, ._x.alloy.
+func IsConfigFile(path string) bool {
+	name := filepath.Base(path)
+	return strings.HasSuffix(name, ".alloy") && !strings.HasPrefix(name, ".#") && !strings.HasPrefix(name, "._")
+}

@@ -59,7 +59,7 @@ c.alloy:8:6: expected expression, got ,`)
 	f("a.b \"x\" {\n  v = 1\n\nb \"y\" {\n  v = 2\n}\n\nc {}\n", "b.y c", "a.b.x",
 		"c.alloy:1:1: block a.b.x is not closed (a } is missing before line 4, where b.y begins)")
 	f("a \"x\" {\n  v = [1, 2\n}\nb \"y\" {\n  v = 2\n}\n", "b.y", "a.x", "c.alloy:2:12: missing ',' in expression list\nc.alloy:3:1: expected expression, got }")
-		f("a \"x\" {\n  v = 1\n", "", "a.x", "c.alloy:1:1: block a.x is not closed (a } is missing at the end of the file)")
+	f("a \"x\" {\n  v = 1\n", "", "a.x", "c.alloy:1:1: block a.x is not closed (a } is missing at the end of the file)")
 	f("a \"1x\" {}\nb {}", "b", "a.1x", `c.alloy:1:3: expected block label to be a valid identifier, but got "1x"`)
 }
 

@@ -15,6 +15,7 @@ type Reference struct {
 	Path []string
 	Span
 	ends []Span // of each part of Path
+	call bool   // it is called
 }
 
 // String returns the dotted name.
@@ -50,8 +51,17 @@ type collector []Reference
 
 // Visit appends the reference that n is, and goes into everything else.
 func (c *collector) Visit(n ast.Node) ast.Visitor {
-	switch n.(type) {
+	switch n := n.(type) {
 	case *ast.AccessExpr, *ast.IdentifierExpr:
+	case *ast.CallExpr:
+		ast.Walk(c, n.Value)
+		if k := len(*c) - 1; k >= 0 && (*c)[k].Span == spanOf(n.Value) {
+			(*c)[k].call = true
+		}
+		for _, arg := range n.Args {
+			ast.Walk(c, arg)
+		}
+		return nil
 	default:
 		return c
 	}
@@ -83,6 +93,14 @@ func (c *collector) Visit(n ast.Node) ast.Visitor {
 func (s *Scope) unknown(r Reference) *Diagnostic {
 	ids := s.ids()
 	d := &Diagnostic{Span: r.Span}
+	if r.call {
+		d.Msg = fmt.Sprintf("function %s does not exist", r)
+		// The namespace is what is unknown, or the only name there is.
+		if d.Hint = didYouMean(r.Path[0], stdlibNames); d.Hint != "" && len(r.Path) > 1 {
+			d.Hint = strings.TrimSuffix(d.Hint, "?") + "." + strings.Join(r.Path[1:], ".") + "?"
+		}
+		return d
+	}
 	// The longest part of the path that could be meant as an ID is all but the
 	// export; with less than three parts, all of it.
 	name := r.String()

@@ -163,6 +163,28 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// TestDescribeDefaultsOfOuterBlock: a block inside may have its defaults from
+// the one around it, as it has when it is decoded.
+func TestDescribeDefaultsOfOuterBlock(t *testing.T) {
+	type inner struct {
+		N int `alloy:"n,attr,optional"`
+	}
+	type outer struct {
+		Value   inner  `alloy:"value,block,optional"`
+		Pointer *inner `alloy:"pointer,block,optional"`
+		Unset   *inner `alloy:"unset,block,optional"`
+	}
+	var got []string
+	for _, f := range config.Describe(&outer{Value: inner{7}, Pointer: &inner{8}}) {
+		if !f.Block {
+			got = append(got, f.Path+" = "+f.Default)
+		}
+	}
+	if diff := cmp.Diff([]string{"value.n = 7", "pointer.n = 8", "unset.n = 0"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 type nestedBlock struct {
 	N    int           `alloy:"n,attr,optional"`
 	Next []nestedBlock `alloy:"next,block,optional"`

@@ -1,0 +1,77 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/engine/config"
+)
+
+// TestNotText: what is no text is one mistake, not one for each byte.
+func TestNotText(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		c, ds := config.Parse(map[string]string{"c.alloy": text})
+		if got := strings.TrimSpace(diagnose(ds)); got != want {
+			t.Errorf("%q\ngot %s\nwant %s", text, got, want)
+		}
+		if len(c.Blocks) != 0 {
+			t.Errorf("%q: got blocks %v, want none", text, ids(c))
+		}
+	}
+	const latin, utf16 = "the file is not UTF-8 text (save it as UTF-8)", "the file is UTF-16 text (save it as UTF-8)"
+
+	f("a {}\n// f\xfcr\nb {}\n\xff\xff", "c.alloy:2:5: "+latin)
+	f("\xa7\x00\x1bLua\xff", "c.alloy:1:1: "+latin)
+	f("a {}\x00\n", "c.alloy:1:5: "+latin)
+	f("\xff\xfea\x00 \x00{\x00}\x00", "c.alloy:1:1: "+utf16)
+	f("\xfe\xff\x00a\x00 \x00{\x00}", "c.alloy:1:1: "+utf16)
+
+	// A byte order mark of UTF-8 and U+FFFD are text.
+	if _, ds := config.Parse(map[string]string{"c.alloy": "\ufeffa { }\n// \ufffd\n"}); len(ds) != 0 {
+		t.Errorf("got %s, want nothing", diagnose(ds))
+	}
+}
+
+// TestFilesOfEditors: locks of Emacs, which are links to nowhere, and what
+// macOS keeps beside a file, are no configs.
+func TestFilesOfEditors(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"c.alloy": "a {}", "._c.alloy": "\x00\x05\x16\x07", ".hidden.alloy": "b {}"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("me@host.1234", filepath.Join(dir, ".#c.alloy")); err != nil {
+		t.Skip(err)
+	}
+	c, ds := config.Load(dir)
+	if got := strings.Join(ids(c), " "); got != "b a" || len(ds) != 0 {
+		t.Errorf("got blocks %q and %q, want b and a", got, diagnose(ds))
+	}
+	for name, want := range map[string]bool{"c.alloy": true, ".hidden.alloy": true, ".#c.alloy": false, "._c.alloy": false, "c.txt": false} {
+		if got := config.IsConfigFile(filepath.Join(dir, name)); got != want {
+			t.Errorf("%s: got %t, want %t", name, got, want)
+		}
+	}
+}
+
+// TestUnknownFunction: a call is not a text without quotes.
+func TestUnknownFunction(t *testing.T) {
+	f := func(value, want string) {
+		t.Helper()
+		c, _ := config.Parse(map[string]string{"c.alloy": "a {\n v = " + value + "\n}"})
+		s, _ := universe(c)
+		_, ds := c.Blocks[0].Resolve(s)
+		if got := strings.TrimSpace(diagnose(ds)); got != want {
+			t.Errorf("%s\ngot %s\nwant %s", value, got, want)
+		}
+	}
+	f(`uppercase("x")`, "c.alloy:2:6: function uppercase does not exist")
+	f(`prometheus.upper("x")`, "c.alloy:2:6: function prometheus.upper does not exist")
+	f(`coalesc(uppercase)`, `c.alloy:2:6: function coalesc does not exist (did you mean coalesce?)
+c.alloy:2:14: uppercase does not exist (a text is written in quotes: "uppercase")`)
+	f(`strings.to_upper("x")`, "c.alloy:2:6: function strings.to_upper does not exist (did you mean string.to_upper?)")
+}
