@@ -95,9 +95,9 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 	d := &Diagnostic{Span: r.Span}
 	if r.call {
 		d.Msg = fmt.Sprintf("function %s does not exist", r)
-		// The namespace is what is unknown, or the only name there is.
-		if d.Hint = didYouMean(r.Path[0], stdlibNames); d.Hint != "" && len(r.Path) > 1 {
-			d.Hint = strings.TrimSuffix(d.Hint, "?") + "." + strings.Join(r.Path[1:], ".") + "?"
+		// Only the first name is unknown; what follows is looked up in it.
+		if near := nearest(r.Path[0], stdlibNames); len(near) > 0 {
+			d.Hint = fmt.Sprintf("did you mean %s?", strings.Join(append(near[:1], r.Path[1:]...), "."))
 		}
 		return d
 	}
