@@ -52,6 +52,9 @@ type Lock struct {
 // another process has it the error is a *LockedError. now is written down for
 // others to read.
 func Acquire(dir string, now time.Time) (*Lock, error) {
+	if dir == "" { // an unset variable of a service file; Abs would make it the working directory
+		return nil, errors.New("cannot use the storage directory: its name is empty")
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the storage directory: %w", err)

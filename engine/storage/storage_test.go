@@ -150,6 +150,10 @@ func TestAcquireErrors(t *testing.T) {
 	if _, err := storage.Acquire(file, time.Now()); err == nil || !strings.Contains(err.Error(), "cannot make the storage directory") {
 		t.Errorf("got %v for a file", err)
 	}
+	t.Chdir(dir)
+	if _, err := storage.Acquire("", time.Now()); err == nil || !strings.Contains(err.Error(), "its name is empty") {
+		t.Errorf("got %v for an empty name", err)
+	}
 	data := filepath.Join(dir, "data")
 	l, err := storage.Acquire(data, time.Now())
 	if err != nil {
