@@ -37,15 +37,17 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 // own commands there are:
 //
 //	readme         writes the README's files, and its commands to the file commands
-//	target         serves a metrics page at $TARGET, and takes remote writes at $SINK
+//	target         serves a metrics page at $TARGET, and takes remote writes at
+//	               $SINK; at $HANG they are never answered
 //	ready DIR      waits until the weir with that storage path is ready
 //	received RE    waits until a sample that matches has come to $SINK
 //	fetch DIR PATH FILE
 //	               writes the answer of that weir to FILE
 //	asked DIR PROMQL RE
 //	               waits until that weir's sandbox answers a query so
-//	signal NAME DIR
-//	               sends SIGTERM, SIGINT or SIGHUP to that weir
+//	signal NAME DIR [again]
+//	               sends SIGTERM, SIGINT or SIGHUP to that weir; again and again
+//	               until it has ended
 //	exitcode N CMD…
 //	               is exec for a command that ends with N
 func TestScript(t *testing.T) {
@@ -86,6 +88,7 @@ func TestScript(t *testing.T) {
 				s := ts.Value("sink").(*sink)
 				ts.Setenv("TARGET", s.Listener.Addr().String())
 				ts.Setenv("SINK", s.URL+"/write")
+				ts.Setenv("HANG", s.URL+"/hang")
 			},
 			"ready": func(ts *testscript.TestScript, _ bool, args []string) {
 				poll(ts, func() error {
@@ -114,7 +117,16 @@ func TestScript(t *testing.T) {
 				ts.Check(json.Unmarshal(b, &owner))
 				p, err := os.FindProcess(owner.PID)
 				ts.Check(err)
-				ts.Check(p.Signal(map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "HUP": syscall.SIGHUP}[args[0]]))
+				sig := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "HUP": syscall.SIGHUP}[args[0]]
+				ts.Check(p.Signal(sig))
+				if len(args) > 2 {
+					poll(ts, func() error {
+						if err := p.Signal(sig); err == nil {
+							return errors.New("it still runs")
+						}
+						return nil
+					})
+				}
 			},
 			"exitcode": func(ts *testscript.TestScript, _ bool, args []string) {
 				err := ts.Exec(args[1], args[2:]...)
@@ -211,6 +223,14 @@ func newSink() *sink {
 			if err := s.take(r.Body); err != nil {
 				http.Error(w, err.Error(), http.StatusBadRequest)
 			}
+		case "/hang":
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.samples = append(s.samples, "a request hangs")
+			s.mu.Unlock()
+			<-r.Context().Done()
 		default:
 			http.NotFound(w, r)
 		}
