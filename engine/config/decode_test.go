@@ -161,7 +161,7 @@ func TestDecodeMistakes(t *testing.T) {
 	f(ok+"scrape_interval = \"1 sec\"", `c.alloy:3:19: scrape_interval: unknown unit " sec" in duration "1 sec"`)
 	f(ok+"scrape_interval = 5", `c.alloy:3:19: scrape_interval: missing unit in duration "5"`)
 	f(ok+"honor_labels = 1 + \"a\"", `c.alloy:3:20: honor_labels: should be number, got string`)
-	f(ok+"sample_limit = local.file.token.content", `c.alloy:3:16: sample_limit: should be number, got capsule`)
+	f(ok+"sample_limit = local.file.token.content", `c.alloy:3:16: sample_limit: should be number, got secret or string`)
 	f(ok+"scrape_interval = local.file.token.content", `c.alloy:3:19: scrape_interval: secrets may not be converted into strings`)
 	f("forward_to = [local.file.token.content, prometheus.remote_write.default.receiver, \"x\", 3]", `
 c.alloy:2:15: forward_to[0]: should be receiver, got secret or string

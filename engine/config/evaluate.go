@@ -49,7 +49,14 @@ func (d *decoder) value(e ast.Expr, v reflect.Value, path string) (o outcome) {
 		if o.open && !typeError(one.Msg) {
 			continue
 		}
-		one.Msg = fmt.Sprintf("%s: %s", path, message(e, v.Type(), one))
+		msg := message(e, v.Type(), one)
+		if want, ok := strings.CutSuffix(msg, ", got capsule"); ok && one.Span == spanOf(e) {
+			msg = want + ", got " + d.capsule(e)
+		}
+		if one.Span == spanOf(e) && typeError(one.Msg) && one.Hint == "" {
+			one.Hint = d.brackets(e, v.Type())
+		}
+		one.Msg = fmt.Sprintf("%s: %s", path, msg)
 		d.ds = append(d.ds, one)
 		o.failed = true
 	}
@@ -137,6 +144,29 @@ func evaluate(s *Scope, e ast.Expr, v reflect.Value) (err error) {
 		}
 	}()
 	return vm.New(e).Evaluate(s.variables(appendReferences(nil, e)), v.Addr().Interface())
+}
+
+// capsule is what the library calls just that, in a word.
+func (d *decoder) capsule(e ast.Expr) string {
+	var got any
+	if evaluate(d.scope, e, reflect.ValueOf(&got).Elem()) != nil || got == nil {
+		return "capsule"
+	}
+	return typeWords(reflect.TypeOf(got))
+}
+
+// brackets is the hint for an expression that would do as the only element of
+// the list of type t that is wanted, "" for others.
+func (d *decoder) brackets(e ast.Expr, t reflect.Type) string {
+	if t = deref(t); t.Kind() != reflect.Slice || evaluate(d.scope, e, reflect.New(t.Elem()).Elem()) != nil {
+		return ""
+	}
+	text := " … "
+	var b strings.Builder
+	if _, long := e.(*ast.ObjectExpr); !long && printer.Fprint(&b, e) == nil && b.Len() <= 60 && !strings.Contains(b.String(), "\n") {
+		text = b.String()
+	}
+	return fmt.Sprintf("a list is written in brackets: [%s]", text)
 }
 
 // typeError reports whether an evaluation failed for the type of a value

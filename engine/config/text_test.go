@@ -75,3 +75,21 @@ func TestUnknownFunction(t *testing.T) {
 c.alloy:2:14: uppercase does not exist (a text is written in quotes: "uppercase")`)
 	f(`strings.to_upper("x")`, "c.alloy:2:6: function strings.to_upper does not exist (did you mean string.to_upper?)")
 }
+
+// TestBrackets: one value where a list is wanted, the commonest mistake with
+// forward_to.
+func TestBrackets(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		c, b := parseOne(t, body)
+		s, _ := universe(c)
+		if got := strings.TrimSpace(diagnose(b.Decode(s, new(arguments)))); got != want {
+			t.Errorf("%s\ngot %s\nwant %s", body, got, want)
+		}
+	}
+	f("forward_to = prometheus.remote_write.default.receiver",
+		"c.alloy:2:14: forward_to: should be list(receiver), got receiver (a list is written in brackets: [prometheus.remote_write.default.receiver])")
+	f(`forward_to = "x"`, `c.alloy:2:14: forward_to: should be list(receiver), got string`)
+	f("forward_to = []\ntargets = {a = \"b\"}", `c.alloy:3:11: targets: should be list(map(string)), got object (a list is written in brackets: [ … ])`)
+	f("forward_to = []\nsample_limit = local.file.token.content", `c.alloy:3:16: sample_limit: should be number, got secret or string`)
+}
