@@ -108,8 +108,10 @@ func asText(v reflect.Value) (string, bool) {
 		v = v.Addr()
 	}
 	switch x := v.Interface().(type) {
-	case component.Secret, *component.Secret:
-		return redacted, true
+	case component.Secret:
+		return secret(x), true
+	case *component.Secret:
+		return secret(*x), true
 	case component.OptionalSecret:
 		return optional(x), true
 	case *component.OptionalSecret:
@@ -133,9 +135,17 @@ func asText(v reflect.Value) (string, bool) {
 	return "", false
 }
 
+// secret tells only whether there is one.
+func secret(s component.Secret) string {
+	if s == "" {
+		return ""
+	}
+	return redacted
+}
+
 func optional(s component.OptionalSecret) string {
 	if s.IsSecret {
-		return redacted
+		return secret(component.Secret(s.Value))
 	}
 	return s.Value
 }

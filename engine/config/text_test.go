@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 )
 
@@ -92,4 +95,15 @@ func TestBrackets(t *testing.T) {
 	f(`forward_to = "x"`, `c.alloy:2:14: forward_to: should be list(receiver), got string`)
 	f("forward_to = []\ntargets = {a = \"b\"}", `c.alloy:3:11: targets: should be list(map(string)), got object (a list is written in brackets: [ … ])`)
 	f("forward_to = []\nsample_limit = local.file.token.content", `c.alloy:3:16: sample_limit: should be number, got secret or string`)
+}
+
+// TestUnsetSecret: a secret that is not set is not shown as one.
+func TestUnsetSecret(t *testing.T) {
+	got := config.Redact(struct {
+		Unset component.Secret `alloy:"unset,attr"`
+		Set   component.Secret `alloy:"set,attr"`
+	}{Set: "hush"})
+	if diff := cmp.Diff(map[string]any{"unset": "", "set": "(secret)"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
