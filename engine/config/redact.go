@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 
@@ -15,10 +16,15 @@ import (
 
 const redacted = "(secret)"
 
+// password finds the password of a URL, which may be in an argument that is no
+// secret: url and proxy_url are strings in Alloy.
+var password = regexp.MustCompile(`(://[^/@:\s?#]*:)[^/\s?#]*@`)
+
 // Redact returns arguments or exports, structs with alloy tags, as maps,
 // slices, strings, numbers and bools that encoding/json can marshal: keyed by
-// attribute name, secrets as "(secret)", durations as "30s", receivers as
-// "x.y.z.receiver", other opaque values as their type. nil gives nil.
+// attribute name, secrets and the passwords in URLs as "(secret)", durations as
+// "30s", receivers as "x.y.z.receiver", other opaque values as their type. nil
+// gives nil.
 func Redact(v any) any { return redact(reflect.ValueOf(v)) }
 
 func redact(v reflect.Value) any {
@@ -65,7 +71,7 @@ func redact(v reflect.Value) any {
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
 		return "(" + typeWords(v.Type()) + ")"
 	case reflect.String: // of a type of its own, too
-		return v.String()
+		return password.ReplaceAllString(v.String(), "${1}"+redacted+"@")
 	case reflect.Float32, reflect.Float64:
 		// JSON has no words for NaN and the infinities.
 		if f := v.Float(); f != f || f-f != 0 {

@@ -163,6 +163,22 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+func TestRedactURLs(t *testing.T) {
+	f := func(in, want string) {
+		t.Helper()
+		if got := config.Redact(map[string][]string{"k": {in}}); !cmp.Equal(got, any(map[string]any{"k": []any{want}})) {
+			t.Errorf("got %v for %q, want %q", got, in, want)
+		}
+	}
+	f("http://me:hush@h:1/p?q=a@b", "http://me:(secret)@h:1/p?q=a@b")
+	f("http://:hush@h", "http://:(secret)@h")
+	f("http://me:hu@sh@h/a:b@c", "http://me:(secret)@h/a:b@c")
+	f("a://b:c@d and e://f:g@h", "a://b:(secret)@d and e://f:(secret)@h")
+	for _, same := range []string{"http://me@h/", "http://h:1/a:b@c", "http://h:1?a:b@c", "a:b@c", "://", "http://h:1"} {
+		f(same, same)
+	}
+}
+
 // TestDescribeDefaultsOfOuterBlock: a block inside may have its defaults from
 // the one around it, as it has when it is decoded.
 func TestDescribeDefaultsOfOuterBlock(t *testing.T) {
