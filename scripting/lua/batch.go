@@ -164,12 +164,10 @@ func (v *vm) mapLabel(L *lua.LState) int {
 func (v *vm) mapValue(L *lua.LState) int {
 	m := v.window(L)
 	fn := L.CheckFunction(2)
-	defer v.at(-1)
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
 		if !m.Judged(i) {
 			continue
 		}
-		v.record = i
 		f, _ := m.Value(i)
 		L.Push(fn)
 		L.Push(v.numbers.value(f))
@@ -186,9 +184,6 @@ func (v *vm) mapValue(L *lua.LState) int {
 	}
 	return 0
 }
-
-// at sets the row that errors show.
-func (v *vm) at(row int) { v.record = row }
 
 // column is one projected field of rows and filter.
 type column struct {
@@ -247,12 +242,10 @@ func (v *vm) filter(L *lua.LState) int {
 	if len(cols) == 0 || len(cols) > maxFields {
 		v.raise(L, fmt.Errorf("cannot filter on %d fields: name between 1 and %d", len(cols), maxFields))
 	}
-	defer v.at(-1)
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
 		if value && !m.Judged(i) {
 			continue
 		}
-		v.record = i
 		L.Push(fn)
 		for _, c := range cols {
 			v.pushField(L, m, c, i)
@@ -291,7 +284,6 @@ func (v *vm) rows(L *lua.LState) int {
 			v.raise(L, errors.New("cannot use rows after its hook returned"))
 		}
 		row = m.Next(row + 1)
-		v.record = row
 		if row < 0 {
 			row = m.Len()
 			L.Push(lua.LNil)
@@ -348,20 +340,21 @@ func (v *vm) drop(L *lua.LState) int {
 func (v *vm) each(L *lua.LState) int {
 	m := v.window(L)
 	fn := L.CheckFunction(2)
+	if v.hook == hookEach {
+		v.raise(L, errors.New("cannot use each inside of each: an error could not be undone; go over batch:records() inside"))
+	}
 	hook := v.hook
-	v.hook = "each"
+	v.hook = hookEach
 	defer func() { v.hook = hook }()
-	defer v.at(-1)
+	row := -1
 	loop := L.NewFunction(func(L *lua.LState) int {
 		// One PCall for many records: the loop is entered anew after an error.
-		for i := m.Next(v.record + 1); i >= 0; i = m.Next(i + 1) {
-			v.record = i
-			m.Mark(i)
+		for row = m.Next(row + 1); row >= 0; row = m.Next(row + 1) {
+			m.Mark(row)
 			L.Push(fn)
-			L.Push(&v.newRecord(i).ud)
+			L.Push(&v.newRecord(row).ud)
 			L.Call(1, 0)
 		}
-		v.record = -1
 		return 0
 	})
 	for {
@@ -379,12 +372,15 @@ func (v *vm) each(L *lua.LState) int {
 			v.raise(L, e.Err)
 		}
 		m.Rollback()
-		e.Record = recordText(m, v.record)
+		e.Record = recordText(m, row)
 		if v.call.Failed(e) {
-			m.Drop(v.record)
+			m.Drop(row)
 		}
 	}
 }
+
+// hookEach is what errors in the callback of each give as their hook.
+const hookEach = "each"
 
 func (v *vm) records(L *lua.LState) int {
 	m := v.window(L)
@@ -394,7 +390,6 @@ func (v *vm) records(L *lua.LState) int {
 			v.raise(L, errors.New("cannot use records after its hook returned"))
 		}
 		row = m.Next(row + 1)
-		v.record = row
 		if row < 0 {
 			row = m.Len()
 			L.Push(lua.LNil)

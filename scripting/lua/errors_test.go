@@ -284,3 +284,41 @@ func TestPcallKeepsLocals(t *testing.T) {
 		t.Error(h.Message)
 	}
 }
+
+// Other operations of the batch inside of each do not move it: after an error
+// it goes on with the next record.
+func TestErrorInEachAfterAnotherOperation(t *testing.T) {
+	f := func(inner string) {
+		t.Helper()
+		n := build(t, metrics(`
+			batch:each(function(m)
+				`+inner+`
+				m.value = m.value + 10
+				if m.name == "b" then error("no " .. m.name) end
+			end)`), `script { on_error = "drop" }`)
+		equal(t, n.send(t, `
+			a 1
+			b 2
+			c 3
+		`), `
+			a 11
+			c 13
+		`)
+		if got := n.Stats.Dropped(); got["script_error"] != 1 || got["script"] != 0 {
+			t.Errorf("dropped %v with %s, want one record for its error", got, inner)
+		}
+	}
+	f(`batch:filter({"name"}, function() return true end)`)
+	f(`batch:map_value(function() end)`)
+	f(`for _ in batch:rows("name") do end`)
+	f(`for _ in batch:records() do end`)
+}
+
+// An each inside of each could not undo what the outer one did.
+func TestEachInEach(t *testing.T) {
+	n := build(t, metrics("batch:each(function(m) batch:each(function() end) end)"), "")
+	equal(t, n.send(t, "a 1\n"), "a 1\n")
+	if h := n.Health(); !strings.Contains(h.Message, "cannot use each inside of each") {
+		t.Errorf("got %+v", h)
+	}
+}

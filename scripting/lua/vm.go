@@ -54,7 +54,6 @@ type vm struct {
 	hook   string
 	win    *view.Metrics // nil outside of the hook metrics
 	emit   int           // records that may still be emitted
-	record int           // the row that a callback looks at, -1 for none
 	recs   []record      // handles not given out yet
 	trace  []scripting.Frame
 	batch  *lua.LUserData
@@ -74,7 +73,7 @@ const loadTime = time.Second
 // newVM returns a VM with safe globals and nothing loaded.
 func (p *program) newVM(h scripting.Host) *vm {
 	v := &vm{
-		L: lua.NewState(stateOptions), prog: p, host: h, record: -1,
+		L: lua.NewState(stateOptions), prog: p, host: h,
 		walkAt: retainedEvery, loaded: map[string]lua.LValue{}, frozen: map[*lua.LTable]*lua.LTable{}, names: map[*lua.LFunction]string{},
 	}
 	v.budget.start(loadTime, 0)
@@ -230,7 +229,7 @@ func (v *vm) Series(s *view.Series) error {
 }
 
 func (v *vm) Metrics(m *view.Metrics) error {
-	v.hook, v.win, v.record = "metrics", m, -1
+	v.hook, v.win = "metrics", m
 	err := v.run(v.hooks.metrics, 0, v.batch, v.ctx.metrics)
 	v.win, v.recs = nil, nil
 	return err
