@@ -42,8 +42,9 @@ const (
 	// in what they are given, but many long ones would count too little.
 	wallFactor = 10
 	// instructionsPerMicro turns the time limit into an instruction limit that
-	// a stalled clock cannot lift; the fastest loop runs about 40.
-	instructionsPerMicro = 200
+	// a stalled clock cannot lift; an empty loop runs up to 200 on an idle core,
+	// and must meet the time limit first.
+	instructionsPerMicro = 1000
 	// stringBytes is what a call may make of strings, plus stringBytesPerRecord
 	// for each record: doubling a string needs no instructions to speak of.
 	stringBytes          = 64 << 20
