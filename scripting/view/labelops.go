@@ -123,15 +123,22 @@ func (m *Metrics) MapLabel(site any, name string, fn func(value string) (to stri
 			cache(m, m.sites, k, st)
 		}
 	}
-	for i, s := range m.series {
+	for i := range m.series { // not over a copy: fn may edit the batch
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
 			continue
 		}
+		s := m.series[i]
 		d, ok := st.memo.Get(s)
 		if !ok {
 			var err error
 			if d, err = m.mapLabel(st, s, name, fn); err != nil {
 				return err
+			}
+			if edited := m.series[i]; edited != s {
+				s = edited
+				if d, err = m.mapLabel(st, s, name, fn); err != nil {
+					return err
+				}
 			}
 		}
 		if d != s {
@@ -153,7 +160,9 @@ func (m *Metrics) mapLabel(st *mapSite, s *batch.Series, name string, fn func(st
 	if !ok {
 		var keep bool
 		var err error
-		if to, keep, err = fn(value); err != nil {
+		to, keep, err = fn(value)
+		m.flush() // what fn edited; m.edit is used below
+		if err != nil {
 			return nil, err
 		}
 		if keep {

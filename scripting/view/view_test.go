@@ -783,3 +783,27 @@ func TestSweepForgets(t *testing.T) {
 		}
 	}
 }
+
+// TestMapLabelEditedMeanwhile: a callback may edit the batch that MapLabel goes
+// over; no row gets the labels of another.
+func TestMapLabelEditedMeanwhile(t *testing.T) {
+	b := metrics(series("a", "job", "x"), series("b", "job", "y"), series("c", "job", "z"))
+	m := over(b, view.NewGeneration(view.Options{}))
+	err := m.MapLabel("site", "job", func(v string) (string, bool, error) {
+		if v == "y" {
+			for i := range 3 {
+				if err := m.SetLabel(i, "seen", v); err != nil {
+					return "", false, err
+				}
+			}
+		}
+		return v + v, false, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`a{job="xx",seen="y"} 1`, `b{job="yy",seen="y"} 2`, `c{job="zz",seen="y"} 3`}
+	if diff := cmp.Diff(want, text(m.Apply().Batch)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
