@@ -14,7 +14,7 @@ import (
 // longer makes its node unhealthy: it is gone.
 const failureAge = 10 * time.Minute
 
-// maxPositions bounds the script lines whose errors are told apart.
+// maxPositions bounds the script lines whose errors are logged.
 const maxPositions = 1000
 
 // Log lines of a script: so many at once, and so many a second.
@@ -53,12 +53,12 @@ func (r *reporter) errored(e *Error) {
 	r.metrics.errors.WithLabelValues(e.Hook).Inc()
 	r.mu.Lock()
 	pos := e.Pos()
-	known := r.logged[pos]
-	if !known && len(r.logged) < maxPositions {
+	quiet := r.logged[pos] || len(r.logged) >= maxPositions
+	if !quiet {
 		r.logged[pos] = true
 	}
 	r.mu.Unlock()
-	if known {
+	if quiet {
 		return
 	}
 	attrs := []any{"pos", pos, "hook", e.Hook, "err", e.Err}

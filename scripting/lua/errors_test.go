@@ -322,3 +322,14 @@ func TestEachInEach(t *testing.T) {
 		t.Errorf("got %+v", h)
 	}
 }
+
+// The log is bounded also for a script in which every line fails.
+func TestLogOfManyFailingLines(t *testing.T) {
+	f := build(t, metrics(strings.Repeat("batch:each(function() error('x') end)\n", 1200)), "")
+	for range 2 {
+		f.send(t, "a 1\n")
+	}
+	if n := strings.Count(f.Logs(), "script failed"); n != 1000 {
+		t.Errorf("got %d log lines, want 1000", n)
+	}
+}
