@@ -106,9 +106,10 @@ func AsError(err error) *Error {
 	return &Error{Err: err}
 }
 
-// checkExprs compiles the program's constant expressions against arguments.
+// checkExprs compiles the program's constant expressions against arguments, of
+// which none is a secret.
 func checkExprs(p Program, args map[string]any) error {
-	gen := view.NewGeneration(view.Options{Args: exprArgs(args)})
+	gen := view.NewGeneration(view.Options{Args: args})
 	var errs []error
 	for _, e := range p.Exprs() {
 		if err := gen.Check(e.Src, e.Kind); err != nil {
@@ -116,17 +117,6 @@ func checkExprs(p Program, args map[string]any) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// exprArgs leaves out the secrets.
-func exprArgs(args map[string]any) map[string]any {
-	out := make(map[string]any, len(args))
-	for k, v := range args {
-		if !hasSecret(v) {
-			out[k] = v
-		}
-	}
-	return out
 }
 
 func hasSecret(v any) bool {
