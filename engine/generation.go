@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -65,8 +66,12 @@ func (g *generation) build(old *generation) error {
 		g.c, err = g.reg.Build(o, g.args)
 		return err
 	})
-	if err == nil && g.c == nil {
+	switch {
+	case err != nil:
+	case g.c == nil:
 		err = errors.New("BUG: Build returned no component")
+	case !reflect.ValueOf(g.c).Comparable():
+		err = fmt.Errorf("BUG: Build returned a %T, which == cannot tell from another: use a pointer", g.c)
 	}
 	n.e.metrics.built(time.Since(start), err)
 	if err != nil {

@@ -312,7 +312,8 @@ func (n *node) reread() result {
 // gatePanic is called by the gate when the component panicked in a call.
 func (e *Engine) gatePanic(id string, p *flow.PanicError) {
 	e.box.post(func() {
-		if n := e.nodes[id]; n != nil && n.gen != nil {
+		// It may have been replaced meanwhile.
+		if n := e.nodes[id]; n != nil && n.gen != nil && any(n.gen.c) == p.Consumer {
 			n.crash(n.gen, &panicError{p.Value, p.Stack})
 		}
 	})

@@ -667,3 +667,27 @@ func value(t *testing.T, r prometheus.Gatherer, name, component string) float64 
 	t.Fatalf("no metric %s of %q", name, component)
 	return 0
 }
+
+// TestGatePanicOfAReplacedComponent: a component panics in a call while its
+// successor is built; the successor is not taken for the one that failed.
+func TestGatePanicOfAReplacedComponent(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.start(chain)
+		_, out := l.fake("test.source.a").get()
+		l.onBuild = func(id string, _ *arguments, _ component.Options) error {
+			err := out.SendMetrics(context.Background(), samples(1))
+			if _, ok := errors.AsType[*flow.PanicError](err); !ok {
+				t.Errorf("got %v, want the panic", err)
+			}
+			l.onTake = nil
+			return nil
+		}
+		l.onTake = func(*fake, *batch.Metrics) error { panic("index out of range") }
+		l.take()
+		if err := l.reload(strings.Replace(chain, `test.pass "b" {`, `test.pass "b" {`+"\n value = \"2\"", 1)); err != nil {
+			t.Fatal(err)
+		}
+		l.wantEvents("build test.pass.b\nrun test.pass.b\nreplaced test.pass.b")
+		l.wantHealth("test.pass.b", component.Healthy, "running")
+	})
+}

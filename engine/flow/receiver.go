@@ -25,9 +25,10 @@ var ErrStopped = errors.New("receiver is stopped")
 // PanicError is what a call returns when the component behind the gate
 // panicked.
 type PanicError struct {
-	Node  string
-	Value any
-	Stack []byte
+	Node     string
+	Consumer any // the component
+	Value    any
+	Stack    []byte
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Node, e.Value) }
@@ -178,7 +179,7 @@ func (r *Receiver) ConsumeMetrics(ctx context.Context, b *batch.Metrics) (err er
 		if v == nil {
 			return
 		}
-		p := &PanicError{Node: r.node, Value: v, Stack: debug.Stack()}
+		p := &PanicError{Node: r.node, Consumer: s.consumer, Value: v, Stack: debug.Stack()}
 		err = p
 		r.mu.Lock()
 		first := r.current == s
