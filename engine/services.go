@@ -86,8 +86,11 @@ func (e *Engine) startServices(ctx context.Context, p *plan) (stop func() error,
 		}
 		err = guard(func() error { return s.svc.Update(args) })
 		s.args = args
-		run := context.WithoutCancel(ctx)
-		run, cancel := context.WithCancel(run)
+		s.change(func(i *service.Info) {
+			i.Health = component.Health{State: component.Healthy, Message: "running", Time: e.clock.Now()}
+			i.Arguments = args
+		})
+		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		if err != nil {
 			cancel()
 		}
@@ -108,10 +111,6 @@ func (e *Engine) startServices(ctx context.Context, p *plan) (stop func() error,
 }
 
 func (e *Engine) runService(ctx context.Context, s *serviceNode) {
-	s.change(func(i *service.Info) {
-		i.Health = component.Health{State: component.Healthy, Message: "running", Time: e.clock.Now()}
-		i.Arguments = s.args
-	})
 	err := guard(func() error { return s.svc.Run(ctx, e) })
 	if ctx.Err() != nil {
 		return
