@@ -58,35 +58,14 @@ func (g *Graph) Depend(name, on string) {
 	}
 }
 
-// Has reports whether a node is there.
-func (g *Graph) Has(name string) bool { _, ok := g.index[name]; return ok }
-
 // Len returns the number of nodes.
 func (g *Graph) Len() int { return len(g.nodes) }
 
-// Names returns the nodes in the order they were added.
-func (g *Graph) Names() []string {
-	names := make([]string, len(g.nodes))
-	for i, n := range g.nodes {
-		names[i] = n.name
-	}
-	return names
-}
-
-// Dependencies returns what a node needs directly, in the order it was said.
-func (g *Graph) Dependencies(name string) []string {
-	return g.direct(name, func(n node) []int { return n.deps })
-}
-
 // Dependants returns the nodes that need a node directly, in the order it was
 // said.
-func (g *Graph) Dependants(name string) []string {
-	return g.direct(name, func(n node) []int { return n.uses })
-}
-
-func (g *Graph) direct(name string, edges func(node) []int) (out []string) {
+func (g *Graph) Dependants(name string) (out []string) {
 	if i, ok := g.index[name]; ok {
-		for _, j := range edges(g.nodes[i]) {
+		for _, j := range g.nodes[i].uses {
 			out = append(out, g.nodes[j].name)
 		}
 	}
@@ -102,12 +81,6 @@ func (g *Graph) Order() []string { return g.order(nil) }
 // directly or not, in the order of Order. Names that are not there are ignored.
 func (g *Graph) Affected(names ...string) []string {
 	return g.order(g.reach(names, func(n node) []int { return n.uses }))
-}
-
-// Needed returns the given nodes and everything they depend on, directly or
-// not, in the order of Order.
-func (g *Graph) Needed(names ...string) []string {
-	return g.order(g.reach(names, func(n node) []int { return n.deps }))
 }
 
 func (g *Graph) reach(names []string, edges func(node) []int) map[int]bool {
