@@ -43,8 +43,6 @@ const (
 
 // Program is a compiled expression, safe for concurrent use.
 type Program struct {
-	src   string
-	kind  Kind
 	reads reads
 
 	all    []conjunct // of a predicate: its top-level && in order; else empty
@@ -75,7 +73,7 @@ func Compile(src string, kind Kind, args map[string]any) (*Program, error) {
 		return nil, errorAt(src, tree.Node.Location(), "it must be %s, not %s", kind, typeName(tree.Node.Type()))
 	}
 	loosen(tree.Node)
-	p := &Program{src: src, kind: kind, reads: dependsOn(tree.Node)}
+	p := &Program{reads: dependsOn(tree.Node)}
 	c := &compiler{src: src, conf: conf}
 	switch kind {
 	case Bool:
@@ -107,12 +105,6 @@ func (p *Program) split(fails bool) {
 	p.rest = append(p.rest, c)
 	p.fails = p.fails || fails
 }
-
-// Source returns the expression's text.
-func (p *Program) Source() string { return p.src }
-
-// LabelsOnly reports whether the result is the same for every sample of a series.
-func (p *Program) LabelsOnly() bool { return p.reads&^readsLabels == 0 }
 
 // HasRest reports whether a predicate has conjuncts besides its label part.
 func (p *Program) HasRest() bool { return len(p.rest) > 0 }
