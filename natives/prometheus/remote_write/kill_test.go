@@ -108,7 +108,7 @@ func TestKill(t *testing.T) {
 				}
 			}
 		}
-		cmd.Wait() //nolint:errcheck // it was killed
+		_ = cmd.Wait() // it was killed
 		srv.heal()
 		before := srv.sent()
 		came := len(srv.got())

@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -82,7 +83,7 @@ func take(set *settings, tags []labels.Label, c *cache, body []byte, contentType
 	end := in.c.series(labels.FromStrings("end", "of rows"))
 	in.rows.add(end.h, now, 0)
 	var k collector
-	if err := k.ConsumeMetrics(nil, in.rows.batch(1)); err != nil {
+	if err := k.ConsumeMetrics(context.Background(), in.rows.batch(1)); err != nil {
 		out.Err += err.Error()
 	}
 	out.Rows = k.scrapes[0]
