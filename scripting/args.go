@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/units"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
@@ -156,7 +155,7 @@ func (a *Arg) goType() reflect.Type {
 	case ArgDuration:
 		return reflect.TypeFor[time.Duration]()
 	case ArgSize:
-		return reflect.TypeFor[Size]()
+		return reflect.TypeFor[component.Size]()
 	case ArgList:
 		return reflect.SliceOf(a.Of.goType())
 	case ArgMap:
@@ -210,14 +209,14 @@ func (a *Arg) convert(v any) (reflect.Value, error) {
 	case ArgSize:
 		switch x := v.(type) {
 		case string:
-			var s Size
-			if err := s.parse(x); err != nil {
+			s, err := component.ParseSize(x)
+			if err != nil {
 				return reflect.Value{}, err
 			}
 			return reflect.ValueOf(s), nil
 		case float64:
 			if x >= 0 && x == math.Trunc(x) && x <= 1<<53 {
-				return reflect.ValueOf(Size(x)), nil
+				return reflect.ValueOf(component.Size(x)), nil
 			}
 		}
 		return wrong(`a size such as "8MiB"`)
@@ -307,40 +306,6 @@ func (a *Arg) scriptValue(v reflect.Value) any {
 	}
 	return v.Interface()
 }
-
-// Size is a number of bytes in the config: 1024, "8MiB", "10MB". As in
-// Prometheus and Alloy, K, M and G are powers of 1024 with and without the i.
-type Size int64
-
-// UnmarshalAlloy reads a number or a string with a unit.
-func (s *Size) UnmarshalAlloy(f func(any) error) error {
-	var n int64
-	if f(&n) == nil && n >= 0 {
-		*s = Size(n)
-		return nil
-	}
-	var text string
-	if err := f(&text); err != nil {
-		return err
-	}
-	return s.parse(text)
-}
-
-func (s *Size) parse(text string) error {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
-		*s = Size(n)
-		return nil
-	}
-	b, err := units.ParseBase2Bytes(text)
-	if err != nil || b < 0 {
-		return fmt.Errorf("cannot read %q as a size: write a number of bytes or one with a unit such as \"8MiB\"", text)
-	}
-	*s = Size(b)
-	return nil
-}
-
-// MarshalText returns the size with its unit.
-func (s Size) MarshalText() ([]byte, error) { return []byte(units.Base2Bytes(s).String()), nil }
 
 // Enum is a string of the config that must be one of a list.
 type Enum struct {

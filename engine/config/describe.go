@@ -118,6 +118,8 @@ func typeWords(t reflect.Type) string {
 		return "receiver"
 	case reflect.TypeFor[time.Duration]():
 		return "duration"
+	case reflect.TypeFor[component.Size]():
+		return "size"
 	}
 	if t.Kind() == reflect.Pointer {
 		return typeWords(t.Elem())
@@ -127,9 +129,6 @@ func typeWords(t reflect.Type) string {
 	case p.Implements(reflect.TypeFor[syntax.Capsule]()):
 		return strings.ToLower(t.Name())
 	case p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
-		if strings.Contains(t.Name(), "Base2Bytes") || strings.HasSuffix(t.Name(), "Size") {
-			return "size"
-		}
 		return "string"
 	}
 	switch t.Kind() {

@@ -1,13 +1,13 @@
 package remotewrite
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
-	"github.com/alecthomas/units"
 	"github.com/prometheus/common/model"
 
 	"github.com/weir-run/weir/engine/component"
@@ -71,10 +71,10 @@ type Queue struct {
 	// Most samples of one lane that are gathered, in blocks of
 	// max_samples_per_send, before they are written to the journal together.
 	Capacity int `alloy:"capacity,attr,optional"`
-	// Most lanes of a new journal; lanes send side by side. There are 8 unless
-	// max_shards is below or min_shards above, and never more than 64.
+	// Lanes of a new journal, which send side by side; 64 at most. The fewer
+	// there are, the fuller are the requests.
 	MaxShards int `alloy:"max_shards,attr,optional"`
-	// Least lanes of a new journal.
+	// Least lanes of a new journal, if more than max_shards.
 	MinShards int `alloy:"min_shards,attr,optional"`
 	// Most samples in a request.
 	MaxSamplesPerSend int `alloy:"max_samples_per_send,attr,optional"`
@@ -115,9 +115,9 @@ type WAL struct {
 // Journal bounds the queue on disk.
 type Journal struct {
 	// Bytes on disk above which on_full acts, for each endpoint.
-	MaxSize units.Base2Bytes `alloy:"max_size,attr,optional"`
+	MaxSize component.Size `alloy:"max_size,attr,optional"`
 	// Age above which samples that could not be sent are dropped and counted.
-	// Default: wal's max_keepalive_time, or 8h.
+	// wal's max_keepalive_time is the same.
 	MaxAge time.Duration `alloy:"max_age,attr,optional"`
 	// When what was written is forced to the disk: "none" (the kernel decides),
 	// "interval" (every second) or "always" (before a batch is accepted).
@@ -142,7 +142,7 @@ func (a *Arguments) SetToDefault() {
 
 // SetToDefault sets the defaults.
 func (j *Journal) SetToDefault() {
-	*j = Journal{MaxSize: 10 * units.GiB, Fsync: string(journal.FsyncNone), OnFull: string(journal.OnFullBlock)}
+	*j = Journal{MaxSize: 10 << 30, MaxAge: defaultMaxAge, Fsync: string(journal.FsyncNone), OnFull: string(journal.OnFullBlock)}
 }
 
 // SetToDefault sets Alloy's defaults.
@@ -157,7 +157,7 @@ func (e *Endpoint) SetToDefault() {
 // SetToDefault sets Alloy's defaults.
 func (q *Queue) SetToDefault() {
 	*q = Queue{
-		Capacity: 10000, MaxShards: 50, MinShards: 1, MaxSamplesPerSend: 2000, BatchSendDeadline: 5 * time.Second,
+		Capacity: 10000, MaxShards: defaultLanes, MinShards: 1, MaxSamplesPerSend: 2000, BatchSendDeadline: 5 * time.Second,
 		MinBackoff: 30 * time.Millisecond, MaxBackoff: 5 * time.Second, RetryOnHTTP429: true,
 	}
 }
@@ -197,7 +197,7 @@ func (a *Arguments) Validate() error {
 		if *w.MaxKeepaliveTime <= 0 {
 			errs = append(errs, errors.New("wal: max_keepalive_time must be greater than 0"))
 		}
-		if a.Journal.MaxAge > 0 && a.Journal.MaxAge != *w.MaxKeepaliveTime {
+		if a.Journal.MaxAge != defaultMaxAge && a.Journal.MaxAge != *w.MaxKeepaliveTime {
 			errs = append(errs, errors.New("at most one of wal's max_keepalive_time and journal's max_age may be set: they are the same"))
 		}
 	}
@@ -208,11 +208,11 @@ func (a *Arguments) Validate() error {
 func (j *Journal) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if j.MaxSize < units.MiB {
+	if j.MaxSize < 1<<20 {
 		add("max_size must be at least 1MiB, not %d bytes", int64(j.MaxSize))
 	}
-	if j.MaxAge < 0 {
-		add("max_age must not be negative")
+	if j.MaxAge <= 0 {
+		add("max_age must be greater than 0")
 	}
 	switch journal.Fsync(j.Fsync) {
 	case journal.FsyncNone, journal.FsyncInterval, journal.FsyncAlways:
@@ -263,14 +263,13 @@ func (e *Endpoint) Validate() error {
 }
 
 // reservedHeaders are Prometheus's, except those that are about proxies and
-// connections, which http.Transport guards.
+// connections, which http.Transport guards, and those that Alloy lets a user
+// set: Authorization and User-Agent.
 var reservedHeaders = map[string]bool{
-	"Authorization":                     true, // by basic_auth, authorization and so on
 	"Host":                              true,
 	"Content-Encoding":                  true,
 	"Content-Length":                    true,
 	"Content-Type":                      true,
-	"User-Agent":                        true,
 	"Connection":                        true,
 	"Keep-Alive":                        true,
 	"Transfer-Encoding":                 true,
@@ -296,9 +295,6 @@ func (q *Queue) Validate() error {
 	positive("min_backoff", q.MinBackoff > 0)
 	if q.MaxBackoff < q.MinBackoff {
 		errs = append(errs, errors.New("max_backoff must not be less than min_backoff"))
-	}
-	if q.MinShards > q.MaxShards {
-		errs = append(errs, errors.New("min_shards must not be greater than max_shards"))
 	}
 	if q.SampleAgeLimit < 0 {
 		errs = append(errs, errors.New("sample_age_limit must not be negative"))
@@ -333,18 +329,27 @@ func (e *Endpoint) key() string {
 	return "url " + e.URL
 }
 
-// label is the endpoint's name for people and metrics, without secrets.
+// label is the endpoint's name for people and metrics, without secrets. It is
+// another one for each endpoint: URLs that differ only in what is not shown
+// differ in a hash.
 func (e *Endpoint) label() string {
 	if e.Name != "" {
 		return e.Name
 	}
-	return journal.PublicURL(e.URL)
+	public := journal.PublicURL(e.URL)
+	if public != e.URL {
+		sum := sha256.Sum256([]byte(e.URL))
+		public += fmt.Sprintf("#%x", sum[:3])
+	}
+	return public
 }
 
-// lanes returns how many lanes a new journal gets. 8 of them carry far more
-// than a host sends, and the fewer there are, the fuller are the requests.
+// defaultLanes carry far more than a host sends.
+const defaultLanes = 8
+
+// lanes returns how many lanes a new journal gets.
 func (q *Queue) lanes() int {
-	return min(max(min(8, q.MaxShards), q.MinShards), journal.MaxLanes)
+	return min(max(q.MaxShards, q.MinShards), journal.MaxLanes)
 }
 
 func (a *Arguments) limits() journal.Limits {
@@ -356,9 +361,6 @@ func (a *Arguments) limits() journal.Limits {
 	}
 	if a.WAL != nil && a.WAL.MaxKeepaliveTime != nil {
 		l.MaxAge = *a.WAL.MaxKeepaliveTime
-	}
-	if l.MaxAge == 0 {
-		l.MaxAge = defaultMaxAge
 	}
 	return l
 }

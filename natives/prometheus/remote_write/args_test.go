@@ -14,11 +14,11 @@ func TestDefaults(t *testing.T) {
 	a := decode(t, `endpoint { url = "http://x/" }`)
 	e := a.Endpoints[0]
 	diff(t, remotewrite.Queue{
-		Capacity: 10000, MaxShards: 50, MinShards: 1, MaxSamplesPerSend: 2000, BatchSendDeadline: 5 * time.Second,
+		Capacity: 10000, MaxShards: 8, MinShards: 1, MaxSamplesPerSend: 2000, BatchSendDeadline: 5 * time.Second,
 		MinBackoff: 30 * time.Millisecond, MaxBackoff: 5 * time.Second, RetryOnHTTP429: true,
 	}, e.Queue)
 	diff(t, remotewrite.Metadata{Send: true, SendInterval: time.Minute, MaxSamplesPerSend: 2000}, e.Metadata)
-	diff(t, remotewrite.Journal{MaxSize: 10 << 30, Fsync: "none", OnFull: "block"}, a.Journal)
+	diff(t, remotewrite.Journal{MaxSize: 10 << 30, MaxAge: 8 * time.Hour, Fsync: "none", OnFull: "block"}, a.Journal)
 	if e.Client.EnableHTTP2 || !e.Client.FollowRedirects || !e.SendExemplars || e.SendNativeHistograms || e.RemoteTimeout != 30*time.Second {
 		t.Errorf("got %+v", e)
 	}
@@ -50,7 +50,6 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	f(in(`nonsense = 1`), "nonsense")
 	f(in("queue_config { max_shards = 0 }"), "max_shards must be greater than 0")
 	f(in("queue_config { max_backoff = \"1ms\" }"), "max_backoff must not be less")
-	f(in("queue_config { min_shards = 60 }"), "min_shards must not be greater")
 	f(in("metadata_config { send_interval = \"0s\" }"), "send_interval")
 	f(in("write_relabel_config { action = \"drop\"\n regex = \"(\" }"), "regex")
 	f(in("")+in(""), "two endpoints have the URL http://x/ and no name")

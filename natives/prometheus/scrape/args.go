@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/alecthomas/units"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/prometheus/httpclient"
 )
@@ -58,7 +58,7 @@ type Arguments struct {
 	// Scheme of the request, http or https.
 	Scheme string `alloy:"scheme,attr,optional"`
 	// Uncompressed size from which on a body makes the scrape fail, such as "10MB"; 0 is no limit.
-	BodySizeLimit Size `alloy:"body_size_limit,attr,optional"`
+	BodySizeLimit component.Size `alloy:"body_size_limit,attr,optional"`
 	// Number of samples above which a scrape fails; 0 is no limit.
 	SampleLimit uint `alloy:"sample_limit,attr,optional"`
 	// Number of targets above which every scrape fails; 0 is no limit.
@@ -72,7 +72,7 @@ type Arguments struct {
 	// Whether scrape_timeout_seconds, scrape_sample_limit and
 	// scrape_body_size_bytes are reported beside up.
 	ExtraMetrics bool `alloy:"extra_metrics,attr,optional"`
-	// Deprecated: same as PrometheusProto in front of scrape_protocols.
+	// Deprecated: the same as scrape_native_histograms.
 	EnableProtobufNegotiation bool `alloy:"enable_protobuf_negotiation,attr,optional"`
 	// Names that are accepted, "legacy" or "utf8".
 	MetricNameValidationScheme string `alloy:"metric_name_validation_scheme,attr,optional"`
@@ -109,27 +109,6 @@ type Clustering struct {
 	Enabled bool `alloy:"enabled,attr"`
 }
 
-// Size is a number of bytes: a number, or a string with a unit, such as "10MB"
-// or "10MiB", which are the same.
-type Size int64
-
-// UnmarshalText parses a size.
-func (s *Size) UnmarshalText(text []byte) error {
-	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-		*s = Size(n)
-		return nil
-	}
-	n, err := units.ParseBase2Bytes(string(text))
-	if err != nil {
-		return fmt.Errorf("cannot parse size %q: %w", text, err)
-	}
-	*s = Size(n)
-	return nil
-}
-
-// MarshalText returns the size with its unit.
-func (s Size) MarshalText() ([]byte, error) { return units.Base2Bytes(s).MarshalText() }
-
 // SetToDefault sets Alloy's defaults, except that metadata is kept: it is part
 // of a series here, and scripts read it.
 func (a *Arguments) SetToDefault() {
@@ -165,9 +144,6 @@ func (a *Arguments) Validate() error {
 	}
 	if a.Scheme != "http" && a.Scheme != "https" {
 		add(`scheme must be "http" or "https", not %q`, a.Scheme)
-	}
-	if a.BodySizeLimit < 0 {
-		add("body_size_limit must not be negative")
 	}
 	seen := map[string]bool{}
 	for _, p := range a.ScrapeProtocols {
@@ -243,6 +219,7 @@ func (a *Arguments) config(job string) *config.ScrapeConfig {
 	if a.JobName != "" {
 		job = a.JobName
 	}
+	native := a.ScrapeNativeHistograms || a.EnableProtobufNegotiation
 	c := &config.ScrapeConfig{
 		JobName:                        job,
 		HonorLabels:                    a.HonorLabels,
@@ -252,7 +229,7 @@ func (a *Arguments) config(job string) *config.ScrapeConfig {
 		ScrapeInterval:                 model.Duration(a.ScrapeInterval),
 		ScrapeTimeout:                  model.Duration(a.ScrapeTimeout),
 		ScrapeFallbackProtocol:         config.ScrapeProtocol(a.ScrapeFallbackProtocol),
-		ScrapeNativeHistograms:         &a.ScrapeNativeHistograms,
+		ScrapeNativeHistograms:         &native,
 		AlwaysScrapeClassicHistograms:  &a.ScrapeClassicHistograms,
 		ConvertClassicHistogramsToNHCB: &a.ConvertClassicHistogramsToNHCB,
 		MetricsPath:                    a.MetricsPath,
@@ -275,7 +252,7 @@ func (a *Arguments) config(job string) *config.ScrapeConfig {
 		for _, p := range a.ScrapeProtocols {
 			c.ScrapeProtocols = append(c.ScrapeProtocols, config.ScrapeProtocol(p))
 		}
-	case a.ScrapeNativeHistograms || a.EnableProtobufNegotiation:
+	case native:
 		c.ScrapeProtocols = config.DefaultProtoFirstScrapeProtocols
 	default:
 		c.ScrapeProtocols = config.DefaultScrapeProtocols

@@ -757,7 +757,7 @@ func TestArguments(t *testing.T) {
 
 	f(`scrape_interval = "5s"`, "scrape_timeout (10s) must not be greater than scrape_interval (5s)")
 	f(`scrape_interval = "0s"`, "scrape_interval must be greater than 0")
-	f(`body_size_limit = "10 potatoes"`, "cannot parse size")
+	f(`body_size_limit = "10 potatoes"`, "as a size")
 	f(`scheme = "ftp"`, `scheme must be "http" or "https"`)
 	f(`scrape_protocols = []`, "must not be empty")
 	f(`scrape_protocols = ["Text"]`, `unknown protocol "Text"`)
