@@ -58,7 +58,7 @@ type endpoint struct {
 const grace = 3 * time.Second
 
 // unhealthyAfter is how long an endpoint may fail before its node says so.
-const unhealthyAfter = 30 * time.Second
+const unhealthyAfter = 10 * time.Second
 
 // consumer is what stands behind an endpoint's gate; ctx ends calls that wait
 // for room when the endpoint stops.
@@ -241,7 +241,11 @@ func (e *endpoint) watch(ctx context.Context) {
 	}
 }
 
-// drop counts samples that will not be sent.
+// dropReasons are all there are, the journal's among them: a counter that is
+// there from the start shows its first increase.
+var dropReasons = []string{"cannot_encode", "corrupt", "disk_full", "max_age", "max_size", "native_histogram", "rejected", "too_old", "write_relabel"}
+
+// drop counts samples that will not be sent, for one of dropReasons.
 func (e *endpoint) drop(reason string, n int) {
 	if n == 0 {
 		return
@@ -265,10 +269,11 @@ func (e *endpoint) dropped() (map[string]int64, journal.Stats) {
 	}
 	e.stats.mu.Lock()
 	defer e.stats.mu.Unlock()
-	all := maps.Clone(e.stats.dropped)
-	if all == nil {
-		all = map[string]int64{}
+	all := make(map[string]int64, len(dropReasons))
+	for _, reason := range dropReasons {
+		all[reason] = 0
 	}
+	maps.Copy(all, e.stats.dropped)
 	for reason, n := range st.DroppedSamples {
 		all[reason] += n
 	}

@@ -817,3 +817,35 @@ func TestJournalThatCannotBeOpened(t *testing.T) {
 	srv.wait(t, func() bool { return srv.count(t) == 5 })
 	n.Wait(t, func() bool { return n.Health().State == component.Healthy })
 }
+
+// TestEndpointsThatLookAlike holds that URLs that differ only in what is never
+// shown are told apart in the metrics: a registry drops what is there twice.
+func TestEndpointsThatLookAlike(t *testing.T) {
+	a, b := newServer(t), newServer(t)
+	n := startNew(t, endpoint(a.URL+"/?tenant=a", "")+endpoint(a.URL+"/?tenant=b", "")+endpoint(b.URL, ""))
+	fams, err := n.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, f := range fams {
+		got[f.GetName()] = len(f.Metric)
+	}
+	if n := got["weir_remote_write_samples_sent_total"]; n != 3 {
+		t.Errorf("%d endpoints in the metrics, want 3", n)
+	}
+	// Every reason is there before the first sample is dropped.
+	if n := got["weir_remote_write_samples_dropped_total"]; n != 3*9 {
+		t.Errorf("%d reasons of 3 endpoints, want 9 each", n)
+	}
+}
+
+// TestHeadersOfTheUser holds that a header wins where Alloy lets it.
+func TestHeadersOfTheUser(t *testing.T) {
+	srv := newServer(t)
+	n := startNew(t, endpoint(srv.URL, `headers = { "Authorization" = "Token x", "User-Agent" = "me/1", "X-Scope-OrgID" = "t" }`))
+	n.accept(t, gauges(1, 1, t0))
+	srv.wait(t, func() bool { return srv.count(t) == 1 })
+	h := srv.got()[0].header
+	diff(t, []string{"Token x", "me/1", "t"}, []string{h.Get("Authorization"), h.Get("User-Agent"), h.Get("X-Scope-OrgID")})
+}

@@ -56,13 +56,12 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 		return nil, err
 	}
 	s.client = client
-	s.header = http.Header{}
+	s.header = http.Header{"User-Agent": {o.UserAgent}}
 	for n, v := range e.Headers {
 		s.header.Set(n, v)
 	}
 	s.header.Set("Content-Encoding", "snappy")
 	s.header.Set("Content-Type", "application/x-protobuf")
 	s.header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
-	s.header.Set("User-Agent", o.UserAgent)
 	return s, nil
 }
