@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,6 +34,24 @@ func NewOutput(stats *Stats, to []*Receiver) *Output {
 		}
 	}
 	return o
+}
+
+// Without returns the fan-out to those receivers of o that p does not have, nil
+// when there are none. p may be nil.
+func (o *Output) Without(p *Output) *Output {
+	if p == nil {
+		return o
+	}
+	left := &Output{stats: o.stats}
+	for _, r := range o.to {
+		if !slices.Contains(p.to, r) {
+			left.to = append(left.to, r)
+		}
+	}
+	if left.to == nil {
+		return nil
+	}
+	return left
 }
 
 // SendMetrics hands b to every receiver, side by side, so that a branch that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -205,4 +206,31 @@ func ExampleOutput() {
 	// Output:
 	// prometheus.echo.default refused 1 samples: the disk is full
 	// <nil> 1
+}
+
+func TestWithout(t *testing.T) {
+	a, b, c := flow.NewReceiver("a", batch.SignalMetrics, nil, nil), flow.NewReceiver("b", batch.SignalMetrics, nil, nil), flow.NewReceiver("c", batch.SignalMetrics, nil, nil)
+	refused := func(o *flow.Output) string {
+		if o == nil {
+			return "nil"
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // nothing is behind the gates
+		var p *flow.Partial
+		if !errors.As(o.SendMetrics(ctx, one(1, 1)), &p) {
+			t.Fatal("nobody refused")
+		}
+		return strings.Join(p.Refused(), " ")
+	}
+	f := func(want string, o, without *flow.Output) {
+		t.Helper()
+		if got := refused(o.Without(without)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	ab := flow.NewOutput(nil, []*flow.Receiver{a, b})
+	f("a b", ab, nil)
+	f("a", ab, flow.NewOutput(nil, []*flow.Receiver{b, c}))
+	f("nil", ab, flow.NewOutput(nil, []*flow.Receiver{c, b, a}))
+	f("a b", ab, flow.NewOutput(nil, nil))
 }
