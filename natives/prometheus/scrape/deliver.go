@@ -20,8 +20,8 @@ const (
 	maxPause = 5 * time.Second
 )
 
-// deliver makes the batch of a scrape and sends it.
-func (l *loop) deliver(ctx context.Context, in *intake, rep report, at time.Time) {
+// deliver makes the batch of a scrape and sends it to out.
+func (l *loop) deliver(ctx context.Context, out *flow.Output, in *intake, rep report, at time.Time) {
 	n := reportRowsFor(l.set)
 	if l.report[0] == nil || l.reportMeta != l.set.args.HonorMetadata {
 		l.release(l.report[:]...)
@@ -52,7 +52,8 @@ func (l *loop) deliver(ctx context.Context, in *intake, rep report, at time.Time
 	l.addOwed(r, in.now, at)
 	l.sentT = in.now
 	b := r.batch(l.source)
-	if l.send(ctx, b, l.next) {
+	l.out = out
+	if l.send(ctx, out, b, l.next) {
 		l.settle()
 	} else {
 		l.owe(b, at)
@@ -70,20 +71,55 @@ func (r *rows) batch(source uint64) *batch.Metrics {
 // end sends markers for all that the target's series showed last.
 func (l *loop) end(ctx context.Context) {
 	defer l.releaseAll()
-	if l.set == nil {
-		return // it was never scraped
+	if l.out == nil {
+		return // there is nothing to end
 	}
 	// The clock may show the millisecond of the last scrape still.
-	t := max(l.clock.Now().UnixMilli(), l.sentT+1)
+	t := max(l.clock.Now().UnixMilli(), l.sentT+1, l.markT+1)
 	var r rows
+	l.addLast(&r, t)
+	l.send(ctx, l.out, r.batch(l.source), l.clock.Now().Add(grace))
+}
+
+const (
+	// maxMarkersAhead bounds how far in the future markers may lie. Receivers
+	// accept minutes.
+	maxMarkersAhead = time.Minute
+	// redirectWithin is how long markers for receivers that are not sent to any
+	// more may take. The engine keeps those for a little longer.
+	redirectWithin = time.Second
+)
+
+// redirect ends the series at the receivers that got the last scrape and that
+// j does not send to: they get markers dated right before next, when the next
+// scrape comes by the new way. Before that nothing is there in its place, and
+// after it the old series would be beside the new.
+func (l *loop) redirect(ctx context.Context, j *job, next time.Time) {
+	if l.out == nil || l.out == j.set.out {
+		return
+	}
+	left := l.out.Without(j.set.out)
+	if left == nil {
+		return
+	}
+	now := l.clock.Now()
+	t := max(min(next.UnixMilli()-1, now.Add(maxMarkersAhead).UnixMilli()), l.sentT+1)
+	var r rows
+	l.addLast(&r, t)
+	l.markT = max(l.markT, t)
+	l.send(ctx, left, r.batch(l.source), now.Add(redirectWithin))
+	l.out = l.out.Without(left)
+}
+
+// addLast adds markers for what the target's series showed last.
+func (l *loop) addLast(r *rows, t int64) {
 	for _, h := range l.c.appendStale(nil) {
 		r.add(h, t, batch.Stale())
 	}
 	for _, h := range l.report[:l.reportLen] {
 		r.add(h, t, batch.Stale())
 	}
-	l.addOwed(&r, t, l.clock.Now())
-	l.send(ctx, r.batch(l.source), l.clock.Now().Add(grace))
+	l.addOwed(r, t, l.clock.Now())
 }
 
 const (
@@ -169,12 +205,12 @@ func (l *loop) releaseAll() {
 	l.c.layout = nil
 }
 
-// send sends b, and again what of it was refused, until due. It reports
+// send sends b to out, and again what of it was refused, until due. It reports
 // whether all was accepted.
-func (l *loop) send(ctx context.Context, b *batch.Metrics, due time.Time) bool {
+func (l *loop) send(ctx context.Context, out *flow.Output, b *batch.Metrics, due time.Time) bool {
 	ctx, stop := l.within(ctx, due.Sub(l.clock.Now()), grace, errDue)
 	defer stop()
-	err := l.set.out.SendMetrics(ctx, b)
+	err := out.SendMetrics(ctx, b)
 	for pause := minPause; err != nil; pause = min(2*pause, maxPause) {
 		partial, ok := errors.AsType[*flow.Partial](err)
 		if !ok || ctx.Err() != nil || clock.Sleep(ctx, l.clock, pause) != nil {

@@ -46,6 +46,11 @@ type state struct {
 	period time.Duration
 	sentT  int64 // time of the last scrape, Unix ms
 
+	// out is where the last scrape went, but for receivers that were sent
+	// markers since; nil before the first. markT is the time of those.
+	out   *flow.Output
+	markT int64
+
 	report     [reportRows]*batch.Series
 	reportMeta bool
 	reportLen  int // how many of them were sent last
@@ -96,10 +101,15 @@ func (l *loop) run(ctx context.Context) {
 			}
 			return
 		case <-l.wake:
-			if j := l.job.Load(); j.interval != l.period {
+			j := l.job.Load()
+			if j.interval != l.period {
 				l.period = j.interval
 				l.next = j.slot(l.clock.Now())
+				if l.next.UnixMilli() <= l.markT {
+					l.next = j.slot(time.UnixMilli(l.markT + 1))
+				}
 			}
+			l.redirect(ctx, j, l.next)
 		case <-timer.C():
 			if ctx.Err() == nil { // both may be ready
 				l.scrape(ctx)
@@ -133,6 +143,8 @@ func (l *loop) scrape(ctx context.Context) {
 	if ctx.Err() != nil {
 		return // as if it had not begun
 	}
+	way := l.job.Load() // a fetch may take long
+	l.redirect(ctx, way, at)
 	rep := report{timeout: j.timeout.Seconds(), sampleLimit: j.set.cfg.SampleLimit}
 	switch {
 	case err == nil:
@@ -156,7 +168,7 @@ func (l *loop) scrape(ctx context.Context) {
 	took := l.clock.Now().Sub(start)
 	rep.up, rep.seconds = err == nil, took.Seconds()
 	l.note(j, start, took, rep.scraped, err)
-	l.deliver(ctx, in, rep, at)
+	l.deliver(ctx, way.set.out, in, rep, at)
 }
 
 func (l *loop) intake(j *job, at time.Time) *intake {
