@@ -39,6 +39,9 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	for _, n := range e.nodes {
 		n.cancelTry()
 	}
+	for _, n := range e.parting {
+		n.cancelTry()
+	}
 }
 
 // counts is what a commit did, by node.
@@ -72,7 +75,9 @@ func (e *Engine) commit(p *plan) counts {
 		}
 		c.nodes++
 		if e.nodes[id] == nil {
-			e.nodes[id] = newNode(e, w)
+			if e.nodes[id] = e.callBack(id); e.nodes[id] == nil {
+				e.nodes[id] = newNode(e, w)
+			}
 			c.added = append(c.added, id)
 		}
 	}

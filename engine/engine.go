@@ -79,6 +79,7 @@ type Engine struct {
 	plan    *plan          // the applied one
 	nodes   map[string]*node
 	leaving map[string][]<-chan struct{} // by ID: nodes that were removed and still stop
+	parting map[string]*node             // by ID: those of them that can be called back
 	refused bool                         // the config on disk is not the one that runs
 	lastErr string                       // what was announced last of a failure
 }
@@ -115,7 +116,7 @@ func New(o Options) (*Engine, error) {
 	o.StoragePath = abs
 	e := &Engine{
 		o: o, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
-		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{},
+		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
 	}
 	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx
 	e.box.init()

@@ -36,6 +36,51 @@ func TestLinger(t *testing.T) {
 	})
 }
 
+// TestCallBack: a node that comes back before it has left is the same, for who
+// sends to it now and for who did before.
+func TestCallBack(t *testing.T) {
+	bubble(t, func(l *lab) {
+		with := "test.usource \"a\" {\n forward_to = [test.sink.b.receiver]\n}\ntest.sink \"b\" { }"
+		without := "test.usource \"a\" {\n forward_to = [test.sink.c.receiver]\n}\ntest.sink \"c\" { }"
+		l.start(with)
+		b := l.fake("test.sink.b")
+		_, before := l.fake("test.usource.a").get()
+		for range 3 {
+			for _, config := range []string{without, with} {
+				if err := l.reload(config); err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				_, out := l.fake("test.usource.a").get()
+				for _, o := range []*flow.Output{before, out} {
+					if err := o.SendMetrics(context.Background(), samples(1)); err != nil {
+						t.Error(err)
+					}
+				}
+				if waited := time.Since(start); waited > 0 {
+					t.Errorf("the samples waited for %s", waited)
+				}
+				time.Sleep(500 * time.Millisecond)
+			}
+		}
+		if l.fake("test.sink.b") != b {
+			t.Error("the node was built again")
+		}
+		time.Sleep(10 * time.Second)
+		_, out := l.fake("test.usource.a").get()
+		if err := out.SendMetrics(context.Background(), samples(1)); err != nil {
+			t.Errorf("the node that came back is gone: %v", err)
+		}
+		if err := l.reload(without); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := before.SendMetrics(context.Background(), samples(1)); !errors.Is(err, flow.ErrStopped) {
+			t.Errorf("got %v, want that the node is stopped", err)
+		}
+	})
+}
+
 // TestSourced: a component that reads files gets its arguments again when one
 // of them changed.
 func TestSourced(t *testing.T) {

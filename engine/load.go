@@ -205,7 +205,7 @@ func (e *Engine) lookup(b *config.Block, names []string, mode planMode) (*wanted
 			return w, b.CheckLabel(config.LabelForbidden)
 		}
 	}
-	running := e.nodes[b.ID]
+	running := e.node(b.ID)
 	known, ds := b.Check(names)
 	switch {
 	case known:
@@ -279,7 +279,7 @@ func (e *Engine) register(name string) (r component.Registration, err error) {
 
 // declare says in the scope what a block exports, as far as it is known.
 func (e *Engine) declare(p *plan, w *wanted) {
-	switch running := e.nodes[w.id]; {
+	switch running := e.node(w.id); {
 	case w.service != nil:
 		p.scope.Set(w.id, nil)
 	case !w.usable():

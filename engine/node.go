@@ -24,12 +24,13 @@ type node struct {
 	state atomic.Pointer[state] // what others see; written under mu
 
 	// The worker's own.
-	want   *wanted
-	gen    *generation        // the one behind the gate; nil before the first good one
-	failed error              // why what is wanted does not run; nil when it does
-	drains []<-chan struct{}  // closed when calls that began before a change are done
-	again  context.CancelFunc // ends the timer of the next try; nil without
-	tries  int                // failed tries in a row
+	want    *wanted
+	gen     *generation        // the one behind the gate; nil before the first good one
+	failed  error              // why what is wanted does not run; nil when it does
+	drains  []<-chan struct{}  // closed when calls that began before a change are done
+	again   context.CancelFunc // ends the timer of the next try; nil without
+	tries   int                // failed tries in a row
+	parting *parting           // while it is out of the graph and can be called back
 
 	mu      sync.Mutex
 	live    *generation         // gen, as components see it

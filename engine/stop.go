@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,35 +38,102 @@ func (n *node) halt() {
 	close(n.stopped)
 }
 
+// parting is a node on its way out of the graph.
+type parting struct {
+	halt chan struct{} // closed when the node is not called back any more
+	back chan struct{} // closed when it is wanted again
+	done chan struct{} // closed when it sends nothing, or no longer what it sent before
+}
+
 // remove stops nodes that are no longer wanted, each after those that send to
 // it: removed ones first, and of those that stay, the calls that began before
-// they were told to send elsewhere. It does not wait.
+// they were told to send elsewhere. It does not wait. Until a node stops it
+// can be called back: what is removed and comes again, as in an editor's undo,
+// has its receiver, its component and its memory still.
 func (e *Engine) remove(gone []*node, old *graph.Graph) {
-	removed := map[string]*node{}
 	for _, n := range gone {
-		removed[n.id] = n
+		n.parting = &parting{halt: make(chan struct{}), back: make(chan struct{}), done: make(chan struct{})}
+		e.parting[n.id] = n
 	}
 	for _, n := range gone {
 		n.cancelTry()
 		var first []<-chan struct{}
 		for _, id := range old.Dependants(n.id) {
-			if d := removed[id]; d != nil {
-				first = append(first, d.stopped)
-			} else if d := e.nodes[id]; d != nil {
+			if d := e.nodes[id]; d != nil {
 				first = append(first, live(d.drains)...)
+			} else if d := e.parting[id]; d != nil {
+				first = append(first, d.parting.done)
 			}
 		}
 		e.leaving[n.id] = append(live(e.leaving[n.id]), n.stopped)
+		p := n.parting
 		e.wg.Go(func() {
+			defer close(p.done)
 			for _, c := range first {
 				select {
 				case <-c:
+				case <-p.back:
 				case <-e.hard.Done():
 				}
 			}
-			n.halt()
+			if e.box.post(func() { e.letGo(n, p) }) {
+				select {
+				case <-p.back:
+				case <-p.halt:
+				case <-e.box.closed:
+				}
+			}
+			select {
+			case <-p.back:
+			default:
+				n.halt()
+				return
+			}
+			// It may send to those that were removed with it for a while yet.
+			timer := e.clock.NewTimer(lingerTime)
+			defer timer.Stop()
+			select {
+			case <-timer.C():
+			case <-e.box.closed:
+			}
 		})
 	}
+}
+
+// letGo ends the time in which a node can be called back.
+func (e *Engine) letGo(n *node, p *parting) {
+	if n.parting == p {
+		n.cancelTry()
+		n.parting = nil
+		delete(e.parting, n.id)
+		close(p.halt)
+	}
+}
+
+// callBack puts a node that was removed and has not stopped into the graph
+// again; nil when there is none of that ID.
+func (e *Engine) callBack(id string) *node {
+	n := e.parting[id]
+	if n == nil {
+		return nil
+	}
+	delete(e.parting, id)
+	close(n.parting.back)
+	n.parting = nil
+	e.leaving[id] = slices.DeleteFunc(e.leaving[id], func(c <-chan struct{}) bool { return c == n.stopped })
+	if n.failed != nil || n.gen != nil && n.gen.crashed {
+		n.tryAgain(func() { e.retry(n) }) // remove has ended the other try
+	}
+	return n
+}
+
+// node returns the node of an ID, or the one that can be called back; nil
+// without.
+func (e *Engine) node(id string) *node {
+	if n := e.nodes[id]; n != nil {
+		return n
+	}
+	return e.parting[id]
 }
 
 // lingerTime is how long a receiver stays for a source that took new arguments
