@@ -66,7 +66,7 @@ func (e *Engine) GetServiceConsumers(name string) []string {
 
 // Overview returns the state of the whole.
 func (e *Engine) Overview() service.Overview {
-	o := service.Overview{Version: e.o.Version, Ready: e.phase.Load() == phaseReady, Stopping: e.phase.Load() == phaseStopping}
+	o := service.Overview{Time: e.clock.Now(), Version: e.o.Version, Ready: e.phase.Load() == phaseReady, Stopping: e.phase.Load() == phaseStopping}
 	if t := e.started.Load(); t != nil {
 		o.Started = *t
 	}

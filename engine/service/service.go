@@ -68,6 +68,7 @@ type Host interface {
 
 // Overview is weir's state at one moment.
 type Overview struct {
+	Time    time.Time // now
 	Version string
 	Config  string // path of the config file or directory
 	Started time.Time

@@ -322,7 +322,7 @@ func TestStatus(t *testing.T) {
 	stats.Out.Store(5)
 	stats.Drop("filtered", 2)
 	h := &host{
-		overview: service.Overview{Version: "v1", Config: "c.alloy", Started: at, Ready: true,
+		overview: service.Overview{Time: at.Add(time.Second), Version: "v1", Config: "c.alloy", Started: at, Ready: true,
 			Reload: service.Reload{Time: at, Duration: 12 * time.Millisecond, Outcome: "applied", Message: "reloaded"}},
 		infos: []service.Info{
 			{ID: "a.b.c", Name: "a.b", Health: component.Health{State: component.Healthy, Message: "running", Time: at}, Stats: stats, Position: "c.alloy:3",
@@ -342,7 +342,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"version": "v1", "config": "c.alloy", "started": "2025-01-01T00:00:00Z", "ready": true, "stopping": false,
+		"time": "2025-01-01T00:00:01Z", "version": "v1", "config": "c.alloy", "started": "2025-01-01T00:00:00Z", "ready": true, "stopping": false,
 		"reload":   map[string]any{"time": "2025-01-01T00:00:00Z", "seconds": 0.012, "outcome": "applied", "message": "reloaded"},
 		"services": []any{},
 		"components": []any{

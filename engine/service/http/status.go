@@ -12,6 +12,7 @@ import (
 
 // Status is what /api/v0/status returns. Secrets are not in it.
 type Status struct {
+	Time       time.Time `json:"time"` // of this answer
 	Version    string    `json:"version"`
 	Config     string    `json:"config"`
 	Started    time.Time `json:"started"`
@@ -57,7 +58,7 @@ type Samples struct {
 func newStatus(host service.Host) Status {
 	o := host.Overview()
 	s := Status{
-		Version: o.Version, Config: o.Config, Started: o.Started, Ready: o.Ready, Stopping: o.Stopping,
+		Time: o.Time, Version: o.Version, Config: o.Config, Started: o.Started, Ready: o.Ready, Stopping: o.Stopping,
 		Services: []Node{}, Components: []Node{},
 	}
 	if r := o.Reload; r.Outcome != "" {
