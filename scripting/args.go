@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 )
