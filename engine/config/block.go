@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/grafana/alloy/syntax/ast"
@@ -77,7 +78,8 @@ var withoutEffect = map[string]bool{"livedebugging": true, "tracing": true}
 // Check reports whether a block's name is one of names, which are all those
 // that mean something now. When it is not, the diagnostics say what is wrong
 // with it; a warning if it is one that weir ignores, and may then be skipped.
-func (b *Block) Check(names []string) (known bool, ds Diagnostics) {
+// scripts are the folders in which a file would make the name one of names.
+func (b *Block) Check(names []string, scripts ...string) (known bool, ds Diagnostics) {
 	for _, n := range names {
 		if n == b.Name {
 			return true, nil
@@ -91,7 +93,10 @@ func (b *Block) Check(names []string) (known bool, ds Diagnostics) {
 	default:
 		hint := didYouMean(b.Name, names)
 		if hint == "" {
-			hint = "`weir components` lists all there are; a script of this name would be " + strings.ReplaceAll(b.Name, ".", "/") + ".lua below the scripts directory"
+			hint = "`weir components` lists all there are"
+			if len(scripts) > 0 {
+				hint += "; a script of this name would be " + filepath.Join(scripts[0], filepath.FromSlash(strings.ReplaceAll(b.Name, ".", "/"))) + ".lua"
+			}
 		}
 		ds.add(b.Span, fmt.Sprintf("component %s does not exist", b.Name), hint)
 	}

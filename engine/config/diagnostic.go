@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/grafana/alloy/syntax/ast"
 	"github.com/grafana/alloy/syntax/diag"
@@ -53,9 +54,11 @@ type Diagnostic struct {
 	Severity Severity
 	Msg      string // what is wrong, lower case, no full stop
 	Hint     string // what to do; may be empty
+	Detail   string // what the mistake is made of, in lines of its own; may be empty
 }
 
-// Error returns "file:line:col: message (hint)".
+// Error returns "file:line:col: message (hint)", and below it the detail,
+// indented.
 func (d Diagnostic) Error() string {
 	msg := d.Msg
 	if d.Severity == Warning {
@@ -63,6 +66,9 @@ func (d Diagnostic) Error() string {
 	}
 	if d.Hint != "" {
 		msg += " (" + d.Hint + ")"
+	}
+	if d.Detail != "" {
+		msg += "\n" + indent(d.Detail)
 	}
 	if pos := d.Span.String(); pos != "" {
 		return pos + ": " + msg
@@ -117,6 +123,9 @@ func (ds Diagnostics) Sort() Diagnostics {
 	})
 	return slices.Compact(ds)
 }
+
+// indent puts every line two columns to the right.
+func indent(lines string) string { return "  " + strings.ReplaceAll(lines, "\n", "\n  ") }
 
 func (ds *Diagnostics) add(s Span, msg, hint string) {
 	*ds = append(*ds, Diagnostic{Span: s, Msg: msg, Hint: hint})

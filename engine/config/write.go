@@ -11,6 +11,7 @@ import (
 // Write prints the diagnostics as a compiler would: position and message, the
 // source line with the place underlined, the hint. files are the contents by
 // path, as in Config.Files; without its file, a diagnostic has no source line.
+// The detail is below that. Nothing of it can drive the terminal.
 func (ds Diagnostics) Write(w io.Writer, files map[string]string, color bool) error {
 	paint := func(code, s string) string {
 		if !color {
@@ -24,18 +25,21 @@ func (ds Diagnostics) Write(w io.Writer, files map[string]string, color bool) er
 		if d.Severity == Warning {
 			hue = "33;1"
 		}
-		if pos := d.Span.String(); pos != "" {
+		if pos := Printable(d.Span.String()); pos != "" {
 			b.WriteString(paint("1", pos+":") + " ")
 		}
-		b.WriteString(paint(hue, d.Severity.String()+":") + " " + paint("1", d.Msg) + "\n")
+		b.WriteString(paint(hue, d.Severity.String()+":") + " " + paint("1", Printable(d.Msg)) + "\n")
 		if line, ok := sourceLine(files[d.File], d.Line); ok {
 			no := strconv.Itoa(d.Line)
 			text, under := underline(line, d.Span)
 			fmt.Fprintf(&b, "  %s %s\n", paint("34", no+" |"), text)
 			fmt.Fprintf(&b, "  %s %s\n", paint("34", strings.Repeat(" ", len(no))+" |"), paint(hue, under))
 		}
+		if d.Detail != "" {
+			b.WriteString(indent(Printable(d.Detail)) + "\n")
+		}
 		if d.Hint != "" {
-			b.WriteString("  " + paint("36", "hint:") + " " + d.Hint + "\n")
+			b.WriteString("  " + paint("36", "hint:") + " " + Printable(d.Hint) + "\n")
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -55,6 +59,22 @@ func sourceLine(text string, n int) (string, bool) {
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimSuffix(line, "\r"), strings.TrimSpace(text) != ""
+}
+
+// Printable returns s with U+FFFD in place of each control character but newline
+// and tab, and of what is no UTF-8: text of files and of others can then be
+// printed on a terminal, which it cannot drive.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && control(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
+func control(r rune) bool {
+	return r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError
 }
 
 // maxSnippet is how much of a line is shown, in characters.
@@ -92,7 +112,7 @@ func underline(line string, s Span) (text, under string) {
 		switch {
 		case r == '\t':
 			shown = "    "
-		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == utf8.RuneError:
+		case control(r):
 			shown = "\ufffd"
 		}
 		t.WriteString(shown)

@@ -54,6 +54,16 @@ c.alloy:3:7: error: m
 	f(config.Diagnostic{Span: at(1, 8, 1, 8), Msg: "m"}, false, "c.alloy:1:8: error: m\n  1 | a \"x\" {\n    |        ^\n")
 	// A config cannot drive the terminal.
 	f(config.Diagnostic{Span: at(4, 3, 4, 5), Msg: "m"}, false, "c.alloy:4:3: error: m\n  4 |   esc = \"\ufffd[31m\"\n    |   ^^^\n")
+	f(config.Diagnostic{Span: config.Span{File: "a\x1bb", Line: 1}, Msg: "m\x07", Hint: "h\u009b"}, false, "a\ufffdb:1: error: m\ufffd\n  hint: h\ufffd\n")
+	// What a mistake is made of has lines of its own.
+	f(config.Diagnostic{Span: at(1, 1, 1, 1), Msg: "m", Detail: "s.lua:1: x\n  1 | \x1b[2J", Hint: "h"}, false, strings.TrimLeft(`
+c.alloy:1:1: error: m
+  1 | a "x" {
+    | ^
+  s.lua:1: x
+    1 | `+"\ufffd"+`[2J
+  hint: h
+`, "\n"))
 	// A long line is cut around the place.
 	f(config.Diagnostic{Span: at(5, 304, 5, 307), Msg: "m"}, false, "c.alloy:5:304: error: m\n  5 | …"+strings.Repeat("y", 37)+" = here\n    | "+strings.Repeat(" ", 41)+"^^^^\n")
 	// Without a source line.
@@ -65,9 +75,24 @@ c.alloy:3:7: error: m
 		"\x1b[1mc.alloy:1:1:\x1b[0m \x1b[31;1merror:\x1b[0m \x1b[1mm\x1b[0m\n  \x1b[34m1 |\x1b[0m a \"x\" {\n  \x1b[34m  |\x1b[0m \x1b[31;1m^\x1b[0m\n")
 }
 
+func TestPrintable(t *testing.T) {
+	f := func(in, want string) {
+		t.Helper()
+		if got := config.Printable(in); got != want {
+			t.Errorf("got %q for %q, want %q", got, in, want)
+		}
+	}
+	f("a\n\tb äö→ 日本", "a\n\tb äö→ 日本")
+	f("\x1b]0;x\a \x1b[2J\r\x00\b\x7f", "\ufffd]0;x\ufffd \ufffd[2J\ufffd\ufffd\ufffd\ufffd")
+	f("\u009b31m \x9b31m \xff", "\ufffd31m \ufffd31m \ufffd")
+}
+
 func TestDiagnosticsErr(t *testing.T) {
 	w := config.Diagnostic{Severity: config.Warning, Msg: "w"}
 	e1, e2 := config.Diagnostic{Span: config.Span{File: "a", Line: 2}, Msg: "e"}, config.Diagnostic{Span: config.Span{File: "a", Line: 1}, Msg: "e"}
+	if err := (config.Diagnostics{{Msg: "m", Hint: "h", Detail: "a\nb"}}).Err(); err.Error() != "m (h)\n  a\n  b" {
+		t.Errorf("got %v", err)
+	}
 	if err := (config.Diagnostics{w}).Err(); err != nil {
 		t.Errorf("got %v for a warning", err)
 	}
@@ -213,7 +238,7 @@ func TestCheck(t *testing.T) {
 	}
 	var got strings.Builder
 	for _, b := range c.Blocks {
-		known, ds := b.Check([]string{"prometheus.scrape", "logging"})
+		known, ds := b.Check([]string{"prometheus.scrape", "logging"}, "my/scripts")
 		if known {
 			rule := config.LabelRequired
 			if b.Name == "logging" {
@@ -228,7 +253,7 @@ func TestCheck(t *testing.T) {
 		"c.alloy:3:1: block http is not supported yet\n" +
 		"c.alloy:4:1: warning: block tracing has no effect\n" +
 		"c.alloy:5:1: block prometheus.scrape needs a label (write: prometheus.scrape \"default\" {)\n" +
-		"c.alloy:6:1: component zzz.yyy does not exist (`weir components` lists all there are; a script of this name would be zzz/yyy.lua below the scripts directory)\n"
+		"c.alloy:6:1: component zzz.yyy does not exist (`weir components` lists all there are; a script of this name would be my/scripts/zzz/yyy.lua)\n"
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
