@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -55,6 +56,8 @@ type counts struct {
 
 // commit makes the running graph that of a plan without mistakes.
 func (e *Engine) commit(p *plan) counts {
+	e.committing = true
+	defer func() { e.committing = false }()
 	c := counts{results: map[result][]string{}}
 	old := e.plan
 	e.plan = p
@@ -303,7 +306,7 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 	for _, l := range lines {
 		e.o.Announce(l)
 	}
-	e.log.Info("configuration applied", "duration", took, "outcome", outcome,
+	e.log.Log(e.hard, e.said(slog.LevelInfo), "configuration applied", "duration", took, "outcome", outcome,
 		"nodes", c.nodes, "rebuilt", len(c.results[rebuilt]), "updated", len(c.results[updated]), "removed", len(c.removed), "failed", len(c.results[failed]))
 }
 
@@ -329,8 +332,17 @@ func (e *Engine) refuse(what string, start time.Time, err error, cfg *config.Con
 		return
 	}
 	e.lastErr = text
-	e.log.Error("configuration refused, nothing was changed", "err", err)
+	e.log.Log(e.hard, e.said(slog.LevelError), "configuration refused, nothing was changed", "err", err)
 	e.o.Announce(withSource("cannot reload "+what, first, more+"; nothing was changed"))
+}
+
+// said returns the level to log at what is announced as well: once is enough for
+// people.
+func (e *Engine) said(level slog.Level) slog.Level {
+	if e.announces {
+		return slog.LevelDebug
+	}
+	return level
 }
 
 // withSource is a line "what: message" and below it, if the message has more

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,17 +48,19 @@ type Options struct {
 	NoWatch bool
 	// Announce gets one line for people about each reload, such as
 	// "reloaded demo.units (12 ms), 1 of 5 nodes rebuilt". It must not block
-	// and comes from one goroutine at a time. nil for none.
+	// and comes from one goroutine at a time. What is announced is logged at
+	// debug only. nil for none.
 	Announce func(line string)
 }
 
 // Engine runs a config. Make one with New; it runs once. All methods are safe
 // for concurrent use.
 type Engine struct {
-	o       Options
-	log     *slog.Logger
-	clock   clock.Clock
-	metrics *metrics
+	o         Options
+	announces bool // somebody hears Options.Announce
+	log       *slog.Logger
+	clock     clock.Clock
+	metrics   *metrics
 
 	box      mailbox
 	services []*serviceNode
@@ -75,13 +78,14 @@ type Engine struct {
 	wg       sync.WaitGroup // of everything the engine has started but services
 
 	// The worker's own, once it runs.
-	watcher *watch.Watcher // nil when nothing is watched
-	plan    *plan          // the applied one
-	nodes   map[string]*node
-	leaving map[string][]<-chan struct{} // by ID: nodes that were removed and still stop
-	parting map[string]*node             // by ID: those of them that can be called back
-	refused bool                         // the config on disk is not the one that runs
-	lastErr string                       // what was announced last of a failure
+	watcher    *watch.Watcher // nil when nothing is watched
+	plan       *plan          // the applied one
+	nodes      map[string]*node
+	leaving    map[string][]<-chan struct{} // by ID: nodes that were removed and still stop
+	parting    map[string]*node             // by ID: those of them that can be called back
+	committing bool                         // what fails now will be announced
+	refused    bool                         // the config on disk is not the one that runs
+	lastErr    string                       // what was announced last of a failure
 }
 
 // The phases of an Engine.
@@ -106,7 +110,8 @@ func New(o Options) (*Engine, error) {
 	if o.ShutdownTimeout <= 0 {
 		o.ShutdownTimeout = 30 * time.Second
 	}
-	if o.Announce == nil {
+	announces := o.Announce != nil
+	if !announces {
 		o.Announce = func(string) {}
 	}
 	abs, err := filepath.Abs(o.StoragePath)
@@ -115,7 +120,7 @@ func New(o Options) (*Engine, error) {
 	}
 	o.StoragePath = abs
 	e := &Engine{
-		o: o, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
+		o: o, announces: announces, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
 		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
 	}
 	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx
@@ -146,7 +151,7 @@ func (e *Engine) Check(path string) (*config.Config, config.Diagnostics) {
 	ds = append(ds, more...)
 	for _, w := range p.wanted {
 		if w.err != nil {
-			ds = append(ds, config.Diagnostic{Span: w.block.Span, Msg: oneLine(w.err.Error())})
+			ds = append(ds, config.Diagnostic{Span: w.block.Span, Msg: fmt.Sprintf("component %s is broken", w.reg.Name), Detail: strings.TrimSpace(w.err.Error())})
 		}
 	}
 	return cfg, ds.Sort()

@@ -188,7 +188,7 @@ func TestScriptsWhileRefused(t *testing.T) {
 func TestBrokenSaidOnce(t *testing.T) {
 	bubble(t, func(l *lab) {
 		var log strings.Builder // written by one goroutine, read when it waits
-		l.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		l.options.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		l.start(chain)
 		l.saved("break test.pass scripts/test/pass.lua:1: no")
 		for range 3 {
@@ -199,10 +199,10 @@ func TestBrokenSaidOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := strings.Count(log.String(), "cannot run what is wanted"); n != 1 {
+		if n := strings.Count(log.String(), "cannot build the new version, the last good one keeps running"); n != 1 {
 			t.Errorf("it was logged %d times:\n%s", n, log.String())
 		}
-		if strings.Contains(log.String(), "node is back") {
+		if strings.Contains(log.String(), "node recovered") {
 			t.Errorf("it came back in between:\n%s", log.String())
 		}
 	})

@@ -3,9 +3,9 @@ package engine
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"runtime/debug"
-	"strings"
 )
 
 // panicError is what a call of a component that panicked comes to.
@@ -26,17 +26,21 @@ func guard(call func() error) (err error) {
 	return call()
 }
 
-// oneLine makes one line of a message of several.
-func oneLine(s string) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	for i, l := range lines {
-		lines[i] = strings.TrimSpace(l)
-	}
-	return strings.Join(lines, "  ")
-}
-
 // sameType reports whether exports have the type that a registration says.
 func sameType(exports, zero any) bool { return reflect.TypeOf(exports) == reflect.TypeOf(zero) }
+
+// nearby returns a path as people write it: from the working directory when it
+// is below that.
+func nearby(path string) string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(wd, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
 
 // existing returns the files that are there.
 func existing(files []string) (out []string) {

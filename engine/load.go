@@ -182,6 +182,16 @@ func (e *Engine) makePlan(cfg *config.Config, mode planMode) (*plan, config.Diag
 	return p, ds
 }
 
+// roots returns the folders that catalogs are made from, to be read by people.
+func (e *Engine) roots() (dirs []string) {
+	for _, c := range e.o.Catalogs {
+		for _, dir := range c.Roots() {
+			dirs = append(dirs, nearby(dir))
+		}
+	}
+	return dirs
+}
+
 // blockNames returns all names a block can have.
 func (e *Engine) blockNames() (names []string) {
 	for _, c := range e.o.Catalogs {
@@ -206,7 +216,7 @@ func (e *Engine) lookup(b *config.Block, names []string, mode planMode) (*wanted
 		}
 	}
 	running := e.node(b.ID)
-	known, ds := b.Check(names)
+	known, ds := b.Check(names, e.roots()...)
 	switch {
 	case known:
 		w.reg, w.err = e.register(b.Name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -217,7 +218,7 @@ func (n *node) succeed() {
 	}
 	n.cancelTry()
 	if n.failed != nil {
-		n.e.log.Info("node is back on what is wanted", "component_id", n.id)
+		n.e.log.Info("node recovered", "component_id", n.id)
 	}
 	n.failed = nil
 	n.change(func(s *state) { s.wish = component.Health{State: component.Healthy, Time: n.e.clock.Now()} })
@@ -227,11 +228,17 @@ func (n *node) succeed() {
 // go away without anything we watch changing.
 func (n *node) fail(err error, retry bool) result {
 	if n.failed == nil || n.failed.Error() != err.Error() {
-		attrs := []any{"component_id", n.id, "err", err, "last_good", n.gen != nil}
-		if p, ok := errors.AsType[*panicError](err); ok {
-			attrs = append(attrs, "stack", string(p.stack))
+		attrs := []any{"component_id", n.id, "err", err}
+		msg, level := "cannot build the component", slog.LevelError
+		if n.gen != nil && !n.gen.crashed {
+			msg = "cannot build the new version, the last good one keeps running"
 		}
-		n.e.log.Error("cannot run what is wanted", attrs...)
+		if p, ok := errors.AsType[*panicError](err); ok {
+			attrs = append(attrs, "stack", string(p.stack)) // which is not announced
+		} else if n.e.committing {
+			level = n.e.said(level)
+		}
+		n.e.log.Log(n.e.hard, level, msg, attrs...)
 		n.change(func(s *state) {
 			s.wish = component.Health{State: component.Unhealthy, Message: err.Error(), Time: n.e.clock.Now()}
 		})
