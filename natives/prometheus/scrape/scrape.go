@@ -149,7 +149,7 @@ func (c *Component) Sourced() []string {
 }
 
 // Run scrapes until ctx ends. When it ends for another component to go on, that
-// gets the targets; otherwise their series end.
+// gets the targets; otherwise, also after a failure, their series end.
 func (c *Component) Run(ctx context.Context) error {
 	c.mu.Lock()
 	c.started = true
@@ -164,7 +164,7 @@ func (c *Component) Run(ctx context.Context) error {
 		case <-c.changed:
 			r.reconcile(nil)
 		case err := <-c.failed:
-			r.stop(errHandedOver) // to the component that the engine builds now
+			r.stop(errStopped) // the next one begins anew, and maybe not soon
 			return err
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), component.ErrReplaced) {
@@ -193,8 +193,12 @@ func (c *Component) takeOver(ctx context.Context) map[string]*state {
 	}
 	select {
 	case <-p.ended:
-	case <-ctx.Done():
-		return nil
+	default: // both may be ready, and what was left must not be
+		select {
+		case <-p.ended:
+		case <-ctx.Done():
+			return nil
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
