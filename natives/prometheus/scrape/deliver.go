@@ -3,6 +3,7 @@ package scrape
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -158,7 +159,7 @@ owed:
 // more.
 func (l *loop) settle() {
 	for _, h := range l.owed {
-		if !l.c.has(h) {
+		if !l.c.has(h) && !slices.Contains(l.report[:], h) {
 			h.Release()
 		}
 	}
