@@ -111,6 +111,65 @@ test.uvalue "b" {
 	})
 }
 
+// TestSourcedStaysFailed: files that could not be read again are tried again at
+// the next change of anything, and until then the node says so.
+func TestSourcedStaysFailed(t *testing.T) {
+	bubble(t, func(l *lab) {
+		const config = `
+test.uvalue "a" {
+  value = "/etc/a"
+}`
+		l.start(config)
+		l.onUpdate = func(string, *arguments) error { return errors.New("cannot read it") }
+		if err := l.e.FilesChanged(context.Background(), []string{"/etc/a"}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := l.reload(config); err != nil {
+				t.Fatal(err)
+			}
+			l.wantHealth("test.uvalue.a", component.Unhealthy, "cannot read its files again: cannot read it")
+		}
+		l.onUpdate = nil
+		if err := l.reload(config); err != nil {
+			t.Fatal(err)
+		}
+		l.wantHealth("test.uvalue.a", component.Healthy, "")
+	})
+}
+
+// TestSourcedBesideAnotherFailure: a changed file does not make a node forget
+// that it runs with other arguments than the config has.
+func TestSourcedBesideAnotherFailure(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.start("test.uvalue \"a\" {\n value = \"/etc/a\"\n}")
+		broken := true
+		l.onUpdate = func(_ string, a *arguments) error {
+			if a.Value == "/etc/b" && broken {
+				return errors.New("there is no b")
+			}
+			return nil
+		}
+		if err := l.reload("test.uvalue \"a\" {\n value = \"/etc/b\"\n}"); err != nil {
+			t.Fatal(err)
+		}
+		changed := func() {
+			t.Helper()
+			if err := l.e.FilesChanged(context.Background(), []string{"/etc/a"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changed()
+		l.wantHealth("test.uvalue.a", component.Unhealthy, "there is no b")
+		broken = false
+		changed()
+		l.wantHealth("test.uvalue.a", component.Healthy, "")
+		if a, _ := l.fake("test.uvalue.a").get(); a.Value != "/etc/b" {
+			t.Errorf("it runs with %q", a.Value)
+		}
+	})
+}
+
 // TestConfigChanged: the config's file is a file as others are, and saving it
 // as it was says nothing.
 func TestConfigChanged(t *testing.T) {

@@ -28,6 +28,7 @@ type node struct {
 	want    *wanted
 	gen     *generation        // the one behind the gate; nil before the first good one
 	failed  error              // why what is wanted does not run; nil when it does
+	unread  bool               // failed is that its files could not be read again
 	drains  []<-chan struct{}  // closed when calls that began before a change are done
 	again   context.CancelFunc // ends the timer of the next try; nil without
 	tries   int                // failed tries in a row
@@ -161,6 +162,8 @@ func (n *node) apply(args any, retry bool) result {
 	switch {
 	case g.crashed && (retry || !same):
 		return n.build(args, nil)
+	case same && n.unread && !g.crashed:
+		return n.reread()
 	case same && n.failed != nil && !g.crashed:
 		n.succeed() // back to what still runs
 		return untouched
@@ -220,7 +223,7 @@ func (n *node) succeed() {
 	if n.failed != nil {
 		n.e.log.Info("node recovered", "component_id", n.id)
 	}
-	n.failed = nil
+	n.failed, n.unread = nil, false
 	n.change(func(s *state) { s.wish = component.Health{State: component.Healthy, Time: n.e.clock.Now()} })
 }
 
@@ -246,7 +249,7 @@ func (n *node) fail(err error, retry bool) result {
 	if n.failed == nil && n.gen != nil && n.ranWell(n.gen) {
 		n.tries = 0
 	}
-	n.failed = err
+	n.failed, n.unread = err, false
 	n.cancelTry()
 	if retry {
 		n.tryAgain(func() { n.e.retry(n) })
@@ -295,8 +298,11 @@ func (n *node) cancelTry() {
 // reread gives the component its arguments again, because a file it reads has
 // changed.
 func (n *node) reread() result {
-	if n.gen.crashed {
+	switch {
+	case n.gen.crashed:
 		return untouched // it will be built again anyway
+	case n.failed != nil && !n.unread && n.want.err == nil:
+		return n.reconcile(n.want, n.e.plan.scope, true) // that reads them too
 	}
 	up, ok := n.gen.c.(component.Updater)
 	if !ok {
@@ -307,7 +313,9 @@ func (n *node) reread() result {
 	case errors.Is(err, component.ErrRebuild):
 		return n.build(n.gen.args, n.gen)
 	case err != nil:
-		return n.fail(fmt.Errorf("cannot read its files again: %w", err), false)
+		r := n.fail(fmt.Errorf("cannot read its files again: %w", err), false)
+		n.unread = true
+		return r
 	}
 	if n.failed != nil {
 		n.succeed()
