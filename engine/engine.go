@@ -96,7 +96,8 @@ const (
 	phaseStopping
 )
 
-// ErrNotRunning is what Reload returns before Run and after its end.
+// ErrNotRunning is what Reload returns after the end of Run. Before, it waits
+// for Run.
 var ErrNotRunning = errors.New("the engine does not run")
 
 // New returns an Engine that does nothing yet.
@@ -205,26 +206,20 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 // error is then a config.Diagnostics. Nodes that stay on their last good
 // version are no error.
 func (e *Engine) Reload(ctx context.Context) error {
-	done := make(chan error, 1)
-	if !e.box.post(func() { done <- e.reloadConfig() }) {
-		return ErrNotRunning
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-e.box.closed:
-		return ErrNotRunning
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return e.ask(ctx, e.reloadConfig)
 }
 
 // FilesChanged tells the engine that files or directories changed; paths are
 // absolute. It returns when the running graph has followed, or with an error
 // when that was refused, as Reload does.
 func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
+	return e.ask(ctx, func() error { return e.filesChanged(paths) })
+}
+
+// ask has the worker do a job and returns what came of it.
+func (e *Engine) ask(ctx context.Context, job func() error) error {
 	done := make(chan error, 1)
-	if !e.box.post(func() { done <- e.filesChanged(paths) }) {
+	if !e.box.post(func() { done <- job() }) {
 		return ErrNotRunning
 	}
 	select {
