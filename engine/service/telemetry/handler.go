@@ -50,9 +50,12 @@ func (r *root) set(level slog.Level, name string) {
 	r.current.Store(f)
 }
 
-// attr writes time and level as Alloy does.
+// attr writes time and level as Alloy does, and durations with their unit, which
+// as a JSON number is anybody's guess.
 func attr(groups []string, a slog.Attr) slog.Attr {
 	switch {
+	case a.Value.Kind() == slog.KindDuration:
+		return slog.String(a.Key, a.Value.Duration().String())
 	case len(groups) > 0:
 	case a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime:
 		return slog.String("ts", a.Value.Time().UTC().Format(time.RFC3339Nano))

@@ -97,6 +97,9 @@ func New(o Options) (*Service, error) {
 // Logger returns the logger of weir.
 func (s *Service) Logger() *slog.Logger { return slog.New(&handler{root: s.root}) }
 
+// Format returns how lines are written now: logfmt or json.
+func (s *Service) Format() string { return s.root.current.Load().name }
+
 // Registerer returns where to register metrics for /metrics.
 func (s *Service) Registerer() prometheus.Registerer { return s.registry }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -87,6 +88,23 @@ weir_log_lines_total{level="warn"} 3
 	}
 	if s.Logger().Enabled(t.Context(), slog.LevelWarn) {
 		t.Error("warn is enabled at level error")
+	}
+}
+
+// TestDurations: one has its unit in both formats, in a group too.
+func TestDurations(t *testing.T) {
+	for format, want := range map[string]string{
+		"logfmt": "level=info msg=done took=1.5s g.wait=2ms\n",
+		"json":   `{"level":"info","msg":"done","took":"1.5s","g":{"wait":"2ms"}}` + "\n",
+	} {
+		s, b := newService(t, format)
+		if got := s.Format(); got != format {
+			t.Errorf("got format %s, want %s", got, format)
+		}
+		s.Logger().Info("done", "took", 1500*time.Millisecond, slog.Group("g", "wait", 2*time.Millisecond))
+		if got := timestamps.ReplaceAllString(b.take(), ""); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
 
