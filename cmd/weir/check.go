@@ -23,10 +23,22 @@ The exit code is 0 when there is no mistake (there may be warnings), 1 when
 there is one.`,
 		Example: `  weir check config.alloy
   weir check --scripts=../scripts /etc/weir`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return fmt.Errorf("check takes one config, not %d; several files of a directory are one config", len(args))
+			case len(args) == 0:
+				return errors.New("name a config to check, a file or a directory of *.alloy files")
+			}
+			return nil
+		},
 		RunE: failed(func(_ *cobra.Command, args []string) error {
 			path := args[0]
-			catalogs, err := catalogs(scriptsDir(scripts, path))
+			dir, err := scriptsDir(scripts, path)
+			if err != nil {
+				return cannotStart(err)
+			}
+			catalogs, err := catalogs(dir)
 			if err != nil {
 				return cannotStart(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -22,22 +23,45 @@ func componentsCommand(t *terminal) *cobra.Command {
 		Short: "List the components, or print the manual of one",
 		Long: `List what a config can use: weir's own components, the scripts that ship with it
 and those of the scripts folder. With a name, print that component's manual:
-arguments with types and defaults, exports and an example.`,
+arguments with types and defaults, exports and an example. With the first parts
+of names, list those that begin with them.`,
 		Example: `  weir components
+  weir components prometheus
   weir components prometheus.scrape
   weir components --scripts=./scripts demo.units`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("components takes one name, not %d; without a name it lists all", len(args))
+			}
+			return nil
+		},
 		RunE: failed(func(_ *cobra.Command, args []string) error {
-			catalogs, err := catalogs(scriptsDir(dir, "."))
+			dir, err := scriptsDir(dir, ".")
+			if err != nil {
+				return cannotStart(err)
+			}
+			catalogs, err := catalogs(dir)
 			if err != nil {
 				return cannotStart(err)
 			}
 			if len(args) == 0 {
-				return listComponents(t.out, catalogs)
+				return listComponents(t.out, catalogs, "")
 			}
-			r, ok := lookup(catalogs, args[0])
+			name := args[0]
+			r, ok := lookup(catalogs, name)
 			if !ok {
-				return fmt.Errorf("there is no component %s; 'weir components' lists them", args[0])
+				var names []string
+				for _, c := range catalogs {
+					names = append(names, c.Names()...)
+				}
+				prefix := strings.TrimSuffix(name, ".") + "."
+				if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, prefix) }) {
+					return listComponents(t.out, catalogs, prefix)
+				}
+				if hint := config.DidYouMean(name, names); hint != "" {
+					return fmt.Errorf("there is no component %s; %s", name, hint)
+				}
+				return fmt.Errorf("there is no component %s; 'weir components' lists them", name)
 			}
 			if r.Err != nil {
 				return r.Err
@@ -58,13 +82,14 @@ func lookup(catalogs []component.Catalog, name string) (component.Registration, 
 	return component.Registration{}, false
 }
 
-// listComponents prints a line for each component: name, first sentence.
-func listComponents(w io.Writer, catalogs []component.Catalog) error {
+// listComponents prints a line for each component whose name begins with prefix:
+// name, first sentence.
+func listComponents(w io.Writer, catalogs []component.Catalog, prefix string) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, c := range catalogs {
 		for _, name := range c.Names() {
 			r, ok := c.Lookup(name)
-			if !ok {
+			if !ok || !strings.HasPrefix(name, prefix) {
 				continue
 			}
 			line := firstSentence(r.Doc.Summary)
@@ -72,8 +97,7 @@ func listComponents(w io.Writer, catalogs []component.Catalog) error {
 				first, _, _ := strings.Cut(r.Err.Error(), "\n")
 				line = "broken: " + first
 			}
-			line += origin(r)
-			fmt.Fprintf(tw, "%s\t%s\n", name, line)
+			fmt.Fprintf(tw, "%s\t%s\n", name, config.Printable(line+origin(r)))
 		}
 	}
 	return tw.Flush()
@@ -108,7 +132,7 @@ func firstSentence(s string) string {
 func writeManual(t *terminal, r component.Registration) error {
 	var b strings.Builder
 	head := func(s string) string { return paint(t.outColor, "1", s) }
-	fmt.Fprintf(&b, "%s\n\n%s\n", head(r.Name), strings.TrimSpace(r.Doc.Summary))
+	fmt.Fprintf(&b, "%s\n\n%s\n", head(r.Name), config.Printable(strings.TrimSpace(r.Doc.Summary)))
 	if r.Accepts != 0 {
 		fmt.Fprintf(&b, "\nIt takes %s through its export receiver.\n", r.Accepts)
 	}
@@ -126,7 +150,7 @@ func writeManual(t *terminal, r component.Registration) error {
 		writeFields(&b, exports, r.Doc.Exports, false)
 	}
 	if r.Doc.Example != "" {
-		fmt.Fprintf(&b, "\n%s\n%s\n", head("Example"), indent(strings.Trim(r.Doc.Example, "\n"), "  "))
+		fmt.Fprintf(&b, "\n%s\n%s\n", head("Example"), indent(config.Printable(strings.Trim(r.Doc.Example, "\n")), "  "))
 	}
 	_, err := io.WriteString(t.out, b.String())
 	return err
@@ -157,7 +181,7 @@ func writeFields(b *strings.Builder, fields []config.Field, docs map[string]stri
 		}
 		fmt.Fprintf(b, "  %s\n", line)
 		if doc := strings.TrimSpace(docs[f.Path]); doc != "" {
-			fmt.Fprintln(b, indent(doc, "      "))
+			fmt.Fprintln(b, indent(config.Printable(doc), "      "))
 		}
 	}
 }

@@ -1,15 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/control"
 )
 
@@ -22,7 +23,12 @@ func reloadCommand(t *terminal) *cobra.Command {
 config with a mistake is refused, and what runs goes on; the exit code is then 1.`,
 		Example: `  weir reload
   weir reload --storage.path=/var/lib/weir`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("reload takes no %q: the running weir knows its config; say with --storage.path which weir", args[0])
+			}
+			return nil
+		},
 		RunE: failed(func(cmd *cobra.Command, _ []string) error { return reload(cmd.Context(), t, dir) }),
 	}
 	cmd.Flags().StringVar(&dir, "storage.path", "./data-weir", "storage directory of the running weir")
@@ -46,11 +52,11 @@ func reload(ctx context.Context, t *terminal, dir string) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the answer: %w", err)
 	}
-	body = append(bytes.TrimSpace(body), '\n')
+	text := config.Printable(strings.TrimSpace(string(body)))
 	if resp.StatusCode != http.StatusOK {
-		_, _ = t.err.Write(body)
+		fmt.Fprintln(t.err, text)
 		return &exitError{code: exitFailed}
 	}
-	_, err = t.out.Write(body)
+	_, err = fmt.Fprintln(t.out, text)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/control"
 	"github.com/weir-run/weir/engine/service/http"
+	"github.com/weir-run/weir/engine/service/telemetry"
 	"github.com/weir-run/weir/engine/storage"
 )
 
@@ -55,6 +57,8 @@ quickstart: this host and weir itself, through a script, into that Prometheus.`,
 				return fmt.Errorf("run takes one config, not %d; several files of a directory are one config", len(args))
 			case len(args) == 0 && !o.sandbox:
 				return errors.New("name a config to run, or try the quickstart with --sandbox")
+			case o.shutdown <= 0:
+				return fmt.Errorf("--shutdown-timeout must be longer than 0s, not %s", o.shutdown)
 			}
 			return nil
 		},
@@ -80,13 +84,16 @@ quickstart: this host and weir itself, through a script, into that Prometheus.`,
 
 // run runs the config at path until a signal; "" is the quickstart.
 func run(ctx context.Context, t *terminal, o runOptions, path string) (err error) {
+	scripts, err := scriptsDir(o.scripts, path)
+	if err != nil {
+		return cannotStart(err)
+	}
 	lock, err := storage.Acquire(o.storage, time.Now())
 	if err != nil {
 		return cannotStart(err)
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
 
-	scripts := scriptsDir(o.scripts, path)
 	if path == "" {
 		if path, err = quickstart.Write(lock.Dir()); err != nil {
 			return cannotStart(err)
@@ -100,12 +107,15 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	defer stop.release()
 	ctx = stop.ctx
 
+	v := &voice{t: t, telemetry: s.telemetry}
+	var sandboxURL string
 	if o.sandbox {
 		box, err := startSandbox(ctx, t, o.sandboxAddr)
 		if err != nil {
 			return cannotStart(err)
 		}
 		defer func() { err = errors.Join(err, box.Close()) }()
+		sandboxURL = box.URL
 	}
 	catalogs, err := catalogs(scripts)
 	if err != nil {
@@ -120,7 +130,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		Version:         version,
 		ShutdownTimeout: o.shutdown,
 		WatchConfig:     o.watch,
-		Announce:        announcer(t, s.http),
+		Announce:        announcer(v, s.http, sandboxURL),
 	})
 	if err != nil {
 		return cannotStart(err)
@@ -137,27 +147,61 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	wg.Go(func() { reloadOn(beside, stop.hup, e) })
 	wg.Go(func() {
 		if err := socket.Serve(beside, s.http.Handler()); err != nil {
-			t.errorf("%v", err)
+			s.telemetry.Logger().Error("the control socket is gone, weir reload does not work", "err", err)
 		}
 	})
 	err = e.Run(ctx, path)
+	if err == nil && ctx.Err() != nil {
+		v.say("stopped", "no call was cut short; what is not sent yet is kept in "+o.storage)
+	}
 	end()
 	wg.Wait()
 	return runError(t, path, err, ctx.Err() != nil)
 }
 
-// announcer prints what the engine says, and before the first line, which says
-// that it has started, where the page is.
-func announcer(t *terminal, h *http.Service) func(line string) {
-	page := sync.OnceFunc(func() {
+// announcer says what the engine says, and before the first line, which says
+// that it has started, where the page and the sandbox are. Only then it is known
+// how the config wants logs.
+func announcer(v *voice, h *http.Service, sandboxURL string) func(line string) {
+	where := sync.OnceFunc(func() {
+		if sandboxURL != "" {
+			v.say("sandbox", sandboxURL+" answers PromQL, and is gone when weir stops")
+		}
 		if addr := h.Address(); addr != "" {
-			t.say("page", "http://%s", addr)
+			v.say("page", "http://"+addr)
 		}
 	})
 	return func(line string) {
-		page()
-		t.announce(line)
+		where()
+		v.announce(line)
 	}
+}
+
+// voice says how the run goes: on the terminal, and as log lines when those are
+// JSON, so that a program can read every line.
+type voice struct {
+	t         *terminal
+	telemetry *telemetry.Service
+}
+
+func (v *voice) say(word, text string) {
+	if v.telemetry.Format() == "json" {
+		v.telemetry.Logger().Info(word + ": " + text)
+		return
+	}
+	v.t.say(word, text)
+}
+
+func (v *voice) announce(line string) {
+	if v.telemetry.Format() != "json" {
+		v.t.announce(line)
+		return
+	}
+	level := slog.LevelInfo
+	if bad(line) {
+		level = slog.LevelError
+	}
+	v.telemetry.Logger().Log(context.Background(), level, line)
 }
 
 // runError prints the mistakes of a config that was refused. What else ends the
@@ -190,7 +234,6 @@ func startSandbox(ctx context.Context, t *terminal, addr string) (*sandbox.Proce
 	if err := os.Setenv("WEIR_SANDBOX_URL", box.URL); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot tell configs of the sandbox: %w", err), box.Close())
 	}
-	t.say("sandbox", "%s answers PromQL, and is gone when weir stops", box.URL)
 	return box, nil
 }
 
@@ -255,13 +298,16 @@ func reloadOn(ctx context.Context, hup <-chan os.Signal, e *engine.Engine) {
 }
 
 // scriptsDir is the folder of scripts that belongs to a config: flag, or scripts
-// beside the config's files.
-func scriptsDir(flag, config string) string {
+// beside the config's files. The latter need not exist.
+func scriptsDir(flag, config string) (string, error) {
 	if flag != "" {
-		return flag
+		if _, err := os.ReadDir(flag); err != nil {
+			return "", fmt.Errorf("cannot read scripts: %w", err)
+		}
+		return flag, nil
 	}
 	if fi, err := os.Stat(config); err == nil && fi.IsDir() {
-		return filepath.Join(config, "scripts")
+		return filepath.Join(config, "scripts"), nil
 	}
-	return filepath.Join(filepath.Dir(config), "scripts")
+	return filepath.Join(filepath.Dir(config), "scripts"), nil
 }

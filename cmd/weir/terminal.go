@@ -8,10 +8,14 @@ import (
 	"sync"
 
 	"golang.org/x/term"
+
+	"github.com/weir-run/weir/engine/config"
 )
 
 // terminal is where weir talks to people: answers go to out, everything else
-// to err. Colours only where each is a terminal and NO_COLOR is not set.
+// to err. Colours only where each is a terminal and NO_COLOR is not set. What it
+// is given to say may have text of scripts and of others in it, which does not
+// reach the terminal as control characters.
 type terminal struct {
 	out, err           io.Writer
 	outColor, errColor bool
@@ -27,23 +31,26 @@ func colored(f *os.File) bool {
 
 // errorf prints a mistake.
 func (t *terminal) errorf(format string, args ...any) {
-	fmt.Fprintf(t.err, "%s %s\n", paint(t.errColor, "31;1", "weir:"), fmt.Sprintf(format, args...))
+	fmt.Fprintf(t.err, "%s %s\n", paint(t.errColor, "31;1", "weir:"), config.Printable(fmt.Sprintf(format, args...)))
 }
 
 // say prints a line about the running process.
-func (t *terminal) say(word, format string, args ...any) {
-	fmt.Fprintf(t.err, "%s %s\n", paint(t.errColor, "1", fmt.Sprintf("%-8s", word)), fmt.Sprintf(format, args...))
+func (t *terminal) say(word, text string) {
+	fmt.Fprintf(t.err, "%s %s\n", paint(t.errColor, "1", fmt.Sprintf("%-8s", word)), config.Printable(text))
 }
 
 // announce prints a line of the engine's about the running graph: green when it
 // went well.
 func (t *terminal) announce(line string) {
 	hue := "32"
-	if strings.HasPrefix(line, "cannot ") {
+	if bad(line) {
 		hue = "31;1"
 	}
-	fmt.Fprintln(t.err, paint(t.errColor, hue, line))
+	fmt.Fprintln(t.err, paint(t.errColor, hue, config.Printable(line)))
 }
+
+// bad reports whether a line of the engine's says that something went wrong.
+func bad(line string) bool { return strings.HasPrefix(line, "cannot ") }
 
 func paint(color bool, code, s string) string {
 	if !color {

@@ -91,7 +91,7 @@ func (b *Block) Check(names []string, scripts ...string) (known bool, ds Diagnos
 	case withoutEffect[b.Name]:
 		ds = append(ds, Diagnostic{Span: b.Span, Severity: Warning, Msg: fmt.Sprintf("block %s has no effect", b.Name)})
 	default:
-		hint := didYouMean(b.Name, names)
+		hint := DidYouMean(b.Name, names)
 		if hint == "" {
 			hint = "`weir components` lists all there are"
 			if len(scripts) > 0 {

@@ -314,7 +314,7 @@ func suggestField(name string, fs []field) string {
 			}
 		}
 	}
-	return didYouMean(name, names)
+	return DidYouMean(name, names)
 }
 
 func count(body ast.Body, name string) (n int) {

@@ -109,14 +109,14 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 	}
 	if len(r.Path) == 1 {
 		d.Msg = fmt.Sprintf("%s does not exist", name)
-		d.Hint = didYouMean(name, stdlibNames)
+		d.Hint = DidYouMean(name, stdlibNames)
 		if d.Hint == "" {
 			d.Hint = fmt.Sprintf("a text is written in quotes: %q", name)
 		}
 		return d
 	}
 	d.Msg = fmt.Sprintf("component %s does not exist", name)
-	d.Hint = didYouMean(name, ids)
+	d.Hint = DidYouMean(name, ids)
 	if d.Hint == "" {
 		// A right name with a wrong label is the common mistake, however
 		// different the labels are.

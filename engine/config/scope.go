@@ -102,7 +102,7 @@ func (s *Scope) resolve(r Reference) (id string, d *Diagnostic) {
 		return id, nil
 	}
 	d = &Diagnostic{Span: r.ends[len(r.Path)-len(rest)], Msg: fmt.Sprintf("%s has no export %s", id, rest[0])}
-	switch hint := didYouMean(rest[0], exports); {
+	switch hint := DidYouMean(rest[0], exports); {
 	case hint != "":
 		d.Hint = hint
 	case len(exports) == 0:

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// didYouMean returns a hint that names the candidates nearest to name, "" when
+// DidYouMean returns a hint that names the candidates nearest to name, "" when
 // none is near.
-func didYouMean(name string, candidates []string) string {
+func DidYouMean(name string, candidates []string) string {
 	near := nearest(name, candidates)
 	if len(near) == 0 {
 		return ""
