@@ -186,27 +186,40 @@ func (n *node) apply(args any, retry bool) result {
 	g.args = args
 	sourced := g.sourced()
 	n.change(func(s *state) { s.args, s.sourced = args, sourced })
-	if !slices.Equal(config.Receivers(before), config.Receivers(args)) {
+	if g.gated() && !slices.Equal(config.Receivers(before), config.Receivers(args)) {
 		// Calls that began before may still go where the old arguments said.
-		if g.gated() {
-			n.drains = append(live(n.drains), n.recv.Set(g.c))
-		} else {
-			n.drains = append(live(n.drains), n.e.linger())
-		}
+		n.drains = append(live(n.drains), n.recv.Set(g.c))
 	}
+	n.redirected(before, args)
 	n.succeed()
 	return updated
+}
+
+// redirected keeps receivers that the node does not send to any more for a
+// while: it may have something in its hands for them, and it ends its series
+// there.
+func (n *node) redirected(before, after any) {
+	if !slices.Equal(config.Receivers(before), config.Receivers(after)) {
+		n.drains = append(live(n.drains), n.e.linger())
+	}
 }
 
 // build makes a new generation and puts it in the place of old, which may be
 // nil.
 func (n *node) build(args any, old *generation) result {
+	var before any
+	if old != nil {
+		before = old.args
+	}
 	g := n.newGeneration(n.want.reg, args)
 	if err := g.build(old); err != nil {
 		return n.fail(fmt.Errorf("cannot build: %w", err), true)
 	}
 	if !n.swap(g) {
 		return failed // the engine ends
+	}
+	if before != nil && g.gated() { // a source's old component has ended
+		n.redirected(before, args)
 	}
 	n.succeed()
 	return rebuilt

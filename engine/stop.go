@@ -54,6 +54,7 @@ func (e *Engine) remove(gone []*node, old *graph.Graph) {
 	for _, n := range gone {
 		n.parting = &parting{halt: make(chan struct{}), back: make(chan struct{}), done: make(chan struct{})}
 		e.parting[n.id] = n
+		n.recv.SetLeaving(true)
 	}
 	for _, n := range gone {
 		n.cancelTry()
@@ -118,6 +119,7 @@ func (e *Engine) callBack(id string) *node {
 		return nil
 	}
 	delete(e.parting, id)
+	n.recv.SetLeaving(false)
 	close(n.parting.back)
 	n.parting = nil
 	e.leaving[id] = slices.DeleteFunc(e.leaving[id], func(c <-chan struct{}) bool { return c == n.stopped })
@@ -136,8 +138,8 @@ func (e *Engine) node(id string) *node {
 	return e.parting[id]
 }
 
-// lingerTime is how long a receiver stays for a source that took new arguments
-// while it ran, and may still have something in its hands for it.
+// lingerTime is how long a receiver stays for nodes that were told not to send
+// to it any more. Longer than flow.EndAfter.
 const lingerTime = 2 * time.Second
 
 // linger returns a channel that is closed after lingerTime.

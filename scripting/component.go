@@ -24,7 +24,7 @@ type Component struct {
 	script *script
 	opts   component.Options
 	block  ScriptBlock
-	out    *flow.Output
+	to     *flow.Output
 	mem    *memory
 	gen    *generation
 	pool   *pool
@@ -42,11 +42,11 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	previous := o.Previous
 	o.Previous = nil // or each generation would keep all before it
 	values, to, block := scriptArgs(s.def.Args, args)
-	c := &Component{script: s, opts: o, block: block, out: flow.NewOutput(o.Stats, to)}
+	c := &Component{script: s, opts: o, block: block, to: flow.NewOutput(o.Stats, to)}
 	if p, ok := previous.(*Component); ok {
 		c.mem = p.mem
 	} else {
-		c.mem = &memory{outputs: batch.NewOutputs(), metrics: newMetrics()}
+		c.mem = &memory{sender: flow.NewSender(), metrics: newMetrics()}
 	}
 	exprs := s.exprArgs(values)
 	if err := checkExprs(s.program, exprs); err != nil {
@@ -65,6 +65,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	if err := c.mem.metrics.register(o.Registerer); err != nil {
 		return nil, err
 	}
+	c.mem.sender.To(c.to)
 	return c, nil
 }
 
@@ -79,10 +80,14 @@ func (c *Component) Run(ctx context.Context) error {
 	c.report.sweep() // reports healthy
 	t := c.opts.Clock.NewTimer(sweepInterval)
 	defer t.Stop()
+	end := c.opts.Clock.NewTimer(flow.EndAfter)
+	defer end.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-end.C():
+			c.mem.sender.EndLeaving(ctx)
 		case <-t.C():
 			c.mem.sweep(c.gen)
 			c.report.sweep()
@@ -112,15 +117,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	}
 	c.mem.metrics.vms.Set(float64(c.pool.count.Load()))
 
-	out = c.mem.outputs.Settle(c.gen.number, out, slices.Max(b.T))
-	// What is refused goes back to the source, which retries below us and does
-	// not come here again.
-	if err := c.out.SendMetrics(ctx, out); err != nil {
-		c.mem.outputs.SentInPart(c.gen.number, out)
-		return err
-	}
-	c.mem.outputs.Sent(c.gen.number, out)
-	return nil
+	return c.mem.sender.Send(ctx, c.gen.number, out, slices.Max(b.T))
 }
 
 // call is one batch in a script.

@@ -4,14 +4,14 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/scripting/view"
 )
 
 // memory is what the generations of one node hand down: what they sent last,
 // and their counters, which must not start from zero at every save.
 type memory struct {
-	outputs *batch.Outputs
+	sender  *flow.Sender
 	metrics *metrics
 
 	mu      sync.Mutex
@@ -86,5 +86,5 @@ func (m *memory) sweep(current *generation) {
 		g.close()
 	}
 	current.Sweep()
-	m.outputs.Sweep()
+	m.sender.Sweep()
 }

@@ -90,6 +90,28 @@ func (o *Outputs) SentInPart(gen uint64, b *Metrics) {
 	o.last[b.Source] = sourceOutput{gen: gen, live: live, owed: owed}
 }
 
+// Ends returns a batch of markers, at time t, for all that source is known to
+// have sent.
+func (o *Outputs) Ends(source uint64, t int64) *Metrics {
+	o.mu.Lock()
+	last := o.last[source]
+	o.mu.Unlock()
+	gone := absent(append(last.owed[:len(last.owed):len(last.owed)], last.live...), nil)
+	b := &Metrics{Source: source, Series: gone, T: make([]int64, len(gone)), V: make([]float64, len(gone))}
+	for i := range gone {
+		b.T[i], b.V[i] = t, Stale()
+	}
+	return b
+}
+
+// Has reports whether something is known of source.
+func (o *Outputs) Has(source uint64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, ok := o.last[source]
+	return ok
+}
+
 // Sweep forgets the sources whose series were all released: nothing will be
 // sent for them again.
 func (o *Outputs) Sweep() {

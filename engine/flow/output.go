@@ -54,6 +54,21 @@ func (o *Output) Without(p *Output) *Output {
 	return left
 }
 
+// leaving returns the fan-out to those receivers of o whose nodes leave the
+// graph, nil when there are none. o may be nil.
+func (o *Output) leaving() *Output {
+	if o == nil {
+		return nil
+	}
+	stay := &Output{}
+	for _, r := range o.to {
+		if !r.leaving.Load() {
+			stay.to = append(stay.to, r)
+		}
+	}
+	return o.Without(stay)
+}
+
 // SendMetrics hands b to every receiver, side by side, so that a branch that
 // blocks delays no other, and returns when all have answered. An empty batch
 // is not sent. The error is nil or a *Partial.

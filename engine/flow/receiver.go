@@ -42,6 +42,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.No
 type Receiver struct {
 	node    string
 	accepts atomic.Uint32 // batch.Signals
+	leaving atomic.Bool
 	stats   *Stats
 	onPanic func(*PanicError)
 
@@ -87,6 +88,9 @@ func (r *Receiver) Accepts() batch.Signals { return batch.Signals(r.accepts.Load
 
 // SetAccepts changes the signals the node takes: a script got another hook.
 func (r *Receiver) SetAccepts(s batch.Signals) { r.accepts.Store(uint32(s)) }
+
+// SetLeaving says whether the node leaves the graph: Stop comes soon.
+func (r *Receiver) SetLeaving(leaving bool) { r.leaving.Store(leaving) }
 
 // Set puts a component behind the gate: the next call meets it, calls in
 // flight finish on the one before. A nil component makes calls wait. The

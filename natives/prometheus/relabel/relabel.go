@@ -45,7 +45,8 @@ type Component struct {
 
 	mu sync.RWMutex // held for reading while rules are applied, not while sending
 	generation
-	out *flow.Output
+
+	redirected chan struct{} // capacity 1: forward_to changed
 }
 
 var (
@@ -63,7 +64,7 @@ type generation struct {
 
 // memory is what a node's components hand down: a rebuild is no change of rules.
 type memory struct {
-	outputs *batch.Outputs
+	sender *flow.Sender
 
 	mu      sync.Mutex
 	current generation
@@ -73,12 +74,12 @@ type memory struct {
 }
 
 func newComponent(o component.Options, a *Arguments) *Component {
-	c := &Component{opts: o}
+	c := &Component{opts: o, redirected: make(chan struct{}, 1)}
 	c.opts.Previous = nil // kept, it would keep all that were before it
 	if p, ok := o.Previous.(*Component); ok {
 		c.mem = p.mem
 	} else {
-		c.mem = &memory{outputs: batch.NewOutputs()}
+		c.mem = &memory{sender: flow.NewSender()}
 	}
 	c.set(a)
 	return c
@@ -95,8 +96,12 @@ func (c *Component) set(a *Arguments) {
 	gen := c.mem.next(a.Rules)
 	c.mu.Lock()
 	c.generation = gen
-	c.out = flow.NewOutput(c.opts.Stats, a.ForwardTo)
 	c.mu.Unlock()
+	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
+	select {
+	case c.redirected <- struct{}{}:
+	default:
+	}
 	c.opts.Export(Exports{Rules: rule.Rules(slices.Clone(a.Rules))})
 }
 
@@ -121,10 +126,16 @@ func (c *Component) Run(ctx context.Context) error {
 	defer c.mem.leave()
 	t := c.opts.Clock.NewTimer(sweepInterval)
 	defer t.Stop()
+	end := c.opts.Clock.NewTimer(flow.EndAfter)
+	defer end.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-c.redirected:
+			end.Reset(flow.EndAfter)
+		case <-end.C():
+			c.mem.sender.EndLeaving(ctx)
 		case <-t.C():
 			c.mem.sweep()
 			t.Reset(sweepInterval)
@@ -138,20 +149,12 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 		return nil
 	}
 	c.mu.RLock()
-	gen, out := c.generation.number, c.out
+	gen := c.generation.number
 	relabelled, dropped := c.relabeler.Apply(b)
 	c.mu.RUnlock()
 	c.opts.Stats.Drop("relabel", dropped)
 
-	relabelled = c.mem.outputs.Settle(gen, relabelled, slices.Max(b.T))
-	// SendMetrics refuses in part only; what is refused goes back to the
-	// source, which retries below us and does not come here again.
-	if err := out.SendMetrics(ctx, relabelled); err != nil {
-		c.mem.outputs.SentInPart(gen, relabelled)
-		return err
-	}
-	c.mem.outputs.Sent(gen, relabelled)
-	return nil
+	return c.mem.sender.Send(ctx, gen, relabelled, slices.Max(b.T))
 }
 
 func (m *memory) enter() {
@@ -187,5 +190,5 @@ func (m *memory) sweep() {
 		r.Sweep()
 	}
 	m.current.relabeler.Sweep()
-	m.outputs.Sweep()
+	m.sender.Sweep()
 }

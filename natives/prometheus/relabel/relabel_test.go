@@ -133,7 +133,7 @@ func TestUpdate(t *testing.T) {
 	send(t, c, at(10, a))
 	v1 := sink.Last().Series[0]
 
-	// Another receiver: the handle stays.
+	// Another receiver: the handle stays, and the one before sees it end.
 	if err := c.Update(arguments(sink2.Receiver(), set("v", "1"))); err != nil {
 		t.Fatal(err)
 	}
@@ -141,8 +141,8 @@ func TestUpdate(t *testing.T) {
 	if got := sink2.Last(); got == nil || got.Len() != 1 || got.Series[0] != v1 {
 		t.Errorf("after a change of forward_to got %v, want the same handle only", text(sink2.Last()))
 	}
-	if len(sink.Batches()) != 1 {
-		t.Error("the receiver that left forward_to got a batch")
+	if diff := cmp.Diff([]string{`a{v="1"} stale`}, text(sink.Last())); diff != "" || len(sink.Batches()) != 2 || sink.Last().T[0] != 19 {
+		t.Errorf("the receiver that left forward_to got %d batches, want the markers at 19 last (-want +got):\n%s", len(sink.Batches()), diff)
 	}
 
 	// Other rules: the new series, and a marker for the old one, once.

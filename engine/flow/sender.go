@@ -1,0 +1,150 @@
+package flow
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// Sender sends on what a node that renames or drops series makes of batches.
+// Series that will not come again because the node changed get their staleness
+// markers: those of an older generation of its rules, see batch.Outputs, and
+// those that went to receivers it does not send to any more.
+//
+// A node hands its Sender from component to component. All methods are safe
+// for concurrent use.
+type Sender struct {
+	outputs *batch.Outputs
+
+	mu     sync.Mutex
+	to     *Output
+	trails map[uint64]*trail // by source
+}
+
+// trail is where the batches of one source went.
+type trail struct {
+	free chan struct{} // capacity 1, holds a value unless a batch is on its way
+	to   *Output       // the receivers that got the last batch and are not told of an end
+	t    int64         // of the last batch, Unix ms
+}
+
+// EndAfter is how long after To EndLeaving should be called: sources that send
+// often have done so, and the engine keeps nodes that leave for longer.
+const EndAfter = time.Second
+
+// NewSender returns a Sender that drops everything until To is called.
+func NewSender() *Sender {
+	return &Sender{outputs: batch.NewOutputs(), to: new(Output), trails: map[uint64]*trail{}}
+}
+
+// To makes the batches from now on go to o. Call EndLeaving after a while.
+func (s *Sender) To(o *Output) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to = o
+}
+
+func (s *Sender) enter(ctx context.Context, source uint64) (*trail, error) {
+	s.mu.Lock()
+	tr := s.trails[source]
+	if tr == nil {
+		tr = &trail{free: make(chan struct{}, 1)}
+		tr.free <- struct{}{}
+		s.trails[source] = tr
+	}
+	s.mu.Unlock()
+	select {
+	case <-tr.free:
+		return tr, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (tr *trail) leave() { tr.free <- struct{}{} }
+
+func (s *Sender) current() *Output {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to
+}
+
+// Send sends out, which generation gen made of a batch of the latest time t.
+// The error is a *Partial, or ctx's when nothing was sent.
+func (s *Sender) Send(ctx context.Context, gen uint64, out *batch.Metrics, t int64) error {
+	tr, err := s.enter(ctx, out.Source)
+	if err != nil {
+		return err
+	}
+	defer tr.leave()
+	to := s.current()
+	if tr.to != nil && tr.to != to {
+		if left := tr.to.Without(to); left != nil {
+			s.end(ctx, left, out.Source, max(t-1, tr.t+1))
+		}
+	}
+	tr.to, tr.t = to, t
+	out = s.outputs.Settle(gen, out, t)
+	// What is refused goes back to the source, which retries below this node
+	// and does not come here again.
+	if err := to.SendMetrics(ctx, out); err != nil {
+		s.outputs.SentInPart(gen, out)
+		return err
+	}
+	s.outputs.Sent(gen, out)
+	return nil
+}
+
+// end sends markers for all that a source's last batch showed.
+func (s *Sender) end(ctx context.Context, to *Output, source uint64, t int64) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // a batch waits behind it
+	defer cancel()
+	// Who refuses has counted it; it would be of no use to send them elsewhere.
+	_ = to.SendMetrics(ctx, s.outputs.Ends(source, t))
+}
+
+// EndLeaving ends the series at receivers that are not sent to any more and
+// whose nodes leave the graph before the next batch comes. Others learn it
+// right before that, so that nothing is missing in between.
+func (s *Sender) EndLeaving(ctx context.Context) {
+	s.mu.Lock()
+	var sources []uint64
+	for source := range s.trails {
+		sources = append(sources, source)
+	}
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, source := range sources {
+		wg.Go(func() {
+			tr, err := s.enter(ctx, source)
+			if err != nil {
+				return
+			}
+			defer tr.leave()
+			if tr.to == nil {
+				return
+			}
+			left := tr.to.Without(s.current()).leaving()
+			if left == nil {
+				return
+			}
+			s.end(ctx, left, source, tr.t+1)
+			tr.to = tr.to.Without(left)
+		})
+	}
+	wg.Wait()
+}
+
+// Sweep forgets the sources whose series were all released.
+func (s *Sender) Sweep() {
+	s.outputs.Sweep()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for source, tr := range s.trails {
+		if !s.outputs.Has(source) && len(tr.free) == 1 {
+			delete(s.trails, source)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package flow_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/flow/flowtest"
+)
+
+// seen shows what a sink got, one batch a line.
+func seen(s *flowtest.Sink) (lines []string) {
+	for _, b := range s.Batches() {
+		var cells []string
+		for i, series := range b.Series {
+			v := fmt.Sprint(b.V[i])
+			if batch.IsStale(b.V[i]) {
+				v = "stale"
+			}
+			cells = append(cells, fmt.Sprintf("%s=%s@%d", series.Name(), v, b.T[i]))
+		}
+		lines = append(lines, strings.Join(cells, " "))
+	}
+	return lines
+}
+
+func TestSenderEndsWhatWentElsewhere(t *testing.T) {
+	left, stays, next := flowtest.NewSink("left"), flowtest.NewSink("stays"), flowtest.NewSink("next")
+	to := func(sinks ...*flowtest.Sink) *flow.Output {
+		var rs []*flow.Receiver
+		for _, s := range sinks {
+			rs = append(rs, s.Receiver())
+		}
+		return flow.NewOutput(nil, rs)
+	}
+	source := batch.NewSource()
+	a := batch.NewSeries([]batch.Label{{Name: "__name__", Value: "a"}})
+	s := flow.NewSender()
+	send := func(at int64) {
+		t.Helper()
+		b := &batch.Metrics{Source: source, Series: []*batch.Series{a}, T: []int64{at}, V: []float64{1}}
+		if err := s.Send(t.Context(), 1, b, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.To(to(left, stays))
+	send(1000)
+
+	// A node that stays in the graph learns it right before the next batch.
+	s.To(to(stays, next))
+	s.EndLeaving(t.Context())
+	send(2000)
+	if d := cmp.Diff([]string{"a=1@1000", "a=stale@1999"}, seen(left)); d != "" {
+		t.Errorf("what was left (-want +got):\n%s", d)
+	}
+
+	// One that leaves cannot wait for it, and is told once.
+	s.To(to(stays, left))
+	next.Receiver().SetLeaving(true)
+	s.EndLeaving(t.Context())
+	s.EndLeaving(t.Context())
+	send(3000)
+	if d := cmp.Diff([]string{"a=1@2000", "a=stale@2001"}, seen(next)); d != "" {
+		t.Errorf("what left (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"a=1@1000", "a=1@2000", "a=1@3000"}, seen(stays)); d != "" {
+		t.Errorf("what stayed (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"a=1@1000", "a=stale@1999", "a=1@3000"}, seen(left)); d != "" {
+		t.Errorf("what came back (-want +got):\n%s", d)
+	}
+}
+
+// TestSenderWaits: a batch of one source does not overtake another.
+func TestSenderWaits(t *testing.T) {
+	block := make(chan struct{})
+	entered := make(chan struct{}, 1)
+	r := flow.NewReceiver("slow", batch.SignalMetrics, nil, nil)
+	r.Set(consumer(func(context.Context, *batch.Metrics) error { entered <- struct{}{}; <-block; return nil }))
+	s := flow.NewSender()
+	s.To(flow.NewOutput(nil, []*flow.Receiver{r}))
+	done := make(chan error, 1)
+	go func() { done <- s.Send(t.Context(), 1, one(1, 1), 1) }()
+	<-entered
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Send(ctx, 1, one(1, 2), 2); err == nil {
+		t.Error("another batch of the source did not wait")
+	}
+	close(block)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
