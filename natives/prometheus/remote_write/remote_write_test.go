@@ -295,7 +295,12 @@ func advance(c *clocktest.Fake) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		// Requests take real time. Without a pace, the journal's max_age may
+		// pass meanwhile.
+		pace := time.NewTicker(100 * time.Microsecond)
+		defer pace.Stop()
 		for c.WaitTimers(ctx, 1) == nil && ctx.Err() == nil {
+			<-pace.C
 			c.Advance(20 * time.Millisecond)
 		}
 	})
