@@ -161,6 +161,12 @@ func startWeir(t *testing.T, dir string, flags ...string) *weirRun {
 // scrapeConfigs (YAML) says, and returns its URL.
 func startPrometheus(t *testing.T, scrapeConfigs string) string {
 	t.Helper()
+	return startPrometheusWindow(t, "30m", scrapeConfigs)
+}
+
+// startPrometheusWindow is startPrometheus with an out-of-order window.
+func startPrometheusWindow(t *testing.T, window, scrapeConfigs string) string {
+	t.Helper()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "prometheus.yml"), `
 global:
@@ -168,8 +174,7 @@ global:
   scrape_timeout: 400ms
 storage:
   tsdb:
-    out_of_order_time_window: 30m
-`+scrapeConfigs)
+    out_of_order_time_window: `+window+"\n"+scrapeConfigs)
 	p := start(t, filepath.Join(env(t, "SERVERS"), "prometheus"),
 		"--config.file="+filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"),

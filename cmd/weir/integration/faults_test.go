@@ -1,0 +1,143 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// dropped matches counters of dropped samples that are not 0.
+var dropped = regexp.MustCompile(`(?m)^weir_\w*dropped_total\{.*\} [^0\n].*$`)
+
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func metricsPage(t *testing.T, weir *weirRun) string {
+	t.Helper()
+	return fetch(t, weir.url+"/metrics")
+}
+
+// counter returns a counter of the sink, of one endpoint or reason.
+func counter(t *testing.T, page, name, label string) float64 {
+	t.Helper()
+	for line := range strings.SplitSeq(page, "\n") {
+		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, "prometheus.remote_write.out") || !strings.Contains(line, label) {
+			continue
+		}
+		v, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	return 0
+}
+
+// cut ends the connection without an answer.
+func cut(http.ResponseWriter) bool { panic(http.ErrAbortHandler) }
+
+// faulty answers as an endpoint in trouble does: one request in ten each way.
+func faulty(n int, w http.ResponseWriter, r *http.Request) bool {
+	switch n % 10 {
+	case 1:
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	case 3:
+		w.WriteHeader(http.StatusInternalServerError)
+	case 5:
+		return cut(w)
+	case 6:
+		io.CopyN(io.Discard, r.Body, 1000)
+		return cut(w)
+	case 8:
+		select { // hangs
+		case <-r.Context().Done():
+		case <-time.After(5 * time.Second):
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// TestFaultyEndpoint holds that what an endpoint rejects is counted, and that
+// the rest arrives in order, whatever the endpoint does.
+func TestFaultyEndpoint(t *testing.T) {
+	const targets, perTarget = 10, 500
+	target := startLoad(t, perTarget)
+	endpoint := startRecorder(t)
+	endpoint.set(faulty)
+	endpoint.reject = func(n int) bool { return n%20 == 12 }
+	dir := t.TempDir()
+	sink := fmt.Sprintf(`
+prometheus.remote_write "out" {
+  endpoint {
+    url            = %q
+    remote_timeout = "1s"
+  }
+}
+`, endpoint.URL)
+	config := filepath.Join(dir, "config.alloy")
+	write(t, config, target.scrapeBlock(targets, "300ms", "prometheus.remote_write.out.receiver")+sink)
+	weir := startWeir(t, dir)
+	eventually(t, "120 requests came", func() error {
+		endpoint.mu.Lock()
+		defer endpoint.mu.Unlock()
+		if endpoint.requests < 120 {
+			return fmt.Errorf("%d", endpoint.requests)
+		}
+		return nil
+	})
+	write(t, config, sink) // the source ends its series and goes
+	weir.await(1, `reloaded config\.alloy.*`)
+	var in, sent, rejected float64
+	eventually(t, "the counters add up", func() error {
+		page := metricsPage(t, weir)
+		in = counter(t, page, "weir_component_samples_in_total", "")
+		sent = counter(t, page, "weir_remote_write_samples_sent_total", "")
+		rejected = counter(t, page, "weir_remote_write_samples_dropped_total", `reason="rejected"`)
+		if in != sent+rejected {
+			return fmt.Errorf("%v in, %v sent, %v rejected", in, sent, rejected)
+		}
+		return nil
+	})
+	if retried := counter(t, metricsPage(t, weir), "weir_remote_write_samples_retried_total", ""); retried == 0 {
+		t.Error("nothing was sent again: the endpoint had no faults")
+	}
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+	if got := float64(endpoint.rejected); got != rejected || got == 0 {
+		t.Errorf("the endpoint rejected %v samples, weir says %v", got, rejected)
+	}
+	if got := float64(endpoint.total()); got != sent {
+		t.Errorf("the endpoint has %v samples, weir says it sent %v", got, sent)
+	}
+
+	for k, scrapes := range endpoint.scrapes(t) {
+		for n, times := range scrapes {
+			if times != 1 {
+				t.Errorf("%s: scrape %d is there %d times", k, n, times)
+			}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestKills kills weir -9 again and again, with the endpoint up, down and
+// faulty. What was accepted arrives, in order: of each scrape all or nothing,
+// and nothing only if it was the last that was asked for before a kill.
+func TestKills(t *testing.T) {
+	const targets, perTarget, kills = 10, 500, 9
+	target := startLoad(t, perTarget)
+	endpoint := startRecorder(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), target.scrapeBlock(targets, "300ms", "prometheus.remote_write.out.receiver")+remoteWrite(endpoint.URL, ""))
+	last := make([]map[int]bool, targets) // by target: scrapes a kill may have met
+	for i := range last {
+		last[i] = map[int]bool{}
+	}
+	before := 0.0
+	for k := range kills {
+		switch k % 3 {
+		case 0:
+			endpoint.set(nil)
+		case 1:
+			endpoint.set(func(_ int, w http.ResponseWriter, _ *http.Request) bool { return cut(w) })
+		case 2:
+			endpoint.set(faulty)
+		}
+		weir := startWeir(t, dir)
+		target.scrapedAfter(t, targets, time.Now().Add(time.Duration(k)*130*time.Millisecond))
+		before += accepted(t, weir)
+		weir.kill()
+		for i := range last {
+			last[i][target.served(i)] = true
+		}
+	}
+	endpoint.set(nil)
+	weir := startWeir(t, dir)
+	target.scrapedAfter(t, targets, time.Now())
+	drained(t, weir)
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+	if got := endpoint.total(); float64(got) < before {
+		t.Errorf("%d samples arrived, %v were accepted before the kills", got, before)
+	}
+	missing := map[string]int{}
+	series := endpoint.group("load_total")
+	for k, scrapes := range endpoint.scrapes(t) {
+		var i int
+		if _, err := fmt.Sscan(series[k][0].labels["target"], &i); err != nil {
+			t.Fatal(err)
+		}
+		for n := 1; n < target.served(i); n++ {
+			switch scrapes[n] {
+			case 0:
+				missing[fmt.Sprintf("scrape %d of target %d", n, i)]++
+				if !last[i][n] {
+					t.Fatalf("%s: scrape %d is missing", k, n)
+				}
+			case 1:
+			default:
+				t.Fatalf("%s: scrape %d is there %d times", k, n, scrapes[n])
+			}
+		}
+	}
+	for what, n := range missing {
+		if n != perTarget {
+			t.Errorf("%s is there in part: it is missing in %d of %d series", what, n, perTarget)
+		}
+	}
+}
+
+// drained waits until nothing is pending.
+func drained(t *testing.T, weir *weirRun) {
+	t.Helper()
+	eventually(t, "the journal is empty", func() error {
+		if n := counter(t, metricsPage(t, weir), "weir_journal_pending_blocks", ""); n > 0 {
+			return fmt.Errorf("%v blocks", n)
+		}
+		return nil
+	})
+}

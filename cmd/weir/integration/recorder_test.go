@@ -1,0 +1,215 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/prometheus/prometheus/prompb"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// recorder is a remote write endpoint that keeps every sample in the order it
+// came, so that a test sees what a database would hide.
+type recorder struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	requests int
+	bySeries map[string]*recorded
+	late     []string // samples older than one of their series before, and no repetition
+	// answer is asked before a request is looked at, and does so itself if it
+	// returns true.
+	answer func(request int, w http.ResponseWriter, r *http.Request) bool
+	// reject makes it answer 400; rejected counts the samples.
+	reject   func(request int) bool
+	rejected int
+}
+
+// recorded is what came of one series, repetitions left out.
+type recorded struct {
+	labels map[string]string
+	t      []int64
+	v      []float64 // NaN for a staleness marker
+	again  int       // repetitions
+}
+
+func startRecorder(t *testing.T) *recorder {
+	r := &recorder{bySeries: map[string]*recorded{}}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *recorder) set(answer func(request int, w http.ResponseWriter, r *http.Request) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer
+}
+
+func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.mu.Lock()
+	n, answer := r.requests, r.answer
+	r.requests++
+	r.mu.Unlock()
+	if answer != nil && answer(n, w, req) {
+		return
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the client left
+	}
+	var wr prompb.WriteRequest
+	if body, err = snappy.Decode(nil, body); err == nil {
+		err = wr.Unmarshal(body)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reject != nil && r.reject(n) {
+		r.rejected += len(wr.Timeseries)
+		http.Error(w, "no", http.StatusBadRequest)
+		return
+	}
+	var key strings.Builder
+	for _, ts := range wr.Timeseries {
+		key.Reset()
+		for _, l := range ts.Labels {
+			key.WriteString(l.Name)
+			key.WriteByte(0xff)
+			key.WriteString(l.Value)
+			key.WriteByte(0xff)
+		}
+		s := r.bySeries[key.String()]
+		if s == nil {
+			s = &recorded{labels: map[string]string{}}
+			for _, l := range ts.Labels {
+				s.labels[l.Name] = l.Value
+			}
+			r.bySeries[key.String()] = s
+		}
+		for _, sample := range ts.Samples {
+			if m := s.add(sample.Timestamp, sample.Value); m != "" {
+				r.late = append(r.late, fmt.Sprintf("%v: %s", s.labels, m))
+			}
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *recorded) add(t int64, v float64) (mistake string) {
+	if batch.IsStale(v) {
+		v = math.NaN()
+	}
+	n := len(s.t)
+	if n == 0 || t > s.t[n-1] {
+		s.t, s.v = append(s.t, t), append(s.v, v)
+		return ""
+	}
+	for i := n - 1; i >= 0 && s.t[i] >= t; i-- {
+		if s.t[i] == t && (s.v[i] == v || math.IsNaN(s.v[i]) && math.IsNaN(v)) {
+			s.again++
+			return ""
+		}
+	}
+	return fmt.Sprintf("%v@%d comes after %v@%d", v, t, s.v[n-1], s.t[n-1])
+}
+
+// group returns the series with that name, by their labels without some.
+func (r *recorder) group(name string, without ...string) map[string][]*recorded {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string][]*recorded{}
+	for _, s := range r.bySeries {
+		if s.labels["__name__"] == name {
+			k := series{Metric: s.labels}.key(without...)
+			all[k] = append(all[k], s)
+		}
+	}
+	return all
+}
+
+// ended reports whether the last of a series is a staleness marker.
+func (s *recorded) ended() bool { return math.IsNaN(s.v[len(s.v)-1]) }
+
+// beside returns how many samples of some of the series came while another was
+// not ended.
+func beside(ss []*recorded) (n int) {
+	type sample struct {
+		t  int64
+		v  float64
+		of *recorded
+	}
+	var all []sample
+	for _, s := range ss {
+		for i := range s.t {
+			all = append(all, sample{s.t[i], s.v[i], s})
+		}
+	}
+	sort.Slice(all, func(i, j int) bool {
+		a, b := all[i], all[j]
+		return a.t < b.t || a.t == b.t && math.IsNaN(a.v) && !math.IsNaN(b.v)
+	})
+	alive := map[*recorded]bool{}
+	for _, s := range all {
+		if math.IsNaN(s.v) {
+			delete(alive, s.of)
+			continue
+		}
+		if len(alive) > 1 || len(alive) == 1 && !alive[s.of] {
+			n++
+		}
+		alive[s.of] = true
+	}
+	return n
+}
+
+// scrapes checks the order of all samples, and returns for each load_total, by
+// its labels without some, how often each scrape is there.
+func (r *recorder) scrapes(t *testing.T, without ...string) map[string]map[int]int {
+	t.Helper()
+	r.mu.Lock()
+	for i, l := range r.late {
+		if i == 5 {
+			t.Errorf("and %d more", len(r.late)-i)
+			break
+		}
+		t.Errorf("out of order: %s", l)
+	}
+	r.mu.Unlock()
+	seen := map[string]map[int]int{}
+	for k, ss := range r.group("load_total", without...) {
+		seen[k] = map[int]int{}
+		for _, s := range ss {
+			for _, v := range s.v {
+				if !math.IsNaN(v) {
+					seen[k][int(v)]++
+				}
+			}
+		}
+	}
+	return seen
+}
+
+// total returns how many different samples came.
+func (r *recorder) total() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.bySeries {
+		n += len(s.t)
+	}
+	return n
+}

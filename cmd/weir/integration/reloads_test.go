@@ -1,0 +1,107 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReloadsUnderLoad changes the way the samples go, three times a second:
+// directly, through rules, through a script, through both, with nodes that
+// come and go, other rules, another interval and an endpoint more or less.
+// Every scrape arrives once, in order, and at no time is an old series beside
+// the new. The second endpoint is a Prometheus that takes nothing out of order.
+func TestReloadsUnderLoad(t *testing.T) {
+	const targets, perTarget, changes = 8, 300, 60
+	target := startLoad(t, perTarget)
+	first, strict := startRecorder(t), startPrometheusWindow(t, "0s", "")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "scripts", "demo", "mark.lua"), `local weir = require "weir"
+return weir.transform { series = function(s, ctx) if s.labels.i then s.labels.s = "1" end end }
+`)
+	path := filepath.Join(dir, "config.alloy")
+	config := func(n int) string {
+		const out, rules, script = "prometheus.remote_write.out.receiver", "prometheus.relabel.r.receiver", "demo.mark.m.receiver"
+		way := [][]string{{out}, {rules, out}, {rules, script, out}, {script, out}, {rules, out}, {script, out}, {rules, script, out}}[n%7]
+		var b strings.Builder
+		b.WriteString(target.scrapeBlock(targets, []string{"500ms", "400ms", "500ms"}[n%3], way[0]))
+		for i, at := range way {
+			switch at {
+			case rules:
+				fmt.Fprintf(&b, "prometheus.relabel \"r\" {\n  rule {\n    source_labels = [\"i\"]\n    regex = \".+\"\n    target_label = \"r\"\n    replacement = \"%d\"\n  }\n  forward_to = [%s]\n}\n", n%5, way[i+1])
+			case script:
+				fmt.Fprintf(&b, "demo.mark \"m\" {\n  forward_to = [%s]\n}\n", way[i+1])
+			}
+		}
+		more := ""
+		if n%4 < 2 {
+			more = "endpoint {\n    name = \"strict\"\n    url  = \"" + strict + "/api/v1/write\"\n  }"
+		}
+		b.WriteString(remoteWrite(first.URL, more))
+		return b.String()
+	}
+	write(t, path, config(0))
+	weir := startWeir(t, dir)
+	target.scrapedAfter(t, targets, time.Now())
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for n := 1; n <= changes; n++ {
+		write(t, path+".new", config(n))
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+		weir.await(n, `reloaded config\.alloy.*`)
+		<-tick.C
+	}
+	target.scrapedAfter(t, targets, time.Now())
+	if page := metricsPage(t, weir); dropped.MatchString(page) {
+		t.Errorf("samples were dropped:\n%s", strings.Join(dropped.FindAllString(page, -1), "\n"))
+	}
+	for name, n := range map[string]string{"out of order": "prometheus_tsdb_out_of_order_samples_total", "too old": "prometheus_tsdb_too_old_samples_total"} {
+		for _, l := range strings.Split(fetch(t, strict+"/metrics"), "\n") {
+			if strings.HasPrefix(l, n) && !strings.HasSuffix(l, " 0") {
+				t.Errorf("Prometheus found samples %s: %s", name, l)
+			}
+		}
+	}
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+	seen := first.scrapes(t, "r", "s")
+	if len(seen) != targets*perTarget {
+		t.Errorf("%d series, want %d", len(seen), targets*perTarget)
+	}
+	wrong := 0
+	for k, scrapes := range seen {
+		last := 0
+		for n := range scrapes {
+			last = max(last, n)
+		}
+		for n := 1; n <= last; n++ {
+			if scrapes[n] != 1 && wrong < 5 {
+				wrong++
+				t.Errorf("%s: scrape %d of %d is there %d times", k, n, last, scrapes[n])
+			}
+		}
+		if last < changes/2 {
+			t.Fatalf("%s: only %d scrapes", k, last)
+		}
+	}
+	samples := 0
+	for _, ss := range first.group("load_total", "r", "s") {
+		samples += beside(ss)
+		for _, s := range ss {
+			if !s.ended() {
+				t.Fatalf("%v does not end", s.labels)
+			}
+		}
+	}
+	if samples > 0 {
+		t.Errorf("%d samples came beside an old series", samples)
+	}
+}
