@@ -76,6 +76,8 @@ func TestLoadErrors(t *testing.T) {
 		`  hint: there is no os in a script: the clock of a batch is ctx.now, times are formatted by require "time"`)
 	f("forever", head+"while true do end",
 		`embedded/test/script.lua:2: limit exceeded: the call ran longer than 1s`, `  2 | while true do end`)
+	f("goto past functions", head+"local function f()\n  for i = 1, 3 do\n    g(function() return i end)\n    goto next\n    ::next::\n  end\nend",
+		`embedded/test/script.lua:5: cannot use goto in a function that has functions in it: write if, or put the loop into a function of its own`, `  5 | goto next`)
 	f("not its definition", head+"return { metrics = function() end }",
 		`embedded/test/script.lua: cannot use a script that does not return its definition`, `  hint: end the file with return weir.transform { … }`)
 	f("deep", head+"local x = "+strings.Repeat("(", 300)+"1"+strings.Repeat(")", 300),

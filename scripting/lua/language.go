@@ -1,8 +1,9 @@
 // Package lua runs components written in Lua 5.1, on gopher-lua.
 //
 // A file is compiled once and its FunctionProto shared by all VMs. Before
-// compiling, its syntax tree is checked (nesting, writes to globals) and `..`
-// is rewritten to a call that counts bytes. A VM has a list of safe globals,
+// compiling, its syntax tree is checked (nesting, writes to globals), `..` is
+// rewritten to a call that counts bytes, and loops to what gopher-lua compiles
+// right. A VM has a list of safe globals,
 // read-only, and its context is an instruction hook (budget.go) that stops
 // what runs too long.
 //
@@ -25,7 +26,7 @@ import (
 
 // version changes when scripts behave otherwise: a save is not needed then to
 // rebuild what runs.
-const version = "lua5.1-1"
+const version = "lua5.1-2"
 
 // maxArrayIndex bounds the array part of tables, which gopher-lua fills up
 // with nil: t[67108000] = 1 would take gigabytes in one instruction. Keys above
@@ -156,7 +157,7 @@ func compile(f scripting.File) (*chunk, error) {
 	if len(t.errs) > 0 {
 		return nil, errors.Join(t.errs...)
 	}
-	proto, err := compileTree(stmts, f.Name)
+	proto, err := compileTree(t.body, f.Name)
 	if err != nil {
 		return nil, syntaxError(f, err)
 	}

@@ -12,9 +12,11 @@ import (
 // tree is what was found in a file's syntax tree.
 type tree struct {
 	file     scripting.File
+	body     []ast.Stmt // what is to be compiled
 	requires []required
 	exprs    []scripting.Expr
 	keys     []keyLines // of the table that weir.transform is called with, by call line
+	count    count      // of the function at hand
 	errs     []error
 }
 
@@ -29,17 +31,20 @@ type keyLines struct {
 	lines map[string]int
 }
 
-// walk visits the tree, rewrites `..` and notes what matters.
+// walk visits the tree, notes what matters, and rewrites what gopher-lua would
+// compile to what is wrong or cannot be bounded.
 func walk(f scripting.File, stmts []ast.Stmt) *tree {
 	t := &tree{file: f}
-	t.stmts(stmts)
+	t.body = t.function(stmts)
 	return t
 }
 
-func (t *tree) stmts(ss []ast.Stmt) {
+// stmts visits statements and returns what stands in their place.
+func (t *tree) stmts(ss []ast.Stmt) []ast.Stmt {
 	for _, s := range ss {
 		t.stmt(s)
 	}
+	return steadyLabels(ss)
 }
 
 func (t *tree) stmt(s ast.Stmt) {
@@ -52,24 +57,25 @@ func (t *tree) stmt(s ast.Stmt) {
 	case *ast.FuncCallStmt:
 		s.Expr = t.expr(s.Expr)
 	case *ast.DoBlockStmt:
-		t.stmts(s.Stmts)
+		s.Stmts = t.stmts(s.Stmts)
 	case *ast.WhileStmt:
 		s.Condition = t.expr(s.Condition)
-		t.stmts(s.Stmts)
+		s.Stmts = t.loop(s.Stmts, s)
+		steadyLoop(s)
 	case *ast.RepeatStmt:
 		s.Condition = t.expr(s.Condition)
-		t.stmts(s.Stmts)
+		s.Stmts = landing(t.loop(s.Stmts, s), s)
 	case *ast.IfStmt:
 		// elseif is an If in Else: follow the chain without recursion.
 		for s != nil {
 			s.Condition = t.expr(s.Condition)
-			t.stmts(s.Then)
+			s.Then = t.stmts(s.Then)
 			next, ok := (*ast.IfStmt)(nil), false
 			if len(s.Else) == 1 {
 				next, ok = s.Else[0].(*ast.IfStmt)
 			}
 			if !ok {
-				t.stmts(s.Else)
+				s.Else = t.stmts(s.Else)
 			}
 			s = next
 		}
@@ -78,14 +84,19 @@ func (t *tree) stmt(s ast.Stmt) {
 		if s.Step != nil {
 			s.Step = t.expr(s.Step)
 		}
-		t.stmts(s.Stmts)
+		s.Stmts = t.loop(s.Stmts, s)
 	case *ast.GenericForStmt:
 		t.exprList(s.Exprs)
-		t.stmts(s.Stmts)
+		threeNames(s)
+		s.Stmts = landing(t.loop(s.Stmts, s), s)
 	case *ast.FuncDefStmt:
-		t.stmts(s.Func.Stmts)
+		s.Func.Stmts = t.function(s.Func.Stmts)
 	case *ast.ReturnStmt:
 		t.exprList(s.Exprs)
+	case *ast.BreakStmt:
+		t.count.breaks++
+	case *ast.GotoStmt:
+		t.count.gotos = append(t.count.gotos, s.Line())
 	}
 }
 
@@ -129,7 +140,7 @@ func (t *tree) expr(e ast.Expr) ast.Expr {
 	case *ast.UnaryLenOpExpr:
 		e.Expr = t.expr(e.Expr)
 	case *ast.FunctionExpr:
-		t.stmts(e.Stmts)
+		e.Stmts = t.function(e.Stmts)
 	case *ast.StringConcatOpExpr:
 		return t.concat(e)
 	}
