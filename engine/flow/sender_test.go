@@ -97,3 +97,23 @@ func TestSenderWaits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSenderForgets: a source whose series were all released leaves nothing.
+func TestSenderForgets(t *testing.T) {
+	before, after := flowtest.NewSink("before"), flowtest.NewSink("after")
+	s := flow.NewSender()
+	s.To(flow.NewOutput(nil, []*flow.Receiver{before.Receiver()}))
+	a := batch.NewSeries([]batch.Label{{Name: "__name__", Value: "a"}})
+	b := &batch.Metrics{Source: batch.NewSource(), Series: []*batch.Series{a}, T: []int64{1000}, V: []float64{1}}
+	if err := s.Send(t.Context(), 1, b, 1000); err != nil {
+		t.Fatal(err)
+	}
+	a.Release()
+	s.Sweep()
+	s.To(flow.NewOutput(nil, []*flow.Receiver{after.Receiver()}))
+	before.Receiver().SetLeaving(true)
+	s.EndLeaving(t.Context())
+	if d := cmp.Diff([]string{"a=1@1000"}, seen(before)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
