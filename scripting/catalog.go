@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
@@ -32,6 +33,8 @@ type Options struct {
 	Embedded fs.FS
 	// Modules is the standard library: what require finds before lib/.
 	Modules []*Module
+	// Logger is told once of each file whose name cannot be a block's; nil: nobody.
+	Logger *slog.Logger
 }
 
 // NewCatalog returns the catalog of the scripts in a folder and of those that
@@ -55,12 +58,14 @@ type catalog struct {
 	mu    sync.Mutex
 	files map[string]*scriptFiles // by component name; nil: walk again
 	known map[string]component.Registration
+	told  map[string]bool // misnamed files that are in the log
 }
 
 // scriptFiles are the files that claim one name.
 type scriptFiles struct {
 	user     []location
 	embedded []location
+	misnamed string // the part of the path that is no identifier
 }
 
 // location is where a script's text can be read.
@@ -120,13 +125,13 @@ func (c *catalog) index() map[string]*scriptFiles {
 	}
 	c.files = map[string]*scriptFiles{}
 	add := func(rel string, embedded bool) {
-		name, ok := c.componentName(rel)
+		name, misnamed, ok := c.componentName(rel)
 		if !ok {
 			return
 		}
 		f := c.files[name]
 		if f == nil {
-			f = &scriptFiles{}
+			f = &scriptFiles{misnamed: misnamed}
 			c.files[name] = f
 		}
 		if l := (location{rel, embedded}); embedded {
@@ -141,11 +146,37 @@ func (c *catalog) index() map[string]*scriptFiles {
 	if c.dir != "" {
 		walk(os.DirFS(c.dir), ".", 0, func(rel string) { add(rel, false) })
 	}
+	c.tell()
 	return c.files
 }
 
-// walk visits the files below dir whose path segments may name a component.
-// It follows symbolic links, which a mounted ConfigMap consists of.
+// tell warns of files that no block can mean, each once while it is there: no
+// config names them, so that nothing else would.
+func (c *catalog) tell() {
+	told := map[string]bool{}
+	for _, name := range sortedKeys(c.files) {
+		f := c.files[name]
+		if f.misnamed == "" {
+			continue
+		}
+		told[name] = true
+		if !c.told[name] && c.o.Logger != nil {
+			c.o.Logger.Warn("script cannot be a component", "err", c.misnamed(name, f))
+		}
+	}
+	c.told = told
+}
+
+func (c *catalog) misnamed(rel string, f *scriptFiles) error {
+	what := "folder"
+	if _, base := c.language(rel); path.Base(base) == f.misnamed {
+		what = "file"
+	}
+	return fmt.Errorf("cannot make a component of %s: %s is not an identifier: rename the %s, letters, digits and _ make a name, and it begins with no digit",
+		c.display(append(f.user, f.embedded...)[0]), f.misnamed, what)
+}
+
+// walk visits the files below dir but for what is hidden and private. It follows symbolic links, which a mounted ConfigMap consists of.
 func walk(tree fs.FS, dir string, depth int, visit func(rel string)) {
 	entries, err := fs.ReadDir(tree, dir)
 	if err != nil || depth > maxDepth {
@@ -157,7 +188,7 @@ func walk(tree fs.FS, dir string, depth int, visit func(rel string)) {
 		switch {
 		case err != nil:
 		case info.IsDir():
-			if identifier.MatchString(e.Name()) && !strings.HasPrefix(e.Name(), "_") && rel != "lib" {
+			if !private(e.Name()) && rel != "lib" {
 				walk(tree, rel, depth+1, visit)
 			}
 		case info.Mode().IsRegular():
@@ -166,19 +197,25 @@ func walk(tree fs.FS, dir string, depth int, visit func(rel string)) {
 	}
 }
 
+// private reports whether a file or folder of this name is not to be looked at:
+// a script's own affairs, an editor's, or the inside of a mounted ConfigMap.
+func private(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") }
+
 // componentName returns the block name of a file: http/paths.lua is http.paths.
-func (c *catalog) componentName(rel string) (string, bool) {
+// One that no block can have is known by its path, and misnamed is the part of
+// it that is to blame.
+func (c *catalog) componentName(rel string) (name, misnamed string, ok bool) {
 	lang, base := c.language(rel)
-	if lang == nil || strings.HasSuffix(base, "_test") || strings.HasSuffix(base, ".test") {
-		return "", false
+	if lang == nil || strings.HasSuffix(base, "_test") || strings.HasSuffix(base, ".test") || private(path.Base(base)) {
+		return "", "", false
 	}
 	segments := strings.Split(base, "/")
 	for _, s := range segments {
-		if !identifier.MatchString(s) || strings.HasPrefix(s, "_") {
-			return "", false
+		if !identifier.MatchString(s) {
+			return rel, s, true
 		}
 	}
-	return strings.Join(segments, "."), true
+	return strings.Join(segments, "."), "", true
 }
 
 func (c *catalog) language(rel string) (l Language, base string) {
@@ -195,6 +232,13 @@ func (c *catalog) language(rel string) (l Language, base string) {
 // load makes the registration of a name.
 func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	reg := component.Registration{Name: name}
+	if fs.misnamed != "" {
+		reg.Err = c.misnamed(name, fs)
+		if c.dir != "" {
+			reg.Sources = []string{filepath.Join(c.dir, filepath.FromSlash(name))}
+		}
+		return reg
+	}
 	deps := &dependencies{c: c, hash: sha256.New()}
 	for _, l := range c.o.Languages {
 		for _, ext := range l.Extensions() {

@@ -1,6 +1,8 @@
 package scripting_test
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +79,7 @@ func TestNames(t *testing.T) {
 	for _, path := range []string{
 		"http/paths.lua", "a/b/c.lua", "x/y.other",
 		"http/_private.lua", "_hidden/x.lua", "http/paths_test.lua", "http/paths.test.lua", "lib/x.lua",
-		"http/has-dash.lua", "9a/x.lua", "http/readme.md", "..data/x.lua",
+		"http/readme.md", "..data/x.lua", "http/.#paths.lua", "my-lib/lib/_x.lua",
 	} {
 		f.write(path, script)
 	}
@@ -135,6 +137,60 @@ func TestFileWithoutFolder(t *testing.T) {
 	want := "cannot make a component of scripts/paths.lua: put it into a folder, scripts/<namespace>/paths.lua is <namespace>.paths"
 	if r.Err == nil || r.Err.Error() != want {
 		t.Errorf("got %v, want %s", r.Err, want)
+	}
+}
+
+// A file that no block can mean is listed, with the reason, and logged once.
+func TestMisnamedFiles(t *testing.T) {
+	f := newFolder(t)
+	dash := f.write("demo/my-tidy.lua", script)
+	f.write("demo/a b.lua", script)
+	f.write("9a/x.lua", script)
+	f.write("my.ns/x.lua", script)
+	f.write("demo/fine.lua", script)
+	var log bytes.Buffer
+	c, err := scripting.NewCatalog(scripting.Options{
+		Languages: []scripting.Language{lua.New()}, UserDir: f.dir, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"9a/x.lua", "demo.fine", "demo/a b.lua", "demo/my-tidy.lua", "my.ns/x.lua"}, c.Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	g := func(name, want string) {
+		t.Helper()
+		if r := lookup(t, c, name); r.Err == nil || !strings.HasPrefix(r.Err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", name, r.Err, want)
+		}
+	}
+	g("demo/my-tidy.lua", "cannot make a component of scripts/demo/my-tidy.lua: my-tidy is not an identifier: rename the file, letters, digits and _")
+	g("demo/a b.lua", "cannot make a component of scripts/demo/a b.lua: a b is not an identifier: rename the file,")
+	g("9a/x.lua", "cannot make a component of scripts/9a/x.lua: 9a is not an identifier: rename the folder,")
+	g("my.ns/x.lua", "cannot make a component of scripts/my.ns/x.lua: my.ns is not an identifier: rename the folder,")
+	warnings := func(want int) {
+		t.Helper()
+		c.Names()
+		if got := strings.Count(log.String(), "level=WARN msg=\"script cannot be a component\""); got != want {
+			t.Errorf("got %d warnings, want %d:\n%s", got, want, log.String())
+		}
+	}
+	warnings(4)
+	c.Refresh([]string{f.dir})
+	warnings(4)
+	f.write("demo/new-one.lua", script)
+	c.Refresh([]string{f.dir})
+	warnings(5)
+	if err := os.Rename(dash, filepath.Join(f.dir, "demo", "my_tidy.lua")); err != nil {
+		t.Fatal(err)
+	}
+	c.Refresh([]string{dash})
+	warnings(5)
+	if r := lookup(t, c, "demo.my_tidy"); r.Err != nil {
+		t.Error(r.Err)
+	}
+	if _, ok := c.Lookup("demo/my-tidy.lua"); ok {
+		t.Error("the old name is known")
 	}
 }
 

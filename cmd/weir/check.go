@@ -38,7 +38,7 @@ there is one.`,
 			if err != nil {
 				return cannotStart(err)
 			}
-			catalogs, err := catalogs(dir)
+			catalogs, err := catalogs(dir, nil)
 			if err != nil {
 				return cannotStart(err)
 			}

@@ -40,7 +40,7 @@ of names, list those that begin with them.`,
 			if err != nil {
 				return cannotStart(err)
 			}
-			catalogs, err := catalogs(dir)
+			catalogs, err := catalogs(dir, nil)
 			if err != nil {
 				return cannotStart(err)
 			}

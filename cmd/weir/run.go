@@ -117,7 +117,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		defer func() { err = errors.Join(err, box.Close()) }()
 		sandboxURL = box.URL
 	}
-	catalogs, err := catalogs(scripts)
+	catalogs, err := catalogs(scripts, s.telemetry.Logger())
 	if err != nil {
 		return cannotStart(err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"log/slog"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service"
@@ -44,12 +45,13 @@ func languages() []scripting.Language { return []scripting.Language{lua.New()} }
 
 // catalogs say what a block name means: a native, or a script of the folder or
 // of those that ship with weir.
-func catalogs(scriptsDir string) ([]component.Catalog, error) {
+func catalogs(scriptsDir string, log *slog.Logger) ([]component.Catalog, error) {
 	scripted, err := scripting.NewCatalog(scripting.Options{
 		Languages: languages(),
 		UserDir:   scriptsDir,
 		Embedded:  scripts.FS,
 		Modules:   stdlib.Modules(),
+		Logger:    log,
 	})
 	if err != nil {
 		return nil, err
