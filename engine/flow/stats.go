@@ -19,7 +19,7 @@ type Stats struct {
 // Drop counts n samples that the node will never send on. reason is one of a
 // closed set, lower_snake_case. Filtering a user asked for counts too.
 func (s *Stats) Drop(reason string, n int) {
-	if n == 0 {
+	if n <= 0 {
 		return
 	}
 	s.mu.Lock()

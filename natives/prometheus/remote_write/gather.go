@@ -185,6 +185,8 @@ func (g *gatherer) closeBlock() {
 func (g *gatherer) commit() {
 	gr := g.group
 	g.group = nil
+	gr.err = errStopping // for who waits, should Append panic
+	defer close(gr.done)
 	if g.samples > 0 {
 		g.group = gr
 		g.closeBlock()
@@ -197,7 +199,6 @@ func (g *gatherer) commit() {
 	gr.blocks = nil
 	putBuffer(g.open)
 	g.open = nil
-	close(gr.done)
 }
 
 // run commits groups at their deadline until ctx ends, then what is open, and
