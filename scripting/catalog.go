@@ -47,13 +47,17 @@ func NewCatalog(o Options) (component.Catalog, error) {
 			return nil, fmt.Errorf("cannot find the scripts folder: %w", err)
 		}
 		c.dir = abs
+		if c.work, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("cannot find the working directory: %w", err)
+		}
 	}
 	return c, nil
 }
 
 type catalog struct {
-	o   Options
-	dir string // absolute; "" without
+	o    Options
+	dir  string // absolute; "" without
+	work string // the working directory when weir started
 
 	mu    sync.Mutex
 	files map[string]*scriptFiles // by component name; nil: walk again
@@ -272,7 +276,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	lang, _ := c.language(from[0].rel)
 	deps.language, deps.embedded = lang, from[0].embedded
 	deps.hashPart(lang.Name(), lang.Version())
-	deps.hashPart(file.Name, file.Text)
+	deps.hashPart(from[0].rel, file.Text)
 	p, err := lang.Compile(file, Env{Modules: c.o.Modules, Require: deps.require})
 	if err != nil {
 		return fail(err)
@@ -298,12 +302,18 @@ func nameScript(err error, name string) {
 	}
 }
 
-// display is a path as people see it: scripts/http/paths.lua.
+// display is a path as people see it, and as a terminal can open it: relative
+// to the working directory when it lies below, scripts/http/paths.lua, else
+// absolute.
 func (c *catalog) display(l location) string {
 	if l.embedded {
 		return "embedded/" + l.rel
 	}
-	return filepath.Base(c.dir) + "/" + l.rel
+	full := filepath.Join(c.dir, filepath.FromSlash(l.rel))
+	if rel, err := filepath.Rel(c.work, full); err == nil && filepath.IsLocal(rel) {
+		full = rel
+	}
+	return filepath.ToSlash(full)
 }
 
 // read returns a file's text.
@@ -385,7 +395,7 @@ func (d *dependencies) require(name string) (File, error) {
 			if err != nil {
 				return File{}, err
 			}
-			d.hashPart(f.Name, f.Text)
+			d.hashPart(base+ext, f.Text)
 			return f, nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -33,7 +34,13 @@ type folder struct {
 	dir string
 }
 
-func newFolder(t *testing.T) folder { return folder{t, filepath.Join(t.TempDir(), "scripts")} }
+// newFolder returns the folder scripts of the working directory.
+func newFolder(t *testing.T) folder {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	return folder{t, filepath.Join(dir, "scripts")}
+}
 
 func (f folder) write(path, text string) string {
 	f.t.Helper()
@@ -127,6 +134,32 @@ func TestTwoFilesOfOneName(t *testing.T) {
 	c.Refresh([]string{ot})
 	if r := lookup(t, c, "a.b"); r.Err != nil {
 		t.Errorf("after one is gone: %v", r.Err)
+	}
+}
+
+// Positions are paths that a terminal can open, and the version does not depend
+// on where weir was started.
+func TestPaths(t *testing.T) {
+	f := newFolder(t)
+	f.write("a/b.lua", "local x = = 1")
+	f.write("a/c.lua", "local y = require \"y\"\n"+script)
+	f.write("lib/y.lua", "return 1")
+	var versions []string
+	g := func(work, want string) {
+		t.Helper()
+		t.Chdir(work)
+		c := f.catalog(nil)
+		if r := lookup(t, c, "a.b"); r.Err == nil || !strings.HasPrefix(r.Err.Error(), want+":1:11: syntax error") {
+			t.Errorf("in %s: got %v, want %s", work, r.Err, want)
+		}
+		versions = append(versions, lookup(t, c, "a.c").Version)
+	}
+	g(filepath.Dir(f.dir), "scripts/a/b.lua")
+	g(f.dir, "a/b.lua")
+	g(filepath.Join(f.dir, "lib"), filepath.ToSlash(f.dir)+"/a/b.lua")
+	g(t.TempDir(), filepath.ToSlash(f.dir)+"/a/b.lua")
+	if len(slices.Compact(versions)) != 1 {
+		t.Errorf("got versions %v, want one", versions)
 	}
 }
 
