@@ -36,6 +36,8 @@ type LimitsBlock struct {
 	Time time.Duration `alloy:"time,attr,optional"`
 	// Memory is not supported yet.
 	Memory refusedMemory `alloy:"memory,attr,optional"`
+	// Wait is not supported yet.
+	Wait refusedWait `alloy:"wait,attr,optional"`
 	// Emit is how many records a call may emit; by default ten for each record
 	// of the batch, plus 10,000.
 	Emit int `alloy:"emit,attr,optional"`
@@ -110,6 +112,13 @@ type refusedBlock struct{}
 // UnmarshalAlloy refuses the block by name.
 func (*refusedBlock) UnmarshalAlloy(func(any) error) error {
 	return fmt.Errorf("cannot use script.allow: it is not supported yet, scripts have no network, files or environment")
+}
+
+type refusedWait string
+
+// UnmarshalText refuses the attribute by name.
+func (*refusedWait) UnmarshalText([]byte) error {
+	return fmt.Errorf("cannot use script.limits.wait: it is not supported yet, no hook waits")
 }
 
 type refusedMemory string

@@ -62,6 +62,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		return nil, err
 	}
 	c.pool.put(w)
+	c.mem.metrics.hooks(s.def)
 	if err := c.mem.metrics.register(o.Registerer); err != nil {
 		return nil, err
 	}

@@ -39,6 +39,20 @@ func newMetrics() *metrics {
 	}
 }
 
+// hooks makes the counters of the hooks that a script has, so that they are
+// there, at zero, before the first error: increase() sees no first sample.
+func (m *metrics) hooks(d *Definition) {
+	if d.Series {
+		m.calls.WithLabelValues("series")
+		m.errors.WithLabelValues("series")
+	}
+	if d.Metrics {
+		m.calls.WithLabelValues("metrics")
+		m.errors.WithLabelValues("metrics")
+		m.errors.WithLabelValues("each")
+	}
+}
+
 // register makes the counters visible. A generation that takes them over from
 // one that still runs finds them registered.
 func (m *metrics) register(r prometheus.Registerer) error {
