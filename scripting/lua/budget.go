@@ -25,7 +25,8 @@ type budget struct {
 	limit   time.Duration // of used
 	bytes   int64         // of strings the call may still make
 	allowed int64
-	threads int // coroutines made in this call
+	threads int    // coroutines made in this call
+	setting string // what a message says of where limit was set
 	tripped error
 }
 
@@ -103,10 +104,10 @@ func (b *budget) look() error {
 	b.used += min(now.Sub(b.looked), maxGap)
 	b.looked = now
 	if b.used > b.limit || now.Sub(b.started) > wallFactor*b.limit {
-		return b.trip(fmt.Errorf("%w: the call ran longer than %s", scripting.ErrLimit, b.limit))
+		return b.trip(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrLimit, b.limit, b.setting))
 	}
 	if b.spent > b.max {
-		return b.trip(fmt.Errorf("%w: the call ran more than %d instructions", scripting.ErrLimit, b.max))
+		return b.trip(fmt.Errorf("%w: the call ran more than %d instructions%s", scripting.ErrLimit, b.max, b.setting))
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func (v *vm) inMetrics(L *lua.LState, what string) *view.Metrics {
 func (v *vm) ctxEmit(L *lua.LState) int {
 	m := v.inMetrics(L, "ctx.emit")
 	if v.emit--; v.emit < 0 {
-		v.must(L, v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records", scripting.ErrLimit, v.call.Emit)))
+		v.must(L, v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
 	}
 	v.must(L, v.budget.charge(10))
 	var rec view.Record

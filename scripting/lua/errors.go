@@ -2,6 +2,7 @@ package lua
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -85,12 +86,12 @@ func (v *vm) scriptError(err error) error {
 		c, line, rest := v.prog.position(msg)
 		v.place(out, c, line)
 		out.Err = errors.New(readable(rest))
-		out.Hint = hint(rest, out.Source)
+		out.Hint = v.hint(rest, out.Source)
 	}
 	if out.Line == 0 && len(out.Trace) > 0 {
 		v.place(out, v.prog.files[out.Trace[0].File], out.Trace[0].Line)
 		if out.Hint == "" {
-			out.Hint = hint(out.Err.Error(), out.Source)
+			out.Hint = v.hint(out.Err.Error(), out.Source)
 		}
 	}
 	if out.File == "" {
@@ -141,8 +142,9 @@ func readable(msg string) string {
 	return msg
 }
 
-// hint says what to do when a line uses what Lua has and a script has not.
-func hint(msg, source string) string {
+// hint says what to do when a line uses what Lua has and a script has not, or
+// a module that was not required, and else what may have left a nil behind.
+func (v *vm) hint(msg, source string) string {
 	if !strings.Contains(msg, "nil") && !strings.Contains(msg, "non-function") && !strings.Contains(msg, "no function") {
 		return ""
 	}
@@ -151,8 +153,20 @@ func hint(msg, source string) string {
 			return h
 		}
 	}
-	return ""
+	if key := keyRe.FindStringSubmatch(msg); key != nil {
+		for _, use := range useRe.FindAllStringSubmatch(source, -1) {
+			if _, lib := v.prog.stdlib[use[1]]; use[2] == key[1] && (lib || use[1] == "weir") {
+				return fmt.Sprintf("write local %s = require %q above", use[1], use[1])
+			}
+		}
+	}
+	return v.failed
 }
+
+var (
+	keyRe = regexp.MustCompile(`nil\)? (?:value )?with key '(\w+)'`)
+	useRe = regexp.MustCompile(`\b([A-Za-z_]\w*)\s*[.:]\s*([A-Za-z_]\w*)`)
+)
 
 var wordRe = regexp.MustCompile(`\b[A-Za-z_]\w*\b`)
 

@@ -76,6 +76,27 @@ func TestLoadErrors(t *testing.T) {
 		`  hint: there is no os in a script: the clock of a batch is ctx.now, times are formatted by require "time"`)
 	f("forever", head+"while true do end",
 		`embedded/test/script.lua:2: limit exceeded: the call ran longer than 1s`, `  2 | while true do end`)
+	f("error unheard", head+"local re = require \"re\"\nlocal ID = re.compile \"((\"",
+		"embedded/test/script.lua:3: cannot compile pattern \"((\": missing closing ): `((`", `  3 | local ID = re.compile "(("`)
+	f("error unheard in a table", head+"local re = require \"re\"\nlocal M = {}\nM.id = re.compile(\"((\")",
+		"embedded/test/script.lua:4: cannot compile pattern \"((\": missing closing ): `((`", `  4 | M.id = re.compile("((")`)
+	f("nil from the library", head+"local re = require \"re\"\nlocal M = { id = (re.compile(\"((\")) }\nlocal x = M.id:find(\"x\")",
+		`embedded/test/script.lua:4: attempt to index a nil value with key 'find'`, `  4 | local x = M.id:find("x")`,
+		"  hint: re.compile at embedded/test/script.lua:3 returned nil and an error: cannot compile pattern \"((\": missing closing ): `((`")
+	f("weir not required", "return weir.transform {}",
+		`embedded/test/script.lua:1: attempt to index a nil value with key 'transform'`, `  1 | return weir.transform {}`, `  hint: write local weir = require "weir" above`)
+	f("module not required", head+"local x = json.decode(\"1\")",
+		`embedded/test/script.lua:2: attempt to index a nil value with key 'decode'`, `  2 | local x = json.decode("1")`, `  hint: write local json = require "json" above`)
+	f("enum as a list", head+"local x = weir.arg.enum { \"a\", \"b\" }",
+		`embedded/test/script.lua:2: cannot use weir.arg.enum without values: write weir.arg.enum { values = { "a", "b" } }`, `  2 | local x = weir.arg.enum { "a", "b" }`)
+	f("integer", head+"local x = weir.arg.integer {}",
+		`embedded/test/script.lua:2: there is no argument type "integer" (did you mean weir.arg.int?): there is string, int, number, bool, duration, size, list, map, enum, secret`, `  2 | local x = weir.arg.integer {}`)
+	f("float", head+"local x = weir.arg.float {}",
+		`embedded/test/script.lua:2: there is no argument type "float" (did you mean weir.arg.number?): there is string, int, number, bool, duration, size, list, map, enum, secret`, `  2 | local x = weir.arg.float {}`)
+	f("no such type", head+"local x = weir.arg.x {}",
+		`embedded/test/script.lua:2: there is no argument type "x": there is string, int, number, bool, duration, size, list, map, enum, secret`, `  2 | local x = weir.arg.x {}`)
+	f("byte order mark", "\ufefflocal x = = 1",
+		`embedded/test/script.lua:1:11: syntax error near "="`, `  1 | local x = = 1`)
 	f("goto past functions", head+"local function f()\n  for i = 1, 3 do\n    g(function() return i end)\n    goto next\n    ::next::\n  end\nend",
 		`embedded/test/script.lua:5: cannot use goto in a function that has functions in it: write if, or put the loop into a function of its own`, `  5 | goto next`)
 	f("not its definition", head+"return { metrics = function() end }",
@@ -129,6 +150,58 @@ func TestRuntimeErrors(t *testing.T) {
 	f(`local function f() return f() + 1 end f()`, at+"in metrics: stack overflow\n  3 | local function f() return f() + 1 end f()")
 	f(`ctx.emit { name = "x" }`, at+"in metrics: cannot emit a record without a value\n  3 | ctx.emit { name = \"x\" }")
 	f(`(require "re").compile()`, at+"in metrics: cannot call compile: argument pattern is missing; it is a string\n  3 | (require \"re\").compile()")
+}
+
+// What a library function said before is a hint where its nil is met.
+func TestNilOfTheLibrary(t *testing.T) {
+	f := func(locals, body, want string) {
+		t.Helper()
+		fx := build(t, "local re, json = require \"re\", require \"json\"\n"+locals+"\n"+metrics(body), "")
+		fx.send(t, "m 1\n")
+		if got := fx.Health().Message; !strings.HasSuffix(got, want) || want == "" && got != "" {
+			t.Errorf("%s; %s: got %s, want %s", locals, body, fx.Health().Message, want)
+		}
+	}
+	f(`local M = { id = (re.compile("((")) }`, `local _ = M.id:replace("a", "b")`,
+		"\n  hint: re.compile at embedded/test/script.lua:2 returned nil and an error: cannot compile pattern \"((\": missing closing ): `((`")
+	f(``, `local d = json.decode("{") local _ = d.x`,
+		"\n  hint: json.decode at embedded/test/script.lua:5 returned nil and an error: cannot decode JSON: unexpected end")
+	f(``, `local d, err = json.decode("{") if not d then batch:set_label("err", err) end`, "")
+	f(`local ID, err = re.compile("((")`, `assert(not ID and err)`, "")
+	f(`local function try(p) local r = re.compile(p) return r end local ID = try("((") or try("a")`, `assert(ID)`, "")
+}
+
+// A byte order mark at the beginning of a file is not Lua, and not an error.
+func TestByteOrderMark(t *testing.T) {
+	f := build(t, "\ufeff"+metrics(`batch:set_label("ok", "1")`), "")
+	equal(t, f.send(t, "m 1\n"), "m{ok=\"1\"} 1\n")
+}
+
+// The counters of a script's hooks are there before anything happened.
+func TestCountersAtStart(t *testing.T) {
+	g := func(hooks string, want ...string) {
+		t.Helper()
+		f := build(t, "local weir = require \"weir\"\nreturn weir.transform { "+hooks+" }", "")
+		families, err := f.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, mf := range families {
+			for _, m := range mf.Metric {
+				for _, l := range m.Label {
+					if l.GetName() == "hook" && m.Counter.GetValue() == 0 {
+						got = append(got, strings.TrimPrefix(mf.GetName(), "weir_script_")+" "+l.GetValue())
+					}
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", hooks, diff)
+		}
+	}
+	g("series = function() end", "calls_total series", "errors_total series")
+	g("metrics = function() end", "calls_total metrics", "errors_total each", "errors_total metrics")
 }
 
 // The log has the script's part of the stack, and no frames of the host.

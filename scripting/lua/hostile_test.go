@@ -45,7 +45,7 @@ func TestHostile(t *testing.T) {
 		})
 	}
 	const (
-		slow    = "limit exceeded: the call ran longer than 100.02ms"
+		slow    = "limit exceeded: the call ran longer than 100.02ms, the limit is script.limits.time"
 		tooLong = "cannot make a string of"
 	)
 	// Endless loops.

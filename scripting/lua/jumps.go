@@ -185,7 +185,9 @@ func (t *tree) loop(ss []ast.Stmt, at ast.PositionHolder) []ast.Stmt {
 func (t *tree) function(ss []ast.Stmt) []ast.Stmt {
 	outer := t.count
 	t.count = count{}
+	t.depth++
 	ss = t.stmts(ss)
+	t.depth--
 	if t.count.functions > 0 {
 		for _, line := range t.count.gotos {
 			t.fail(line, "cannot use goto in a function that has functions in it: write if, or put the loop into a function of its own")

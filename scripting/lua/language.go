@@ -146,6 +146,7 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 }
 
 func compile(f scripting.File) (*chunk, error) {
+	f.Text = strings.TrimPrefix(f.Text, "\ufeff") // as Lua does with files
 	if line, err := checkNesting(f.Text); err != nil {
 		return nil, f.Error(line, "load", err)
 	}

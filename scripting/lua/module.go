@@ -64,6 +64,9 @@ func (v *vm) weir() *lua.LTable {
 	for _, kind := range scripting.ArgKinds {
 		arg.RawSetString(string(kind), L.NewFunction(func(L *lua.LState) int {
 			opts, _ := v.rawValue(L, L.Get(1), 0).(map[string]any)
+			if x := L.Get(1); opts == nil && x != lua.LNil && kind == scripting.ArgEnum {
+				v.raise(L, errors.New(`cannot use weir.arg.enum without values: write weir.arg.enum { values = { "a", "b" } }`))
+			}
 			if x := L.Get(1); opts == nil && x != lua.LNil && !isEmptyTable(x) {
 				v.raise(L, fmt.Errorf("cannot use weir.arg.%s(%s): write weir.arg.%s { default = … }", kind, x.Type(), kind))
 			}
@@ -79,13 +82,31 @@ func (v *vm) weir() *lua.LTable {
 		if slices.Contains([]string{"targets", "regexp", "block"}, name) {
 			v.raise(L, fmt.Errorf("cannot use weir.arg.%s: it is not supported yet", name))
 		}
-		v.raise(L, fmt.Errorf("there is no argument type %q: there is %v", name, scripting.ArgKinds))
+		v.raise(L, noArgKind(name))
 		return 0
 	}))
 	arg.Metatable = amt
 	t.RawSetString("arg", v.freeze(arg, "weir.arg"))
 	t.RawSetString("null", v.null())
 	return v.freeze(t, "weir")
+}
+
+// noArgKind is the error of weir.arg.<name>.
+func noArgKind(name string) error {
+	meant, all := "", make([]string, len(scripting.ArgKinds))
+	for i, k := range scripting.ArgKinds {
+		all[i] = string(k)
+		if len(name) > 2 && strings.HasPrefix(all[i], strings.ToLower(name[:3])) || otherNames[name] == k {
+			meant = " (did you mean weir.arg." + all[i] + "?)"
+		}
+	}
+	return fmt.Errorf("there is no argument type %q%s: there is %s", name, meant, strings.Join(all, ", "))
+}
+
+// otherNames are what other languages call the argument types.
+var otherNames = map[string]scripting.ArgKind{
+	"float": scripting.ArgNumber, "double": scripting.ArgNumber, "array": scripting.ArgList, "table": scripting.ArgMap,
+	"dict": scripting.ArgMap, "object": scripting.ArgMap, "bytes": scripting.ArgSize, "password": scripting.ArgSecret,
 }
 
 func isEmptyTable(x lua.LValue) bool {
@@ -224,7 +245,7 @@ func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 				if self.Type != o.Type {
 					v.raise(L, fmt.Errorf("cannot use %s as %s", self.Type.Name, o.Type.Name))
 				}
-				return v.callFunction(L, f, self, 2)
+				return v.callFunction(L, o.Type.Name+":"+f.Name, f, self, 2)
 			})
 			if methods[o.Type] == nil {
 				methods[o.Type] = map[string]*lua.LFunction{}
@@ -241,8 +262,9 @@ func (v *vm) bind(m *scripting.Module) *lua.LTable {
 	t := v.L.CreateTable(0, len(m.Funcs))
 	for i := range m.Funcs {
 		f := &m.Funcs[i]
-		fn := v.L.NewFunction(func(L *lua.LState) int { return v.callFunction(L, f, nil, 1) })
-		v.names[fn] = m.Name + "." + f.Name
+		name := m.Name + "." + f.Name
+		fn := v.L.NewFunction(func(L *lua.LState) int { return v.callFunction(L, name, f, nil, 1) })
+		v.names[fn] = name
 		t.RawSetString(f.Name, fn)
 	}
 	for _, c := range m.Consts {
@@ -258,8 +280,10 @@ func (v *vm) bind(m *scripting.Module) *lua.LTable {
 }
 
 // callFunction calls a function of the standard library with the arguments
-// from first on. Its error is a result; a wrong argument is raised.
-func (v *vm) callFunction(L *lua.LState, f *scripting.Function, self *scripting.Object, first int) int {
+// from first on. Its error is a result; a wrong argument is raised, and so is an
+// error while the file loads that the statement throws away: the nil would only
+// be met by the first batch.
+func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, self *scripting.Object, first int) int {
 	v.must(L, v.budget.charge(20))
 	args := make([]scripting.Value, 0, 4)
 	for i := first; i <= L.GetTop(); i++ {
@@ -272,6 +296,15 @@ func (v *vm) callFunction(L *lua.LState, f *scripting.Function, self *scripting.
 	if err != nil {
 		if _, wrong := errors.AsType[*scripting.ArgError](err); wrong {
 			v.raise(L, err)
+		}
+		if c, line, _ := v.prog.position(where(L)); c != nil {
+			if v.hook == hookLoad && c.tree.unheard[line] == f.Name {
+				v.raise(L, err)
+			}
+			v.failed = fmt.Sprintf("%s at %s:%d returned nil and an error: %v", name, c.file.Name, line, err)
+			if v.hook == hookLoad {
+				v.loadFailed = v.failed
+			}
 		}
 		L.Push(lua.LNil)
 		L.Push(lua.LString(err.Error()))

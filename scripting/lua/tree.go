@@ -15,8 +15,10 @@ type tree struct {
 	body     []ast.Stmt // what is to be compiled
 	requires []required
 	exprs    []scripting.Expr
-	keys     []keyLines // of the table that weir.transform is called with, by call line
-	count    count      // of the function at hand
+	keys     []keyLines     // of the table that weir.transform is called with, by call line
+	unheard  map[int]string // functions by line, called outside of functions for their first result only
+	depth    int            // of functions
+	count    count          // of the function at hand
 	errs     []error
 }
 
@@ -34,9 +36,29 @@ type keyLines struct {
 // walk visits the tree, notes what matters, and rewrites what gopher-lua would
 // compile to what is wrong or cannot be bounded.
 func walk(f scripting.File, stmts []ast.Stmt) *tree {
-	t := &tree{file: f}
+	t := &tree{file: f, unheard: map[int]string{}}
 	t.body = t.function(stmts)
 	return t
+}
+
+// firstResult notes a call whose second result, the error, nobody receives.
+func (t *tree) firstResult(es []ast.Expr) {
+	if t.depth > 1 || len(es) != 1 {
+		return
+	}
+	call, ok := es[0].(*ast.FuncCallExpr)
+	if !ok {
+		return
+	}
+	name := call.Method
+	if attr, ok := call.Func.(*ast.AttrGetExpr); ok {
+		if key, ok := attr.Key.(*ast.StringExpr); ok {
+			name = key.Value
+		}
+	}
+	if name != "" {
+		t.unheard[call.Line()] = name
+	}
 }
 
 // stmts visits statements and returns what stands in their place.
@@ -50,9 +72,15 @@ func (t *tree) stmts(ss []ast.Stmt) []ast.Stmt {
 func (t *tree) stmt(s ast.Stmt) {
 	switch s := s.(type) {
 	case *ast.AssignStmt:
+		if len(s.Lhs) == 1 {
+			t.firstResult(s.Rhs)
+		}
 		t.exprList(s.Lhs)
 		t.exprList(s.Rhs)
 	case *ast.LocalAssignStmt:
+		if len(s.Names) == 1 {
+			t.firstResult(s.Exprs)
+		}
 		t.exprList(s.Exprs)
 	case *ast.FuncCallStmt:
 		s.Expr = t.expr(s.Expr)

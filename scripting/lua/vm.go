@@ -46,6 +46,8 @@ type vm struct {
 	numbers numbers
 	strings interned
 
+	loadFailed string // the same while the file ran
+
 	hooks struct{ series, metrics *lua.LFunction }
 	ctx   struct{ series, metrics *lua.LTable }
 	raw   *scripting.Raw // set by weir.transform while the file runs
@@ -58,6 +60,7 @@ type vm struct {
 	trace  []scripting.Frame
 	batch  *lua.LUserData
 	series *lua.LUserData
+	failed string       // what a function of the standard library returned last, in this call or at load
 	seen   *view.Series // nil outside of the hook series
 }
 
@@ -174,9 +177,12 @@ func (p *program) define() error {
 	return err
 }
 
+// hookLoad is what errors give as their hook while the file runs.
+const hookLoad = "load"
+
 // load runs the main chunk, which must return what weir.transform returned.
 func (v *vm) load() error {
-	v.hook = "load"
+	v.hook = hookLoad
 	v.budget.start(loadTime, 0)
 	fn := v.L.NewFunctionFromProto(v.prog.main.proto)
 	if err := v.run(fn, 1); err != nil {
@@ -213,7 +219,9 @@ func (v *vm) run(fn lua.LValue, results int, args ...lua.LValue) error {
 func (v *vm) Begin(c *scripting.Call) {
 	v.call = c
 	v.budget.start(c.Time+time.Duration(c.Records)*timePerRecord, c.Records)
+	v.budget.setting = ", the limit is script.limits.time"
 	v.emit = c.Emit
+	v.failed = v.loadFailed
 }
 
 // timePerRecord is added to a call's time for each record of its batch.
