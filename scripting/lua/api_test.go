@@ -446,7 +446,7 @@ func TestStdlib(t *testing.T) {
 func TestEmitLimit(t *testing.T) {
 	f := build(t, metrics(`for i = 1, 4 do ctx.emit { name = "x", value = i } end`), "script {\nlimits { emit = 3 }\n}")
 	equal(t, f.send(t, "a 1\n"), "a 1\n")
-	if want := "limit exceeded: the call emitted more than 3 records"; !strings.Contains(f.Health().Message, want) {
+	if want := "limit exceeded: the call emitted more than 3 records, the limit is script.limits.emit"; !strings.Contains(f.Health().Message, want) {
 		t.Errorf("got %q, want %q", f.Health().Message, want)
 	}
 }

@@ -164,7 +164,8 @@ func (v *vm) inMetrics(L *lua.LState, what string) *view.Metrics {
 }
 
 // ctxEmit is ctx.emit{ name =, labels =, value =, time = }, or of a copied or
-// present record.
+// present record. A series that is emitted ends when a record of it is
+// emitted with stale set: a copy of a stale record is one.
 func (v *vm) ctxEmit(L *lua.LState) int {
 	m := v.inMetrics(L, "ctx.emit")
 	if v.emit--; v.emit < 0 {
