@@ -45,6 +45,10 @@ demo.mark "default" {
 
 	right := make([]time.Time, 0, saves) // when version n+1 must be the only one
 	for n := 1; n <= saves; n++ {
+		if n%20 == 0 { // a mistake: the version before goes on
+			write(t, script, version(n)+"a mistake\n")
+			weir.await(n/20, `cannot reload demo\.mark\S+ \S*mark\.lua:7:`)
+		}
 		if n%3 == 0 { // as vim does
 			write(t, script+".new", version(n))
 			if err := os.Rename(script+".new", script); err != nil {
