@@ -234,6 +234,7 @@ func (c *Component) Run(ctx context.Context) error {
 	// Not at once: the endpoints claim theirs first.
 	expired := c.o.Clock.NewTimer(time.Minute)
 	defer expired.Stop()
+	told := map[string]bool{} // orphans
 	for {
 		select {
 		case <-c.changed:
@@ -257,6 +258,7 @@ func (c *Component) Run(ctx context.Context) error {
 			c.report()
 		case <-expired.C():
 			c.removeExpired()
+			c.listOrphans(told)
 			expired.Reset(time.Hour)
 		case err := <-c.failed:
 			return err
@@ -287,6 +289,23 @@ func (c *Component) removeExpired() {
 	}
 	if err != nil {
 		c.o.Logger.Error("cannot remove expired journals", "err", err)
+	}
+}
+
+// listOrphans logs the journals that nobody claimed, once each: what is in them
+// is sent when their endpoint is configured again.
+func (c *Component) listOrphans(told map[string]bool) {
+	infos, err := journal.List(filepath.Join(c.o.StoragePath, "journal"))
+	if err != nil {
+		c.o.Logger.Error("cannot list the journals", "err", err)
+		return
+	}
+	for _, j := range infos {
+		if !j.InUse && j.Bytes > 0 && !told[j.Dir] {
+			told[j.Dir] = true
+			c.o.Logger.Warn("there is a journal of an endpoint that is not configured: it is kept until its age limit",
+				"path", j.Dir, "endpoint", j.Endpoint, "url", j.URL, "node", j.Node, "bytes", j.Bytes)
+		}
 	}
 }
 

@@ -854,3 +854,41 @@ func TestHeadersOfTheUser(t *testing.T) {
 	h := srv.got()[0].header
 	diff(t, []string{"Token x", "me/1", "t"}, []string{h.Get("Authorization"), h.Get("User-Agent"), h.Get("X-Scope-OrgID")})
 }
+
+// TestOrphansAreListed holds that a backlog whose endpoint is gone is told of.
+func TestOrphansAreListed(t *testing.T) {
+	gone, srv := newServer(t), newServer(t)
+	gone.answer(503)
+	c := clocktest.New(time.UnixMilli(t0))
+	node := componenttest.New(t, "prometheus.remote_write.test")
+	n := start(t, node, c, endpoint(gone.URL, "")+endpoint(srv.URL, ""))
+	// advance moves the clock until done; what waits for it may not be ready yet.
+	advance := func(step time.Duration, done func() bool) {
+		t.Helper()
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for range 20_000 {
+			if done() {
+				return
+			}
+			<-tick.C
+			c.Advance(step)
+		}
+		t.Fatalf("it did not happen:\n%s", n.Logs())
+	}
+	accepted := make(chan error, 1)
+	go func() { accepted <- n.c.ConsumeMetrics(t.Context(), gauges(1, 3, t0)) }()
+	advance(10*time.Millisecond, func() bool { return len(accepted) == 1 })
+	if err := <-accepted; err != nil {
+		t.Fatal(err)
+	}
+	if err := n.c.Update(decode(t, endpoint(srv.URL, ""))); err != nil {
+		t.Fatal(err)
+	}
+	advance(time.Second, func() bool {
+		return strings.Contains(n.Logs(), "not configured: it is kept until its age limit") && strings.Contains(n.Logs(), gone.URL)
+	})
+	if got := strings.Count(n.Logs(), "it is kept until its age limit"); got != 1 {
+		t.Errorf("told %d times, want once:\n%s", got, n.Logs())
+	}
+}
