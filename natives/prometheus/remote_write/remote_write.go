@@ -44,14 +44,6 @@ func Registration() component.Registration {
 		Doc: component.Doc{
 			Summary: "Sends samples to endpoints that speak Prometheus remote write 1.0, such as Prometheus, Mimir, Thanos and VictoriaMetrics. " +
 				"What was accepted is in a journal on disk, so that neither an outage of the endpoint nor a killed process loses it.",
-			Example: `prometheus.remote_write "default" {
-  external_labels = { cluster = "a" }
-
-  endpoint {
-    url = "http://localhost:9090/api/v1/write"
-  }
-}
-`,
 		},
 	}
 }

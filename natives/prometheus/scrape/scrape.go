@@ -37,14 +37,6 @@ func Registration() component.Registration {
 		NeedsServices: []string{"http"},
 		Doc: component.Doc{
 			Summary: "Scrapes Prometheus metrics from targets and sends the samples on.",
-			Example: `prometheus.scrape "default" {
-  targets = [
-    { __address__ = "127.0.0.1:9100", job = "node" },
-  ]
-  scrape_interval = "15s"
-  forward_to      = []
-}
-`,
 		},
 	}
 }
