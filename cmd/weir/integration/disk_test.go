@@ -33,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 		target.scrapeBlock(targets, "500ms", "prometheus.remote_write.out.receiver")+remoteWrite("http://"+wire.addr, ""))
 	p := start(t, "unshare", "-rm", "sh", "-c", `mount -t tmpfs -o size=3m tmpfs "$1" && exec "$2" run --server.http.listen-addr=127.0.0.1:0 --storage.path="$1" "$3"`,
 		"sh", data, env(t, "WEIR"), filepath.Join(dir, "config.alloy"))
-	weir := &weirRun{process: p, url: p.await(1, `http://127\.0\.0\.1:\d+`)}
+	weir := &weirRun{process: p, url: p.await(1, pageLine)}
 	eventually(t, "samples flow", func() error {
 		n, err := number(prometheus, "count(load_total)", time.Time{})
 		if err == nil && n != targets*1000 {

@@ -147,6 +147,10 @@ type weirRun struct {
 	url string // of its page
 }
 
+// pageLine is how weir says where its page is. The log may name other
+// addresses before it.
+const pageLine = `(?m)^page +(http://127\.0\.0\.1:\d+)$`
+
 // startWeir runs a config that stands in dir/config.alloy.
 func startWeir(t *testing.T, dir string, flags ...string) *weirRun {
 	t.Helper()
@@ -154,7 +158,7 @@ func startWeir(t *testing.T, dir string, flags ...string) *weirRun {
 		"--server.http.listen-addr=127.0.0.1:0",
 		"--storage.path=" + filepath.Join(dir, "data")}, flags...)
 	p := start(t, env(t, "WEIR"), append(args, filepath.Join(dir, "config.alloy"))...)
-	return &weirRun{process: p, url: p.await(1, `http://127\.0\.0\.1:\d+`)}
+	return &weirRun{process: p, url: p.await(1, pageLine)}
 }
 
 // startPrometheus runs a real server that takes remote writes and scrapes what
