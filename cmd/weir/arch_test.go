@@ -81,7 +81,7 @@ var leaves = []struct {
 }
 
 // sharedNatives are packages under natives that are no components.
-var sharedNatives = []string{"natives/prometheus/exporter", "natives/prometheus/httpclient", "natives/prometheus/rule"}
+var sharedNatives = []string{"natives/prometheus/exporter", "natives/httpclient", "natives/prometheus/rule"}
 
 func TestImports(t *testing.T) {
 	eachFile(t, func(pkg, file string, f *ast.File) {

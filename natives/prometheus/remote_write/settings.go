@@ -7,7 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/prometheus/httpclient"
+	"github.com/weir-run/weir/natives/httpclient"
 )
 
 // settings are what an endpoint works by. They are immutable and replaced as a

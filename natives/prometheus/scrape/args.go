@@ -13,7 +13,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/prometheus/httpclient"
+	"github.com/weir-run/weir/natives/httpclient"
 )
 
 // Arguments of prometheus.scrape.

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/config"
 	"go.uber.org/goleak"
 
-	"github.com/weir-run/weir/natives/prometheus/httpclient"
+	"github.com/weir-run/weir/natives/httpclient"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
