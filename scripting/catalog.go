@@ -31,6 +31,10 @@ type Options struct {
 	UserDir string
 	// Embedded are the scripts that ship with weir, in the same layout; nil: none.
 	Embedded fs.FS
+	// Namespace comes before every name, with a dot: in namespace acme the file
+	// http/paths.lua is acme.http.paths, and paths.lua is acme.paths. It is an
+	// identifier, or several with dots; empty: none.
+	Namespace string
 	// Modules is the standard library: what require finds before lib/.
 	Modules []*Module
 	// Logger is told once of each file whose name cannot be a block's; nil: nobody.
@@ -41,6 +45,14 @@ type Options struct {
 // ship with weir. A user's file replaces a shipped one of the same name.
 func NewCatalog(o Options) (component.Catalog, error) {
 	c := &catalog{o: o, known: map[string]component.Registration{}}
+	if o.Namespace != "" {
+		for s := range strings.SplitSeq(o.Namespace, ".") {
+			if !identifier.MatchString(s) {
+				return nil, fmt.Errorf("cannot use %q as a namespace of scripts: it must be made of identifiers and dots", o.Namespace)
+			}
+		}
+		c.prefix = o.Namespace + "."
+	}
 	if o.UserDir != "" {
 		abs, err := filepath.Abs(o.UserDir)
 		if err != nil {
@@ -55,9 +67,10 @@ func NewCatalog(o Options) (component.Catalog, error) {
 }
 
 type catalog struct {
-	o    Options
-	dir  string // absolute; "" without
-	work string // the working directory when weir started
+	o      Options
+	prefix string // of every name: the namespace with a dot
+	dir    string // absolute; "" without
+	work   string // the working directory when weir started
 
 	mu    sync.Mutex
 	files map[string]*scriptFiles // by component name; nil: walk again
@@ -219,7 +232,7 @@ func (c *catalog) componentName(rel string) (name, misnamed string, ok bool) {
 			return rel, s, true
 		}
 	}
-	return strings.Join(segments, "."), "", true
+	return c.prefix + strings.Join(segments, "."), "", true
 }
 
 func (c *catalog) language(rel string) (l Language, base string) {
@@ -246,7 +259,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	deps := &dependencies{c: c, hash: sha256.New()}
 	for _, l := range c.o.Languages {
 		for _, ext := range l.Extensions() {
-			deps.candidate(strings.ReplaceAll(name, ".", "/") + ext)
+			deps.candidate(strings.ReplaceAll(strings.TrimPrefix(name, c.prefix), ".", "/") + ext)
 		}
 	}
 	fail := func(err error) component.Registration {

@@ -410,3 +410,36 @@ return weir.transform {
 		t.Errorf("got example %q, want %q", lookup(t, c, "http.plain").Doc.Example, want)
 	}
 }
+
+func TestNamespace(t *testing.T) {
+	f := newFolder(t)
+	paths := f.write("http/paths.lua", script)
+	f.write("top.lua", script)
+	f.write("my-top.lua", script)
+	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, UserDir: f.dir, Namespace: "acme"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"acme.http.paths", "acme.top", "my-top.lua"}, c.Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	r := lookup(t, c, "acme.http.paths")
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if diff := cmp.Diff([]string{paths}, r.Sources); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+	if _, ok := c.Lookup("http.paths"); ok {
+		t.Error("http.paths is known without its namespace")
+	}
+	if r := lookup(t, c, "acme.top"); r.Err != nil {
+		t.Errorf("got %v for a file whose folder is the namespace", r.Err)
+	}
+
+	for _, bad := range []string{"my-acme", "acme.", "1"} {
+		if _, err := scripting.NewCatalog(scripting.Options{UserDir: f.dir, Namespace: bad}); err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("namespace %q: got %v, want an error that names it", bad, err)
+		}
+	}
+}
