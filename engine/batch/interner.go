@@ -43,6 +43,27 @@ func (in *Interner) Intern(sorted []Label, meta *Metadata, now time.Time) *Serie
 	return in.intern(xxhash.Sum64(wire), wire, meta, now)
 }
 
+// Lookup returns the handle whose Wire is the given bytes, nil when there is
+// none. It allocates nothing; what comes encoded needs no decoding while its
+// series is known.
+func (in *Interner) Lookup(wire []byte, now time.Time) *Series {
+	hash := xxhash.Sum64(wire)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.lookup(hash, wire, now)
+}
+
+// Each calls f with every handle that is known. f must not call the Interner.
+func (in *Interner) Each(f func(*Series)) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, es := range in.series {
+		for _, e := range es {
+			f(e.s)
+		}
+	}
+}
+
 // Len returns how many handles are known.
 func (in *Interner) Len() int {
 	in.mu.Lock()
@@ -66,6 +87,20 @@ func (in *Interner) Clear() {
 func (in *Interner) intern(hash uint64, wire []byte, meta *Metadata, now time.Time) *Series {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if s := in.lookup(hash, wire, now); s != nil {
+		return s
+	}
+	s := newSeries(bytes.Clone(wire), nil)
+	if meta != nil {
+		s.SetMeta(meta)
+	}
+	in.series[hash] = append(in.series[hash], interned{s, now})
+	in.n++
+	return s
+}
+
+// lookup expects mu to be held.
+func (in *Interner) lookup(hash uint64, wire []byte, now time.Time) *Series {
 	if in.ttl > 0 && now.Sub(in.swept) >= in.ttl/2 {
 		in.sweep(now)
 	}
@@ -76,13 +111,7 @@ func (in *Interner) intern(hash uint64, wire []byte, meta *Metadata, now time.Ti
 			return es[i].s
 		}
 	}
-	s := newSeries(bytes.Clone(wire), nil)
-	if meta != nil {
-		s.SetMeta(meta)
-	}
-	in.series[hash] = append(es, interned{s, now})
-	in.n++
-	return s
+	return nil
 }
 
 func (in *Interner) sweep(now time.Time) {

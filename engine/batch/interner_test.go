@@ -78,3 +78,28 @@ func TestInternerConcurrent(t *testing.T) {
 		t.Errorf("%d known, want 500", in.Len())
 	}
 }
+
+func TestInternerLookup(t *testing.T) {
+	in := batch.NewInterner(time.Minute)
+	s := in.Intern([]batch.Label{{Name: batch.NameLabel, Value: "up"}}, nil, epoch)
+	wire := []byte(s.Wire())
+	for i := 1; i < 5; i++ { // a look-up is a use
+		if got := in.Lookup(wire, epoch.Add(time.Duration(i)*50*time.Second)); got != s {
+			t.Fatalf("got %v, want %v", got, s)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { in.Lookup(wire, epoch) }); n != 0 {
+		t.Errorf("a look-up allocates %v times", n)
+	}
+	if got := in.Lookup(wire[1:], epoch); got != nil {
+		t.Errorf("got %v for bytes that nobody interned", got)
+	}
+	var all []*batch.Series
+	in.Each(func(s *batch.Series) { all = append(all, s) })
+	if len(all) != 1 || all[0] != s {
+		t.Errorf("got %v, want the one series", all)
+	}
+	if got := in.Lookup(wire, epoch.Add(time.Hour)); got != nil || !s.Released() {
+		t.Errorf("got %v an hour later, want it to be forgotten", got)
+	}
+}

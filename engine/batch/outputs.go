@@ -65,6 +65,9 @@ func (o *Outputs) Settle(gen uint64, out *Metrics, t int64) *Metrics {
 
 // Sent says that a batch made by Settle was accepted.
 func (o *Outputs) Sent(gen uint64, b *Metrics) {
+	if b.Source&pushed != 0 {
+		return
+	}
 	live := alive(b)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,6 +82,9 @@ func (o *Outputs) Sent(gen uint64, b *Metrics) {
 // did not. The markers stay owed, and come again with the next batch, which
 // does no harm to those who have them.
 func (o *Outputs) SentInPart(gen uint64, b *Metrics) {
+	if b.Source&pushed != 0 {
+		return
+	}
 	live := alive(b)
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -132,3 +132,21 @@ func TestMemoEvicted(t *testing.T) {
 		t.Errorf("got %q, %v, want 3", v, ok)
 	}
 }
+
+// TestOutputsPushed: of what is sent to weir a batch holds some series now and
+// others later, so one that is missing has not ended.
+func TestOutputsPushed(t *testing.T) {
+	a, b := named("a"), named("b")
+	src := batch.NewPushSource()
+	if src == batch.NewPushSource() {
+		t.Error("two Sources are the same")
+	}
+	o := batch.NewOutputs()
+	o.Sent(1, rowsOf(src, a))
+	o.SentInPart(1, rowsOf(src, a))
+	wantMarkers(t, o.Settle(2, rowsOf(src, b), 20), 20)
+	wantMarkers(t, o.Ends(src, 20), 20)
+	if o.Has(src) {
+		t.Error("the Source's series are kept for nothing")
+	}
+}
