@@ -56,6 +56,8 @@ func (d *decoder) value(e ast.Expr, v reflect.Value, path string) (o outcome) {
 		if one.Span == spanOf(e) && typeError(one.Msg) && one.Hint == "" {
 			one.Hint = d.brackets(e, v.Type())
 		}
+		// An expression in a string shows its own place in lines below.
+		msg, one.Detail, _ = strings.Cut(msg, "\n")
 		one.Msg = fmt.Sprintf("%s: %s", path, msg)
 		d.ds = append(d.ds, one)
 		o.failed = true

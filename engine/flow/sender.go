@@ -148,3 +148,11 @@ func (s *Sender) Sweep() {
 		}
 	}
 }
+
+// Idle reports whether nothing is known of any source: nobody would miss the
+// Sender.
+func (s *Sender) Idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.trails) == 0
+}

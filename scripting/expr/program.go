@@ -188,6 +188,10 @@ func (p *Program) Text(x *Sample) (string, error) {
 // ReadsValue reports whether the result depends on the sample's value.
 func (p *Program) ReadsValue() bool { return p.reads&readsValue != 0 }
 
+// ReadsSample reports whether the result depends on the sample, its value or
+// its time. When it does not, it is the same for every sample of a series.
+func (p *Program) ReadsSample() bool { return p.reads&^readsLabels != 0 }
+
 func (x *Sample) take() error {
 	err := x.err
 	x.err = nil

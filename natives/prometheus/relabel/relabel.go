@@ -12,17 +12,14 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/generation"
 	"github.com/weir-run/weir/natives/prometheus/rule"
 )
-
-// sweepInterval is how often released series are forgotten.
-const sweepInterval = time.Minute
 
 // Registration describes prometheus.relabel.
 func Registration() component.Registration {
@@ -40,12 +37,9 @@ func Registration() component.Registration {
 
 // Component is one prometheus.relabel.
 type Component struct {
-	opts component.Options
-	mem  *memory
-
-	mu sync.RWMutex // held for reading while rules are applied, not while sending
-	generation
-
+	opts       component.Options
+	mem        *memory
+	gen        atomic.Pointer[generation.Generation[*rules]]
 	redirected chan struct{} // capacity 1: forward_to changed
 }
 
@@ -55,22 +49,16 @@ var (
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
-// generation is one set of rules and what it made.
-type generation struct {
-	number    uint64
-	rules     []*rule.Rule
-	relabeler *rule.Relabeler
+// rules are one set of rules and what they made.
+type rules struct {
+	*rule.Relabeler
+	of []*rule.Rule
 }
 
-// memory is what a node's components hand down: a rebuild is no change of rules.
+// memory is what a node's components hand down.
 type memory struct {
 	sender *flow.Sender
-
-	mu      sync.Mutex
-	current generation
-	retired []*rule.Relabeler // replaced since the last sweep
-	dying   []*rule.Relabeler // replaced before that
-	running int
+	node   *generation.Node[*rules]
 }
 
 func newComponent(o component.Options, a *Arguments) *Component {
@@ -79,7 +67,8 @@ func newComponent(o component.Options, a *Arguments) *Component {
 	if p, ok := o.Previous.(*Component); ok {
 		c.mem = p.mem
 	} else {
-		c.mem = &memory{sender: flow.NewSender()}
+		s := flow.NewSender()
+		c.mem = &memory{s, generation.NewNode[*rules](s)}
 	}
 	c.set(a)
 	return c
@@ -93,10 +82,11 @@ func (c *Component) Update(args any) error {
 }
 
 func (c *Component) set(a *Arguments) {
-	gen := c.mem.next(a.Rules)
-	c.mu.Lock()
-	c.generation = gen
-	c.mu.Unlock()
+	c.gen.Store(c.mem.node.Next(
+		func(r *rules) bool {
+			return len(r.of) == len(a.Rules) && (len(r.of) == 0 || reflect.DeepEqual(r.of, a.Rules))
+		},
+		func() *rules { return &rules{rule.NewRelabeler(a.Rules), a.Rules} }))
 	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
 	select {
 	case c.redirected <- struct{}{}:
@@ -105,42 +95,9 @@ func (c *Component) set(a *Arguments) {
 	c.opts.Export(Exports{Rules: rule.Rules(slices.Clone(a.Rules))})
 }
 
-// next returns the generation of rules: the current one when they are its own.
-func (m *memory) next(rules []*rule.Rule) generation {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case m.current.relabeler == nil:
-	case len(rules) == len(m.current.rules) && (len(rules) == 0 || reflect.DeepEqual(rules, m.current.rules)):
-		return m.current
-	default:
-		m.retired = append(m.retired, m.current.relabeler)
-	}
-	m.current = generation{m.current.number + 1, rules, rule.NewRelabeler(rules)}
-	return m.current
-}
-
 // Run sweeps until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
-	c.mem.enter()
-	defer c.mem.leave()
-	t := c.opts.Clock.NewTimer(sweepInterval)
-	defer t.Stop()
-	end := c.opts.Clock.NewTimer(flow.EndAfter)
-	defer end.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-c.redirected:
-			end.Reset(flow.EndAfter)
-		case <-end.C():
-			c.mem.sender.EndLeaving(ctx)
-		case <-t.C():
-			c.mem.sweep()
-			t.Reset(sweepInterval)
-		}
-	}
+	return c.mem.node.Run(ctx, c.opts.Clock, c.redirected)
 }
 
 // ConsumeMetrics applies the rules to b and sends what they leave.
@@ -148,47 +105,8 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	if b.Len() == 0 {
 		return nil
 	}
-	c.mu.RLock()
-	gen := c.generation.number
-	relabelled, dropped := c.relabeler.Apply(b)
-	c.mu.RUnlock()
+	gen := c.gen.Load()
+	relabelled, dropped := gen.Rules.Apply(b)
 	c.opts.Stats.Drop("relabel", dropped)
-
-	return c.mem.sender.Send(ctx, gen, relabelled, slices.Max(b.T))
-}
-
-func (m *memory) enter() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.running++
-}
-
-// leave gives back what was derived once the node's last component stopped.
-func (m *memory) leave() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.running--; m.running > 0 {
-		return
-	}
-	for _, r := range slices.Concat(m.dying, m.retired, []*rule.Relabeler{m.current.relabeler}) {
-		r.Close()
-	}
-	m.dying, m.retired = nil, nil
-}
-
-// sweep forgets released series, and rules that were replaced at least one
-// interval ago: the markers that their series are owed should still find the
-// handles in the memos downstream.
-func (m *memory) sweep() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, r := range m.dying {
-		r.Close()
-	}
-	m.dying, m.retired = m.retired, nil
-	for _, r := range m.dying {
-		r.Sweep()
-	}
-	m.current.relabeler.Sweep()
-	m.sender.Sweep()
+	return c.mem.sender.Send(ctx, gen.Number, relabelled, slices.Max(b.T))
 }

@@ -1,0 +1,140 @@
+// Package filter is expr.filter: it drops the samples for which an expression
+// is true, or all others.
+//
+// The parts of the expression that read labels only are evaluated once for
+// each series. A sample on which the expression fails stays. Staleness markers
+// and native histograms have no value to judge: they follow the parts of the
+// expression that do not read it, and stay when there are none. Series that
+// stay under one expression and not under the next end at their source's next
+// batch.
+package filter
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/expr/clause"
+	"github.com/weir-run/weir/natives/generation"
+	"github.com/weir-run/weir/scripting/expr"
+)
+
+// Registration describes expr.filter.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "expr.filter",
+		Accepts: batch.SignalMetrics,
+		Sends:   batch.SignalMetrics,
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			return newComponent(o, args.(*Arguments))
+		},
+	}
+}
+
+// Component is one expr.filter.
+type Component struct {
+	opts       component.Options
+	mem        *memory
+	gen        atomic.Pointer[generation.Generation[*rules]]
+	redirected chan struct{} // capacity 1
+}
+
+var (
+	_ component.Component  = (*Component)(nil)
+	_ component.Updater    = (*Component)(nil)
+	_ flow.MetricsConsumer = (*Component)(nil)
+)
+
+// memory is what a node's components hand down.
+type memory struct {
+	sender   *flow.Sender
+	node     *generation.Node[*rules]
+	failures *clause.Failures
+}
+
+// rules is an expression at work.
+type rules struct {
+	*clause.Judge
+	src  clause.Predicate
+	drop expr.Verdict // of rows that are dropped
+}
+
+func newComponent(o component.Options, a *Arguments) (*Component, error) {
+	c := &Component{opts: o, redirected: make(chan struct{}, 1)}
+	c.opts.Previous = nil // kept, it would keep all that were before it
+	if p, ok := o.Previous.(*Component); ok {
+		c.mem = p.mem
+	} else {
+		s := flow.NewSender()
+		c.mem = &memory{sender: s, node: generation.NewNode[*rules](s), failures: clause.NewFailures("drop", "keep")}
+	}
+	if err := c.mem.failures.Register(o.Registerer); err != nil {
+		return nil, err
+	}
+	return c, c.Update(a)
+}
+
+// Update takes new arguments. What was remembered about series stays unless
+// the expression changed.
+func (c *Component) Update(args any) error {
+	a := args.(*Arguments)
+	src, drop := a.Drop, expr.True
+	if src == nil {
+		src, drop = a.Keep, expr.False
+	}
+	c.gen.Store(c.mem.node.Next(
+		func(r *rules) bool { return r.src == *src && r.drop == drop },
+		func() *rules { return &rules{clause.NewJudge(*src), *src, drop} }))
+	c.mem.failures.Start(&c.opts)
+	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
+	select {
+	case c.redirected <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Run sweeps until ctx ends.
+func (c *Component) Run(ctx context.Context) error {
+	return c.mem.node.Run(ctx, c.opts.Clock, c.redirected)
+}
+
+// ConsumeMetrics sends what the expression leaves of b.
+func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	gen := c.gen.Load()
+	var failed clause.Batch
+	left := gen.Rules.apply(b, &failed)
+	c.mem.failures.Done(&c.opts, b.Source, &failed)
+	c.opts.Stats.Drop("filter", b.Len()-left.Len())
+	return c.mem.sender.Send(ctx, gen.Number, left, slices.Max(b.T))
+}
+
+// apply returns the rows that stay.
+func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) *batch.Metrics {
+	var x expr.Sample
+	return b.Select(func(i int) bool {
+		v := r.Labels(&x, b.Series[i])
+		if !r.Decides(v) {
+			var err error
+			if v, err = r.Row(&x, b, i, v); err != nil {
+				failed.Add(r.argument(), b.Series[i], err)
+			}
+		}
+		return v != r.drop
+	})
+}
+
+func (r *rules) argument() string {
+	if r.drop == expr.True {
+		return "drop"
+	}
+	return "keep"
+}

@@ -1,0 +1,105 @@
+// Package route is expr.route: it sends each sample the first way whose
+// expression is true, and the others on to forward_to.
+//
+// The parts of an expression that read labels only are evaluated once for each
+// series. A sample on which an expression fails does not go that way, and the
+// next is asked. A staleness marker goes wherever samples of its series went
+// since the one before. Series that go another way after a change of the
+// routes end where they went before, at their source's next batch.
+package route
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/expr/clause"
+	"github.com/weir-run/weir/natives/generation"
+)
+
+// Registration describes expr.route.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "expr.route",
+		Accepts: batch.SignalMetrics,
+		Sends:   batch.SignalMetrics,
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			return newComponent(o, args.(*Arguments))
+		},
+	}
+}
+
+// Component is one expr.route.
+type Component struct {
+	opts       component.Options
+	mem        *memory
+	gen        atomic.Pointer[generation.Generation[*rules]]
+	redirected chan struct{} // capacity 1
+}
+
+var (
+	_ component.Component  = (*Component)(nil)
+	_ component.Updater    = (*Component)(nil)
+	_ flow.MetricsConsumer = (*Component)(nil)
+)
+
+// memory is what a node's components hand down.
+type memory struct {
+	exits    *exits
+	node     *generation.Node[*rules]
+	failures *clause.Failures
+}
+
+func newComponent(o component.Options, a *Arguments) (*Component, error) {
+	c := &Component{opts: o, redirected: make(chan struct{}, 1)}
+	c.opts.Previous = nil // kept, it would keep all that were before it
+	if p, ok := o.Previous.(*Component); ok {
+		c.mem = p.mem
+	} else {
+		e := &exits{by: map[*flow.Receiver]*flow.Sender{}}
+		c.mem = &memory{exits: e, node: generation.NewNode[*rules](e), failures: clause.NewFailures("when")}
+	}
+	if err := c.mem.failures.Register(o.Registerer); err != nil {
+		return nil, err
+	}
+	return c, c.Update(a)
+}
+
+// Update takes new arguments. What was remembered about series stays unless
+// the routes changed.
+func (c *Component) Update(args any) error {
+	a := args.(*Arguments)
+	c.gen.Store(c.mem.node.Next(
+		func(r *rules) bool { return r.same(a) },
+		func() *rules { return newRules(a, c.mem.exits.open(c.opts.Stats, a)) }))
+	c.mem.failures.Start(&c.opts)
+	select {
+	case c.redirected <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Run sweeps until ctx ends.
+func (c *Component) Run(ctx context.Context) error {
+	return c.mem.node.Run(ctx, c.opts.Clock, c.redirected)
+}
+
+// ConsumeMetrics sends the samples of b on their ways, side by side: a way that
+// blocks delays no other, and one that refuses is retried alone.
+func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	gen := c.gen.Load()
+	var failed clause.Batch
+	parts, dropped := gen.Rules.apply(b, &failed)
+	c.mem.failures.Done(&c.opts, b.Source, &failed)
+	c.opts.Stats.Drop("no_receiver", dropped)
+	return flow.SendParts(ctx, gen.Number, c.mem.exits.withClosed(parts, b), slices.Max(b.T))
+}

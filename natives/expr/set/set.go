@@ -1,0 +1,123 @@
+// Package set is expr.set: it sets the name, the value and labels of samples
+// to what expressions make of them.
+//
+// Names and labels whose expressions read labels only are worked out once for
+// each series. A sample on which an expression fails passes as it came. Series
+// that the expressions made and new ones do not make any more end at their
+// source's next batch. A staleness marker ends the series that its source's
+// last sample became.
+package set
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/expr/clause"
+	"github.com/weir-run/weir/natives/generation"
+)
+
+// Registration describes expr.set.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "expr.set",
+		Accepts: batch.SignalMetrics,
+		Sends:   batch.SignalMetrics,
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			return newComponent(o, args.(*Arguments))
+		},
+	}
+}
+
+// Component is one expr.set.
+type Component struct {
+	opts       component.Options
+	mem        *memory
+	gen        atomic.Pointer[generation.Generation[*rules]]
+	redirected chan struct{} // capacity 1
+}
+
+var (
+	_ component.Component  = (*Component)(nil)
+	_ component.Updater    = (*Component)(nil)
+	_ flow.MetricsConsumer = (*Component)(nil)
+)
+
+// memory is what a node's components hand down.
+type memory struct {
+	sender     *flow.Sender
+	node       *generation.Node[*rules]
+	failures   *clause.Failures
+	collisions prometheus.Counter
+}
+
+func newComponent(o component.Options, a *Arguments) (*Component, error) {
+	c := &Component{opts: o, redirected: make(chan struct{}, 1)}
+	c.opts.Previous = nil // kept, it would keep all that were before it
+	if p, ok := o.Previous.(*Component); ok {
+		c.mem = p.mem
+	} else {
+		s := flow.NewSender()
+		c.mem = &memory{
+			sender: s, node: generation.NewNode[*rules](s), failures: clause.NewFailures("name", "value", "label"),
+			collisions: prometheus.NewCounter(prometheus.CounterOpts{
+				Name: "weir_expr_samples_collided_total",
+				Help: "Samples that left with the labels and the timestamp of another sample of their batch.",
+			}),
+		}
+	}
+	if err := c.mem.failures.Register(o.Registerer); err != nil {
+		return nil, err
+	}
+	err := o.Registerer.Register(c.mem.collisions)
+	if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); err != nil && !(ok && there.ExistingCollector == c.mem.collisions) {
+		return nil, fmt.Errorf("cannot register the metrics: %w", err)
+	}
+	return c, c.Update(a)
+}
+
+// Update takes new arguments. What was made of series stays unless an
+// expression changed.
+func (c *Component) Update(args any) error {
+	a := args.(*Arguments)
+	c.gen.Store(c.mem.node.Next(
+		func(r *rules) bool {
+			return reflect.DeepEqual(r.args.Name, a.Name) && reflect.DeepEqual(r.args.Value, a.Value) && reflect.DeepEqual(r.args.Labels, a.Labels)
+		},
+		func() *rules { return newRules(a) }))
+	c.mem.failures.Start(&c.opts)
+	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
+	select {
+	case c.redirected <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Run sweeps until ctx ends.
+func (c *Component) Run(ctx context.Context) error {
+	return c.mem.node.Run(ctx, c.opts.Clock, c.redirected)
+}
+
+// ConsumeMetrics sends what the expressions make of b.
+func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	gen := c.gen.Load()
+	var failed clause.Batch
+	res := gen.Rules.apply(b, c.opts.Clock.Now(), &failed)
+	c.mem.failures.Done(&c.opts, b.Source, &failed)
+	c.mem.collisions.Add(float64(res.Collisions))
+	return c.mem.sender.Send(ctx, gen.Number, res.Batch, slices.Max(b.T))
+}
