@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+)
+
+//go:embed all:collectors
+var embedded embed.FS
+
+// Templates returns the collectors that weirbench knows, a folder each.
+func Templates() fs.FS {
+	sub, err := fs.Sub(embedded, "collectors")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return sub
+}
+
+// Collector is a program to measure. A folder of templates (text/template)
+// makes one: collector.json says what is run; every other file is written into
+// the directory of a round.
+type Collector struct {
+	Name    string // its folder
+	Title   string // in tables; the name unless another program stands in
+	Version string
+	program string
+	files   fs.FS
+	spec    spec
+}
+
+// spec is a collector.json.
+type spec struct {
+	Programs       []string `json:"programs"`        // paths and names; the first one found is used
+	Version        []string `json:"version"`         // arguments that make it print its version
+	VersionPattern string   `json:"version_pattern"` // whose first group is the version
+	Args           []string `json:"args"`            // templates
+	Scenarios      []string `json:"scenarios"`       // that it can do
+}
+
+// NotInstalledError says that a collector's program was not found.
+type NotInstalledError struct {
+	Name     string
+	Programs []string
+}
+
+func (e *NotInstalledError) Error() string {
+	return fmt.Sprintf("cannot find %s: none of %s is there; `make peers` fetches peers", e.Name, strings.Join(e.Programs, ", "))
+}
+
+// FindCollector returns the collector of a folder in templates. wanted is its
+// name or name=program, to use another program than its usual one. A program
+// that is not there is a *NotInstalledError.
+func FindCollector(ctx context.Context, templates fs.FS, wanted string) (*Collector, error) {
+	name, program, other := strings.Cut(wanted, "=")
+	c := &Collector{Name: name, Title: name}
+	var err error
+	if c.files, err = fs.Sub(templates, name); err != nil {
+		return nil, fmt.Errorf("cannot use collector %q: %w", name, err)
+	}
+	b, err := fs.ReadFile(c.files, "collector.json")
+	if err != nil {
+		return nil, fmt.Errorf("cannot use collector %q: there are %s", name, strings.Join(collectorNames(templates), ", "))
+	}
+	if err := json.Unmarshal(b, &c.spec); err != nil {
+		return nil, fmt.Errorf("cannot read collector.json of %s: %w", name, err)
+	}
+	programs := c.spec.Programs
+	if other {
+		programs = []string{program}
+		c.Title = name + " (" + program + ")"
+	}
+	for _, p := range programs {
+		if found, err := exec.LookPath(p); err == nil {
+			if c.program, err = filepath.Abs(found); err != nil {
+				return nil, fmt.Errorf("cannot find %s: %w", p, err)
+			}
+			break
+		}
+	}
+	if c.program == "" {
+		return nil, &NotInstalledError{Name: name, Programs: programs}
+	}
+	return c, c.askVersion(ctx)
+}
+
+func collectorNames(templates fs.FS) []string {
+	found, _ := fs.Glob(templates, "*/collector.json")
+	for i, f := range found {
+		found[i] = path.Dir(f)
+	}
+	return found
+}
+
+func (c *Collector) askVersion(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, c.program, c.spec.Version...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("cannot ask %s for its version: %w: %s", c.program, err, strings.TrimSpace(string(out)))
+	}
+	re, err := regexp.Compile(c.spec.VersionPattern)
+	if err != nil {
+		return fmt.Errorf("cannot read version_pattern of %s: %w", c.Name, err)
+	}
+	if m := re.FindSubmatch(out); len(m) == 2 {
+		c.Version = string(m[1])
+		return nil
+	}
+	// Debian's vmagent does not know; peers.sh writes it down.
+	c.Version = "unknown"
+	if b, err := os.ReadFile(c.program + ".version"); err == nil {
+		c.Version = strings.TrimSpace(string(b))
+	}
+	return nil
+}
+
+// Does reports whether the collector can do a scenario.
+func (c *Collector) Does(scenario string) bool { return slices.Contains(c.spec.Scenarios, scenario) }
+
+// job is what templates see.
+type job struct {
+	Dir      string // of the round; the collector's files lie there
+	SinkURL  string
+	Targets  []scraped
+	Interval string // in whole seconds, such as 5s
+	Timeout  string
+	Relabel  bool   // drop and add a label
+	Drop     string // names to drop
+	Scale    bool
+	V2       bool
+}
+
+// scraped is a target with the labels that tell it from others, as discovery
+// would add them.
+type scraped struct {
+	Address string
+	Labels  map[string]string
+}
+
+func newJob(s Scenario, dir, sinkURL string, addresses []string) job {
+	j := job{
+		Dir: dir, SinkURL: sinkURL, Interval: seconds(s.Interval), Timeout: seconds(s.Interval),
+		Relabel: s.Drop != "", Drop: s.Drop, Scale: s.Scale, V2: s.V2,
+	}
+	for i, a := range addresses {
+		j.Targets = append(j.Targets, scraped{Address: a, Labels: map[string]string{
+			"cluster":   "eu-central-1",
+			"namespace": fmt.Sprintf("team-%d", i%7),
+			"pod":       fmt.Sprintf("orders-7d9fc6b5c8-%05d", i),
+		}})
+	}
+	return j
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%ds", d/time.Second) }
+
+// prepare writes the collector's files into j.Dir and returns its command line.
+func (c *Collector) prepare(j job) (*exec.Cmd, error) {
+	err := fs.WalkDir(c.files, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || p == "collector.json" {
+			return err
+		}
+		text, err := fs.ReadFile(c.files, p)
+		if err != nil {
+			return err
+		}
+		out, err := expand(p, string(text), j)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(j.Dir, filepath.FromSlash(p))
+		return errors.Join(os.MkdirAll(filepath.Dir(to), 0o777), os.WriteFile(to, []byte(out), 0o666))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the config of %s: %w", c.Name, err)
+	}
+	cmd := exec.Command(c.program)
+	cmd.Dir = j.Dir
+	for _, a := range c.spec.Args {
+		out, err := expand("args", a, j)
+		if err != nil {
+			return nil, fmt.Errorf("cannot write the command line of %s: %w", c.Name, err)
+		}
+		cmd.Args = append(cmd.Args, out)
+	}
+	return cmd, nil
+}
+
+func expand(name, text string, j job) (string, error) {
+	t, err := template.New(name).Option("missingkey=error").Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	err = t.Execute(&b, j)
+	return b.String(), err
+}

@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/cmd/weirbench/target"
+)
+
+// Scenario is work that collectors are measured at.
+type Scenario struct {
+	Name     string
+	Help     string
+	Load     target.Options
+	Interval time.Duration
+	Warmup   time.Duration // from the collector's start; not measured
+	Measure  time.Duration // a multiple of Interval
+
+	Drop  string // names that the collector is to drop, a regular expression; it adds a label as well
+	Scale bool   // a script scales three series in ten
+	V2    bool   // remote write 2.0
+}
+
+// Scenarios returns the presets, the usual one first.
+func Scenarios() []Scenario {
+	usual := Scenario{
+		Name: "passthrough", Help: "100 targets × 1,000 series every 5 s, sent on as they are",
+		Load: target.Defaults(), Interval: 5 * time.Second, Warmup: 20 * time.Second, Measure: 60 * time.Second,
+	}
+	with := func(name, help string, change func(*Scenario)) Scenario {
+		s := usual
+		s.Name, s.Help = name, help
+		change(&s)
+		return s
+	}
+	return []Scenario{
+		usual,
+		with("million", "1,000 targets × 1,000 series every 60 s, sent on as they are", func(s *Scenario) {
+			s.Load.Targets, s.Interval, s.Warmup, s.Measure = 1000, time.Minute, 130*time.Second, 120*time.Second
+		}),
+		with("relabel", "passthrough's load; half is dropped by name, and a label added to the rest", func(s *Scenario) {
+			s.Drop = "http_request_duration_seconds_.*|http_requests_total"
+		}),
+		with("lua-scale", "passthrough's load; a script scales three series in ten", func(s *Scenario) { s.Scale = true }),
+		with("churn", "passthrough's load; at each scrape 5 % of the series are new ones", func(s *Scenario) { s.Load.Churn = 0.05 }),
+		with("gzip", "passthrough's load; bodies come compressed", func(s *Scenario) { s.Load.Gzip = target.GzipAccept }),
+		with("v2", "passthrough's load; sent by remote write 2.0", func(s *Scenario) { s.V2 = true }),
+	}
+}
+
+// ScenarioNamed returns a preset.
+func ScenarioNamed(name string) (Scenario, error) {
+	all := Scenarios()
+	if i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Name
+	}
+	return Scenario{}, fmt.Errorf("cannot run scenario %q: there are %s", name, strings.Join(names, ", "))
+}
+
+// Validate says what is wrong with s.
+func (s Scenario) Validate() error {
+	if err := s.Load.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case s.Load.Sequences == 0:
+		return fmt.Errorf("cannot prove anything without sequence series: give each target at least 1")
+	case s.Interval < time.Second:
+		return fmt.Errorf("cannot scrape every %s: vmagent and Prometheus take whole seconds", s.Interval)
+	case s.Interval%time.Second != 0:
+		return fmt.Errorf("cannot scrape every %s: give whole seconds", s.Interval)
+	case s.Measure < s.Interval:
+		return fmt.Errorf("cannot measure for %s: a target is scraped every %s", s.Measure, s.Interval)
+	case s.Measure%s.Interval != 0:
+		return fmt.Errorf("cannot measure for %s: it must be a multiple of the interval %s, or targets count unequally", s.Measure, s.Interval)
+	}
+	return nil
+}
+
+// kept returns how many samples of a scrape are to arrive.
+func (s Scenario) kept() (int, error) {
+	b, err := target.NewBody(s.Load)
+	if err != nil {
+		return 0, err
+	}
+	if s.Drop == "" {
+		return b.Len(), nil
+	}
+	re, err := regexp.Compile("^(?:" + s.Drop + ")$")
+	if err != nil {
+		return 0, fmt.Errorf("cannot read what scenario %s drops: %w", s.Name, err)
+	}
+	return b.Count(func(name string) bool { return !re.MatchString(name) }), nil
+}

@@ -1,0 +1,93 @@
+// Command weirbench measures collectors: it plays the targets and the endpoint,
+// runs weir and whatever peer is installed on the same work, and reads from the
+// operating system what they used.
+//
+// The commands are one file each. Everything is on loopback, on ports that the
+// system chooses. Exit codes: 0 done; 1 something went wrong, or a collector did
+// not deliver everything; 2 the command line is wrong.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/cmd/weirbench/bench"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// runError is an error of a command that was understood.
+type runError struct{ error }
+
+// execute runs one command line and returns its exit code.
+func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	root := &cobra.Command{
+		Use:   "weirbench",
+		Short: "Measure collectors",
+		Example: `  weirbench run                              weir and its peers at the usual work, three rounds
+  weirbench run relabel --collectors=weir    one of them at another
+  weirbench targets --targets=10             only the targets
+  weirbench sink --listen-addr=127.0.0.1:9090 only the endpoint`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	root.SetArgs(args)
+	root.AddCommand(runCommand(), targetsCommand(), sinkCommand())
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(errOut, "error: %v\n", err)
+	if _, ok := errors.AsType[runError](err); ok {
+		return 1
+	}
+	fmt.Fprintf(errOut, "See '%s --help'.\n", cmd.CommandPath())
+	return 2
+}
+
+// ran makes a command's own error a runError: what is left is the command
+// line's.
+func ran(run func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := run(cmd, args); err != nil {
+			return runError{err}
+		}
+		return nil
+	}
+}
+
+// hello says where a server is: as one line of JSON for a runner, whose end
+// then ends it, as text for a person.
+func hello(cmd *cobra.Command, h bench.Hello, untilEOF bool, text string) (context.Context, error) {
+	ctx := cmd.Context()
+	if !untilEOF {
+		_, err := fmt.Fprint(cmd.OutOrStdout(), text)
+		return ctx, err
+	}
+	// What ends the runner by signal reaches the whole group, as Ctrl-C does;
+	// the runner still wants to ask.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	in := cmd.InOrStdin()
+	go func() { // ends with the process
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	return ctx, json.NewEncoder(cmd.OutOrStdout()).Encode(h)
+}

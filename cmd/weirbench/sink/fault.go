@@ -1,0 +1,119 @@
+package sink
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Fault is how the sink misbehaves: what it does to the next requests.
+type Fault struct {
+	Status     int      `json:"status"`      // answer, 0: the usual one
+	RetryAfter int      `json:"retry_after"` // header of the answer in seconds, 0: none
+	Delay      Duration `json:"delay"`       // before the answer
+	Reset      bool     `json:"reset"`       // break the connection instead of answering
+	Keep       bool     `json:"keep"`        // take the samples before answering so
+	Requests   int      `json:"requests"`    // how many it is for, 0: no limit
+	For        Duration `json:"for"`         // how long it lasts, 0: until DELETE /faults
+}
+
+// Duration is a time.Duration in Go's syntax in JSON.
+type Duration time.Duration
+
+// UnmarshalText reads a duration such as "1.5s".
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	*d = Duration(v)
+	return err
+}
+
+// MarshalText writes a duration.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// Validate says what is wrong with f.
+func (f Fault) Validate() error {
+	switch {
+	case f.Status != 0 && (f.Status < 200 || f.Status > 599):
+		return fmt.Errorf("cannot answer with status %d: it is from 200 to 599", f.Status)
+	case f.RetryAfter < 0 || f.Delay < 0 || f.Requests < 0 || f.For < 0:
+		return errors.New("cannot do anything a negative number of times or for a negative time")
+	case f.Reset && f.Status != 0:
+		return errors.New("cannot answer with a status on a connection that is reset: give one of both")
+	case f.Status == 0 && f.Delay == 0 && !f.Reset:
+		return errors.New("cannot tell what to do: give status, delay or reset")
+	}
+	return nil
+}
+
+// faults is the fault in effect.
+type faults struct {
+	mu    sync.Mutex
+	f     *Fault
+	left  int
+	until time.Time
+	over  chan struct{} // closed when the fault is replaced or taken away
+}
+
+// set puts f in place of the one before; nil: none.
+func (fs *faults) set(f *Fault) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.over != nil {
+		close(fs.over)
+	}
+	fs.f, fs.over = f, make(chan struct{})
+	if f != nil {
+		fs.left, fs.until = f.Requests, time.Now().Add(time.Duration(f.For))
+	}
+}
+
+// next returns the fault for a request, nil for none, and a channel that ends
+// its delay.
+func (fs *faults) next() (*Fault, <-chan struct{}) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f := fs.f
+	if f == nil || f.For > 0 && time.Now().After(fs.until) {
+		return nil, nil
+	}
+	if f.Requests > 0 {
+		if fs.left == 0 {
+			return nil, nil
+		}
+		fs.left--
+	}
+	return f, fs.over
+}
+
+// wait waits for the fault's delay.
+func (f *Fault) wait(r *http.Request, over <-chan struct{}) {
+	if f.Delay == 0 {
+		return
+	}
+	t := time.NewTimer(time.Duration(f.Delay))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-over:
+	case <-r.Context().Done():
+	}
+}
+
+// answer answers as f says; false: as usual.
+func (f *Fault) answer(w http.ResponseWriter) bool {
+	if f.Reset {
+		panic(http.ErrAbortHandler)
+	}
+	if f.Status == 0 {
+		return false
+	}
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
+	}
+	w.WriteHeader(f.Status)
+	fmt.Fprintln(w, "the bench wants it so")
+	return true
+}

@@ -1,0 +1,144 @@
+package sink
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/weir-run/weir/cmd/weirbench/target"
+)
+
+// staleNaN is a staleness marker.
+const staleNaN uint64 = 0x7ff0000000000002
+
+// Stats is what came, repetitions included.
+type Stats struct {
+	Requests int64 `json:"requests"` // that were answered 2xx
+	Refused  int64 `json:"refused"`  // by a fault
+	Invalid  int64 `json:"invalid"`  // that could not be read
+	V2       int64 `json:"v2"`       // of the requests, those of remote write 2.0
+	Bytes    int64 `json:"bytes"`    // of their bodies, compressed
+	Raw      int64 `json:"raw"`      // and not compressed
+
+	Samples    int64 `json:"samples"`    // of targets, histograms among them, markers not
+	Histograms int64 `json:"histograms"` // native ones
+	Report     int64 `json:"report"`     // of series that the collector makes of a scrape, such as up
+	Stale      int64 `json:"stale"`      // markers
+	Series     int   `json:"series"`     // different sets of labels
+
+	Sequences  int            `json:"sequences"`  // series that count scrapes
+	Gaps       int64          `json:"gaps"`       // numbers that are missing in a sequence
+	Duplicates int64          `json:"duplicates"` // numbers that came again
+	Reordered  int64          `json:"reordered"`  // numbers that came after a higher one
+	First      map[string]int `json:"first"`      // by instance: the number that all its sequences had come to at first
+	Last       map[string]int `json:"last"`       // and the one that all have come to
+}
+
+// ledger books samples. It is a visitor, for one request at a time.
+type ledger struct {
+	stats     Stats
+	known     map[uint64]struct{}
+	sequences map[uint64]*sequence
+
+	cur    *sequence // of the series that is visited
+	report bool
+}
+
+// sequence is a series whose value rises by one at each scrape.
+type sequence struct {
+	instance    string
+	first, last int
+	missing     map[int]bool // numbers between first and last, at most maxMissing
+}
+
+// maxMissing bounds what a sequence remembers. A number that is missed beyond
+// that and comes late counts as a duplicate.
+const maxMissing = 10_000
+
+func newLedger() *ledger {
+	return &ledger{known: map[uint64]struct{}{}, sequences: map[uint64]*sequence{}}
+}
+
+func (l *ledger) series(key, name, instance []byte) {
+	h := xxhash.Sum64(key)
+	l.known[h] = struct{}{}
+	l.report = string(name) == "up" || bytes.HasPrefix(name, []byte("scrape_"))
+	l.cur = nil
+	if bytes.HasPrefix(name, []byte(target.SequencePrefix)) {
+		if l.cur = l.sequences[h]; l.cur == nil {
+			l.cur = &sequence{instance: string(instance), first: -1}
+			l.sequences[h] = l.cur
+		}
+	}
+}
+
+func (l *ledger) sample(bits uint64, _ int64, histogram bool) {
+	st := &l.stats
+	switch {
+	case bits == staleNaN:
+		st.Stale++
+		return
+	case l.report:
+		st.Report++
+		return
+	case histogram:
+		st.Histograms++
+	}
+	st.Samples++
+	if l.cur != nil && !histogram {
+		l.number(l.cur, int(math.Float64frombits(bits)-target.SequenceBase))
+	}
+}
+
+// number books the next number of a sequence.
+func (l *ledger) number(s *sequence, n int) {
+	switch {
+	case s.first < 0:
+		s.first, s.last = n, n
+	case n > s.last:
+		l.gap(s, s.last+1, n)
+		s.last = n
+	case s.missing[n]:
+		delete(s.missing, n)
+		l.stats.Gaps--
+		l.stats.Reordered++
+	case n < s.first:
+		// What the sink saw first was not the first.
+		l.gap(s, n+1, s.first)
+		l.stats.Reordered++
+		s.first = n
+	default:
+		l.stats.Duplicates++
+	}
+}
+
+// gap books that the numbers from from to below to are missing.
+func (l *ledger) gap(s *sequence, from, to int) {
+	l.stats.Gaps += int64(to - from)
+	for n := from; n < to && len(s.missing) < maxMissing; n++ {
+		if s.missing == nil {
+			s.missing = map[int]bool{}
+		}
+		s.missing[n] = true
+	}
+}
+
+// snapshot returns the figures; detail says whether by instance too.
+func (l *ledger) snapshot(detail bool) Stats {
+	st := l.stats
+	st.Series, st.Sequences = len(l.known), len(l.sequences)
+	if !detail {
+		return st
+	}
+	st.First, st.Last = map[string]int{}, map[string]int{}
+	for _, s := range l.sequences {
+		if first, ok := st.First[s.instance]; !ok || s.first > first {
+			st.First[s.instance] = s.first
+		}
+		if last, ok := st.Last[s.instance]; !ok || s.last < last {
+			st.Last[s.instance] = s.last
+		}
+	}
+	return st
+}

@@ -1,0 +1,214 @@
+// Package sink receives what collectors send by Prometheus remote write, 1.0
+// and 2.0, and books it: how much came, and whether every scrape did. It stores
+// nothing and answers at once, unless it is told to misbehave.
+//
+// The rules to know. Sequence series (see package target) are the proof: their
+// values are the numbers of the scrapes, so a number that is missing, comes
+// twice or late is seen. Native histograms and staleness markers count, and are
+// no numbers. A request that is refused leaves no trace but in Refused.
+package sink
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// maxRequest bounds a request, compressed or not.
+const maxRequest = 256 << 20
+
+// Server is a remote write endpoint on loopback.
+type Server struct {
+	listener net.Listener
+	faults   faults
+
+	mu     sync.Mutex
+	ledger *ledger
+	dec    decoder
+}
+
+// Listen opens the port; "127.0.0.1:0" is a free one.
+func Listen(addr string) (*Server, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for remote writes: %w", err)
+	}
+	return &Server{listener: l, ledger: newLedger()}, nil
+}
+
+// Address returns where the server listens.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// Serve answers until ctx ends.
+func (s *Server) Serve(ctx context.Context) error {
+	server := &http.Server{Handler: s.Handler()}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot serve remote writes: %w", err)
+	}
+	return nil
+}
+
+// Handler takes writes at POST /api/v1/write, and control commands: GET /stats
+// (with ?detail=1 by instance too), POST /reset, POST /faults with a Fault and
+// DELETE /faults.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /api/v1/write", s.write)
+	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, r *http.Request) {
+		json.NewEncoder(w).Encode(s.Stats(r.FormValue("detail") != ""))
+	})
+	mux.HandleFunc("POST /reset", func(http.ResponseWriter, *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ledger = newLedger()
+	})
+	mux.HandleFunc("POST /faults", func(w http.ResponseWriter, r *http.Request) {
+		var f Fault
+		d := json.NewDecoder(r.Body)
+		d.DisallowUnknownFields()
+		if err := d.Decode(&f); err != nil {
+			http.Error(w, "cannot read the fault: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err := f.Validate(); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		s.faults.set(&f)
+	})
+	mux.HandleFunc("DELETE /faults", func(http.ResponseWriter, *http.Request) { s.faults.set(nil) })
+	return mux
+}
+
+// Stats returns what came until now.
+func (s *Server) Stats(detail bool) Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.snapshot(detail)
+}
+
+type scratch struct {
+	in  bytes.Buffer
+	raw []byte
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func (s *Server) write(w http.ResponseWriter, r *http.Request) {
+	f, over := s.faults.next()
+	if f != nil {
+		f.wait(r, over)
+		if !f.Keep && (f.Reset || f.Status != 0) {
+			s.refuse()
+			f.answer(w)
+			return
+		}
+	}
+	b := scratches.Get().(*scratch)
+	defer scratches.Put(b)
+	v2, err := isV2(r.Header.Get("Content-Type"))
+	if err != nil {
+		s.invalid(w, http.StatusUnsupportedMediaType, err)
+		return
+	}
+	b.in.Reset()
+	if _, err := b.in.ReadFrom(io.LimitReader(r.Body, maxRequest)); err != nil {
+		return // the client left
+	}
+	if n, err := s2.DecodedLen(b.in.Bytes()); err != nil || n > maxRequest {
+		s.invalid(w, http.StatusBadRequest, fmt.Errorf("cannot decompress the request: %d bytes, %w", n, err))
+		return
+	}
+	if b.raw, err = s2.Decode(b.raw[:cap(b.raw)], b.in.Bytes()); err != nil {
+		s.invalid(w, http.StatusBadRequest, fmt.Errorf("cannot decompress the request: %w", err))
+		return
+	}
+	took, err := s.book(v2, b)
+	if err != nil {
+		s.invalid(w, http.StatusBadRequest, err)
+		return
+	}
+	if f != nil && f.answer(w) {
+		return
+	}
+	if v2 {
+		h := w.Header()
+		h.Set("X-Prometheus-Remote-Write-Samples-Written", strconv.FormatInt(took.samples, 10))
+		h.Set("X-Prometheus-Remote-Write-Histograms-Written", strconv.FormatInt(took.histograms, 10))
+		h.Set("X-Prometheus-Remote-Write-Exemplars-Written", "0")
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// written is what one request held.
+type written struct{ samples, histograms int64 }
+
+// book reads a request into the ledger.
+func (s *Server) book(v2 bool, b *scratch) (written, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.ledger
+	before := l.stats
+	s.dec.v = l
+	var err error
+	if v2 {
+		err = s.dec.v2(b.raw)
+	} else {
+		err = s.dec.v1(b.raw)
+	}
+	if err != nil {
+		return written{}, err
+	}
+	st := &l.stats
+	st.Requests++
+	st.Bytes += int64(b.in.Len())
+	st.Raw += int64(len(b.raw))
+	if v2 {
+		st.V2++
+	}
+	histograms := st.Histograms - before.Histograms
+	all := st.Samples + st.Report + st.Stale - before.Samples - before.Report - before.Stale
+	return written{samples: all - histograms, histograms: histograms}, nil
+}
+
+func (s *Server) refuse() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.stats.Refused++
+}
+
+func (s *Server) invalid(w http.ResponseWriter, status int, err error) {
+	s.mu.Lock()
+	s.ledger.stats.Invalid++
+	s.mu.Unlock()
+	http.Error(w, err.Error(), status)
+}
+
+// isV2 says which version a request is of.
+//
+// Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
+func isV2(contentType string) (bool, error) {
+	typ, params, err := mime.ParseMediaType(contentType)
+	if err != nil || typ != "application/x-protobuf" {
+		return false, fmt.Errorf("cannot take content type %q: send application/x-protobuf", contentType)
+	}
+	switch params["proto"] {
+	case "", "prometheus.WriteRequest":
+		return false, nil
+	case "io.prometheus.write.v2.Request":
+		return true, nil
+	}
+	return false, fmt.Errorf("cannot take message %q", params["proto"])
+}

@@ -1,0 +1,176 @@
+package target
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Body is what a target shows: a template whose digits are written anew for
+// every scrape, so that serving it costs a copy and a few digits per line.
+type Body struct {
+	text  []byte
+	names []string // of the samples, by line
+	nums  []number
+	churn []int // where in text the generation of a line stands
+	lives int   // scrapes after which a line is renamed
+}
+
+// number is a value in the template. It counts in units of its last digit:
+// at scrape n of a target with that salt it is base + (n+salt)·step mod span.
+type number struct {
+	at, end          int // its text: digits, at most one of them replaced by a dot
+	base, step, span uint64
+	sequence         bool // base + n, whichever the target
+}
+
+// SequenceBase is the value of a sequence series at scrape 0: scrape n of a
+// target has SequenceBase + n.
+const SequenceBase = 1_000_000_000
+
+// SequencePrefix is how the names of sequence series begin.
+const SequencePrefix = "weirbench_sequence_"
+
+// generationDigits is the width of the label value that changes with churn.
+const generationDigits = 8
+
+// Append appends the body of scrape n, counted from 1, of the target with that
+// number.
+func (b *Body) Append(dst []byte, target, n int) []byte {
+	start := len(dst)
+	dst = append(dst, b.text...)
+	out := dst[start:]
+	salt := uint64(target) * 7919 % 1009
+	for i := range b.nums {
+		m := &b.nums[i]
+		v := m.base + uint64(n)
+		if !m.sequence {
+			v = m.base + (uint64(n)+salt)*m.step%m.span
+		}
+		putDigits(out[m.at:m.end], v)
+	}
+	for i, at := range b.churn {
+		// The lines take turns, so that each scrape renames as many.
+		putDigits(out[at:at+generationDigits], uint64((n+i)/b.lives))
+	}
+	return dst
+}
+
+// putDigits writes v over the digits in text, from the right, and leaves a dot
+// where it is.
+func putDigits(text []byte, v uint64) {
+	for i := len(text) - 1; i >= 0; i-- {
+		if text[i] == '.' {
+			continue
+		}
+		text[i] = byte('0' + v%10)
+		v /= 10
+	}
+}
+
+// Len returns the number of samples.
+func (b *Body) Len() int { return len(b.names) }
+
+// Bytes returns the size of a scrape.
+func (b *Body) Bytes() int { return len(b.text) }
+
+// Count returns the number of samples whose name keep is true for.
+func (b *Body) Count(keep func(name string) bool) (n int) {
+	for _, name := range b.names {
+		if keep(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// writer puts a body together.
+type writer struct {
+	Body
+	format    Format
+	idle      int // samples that do not change
+	rng       uint64
+	sequences int // written so far
+}
+
+// rand returns a number below n; the same series of them in every run.
+func (w *writer) rand(n uint64) uint64 {
+	w.rng = w.rng*6364136223846793005 + 1442695040888963407
+	return (w.rng >> 33) % n
+}
+
+// family begins a family; kind is Prometheus's word for its type.
+func (w *writer) family(name, kind, help string) {
+	if w.format == OpenMetrics && kind == "counter" {
+		name = name[:len(name)-len("_total")]
+	}
+	w.text = fmt.Appendf(w.text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+// rests reports whether the next n lines are of something idle: a tenth of all
+// lines is.
+func (w *writer) rests(n int) bool {
+	if (w.idle+n)*10 > len(w.names)+n {
+		return false
+	}
+	w.idle += n
+	return true
+}
+
+// series writes a line up to its value.
+func (w *writer) series(name, labels string) {
+	w.text = append(w.text, name...)
+	sep := byte('{')
+	if w.lives > 0 {
+		w.text = append(w.text, `{generation="`...)
+		w.Body.churn = append(w.Body.churn, len(w.text))
+		w.text = append(w.text, "00000000\""...)
+		sep = ','
+	}
+	if labels != "" {
+		w.text = append(append(w.text, sep), labels...)
+	}
+	if labels != "" || sep == ',' {
+		w.text = append(w.text, '}')
+	}
+	w.text = append(w.text, ' ')
+	w.names = append(w.names, name)
+}
+
+// value ends a line with a value of the given shape: digits, maybe a dot and an
+// exponent. It moves by step units of the last digit at every scrape, unless it
+// rests.
+func (w *writer) value(shape string, step uint64, rests bool) {
+	end := 0
+	for end < len(shape) && shape[end] != 'e' {
+		end++
+	}
+	at := len(w.text)
+	w.text = append(append(w.text, shape...), '\n')
+	if rests {
+		return
+	}
+	base, digits := uint64(0), 0
+	for _, c := range []byte(shape[:end]) {
+		if c != '.' {
+			base = base*10 + uint64(c-'0')
+			digits++
+		}
+	}
+	limit := uint64(1)
+	for range digits {
+		limit *= 10
+	}
+	w.nums = append(w.nums, number{at: at, end: at + end, base: base, step: step, span: limit - base})
+}
+
+// sequence writes a family of one series that counts the scrapes.
+func (w *writer) sequence() {
+	name := SequencePrefix + strconv.Itoa(w.sequences) + "_total"
+	w.sequences++
+	w.family(name, "counter", "Rises by one at every scrape.")
+	w.text = append(append(w.text, name...), ' ')
+	at := len(w.text)
+	w.text = append(strconv.AppendInt(w.text, SequenceBase, 10), '\n')
+	w.nums = append(w.nums, number{at: at, end: len(w.text) - 1, base: SequenceBase, sequence: true})
+	w.names = append(w.names, name)
+}
