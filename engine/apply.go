@@ -239,9 +239,18 @@ func (e *Engine) filesRead(paths []string) {
 	for _, p := range paths {
 		changed[p] = true
 	}
+	reads := func(file string) bool {
+		if changed[file] || changed[filepath.Dir(file)] {
+			return true
+		}
+		return strings.Contains(filepath.Base(file), "*") && slices.ContainsFunc(paths, func(p string) bool {
+			ok, err := filepath.Match(file, p)
+			return ok && err == nil
+		})
+	}
 	for _, id := range e.plan.order {
 		n := e.nodes[id]
-		if n == nil || n.gen == nil || !slices.ContainsFunc(n.state.Load().sourced, func(f string) bool { return changed[f] || changed[filepath.Dir(f)] }) {
+		if n == nil || n.gen == nil || !slices.ContainsFunc(n.state.Load().sourced, reads) {
 			continue
 		}
 		r := n.reread()

@@ -72,6 +72,9 @@ func equalValues(a, b reflect.Value, depth int) bool {
 		if a.Len() != b.Len() {
 			return false
 		}
+		if a.Kind() == reflect.Slice && a.Pointer() == b.Pointer() {
+			return true
+		}
 		for i := range a.Len() {
 			if !equalValues(a.Index(i), b.Index(i), depth) {
 				return false
@@ -81,6 +84,9 @@ func equalValues(a, b reflect.Value, depth int) bool {
 	case reflect.Map:
 		if a.IsNil() != b.IsNil() || a.Len() != b.Len() {
 			return false
+		}
+		if a.Pointer() == b.Pointer() {
+			return true
 		}
 		for it := a.MapRange(); it.Next(); {
 			other := b.MapIndex(it.Key())

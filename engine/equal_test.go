@@ -54,6 +54,13 @@ func TestEqual(t *testing.T) {
 	f([]*flow.Receiver{r}, []*flow.Receiver{s}, false)
 	f(r, (*flow.Receiver)(nil), false)
 
+	// What is shared is equal, and only what is all of it.
+	long := []map[string]float64{{"a": math.NaN()}, {"a": 2}}
+	f(long, long, true)
+	f(long, []map[string]float64{long[0], {"a": 2}}, true)
+	f(long, long[:1], false)
+	f(long, []map[string]float64{long[0], {"a": 3}}, false)
+
 	// Closures cannot be compared.
 	f(func() {}, func() {}, false)
 	f((func())(nil), (func())(nil), true)

@@ -111,6 +111,29 @@ test.uvalue "b" {
 	})
 }
 
+// TestSourcedPattern: a component may read all files of a directory whose names
+// match.
+func TestSourcedPattern(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.start(`
+test.uvalue "a" {
+  value = "/etc/targets/*.json"
+}`)
+		l.take()
+		changed := func(path, want string) {
+			t.Helper()
+			if err := l.e.FilesChanged(context.Background(), []string{path}); err != nil {
+				t.Fatal(err)
+			}
+			l.wantEvents(want)
+		}
+		changed("/etc/targets/a.json", "update test.uvalue.a")
+		changed("/etc/targets/a.yaml", "")
+		changed("/etc/targets/deep/a.json", "")
+		changed("/etc/other/a.json", "")
+	})
+}
+
 // TestSourcedStaysFailed: files that could not be read again are tried again at
 // the next change of anything, and until then the node says so.
 func TestSourcedStaysFailed(t *testing.T) {

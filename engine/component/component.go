@@ -41,8 +41,8 @@ type Updater interface {
 // Sourced is a Component that reads files besides its arguments and wants
 // Update called (with the same arguments) when one of them changed.
 type Sourced interface {
-	// Sourced returns absolute paths. The engine asks after Build and after
-	// each Update.
+	// Sourced returns absolute paths, of which the last element may be a
+	// pattern with a star. The engine asks after Build and after each Update.
 	Sourced() []string
 }
 
