@@ -1,0 +1,36 @@
+// Package dns is discovery.dns: it finds targets in DNS records.
+//
+// A name that cannot be looked up keeps the targets it had, and makes the node
+// unhealthy; one that does not exist has none.
+package dns
+
+import (
+	"github.com/prometheus/common/model"
+	sd "github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/dns"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/discovery"
+)
+
+// Registration describes discovery.dns.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "discovery.dns",
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: discovery.Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			return discovery.New(o, discovery.Kind{Config: config}, args)
+		},
+	}
+}
+
+func config(args any) (sd.Config, error) {
+	a := args.(*Arguments)
+	return &dns.SDConfig{
+		Names:           a.Names,
+		RefreshInterval: model.Duration(a.RefreshInterval),
+		Type:            a.Type,
+		Port:            a.Port,
+	}, nil
+}

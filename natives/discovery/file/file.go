@@ -1,0 +1,43 @@
+// Package file is discovery.file: it reads targets from files in the format of
+// Prometheus's file service discovery, JSON or YAML, and reads them again when
+// they change.
+//
+// The targets are Prometheus's, and a test compares them. The watching is
+// engine/watch's: Prometheus's takes an inotify instance a discovery, of which
+// Linux allows 128, reads files in the midst of a save, and does not see that
+// a directory on the way was swapped.
+package file
+
+import (
+	"path/filepath"
+
+	sd "github.com/prometheus/prometheus/discovery"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/discovery"
+)
+
+// Registration describes discovery.file.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "discovery.file",
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: discovery.Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			k := new(known) // outlives the discoverers
+			return discovery.New(o, discovery.Kind{
+				Config: func(args any) (sd.Config, error) { return &config{args.(*Arguments), k}, nil },
+				Files:  files,
+			}, args)
+		},
+	}
+}
+
+func files(args any) (paths []string) {
+	for _, f := range args.(*Arguments).Files {
+		if abs, err := filepath.Abs(f); err == nil {
+			paths = append(paths, abs)
+		}
+	}
+	return paths
+}

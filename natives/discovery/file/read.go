@@ -1,0 +1,128 @@
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	sd "github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/refresh"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"go.yaml.in/yaml/v2"
+)
+
+// config is the discovery of files as Prometheus's packages want it.
+type config struct {
+	args  *Arguments
+	known *known
+}
+
+var _ sd.Config = (*config)(nil)
+
+// metrics are those of refreshing.
+type metrics struct {
+	sd.NoopDiscovererMetrics
+	sd.RefreshMetricsInstantiator
+}
+
+// Name is as Prometheus calls it.
+func (*config) Name() string { return "file" }
+
+// NewDiscovererMetrics returns what NewDiscoverer takes.
+func (*config) NewDiscovererMetrics(_ prometheus.Registerer, r sd.RefreshMetricsInstantiator) sd.DiscovererMetrics {
+	return &metrics{RefreshMetricsInstantiator: r}
+}
+
+// NewDiscoverer returns a discoverer that reads the files at once and then in
+// intervals.
+func (c *config) NewDiscoverer(o sd.DiscovererOptions) (sd.Discoverer, error) {
+	m, ok := o.Metrics.(*metrics)
+	if !ok {
+		return nil, fmt.Errorf("BUG: metrics of type %T", o.Metrics)
+	}
+	return refresh.NewDiscovery(refresh.Options{
+		Logger:   o.Logger,
+		Mech:     c.Name(),
+		SetName:  o.SetName,
+		Interval: c.args.RefreshInterval,
+		RefreshF: func(context.Context) ([]*targetgroup.Group, error) {
+			return c.known.read(c.args.Files, o.Logger), nil
+		},
+		MetricsInstantiator: m,
+	}), nil
+}
+
+// known is how many groups each file had: those of a file that cannot be read
+// stay, those that are gone are ended.
+type known struct {
+	mu     sync.Mutex
+	groups map[string]int
+}
+
+// read returns the groups of all files that can be read, and empty ones for
+// those that are gone.
+func (k *known) read(patterns []string, log *slog.Logger) (all []*targetgroup.Group) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := map[string]int{}
+	for _, p := range patterns {
+		paths, err := filepath.Glob(p)
+		if err != nil {
+			log.Error("cannot find files", "pattern", p, "err", err)
+		}
+		for _, path := range paths {
+			groups, err := read(path)
+			if err != nil {
+				log.Error("cannot read targets", "path", path, "err", err)
+				now[path] = k.groups[path]
+				continue
+			}
+			now[path] = len(groups)
+			all = append(all, groups...)
+		}
+	}
+	for path, n := range k.groups {
+		for i := now[path]; i < n; i++ {
+			all = append(all, &targetgroup.Group{Source: source(path, i)})
+		}
+	}
+	k.groups = now
+	return all
+}
+
+// read returns the groups of one file, labelled as Prometheus does.
+func read(path string) (groups []*targetgroup.Group, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if strings.EqualFold(filepath.Ext(path), ".json") {
+		err = json.Unmarshal(text, &groups)
+	} else {
+		err = yaml.UnmarshalStrict(text, &groups)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range groups {
+		if g == nil {
+			return nil, errors.New("a group is null")
+		}
+		g.Source = source(path, i)
+		if g.Labels == nil {
+			g.Labels = model.LabelSet{}
+		}
+		g.Labels[model.MetaLabelPrefix+"filepath"] = model.LabelValue(path)
+	}
+	return groups, nil
+}
+
+func source(path string, group int) string { return fmt.Sprintf("%s:%d", path, group) }

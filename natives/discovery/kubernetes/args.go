@@ -1,0 +1,132 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/weir-run/weir/natives/httpclient"
+)
+
+// Arguments of discovery.kubernetes.
+type Arguments struct {
+	// Kind of objects to find: node, pod, service, endpoints, endpointslice or
+	// ingress.
+	Role string `alloy:"role,attr"`
+	// URL of the API server. Default: that of the cluster weir runs in, with the
+	// pod's service account.
+	APIServer string `alloy:"api_server,attr,optional"`
+	// Kubeconfig file to take address and credentials from.
+	KubeConfig string `alloy:"kubeconfig_file,attr,optional"`
+	// Namespaces to look into. Default: all.
+	Namespaces Namespaces `alloy:"namespaces,block,optional"`
+	// Which objects of a role to ask for.
+	Selectors []Selector `alloy:"selectors,block,optional"`
+	// What else to attach to the targets.
+	AttachMetadata AttachMetadata `alloy:"attach_metadata,block,optional"`
+
+	Client httpclient.Arguments `alloy:",squash"`
+}
+
+// Namespaces are where to look.
+type Namespaces struct {
+	// Whether to look into the namespace of the pod that weir runs in.
+	OwnNamespace bool `alloy:"own_namespace,attr,optional"`
+	// Names of the namespaces.
+	Names []string `alloy:"names,attr,optional"`
+}
+
+// Selector narrows what is asked for of one role.
+type Selector struct {
+	// Role that is narrowed; besides the role itself, pod and service for
+	// endpoints and endpointslice, node for pod.
+	Role string `alloy:"role,attr"`
+	// Label selector, such as "app=web,tier!=cache".
+	Label string `alloy:"label,attr,optional"`
+	// Field selector, such as "spec.nodeName=node-7".
+	Field string `alloy:"field,attr,optional"`
+}
+
+// AttachMetadata says what of other objects becomes labels of a target.
+type AttachMetadata struct {
+	// Whether pods, endpoints and endpointslices get the labels and annotations
+	// of their node.
+	Node bool `alloy:"node,attr,optional"`
+	// Whether targets get the labels and annotations of their namespace.
+	Namespace bool `alloy:"namespace,attr,optional"`
+}
+
+// selectable are the roles, and of each the roles that a selector may be about.
+var selectable = map[string][]string{
+	"node":          {"node"},
+	"pod":           {"pod", "node"},
+	"service":       {"service"},
+	"endpoints":     {"endpoints", "pod", "service"},
+	"endpointslice": {"endpointslice", "pod", "service"},
+	"ingress":       {"ingress"},
+}
+
+// SetToDefault sets the defaults of Alloy.
+func (a *Arguments) SetToDefault() {
+	*a = Arguments{}
+	a.Client.SetToDefault()
+}
+
+// Validate returns all that is wrong with the arguments, joined.
+func (a *Arguments) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if u, err := url.Parse(a.APIServer); err != nil {
+		add("api_server: %w", err)
+	} else if a.APIServer != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		add("api_server %q must be an http:// or https:// address", a.APIServer)
+	}
+	var plain httpclient.Arguments
+	plain.SetToDefault()
+	own := !reflect.DeepEqual(plain, a.Client)
+	switch {
+	case a.APIServer != "" && a.KubeConfig != "":
+		add("at most one of api_server and kubeconfig_file may be set")
+	case a.KubeConfig != "" && own:
+		add("the HTTP client's arguments have no effect with kubeconfig_file, which has the credentials: remove them")
+	case a.APIServer == "" && own:
+		add("the HTTP client's arguments need api_server")
+	}
+	if a.Namespaces.OwnNamespace && (a.APIServer != "" || a.KubeConfig != "") {
+		add("namespaces: own_namespace is of the cluster weir runs in and cannot be used with api_server or kubeconfig_file")
+	}
+	errs = append(errs, a.selectors())
+	return errors.Join(append(errs, a.Client.Validate())...)
+}
+
+func (a *Arguments) selectors() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	may, ok := selectable[a.Role]
+	if !ok {
+		add("role must be node, pod, service, endpoints, endpointslice or ingress, not %q", a.Role)
+	}
+	seen := map[string]bool{}
+	for _, s := range a.Selectors {
+		if seen[s.Role] {
+			add("selectors: there are two for the role %s", s.Role)
+		}
+		seen[s.Role] = true
+		if ok && !slices.Contains(may, s.Role) {
+			add("selectors: with role = %q a selector may be about %s, not %q", a.Role, strings.Join(may, ", "), s.Role)
+		}
+		if _, err := fields.ParseSelector(s.Field); err != nil {
+			add("selectors: field: %w", err)
+		}
+		if _, err := labels.Parse(s.Label); err != nil {
+			add("selectors: label: %w", err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,81 @@
+// Package kubernetes is discovery.kubernetes: it finds nodes, pods, services,
+// endpoints or ingresses in the API of a Kubernetes cluster and follows their
+// changes.
+//
+// The library that talks to the API server logs its errors to the log of the
+// process; how many there were is in the node's health.
+package kubernetes
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	common "github.com/prometheus/common/config"
+	sd "github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/kubernetes"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/discovery"
+)
+
+// Registration describes discovery.kubernetes.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "discovery.kubernetes",
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: discovery.Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			return discovery.New(o, discovery.Kind{
+				Config: config, Files: files, Stream: true,
+				// The back-off of its watches ends at 30 s.
+				Forget:   time.Minute,
+				Failures: "prometheus_sd_kubernetes_failures_total",
+			}, args)
+		},
+	}
+}
+
+func config(args any) (sd.Config, error) {
+	a := args.(*Arguments)
+	client, err := a.Client.Config()
+	if err != nil {
+		return nil, err
+	}
+	cfg := &kubernetes.SDConfig{
+		Role:             kubernetes.Role(a.Role),
+		KubeConfig:       a.KubeConfig,
+		HTTPClientConfig: *client,
+		NamespaceDiscovery: kubernetes.NamespaceDiscovery{
+			IncludeOwnNamespace: a.Namespaces.OwnNamespace,
+			Names:               a.Namespaces.Names,
+		},
+		AttachMetadata: kubernetes.AttachMetadataConfig{Node: a.AttachMetadata.Node, Namespace: a.AttachMetadata.Namespace},
+	}
+	if a.APIServer != "" {
+		u, err := url.Parse(a.APIServer)
+		if err != nil {
+			return nil, fmt.Errorf("api_server: %w", err)
+		}
+		cfg.APIServer = common.URL{URL: u}
+	}
+	for _, s := range a.Selectors {
+		cfg.Selectors = append(cfg.Selectors, kubernetes.SelectorConfig{Role: kubernetes.Role(s.Role), Label: s.Label, Field: s.Field})
+	}
+	return cfg, nil
+}
+
+// files are the kubeconfig: credentials of the HTTP client are read again when
+// they change, and beginning anew would list all objects again.
+func files(args any) []string {
+	a := args.(*Arguments)
+	if a.KubeConfig == "" {
+		return nil
+	}
+	path, err := filepath.Abs(a.KubeConfig)
+	if err != nil {
+		return nil
+	}
+	return []string{path}
+}

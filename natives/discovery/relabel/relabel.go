@@ -1,0 +1,133 @@
+// Package relabel is discovery.relabel: it changes and drops targets by their
+// labels.
+//
+// What it made of a target is kept as long as that target stays, so that a
+// change of one among thousands costs one, and the others are the same maps
+// downstream.
+package relabel
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/prometheus/rule"
+)
+
+// Registration describes discovery.relabel.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "discovery.relabel",
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			c := &Component{opts: o}
+			c.opts.Previous = nil // kept, it would keep all that were before it
+			return c, c.Update(args)
+		},
+	}
+}
+
+// Component is one discovery.relabel.
+type Component struct {
+	opts component.Options
+
+	mu    sync.Mutex
+	rules []*rule.Rule
+	cfgs  []*relabel.Config
+	made  map[uintptr]made
+	info  Info
+}
+
+// made is what the rules made of a target.
+type made struct {
+	from map[string]string // keeps its address from being another's
+	to   map[string]string // nil: dropped
+}
+
+var (
+	_ component.Component = (*Component)(nil)
+	_ component.Updater   = (*Component)(nil)
+	_ component.Debugger  = (*Component)(nil)
+)
+
+// Update relabels the targets of args.
+func (c *Component) Update(args any) error {
+	a := args.(*Arguments)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made == nil || !reflect.DeepEqual(a.Rules, c.rules) {
+		c.rules, c.cfgs, c.made = a.Rules, rule.Configs(a.Rules), nil
+	}
+	b := labels.NewBuilder(labels.EmptyLabels())
+	out := make([]map[string]string, 0, len(a.Targets))
+	next := make(map[uintptr]made, len(a.Targets))
+	for _, t := range a.Targets {
+		address := reflect.ValueOf(t).Pointer()
+		m, ok := c.made[address]
+		if !ok {
+			m = made{t, apply(b, t, c.cfgs)}
+		}
+		next[address] = m
+		if m.to != nil {
+			out = append(out, m.to)
+		}
+	}
+	c.made = next
+	c.info = Info{Targets: len(a.Targets), Kept: len(out)}
+	c.opts.Export(Exports{Output: out, Rules: rule.Rules(slices.Clone(a.Rules))})
+	c.opts.Health(component.Health{
+		State: component.Healthy, Message: fmt.Sprintf("kept %d of %d targets", len(out), len(a.Targets)), Time: c.opts.Clock.Now(),
+	})
+	return nil
+}
+
+// apply returns what the rules leave of t: t itself when they change nothing,
+// nil when they drop it.
+func apply(b *labels.Builder, t map[string]string, cfgs []*relabel.Config) map[string]string {
+	if len(cfgs) == 0 {
+		return t
+	}
+	b.Reset(labels.EmptyLabels())
+	for n, v := range t {
+		b.Set(n, v)
+	}
+	if !relabel.ProcessBuilder(b, cfgs...) {
+		return nil
+	}
+	out := make(map[string]string, len(t))
+	same := true
+	b.Range(func(l labels.Label) {
+		out[l.Name] = l.Value
+		same = same && t[l.Name] == l.Value
+	})
+	if same && len(out) == len(t) {
+		return t
+	}
+	return out
+}
+
+// Run waits for ctx to end.
+func (c *Component) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Info is what DebugInfo returns.
+type Info struct {
+	Targets int `json:"targets"`
+	Kept    int `json:"kept"`
+}
+
+// DebugInfo returns an Info.
+func (c *Component) DebugInfo() any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.info
+}

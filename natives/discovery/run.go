@@ -1,0 +1,206 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+)
+
+var errEnded = errors.New("the discovery ended by itself")
+
+// run is one Run of a Component: the discoverer of now and what is due.
+type run struct {
+	*Component
+	d        *discoverer
+	ended    chan error
+	export   clock.Timer // when the next export is due; stopped when none is
+	waiting  bool        // for export
+	exported time.Time   // zero before the first
+
+	// Of streams.
+	failures      prometheus.Counter // nil for none
+	counted       float64
+	began, latest time.Time // the discoverer, and the last update
+	complete      bool      // the discoverer has told everything
+}
+
+// Run discovers until ctx ends. It returns an error when the discovery ends or
+// panics, to be built again.
+func (c *Component) Run(ctx context.Context) error {
+	r := &run{Component: c, ended: make(chan error, 1), export: c.opts.Clock.NewTimer(pause)}
+	r.export.Stop()
+	defer r.export.Stop()
+	var tick <-chan time.Time
+	var ticker clock.Timer
+	if c.kind.Stream {
+		ticker = c.opts.Clock.NewTimer(look)
+		defer ticker.Stop()
+		tick = ticker.C()
+		if c.kind.Failures != "" {
+			if r.failures = c.metrics.counter(c.kind.Failures); r.failures == nil {
+				return fmt.Errorf("BUG: there is no counter %s", c.kind.Failures)
+			}
+			r.counted = value(r.failures)
+		}
+	}
+	var wg sync.WaitGroup
+	defer r.leave(&wg)
+	for {
+		var up <-chan []*targetgroup.Group
+		if r.d != nil {
+			up = r.d.up
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-r.ended:
+			return err
+		case <-c.changed:
+			r.begin(ctx, &wg)
+		case groups := <-up:
+			r.receive(groups)
+		case <-r.export.C():
+			r.waiting = false
+			r.send()
+		case <-tick:
+			r.look()
+			ticker.Reset(look)
+		}
+	}
+}
+
+// begin puts the next discoverer in the place of the one that runs.
+func (r *run) begin(ctx context.Context, wg *sync.WaitGroup) {
+	r.mu.Lock()
+	next := r.next
+	r.next = nil
+	r.mu.Unlock()
+	if next == nil {
+		return
+	}
+	if r.d != nil {
+		r.d.stop()
+	}
+	r.d = next
+	r.set.Begin()
+	r.began, r.latest, r.complete = r.opts.Clock.Now(), time.Time{}, false
+	next.start(ctx, wg, r.ended)
+}
+
+// leave stops the discoverer and waits for all there were, but not for one
+// that sleeps. Such a one holds nothing but itself and ends when it wakes up.
+func (r *run) leave(wg *sync.WaitGroup) {
+	if r.d == nil {
+		return
+	}
+	r.d.stop()
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	t := r.opts.Clock.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C():
+	}
+}
+
+// receive takes an update.
+func (r *run) receive(groups []*targetgroup.Group) {
+	r.latest = r.opts.Clock.Now()
+	changed := false
+	sources := make(map[string]bool, len(groups))
+	for _, g := range groups {
+		if g == nil {
+			continue
+		}
+		changed = r.set.Merge(g) || changed
+		sources[g.Source] = true
+	}
+	var failed string
+	if !r.kind.Stream {
+		// An update that lacks something says nothing about what it lacks.
+		if failed = r.failed.take(); failed == "" {
+			changed = r.set.Retain(func(source string) bool { return sources[source] }) || changed
+		}
+	} else {
+		failed = r.failed.current()
+	}
+	r.due(changed || r.exported.IsZero())
+	r.well(failed)
+}
+
+// well reports how it goes; failed is empty or says what does not.
+func (r *run) well(failed string) {
+	r.mu.Lock()
+	r.info = Info{Targets: r.set.targets, Groups: len(r.set.groups), LastUpdate: r.latest}
+	r.mu.Unlock()
+	if failed != "" {
+		r.unwell(failed)
+		return
+	}
+	r.report(component.Healthy, fmt.Sprintf("found %s", count(r.set.targets, "target")))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// due exports now, or when the last export is long enough ago.
+func (r *run) due(changed bool) {
+	if !changed || r.waiting {
+		return
+	}
+	wait := pause - r.opts.Clock.Now().Sub(r.exported)
+	if r.exported.IsZero() || wait <= 0 {
+		r.send()
+		return
+	}
+	r.waiting = true
+	r.export.Reset(wait)
+}
+
+func (r *run) send() {
+	r.exported = r.opts.Clock.Now()
+	r.metrics.targets.Set(float64(r.set.targets))
+	r.metrics.updates.Inc()
+	r.opts.Export(Exports{Targets: r.set.Targets()})
+}
+
+// look looks after a stream: whether it failed without a word, is well again,
+// or has told everything, so that what an earlier one found can go.
+func (r *run) look() {
+	now := r.opts.Clock.Now()
+	if r.failures != nil {
+		if n := value(r.failures); n > r.counted {
+			r.fail(fmt.Sprintf("%s failed, the log says why", count(int(n-r.counted), "request")), false)
+			r.counted = n
+		}
+	}
+	sick := r.failed.current() != ""
+	if sick && r.failed.forget(now.Add(-r.kind.Forget)) {
+		sick = false
+		r.well("")
+	}
+	if sick || r.complete {
+		return
+	}
+	told := !r.latest.IsZero() && now.Sub(r.latest) >= quiet
+	if r.complete = told || now.Sub(r.began) >= settled; r.complete {
+		r.due(r.set.Prune() || r.exported.IsZero())
+		r.well("")
+	}
+}

@@ -1,0 +1,191 @@
+package discovery
+
+import (
+	"cmp"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+)
+
+// Set is the targets of all groups that are known, by source. The zero value
+// is empty. It is not safe for concurrent use.
+type Set struct {
+	groups  map[string]*group
+	round   int // of the discoverer that runs now
+	targets int
+}
+
+// group is what one source has.
+type group struct {
+	round   int
+	entries []entry // sorted
+}
+
+// entry is a target with what it is sorted by.
+type entry struct {
+	address string
+	hash    uint64
+	labels  map[string]string
+}
+
+func (a entry) compare(b entry) int {
+	if c := cmp.Compare(a.address, b.address); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.hash, b.hash)
+}
+
+// Merge replaces what the source of g has, and reports whether that is another
+// set of targets than before.
+func (s *Set) Merge(g *targetgroup.Group) (changed bool) {
+	old := s.groups[g.Source]
+	if len(g.Targets) == 0 {
+		return s.drop(g.Source)
+	}
+	var before []entry
+	if old != nil {
+		before = old.entries
+	}
+	entries, built := match(g, before)
+	if s.groups == nil {
+		s.groups = map[string]*group{}
+	}
+	s.groups[g.Source] = &group{s.round, entries}
+	s.targets += len(entries) - len(before)
+	return built > 0 || len(entries) != len(before)
+}
+
+func (s *Set) drop(source string) (changed bool) {
+	g := s.groups[source]
+	if g == nil {
+		return false
+	}
+	delete(s.groups, source)
+	s.targets -= len(g.entries)
+	return true
+}
+
+// Retain drops the sources that keep does not report.
+func (s *Set) Retain(keep func(source string) bool) (changed bool) {
+	for source := range s.groups {
+		if !keep(source) {
+			changed = s.drop(source) || changed
+		}
+	}
+	return changed
+}
+
+// Begin begins a new round: what is not merged in it, Prune drops.
+func (s *Set) Begin() { s.round++ }
+
+// Prune drops the sources of earlier rounds.
+func (s *Set) Prune() (changed bool) {
+	for source, g := range s.groups {
+		if g.round != s.round {
+			changed = s.drop(source) || changed
+		}
+	}
+	return changed
+}
+
+// Targets returns the targets, sorted by source, address and labels. The maps
+// must not be written to.
+func (s *Set) Targets() []map[string]string {
+	out := make([]map[string]string, 0, s.targets)
+	for _, source := range slices.Sorted(maps.Keys(s.groups)) {
+		for _, e := range s.groups[source].entries {
+			out = append(out, e.labels)
+		}
+	}
+	return out
+}
+
+// match returns the targets of g, sorted, with the maps of before where they
+// are equal, and how many had to be built. Nothing is allocated for a target
+// that stays.
+func match(g *targetgroup.Group, before []entry) (entries []entry, built int) {
+	type found struct {
+		entry
+		set model.LabelSet
+	}
+	all := make([]found, len(g.Targets))
+	for i, t := range g.Targets {
+		address, ok := t[model.AddressLabel]
+		if !ok {
+			address = g.Labels[model.AddressLabel]
+		}
+		all[i] = found{entry{address: string(address), hash: hash(t, g.Labels)}, t}
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return a.compare(b.entry) })
+
+	entries = make([]entry, len(all))
+	for i, f := range all {
+		for len(before) > 0 && before[0].compare(f.entry) < 0 {
+			before = before[1:]
+		}
+		if len(before) > 0 && before[0].compare(f.entry) == 0 && equal(before[0].labels, f.set, g.Labels) {
+			entries[i] = before[0]
+			before = before[1:]
+			continue
+		}
+		built++
+		f.labels = merged(f.set, g.Labels)
+		entries[i] = f.entry
+	}
+	return entries, built
+}
+
+// hash of a target's labels, which win over those of its group, whatever the
+// order.
+func hash(target, group model.LabelSet) (sum uint64) {
+	for n, v := range target {
+		sum += pair(n, v)
+	}
+	for n, v := range group {
+		if _, ok := target[n]; !ok {
+			sum += pair(n, v)
+		}
+	}
+	return sum
+}
+
+func pair(n model.LabelName, v model.LabelValue) uint64 {
+	h := xxhash.Sum64String(string(n))*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(xxhash.Sum64String(string(v)), 31)
+	h ^= h >> 32
+	h *= 0xd6e8feb86659fd93 // so that sums of pairs tell which value belongs to which name
+	return h ^ h>>32
+}
+
+func equal(labels map[string]string, target, group model.LabelSet) bool {
+	n := len(target)
+	for name, v := range target {
+		if have, ok := labels[string(name)]; !ok || have != string(v) {
+			return false
+		}
+	}
+	for name, v := range group {
+		if _, ok := target[name]; ok {
+			continue
+		}
+		n++
+		if have, ok := labels[string(name)]; !ok || have != string(v) {
+			return false
+		}
+	}
+	return n == len(labels)
+}
+
+func merged(target, group model.LabelSet) map[string]string {
+	m := make(map[string]string, len(target)+len(group))
+	for n, v := range group {
+		m[string(n)] = string(v)
+	}
+	for n, v := range target {
+		m[string(n)] = string(v)
+	}
+	return m
+}
