@@ -16,6 +16,16 @@ import (
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/service/telemetry"
+	discoveryconsul "github.com/weir-run/weir/natives/discovery/consul"
+	discoverydns "github.com/weir-run/weir/natives/discovery/dns"
+	discoverydocker "github.com/weir-run/weir/natives/discovery/docker"
+	discoveryfile "github.com/weir-run/weir/natives/discovery/file"
+	discoveryhttp "github.com/weir-run/weir/natives/discovery/http"
+	discoverykubernetes "github.com/weir-run/weir/natives/discovery/kubernetes"
+	discoveryrelabel "github.com/weir-run/weir/natives/discovery/relabel"
+	"github.com/weir-run/weir/natives/expr/filter"
+	"github.com/weir-run/weir/natives/expr/route"
+	"github.com/weir-run/weir/natives/expr/set"
 	"github.com/weir-run/weir/natives/local/file"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -31,6 +41,7 @@ type known struct {
 	path, line string // line as String of what Describe says
 	value      string
 	verdict    string
+	beside     bool // only what all others need beside them
 }
 
 // sections returns the lines of testdata/arguments.txt by block.
@@ -62,6 +73,11 @@ func sections(t *testing.T) map[string][]known {
 				for _, l := range raw[section] {
 					ks = append(ks, parseKnown(prefix+l))
 				}
+				continue
+			}
+			if beside, ok := strings.CutPrefix(line, "~"); ok {
+				path, value, _ := strings.Cut(beside, " = ")
+				ks = append(ks, known{path: path, value: value, beside: true})
 				continue
 			}
 			instead, replace := strings.CutPrefix(line, "!")
@@ -101,6 +117,9 @@ func parseKnown(line string) known {
 // described writes a field as testdata/arguments.txt has it.
 func described(f config.Field) string {
 	s := f.Path + " " + f.Type
+	if f.Labeled {
+		s = f.Path + " labeled " + f.Type
+	}
 	if f.Repeated {
 		s += "*"
 	}
@@ -117,8 +136,11 @@ func described(f config.Field) string {
 func blocks(t *testing.T) map[string]func() any {
 	t.Helper()
 	made := map[string]func() any{}
-	for _, r := range []component.Registration{file.Registration(), echo.Registration(), self.Registration(), unix.Registration(),
-		relabel.Registration(), remotewrite.Registration(), scrape.Registration()} {
+	for _, r := range []component.Registration{discoveryconsul.Registration(), discoverydns.Registration(), discoverydocker.Registration(), discoveryfile.Registration(), discoveryhttp.Registration(),
+		discoverykubernetes.Registration(), discoveryrelabel.Registration(),
+		file.Registration(), echo.Registration(), self.Registration(), unix.Registration(),
+		relabel.Registration(), remotewrite.Registration(), scrape.Registration(),
+		filter.Registration(), route.Registration(), set.Registration()} {
 		made[r.Name] = r.NewArgs
 	}
 	tel, err := telemetry.New(telemetry.Options{})
@@ -135,7 +157,9 @@ func TestArguments(t *testing.T) {
 	for name, args := range blocks(t) {
 		var want, got []string
 		for _, k := range golden[name] {
-			want = append(want, k.line)
+			if !k.beside {
+				want = append(want, k.line)
+			}
 		}
 		for _, f := range config.Describe(args()) {
 			got = append(got, described(f))
@@ -176,8 +200,21 @@ func written(name string, all []known, k known) (text string, line, header int, 
 	depth := 1
 	have := func(last string) bool { return !isBlock && parts[len(parts)-1] == last }
 	for _, o := range all { // what the top level needs
-		if strings.HasSuffix(o.line, " required") && !strings.Contains(o.path, ".") && o.path != k.path {
+		if o.beside && o.path != k.path {
 			add(1, o.path, o.value)
+		}
+		if strings.HasSuffix(o.line, " required") && !strings.Contains(o.path, ".") && o.path != k.path {
+			needs := strings.Split(o.value, "; ")
+			if !strings.Contains(o.line, " block") {
+				add(1, o.path, needs[0])
+			} else if parts[0] != o.path {
+				lines = append(lines, "\t"+o.path+labelOf(o)+" {")
+				for _, need := range needs {
+					n, v, _ := strings.Cut(need, " = ")
+					add(2, n, v)
+				}
+				lines = append(lines, "\t}")
+			}
 		}
 	}
 	for i := range parts {
@@ -186,7 +223,7 @@ func written(name string, all []known, k known) (text string, line, header int, 
 		if i == len(parts)-1 && !isBlock {
 			break
 		}
-		lines = append(lines, strings.Repeat("\t", depth)+parts[i]+" {")
+		lines = append(lines, strings.Repeat("\t", depth)+parts[i]+labelOf(o)+" {")
 		header = len(lines)
 		if o.verdict != "" && line < 0 {
 			verdict, line = o.verdict, header
@@ -217,6 +254,14 @@ func written(name string, all []known, k known) (text string, line, header int, 
 	return strings.Join(lines, "\n") + "\n", line, header, verdict
 }
 
+// labelOf returns what follows the name of a block.
+func labelOf(o known) string {
+	if strings.Contains(o.line, " labeled ") {
+		return ` "x"`
+	}
+	return ""
+}
+
 // decode decodes a text of one block.
 func decode(text string, args any) config.Diagnostics {
 	c, ds := config.Parse(map[string]string{"c.alloy": text})
@@ -236,6 +281,9 @@ func TestEveryArgument(t *testing.T) {
 	golden := sections(t)
 	for name, newArgs := range blocks(t) {
 		for _, k := range golden[name] {
+			if k.beside {
+				continue
+			}
 			text, line, header, verdict := written(name, golden[name], k)
 			ds := decode(text, newArgs())
 			var want string
@@ -257,7 +305,7 @@ func TestEveryArgument(t *testing.T) {
 			if strings.Contains(k.line, " block") || strings.Contains(verdict, "refused") {
 				continue
 			}
-			last := regexp.MustCompile(`(?m)^(\t*` + path.Base(strings.ReplaceAll(k.path, ".", "/")) + `) =`)
+			last := regexp.MustCompile(fmt.Sprintf(`(?m)^(\t{%d}`, 1+strings.Count(k.path, ".")) + path.Base(strings.ReplaceAll(k.path, ".", "/")) + `) =`)
 			misspelt := last.ReplaceAllString(text, "${1}z =")
 			if ds := decode(misspelt, newArgs()); !at(ds, line, config.Error, "unknown attribute "+k.path+"z") {
 				t.Errorf("%s: got %q for\n%s", name, ds, misspelt)

@@ -8,7 +8,17 @@ import (
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
+	discoveryconsul "github.com/weir-run/weir/natives/discovery/consul"
+	discoverydns "github.com/weir-run/weir/natives/discovery/dns"
+	discoverydocker "github.com/weir-run/weir/natives/discovery/docker"
+	discoveryfile "github.com/weir-run/weir/natives/discovery/file"
+	discoveryhttp "github.com/weir-run/weir/natives/discovery/http"
+	discoverykubernetes "github.com/weir-run/weir/natives/discovery/kubernetes"
+	discoveryrelabel "github.com/weir-run/weir/natives/discovery/relabel"
 	"github.com/weir-run/weir/natives/docs"
+	exprfilter "github.com/weir-run/weir/natives/expr/filter"
+	exprroute "github.com/weir-run/weir/natives/expr/route"
+	exprset "github.com/weir-run/weir/natives/expr/set"
 	"github.com/weir-run/weir/natives/local/file"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -26,6 +36,16 @@ import (
 // in weir.
 func natives() component.Catalog {
 	rs := []component.Registration{
+		discoveryconsul.Registration(),
+		discoverydns.Registration(),
+		discoverydocker.Registration(),
+		discoveryfile.Registration(),
+		discoveryhttp.Registration(),
+		discoverykubernetes.Registration(),
+		discoveryrelabel.Registration(),
+		exprfilter.Registration(),
+		exprroute.Registration(),
+		exprset.Registration(),
 		file.Registration(),
 		echo.Registration(),
 		relabel.Registration(),

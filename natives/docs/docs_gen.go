@@ -6,6 +6,612 @@ import "github.com/weir-run/weir/engine/component"
 
 // byName has the manual of every native component.
 var byName = map[string]component.Doc{
+	"discovery.consul": {
+		Summary: "Finds the instances of the services in a Consul catalog and follows their changes.",
+		Args: map[string]string{
+			"allow_stale":                            "Whether any server may answer, not only the leader, which is cheaper.",
+			"authorization":                          "Authorization header to send with each request.",
+			"authorization.credentials":              "Credentials that follow the scheme.",
+			"authorization.credentials_file":         "File with the credentials; it is read again for each request.",
+			"authorization.type":                     "Authentication scheme, Bearer unless written.",
+			"basic_auth":                             "User name and password to send with each request.",
+			"basic_auth.password":                    "Password.",
+			"basic_auth.password_file":               "File with the password; it is read again for each request.",
+			"basic_auth.username":                    "User name.",
+			"bearer_token":                           "Bearer token to send with each request.",
+			"bearer_token_file":                      "File with the bearer token; it is read again for each request.",
+			"datacenter":                             "Datacenter to query. Default: that of the server.",
+			"enable_http2":                           "Whether HTTP/2 is offered over TLS.",
+			"filter":                                 "Filter expression for the catalog of services.",
+			"follow_redirects":                       "Whether HTTP 3xx answers are followed.",
+			"health_filter":                          "Filter expression for the instances of a service.",
+			"http_headers":                           "Headers to add to each request.",
+			"namespace":                              "Namespace to query (Consul Enterprise).",
+			"no_proxy":                               "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"node_meta":                              "Metadata that an instance's node must have; as of Consul 1.14, prefer filter.",
+			"oauth2":                                 "OAuth 2.0 client credentials to get a token with.",
+			"oauth2.client_id":                       "Client ID.",
+			"oauth2.client_secret":                   "Client secret.",
+			"oauth2.client_secret_file":              "File with the client secret.",
+			"oauth2.endpoint_params":                 "Parameters to add to the token URL.",
+			"oauth2.no_proxy":                        "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"oauth2.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
+			"oauth2.proxy_from_environment":          "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"oauth2.proxy_url":                       "URL of the proxy to send requests through.",
+			"oauth2.scopes":                          "Scopes to ask for.",
+			"oauth2.tls_config":                      "TLS settings of the connection to the token URL.",
+			"oauth2.tls_config.ca_file":              "File with the CA certificates.",
+			"oauth2.tls_config.ca_pem":               "CA certificates to verify the server with, as PEM text.",
+			"oauth2.tls_config.cert_file":            "File with the client certificate.",
+			"oauth2.tls_config.cert_pem":             "Client certificate, as PEM text.",
+			"oauth2.tls_config.insecure_skip_verify": "Whether the server's certificate is left unverified.",
+			"oauth2.tls_config.key_file":             "File with the key of the client certificate.",
+			"oauth2.tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+			"oauth2.tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"oauth2.tls_config.server_name":          "Server name to verify instead of the address's.",
+			"oauth2.token_url":                       "URL to get the token from.",
+			"partition":                              "Admin partition to query (Consul Enterprise).",
+			"password":                               "Password to access the API with; the same as in basic_auth.",
+			"proxy_connect_header":                   "Headers to send to the proxy with CONNECT requests.",
+			"proxy_from_environment":                 "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"proxy_url":                              "URL of the proxy to send requests through.",
+			"refresh_interval":                       "How long to wait between two queries of the same thing.",
+			"scheme":                                 "Scheme of the API, http or https.",
+			"server":                                 "Host and port of the Consul API.",
+			"services":                               "Services whose instances become targets. Default: all.",
+			"tag_separator":                          "What the tags are joined with in __meta_consul_tags.",
+			"tags":                                   "Tags that a service must have, all of them.",
+			"tls_config":                             "TLS settings of the connection.",
+			"tls_config.ca_file":                     "File with the CA certificates.",
+			"tls_config.ca_pem":                      "CA certificates to verify the server with, as PEM text.",
+			"tls_config.cert_file":                   "File with the client certificate.",
+			"tls_config.cert_pem":                    "Client certificate, as PEM text.",
+			"tls_config.insecure_skip_verify":        "Whether the server's certificate is left unverified.",
+			"tls_config.key_file":                    "File with the key of the client certificate.",
+			"tls_config.key_pem":                     "Key of the client certificate, as PEM text.",
+			"tls_config.min_version":                 "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"tls_config.server_name":                 "Server name to verify instead of the address's.",
+			"token":                                  "Token to access the API with.",
+			"username":                               "User name to access the API with; the same as in basic_auth.",
+		},
+		Exports: map[string]string{
+			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+		},
+		Example: `// Scrapes the instances of all services with the tag metrics.
+discovery.consul "services" {
+  server = "consul.example.com:8500"
+  tags   = ["metrics"]
+}
+
+discovery.relabel "services" {
+  targets = discovery.consul.services.targets
+
+  rule {
+    source_labels = ["__meta_consul_service"]
+    target_label  = "job"
+  }
+}
+
+prometheus.scrape "services" {
+  targets    = discovery.relabel.services.output
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"discovery.dns": {
+		Summary: "Finds targets in DNS records.",
+		Args: map[string]string{
+			"names":            "Names to look up, with the search path and the servers of /etc/resolv.conf.",
+			"port":             "Port of the targets; needed for all types but SRV, whose records have one.",
+			"refresh_interval": "How often the names are looked up.",
+			"type":             "Type of the records: SRV, A, AAAA, MX or NS.",
+		},
+		Exports: map[string]string{
+			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+		},
+		Example: `// Scrapes every address behind a name of a headless service.
+discovery.dns "api" {
+  names = ["api.prod.svc.cluster.local"]
+  type  = "A"
+  port  = 9090
+}
+
+prometheus.scrape "api" {
+  targets    = discovery.dns.api.targets
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"discovery.docker": {
+		Summary: "Finds the containers of a Docker daemon, a target for each port they expose.",
+		Args: map[string]string{
+			"authorization":                          "Authorization header to send with each request.",
+			"authorization.credentials":              "Credentials that follow the scheme.",
+			"authorization.credentials_file":         "File with the credentials; it is read again for each request.",
+			"authorization.type":                     "Authentication scheme, Bearer unless written.",
+			"basic_auth":                             "User name and password to send with each request.",
+			"basic_auth.password":                    "Password.",
+			"basic_auth.password_file":               "File with the password; it is read again for each request.",
+			"basic_auth.username":                    "User name.",
+			"bearer_token":                           "Bearer token to send with each request.",
+			"bearer_token_file":                      "File with the bearer token; it is read again for each request.",
+			"enable_http2":                           "Whether HTTP/2 is offered over TLS.",
+			"filter":                                 "Conditions that containers must meet, as of `docker ps --filter`.",
+			"filter.name":                            "Name of the filter, such as label, name, network or status.",
+			"filter.values":                          "Values of which one must match; all of them for the filter label.",
+			"follow_redirects":                       "Whether HTTP 3xx answers are followed.",
+			"host":                                   "Address of the Docker daemon, such as unix:///var/run/docker.sock or https://docker.example.com:2376.",
+			"host_networking_host":                   "Host to use for containers in the host's network.",
+			"http_headers":                           "Headers to add to each request.",
+			"match_first_network":                    "Whether a container in several networks is only one target a port, with the address in the network that is first by name.",
+			"no_proxy":                               "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"oauth2":                                 "OAuth 2.0 client credentials to get a token with.",
+			"oauth2.client_id":                       "Client ID.",
+			"oauth2.client_secret":                   "Client secret.",
+			"oauth2.client_secret_file":              "File with the client secret.",
+			"oauth2.endpoint_params":                 "Parameters to add to the token URL.",
+			"oauth2.no_proxy":                        "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"oauth2.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
+			"oauth2.proxy_from_environment":          "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"oauth2.proxy_url":                       "URL of the proxy to send requests through.",
+			"oauth2.scopes":                          "Scopes to ask for.",
+			"oauth2.tls_config":                      "TLS settings of the connection to the token URL.",
+			"oauth2.tls_config.ca_file":              "File with the CA certificates.",
+			"oauth2.tls_config.ca_pem":               "CA certificates to verify the server with, as PEM text.",
+			"oauth2.tls_config.cert_file":            "File with the client certificate.",
+			"oauth2.tls_config.cert_pem":             "Client certificate, as PEM text.",
+			"oauth2.tls_config.insecure_skip_verify": "Whether the server's certificate is left unverified.",
+			"oauth2.tls_config.key_file":             "File with the key of the client certificate.",
+			"oauth2.tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+			"oauth2.tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"oauth2.tls_config.server_name":          "Server name to verify instead of the address's.",
+			"oauth2.token_url":                       "URL to get the token from.",
+			"port":                                   "Port of containers that expose none.",
+			"proxy_connect_header":                   "Headers to send to the proxy with CONNECT requests.",
+			"proxy_from_environment":                 "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"proxy_url":                              "URL of the proxy to send requests through.",
+			"refresh_interval":                       "How often the containers are listed.",
+			"tls_config":                             "TLS settings of the connection.",
+			"tls_config.ca_file":                     "File with the CA certificates.",
+			"tls_config.ca_pem":                      "CA certificates to verify the server with, as PEM text.",
+			"tls_config.cert_file":                   "File with the client certificate.",
+			"tls_config.cert_pem":                    "Client certificate, as PEM text.",
+			"tls_config.insecure_skip_verify":        "Whether the server's certificate is left unverified.",
+			"tls_config.key_file":                    "File with the key of the client certificate.",
+			"tls_config.key_pem":                     "Key of the client certificate, as PEM text.",
+			"tls_config.min_version":                 "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"tls_config.server_name":                 "Server name to verify instead of the address's.",
+		},
+		Exports: map[string]string{
+			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+		},
+		Example: `// Scrapes the containers of this host that ask for it with a label.
+discovery.docker "local" {
+  host = "unix:///var/run/docker.sock"
+
+  filter {
+    name   = "label"
+    values = ["prometheus.io/scrape=true"]
+  }
+}
+
+discovery.relabel "local" {
+  targets = discovery.docker.local.targets
+
+  // The API calls a container /name.
+  rule {
+    source_labels = ["__meta_docker_container_name"]
+    regex         = "/(.*)"
+    target_label  = "container"
+  }
+}
+
+prometheus.scrape "local" {
+  targets    = discovery.relabel.local.output
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"discovery.file": {
+		Summary: "Reads targets from files in the format of Prometheus's file service discovery, JSON or YAML, and reads them again when they change.",
+		Args: map[string]string{
+			"files":            "Files with targets in the format of Prometheus's file service discovery; they end in .json, .yml or .yaml, and the last element of a path may be a pattern, such as /etc/targets/*.json. A relative path starts where weir was started. Changes are noticed at once.",
+			"refresh_interval": "How often the files are read in any case, for file systems that do not tell of changes.",
+		},
+		Exports: map[string]string{
+			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+		},
+		Example: `// Scrapes what other programs write into a directory, such as
+//
+//   [{"targets": ["10.0.0.7:9100"], "labels": {"team": "payments"}}]
+discovery.file "teams" {
+  files = ["/etc/weir/targets/*.json", "/etc/weir/targets/*.yaml"]
+}
+
+prometheus.scrape "teams" {
+  targets    = discovery.file.teams.targets
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"discovery.http": {
+		Summary: "Gets targets from a URL that answers with JSON, in the format of Prometheus's HTTP service discovery.",
+		Args: map[string]string{
+			"authorization":                          "Authorization header to send with each request.",
+			"authorization.credentials":              "Credentials that follow the scheme.",
+			"authorization.credentials_file":         "File with the credentials; it is read again for each request.",
+			"authorization.type":                     "Authentication scheme, Bearer unless written.",
+			"basic_auth":                             "User name and password to send with each request.",
+			"basic_auth.password":                    "Password.",
+			"basic_auth.password_file":               "File with the password; it is read again for each request.",
+			"basic_auth.username":                    "User name.",
+			"bearer_token":                           "Bearer token to send with each request.",
+			"bearer_token_file":                      "File with the bearer token; it is read again for each request.",
+			"enable_http2":                           "Whether HTTP/2 is offered over TLS.",
+			"follow_redirects":                       "Whether HTTP 3xx answers are followed.",
+			"http_headers":                           "Headers to add to each request.",
+			"no_proxy":                               "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"oauth2":                                 "OAuth 2.0 client credentials to get a token with.",
+			"oauth2.client_id":                       "Client ID.",
+			"oauth2.client_secret":                   "Client secret.",
+			"oauth2.client_secret_file":              "File with the client secret.",
+			"oauth2.endpoint_params":                 "Parameters to add to the token URL.",
+			"oauth2.no_proxy":                        "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"oauth2.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
+			"oauth2.proxy_from_environment":          "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"oauth2.proxy_url":                       "URL of the proxy to send requests through.",
+			"oauth2.scopes":                          "Scopes to ask for.",
+			"oauth2.tls_config":                      "TLS settings of the connection to the token URL.",
+			"oauth2.tls_config.ca_file":              "File with the CA certificates.",
+			"oauth2.tls_config.ca_pem":               "CA certificates to verify the server with, as PEM text.",
+			"oauth2.tls_config.cert_file":            "File with the client certificate.",
+			"oauth2.tls_config.cert_pem":             "Client certificate, as PEM text.",
+			"oauth2.tls_config.insecure_skip_verify": "Whether the server's certificate is left unverified.",
+			"oauth2.tls_config.key_file":             "File with the key of the client certificate.",
+			"oauth2.tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+			"oauth2.tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"oauth2.tls_config.server_name":          "Server name to verify instead of the address's.",
+			"oauth2.token_url":                       "URL to get the token from.",
+			"proxy_connect_header":                   "Headers to send to the proxy with CONNECT requests.",
+			"proxy_from_environment":                 "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"proxy_url":                              "URL of the proxy to send requests through.",
+			"refresh_interval":                       "How often the URL is asked; also how long an answer may take.",
+			"tls_config":                             "TLS settings of the connection.",
+			"tls_config.ca_file":                     "File with the CA certificates.",
+			"tls_config.ca_pem":                      "CA certificates to verify the server with, as PEM text.",
+			"tls_config.cert_file":                   "File with the client certificate.",
+			"tls_config.cert_pem":                    "Client certificate, as PEM text.",
+			"tls_config.insecure_skip_verify":        "Whether the server's certificate is left unverified.",
+			"tls_config.key_file":                    "File with the key of the client certificate.",
+			"tls_config.key_pem":                     "Key of the client certificate, as PEM text.",
+			"tls_config.min_version":                 "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"tls_config.server_name":                 "Server name to verify instead of the address's.",
+			"url":                                    "URL to get the targets from, as JSON in the format of Prometheus's HTTP service discovery.",
+		},
+		Exports: map[string]string{
+			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+		},
+		Example: `// Asks an inventory for what to scrape.
+discovery.http "inventory" {
+  url              = "https://inventory.example.com/targets?team=payments"
+  refresh_interval = "30s"
+
+  basic_auth {
+    username      = "weir"
+    password_file = "/etc/weir/inventory-password"
+  }
+}
+
+prometheus.scrape "inventory" {
+  targets    = discovery.http.inventory.targets
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"discovery.kubernetes": {
+		Summary: "Finds nodes, pods, services, endpoints or ingresses in the API of a Kubernetes cluster and follows their changes.",
+		Args: map[string]string{
+			"api_server":                             "URL of the API server. Default: that of the cluster weir runs in, with the pod's service account.",
+			"attach_metadata":                        "What else to attach to the targets.",
+			"attach_metadata.namespace":              "Whether targets get the labels and annotations of their namespace.",
+			"attach_metadata.node":                   "Whether pods, endpoints and endpointslices get the labels and annotations of their node.",
+			"authorization":                          "Authorization header to send with each request.",
+			"authorization.credentials":              "Credentials that follow the scheme.",
+			"authorization.credentials_file":         "File with the credentials; it is read again for each request.",
+			"authorization.type":                     "Authentication scheme, Bearer unless written.",
+			"basic_auth":                             "User name and password to send with each request.",
+			"basic_auth.password":                    "Password.",
+			"basic_auth.password_file":               "File with the password; it is read again for each request.",
+			"basic_auth.username":                    "User name.",
+			"bearer_token":                           "Bearer token to send with each request.",
+			"bearer_token_file":                      "File with the bearer token; it is read again for each request.",
+			"enable_http2":                           "Whether HTTP/2 is offered over TLS.",
+			"follow_redirects":                       "Whether HTTP 3xx answers are followed.",
+			"http_headers":                           "Headers to add to each request.",
+			"kubeconfig_file":                        "Kubeconfig file to take address and credentials from.",
+			"namespaces":                             "Namespaces to look into. Default: all.",
+			"namespaces.names":                       "Names of the namespaces.",
+			"namespaces.own_namespace":               "Whether to look into the namespace of the pod that weir runs in.",
+			"no_proxy":                               "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"oauth2":                                 "OAuth 2.0 client credentials to get a token with.",
+			"oauth2.client_id":                       "Client ID.",
+			"oauth2.client_secret":                   "Client secret.",
+			"oauth2.client_secret_file":              "File with the client secret.",
+			"oauth2.endpoint_params":                 "Parameters to add to the token URL.",
+			"oauth2.no_proxy":                        "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"oauth2.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
+			"oauth2.proxy_from_environment":          "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"oauth2.proxy_url":                       "URL of the proxy to send requests through.",
+			"oauth2.scopes":                          "Scopes to ask for.",
+			"oauth2.tls_config":                      "TLS settings of the connection to the token URL.",
+			"oauth2.tls_config.ca_file":              "File with the CA certificates.",
+			"oauth2.tls_config.ca_pem":               "CA certificates to verify the server with, as PEM text.",
+			"oauth2.tls_config.cert_file":            "File with the client certificate.",
+			"oauth2.tls_config.cert_pem":             "Client certificate, as PEM text.",
+			"oauth2.tls_config.insecure_skip_verify": "Whether the server's certificate is left unverified.",
+			"oauth2.tls_config.key_file":             "File with the key of the client certificate.",
+			"oauth2.tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+			"oauth2.tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"oauth2.tls_config.server_name":          "Server name to verify instead of the address's.",
+			"oauth2.token_url":                       "URL to get the token from.",
+			"proxy_connect_header":                   "Headers to send to the proxy with CONNECT requests.",
+			"proxy_from_environment":                 "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"proxy_url":                              "URL of the proxy to send requests through.",
+			"role":                                   "Kind of objects to find: node, pod, service, endpoints, endpointslice or ingress.",
+			"selectors":                              "Which objects of a role to ask for.",
+			"selectors.field":                        "Field selector, such as \"spec.nodeName=node-7\".",
+			"selectors.label":                        "Label selector, such as \"app=web,tier!=cache\".",
+			"selectors.role":                         "Role that is narrowed; besides the role itself, pod and service for endpoints and endpointslice, node for pod.",
+			"tls_config":                             "TLS settings of the connection.",
+			"tls_config.ca_file":                     "File with the CA certificates.",
+			"tls_config.ca_pem":                      "CA certificates to verify the server with, as PEM text.",
+			"tls_config.cert_file":                   "File with the client certificate.",
+			"tls_config.cert_pem":                    "Client certificate, as PEM text.",
+			"tls_config.insecure_skip_verify":        "Whether the server's certificate is left unverified.",
+			"tls_config.key_file":                    "File with the key of the client certificate.",
+			"tls_config.key_pem":                     "Key of the client certificate, as PEM text.",
+			"tls_config.min_version":                 "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"tls_config.server_name":                 "Server name to verify instead of the address's.",
+		},
+		Exports: map[string]string{
+			"targets": "The targets found: maps of labels, of which __address__ is where to scrape and __meta_… are what is known of it.",
+		},
+		Example: `// Scrapes the pods of this node that ask for it with an annotation. weir runs
+// in the cluster, on every node.
+discovery.kubernetes "pods" {
+  role = "pod"
+
+  selectors {
+    role  = "pod"
+    field = "spec.nodeName=" + constants.hostname
+  }
+}
+
+discovery.relabel "pods" {
+  targets = discovery.kubernetes.pods.targets
+
+  rule {
+    action        = "keep"
+    source_labels = ["__meta_kubernetes_pod_annotation_prometheus_io_scrape"]
+    regex         = "true"
+  }
+
+  rule {
+    source_labels = ["__meta_kubernetes_namespace"]
+    target_label  = "namespace"
+  }
+
+  rule {
+    source_labels = ["__meta_kubernetes_pod_name"]
+    target_label  = "pod"
+  }
+}
+
+prometheus.scrape "pods" {
+  targets    = discovery.relabel.pods.output
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"discovery.relabel": {
+		Summary: "Changes and drops targets by their labels.",
+		Args: map[string]string{
+			"rule":               "Relabelling steps, applied in the order they are written.",
+			"rule.action":        "One of replace, keep, drop, hashmod, labelmap, labeldrop, labelkeep, lowercase, uppercase, keepequal, dropequal.",
+			"rule.modulus":       "Divisor of the hash, for the action hashmod.",
+			"rule.regex":         "RE2 regular expression; it must match the whole input, and `.` matches a newline too.",
+			"rule.replacement":   "What is written to target_label if the regex matches; it may hold groups of the regex. An empty result removes the label.",
+			"rule.separator":     "What stands between the joined values of source_labels.",
+			"rule.source_labels": "Labels whose values, joined with separator, the regex is matched against.",
+			"rule.target_label":  "Label that the result is written to; for the action replace it may hold groups of the regex, such as `${1}_total`.",
+			"targets":            "Targets to relabel.",
+		},
+		Exports: map[string]string{
+			"output": "The targets that the rules leave.",
+			"rules":  "The rules, for other components.",
+		},
+		Example: `// Scrapes the nodes of one environment, and names their rack.
+discovery.file "nodes" {
+  files = ["/etc/weir/nodes.json"]
+}
+
+discovery.relabel "nodes" {
+  targets = discovery.file.nodes.targets
+
+  rule {
+    action        = "keep"
+    source_labels = ["env"]
+    regex         = "production"
+  }
+
+  // node-r12-07.example.com:9100 is in rack r12.
+  rule {
+    source_labels = ["__address__"]
+    regex         = "node-(r[0-9]+)-.*"
+    target_label  = "rack"
+  }
+}
+
+prometheus.scrape "nodes" {
+  targets    = discovery.relabel.nodes.output
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"expr.filter": {
+		Summary: "Drops the samples for which an expression is true, or all others.",
+		Args: map[string]string{
+			"drop":       "Expression; samples for which it is true are dropped. It sees name, labels, value, type and time (Unix ms). A missing label is \"\".",
+			"forward_to": "Receivers to send the samples to that are left.",
+			"keep":       "Expression; samples for which it is false are dropped. Exactly one of drop and keep is set.",
+		},
+		Exports: map[string]string{
+			"receiver": "Where samples to be filtered go.",
+		},
+		Example: `// Drops what nobody looks at, and counters that never counted.
+expr.filter "default" {
+  drop       = "name startsWith \"go_\" && labels.job != \"api\""
+  forward_to = [expr.filter.counted.receiver]
+}
+
+expr.filter "counted" {
+  keep       = "type != \"counter\" || value > 0"
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"expr.route": {
+		Summary: "Sends each sample the first way whose expression is true, and the others on to forward_to.",
+		Args: map[string]string{
+			"forward_to":       "Receivers to send the samples to that no route takes; with an empty list they are dropped.",
+			"route":            "Routes in the order they are asked: a sample goes the first one whose expression is true, and no other.",
+			"route.forward_to": "Receivers to send them to; with an empty list they are dropped.",
+			"route.when":       "Expression that says which samples go this way. It sees name, labels, value, type and time (Unix ms). A missing label is \"\".",
+		},
+		Exports: map[string]string{
+			"receiver": "Where samples to be sent on their ways go.",
+		},
+		Example: `// Sends what pages somebody to one place, what is large to another that keeps
+// it shortly, and the rest to a third. The first route that matches wins.
+expr.route "default" {
+  route "paging" {
+    when = "labels.severity == \"page\" || name == \"up\""
+
+    forward_to = [prometheus.remote_write.paging.receiver]
+  }
+
+  route "detail" {
+    when = "name endsWith \"_bucket\""
+
+    forward_to = [prometheus.remote_write.short.receiver]
+  }
+
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "paging" {
+  endpoint {
+    url = "http://paging.example.com:9090/api/v1/write"
+  }
+}
+
+prometheus.remote_write "short" {
+  endpoint {
+    url = "http://short.example.com:9090/api/v1/write"
+  }
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"expr.set": {
+		Summary: "Sets the name, the value and labels of samples to what expressions make of them.",
+		Args: map[string]string{
+			"forward_to":  "Receivers to send the samples to.",
+			"label":       "Labels to set, each by its name.",
+			"label.value": "Expression for the label's value, a string; an empty one removes the label. One that reads the value or the time makes another series each time that its result changes.",
+			"name":        "Expression for the metric's name, a string.",
+			"value":       "Expression for the value, a number. Staleness markers and native histograms keep theirs.",
+		},
+		Exports: map[string]string{
+			"receiver": "Where samples to be changed go.",
+		},
+		Example: `// Gives latencies in seconds, and names the team that a job belongs to.
+expr.set "default" {
+  name  = "trimSuffix(name, \"_ms\") + (name endsWith \"_ms\" ? \"_seconds\" : \"\")"
+  value = "name endsWith \"_ms\" ? value / 1000 : value"
+
+  label "team" {
+    value = "labels.job in [\"api\", \"web\"] ? \"front\" : \"back\""
+  }
+
+  // An empty value removes a label.
+  label "pod_uid" {
+    value = "\"\""
+  }
+
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
 	"local.file": {
 		Summary: "Exports the content of a file, and exports it again when the file changes.",
 		Args: map[string]string{

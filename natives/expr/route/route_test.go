@@ -1,0 +1,307 @@
+package route_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/natives/expr/clause"
+	"github.com/weir-run/weir/natives/expr/route"
+)
+
+type node interface {
+	component.Component
+	component.Updater
+	flow.MetricsConsumer
+}
+
+// lab is a component, sinks by name, and the handles of the test's series.
+type lab struct {
+	t      *testing.T
+	n      *componenttest.Node
+	sinks  map[string]*flowtest.Sink
+	c      node
+	series map[string]*batch.Series
+}
+
+// newLab builds routes, each "when -> sink sink", the last "-> sink" for the
+// rest.
+func newLab(t *testing.T, routes ...string) *lab {
+	l := &lab{t: t, n: componenttest.New(t, "expr.route.r"), sinks: map[string]*flowtest.Sink{}, series: map[string]*batch.Series{}}
+	l.c = l.n.Build(t, route.Registration(), l.arguments(routes...)).(node)
+	return l
+}
+
+func (l *lab) arguments(routes ...string) *route.Arguments {
+	a := &route.Arguments{}
+	for i, r := range routes {
+		when, to, _ := strings.Cut(r, "-> ")
+		var rs []*flow.Receiver
+		for _, name := range strings.Fields(to) {
+			if l.sinks[name] == nil {
+				l.sinks[name] = flowtest.NewSink(name)
+			}
+			rs = append(rs, l.sinks[name].Receiver())
+		}
+		if i == len(routes)-1 && strings.TrimSpace(when) == "" {
+			a.ForwardTo = rs
+			continue
+		}
+		a.Routes = append(a.Routes, &route.Route{Name: fmt.Sprint("r", i), When: clause.Predicate(strings.TrimSpace(when)), ForwardTo: rs})
+	}
+	return a
+}
+
+func (l *lab) update(routes ...string) {
+	l.t.Helper()
+	if err := l.c.Update(l.arguments(routes...)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// parse gives the same series the same handles in every batch.
+func (l *lab) parse(text string) *batch.Metrics {
+	l.t.Helper()
+	b, err := batch.ParseText(text, batch.TextOptions{Source: 1, Series: func(ls []batch.Label, m *batch.Metadata) *batch.Series {
+		k := fmt.Sprint(ls)
+		if l.series[k] == nil {
+			l.series[k] = batch.NewSeries(ls)
+		}
+		return l.series[k]
+	}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return b
+}
+
+// got returns what each sink got since before, in one line each.
+func (l *lab) got(before map[string]int) map[string]string {
+	out := map[string]string{}
+	for name, s := range l.sinks {
+		var lines []string
+		for _, b := range s.Batches()[before[name]:] {
+			for line := range strings.Lines(string(batch.AppendTextAt(nil, b, 0))) {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+		if len(lines) > 0 {
+			out[name] = strings.Join(lines, ", ")
+		}
+	}
+	return out
+}
+
+func (l *lab) counts() map[string]int {
+	n := map[string]int{}
+	for name, s := range l.sinks {
+		n[name] = len(s.Batches())
+	}
+	return n
+}
+
+// want sends a batch and compares what each sink gets: "sink: a 1, b 2".
+func (l *lab) want(in string, want ...string) {
+	l.t.Helper()
+	before := l.counts()
+	if err := l.c.ConsumeMetrics(l.t.Context(), l.parse(in)); err != nil {
+		l.t.Fatal(err)
+	}
+	l.wantSince(before, want...)
+}
+
+func (l *lab) wantSince(before map[string]int, want ...string) {
+	l.t.Helper()
+	m := map[string]string{}
+	for _, w := range want {
+		name, text, _ := strings.Cut(w, ": ")
+		m[name] = text
+	}
+	if diff := cmp.Diff(m, l.got(before)); diff != "" {
+		l.t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFirstMatchWins(t *testing.T) {
+	l := newLab(t, `labels.env == "prod" -> prod`, `labels.env == "prod" || labels.env == "dev" -> dev`, `-> rest`)
+	in := "a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3\nb{env=\"prod\"} 4"
+	for range 2 { // the second time from memory
+		l.want(in, `prod: a{env="prod"} 1, b{env="prod"} 4`, `dev: a{env="dev"} 2`, `rest: a 3`)
+	}
+}
+
+func TestValues(t *testing.T) {
+	l := newLab(t, `value > 100 -> high`, `labels.x == "1" && value > 10 -> x`, `labels.x == "1" -> low`, `-> rest`)
+	l.want("a 101\na 5\na{x=\"1\"} 101\na{x=\"1\"} 11\na{x=\"1\"} 1",
+		`high: a 101, a{x="1"} 101`, `rest: a 5`, `x: a{x="1"} 11`, `low: a{x="1"} 1`)
+	// A histogram has no value to judge, and follows the labels: the part of
+	// the second route that reads them is true.
+	l.want("a{x=\"1\"} {count:1,sum:500}\na {count:1,sum:500}", `x: a{x="1"} {count:1,sum:500}`, `rest: a {count:1,sum:500}`)
+}
+
+// TestMarkerFollowsSamples: a marker ends a series wherever it went, once.
+func TestMarkerFollowsSamples(t *testing.T) {
+	l := newLab(t, `value > 100 -> high`, `-> rest`)
+	l.want("a 101", "high: a 101")
+	l.want("a 5", "rest: a 5")
+	l.want("a stale", "high: a stale", "rest: a stale")
+	l.want("a 5", "rest: a 5")
+	l.want("a stale", "rest: a stale")
+	l.want("b stale", "rest: b stale") // never seen: by the rule
+}
+
+func TestSharedReceivers(t *testing.T) {
+	l := newLab(t, `labels.env == "prod" -> all prod`, `labels.env == "dev" -> all`, `-> rest all all`)
+	l.want("a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3",
+		`all: a{env="prod"} 1, a{env="dev"} 2, a 3`, `prod: a{env="prod"} 1`, `rest: a 3`)
+	// Another way to the same receiver ends nothing there.
+	l.update(`labels.env == "dev" -> all`, `-> rest all`)
+	l.want("a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3",
+		`all: a{env="prod"} 1, a{env="dev"} 2, a 3`, `prod: a{env="prod"} stale`, `rest: a{env="prod"} 1, a 3`)
+}
+
+func TestNowhere(t *testing.T) {
+	l := newLab(t, `labels.env == "prod" -> prod`, `labels.env == "dev" -> `, `-> `)
+	l.want("a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3\nb 4", `prod: a{env="prod"} 1`)
+	if diff := cmp.Diff(map[string]uint64{"no_receiver": 3}, l.n.Stats.Dropped()); diff != "" {
+		t.Errorf("dropped (-want +got):\n%s", diff)
+	}
+}
+
+func TestChangeEndsSeries(t *testing.T) {
+	l := newLab(t, `labels.env == "prod" -> prod`, `-> rest`)
+	in := "a{env=\"prod\"} 1\na 3"
+	l.want(in, `prod: a{env="prod"} 1`, `rest: a 3`)
+	l.update(`labels.env == "dev" -> prod`, `-> rest`)
+	l.want(in, `prod: a{env="prod"} stale`, `rest: a{env="prod"} 1, a 3`)
+	// The route is gone, and comes back.
+	l.update(`labels.env == "prod" -> other`, `-> rest`)
+	l.want(in, `other: a{env="prod"} 1`, `rest: a 3, a{env="prod"} stale`)
+	l.update(`labels.env == "prod" -> prod`, `-> rest`)
+	l.want(in, `prod: a{env="prod"} 1`, `other: a{env="prod"} stale`, `rest: a 3`)
+	l.want(in, `prod: a{env="prod"} 1`, `rest: a 3`)
+	// A rebuild is no change.
+	l.n.Previous = l.c
+	l.c = l.n.Build(t, route.Registration(), l.arguments(`labels.env == "prod" -> prod`, `-> rest`)).(node)
+	l.want(in, `prod: a{env="prod"} 1`, `rest: a 3`)
+}
+
+// TestLeavingReceiver: a route is gone and its receiver leaves the graph before
+// the source's next batch.
+func TestLeavingReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, `labels.env == "prod" -> prod`, `-> rest`)
+		l.n.Run(t, l.c)
+		l.want("a{env=\"prod\"} 1\na 3", `prod: a{env="prod"} 1`, `rest: a 3`)
+		before := l.counts()
+		l.sinks["prod"].Receiver().SetLeaving(true)
+		l.update(`labels.env == "dev" -> rest`, `-> rest`)
+		synctest.Wait()
+		l.n.Clock.Advance(time.Second)
+		synctest.Wait()
+		l.wantSince(before, `prod: a{env="prod"} stale 1`)
+		l.want("a{env=\"prod\"} 1\na 3", `rest: a{env="prod"} 1, a 3`)
+	})
+}
+
+// TestPartial: one way refuses, and only that is retried.
+func TestPartial(t *testing.T) {
+	l := newLab(t, `labels.env == "prod" -> prod`, `-> rest`)
+	l.sinks["prod"].Refuse(flowtest.ErrRefused)
+	before := l.counts()
+	err := l.c.ConsumeMetrics(t.Context(), l.parse("a{env=\"prod\"} 1\na 3"))
+	var p *flow.Partial
+	if !errors.As(err, &p) || !errors.Is(err, flowtest.ErrRefused) || p.Len() != 1 {
+		t.Fatalf("got %v, want a *flow.Partial of one sample", err)
+	}
+	l.wantSince(before, `rest: a 3`)
+	l.sinks["prod"].Refuse(nil)
+	before = l.counts()
+	if err := p.Retry(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.wantSince(before, `prod: a{env="prod"} 1`)
+
+	// Both refuse, after a change: what is owed stays owed.
+	l.sinks["prod"].Refuse(flowtest.ErrRefused)
+	l.sinks["rest"].Refuse(flowtest.ErrRefused)
+	l.update(`labels.env == "dev" -> prod`, `-> rest`)
+	if err := l.c.ConsumeMetrics(t.Context(), l.parse("a{env=\"prod\"} 1\na 3")); !errors.As(err, &p) || len(p.Refused()) != 2 {
+		t.Fatalf("got %v, want a *flow.Partial of two", err)
+	}
+	l.sinks["prod"].Refuse(nil)
+	l.sinks["rest"].Refuse(nil)
+	l.want("a{env=\"prod\"} 1\na 3", `prod: a{env="prod"} stale`, `rest: a{env="prod"} 1, a 3`)
+}
+
+// TestBlockedWay: a way that blocks does not keep another waiting.
+func TestBlockedWay(t *testing.T) {
+	l := newLab(t, `labels.env == "prod" -> prod`, `-> rest`)
+	gate := flow.NewReceiver("blocked", batch.SignalMetrics, nil, nil) // nothing behind it
+	a := l.arguments(`labels.env == "prod" -> prod`, `-> rest`)
+	a.Routes[0].ForwardTo = []*flow.Receiver{gate}
+	if err := l.c.Update(a); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- l.c.ConsumeMetrics(ctx, l.parse("a{env=\"prod\"} 1\na 3")) }()
+	if _, err := l.sinks["rest"].Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that nothing was accepted there", err)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	l := newLab(t, `int(labels.code) >= 500 -> errors`, `labels.code startsWith "x" -> x`, `-> rest`)
+	l.want("a{code=\"503\"} 1\na{code=\"x1\"} 1\na{code=\"y\"} 1\na{code=\"200\"} 1",
+		`errors: a{code="503"} 1`, `x: a{code="x1"} 1`, `rest: a{code="y"} 1, a{code="200"} 1`)
+	if h := l.n.Health(); h.State != component.Unhealthy || !strings.HasPrefix(h.Message, "when: ") {
+		t.Errorf("got health %+v", h)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		c, ds := config.Parse(map[string]string{"c.alloy": "expr.route \"r\" {\n" + body + "\n}\n"})
+		if len(ds) > 0 {
+			t.Fatal(ds)
+		}
+		var lines []string
+		for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), route.Registration().NewArgs()) {
+			lines = append(lines, d.Error())
+		}
+		if diff := cmp.Diff(strings.TrimSpace(want), strings.Join(lines, "\n")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	const one = "route %q {\n  when = %q\n  forward_to = []\n}\n"
+	f("", "c.alloy:1:1: missing required attribute forward_to\nc.alloy:1:1: missing required block route")
+	f("forward_to = []\n"+fmt.Sprintf(one, "a", "true")+fmt.Sprintf(one, "a", "false"), `c.alloy:3:1: there are two blocks route "a"`)
+	f("forward_to = []\n"+fmt.Sprintf(one, "a", "value"), `
+c.alloy:4:10: route.when: cannot use expression: it must be true or false, not a number (1:1)
+   | value
+   | ^`)
+	f("forward_to = []\nroute \"a\" { }", "c.alloy:3:1: missing required attribute route.forward_to\nc.alloy:3:1: missing required attribute route.when")
+	var many strings.Builder
+	for i := range 64 {
+		fmt.Fprintf(&many, one, fmt.Sprint("r", i), "true")
+	}
+	f("forward_to = []\n"+many.String(), `c.alloy:3:1: 64 route blocks are more than the 63 allowed; send the rest to another expr.route`)
+}
