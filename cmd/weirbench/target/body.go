@@ -16,11 +16,12 @@ type Body struct {
 }
 
 // number is a value in the template. It counts in units of its last digit:
-// at scrape n of a target with that salt it is base + (n+salt)·step mod span.
+// at scrape n of a target with that salt it is base + (n+salt mod lap)·step. A
+// counter is reset with every lap, as if its process had been restarted.
 type number struct {
-	at, end          int // its text: digits, at most one of them replaced by a dot
-	base, step, span uint64
-	sequence         bool // base + n, whichever the target
+	at, end         int // its text: digits, at most one of them replaced by a dot
+	base, step, lap uint64
+	sequence        bool // base + n, whichever the target
 }
 
 // SequenceBase is the value of a sequence series at scrape 0: scrape n of a
@@ -44,7 +45,7 @@ func (b *Body) Append(dst []byte, target, n int) []byte {
 		m := &b.nums[i]
 		v := m.base + uint64(n)
 		if !m.sequence {
-			v = m.base + (uint64(n)+salt)*m.step%m.span
+			v = m.base + (uint64(n)+salt)%m.lap*m.step
 		}
 		putDigits(out[m.at:m.end], v)
 	}
@@ -160,8 +161,16 @@ func (w *writer) value(shape string, step uint64, rests bool) {
 	for range digits {
 		limit *= 10
 	}
-	w.nums = append(w.nums, number{at: at, end: at + end, base: base, step: step, span: limit - base})
+	lap := min(longestLap, (limit-1-base)/step+1)
+	if lap < 2 {
+		panic("BUG: " + shape + " has no digits to move")
+	}
+	w.nums = append(w.nums, number{at: at, end: at + end, base: base, step: step, lap: lap})
 }
+
+// longestLap is for values with room for more: those of a histogram, which must
+// be reset together.
+const longestLap = 50_000
 
 // sequence writes a family of one series that counts the scrapes.
 func (w *writer) sequence() {

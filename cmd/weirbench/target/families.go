@@ -57,9 +57,9 @@ var runtimeMetrics = []struct {
 	help              string
 }{
 	{"go_goroutines", "gauge", "137", 13, "Number of goroutines that currently exist."},
-	{"go_threads", "gauge", "21", 1, "Number of OS threads created."},
+	{"go_threads", "gauge", "21", 3, "Number of OS threads created."},
 	{"go_memstats_alloc_bytes", "gauge", "4.8193512e+07", 13177, "Number of bytes allocated in heap and currently in use."},
-	{"go_memstats_alloc_bytes_total", "counter", "1.923041723e+11", 92113, "Total number of bytes allocated in heap until now, even if released already."},
+	{"go_cgo_go_to_c_calls_calls_total", "counter", "182304", 7, "Count of calls made from Go to C by the current process."},
 	{"go_memstats_sys_bytes", "gauge", "1.20334552e+08", 17, "Number of bytes obtained from system."},
 	{"go_memstats_mallocs_total", "counter", "2.118467313e+09", 53129, "Total number of heap objects allocated, both live and gc-ed."},
 	{"go_memstats_frees_total", "counter", "2.117967421e+09", 53093, "Total number of heap objects frees."},
@@ -96,7 +96,7 @@ func requests(w *writer, handlers int) {
 		for _, l := range []string{`code="200",method="GET"`, `code="304",method="GET"`, `code="404",method="GET"`, `code="500",method="GET"`, `code="201",method="POST"`, `code="409",method="POST"`} {
 			code, method := l[:10], l[11:]
 			w.series(name, code+`,handler="`+handler(i)+`",`+method)
-			w.value(strconv.FormatUint(1000+w.rand(90000), 10), 1+w.rand(300), idle)
+			w.value(strconv.FormatUint(1000+w.rand(8000), 10), 1+w.rand(300), idle)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func requests(w *writer, handlers int) {
 // histogram writes one child of a histogram family, and sum and count.
 func histogram(w *writer, name, labels string, bounds []string, sum string) {
 	idle := w.rests(len(bounds) + 2)
-	count, step := 10000+w.rand(10000), uint64(0)
+	count, step := 1_000_000+w.rand(10000), uint64(0) // room for a longest lap
 	for _, le := range bounds {
 		w.series(name+"_bucket", labels+`,le="`+le+`"`)
 		step += 1 + w.rand(9)
