@@ -155,6 +155,9 @@ func (n *node) swap(g *generation) bool {
 		s.reg, s.args, s.component, s.sourced = g.reg, g.args, g.c, sourced
 		s.own = g.own
 	})
+	if old == nil {
+		n.e.box.mark(n.id) // there is a working version now, whatever it exports
+	}
 	n.mu.Unlock()
 	g.started = n.e.clock.Now()
 

@@ -387,7 +387,12 @@ func (e *Engine) retry(n *node) {
 	}
 }
 
-// exported takes note of a node's exports after a call of its component.
+// exported takes note of a node's exports after a call of its component. Those
+// of one that never was built are only what its receiver is.
 func (e *Engine) exported(n *node) {
+	if n.gen == nil {
+		e.plan.scope.SetProvisional(n.id, n.exports())
+		return
+	}
 	e.plan.scope.Set(n.id, n.exports())
 }
