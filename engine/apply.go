@@ -132,6 +132,7 @@ func (e *Engine) propagate(ctx context.Context) {
 			}
 			if w.service != nil {
 				e.reconcileService(w)
+				e.followFiles()
 				continue
 			}
 			n := e.nodes[id]
@@ -256,6 +257,11 @@ func (e *Engine) filesRead(paths []string) {
 		r := n.reread()
 		e.exported(n)
 		e.log.Info("component read its files again", "component_id", id, "ok", r != failed)
+	}
+	for _, s := range e.services {
+		if slices.ContainsFunc(s.sourced(), func(f string) bool { return changed[f] || changed[filepath.Dir(f)] }) {
+			e.rereadService(s)
+		}
 	}
 	e.publish()
 	e.followFiles()

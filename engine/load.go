@@ -25,10 +25,11 @@ type plan struct {
 
 // wanted is one block of a plan.
 type wanted struct {
-	id    string
-	block *config.Block
-	deps  []string
-	args  any // decoded with what is known; nil when reg is not usable
+	id     string
+	block  *config.Block
+	deps   []string
+	args   any  // decoded with what is known; nil when reg is not usable
+	failed bool // there were mistakes in the block
 
 	service *serviceNode // else a component:
 	reg     component.Registration
@@ -64,7 +65,8 @@ const anySignal = batch.SignalMetrics | batch.SignalLogs
 func (e *Engine) load(path string, mode planMode) (*config.Config, *plan, error) {
 	cfg, ds := config.Load(path)
 	p, more := e.makePlan(cfg, mode)
-	ds = append(ds, more...).Sort()
+	ds = append(ds, more...)
+	ds = append(ds, e.checkServices(p)...).Sort()
 	e.warn(ds)
 	return cfg, p, ds.Err()
 }
@@ -169,8 +171,11 @@ func (e *Engine) makePlan(cfg *config.Config, mode planMode) (*plan, config.Diag
 			continue
 		}
 		args := w.newArgs()
-		ds = append(ds, b.Decode(p.scope, args)...)
-		w.args = args
+		errs = b.Decode(p.scope, args)
+		w.args, w.failed = args, errs.HasErrors()
+		if !mode.files || w.service == nil { // a service's block is as it was, and what it refers to is its own matter
+			ds = append(ds, errs...)
+		}
 		ds = append(ds, p.checkSignals(w)...)
 	}
 	if p.order = p.graph.Order(); len(p.order) < p.graph.Len() {

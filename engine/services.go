@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/graph"
 	"github.com/weir-run/weir/engine/service"
 )
@@ -22,7 +23,10 @@ type serviceNode struct {
 	state atomic.Pointer[service.Info]
 	mu    sync.Mutex // orders writers of state
 
-	args any // the worker's: what it was updated with last
+	// The worker's own, once it runs.
+	args   any  // what it was updated with last
+	wanted any  // what it was to be updated with last
+	failed bool // it was not
 }
 
 // orderServices returns the services, each after those it depends on.
@@ -77,19 +81,7 @@ func (e *Engine) startServices(ctx context.Context, p *plan) (stop func() error,
 		return nil
 	}
 	for _, s := range e.services {
-		var args any
-		if s.def.Block != "" {
-			args = s.def.NewConfig()
-			if w := p.wanted[s.def.Block]; w != nil && w.service == s && !w.block.Provisional(p.scope) {
-				args = w.args
-			}
-		}
-		err = guard(func() error { return s.svc.Update(args) })
-		s.args = args
-		s.change(func(i *service.Info) {
-			i.Health = component.Health{State: component.Healthy, Message: "running", Time: e.clock.Now()}
-			i.Arguments = args
-		})
+		err = e.startService(s, p)
 		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		if err != nil {
 			cancel()
@@ -108,6 +100,56 @@ func (e *Engine) startServices(ctx context.Context, p *plan) (stop func() error,
 		}
 	}
 	return stop, nil
+}
+
+// startService configures a service before anything runs.
+func (e *Engine) startService(s *serviceNode, p *plan) error {
+	var args any
+	if s.def.Block != "" {
+		args = s.def.NewConfig()
+	}
+	w := p.wanted[s.def.Block]
+	if s.def.Block == "" || w == nil || w.service != s {
+		return e.configure(s, args)
+	}
+	if !w.block.Provisional(p.scope) {
+		return e.configure(s, w.args)
+	}
+	if _, ok := s.svc.(service.Waiter); ok {
+		return e.wait(s, w.args, errOpen)
+	}
+	return e.configure(s, args)
+}
+
+// errOpen is why a service or component has not got what it is to have.
+var errOpen = errors.New("it refers to a node that has no working version")
+
+// wait tells a service of a block that cannot be evaluated, for the reason why.
+func (e *Engine) wait(s *serviceNode, args any, why error) error {
+	s.failed, s.wanted = true, args
+	s.change(func(i *service.Info) {
+		i.Health = component.Health{State: component.Unhealthy, Message: why.Error(), Time: e.clock.Now()}
+	})
+	w, ok := s.svc.(service.Waiter)
+	if !ok {
+		return nil
+	}
+	return guard(func() error { return w.Wait(args) })
+}
+
+// configure updates a service.
+func (e *Engine) configure(s *serviceNode, args any) error {
+	s.wanted = args
+	err := guard(func() error { return s.svc.Update(args) })
+	if s.failed = err != nil; s.failed {
+		return err
+	}
+	s.args = args
+	s.change(func(i *service.Info) {
+		i.Arguments = args
+		i.Health = component.Health{State: component.Healthy, Message: "running", Time: e.clock.Now()}
+	})
+	return nil
 }
 
 func (e *Engine) runService(ctx context.Context, s *serviceNode) {
@@ -135,11 +177,19 @@ func (e *Engine) reconcileService(w *wanted) {
 		i.DependsOn = w.deps
 	})
 	args := w.newArgs()
-	if ds := w.block.Decode(e.plan.scope, args); ds.HasErrors() {
-		e.serviceFailed(s, ds.Err())
+	ds := w.block.Decode(e.plan.scope, args)
+	err := ds.Err()
+	if err == nil && w.block.Provisional(e.plan.scope) {
+		err = errOpen
+	}
+	if err == nil {
+		e.updateService(s, args)
 		return
 	}
-	e.updateService(s, args)
+	e.serviceFailed(s, err)
+	if err := e.wait(s, args, err); err != nil {
+		e.log.Error("cannot tell a service to wait", "service", s.def.Name, "err", err)
+	}
 }
 
 // resetServices gives the services without a block their defaults.
@@ -154,25 +204,80 @@ func (e *Engine) resetServices(p *plan) {
 }
 
 func (e *Engine) updateService(s *serviceNode, args any) {
-	if equal(s.args, args) {
+	if !s.failed && equal(s.args, args) {
 		return
 	}
-	if err := guard(func() error { return s.svc.Update(args) }); err != nil {
+	if err := e.configure(s, args); err != nil {
 		e.serviceFailed(s, fmt.Errorf("cannot update: %w", err))
-		return
 	}
-	s.args = args
-	s.change(func(i *service.Info) {
-		i.Arguments = args
-		i.Health = component.Health{State: component.Healthy, Message: "running", Time: e.clock.Now()}
-	})
 }
 
+// serviceFailed says that a service does not do what its block says.
 func (e *Engine) serviceFailed(s *serviceNode, err error) {
+	s.failed = true
+	if h := s.info().Health; h.State == component.Unhealthy && h.Message == err.Error() {
+		return
+	}
 	e.log.Error("cannot configure service, it keeps what it had", "service", s.def.Name, "err", err)
 	s.change(func(i *service.Info) {
 		i.Health = component.Health{State: component.Unhealthy, Message: err.Error(), Time: e.clock.Now()}
+		i.LastError = i.Health
 	})
+}
+
+// checkServices asks the services whether they could follow a plan.
+func (e *Engine) checkServices(p *plan) (ds config.Diagnostics) {
+	for _, s := range e.services {
+		c, ok := s.svc.(service.Checker)
+		if !ok {
+			continue
+		}
+		w := p.wanted[s.def.Block]
+		args, open := s.def.NewConfig(), false
+		if w != nil {
+			if w.failed {
+				continue
+			}
+			args, open = w.args, w.block.Provisional(p.scope)
+		}
+		err := guard(func() error { return c.Check(args, open) })
+		if err == nil {
+			continue
+		}
+		d := config.Diagnostic{Msg: err.Error()}
+		switch arg, ok := errors.AsType[*service.ArgumentError](err); {
+		case w == nil:
+			d.Span = config.Span{File: p.cfg.Path}
+			d.Msg = fmt.Sprintf("block %s is gone (it was at %s): %v", s.def.Block, s.info().Position, err)
+		case ok:
+			d.Span = w.block.SpanOf(arg.Path)
+		default:
+			d.Span = w.block.Span
+		}
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+// rereadService updates a service because a file it reads has changed.
+func (e *Engine) rereadService(s *serviceNode) {
+	if w := e.plan.wanted[s.def.Block]; s.failed && w != nil {
+		e.reconcileService(w)
+		return
+	}
+	if err := e.configure(s, s.wanted); err != nil {
+		e.serviceFailed(s, fmt.Errorf("cannot update: %w", err))
+		return
+	}
+	e.log.Info("service read its files again", "service", s.def.Name)
+}
+
+// sourced returns the files that a service reads.
+func (s *serviceNode) sourced() []string {
+	if f, ok := s.svc.(service.Sourced); ok {
+		return f.Sourced()
+	}
+	return nil
 }
 
 // serviceData is Options.Service.

@@ -47,6 +47,11 @@ func (e *Engine) watched(path string) []string {
 			files[f] = true
 		}
 	}
+	for _, s := range e.services {
+		for _, f := range s.sourced() {
+			files[f] = true
+		}
+	}
 	return slices.Sorted(maps.Keys(files))
 }
 

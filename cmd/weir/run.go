@@ -167,8 +167,8 @@ func announcer(v *voice, h *http.Service, sandboxURL string) func(line string) {
 		if sandboxURL != "" {
 			v.say("sandbox", sandboxURL+" answers PromQL, and is gone when weir stops")
 		}
-		if addr := h.Address(); addr != "" {
-			v.say("page", "http://"+addr)
+		if url := h.URL(); url != "" {
+			v.say("page", url)
 		}
 	})
 	return func(line string) {

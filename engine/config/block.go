@@ -68,7 +68,7 @@ func (b *Block) CheckLabel(rule LabelRule) (ds Diagnostics) {
 
 // unsupported are blocks of Alloy that weir does not have yet.
 var unsupported = map[string]bool{
-	"argument": true, "declare": true, "export": true, "foreach": true, "http": true, "remotecfg": true,
+	"argument": true, "declare": true, "export": true, "foreach": true, "remotecfg": true,
 	"import.file": true, "import.git": true, "import.http": true, "import.string": true, "import.scripts": true,
 }
 

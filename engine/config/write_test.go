@@ -232,7 +232,7 @@ type nestedBlock struct {
 }
 
 func TestCheck(t *testing.T) {
-	c, ds := config.Parse(map[string]string{"c.alloy": "prometheus.scrap \"x\" {}\nlogging \"y\" {}\nhttp {}\ntracing {}\nprometheus.scrape {}\nzzz.yyy \"a\" {}\n"})
+	c, ds := config.Parse(map[string]string{"c.alloy": "prometheus.scrap \"x\" {}\nlogging \"y\" {}\nremotecfg {}\ntracing {}\nprometheus.scrape {}\nzzz.yyy \"a\" {}\n"})
 	if len(ds) > 0 {
 		t.Fatal(diagnose(ds))
 	}
@@ -250,7 +250,7 @@ func TestCheck(t *testing.T) {
 	}
 	want := "c.alloy:1:1: component prometheus.scrap does not exist (did you mean prometheus.scrape?)\n" +
 		"c.alloy:2:1: block logging takes no label (there is only one: write: logging {)\n" +
-		"c.alloy:3:1: block http is not supported yet\n" +
+		"c.alloy:3:1: block remotecfg is not supported yet\n" +
 		"c.alloy:4:1: warning: block tracing has no effect\n" +
 		"c.alloy:5:1: block prometheus.scrape needs a label (write: prometheus.scrape \"default\" {)\n" +
 		"c.alloy:6:1: component zzz.yyy does not exist (`weir components` lists all there are; a script of this name would be my/scripts/zzz/yyy.lua)\n"

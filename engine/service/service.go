@@ -48,6 +48,43 @@ type Service interface {
 	Data() any
 }
 
+// Checker is a Service that can say beforehand what Update would refuse: the
+// change of the config is then refused as a whole.
+type Checker interface {
+	// Check takes the decoded block, or the defaults when there is none, and
+	// changes nothing. open is whether the block refers to something that is
+	// not known yet, which is zero then. The error may be an *ArgumentError.
+	Check(config any, open bool) error
+}
+
+// Waiter is a Service that has to know of a block also while that cannot be
+// evaluated: it refers to a component that does not run yet, or has exported
+// something unusable.
+type Waiter interface {
+	// Wait is called instead of Update then. What is not known is zero. An error
+	// ends weir at start.
+	Wait(config any) error
+}
+
+// Sourced is a Service that reads files and wants Update called (with the same
+// arguments) when one of them changed.
+type Sourced interface {
+	// Sourced returns absolute paths. The engine asks after each Update or Wait,
+	// also one that failed.
+	Sourced() []string
+}
+
+// ArgumentError is what is wrong with one argument of a service's block.
+type ArgumentError struct {
+	Path string // such as tls.cert_file
+	Err  error
+}
+
+func (e *ArgumentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
 // Host is what a service sees of the engine. All methods are safe for
 // concurrent use and read an immutable snapshot.
 type Host interface {
@@ -78,8 +115,8 @@ type Overview struct {
 	Stopping bool
 	// Reload is the last change, from a file, a signal or a request.
 	Reload Reload
-	// Services are in the order they were started. Health, Arguments and
-	// Position of their Info are set.
+	// Services are in the order they were started. Of their Info, what is about
+	// samples and scripts is not set.
 	Services []Info
 }
 
@@ -104,6 +141,7 @@ type Info struct {
 	Stats     *flow.Stats
 	Position  string   // file:line of the block
 	DependsOn []string // IDs of the nodes it refers to
+	SendsTo   []string // IDs of the nodes whose receivers are in its arguments; they are in DependsOn too
 	Sources   []string // files of its registration
 	Version   string   // of the registration that runs
 	Restarts  uint64   // after an error or a panic

@@ -25,7 +25,7 @@ func (s *Service) check(r *nethttp.Request, a access) error {
 	if a == open {
 		return nil
 	}
-	if !s.knownHost(r.Host) {
+	if !s.knownHost(r.Host) && !s.proven(r) {
 		return fmt.Errorf("host %q is not one of weir's: ask for its IP address or localhost", r.Host)
 	}
 	if a == shown {
@@ -56,6 +56,21 @@ func (s *Service) knownHost(host string) bool {
 	}
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") ||
 		host == hostname(s.o.Listen) || slices.Contains(s.o.Hosts, host)
+}
+
+// proven reports whether a Host header is no foreign page's for another reason:
+// the browser has seen a certificate of that name, or has a password that it
+// gives to no other page.
+func (s *Service) proven(r *nethttp.Request) bool {
+	p := s.posture.Load()
+	if p.auth.knows(r) {
+		return true
+	}
+	if r.TLS == nil || !p.serves() || len(p.tls.Certificates) == 0 {
+		return false
+	}
+	leaf := p.tls.Certificates[0].Leaf
+	return leaf != nil && leaf.VerifyHostname(hostname(r.Host)) == nil
 }
 
 // hostname returns a host in lower case, without its port, brackets and final

@@ -1,12 +1,15 @@
 package http
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	nethttp "net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -41,7 +44,10 @@ type Service struct {
 	host   atomic.Pointer[service.Host]
 	routes *nethttp.ServeMux
 
+	posture atomic.Pointer[posture] // how TCP is met; written under mu
+
 	mu       sync.Mutex
+	args     *Arguments // the last, whether they could be used or not
 	tcp      net.Listener
 	prefixes []prefix // longest first
 }
@@ -63,21 +69,8 @@ func New(o Options) *Service {
 }
 
 // Definition describes the service.
-func (s *Service) Definition() service.Definition { return service.Definition{Name: "http"} }
-
-// Update opens the port.
-func (s *Service) Update(any) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.o.Listen == "" || s.tcp != nil {
-		return nil
-	}
-	l, err := net.Listen("tcp", s.o.Listen)
-	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", s.o.Listen, err)
-	}
-	s.tcp = l
-	return nil
+func (s *Service) Definition() service.Definition {
+	return service.Definition{Name: "http", Block: "http", NewConfig: func() any { return new(Arguments) }, Doc: doc}
 }
 
 // Address returns the TCP address it listens on, with the port that was
@@ -89,6 +82,18 @@ func (s *Service) Address() string {
 		return s.tcp.Addr().String()
 	}
 	return s.o.Listen
+}
+
+// URL returns where the page is, "" when it does not listen.
+func (s *Service) URL() string {
+	addr := s.Address()
+	switch p := s.posture.Load(); {
+	case addr == "":
+		return ""
+	case p != nil && p.tls != nil:
+		return "https://" + addr
+	}
+	return "http://" + addr
 }
 
 // Data returns a service.HTTPData.
@@ -147,17 +152,18 @@ func (s *Service) Run(ctx context.Context, host service.Host) error {
 	s.mu.Unlock()
 	errs := make(chan error, 2)
 	var servers []*nethttp.Server
-	serve := func(l net.Listener, h nethttp.Handler) {
-		srv := &nethttp.Server{
-			Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-			ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-		}
+	serve := func(l net.Listener, srv *nethttp.Server) {
+		srv.ReadHeaderTimeout, srv.IdleTimeout, srv.MaxHeaderBytes = 10*time.Second, 2*time.Minute, 64<<10
+		srv.ErrorLog = log.New(errorLog{s.log}, "", 0)
 		servers = append(servers, srv)
 		go func() { errs <- srv.Serve(l) }()
 	}
-	serve(s.memory, s.serve(true))
+	serve(s.memory, &nethttp.Server{Handler: s.serve(true)})
 	if tcp != nil {
-		serve(tcp, s.serve(false))
+		l := &listener{Listener: tcp, s: s}
+		serve(l, &nethttp.Server{Handler: s.serve(false), ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, postureKey{}, l.last)
+		}})
 	}
 	var failed error
 	left := len(servers)
@@ -185,3 +191,26 @@ func (s *Service) Run(ctx context.Context, host service.Host) error {
 }
 
 var _ service.Service = (*Service)(nil)
+
+// errorLog takes the lines of net/http.
+type errorLog struct{ log *slog.Logger }
+
+// Write logs a line. Handshakes that fail are the doing of whoever knocks, as
+// often as they like.
+func (l errorLog) Write(line []byte) (int, error) {
+	level := slog.LevelWarn
+	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {
+		level = slog.LevelDebug
+	}
+	l.log.Log(context.Background(), level, string(bytes.TrimSpace(line)))
+	return len(line), nil
+}
+
+func absolute(files []string) (out []string) {
+	for _, f := range files {
+		if abs, err := filepath.Abs(f); err == nil {
+			out = append(out, abs)
+		}
+	}
+	return out
+}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	nethttp "net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,7 @@ import (
 // host is an engine that says what the test wants.
 type host struct {
 	components map[string]component.Component
+	strangers  []string // IDs of components that do not say they need the service
 	infos      []service.Info
 	overview   service.Overview
 	reload     error
@@ -36,10 +39,13 @@ func (h *host) GetComponent(id string) (component.Component, bool) {
 	c, ok := h.components[id]
 	return c, ok
 }
-func (h *host) ListComponents() []service.Info      { return h.infos }
-func (h *host) GetServiceConsumers(string) []string { return nil }
-func (h *host) Overview() service.Overview          { return h.overview }
-func (h *host) Reload(context.Context) error        { h.reloads++; return h.reload }
+func (h *host) ListComponents() []service.Info { return h.infos }
+func (h *host) GetServiceConsumers(name string) []string {
+	ids := slices.Sorted(maps.Keys(h.components))
+	return slices.DeleteFunc(ids, func(id string) bool { return name != "http" || slices.Contains(h.strangers, id) })
+}
+func (h *host) Overview() service.Overview   { return h.overview }
+func (h *host) Reload(context.Context) error { h.reloads++; return h.reload }
 
 type server struct{}
 
@@ -59,9 +65,16 @@ func run(t *testing.T, h *host, o http.Options) *http.Service {
 	t.Helper()
 	o.Listen = "127.0.0.1:0"
 	s := http.New(o)
-	if err := s.Update(nil); err != nil {
+	if err := s.Update(new(http.Arguments)); err != nil {
 		t.Fatal(err)
 	}
+	serve(t, s, h)
+	return s
+}
+
+// serve runs a service until the test ends.
+func serve(t *testing.T, s *http.Service, h *host) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, h) }()
@@ -71,7 +84,6 @@ func run(t *testing.T, h *host, o http.Options) *http.Service {
 			t.Errorf("Run returned %v", err)
 		}
 	})
-	return s
 }
 
 // get asks and returns status and body.
@@ -108,7 +120,7 @@ func client(t *testing.T, dial service.DialFunc) *nethttp.Client {
 }
 
 func TestEndpoints(t *testing.T) {
-	h := &host{components: map[string]component.Component{"x.y.z": server{}, "mute": mute{}}}
+	h := &host{components: map[string]component.Component{"x.y.z": server{}, "mute": mute{}, "x.stranger": server{}}, strangers: []string{"x.stranger"}}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "a_gauge", Help: "A gauge."}))
 	s := run(t, h, http.Options{Gatherer: reg})
@@ -154,6 +166,7 @@ func TestEndpoints(t *testing.T) {
 	f("POST", "/api/v0/component/x.y.z/a/b", 200, "POST /a/b")
 	f("GET", "/api/v0/component/x.y.z/", 200, "GET /")
 	f("GET", "/api/v0/component/mute/metrics", 404, "mute serves nothing")
+	f("GET", "/api/v0/component/x.stranger/metrics", 404, "x.stranger serves nothing")
 	f("GET", "/api/v0/component/nobody/metrics", 404, "no component runs as nobody")
 
 	data := s.Data().(service.HTTPData)
@@ -254,7 +267,7 @@ func TestMemory(t *testing.T) {
 	if _, err := data.DialContext(ctx, "tcp", data.MemoryAddress); err == nil {
 		t.Error("connected to nobody")
 	}
-	if err := s.Update(nil); err != nil {
+	if err := s.Update(new(http.Arguments)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
@@ -288,12 +301,12 @@ func TestListen(t *testing.T) {
 	}
 	defer l.Close()
 	s := http.New(http.Options{Listen: l.Addr().String()})
-	if err := s.Update(nil); err == nil || !strings.Contains(err.Error(), "cannot listen on "+l.Addr().String()) {
+	if err := s.Update(new(http.Arguments)); err == nil || !strings.Contains(err.Error(), "cannot listen on "+l.Addr().String()) {
 		t.Errorf("got %v for an address that is taken", err)
 	}
 	// Run with a ctx that has ended gives the port back.
 	s = http.New(http.Options{Listen: "127.0.0.1:0"})
-	if err := s.Update(nil); err != nil {
+	if err := s.Update(new(http.Arguments)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	nethttp "net/http"
 	"net/http/pprof"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -65,6 +66,9 @@ func needs(r *nethttp.Request) access {
 // it logs them and closes the connection.
 func (s *Service) serve(trusted bool) nethttp.Handler {
 	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		if !trusted && s.posture.Load().refuse(w, r) {
+			return
+		}
 		if _, pattern := s.routes.Handler(r); pattern == "" {
 			if h := s.added(r.URL.Path); h != nil {
 				h.ServeHTTP(w, r) // whoever added it decides for whom
@@ -134,7 +138,8 @@ func componentHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Re
 		return
 	}
 	h, ok := c.(component.HTTPHandler)
-	if !ok {
+	// Who does not say that it needs this service shows nothing to the network.
+	if !ok || !slices.Contains(host.GetServiceConsumers("http"), id) {
 		nethttp.Error(w, fmt.Sprintf("%s serves nothing", id), nethttp.StatusNotFound)
 		return
 	}

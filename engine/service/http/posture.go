@@ -1,0 +1,175 @@
+package http
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	nethttp "net/http"
+
+	"github.com/weir-run/weir/engine/service"
+)
+
+// posture is how connections over TCP are met: in plaintext or with TLS, asked
+// for a password or not. It is replaced as a whole and never written to.
+type posture struct {
+	tls     *tls.Config // nil: plaintext
+	clients string      // see TLSArguments.clients
+	auth    *auth
+	closed  bool // nobody is served
+}
+
+// newPosture reads what the arguments name.
+func newPosture(a *Arguments) (*posture, error) {
+	p := &posture{auth: newAuth(a.Auth)}
+	if a.TLS == nil {
+		return p, nil
+	}
+	var err error
+	if p.tls, err = a.TLS.config(); err != nil {
+		return nil, err
+	}
+	p.clients = a.TLS.clients(p.tls)
+	return p, nil
+}
+
+// errPlaintext refuses a change that would let secrets out.
+var errPlaintext = errors.New("weir would serve plaintext again where it serves HTTPS now: keep the block tls, or restart weir to do without")
+
+// closedFor is how connections are met while a cannot be done: as before, unless
+// a protects more than that. p may be nil.
+func (p *posture) closedFor(a *Arguments) *posture {
+	next := posture{}
+	if p != nil {
+		next = *p
+	}
+	less := a.TLS != nil && next.tls == nil || newAuth(a.Auth) != nil && next.auth == nil
+	if p != nil && !less && !p.closed {
+		return p
+	}
+	next.closed = true
+	if a.TLS != nil && next.tls == nil {
+		next.tls = noCertificate
+	}
+	return &next
+}
+
+// serves reports whether it has a certificate to serve HTTPS with.
+func (p *posture) serves() bool { return p != nil && p.tls != nil && p.tls != noCertificate }
+
+// refuse answers a request that the posture does not let in.
+func (p *posture) refuse(w nethttp.ResponseWriter, r *nethttp.Request) (refused bool) {
+	made, _ := r.Context().Value(postureKey{}).(*posture)
+	switch {
+	case p.tls != nil && r.TLS == nil:
+		// A connection from before. net/http says the same to a new one.
+		w.Header().Set("Connection", "close")
+		nethttp.Error(w, "Client sent an HTTP request to an HTTPS server.", nethttp.StatusBadRequest)
+	case p.closed:
+		nethttp.Error(w, "weir does not serve: what the block http refers to is not there, or cannot be used", nethttp.StatusServiceUnavailable)
+	case made != nil && made.clients != p.clients:
+		w.Header().Set("Connection", "close")
+		nethttp.Error(w, "client certificates are checked in another way since this connection was made: connect again", nethttp.StatusMisdirectedRequest)
+	case p.auth.asks(r.URL.Path) && !p.auth.knows(r):
+		w.Header().Set("WWW-Authenticate", `Basic realm="weir", charset="UTF-8"`)
+		nethttp.Error(w, "name and password, please", nethttp.StatusUnauthorized)
+	default:
+		return false
+	}
+	return true
+}
+
+type postureKey struct{}
+
+// listener gives connections TLS as the posture of the moment says.
+type listener struct {
+	net.Listener
+	s *Service
+	// last is how the connection was met that Accept returned last. Server.Serve
+	// asks for its context before it accepts another one.
+	last *posture
+}
+
+// Accept returns the next connection; a *tls.Conn, which the server looks for,
+// when the posture is that.
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.last = l.s.posture.Load()
+	if l.last.tls != nil {
+		return tls.Server(c, l.last.tls), nil
+	}
+	return c, nil
+}
+
+// Check refuses what Update would refuse.
+func (s *Service) Check(config any, open bool) error {
+	a := config.(*Arguments)
+	if s.posture.Load().serves() && a.TLS == nil {
+		return errPlaintext
+	}
+	if open {
+		return nil
+	}
+	_, err := newPosture(a)
+	return err
+}
+
+// Wait closes the port as long as it is not known how to protect it.
+func (s *Service) Wait(config any) error {
+	a := config.(*Arguments)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.args = a
+	s.posture.Store(s.posture.Load().closedFor(a))
+	return s.listen()
+}
+
+// Update takes *Arguments. The first one opens the port.
+func (s *Service) Update(config any) error {
+	a := config.(*Arguments)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.posture.Load()
+	if now.serves() && a.TLS == nil {
+		return errPlaintext
+	}
+	s.args = a
+	p, err := newPosture(a)
+	if err != nil {
+		s.posture.Store(now.closedFor(a))
+		return err
+	}
+	s.posture.Store(p)
+	return s.listen()
+}
+
+func (s *Service) listen() error {
+	if s.o.Listen == "" || s.tcp != nil {
+		return nil
+	}
+	l, err := net.Listen("tcp", s.o.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", s.o.Listen, err)
+	}
+	s.tcp = l
+	return nil
+}
+
+// Sourced returns the files of the certificates.
+func (s *Service) Sourced() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.args == nil {
+		return nil
+	}
+	return absolute(s.args.files())
+}
+
+var (
+	_ service.Checker = (*Service)(nil)
+	_ service.Waiter  = (*Service)(nil)
+	_ service.Sourced = (*Service)(nil)
+)
