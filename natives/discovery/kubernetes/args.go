@@ -92,7 +92,7 @@ func (a *Arguments) Validate() error {
 	own := !reflect.DeepEqual(plain, a.Client)
 	switch {
 	case a.APIServer != "" && a.KubeConfig != "":
-		add("at most one of api_server and kubeconfig_file may be set")
+		add("kubeconfig_file cannot be set beside api_server: which cluster is it?")
 	case a.KubeConfig != "" && own:
 		add("the HTTP client's arguments have no effect with kubeconfig_file, which has the credentials: remove them")
 	case a.APIServer == "" && own:
