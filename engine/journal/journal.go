@@ -100,7 +100,7 @@ type Journal struct {
 	segments []*segment // ascending; the active one is last
 	active   *segment   // nil until something is appended; changed under writeMu and mu
 	appended uint64     // all blocks below are in the segments or gone
-	barrier  uint64     // blocks from here wait until those below are done; 0: none wait
+	barriers []uint64   // ascending; blocks from each wait until those below are done
 	size     int64      // of all segments
 	pending  tally
 	dropped  map[string]tally
@@ -152,6 +152,18 @@ func (j *Journal) Configure(l Limits) error {
 	j.wakeRoom()
 	j.mu.Unlock()
 	return j.writeMeta()
+}
+
+// Barrier makes the blocks that are appended from now on wait until all before
+// them are done: whoever changes what a lane stands for keeps the order of what
+// is in it.
+func (j *Journal) Barrier() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if n := len(j.barriers); n == 0 || j.barriers[n-1] != j.appended {
+		j.barriers = append(j.barriers, j.appended)
+	}
+	j.cross()
 }
 
 // Run saves the cursor and enforces the bounds every second, until ctx ends.
@@ -242,7 +254,7 @@ func (j *Journal) load() error {
 	}
 	j.appended = j.next
 	if j.pending.blocks > 0 {
-		j.barrier = j.next
+		j.barriers = []uint64{j.next}
 	} else {
 		lanes = j.o.Lanes
 	}

@@ -131,7 +131,7 @@ func (j *Journal) take(l *lane) (r ref, wait bool) {
 			return ref{}, false
 		}
 		j.cross()
-		if len(l.queue) == 0 || (j.barrier > 0 && l.queue[0].seq >= j.barrier) {
+		if len(l.queue) == 0 || (len(j.barriers) > 0 && l.queue[0].seq >= j.barriers[0]) {
 			return ref{}, true
 		}
 		l.inflight = l.queue[0]
@@ -148,19 +148,18 @@ func (j *Journal) take(l *lane) (r ref, wait bool) {
 	return l.inflight, false
 }
 
-// cross lifts the barrier once every block of earlier runs is done. mu is held.
+// cross lifts the barriers that every block below is done of. mu is held.
 func (j *Journal) cross() {
-	if j.barrier == 0 {
-		return
-	}
-	for _, l := range j.lanes {
-		if j.low(l) < j.barrier {
-			return
+	for len(j.barriers) > 0 {
+		for _, l := range j.lanes {
+			if j.low(l) < j.barriers[0] {
+				return
+			}
 		}
-	}
-	j.barrier = 0
-	for _, l := range j.lanes {
-		l.notify()
+		j.barriers = j.barriers[1:]
+		for _, l := range j.lanes {
+			l.notify()
+		}
 	}
 }
 
