@@ -26,6 +26,10 @@ type Metadata struct {
 	Type model.MetricType
 	Help string
 	Unit string
+	// Family is the name of the metric family where the source named it, ""
+	// otherwise. It is not always to be told from a series: the family of
+	// foo_total is foo in OpenMetrics and foo_total elsewhere.
+	Family string
 }
 
 // Series is the handle of one series: an immutable set of labels with a dense
@@ -125,9 +129,13 @@ func (s *Series) Label(name string) string {
 }
 
 // Labels yields the labels in name order, the metric name among them.
-func (s *Series) Labels() iter.Seq2[string, string] {
+func (s *Series) Labels() iter.Seq2[string, string] { return WireLabels(s.wire) }
+
+// WireLabels yields the labels of a Wire in name order, the metric name among
+// them.
+func WireLabels(wire string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for w := s.wire; len(w) > 0; {
+		for w := wire; len(w) > 0; {
 			var n, v string
 			n, v, w = cutLabel(w)
 			if !yield(n, v) {
