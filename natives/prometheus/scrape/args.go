@@ -94,7 +94,10 @@ type Arguments struct {
 	HonorMetadata bool `alloy:"honor_metadata,attr,optional"`
 	// Whether type and unit of a metric become the labels __type__ and __unit__.
 	EnableTypeAndUnitLabels bool `alloy:"enable_type_and_unit_labels,attr,optional"`
-	// Not supported yet: true is refused.
+	// Whether start timestamps are read, from protobuf and from OpenMetrics,
+	// whose _created series are then no series any more. They go with the
+	// samples, and remote write 2.0 sends them; what the receiver makes of them,
+	// a zero sample say, is its choice.
 	StartTimestampZeroIngestion bool `alloy:"start_timestamp_zero_ingestion,attr,optional"`
 
 	Client httpclient.Arguments `alloy:",squash"`
@@ -181,9 +184,6 @@ func (a *Arguments) Validate() error {
 		}
 	default:
 		add(`metric_name_escaping_scheme must be "allow-utf-8", "underscores", "dots" or "values", not %q`, a.MetricNameEscapingScheme)
-	}
-	if a.StartTimestampZeroIngestion {
-		add("start_timestamp_zero_ingestion = true is not supported yet")
 	}
 	if a.Clustering.Enabled {
 		add("clustering: enabled = true is not supported yet")

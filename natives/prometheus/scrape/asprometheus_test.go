@@ -8,9 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 var valueRE = regexp.MustCompile(`(?m)^([^#\n][^\n]*?) ([0-9.e+-]+)( [0-9.]+)?( # \{.*)?$`)
@@ -137,6 +139,13 @@ func TestBodies(t *testing.T) {
 	f("without EOF", "", om("a 1\n"), om("a 1\n"), answer{contentType: omType, body: "a 1\n"}, answer{contentType: omType, body: "a 1\n# EOF"}, om("a 1\n"), answer{contentType: omType, body: "a 1\n# EOF\nb 2\n"}, om("a 1\n"))
 	f("OpenMetrics lexer leniency", "", om("a 1\nb 2\n"), om("a 1\nb 2\n"), om("a 1\nb 2\n"), om("a 1  \nb 2\n"), om("a 1\t\nb 2\n"), om("a 1 # x\nb 2\n"), om("a  1\nb 2\n"), om("a 1 #\nb 2\n"), om("a 1\nb 2\n"), om("a 1 2 3\nb 2\n"))
 	f("created", "", om("# TYPE a counter\na_total 1\na_created 946684700.1\n"), om("# TYPE a counter\na_total 1\na_created 946684700.1\n"))
+	counted := func(v, st string) answer {
+		return om("# TYPE a counter\na_total{x=\"1\"} " + v + " # {id=\"" + v + "\"} 1\na_created{x=\"1\"} " + st +
+			"\n# TYPE g gauge\ng " + v + "\ng_created 5\n# TYPE h histogram\nh_bucket{le=\"1\"} " + v + "\nh_bucket{le=\"+Inf\"} 9\nh_sum 1\nh_count 9\nh_created " + st +
+			"\n# TYPE s summary\ns{quantile=\"0.5\"} 1\ns_sum 1\ns_count 1\ns_created " + st + "\n# TYPE b counter\nb_total 1\nc 1\n")
+	}
+	f("start timestamps", "start_timestamp_zero_ingestion = true", counted("1", "946684700.1"), counted("2", "946684700.1"), counted("0", "946684800.5"),
+		corpus(t, "created.om.txt"), corpus(t, "created.om.txt"), simple, simple, simple, counted("0", "x"), counted("1", "946684700.1"))
 	f("content type changes", "", simple, simple, simple, om("# HELP a Some help.\n# TYPE a counter\na_total{x=\"1\"} 1\nb 3\n"), simple, simple)
 
 	// Metadata.
@@ -202,12 +211,16 @@ func gathered(t *testing.T, observations int) answer {
 	}
 	var b bytes.Buffer
 	for _, f := range families {
-		for _, m := range f.Metric { // created and exemplar times are the clock's
+		for i, m := range f.Metric { // start times are the clock's
+			at := timestamppb.New(time.UnixMilli(946684000123 + int64(i)))
 			if m.Histogram != nil {
-				m.Histogram.CreatedTimestamp = nil
+				m.Histogram.CreatedTimestamp = at
 			}
 			if m.Summary != nil {
-				m.Summary.CreatedTimestamp = nil
+				m.Summary.CreatedTimestamp = at
+			}
+			if m.Counter != nil {
+				m.Counter.CreatedTimestamp = at
 			}
 		}
 		data, err := proto.Marshal(f)
@@ -235,5 +248,8 @@ func TestProtobuf(t *testing.T) {
 	f("bucket factor", "scrape_native_histograms = true\nnative_histogram_min_bucket_factor = 1.5", few, many)
 	f("asked for by labels", `targets = [{ __address__ = "target.test:80", __scrape_native_histograms__ = "true", __always_scrape_classic_histograms__ = "true" }]`, few, many)
 	f("negotiated", "enable_protobuf_negotiation = true", few)
+	f("start timestamps", "start_timestamp_zero_ingestion = true\nscrape_native_histograms = true", few, many, text("a 1\n"), few)
+	f("start timestamps, classic", "start_timestamp_zero_ingestion = true", few, many, few)
+	f("start timestamps, converted", "start_timestamp_zero_ingestion = true\nconvert_classic_histograms_to_nhcb = true", few, many, corpus(t, "created.om.txt"), corpus(t, "histogram.om.txt"))
 	f("cut off", "scrape_native_histograms = true", few, answer{contentType: protoType, body: many.body[:len(many.body)/2]}, few)
 }

@@ -252,7 +252,7 @@ const (
 func (c *cache) setMeta(name []byte, kind metaKind, typ model.MetricType, text []byte) *family {
 	f := c.families[string(name)]
 	if f == nil {
-		f = &family{name: string(name), meta: &batch.Metadata{Type: model.MetricTypeUnknown}}
+		f = &family{name: string(name), meta: &batch.Metadata{Type: model.MetricTypeUnknown, Family: string(name)}}
 		c.families[f.name] = f
 		c.changed = true
 	}

@@ -65,7 +65,7 @@ func (l *loop) deliver(ctx context.Context, out *flow.Output, in *intake, rep re
 func (r *rows) batch(source uint64) *batch.Metrics {
 	return &batch.Metrics{
 		Source: source, Series: r.series, T: r.t, V: r.v,
-		Histograms: r.histograms, Exemplars: r.exemplars,
+		Histograms: r.histograms, Exemplars: r.exemplars, Starts: r.starts,
 	}
 }
 

@@ -91,6 +91,7 @@ type sample struct {
 	Own       bool  // it has a timestamp that is not the scrape's
 	T         int64 // that timestamp
 	V         string
+	Start     int64
 	Histogram string
 	Exemplars []string
 	Meta      string
@@ -253,6 +254,9 @@ func (c *collector) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 		}
 		out = append(out, m)
 	}
+	for _, st := range b.Starts {
+		out[st.Row].Start = st.T
+	}
 	if e != len(b.Exemplars) || h != len(b.Histograms) {
 		return fmt.Errorf("sparse columns are out of order")
 	}
@@ -272,8 +276,8 @@ type appender struct {
 	now  int64
 }
 
-func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, _, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
-	m := sample{Series: ls.String(), V: formatValue(v)}
+func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
+	m := sample{Series: ls.String(), V: formatValue(v), Start: st}
 	switch {
 	case h != nil:
 		m.Histogram = fmt.Sprintf("%d %s", h.Schema, h)
@@ -337,7 +341,8 @@ func byManager(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 	c := &collector{refs: map[string]storage.SeriesRef{}}
 	m, err := scrape.NewManager(&scrape.Options{
 		AppendMetadata: true, DiscoveryReloadOnStartup: true, EnableTypeAndUnitLabels: a.EnableTypeAndUnitLabels,
-		HTTPClientOptions: []commonconfig.HTTPClientOption{commonconfig.WithDialContextFunc(w.dial)},
+		EnableStartTimestampZeroIngestion: a.StartTimestampZeroIngestion,
+		HTTPClientOptions:                 []commonconfig.HTTPClientOption{commonconfig.WithDialContextFunc(w.dial)},
 	}, slog.New(slog.DiscardHandler), func(string) (*logging.JSONFileLogger, error) { return nil, nil }, nil, c, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)

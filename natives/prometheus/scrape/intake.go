@@ -21,6 +21,7 @@ type rows struct {
 	v          []float64
 	histograms []batch.Histogram
 	exemplars  []batch.Exemplar
+	starts     []batch.Start
 }
 
 // grow makes room for n rows.
@@ -167,7 +168,10 @@ func (in *intake) parse(b []byte, contentType string, old *layout) error {
 		if p == nil {
 			return err
 		}
-		if f := formatOf(p); f != otherFormat && !in.opts.EnableTypeAndUnitLabels {
+		// Start timestamps of OpenMetrics are in lines of their own, wherever
+		// the parser looks for them.
+		apart := formatOf(p) == openMetricsFormat && in.set.args.StartTimestampZeroIngestion
+		if f := formatOf(p); f != otherFormat && !in.opts.EnableTypeAndUnitLabels && !apart {
 			in.rec.layout = newLayout(f, contentType)
 		}
 	}

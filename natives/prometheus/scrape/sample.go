@@ -85,6 +85,10 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 		if native && h == nil && fh == nil {
 			return -1, -1, fmt.Errorf("parser returned no histogram for %v", in.lset)
 		}
+		var start int64
+		if in.set.args.StartTimestampZeroIngestion {
+			start = p.StartTimestamp()
+		}
 		in.exemplars = in.exemplars[:0]
 		for in.exemplar = (exemplar.Exemplar{}); p.Exemplar(&in.exemplar); in.exemplar = (exemplar.Exemplar{}) {
 			// As in Prometheus: with a native histogram, an exemplar without
@@ -115,7 +119,7 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 				}
 			}
 			s.setMeta(meta)
-			in.row(s.h, t, v, h, fh)
+			in.row(s.h, t, v, h, fh, start)
 			if !hasT || in.set.cfg.TrackTimestampsStaleness {
 				in.c.track(s)
 			}
@@ -168,8 +172,11 @@ func (in *intake) record(b, text []byte, l *line, hasT, repeated, exemplars bool
 	return bound
 }
 
-func (in *intake) row(s *batch.Series, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
+func (in *intake) row(s *batch.Series, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, start int64) {
 	row := len(in.v)
+	if start != 0 {
+		in.rows.starts = append(in.rows.starts, batch.Start{Row: row, T: start})
+	}
 	if h != nil {
 		v = h.Sum
 		in.histograms = append(in.histograms, batch.Histogram{Row: row, Int: h})

@@ -769,7 +769,6 @@ func TestArguments(t *testing.T) {
 	f(`metric_name_validation_scheme = "x"`, "metric_name_validation_scheme must be")
 	f(`metric_name_escaping_scheme = "allow-utf-8"`, "needs metric_name_validation_scheme")
 	f(`metric_name_escaping_scheme = "x"`, "metric_name_escaping_scheme must be")
-	f("start_timestamp_zero_ingestion = true", "not supported yet")
 	f("clustering {\nenabled = true\n}", "clustering: enabled = true is not supported yet")
 	f("bearer_token = \"x\"\nbasic_auth {\n}", "at most one of basic_auth")
 	f("scrape_interval = \"1s\"\nscheme = \"x\"", "scrape_timeout", "scheme must be")

@@ -108,6 +108,7 @@ func (s *settings) samplesAs(o *settings) bool {
 	}
 	return s.args.EnableTypeAndUnitLabels == o.args.EnableTypeAndUnitLabels &&
 		s.args.HonorMetadata == o.args.HonorMetadata &&
+		s.args.StartTimestampZeroIngestion == o.args.StartTimestampZeroIngestion &&
 		reflect.DeepEqual(neutral(s), neutral(o))
 }
 

@@ -131,6 +131,7 @@ func (t *target) parserOptions(s *settings) textparse.ParserOptions {
 		IgnoreNativeHistograms:                  !t.native,
 		ConvertClassicHistogramsToNHCB:          t.nhcb,
 		KeepClassicOnClassicAndNativeHistograms: t.classic,
+		OpenMetricsSkipSTSeries:                 s.args.StartTimestampZeroIngestion,
 		FallbackContentType:                     s.cfg.ScrapeFallbackProtocol.HeaderMediaType(),
 	}
 }
