@@ -30,6 +30,7 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
 	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
+	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 	"github.com/weir-run/weir/natives/prometheus/rule"
@@ -139,7 +140,7 @@ func blocks(t *testing.T) map[string]func() any {
 	for _, r := range []component.Registration{discoveryconsul.Registration(), discoverydns.Registration(), discoverydocker.Registration(), discoveryfile.Registration(), discoveryhttp.Registration(),
 		discoverykubernetes.Registration(), discoveryrelabel.Registration(),
 		file.Registration(), echo.Registration(), self.Registration(), unix.Registration(),
-		relabel.Registration(), remotewrite.Registration(), scrape.Registration(),
+		receivehttp.Registration(), relabel.Registration(), remotewrite.Registration(), scrape.Registration(),
 		filter.Registration(), route.Registration(), set.Registration()} {
 		made[r.Name] = r.NewArgs
 	}
@@ -229,9 +230,13 @@ func written(name string, all []known, k known) (text string, line, header int, 
 			verdict, line = o.verdict, header
 		}
 		depth++
+		nested := i < len(parts)-2 || i == len(parts)-2 && isBlock
 		for _, need := range strings.Split(o.value, "; ") {
+			if block, ok := strings.CutSuffix(need, " {}"); ok && !nested { // one of several blocks
+				lines = append(lines, block+" {", "}")
+			}
 			n, v, ok := strings.Cut(need, " = ")
-			if !ok || i == len(parts)-2 && (have(n) || strings.Contains(k.value, "; "+n+" = ")) {
+			if !ok || i == len(parts)-2 && (have(n) || strings.Contains(k.value, "; "+n+" = ") || strings.Contains(k.value+";", "; -"+n+";")) {
 				continue
 			}
 			add(depth, n, v)
@@ -244,8 +249,9 @@ func written(name string, all []known, k known) (text string, line, header int, 
 			line = len(lines)
 		}
 		for _, need := range values[1:] {
-			n, v, _ := strings.Cut(need, " = ")
-			add(depth, n, v)
+			if n, v, ok := strings.Cut(need, " = "); ok {
+				add(depth, n, v)
+			}
 		}
 	}
 	for ; depth > 0; depth-- {

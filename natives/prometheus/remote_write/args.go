@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -43,26 +44,31 @@ type Endpoint struct {
 	SendExemplars bool `alloy:"send_exemplars,attr,optional"`
 	// Whether native histograms are sent; otherwise they are dropped and counted.
 	SendNativeHistograms bool `alloy:"send_native_histograms,attr,optional"`
-	// Message to send; only "prometheus.WriteRequest" (remote write 1.0) is
-	// supported yet.
+	// Message to send: "prometheus.WriteRequest" (remote write 1.0), or
+	// "io.prometheus.write.v2.Request" (2.0), which is smaller and has start
+	// timestamps and metadata with each sample. An endpoint that does not take
+	// 2.0 gets 1.0, and is asked again every ten minutes.
 	ProtobufMessage string `alloy:"protobuf_message,attr,optional"`
-	// Not supported yet: true is refused.
+	// Whether connections are spread over all addresses that the host's name has.
 	RoundRobinDNS bool `alloy:"round_robin_dns,attr,optional"`
 
 	Client httpclient.Arguments `alloy:",squash"`
 
 	// How samples are gathered into requests and sent.
 	Queue Queue `alloy:"queue_config,block,optional"`
-	// Sending of metric families' type, help and unit.
+	// Sending of type, help and unit.
 	Metadata Metadata `alloy:"metadata_config,block,optional"`
 	// Relabelling steps, applied after external_labels, in the order they are written.
 	WriteRelabel []*rule.Rule `alloy:"write_relabel_config,block,optional"`
 
-	// Not supported yet.
+	// A tenant, say, that a label of each series names.
+	HeaderFromLabel *HeaderFromLabel `alloy:"header_from_label,block,optional"`
+
+	// Signs requests for AWS.
 	SigV4 *SigV4 `alloy:"sigv4,block,optional"`
-	// Not supported yet.
+	// Gets tokens from Microsoft Entra ID.
 	AzureAD *AzureAD `alloy:"azuread,block,optional"`
-	// Not supported yet.
+	// Gets tokens from Google.
 	GoogleIAM *GoogleIAM `alloy:"google_iam,block,optional"`
 }
 
@@ -96,9 +102,9 @@ type Queue struct {
 type Metadata struct {
 	// Whether metadata is sent.
 	Send bool `alloy:"send,attr,optional"`
-	// How often it is sent.
+	// How often it is sent by remote write 1.0; 2.0 has it with every sample.
 	SendInterval time.Duration `alloy:"send_interval,attr,optional"`
-	// Most families in a request.
+	// Most families in a request of remote write 1.0 that has metadata.
 	MaxSamplesPerSend int `alloy:"max_samples_per_send,attr,optional"`
 }
 
@@ -248,15 +254,11 @@ func (e *Endpoint) Validate() error {
 			add("headers: %q is set by weir and cannot be changed", name)
 		}
 	}
-	switch e.ProtobufMessage {
-	case messageV1:
-	case messageV2:
-		add("protobuf_message %q is not supported yet, use %q", messageV2, messageV1)
-	default:
-		add("unknown protobuf_message %q, want %q", e.ProtobufMessage, messageV1)
+	if e.ProtobufMessage != messageV1 && e.ProtobufMessage != messageV2 {
+		add("unknown protobuf_message %q, want %q or %q", e.ProtobufMessage, messageV1, messageV2)
 	}
-	if e.RoundRobinDNS {
-		add("round_robin_dns is not supported yet")
+	if set := e.auths(); len(set) > 1 && (e.SigV4 != nil || e.AzureAD != nil || e.GoogleIAM != nil) {
+		add("at most one authentication method may be set, not %s", strings.Join(set, " and "))
 	}
 	errs = append(errs, e.Client.Validate())
 	return errors.Join(errs...)

@@ -2,72 +2,238 @@ package remotewrite
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/prometheus/storage/remote/azuread"
+	"github.com/prometheus/prometheus/storage/remote/googleiam"
+	"github.com/prometheus/sigv4"
 
 	"github.com/weir-run/weir/engine/component"
 )
 
-// The signing of requests for clouds is not done yet. The blocks are known, so
-// that the refusal says so instead of calling them unknown.
-
-// SigV4 signs requests for AWS.
+// SigV4 signs requests for AWS. What is not set comes from AWS's default
+// chain: its environment variables, files and metadata service.
 type SigV4 struct {
-	// Not supported yet.
+	// Region, such as "eu-west-1".
 	Region string `alloy:"region,attr,optional"`
-	// Not supported yet.
+	// Access key; needs secret_key.
 	AccessKey string `alloy:"access_key,attr,optional"`
-	// Not supported yet.
+	// Secret of the access key.
 	SecretKey component.Secret `alloy:"secret_key,attr,optional"`
-	// Not supported yet.
+	// Profile of the shared configuration files.
 	Profile string `alloy:"profile,attr,optional"`
-	// Not supported yet.
+	// Role to assume.
 	RoleARN string `alloy:"role_arn,attr,optional"`
-	// Not supported yet.
+	// External ID to assume the role with.
 	ExternalID string `alloy:"external_id,attr,optional"`
-	// Not supported yet.
+	// Whether the role is asked for at a FIPS endpoint.
 	UseFIPSSTSEndpoint bool `alloy:"use_fips_sts_endpoint,attr,optional"`
-	// Not supported yet.
+	// Service to sign for. Default: "aps".
 	ServiceName string `alloy:"service_name,attr,optional"`
 }
 
-// Validate refuses the block.
-func (*SigV4) Validate() error { return errors.New("sigv4 is not supported yet") }
-
-// AzureAD gets tokens from Azure.
-type AzureAD struct {
-	// Not supported yet.
-	Cloud string `alloy:"cloud,attr,optional"`
-	// Not supported yet.
-	Scope string `alloy:"scope,attr,optional"`
-	// Not supported yet.
-	ManagedIdentity *AzureIdentity `alloy:"managed_identity,block,optional"`
-	// Not supported yet.
-	WorkloadIdentity *AzureIdentity `alloy:"workload_identity,block,optional"`
-	// Not supported yet.
-	OAuth *AzureIdentity `alloy:"oauth,block,optional"`
-	// Not supported yet.
-	SDK *AzureIdentity `alloy:"sdk,block,optional"`
+func (s *SigV4) config() *sigv4.SigV4Config {
+	return &sigv4.SigV4Config{
+		Region: s.Region, AccessKey: s.AccessKey, SecretKey: config.Secret(s.SecretKey), Profile: s.Profile,
+		RoleARN: s.RoleARN, ExternalID: s.ExternalID, UseFIPSSTSEndpoint: s.UseFIPSSTSEndpoint, ServiceName: s.ServiceName,
+	}
 }
 
-// Validate refuses the block.
-func (*AzureAD) Validate() error { return errors.New("azuread is not supported yet") }
+// Validate returns what is wrong.
+func (s *SigV4) Validate() error {
+	if (s.AccessKey == "") != (s.SecretKey == "") {
+		return errors.New("access_key and secret_key must be set together")
+	}
+	return s.config().Validate()
+}
 
-// AzureIdentity is who asks Azure for a token.
-type AzureIdentity struct {
-	// Not supported yet.
+// AzureAD gets tokens from Microsoft Entra ID. Exactly one block says as whom.
+type AzureAD struct {
+	// Cloud: "AzurePublic", "AzureGovernment" or "AzureChina".
+	Cloud string `alloy:"cloud,attr,optional"`
+	// Scope to ask for. Default: the cloud's for Azure Monitor.
+	Scope string `alloy:"scope,attr,optional"`
+	// A managed identity of this machine.
+	ManagedIdentity *ManagedIdentity `alloy:"managed_identity,block,optional"`
+	// A workload identity of this Kubernetes pod.
+	WorkloadIdentity *WorkloadIdentity `alloy:"workload_identity,block,optional"`
+	// An application, by its secret.
+	OAuth *AzureOAuth `alloy:"oauth,block,optional"`
+	// An application, by its certificate.
+	Certificate *AzureCertificate `alloy:"certificate,block,optional"`
+	// Whatever Azure's SDK finds: environment variables, identities, the CLI.
+	SDK *AzureSDK `alloy:"sdk,block,optional"`
+}
+
+// ManagedIdentity is one of this machine.
+type ManagedIdentity struct {
+	// Its client ID. Default: the machine's own identity.
 	ClientID string `alloy:"client_id,attr,optional"`
-	// Not supported yet.
-	ClientSecret component.Secret `alloy:"client_secret,attr,optional"`
-	// Not supported yet.
-	TenantID string `alloy:"tenant_id,attr,optional"`
-	// Not supported yet.
+}
+
+// WorkloadIdentity is one of this pod.
+type WorkloadIdentity struct {
+	// Its client ID.
+	ClientID string `alloy:"client_id,attr"`
+	// Its tenant ID.
+	TenantID string `alloy:"tenant_id,attr"`
+	// File with the pod's token. Default: what AZURE_FEDERATED_TOKEN_FILE says,
+	// or /var/run/secrets/azure/tokens/azure-identity-token.
 	TokenFilePath string `alloy:"token_file_path,attr,optional"`
+}
+
+// AzureOAuth is an application with a secret.
+type AzureOAuth struct {
+	// Its client ID.
+	ClientID string `alloy:"client_id,attr"`
+	// Its secret.
+	ClientSecret component.Secret `alloy:"client_secret,attr"`
+	// Its tenant ID.
+	TenantID string `alloy:"tenant_id,attr"`
+}
+
+// AzureCertificate is an application with a certificate.
+type AzureCertificate struct {
+	// Its client ID.
+	ClientID string `alloy:"client_id,attr"`
+	// Its tenant ID.
+	TenantID string `alloy:"tenant_id,attr"`
+	// File with the certificate, PEM or PFX.
+	CertificatePath string `alloy:"certificate_path,attr"`
+	// File with the key, PEM, if it is not with the certificate.
+	CertificateKeyPath string `alloy:"certificate_key_path,attr,optional"`
+	// Password of the certificate's file.
+	CertificatePassword component.Secret `alloy:"certificate_password,attr,optional"`
+	// Whether the chain is sent, for authentication by subject name and issuer.
+	SendCertificateChain bool `alloy:"send_certificate_chain,attr,optional"`
+}
+
+// AzureSDK is whatever Azure's SDK finds.
+type AzureSDK struct {
+	// Tenant ID.
+	TenantID string `alloy:"tenant_id,attr,optional"`
+}
+
+// SetToDefault sets Alloy's defaults.
+func (a *AzureAD) SetToDefault() { *a = AzureAD{Cloud: azuread.AzurePublic} }
+
+func (a *AzureAD) config() *azuread.AzureADConfig {
+	c := &azuread.AzureADConfig{Cloud: a.Cloud, Scope: a.Scope}
+	if i := a.ManagedIdentity; i != nil {
+		c.ManagedIdentity = &azuread.ManagedIdentityConfig{ClientID: i.ClientID}
+	}
+	if i := a.WorkloadIdentity; i != nil {
+		c.WorkloadIdentity = &azuread.WorkloadIdentityConfig{ClientID: i.ClientID, TenantID: i.TenantID, TokenFilePath: i.TokenFilePath}
+	}
+	if i := a.OAuth; i != nil {
+		c.OAuth = &azuread.OAuthConfig{ClientID: i.ClientID, ClientSecret: config.Secret(i.ClientSecret), TenantID: i.TenantID}
+	}
+	if i := a.Certificate; i != nil {
+		c.Certificate = &azuread.CertificateConfig{
+			ClientID: i.ClientID, TenantID: i.TenantID, CertificatePath: i.CertificatePath, CertificateKeyPath: i.CertificateKeyPath,
+			CertificatePassword: config.Secret(i.CertificatePassword), SendCertificateChain: i.SendCertificateChain,
+		}
+	}
+	if i := a.SDK; i != nil {
+		c.SDK = &azuread.SDKConfig{TenantID: i.TenantID}
+	}
+	return c
+}
+
+var azureTenant = regexp.MustCompile(`^[0-9a-zA-Z.-]+$`)
+
+// Validate returns all that is wrong, joined.
+func (a *AzureAD) Validate() error {
+	var errs []error
+	if !slices.Contains([]string{azuread.AzurePublic, azuread.AzureGovernment, azuread.AzureChina}, a.Cloud) {
+		errs = append(errs, fmt.Errorf("cloud must be %q, %q or %q, not %q", azuread.AzurePublic, azuread.AzureGovernment, azuread.AzureChina, a.Cloud))
+	}
+	var whom []string
+	for _, w := range []struct {
+		name string
+		set  bool
+	}{
+		{"managed_identity", a.ManagedIdentity != nil}, {"workload_identity", a.WorkloadIdentity != nil}, {"oauth", a.OAuth != nil},
+		{"certificate", a.Certificate != nil}, {"sdk", a.SDK != nil},
+	} {
+		if w.set {
+			whom = append(whom, w.name)
+		}
+	}
+	if len(whom) != 1 {
+		is := strings.Join(whom, " and ")
+		if is == "" {
+			is = "none"
+		}
+		errs = append(errs, fmt.Errorf("exactly one of managed_identity, workload_identity, oauth, certificate and sdk must be set, not %s", is))
+	}
+	for name, tenant := range a.tenants() {
+		if tenant != "" && !azureTenant.MatchString(tenant) {
+			errs = append(errs, fmt.Errorf("%s: tenant_id %q is not valid", name, tenant))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return a.config().Validate() // client IDs, scope
+}
+
+func (a *AzureAD) tenants() map[string]string {
+	ts := map[string]string{}
+	if a.OAuth != nil {
+		ts["oauth"] = a.OAuth.TenantID
+	}
+	if a.Certificate != nil {
+		ts["certificate"] = a.Certificate.TenantID
+	}
+	if a.SDK != nil {
+		ts["sdk"] = a.SDK.TenantID
+	}
+	return ts
 }
 
 // GoogleIAM gets tokens from Google.
 type GoogleIAM struct {
-	// Not supported yet.
+	// File with a service account's key. Default: what Google's default chain
+	// finds.
 	CredentialsFile string `alloy:"credentials_file,attr,optional"`
 }
 
-// Validate refuses the block.
-func (*GoogleIAM) Validate() error { return errors.New("google_iam is not supported yet") }
+func (g *GoogleIAM) config() *googleiam.Config {
+	return &googleiam.Config{CredentialsFile: g.CredentialsFile}
+}
+
+// auths names the endpoint's authentication methods.
+func (e *Endpoint) auths() []string {
+	c := &e.Client
+	var set []string
+	for _, m := range []struct {
+		name string
+		set  bool
+	}{
+		{"basic_auth", c.BasicAuth != nil}, {"authorization", c.Authorization != nil}, {"oauth2", c.OAuth2 != nil},
+		{"bearer_token", c.BearerToken != ""}, {"bearer_token_file", c.BearerTokenFile != ""},
+		{"sigv4", e.SigV4 != nil}, {"azuread", e.AzureAD != nil}, {"google_iam", e.GoogleIAM != nil},
+	} {
+		if m.set {
+			set = append(set, m.name)
+		}
+	}
+	return set
+}
+
+// files are those that cloud authentication reads once, when it is made.
+// Everything else is read again by the client itself.
+func (e *Endpoint) files() (paths []string) {
+	if e.GoogleIAM != nil {
+		paths = append(paths, e.GoogleIAM.CredentialsFile)
+	}
+	if a := e.AzureAD; a != nil && a.Certificate != nil {
+		paths = append(paths, a.Certificate.CertificatePath, a.Certificate.CertificateKeyPath)
+	}
+	return slices.DeleteFunc(paths, func(p string) bool { return p == "" })
+}

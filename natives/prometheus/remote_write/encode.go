@@ -5,14 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/prompb"
-
-	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/prometheus/rule"
 )
 
 // The messages of remote write 1.0, as far as they are written here. Labels
@@ -25,6 +19,14 @@ import (
 //	Sample       { double value = 1; int64 timestamp = 2 }
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec/
+
+// appendV1 appends a row to a WriteRequest. scratch is memory to work in.
+func appendV1(dst, scratch []byte, r *row) (_, _ []byte, err error) {
+	if r.h == nil && len(r.exemplars) == 0 {
+		return appendSample(dst, r.wire, r.t, r.v), scratch, nil
+	}
+	return appendSeries(dst, scratch, r)
+}
 
 // appendSample appends a TimeSeries of one sample to a WriteRequest.
 func appendSample(dst []byte, wire string, t int64, v float64) []byte {
@@ -55,20 +57,16 @@ func appendUvarint(dst []byte, v uint64) []byte {
 
 func uvarintSize(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
-// appendSeries appends a TimeSeries with what is rare: a histogram, which h
-// has, in place of the sample, and exemplars. scratch is memory to work in.
-func appendSeries(dst, scratch []byte, wire string, t int64, v float64, h *batch.Histogram, es []batch.Exemplar) (_, _ []byte, err error) {
-	body := append(scratch[:0], wire...)
-	if h == nil {
-		body = appendSampleField(body, sampleSize(t), t, v)
+// appendSeries appends a TimeSeries with what is rare: a histogram in place of
+// the sample, and exemplars.
+func appendSeries(dst, scratch []byte, r *row) (_, _ []byte, err error) {
+	body := append(scratch[:0], r.wire...)
+	if r.h == nil {
+		body = appendSampleField(body, sampleSize(r.t), r.t, r.v)
 	}
-	for i := range es {
-		e := &es[i]
-		at := t
-		if e.HasT {
-			at = e.T
-		}
-		pb := prompb.Exemplar{Value: e.Value, Timestamp: at}
+	for i := range r.exemplars {
+		e := &r.exemplars[i]
+		pb := prompb.Exemplar{Value: e.Value, Timestamp: r.exemplarTime(e)}
 		for _, l := range e.Labels {
 			pb.Labels = append(pb.Labels, prompb.Label{Name: l.Name, Value: l.Value})
 		}
@@ -76,12 +74,12 @@ func appendSeries(dst, scratch []byte, wire string, t int64, v float64, h *batch
 			return dst, body, err
 		}
 	}
-	if h != nil {
+	if r.h != nil {
 		var pb prompb.Histogram
-		if h.Int != nil {
-			pb = prompb.FromIntHistogram(t, h.Int)
+		if r.h.Int != nil {
+			pb = prompb.FromIntHistogram(r.t, r.h.Int)
 		} else {
-			pb = prompb.FromFloatHistogram(t, h.Float)
+			pb = prompb.FromFloatHistogram(r.t, r.h.Float)
 		}
 		if body, err = appendMessage(body, 0x22, &pb); err != nil {
 			return dst, body, err
@@ -92,13 +90,13 @@ func appendSeries(dst, scratch []byte, wire string, t int64, v float64, h *batch
 	return append(dst, body...), body, nil
 }
 
-// message is a generated protobuf type.
-type message interface {
+// generated is a generated protobuf type.
+type generated interface {
 	Size() int
 	MarshalToSizedBuffer([]byte) (int, error)
 }
 
-func appendMessage(dst []byte, tag byte, m message) ([]byte, error) {
+func appendMessage(dst []byte, tag byte, m generated) ([]byte, error) {
 	n := m.Size()
 	dst = append(dst, tag)
 	dst = appendUvarint(dst, uint64(n))
@@ -106,65 +104,4 @@ func appendMessage(dst []byte, tag byte, m message) ([]byte, error) {
 	end := len(dst)
 	_, err := m.MarshalToSizedBuffer(dst[end : end+n])
 	return dst[:end+n], err
-}
-
-// labeler turns the labels of a series into those that are sent, once for each
-// series.
-type labeler struct {
-	external []batch.Label // sorted by name
-	rules    []*relabel.Config
-	memo     batch.Memo[string] // wire form; "" means dropped
-}
-
-// newLabeler returns nil when labels are sent as they are.
-func newLabeler(external map[string]string, rules []*rule.Rule) *labeler {
-	l := &labeler{rules: rule.Configs(rules)}
-	for n, v := range external {
-		if v != "" {
-			l.external = append(l.external, batch.Label{Name: n, Value: v})
-		}
-	}
-	if len(l.external) == 0 && len(rules) == 0 {
-		return nil
-	}
-	slices.SortFunc(l.external, func(a, b batch.Label) int { return strings.Compare(a.Name, b.Name) })
-	return l
-}
-
-// wire returns the labels to send, in the form of Series.Wire, "" when the
-// series is not sent.
-func (l *labeler) wire(s *batch.Series) string {
-	if w, ok := l.memo.Get(s); ok {
-		return w
-	}
-	return l.memo.Put(s, l.derive(s))
-}
-
-func (l *labeler) derive(s *batch.Series) string {
-	var b batch.Builder
-	b.Reset(s)
-	for _, e := range l.external {
-		if b.Get(e.Name) == "" {
-			b.Set(e.Name, e.Value)
-		}
-	}
-	if len(l.rules) > 0 {
-		in := labels.NewScratchBuilder(16)
-		for _, lb := range b.Labels() {
-			in.Add(lb.Name, lb.Value)
-		}
-		lb := labels.NewBuilder(in.Labels())
-		if !relabel.ProcessBuilder(lb, l.rules...) {
-			return ""
-		}
-		b.Reset(nil)
-		lb.Labels().Range(func(l labels.Label) { b.Set(l.Name, l.Value) })
-	}
-	if b.Matches(s) {
-		return s.Wire() // shares the memory
-	}
-	// Only the encoding is wanted; the handle would cost more than its labels.
-	d := batch.NewSeries(b.Labels())
-	defer d.Release()
-	return d.Wire()
 }

@@ -27,6 +27,7 @@ type endpoint struct {
 	clock    clock.Clock
 	gate     *flow.Receiver
 	settings atomic.Pointer[settings]
+	fallback atomic.Pointer[fallback]
 	meta     *metadata
 	stats    stats
 
@@ -43,7 +44,7 @@ type endpoint struct {
 	opened   *journal.Journal // journal, for who is not called through the gate
 	counted  map[string]int64 // of dropped(), told to Options.Stats
 	openErr  error
-	state    string    // of the last answer: "", "retry", "rejected"
+	state    string    // of the last answer: "", "retry", "partial", "rejected"
 	since    time.Time // when that began
 	lastErr  error
 	lastTime time.Time            // of lastErr
@@ -82,7 +83,7 @@ func (c consumer) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if err := e.journal.Room(ctx); err != nil {
 		return err
 	}
-	if s.args.Metadata.Send {
+	if s.args.Metadata.Send && e.message(s) == v1 {
 		e.meta.collect(s, b)
 	}
 	return e.gatherers[b.Source%uint64(len(e.gatherers))].add(s, b)
@@ -234,8 +235,8 @@ func (e *endpoint) logConfigure(err error) {
 func (e *endpoint) watch(ctx context.Context) {
 	for n := 0; clock.Sleep(ctx, e.clock, 5*time.Second) == nil; n++ {
 		e.count()
-		if l := e.settings.Load().labels; l != nil && n%12 == 0 {
-			l.memo.Sweep(nil)
+		if n%12 == 11 {
+			e.settings.Load().sweep()
 		}
 		e.changed()
 	}
@@ -243,7 +244,10 @@ func (e *endpoint) watch(ctx context.Context) {
 
 // dropReasons are all there are, the journal's among them: a counter that is
 // there from the start shows its first increase.
-var dropReasons = []string{"cannot_encode", "corrupt", "disk_full", "max_age", "max_size", "native_histogram", "rejected", "too_old", "write_relabel"}
+var dropReasons = []string{
+	"cannot_encode", "corrupt", "disk_full", "header_invalid", "header_values", "max_age", "max_size", "native_histogram",
+	"partial_write", "rejected", "too_old", "unknown_kind", "write_relabel",
+}
 
 // drop counts samples that will not be sent, for one of dropReasons.
 func (e *endpoint) drop(reason string, n int) {
@@ -290,7 +294,7 @@ func (e *endpoint) count() {
 	e.counted = all
 }
 
-// answered keeps the state of the endpoint; state is "", "retry" or
+// answered keeps the state of the endpoint; state is "", "retry", "partial" or
 // "rejected". It logs changes of state only.
 func (e *endpoint) answered(s *settings, state string, err error) {
 	now := e.clock.Now()
@@ -322,6 +326,8 @@ func (e *endpoint) answered(s *settings, state string, err error) {
 		e.log.Warn("cannot send; samples wait in the journal", "url", url, "err", err)
 	case "rejected":
 		e.log.Error("the endpoint rejects samples; they are dropped and counted", "url", url, "err", err)
+	case "partial":
+		e.log.Error("the endpoint rejects some of the samples; they are dropped and counted", "url", url, "err", err)
 	default:
 		if !since.IsZero() {
 			e.log.Info("the endpoint accepts samples again", "url", url, "after", now.Sub(since))

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/s2"
-
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
 )
@@ -14,13 +12,9 @@ import (
 // maxDeadline is how long a block stays open for more samples.
 const maxDeadline = 100 * time.Millisecond
 
-// kindV1 is the journal's kind of blocks that are a WriteRequest of remote
-// write 1.0, compressed with snappy.
-const kindV1 = 1
-
-// gatherer joins the batches of one lane into blocks and the blocks into
-// groups. A group is what is written to the journal at once: a batch is in one
-// group, so that it is accepted whole or not at all.
+// gatherer joins the batches of the sources of one lane into blocks and the
+// blocks into groups. A group is what is written to the journal at once: a
+// batch is in one group, so that it is accepted whole or not at all.
 type gatherer struct {
 	e    *endpoint
 	lane int
@@ -29,35 +23,36 @@ type gatherer struct {
 	mu       sync.Mutex
 	stopping bool
 	group    *group
-	open     []byte // the open block, not compressed
-	samples  int    // in open
-	first    int64  // lowest timestamp in open
-	scratch  []byte
+	labels   *labeler // of the group before
 }
 
-// group is samples that wait for their journal write.
+// group is samples that wait for their journal write. All of it is gathered
+// under the same settings.
 type group struct {
+	s        *settings
 	deadline time.Time
+	open     block
 	blocks   []journal.Block
-	done     chan struct{} // closed after err is set
-	err      error
+	split    *split // with header_from_label: what is encoded when the group is written
+	done     chan struct{}
+	err      error // set before done is closed
 }
 
-// buffers are what an open block and its compression need; between blocks a
-// lane holds none.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
+// empty reports whether there is nothing to write.
+func (gr *group) empty() bool {
+	return gr.open.samples == 0 && len(gr.blocks) == 0 && (gr.split == nil || gr.split.rows == 0)
+}
 
-const maxPooledBuffer = 4 << 20
-
-func getBuffer() []byte { return (*buffers.Get().(*[]byte))[:0] }
-
-func putBuffer(b []byte) {
-	if cap(b) > 0 && cap(b) <= maxPooledBuffer {
-		buffers.Put(&b)
+// full reports whether it is time to write: the open block was just closed, or
+// there is as much as may be gathered.
+func (gr *group) full() bool {
+	if gr.split != nil {
+		return gr.split.rows >= gr.s.groupBlocks*gr.s.maxSamples
 	}
+	return gr.open.samples == 0 || len(gr.blocks) >= gr.s.groupBlocks
 }
 
-// add puts a batch into the lane's group and returns when that is written.
+// add puts a batch into the group and returns when that is written.
 func (g *gatherer) add(s *settings, b *batch.Metrics) error {
 	gr, skipped := g.place(s, b)
 	if gr != nil {
@@ -79,105 +74,85 @@ func (g *gatherer) add(s *settings, b *batch.Metrics) error {
 func (g *gatherer) place(s *settings, b *batch.Metrics) (_ *group, skipped map[string]int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.group != nil && g.group.s != s {
+		g.commit()
+	}
+	if g.labels != s.labels {
+		if g.labels.splits() || s.labels.splits() {
+			g.e.journal.Barrier() // series are in other lanes now
+		}
+		g.labels = s.labels
+	}
 	if g.group == nil {
-		g.group = &group{deadline: g.e.clock.Now().Add(s.deadline), done: make(chan struct{})}
+		g.group = newGroup(s, g.e.message(s), g.e.clock.Now())
 		select {
 		case g.kick <- struct{}{}:
 		default:
 		}
 	}
 	gr := g.group
-	skipped = g.encode(s, b)
+	skipped = g.take(gr, b)
 	switch {
-	case g.samples == 0 && len(gr.blocks) == 0:
+	case gr.empty():
 		g.group = nil // nobody waits for it
+		gr.open.free()
 		gr = nil
-	case g.samples == 0 || len(gr.blocks) >= s.groupBlocks || g.stopping:
+	case gr.full() || g.stopping:
 		g.commit()
 	}
 	return gr, skipped
 }
 
-func (g *gatherer) encode(s *settings, b *batch.Metrics) (skipped map[string]int) {
+func newGroup(s *settings, m message, now time.Time) *group {
+	gr := &group{s: s, deadline: now.Add(s.deadline), done: make(chan struct{}), open: block{s: s, message: m}}
+	if s.args.HeaderFromLabel != nil {
+		gr.split = &split{byValue: map[string]*[]row{}}
+	}
+	return gr
+}
+
+// take puts the rows of a batch into a group.
+func (g *gatherer) take(gr *group, b *batch.Metrics) (skipped map[string]int) {
 	skip := func(reason string) {
 		if skipped == nil {
 			skipped = map[string]int{}
 		}
 		skipped[reason]++
 	}
-	hs, es := b.Histograms, b.Exemplars
+	s, cols := gr.s, newSparse(b)
+	any := len(cols.histograms)+len(cols.exemplars)+len(cols.starts) > 0
 	for i, series := range b.Series {
-		wire := series.Wire()
-		if s.labels != nil {
-			if wire = s.labels.wire(series); wire == "" {
-				skip("write_relabel")
+		out := s.labels.sent(series)
+		if out.wire == "" {
+			skip("write_relabel")
+			continue
+		}
+		r := row{series: series, wire: out.wire, t: b.T[i], v: b.V[i]}
+		if any {
+			cols.fill(&r, i)
+			if r.h != nil && !s.args.SendNativeHistograms {
+				skip("native_histogram")
 				continue
 			}
-		}
-		if g.open == nil {
-			g.open = getBuffer()
-		}
-		t := b.T[i]
-		var h *batch.Histogram
-		var exemplars []batch.Exemplar
-		if len(hs) > 0 {
-			for len(hs) > 0 && hs[0].Row < i {
-				hs = hs[1:]
-			}
-			if len(hs) > 0 && hs[0].Row == i {
-				h = &hs[0]
-				if !s.histograms {
-					skip("native_histogram")
-					continue
-				}
+			if !s.args.SendExemplars {
+				r.exemplars = nil
 			}
 		}
-		if len(es) > 0 && s.exemplars {
-			for len(es) > 0 && es[0].Row < i {
-				es = es[1:]
+		if gr.split != nil {
+			if reason := gr.split.add(s, out.value, r); reason != "" {
+				skip(reason)
 			}
-			n := 0
-			for n < len(es) && es[n].Row == i {
-				n++
-			}
-			exemplars = es[:n]
+			continue
 		}
-		if h == nil && len(exemplars) == 0 {
-			g.open = appendSample(g.open, wire, t, b.V[i])
-		} else {
-			before := len(g.open)
-			var err error
-			g.open, g.scratch, err = appendSeries(g.open, g.scratch, wire, t, b.V[i], h, exemplars)
-			if err != nil {
-				g.open = g.open[:before]
-				skip("cannot_encode")
-				continue
-			}
+		if err := gr.open.add(&r); err != nil {
+			skip("cannot_encode")
+			continue
 		}
-		if g.samples == 0 || t < g.first {
-			g.first = t
-		}
-		g.samples++
-		if g.samples >= s.maxSamples {
-			g.closeBlock()
+		if gr.open.samples >= s.maxSamples {
+			gr.blocks = append(gr.blocks, gr.open.close(g.lane, ""))
 		}
 	}
 	return skipped
-}
-
-// closeBlock compresses the open block into the group. mu is held.
-func (g *gatherer) closeBlock() {
-	buf := getBuffer()
-	if n := s2.MaxEncodedLen(len(g.open)); cap(buf) < n {
-		buf = make([]byte, n)
-	}
-	// The library's snappy.Encode compresses 3 % better in three times the time.
-	out := s2.EncodeSnappy(buf[:cap(buf)], g.open)
-	g.group.blocks = append(g.group.blocks, journal.Block{
-		Lane: g.lane, Kind: kindV1, Samples: g.samples, First: g.first, Payload: append(getBuffer(), out...),
-	})
-	putBuffer(buf)
-	g.open, g.samples = g.open[:0], 0
 }
 
 // commit writes the group to the journal. mu is held: blocks of a lane are
@@ -187,18 +162,21 @@ func (g *gatherer) commit() {
 	g.group = nil
 	gr.err = errStopping // for who waits, should Append panic
 	defer close(gr.done)
-	if g.samples > 0 {
-		g.group = gr
-		g.closeBlock()
-		g.group = nil
+	lost := 0
+	if gr.split != nil {
+		lost = gr.split.encode(gr, g.lane, g.e.journal.Lanes())
+	} else if gr.open.samples > 0 {
+		gr.blocks = append(gr.blocks, gr.open.close(g.lane, ""))
 	}
+	gr.open.free()
 	gr.err = g.e.journal.Append(gr.blocks...)
+	if gr.err == nil {
+		g.e.drop("cannot_encode", lost)
+	}
 	for i := range gr.blocks {
 		putBuffer(gr.blocks[i].Payload)
 	}
 	gr.blocks = nil
-	putBuffer(g.open)
-	g.open = nil
 }
 
 // run commits groups at their deadline until ctx ends, then what is open, and

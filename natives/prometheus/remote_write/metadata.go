@@ -1,13 +1,13 @@
 package remotewrite
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/snappy"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/prompb"
 
@@ -20,11 +20,14 @@ import (
 type metadata struct {
 	mu       sync.Mutex
 	seen     map[uint64]bool // sources, this interval
-	families map[string]*batch.Metadata
+	families map[familyKey]*batch.Metadata
 }
 
+// familyKey is a family of a tenant: value is that of header_from_label.
+type familyKey struct{ value, name string }
+
 func newMetadata() *metadata {
-	return &metadata{seen: map[uint64]bool{}, families: map[string]*batch.Metadata{}}
+	return &metadata{seen: map[uint64]bool{}, families: map[familyKey]*batch.Metadata{}}
 }
 
 func (m *metadata) collect(s *settings, b *batch.Metrics) {
@@ -35,43 +38,45 @@ func (m *metadata) collect(s *settings, b *batch.Metrics) {
 	}
 	m.seen[b.Source] = true
 	var last *batch.Metadata
-	var lastName string
+	var lastKey familyKey
 	for _, series := range b.Series {
 		meta := series.Meta()
 		if meta == nil {
 			continue
 		}
-		wire := series.Wire()
-		if s.labels != nil {
-			if wire = s.labels.wire(series); wire == "" {
-				continue
-			}
-		}
-		name := wireName(wire)
-		if meta == last && name == lastName {
+		out := s.labels.sent(series)
+		if out.wire == "" || out.value != "" && !validValue(out.value) {
 			continue
 		}
-		last, lastName = meta, name
-		if f := family(name, meta.Type); f != "" {
-			m.families[f] = meta
+		key := familyKey{out.value, wireName(out.wire)}
+		if meta == last && key == lastKey {
+			continue
+		}
+		last, lastKey = meta, key
+		if key.name = family(key.name, meta); key.name != "" {
+			m.families[key] = meta
 		}
 	}
 }
 
 // take returns what was collected and begins a new interval.
-func (m *metadata) take() map[string]*batch.Metadata {
+func (m *metadata) take() map[familyKey]*batch.Metadata {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.families
-	m.families = make(map[string]*batch.Metadata, len(f))
+	m.families = make(map[familyKey]*batch.Metadata, len(f))
 	clear(m.seen)
 	return f
 }
 
-// family returns the name of the metric family that a series belongs to.
-func family(name string, t model.MetricType) string {
-	suffixes := []string{}
-	switch t {
+// family returns the name of the metric family that a series belongs to: what
+// the source said, unless the series was renamed since.
+func family(name string, m *batch.Metadata) string {
+	if rest, ok := strings.CutPrefix(name, m.Family); ok && m.Family != "" && slices.Contains(familySuffixes, rest) {
+		return m.Family
+	}
+	var suffixes []string
+	switch m.Type {
 	case model.MetricTypeHistogram:
 		suffixes = []string{"_bucket", "_sum", "_count", "_created"}
 	case model.MetricTypeGaugeHistogram:
@@ -87,33 +92,17 @@ func family(name string, t model.MetricType) string {
 	return name
 }
 
+// familySuffixes are what the names of series have behind that of their family.
+var familySuffixes = []string{"", "_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info"}
+
 // wireName returns the metric's name in labels of the wire form.
 func wireName(wire string) string {
-	for len(wire) > 0 {
-		size, n := wireUvarint(wire[1:])
-		label := wire[1+n : 1+n+size]
-		wire = wire[1+n+size:]
-		size, n = wireUvarint(label[1:])
-		name := label[1+n : 1+n+size]
-		if name != model.MetricNameLabel {
-			continue
+	for name, value := range batch.WireLabels(wire) {
+		if name == model.MetricNameLabel {
+			return value
 		}
-		label = label[1+n+size:]
-		_, n = wireUvarint(label[1:])
-		return label[1+n:]
 	}
 	return ""
-}
-
-func wireUvarint(s string) (v, n int) {
-	for shift := 0; ; shift += 7 {
-		c := s[n]
-		v |= int(c&0x7f) << shift
-		n++
-		if c < 0x80 {
-			return v, n
-		}
-	}
 }
 
 // sendMetadata sends what was collected every interval until ctx ends. It does
@@ -126,7 +115,7 @@ func (e *endpoint) sendMetadata(ctx context.Context) {
 	for {
 		select {
 		case <-timer.C():
-			if families := e.meta.take(); s.args.Metadata.Send {
+			if families := e.meta.take(); s.args.Metadata.Send && e.message(s) == v1 {
 				e.postMetadata(ctx, s, families)
 			}
 		case <-s.replaced:
@@ -138,56 +127,74 @@ func (e *endpoint) sendMetadata(ctx context.Context) {
 	}
 }
 
-// postMetadata retries as Prometheus does, but no longer than until the next
-// interval.
-func (e *endpoint) postMetadata(ctx context.Context, s *settings, families map[string]*batch.Metadata) {
-	names := make([]string, 0, len(families))
-	for n := range families {
-		names = append(names, n)
+// postMetadata sends families, those of each value in requests of their own.
+func (e *endpoint) postMetadata(ctx context.Context, s *settings, families map[familyKey]*batch.Metadata) {
+	keys := make([]familyKey, 0, len(families))
+	for k := range families {
+		keys = append(keys, k)
 	}
-	slices.Sort(names)
+	slices.SortFunc(keys, func(a, b familyKey) int {
+		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.name, b.name))
+	})
 	deadline := e.clock.Now().Add(s.args.Metadata.SendInterval)
-	for chunk := range slices.Chunk(names, s.args.Metadata.MaxSamplesPerSend) {
+	for len(keys) > 0 {
+		n := 1
+		for n < len(keys) && n < s.args.Metadata.MaxSamplesPerSend && keys[n].value == keys[0].value {
+			n++
+		}
+		r := request{message: v1, samples: n, value: keys[0].value}
+		if r.value != "" {
+			r.header = s.args.HeaderFromLabel.Header
+		}
 		var raw []byte
-		for _, n := range chunk {
-			m := families[n]
+		for _, k := range keys[:n] {
+			m := families[k]
 			pb := prompb.MetricMetadata{
-				Type: prompb.FromMetadataType(m.Type), MetricFamilyName: n, Help: m.Help, Unit: m.Unit,
+				Type: prompb.FromMetadataType(m.Type), MetricFamilyName: k.name, Help: m.Help, Unit: m.Unit,
 			}
 			var err error
 			if raw, err = appendMessage(raw, 0x1a, &pb); err != nil {
-				e.log.Error("cannot encode metadata", "family", n, "err", err)
+				e.log.Error("cannot encode metadata", "family", k.name, "err", err)
 				return
 			}
 		}
-		payload := snappy.Encode(nil, raw)
-		backoff := s.args.Queue.MinBackoff
-		for attempt := 0; ; attempt++ {
-			a := e.post(ctx, s, payload, attempt)
-			if a.err == nil {
-				e.stats.metadata.Add(int64(len(chunk)))
-				break
-			}
-			if ctx.Err() != nil {
-				return
-			}
-			wait := max(backoff, min(a.retryAfter, maxRetryAfter))
-			if !a.retry || e.clock.Now().Add(wait).After(deadline) {
-				e.stats.metadataFailed.Add(int64(len(chunk)))
-				e.log.Warn("cannot send metadata", "families", len(chunk), "err", a.err)
-				break
-			}
-			backoff = min(2*backoff, s.args.Queue.MaxBackoff)
-			t := e.clock.NewTimer(wait)
-			select {
-			case <-t.C():
-			case <-s.replaced:
-				t.Stop()
-				return
-			case <-ctx.Done():
-				t.Stop()
-				return
-			}
+		r.body = compress(nil, raw)
+		if !e.postFamilies(ctx, s, &r, deadline) {
+			return
+		}
+		keys = keys[n:]
+	}
+}
+
+// postFamilies retries as Prometheus does, but no longer than until the next
+// interval. false: there is no use in going on.
+func (e *endpoint) postFamilies(ctx context.Context, s *settings, r *request, deadline time.Time) bool {
+	backoff := s.args.Queue.MinBackoff
+	for attempt := 0; ; attempt++ {
+		a := e.post(ctx, s, r, attempt)
+		if a.err == nil {
+			e.stats.metadata.Add(int64(r.samples))
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		wait := max(backoff, min(a.retryAfter, maxRetryAfter))
+		if !a.retry || e.clock.Now().Add(wait).After(deadline) {
+			e.stats.metadataFailed.Add(int64(r.samples))
+			e.log.Warn("cannot send metadata", "families", r.samples, "err", a.err)
+			return true
+		}
+		backoff = min(2*backoff, s.args.Queue.MaxBackoff)
+		t := e.clock.NewTimer(wait)
+		select {
+		case <-t.C():
+		case <-s.replaced:
+			t.Stop()
+			return false
+		case <-ctx.Done():
+			t.Stop()
+			return false
 		}
 	}
 }

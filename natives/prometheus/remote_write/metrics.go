@@ -13,6 +13,7 @@ import (
 type stats struct {
 	sent, retried, bytes     atomic.Int64
 	metadata, metadataFailed atomic.Int64
+	fallbacks                atomic.Int64
 
 	mu      sync.Mutex
 	dropped map[string]int64 // but for what the journal counts
@@ -65,6 +66,8 @@ var (
 	descPending        = desc("weir_remote_write_samples_pending", "Samples in the journal that the endpoint has not accepted yet.")
 	descMetadata       = desc("weir_remote_write_metadata_sent_total", "Metric families whose metadata the endpoint accepted.")
 	descMetadataFailed = desc("weir_remote_write_metadata_failed_total", "Metric families whose metadata could not be sent.")
+	descFallbacks      = desc("weir_remote_write_fallbacks_total", "Times that the endpoint turned out not to take remote write 2.0, and got 1.0 from then on.")
+	descValues         = desc("weir_remote_write_header_values", "Values of header_from_label that came within the last ten minutes.")
 	descJournalBytes   = desc("weir_journal_size_bytes", "Size of the journal on disk.")
 	descJournalAge     = desc("weir_journal_oldest_age_seconds", "Age of the oldest pending block; 0 when none is pending.")
 	descJournalBlocks  = desc("weir_journal_pending_blocks", "Blocks in the journal that are not done.")
@@ -74,7 +77,7 @@ var (
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descSent, descRetried, descDropped, descBytes, descSeconds, descPending, descMetadata, descMetadataFailed,
+		descSent, descRetried, descDropped, descBytes, descSeconds, descPending, descMetadata, descMetadataFailed, descFallbacks, descValues,
 		descJournalBytes, descJournalAge, descJournalBlocks, descJournalSkipped,
 	} {
 		ch <- d
@@ -89,7 +92,8 @@ func (k collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (e *endpoint) collect(ch chan<- prometheus.Metric) {
-	name := e.settings.Load().args.label()
+	s := e.settings.Load()
+	name := s.args.label()
 	put := func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, t, v, append([]string{name}, labels...)...)
 	}
@@ -101,6 +105,10 @@ func (e *endpoint) collect(ch chan<- prometheus.Metric) {
 	counter(descBytes, e.stats.bytes.Load())
 	counter(descMetadata, e.stats.metadata.Load())
 	counter(descMetadataFailed, e.stats.metadataFailed.Load())
+	counter(descFallbacks, e.stats.fallbacks.Load())
+	if s.args.HeaderFromLabel != nil {
+		put(descValues, prometheus.GaugeValue, float64(s.values.len()))
+	}
 	e.stats.mu.Lock()
 	for outcome, h := range e.stats.seconds {
 		ch <- prometheus.MustNewConstHistogram(descSeconds, h.count, h.sum, maps.Clone(h.buckets), name, outcome)

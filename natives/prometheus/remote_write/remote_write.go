@@ -1,15 +1,16 @@
 // Package remotewrite is prometheus.remote_write: it sends samples to remote
-// write 1.0 endpoints, through a journal on disk for each.
+// write endpoints, of 1.0 and of 2.0, through a journal on disk for each.
 //
 // In data order: ConsumeMetrics fans a batch out to the endpoints' gates, so
 // that a retry goes only to those that refused it; an endpoint puts it into
-// the open block of its lane (gather.go) in the bytes that will be sent
-// (encode.go), and answers once the block is in the journal (engine/journal);
-// one sender a lane posts block after block until each is accepted or rejected
-// (send.go).
+// the open block of its lane (gather.go, block.go) in the bytes that will be
+// sent (encode.go, encode_v2.go), and answers once the block is in the journal
+// (engine/journal); one sender a lane posts block after block until each is
+// accepted or rejected (send.go). Only where the endpoint turns out to want
+// other bytes is a block made anew (recode.go).
 //
-// It is not for remote write 2.0 yet, and makes no difference between samples
-// that are new and samples from before a restart.
+// It makes no difference between samples that are new and samples from before a
+// restart.
 package remotewrite
 
 import (
@@ -42,7 +43,7 @@ func Registration() component.Registration {
 		Exports: Exports{},
 		Build:   func(o component.Options, args any) (component.Component, error) { return New(o, args.(*Arguments)) },
 		Doc: component.Doc{
-			Summary: "Sends samples to endpoints that speak Prometheus remote write 1.0, such as Prometheus, Mimir, Thanos and VictoriaMetrics. " +
+			Summary: "Sends samples to endpoints that speak Prometheus remote write 1.0 or 2.0, such as Prometheus, Mimir, Thanos and VictoriaMetrics. " +
 				"What was accepted is in a journal on disk, so that neither an outage of the endpoint nor a killed process loses it.",
 		},
 	}
@@ -64,6 +65,7 @@ type Component struct {
 
 var (
 	_ component.Updater    = (*Component)(nil)
+	_ component.Sourced    = (*Component)(nil)
 	_ component.Debugger   = (*Component)(nil)
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
@@ -142,6 +144,19 @@ func (c *Component) Update(args any) error {
 	default:
 	}
 	return nil
+}
+
+// Sourced returns the files that a client reads once. Those of httpclient it
+// reads again by itself.
+func (c *Component) Sourced() (paths []string) {
+	for _, e := range c.current() {
+		for _, p := range e.settings.Load().args.files() {
+			if abs, err := filepath.Abs(p); err == nil {
+				paths = append(paths, abs)
+			}
+		}
+	}
+	return paths
 }
 
 func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
@@ -326,6 +341,7 @@ func (c *Component) report() {
 type debugInfo struct {
 	Endpoint       string           `json:"endpoint"`
 	URL            string           `json:"url"`
+	Message        string           `json:"protobuf_message"` // in use
 	Journal        string           `json:"journal"`
 	Lanes          int              `json:"lanes"`
 	PendingBlocks  int64            `json:"pending_blocks"`
@@ -348,10 +364,11 @@ func (c *Component) DebugInfo() any {
 }
 
 func (e *endpoint) debug() debugInfo {
-	args := e.settings.Load().args
+	s := e.settings.Load()
+	args := s.args
 	dropped, st := e.dropped()
 	in := debugInfo{
-		Endpoint: args.label(), URL: journal.PublicURL(args.URL),
+		Endpoint: args.label(), URL: journal.PublicURL(args.URL), Message: e.message(s).String(),
 		PendingBlocks: st.Blocks, PendingSamples: st.Samples, JournalBytes: st.Bytes, OldestAge: "0s",
 		Sent: e.stats.sent.Load(), Dropped: dropped,
 	}

@@ -840,8 +840,8 @@ func TestEndpointsThatLookAlike(t *testing.T) {
 		t.Errorf("%d endpoints in the metrics, want 3", n)
 	}
 	// Every reason is there before the first sample is dropped.
-	if n := got["weir_remote_write_samples_dropped_total"]; n != 3*9 {
-		t.Errorf("%d reasons of 3 endpoints, want 9 each", n)
+	if n := got["weir_remote_write_samples_dropped_total"]; n != 3*13 {
+		t.Errorf("%d reasons of 3 endpoints, want 13 each", n)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	gosnappy "github.com/golang/snappy"
 	"github.com/klauspost/compress/s2"
@@ -51,36 +53,54 @@ func perSample(b *testing.B, samples int) {
 const benchSamples = 2000
 
 func BenchmarkEncode(b *testing.B) {
-	f := func(name string, s *settings) {
+	f := func(name string, m message, external map[string]string) {
 		b.Run(name, func(b *testing.B) {
-			m := hostBatch(1, benchSamples)
-			s.maxSamples = benchSamples + 1
-			g := &gatherer{group: &group{}}
+			in := hostBatch(1, benchSamples)
+			gr := benchGroup(m, newLabeler(external, nil, nil))
 			b.ReportAllocs()
+			var raw, sent int
 			for b.Loop() {
-				g.encode(s, m)
-				g.open, g.samples = g.open[:0], 0
+				new(gatherer).take(gr, in)
+				raw = len(gr.open.buf)
+				if gr.open.table != nil {
+					raw += len(gr.open.table.encoded)
+				}
+				out := gr.open.close(0, "")
+				sent = len(out.Payload)
+				putBuffer(out.Payload)
 			}
 			perSample(b, benchSamples)
+			b.ReportMetric(float64(raw)/benchSamples, "raw-bytes/sample")
+			b.ReportMetric(float64(sent)/benchSamples, "bytes/sample")
 		})
 	}
-	f("as they are", &settings{})
-	f("external label", &settings{labels: newLabeler(map[string]string{"region": "eu"}, nil)})
+	for _, m := range []message{v1, v2} {
+		f(m.String()+"/as they are", m, nil)
+		f(m.String()+"/external label", m, map[string]string{"region": "eu"})
+	}
+}
+
+// benchGroup returns a group whose block never fills.
+func benchGroup(m message, l *labeler) *group {
+	s := &settings{args: &Endpoint{Metadata: Metadata{Send: true}}, labels: l, maxSamples: benchSamples + 1, symbols: new(atomic.Pointer[symbols])}
+	s.symbols.Store(newSymbols())
+	return newGroup(s, m, time.Time{})
 }
 
 func BenchmarkCompress(b *testing.B) {
-	g := &gatherer{group: &group{}}
-	g.encode(&settings{maxSamples: benchSamples + 1}, hostBatch(1, benchSamples))
+	gr := benchGroup(v1, nil)
+	new(gatherer).take(gr, hostBatch(1, benchSamples))
+	raw := gr.open.buf
 	f := func(name string, encode func(dst, src []byte) []byte) {
 		b.Run(name, func(b *testing.B) {
-			buf := make([]byte, snappy.MaxEncodedLen(len(g.open)))
+			buf := make([]byte, snappy.MaxEncodedLen(len(raw)))
 			var out []byte
 			for b.Loop() {
-				out = encode(buf, g.open)
+				out = encode(buf, raw)
 			}
 			perSample(b, benchSamples)
 			b.ReportMetric(float64(len(out))/benchSamples, "bytes/sample")
-			b.ReportMetric(float64(len(g.open))/benchSamples, "raw-bytes/sample")
+			b.ReportMetric(float64(len(raw))/benchSamples, "raw-bytes/sample")
 		})
 	}
 	f("s2 fast", s2.EncodeSnappy)
@@ -89,9 +109,10 @@ func BenchmarkCompress(b *testing.B) {
 }
 
 func BenchmarkJournal(b *testing.B) {
-	g := &gatherer{group: &group{}}
-	g.encode(&settings{maxSamples: benchSamples + 1}, hostBatch(1, benchSamples))
-	payload := snappy.Encode(nil, g.open)
+	gr := benchGroup(v1, nil)
+	new(gatherer).take(gr, hostBatch(1, benchSamples))
+	raw := gr.open.buf
+	payload := snappy.Encode(nil, raw)
 	j, err := journal.Open(b.TempDir(), journal.Options{Lanes: 1, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/snappy"
-	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage/remote"
 
 	"github.com/weir-run/weir/engine/journal"
 )
@@ -25,8 +24,10 @@ const maxRetryAfter = 10 * time.Minute
 // answer is what became of one request.
 type answer struct {
 	err        error // nil: accepted
+	written    int   // samples that were, unless it is to be sent again
 	retry      bool
 	retryAfter time.Duration // what the endpoint asked for, 0 if nothing
+	fallBack   bool          // it is to be sent again as remote write 1.0
 }
 
 // send delivers a lane's blocks, one at a time, until ctx ends and then as long
@@ -47,6 +48,13 @@ func (e *endpoint) send(ctx, posting context.Context, lane int) {
 
 // deliver returns when b is done; false: ctx ended and b is still in the journal.
 func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) bool {
+	env, err := openBlock(b)
+	if err != nil {
+		e.log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
+		e.journal.Drop(b, "unknown_kind")
+		return true
+	}
+	p := parcel{env: env, first: b.First, all: b.Samples}
 	var backoff time.Duration
 	for attempt := 0; ; attempt++ {
 		if attempt > 0 && ctx.Err() != nil {
@@ -56,39 +64,28 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) bool {
 			return true
 		}
 		s := e.settings.Load()
-		payload, samples := b.Payload, b.Samples
-		if limit := s.args.Queue.SampleAgeLimit; limit > 0 {
-			oldest := e.clock.Now().Add(-limit).UnixMilli()
-			if b.First < oldest {
-				if p, n, err := dropOlder(b.Payload, oldest); err == nil {
-					payload, samples = p, n
-				} else { // the endpoint will say what it thinks of it
-					e.log.Error("cannot read a block for sample_age_limit", "err", err)
-				}
-			}
-			if samples == 0 {
-				e.journal.Drop(b, "too_old")
-				return true
-			}
-		}
-		if attempt > 0 {
-			e.stats.retried.Add(int64(samples))
-		}
-		a := e.post(posting, s, payload, attempt)
-		if a.err == nil {
-			e.journal.Ack(b)
-			e.stats.sent.Add(int64(samples))
-			e.stats.bytes.Add(int64(len(payload)))
-			e.drop("too_old", b.Samples-samples)
-			e.answered(s, "", nil)
+		if err := p.prepare(e.message(s), s.oldest(e.clock.Now())); err != nil {
+			e.log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
+			e.journal.Drop(b, "cannot_encode")
 			return true
 		}
-		if posting.Err() != nil {
+		if p.samples == 0 {
+			e.journal.Drop(b, "too_old")
+			return true
+		}
+		if attempt > 0 {
+			e.stats.retried.Add(int64(p.samples))
+		}
+		a := e.post(posting, s, &p.request, attempt)
+		if a.fallBack {
+			e.fallBack(s, a.err)
+			continue // at once, but as a retry
+		}
+		if a.retry && posting.Err() != nil {
 			return false // weir stops; the endpoint is not to blame
 		}
 		if !a.retry {
-			e.journal.Drop(b, "rejected")
-			e.answered(s, "rejected", a.err)
+			e.done(s, b, &p, a)
 			return true
 		}
 		e.answered(s, "retry", a.err)
@@ -108,16 +105,90 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) bool {
 	}
 }
 
+// done ends a block that was answered for good. What was written of it is sent,
+// the rest is dropped.
+func (e *endpoint) done(s *settings, b journal.Block, p *parcel, a answer) {
+	if a.written == 0 && a.err != nil {
+		e.journal.Drop(b, "rejected")
+		e.answered(s, "rejected", a.err)
+		return
+	}
+	e.journal.Ack(b)
+	e.stats.sent.Add(int64(a.written))
+	e.stats.bytes.Add(int64(len(p.body)))
+	e.drop("too_old", b.Samples-p.samples)
+	if a.err == nil {
+		e.answered(s, "", nil)
+		return
+	}
+	e.drop("partial_write", p.samples-a.written)
+	e.answered(s, "partial", a.err)
+}
+
+// request is what is posted.
+type request struct {
+	message       message
+	header, value string // if header is not ""
+	body          []byte
+	samples       int
+}
+
+// parcel is a block on its way.
+type parcel struct {
+	env   envelope
+	first int64
+	all   int
+
+	request
+	oldest int64 // that request was made for
+}
+
+// prepare makes the request of a message without the samples before oldest.
+func (p *parcel) prepare(m message, oldest int64) (err error) {
+	p.header, p.value = p.env.header, p.env.value
+	if p.first >= oldest {
+		oldest = noneOld
+	}
+	if m == p.env.message && oldest == noneOld {
+		p.message, p.body, p.samples = m, p.env.body, p.all
+		return nil
+	}
+	if m == p.message && oldest == p.oldest {
+		return nil
+	}
+	p.message, p.oldest = m, oldest
+	p.body, p.samples, err = recode(p.env.body, p.env.message, m, oldest)
+	return err
+}
+
+// oldest returns the time before which samples are not sent.
+func (s *settings) oldest(now time.Time) int64 {
+	if limit := s.args.Queue.SampleAgeLimit; limit > 0 {
+		return now.Add(-limit).UnixMilli()
+	}
+	return noneOld
+}
+
 // post makes one request.
-func (e *endpoint) post(ctx context.Context, s *settings, payload []byte, attempt int) answer {
+func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt int) answer {
 	ctx, cancel := context.WithTimeout(ctx, s.args.RemoteTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.args.URL, bytes.NewReader(payload))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.args.URL, bytes.NewReader(r.body))
 	if err != nil {
 		return answer{err: err}
 	}
 	// Prometheus's round-trippers write to the header, and lanes post at once.
 	req.Header = s.header.Clone()
+	if r.message == v2 {
+		req.Header.Set("Content-Type", "application/x-protobuf;proto="+messageV2)
+		req.Header.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
+	} else {
+		req.Header.Set("Content-Type", "application/x-protobuf")
+		req.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+	}
+	if r.header != "" {
+		req.Header.Set(r.header, r.value)
+	}
 	if attempt > 0 {
 		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}
@@ -133,11 +204,15 @@ func (e *endpoint) post(ctx context.Context, s *settings, payload []byte, attemp
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is used again
-	a := e.judge(s, resp, body)
+	a := e.judge(s, r, resp, body)
 	outcome := "ok"
 	switch {
 	case a.retry:
 		outcome = "retry"
+	case a.fallBack:
+		outcome = "fall_back"
+	case a.err != nil && a.written > 0:
+		outcome = "partial"
 	case a.err != nil:
 		outcome = "rejected"
 	}
@@ -146,17 +221,50 @@ func (e *endpoint) post(ctx context.Context, s *settings, payload []byte, attemp
 }
 
 // judge sorts an answer into a retry class: those of Prometheus.
-func (e *endpoint) judge(s *settings, resp *http.Response, body []byte) answer {
-	if resp.StatusCode/100 == 2 {
-		return answer{}
-	}
+func (e *endpoint) judge(s *settings, r *request, resp *http.Response, body []byte) answer {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+	if r.message == v2 {
+		if a, ok := e.judgeV2(s, r, resp, line); ok {
+			return a
+		}
+	}
+	if resp.StatusCode/100 == 2 {
+		return answer{written: r.samples}
+	}
 	a := answer{err: fmt.Errorf("server answered %s: %s", resp.Status, line)}
 	a.retry = resp.StatusCode/100 == 5 || (resp.StatusCode == http.StatusTooManyRequests && s.args.Queue.RetryOnHTTP429)
 	if a.retry {
 		a.retryAfter = retryAfter(resp.Header.Get("Retry-After"), e.clock.Now())
 	}
 	return a
+}
+
+// judgeV2 knows what an answer means to a request of remote write 2.0 only; ok
+// is false when it is the same as for 1.0. Receivers say how much they wrote.
+// Who takes a request and does not say so is one of 1.0 that did not look at the
+// Content-Type, and found a request without series.
+//
+// Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/#required-written-response-headers
+func (e *endpoint) judgeV2(s *settings, r *request, resp *http.Response, line string) (a answer, ok bool) {
+	if resp.StatusCode == http.StatusUnsupportedMediaType {
+		return answer{fallBack: true, err: fmt.Errorf("server answered %s: %s", resp.Status, line)}, true
+	}
+	stats, err := remote.ParseWriteResponseStats(resp)
+	class := resp.StatusCode / 100
+	if class == 2 && !stats.Confirmed {
+		return answer{fallBack: true, err: fmt.Errorf("server answered %s, but does not say that it wrote anything", resp.Status)}, true
+	}
+	if class == 2 {
+		e.tookV2(s)
+	}
+	if !stats.Confirmed || err != nil || class != 2 && class != 4 || resp.StatusCode == http.StatusTooManyRequests {
+		return answer{}, false
+	}
+	a.written = min(max(stats.AllSamples(), 0), r.samples)
+	if class == 4 || a.written < r.samples {
+		a.err = fmt.Errorf("server answered %s, wrote %d of %d samples: %s", resp.Status, a.written, r.samples, line)
+	}
+	return a, true
 }
 
 // retryAfter reads a Retry-After header, seconds or a date; 0 when there is
@@ -171,28 +279,4 @@ func retryAfter(header string, now time.Time) time.Duration {
 		return max(t.Sub(now), 0)
 	}
 	return 0
-}
-
-// dropOlder returns a block's payload without the samples before oldest, and
-// how many are left.
-func dropOlder(payload []byte, oldest int64) ([]byte, int, error) {
-	raw, err := snappy.Decode(nil, payload)
-	if err != nil {
-		return nil, 0, err
-	}
-	var req prompb.WriteRequest
-	if err := req.Unmarshal(raw); err != nil {
-		return nil, 0, err
-	}
-	kept := req.Timeseries[:0]
-	for _, ts := range req.Timeseries {
-		if (len(ts.Samples) > 0 && ts.Samples[0].Timestamp < oldest) ||
-			(len(ts.Histograms) > 0 && ts.Histograms[0].Timestamp < oldest) {
-			continue // a series has one sample, see encode.go
-		}
-		kept = append(kept, ts)
-	}
-	req.Timeseries = kept
-	raw, err = req.Marshal()
-	return snappy.Encode(nil, raw), len(kept), err
 }

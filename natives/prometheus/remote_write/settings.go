@@ -1,9 +1,13 @@
 package remotewrite
 
 import (
+	"fmt"
 	"net/http"
 	"reflect"
+	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/common/config"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/journal"
@@ -15,15 +19,16 @@ import (
 type settings struct {
 	args     *Endpoint
 	external map[string]string
+	files    string // digest of the files that the client reads once
 	limits   journal.Limits
 	replaced chan struct{} // closed when other settings follow
 
 	client *http.Client
 	header http.Header
 
-	labels      *labeler // nil: as they are
-	exemplars   bool
-	histograms  bool
+	labels      *labeler                 // nil: as they are
+	symbols     *atomic.Pointer[symbols] // of what labels makes
+	values      *values
 	maxSamples  int
 	groupBlocks int
 	deadline    time.Duration
@@ -32,36 +37,52 @@ type settings struct {
 // newSettings returns old itself when nothing changed. old may be nil.
 func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings) (*settings, error) {
 	s := &settings{
-		args: e, external: a.ExternalLabels, limits: a.limits(), replaced: make(chan struct{}),
-		exemplars:   e.SendExemplars,
-		histograms:  e.SendNativeHistograms,
+		args: e, external: a.ExternalLabels, files: digest(e.files()), limits: a.limits(), replaced: make(chan struct{}),
 		maxSamples:  e.Queue.MaxSamplesPerSend,
 		groupBlocks: max(e.Queue.Capacity/e.Queue.MaxSamplesPerSend, 1),
 		deadline:    min(e.Queue.BatchSendDeadline, maxDeadline),
 	}
 	var sameLabels bool
 	if old != nil {
-		sameLabels = reflect.DeepEqual(a.ExternalLabels, old.external) && reflect.DeepEqual(e.WriteRelabel, old.args.WriteRelabel)
-		if sameLabels && s.limits == old.limits && reflect.DeepEqual(e, old.args) {
+		sameLabels = reflect.DeepEqual(a.ExternalLabels, old.external) && reflect.DeepEqual(e.WriteRelabel, old.args.WriteRelabel) &&
+			reflect.DeepEqual(e.HeaderFromLabel, old.args.HeaderFromLabel)
+		if sameLabels && s.files == old.files && s.limits == old.limits && reflect.DeepEqual(e, old.args) {
 			return old, nil
 		}
 	}
 	if sameLabels {
-		s.labels = old.labels // with what it remembers
+		s.labels, s.symbols, s.values = old.labels, old.symbols, old.values // with what they remember
 	} else {
-		s.labels = newLabeler(a.ExternalLabels, e.WriteRelabel)
+		s.labels = newLabeler(a.ExternalLabels, e.WriteRelabel, e.HeaderFromLabel)
+		s.symbols = new(atomic.Pointer[symbols])
+		s.symbols.Store(newSymbols())
+		s.values = &values{now: o.Clock.Now, at: map[string]time.Time{}}
 	}
-	client, err := httpclient.NewClient(&e.Client, o.ID)
+	var opts []config.HTTPClientOption
+	if e.RoundRobinDNS {
+		opts = append(opts, config.WithDialContextFunc(dialAny))
+	}
+	client, err := httpclient.NewClient(&e.Client, o.ID, opts...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot send to %s: %w", e.label(), err)
 	}
+	client.Transport = e.authenticated(client.Transport)
 	s.client = client
 	s.header = http.Header{"User-Agent": {o.UserAgent}}
 	for n, v := range e.Headers {
 		s.header.Set(n, v)
 	}
 	s.header.Set("Content-Encoding", "snappy")
-	s.header.Set("Content-Type", "application/x-protobuf")
-	s.header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
 	return s, nil
+}
+
+// sweep forgets what is known of series and values that went.
+func (s *settings) sweep() {
+	if s.labels != nil {
+		s.labels.memo.Sweep(nil)
+	}
+	if s.symbols.Load().outgrown() {
+		s.symbols.Store(newSymbols())
+	}
+	s.values.sweep()
 }

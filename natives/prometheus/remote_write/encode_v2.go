@@ -1,0 +1,291 @@
+package remotewrite
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// The messages of remote write 2.0, as far as they are written here. A string
+// is in a request once, and is a number everywhere else: its place in symbols,
+// of which the first is "".
+//
+//	Request    { repeated string symbols = 4; repeated TimeSeries timeseries = 5 }
+//	TimeSeries { repeated uint32 labels_refs = 1; repeated Sample samples = 2;
+//	             repeated Histogram histograms = 3; repeated Exemplar exemplars = 4;
+//	             Metadata metadata = 5 }
+//	Sample     { double value = 1; int64 timestamp = 2; int64 start_timestamp = 3 }
+//	Metadata   { MetricType type = 1; uint32 help_ref = 3; uint32 unit_ref = 4 }
+//
+// Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
+
+// symbols gives every string that series are made of a number, for as long as
+// the endpoint works with it. A series' numbers are looked up once; to encode
+// it costs a slot of a table for each, where hashing each string of each sample
+// would cost more than all the rest.
+type symbols struct {
+	memo batch.Memo[[]uint32] // names and values by turns
+
+	mu      sync.Mutex
+	ids     map[string]uint32
+	strings []string // by number; what is below its length is never written again
+	settled int      // how many there were once the series were known
+}
+
+func newSymbols() *symbols { return &symbols{ids: map[string]uint32{}} }
+
+// of returns the numbers of the labels of s, which are sent as wire.
+func (y *symbols) of(s *batch.Series, wire string) []uint32 {
+	if ids, ok := y.memo.Get(s); ok {
+		return ids
+	}
+	ids := make([]uint32, 0, 16)
+	y.mu.Lock()
+	for name, value := range batch.WireLabels(wire) {
+		ids = append(ids, y.id(name), y.id(value))
+	}
+	y.mu.Unlock()
+	return y.memo.Put(s, ids)
+}
+
+// id is called with mu held.
+func (y *symbols) id(s string) uint32 {
+	id, ok := y.ids[s]
+	if !ok {
+		id = uint32(len(y.strings))
+		// A copy: s is a part of a series' labels, which would all stay.
+		s = string([]byte(s))
+		y.ids[s] = id
+		y.strings = append(y.strings, s)
+	}
+	return id
+}
+
+func (y *symbols) text(s string) uint32 {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.id(s)
+}
+
+func (y *symbols) find(s string) (id uint32, ok bool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	id, ok = y.ids[s]
+	return id, ok
+}
+
+func (y *symbols) all() []string {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.strings
+}
+
+// outgrown reports whether most of the strings are of series that went. It is
+// asked every minute.
+func (y *symbols) outgrown() bool {
+	y.memo.Sweep(nil)
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.settled == 0 {
+		y.settled = len(y.strings)
+	}
+	return len(y.strings) > 2*y.settled+10_000
+}
+
+// tableV2 is the symbols of one block in the making.
+type tableV2 struct {
+	y       *symbols
+	strings []string // of y, as far as they were needed
+	slots   []slot   // by the number in y
+	epoch   uint32   // of the block; slots of others are empty
+	n       uint32   // symbols in the block
+	encoded []byte   // they, as fields of Request
+
+	local map[string]uint32 // strings of exemplars, which do not come again
+
+	meta     *batch.Metadata // whose encoding is in metaForm
+	metaForm []byte
+}
+
+type slot struct{ epoch, ref uint32 }
+
+var tables = sync.Pool{New: func() any { return &tableV2{local: map[string]uint32{}} }}
+
+// newTable returns the table of a new block.
+func newTable(y *symbols) *tableV2 {
+	t := tables.Get().(*tableV2)
+	t.epoch++
+	if t.epoch == 0 {
+		clear(t.slots)
+		t.epoch = 1
+	}
+	t.y, t.strings = y, y.all()
+	t.encoded = append(t.encoded[:0], 0x22, 0)
+	t.n = 1
+	return t
+}
+
+func (t *tableV2) free() {
+	t.y, t.strings, t.meta = nil, nil, nil
+	clear(t.local)
+	if cap(t.encoded) > maxPooledBuffer {
+		t.encoded = nil
+	}
+	tables.Put(t)
+}
+
+// put appends a symbol.
+func (t *tableV2) put(s string) uint32 {
+	t.encoded = append(t.encoded, 0x22)
+	t.encoded = appendUvarint(t.encoded, uint64(len(s)))
+	t.encoded = append(t.encoded, s...)
+	t.n++
+	return t.n - 1
+}
+
+// ref returns the place in the block of the string with number id.
+func (t *tableV2) ref(id uint32) uint32 {
+	if int(id) < len(t.slots) && t.slots[id].epoch == t.epoch {
+		return t.slots[id].ref
+	}
+	if int(id) >= len(t.strings) {
+		t.strings = t.y.all()
+	}
+	if n := len(t.strings); int(id) >= len(t.slots) {
+		t.slots = append(t.slots, make([]slot, n-len(t.slots))...)
+	}
+	s := t.strings[id]
+	ref := uint32(0)
+	if s != "" {
+		ref = t.put(s)
+	}
+	t.slots[id] = slot{t.epoch, ref}
+	return ref
+}
+
+func (t *tableV2) refLocal(s string) uint32 {
+	if s == "" {
+		return 0
+	}
+	ref, ok := t.local[s]
+	if !ok {
+		if id, known := t.y.find(s); known {
+			return t.ref(id)
+		}
+		ref = t.put(s)
+		t.local[s] = ref
+	}
+	return ref
+}
+
+// append appends a row's TimeSeries to dst; withMeta says whether its metadata
+// is sent.
+func (t *tableV2) append(dst []byte, r *row, withMeta bool) ([]byte, error) {
+	ids := t.y.of(r.series, r.wire)
+	dst = append(dst, 0x2a, 0, 0x0a, 0)
+	start := len(dst)
+	for _, id := range ids {
+		ref := t.ref(id)
+		if ref < 0x80 {
+			dst = append(dst, byte(ref))
+		} else {
+			dst = appendUvarint(dst, uint64(ref))
+		}
+	}
+	dst = setLength(dst, start)
+	var err error
+	if r.h == nil {
+		dst = appendSampleV2(dst, r)
+	} else {
+		var pb writev2.Histogram
+		if r.h.Int != nil {
+			pb = writev2.FromIntHistogram(r.start, r.t, r.h.Int)
+		} else {
+			pb = writev2.FromFloatHistogram(r.start, r.t, r.h.Float)
+		}
+		if dst, err = appendMessage(dst, 0x1a, &pb); err != nil {
+			return dst, err
+		}
+	}
+	for i := range r.exemplars {
+		e := &r.exemplars[i]
+		pb := writev2.Exemplar{Value: e.Value, Timestamp: r.exemplarTime(e)}
+		for _, l := range e.Labels {
+			pb.LabelsRefs = append(pb.LabelsRefs, t.refLocal(l.Name), t.refLocal(l.Value))
+		}
+		if dst, err = appendMessage(dst, 0x22, &pb); err != nil {
+			return dst, err
+		}
+	}
+	if withMeta {
+		dst = t.appendMeta(dst, r.series.Meta())
+	}
+	return setLength(dst, start-2), nil
+}
+
+// appendSampleV2 appends field 2 of a TimeSeries. A zero need not be written,
+// but a negative one is not zero here.
+func appendSampleV2(dst []byte, r *row) []byte {
+	dst = append(dst, 0x12, 0)
+	start := len(dst)
+	if bits := math.Float64bits(r.v); bits != 0 {
+		dst = append(dst, 0x09)
+		dst = binary.LittleEndian.AppendUint64(dst, bits)
+	}
+	dst = append(dst, 0x10)
+	dst = appendUvarint(dst, uint64(r.t))
+	if r.start != 0 {
+		dst = append(dst, 0x18)
+		dst = appendUvarint(dst, uint64(r.start))
+	}
+	dst[start-1] = byte(len(dst) - start) // 31 at most
+	return dst
+}
+
+// appendMeta appends field 5 of a TimeSeries. The series of a family come one
+// after the other, so the last one's is kept.
+func (t *tableV2) appendMeta(dst []byte, m *batch.Metadata) []byte {
+	if m == nil {
+		return dst
+	}
+	if m != t.meta {
+		form := append(t.metaForm[:0], 0x2a, 0)
+		if typ := writev2.FromMetadataType(m.Type); typ != 0 {
+			form = append(form, 0x08, byte(typ))
+		}
+		if m.Help != "" {
+			form = append(form, 0x18)
+			form = appendUvarint(form, uint64(t.ref(t.y.text(m.Help))))
+		}
+		if m.Unit != "" {
+			form = append(form, 0x20)
+			form = appendUvarint(form, uint64(t.ref(t.y.text(m.Unit))))
+		}
+		form[1] = byte(len(form) - 2)
+		t.meta, t.metaForm = m, form
+	}
+	if len(t.metaForm) == 2 {
+		return dst
+	}
+	return append(dst, t.metaForm...)
+}
+
+// setLength writes the length of what begins at start, for which one byte was
+// left before it.
+func setLength(dst []byte, start int) []byte {
+	n := len(dst) - start
+	if n < 0x80 {
+		dst[start-1] = byte(n)
+		return dst
+	}
+	more := uvarintSize(uint64(n)) - 1
+	var room [8]byte
+	dst = append(dst, room[:more]...)
+	copy(dst[start+more:], dst[start:start+n])
+	appendUvarint(dst[:start-1], uint64(n))
+	return dst
+}

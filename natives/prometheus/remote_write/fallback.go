@@ -1,0 +1,60 @@
+package remotewrite
+
+import (
+	"time"
+
+	"github.com/weir-run/weir/engine/journal"
+)
+
+// askAgain is how long an endpoint that does not take remote write 2.0 gets 1.0
+// before it is asked again.
+const askAgain = 10 * time.Minute
+
+// fallback says that an endpoint did not take remote write 2.0.
+type fallback struct {
+	s     *settings // under these; others may be about another server
+	until time.Time
+}
+
+// String returns the message's name in the config.
+func (m message) String() string {
+	if m == v2 {
+		return messageV2
+	}
+	return messageV1
+}
+
+// message returns the message that the endpoint takes, as far as is known.
+func (e *endpoint) message(s *settings) message {
+	if s.args.ProtobufMessage != messageV2 {
+		return v1
+	}
+	if f := e.fallback.Load(); f != nil && f.s == s && e.clock.Now().Before(f.until) {
+		return v1
+	}
+	return v2
+}
+
+// fallBack notes that the endpoint refused remote write 2.0 under s, and why.
+func (e *endpoint) fallBack(s *settings, why error) {
+	before := e.fallback.Load()
+	if before != nil && before.s == s && e.clock.Now().Before(before.until) {
+		return // by another lane
+	}
+	if !e.fallback.CompareAndSwap(before, &fallback{s, e.clock.Now().Add(askAgain)}) {
+		return
+	}
+	e.stats.fallbacks.Add(1)
+	if before == nil || before.s != s {
+		e.log.Warn("the endpoint does not take remote write 2.0; it gets 1.0, without start timestamps, and is asked again from time to time",
+			"url", journal.PublicURL(s.args.URL), "err", why)
+	}
+}
+
+// tookV2 notes that the endpoint took remote write 2.0 under s.
+func (e *endpoint) tookV2(s *settings) {
+	f := e.fallback.Load()
+	if f != nil && f.s == s && !e.clock.Now().Before(f.until) && e.fallback.CompareAndSwap(f, nil) {
+		e.log.Info("the endpoint takes remote write 2.0 now", "url", journal.PublicURL(s.args.URL))
+	}
+}

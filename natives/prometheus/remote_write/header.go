@@ -1,0 +1,185 @@
+package remotewrite
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/prometheus/common/model"
+)
+
+// HeaderFromLabel says which label of a series a header of its request has the
+// value of. A request holds series of one value.
+type HeaderFromLabel struct {
+	// Name of the header.
+	Header string `alloy:"header,attr,optional"`
+	// Label with the value, after external_labels and write_relabel_config. Its
+	// samples share a request with those of the same value only.
+	Label string `alloy:"label,attr"`
+	// Value for series without the label. Default: their requests are sent
+	// without the header, or with the one in headers.
+	Default string `alloy:"default,attr,optional"`
+	// Whether the label stays with the series.
+	Keep bool `alloy:"keep,attr,optional"`
+	// Most values within ten minutes; samples of further ones are dropped and
+	// counted.
+	MaxValues int `alloy:"max_values,attr,optional"`
+}
+
+// SetToDefault sets the defaults.
+func (h *HeaderFromLabel) SetToDefault() {
+	*h = HeaderFromLabel{Header: "X-Scope-OrgID", MaxValues: 5000}
+}
+
+// Validate returns all that is wrong, joined.
+func (h *HeaderFromLabel) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	canonical := http.CanonicalHeaderKey(h.Header)
+	switch {
+	case h.Header == "" || textproto.TrimString(h.Header) != h.Header || strings.ContainsFunc(h.Header, notInName):
+		add("header: %q is no name of a header", h.Header)
+	case reservedHeaders[canonical] || canonical == "Authorization" || canonical == "User-Agent":
+		add("header: %q cannot be taken from a label", h.Header)
+	}
+	if !model.UTF8Validation.IsValidLabelName(h.Label) || h.Label == model.MetricNameLabel {
+		add("label: %q is no label that can be taken away from a series", h.Label)
+	}
+	if h.Default != "" && !validValue(h.Default) {
+		add("default: %q cannot be the value of a header", h.Default)
+	}
+	if h.MaxValues <= 0 {
+		add("max_values must be greater than 0")
+	}
+	return errors.Join(errs...)
+}
+
+// notInName is true for what no header's name has.
+//
+// Format: https://www.rfc-editor.org/rfc/rfc9110#name-tokens
+func notInName(r rune) bool {
+	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+}
+
+// maxValue is the longest value of a header, in bytes: servers refuse requests
+// with more than some kilobytes of headers.
+const maxValue = 1024
+
+// validValue reports whether v arrives as it is in a header.
+//
+// Format: https://www.rfc-editor.org/rfc/rfc9110#name-field-values
+func validValue(v string) bool {
+	return len(v) <= maxValue && textproto.TrimString(v) == v &&
+		!strings.ContainsFunc(v, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// split is a group's rows by the value of their header. They are encoded when
+// the group is written, value after value, so that however many values there
+// are, one block is open at a time. The rows' batches are kept by who waits for
+// the group anyway.
+type split struct {
+	rows    int
+	values  []string // in the order they came
+	byValue map[string]*[]row
+	refused map[string]string // values that are not sent, and why
+}
+
+// add returns the reason why a row is not sent, if it is not.
+func (p *split) add(s *settings, value string, r row) (reason string) {
+	rows := p.byValue[value]
+	if rows == nil {
+		if reason, ok := p.refused[value]; ok {
+			return reason
+		}
+		if reason := s.values.admit(value, s.args.HeaderFromLabel.MaxValues); reason != "" {
+			if p.refused == nil {
+				p.refused = map[string]string{}
+			}
+			p.refused[value] = reason
+			return reason
+		}
+		rows = new([]row)
+		p.byValue[value] = rows
+		p.values = append(p.values, value)
+	}
+	*rows = append(*rows, r)
+	p.rows++
+	return ""
+}
+
+// encode makes the blocks of gr. It returns how many rows could not be encoded.
+func (p *split) encode(gr *group, own, lanes int) (lost int) {
+	for _, value := range p.values {
+		// The lane is the value's: one source may have many of them, and no
+		// lane could send all that one after the other.
+		lane := own
+		if value != "" {
+			lane = int(xxhash.Sum64String(value) % uint64(lanes))
+		}
+		rows := *p.byValue[value]
+		for i := range rows {
+			if err := gr.open.add(&rows[i]); err != nil {
+				lost++
+				continue
+			}
+			if gr.open.samples >= gr.s.maxSamples {
+				gr.blocks = append(gr.blocks, gr.open.close(lane, value))
+			}
+		}
+		if gr.open.samples > 0 {
+			gr.blocks = append(gr.blocks, gr.open.close(lane, value))
+		}
+	}
+	return lost
+}
+
+// valuesFor is how long a value counts after it was seen.
+const valuesFor = 10 * time.Minute
+
+// values knows the values of header_from_label that came lately.
+type values struct {
+	now func() time.Time
+	mu  sync.Mutex
+	at  map[string]time.Time
+}
+
+// admit returns the reason why samples of a value are not sent, "" when they are.
+func (v *values) admit(value string, most int) (reason string) {
+	if value == "" {
+		return ""
+	}
+	if !validValue(value) {
+		return "header_invalid"
+	}
+	now := v.now()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, ok := v.at[value]; !ok && len(v.at) >= most {
+		return "header_values"
+	}
+	v.at[value] = now
+	return ""
+}
+
+// sweep forgets values that did not come for a while.
+func (v *values) sweep() {
+	old := v.now().Add(-valuesFor)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for value, at := range v.at {
+		if at.Before(old) {
+			delete(v.at, value)
+		}
+	}
+}
+
+func (v *values) len() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.at)
+}

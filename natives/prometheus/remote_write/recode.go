@@ -1,0 +1,148 @@
+package remotewrite
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	prommeta "github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// A block is made anew only when its bytes cannot be sent as they are: when the
+// endpoint wants the other message, or when some of its samples are too old to
+// be sent. What comes out depends on what goes in alone, so a retry is the same
+// bytes.
+
+// noneOld is a time that no sample is before.
+const noneOld = math.MinInt64
+
+// recode returns a request of form from as one of form to, without the samples
+// before oldest (Unix ms), and how many are left.
+func recode(body []byte, from, to message, oldest int64) (_ []byte, samples int, err error) {
+	rows, err := read(body, from)
+	defer func() {
+		for i := range rows {
+			rows[i].series.Release()
+		}
+	}()
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot read a block: %w", err)
+	}
+	s := &settings{args: &Endpoint{Metadata: Metadata{Send: true}}, symbols: new(atomic.Pointer[symbols])}
+	s.symbols.Store(newSymbols())
+	b := block{s: s, message: to}
+	defer b.free()
+	for i := range rows {
+		if rows[i].t < oldest {
+			continue
+		}
+		if err := b.add(&rows[i]); err != nil {
+			return nil, 0, fmt.Errorf("cannot write a block anew: %w", err)
+		}
+	}
+	samples = b.samples
+	return b.close(0, "").Payload, samples, nil
+}
+
+// read returns the rows of a request. Their handles are to be released, also
+// after an error.
+func read(body []byte, form message) (rows []row, err error) {
+	raw, err := snappy.Decode(nil, body)
+	if err != nil {
+		return nil, err
+	}
+	if form == v1 {
+		return readV1(raw)
+	}
+	return readV2(raw)
+}
+
+func readV1(raw []byte) (rows []row, err error) {
+	var req prompb.WriteRequest
+	if err := req.Unmarshal(raw); err != nil {
+		return nil, err
+	}
+	sb := labels.NewScratchBuilder(16)
+	for i := range req.Timeseries {
+		ts := &req.Timeseries[i]
+		r := newRow(ts.ToLabels(&sb, nil))
+		for j := range ts.Exemplars {
+			r.addExemplar(ts.Exemplars[j].ToExemplar(&sb, nil))
+		}
+		for _, s := range ts.Samples { // one of both, see block.add
+			r.t, r.v = s.Timestamp, s.Value
+		}
+		for j := range ts.Histograms {
+			h := &ts.Histograms[j]
+			r.t, r.h = h.Timestamp, &batch.Histogram{Int: h.ToIntHistogram()}
+			if h.IsFloatHistogram() {
+				r.h.Float = h.ToFloatHistogram()
+			}
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func readV2(raw []byte) (rows []row, err error) {
+	var req writev2.Request
+	if err := req.Unmarshal(raw); err != nil {
+		return nil, err
+	}
+	sb := labels.NewScratchBuilder(16)
+	for i := range req.Timeseries {
+		ts := &req.Timeseries[i]
+		ls, err := ts.ToLabels(&sb, req.Symbols)
+		if err != nil {
+			return rows, err
+		}
+		r := newRow(ls)
+		rows = append(rows, r)
+		for j := range ts.Exemplars {
+			e, err := ts.Exemplars[j].ToExemplar(&sb, req.Symbols)
+			if err != nil {
+				return rows, err
+			}
+			r.addExemplar(e)
+		}
+		for _, s := range ts.Samples {
+			r.t, r.v, r.start = s.Timestamp, s.Value, s.StartTimestamp
+		}
+		for j := range ts.Histograms {
+			h := &ts.Histograms[j]
+			r.t, r.start, r.h = h.Timestamp, h.StartTimestamp, &batch.Histogram{Int: h.ToIntHistogram()}
+			if h.IsFloatHistogram() {
+				r.h.Float = h.ToFloatHistogram()
+			}
+		}
+		m, err := ts.ToMetadata(req.Symbols)
+		if err != nil {
+			return rows, err
+		}
+		if m != (prommeta.Metadata{Type: "unknown"}) {
+			r.series.SetMeta(&batch.Metadata{Type: m.Type, Help: m.Help, Unit: m.Unit})
+		}
+		rows[len(rows)-1] = r
+	}
+	return rows, nil
+}
+
+func newRow(ls labels.Labels) row {
+	s := batch.FromLabels(ls)
+	return row{series: s, wire: s.Wire()}
+}
+
+func (r *row) addExemplar(e exemplar.Exemplar) {
+	out := batch.Exemplar{Value: e.Value, T: e.Ts, HasT: true}
+	e.Labels.Range(func(l labels.Label) {
+		out.Labels = append(out.Labels, batch.Label{Name: l.Name, Value: l.Value})
+	})
+	r.exemplars = append(r.exemplars, out)
+}

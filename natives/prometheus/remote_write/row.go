@@ -1,0 +1,62 @@
+package remotewrite
+
+import (
+	"slices"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// row is one sample to be sent, or what stands in its place, with all that
+// belongs to it.
+type row struct {
+	series    *batch.Series
+	wire      string // of the labels that are sent
+	t         int64
+	v         float64
+	start     int64            // start timestamp, 0 for none
+	h         *batch.Histogram // nil for a float sample
+	exemplars []batch.Exemplar
+}
+
+// exemplarTime returns when an exemplar was: with its sample unless it says.
+func (r *row) exemplarTime(e *batch.Exemplar) int64 {
+	if e.HasT {
+		return e.T
+	}
+	return r.t
+}
+
+// sparse reads a batch's sparse columns row after row.
+type sparse struct {
+	histograms []batch.Histogram
+	exemplars  []batch.Exemplar
+	starts     []batch.Start
+}
+
+func newSparse(b *batch.Metrics) sparse {
+	return sparse{b.Histograms, b.Exemplars, b.Starts}
+}
+
+// fill sets what r has in row i of the batch. Rows are asked for in order.
+func (c *sparse) fill(r *row, i int) {
+	for len(c.histograms) > 0 && c.histograms[0].Row < i {
+		c.histograms = c.histograms[1:]
+	}
+	if len(c.histograms) > 0 && c.histograms[0].Row == i {
+		r.h = &c.histograms[0]
+	}
+	for len(c.exemplars) > 0 && c.exemplars[0].Row < i {
+		c.exemplars = c.exemplars[1:]
+	}
+	if n := slices.IndexFunc(c.exemplars, func(e batch.Exemplar) bool { return e.Row != i }); n >= 0 {
+		r.exemplars = c.exemplars[:n]
+	} else {
+		r.exemplars = c.exemplars
+	}
+	for len(c.starts) > 0 && c.starts[0].Row < i {
+		c.starts = c.starts[1:]
+	}
+	if len(c.starts) > 0 && c.starts[0].Row == i {
+		r.start = c.starts[0].T
+	}
+}
