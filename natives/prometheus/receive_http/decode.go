@@ -1,0 +1,437 @@
+package receivehttp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/prompb"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// decoder turns the body of a request into rows. It is scratch memory: reset
+// it for each body. What it makes has no memory in common with the body.
+//
+// A body that is no valid message is refused as a whole, and so is one over
+// sample_limit. What is wrong with one series costs that series; it is counted
+// in dropped and named in problems.
+type decoder struct {
+	known   *known
+	held    *held
+	limits  *Limits
+	meta    bool             // append_metadata
+	typed   bool             // enable_type_and_unit_labels
+	reserve func(int64) bool // asks for memory, in bytes
+	now     time.Time
+
+	compressed []byte
+	body       []byte
+
+	rows
+	v2        bool
+	labels    []batch.Label
+	region    []byte   // a series' label fields, where they are not in one piece
+	symbols   [][]byte // remote write 2.0
+	refs      []uint32
+	histSeen  [][]byte // of the series that is read
+	exSeen    [][]byte
+	orphans   []orphan
+	counted   int // rows that memory was reserved for
+	dropped   map[string]int
+	exDropped map[string]int
+	problems  []error
+	more      int // problems that are not in problems
+	written   written
+}
+
+// written is what the response headers of remote write 2.0 say.
+type written struct{ samples, histograms, exemplars int }
+
+// orphan is an exemplar that came without a sample.
+type orphan struct {
+	series *batch.Series
+	e      batch.Exemplar
+}
+
+func (d *decoder) reset() {
+	d.rows.reset()
+	clear(d.symbols)
+	clear(d.histSeen[:cap(d.histSeen)])
+	clear(d.exSeen[:cap(d.exSeen)])
+	clear(d.orphans)
+	clear(d.labels)
+	d.symbols, d.orphans = d.symbols[:0], d.orphans[:0]
+	d.dropped, d.exDropped, d.problems = nil, nil, nil
+	d.more, d.counted, d.written = 0, 0, written{}
+}
+
+// errBusy says that there is no memory for the request now.
+var errBusy = errors.New("too much is in flight")
+
+// errSampleLimit says that a request is over sample_limit.
+var errSampleLimit = errors.New("the request has more samples than sample_limit")
+
+// rowBytes is what a row takes until it is sent, roughly, and rowChunk for how
+// many rows memory is asked at once.
+const (
+	rowBytes = 64
+	rowChunk = 4096
+)
+
+// room makes sure that one more row may be added.
+func (d *decoder) room() error {
+	n := len(d.t)
+	if d.limits.SampleLimit > 0 && n >= d.limits.SampleLimit {
+		return fmt.Errorf("%w (%d)", errSampleLimit, d.limits.SampleLimit)
+	}
+	if n >= d.counted {
+		if !d.reserve(rowChunk * rowBytes) {
+			return errBusy
+		}
+		d.counted += rowChunk
+	}
+	return nil
+}
+
+// decodeV1 reads a WriteRequest of remote write 1.0.
+//
+//	WriteRequest { repeated TimeSeries timeseries = 1; repeated MetricMetadata metadata = 3 }
+func (d *decoder) decodeV1(body []byte) error {
+	d.v2 = false
+	c := read(body)
+	families := map[string]batch.Metadata{}
+	for c.more() {
+		num, typ := c.field()
+		switch num {
+		case 1:
+			c.want(typ, wireBytes)
+			if ts := c.bytes(); c.ok {
+				if err := d.seriesV1(ts); err != nil {
+					return err
+				}
+			}
+		case 3:
+			c.want(typ, wireBytes)
+			name, m, err := metadataV1(c.bytes())
+			if err != nil {
+				return err
+			}
+			if d.meta && name != "" && len(families) < maxFamilies {
+				families[name] = m
+			}
+		default:
+			c.skip(typ)
+		}
+	}
+	if err := c.err("the request"); err != nil {
+		return err
+	}
+	if len(families) > 0 {
+		d.known.learn(families)
+	}
+	d.placeOrphans()
+	return nil
+}
+
+// seriesV1 reads
+//
+//	TimeSeries { repeated Label labels = 1; repeated Sample samples = 2;
+//	             repeated Exemplar exemplars = 3; repeated Histogram histograms = 4 }
+func (d *decoder) seriesV1(ts []byte) error {
+	from := len(d.t)
+	d.histSeen, d.exSeen = d.histSeen[:0], d.exSeen[:0]
+	start, end := 0, 0 // of the label fields, which mostly stand in a row
+	pieces := false
+	c := read(ts)
+	for c.more() {
+		at := c.i
+		num, typ := c.field()
+		switch num {
+		case 1:
+			c.want(typ, wireBytes)
+			c.bytes()
+			switch {
+			case start == end:
+				start, end = at, c.i
+			case end == at && !pieces:
+				end = c.i
+			default:
+				if !pieces {
+					d.region, pieces = append(d.region[:0], ts[start:end]...), true
+				}
+				d.region = append(d.region, ts[at:c.i]...)
+			}
+		case 2:
+			c.want(typ, wireBytes)
+			if err := d.sample(c.bytes()); err != nil {
+				return err
+			}
+		case 3:
+			c.want(typ, wireBytes)
+			d.exSeen = append(d.exSeen, c.bytes())
+		case 4:
+			c.want(typ, wireBytes)
+			d.histSeen = append(d.histSeen, c.bytes())
+		default:
+			c.skip(typ)
+		}
+	}
+	if err := c.err("a series"); err != nil {
+		return err
+	}
+	wire := ts[start:end]
+	if pieces {
+		wire = d.region
+	}
+	s, bad, err := d.seriesOf(wire)
+	if err != nil {
+		return err
+	}
+	for _, b := range d.histSeen {
+		var h prompb.Histogram
+		if err := h.Unmarshal(b); err != nil {
+			return fmt.Errorf("%w: a histogram is broken", errMessage)
+		}
+		row := batch.Histogram{}
+		if h.IsFloatHistogram() {
+			row.Float = h.ToFloatHistogram()
+		} else {
+			row.Int = h.ToIntHistogram()
+		}
+		if err := d.histogram(s, row, h.Timestamp, 0); err != nil {
+			return err
+		}
+	}
+	for _, b := range d.exSeen {
+		var e prompb.Exemplar
+		if err := e.Unmarshal(b); err != nil {
+			return fmt.Errorf("%w: an exemplar is broken", errMessage)
+		}
+		x := batch.Exemplar{Value: e.Value, T: e.Timestamp, HasT: e.Timestamp != 0}
+		for _, l := range e.Labels {
+			x.Labels = append(x.Labels, batch.Label{Name: l.Name, Value: l.Value})
+		}
+		d.exemplar(s, x, len(d.t) > from)
+	}
+	d.finish(s, bad, from)
+	return nil
+}
+
+// sample reads a message Sample of either version into a row without a series.
+//
+//	Sample { double value = 1; int64 timestamp = 2; int64 start_timestamp = 3 }
+func (d *decoder) sample(b []byte) error {
+	if err := d.room(); err != nil {
+		return err
+	}
+	var v float64
+	var t, start int64
+	c := read(b)
+	for c.more() {
+		num, typ := c.field()
+		switch num {
+		case 1:
+			c.want(typ, wireFixed)
+			v = c.float()
+		case 2:
+			c.want(typ, wireVarint)
+			t = int64(c.varint())
+		case 3:
+			if !d.v2 { // 1.0 has no such field
+				c.skip(typ)
+				break
+			}
+			c.want(typ, wireVarint)
+			start = int64(c.varint())
+		default:
+			c.skip(typ)
+		}
+	}
+	if err := c.err("a sample"); err != nil {
+		return err
+	}
+	if start != 0 {
+		d.starts = append(d.starts, batch.Start{Row: len(d.t), T: start})
+	}
+	d.t, d.v = append(d.t, t), append(d.v, v)
+	return nil
+}
+
+// histogram adds a row with a native histogram. s is nil when its series is
+// not accepted: the histogram is not looked at.
+func (d *decoder) histogram(s *batch.Series, h batch.Histogram, t, start int64) error {
+	if err := d.room(); err != nil {
+		return err
+	}
+	h.Row = len(d.t)
+	var sum float64
+	var err error
+	if s == nil {
+		// The row goes with the series.
+	} else if h.Int != nil {
+		if histogram.IsExponentialSchemaReserved(h.Int.Schema) && h.Int.Schema > histogram.ExponentialSchemaMax {
+			err = h.Int.ReduceResolution(histogram.ExponentialSchemaMax)
+		}
+		if err == nil {
+			err = h.Int.Validate()
+		}
+		sum = h.Int.Sum
+	} else {
+		if histogram.IsExponentialSchemaReserved(h.Float.Schema) && h.Float.Schema > histogram.ExponentialSchemaMax {
+			err = h.Float.ReduceResolution(histogram.ExponentialSchemaMax)
+		}
+		if err == nil {
+			err = h.Float.Validate()
+		}
+		sum = h.Float.Sum
+	}
+	if err != nil {
+		d.drop("invalid_histogram", 1)
+		d.problem(fmt.Errorf("a histogram of series %s cannot be accepted: %w", s, err))
+		return nil
+	}
+	d.histograms = append(d.histograms, h)
+	if start != 0 {
+		d.starts = append(d.starts, batch.Start{Row: h.Row, T: start})
+	}
+	d.t, d.v = append(d.t, t), append(d.v, sum)
+	return nil
+}
+
+// maxExemplarRunes is OpenMetrics's and Prometheus's bound of an exemplar's labels.
+const maxExemplarRunes = 128
+
+// exemplar keeps one for the last row of the series, or for one that comes
+// later. One that is no good is dropped without fuss, as in Prometheus.
+func (d *decoder) exemplar(s *batch.Series, e batch.Exemplar, has bool) {
+	if s == nil {
+		return
+	}
+	sortLabels(e.Labels)
+	runes := 0
+	for i, l := range e.Labels {
+		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) || l.Name == "" || i > 0 && e.Labels[i-1].Name == l.Name {
+			d.dropExemplar("invalid_labels")
+			return
+		}
+		runes += utf8.RuneCountInString(l.Name) + utf8.RuneCountInString(l.Value)
+	}
+	if runes > maxExemplarRunes {
+		d.dropExemplar("too_long")
+		return
+	}
+	e.Labels = slices.DeleteFunc(e.Labels, func(l batch.Label) bool { return l.Value == "" })
+	d.written.exemplars++
+	if !has {
+		d.orphans = append(d.orphans, orphan{s, e})
+		return
+	}
+	e.Row = len(d.t) - 1
+	d.exemplars = append(d.exemplars, e)
+}
+
+// finish gives the rows since from their series, or drops them.
+func (d *decoder) finish(s *batch.Series, bad *badSeries, from int) {
+	n := len(d.t) - from
+	if s == nil {
+		d.cut(from)
+		d.drop(bad.reason, n)
+		if bad.refuse {
+			d.problem(bad)
+		}
+		return
+	}
+	for range n {
+		d.series = append(d.series, s)
+	}
+	hs := 0
+	for i := len(d.histograms) - 1; i >= 0 && d.histograms[i].Row >= from; i-- {
+		hs++
+	}
+	d.written.histograms += hs
+	d.written.samples += n - hs
+}
+
+// seriesOf returns the series of label fields in the form of remote write 1.0,
+// or why there is none. The error is about the message.
+func (d *decoder) seriesOf(wire []byte) (*batch.Series, *badSeries, error) {
+	if s := d.known.lookup(wire, d.now); s != nil {
+		return s, nil, nil
+	}
+	var err error
+	if d.labels, err = parseLabels(d.labels[:0], wire); err != nil {
+		return nil, nil, err
+	}
+	s, bad := d.newSeries(d.labels)
+	return s, bad, nil
+}
+
+// newSeries returns the series with those labels, which it reorders.
+func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries) {
+	ls, bad := normalize(ls, d.limits)
+	if bad != nil {
+		return nil, bad
+	}
+	if n := d.limits.SeriesLimit; n > 0 && d.known.len() >= n {
+		// It may be known by labels in another order.
+		if s := d.known.lookup(appendWire(nil, ls), d.now); s != nil {
+			return s, nil
+		}
+		return nil, &badSeries{reason: "series_limit", refuse: true,
+			err: fmt.Errorf("series %s is over a limit: as many series as series_limit (%d) are known", show(ls), n)}
+	}
+	return d.known.intern(ls, d.now), nil
+}
+
+// metadataV1 reads
+//
+//	MetricMetadata { MetricType type = 1; string metric_family_name = 2; string help = 4; string unit = 5 }
+func metadataV1(b []byte) (family string, m batch.Metadata, err error) {
+	var pb prompb.MetricMetadata
+	if err := pb.Unmarshal(b); err != nil {
+		return "", m, fmt.Errorf("%w: metadata is broken", errMessage)
+	}
+	return pb.MetricFamilyName, batch.Metadata{Type: metricType(int32(pb.Type)), Help: pb.Help, Unit: pb.Unit}, nil
+}
+
+// drop counts rows that are not accepted, for one of dropReasons.
+func (d *decoder) drop(reason string, n int) {
+	if d.dropped == nil {
+		d.dropped = map[string]int{}
+	}
+	d.dropped[reason] += n
+}
+
+func (d *decoder) dropExemplar(reason string) {
+	if d.exDropped == nil {
+		d.exDropped = map[string]int{}
+	}
+	d.exDropped[reason]++
+}
+
+// maxProblems bounds what a client is told.
+const maxProblems = 10
+
+// problem notes what the client is to be told.
+func (d *decoder) problem(err error) {
+	if len(d.problems) == maxProblems {
+		d.more++
+		return
+	}
+	d.problems = append(d.problems, err)
+}
+
+// bad joins the problems, nil without.
+func (d *decoder) bad() error {
+	if len(d.problems) == 0 {
+		return nil
+	}
+	if d.more > 0 {
+		return errors.Join(append(d.problems, fmt.Errorf("and %d more", d.more))...)
+	}
+	return errors.Join(d.problems...)
+}

@@ -1,0 +1,275 @@
+package receivehttp
+
+import (
+	"fmt"
+
+	"github.com/prometheus/common/model"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// decodeV2 reads a Request of remote write 2.0.
+//
+//	Request { repeated string symbols = 4; repeated TimeSeries timeseries = 5 }
+//
+// Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
+func (d *decoder) decodeV2(body []byte) error {
+	d.v2 = true
+	// The order of fields is up to the sender, and symbols are needed first.
+	for _, wanted := range []int32{4, 5} {
+		c := read(body)
+		for c.more() {
+			num, typ := c.field()
+			if num != 4 && num != 5 {
+				c.skip(typ)
+				continue
+			}
+			c.want(typ, wireBytes)
+			b := c.bytes()
+			if !c.ok || num != wanted {
+				continue
+			}
+			if num == 4 {
+				if len(d.symbols)%rowChunk == rowChunk-1 && !d.reserve(rowChunk*24) {
+					return errBusy
+				}
+				d.symbols = append(d.symbols, b)
+			} else if err := d.seriesV2(b); err != nil {
+				return err
+			}
+		}
+		if err := c.err("the request"); err != nil {
+			return err
+		}
+	}
+	d.placeOrphans()
+	return nil
+}
+
+// seriesV2 reads
+//
+//	TimeSeries { repeated uint32 labels_refs = 1; repeated Sample samples = 2;
+//	             repeated Histogram histograms = 3; repeated Exemplar exemplars = 4; Metadata metadata = 5 }
+func (d *decoder) seriesV2(ts []byte) error {
+	from := len(d.t)
+	d.histSeen, d.exSeen, d.refs = d.histSeen[:0], d.exSeen[:0], d.refs[:0]
+	var m metadataV2
+	c := read(ts)
+	for c.more() {
+		num, typ := c.field()
+		switch num {
+		case 1:
+			d.refs = c.refs(d.refs, typ)
+		case 2:
+			c.want(typ, wireBytes)
+			if err := d.sample(c.bytes()); err != nil {
+				return err
+			}
+		case 3:
+			c.want(typ, wireBytes)
+			d.histSeen = append(d.histSeen, c.bytes())
+		case 4:
+			c.want(typ, wireBytes)
+			d.exSeen = append(d.exSeen, c.bytes())
+		case 5:
+			c.want(typ, wireBytes)
+			if err := m.read(c.bytes()); err != nil {
+				return err
+			}
+		default:
+			c.skip(typ)
+		}
+	}
+	if err := c.err("a series"); err != nil {
+		return err
+	}
+	s, bad := d.seriesOfRefs(&m)
+	for _, b := range d.histSeen {
+		var h writev2.Histogram
+		if err := h.Unmarshal(b); err != nil {
+			return fmt.Errorf("%w: a histogram is broken", errMessage)
+		}
+		row := batch.Histogram{}
+		if h.IsFloatHistogram() {
+			row.Float = h.ToFloatHistogram()
+		} else {
+			row.Int = h.ToIntHistogram()
+		}
+		if err := d.histogram(s, row, h.Timestamp, h.StartTimestamp); err != nil {
+			return err
+		}
+	}
+	if err := d.exemplarsV2(s, len(d.t) > from); err != nil {
+		return err
+	}
+	if s != nil && len(d.t) == from && len(d.histSeen) == 0 && len(d.exSeen) == 0 {
+		d.problem(fmt.Errorf("series %s has no sample, histogram or exemplar", s))
+	}
+	d.finish(s, bad, from)
+	return nil
+}
+
+// refs appends the values of a field of numbers, packed or one by one.
+func (c *cursor) refs(dst []uint32, typ int) []uint32 {
+	if typ == wireVarint {
+		return append(dst, uint32(c.varint()))
+	}
+	c.want(typ, wireBytes)
+	p := read(c.bytes())
+	for p.more() {
+		dst = append(dst, uint32(p.varint()))
+	}
+	if !p.ok {
+		c.fail()
+	}
+	return dst
+}
+
+// metadataV2 is
+//
+//	Metadata { MetricType type = 1; uint32 help_ref = 3; uint32 unit_ref = 4 }
+type metadataV2 struct {
+	typ        int32
+	help, unit uint32
+}
+
+func (m *metadataV2) read(b []byte) error {
+	c := read(b)
+	for c.more() {
+		num, typ := c.field()
+		if num != 1 && num != 3 && num != 4 {
+			c.skip(typ)
+			continue
+		}
+		c.want(typ, wireVarint)
+		v := c.varint()
+		switch num {
+		case 1:
+			m.typ = int32(v)
+		case 3:
+			m.help = uint32(v)
+		case 4:
+			m.unit = uint32(v)
+		}
+	}
+	return c.err("metadata")
+}
+
+var metricTypes = [...]model.MetricType{
+	model.MetricTypeUnknown, model.MetricTypeCounter, model.MetricTypeGauge, model.MetricTypeHistogram,
+	model.MetricTypeGaugeHistogram, model.MetricTypeSummary, model.MetricTypeInfo, model.MetricTypeStateset,
+}
+
+// metricType returns the type of a number, which is the same in both versions.
+func metricType(n int32) model.MetricType {
+	if n < 0 || int(n) >= len(metricTypes) {
+		return model.MetricTypeUnknown
+	}
+	return metricTypes[n]
+}
+
+// symbol returns the symbol of a reference.
+func (d *decoder) symbol(ref uint32) ([]byte, bool) {
+	if uint64(ref) >= uint64(len(d.symbols)) {
+		return nil, false
+	}
+	return d.symbols[ref], true
+}
+
+// seriesOfRefs returns the series of d.refs, or why there is none.
+func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries) {
+	bad := func(format string, args ...any) (*batch.Series, *badSeries) {
+		return nil, &badSeries{reason: "invalid_labels", refuse: true, err: fmt.Errorf(format, args...)}
+	}
+	if len(d.refs)%2 != 0 {
+		return bad("a series has a label name without a value: %d labels_refs", len(d.refs))
+	}
+	d.region = d.region[:0]
+	for i := 0; i < len(d.refs); i += 2 {
+		name, ok := d.symbol(d.refs[i])
+		value, ok2 := d.symbol(d.refs[i+1])
+		if !ok || !ok2 {
+			return bad("labels_refs %d and %d of a series are not both in the symbols table, which has %d", d.refs[i], d.refs[i+1], len(d.symbols))
+		}
+		d.region = appendLabel(d.region, name, value)
+	}
+	help, ok := d.symbol(m.help)
+	unit, ok2 := d.symbol(m.unit)
+	if !ok || !ok2 {
+		return bad("help_ref %d or unit_ref %d of a series is not in the symbols table, which has %d", m.help, m.unit, len(d.symbols))
+	}
+	typ := metricType(m.typ)
+	var s *batch.Series
+	if d.typed && (typ != model.MetricTypeUnknown || len(unit) > 0) {
+		d.labels = d.withType(d.labels[:0], typ, string(unit))
+		s = d.known.lookup(appendWire(d.region[:0], d.labels), d.now)
+	} else {
+		s = d.known.lookup(d.region, d.now)
+		d.labels = d.labels[:0]
+	}
+	if s == nil {
+		if len(d.labels) == 0 {
+			// The region was made here, so it can be read.
+			d.labels, _ = parseLabels(d.labels, d.region)
+		}
+		var b *badSeries
+		if s, b = d.newSeries(d.labels); b != nil {
+			b.refuse = true // 2.0 tells of partial writes
+			return nil, b
+		}
+	}
+	if d.meta {
+		if old := s.Meta(); old == nil || old.Type != typ || old.Help != string(help) || old.Unit != string(unit) {
+			describe(s, batch.Metadata{Type: typ, Help: string(help), Unit: string(unit)})
+		}
+	}
+	return s, nil
+}
+
+// withType appends the labels of d.refs with __type__ and __unit__ from the
+// metadata in place of those that came.
+func (d *decoder) withType(dst []batch.Label, typ model.MetricType, unit string) []batch.Label {
+	for i := 0; i < len(d.refs); i += 2 {
+		name := string(d.symbols[d.refs[i]])
+		if name != model.MetricTypeLabel && name != model.MetricUnitLabel {
+			dst = append(dst, batch.Label{Name: name, Value: string(d.symbols[d.refs[i+1]])})
+		}
+	}
+	if typ != model.MetricTypeUnknown {
+		dst = append(dst, batch.Label{Name: model.MetricTypeLabel, Value: string(typ)})
+	}
+	if unit != "" {
+		dst = append(dst, batch.Label{Name: model.MetricUnitLabel, Value: unit})
+	}
+	sortLabels(dst)
+	return dst
+}
+
+// exemplarsV2 reads the exemplars of the series.
+func (d *decoder) exemplarsV2(s *batch.Series, has bool) error {
+	for _, b := range d.exSeen {
+		var pb writev2.Exemplar
+		if err := pb.Unmarshal(b); err != nil {
+			return fmt.Errorf("%w: an exemplar is broken", errMessage)
+		}
+		if s == nil {
+			continue
+		}
+		e := batch.Exemplar{Value: pb.Value, T: pb.Timestamp, HasT: pb.Timestamp != 0}
+		good := len(pb.LabelsRefs)%2 == 0
+		for i := 0; i+1 < len(pb.LabelsRefs); i += 2 {
+			name, ok := d.symbol(pb.LabelsRefs[i])
+			value, ok2 := d.symbol(pb.LabelsRefs[i+1])
+			good = good && ok && ok2
+			e.Labels = append(e.Labels, batch.Label{Name: string(name), Value: string(value)})
+		}
+		if !good {
+			d.dropExemplar("invalid_labels")
+			d.problem(fmt.Errorf("an exemplar of series %s has labels_refs that are not in the symbols table", s))
+			continue
+		}
+		d.exemplar(s, e, has)
+	}
+	return nil
+}

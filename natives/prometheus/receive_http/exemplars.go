@@ -1,0 +1,118 @@
+package receivehttp
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// held are exemplars whose series had no sample in their request, as
+// Prometheus sends them. They wait for the next one, since in a batch an
+// exemplar belongs to a sample.
+type held struct {
+	mu       sync.Mutex
+	bySeries map[*batch.Series][]heldExemplar
+	n        int
+}
+
+type heldExemplar struct {
+	e     batch.Exemplar
+	since time.Time
+}
+
+const (
+	// maxHeld bounds the exemplars that wait.
+	maxHeld = 10_000
+	// heldFor is how long they do.
+	heldFor = 5 * time.Minute
+)
+
+func newHeld() *held { return &held{bySeries: map[*batch.Series][]heldExemplar{}} }
+
+// add keeps an exemplar and reports whether there was room.
+func (h *held) add(o orphan, now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.n >= maxHeld {
+		return false
+	}
+	h.bySeries[o.series] = append(h.bySeries[o.series], heldExemplar{o.e, now})
+	h.n++
+	return true
+}
+
+// take calls f with the exemplars that wait for one of ss, and its index, and
+// forgets them.
+func (h *held) take(ss []*batch.Series, f func(row int, e batch.Exemplar)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, s := range ss {
+		if h.n == 0 {
+			return
+		}
+		if es, ok := h.bySeries[s]; ok {
+			for _, e := range es {
+				f(i, e.e)
+			}
+			delete(h.bySeries, s)
+			h.n -= len(es)
+		}
+	}
+}
+
+// expire forgets those that waited for too long, and returns how many.
+func (h *held) expire(now time.Time) (gone int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s, es := range h.bySeries {
+		kept := slices.DeleteFunc(es, func(e heldExemplar) bool { return now.Sub(e.since) > heldFor })
+		gone += len(es) - len(kept)
+		if len(kept) == 0 {
+			delete(h.bySeries, s)
+		} else {
+			h.bySeries[s] = kept
+		}
+	}
+	h.n -= gone
+	return gone
+}
+
+// placeOrphans gives exemplars that came without a sample to a row of their
+// series: in this request, or in a later one.
+func (d *decoder) placeOrphans() {
+	d.held.take(d.series, func(row int, e batch.Exemplar) {
+		e.Row = row
+		d.exemplars = append(d.exemplars, e)
+	})
+	if len(d.orphans) > 0 {
+		last := make(map[*batch.Series]int, len(d.orphans))
+		for _, o := range d.orphans {
+			last[o.series] = -1
+		}
+		for row, s := range d.series {
+			if _, ok := last[s]; ok {
+				last[s] = row
+			}
+		}
+		for _, o := range d.orphans {
+			if row := last[o.series]; row >= 0 {
+				o.e.Row = row
+				d.exemplars = append(d.exemplars, o.e)
+			} else if !d.held.add(o, d.now) {
+				d.dropExemplar("no_sample")
+				d.written.exemplars--
+			}
+		}
+	}
+	slices.SortStableFunc(d.exemplars, func(a, b batch.Exemplar) int {
+		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.T, b.T))
+	})
+}
+
+// sortLabels sorts labels by name.
+func sortLabels(ls []batch.Label) {
+	slices.SortStableFunc(ls, func(a, b batch.Label) int { return cmp.Compare(a.Name, b.Name) })
+}

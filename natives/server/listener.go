@@ -1,0 +1,173 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+)
+
+// door accepts connections on one address and hands them to whoever serves:
+// settings change without the port being closed for a moment.
+type door struct {
+	net.Listener
+	address string // as configured
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func open(address string) (*door, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &door{Listener: l, address: address, closed: make(chan struct{})}, nil
+}
+
+// Close makes accept return.
+func (d *door) Close() error {
+	var err error
+	d.once.Do(func() {
+		close(d.closed)
+		err = d.Listener.Close()
+	})
+	return err
+}
+
+// accept calls hand with every connection until the door is closed. failed is
+// told of errors, the first of several only, and of their end with nil.
+func (d *door) accept(c clock.Clock, slots *slots, hand func(net.Conn), failed func(error)) {
+	pause := time.Duration(0)
+	for {
+		if !slots.take(d.closed) {
+			return
+		}
+		conn, err := d.Accept()
+		if err == nil {
+			if pause > 0 {
+				failed(nil)
+			}
+			pause = 0
+			slots.opened(1)
+			hand(&counted{Conn: conn, slots: slots})
+			continue
+		}
+		slots.give()
+		select {
+		case <-d.closed:
+			return
+		default:
+		}
+		if pause == 0 { // no file descriptors left, mostly
+			failed(err)
+		}
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		t := c.NewTimer(pause)
+		select {
+		case <-t.C():
+		case <-d.closed:
+			t.Stop()
+			return
+		}
+	}
+}
+
+// slots counts connections, up to a limit that may change.
+type slots struct {
+	mu    sync.Mutex
+	used  int           // by connections, and by doors that wait for one
+	open  int           // connections
+	limit int           // 0 is none
+	freed chan struct{} // closed and replaced when there may be room again
+}
+
+func newSlots() *slots { return &slots{freed: make(chan struct{})} }
+
+// take waits for room and returns false when closed came first.
+func (s *slots) take(closed <-chan struct{}) bool {
+	for {
+		s.mu.Lock()
+		if s.limit == 0 || s.used < s.limit {
+			s.used++
+			s.mu.Unlock()
+			return true
+		}
+		freed := s.freed
+		s.mu.Unlock()
+		select {
+		case <-freed:
+		case <-closed:
+			return false
+		}
+	}
+}
+
+func (s *slots) give() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used--
+	close(s.freed)
+	s.freed = make(chan struct{})
+}
+
+func (s *slots) opened(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open += n
+}
+
+func (s *slots) setLimit(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = n
+	close(s.freed)
+	s.freed = make(chan struct{})
+}
+
+// counted is a connection that gives its slot back.
+type counted struct {
+	net.Conn
+	slots *slots
+	once  sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() {
+		c.slots.opened(-1)
+		c.slots.give()
+	})
+	return c.Conn.Close()
+}
+
+// queue is the net.Listener of one http.Server: its connections come from
+// whatever door is open.
+type queue struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	addr   net.Addr
+}
+
+func newQueue(addr net.Addr) *queue {
+	return &queue{conns: make(chan net.Conn), closed: make(chan struct{}), addr: addr}
+}
+
+// Accept waits for a connection.
+func (q *queue) Accept() (net.Conn, error) {
+	select {
+	case c := <-q.conns:
+		return c, nil
+	case <-q.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close makes Accept return net.ErrClosed.
+func (q *queue) Close() error {
+	q.once.Do(func() { close(q.closed) })
+	return nil
+}
+
+// Addr is where the first connection came in.
+func (q *queue) Addr() net.Addr { return q.addr }

@@ -1,0 +1,365 @@
+// Package server is the HTTP server of the components that are sent data: its
+// arguments, TLS and life.
+//
+// It is not a component, and not weir's own port (engine/service/http). The
+// rules to know: the port is opened in Run and never in Build; one that cannot
+// be opened makes the node unhealthy and is tried again, with back-off, and
+// what was served before is served on; new arguments other than the address
+// take effect without closing the port, and requests in flight end under the
+// old ones; certificates are read again when their files change; from TLS back
+// to plaintext there is no way but a restart.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+)
+
+// Options are what a Server is made of.
+type Options struct {
+	// Handler gets the requests.
+	Handler http.Handler
+	// Logger gets what goes wrong with connections.
+	Logger *slog.Logger
+	// Clock paces the tries to open a port.
+	Clock clock.Clock
+	// Health is told whether the server listens, and where.
+	Health func(component.Health)
+}
+
+// Server serves HTTP while it runs. All methods are safe for concurrent use.
+type Server struct {
+	o       Options
+	slots   *slots
+	changed chan struct{} // capacity 1: want is another
+	address atomic.Pointer[string]
+
+	mu   sync.Mutex
+	want *settings
+}
+
+// settings are validated arguments with what was read of their files.
+type settings struct {
+	args Arguments
+	tls  *tls.Config // nil without TLS
+}
+
+// New returns a Server that listens once it runs. It reads the TLS files.
+func New(o Options, a *Arguments) (*Server, error) {
+	s := &Server{o: o, slots: newSlots(), changed: make(chan struct{}, 1)}
+	if err := s.Update(a); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// ErrPlaintext is returned by Update when TLS would be switched off.
+var ErrPlaintext = errors.New("refused to go from TLS to plaintext: put the tls block back, or restart weir to serve in the clear")
+
+// Update takes new arguments, which are valid, and reads the TLS files again.
+// On error the old arguments stay.
+func (s *Server) Update(a *Arguments) error {
+	next := &settings{args: *a}
+	if t := a.HTTP.TLS; t != nil {
+		var err error
+		if next.tls, err = t.load(a.HTTP.HTTP2.Enabled); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.want != nil && s.want.tls != nil && next.tls == nil {
+		return ErrPlaintext
+	}
+	s.want = next
+	s.slots.setLimit(a.HTTP.ConnLimit)
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Files returns the files that were read, absolute.
+func (s *Server) Files() []string { return s.wanted().args.Files() }
+
+// Address returns where it listens, "" when it does not.
+func (s *Server) Address() string {
+	if a := s.address.Load(); a != nil {
+		return *a
+	}
+	return ""
+}
+
+// Connections returns how many there are.
+func (s *Server) Connections() int {
+	s.slots.mu.Lock()
+	defer s.slots.mu.Unlock()
+	return s.slots.open
+}
+
+func (s *Server) wanted() *settings {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.want
+}
+
+// The pauses between tries to open a port double from minPause to maxPause.
+const (
+	minPause = 250 * time.Millisecond
+	maxPause = 30 * time.Second
+)
+
+// Run serves until ctx ends, and returns when the requests in flight did or
+// the graceful shutdown timed out.
+func (s *Server) Run(ctx context.Context) error {
+	r := &run{s: s, base: context.WithoutCancel(ctx)}
+	defer r.wg.Wait()
+	retry := s.o.Clock.NewTimer(time.Hour)
+	defer retry.Stop()
+	pause := minPause
+	for {
+		err := r.reconcile()
+		if err == nil {
+			pause = minPause
+			retry.Stop()
+		} else {
+			s.unhealthy(err, r.door, pause)
+			retry.Reset(pause)
+			pause = min(2*pause, maxPause)
+		}
+		select {
+		case <-s.changed:
+			pause = minPause
+		case <-retry.C():
+		case <-ctx.Done():
+			r.stop()
+			return nil
+		}
+	}
+}
+
+func (s *Server) unhealthy(err error, d *door, pause time.Duration) {
+	msg := fmt.Sprintf("%v; next try in %s", err, pause)
+	if d != nil {
+		msg += ", until then " + d.Addr().String() + " is served"
+	}
+	s.o.Health(component.Health{State: component.Unhealthy, Message: msg, Time: s.o.Clock.Now()})
+}
+
+// run is one running of a Server.
+type run struct {
+	s    *Server
+	base context.Context // of requests
+	wg   sync.WaitGroup
+
+	set  *settings
+	door *door // nil while there is none
+
+	mu  sync.Mutex
+	gen *generation // whom connections go to
+}
+
+// generation is an http.Server: its timeouts cannot be changed.
+type generation struct {
+	http  *http.Server
+	queue *queue
+	tls   atomic.Pointer[tls.Config]
+	end   time.Duration // graceful shutdown
+}
+
+// reconcile makes what is served what is wanted.
+func (r *run) reconcile() error {
+	want := r.s.wanted()
+	address := want.args.Address()
+	moved := r.door == nil || r.door.address != address
+	var before *door
+	if moved {
+		next, err := r.open(address)
+		if err != nil {
+			if r.gen != nil && want.tls != nil && r.set.tls != nil {
+				r.gen.tls.Store(want.tls) // certificates are renewed wherever it serves
+			}
+			return err
+		}
+		before, r.door = r.door, next
+	}
+	if r.gen == nil || moved || !sameServer(&r.set.args, &want.args) {
+		r.serve(want)
+	} else {
+		r.gen.tls.Store(want.tls)
+	}
+	r.set = want
+	if moved {
+		if before != nil {
+			before.Close()
+		}
+		d := r.door
+		r.wg.Go(func() { d.accept(r.s.o.Clock, r.s.slots, r.hand, r.accepting) })
+	}
+	at := r.door.Addr().String()
+	r.s.address.Store(&at)
+	scheme := "http"
+	if want.tls != nil {
+		scheme = "https"
+	}
+	r.s.o.Health(component.Health{State: component.Healthy, Message: "listening on " + scheme + "://" + at, Time: r.s.o.Clock.Now()})
+	return nil
+}
+
+// open opens an address. One that differs from the current one in the host
+// only may be in use by ourselves; that is closed first then.
+func (r *run) open(address string) (*door, error) {
+	next, err := open(address)
+	if err != nil && r.door != nil && samePort(r.door.address, address) {
+		r.door.Close()
+		r.door = nil
+		r.s.address.Store(nil)
+		next, err = open(address)
+	}
+	if err == nil {
+		return next, nil
+	}
+	if inUse(err) {
+		return nil, fmt.Errorf("cannot listen on %s: the address is in use by another process or block, choose another listen_port or stop that", address)
+	}
+	return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
+}
+
+func samePort(a, b string) bool {
+	_, p, _ := net.SplitHostPort(a)
+	_, q, _ := net.SplitHostPort(b)
+	return p == q && p != "0"
+}
+
+// sameServer reports whether an http.Server made for a does for b.
+func sameServer(a, b *Arguments) bool {
+	x, y := a.HTTP, b.HTTP
+	same := (x.TLS == nil) == (y.TLS == nil) && a.GracefulShutdownTimeout == b.GracefulShutdownTimeout
+	x.TLS, y.TLS, x.ConnLimit, y.ConnLimit = nil, nil, 0, 0
+	return same && x == y
+}
+
+// serve starts a generation for the settings and ends the one before.
+func (r *run) serve(set *settings) {
+	h := &set.args.HTTP
+	g := &generation{queue: newQueue(r.door.Addr()), end: set.args.GracefulShutdownTimeout}
+	g.tls.Store(set.tls)
+	g.http = &http.Server{
+		Handler:     r.s.o.Handler,
+		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout,
+		MaxHeaderBytes: 64 << 10,
+		ErrorLog:       slog.NewLogLogger(r.s.o.Logger.Handler(), slog.LevelDebug),
+		BaseContext:    func(net.Listener) context.Context { return r.base },
+		Protocols:      new(http.Protocols),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          h.HTTP2.MaxConcurrentStreams,
+			MaxDecoderHeaderTableSize:     h.HTTP2.MaxDecoderHeaderTableSize,
+			MaxEncoderHeaderTableSize:     h.HTTP2.MaxEncoderHeaderTableSize,
+			MaxReadFrameSize:              h.HTTP2.MaxReadFrameSize,
+			PermitProhibitedCipherSuites:  h.HTTP2.PermitProhibitedCiphers,
+			SendPingTimeout:               h.HTTP2.ReadIdleTimeout,
+			PingTimeout:                   h.HTTP2.PingTimeout,
+			WriteByteTimeout:              h.HTTP2.WriteByteTimeout,
+			MaxReceiveBufferPerConnection: h.HTTP2.MaxUploadBufferPerConnection,
+			MaxReceiveBufferPerStream:     h.HTTP2.MaxUploadBufferPerStream,
+		},
+	}
+	g.http.Protocols.SetHTTP1(true)
+	g.http.Protocols.SetHTTP2(h.HTTP2.Enabled)
+	g.http.Protocols.SetUnencryptedHTTP2(h.HTTP2.Enabled && set.tls == nil)
+	if set.tls != nil {
+		g.http.TLSConfig = &tls.Config{
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return g.tls.Load(), nil },
+		}
+	}
+	r.wg.Go(func() {
+		err := http.ErrServerClosed
+		if set.tls != nil {
+			err = g.http.ServeTLS(g.queue, "", "")
+		} else {
+			err = g.http.Serve(g.queue)
+		}
+		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			r.s.o.Logger.Error("cannot serve", "err", err)
+		}
+	})
+	r.mu.Lock()
+	before := r.gen
+	r.gen = g
+	r.mu.Unlock()
+	if before != nil {
+		r.wg.Go(func() { before.shutdown(r.base) })
+	}
+}
+
+// shutdown lets the requests in flight end, within the graceful shutdown
+// timeout.
+func (g *generation) shutdown(ctx context.Context) {
+	g.queue.Close()
+	ctx, cancel := context.WithTimeout(ctx, g.end)
+	defer cancel()
+	if g.http.Shutdown(ctx) != nil {
+		g.http.Close()
+	}
+}
+
+// hand gives a connection to the current generation.
+func (r *run) hand(c net.Conn) {
+	for {
+		r.mu.Lock()
+		g := r.gen
+		r.mu.Unlock()
+		if g == nil {
+			c.Close()
+			return
+		}
+		select {
+		case g.queue.conns <- c:
+			return
+		case <-g.queue.closed:
+		}
+	}
+}
+
+// accepting logs that connections cannot be accepted, or can again.
+func (r *run) accepting(err error) {
+	if err != nil {
+		r.s.o.Logger.Error("cannot accept connections", "err", err)
+		return
+	}
+	r.s.o.Logger.Info("connections are accepted again")
+}
+
+// stop closes the port, and ends when the requests in flight did.
+func (r *run) stop() {
+	if r.door != nil {
+		r.door.Close()
+	}
+	r.mu.Lock()
+	g := r.gen
+	r.gen = nil
+	r.mu.Unlock()
+	r.s.address.Store(nil)
+	if g != nil {
+		g.shutdown(r.base)
+	}
+}
+
+// inUse reports whether an address could not be opened because it is.
+func inUse(err error) bool {
+	// The error's number differs by system, and its text does not.
+	return strings.Contains(err.Error(), "address already in use") || strings.Contains(err.Error(), "Only one usage of each socket address")
+}
