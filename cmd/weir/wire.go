@@ -23,6 +23,7 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
 	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
+	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 	"github.com/weir-run/weir/natives/prometheus/scrape"
@@ -48,6 +49,7 @@ func natives() component.Catalog {
 		exprset.Registration(),
 		file.Registration(),
 		echo.Registration(),
+		receivehttp.Registration(),
 		relabel.Registration(),
 		remotewrite.Registration(),
 		scrape.Registration(),
