@@ -70,7 +70,7 @@ func TestDecodeErrors(t *testing.T) {
 	check(`script { on_error = "quarantine" }`, `cannot use on_error = "quarantine": it is not supported yet, there is "pass" or "drop"`)
 	check(`script { on_error = "hold" }`, `it is not supported yet`)
 	check(`script { on_error = "explode" }`, `cannot use on_error = "explode": it must be "pass" or "drop"`)
-	check(`script { on_reload = "test" }`, `cannot use on_reload = "test": it is not supported yet, there is "swap"`)
+	check(`script { on_reload = "shadow" }`, `cannot use on_reload = "shadow": it is not supported yet, there is "swap" or "test"`)
 	check("script {\nlimits { memory = \"1MiB\" }\n}", `cannot use script.limits.memory: it is not supported yet`)
 	check("script {\nlimits { wait = \"10s\" }\n}", `cannot use script.limits.wait: it is not supported yet`)
 	check("script {\nlimits { time = \"0s\" }\n}", `cannot use script.limits.time = "0s": it must be between 1ms and 1m`)

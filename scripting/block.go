@@ -16,7 +16,8 @@ type ScriptBlock struct {
 	// OnError says what becomes of data whose hook failed: "pass" sends it on
 	// unchanged, "drop" drops and counts it.
 	OnError OnError `alloy:"on_error,attr,optional"`
-	// OnReload says how a saved change takes over: "swap" at once.
+	// OnReload says how a saved change takes over: "swap" at once, "test" when
+	// its tests pass, "" which of them depends on whether it has a test file.
 	OnReload OnReload `alloy:"on_reload,attr,optional"`
 	// Limits bound what one call may use.
 	Limits LimitsBlock `alloy:"limits,block,optional"`
@@ -26,7 +27,7 @@ type ScriptBlock struct {
 
 // SetToDefault fills in the defaults.
 func (b *ScriptBlock) SetToDefault() {
-	*b = ScriptBlock{Concurrency: "ordered", OnError: OnErrorPass, OnReload: "swap"}
+	*b = ScriptBlock{Concurrency: "ordered", OnError: OnErrorPass}
 	b.Limits.SetToDefault()
 }
 
@@ -82,9 +83,15 @@ func (o *OnError) UnmarshalText(text []byte) error {
 // OnReload is how a saved change takes over.
 type OnReload string
 
+// The supported ways to take over.
+const (
+	OnReloadSwap OnReload = "swap"
+	OnReloadTest OnReload = "test"
+)
+
 // UnmarshalText accepts what is supported.
 func (o *OnReload) UnmarshalText(text []byte) error {
-	return choose((*string)(o), "on_reload", text, []string{"swap"}, []string{"test", "shadow", "manual"})
+	return choose((*string)(o), "on_reload", text, []string{"swap", "test"}, []string{"shadow", "manual"})
 }
 
 func choose(into *string, name string, text []byte, supported, planned []string) error {

@@ -37,6 +37,9 @@ type Options struct {
 	Namespace string
 	// Modules is the standard library: what require finds before lib/.
 	Modules []*Module
+	// Test runs the tests of a user's script before a saved change of it takes
+	// over; its error refuses the change. nil: saved changes are not tested.
+	Test func(Tested) error
 	// Logger is told once of each file whose name cannot be a block's; nil: nobody.
 	Logger *slog.Logger
 }
@@ -294,13 +297,55 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	if err != nil {
 		return fail(err)
 	}
+	s := &script{name: name, file: file, program: p, def: p.Definition()}
+	header := ParseHeader(lang.Comment(file.Text))
+	test, err := c.testFile(from[0], lang, deps)
+	if err != nil {
+		return fail(err)
+	}
+	if s.tested = test.Path != ""; c.o.Test != nil && file.Path != "" && (s.tested || len(header.Examples) > 0) {
+		s.tests = sync.OnceValue(func() error { return c.o.Test(Tested{Script: file, Test: test, Folder: c.folder()}) })
+	}
+	s.version = hex.EncodeToString(deps.hash.Sum(nil)[:12])
 	replaces := len(fs.user) > 0 && len(fs.embedded) > 0
-	reg = register(name, p, lang, file, replaces)
+	reg = register(s, header, replaces)
 	if reg.Err != nil {
 		return fail(reg.Err)
 	}
-	reg.Version, reg.Sources = hex.EncodeToString(deps.hash.Sum(nil)[:12]), deps.sources()
+	reg.Version, reg.Sources = s.version, deps.sources()
 	return reg
+}
+
+// testFile returns the test file beside a script, a zero one when there is
+// none. A change of it is a change of the script: it may have been what kept
+// the last one from taking over.
+func (c *catalog) testFile(l location, lang Language, deps *dependencies) (test File, err error) {
+	if _, ok := lang.(Tester); !ok || c.o.Test == nil || l.embedded {
+		return File{}, nil
+	}
+	_, base := c.language(l.rel)
+	for _, rel := range TestFiles(base, strings.TrimPrefix(l.rel, base)) {
+		deps.candidate(rel)
+		f, err := c.read(location{rel: rel})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return File{}, err
+		}
+		deps.hashPart(rel, f.Text)
+		test = f
+	}
+	return test, nil
+}
+
+func (c *catalog) folder() Folder {
+	return Folder{
+		Dir: c.dir, Namespace: c.o.Namespace, Catalog: c,
+		Require: func(l Language, name string) (File, error) {
+			return (&dependencies{c: c, language: l, hash: sha256.New()}).require(name)
+		},
+	}
 }
 
 // nameScript says in every Error of err which component it is about.

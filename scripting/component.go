@@ -44,6 +44,11 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	values, to, block := scriptArgs(s.def.Args, args)
 	c := &Component{script: s, opts: o, block: block, to: flow.NewOutput(o.Stats, to)}
 	if p, ok := previous.(*Component); ok {
+		if p.script.version != s.version && s.testsFirst(block) {
+			if err := s.tests(); err != nil {
+				return nil, err
+			}
+		}
 		c.mem = p.mem
 	} else {
 		c.mem = &memory{sender: flow.NewSender(), metrics: newMetrics()}
@@ -112,7 +117,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 		}
 		return err
 	}
-	out := c.run(w, b)
+	out := c.run(ctx, w, b)
 	if c.pool.put(w) {
 		c.mem.metrics.discarded.Inc()
 	}
@@ -125,13 +130,17 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 type call struct {
 	c       *Component
 	w       *worker
-	dropped int    // rows lost to errors
-	first   *Error // of the call
+	observe func(*Error) // nil: nobody asked
+	dropped int          // rows lost to errors
+	first   *Error       // of the call
 }
 
 // note reports an error of the call.
 func (k *call) note(e *Error) {
 	k.c.report.errored(e)
+	if k.observe != nil {
+		k.observe(e)
+	}
 	if k.first == nil {
 		k.first = e
 	}
@@ -148,9 +157,9 @@ func (k *call) failed(e *Error) (drop bool) {
 }
 
 // run returns what the script makes of b.
-func (c *Component) run(w *worker, b *batch.Metrics) *batch.Metrics {
+func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) *batch.Metrics {
 	started := time.Now()
-	k := &call{c: c, w: w}
+	k := &call{c: c, w: w, observe: observer(ctx)}
 	res, err := k.hooks(b)
 	if err != nil {
 		res = k.recover(b, AsError(err))

@@ -14,6 +14,19 @@ type Example struct {
 	Input  string // a batch in text form
 	Output string
 	Line   int // of its first line
+	// Lines of the file on which what stands below each heading begins, 0 for a
+	// heading that is not there.
+	ArgsLine, InputLine, OutputLine int
+}
+
+func (e *Example) section(name string) (text *string, line *int) {
+	switch name {
+	case "Input":
+		return &e.Input, &e.InputLine
+	case "Output":
+		return &e.Output, &e.OutputLine
+	}
+	return &e.Args, &e.ArgsLine
 }
 
 // ParseHeader reads the lines of a file's first comment, markers removed. A
@@ -29,9 +42,11 @@ func ParseHeader(comment []string) Header {
 		case "Example Args:", "Example Input:", "Example Output:":
 			section = strings.TrimSuffix(strings.TrimPrefix(t, "Example "), ":")
 			n := len(h.Examples)
-			if n == 0 || section == "Args" || (section == "Input" && h.Examples[n-1].Input != "") {
+			if n == 0 || section == "Args" || (section == "Input" && h.Examples[n-1].InputLine > 0) {
 				h.Examples = append(h.Examples, Example{Line: i + 1})
 			}
+			_, first := h.Examples[len(h.Examples)-1].section(section)
+			*first = i + 2
 			continue
 		}
 		if section == "" {
@@ -41,17 +56,14 @@ func ParseHeader(comment []string) Header {
 			continue
 		}
 		e := &h.Examples[len(h.Examples)-1]
-		line = strings.TrimPrefix(strings.TrimRight(line, " \t\r"), "  ")
-		if line == "" {
-			continue
-		}
-		switch section {
-		case "Args":
-			e.Args += line + "\n"
-		case "Input":
-			e.Input += line + "\n"
-		case "Output":
-			e.Output += line + "\n"
+		into, _ := e.section(section)
+		*into += strings.TrimPrefix(strings.TrimRight(line, " \t\r"), "  ") + "\n"
+	}
+	for i := range h.Examples {
+		for _, text := range []*string{&h.Examples[i].Args, &h.Examples[i].Input, &h.Examples[i].Output} {
+			if *text = strings.TrimRight(*text, "\n"); *text != "" {
+				*text += "\n"
+			}
 		}
 	}
 	h.Summary = strings.TrimSpace(strings.Join(summary, "\n"))

@@ -17,6 +17,7 @@ import (
 //	*Map       a map with string keys in an order
 //	*Object    something of Go with methods, such as a compiled pattern
 //	Callback   a function of the script
+//	Sequence   an iterator
 //
 // A language binds each to its own and back; what it has no form of its own
 // for (Null, an empty list, an int64 that its numbers cannot hold) it carries
@@ -65,7 +66,7 @@ func (m *Map) Keys() []string { return m.keys }
 func (m *Map) Len() int { return len(m.keys) }
 
 // Callback is a function of the script. It is valid during the call it was
-// passed to.
+// passed to, in a test file as long as its VM.
 type Callback func(args ...Value) (Value, error)
 
 // Object is a Go value of a script: immutable, or safe for concurrent use.
@@ -85,6 +86,10 @@ type ObjectType struct {
 	Methods []Function
 	// String is the text form, for logs and tostring.
 	String func(data any) string
+	// Len and Index make it look like a list to scripts: index counts from 0,
+	// and nothing is outside. Both or none.
+	Len   func(data any) int
+	Index func(data any, index int) Value
 }
 
 // Method returns a method by name.

@@ -19,24 +19,31 @@ type Exports struct {
 // script is a compiled component and what its registration needs of it.
 type script struct {
 	name    string
+	version string
 	file    File
 	program Program
 	def     *Definition
 	newArgs func() any
+	tests   func() error // nil: it has none
+	tested  bool         // there is a test file; tests also runs examples
 }
 
-// register makes the registration of a program. replaced says that a script of
-// the same name ships with weir. Its Err joins what is wrong with the script's
+// testsFirst reports whether a saved change takes over only if its tests pass.
+func (s *script) testsFirst(b ScriptBlock) bool {
+	return s.tests != nil && (b.OnReload == OnReloadTest || b.OnReload == "" && s.tested)
+}
+
+// register makes the registration of a script. replaced says that one of the
+// same name ships with weir. Its Err joins what is wrong with the script's
 // constant expressions.
-func register(name string, p Program, l Language, f File, replaced bool) component.Registration {
-	s := &script{name: name, file: f, program: p, def: p.Definition()}
+func register(s *script, h Header, replaced bool) component.Registration {
 	_, s.newArgs = argsType(s.def.Args)
 	zero, _, _ := scriptArgs(s.def.Args, s.newArgs())
-	if err := checkExprs(p, s.exprArgs(zero)); err != nil {
-		return component.Registration{Name: name, Err: err}
+	if err := checkExprs(s.program, s.exprArgs(zero)); err != nil {
+		return component.Registration{Name: s.name, Err: err}
 	}
 	return component.Registration{
-		Name:    name,
+		Name:    s.name,
 		Accepts: batch.SignalMetrics,
 		Sends:   batch.SignalMetrics,
 		NewArgs: s.newArgs,
@@ -44,7 +51,7 @@ func register(name string, p Program, l Language, f File, replaced bool) compone
 		Build: func(o component.Options, args any) (component.Component, error) {
 			return newComponent(s, o, args)
 		},
-		Doc: s.doc(ParseHeader(l.Comment(f.Text)), replaced),
+		Doc: s.doc(h, replaced),
 	}
 }
 
@@ -70,7 +77,7 @@ var hostDocs = map[string]string{
 	"script":               "The host's side of the block.",
 	"script.concurrency":   `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs and keeps the order of each source.`,
 	"script.on_error":      `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it. An error in each costs one record, otherwise the batch.`,
-	"script.on_reload":     `How a saved change takes over: "swap" at once.`,
+	"script.on_reload":     `How a saved change takes over: "swap" at once; "test" when the tests in the file <name>_test beside the script and the examples in its header pass, until then the old version goes on. By default "test" if there is such a file.`,
 	"script.limits":        "What one call may use.",
 	"script.limits.time":   "How long the hooks of one batch may run, plus 20µs for each record.",
 	"script.limits.memory": "Not supported yet.",

@@ -56,6 +56,9 @@ func (v *vm) scriptError(err error) error {
 	switch obj := api.Object.(type) {
 	case *lua.LUserData:
 		if he, ok := obj.Value.(*hostError); ok {
+			if inner, ok := he.err.(*scripting.Error); ok && v.test != nil {
+				return inner // of a function that a test gave to the host
+			}
 			c, line, _ := v.prog.position(he.where)
 			v.place(out, c, line)
 			out.Err = he.err

@@ -90,6 +90,18 @@ var _ scripting.Program = (*program)(nil)
 // Compile compiles a component and the modules that it requires, by name and
 // transitively, and runs it once for its definition.
 func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Program, error) {
+	p, err := read(f, env)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.define(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// read compiles a file and the modules that it requires.
+func read(f scripting.File, env scripting.Env) (*program, error) {
 	p := &program{
 		files: map[string]*chunk{}, modules: map[string]*chunk{}, stdlib: map[string]*scripting.Module{},
 	}
@@ -106,9 +118,6 @@ func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Progr
 	p.require(main, env, &errs)
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
-	}
-	if err := p.define(); err != nil {
-		return nil, err
 	}
 	return p, nil
 }

@@ -88,6 +88,9 @@ func (v *vm) weir() *lua.LTable {
 	arg.Metatable = amt
 	t.RawSetString("arg", v.freeze(arg, "weir.arg"))
 	t.RawSetString("null", v.null())
+	if v.test != nil {
+		t.RawSetString("test", v.freeze(v.bind(v.test.api.Weir), v.test.api.Weir.Name))
+	}
 	return v.freeze(t, "weir")
 }
 
@@ -233,6 +236,14 @@ func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 	methods := map[*scripting.ObjectType]map[string]*lua.LFunction{}
 	v.mt.object = mt(func(L *lua.LState) int {
 		o := self[*scripting.Object](v, L, "an object")
+		if n, ok := L.Get(2).(lua.LNumber); ok && o.Type.Index != nil {
+			if i := int(n) - 1; float64(i+1) == float64(n) && i >= 0 && i < o.Type.Len(o.Data) {
+				L.Push(v.fromGo(L, o.Type.Index(o.Data, i), 0))
+				return 1
+			}
+			L.Push(lua.LNil)
+			return 1
+		}
 		name := L.Get(2).String()
 		fn := methods[o.Type][name]
 		if fn == nil {
@@ -255,6 +266,14 @@ func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		L.Push(fn)
 		return 1
 	}, refuse, text)
+	v.mt.object.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
+		o := self[*scripting.Object](v, L, "an object")
+		if o.Type.Len == nil {
+			v.raise(L, fmt.Errorf("%s has no length", o.Type.Name))
+		}
+		L.Push(lua.LNumber(o.Type.Len(o.Data)))
+		return 1
+	}))
 }
 
 // bind makes the table of a module of the standard library.
@@ -285,6 +304,9 @@ func (v *vm) bind(m *scripting.Module) *lua.LTable {
 // be met by the first batch.
 func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, self *scripting.Object, first int) int {
 	v.must(L, v.budget.charge(20))
+	if v.test != nil {
+		defer v.test.enter(L)()
+	}
 	args := make([]scripting.Value, 0, 4)
 	for i := first; i <= L.GetTop(); i++ {
 		args = append(args, v.toGo(L, L.Get(i), 0))
@@ -294,7 +316,7 @@ func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, sel
 		v.must(L, v.budget.tripped)
 	}
 	if err != nil {
-		if _, wrong := errors.AsType[*scripting.ArgError](err); wrong {
+		if _, wrong := errors.AsType[*scripting.ArgError](err); wrong || v.test != nil && v.test.raises(f) {
 			v.raise(L, err)
 		}
 		if c, line, _ := v.prog.position(where(L)); c != nil {
@@ -343,6 +365,9 @@ func (v *vm) toGo(L *lua.LState, x lua.LValue, depth int) scripting.Value {
 		}
 		return float64(x)
 	case *lua.LFunction:
+		if v.test != nil {
+			return v.testCallback(x)
+		}
 		return scripting.Callback(func(args ...scripting.Value) (scripting.Value, error) { return v.callback(L, x, args) })
 	case *lua.LUserData:
 		switch o := x.Value.(type) {
@@ -466,6 +491,16 @@ func (v *vm) fromGo(L *lua.LState, x scripting.Value, depth int) lua.LValue {
 		return t
 	case *scripting.Object:
 		return &lua.LUserData{Value: x, Metatable: v.mt.object}
+	case scripting.Sequence:
+		return L.NewFunction(func(L *lua.LState) int {
+			e, ok := x()
+			if !ok {
+				L.Push(lua.LNil)
+				return 1
+			}
+			L.Push(v.fromGo(L, e, 0))
+			return 1
+		})
 	}
 	if x == scripting.Null {
 		return v.null()

@@ -60,6 +60,7 @@ type vm struct {
 	trace  []scripting.Frame
 	batch  *lua.LUserData
 	series *lua.LUserData
+	test   *test        // nil but in a test file's VM
 	failed string       // what a function of the standard library returned last, in this call or at load
 	seen   *view.Series // nil outside of the hook series
 }

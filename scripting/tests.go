@@ -1,0 +1,99 @@
+package scripting
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// Tester is a Language in which tests can be written, too. What a test may
+// call is declared once, in scripting/scripttest; a language binds that table.
+type Tester interface {
+	Language
+	// NewTest compiles a test file and what it requires, in a VM of its own.
+	// The error joins an *Error for every mistake found.
+	NewTest(f File, env Env, api *TestAPI) (TestVM, error)
+}
+
+// TestAPI is what a test file has beside what a script has. Errors of its
+// functions are raised, not returned.
+type TestAPI struct {
+	// Globals are functions such as describe and it.
+	Globals []Function
+	// Tables are globals by their name, such as fixtures.
+	Tables []*Module
+	// Weir is weir.test.
+	Weir *Module
+	// Assert finds what follows `assert`: words in snake_case, not_nil. more
+	// says that words are missing, so that assert.is.same is assert "is_same".
+	Assert func(words string) (f *Function, more bool, err error)
+	// Refused are names that tests have elsewhere, with what to do instead.
+	Refused map[string]string
+	// Print takes a line that the test prints.
+	Print func(pos, line string)
+}
+
+// TestVM runs one test file. Not safe for concurrent use.
+type TestVM interface {
+	// Load runs the file, which calls describe and it. The error is an *Error.
+	Load(limit time.Duration) error
+	// Call runs a function that the file gave to the API. The error is an
+	// *Error, or what wraps one.
+	Call(fn Callback, limit time.Duration) error
+	// Pos is where the file is that calls the API at the moment, file:line.
+	Pos() (file string, line int)
+	// Match asks whether text matches a pattern of the language's own kind.
+	Match(pattern, text string) (bool, error)
+	// Broken reports whether the VM must not be used again: a limit stopped it.
+	Broken() bool
+}
+
+// Sequence gives values one by one, then false: an iterator for Lua's for, an
+// iterable in JS.
+type Sequence func() (Value, bool)
+
+// Tested is a saved script with tests.
+type Tested struct {
+	Script File
+	Test   File // zero: there is none, only examples in the script
+	Folder Folder
+}
+
+// Folder is a folder of scripts: what a test file looks into.
+type Folder struct {
+	Dir       string // absolute
+	Namespace string
+	Catalog   component.Catalog
+	// Require finds the modules below lib.
+	Require func(l Language, name string) (File, error)
+}
+
+// FolderOf returns the user's folder that c was made of by NewCatalog; ok is
+// false for another catalog.
+func FolderOf(c component.Catalog) (f Folder, ok bool) {
+	own, ok := c.(*catalog)
+	if !ok {
+		return f, false
+	}
+	return own.folder(), true
+}
+
+// TestFiles returns the names that a test of the file may have, in a language
+// with these extensions: x_test.lua, x.test.lua.
+func TestFiles(base, ext string) []string {
+	return []string{base + "_test" + ext, base + ".test" + ext}
+}
+
+type observed struct{}
+
+// Observe returns a context with which ConsumeMetrics of a scripted component
+// tells fn of every error in the script. fn may be called from any goroutine.
+func Observe(ctx context.Context, fn func(*Error)) context.Context {
+	return context.WithValue(ctx, observed{}, fn)
+}
+
+func observer(ctx context.Context) func(*Error) {
+	fn, _ := ctx.Value(observed{}).(func(*Error))
+	return fn
+}
