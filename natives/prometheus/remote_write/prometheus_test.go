@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage/remote"
@@ -47,14 +48,23 @@ type server struct {
 // request is what came, faults or not.
 type request struct {
 	header  http.Header
-	message *prompb.WriteRequest
+	message *prompb.WriteRequest // also of a request of 2.0: its series and samples
+	v2      *writev2.Request     // nil for one of 1.0
 	raw     []byte
 }
 
+// newServer returns a server of remote write 1.0.
 func newServer(t testing.TB) *server {
 	t.Helper()
+	return newServerOf(t, 24*time.Hour, remoteapi.WriteV1MessageType)
+}
+
+// newServerOf returns a server of some messages, with a window for samples
+// that are out of order.
+func newServerOf(t testing.TB, window time.Duration, accepts ...remoteapi.WriteMessageType) *server {
+	t.Helper()
 	o := tsdb.DefaultOptions()
-	o.OutOfOrderTimeWindow = 24 * time.Hour.Milliseconds()
+	o.OutOfOrderTimeWindow = window.Milliseconds()
 	o.EnableExemplarStorage, o.MaxExemplars = true, 1000
 	db, err := tsdb.Open(t.TempDir(), slog.New(slog.DiscardHandler), nil, o, nil)
 	if err != nil {
@@ -62,27 +72,23 @@ func newServer(t testing.TB) *server {
 	}
 	s := &server{db: db, arrived: make(chan struct{})}
 	write := remote.NewWriteHandler(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), db,
-		remoteapi.MessageTypes{remoteapi.WriteV1MessageType}, false, false, false)
+		accepts, true, false, false)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the client went away
 		}
-		raw, err := snappy.Decode(nil, body)
-		var m prompb.WriteRequest
-		if err == nil {
-			err = m.Unmarshal(raw)
-		}
-		if err != nil {
+		got := request{header: r.Header.Clone(), raw: body}
+		if err := got.decode(); err != nil {
 			t.Errorf("cannot decode request: %v", err)
 			http.Error(w, "", http.StatusBadRequest)
 			return
 		}
 		s.mu.Lock()
-		s.requests = append(s.requests, request{r.Header.Clone(), &m, body})
+		s.requests = append(s.requests, got)
 		if s.unique != nil {
-			for i := range m.Timeseries {
-				ts := &m.Timeseries[i]
+			for i := range got.message.Timeseries {
+				ts := &got.message.Timeseries[i]
 				s.unique[fmt.Sprint(ts.Labels, ts.Samples)] = true
 			}
 		}
@@ -106,6 +112,34 @@ func newServer(t testing.TB) *server {
 		}
 	})
 	return s
+}
+
+func (r *request) decode() error {
+	raw, err := snappy.Decode(nil, r.raw)
+	if err != nil {
+		return err
+	}
+	r.message = new(prompb.WriteRequest)
+	if !strings.Contains(r.header.Get("Content-Type"), "v2") {
+		return r.message.Unmarshal(raw)
+	}
+	r.v2 = new(writev2.Request)
+	if err := r.v2.Unmarshal(raw); err != nil {
+		return err
+	}
+	b := labels.NewScratchBuilder(0)
+	for _, ts := range r.v2.Timeseries {
+		ls, err := ts.ToLabels(&b, r.v2.Symbols)
+		if err != nil {
+			return err
+		}
+		out := prompb.TimeSeries{Labels: prompb.FromLabels(ls, nil)}
+		for _, s := range ts.Samples {
+			out.Samples = append(out.Samples, prompb.Sample{Value: s.Value, Timestamp: s.Timestamp})
+		}
+		r.message.Timeseries = append(r.message.Timeseries, out)
+	}
+	return nil
 }
 
 func (s *server) setFault(f func(w http.ResponseWriter, r *http.Request, n int) bool) {

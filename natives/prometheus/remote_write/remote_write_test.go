@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/grafana/alloy/syntax"
+	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/common/model"
@@ -130,8 +131,23 @@ func diff(t testing.TB, want, got any) {
 
 // TestEveryBitArrives sends what is hard to carry into a real Prometheus.
 func TestEveryBitArrives(t *testing.T) {
-	srv := newServer(t)
-	n := startNew(t, endpoint(srv.URL, "send_native_histograms = true\n queue_config { max_samples_per_send = 3 }"))
+	t.Run("1.0", func(t *testing.T) { everyBit(t, v1, "application/x-protobuf", "0.1.0") })
+	t.Run("2.0", func(t *testing.T) {
+		everyBit(t, v2, "application/x-protobuf;proto=io.prometheus.write.v2.Request", "2.0.0")
+	})
+}
+
+const (
+	v1 = remoteapi.WriteV1MessageType
+	v2 = remoteapi.WriteV2MessageType
+)
+
+func everyBit(t *testing.T, message remoteapi.WriteMessageType, contentType, version string) {
+	srv := newServerOf(t, 24*time.Hour, message)
+	n := startNew(t, endpoint(srv.URL, fmt.Sprintf(`
+		protobuf_message       = %q
+		send_native_histograms = true
+		queue_config { max_samples_per_send = 3 }`, message)))
 	values := []float64{
 		0, math.Copysign(0, -1), 1.5, math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64, math.MaxFloat64,
 		math.NaN(), math.Float64frombits(0x7ff8000000000001), math.Float64frombits(0x7ff80000deadbeef),
@@ -193,7 +209,7 @@ func TestEveryBitArrives(t *testing.T) {
 			t.Errorf("a request has %d samples", len(r.message.Timeseries))
 		}
 		h := r.header
-		diff(t, []string{"snappy", "application/x-protobuf", "0.1.0", "weir/test"}, []string{
+		diff(t, []string{"snappy", contentType, version, "weir/test"}, []string{
 			h.Get("Content-Encoding"), h.Get("Content-Type"), h.Get("X-Prometheus-Remote-Write-Version"), h.Get("User-Agent"),
 		})
 	}
