@@ -94,10 +94,7 @@ func apply(b *labels.Builder, t map[string]string, cfgs []*relabel.Config) map[s
 	if len(cfgs) == 0 {
 		return t
 	}
-	b.Reset(labels.EmptyLabels())
-	for n, v := range t {
-		b.Set(n, v)
-	}
+	b.Reset(labels.FromMap(t)) // sorted: of two labels that are mapped to one name, the last wins
 	if !relabel.ProcessBuilder(b, cfgs...) {
 		return nil
 	}

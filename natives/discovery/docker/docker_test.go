@@ -1,0 +1,143 @@
+package docker_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/prometheus/prometheus/discovery/moby"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/discovery/discoverytest"
+	"github.com/weir-run/weir/natives/discovery/docker"
+)
+
+// recorded returns the answers of a real Docker daemon that Prometheus's own
+// tests use.
+func recorded(t *testing.T, file string) []byte {
+	t.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/prometheus/prometheus").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "discovery/moby/testdata/dockerprom", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// daemon plays a Docker daemon.
+type daemon struct {
+	containers, networks []byte
+	broken               atomic.Bool
+	filters              atomic.Value // string
+}
+
+func newDaemon(t *testing.T) *daemon {
+	return &daemon{containers: recorded(t, "containers/json.json"), networks: recorded(t, "networks.json")}
+}
+
+func (d *daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Api-Version", "1.44")
+	w.Header().Set("Content-Type", "application/json")
+	switch path := r.URL.Path[strings.LastIndex(r.URL.Path, "/v1.44")+1:]; {
+	case d.broken.Load():
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, `{"message":"out of order"}`)
+	case path == "_ping" || path == "/_ping":
+		fmt.Fprint(w, "OK")
+	case strings.HasSuffix(path, "/containers/json"):
+		d.filters.Store(r.URL.Query().Get("filters"))
+		w.Write(d.containers)
+	case strings.HasSuffix(path, "/networks"):
+		w.Write(d.networks)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// socket serves on a socket and returns its address. The name is short: a
+// socket's path may have about 100 bytes.
+func socket(t *testing.T, h http.Handler) string {
+	if runtime.GOOS == "windows" {
+		t.Skip("Docker listens on a named pipe there")
+	}
+	dir, err := os.MkdirTemp("", "weir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	l, err := net.Listen("unix", filepath.Join(dir, "d.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(h)
+	s.Listener.Close()
+	s.Listener = l
+	s.Start()
+	t.Cleanup(s.Close)
+	return "unix://" + l.Addr().String()
+}
+
+func TestSameAsPrometheus(t *testing.T) {
+	d := newDaemon(t)
+	unix := socket(t, d)
+	tcp := httptest.NewServer(d)
+	t.Cleanup(tcp.Close)
+
+	f := func(args, text string, targets int) {
+		t.Helper()
+		for _, host := range []string{unix, tcp.URL} {
+			discoverytest.Same(t, docker.Registration(), fmt.Sprintf("host = %q\n", host)+args, new(moby.DockerSDConfig),
+				fmt.Sprintf("host: %q\n", host)+text, targets).Stop()
+		}
+	}
+	f("", "", 8)
+	f("match_first_network = false", "match_first_network: false", 13)
+	f("port = 8989\nhost_networking_host = \"h\"", "port: 8989\nhost_networking_host: h", 8)
+	f("filter {\n\tname = \"label\"\n\tvalues = [\"a\", \"b\"]\n}", "filters: [{name: label, values: [a, b]}]", 8)
+	if got, want := d.filters.Load(), `{"label":{"a":true,"b":true}}`; got != want {
+		t.Errorf("asked for the filters %v, want %v", got, want)
+	}
+}
+
+// TestDaemonFails: known containers stay.
+func TestDaemonFails(t *testing.T) {
+	d := newDaemon(t)
+	n := discoverytest.Run(t, docker.Registration(), fmt.Sprintf("host = %q\nrefresh_interval = \"10ms\"", socket(t, d)))
+	some := func(ts []map[string]string) bool { return len(ts) == 8 }
+	n.Await(t, "containers", some)
+	d.broken.Store(true)
+	n.AwaitHealth(t, component.Unhealthy, "out of order")
+	if !some(n.Targets()) {
+		t.Errorf("%d targets are left, want 8", len(n.Targets()))
+	}
+	d.broken.Store(false)
+	n.AwaitHealth(t, component.Healthy, "found 8 targets")
+}
+
+func TestMistakes(t *testing.T) {
+	f := func(body string, want ...string) {
+		t.Helper()
+		discoverytest.Mistakes(t, docker.Registration(), body, want...)
+	}
+	f(`host = "unix:///var/run/docker.sock"`)
+	f(`host = "tcp://d:2375"`)
+	f("host = \"https://d:2376\"\nbearer_token = \"t\"")
+	f(``, "missing required attribute host")
+	f(`host = "docker"`, `host "docker" needs a scheme`)
+	f(`host = "unix://a%zz"`, "host: parse")
+	f("host = \"unix:///d\"\nbearer_token = \"t\"", `host "unix:///d" is not reached by the HTTP client`)
+	f("host = \"tcp://d:1\"\ntls_config {\n\tinsecure_skip_verify = true\n}", `write an http:// or https:// address`)
+	f("host = \"unix:///d\"\nport = 70000\nrefresh_interval = \"-1s\"", "port must be from 0 to 65535", "refresh_interval is -1s")
+	f("host = \"unix:///d\"\nfilter {\n\tname = \"label\"\n}", "missing required attribute filter.values")
+}
