@@ -6,9 +6,10 @@ VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 
 LDFLAGS      = -X main.version=$(VERSION)
 PLATFORMS    = linux windows darwin freebsd
 FUZZTIME    ?= 10s
+SCENARIO    ?= passthrough
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
 
 build: ## build bin/weir
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/weir ./cmd/weir
@@ -24,7 +25,7 @@ race: ## run the tests with the race detector (needs a C compiler)
 
 lint: ## gofmt, vet and staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
-	$(GO) vet ./... && $(GO) vet -tags integration ./cmd/weir/... ./natives/...
+	$(GO) vet ./... && $(GO) vet -tags integration ./cmd/... ./natives/...
 	$(STATICCHECK) ./...
 
 generated: ## generated files are up to date
@@ -40,12 +41,19 @@ servers: ## build the real servers that the integration tests talk to
 	$(GO) build -C testdata/servers -o ../../$(SERVERS)/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
 
 integration: build servers ## the faults and counterparts that need real servers, as processes
-	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/$(SERVERS) $(GO) test -tags integration -count=1 -timeout 30m -v ./cmd/weir/integration/... ./natives/prometheus/exporter/unix
+	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/$(SERVERS) $(GO) test -tags integration -count=1 -timeout 30m -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix
 
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+peers: ## fetch the collectors that weir is measured against into bin/peers
+	cmd/weirbench/peers.sh bin/peers
+
+bench-peers: build ## measure weir and its peers, SCENARIO at a time, and print the table
+	CGO_ENABLED=0 $(GO) build -o bin/weirbench ./cmd/weirbench
+	bin/weirbench run $(SCENARIO)
+
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; done; done
 
-.PHONY: help build run test race lint generated platforms check servers integration bench fuzz
+.PHONY: help build run test race lint generated platforms check servers integration bench peers bench-peers fuzz

@@ -66,17 +66,9 @@ func (e *NotInstalledError) Error() string {
 // that is not there is a *NotInstalledError.
 func FindCollector(ctx context.Context, templates fs.FS, wanted string) (*Collector, error) {
 	name, program, other := strings.Cut(wanted, "=")
-	c := &Collector{Name: name, Title: name}
-	var err error
-	if c.files, err = fs.Sub(templates, name); err != nil {
-		return nil, fmt.Errorf("cannot use collector %q: %w", name, err)
-	}
-	b, err := fs.ReadFile(c.files, "collector.json")
+	c, err := readCollector(templates, name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use collector %q: there are %s", name, strings.Join(collectorNames(templates), ", "))
-	}
-	if err := json.Unmarshal(b, &c.spec); err != nil {
-		return nil, fmt.Errorf("cannot read collector.json of %s: %w", name, err)
+		return nil, err
 	}
 	programs := c.spec.Programs
 	if other {
@@ -95,6 +87,23 @@ func FindCollector(ctx context.Context, templates fs.FS, wanted string) (*Collec
 		return nil, &NotInstalledError{Name: name, Programs: programs}
 	}
 	return c, c.askVersion(ctx)
+}
+
+// readCollector returns a collector without its program.
+func readCollector(templates fs.FS, name string) (*Collector, error) {
+	c := &Collector{Name: name, Title: name}
+	var err error
+	if c.files, err = fs.Sub(templates, name); err != nil {
+		return nil, fmt.Errorf("cannot use collector %q: %w", name, err)
+	}
+	b, err := fs.ReadFile(c.files, "collector.json")
+	if err != nil {
+		return nil, fmt.Errorf("cannot use collector %q: there are %s", name, strings.Join(collectorNames(templates), ", "))
+	}
+	if err := json.Unmarshal(b, &c.spec); err != nil {
+		return nil, fmt.Errorf("cannot read collector.json of %s: %w", name, err)
+	}
+	return c, nil
 }
 
 func collectorNames(templates fs.FS) []string {

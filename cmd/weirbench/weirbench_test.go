@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/cmd/weirbench/bench"
+)
+
+// asProgram makes the test binary be weirbench: the runner starts itself again.
+const asProgram = "WEIRBENCH_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Setenv(asProgram, "1")        // for the children
+	flag.Set("test.parallel", "16") // what runs at once here waits most of the time
+	os.Exit(m.Run())
+}
+
+// weirbench runs one command line.
+func weirbench(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = execute(t.Context(), args, strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestCommandLine(t *testing.T) {
+	f := func(code int, want string, args ...string) {
+		t.Helper()
+		got, out, errOut := weirbench(t, args...)
+		if got != code || !strings.Contains(out+errOut, want) {
+			t.Errorf("weirbench %s: got %d and\n%s%s\nwant %d and %q", strings.Join(args, " "), got, out, errOut, code, want)
+		}
+	}
+	f(0, "Measure collectors")
+	f(0, "passthrough  100 targets × 1,000 series every 5 s", "run", "--help")
+	f(2, "unknown command", "measure")
+	f(2, `cannot run scenario "fast"`, "run", "fast")
+	f(2, "accepts at most 1 arg", "run", "churn", "gzip")
+	f(2, "cannot measure 0 rounds", "run", "--rounds=0")
+	f(2, "cannot serve 0 targets", "run", "--targets=0")
+	f(2, "multiple of the interval", "run", "--measure=7s")
+	f(2, "unknown flag", "run", "--round=3")
+	f(2, "cannot serve -1 targets", "targets", "--targets=-1")
+	f(2, `format "json"`, "targets", "--format=json")
+	f(1, "cannot listen for remote writes", "sink", "--listen-addr=127.0.0.1:x")
+	f(1, `cannot use collector "alloy": there are prometheus, prometheus3, vmagent, weir`, "run", "--collectors=alloy")
+	f(1, "none of weir=/nowhere, vmagent=/nowhere is there for passthrough; `make build peers`", "run", "--collectors=weir=/nowhere,vmagent=/nowhere")
+	f(1, "skipped: cannot find weir: none of /nowhere is there", "run", "--collectors=weir=/nowhere")
+	f(1, "there are \n", "run", "--templates="+t.TempDir())
+}
+
+// TestServers talks to targets and sink as the runner does: they say where they
+// are in a line of JSON, and end with their standard input.
+func TestServers(t *testing.T) {
+	f := func(targets int, args ...string) {
+		t.Helper()
+		in, stdin, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout, out, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := make(chan int)
+		var errOut bytes.Buffer
+		go func() {
+			code <- execute(context.Background(), append(args, "--until-eof"), in, out, &errOut)
+			out.Close()
+		}()
+		var h bench.Hello
+		if err := json.NewDecoder(stdout).Decode(&h); err != nil {
+			t.Fatalf("%s: %v", args, err)
+		}
+		if len(h.Targets) != targets || (h.Write != "") != (args[0] == "sink") {
+			t.Errorf("%s says %+v", args, h)
+		}
+		resp, err := http.Get(h.Control + "/stats")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Errorf("%s answers %s", args, resp.Status)
+		}
+		stdin.Close()
+		if got := <-code; got != 0 {
+			t.Errorf("%s ends with %d: %s", args, got, &errOut)
+		}
+	}
+	f(3, "targets", "--targets=3")
+	f(0, "sink")
+}
+
+// TestServersForPeople ends with a signal, which is the context here.
+func TestServersForPeople(t *testing.T) {
+	f := func(want string, args ...string) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		var out, errOut bytes.Buffer
+		if code := execute(ctx, args, strings.NewReader(""), &out, &errOut); code != 0 || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: got %d, %q, %q", args, code, &out, &errOut)
+		}
+	}
+	f("/metrics\n", "targets", "--targets=2")
+	f("/api/v1/write\n", "sink")
+}
