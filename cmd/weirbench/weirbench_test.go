@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	os.Setenv(asProgram, "1")        // for the children
+	os.Setenv(asProgram, "1")       // for the children
 	flag.Set("test.parallel", "16") // what runs at once here waits most of the time
 	os.Exit(m.Run())
 }
