@@ -208,6 +208,7 @@ func (r *run) reconcile() error {
 		}
 		d := r.door
 		r.wg.Go(func() { d.accept(r.s.o.Clock, r.s.slots, r.hand, r.accepting) })
+		r.s.o.Logger.Info("listening", "address", d.Addr().String(), "tls", want.tls != nil)
 	}
 	at := r.door.Addr().String()
 	r.s.address.Store(&at)
