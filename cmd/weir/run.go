@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/weir-run/weir/cmd/weir/quickstart"
 	"github.com/weir-run/weir/cmd/weir/sandbox"
@@ -103,6 +104,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	if err != nil {
 		return cannotStart(err)
 	}
+	klog.SetSlogLogger(s.telemetry.Logger()) // where the client of discovery.kubernetes says what failed
 	stop := handleSignals(ctx)
 	defer stop.release()
 	ctx = stop.ctx

@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,6 +134,11 @@ func TestChanges(t *testing.T) {
 func TestKubeconfig(t *testing.T) {
 	s := newAPIServer(t, true)
 	s.populate()
+	encrypted := httptest.NewTLSServer(s) // the client sends no token otherwise
+	t.Cleanup(func() {
+		encrypted.CloseClientConnections()
+		encrypted.Close()
+	})
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	body := fmt.Sprintf("role = \"node\"\nkubeconfig_file = %q", path)
 	r := kubernetes.Registration()
@@ -144,7 +150,7 @@ func TestKubeconfig(t *testing.T) {
 		t.Errorf("without a kubeconfig: got %v", err)
 	}
 	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-		"clusters": [{"name": "k", "cluster": {"server": %q}}], "users": [{"name": "u", "user": {"token": "t0ken"}}]}`, s.URL)
+		"clusters": [{"name": "k", "cluster": {"server": %q, "insecure-skip-tls-verify": true}}], "users": [{"name": "u", "user": {"token": "t0ken"}}]}`, encrypted.URL)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
