@@ -119,6 +119,8 @@ reloaded without losing a sample.`,
 		checkCommand(t),
 		componentsCommand(t),
 		reloadCommand(t),
+		testCommand(t),
+		journalCommand(t),
 		versionCommand(t.out),
 		sandboxCommand(),
 	)

@@ -29,6 +29,7 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/scrape"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/scripts"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -68,11 +69,13 @@ func languages() []scripting.Language { return []scripting.Language{lua.New()} }
 // catalogs say what a block name means: a native, or a script of the folder or
 // of those that ship with weir.
 func catalogs(scriptsDir string, log *slog.Logger) ([]component.Catalog, error) {
+	langs := languages()
 	scripted, err := scripting.NewCatalog(scripting.Options{
-		Languages: languages(),
+		Languages: langs,
 		UserDir:   scriptsDir,
 		Embedded:  scripts.FS,
 		Modules:   stdlib.Modules(),
+		Test:      scripttest.OnReload(langs, stdlib.Modules()),
 		Logger:    log,
 	})
 	if err != nil {

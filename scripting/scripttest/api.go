@@ -1,0 +1,347 @@
+package scripttest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/scripting"
+)
+
+// api is what the test file of a session may call.
+func (s *session) api() *scripting.TestAPI {
+	name := scripting.Param{Name: "name", Kind: scripting.KindString}
+	fn := scripting.Param{Name: "fn", Kind: scripting.KindFunction}
+	optional := func(p scripting.Param) scripting.Param { p.Optional = true; return p }
+	return &scripting.TestAPI{
+		Globals: []scripting.Function{
+			{Name: "describe", Doc: "Groups the tests that fn declares. Groups may be nested.", Params: []scripting.Param{name, fn},
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					return nil, s.describe(a[0].(string), a[1].(scripting.Callback))
+				}},
+			{Name: "it", Doc: "Declares a test. Without fn it is pending.", Params: []scripting.Param{name, optional(fn)},
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					f, _ := a[1].(scripting.Callback)
+					return nil, s.it(a[0].(string), f, "")
+				}},
+			{Name: "pending", Doc: "Declares a test that is not run, or in a test, ends it as pending.",
+				Params: []scripting.Param{name, optional(fn)},
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					if s.inTest {
+						return nil, &pendingError{a[0].(string)}
+					}
+					return nil, s.it(a[0].(string), nil, "")
+				}},
+			{Name: "before_each", Doc: "Runs fn before each test of the group.", Params: []scripting.Param{fn},
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					return nil, s.around(func(g *group) *[]scripting.Callback { return &g.before }, "before_each", a[0].(scripting.Callback))
+				}},
+			{Name: "after_each", Doc: "Runs fn after each test of the group, also after one that failed.", Params: []scripting.Param{fn},
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					return nil, s.around(func(g *group) *[]scripting.Callback { return &g.after }, "after_each", a[0].(scripting.Callback))
+				}},
+		},
+		Tables: []*scripting.Module{fixtures()},
+		Weir: &scripting.Module{
+			Name: "weir.test",
+			Doc:  "Components under test.",
+			Funcs: []scripting.Function{{
+				Name: "component",
+				Doc: "Builds a component as its block would. file is the script's, counted from the folder of the test, or a block name. " +
+					"args are the attributes of the block, and its block script; they are checked as in a config. " +
+					"A component made in a test ends with it, one made outside lives for the whole file.",
+				Params: []scripting.Param{{Name: "file", Kind: scripting.KindString}, {Name: "args", Kind: scripting.KindAny, Optional: true}},
+				Result: scripting.Result{Kind: scripting.KindObject, Type: s.componentType()},
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					n, err := s.open(a[0].(string), a[1])
+					if err != nil {
+						return nil, err
+					}
+					return &scripting.Object{Type: s.componentType(), Data: n}, nil
+				},
+			}},
+			Types: []*scripting.ObjectType{s.componentType(), batchType},
+		},
+		Assert:  s.assertion,
+		Refused: refused,
+		Print: func(pos, line string) {
+			if len(s.output) < maxLogLines {
+				s.output = append(s.output, strings.TrimPrefix(pos+": ", ": ")+line)
+			}
+		},
+	}
+}
+
+// refused are functions of busted's that are not here, and what to do instead.
+var refused = map[string]string{
+	"spy":           "a script calls nothing that a test could put a spy in place of; look at what the component returns",
+	"stub":          "a script calls nothing that a test could put a stub in place of; look at what the component returns",
+	"mock":          "a script calls nothing that a test could put a mock in place of; look at what the component returns",
+	"setup":         "use before_each, or open the component outside of the tests",
+	"teardown":      "use after_each; components end by themselves",
+	"lazy_setup":    "use before_each, or open the component outside of the tests",
+	"lazy_teardown": "use after_each; components end by themselves",
+	"strict_setup":  "use before_each, or open the component outside of the tests",
+	"finally":       "use after_each",
+	"insulate":      "use describe: a test file has a VM of its own",
+	"expose":        "use describe",
+	"randomize":     "tests run in their order",
+	"context":       "use describe",
+	"spec":          "use it",
+	"test":          "use it",
+}
+
+// pendingError ends a test that says that it is pending.
+type pendingError struct{ why string }
+
+func (e *pendingError) Error() string { return "pending: " + e.why }
+
+// scriptFailure is an error in the script under test, on its way through the
+// test that met it.
+type scriptFailure struct{ err *scripting.Error }
+
+func (e *scriptFailure) Error() string { return "the script failed: " + e.err.Error() }
+
+// Unwrap returns the script's error.
+func (e *scriptFailure) Unwrap() error { return e.err }
+
+// componentType is what weir.test.component returns.
+func (s *session) componentType() *scripting.ObjectType {
+	if s.componentKind != nil {
+		return s.componentKind
+	}
+	text := scripting.Param{Name: "text", Kind: scripting.KindString, Doc: "Metrics in text form, as a scrape has them."}
+	t := &scripting.ObjectType{
+		Name: "component", Doc: "A component under test. Its clock stands still, at first at 2025-01-01T00:00:00Z.", New: "component",
+		String: func(data any) string { return data.(*node).name },
+	}
+	t.Methods = []scripting.Function{
+		{Name: "metrics", Doc: "Sends one batch and returns what comes out of it. An error in the script fails the test.",
+			Params: []scripting.Param{text}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				out, err := s.send(a[0].(*node), a[1].(string))
+				if err != nil {
+					return nil, err
+				}
+				if len(out.errors) > 0 {
+					return nil, &scriptFailure{out.errors[0]}
+				}
+				return &scripting.Object{Type: batchType, Data: out}, nil
+			}},
+		{Name: "failing", Doc: "As metrics, for a batch that the script is to fail on: what comes out depends on script.on_error, and errors() of it are the messages.",
+			Params: []scripting.Param{text}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				out, err := s.send(a[0].(*node), a[1].(string))
+				if err != nil {
+					return nil, err
+				}
+				if len(out.errors) == 0 {
+					return nil, &Failure{Msg: "the script did not fail"}
+				}
+				return &scripting.Object{Type: batchType, Data: out}, nil
+			}},
+		{Name: "unchanged", Doc: "Sends one batch and fails unless all of it comes out as it was: values bit for bit, times, exemplars, metadata.",
+			Params: []scripting.Param{text},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				out, err := s.send(a[0].(*node), a[1].(string))
+				if err != nil {
+					return nil, err
+				}
+				if len(out.errors) > 0 {
+					return nil, &scriptFailure{out.errors[0]}
+				}
+				if diff := compare(rows(out.t, out.in), rows(out.t, out.batches...), true); diff != "" {
+					return nil, &Failure{Msg: "the batch was changed", Diff: diff}
+				}
+				return nil, nil
+			}},
+		{Name: "advance", Doc: `Sets the clock forward: "30s", or a number of seconds.`,
+			Params: []scripting.Param{{Name: "by", Kind: scripting.KindAny}},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				d, err := duration(a[1])
+				if err != nil {
+					return nil, err
+				}
+				a[0].(*node).clock.Advance(d)
+				return nil, nil
+			}},
+		{Name: "now", Doc: "The clock's time, in Unix ms. Samples without a time have it.", Result: scripting.Result{Kind: scripting.KindInt},
+			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*node).now(), nil }},
+		{Name: "logs", Doc: "The lines that the script has logged since the last call of logs.", Result: scripting.Result{Kind: scripting.KindList},
+			Fn: func(a []scripting.Value) (scripting.Value, error) { return stringList(a[0].(*node).log.take()), nil }},
+	}
+	s.componentKind = t
+	return t
+}
+
+// send sends a batch through a component that has not ended.
+func (s *session) send(n *node, text string) (*output, error) {
+	if n.over {
+		return nil, errors.New("cannot use this component: the test that opened it is over; open it in before_each")
+	}
+	in, err := n.parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return n.send(s.ctx, in)
+}
+
+func duration(v scripting.Value) (time.Duration, error) {
+	d := time.Duration(-1)
+	if secs, ok := number(v); ok && secs <= maxAdvance.Seconds() {
+		d = time.Duration(secs * float64(time.Second))
+	} else if text, ok := v.(string); ok {
+		if parsed, err := time.ParseDuration(text); err == nil {
+			d = parsed
+		}
+	}
+	if d < 0 || d > maxAdvance {
+		return 0, fmt.Errorf(`cannot set the clock forward by %s: write a duration such as "30s", or seconds, up to a year`, show(v))
+	}
+	return d, nil
+}
+
+const maxAdvance = 366 * 24 * time.Hour
+
+// batchType is what a component made of a batch.
+var batchType = &scripting.ObjectType{
+	Name: "batch", Doc: "What came out of a component. #out is the number of records and out[i] is one of them, as records() gives it.",
+	New:    "component",
+	String: func(data any) string { return data.(*output).text() },
+	Len:    func(data any) int { return data.(*output).len() },
+	Index:  func(data any, i int) scripting.Value { return record(data.(*output), i) },
+	Methods: []scripting.Function{
+		{Name: "text", Doc: "All of it in text form, without the times that are the clock's.", Result: scripting.Result{Kind: scripting.KindString},
+			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*output).text(), nil }},
+		{Name: "records", Doc: "An iterator over the records: tables with name, type, help, labels, value, time and stale; histogram is a native one in text form.",
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				out, i := a[0].(*output), -1
+				return scripting.Sequence(func() (scripting.Value, bool) {
+					if i++; i >= out.len() {
+						return nil, false
+					}
+					return record(out, i), true
+				}), nil
+			}},
+		{Name: "value", Doc: `The value of a series such as up{job="api"}; nil when it is not there.`,
+			Params: []scripting.Param{{Name: "series", Kind: scripting.KindString}}, Result: scripting.Result{Kind: scripting.KindNumber, Optional: true},
+			Fn: func(a []scripting.Value) (scripting.Value, error) { return value(a[0].(*output), a[1].(string)) }},
+		{Name: "series", Doc: "The series in text form, sorted, each once.", Result: scripting.Result{Kind: scripting.KindList},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				return a[0].(*output).distinct((*batch.Series).String), nil
+			}},
+		{Name: "names", Doc: "The names of the metrics, sorted, each once.", Result: scripting.Result{Kind: scripting.KindList},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				return a[0].(*output).distinct((*batch.Series).Name), nil
+			}},
+		{Name: "label_values", Doc: "The values of a label, sorted, each once.",
+			Params: []scripting.Param{{Name: "label", Kind: scripting.KindString}}, Result: scripting.Result{Kind: scripting.KindList},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				return a[0].(*output).distinct(func(s *batch.Series) string { return s.Label(a[1].(string)) }), nil
+			}},
+		{Name: "dropped", Doc: `How many samples were dropped: by the script, or with reason "script_error" by an error in it.`,
+			Params: []scripting.Param{{Name: "reason", Kind: scripting.KindString, Optional: true}}, Result: scripting.Result{Kind: scripting.KindInt},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				var total uint64
+				for reason, n := range a[0].(*output).dropped {
+					if a[1] == nil || a[1] == reason {
+						total += n
+					}
+				}
+				return int64(total), nil
+			}},
+		{Name: "errors", Doc: "The messages of the errors in the script, with their places.", Result: scripting.Result{Kind: scripting.KindList},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				var msgs []string
+				for _, e := range a[0].(*output).errors {
+					msgs = append(msgs, fmt.Sprintf("%s: in %s: %v", e.Pos(), e.Hook, e.Err))
+				}
+				return stringList(msgs), nil
+			}},
+	},
+}
+
+func stringList(ss []string) *scripting.List {
+	l := &scripting.List{Items: make([]scripting.Value, len(ss))}
+	for i, s := range ss {
+		l.Items[i] = s
+	}
+	return l
+}
+
+// distinct returns what f says of the series, without "".
+func (o *output) distinct(f func(s *batch.Series) string) *scripting.List {
+	var all []string
+	for _, b := range o.batches {
+		for _, s := range b.Series {
+			if v := f(s); v != "" {
+				all = append(all, v)
+			}
+		}
+	}
+	slices.Sort(all)
+	return stringList(slices.Compact(all))
+}
+
+// record is a record of an output as a table.
+func record(o *output, index int) scripting.Value {
+	b, i := o.at(index)
+	m := scripting.NewMap()
+	m.Set("name", b.Series[i].Name())
+	if meta := b.Series[i].Meta(); meta != nil {
+		if meta.Type != "" {
+			m.Set("type", string(meta.Type))
+		}
+		if meta.Help != "" {
+			m.Set("help", meta.Help)
+		}
+	}
+	labels := scripting.NewMap()
+	for n, v := range b.Series[i].Labels() {
+		if n != batch.NameLabel {
+			labels.Set(n, v)
+		}
+	}
+	m.Set("labels", labels)
+	stale := batch.IsStale(b.V[i])
+	m.Set("stale", stale)
+	m.Set("time", b.T[i])
+	for _, h := range b.Histograms {
+		if h.Row == i {
+			r := rows(b.T[i], b.Rows([]int{i}))[0]
+			m.Set("histogram", r.sample)
+			return m
+		}
+	}
+	if stale {
+		m.Set("value", math.NaN())
+	} else {
+		m.Set("value", b.V[i])
+	}
+	return m
+}
+
+// value returns the value of a series that is written as in text form.
+func value(o *output, series string) (scripting.Value, error) {
+	want, err := batch.ParseText(series+" 0", batch.TextOptions{})
+	if err != nil || want.Len() != 1 {
+		return nil, fmt.Errorf(`cannot read %q as a series: write it as up{job="api"}`, series)
+	}
+	var found scripting.Value
+	for _, b := range o.batches {
+		for i, s := range b.Series {
+			if !s.Equal(want.Series[0]) {
+				continue
+			}
+			if found != nil {
+				return nil, fmt.Errorf("there is more than one value of %s", series)
+			}
+			found = b.V[i]
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,93 @@
+package scripttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting"
+)
+
+// script checks a script and runs the examples in its header. any reports
+// whether it has examples, chosen or not.
+func (s *suite) script(ctx context.Context, t target) (f File, any bool) {
+	if t.script.Name == "" {
+		return File{}, false
+	}
+	f.Name = t.script.Name
+	started := time.Now()
+	defer func() { f.Elapsed = time.Since(started) }()
+	if r, ok := s.folder.Catalog.Lookup(t.name); !ok {
+		return File{}, false
+	} else if r.Err != nil {
+		f.Problem = problemOf(r.Err, f.Name)
+		return f, true
+	}
+	examples := scripting.ParseHeader(t.lang.Comment(t.script.Text)).Examples
+	for _, e := range examples {
+		name := fmt.Sprintf("%s example in line %d", t.name, e.Line)
+		if !s.wanted(name) {
+			continue
+		}
+		test := Test{Name: name, Line: e.Line, Status: Passed}
+		began := time.Now()
+		err := s.example(ctx, t, e)
+		test.Elapsed = time.Since(began)
+		if err != nil {
+			test.Status = Broken
+			if _, ok := errors.AsType[*Failure](err); ok {
+				test.Status = Failed
+			}
+			test.Problem = problemOf(err, f.Name)
+			if test.Problem.Line == 0 {
+				test.Problem.Line = e.Line
+			}
+		}
+		f.Tests = append(f.Tests, test)
+	}
+	return f, len(examples) > 0
+}
+
+// example runs one example of a header. What it says of metadata must hold,
+// what it does not say may be anything.
+func (s *suite) example(ctx context.Context, t target, e scripting.Example) error {
+	if e.InputLine == 0 || e.OutputLine == 0 {
+		return errors.New(`cannot run this example: it needs both "Example Input:" and "Example Output:"`)
+	}
+	n, err := newNode(s.folder.Catalog, t.name, e.Args, config.Span{File: t.script.Name, Line: e.ArgsLine})
+	if err != nil {
+		return err
+	}
+	defer n.stop()
+	in, err := n.parse(e.Input)
+	if err != nil {
+		return inExample(t, err, e.InputLine)
+	}
+	want, err := batch.ParseText(e.Output, batch.TextOptions{T: n.now()})
+	if err != nil {
+		return inExample(t, err, e.OutputLine)
+	}
+	out, err := n.send(ctx, in)
+	if err != nil {
+		return err
+	}
+	if len(out.errors) > 0 {
+		return &scriptFailure{out.errors[0]}
+	}
+	if diff := compare(rows(out.t, want), rows(out.t, out.batches...), false); diff != "" {
+		return t.script.Error(e.OutputLine, "", &Failure{Msg: "the example gives other metrics", Diff: diff})
+	}
+	return nil
+}
+
+// inExample places a mistake in an example's text.
+func inExample(t target, err error, first int) error {
+	e, ok := errors.AsType[*batch.SyntaxError](err)
+	if !ok {
+		return err
+	}
+	return t.script.Error(first+e.Line-1, "", fmt.Errorf("cannot read the metrics of this example: %s", e.Msg))
+}

@@ -1,0 +1,276 @@
+package scripttest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// defaultDir is the folder of scripts of who names none.
+const defaultDir = "scripts"
+
+// target is a script and the test file beside it; either may be missing.
+type target struct {
+	suite  *suite
+	lang   scripting.Language
+	name   string         // of the component
+	script scripting.File // Name "": none, or not asked for
+	test   scripting.File
+	err    error // why the test file could not be read
+}
+
+func places(o Options) string {
+	if len(o.Paths) > 0 {
+		return strings.Join(o.Paths, ", ")
+	}
+	if o.Dir != "" {
+		return o.Dir
+	}
+	return defaultDir
+}
+
+// find returns what there is to run, in order of path.
+func find(o Options) ([]target, error) {
+	paths := o.Paths
+	if len(paths) == 0 {
+		paths = []string{places(o)}
+	}
+	suites := map[string]*suite{}
+	var out []target
+	seen := map[string]int{}
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, fmt.Errorf("cannot find the tests: %w", err)
+		}
+		dir, err := folderOf(o.Dir, p, info.IsDir())
+		if err != nil {
+			return nil, err
+		}
+		s := suites[dir]
+		if s == nil {
+			if s, err = newSuite(o, dir); err != nil {
+				return nil, err
+			}
+			suites[dir] = s
+		}
+		files := []string{p}
+		if info.IsDir() {
+			if files, err = below(p, 0); err != nil {
+				return nil, err
+			}
+		} else if l, _, _ := s.parts(p); l == nil {
+			return nil, fmt.Errorf("cannot test %s: it is not a script; scripts end in %s", p, strings.Join(extensions(o.Languages), ", "))
+		}
+		for _, f := range files {
+			if err := s.add(&out, seen, f, !info.IsDir()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b target) int { return strings.Compare(a.path(), b.path()) })
+	return out, nil
+}
+
+func (t target) path() string {
+	if t.script.Path != "" {
+		return t.script.Path
+	}
+	return t.test.Path
+}
+
+func extensions(ls []scripting.Language) (out []string) {
+	for _, l := range ls {
+		out = append(out, l.Extensions()...)
+	}
+	return out
+}
+
+// folderOf is the folder of scripts that a path is in.
+func folderOf(dir, path string, isDir bool) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot find the tests: %w", err)
+	}
+	if dir != "" {
+		root, err := filepath.Abs(dir)
+		if err != nil {
+			return "", fmt.Errorf("cannot find the scripts folder: %w", err)
+		}
+		if rel, err := filepath.Rel(root, abs); err != nil || !filepath.IsLocal(rel) {
+			return "", fmt.Errorf("cannot test %s: it is not in the scripts folder %s", path, dir)
+		}
+		return root, nil
+	}
+	for up := abs; ; up = filepath.Dir(up) {
+		if filepath.Base(up) == defaultDir && (up != abs || isDir) {
+			return up, nil
+		}
+		if up == filepath.Dir(up) {
+			break
+		}
+	}
+	if isDir {
+		return abs, nil
+	}
+	// scripts/http/paths.lua is http.paths: the folder above that of the file.
+	return filepath.Dir(filepath.Dir(abs)), nil
+}
+
+func newSuite(o Options, dir string) (*suite, error) {
+	c, err := scripting.NewCatalog(scripting.Options{Languages: o.Languages, Modules: o.Modules, Embedded: o.Embedded, UserDir: dir})
+	if err != nil {
+		return nil, err
+	}
+	folder, _ := scripting.FolderOf(c)
+	return &suite{folder: folder, langs: o.Languages, modules: o.Modules, match: o.Match, limit: Limit}, nil
+}
+
+// maxDepth bounds the walk through folders, which may be linked in a circle.
+const maxDepth = 8
+
+// below returns the files of a folder, without hidden and private ones. It
+// follows symbolic links, as the catalog does.
+func below(dir string, depth int) (out []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for tests: %w", err)
+	}
+	for _, e := range entries {
+		p := filepath.Join(dir, e.Name())
+		info, err := os.Stat(p)
+		switch {
+		case err != nil || strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_"):
+		case !info.IsDir():
+			out = append(out, p)
+		case depth < maxDepth:
+			inner, err := below(p, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, inner...)
+		}
+	}
+	return out, nil
+}
+
+// parts splits a file's path: the language, the path without extension and
+// test suffix, and whether it is a test file. l is nil for other files.
+func (s *suite) parts(path string) (l scripting.Language, base string, test bool) {
+	for _, l := range s.langs {
+		for _, ext := range l.Extensions() {
+			base, ok := strings.CutSuffix(path, ext)
+			if !ok {
+				continue
+			}
+			for _, suffix := range []string{"_test", ".test"} {
+				if b, ok := strings.CutSuffix(base, suffix); ok {
+					return l, b, true
+				}
+			}
+			return l, base, false
+		}
+	}
+	return nil, "", false
+}
+
+// add adds a file to what is run. One that was named brings what belongs to it:
+// a script its test file.
+func (s *suite) add(out *[]target, seen map[string]int, path string, named bool) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("cannot find the tests: %w", err)
+	}
+	l, base, test := s.parts(abs)
+	if l == nil {
+		return nil
+	}
+	i, ok := seen[base]
+	if !ok {
+		i = len(*out)
+		seen[base] = i
+		*out = append(*out, target{suite: s, lang: l, name: s.component(base)})
+	}
+	t := &(*out)[i]
+	if test {
+		_, can := l.(scripting.Tester)
+		if t.test.Name != "" && t.test.Path != abs {
+			return fmt.Errorf("cannot tell which file tests %s: there are %s and %s", t.name, t.test.Name, s.display(abs))
+		}
+		t.test, t.err = s.read(abs)
+		if !can {
+			t.err = fmt.Errorf("cannot run tests in %s yet", l.Name())
+		}
+		return nil
+	}
+	if !s.isComponent(base) {
+		if named {
+			return fmt.Errorf("cannot test %s: a file below lib is no component; test a component that requires it", path)
+		}
+		return nil
+	}
+	f, err := s.read(abs)
+	if err != nil {
+		return err
+	}
+	t.script = f
+	if named {
+		ext := strings.TrimPrefix(abs, base)
+		for _, p := range scripting.TestFiles(base, ext) {
+			if _, err := os.Stat(p); err == nil {
+				if err := s.add(out, seen, p, false); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// component is the block name of a file without its extension.
+func (s *suite) component(base string) string {
+	rel, err := filepath.Rel(s.folder.Dir, base)
+	if err != nil {
+		return base
+	}
+	return strings.ReplaceAll(filepath.ToSlash(rel), "/", ".")
+}
+
+// isComponent reports whether the file is one that the catalog knows.
+func (s *suite) isComponent(base string) bool {
+	return !strings.HasPrefix(s.component(base), "lib.")
+}
+
+// display is a path as people see it, relative to the working directory when
+// it is below.
+func (s *suite) display(path string) string {
+	if work, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(work, path); err == nil && filepath.IsLocal(rel) {
+			path = rel
+		}
+	}
+	return filepath.ToSlash(path)
+}
+
+func (s *suite) read(path string) (scripting.File, error) {
+	f := scripting.File{Name: s.display(path), Path: path}
+	r, err := os.Open(path)
+	if err != nil {
+		return f, fmt.Errorf("cannot read %s: %w", f.Name, err)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, scripting.MaxFileSize+1))
+	if err != nil {
+		return f, fmt.Errorf("cannot read %s: %w", f.Name, err)
+	}
+	if len(text) > scripting.MaxFileSize {
+		return f, fmt.Errorf("cannot use %s: it is larger than %d KiB", f.Name, scripting.MaxFileSize>>10)
+	}
+	f.Text = string(text)
+	return f, nil
+}

@@ -1,0 +1,104 @@
+package scripttest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// row is one sample as text, its parts compared one by one.
+type row struct {
+	series string
+	sample string // value, time unless it is the implied one, exemplars
+	meta   *batch.Metadata
+	name   string
+}
+
+func (r row) String() string { return r.series + " " + r.sample }
+
+// rows returns the samples of batches in text form, in order of series. now is
+// the time that is left out.
+func rows(now int64, bs ...*batch.Metrics) []row {
+	var out []row
+	for _, b := range bs {
+		for i, s := range b.Series {
+			one := b.Rows([]int{i})
+			// Metadata lines come first.
+			text := strings.TrimSuffix(string(batch.AppendTextAt(nil, one, now)), "\n")
+			text = text[strings.LastIndexByte(text, '\n')+1:]
+			r := row{series: s.String(), meta: s.Meta(), name: s.Name()}
+			r.sample = strings.TrimPrefix(text, r.series+" ")
+			out = append(out, r)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b row) int {
+		if c := strings.Compare(a.series, b.series); c != 0 {
+			return c
+		}
+		return strings.Compare(a.sample, b.sample)
+	})
+	return out
+}
+
+// compare returns the difference of what was wanted and what came, "" when
+// there is none: the same series with the same values, bit for bit, times,
+// start times and exemplars, in whatever order. What want says of type, help
+// and unit must hold; with exact, it must be all there is.
+func compare(want, got []row, exact bool) string {
+	w, g := lines(want, want, exact), lines(got, want, exact)
+	slices.Sort(w)
+	slices.Sort(g)
+	return lineDiff(w, g)
+}
+
+// lines are rows in text form, with those parts of their metadata that said
+// speaks of.
+func lines(rs, said []row, exact bool) []string {
+	speaks := map[string]batch.Metadata{}
+	for _, r := range said {
+		if r.meta == nil {
+			continue
+		}
+		m := speaks[r.name]
+		for _, p := range []struct{ into, from *string }{
+			{(*string)(&m.Type), (*string)(&r.meta.Type)}, {&m.Help, &r.meta.Help}, {&m.Unit, &r.meta.Unit},
+		} {
+			if *p.from != "" {
+				*p.into = *p.from
+			}
+		}
+		speaks[r.name] = m
+	}
+	var out []string
+	seen := map[string]bool{}
+	add := func(l string) {
+		if !seen[l] {
+			seen[l] = true
+			out = append(out, l)
+		}
+	}
+	for _, r := range rs {
+		out = append(out, r.String())
+		m := batch.Metadata{}
+		if r.meta != nil {
+			m = *r.meta
+		}
+		s := speaks[r.name]
+		for _, p := range []struct {
+			what, has string
+			asked     bool
+		}{
+			{"TYPE", string(m.Type), s.Type != ""}, {"HELP", m.Help, s.Help != ""}, {"UNIT", m.Unit, s.Unit != ""},
+		} {
+			if p.has == "" && p.asked {
+				p.has = "-"
+			}
+			if p.has != "" && (p.asked || exact) {
+				add(fmt.Sprintf("# %s %s %s", p.what, r.name, p.has))
+			}
+		}
+	}
+	return out
+}

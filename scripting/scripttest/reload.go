@@ -1,0 +1,74 @@
+package scripttest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// reloadLimit is what all tests of a saved script may take together, and
+// reloadTest what one of them may: meanwhile no other change is made.
+const (
+	reloadLimit = 2 * time.Second
+	reloadTest  = 500 * time.Millisecond
+)
+
+// OnReload returns what scripting.Options.Test takes: it runs the test file
+// and the examples of a saved script, and its error names what failed.
+func OnReload(langs []scripting.Language, modules []*scripting.Module) func(scripting.Tested) error {
+	return func(t scripting.Tested) error {
+		s := &suite{folder: t.Folder, langs: langs, modules: modules, limit: reloadTest}
+		target := target{suite: s, script: t.Script, test: t.Test}
+		l, base, _ := s.parts(t.Script.Path)
+		target.lang, target.name = l, s.component(base)
+		if ns := t.Folder.Namespace; ns != "" {
+			target.name = ns + "." + target.name
+		}
+		ctx, cancel := context.WithTimeoutCause(context.Background(), reloadLimit, // bounded, and nobody waits for less
+			fmt.Errorf("the tests took longer than %s", reloadLimit))
+		defer cancel()
+		examples, _ := s.script(ctx, target)
+		tests, _ := s.testFile(ctx, target)
+		if ctx.Err() != nil {
+			return fmt.Errorf(`cannot test %s: %w; make them faster, or write script { on_reload = "swap" }`, t.Script.Name, context.Cause(ctx))
+		}
+		return firstProblem(examples, tests)
+	}
+}
+
+// firstProblem is an error about the first test that failed.
+func firstProblem(files ...File) error {
+	failed, total := 0, 0
+	var first *Problem
+	name := ""
+	for _, f := range files {
+		if f.Problem != nil && first == nil {
+			first, name = f.Problem, "the file cannot be used"
+		}
+		for _, t := range f.Tests {
+			total++
+			if t.Status != Failed && t.Status != Broken {
+				continue
+			}
+			failed++
+			if first == nil {
+				first, name = t.Problem, fmt.Sprintf("test %q failed", t.Name)
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s: %s", first.pos(), name, first.Msg)
+	if first.Diff != "" {
+		b.WriteString("\n" + strings.TrimSuffix(first.Diff, "\n"))
+	}
+	if failed > 1 {
+		fmt.Fprintf(&b, "\n%d of %d tests failed", failed, total)
+	}
+	return fmt.Errorf("%s", b.String())
+}

@@ -1,0 +1,186 @@
+package scripttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting"
+)
+
+// session is one test file in one VM: what describe and it said, and what runs
+// at the moment.
+type session struct {
+	ctx    context.Context
+	folder scripting.Folder
+	langs  []scripting.Language
+	file   scripting.File
+	vm     scripting.TestVM
+
+	top    *group
+	at     *group // that is being described
+	all    []*testCase
+	inTest bool
+
+	nodes     []*node // opened while the file was read
+	opened    []*node // opened in the test that runs
+	output    []string
+	lastError string // that assert.error met
+
+	componentKind *scripting.ObjectType
+}
+
+// group is a describe, or the file itself.
+type group struct {
+	up            *group
+	name          string
+	before, after []scripting.Callback
+}
+
+// testCase is an it.
+type testCase struct {
+	in      *group
+	name    string
+	line    int
+	fn      scripting.Callback // nil: pending
+	pending string             // why
+}
+
+// fullName is the name with those of the groups around it.
+func (c *testCase) fullName() string {
+	name := c.name
+	for g := c.in; g != nil && g.up != nil; g = g.up {
+		name = g.name + " " + name
+	}
+	return name
+}
+
+// around returns what runs before the test, outermost first, and after it,
+// innermost first.
+func (c *testCase) around() (before, after []scripting.Callback) {
+	for g := c.in; g != nil; g = g.up {
+		before = append(append([]scripting.Callback(nil), g.before...), before...)
+		after = append(after, g.after...)
+	}
+	return before, after
+}
+
+// newSession compiles a test file and runs it, so that its tests are known.
+func newSession(ctx context.Context, s suite, f scripting.File, lang scripting.Tester) (*session, error) {
+	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, top: &group{}}
+	ses.at = ses.top
+	env := scripting.Env{Modules: s.modules, Require: func(name string) (scripting.File, error) {
+		return s.folder.Require(lang, name)
+	}}
+	vm, err := lang.NewTest(f, env, ses.api())
+	if err != nil {
+		return nil, err
+	}
+	ses.vm = vm
+	if err := vm.Load(s.limit); err != nil {
+		ses.close()
+		return nil, err
+	}
+	return ses, nil
+}
+
+// close ends the components that are still open.
+func (s *session) close() {
+	s.closeOpened()
+	for _, n := range s.nodes {
+		n.stop()
+	}
+	s.nodes = nil
+}
+
+func (s *session) closeOpened() {
+	for _, n := range s.opened {
+		n.stop()
+	}
+	s.opened = nil
+}
+
+// describe groups the tests that fn declares.
+func (s *session) describe(name string, fn scripting.Callback) error {
+	if s.inTest {
+		return errors.New("cannot use describe inside of it: tests are declared before they run")
+	}
+	s.at = &group{up: s.at, name: name}
+	defer func() { s.at = s.at.up }()
+	_, err := fn()
+	return err
+}
+
+// it declares a test; without fn it is pending.
+func (s *session) it(name string, fn scripting.Callback, pending string) error {
+	if s.inTest {
+		return errors.New("cannot use it inside of it: tests are declared before they run")
+	}
+	_, line := s.vm.Pos()
+	s.all = append(s.all, &testCase{in: s.at, name: name, line: line, fn: fn, pending: pending})
+	return nil
+}
+
+// around adds what runs before or after each test of the group.
+func (s *session) around(into func(g *group) *[]scripting.Callback, what string, fn scripting.Callback) error {
+	if s.inTest {
+		return fmt.Errorf("cannot use %s inside of it: put it beside the test", what)
+	}
+	fns := into(s.at)
+	*fns = append(*fns, fn)
+	return nil
+}
+
+// open is weir.test.component: of a file beside the test, or of a block name.
+func (s *session) open(what string, args scripting.Value) (*node, error) {
+	name, err := s.component(what)
+	if err != nil {
+		return nil, err
+	}
+	var fields []config.Field
+	if r, ok := s.folder.Catalog.Lookup(name); ok && r.NewArgs != nil {
+		fields = config.Describe(r.NewArgs())
+	}
+	body, err := attributes(args, fields)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use these arguments of %s: %w", name, err)
+	}
+	n, err := newNode(s.folder.Catalog, name, body, noPosition)
+	if err != nil {
+		return nil, fmt.Errorf("cannot test %s: %w", name, unplaced(err))
+	}
+	if s.inTest {
+		s.opened = append(s.opened, n)
+	} else {
+		s.nodes = append(s.nodes, n)
+	}
+	return n, nil
+}
+
+// component is the block name of a file beside the test file, or what is one.
+func (s *session) component(what string) (string, error) {
+	for _, l := range s.langs {
+		for _, ext := range l.Extensions() {
+			if !strings.HasSuffix(what, ext) {
+				continue
+			}
+			full := filepath.Join(filepath.Dir(s.file.Path), filepath.FromSlash(what))
+			rel, err := filepath.Rel(s.folder.Dir, full)
+			if err != nil || !filepath.IsLocal(rel) {
+				return "", fmt.Errorf("cannot test %s: it is not in the scripts folder %s", what, s.folder.Dir)
+			}
+			name := strings.ReplaceAll(strings.TrimSuffix(filepath.ToSlash(rel), ext), "/", ".")
+			if s.folder.Namespace != "" {
+				name = s.folder.Namespace + "." + name
+			}
+			if _, ok := s.folder.Catalog.Lookup(name); !ok {
+				return "", fmt.Errorf("cannot test %s: there is no such component; the path counts from the folder of the test file", what)
+			}
+			return name, nil
+		}
+	}
+	return what, nil
+}
