@@ -129,6 +129,10 @@ func (s *Server) Run(ctx context.Context) error {
 	defer r.wg.Wait()
 	retry := s.o.Clock.NewTimer(time.Hour)
 	defer retry.Stop()
+	select {
+	case <-s.changed: // what is wanted is looked at anyway
+	default:
+	}
 	pause := minPause
 	for {
 		err := r.reconcile()
@@ -136,8 +140,8 @@ func (s *Server) Run(ctx context.Context) error {
 			pause = minPause
 			retry.Stop()
 		} else {
-			s.unhealthy(err, r.door, pause)
 			retry.Reset(pause)
+			s.unhealthy(err, r.door, pause)
 			pause = min(2*pause, maxPause)
 		}
 		select {
