@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/journal"
+	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
+)
+
+func journalCommand(t *terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "journal",
+		Short: "Look into the journals of what waits to be sent",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("say what to do with the journals: stats")
+			}
+			return fmt.Errorf("journal cannot %q, only stats", args[0])
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	cmd.AddCommand(journalStatsCommand(t))
+	return cmd
+}
+
+func journalStatsCommand(t *terminal) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "stats [DIR]",
+		Short: "Count what waits in journals: blocks, samples, series, age",
+		Long: `Count what waits in the journals of a storage directory, or in one journal.
+Nothing is changed and nothing is locked, so weir may be running; what it does
+meanwhile may be seen in part. Files that are damaged are named.`,
+		Example: `  weir journal stats
+  weir journal stats /var/lib/weir
+  weir journal stats --format=json data-weir/journal/name-far`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: failed(func(_ *cobra.Command, args []string) error {
+			dir := "./data-weir"
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			return journalStats(t.out, dir, format)
+		}),
+	}
+	cmd.Flags().StringVar(&format, "format", "text", `"text" or "json"`)
+	return cmd
+}
+
+// journalReport is a journal's figures, with those that only who wrote the
+// blocks can tell.
+type journalReport struct {
+	journal.Report
+	Series   int            `json:"pending_series"`
+	Messages map[string]int `json:"pending_messages,omitempty"` // blocks by message
+	Tenants  int            `json:"pending_header_values,omitempty"`
+}
+
+func journalStats(out io.Writer, dir, format string) error {
+	if format != "text" && format != "json" {
+		return cannotStart(fmt.Errorf(`--format must be "text" or "json", not %q`, format))
+	}
+	dirs, err := journal.Find(dir)
+	if err != nil {
+		return err
+	}
+	reports := []journalReport{}
+	for _, d := range dirs {
+		r, err := inspectJournal(d)
+		if err != nil {
+			return err
+		}
+		reports = append(reports, r)
+	}
+	if format == "json" {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(reports)
+	}
+	if len(reports) == 0 {
+		_, err := fmt.Fprintf(out, "there are no journals in %s\n", config.Printable(dir))
+		return err
+	}
+	for i, r := range reports {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := r.write(out, time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inspectJournal(dir string) (journalReport, error) {
+	var blocks remotewrite.BlockStats
+	unknown := map[string]int{}
+	r, err := journal.Inspect(dir, func(b journal.Block) error {
+		if err := blocks.Add(b); err != nil {
+			unknown[err.Error()]++ // it is there all the same
+		}
+		return nil
+	})
+	for _, why := range slices.Sorted(maps.Keys(unknown)) {
+		r.Problems = append(r.Problems, fmt.Sprintf("%s cannot be read: %s", count(unknown[why], "block"), why))
+	}
+	return journalReport{r, blocks.Series(), blocks.Messages(), blocks.Values()}, err
+}
+
+// write prints the report for people.
+func (r journalReport) write(out io.Writer, now time.Time) error {
+	var errs []error
+	line := func(name, format string, args ...any) {
+		_, err := fmt.Fprintf(out, "%-10s%s\n", name, config.Printable(fmt.Sprintf(format, args...)))
+		errs = append(errs, err)
+	}
+	line("journal", "%s", r.Dir)
+	if to := strings.TrimSpace(r.Endpoint + " " + r.URL); to != "" {
+		line("endpoint", "%s", to)
+	}
+	if r.Node != "" {
+		line("node", "%s", r.Node)
+	}
+	line("on disk", "%s in %s", bytesText(r.Bytes), count(len(r.Segments), "segment"))
+	if r.Blocks == 0 {
+		line("pending", "nothing")
+	} else {
+		tenants := ""
+		if r.Tenants > 0 {
+			tenants = fmt.Sprintf(", for %s of a header", count(r.Tenants, "value"))
+		}
+		line("pending", "%s of %d series in %s, %s%s", count(int(r.Samples), "sample"), r.Series, count(int(r.Blocks), "block"), bytesText(r.Payload), tenants)
+		line("oldest", "%s old", age(now, r.Oldest))
+	}
+	if !r.Newest.IsZero() {
+		line("newest", "%s old", age(now, r.Newest))
+	}
+	low, busy := uint64(0), 0
+	for _, l := range r.Lanes {
+		if low == 0 || l.Next < low {
+			low = l.Next
+		}
+		if l.Blocks > 0 {
+			busy++
+		}
+	}
+	if r.CursorSaved.IsZero() {
+		line("cursor", "none yet: everything is pending")
+	} else {
+		line("cursor", "at block %d, saved %s ago; %d of %s wait", low, age(now, r.CursorSaved), busy, count(len(r.Lanes), "lane"))
+	}
+	for _, s := range r.Segments {
+		if s.Damaged > 0 {
+			line("damaged", "%s: %d bytes are no blocks", s.File, s.Damaged)
+		}
+		if s.Unfinished > 0 {
+			line("damaged", "%s: %d bytes at its end are no block, unless weir is writing one", s.File, s.Unfinished)
+		}
+	}
+	for _, f := range r.Aside {
+		line("set aside", "%s", f)
+	}
+	for _, p := range r.Problems {
+		line("problem", "%s", p)
+	}
+	return errors.Join(errs...)
+}
+
+func age(now, at time.Time) time.Duration {
+	d := now.Sub(at)
+	if d < 10*time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+// bytesText writes a size as the config does.
+func bytesText(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	f := float64(n)
+	i := 0
+	for ; f >= 1024 && i < len(units)-1; i++ {
+		f /= 1024
+	}
+	if i == 0 {
+		return fmt.Sprintf("%dB", n)
+	}
+	return fmt.Sprintf("%.1f%s", f, units[i])
+}
