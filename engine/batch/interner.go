@@ -43,11 +43,10 @@ func (in *Interner) Intern(sorted []Label, meta *Metadata, now time.Time) *Serie
 	return in.intern(xxhash.Sum64(wire), wire, meta, now)
 }
 
-// Lookup returns the handle whose Wire is the given bytes, nil when there is
-// none. It allocates nothing; what comes encoded needs no decoding while its
-// series is known.
-func (in *Interner) Lookup(wire []byte, now time.Time) *Series {
-	hash := xxhash.Sum64(wire)
+// Lookup returns the handle whose Wire is the given bytes, of which hash is the
+// xxhash64, nil when there is none. It allocates nothing; what comes encoded
+// needs no decoding while its series is known.
+func (in *Interner) Lookup(hash uint64, wire []byte, now time.Time) *Series {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.lookup(hash, wire, now)

@@ -116,12 +116,13 @@ func (c *cursor) refs(dst []uint32, typ int) []uint32 {
 		return append(dst, uint32(c.varint()))
 	}
 	c.want(typ, wireBytes)
-	p := read(c.bytes())
-	for p.more() {
-		dst = append(dst, uint32(p.varint()))
-	}
-	if !p.ok {
+	// The last one may pass the field's end, as in Prometheus.
+	n := c.varint()
+	if n > uint64(len(c.b)-c.i) {
 		c.fail()
+	}
+	for end := c.i + int(n); c.ok && c.i < end; {
+		dst = append(dst, uint32(c.varint()))
 	}
 	return dst
 }
@@ -220,9 +221,7 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries) {
 		}
 	}
 	if d.meta {
-		if old := s.Meta(); old == nil || old.Type != typ || old.Help != string(help) || old.Unit != string(unit) {
-			describe(s, batch.Metadata{Type: typ, Help: string(help), Unit: string(unit)})
-		}
+		describe(s, typ, help, unit)
 	}
 	return s, nil
 }

@@ -38,18 +38,18 @@ func newKnown() *known {
 	return k
 }
 
-func (k *known) shard(wire []byte) *batch.Interner { return k.shards[xxhash.Sum64(wire)>>60%shards] }
+func (k *known) shard(hash uint64) *batch.Interner { return k.shards[hash>>60%shards] }
 
 // lookup returns the series with the labels in the form of batch.Series.Wire,
 // nil when it is not known.
 func (k *known) lookup(wire []byte, now time.Time) *batch.Series {
-	return k.shard(wire).Lookup(wire, now)
+	hash := xxhash.Sum64(wire)
+	return k.shard(hash).Lookup(hash, wire, now)
 }
 
 // intern returns the series with the sorted labels.
 func (k *known) intern(sorted []batch.Label, now time.Time) *batch.Series {
-	wire := appendWire(nil, sorted)
-	s := k.shard(wire).Intern(sorted, nil, now)
+	s := k.shard(xxhash.Sum64(appendWire(nil, sorted))).Intern(sorted, nil, now)
 	if s.Meta() == nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -118,15 +118,15 @@ func (k *known) family(metric string) *batch.Metadata {
 	return nil
 }
 
-// describe gives s the metadata that came with it.
-func describe(s *batch.Series, m batch.Metadata) {
-	if m == (batch.Metadata{Type: model.MetricTypeUnknown}) {
+// describe gives s the metadata that came with it, unless it says nothing.
+func describe(s *batch.Series, typ model.MetricType, help, unit []byte) {
+	if typ == model.MetricTypeUnknown && len(help) == 0 && len(unit) == 0 {
 		return
 	}
-	if old := s.Meta(); old == nil || *old != m {
-		m.Help, m.Unit = strings.Clone(m.Help), strings.Clone(m.Unit)
-		s.SetMeta(&m)
+	if old := s.Meta(); old != nil && old.Type == typ && old.Help == string(help) && old.Unit == string(unit) {
+		return
 	}
+	s.SetMeta(&batch.Metadata{Type: typ, Help: string(help), Unit: string(unit)})
 }
 
 // badSeries is why a series is not accepted.

@@ -1,0 +1,58 @@
+package receivehttp
+
+import (
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// Decoder is a decoder with what it needs, for fuzz tests and benchmarks.
+type Decoder struct{ d *decoder }
+
+// NewDecoder returns one with the default limits.
+func NewDecoder() *Decoder {
+	var l Limits
+	l.SetToDefault()
+	return &Decoder{&decoder{
+		known: newKnown(), held: newHeld(), limits: &l, meta: true, reserve: func(int64) bool { return true },
+		now: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
+	}}
+}
+
+// Decode returns the batches of a body by lane, what the client is told, and
+// why the message is refused.
+func (d *Decoder) Decode(message string, body []byte) (bs []*batch.Metrics, bad, err error) {
+	defer d.d.reset()
+	d.d.held = newHeld()
+	if message == messageV1 {
+		err = d.d.decodeV1(body)
+	} else {
+		err = d.d.decodeV2(body)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, b := range d.d.split(lanes) {
+		if b != nil {
+			bs = append(bs, b)
+		}
+	}
+	return bs, d.d.bad(), nil
+}
+
+// Only decodes a body and makes no batches.
+func (d *Decoder) Only(message string, body []byte) (rows int, err error) {
+	defer d.d.reset()
+	if message == messageV1 {
+		err = d.d.decodeV1(body)
+	} else {
+		err = d.d.decodeV2(body)
+	}
+	return len(d.d.t), err
+}
+
+// Now sets the time.
+func (d *Decoder) Now(t time.Time) { d.d.now = t }
+
+// Series returns how many are known.
+func (d *Decoder) Series() int { return d.d.known.len() }
