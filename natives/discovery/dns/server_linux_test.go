@@ -3,16 +3,13 @@ package dns_test
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
-	"github.com/miekg/dns"
 	upstream "github.com/prometheus/prometheus/discovery/dns"
 	"golang.org/x/sys/unix"
 
@@ -51,12 +48,6 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// server is the DNS server of the namespace.
-type server struct {
-	broken, truncate atomic.Bool
-	only             atomic.Value // string: the one name that is broken then
-}
-
 var records = map[string][]string{
 	"_metrics._tcp.example.org. SRV": {
 		"_metrics._tcp.example.org. 60 IN SRV 0 5 9100 b.example.org.",
@@ -73,34 +64,9 @@ var records = map[string][]string{
 	"example.org. NS":     {"example.org. 60 IN NS ns1.example.org.", "example.org. 60 IN NS ns2.example.org."},
 }
 
-func (s *server) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
-	r := new(dns.Msg).SetReply(q)
-	name := q.Question[0].Name
-	only, _ := s.only.Load().(string)
-	texts, ok := records[name+" "+dns.TypeToString[q.Question[0].Qtype]]
-	_, udp := w.RemoteAddr().(*net.UDPAddr)
-	switch {
-	case s.broken.Load() && (only == "" || only == name):
-		r.Rcode = dns.RcodeServerFailure
-	case !ok:
-		r.Rcode = dns.RcodeNameError
-	case s.truncate.Load() && udp:
-		r.Truncated = true
-	default:
-		for _, t := range texts {
-			rr, err := dns.NewRR(t)
-			if err != nil {
-				panic(err)
-			}
-			r.Answer = append(r.Answer, rr)
-		}
-	}
-	_ = w.WriteMsg(r)
-}
-
 // startServer brings up the loopback device, and a server on it that
 // /etc/resolv.conf names.
-func startServer(t *testing.T) *server {
+func startServer(t *testing.T) *discoverytest.DNS {
 	t.Helper()
 	if os.Getenv(inside) == "" {
 		t.Skip("needs namespaces, see TestServer")
@@ -127,23 +93,12 @@ func startServer(t *testing.T) *server {
 	}
 	t.Cleanup(func() { _ = unix.Unmount("/etc/resolv.conf", unix.MNT_DETACH) })
 
-	s := new(server)
-	for _, network := range []string{"udp", "tcp"} {
-		ready := make(chan struct{})
-		d := &dns.Server{Addr: "127.0.0.1:53", Net: network, Handler: s, NotifyStartedFunc: func() { close(ready) }}
-		done := make(chan error, 1)
-		go func() { done <- d.ListenAndServe() }()
-		select {
-		case <-ready:
-		case err := <-done:
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := d.Shutdown(); err != nil {
-				t.Error(err)
-			}
-			<-done
-		})
+	s, err := discoverytest.NewDNS(t, "127.0.0.1:53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for question, answer := range records {
+		s.Set(question, answer...)
 	}
 	return s
 }
@@ -160,7 +115,7 @@ func TestInsideSameAsPrometheus(t *testing.T) {
 	f(`["a.example.org"]`, "type = \"AAAA\"\nport = 9100", "type: AAAA\nport: 9100", 1)
 	f(`["example.org"]`, "type = \"mx\"\nport = 25", "type: mx\nport: 25", 1)
 	f(`["example.org"]`, "type = \"NS\"\nport = 53", "type: NS\nport: 53", 2)
-	s.truncate.Store(true) // over TCP then
+	s.SetTruncate(true) // over TCP then
 	f(`["_metrics._tcp.example.org"]`, "", "", 2)
 }
 
@@ -172,15 +127,14 @@ func TestInsideFailures(t *testing.T) {
 	n.AwaitHealth(t, component.Healthy, "found 3 targets")
 
 	// The server fails for one name, then for both: all targets stay.
-	s.only.Store("_more._tcp.example.org.")
-	s.broken.Store(true)
+	s.SetDown(true, "_more._tcp.example.org.")
 	n.AwaitHealth(t, component.Unhealthy, `could not resolve "_more._tcp.example.org"`)
-	s.only.Store("")
+	s.SetDown(true, "")
 	n.AwaitHealth(t, component.Unhealthy, `could not resolve "_metrics._tcp.example.org"`)
 	if !three(n.Targets()) {
 		t.Errorf("%d targets are left, want 3", len(n.Targets()))
 	}
-	s.broken.Store(false)
+	s.SetDown(false, "")
 	n.AwaitHealth(t, component.Healthy, "found 3 targets")
 
 	// A name that does not exist has no targets, and is no failure.

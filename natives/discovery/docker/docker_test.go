@@ -2,15 +2,11 @@ package docker_test
 
 import (
 	"fmt"
-	"net"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/prometheus/discovery/moby"
@@ -22,7 +18,7 @@ import (
 
 // recorded returns the answers of a real Docker daemon that Prometheus's own
 // tests use.
-func recorded(t *testing.T, file string) []byte {
+func recorded(t *testing.T, file string) string {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/prometheus/prometheus").Output()
 	if err != nil {
@@ -32,65 +28,18 @@ func recorded(t *testing.T, file string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return text
+	return string(text)
 }
 
-// daemon plays a Docker daemon.
-type daemon struct {
-	containers, networks []byte
-	broken               atomic.Bool
-	filters              atomic.Value // string
-}
-
-func newDaemon(t *testing.T) *daemon {
-	return &daemon{containers: recorded(t, "containers/json.json"), networks: recorded(t, "networks.json")}
-}
-
-func (d *daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Api-Version", "1.44")
-	w.Header().Set("Content-Type", "application/json")
-	switch path := r.URL.Path[strings.LastIndex(r.URL.Path, "/v1.44")+1:]; {
-	case d.broken.Load():
-		w.WriteHeader(http.StatusInternalServerError)
-		fmt.Fprint(w, `{"message":"out of order"}`)
-	case path == "_ping" || path == "/_ping":
-		fmt.Fprint(w, "OK")
-	case strings.HasSuffix(path, "/containers/json"):
-		d.filters.Store(r.URL.Query().Get("filters"))
-		w.Write(d.containers)
-	case strings.HasSuffix(path, "/networks"):
-		w.Write(d.networks)
-	default:
-		w.WriteHeader(http.StatusNotFound)
-	}
-}
-
-// socket serves on a socket and returns its address. The name is short: a
-// socket's path may have about 100 bytes.
-func socket(t *testing.T, h http.Handler) string {
-	if runtime.GOOS == "windows" {
-		t.Skip("Docker listens on a named pipe there")
-	}
-	dir, err := os.MkdirTemp("", "weir")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	l, err := net.Listen("unix", filepath.Join(dir, "d.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := httptest.NewUnstartedServer(h)
-	s.Listener.Close()
-	s.Listener = l
-	s.Start()
-	t.Cleanup(s.Close)
-	return "unix://" + l.Addr().String()
+func newDaemon(t *testing.T) *discoverytest.Docker {
+	d := new(discoverytest.Docker)
+	d.Set(recorded(t, "containers/json.json"), recorded(t, "networks.json"))
+	return d
 }
 
 func TestSameAsPrometheus(t *testing.T) {
 	d := newDaemon(t)
-	unix := socket(t, d)
+	unix := d.Socket(t)
 	tcp := httptest.NewServer(d)
 	t.Cleanup(tcp.Close)
 
@@ -105,7 +54,7 @@ func TestSameAsPrometheus(t *testing.T) {
 	f("match_first_network = false", "match_first_network: false", 13)
 	f("port = 8989\nhost_networking_host = \"h\"", "port: 8989\nhost_networking_host: h", 8)
 	f("filter {\n\tname = \"label\"\n\tvalues = [\"a\", \"b\"]\n}", "filters: [{name: label, values: [a, b]}]", 8)
-	if got, want := d.filters.Load(), `{"label":{"a":true,"b":true}}`; got != want {
+	if got, want := d.Filters(), `{"label":{"a":true,"b":true}}`; got != want {
 		t.Errorf("asked for the filters %v, want %v", got, want)
 	}
 }
@@ -113,15 +62,15 @@ func TestSameAsPrometheus(t *testing.T) {
 // TestDaemonFails: known containers stay.
 func TestDaemonFails(t *testing.T) {
 	d := newDaemon(t)
-	n := discoverytest.Run(t, docker.Registration(), fmt.Sprintf("host = %q\nrefresh_interval = \"10ms\"", socket(t, d)))
+	n := discoverytest.Run(t, docker.Registration(), fmt.Sprintf("host = %q\nrefresh_interval = \"10ms\"", d.Socket(t)))
 	some := func(ts []map[string]string) bool { return len(ts) == 8 }
 	n.Await(t, "containers", some)
-	d.broken.Store(true)
+	d.SetDown(true)
 	n.AwaitHealth(t, component.Unhealthy, "out of order")
 	if !some(n.Targets()) {
 		t.Errorf("%d targets are left, want 8", len(n.Targets()))
 	}
-	d.broken.Store(false)
+	d.SetDown(false)
 	n.AwaitHealth(t, component.Healthy, "found 8 targets")
 }
 

@@ -19,8 +19,8 @@ import (
 
 func TestSameAsPrometheus(t *testing.T) {
 	for _, streamed := range []bool{false, true} {
-		s := newAPIServer(t, streamed)
-		s.populate()
+		s := discoverytest.NewAPIServer(t, streamed)
+		s.Populate()
 		f := func(role, more, text string, targets int) {
 			t.Helper()
 			discoverytest.Same(t, kubernetes.Registration(), fmt.Sprintf("role = %q\napi_server = %q\n", role, s.URL)+more,
@@ -39,8 +39,8 @@ func TestSameAsPrometheus(t *testing.T) {
 // TestAttachedMetadata: nodes and namespaces are watched beside the pods, so
 // the labels may come after the targets.
 func TestAttachedMetadata(t *testing.T) {
-	s := newAPIServer(t, true)
-	s.populate()
+	s := discoverytest.NewAPIServer(t, true)
+	s.Populate()
 	n := discoverytest.Run(t, kubernetes.Registration(), fmt.Sprintf("role = \"pod\"\napi_server = %q\nattach_metadata {\n\tnode = true\n\tnamespace = true\n}", s.URL))
 	n.Await(t, "labels of node and namespace", func(ts []map[string]string) bool {
 		return len(ts) == 6 && ts[4]["__meta_kubernetes_node_label_zone"] == "a" && ts[4]["__meta_kubernetes_namespace_label_owner"] == "payments"
@@ -48,8 +48,8 @@ func TestAttachedMetadata(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	s := newAPIServer(t, false)
-	s.populate()
+	s := discoverytest.NewAPIServer(t, false)
+	s.Populate()
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -74,14 +74,12 @@ selectors {
 	for _, want := range []string{
 		"endpointslices ns=shop label=a=b field=", "pods ns=shop label= field=spec.nodeName=node-1", "services ns=shop label= field=",
 	} {
-		if got := s.requests(); !slices.Contains(got, want) {
+		if got := s.Requests(); !slices.Contains(got, want) {
 			t.Errorf("asked %q, want %q among it", got, want)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.auth != "Bearer secret" {
-		t.Errorf("asked with Authorization %q", s.auth)
+	if got := s.Authorization(); got != "Bearer secret" {
+		t.Errorf("asked with Authorization %q", got)
 	}
 	if got := n.Component.Sourced(); len(got) != 0 {
 		t.Errorf("got sourced %q: a new token is no reason to list everything again", got)
@@ -91,8 +89,8 @@ selectors {
 // TestChanges follows pods that come, change and go, an API server that fails,
 // and other arguments.
 func TestChanges(t *testing.T) {
-	s := newAPIServer(t, true)
-	s.populate()
+	s := discoverytest.NewAPIServer(t, true)
+	s.Populate()
 	body := func(namespace string) string {
 		return fmt.Sprintf("role = \"pod\"\napi_server = %q\nnamespaces {\n\tnames = [%q]\n}", s.URL, namespace)
 	}
@@ -110,18 +108,18 @@ func TestChanges(t *testing.T) {
 		})
 	}
 	await("web-1 10.2.0.1", "web-2 10.2.0.2")
-	s.put("pods", pod("web-3", "10.2.0.3"))
+	s.Put("pods", discoverytest.Pod("web-3", "10.2.0.3", 8080, 9090))
 	await("web-1 10.2.0.1", "web-2 10.2.0.2", "web-3 10.2.0.3")
-	s.put("pods", pod("web-2", "10.2.0.22"))
+	s.Put("pods", discoverytest.Pod("web-2", "10.2.0.22", 8080, 9090))
 	await("web-1 10.2.0.1", "web-2 10.2.0.22", "web-3 10.2.0.3")
-	s.remove("pods", "shop/web-1")
+	s.Remove("pods", "shop/web-1")
 	await("web-2 10.2.0.22", "web-3 10.2.0.3")
 
-	s.setDown(true)
+	s.SetDown(true)
 	n.AwaitHealth(t, component.Unhealthy, "failed, the log says why")
 	await("web-2 10.2.0.22", "web-3 10.2.0.3")
-	s.remove("pods", "shop/web-3")
-	s.setDown(false)
+	s.Remove("pods", "shop/web-3")
+	s.SetDown(false)
 	await("web-2 10.2.0.22")
 	n.AwaitHealth(t, component.Healthy, "found 2 targets")
 
@@ -132,8 +130,8 @@ func TestChanges(t *testing.T) {
 }
 
 func TestKubeconfig(t *testing.T) {
-	s := newAPIServer(t, true)
-	s.populate()
+	s := discoverytest.NewAPIServer(t, true)
+	s.Populate()
 	encrypted := httptest.NewTLSServer(s) // the client sends no token otherwise
 	t.Cleanup(func() {
 		encrypted.CloseClientConnections()
@@ -159,10 +157,8 @@ func TestKubeconfig(t *testing.T) {
 	if got := n.Component.Sourced(); len(got) != 1 || got[0] != path {
 		t.Errorf("got sourced %q, want the kubeconfig", got)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.auth != "Bearer t0ken" {
-		t.Errorf("asked with Authorization %q", s.auth)
+	if got := s.Authorization(); got != "Bearer t0ken" {
+		t.Errorf("asked with Authorization %q", got)
 	}
 }
 

@@ -1,4 +1,4 @@
-package kubernetes_test
+package discoverytest
 
 import (
 	"encoding/json"
@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// apiServer speaks as much of the Kubernetes API, over HTTP and in JSON, as a
+// APIServer speaks as much of the Kubernetes API, over HTTP and in JSON, as a
 // client needs to list objects and watch them: lists with a resource version,
 // watches from one on, and the streamed lists of newer servers.
-type apiServer struct {
+type APIServer struct {
 	*httptest.Server
-	streamed bool // lists as the beginning of a watch, as of Kubernetes 1.32
+	streamed bool
 
 	mu      sync.Mutex
 	version int
@@ -25,7 +25,7 @@ type apiServer struct {
 	changed chan struct{} // closed and replaced
 	down    bool
 	asked   []string
-	auth    string // the last Authorization header
+	auth    string
 }
 
 type object = map[string]any
@@ -41,8 +41,10 @@ var kinds = map[string][2]string{ // of resources: apiVersion and kind
 	"endpointslices": {"discovery.k8s.io/v1", "EndpointSlice"}, "ingresses": {"networking.k8s.io/v1", "Ingress"},
 }
 
-func newAPIServer(t *testing.T, streamed bool) *apiServer {
-	s := &apiServer{streamed: streamed, version: 1, objects: map[string]map[string]object{}, events: map[string][]event{}, changed: make(chan struct{})}
+// NewAPIServer returns a server without objects, which ends with the test.
+// streamed is of servers that know lists as the beginning of a watch.
+func NewAPIServer(t testing.TB, streamed bool) *APIServer {
+	s := &APIServer{streamed: streamed, version: 1, objects: map[string]map[string]object{}, events: map[string][]event{}, changed: make(chan struct{})}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.CloseClientConnections() // watches last
@@ -51,8 +53,8 @@ func newAPIServer(t *testing.T, streamed bool) *apiServer {
 	return s
 }
 
-// put makes or changes an object, written in JSON.
-func (s *apiServer) put(resource, text string) {
+// Put makes or changes an object, written in JSON.
+func (s *APIServer) Put(resource, text string) {
 	var o object
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		panic(err)
@@ -74,7 +76,8 @@ func (s *apiServer) put(resource, text string) {
 	s.tell(resource, event{what, o, s.version})
 }
 
-func (s *apiServer) remove(resource, namespacedName string) {
+// Remove removes an object, named namespace/name.
+func (s *APIServer) Remove(resource, namespacedName string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
@@ -83,14 +86,14 @@ func (s *apiServer) remove(resource, namespacedName string) {
 	s.tell(resource, event{"DELETED", o, s.version})
 }
 
-func (s *apiServer) tell(resource string, e event) {
+func (s *APIServer) tell(resource string, e event) {
 	s.events[resource] = append(s.events[resource], e)
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// setDown makes the server refuse everything, and ends all watches.
-func (s *apiServer) setDown(down bool) {
+// SetDown makes the server refuse everything, and ends all watches.
+func (s *APIServer) SetDown(down bool) {
 	s.mu.Lock()
 	s.down = down
 	s.mu.Unlock()
@@ -105,7 +108,7 @@ func key(o object) string {
 	return ns + "/" + meta["name"].(string)
 }
 
-func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// /api/v1/namespaces/NS/pods or /apis/discovery.k8s.io/v1/endpointslices
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	resource, namespace := parts[len(parts)-1], ""
@@ -138,7 +141,7 @@ func status(w http.ResponseWriter, code int, reason, msg string) {
 	_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": msg, "code": code})
 }
 
-func (s *apiServer) list(w http.ResponseWriter, resource, namespace string) {
+func (s *APIServer) list(w http.ResponseWriter, resource, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	items := []object{}
@@ -153,7 +156,7 @@ func (s *apiServer) list(w http.ResponseWriter, resource, namespace string) {
 	})
 }
 
-func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource, namespace string) {
+func (s *APIServer) watch(w http.ResponseWriter, r *http.Request, resource, namespace string) {
 	from := 0
 	fmt.Sscan(r.URL.Query().Get("resourceVersion"), &from)
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
@@ -190,36 +193,50 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource, name
 	}
 }
 
-func (s *apiServer) requests() []string {
+// Requests returns what was asked for so far.
+func (s *APIServer) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// populate fills the server with a small cluster.
-func (s *apiServer) populate() {
-	s.put("namespaces", `{"metadata": {"name": "shop", "labels": {"owner": "payments"}}}`)
-	s.put("nodes", `{"metadata": {"name": "node-1", "labels": {"zone": "a"}, "annotations": {"x/y": "z"}},
+// Authorization returns the header of the last request.
+func (s *APIServer) Authorization() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.auth
+}
+
+// Populate fills the server with a small cluster: three pods in two namespaces.
+func (s *APIServer) Populate() {
+	s.Put("namespaces", `{"metadata": {"name": "shop", "labels": {"owner": "payments"}}}`)
+	s.Put("nodes", `{"metadata": {"name": "node-1", "labels": {"zone": "a"}, "annotations": {"x/y": "z"}},
 		"spec": {"providerID": "p1"}, "status": {"addresses": [{"type": "InternalIP", "address": "10.1.0.1"}, {"type": "Hostname", "address": "node-1"}],
 		"daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}}}`)
-	s.put("pods", pod("web-1", "10.2.0.1"))
-	s.put("pods", pod("web-2", "10.2.0.2"))
-	s.put("pods", strings.Replace(pod("other", "10.3.0.1"), `"shop"`, `"lab"`, 1))
-	s.put("services", `{"metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web"}},
+	s.Put("pods", Pod("web-1", "10.2.0.1", 8080, 9090))
+	s.Put("pods", Pod("web-2", "10.2.0.2", 8080, 9090))
+	s.Put("pods", strings.Replace(Pod("other", "10.3.0.1", 8080, 9090), `"shop"`, `"lab"`, 1))
+	s.Put("services", `{"metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web"}},
 		"spec": {"type": "ClusterIP", "clusterIP": "10.9.0.1", "ports": [{"name": "http", "port": 80, "protocol": "TCP"}, {"name": "metrics", "port": 9090, "protocol": "TCP"}]}}`)
-	s.put("endpoints", `{"metadata": {"name": "web", "namespace": "shop"}, "subsets": [{
+	s.Put("endpoints", `{"metadata": {"name": "web", "namespace": "shop"}, "subsets": [{
 		"addresses": [{"ip": "10.2.0.1", "nodeName": "node-1", "targetRef": {"kind": "Pod", "name": "web-1", "namespace": "shop"}}],
 		"notReadyAddresses": [{"ip": "10.2.0.2"}], "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}]}]}`)
-	s.put("endpointslices", `{"metadata": {"name": "web-abc", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}}, "addressType": "IPv4",
+	s.Put("endpointslices", `{"metadata": {"name": "web-abc", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}}, "addressType": "IPv4",
 		"endpoints": [{"addresses": ["10.2.0.1"], "conditions": {"ready": true}, "nodeName": "node-1", "targetRef": {"kind": "Pod", "name": "web-1", "namespace": "shop"}}],
 		"ports": [{"name": "http", "port": 8080, "protocol": "TCP"}]}`)
-	s.put("ingresses", `{"metadata": {"name": "web", "namespace": "shop"}, "spec": {"ingressClassName": "nginx", "tls": [{"hosts": ["shop.example.org"]}],
+	s.Put("ingresses", `{"metadata": {"name": "web", "namespace": "shop"}, "spec": {"ingressClassName": "nginx", "tls": [{"hosts": ["shop.example.org"]}],
 		"rules": [{"host": "shop.example.org", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {}}, {"path": "/api", "pathType": "Prefix", "backend": {}}]}}]}}`)
 }
 
-func pod(name, ip string) string {
+// Pod returns a pod of namespace shop with a container port for each of ports.
+func Pod(name, ip string, ports ...int) string {
+	var list []string
+	for _, p := range ports {
+		list = append(list, fmt.Sprintf(`{"name": "p%d", "containerPort": %d, "protocol": "TCP"}`, p, p))
+	}
 	return fmt.Sprintf(`{"metadata": {"name": %q, "namespace": "shop", "uid": %q, "labels": {"app": "web"}, "annotations": {"prometheus.io/scrape": "true"},
 		"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": true}]},
-		"spec": {"nodeName": "node-1", "containers": [{"name": "web", "image": "web:1", "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}, {"name": "metrics", "containerPort": 9090, "protocol": "TCP"}]}]},
-		"status": {"podIP": %q, "hostIP": "10.1.0.1", "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}`, name, "uid-"+name, ip)
+		"spec": {"nodeName": "node-1", "containers": [{"name": "web", "image": "web:1", "ports": [%s]}]},
+		"status": {"podIP": %q, "hostIP": "10.1.0.1", "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}`,
+		name, "uid-"+name, strings.Join(list, ", "), ip)
 }
