@@ -27,14 +27,18 @@ import (
 	"github.com/weir-run/weir/natives/expr/route"
 	"github.com/weir-run/weir/natives/expr/set"
 	"github.com/weir-run/weir/natives/local/file"
+	filematch "github.com/weir-run/weir/natives/local/file_match"
 	"github.com/weir-run/weir/natives/prometheus/echo"
+	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
+	"github.com/weir-run/weir/natives/prometheus/exporter/static"
 	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
 	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 	"github.com/weir-run/weir/natives/prometheus/rule"
 	"github.com/weir-run/weir/natives/prometheus/scrape"
+	remotehttp "github.com/weir-run/weir/natives/remote/http"
 )
 
 // known is a line of testdata/arguments.txt.
@@ -141,7 +145,8 @@ func blocks(t *testing.T) map[string]func() any {
 		discoverykubernetes.Registration(), discoveryrelabel.Registration(),
 		file.Registration(), echo.Registration(), self.Registration(), unix.Registration(),
 		receivehttp.Registration(), relabel.Registration(), remotewrite.Registration(), scrape.Registration(),
-		filter.Registration(), route.Registration(), set.Registration()} {
+		filter.Registration(), route.Registration(), set.Registration(),
+		filematch.Registration(), remotehttp.Registration(), static.Registration(), enrich.Registration()} {
 		made[r.Name] = r.NewArgs
 	}
 	tel, err := telemetry.New(telemetry.Options{})

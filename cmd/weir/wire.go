@@ -20,13 +20,17 @@ import (
 	exprroute "github.com/weir-run/weir/natives/expr/route"
 	exprset "github.com/weir-run/weir/natives/expr/set"
 	"github.com/weir-run/weir/natives/local/file"
+	filematch "github.com/weir-run/weir/natives/local/file_match"
 	"github.com/weir-run/weir/natives/prometheus/echo"
+	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
+	"github.com/weir-run/weir/natives/prometheus/exporter/static"
 	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
 	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 	"github.com/weir-run/weir/natives/prometheus/scrape"
+	remotehttp "github.com/weir-run/weir/natives/remote/http"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/scripting/scripttest"
@@ -49,12 +53,16 @@ func natives() component.Catalog {
 		exprroute.Registration(),
 		exprset.Registration(),
 		file.Registration(),
+		filematch.Registration(),
 		echo.Registration(),
+		enrich.Registration(),
 		receivehttp.Registration(),
 		relabel.Registration(),
 		remotewrite.Registration(),
+		remotehttp.Registration(),
 		scrape.Registration(),
 		self.Registration(),
+		static.Registration(),
 		unix.Registration(),
 	}
 	for i := range rs {

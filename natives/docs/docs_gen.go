@@ -641,6 +641,29 @@ prometheus.remote_write "default" {
 }
 `,
 	},
+	"local.file_match": {
+		Summary: "Finds files by patterns and exports a target for each, again and again as files come and go.",
+		Args: map[string]string{
+			"ignore_older_than": "Files that were not written to for so long are left out; 0s leaves none out.",
+			"path_targets":      "Targets whose label __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for any number of directories); files that match the pattern in the label __path_exclude__, if there is one, are left out. A relative path starts where weir was started. Targets without __path__ match nothing.",
+			"sync_period":       "How often the file system is looked at.",
+		},
+		Exports: map[string]string{
+			"targets": "A target for each file, in the order of path_targets and then of paths: the labels of the one that it matched, with the file's absolute path as __path__.",
+		},
+		Example: `// Finds the logs of all services, but for what was rotated or lies still.
+local.file_match "services" {
+  path_targets = [
+    {
+      __path__         = "/var/log/services/**/*.log",
+      __path_exclude__ = "/var/log/services/**/*.{gz,old}.log",
+      job              = "services",
+    },
+  ]
+  ignore_older_than = "24h"
+}
+`,
+	},
 	"prometheus.echo": {
 		Summary: "Prints every batch to standard output in an exposition format, to look at what flows.",
 		Args: map[string]string{
@@ -660,6 +683,38 @@ prometheus.scrape "app" {
 }
 `,
 	},
+	"prometheus.enrich": {
+		Summary: "Copies labels of targets to the series that match them, such as a host's owner from an inventory.",
+		Args: map[string]string{
+			"forward_to":             "Receivers to send the samples to.",
+			"labels_to_copy":         "Labels of the target to copy; those it does not have stay as they are on the series. Default: all, those that begin with __ too.",
+			"metrics_match_label":    "The label of the series that target_match_label is compared with. Default: the same name.",
+			"target_match_label":     "One label of the target that must be equal; older than target_to_metric_match.",
+			"target_to_metric_match": "Labels that must be equal and not empty, all of them: those of the target as keys, those of the series as values. It wins over target_match_label.",
+			"targets":                "Targets to take labels from, such as those that a discovery exports. Of several that match a series, the last counts.",
+		},
+		Exports: map[string]string{
+			"receiver": "Where samples to be enriched go.",
+		},
+		Example: `// Says on every series of a host who owns it, from an inventory.
+discovery.http "inventory" {
+  url = "http://inventory.example.com/targets"
+}
+
+prometheus.enrich "default" {
+  targets                = discovery.http.inventory.targets
+  target_to_metric_match = { "__meta_hostname" = "host" }
+  labels_to_copy         = ["owner", "rack"]
+  forward_to             = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
 	"prometheus.exporter.self": {
 		Summary: "Exposes weir's own metrics, the same that /metrics has, as a target.",
 		Exports: map[string]string{
@@ -672,6 +727,43 @@ prometheus.scrape "weir" {
   targets         = prometheus.exporter.self.default.targets
   scrape_interval = "15s"
   forward_to      = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"prometheus.exporter.static": {
+		Summary: "Exposes metrics that are written in the config as a target.",
+		Args: map[string]string{
+			"text": "Metrics in the Prometheus text format, as a /metrics page has them.",
+		},
+		Exports: map[string]string{
+			"targets": "The exporter itself, for the argument targets of a prometheus.scrape: one target with the labels job and instance (the host's name).",
+		},
+		Example: `// Tells which release runs here, and until when a certificate is good: the
+// content of a file that a script of the host writes.
+prometheus.exporter.static "release" {
+  text = "# HELP release_info The release that runs here.\n# TYPE release_info gauge\nrelease_info{version=\"1.2\"} 1\n"
+}
+
+local.file "certificate" {
+  filename = "/var/lib/node/certificate.prom"
+}
+
+prometheus.exporter.static "certificate" {
+  text = local.file.certificate.content
+}
+
+prometheus.scrape "static" {
+  targets = array.concat(
+    prometheus.exporter.static.release.targets,
+    prometheus.exporter.static.certificate.targets,
+  )
+  forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
@@ -1230,6 +1322,98 @@ prometheus.scrape "app" {
     ca_file = "/etc/weir/ca.pem"
   }
 
+  forward_to = [prometheus.remote_write.default.receiver]
+}
+
+prometheus.remote_write "default" {
+  endpoint {
+    url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+`,
+	},
+	"remote.http": {
+		Summary: "Polls a URL and exports what it answers, and exports it again when that changes.",
+		Args: map[string]string{
+			"body":                                          "Body of the request.",
+			"client":                                        "Settings of the HTTP client.",
+			"client.authorization":                          "Authorization header to send with each request.",
+			"client.authorization.credentials":              "Credentials that follow the scheme.",
+			"client.authorization.credentials_file":         "File with the credentials; it is read again for each request.",
+			"client.authorization.type":                     "Authentication scheme, Bearer unless written.",
+			"client.basic_auth":                             "User name and password to send with each request.",
+			"client.basic_auth.password":                    "Password.",
+			"client.basic_auth.password_file":               "File with the password; it is read again for each request.",
+			"client.basic_auth.username":                    "User name.",
+			"client.bearer_token":                           "Bearer token to send with each request.",
+			"client.bearer_token_file":                      "File with the bearer token; it is read again for each request.",
+			"client.enable_http2":                           "Whether HTTP/2 is offered over TLS.",
+			"client.follow_redirects":                       "Whether HTTP 3xx answers are followed.",
+			"client.http_headers":                           "Headers to add to each request.",
+			"client.no_proxy":                               "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"client.oauth2":                                 "OAuth 2.0 client credentials to get a token with.",
+			"client.oauth2.client_id":                       "Client ID.",
+			"client.oauth2.client_secret":                   "Client secret.",
+			"client.oauth2.client_secret_file":              "File with the client secret.",
+			"client.oauth2.endpoint_params":                 "Parameters to add to the token URL.",
+			"client.oauth2.no_proxy":                        "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"client.oauth2.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
+			"client.oauth2.proxy_from_environment":          "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"client.oauth2.proxy_url":                       "URL of the proxy to send requests through.",
+			"client.oauth2.scopes":                          "Scopes to ask for.",
+			"client.oauth2.tls_config":                      "TLS settings of the connection to the token URL.",
+			"client.oauth2.tls_config.ca_file":              "File with the CA certificates.",
+			"client.oauth2.tls_config.ca_pem":               "CA certificates to verify the server with, as PEM text.",
+			"client.oauth2.tls_config.cert_file":            "File with the client certificate.",
+			"client.oauth2.tls_config.cert_pem":             "Client certificate, as PEM text.",
+			"client.oauth2.tls_config.insecure_skip_verify": "Whether the server's certificate is left unverified.",
+			"client.oauth2.tls_config.key_file":             "File with the key of the client certificate.",
+			"client.oauth2.tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+			"client.oauth2.tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"client.oauth2.tls_config.server_name":          "Server name to verify instead of the address's.",
+			"client.oauth2.token_url":                       "URL to get the token from.",
+			"client.proxy_connect_header":                   "Headers to send to the proxy with CONNECT requests.",
+			"client.proxy_from_environment":                 "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"client.proxy_url":                              "URL of the proxy to send requests through.",
+			"client.tls_config":                             "TLS settings of the connection.",
+			"client.tls_config.ca_file":                     "File with the CA certificates.",
+			"client.tls_config.ca_pem":                      "CA certificates to verify the server with, as PEM text.",
+			"client.tls_config.cert_file":                   "File with the client certificate.",
+			"client.tls_config.cert_pem":                    "Client certificate, as PEM text.",
+			"client.tls_config.insecure_skip_verify":        "Whether the server's certificate is left unverified.",
+			"client.tls_config.key_file":                    "File with the key of the client certificate.",
+			"client.tls_config.key_pem":                     "Key of the client certificate, as PEM text.",
+			"client.tls_config.min_version":                 "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"client.tls_config.server_name":                 "Server name to verify instead of the address's.",
+			"headers":                                       "Headers to add to the request; they win over those of the client.",
+			"is_secret":                                     "Whether the content is a secret: never shown, and usable only where a secret is expected.",
+			"method":                                        "HTTP method of the request.",
+			"poll_frequency":                                "How often the URL is polled.",
+			"poll_timeout":                                  "How long one poll may take; shorter than poll_frequency.",
+			"url":                                           "URL to poll.",
+		},
+		Exports: map[string]string{
+			"content": "What the URL answered, without the white space around it: a secret when is_secret is set, else a string.",
+		},
+		Example: `// Gets the targets from an inventory, with a token that is rotated.
+local.file "token" {
+  filename  = "/var/run/secrets/inventory/token"
+  is_secret = true
+}
+
+remote.http "inventory" {
+  url            = "https://inventory.example.com/targets.json"
+  poll_frequency = "5m"
+
+  client {
+    authorization {
+      credentials = local.file.token.content
+    }
+  }
+}
+
+prometheus.scrape "inventory" {
+  targets    = encoding.from_json(remote.http.inventory.content)
   forward_to = [prometheus.remote_write.default.receiver]
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/generation"
 )
 
 // Relabeler applies rules to batches. What the rules make of a series is
@@ -15,14 +16,14 @@ import (
 //
 // All methods are safe for concurrent use.
 type Relabeler struct {
+	*generation.Mapper
 	cfgs []*relabel.Config
-	memo batch.Memo[*batch.Series] // nil: dropped
 }
 
 // NewRelabeler returns a Relabeler for rules in the order given.
 func NewRelabeler(rules []*Rule) *Relabeler {
 	r := &Relabeler{cfgs: Configs(rules)}
-	r.memo.Evicted = release
+	r.Mapper = generation.NewMapper(r.derive)
 	return r
 }
 
@@ -33,63 +34,7 @@ func (r *Relabeler) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
 	if len(r.cfgs) == 0 {
 		return b, 0
 	}
-	var series []*batch.Series // what b.Series becomes, nil while it is the same
-	for i, s := range b.Series {
-		d := r.Series(s)
-		if d == nil {
-			dropped++
-		}
-		if series != nil {
-			series[i] = d
-		} else if d != s {
-			series = make([]*batch.Series, len(b.Series))
-			copy(series, b.Series[:i])
-			series[i] = d
-		}
-	}
-	if series == nil {
-		return b, 0
-	}
-	if dropped == 0 {
-		c := *b
-		c.Series = series
-		return &c, 0
-	}
-	out = b.Select(func(row int) bool { return series[row] != nil })
-	kept := out.Series[:0] // Select made a new column
-	for _, s := range series {
-		if s != nil {
-			kept = append(kept, s)
-		}
-	}
-	return out, dropped
-}
-
-// Series returns what the rules make of s: s itself, a handle derived from it,
-// or nil when they drop it or leave no label.
-func (r *Relabeler) Series(s *batch.Series) *batch.Series {
-	if d, ok := r.memo.Get(s); ok {
-		return d
-	}
-	d := r.derive(s)
-	got := r.memo.Put(s, d)
-	if got != d && d != s && d != nil {
-		d.Release() // another goroutine was first
-	}
-	return got
-}
-
-// Sweep forgets released series and releases what was derived from them.
-func (r *Relabeler) Sweep() { r.memo.Sweep(release) }
-
-// Close releases everything that was derived; after it, what is asked is derived anew.
-// Batches that hold the handles stay valid.
-func (r *Relabeler) Close() { r.memo.Clear(release) }
-
-func release(s, d *batch.Series) {
-	if d != nil && d != s {
-		d.Release()
-	}
+	return r.Mapper.Apply(b)
 }
 
 // scratch is what deriving one series needs; it happens once a series.

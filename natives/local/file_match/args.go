@@ -1,0 +1,68 @@
+package filematch
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// The labels with a meaning here.
+const (
+	pathLabel    = "__path__"
+	excludeLabel = "__path_exclude__"
+)
+
+// Arguments of local.file_match.
+type Arguments struct {
+	// Targets whose label __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for
+	// any number of directories); files that match the pattern in the label
+	// __path_exclude__, if there is one, are left out. A relative path starts
+	// where weir was started. Targets without __path__ match nothing.
+	PathTargets []map[string]string `alloy:"path_targets,attr"`
+	// How often the file system is looked at.
+	SyncPeriod time.Duration `alloy:"sync_period,attr,optional"`
+	// Files that were not written to for so long are left out; 0s leaves none
+	// out.
+	IgnoreOlderThan time.Duration `alloy:"ignore_older_than,attr,optional"`
+}
+
+// SetToDefault sets the defaults of Alloy.
+func (a *Arguments) SetToDefault() { *a = Arguments{SyncPeriod: 10 * time.Second} }
+
+// Validate returns all that is wrong with the arguments, joined.
+func (a *Arguments) Validate() error {
+	var errs []error
+	for i, t := range a.PathTargets {
+		for _, label := range []string{pathLabel, excludeLabel} {
+			if !doublestar.ValidatePathPattern(t[label]) {
+				errs = append(errs, fmt.Errorf("path_targets[%d]: %s %q is no pattern: a bracket is not closed, or a range ends before it begins", i, label, t[label]))
+			}
+		}
+	}
+	if a.SyncPeriod <= 0 {
+		errs = append(errs, fmt.Errorf("sync_period is %s, must be greater than 0", a.SyncPeriod))
+	}
+	if a.IgnoreOlderThan < 0 {
+		errs = append(errs, fmt.Errorf("ignore_older_than is %s, must not be negative", a.IgnoreOlderThan))
+	}
+	return errors.Join(errs...)
+}
+
+// Exports of local.file_match.
+type Exports struct {
+	// A target for each file, in the order of path_targets and then of paths:
+	// the labels of the one that it matched, with the file's absolute path as
+	// __path__.
+	Targets []map[string]string `alloy:"targets,attr"`
+}
+
+// absolute is filepath.Abs, which fails only when the working directory is gone.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

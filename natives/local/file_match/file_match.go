@@ -1,0 +1,112 @@
+// Package filematch is local.file_match: it finds files by patterns and exports
+// a target for each, again and again as files come and go.
+//
+// It looks in intervals. The watcher of weir's own files is of no use here: it
+// reads what it watches to see whether the content changed, and these are logs.
+package filematch
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// Registration describes local.file_match.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "local.file_match",
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			o.Previous = nil // kept, it would keep all that were before it
+			c := &Component{opts: o, changed: make(chan struct{}, 1)}
+			return c, c.Update(args)
+		},
+	}
+}
+
+// Component is one local.file_match.
+type Component struct {
+	opts    component.Options
+	changed chan struct{} // the arguments did
+
+	mu   sync.Mutex
+	args Arguments
+
+	// Of Run alone.
+	exported []map[string]string // nil before the first
+	troubles string              // as last logged
+}
+
+var (
+	_ component.Component = (*Component)(nil)
+	_ component.Updater   = (*Component)(nil)
+)
+
+// Update takes new arguments; Run looks at once.
+func (c *Component) Update(args any) error {
+	c.mu.Lock()
+	c.args = *args.(*Arguments)
+	c.mu.Unlock()
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Run looks until ctx ends.
+func (c *Component) Run(ctx context.Context) error {
+	t := c.opts.Clock.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.changed:
+		case <-t.C():
+		}
+		t.Reset(c.sync())
+	}
+}
+
+// sync looks once and returns when to look again.
+func (c *Component) sync() time.Duration {
+	c.mu.Lock()
+	args := c.args
+	c.mu.Unlock()
+	targets := make([]map[string]string, 0, len(c.exported))
+	s := search{dirs: map[string]string{}}
+	var oldest time.Time
+	if args.IgnoreOlderThan > 0 {
+		oldest = c.opts.Clock.Now().Add(-args.IgnoreOlderThan)
+	}
+	for _, t := range args.PathTargets {
+		for _, path := range s.find(t[pathLabel], t[excludeLabel], oldest) {
+			found := maps.Clone(t)
+			found[pathLabel] = path
+			targets = append(targets, found)
+		}
+	}
+	c.report(s.troubles)
+	if c.exported == nil || !slices.EqualFunc(c.exported, targets, maps.Equal[map[string]string]) {
+		c.exported = targets
+		c.opts.Export(Exports{Targets: targets})
+	}
+	return args.SyncPeriod
+}
+
+// report logs what could not be looked at, once as long as it is the same.
+func (c *Component) report(troubles []string) {
+	slices.Sort(troubles)
+	text := strings.Join(slices.Compact(troubles), "; ")
+	if text != "" && text != c.troubles {
+		c.opts.Logger.Warn("cannot look at everything, files there are not found", "err", text)
+	}
+	c.troubles = text
+}

@@ -1,0 +1,9 @@
+//go:build unix
+
+package filematch
+
+import "syscall"
+
+// errNotDir is what a path through a file gives: a pattern matched it where it
+// wants a directory.
+const errNotDir = syscall.ENOTDIR

@@ -1,0 +1,132 @@
+package filematch
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// search is one look at the file system.
+type search struct {
+	dirs     map[string]string // real paths of directories, by path
+	troubles []string
+}
+
+// find returns the absolute paths of the files that match pattern and not
+// exclude, sorted. Directories are left out, and files written to before
+// oldest.
+func (s *search) find(pattern, exclude string, oldest time.Time) (paths []string) {
+	if pattern == "" {
+		return nil
+	}
+	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
+	t := tree{s, base}
+	// The pattern is valid and reading goes on after errors, which t notes.
+	names, err := doublestar.Glob(t, rest, doublestar.WithFilesOnly())
+	if err != nil {
+		s.trouble(err)
+	}
+	for _, name := range names {
+		given := filepath.FromSlash(t.path(name))
+		file := absolute(given)
+		if excluded(exclude, given) || excluded(exclude, file) {
+			continue
+		}
+		fi, err := os.Stat(file)
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				s.trouble(err)
+			}
+			continue
+		}
+		if !fi.IsDir() && !fi.ModTime().Before(oldest) {
+			paths = append(paths, file)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+func excluded(pattern, path string) bool {
+	if pattern == "" {
+		return false
+	}
+	ok, err := doublestar.PathMatch(filepath.Clean(pattern), path)
+	return ok && err == nil
+}
+
+func (s *search) trouble(err error) { s.troubles = append(s.troubles, err.Error()) }
+
+// tree is the file system below a directory, in which no symbolic link leads
+// back to a directory above it: ** follows links, and would not end.
+type tree struct {
+	*search
+	base string
+}
+
+func (t tree) path(name string) string { return path.Join(t.base, name) }
+
+// Open opens a file. Globs only stat and list.
+func (t tree) Open(name string) (fs.File, error) { return os.Open(t.path(name)) }
+
+// Stat follows links.
+func (t tree) Stat(name string) (fs.FileInfo, error) {
+	fi, err := os.Stat(t.path(name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir) {
+		t.trouble(err)
+	}
+	return fi, err
+}
+
+// ReadDir leaves out links to directories that name leads through.
+func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(t.path(name))
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir) {
+			t.trouble(err)
+		}
+		return entries, err
+	}
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return e.Type()&fs.ModeSymlink != 0 && t.leadsBack(name, e.Name())
+	}), nil
+}
+
+func (t tree) leadsBack(dir, name string) bool {
+	target := t.path(path.Join(dir, name))
+	if fi, err := os.Stat(target); err != nil || !fi.IsDir() {
+		return false // a file, or a link that dangles
+	}
+	real := t.real(target)
+	for {
+		if t.real(t.path(dir)) == real {
+			return true
+		}
+		if dir == "." {
+			break
+		}
+		dir = path.Dir(dir)
+	}
+	// Or to one above the base, from where the way leads down to it again.
+	above := strings.TrimSuffix(real, string(filepath.Separator)) + string(filepath.Separator)
+	return strings.HasPrefix(t.real(t.base), above)
+}
+
+func (t tree) real(dir string) string {
+	if r, ok := t.dirs[dir]; ok {
+		return r
+	}
+	r, err := filepath.EvalSymlinks(absolute(dir))
+	if err != nil {
+		r = dir
+	}
+	t.dirs[dir] = r
+	return r
+}

@@ -1,0 +1,169 @@
+package enrich_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/natives/prometheus/enrich"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type node interface {
+	component.Component
+	component.Updater
+	flow.MetricsConsumer
+	component.Debugger
+}
+
+func decode(t *testing.T, body string) (*enrich.Arguments, string) {
+	t.Helper()
+	c, ds := config.Parse(map[string]string{"c.alloy": "prometheus.enrich \"e\" {\n" + body + "\n}\n"})
+	if len(ds) > 0 {
+		t.Fatal(ds)
+	}
+	a := enrich.Registration().NewArgs().(*enrich.Arguments)
+	var lines []string
+	for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), a) {
+		lines = append(lines, d.Error())
+	}
+	return a, strings.Join(lines, "\n")
+}
+
+// lab is a component and its sink, and the handles of the test's series.
+type lab struct {
+	t      *testing.T
+	n      *componenttest.Node
+	sink   *flowtest.Sink
+	c      node
+	series map[string]*batch.Series
+}
+
+func newLab(t *testing.T, body string) *lab {
+	l := &lab{t: t, n: componenttest.New(t, "prometheus.enrich.e"), sink: flowtest.NewSink("sink"), series: map[string]*batch.Series{}}
+	l.c = l.n.Build(t, enrich.Registration(), l.arguments(body)).(node)
+	return l
+}
+
+func (l *lab) arguments(body string) *enrich.Arguments {
+	l.t.Helper()
+	a, errs := decode(l.t, "forward_to = []\n"+body)
+	if errs != "" {
+		l.t.Fatal(errs)
+	}
+	a.ForwardTo = []*flow.Receiver{l.sink.Receiver()}
+	return a
+}
+
+// want sends a batch of the same handles as before and compares what comes out.
+func (l *lab) want(in string, want ...string) {
+	l.t.Helper()
+	b, err := batch.ParseText(in, batch.TextOptions{Source: 1, Series: func(ls []batch.Label, _ *batch.Metadata) *batch.Series {
+		k := fmt.Sprint(ls)
+		if l.series[k] == nil {
+			l.series[k] = batch.NewSeries(ls)
+		}
+		return l.series[k]
+	}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.c.ConsumeMetrics(l.t.Context(), b); err != nil {
+		l.t.Fatal(err)
+	}
+	got := strings.TrimSpace(string(batch.AppendTextAt(nil, l.sink.Last(), 0)))
+	if diff := cmp.Diff(strings.Join(want, "\n"), got); diff != "" {
+		l.t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+const targets = `targets = [
+	{ host = "h1", owner = "ann", zone = "a" },
+	{ host = "h2", owner = "bob", zone = "" },
+	{ host = "h3", owner = "old" },
+	{ host = "h3", owner = "new" },
+	{ owner = "nobody" },
+]
+`
+
+func TestEnrich(t *testing.T) {
+	f := func(body, in, want string) {
+		t.Helper()
+		newLab(t, targets+body).want(in, want)
+	}
+	// One label, of the same and of another name.
+	f(`target_match_label = "host"`, `a{host="h1"} 1`, `a{host="h1",owner="ann",zone="a"} 1`)
+	f("target_match_label = \"host\"\nmetrics_match_label = \"instance\"", `a{instance="h1"} 1`, `a{host="h1",instance="h1",owner="ann",zone="a"} 1`)
+	f("target_match_label = \"host\"\nmetrics_match_label = \"instance\"", `a{host="h1"} 1`, `a{host="h1"} 1`)
+	// What matches nothing, and what is missing or empty, is left alone.
+	f(`target_match_label = "host"`, `a{host="h9"} 1`, `a{host="h9"} 1`)
+	f(`target_match_label = "host"`, `a{x="h1"} 1`, `a{x="h1"} 1`)
+	// An empty label of the target removes it; the last of several counts.
+	f(`target_match_label = "host"`, `a{host="h2",zone="z"} 1`, `a{host="h2",owner="bob"} 1`)
+	f(`target_match_label = "host"`, `a{host="h3"} 1`, `a{host="h3",owner="new"} 1`)
+	// Some labels only.
+	f("target_match_label = \"host\"\nlabels_to_copy = [\"owner\", \"nope\"]", `a{host="h1",nope="x",zone="z"} 1`, `a{host="h1",nope="x",owner="ann",zone="z"} 1`)
+	// Several labels, all of which must be equal.
+	f(`target_to_metric_match = { host = "instance", zone = "zone" }`, "a{instance=\"h1\",zone=\"a\"} 1\na{instance=\"h1\",zone=\"b\"} 1\na{instance=\"h2\"} 1",
+		"a{host=\"h1\",instance=\"h1\",owner=\"ann\",zone=\"a\"} 1\na{instance=\"h1\",zone=\"b\"} 1\na{instance=\"h2\"} 1")
+	f("target_to_metric_match = { owner = \"who\" }\ntarget_match_label = \"host\"", `a{host="h1",who="bob"} 1`, `a{host="h2",owner="bob",who="bob"} 1`)
+	// Values do not run into each other.
+	f(`target_to_metric_match = { host = "a", owner = "b" }`, `m{a="h1a",b="nn"} 1`, `m{a="h1a",b="nn"} 1`)
+	// Markers and histograms go the same way.
+	f("target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]", "a{host=\"h1\"} stale\nb{host=\"h1\"} {count:1,sum:2}",
+		"a{host=\"h1\",owner=\"ann\"} stale\nb{host=\"h1\",owner=\"ann\"} {count:1,sum:2}")
+}
+
+// TestTargetsChange: series with other labels end under the old ones; the
+// others are not touched.
+func TestTargetsChange(t *testing.T) {
+	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
+	l := newLab(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
+	const in = "a{host=\"h1\"} 1\na{host=\"h2\"} 2\na{host=\"h3\"} 3"
+	l.want(in, `a{host="h1",owner="ann"} 1`, `a{host="h2",owner="bob"} 2`, `a{host="h3"} 3`)
+	update := func(targets string) {
+		t.Helper()
+		if err := l.c.Update(l.arguments(match + "targets = " + targets)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(`[{ host = "h1", owner = "eve" }, { host = "h2", owner = "bob" }, { host = "h3", owner = "dan" }]`)
+	l.want(in, `a{host="h1",owner="eve"} 1`, `a{host="h2",owner="bob"} 2`, `a{host="h3",owner="dan"} 3`,
+		`a{host="h1",owner="ann"} stale`, `a{host="h3"} stale`)
+	l.want(in, `a{host="h1",owner="eve"} 1`, `a{host="h2",owner="bob"} 2`, `a{host="h3",owner="dan"} 3`)
+	if diff := cmp.Diff("{3}", fmt.Sprint(l.c.DebugInfo())); diff != "" {
+		t.Errorf("debug info (-want +got):\n%s", diff)
+	}
+	before := l.sink.Last().Series[1]
+	update(`[{ host = "h1", owner = "eve" }, { host = "h2", owner = "bob" }, { host = "h3", owner = "dan" }]`)
+	l.want("a{host=\"h1\"} 1\na{host=\"h2\"} 2\na{host=\"h3\"} 3", `a{host="h1",owner="eve"} 1`, `a{host="h2",owner="bob"} 2`, `a{host="h3",owner="dan"} 3`)
+	if l.sink.Last().Series[1] != before {
+		t.Error("equal targets made other handles")
+	}
+	update(`[]`)
+	l.want(in, `a{host="h1"} 1`, `a{host="h2"} 2`, `a{host="h3"} 3`,
+		`a{host="h1",owner="eve"} stale`, `a{host="h2",owner="bob"} stale`, `a{host="h3",owner="dan"} stale`)
+}
+
+func TestMistakes(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		_, got := decode(t, body)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	f("forward_to = []", "c.alloy:1:1: missing required attribute targets")
+	f("forward_to = []\ntargets = []", "c.alloy:1:1: there is nothing to match by: set target_to_metric_match, or target_match_label")
+	f("forward_to = []\ntargets = []\nmetrics_match_label = \"a\"", "c.alloy:4:1: metrics_match_label needs target_match_label")
+}

@@ -1,0 +1,297 @@
+package http_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/config"
+	remotehttp "github.com/weir-run/weir/natives/remote/http"
+)
+
+// server answers as it is told and keeps the last request.
+type server struct {
+	*httptest.Server
+	mu      sync.Mutex
+	answer  func(w http.ResponseWriter, r *http.Request)
+	last    *http.Request
+	body    string
+	polls   int
+	arrived chan struct{} // capacity 100: a value a poll
+}
+
+func newServer(t *testing.T) *server {
+	s := &server{arrived: make(chan struct{}, 100)}
+	s.says("hello")
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.last, s.body = r, string(b)
+		s.polls++
+		answer := s.answer
+		s.mu.Unlock()
+		defer func() { s.arrived <- struct{}{} }()
+		answer(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) does(f func(w http.ResponseWriter, r *http.Request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = f
+}
+
+func (s *server) says(text string) {
+	s.does(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
+}
+
+func (s *server) request() (*http.Request, string, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.body, s.polls
+}
+
+// decode decodes the body of a block.
+func decode(t *testing.T, body string) (*remotehttp.Arguments, string) {
+	t.Helper()
+	c, ds := config.Parse(map[string]string{"c.alloy": "remote.http \"h\" {\n" + body + "\n}\n"})
+	if len(ds) > 0 {
+		t.Fatal(ds)
+	}
+	a := remotehttp.Registration().NewArgs().(*remotehttp.Arguments)
+	var lines []string
+	for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), a) {
+		lines = append(lines, d.Error())
+	}
+	return a, strings.Join(lines, "\n")
+}
+
+func (s *server) arguments(t *testing.T, body string) *remotehttp.Arguments {
+	t.Helper()
+	a, errs := decode(t, fmt.Sprintf("url = %q\n%s", s.URL+"/x", body))
+	if errs != "" {
+		t.Fatal(errs)
+	}
+	return a
+}
+
+type node interface {
+	component.Component
+	component.Updater
+}
+
+func build(t *testing.T, s *server, body string) (*componenttest.Node, node) {
+	t.Helper()
+	n := componenttest.New(t, "remote.http.h")
+	c := n.Build(t, remotehttp.Registration(), s.arguments(t, body)).(node)
+	<-s.arrived
+	n.Run(t, c)
+	return n, c
+}
+
+// pass lets one poll happen and be reported.
+func pass(t *testing.T, s *server, n *componenttest.Node, d time.Duration) {
+	t.Helper()
+	if err := n.Clock.WaitTimers(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	n.Clock.Advance(d)
+	<-s.arrived
+	if err := n.Clock.WaitTimers(t.Context(), 1); err != nil { // armed again when done
+		t.Fatal(err)
+	}
+}
+
+func wantContent(t *testing.T, n *componenttest.Node, secret bool, value string) {
+	t.Helper()
+	want := remotehttp.Exports{Content: component.OptionalSecret{IsSecret: secret, Value: value}}
+	if diff := cmp.Diff(any(want), n.Exports()); diff != "" {
+		t.Errorf("exports (-want +got):\n%s", diff)
+	}
+}
+
+func TestContent(t *testing.T) {
+	s := newServer(t)
+	s.says("\n hello \n")
+	n, _ := build(t, s, "")
+	wantContent(t, n, false, "hello")
+	if n.Health().State != component.Healthy {
+		t.Errorf("got health %+v", n.Health())
+	}
+	s.says("world")
+	pass(t, s, n, time.Minute)
+	wantContent(t, n, false, "world")
+}
+
+func TestRequest(t *testing.T) {
+	s := newServer(t)
+	n, _ := build(t, s, `
+		is_secret = true
+		method = "POST"
+		body = "question"
+		headers = { "X-Token" = "t", host = "elsewhere" }
+		client {
+			basic_auth {
+				username = "u"
+				password = "p"
+			}
+		}`)
+	wantContent(t, n, true, "hello")
+	r, body, _ := s.request()
+	user, pass, _ := r.BasicAuth()
+	got := []string{r.Method, r.URL.Path, body, r.Header.Get("X-Token"), r.Host, user, pass, r.UserAgent()}
+	if diff := cmp.Diff([]string{"POST", "/x", "question", "t", "elsewhere", "u", "p", "weir/test"}, got); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+}
+
+func TestUserAgentOfHeaders(t *testing.T) {
+	s := newServer(t)
+	build(t, s, `headers = { "User-Agent" = "mine" }`)
+	if r, _, _ := s.request(); r.UserAgent() != "mine" {
+		t.Errorf("got user agent %q", r.UserAgent())
+	}
+}
+
+// TestNotModified: content is asked for again only when it changed.
+func TestNotModified(t *testing.T) {
+	f := func(name, value, ask string) {
+		t.Helper()
+		s := newServer(t)
+		answers := 0
+		s.does(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get(ask) == value {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			answers++
+			w.Header().Set(name, value)
+			fmt.Fprint(w, "hello")
+		})
+		n, c := build(t, s, "")
+		pass(t, s, n, time.Minute)
+		wantContent(t, n, false, "hello")
+		if n.Health().State != component.Healthy || answers != 1 {
+			t.Errorf("%s: %d answers, health %+v", name, answers, n.Health())
+		}
+		// Other arguments ask anew: what is exported may be something else.
+		if err := c.Update(s.arguments(t, "is_secret = true")); err != nil {
+			t.Fatal(err)
+		}
+		<-s.arrived
+		wantContent(t, n, true, "hello")
+		if answers != 2 {
+			t.Errorf("%s: %d answers after other arguments, want 2", name, answers)
+		}
+	}
+	f("ETag", `"v1"`, "If-None-Match")
+	f("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT", "If-Modified-Since")
+}
+
+func TestFaults(t *testing.T) {
+	f := func(want string, answer func(w http.ResponseWriter, r *http.Request)) {
+		t.Helper()
+		s := newServer(t)
+		n, c := build(t, s, "poll_timeout = \"1s\"")
+		s.does(answer)
+		pass(t, s, n, time.Minute)
+		wantContent(t, n, false, "hello")
+		h := n.Health()
+		if h.State != component.Unhealthy || !strings.Contains(h.Message, want) || !strings.Contains(h.Message, s.URL) {
+			t.Errorf("got health %+v, want %q", h, want)
+		}
+		// An update that cannot poll is refused, and the old arguments stay.
+		if err := c.Update(s.arguments(t, "poll_timeout = \"1s\"\nis_secret = true")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		<-s.arrived
+		s.says("again")
+		pass(t, s, n, time.Minute)
+		wantContent(t, n, false, "again")
+		if h := n.Health(); h.State != component.Healthy {
+			t.Errorf("got health %+v", h)
+		}
+	}
+	f("answered 500 Internal Server Error, want 200 OK", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "x", 500) })
+	f("answered 304 Not Modified", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) })
+	f("more than the 16777216 bytes allowed", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.Copy(w, io.LimitReader(zeros{}, 17<<20)) // ends when the client has enough
+	})
+	f("unexpected EOF", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "10")
+		fmt.Fprint(w, "short")
+	})
+	f("no answer within 1s", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	f("EOF", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestFirstPollFails(t *testing.T) {
+	s := newServer(t)
+	s.does(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "x", http.StatusForbidden) })
+	n := componenttest.New(t, "remote.http.h")
+	a := s.arguments(t, "")
+	a.URL = strings.Replace(a.URL, "http://", "http://user:pass@", 1) + "?token=secret"
+	_, err := remotehttp.Registration().Build(n.Options(), a)
+	if err == nil || err.Error() != "cannot poll: "+s.URL+"/x answered 403 Forbidden, want 200 OK" {
+		t.Errorf("got %v", err)
+	}
+	s.Close()
+	if _, err := remotehttp.Registration().Build(n.Options(), a); err == nil || strings.Contains(err.Error(), "pass") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v, want an error without secrets", err)
+	}
+}
+
+func TestFrequencyChanges(t *testing.T) {
+	s := newServer(t)
+	n, c := build(t, s, "")
+	if err := c.Update(s.arguments(t, "poll_frequency = \"2s\"\npoll_timeout = \"1s\"")); err != nil {
+		t.Fatal(err)
+	}
+	<-s.arrived
+	n.Clock.Advance(0)
+	for range 3 {
+		s.says(fmt.Sprint(time.Now()))
+		pass(t, s, n, 2*time.Second)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		_, got := decode(t, body)
+		if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	const u = "url = \"http://h/\"\n"
+	f("", "c.alloy:1:1: missing required attribute url")
+	f(`url = "ftp://h/"`, "c.alloy:2:1: url must begin with http:// or https:// and a host")
+	f(`url = "http://"`, "c.alloy:2:1: url must begin with http:// or https:// and a host")
+	f(`url = "http://h:x/"`, `c.alloy:2:1: url is none: parse "http://h:x/": invalid port ":x" after host`)
+	f(u+`poll_timeout = "1m"`, "c.alloy:3:1: poll_timeout is 1m0s, must be less than poll_frequency, which is 1m0s")
+	f(u+"poll_timeout = \"0s\"\npoll_frequency = \"0s\"", "c.alloy:3:1: poll_timeout is 0s, must be greater than 0\nc.alloy:4:1: poll_frequency is 0s, must be greater than 0")
+	f(u+`method = "A B"`, `c.alloy:3:1: method "A B" is no HTTP method`)
+	f(u+`headers = { "a b" = "c", "X-D" = "e\nf", ok = "fine" }`, `
+c.alloy:3:1: headers: "X-D" is no header, or has a value that cannot be one
+c.alloy:3:1: headers: "a b" is no header, or has a value that cannot be one`)
+	f(u+"client {\nbearer_token = \"a\"\nbearer_token_file = \"b\"\n}",
+		"c.alloy:4:1: at most one of basic_auth, authorization, oauth2, bearer_token and bearer_token_file may be set, not bearer_token and bearer_token_file")
+}
