@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/service"
 )
@@ -19,7 +20,7 @@ import (
 // ended and the component it is in a call of, if any, has returned to it.
 func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	start := time.Now()
-	c := e.commit(p)
+	c := e.run(p)
 	e.propagate(ctx)
 	e.phase.CompareAndSwap(phaseStarting, phaseReady)
 	c.first = true
@@ -52,11 +53,65 @@ type counts struct {
 	removed []string
 	nodes   int
 	first   bool // the start
+	// broken are imports and others that are not what they should be, since now.
+	broken []string
 }
 
-// commit makes the running graph that of a plan without mistakes.
+// run makes the running graph that of a plan without mistakes, and of those
+// that follow from it: what components export may decide what there is.
+func (e *Engine) run(p *plan) counts {
+	c := e.commit(p)
+	for range maxRounds {
+		if !e.stale {
+			break
+		}
+		if p = e.planExports(); p == nil {
+			break
+		}
+		c.add(e.commit(p))
+	}
+	for _, id := range c.results[failed] {
+		if n := e.nodes[id]; n == nil || n.failed == nil {
+			c.results[failed] = slices.DeleteFunc(slices.Clone(c.results[failed]), func(s string) bool { return s == id })
+		}
+	}
+	return c
+}
+
+// maxRounds bounds how often a change is followed at once.
+const maxRounds = 20
+
+// planExports plans what the config is with what the nodes export now; nil when
+// that cannot be.
+func (e *Engine) planExports() *plan {
+	e.stale = false
+	p, err := e.planRunning(true)
+	if err != nil {
+		e.log.Error("cannot follow what components export, the graph stays", "err", err)
+		return nil
+	}
+	return p
+}
+
+// add takes over what a later commit did.
+func (c *counts) add(d counts) {
+	for r, ids := range d.results {
+		for _, id := range ids {
+			if r != untouched && !slices.Contains(c.results[r], id) {
+				c.results[r] = append(c.results[r], id)
+			}
+		}
+	}
+	c.added = append(c.added, d.added...)
+	c.removed = append(c.removed, d.removed...)
+	c.broken = append(c.broken, d.broken...)
+	c.nodes = d.nodes
+}
+
+// commit makes the running graph that of a plan without mistakes, as far as
+// that can be said before it runs.
 func (e *Engine) commit(p *plan) counts {
-	e.committing = true
+	e.committing, e.stale, e.broken = true, false, nil
 	defer func() { e.committing = false }()
 	c := counts{results: map[result][]string{}}
 	old := e.plan
@@ -64,7 +119,7 @@ func (e *Engine) commit(p *plan) counts {
 	e.forgetLeft()
 	var gone []*node
 	for id, n := range e.nodes {
-		if w := p.wanted[id]; w == nil || w.service != nil {
+		if w := p.wanted[id]; w == nil || w.kind != kindComponent {
 			gone = append(gone, n)
 			delete(e.nodes, id)
 			c.removed = append(c.removed, id)
@@ -73,7 +128,7 @@ func (e *Engine) commit(p *plan) counts {
 	slices.Sort(c.removed)
 	for _, id := range p.order {
 		w := p.wanted[id]
-		if w.service != nil {
+		if w.kind != kindComponent {
 			continue
 		}
 		c.nodes++
@@ -90,20 +145,33 @@ func (e *Engine) commit(p *plan) counts {
 			break // what was built meanwhile would only be in the way
 		}
 		w := p.wanted[id]
-		if w.service != nil {
+		switch w.kind {
+		case kindComponent:
+		case kindService:
 			e.reconcileService(w)
+			continue
+		default:
+			e.evaluate(w)
 			continue
 		}
 		n := e.nodes[id]
-		r := n.reconcile(w, p.scope, false)
+		r := n.reconcile(w, false)
 		c.results[r] = append(c.results[r], id)
 		e.box.takeMark(id) // those who depend on it come later
 		e.exported(n)
 	}
 	e.resetServices(p)
 	if len(gone) > 0 {
-		e.remove(gone, &old.graph)
+		e.remove(gone, &old.flow)
 	}
+	for _, w := range p.list {
+		if w.kind == kindInstance {
+			e.show(w)
+		}
+	}
+	maps.DeleteFunc(e.folders, func(dir string, _ component.Catalog) bool { return p.folders[dir] == nil })
+	maps.DeleteFunc(e.heads, func(id string, _ *head) bool { return p.wanted[id] == nil })
+	c.broken = e.broken
 	e.publish()
 	e.followFiles()
 	return c
@@ -127,22 +195,66 @@ func (e *Engine) propagate(ctx context.Context) {
 		}
 		for _, id := range e.plan.graph.Affected(slices.Collect(maps.Keys(changed))...) {
 			w := e.plan.wanted[id]
-			if !slices.ContainsFunc(w.deps, func(d string) bool { return changed[d] }) {
+			if !slices.ContainsFunc(w.needs, func(d string) bool { return changed[d] }) {
 				continue
 			}
-			if w.service != nil {
+			switch w.kind {
+			case kindComponent:
+			case kindService:
 				e.reconcileService(w)
 				e.followFiles()
 				continue
+			default:
+				if e.evaluate(w) {
+					changed[id] = true
+				}
+				continue
 			}
 			n := e.nodes[id]
-			n.reconcile(w, e.plan.scope, false)
+			n.reconcile(w, false)
 			if e.box.takeMark(id) {
 				changed[id] = true
 				e.exported(n)
 			}
 		}
+		if e.stale {
+			e.followExports()
+		}
 	}
+}
+
+// followExports changes what there is after what components export.
+func (e *Engine) followExports() {
+	start := time.Now()
+	p := e.planExports()
+	if p == nil {
+		return
+	}
+	before := e.failures()
+	c := e.run(p)
+	c.results[failed] = e.failedSince(before, c)
+	if c.changed() || len(c.broken) > 0 {
+		e.report("", start, c)
+	}
+}
+
+// failures returns why nodes fail, by ID.
+func (e *Engine) failures() map[string]error {
+	before := map[string]error{}
+	for id, n := range e.nodes {
+		before[id] = n.failed
+	}
+	return before
+}
+
+// failedSince returns the nodes that fail otherwise than before.
+func (e *Engine) failedSince(before map[string]error, c counts) (ids []string) {
+	for _, id := range c.results[failed] {
+		if n := e.nodes[id]; n != nil && n.failed != nil && !sameError(before[id], n.failed) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // reloadConfig is Reload, on the worker.
@@ -156,17 +268,18 @@ func (e *Engine) reloadConfig() error {
 // asked for it but a file that changed: then nothing is said of no change.
 func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	path := *e.path.Load()
-	cfg, p, err := e.load(path, planMode{})
+	cfg, p, err := e.load(path)
 	if err != nil {
-		e.refused = true
+		e.refused, e.missed = true, p.watch
+		e.followFiles()
 		e.metrics.current.Set(0)
-		e.refuse(configName(path), start, err, cfg)
+		e.refuse(configName(path), start, err, cfg.Files)
 		return err
 	}
-	e.refused = false
+	e.refused, e.missed = false, nil
 	e.metrics.current.Set(1)
-	same := maps.Equal(cfg.Files, e.plan.cfg.Files)
-	c := e.commit(p)
+	same := maps.Equal(p.files, e.plan.files)
+	c := e.run(p)
 	if same && !asked && !c.changed() && e.lastErr == "" {
 		return nil
 	}
@@ -194,26 +307,26 @@ func (e *Engine) filesChanged(paths []string) error {
 
 // applyFiles asks the catalogs again and rebuilds what changed.
 func (e *Engine) applyFiles(start time.Time) error {
-	p, err := e.planFiles(e.plan.cfg)
+	p, err := e.planRunning(false)
 	if err != nil {
-		e.refuse("scripts", start, err, e.plan.cfg)
+		e.refuse("scripts", start, err, p.files)
 		return err
 	}
-	before := map[string]error{}
-	for id, n := range e.nodes {
-		before[id] = n.failed
-	}
-	c := e.commit(p)
+	names := p.newFiles(e.plan)
+	files := len(names) > 0
+	before := e.failures()
+	c := e.run(p)
+	p = e.plan
 	// What people saved is the component, not the node.
-	var names, broken []string
+	var broken []string
 	for _, id := range p.order {
 		n, w := e.nodes[id], p.wanted[id]
 		switch {
 		case n == nil:
-		case n.failed != nil && (before[id] == nil || before[id].Error() != n.failed.Error()):
+		case n.failed != nil && !sameError(before[id], n.failed):
 			broken = append(broken, id)
 		case slices.Contains(c.results[rebuilt], id) || n.failed == nil && before[id] != nil:
-			if !slices.Contains(names, w.block.Name) {
+			if !files && !slices.Contains(names, w.block.Name) {
 				names = append(names, w.block.Name)
 			}
 		}
@@ -223,7 +336,7 @@ func (e *Engine) applyFiles(start time.Time) error {
 	} else {
 		c.results[failed] = nil // they were said before
 	}
-	if len(names) == 0 && len(broken) == 0 {
+	if len(names) == 0 && len(broken) == 0 && len(c.broken) == 0 {
 		return nil
 	}
 	what := "reloaded " + strings.Join(names, ", ")
@@ -312,6 +425,12 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 			lines = append(lines, withSource("cannot reload "+id, n.failed.Error(), "; the last good version keeps running"))
 		}
 	}
+	for _, id := range c.broken {
+		if h := e.heads[id]; h != nil {
+			outcome = "partial"
+			lines = append(lines, withSource("cannot reload "+id, h.state.Load().Health.Message, "; the last good version keeps running"))
+		}
+	}
 	e.metrics.reloaded(outcome, took)
 	message := strings.Join(lines, "\n")
 	if e.refused {
@@ -326,16 +445,16 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 }
 
 // refuse says that a change was not made.
-func (e *Engine) refuse(what string, start time.Time, err error, cfg *config.Config) {
+func (e *Engine) refuse(what string, start time.Time, err error, files map[string]string) {
 	took := time.Since(start)
 	e.metrics.reloaded("refused", took)
 	text, first, more := err.Error(), err.Error(), ""
 	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
 		var b strings.Builder
-		ds.Write(&b, cfg.Files, false)
+		ds.Write(&b, files, false)
 		text = b.String()
 		first = ds[0].Error()
-		if src := snippet(cfg.Files[ds[0].File], ds[0].Line); src != "" {
+		if src := snippet(files[ds[0].File], ds[0].Line); src != "" {
 			first += fmt.Sprintf("\n  %d | %s", ds[0].Line, src)
 		}
 		if len(ds) > 1 {
@@ -393,7 +512,7 @@ func milliseconds(d time.Duration) string {
 }
 
 func (e *Engine) refreshCatalogs(paths []string) {
-	for _, c := range e.o.Catalogs {
+	for _, c := range e.catalogs() {
 		if paths == nil {
 			c.Refresh(c.Roots()) // everything
 		} else {
@@ -409,4 +528,13 @@ func (e *Engine) isConfig(path string) bool {
 		return false
 	}
 	return path == own || filepath.Dir(path) == own && config.IsConfigFile(path)
+}
+
+// catalogs returns those that are always there, and those of imported folders.
+func (e *Engine) catalogs() []component.Catalog {
+	all := slices.Clone(e.o.Catalogs)
+	for _, dir := range slices.Sorted(maps.Keys(e.folders)) {
+		all = append(all, e.folders[dir])
+	}
+	return all
 }

@@ -25,6 +25,9 @@ type Options struct {
 	// Catalogs say what block names mean. A name that several know belongs to
 	// the first; a config that uses it is refused, to ask for another name.
 	Catalogs []component.Catalog
+	// Scripts returns the catalog of a folder of scripts, whose names begin with
+	// the namespace, for import.scripts; nil when there can be none.
+	Scripts func(namespace, dir string) (component.Catalog, error)
 	// Services run as long as the engine.
 	Services []service.Service
 	// Clock is the time of the engine and all components; nil is the system's.
@@ -86,6 +89,12 @@ type Engine struct {
 	committing bool                         // what fails now will be announced
 	refused    bool                         // the config on disk is not the one that runs
 	lastErr    string                       // what was announced last of a failure
+	heads      map[string]*head             // by ID
+	folders    map[string]component.Catalog // of import.scripts, by namespace and directory
+	pollers    map[string]*poller           // by path
+	missed     map[string]bool              // paths of the config that was refused
+	stale      bool                         // exports want another plan
+	broken     []string                     // heads that have become unhealthy in this commit
 }
 
 // The phases of an Engine.
@@ -123,6 +132,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, announces: announces, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
 		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
+		heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{},
 	}
 	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx
 	e.box.init()
@@ -150,10 +160,8 @@ func (e *Engine) Check(path string) (*config.Config, config.Diagnostics) {
 	cfg, ds := config.Load(path)
 	p, more := e.makePlan(cfg, planMode{})
 	ds = append(ds, more...)
-	for _, w := range p.wanted {
-		if w.err != nil {
-			ds = append(ds, config.Diagnostic{Span: w.block.Span, Msg: fmt.Sprintf("component %s is broken", w.reg.Name), Detail: strings.TrimSpace(w.err.Error())})
-		}
+	for _, w := range p.broken {
+		ds = append(ds, config.Diagnostic{Span: w.block.Span, Msg: fmt.Sprintf("component %s is broken", w.reg.Name), Detail: strings.TrimSpace(w.err.Error())})
 	}
 	return cfg, ds.Sort()
 }
@@ -179,7 +187,7 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 	if e.watcher, err = e.newWatcher(path); err != nil {
 		return fail(err)
 	}
-	cfg, p, err := e.load(path, planMode{})
+	cfg, p, err := e.load(path)
 	if err != nil {
 		return fail(err)
 	}

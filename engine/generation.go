@@ -49,7 +49,7 @@ func (g *generation) build(old *generation) error {
 		ID:          n.id,
 		Logger:      n.e.log.With("component_id", n.id),
 		Registerer:  g.registry,
-		DataPath:    filepath.Join(n.e.o.StoragePath, n.id),
+		DataPath:    filepath.Join(n.e.o.StoragePath, filepath.FromSlash(n.id)),
 		StoragePath: n.e.o.StoragePath,
 		UserAgent:   "weir/" + n.e.o.Version,
 		Clock:       n.e.clock,

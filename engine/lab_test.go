@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -85,6 +86,7 @@ func (l *lab) make() *engine.Engine {
 	o.Services = l.services
 	o.Registerer = l.registry
 	o.StoragePath = l.dir
+	o.Scripts = l.folder
 	o.Version = "v1"
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(testWriter{l.t}, nil))
@@ -252,6 +254,13 @@ type fake struct {
 	out  *flow.Output
 }
 
+// kind is the last part of the block's name.
+func (f *fake) kind() string {
+	name := path.Base(f.id)
+	name = name[:max(strings.LastIndexByte(name, '.'), 0)]
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
 func (f *fake) set(a *arguments) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -308,7 +317,7 @@ func (f updatable) Update(args any) error {
 		return component.ErrRebuild
 	}
 	f.set(a)
-	if strings.HasPrefix(f.id, "test.uvalue.") {
+	if f.kind() == "uvalue" {
 		f.o.Export(valueExports{Value: a.Value, Labels: a.Labels})
 	}
 	return nil
@@ -351,6 +360,8 @@ type catalog struct {
 	mu    sync.Mutex
 	regs  map[string]component.Registration
 	roots []string
+
+	refresh func()
 }
 
 func newCatalog(l *lab) *catalog {
@@ -408,8 +419,7 @@ func (l *lab) build(o component.Options, args any) (component.Component, error) 
 	l.mu.Lock()
 	l.fakes[o.ID] = f
 	l.mu.Unlock()
-	kind, _, _ := strings.Cut(strings.TrimPrefix(o.ID, "test."), ".")
-	switch kind {
+	switch f.kind() {
 	case "pass", "sink":
 		return pass{f}, nil
 	case "upass":
@@ -444,7 +454,38 @@ func (c *catalog) Names() (names []string) {
 
 func (c *catalog) Roots() []string { return c.roots }
 
-func (c *catalog) Refresh([]string) {}
+func (c *catalog) Refresh([]string) {
+	c.mu.Lock()
+	refresh := c.refresh
+	c.mu.Unlock()
+	if refresh != nil {
+		refresh()
+	}
+}
+
+// folder is a catalog of a folder's files: x/y.lua is x.y, a test.pass whose
+// version is what is in the file; "broken" breaks it.
+func (l *lab) folder(namespace, dir string) (component.Catalog, error) {
+	c := &catalog{l: l, roots: []string{dir}}
+	c.refresh = func() {
+		c.mu.Lock()
+		c.regs = map[string]component.Registration{}
+		c.mu.Unlock()
+		files, _ := filepath.Glob(filepath.Join(dir, "*", "*.lua"))
+		for _, file := range files {
+			text, _ := os.ReadFile(file)
+			rel, _ := filepath.Rel(dir, file)
+			r := component.Registration{Name: namespace + "." + strings.ReplaceAll(strings.TrimSuffix(rel, ".lua"), string(filepath.Separator), "."), Version: string(text), Sources: []string{file},
+				Accepts: batch.SignalMetrics, Sends: batch.SignalMetrics, Exports: receiverExports{}}
+			if strings.Contains(string(text), "broken") {
+				r = component.Registration{Name: r.Name, Sources: r.Sources, Err: errors.New("it is broken")}
+			}
+			c.add(r)
+		}
+	}
+	c.refresh()
+	return c, nil
+}
 
 // samples returns a batch of n samples.
 func samples(n int) *batch.Metrics {

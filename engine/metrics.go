@@ -91,26 +91,41 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(descBuild, prometheus.GaugeValue, 1, strings.ToValidUTF8(c.e.o.Version, "?"))
 	all := newFamilies()
-	for _, n := range c.e.graph.Load().nodes {
+	snap := c.e.graph.Load()
+	for _, h := range snap.heads {
+		i := h.state.Load()
+		if !strings.HasPrefix(i.Name, "import.") && i.Name != "foreach" {
+			continue // instances have their nodes
+		}
+		health(ch, i.ID, i.Health.State)
+	}
+	for _, n := range snap.nodes {
 		counter := func(d *prometheus.Desc, v uint64, labels ...string) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), append([]string{n.id}, labels...)...)
 		}
 		s := n.state.Load()
+		if s.muted {
+			continue
+		}
 		counter(descIn, n.stats.In.Load())
 		counter(descOut, n.stats.Out.Load())
 		counter(descRestarts, s.restarts)
 		for reason, v := range n.stats.Dropped() {
 			counter(descDropped, v, strings.ToValidUTF8(reason, "?"))
 		}
-		is := s.health().State
-		for _, state := range []component.HealthState{component.Unknown, component.Healthy, component.Unhealthy, component.Exited} {
-			v := 0.0
-			if state == is {
-				v = 1
-			}
-			ch <- prometheus.MustNewConstMetric(descHealth, prometheus.GaugeValue, v, n.id, state.String())
-		}
+		health(ch, n.id, s.health().State)
 		n.collect(all)
 	}
 	all.send(ch)
+}
+
+// health sends the state that a node is in.
+func health(ch chan<- prometheus.Metric, id string, is component.HealthState) {
+	for _, state := range []component.HealthState{component.Unknown, component.Healthy, component.Unhealthy, component.Exited} {
+		v := 0.0
+		if state == is {
+			v = 1
+		}
+		ch <- prometheus.MustNewConstMetric(descHealth, prometheus.GaugeValue, v, id, state.String())
+	}
 }

@@ -54,6 +54,7 @@ type state struct {
 	component component.Component
 	restarts  uint64
 	sourced   []string
+	muted     bool // its metrics are not shown
 
 	wish component.Health // whether what is wanted could be built
 	run  component.Health // how Run does
@@ -109,11 +110,11 @@ const (
 
 // reconcile makes the node what w wants, if it is not. The worker calls it
 // when everything that w depends on has been reconciled.
-func (n *node) reconcile(w *wanted, scope *config.Scope, retry bool) result {
+func (n *node) reconcile(w *wanted, retry bool) result {
 	n.want = w
 	n.change(func(s *state) {
 		s.position = fmt.Sprintf("%s:%d", w.block.File, w.block.Line)
-		s.deps, s.sources = w.deps, w.reg.Sources
+		s.deps, s.sources, s.muted = w.deps, w.reg.Sources, w.m.muted
 		if n.gen == nil {
 			s.reg = w.reg
 		}
@@ -125,7 +126,13 @@ func (n *node) reconcile(w *wanted, scope *config.Scope, retry bool) result {
 		return n.fail(w.err, false)
 	}
 	n.recv.SetAccepts(w.reg.Accepts)
-	args, err := n.evaluate(scope)
+	if w.mistake != nil {
+		return n.fail(w.mistake, false)
+	}
+	args, err := n.evaluate()
+	if p, pending := err.(config.Pending); pending {
+		return n.wait(p)
+	}
 	if err != nil {
 		return n.fail(err, false)
 	}
@@ -137,16 +144,25 @@ func (n *node) reconcile(w *wanted, scope *config.Scope, retry bool) result {
 }
 
 // evaluate decodes the arguments with what the others export now.
-func (n *node) evaluate(scope *config.Scope) (any, error) {
+func (n *node) evaluate() (any, error) {
 	n.e.metrics.evaluations.Inc()
-	args := n.want.newArgs()
+	args, scope := n.want.newArgs(), n.want.values()
 	if ds := n.want.block.Decode(scope, args); ds.HasErrors() {
 		return nil, ds.Err()
 	}
-	if n.want.block.Provisional(scope) {
-		return nil, errors.New("it refers to a node that has no working version")
+	return args, n.want.block.Unready(scope)
+}
+
+// wait leaves the node as it is until something that it refers to is there.
+func (n *node) wait(p config.Pending) result {
+	n.cancelTry()
+	n.failed = nil
+	if n.gen == nil {
+		n.change(func(s *state) {
+			s.wish = component.Health{State: component.Unknown, Message: p.Error(), Time: n.e.clock.Now()}
+		})
 	}
-	return args, nil
+	return untouched
 }
 
 // apply makes the arguments those of the running component.
@@ -315,7 +331,7 @@ func (n *node) reread() result {
 	case n.gen.crashed:
 		return untouched // it will be built again anyway
 	case n.failed != nil && !n.unread && n.want.err == nil:
-		return n.reconcile(n.want, n.e.plan.scope, true) // that reads them too
+		return n.reconcile(n.want, true) // that reads them too
 	}
 	up, ok := n.gen.c.(component.Updater)
 	if !ok {
@@ -380,7 +396,7 @@ func (e *Engine) retry(n *node) {
 		return
 	}
 	n.again = nil
-	r := n.reconcile(n.want, e.plan.scope, true)
+	r := n.reconcile(n.want, true)
 	e.exported(n)
 	if r == rebuilt || r == updated {
 		e.followFiles()
@@ -390,9 +406,12 @@ func (e *Engine) retry(n *node) {
 // exported takes note of a node's exports after a call of its component. Those
 // of one that never was built are only what its receiver is.
 func (e *Engine) exported(n *node) {
-	if n.gen == nil {
-		e.plan.scope.SetProvisional(n.id, n.exports())
-		return
+	w := e.plan.wanted[n.id]
+	switch {
+	case w == nil:
+	case n.gen == nil:
+		w.m.scope.SetProvisional(w.block.ID, n.exports())
+	default:
+		w.m.scope.Set(w.block.ID, n.exports())
 	}
-	e.plan.scope.Set(n.id, n.exports())
 }

@@ -11,6 +11,8 @@ import (
 // of each node at any one moment.
 type snapshot struct {
 	nodes      []*node // in config order
+	heads      []*head // of instances and others that are no node
+	all        []lister
 	byID       map[string]*node
 	dependants map[string][]*node
 	consumers  map[string][]string // by service: IDs
@@ -19,14 +21,18 @@ type snapshot struct {
 // publish makes the graph visible.
 func (e *Engine) publish() {
 	s := &snapshot{byID: map[string]*node{}, dependants: map[string][]*node{}, consumers: map[string][]string{}}
-	for _, b := range e.plan.cfg.Blocks {
-		if n := e.nodes[b.ID]; n != nil {
+	for _, w := range e.plan.list {
+		if n := e.nodes[w.id]; n != nil {
 			s.nodes = append(s.nodes, n)
+			s.all = append(s.all, n)
 			s.byID[n.id] = n
+		} else if h := e.heads[w.id]; h != nil {
+			s.heads = append(s.heads, h)
+			s.all = append(s.all, h)
 		}
 	}
 	for _, n := range s.nodes {
-		for _, id := range e.plan.graph.Dependants(n.id) {
+		for _, id := range e.plan.flow.Dependants(n.id) {
 			if d := e.nodes[id]; d != nil {
 				s.dependants[n.id] = append(s.dependants[n.id], d)
 			}
@@ -48,12 +54,18 @@ func (e *Engine) GetComponent(id string) (component.Component, bool) {
 	return c, c != nil
 }
 
-// ListComponents returns the nodes in config order.
+// lister is a node, or an instance, a foreach or an import.
+type lister interface{ info() service.Info }
+
+func (h *head) info() service.Info { return *h.state.Load() }
+
+// ListComponents returns the nodes in config order, and what they are written
+// out of: instances of declares, foreachs and imports.
 func (e *Engine) ListComponents() []service.Info {
 	snap := e.graph.Load()
-	out := make([]service.Info, 0, len(snap.nodes))
-	for _, n := range snap.nodes {
-		out = append(out, n.info())
+	out := make([]service.Info, 0, len(snap.all))
+	for _, l := range snap.all {
+		out = append(out, l.info())
 	}
 	return out
 }

@@ -78,8 +78,8 @@ func TestConfig(t *testing.T) {
 			for i, f := range a.Files {
 				if f.Name == "want" {
 					want = &a.Files[i]
-				} else if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
-					t.Fatal(err)
+				} else {
+					l.save(filepath.Join("config", f.Name), f.Data)
 				}
 			}
 			_, ds := l.make().Check(dir)
@@ -129,6 +129,8 @@ func diagnostics(ds config.Diagnostics) string {
 //	config    is written and, first, run, later reloaded
 //	catalog   changes the catalog, as a save of scripts does, a line each:
 //	          "version NAME V", "break NAME MESSAGE", "remove NAME", "accept NAME SIGNALS"
+//	file X    is written and the engine told; "remove" removes it
+//	first X   is written before the start
 //	refused   what the last change was refused with
 //	events    what components did since the last events: first what the worker
 //	          did, in order, then the rest, sorted
@@ -145,7 +147,17 @@ func TestReload(t *testing.T) {
 				if refused != nil && f.Name != "refused" {
 					t.Errorf("the change before section %d was refused: %v", i, refused)
 				}
-				switch f.Name {
+				name, of, _ := strings.Cut(f.Name, " ")
+				switch name {
+				case "first":
+					l.save(of, f.Data)
+				case "file":
+					full := l.save(of, f.Data)
+					if text == "remove" {
+						os.Remove(full)
+					}
+					refused = l.e.FilesChanged(context.Background(), []string{full})
+					synctest.Wait()
 				case "config":
 					if l.e == nil {
 						l.start(string(f.Data))
@@ -177,6 +189,12 @@ func TestReload(t *testing.T) {
 						}
 					}
 					expect(t, f, fmt.Sprintf("health in section %d", i), strings.ReplaceAll(strings.Join(lines, "\n"), l.dir+string(filepath.Separator), ""))
+				case "nodes":
+					var lines []string
+					for _, i := range l.e.ListComponents() {
+						lines = append(lines, i.ID)
+					}
+					expect(t, f, fmt.Sprintf("nodes in section %d", i), strings.Join(lines, "\n"))
 				case "exports":
 					var lines []string
 					for _, i := range l.e.ListComponents() {
@@ -191,6 +209,19 @@ func TestReload(t *testing.T) {
 			}
 		})
 	})
+}
+
+// save writes a file below the lab's directory and returns its path.
+func (l *lab) save(name string, data []byte) string {
+	l.t.Helper()
+	full := filepath.Join(l.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := os.WriteFile(full, data, 0o644); err != nil {
+		l.t.Fatal(err)
+	}
+	return full
 }
 
 // ordered makes events comparable: components run and end side by side.

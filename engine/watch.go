@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/watch"
@@ -34,14 +35,16 @@ func (e *Engine) watched(path string) []string {
 	if e.o.WatchConfig {
 		files[config.Pattern(path)] = true
 	}
-	for _, c := range e.o.Catalogs {
+	for _, c := range e.catalogs() {
 		for _, dir := range c.Roots() {
 			files[dir] = true
 		}
 	}
 	if e.plan != nil {
-		maps.Copy(files, e.plan.sources())
+		maps.Copy(files, e.plan.registered())
+		maps.Copy(files, e.plan.watch)
 	}
+	maps.Copy(files, e.missed)
 	for _, n := range e.nodes {
 		for _, f := range n.state.Load().sourced {
 			files[f] = true
@@ -79,7 +82,51 @@ func (e *Engine) followFiles() {
 	if e.watcher == nil {
 		return
 	}
+	e.poll()
 	if err := e.watcher.Set(e.watched(*e.path.Load())); err != nil {
 		e.log.Error("cannot watch all files", "err", err)
+	}
+}
+
+// poller looks at an import that asks for it.
+type poller struct {
+	every time.Duration
+	stop  context.CancelFunc
+}
+
+// poll looks at the imports with detector "poll" from now on.
+func (e *Engine) poll() {
+	for path, p := range e.pollers {
+		if im := e.plan.polled[path]; im == nil || im.Poll != p.every {
+			p.stop()
+			delete(e.pollers, path)
+		}
+	}
+	for path, im := range e.plan.polled {
+		if e.pollers[path] != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancel(e.hard)
+		e.pollers[path] = &poller{im.Poll, cancel}
+		files, _ := config.ReadFiles(path)
+		e.wg.Go(func() {
+			t := e.clock.NewTimer(im.Poll)
+			defer t.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-e.box.closed:
+					return
+				case <-t.C():
+				}
+				now, _ := config.ReadFiles(path)
+				if !maps.Equal(files, now) {
+					files = now
+					e.box.post(func() { e.filesChanged([]string{path}) })
+				}
+				t.Reset(im.Poll)
+			}
+		})
 	}
 }

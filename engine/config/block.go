@@ -66,14 +66,29 @@ func (b *Block) CheckLabel(rule LabelRule) (ds Diagnostics) {
 	return ds
 }
 
-// unsupported are blocks of Alloy that weir does not have yet.
-var unsupported = map[string]bool{
-	"argument": true, "declare": true, "export": true, "foreach": true, "remotecfg": true,
-	"import.file": true, "import.git": true, "import.http": true, "import.string": true, "import.scripts": true,
+// unsupported are blocks of Alloy that weir does not have, and what to do.
+var unsupported = map[string]string{
+	"remotecfg":   "",
+	"import.git":  "clone the repository beside the config and use import.file, which sees every pull",
+	"import.http": `give the content of a remote.http to import.string: content = remote.http.modules.content`,
 }
+
+// inModules are blocks with a meaning inside of a declare only.
+var inModules = map[string]bool{"argument": true, "export": true}
 
 // withoutEffect are blocks of Alloy that weir takes and ignores.
 var withoutEffect = map[string]bool{"livedebugging": true, "tracing": true}
+
+// knownBlocks are blocks with a meaning of their own, which no declare can have
+// the name of.
+var knownBlocks = map[string]bool{"declare": true, "foreach": true, "import": true, "template": true, "logging": true, "module_path": true}
+
+// IsBlock reports whether a name is that of a block, or the beginning of one,
+// that means the same everywhere.
+func IsBlock(name string) bool {
+	_, not := unsupported[name]
+	return knownBlocks[name] || inModules[name] || withoutEffect[name] || not
+}
 
 // Check reports whether a block's name is one of names, which are all those
 // that mean something now. When it is not, the diagnostics say what is wrong
@@ -85,9 +100,12 @@ func (b *Block) Check(names []string, scripts ...string) (known bool, ds Diagnos
 			return true, nil
 		}
 	}
+	advice, unsupports := unsupported[b.Name]
 	switch {
-	case unsupported[b.Name]:
-		ds.add(b.Span, fmt.Sprintf("block %s is not supported yet", b.Name), "")
+	case inModules[b.Name]:
+		ds.add(b.Span, fmt.Sprintf("block %s belongs inside of a declare", b.Name), "")
+	case unsupports:
+		ds.add(b.Span, fmt.Sprintf("block %s is not supported yet", b.Name), advice)
 	case withoutEffect[b.Name]:
 		ds = append(ds, Diagnostic{Span: b.Span, Severity: Warning, Msg: fmt.Sprintf("block %s has no effect", b.Name)})
 	default:

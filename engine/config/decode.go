@@ -44,6 +44,25 @@ func (b *Block) Provisional(s *Scope) bool {
 	return slices.ContainsFunc(b.refs, func(r Reference) bool { return s.certainty(r) != certain })
 }
 
+// Unready returns why the block cannot be decoded for good: the error of a value
+// that it refers to, or that one is not known yet; nil when all is known.
+func (b *Block) Unready(s *Scope) (err error) { return s.unready(b.refs) }
+
+func (s *Scope) unready(refs []Reference) (err error) {
+	for _, r := range refs {
+		switch c, why := s.known(r); {
+		case c == unknown && why != ErrUnknown:
+			return why
+		case c != certain:
+			err = errNotThere
+		}
+	}
+	return err
+}
+
+// errNotThere is what Unready returns for what has not been built.
+var errNotThere = errors.New("it refers to a node that has no working version")
+
 type decoder struct {
 	scope *Scope
 	ds    Diagnostics

@@ -108,6 +108,14 @@ func describeBlock(out []Field, t reflect.Type, in reflect.Value, fd Field, arou
 }
 
 // typeWords returns a type in words of the config.
+// TypeOf returns the type of a value in the words of the language.
+func TypeOf(v any) string {
+	if v == nil {
+		return "null"
+	}
+	return typeWords(reflect.TypeOf(v))
+}
+
 func typeWords(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[component.Secret]():

@@ -30,25 +30,33 @@ type Config struct {
 // below it) as one config. With mistakes, the Config is what could be read,
 // never nil, for the caller to look for more.
 func Load(path string) (*Config, Diagnostics) {
-	c := &Config{Path: path, Files: map[string]string{}}
+	files, ds := ReadFiles(path)
+	c := &Config{Path: path, Files: files}
+	return c, append(ds, c.parse()...)
+}
+
+// ReadFiles returns what Load parses: the contents of a file, or of all *.alloy
+// files of a directory, by path.
+func ReadFiles(path string) (files map[string]string, ds Diagnostics) {
+	files = map[string]string{}
 	names, err := configFiles(path)
 	if err != nil {
-		return c, Diagnostics{{Span: Span{File: path}, Msg: err.Error()}}
+		ds.add(Span{File: path}, err.Error(), "")
+		return files, ds
 	}
 	if len(names) == 0 {
-		return c, Diagnostics{{Span: Span{File: path}, Msg: "no *.alloy file in this directory",
-			Hint: "name a config file, or a directory that has some"}}
+		ds.add(Span{File: path}, "no *.alloy file in this directory", "name a config file, or a directory that has some")
+		return files, ds
 	}
-	var ds Diagnostics
 	for _, name := range names {
 		text, err := readFile(name)
 		if err != nil {
 			ds.add(Span{File: name}, err.Error(), "")
 			continue
 		}
-		c.Files[name] = text
+		files[name] = text
 	}
-	return c, append(ds, c.parse()...)
+	return files, ds
 }
 
 // Parse is Load of files that are given as path to content.

@@ -25,20 +25,26 @@ func (r Reference) String() string { return strings.Join(r.Path, ".") }
 // also those of nested blocks. Names of the standard library are among them.
 func (b *Block) References() []Reference { return slices.Clone(b.refs) }
 
-// Resolve returns the IDs of the nodes that the block refers to, in order and
-// without repetitions, and a diagnostic for each reference to something that
-// is neither a node in scope nor in the standard library, or that its node
-// does not export.
-func (b *Block) Resolve(s *Scope) (ids []string, ds Diagnostics) {
-	for _, r := range b.refs {
-		id, d := s.resolve(r)
+// Resolve returns the nodes that the block refers to, in order and without
+// repetitions, and a diagnostic for each reference to something that is
+// neither in scope nor in the standard library, or that its node does not
+// export.
+func (b *Block) Resolve(s *Scope) (nodes []string, ds Diagnostics) { return s.resolveAll(b.refs) }
+
+func (s *Scope) resolveAll(refs []Reference) (nodes []string, ds Diagnostics) {
+	for _, r := range refs {
+		to, d := s.resolve(r)
 		if d != nil {
 			ds = append(ds, *d)
-		} else if id != "" && !slices.Contains(ids, id) {
-			ids = append(ids, id)
+			continue
+		}
+		for _, n := range to {
+			if !slices.Contains(nodes, n) {
+				nodes = append(nodes, n)
+			}
 		}
 	}
-	return ids, ds
+	return nodes, ds
 }
 
 // references returns the dotted names in an expression or statement.
@@ -93,6 +99,9 @@ func (c *collector) Visit(n ast.Node) ast.Visitor {
 func (s *Scope) unknown(r Reference) *Diagnostic {
 	ids := s.ids()
 	d := &Diagnostic{Span: r.Span}
+	if r.Path[0] == "argument" {
+		return s.unknownArgument(r, ids)
+	}
 	if r.call {
 		d.Msg = fmt.Sprintf("function %s does not exist", r)
 		// Only the first name is unknown; what follows is looked up in it.
@@ -109,7 +118,7 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 	}
 	if len(r.Path) == 1 {
 		d.Msg = fmt.Sprintf("%s does not exist", name)
-		d.Hint = DidYouMean(name, stdlibNames)
+		d.Hint = DidYouMean(name, append(s.words(), stdlibNames...))
 		if d.Hint == "" {
 			d.Hint = fmt.Sprintf("a text is written in quotes: %q", name)
 		}
@@ -117,6 +126,9 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 	}
 	d.Msg = fmt.Sprintf("component %s does not exist", name)
 	d.Hint = DidYouMean(name, ids)
+	if d.Hint == "" && len(r.Path) < 3 {
+		d.Hint = DidYouMean(r.Path[0], s.words())
+	}
 	if d.Hint == "" {
 		// A right name with a wrong label is the common mistake, however
 		// different the labels are.
@@ -133,4 +145,35 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 		}
 	}
 	return d
+}
+
+// unknownArgument is the diagnostic of a reference to no argument.
+func (s *Scope) unknownArgument(r Reference, ids []string) *Diagnostic {
+	name := strings.Join(r.Path[:min(2, len(r.Path))], ".")
+	d := &Diagnostic{Span: r.Span, Msg: fmt.Sprintf("%s does not exist", name)}
+	var have []string
+	for _, id := range ids {
+		if strings.HasPrefix(id, "argument.") {
+			have = append(have, id)
+		}
+	}
+	d.Hint = DidYouMean(name, have)
+	switch {
+	case d.Hint != "":
+	case len(have) > 0:
+		d.Hint = "there is " + strings.Join(have, ", ")
+	default:
+		d.Hint = "arguments are those of the blocks argument in the declare around it"
+	}
+	return d
+}
+
+// words returns the variables that are one name.
+func (s *Scope) words() (names []string) {
+	for _, id := range s.ids() {
+		if !strings.Contains(id, ".") {
+			names = append(names, id)
+		}
+	}
+	return names
 }

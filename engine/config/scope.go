@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,18 +13,53 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Scope is what expressions can refer to: the standard library and what nodes
-// export. It is not safe for concurrent use, not even by Decode alone.
+// Scope is what expressions can refer to: the standard library, what nodes
+// export, and variables. The config has one, and so has each instance of a
+// declare and each item of a foreach. It is not safe for concurrent use, not
+// even by Decode alone.
 type Scope struct {
-	nodes map[string]*scopeNode
-	base  map[string]any
+	parent *Scope // what an item of a foreach sees besides its own
+	prefix string // of what Resolve returns for nodes
+	names  map[string]*entry
+	base   map[string]any
 }
 
-type scopeNode struct {
-	exports     any // a struct, or nil
+// entry is what a name stands for.
+type entry struct {
+	// node is the name that Resolve returns.
+	node string
+	// exports of a component, a struct or nil; the value of a variable.
+	exports     any
 	provisional bool
-	unknown     bool
+	err         error // why nothing is known
+
+	variable bool
+	lazy     func() Value
+	forcing  bool
+
+	// object are the fields of an instance, each a variable of its own.
+	object []string
+	whole  bool // it is an object
 }
+
+// Value is what a variable stands for, as far as it is known.
+type Value struct {
+	V any
+	// Provisional says that only the type of V is known.
+	Provisional bool
+	// Err says why nothing is known: ErrUnknown, a Pending, or the Diagnostics
+	// of the expression that failed.
+	Err error
+}
+
+// ErrUnknown says that something is not known because of a mistake that was
+// reported elsewhere.
+var ErrUnknown = errors.New("it refers to something with a mistake")
+
+// Pending says what has to be there before something is known.
+type Pending string
+
+func (p Pending) Error() string { return "waits for " + string(p) }
 
 // stdlibNames are the top-level names of alloy/syntax v0.1.1 that a component
 // can be mistaken for; the deprecated ones are left out.
@@ -32,7 +68,7 @@ var stdlibNames = []string{"array", "coalesce", "constants", "convert", "encodin
 // NewScope returns a scope in which the blocks that do not parse are unknown.
 // version is what constants.version is, such as v1.2.3.
 func (c *Config) NewScope(version string) *Scope {
-	s := &Scope{nodes: map[string]*scopeNode{}, base: map[string]any{}}
+	s := &Scope{names: map[string]*entry{}, base: map[string]any{}}
 	constants := map[string]string{}
 	if std, ok := stdlib("constants"); ok {
 		maps.Copy(constants, std.(map[string]string))
@@ -45,61 +81,159 @@ func (c *Config) NewScope(version string) *Scope {
 	return s
 }
 
+// Apart returns an empty scope that has only the standard library in common
+// with s. Resolve returns its nodes with prefix before their IDs.
+func (s *Scope) Apart(prefix string) *Scope {
+	return &Scope{prefix: prefix, names: map[string]*entry{}, base: s.base}
+}
+
+// Within is Apart of a scope that sees the names of s, too, after its own.
+func (s *Scope) Within(prefix string) *Scope {
+	return &Scope{parent: s, prefix: prefix, names: map[string]*entry{}, base: s.base}
+}
+
 // Set says that a node exists and what it exports: a struct or a pointer to
 // one, with alloy tags; nil for nothing.
-func (s *Scope) Set(id string, exports any) { s.set(id, &scopeNode{exports: exports}) }
+func (s *Scope) Set(id string, exports any) { s.set(id, entry{exports: exports}) }
 
 // SetProvisional is Set of a node that has not been built. Fields of exports
 // that are not zero, such as receiver, are known already; of the others only
 // the type is.
 func (s *Scope) SetProvisional(id string, exports any) {
-	s.set(id, &scopeNode{exports: exports, provisional: true})
+	s.set(id, entry{exports: exports, provisional: true})
 }
 
 // SetUnknown says that a node exists but nobody knows what it exports, because
 // of a mistake that was reported elsewhere. What refers to it is not decoded
 // and is no mistake.
-func (s *Scope) SetUnknown(id string) { s.set(id, &scopeNode{unknown: true}) }
+func (s *Scope) SetUnknown(id string) { s.set(id, entry{err: ErrUnknown}) }
 
-// Has reports whether a node has been set.
-func (s *Scope) Has(id string) bool { return s.nodes[id] != nil }
+// SetPending is SetUnknown of what is known later.
+func (s *Scope) SetPending(id string, why Pending) { s.set(id, entry{err: why}) }
 
-func (s *Scope) set(id string, n *scopeNode) {
-	s.nodes[id] = n
+// SetObject says that a node exists whose exports are variables: id and a field
+// are the name of one, to be set by SetVariable. References to the node as a
+// whole are references to all of them.
+func (s *Scope) SetObject(id string, fields []string) {
+	s.set(id, entry{object: fields, whole: true})
 }
 
-func (s *Scope) ids() []string { return slices.Sorted(maps.Keys(s.nodes)) }
+// SetVariable says what a name stands for, such as argument.url.value. node is
+// what Resolve returns for it; "" for a constant.
+func (s *Scope) SetVariable(name, node string, v Value) {
+	s.names[name] = &entry{node: node, variable: true, exports: v.V, provisional: v.Provisional, err: v.Err}
+}
+
+// SetLazy is SetVariable with a value that is asked for when it is needed. A
+// value that needs itself is unknown.
+func (s *Scope) SetLazy(name, node string, value func() Value) {
+	s.names[name] = &entry{node: node, variable: true, lazy: value}
+}
+
+// Variable returns the value of a variable, or why it is not known.
+func (s *Scope) Variable(name string) Value {
+	n := s.names[name]
+	if n == nil {
+		return Value{Err: ErrUnknown}
+	}
+	n.force()
+	return Value{V: n.exports, Provisional: n.provisional, Err: n.err}
+}
+
+// Has reports whether a node has been set.
+func (s *Scope) Has(id string) bool { return s.names[id] != nil }
+
+func (s *Scope) set(id string, n entry) {
+	n.node = s.prefix + id
+	s.names[id] = &n
+}
+
+func (n *entry) force() {
+	switch {
+	case n.forcing: // it needs itself, which the graph reports
+		n.err = ErrUnknown
+	case n.lazy != nil:
+		n.forcing = true
+		v := n.lazy()
+		n.exports, n.provisional, n.err, n.forcing = v.V, v.Provisional, v.Err, false
+		if _, pending := v.Err.(Pending); !pending {
+			n.lazy = nil
+		}
+	}
+}
+
+// ids returns the names a reference can begin with.
+func (s *Scope) ids() (ids []string) {
+	for ; s != nil; s = s.parent {
+		for id, n := range s.names {
+			if !n.variable || !strings.Contains(id, ".") {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
 
 func stdlib(name string) (any, bool) { return (*vm.Scope)(nil).Lookup(name) }
 
-// find returns the node with the longest ID that path begins with, and the
-// rest of path.
-func (s *Scope) find(path []string) (id string, n *scopeNode, rest []string) {
-	for i := len(path); i > 0; i-- {
-		id := strings.Join(path[:i], ".")
-		if n := s.nodes[id]; n != nil {
-			return id, n, path[i:]
+// find returns what the longest beginning of path stands for, the name it is
+// known by, in which scope, and the rest of path.
+func (s *Scope) find(path []string) (id string, in *Scope, n *entry, rest []string) {
+	for ; s != nil; s = s.parent {
+		for i := len(path); i > 0; i-- {
+			id := path[0]
+			if i > 1 {
+				id = strings.Join(path[:i], ".")
+			}
+			if n := s.names[id]; n != nil {
+				return id, s, n, path[i:]
+			}
 		}
 	}
-	return "", nil, nil
+	return "", nil, nil, nil
 }
 
-// resolve returns the node that r refers to, "" when it refers to the standard
-// library, or what is wrong with it.
-func (s *Scope) resolve(r Reference) (id string, d *Diagnostic) {
-	id, n, rest := s.find(r.Path)
-	if n == nil {
-		if _, ok := stdlib(r.Path[0]); ok {
-			return "", nil
+// fieldsOf returns the variables of an object.
+func (s *Scope) fieldsOf(id string, n *entry) (vars map[string]*entry) {
+	vars = map[string]*entry{}
+	for _, f := range n.object {
+		if v := s.names[id+"."+f]; v != nil {
+			vars[f] = v
 		}
-		return "", s.unknown(r)
 	}
-	if n.unknown || len(rest) == 0 {
-		return id, nil
+	return vars
+}
+
+// resolve returns the nodes that r refers to, none when it refers to the
+// standard library or a constant, or what is wrong with it.
+func (s *Scope) resolve(r Reference) (nodes []string, d *Diagnostic) {
+	id, in, n, rest := s.find(r.Path)
+	switch {
+	case n == nil:
+		if _, ok := stdlib(r.Path[0]); ok {
+			return nil, nil
+		}
+		return nil, s.unknown(r)
+	case n.whole && len(rest) == 0:
+		vars := in.fieldsOf(id, n)
+		for _, f := range n.object {
+			if v := vars[f]; v != nil && v.node != "" {
+				nodes = append(nodes, v.node)
+			}
+		}
+		return nodes, nil
+	case n.node == "" && n.variable:
+		return nil, nil
+	case n.variable || n.err != nil || len(rest) == 0:
+		return []string{n.node}, nil
 	}
-	exports := exportNames(n.exports)
+	exports := n.object
+	if !n.whole {
+		exports = exportNames(n.exports)
+	}
 	if slices.Contains(exports, rest[0]) {
-		return id, nil
+		return []string{n.node}, nil
 	}
 	d = &Diagnostic{Span: r.ends[len(r.Path)-len(rest)], Msg: fmt.Sprintf("%s has no export %s", id, rest[0])}
 	switch hint := DidYouMean(rest[0], exports); {
@@ -110,7 +244,7 @@ func (s *Scope) resolve(r Reference) (id string, d *Diagnostic) {
 	default:
 		d.Hint = "it exports " + strings.Join(exports, ", ")
 	}
-	return id, d
+	return []string{n.node}, d
 }
 
 // certainty of a reference's value.
@@ -123,75 +257,119 @@ const (
 )
 
 func (s *Scope) certainty(r Reference) certainty {
+	c, _ := s.known(r)
+	return c
+}
+
+// known returns what is known of a reference's value, and why it is unknown.
+func (s *Scope) known(r Reference) (certainty, error) {
 	if _, d := s.resolve(r); d != nil {
-		return unknown
+		return unknown, ErrUnknown
 	}
-	_, n, rest := s.find(r.Path)
+	id, in, n, rest := s.find(r.Path)
+	if n == nil {
+		return certain, nil
+	}
+	if n.whole {
+		all := certain
+		for _, v := range in.fieldsOf(id, n) {
+			if v.force(); v.err != nil {
+				return unknown, v.err
+			}
+			if v.provisional {
+				all = provisional
+			}
+		}
+		return all, nil
+	}
+	n.force()
 	switch {
-	case n == nil:
-		return certain
-	case n.unknown:
-		return unknown
+	case n.err != nil:
+		return unknown, n.err
 	case !n.provisional:
-		return certain
-	case len(rest) == 0:
-		return provisional
+		return certain, nil
+	case len(rest) == 0 || n.variable:
+		return provisional, nil
 	}
 	if v, ok := export(n.exports, rest[0]); ok && !v.IsZero() {
-		return certain
+		return certain, nil
 	}
-	return provisional
+	return provisional, nil
 }
 
-// variables returns the nodes that refs are to, as nested objects. All nodes
-// of a large config would take longer than everything else.
+// variables returns what refs are to, as nested objects. All nodes of a large
+// config would take longer than everything else.
 func (s *Scope) variables(refs []Reference) *vm.Scope {
-	var ids []string
-	for _, r := range refs {
-		if id, n, _ := s.find(r.Path); n != nil {
-			ids = append(ids, id)
-		}
+	if len(refs) == 0 {
+		return vm.NewScope(s.base)
 	}
-	slices.Sort(ids)
-	root := maps.Clone(s.base)
-	for _, id := range slices.Compact(ids) {
-		n := s.nodes[id]
-		if n.unknown {
+	o := objects{root: maps.Clone(s.base), own: map[string]bool{}}
+	var done []string
+	for _, r := range refs {
+		id, in, n, _ := s.find(r.Path)
+		if n == nil || slices.Contains(done, id) {
 			continue
 		}
-		parts := strings.Split(id, ".")
-		obj := root
-		for i, p := range parts[:len(parts)-1] {
-			next, ok := obj[p].(map[string]any)
-			if !ok {
-				// The standard library has names that a component's namespace
-				// may have too (string, file), and the ID of a node without a
-				// label may be the beginning of another's.
-				next = map[string]any{}
-				if old, ok := obj[p]; ok {
-					next = fields(old)
-				} else if std, ok := stdlib(p); ok && i == 0 {
-					next = fields(std)
+		done = append(done, id)
+		switch n.force(); {
+		case n.whole:
+			obj := map[string]any{}
+			for f, v := range in.fieldsOf(id, n) {
+				if v.force(); v.err == nil {
+					obj[f] = v.exports
 				}
-				obj[p] = next
 			}
-			obj = next
-		}
-		last := parts[len(parts)-1]
-		if old, ok := obj[last].(map[string]any); ok {
-			maps.Copy(old, fields(n.exports))
-		} else {
-			obj[last] = exported(n.exports)
+			o.place(id, obj)
+		case n.err != nil:
+		case n.exports == nil && !n.variable:
+			o.place(id, map[string]any{})
+		default:
+			o.place(id, n.exports)
 		}
 	}
-	return vm.NewScope(root)
+	return vm.NewScope(o.root)
 }
 
-func exported(exports any) any {
-	if exports == nil {
-		return map[string]any{}
+// objects are nested objects that are being made. Others may hold what is
+// placed in them, so that only maps of its own are written to.
+type objects struct {
+	root map[string]any
+	own  map[string]bool // by dotted name
+}
+
+// place puts a value where its dotted name says.
+func (o objects) place(id string, v any) {
+	obj := o.root
+	for at := 0; ; {
+		dot := strings.IndexByte(id[at:], '.')
+		if dot < 0 {
+			last := id[at:]
+			if old, ok := obj[last]; ok && at > 0 || o.own[id] {
+				merged := fields(old)
+				maps.Copy(merged, fields(v))
+				v = merged
+				o.own[id] = true
+			}
+			obj[last] = v
+			return
+		}
+		name, path := id[at:at+dot], id[:at+dot]
+		next, ok := obj[name].(map[string]any)
+		if !ok || !o.own[path] {
+			// The standard library has names that a component's namespace may
+			// have too (string, file), and the ID of a node without a label may
+			// be the beginning of another's.
+			if old, ok := obj[name]; ok {
+				next = fields(old)
+			} else if std, ok := stdlib(name); ok && at == 0 {
+				next = fields(std)
+			} else {
+				next = map[string]any{}
+			}
+			obj[name], o.own[path] = next, true
+		}
+		obj, at = next, at+dot+1
 	}
-	return exports
 }
 
 // fields returns the fields of an object as a new map.

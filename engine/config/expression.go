@@ -1,0 +1,159 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/grafana/alloy/syntax/ast"
+)
+
+// Expression is the value of an attribute that becomes a variable: an argument
+// of an instance, an export, the collection of a foreach.
+type Expression struct {
+	// Name of the attribute.
+	Name string
+	// NameSpan is where the name is, Span where the value is.
+	NameSpan Span
+	Span
+
+	expr ast.Expr
+	refs []Reference
+}
+
+func newExpression(st *ast.AttributeStmt) *Expression {
+	return &Expression{Name: st.Name.Name, NameSpan: spanOf(st.Name), Span: spanOf(st.Value), expr: st.Value, refs: appendReferences(nil, st.Value)}
+}
+
+// Resolve is Block.Resolve of an expression.
+func (x *Expression) Resolve(s *Scope) (nodes []string, ds Diagnostics) {
+	return s.resolveAll(x.refs)
+}
+
+// Evaluate returns what the expression is now. The error of the Value is a
+// Diagnostics when the expression cannot be evaluated, and ErrUnknown or a
+// Pending when that is because of what it refers to.
+//
+// A bare reference keeps the Go type of what it refers to; everything else is
+// of the types of the language: string, int, float64, bool, []any,
+// map[string]any, and opaque values such as receivers.
+func (x *Expression) Evaluate(s *Scope) (v Value) {
+	for _, r := range x.refs {
+		switch c, why := s.known(r); c {
+		case unknown:
+			return Value{Err: why}
+		case provisional:
+			v.Provisional = true
+		}
+	}
+	if got, ok := x.bare(s); ok {
+		v.V = got
+		return v
+	}
+	err := evaluate(s, x.expr, reflect.ValueOf(&v.V).Elem())
+	if err == nil {
+		return v
+	}
+	if v.Provisional {
+		return Value{Err: ErrUnknown}
+	}
+	ds := fromSyntax(err, x.Span)
+	for i := range ds {
+		ds[i].Msg = x.Name + ": " + message(x.expr, reflect.TypeFor[any](), ds[i])
+	}
+	return Value{Err: ds}
+}
+
+// bare returns the value of a bare reference without a way through the types of
+// the language, which would copy long lists, and forgets the type of empty ones.
+func (x *Expression) bare(s *Scope) (any, bool) {
+	switch x.expr.(type) {
+	case *ast.AccessExpr, *ast.IdentifierExpr:
+	default:
+		return nil, false
+	}
+	if len(x.refs) != 1 || x.refs[0].Span != x.Span {
+		return nil, false
+	}
+	_, _, n, rest := s.find(x.refs[0].Path)
+	switch {
+	case n == nil || n.whole:
+		return nil, false
+	case n.variable && len(rest) == 0:
+		return n.exports, true
+	case n.variable || len(rest) != 1:
+		return nil, false
+	}
+	if v, ok := export(n.exports, rest[0]); ok {
+		return v.Interface(), true
+	}
+	return nil, false
+}
+
+// Mentions reports whether the expression refers to a name or a part of it.
+func (x *Expression) Mentions(name string) bool { return mentions(x.refs, x.Span, name) }
+
+// Mentions reports whether something of the block at a place, or around it,
+// refers to a name or a part of it.
+func (b *Block) Mentions(at Span, name string) bool { return mentions(b.refs, b.around(at), name) }
+
+func mentions(refs []Reference, in Span, name string) bool {
+	for _, r := range refs {
+		if !in.contains(r.Span) {
+			continue
+		}
+		if ref := r.String(); ref == name || len(ref) > len(name) && ref[:len(name)] == name && ref[len(name)] == '.' {
+			return true
+		}
+	}
+	return false
+}
+
+// around returns the attribute's value that a place is in, else the place, or
+// the whole block when the place is its header.
+func (b *Block) around(at Span) Span {
+	found := at
+	ast.Walk(statements(func(st *ast.AttributeStmt) {
+		if s := between(ast.StartPos(st), ast.EndPos(st)); s.contains(at) {
+			found = s
+		}
+	}), b.stmt.Body)
+	if at == b.Span {
+		found = between(b.stmt.NamePos, b.stmt.RCurlyPos)
+	}
+	return found
+}
+
+type statements func(*ast.AttributeStmt)
+
+// Visit calls the function with each attribute.
+func (f statements) Visit(n ast.Node) ast.Visitor {
+	if st, ok := n.(*ast.AttributeStmt); ok {
+		f(st)
+	}
+	return f
+}
+
+// contains reports whether t lies in s.
+func (s Span) contains(t Span) bool {
+	before := func(aLine, aCol, bLine, bCol int) bool { return aLine < bLine || aLine == bLine && aCol <= bCol }
+	return s.File == t.File && before(s.Line, s.Col, t.Line, t.Col) && before(t.EndLine, t.EndCol, s.EndLine, s.EndCol)
+}
+
+// Attributes returns the attributes inside of b by name, and a mistake for
+// everything else in it.
+func (b *Block) Attributes() (xs map[string]*Expression, ds Diagnostics) {
+	xs = map[string]*Expression{}
+	for _, stmt := range b.stmt.Body {
+		switch st := stmt.(type) {
+		case *ast.AttributeStmt:
+			if first := xs[st.Name.Name]; first != nil {
+				ds.add(spanOf(st.Name), fmt.Sprintf("attribute %s is set twice", st.Name.Name), "first set at "+first.NameSpan.String())
+				continue
+			}
+			xs[st.Name.Name] = newExpression(st)
+		case *ast.BlockStmt:
+			ds.add(headerSpan(st), fmt.Sprintf("unknown block %s", st.GetBlockName()), fmt.Sprintf("%s has only attributes, the arguments of its declare", b.Name))
+		}
+	}
+	return xs, ds
+}

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// Import is a block import.file, import.string or import.scripts.
+type Import struct {
+	*Block
+	// File of import.file: a file or a directory, as it is written.
+	File string
+	// Poll is how often to look at File, 0 to be told by the operating system.
+	Poll time.Duration
+	// Content of import.string.
+	Content *Expression
+	// Scripts is the folder of import.scripts, as it is written.
+	Scripts string
+}
+
+// importFile are the arguments of import.file.
+type importFile struct {
+	Filename      string        `alloy:"filename,attr"`
+	Detector      string        `alloy:"detector,attr,optional"`
+	PollFrequency time.Duration `alloy:"poll_frequency,attr,optional"`
+}
+
+// SetToDefault sets Alloy's defaults.
+func (a *importFile) SetToDefault() {
+	*a = importFile{Detector: "fsnotify", PollFrequency: time.Minute}
+}
+
+// Validate returns all that is wrong with the arguments, joined.
+func (a *importFile) Validate() error {
+	var errs []error
+	if a.Filename == "" {
+		errs = append(errs, errors.New("filename must not be empty"))
+	}
+	if a.Detector != "fsnotify" && a.Detector != "poll" {
+		errs = append(errs, fmt.Errorf("detector is %q, want \"fsnotify\" or \"poll\"", a.Detector))
+	}
+	if a.PollFrequency <= 0 {
+		errs = append(errs, fmt.Errorf("poll_frequency is %s, must be greater than 0", a.PollFrequency))
+	}
+	return errors.Join(errs...)
+}
+
+// importScripts are the arguments of import.scripts.
+type importScripts struct {
+	Path string `alloy:"path,attr"`
+}
+
+// Validate returns what is wrong with the arguments.
+func (a *importScripts) Validate() error {
+	if a.Path == "" {
+		return errors.New("path must not be empty")
+	}
+	return nil
+}
+
+// IsImport reports whether a block imports something.
+func (b *Block) IsImport() bool {
+	return b.Name == "import.file" || b.Name == "import.string" || b.Name == "import.scripts"
+}
+
+// Import returns what an import says, nil with mistakes in that. s is where its
+// constants come from.
+func (b *Block) Import(s *Scope) (*Import, Diagnostics) {
+	im := &Import{Block: b}
+	ds := b.CheckLabel(LabelRequired)
+	switch b.Name {
+	case "import.file":
+		var a importFile
+		ds = append(ds, b.decodeConstant(b.stmt, s, &a)...)
+		if im.File = a.Filename; a.Detector == "poll" {
+			im.Poll = a.PollFrequency
+		}
+	case "import.scripts":
+		var a importScripts
+		ds = append(ds, b.decodeConstant(b.stmt, s, &a)...)
+		im.Scripts = a.Path
+	case "import.string":
+		xs, more := b.settings(&struct{}{}, "content")
+		ds = append(ds, more...)
+		if im.Content = xs["content"]; im.Content == nil {
+			ds.add(b.Span, "missing required attribute content", "")
+		}
+	}
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	return im, ds
+}
+
+// Text returns a value that is a string or a secret, as import.string takes it.
+func Text(v any) (text string, secret, ok bool) {
+	switch v := v.(type) {
+	case string:
+		return v, false, true
+	case component.Secret:
+		return string(v), true, true
+	case *component.Secret:
+		return string(*v), true, true
+	case component.OptionalSecret:
+		return v.Value, v.IsSecret, true
+	case *component.OptionalSecret:
+		return v.Value, v.IsSecret, true
+	}
+	return "", false, false
+}

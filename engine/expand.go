@@ -1,0 +1,378 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// planner writes a config out to a plan.
+type planner struct {
+	e    *Engine
+	p    *plan
+	mode planMode
+	// later are expansions that need values, and those that need these. Each
+	// returns whether it is done; with final it does what it can.
+	later []func(final bool) bool
+	// checks look at what is written out never, or with other arguments each
+	// time: declares and templates.
+	checks  []func()
+	strange []*declare // declares of imports, which are checked when they are used
+	seen    []*declare // checked
+	parsed  map[*config.Block]*config.Declare
+	files   map[string]*names // imported files by path
+
+	found []mistake
+	said  map[saying]bool // by checks
+	full  bool
+}
+
+// root is the module that the config itself is.
+func (x *planner) root(cfg *config.Config) *module {
+	dir := cfg.Path
+	if config.Pattern(dir) == dir { // it is a file
+		dir = filepath.Dir(dir)
+	}
+	m := &module{scope: cfg.NewScope(x.e.o.Version), blocks: cfg.Blocks}
+	m.names = newNames(nil, dir)
+	m.names.isBroken(cfg.Broken)
+	m.scope.SetVariable("module_path", "", config.Value{V: m.names.dir})
+	return m
+}
+
+// body writes out the blocks of a module.
+func (x *planner) body(m *module, blocks []*config.Block) {
+	for _, b := range blocks {
+		switch {
+		case b.Name == "declare":
+			x.declare(m, b)
+		case b.IsImport():
+			x.importing(m, b)
+		}
+	}
+	for _, b := range blocks {
+		if b.Name != "declare" && !b.IsImport() {
+			x.block(m, b)
+		}
+	}
+}
+
+// finish does what had to wait for values.
+func (x *planner) finish() {
+	for len(x.later) > 0 {
+		todo := x.later
+		x.later = nil
+		progress := false
+		var left []func(bool) bool
+		for _, f := range todo {
+			if f(false) {
+				progress = true
+			} else {
+				left = append(left, f)
+			}
+		}
+		if !progress {
+			left[0](true)
+			left = left[1:]
+		}
+		x.later = append(left, x.later...)
+	}
+}
+
+// block writes out a block that is neither a declare nor an import.
+func (x *planner) block(m *module, b *config.Block) {
+	if len(x.p.list) >= maxNodes {
+		if !x.full {
+			x.mistaken(m, nil, b.Span, fmt.Sprintf("the config comes to more than %d nodes", maxNodes), "")
+		}
+		x.full = true
+		return
+	}
+	for _, s := range x.e.services {
+		if s.def.Block != "" && s.def.Block == b.Name {
+			x.service(m, b, s)
+			return
+		}
+	}
+	if b.Name == "foreach" {
+		x.foreach(m, b)
+		return
+	}
+	means := m.names.find(b.Name)
+	switch {
+	case means.pending != "":
+		m.scope.SetPending(b.ID, means.pending)
+		x.later = append(x.later, func(final bool) bool {
+			if m.names.find(b.Name).pending == "" {
+				x.block(m, b)
+				return true
+			}
+			return final
+		})
+	case means.broken:
+		m.scope.SetUnknown(b.ID)
+	case means.declare != nil:
+		x.instance(m, b, means.declare)
+	default:
+		x.component(m, b, means)
+	}
+}
+
+func (x *planner) add(w *wanted) {
+	x.p.wanted[w.id] = w
+	x.p.list = append(x.p.list, w)
+}
+
+func (x *planner) service(m *module, b *config.Block, s *serviceNode) {
+	if m.id != "" {
+		x.mistaken(m, nil, b.Span, fmt.Sprintf("block %s belongs at the top level of the config", b.Name), "")
+		m.scope.SetUnknown(b.ID)
+		return
+	}
+	w := &wanted{kind: kindService, id: b.ID, m: m, block: b, service: s}
+	x.add(w)
+	x.report(w, b.CheckLabel(config.LabelForbidden))
+	m.scope.Set(b.ID, nil)
+}
+
+// component writes out a block that is a component, or nothing that anybody
+// knows.
+func (x *planner) component(m *module, b *config.Block, means meaning) {
+	w := &wanted{id: m.prefix() + b.ID, m: m, block: b}
+	e := x.e
+	running := e.node(w.id)
+	switch err := error(nil); {
+	case means.catalog != nil:
+		w.reg, w.err = lookup(b.Name, means.catalog)
+	case e.knows(b.Name):
+		w.reg, w.err = e.register(b.Name)
+		if _, ok := errors.AsType[collisionError](w.err); ok && !x.mode.running {
+			x.mistaken(m, w, b.Span, w.err.Error(), "rename the script")
+			w.err = nil
+		}
+	default:
+		_, ds := b.Check(append(m.names.all(), e.blockNames()...), e.roots()...)
+		if !ds.HasErrors() { // it has no effect
+			x.report(w, ds)
+			m.scope.SetUnknown(b.ID)
+			return
+		}
+		if x.mode.running && running != nil {
+			err = errors.New("its component is no longer there")
+			w.reg, w.err = component.Registration{Name: b.Name}, err
+			break
+		}
+		x.report(w, ds)
+		m.scope.SetUnknown(b.ID)
+		return
+	}
+	if err := x.mode.demoted[w.id]; err != nil {
+		w.reg, w.err = component.Registration{Name: b.Name, Version: w.reg.Version, Sources: w.reg.Sources}, err
+	}
+	x.add(w)
+	if running != nil {
+		w.recv, w.stats = running.recv, running.stats
+		if w.reg.Build == nil && running.gen != nil {
+			w.reg = running.gen.reg
+		}
+	} else {
+		w.stats = new(flow.Stats)
+		w.recv = flow.NewReceiver(w.id, anySignal, w.stats, func(p *flow.PanicError) { e.gatePanic(w.id, p) })
+	}
+	if w.reg.Build != nil {
+		rule := config.LabelRequired
+		if w.reg.Unique {
+			rule = config.LabelForbidden
+		}
+		x.report(w, b.CheckLabel(rule))
+	}
+	x.exports(w, running)
+}
+
+// anySignal is what a receiver takes of which nobody knows better.
+const anySignal = batch.SignalMetrics | batch.SignalLogs
+
+// exports says in the scope what a component exports, as far as it is known.
+func (x *planner) exports(w *wanted, running *node) {
+	scope, id := w.m.scope, w.block.ID
+	switch {
+	case !w.usable():
+		if w.m.onlyReceiver(id) {
+			scope.SetProvisional(id, brokenExports{w.recv})
+		} else {
+			scope.SetUnknown(id)
+		}
+	case running != nil && running.gen != nil && sameType(running.exports(), w.reg.Exports):
+		scope.Set(id, running.exports())
+	default:
+		scope.SetProvisional(id, config.WithReceiver(w.reg.Exports, w.recv))
+	}
+}
+
+// instance writes out a block that is an instance of a declare.
+func (x *planner) instance(m *module, b *config.Block, d *declare) {
+	w := &wanted{kind: kindInstance, id: m.prefix() + b.ID, m: m, block: b}
+	if m.abstract && m.decl != nil {
+		m.decl.uses = append(m.decl.uses, use{d, b})
+	}
+	if !m.abstract || m.decl == nil || m.decl.used {
+		d.used = true
+	}
+	x.report(w, b.CheckLabel(config.LabelRequired))
+	given := x.given(w, d)
+	m.scope.SetObject(b.ID, d.ExportNames())
+	if m.abstract || slices.Contains(m.chain, d) { // which is reported where it is checked
+		for _, name := range d.ExportNames() {
+			m.scope.SetVariable(b.ID+"."+name, "", config.Value{Err: config.ErrUnknown})
+		}
+		for _, a := range d.Arguments {
+			if arg := given[a.Name]; arg != nil {
+				x.value(&wanted{id: w.id + "/argument." + a.Name, m: m, block: b, x: arg, from: m.scope, scope: m.scope.Apart(""), name: a.Name})
+			}
+		}
+		return
+	}
+	x.add(w)
+	in := &module{id: w.id, scope: m.scope.Apart(w.id + "/"), blocks: d.Blocks, decl: d, outer: m, block: w,
+		chain: append(slices.Clip(m.chain), d), muted: m.muted}
+	in.names = newNames(d.in, "")
+	in.scope.SetVariable("module_path", "", config.Value{V: in.names.dir})
+	w.inner = in
+	for _, a := range d.Arguments {
+		in.scope.SetObject("argument."+a.Name, []string{"value"})
+		name := "argument." + a.Name + ".value"
+		switch arg := given[a.Name]; {
+		case arg != nil:
+			x.value(&wanted{id: w.id + "/argument." + a.Name, m: m, x: arg, from: m.scope, scope: in.scope, name: name, of: w, block: b})
+		case a.Default != nil && a.Optional:
+			in.scope.SetLazy(name, "", func() config.Value { return a.Default.Evaluate(d.constants) })
+		case a.Optional:
+			in.scope.SetVariable(name, "", config.Value{})
+		default: // it is missing, which was said
+			in.scope.SetVariable(name, "", config.Value{Err: config.ErrUnknown})
+		}
+	}
+	for _, v := range d.Exports {
+		x.value(&wanted{id: w.id + "/export." + v.Name, m: in, x: v, from: in.scope, scope: m.scope, name: b.ID + "." + v.Name, of: w, block: d.Block})
+	}
+	x.body(in, d.Blocks)
+}
+
+// given returns the arguments that an instance has, and reports what is wrong
+// with their names.
+func (x *planner) given(w *wanted, d *declare) map[string]*config.Expression {
+	given, ds := w.block.Attributes()
+	names := d.ArgumentNames()
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if d.Argument(name) == nil {
+			hint := config.DidYouMean(name, names)
+			if hint == "" {
+				hint = d.signature()
+			}
+			ds = append(ds, config.Diagnostic{Span: given[name].NameSpan, Msg: fmt.Sprintf("unknown attribute %s", name), Hint: hint})
+			delete(given, name)
+		}
+	}
+	for _, a := range d.Arguments {
+		if given[a.Name] == nil && !a.Optional {
+			ds = append(ds, config.Diagnostic{Span: w.block.Span, Msg: fmt.Sprintf("missing required attribute %s", a.Name), Hint: fmt.Sprintf("it is an argument of declare %q at %s", d.Label, a.Span)})
+		}
+	}
+	x.report(w, ds)
+	return given
+}
+
+// value adds a variable that is the value of an expression.
+func (x *planner) value(w *wanted) {
+	w.kind = kindValue
+	w.scope.SetLazy(w.name, w.id, func() config.Value { return w.x.Evaluate(w.from) })
+	x.add(w)
+}
+
+// knows reports whether a catalog knows a name.
+func (e *Engine) knows(name string) bool {
+	for _, c := range e.o.Catalogs {
+		if _, ok := c.Lookup(name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// roots returns the folders that catalogs are made from, to be read by people.
+func (e *Engine) roots() (dirs []string) {
+	for _, c := range e.o.Catalogs {
+		for _, dir := range c.Roots() {
+			dirs = append(dirs, nearby(dir))
+		}
+	}
+	return dirs
+}
+
+// blockNames returns all names a block can have anywhere.
+func (e *Engine) blockNames() (names []string) {
+	for _, c := range e.o.Catalogs {
+		names = append(names, c.Names()...)
+	}
+	for _, s := range e.services {
+		if s.def.Block != "" {
+			names = append(names, s.def.Block)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// collisionError says that two catalogs know a name.
+type collisionError struct {
+	name    string
+	sources []string
+}
+
+func (c collisionError) Error() string {
+	return fmt.Sprintf("component %s is built in and also a script (%s)", c.name, strings.Join(c.sources, ", "))
+}
+
+// register asks the catalogs for a name. With an error the registration is
+// that of the first catalog for a name that two know, and else without Build.
+func (e *Engine) register(name string) (r component.Registration, err error) {
+	found := false
+	for _, c := range e.o.Catalogs {
+		next, ok := c.Lookup(name)
+		switch {
+		case ok && found:
+			return r, collisionError{name, existing(next.Sources)}
+		case ok:
+			r, found, err = next, true, next.Err
+		}
+	}
+	if !found { // it was a moment ago
+		err = fmt.Errorf("there is no component %s", name)
+	}
+	return unless(err, r, name), err
+}
+
+// lookup asks a folder's catalog for a name.
+func lookup(name string, c component.Catalog) (component.Registration, error) {
+	r, ok := c.Lookup(name)
+	if !ok { // it was a moment ago
+		r.Err = fmt.Errorf("there is no component %s", name)
+	}
+	return unless(r.Err, r, name), r.Err
+}
+
+// unless returns what is left of a registration with an error.
+func unless(err error, r component.Registration, name string) component.Registration {
+	if err == nil {
+		return r
+	}
+	return component.Registration{Name: name, Version: r.Version, Sources: r.Sources}
+}

@@ -1,0 +1,344 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/graph"
+)
+
+// plan is what a config means, with what the catalogs say and what is exported
+// now: instances of declares and items of foreach are written out, so that it
+// is one flat graph.
+type plan struct {
+	cfg    *config.Config
+	files  map[string]string // contents by path, those of imports too
+	graph  graph.Graph       // of everything that is evaluated
+	flow   graph.Graph       // of components and services alone
+	order  []string          // of graph
+	wanted map[string]*wanted
+	list   []*wanted // in config order
+	broken []*wanted // with registrations that are broken, declares alone too
+	scope  *config.Scope
+	// sources, by import, and loops, by foreach, are what was written out.
+	sources map[string]*source
+	loops   map[string]*loop
+	// watch are the paths of imports, folders those of import.scripts.
+	watch   map[string]bool
+	folders map[string]component.Catalog
+	polled  map[string]*config.Import // by path
+}
+
+func newPlan(cfg *config.Config) *plan {
+	return &plan{cfg: cfg, files: maps.Clone(cfg.Files), wanted: map[string]*wanted{},
+		sources: map[string]*source{}, loops: map[string]*loop{}, watch: map[string]bool{},
+		folders: map[string]component.Catalog{}, polled: map[string]*config.Import{}}
+}
+
+// kind is what a wanted is.
+type kind uint8
+
+const (
+	kindComponent kind = iota
+	kindService
+	kindValue    // an argument or an export of an instance
+	kindItem     // the variable of a foreach
+	kindInstance // of a declare
+	kindForeach
+	kindImport
+)
+
+// wanted is one block of a plan, or a value that blocks refer to.
+type wanted struct {
+	kind  kind
+	id    string
+	m     *module // where it is
+	block *config.Block
+	needs []string // what it refers to
+	deps  []string // the components and services it depends on, over whatever values
+
+	// Of a component or a service:
+	args    any  // decoded with what is known; nil when reg is not usable
+	failed  bool // there were mistakes in them
+	service *serviceNode
+	reg     component.Registration
+	recv    *flow.Receiver
+	stats   *flow.Stats
+	// err says why reg is not what the catalogs have now, but the last good
+	// one, or unusable when there never was one.
+	err error
+	// mistake says what is wrong with the arguments since values changed.
+	mistake error
+
+	// Of a value: what it is, where that is evaluated, and the variable that
+	// has it.
+	x     *config.Expression
+	from  *config.Scope
+	scope *config.Scope
+	name  string
+	of    *wanted // the instance
+
+	loop   *loop   // of a foreach and its items
+	item   int     // of an item: which one
+	source *source // of an import
+	inner  *module // of an instance
+
+	found config.Diagnostics // the mistakes in it
+}
+
+// usable reports whether there is a component to build.
+func (w *wanted) usable() bool { return w.service != nil || w.reg.Build != nil }
+
+// virtual reports whether it has neither a component nor a service.
+func (w *wanted) virtual() bool { return w.kind != kindComponent && w.kind != kindService }
+
+// values is where the block's arguments are evaluated.
+func (w *wanted) values() *config.Scope { return w.m.scope }
+
+// local is how blocks of the same module refer to it.
+func (w *wanted) local() string { return strings.TrimPrefix(w.id, w.m.prefix()) }
+
+func (w *wanted) newArgs() any {
+	if w.service != nil {
+		return w.service.def.NewConfig()
+	}
+	return w.reg.NewArgs()
+}
+
+// module is what a body of blocks means at one place: the config itself, an
+// instance of a declare, an item of a foreach.
+type module struct {
+	id       string // "" of the config
+	names    *names
+	scope    *config.Scope
+	blocks   []*config.Block
+	decl     *declare // whose body it is, or lies in; nil of the config
+	outer    *module  // where its block is; nil of the config
+	block    *wanted  // the instance or foreach that it is of
+	item     int      // which one, of a foreach
+	chain    []*declare
+	abstract bool // it is only looked at: its arguments are not known
+	muted    bool // its nodes show no metrics
+}
+
+func (m *module) prefix() string {
+	if m.id == "" {
+		return ""
+	}
+	return m.id + "/"
+}
+
+// inItem reports whether it is, or lies in, an item of a foreach.
+func (m *module) inItem() bool {
+	for ; m != nil; m = m.outer {
+		if m.block != nil && m.block.kind == kindForeach {
+			return true
+		}
+	}
+	return false
+}
+
+// brokenExports are those of a registration with an error that never was good:
+// others may wait for its receiver.
+type brokenExports struct {
+	Receiver *flow.Receiver `alloy:"receiver,attr"`
+}
+
+// maxNodes bounds what a config can be written out to.
+const maxNodes = 200_000
+
+// connect resolves all references and decodes all arguments, and returns the
+// graph of it.
+func (x *planner) connect() {
+	p := x.p
+	for _, w := range p.list {
+		if w.kind != kindInstance {
+			p.graph.Add(w.id)
+		}
+	}
+	for _, w := range p.list {
+		needs, ds := x.resolve(w)
+		x.report(w, ds)
+		for _, id := range needs {
+			if n := p.wanted[id]; n != nil && n.kind != kindInstance {
+				w.needs = append(w.needs, id)
+				p.graph.Depend(w.id, id)
+			}
+		}
+	}
+	for _, w := range p.list {
+		switch w.kind {
+		case kindComponent, kindService:
+			if w.err != nil {
+				p.broken = append(p.broken, w)
+			}
+			if w.usable() {
+				w.args = w.newArgs()
+				ds := w.block.Decode(w.values(), w.args)
+				w.failed = ds.HasErrors()
+				// While it runs, a service's block is as it was, and what it refers
+				// to is its own matter.
+				if !x.mode.running || w.service == nil {
+					x.report(w, ds)
+				}
+			}
+		case kindValue:
+			if ds, ok := errors.AsType[config.Diagnostics](w.scope.Variable(w.name).Err); ok {
+				x.report(w, ds)
+			}
+		}
+	}
+	for _, w := range p.list {
+		x.report(w, p.checkSignals(w))
+	}
+	if p.order = p.graph.Order(); len(p.order) < p.graph.Len() {
+		for _, c := range p.graph.Cycles() {
+			first := p.wanted[c.Path[0]]
+			x.report(first, config.Diagnostics{{Span: first.span(), Msg: "blocks need each other: " + strings.Join(first.m.locals(c.Path), " → ")}})
+		}
+	}
+	p.connectFlow()
+}
+
+func (w *wanted) span() config.Span {
+	if w.x != nil {
+		return w.x.Span
+	}
+	return w.block.Span
+}
+
+// locals returns IDs as blocks of the module would say them, if all lie in it.
+func (m *module) locals(ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		rest, ok := strings.CutPrefix(id, m.prefix())
+		if !ok {
+			return ids
+		}
+		out = append(out, rest)
+	}
+	return out
+}
+
+func (x *planner) resolve(w *wanted) ([]string, config.Diagnostics) {
+	switch w.kind {
+	case kindComponent, kindService:
+		return w.block.Resolve(w.values())
+	case kindValue:
+		return w.x.Resolve(w.from)
+	case kindItem:
+		return []string{w.loop.id}, nil
+	case kindForeach:
+		if w.loop.f.Collection != nil {
+			return w.loop.f.Collection.Resolve(w.values())
+		}
+	case kindImport:
+		if w.source.im.Content != nil {
+			return w.source.im.Content.Resolve(w.values())
+		}
+	}
+	return nil, nil
+}
+
+// connectFlow finds the components that each thing depends on, over values.
+func (p *plan) connectFlow() {
+	real := func(w *wanted) (ids []string) {
+		add := func(id string) {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		for _, id := range w.needs {
+			if n := p.wanted[id]; n.virtual() {
+				for _, d := range n.deps {
+					add(d)
+				}
+			} else {
+				add(id)
+			}
+		}
+		return ids
+	}
+	for _, w := range p.list {
+		if !w.virtual() {
+			p.flow.Add(w.id)
+		}
+	}
+	for _, id := range p.order {
+		w := p.wanted[id]
+		if w.deps = real(w); w.virtual() {
+			continue
+		}
+		for _, d := range w.deps {
+			p.flow.Depend(id, d)
+		}
+	}
+}
+
+// onlyReceiver reports whether nobody in the module refers to another export
+// than receiver.
+func (m *module) onlyReceiver(id string) bool {
+	other := func(r config.Reference) bool {
+		rest, ok := strings.CutPrefix(r.String(), id+".")
+		return ok && rest != "receiver"
+	}
+	for _, b := range m.blocks {
+		if slices.ContainsFunc(b.References(), other) {
+			return false
+		}
+	}
+	if m.decl != nil {
+		return !slices.ContainsFunc(m.decl.Block.References(), other)
+	}
+	return true
+}
+
+// checkSignals returns a mistake for each receiver in a block's arguments that
+// takes nothing of what the block sends.
+func (p *plan) checkSignals(w *wanted) (ds config.Diagnostics) {
+	if w.kind != kindComponent {
+		return nil
+	}
+	said := map[string]bool{}
+	for _, r := range config.Receivers(w.args) {
+		to := p.wanted[r.Receiver.Node()]
+		if to == nil || !to.usable() || said[r.Path+to.id] {
+			continue
+		}
+		if w.reg.Sends&to.reg.Accepts == 0 {
+			said[r.Path+to.id] = true
+			ids := w.m.locals([]string{to.id, w.id})
+			ds = append(ds, config.Diagnostic{Span: w.block.SpanOf(r.Path),
+				Msg: fmt.Sprintf("%s: %s accepts %s, but %s sends %s", r.Path, ids[0], to.reg.Accepts, ids[1], w.reg.Sends)})
+		}
+	}
+	return ds
+}
+
+// registered returns the files that the plan's registrations were made from.
+func (p *plan) registered() map[string]bool {
+	files := map[string]bool{}
+	for _, w := range p.list {
+		for _, f := range w.reg.Sources {
+			files[f] = true
+		}
+	}
+	return files
+}
+
+// consumers returns the IDs of the components that need a service, sorted.
+func (p *plan) consumers(service string) (ids []string) {
+	for _, w := range p.list {
+		if slices.Contains(w.reg.NeedsServices, service) {
+			ids = append(ids, w.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}

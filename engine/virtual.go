@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/service"
+)
+
+// evaluate finds what something virtual is now, and reports whether that is
+// another than before. What is written out otherwise now needs another plan:
+// the plan is stale then.
+func (e *Engine) evaluate(w *wanted) (changed bool) {
+	switch w.kind {
+	case kindValue:
+		return e.assign(w, w.x.Evaluate(w.from))
+	case kindItem:
+		return e.assign(w, config.Value{V: w.loop.items[w.item]})
+	case kindForeach:
+		changed = e.evaluateLoop(w)
+	case kindImport:
+		if w.source.im.Content != nil && w.source.changed(w) {
+			e.stale = true
+		}
+	}
+	e.show(w)
+	return changed
+}
+
+// assign gives a variable a value.
+func (e *Engine) assign(w *wanted, v config.Value) (changed bool) {
+	old := w.scope.Variable(w.name)
+	if old.Provisional == v.Provisional && sameError(old.Err, v.Err) && equal(old.V, v.V) {
+		return false
+	}
+	w.scope.SetVariable(w.name, w.id, v)
+	if w.of != nil {
+		e.show(w.of)
+	}
+	return true
+}
+
+func sameError(a, b error) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.Error() == b.Error()
+}
+
+func (e *Engine) evaluateLoop(w *wanted) (changed bool) {
+	l := w.loop
+	next := loop{id: l.id, f: l.f}
+	if err := next.set(w.values()); err != nil {
+		if ds, ok := errors.AsType[config.Diagnostics](err); ok {
+			l.err = ds.Err()
+		}
+		return false
+	}
+	l.err = nil
+	if !l.known || !slices.Equal(l.keys, next.keys) {
+		e.stale = true
+		return false
+	}
+	if equal(l.items, next.items) {
+		return false
+	}
+	l.items = next.items
+	return true
+}
+
+// changed reports whether an import.string has another content than the one
+// that was looked at last.
+func (s *source) changed(w *wanted) bool {
+	v := s.im.Content.Evaluate(w.values())
+	text, _, ok := config.Text(v.V)
+	return ok && v.Err == nil && !v.Provisional && (!s.tried || s.text != text)
+}
+
+// head is what can be seen of an instance, a foreach or an import.
+type head struct {
+	e     *Engine
+	stats flow.Stats
+	state atomic.Pointer[service.Info]
+}
+
+// show makes visible how something virtual is.
+func (e *Engine) show(w *wanted) {
+	if w.kind != kindInstance && w.kind != kindForeach && w.kind != kindImport {
+		return
+	}
+	h := e.heads[w.id]
+	if h == nil {
+		h = &head{e: e}
+		e.heads[w.id] = h
+	}
+	i := service.Info{ID: w.id, Name: w.block.Name, Position: fmt.Sprintf("%s:%d", w.block.File, w.block.Line), DependsOn: w.deps, Stats: &h.stats}
+	var err error
+	switch w.kind {
+	case kindInstance:
+		i.Arguments, i.Exports, err = w.instanceValues()
+	case kindForeach:
+		i.Arguments = map[string]any{"items": len(w.loop.keys)}
+		if err = w.loop.err; err == nil && !w.loop.known {
+			err = config.Pending("its collection")
+		}
+	case kindImport:
+		if err = w.source.err; err == nil && w.source.files == nil && w.source.im.Content != nil {
+			err = config.Pending("its content")
+		}
+	}
+	state, message := component.Healthy, ""
+	if err != nil {
+		state, message = component.Unhealthy, err.Error()
+		if _, pending := err.(config.Pending); pending || err == config.ErrUnknown {
+			state = component.Unknown
+		}
+	}
+	h.set(i, state, message)
+}
+
+// set takes over what there is to see.
+func (h *head) set(i service.Info, state component.HealthState, message string) {
+	old := h.state.Load()
+	if old != nil && old.Health.State == state && old.Health.Message == message {
+		i.Health, i.LastError = old.Health, old.LastError
+	} else {
+		i.Health = component.Health{State: state, Message: message, Time: h.e.clock.Now()}
+		if old != nil {
+			i.LastError = old.LastError
+		}
+		if state > component.Healthy {
+			i.LastError = i.Health
+			level := slog.LevelError
+			if h.e.committing {
+				level = h.e.said(level)
+				h.e.broken = append(h.e.broken, i.ID)
+			}
+			h.e.log.Log(h.e.hard, level, "cannot follow a change, what was before stays", "component_id", i.ID, "err", message)
+		}
+	}
+	h.state.Store(&i)
+}
+
+// instanceValues returns the arguments and exports of an instance, and why one
+// of them is not known.
+func (w *wanted) instanceValues() (args, exports map[string]any, err error) {
+	args, exports = map[string]any{}, map[string]any{}
+	note := func(to map[string]any, name string, v config.Value) {
+		if v.Err == nil {
+			to[name] = v.V
+		} else if err == nil || err == config.ErrUnknown {
+			err = v.Err
+		}
+	}
+	for _, a := range w.inner.decl.Arguments {
+		note(args, a.Name, w.inner.scope.Variable("argument."+a.Name+".value"))
+	}
+	for _, x := range w.inner.decl.Exports {
+		note(exports, x.Name, w.m.scope.Variable(w.block.ID+"."+x.Name))
+	}
+	return args, exports, err
+}
