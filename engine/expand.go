@@ -228,6 +228,9 @@ func (x *planner) instance(m *module, b *config.Block, d *declare) {
 	}
 	x.report(w, b.CheckLabel(config.LabelRequired))
 	given := x.given(w, d)
+	if b.Label == "" {
+		return
+	}
 	m.scope.SetObject(b.ID, d.ExportNames())
 	if m.abstract || slices.Contains(m.chain, d) { // which is reported where it is checked
 		for _, name := range d.ExportNames() {

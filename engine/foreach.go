@@ -135,7 +135,7 @@ func (x *planner) item(w *wanted, i int, key string) {
 
 // checkTemplate looks at a template by itself: the item can be anything.
 func (x *planner) checkTemplate(w *wanted) {
-	y := &planner{e: x.e, p: newPlan(x.p.cfg), mode: x.mode, parsed: map[*config.Block]*config.Declare{}, files: x.files}
+	y := x.aside()
 	f, m := w.loop.f, w.m
 	id := w.id + "/template"
 	in := &module{id: id, names: newNames(m.names, ""), scope: m.scope.Within(id + "/"), blocks: f.Template,

@@ -204,7 +204,7 @@ func (x *planner) importString(w *wanted, space *imported) {
 			s.secret = secret
 			s.files = map[string]string{w.id: text}
 		case v.Err == nil && !v.Provisional:
-			s.err = config.Diagnostic{Span: s.im.Content.Span, Msg: "content: should be string or secret"}
+			s.err = config.Diagnostic{Span: s.im.Content.Span, Msg: "content: should be string or secret, got " + config.TypeOf(v.V)}
 		default:
 			if ds, ok := errors.AsType[config.Diagnostics](v.Err); ok {
 				s.err = ds.Err()

@@ -262,7 +262,7 @@ func (x *planner) check() {
 
 // checkDeclare looks at a declare by itself: its arguments can be anything.
 func (x *planner) checkDeclare(d *declare) {
-	y := &planner{e: x.e, p: newPlan(x.p.cfg), mode: x.mode, parsed: map[*config.Block]*config.Declare{}, files: x.files}
+	y := x.aside()
 	id := "declare." + d.Label
 	m := &module{id: id, blocks: d.Blocks, decl: d, abstract: true}
 	m.scope = x.p.scope.Apart(id + "/")
@@ -276,6 +276,13 @@ func (x *planner) checkDeclare(d *declare) {
 		y.value(&wanted{id: id + "/export." + v.Name, m: m, x: v, from: m.scope, scope: x.p.scope.Apart(""), name: v.Name, block: d.Block})
 	}
 	x.checkBody(y, m, d.Blocks, d)
+}
+
+// aside returns a planner for something that is only looked at.
+func (x *planner) aside() *planner {
+	y := &planner{e: x.e, p: newPlan(x.p.cfg), mode: x.mode, parsed: map[*config.Block]*config.Declare{}, files: x.files}
+	y.p.scope = x.p.scope
+	return y
 }
 
 // checkBody writes out a body that nobody uses and takes the mistakes over.

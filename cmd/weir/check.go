@@ -46,7 +46,7 @@ there is one.`,
 			if err != nil {
 				return cannotStart(err)
 			}
-			e, err := engine.New(engine.Options{Catalogs: catalogs, Services: services.all(), Version: version, NoWatch: true})
+			e, err := engine.New(engine.Options{Catalogs: catalogs, Scripts: importScripts(nil), Services: services.all(), Version: version, NoWatch: true})
 			if err != nil {
 				return cannotStart(err)
 			}

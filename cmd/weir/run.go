@@ -125,6 +125,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	}
 	e, err := engine.New(engine.Options{
 		Catalogs:        catalogs,
+		Scripts:         importScripts(s.telemetry.Logger()),
 		Services:        s.all(),
 		Logger:          s.telemetry.Logger(),
 		Registerer:      s.telemetry.Registerer(),
@@ -158,7 +159,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	}
 	end()
 	wg.Wait()
-	return runError(t, path, err, ctx.Err() != nil)
+	return runError(t, e, path, err, ctx.Err() != nil)
 }
 
 // announcer says what the engine says, and before the first line, which says
@@ -208,9 +209,9 @@ func (v *voice) announce(line string) {
 
 // runError prints the mistakes of a config that was refused. What else ends the
 // engine before it was told to is a start that failed.
-func runError(t *terminal, path string, err error, told bool) error {
+func runError(t *terminal, e *engine.Engine, path string, err error, told bool) error {
 	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
-		cfg, _ := config.Load(path) // for its files
+		cfg, _ := e.Check(path) // for its files, and those it imports
 		if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
 			return err
 		}

@@ -74,18 +74,34 @@ func natives() component.Catalog {
 // languages are what scripts may be written in.
 func languages() []scripting.Language { return []scripting.Language{lua.New()} }
 
-// catalogs say what a block name means: a native, or a script of the folder or
-// of those that ship with weir.
-func catalogs(scriptsDir string, log *slog.Logger) ([]component.Catalog, error) {
+// scriptsOptions are what all folders of scripts have in common.
+func scriptsOptions(dir string, log *slog.Logger) scripting.Options {
 	langs := languages()
-	scripted, err := scripting.NewCatalog(scripting.Options{
+	return scripting.Options{
 		Languages: langs,
-		UserDir:   scriptsDir,
-		Embedded:  scripts.FS,
+		UserDir:   dir,
 		Modules:   stdlib.Modules(),
 		Test:      scripttest.OnReload(langs, stdlib.Modules()),
 		Logger:    log,
-	})
+	}
+}
+
+// importScripts returns what makes the catalogs of import.scripts: the scripts
+// of another folder, in a namespace.
+func importScripts(log *slog.Logger) func(namespace, dir string) (component.Catalog, error) {
+	return func(namespace, dir string) (component.Catalog, error) {
+		o := scriptsOptions(dir, log)
+		o.Namespace = namespace
+		return scripting.NewCatalog(o)
+	}
+}
+
+// catalogs say what a block name means: a native, or a script of the folder or
+// of those that ship with weir.
+func catalogs(scriptsDir string, log *slog.Logger) ([]component.Catalog, error) {
+	o := scriptsOptions(scriptsDir, log)
+	o.Embedded = scripts.FS
+	scripted, err := scripting.NewCatalog(o)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/grafana/alloy/syntax/ast"
 )
@@ -38,7 +39,9 @@ func (b *Block) Declare() (*Declare, Diagnostics) {
 		case "argument":
 			a, more := in.argument()
 			ds = append(ds, more...)
-			d.Arguments = append(d.Arguments, a)
+			if a.Name != "" {
+				d.Arguments = append(d.Arguments, a)
+			}
 		case "export":
 			x, more := in.export()
 			ds = append(ds, more...)
@@ -142,19 +145,26 @@ func (b *Block) settings(into any, later ...string) (xs map[string]*Expression, 
 		}
 		xs[st.Name.Name] = newExpression(st)
 	}
-	return xs, append(ds, b.decodeConstant(&rest, nil, into)...)
+	return xs, append(ds, b.decodeConstant(&rest, nil, into, later...)...)
 }
 
 // decodeConstant decodes a body that may refer only to the standard library and
-// to the constants of a scope, which may be nil.
-func (b *Block) decodeConstant(stmt *ast.BlockStmt, s *Scope, into any) (ds Diagnostics) {
+// to the constants of a scope, which may be nil. others are what it could have
+// besides what is decoded.
+func (b *Block) decodeConstant(stmt *ast.BlockStmt, s *Scope, into any, others ...string) (ds Diagnostics) {
 	constants := (&Config{}).NewScope("")
 	if s != nil {
 		constants = s.constants()
 	}
 	ds = constants.constant(b.Name, appendReferences(nil, stmt.Body))
 	own := &Block{ID: b.ID, Name: b.Name, Span: b.Span, stmt: stmt}
-	return append(ds, own.Decode(constants, into)...)
+	for _, d := range own.Decode(constants, into) {
+		if name, ok := strings.CutPrefix(d.Msg, "unknown attribute "); ok && d.Hint == "" {
+			d.Hint = DidYouMean(name, others)
+		}
+		ds = append(ds, d)
+	}
+	return ds
 }
 
 // constant returns a mistake for each reference to what is neither in the
@@ -254,7 +264,7 @@ func (b *Block) Foreach(s *Scope) (*Foreach, Diagnostics) {
 		}
 		rest.Body = append(rest.Body, stmt)
 	}
-	ds = append(ds, b.decodeConstant(&rest, s, f)...)
+	ds = append(ds, b.decodeConstant(&rest, s, f, "collection", "template")...)
 	if f.Collection == nil {
 		ds.add(b.Span, "missing required attribute collection", "")
 	}

@@ -34,7 +34,7 @@ func (s *Service) mux() *nethttp.ServeMux {
 	m.HandleFunc("GET /-/healthy", with(healthy))
 	m.HandleFunc("POST /-/reload", with(reload))
 	m.HandleFunc("GET /api/v0/status", with(status))
-	m.HandleFunc("/api/v0/component/{id}/", with(componentHandler))
+	m.HandleFunc("/api/v0/component/{path...}", with(componentHandler))
 	if s.o.Gatherer != nil {
 		m.Handle("GET /metrics", promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{
 			ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true, ErrorLog: gatherLog{s}}))
@@ -129,12 +129,28 @@ func status(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
 	e.Encode(newStatus(host)) // an error is the client's: it went away
 }
 
+// componentOf returns the component with the longest ID that a path begins
+// with: IDs of what is inside of a module have slashes. Without one it is the
+// first part of the path.
+func componentOf(host service.Host, path string) (id string, c component.Component) {
+	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+		if c, ok := host.GetComponent(path[:end]); ok {
+			return path[:end], c
+		}
+	}
+	id, _, _ = strings.Cut(path, "/")
+	return id, nil
+}
+
 // componentHandler passes on to what a component serves.
 func componentHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
-	id := r.PathValue("id")
-	c, ok := host.GetComponent(id)
-	if !ok {
+	id, c := componentOf(host, r.PathValue("path"))
+	if c == nil {
 		nethttp.Error(w, fmt.Sprintf("no component runs as %s", id), nethttp.StatusNotFound)
+		return
+	}
+	if r.PathValue("path") == id {
+		nethttp.Redirect(w, r, r.URL.Path+"/", nethttp.StatusMovedPermanently)
 		return
 	}
 	h, ok := c.(component.HTTPHandler)

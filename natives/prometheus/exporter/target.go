@@ -36,9 +36,9 @@ func NewExports(o component.Options, name string) (Exports, error) {
 	if err != nil {
 		host = "unknown" // as in Alloy: a label is no reason to run without metrics
 	}
-	block := o.ID
-	if i := strings.LastIndexByte(o.ID, '.'); strings.HasSuffix(o.ID[:max(i, 0)], "."+name) {
-		block = o.ID[:i]
+	block := o.ID[strings.LastIndexByte(o.ID, '/')+1:]
+	if i := strings.LastIndexByte(block, '.'); strings.HasSuffix(block[:max(i, 0)], "."+name) {
+		block = block[:i]
 	}
 	return Exports{Targets: []map[string]string{{
 		model.AddressLabel:      data.(service.HTTPData).MemoryAddress,
