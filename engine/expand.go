@@ -210,7 +210,7 @@ func (x *planner) exports(w *wanted, running *node) {
 		} else {
 			scope.SetUnknown(id)
 		}
-	case running != nil && running.gen != nil && sameType(running.exports(), w.reg.Exports):
+	case !x.mode.unknown && running != nil && running.gen != nil && sameType(running.exports(), w.reg.Exports):
 		scope.Set(id, running.exports())
 	default:
 		scope.SetProvisional(id, config.WithReceiver(w.reg.Exports, w.recv))

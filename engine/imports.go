@@ -148,13 +148,14 @@ func (x *planner) importFile(w *wanted, space *imported) {
 	}
 	s.err = x.mode.kept[w.id]
 	if len(ds) > 0 {
+		for i, d := range ds {
+			ds[i] = config.Diagnostic{Span: w.block.SpanOf("filename"), Msg: "filename: " + strings.Replace(d.Msg, "read the config", "read it", 1), Hint: x.elsewhere(im.File, path)}
+		}
 		if old := x.oldSource(w); x.mode.running && old != nil && old.files != nil {
 			s.files, s.err = old.files, ds.Err()
 		} else {
 			space.broken = true
-			for _, d := range ds {
-				x.mistaken(w.m, w, w.block.SpanOf("filename"), "filename: "+strings.Replace(d.Msg, "read the config", "read it", 1), x.elsewhere(im.File, path))
-			}
+			x.report(w, ds)
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/weir-run/weir/engine/config"
@@ -11,6 +12,11 @@ type planMode struct {
 	// running makes a plan after a change of files or exports while the config,
 	// which has been accepted, stays: a mistake costs only what made it.
 	running bool
+	// tolerant is running for a config that is accepted now, though it makes
+	// nothing of what some nodes export now.
+	tolerant bool
+	// unknown plans as if nothing ran: nothing is known of what nodes export.
+	unknown bool
 	// same takes the contents of imports that were read before.
 	same bool
 	// demoted are the nodes, by ID, whose new registration made mistakes, and
@@ -22,10 +28,25 @@ type planMode struct {
 func (e *Engine) load(path string) (*config.Config, *plan, error) {
 	cfg, ds := config.Load(path)
 	p, more := e.makePlan(cfg, planMode{})
+	if !ds.HasErrors() && more.HasErrors() && e.plan != nil {
+		if q, err := e.tolerate(cfg); err == nil {
+			p, more = q, nil
+		}
+	}
 	ds = append(ds, more...)
 	ds = append(ds, e.checkServices(p)...).Sort()
 	e.warn(ds)
 	return cfg, p, ds.Err()
+}
+
+// tolerate plans a config that a start would accept, but that makes nothing of
+// what nodes export now: that is no mistake of the config, and the change may be
+// what mends it. Those that cannot follow are unhealthy.
+func (e *Engine) tolerate(cfg *config.Config) (*plan, error) {
+	if _, ds := e.makePlan(cfg, planMode{unknown: true}); ds.HasErrors() {
+		return nil, ds.Err()
+	}
+	return e.plans(cfg, planMode{running: true, tolerant: true})
 }
 
 func (e *Engine) warn(ds config.Diagnostics) {
@@ -40,9 +61,13 @@ func (e *Engine) warn(ds config.Diagnostics) {
 // files and the nodes' exports say now. New registrations and contents that
 // make mistakes are left out, one after the other.
 func (e *Engine) planRunning(same bool) (*plan, error) {
-	mode := planMode{running: true, same: same, demoted: map[string]error{}, kept: map[string]error{}}
+	return e.plans(e.plan.cfg, planMode{running: true, same: same})
+}
+
+func (e *Engine) plans(cfg *config.Config, mode planMode) (*plan, error) {
+	mode.demoted, mode.kept = map[string]error{}, map[string]error{}
 	for {
-		p, ds := e.makePlan(e.plan.cfg, mode)
+		p, ds := e.makePlan(cfg, mode)
 		if !ds.HasErrors() {
 			return p, nil
 		}
@@ -60,7 +85,7 @@ func (e *Engine) blame(p *plan, ds config.Diagnostics, mode planMode) bool {
 	for _, d := range ds {
 		for id, s := range p.sources {
 			if _, in := s.files[d.File]; in && d.Severity == config.Error && e.freshSource(id, s) && mode.kept[id] == nil {
-				mode.kept[id] = d
+				mode.kept[id] = p.withSource(d)
 			}
 		}
 	}
@@ -85,10 +110,18 @@ func (e *Engine) blame(p *plan, ds config.Diagnostics, mode planMode) bool {
 	err := ds.Err()
 	for id, s := range p.sources {
 		if e.freshSource(id, s) && mode.kept[id] == nil {
-			mode.kept[id] = err.(config.Diagnostics)[0]
+			mode.kept[id] = p.withSource(err.(config.Diagnostics)[0])
 		}
 	}
 	return found()
+}
+
+// withSource returns a diagnostic with the line it is about.
+func (p *plan) withSource(d config.Diagnostic) config.Diagnostic {
+	if src := snippet(p.files[d.File], d.Line); src != "" && d.Detail == "" {
+		d.Detail = fmt.Sprintf("%d | %s", d.Line, src)
+	}
+	return d
 }
 
 // freshRegistration reports whether a node's component is not the one that
@@ -118,7 +151,7 @@ func (e *Engine) makePlan(cfg *config.Config, mode planMode) (*plan, config.Diag
 	x.finish()
 	x.connect()
 	x.check()
-	if !mode.running {
+	if !mode.running || mode.tolerant {
 		cfg.Files = x.p.files
 	}
 	return x.p, x.diagnostics()

@@ -45,8 +45,9 @@ func (x *planner) mistaken(m *module, w *wanted, at config.Span, msg, hint strin
 // template once, where it is, and what is wrong with one of its instances at
 // what makes it wrong.
 func (x *planner) diagnostics() (ds config.Diagnostics) {
+	fresh := !x.mode.running || x.freshSources()
 	for _, m := range x.found {
-		if m.checked {
+		if m.checked && fresh {
 			x.said[saying{m.Span, m.Msg}] = true
 			if m.strange != nil && !m.strange.used {
 				m.Severity = config.Warning
@@ -61,7 +62,7 @@ func (x *planner) diagnostics() (ds config.Diagnostics) {
 		if m.checked || x.said[saying{m.Span, m.Msg}] {
 			continue
 		}
-		if x.mode.running && m.m.inItem() && m.w != nil && m.Severity == config.Error && !x.fresh(m) {
+		if x.ownMatter(m) {
 			m.w.mistake = m.Diagnostic
 			continue
 		}
@@ -80,12 +81,27 @@ func (x *planner) diagnostics() (ds config.Diagnostics) {
 	return ds.Sort()
 }
 
+// ownMatter reports whether a mistake costs only what has it, which cannot follow
+// what others export: the config has been accepted.
+func (x *planner) ownMatter(m mistake) bool {
+	if !x.mode.running || m.w == nil || m.Severity != config.Error || m.w.kind != kindComponent && m.w.kind != kindValue {
+		return false
+	}
+	return x.mode.tolerant && !x.e.freshRegistration(m.w) || m.m.inItem() && !x.fresh(m)
+}
+
 // fresh reports whether a mistake may be that of a component's new version or
 // an import's new content, which can be left out.
 func (x *planner) fresh(m mistake) bool {
 	if x.e.freshRegistration(m.w) {
 		return true
 	}
+	return x.freshSources()
+}
+
+// freshSources reports whether an import has another content than in the plan
+// that runs.
+func (x *planner) freshSources() bool {
 	for id, s := range x.p.sources {
 		if x.e.freshSource(id, s) {
 			return true

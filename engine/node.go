@@ -28,6 +28,7 @@ type node struct {
 	want    *wanted
 	gen     *generation        // the one behind the gate; nil before the first good one
 	failed  error              // why what is wanted does not run; nil when it does
+	waits   config.Pending     // what is to come before it can be built; "" when nothing is
 	unread  bool               // failed is that its files could not be read again
 	drains  []<-chan struct{}  // closed when calls that began before a change are done
 	again   context.CancelFunc // ends the timer of the next try; nil without
@@ -111,7 +112,7 @@ const (
 // reconcile makes the node what w wants, if it is not. The worker calls it
 // when everything that w depends on has been reconciled.
 func (n *node) reconcile(w *wanted, retry bool) result {
-	n.want = w
+	n.want, n.waits = w, ""
 	n.change(func(s *state) {
 		s.position = fmt.Sprintf("%s:%d", w.block.File, w.block.Line)
 		s.deps, s.sources, s.muted = w.deps, w.reg.Sources, w.m.muted
@@ -156,7 +157,7 @@ func (n *node) evaluate() (any, error) {
 // wait leaves the node as it is until something that it refers to is there.
 func (n *node) wait(p config.Pending) result {
 	n.cancelTry()
-	n.failed = nil
+	n.failed, n.waits = nil, p
 	if n.gen == nil {
 		n.change(func(s *state) {
 			s.wish = component.Health{State: component.Unknown, Message: p.Error(), Time: n.e.clock.Now()}
@@ -409,6 +410,8 @@ func (e *Engine) exported(n *node) {
 	w := e.plan.wanted[n.id]
 	switch {
 	case w == nil:
+	case n.gen == nil && n.waits != "":
+		w.m.scope.SetWaiting(w.block.ID, n.exports(), n.waits)
 	case n.gen == nil:
 		w.m.scope.SetProvisional(w.block.ID, n.exports())
 	default:

@@ -94,6 +94,7 @@ func (e *Engine) show(w *wanted) {
 	if w.kind != kindInstance && w.kind != kindForeach && w.kind != kindImport {
 		return
 	}
+	loud := w.kind != kindInstance // what is wrong with an instance, its nodes say
 	h := e.heads[w.id]
 	if h == nil {
 		h = &head{e: e}
@@ -121,11 +122,11 @@ func (e *Engine) show(w *wanted) {
 			state = component.Unknown
 		}
 	}
-	h.set(i, state, message)
+	h.set(i, state, message, loud)
 }
 
 // set takes over what there is to see.
-func (h *head) set(i service.Info, state component.HealthState, message string) {
+func (h *head) set(i service.Info, state component.HealthState, message string, loud bool) {
 	old := h.state.Load()
 	if old != nil && old.Health.State == state && old.Health.Message == message {
 		i.Health, i.LastError = old.Health, old.LastError
@@ -136,6 +137,8 @@ func (h *head) set(i service.Info, state component.HealthState, message string) 
 		}
 		if state > component.Healthy {
 			i.LastError = i.Health
+		}
+		if state > component.Healthy && loud {
 			level := slog.LevelError
 			if h.e.committing {
 				level = h.e.said(level)
@@ -152,9 +155,10 @@ func (h *head) set(i service.Info, state component.HealthState, message string) 
 func (w *wanted) instanceValues() (args, exports map[string]any, err error) {
 	args, exports = map[string]any{}, map[string]any{}
 	note := func(to map[string]any, name string, v config.Value) {
-		if v.Err == nil {
+		if v.Err == nil || v.Provisional {
 			to[name] = v.V
-		} else if err == nil || err == config.ErrUnknown {
+		}
+		if v.Err != nil && (err == nil || err == config.ErrUnknown) {
 			err = v.Err
 		}
 	}

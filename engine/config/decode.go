@@ -51,7 +51,7 @@ func (b *Block) Unready(s *Scope) (err error) { return s.unready(b.refs) }
 func (s *Scope) unready(refs []Reference) (err error) {
 	for _, r := range refs {
 		switch c, why := s.known(r); {
-		case c == unknown && why != ErrUnknown:
+		case c != certain && why != nil && why != ErrUnknown:
 			return why
 		case c != certain:
 			err = errNotThere

@@ -42,7 +42,9 @@ func (x *Expression) Evaluate(s *Scope) (v Value) {
 		case unknown:
 			return Value{Err: why}
 		case provisional:
-			v.Provisional = true
+			if v.Provisional = true; v.Err == nil {
+				v.Err = why
+			}
 		}
 	}
 	if got, ok := x.bare(s); ok {

@@ -31,7 +31,7 @@ type entry struct {
 	// exports of a component, a struct or nil; the value of a variable.
 	exports     any
 	provisional bool
-	err         error // why nothing is known
+	err         error // why nothing is known, or with provisional why no more
 
 	variable bool
 	lazy     func() Value
@@ -48,7 +48,7 @@ type Value struct {
 	// Provisional says that only the type of V is known.
 	Provisional bool
 	// Err says why nothing is known: ErrUnknown, a Pending, or the Diagnostics
-	// of the expression that failed.
+	// of the expression that failed. With Provisional it is a Pending or nil.
 	Err error
 }
 
@@ -101,6 +101,11 @@ func (s *Scope) Set(id string, exports any) { s.set(id, entry{exports: exports})
 // the type is.
 func (s *Scope) SetProvisional(id string, exports any) {
 	s.set(id, entry{exports: exports, provisional: true})
+}
+
+// SetWaiting is SetProvisional of a node that is not built yet, for a reason.
+func (s *Scope) SetWaiting(id string, exports any, why Pending) {
+	s.set(id, entry{exports: exports, provisional: true, err: why})
 }
 
 // SetUnknown says that a node exists but nobody knows what it exports, because
@@ -161,6 +166,9 @@ func (n *entry) force() {
 		}
 	}
 }
+
+// unknown reports whether nothing is known.
+func (n *entry) unknown() bool { return n.err != nil && !n.provisional }
 
 // ids returns the names a reference can begin with.
 func (s *Scope) ids() (ids []string) {
@@ -225,7 +233,7 @@ func (s *Scope) resolve(r Reference) (nodes []string, d *Diagnostic) {
 		return nodes, nil
 	case n.node == "" && n.variable:
 		return nil, nil
-	case n.variable || n.err != nil || len(rest) == 0:
+	case n.variable || n.unknown() || len(rest) == 0:
 		return []string{n.node}, nil
 	}
 	exports := n.object
@@ -261,7 +269,7 @@ func (s *Scope) certainty(r Reference) certainty {
 	return c
 }
 
-// known returns what is known of a reference's value, and why it is unknown.
+// known returns what is known of a reference's value, and why it is no more.
 func (s *Scope) known(r Reference) (certainty, error) {
 	if _, d := s.resolve(r); d != nil {
 		return unknown, ErrUnknown
@@ -273,7 +281,7 @@ func (s *Scope) known(r Reference) (certainty, error) {
 	if n.whole {
 		all := certain
 		for _, v := range in.fieldsOf(id, n) {
-			if v.force(); v.err != nil {
+			if v.force(); v.unknown() {
 				return unknown, v.err
 			}
 			if v.provisional {
@@ -284,17 +292,17 @@ func (s *Scope) known(r Reference) (certainty, error) {
 	}
 	n.force()
 	switch {
-	case n.err != nil:
+	case n.unknown():
 		return unknown, n.err
 	case !n.provisional:
 		return certain, nil
 	case len(rest) == 0 || n.variable:
-		return provisional, nil
+		return provisional, n.err
 	}
 	if v, ok := export(n.exports, rest[0]); ok && !v.IsZero() {
 		return certain, nil
 	}
-	return provisional, nil
+	return provisional, n.err
 }
 
 // variables returns what refs are to, as nested objects. All nodes of a large
@@ -315,12 +323,12 @@ func (s *Scope) variables(refs []Reference) *vm.Scope {
 		case n.whole:
 			obj := map[string]any{}
 			for f, v := range in.fieldsOf(id, n) {
-				if v.force(); v.err == nil {
+				if v.force(); !v.unknown() {
 					obj[f] = v.exports
 				}
 			}
 			o.place(id, obj)
-		case n.err != nil:
+		case n.unknown():
 		case n.exports == nil && !n.variable:
 			o.place(id, map[string]any{})
 		default:
