@@ -106,7 +106,7 @@ func (l *loop) run(ctx context.Context) {
 				l.period = j.interval
 				l.next = j.slot(l.clock.Now())
 				if l.next.UnixMilli() <= l.markT {
-					l.next = j.slot(time.UnixMilli(l.markT + 1))
+					l.next = j.slot(time.UnixMilli(l.markT + 1).Add(-1)) // which may be it
 				}
 			}
 			l.redirect(ctx, j, l.next)

@@ -110,15 +110,28 @@ func flag(st *scrape.Target, label string, def bool) bool {
 	return def
 }
 
+// together is how far apart the places of targets are. Who wakes up for one of
+// them does others in passing, and to wake up costs more than to scrape.
+const together = 250 * time.Millisecond
+
+// offset returns the target's place in a span of time.
+func (t *target) offset(span time.Duration) time.Duration {
+	d := time.Duration(t.hash % uint64(span))
+	if span >= 4*together {
+		d -= d % together
+	}
+	return d
+}
+
 // first returns when a target that starts now is scraped first.
 func (t *target) first(now time.Time) time.Time {
-	return now.Add(time.Duration(t.hash % uint64(min(t.interval, firstWithin))))
+	return now.Add(t.offset(min(t.interval, firstWithin)))
 }
 
 // slot returns the first time after after that is the target's: targets are
 // spread over the interval, and keep their place whenever weir was started.
 func (t *target) slot(after time.Time) time.Time {
-	wait := (int64(t.hash%uint64(t.interval)) - after.UnixNano()) % int64(t.interval)
+	wait := (int64(t.offset(t.interval)) - after.UnixNano()) % int64(t.interval)
 	if wait <= 0 {
 		wait += int64(t.interval)
 	}
