@@ -171,6 +171,12 @@ func startPrometheus(t *testing.T, scrapeConfigs string) string {
 // startPrometheusWindow is startPrometheus with an out-of-order window.
 func startPrometheusWindow(t *testing.T, window, scrapeConfigs string) string {
 	t.Helper()
+	return startPrometheusWith(t, window, scrapeConfigs, "--enable-feature=exemplar-storage")
+}
+
+// startPrometheusWith is startPrometheusWindow with flags.
+func startPrometheusWith(t *testing.T, window, scrapeConfigs string, flags ...string) string {
+	t.Helper()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "prometheus.yml"), `
 global:
@@ -179,13 +185,13 @@ global:
 storage:
   tsdb:
     out_of_order_time_window: `+window+"\n"+scrapeConfigs)
-	p := start(t, filepath.Join(env(t, "SERVERS"), "prometheus"),
-		"--config.file="+filepath.Join(dir, "prometheus.yml"),
-		"--storage.tsdb.path="+filepath.Join(dir, "data"),
+	p := start(t, filepath.Join(env(t, "SERVERS"), "prometheus"), append([]string{
+		"--config.file=" + filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path=" + filepath.Join(dir, "data"),
 		"--web.listen-address=127.0.0.1:0",
 		"--web.enable-remote-write-receiver",
-		"--enable-feature=exemplar-storage",
-		"--query.max-samples=100000000")
+		"--query.max-samples=100000000",
+	}, flags...)...)
 	url := "http://" + p.await(1, `msg="Listening on".* address=(127\.0\.0\.1:\d+)`)
 	p.await(1, `Server is ready to receive web requests`)
 	return url
