@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
 )
 
 // Decoder is a decoder with what it needs, for fuzz tests and benchmarks.
@@ -56,3 +57,10 @@ func (d *Decoder) Now(t time.Time) { d.d.now = t }
 
 // Series returns how many are known.
 func (d *Decoder) Series() int { return d.d.known.len() }
+
+// Break makes requests panic until mend is called.
+func Break(c component.Component) (mend func()) {
+	r := c.(*Component)
+	k := r.known.Swap(nil)
+	return func() { r.known.Store(k) }
+}

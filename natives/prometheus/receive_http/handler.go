@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,13 @@ const writePath = "/api/v1/metrics/write"
 
 func (c *Component) routes() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { // net/http would cut the connection and tell nobody
+			if v := recover(); v != nil {
+				c.o.Logger.Error("BUG: a request made its handler panic", "client", r.RemoteAddr, "err", v, "stack", string(debug.Stack()))
+				c.metrics.requests.WithLabelValues(outcomePanic).Inc()
+				http.Error(w, "the request made its handler panic, see the log", http.StatusInternalServerError)
+			}
+		}()
 		if e := c.serve(w, r); e != nil {
 			e.write(w)
 			c.metrics.requests.WithLabelValues(e.outcome).Inc()
@@ -170,7 +178,7 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (incom
 		return incoming{}, refuse(http.StatusBadRequest, outcomeTooLarge, "the decompressed body has %d bytes, max_body_size is %d", n, a.Limits.MaxBodySize)
 	}
 	if !reserve(int64(n)) {
-		return incoming{}, c.overBudget(a)
+		return incoming{}, c.overBudget(a, held+int64(n))
 	}
 	if d.body, err = snappy.Decode(d.body[:cap(d.body)], compressed); err != nil {
 		return incoming{}, refuse(http.StatusBadRequest, outcomeInvalid, "cannot decompress the body: %w", err)
@@ -185,7 +193,7 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (incom
 	}
 	switch {
 	case errors.Is(err, errBusy):
-		return incoming{}, c.overBudget(a)
+		return incoming{}, c.overBudget(a, held+rowChunk*rowBytes)
 	case errors.Is(err, errSampleLimit):
 		return incoming{}, refuse(http.StatusBadRequest, outcomeTooLarge, "%w", err)
 	case err != nil:
@@ -206,7 +214,11 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (incom
 	return incoming{req, true}, nil
 }
 
-func (c *Component) overBudget(a *Arguments) *refusal {
+// overBudget is the answer to a request that needs at least so much memory.
+func (c *Component) overBudget(a *Arguments, needs int64) *refusal {
+	if needs > int64(a.Limits.MaxInflightSize) { // it would never be there
+		return refuse(http.StatusBadRequest, outcomeTooLarge, "the request's samples take more memory than max_inflight_size, which is %d bytes", a.Limits.MaxInflightSize)
+	}
 	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.budget.used.Load(), a.Limits.MaxInflightSize)
 }
 

@@ -12,6 +12,7 @@ const (
 	outcomeRate        = "rate_limited"    // 429
 	outcomeBusy        = "busy"            // 503
 	outcomeRefused     = "refused"         // 503
+	outcomePanic       = "panic"           // 500
 	outcomeGone        = "client_gone"
 )
 
@@ -63,7 +64,7 @@ func newMetrics(c *Component) *metrics {
 		},
 	}
 	for _, o := range []string{
-		outcomeAccepted, outcomePartial, outcomeInvalid, outcomeTooLarge, outcomeUnsupported, outcomeRate, outcomeBusy, outcomeRefused, outcomeGone,
+		outcomeAccepted, outcomePartial, outcomeInvalid, outcomeTooLarge, outcomeUnsupported, outcomeRate, outcomeBusy, outcomeRefused, outcomePanic, outcomeGone,
 	} {
 		m.requests.WithLabelValues(o)
 	}

@@ -1,7 +1,9 @@
 package receivehttp_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -421,7 +423,7 @@ func TestStop(t *testing.T) {
 func TestBusy(t *testing.T) {
 	g := newGate()
 	r := start(t, func(a *receivehttp.Arguments) {
-		a.Limits.MaxBodySize, a.Limits.MaxInflightSize, a.Limits.MaxRequests = 128<<10, 600<<10, 2
+		a.Limits.MaxBodySize, a.Limits.MaxInflightSize, a.Limits.MaxRequests = 128<<10, 500<<10, 2
 	}, g.receiver("hangs"))
 	answers := make(chan answer, 2)
 	go func() { answers <- r.post(v1, one(t, "a", 1, 1)) }()
@@ -438,15 +440,21 @@ func TestBusy(t *testing.T) {
 	<-answers
 	<-answers
 
-	// 65536 samples fit in a body of 128 KiB, and in 4 MiB of rows.
-	var bomb strings.Builder
-	bomb.WriteString("\x0a\x80\xc0\x04")
-	for range 36864 {
-		bomb.WriteString("\x12\x00")
+	// A sample takes two bytes of the body and 64 of memory.
+	bomb := func(samples int) []byte {
+		ts := []byte(strings.Repeat("\x12\x00", samples))
+		return append(binary.AppendUvarint([]byte{0x0a}, uint64(len(ts))), ts...)
 	}
-	if a := r.post(v1, []byte(bomb.String())); a.status != 503 || !strings.Contains(a.body, "max_inflight_size") {
+	if a := r.post(v1, bomb(36864)); a.status != 400 || !strings.Contains(a.body, "max_inflight_size") {
+		t.Errorf("got %v", a) // it would never fit
+	}
+	go func() { answers <- r.post(v1, body(t, series("__name__=a", make([]prompb.Sample, 4000)...))) }() // 256 KiB
+	<-g.entered
+	if a := r.post(v1, bomb(4000)); a.status != 503 || !strings.Contains(a.body, "bytes of requests are in flight, max_inflight_size is 512000") {
 		t.Errorf("got %v", a)
 	}
+	g.answer <- nil
+	<-answers
 	if got := r.info().InflightBytes; got != 0 {
 		t.Errorf("%d bytes are still reserved", got)
 	}
@@ -717,5 +725,51 @@ func TestStaleness(t *testing.T) {
 	r.want(204, one(t, "a", 1, math.Float64frombits(batch.StaleNaN)))
 	if v := sink.Last().V[0]; !batch.IsStale(v) {
 		t.Errorf("got %#x", math.Float64bits(v))
+	}
+}
+
+// TestSlowClient: a body that does not come in time, or not whole, costs
+// nothing but its connection.
+func TestSlowClient(t *testing.T) {
+	sink := flowtest.NewSink("sink")
+	r := start(t, func(a *receivehttp.Arguments) { a.Server.HTTP.ReadTimeout = 50 * time.Millisecond }, sink.Receiver())
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", r.info().Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, "POST /api/v1/metrics/write HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf"); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	slow := dial()
+	defer slow.Close()
+	resp, err := http.ReadResponse(bufio.NewReader(slow), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 408 || !strings.Contains(string(b), "server_read_timeout") {
+		t.Errorf("got %d %s, %v", resp.StatusCode, b, err)
+	}
+	dial().Close()
+	eventually(t, func() bool { return r.outcome("client_gone") == 1 })
+	if got := r.info(); got.InflightBytes != 0 || got.Requests != 0 {
+		t.Errorf("still in flight: %+v", got)
+	}
+}
+
+// TestPanic: a bug in reading a request costs that request.
+func TestPanic(t *testing.T) {
+	r := start(t, nil, flowtest.NewSink("sink").Receiver())
+	mend := receivehttp.Break(r.c)
+	r.want(500, one(t, "a", 2, 1))
+	mend()
+	if !strings.Contains(r.Logs(), "BUG") || r.outcome("panic") != 1 {
+		t.Errorf("got the log %s", r.Logs())
+	}
+	r.want(204, one(t, "a", 3, 1))
+	if got := r.info(); got.InflightBytes != 0 || got.Requests != 0 {
+		t.Errorf("still in flight: %+v", got)
 	}
 }
