@@ -28,8 +28,9 @@ type TestAPI struct {
 	// Assert finds what follows `assert`: words in snake_case, not_nil. more
 	// says that words are missing, so that assert.is.same is assert "is_same".
 	Assert func(words string) (f *Function, more bool, err error)
-	// Refused are names that tests have elsewhere, with what to do instead.
-	Refused map[string]string
+	// Unknown says what to do about a global that is not there; "" for nothing
+	// better than a list of those that are.
+	Unknown func(name string, globals []string) string
 	// Print takes a line that the test prints.
 	Print func(pos, line string)
 }

@@ -128,14 +128,11 @@ func (t *test) unknownGlobals(f scripting.File, p *lua.FunctionProto, errs []err
 		if t.v.env.RawGetString(name) != lua.LNil {
 			continue
 		}
-		err := fmt.Errorf("there is no global %q", name)
-		hint := removed[name]
-		if instead, ok := t.api.Refused[name]; ok {
-			err = fmt.Errorf("cannot use %s: it is not supported", name)
-			hint = instead
+		e := f.Error(p.DbgSourcePositions[pc], hookLoad, fmt.Errorf("there is no global %q", name))
+		if e.Hint = t.api.Unknown(name, t.globals()); e.Hint == "" {
+			e.Hint = removed[name]
 		}
-		e := f.Error(p.DbgSourcePositions[pc], hookLoad, err)
-		if e.Hint = hint; hint == "" {
+		if e.Hint == "" {
 			e.Hint = "the globals of a test are " + strings.Join(t.globals(), ", ")
 		}
 		errs = append(errs, e)

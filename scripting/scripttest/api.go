@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -66,8 +67,13 @@ func (s *session) api() *scripting.TestAPI {
 			}},
 			Types: []*scripting.ObjectType{s.componentType(), batchType},
 		},
-		Assert:  s.assertion,
-		Refused: refused,
+		Assert: s.assertion,
+		Unknown: func(name string, globals []string) string {
+			if instead, ok := refused[name]; ok {
+				return instead
+			}
+			return config.DidYouMean(name, globals)
+		},
 		Print: func(pos, line string) {
 			if len(s.output) < maxLogLines {
 				s.output = append(s.output, strings.TrimPrefix(pos+": ", ": ")+line)
@@ -144,7 +150,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				}
 				return &scripting.Object{Type: batchType, Data: out}, nil
 			}},
-		{Name: "unchanged", Doc: "Sends one batch and fails unless all of it comes out as it was: values bit for bit, times, exemplars, metadata.",
+		{Name: "unchanged", Doc: "Sends one batch and fails unless all of it comes out and nothing else, as it was: values bit for bit, times, exemplars, metadata. Only labels may be added.",
 			Params: []scripting.Param{text},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				out, err := s.send(a[0].(*node), a[1].(string))
@@ -154,7 +160,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				if len(out.errors) > 0 {
 					return nil, &scriptFailure{out.errors[0]}
 				}
-				if diff := compare(rows(out.t, out.in), rows(out.t, out.batches...), true); diff != "" {
+				if diff := compare(rows(out.t, out.in), out.withoutAdded(), true); diff != "" {
 					return nil, &Failure{Msg: "the batch was changed", Diff: diff}
 				}
 				return nil, nil

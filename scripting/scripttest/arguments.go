@@ -28,6 +28,7 @@ func attributes(args scripting.Value, fields []config.Field) (string, error) {
 		if len(a.Items) == 0 {
 			return "", nil
 		}
+		return "", errors.New(`they must have names, as in { keep = { "api" } }`)
 	case *scripting.Map:
 		var b strings.Builder
 		err := writeBody(&b, a, "", fields)

@@ -75,7 +75,7 @@ func (s *suite) example(ctx context.Context, t target, e scripting.Example) erro
 		return err
 	}
 	if len(out.errors) > 0 {
-		return &scriptFailure{out.errors[0]}
+		return out.errors[0]
 	}
 	if diff := compare(rows(out.t, want), rows(out.t, out.batches...), false); diff != "" {
 		return t.script.Error(e.OutputLine, "", &Failure{Msg: "the example gives other metrics", Diff: diff})

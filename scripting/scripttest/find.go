@@ -1,6 +1,7 @@
 package scripttest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -128,7 +129,7 @@ func newSuite(o Options, dir string) (*suite, error) {
 		return nil, err
 	}
 	folder, _ := scripting.FolderOf(c)
-	return &suite{folder: folder, langs: o.Languages, modules: o.Modules, match: o.Match, limit: Limit}, nil
+	return &suite{folder: folder, langs: o.Languages, modules: o.Modules, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit)}, nil
 }
 
 // maxDepth bounds the walk through folders, which may be linked in a circle.
@@ -200,7 +201,7 @@ func (s *suite) add(out *[]target, seen map[string]int, path string, named bool)
 	if test {
 		_, can := l.(scripting.Tester)
 		if t.test.Name != "" && t.test.Path != abs {
-			return fmt.Errorf("cannot tell which file tests %s: there are %s and %s", t.name, t.test.Name, s.display(abs))
+			return fmt.Errorf("cannot tell which file tests %s: there are %s and %s", t.name, t.test.Name, display(abs))
 		}
 		t.test, t.err = s.read(abs)
 		if !can {
@@ -248,7 +249,7 @@ func (s *suite) isComponent(base string) bool {
 
 // display is a path as people see it, relative to the working directory when
 // it is below.
-func (s *suite) display(path string) string {
+func display(path string) string {
 	if work, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(work, path); err == nil && filepath.IsLocal(rel) {
 			path = rel
@@ -258,7 +259,7 @@ func (s *suite) display(path string) string {
 }
 
 func (s *suite) read(path string) (scripting.File, error) {
-	f := scripting.File{Name: s.display(path), Path: path}
+	f := scripting.File{Name: display(path), Path: path}
 	r, err := os.Open(path)
 	if err != nil {
 		return f, fmt.Errorf("cannot read %s: %w", f.Name, err)

@@ -186,7 +186,10 @@ func WriteTAP(w io.Writer, r *Report) error {
 		for _, t := range f.Tests {
 			directive := ""
 			if t.Status == Pending {
-				directive = " # SKIP pending"
+				directive = " # SKIP"
+				if t.Problem != nil {
+					directive += " " + strings.ReplaceAll(t.Problem.Msg, "\n", " ")
+				}
 			}
 			line(t.Status == Passed || t.Status == Pending, f.Name+": "+t.Name, directive, t.Problem)
 		}

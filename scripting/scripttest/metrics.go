@@ -47,15 +47,16 @@ func rows(now int64, bs ...*batch.Metrics) []row {
 // start times and exemplars, in whatever order. What want says of type, help
 // and unit must hold; with exact, it must be all there is.
 func compare(want, got []row, exact bool) string {
-	w, g := lines(want, want, exact), lines(got, want, exact)
+	w, g := lines(want, want, exact, false), lines(got, want, exact, true)
 	slices.Sort(w)
 	slices.Sort(g)
 	return lineDiff(w, g)
 }
 
 // lines are rows in text form, with those parts of their metadata that said
-// speaks of.
-func lines(rs, said []row, exact bool) []string {
+// speaks of, or exactly all. With missing, a part that is asked for and not
+// there is a line as well.
+func lines(rs, said []row, exact, missing bool) []string {
 	speaks := map[string]batch.Metadata{}
 	for _, r := range said {
 		if r.meta == nil {
@@ -92,7 +93,7 @@ func lines(rs, said []row, exact bool) []string {
 		}{
 			{"TYPE", string(m.Type), s.Type != ""}, {"HELP", m.Help, s.Help != ""}, {"UNIT", m.Unit, s.Unit != ""},
 		} {
-			if p.has == "" && p.asked {
+			if p.has == "" && p.asked && missing {
 				p.has = "-"
 			}
 			if p.has != "" && (p.asked || exact) {
@@ -101,4 +102,49 @@ func lines(rs, said []row, exact bool) []string {
 		}
 	}
 	return out
+}
+
+// withoutAdded returns the rows that came out without labels that were added to
+// those that went in. What came from what is told by the labels: a row came
+// from the one that shares most with it, among those whose labels it all has.
+func (o *output) withoutAdded() []row {
+	used := make([]bool, o.in.Len())
+	var out []row
+	for _, b := range o.batches {
+		for i, s := range b.Series {
+			one := b.Rows([]int{i})
+			best, most := -1, -1
+			for j, from := range o.in.Series {
+				if n := labelCount(from); !used[j] && n > most && contains(s, from) {
+					best, most = j, n
+				}
+			}
+			if best >= 0 {
+				used[best] = true
+				kept := batch.NewSeries(o.in.Series[best].AppendLabels(nil))
+				kept.SetMeta(s.Meta())
+				one.Series[0] = kept
+				kept.Release()
+			}
+			out = append(out, rows(o.t, one)...)
+		}
+	}
+	return out
+}
+
+func labelCount(s *batch.Series) (n int) {
+	for range s.Labels() {
+		n++
+	}
+	return n
+}
+
+// contains reports whether s has all labels of part, the name among them.
+func contains(s, part *batch.Series) bool {
+	for n, v := range part.Labels() {
+		if s.Label(n) != v {
+			return false
+		}
+	}
+	return true
 }

@@ -21,9 +21,13 @@ func (p *Problem) pos() string {
 // text is all that is known of a problem, in lines.
 func (p *Problem) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", p.pos(), p.Msg)
+	first, rest, _ := strings.Cut(p.Msg, "\n")
+	fmt.Fprintf(&b, "%s: %s\n", p.pos(), first)
 	if p.Source != "" {
 		fmt.Fprintf(&b, "  %d | %s\n", p.Line, p.Source)
+	}
+	if rest != "" {
+		b.WriteString(rest + "\n")
 	}
 	b.WriteString(p.Diff)
 	return b.String()

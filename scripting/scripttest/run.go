@@ -12,9 +12,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Limit is how long a test may run, and how long its file may take to declare
-// its tests, in time of the script.
-const Limit = 2 * time.Second
+// DefaultLimit is how long a test may run in time of the script.
+const DefaultLimit = 2 * time.Second
 
 // Options are what a run of tests is made from.
 type Options struct {
@@ -31,6 +30,9 @@ type Options struct {
 	Paths []string
 	// Match chooses tests by their full name; nil: all.
 	Match *regexp.Regexp
+	// Limit is how long a test may run, and how long its file may take to
+	// declare its tests, in time of the script; 0: DefaultLimit.
+	Limit time.Duration
 	// Each is told of every file when it is done; nil: nobody.
 	Each func(File)
 }
@@ -258,6 +260,12 @@ func problemOf(err error, file string) *Problem {
 	if ok {
 		p.File, p.Line, p.Col, p.Source = e.File, e.Line, e.Col, e.Source
 		p.Msg = e.Err.Error()
+		if e.Hook != "" && e.Hook != "load" {
+			p.Msg = "in " + e.Hook + ": " + p.Msg
+		}
+		if e.Record != "" {
+			p.Msg += "\nrecord: " + e.Record
+		}
 		if e.Hint != "" {
 			p.Msg += "\nhint: " + e.Hint
 		}

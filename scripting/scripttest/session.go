@@ -170,7 +170,7 @@ func (s *session) component(what string) (string, error) {
 			full := filepath.Join(filepath.Dir(s.file.Path), filepath.FromSlash(what))
 			rel, err := filepath.Rel(s.folder.Dir, full)
 			if err != nil || !filepath.IsLocal(rel) {
-				return "", fmt.Errorf("cannot test %s: it is not in the scripts folder %s", what, s.folder.Dir)
+				return "", fmt.Errorf("cannot test %s: it is not in the scripts folder %s", what, display(s.folder.Dir))
 			}
 			name := strings.ReplaceAll(strings.TrimSuffix(filepath.ToSlash(rel), ext), "/", ".")
 			if s.folder.Namespace != "" {

@@ -1,0 +1,148 @@
+package scripttest_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/scripttest"
+	"github.com/weir-run/weir/stdlib"
+)
+
+// saved is a node with a script that is saved again and again.
+type saved struct {
+	t       *testing.T
+	catalog component.Catalog
+	dir     string
+	running component.Component
+	script  scripting.ScriptBlock
+}
+
+const tested = "acme.http.mark"
+
+func newSaved(t *testing.T) *saved {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "scripts")
+	langs := []scripting.Language{lua.New()}
+	c, err := scripting.NewCatalog(scripting.Options{
+		Languages: langs, UserDir: dir, Namespace: "acme", Modules: stdlib.Modules(), Test: scripttest.OnReload(langs, stdlib.Modules()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &saved{t: t, catalog: c, dir: dir}
+	s.script.SetToDefault()
+	return s
+}
+
+func (s *saved) write(name, text string) {
+	s.t.Helper()
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	s.catalog.Refresh([]string{path})
+}
+
+// reload does what the engine does after a save, and checks what comes of it:
+// "" is that the new version runs.
+func (s *saved) reload(want string) {
+	s.t.Helper()
+	r, ok := s.catalog.Lookup(tested)
+	if !ok || r.Err != nil {
+		s.t.Fatalf("%s: known %v, %v", tested, ok, r.Err)
+	}
+	node := componenttest.New(s.t, tested+".default")
+	node.Previous = s.running
+	args := r.NewArgs()
+	setScript(args, s.script)
+	c, err := r.Build(node.Options(), args)
+	switch {
+	case err != nil && want == "":
+		s.t.Fatalf("got %v, want the new version to run", err)
+	case err == nil && want != "":
+		s.t.Fatalf("the new version runs, want %q", want)
+	case err != nil && !strings.Contains(err.Error(), want):
+		s.t.Fatalf("got %v, want %q", err, want)
+	case err == nil:
+		s.running = c
+		node.Run(s.t, c)
+	}
+}
+
+func mark(label, example string) string {
+	return `-- Marks series.
+--
+-- Example Input:
+--   up 1
+-- Example Output:
+--   up{mark="` + example + `"} 1
+local weir = require "weir"
+return weir.transform { series = function(s) s.labels.mark = "` + label + `" end }
+`
+}
+
+func markTest(label string) string {
+	return `local t = weir.test.component("mark.lua")
+it("marks", function() assert.same({ "` + label + `" }, t:metrics("up 1"):label_values("mark")) end)
+`
+}
+
+func TestOnReload(t *testing.T) {
+	s := newSaved(t)
+	s.write("http/mark.lua", mark("a", "wrong"))
+	s.reload("") // the start is no change, and there is no test file
+
+	s.write("http/mark_test.lua", markTest("a"))
+	s.reload(`mark.lua:6: test "acme.http.mark example in line 3" failed`)
+	s.write("http/mark.lua", mark("a", "a"))
+	s.reload("")
+
+	s.write("http/mark.lua", mark("b", "b"))
+	s.reload(`mark_test.lua:2: test "marks" failed: the two are not the same
+- { "a" }
++ { "b" }`)
+	s.write("http/mark_test.lua", markTest("b"))
+	s.reload("")
+	s.write("http/mark_test.lua", markTest("b")+"it(")
+	s.reload("mark_test.lua:")
+	s.write("http/mark_test.lua", "it(\"loops\", function() while true do end end)\n")
+	s.reload(`test "loops" failed: limit exceeded`)
+	s.write("http/mark_test.lua", markTest("b"))
+	s.reload("")
+
+	if err := os.Remove(filepath.Join(s.dir, "http", "mark_test.lua")); err != nil {
+		t.Fatal(err)
+	}
+	s.write("http/mark.lua", mark("c", "wrong"))
+	s.reload("") // without a test file examples are docs
+	s.script.OnReload = scripting.OnReloadTest
+	s.write("http/mark.lua", mark("d", "wrong"))
+	s.reload(`mark.lua:6: test "acme.http.mark example in line 3" failed`)
+	s.script.OnReload = scripting.OnReloadSwap
+	s.write("http/mark_test.lua", "it(")
+	s.reload("")
+}
+
+// All tests of a script together are bounded, too.
+func TestOnReloadTakesTooLong(t *testing.T) {
+	s := newSaved(t)
+	s.write("http/mark.lua", mark("a", "a"))
+	s.reload("")
+	s.write("http/mark_test.lua", strings.Repeat("it(\"loops\", function() while true do end end)\n", 20))
+	s.reload(`the tests took longer than 2s; make them faster, or write script { on_reload = "swap" }`)
+}
+
+// setScript sets the block script of a scripted component's arguments.
+func setScript(args any, b scripting.ScriptBlock) {
+	reflect.ValueOf(args).Elem().FieldByName("Script").Set(reflect.ValueOf(b))
+}
