@@ -28,6 +28,7 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
 	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
+	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 	"github.com/weir-run/weir/natives/prometheus/scrape"
@@ -87,6 +88,14 @@ prometheus.relabel "LABEL" {
 
 prometheus.echo "LABEL" { }
 
+prometheus.receive_http "LABEL" {
+	http {
+		listen_address = "127.0.0.1"
+		listen_port    = 0
+	}
+	forward_to = [prometheus.echo.LABEL.receiver]
+}
+
 prometheus.remote_write "LABEL" {
 	endpoint {
 		url = "URL"
@@ -135,7 +144,7 @@ func TestHundredRebuilds(t *testing.T) {
 	once := sync.OnceFunc(func() { close(started) })
 	e, err := engine.New(engine.Options{
 		Catalogs: []component.Catalog{component.NewList(file.Registration(), echo.Registration(), self.Registration(),
-			unix.Registration(), relabel.Registration(), remotewrite.Registration(), scrape.Registration())},
+			unix.Registration(), receivehttp.Registration(), relabel.Registration(), remotewrite.Registration(), scrape.Registration())},
 		Services:    []service.Service{tel, weirhttp.New(weirhttp.Options{Gatherer: tel.Gatherer(), Logger: tel.Logger()})},
 		Logger:      tel.Logger(),
 		Registerer:  tel.Registerer(),
@@ -171,7 +180,7 @@ func TestHundredRebuilds(t *testing.T) {
 		if err := e.Reload(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if want := len(ids()); want != 7 && (runtime.GOOS == "linux" || want != 6) {
+		if want := len(ids()); want != 8 && (runtime.GOOS == "linux" || want != 7) {
 			t.Fatalf("reload %d: got %d nodes", i, want)
 		}
 	}

@@ -141,7 +141,7 @@ func (s *Server) Run(ctx context.Context) error {
 			retry.Stop()
 		} else {
 			retry.Reset(pause)
-			s.unhealthy(err, r.door, pause)
+			s.unhealthy(err, r.door, pause, pause == minPause)
 			pause = min(2*pause, maxPause)
 		}
 		select {
@@ -155,7 +155,10 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-func (s *Server) unhealthy(err error, d *door, pause time.Duration) {
+func (s *Server) unhealthy(err error, d *door, pause time.Duration, first bool) {
+	if first {
+		s.o.Logger.Error("cannot serve where it should", "err", err)
+	}
 	msg := fmt.Sprintf("%v; next try in %s", err, pause)
 	if d != nil {
 		msg += ", until then " + d.Addr().String() + " is served"

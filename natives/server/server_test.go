@@ -237,6 +237,9 @@ func TestPortInUse(t *testing.T) {
 	}
 	v.Wait(t, func() bool { return v.Health().State == component.Healthy })
 	wantGet(t, "http://"+v.s.Address(), "hello HTTP/1.1")
+	if n := strings.Count(v.Logs(), "level=ERROR"); n != 1 {
+		t.Errorf("logged %d times, want once:\n%s", n, v.Logs())
+	}
 }
 
 func TestGracefulShutdown(t *testing.T) {

@@ -238,7 +238,12 @@ func TestReceiveKills(t *testing.T) {
 	target := startLoad(t, perTarget)
 	dir := t.TempDir()
 	port := freePort(t)
-	write(t, filepath.Join(dir, "config.alloy"), receiveBlock(port, "")+remoteWrite(sink.URL, ""))
+	// configure changes settings of the server and of the sink while samples come.
+	configure := func(n int) {
+		write(t, filepath.Join(dir, "config.alloy"), receiveBlock(port, fmt.Sprintf("graceful_shutdown_timeout = \"%ds\"", 10+n))+
+			remoteWrite(sink.URL, fmt.Sprintf("external_labels = { \"n\" = \"%d\" }", n%2)))
+	}
+	configure(0)
 	weir := startWeir(t, dir)
 	var jobs strings.Builder
 	for i := range targets {
@@ -246,8 +251,10 @@ func TestReceiveKills(t *testing.T) {
 			i, i, strings.TrimPrefix(target.URL, "http://"), i)
 	}
 	from := startPrometheus(t, writesTo(port, "prometheus.WriteRequest", "")+"scrape_configs:\n"+jobs.String())
-	for range 6 {
-		target.scrapedAfter(t, targets, time.Now().Add(1500*time.Millisecond))
+	for n := range 6 {
+		target.scrapedAfter(t, targets, time.Now().Add(time.Second))
+		configure(n + 1)
+		target.scrapedAfter(t, targets, time.Now().Add(time.Second))
 		weir.kill()
 		target.scrapedAfter(t, targets, time.Now())
 		weir = startWeir(t, dir)
@@ -264,7 +271,7 @@ func TestReceiveKills(t *testing.T) {
 	end := target.served(0) - 1
 
 	eventually(t, "all that was scraped arrives", func() error {
-		seen := sink.scrapes(t, "job", "instance")
+		seen := sink.scrapes(t, "job", "instance", "n")
 		if len(seen) < targets*perTarget {
 			return fmt.Errorf("%d series", len(seen))
 		}
