@@ -76,12 +76,15 @@ func (s *APIServer) Put(resource, text string) {
 	s.tell(resource, event{what, o, s.version})
 }
 
-// Remove removes an object, named namespace/name.
+// Remove removes an object, named namespace/name, if there is one.
 func (s *APIServer) Remove(resource, namespacedName string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.version++
 	o := s.objects[resource][namespacedName]
+	if o == nil {
+		return
+	}
+	s.version++
 	delete(s.objects[resource], namespacedName)
 	s.tell(resource, event{"DELETED", o, s.version})
 }
