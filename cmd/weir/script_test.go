@@ -43,6 +43,8 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 //	received RE    waits until a sample that matches has come to $SINK
 //	fetch DIR PATH FILE
 //	               writes the answer of that weir to FILE
+//	answers DIR PATH RE
+//	               waits until the answer of that weir matches
 //	asked DIR PROMQL RE
 //	               waits until that weir's sandbox answers a query so
 //	signal NAME DIR [again]
@@ -105,6 +107,16 @@ func TestScript(t *testing.T) {
 				body, err := fetch(ts.MkAbs(args[0]), args[1])
 				ts.Check(err)
 				ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(body), 0o600))
+			},
+			"answers": func(ts *testscript.TestScript, _ bool, args []string) {
+				re := regexp.MustCompile(args[2])
+				poll(ts, func() error {
+					body, err := fetch(ts.MkAbs(args[0]), args[1])
+					if err == nil && !re.MatchString(body) {
+						err = fmt.Errorf("no %s in %s", re, body)
+					}
+					return err
+				})
 			},
 			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
 				re := regexp.MustCompile(args[2])
