@@ -3,6 +3,8 @@ package remotewrite
 import (
 	"encoding/binary"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
@@ -23,33 +25,53 @@ import (
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
 
-// symbols gives every string that series are made of a number, for as long as
-// the endpoint works with it. A series' numbers are looked up once; to encode
-// it costs a slot of a table for each, where hashing each string of each sample
-// would cost more than all the rest.
+// symbols gives every string, and every label, that series are made of a number,
+// for as long as the endpoint works with it. A series' labels are looked up
+// once; to encode one costs a slot of a table, where hashing the strings of each
+// sample would cost more than all the rest.
 type symbols struct {
-	memo batch.Memo[[]uint32] // names and values by turns
+	memo batch.Memo[[]uint32] // numbers of labels
 
 	mu      sync.Mutex
 	ids     map[string]uint32
-	strings []string // by number; what is below its length is never written again
-	settled int      // how many there were once the series were known
+	numbers map[label]uint32
+	known
+	settled int // how many strings there were once the series were known
 }
 
-func newSymbols() *symbols { return &symbols{ids: map[string]uint32{}} }
+// known is strings and labels by their numbers. What is below their lengths is
+// never written again.
+type known struct {
+	strings []string
+	labels  []label
+}
+
+// label is a name and a value, by the numbers of their strings.
+type label struct{ name, value uint32 }
+
+func newSymbols() *symbols {
+	return &symbols{ids: map[string]uint32{}, numbers: map[label]uint32{}}
+}
 
 // of returns the numbers of the labels of s, which are sent as wire.
 func (y *symbols) of(s *batch.Series, wire string) []uint32 {
-	if ids, ok := y.memo.Get(s); ok {
-		return ids
+	if ns, ok := y.memo.Get(s); ok {
+		return ns
 	}
-	ids := make([]uint32, 0, 16)
+	ns := make([]uint32, 0, 8)
 	y.mu.Lock()
 	for name, value := range batch.WireLabels(wire) {
-		ids = append(ids, y.id(name), y.id(value))
+		l := label{y.id(name), y.id(value)}
+		n, ok := y.numbers[l]
+		if !ok {
+			n = uint32(len(y.labels))
+			y.numbers[l] = n
+			y.labels = append(y.labels, l)
+		}
+		ns = append(ns, n)
 	}
 	y.mu.Unlock()
-	return y.memo.Put(s, ids)
+	return y.memo.Put(s, ns)
 }
 
 // id is called with mu held.
@@ -57,8 +79,7 @@ func (y *symbols) id(s string) uint32 {
 	id, ok := y.ids[s]
 	if !ok {
 		id = uint32(len(y.strings))
-		// A copy: s is a part of a series' labels, which would all stay.
-		s = string([]byte(s))
+		s = strings.Clone(s) // it is a part of a series' labels, which would all stay
 		y.ids[s] = id
 		y.strings = append(y.strings, s)
 	}
@@ -78,10 +99,10 @@ func (y *symbols) find(s string) (id uint32, ok bool) {
 	return id, ok
 }
 
-func (y *symbols) all() []string {
+func (y *symbols) all() known {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	return y.strings
+	return y.known
 }
 
 // outgrown reports whether most of the strings are of series that went. It is
@@ -99,11 +120,12 @@ func (y *symbols) outgrown() bool {
 // tableV2 is the symbols of one block in the making.
 type tableV2 struct {
 	y       *symbols
-	strings []string // of y, as far as they were needed
-	slots   []slot   // by the number in y
-	epoch   uint32   // of the block; slots of others are empty
-	n       uint32   // symbols in the block
-	encoded []byte   // they, as fields of Request
+	known          // of y, as far as it was needed
+	epoch   uint32 // of the block; slots of others are empty
+	slots   []slot // by the number of the string
+	pairs   []pair // by the number of the label
+	n       uint32 // symbols in the block
+	encoded []byte // they, as fields of Request
 
 	local map[string]uint32 // strings of exemplars, which do not come again
 
@@ -111,7 +133,16 @@ type tableV2 struct {
 	metaForm []byte
 }
 
+// slot is the place of a string in the block.
 type slot struct{ epoch, ref uint32 }
+
+// pair is the places of a label's name and value, as labels_refs has them. A
+// block has less than 2^28 symbols, so they are eight bytes at most.
+type pair struct {
+	refs  uint64 // n bytes, little endian
+	epoch uint32
+	n     uint32
+}
 
 var tables = sync.Pool{New: func() any { return &tableV2{local: map[string]uint32{}} }}
 
@@ -121,19 +152,26 @@ func newTable(y *symbols) *tableV2 {
 	t.epoch++
 	if t.epoch == 0 {
 		clear(t.slots)
+		clear(t.pairs)
 		t.epoch = 1
 	}
-	t.y, t.strings = y, y.all()
+	t.y, t.known = y, y.all()
 	t.encoded = append(t.encoded[:0], 0x22, 0)
 	t.n = 1
 	return t
 }
 
+// maxPooledSlots bounds what a table keeps between blocks: 24 MiB.
+const maxPooledSlots = 1 << 20
+
 func (t *tableV2) free() {
-	t.y, t.strings, t.meta = nil, nil, nil
+	t.y, t.known, t.meta = nil, known{}, nil
 	clear(t.local)
 	if cap(t.encoded) > maxPooledBuffer {
 		t.encoded = nil
+	}
+	if len(t.slots) > maxPooledSlots || len(t.pairs) > maxPooledSlots {
+		t.slots, t.pairs = nil, nil
 	}
 	tables.Put(t)
 }
@@ -153,18 +191,51 @@ func (t *tableV2) ref(id uint32) uint32 {
 		return t.slots[id].ref
 	}
 	if int(id) >= len(t.strings) {
-		t.strings = t.y.all()
+		t.known = t.y.all()
 	}
-	if n := len(t.strings); int(id) >= len(t.slots) {
+	if n := len(t.strings); n > len(t.slots) {
 		t.slots = append(t.slots, make([]slot, n-len(t.slots))...)
 	}
-	s := t.strings[id]
 	ref := uint32(0)
-	if s != "" {
+	if s := t.strings[id]; s != "" {
 		ref = t.put(s)
 	}
 	t.slots[id] = slot{t.epoch, ref}
 	return ref
+}
+
+// pair returns the places of a label that the block does not have yet.
+func (t *tableV2) pair(number uint32) pair {
+	if int(number) >= len(t.labels) {
+		t.known = t.y.all()
+	}
+	if n := len(t.labels); n > len(t.pairs) {
+		t.pairs = append(t.pairs, make([]pair, n-len(t.pairs))...)
+	}
+	l := t.labels[number]
+	var buf [16]byte
+	refs := appendUvarint(appendUvarint(buf[:0], uint64(t.ref(l.name))), uint64(t.ref(l.value)))
+	p := pair{binary.LittleEndian.Uint64(buf[:]), t.epoch, uint32(len(refs))}
+	t.pairs[number] = p
+	return p
+}
+
+// appendRefs appends the content of labels_refs.
+func (t *tableV2) appendRefs(dst []byte, numbers []uint32) []byte {
+	at := len(dst)
+	buf := slices.Grow(dst, 8*len(numbers)+8)
+	buf = buf[:cap(buf)]
+	for _, number := range numbers {
+		var p pair
+		if int(number) < len(t.pairs) && t.pairs[number].epoch == t.epoch {
+			p = t.pairs[number]
+		} else {
+			p = t.pair(number)
+		}
+		binary.LittleEndian.PutUint64(buf[at:], p.refs)
+		at += int(p.n)
+	}
+	return buf[:at]
 }
 
 func (t *tableV2) refLocal(s string) uint32 {
@@ -185,18 +256,10 @@ func (t *tableV2) refLocal(s string) uint32 {
 // append appends a row's TimeSeries to dst; withMeta says whether its metadata
 // is sent.
 func (t *tableV2) append(dst []byte, r *row, withMeta bool) ([]byte, error) {
-	ids := t.y.of(r.series, r.wire)
+	numbers := t.y.of(r.series, r.wire)
 	dst = append(dst, 0x2a, 0, 0x0a, 0)
 	start := len(dst)
-	for _, id := range ids {
-		ref := t.ref(id)
-		if ref < 0x80 {
-			dst = append(dst, byte(ref))
-		} else {
-			dst = appendUvarint(dst, uint64(ref))
-		}
-	}
-	dst = setLength(dst, start)
+	dst = setLength(t.appendRefs(dst, numbers), start)
 	var err error
 	if r.h == nil {
 		dst = appendSampleV2(dst, r)

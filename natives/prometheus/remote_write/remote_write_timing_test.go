@@ -29,13 +29,18 @@ import (
 func hostBatch(source uint64, n int) *batch.Metrics {
 	rng := rand.New(rand.NewPCG(1, source))
 	b := &batch.Metrics{Source: source}
+	var meta *batch.Metadata
 	for i := range n {
+		if i%40 == 0 {
+			meta = &batch.Metadata{Type: "counter", Help: fmt.Sprintf("The total number of operations that subsystem %d completed.", i/40)}
+		}
 		b.Series = append(b.Series, batch.FromLabels(labels.FromStrings(
 			"__name__", fmt.Sprintf("node_subsystem_%d_operations_total", i/40),
 			"instance", fmt.Sprintf("host-%d.example.org:9100", source), "job", "integrations/unix",
 			"cluster", "prod-eu-west-1", "namespace", "monitoring", "pod", fmt.Sprintf("node-exporter-%05d", source),
 			"device", fmt.Sprintf("nvme%dn1", i%40), "mode", "read",
 		)))
+		b.Series[i].SetMeta(meta)
 		b.T = append(b.T, 1735689600000)
 		v := float64(rng.IntN(1e6))
 		if i%3 == 0 {
