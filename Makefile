@@ -36,6 +36,7 @@ platforms: ## it builds everywhere, without cgo
 	for os in $(PLATFORMS); do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... || exit 1; done
 
 check: lint generated platforms race ## everything that must hold before a change lands
+	$(GO) run ./cmd/weir test scripts
 
 servers: ## build the real servers that the integration tests talk to
 	$(GO) build -C testdata/servers -o ../../$(SERVERS)/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
