@@ -32,6 +32,7 @@ there is one.`,
 			}
 			return nil
 		},
+		ValidArgsFunction: configFiles(oneConfig),
 		RunE: failed(func(_ *cobra.Command, args []string) error {
 			path := args[0]
 			dir, err := scriptsDir(scripts, path)

@@ -35,6 +35,7 @@ of names, list those that begin with them.`,
 			}
 			return nil
 		},
+		ValidArgsFunction: componentNames(&dir),
 		RunE: failed(func(_ *cobra.Command, args []string) error {
 			dir, err := scriptsDir(dir, ".")
 			if err != nil {

@@ -106,21 +106,24 @@ reloaded without losing a sample.`,
   weir run --sandbox            try it: this host, through a script, into a throwaway Prometheus
   weir check config.alloy       find every mistake in a config
   weir run config.alloy         run a config
+  weir fmt -w config.alloy      format a config
   weir components               list what a config can use
 `, "\n"),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // there is our own
 	}
 	root.SetOut(t.out)
 	root.SetErr(t.err)
 	root.AddCommand(
 		runCommand(t),
 		checkCommand(t),
+		fmtCommand(t),
 		componentsCommand(t),
 		reloadCommand(t),
 		testCommand(t),
 		journalCommand(t),
+		completionCommand(t),
 		versionCommand(t.out),
 		sandboxCommand(),
 	)

@@ -63,6 +63,7 @@ quickstart: this host and weir itself, through a script, into that Prometheus.`,
 			}
 			return nil
 		},
+		ValidArgsFunction: configFiles(oneConfig),
 		RunE: failed(func(cmd *cobra.Command, args []string) error {
 			path := ""
 			if len(args) == 1 {

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/config"
+)
+
+// shells are those that a completion script can be made for.
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
+func completionCommand(t *terminal) *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion " + strings.Join(shells, "|"),
+		Short: "Print a shell's completion script",
+		Long: `Print a script that makes a shell complete weir's commands, flags, component
+names and config files. For bash, the package bash-completion must be there.
+
+For the running shell:
+
+  bash         source <(weir completion bash)
+  zsh          source <(weir completion zsh)
+  fish         weir completion fish | source
+  powershell   weir completion powershell | Out-String | Invoke-Expression
+
+For good, write it where the shell looks:
+
+  bash         weir completion bash > /etc/bash_completion.d/weir
+  zsh          weir completion zsh > "${fpath[1]}/_weir"
+  fish         weir completion fish > ~/.config/fish/completions/weir.fish
+  powershell   add the line above to $PROFILE`,
+		Example: `  source <(weir completion bash)
+  weir completion fish | source`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) != 1:
+				return errors.New("name one shell: " + strings.Join(shells, ", "))
+			case !slices.Contains(shells, args[0]):
+				return fmt.Errorf("there is no completion for %s, only for %s", args[0], strings.Join(shells, ", "))
+			}
+			return nil
+		},
+		ValidArgs: shells,
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(t.out, true)
+			case "zsh":
+				return root.GenZshCompletion(t.out)
+			case "fish":
+				return root.GenFishCompletion(t.out, true)
+			}
+			return root.GenPowerShellCompletionWithDesc(t.out)
+		}),
+	}
+}
+
+// How many configs a command takes.
+const (
+	oneConfig = iota
+	manyConfigs
+)
+
+// configFiles completes config files and the directories on the way to them.
+func configFiles(n int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if n == oneConfig && len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return []cobra.Completion{"alloy"}, cobra.ShellCompDirectiveFilterFileExt
+	}
+}
+
+// componentNames completes names of components, with the first sentence of
+// each manual.
+func componentNames(scripts *string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, typed string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		dir, err := scriptsDir(*scripts, ".")
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		catalogs, err := catalogs(dir, nil)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		for _, c := range catalogs {
+			for _, name := range c.Names() {
+				if r, ok := c.Lookup(name); ok && strings.HasPrefix(name, typed) {
+					out = append(out, cobra.CompletionWithDesc(name, config.Printable(firstSentence(r.Doc.Summary))))
+				}
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}

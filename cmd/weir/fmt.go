@@ -1,0 +1,187 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/config"
+)
+
+// maxStdin bounds what is read from standard input; config.Format refuses less.
+const maxStdin = 2 << 20
+
+func fmtCommand(t *terminal) *cobra.Command {
+	f := formatter{t: t}
+	cmd := &cobra.Command{
+		Use:   "fmt [-w | -t] FILE|DIR…",
+		Short: "Format configs",
+		Long: `Lay configs out in the one way that all have, comments kept. A file is printed
+as it would be; - is standard input. With -w files are written, each at once and
+with its permissions, and those that changed are listed; with -t those are
+listed that are not formatted, and the exit code is 1 if there are any. Of a
+directory, all *.alloy files in it and below it are meant, but not what is in
+directories whose name begins with a dot.
+
+Mistakes of the syntax are reported with their places; such files stay as they
+are, and the exit code is 1.`,
+		Example: `  weir fmt config.alloy
+  weir fmt -w /etc/weir
+  weir fmt -t .
+  weir fmt - < config.alloy`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name files or directories to format, or - for standard input")
+			}
+			if f.write && f.test {
+				return errors.New("-w writes and -t does not: give one of them")
+			}
+			return nil
+		},
+		ValidArgsFunction: configFiles(manyConfigs),
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
+			for _, arg := range args {
+				if err := f.argument(arg, cmd.InOrStdin()); err != nil {
+					return err
+				}
+			}
+			return f.end()
+		}),
+	}
+	cmd.Flags().BoolVarP(&f.write, "write", "w", false, "write the files instead of printing them")
+	cmd.Flags().BoolVarP(&f.test, "test", "t", false, "only list the files that are not formatted")
+	return cmd
+}
+
+// formatter formats files and keeps what is to be said at the end.
+type formatter struct {
+	t           *terminal
+	write, test bool
+
+	unformatted int // found by test
+	failed      int // files with mistakes
+}
+
+func (f *formatter) argument(arg string, stdin io.Reader) error {
+	if arg == "-" {
+		if f.write {
+			return cannotStart(errors.New("standard input cannot be written: give a file with -w"))
+		}
+		b, err := io.ReadAll(io.LimitReader(stdin, maxStdin))
+		if err != nil {
+			return fmt.Errorf("cannot read standard input: %w", err)
+		}
+		return f.text("<stdin>", string(b), nil)
+	}
+	fi, err := os.Stat(arg)
+	if err != nil {
+		return cannotStart(err)
+	}
+	if !fi.IsDir() {
+		return f.file(arg)
+	}
+	if !f.write && !f.test {
+		return cannotStart(fmt.Errorf("%s is a directory: say -w to write its files, or -t to list those that are not formatted", arg))
+	}
+	return filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != arg && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case d.IsDir() || !config.IsConfigFile(path):
+			return nil
+		}
+		if fi, err := os.Stat(path); err != nil || fi.IsDir() { // a link that dangles, or to a directory
+			return err
+		}
+		return f.file(path)
+	})
+}
+
+func (f *formatter) file(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return f.text(path, string(b), func(formatted string) error { return replaceFile(path, formatted) })
+}
+
+func (f *formatter) text(name, text string, write func(string) error) error {
+	formatted, ds := config.Format(name, text)
+	if len(ds) > 0 {
+		f.failed++
+		return ds.Write(f.t.err, map[string]string{name: text}, f.t.errColor)
+	}
+	switch {
+	case !f.write && !f.test:
+		_, err := io.WriteString(f.t.out, formatted)
+		return err
+	case formatted == text:
+		return nil
+	case f.test:
+		f.unformatted++
+	default:
+		if err := write(formatted); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(f.t.out, config.Printable(name))
+	return err
+}
+
+// end says what exit code the run has.
+func (f *formatter) end() error {
+	if f.failed > 0 {
+		fmt.Fprintln(f.t.err, count(f.failed, "file")+" with mistakes left alone")
+	}
+	if f.unformatted > 0 {
+		fmt.Fprintln(f.t.err, count(f.unformatted, "file")+" not formatted; weir fmt -w formats them")
+	}
+	if f.failed+f.unformatted > 0 {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+// replaceFile puts a file with the content and the permissions of the old one
+// in its place, at once. A symbolic link stays, and what it leads to is
+// replaced.
+func replaceFile(path, content string) (err error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	fi, err := os.Stat(real)
+	if err != nil {
+		return err
+	}
+	// The name begins with a dot: a running weir does not take it for a config.
+	tmp, err := os.CreateTemp(filepath.Dir(real), ".weir-fmt-*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write %s: %w", path, err)
+			_ = os.Remove(tmp.Name()) // it is the first error that counts
+		}
+	}()
+	_, err = tmp.WriteString(content)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Chmod(tmp.Name(), fi.Mode().Perm()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), real)
+}
