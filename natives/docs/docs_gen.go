@@ -1177,8 +1177,9 @@ prometheus.remote_write "default" {
 		Exports: map[string]string{
 			"receiver": "Where samples to be sent go.",
 		},
-		Example: `// Sends everything to one endpoint and, without debug series, to another. Each
-// has a journal of its own, so neither waits for the other.
+		Example: `// Sends everything to one endpoint and, without debug series, to another, which
+// keeps tenants apart: the label tenant says whose a series is. Each has a
+// journal of its own, so neither waits for the other.
 prometheus.remote_write "default" {
   external_labels = { cluster = "eu-1" }
 
@@ -1194,6 +1195,13 @@ prometheus.remote_write "default" {
     basic_auth {
       username      = "tenant-7"
       password_file = "/etc/weir/password"
+    }
+
+    protobuf_message = "io.prometheus.write.v2.Request"
+
+    header_from_label {
+      label   = "tenant"
+      default = "anonymous"
     }
 
     queue_config {
