@@ -140,25 +140,37 @@ func (e *Engine) commit(p *plan) counts {
 		}
 	}
 	e.publish()
+	changed := map[string]bool{} // since it was planned
 	for _, id := range p.order {
 		if e.phase.Load() == phaseStopping {
 			break // what was built meanwhile would only be in the way
 		}
 		w := p.wanted[id]
+		same := !slices.ContainsFunc(w.needs, func(id string) bool { return changed[id] })
 		switch w.kind {
 		case kindComponent:
 		case kindService:
 			e.reconcileService(w)
 			continue
 		default:
-			e.evaluate(w)
+			if same && w.known() {
+				e.show(w)
+			} else if e.evaluate(w) {
+				changed[id] = true
+			}
 			continue
 		}
 		n := e.nodes[id]
-		r := n.reconcile(w, false)
+		var args any
+		if same && w.certain {
+			args = w.args
+		}
+		r := n.reconcile(w, args, false)
 		c.results[r] = append(c.results[r], id)
 		e.box.takeMark(id) // those who depend on it come later
-		e.exported(n)
+		if e.exported(n) {
+			changed[id] = true
+		}
 	}
 	e.resetServices(p)
 	if len(gone) > 0 {
@@ -211,7 +223,7 @@ func (e *Engine) propagate(ctx context.Context) {
 				continue
 			}
 			n := e.nodes[id]
-			n.reconcile(w, false)
+			n.reconcile(w, nil, false)
 			if e.box.takeMark(id) {
 				changed[id] = true
 				e.exported(n)

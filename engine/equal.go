@@ -16,9 +16,9 @@ import (
 // nothing; and for NaN, which equals itself here.
 func equal(a, b any) bool { return equalValues(reflect.ValueOf(a), reflect.ValueOf(b), 0) }
 
-// maxDepth ends the walk through values that contain themselves; what is
+// maxWalk ends the walk through values that contain themselves; what is
 // deeper counts as different.
-const maxDepth = 100
+const maxWalk = 100
 
 var (
 	typeReceiver = reflect.TypeFor[*flow.Receiver]()
@@ -27,7 +27,7 @@ var (
 )
 
 func equalValues(a, b reflect.Value, depth int) bool {
-	if depth++; depth > maxDepth {
+	if depth++; depth > maxWalk {
 		return false
 	}
 	if !a.IsValid() || !b.IsValid() {

@@ -228,6 +228,10 @@ func (x *planner) instance(m *module, b *config.Block, d *declare) {
 	}
 	x.report(w, b.CheckLabel(config.LabelRequired))
 	given := x.given(w, d)
+	if len(m.chain) >= maxDepth {
+		x.mistaken(m, w, b.Span, fmt.Sprintf("instances are nested deeper than %d", maxDepth), "")
+		return
+	}
 	if b.Label == "" {
 		return
 	}

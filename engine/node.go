@@ -111,7 +111,9 @@ const (
 
 // reconcile makes the node what w wants, if it is not. The worker calls it
 // when everything that w depends on has been reconciled.
-func (n *node) reconcile(w *wanted, retry bool) result {
+//
+// args are the decoded arguments, nil when nobody has decoded them yet.
+func (n *node) reconcile(w *wanted, args any, retry bool) result {
 	n.want, n.waits = w, ""
 	n.change(func(s *state) {
 		s.position = fmt.Sprintf("%s:%d", w.block.File, w.block.Line)
@@ -130,12 +132,15 @@ func (n *node) reconcile(w *wanted, retry bool) result {
 	if w.mistake != nil {
 		return n.fail(w.mistake, false)
 	}
-	args, err := n.evaluate()
-	if p, pending := err.(config.Pending); pending {
-		return n.wait(p)
-	}
-	if err != nil {
-		return n.fail(err, false)
+	if args == nil {
+		var err error
+		args, err = n.evaluate()
+		if p, pending := err.(config.Pending); pending {
+			return n.wait(p)
+		}
+		if err != nil {
+			return n.fail(err, false)
+		}
 	}
 	r := n.apply(args, retry)
 	if r != failed && w.err != nil {
@@ -332,7 +337,7 @@ func (n *node) reread() result {
 	case n.gen.crashed:
 		return untouched // it will be built again anyway
 	case n.failed != nil && !n.unread && n.want.err == nil:
-		return n.reconcile(n.want, true) // that reads them too
+		return n.reconcile(n.want, nil, true) // that reads them too
 	}
 	up, ok := n.gen.c.(component.Updater)
 	if !ok {
@@ -397,7 +402,7 @@ func (e *Engine) retry(n *node) {
 		return
 	}
 	n.again = nil
-	r := n.reconcile(n.want, true)
+	r := n.reconcile(n.want, nil, true)
 	e.exported(n)
 	if r == rebuilt || r == updated {
 		e.followFiles()
@@ -405,9 +410,13 @@ func (e *Engine) retry(n *node) {
 }
 
 // exported takes note of a node's exports after a call of its component. Those
-// of one that never was built are only what its receiver is.
-func (e *Engine) exported(n *node) {
+// of one that never was built are only what its receiver is. It reports whether
+// they are others than the plan knew.
+func (e *Engine) exported(n *node) (changed bool) {
 	w := e.plan.wanted[n.id]
+	if w != nil {
+		changed = !equal(w.m.scope.Exports(w.block.ID), n.exports())
+	}
 	switch {
 	case w == nil:
 	case n.gen == nil && n.waits != "":
@@ -417,4 +426,5 @@ func (e *Engine) exported(n *node) {
 	default:
 		w.m.scope.Set(w.block.ID, n.exports())
 	}
+	return changed
 }

@@ -66,6 +66,7 @@ type wanted struct {
 	// Of a component or a service:
 	args    any  // decoded with what is known; nil when reg is not usable
 	failed  bool // there were mistakes in them
+	certain bool // all that they refer to was known, so that they are what they will be
 	service *serviceNode
 	reg     component.Registration
 	recv    *flow.Receiver
@@ -150,8 +151,12 @@ type brokenExports struct {
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }
 
-// maxNodes bounds what a config can be written out to.
-const maxNodes = 200_000
+// What a config can be written out to is bounded: instances multiply, and IDs
+// are as long as instances are deep.
+const (
+	maxNodes = 100_000
+	maxDepth = 32
+)
 
 // connect resolves all references and decodes all arguments, and returns the
 // graph of it.
@@ -182,6 +187,7 @@ func (x *planner) connect() {
 				w.args = w.newArgs()
 				ds := w.block.Decode(w.values(), w.args)
 				w.failed = ds.HasErrors()
+				w.certain = !w.failed && w.block.Unready(w.values()) == nil
 				// While it runs, a service's block is as it was, and what it refers
 				// to is its own matter.
 				if !x.mode.running || w.service == nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,9 +47,9 @@ func (l *lab) careful(name, block string) *careful {
 func TestServiceWaits(t *testing.T) {
 	bubble(t, func(l *lab) {
 		l.careful("one", "one_block")
-		broken := true
+		var mended atomic.Bool
 		l.onBuild = func(id string, _ *arguments, _ component.Options) error {
-			if id == "test.uvalue.v" && broken {
+			if id == "test.uvalue.v" && !mended.Load() {
 				return errors.New("no file")
 			}
 			return nil
@@ -72,7 +73,7 @@ test.uvalue "v" {
 		health(component.Unhealthy, "refers to a node that has no working version")
 
 		// The retry succeeds.
-		broken = false
+		mended.Store(true)
 		time.Sleep(2 * time.Second) // the bubble's
 		synctest.Wait()
 		if got, want := ordered(l.take()), "build test.uvalue.v\nupdate service one with \"first\"\nrun test.uvalue.v"; got != want {
@@ -190,9 +191,9 @@ func TestServiceFiles(t *testing.T) {
 // is not built with nothing, but when it can, also if it exports nothing new.
 func TestNodeWaitsForFirstVersion(t *testing.T) {
 	bubble(t, func(l *lab) {
-		broken := true
+		var mended atomic.Bool
 		l.onBuild = func(id string, _ *arguments, _ component.Options) error {
-			if id == "test.uvalue.v" && broken {
+			if id == "test.uvalue.v" && !mended.Load() {
 				return errors.New("no file")
 			}
 			return nil
@@ -200,7 +201,7 @@ func TestNodeWaitsForFirstVersion(t *testing.T) {
 		l.start("test.uvalue \"v\" { }\ntest.source \"a\" {\n  value = test.uvalue.v.value\n}")
 		l.wantHealth("test.source.a", component.Unhealthy, "it refers to a node that has no working version")
 		l.wantEvents("build test.uvalue.v")
-		broken = false
+		mended.Store(true)
 		time.Sleep(2 * time.Second) // the bubble's
 		synctest.Wait()
 		l.wantHealth("test.source.a", component.Healthy, "running")

@@ -33,6 +33,20 @@ func (e *Engine) evaluate(w *wanted) (changed bool) {
 	return changed
 }
 
+// known reports whether something virtual has been evaluated for good.
+func (w *wanted) known() bool {
+	switch w.kind {
+	case kindValue:
+		v := w.scope.Variable(w.name)
+		return v.Err == nil && !v.Provisional
+	case kindForeach:
+		return w.loop.known && w.loop.err == nil
+	case kindImport:
+		return w.source.im.Content == nil || w.source.files != nil && w.source.err == nil
+	}
+	return true
+}
+
 // assign gives a variable a value.
 func (e *Engine) assign(w *wanted, v config.Value) (changed bool) {
 	old := w.scope.Variable(w.name)

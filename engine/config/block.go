@@ -22,6 +22,9 @@ type Block struct {
 
 	stmt *ast.BlockStmt
 	refs []Reference
+	// of are the references in each expression that has been decoded: a block
+	// inside of a declare is decoded for each instance.
+	of map[ast.Expr][]Reference
 }
 
 func newBlock(stmt *ast.BlockStmt) *Block {

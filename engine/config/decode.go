@@ -30,7 +30,10 @@ func (b *Block) Decode(s *Scope, into any) Diagnostics {
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		panic(fmt.Sprintf("BUG: cannot decode %s into %T", b.ID, into))
 	}
-	d := &decoder{scope: s}
+	if b.of == nil {
+		b.of = map[ast.Expr][]Reference{}
+	}
+	d := &decoder{scope: s, of: b.of}
 	// The label is part of the node's ID, not of its arguments.
 	top := *b.stmt
 	top.Label = ""
@@ -66,6 +69,20 @@ var errNotThere = errors.New("it refers to a node that has no working version")
 type decoder struct {
 	scope *Scope
 	ds    Diagnostics
+	of    map[ast.Expr][]Reference
+}
+
+// references returns the dotted names in an expression.
+func (d *decoder) references(e ast.Expr) []Reference {
+	if _, literal := e.(*ast.LiteralExpr); literal {
+		return nil
+	}
+	refs, ok := d.of[e]
+	if !ok {
+		refs = appendReferences(nil, e)
+		d.of[e] = refs
+	}
+	return refs
 }
 
 // outcome is what is known of a decoded value.
@@ -138,7 +155,7 @@ func (d *decoder) block(stmt *ast.BlockStmt, v reflect.Value, path string) (o ou
 
 func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string) (o outcome) {
 	var (
-		fs     = tagged(v.Type())
+		fs     = d.scope.tagged(v.Type())
 		attrs  = map[string]field{}
 		blocks = map[string]func(*ast.BlockStmt) outcome{}
 		seen   = map[string]Span{}

@@ -22,7 +22,7 @@ func (d *decoder) attribute(st *ast.AttributeStmt, v reflect.Value, path string)
 // or an object that is written out are evaluated one by one when the whole
 // fails, so that each has its own diagnostic.
 func (d *decoder) value(e ast.Expr, v reflect.Value, path string) (o outcome) {
-	for _, r := range appendReferences(nil, e) {
+	for _, r := range d.references(e) {
 		switch d.scope.certainty(r) {
 		case unknown:
 			// Resolve has reported it, but the other elements of a list may
@@ -33,7 +33,7 @@ func (d *decoder) value(e ast.Expr, v reflect.Value, path string) (o outcome) {
 			o.open = true
 		}
 	}
-	err := evaluate(d.scope, e, v)
+	err := evaluate(d.scope, e, d.references(e), v)
 	if err == nil {
 		if msg := d.inexact(e, v.Type()); msg != "" && !o.open {
 			return d.fail(spanOf(e), path+": "+msg, "")
@@ -104,7 +104,7 @@ func (d *decoder) inexact(e ast.Expr, t reflect.Type) string {
 		return ""
 	}
 	var got any
-	if err := evaluate(d.scope, e, reflect.ValueOf(&got).Elem()); err != nil {
+	if err := evaluate(d.scope, e, d.references(e), reflect.ValueOf(&got).Elem()); err != nil {
 		return ""
 	}
 	fits := true
@@ -139,19 +139,19 @@ func (d *decoder) inexact(e ast.Expr, t reflect.Type) string {
 }
 
 // evaluate is the door to the evaluator, whose bugs must not end weir.
-func evaluate(s *Scope, e ast.Expr, v reflect.Value) (err error) {
+func evaluate(s *Scope, e ast.Expr, refs []Reference, v reflect.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("cannot evaluate the expression: %v", p)
 		}
 	}()
-	return vm.New(e).Evaluate(s.variables(appendReferences(nil, e)), v.Addr().Interface())
+	return vm.New(e).Evaluate(s.variables(refs), v.Addr().Interface())
 }
 
 // capsule is what the library calls just that, in a word.
 func (d *decoder) capsule(e ast.Expr) string {
 	var got any
-	if evaluate(d.scope, e, reflect.ValueOf(&got).Elem()) != nil || got == nil {
+	if evaluate(d.scope, e, d.references(e), reflect.ValueOf(&got).Elem()) != nil || got == nil {
 		return "capsule"
 	}
 	return typeWords(reflect.TypeOf(got))
@@ -160,7 +160,7 @@ func (d *decoder) capsule(e ast.Expr) string {
 // brackets is the hint for an expression that would do as the only element of
 // the list of type t that is wanted, "" for others.
 func (d *decoder) brackets(e ast.Expr, t reflect.Type) string {
-	if t = deref(t); t.Kind() != reflect.Slice || evaluate(d.scope, e, reflect.New(t.Elem()).Elem()) != nil {
+	if t = deref(t); t.Kind() != reflect.Slice || evaluate(d.scope, e, d.references(e), reflect.New(t.Elem()).Elem()) != nil {
 		return ""
 	}
 	text := " … "

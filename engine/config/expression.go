@@ -51,7 +51,7 @@ func (x *Expression) Evaluate(s *Scope) (v Value) {
 		v.V = got
 		return v
 	}
-	err := evaluate(s, x.expr, reflect.ValueOf(&v.V).Elem())
+	err := evaluate(s, x.expr, x.refs, reflect.ValueOf(&v.V).Elem())
 	if err == nil {
 		return v
 	}
@@ -76,7 +76,7 @@ func (x *Expression) bare(s *Scope) (any, bool) {
 	if len(x.refs) != 1 || x.refs[0].Span != x.Span {
 		return nil, false
 	}
-	_, _, n, rest := s.find(x.refs[0].Path)
+	_, _, n, rest := s.find(&x.refs[0])
 	switch {
 	case n == nil || n.whole:
 		return nil, false

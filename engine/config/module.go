@@ -224,7 +224,7 @@ type Foreach struct {
 	HashStringID bool `alloy:"hash_string_id,attr,optional"`
 	// EnableMetrics shows the metrics of the nodes.
 	EnableMetrics bool `alloy:"enable_metrics,attr,optional"`
-	// Template are the blocks that each item has.
+	// Template are the blocks that each item has; nil without a template.
 	Template []*Block
 }
 
@@ -278,5 +278,8 @@ func (b *Block) Foreach(s *Scope) (*Foreach, Diagnostics) {
 	}
 	var more Diagnostics
 	f.Template, more = (&Block{Name: "template"}).inside(template.Body)
+	if f.Template == nil {
+		f.Template = []*Block{}
+	}
 	return f, append(ds, more...)
 }

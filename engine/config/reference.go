@@ -14,12 +14,13 @@ type Reference struct {
 	// Path is the name; what follows an index or a call is not part of it.
 	Path []string
 	Span
+	name string // dotted
 	ends []Span // of each part of Path
 	call bool   // it is called
 }
 
 // String returns the dotted name.
-func (r Reference) String() string { return strings.Join(r.Path, ".") }
+func (r Reference) String() string { return r.name }
 
 // References returns the dotted names in the block's expressions, in order,
 // also those of nested blocks. Names of the standard library are among them.
@@ -86,6 +87,7 @@ func (c *collector) Visit(n ast.Node) ast.Visitor {
 				r.Path = append(r.Path, id.Name)
 				r.ends = append(r.ends, spanOf(id))
 			}
+			r.name = strings.Join(r.Path, ".")
 			*c = append(*c, r)
 			return nil
 		}

@@ -22,6 +22,17 @@ type Scope struct {
 	prefix string // of what Resolve returns for nodes
 	names  map[string]*entry
 	base   map[string]any
+	types  map[reflect.Type][]field // what tagged said, of all scopes of a config
+}
+
+// tagged is the function of that name, which remembers.
+func (s *Scope) tagged(t reflect.Type) []field {
+	fs, ok := s.types[t]
+	if !ok {
+		fs = tagged(t)
+		s.types[t] = fs
+	}
+	return fs
 }
 
 // entry is what a name stands for.
@@ -68,7 +79,7 @@ var stdlibNames = []string{"array", "coalesce", "constants", "convert", "encodin
 // NewScope returns a scope in which the blocks that do not parse are unknown.
 // version is what constants.version is, such as v1.2.3.
 func (c *Config) NewScope(version string) *Scope {
-	s := &Scope{names: map[string]*entry{}, base: map[string]any{}}
+	s := &Scope{names: map[string]*entry{}, base: map[string]any{}, types: map[reflect.Type][]field{}}
 	constants := map[string]string{}
 	if std, ok := stdlib("constants"); ok {
 		maps.Copy(constants, std.(map[string]string))
@@ -84,12 +95,12 @@ func (c *Config) NewScope(version string) *Scope {
 // Apart returns an empty scope that has only the standard library in common
 // with s. Resolve returns its nodes with prefix before their IDs.
 func (s *Scope) Apart(prefix string) *Scope {
-	return &Scope{prefix: prefix, names: map[string]*entry{}, base: s.base}
+	return &Scope{prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types}
 }
 
 // Within is Apart of a scope that sees the names of s, too, after its own.
 func (s *Scope) Within(prefix string) *Scope {
-	return &Scope{parent: s, prefix: prefix, names: map[string]*entry{}, base: s.base}
+	return &Scope{parent: s, prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types}
 }
 
 // Set says that a node exists and what it exports: a struct or a pointer to
@@ -101,6 +112,14 @@ func (s *Scope) Set(id string, exports any) { s.set(id, entry{exports: exports})
 // the type is.
 func (s *Scope) SetProvisional(id string, exports any) {
 	s.set(id, entry{exports: exports, provisional: true})
+}
+
+// Exports returns what a node exports, as it was set.
+func (s *Scope) Exports(id string) any {
+	if n := s.names[id]; n != nil {
+		return n.exports
+	}
+	return nil
 }
 
 // SetWaiting is SetProvisional of a node that is not built yet, for a reason.
@@ -185,17 +204,17 @@ func (s *Scope) ids() (ids []string) {
 
 func stdlib(name string) (any, bool) { return (*vm.Scope)(nil).Lookup(name) }
 
-// find returns what the longest beginning of path stands for, the name it is
-// known by, in which scope, and the rest of path.
-func (s *Scope) find(path []string) (id string, in *Scope, n *entry, rest []string) {
+// find returns what the longest beginning of a reference stands for, the name
+// it is known by, in which scope, and the rest.
+func (s *Scope) find(r *Reference) (id string, in *Scope, n *entry, rest []string) {
 	for ; s != nil; s = s.parent {
-		for i := len(path); i > 0; i-- {
-			id := path[0]
-			if i > 1 {
-				id = strings.Join(path[:i], ".")
-			}
+		id := r.name
+		for i := len(r.Path); i > 0; i-- {
 			if n := s.names[id]; n != nil {
-				return id, s, n, path[i:]
+				return id, s, n, r.Path[i:]
+			}
+			if i > 1 {
+				id = id[:len(id)-len(r.Path[i-1])-1]
 			}
 		}
 	}
@@ -216,7 +235,7 @@ func (s *Scope) fieldsOf(id string, n *entry) (vars map[string]*entry) {
 // resolve returns the nodes that r refers to, none when it refers to the
 // standard library or a constant, or what is wrong with it.
 func (s *Scope) resolve(r Reference) (nodes []string, d *Diagnostic) {
-	id, in, n, rest := s.find(r.Path)
+	id, in, n, rest := s.find(&r)
 	switch {
 	case n == nil:
 		if _, ok := stdlib(r.Path[0]); ok {
@@ -274,7 +293,7 @@ func (s *Scope) known(r Reference) (certainty, error) {
 	if _, d := s.resolve(r); d != nil {
 		return unknown, ErrUnknown
 	}
-	id, in, n, rest := s.find(r.Path)
+	id, in, n, rest := s.find(&r)
 	if n == nil {
 		return certain, nil
 	}
@@ -314,7 +333,7 @@ func (s *Scope) variables(refs []Reference) *vm.Scope {
 	o := objects{root: maps.Clone(s.base), own: map[string]bool{}}
 	var done []string
 	for _, r := range refs {
-		id, in, n, _ := s.find(r.Path)
+		id, in, n, _ := s.find(&r)
 		if n == nil || slices.Contains(done, id) {
 			continue
 		}
