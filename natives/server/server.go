@@ -294,7 +294,7 @@ func (r *run) serve(set *settings) {
 		}
 	}
 	r.wg.Go(func() {
-		err := http.ErrServerClosed
+		var err error
 		if set.tls != nil {
 			err = g.http.ServeTLS(g.queue, "", "")
 		} else {

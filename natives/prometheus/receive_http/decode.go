@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/prometheus/model/histogram"
-	"github.com/prometheus/prometheus/prompb"
 
 	"github.com/weir-run/weir/engine/batch"
 )
@@ -40,7 +39,8 @@ type decoder struct {
 	histSeen  [][]byte // of the series that is read
 	exSeen    [][]byte
 	orphans   []orphan
-	counted   int // rows that memory was reserved for
+	counted   int   // rows that memory was reserved for
+	extra     int64 // memory reserved for histograms
 	dropped   map[string]int
 	exDropped map[string]int
 	problems  []error
@@ -66,7 +66,7 @@ func (d *decoder) reset() {
 	clear(d.labels)
 	d.symbols, d.orphans = d.symbols[:0], d.orphans[:0]
 	d.dropped, d.exDropped, d.problems = nil, nil, nil
-	d.more, d.counted, d.written = 0, 0, written{}
+	d.more, d.counted, d.extra, d.written = 0, 0, 0, written{}
 }
 
 // errBusy says that there is no memory for the request now.
@@ -97,127 +97,22 @@ func (d *decoder) room() error {
 	return nil
 }
 
-// decodeV1 reads a WriteRequest of remote write 1.0.
-//
-//	WriteRequest { repeated TimeSeries timeseries = 1; repeated MetricMetadata metadata = 3 }
-func (d *decoder) decodeV1(body []byte) error {
-	d.v2 = false
-	c := read(body)
-	families := map[string]batch.Metadata{}
-	for c.more() {
-		num, typ := c.field()
-		switch num {
-		case 1:
-			c.want(typ, wireBytes)
-			if ts := c.bytes(); c.ok {
-				if err := d.seriesV1(ts); err != nil {
-					return err
-				}
-			}
-		case 3:
-			c.want(typ, wireBytes)
-			name, m, err := metadataV1(c.bytes())
-			if err != nil {
-				return err
-			}
-			if d.meta && name != "" && len(families) < maxFamilies {
-				families[name] = m
-			}
-		default:
-			c.skip(typ)
-		}
+// keep appends a part of the body to dst. Parts may be of two bytes each.
+func (d *decoder) keep(dst [][]byte, part []byte) ([][]byte, error) {
+	if len(dst)%rowChunk == rowChunk-1 && !d.reserve(rowChunk*24) {
+		return dst, errBusy
 	}
-	if err := c.err("the request"); err != nil {
-		return err
-	}
-	if len(families) > 0 {
-		d.known.learn(families)
-	}
-	d.placeOrphans()
-	return nil
+	return append(dst, part), nil
 }
 
-// seriesV1 reads
-//
-//	TimeSeries { repeated Label labels = 1; repeated Sample samples = 2;
-//	             repeated Exemplar exemplars = 3; repeated Histogram histograms = 4 }
-func (d *decoder) seriesV1(ts []byte) error {
-	from := len(d.t)
-	d.histSeen, d.exSeen = d.histSeen[:0], d.exSeen[:0]
-	start, end := 0, 0 // of the label fields, which mostly stand in a row
-	pieces := false
-	c := read(ts)
-	for c.more() {
-		at := c.i
-		num, typ := c.field()
-		switch num {
-		case 1:
-			c.want(typ, wireBytes)
-			c.bytes()
-			switch {
-			case start == end:
-				start, end = at, c.i
-			case end == at && !pieces:
-				end = c.i
-			default:
-				if !pieces {
-					d.region, pieces = append(d.region[:0], ts[start:end]...), true
-				}
-				d.region = append(d.region, ts[at:c.i]...)
-			}
-		case 2:
-			c.want(typ, wireBytes)
-			if err := d.sample(c.bytes()); err != nil {
-				return err
-			}
-		case 3:
-			c.want(typ, wireBytes)
-			d.exSeen = append(d.exSeen, c.bytes())
-		case 4:
-			c.want(typ, wireBytes)
-			d.histSeen = append(d.histSeen, c.bytes())
-		default:
-			c.skip(typ)
-		}
+// unpack makes sure that there is memory for a histogram. Its numbers take 8
+// bytes where the body may have one.
+func (d *decoder) unpack(b []byte) error {
+	n := int64(64 + 8*len(b))
+	if !d.reserve(n) {
+		return errBusy
 	}
-	if err := c.err("a series"); err != nil {
-		return err
-	}
-	wire := ts[start:end]
-	if pieces {
-		wire = d.region
-	}
-	s, bad, err := d.seriesOf(wire)
-	if err != nil {
-		return err
-	}
-	for _, b := range d.histSeen {
-		var h prompb.Histogram
-		if err := h.Unmarshal(b); err != nil {
-			return fmt.Errorf("%w: a histogram is broken", errMessage)
-		}
-		row := batch.Histogram{}
-		if h.IsFloatHistogram() {
-			row.Float = h.ToFloatHistogram()
-		} else {
-			row.Int = h.ToIntHistogram()
-		}
-		if err := d.histogram(s, row, h.Timestamp, 0); err != nil {
-			return err
-		}
-	}
-	for _, b := range d.exSeen {
-		var e prompb.Exemplar
-		if err := e.Unmarshal(b); err != nil {
-			return fmt.Errorf("%w: an exemplar is broken", errMessage)
-		}
-		x := batch.Exemplar{Value: e.Value, T: e.Timestamp, HasT: e.Timestamp != 0}
-		for _, l := range e.Labels {
-			x.Labels = append(x.Labels, batch.Label{Name: l.Name, Value: l.Value})
-		}
-		d.exemplar(s, x, len(d.t) > from)
-	}
-	d.finish(s, bad, from)
+	d.extra += n
 	return nil
 }
 
@@ -366,39 +261,37 @@ func (d *decoder) seriesOf(wire []byte) (*batch.Series, *badSeries, error) {
 	if d.labels, err = parseLabels(d.labels[:0], wire); err != nil {
 		return nil, nil, err
 	}
-	s, bad := d.newSeries(d.labels)
-	return s, bad, nil
+	return d.newSeries(d.labels)
 }
 
+// seriesBytes is what a series takes beside its labels.
+const seriesBytes = 350
+
 // newSeries returns the series with those labels, which it reorders.
-func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries) {
+func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries, error) {
 	ls, bad := normalize(ls, d.limits)
 	if bad != nil {
-		return nil, bad
+		return nil, bad, nil
+	}
+	n := seriesBytes
+	for _, l := range ls {
+		n += len(l.Name) + len(l.Value)
+	}
+	if !d.reserve(int64(n)) { // a symbol of 2.0 may be in every series
+		return nil, nil, errBusy
 	}
 	if n := d.limits.SeriesLimit; n > 0 && d.known.len() >= n {
 		// It may be known by labels in another order.
 		if s := d.known.lookup(appendWire(nil, ls), d.now); s != nil {
-			return s, nil
+			return s, nil, nil
 		}
 		return nil, &badSeries{reason: "series_limit", refuse: true,
-			err: fmt.Errorf("series %s is over a limit: as many series as series_limit (%d) are known", show(ls), n)}
+			err: fmt.Errorf("series %s is over a limit: as many series as series_limit (%d) are known", show(ls), n)}, nil
 	}
-	return d.known.intern(ls, d.now), nil
+	return d.known.intern(ls, d.now), nil, nil
 }
 
-// metadataV1 reads
-//
-//	MetricMetadata { MetricType type = 1; string metric_family_name = 2; string help = 4; string unit = 5 }
-func metadataV1(b []byte) (family string, m batch.Metadata, err error) {
-	var pb prompb.MetricMetadata
-	if err := pb.Unmarshal(b); err != nil {
-		return "", m, fmt.Errorf("%w: metadata is broken", errMessage)
-	}
-	return pb.MetricFamilyName, batch.Metadata{Type: metricType(int32(pb.Type)), Help: pb.Help, Unit: pb.Unit}, nil
-}
-
-// drop counts rows that are not accepted, for one of dropReasons.
+// drop counts rows that are not accepted.
 func (d *decoder) drop(reason string, n int) {
 	if d.dropped == nil {
 		d.dropped = map[string]int{}

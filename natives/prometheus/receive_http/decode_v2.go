@@ -30,12 +30,13 @@ func (d *decoder) decodeV2(body []byte) error {
 			if !c.ok || num != wanted {
 				continue
 			}
+			var err error
 			if num == 4 {
-				if len(d.symbols)%rowChunk == rowChunk-1 && !d.reserve(rowChunk*24) {
-					return errBusy
-				}
-				d.symbols = append(d.symbols, b)
-			} else if err := d.seriesV2(b); err != nil {
+				d.symbols, err = d.keep(d.symbols, b)
+			} else {
+				err = d.seriesV2(b)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -55,6 +56,7 @@ func (d *decoder) seriesV2(ts []byte) error {
 	from := len(d.t)
 	d.histSeen, d.exSeen, d.refs = d.histSeen[:0], d.exSeen[:0], d.refs[:0]
 	var m metadataV2
+	var err error
 	c := read(ts)
 	for c.more() {
 		num, typ := c.field()
@@ -68,10 +70,14 @@ func (d *decoder) seriesV2(ts []byte) error {
 			}
 		case 3:
 			c.want(typ, wireBytes)
-			d.histSeen = append(d.histSeen, c.bytes())
+			if d.histSeen, err = d.keep(d.histSeen, c.bytes()); err != nil {
+				return err
+			}
 		case 4:
 			c.want(typ, wireBytes)
-			d.exSeen = append(d.exSeen, c.bytes())
+			if d.exSeen, err = d.keep(d.exSeen, c.bytes()); err != nil {
+				return err
+			}
 		case 5:
 			c.want(typ, wireBytes)
 			if err := m.read(c.bytes()); err != nil {
@@ -84,8 +90,14 @@ func (d *decoder) seriesV2(ts []byte) error {
 	if err := c.err("a series"); err != nil {
 		return err
 	}
-	s, bad := d.seriesOfRefs(&m)
+	s, bad, err := d.seriesOfRefs(&m)
+	if err != nil {
+		return err
+	}
 	for _, b := range d.histSeen {
+		if err := d.unpack(b); err != nil {
+			return err
+		}
 		var h writev2.Histogram
 		if err := h.Unmarshal(b); err != nil {
 			return fmt.Errorf("%w: a histogram is broken", errMessage)
@@ -178,10 +190,14 @@ func (d *decoder) symbol(ref uint32) ([]byte, bool) {
 	return d.symbols[ref], true
 }
 
+// maxLabelBytes bounds the labels of a series of 2.0: a few bytes of refs stand
+// for symbols of any length. Those of 1.0 are in the body.
+const maxLabelBytes = 1 << 20
+
 // seriesOfRefs returns the series of d.refs, or why there is none.
-func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries) {
-	bad := func(format string, args ...any) (*batch.Series, *badSeries) {
-		return nil, &badSeries{reason: "invalid_labels", refuse: true, err: fmt.Errorf(format, args...)}
+func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error) {
+	bad := func(format string, args ...any) (*batch.Series, *badSeries, error) {
+		return nil, &badSeries{reason: "invalid_labels", refuse: true, err: fmt.Errorf(format, args...)}, nil
 	}
 	if len(d.refs)%2 != 0 {
 		return bad("a series has a label name without a value: %d labels_refs", len(d.refs))
@@ -192,6 +208,9 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries) {
 		value, ok2 := d.symbol(d.refs[i+1])
 		if !ok || !ok2 {
 			return bad("labels_refs %d and %d of a series are not both in the symbols table, which has %d", d.refs[i], d.refs[i+1], len(d.symbols))
+		}
+		if len(d.region)+len(name)+len(value) > maxLabelBytes {
+			return bad("the labels of a series take more than %d bytes", maxLabelBytes)
 		}
 		d.region = appendLabel(d.region, name, value)
 	}
@@ -215,15 +234,18 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries) {
 			d.labels, _ = parseLabels(d.labels, d.region)
 		}
 		var b *badSeries
-		if s, b = d.newSeries(d.labels); b != nil {
-			b.refuse = true // 2.0 tells of partial writes
-			return nil, b
+		var err error
+		if s, b, err = d.newSeries(d.labels); b != nil || err != nil {
+			if b != nil {
+				b.refuse = true // 2.0 tells of partial writes
+			}
+			return nil, b, err
 		}
 	}
 	if d.meta {
 		describe(s, typ, help, unit)
 	}
-	return s, nil
+	return s, nil, nil
 }
 
 // withType appends the labels of d.refs with __type__ and __unit__ from the
@@ -256,16 +278,23 @@ func (d *decoder) exemplarsV2(s *batch.Series, has bool) error {
 			continue
 		}
 		e := batch.Exemplar{Value: pb.Value, T: pb.Timestamp, HasT: pb.Timestamp != 0}
-		good := len(pb.LabelsRefs)%2 == 0
+		good, size := len(pb.LabelsRefs)%2 == 0, 0
 		for i := 0; i+1 < len(pb.LabelsRefs); i += 2 {
 			name, ok := d.symbol(pb.LabelsRefs[i])
 			value, ok2 := d.symbol(pb.LabelsRefs[i+1])
 			good = good && ok && ok2
+			if size += len(name) + len(value); size > 4*maxExemplarRunes {
+				continue // too long in any case, and not to be copied
+			}
 			e.Labels = append(e.Labels, batch.Label{Name: string(name), Value: string(value)})
 		}
 		if !good {
 			d.dropExemplar("invalid_labels")
 			d.problem(fmt.Errorf("an exemplar of series %s has labels_refs that are not in the symbols table", s))
+			continue
+		}
+		if size > 4*maxExemplarRunes {
+			d.dropExemplar("too_long")
 			continue
 		}
 		d.exemplar(s, e, has)

@@ -143,67 +143,32 @@ type incoming struct {
 
 // accept reads the body and hands its samples to the lanes.
 func (c *Component) accept(r *http.Request, a *Arguments, message string) (incoming, *refusal) {
-	held := int64(0) // reserved for this request
-	reserve := func(n int64) bool {
-		ok := c.budget.reserve(n)
-		if ok {
-			held += n
-		}
-		return ok
-	}
-	kept := false
-	defer func() {
-		if !kept {
-			c.budget.give(held)
-		}
-	}()
+	res := &reservation{b: &c.budget}
+	defer res.release()
 	d := c.decoders.Get().(*decoder)
 	defer c.putDecoder(d)
-	compressed, e := readBody(r, d.compressed[:0], int64(a.Limits.MaxBodySize), reserve)
-	d.compressed = compressed
-	if e != nil {
+	var e *refusal
+	if d.compressed, e = readBody(r, d.compressed[:0], int64(a.Limits.MaxBodySize), res.reserve); e != nil {
 		return incoming{}, e
 	}
-	c.metrics.received.Add(float64(len(compressed)))
-	key := keyOf(compressed)
+	c.metrics.received.Add(float64(len(d.compressed)))
+	key := keyOf(d.compressed)
 	if req := c.pending.join(key); req != nil {
 		c.metrics.joined.Inc()
 		return incoming{req, false}, nil
 	}
-	n, err := snappy.DecodedLen(compressed)
-	if err != nil {
-		return incoming{}, refuse(http.StatusBadRequest, outcomeInvalid, "cannot decompress the body: %w", err)
+	if e := c.decode(d, a, message, res); e != nil {
+		return incoming{}, e
 	}
-	if int64(n) > int64(a.Limits.MaxBodySize) {
-		return incoming{}, refuse(http.StatusBadRequest, outcomeTooLarge, "the decompressed body has %d bytes, max_body_size is %d", n, a.Limits.MaxBodySize)
+	for reason, n := range d.dropped {
+		c.o.Stats.Drop(reason, n)
 	}
-	if !reserve(int64(n)) {
-		return incoming{}, c.overBudget(a, held+int64(n))
+	for reason, n := range d.exDropped {
+		c.metrics.exemplars.WithLabelValues(reason).Add(float64(n))
 	}
-	if d.body, err = snappy.Decode(d.body[:cap(d.body)], compressed); err != nil {
-		return incoming{}, refuse(http.StatusBadRequest, outcomeInvalid, "cannot decompress the body: %w", err)
-	}
-	c.metrics.bodies.Add(float64(n))
-	d.known, d.held, d.limits, d.reserve, d.now = c.known.Load(), c.held, &a.Limits, reserve, c.o.Clock.Now()
-	d.meta, d.typed = a.AppendMetadata, a.EnableTypeAndUnitLabels
-	if message == messageV1 {
-		err = d.decodeV1(d.body)
-	} else {
-		err = d.decodeV2(d.body)
-	}
-	switch {
-	case errors.Is(err, errBusy):
-		return incoming{}, c.overBudget(a, held+rowChunk*rowBytes)
-	case errors.Is(err, errSampleLimit):
-		return incoming{}, refuse(http.StatusBadRequest, outcomeTooLarge, "%w", err)
-	case err != nil:
-		return incoming{}, refuse(http.StatusBadRequest, outcomeInvalid, "cannot read a %s: %w", message, err)
-	}
-	c.count(d)
 	// The bodies' memory is used again for the next request; the rows' is kept.
-	rows := int64(len(d.t)) * rowBytes
-	c.budget.give(held - rows)
-	kept = true
+	rows := int64(len(d.t))*rowBytes + d.extra
+	res.held -= rows
 	req, byLane := newRequest(key, &d.rows, answer{bad: d.bad(), written: d.written}, func() { c.budget.give(rows) })
 	c.pending.add(req)
 	for i, b := range byLane {
@@ -214,6 +179,40 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (incom
 	return incoming{req, true}, nil
 }
 
+// decode decompresses the body in d and reads it into d's rows.
+func (c *Component) decode(d *decoder, a *Arguments, message string, res *reservation) *refusal {
+	n, err := snappy.DecodedLen(d.compressed)
+	if err != nil {
+		return refuse(http.StatusBadRequest, outcomeInvalid, "cannot decompress the body: %w", err)
+	}
+	if int64(n) > int64(a.Limits.MaxBodySize) {
+		return refuse(http.StatusBadRequest, outcomeTooLarge, "the decompressed body has %d bytes, max_body_size is %d", n, a.Limits.MaxBodySize)
+	}
+	if !res.reserve(int64(n)) {
+		return c.overBudget(a, res.needs)
+	}
+	if d.body, err = snappy.Decode(d.body[:cap(d.body)], d.compressed); err != nil {
+		return refuse(http.StatusBadRequest, outcomeInvalid, "cannot decompress the body: %w", err)
+	}
+	c.metrics.bodies.Add(float64(n))
+	d.known, d.held, d.limits, d.reserve, d.now = c.known.Load(), c.held, &a.Limits, res.reserve, c.o.Clock.Now()
+	d.meta, d.typed = a.AppendMetadata, a.EnableTypeAndUnitLabels
+	if message == messageV1 {
+		err = d.decodeV1(d.body)
+	} else {
+		err = d.decodeV2(d.body)
+	}
+	switch {
+	case errors.Is(err, errBusy):
+		return c.overBudget(a, res.needs)
+	case errors.Is(err, errSampleLimit):
+		return refuse(http.StatusBadRequest, outcomeTooLarge, "%w", err)
+	case err != nil:
+		return refuse(http.StatusBadRequest, outcomeInvalid, "cannot read a %s: %w", message, err)
+	}
+	return nil
+}
+
 // overBudget is the answer to a request that needs at least so much memory.
 func (c *Component) overBudget(a *Arguments, needs int64) *refusal {
 	if needs > int64(a.Limits.MaxInflightSize) { // it would never be there
@@ -222,21 +221,12 @@ func (c *Component) overBudget(a *Arguments, needs int64) *refusal {
 	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.budget.used.Load(), a.Limits.MaxInflightSize)
 }
 
-func (c *Component) count(d *decoder) {
-	for reason, n := range d.dropped {
-		c.o.Stats.Drop(reason, n)
-	}
-	for reason, n := range d.exDropped {
-		c.metrics.exemplars.WithLabelValues(reason).Add(float64(n))
-	}
-}
-
 // maxKept bounds the scratch memory that goes back into the pool.
 const maxKept = 4 << 20
 
 func (c *Component) putDecoder(d *decoder) {
 	d.reset()
-	if cap(d.body)+cap(d.compressed)+cap(d.t)*40+cap(d.symbols)*24 <= maxKept {
+	if cap(d.body)+cap(d.compressed)+cap(d.t)*40+(cap(d.symbols)+cap(d.histSeen)+cap(d.exSeen))*24+cap(d.refs)*4+cap(d.region) <= maxKept {
 		c.decoders.Put(d)
 	}
 }

@@ -16,10 +16,7 @@ const (
 	outcomeGone        = "client_gone"
 )
 
-var (
-	dropReasons         = []string{"invalid_labels", "invalid_histogram", "label_limit", "series_limit"}
-	exemplarDropReasons = []string{"invalid_labels", "too_long", "no_sample"}
-)
+var exemplarDropReasons = []string{"invalid_labels", "too_long", "no_sample"}
 
 // metrics are a component's own.
 type metrics struct {

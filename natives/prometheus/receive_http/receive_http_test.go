@@ -773,3 +773,34 @@ func TestPanic(t *testing.T) {
 		t.Errorf("still in flight: %+v", got)
 	}
 }
+
+// TestSymbolBomb: refs of a few bytes stand for symbols of many.
+func TestSymbolBomb(t *testing.T) {
+	sink := flowtest.NewSink("sink")
+	r := start(t, func(a *receivehttp.Arguments) { a.Limits.MaxBodySize, a.Limits.MaxInflightSize = 2<<20, 16<<20 }, sink.Receiver())
+	long := strings.Repeat("x", 900<<10)
+	good := series("__name__=good", sample(1, 1))
+	a := r.post(v2, v2Body(t, func(req *writev2.Request) {
+		req.Symbols = append(req.Symbols, long)
+		for range 100_000 {
+			req.Timeseries[1].LabelsRefs = append(req.Timeseries[1].LabelsRefs, 1, uint32(len(req.Symbols)-1))
+		}
+		x := writev2.Exemplar{LabelsRefs: req.Timeseries[1].LabelsRefs}
+		req.Timeseries[0].Exemplars = append(req.Timeseries[0].Exemplars, x)
+	}, good, series("__name__=bad", sample(1, 1))))
+	if a.status != 400 || !strings.Contains(a.body, "take more than 1048576 bytes") {
+		t.Errorf("got %d %.300s", a.status, a.body)
+	}
+	wantRows(t, sink, "[{__name__ good}] @1 0x3ff0000000000000")
+
+	var many []prompb.TimeSeries
+	for i := range 100 {
+		many = append(many, series("__name__=m"+strconv.Itoa(i)+" long="+long, sample(1, 1)))
+	}
+	if a := r.post(v2, v2Body(t, nil, many...)); a.status != 400 || !strings.Contains(a.body, "max_inflight_size") {
+		t.Errorf("got %d %.300s", a.status, a.body)
+	}
+	if got := r.info(); got.InflightBytes != 0 || got.Series > 20 {
+		t.Errorf("%+v", got)
+	}
+}

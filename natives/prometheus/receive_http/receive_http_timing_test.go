@@ -3,7 +3,6 @@ package receivehttp_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"runtime"
@@ -176,7 +175,7 @@ func TestChurn(t *testing.T) {
 	if got := d.Series(); got > 2000*25 || got < 2000*14 {
 		t.Errorf("%d series are known of 240000, 2000 new ones a minute", got)
 	}
-	t.Log(fmt.Sprintf("at most %d series and %d bytes for each", mostSeries, most/mostSeries))
+	t.Logf("at most %d series and %d bytes for each", mostSeries, most/mostSeries)
 	if last/int64(d.Series()) > 2000 {
 		t.Errorf("%d bytes a series", last/int64(d.Series()))
 	}

@@ -158,6 +158,24 @@ func (b *budget) reserve(n int64) bool {
 
 func (b *budget) give(n int64) { b.used.Add(-n) }
 
+// reservation is what one request has reserved.
+type reservation struct {
+	b     *budget
+	held  int64
+	needs int64 // held, and what could not be had
+}
+
+func (r *reservation) reserve(n int64) bool {
+	if !r.b.reserve(n) {
+		r.needs = r.held + n
+		return false
+	}
+	r.held += n
+	return true
+}
+
+func (r *reservation) release() { r.b.give(r.held) }
+
 // newRequest spreads the rows over the lanes. Nothing is sent yet.
 func newRequest(key bodyKey, rows *rows, a answer, free func()) (*request, []*batch.Metrics) {
 	r := &request{key: key, answer: a, done: make(chan struct{}), free: free, waiters: 1}

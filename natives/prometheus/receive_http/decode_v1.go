@@ -1,0 +1,152 @@
+package receivehttp
+
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/prompb"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// decodeV1 reads a WriteRequest of remote write 1.0.
+//
+//	WriteRequest { repeated TimeSeries timeseries = 1; repeated MetricMetadata metadata = 3 }
+func (d *decoder) decodeV1(body []byte) error {
+	d.v2 = false
+	c := read(body)
+	families := map[string]batch.Metadata{}
+	for c.more() {
+		num, typ := c.field()
+		switch num {
+		case 1:
+			c.want(typ, wireBytes)
+			if ts := c.bytes(); c.ok {
+				if err := d.seriesV1(ts); err != nil {
+					return err
+				}
+			}
+		case 3:
+			c.want(typ, wireBytes)
+			name, m, err := metadataV1(c.bytes())
+			if err != nil {
+				return err
+			}
+			if d.meta && name != "" && len(families) < maxFamilies {
+				families[name] = m
+			}
+		default:
+			c.skip(typ)
+		}
+	}
+	if err := c.err("the request"); err != nil {
+		return err
+	}
+	if len(families) > 0 {
+		d.known.learn(families)
+	}
+	d.placeOrphans()
+	return nil
+}
+
+// seriesV1 reads
+//
+//	TimeSeries { repeated Label labels = 1; repeated Sample samples = 2;
+//	             repeated Exemplar exemplars = 3; repeated Histogram histograms = 4 }
+func (d *decoder) seriesV1(ts []byte) error {
+	from := len(d.t)
+	d.histSeen, d.exSeen = d.histSeen[:0], d.exSeen[:0]
+	start, end := 0, 0 // of the label fields, which mostly stand in a row
+	pieces := false
+	var err error
+	c := read(ts)
+	for c.more() {
+		at := c.i
+		num, typ := c.field()
+		switch num {
+		case 1:
+			c.want(typ, wireBytes)
+			c.bytes()
+			switch {
+			case start == end:
+				start, end = at, c.i
+			case end == at && !pieces:
+				end = c.i
+			default:
+				if !pieces {
+					d.region, pieces = append(d.region[:0], ts[start:end]...), true
+				}
+				d.region = append(d.region, ts[at:c.i]...)
+			}
+		case 2:
+			c.want(typ, wireBytes)
+			if err := d.sample(c.bytes()); err != nil {
+				return err
+			}
+		case 3:
+			c.want(typ, wireBytes)
+			if d.exSeen, err = d.keep(d.exSeen, c.bytes()); err != nil {
+				return err
+			}
+		case 4:
+			c.want(typ, wireBytes)
+			if d.histSeen, err = d.keep(d.histSeen, c.bytes()); err != nil {
+				return err
+			}
+		default:
+			c.skip(typ)
+		}
+	}
+	if err = c.err("a series"); err != nil {
+		return err
+	}
+	wire := ts[start:end]
+	if pieces {
+		wire = d.region
+	}
+	s, bad, err := d.seriesOf(wire)
+	if err != nil {
+		return err
+	}
+	for _, b := range d.histSeen {
+		if err := d.unpack(b); err != nil {
+			return err
+		}
+		var h prompb.Histogram
+		if err := h.Unmarshal(b); err != nil {
+			return fmt.Errorf("%w: a histogram is broken", errMessage)
+		}
+		row := batch.Histogram{}
+		if h.IsFloatHistogram() {
+			row.Float = h.ToFloatHistogram()
+		} else {
+			row.Int = h.ToIntHistogram()
+		}
+		if err := d.histogram(s, row, h.Timestamp, 0); err != nil {
+			return err
+		}
+	}
+	for _, b := range d.exSeen {
+		var e prompb.Exemplar
+		if err := e.Unmarshal(b); err != nil {
+			return fmt.Errorf("%w: an exemplar is broken", errMessage)
+		}
+		x := batch.Exemplar{Value: e.Value, T: e.Timestamp, HasT: e.Timestamp != 0}
+		for _, l := range e.Labels {
+			x.Labels = append(x.Labels, batch.Label{Name: l.Name, Value: l.Value})
+		}
+		d.exemplar(s, x, len(d.t) > from)
+	}
+	d.finish(s, bad, from)
+	return nil
+}
+
+// metadataV1 reads
+//
+//	MetricMetadata { MetricType type = 1; string metric_family_name = 2; string help = 4; string unit = 5 }
+func metadataV1(b []byte) (family string, m batch.Metadata, err error) {
+	var pb prompb.MetricMetadata
+	if err := pb.Unmarshal(b); err != nil {
+		return "", m, fmt.Errorf("%w: metadata is broken", errMessage)
+	}
+	return pb.MetricFamilyName, batch.Metadata{Type: metricType(int32(pb.Type)), Help: pb.Help, Unit: pb.Unit}, nil
+}
