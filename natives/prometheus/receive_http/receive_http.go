@@ -3,7 +3,7 @@
 //
 // In data order: the handler reads a body within its limits (handler.go),
 // turns it into rows without decoding the labels of series that are known
-// (decode.go, decode_v2.go, series.go), spreads them over lanes by series and
+// (decode_v1.go, decode_v2.go, series.go), spreads them over lanes by series and
 // waits until the receivers have accepted all of them (lane.go, request.go);
 // only then the client gets its 2xx.
 //
