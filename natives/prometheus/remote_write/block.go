@@ -84,6 +84,7 @@ func (b *block) close(lane int, value string) journal.Block {
 	if b.table != nil {
 		// Receivers may decode in one go: the symbols come first.
 		raw = append(append(getBuffer(), b.table.encoded...), b.buf...)
+		defer func() { putBuffer(raw) }()
 		b.table.free()
 		b.table = nil
 	}
@@ -94,9 +95,6 @@ func (b *block) close(lane int, value string) journal.Block {
 		payload = appendString(appendString(payload, b.s.args.HeaderFromLabel.Header), value)
 	}
 	out.Payload = compress(payload, raw)
-	if b.message == v2 {
-		putBuffer(raw)
-	}
 	b.buf, b.samples = b.buf[:0], 0
 	return out
 }

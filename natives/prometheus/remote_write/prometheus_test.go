@@ -158,6 +158,12 @@ func (s *server) answer(status int) {
 
 func (s *server) heal() { s.setFault(nil) }
 
+func (s *server) request(i int) request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests[i]
+}
+
 func (s *server) got() []request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +173,7 @@ func (s *server) got() []request {
 // wait returns when ok, which is asked after every request, is true.
 func (s *server) wait(t testing.TB, ok func() bool) {
 	t.Helper()
-	timeout := time.NewTimer(20 * time.Second)
+	timeout := time.NewTimer(time.Minute) // the machine may be busy
 	defer timeout.Stop()
 	for {
 		s.mu.Lock()

@@ -85,6 +85,44 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
+// BenchmarkTenants is 2,000 samples of as many tenants.
+func BenchmarkTenants(b *testing.B) {
+	f := func(m message, tenants int) {
+		b.Run(fmt.Sprintf("%s/%d tenants", m, tenants), func(b *testing.B) {
+			in := hostBatch(1, benchSamples)
+			for i, s := range in.Series {
+				var lb batch.Builder
+				lb.Reset(s)
+				lb.Set("tenant", fmt.Sprint("tenant-", i%tenants))
+				in.Series[i] = batch.NewSeries(lb.Labels())
+				in.Series[i].SetMeta(s.Meta())
+			}
+			h := &HeaderFromLabel{Header: "X-Scope-OrgID", Label: "tenant", MaxValues: tenants}
+			gr := benchGroup(m, newLabeler(nil, nil, h))
+			gr.s.args.HeaderFromLabel, gr.s.values = h, &values{now: time.Now, at: map[string]time.Time{}}
+			b.ReportAllocs()
+			sent := 0
+			for b.Loop() {
+				one := newGroup(gr.s, m, time.Time{})
+				new(gatherer).take(one, in)
+				one.split.encode(one, 0, 8)
+				sent = 0
+				for _, blk := range one.blocks {
+					sent += len(blk.Payload)
+					putBuffer(blk.Payload)
+				}
+				one.open.free()
+			}
+			perSample(b, benchSamples)
+			b.ReportMetric(float64(sent)/benchSamples, "bytes/sample")
+		})
+	}
+	for _, m := range []message{v1, v2} {
+		f(m, 10)
+		f(m, 1000)
+	}
+}
+
 // benchGroup returns a group whose block never fills.
 func benchGroup(m message, l *labeler) *group {
 	s := &settings{args: &Endpoint{Metadata: Metadata{Send: true}}, labels: l, maxSamples: benchSamples + 1, symbols: new(atomic.Pointer[symbols])}

@@ -3,8 +3,10 @@ package remotewrite_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/clock/clocktest"
 	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/journal"
 )
 
 const asV2 = "protobuf_message = \"io.prometheus.write.v2.Request\"\n send_native_histograms = true\n"
@@ -351,4 +354,34 @@ func TestSampleAgeLimitV2(t *testing.T) {
 	diff(t, 1, len(ts[0].Exemplars))
 	n.stop()
 	diff(t, map[string]uint64{"too_old": 2}, n.Stats.Dropped())
+}
+
+// TestBlocksOfAnotherWeir: what cannot be known is counted and holds up nothing.
+func TestBlocksOfAnotherWeir(t *testing.T) {
+	srv := newServerOf(t, time.Hour, v2)
+	home := componenttest.New(t, "prometheus.remote_write.test")
+	j, err := journal.Claim(t.Context(), filepath.Join(home.StoragePath, "journal"), journal.Options{
+		Lanes: 8, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler), Owner: journal.Owner{URL: srv.URL, Node: home.ID},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lane, b := range []journal.Block{
+		{Kind: 9, Payload: []byte("later")}, {Kind: 0x81, Payload: []byte{200}}, {Kind: 1, Payload: []byte("not snappy")},
+	} {
+		b.Lane, b.Samples, b.First = lane, 7, t0
+		if err := j.Append(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n := start(t, home, clock.System{}, endpoint(srv.URL, asV2))
+	b := gauges(1, 3, t0)
+	n.accept(t, b)
+	srv.wait(t, func() bool { return srv.count(t) == 3 })
+	n.stop()
+	diff(t, rows(b), srv.samples(t))
+	diff(t, map[string]uint64{"unknown_kind": 14, "cannot_encode": 7}, n.Stats.Dropped())
 }
