@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/service"
@@ -15,30 +16,42 @@ import (
 func (e *Engine) Graph(path string) (nodes, services []service.Info, cfg *config.Config, ds config.Diagnostics) {
 	cfg, ds = config.Load(path)
 	p, more := e.makePlan(cfg, planMode{})
-	for _, b := range cfg.Blocks {
-		w := p.wanted[b.ID]
-		if w == nil {
+	for _, w := range p.list {
+		if w.block == nil {
 			continue
 		}
-		i := service.Info{ID: w.id, Name: b.Name, Position: fmt.Sprintf("%s:%d", b.File, b.Line), DependsOn: w.deps, SendsTo: sendsTo(w.args)}
-		if w.service != nil {
+		i := service.Info{ID: w.id, Name: w.block.Name, Position: fmt.Sprintf("%s:%d", w.block.File, w.block.Line), DependsOn: w.deps, SendsTo: w.sendsTo()}
+		switch w.kind {
+		case kindService:
 			services = append(services, i)
-		} else {
+		case kindComponent, kindInstance, kindForeach, kindImport:
 			nodes = append(nodes, i)
 		}
 	}
 	return nodes, services, cfg, append(ds, more...).Sort()
 }
 
-// sendsTo returns the IDs of the nodes whose receivers are in arguments, each
-// once, in order of the fields; those of maps in order of their names.
-func sendsTo(args any) (ids []string) {
-	refs := config.Receivers(args)
-	slices.SortStableFunc(refs, func(a, b config.ReceiverRef) int { return cmp.Compare(a.Path, b.Path) })
-	for _, r := range refs {
-		if id := r.Receiver.Node(); !slices.Contains(ids, id) {
+// sendsTo returns the IDs of the nodes whose receivers are in the arguments,
+// each once, by the names of the attributes. Of a registration that is broken,
+// which has none, they are those whose receivers it refers to.
+func (w *wanted) sendsTo() (ids []string) {
+	add := func(id string) {
+		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
+	}
+	if w.args == nil && w.block != nil {
+		for _, r := range w.block.References() {
+			if id, ok := strings.CutSuffix(w.m.prefix()+r.String(), ".receiver"); ok && slices.Contains(w.deps, id) {
+				add(id)
+			}
+		}
+		return ids
+	}
+	refs := config.Receivers(w.args)
+	slices.SortStableFunc(refs, func(a, b config.ReceiverRef) int { return cmp.Compare(a.Path, b.Path) })
+	for _, r := range refs {
+		add(r.Receiver.Node())
 	}
 	return ids
 }

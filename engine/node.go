@@ -48,7 +48,7 @@ type state struct {
 	name      string
 	position  string
 	deps      []string
-	sends     []string // IDs of the nodes whose receivers are in the arguments
+	sends     []string               // IDs of the nodes whose receivers are in the arguments
 	reg       component.Registration // what runs, or is wanted when nothing does
 	sources   []string               // of what is wanted
 	args      any
@@ -118,7 +118,7 @@ func (n *node) reconcile(w *wanted, args any, retry bool) result {
 	n.want, n.waits = w, ""
 	n.change(func(s *state) {
 		s.position = fmt.Sprintf("%s:%d", w.block.File, w.block.Line)
-		s.deps, s.sends, s.sources, s.muted = w.deps, sendsTo(w.args), w.reg.Sources, w.m.muted
+		s.deps, s.sends, s.sources, s.muted = w.deps, w.sendsTo(), w.reg.Sources, w.m.muted
 		if n.gen == nil {
 			s.reg = w.reg
 		}

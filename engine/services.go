@@ -60,7 +60,15 @@ func orderServices(svcs []service.Service) ([]*serviceNode, error) {
 	return out, nil
 }
 
-func (s *serviceNode) info() service.Info { return *s.state.Load() }
+func (s *serviceNode) info() service.Info {
+	i := *s.state.Load()
+	if d, ok := s.svc.(component.Debugger); ok {
+		if err := guard(func() error { i.Debug = d.DebugInfo(); return nil }); err != nil {
+			i.Debug = map[string]string{"error": err.Error()}
+		}
+	}
+	return i
+}
 
 func (s *serviceNode) change(f func(i *service.Info)) {
 	s.mu.Lock()

@@ -76,6 +76,7 @@ func (o *Output) SendMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 || len(o.to) == 0 {
 		return nil
 	}
+	o.stats.lastOut.Store(b)
 	ps := make([]pending, len(o.to))
 	for i, r := range o.to {
 		ps[i] = pending{to: r, b: b, stats: o.stats}

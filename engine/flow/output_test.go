@@ -44,6 +44,9 @@ func TestFanOut(t *testing.T) {
 	if got := stats.Out.Load(); got != 2 {
 		t.Errorf("%d samples out, want 2", got)
 	}
+	if stats.LastOut() != in || stats.LastIn() != nil {
+		t.Errorf("got %v out and %v in, want the last batch that was not empty", stats.LastOut(), stats.LastIn())
+	}
 	if err := flow.NewOutput(nil, nil).SendMetrics(t.Context(), in); err != nil {
 		t.Errorf("sending to nobody: %v", err)
 	}

@@ -43,7 +43,7 @@ type Receiver struct {
 	node    string
 	accepts atomic.Uint32 // batch.Signals
 	leaving atomic.Bool
-	stats   *Stats
+	stats   func() *Stats // a func, so that the config language does not walk into batches; see consumer
 	onPanic func(*PanicError)
 
 	mu      sync.Mutex
@@ -55,7 +55,9 @@ type Receiver struct {
 
 // consumer is an any that the config language does not recognise as one: it
 // hands over a pointer as it is only if no plain any can be reached from it,
-// and otherwise gives the argument forward_to a copy of the Receiver.
+// and otherwise gives the argument forward_to a copy of the Receiver. It looks
+// for one in the types of all fields, and never ends in a type that contains
+// itself, as a Series does.
 type consumer any
 
 // slot is one component behind the gate and its calls in flight.
@@ -72,7 +74,7 @@ func NewReceiver(node string, accepts batch.Signals, stats *Stats, onPanic func(
 	if stats == nil {
 		stats = new(Stats)
 	}
-	r := &Receiver{node: node, stats: stats, onPanic: onPanic, changed: make(chan struct{})}
+	r := &Receiver{node: node, stats: func() *Stats { return stats }, onPanic: onPanic, changed: make(chan struct{})}
 	r.SetAccepts(accepts)
 	return r
 }
@@ -178,6 +180,7 @@ func (r *Receiver) ConsumeMetrics(ctx context.Context, b *batch.Metrics) (err er
 		return err
 	}
 	defer r.leave(s)
+	r.stats().lastIn.Store(b)
 	defer func() {
 		v := recover()
 		if v == nil {
@@ -201,7 +204,7 @@ func (r *Receiver) ConsumeMetrics(ctx context.Context, b *batch.Metrics) (err er
 	}
 	err = c.ConsumeMetrics(ctx, b)
 	if _, below := errors.AsType[*Partial](err); err == nil || below {
-		r.stats.In.Add(uint64(b.Len()))
+		r.stats().In.Add(uint64(b.Len()))
 	}
 	return err
 }

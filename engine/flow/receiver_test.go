@@ -241,8 +241,12 @@ func TestComponentWithoutMetrics(t *testing.T) {
 	var stats flow.Stats
 	r := flow.NewReceiver("a.b.c", batch.SignalLogs, &stats, nil)
 	r.Set(struct{}{})
-	if err := r.ConsumeMetrics(t.Context(), one(1, 1)); err == nil || err.Error() != "a.b.c does not accept metrics" {
+	b := one(1, 1)
+	if err := r.ConsumeMetrics(t.Context(), b); err == nil || err.Error() != "a.b.c does not accept metrics" {
 		t.Errorf("got %v", err)
+	}
+	if stats.LastIn() != b {
+		t.Errorf("got last batch %v, want the one that was refused", stats.LastIn())
 	}
 	if r.Accepts() != batch.SignalLogs || r.Node() != "a.b.c" || stats.In.Load() != 0 {
 		t.Errorf("got %v, %s, %d in", r.Accepts(), r.Node(), stats.In.Load())

@@ -49,13 +49,20 @@ func Of(nodes, services []service.Info) *Chart {
 			nodes = append(slices.Clip(nodes), s)
 		}
 	}
+	framed := map[string]bool{}
+	for _, i := range nodes {
+		for id := parent(i.ID); id != ""; id = parent(id) {
+			framed[id] = true
+		}
+	}
 	for _, i := range nodes {
 		c.Nodes = append(c.Nodes, newNode(i))
 		for _, id := range i.SendsTo {
 			c.Edges = append(c.Edges, Edge{From: i.ID, To: id})
 		}
 		for _, id := range i.DependsOn {
-			if !slices.Contains(i.SendsTo, id) {
+			// What a module refers to is used by what is inside of it.
+			if !slices.Contains(i.SendsTo, id) && !framed[i.ID] {
 				c.Edges = append(c.Edges, Edge{From: id, To: i.ID, Reference: true})
 			}
 		}

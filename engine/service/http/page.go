@@ -1,22 +1,56 @@
 package http
 
 import (
+	"bytes"
 	"crypto/rand"
 	_ "embed"
 	"html/template"
 	nethttp "net/http"
+	"net/url"
+	"strconv"
+	"strings"
 
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/flowchart"
 	"github.com/weir-run/weir/engine/service"
 )
 
-//go:embed page.html
-var pageText string
+var (
+	//go:embed style.html
+	styleText string
+	//go:embed page.html
+	pageText string
+	//go:embed node.html
+	nodeText string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+	pages        = template.Must(template.New("style").Funcs(template.FuncMap{"page": nodePath}).Parse(styleText))
+	pageTemplate = template.Must(template.Must(pages.Clone()).New("page").Parse(pageText))
+	nodeTemplate = template.Must(template.Must(pages.Clone()).New("node").Parse(nodeText))
+)
 
-// page shows the nodes. What it shows first is in it; it asks the status API
-// for more.
+// page shows the nodes. What it shows first is in it, for browsers without
+// JavaScript too; it asks the status API for more.
 func page(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
+	show(w, pageTemplate, func(nonce string) any {
+		return struct {
+			Nonce  string
+			Status Status
+			Graph  template.HTML
+		}{nonce, newStatus(host), template.HTML(drawing(host))}
+	})
+}
+
+// graph is the drawing in the page, when it has changed.
+func graph(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "image/svg+xml")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	w.Write([]byte(drawing(host)))
+}
+
+// show writes a page that may load nothing.
+func show(w nethttp.ResponseWriter, t *template.Template, data func(nonce string) any) {
 	nonce := rand.Text()
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -25,9 +59,61 @@ func page(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'; img-src data:; style-src 'nonce-"+nonce+
 		"'; script-src 'nonce-"+nonce+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	// An error is the client's: it went away.
-	pageTemplate.Execute(w, struct {
-		Nonce  string
-		Status Status
-	}{nonce, newStatus(host)})
+	t.Execute(w, data(nonce)) // an error is the client's: it went away
+}
+
+// drawing returns the graph as SVG, with links to the nodes' pages.
+func drawing(host service.Host) string {
+	nodes := host.ListComponents()
+	c := flowchart.Of(nodes, host.Overview().Services)
+	stats := map[string]*flow.Stats{}
+	for _, i := range nodes {
+		stats[i.ID] = i.Stats
+	}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		n.Href, n.Rates = nodePath(n.ID), totals(stats[n.ID])
+	}
+	var b bytes.Buffer
+	c.WriteSVG(&b, flowchart.SVGOptions{Inline: true, Rates: true}) // a buffer takes everything
+	return b.String()
+}
+
+// nodePath is where a node's page is.
+func nodePath(id string) string {
+	parts := strings.Split(id, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return "/node/" + strings.Join(parts, "/")
+}
+
+// totals are what a node shows before there are rates.
+func totals(s *flow.Stats) string {
+	if s == nil {
+		return ""
+	}
+	var out []string
+	for _, c := range []struct {
+		n    uint64
+		what string
+	}{{s.In.Load(), " in"}, {s.Out.Load(), " out"}} {
+		if c.n > 0 {
+			out = append(out, short(c.n)+c.what)
+		}
+	}
+	return strings.Join(out, " · ")
+}
+
+// short is a count in few characters.
+func short(n uint64) string {
+	switch {
+	case n >= 1e9:
+		return strconv.FormatFloat(float64(n)/1e9, 'f', 1, 64) + "G"
+	case n >= 1e6:
+		return strconv.FormatFloat(float64(n)/1e6, 'f', 1, 64) + "M"
+	case n >= 1e4:
+		return strconv.FormatFloat(float64(n)/1e3, 'f', 1, 64) + "k"
+	}
+	return strconv.FormatUint(n, 10)
 }

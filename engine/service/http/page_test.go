@@ -59,7 +59,7 @@ var (
 		regexp.MustCompile(`\bcatch\s*\(([^)]*)\)`),
 	}
 	known = strings.Fields(`const let function return if else for of in new try catch finally throw typeof await async true false null undefined
-		Boolean document window fetch alert setInterval Date JSON Map Math Object Set String Error`)
+		Boolean document window fetch alert encodeURIComponent setInterval Date JSON Map Math Object Set String Error`)
 )
 
 // undeclared returns the names, each once, in the order they come.

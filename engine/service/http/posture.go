@@ -7,6 +7,7 @@ import (
 	"net"
 	nethttp "net/http"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service"
 )
 
@@ -168,7 +169,23 @@ func (s *Service) Sourced() []string {
 	return absolute(s.args.files())
 }
 
+// DebugInfo returns how the port is protected, and until when.
+func (s *Service) DebugInfo() any {
+	p := s.posture.Load()
+	if p == nil {
+		return nil
+	}
+	d := map[string]any{"address": s.Address(), "https": p.tls != nil, "password": p.auth != nil, "serves": !p.closed}
+	if p.serves() {
+		leaf := p.tls.Certificates[0].Leaf
+		d["certificate"] = map[string]any{"subject": leaf.Subject.String(), "names": leaf.DNSNames, "not_after": leaf.NotAfter}
+	}
+	return d
+}
+
 var (
+	_ component.Debugger = (*Service)(nil)
+
 	_ service.Checker = (*Service)(nil)
 	_ service.Waiter  = (*Service)(nil)
 	_ service.Sourced = (*Service)(nil)

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,10 +31,13 @@ func (s *Service) mux() *nethttp.ServeMux {
 		}
 	}
 	m.HandleFunc("GET /{$}", with(page))
+	m.HandleFunc("GET /graph", with(graph))
+	m.HandleFunc("GET /node/{id...}", with(s.node))
 	m.HandleFunc("GET /-/ready", with(ready))
 	m.HandleFunc("GET /-/healthy", with(healthy))
 	m.HandleFunc("POST /-/reload", with(reload))
 	m.HandleFunc("GET /api/v0/status", with(status))
+	m.HandleFunc("GET /api/v0/batch/{id...}", with(lastBatch))
 	m.HandleFunc("/api/v0/component/{path...}", with(componentHandler))
 	if s.o.Gatherer != nil {
 		m.Handle("GET /metrics", promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{
@@ -54,13 +58,18 @@ func needs(r *nethttp.Request) access {
 	switch {
 	case path == "/metrics" || path == "/-/ready" || path == "/-/healthy":
 		return open
-	case path == "/" || path == "/api/v0/status":
+	case path == "/" || path == "/graph" || path == "/api/v0/status" || strings.HasPrefix(path, "/node/"):
 		return shown
 	case strings.HasPrefix(path, "/api/v0/component/") && (r.Method == nethttp.MethodGet || r.Method == nethttp.MethodHead):
 		return open // exporters
 	}
 	return local
 }
+
+type trustedKey struct{}
+
+// trusted reports whether a request came another way than over TCP.
+func trusted(r *nethttp.Request) bool { return r.Context().Value(trustedKey{}) != nil }
 
 // serve returns the handler for a kind of connection. Panics are net/http's:
 // it logs them and closes the connection.
@@ -80,6 +89,9 @@ func (s *Service) serve(trusted bool) nethttp.Handler {
 				nethttp.Error(w, "refused: "+err.Error(), nethttp.StatusForbidden)
 				return
 			}
+		}
+		if trusted {
+			r = r.WithContext(context.WithValue(r.Context(), trustedKey{}, true))
 		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		s.routes.ServeHTTP(w, r)

@@ -39,6 +39,7 @@ type Node struct {
 	LastError *component.Health `json:"last_error"` // null when there was none
 	Position  string            `json:"position"`   // file:line of its block
 	DependsOn []string          `json:"depends_on"`
+	SendsTo   []string          `json:"sends_to"`
 	Sources   []string          `json:"sources"` // script files
 	Version   string            `json:"version"` // of the script
 	Restarts  uint64            `json:"restarts"`
@@ -53,6 +54,17 @@ type Samples struct {
 	In      uint64            `json:"in"`
 	Out     uint64            `json:"out"`
 	Dropped map[string]uint64 `json:"dropped"` // by reason
+}
+
+// Page is where there is more of the node.
+func (n Node) Page() string { return nodePath(n.ID) }
+
+// Lost returns how many samples were dropped for all reasons.
+func (s Samples) Lost() (n uint64) {
+	for _, d := range s.Dropped {
+		n += d
+	}
+	return n
 }
 
 func newStatus(host service.Host) Status {
@@ -75,7 +87,7 @@ func newStatus(host service.Host) Status {
 
 func newNode(i service.Info) Node {
 	n := Node{
-		ID: i.ID, Name: i.Name, Health: i.Health, Position: i.Position, DependsOn: list(i.DependsOn), Sources: list(i.Sources),
+		ID: i.ID, Name: i.Name, Health: i.Health, Position: i.Position, DependsOn: list(i.DependsOn), SendsTo: list(i.SendsTo), Sources: list(i.Sources),
 		Version: i.Version, Restarts: i.Restarts,
 		Arguments: marshal(func() any { return config.Redact(i.Arguments) }),
 		Exports:   marshal(func() any { return config.Redact(i.Exports) }),

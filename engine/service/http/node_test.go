@@ -1,0 +1,177 @@
+package http_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/service/http"
+)
+
+// taker accepts everything.
+type taker struct{}
+
+func (taker) ConsumeMetrics(context.Context, *batch.Metrics) error { return nil }
+
+func parse(t *testing.T, text string) *batch.Metrics {
+	t.Helper()
+	b, err := batch.ParseText(text, batch.TextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// house is a host with nodes that have seen samples.
+func house(t *testing.T) *host {
+	t.Helper()
+	stats := new(flow.Stats)
+	r := flow.NewReceiver("a.sink.b", batch.SignalMetrics, stats, nil)
+	r.Set(taker{})
+	out := new(flow.Stats)
+	text := "# TYPE temperature gauge\n"
+	for range 300 {
+		text += `temperature{room="<script>alert(1)</script>"} 21.5 1000` + "\n"
+	}
+	b := parse(t, text)
+	if err := flow.NewOutput(out, []*flow.Receiver{r}).SendMetrics(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	healthy := component.Health{State: component.Healthy}
+	return &host{
+		components: map[string]component.Component{"a.source.x": server{}, "m.one/a.source.y": server{}},
+		infos: []service.Info{
+			{ID: "a.source.x", Name: "a.source", Health: healthy, Stats: out, SendsTo: []string{"a.sink.b"}, DependsOn: []string{"a.sink.b", "local.file.p"}, Position: "c.alloy:7"},
+			{ID: "a.sink.b", Name: "a.sink", Stats: stats, Health: component.Health{State: component.Unhealthy, Message: "<b>no disk"},
+				Arguments: &arguments{"http://x", "hunter2", nil}},
+			{ID: "local.file.p", Name: "local.file", Health: healthy, Stats: new(flow.Stats)},
+			{ID: "m.one/a.source.y", Name: "a.source", Health: healthy, Stats: new(flow.Stats)},
+		},
+		overview: service.Overview{Services: []service.Info{{ID: "http", Name: "http", Health: healthy, DependsOn: []string{"local.file.p"}}, {ID: "telemetry", Health: healthy}}},
+	}
+}
+
+func TestGraphInPage(t *testing.T) {
+	s := run(t, house(t), http.Options{})
+	c, base := client(t, nil), "http://"+s.Address()
+	for _, path := range []string{"/", "/graph"} {
+		_, body := get(t, c, "GET", base+path)
+		for _, want := range []string{
+			`<a href="/node/a.source.x">`, `<g class="node healthy" data-id="a.source.x">`, `<g class="node unhealthy" data-id="a.sink.b">`,
+			`<path class="flow"`, `<title>a.source.x → a.sink.b</title>`, `<path class="reference"`, `<title>local.file.p → http</title>`,
+			`>300 out</text>`, `>300 in</text>`, `data-id="m.one/a.source.y"`, `<a href="/node/m.one/a.source.y">`, `unhealthy: &lt;b&gt;no disk`,
+		} {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s has no %s", path, want)
+			}
+		}
+		if strings.Contains(body, `data-id="telemetry"`) {
+			t.Errorf("%s draws a service that refers to nothing", path)
+		}
+	}
+	// Without JavaScript there is a table.
+	_, body := get(t, c, "GET", base+"/")
+	_, table, _ := strings.Cut(body, "<noscript>")
+	for _, want := range []string{`<a href="/node/a.sink.b">a.sink.b</a></td><td class="state">unhealthy</td>`, `<td class="num">300</td>`, `<a href="/node/http">http</a>`} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table has no %s", want)
+		}
+	}
+}
+
+func TestNodePage(t *testing.T) {
+	s := run(t, house(t), http.Options{})
+	c, base := client(t, nil), "http://"+s.Address()
+	f := func(path string, wants ...string) {
+		t.Helper()
+		status, body := get(t, c, "GET", base+path)
+		if status != 200 {
+			t.Errorf("%s: got %d", path, status)
+		}
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s has no %s:\n%s", path, want, body)
+			}
+		}
+		for _, never := range []string{"hunter2", "<script", "<b>"} {
+			if strings.Contains(body, never) {
+				t.Errorf("%s has %s", path, never)
+			}
+		}
+	}
+	f("/node/a.source.x", `<code>c.alloy:7</code>`, `<div>sends to</div><div><a href="/node/a.sink.b">`, `<div>refers to</div><div><a href="/node/local.file.p">`,
+		"last batch out", "300 rows, the first 200 are shown", "temperature{room=&#34;&lt;script&gt;alert(1)", "in 0, out 300")
+	f("/node/a.sink.b", "last batch in", `<div>gets from</div><div><a href="/node/a.source.x">`, "&lt;b&gt;no disk", "&#34;password&#34;: &#34;(secret)&#34;")
+	f("/node/local.file.p", "none yet", `<div>used by</div><div><a href="/node/a.source.x">`, `<a href="/node/http">`)
+	f("/node/m.one/a.source.y", "m.one/a.source.y")
+	f("/node/http", `<div>used by</div><div><a href="/node/a.source.x">`) // its consumers
+	if status, body := get(t, c, "GET", base+"/node/nobody"); status != 404 || body != "there is no node nobody" {
+		t.Errorf("got %d %s", status, body)
+	}
+	// What modules have inside is reached by its whole name.
+	if status, body := get(t, c, "GET", base+"/api/v0/component/m.one/a.source.y/metrics"); status != 200 || body != "GET /metrics" {
+		t.Errorf("in a module: got %d %q", status, body)
+	}
+}
+
+func TestLastBatch(t *testing.T) {
+	s := run(t, house(t), http.Options{})
+	c, base := client(t, nil), "http://"+s.Address()
+	f := func(path string, wantStatus int, want string) {
+		t.Helper()
+		if status, body := get(t, c, "GET", base+"/api/v0/batch/"+path); status != wantStatus || body != want {
+			t.Errorf("%s: got %d %q, want %d %q", path, status, body, wantStatus, want)
+		}
+	}
+	const row = `temperature{room="<script>alert(1)</script>"} 21.5 1000`
+	f("a.source.x?rows=2", 200, "# TYPE temperature gauge\n"+row+"\n"+row+"\n# 2 of 300 rows")
+	f("a.source.x?rows=1&of=in", 200, "")
+	f("a.sink.b?rows=1", 200, "# TYPE temperature gauge\n"+row+"\n# 1 of 300 rows")
+	f("a.sink.b?of=out", 200, "")
+	f("a.sink.b?of=up", 400, `of must be in or out, not "up"`)
+	f("a.sink.b?rows=0", 400, `rows must be a number from 1 to 10000, not "0"`)
+	f("a.sink.b?rows=many", 400, `rows must be a number from 1 to 10000, not "many"`)
+	f("nobody", 404, "there is no node nobody")
+	f("http", 404, "there is no node http")
+
+	// Labels are data: only on this machine, and over the control socket.
+	remote := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "http://192.0.2.1"+path, nil)
+		r.RemoteAddr = "192.0.2.7:1234"
+		s.TCPHandler().ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	if status, _ := remote("/api/v0/batch/a.source.x"); status != 403 {
+		t.Errorf("from elsewhere: got %d", status)
+	}
+	if status, body := remote("/node/a.source.x"); status != 200 || strings.Contains(body, "temperature") || !strings.Contains(body, "on the machine that weir runs on only") {
+		t.Errorf("the page from elsewhere: got %d %s", status, body)
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://unix/node/a.source.x", nil))
+	if !strings.Contains(w.Body.String(), "temperature{") {
+		t.Errorf("the page over the socket has no batch: %s", w.Body)
+	}
+	// Not under a name that a foreign page could have.
+	if status, _ := get(t, c, "GET", base+"/node/a.source.x", "Host", "evil.example"); status != 403 {
+		t.Errorf("a foreign name: got %d", status)
+	}
+	// A row longer than what is shown.
+	long := new(flow.Stats)
+	r := flow.NewReceiver("long", batch.SignalMetrics, long, nil)
+	r.Set(taker{})
+	if err := r.ConsumeMetrics(t.Context(), parse(t, `a{b="`+strings.Repeat("x", 300<<10)+`"} 1 1`+"\n")); err != nil {
+		t.Fatal(err)
+	}
+	h := &host{infos: []service.Info{{ID: "long", Name: "long", Stats: long}}}
+	s = run(t, h, http.Options{})
+	if _, body := get(t, c, "GET", "http://"+s.Address()+"/node/long"); !strings.Contains(body, "# the rest is left out") || len(body) > 100<<10 {
+		t.Errorf("a long row: %d bytes", len(body))
+	}
+}
