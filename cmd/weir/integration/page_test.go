@@ -72,6 +72,7 @@ return weir.transform { series = function(s, ctx) s.labels.site = end }
 			`<span class="id">my.broken.default</span><span class="state">unhealthy</span>`,
 			`<div class="error"><pre>`, `broken.lua:2:`, `2 | return weir.transform`,
 			`<span class="dot"></span>service http`,
+			`<g class="node unhealthy" data-id="my.broken.default">`, `<title>prometheus.scrape.weir → my.good.default</title>`,
 		} {
 			if !strings.Contains(page, want) {
 				return fmt.Errorf("no %s in the page:\n%s", want, page)
@@ -81,6 +82,10 @@ return weir.transform { series = function(s, ctx) s.labels.site = end }
 		rate := regexp.MustCompile(`<span class="id">my.good.default</span><span class="state">healthy</span><span class="num">([0-9.]+k?)</span><span class="num">([0-9.]+k?)</span>`).FindStringSubmatch(page)
 		if rate == nil || rate[1] == "0" || rate[1] != rate[2] {
 			return fmt.Errorf("got rates %q of my.good.default:\n%s", rate, page)
+		}
+		// The same in the graph.
+		if want := rate[1] + "/s in · " + rate[2] + "/s out</text>"; !strings.Contains(page, want) {
+			return fmt.Errorf("no %s in the graph:\n%s", want, page)
 		}
 		return nil
 	})
