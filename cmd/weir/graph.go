@@ -52,6 +52,7 @@ The exit code is 1, and nothing is drawn, when the config has a mistake.`,
 			return chart.WriteDOT(t.out)
 		}),
 	}
+	cmd.ValidArgsFunction = configFiles(oneConfig)
 	cmd.Flags().StringVar(&format, "format", "dot", "dot or svg")
 	cmd.Flags().StringVar(&scripts, "scripts", "", "folder of scripts (default: scripts beside the config)")
 	return cmd
