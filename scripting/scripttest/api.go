@@ -1,6 +1,7 @@
 package scripttest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -188,6 +189,9 @@ func (s *session) componentType() *scripting.ObjectType {
 func (s *session) send(n *node, text string) (*output, error) {
 	if n.over {
 		return nil, errors.New("cannot use this component: the test that opened it is over; open it in before_each")
+	}
+	if s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
 	}
 	in, err := n.parse(text)
 	if err != nil {

@@ -5,6 +5,9 @@ import "strings"
 // maxDiff bounds what is compared line by line; the work grows with its square.
 const maxDiff = 2000
 
+// maxShown is how many lines of a difference are shown.
+const maxShown = 200
+
 // lineDiff returns the lines of want and got, those of one only marked - and
 // +, with at most two equal lines around them; "" when they are equal.
 func lineDiff(want, got []string) string {
@@ -64,7 +67,15 @@ func lineDiff(want, got []string) string {
 			}
 		}
 	}
+	lines := 0
 	for i, o := range ops {
+		if lines == maxShown {
+			b.WriteString("  … and more\n")
+			break
+		}
+		if shown[i] {
+			lines++
+		}
 		switch {
 		case shown[i]:
 			b.WriteByte(o.mark)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -22,6 +23,9 @@ func (s *suite) script(ctx context.Context, t target) (f File, any bool) {
 	defer func() { f.Elapsed = time.Since(started) }()
 	if r, ok := s.folder.Catalog.Lookup(t.name); !ok {
 		return File{}, false
+	} else if r.Err != nil && !strings.Contains(t.name, ".") {
+		f.Problem = &Problem{File: f.Name, Msg: fmt.Sprintf("cannot make a component of %s: it is not in a folder of %s; if that is not the folder of scripts, name it with --scripts", f.Name, display(s.folder.Dir))}
+		return f, true
 	} else if r.Err != nil {
 		f.Problem = problemOf(r.Err, f.Name)
 		return f, true

@@ -14,6 +14,8 @@ import (
 const (
 	reloadLimit = 2 * time.Second
 	reloadTest  = 500 * time.Millisecond
+	// maxReason is how many lines of a difference a node's health shows.
+	maxReason = 20
 )
 
 // OnReload returns what scripting.Options.Test takes: it runs the test file
@@ -64,8 +66,12 @@ func firstProblem(files ...File) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s: %s", first.pos(), name, first.Msg)
-	if first.Diff != "" {
-		b.WriteString("\n" + strings.TrimSuffix(first.Diff, "\n"))
+	diff := splitLines(first.Diff)
+	if len(diff) > maxReason {
+		diff = append(diff[:maxReason:maxReason], "  … and more")
+	}
+	for _, l := range diff {
+		b.WriteString("\n" + l)
 	}
 	if failed > 1 {
 		fmt.Fprintf(&b, "\n%d of %d tests failed", failed, total)

@@ -136,6 +136,9 @@ func (s *session) around(into func(g *group) *[]scripting.Callback, what string,
 
 // open is weir.test.component: of a file beside the test, or of a block name.
 func (s *session) open(what string, args scripting.Value) (*node, error) {
+	if s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
+	}
 	name, err := s.component(what)
 	if err != nil {
 		return nil, err
