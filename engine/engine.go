@@ -49,6 +49,8 @@ type Options struct {
 	WatchConfig bool
 	// NoWatch watches no file at all; FilesChanged says what changed.
 	NoWatch bool
+	// PollFiles looks at watched files every second and asks for no events.
+	PollFiles bool
 	// Announce gets one line for people about each reload, such as
 	// "reloaded demo.units (12 ms), 1 of 5 nodes rebuilt". It must not block
 	// and comes from one goroutine at a time. What is announced is logged at

@@ -18,6 +18,7 @@ type metrics struct {
 	updates       prometheus.Counter
 	evaluations   prometheus.Counter
 	current       prometheus.Gauge
+	polling       prometheus.Gauge
 }
 
 func newMetrics() *metrics {
@@ -36,6 +37,8 @@ func newMetrics() *metrics {
 			Help: "Evaluations of a node's arguments."}),
 		current: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_engine_config_current",
 			Help: "1 when the config that runs is the one that was read last, 0 when that was refused."}),
+		polling: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_engine_files_polled",
+			Help: "1 while files are looked at every second, because not all changes come as events or none are wanted; else 0."}),
 	}
 	m.current.Set(1)
 	for _, o := range []string{"applied", "partial", "refused"} {
@@ -86,7 +89,7 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // Collect sends everything.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m := c.e.metrics
-	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current} {
+	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current, m.polling} {
 		own.Collect(ch)
 	}
 	ch <- prometheus.MustNewConstMetric(descBuild, prometheus.GaugeValue, 1, strings.ToValidUTF8(c.e.o.Version, "?"))

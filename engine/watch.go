@@ -20,6 +20,13 @@ func (e *Engine) newWatcher(path string) (*watch.Watcher, error) {
 	w := watch.New(watch.Options{
 		Clock:  e.clock,
 		Logger: e.log,
+		Poll:   e.o.PollFiles,
+		OnPolling: func(polling bool) {
+			e.metrics.polling.Set(0)
+			if polling {
+				e.metrics.polling.Set(1)
+			}
+		},
 		OnChange: func(ctx context.Context, paths []string) {
 			// The outcome has been announced and logged.
 			e.FilesChanged(ctx, paths)

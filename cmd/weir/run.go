@@ -28,6 +28,7 @@ import (
 // runOptions are the flags of weir run.
 type runOptions struct {
 	watch       bool
+	poll        bool
 	listen      string
 	storage     string
 	scripts     string
@@ -73,6 +74,7 @@ quickstart: this host and weir itself, through a script, into that Prometheus.`,
 		}),
 	}
 	f := cmd.Flags()
+	f.BoolVar(&o.poll, "config.poll", false, "look at files every second instead of waiting for file events")
 	f.BoolVar(&o.watch, "config.watch", true, "reload when the config's files change; scripts are watched in any case")
 	f.StringVar(&o.listen, "server.http.listen-addr", "127.0.0.1:12345", "address of the page, the API and /metrics")
 	f.StringVar(&o.storage, "storage.path", "./data-weir", "directory for what must outlive the process")
@@ -134,6 +136,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		Version:         version,
 		ShutdownTimeout: o.shutdown,
 		WatchConfig:     o.watch,
+		PollFiles:       o.poll,
 		Announce:        announcer(v, s.http, sandboxURL),
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ type lab struct {
 	batches chan []string
 	log     *syncBuffer
 	openErr chan error // what the next opens return
+	opened  atomic.Bool
+	polling chan bool // what OnPolling was told
+	w       *watch.Watcher
 }
 
 type syncBuffer struct {
@@ -49,6 +53,11 @@ func (b *syncBuffer) String() string {
 
 func newLab(t *testing.T, openErr error) *lab {
 	t.Helper()
+	return newLabWith(t, openErr, func(*watch.Options) {})
+}
+
+func newLabWith(t *testing.T, openErr error, edit func(*watch.Options)) *lab {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -60,16 +69,22 @@ func newLab(t *testing.T, openErr error) *lab {
 		batches: make(chan []string, 10),
 		log:     &syncBuffer{},
 		openErr: make(chan error, 1),
+		polling: make(chan bool, 10),
 	}
 	l.openErr <- openErr
 	l.n = &watch.FakeNotifier{Events: make(chan fsnotify.Event), Errors: make(chan error)}
 	l.write("1")
-	w := watch.New(watch.Options{
-		Clock:    l.clock,
-		Logger:   slog.New(slog.NewTextHandler(l.log, nil)),
-		OnChange: func(_ context.Context, paths []string) { l.batches <- paths },
-	})
+	o := watch.Options{
+		Clock:     l.clock,
+		Logger:    slog.New(slog.NewTextHandler(l.log, nil)),
+		OnChange:  func(_ context.Context, paths []string) { l.batches <- paths },
+		OnPolling: func(polling bool) { l.polling <- polling },
+	}
+	edit(&o)
+	w := watch.New(o)
+	l.w = w
 	w.Use(func() (*watch.FakeNotifier, error) {
+		l.opened.Store(true)
 		err := <-l.openErr
 		l.openErr <- err
 		return l.n, err
@@ -84,7 +99,7 @@ func newLab(t *testing.T, openErr error) *lab {
 		cancel()
 		<-done
 	})
-	if openErr == nil {
+	if openErr == nil && !o.Poll {
 		l.advance(0) // the loop has seen Set
 	}
 	return l
@@ -129,6 +144,19 @@ func (l *lab) advance(d time.Duration) {
 	// timer has its turn within twenty.
 	for range 20 {
 		l.idle()
+	}
+}
+
+// wantPolling takes the next thing that OnPolling was told.
+func (l *lab) wantPolling(want bool) {
+	l.t.Helper()
+	select {
+	case got := <-l.polling:
+		if got != want {
+			l.t.Errorf("told polling %v, want %v", got, want)
+		}
+	case <-time.After(patience):
+		l.t.Error("not told whether files are polled")
 	}
 }
 
@@ -311,5 +339,62 @@ func TestPollingOneDirectory(t *testing.T) {
 	l.advance(time.Second)
 	if got := l.log.String(); !strings.Contains(got, "receiving file events again") {
 		t.Errorf("got log %q, want that events are back", got)
+	}
+}
+
+// TestSilentFileSystem: no event ever comes, and changes are seen; the file is
+// read only when it may have changed.
+func TestSilentFileSystem(t *testing.T) {
+	l := newLab(t, nil)
+	l.w.Silent(func(string) string { return "nfs" })
+	// The watches are made anew after an error.
+	l.n.Errors <- errors.New("broken")
+	l.idle()
+	if got := l.log.String(); !strings.Contains(got, "does not tell of changes from elsewhere") || !strings.Contains(got, "file_system=nfs") {
+		t.Errorf("got log %q, want a warning that names the file system", got)
+	}
+	l.wantPolling(true)
+	for _, text := range []string{"2", "3", ""} {
+		l.write(text)
+		l.advance(time.Second)
+		l.advance(20 * time.Millisecond)
+		if text == "" { // which may be half a save
+			l.none()
+			l.advance(200 * time.Millisecond)
+		}
+		l.one()
+		l.advance(time.Second)
+		l.none()
+	}
+	// Events that do come are still faster.
+	l.write("4")
+	l.event()
+	l.advance(20 * time.Millisecond)
+	l.one()
+	if n := strings.Count(l.log.String(), "does not tell"); n != 1 {
+		t.Errorf("got %d warnings, want 1", n)
+	}
+	l.w.Silent(func(string) string { return "" })
+	l.n.Errors <- errors.New("broken")
+	l.idle()
+	l.wantPolling(false)
+}
+
+// TestPoll: no events are asked for.
+func TestPoll(t *testing.T) {
+	l := newLabWith(t, nil, func(o *watch.Options) { o.Poll = true })
+	l.until("polling", func() bool { return len(l.polling) > 0 })
+	l.wantPolling(true)
+	l.write("2")
+	l.until("a change", func() bool { return len(l.batches) > 0 })
+	l.one()
+	l.remove()
+	l.until("a change", func() bool { return len(l.batches) > 0 })
+	l.one()
+	if got := l.log.String(); !strings.Contains(got, "looking at files every second, without events") {
+		t.Errorf("got log %q", got)
+	}
+	if l.opened.Load() {
+		t.Error("a notifier was opened")
 	}
 }

@@ -7,8 +7,9 @@
 // most: so a save is one change however the editor does it, and a save of the
 // same content is none. Directories are watched, not files, and every symbolic
 // link on the way, so that a rename, a swapped link, a directory that appears
-// later are all seen. Where there are no events (limits of the system, network
-// file systems) files are looked at in intervals.
+// later are all seen. Where there are no events (limits of the system), or not of
+// what others do (network file systems), files are looked at every second, and
+// read only when their time, size or identity changed.
 //
 // In a directory, names that begin with a dot or end with a tilde are not
 // looked at.

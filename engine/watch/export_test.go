@@ -34,6 +34,10 @@ func (f *FakeNotifier) Close() error { return nil }
 func (f *FakeNotifier) events() <-chan fsnotify.Event { return f.Events }
 func (f *FakeNotifier) errors() <-chan error          { return f.Errors }
 
+// Silent makes w take the directories for which fileSystem returns something
+// for such that do not tell of all changes.
+func (w *Watcher) Silent(fileSystem func(dir string) string) { w.silent = fileSystem }
+
 // Use makes w get its events from what open returns.
 func (w *Watcher) Use(open func() (*FakeNotifier, error)) {
 	w.open = func() (notifier, error) {

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,7 +26,8 @@ func (in interest) in(name string) bool {
 // watched is a directory that has a watch.
 type watched struct {
 	interest
-	fi os.FileInfo // the directory itself: another may come to stand there
+	fi     os.FileInfo // the directory itself: another may come to stand there
+	silent string      // the file system, if it does not tell of all changes
 }
 
 // fold makes names equal that the file system may take as equal.
@@ -68,8 +70,12 @@ func (l *loop) unwatch(dir string) {
 }
 
 // sync watches exactly dirs and reports whether one is watched that was not
-// before. Directories that cannot be watched are polled.
+// before. Directories that cannot be watched are polled, and those of file
+// systems that do not tell what others change.
 func (l *loop) sync(dirs map[string]interest) (added bool) {
+	if l.w.o.Poll {
+		return false
+	}
 	if l.n == nil {
 		n, err := l.w.open()
 		if err != nil {
@@ -105,18 +111,33 @@ func (l *loop) sync(dirs map[string]interest) (added bool) {
 			l.fallBack("cannot receive events of a directory, looking every second", "path", dir, "err", err)
 			continue
 		}
-		l.dirs[dir] = watched{in, fi}
+		l.dirs[dir] = watched{in, fi, l.w.silent(dir)}
 		added = true
 	}
+	for _, dir := range slices.Sorted(maps.Keys(l.dirs)) {
+		if fs := l.dirs[dir].silent; fs != "" {
+			failed = true
+			l.fallBack("file system does not tell of changes from elsewhere, looking every second", "path", dir, "file_system", fs)
+			break
+		}
+	}
 	if !failed && l.poll {
-		l.poll, l.told = false, false
+		l.setPolling(false)
+		l.told = false
 		l.w.o.Logger.Info("receiving file events again")
 	}
 	return added
 }
 
+func (l *loop) setPolling(polling bool) {
+	if l.poll != polling && l.w.o.OnPolling != nil {
+		l.w.o.OnPolling(polling)
+	}
+	l.poll = polling
+}
+
 func (l *loop) fallBack(msg string, args ...any) {
-	l.poll = true
+	l.setPolling(true)
 	if !l.told {
 		l.told = true
 		l.w.o.Logger.Warn(msg, args...)

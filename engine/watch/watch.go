@@ -22,7 +22,7 @@ const (
 	poll    = time.Second            // instead of events
 )
 
-// Options are what a Watcher needs. All fields are required.
+// Options are what a Watcher needs. Clock, Logger and OnChange are required.
 type Options struct {
 	Clock  clock.Clock
 	Logger *slog.Logger
@@ -30,14 +30,21 @@ type Options struct {
 	// went, sorted: each a file given to Set, or one below or matching what was given. Calls come
 	// one after the other; what changes during a call is in the next.
 	OnChange func(ctx context.Context, paths []string)
+
+	// Poll looks at the files every second and asks for no events.
+	Poll bool
+	// OnPolling, if it is set, is told when files begin to be looked at every
+	// second, and when that ends.
+	OnPolling func(polling bool)
 }
 
 // Watcher watches files and directories. Its methods are safe for concurrent
 // use.
 type Watcher struct {
-	o    Options
-	open func() (notifier, error)
-	kick chan struct{} // Set was called
+	o      Options
+	open   func() (notifier, error)
+	silent func(dir string) (fileSystem string)
+	kick   chan struct{} // Set was called
 
 	mu     sync.Mutex
 	wanted []string
@@ -74,6 +81,7 @@ func New(o Options) *Watcher {
 			}
 			return system{w}, nil
 		},
+		silent:  silent,
 		kick:    make(chan struct{}, 1),
 		known:   map[string]state{},
 		pending: map[string]bool{},
@@ -132,7 +140,12 @@ func (w *Watcher) Run(ctx context.Context) error {
 	wg.Go(func() { w.deliverAll(ctx) })
 
 	l := &loop{w: w, dirs: map[string]watched{}, force: map[string]bool{}}
+	if w.o.Poll {
+		l.setPolling(true)
+		w.o.Logger.Info("looking at files every second, without events")
+	}
 	l.run(ctx)
+	l.setPolling(false)
 	if l.timer != nil {
 		l.timer.Stop()
 	}
@@ -179,7 +192,7 @@ type loop struct {
 	w    *Watcher
 	n    notifier // nil while there are no events
 	dirs map[string]watched
-	poll bool // some directory has no events
+	poll bool // some directory has no events, or not all
 	told bool // the user knows
 
 	timer clock.Timer     // nil before the first burst
