@@ -442,6 +442,14 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 			outcome = "partial"
 			lines = append(lines, withSource("cannot reload "+id, h.state.Load().Health.Message, "; the last good version keeps running"))
 		}
+		if s := e.byName[id]; s != nil && s.failed {
+			outcome = "partial"
+			remark := "; the last good version stays as far as that is safe"
+			if s.args == nil {
+				remark = ""
+			}
+			lines = append(lines, withSource("cannot configure "+id, s.info().Health.Message, remark))
+		}
 	}
 	e.metrics.reloaded(outcome, took)
 	message := strings.Join(lines, "\n")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -124,7 +125,7 @@ func (e *Engine) startService(s *serviceNode, p *plan) error {
 		return e.configure(s, w.args)
 	}
 	if _, ok := s.svc.(service.Waiter); ok {
-		return e.wait(s, w.args, errOpen)
+		return e.wait(s, w.args)
 	}
 	return e.configure(s, args)
 }
@@ -132,12 +133,9 @@ func (e *Engine) startService(s *serviceNode, p *plan) error {
 // errOpen is why a service or component has not got what it is to have.
 var errOpen = errors.New("it refers to a node that has no working version")
 
-// wait tells a service of a block that cannot be evaluated, for the reason why.
-func (e *Engine) wait(s *serviceNode, args any, why error) error {
+// wait tells a service of a block that cannot be evaluated.
+func (e *Engine) wait(s *serviceNode, args any) error {
 	s.failed, s.wanted = true, args
-	s.change(func(i *service.Info) {
-		i.Health = component.Health{State: component.Unhealthy, Message: why.Error(), Time: e.clock.Now()}
-	})
 	w, ok := s.svc.(service.Waiter)
 	if !ok {
 		return nil
@@ -195,7 +193,7 @@ func (e *Engine) reconcileService(w *wanted) {
 		return
 	}
 	e.serviceFailed(s, err)
-	if err := e.wait(s, args, err); err != nil {
+	if err := e.wait(s, args); err != nil {
 		e.log.Error("cannot tell a service to wait", "service", s.def.Name, "err", err)
 	}
 }
@@ -226,7 +224,12 @@ func (e *Engine) serviceFailed(s *serviceNode, err error) {
 	if h := s.info().Health; h.State == component.Unhealthy && h.Message == err.Error() {
 		return
 	}
-	e.log.Error("cannot configure service, it keeps what it had", "service", s.def.Name, "err", err)
+	level := slog.LevelError
+	if e.committing {
+		level = e.said(level)
+		e.broken = append(e.broken, s.def.Name)
+	}
+	e.log.Log(e.hard, level, "cannot configure service, the last good version stays as far as that is safe", "service", s.def.Name, "err", err)
 	s.change(func(i *service.Info) {
 		i.Health = component.Health{State: component.Unhealthy, Message: err.Error(), Time: e.clock.Now()}
 		i.LastError = i.Health

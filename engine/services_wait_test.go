@@ -71,6 +71,10 @@ test.uvalue "v" {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 		health(component.Unhealthy, "refers to a node that has no working version")
+		l.wantSaid("started c.alloy (… ms), 1 node, 1 failed\ncannot run test.uvalue.v: cannot build: no file\ncannot configure one: it refers to a node that has no working version")
+		if o := l.e.Overview().Reload.Outcome; o != "partial" {
+			t.Errorf("got outcome %s", o)
+		}
 
 		// The retry succeeds.
 		mended.Store(true)
@@ -86,6 +90,7 @@ test.uvalue "v" {
 		l.fake("test.uvalue.v").o.Export(valueExports{Value: "invalid"})
 		synctest.Wait()
 		l.wantEvents("service one waits with \"invalid\"")
+		l.said()
 		health(component.Unhealthy, "invalid")
 		l.fake("test.uvalue.v").o.Export(valueExports{Value: "first"})
 		synctest.Wait()
