@@ -24,14 +24,21 @@ import (
 	"github.com/weir-run/weir/engine/service"
 	weirhttp "github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
+	"github.com/weir-run/weir/natives/expr/filter"
+	"github.com/weir-run/weir/natives/expr/route"
+	"github.com/weir-run/weir/natives/expr/set"
 	"github.com/weir-run/weir/natives/local/file"
+	filematch "github.com/weir-run/weir/natives/local/file_match"
 	"github.com/weir-run/weir/natives/prometheus/echo"
+	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
+	"github.com/weir-run/weir/natives/prometheus/exporter/static"
 	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
 	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 	"github.com/weir-run/weir/natives/prometheus/scrape"
+	remotehttp "github.com/weir-run/weir/natives/remote/http"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -78,12 +85,56 @@ prometheus.scrape "LABEL" {
 }
 
 prometheus.relabel "LABEL" {
-	forward_to = [prometheus.remote_write.LABEL.receiver]
+	forward_to = [expr.filter.LABEL.receiver]
 
 	rule {
 		target_label = "v"
 		replacement  = "VALUE"
 	}
+}
+
+expr.filter "LABEL" {
+	drop       = "labels.v == '' || name == 'VALUE'"
+	forward_to = [expr.set.LABEL.receiver]
+}
+
+expr.set "LABEL" {
+	value = "value * 1"
+
+	label "set" {
+		value = "'VALUE'"
+	}
+
+	forward_to = [prometheus.enrich.LABEL.receiver]
+}
+
+prometheus.enrich "LABEL" {
+	targets            = [{ v = "VALUE", owner = remote.http.LABEL.content }]
+	target_match_label = "v"
+	forward_to         = [expr.route.LABEL.receiver]
+}
+
+expr.route "LABEL" {
+	route "one" {
+		when = "value > 3 && labels.set == 'VALUE'"
+
+		forward_to = [prometheus.remote_write.LABEL.receiver]
+	}
+
+	forward_to = [prometheus.remote_write.LABEL.receiver]
+}
+
+remote.http "LABEL" {
+	url  = "URL"
+	body = "VALUE"
+}
+
+local.file_match "LABEL" {
+	path_targets = [{ __path__ = "DIR/*", v = "VALUE" }]
+}
+
+prometheus.exporter.static "LABEL" {
+	text = "VALUE 1\n"
 }
 
 prometheus.echo "LABEL" { }
@@ -144,7 +195,9 @@ func TestHundredRebuilds(t *testing.T) {
 	once := sync.OnceFunc(func() { close(started) })
 	e, err := engine.New(engine.Options{
 		Catalogs: []component.Catalog{component.NewList(file.Registration(), echo.Registration(), self.Registration(),
-			unix.Registration(), receivehttp.Registration(), relabel.Registration(), remotewrite.Registration(), scrape.Registration())},
+			unix.Registration(), receivehttp.Registration(), relabel.Registration(), remotewrite.Registration(), scrape.Registration(),
+			filter.Registration(), route.Registration(), set.Registration(), enrich.Registration(), static.Registration(),
+			filematch.Registration(), remotehttp.Registration())},
 		Services:    []service.Service{tel, weirhttp.New(weirhttp.Options{Gatherer: tel.Gatherer(), Logger: tel.Logger()})},
 		Logger:      tel.Logger(),
 		Registerer:  tel.Registerer(),
@@ -180,7 +233,7 @@ func TestHundredRebuilds(t *testing.T) {
 		if err := e.Reload(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if want := len(ids()); want != 8 && (runtime.GOOS == "linux" || want != 7) {
+		if want := len(ids()); want != 15 && (runtime.GOOS == "linux" || want != 14) {
 			t.Fatalf("reload %d: got %d nodes", i, want)
 		}
 	}
