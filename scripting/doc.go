@@ -14,6 +14,10 @@
 // series for the life of the generation; a generation owns nothing that the
 // next one needs but the batch.Outputs, which tells what series to mark stale.
 //
+// Tests of scripts are run by package scripttest, and written in a language
+// that is a Tester. A script that has a test file takes over from its old
+// version when its tests pass.
+//
 // The limits contain mistakes. They are no wall against an attacker who can
 // write scripts.
 package scripting

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -299,7 +301,7 @@ func TestTAP(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(b.String(), "\n")
-	if lines[0] != "TAP version 14" || lines[1] != "1..6" {
+	if lines[0] != "TAP version 13" || lines[1] != "1..6" {
 		t.Errorf("got %q and %q", lines[0], lines[1])
 	}
 	point := regexp.MustCompile(`^(not )?ok (\d+) - `)
@@ -330,6 +332,36 @@ func TestTAP(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// Perl's own reader of TAP understands the report.
+func TestProve(t *testing.T) {
+	prove, err := exec.LookPath("prove")
+	if err != nil {
+		t.Skip("there is no prove")
+	}
+	f := func(files string, want ...string) {
+		t.Helper()
+		write(t, archive(files))
+		var b strings.Builder
+		if err := scripttest.WriteTAP(&b, run(t, options())); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile("report", []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, _ := exec.Command(prove, "--exec", "cat", "report").CombinedOutput() // which fails when a test did
+		for _, w := range append(want, "Files=1") {
+			if !strings.Contains(string(out), w) {
+				t.Errorf("no %q in\n%s", w, out)
+			}
+		}
+		if strings.Contains(string(out), "Parse errors") {
+			t.Errorf("prove cannot read it:\n%s", out)
+		}
+	}
+	f(mixed, "Failed tests:  2-3, 5-6", "Tests=6", "Result: FAIL")
+	f("-- scripts/a/a_test.lua --\nit(\"a # b\", function() end)\nit(\"later\")\n", "All tests successful", "Tests=2", "Result: PASS")
 }
 
 // The manual fits a terminal and names everything that tests may call.
