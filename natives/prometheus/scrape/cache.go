@@ -14,7 +14,7 @@ import (
 type cache struct {
 	iter uint64 // number of the running scrape
 
-	lines    map[string]*line   // by the text of name and labels
+	lines    map[string]*line   // by the text of name and labels; nil while packed
 	seen     int                // of lines, in the running scrape
 	byLabels map[uint64]*series // by label hash; the next ones in series.next
 	families map[string]*family // by name
@@ -31,11 +31,12 @@ type cache struct {
 	// settled says that the last scrape was one of that layout and that another
 	// such body would leave the cache as it is.
 	settled bool
+	calm    int // bodies in a row that were of that layout
+	patient int // of those, how many it takes until the cache is packed
 }
 
 // line is the text of a name with labels, as the target writes it.
 type line struct {
-	text string
 	s    *series
 	iter uint64 // last scrape it was in
 	at   int    // its place in the layout of the last body, if it is still there
@@ -63,6 +64,7 @@ func newCache() *cache {
 		lines:    map[string]*line{},
 		byLabels: map[uint64]*series{},
 		families: map[string]*family{},
+		patient:  2,
 	}
 }
 
@@ -88,9 +90,9 @@ func (c *cache) touch(l *line) (again bool) {
 
 // add caches a line that get did not find.
 func (c *cache) add(text []byte, s *series) *line {
-	l := &line{text: string(text), s: s, iter: c.iter, at: -1}
+	l := &line{s: s, iter: c.iter, at: -1}
 	s.lines++
-	c.lines[l.text] = l
+	c.lines[string(text)] = l
 	c.seen++
 	return l
 }
@@ -189,6 +191,7 @@ func (c *cache) unuse(s *series) {
 // that were sent keep their handles if the next scrape has their labels, and
 // get their markers otherwise.
 func (c *cache) forget() {
+	c.unpack()
 	for _, l := range c.lines {
 		l.s.lines--
 	}
@@ -200,13 +203,14 @@ func (c *cache) forget() {
 	for _, first := range c.byLabels {
 		for s := first; s != nil; s = s.next {
 			text := "\xff" + s.h.Wire() // no line starts so
-			c.lines[text] = &line{text: text, s: s, at: -1}
+			c.lines[text] = &line{s: s, at: -1}
 			s.lines++
 		}
 	}
 }
 
 func (c *cache) dropLayout() {
+	c.unpack()
 	c.layout.free()
 	c.layout, c.settled = nil, false
 }

@@ -3,6 +3,7 @@ package scrape
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -114,13 +115,70 @@ func FuzzLayout(f *testing.F) {
 		for i, b := range [][]byte{body, body, second, body, second, third, third, nil, body, second, second, third} {
 			now := int64(1e12) + int64(i)*1000
 			without.dropLayout()
+			with.patient = 1 // packed by the first body that is of its layout
 			got := take(set, tags, with, b, contentType, now)
 			want := take(set, tags, without, b, contentType, now)
 			if d := cmp.Diff(want, got); d != "" {
 				t.Fatalf("scrape %d (-textparse +layout)\n%s\nbody %q\nsecond %q\nthird %q", i+1, d, body, second, third)
 			}
+			if with.lines == nil {
+				with.unpack()
+				if d := cmp.Diff(keys(without), keys(with)); d != "" {
+					t.Fatalf("lines after scrape %d (-kept +unpacked)\n%s\nbody %q", i+1, d, body)
+				}
+				with.pack()
+			}
 		}
 	})
+}
+
+func keys(c *cache) []string { return slices.Sorted(maps.Keys(c.lines)) }
+
+// TestPack: a cache that has been packed for a while takes bodies as before, is
+// packed later each time, and never when the layout has not all of its lines.
+func TestPack(t *testing.T) {
+	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(t, ""), service.HTTPData{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCache()
+	body := func(b string) {
+		t.Helper()
+		if got := take(set, nil, c, []byte(b), textType, int64(1e12)); got.Err != "" {
+			t.Fatal(got.Err)
+		}
+	}
+	f := func(b string, times int, packed bool) {
+		t.Helper()
+		for range times {
+			body(b)
+		}
+		if got := c.lines == nil; got != packed {
+			t.Errorf("after %d times %q packed is %t", times, b, got)
+		}
+	}
+	f("a 1\nb{x=\"1\"}  2\n", 2, false)
+	f("a 1\nb{x=\"1\"}  2\n", 1, true)
+	before := c.byLabels
+	f("b{x=\"1\"}  2\na 1\n", 1, false)
+	if d := cmp.Diff([]string{"a", "b{x=\"1\"}"}, keys(c)); d != "" {
+		t.Error(d)
+	}
+	if len(c.byLabels) != len(before) || len(c.gone) != 0 {
+		t.Error("another order of the lines made other series")
+	}
+	f("a 1\n", 4, false)
+	f("a 1\n", 1, true)
+	in := &intake{set: set, c: c, now: 1e12}
+	in.empty()
+	if len(in.series) != 1 || c.lines == nil {
+		t.Errorf("a failed scrape has %d markers", len(in.series))
+	}
+	f("a 2\n", 8, false)
+	f("a 2\n", 1, true)
+	c.forget()
+	f("a 2\n", 16, false)
+	f("a 2\n", 1, true)
 }
 
 // FuzzAsPrometheus compares mutated bodies with Prometheus's scrape manager.

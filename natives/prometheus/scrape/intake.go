@@ -72,6 +72,7 @@ type intake struct {
 // empty makes the rows of a scrape without a body: markers for all that was
 // in the last one.
 func (in *intake) empty() {
+	in.c.unpack()
 	in.stale()
 	in.c.settled = false
 	in.c.done(false)
@@ -90,8 +91,10 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 		old = nil
 	}
 	if old != nil && c.settled && old.opaque == 0 && in.replay(old, b) {
+		c.replayed()
 		return nil
 	}
+	c.unpack()
 	in.rows, c.changed, c.settled = rows{}, false, false
 	if c.layout != nil {
 		in.rows.grow(c.layout.rows + reportRows)
@@ -236,7 +239,7 @@ func (in *intake) follow(lo *layout, b []byte, i, p int) (pos, n int, done bool)
 		if in.known(ln.l, flags&lineHasT != 0, t, v) {
 			flags |= lineRepeated
 		}
-		in.rec.sample(b, ln.l, q, q+w, flags)
+		in.rec.sample(b, ln.l, int(ln.key), int(ln.pad), q, q+w, flags)
 		p = q + w
 		n++
 	}

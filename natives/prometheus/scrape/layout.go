@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"bytes"
+	"math"
 	"sync"
 
 	"github.com/prometheus/common/model"
@@ -57,6 +58,8 @@ type layoutLine struct {
 	l     *line
 	end   uint32
 	meta  uint32 // end of its metadata lines in layout.meta
+	key   uint32 // length of name and labels
+	pad   uint16 // length of the white space behind them
 	flags lineFlags
 }
 
@@ -114,9 +117,10 @@ type recorder struct {
 	mark int // up to where the body was looked at
 }
 
-// sample records a sample line. value is where its value starts in b, bound
+// sample records a sample line. Its name and labels are key bytes before value,
+// which is where its value starts in b, and pad bytes of white space; bound is
 // where what may change ends.
-func (r *recorder) sample(b []byte, l *line, value, bound int, flags lineFlags) {
+func (r *recorder) sample(b []byte, l *line, key, pad, value, bound int, flags lineFlags) {
 	if r.layout == nil || !r.ok {
 		return
 	}
@@ -125,9 +129,9 @@ func (r *recorder) sample(b []byte, l *line, value, bound int, flags lineFlags) 
 	}
 	l.at = len(r.lines)
 	r.text = append(r.text, b[r.mark:value]...)
-	r.lines = append(r.lines, layoutLine{l: l, end: uint32(len(r.text)), meta: uint32(len(r.meta)), flags: flags})
+	r.lines = append(r.lines, layoutLine{l: l, end: uint32(len(r.text)), meta: uint32(len(r.meta)), key: uint32(key), pad: uint16(pad), flags: flags})
 	r.mark = bound
-	r.ok = len(r.text) < maxLayoutText
+	r.ok = len(r.text) < maxLayoutText && pad <= math.MaxUint16
 }
 
 func (r *recorder) metadata(m layoutMeta) {
@@ -164,6 +168,13 @@ func (lo *layout) run(i int) []byte {
 		return lo.text[from:]
 	}
 	return lo.text[from:lo.lines[i].end]
+}
+
+// key returns the name and the labels of line i, as they are written.
+func (lo *layout) key(i int) []byte {
+	ln, run := &lo.lines[i], lo.run(i)
+	end := len(run) - int(ln.pad)
+	return run[end-int(ln.key) : end]
 }
 
 // variable parses what may change in the line whose value starts b: the value

@@ -141,7 +141,8 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 // variable part ends, -1 if that cannot be told.
 func (in *intake) record(b, text []byte, l *line, hasT, repeated, exemplars bool) int {
 	// Both slices end at the end of one array.
-	q := cap(b) - cap(text) + len(text)
+	end := cap(b) - cap(text) + len(text)
+	q := end
 	for q < len(b) && (b[q] == ' ' || b[q] == '\t') {
 		q++
 	}
@@ -168,7 +169,7 @@ func (in *intake) record(b, text []byte, l *line, hasT, repeated, exemplars bool
 		in.rec.invalid()
 		return -1
 	}
-	in.rec.sample(b, l, q, bound, flags)
+	in.rec.sample(b, l, len(text), q-end, q, bound, flags)
 	return bound
 }
 
