@@ -88,6 +88,7 @@ quickstart: this host and weir itself, through a script, into that Prometheus.`,
 
 // run runs the config at path until a signal; "" is the quickstart.
 func run(ctx context.Context, t *terminal, o runOptions, path string) (err error) {
+	limitGarbage()
 	scripts, err := scriptsDir(o.scripts, path)
 	if err != nil {
 		return cannotStart(err)
