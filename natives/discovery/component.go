@@ -189,8 +189,8 @@ func (d *discoverer) start(ctx context.Context, wg *sync.WaitGroup, done chan<- 
 			if v := recover(); v != nil {
 				err = fmt.Errorf("the discovery panicked: %v\n%s", v, debug.Stack())
 			}
-			if d.stopped.Load() {
-				return
+			if ctx.Err() != nil {
+				return // it was stopped
 			}
 			select {
 			case done <- err:

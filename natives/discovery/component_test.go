@@ -440,6 +440,28 @@ func testEnds(t *testing.T) {
 	f(script{run: func(context.Context, *slog.Logger, chan<- []*targetgroup.Group) { panic("ouch") }}, "the discovery panicked: ouch")
 }
 
+// TestStopIsNoEnd: that the discovery ends because the component does is no
+// failure.
+func TestStopIsNoEnd(t *testing.T) { synctest.Test(t, testStopIsNoEnd) }
+
+func testStopIsNoEnd(t *testing.T) {
+	for range 100 { // which of the two is seen first is chance
+		n := componenttest.New(t, "x")
+		c, err := discovery.New(n.Options(), kind(discovery.Kind{}), says())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestReplaced: a component that is built in the place of another goes on with
 // its targets and its counters.
 func TestReplaced(t *testing.T) { synctest.Test(t, testReplaced) }
