@@ -64,7 +64,8 @@ func BenchmarkRefresh(b *testing.B) {
 			send := func(i int) {
 				node.Clock.Advance(1e9)
 				next <- updates[i%2]
-				next <- nil // is received when the one before is done with
+				next <- nil // when this is received, the one before is done with
+				next <- nil // when this is taken, that was received
 			}
 			send(1)
 			b.ReportAllocs()
