@@ -158,13 +158,12 @@ func TestCounts(t *testing.T) {
 		Requests: 2, Samples: 8, Report: 4, Stale: 2, Series: 7, Sequences: 1, Duplicates: 1,
 		First: map[string]int{"a:1": 1}, Last: map[string]int{"a:1": 1},
 	}
-	f := func(version string, v2 int64, c remote.WriteClient, message []byte) {
+	f := func(version string, v2 int64, message []byte) {
 		t.Helper()
 		e := start(t)
+		c := e.v1
 		if version == "2.0" {
 			c = e.v2
-		} else {
-			c = e.v1
 		}
 		for range 2 {
 			ws, err := c.Store(context.Background(), message, 0)
@@ -193,8 +192,8 @@ func TestCounts(t *testing.T) {
 			t.Errorf("after a reset, -want +got:\n%s", d)
 		}
 	}
-	f("1.0", 0, nil, messageV1(rows...))
-	f("2.0", 2, nil, messageV2(rows...))
+	f("1.0", 0, messageV1(rows...))
+	f("2.0", 2, messageV2(rows...))
 }
 
 func TestHistograms(t *testing.T) {
