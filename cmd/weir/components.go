@@ -24,7 +24,8 @@ func componentsCommand(t *terminal) *cobra.Command {
 		Long: `List what a config can use: weir's own components, the scripts that ship with it
 and those of the scripts folder. With a name, print that component's manual:
 arguments with types and defaults, exports and an example. With the first parts
-of names, list those that begin with them.`,
+of names, list those that begin with them. The blocks http and logging, which
+configure weir itself, have manuals too.`,
 		Example: `  weir components
   weir components prometheus
   weir components prometheus.scrape
@@ -50,6 +51,11 @@ of names, list those that begin with them.`,
 			}
 			name := args[0]
 			r, ok := lookup(catalogs, name)
+			if !ok {
+				if r, ok, err = lookupBlock(name); err != nil {
+					return cannotStart(err)
+				}
+			}
 			if !ok {
 				var names []string
 				for _, c := range catalogs {
@@ -81,6 +87,20 @@ func lookup(catalogs []component.Catalog, name string) (component.Registration, 
 		}
 	}
 	return component.Registration{}, false
+}
+
+// lookupBlock returns what there is to say of a block that configures weir itself.
+func lookupBlock(name string) (r component.Registration, ok bool, err error) {
+	known, err := newServices("", "", io.Discard)
+	if err != nil {
+		return r, false, err
+	}
+	for _, s := range known.all() {
+		if d := s.Definition(); d.Block == name {
+			return component.Registration{Name: name, NewArgs: d.NewConfig, Doc: d.Doc, Unique: true}, true, nil
+		}
+	}
+	return r, false, nil
 }
 
 // listComponents prints a line for each component whose name begins with prefix:

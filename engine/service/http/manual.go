@@ -22,7 +22,7 @@ var doc = component.Doc{
 		"tls.key_file":                          "A file with the key.",
 		"tls.client_ca_pem":                     "The authorities that clients' certificates must be of.",
 		"tls.client_ca_file":                    "A file with those authorities.",
-		"tls.client_auth_type":                  "What is asked of clients: NoClientCert, RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.",
+		"tls.client_auth_type":                  "What is asked of clients: NoClientCert (if nothing is written), RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.",
 		"tls.cipher_suites":                     "Cipher suites for TLS 1.2 and below, by their IANA names; without it, those that Go thinks are secure.",
 		"tls.curve_preferences":                 "CurveP256, CurveP384, CurveP521 or X25519, best first; without it, Go's choice.",
 		"tls.min_version":                       "The oldest version that is spoken: TLS10, TLS11, TLS12 or TLS13.",

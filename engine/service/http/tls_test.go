@@ -84,6 +84,11 @@ func TestPlaintextToTLS(t *testing.T) {
 	if res.StatusCode != 200 || res.ProtoMajor != 2 {
 		t.Errorf("TLS: got %s %s", res.Proto, res.Status)
 	}
+	// In memory nothing changes.
+	data := s.Data().(service.HTTPData)
+	if status, _ := get(t, client(t, data.DialContext), "GET", "http://"+data.MemoryAddress+"/-/healthy"); status != 200 {
+		t.Errorf("in memory: got %d", status)
+	}
 	const want = "Client sent an HTTP request to an HTTPS server."
 	// The old connection, a client that may use its old one, and a new one.
 	io.WriteString(half, "GET /metrics HTTP/1.1\r\nHost: "+addr+"\r\n\r\n")
@@ -366,4 +371,31 @@ func TestArguments(t *testing.T) {
 	f("auth {\nbasic {\nusername = \"u\"\n}\n}", "c.alloy:3:1: missing required attribute auth.basic.password")
 	f("auth { }", "c.alloy:2:1: warning: auth has no effect without a block basic: nobody is asked for a password")
 	f("auth {\nbasic {\nusername = \"u\"\npassword = \"p\"\n}\nfilter { }\n}", "c.alloy:7:1: warning: filter without paths leaves nothing to authenticate: nobody is asked for a password")
+}
+
+// TestManual: every argument has a sentence, and the example is one.
+func TestManual(t *testing.T) {
+	d := http.New(http.Options{}).Definition()
+	fields := config.Describe(d.NewConfig())
+	for _, f := range fields {
+		if d.Doc.Args[f.Path] == "" && f.Path != "tls.windows_certificate_filter.server" && f.Path != "tls.windows_certificate_filter.client" {
+			t.Errorf("%s is not in the manual", f.Path)
+		}
+	}
+	if len(fields) < 15 {
+		t.Errorf("only %d arguments", len(fields))
+	}
+	c, ds := config.Parse(map[string]string{"c.alloy": d.Doc.Example})
+	if ds.HasErrors() {
+		t.Fatal(ds)
+	}
+	s := c.NewScope("v1")
+	for _, id := range []string{"local.file.cert", "local.file.key", "local.file.password"} {
+		s.SetProvisional(id, struct {
+			Content component.OptionalSecret `alloy:"content,attr"`
+		}{})
+	}
+	if ds := c.Blocks[0].Decode(s, d.NewConfig()); len(ds) > 0 {
+		t.Error(ds)
+	}
 }
