@@ -75,6 +75,7 @@ var leaves = []struct {
 	{"engine/flow$", "the gate knows batches, not components", []string{"engine/batch"}},
 	{"engine/component$", "the contract stands on data, gates and time", []string{"engine/batch", "engine/flow", "engine/clock"}},
 	{"engine/service$", "a service is asked by components", []string{"engine/batch", "engine/flow", "engine/clock", "engine/component"}},
+	{"engine/flowchart", "it draws what a service sees of the nodes", []string{"engine/component", "engine/service"}},
 	{"engine/journal", "blocks of bytes: it knows no component and no signal", []string{"engine/clock"}},
 	{"engine/watch", "files, not components", []string{"engine/clock"}},
 	{"stdlib", "only the contract in scripting", []string{"scripting$", "stdlib"}},

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -110,7 +111,7 @@ func (a *TLSArguments) config() (*tls.Config, error) {
 	}
 	p, err := pair(cert, key, certName, keyName)
 	if err != nil {
-		return nil, &service.ArgumentError{Path: "tls." + certName, Err: err}
+		return nil, err
 	}
 	c := &tls.Config{
 		Certificates: []tls.Certificate{p},
@@ -165,40 +166,71 @@ func (a *TLSArguments) clients(c *tls.Config) string {
 
 // content returns what is in an argument or in the file that another one names,
 // and which of the two it was.
-func content(text, file, textName, fileName string) (pem []byte, name string, err error) {
+func content(text, file, textName, fileName string) (data []byte, name string, err error) {
 	if file == "" {
 		return []byte(text), textName, nil
 	}
-	if pem, err = os.ReadFile(file); err != nil {
+	if data, err = os.ReadFile(file); err != nil {
 		return nil, fileName, &service.ArgumentError{Path: "tls." + fileName, Err: fmt.Errorf("cannot read %s: %w", fileName, err)}
 	}
-	return pem, fileName, nil
+	return data, fileName, nil
 }
 
-// pair returns a certificate with its key. The error tells which of them is to
-// blame, and nothing of what is in them.
+// pair returns a certificate with its key. The error, an *service.ArgumentError,
+// tells which of them is to blame, and nothing of what is in them.
 func pair(cert, key []byte, certName, keyName string) (tls.Certificate, error) {
+	blame := func(name, format string, args ...any) (tls.Certificate, error) {
+		return tls.Certificate{}, &service.ArgumentError{Path: "tls." + name, Err: fmt.Errorf(format, args...)}
+	}
+	switch kinds := blocks(cert); {
+	case slices.Contains(kinds, "CERTIFICATE"):
+	case slices.ContainsFunc(kinds, isKey):
+		return blame(certName, "cannot use %s: there is a key in it and no certificate", certName)
+	default:
+		return blame(certName, "cannot use %s: there is no certificate in PEM in it", certName)
+	}
+	for rest := cert; ; {
+		var b *pem.Block
+		if b, rest = pem.Decode(rest); b == nil {
+			break
+		}
+		if _, err := x509.ParseCertificate(b.Bytes); err != nil && b.Type == "CERTIFICATE" {
+			return blame(certName, "cannot use %s: %w", certName, err)
+		}
+	}
+	switch kinds := blocks(key); {
+	case slices.ContainsFunc(kinds, isKey):
+	case slices.Contains(kinds, "CERTIFICATE"):
+		return blame(keyName, "cannot use %s: there is a certificate in it and no key", keyName)
+	default:
+		return blame(keyName, "cannot use %s: there is no key in PEM in it", keyName)
+	}
+	if strings.Contains(string(key), "ENCRYPTED") {
+		return blame(keyName, "cannot use %s: the key is encrypted, give it without a password", keyName)
+	}
 	p, err := tls.X509KeyPair(cert, key)
 	switch {
 	case err == nil:
+		return p, nil
 	case strings.Contains(err.Error(), "match"):
-		err = fmt.Errorf("%s is the certificate of another key than %s", certName, keyName)
-	default:
-		// Its messages begin with tls: and mean the certificate unless they say
-		// so.
-		msg := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "tls: "), "failed to ")
-		name := certName
-		if strings.Contains(msg, "key") {
-			name = keyName
-		}
-		err = fmt.Errorf("cannot use %s: %s", name, msg)
+		return blame(certName, "%s is the certificate of another key than %s", certName, keyName)
 	}
-	return p, err
+	return blame(keyName, "cannot use %s: cannot %s", keyName, strings.TrimPrefix(strings.TrimPrefix(err.Error(), "tls: "), "failed to "))
 }
 
-func pool(pem []byte, name string) (*x509.CertPool, error) {
+// blocks returns the types of the PEM blocks in a text.
+func blocks(text []byte) (kinds []string) {
+	for b, rest := pem.Decode(text); b != nil; b, rest = pem.Decode(rest) {
+		kinds = append(kinds, b.Type)
+	}
+	return kinds
+}
+
+func isKey(kind string) bool { return strings.HasSuffix(kind, "PRIVATE KEY") }
+
+func pool(data []byte, name string) (*x509.CertPool, error) {
 	p := x509.NewCertPool()
-	if !p.AppendCertsFromPEM(pem) {
+	if !p.AppendCertsFromPEM(data) {
 		return nil, fmt.Errorf("cannot use %s: there is no certificate in it", name)
 	}
 	return p, nil

@@ -345,7 +345,7 @@ func TestArguments(t *testing.T) {
 	_, otherKey := ca.issue("b")
 	f := func(body, want string) {
 		t.Helper()
-		body = strings.NewReplacer("CERT", "`"+cert+"`", "OTHERKEY", "`"+otherKey+"`", "KEY", "`"+key+"`").Replace(body)
+		body = strings.NewReplacer("CERT", "`"+cert+"`", "OTHERKEY", "`"+otherKey+"`", "LOCKED", "`"+encode("ENCRYPTED PRIVATE KEY", []byte{0})+"`", "BROKEN", "`"+encode("CERTIFICATE", []byte{0})+"`", "KEY", "`"+key+"`").Replace(body)
 		var got []string
 		for _, d := range decode(t, new(http.Arguments), "http {\n"+body+"\n}") {
 			got = append(got, d.Error())
@@ -360,7 +360,11 @@ func TestArguments(t *testing.T) {
 	f("tls {\ncert_file = \"c\"\nkey_file = \"k\"\n}", "")
 	f("tls {\ncert_file = \"c\"\ncert_pem = CERT\nkey_file = \"k\"\n}", "c.alloy:4:1: at most one of cert_pem and cert_file may be set")
 	f("tls {\nkey_pem = OTHERKEY\ncert_pem = CERT\n}", "c.alloy:9:1: cert_pem is the certificate of another key than key_pem")
-	f("tls {\ncert_pem = \"x\"\nkey_pem = KEY\n}", "c.alloy:3:1: cannot use cert_pem: find any PEM data in certificate input")
+	f("tls {\ncert_pem = \"x\"\nkey_pem = KEY\n}", "c.alloy:3:1: cannot use cert_pem: there is no certificate in PEM in it")
+	f("tls {\ncert_pem = KEY\nkey_pem = KEY\n}", "c.alloy:3:1: cannot use cert_pem: there is a key in it and no certificate")
+	f("tls {\nkey_pem = CERT\ncert_pem = CERT\n}", "c.alloy:3:1: cannot use key_pem: there is a certificate in it and no key")
+	f("tls {\nkey_pem = LOCKED\ncert_pem = CERT\n}", "c.alloy:3:1: cannot use key_pem: the key is encrypted, give it without a password")
+	f("tls {\ncert_pem = BROKEN\nkey_pem = KEY\n}", "c.alloy:3:1: cannot use cert_pem: x509: malformed certificate")
 	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\nclient_ca_file = \"ca\"\n}", "c.alloy:5:1: client_ca_file has no use when client_auth_type is NoClientCert")
 	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\nclient_ca_pem = \"ca\"\nclient_auth_type = \"RequireAndVerifyClientCert\"\n}", "c.alloy:5:1: cannot use client_ca_pem: there is no certificate in it")
 	f("tls {\nkey_file = \"k\"\ncert_file = \"c\"\nclient_auth_type = \"all\"\n}", `c.alloy:5:20: tls.client_auth_type: "all" is none of NoClientCert, RequestClientCert, RequireAndVerifyClientCert, RequireAnyClientCert, VerifyClientCertIfGiven`)
