@@ -1,16 +1,22 @@
 // Package engine takes a config and runs it: config in, running graph out.
 //
-// In the order of data. Load reads the config (engine/config); plan looks every
-// block up in the catalogs, resolves its references, orders the graph and
-// decodes all arguments, with what nodes export now or, of those that do not
-// run yet, with the zero value; every mistake is known by then and refuses the
-// change as a whole. commit walks the graph in order and asks each node to
-// reconcile with what is wanted of it: nothing, an Update, or a new generation
-// that is built, started and swapped in behind the node's gate while the old
-// one finishes its calls. Nodes that are no longer wanted are stopped, sources
-// first. Start is the same with nothing running, so there is no second path.
+// In the order of data. load reads the config (engine/config). makePlan writes
+// it out to one flat graph (expand.go): instances of declares, items of a
+// foreach and what is imported become nodes with IDs below that of their block,
+// arguments and exports become values between them. It looks every block up in
+// the catalogs, resolves its references, orders the graph and decodes all
+// arguments, with what nodes export now or, of those that do not run yet, with
+// the zero value; every mistake is known by then and refuses the change as a
+// whole (mistakes.go says where each belongs). commit walks the graph in order
+// and asks each node to reconcile with what is wanted of it: nothing, an Update,
+// or a new generation that is built, started and swapped in behind the node's
+// gate while the old one finishes its calls. Nodes that are no longer wanted are
+// stopped, sources first. When what is exported decides what there is, the
+// collection of a foreach or the content of an import, the same config is
+// planned and committed again. Start is the same with nothing running, so there
+// is no second path.
 //
-// One goroutine, the worker (worker.go), changes the graph: reloads, changed
+// One goroutine, the worker (apply.go), changes the graph: reloads, changed
 // files, exports, restarts and retries come to it as events. It calls
 // components, and holds no lock meanwhile. What others want to know of a node
 // is in an immutable snapshot behind an atomic pointer (status.go), so asking

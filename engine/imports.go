@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -72,7 +73,10 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 	if err == nil {
 		x.p.watch[abs] = true
 		var fi os.FileInfo
-		if fi, err = os.Stat(abs); err == nil && !fi.IsDir() {
+		switch fi, err = os.Stat(abs); {
+		case errors.Is(err, fs.ErrNotExist):
+			err = fmt.Errorf("there is no folder %s", dir)
+		case err == nil && !fi.IsDir():
 			err = fmt.Errorf("%s is a file", dir)
 		}
 	}
@@ -82,9 +86,8 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 	case old != nil:
 		// A folder that has gone is one with no scripts, and they say so.
 		space.catalog = old
-		err = nil
-		if !x.mode.running {
-			_, err = os.Stat(abs)
+		if x.mode.running {
+			err = nil
 		}
 	case err != nil:
 	case x.e.o.Scripts == nil:

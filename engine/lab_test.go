@@ -32,6 +32,7 @@ type lab struct {
 	t        *testing.T
 	dir      string
 	config   string
+	watch    bool // files are watched; not in a bubble
 	catalog  *catalog
 	services []service.Service
 	options  engine.Options
@@ -92,7 +93,7 @@ func (l *lab) make() *engine.Engine {
 		o.Logger = slog.New(slog.NewTextHandler(testWriter{l.t}, nil))
 	}
 	o.WatchConfig = true
-	o.NoWatch = true
+	o.NoWatch = !l.watch
 	o.Announce = func(line string) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -116,6 +117,13 @@ func (w testWriter) Write(p []byte) (int, error) {
 // start runs a config and returns when nothing happens any more.
 func (l *lab) start(config string) {
 	l.t.Helper()
+	l.run(config)
+	synctest.Wait()
+}
+
+// run runs a config.
+func (l *lab) run(config string) {
+	l.t.Helper()
 	l.write(config)
 	l.make()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -124,7 +132,6 @@ func (l *lab) start(config string) {
 		defer close(l.done)
 		l.err = l.e.Run(ctx, l.config)
 	}()
-	synctest.Wait()
 }
 
 // end stops the engine and returns Run's error.
@@ -242,6 +249,10 @@ type receiverExports struct {
 type valueExports struct {
 	Value  string            `alloy:"value,attr"`
 	Labels map[string]string `alloy:"labels,attr"`
+}
+
+type secretExports struct {
+	Value component.Secret `alloy:"value,attr"`
 }
 
 // fake is every component of the tests.

@@ -1,0 +1,187 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/clock/clocktest"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+)
+
+const passModule = "declare \"p\" {\n  test.upass \"x\" {\n    value = \"VALUE\"\n  }\n}\n"
+
+// TestImportPoll: detector "poll" looks in intervals, and at nothing between.
+func TestImportPoll(t *testing.T) {
+	l := newLab(t)
+	clk := clocktest.New(time.Unix(1_700_000_000, 0))
+	l.options.Clock = clk
+	updated := make(chan string, 10)
+	l.onUpdate = func(_ string, a *arguments) error { updated <- a.Value; return nil }
+	l.onBuild = func(_ string, a *arguments, _ component.Options) error { updated <- a.Value; return nil }
+	file := l.save("m.alloy", []byte(strings.Replace(passModule, "VALUE", "1", 1)))
+	l.watch = true
+	l.run("import.file \"m\" {\n  filename = \"m.alloy\"\n  detector = \"poll\"\n  poll_frequency = \"10s\"\n}\nm.p \"x\" { }\n")
+	defer l.end()
+	if got := <-updated; got != "1" {
+		t.Fatalf("built with %q", got)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(passModule, "VALUE", "2", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if err := clk.WaitTimers(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		clk.Advance(10 * time.Second)
+		select {
+		case got := <-updated:
+			if got != "2" {
+				t.Errorf("updated with %q", got)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// TestForeachMetrics: the nodes of a foreach show metrics when it says so.
+func TestForeachMetrics(t *testing.T) {
+	bubble(t, func(l *lab) {
+		config := "foreach \"l\" {\n  collection = [\"a\"]\n  var = \"each\"\n  enable_metrics = ENABLE\n  template {\n    test.upass \"p\" { }\n  }\n}\n"
+		shown := func() bool {
+			fams, err := l.registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range fams {
+				for _, m := range f.Metric {
+					for _, lp := range m.Label {
+						if lp.GetName() == "component_id" && lp.GetValue() == "foreach.l/foreach_a_1/test.upass.p" {
+							return true
+						}
+					}
+				}
+			}
+			return false
+		}
+		l.onBuild = func(_ string, _ *arguments, o component.Options) error {
+			return o.Registerer.Register(prometheus.NewCounter(prometheus.CounterOpts{Name: "own_total"}))
+		}
+		l.start(strings.Replace(config, "ENABLE", "false", 1))
+		if shown() {
+			t.Error("metrics are shown without enable_metrics")
+		}
+		l.take()
+		if err := l.reload(strings.Replace(config, "ENABLE", "true", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if !shown() {
+			t.Error("no metrics with enable_metrics")
+		}
+		l.wantEvents("")
+	})
+}
+
+// TestModuleSecrets: a secret goes through an argument and an item as one, and
+// no ID is made of it.
+func TestModuleSecrets(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.catalog.add(component.Registration{Name: "test.secret", Exports: secretExports{}})
+		l.onBuild = func(id string, _ *arguments, o component.Options) error {
+			if strings.HasPrefix(id, "test.secret.") {
+				o.Export(secretExports{Value: "hunter2"})
+			}
+			return nil
+		}
+		l.start(`
+test.secret "s" { }
+declare "d" {
+  argument "password" { }
+  export "password" {
+    value = argument.password.value
+  }
+}
+d "x" {
+  password = test.secret.s.value
+}
+foreach "named" {
+  collection = [{ name = "a", password = test.secret.s.value }]
+  var = "each"
+  id = "name"
+  template {
+    test.upass "p" { }
+  }
+}
+`)
+		if got := config.Redact(l.info("d.x").Arguments); strings.Contains(fmt.Sprint(got), "hunter2") || !strings.Contains(fmt.Sprint(got), "(secret)") {
+			t.Errorf("arguments are shown as %v", got)
+		}
+		l.info("foreach.named/foreach_a_1/test.upass.p")
+		f := func(collection, id, want string) {
+			t.Helper()
+			err := l.reload("test.secret \"s\" { }\nforeach \"l\" {\n  collection = " + collection + "\n  var = \"each\"\n  id = \"" + id + "\"\n  template {\n    test.upass \"p\" { }\n  }\n}\n")
+			if err != nil {
+				t.Fatalf("what a node exports refuses the config: %v", err)
+			}
+			l.wantHealth("foreach.l", component.Unhealthy, want)
+		}
+		f("[test.secret.s.value]", "", "3:16: collection: item 0 has a secret in it, of which no name can be made: let id say which field tells the items apart")
+		f("[1, {a = test.secret.s.value}]", "", "item 1 has a secret in it")
+		f("[{a = test.secret.s.value}]", "a", "item 0 has an a that has a secret in it")
+	})
+}
+
+// TestDataPath: a node inside of a module has a directory of its own inside of
+// the storage path.
+func TestDataPath(t *testing.T) {
+	bubble(t, func(l *lab) {
+		paths := map[string]string{}
+		l.onBuild = func(id string, _ *arguments, o component.Options) error { paths[id] = o.DataPath; return nil }
+		l.start("foreach \"l\" {\n  collection = [\"../../x\", \"/\", \"\"]\n  var = \"each\"\n  template {\n    test.upass \"p\" { }\n  }\n}\n")
+		seen := map[string]bool{}
+		for id, path := range paths {
+			rel, err := filepath.Rel(l.dir, path)
+			if err != nil || !filepath.IsLocal(rel) || seen[path] || strings.Count(rel, string(filepath.Separator)) != 2 {
+				t.Errorf("%s keeps its files in %s", id, path)
+			}
+			seen[path] = true
+		}
+		if len(seen) != 3 {
+			t.Errorf("got %d directories for 3 items: %v", len(seen), paths)
+		}
+	})
+}
+
+// TestForeachFollowsRuns: a collection that is exported while the graph runs is
+// followed without a reload.
+func TestForeachFollowsRuns(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.start("test.value \"v\" { }\nforeach \"l\" {\n  collection = string.split(test.value.v.value, \",\")\n  var = \"each\"\n  template {\n    test.upass \"p\" {\n      value = each\n    }\n  }\n}\n")
+		l.take()
+		export := l.fake("test.value.v").o.Export
+		export(valueExports{Value: "a,b"})
+		synctest.Wait()
+		if got := ordered(l.take()); !strings.HasPrefix(got, "build foreach.l/foreach_a_1/test.upass.p\nbuild foreach.l/foreach_b_1/test.upass.p\n") {
+			t.Errorf("got events\n%s", got)
+		}
+		export(valueExports{Value: "b,a"})
+		synctest.Wait()
+		l.wantEvents("")
+		if err := l.e.Reload(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		l.wantEvents("")
+		export(valueExports{Value: "b"})
+		synctest.Wait()
+		l.wantEvents("stop foreach.l/foreach_a_1/test.upass.p")
+	})
+}
