@@ -49,7 +49,6 @@ type arc struct {
 // piece is a part that nothing connects with others.
 type piece struct {
 	layers [][]*vertex
-	x, y   float64
 	w, h   float64
 }
 
