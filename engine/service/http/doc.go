@@ -9,5 +9,10 @@
 // changes something or looks into the process works from this machine only, by
 // POST where it changes something, and not from another origin.
 //
+// The block http adds TLS and a password to that, for TCP only. How connections
+// are met is one immutable posture (posture.go), replaced when the block, what
+// it refers to or a file changes. While what the block asks for is not known,
+// nobody is served; from TLS there is no way back to plaintext.
+//
 // It is not for receiving telemetry: components that do have ports of their own.
 package http
