@@ -24,6 +24,8 @@ import (
 	"github.com/weir-run/weir/engine/service"
 	weirhttp "github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
+	discoveryfile "github.com/weir-run/weir/natives/discovery/file"
+	discoveryrelabel "github.com/weir-run/weir/natives/discovery/relabel"
 	"github.com/weir-run/weir/natives/expr/filter"
 	"github.com/weir-run/weir/natives/expr/route"
 	"github.com/weir-run/weir/natives/expr/set"
@@ -71,6 +73,19 @@ func graph(label, v, dir, url string) string {
 	}
 	return strings.NewReplacer("LABEL", label, "VALUE", v, "DIR", dir, "URL", url, "TARGETS", targets).Replace(host + `
 prometheus.exporter.self "LABEL" { }
+
+discovery.file "LABEL" {
+	files = ["DIR/targets-VALUE.json", "DIR/targets.json"]
+}
+
+discovery.relabel "LABEL" {
+	targets = discovery.file.LABEL.targets
+
+	rule {
+		target_label = "v"
+		replacement  = "VALUE"
+	}
+}
 
 local.file "LABEL" {
 	filename  = "DIR/password"
@@ -184,6 +199,7 @@ func TestHundredRebuilds(t *testing.T) {
 		}
 	}
 	write("password", "secret")
+	write("targets.json", `[{"targets": ["127.0.0.1:1"]}]`)
 	write("c.alloy", graph("a", "v0", dir, endpoint.URL))
 
 	var log locked
@@ -194,7 +210,8 @@ func TestHundredRebuilds(t *testing.T) {
 	started := make(chan struct{})
 	once := sync.OnceFunc(func() { close(started) })
 	e, err := engine.New(engine.Options{
-		Catalogs: []component.Catalog{component.NewList(file.Registration(), echo.Registration(), self.Registration(),
+		Catalogs: []component.Catalog{component.NewList(discoveryfile.Registration(), discoveryrelabel.Registration(),
+			file.Registration(), echo.Registration(), self.Registration(),
 			unix.Registration(), receivehttp.Registration(), relabel.Registration(), remotewrite.Registration(), scrape.Registration(),
 			filter.Registration(), route.Registration(), set.Registration(), enrich.Registration(), static.Registration(),
 			filematch.Registration(), remotehttp.Registration())},
@@ -233,7 +250,7 @@ func TestHundredRebuilds(t *testing.T) {
 		if err := e.Reload(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if want := len(ids()); want != 15 && (runtime.GOOS == "linux" || want != 14) {
+		if want := len(ids()); want != 17 && (runtime.GOOS == "linux" || want != 16) {
 			t.Fatalf("reload %d: got %d nodes", i, want)
 		}
 	}
