@@ -104,7 +104,11 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 	s := j.active
 	buf := j.scratch[:0]
 	if s.size == 0 {
-		buf = appendSegmentHeader(buf, s.first)
+		flags := uint32(0)
+		if j.parted {
+			flags = flagBarrier
+		}
+		buf = appendSegmentHeader(buf, s.first, flags)
 	}
 	now := j.o.Clock.Now().UnixMilli()
 	next := j.next
@@ -138,6 +142,7 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 	}
 	j.next = next
 	j.dirty = true
+	j.parted = false // if it was, the segment's header says so
 
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -14,7 +14,9 @@
 // After a restart the blocks since the last saved cursor are handed out again,
 // byte for byte the same. Blocks of the new run wait until those of earlier
 // runs are done: a source has another number then, so its lane says nothing
-// about order across runs. Barrier does the same within a run.
+// about order across runs. Barrier does the same within a run. A segment begins
+// at each barrier and says so, so that it holds however often the process dies
+// before the blocks are done.
 //
 // Journals are found by what they send to (endpoint name or URL), never by the
 // node that owns them (claim.go). The package knows nothing of payloads or

@@ -43,7 +43,7 @@ type Found struct {
 // Scan reads the records of a segment file's content.
 func Scan(r io.ReaderAt, size int64) (found []Found, skipped int64) {
 	sc := scanner{r: r, end: size, off: segmentHeaderSize}
-	if sound, _ := checkSegmentHeader(r); !sound {
+	if _, sound, _ := checkSegmentHeader(r); !sound {
 		sc.off = 0
 	}
 	for {
@@ -64,7 +64,7 @@ func AppendRecord(dst []byte, seq uint64, lane int, payload []byte) []byte {
 }
 
 // SegmentStart is a segment's content up to its first record.
-func SegmentStart(first uint64) []byte { return appendSegmentHeader(nil, first) }
+func SegmentStart(first uint64) []byte { return appendSegmentHeader(nil, first, 0) }
 
 const (
 	RecordHeaderSize  = recordHeaderSize

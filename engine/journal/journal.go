@@ -94,6 +94,7 @@ type Journal struct {
 	next    uint64     // sequence number of the next block
 	scratch []byte
 	dirty   bool // written since the last sync
+	parted  bool // the next segment begins behind a barrier
 
 	mu       sync.Mutex
 	limits   Limits
@@ -158,12 +159,22 @@ func (j *Journal) Configure(l Limits) error {
 // them are done: whoever changes what a lane stands for keeps the order of what
 // is in it.
 func (j *Journal) Barrier() {
+	j.writeMu.Lock()
+	defer j.writeMu.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if n := len(j.barriers); n == 0 || j.barriers[n-1] != j.appended {
 		j.barriers = append(j.barriers, j.appended)
 	}
 	j.cross()
+	if len(j.barriers) == 0 {
+		return
+	}
+	j.parted = true
+	if j.active != nil && j.active.size > 0 {
+		j.seal()
+		j.sweep()
+	}
 }
 
 // Run saves the cursor and enforces the bounds every second, until ctx ends.
@@ -254,7 +265,13 @@ func (j *Journal) load() error {
 	}
 	j.appended = j.next
 	if j.pending.blocks > 0 {
-		j.barriers = []uint64{j.next}
+		for _, s := range j.segments {
+			if s.after {
+				j.barriers = append(j.barriers, s.first)
+			}
+		}
+		j.barriers = append(j.barriers, j.next)
+		j.parted = true
 	} else {
 		lanes = j.o.Lanes
 	}
@@ -291,7 +308,7 @@ func (j *Journal) findSegments() error {
 		if err := j.acquire(s); err != nil {
 			return err
 		}
-		sound, err := checkSegmentHeader(s.f)
+		flags, sound, err := checkSegmentHeader(s.f)
 		j.release(s)
 		if errors.Is(err, errUnknownVersion) {
 			if err := j.setAside(s.path, err); err != nil {
@@ -303,6 +320,7 @@ func (j *Journal) findSegments() error {
 			return err
 		}
 		s.damaged = !sound
+		s.after = !sound || flags&flagBarrier != 0 // to wait in vain does no harm
 		known = append(known, s)
 	}
 	j.segments = known

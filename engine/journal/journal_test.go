@@ -180,6 +180,42 @@ func TestBlocksOfThisRunWaitForThoseOfEarlierRuns(t *testing.T) {
 	}
 }
 
+// TestBarriersOutliveTheProcess restarts a journal again and again during an
+// outage: what was behind something stays behind it.
+func TestBarriersOutliveTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	o := options(clocktest.New(start))
+	o.Lanes = 3
+	j := open(t, dir, o)
+	put(t, j, 0, "first run")
+	j.Barrier()
+	put(t, j, 1, "first run, other settings")
+	j.Kill()
+	j = open(t, dir, o)
+	put(t, j, 2, "second run")
+	j.Maintain()
+	j.Close()
+	j = open(t, dir, o)
+	put(t, j, 0, "third run")
+	j.Kill()
+	j = open(t, dir, o)
+	defer j.Close()
+	put(t, j, 1, "last run")
+	for _, want := range []string{"first run", "first run, other settings", "second run", "third run", "last run"} {
+		var next journal.Block
+		var got []string
+		for lane := range o.Lanes {
+			if b, ok := j.TryNext(lane); ok {
+				next, got = b, append(got, string(b.Payload))
+			}
+		}
+		if len(got) != 1 || got[0] != want {
+			t.Fatalf("got %q, want %q alone", got, want)
+		}
+		j.Ack(next)
+	}
+}
+
 func TestLanesAreFixedWhileBlocksArePending(t *testing.T) {
 	dir := t.TempDir()
 	c := clocktest.New(start)

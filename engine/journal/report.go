@@ -135,7 +135,7 @@ func (r *Report) segment(dir, name string, last bool, each func(Block) error) er
 		return nil
 	}
 	s.Bytes = fi.Size()
-	sound, err := checkSegmentHeader(f)
+	_, sound, err := checkSegmentHeader(f)
 	if err != nil {
 		r.problem(name, err)
 		return nil

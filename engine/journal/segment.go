@@ -13,8 +13,9 @@ import (
 
 // A segment file is a header and records:
 //
-//	segment header, 32 bytes: "WEIRJNL\n", version u32, zero u32, sequence
-//	number of the first record u64, CRC32C of the 24 bytes before u32, zero u32
+//	segment header, 32 bytes: "WEIRJNL\n", version u32, flags u32 (1: a
+//	barrier is before the first record), sequence number of the first record
+//	u64, CRC32C of the 24 bytes before u32, zero u32
 //
 //	record header, 48 bytes: "\xd7WJ\x01", payload length u32, sequence number
 //	u64, time i64, lowest sample timestamp i64, samples u32, lane u8, kind u8,
@@ -27,6 +28,7 @@ const (
 	segmentMagic      = "WEIRJNL\n"
 	segmentVersion    = 1
 	segmentHeaderSize = 32
+	flagBarrier       = 1
 	recordMagic       = "\xd7WJ\x01"
 	recordHeaderSize  = 48
 	crcOffset         = 40 // of the payload, in a record
@@ -64,11 +66,11 @@ type record struct {
 	crc     uint32
 }
 
-func appendSegmentHeader(dst []byte, first uint64) []byte {
+func appendSegmentHeader(dst []byte, first uint64, flags uint32) []byte {
 	n := len(dst)
 	dst = append(dst, segmentMagic...)
 	dst = binary.LittleEndian.AppendUint32(dst, segmentVersion)
-	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, flags)
 	dst = binary.LittleEndian.AppendUint64(dst, first)
 	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[n:], castagnoli))
 	return binary.LittleEndian.AppendUint32(dst, 0)
@@ -114,22 +116,22 @@ var errUnknownVersion = errors.New("unknown version")
 // checkSegmentHeader returns an error that is errUnknownVersion for a valid
 // header of another version. sound is false when the header is damaged: the
 // records may still be good.
-func checkSegmentHeader(r io.ReaderAt) (sound bool, err error) {
+func checkSegmentHeader(r io.ReaderAt) (flags uint32, sound bool, err error) {
 	var b [segmentHeaderSize]byte
 	if n, err := r.ReadAt(b[:], 0); n < len(b) {
 		if err == io.EOF {
 			err = nil
 		}
-		return false, err
+		return 0, false, err
 	}
 	le := binary.LittleEndian
 	if string(b[:8]) != segmentMagic || le.Uint32(b[24:]) != crc32.Checksum(b[:24], castagnoli) {
-		return false, nil
+		return 0, false, nil
 	}
 	if v := le.Uint32(b[8:]); v != segmentVersion {
-		return true, fmt.Errorf("%w %d", errUnknownVersion, v)
+		return 0, true, fmt.Errorf("%w %d", errUnknownVersion, v)
 	}
-	return true, nil
+	return le.Uint32(b[12:]), true, nil
 }
 
 // scanner reads the record headers of a segment in order. What is no record is
@@ -214,6 +216,7 @@ func (s *scanner) find() bool {
 type segment struct {
 	path  string
 	first uint64 // of its name; its records are not below
+	after bool   // it begins behind a barrier
 
 	refs int // readers and, for the active segment, the writer
 	f    file
