@@ -211,7 +211,11 @@ func (x *planner) exports(w *wanted, running *node) {
 			scope.SetUnknown(id)
 		}
 	case !x.mode.unknown && running != nil && running.gen != nil && sameType(running.exports(), w.reg.Exports):
-		scope.Set(id, running.exports())
+		if running.state.Load().silent() {
+			scope.SetWaiting(id, running.exports(), config.Pending(running.id))
+		} else {
+			scope.Set(id, running.exports())
+		}
 	default:
 		scope.SetProvisional(id, config.WithReceiver(w.reg.Exports, w.recv))
 	}

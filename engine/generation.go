@@ -94,10 +94,10 @@ func (g *generation) export(exports any) {
 		g.exports = exports // known from Build, or that of one replaced: nobody's
 		return
 	}
-	if equal(n.state.Load().exports, exports) {
+	if s := n.state.Load(); s.exported && equal(s.exports, exports) {
 		return
 	}
-	n.changeLocked(func(s *state) { s.exports = exports })
+	n.changeLocked(func(s *state) { s.exports, s.exported = exports, true })
 	n.e.box.mark(n.id)
 }
 
@@ -144,12 +144,12 @@ func (n *node) swap(g *generation) bool {
 	n.changeLocked(func(s *state) {
 		switch {
 		case g.exports != nil:
-			if !equal(s.exports, g.exports) {
+			if !s.exported || !equal(s.exports, g.exports) {
 				n.e.box.mark(n.id)
 			}
-			s.exports = g.exports
+			s.exports, s.exported = g.exports, true
 		case !sameType(s.exports, g.reg.Exports):
-			s.exports = config.WithReceiver(g.reg.Exports, n.recv)
+			s.exports, s.exported = config.WithReceiver(g.reg.Exports, n.recv), false
 			n.e.box.mark(n.id)
 		}
 		s.reg, s.args, s.component, s.sourced = g.reg, g.args, g.c, sourced

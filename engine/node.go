@@ -53,6 +53,7 @@ type state struct {
 	sources   []string               // of what is wanted
 	args      any
 	exports   any
+	exported  bool // a component said so, it is not the zero value of the registration
 	component component.Component
 	restarts  uint64
 	sourced   []string
@@ -64,6 +65,9 @@ type state struct {
 
 	lastError component.Health // the last health that was worse than healthy
 }
+
+// silent reports whether what is exported is still to come.
+func (s *state) silent() bool { return s.reg.ExportsLater && !s.exported }
 
 // health is the worst of the parts.
 func (s *state) health() component.Health {
@@ -424,6 +428,8 @@ func (e *Engine) exported(n *node) (changed bool) {
 		w.m.scope.SetWaiting(w.block.ID, n.exports(), n.waits)
 	case n.gen == nil:
 		w.m.scope.SetProvisional(w.block.ID, n.exports())
+	case n.state.Load().silent():
+		w.m.scope.SetWaiting(w.block.ID, n.exports(), config.Pending(n.id))
 	default:
 		w.m.scope.Set(w.block.ID, n.exports())
 	}

@@ -50,10 +50,12 @@ func (w *wanted) known() bool {
 // assign gives a variable a value.
 func (e *Engine) assign(w *wanted, v config.Value) (changed bool) {
 	old := w.scope.Variable(w.name)
+	// Also if it is the same: one that waits would become another by being
+	// looked at, and nobody would be told.
+	w.scope.SetVariable(w.name, w.id, v)
 	if old.Provisional == v.Provisional && sameError(old.Err, v.Err) && equal(old.V, v.V) {
 		return false
 	}
-	w.scope.SetVariable(w.name, w.id, v)
 	if w.of != nil {
 		e.show(w.of)
 	}

@@ -93,6 +93,9 @@ type Registration struct {
 	NewArgs func() any
 	// Exports is the zero value of the exports struct, nil for none.
 	Exports any
+	// ExportsLater says that Run learns what there is to export. Nodes that
+	// refer to it wait for the first Export instead of taking the zero value.
+	ExportsLater bool
 	// Build makes a component. args is what NewArgs returned, decoded; the
 	// component may keep it. Build has no side effect that Run must undo.
 	Build func(o Options, args any) (Component, error)
