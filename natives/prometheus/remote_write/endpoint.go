@@ -116,7 +116,7 @@ func (e *endpoint) run(ctx context.Context) {
 	var gatherers, senders, rest sync.WaitGroup
 	e.gatherers = nil
 	for lane := range e.journal.Lanes() {
-		g := &gatherer{e: e, lane: lane, kick: make(chan struct{}, 1)}
+		g := &gatherer{e: e, lane: lane, kick: make(chan struct{}, 1), labels: e.settings.Load().labels}
 		e.gatherers = append(e.gatherers, g)
 		gatherers.Go(e.guard(func() { g.run(gathering) }))
 		senders.Go(e.guard(func() { e.send(sending, posting, lane) }))

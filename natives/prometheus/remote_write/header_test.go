@@ -271,6 +271,23 @@ func TestOrderWhenLanesChange(t *testing.T) {
 	}
 }
 
+// TestTenantsDoNotWaitForEachOther: what one source's tenant is refused does not
+// hold up the first samples of another source.
+func TestTenantsDoNotWaitForEachOther(t *testing.T) {
+	srv := newServer(t)
+	srv.setFault(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if r.Header.Get("X-Scope-OrgID") != "a" {
+			return false
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	})
+	n := startNew(t, endpoint(srv.URL, `header_from_label { label = "tenant" }`))
+	n.accept(t, tenantBatch(1, t0, "a"), tenantBatch(2, t0, "b", "c", "d", "e", "f", "g"))
+	srv.wait(t, func() bool { return srv.count(t) > 0 })
+	srv.heal()
+}
+
 // TestMetadataOfTenants: each tenant gets the metadata of its own families.
 func TestMetadataOfTenants(t *testing.T) {
 	srv := newServer(t)
