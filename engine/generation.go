@@ -154,6 +154,7 @@ func (n *node) swap(g *generation) bool {
 		}
 		s.reg, s.args, s.component, s.sourced = g.reg, g.args, g.c, sourced
 		s.own = g.own
+		s.builds++
 	})
 	if old == nil {
 		n.e.box.mark(n.id) // there is a working version now, whatever it exports

@@ -73,6 +73,8 @@ var (
 		"Samples that the node did not send on, by reason.", []string{"component_id", "reason"}, nil)
 	descHealth = prometheus.NewDesc("weir_component_health",
 		"1 for the state the node is in: unknown, healthy, unhealthy or exited.", []string{"component_id", "state"}, nil)
+	descBuilds = prometheus.NewDesc("weir_component_builds_total",
+		"Times the node's component was built and took over, the first included.", []string{"component_id"}, nil)
 	descRestarts = prometheus.NewDesc("weir_component_restarts_total",
 		"Times the node's component failed while it ran and was started again.", []string{"component_id"}, nil)
 	descBuild = prometheus.NewDesc("weir_build_info",
@@ -112,6 +114,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		counter(descIn, n.stats.In.Load())
 		counter(descOut, n.stats.Out.Load())
+		counter(descBuilds, s.builds)
 		counter(descRestarts, s.restarts)
 		for reason, v := range n.stats.Dropped() {
 			counter(descDropped, v, strings.ToValidUTF8(reason, "?"))

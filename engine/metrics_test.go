@@ -29,6 +29,12 @@ func TestMetrics(t *testing.T) {
 # HELP weir_build_info 1, with the version as a label.
 # TYPE weir_build_info gauge
 weir_build_info{version="v1"} 1
+# HELP weir_component_builds_total Times the node's component was built and took over, the first included.
+# TYPE weir_component_builds_total counter
+weir_component_builds_total{component_id="test.pass.b"} 1
+weir_component_builds_total{component_id="test.sink.c"} 1
+weir_component_builds_total{component_id="test.source.a"} 1
+weir_component_builds_total{component_id="test.value.bad"} 0
 # HELP weir_component_health 1 for the state the node is in: unknown, healthy, unhealthy or exited.
 # TYPE weir_component_health gauge
 weir_component_health{component_id="test.pass.b",state="exited"} 0

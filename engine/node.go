@@ -55,6 +55,7 @@ type state struct {
 	exports   any
 	exported  bool // a component said so, it is not the zero value of the registration
 	component component.Component
+	builds    uint64
 	restarts  uint64
 	sourced   []string
 	muted     bool // its metrics are not shown

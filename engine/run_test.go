@@ -50,6 +50,11 @@ func TestStopOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.take()
+		for id, want := range map[string]uint64{"test.source.a": 2, "test.pass.b": 1} {
+			if got := l.info(id).Builds; got != want {
+				t.Errorf("%s was built %d times, want %d", id, got, want)
+			}
+		}
 		if err := l.end(); err != nil {
 			t.Errorf("Run returned %v", err)
 		}

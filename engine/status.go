@@ -98,7 +98,7 @@ func (n *node) info() service.Info {
 	s := n.state.Load()
 	i := service.Info{
 		ID: n.id, Name: s.name, Health: s.health(), LastError: s.lastError, Stats: n.stats, Position: s.position,
-		DependsOn: s.deps, SendsTo: s.sends, Sources: existing(s.sources), Version: s.reg.Version, Restarts: s.restarts,
+		DependsOn: s.deps, SendsTo: s.sends, Sources: existing(s.sources), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
 		Arguments: s.args, Exports: s.exports,
 	}
 	if d, ok := s.component.(component.Debugger); ok {

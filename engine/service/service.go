@@ -144,6 +144,7 @@ type Info struct {
 	SendsTo   []string // IDs of the nodes whose receivers are in its arguments; they are in DependsOn too
 	Sources   []string // files of its registration
 	Version   string   // of the registration that runs
+	Builds    uint64   // since the node is there, the first included
 	Restarts  uint64   // after an error or a panic
 	Arguments any      // decoded; secrets still in it
 	Exports   any

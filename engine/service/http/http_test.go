@@ -339,7 +339,7 @@ func TestStatus(t *testing.T) {
 			Reload: service.Reload{Time: at, Duration: 12 * time.Millisecond, Outcome: "applied", Message: "reloaded"}},
 		infos: []service.Info{
 			{ID: "a.b.c", Name: "a.b", Health: component.Health{State: component.Healthy, Message: "running", Time: at}, Stats: stats, Position: "c.alloy:3",
-				LastError: component.Health{State: component.Unhealthy, Message: "</script><script>alert(1)", Time: at}, DependsOn: []string{"d"}, SendsTo: []string{"d"}, Sources: []string{"x.lua"}, Version: "abc", Restarts: 1,
+				LastError: component.Health{State: component.Unhealthy, Message: "</script><script>alert(1)", Time: at}, DependsOn: []string{"d"}, SendsTo: []string{"d"}, Sources: []string{"x.lua"}, Version: "abc", Builds: 2, Restarts: 1,
 				Arguments: &arguments{"http://x", "hunter2", []*flow.Receiver{flow.NewReceiver("d", 0, nil, nil)}}, Debug: map[string]int{"n": 1}},
 			{ID: "d", Name: "d", Debug: make(chan int)},
 		},
@@ -361,11 +361,11 @@ func TestStatus(t *testing.T) {
 		"components": []any{
 			map[string]any{"id": "a.b.c", "name": "a.b", "health": map[string]any{"state": "healthy", "message": "running", "time": "2025-01-01T00:00:00Z"},
 				"last_error": map[string]any{"state": "unhealthy", "message": "</script><script>alert(1)", "time": "2025-01-01T00:00:00Z"},
-				"position":   "c.alloy:3", "depends_on": []any{"d"}, "sends_to": []any{"d"}, "sources": []any{"x.lua"}, "version": "abc", "restarts": 1.0,
+				"position":   "c.alloy:3", "depends_on": []any{"d"}, "sends_to": []any{"d"}, "sources": []any{"x.lua"}, "version": "abc", "builds": 2.0, "restarts": 1.0,
 				"samples":   map[string]any{"in": 7.0, "out": 5.0, "dropped": map[string]any{"filtered": 2.0}},
 				"arguments": map[string]any{"url": "http://x", "password": "(secret)", "to": []any{"d.receiver"}}, "exports": nil, "debug": map[string]any{"n": 1.0}},
 			map[string]any{"id": "d", "name": "d", "health": map[string]any{"state": "unknown", "message": "", "time": "0001-01-01T00:00:00Z"},
-				"last_error": nil, "position": "", "depends_on": []any{}, "sends_to": []any{}, "sources": []any{}, "version": "", "restarts": 0.0, "samples": nil,
+				"last_error": nil, "position": "", "depends_on": []any{}, "sends_to": []any{}, "sources": []any{}, "version": "", "builds": 0.0, "restarts": 0.0, "samples": nil,
 				"arguments": nil, "exports": nil, "debug": "cannot be shown: json: unsupported type: chan int"},
 		},
 	}

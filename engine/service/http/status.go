@@ -42,6 +42,7 @@ type Node struct {
 	SendsTo   []string          `json:"sends_to"`
 	Sources   []string          `json:"sources"` // script files
 	Version   string            `json:"version"` // of the script
+	Builds    uint64            `json:"builds"`  // since the node is there; not counted: arguments that it took while it ran
 	Restarts  uint64            `json:"restarts"`
 	Samples   *Samples          `json:"samples"` // null for services
 	Arguments any               `json:"arguments"`
@@ -88,7 +89,7 @@ func newStatus(host service.Host) Status {
 func newNode(i service.Info) Node {
 	n := Node{
 		ID: i.ID, Name: i.Name, Health: i.Health, Position: i.Position, DependsOn: list(i.DependsOn), SendsTo: list(i.SendsTo), Sources: list(i.Sources),
-		Version: i.Version, Restarts: i.Restarts,
+		Version: i.Version, Builds: i.Builds, Restarts: i.Restarts,
 		Arguments: marshal(func() any { return config.Redact(i.Arguments) }),
 		Exports:   marshal(func() any { return config.Redact(i.Exports) }),
 		Debug:     marshal(func() any { return i.Debug }),
