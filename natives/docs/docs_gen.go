@@ -1125,7 +1125,7 @@ prometheus.remote_write "default" {
 			"endpoint.queue_config.batch_send_deadline":           "How long a sample may wait for others before it is written to the journal; more than 100ms means 100ms, since the sender waits meanwhile.",
 			"endpoint.queue_config.capacity":                      "Most samples of one lane that are gathered, in blocks of max_samples_per_send, before they are written to the journal together.",
 			"endpoint.queue_config.max_backoff":                   "Longest wait between retries.",
-			"endpoint.queue_config.max_samples_per_send":          "Most samples in a request.",
+			"endpoint.queue_config.max_samples_per_send":          "Most samples in a request; large ones, of 8MiB together, are fewer.",
 			"endpoint.queue_config.max_shards":                    "Lanes of a new journal, which send side by side; 64 at most. The fewer there are, the fuller are the requests.",
 			"endpoint.queue_config.min_backoff":                   "Wait before the first retry; it doubles with each further one.",
 			"endpoint.queue_config.min_shards":                    "Least lanes of a new journal, if more than max_shards.",

@@ -82,7 +82,7 @@ type Queue struct {
 	MaxShards int `alloy:"max_shards,attr,optional"`
 	// Least lanes of a new journal, if more than max_shards.
 	MinShards int `alloy:"min_shards,attr,optional"`
-	// Most samples in a request.
+	// Most samples in a request; large ones, of 8MiB together, are fewer.
 	MaxSamplesPerSend int `alloy:"max_samples_per_send,attr,optional"`
 	// How long a sample may wait for others before it is written to the
 	// journal; more than 100ms means 100ms, since the sender waits meanwhile.
@@ -249,9 +249,14 @@ func (e *Endpoint) Validate() error {
 	if e.RemoteTimeout <= 0 {
 		add("remote_timeout must be greater than 0")
 	}
-	for name := range e.Headers {
-		if reservedHeaders[http.CanonicalHeaderKey(name)] {
+	for name, value := range e.Headers {
+		switch {
+		case !validName(name):
+			add("headers: %q is no name of a header", name)
+		case reservedHeaders[http.CanonicalHeaderKey(name)]:
 			add("headers: %q is set by weir and cannot be changed", name)
+		case strings.ContainsFunc(value, notInValue): // no value here: it may be secret
+			add("headers: the value of %q has a line feed or another control character: no request can have it", name)
 		}
 	}
 	if e.ProtobufMessage != messageV1 && e.ProtobufMessage != messageV2 {

@@ -56,6 +56,8 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	f(in("header_from_label {\n label = \"a\"\n default = \"x\\ny\"\n }"), "cannot be the value of a header")
 	f(in("header_from_label {\n label = \"a\"\n max_values = 0\n }"), "max_values must be greater than 0")
 	f(in(`headers = { "content-type" = "x" }`), `"content-type" is set by weir`)
+	f(in(`headers = { "X Y" = "x" }`), `"X Y" is no name of a header`)
+	f(in(`headers = { "X-Token" = "hunter2\n" }`), `the value of "X-Token" has a line feed or another control character: no request can have it`)
 	f(in(`bearer_token = "a"
 		basic_auth { username = "b" }`), "at most one of")
 	f(in(`nonsense = 1`), "nonsense")

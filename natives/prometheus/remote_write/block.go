@@ -76,6 +76,19 @@ func (b *block) add(r *row) (err error) {
 	return nil
 }
 
+// maxBlock is how large a request is, before compression, when no more rows are
+// added to it, however few they are. Receivers refuse more than some MiB.
+const maxBlock = 8 << 20
+
+// full reports whether the block is as large as a request may be.
+func (b *block) full() bool {
+	n := len(b.buf)
+	if b.table != nil {
+		n += len(b.table.encoded)
+	}
+	return b.samples >= b.s.maxSamples || n >= maxBlock
+}
+
 // close returns the block as the journal takes it, to be sent with a value of
 // header_from_label unless that is empty, and makes b ready for the next one.
 // Give the payload back by putBuffer.

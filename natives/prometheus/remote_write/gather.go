@@ -148,7 +148,7 @@ func (g *gatherer) take(gr *group, b *batch.Metrics) (skipped map[string]int) {
 			skip("cannot_encode")
 			continue
 		}
-		if gr.open.samples >= s.maxSamples {
+		if gr.open.full() {
 			gr.blocks = append(gr.blocks, gr.open.close(g.lane, ""))
 		}
 	}

@@ -42,7 +42,7 @@ func (h *HeaderFromLabel) Validate() error {
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	canonical := http.CanonicalHeaderKey(h.Header)
 	switch {
-	case h.Header == "" || textproto.TrimString(h.Header) != h.Header || strings.ContainsFunc(h.Header, notInName):
+	case !validName(h.Header):
 		add("header: %q is no name of a header", h.Header)
 	case reservedHeaders[canonical] || canonical == "Authorization" || canonical == "User-Agent":
 		add("header: %q cannot be taken from a label", h.Header)
@@ -59,23 +59,27 @@ func (h *HeaderFromLabel) Validate() error {
 	return errors.Join(errs...)
 }
 
-// notInName is true for what no header's name has.
+// validName reports whether a header can have the name.
 //
 // Format: https://www.rfc-editor.org/rfc/rfc9110#name-tokens
-func notInName(r rune) bool {
-	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+func validName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
 }
+
+// notInValue is true for what no header's value has.
+//
+// Format: https://www.rfc-editor.org/rfc/rfc9110#name-field-values
+func notInValue(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // maxValue is the longest value of a header, in bytes: servers refuse requests
 // with more than some kilobytes of headers.
 const maxValue = 1024
 
 // validValue reports whether v arrives as it is in a header.
-//
-// Format: https://www.rfc-editor.org/rfc/rfc9110#name-field-values
 func validValue(v string) bool {
-	return len(v) <= maxValue && textproto.TrimString(v) == v &&
-		!strings.ContainsFunc(v, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+	return len(v) <= maxValue && textproto.TrimString(v) == v && !strings.ContainsFunc(v, notInValue)
 }
 
 // split is a group's rows by the value of their header. They are encoded when
@@ -127,7 +131,7 @@ func (p *split) encode(gr *group, own, lanes int) (lost int) {
 				lost++
 				continue
 			}
-			if gr.open.samples >= gr.s.maxSamples {
+			if gr.open.full() {
 				gr.blocks = append(gr.blocks, gr.open.close(lane, value))
 			}
 		}

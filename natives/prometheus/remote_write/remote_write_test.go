@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
 	"github.com/grafana/alloy/syntax"
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
@@ -869,6 +870,27 @@ func TestHeadersOfTheUser(t *testing.T) {
 	srv.wait(t, func() bool { return srv.count(t) == 1 })
 	h := srv.got()[0].header
 	diff(t, []string{"Token x", "me/1", "t"}, []string{h.Get("Authorization"), h.Get("User-Agent"), h.Get("X-Scope-OrgID")})
+}
+
+// TestLargeRowsMakeSmallBlocks: receivers refuse requests above some size, so a
+// block is full by its bytes too.
+func TestLargeRowsMakeSmallBlocks(t *testing.T) {
+	srv := newServerOf(t, time.Hour, v1, v2)
+	for i, message := range []string{"", asV2, `header_from_label { label = "source" }`} {
+		n := startNew(t, endpoint(srv.URL, message))
+		b := gauges(uint64(i), 40, t0+int64(i))
+		for row := range b.Series {
+			b.Series[row] = series("m", "row", fmt.Sprint(row), "source", "x", "large", strings.Repeat(string(rune('0'+row)), 1<<20))
+		}
+		n.accept(t, b)
+		srv.wait(t, func() bool { return srv.sent() == 40*(i+1) })
+		n.stop()
+	}
+	for i, r := range srv.got() {
+		if raw, err := snappy.DecodedLen(r.raw); err != nil || raw > 10<<20 {
+			t.Errorf("request %d has %d bytes (%v)", i, raw, err)
+		}
+	}
 }
 
 // TestOrphansAreListed holds that a backlog whose endpoint is gone is told of.
