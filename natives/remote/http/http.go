@@ -1,9 +1,10 @@
 // Package http is remote.http: it polls a URL and exports what it answers, and
 // exports it again when that changes.
 //
-// A URL that cannot be had at first fails the build. One that fails later makes
-// the node unhealthy and leaves the last content exported, so that what depends
-// on it keeps running. Where the server sends an ETag or Last-Modified, content
+// Nodes that refer to it wait for the first answer; nothing else does. A URL
+// that cannot be had makes the node unhealthy and leaves the last content
+// exported, so that what depends on it keeps running; one that never answered
+// is asked again soon. Where the server sends an ETag or Last-Modified, content
 // that did not change is not sent again.
 package http
 
@@ -15,7 +16,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -29,12 +29,17 @@ import (
 // maxContent is far beyond what belongs into an argument.
 const maxContent = 16 << 20
 
+// soon is when a URL that has not answered yet is asked again; then after twice
+// that, up to poll_frequency.
+const soon = time.Second
+
 // Registration describes remote.http.
 func Registration() component.Registration {
 	return component.Registration{
-		Name:    "remote.http",
-		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Exports: Exports{},
+		Name:         "remote.http",
+		NewArgs:      func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports:      Exports{},
+		ExportsLater: true,
 		Build: func(o component.Options, args any) (component.Component, error) {
 			o.Previous = nil // kept, it would keep all that were before it
 			c := &Component{opts: o, changed: make(chan struct{}, 1)}
@@ -49,10 +54,13 @@ func Registration() component.Registration {
 // Component is one remote.http.
 type Component struct {
 	opts    component.Options
-	changed chan struct{} // the arguments did
+	changed chan struct{} // the poller did
 
-	mu     sync.Mutex // held while a poll is on its way
+	mu     sync.Mutex
 	poller *poller
+	cancel context.CancelFunc // ends the poll on its way; nil before the first
+
+	trouble string // as last logged; Run's
 }
 
 var (
@@ -64,13 +72,16 @@ var (
 type poller struct {
 	args   Arguments
 	client *http.Client
+	// Run's.
+	answered bool
+	wait     time.Duration // between polls, until it answered
 	// What the server said of the content that is exported.
 	etag, modified string
 }
 
-// Update polls as args say. If that fails, the old arguments stay.
+// Update takes new arguments; Run polls at once.
 func (c *Component) Update(args any) error {
-	p := &poller{args: *args.(*Arguments)}
+	p := &poller{args: *args.(*Arguments), wait: soon}
 	agent := c.opts.UserAgent
 	for name, value := range p.args.Headers {
 		if strings.EqualFold(name, "User-Agent") { // the client's own would win
@@ -83,29 +94,24 @@ func (c *Component) Update(args any) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Update has no context: the timeout bounds it.
-	if err := c.poll(context.Background(), p); err != nil {
-		p.client.CloseIdleConnections()
-		return err
-	}
 	if c.poller != nil {
 		c.poller.client.CloseIdleConnections()
 	}
-	if c.poller == nil || !reflect.DeepEqual(c.poller.args, p.args) {
-		select {
-		case c.changed <- struct{}{}:
-		default:
-		}
-	}
 	c.poller = p
-	// Until Run nobody would close it, and Run comes at once or never.
-	p.client.CloseIdleConnections()
+	if c.cancel != nil {
+		c.cancel()
+	}
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
 // Run polls until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
-	t := c.opts.Clock.NewTimer(c.frequency())
+	t := c.opts.Clock.NewTimer(soon)
+	t.Stop() // the first poll is that of Build's Update
 	defer t.Stop()
 	defer func() {
 		c.mu.Lock()
@@ -116,41 +122,74 @@ func (c *Component) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.changed: // and polled
+		case <-c.changed:
 		case <-t.C():
-			c.mu.Lock()
-			// An error is in the health by now, and the next poll may do better.
-			_ = c.poll(ctx, c.poller)
-			c.mu.Unlock()
 		}
-		t.Reset(c.frequency())
+		t.Stop()
+		p, one := c.begin(ctx)
+		c.poll(one, p)
+		if one.Err() != nil {
+			p.client.CloseIdleConnections() // it may have been replaced meanwhile
+			continue
+		}
+		t.Reset(p.next())
 	}
 }
 
-func (c *Component) frequency() time.Duration {
+// begin returns the poller of now and the context of one poll, which ends when
+// there is another poller.
+func (c *Component) begin(ctx context.Context) (*poller, context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.poller.args.PollFrequency
+	if c.cancel != nil {
+		c.cancel()
+	}
+	ctx, c.cancel = context.WithCancel(ctx)
+	return c.poller, ctx
+}
+
+// next returns how long after a poll the next one is.
+func (p *poller) next() time.Duration {
+	if p.answered {
+		return p.args.PollFrequency
+	}
+	d := min(p.wait, p.args.PollFrequency)
+	p.wait = 2 * d
+	return d
 }
 
 // poll exports what the URL answers and reports how that went.
-func (c *Component) poll(ctx context.Context, p *poller) error {
+func (c *Component) poll(ctx context.Context, p *poller) {
 	content, err := p.get(ctx)
+	if ctx.Err() != nil {
+		return // nobody asks any more
+	}
+	health := component.Health{State: component.Healthy, Message: "polled the URL", Time: c.opts.Clock.Now()}
 	switch {
-	case errors.Is(err, errNotModified):
-		err = nil
 	case err == nil:
+		p.answered = true
 		c.opts.Export(Exports{component.OptionalSecret{IsSecret: p.args.IsSecret, Value: content}})
-	case ctx.Err() != nil:
-		return err // weir stops or the node goes
+	case !errors.Is(err, errNotModified):
+		health.State, health.Message = component.Unhealthy, "cannot poll: "+err.Error()
 	}
-	if err != nil {
-		err = fmt.Errorf("cannot poll: %w", err)
-		c.opts.Health(component.Health{State: component.Unhealthy, Message: err.Error(), Time: c.opts.Clock.Now()})
-		return err
+	c.log(health)
+	c.opts.Health(health)
+}
+
+// log says how polling goes when that changes.
+func (c *Component) log(h component.Health) {
+	trouble := ""
+	if h.State == component.Unhealthy {
+		trouble = h.Message
 	}
-	c.opts.Health(component.Health{State: component.Healthy, Message: "polled the URL", Time: c.opts.Clock.Now()})
-	return nil
+	switch {
+	case trouble == c.trouble:
+	case trouble == "":
+		c.opts.Logger.Info("the URL answers again")
+	default:
+		c.opts.Logger.Error("no new content", "err", trouble)
+	}
+	c.trouble = trouble
 }
 
 // errNotModified says that the content is what it was.

@@ -94,13 +94,23 @@ type node interface {
 	component.Updater
 }
 
+// build returns a component that runs and has polled.
 func build(t *testing.T, s *server, body string) (*componenttest.Node, node) {
 	t.Helper()
 	n := componenttest.New(t, "remote.http.h")
 	c := n.Build(t, remotehttp.Registration(), s.arguments(t, body)).(node)
-	<-s.arrived
 	n.Run(t, c)
+	polled(t, s, n)
 	return n, c
+}
+
+// polled returns when a poll has been reported.
+func polled(t *testing.T, s *server, n *componenttest.Node) {
+	t.Helper()
+	<-s.arrived
+	if err := n.Clock.WaitTimers(t.Context(), 1); err != nil { // armed again when done
+		t.Fatal(err)
+	}
 }
 
 // pass lets one poll happen and be reported.
@@ -110,10 +120,16 @@ func pass(t *testing.T, s *server, n *componenttest.Node, d time.Duration) {
 		t.Fatal(err)
 	}
 	n.Clock.Advance(d)
-	<-s.arrived
-	if err := n.Clock.WaitTimers(t.Context(), 1); err != nil { // armed again when done
+	polled(t, s, n)
+}
+
+// change updates c and lets it poll.
+func change(t *testing.T, s *server, n *componenttest.Node, c node, body string) {
+	t.Helper()
+	if err := c.Update(s.arguments(t, body)); err != nil {
 		t.Fatal(err)
 	}
+	polled(t, s, n)
 }
 
 func wantContent(t *testing.T, n *componenttest.Node, secret bool, value string) {
@@ -189,10 +205,7 @@ func TestNotModified(t *testing.T) {
 			t.Errorf("%s: %d answers, health %+v", name, answers, n.Health())
 		}
 		// Other arguments ask anew: what is exported may be something else.
-		if err := c.Update(s.arguments(t, "is_secret = true")); err != nil {
-			t.Fatal(err)
-		}
-		<-s.arrived
+		change(t, s, n, c, "is_secret = true")
 		wantContent(t, n, true, "hello")
 		if answers != 2 {
 			t.Errorf("%s: %d answers after other arguments, want 2", name, answers)
@@ -203,10 +216,11 @@ func TestNotModified(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
+	timeout := "30s"
 	f := func(want string, answer func(w http.ResponseWriter, r *http.Request)) {
 		t.Helper()
 		s := newServer(t)
-		n, c := build(t, s, "poll_timeout = \"1s\"")
+		n, c := build(t, s, "poll_timeout = \""+timeout+"\"")
 		s.does(answer)
 		pass(t, s, n, time.Minute)
 		wantContent(t, n, false, "hello")
@@ -214,14 +228,19 @@ func TestFaults(t *testing.T) {
 		if h.State != component.Unhealthy || !strings.Contains(h.Message, want) || !strings.Contains(h.Message, s.URL) {
 			t.Errorf("got health %+v, want %q", h, want)
 		}
-		// An update that cannot poll is refused, and the old arguments stay.
-		if err := c.Update(s.arguments(t, "poll_timeout = \"1s\"\nis_secret = true")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
+		// Other arguments that fare no better leave the content, too, and ask
+		// again soon.
+		change(t, s, n, c, "poll_timeout = \""+timeout+"\"\nis_secret = true")
+		wantContent(t, n, false, "hello")
+		if h := n.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, want) {
+			t.Errorf("got health %+v, want %q", h, want)
 		}
-		<-s.arrived
 		s.says("again")
-		pass(t, s, n, time.Minute)
-		wantContent(t, n, false, "again")
+		pass(t, s, n, time.Second)
+		wantContent(t, n, true, "again")
+		if logs := n.Logs(); strings.Count(logs, "level=ERROR") != 1 || strings.Count(logs, "answers again") != 1 {
+			t.Errorf("%s: logged:\n%s", want, logs)
+		}
 		if h := n.Health(); h.State != component.Healthy {
 			t.Errorf("got health %+v", h)
 		}
@@ -235,38 +254,101 @@ func TestFaults(t *testing.T) {
 		w.Header().Set("Content-Length", "10")
 		fmt.Fprint(w, "short")
 	})
-	f("no answer within 1s", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	f("EOF", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	timeout = "100ms"
+	f("no answer within 100ms", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 }
 
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
+// TestFirstPollFails: nothing is exported, and the URL is asked again soon.
 func TestFirstPollFails(t *testing.T) {
 	s := newServer(t)
 	s.does(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "x", http.StatusForbidden) })
 	n := componenttest.New(t, "remote.http.h")
-	a := s.arguments(t, "")
+	a := s.arguments(t, "poll_frequency = \"5s\"\npoll_timeout = \"1s\"")
 	a.URL = strings.Replace(a.URL, "http://", "http://user:pass@", 1) + "?token=secret"
-	_, err := remotehttp.Registration().Build(n.Options(), a)
-	if err == nil || err.Error() != "cannot poll: "+s.URL+"/x answered 403 Forbidden, want 200 OK" {
-		t.Errorf("got %v", err)
+	c := n.Build(t, remotehttp.Registration(), a)
+	if _, _, polls := s.request(); polls != 0 {
+		t.Error("Build polls")
 	}
+	n.Run(t, c)
+	polled(t, s, n)
+	wantFailure := func() {
+		t.Helper()
+		if h := n.Health(); h.State != component.Unhealthy || h.Message != "cannot poll: "+s.URL+"/x answered 403 Forbidden, want 200 OK" {
+			t.Errorf("got health %+v", h)
+		}
+		if e := n.Exports(); e != nil {
+			t.Errorf("got exports %+v", e)
+		}
+	}
+	wantFailure()
+	for _, d := range []time.Duration{1, 2, 4, 5, 5} {
+		pass(t, s, n, d*time.Second)
+		wantFailure()
+	}
+	s.says("hello")
+	pass(t, s, n, 5*time.Second)
+	wantContent(t, n, false, "hello")
+	// From now on in intervals, whatever comes.
 	s.Close()
-	if _, err := remotehttp.Registration().Build(n.Options(), a); err == nil || strings.Contains(err.Error(), "pass") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("got %v, want an error without secrets", err)
+	for range 2 {
+		n.Clock.Advance(5 * time.Second)
+		n.Wait(t, func() bool { return n.Health().State == component.Unhealthy })
+		if h := n.Health(); strings.Contains(h.Message, "pass") || strings.Contains(h.Message, "secret") {
+			t.Errorf("got %q, want an error without secrets", h.Message)
+		}
+	}
+	wantContent(t, n, false, "hello")
+}
+
+// TestUpdateWhilePolling: a URL that hangs does not hold up another one.
+func TestUpdateWhilePolling(t *testing.T) {
+	s := newServer(t)
+	asked := make(chan struct{}, 1)
+	s.does(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	})
+	n := componenttest.New(t, "remote.http.h")
+	c := n.Build(t, remotehttp.Registration(), s.arguments(t, "poll_frequency = \"1h\"\npoll_timeout = \"59m\"")).(node)
+	n.Run(t, c)
+	<-asked
+	s.says("hello")
+	if err := c.Update(s.arguments(t, "")); err != nil {
+		t.Fatal(err)
+	}
+	n.Wait(t, func() bool { return n.Exports() != nil })
+	wantContent(t, n, false, "hello")
+	if h := n.Health(); h.State != component.Unknown && h.State != component.Healthy {
+		t.Errorf("got health %+v: what was called off is no failure", h)
+	}
+}
+
+// TestStopWhilePolling: a URL that hangs holds up no stop.
+func TestStopWhilePolling(t *testing.T) {
+	s := newServer(t)
+	asked := make(chan struct{}, 1)
+	s.does(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	})
+	n := componenttest.New(t, "remote.http.h")
+	stop := n.Run(t, n.Build(t, remotehttp.Registration(), s.arguments(t, "")))
+	<-asked
+	stop()
+	if h := n.Health(); h.State == component.Unhealthy {
+		t.Errorf("got health %+v: a stop is no failure", h)
 	}
 }
 
 func TestFrequencyChanges(t *testing.T) {
 	s := newServer(t)
 	n, c := build(t, s, "")
-	if err := c.Update(s.arguments(t, "poll_frequency = \"2s\"\npoll_timeout = \"1s\"")); err != nil {
-		t.Fatal(err)
-	}
-	<-s.arrived
-	n.Clock.Advance(0)
+	change(t, s, n, c, "poll_frequency = \"2s\"\npoll_timeout = \"1s\"")
 	for range 3 {
 		s.says(fmt.Sprint(time.Now()))
 		pass(t, s, n, 2*time.Second)
