@@ -36,7 +36,9 @@ type decoder struct {
 	region    []byte   // a series' label fields, where they are not in one piece
 	symbols   [][]byte // remote write 2.0
 	refs      []uint32
-	histSeen  [][]byte // of the series that is read
+	metas     map[metadataV2]*batch.Metadata // that series of the request were given
+	texts     map[uint32]string              // symbols in metas
+	histSeen  [][]byte                       // of the series that is read
 	exSeen    [][]byte
 	orphans   []orphan
 	counted   int   // rows that memory was reserved for
@@ -65,7 +67,7 @@ func (d *decoder) reset() {
 	clear(d.orphans)
 	clear(d.labels)
 	d.symbols, d.orphans = d.symbols[:0], d.orphans[:0]
-	d.dropped, d.exDropped, d.problems = nil, nil, nil
+	d.dropped, d.exDropped, d.problems, d.metas, d.texts = nil, nil, nil, nil, nil
 	d.more, d.counted, d.extra, d.written = 0, 0, 0, written{}
 }
 

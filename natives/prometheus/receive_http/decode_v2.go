@@ -243,9 +243,48 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 		}
 	}
 	if d.meta {
-		describe(s, typ, help, unit)
+		return s, nil, d.describe(s, m, help, unit)
 	}
 	return s, nil, nil
+}
+
+// describe gives s the metadata that came with it, unless it says nothing.
+// Series of the same refs share it, since those of a family are many.
+func (d *decoder) describe(s *batch.Series, m *metadataV2, help, unit []byte) error {
+	typ := metricType(m.typ)
+	if typ == model.MetricTypeUnknown && len(help) == 0 && len(unit) == 0 {
+		return nil
+	}
+	if old := s.Meta(); old != nil && old.Type == typ && old.Help == string(help) && old.Unit == string(unit) {
+		return nil
+	}
+	out := d.metas[*m]
+	if out == nil {
+		if !d.reserve(metaBytes) {
+			return errBusy
+		}
+		if d.metas == nil {
+			d.metas, d.texts = map[metadataV2]*batch.Metadata{}, map[uint32]string{}
+		}
+		out = &batch.Metadata{Type: typ, Help: d.text(m.help), Unit: d.text(m.unit)}
+		d.metas[*m] = out
+	}
+	s.SetMeta(out)
+	return nil
+}
+
+// metaBytes is what a metadata takes beside its texts, which are no more than
+// the body.
+const metaBytes = 200
+
+// text returns a symbol as a string that is made once.
+func (d *decoder) text(ref uint32) string {
+	s, ok := d.texts[ref]
+	if !ok {
+		s = string(d.symbols[ref])
+		d.texts[ref] = s
+	}
+	return s
 }
 
 // withType appends the labels of d.refs with __type__ and __unit__ from the

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -579,6 +580,45 @@ func TestMetadata(t *testing.T) {
 	off := start(t, func(a *receivehttp.Arguments) { a.AppendMetadata = false }, sink.Receiver())
 	off.post(v2, with(writev2.Metadata_METRIC_TYPE_COUNTER, "Counts."))
 	want("a_total", batch.Metadata{})
+}
+
+// TestMetadataBomb: a ref of a byte stands for a help text of many, and 1.0 may
+// tell of families for ever.
+func TestMetadataBomb(t *testing.T) {
+	sink := flowtest.NewSink("sink")
+	r := start(t, nil, sink.Receiver())
+	var many []prompb.TimeSeries
+	for i := range 100 {
+		many = append(many, series("__name__=m"+strconv.Itoa(i), sample(1, 1)))
+	}
+	long := strings.Repeat("x", 1<<20)
+	r.post(v2, v2Body(t, func(req *writev2.Request) {
+		req.Symbols = append(req.Symbols, long, "a", "b")
+		n := uint32(len(req.Symbols))
+		for i := range req.Timeseries {
+			req.Timeseries[i].Metadata = writev2.Metadata{HelpRef: n - 3, UnitRef: n - 2 + uint32(i%2)}
+		}
+	}, many...))
+	helps, metas := map[*byte]bool{}, map[*batch.Metadata]bool{}
+	for _, b := range sink.Batches() {
+		for _, s := range b.Series {
+			helps[unsafe.StringData(s.Meta().Help)], metas[s.Meta()] = true, true
+		}
+	}
+	if len(helps) != 1 || len(metas) != 2 {
+		t.Errorf("100 series of one help text and two units have %d texts, %d metadata", len(helps), len(metas))
+	}
+
+	for i := range 70 {
+		r.want(204, marshal(t, &prompb.WriteRequest{Metadata: []prompb.MetricMetadata{{MetricFamilyName: "f" + strconv.Itoa(i), Help: long}}}))
+	}
+	for name, want := range map[string]bool{"f0": true, "f69": false} {
+		r.want(204, one(t, name, 1, 1))
+		bs := sink.Batches()
+		if has := bs[len(bs)-1].Series[0].Meta() != nil; has != want {
+			t.Errorf("%s: metadata %t", name, has)
+		}
+	}
 }
 
 func TestTypeAndUnitLabels(t *testing.T) {

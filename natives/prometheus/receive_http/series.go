@@ -26,8 +26,9 @@ const shards = 16
 type known struct {
 	shards [shards]*batch.Interner
 
-	mu       sync.Mutex
-	families map[string]*batch.Metadata // of remote write 1.0
+	mu          sync.Mutex
+	families    map[string]*batch.Metadata // of remote write 1.0
+	familyBytes int                        // of their texts
 }
 
 func newKnown() *known {
@@ -73,8 +74,11 @@ func (k *known) clear() {
 	}
 }
 
-// maxFamilies bounds the metadata that is kept of families.
-const maxFamilies = 50_000
+// maxFamilies and maxFamilyBytes bound the metadata that is kept of families.
+const (
+	maxFamilies    = 50_000
+	maxFamilyBytes = 32 << 20
+)
 
 // learn keeps the metadata of families, which remote write 1.0 sends beside
 // the series, and gives it to the series that are known.
@@ -83,9 +87,19 @@ func (k *known) learn(families map[string]batch.Metadata) {
 	defer k.mu.Unlock()
 	changed := false
 	for name, m := range families {
-		if old := k.families[name]; old == nil && len(k.families) >= maxFamilies || old != nil && *old == m {
+		old, n := k.families[name], len(m.Help)+len(m.Unit)
+		switch {
+		case old == nil:
+			n += len(name)
+		case *old == m:
+			continue
+		default:
+			n -= len(old.Help) + len(old.Unit)
+		}
+		if old == nil && len(k.families) >= maxFamilies || k.familyBytes+n > maxFamilyBytes {
 			continue
 		}
+		k.familyBytes += n
 		k.families[name] = &m
 		changed = true
 	}
@@ -116,17 +130,6 @@ func (k *known) family(metric string) *batch.Metadata {
 		}
 	}
 	return nil
-}
-
-// describe gives s the metadata that came with it, unless it says nothing.
-func describe(s *batch.Series, typ model.MetricType, help, unit []byte) {
-	if typ == model.MetricTypeUnknown && len(help) == 0 && len(unit) == 0 {
-		return
-	}
-	if old := s.Meta(); old != nil && old.Type == typ && old.Help == string(help) && old.Unit == string(unit) {
-		return
-	}
-	s.SetMeta(&batch.Metadata{Type: typ, Help: string(help), Unit: string(unit)})
 }
 
 // badSeries is why a series is not accepted.
