@@ -201,7 +201,7 @@ func TestJudge(t *testing.T) {
 		t.Helper()
 		served, got := good()
 		change(&served, &got)
-		r := round{s: s, kept: 1000}
+		r := round{s: s, kept: 1000, out: Round{Samples: 16_000}}
 		if faults := strings.Join(r.judge(served, got), "; "); faults != want {
 			t.Errorf("got %q, want %q", faults, want)
 		}
@@ -224,13 +224,16 @@ func TestJudge(t *testing.T) {
 		served.Scrapes["a"], served.Scrapes["b"] = 5, 5
 		got.Last["a"], got.Last["b"], got.Samples = 5, 5, 10_000
 	})
+	s.Measure, s.Warmup = 100*time.Second, -90*time.Second
+	f("16000 samples arrived while measuring where about 200000 were due: it was catching up, or falling behind", func(*target.Stats, *sink.Stats) {})
+	s.Measure, s.Warmup = 8*time.Second, 2*time.Second
 	s.V2 = true
 	f("4 of 5 requests were of remote write 2.0", func(_ *target.Stats, got *sink.Stats) { got.V2 = 4 })
 	f("", func(_ *target.Stats, got *sink.Stats) { got.V2 = 5 })
 }
 
 func TestManyFaults(t *testing.T) {
-	r := round{kept: 1, s: Scenario{Load: target.Defaults(), Interval: time.Hour}}
+	r := round{kept: 1, s: Scenario{Load: target.Defaults(), Interval: time.Hour, Measure: time.Second}}
 	served := target.Stats{Scrapes: map[string]int{}}
 	for i := range 9 {
 		served.Scrapes[fmt.Sprint(i)] = 1

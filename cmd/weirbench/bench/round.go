@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -239,11 +240,26 @@ func (r *round) judge(served target.Stats, got sink.Stats) (faults []string) {
 	add(got.Invalid > 0, "%d requests that cannot be read", got.Invalid)
 	add(served.Aborted > 0, "%d scrapes were not read to their end", served.Aborted)
 	add(r.s.V2 && got.V2 != got.Requests, "%d of %d requests were of remote write 2.0", got.V2, got.Requests)
+	// What it had not delivered when measuring began would make it look cheap,
+	// and what it still has, expensive.
+	if got, due := r.measured(); math.Abs(got-due) > due/10+uneven.Seconds()*due/r.s.Measure.Seconds() {
+		add(true, "%.0f samples arrived while measuring where about %.0f were due: it was catching up, or falling behind", got, due)
+	}
 	// A collector that is too slow leaves scrapes out, and would look cheap.
 	if most := r.mostScrapes(); o.Served < most*95/100 {
 		add(true, "%d scrapes were made where about %d were due", o.Served, most)
 	}
 	return faults
+}
+
+// uneven is how much of the samples may come sooner or later because collectors
+// gather them; Prometheus does for 5 s.
+const uneven = 6 * time.Second
+
+// measured returns how many samples arrived while measuring, and how many of
+// the targets were due.
+func (r *round) measured() (got, due float64) {
+	return float64(r.out.Samples), float64(r.kept*r.s.Load.Targets) * r.s.Measure.Seconds() / r.s.Interval.Seconds()
 }
 
 // mostScrapes returns how many scrapes are due in the measured part and the
