@@ -35,21 +35,9 @@ there is one.`,
 		ValidArgsFunction: configFiles(oneConfig),
 		RunE: failed(func(_ *cobra.Command, args []string) error {
 			path := args[0]
-			dir, err := scriptsDir(scripts, path)
+			e, err := lookingEngine(path, scripts)
 			if err != nil {
-				return cannotStart(err)
-			}
-			catalogs, err := catalogs(dir, nil)
-			if err != nil {
-				return cannotStart(err)
-			}
-			services, err := newServices("", "", io.Discard)
-			if err != nil {
-				return cannotStart(err)
-			}
-			e, err := engine.New(engine.Options{Catalogs: catalogs, Scripts: importScripts(nil), Services: services.all(), Version: version, NoWatch: true})
-			if err != nil {
-				return cannotStart(err)
+				return err
 			}
 			cfg, ds := e.Check(path)
 			if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
@@ -66,6 +54,28 @@ there is one.`,
 	}
 	cmd.Flags().StringVar(&scripts, "scripts", "", "folder of scripts (default: scripts beside the config)")
 	return cmd
+}
+
+// lookingEngine returns an engine that looks at the config in path and runs
+// nothing.
+func lookingEngine(path, scripts string) (*engine.Engine, error) {
+	dir, err := scriptsDir(scripts, path)
+	if err != nil {
+		return nil, cannotStart(err)
+	}
+	catalogs, err := catalogs(dir, nil)
+	if err != nil {
+		return nil, cannotStart(err)
+	}
+	services, err := newServices("", "", io.Discard)
+	if err != nil {
+		return nil, cannotStart(err)
+	}
+	e, err := engine.New(engine.Options{Catalogs: catalogs, Scripts: importScripts(nil), Services: services.all(), Version: version, NoWatch: true})
+	if err != nil {
+		return nil, cannotStart(err)
+	}
+	return e, nil
 }
 
 func count(n int, what string) string {

@@ -3,13 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flowchart"
 )
@@ -60,21 +58,9 @@ The exit code is 1, and nothing is drawn, when the config has a mistake.`,
 
 // chartOf returns the chart of a config, after it has written its mistakes.
 func chartOf(t *terminal, path, scripts string) (*flowchart.Chart, error) {
-	dir, err := scriptsDir(scripts, path)
+	e, err := lookingEngine(path, scripts)
 	if err != nil {
-		return nil, cannotStart(err)
-	}
-	catalogs, err := catalogs(dir, nil)
-	if err != nil {
-		return nil, cannotStart(err)
-	}
-	known, err := newServices("", "", io.Discard)
-	if err != nil {
-		return nil, cannotStart(err)
-	}
-	e, err := engine.New(engine.Options{Catalogs: catalogs, Services: known.all(), Version: version, NoWatch: true})
-	if err != nil {
-		return nil, cannotStart(err)
+		return nil, err
 	}
 	nodes, services, cfg, ds := e.Graph(path)
 	if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
