@@ -27,7 +27,8 @@ type Failures struct {
 
 	mu      sync.Mutex
 	failing map[uint64]time.Time // sources in whose last batch something failed
-	message string               // of the health; "" while it is healthy
+	pruned  time.Time
+	message string // of the health; "" while it is healthy
 }
 
 // NewFailures returns Failures of a node with the given arguments that are
@@ -96,6 +97,10 @@ func (f *Failures) Done(o *component.Options, source uint64, b *Batch) {
 		return // the common case
 	}
 	now := o.Clock.Now()
+	if now.Sub(f.pruned) >= failureAge/10 { // not at each batch, there may be many sources
+		f.pruned = now
+		maps.DeleteFunc(f.failing, func(_ uint64, t time.Time) bool { return now.Sub(t) > failureAge })
+	}
 	if b.n != nil {
 		f.failing[source] = now
 		if f.message == "" {
@@ -106,7 +111,6 @@ func (f *Failures) Done(o *component.Options, source uint64, b *Batch) {
 		return
 	}
 	delete(f.failing, source)
-	maps.DeleteFunc(f.failing, func(_ uint64, t time.Time) bool { return now.Sub(t) > failureAge })
 	if len(f.failing) == 0 {
 		f.message = ""
 		o.Logger.Info("expressions work again")
