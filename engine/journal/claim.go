@@ -26,7 +26,8 @@ const (
 // predecessor of the node has it open. Several nodes may have endpoints of one
 // key, each with a journal of its own. So a journal of the key and another
 // node is adopted only when that node does not open it within a second: it was
-// renamed or removed.
+// renamed or removed. And only if it is for the same URL and tenant: an item of
+// a foreach that comes when another goes must not send what is the other's.
 func Claim(ctx context.Context, root string, o Options) (*Journal, error) {
 	if err := os.MkdirAll(root, 0o750); err != nil {
 		return nil, fmt.Errorf("cannot make the journals' directory: %w", err)
@@ -57,7 +58,9 @@ func tryClaim(root, key string, o Options, graced bool) (*Journal, error) {
 		if err == nil && m.Node == o.Owner.Node {
 			return Open(d, o)
 		}
-		foreign = append(foreign, d)
+		if err != nil || m.Audience == o.Owner.audience() {
+			foreign = append(foreign, d)
+		}
 	}
 	if len(foreign) > 0 && !graced {
 		return nil, nil

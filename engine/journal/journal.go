@@ -146,10 +146,10 @@ func (j *Journal) Dir() string { return j.dir }
 // Lanes returns the number of lanes. It does not change while the journal is open.
 func (j *Journal) Lanes() int { return len(j.lanes) }
 
-// Configure changes the limits from now on.
-func (j *Journal) Configure(l Limits) error {
+// Configure changes the limits and what is noted of the owner from now on.
+func (j *Journal) Configure(o Owner, l Limits) error {
 	j.mu.Lock()
-	j.limits = l
+	j.limits, j.o.Owner = l, o
 	j.wakeRoom()
 	j.mu.Unlock()
 	return j.writeMeta()

@@ -347,7 +347,7 @@ func TestFullJournal(t *testing.T) {
 		}
 		room := make(chan error)
 		go func() { room <- j.Room(context.Background()) }()
-		if err := j.Configure(journal.Limits{MaxSize: 1 << 20}); err != nil {
+		if err := j.Configure(o.Owner, journal.Limits{MaxSize: 1 << 20}); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-room; err != nil {
@@ -799,6 +799,61 @@ func TestClaim(t *testing.T) {
 	for _, j := range []*journal.Journal{a, c, d} {
 		j.Close()
 	}
+}
+
+// TestClaimKeepsTenantsApart: a journal of a node that went is not adopted by
+// one that sends somewhere else or for somebody else, also when its owner
+// learned only while it ran for whom it sends.
+func TestClaimKeepsTenantsApart(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "journal")
+	claim := func(owner journal.Owner) *journal.Journal {
+		t.Helper()
+		c := clocktest.New(start)
+		o := options(c)
+		o.Owner = owner
+		stop := runClock(c)
+		defer stop()
+		j, err := journal.Claim(t.Context(), root, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	const secret = "hunter2"
+	a := journal.Owner{Endpoint: "mimir", URL: "http://host/push?x=1", Tenant: secret, Node: "a"}
+	j := claim(a)
+	put(t, j, 0, "of a")
+	j.Close()
+	for _, other := range []journal.Owner{
+		{Endpoint: "mimir", URL: a.URL, Tenant: "other", Node: "b"},
+		{Endpoint: "mimir", URL: a.URL, Node: "c"},
+		{Endpoint: "mimir", URL: "http://host/push?x=2", Tenant: secret, Node: "d"},
+	} {
+		j := claim(other)
+		if got := drain(t, j, 0); len(got) > 0 {
+			t.Errorf("%s got %q", other.Node, got)
+		}
+		j.Close()
+	}
+	j = claim(journal.Owner{Endpoint: "mimir", URL: a.URL, Tenant: secret, Node: "renamed"})
+	if err := j.Configure(journal.Owner{Endpoint: "mimir", URL: "http://elsewhere/", Tenant: "other", Node: "renamed"}, journal.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	meta, err := os.ReadFile(filepath.Join(j.Dir(), "meta.json"))
+	if err != nil || strings.Contains(string(meta), secret) || !strings.Contains(string(meta), "http://elsewhere/") {
+		t.Errorf("got %s, %v", meta, err)
+	}
+	j.Close()
+	j = claim(journal.Owner{Endpoint: "mimir", URL: a.URL, Tenant: secret, Node: "e"})
+	if got := drain(t, j, 0); len(got) > 0 {
+		t.Errorf("e got %q, which is for another tenant now", got)
+	}
+	j.Close()
+	j = claim(journal.Owner{Endpoint: "mimir", URL: a.URL, Tenant: "anything", Node: "renamed"})
+	if diff := cmp.Diff([]string{"of a"}, drain(t, j, 0)); diff != "" {
+		t.Errorf("a node does not find its own: %s", diff)
+	}
+	j.Close()
 }
 
 func TestClaimWaitsForThePredecessor(t *testing.T) {

@@ -19,6 +19,9 @@ type Owner struct {
 	Endpoint string // its name in the config, may be empty
 	URL      string // where the blocks go
 	Node     string // whose journal it is: prometheus.remote_write.default
+	// Tenant is what else says to the receiver whose the samples are, such as
+	// headers. It may be secret: only a digest is kept.
+	Tenant string
 }
 
 // Key returns the name of the journal's directory: made from the endpoint's
@@ -44,6 +47,17 @@ func (o Owner) Key() string {
 	}
 	// Upper case is replaced too: some file systems do not tell it apart.
 	return "name-" + safe[:min(len(safe), 40)] + "-" + digest(o.Endpoint)
+}
+
+// audience returns a digest of where the blocks go and for whom. A journal of
+// another node with another one is nobody else's.
+func (o Owner) audience() string {
+	raw := o.URL
+	if u, err := url.Parse(raw); err == nil {
+		u.User = nil
+		raw = u.String()
+	}
+	return digest(raw + "\x00" + o.Tenant)
 }
 
 func digest(s string) string {
@@ -73,6 +87,7 @@ type meta struct {
 	Endpoint string `json:"endpoint"`
 	URL      string `json:"url"`
 	Node     string `json:"node"`
+	Audience string `json:"audience"`
 	MaxAgeMs int64  `json:"max_age_ms"`
 }
 
@@ -136,6 +151,7 @@ func (j *Journal) writeMeta() error {
 		Endpoint: j.o.Owner.Endpoint,
 		URL:      PublicURL(j.o.Owner.URL),
 		Node:     j.o.Owner.Node,
+		Audience: j.o.Owner.audience(),
 		MaxAgeMs: j.limits.MaxAge.Milliseconds(),
 	}
 	j.mu.Unlock()

@@ -1166,7 +1166,7 @@ prometheus.remote_write "default" {
 			"external_labels":                                     "Labels to add to every series that does not have them.",
 			"journal":                                             "Bounds of the journals, one of which each endpoint has.",
 			"journal.fsync":                                       "When what was written is forced to the disk: \"none\" (the kernel decides), \"interval\" (every second) or \"always\" (before a batch is accepted).",
-			"journal.max_age":                                     "Age above which samples that could not be sent are dropped and counted. wal's max_keepalive_time is the same.",
+			"journal.max_age":                                     "Age above which samples that could not be sent are dropped and counted. The journal of an endpoint or a node that went, such as that of an item that left a foreach, is kept as long: its samples are sent when the node is there again, or another one with the same URL, headers and user. wal's max_keepalive_time is the same.",
 			"journal.max_size":                                    "Bytes on disk above which on_full acts, for each endpoint.",
 			"journal.on_full":                                     "What a full journal does: \"block\" (the sources wait) or \"drop_oldest\".",
 			"wal":                                                 "Settings of Alloy's write-ahead log; the journal stands in its place.",

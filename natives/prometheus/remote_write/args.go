@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -123,6 +124,9 @@ type Journal struct {
 	// Bytes on disk above which on_full acts, for each endpoint.
 	MaxSize component.Size `alloy:"max_size,attr,optional"`
 	// Age above which samples that could not be sent are dropped and counted.
+	// The journal of an endpoint or a node that went, such as that of an item
+	// that left a foreach, is kept as long: its samples are sent when the node
+	// is there again, or another one with the same URL, headers and user.
 	// wal's max_keepalive_time is the same.
 	MaxAge time.Duration `alloy:"max_age,attr,optional"`
 	// When what was written is forced to the disk: "none" (the kernel decides),
@@ -349,6 +353,39 @@ func (e *Endpoint) label() string {
 		public += fmt.Sprintf("#%x", sum[:3])
 	}
 	return public
+}
+
+// tenant is what may say to the receiver whose the samples are, besides the
+// URL: headers, and who signs in as whom. Passwords do not, and change.
+func (e *Endpoint) tenant() string {
+	c := e.Client
+	who := map[string]any{
+		"headers": e.Headers, "http_headers": c.HTTPHeaders, "bearer_token": c.BearerToken + component.Secret(c.BearerTokenFile),
+		"authorization": c.Authorization, "cert": c.TLSConfig.Cert + c.TLSConfig.CertFile,
+	}
+	if u, err := url.Parse(e.URL); err == nil {
+		who["user"] = u.User.Username()
+	}
+	if c.BasicAuth != nil {
+		who["user"] = c.BasicAuth.Username
+	}
+	if o := c.OAuth2; o != nil {
+		who["oauth2"] = []any{o.ClientID, o.TokenURL, o.Scopes, o.EndpointParams}
+	}
+	if s := e.SigV4; s != nil {
+		who["sigv4"] = []string{s.AccessKey, s.Profile, s.RoleARN, s.ExternalID}
+	}
+	if e.AzureAD != nil {
+		who["azuread"] = e.AzureAD.tenants()
+	}
+	if e.GoogleIAM != nil {
+		who["google_iam"] = e.GoogleIAM
+	}
+	text, err := json.Marshal(who)
+	if err != nil {
+		panic(err) // they are strings
+	}
+	return string(text)
 }
 
 // defaultLanes carry far more than a host sends.

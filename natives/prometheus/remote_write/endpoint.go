@@ -178,7 +178,7 @@ func (e *endpoint) open(ctx context.Context) bool {
 		s := e.settings.Load()
 		j, err := journal.Claim(ctx, filepath.Join(e.o.StoragePath, "journal"), journal.Options{
 			Lanes: s.args.Queue.lanes(), Limits: s.limits, Clock: e.clock, Logger: e.log,
-			Owner: journal.Owner{Endpoint: s.args.Name, URL: s.args.URL, Node: e.o.ID},
+			Owner: s.owner,
 		})
 		if ctx.Err() != nil {
 			if err == nil {
@@ -196,7 +196,7 @@ func (e *endpoint) open(ctx context.Context) bool {
 		e.changed()
 		if err == nil {
 			if now := e.settings.Load(); now != s { // Update came between
-				err := j.Configure(now.limits)
+				err := j.Configure(now.owner, now.limits)
 				e.logConfigure(err)
 			}
 			return true
@@ -220,14 +220,14 @@ func (e *endpoint) update(s *settings) {
 	e.mu.Lock()
 	j := e.opened
 	e.mu.Unlock()
-	if j != nil && s.limits != old.limits {
-		e.logConfigure(j.Configure(s.limits))
+	if j != nil && (s.limits != old.limits || s.owner != old.owner) {
+		e.logConfigure(j.Configure(s.owner, s.limits))
 	}
 }
 
 func (e *endpoint) logConfigure(err error) {
 	if err != nil {
-		e.log.Warn("cannot note the journal's limits in it; they are in effect", "err", err)
+		e.log.Warn("cannot note in the journal what it is for and its limits; they are in effect", "err", err)
 	}
 }
 

@@ -531,6 +531,42 @@ func TestBacklogIsSentAfterARestart(t *testing.T) {
 	checkOrder(t, srv)
 }
 
+// TestBacklogOfAnotherTenant: when a node goes and another one comes that sends
+// to the same URL for somebody else, as items of a foreach do, the backlog is
+// not the other's; a node that sends for the same gets it.
+func TestBacklogOfAnotherTenant(t *testing.T) {
+	f := func(a, b string) {
+		t.Helper()
+		srv := newServer(t)
+		srv.answer(503)
+		home := componenttest.New(t, "prometheus.remote_write.a")
+		on := func(id, settings string) *node {
+			n := componenttest.New(t, "prometheus.remote_write."+id)
+			n.StoragePath = home.StoragePath
+			return start(t, n, clock.System{}, endpoint(srv.URL, settings))
+		}
+		n := start(t, home, clock.System{}, endpoint(srv.URL, a))
+		backlog := gauges(1, 3, t0)
+		n.accept(t, backlog)
+		n.stop()
+		srv.heal()
+		n = on("b", b)
+		own := gauges(2, 2, t0+1)
+		n.accept(t, own)
+		srv.wait(t, func() bool { return srv.count(t) >= 2 })
+		n.stop() // sends what is there
+		diff(t, rows(own), srv.samples(t))
+		on("c", a)
+		srv.wait(t, func() bool { return srv.count(t) == 5 })
+		diff(t, rows(own, backlog), srv.samples(t))
+	}
+	f(`headers = { "X-Scope-OrgID" = "a" }`, `headers = { "X-Scope-OrgID" = "b" }`)
+	f(`http_headers = { "X-Scope-OrgID" = ["a"] }`, `http_headers = { "X-Scope-OrgID" = ["b"] }`)
+	f("basic_auth {\n username = \"a\"\n password = \"x\"\n }", "basic_auth {\n username = \"b\"\n password = \"x\"\n }")
+	f(`bearer_token = "a"`, `bearer_token = "b"`)
+	f("", `bearer_token = "b"`)
+}
+
 // checkOrder fails when a series went back in time.
 func checkOrder(t testing.TB, srv *server) {
 	t.Helper()

@@ -21,6 +21,7 @@ type settings struct {
 	external map[string]string
 	files    string // digest of the files that the client reads once
 	limits   journal.Limits
+	owner    journal.Owner
 	replaced chan struct{} // closed when other settings follow
 
 	client *http.Client
@@ -39,6 +40,7 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 	s := &settings{
 		args: e, external: a.ExternalLabels, files: digest(e.files()), limits: a.limits(), replaced: make(chan struct{}),
 		maxSamples:  e.Queue.MaxSamplesPerSend,
+		owner:       journal.Owner{Endpoint: e.Name, URL: e.URL, Node: o.ID, Tenant: e.tenant()},
 		groupBlocks: max(e.Queue.Capacity/e.Queue.MaxSamplesPerSend, 1),
 		deadline:    min(e.Queue.BatchSendDeadline, maxDeadline),
 	}
