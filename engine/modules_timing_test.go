@@ -83,3 +83,57 @@ func BenchmarkModules(b *testing.B) {
 		stop()
 	})
 }
+
+// BenchmarkForeach follows an export that takes one of 10,000 items away and
+// brings it back.
+func BenchmarkForeach(b *testing.B) {
+	l := &lab{fakes: map[string]*fake{}}
+	l.catalog = newCatalog(l)
+	path := filepath.Join(b.TempDir(), "c.alloy")
+	config := "test.value \"v\" { }\nforeach \"l\" {\n  collection = encoding.from_json(test.value.v.value)\n  var = \"each\"\n  template {\n    test.upass \"p\" {\n      number = each\n    }\n  }\n}\n"
+	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	e, err := engine.New(engine.Options{Catalogs: []component.Catalog{l.catalog}, Logger: slog.New(slog.DiscardHandler), NoWatch: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, path) }()
+	var all [2]string
+	for n := range all {
+		var s strings.Builder
+		s.WriteString("[0")
+		for i := 1; i < 10_000-n; i++ {
+			fmt.Fprintf(&s, ",%d", i)
+		}
+		all[n] = s.String() + "]"
+	}
+	follow := func(n int) {
+		l.mu.Lock()
+		f := l.fakes["test.value.v"]
+		l.mu.Unlock()
+		f.o.Export(valueExports{Value: all[n]})
+		// A job comes after what the export made of the graph.
+		for len(e.ListComponents()) != 2+10_000-n {
+			if err := e.FilesChanged(ctx, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	if err := e.FilesChanged(ctx, nil); err != nil {
+		b.Fatal(err)
+	}
+	follow(0)
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n++
+		follow(n % 2)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		b.Error(err)
+	}
+}
