@@ -2,9 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
-	"github.com/weir-run/weir/engine/service"
 )
 
 // work is the worker: it alone changes the graph. It returns when ctx has
@@ -44,17 +40,6 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	for _, n := range e.parting {
 		n.cancelTry()
 	}
-}
-
-// counts is what a commit did, by node.
-type counts struct {
-	results map[result][]string // IDs, in the order of the graph
-	added   []string
-	removed []string
-	nodes   int
-	first   bool // the start
-	// broken are imports and others that are not what they should be, since now.
-	broken []string
 }
 
 // run makes the running graph that of a plan without mistakes, and of those
@@ -91,21 +76,6 @@ func (e *Engine) planExports() *plan {
 		return nil
 	}
 	return p
-}
-
-// add takes over what a later commit did.
-func (c *counts) add(d counts) {
-	for r, ids := range d.results {
-		for _, id := range ids {
-			if r != untouched && !slices.Contains(c.results[r], id) {
-				c.results[r] = append(c.results[r], id)
-			}
-		}
-	}
-	c.added = append(c.added, d.added...)
-	c.removed = append(c.removed, d.removed...)
-	c.broken = append(c.broken, d.broken...)
-	c.nodes = d.nodes
 }
 
 // commit makes the running graph that of a plan without mistakes, as far as
@@ -250,25 +220,6 @@ func (e *Engine) followExports() {
 	}
 }
 
-// failures returns why nodes fail, by ID.
-func (e *Engine) failures() map[string]error {
-	before := map[string]error{}
-	for id, n := range e.nodes {
-		before[id] = n.failed
-	}
-	return before
-}
-
-// failedSince returns the nodes that fail otherwise than before.
-func (e *Engine) failedSince(before map[string]error, c counts) (ids []string) {
-	for _, id := range c.results[failed] {
-		if n := e.nodes[id]; n != nil && n.failed != nil && !sameError(before[id], n.failed) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 // reloadConfig is Reload, on the worker.
 func (e *Engine) reloadConfig() error {
 	start := time.Now()
@@ -390,145 +341,6 @@ func (e *Engine) filesRead(paths []string) {
 	}
 	e.publish()
 	e.followFiles()
-}
-
-func (c counts) changed() bool {
-	return len(c.results[rebuilt])+len(c.results[updated])+len(c.results[failed])+len(c.added)+len(c.removed) > 0
-}
-
-func (c counts) String() string {
-	parts := []string{fmt.Sprintf("%d of %d nodes rebuilt", len(c.results[rebuilt]), c.nodes)}
-	switch {
-	case c.first && c.nodes == 1:
-		parts[0] = "1 node"
-	case c.first:
-		parts[0] = fmt.Sprintf("%d nodes", c.nodes)
-	case c.nodes == 1:
-		parts[0] = fmt.Sprintf("%d of 1 node rebuilt", len(c.results[rebuilt]))
-	}
-	for _, p := range []struct {
-		ids  []string
-		what string
-	}{{c.results[updated], "updated"}, {c.removed, "removed"}, {c.results[failed], "failed"}} {
-		if len(p.ids) > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", len(p.ids), p.what))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// report says how a change went that was made; what is empty when nothing
-// good came of it.
-func (e *Engine) report(what string, start time.Time, c counts) {
-	took := time.Since(start)
-	outcome, lines := "applied", []string(nil)
-	if what != "" {
-		lines = append(lines, fmt.Sprintf("%s (%s), %s", what, milliseconds(took), c))
-	}
-	for _, id := range c.results[failed] {
-		n := e.nodes[id]
-		if n == nil || n.failed == nil {
-			continue
-		}
-		outcome = "partial"
-		if n.gen == nil {
-			lines = append(lines, withSource("cannot run "+id, n.failed.Error(), ""))
-		} else {
-			lines = append(lines, withSource("cannot reload "+id, n.failed.Error(), "; the last good version keeps running"))
-		}
-	}
-	for _, id := range c.broken {
-		if h := e.heads[id]; h != nil {
-			outcome = "partial"
-			lines = append(lines, withSource("cannot reload "+id, h.state.Load().Health.Message, "; the last good version keeps running"))
-		}
-		if s := e.byName[id]; s != nil && s.failed {
-			outcome = "partial"
-			remark := "; the last good version stays as far as that is safe"
-			if s.args == nil {
-				remark = ""
-			}
-			lines = append(lines, withSource("cannot configure "+id, s.info().Health.Message, remark))
-		}
-	}
-	e.metrics.reloaded(outcome, took)
-	message := strings.Join(lines, "\n")
-	if e.refused {
-		message += "\nthe config file was refused and is not what runs"
-	}
-	e.reload.Store(&service.Reload{Time: e.clock.Now(), Duration: took, Outcome: outcome, Message: message})
-	for _, l := range lines {
-		e.o.Announce(l)
-	}
-	e.log.Log(e.hard, e.said(slog.LevelInfo), "configuration applied", "duration", took, "outcome", outcome,
-		"nodes", c.nodes, "rebuilt", len(c.results[rebuilt]), "updated", len(c.results[updated]), "removed", len(c.removed), "failed", len(c.results[failed]))
-}
-
-// refuse says that a change was not made.
-func (e *Engine) refuse(what string, start time.Time, err error, files map[string]string) {
-	took := time.Since(start)
-	e.metrics.reloaded("refused", took)
-	text, first, more := err.Error(), err.Error(), ""
-	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
-		var b strings.Builder
-		ds.Write(&b, files, false)
-		text = b.String()
-		first = ds[0].Error()
-		if src := snippet(files[ds[0].File], ds[0].Line); src != "" {
-			first += fmt.Sprintf("\n  %d | %s", ds[0].Line, src)
-		}
-		if len(ds) > 1 {
-			more = fmt.Sprintf(" (and %d more)", len(ds)-1)
-		}
-	}
-	e.reload.Store(&service.Reload{Time: e.clock.Now(), Duration: took, Outcome: "refused", Message: text})
-	if e.lastErr == text {
-		return
-	}
-	e.lastErr = text
-	e.log.Log(e.hard, e.said(slog.LevelError), "configuration refused, nothing was changed", "err", err)
-	e.o.Announce(withSource("cannot reload "+what, first, more+"; nothing was changed"))
-}
-
-// said returns the level to log at what is announced as well: once is enough for
-// people.
-func (e *Engine) said(level slog.Level) slog.Level {
-	if e.announces {
-		return slog.LevelDebug
-	}
-	return level
-}
-
-// withSource is a line "what: message" and below it, if the message has more
-// lines, the source it is about. remark ends the first line.
-func withSource(what, message, remark string) string {
-	message, source, ok := strings.Cut(message, "\n")
-	if ok {
-		source = "\n" + source
-	}
-	return what + ": " + message + remark + source
-}
-
-// snippet returns a line of a text, trimmed.
-func snippet(text string, line int) string {
-	if line < 1 {
-		return ""
-	}
-	lines := strings.SplitN(text, "\n", line+1)
-	if len(lines) < line {
-		return ""
-	}
-	return strings.TrimSpace(lines[line-1])
-}
-
-// configName is how a config is called in messages.
-func configName(path string) string { return filepath.Base(path) }
-
-func milliseconds(d time.Duration) string {
-	if d >= 10*time.Second {
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return fmt.Sprintf("%d ms", d.Milliseconds())
 }
 
 func (e *Engine) refreshCatalogs(paths []string) {
