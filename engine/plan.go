@@ -102,9 +102,6 @@ func (w *wanted) virtual() bool { return w.kind != kindComponent && w.kind != ki
 // values is where the block's arguments are evaluated.
 func (w *wanted) values() *config.Scope { return w.m.scope }
 
-// local is how blocks of the same module refer to it.
-func (w *wanted) local() string { return strings.TrimPrefix(w.id, w.m.prefix()) }
-
 func (w *wanted) newArgs() any {
 	if w.service != nil {
 		return w.service.def.NewConfig()

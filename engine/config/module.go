@@ -8,10 +8,11 @@ import (
 	"github.com/grafana/alloy/syntax/ast"
 )
 
-// Declare is a custom component: what a block declare says.
+// Declare is a custom component: what a block declare says. Its label is the
+// name of the blocks that are instances of it.
 type Declare struct {
 	*Block
-	// Name is its label, the name of the blocks that are instances of it.
+	// Arguments are in order.
 	Arguments []*Argument
 	// Exports are in order; an instance exports their values by their names.
 	Exports []*Expression
