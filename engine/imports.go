@@ -140,7 +140,7 @@ func (x *planner) importFile(w *wanted, space *imported) {
 	if im.Poll == 0 {
 		x.p.watch[config.Pattern(abs)] = true
 	} else {
-		x.p.polled[abs] = im
+		x.p.polled[path] = w.source
 	}
 	var ds config.Diagnostics
 	s := w.source

@@ -32,13 +32,13 @@ type plan struct {
 	// watch are the paths of imports, folders those of import.scripts.
 	watch   map[string]bool
 	folders map[string]component.Catalog
-	polled  map[string]*config.Import // by path
+	polled  map[string]*source // by path
 }
 
 func newPlan(cfg *config.Config) *plan {
 	return &plan{cfg: cfg, files: maps.Clone(cfg.Files), wanted: map[string]*wanted{},
 		sources: map[string]*source{}, loops: map[string]*loop{}, watch: map[string]bool{},
-		folders: map[string]component.Catalog{}, polled: map[string]*config.Import{}}
+		folders: map[string]component.Catalog{}, polled: map[string]*source{}}
 }
 
 // kind is what a wanted is.

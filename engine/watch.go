@@ -104,18 +104,18 @@ type poller struct {
 // poll looks at the imports with detector "poll" from now on.
 func (e *Engine) poll() {
 	for path, p := range e.pollers {
-		if im := e.plan.polled[path]; im == nil || im.Poll != p.every {
+		if s := e.plan.polled[path]; s == nil || s.im.Poll != p.every {
 			p.stop()
 			delete(e.pollers, path)
 		}
 	}
-	for path, im := range e.plan.polled {
+	for path, s := range e.plan.polled {
 		if e.pollers[path] != nil {
 			continue
 		}
+		im, files := s.im, s.files // what was read then may have changed since
 		ctx, cancel := context.WithCancel(e.hard)
 		e.pollers[path] = &poller{im.Poll, cancel}
-		files, _ := config.ReadFiles(path)
 		e.wg.Go(func() {
 			t := e.clock.NewTimer(im.Poll)
 			defer t.Stop()
