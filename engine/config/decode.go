@@ -22,9 +22,10 @@ import (
 // integer cannot hold are mistakes, which alloy/syntax would wrap or cut.
 //
 // References that Resolve reports are not reported again. Where a value is
-// only provisional (see Scope), Validate of the blocks around it is not asked,
-// and errors that depend on the value are no mistakes yet: Decode again when
-// the value is there. Warnings of a component.Warner come back as such.
+// only provisional (see Scope), errors that depend on it are no mistakes yet:
+// Decode again when the value is there. Of Validate that is what does not name
+// an attribute or a block that is written and known, or names one that is not.
+// Warnings of a component.Warner come back as such.
 func (b *Block) Decode(s *Scope, into any) Diagnostics {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -89,11 +90,35 @@ func (d *decoder) references(e ast.Expr) []Reference {
 type outcome struct {
 	failed bool // there was a mistake in it
 	open   bool // it depends on something that is not known yet
+
+	// doubtful are the names of attributes and blocks that are open, and of
+	// those that a misspelt one may stand for: what Validate says of them may
+	// be wrong.
+	doubtful []string
 }
 
 func (o *outcome) and(p outcome) {
 	o.failed = o.failed || p.failed
 	o.open = o.open || p.open
+	o.doubtful = append(o.doubtful, p.doubtful...)
+}
+
+// of returns the outcome of what has a name.
+func (o outcome) of(name string) outcome {
+	if o.open {
+		o.doubtful = append(o.doubtful, name)
+	}
+	return o
+}
+
+// holds reports whether what Validate says of a block can be relied on.
+func (o outcome) holds(stmt *ast.BlockStmt, msg string) bool {
+	for _, word := range identifiers.FindAllString(msg, -1) {
+		if slices.Contains(o.doubtful, word) {
+			return false
+		}
+	}
+	return !o.open || mentioned(stmt, msg) != headerSpan(stmt)
 }
 
 func (d *decoder) fail(s Span, msg, hint string) outcome {
@@ -117,7 +142,7 @@ func (d *decoder) block(stmt *ast.BlockStmt, v reflect.Value, path string) (o ou
 			return nil
 		})
 		if err != nil && !errors.Is(err, errDecode) && !o.open {
-			o.and(d.invalid(stmt, err))
+			o.and(d.invalid(stmt, err, o))
 		}
 		return o
 	}
@@ -137,17 +162,19 @@ func (d *decoder) block(stmt *ast.BlockStmt, v reflect.Value, path string) (o ou
 	default:
 		panic(fmt.Sprintf("BUG: block %s decodes into %s", path, target.Type()))
 	}
-	if o.failed || o.open {
+	if o.failed {
 		return o
 	}
 	if val, ok := v.Addr().Interface().(syntax.Validator); ok {
 		if err := val.Validate(); err != nil {
-			d.invalid(stmt, err) // all values are there, so the blocks around it can be asked too
+			d.invalid(stmt, err, o) // all values are there, so the blocks around it can be asked too
 		}
 	}
 	if w, ok := v.Addr().Interface().(component.Warner); ok {
 		for _, msg := range w.Warnings() {
-			d.ds = append(d.ds, Diagnostic{Span: mentioned(stmt, msg), Severity: Warning, Msg: msg})
+			if o.holds(stmt, msg) {
+				d.ds = append(d.ds, Diagnostic{Span: mentioned(stmt, msg), Severity: Warning, Msg: msg})
+			}
 		}
 	}
 	return o
@@ -183,12 +210,12 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			case blocks[name] != nil:
 				o.and(d.fail(span, fmt.Sprintf("%s is a block, not an attribute", join(path, name)), fmt.Sprintf("write: %s { … }", name)))
 			case !ok: // what is known can be validated all the same
-				d.fail(span, fmt.Sprintf("unknown attribute %s", join(path, name)), suggestField(name, fs))
+				o.doubtful = append(o.doubtful, d.misspelt(span, "attribute "+join(path, name), suggestField(name, fs))...)
 			case twice:
 				o.and(d.fail(span, fmt.Sprintf("attribute %s is set twice", join(path, name)), "first set at "+first.String()))
 			default:
 				seen[name] = span
-				o.and(d.attribute(st, f.at(v), path))
+				o.and(d.attribute(st, f.at(v), path).of(name))
 			}
 		case *ast.BlockStmt:
 			name, span := st.GetBlockName(), headerSpan(st)
@@ -197,12 +224,12 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			case isAttr:
 				o.and(d.fail(span, fmt.Sprintf("%s is an attribute, not a block", join(path, name)), fmt.Sprintf("write: %s = …", name)))
 			case decode == nil:
-				d.fail(span, fmt.Sprintf("unknown block %s", join(path, name)), suggestField(name, fs))
+				o.doubtful = append(o.doubtful, d.misspelt(span, "block "+join(path, name), suggestField(name, fs))...)
 			default:
 				if _, twice := seen[name]; !twice {
 					seen[name] = span
 				}
-				o.and(decode(st))
+				o.and(decode(st).of(name))
 			}
 		}
 	}
@@ -305,13 +332,23 @@ func (d *decoder) label(stmt *ast.BlockStmt, v reflect.Value, f *field) (o outco
 	return o
 }
 
-// invalid records an error of Validate, each one apart if it joins several.
-func (d *decoder) invalid(stmt *ast.BlockStmt, err error) outcome {
+// misspelt records a name that is not known, and returns the words of the hint.
+func (d *decoder) misspelt(s Span, what, hint string) []string {
+	d.fail(s, "unknown "+what, hint)
+	return identifiers.FindAllString(hint, -1)
+}
+
+// invalid records an error of Validate, each one apart if it joins several, as
+// far as what is known of the block bears it out.
+func (d *decoder) invalid(stmt *ast.BlockStmt, err error, known outcome) outcome {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
-			d.invalid(stmt, e)
+			d.invalid(stmt, e, known)
 		}
 		return outcome{failed: true}
+	}
+	if !known.holds(stmt, err.Error()) {
+		return outcome{}
 	}
 	return d.fail(mentioned(stmt, err.Error()), err.Error(), "")
 }

@@ -190,7 +190,7 @@ c.alloy:3:41: targets[2]: should be map(string), got number`)
 c.alloy:2:15: component loki.write.x does not exist (add a block for it to the config)
 c.alloy:2:38: forward_to[1]: should be receiver, got number`)
 	// What refers to a broken node is no mistake.
-	f("forward_to = [demo.broken.x.receiver]\nsample_limit = -1", "")
+	f("forward_to = [demo.broken.x.receiver]\nsample_limit = -1", `c.alloy:3:1: sample_limit is negative`)
 
 	// Validate: at what it mentions, each of joined errors apart, nested too.
 	f(ok+"scrape_timeout = \"2m\"\nsample_limit = -1", `
@@ -201,9 +201,19 @@ c.alloy:4:2: url is empty
 c.alloy:7:2: url is empty`)
 	f(ok+"sample_limit = 7", `c.alloy:3:1: warning: sample_limit has no effect`)
 
-	// Provisional values: no Validate, no errors of the value, but of the type.
+	// What a misspelt attribute would have said is not missed.
+	f(ok+"scrape_intervall = \"5m\"\nscrape_timeout = \"2m\"\nsample_limit = -1", `
+c.alloy:3:1: unknown attribute scrape_intervall (did you mean scrape_interval?)
+c.alloy:5:1: sample_limit is negative`)
+
+	// Provisional values: no errors of the value, but of the type; of Validate,
+	// what speaks of other attributes only.
 	f("forward_to = [discovery.later.x.receiver]\nsample_limit = -1", `c.alloy:3:1: sample_limit is negative`)
-	f(ok+"targets = discovery.later.x.targets\nsample_limit = -1", "")
+	f(ok+"targets = discovery.later.x.targets\nsample_limit = -1", `c.alloy:4:1: sample_limit is negative`)
+	f(ok+"targets = discovery.later.x.targets\nscrape_timeout = \"2m\"", `c.alloy:4:1: scrape_timeout is longer than scrape_interval`)
+	f(ok+"scrape_interval = discovery.later.x.content\nscrape_timeout = \"2m\"", "")
+	f(ok+"targets = discovery.later.x.targets\nsample_limit = 7", `c.alloy:4:1: warning: sample_limit has no effect`)
+	f(ok+"endpoint \"a\" {\n url = discovery.later.x.content\n}\nsample_limit = -1", `c.alloy:6:1: sample_limit is negative`)
 	f(ok+"any = discovery.later.x.targets[0]", "")
 	f(ok+"scrape_interval = discovery.later.x.content", "")
 	f(ok+"sample_limit = discovery.later.x.targets", `c.alloy:3:16: sample_limit: should be number, got array`)

@@ -38,7 +38,7 @@ func (a *Arguments) Validate() error {
 	case a.TargetMatchLabel == "" && a.MetricsMatchLabel == "":
 		return errors.New("there is nothing to match by: set target_to_metric_match, or target_match_label")
 	case a.TargetMatchLabel == "":
-		return errors.New("metrics_match_label needs target_match_label")
+		return errors.New("metrics_match_label needs target_match_label, or target_to_metric_match in place of both")
 	}
 	return nil
 }
