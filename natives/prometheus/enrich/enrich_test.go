@@ -165,5 +165,5 @@ func TestMistakes(t *testing.T) {
 	}
 	f("forward_to = []", "c.alloy:1:1: missing required attribute targets")
 	f("forward_to = []\ntargets = []", "c.alloy:1:1: there is nothing to match by: set target_to_metric_match, or target_match_label")
-	f("forward_to = []\ntargets = []\nmetrics_match_label = \"a\"", "c.alloy:4:1: metrics_match_label needs target_match_label")
+	f("forward_to = []\ntargets = []\nmetrics_match_label = \"a\"", "c.alloy:4:1: metrics_match_label needs target_match_label, or target_to_metric_match in place of both")
 }
