@@ -64,9 +64,10 @@ func (a *Arguments) Validate() error {
 	} else if a.PollTimeout >= a.PollFrequency && a.PollFrequency > 0 {
 		errs = append(errs, fmt.Errorf("poll_timeout is %s, must be less than poll_frequency, which is %s", a.PollTimeout, a.PollFrequency))
 	}
-	if req, err := http.NewRequest(a.Method, "http://localhost/", nil); err != nil || a.Method == "" {
+	if _, err := http.NewRequest(a.Method, "http://localhost/", nil); err != nil || a.Method == "" {
 		errs = append(errs, fmt.Errorf("method %q is no HTTP method", a.Method))
-	} else if req, err = http.NewRequest(http.MethodGet, a.URL, nil); err != nil {
+	}
+	if req, err := http.NewRequest(http.MethodGet, a.URL, nil); err != nil {
 		errs = append(errs, fmt.Errorf("url is none: %w", err))
 	} else if s := req.URL.Scheme; s != "http" && s != "https" || req.URL.Host == "" {
 		errs = append(errs, errors.New("url must begin with http:// or https:// and a host"))
