@@ -127,6 +127,15 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 		return d
 	}
 	d.Msg = fmt.Sprintf("component %s does not exist", name)
+	where := "config"
+	for out := s.outside(); out != nil; out = out.outside() {
+		where = "declare"
+		if _, _, n, _ := out.find(&r); n != nil {
+			d.Msg += " in the declare"
+			d.Hint = "a declare sees only what is in it: give it an argument for this, and hand it in where the declare is used"
+			return d
+		}
+	}
 	d.Hint = DidYouMean(name, ids)
 	if d.Hint == "" && len(r.Path) < 3 {
 		d.Hint = DidYouMean(r.Path[0], s.words())
@@ -143,7 +152,7 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 		if len(same) > 0 {
 			d.Hint = "there is " + strings.Join(same[:min(len(same), 3)], ", ")
 		} else {
-			d.Hint = "add a block for it to the config"
+			d.Hint = "add a block for it to the " + where
 		}
 	}
 	return d

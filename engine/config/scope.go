@@ -17,6 +17,7 @@ import (
 // even by Decode alone.
 type Scope struct {
 	parent *Scope // what an item of a foreach sees besides its own
+	around *Scope // what is not seen, and told of in hints
 	prefix string // of what Resolve returns for nodes
 	names  map[string]*entry
 	base   map[string]any
@@ -93,12 +94,20 @@ func (c *Config) NewScope(version string) *Scope {
 // Apart returns an empty scope that has only the standard library in common
 // with s. Resolve returns its nodes with prefix before their IDs.
 func (s *Scope) Apart(prefix string) *Scope {
-	return &Scope{prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types}
+	return &Scope{around: s, prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types}
 }
 
 // Within is Apart of a scope that sees the names of s, too, after its own.
 func (s *Scope) Within(prefix string) *Scope {
 	return &Scope{parent: s, prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types}
+}
+
+// outside returns the scope around the declare that s is in, nil if there is none.
+func (s *Scope) outside() *Scope {
+	for s.parent != nil {
+		s = s.parent
+	}
+	return s.around
 }
 
 // Set says that a node exists and what it exports: a struct or a pointer to
