@@ -44,8 +44,9 @@ type Arguments struct {
 	ScrapeFailureLogFile string `alloy:"scrape_failure_log_file,attr,optional"`
 	// How often a target is scraped.
 	ScrapeInterval time.Duration `alloy:"scrape_interval,attr,optional"`
-	// How long a request may take; at most scrape_interval.
-	ScrapeTimeout time.Duration `alloy:"scrape_timeout,attr,optional"`
+	// How long a request may take; at most scrape_interval. Default: 10s, or
+	// scrape_interval where that is less.
+	ScrapeTimeout *time.Duration `alloy:"scrape_timeout,attr,optional"`
 	// Formats to ask for, most wanted first. Default: OpenMetricsText1.0.0,
 	// OpenMetricsText0.0.1, PrometheusText1.0.0, PrometheusText0.0.4, with
 	// PrometheusProto before them when scrape_native_histograms is set.
@@ -96,8 +97,9 @@ type Arguments struct {
 	EnableTypeAndUnitLabels bool `alloy:"enable_type_and_unit_labels,attr,optional"`
 	// Whether start timestamps are read, from protobuf and from OpenMetrics,
 	// whose _created series are then no series any more. They go with the
-	// samples, and remote write 2.0 sends them; what the receiver makes of them,
-	// a zero sample say, is its choice.
+	// samples, and remote write 2.0 sends them. A series that began since its
+	// target was scraped last, or since the component runs if the target is new,
+	// gets a sample of 0 at that time.
 	StartTimestampZeroIngestion bool `alloy:"start_timestamp_zero_ingestion,attr,optional"`
 
 	Client httpclient.Arguments `alloy:",squash"`
@@ -112,6 +114,15 @@ type Clustering struct {
 	Enabled bool `alloy:"enabled,attr"`
 }
 
+// timeout returns how long a request may take. As in Prometheus, and not in
+// Alloy, a short interval needs no timeout written beside it.
+func (a *Arguments) timeout() time.Duration {
+	if a.ScrapeTimeout == nil {
+		return min(10*time.Second, a.ScrapeInterval)
+	}
+	return *a.ScrapeTimeout
+}
+
 // SetToDefault sets Alloy's defaults, except that metadata is kept: it is part
 // of a series here, and scripts read it.
 func (a *Arguments) SetToDefault() {
@@ -119,7 +130,6 @@ func (a *Arguments) SetToDefault() {
 		HonorTimestamps:            true,
 		HonorMetadata:              true,
 		ScrapeInterval:             time.Minute,
-		ScrapeTimeout:              10 * time.Second,
 		MetricsPath:                "/metrics",
 		Scheme:                     "http",
 		MetricNameValidationScheme: "legacy",
@@ -136,11 +146,11 @@ func (a *Arguments) Validate() error {
 	if a.ScrapeInterval <= 0 {
 		add("scrape_interval must be greater than 0")
 	}
-	if a.ScrapeTimeout <= 0 {
+	if a.timeout() <= 0 && a.ScrapeInterval > 0 {
 		add("scrape_timeout must be greater than 0")
 	}
-	if a.ScrapeTimeout > a.ScrapeInterval {
-		add("scrape_timeout (%s) must not be greater than scrape_interval (%s)", a.ScrapeTimeout, a.ScrapeInterval)
+	if a.timeout() > a.ScrapeInterval {
+		add("scrape_timeout (%s) must not be greater than scrape_interval (%s)", a.timeout(), a.ScrapeInterval)
 	}
 	if _, err := url.Parse(a.MetricsPath); err != nil {
 		add("metrics_path: %w", err)
@@ -227,7 +237,7 @@ func (a *Arguments) config(job string) *config.ScrapeConfig {
 		TrackTimestampsStaleness:       a.TrackTimestampsStaleness,
 		Params:                         a.Params,
 		ScrapeInterval:                 model.Duration(a.ScrapeInterval),
-		ScrapeTimeout:                  model.Duration(a.ScrapeTimeout),
+		ScrapeTimeout:                  model.Duration(a.timeout()),
 		ScrapeFallbackProtocol:         config.ScrapeProtocol(a.ScrapeFallbackProtocol),
 		ScrapeNativeHistograms:         &native,
 		AlwaysScrapeClassicHistograms:  &a.ScrapeClassicHistograms,

@@ -51,7 +51,7 @@ func (l *loop) deliver(ctx context.Context, out *flow.Output, in *intake, rep re
 	}
 	l.reportLen = n
 	l.addOwed(r, in.now, at)
-	l.sentT = in.now
+	l.sentT, l.latest = in.now, max(l.latest, in.latest)
 	b := r.batch(l.source)
 	l.out = out
 	if l.send(ctx, out, b, l.next) {

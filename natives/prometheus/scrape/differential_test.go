@@ -60,6 +60,8 @@ type answer struct {
 	reset bool
 	// to redirects there.
 	to string
+	// live, if it is not nil, makes the answer when it is asked for.
+	live func() answer
 }
 
 const (
@@ -178,6 +180,9 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := w.answers[i]
+	if a.live != nil {
+		a = a.live()
+	}
 	switch {
 	case a.hang:
 		<-r.Context().Done()
@@ -339,11 +344,23 @@ func decode(t testing.TB, text string) *Arguments {
 func byManager(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 	t.Helper()
 	c := &collector{refs: map[string]storage.SeriesRef{}}
+	manage(t, w, a, n, c)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.scrapes) < n {
+		t.Fatalf("Prometheus scraped %d times, want %d", len(c.scrapes), n)
+	}
+	return c.scrapes[:n]
+}
+
+// manage has Prometheus scrape the world n times into a storage.
+func manage(t testing.TB, w *world, a *Arguments, n int, into storage.AppendableV2) {
+	t.Helper()
 	m, err := scrape.NewManager(&scrape.Options{
 		AppendMetadata: true, DiscoveryReloadOnStartup: true, EnableTypeAndUnitLabels: a.EnableTypeAndUnitLabels,
 		EnableStartTimestampZeroIngestion: a.StartTimestampZeroIngestion,
 		HTTPClientOptions:                 []commonconfig.HTTPClientOption{commonconfig.WithDialContextFunc(w.dial)},
-	}, slog.New(slog.DiscardHandler), func(string) (*logging.JSONFileLogger, error) { return nil, nil }, nil, c, prometheus.NewRegistry())
+	}, slog.New(slog.DiscardHandler), func(string) (*logging.JSONFileLogger, error) { return nil, nil }, nil, into, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,18 +393,24 @@ func byManager(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 	time.Sleep(time.Duration(n+1) * a.ScrapeInterval)
 	m.Stop()
 	<-done
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.scrapes) < n {
-		t.Fatalf("Prometheus scraped %d times, want %d", len(c.scrapes), n)
-	}
-	return c.scrapes[:n]
 }
 
 // byWeir has weir scrape the world n times.
 func byWeir(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 	t.Helper()
 	c := new(collector)
+	_, stop := runWeir(t, w, a, c)
+	time.Sleep(time.Duration(n+1) * a.ScrapeInterval)
+	stop()
+	if len(c.scrapes) < n {
+		t.Fatalf("weir scraped %d times, want %d", len(c.scrapes), n)
+	}
+	return c.scrapes[:n]
+}
+
+// runWeir has weir scrape the world until stop is called.
+func runWeir(t testing.TB, w *world, a *Arguments, c *collector) (_ *Component, stop func()) {
+	t.Helper()
 	recv := flow.NewReceiver("sink", batch.SignalMetrics, nil, nil)
 	recv.Set(c)
 	a.ForwardTo = []*flow.Receiver{recv}
@@ -404,15 +427,12 @@ func byWeir(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- comp.Run(ctx) }()
-	time.Sleep(time.Duration(n+1) * a.ScrapeInterval)
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("Run ended with %v", err)
+	return comp, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run ended with %v", err)
+		}
 	}
-	if len(c.scrapes) < n {
-		t.Fatalf("weir scraped %d times, want %d", len(c.scrapes), n)
-	}
-	return c.scrapes[:n]
 }
 
 // compare has both scrape the same answers and compares what they made of them.

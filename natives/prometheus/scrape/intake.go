@@ -46,6 +46,9 @@ type intake struct {
 	now  int64 // the scrape's time, Unix ms
 	maxT int64 // latest timestamp to accept
 
+	after  int64 // no sample of the target before this scrape is later
+	latest int64 // none of this scrape is
+
 	rows
 	wholly bool // rows are those of the last layout, and series is left empty
 

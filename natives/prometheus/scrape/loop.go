@@ -45,6 +45,7 @@ type state struct {
 	next   time.Time // when it is scraped next, zero before the loop has run
 	period time.Duration
 	sentT  int64 // time of the last scrape, Unix ms
+	latest int64 // no sample of the target has a later time, Unix ms
 
 	// out is where the last scrape went, but for receivers that were sent
 	// markers since; nil before the first. markT is the time of those.
@@ -60,7 +61,11 @@ type state struct {
 	owedSince time.Time
 }
 
-func newState() *state { return &state{source: batch.NewSource(), c: newCache()} }
+// newState returns the state of a target of which there may be samples up to a
+// time.
+func newState(latest int64) *state {
+	return &state{source: batch.NewSource(), c: newCache(), latest: latest}
+}
 
 // loop scrapes one target.
 type loop struct {
@@ -175,6 +180,7 @@ func (l *loop) intake(j *job, at time.Time) *intake {
 	return &intake{
 		set: j.set, opts: j.parserOptions(j.set), tags: j.tags, c: l.c,
 		now: at.UnixMilli(), maxT: l.clock.Now().UnixMilli() + maxAhead,
+		after: max(l.latest, l.markT), latest: at.UnixMilli(),
 	}
 }
 

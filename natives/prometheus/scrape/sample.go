@@ -119,6 +119,10 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 				}
 			}
 			s.setMeta(meta)
+			if start > in.after && start < t {
+				in.zero(s.h, start, h, fh)
+			}
+			in.latest = max(in.latest, t)
 			in.row(s.h, t, v, h, fh, start)
 			if !hasT || in.set.cfg.TrackTimestampsStaleness {
 				in.c.track(s)
@@ -171,6 +175,24 @@ func (in *intake) record(b, text []byte, l *line, hasT, repeated, exemplars bool
 	}
 	in.rec.sample(b, l, len(text), q-end, q, bound, flags)
 	return bound
+}
+
+// zero adds the sample that a series had when it began to count, as
+// Prometheus's storages do, for those that know no start timestamps. What began
+// before the samples that there may be already is left out: it would be out of
+// order, and a receiver may refuse a whole request for that.
+func (in *intake) zero(s *batch.Series, start int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
+	row := len(in.v)
+	if h != nil {
+		in.histograms = append(in.histograms, batch.Histogram{Row: row, Int: &histogram.Histogram{
+			CounterResetHint: histogram.CounterReset, Schema: h.Schema, ZeroThreshold: h.ZeroThreshold, CustomValues: h.CustomValues,
+		}})
+	} else if fh != nil {
+		in.histograms = append(in.histograms, batch.Histogram{Row: row, Float: &histogram.FloatHistogram{
+			CounterResetHint: histogram.CounterReset, Schema: fh.Schema, ZeroThreshold: fh.ZeroThreshold, CustomValues: fh.CustomValues,
+		}})
+	}
+	in.rows.add(s, start, 0)
 }
 
 func (in *intake) row(s *batch.Series, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, start int64) {

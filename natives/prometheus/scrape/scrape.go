@@ -149,7 +149,10 @@ func (c *Component) Run(ctx context.Context) error {
 	left := c.takeOver(ctx)
 
 	// The loops' contexts do not end with ctx but when their end was decided.
-	r := &run{c: c, base: context.WithoutCancel(ctx), ending: map[string]*loop{}}
+	r := &run{
+		c: c, base: context.WithoutCancel(ctx), ending: map[string]*loop{},
+		since: c.opts.Clock.Now(), removed: map[string]time.Time{},
+	}
 	r.reconcile(left)
 	for {
 		select {
@@ -206,6 +209,30 @@ type run struct {
 	set    *settings
 	ending map[string]*loop // removed, but not done yet
 	wg     sync.WaitGroup
+
+	since   time.Time            // when it began, or forgot when
+	removed map[string]time.Time // targets were removed
+}
+
+// maxRemoved bounds the targets whose end is remembered.
+const maxRemoved = 10_000
+
+// latest returns a time after which there are no samples of a target that is
+// new: nobody knows what was scraped before this run.
+func (r *run) latest(key string) int64 {
+	if at, ok := r.removed[key]; ok {
+		return at.UnixMilli()
+	}
+	return r.since.UnixMilli()
+}
+
+func (r *run) remove(key string) {
+	now := r.c.opts.Clock.Now()
+	if len(r.removed) >= maxRemoved {
+		clear(r.removed)
+		r.since = now
+	}
+	r.removed[key] = now
 }
 
 // reconcile makes the loops those of the current plan. left are targets to go
@@ -241,6 +268,7 @@ func (r *run) reconcile(left map[string]*state) {
 			delete(c.loops, key)
 			r.ending[key] = l
 			l.cancel(errRemoved)
+			r.remove(key)
 		}
 	}
 	for _, t := range p.targets {
@@ -279,7 +307,7 @@ func (r *run) reconcile(left map[string]*state) {
 // start starts a loop, once the one before for the same target is done.
 func (r *run) start(j *job, st *state, before *loop) *loop {
 	if st == nil {
-		st = newState()
+		st = newState(r.latest(j.key))
 	}
 	ctx, cancel := context.WithCancelCause(r.base)
 	l := &loop{
@@ -292,7 +320,7 @@ func (r *run) start(j *job, st *state, before *loop) *loop {
 		defer cancel(nil)
 		defer func() {
 			if v := recover(); v != nil {
-				l.state = newState() // nobody knows what the old one is worth
+				l.state = newState(l.clock.Now().UnixMilli()) // nobody knows what the old one is worth
 				select {
 				case r.c.failed <- fmt.Errorf("scraping %s panicked: %v\n%s", j.redacted, v, debug.Stack()):
 				default:

@@ -755,8 +755,10 @@ func TestArguments(t *testing.T) {
 	f("clustering {\nenabled = false\n}")
 	f("bearer_token = \"x\"\ntls_config {\ninsecure_skip_verify = true\n}")
 
-	f(`scrape_interval = "5s"`, "scrape_timeout (10s) must not be greater than scrape_interval (5s)")
+	f(`scrape_interval = "5s"`)
+	f("scrape_interval = \"5s\"\nscrape_timeout = \"10s\"", "scrape_timeout (10s) must not be greater than scrape_interval (5s)")
 	f(`scrape_interval = "0s"`, "scrape_interval must be greater than 0")
+	f(`scrape_timeout = "0s"`, "scrape_timeout must be greater than 0")
 	f(`body_size_limit = "10 potatoes"`, "as a size")
 	f(`scheme = "ftp"`, `scheme must be "http" or "https"`)
 	f(`scrape_protocols = []`, "must not be empty")
@@ -771,5 +773,5 @@ func TestArguments(t *testing.T) {
 	f(`metric_name_escaping_scheme = "x"`, "metric_name_escaping_scheme must be")
 	f("clustering {\nenabled = true\n}", "clustering: enabled = true is not supported yet")
 	f("bearer_token = \"x\"\nbasic_auth {\n}", "at most one of basic_auth")
-	f("scrape_interval = \"1s\"\nscheme = \"x\"", "scrape_timeout", "scheme must be")
+	f("scrape_timeout = \"2m\"\nscheme = \"x\"", "scrape_timeout", "scheme must be")
 }
