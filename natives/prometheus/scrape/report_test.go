@@ -1,6 +1,7 @@
 package scrape_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/engine/flow/flowtest"
@@ -37,4 +38,25 @@ func TestReportMarkersThatWereRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTimeoutThatIsNotWritten: it is no longer than the interval.
+func TestTimeoutThatIsNotWritten(t *testing.T) {
+	f := func(interval string, want float64) {
+		t.Helper()
+		bubble(t, func(t *testing.T, n *node) {
+			tg := n.target("one:80", "a 1\n")
+			c := n.build(t, strings.Replace(list(tg), "10s", interval, 1)+"extra_metrics = true")
+			defer n.Run(t, c)()
+			b := n.wait(t, 1)[0]
+			for i, s := range b.Series {
+				if s.Name() == "scrape_timeout_seconds" && b.V[i] != want {
+					t.Errorf("with an interval of %s the timeout is %v s, want %v", interval, b.V[i], want)
+				}
+			}
+		})
+	}
+	f("2s", 2)
+	f("10s", 10)
+	f("1m", 10)
 }
