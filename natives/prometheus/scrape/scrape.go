@@ -17,8 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -356,61 +354,4 @@ func (r *run) stop(why error) {
 	}
 	c.mu.Unlock()
 	close(c.ended)
-}
-
-// TargetInfo is a target as DebugInfo shows it.
-type TargetInfo struct {
-	URL        string            `json:"url"`
-	Labels     map[string]string `json:"labels"`
-	Health     string            `json:"health"` // unknown, up or down
-	Error      string            `json:"error,omitempty"`
-	LastScrape time.Time         `json:"last_scrape,omitzero"`
-	Seconds    float64           `json:"last_scrape_seconds"`
-	Samples    int               `json:"last_scrape_samples"`
-}
-
-// Info is what DebugInfo returns.
-type Info struct {
-	Targets []TargetInfo `json:"targets"`
-	Invalid []string     `json:"invalid,omitempty"` // why others are not scraped
-}
-
-// DebugInfo returns an Info.
-func (c *Component) DebugInfo() any {
-	c.mu.Lock()
-	p := c.want
-	loops := make([]*loop, 0, len(p.targets))
-	for _, t := range p.targets {
-		if l := c.loops[t.key]; l != nil {
-			loops = append(loops, l)
-		}
-	}
-	c.mu.Unlock()
-	var info Info
-	for _, err := range p.invalid {
-		info.Invalid = append(info.Invalid, err.Error())
-	}
-	for _, l := range loops {
-		info.Targets = append(info.Targets, l.info())
-	}
-	slices.SortStableFunc(info.Targets, func(a, b TargetInfo) int { return strings.Compare(a.URL, b.URL) })
-	return info
-}
-
-func (l *loop) info() TargetInfo {
-	j := l.job.Load()
-	t := TargetInfo{URL: j.redacted, Labels: make(map[string]string, len(j.tags)), Health: "unknown"}
-	for _, tag := range j.tags {
-		t.Labels[tag.Name] = tag.Value
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.last.IsZero() {
-		return t
-	}
-	t.Health, t.LastScrape, t.Seconds, t.Samples = "up", l.last, l.took.Seconds(), l.samples
-	if l.err != nil {
-		t.Health, t.Error = "down", l.err.Error()
-	}
-	return t
 }
