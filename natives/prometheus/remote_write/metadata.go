@@ -19,7 +19,7 @@ import (
 // nothing per sample in between.
 type metadata struct {
 	mu       sync.Mutex
-	seen     map[uint64]bool // sources, this interval
+	seen     map[batch.Origin]bool // this interval
 	families map[familyKey]*batch.Metadata
 }
 
@@ -27,16 +27,16 @@ type metadata struct {
 type familyKey struct{ value, name string }
 
 func newMetadata() *metadata {
-	return &metadata{seen: map[uint64]bool{}, families: map[familyKey]*batch.Metadata{}}
+	return &metadata{seen: map[batch.Origin]bool{}, families: map[familyKey]*batch.Metadata{}}
 }
 
 func (m *metadata) collect(s *settings, b *batch.Metrics) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.seen[b.Source] {
+	if m.seen[b.Origin()] {
 		return
 	}
-	m.seen[b.Source] = true
+	m.seen[b.Origin()] = true
 	var last *batch.Metadata
 	var lastKey familyKey
 	for _, series := range b.Series {

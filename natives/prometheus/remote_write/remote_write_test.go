@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -486,6 +487,39 @@ func TestRejectedBlocksAreDropped(t *testing.T) {
 	f(500, "", false)
 	f(502, "", false)
 	f(503, "", false)
+}
+
+// TestRedirects: one that keeps the request is followed. Of the others a client
+// makes a GET without a body, whatever the answer to which is, nothing arrived.
+func TestRedirects(t *testing.T) {
+	f := func(status int, follow, arrives bool) {
+		t.Helper()
+		srv := newServer(t)
+		front := httptest.NewServer(http.RedirectHandler(srv.URL+"/elsewhere?token=hunter2", status))
+		defer front.Close()
+		config := func(url string) string {
+			return endpoint(url, fmt.Sprintf("name = \"x\"\nfollow_redirects = %t", follow))
+		}
+		n := startNew(t, config(front.URL))
+		n.accept(t, gauges(1, 2, t0))
+		if !arrives {
+			n.Wait(t, func() bool { return strings.Contains(n.Logs(), "cannot send") })
+			if log := n.Logs(); !strings.Contains(log, "redirects to "+srv.URL+"/elsewhere?…") || strings.Contains(log, "hunter2") {
+				t.Errorf("%d: the log says:\n%s", status, log)
+			}
+			if err := n.c.Update(decode(t, config(srv.URL))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		srv.wait(t, func() bool { return srv.count(t) == 2 })
+		n.stop()
+		diff(t, map[string]uint64{}, n.Stats.Dropped())
+	}
+	f(http.StatusTemporaryRedirect, true, true)
+	f(http.StatusPermanentRedirect, true, true)
+	f(http.StatusMovedPermanently, true, false)
+	f(http.StatusFound, true, false)
+	f(http.StatusPermanentRedirect, false, false)
 }
 
 func TestDeadEndpointHoldsUpNobody(t *testing.T) {

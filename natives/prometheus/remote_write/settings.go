@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -69,6 +70,7 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 		return nil, fmt.Errorf("cannot send to %s: %w", e.label(), err)
 	}
 	client.Transport = e.authenticated(client.Transport)
+	client.CheckRedirect = e.redirect
 	s.client = client
 	s.header = http.Header{"User-Agent": {o.UserAgent}}
 	for n, v := range e.Headers {
@@ -76,6 +78,18 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 	}
 	s.header.Set("Content-Encoding", "snappy")
 	return s, nil
+}
+
+// redirect follows those that keep the request. Of any other a client makes a
+// GET without the samples, and its answer may well be 200: they wait instead.
+func (e *Endpoint) redirect(req *http.Request, via []*http.Request) error {
+	if !e.Client.FollowRedirects || req.Method != http.MethodPost {
+		return fmt.Errorf("server redirects to %s: make that the endpoint's url", journal.PublicURL(req.URL.String()))
+	}
+	if len(via) >= 10 {
+		return errors.New("server redirects more than 10 times")
+	}
+	return nil
 }
 
 // sweep forgets what is known of series and values that went.
