@@ -199,3 +199,13 @@ func removeJournal(dir string, lock *os.File) error {
 	os.Remove(dir)
 	return err
 }
+
+// inPlace reports whether an open file is still the one of its name.
+func inPlace(f *os.File) bool {
+	held, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(f.Name())
+	return err == nil && os.SameFile(held, named)
+}

@@ -181,7 +181,7 @@ func (j *Journal) refill(l *lane) {
 	if err := j.acquire(s); err != nil {
 		j.o.Logger.Error("cannot open a journal segment; its blocks are lost", "path", s.path, "err", err)
 		s.damaged = true
-		l.from = s.last + 1 // reconcile counts them
+		l.from = s.last + 1 // maintain counts them
 		return
 	}
 	sc := scanner{r: s.f, off: off, end: s.size}

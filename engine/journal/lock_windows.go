@@ -7,7 +7,7 @@ import (
 )
 
 // lockFile opens a file that nobody else may open until it is closed. The
-// error is errLocked when somebody has it.
+// error is ErrLocked when somebody has it.
 func lockFile(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
@@ -17,7 +17,7 @@ func lockFile(path string) (*os.File, error) {
 		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	const sharingViolation = syscall.Errno(32)
 	if errors.Is(err, sharingViolation) {
-		return nil, errLocked
+		return nil, ErrLocked
 	}
 	if err != nil {
 		return nil, err

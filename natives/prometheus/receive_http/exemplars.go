@@ -111,8 +111,3 @@ func (d *decoder) placeOrphans() {
 		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.T, b.T))
 	})
 }
-
-// sortLabels sorts labels by name.
-func sortLabels(ls []batch.Label) {
-	slices.SortStableFunc(ls, func(a, b batch.Label) int { return cmp.Compare(a.Name, b.Name) })
-}

@@ -1,7 +1,9 @@
 package receivehttp
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
 )
@@ -62,4 +64,9 @@ func parseLabels(dst []batch.Label, region []byte) ([]batch.Label, error) {
 		dst = append(dst, l)
 	}
 	return dst, c.err("a series' labels")
+}
+
+// sortLabels sorts labels by name.
+func sortLabels(ls []batch.Label) {
+	slices.SortStableFunc(ls, func(a, b batch.Label) int { return cmp.Compare(a.Name, b.Name) })
 }
