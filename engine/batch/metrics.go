@@ -46,6 +46,10 @@ type Metrics struct {
 	// Batches of one Source are sent one after the other, so the order of a
 	// series is the order of its Source's batches. NewSource makes them.
 	Source uint64
+	// Way tells what comes from one Source by different ways apart: receivers
+	// of a fan-out may make something else of it each and send it to one node.
+	// It is 0 where the batch began, and changes with every receiver.
+	Way uint64
 
 	Series []*Series
 	T      []int64   // Unix ms
@@ -80,6 +84,22 @@ type Start struct {
 	T   int64 // Unix ms
 }
 
+// Origin is what a batch is one of a sequence of: a scrape sends it one batch
+// after the other, each with all its series, and none of another Origin's.
+type Origin struct{ Source, Way uint64 }
+
+// Origin returns the batch's.
+func (b *Metrics) Origin() Origin { return Origin{b.Source, b.Way} }
+
+// Along returns the batch as it goes to a receiver that is known by a number.
+// All columns are shared.
+func (b *Metrics) Along(receiver uint64) *Metrics {
+	c := *b
+	h := (b.Way ^ receiver) * 0x9e3779b97f4a7c15
+	c.Way = h ^ h>>29
+	return &c
+}
+
 // Len returns the number of rows.
 func (b *Metrics) Len() int { return len(b.Series) }
 
@@ -108,7 +128,7 @@ func (b *Metrics) Select(keep func(row int) bool) *Metrics {
 // Rows returns a new batch of the given rows, which must be ascending.
 func (b *Metrics) Rows(rows []int) *Metrics {
 	out := &Metrics{
-		Source: b.Source,
+		Source: b.Source, Way: b.Way,
 		Series: make([]*Series, len(rows)),
 		T:      make([]int64, len(rows)),
 		V:      make([]float64, len(rows)),

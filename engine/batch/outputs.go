@@ -4,7 +4,7 @@ import "sync"
 
 // Outputs knows which series a node that renames or drops series sent last for
 // each source, and under which generation of its rules. When the next batch of
-// that source is made by another generation, some of those series may not come
+// that Origin is made by another generation, some of those series may not come
 // again; they are owed a staleness marker, or an instant query would show the
 // old series beside the new one for five minutes. Keeping the last output
 // costs a pointer a series and no work per sample, and is exact whatever a
@@ -14,11 +14,11 @@ import "sync"
 // not announced: while rules change, calls of both generations are in flight,
 // and only the batch knows which of them made it.
 //
-// All methods are safe for concurrent use; calls for one source come one after
+// All methods are safe for concurrent use; calls for one Origin come one after
 // the other.
 type Outputs struct {
 	mu   sync.Mutex
-	last map[uint64]sourceOutput
+	last map[Origin]sourceOutput
 }
 
 type sourceOutput struct {
@@ -37,16 +37,16 @@ func (o sourceOutput) debts(gen uint64) []*Series {
 
 // NewOutputs returns an empty Outputs.
 func NewOutputs() *Outputs {
-	return &Outputs{last: map[uint64]sourceOutput{}}
+	return &Outputs{last: map[Origin]sourceOutput{}}
 }
 
-// Settle returns out, what generation gen made of a batch of its source, with
-// the markers appended that the source's series are owed, at time t (Unix ms);
+// Settle returns out, what generation gen made of a batch of its Origin, with
+// the markers appended that the Origin's series are owed, at time t (Unix ms);
 // out itself when there are none. It changes nothing: Sent does, once the
 // batch was accepted.
 func (o *Outputs) Settle(gen uint64, out *Metrics, t int64) *Metrics {
 	o.mu.Lock()
-	debts := o.last[out.Source].debts(gen)
+	debts := o.last[out.Origin()].debts(gen)
 	o.mu.Unlock()
 	gone := absent(debts, out.Series)
 	if len(gone) == 0 {
@@ -72,10 +72,10 @@ func (o *Outputs) Sent(gen uint64, b *Metrics) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(live) == 0 {
-		delete(o.last, b.Source)
+		delete(o.last, b.Origin())
 		return
 	}
-	o.last[b.Source] = sourceOutput{gen: gen, live: live}
+	o.last[b.Origin()] = sourceOutput{gen: gen, live: live}
 }
 
 // SentInPart says that some receivers accepted a batch made by Settle and some
@@ -88,44 +88,44 @@ func (o *Outputs) SentInPart(gen uint64, b *Metrics) {
 	live := alive(b)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	owed := absent(o.last[b.Source].debts(gen), live)
+	owed := absent(o.last[b.Origin()].debts(gen), live)
 	if len(live) == 0 && len(owed) == 0 {
-		delete(o.last, b.Source)
+		delete(o.last, b.Origin())
 		return
 	}
-	o.last[b.Source] = sourceOutput{gen: gen, live: live, owed: owed}
+	o.last[b.Origin()] = sourceOutput{gen: gen, live: live, owed: owed}
 }
 
-// Ends returns a batch of markers, at time t, for all that source is known to
-// have sent.
-func (o *Outputs) Ends(source uint64, t int64) *Metrics {
+// Ends returns a batch of markers, at time t, for all that is known to have
+// been sent of an Origin.
+func (o *Outputs) Ends(of Origin, t int64) *Metrics {
 	o.mu.Lock()
-	last := o.last[source]
+	last := o.last[of]
 	o.mu.Unlock()
 	gone := absent(append(last.owed[:len(last.owed):len(last.owed)], last.live...), nil)
-	b := &Metrics{Source: source, Series: gone, T: make([]int64, len(gone)), V: make([]float64, len(gone))}
+	b := &Metrics{Source: of.Source, Way: of.Way, Series: gone, T: make([]int64, len(gone)), V: make([]float64, len(gone))}
 	for i := range gone {
 		b.T[i], b.V[i] = t, Stale()
 	}
 	return b
 }
 
-// Has reports whether something is known of source.
-func (o *Outputs) Has(source uint64) bool {
+// Has reports whether something is known of an Origin.
+func (o *Outputs) Has(of Origin) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, ok := o.last[source]
+	_, ok := o.last[of]
 	return ok
 }
 
-// Sweep forgets the sources whose series were all released: nothing will be
+// Sweep forgets the Origins whose series were all released: nothing will be
 // sent for them again.
 func (o *Outputs) Sweep() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for src, out := range o.last {
+	for of, out := range o.last {
 		if allEnded(out.live) && allEnded(out.owed) {
-			delete(o.last, src)
+			delete(o.last, of)
 		}
 	}
 }

@@ -145,8 +145,8 @@ func TestOutputsPushed(t *testing.T) {
 	o.Sent(1, rowsOf(src, a))
 	o.SentInPart(1, rowsOf(src, a))
 	wantMarkers(t, o.Settle(2, rowsOf(src, b), 20), 20)
-	wantMarkers(t, o.Ends(src, 20), 20)
-	if o.Has(src) {
+	wantMarkers(t, o.Ends(batch.Origin{Source: src}, 20), 20)
+	if o.Has(batch.Origin{Source: src}) {
 		t.Error("the Source's series are kept for nothing")
 	}
 }

@@ -79,7 +79,7 @@ func (o *Output) SendMetrics(ctx context.Context, b *batch.Metrics) error {
 	o.stats.lastOut.Store(b)
 	ps := make([]pending, len(o.to))
 	for i, r := range o.to {
-		ps[i] = pending{to: r, b: b, stats: o.stats}
+		ps[i] = pending{to: r, b: b.Along(r.number), stats: o.stats}
 	}
 	return send(ctx, ps)
 }

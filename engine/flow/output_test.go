@@ -37,9 +37,12 @@ func TestFanOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []*flowtest.Sink{a, b} {
-		if got := s.Batches(); len(got) != 1 || got[0] != in {
-			t.Errorf("got %v, want the batch itself, once", got)
+		if got := s.Batches(); len(got) != 1 || &got[0].Series[0] != &in.Series[0] || got[0].Source != in.Source {
+			t.Errorf("got %v, want the batch's own columns, once", got)
 		}
+	}
+	if a.Last().Way == b.Last().Way || in.Way != 0 {
+		t.Error("the ways of a fan-out cannot be told apart")
 	}
 	if got := stats.Out.Load(); got != 2 {
 		t.Errorf("%d samples out, want 2", got)

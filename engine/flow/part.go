@@ -52,7 +52,7 @@ func (p Part) send(ctx context.Context, gen uint64, t int64) (left []pending) {
 	if p.Batch.Len() > 0 {
 		to := p.Sender.current()
 		for _, r := range to.to {
-			left = append(left, pending{to: r, b: p.Batch, stats: to.stats, err: err})
+			left = append(left, pending{to: r, b: p.Batch.Along(r.number), stats: to.stats, err: err})
 		}
 	}
 	return left

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -14,7 +15,7 @@ import (
 // MetricsConsumer takes batches of samples.
 type MetricsConsumer interface {
 	// ConsumeMetrics returns nil once b is accepted. b must not be written to;
-	// it may be kept. Calls come concurrently, but for one b.Source one after
+	// it may be kept. Calls come concurrently, but for one b.Origin one after
 	// the other.
 	ConsumeMetrics(ctx context.Context, b *batch.Metrics) error
 }
@@ -41,6 +42,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.No
 // All methods are safe for concurrent use.
 type Receiver struct {
 	node    string
+	number  uint64        // of the node, for batch.Metrics.Along
 	accepts atomic.Uint32 // batch.Signals
 	leaving atomic.Bool
 	stats   func() *Stats // a func, so that the config language does not walk into batches; see consumer
@@ -74,9 +76,15 @@ func NewReceiver(node string, accepts batch.Signals, stats *Stats, onPanic func(
 	if stats == nil {
 		stats = new(Stats)
 	}
-	r := &Receiver{node: node, stats: func() *Stats { return stats }, onPanic: onPanic, changed: make(chan struct{})}
+	r := &Receiver{node: node, number: numberOf(node), stats: func() *Stats { return stats }, onPanic: onPanic, changed: make(chan struct{})}
 	r.SetAccepts(accepts)
 	return r
+}
+
+func numberOf(node string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(node))
+	return h.Sum64()
 }
 
 // AlloyCapsule makes a Receiver an opaque value of the config language.

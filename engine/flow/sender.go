@@ -20,10 +20,10 @@ type Sender struct {
 
 	mu     sync.Mutex
 	to     *Output
-	trails map[uint64]*trail // by source
+	trails map[batch.Origin]*trail
 }
 
-// trail is where the batches of one source went.
+// trail is where the batches of one Origin went.
 type trail struct {
 	free chan struct{} // capacity 1, holds a value unless a batch is on its way
 	to   *Output       // the receivers that got the last batch and are not told of an end
@@ -36,7 +36,7 @@ const EndAfter = time.Second
 
 // NewSender returns a Sender that drops everything until To is called.
 func NewSender() *Sender {
-	return &Sender{outputs: batch.NewOutputs(), to: new(Output), trails: map[uint64]*trail{}}
+	return &Sender{outputs: batch.NewOutputs(), to: new(Output), trails: map[batch.Origin]*trail{}}
 }
 
 // To makes the batches from now on go to o. Call EndLeaving after a while.
@@ -46,13 +46,13 @@ func (s *Sender) To(o *Output) {
 	s.to = o
 }
 
-func (s *Sender) enter(ctx context.Context, source uint64) (*trail, error) {
+func (s *Sender) enter(ctx context.Context, of batch.Origin) (*trail, error) {
 	s.mu.Lock()
-	tr := s.trails[source]
+	tr := s.trails[of]
 	if tr == nil {
 		tr = &trail{free: make(chan struct{}, 1)}
 		tr.free <- struct{}{}
-		s.trails[source] = tr
+		s.trails[of] = tr
 	}
 	s.mu.Unlock()
 	select {
@@ -74,7 +74,7 @@ func (s *Sender) current() *Output {
 // Send sends out, which generation gen made of a batch of the latest time t.
 // The error is a *Partial, or ctx's when nothing was sent.
 func (s *Sender) Send(ctx context.Context, gen uint64, out *batch.Metrics, t int64) error {
-	tr, err := s.enter(ctx, out.Source)
+	tr, err := s.enter(ctx, out.Origin())
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *Sender) Send(ctx context.Context, gen uint64, out *batch.Metrics, t int
 	to := s.current()
 	if tr.to != nil && tr.to != to {
 		if left := tr.to.Without(to); left != nil {
-			s.end(ctx, left, out.Source, max(t-1, tr.t+1))
+			s.end(ctx, left, out.Origin(), max(t-1, tr.t+1))
 		}
 	}
 	tr.to, tr.t = to, t
@@ -97,12 +97,12 @@ func (s *Sender) Send(ctx context.Context, gen uint64, out *batch.Metrics, t int
 	return nil
 }
 
-// end sends markers for all that a source's last batch showed.
-func (s *Sender) end(ctx context.Context, to *Output, source uint64, t int64) {
+// end sends markers for all that an Origin's last batch showed.
+func (s *Sender) end(ctx context.Context, to *Output, of batch.Origin, t int64) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // a batch waits behind it
 	defer cancel()
 	// Who refuses has counted it; it would be of no use to send them elsewhere.
-	_ = to.SendMetrics(ctx, s.outputs.Ends(source, t))
+	_ = to.SendMetrics(ctx, s.outputs.Ends(of, t))
 }
 
 // EndLeaving ends the series at receivers that are not sent to any more and
@@ -110,15 +110,15 @@ func (s *Sender) end(ctx context.Context, to *Output, source uint64, t int64) {
 // right before that, so that nothing is missing in between.
 func (s *Sender) EndLeaving(ctx context.Context) {
 	s.mu.Lock()
-	var sources []uint64
-	for source := range s.trails {
-		sources = append(sources, source)
+	var all []batch.Origin
+	for of := range s.trails {
+		all = append(all, of)
 	}
 	s.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, source := range sources {
+	for _, of := range all {
 		wg.Go(func() {
-			tr, err := s.enter(ctx, source)
+			tr, err := s.enter(ctx, of)
 			if err != nil {
 				return
 			}
@@ -130,7 +130,7 @@ func (s *Sender) EndLeaving(ctx context.Context) {
 			if left == nil {
 				return
 			}
-			s.end(ctx, left, source, tr.t+1)
+			s.end(ctx, left, of, tr.t+1)
 			tr.to = tr.to.Without(left)
 		})
 	}
@@ -142,9 +142,9 @@ func (s *Sender) Sweep() {
 	s.outputs.Sweep()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for source, tr := range s.trails {
-		if !s.outputs.Has(source) && len(tr.free) == 1 {
-			delete(s.trails, source)
+	for of, tr := range s.trails {
+		if !s.outputs.Has(of) && len(tr.free) == 1 {
+			delete(s.trails, of)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package flow_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,58 @@ func TestSenderEndsWhatWentElsewhere(t *testing.T) {
 	if d := cmp.Diff([]string{"a=1@1000", "a=stale@1999", "a=1@3000"}, seen(left)); d != "" {
 		t.Errorf("what came back (-want +got):\n%s", d)
 	}
+}
+
+// TestSenderTellsWaysApart: what a source sends comes to a node by two ways,
+// which have renamed it. Other rules, and another receiver, end the series of
+// each, and none that comes by the other way.
+func TestSenderTellsWaysApart(t *testing.T) {
+	sink, next := flowtest.NewSink("sink"), flowtest.NewSink("next")
+	s := flow.NewSender()
+	s.To(flow.NewOutput(nil, []*flow.Receiver{sink.Receiver()}))
+	gen := uint64(1)
+	node := flow.NewReceiver("node", batch.SignalMetrics, nil, nil)
+	node.Set(consumer(func(ctx context.Context, b *batch.Metrics) error { return s.Send(ctx, gen, b, b.T[0]) }))
+	names := map[string]*batch.Series{}
+	by := func(way string) *flow.Receiver {
+		r := flow.NewReceiver(way, batch.SignalMetrics, nil, nil)
+		out := flow.NewOutput(nil, []*flow.Receiver{node})
+		names[way] = named(way)
+		r.Set(consumer(func(ctx context.Context, b *batch.Metrics) error {
+			c := *b
+			c.Series = []*batch.Series{names[way]}
+			return out.SendMetrics(ctx, &c)
+		}))
+		return r
+	}
+	source := flow.NewOutput(nil, []*flow.Receiver{by("old"), by("new"), node})
+	from := batch.NewSource()
+	scrape := func(at int64) {
+		t.Helper()
+		b := &batch.Metrics{Source: from, Series: []*batch.Series{names["old"]}, T: []int64{at}, V: []float64{1}}
+		b.Series[0] = named("direct")
+		if err := source.SendMetrics(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(of *flowtest.Sink, want ...string) {
+		t.Helper()
+		got := seen(of)
+		slices.Sort(got)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+	scrape(1000)
+	gen = 2
+	scrape(2000)
+	want(sink, "direct=1@1000", "direct=1@2000", "new=1@1000", "new=1@2000", "old=1@1000", "old=1@2000")
+	gen = 3
+	names["old"] = named("older")
+	s.To(flow.NewOutput(nil, []*flow.Receiver{next.Receiver()}))
+	scrape(3000)
+	want(next, "direct=1@3000", "new=1@3000", "older=1@3000 old=stale@3000")
+	want(sink, "direct=1@1000", "direct=1@2000", "direct=stale@2999", "new=1@1000", "new=1@2000", "new=stale@2999", "old=1@1000", "old=1@2000", "old=stale@2999")
 }
 
 // TestSenderWaits: a batch of one source does not overtake another.

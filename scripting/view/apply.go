@@ -32,7 +32,7 @@ func (m *Metrics) Apply() Result {
 		return r
 	}
 	out := &batch.Metrics{
-		Source: m.in.Source, Series: m.series, T: m.t, V: m.v,
+		Source: m.in.Source, Way: m.in.Way, Series: m.series, T: m.t, V: m.v,
 		Histograms: m.hists, Exemplars: m.in.Exemplars, Starts: m.in.Starts,
 	}
 	if m.stripped {

@@ -12,7 +12,7 @@ import (
 // made only when that changes.
 type collisions struct {
 	mu   sync.Mutex
-	last map[uint64]collision
+	last map[batch.Origin]collision
 }
 
 type collision struct {
@@ -29,7 +29,7 @@ const maxSources = 10_000
 func (c *collisions) find(b *batch.Metrics) (int, *batch.Series) {
 	mix := mixOf(b)
 	c.mu.Lock()
-	known, ok := c.last[b.Source]
+	known, ok := c.last[b.Origin()]
 	c.mu.Unlock()
 	if ok && known.mix == mix {
 		return known.n, known.at
@@ -52,9 +52,9 @@ func (c *collisions) find(b *batch.Metrics) (int, *batch.Series) {
 	}
 	c.mu.Lock()
 	if c.last == nil || len(c.last) >= maxSources {
-		c.last = map[uint64]collision{}
+		c.last = map[batch.Origin]collision{}
 	}
-	c.last[b.Source] = found
+	c.last[b.Origin()] = found
 	c.mu.Unlock()
 	return found.n, found.at
 }

@@ -78,7 +78,7 @@ func (e *exits) withClosed(parts []flow.Part, b *batch.Metrics) []flow.Part {
 	for _, s := range e.closed {
 		// To a batch of the routes before, the exit is still open.
 		if !slices.ContainsFunc(parts, func(p flow.Part) bool { return p.Sender == s }) {
-			parts = append(parts, flow.Part{Sender: s, Batch: &batch.Metrics{Source: b.Source}})
+			parts = append(parts, flow.Part{Sender: s, Batch: &batch.Metrics{Source: b.Source, Way: b.Way}})
 		}
 	}
 	return parts
