@@ -88,7 +88,7 @@ func componentNames(scripts *string) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		catalogs, err := catalogs(dir, nil)
+		catalogs, err := usable(dir)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -22,13 +22,14 @@ func componentsCommand(t *terminal) *cobra.Command {
 		Use:   "components [NAME]",
 		Short: "List the components, or print the manual of one",
 		Long: `List what a config can use: weir's own components, the scripts that ship with it
-and those of the scripts folder. With a name, print that component's manual:
-arguments with types and defaults, exports and an example. With the first parts
-of names, list those that begin with them. The blocks http and logging, which
-configure weir itself, have manuals too.`,
+and those of the scripts folder, and the blocks that make and import components
+or configure weir itself. With a name, print its manual: arguments with types
+and defaults, exports and an example. With the first parts of names, list those
+that begin with them.`,
 		Example: `  weir components
   weir components prometheus
   weir components prometheus.scrape
+  weir components foreach
   weir components --scripts=./scripts demo.units`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -42,7 +43,7 @@ configure weir itself, have manuals too.`,
 			if err != nil {
 				return cannotStart(err)
 			}
-			catalogs, err := catalogs(dir, nil)
+			catalogs, err := usable(dir)
 			if err != nil {
 				return cannotStart(err)
 			}
@@ -50,12 +51,10 @@ configure weir itself, have manuals too.`,
 				return listComponents(t.out, catalogs, "")
 			}
 			name := args[0]
-			r, ok := lookup(catalogs, name)
-			if !ok {
-				if r, ok, err = lookupBlock(name); err != nil {
-					return cannotStart(err)
-				}
+			if around := inner[name]; around != "" {
+				name = around
 			}
+			r, ok := lookup(catalogs, name)
 			if !ok {
 				var names []string
 				for _, c := range catalogs {
@@ -89,18 +88,17 @@ func lookup(catalogs []component.Catalog, name string) (component.Registration, 
 	return component.Registration{}, false
 }
 
-// lookupBlock returns what there is to say of a block that configures weir itself.
-func lookupBlock(name string) (r component.Registration, ok bool, err error) {
-	known, err := newServices("", "", io.Discard)
+// usable says what a config can use: components, and the blocks around them.
+func usable(scriptsDir string) ([]component.Catalog, error) {
+	components, err := catalogs(scriptsDir, nil)
 	if err != nil {
-		return r, false, err
+		return nil, err
 	}
-	for _, s := range known.all() {
-		if d := s.Definition(); d.Block == name {
-			return component.Registration{Name: name, NewArgs: d.NewConfig, Doc: d.Doc, Unique: true}, true, nil
-		}
+	more, err := blocks()
+	if err != nil {
+		return nil, err
 	}
-	return r, false, nil
+	return append(components, more), nil
 }
 
 // listComponents prints a line for each component whose name begins with prefix:

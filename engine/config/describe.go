@@ -107,7 +107,6 @@ func describeBlock(out []Field, t reflect.Type, in reflect.Value, fd Field, arou
 	return describe(out, v.Elem(), fd.Path, append(around[:len(around):len(around)], t))
 }
 
-// typeWords returns a type in words of the config.
 // TypeOf returns the type of a value in the words of the language.
 func TypeOf(v any) string {
 	if v == nil {
@@ -116,6 +115,7 @@ func TypeOf(v any) string {
 	return typeWords(reflect.TypeOf(v))
 }
 
+// typeWords returns a type in words of the config.
 func typeWords(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[component.Secret]():

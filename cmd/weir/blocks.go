@@ -1,0 +1,233 @@
+package main
+
+import (
+	"io"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// blocks are what a config can have besides components: those that make and
+// import components, and those that configure weir itself.
+func blocks() (component.Catalog, error) {
+	rs := moduleBlocks()
+	known, err := newServices("", "", io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range known.all() {
+		if d := s.Definition(); d.Block != "" {
+			rs = append(rs, component.Registration{Name: d.Block, NewArgs: d.NewConfig, Doc: d.Doc, Unique: true})
+		}
+	}
+	return component.NewList(rs...), nil
+}
+
+// inner are blocks that another block's manual speaks of.
+var inner = map[string]string{"argument": "declare", "export": "declare", "template": "foreach"}
+
+// declareBlock, foreachBlock and the others are what engine/config reads, for
+// their manuals.
+type declareBlock struct {
+	Arguments []struct {
+		Label    string `alloy:",label"`
+		Optional bool   `alloy:"optional,attr,optional"`
+		Default  any    `alloy:"default,attr,optional"`
+		Comment  string `alloy:"comment,attr,optional"`
+	} `alloy:"argument,block,optional"`
+	Exports []struct {
+		Label   string `alloy:",label"`
+		Value   any    `alloy:"value,attr"`
+		Comment string `alloy:"comment,attr,optional"`
+	} `alloy:"export,block,optional"`
+}
+
+type foreachBlock struct {
+	Collection    []any    `alloy:"collection,attr"`
+	Var           string   `alloy:"var,attr"`
+	ID            string   `alloy:"id,attr,optional"`
+	HashStringID  bool     `alloy:"hash_string_id,attr,optional"`
+	EnableMetrics bool     `alloy:"enable_metrics,attr,optional"`
+	Template      struct{} `alloy:"template,block"`
+}
+
+type importFileBlock struct {
+	Filename      string        `alloy:"filename,attr"`
+	Detector      string        `alloy:"detector,attr,optional"`
+	PollFrequency time.Duration `alloy:"poll_frequency,attr,optional"`
+}
+
+type importStringBlock struct {
+	Content component.OptionalSecret `alloy:"content,attr"`
+}
+
+type importScriptsBlock struct {
+	Path string `alloy:"path,attr"`
+}
+
+func moduleBlocks() []component.Registration {
+	return []component.Registration{
+		{
+			Name:    "declare",
+			NewArgs: func() any { return &declareBlock{} },
+			Doc: component.Doc{
+				Summary: `Makes a component of blocks. Its label is the name of the component: declare "pipeline" makes blocks pipeline "x".
+
+What is in a declare sees only what is in it: its arguments, its blocks, and declares and imports around it. What goes in is an argument, what comes out an export; both may be receivers. A declare has no receiver of its own: export that of a block in it.`,
+				Args: map[string]string{
+					"argument":          `An attribute of the component, by its label; in the declare its value is argument.LABEL.value.`,
+					"argument.optional": "Whether it may be left out.",
+					"argument.default":  "Its value if it is left out; null without.",
+					"argument.comment":  "What it is for.",
+					"export":            "A value that others can refer to, by its label: pipeline.x.LABEL.",
+					"export.value":      "What is exported; it may refer to blocks of the declare.",
+					"export.comment":    "What it is for.",
+				},
+				Example: `
+declare "pipeline" {
+  argument "to" {
+    comment = "Receivers of what is left."
+  }
+
+  argument "zone" {
+    optional = true
+    default  = "edge"
+  }
+
+  prometheus.relabel "zone" {
+    forward_to = argument.to.value
+
+    rule {
+      target_label = "zone"
+      replacement  = argument.zone.value
+    }
+  }
+
+  export "receiver" {
+    value = prometheus.relabel.zone.receiver
+  }
+}
+
+pipeline "north" {
+  to   = [prometheus.echo.default.receiver]
+  zone = "north"
+}
+
+prometheus.scrape "app" {
+  targets    = [{ __address__ = "127.0.0.1:8080" }]
+  forward_to = [pipeline.north.receiver]
+}
+
+prometheus.echo "default" { }`,
+			},
+		},
+		{
+			Name:    "foreach",
+			NewArgs: func() any { return &foreachBlock{} },
+			Doc: component.Doc{
+				Summary: `Has the blocks of its template once for each item of a collection.
+
+The collection may be what a component exports, and change while weir runs: blocks of items that stay are not touched.`,
+				Args: map[string]string{
+					"collection":     "The items.",
+					"var":            "The name of the item in the template.",
+					"id":             "The field of an item that says which one it is, such as __address__ of a target. Without it an item that changes is another one, so the blocks of the old are stopped and new ones built.",
+					"hash_string_id": "Whether blocks are named by a hash of an item that is a string, instead of by the string.",
+					"enable_metrics": "Whether /metrics has the metrics of the template's components.",
+					"template":       "The blocks that each item has.",
+				},
+				Example: `
+discovery.file "sites" {
+  files = ["/etc/weir/sites.json"]
+}
+
+foreach "sites" {
+  collection = discovery.file.sites.targets
+  var        = "site"
+  id         = "__address__"
+
+  template {
+    prometheus.scrape "default" {
+      targets    = [site]
+      forward_to = [prometheus.echo.default.receiver]
+    }
+  }
+}
+
+prometheus.echo "default" { }`,
+			},
+		},
+		{
+			Name: "import.file",
+			NewArgs: func() any {
+				return &importFileBlock{Detector: "fsnotify", PollFrequency: time.Minute}
+			},
+			Doc: component.Doc{
+				Summary: `Makes the declares of a file known. Its label is their namespace: a declare "pipeline" is used as LABEL.pipeline "x".
+
+A saved file changes the nodes that differ and no others; a mistake in it leaves what runs.`,
+				Args: map[string]string{
+					"filename":       "A file, or a directory of *.alloy files, with declare and import blocks. A relative path starts at the file that says it.",
+					"detector":       `How changes are seen: "fsnotify", or "poll" to look every poll_frequency.`,
+					"poll_frequency": `How often to look, with detector = "poll".`,
+				},
+				Example: `
+import.file "edge" {
+  filename = "modules/edge.alloy"
+}
+
+edge.scrape "north" {
+  targets    = [{ __address__ = "10.1.0.1:9100" }]
+  forward_to = [prometheus.echo.default.receiver]
+}
+
+prometheus.echo "default" { }`,
+			},
+		},
+		{
+			Name:    "import.scripts",
+			NewArgs: func() any { return &importScriptsBlock{} },
+			Doc: component.Doc{
+				Summary: `Makes the scripts of a folder known. Its label is their namespace: http/paths.lua in it is used as LABEL.http.paths "x", so two versions of a folder can run side by side.`,
+				Args: map[string]string{
+					"path": "The folder. A relative path starts at the file that says it.",
+				},
+				Example: `
+import.scripts "v2" {
+  path = "scripts-v2"
+}
+
+v2.http.paths "default" {
+  forward_to = [prometheus.echo.default.receiver]
+}
+
+prometheus.echo "default" { }`,
+			},
+		},
+		{
+			Name:    "import.string",
+			NewArgs: func() any { return &importStringBlock{} },
+			Doc: component.Doc{
+				Summary: `Makes the declares in a text known, which may be what a component exports. Its label is their namespace, as that of import.file.`,
+				Args: map[string]string{
+					"content": "The text, with declare and import blocks.",
+				},
+				Example: `
+remote.http "modules" {
+  url = "https://config.example.com/edge.alloy"
+}
+
+import.string "edge" {
+  content = remote.http.modules.content
+}
+
+edge.scrape "north" {
+  targets    = [{ __address__ = "10.1.0.1:9100" }]
+  forward_to = [prometheus.echo.default.receiver]
+}
+
+prometheus.echo "default" { }`,
+			},
+		},
+	}
+}
