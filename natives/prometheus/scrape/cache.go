@@ -12,11 +12,11 @@ import (
 // the metadata lines said. It does what Prometheus's scrapeCache and the
 // references of its storage do together.
 type cache struct {
-	iter uint64 // number of the running scrape
+	iter uint32 // number of the running scrape
 
 	lines    map[string]*line   // by the text of name and labels; nil while packed
 	seen     int                // of lines, in the running scrape
-	byLabels map[uint64]*series // by label hash; the next ones in series.next
+	byLabels map[uint64]*series // by label hash; the next ones in series.next; nil while packed
 	families map[string]*family // by name
 	success  int                // how much was cached after the last good scrape
 
@@ -24,37 +24,39 @@ type cache struct {
 	cur  []*series // tracked in the running scrape
 
 	gone []*series // left the cache; to be released once what is sent was accepted
-	// changed says that a metadata line of the running scrape said something new.
+	// changed says that a metadata line of the running scrape said something new
+	// about a family that samples before it were taken for.
 	changed bool
 
 	layout *layout // of the last body, nil for none
 	// settled says that the last scrape was one of that layout and that another
 	// such body would leave the cache as it is.
 	settled bool
-	calm    int // bodies in a row that were of that layout
+	calm    int // bodies in a row that were of that layout or made it
 	patient int // of those, how many it takes until the cache is packed
 }
 
 // line is the text of a name with labels, as the target writes it.
 type line struct {
 	s    *series
-	iter uint64 // last scrape it was in
-	at   int    // its place in the layout of the last body, if it is still there
+	iter uint32 // last scrape it was in
+	at   int32  // its place in the layout of the last body, if it is still there
 }
 
 // series is one set of labels. Several lines may mean the same.
 type series struct {
 	h       *batch.Series
-	tracked uint64 // last scrape after which it is owed a marker, 0 for never
-	lines   int    // that mean it and are cached
 	meta    *batch.Metadata
 	next    *series
+	tracked uint32 // last scrape after which it is owed a marker, 0 for never
+	lines   int32  // that mean it and are cached
 }
 
 // family is what metadata lines said about a metric family.
 type family struct {
 	name string
-	iter uint64 // last scrape that said something
+	iter uint32 // last scrape that said something
+	used uint32 // last scrape that had samples of it
 	meta *batch.Metadata
 }
 
@@ -64,7 +66,6 @@ func newCache() *cache {
 		lines:    map[string]*line{},
 		byLabels: map[uint64]*series{},
 		families: map[string]*family{},
-		patient:  2,
 	}
 }
 
@@ -217,6 +218,7 @@ func (c *cache) dropLayout() {
 
 // has reports whether h is of a series in the cache.
 func (c *cache) has(h *batch.Series) bool {
+	c.unpack()
 	for s := c.byLabels[h.Hash()]; s != nil; s = s.next {
 		if s.h == h {
 			return true
@@ -225,9 +227,16 @@ func (c *cache) has(h *batch.Series) bool {
 	return false
 }
 
-// all yields every series of the cache, those that left it but are not
-// released among them.
+// all yields every series of the cache, some maybe twice, those that left it but
+// are not released among them.
 func (c *cache) all(yield func(*series) bool) {
+	if c.lines == nil {
+		for i := range c.layout.lines {
+			if !yield(c.layout.lines[i].l.s) {
+				return
+			}
+		}
+	}
 	for _, first := range c.byLabels {
 		for s := first; s != nil; s = s.next {
 			if !yield(s) {
@@ -258,7 +267,6 @@ func (c *cache) setMeta(name []byte, kind metaKind, typ model.MetricType, text [
 	if f == nil {
 		f = &family{name: string(name), meta: &batch.Metadata{Type: model.MetricTypeUnknown, Family: string(name)}}
 		c.families[f.name] = f
-		c.changed = true
 	}
 	f.iter = c.iter
 	var same bool
@@ -305,5 +313,7 @@ func (c *cache) changeMeta(f *family, kind metaKind, typ model.MetricType, text 
 		m.Unit = text
 	}
 	f.meta = &m
-	c.changed = true
+	if f.used == c.iter {
+		c.changed = true
+	}
 }

@@ -132,6 +132,9 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 	c.layout = in.rec.layout
 	c.settled = !c.changed && in.ahead == 0
 	c.done(true)
+	if c.settled && c.layout != nil && c.layout.opaque == 0 {
+		c.replayed()
+	}
 	return nil
 }
 

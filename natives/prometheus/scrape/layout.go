@@ -3,6 +3,7 @@ package scrape
 import (
 	"bytes"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/common/model"
@@ -111,6 +112,13 @@ func (lo *layout) free() {
 	layouts.Put(lo)
 }
 
+// fit moves lo to memory of its size, and gives back what it was recorded in.
+func (lo *layout) fit() {
+	recorded := &layout{text: lo.text, lines: lo.lines, meta: lo.meta}
+	lo.text, lo.lines, lo.meta = slices.Clone(lo.text), slices.Clone(lo.lines), slices.Clone(lo.meta)
+	recorded.free()
+}
+
 // recorder writes the layout of a body as its lines are met.
 type recorder struct {
 	*layout
@@ -127,7 +135,7 @@ func (r *recorder) sample(b []byte, l *line, key, pad, value, bound int, flags l
 	if flags&lineOpaque != 0 {
 		r.opaque++
 	}
-	l.at = len(r.lines)
+	l.at = int32(len(r.lines))
 	r.text = append(r.text, b[r.mark:value]...)
 	r.lines = append(r.lines, layoutLine{l: l, end: uint32(len(r.text)), meta: uint32(len(r.meta)), key: uint32(key), pad: uint16(pad), flags: flags})
 	r.mark = bound

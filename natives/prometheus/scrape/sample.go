@@ -137,7 +137,7 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 		in.rec.invalid()
 		return -1, -1, nil
 	}
-	at = l.at
+	at = int(l.at)
 	return at, in.record(b, text, l, syntacticT, repeated, exemplars), nil
 }
 
@@ -286,6 +286,7 @@ func (in *intake) meta(s *series, name string) *batch.Metadata {
 	if in.fam == nil {
 		return nil
 	}
+	in.fam.used = in.c.iter
 	if s != nil {
 		if s.meta == in.fam.meta {
 			return s.meta // found out before
