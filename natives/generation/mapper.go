@@ -22,13 +22,18 @@ func NewMapper(derive func(*batch.Series) *batch.Series) *Mapper {
 	return m
 }
 
-// Apply returns what becomes of b, and how many rows were dropped. It is b
-// itself when nothing changes; else the columns that did not change
-// are shared. The result may be empty.
+// Apply returns what becomes of b, see Map.
 func (m *Mapper) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
+	return Map(b, m.Series)
+}
+
+// Map returns b with the series that become of its own, and how many rows were
+// dropped because that is nil. It is b itself when nothing changes; else the
+// columns that did not change are shared. The result may be empty.
+func Map(b *batch.Metrics, become func(*batch.Series) *batch.Series) (out *batch.Metrics, dropped int) {
 	var series []*batch.Series // what b.Series becomes, nil while it is the same
 	for i, s := range b.Series {
-		d := m.Series(s)
+		d := become(s)
 		if d == nil {
 			dropped++
 		}

@@ -2,8 +2,9 @@
 // series that match them, such as a host's owner from an inventory.
 //
 // What matches is decided once for each series, and again when the targets
-// change; series that then have other labels end under the old ones at their
-// source's next batch. Series that match no target pass as they are.
+// change: series whose own target stays are not touched, and those that then
+// have other labels end under the old ones at their source's next batch. Series
+// that match no target pass as they are.
 package enrich
 
 import (
@@ -11,8 +12,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -76,7 +75,10 @@ func (c *Component) Update(args any) error {
 }
 
 func (c *Component) set(a *Arguments) {
-	c.gen.Store(c.mem.node.Next(func(r *rules) bool { return r.same(a) }, func() *rules { return newRules(a) }))
+	var before *rules
+	c.gen.Store(c.mem.node.Next(
+		func(r *rules) bool { before = r; return r.same(a) },
+		func() *rules { return newRules(a, before) }))
 	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
 	select {
 	case c.redirected <- struct{}{}:
@@ -95,7 +97,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 		return nil
 	}
 	gen := c.gen.Load()
-	out, _ := gen.Rules.Apply(b) // nothing is dropped
+	out, _ := generation.Map(b, gen.Rules.series) // nothing is dropped
 	return c.mem.sender.Send(ctx, gen.Number, out, slices.Max(b.T))
 }
 
@@ -103,74 +105,99 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 func (c *Component) DebugInfo() any {
 	return struct {
 		Targets int `json:"targets"`
-	}{len(c.gen.Load().Rules.targets)}
+	}{len(c.gen.Load().Rules.copied)}
 }
 
-// rules are the targets of one generation and what they made of series.
+// rules are the targets of one generation.
 type rules struct {
-	*generation.Mapper
-	args    *Arguments
-	from    []string                     // labels of a series, in the order of key
-	targets map[string]map[string]string // labels to copy, by key
+	args   *Arguments
+	table  *table
+	shared bool                         // the table is that of newer rules now
+	number uint64                       // among those with this table
+	from   []string                     // labels of a series, in the order of the key
+	copied map[string]map[string]string // labels to copy, by key
 }
 
-func newRules(a *Arguments) *rules {
-	r := &rules{args: a, targets: make(map[string]map[string]string, len(a.Targets))}
+// newRules returns the rules of a. It shares what before, which may be nil,
+// made of series if only the targets are others.
+func newRules(a *Arguments, before *rules) *rules {
+	r := &rules{args: a, copied: make(map[string]map[string]string, len(a.Targets))}
+	if before != nil && before.sameLabels(a) {
+		r.table, r.number = before.table, before.number+1
+		before.shared = true
+	} else {
+		r.table = newTable()
+	}
 	match := a.match()
 	of := slices.Sorted(maps.Keys(match))
 	for _, label := range of {
 		r.from = append(r.from, match[label])
 	}
 	for _, t := range a.Targets {
-		if k, ok := key(of, func(label string) string { return t[label] }); ok {
-			r.targets[k] = t
+		if k, ok := appendKey(nil, of, func(label string) string { return t[label] }); ok {
+			r.copied[string(k)] = a.copied(t)
 		}
 	}
-	r.Mapper = generation.NewMapper(r.derive)
 	return r
 }
 
-func (r *rules) same(a *Arguments) bool {
-	return maps.Equal(r.args.match(), a.match()) && slices.Equal(r.args.LabelsToCopy, a.LabelsToCopy) && reflect.DeepEqual(r.args.Targets, a.Targets)
+// copied returns those labels of a target that are copied.
+func (a *Arguments) copied(target map[string]string) map[string]string {
+	if len(a.LabelsToCopy) == 0 {
+		return target
+	}
+	some := make(map[string]string, len(a.LabelsToCopy))
+	for _, name := range a.LabelsToCopy {
+		if value, ok := target[name]; ok {
+			some[name] = value
+		}
+	}
+	return some
 }
 
-// key joins the values of labels; ok is false when one is empty.
-func key(labels []string, value func(string) string) (k string, ok bool) {
-	var b strings.Builder
+// Sweep forgets released series.
+func (r *rules) Sweep() {
+	if !r.shared {
+		r.table.sweep()
+	}
+}
+
+// Close gives back all handles that were derived.
+func (r *rules) Close() {
+	if !r.shared {
+		r.table.close()
+	}
+}
+
+// series returns what becomes of s.
+func (r *rules) series(s *batch.Series) *batch.Series { return r.table.series(s, r.number, r.labels) }
+
+// labels returns what is copied to s.
+func (r *rules) labels(s *batch.Series) map[string]string {
+	var buf [128]byte // most keys fit, and a look-up allocates nothing
+	k, ok := appendKey(buf[:0], r.from, s.Label)
+	if !ok {
+		return nil
+	}
+	return r.copied[string(k)]
+}
+
+func (r *rules) same(a *Arguments) bool {
+	return r.sameLabels(a) && reflect.DeepEqual(r.args.Targets, a.Targets)
+}
+
+func (r *rules) sameLabels(a *Arguments) bool {
+	return maps.Equal(r.args.match(), a.match()) && slices.Equal(r.args.LabelsToCopy, a.LabelsToCopy)
+}
+
+// appendKey joins the values of labels; ok is false when one is empty.
+func appendKey(dst []byte, labels []string, value func(string) string) (k []byte, ok bool) {
 	for _, l := range labels {
 		v := value(l)
 		if v == "" {
-			return "", false
+			return nil, false
 		}
-		b.WriteString(v)
-		b.WriteByte(0xff) // in no UTF-8 text
+		dst = append(append(dst, v...), 0xff) // in no UTF-8 text
 	}
-	return b.String(), true
-}
-
-var builders = sync.Pool{New: func() any { return new(batch.Builder) }}
-
-func (r *rules) derive(s *batch.Series) *batch.Series {
-	k, ok := key(r.from, s.Label)
-	if !ok {
-		return s
-	}
-	t, ok := r.targets[k]
-	if !ok {
-		return s
-	}
-	b := builders.Get().(*batch.Builder)
-	defer builders.Put(b)
-	b.Reset(s)
-	if len(r.args.LabelsToCopy) == 0 {
-		for name, value := range t {
-			b.Set(name, value)
-		}
-	}
-	for _, name := range r.args.LabelsToCopy {
-		if value, ok := t[name]; ok {
-			b.Set(name, value)
-		}
-	}
-	return b.Series(s)
+	return dst, true
 }

@@ -3,7 +3,9 @@ package enrich_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -153,6 +155,95 @@ func TestTargetsChange(t *testing.T) {
 	update(`[]`)
 	l.want(in, `a{host="h1"} 1`, `a{host="h2"} 2`, `a{host="h3"} 3`,
 		`a{host="h1",owner="eve"} stale`, `a{host="h2",owner="bob"} stale`, `a{host="h3",owner="dan"} stale`)
+}
+
+// TestHandlesStay: series whose own target, as far as it is copied, stays keep
+// their handle through a change of targets; what others had is given back.
+func TestHandlesStay(t *testing.T) {
+	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
+	l := newLab(t, match+`targets = [{ host = "h1", owner = "ann" }, { host = "h2", owner = "bob" }]`)
+	stop := l.n.Run(t, l.c)
+	sweep := func() {
+		t.Helper()
+		if err := l.n.Clock.WaitTimers(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		l.n.Clock.Advance(time.Minute)
+		if err := l.n.Clock.WaitTimers(t.Context(), 1); err != nil { // armed again when done
+			t.Fatal(err)
+		}
+	}
+	const in = "a{host=\"h1\"} 1\na{host=\"h2\"} 2\na{host=\"h3\"} 3"
+	update := func(match, targets string) {
+		t.Helper()
+		if err := l.c.Update(l.arguments(match + "targets = " + targets)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.want(in, `a{host="h1",owner="ann"} 1`, `a{host="h2",owner="bob"} 2`, `a{host="h3"} 3`)
+	was := l.sink.Last().Series
+	update(match, `[{ host = "h4", owner = "x" }]`) // between two batches
+	update(match, `[{ host = "h1", owner = "eve" }, { host = "h2", owner = "bob", other = "new" }]`)
+	l.want(in, `a{host="h1",owner="eve"} 1`, `a{host="h2",owner="bob"} 2`, `a{host="h3"} 3`, `a{host="h1",owner="ann"} stale`)
+	is := l.sink.Last().Series
+	if was[1] != is[1] || was[2] != is[2] {
+		t.Error("series whose target stays have other handles")
+	}
+	if was[0].Released() {
+		t.Error("a handle was given back before its marker can be known")
+	}
+	sweep()
+	sweep()
+	sweep()
+	if !was[0].Released() || is[0].Released() || is[1].Released() {
+		t.Error("not given back, or too much")
+	}
+	// Other labels to copy are another matter.
+	update("target_match_label = \"host\"\n", `[{ host = "h2", owner = "bob" }]`)
+	l.want(in, `a{host="h1"} 1`, `a{host="h2",owner="bob"} 2`, `a{host="h3"} 3`, `a{host="h1",owner="eve"} stale`)
+	last := l.sink.Last().Series
+	stop()
+	for i, s := range []*batch.Series{is[0], is[1], last[1]} {
+		if !s.Released() {
+			t.Errorf("handle %d was not given back at the end", i)
+		}
+	}
+}
+
+// TestSideBySide: while targets change, every series has the labels of one of
+// them.
+func TestSideBySide(t *testing.T) {
+	const match = "target_match_label = \"host\"\nlabels_to_copy = [\"owner\"]\n"
+	l := newLab(t, match+`targets = [{ host = "h", owner = "0" }]`)
+	var ss []*batch.Series
+	for i := range 100 {
+		ss = append(ss, batch.NewSeries([]batch.Label{{Name: batch.NameLabel, Value: fmt.Sprint("m", i)}, {Name: "host", Value: "h"}}))
+	}
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			source := batch.NewSource()
+			for range 100 {
+				b := &batch.Metrics{Source: source, Series: ss, T: make([]int64, len(ss)), V: make([]float64, len(ss))}
+				if err := l.c.ConsumeMetrics(t.Context(), b); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range 100 {
+		if err := l.c.Update(l.arguments(match + fmt.Sprintf("targets = [{ host = \"h\", owner = \"%d\" }]", i%3))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wg.Wait()
+	for _, b := range l.sink.Batches() {
+		for i, s := range b.Series {
+			if o := s.Label("owner"); i < len(ss) && o != "0" && o != "1" && o != "2" {
+				t.Fatalf("got %s", s)
+			}
+		}
+	}
 }
 
 func TestMistakes(t *testing.T) {

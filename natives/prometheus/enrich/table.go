@@ -1,0 +1,109 @@
+package enrich
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// table is what became of series, under all rules that follow each other with
+// other targets only: a series whose own target stays keeps its handle.
+type table struct {
+	memo batch.Memo[*atomic.Pointer[made]]
+
+	mu sync.Mutex
+	// Handles that another took the place of. Those downstream should know
+	// them by the markers that they are owed.
+	replaced []*batch.Series // since the last sweep
+	dying    []*batch.Series // before that
+}
+
+// made is what became of a series.
+type made struct {
+	by     uint64            // the rules that looked last
+	labels map[string]string // nil: it matches no target
+	series *batch.Series
+}
+
+func newTable() *table {
+	t := new(table)
+	t.memo.Evicted = release
+	return t
+}
+
+// series returns what becomes of s under the rules of a number, which copy the
+// labels that copied returns for it.
+func (t *table) series(s *batch.Series, by uint64, copied func(*batch.Series) map[string]string) *batch.Series {
+	p, ok := t.memo.Get(s)
+	if !ok {
+		p = new(atomic.Pointer[made])
+		first := &made{by: by, labels: copied(s)}
+		first.series = with(s, first.labels)
+		p.Store(first)
+		if got := t.memo.Put(s, p); got != p {
+			release(s, p) // another goroutine was first
+			p = got
+		}
+	}
+	for {
+		m := p.Load()
+		if m.by == by {
+			return m.series
+		}
+		next := &made{by: by, labels: copied(s), series: m.series}
+		same := maps.Equal(next.labels, m.labels)
+		if !same {
+			next.series = with(s, next.labels)
+		}
+		switch swapped := p.CompareAndSwap(m, next); {
+		case !swapped && next.series != m.series:
+			giveBack(s, next.series)
+		case swapped && next.series != m.series && m.series != s:
+			t.mu.Lock()
+			t.replaced = append(t.replaced, m.series)
+			t.mu.Unlock()
+		}
+	}
+}
+
+func (t *table) sweep() {
+	t.memo.Sweep(release)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.dying {
+		s.Release()
+	}
+	t.dying, t.replaced = t.replaced, nil
+}
+
+func (t *table) close() {
+	t.sweep()
+	t.sweep()
+	t.memo.Clear(release)
+}
+
+func release(s *batch.Series, p *atomic.Pointer[made]) { giveBack(s, p.Load().series) }
+
+func giveBack(s, derived *batch.Series) {
+	if derived != s {
+		derived.Release()
+	}
+}
+
+var builders = sync.Pool{New: func() any { return new(batch.Builder) }}
+
+// with returns s with other labels, s itself when it has them.
+func with(s *batch.Series, labels map[string]string) *batch.Series {
+	if len(labels) == 0 {
+		return s
+	}
+	b := builders.Get().(*batch.Builder)
+	defer builders.Put(b)
+	b.Reset(s)
+	for name, value := range labels {
+		b.Set(name, value)
+	}
+	return b.Series(s)
+}
