@@ -34,7 +34,8 @@ type HTTP struct {
 	WriteTimeout time.Duration `alloy:"server_write_timeout,attr,optional"`
 	// How long a connection may wait for its next request; 0s is no limit.
 	IdleTimeout time.Duration `alloy:"server_idle_timeout,attr,optional"`
-	// TLS; without it HTTP is served in the clear.
+	// TLS; without it HTTP is served in the clear, to which a server that was
+	// started with TLS does not go back.
 	TLS *TLS `alloy:"tls,block,optional"`
 	// HTTP/2, over TLS and, if there is none, in the clear.
 	HTTP2 HTTP2 `alloy:"http2,block,optional"`

@@ -32,6 +32,8 @@ type Arguments struct {
 // Endpoint is where samples are sent.
 type Endpoint struct {
 	// Name of the endpoint, in metrics and of its journal. Default: the URL.
+	// Under another name it begins another journal; what is in the old one waits
+	// for the old name, until max_age.
 	Name string `alloy:"name,attr,optional"`
 	// URL to send to.
 	URL string `alloy:"url,attr"`
