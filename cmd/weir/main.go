@@ -126,6 +126,7 @@ reloaded without losing a sample.`,
 		journalCommand(t),
 		completionCommand(t),
 		versionCommand(t.out),
+		scriptsTopic(),
 		sandboxCommand(),
 	)
 	return root
