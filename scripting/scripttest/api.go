@@ -28,7 +28,7 @@ func (s *session) api() *scripting.TestAPI {
 			{Name: "it", Doc: "Declares a test. Without fn it is pending.", Params: []scripting.Param{name, optional(fn)},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					f, _ := a[1].(scripting.Callback)
-					return nil, s.it(a[0].(string), f, "")
+					return nil, s.it(a[0].(string), f)
 				}},
 			{Name: "pending", Doc: "Declares a test that is not run, or in a test, ends it as pending.",
 				Params: []scripting.Param{name, optional(fn)},
@@ -36,7 +36,7 @@ func (s *session) api() *scripting.TestAPI {
 					if s.inTest {
 						return nil, &pendingError{a[0].(string)}
 					}
-					return nil, s.it(a[0].(string), nil, "")
+					return nil, s.it(a[0].(string), nil)
 				}},
 			{Name: "before_each", Doc: "Runs fn before each test of the group.", Params: []scripting.Param{fn},
 				Fn: func(a []scripting.Value) (scripting.Value, error) {

@@ -42,11 +42,10 @@ type group struct {
 
 // testCase is an it.
 type testCase struct {
-	in      *group
-	name    string
-	line    int
-	fn      scripting.Callback // nil: pending
-	pending string             // why
+	in   *group
+	name string
+	line int
+	fn   scripting.Callback // nil: pending
 }
 
 // fullName is the name with those of the groups around it.
@@ -115,12 +114,12 @@ func (s *session) describe(name string, fn scripting.Callback) error {
 }
 
 // it declares a test; without fn it is pending.
-func (s *session) it(name string, fn scripting.Callback, pending string) error {
+func (s *session) it(name string, fn scripting.Callback) error {
 	if s.inTest {
 		return errors.New("cannot use it inside of it: tests are declared before they run")
 	}
 	_, line := s.vm.Pos()
-	s.all = append(s.all, &testCase{in: s.at, name: name, line: line, fn: fn, pending: pending})
+	s.all = append(s.all, &testCase{in: s.at, name: name, line: line, fn: fn})
 	return nil
 }
 
