@@ -223,6 +223,7 @@ func (e *Engine) followExports() {
 // reloadConfig is Reload, on the worker.
 func (e *Engine) reloadConfig() error {
 	start := time.Now()
+	e.lastErr = "" // who asks is answered
 	e.refreshCatalogs(nil)
 	return e.applyConfig(start, true)
 }
