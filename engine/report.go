@@ -20,7 +20,8 @@ type counts struct {
 	removed []string
 	nodes   int
 	first   bool // the start
-	// broken are imports and others that are not what they should be, since now.
+	// broken are imports and others that are not what they should be, since now,
+	// or that were not and are again.
 	broken []string
 }
 
@@ -88,6 +89,9 @@ func (c counts) String() string {
 func (e *Engine) report(what string, start time.Time, c counts) {
 	took := time.Since(start)
 	outcome, lines := "applied", []string(nil)
+	if mended := e.mended(c); what == "" && len(mended) > 0 {
+		what = "reloaded " + strings.Join(mended, ", ")
+	}
 	if what != "" {
 		lines = append(lines, fmt.Sprintf("%s (%s), %s", what, milliseconds(took), c))
 	}
@@ -104,7 +108,7 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 		}
 	}
 	for _, id := range c.broken {
-		if h := e.heads[id]; h != nil {
+		if h := e.heads[id]; h != nil && !h.healthy() {
 			outcome = "partial"
 			lines = append(lines, withSource("cannot reload "+id, h.state.Load().Health.Message, "; the last good version keeps running"))
 		}
@@ -126,8 +130,22 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 	for _, l := range lines {
 		e.o.Announce(l)
 	}
-	e.log.Log(e.hard, e.said(slog.LevelInfo), "configuration applied", "duration", took, "outcome", outcome,
-		"nodes", c.nodes, "rebuilt", len(c.results[rebuilt]), "updated", len(c.results[updated]), "removed", len(c.removed), "failed", len(c.results[failed]))
+	level := slog.LevelInfo
+	if len(lines) > 0 {
+		level = e.said(level)
+	}
+	e.log.Log(e.hard, level, "configuration applied", "duration", took, "outcome", outcome,
+		"nodes", c.nodes, "added", len(c.added), "rebuilt", len(c.results[rebuilt]), "updated", len(c.results[updated]), "removed", len(c.removed), "failed", len(c.results[failed]))
+}
+
+// mended returns the imports and foreachs that are well again.
+func (e *Engine) mended(c counts) (ids []string) {
+	for _, id := range c.broken {
+		if h := e.heads[id]; h != nil && h.healthy() {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // refuse says that a change was not made.

@@ -154,17 +154,25 @@ func (h *head) set(i service.Info, state component.HealthState, message string, 
 		if state > component.Healthy {
 			i.LastError = i.Health
 		}
-		if state > component.Healthy && loud {
+		switch {
+		case !loud:
+		case state > component.Healthy:
 			level := slog.LevelError
 			if h.e.committing {
 				level = h.e.said(level)
 				h.e.broken = append(h.e.broken, i.ID)
 			}
 			h.e.log.Log(h.e.hard, level, "cannot follow a change, what was before stays", "component_id", i.ID, "err", message)
+		case old != nil && old.Health.State > component.Healthy && h.e.committing:
+			h.e.broken = append(h.e.broken, i.ID)
+		case old != nil && old.Health.State > component.Healthy:
+			h.e.log.Info("node recovered", "component_id", i.ID)
 		}
 	}
 	h.state.Store(&i)
 }
+
+func (h *head) healthy() bool { return h.state.Load().Health.State == component.Healthy }
 
 // instanceValues returns the arguments and exports of an instance, and why one
 // of them is not known.
