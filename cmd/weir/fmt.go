@@ -24,7 +24,7 @@ func fmtCommand(t *terminal) *cobra.Command {
 		Short: "Format configs",
 		Long: `Lay configs out in the one way that all have, comments kept. A file is printed
 as it would be; - is standard input. With -w files are written, each at once and
-with its permissions, and those that changed are listed; with -t those are
+with its owner and permissions, and those that changed are listed; with -t those are
 listed that are not formatted, and the exit code is 1 if there are any. Of a
 directory, all *.alloy files in it and below it are meant, but not what is in
 directories whose name begins with a dot.
@@ -89,11 +89,15 @@ func (f *formatter) argument(arg string, stdin io.Reader) error {
 	if !f.write && !f.test {
 		return cannotStart(fmt.Errorf("%s is a directory: say -w to write its files, or -t to list those that are not formatted", arg))
 	}
-	return filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
+	root := arg
+	if l, err := os.Lstat(arg); err == nil && l.Mode()&fs.ModeSymlink != 0 {
+		root += string(filepath.Separator) // the walk begins at what it leads to
+	}
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != arg && strings.HasPrefix(d.Name(), "."):
+		case d.IsDir() && path != root && strings.HasPrefix(d.Name(), "."):
 			return fs.SkipDir
 		case d.IsDir() || !config.IsConfigFile(path):
 			return nil
@@ -150,8 +154,8 @@ func (f *formatter) end() error {
 	return nil
 }
 
-// replaceFile puts a file with the content and the permissions of the old one
-// in its place, at once. A symbolic link stays, and what it leads to is
+// replaceFile puts a file with the content, and the owner and permissions of the
+// old one, in its place, at once. A symbolic link stays, and what it leads to is
 // replaced.
 func replaceFile(path, content string) (err error) {
 	real, err := filepath.EvalSymlinks(path)
@@ -178,6 +182,9 @@ func replaceFile(path, content string) (err error) {
 		err = tmp.Sync()
 	}
 	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	if err := keepOwner(tmp.Name(), fi); err != nil {
 		return err
 	}
 	if err := os.Chmod(tmp.Name(), fi.Mode().Perm()); err != nil {

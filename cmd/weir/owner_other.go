@@ -1,0 +1,8 @@
+//go:build !unix
+
+package main
+
+import "io/fs"
+
+// keepOwner does nothing here.
+func keepOwner(string, fs.FileInfo) error { return nil }
