@@ -17,18 +17,25 @@ import (
 func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	start := time.Now()
 	c := e.run(p)
-	e.propagate(ctx)
+	for range maxRounds {
+		if !e.propagate() {
+			break
+		}
+	}
 	e.phase.CompareAndSwap(phaseStarting, phaseReady)
 	c.first = true
 	e.report("started "+configName(cfg.Path), start, c)
 	stopWatch := e.startWatch(ctx)
 	defer stopWatch()
 	for ctx.Err() == nil {
+		spread := e.propagate() // one round: who exports all the time holds up no job
 		if job := e.box.next(); job != nil {
 			job()
 			continue
 		}
-		e.propagate(ctx)
+		if spread {
+			continue
+		}
 		select {
 		case <-e.box.signal:
 		case <-ctx.Done():
@@ -140,6 +147,9 @@ func (e *Engine) commit(p *plan) counts {
 		e.box.takeMark(id) // those who depend on it come later
 		if e.exported(n) {
 			changed[id] = true
+			if p.awaits[id] {
+				e.stale = true
+			}
 		}
 	}
 	e.resetServices(p)
@@ -160,49 +170,51 @@ func (e *Engine) commit(p *plan) counts {
 }
 
 // propagate re-evaluates what depends on nodes with new exports, in the order
-// of the graph. A burst of exports is one evaluation; one that changes nothing
-// ends there.
-func (e *Engine) propagate(ctx context.Context) {
-	for ctx.Err() == nil {
-		dirty := e.box.takeDirty()
-		if len(dirty) == 0 {
-			return
-		}
-		changed := map[string]bool{}
-		for _, id := range dirty {
-			if n := e.nodes[id]; n != nil {
-				changed[id] = true
-				e.exported(n)
+// of the graph; false when there are none. A burst of exports is one evaluation;
+// one that changes nothing ends there.
+func (e *Engine) propagate() bool {
+	dirty := e.box.takeDirty()
+	changed := map[string]bool{}
+	for _, id := range dirty {
+		if n := e.nodes[id]; n != nil {
+			changed[id] = true
+			e.exported(n)
+			if e.plan.awaits[id] {
+				e.stale = true
 			}
-		}
-		for _, id := range e.plan.graph.Affected(slices.Collect(maps.Keys(changed))...) {
-			w := e.plan.wanted[id]
-			if !slices.ContainsFunc(w.needs, func(d string) bool { return changed[d] }) {
-				continue
-			}
-			switch w.kind {
-			case kindComponent:
-			case kindService:
-				e.reconcileService(w)
-				e.followFiles()
-				continue
-			default:
-				if e.evaluate(w) {
-					changed[id] = true
-				}
-				continue
-			}
-			n := e.nodes[id]
-			n.reconcile(w, nil, false)
-			if e.box.takeMark(id) {
-				changed[id] = true
-				e.exported(n)
-			}
-		}
-		if e.stale {
-			e.followExports()
 		}
 	}
+	for _, id := range e.plan.graph.Affected(slices.Collect(maps.Keys(changed))...) {
+		w := e.plan.wanted[id]
+		if !slices.ContainsFunc(w.needs, func(d string) bool { return changed[d] }) {
+			continue
+		}
+		if e.phase.Load() == phaseStopping {
+			break
+		}
+		switch w.kind {
+		case kindComponent:
+		case kindService:
+			e.reconcileService(w)
+			e.followFiles()
+			continue
+		default:
+			if e.evaluate(w) {
+				changed[id] = true
+			}
+			continue
+		}
+		n := e.nodes[id]
+		n.reconcile(w, nil, false)
+		if e.box.takeMark(id) {
+			changed[id] = true
+			e.exported(n)
+		}
+	}
+	if e.stale {
+		e.followExports()
+	}
+	return len(dirty) > 0
 }
 
 // followExports changes what there is after what components export.
@@ -232,12 +244,12 @@ func (e *Engine) reloadConfig() error {
 // asked for it but a file that changed: then nothing is said of no change.
 func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	path := *e.path.Load()
-	cfg, p, err := e.load(path)
+	_, p, err := e.load(path)
 	if err != nil {
 		e.refused, e.missed = true, p.watch
 		e.followFiles()
 		e.metrics.current.Set(0)
-		e.refuse(configName(path), start, err, cfg.Files)
+		e.refuse(configName(path), start, err, p.files)
 		return err
 	}
 	e.refused, e.missed = false, nil

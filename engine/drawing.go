@@ -16,6 +16,7 @@ import (
 func (e *Engine) Graph(path string) (nodes, services []service.Info, cfg *config.Config, ds config.Diagnostics) {
 	cfg, ds = config.Load(path)
 	p, more := e.makePlan(cfg, planMode{})
+	cfg.Files = p.files
 	for _, w := range p.list {
 		if w.block == nil {
 			continue

@@ -161,6 +161,7 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) Check(path string) (*config.Config, config.Diagnostics) {
 	cfg, ds := config.Load(path)
 	p, more := e.makePlan(cfg, planMode{})
+	cfg.Files = p.files
 	ds = append(ds, more...)
 	for _, w := range p.broken {
 		ds = append(ds, config.Diagnostic{Span: w.block.Span, Msg: fmt.Sprintf("component %s is broken", w.reg.Name), Detail: strings.TrimSpace(w.err.Error())})

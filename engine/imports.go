@@ -144,17 +144,22 @@ func (x *planner) importFile(w *wanted, space *imported) {
 	}
 	var ds config.Diagnostics
 	s := w.source
-	if old := x.oldSource(w); old != nil && (x.mode.same || x.mode.kept[w.id] != nil) {
+	old, kept := x.oldSource(w), x.mode.kept[w.id]
+	switch {
+	case kept == nil && old != nil && x.mode.same && old.err == nil:
 		s.files = old.files
-	} else if x.mode.kept[w.id] == nil {
+	case kept == nil:
 		s.files, ds = config.ReadFiles(path)
+	case old != nil:
+		s.files, s.err = old.files, kept
+	default:
+		s.err = kept
 	}
-	s.err = x.mode.kept[w.id]
 	if len(ds) > 0 {
 		for i, d := range ds {
 			ds[i] = config.Diagnostic{Span: w.block.SpanOf("filename"), Msg: "filename: " + strings.Replace(d.Msg, "read the config", "read it", 1), Hint: x.elsewhere(im.File, path)}
 		}
-		if old := x.oldSource(w); x.mode.running && old != nil && old.files != nil {
+		if x.mode.running && old != nil && old.files != nil {
 			s.files, s.err = old.files, ds.Err()
 		} else {
 			space.broken = true

@@ -50,6 +50,7 @@ type lab struct {
 	onUpdate func(id string, args *arguments) error
 	onRun    func(ctx context.Context, f *fake) error
 	onTake   func(f *fake, b *batch.Metrics) error
+	exports  func(id string) (value string, ok bool) // of test.uvalue, in the place of its argument
 }
 
 func newLab(t *testing.T) *lab {
@@ -329,9 +330,20 @@ func (f updatable) Update(args any) error {
 	}
 	f.set(a)
 	if f.kind() == "uvalue" {
-		f.o.Export(valueExports{Value: a.Value, Labels: a.Labels})
+		f.exportValue(a)
 	}
 	return nil
+}
+
+// exportValue exports what a test.uvalue has in its arguments, or as the test has it.
+func (f *fake) exportValue(a *arguments) {
+	x := valueExports{Value: a.Value, Labels: a.Labels}
+	if f.l.exports != nil {
+		if v, ok := f.l.exports(f.id); ok {
+			x.Value = v
+		}
+	}
+	f.o.Export(x)
 }
 
 // upass is pass with Update.
@@ -440,7 +452,7 @@ func (l *lab) build(o component.Options, args any) (component.Component, error) 
 	case "value":
 		o.Export(valueExports{Value: a.Value, Labels: a.Labels})
 	case "uvalue":
-		o.Export(valueExports{Value: a.Value, Labels: a.Labels})
+		f.exportValue(a)
 		return updatable{f}, nil
 	}
 	return f, nil

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/weir-run/weir/engine/config"
 )
@@ -17,11 +18,14 @@ type planMode struct {
 	tolerant bool
 	// unknown plans as if nothing ran: nothing is known of what nodes export.
 	unknown bool
-	// same takes the contents of imports that were read before.
+	// same takes the contents of imports that were read before, but of those of
+	// which something was wrong.
 	same bool
 	// demoted are the nodes, by ID, whose new registration made mistakes, and
 	// kept the imports whose new content did.
 	demoted, kept map[string]error
+	// awaits are the nodes whose exports may be what makes these mistakes.
+	awaits map[string]bool
 }
 
 // load reads and plans a config. The error is a config.Diagnostics.
@@ -65,23 +69,64 @@ func (e *Engine) planRunning(same bool) (*plan, error) {
 }
 
 func (e *Engine) plans(cfg *config.Config, mode planMode) (*plan, error) {
-	mode.demoted, mode.kept = map[string]error{}, map[string]error{}
+	mode.demoted, mode.kept, mode.awaits = map[string]error{}, map[string]error{}, map[string]bool{}
 	for {
 		p, ds := e.makePlan(cfg, mode)
-		if !ds.HasErrors() {
+		switch {
+		case !ds.HasErrors():
+			p = e.release(p, mode)
+			p.awaits = mode.awaits
 			return p, nil
-		}
-		if !e.blame(p, ds, mode) {
+		case e.blame(p, ds, mode):
+		case mode.tolerant:
 			return p, ds.Err()
+		default: // it is what nodes export
+			mode.tolerant = true
 		}
 	}
 }
+
+// release takes in again what was left out for the mistakes of another.
+func (e *Engine) release(p *plan, mode planMode) *plan {
+	if len(mode.kept) < 2 || len(mode.kept) > maxReleases {
+		return p
+	}
+	for _, id := range slices.Sorted(maps.Keys(mode.kept)) {
+		delete(mode.kept, id)
+		if q, ds := e.makePlan(p.cfg, mode); ds.HasErrors() {
+			mode.kept[id] = q.withSource(ds[0]) // which is this one's mistake
+		} else {
+			p = q
+		}
+	}
+	for id, why := range mode.kept {
+		if s := p.sources[id]; s != nil {
+			s.err = why
+		}
+	}
+	return p
+}
+
+// maxReleases bounds the plans that are made for one.
+const maxReleases = 16
 
 // blame adds to mode what is new and has a mistake, or that something with a
 // mistake refers to, and reports whether it found any.
 func (e *Engine) blame(p *plan, ds config.Diagnostics, mode planMode) bool {
 	before := len(mode.demoted) + len(mode.kept)
-	found := func() bool { return len(mode.demoted)+len(mode.kept) > before }
+	found := func() bool {
+		if len(mode.demoted)+len(mode.kept) == before {
+			return false
+		}
+		for _, w := range p.list {
+			if w.found.HasErrors() {
+				for _, id := range w.deps {
+					mode.awaits[id] = true
+				}
+			}
+		}
+		return true
+	}
 	for _, d := range ds {
 		for id, s := range p.sources {
 			if _, in := s.files[d.File]; in && d.Severity == config.Error && e.freshSource(id, s) && mode.kept[id] == nil {
@@ -151,8 +196,5 @@ func (e *Engine) makePlan(cfg *config.Config, mode planMode) (*plan, config.Diag
 	x.finish()
 	x.connect()
 	x.check()
-	if !mode.running || mode.tolerant {
-		cfg.Files = x.p.files
-	}
 	return x.p, x.diagnostics()
 }

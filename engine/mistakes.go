@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/weir-run/weir/engine/config"
 )
@@ -63,7 +64,9 @@ func (x *planner) diagnostics() (ds config.Diagnostics) {
 			continue
 		}
 		if x.ownMatter(m) {
-			m.w.mistake = m.Diagnostic
+			if !m.w.failed { // of arguments, which are evaluated again
+				m.w.mistake = m.Diagnostic
+			}
 			continue
 		}
 		d := m.blame()
@@ -87,7 +90,18 @@ func (x *planner) ownMatter(m mistake) bool {
 	if !x.mode.running || m.w == nil || m.Severity != config.Error || m.w.kind != kindComponent && m.w.kind != kindValue {
 		return false
 	}
-	return x.mode.tolerant && !x.e.freshRegistration(m.w) || m.m.inItem() && !x.fresh(m)
+	return x.mode.tolerant && !x.e.freshRegistration(m.w) || x.e.suffers(m) || m.m.inItem() && !x.fresh(m)
+}
+
+// suffers reports whether what runs has a mistake already, which values made.
+func (e *Engine) suffers(m mistake) bool {
+	var err error
+	if n := e.nodes[m.w.id]; n != nil {
+		err = n.failed
+	} else if old := e.plan.wanted[m.w.id]; old != nil && old.kind == kindValue && m.w.kind == kindValue {
+		err = old.scope.Variable(old.name).Err
+	}
+	return err != nil && strings.Contains(err.Error(), m.Msg)
 }
 
 // fresh reports whether a mistake may be that of a component's new version or

@@ -33,6 +33,8 @@ type plan struct {
 	watch   map[string]bool
 	folders map[string]component.Catalog
 	polled  map[string]*source // by path
+	// awaits are the nodes whose exports may be why something new was left out.
+	awaits map[string]bool
 }
 
 func newPlan(cfg *config.Config) *plan {
