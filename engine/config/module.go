@@ -110,7 +110,12 @@ func (b *Block) argument() (*Argument, Diagnostics) {
 	}
 	xs, more := b.settings(&fixed, "default")
 	a := &Argument{Name: b.Label, Span: b.Span, Optional: fixed.Optional, Comment: fixed.Comment, Default: xs["default"]}
-	return a, append(ds, more...)
+	ds = append(ds, more...)
+	if a.Default != nil && !a.Optional && !ds.HasErrors() {
+		ds = append(ds, Diagnostic{Span: a.Default.NameSpan, Severity: Warning, Hint: "write: optional = true",
+			Msg: fmt.Sprintf("default has no effect: argument %q may not be left out", a.Name)})
+	}
+	return a, ds
 }
 
 func (b *Block) export() (*Expression, Diagnostics) {
