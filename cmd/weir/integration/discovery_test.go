@@ -38,8 +38,9 @@ type found struct {
 	resolver   string
 }
 
-func startFound(t *testing.T) *found {
-	metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello 1") }))
+// startFound has targets served by handler.
+func startFound(t *testing.T, handler http.Handler) *found {
+	metrics := httptest.NewServer(handler)
 	t.Cleanup(metrics.Close)
 	_, port, err := net.SplitHostPort(metrics.Listener.Addr().String())
 	if err != nil {
@@ -49,7 +50,7 @@ func startFound(t *testing.T) *found {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := httptest.NewUnstartedServer(metrics.Config.Handler)
+	second := httptest.NewUnstartedServer(handler)
 	second.Listener.Close()
 	second.Listener = other
 	second.Start()
@@ -163,7 +164,7 @@ func (f *found) resolving() {
 // real Prometheus that discovers the same by itself. The labels of every target
 // come out equal, also when targets come and go.
 func TestDiscovery(t *testing.T) {
-	f := startFound(t)
+	f := startFound(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello 1") }))
 	f.resolving()
 	f.set("127.0.0.1")
 	kinds := f.kinds()
@@ -212,8 +213,7 @@ prometheus.scrape "KIND" {
 }
 `))
 	}
-	p := start(t, env(t, "WEIR"), "run", "--server.http.listen-addr=127.0.0.1:0", "--storage.path="+filepath.Join(dir, "data"), filepath.Join(dir, "conf"))
-	weir := &weirRun{process: p, url: p.await(1, pageLine)}
+	weir := startWeirAt(t, dir, "conf")
 
 	// same waits until both have n targets of every kind, and compares them.
 	same := func(n int) {

@@ -86,6 +86,30 @@ func (p *process) stop() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// after does something and waits until what is printed since then matches; it
+// returns the first submatch, or else the match.
+func (p *process) after(do func(), pattern string) string {
+	p.t.Helper()
+	from := len(p.output())
+	do()
+	re := regexp.MustCompile(pattern)
+	var got string
+	eventually(p.t, fmt.Sprintf("%s prints %s", p.name, pattern), func() error {
+		select {
+		case <-p.done:
+			return fatal{fmt.Errorf("%s ended: %v", p.name, p.err)}
+		default:
+		}
+		m := re.FindStringSubmatch(p.output()[from:])
+		if m == nil {
+			return fmt.Errorf("it printed %q", tail(p.output()[from:], 1000))
+		}
+		got = m[len(m)-1]
+		return nil
+	})
+	return got
+}
+
 // await waits until the output matches and returns the first submatch of the
 // n-th match, counted from 1.
 func (p *process) await(n int, pattern string) string {
@@ -154,10 +178,16 @@ const pageLine = `(?m)^page +(https?://127\.0\.0\.1:\d+)$`
 // startWeir runs a config that stands in dir/config.alloy.
 func startWeir(t *testing.T, dir string, flags ...string) *weirRun {
 	t.Helper()
+	return startWeirAt(t, dir, "config.alloy", flags...)
+}
+
+// startWeirAt runs a config that stands in dir, as a file or a directory.
+func startWeirAt(t *testing.T, dir, config string, flags ...string) *weirRun {
+	t.Helper()
 	args := append([]string{"run",
 		"--server.http.listen-addr=127.0.0.1:0",
 		"--storage.path=" + filepath.Join(dir, "data")}, flags...)
-	p := start(t, env(t, "WEIR"), append(args, filepath.Join(dir, "config.alloy"))...)
+	p := start(t, env(t, "WEIR"), append(args, filepath.Join(dir, config))...)
 	return &weirRun{process: p, url: p.await(1, pageLine)}
 }
 

@@ -13,7 +13,7 @@ import (
 const (
 	saveTargets = 10
 	saveSeries  = 1000 // 10 × 1,000 at 500 ms: 20,000 samples a second
-	saves       = 200
+	saves       = 100
 )
 
 // version is a script that marks load_flag and one series in ten of load_total
@@ -70,25 +70,32 @@ demo.mark "default" {
 	}
 	arrived(t, prometheus, served[0])
 
-	// One scrape after each save only the new version is there.
+	// One scrape after each save only the new version is there, of the targets
+	// that were scraped in time.
+	down := 0
 	for i, at := range right {
 		at = at.Add(10 * time.Millisecond)
 		n, err := number(prometheus, "sum(load_flag)", at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n != saveTargets {
-			t.Errorf("save %d: sum(load_flag) = %v, want %d: %v", i+1, n, saveTargets, mustQuery(t, prometheus, "count by (v) (load_flag)", at))
-		}
-	}
-
-	// Per series no scrape is missing and none is there twice. A scrape that
-	// failed says so: it has up = 0 and is missing in every series of its target.
-	for target := range saveTargets {
-		failed, err := number(prometheus, fmt.Sprintf(`count_over_time(up{target="%d"}[30m]) - sum_over_time(up{target="%d"}[30m])`, target, target), time.Time{})
+		up, err := number(prometheus, "sum(up)", at)
 		if err != nil {
 			t.Fatal(err)
 		}
+		if n != up {
+			t.Errorf("save %d: sum(load_flag) = %v of %v targets: %v", i+1, n, up, mustQuery(t, prometheus, "count by (v) (load_flag)", at))
+		}
+		down += saveTargets - int(up)
+	}
+
+	// Per series no scrape is missing and none is there twice. A scrape that
+	// failed, or was refused for too long, says so: it has up = 0 or is in the log,
+	// and is missing in every series of its target.
+	allLost := 0
+	for target := range saveTargets {
+		lost := unheard(t, prometheus, weir.output(), fmt.Sprintf(`target="%d"`, target), target)
+		allLost += lost
 		missing := map[int]int{}         // scrape → series without it
 		seen := map[string]map[int]int{} // series without its version → scrape → times
 		for _, s := range mustQuery(t, prometheus, fmt.Sprintf(`load_total{target="%d"}[30m]`, target), time.Time{}) {
@@ -115,13 +122,14 @@ demo.mark "default" {
 			}
 		}
 		for n, series := range missing {
-			if series != saveSeries || failed < float64(len(missing)) {
-				t.Errorf("target %d: scrape %d of %d is missing in %d of %d series; up was 0 %v times", target, n, served[target], series, saveSeries, failed)
+			if series != saveSeries || lost < len(missing) {
+				t.Errorf("target %d: scrape %d of %d is missing in %d of %d series; weir says %d are", target, n, served[target], series, saveSeries, lost)
 			}
 		}
-		if len(missing) > 3 {
-			t.Errorf("target %d: %d scrapes failed", target, len(missing))
-		}
+	}
+	// Saves lose nothing, so without a machine that is too busy none is lost.
+	if all := served[0] * saveTargets; down+allLost > all/10 {
+		t.Errorf("%d of %d scrapes failed", down+allLost, all)
 	}
 }
 

@@ -58,15 +58,24 @@ func (l *load) served(target int) int {
 	return len(l.scrapes[fmt.Sprintf("/%d/metrics", target)])
 }
 
-// scrapedAfter waits until every target was asked again after t, and returns
-// when the last of them was.
+// scrapedAfter waits until targets 0, 1, … were asked again after t, and
+// returns when the last of them was.
 func (l *load) scrapedAfter(t *testing.T, targets int, after time.Time) (last time.Time) {
+	t.Helper()
+	all := make([]int, targets)
+	for i := range all {
+		all[i] = i
+	}
+	return l.eachScrapedAfter(t, all, after)
+}
+
+func (l *load) eachScrapedAfter(t *testing.T, targets []int, after time.Time) (last time.Time) {
 	t.Helper()
 	eventually(t, "every target is scraped again", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		last = time.Time{}
-		for i := range targets {
+		for _, i := range targets {
 			at := l.scrapes[fmt.Sprintf("/%d/metrics", i)]
 			k := len(at)
 			for k > 0 && at[k-1].After(after) {
@@ -101,4 +110,29 @@ prometheus.scrape "load" {
   forward_to      = [%s]
 }
 `, targets.String(), interval, interval, forward)
+}
+
+// batchDropped is what weir logs of a scrape that was refused until the next
+// was due.
+const batchDropped = `msg="batch was dropped"`
+
+// droppedBatches counts them, of a target.
+func droppedBatches(output string, target int) (n int) {
+	for line := range strings.Lines(output) {
+		if strings.Contains(line, batchDropped) && strings.Contains(line, fmt.Sprintf("/%d/metrics ", target)) {
+			n++
+		}
+	}
+	return n
+}
+
+// unheard returns how many scrapes of a target weir says are not there: they
+// failed, or were refused. On a machine that is busy there may be some.
+func unheard(t *testing.T, prometheus, output, selector string, target int) int {
+	t.Helper()
+	failed, err := number(prometheus, fmt.Sprintf(`sum(count_over_time(up{%[1]s}[30m]) - sum_over_time(up{%[1]s}[30m]))`, selector), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(failed) + droppedBatches(output, target)
 }
