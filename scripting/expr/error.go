@@ -62,8 +62,42 @@ func foreign(src string, err error) *Error {
 		if fe.Line == 0 {
 			e = errorAt(src, fe.Location, "%s", fe.Message)
 		}
+		if strings.HasPrefix(e.Msg, "unexpected token") {
+			e.Msg += advice(src, e)
+		}
 		return e
 	}
 	msg, _, _ := strings.Cut(err.Error(), "\n")
 	return &Error{Source: src, Msg: msg}
+}
+
+// foreignOperators are those of languages that users know, and what to write
+// instead.
+var foreignOperators = []struct{ operator, instead string }{
+	{"=~", `a regular expression is asked for by matches: name matches "^go_"`},
+	{"!~", `a regular expression is asked for by matches: not (name matches "^go_")`},
+	{"===", "write =="},
+	{"=>", "write >="},
+	{"=", "values are compared by =="},
+	{"AND", "write and, or &&"},
+	{"OR", "write or, or ||"},
+}
+
+// advice says what to write instead of a token that was not expected.
+func advice(src string, e *Error) string {
+	lines := strings.Split(src, "\n")
+	if e.Line > len(lines) {
+		return ""
+	}
+	line := []rune(lines[e.Line-1])
+	at := min(e.Column-1, len(line))
+	if at >= 2 && string(line[at-2:at]) == "==" { // of ===, the third one is too much
+		at -= 2
+	}
+	for _, o := range foreignOperators {
+		if strings.HasPrefix(string(line[at:]), o.operator) {
+			return "; " + o.instead
+		}
+	}
+	return ""
 }

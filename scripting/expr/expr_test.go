@@ -194,7 +194,16 @@ func TestCompileErrors(t *testing.T) {
 	f("\"ä\" == nope", expr.Bool, "(1:8)")
 
 	f(``, expr.Bool, "it is empty")
-	f(`value >`, expr.Bool, "unexpected token EOF")
+	f(`value >`, expr.Bool, "unexpected token EOF (1:7)")
+	f(`value > 3)`, expr.Bool, `unexpected token Bracket(")") (1:10)`)
+	// what other languages write
+	f(`labels.job = "x"`, expr.Bool, `unexpected token Operator("="); values are compared by == (1:12)`)
+	f("true &&\n\tname =~ \"ä\"", expr.Bool, `; a regular expression is asked for by matches: name matches "^go_" (2:7)`)
+	f(`name !~ "x"`, expr.Bool, `; a regular expression is asked for by matches: not (name matches "^go_")`)
+	f(`labels.job === "x"`, expr.Bool, "; write ==")
+	f(`value => 3`, expr.Bool, "; write >=")
+	f(`value > 1 AND value < 3`, expr.Bool, "; write and, or &&")
+	f(`value > 1 OR value < 3`, expr.Bool, "; write or, or ||")
 	f(`value`, expr.Bool, "it must be true or false, not a number")
 	f(`name`, expr.Number, "it must be a number, not a string")
 	f(`value > 1`, expr.String, "it must be a string, not true or false")
