@@ -2,6 +2,7 @@ package enrich
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/weir-run/weir/engine/flow"
 )
@@ -32,7 +33,14 @@ func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
 // Validate wants something to match by.
 func (a *Arguments) Validate() error {
+	for of, label := range a.TargetToMetricMatch {
+		if of == "" || label == "" {
+			return errors.New("target_to_metric_match has a label without a name, which nothing matches")
+		}
+	}
 	switch {
+	case slices.Contains(a.LabelsToCopy, ""):
+		return errors.New("labels_to_copy has a label without a name")
 	case len(a.TargetToMetricMatch) > 0:
 		return nil
 	case a.TargetMatchLabel == "" && a.MetricsMatchLabel == "":
@@ -41,6 +49,20 @@ func (a *Arguments) Validate() error {
 		return errors.New("metrics_match_label needs target_match_label, or target_to_metric_match in place of both")
 	}
 	return nil
+}
+
+// Warnings tells of what target_to_metric_match wins over.
+func (a *Arguments) Warnings() (ws []string) {
+	if len(a.TargetToMetricMatch) == 0 {
+		return nil
+	}
+	if a.TargetMatchLabel != "" {
+		ws = append(ws, "target_match_label has no effect beside target_to_metric_match")
+	}
+	if a.MetricsMatchLabel != "" {
+		ws = append(ws, "metrics_match_label has no effect beside target_to_metric_match")
+	}
+	return ws
 }
 
 // match returns the labels to compare: of the target as keys, of the series as

@@ -118,7 +118,7 @@ func TestEnrich(t *testing.T) {
 	// Several labels, all of which must be equal.
 	f(`target_to_metric_match = { host = "instance", zone = "zone" }`, "a{instance=\"h1\",zone=\"a\"} 1\na{instance=\"h1\",zone=\"b\"} 1\na{instance=\"h2\"} 1",
 		"a{host=\"h1\",instance=\"h1\",owner=\"ann\",zone=\"a\"} 1\na{instance=\"h1\",zone=\"b\"} 1\na{instance=\"h2\"} 1")
-	f("target_to_metric_match = { owner = \"who\" }\ntarget_match_label = \"host\"", `a{host="h1",who="bob"} 1`, `a{host="h2",owner="bob",who="bob"} 1`)
+	f("target_to_metric_match = { owner = \"who\" }", `a{host="h1",who="bob"} 1`, `a{host="h2",owner="bob",who="bob"} 1`)
 	// Values do not run into each other.
 	f(`target_to_metric_match = { host = "a", owner = "b" }`, `m{a="h1a",b="nn"} 1`, `m{a="h1a",b="nn"} 1`)
 	// Markers and histograms go the same way.
@@ -257,4 +257,8 @@ func TestMistakes(t *testing.T) {
 	f("forward_to = []", "c.alloy:1:1: missing required attribute targets")
 	f("forward_to = []\ntargets = []", "c.alloy:1:1: there is nothing to match by: set target_to_metric_match, or target_match_label")
 	f("forward_to = []\ntargets = []\nmetrics_match_label = \"a\"", "c.alloy:4:1: metrics_match_label needs target_match_label, or target_to_metric_match in place of both")
+	f("forward_to = []\ntargets = []\ntarget_to_metric_match = { a = \"\" }", "c.alloy:4:1: target_to_metric_match has a label without a name, which nothing matches")
+	f("forward_to = []\ntargets = []\ntarget_match_label = \"a\"\nlabels_to_copy = [\"\"]", "c.alloy:5:1: labels_to_copy has a label without a name")
+	f("forward_to = []\ntargets = []\ntarget_match_label = \"a\"\nmetrics_match_label = \"b\"\ntarget_to_metric_match = { a = \"b\" }",
+		"c.alloy:4:1: warning: target_match_label has no effect beside target_to_metric_match\nc.alloy:5:1: warning: metrics_match_label has no effect beside target_to_metric_match")
 }
