@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -68,7 +69,10 @@ func (a *Arguments) Validate() error {
 		errs = append(errs, fmt.Errorf("method %q is no HTTP method", a.Method))
 	}
 	if req, err := http.NewRequest(http.MethodGet, a.URL, nil); err != nil {
-		errs = append(errs, fmt.Errorf("url is none: %w", err))
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err // without the URL, which may have a password in it
+		}
+		errs = append(errs, fmt.Errorf("cannot parse url: %w", err))
 	} else if s := req.URL.Scheme; s != "http" && s != "https" || req.URL.Host == "" {
 		errs = append(errs, errors.New("url must begin with http:// or https:// and a host"))
 	}

@@ -367,7 +367,7 @@ func TestMistakes(t *testing.T) {
 	f("", "c.alloy:1:1: missing required attribute url")
 	f(`url = "ftp://h/"`, "c.alloy:2:1: url must begin with http:// or https:// and a host")
 	f(`url = "http://"`, "c.alloy:2:1: url must begin with http:// or https:// and a host")
-	f(`url = "http://h:x/"`, `c.alloy:2:1: url is none: parse "http://h:x/": invalid port ":x" after host`)
+	f(`url = "http://user:password@h:x/"`, `c.alloy:2:1: cannot parse url: invalid port ":x" after host`)
 	f(u+`poll_timeout = "1m"`, "c.alloy:3:1: poll_timeout is 1m0s, must be less than poll_frequency, which is 1m0s")
 	f(u+"poll_timeout = \"0s\"\npoll_frequency = \"0s\"", "c.alloy:3:1: poll_timeout is 0s, must be greater than 0\nc.alloy:4:1: poll_frequency is 0s, must be greater than 0")
 	f(u+`method = "A B"`, `c.alloy:3:1: method "A B" is no HTTP method`)
