@@ -53,9 +53,16 @@ func (a *Arguments) Validate() error {
 		add("host: %w", err)
 	case u.Scheme == "":
 		add("host %q needs a scheme, such as unix:///var/run/docker.sock", a.Host)
+	case u.Host+u.Path+u.Opaque == "":
+		add("host %q says nothing behind its scheme", a.Host)
 	case u.Scheme != "http" && u.Scheme != "https" && !a.plainClient():
 		add("host %q is not reached by the HTTP client: authentication, TLS, proxy and the like have no effect, "+
 			"remove them or write an http:// or https:// address", a.Host)
+	}
+	for _, f := range a.Filters {
+		if f.Name == "" {
+			add("filter: name must not be empty")
+		}
 	}
 	if a.Port < 0 || a.Port > 65535 {
 		add("port must be from 0 to 65535, not %d", a.Port)

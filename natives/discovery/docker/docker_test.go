@@ -85,6 +85,8 @@ func TestMistakes(t *testing.T) {
 	f(``, "missing required attribute host")
 	f(`host = "docker"`, `host "docker" needs a scheme`)
 	f(`host = "unix://a%zz"`, "host: parse")
+	f(`host = "tcp://"`, `host "tcp://" says nothing behind its scheme`)
+	f("host = \"unix:///d\"\nfilter {\n\tname = \"\"\n\tvalues = [\"x\"]\n}", "filter: name must not be empty")
 	f("host = \"unix:///d\"\nbearer_token = \"t\"", `host "unix:///d" is not reached by the HTTP client`)
 	f("host = \"tcp://d:1\"\ntls_config {\n\tinsecure_skip_verify = true\n}", `write an http:// or https:// address`)
 	f("host = \"unix:///d\"\nport = 70000\nrefresh_interval = \"-1s\"", "port must be from 0 to 65535", "refresh_interval is -1s")
