@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -21,7 +20,7 @@ func (e *Engine) Graph(path string) (nodes, services []service.Info, cfg *config
 		if w.block == nil {
 			continue
 		}
-		i := service.Info{ID: w.id, Name: w.block.Name, Position: fmt.Sprintf("%s:%d", w.block.File, w.block.Line), DependsOn: w.deps, SendsTo: w.sendsTo()}
+		i := service.Info{ID: w.id, Name: w.block.Name, Position: w.position(), DependsOn: w.deps, SendsTo: w.sendsTo()}
 		switch w.kind {
 		case kindService:
 			services = append(services, i)
@@ -49,7 +48,7 @@ func (w *wanted) sendsTo() (ids []string) {
 		}
 		return ids
 	}
-	refs := config.Receivers(w.args)
+	refs := slices.Clone(w.refs)
 	slices.SortStableFunc(refs, func(a, b config.ReceiverRef) int { return cmp.Compare(a.Path, b.Path) })
 	for _, r := range refs {
 		add(r.Receiver.Node())

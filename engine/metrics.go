@@ -109,7 +109,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), append([]string{n.id}, labels...)...)
 		}
 		s := n.state.Load()
-		if s.muted {
+		if n.shown.Load().m.muted {
 			continue
 		}
 		counter(descIn, n.stats.In.Load())

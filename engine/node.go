@@ -22,7 +22,8 @@ type node struct {
 	id    string
 	stats *flow.Stats
 	recv  *flow.Receiver
-	state atomic.Pointer[state] // what others see; written under mu
+	state atomic.Pointer[state]  // what others see; written under mu
+	shown atomic.Pointer[wanted] // want, for others; written by the worker
 
 	// The worker's own.
 	want    *wanted
@@ -45,12 +46,7 @@ type node struct {
 
 // state is an immutable view of a node.
 type state struct {
-	name      string
-	position  string
-	deps      []string
-	sends     []string               // IDs of the nodes whose receivers are in the arguments
 	reg       component.Registration // what runs, or is wanted when nothing does
-	sources   []string               // of what is wanted
 	args      any
 	exports   any
 	exported  bool // a component said so, it is not the zero value of the registration
@@ -58,7 +54,6 @@ type state struct {
 	builds    uint64
 	restarts  uint64
 	sourced   []string
-	muted     bool // its metrics are not shown
 
 	wish component.Health // whether what is wanted could be built
 	run  component.Health // how Run does
@@ -83,7 +78,8 @@ func (s *state) health() component.Health {
 
 func newNode(e *Engine, w *wanted) *node {
 	n := &node{e: e, id: w.id, stats: w.stats, recv: w.recv, gens: map[*generation]int{}, stopped: make(chan struct{})}
-	n.state.Store(&state{name: w.block.Name, exports: config.WithReceiver(w.reg.Exports, w.recv)})
+	n.shown.Store(w)
+	n.state.Store(&state{exports: config.WithReceiver(w.reg.Exports, w.recv)})
 	return n
 }
 
@@ -121,13 +117,10 @@ const (
 // args are the decoded arguments, nil when nobody has decoded them yet.
 func (n *node) reconcile(w *wanted, args any, retry bool) result {
 	n.want, n.waits = w, ""
-	n.change(func(s *state) {
-		s.position = fmt.Sprintf("%s:%d", w.block.File, w.block.Line)
-		s.deps, s.sends, s.sources, s.muted = w.deps, w.sendsTo(), w.reg.Sources, w.m.muted
-		if n.gen == nil {
-			s.reg = w.reg
-		}
-	})
+	n.shown.Store(w)
+	if n.gen == nil {
+		n.change(func(s *state) { s.reg = w.reg })
+	}
 	if !w.usable() {
 		if sameType(n.exports(), nil) {
 			n.change(func(s *state) { s.exports = brokenExports{n.recv} })

@@ -66,9 +66,10 @@ type wanted struct {
 	deps  []string // the components and services it depends on, over whatever values
 
 	// Of a component or a service:
-	args    any  // decoded with what is known; nil when reg is not usable
-	failed  bool // there were mistakes in them
-	certain bool // all that they refer to was known, so that they are what they will be
+	args    any                  // decoded with what is known; nil when reg is not usable
+	refs    []config.ReceiverRef // in args
+	failed  bool                 // there were mistakes in them
+	certain bool                 // all that they refer to was known, so that they are what they will be
 	service *serviceNode
 	reg     component.Registration
 	recv    *flow.Receiver
@@ -185,6 +186,7 @@ func (x *planner) connect() {
 			if w.usable() {
 				w.args = w.newArgs()
 				ds := w.block.Decode(w.values(), w.args)
+				w.refs = w.values().Receivers(w.args)
 				w.failed = ds.HasErrors()
 				w.certain = !w.failed && w.block.Unready(w.values()) == nil
 				// While it runs, a service's block is as it was, and what it refers
@@ -210,6 +212,9 @@ func (x *planner) connect() {
 	}
 	p.connectFlow()
 }
+
+// position is where the block is, for people.
+func (w *wanted) position() string { return fmt.Sprintf("%s:%d", w.block.File, w.block.Line) }
 
 func (w *wanted) span() config.Span {
 	if w.x != nil {
@@ -311,7 +316,7 @@ func (p *plan) checkSignals(w *wanted) (ds config.Diagnostics) {
 		return nil
 	}
 	said := map[string]bool{}
-	for _, r := range config.Receivers(w.args) {
+	for _, r := range w.refs {
 		to := p.wanted[r.Receiver.Node()]
 		if to == nil || !to.usable() || said[r.Path+to.id] {
 			continue

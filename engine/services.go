@@ -179,7 +179,7 @@ func (e *Engine) runService(ctx context.Context, s *serviceNode) {
 func (e *Engine) reconcileService(w *wanted) {
 	s := w.service
 	s.change(func(i *service.Info) {
-		i.Position = fmt.Sprintf("%s:%d", w.block.File, w.block.Line)
+		i.Position = w.position()
 		i.DependsOn = w.deps
 	})
 	args := w.newArgs()

@@ -96,9 +96,10 @@ func (e *Engine) Overview() service.Overview {
 
 func (n *node) info() service.Info {
 	s := n.state.Load()
+	w := n.shown.Load()
 	i := service.Info{
-		ID: n.id, Name: s.name, Health: s.health(), LastError: s.lastError, Stats: n.stats, Position: s.position,
-		DependsOn: s.deps, SendsTo: s.sends, Sources: existing(s.sources), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
+		ID: n.id, Name: w.block.Name, Health: s.health(), LastError: s.lastError, Stats: n.stats, Position: w.position(),
+		DependsOn: w.deps, SendsTo: w.sendsTo(), Sources: existing(w.reg.Sources), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
 		Arguments: s.args, Exports: s.exports,
 	}
 	if d, ok := s.component.(component.Debugger); ok {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -116,7 +115,7 @@ func (e *Engine) show(w *wanted) {
 		h = &head{e: e}
 		e.heads[w.id] = h
 	}
-	i := service.Info{ID: w.id, Name: w.block.Name, Position: fmt.Sprintf("%s:%d", w.block.File, w.block.Line), DependsOn: w.deps, Stats: &h.stats}
+	i := service.Info{ID: w.id, Name: w.block.Name, Position: w.position(), DependsOn: w.deps, Stats: &h.stats}
 	var err error
 	switch w.kind {
 	case kindInstance:
