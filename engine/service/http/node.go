@@ -37,6 +37,9 @@ func (s *Service) node(host service.Host, w nethttp.ResponseWriter, r *nethttp.R
 		if n.Health.State > component.Healthy {
 			d.Error, d.Node.LastError = n.Health.Message, nil
 		}
+		if !flows(d.Links, n.Samples) {
+			d.Node.Samples, i.Stats = nil, nil
+		}
 		switch {
 		case i.Stats == nil:
 		case s.check(r, local) == nil || trusted(r):
@@ -70,6 +73,12 @@ type nodePage struct {
 	Values  []excerpt
 }
 
+// The ways of samples.
+const (
+	getsFrom = "gets from"
+	sendsTo  = "sends to"
+)
+
 // linked are nodes that have to do with this one.
 type linked struct {
 	Name string
@@ -100,6 +109,12 @@ func find(host service.Host, id string) (service.Info, kind, bool) {
 	return service.Info{}, 0, false
 }
 
+// flows reports whether samples can come to a node or from it, or have.
+func flows(ls []linked, n *Samples) bool {
+	return n != nil && (n.In > 0 || n.Out > 0 || len(n.Dropped) > 0 ||
+		slices.ContainsFunc(ls, func(l linked) bool { return len(l.IDs) > 0 && (l.Name == getsFrom || l.Name == sendsTo) }))
+}
+
 func links(host service.Host, i service.Info, k kind) []linked {
 	var from, by []string
 	for _, o := range append(host.ListComponents(), host.Overview().Services...) {
@@ -114,7 +129,7 @@ func links(host service.Host, i service.Info, k kind) []linked {
 		by = append(by, host.GetServiceConsumers(i.ID)...)
 	}
 	refers := slices.DeleteFunc(slices.Clone(i.DependsOn), func(id string) bool { return slices.Contains(i.SendsTo, id) })
-	return []linked{{"gets from", from}, {"sends to", i.SendsTo}, {"refers to", refers}, {"used by", by}}
+	return []linked{{getsFrom, from}, {sendsTo, i.SendsTo}, {"refers to", refers}, {"used by", by}}
 }
 
 func shownBatch(name string, b *batch.Metrics) excerpt {

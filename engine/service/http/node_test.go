@@ -51,6 +51,7 @@ func house(t *testing.T) *host {
 				Arguments: &arguments{"http://x", "hunter2", nil}},
 			{ID: "local.file.p", Name: "local.file", Health: healthy, Stats: new(flow.Stats)},
 			{ID: "m.one/a.source.y", Name: "a.source", Health: healthy, Stats: new(flow.Stats)},
+			{ID: "a.source.idle", Name: "a.source", Health: healthy, Stats: new(flow.Stats), SendsTo: []string{"a.sink.b"}},
 		},
 		overview: service.Overview{Services: []service.Info{{ID: "http", Name: "http", Health: healthy, DependsOn: []string{"local.file.p"}}, {ID: "telemetry", Health: healthy}}},
 	}
@@ -107,7 +108,11 @@ func TestNodePage(t *testing.T) {
 	f("/node/a.source.x", `<code>c.alloy:7</code>`, `<div>sends to</div><div><a href="/node/a.sink.b">`, `<div>refers to</div><div><a href="/node/local.file.p">`,
 		"last batch out", "300 rows, the first 200 are shown", "temperature{room=&#34;&lt;script&gt;alert(1)", "in 0, out 300")
 	f("/node/a.sink.b", "last batch in", `<div>gets from</div><div><a href="/node/a.source.x">`, "&lt;b&gt;no disk", "&#34;password&#34;: &#34;(secret)&#34;")
-	f("/node/local.file.p", "none yet", `<div>used by</div><div><a href="/node/a.source.x">`, `<a href="/node/http">`)
+	f("/node/a.source.idle", "none yet", "in 0, out 0")
+	f("/node/local.file.p", `<div>used by</div><div><a href="/node/a.source.x">`, `<a href="/node/http">`)
+	if _, body := get(t, c, "GET", base+"/node/local.file.p"); strings.Contains(body, "last batch") || strings.Contains(body, "samples") {
+		t.Errorf("a node that no samples can come to speaks of them:\n%s", body)
+	}
 	f("/node/m.one/a.source.y", "m.one/a.source.y")
 	f("/node/http", `<div>used by</div><div><a href="/node/a.source.x">`) // its consumers
 	if status, body := get(t, c, "GET", base+"/node/nobody"); status != 404 || body != "there is no node nobody" {
