@@ -581,7 +581,7 @@ prometheus.remote_write "default" {
 		Args: map[string]string{
 			"forward_to":  "Receivers to send the samples to.",
 			"label":       "Labels to set, each by its name.",
-			"label.value": "Expression for the label's value, a string; an empty one removes the label. One that reads the value or the time makes another series each time that its result changes.",
+			"label.value": "Expression for the label's value, a string; an empty one removes the label. One that reads the value or the time makes another series each time that its result changes; the one before gets no staleness marker, so that queries see both for five minutes.",
 			"name":        "Expression for the metric's name, a string.",
 			"value":       "Expression for the value, a number. Staleness markers and native histograms keep theirs.",
 		},

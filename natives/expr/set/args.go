@@ -28,7 +28,8 @@ type Label struct {
 	Name string `alloy:",label"`
 	// Expression for the label's value, a string; an empty one removes the
 	// label. One that reads the value or the time makes another series each
-	// time that its result changes.
+	// time that its result changes; the one before gets no staleness marker,
+	// so that queries see both for five minutes.
 	Value clause.Text `alloy:"value,attr"`
 }
 
