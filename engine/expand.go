@@ -3,7 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,7 +168,12 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 			return
 		}
 		if x.mode.running && running != nil {
-			err = errors.New("its component is no longer there")
+			err = fmt.Errorf("component %s is no longer there", b.Name)
+			if gen := running.gen; gen != nil && len(gen.reg.Sources) > 0 {
+				if _, gone := os.Stat(gen.reg.Sources[0]); errors.Is(gone, fs.ErrNotExist) {
+					err = fmt.Errorf("%w: %s is gone", err, nearby(gen.reg.Sources[0]))
+				}
+			}
 			w.reg, w.err = component.Registration{Name: b.Name}, err
 			break
 		}

@@ -107,6 +107,9 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 // elsewhere is the hint for a path that would have been found from the working
 // directory.
 func (x *planner) elsewhere(said, path string) string {
+	if strings.ContainsAny(said, "*?[") {
+		return "patterns are not read here: a directory stands for all *.alloy files in it"
+	}
 	if said == path || filepath.IsAbs(said) {
 		return ""
 	}

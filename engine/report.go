@@ -157,9 +157,10 @@ func (e *Engine) refuse(what string, start time.Time, err error, files map[strin
 		var b strings.Builder
 		ds.Write(&b, files, false)
 		text = b.String()
-		first = ds[0].Error()
-		if src := snippet(files[ds[0].File], ds[0].Line); src != "" {
-			first += fmt.Sprintf("\n  %d | %s", ds[0].Line, src)
+		d := ds[max(0, slices.IndexFunc(ds, func(d config.Diagnostic) bool { return d.Line > 0 }))]
+		first = d.Error()
+		if src := snippet(files[d.File], d.Line); src != "" {
+			first += fmt.Sprintf("\n  %d | %s", d.Line, src)
 		}
 		if len(ds) > 1 {
 			more = fmt.Sprintf(" (and %d more)", len(ds)-1)

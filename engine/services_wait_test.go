@@ -138,6 +138,12 @@ func TestServiceChecks(t *testing.T) {
 		if i := l.e.Overview(); i.Services[0].Health.State != component.Healthy || i.Reload.Outcome != "refused" {
 			t.Errorf("got %+v", i)
 		}
+		// A block that is misspelt is gone, too: what is said is what to mend.
+		l.said()
+		f("one_blok {\n  value = \"good\"\n}", "one_blok")
+		if got := l.said(); !strings.Contains(got, "c.alloy:1:1: component one_blok does not exist (did you mean one_block?) (and 1 more)") {
+			t.Errorf("said %s", got)
+		}
 		// It refers to a node that is new: asked with open, told when it is there.
 		asked = nil
 		if err := l.reload("one_block {\n  value = test.uvalue.v.value\n}\ntest.uvalue \"v\" {\n  value = \"new\"\n}\ntest.source \"a\" { }"); err != nil {
