@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/grafana/alloy/syntax/ast"
@@ -93,6 +94,9 @@ func IsBlock(name string) bool {
 	return knownBlocks[name] || inModules[name] || withoutEffect[name] || not
 }
 
+// ofLanguage are blocks that no catalog knows.
+var ofLanguage = []string{"declare", "foreach", "import.file", "import.scripts", "import.string"}
+
 // Check reports whether a block's name is one of names, which are all those
 // that mean something now. When it is not, the diagnostics say what is wrong
 // with it; a warning if it is one that weir ignores, and may then be skipped.
@@ -112,7 +116,7 @@ func (b *Block) Check(names []string, scripts ...string) (known bool, ds Diagnos
 	case withoutEffect[b.Name]:
 		ds = append(ds, Diagnostic{Span: b.Span, Severity: Warning, Msg: fmt.Sprintf("block %s has no effect", b.Name)})
 	default:
-		hint := DidYouMean(b.Name, names)
+		hint := DidYouMean(b.Name, slices.Concat(names, ofLanguage))
 		if hint == "" {
 			hint = "`weir components` lists all there are"
 			if len(scripts) > 0 {

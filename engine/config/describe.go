@@ -112,7 +112,14 @@ func TypeOf(v any) string {
 	if v == nil {
 		return "null"
 	}
-	return typeWords(reflect.TypeOf(v))
+	switch words := typeWords(reflect.TypeOf(v)); words {
+	case "list(any)":
+		return "list"
+	case "map(any)":
+		return "object"
+	default:
+		return words
+	}
 }
 
 // typeWords returns a type in words of the config.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 
@@ -193,6 +194,10 @@ func message(e ast.Expr, t reflect.Type, d Diagnostic) string {
 		}
 	}), e)
 	msg = strings.TrimPrefix(plain.Replace(msg), "time: ")
+	msg = arity.ReplaceAllString(msg, "number of arguments should be $1, got")
+	if m := operand.FindStringSubmatch(msg); m != nil {
+		msg = fmt.Sprintf("should be %s for %s, got%s", strings.ReplaceAll(m[1], " ", " or "), m[2], m[3])
+	}
 	if got, ok := strings.CutPrefix(msg, "expected "); ok {
 		msg = "should be " + got
 	}
@@ -201,6 +206,11 @@ func message(e ast.Expr, t reflect.Type, d Diagnostic) string {
 	}
 	return msg
 }
+
+var (
+	arity   = regexp.MustCompile(`^expected ((?:at least )?\d+) args, got`)
+	operand = regexp.MustCompile(`^should be one of \[(.*)\] for binop (\S+), got(.*)`)
+)
 
 type visitor func(ast.Node)
 

@@ -181,6 +181,9 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 			}
 		}
 		for k := range errs {
+			if errs[k].Hint == "" {
+				errs[k].Hint = syntaxHints[errs[k].Msg]
+			}
 			errs[k].Msg = tokens.Replace(errs[k].Msg)
 		}
 		ds = append(ds, errs...)
@@ -233,6 +236,13 @@ var tokens = strings.NewReplacer(
 
 const errUnclosed = "expected }, got EOF"
 
+// syntaxHints are for what people write who come from other languages.
+var syntaxHints = map[string]string{
+	"expected block label, got IDENT": "a label is written in quotes",
+	"expected block body, got STRING": "a block has at most one label",
+	"illegal character U+003A ':'":    "an attribute is written as name = value",
+}
+
 // errors parses a statement on its own.
 func (s statement) errors(name, text string) Diagnostics {
 	_, err := parser.ParseFile(name, []byte(text[s.start:s.end]))
@@ -245,6 +255,11 @@ func (s statement) errors(name, text string) Diagnostics {
 		// once the rest is right.
 		ds = slices.DeleteFunc(ds, func(d Diagnostic) bool { return strings.HasSuffix(d.Msg, ", got EOF") })
 	}
+	// The scanner has said what the character is.
+	all := slices.Clone(ds)
+	ds = slices.DeleteFunc(ds, func(d Diagnostic) bool {
+		return strings.HasSuffix(d.Msg, ", got ILLEGAL") && slices.ContainsFunc(all, func(o Diagnostic) bool { return o.Span == d.Span && o.Msg != d.Msg })
+	})
 	shift := func(line, col *int) {
 		if *line == 1 {
 			*col += s.header.Col - 1

@@ -60,6 +60,11 @@ c.alloy:8:6: expected expression, got ,`)
 		"c.alloy:1:1: block a.b.x is not closed (a } is missing before line 4, where b.y begins)")
 	f("a \"x\" {\n  v = [1, 2\n}\nb \"y\" {\n  v = 2\n}\n", "b.y", "a.x", "c.alloy:2:12: missing ',' in expression list\nc.alloy:3:1: expected expression, got }")
 	f("a \"x\" {\n  v = 1\n", "", "a.x", "c.alloy:1:1: block a.x is not closed (a } is missing at the end of the file)")
+	// What people write who come from other languages.
+	f("a x {}", "", "a", "c.alloy:1:3: expected block label, got a name (a label is written in quotes)")
+	f(`a "x" "y" {}`, "", "a", `c.alloy:1:7: expected block body, got a string (a block has at most one label)`)
+	f("a \"x\" {\n  v : 1\n}", "", "a.x", "c.alloy:2:5: illegal character U+003A ':' (an attribute is written as name = value)")
+	f("a \"x\" {\n  v = 'y'\n}", "", "a.x", "c.alloy:2:7: illegal single-quoted string; use double quotes")
 	f("a \"1x\" {}\nb {}", "b", "a.1x", `c.alloy:1:3: expected block label to be a valid identifier, but got "1x"`)
 }
 
