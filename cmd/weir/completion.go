@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/service/telemetry"
 )
 
 // shells are those that a completion script can be made for.
@@ -75,6 +76,38 @@ func configFiles(n int) cobra.CompletionFunc {
 		}
 		return []cobra.Completion{"alloy"}, cobra.ShellCompDirectiveFilterFileExt
 	}
+}
+
+// flagValues are what flags may be, by command.
+var flagValues = map[string][]string{
+	"weir graph --format":         graphFormats,
+	"weir journal stats --format": journalFormats,
+	"weir run --log.format":       telemetry.Formats,
+	"weir test --format":          formats,
+}
+
+// completeFlags completes the values of the flags of a command and of those
+// below it.
+func completeFlags(cmd *cobra.Command) {
+	for _, name := range []string{"format", "log.format", "scripts", "storage.path"} {
+		complete := cobra.CompletionFunc(directories)
+		if values := flagValues[cmd.CommandPath()+" --"+name]; values != nil {
+			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+		}
+		if cmd.Flags().Lookup(name) == nil {
+			continue
+		}
+		if err := cmd.RegisterFlagCompletionFunc(name, complete); err != nil {
+			panic("BUG: " + err.Error())
+		}
+	}
+	for _, c := range cmd.Commands() {
+		completeFlags(c)
+	}
+}
+
+func directories(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
 // componentNames completes names of components, with the first sentence of

@@ -33,6 +33,9 @@ func journalCommand(t *terminal) *cobra.Command {
 	return cmd
 }
 
+// journalFormats are how journal stats can be written.
+var journalFormats = []string{"text", "json"}
+
 func journalStatsCommand(t *terminal) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -44,7 +47,8 @@ meanwhile may be seen in part. Files that are damaged are named.`,
 		Example: `  weir journal stats
   weir journal stats /var/lib/weir
   weir journal stats --format=json data-weir/journal/name-far`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: directories,
 		RunE: failed(func(_ *cobra.Command, args []string) error {
 			dir := "./data-weir"
 			if len(args) > 0 {

@@ -129,6 +129,7 @@ reloaded without losing a sample.`,
 		scriptsTopic(),
 		sandboxCommand(),
 	)
+	completeFlags(root)
 	return root
 }
 
