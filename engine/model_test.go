@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -125,13 +126,20 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 		v, ok := w.values[strings.TrimPrefix(id, "test.uvalue.")]
 		return v, ok
 	}
+	// Components take their time to end, so that what comes again finds what leaves.
+	l.onRun = func(ctx context.Context, f *fake) error {
+		<-ctx.Done()
+		time.Sleep(time.Duration(len(f.id)%3) * time.Second)
+		return nil
+	}
 	dir := func(name string) string { return filepath.Join(l.dir, "dir", name) }
 	l.save("m.alloy", []byte(modules[0]))
 	l.save("dir/a.alloy", []byte(modules[0]))
 	l.start(w.config())
 	var log []string
 	before := l.rows()
-	for step := range 25 {
+	last := 24
+	for step := range last + 1 {
 		edits := 1 + r.IntN(3)
 		for range edits {
 			var did string
@@ -139,7 +147,7 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 			case k < 3:
 				names := slices.Sorted(maps.Keys(options))
 				name := names[r.IntN(len(names))]
-				w.choices[name] = r.IntN(len(options[name]))
+				w.choices[name] = pick(r, len(options[name]), 3)
 				l.write(w.config())
 				did = fmt.Sprintf("config %s = %d", name, w.choices[name])
 				if r.IntN(2) == 0 {
@@ -151,17 +159,17 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 				name := []string{"list", "text", "v"}[r.IntN(3)]
 				switch name {
 				case "list":
-					w.values[name] = []string{"a,b", "b,a", "a", "a,a,c", "", "invalid,a"}[r.IntN(6)]
+					w.values[name] = []string{"a,b", "b,a", "a", "a,a,c", "", "invalid,a"}[pick(r, 6, 5)]
 				case "v":
-					w.values[name] = []string{"v1", "v2", "x,y", "y,x", "invalid", "cannot build"}[r.IntN(6)]
+					w.values[name] = []string{"v1", "v2", "x,y", "y,x", "invalid", "cannot build"}[pick(r, 6, 4)]
 				case "text":
-					w.values[name] = modules[r.IntN(len(modules))]
+					w.values[name] = modules[pick(r, len(modules), 4)]
 				}
 				did = fmt.Sprintf("export %s = %.40q", name, w.values[name])
 				l.fake("test.uvalue." + name).o.Export(valueExports{Value: w.values[name]})
 			default:
 				path := []string{filepath.Join(l.dir, "m.alloy"), dir("a.alloy"), dir("b.alloy")}[r.IntN(3)]
-				n := r.IntN(len(modules) + 2)
+				n := pick(r, len(modules)+2, 4)
 				did = fmt.Sprintf("file %s = %d", filepath.Base(path), n)
 				switch {
 				case n < len(modules):
@@ -182,10 +190,17 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 				did += fmt.Sprint(": ", l.e.FilesChanged(context.Background(), []string{path}))
 			}
 			log = append(log, did)
-			if r.IntN(2) == 0 {
+			switch r.IntN(4) {
+			case 0, 1:
 				synctest.Wait()
+			case 2:
+				time.Sleep(time.Duration(r.IntN(2500)) * time.Millisecond) // the bubble's
 			}
 		}
+		if step == last {
+			break // it is told to end in the midst of it
+		}
+		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		fresh := l.twin()
 		ctx, cancel := context.WithCancel(context.Background())
@@ -220,6 +235,18 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 			t.Fatalf("step %d: not what a start makes (-want +got):\n%s\nafter\n%s\nsaid\n%s", step, d, strings.Join(log, "\n"), l.said())
 		}
 	}
+	if err := l.end(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	l.stop = nil
+}
+
+// pick returns one of n, mostly of the first that are good.
+func pick(r *rand.Rand, n, good int) int {
+	if r.IntN(5) > 0 {
+		n = min(n, good)
+	}
+	return r.IntN(n)
 }
 
 // twin is a lab with the files of another.
