@@ -104,11 +104,18 @@ func (g *gatherer) place(s *settings, b *batch.Metrics) (_ *group, skipped map[s
 }
 
 func newGroup(s *settings, m message, now time.Time) *group {
-	gr := &group{s: s, deadline: now.Add(s.deadline), done: make(chan struct{}), open: block{s: s, message: m}}
+	gr := &group{s: s, deadline: s.due(now), done: make(chan struct{}), open: block{s: s, message: m}}
 	if s.args.HeaderFromLabel != nil {
 		gr.split = &split{byValue: map[string]*[]row{}}
 	}
 	return gr
+}
+
+// due returns when a group that is opened now is written: groups of several lanes
+// that were opened within a quarter of the deadline are written at once. To wake
+// up costs more than to write.
+func (s *settings) due(now time.Time) time.Time {
+	return now.Add(s.deadline - time.Duration(now.UnixNano()%max(int64(s.deadline)/4, 1)))
 }
 
 // take puts the rows of a batch into a group.
