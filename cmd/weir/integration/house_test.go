@@ -331,16 +331,6 @@ func (h *house) checkTenants() {
 		if len(seen) != houseSeries {
 			h.t.Errorf("tenant %s: %d series, want %d", name, len(seen), houseSeries)
 		}
-		failed := 0
-		for _, ss := range h.tenant.group("up") {
-			for _, s := range ss {
-				for _, v := range s.v {
-					if s.labels["tenant"] == name && v == 0 {
-						failed++
-					}
-				}
-			}
-		}
-		h.checkScrapes("tenant "+name, i, seen, failed+droppedBatches(h.output, i))
+		h.checkScrapes("tenant "+name, i, seen, h.tenant.failed(i)+droppedBatches(h.output, i))
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // TestKills kills weir -9 again and again, with the endpoint up, down and
 // faulty. What was accepted arrives, in order: of each scrape all or nothing,
-// and nothing only if it was the last that was asked for before a kill.
+// and nothing only if it was the last that was asked for before a kill, or failed.
 func TestKills(t *testing.T) {
 	const targets, perTarget, kills = 10, 500, 9
 	target := startLoad(t, perTarget)
@@ -23,7 +23,7 @@ func TestKills(t *testing.T) {
 	for i := range last {
 		last[i] = map[int]bool{}
 	}
-	before := 0.0
+	before, output := 0.0, ""
 	for k := range kills {
 		switch k % 3 {
 		case 0:
@@ -37,6 +37,7 @@ func TestKills(t *testing.T) {
 		target.scrapedAfter(t, targets, time.Now().Add(time.Duration(k)*130*time.Millisecond))
 		before += accepted(t, weir)
 		weir.kill()
+		output += weir.output()
 		for i := range last {
 			last[i][target.served(i)] = true
 		}
@@ -48,10 +49,11 @@ func TestKills(t *testing.T) {
 	if code := weir.stop(); code != 0 {
 		t.Errorf("exit status %d after SIGTERM", code)
 	}
+	output += weir.output()
 	if got := endpoint.total(); float64(got) < before {
 		t.Errorf("%d samples arrived, %v were accepted before the kills", got, before)
 	}
-	missing := map[string]int{}
+	missing, failed := map[string]int{}, map[int]map[int]bool{}
 	series := endpoint.group("load_total")
 	for k, scrapes := range endpoint.scrapes(t) {
 		var i int
@@ -62,13 +64,22 @@ func TestKills(t *testing.T) {
 			switch scrapes[n] {
 			case 0:
 				missing[fmt.Sprintf("scrape %d of target %d", n, i)]++
-				if !last[i][n] {
-					t.Fatalf("%s: scrape %d is missing", k, n)
+				if last[i][n] {
+					continue
 				}
+				if failed[i] == nil {
+					failed[i] = map[int]bool{}
+				}
+				failed[i][n] = true
 			case 1:
 			default:
 				t.Fatalf("%s: scrape %d is there %d times", k, n, scrapes[n])
 			}
+		}
+	}
+	for i, scrapes := range failed {
+		if n := endpoint.failed(i) + droppedBatches(output, i); len(scrapes) > n {
+			t.Errorf("target %d: scrapes %v are missing, weir says %d failed", i, scrapes, n)
 		}
 	}
 	for what, n := range missing {

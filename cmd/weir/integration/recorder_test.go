@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -202,6 +203,23 @@ func (r *recorder) scrapes(t *testing.T, without ...string) map[string]map[int]i
 		}
 	}
 	return seen
+}
+
+// failed returns how many scrapes of a target failed, as what arrived says.
+func (r *recorder) failed(target int) (n int) {
+	for _, ss := range r.group("up") {
+		for _, s := range ss {
+			if s.labels["target"] != strconv.Itoa(target) {
+				continue
+			}
+			for _, v := range s.v {
+				if v == 0 {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // total returns how many different samples came.

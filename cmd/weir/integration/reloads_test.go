@@ -76,17 +76,27 @@ return weir.transform { series = function(s, ctx) if s.labels.i then s.labels.s 
 	if len(seen) != targets*perTarget {
 		t.Errorf("%d series, want %d", len(seen), targets*perTarget)
 	}
-	wrong := 0
+	series, wrong := first.group("load_total", "r", "s"), 0
 	for k, scrapes := range seen {
+		var i, missing int
+		if _, err := fmt.Sscan(series[k][0].labels["target"], &i); err != nil {
+			t.Fatal(err)
+		}
 		last := 0
 		for n := range scrapes {
 			last = max(last, n)
 		}
 		for n := 1; n <= last; n++ {
-			if scrapes[n] != 1 && wrong < 5 {
+			if scrapes[n] == 0 {
+				missing++
+			} else if scrapes[n] != 1 && wrong < 5 {
 				wrong++
 				t.Errorf("%s: scrape %d of %d is there %d times", k, n, last, scrapes[n])
 			}
+		}
+		if n := first.failed(i); missing > n && wrong < 5 {
+			wrong++
+			t.Errorf("%s: %d scrapes of %d are missing, %d failed", k, missing, last, n)
 		}
 		if last < changes/2 {
 			t.Fatalf("%s: only %d scrapes", k, last)
