@@ -247,6 +247,9 @@ func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	_, p, err := e.load(path)
 	if err != nil {
 		e.refused, e.missed = true, p.watch
+		for path := range p.polled { // only those of what runs are
+			e.missed[config.Pattern(absolute(path))] = true
+		}
 		e.followFiles()
 		e.metrics.current.Set(0)
 		e.refuse(configName(path), start, err, p.files)

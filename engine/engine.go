@@ -95,6 +95,7 @@ type Engine struct {
 	folders    map[string]component.Catalog // of import.scripts, by namespace and directory
 	pollers    map[string]*poller           // by path
 	missed     map[string]bool              // paths of the config that was refused
+	looked     map[string]bool              // paths of imports that are watched
 	stale      bool                         // exports want another plan
 	broken     []string                     // heads that have become unhealthy in this commit
 }

@@ -365,3 +365,93 @@ func TestWatch(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestImportComesBack: an import whose directory goes is what it was, and
+// follows the directory that comes in its place, also a link to another.
+func TestImportComesBack(t *testing.T) {
+	f := func(detector string) {
+		t.Run(detector, func(t *testing.T) {
+			l := newLab(t)
+			l.watch = true
+			values, gone := make(chan string, 10), make(chan bool, 10)
+			l.onSaid = func(line string) {
+				if strings.Contains(line, "no such file") {
+					gone <- true
+				}
+			}
+			l.onUpdate = func(_ string, a *arguments) error { values <- a.Value; return nil }
+			for _, dir := range []string{"1", "2", "3"} {
+				l.save(filepath.Join("versions", dir, "p.alloy"), []byte(strings.Replace(passModule, "VALUE", dir, 1)))
+			}
+			mods := filepath.Join(l.dir, "mods")
+			link := func(version string) {
+				t.Helper()
+				next := filepath.Join(l.dir, "next")
+				if err := errors.Join(os.Symlink(filepath.Join("versions", version), next), os.Rename(next, mods)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := func(value string) {
+				t.Helper()
+				select {
+				case got := <-values:
+					if got != value {
+						t.Fatalf("got %s, want %s", got, value)
+					}
+				case <-time.After(10 * time.Second):
+					t.Fatalf("version %s never came", value)
+				}
+			}
+			link("1")
+			l.onBuild = func(_ string, a *arguments, _ component.Options) error {
+				link("2") // it has been read, and is not watched yet
+				values <- a.Value
+				return nil
+			}
+			l.run("import.file \"m\" {\n  filename = \"mods\"\n" + detector + "}\nm.p \"x\" { }\n")
+			defer l.end()
+			want("1")
+			want("2")
+			link("1")
+			want("1")
+			if err := os.Remove(mods); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-gone:
+			case <-time.After(10 * time.Second):
+				t.Fatal("that it has gone was not seen")
+			}
+			l.wantHealth("import.file.m", component.Unhealthy, "no such file or directory")
+			link("3")
+			want("3")
+		})
+	}
+	f("")
+	f("  detector = \"poll\"\n  poll_frequency = \"50ms\"\n")
+}
+
+// TestPolledImportRefuses: a config that was refused for an import that is
+// polled is taken when that is right, before anybody polls it.
+func TestPolledImportRefuses(t *testing.T) {
+	l := newLab(t)
+	l.watch = true
+	said, values := make(chan string, 10), make(chan string, 10)
+	l.onSaid = func(line string) { said <- line }
+	l.onBuild = func(_ string, a *arguments, _ component.Options) error { values <- a.Value; return nil }
+	l.run("test.source \"a\" {\n  value = \"1\"\n}\n")
+	defer l.end()
+	l.save("m.alloy", []byte("declare \"p\" {\n"))
+	<-values
+	<-said
+	l.write("import.file \"m\" {\n  filename = \"m.alloy\"\n  detector = \"poll\"\n}\nm.p \"x\" { }\n")
+	if line := <-said; !strings.Contains(line, "nothing was changed") {
+		t.Fatalf("announced %s", line)
+	}
+	l.save("m.alloy", []byte(strings.Replace(passModule, "VALUE", "2", 1)))
+	select {
+	case <-values:
+	case <-time.After(10 * time.Second):
+		t.Error("the import is right, and the config is still refused")
+	}
+}

@@ -16,6 +16,7 @@ import (
 // source is what an import was written out with.
 type source struct {
 	im     *config.Import
+	path   string            // of an import.file
 	files  map[string]string // contents by path; nil when there is nothing yet
 	secret bool              // they must not be shown
 	err    error             // why it is not what is there now
@@ -147,6 +148,7 @@ func (x *planner) importFile(w *wanted, space *imported) {
 	}
 	var ds config.Diagnostics
 	s := w.source
+	s.path = path
 	old, kept := x.oldSource(w), x.mode.kept[w.id]
 	switch {
 	case kept == nil && old != nil && x.mode.same && old.err == nil:
@@ -192,7 +194,7 @@ func (x *planner) oldSource(w *wanted) *source {
 	if x.e.plan == nil {
 		return nil
 	}
-	if s := x.e.plan.sources[w.id]; s != nil && s.im.File == w.source.im.File {
+	if s := x.e.plan.sources[w.id]; s != nil && s.path == w.source.path {
 		return s
 	}
 	return nil

@@ -50,7 +50,9 @@ type lab struct {
 	onUpdate func(id string, args *arguments) error
 	onRun    func(ctx context.Context, f *fake) error
 	onTake   func(f *fake, b *batch.Metrics) error
-	exports  func(id string) (value string, ok bool) // of test.uvalue, in the place of its argument
+	onSaid   func(line string)
+
+	world *world // may be nil; decides what test.uvalue exports in the place of its argument
 }
 
 func newLab(t *testing.T) *lab {
@@ -99,6 +101,9 @@ func (l *lab) make() *engine.Engine {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.lines = append(l.lines, strings.TrimSpace(line))
+		if l.onSaid != nil {
+			l.onSaid(line)
+		}
 	}
 	e, err := engine.New(o)
 	if err != nil {
@@ -338,8 +343,10 @@ func (f updatable) Update(args any) error {
 // exportValue exports what a test.uvalue has in its arguments, or as the test has it.
 func (f *fake) exportValue(a *arguments) {
 	x := valueExports{Value: a.Value, Labels: a.Labels}
-	if f.l.exports != nil {
-		if v, ok := f.l.exports(f.id); ok {
+	if w := f.l.world; w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if v, ok := w.values[strings.TrimPrefix(f.id, "test.uvalue.")]; ok {
 			x.Value = v
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +28,7 @@ var seeds = flag.Int("seeds", 8, "how many random histories TestModel plays")
 // are made of, one choice each.
 type world struct {
 	choices map[string]int
+	mu      sync.Mutex
 	values  map[string]string // of test.uvalue.NAME, whatever its arguments
 }
 
@@ -122,10 +124,7 @@ func TestModel(t *testing.T) {
 
 func model(t *testing.T, l *lab, r *rand.Rand) {
 	w := &world{choices: map[string]int{}, values: map[string]string{"list": "a,b", "text": modules[0], "v": "v1"}}
-	l.exports = func(id string) (string, bool) {
-		v, ok := w.values[strings.TrimPrefix(id, "test.uvalue.")]
-		return v, ok
-	}
+	l.world = w
 	// Components take their time to end, so that what comes again finds what leaves.
 	l.onRun = func(ctx context.Context, f *fake) error {
 		<-ctx.Done()
@@ -157,6 +156,7 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 				}
 			case k < 7:
 				name := []string{"list", "text", "v"}[r.IntN(3)]
+				w.mu.Lock()
 				switch name {
 				case "list":
 					w.values[name] = []string{"a,b", "b,a", "a", "a,a,c", "", "invalid,a"}[pick(r, 6, 5)]
@@ -167,6 +167,7 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 				}
 				did = fmt.Sprintf("export %s = %.40q", name, w.values[name])
 				l.fake("test.uvalue." + name).o.Export(valueExports{Value: w.values[name]})
+				w.mu.Unlock()
 			default:
 				path := []string{filepath.Join(l.dir, "m.alloy"), dir("a.alloy"), dir("b.alloy")}[r.IntN(3)]
 				n := pick(r, len(modules)+2, 4)
@@ -252,7 +253,7 @@ func pick(r *rand.Rand, n, good int) int {
 // twin is a lab with the files of another.
 func (l *lab) twin() *lab {
 	m := newLab(l.t)
-	m.dir, m.config, m.exports = l.dir, l.config, l.exports
+	m.dir, m.config, m.world = l.dir, l.config, l.world
 	m.make()
 	return m
 }

@@ -3,8 +3,10 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -183,5 +185,60 @@ func TestForeachFollowsRuns(t *testing.T) {
 		export(valueExports{Value: "b"})
 		synctest.Wait()
 		l.wantEvents("stop foreach.l/foreach_a_1/test.upass.p")
+	})
+}
+
+// TestModulesLeakNothing reloads modules a thousand times, in other ways each
+// time: declares and imports come and go, items come and go.
+func TestModulesLeakNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	bubble(t, func(l *lab) {
+		l.options.Logger = slog.New(slog.DiscardHandler) // the test would keep it all
+		l.save("m.alloy", []byte(strings.Replace(passModule, "VALUE", "1", 1)))
+		const loop = "test.uvalue \"v\" { }\nforeach \"l\" {\n  collection = string.split(test.uvalue.v.value, \",\")\n  var = \"each\"\n  template {\n    test.upass \"p\" {\n      value = each\n    }\n  }\n}\n"
+		configs := []string{
+			loop + "import.file \"m\" {\n  filename = \"m.alloy\"\n}\nm.p \"x\" { }\nimport.string \"s\" {\n  content = \"declare \\\"q\\\" { }\"\n}\ns.q \"y\" { }\n",
+			loop + "declare \"d\" {\n  argument \"n\" { }\n  test.upass \"in\" {\n    number = argument.n.value\n  }\n  export \"out\" {\n    value = test.upass.in.receiver\n  }\n}\nd \"a\" {\n  n = 1\n}\ntest.upass \"z\" {\n  forward_to = [d.a.out]\n}\n",
+			loop + "import.file \"m\" {\n  filename = \"m.alloy\"\n  detector = \"poll\"\n}\nm.p \"x\" { }\n",
+		}
+		l.start(configs[0])
+		n := 0
+		round := func() {
+			n++
+			if err := l.reload(configs[n%len(configs)]); err != nil {
+				t.Fatal(err)
+			}
+			l.fake("test.uvalue.v").o.Export(valueExports{Value: fmt.Sprintf("%d,%d", n%5, n%7)})
+			l.save("m.alloy", []byte(strings.Replace(passModule, "VALUE", fmt.Sprint(n), 1)))
+			if err := l.e.FilesChanged(context.Background(), []string{filepath.Join(l.dir, "m.alloy")}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			l.take()
+			l.said()
+		}
+		measure := func() (goroutines int, heap uint64) {
+			for range 210 {
+				round()
+			}
+			time.Sleep(10 * time.Second) // the bubble's
+			runtime.GC()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return runtime.NumGoroutine(), m.HeapAlloc
+		}
+		goroutines, heap := measure()
+		for range 4 {
+			goroutines2, heap2 := measure()
+			if goroutines2 > goroutines {
+				t.Errorf("%d goroutines before, %d after", goroutines, goroutines2)
+			}
+			if heap2 > heap+512<<10 {
+				t.Errorf("%d bytes of heap before, %d after", heap, heap2)
+			}
+		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,6 +93,36 @@ func (e *Engine) followFiles() {
 	e.poll()
 	if err := e.watcher.Set(e.watched(*e.path.Load())); err != nil {
 		e.log.Error("cannot watch all files", "err", err)
+	}
+	e.lookAgain()
+}
+
+// lookAgain looks once more at imports that are watched from now on: what was
+// read of them may have changed before.
+func (e *Engine) lookAgain() {
+	looked := map[string]bool{}
+	var changed []string
+	for _, s := range e.plan.sources {
+		if s.path == "" || s.im.Poll > 0 || looked[s.path] {
+			continue
+		}
+		looked[s.path] = true
+		if e.looked[s.path] {
+			continue
+		}
+		if now, _ := config.ReadFiles(s.path); !maps.Equal(now, s.files) {
+			changed = append(changed, absolute(s.path))
+		}
+	}
+	for key := range e.plan.folders {
+		_, dir, _ := strings.Cut(key, " ")
+		if looked[dir] = true; !e.looked[dir] {
+			changed = append(changed, dir)
+		}
+	}
+	e.looked = looked
+	if len(changed) > 0 {
+		e.box.post(func() { e.filesChanged(changed) })
 	}
 }
 
