@@ -70,6 +70,12 @@ var options = map[string][]string{
 		"import.file \"m\" {\n  filename = \"m.alloy\"\n}\n",
 		"",
 	},
+	"scripts": {
+		"import.scripts \"z\" {\n  path = \"scripts\"\n}\nz.a.pass \"k\" {\n  value = test.uvalue.v.value\n  forward_to = [test.sink.s.receiver]\n}\n",
+		"import.scripts \"z\" {\n  path = \"scripts\"\n}\nimport.scripts \"zz\" {\n  path = \"other\"\n}\nz.a.pass \"k\" { }\nforeach \"zl\" {\n  collection = string.split(test.uvalue.list.value, \",\")\n  var = \"each\"\n  template {\n    zz.a.pass \"k\" {\n      value = each\n      forward_to = [z.a.pass.k.receiver]\n    }\n  }\n}\n",
+		"import.scripts \"z\" {\n  path = \"other\"\n}\nz.a.pass \"k\" { }\n",
+		"",
+	},
 	"string": {
 		"import.string \"s\" {\n  content = test.uvalue.text.value\n}\ns.p \"t\" {\n  value = test.uvalue.v.value\n}\n",
 		"import.string \"s\" {\n  content = test.uvalue.text.value\n}\ns.p \"t\" {\n  value = \"1\"\n}\ntest.usource \"st\" {\n  value = s.p.t.out\n}\n",
@@ -97,15 +103,15 @@ func (w *world) config() string {
 
 // row is what there is to see of a node.
 type row struct {
-	ID, Name, Position, Health string
-	DependsOn, SendsTo         []string
-	Arguments, Exports         any
-	builds                     uint64
+	ID, Name, Position, Version, Health string
+	DependsOn, SendsTo                  []string
+	Arguments, Exports                  any
+	builds                              uint64
 }
 
 func (l *lab) rows() (rows []row) {
 	for _, i := range l.e.ListComponents() {
-		rows = append(rows, row{i.ID, i.Name, i.Position, i.Health.State.String() + " " + i.Health.Message, i.DependsOn, i.SendsTo, config.Redact(i.Arguments), config.Redact(i.Exports), i.Builds})
+		rows = append(rows, row{i.ID, i.Name, i.Position, i.Version, i.Health.State.String() + " " + i.Health.Message, i.DependsOn, i.SendsTo, config.Redact(i.Arguments), config.Redact(i.Exports), i.Builds})
 	}
 	return rows
 }
@@ -134,6 +140,8 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 	dir := func(name string) string { return filepath.Join(l.dir, "dir", name) }
 	l.save("m.alloy", []byte(modules[0]))
 	l.save("dir/a.alloy", []byte(modules[0]))
+	l.save("scripts/a/pass.lua", []byte("1"))
+	l.save("other/a/pass.lua", []byte("1"))
 	l.start(w.config())
 	var log []string
 	before := l.rows()
@@ -168,6 +176,12 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 				did = fmt.Sprintf("export %s = %.40q", name, w.values[name])
 				l.fake("test.uvalue." + name).o.Export(valueExports{Value: w.values[name]})
 				w.mu.Unlock()
+			case k < 8:
+				path := l.save([]string{"scripts/a/pass.lua", "other/a/pass.lua"}[r.IntN(2)], []byte([]string{"1", "2", "3", "broken"}[pick(r, 4, 3)]))
+				if r.IntN(10) == 0 {
+					os.Remove(path)
+				}
+				did = fmt.Sprint("script ", path, l.e.FilesChanged(context.Background(), []string{path}))
 			default:
 				path := []string{filepath.Join(l.dir, "m.alloy"), dir("a.alloy"), dir("b.alloy")}[r.IntN(3)]
 				n := pick(r, len(modules)+2, 4)
@@ -216,7 +230,7 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 		if edits == 1 {
 			for _, now := range got {
 				i := slices.IndexFunc(before, func(r row) bool { return r.ID == now.ID })
-				if i >= 0 && before[i].Name == now.Name && before[i].builds != now.builds && before[i].Health == "healthy running" && reflect.DeepEqual(before[i].Arguments, now.Arguments) {
+				if i >= 0 && before[i].Name == now.Name && before[i].Version == now.Version && before[i].builds != now.builds && before[i].Health == "healthy running" && reflect.DeepEqual(before[i].Arguments, now.Arguments) {
 					t.Errorf("step %d: %s was built though nothing of it changed, after\n%s", step, now.ID, strings.Join(log, "\n"))
 				}
 			}
