@@ -55,6 +55,6 @@ bench-peers: build ## measure weir and its peers, SCENARIO at a time, and print 
 	bin/weirbench run $(SCENARIO)
 
 fuzz: ## run every fuzz test for FUZZTIME
-	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; done; done
+	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
 .PHONY: help build run test race lint generated platforms check servers integration bench peers bench-peers fuzz
