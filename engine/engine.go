@@ -59,7 +59,7 @@ type Options struct {
 }
 
 // Engine runs a config. Make one with New; it runs once. All methods are safe
-// for concurrent use.
+// for concurrent use, but Check and Graph: these are for one that does not run.
 type Engine struct {
 	o         Options
 	announces bool // somebody hears Options.Announce

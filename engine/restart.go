@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// The back-off of restarts and retries: doubled from minBackoff to maxBackoff,
+// and from the beginning after a component ran for goodRun.
+const (
+	minBackoff = time.Second
+	maxBackoff = time.Minute
+	goodRun    = time.Minute
+)
+
+func (n *node) ranWell(g *generation) bool { return n.e.clock.Now().Sub(g.started) >= goodRun }
+
+// tryAgain posts a job after the node's back-off.
+func (n *node) tryAgain(job func()) {
+	delay := min(minBackoff<<min(n.tries, 10), maxBackoff)
+	n.tries++
+	ctx, cancel := context.WithCancel(n.e.hard)
+	n.again = cancel
+	timer := n.e.clock.NewTimer(delay)
+	n.e.wg.Go(func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			n.e.box.post(func() {
+				if ctx.Err() == nil {
+					job()
+				}
+			})
+		case <-ctx.Done():
+		}
+	})
+}
+
+func (n *node) cancelTry() {
+	if n.again != nil {
+		n.again()
+		n.again = nil
+	}
+}
+
+// gatePanic is called by the gate when the component panicked in a call.
+func (e *Engine) gatePanic(id string, p *flow.PanicError) {
+	e.box.post(func() {
+		// It may have been replaced meanwhile.
+		if n := e.nodes[id]; n != nil && n.gen != nil && any(n.gen.c) == p.Consumer {
+			n.crash(n.gen, &panicError{p.Value, p.Stack})
+		}
+	})
+}
+
+// crash takes a generation out that failed while it ran, and builds another
+// one after a while.
+func (n *node) crash(g *generation, err error) {
+	if n.gen != g || g.crashed {
+		return
+	}
+	g.crashed = true
+	if n.ranWell(g) {
+		n.tries = 0
+	}
+	attrs := []any{"component_id", n.id, "err", err}
+	if p, ok := errors.AsType[*panicError](err); ok {
+		attrs = append(attrs, "stack", string(p.stack))
+	}
+	n.e.log.Error("component failed, it will be started again", attrs...)
+	left := n.recv.Set(nil)
+	n.change(func(s *state) {
+		s.run = component.Health{State: component.Unhealthy, Message: err.Error(), Time: n.e.clock.Now()}
+		s.own, s.component = component.Health{}, nil
+		s.restarts++
+	})
+	n.retire(g, left, err)
+	n.cancelTry()
+	n.tryAgain(func() { n.e.retry(n) })
+}
+
+// retry is reconcile with what was wanted last, whether it differs or not.
+func (e *Engine) retry(n *node) {
+	if e.nodes[n.id] != n {
+		return
+	}
+	n.again = nil
+	r := n.reconcile(n.want, nil, true)
+	e.exported(n)
+	if r == rebuilt || r == updated {
+		e.followFiles()
+	}
+}
