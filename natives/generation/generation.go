@@ -82,6 +82,10 @@ func (n *Node[R]) Next(same func(R) bool, made func() R) *Generation[R] {
 func (n *Node[R]) Run(ctx context.Context, c clock.Clock, redirected <-chan struct{}) error {
 	n.enter()
 	defer n.leave()
+	select {
+	case <-redirected: // before it began
+	default:
+	}
 	t := c.NewTimer(sweepInterval)
 	defer t.Stop()
 	end := c.NewTimer(flow.EndAfter)

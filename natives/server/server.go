@@ -128,6 +128,7 @@ func (s *Server) Run(ctx context.Context) error {
 	r := &run{s: s, base: context.WithoutCancel(ctx)}
 	defer r.wg.Wait()
 	retry := s.o.Clock.NewTimer(time.Hour)
+	retry.Stop()
 	defer retry.Stop()
 	select {
 	case <-s.changed: // what is wanted is looked at anyway
