@@ -131,7 +131,7 @@ func TestKillWhileTheEndpointIsDown(t *testing.T) {
 
 	wire.cut()
 	down := time.Now()
-	target.scrapedAfter(t, targets, down.Add(10*time.Second))
+	target.scrapedAfter(t, targets, down.Add(30*time.Second))
 	before := accepted(t, weir)
 	weir.kill()
 	served := make([]int, targets)

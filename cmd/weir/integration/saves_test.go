@@ -13,7 +13,7 @@ import (
 const (
 	saveTargets = 10
 	saveSeries  = 1000 // 10 × 1,000 at 500 ms: 20,000 samples a second
-	saves       = 100
+	saves       = 200
 )
 
 // version is a script that marks load_flag and one series in ten of load_total
