@@ -24,8 +24,7 @@ func Registration() component.Registration {
 		Exports: Exports{},
 		Build: func(o component.Options, args any) (component.Component, error) {
 			o.Previous = nil // kept, it would keep all that were before it
-			c := &Component{opts: o, changed: make(chan struct{}, 1)}
-			return c, c.Update(args)
+			return &Component{opts: o, changed: make(chan struct{}, 1), args: *args.(*Arguments)}, nil
 		},
 	}
 }
