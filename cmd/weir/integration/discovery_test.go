@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -160,9 +161,15 @@ func (f *found) resolving() {
 	f.t.Setenv("SERVERS", dir)
 }
 
+// way returns which of two versions of a folder of scripts the targets of a
+// kind go through.
+func way(kind string) string { return strconv.Itoa(int(kind[0]%2) + 1) }
+
 // TestDiscovery runs every kind of discovery in one directory config beside a
-// real Prometheus that discovers the same by itself. The labels of every target
-// come out equal, also when targets come and go.
+// real Prometheus that discovers the same by itself. The targets go through a
+// module and one of two versions of a script, and a foreach has a scrape of its
+// own for each. The labels of every target come out equal, also when targets
+// come and go.
 func TestDiscovery(t *testing.T) {
 	f := startFound(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello 1") }))
 	f.resolving()
@@ -177,39 +184,58 @@ func TestDiscovery(t *testing.T) {
   relabel_configs:
   - {action: labelmap, regex: __meta_(.+), replacement: meta_$1}
   - {target_label: via, replacement: prometheus}
-`, kind, c[1])
+  - {target_label: script, replacement: "%s"}
+`, kind, c[1], way(kind))
 	}
 	prometheus := startPrometheus(t, text)
 
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "conf", "out.alloy"), remoteWrite(prometheus, ""))
+	write(t, filepath.Join(dir, "conf", "out.alloy"), remoteWrite(prometheus, "")+`
+import.file "house" {
+  filename = "../modules"
+}
+
+foreach "each" {
+  collection = discovery.file.x.targets
+  var        = "target"
+  id         = "__address__"
+
+  template {
+    prometheus.scrape "one" {
+      job_name        = "each"
+      targets         = [target]
+      scrape_interval = "500ms"
+      scrape_timeout  = "400ms"
+      forward_to      = [prometheus.remote_write.out.receiver]
+    }
+  }
+}
+`)
+	write(t, filepath.Join(dir, "modules", "found.alloy"), foundModule)
+	for _, v := range []string{"1", "2"} {
+		write(t, filepath.Join(dir, "scripts-"+v, "demo", "mark.lua"), fmt.Sprintf(`local weir = require "weir"
+return weir.transform { series = function(s, ctx) s.labels.script = "%s" end }
+`, v))
+		write(t, filepath.Join(dir, "conf", "scripts"+v+".alloy"), strings.ReplaceAll(`
+import.scripts "vN" {
+  path = "../scripts-N"
+}
+
+vN.demo.mark "x" {
+  forward_to = [prometheus.remote_write.out.receiver]
+}
+`, "N", v))
+	}
 	for kind, c := range kinds {
-		write(t, filepath.Join(dir, "conf", kind+".alloy"), strings.NewReplacer("KIND", kind, "ARGS", c[0]).Replace(`
+		write(t, filepath.Join(dir, "conf", kind+".alloy"), strings.NewReplacer("KIND", kind, "ARGS", c[0], "WAY", way(kind)).Replace(`
 discovery.KIND "x" {
   ARGS
 }
 
-discovery.relabel "KIND" {
-  targets = discovery.KIND.x.targets
-
-  rule {
-    action      = "labelmap"
-    regex       = "__meta_(.+)"
-    replacement = "meta_$1"
-  }
-
-  rule {
-    target_label = "via"
-    replacement  = "weir"
-  }
-}
-
-prometheus.scrape "KIND" {
-  job_name        = "KIND"
-  targets         = discovery.relabel.KIND.output
-  scrape_interval = "500ms"
-  scrape_timeout  = "400ms"
-  forward_to      = [prometheus.remote_write.out.receiver]
+house.found "KIND" {
+  name       = "KIND"
+  targets    = discovery.KIND.x.targets
+  forward_to = [vWAY.demo.mark.x.receiver]
 }
 `))
 	}
@@ -219,6 +245,12 @@ prometheus.scrape "KIND" {
 	same := func(n int) {
 		t.Helper()
 		var ours, theirs []string
+		eventually(t, fmt.Sprintf("%d items of the foreach", n), func() error {
+			if got, err := number(prometheus, `count(hello{job="each"})`, time.Time{}); err != nil || got != float64(n) {
+				return fmt.Errorf("%v items, %v", got, err)
+			}
+			return nil
+		})
 		eventually(t, fmt.Sprintf("%d targets of each kind", n), func() error {
 			ours, theirs = f.instances(prometheus, "weir"), f.instances(prometheus, "prometheus")
 			if want := n * len(kinds); len(ours) != want || len(theirs) != want {
@@ -283,3 +315,37 @@ func (f *found) instances(prometheus, via string) (labels []string) {
 	slices.Sort(labels)
 	return labels
 }
+
+// foundModule is a component of blocks that scrapes what was discovered.
+const foundModule = `
+declare "found" {
+  argument "name" { }
+
+  argument "targets" { }
+
+  argument "forward_to" { }
+
+  discovery.relabel "meta" {
+    targets = argument.targets.value
+
+    rule {
+      action      = "labelmap"
+      regex       = "__meta_(.+)"
+      replacement = "meta_$1"
+    }
+
+    rule {
+      target_label = "via"
+      replacement  = "weir"
+    }
+  }
+
+  prometheus.scrape "meta" {
+    job_name        = argument.name.value
+    targets         = discovery.relabel.meta.output
+    scrape_interval = "500ms"
+    scrape_timeout  = "400ms"
+    forward_to      = argument.forward_to.value
+  }
+}
+`
