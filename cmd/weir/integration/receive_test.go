@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -37,16 +38,20 @@ prometheus.receive_http "in" {
 `, port, more)
 }
 
-// freePort returns a port that is free now; a receiver that is killed must
-// come back at it.
+// freePort returns a port that is free now, and that nobody gets who asks for
+// any (Linux gives those from 32768 on): a receiver that is killed or moves
+// must find it free.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := 10000 + rand.IntN(20000)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 // writesTo is the part of a Prometheus's config that writes to weir.
