@@ -138,14 +138,21 @@ func (p *Partial) Unwrap() []error {
 	return errs
 }
 
-// send delivers all of ps, the last one on the caller's goroutine.
+// send delivers all of ps.
 func send(ctx context.Context, ps []pending) error {
+	return sideBySide(ctx, ps, pending.send)
+}
+
+// sideBySide sends each of ps, of which there is one at least, the last one on
+// the caller's goroutine, and returns when all have answered. send returns what
+// is still pending; the error is nil or a *Partial of all that.
+func sideBySide[T any](ctx context.Context, ps []T, send func(T, context.Context) []pending) error {
 	refused := make([][]pending, len(ps))
 	var wg sync.WaitGroup
 	for i := range len(ps) - 1 {
-		wg.Go(func() { refused[i] = ps[i].send(ctx) })
+		wg.Go(func() { refused[i] = send(ps[i], ctx) })
 	}
-	refused[len(ps)-1] = ps[len(ps)-1].send(ctx)
+	refused[len(ps)-1] = send(ps[len(ps)-1], ctx)
 	wg.Wait()
 	var p Partial
 	for _, r := range refused {

@@ -3,7 +3,6 @@ package flow
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/weir-run/weir/engine/batch"
 )
@@ -22,21 +21,7 @@ func SendParts(ctx context.Context, gen uint64, parts []Part, t int64) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	refused := make([][]pending, len(parts))
-	var wg sync.WaitGroup
-	for i := range len(parts) - 1 {
-		wg.Go(func() { refused[i] = parts[i].send(ctx, gen, t) })
-	}
-	refused[len(parts)-1] = parts[len(parts)-1].send(ctx, gen, t)
-	wg.Wait()
-	var p Partial
-	for _, r := range refused {
-		p.pending = append(p.pending, r...)
-	}
-	if len(p.pending) == 0 {
-		return nil
-	}
-	return &p
+	return sideBySide(ctx, parts, func(p Part, ctx context.Context) []pending { return p.send(ctx, gen, t) })
 }
 
 // send returns what is still pending.
