@@ -11,6 +11,7 @@ package generation
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine/clock"
@@ -103,6 +104,38 @@ func (n *Node[R]) Run(ctx context.Context, c clock.Clock, redirected <-chan stru
 			t.Reset(sweepInterval)
 		}
 	}
+}
+
+// Current is the generation that one component of a Node works by. Its methods
+// are safe for concurrent use.
+type Current[R Rules] struct {
+	node       *Node[R]
+	gen        atomic.Pointer[Generation[R]]
+	redirected chan struct{} // capacity 1
+}
+
+// Follow returns the Current of a new component; it has no generation yet.
+func (n *Node[R]) Follow() *Current[R] {
+	return &Current[R]{node: n, redirected: make(chan struct{}, 1)}
+}
+
+// Next makes Node.Next the generation to work by.
+func (c *Current[R]) Next(same func(R) bool, made func() R) { c.gen.Store(c.node.Next(same, made)) }
+
+// Load returns the generation to work by; nil before the first Next.
+func (c *Current[R]) Load() *Generation[R] { return c.gen.Load() }
+
+// Redirected says that the receivers may be others now. It does not block.
+func (c *Current[R]) Redirected() {
+	select {
+	case c.redirected <- struct{}{}:
+	default:
+	}
+}
+
+// Run is Node.Run, which hears of Redirected.
+func (c *Current[R]) Run(ctx context.Context, clk clock.Clock) error {
+	return c.node.Run(ctx, clk, c.redirected)
 }
 
 func (n *Node[R]) enter() {

@@ -12,7 +12,6 @@ package filter
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
@@ -38,10 +37,9 @@ func Registration() component.Registration {
 
 // Component is one expr.filter.
 type Component struct {
-	opts       component.Options
-	mem        *memory
-	gen        atomic.Pointer[generation.Generation[*rules]]
-	redirected chan struct{} // capacity 1
+	opts component.Options
+	mem  *memory
+	gen  *generation.Current[*rules]
 }
 
 var (
@@ -65,7 +63,7 @@ type rules struct {
 }
 
 func newComponent(o component.Options, a *Arguments) (*Component, error) {
-	c := &Component{opts: o, redirected: make(chan struct{}, 1)}
+	c := &Component{opts: o}
 	c.opts.Previous = nil // kept, it would keep all that were before it
 	if p, ok := o.Previous.(*Component); ok {
 		c.mem = p.mem
@@ -73,6 +71,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 		s := flow.NewSender()
 		c.mem = &memory{sender: s, node: generation.NewNode[*rules](s), failures: clause.NewFailures("drop", "keep")}
 	}
+	c.gen = c.mem.node.Follow()
 	if err := c.mem.failures.Register(o.Registerer); err != nil {
 		return nil, err
 	}
@@ -87,21 +86,18 @@ func (c *Component) Update(args any) error {
 	if src == nil {
 		src, drop = a.Keep, expr.False
 	}
-	c.gen.Store(c.mem.node.Next(
+	c.gen.Next(
 		func(r *rules) bool { return r.src == *src && r.drop == drop },
-		func() *rules { return &rules{clause.NewJudge(*src), *src, drop} }))
+		func() *rules { return &rules{clause.NewJudge(*src), *src, drop} })
 	c.mem.failures.Start(&c.opts)
 	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
-	select {
-	case c.redirected <- struct{}{}:
-	default:
-	}
+	c.gen.Redirected()
 	return nil
 }
 
 // Run sweeps until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
-	return c.mem.node.Run(ctx, c.opts.Clock, c.redirected)
+	return c.gen.Run(ctx, c.opts.Clock)
 }
 
 // ConsumeMetrics sends what the expression leaves of b.

@@ -11,7 +11,6 @@ package route
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
@@ -36,10 +35,9 @@ func Registration() component.Registration {
 
 // Component is one expr.route.
 type Component struct {
-	opts       component.Options
-	mem        *memory
-	gen        atomic.Pointer[generation.Generation[*rules]]
-	redirected chan struct{} // capacity 1
+	opts component.Options
+	mem  *memory
+	gen  *generation.Current[*rules]
 }
 
 var (
@@ -56,7 +54,7 @@ type memory struct {
 }
 
 func newComponent(o component.Options, a *Arguments) (*Component, error) {
-	c := &Component{opts: o, redirected: make(chan struct{}, 1)}
+	c := &Component{opts: o}
 	c.opts.Previous = nil // kept, it would keep all that were before it
 	if p, ok := o.Previous.(*Component); ok {
 		c.mem = p.mem
@@ -64,6 +62,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 		e := &exits{by: map[*flow.Receiver]*flow.Sender{}}
 		c.mem = &memory{exits: e, node: generation.NewNode[*rules](e), failures: clause.NewFailures("when")}
 	}
+	c.gen = c.mem.node.Follow()
 	if err := c.mem.failures.Register(o.Registerer); err != nil {
 		return nil, err
 	}
@@ -74,20 +73,17 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 // the routes changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
-	c.gen.Store(c.mem.node.Next(
+	c.gen.Next(
 		func(r *rules) bool { return r.same(a) },
-		func() *rules { return newRules(a, c.mem.exits.open(c.opts.Stats, a)) }))
+		func() *rules { return newRules(a, c.mem.exits.open(c.opts.Stats, a)) })
 	c.mem.failures.Start(&c.opts)
-	select {
-	case c.redirected <- struct{}{}:
-	default:
-	}
+	c.gen.Redirected()
 	return nil
 }
 
 // Run sweeps until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
-	return c.mem.node.Run(ctx, c.opts.Clock, c.redirected)
+	return c.gen.Run(ctx, c.opts.Clock)
 }
 
 // ConsumeMetrics sends the samples of b on their ways, side by side: a way that

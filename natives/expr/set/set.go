@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -41,10 +40,9 @@ func Registration() component.Registration {
 
 // Component is one expr.set.
 type Component struct {
-	opts       component.Options
-	mem        *memory
-	gen        atomic.Pointer[generation.Generation[*rules]]
-	redirected chan struct{} // capacity 1
+	opts component.Options
+	mem  *memory
+	gen  *generation.Current[*rules]
 }
 
 var (
@@ -62,7 +60,7 @@ type memory struct {
 }
 
 func newComponent(o component.Options, a *Arguments) (*Component, error) {
-	c := &Component{opts: o, redirected: make(chan struct{}, 1)}
+	c := &Component{opts: o}
 	c.opts.Previous = nil // kept, it would keep all that were before it
 	if p, ok := o.Previous.(*Component); ok {
 		c.mem = p.mem
@@ -76,6 +74,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 			}),
 		}
 	}
+	c.gen = c.mem.node.Follow()
 	if err := c.mem.failures.Register(o.Registerer); err != nil {
 		return nil, err
 	}
@@ -90,23 +89,20 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 // expression changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
-	c.gen.Store(c.mem.node.Next(
+	c.gen.Next(
 		func(r *rules) bool {
 			return reflect.DeepEqual(r.args.Name, a.Name) && reflect.DeepEqual(r.args.Value, a.Value) && reflect.DeepEqual(r.args.Labels, a.Labels)
 		},
-		func() *rules { return newRules(a) }))
+		func() *rules { return newRules(a) })
 	c.mem.failures.Start(&c.opts)
 	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
-	select {
-	case c.redirected <- struct{}{}:
-	default:
-	}
+	c.gen.Redirected()
 	return nil
 }
 
 // Run sweeps until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
-	return c.mem.node.Run(ctx, c.opts.Clock, c.redirected)
+	return c.gen.Run(ctx, c.opts.Clock)
 }
 
 // ConsumeMetrics sends what the expressions make of b.

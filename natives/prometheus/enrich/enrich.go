@@ -12,7 +12,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
@@ -36,10 +35,9 @@ func Registration() component.Registration {
 
 // Component is one prometheus.enrich.
 type Component struct {
-	opts       component.Options
-	mem        *memory
-	gen        atomic.Pointer[generation.Generation[*rules]]
-	redirected chan struct{} // capacity 1
+	opts component.Options
+	mem  *memory
+	gen  *generation.Current[*rules]
 }
 
 var (
@@ -55,7 +53,7 @@ type memory struct {
 }
 
 func newComponent(o component.Options, a *Arguments) *Component {
-	c := &Component{opts: o, redirected: make(chan struct{}, 1)}
+	c := &Component{opts: o}
 	c.opts.Previous = nil // kept, it would keep all that were before it
 	if p, ok := o.Previous.(*Component); ok {
 		c.mem = p.mem
@@ -63,6 +61,7 @@ func newComponent(o component.Options, a *Arguments) *Component {
 		s := flow.NewSender()
 		c.mem = &memory{s, generation.NewNode[*rules](s)}
 	}
+	c.gen = c.mem.node.Follow()
 	c.set(a)
 	return c
 }
@@ -76,19 +75,16 @@ func (c *Component) Update(args any) error {
 
 func (c *Component) set(a *Arguments) {
 	var before *rules
-	c.gen.Store(c.mem.node.Next(
+	c.gen.Next(
 		func(r *rules) bool { before = r; return r.same(a) },
-		func() *rules { return newRules(a, before) }))
+		func() *rules { return newRules(a, before) })
 	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
-	select {
-	case c.redirected <- struct{}{}:
-	default:
-	}
+	c.gen.Redirected()
 }
 
 // Run sweeps until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
-	return c.mem.node.Run(ctx, c.opts.Clock, c.redirected)
+	return c.gen.Run(ctx, c.opts.Clock)
 }
 
 // ConsumeMetrics sends b on with the labels of the targets that match.

@@ -12,7 +12,6 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
@@ -37,10 +36,9 @@ func Registration() component.Registration {
 
 // Component is one prometheus.relabel.
 type Component struct {
-	opts       component.Options
-	mem        *memory
-	gen        atomic.Pointer[generation.Generation[*rules]]
-	redirected chan struct{} // capacity 1: forward_to changed
+	opts component.Options
+	mem  *memory
+	gen  *generation.Current[*rules]
 }
 
 var (
@@ -62,7 +60,7 @@ type memory struct {
 }
 
 func newComponent(o component.Options, a *Arguments) *Component {
-	c := &Component{opts: o, redirected: make(chan struct{}, 1)}
+	c := &Component{opts: o}
 	c.opts.Previous = nil // kept, it would keep all that were before it
 	if p, ok := o.Previous.(*Component); ok {
 		c.mem = p.mem
@@ -70,6 +68,7 @@ func newComponent(o component.Options, a *Arguments) *Component {
 		s := flow.NewSender()
 		c.mem = &memory{s, generation.NewNode[*rules](s)}
 	}
+	c.gen = c.mem.node.Follow()
 	c.set(a)
 	return c
 }
@@ -82,22 +81,19 @@ func (c *Component) Update(args any) error {
 }
 
 func (c *Component) set(a *Arguments) {
-	c.gen.Store(c.mem.node.Next(
+	c.gen.Next(
 		func(r *rules) bool {
 			return len(r.of) == len(a.Rules) && (len(r.of) == 0 || reflect.DeepEqual(r.of, a.Rules))
 		},
-		func() *rules { return &rules{rule.NewRelabeler(a.Rules), a.Rules} }))
+		func() *rules { return &rules{rule.NewRelabeler(a.Rules), a.Rules} })
 	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
-	select {
-	case c.redirected <- struct{}{}:
-	default:
-	}
+	c.gen.Redirected()
 	c.opts.Export(Exports{Rules: rule.Rules(slices.Clone(a.Rules))})
 }
 
 // Run sweeps until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
-	return c.mem.node.Run(ctx, c.opts.Clock, c.redirected)
+	return c.gen.Run(ctx, c.opts.Clock)
 }
 
 // ConsumeMetrics applies the rules to b and sends what they leave.
