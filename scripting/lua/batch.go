@@ -312,7 +312,9 @@ func (v *vm) set(L *lua.LState) int {
 	m := v.window(L)
 	i := v.rowArg(L, m)
 	if t, ok := L.Get(3).(*lua.LTable); ok {
-		v.real(t).ForEach(func(k, x lua.LValue) { v.setRowField(L, m, i, k.String(), x) })
+		for k, x := range entries(v.real(t)) {
+			v.setRowField(L, m, i, k.String(), x)
+		}
 		return 0
 	}
 	v.setRowField(L, m, i, L.CheckString(3), L.Get(4))

@@ -115,9 +115,9 @@ func (v *vm) newLog() *lua.LTable {
 			msg := v.tostring(L, L.CheckAny(i))
 			var fields []any
 			if f, ok := L.Get(i + 1).(*lua.LTable); ok {
-				v.real(f).ForEach(func(k, x lua.LValue) {
+				for k, x := range entries(v.real(f)) {
 					fields = append(fields, k.String(), v.logValue(L, x))
-				})
+				}
 			}
 			v.log(L, level, msg, fields)
 			return 0
@@ -181,16 +181,16 @@ func (v *vm) ctxEmit(L *lua.LState) int {
 			rec.Time = b.T[0]
 		}
 		value := false
-		t.ForEach(func(k, x lua.LValue) {
+		for k, x := range entries(t) {
 			if k.String() == "labels" {
 				c := &copied{}
 				v.setLabels(L, c, x)
 				rec.Labels = c.rec.Labels
-				return
+				continue
 			}
 			value = value || k.String() == "value" || k.String() == "stale"
 			v.setRecord(L, &rec, k.String(), x)
-		})
+		}
 		if !value {
 			v.raise(L, errors.New("cannot emit a record without a value"))
 		}

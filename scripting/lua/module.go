@@ -137,7 +137,7 @@ func (v *vm) fields(L *lua.LState, t *lua.LTable, raw *scripting.Raw) []scriptin
 	}
 	var out []scripting.RawField
 	seen := map[string]bool{}
-	for k, x := t.Next(lua.LNil); k != lua.LNil; k, x = t.Next(k) {
+	for k, x := range entries(t) {
 		name := k.String()
 		seen[name] = true
 		at := lines[name]
@@ -193,7 +193,7 @@ func (v *vm) rawValue(L *lua.LState, x lua.LValue, depth int) any {
 			return list
 		}
 		m := map[string]any{}
-		for k, e := x.Next(lua.LNil); k != lua.LNil; k, e = x.Next(k) {
+		for k, e := range entries(x) {
 			m[k.String()] = v.rawValue(L, e, depth+1)
 		}
 		return m

@@ -3,6 +3,7 @@ package lua
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 
 	lua "github.com/yuin/gopher-lua"
@@ -71,7 +72,7 @@ func (v *vm) tableToGo(L *lua.LState, x *lua.LTable, depth int) scripting.Value 
 		return l
 	}
 	m := scripting.NewMap()
-	for k, e := x.Next(lua.LNil); k != lua.LNil; k, e = x.Next(k) {
+	for k, e := range entries(x) {
 		name, ok := k.(lua.LString)
 		if !ok {
 			v.raise(L, fmt.Errorf("cannot pass a map with a %s as key: keys must be strings", k.Type()))
@@ -93,6 +94,15 @@ func namedKey(t *lua.LTable) string {
 		return ""
 	}
 	return k.String()
+}
+
+// entries are the keys and values of t in the order in which pairs has them:
+// items first, then what was set first. ForEach has them in any order.
+func entries(t *lua.LTable) iter.Seq2[lua.LValue, lua.LValue] {
+	return func(yield func(k, x lua.LValue) bool) {
+		for k, x := t.Next(lua.LNil); k != lua.LNil && yield(k, x); k, x = t.Next(k) {
+		}
+	}
 }
 
 // callback calls a script's function from Go.

@@ -208,13 +208,13 @@ func (v *vm) setLabels(L *lua.LState, l labelled, x lua.LValue) {
 	want := map[string]string{}
 	switch x := x.(type) {
 	case *lua.LTable:
-		v.real(x).ForEach(func(k, val lua.LValue) {
+		for k, val := range entries(v.real(x)) {
 			name, ok := k.(lua.LString)
 			if !ok {
 				v.raise(L, fmt.Errorf("cannot use a %s as a label name", k.Type()))
 			}
 			want[string(name)] = v.labelValue(L, val, string(name))
-		})
+		}
 	case *lua.LUserData:
 		from, ok := x.Value.(labelled)
 		if !ok {
