@@ -10,6 +10,7 @@ package httpclient
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -166,12 +167,11 @@ func (a *Arguments) Validate() error {
 		errs = append(errs, o.TLSConfig.validate("oauth2: tls_config"), o.Proxy.validate("oauth2: "))
 	}
 	errs = append(errs, a.TLSConfig.validate("tls_config"), a.Proxy.validate(""))
-	headers := config.Headers{Headers: map[string]config.Header{}}
-	for name := range a.HTTPHeaders {
-		headers.Headers[name] = config.Header{}
-	}
-	if err := headers.Validate(); err != nil {
-		add("http_headers: %w", err)
+	for _, name := range slices.Sorted(maps.Keys(a.HTTPHeaders)) { // theirs finds one, any
+		header := config.Headers{Headers: map[string]config.Header{name: {}}}
+		if err := header.Validate(); err != nil {
+			add("http_headers: %w", err)
+		}
 	}
 	return errors.Join(errs...)
 }

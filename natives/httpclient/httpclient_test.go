@@ -195,6 +195,8 @@ func TestValidate(t *testing.T) {
 	f("proxy_from_environment = true\nproxy_url = \"http://x\"", "at most one of proxy_url and proxy_from_environment")
 	f("proxy_connect_header = { \"a\" = [\"b\"] }", "proxy_connect_header needs")
 	f("http_headers = { \"authorization\" = [\"b\"] }", `setting header "Authorization" is not allowed`)
+	f("http_headers = { \"host\" = [\"b\"], \"accept-encoding\" = [\"b\"], \"authorization\" = [\"b\"], \"connection\" = [\"b\"] }",
+		"http_headers: setting header \"Accept-Encoding\" is not allowed\nhttp_headers: setting header \"Authorization\" is not allowed\nhttp_headers: setting header \"Connection\" is not allowed\nhttp_headers: setting header \"Host\"")
 }
 
 func TestFiles(t *testing.T) {

@@ -3,8 +3,10 @@ package remotewrite
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -185,7 +187,8 @@ const (
 // Validate returns all that is wrong, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
-	for name, value := range a.ExternalLabels {
+	for _, name := range slices.Sorted(maps.Keys(a.ExternalLabels)) {
+		value := a.ExternalLabels[name]
 		if !model.UTF8Validation.IsValidLabelName(name) || name == model.MetricNameLabel {
 			errs = append(errs, fmt.Errorf("external_labels: %q is no valid label name", name))
 		}
@@ -253,7 +256,8 @@ func (e *Endpoint) Validate() error {
 	if e.RemoteTimeout <= 0 {
 		add("remote_timeout must be greater than 0")
 	}
-	for name, value := range e.Headers {
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+		value := e.Headers[name]
 		switch {
 		case !validName(name):
 			add("headers: %q is no name of a header", name)

@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -171,8 +172,9 @@ func (a *AzureAD) Validate() error {
 		}
 		errs = append(errs, fmt.Errorf("exactly one of managed_identity, workload_identity, oauth, certificate and sdk must be set, not %s", is))
 	}
-	for name, tenant := range a.tenants() {
-		if tenant != "" && !azureTenant.MatchString(tenant) {
+	tenants := a.tenants()
+	for _, name := range slices.Sorted(maps.Keys(tenants)) {
+		if tenant := tenants[name]; tenant != "" && !azureTenant.MatchString(tenant) {
 			errs = append(errs, fmt.Errorf("%s: tenant_id %q is not valid", name, tenant))
 		}
 	}

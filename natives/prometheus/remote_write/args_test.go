@@ -57,6 +57,10 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	f(in("header_from_label {\n label = \"a\"\n max_values = 0\n }"), "max_values must be greater than 0")
 	f(in(`headers = { "content-type" = "x" }`), `"content-type" is set by weir`)
 	f(in(`headers = { "X Y" = "x" }`), `"X Y" is no name of a header`)
+	f(in(`headers = { "d:" = "", "b:" = "", "c:" = "", "a:" = "" }`), `headers: "a:" is no name of a header
+headers: "b:" is no name of a header
+headers: "c:" is no name of a header
+headers: "d:" is no name of a header`)
 	f(in(`headers = { "X-Token" = "hunter2\n" }`), `the value of "X-Token" has a line feed or another control character: no request can have it`)
 	f(in(`bearer_token = "a"
 		basic_auth { username = "b" }`), "at most one of")
@@ -68,6 +72,10 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	f(in("")+in(""), "two endpoints have the URL http://x/ and no name")
 	f(in(`name = "n"`)+in(`name = "n"`), `two endpoints are named "n"`)
 	f(`external_labels = { "__name__" = "x" }`, "no valid label name")
+	f("external_labels = { \"d\" = \"\\xff\", \"b\" = \"\\xff\", \"c\" = \"\\xff\", \"a\" = \"\\xff\" }", `external_labels: the value of "a" is not UTF-8
+external_labels: the value of "b" is not UTF-8
+external_labels: the value of "c" is not UTF-8
+external_labels: the value of "d" is not UTF-8`)
 	f(`journal { fsync = "sometimes" }`, "fsync must be")
 	f(`journal { on_full = "explode" }`, "on_full must be")
 	f(`journal { max_size = "1KiB" }`, "max_size must be at least 1MiB")

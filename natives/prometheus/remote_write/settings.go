@@ -3,8 +3,10 @@ package remotewrite
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -73,8 +75,8 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 	client.CheckRedirect = e.redirect
 	s.client = client
 	s.header = http.Header{"User-Agent": {o.UserAgent}}
-	for n, v := range e.Headers {
-		s.header.Set(n, v)
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) { // of two ways to write one, the same each time
+		s.header.Set(name, e.Headers[name])
 	}
 	s.header.Set("Content-Encoding", "snappy")
 	return s, nil

@@ -14,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,7 +85,8 @@ type poller struct {
 func (c *Component) Update(args any) error {
 	p := &poller{args: *args.(*Arguments), wait: soon}
 	agent := c.opts.UserAgent
-	for name, value := range p.args.Headers {
+	for _, name := range slices.Sorted(maps.Keys(p.args.Headers)) {
+		value := p.args.Headers[name]
 		if strings.EqualFold(name, "User-Agent") { // the client's own would win
 			agent = value
 		}
@@ -213,7 +216,8 @@ func (p *poller) get(ctx context.Context) (string, error) {
 	case p.modified != "":
 		req.Header.Set("If-Modified-Since", p.modified)
 	}
-	for name, value := range p.args.Headers {
+	for _, name := range slices.Sorted(maps.Keys(p.args.Headers)) { // of two ways to write one, the same each time
+		value := p.args.Headers[name]
 		req.Header.Set(name, value)
 		if strings.EqualFold(name, "Host") {
 			req.Host = value

@@ -3,7 +3,9 @@ package unix
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -291,8 +293,7 @@ func (a *Arguments) SetToDefault() {
 // Validate returns all that is wrong with the arguments, joined.
 func (a *Arguments) Validate() error {
 	var errs []error
-	// node_exporter panics on these.
-	for name, re := range map[string]string{
+	patterns := map[string]string{ // node_exporter panics on wrong ones
 		"arp.device_exclude": a.ARP.DeviceExclude, "arp.device_include": a.ARP.DeviceInclude,
 		"cpu.bugs_include": a.CPU.BugsInclude, "cpu.flags_include": a.CPU.FlagsInclude,
 		"disk.device_exclude": a.Disk.DeviceExclude, "disk.device_include": a.Disk.DeviceInclude,
@@ -305,8 +306,9 @@ func (a *Arguments) Validate() error {
 		"netstat.fields": a.Netstat.Fields, "powersupply.ignored_supplies": a.Powersupply.IgnoredSupplies,
 		"systemd.unit_exclude": a.Systemd.UnitExclude, "systemd.unit_include": a.Systemd.UnitInclude,
 		"tapestats.ignored_devices": a.Tapestats.IgnoredDevices, "vmstat.fields": a.Vmstat.Fields,
-	} {
-		if _, err := regexp.Compile("^(?:" + re + ")$"); err != nil {
+	}
+	for _, name := range slices.Sorted(maps.Keys(patterns)) {
+		if _, err := regexp.Compile("^(?:" + patterns[name] + ")$"); err != nil {
 			errs = append(errs, fmt.Errorf("%s is not a regular expression: %w", name, err))
 		}
 	}

@@ -97,6 +97,11 @@ func TestValidate(t *testing.T) {
 	}
 	f("vmstat.fields is not a regular expression", func(a *unix.Arguments) { a.Vmstat.Fields = "(" })
 	f("netdev.device_include is not a regular expression", func(a *unix.Arguments) { a.Netdev.DeviceInclude = "(" })
+	f("cpu.bugs_include is not a regular expression: error parsing regexp: missing closing ): `^(?:()$`\n"+
+		"hwmon.chip_exclude is not a regular expression: error parsing regexp: missing closing ): `^(?:()$`\n"+
+		"netstat.fields is not a regular expression", func(a *unix.Arguments) {
+		a.Netstat.Fields, a.Hwmon.ChipExclude, a.CPU.BugsInclude = "(", "(", "("
+	})
 	f("hwmon: at most one of chip_exclude and chip_include", func(a *unix.Arguments) { a.Hwmon.ChipExclude, a.Hwmon.ChipInclude = "a", "b" })
 	f("arp: at most one of device_exclude and device_include", func(a *unix.Arguments) { a.ARP.DeviceExclude, a.ARP.DeviceInclude = "a", "b" })
 	f("mount_timeout is 0s", func(a *unix.Arguments) { a.Filesystem.MountTimeout = 0 })
