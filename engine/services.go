@@ -43,12 +43,13 @@ func orderServices(svcs []service.Service) ([]*serviceNode, error) {
 		byName[s.def.Name] = s
 		g.Add(s.def.Name)
 	}
-	for _, s := range byName {
-		for _, d := range s.def.DependsOn {
+	for _, svc := range svcs {
+		def := svc.Definition()
+		for _, d := range def.DependsOn {
 			if byName[d] == nil {
-				return nil, fmt.Errorf("BUG: service %s needs %s, which is not there", s.def.Name, d)
+				return nil, fmt.Errorf("BUG: service %s needs %s, which is not there", def.Name, d)
 			}
-			g.Depend(s.def.Name, d)
+			g.Depend(def.Name, d)
 		}
 	}
 	if c := g.Cycles(); len(c) > 0 {

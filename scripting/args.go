@@ -251,8 +251,8 @@ func (a *Arg) convert(v any) (reflect.Value, error) {
 			return wrong("a map")
 		}
 		out := reflect.MakeMap(a.goType())
-		for k, e := range m {
-			ev, err := a.Of.convert(e)
+		for _, k := range sortedKeys(m) { // of several mistakes, the same is said each time
+			ev, err := a.Of.convert(m[k])
 			if err != nil {
 				return reflect.Value{}, fmt.Errorf("%q: %w", k, err)
 			}

@@ -90,7 +90,9 @@ func (l *loop) sync(dirs map[string]interest) (added bool) {
 		}
 	}
 	failed := false
-	for dir, in := range dirs {
+	// In order: where the kernel's limit is met, it is met at the same one.
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		in := dirs[dir]
 		fi, err := os.Stat(dir)
 		if err != nil {
 			continue // it went; the next look finds its parent
