@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -89,7 +90,7 @@ func (j *Journal) write(group []*appending) error {
 			return nil
 		}
 		j.mu.Lock()
-		freed := j.recycle() || drops && errors.Is(err, syscall.ENOSPC) && j.dropOldest("disk_full")
+		freed := j.recycle() || errors.Is(err, syscall.ENOSPC) && (j.removeKept() || drops && j.dropOldest("disk_full"))
 		j.mu.Unlock()
 		if !freed {
 			return fmt.Errorf("cannot write journal %s: %w", j.dir, err)
@@ -124,7 +125,8 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 		j.scratch = buf
 	}
 	_, err := s.f.WriteAt(buf, s.size)
-	if err == nil && j.policy() == FsyncAlways {
+	always := j.policy() == FsyncAlways
+	if err == nil && always {
 		err = s.f.Sync()
 	}
 	if err != nil {
@@ -141,7 +143,7 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 		return err
 	}
 	j.next = next
-	j.dirty = true
+	j.dirty = !always
 	j.parted = false // if it was, the segment's header says so
 
 	j.mu.Lock()
@@ -186,12 +188,24 @@ func (j *Journal) activate(n int64) error {
 	if err != nil {
 		return err
 	}
+	if err := j.syncDirs(); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(s.path))
+	}
 	s.f = f
 	j.mu.Lock()
 	j.active = s
 	j.segments = append(j.segments, s)
 	j.mu.Unlock()
 	return nil
+}
+
+// syncDirs forces the name of a new segment to the disk, if its content will
+// be: without it a crash of the machine takes a file that was synced.
+func (j *Journal) syncDirs() error {
+	if j.policy() == FsyncNone {
+		return nil
+	}
+	return errors.Join(j.o.syncDir(j.dir), j.o.syncDir(filepath.Dir(j.dir)))
 }
 
 // seal ends the active segment. writeMu and mu are held.

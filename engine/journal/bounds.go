@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // acquire opens a segment's file, or shares it. mu is held, or the journal is
@@ -53,7 +54,7 @@ func (j *Journal) unlink(s *segment) {
 		}
 		return
 	}
-	aside := s.path + ".damaged"
+	aside := s.path + damagedSuffix
 	if err := os.Rename(s.path, aside); err != nil {
 		if !os.IsNotExist(err) {
 			j.o.Logger.Error("cannot set a damaged journal segment aside", "path", s.path, "err", err)
@@ -61,13 +62,33 @@ func (j *Journal) unlink(s *segment) {
 		return
 	}
 	j.o.Logger.Warn("damaged journal segment is set aside", "path", aside)
-	const keep = 3
-	all, _ := filepath.Glob(filepath.Join(j.dir, "*.seg.damaged")) // the pattern is valid
-	slices.Sort(all)
-	for len(all) > keep {
-		os.Remove(all[0])
-		all = all[1:]
+	for all := j.kept(); len(all) > maxKept; all = all[1:] {
+		os.Remove(filepath.Join(j.dir, all[0]))
 	}
+}
+
+// Damaged segments are kept under their name with a suffix: the newest ones.
+const (
+	damagedSuffix = ".damaged"
+	maxKept       = 3
+)
+
+// kept returns the names of the damaged segments that are kept, oldest first.
+func (j *Journal) kept() (names []string) {
+	entries, _ := os.ReadDir(j.dir) // what cannot be listed is kept
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), damagedSuffix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// removeKept removes the oldest damaged segment that is kept, and reports
+// whether there was one.
+func (j *Journal) removeKept() bool {
+	all := j.kept()
+	return len(all) > 0 && os.Remove(filepath.Join(j.dir, all[0])) == nil
 }
 
 // drop removes a segment with what is pending in it. mu is held.
@@ -136,6 +157,12 @@ func (j *Journal) maintain() {
 			// after they were written.
 			s.damaged = true
 			j.drop(s, "corrupt")
+		}
+	}
+	for _, l := range j.lanes {
+		if l.stuck > 0 {
+			l.stuck++
+			l.notify()
 		}
 	}
 	j.cross()

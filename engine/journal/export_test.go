@@ -14,6 +14,12 @@ func (o Options) WithFiles(open func(path string, flag int) (File, error)) Optio
 	return o
 }
 
+// WithSyncDir makes the journal sync its directories with f.
+func (o Options) WithSyncDir(f func(path string) error) Options {
+	o.syncDir = f
+	return o
+}
+
 // OpenOSFile is what Options without WithFiles opens files with.
 func OpenOSFile(path string, flag int) (File, error) { return openOSFile(path, flag) }
 

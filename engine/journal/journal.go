@@ -70,7 +70,8 @@ type Options struct {
 	Clock       clock.Clock
 	Logger      *slog.Logger
 
-	open func(path string, flag int) (file, error)
+	open    func(path string, flag int) (file, error)
+	syncDir func(path string) error
 }
 
 // ErrLocked is what Open returns when somebody has the journal open.
@@ -117,6 +118,9 @@ func Open(dir string, o Options) (*Journal, error) {
 	}
 	if o.open == nil {
 		o.open = openOSFile
+	}
+	if o.syncDir == nil {
+		o.syncDir = syncDir
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("cannot make journal: %w", err)
@@ -194,10 +198,11 @@ func (j *Journal) Close() error {
 	j.writeMu.Lock()
 	defer j.writeMu.Unlock()
 	var errs []error
-	if j.active != nil && j.policy() != FsyncNone {
-		errs = append(errs, j.active.f.Sync())
-	}
 	policy := j.policy()
+	if j.dirty && policy != FsyncNone {
+		errs = append(errs, j.active.f.Sync())
+		j.dirty = false
+	}
 	j.mu.Lock()
 	if j.active != nil {
 		j.seal()

@@ -3,7 +3,11 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/crc32"
+	"io"
+	"io/fs"
+	"math"
 	"slices"
 	"time"
 )
@@ -29,6 +33,8 @@ type lane struct {
 	from     uint64 // the first block that is not in queue is not below this
 	fromSeg  uint64 // it is not before off in the segment that begins with this
 	off      int64
+
+	stuck int // not 0: how many seconds its next segment cannot be opened or read
 
 	wake chan struct{} // capacity 1
 }
@@ -104,11 +110,14 @@ func (j *Journal) tryNext(l *lane, buf []byte) (b Block, ok, wait bool) {
 	defer j.mu.Unlock()
 	defer j.release(r.seg)
 	if err != nil {
-		j.o.Logger.Error("cannot read a block of the journal; it is lost", "path", r.seg.path, "offset", r.off, "samples", r.samples, "err", err)
-		r.seg.damaged = true
+		if j.waits(l, r.seg, err, maxStuck) {
+			return b, false, true
+		}
+		j.damage(r.seg, fmt.Errorf("block %d of %d samples, at byte %d: %w", r.seq, r.samples, r.off, err))
 		j.finish(l, "corrupt")
 		return b, false, false
 	}
+	l.stuck = 0
 	return b, true, false
 }
 
@@ -126,9 +135,9 @@ func (j *Journal) take(l *lane) (r ref, wait bool) {
 			l.queue = l.queue[1:]
 		}
 		if len(l.queue) == 0 && !l.complete {
-			j.refill(l)
+			wait := j.refill(l)
 			j.cross()
-			return ref{}, false
+			return ref{}, wait
 		}
 		j.cross()
 		if len(l.queue) == 0 || (len(j.barriers) > 0 && l.queue[0].seq >= j.barriers[0]) {
@@ -141,11 +150,44 @@ func (j *Journal) take(l *lane) (r ref, wait bool) {
 		}
 	}
 	if err := j.acquire(l.inflight.seg); err != nil {
-		j.o.Logger.Error("cannot open a journal segment; its blocks are lost", "path", l.inflight.seg.path, "err", err)
+		if j.waits(l, l.inflight.seg, err, math.MaxInt) {
+			return ref{}, true
+		}
+		j.damage(l.inflight.seg, err)
 		j.finish(l, "corrupt")
 		return ref{}, false
 	}
 	return l.inflight, false
+}
+
+// maxStuck is for how many seconds a block is tried that the system cannot
+// read: a bad disk must not hold up what can be read for ever.
+const maxStuck = 30
+
+// waits reports whether to try again to open or read a segment, which maintain
+// makes the lane do; most is for how many seconds. A file that is not there or
+// has other bytes than were written does not get better; everything else, such
+// as too many open files or a volume that is away, may. mu is held.
+func (j *Journal) waits(l *lane, s *segment, err error, most int) bool {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) || errors.Is(err, errChecksum) || l.stuck > most {
+		l.stuck = 0
+		return false
+	}
+	if l.stuck == 0 {
+		l.stuck = 1
+		j.o.Logger.Error("cannot read a journal segment; its blocks wait and are tried every second", "path", s.path, "err", err)
+	}
+	return true
+}
+
+// damage notes that something in a segment cannot be read; what is lost of it
+// is counted where that is known. It says so once. mu is held, or the journal
+// is not shared yet.
+func (j *Journal) damage(s *segment, why error) {
+	if !s.damaged {
+		j.o.Logger.Error("a journal segment is damaged; what can be read of it is sent, the rest is lost and counted, and the file is kept", "path", s.path, "err", why)
+	}
+	s.damaged = true
 }
 
 // cross lifts the barriers that every block below is done of. mu is held.
@@ -163,13 +205,13 @@ func (j *Journal) cross() {
 	}
 }
 
-// refill looks for the lane's next blocks in the segments. mu is held, but not
-// while a segment is read.
-func (j *Journal) refill(l *lane) {
+// refill looks for the lane's next blocks in the segments; wait says that the
+// segment cannot be read now. mu is held, but not while a segment is read.
+func (j *Journal) refill(l *lane) (wait bool) {
 	i := slices.IndexFunc(j.segments, func(s *segment) bool { return s.last >= l.from && s.pending.blocks > 0 })
 	if i < 0 {
 		l.complete = true
-		return
+		return false
 	}
 	s := j.segments[i]
 	off := int64(segmentHeaderSize)
@@ -179,10 +221,12 @@ func (j *Journal) refill(l *lane) {
 		off = 0
 	}
 	if err := j.acquire(s); err != nil {
-		j.o.Logger.Error("cannot open a journal segment; its blocks are lost", "path", s.path, "err", err)
-		s.damaged = true
+		if j.waits(l, s, err, math.MaxInt) {
+			return true
+		}
+		j.damage(s, err)
 		l.from = s.last + 1 // maintain counts them
-		return
+		return false
 	}
 	sc := scanner{r: s.f, off: off, end: s.size}
 	last, from := s.last, l.from
@@ -208,18 +252,24 @@ func (j *Journal) refill(l *lane) {
 		}
 	}
 	j.mu.Lock()
+	defer j.release(s)
 	if sc.err != nil {
-		j.o.Logger.Error("cannot read a journal segment; what follows in it is lost", "path", s.path, "err", sc.err)
-		s.damaged = true
+		if j.waits(l, s, sc.err, maxStuck) {
+			return true
+		}
+		j.damage(s, sc.err)
 		seen = last
 	}
 	if !s.damaged {
 		j.skip(s, skipped)
 	}
-	j.release(s)
+	l.stuck = 0
 	l.queue = append(l.queue, found...)
 	l.from, l.fromSeg, l.off = seen+1, s.first, sc.off
+	return false
 }
+
+var errChecksum = errors.New("checksum does not match")
 
 // read reads the block. Its header is known already.
 func (r *ref) read(buf []byte) (Block, error) {
@@ -231,7 +281,7 @@ func (r *ref) read(buf []byte) (Block, error) {
 		return Block{}, err
 	}
 	if crc32.Checksum(buf, castagnoli) != r.crc {
-		return Block{}, errors.New("checksum does not match")
+		return Block{}, errChecksum
 	}
 	return Block{Lane: r.lane, Kind: r.kind, Samples: r.samples, First: r.first, Payload: buf, Seq: r.seq, Time: r.time}, nil
 }

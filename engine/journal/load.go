@@ -1,8 +1,10 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,12 +27,16 @@ func (j *Journal) load() error {
 	for range MaxLanes {
 		j.lanes = append(j.lanes, newLane())
 	}
+	low := uint64(0) // all blocks below are done
+	if len(done) > 0 {
+		low = slices.Min(done)
+	}
 	for i, d := range done {
 		j.lanes[i].acked = max(d, 1) - 1
 	}
 	j.next = max(next, 1)
 	for _, s := range j.segments {
-		if err := j.scan(s); err != nil {
+		if err := j.scan(s, low); err != nil {
 			return err
 		}
 		j.next = max(j.next, s.first, s.last+1)
@@ -54,7 +60,15 @@ func (j *Journal) load() error {
 	}
 	j.lanes = j.lanes[:lanes]
 	j.sweep()
-	return j.writeMeta()
+	if err := j.writeMeta(); err != nil {
+		if m.Version == 0 && j.pending.blocks == 0 {
+			return err
+		}
+		// The disk may be full with what is in the journal: only sending that
+		// makes room again.
+		j.o.Logger.Warn("cannot note in the journal what it is for; what is in it is sent", "dir", j.dir, "err", err)
+	}
+	return nil
 }
 
 func (j *Journal) findSegments() error {
@@ -88,10 +102,9 @@ func (j *Journal) findSegments() error {
 			}
 			continue
 		}
-		if err != nil {
-			return err
+		if err != nil || !sound {
+			j.damage(s, cmp.Or(err, errors.New("its header is not valid")))
 		}
-		s.damaged = !sound
 		s.after = !sound || flags&flagBarrier != 0 // to wait in vain does no harm
 		known = append(known, s)
 	}
@@ -100,8 +113,9 @@ func (j *Journal) findSegments() error {
 }
 
 // scan learns what is in a segment that was written by an earlier run. What is
-// no record at its end is cut off: the process died while it wrote.
-func (j *Journal) scan(s *segment) error {
+// no record at the end of the last one is cut off if the process died while it
+// wrote that.
+func (j *Journal) scan(s *segment, low uint64) error {
 	if err := j.acquire(s); err != nil {
 		return err
 	}
@@ -120,7 +134,11 @@ func (j *Journal) scan(s *segment) error {
 		if !ok {
 			break
 		}
-		j.skip(s, sc.skipped)
+		if sc.skipped > 0 {
+			j.skip(s, sc.skipped)
+			// Numbers follow each other in a segment.
+			j.lose(max(s.last+1, low), r.seq)
+		}
 		s.size, s.newest = sc.off, max(s.newest, r.time)
 		if r.seq <= s.last || r.seq < s.first {
 			j.skip(s, sc.off-off) // a copy, or of another segment: never sent twice
@@ -131,20 +149,44 @@ func (j *Journal) scan(s *segment) error {
 			j.admit(ref{record: r, seg: s, off: off})
 		}
 	}
-	if sc.err != nil {
-		return fmt.Errorf("cannot read %s: %w", s.path, sc.err)
-	}
-	if sc.torn > 0 && s != j.segments[len(j.segments)-1] {
-		j.skip(s, sc.torn)
-	} else if sc.torn > 0 {
+	j.size += s.size
+	switch last := s == j.segments[len(j.segments)-1]; {
+	case sc.err != nil:
+		j.damage(s, sc.err)
+		j.skip(s, size-s.size)
+	case sc.torn > 0 && last && unfinished(s.f, size-sc.torn, size):
 		j.o.Logger.Warn("cut off an unfinished write at the end of a journal segment", "path", s.path, "bytes", sc.torn)
 		j.skipped += sc.torn
-		if err := os.Truncate(s.path, s.size); err != nil {
-			return err
-		}
+		return os.Truncate(s.path, s.size)
+	case sc.torn > 0:
+		j.skip(s, sc.torn)
+		j.lose(s.last+1, s.last+2) // at least
 	}
-	j.size += s.size
 	return nil
+}
+
+// unfinished reports whether the bytes of a segment from off on are what a write
+// leaves when the process dies: the beginning of records, or zeros when the
+// machine did.
+func unfinished(r io.ReaderAt, off, end int64) bool {
+	var hdr [recordHeaderSize]byte
+	n, _ := r.ReadAt(hdr[:min(recordHeaderSize, end-off)], off) // what is not read does not begin a record
+	if n < recordHeaderSize {
+		return true
+	}
+	_, valid := parseRecord(hdr[:])
+	return valid || hdr == [recordHeaderSize]byte{}
+}
+
+// lose counts the blocks from from to below to as lost; nobody knows what was in
+// them.
+func (j *Journal) lose(from, to uint64) {
+	if from >= to {
+		return
+	}
+	t := j.dropped["corrupt"]
+	t.blocks += int64(to - from)
+	j.dropped["corrupt"] = t
 }
 
 // skip counts n bytes of s that are no records.
@@ -152,10 +194,7 @@ func (j *Journal) skip(s *segment, n int64) {
 	if n == 0 {
 		return
 	}
-	if !s.damaged {
-		j.o.Logger.Error("journal segment is damaged; what can be read is sent", "path", s.path)
-	}
-	s.damaged = true
+	j.damage(s, errors.New("there are bytes in it that are no blocks"))
 	j.skipped += n
 }
 

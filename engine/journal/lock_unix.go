@@ -8,6 +8,15 @@ import (
 	"syscall"
 )
 
+// syncDir forces the names in a directory to the disk.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
 // lockFile opens and locks a file, in a way that also excludes other holders
 // in this process. The error is ErrLocked when somebody has it.
 func lockFile(path string) (*os.File, error) {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -159,7 +160,12 @@ func (j *Journal) writeMeta() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(j.dir, metaName), append(b, '\n'), false)
+	b = append(b, '\n')
+	path := filepath.Join(j.dir, metaName)
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) {
+		return nil
+	}
+	return replaceFile(path, b, false)
 }
 
 // setAside keeps a file of an unknown version where it disturbs nothing.

@@ -78,7 +78,7 @@ func Inspect(dir string, each func(Block) error) (Report, error) {
 		switch {
 		case filepath.Ext(e.Name()) == ".seg":
 			names = append(names, e.Name())
-		case filepath.Ext(e.Name()) == ".damaged" || e.Name() == "unknown" && e.IsDir():
+		case filepath.Ext(e.Name()) == damagedSuffix || e.Name() == "unknown" && e.IsDir():
 			r.Aside = append(r.Aside, e.Name())
 		}
 	}

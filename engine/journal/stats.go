@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// DropReasons are why a journal by itself drops blocks, sorted.
+var DropReasons = []string{"corrupt", "disk_full", "max_age", "max_size"}
+
 // Stats are a journal's figures at one moment.
 type Stats struct {
 	Bytes        int64     // on disk
@@ -15,8 +18,8 @@ type Stats struct {
 	Oldest       time.Time // when the oldest pending block was appended; zero when none is pending
 	SkippedBytes int64     // that were no blocks: damage and unfinished writes
 
-	DroppedBlocks  map[string]int64 // by reason, since Open
-	DroppedSamples map[string]int64 // by reason, since Open
+	DroppedBlocks  map[string]int64 // by reason, since Open; some more may be corrupt where the end of a segment is gone
+	DroppedSamples map[string]int64 // by reason, since Open; of blocks whose header is damaged nobody knows
 }
 
 // Stats returns the figures now. The maps are the caller's.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/journal"
 )
 
 // stats count what became of an endpoint's samples.
@@ -71,6 +73,7 @@ var (
 	descJournalBytes   = desc("weir_journal_size_bytes", "Size of the journal on disk.")
 	descJournalAge     = desc("weir_journal_oldest_age_seconds", "Age of the oldest pending block; 0 when none is pending.")
 	descJournalBlocks  = desc("weir_journal_pending_blocks", "Blocks in the journal that are not done.")
+	descJournalDropped = desc("weir_journal_blocks_dropped_total", "Blocks that fell off the journal, by reason; of a block whose header is damaged nobody knows how many samples it had.", "reason")
 	descJournalSkipped = desc("weir_journal_skipped_bytes_total", "Bytes in the journal that were no blocks: damage and unfinished writes.")
 )
 
@@ -78,7 +81,7 @@ var (
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descSent, descRetried, descDropped, descBytes, descSeconds, descPending, descMetadata, descMetadataFailed, descFallbacks, descValues,
-		descJournalBytes, descJournalAge, descJournalBlocks, descJournalSkipped,
+		descJournalBytes, descJournalAge, descJournalBlocks, descJournalDropped, descJournalSkipped,
 	} {
 		ch <- d
 	}
@@ -126,5 +129,8 @@ func (e *endpoint) collect(ch chan<- prometheus.Metric) {
 	put(descJournalBytes, prometheus.GaugeValue, float64(st.Bytes))
 	put(descJournalAge, prometheus.GaugeValue, age)
 	put(descJournalBlocks, prometheus.GaugeValue, float64(st.Blocks))
+	for _, reason := range journal.DropReasons {
+		counter(descJournalDropped, st.DroppedBlocks[reason], reason)
+	}
 	counter(descJournalSkipped, st.SkippedBytes)
 }
