@@ -1,6 +1,10 @@
 package generation
 
-import "github.com/weir-run/weir/engine/batch"
+import (
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/batch"
+)
 
 // Mapper makes other series of series. What becomes of one is decided once, by
 // its labels, and remembered until it is released: the same input handle gives
@@ -8,8 +12,17 @@ import "github.com/weir-run/weir/engine/batch"
 //
 // All methods are safe for concurrent use.
 type Mapper struct {
-	derive func(*batch.Series) *batch.Series
-	memo   batch.Memo[*batch.Series] // nil: dropped
+	derive  func(*batch.Series) *batch.Series
+	memo    batch.Memo[*batch.Series] // nil: dropped
+	columns batch.ColumnMemo[columnChange]
+	// revoked counts how often a handle was given back whose source lives: what
+	// was made of whole columns before is not the memo's any more.
+	revoked atomic.Uint64
+}
+
+type columnChange struct {
+	*batch.Change
+	revoked uint64 // when it was begun
 }
 
 var _ Rules = (*Mapper)(nil)
@@ -18,49 +31,36 @@ var _ Rules = (*Mapper)(nil)
 // series itself, one that was made by its Derive, or nil, which drops it.
 func NewMapper(derive func(*batch.Series) *batch.Series) *Mapper {
 	m := &Mapper{derive: derive}
-	m.memo.Evicted = release
+	m.memo.Evicted = func(s, d *batch.Series) {
+		if !s.Released() { // a batch came late, of a series that had its ID before
+			m.revoked.Add(1)
+		}
+		release(s, d)
+	}
 	return m
 }
 
-// Apply returns what becomes of b, see Map.
+// Apply returns what becomes of b, and how many rows were dropped. It is b
+// itself when nothing changes; else the columns that did not change are shared.
+// The result may be empty.
 func (m *Mapper) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
-	return Map(b, m.Series)
+	revoked := m.revoked.Load()
+	c, ok := m.columns.Get(b)
+	if !ok || c.revoked != revoked {
+		c = columnChange{NewChange(b, m.Series), revoked}
+		m.columns.Put(b, c)
+	}
+	return c.Apply(b), c.Dropped()
 }
 
-// Map returns b with the series that become of its own, and how many rows were
-// dropped because that is nil. It is b itself when nothing changes; else the
-// columns that did not change are shared. The result may be empty.
-func Map(b *batch.Metrics, become func(*batch.Series) *batch.Series) (out *batch.Metrics, dropped int) {
-	var series []*batch.Series // what b.Series becomes, nil while it is the same
+// NewChange returns what becomes of the column of b; a series that becomes nil
+// is dropped.
+func NewChange(b *batch.Metrics, become func(*batch.Series) *batch.Series) *batch.Change {
+	to := make([]*batch.Series, len(b.Series))
 	for i, s := range b.Series {
-		d := become(s)
-		if d == nil {
-			dropped++
-		}
-		if series != nil {
-			series[i] = d
-		} else if d != s {
-			series = make([]*batch.Series, len(b.Series))
-			copy(series, b.Series[:i])
-			series[i] = d
-		}
+		to[i] = become(s)
 	}
-	if series == nil {
-		return b, 0
-	}
-	if dropped == 0 {
-		c := *b
-		c.Series = series
-		return &c, 0
-	}
-	out = b.Select(func(row int) bool { return series[row] != nil })
-	kept := out.Series[:0] // Select made a new column
-	for _, s := range series {
-		if s != nil {
-			kept = append(kept, s)
-		}
-	}
-	return out, dropped
+	return batch.NewChange(b.Series, to)
 }
 
 // Series returns what becomes of s: s itself, a handle derived from it, or nil
@@ -78,11 +78,18 @@ func (m *Mapper) Series(s *batch.Series) *batch.Series {
 }
 
 // Sweep forgets released series and releases what was derived from them.
-func (m *Mapper) Sweep() { m.memo.Sweep(release) }
+func (m *Mapper) Sweep() {
+	m.columns.Sweep()
+	m.memo.Sweep(release)
+}
 
 // Close releases everything that was derived; after it, what is asked is derived anew.
 // Batches that hold the handles stay valid.
-func (m *Mapper) Close() { m.memo.Clear(release) }
+func (m *Mapper) Close() {
+	m.memo.Clear(release)
+	m.revoked.Add(1)
+	m.columns.Clear()
+}
 
 func release(s, d *batch.Series) {
 	if d != nil && d != s {

@@ -93,7 +93,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 		return nil
 	}
 	gen := c.gen.Load()
-	out, _ := generation.Map(b, gen.Rules.series) // nothing is dropped
+	out := generation.NewChange(b, gen.Rules.series).Apply(b)
 	return c.mem.sender.Send(ctx, gen.Number, out, slices.Max(b.T))
 }
 

@@ -1,0 +1,123 @@
+package batch
+
+import "iter"
+
+// Rows are rows of a batch, in order, as runs of neighbours. The zero value is
+// none.
+type Rows struct {
+	runs []run
+	n    int
+}
+
+// run is the rows from from on, below to.
+type run struct{ from, to int }
+
+// Add adds a row, which must be above all others.
+func (r *Rows) Add(row int) {
+	r.n++
+	if k := len(r.runs); k > 0 && r.runs[k-1].to == row {
+		r.runs[k-1].to++
+		return
+	}
+	r.runs = append(r.runs, run{row, row + 1})
+}
+
+// Len returns how many rows there are.
+func (r *Rows) Len() int { return r.n }
+
+// All yields the rows.
+func (r *Rows) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, n := range r.runs {
+			for i := n.from; i < n.to; i++ {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pick returns the elements at the rows.
+func pick[E any](r *Rows, from []E) []E {
+	to := make([]E, 0, r.n)
+	for _, n := range r.runs {
+		to = append(to, from[n.from:n.to]...)
+	}
+	return to
+}
+
+// times returns the timestamps at the rows. The samples of a scrape mostly have
+// all the same, and then a part of from will do.
+func (r *Rows) times(from []int64) []int64 {
+	for _, t := range from {
+		if t != from[0] {
+			return pick(r, from)
+		}
+	}
+	return from[:r.n:r.n]
+}
+
+// pickCells returns the cells of a sparse column that are in the rows, with
+// their new row numbers.
+func pickCells[C any](r *Rows, cells []C, row func(*C) *int) (to []C) {
+	if len(cells) == 0 {
+		return nil
+	}
+	before, k := 0, 0 // rows before run k
+	for _, c := range cells {
+		at := row(&c)
+		for k < len(r.runs) && r.runs[k].to <= *at {
+			before += r.runs[k].to - r.runs[k].from
+			k++
+		}
+		if k == len(r.runs) {
+			break
+		}
+		if n := r.runs[k]; n.from <= *at {
+			*at += before - n.from
+			to = append(to, c)
+		}
+	}
+	return to
+}
+
+// with returns the batch with only those rows, of which series are the handles.
+func (b *Metrics) with(series []*Series, r *Rows) *Metrics {
+	return &Metrics{
+		Source: b.Source, Way: b.Way, Series: series, T: r.times(b.T), V: pick(r, b.V),
+		Histograms: pickCells(r, b.Histograms, func(h *Histogram) *int { return &h.Row }),
+		Exemplars:  pickCells(r, b.Exemplars, func(e *Exemplar) *int { return &e.Row }),
+		Starts:     pickCells(r, b.Starts, func(s *Start) *int { return &s.Row }),
+	}
+}
+
+// Select returns the batch with only the rows for which keep is true; b itself
+// when that is all of them. Handles are shared, columns are not.
+func (b *Metrics) Select(keep func(row int) bool) *Metrics {
+	var r Rows
+	for i := range b.Series {
+		if keep(i) {
+			r.Add(i)
+		}
+	}
+	return b.Only(&r)
+}
+
+// Only returns the batch with only those rows; b itself when that is all of
+// them. Handles are shared, columns are not.
+func (b *Metrics) Only(r *Rows) *Metrics {
+	if r.n == len(b.Series) {
+		return b
+	}
+	return b.with(pick(r, b.Series), r)
+}
+
+// Rows returns a new batch of the given rows, which must be ascending.
+func (b *Metrics) Rows(rows []int) *Metrics {
+	var r Rows
+	for _, i := range rows {
+		r.Add(i)
+	}
+	return b.with(pick(&r, b.Series), &r)
+}
