@@ -22,8 +22,9 @@ Commands, at the same address: GET /stats (?detail=1: by instance), POST /reset,
 DELETE /faults, and POST /faults with what to do to the next writes, in JSON:
 
   status, retry_after (s)  answer so          delay        answer later ("2s")
-  reset                    break connections  keep         take the samples before
-  requests                 for so many        for          for so long ("30s")`,
+  reset                    break connections  half_close   close our half of them
+  requests                 for so many        for          for so long ("30s")
+  keep                     take the samples before`,
 		Example: `  weirbench sink --listen-addr=127.0.0.1:9090
   curl -d '{"status": 429, "retry_after": 5, "for": "30s"}' 127.0.0.1:9090/faults`,
 		Args: cobra.NoArgs,

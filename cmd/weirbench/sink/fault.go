@@ -3,6 +3,8 @@ package sink
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -15,6 +17,7 @@ type Fault struct {
 	RetryAfter int      `json:"retry_after"` // header of the answer in seconds, 0: none
 	Delay      Duration `json:"delay"`       // before the answer
 	Reset      bool     `json:"reset"`       // break the connection instead of answering
+	HalfClose  bool     `json:"half_close"`  // end our half of the connection instead of answering
 	Keep       bool     `json:"keep"`        // take the samples before answering so
 	Requests   int      `json:"requests"`    // how many it is for, 0: no limit
 	For        Duration `json:"for"`         // how long it lasts, 0: until DELETE /faults
@@ -40,13 +43,18 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("cannot answer with status %d: it is from 200 to 599", f.Status)
 	case f.RetryAfter < 0 || f.Delay < 0 || f.Requests < 0 || f.For < 0:
 		return errors.New("cannot do anything a negative number of times or for a negative time")
-	case f.Reset && f.Status != 0:
-		return errors.New("cannot answer with a status on a connection that is reset: give one of both")
-	case f.Status == 0 && f.Delay == 0 && !f.Reset:
-		return errors.New("cannot tell what to do: give status, delay or reset")
+	case f.silent() && f.Status != 0:
+		return errors.New("cannot answer with a status on a connection that is closed: give one of both")
+	case f.Reset && f.HalfClose:
+		return errors.New("cannot close half of a connection that is reset: give one of both")
+	case f.Status == 0 && f.Delay == 0 && !f.silent():
+		return errors.New("cannot tell what to do: give status, delay, reset or half_close")
 	}
 	return nil
 }
+
+// silent reports whether no answer comes.
+func (f Fault) silent() bool { return f.Reset || f.HalfClose }
 
 // faults is the fault in effect.
 type faults struct {
@@ -107,6 +115,10 @@ func (f *Fault) answer(w http.ResponseWriter) bool {
 	if f.Reset {
 		panic(http.ErrAbortHandler)
 	}
+	if f.HalfClose {
+		halfClose(w)
+		return true
+	}
 	if f.Status == 0 {
 		return false
 	}
@@ -116,4 +128,19 @@ func (f *Fault) answer(w http.ResponseWriter) bool {
 	w.WriteHeader(f.Status)
 	fmt.Fprintln(w, "the bench wants it so")
 	return true
+}
+
+// halfClose ends what we send on a connection, and reads what comes until the
+// client ends its half, or for some seconds.
+func halfClose(w http.ResponseWriter) {
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // of HTTP/2, which we do not serve
+	}
+	defer c.Close()
+	if t, ok := c.(*net.TCPConn); ok {
+		_ = t.CloseWrite() // the client may be gone
+	}
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_, _ = io.Copy(io.Discard, c)
 }

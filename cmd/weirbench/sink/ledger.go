@@ -2,7 +2,7 @@ package sink
 
 import (
 	"bytes"
-	"math"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -30,6 +30,8 @@ type Stats struct {
 	Sequences  int            `json:"sequences"`  // series that count scrapes
 	Gaps       int64          `json:"gaps"`       // numbers that are missing in a sequence
 	Duplicates int64          `json:"duplicates"` // numbers that came again
+	Repeats    int64          `json:"repeats"`    // requests that came again, byte for byte the same
+	Changed    int64          `json:"changed"`    // numbers that came again in a request that did not
 	Reordered  int64          `json:"reordered"`  // numbers that came after a higher one
 	First      map[string]int `json:"first"`      // by instance: the number that all its sequences had come to at first
 	Last       map[string]int `json:"last"`       // and the one that all have come to
@@ -40,15 +42,23 @@ type ledger struct {
 	stats     Stats
 	known     map[uint64]struct{}
 	sequences map[uint64]*sequence
+	bodies    map[uint64]time.Time // of requests, by hash: when they were last answered well, zero if never
+	owes      map[owed]struct{}
+	forgiven  map[owed]struct{}
+	down      map[string]int
+	steps     map[int64]int64 // by second: the longest step between samples of a sequence, ms
 
-	cur    *sequence // of the series that is visited
-	report bool
+	repeated bool      // the request that is visited came before
+	cur      *sequence // of the series that is visited
+	report   bool
+	up       string // instance, if the series that is visited is up
 }
 
 // sequence is a series whose value rises by one at each scrape.
 type sequence struct {
 	instance    string
 	first, last int
+	t           int64        // of the sample with the last number
 	missing     map[int]bool // numbers between first and last, at most maxMissing
 }
 
@@ -57,14 +67,20 @@ type sequence struct {
 const maxMissing = 10_000
 
 func newLedger() *ledger {
-	return &ledger{known: map[uint64]struct{}{}, sequences: map[uint64]*sequence{}}
+	return &ledger{
+		known: map[uint64]struct{}{}, sequences: map[uint64]*sequence{}, bodies: map[uint64]time.Time{},
+		owes: map[owed]struct{}{}, forgiven: map[owed]struct{}{}, down: map[string]int{}, steps: map[int64]int64{},
+	}
 }
 
 func (l *ledger) series(key, name, instance []byte) {
 	h := xxhash.Sum64(key)
 	l.known[h] = struct{}{}
 	l.report = string(name) == "up" || bytes.HasPrefix(name, []byte("scrape_"))
-	l.cur = nil
+	l.cur, l.up = nil, ""
+	if string(name) == "up" {
+		l.up = string(instance)
+	}
 	if bytes.HasPrefix(name, []byte(target.SequencePrefix)) {
 		if l.cur = l.sequences[h]; l.cur == nil {
 			l.cur = &sequence{instance: string(instance), first: -1}
@@ -73,7 +89,7 @@ func (l *ledger) series(key, name, instance []byte) {
 	}
 }
 
-func (l *ledger) sample(bits uint64, _ int64, histogram bool) {
+func (l *ledger) sample(bits uint64, t int64, histogram bool) {
 	st := &l.stats
 	switch {
 	case bits == staleNaN:
@@ -81,24 +97,28 @@ func (l *ledger) sample(bits uint64, _ int64, histogram bool) {
 		return
 	case l.report:
 		st.Report++
+		if bits == 0 && l.up != "" && !l.repeated {
+			l.down[l.up]++
+		}
 		return
 	case histogram:
 		st.Histograms++
 	}
 	st.Samples++
 	if l.cur != nil && !histogram {
-		l.number(l.cur, int(math.Float64frombits(bits)-target.SequenceBase))
+		l.number(l.cur, sequenceNumber(bits), t)
 	}
 }
 
 // number books the next number of a sequence.
-func (l *ledger) number(s *sequence, n int) {
+func (l *ledger) number(s *sequence, n int, t int64) {
 	switch {
 	case s.first < 0:
-		s.first, s.last = n, n
+		s.first, s.last, s.t = n, n, t
 	case n > s.last:
 		l.gap(s, s.last+1, n)
-		s.last = n
+		l.steps[t/1000] = max(l.steps[t/1000], t-s.t)
+		s.last, s.t = n, t
 	case s.missing[n]:
 		delete(s.missing, n)
 		l.stats.Gaps--
@@ -110,6 +130,9 @@ func (l *ledger) number(s *sequence, n int) {
 		s.first = n
 	default:
 		l.stats.Duplicates++
+		if !l.repeated {
+			l.stats.Changed++
+		}
 	}
 }
 

@@ -20,7 +20,9 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/s2"
 )
 
@@ -110,7 +112,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 	f, over := s.faults.next()
 	if f != nil {
 		f.wait(r, over)
-		if !f.Keep && (f.Reset || f.Status != 0) {
+		if !f.Keep && (f.silent() || f.Status != 0) {
 			s.refuse()
 			f.answer(w)
 			return
@@ -143,6 +145,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 	if f != nil && f.answer(w) {
 		return
 	}
+	s.answered(b.in.Bytes())
 	if v2 {
 		h := w.Header()
 		h.Set("X-Prometheus-Remote-Write-Samples-Written", strconv.FormatInt(took.samples, 10))
@@ -162,6 +165,8 @@ func (s *Server) book(v2 bool, b *scratch) (written, error) {
 	l := s.ledger
 	before := l.stats
 	s.dec.v = l
+	hash := xxhash.Sum64(b.in.Bytes())
+	_, l.repeated = l.bodies[hash]
 	var err error
 	if v2 {
 		err = s.dec.v2(b.raw)
@@ -173,6 +178,11 @@ func (s *Server) book(v2 bool, b *scratch) (written, error) {
 	}
 	st := &l.stats
 	st.Requests++
+	if l.repeated {
+		st.Repeats++
+	} else {
+		l.bodies[hash] = time.Time{}
+	}
 	st.Bytes += int64(b.in.Len())
 	st.Raw += int64(len(b.raw))
 	if v2 {
@@ -181,6 +191,13 @@ func (s *Server) book(v2 bool, b *scratch) (written, error) {
 	histograms := st.Histograms - before.Histograms
 	all := st.Samples + st.Report + st.Stale - before.Samples - before.Report - before.Stale
 	return written{samples: all - histograms, histograms: histograms}, nil
+}
+
+// answered notes that a request gets a good answer now.
+func (s *Server) answered(body []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.bodies[xxhash.Sum64(body)] = time.Now()
 }
 
 func (s *Server) refuse() {

@@ -155,7 +155,7 @@ func TestCounts(t *testing.T) {
 	stale := math.Float64frombits(0x7ff0000000000002)
 	rows := []row{{"up", "a:1", 1}, {"scrape_duration_seconds", "a:1", 1}, {"x", "a:1", math.NaN()}, {"x", "b:1", 4}, {"y", "a:1", stale}, {"upper", "a:1", 2}, seq(1)}
 	want := sink.Stats{
-		Requests: 2, Samples: 8, Report: 4, Stale: 2, Series: 7, Sequences: 1, Duplicates: 1,
+		Requests: 2, Samples: 8, Report: 4, Stale: 2, Series: 7, Sequences: 1, Duplicates: 1, Repeats: 1,
 		First: map[string]int{"a:1": 1}, Last: map[string]int{"a:1": 1},
 	}
 	f := func(version string, v2 int64, message []byte) {
@@ -307,6 +307,8 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	f(`{"reset": true}`, func(e *endpoint, err error) { recoverable(e, err, 1, 0) })
+	f(`{"half_close": true}`, func(e *endpoint, err error) { recoverable(e, err, 1, 0) })
+	f(`{"half_close": true, "keep": true}`, func(e *endpoint, err error) { recoverable(e, err, 0, 1) })
 	f(`{"reset": true, "keep": true}`, func(e *endpoint, err error) { recoverable(e, err, 0, 1) })
 	f(`{"status": 503, "keep": true}`, func(e *endpoint, err error) {
 		recoverable(e, err, 0, 1)
@@ -376,7 +378,9 @@ func TestBadFaults(t *testing.T) {
 	f(`{"status": 1}`, "status 1")
 	f(`{"delay": "-1s"}`, "negative")
 	f(`{"reset": true, "status": 500}`, "one of both")
-	f(`{}`, "give status, delay or reset")
+	f(`{}`, "give status, delay, reset or half_close")
+	f(`{"half_close": true, "status": 500}`, "one of both")
+	f(`{"half_close": true, "reset": true}`, "one of both")
 	f(`{"statuss": 500}`, "statuss")
 	f(`{"delay": "soon"}`, "soon")
 	f(`nothing`, "cannot read the fault")

@@ -1,0 +1,142 @@
+package sink
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/s2"
+
+	"github.com/weir-run/weir/cmd/weirbench/target"
+)
+
+// Proof is what a ledger says about loss, sequence by sequence.
+type Proof struct {
+	// Missing has, by instance and number of a scrape, in how many of the
+	// instance's sequences that number is missing: before, between or after
+	// what arrived, up to what was asked for. Forgiven ones are left out.
+	Missing map[string]map[int]int
+	// Forgiven has, by instance and number, in how many sequences it was.
+	Forgiven map[string]map[int]int
+	// Sequences is how many an instance has.
+	Sequences map[string]int
+	// Owed is how many samples of sequences were owed (see Server.Owe) and did
+	// not arrive.
+	Owed int
+	// Down is how many samples of up were 0, by instance: scrapes that failed.
+	Down map[string]int
+}
+
+// owed is a sample of a sequence: its series and its number.
+type owed struct {
+	series uint64
+	n      int
+}
+
+// Owe notes that the samples of a request, compressed as it is sent, are to
+// arrive: whoever writes down what a collector has accepted learns from Prove
+// whether it came. It returns the number of samples and, if that very request
+// arrived already, when it was last answered well.
+func (s *Server) Owe(body []byte, v2 bool) (samples int, answered time.Time, err error) {
+	return s.note(body, v2, func(l *ledger, o owed) { l.owes[o] = struct{}{} })
+}
+
+// Forgive notes that the samples of a request need not arrive: it was damaged
+// on purpose.
+func (s *Server) Forgive(body []byte, v2 bool) (samples int, err error) {
+	samples, _, err = s.note(body, v2, func(l *ledger, o owed) {
+		delete(l.owes, o)
+		l.forgiven[o] = struct{}{}
+	})
+	return samples, err
+}
+
+func (s *Server) note(body []byte, v2 bool, f func(*ledger, owed)) (samples int, answered time.Time, err error) {
+	raw, err := s2.Decode(nil, body)
+	if err != nil {
+		return 0, answered, fmt.Errorf("cannot decompress the request: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := &noting{l: s.ledger, f: f}
+	d := decoder{v: n}
+	if v2 {
+		err = d.v2(raw)
+	} else {
+		err = d.v1(raw)
+	}
+	return n.samples, s.ledger.bodies[xxhash.Sum64(body)], err
+}
+
+// noting is a visitor that hands on the samples of sequences.
+type noting struct {
+	l        *ledger
+	f        func(*ledger, owed)
+	samples  int
+	hash     uint64 // of the series that is visited
+	sequence bool   // it is one
+}
+
+func (v *noting) series(key, name, _ []byte) {
+	v.hash, v.sequence = xxhash.Sum64(key), bytes.HasPrefix(name, []byte(target.SequencePrefix))
+}
+
+func (v *noting) sample(bits uint64, _ int64, histogram bool) {
+	v.samples++
+	if v.sequence && !histogram && bits != staleNaN {
+		v.f(v.l, owed{v.hash, sequenceNumber(bits)})
+	}
+}
+
+func sequenceNumber(bits uint64) int {
+	return int(math.Float64frombits(bits) - target.SequenceBase)
+}
+
+// Prove says what is missing of the scrapes 1 to last[instance].
+func (s *Server) Prove(last map[string]int) Proof {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.ledger
+	p := Proof{Missing: map[string]map[int]int{}, Forgiven: map[string]map[int]int{}, Sequences: map[string]int{}, Down: maps.Clone(l.down)}
+	for h, q := range l.sequences {
+		p.Sequences[q.instance]++
+		for n := 1; n <= last[q.instance]; n++ {
+			if !q.lacks(n) {
+				continue
+			}
+			in := p.Missing
+			if _, ok := l.forgiven[owed{h, n}]; ok {
+				in = p.Forgiven
+			}
+			if in[q.instance] == nil {
+				in[q.instance] = map[int]int{}
+			}
+			in[q.instance][n]++
+		}
+	}
+	for o := range l.owes {
+		if q := l.sequences[o.series]; q == nil || q.lacks(o.n) {
+			p.Owed++
+		}
+	}
+	return p
+}
+
+// lacks reports whether number n did not arrive.
+func (s *sequence) lacks(n int) bool { return n < s.first || n > s.last || s.missing[n] }
+
+// Steps returns the longest time from one sample of a sequence to the next one,
+// by the second of the later one, Unix: an interval is longer where a scrape
+// was late.
+func (s *Server) Steps() map[int64]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[int64]time.Duration, len(s.ledger.steps))
+	for second, ms := range s.ledger.steps {
+		out[second] = time.Duration(ms) * time.Millisecond
+	}
+	return out
+}

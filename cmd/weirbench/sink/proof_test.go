@@ -1,0 +1,121 @@
+package sink_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/prompb"
+
+	"github.com/weir-run/weir/cmd/weirbench/sink"
+	"github.com/weir-run/weir/cmd/weirbench/target"
+)
+
+func other(n int) row {
+	return row{target.SequencePrefix + "1_total", "a:1", float64(target.SequenceBase + n)}
+}
+
+func TestProve(t *testing.T) {
+	e := start(t)
+	up := row{"up", "a:1", 0}
+	e.mustSend(seq(2), other(1), up)
+	e.mustSend(seq(3), other(2))
+	e.mustSend(seq(6), other(6), row{"up", "b:1", 0}, row{"up", "a:1", 1})
+	e.mustSend(seq(2), other(1), up) // again
+	if samples, err := e.sink.Forgive(messageV1(other(4), row{"x", "a:1", 4}), false); err != nil || samples != 2 {
+		t.Errorf("Forgive: %d samples, %v", samples, err)
+	}
+	want := sink.Proof{
+		Missing:   map[string]map[int]int{"a:1": {1: 1, 3: 1, 4: 1, 5: 2, 7: 2}},
+		Forgiven:  map[string]map[int]int{"a:1": {4: 1}},
+		Sequences: map[string]int{"a:1": 2},
+		Down:      map[string]int{"a:1": 1, "b:1": 1},
+	}
+	if d := cmp.Diff(want, e.sink.Prove(map[string]int{"a:1": 7})); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if st := e.stats(); st.Repeats != 1 || st.Changed != 0 || st.Duplicates != 2 {
+		t.Errorf("got %+v", st)
+	}
+	e.mustSend(seq(3), other(2), up) // the same samples in another request
+	if st := e.stats(); st.Repeats != 1 || st.Changed != 2 || st.Duplicates != 4 {
+		t.Errorf("got %+v", st)
+	}
+}
+
+func TestOwe(t *testing.T) {
+	e := start(t)
+	v1, v2 := messageV1(seq(1), seq(2), row{"x", "a:1", 3}), messageV2(other(1))
+	owe := func(body []byte, v2 bool) (samples int, answered bool) {
+		t.Helper()
+		n, at, err := e.sink.Owe(body, v2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n, !at.IsZero()
+	}
+	check := func(want int) {
+		t.Helper()
+		if got := e.sink.Prove(nil).Owed; got != want {
+			t.Errorf("%d samples are owed, want %d", got, want)
+		}
+	}
+	if n, answered := owe(v1, false); n != 3 || answered {
+		t.Errorf("got %d, %t", n, answered)
+	}
+	if n, _ := owe(v2, true); n != 1 {
+		t.Errorf("got %d samples of 2.0", n)
+	}
+	check(3) // x is no sequence
+	// What is kept and refused has arrived, and is not answered.
+	e.command("POST", "/faults", `{"status": 503, "keep": true}`)
+	_ = e.send(seq(1), seq(2), row{"x", "a:1", 3}) // refused
+	e.command("DELETE", "/faults", "")
+	if _, answered := owe(v1, false); answered {
+		t.Error("a request that was refused counts as answered")
+	}
+	check(1)
+	before := time.Now()
+	if _, err := e.v1.Store(context.Background(), v1, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, at, _ := e.sink.Owe(v1, false); at.Before(before.Add(-time.Second)) || at.After(time.Now()) {
+		t.Errorf("answered at %s", at)
+	}
+	if _, err := e.sink.Forgive(v2, true); err != nil {
+		t.Fatal(err)
+	}
+	check(0)
+	if _, _, err := e.sink.Owe([]byte("no snappy"), false); err == nil {
+		t.Error("something else than a request is owed")
+	}
+}
+
+func TestSteps(t *testing.T) {
+	e := start(t)
+	send := func(name string, n int, ms int64) {
+		t.Helper()
+		b, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
+			Labels:  []prompb.Label{{Name: "__name__", Value: target.SequencePrefix + name}},
+			Samples: []prompb.Sample{{Value: float64(target.SequenceBase + n), Timestamp: ms}},
+		}}}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.v1.Store(context.Background(), snappy.Encode(nil, b), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("0", 1, 10_000)
+	send("0", 2, 11_000)
+	send("1", 1, 9_500)
+	send("1", 2, 11_200)
+	send("0", 3, 12_000)
+	send("0", 2, 99_000) // again
+	want := map[int64]time.Duration{11: 1700 * time.Millisecond, 12: time.Second}
+	if d := cmp.Diff(want, e.sink.Steps()); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
