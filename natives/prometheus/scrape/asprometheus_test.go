@@ -54,7 +54,7 @@ func without(a answer, drop func(i int) bool) answer {
 }
 
 func TestRealBodies(t *testing.T) {
-	for _, name := range []string{"node_exporter.txt", "alltypes.txt", "exemplars.om.txt", "histogram.om.txt", "created.om.txt", "timestamps.om.txt"} {
+	for _, name := range realBodies {
 		t.Run(name, func(t *testing.T) {
 			a := corpus(t, name)
 			zipped := shift(a, 2)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/labels"
@@ -17,18 +17,10 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// edit makes another body of one: script is a list of (offset, 2 bytes;
-// number of bytes to delete; number of bytes to insert; those).
-func edit(body, script []byte) []byte {
-	body = slices.Clone(body)
-	for len(script) >= 4 && len(body) > 0 {
-		at := (int(script[0])<<8 | int(script[1])) % len(body)
-		del := min(int(script[2]), len(body)-at)
-		ins := min(int(script[3]), len(script)-4)
-		body = slices.Replace(body, at, at+del, script[4:4+ins]...)
-		script = script[4+ins:]
-	}
-	return body
+// realBodies are the bodies of testdata.
+var realBodies = []string{
+	"node_exporter.txt", "alltypes.txt", "prometheus.txt", "vmagent.txt", "kube_state.txt",
+	"exemplars.om.txt", "histogram.om.txt", "created.om.txt", "timestamps.om.txt",
 }
 
 // shortened returns the first lines of a body of testdata, with the EOF line.
@@ -42,21 +34,32 @@ func shortened(t testing.TB, name string, n int) []byte {
 	return []byte(short)
 }
 
+// bytesPlan is a plan of one change: ins in the place of del bytes. The body is
+// shown twice then, and undone.
+func bytesPlan(at, del int, ins string) []byte {
+	op := slices.IndexFunc(operations, func(o operation) bool { return o.name == "bytes" })
+	plan := append([]byte{0, byte(op), byte(at >> 8), byte(at), byte(del), byte(len(ins))}, ins...)
+	return append(plan, 1, 0, 15, 3)
+}
+
 func addSeeds(f *testing.F) {
-	for _, name := range []string{"node_exporter.txt", "alltypes.txt", "exemplars.om.txt", "histogram.om.txt", "created.om.txt", "timestamps.om.txt"} {
-		f.Add(strings.HasSuffix(name, ".om.txt"), uint8(0), shortened(f, name, 30), []byte{0, 200, 3, 1, '7'}, []byte{1, 0, 0, 10, 'x', ' ', '1', '\n', 'y', '{', '}', ' ', '2', '\n'})
+	r := rand.New(rand.NewPCG(1, 1))
+	for i, name := range realBodies {
+		f.Add(strings.HasSuffix(name, ".om.txt"), uint8(i), shortened(f, name, 30), randomPlan(r))
 	}
 	for i, v := range valueSeeds {
-		f.Add(i%2 == 0, uint8(i), []byte("# TYPE a counter\na{b=\"c\"} 1\na{b=\"d\"} "+v+" 5\nb 1\n# EOF\n"), []byte{0, 28, 1, 1, '2'}, append([]byte{0, 28, 1, byte(len(v))}, v...))
+		f.Add(i%2 == 0, uint8(i), []byte("# TYPE a counter\na{b=\"c\"} 1\na{b=\"d\"} "+v+" 5\nb 1\n# EOF\n"), append(bytesPlan(28, 1, "2"), bytesPlan(28, 1, v)...))
 	}
-	f.Add(true, uint8(1), []byte("# TYPE h histogram\nh_bucket{le=\"1\"} 1 # {a=\"b\"} 1\nc 1\nd 2\ne 3\nf 4\n# EOF\n"), []byte{0, 60, 1, 1, '9'}, []byte{0, 43, 1, 1, '3'})
-	f.Add(false, uint8(2), []byte("a 1 1000\na 2\na 3\nb 1\n"), []byte{0, 4, 4, 0}, []byte{0, 2, 1, 2, '\n', ' '})
+	f.Add(true, uint8(1), []byte("# TYPE h histogram\nh_bucket{le=\"1\"} 1 # {a=\"b\"} 1\nc 1\nd 2\ne 3\nf 4\n# EOF\n"), append(bytesPlan(60, 1, "9"), bytesPlan(43, 1, "3")...))
+	f.Add(false, uint8(2), []byte("a 1 1000\na 2\na 3\nb 1\n"), append(bytesPlan(4, 4, ""), bytesPlan(2, 1, "\n ")...))
 }
 
 // fuzzArgs are settings that a fuzz test chooses from.
 var fuzzArgs = []string{
 	"", "honor_timestamps = false", "track_timestamps_staleness = true", "sample_limit = 20", "honor_labels = true",
 	"label_limit = 4", `metric_name_validation_scheme = "utf8"`, "honor_metadata = false", `scrape_fallback_protocol = ""`,
+	"start_timestamp_zero_ingestion = true", "enable_type_and_unit_labels = true", "convert_classic_histograms_to_nhcb = true",
+	"sample_limit = 25\ntrack_timestamps_staleness = true", "label_value_length_limit = 40",
 }
 
 // taken is what an intake made of a body.
@@ -66,17 +69,28 @@ type taken struct {
 	Rows                                          []sample
 }
 
-// take scrapes a body into a cache as a loop does.
-func take(set *settings, tags []labels.Label, c *cache, body []byte, contentType string, now int64) (out taken) {
-	in := &intake{set: set, tags: tags, c: c, now: now, maxT: now + maxAhead}
-	in.opts.FallbackContentType = set.cfg.ScrapeFallbackProtocol.HeaderMediaType()
-	in.opts.IgnoreNativeHistograms = true
-	err := in.body(append(make([]byte, 0, len(body)+1), body...), contentType)
-	out = taken{Total: in.total, Added: in.added, SeriesAdded: in.seriesAdded, Repeated: in.repeated, TooAhead: in.ahead}
-	if err != nil {
-		out.Err = err.Error()
-		in = &intake{set: set, tags: tags, c: c, now: now, maxT: now + maxAhead}
+// tags are the labels of the target of fuzz tests.
+var tags = []labels.Label{{Name: "instance", Value: "i"}, {Name: "job", Value: "j"}}
+
+// newIntake returns an intake as a loop makes it.
+func newIntake(set *settings, c *cache, now int64) *intake {
+	cfg := set.cfg
+	t := &target{native: cfg.ScrapeNativeHistogramsEnabled(), nhcb: cfg.ConvertClassicHistogramsToNHCBEnabled(), classic: cfg.AlwaysScrapeClassicHistogramsEnabled()}
+	return &intake{set: set, opts: t.parserOptions(set), tags: tags, c: c, now: now, maxT: now + maxAhead, after: now - 1000}
+}
+
+// take scrapes a body into a cache as a loop does. It returns the rows' handles
+// beside what it made.
+func take(set *settings, c *cache, s show, now int64) (out taken, handles []*batch.Series) {
+	in := newIntake(set, c, now)
+	if s.body == nil {
 		in.empty()
+	} else if err := in.body(append(make([]byte, 0, len(s.body)+1), s.body...), s.contentType()); err != nil {
+		out = taken{Err: err.Error(), Total: in.total, Added: in.added, SeriesAdded: in.seriesAdded}
+		in = newIntake(set, c, now)
+		in.empty()
+	} else {
+		out = taken{Total: in.total, Added: in.added, SeriesAdded: in.seriesAdded, Repeated: in.repeated, TooAhead: in.ahead}
 	}
 	if in.wholly {
 		in.rows.series = c.layout.columns(set, nil)
@@ -84,6 +98,7 @@ func take(set *settings, tags []labels.Label, c *cache, body []byte, contentType
 	// The collector looks at the last row's time, and there may be none.
 	end := batch.FromLabels(labels.FromStrings("end", "of rows"))
 	defer end.Release()
+	handles = in.rows.series
 	in.rows.add(end, now, 0)
 	var k collector
 	if err := k.ConsumeMetrics(context.Background(), in.rows.batch(1)); err != nil {
@@ -94,44 +109,107 @@ func take(set *settings, tags []labels.Label, c *cache, body []byte, contentType
 		s.h.Release()
 	}
 	c.gone = c.gone[:0]
-	return out
+	return out, handles
 }
 
-// FuzzLayout compares what comes of bodies with layouts and without.
+// pairs has handles of one cache and those of another in their place.
+type pairs map[*batch.Series]*batch.Series
+
+// pair reports whether both caches use the same handles for the same series, at
+// all times.
+func (p pairs) pair(as, bs []*batch.Series) bool {
+	for i := range as {
+		for a, b := range map[*batch.Series]*batch.Series{as[i]: bs[i], bs[i]: as[i]} {
+			if was := p[a]; was != nil && was != b {
+				return false
+			}
+			p[a] = b
+		}
+	}
+	return len(as) == len(bs)
+}
+
+func newTestSettings(t testing.TB, args string) *settings {
+	t.Helper()
+	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(t, args), service.HTTPData{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// play compares what comes of a history with layouts and without: the same
+// rows, and the same handles for the same series. It returns in how many scrapes
+// a layout was of use.
+func play(t *testing.T, args string, shows []show) (replayed int) {
+	t.Helper()
+	set := newTestSettings(t, args)
+	with, without, same := newCache(), newCache(), pairs{}
+	for i, s := range shows {
+		now := int64(1e12) + int64(i)*1000
+		if s.forget {
+			with.forget()
+			without.forget()
+		}
+		without.dropLayout()
+		with.patient, without.patient = s.patient, 100 // without is never packed
+		if with.settled {
+			replayed++
+		}
+		got, gotHandles := take(set, with, s, now)
+		want, wantHandles := take(set, without, s, now)
+		fail := func(what string) {
+			t.Helper()
+			t.Errorf("%s: scrape %d of %d: %s", args, i+1, len(shows), what)
+			for j := max(0, i-4); j <= i; j++ {
+				t.Logf("%d: %s, openmetrics=%t: %.3000q", j+1, shows[j].what, shows[j].om, shows[j].body)
+			}
+			t.FailNow()
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			fail("(-textparse +layout)\n" + d)
+		}
+		// Markers come in any order.
+		if n := len(got.Rows); n == len(gotHandles)+1 && !slices.ContainsFunc(got.Rows, func(s sample) bool { return s.V == "stale" }) && !same.pair(wantHandles, gotHandles) {
+			fail("a series has another handle than before")
+		}
+		if with.lines == nil {
+			with.unpack()
+			if d := cmp.Diff(keys(without), keys(with)); d != "" {
+				fail("lines (-kept +unpacked)\n" + d)
+			}
+			with.pack()
+		}
+	}
+	return replayed
+}
+
+// FuzzLayout compares what comes of histories with layouts and without.
 func FuzzLayout(f *testing.F) {
 	addSeeds(f)
-	f.Fuzz(func(t *testing.T, openMetrics bool, args uint8, body, edit1, edit2 []byte) {
-		a := decode(t, fuzzArgs[int(args)%len(fuzzArgs)])
-		set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, a, service.HTTPData{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		contentType := textType
-		if openMetrics {
-			contentType = omType
-		}
-		tags := []labels.Label{{Name: "instance", Value: "i"}, {Name: "job", Value: "j"}}
-		second := edit(body, edit1)
-		third := edit(second, edit2)
-		with, without := newCache(), newCache()
-		for i, b := range [][]byte{body, body, second, body, second, third, third, nil, body, second, second, third} {
-			now := int64(1e12) + int64(i)*1000
-			without.dropLayout()
-			with.patient, without.patient = 0, 100 // packed by every body, and by none
-			got := take(set, tags, with, b, contentType, now)
-			want := take(set, tags, without, b, contentType, now)
-			if d := cmp.Diff(want, got); d != "" {
-				t.Fatalf("scrape %d (-textparse +layout)\n%s\nbody %q\nsecond %q\nthird %q", i+1, d, body, second, third)
-			}
-			if with.lines == nil {
-				with.unpack()
-				if d := cmp.Diff(keys(without), keys(with)); d != "" {
-					t.Fatalf("lines after scrape %d (-kept +unpacked)\n%s\nbody %q", i+1, d, body)
-				}
-				with.pack()
-			}
-		}
+	f.Fuzz(func(t *testing.T, openMetrics bool, args uint8, body, plan []byte) {
+		play(t, fuzzArgs[int(args)%len(fuzzArgs)], history(openMetrics, body, plan))
 	})
+}
+
+// TestHistories plays histories of real bodies that FuzzLayout may go on from.
+func TestHistories(t *testing.T) {
+	shows, replayed := 0, 0
+	for seed := range uint64(600) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		name := realBodies[r.IntN(len(realBodies))]
+		h := history(strings.HasSuffix(name, ".om.txt"), shortened(t, name, 20+r.IntN(100)), randomPlan(r))
+		args := ""
+		if seed%2 == 1 {
+			args = fuzzArgs[r.IntN(len(fuzzArgs))]
+		}
+		shows += len(h)
+		replayed += play(t, args, h)
+	}
+	t.Logf("%d scrapes, %d after one that settled", shows, replayed)
+	if replayed < shows/4 {
+		t.Errorf("layouts were of use in %d of %d scrapes: nothing is proven", replayed, shows)
+	}
 }
 
 func keys(c *cache) []string { return slices.Sorted(maps.Keys(c.lines)) }
@@ -139,14 +217,11 @@ func keys(c *cache) []string { return slices.Sorted(maps.Keys(c.lines)) }
 // TestPack: a cache that has been packed for a while takes bodies as before, is
 // packed later each time, and never when the layout has not all of its lines.
 func TestPack(t *testing.T) {
-	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(t, ""), service.HTTPData{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := newTestSettings(t, "")
 	c := newCache()
 	body := func(b string) {
 		t.Helper()
-		if got := take(set, nil, c, []byte(b), textType, int64(1e12)); got.Err != "" {
+		if got, _ := take(set, c, show{body: []byte(b)}, int64(1e12)); got.Err != "" {
 			t.Fatal(got.Err)
 		}
 	}
@@ -186,51 +261,58 @@ func TestPack(t *testing.T) {
 	f("# TYPE a counter\na 1\n# TYPE a gauge\n", 5, false)
 }
 
-// FuzzAsPrometheus compares mutated bodies with Prometheus's scrape manager.
+// asPrometheus compares a history with Prometheus's scrape manager. It reports
+// whether there was something to compare: a parser of theirs may panic, which would
+// end the test.
+func asPrometheus(t *testing.T, args string, shows []show) bool {
+	t.Helper()
+	if args == "honor_metadata = false" {
+		args = "" // the manager always passes metadata on
+	}
+	set := newTestSettings(t, args)
+	answers := make([]answer, len(shows))
+	for i, s := range shows {
+		if got, _ := take(set, newCache(), s, 0); strings.Contains(got.Err, "panicked") {
+			return false
+		}
+		if answers[i] = (answer{contentType: s.contentType(), body: string(s.body)}); s.body == nil {
+			answers[i] = answer{status: 500}
+		}
+	}
+	compare(t, args, answers...)
+	return true
+}
+
+// FuzzAsPrometheus compares histories with Prometheus's scrape manager.
 func FuzzAsPrometheus(f *testing.F) {
 	addSeeds(f)
-	f.Fuzz(func(t *testing.T, openMetrics bool, args uint8, body, edit1, edit2 []byte) {
-		contentType := textType
-		if openMetrics {
-			contentType = omType
+	f.Fuzz(func(t *testing.T, openMetrics bool, args uint8, body, plan []byte) {
+		if !asPrometheus(t, fuzzArgs[int(args)%len(fuzzArgs)], history(openMetrics, body, plan)) {
+			t.Skip("textparse panics")
 		}
-		var answers []answer
-		for _, b := range [][]byte{body, body, edit(body, edit1), body, edit(edit(body, edit1), edit2), body} {
-			answers = append(answers, answer{contentType: contentType, body: string(b)})
-		}
-		which := fuzzArgs[int(args)%len(fuzzArgs)]
-		if which == "honor_metadata = false" {
-			which = "" // the manager always passes metadata on
-		}
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(answers)
-			defer func() {
-				w.server.Close()
-				synctest.Wait()
-			}()
-			// A parser of theirs may panic, which would end the test.
-			if panics(t, which, answers) {
-				t.Skip("textparse panics")
-			}
-			want := byManager(t, w, decode(t, which), len(answers))
-			got := byWeir(t, w, decode(t, which), len(answers))
-			for i := range answers {
-				if d := cmp.Diff(want[i], got[i]); d != "" {
-					t.Errorf("scrape %d (-Prometheus +weir)\n%s\nbody %q", i+1, d, answers[i].body)
-				}
-			}
-		})
 	})
 }
 
-func panics(t *testing.T, args string, answers []answer) bool {
-	a := decode(t, args)
-	set := &settings{args: a, cfg: a.config("x")}
-	for _, an := range answers {
-		got := take(set, nil, newCache(), []byte(an.body), an.contentType, 0)
-		if strings.Contains(got.Err, "panicked") {
-			return true
+// TestHistoriesAsPrometheus plays histories that FuzzAsPrometheus may go on
+// from.
+func TestHistoriesAsPrometheus(t *testing.T) {
+	compared := 0
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		name := realBodies[r.IntN(len(realBodies))]
+		h := history(strings.HasSuffix(name, ".om.txt"), shortened(t, name, 20+r.IntN(60)), randomPlan(r))
+		args := ""
+		if seed%2 == 1 {
+			args = fuzzArgs[r.IntN(len(fuzzArgs))]
+		}
+		if asPrometheus(t, args, h) {
+			compared++
+		}
+		if t.Failed() {
+			t.Fatalf("history %d of %s with %q", seed, name, args)
 		}
 	}
-	return false
+	if compared < 90 {
+		t.Errorf("%d of 100 histories were compared", compared)
+	}
 }
