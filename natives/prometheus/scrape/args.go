@@ -58,7 +58,8 @@ type Arguments struct {
 	MetricsPath string `alloy:"metrics_path,attr,optional"`
 	// Scheme of the request, http or https.
 	Scheme string `alloy:"scheme,attr,optional"`
-	// Uncompressed size from which on a body makes the scrape fail, such as "10MB"; 0 is no limit.
+	// Uncompressed size from which on a body makes the scrape fail, such as
+	// "10MB"; 0 is 256MiB. Bodies above 16MiB are read two at a time.
 	BodySizeLimit component.Size `alloy:"body_size_limit,attr,optional"`
 	// Number of samples above which a scrape fails; 0 is no limit.
 	SampleLimit uint `alloy:"sample_limit,attr,optional"`

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -25,15 +26,24 @@ type body struct {
 	buf []byte
 	gz  *gzip.Reader
 	in  *bufio.Reader
+
+	places int      // it has, one in each of the first rooms
+	full   [][]byte // of a large body, what comes before buf while it is read
+	size   int      // of full
 }
 
 var bodies = sync.Pool{New: func() any { return new(body) }}
 
 func (b *body) free() {
-	if cap(b.buf) > 16<<20 {
+	for _, c := range append(b.full, b.buf) {
+		keepBuffer(c)
+	}
+	b.full, b.size = nil, 0
+	if cap(b.buf) > rooms[0].above {
 		b.buf = nil
 	}
 	b.buf = b.buf[:0]
+	b.leave()
 	if b.in != nil {
 		b.in.Reset(nil) // it must not keep the connection
 	}
@@ -66,7 +76,15 @@ func (s *settings) fetch(ctx context.Context, t *target, into *body) (contentTyp
 			return "", err
 		}
 	}
-	return resp.Header.Get("Content-Type"), into.read(r, int64(s.cfg.BodySizeLimit))
+	limit := int64(s.cfg.BodySizeLimit)
+	if limit == 0 {
+		limit = maxBody
+	}
+	err = into.read(ctx, r, limit)
+	if errors.Is(err, errBodySizeLimit) {
+		err = fmt.Errorf("%w: the body has %d bytes or more, uncompressed (body_size_limit sets how many there may be)", err, limit)
+	}
+	return resp.Header.Get("Content-Type"), err
 }
 
 func (b *body) gunzip(r io.Reader) (io.Reader, error) {
@@ -83,25 +101,24 @@ func (b *body) gunzip(r io.Reader) (io.Reader, error) {
 	return b.gz, b.gz.Reset(b.in)
 }
 
-// read reads all of r. With a limit, a body that long or longer is an error.
-func (b *body) read(r io.Reader, limit int64) error {
+// read reads all of r. A body of limit bytes or more is an error.
+func (b *body) read(ctx context.Context, r io.Reader, limit int64) error {
 	b.buf = b.buf[:0]
 	for {
 		if cap(b.buf)-len(b.buf) < 512 {
-			grown := make([]byte, len(b.buf), max(4<<10, 2*cap(b.buf)))
-			copy(grown, b.buf)
-			b.buf = grown
+			if err := b.grow(ctx); err != nil {
+				return err
+			}
 		}
 		free := b.buf[len(b.buf) : cap(b.buf)-1]
-		if limit > 0 && int64(len(free)) > limit-int64(len(b.buf)) {
-			free = free[:limit-int64(len(b.buf))]
-		}
+		free = free[:min(int64(len(free)), limit-int64(b.size+len(b.buf)))]
 		n, err := r.Read(free)
 		b.buf = b.buf[:len(b.buf)+n]
-		if limit > 0 && int64(len(b.buf)) >= limit {
+		if int64(b.size+len(b.buf)) >= limit {
 			return errBodySizeLimit
 		}
 		if err == io.EOF {
+			b.join()
 			return nil
 		}
 		if err != nil {

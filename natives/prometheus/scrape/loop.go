@@ -142,15 +142,25 @@ func (l *loop) scrape(ctx context.Context) {
 	}
 	l.set = j.set
 
+	in, rep, way := l.ask(ctx, j, at, start)
+	if in != nil {
+		l.deliver(ctx, way.set.out, in, rep, at)
+	}
+}
+
+// ask makes the rows and the report of a scrape; way is where they are to go.
+// in is nil when ctx ended meanwhile. The body is not kept: who is sent to may
+// take long.
+func (l *loop) ask(ctx context.Context, j *job, at, start time.Time) (in *intake, rep report, way *job) {
 	b := bodies.Get().(*body)
 	defer b.free()
 	contentType, err := l.fetch(ctx, j, b)
 	if ctx.Err() != nil {
-		return // as if it had not begun
+		return nil, rep, nil // as if it had not begun
 	}
-	way := l.job.Load() // a fetch may take long
+	way = l.job.Load() // a fetch may take long
 	l.redirect(ctx, way, at)
-	rep := report{timeout: j.timeout.Seconds(), sampleLimit: j.set.cfg.SampleLimit}
+	rep = report{timeout: j.timeout.Seconds(), sampleLimit: j.set.cfg.SampleLimit}
 	switch {
 	case err == nil:
 		rep.bytes = len(b.buf)
@@ -158,7 +168,7 @@ func (l *loop) scrape(ctx context.Context) {
 	case errors.Is(err, errBodySizeLimit):
 		rep.bytes = -1
 	}
-	in := l.intake(j, at)
+	in = l.intake(j, at)
 	if err != nil {
 		in.empty()
 	} else if err = in.body(b.buf, contentType); err != nil {
@@ -173,7 +183,7 @@ func (l *loop) scrape(ctx context.Context) {
 	took := l.clock.Now().Sub(start)
 	rep.up, rep.seconds = err == nil, took.Seconds()
 	l.note(j, start, took, rep.scraped, err)
-	l.deliver(ctx, way.set.out, in, rep, at)
+	return in, rep, way
 }
 
 func (l *loop) intake(j *job, at time.Time) *intake {
@@ -194,7 +204,7 @@ func (l *loop) fetch(ctx context.Context, j *job, into *body) (contentType strin
 	if err == nil {
 		return contentType, nil
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, errTimeout) {
+	if cause := context.Cause(ctx); errors.Is(cause, errTimeout) && !errors.Is(err, errNoRoom) {
 		err = cause
 	}
 	if j.set.failures != nil {
