@@ -34,6 +34,12 @@ func (f *FakeNotifier) Close() error { return nil }
 func (f *FakeNotifier) events() <-chan fsnotify.Event { return f.Events }
 func (f *FakeNotifier) errors() <-chan error          { return f.Errors }
 
+// Hold keeps w from looking at files until release is called.
+func (w *Watcher) Hold() (release func()) {
+	w.mu.Lock()
+	return w.mu.Unlock
+}
+
 // Silent makes w take the directories for which fileSystem returns something
 // for such that do not tell of all changes.
 func (w *Watcher) Silent(fileSystem func(dir string) string) { w.silent = fileSystem }
