@@ -6,28 +6,42 @@ import (
 	"context"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// Fake is a clock that moves only by Advance. It is safe for concurrent use.
+// Fake is a clock that moves only by Advance and Leap. Like those of the real
+// clock, its times have a monotonic reading. It is safe for concurrent use.
 type Fake struct {
 	mu     sync.Mutex
-	now    time.Time
+	now    time.Time // without a monotonic reading; what timers go by
+	leapt  time.Duration
 	timers map[*timer]bool // those that will fire
 	armed  chan struct{}   // closed and replaced when a timer is armed
 }
 
 // New returns a Fake that shows now.
 func New(now time.Time) *Fake {
-	return &Fake{now: now, timers: map[*timer]bool{}, armed: make(chan struct{})}
+	return &Fake{now: now.Round(0), timers: map[*timer]bool{}, armed: make(chan struct{})}
 }
 
 // Now returns the time it shows.
 func (f *Fake) Now() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.now
+	return f.shown()
+}
+
+// shown returns the time it shows. mu is held.
+func (f *Fake) shown() time.Time { return withMonotonic(f.now.Add(f.leapt), f.now) }
+
+// Leap sets the clock on the wall forward by d, or back, as an administrator
+// does. No time goes by: no timer fires, and none fires at another moment.
+func (f *Fake) Leap(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leapt += d
 }
 
 // NewTimer returns a timer that fires when Advance passes it.
@@ -56,7 +70,7 @@ func (f *Fake) Advance(d time.Duration) {
 			f.now = next.at
 		}
 		delete(f.timers, next)
-		next.c <- f.now
+		next.c <- f.shown()
 	}
 	f.now = end
 }
@@ -99,7 +113,7 @@ func (t *timer) Reset(d time.Duration) bool {
 	active := t.stop()
 	t.at = t.f.now.Add(d)
 	if d <= 0 {
-		t.c <- t.f.now
+		t.c <- t.f.shown()
 		return active
 	}
 	t.f.timers[t] = true
@@ -119,3 +133,21 @@ func (t *timer) stop() bool {
 }
 
 var _ clock.Clock = (*Fake)(nil)
+
+// withMonotonic returns wall with the monotonic reading of a clock that shows
+// mono, which package time makes by time.Now alone: hence unsafe, and here only.
+func withMonotonic(wall, mono time.Time) time.Time {
+	const (
+		hasMonotonic = 1 << 63
+		nsecBits     = 30
+	)
+	layout := (*struct {
+		wall uint64
+		ext  int64
+		loc  *time.Location
+	})(unsafe.Pointer(&wall))
+	since1885 := wall.Unix() - time.Date(1885, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	layout.wall = hasMonotonic | uint64(since1885)<<nsecBits | uint64(wall.Nanosecond())
+	layout.ext = mono.UnixNano()
+	return wall
+}

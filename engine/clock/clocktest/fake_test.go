@@ -90,3 +90,32 @@ func TestFakeWaitTimers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestLeap: the time of day is another, and nothing else.
+func TestLeap(t *testing.T) {
+	for _, d := range []time.Duration{time.Hour, -time.Hour} {
+		f := clocktest.New(epoch)
+		before := f.Now()
+		tm := f.NewTimer(2 * time.Second)
+		f.Leap(d)
+		if got := fired(tm); got != "" {
+			t.Errorf("leap of %s: the timer fired at %s", d, got)
+		}
+		f.Advance(time.Second)
+		if got := f.Now(); !got.Equal(before.Add(time.Second)) || !got.Round(0).Equal(epoch.Add(d+time.Second)) || got.Location() != time.UTC {
+			t.Errorf("leap of %s: it is %s, want %s of the day and a second after the start", d, got, epoch.Add(d+time.Second))
+		}
+		if got := f.Now().Sub(before); got != time.Second {
+			t.Errorf("leap of %s: %s went by, want 1s", d, got)
+		}
+		f.Advance(time.Second)
+		select {
+		case at := <-tm.C():
+			if at.Sub(before) != 2*time.Second || at.UnixNano() != epoch.Add(d+2*time.Second).UnixNano() {
+				t.Errorf("leap of %s: the timer fired at %s", d, at)
+			}
+		default:
+			t.Errorf("leap of %s: the timer did not fire", d)
+		}
+	}
+}
