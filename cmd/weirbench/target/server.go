@@ -37,12 +37,14 @@ type one struct {
 	// again. So a target answers one scrape at a time.
 	mu      sync.Mutex
 	scrapes int
+	refused int // while frozen
 }
 
 // Stats is what was served.
 type Stats struct {
 	Series  int            `json:"series"`  // of a target
 	Scrapes map[string]int `json:"scrapes"` // by address
+	Refused map[string]int `json:"refused"` // by address: scrapes while it was frozen
 	Aborted int64          `json:"aborted"` // scrapes that were not read to their end
 	Bytes   int64          `json:"bytes"`   // of bodies, as they were sent
 }
@@ -100,8 +102,8 @@ func (s *Server) Addresses() []string {
 func (s *Server) Serve(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s.Stats()) })
-	mux.HandleFunc("POST /freeze", func(http.ResponseWriter, *http.Request) { s.frozen.Store(true) })
-	mux.HandleFunc("POST /thaw", func(http.ResponseWriter, *http.Request) { s.frozen.Store(false) })
+	mux.HandleFunc("POST /freeze", func(http.ResponseWriter, *http.Request) { s.Freeze(true) })
+	mux.HandleFunc("POST /thaw", func(http.ResponseWriter, *http.Request) { s.Freeze(false) })
 	servers := []*http.Server{{Handler: mux}}
 	listeners := []net.Listener{s.control}
 	for _, t := range s.targets {
@@ -125,12 +127,22 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Freeze makes the targets answer 503, or as usual again. When it returns no
+// scrape is being answered otherwise.
+func (s *Server) Freeze(frozen bool) {
+	s.frozen.Store(frozen)
+	s.Stats() // waits for the scrapes that are being answered
+}
+
 // Stats returns what was served until now.
 func (s *Server) Stats() Stats {
-	st := Stats{Series: s.body.Len(), Scrapes: make(map[string]int, len(s.targets)), Aborted: s.aborted.Load(), Bytes: s.bytes.Load()}
+	st := Stats{Series: s.body.Len(), Scrapes: make(map[string]int, len(s.targets)), Refused: map[string]int{}, Aborted: s.aborted.Load(), Bytes: s.bytes.Load()}
 	for _, t := range s.targets {
 		t.mu.Lock()
 		st.Scrapes[t.listener.Addr().String()] = t.scrapes
+		if t.refused > 0 {
+			st.Refused[t.listener.Addr().String()] = t.refused
+		}
 		t.mu.Unlock()
 	}
 	return st
@@ -147,6 +159,7 @@ func (t *one) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.frozen.Load() {
+		t.refused++
 		http.Error(w, "the bench is over", http.StatusServiceUnavailable)
 		return
 	}
