@@ -10,8 +10,12 @@ import (
 
 // visitor gets what is in a request, a series at a time.
 type visitor interface {
-	// series begins a series. key is its labels, unambiguous; all arguments are
-	// valid until return.
+	// wants reports whether the labels of series with that name are of
+	// interest. Those of others are not read: the sink shares the machine with
+	// the collector it measures.
+	wants(name []byte) bool
+	// series begins a series. key is its labels, unambiguous, or nil for one
+	// that is not wanted; all arguments are valid until return.
 	series(key, name, instance []byte)
 	// sample is a sample of the series begun last. A native histogram comes as
 	// its time only.
@@ -21,8 +25,7 @@ type visitor interface {
 var errMessage = errors.New("cannot read the request")
 
 // decoder reads write requests as they lie. Prometheus's generated types would
-// make a string of every label, and the sink shares the machine with the
-// collector it measures.
+// make a string of every label.
 type decoder struct {
 	key     []byte
 	name    []byte
@@ -31,119 +34,205 @@ type decoder struct {
 	v       visitor
 }
 
-// fields calls f with every field of a message.
-func fields(b []byte, f func(n protowire.Number, typ protowire.Type, v []byte, num uint64) error) error {
+// field is a field of a message: bytes, or a number.
+type field struct {
+	n   protowire.Number
+	typ protowire.Type
+	v   []byte
+	x   uint64
+}
+
+// cut returns the first field of a message, and what follows it.
+func cut(b []byte) (f field, rest []byte, err error) {
+	num, typ, n := protowire.ConsumeTag(b)
+	if n < 0 {
+		return f, nil, fmt.Errorf("%w: %w", errMessage, protowire.ParseError(n))
+	}
+	b = b[n:]
+	f.n, f.typ = num, typ
+	switch typ {
+	case protowire.BytesType:
+		f.v, n = protowire.ConsumeBytes(b)
+	case protowire.VarintType:
+		f.x, n = protowire.ConsumeVarint(b)
+	case protowire.Fixed64Type:
+		f.x, n = protowire.ConsumeFixed64(b)
+	default:
+		n = protowire.ConsumeFieldValue(num, typ, b)
+	}
+	if n < 0 {
+		return f, nil, fmt.Errorf("%w: field %d: %w", errMessage, num, protowire.ParseError(n))
+	}
+	return f, b[n:], nil
+}
+
+// v1 reads a prometheus.WriteRequest.
+//
+// Format: https://prometheus.io/docs/specs/prw/remote_write_spec/
+func (d *decoder) v1(b []byte) (err error) {
 	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return fmt.Errorf("%w: %w", errMessage, protowire.ParseError(n))
+		var f field
+		if f, b, err = cut(b); err != nil {
+			return err
 		}
-		b = b[n:]
-		var v []byte
-		var x uint64
-		switch typ {
-		case protowire.BytesType:
-			v, n = protowire.ConsumeBytes(b)
-		case protowire.VarintType:
-			x, n = protowire.ConsumeVarint(b)
-		case protowire.Fixed64Type:
-			x, n = protowire.ConsumeFixed64(b)
-		default:
-			n = protowire.ConsumeFieldValue(num, typ, b)
+		if f.n != 1 {
+			continue // metadata
 		}
-		if n < 0 {
-			return fmt.Errorf("%w: field %d: %w", errMessage, num, protowire.ParseError(n))
-		}
-		b = b[n:]
-		if err := f(num, typ, v, x); err != nil {
+		if err := d.v1Series(f.v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// v1 reads a prometheus.WriteRequest.
-//
-// Format: https://prometheus.io/docs/specs/prw/remote_write_spec/
-func (d *decoder) v1(b []byte) error {
-	return fields(b, func(n protowire.Number, _ protowire.Type, ts []byte, _ uint64) error {
-		if n != 1 {
-			return nil // metadata
+func (d *decoder) v1Series(ts []byte) (err error) {
+	var f field
+	d.begin()
+	begun := false
+	for b := ts; len(b) > 0; {
+		if d.name != nil && len(b) > 2 && b[0] == 1<<3|byte(protowire.BytesType) && b[1] < 0x80 && int(b[1])+2 <= len(b) {
+			b = b[2+int(b[1]):] // a label: most of a request is that
+			continue
 		}
-		d.begin()
-		begun := false
-		return fields(ts, func(n protowire.Number, _ protowire.Type, v []byte, _ uint64) error {
-			if n == 1 {
-				var name, value []byte
-				err := fields(v, func(n protowire.Number, _ protowire.Type, v []byte, _ uint64) error {
-					if n == 1 {
-						name = v
-					} else {
-						value = v
-					}
-					return nil
-				})
-				d.label(name, value)
+		if f, b, err = cut(b); err != nil {
+			return err
+		}
+		if f.n == 1 {
+			if d.name == nil {
+				name, value, err := v1Label(f.v)
+				if err != nil {
+					return err
+				}
+				if string(name) == "__name__" {
+					d.name = value
+				}
+			}
+			continue
+		}
+		if !begun {
+			begun = true
+			if !d.v.wants(d.name) {
+				d.v.series(nil, d.name, nil)
+			} else if err := d.v1Labels(ts); err != nil {
 				return err
 			}
-			if !begun {
-				begun = true
-				d.v.series(d.key, d.name, d.inst)
+		}
+		switch f.n {
+		case 2:
+			err = d.sample(f.v)
+		case 4:
+			err = d.histogram(f.v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// v1Labels begins a series with its labels.
+func (d *decoder) v1Labels(ts []byte) (err error) {
+	var f field
+	for len(ts) > 0 {
+		if f, ts, err = cut(ts); err != nil {
+			return err
+		}
+		if f.n == 1 {
+			name, value, err := v1Label(f.v)
+			if err != nil {
+				return err
 			}
-			switch n {
-			case 2:
-				return d.sample(v)
-			case 4:
-				return d.histogram(v)
-			}
-			return nil
-		})
-	})
+			d.label(name, value)
+		}
+	}
+	d.v.series(d.key, d.name, d.inst)
+	return nil
+}
+
+func v1Label(b []byte) (name, value []byte, err error) {
+	var f field
+	for len(b) > 0 {
+		if f, b, err = cut(b); err != nil {
+			return nil, nil, err
+		}
+		if f.n == 1 {
+			name = f.v
+		} else {
+			value = f.v
+		}
+	}
+	return name, value, nil
 }
 
 // v2 reads an io.prometheus.write.v2.Request.
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
-func (d *decoder) v2(b []byte) error {
+func (d *decoder) v2(b []byte) (err error) {
+	var f field
 	d.symbols = d.symbols[:0]
 	// Symbols may stand behind the series in principle.
-	err := fields(b, func(n protowire.Number, _ protowire.Type, v []byte, _ uint64) error {
-		if n == 4 {
-			d.symbols = append(d.symbols, v)
+	for all := b; len(all) > 0; {
+		if f, all, err = cut(all); err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		if f.n == 4 {
+			d.symbols = append(d.symbols, f.v)
+		}
 	}
-	return fields(b, func(n protowire.Number, _ protowire.Type, ts []byte, _ uint64) error {
-		if n != 5 {
-			return nil
+	for len(b) > 0 {
+		if f, b, err = cut(b); err != nil {
+			return err
 		}
-		d.begin()
-		begun := false
-		return fields(ts, func(n protowire.Number, typ protowire.Type, v []byte, _ uint64) error {
-			if n == 1 {
-				if typ != protowire.BytesType {
-					return fmt.Errorf("%w: label references are not packed", errMessage)
-				}
-				return d.references(v)
-			}
-			if !begun {
-				begun = true
-				d.v.series(d.key, d.name, d.inst)
-			}
-			switch n {
-			case 2:
-				return d.sample(v)
-			case 3:
-				return d.histogram(v)
-			}
-			return nil
-		})
-	})
+		if f.n != 5 {
+			continue
+		}
+		if err := d.v2Series(f.v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
+func (d *decoder) v2Series(ts []byte) (err error) {
+	var f field
+	d.begin()
+	begun := false
+	for len(ts) > 0 {
+		if f, ts, err = cut(ts); err != nil {
+			return err
+		}
+		if f.n == 1 {
+			if f.typ != protowire.BytesType {
+				return fmt.Errorf("%w: label references are not packed", errMessage)
+			}
+			if err := d.references(f.v); err != nil {
+				return err
+			}
+			continue
+		}
+		if !begun {
+			begun = true
+			if d.v.wants(d.name) {
+				d.v.series(d.key, d.name, d.inst)
+			} else {
+				d.v.series(nil, d.name, nil)
+			}
+		}
+		switch f.n {
+		case 2:
+			err = d.sample(f.v)
+		case 3:
+			err = d.histogram(f.v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// references reads the labels of a series: all of them, or only the name when it
+// is not wanted.
 func (d *decoder) references(b []byte) error {
 	for len(b) > 0 {
 		name, n := protowire.ConsumeVarint(b)
@@ -158,7 +247,9 @@ func (d *decoder) references(b []byte) error {
 		if name >= uint64(len(d.symbols)) || value >= uint64(len(d.symbols)) {
 			return fmt.Errorf("%w: symbol %d or %d is not among the %d there are", errMessage, name, value, len(d.symbols))
 		}
-		d.label(d.symbols[name], d.symbols[value])
+		if d.name == nil || d.v.wants(d.name) {
+			d.label(d.symbols[name], d.symbols[value])
+		}
 	}
 	return nil
 }
@@ -179,29 +270,35 @@ func (d *decoder) label(name, value []byte) {
 
 // sample reads a Sample; both versions number value and time alike, here and
 // in histograms.
-func (d *decoder) sample(b []byte) error {
+func (d *decoder) sample(b []byte) (err error) {
+	var f field
 	var bits, t uint64
-	err := fields(b, func(n protowire.Number, _ protowire.Type, _ []byte, x uint64) error {
-		switch n {
-		case 1:
-			bits = x
-		case 2:
-			t = x
+	for len(b) > 0 {
+		if f, b, err = cut(b); err != nil {
+			return err
 		}
-		return nil
-	})
+		switch f.n {
+		case 1:
+			bits = f.x
+		case 2:
+			t = f.x
+		}
+	}
 	d.v.sample(bits, int64(t), false)
-	return err
+	return nil
 }
 
-func (d *decoder) histogram(b []byte) error {
+func (d *decoder) histogram(b []byte) (err error) {
+	var f field
 	var t uint64
-	err := fields(b, func(n protowire.Number, _ protowire.Type, _ []byte, x uint64) error {
-		if n == 15 {
-			t = x
+	for len(b) > 0 {
+		if f, b, err = cut(b); err != nil {
+			return err
 		}
-		return nil
-	})
+		if f.n == 15 {
+			t = f.x
+		}
+	}
 	d.v.sample(0, int64(t), true)
-	return err
+	return nil
 }

@@ -25,7 +25,6 @@ type Stats struct {
 	Histograms int64 `json:"histograms"` // native ones
 	Report     int64 `json:"report"`     // of series that the collector makes of a scrape, such as up
 	Stale      int64 `json:"stale"`      // markers
-	Series     int   `json:"series"`     // different sets of labels
 
 	Sequences  int            `json:"sequences"`  // series that count scrapes
 	Gaps       int64          `json:"gaps"`       // numbers that are missing in a sequence
@@ -40,7 +39,6 @@ type Stats struct {
 // ledger books samples. It is a visitor, for one request at a time.
 type ledger struct {
 	stats     Stats
-	known     map[uint64]struct{}
 	sequences map[uint64]*sequence
 	bodies    map[uint64]time.Time // of requests, by hash: when they were last answered well, zero if never
 	owes      map[owed]struct{}
@@ -68,20 +66,30 @@ const maxMissing = 10_000
 
 func newLedger() *ledger {
 	return &ledger{
-		known: map[uint64]struct{}{}, sequences: map[uint64]*sequence{}, bodies: map[uint64]time.Time{},
+		sequences: map[uint64]*sequence{}, bodies: map[uint64]time.Time{},
 		owes: map[owed]struct{}{}, forgiven: map[owed]struct{}{}, down: map[string]int{}, steps: map[int64]int64{},
 	}
 }
 
+func isReport(name []byte) bool {
+	return string(name) == "up" || bytes.HasPrefix(name, []byte("scrape_"))
+}
+
+func isSequence(name []byte) bool { return bytes.HasPrefix(name, []byte(target.SequencePrefix)) }
+
+func (l *ledger) wants(name []byte) bool { return isReport(name) || isSequence(name) }
+
 func (l *ledger) series(key, name, instance []byte) {
-	h := xxhash.Sum64(key)
-	l.known[h] = struct{}{}
-	l.report = string(name) == "up" || bytes.HasPrefix(name, []byte("scrape_"))
-	l.cur, l.up = nil, ""
+	l.cur, l.up, l.report = nil, "", false
+	if key == nil {
+		return
+	}
+	l.report = isReport(name)
 	if string(name) == "up" {
 		l.up = string(instance)
 	}
-	if bytes.HasPrefix(name, []byte(target.SequencePrefix)) {
+	if isSequence(name) {
+		h := xxhash.Sum64(key)
 		if l.cur = l.sequences[h]; l.cur == nil {
 			l.cur = &sequence{instance: string(instance), first: -1}
 			l.sequences[h] = l.cur
@@ -150,7 +158,7 @@ func (l *ledger) gap(s *sequence, from, to int) {
 // snapshot returns the figures; detail says whether by instance too.
 func (l *ledger) snapshot(detail bool) Stats {
 	st := l.stats
-	st.Series, st.Sequences = len(l.known), len(l.sequences)
+	st.Sequences = len(l.sequences)
 	if !detail {
 		return st
 	}

@@ -1,7 +1,6 @@
 package sink
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"math"
@@ -80,8 +79,10 @@ type noting struct {
 	sequence bool   // it is one
 }
 
+func (v *noting) wants(name []byte) bool { return isSequence(name) }
+
 func (v *noting) series(key, name, _ []byte) {
-	v.hash, v.sequence = xxhash.Sum64(key), bytes.HasPrefix(name, []byte(target.SequencePrefix))
+	v.hash, v.sequence = xxhash.Sum64(key), isSequence(name)
 }
 
 func (v *noting) sample(bits uint64, _ int64, histogram bool) {
