@@ -18,6 +18,11 @@ import (
 // which makes timestamps compress better. At most 1 % of the interval.
 const tolerance = 2 * time.Millisecond
 
+// maxLate is how late a scrape may start. Beyond it its time has passed: weir or
+// its machine stood still, and so did those of all other targets. To make up
+// for them would be a burst, at weir and at the targets.
+const maxLate = time.Second
+
 // Why a loop ends.
 var (
 	errRemoved    = errors.New("target was removed")
@@ -44,6 +49,7 @@ type state struct {
 	set    *settings // of the last scrape, nil before the first
 	next   time.Time // when it is scraped next, zero before the loop has run
 	period time.Duration
+	missed bool  // the last scrape was left out
 	sentT  int64 // time of the last scrape, Unix ms
 	latest int64 // no sample of the target has a later time, Unix ms
 
@@ -110,17 +116,36 @@ func (l *loop) run(ctx context.Context) {
 			if j.interval != l.period {
 				l.period = j.interval
 				l.next = j.slot(l.clock.Now())
-				if l.next.UnixMilli() <= l.markT {
-					l.next = j.slot(time.UnixMilli(l.markT + 1).Add(-1)) // which may be it
+				// Behind the markers, unless they lie ahead because the clock was set back.
+				wait := time.UnixMilli(l.markT + 1).Sub(l.next)
+				if wait > 0 && wait <= maxMarkersAhead+time.Millisecond {
+					l.next = j.slot(l.next.Add(wait - 1)) // which may be right there
 				}
 			}
 			l.redirect(ctx, j, l.next)
 		case <-timer.C():
-			if ctx.Err() == nil { // both may be ready
-				l.scrape(ctx)
+			if ctx.Err() != nil { // both may be ready
+				break
 			}
+			if late := l.clock.Now().Sub(l.next); late > maxLate && l.set != nil && !l.missed {
+				l.miss(late)
+				break
+			}
+			l.missed = false
+			l.scrape(ctx)
 		}
 		timer.Reset(l.next.Sub(l.clock.Now()))
+	}
+}
+
+// miss leaves a scrape out. That is never done twice in a row: a machine that is
+// too slow for all targets is better used by late scrapes than by none.
+func (l *loop) miss(late time.Duration) {
+	l.missed = true
+	l.next = l.job.Load().slot(l.clock.Now())
+	l.metrics.missed.Inc()
+	if l.metrics.tellMissed(l.clock.Now()) {
+		l.log.Warn("scrapes are left out: weir or its machine stood still at their time", "late", late)
 	}
 }
 
@@ -263,12 +288,19 @@ func (l *loop) within(parent context.Context, d, extra time.Duration, cause erro
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer timer.Stop()
-		ended := parent.Done()
+		ended, late := parent.Done(), false
 		for {
 			select {
 			case <-over:
 				return
 			case <-timer.C():
+				// If weir itself stood still, what was answered meanwhile is
+				// there, and to be read.
+				if !late && l.clock.Now().Sub(deadline) > maxLate {
+					late = true
+					timer.Reset(maxLate)
+					continue
+				}
 				cancel(cause)
 				return
 			case <-ended:

@@ -1,6 +1,11 @@
 package scrape
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Outcomes of a scrape, the values of the label outcome.
 const (
@@ -21,6 +26,22 @@ type metrics struct {
 	targets prometheus.Gauge
 	scrapes *prometheus.CounterVec
 	bytes   prometheus.Counter
+	missed  prometheus.Counter
+
+	mu   sync.Mutex
+	told time.Time // of scrapes that were missed
+}
+
+// tellMissed reports whether it is time to tell of scrapes that were missed: all
+// targets miss theirs together.
+func (m *metrics) tellMissed(now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now.Sub(m.told) < time.Minute {
+		return false
+	}
+	m.told = now
+	return true
 }
 
 func newMetrics() *metrics {
@@ -36,6 +57,10 @@ func newMetrics() *metrics {
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_scrape_body_bytes_total",
 			Help: "Uncompressed bytes of the bodies that were read.",
+		}),
+		missed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_scrape_missed_total",
+			Help: "Scrapes that were left out because weir or its machine stood still for more than a second at their time.",
 		}),
 	}
 	for _, o := range []string{
@@ -55,4 +80,5 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	m.targets.Collect(ch)
 	m.scrapes.Collect(ch)
 	m.bytes.Collect(ch)
+	m.missed.Collect(ch)
 }

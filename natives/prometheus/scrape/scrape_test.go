@@ -39,6 +39,7 @@ type node struct {
 	sink  *flowtest.Sink
 	conns chan net.Conn
 	hosts map[string]http.Handler
+	clock clock.Clock // nil: the bubble's
 }
 
 const memory = "weir.internal:12345"
@@ -101,7 +102,10 @@ func (n *node) args(t *testing.T, text string) *scrape.Arguments {
 func (n *node) make(t *testing.T, a *scrape.Arguments) *scrape.Component {
 	t.Helper()
 	o := n.Options()
-	o.Clock = clock.System{} // the bubble's
+	o.Clock = clock.System{}
+	if n.clock != nil {
+		o.Clock = n.clock
+	}
 	c, err := scrape.Registration().Build(o, a)
 	if err != nil {
 		t.Fatal(err)

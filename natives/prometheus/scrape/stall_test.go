@@ -1,0 +1,273 @@
+package scrape_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock/clocktest"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/flow/flowtest"
+)
+
+// crowd is a number of targets that know how often they were asked.
+type crowd struct {
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	c.asked[r.Host]++
+	c.mu.Unlock()
+	fmt.Fprint(w, "a 1\n")
+}
+
+// since returns how often each target was asked since the last call, sorted by
+// target, and all together.
+func (c *crowd) since() (each []int, sum int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range len(c.asked) {
+		host := fmt.Sprintf("t%d:80", i)
+		each = append(each, c.asked[host])
+		sum += c.asked[host]
+		c.asked[host] = 0
+	}
+	return each, sum
+}
+
+// crowded starts scraping n targets by a clock that stands still.
+func crowded(t *testing.T, n *node, count int) (*crowd, *clocktest.Fake, func()) {
+	t.Helper()
+	fake := clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC))
+	n.clock = fake
+	c := &crowd{asked: map[string]int{}}
+	var tgs []*target
+	for i := range count {
+		host := fmt.Sprintf("t%d:80", i)
+		n.hosts[host] = c
+		c.asked[host] = 0
+		tgs = append(tgs, &target{host: host})
+	}
+	stop := n.Run(t, n.build(t, list(tgs...)))
+	synctest.Wait()
+	return c, fake, stop
+}
+
+// pass lets d go by in steps, and returns how many scrapes came in each.
+func pass(fake *clocktest.Fake, c *crowd, d time.Duration) (steps []int, each []int) {
+	const step = 250 * time.Millisecond
+	for range d / step {
+		fake.Advance(step)
+		synctest.Wait()
+		asked, sum := c.since()
+		steps = append(steps, sum)
+		for i, n := range asked {
+			if len(each) == i {
+				each = append(each, 0)
+			}
+			each[i] += n
+		}
+	}
+	return steps, each
+}
+
+// TestStandstill: after 20 s in which nothing of weir ran, what was due in them
+// is not made up for: every target is scraped at its own next place, so that the
+// pace is the usual one at once and there is no burst.
+func TestStandstill(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		const count = 40
+		c, fake, stop := crowded(t, n, count)
+		defer stop()
+		once := slices.Repeat([]int{1}, count)
+		_, each := pass(fake, c, 20*time.Second)
+		diff(t, "scrapes in the first 20s", true, !slices.Contains(each, 0))
+		usual, each := pass(fake, c, 10*time.Second)
+		diff(t, "scrapes in an interval", once, each)
+
+		fake.Advance(20 * time.Second) // twice the interval: the places are the same
+		synctest.Wait()
+		if _, sum := c.since(); sum > 0 {
+			t.Errorf("%d scrapes at once, want none", sum)
+		}
+		after, each := pass(fake, c, 10*time.Second)
+		diff(t, "scrapes in the interval after", once, each)
+		diff(t, "pace", usual, after)
+		if got := counter(t, n, "weir_scrape_missed_total"); got != count {
+			t.Errorf("%v scrapes are counted as missed, want %d", got, count)
+		}
+		if got := strings.Count(n.Logs(), "scrapes are left out"); got != 1 {
+			t.Errorf("it is logged %d times, want once\n%s", got, n.Logs())
+		}
+		for _, b := range n.sink.Batches() {
+			if up(b) != "1" {
+				t.Errorf("up is %s at %d", up(b), millis(b))
+			}
+		}
+	})
+}
+
+// TestSlowMachine: a machine that is always late scrapes late, every second time
+// at least.
+func TestSlowMachine(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		c, fake, stop := crowded(t, n, 1)
+		defer stop()
+		pass(fake, c, 20*time.Second)
+		asked := 0
+		for range 10 {
+			fake.Advance(19 * time.Second)
+			synctest.Wait()
+			_, sum := c.since()
+			asked += sum
+		}
+		if asked < 4 {
+			t.Errorf("%d scrapes in 190s", asked)
+		}
+	})
+}
+
+// TestStandstillWhileFetching: an answer that came while weir stood still counts.
+func TestStandstillWhileFetching(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		fake := clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC))
+		n.clock = fake
+		asked, answer := make(chan bool), make(chan bool)
+		n.hosts["one:80"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked <- true
+			<-answer
+			fmt.Fprint(w, "a 1\n")
+		})
+		stop := n.Run(t, n.build(t, list(&target{host: "one:80"})))
+		synctest.Wait()
+		fake.Advance(time.Second)
+		<-asked
+		synctest.Wait()
+		fake.Advance(20 * time.Second)
+		synctest.Wait() // the timeout was looked at
+		answer <- true
+		synctest.Wait()
+		diff(t, "up", "1", up(n.wait(t, 1)[0]))
+
+		// And no answer is none, a second later.
+		for again := false; !again; {
+			fake.Advance(250 * time.Millisecond)
+			synctest.Wait()
+			select {
+			case again = <-asked:
+			default:
+			}
+		}
+		fake.Advance(20 * time.Second)
+		synctest.Wait()
+		fake.Advance(time.Second)
+		synctest.Wait()
+		diff(t, "up", "0", up(n.wait(t, 2)[1]))
+		answer <- true
+		stop()
+	})
+}
+
+// TestClockLeaps: when the clock is set, forward or back, every target goes on
+// being scraped once in each interval.
+func TestClockLeaps(t *testing.T) {
+	for _, leap := range []time.Duration{time.Hour, -time.Hour, time.Hour + 3*time.Second, -time.Hour - 3*time.Second, 20 * time.Second, -20 * time.Second} {
+		t.Run(leap.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				const count = 20
+				c, fake, stop := crowded(t, n, count)
+				defer stop()
+				pass(fake, c, 20*time.Second)
+				fake.Leap(leap)
+				synctest.Wait()
+				if _, sum := c.since(); sum > 0 {
+					t.Errorf("%d scrapes at the leap", sum)
+				}
+				// What is due is due; the next one is at the place of the new time.
+				_, each := pass(fake, c, 20*time.Second)
+				for i, k := range each {
+					if k < 1 || k > 3 {
+						t.Errorf("target %d was scraped %d times in two intervals", i, k)
+					}
+				}
+				_, each = pass(fake, c, 10*time.Second)
+				diff(t, "scrapes in an interval", slices.Repeat([]int{1}, count), each)
+				if got := counter(t, n, "weir_scrape_missed_total"); got != 0 {
+					t.Errorf("%v scrapes were missed", got)
+				}
+				last := n.sink.Batches()[len(n.sink.Batches())-1]
+				if ago := fake.Now().UnixMilli() - millis(last); ago < 0 || ago > 10_000 {
+					t.Errorf("the last sample is %d ms old", ago)
+				}
+			})
+		})
+	}
+}
+
+// TestIntervalChangesAfterALeap: markers that were sent ahead of a scrape lie
+// an hour ahead when the clock is set back. Nothing waits for that hour.
+func TestIntervalChangesAfterALeap(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		fake := clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC))
+		n.clock = fake
+		tg := n.target("one:80", "a 1\n")
+		c := n.build(t, list(tg))
+		stop := n.Run(t, c)
+		defer stop()
+		asked := func() int {
+			tg.mu.Lock()
+			defer tg.mu.Unlock()
+			return len(tg.seen)
+		}
+		forward := func(d time.Duration) {
+			for range d / (250 * time.Millisecond) {
+				fake.Advance(250 * time.Millisecond)
+				synctest.Wait()
+			}
+		}
+		synctest.Wait()
+		forward(20 * time.Second)
+		other := flowtest.NewSink("other")
+		a := n.args(t, list(tg))
+		a.ForwardTo = []*flow.Receiver{other.Receiver()}
+		if err := c.Update(a); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // markers went to the sink before
+		fake.Leap(-time.Hour)
+		a = n.args(t, strings.Replace(list(tg), "10s", "5s", 1)+`scrape_timeout = "5s"`)
+		a.ForwardTo = []*flow.Receiver{other.Receiver()}
+		if err := c.Update(a); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		before := asked()
+		forward(20 * time.Second)
+		if got := asked() - before; got != 4 {
+			t.Errorf("%d scrapes in 20s with an interval of 5s", got)
+		}
+	})
+}
+
+// counter reads one of the node's counters.
+func counter(t *testing.T, n *node, name string) float64 {
+	t.Helper()
+	families, err := n.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.Metric[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
+}
