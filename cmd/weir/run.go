@@ -15,9 +15,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/weir-run/weir/cmd/weir/memory"
 	"github.com/weir-run/weir/cmd/weir/quickstart"
 	"github.com/weir-run/weir/cmd/weir/sandbox"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/control"
 	"github.com/weir-run/weir/engine/service/http"
@@ -88,7 +90,7 @@ quickstart: this host and weir itself, through a script, into that Prometheus.`,
 
 // run runs the config at path until a signal; "" is the quickstart.
 func run(ctx context.Context, t *terminal, o runOptions, path string) (err error) {
-	limitGarbage()
+	memory.Start()
 	scripts, err := scriptsDir(o.scripts, path)
 	if err != nil {
 		return cannotStart(err)
@@ -153,6 +155,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	beside, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { reloadOn(beside, stop.hup, e) })
+	wg.Go(func() { memory.Keep(beside, clock.System{}, s.telemetry.Logger()) })
 	wg.Go(func() {
 		if err := socket.Serve(beside, s.http.Handler()); err != nil {
 			s.telemetry.Logger().Error("the control socket is gone, weir reload does not work", "err", err)
@@ -172,6 +175,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 // how the config wants logs.
 func announcer(v *voice, h *http.Service, sandboxURL string) func(line string) {
 	where := sync.OnceFunc(func() {
+		_ = memory.ReleaseProgram() // what starting needed; memory.Keep tries again
 		if sandboxURL != "" {
 			v.say("sandbox", sandboxURL+" answers PromQL, and is gone when weir stops")
 		}

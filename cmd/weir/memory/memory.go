@@ -1,0 +1,66 @@
+// Package memory keeps the memory of weir's process small: it sets how much
+// garbage may wait to be collected by what collecting costs, and gives back the
+// pages of the program that only its start needed.
+//
+// It is for a process that runs for long. What others hold is their own matter.
+package memory
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+)
+
+// period is the time between two looks, and minute how many of them are one.
+const (
+	period = 10 * time.Second
+	minute = 6
+)
+
+// Start is to be called before anything is made: what a start allocates lives
+// on for the most part, and its peak stays in the process's high-water mark.
+func Start() {
+	if !userDecides() {
+		debug.SetGCPercent(startPercent)
+	}
+	_ = ReleaseProgram() // Keep says so when it does not work
+}
+
+// Keep looks after the process's memory until ctx ends.
+func Keep(ctx context.Context, c clock.Clock, log *slog.Logger) {
+	k := keeper{clock: c, log: log, paced: !userDecides(), read: readHeap, set: setPercent, release: ReleaseProgram}
+	k.run(ctx)
+}
+
+// userDecides reports whether the environment says how much garbage there may
+// be. GOMEMLIMIT needs nothing: the runtime collects earlier by itself.
+func userDecides() bool { return os.Getenv("GOGC") != "" }
+
+// keeper is what Keep does, and to what.
+type keeper struct {
+	clock   clock.Clock
+	log     *slog.Logger
+	paced   bool
+	read    func() reading
+	set     func(percent int)
+	release func() error
+}
+
+func (k *keeper) run(ctx context.Context) {
+	p := pacer{last: k.read(), at: k.clock.Now(), percent: startPercent}
+	for n := 1; clock.Sleep(ctx, k.clock, period) == nil; n++ {
+		if k.paced && p.look(k.read(), k.clock.Now()) {
+			k.set(p.percent)
+		}
+		if n > 1 && n%minute != 0 {
+			continue
+		}
+		if err := k.release(); err != nil && n == 1 {
+			k.log.Debug("pages of the program stay in memory until the system takes them", "err", err)
+		}
+	}
+}

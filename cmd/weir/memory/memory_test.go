@@ -1,0 +1,99 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-run/weir/engine/clock/clocktest"
+)
+
+// kept is a keeper that runs on a fake clock and heap. What it does is in did.
+type kept struct {
+	t     *testing.T
+	clock *clocktest.Fake
+	heap  reading
+	did   []string
+	log   strings.Builder
+}
+
+// startKept starts one; advance lets time pass.
+func startKept(t *testing.T, paced bool, released error) (k *kept, advance func(periods int)) {
+	k = &kept{t: t, clock: clocktest.New(time.Unix(0, 0)), heap: reading{grown: 30e6, scanned: 6e6}}
+	log := slog.New(slog.NewTextHandler(&k.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	keeper := keeper{
+		clock: k.clock, log: log, paced: paced,
+		read:    func() reading { return k.heap },
+		set:     func(int) { k.did = append(k.did, "set") },
+		release: func() error { k.did = append(k.did, "release"); return released },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		keeper.run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	asleep := func() { // then it touches nothing
+		if err := k.clock.WaitTimers(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asleep()
+	return k, func(periods int) {
+		for range periods {
+			k.heap.allocated += 50e6
+			k.clock.Advance(period)
+			asleep()
+		}
+	}
+}
+
+func TestKeep(t *testing.T) {
+	k, advance := startKept(t, true, nil)
+	advance(1)
+	want := []string{"set", "release"}
+	if d := cmp.Diff(want, k.did); d != "" {
+		t.Fatalf("after %s (-want +got):\n%s", period, d)
+	}
+	advance(2*minute - 1)
+	want = append(want, "release", "release")
+	if d := cmp.Diff(want, k.did); d != "" {
+		t.Errorf("after two minutes (-want +got):\n%s", d)
+	}
+}
+
+// TestKeepNothing holds that GOGC wins, and that what cannot be done is said
+// once.
+func TestKeepNothing(t *testing.T) {
+	k, advance := startKept(t, false, errors.New("not here"))
+	advance(minute)
+	if d := cmp.Diff([]string{"release", "release"}, k.did); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if n := strings.Count(k.log.String(), "not here"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, k.log.String())
+	}
+}
+
+func TestStart(t *testing.T) {
+	was := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(was)
+	f := func(gogc string, want int) {
+		t.Helper()
+		debug.SetGCPercent(100)
+		t.Setenv("GOGC", gogc)
+		Start()
+		if got := debug.SetGCPercent(100); got != want {
+			t.Errorf("with GOGC=%q the heap grows by %d %%, want %d", gogc, got, want)
+		}
+	}
+	f("", startPercent)
+	f("70", 100) // Go has read it before
+}
