@@ -149,6 +149,62 @@ func TestReloadMarksSeriesStale(t *testing.T) {
 	same(t, n.send(at(y, 8000)), "a{i=\"2\",v=\"4\"} 3\na{i=\"2\",op=\"1\"} stale\nextra stale\n")
 }
 
+// A source sends the same column of series in every batch: what a script makes
+// of it by labels is the same column again, and no VM is asked for it.
+func TestColumnAgain(t *testing.T) {
+	n := newNode(t)
+	n.save(`return weir.transform { series = function(s)
+		if s.name == "go" then return s:drop() end
+		if s.name == "bad" then error("bad") end
+		s.labels.v = "1"
+		s.labels.twin = nil
+	end }`, "")
+	values := func(b *batch.Metrics, vs ...float64) *batch.Metrics {
+		next := at(b, b.T[0]+1000)
+		next.V = vs
+		return next
+	}
+	b := text(t, 1, "a{twin=\"1\"} 1\ngo 2\na{twin=\"2\"} 3\nb 4\n")
+	var column **batch.Series
+	for i := range 5 {
+		b = values(b, float64(i), 2, batch.Stale(), 4)
+		same(t, n.send(b), fmt.Sprintf("a{v=\"1\"} %d\na{v=\"1\"} stale\nb{v=\"1\"} 4\n", i))
+		if got := &n.sink.Last().Series[0]; i < 2 {
+			column = got
+		} else if got != column {
+			t.Error("another column of series")
+		}
+	}
+	for name, want := range map[string]float64{
+		"weir_script_calls_total": 4, "weir_script_errors_total": 0, "weir_script_samples_collided_total": 5,
+	} {
+		if got := gathered(t, n.Registry, name); got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	if got := n.Stats.Dropped()["script"]; got != 5 {
+		t.Errorf("%d dropped, want 5", got)
+	}
+
+	// A series that the hook fails on is asked again in every batch, and its
+	// source is well when it no longer comes.
+	bad := text(t, 1, "a 1\nbad 2\n")
+	for i := range 4 {
+		bad = values(bad, float64(i), 2)
+		same(t, n.send(bad), fmt.Sprintf("a{v=\"1\"} %d\nbad 2\n", i))
+		if got := gathered(t, n.Registry, "weir_script_errors_total"); got != float64(i+1) {
+			t.Errorf("%v errors after %d batches", got, i+1)
+		}
+		if got := n.Health().State; got != component.Unhealthy {
+			t.Errorf("%s while the hook fails", got)
+		}
+	}
+	n.send(b)
+	if got := n.Health().State; got != component.Healthy {
+		t.Errorf("%s after the hook failed", got)
+	}
+}
+
 // Arguments are part of what is remembered.
 func TestChangedArguments(t *testing.T) {
 	n := newNode(t)

@@ -34,7 +34,7 @@ func (m *ColumnMemo[V]) Get(b *Metrics) (v V, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.last[b.Origin()]
-	if e == nil || !sameSlice(e.column, b.Series) {
+	if e == nil || !SameColumn(e.column, b.Series) {
 		return v, false
 	}
 	e.used = m.sweeps
@@ -75,7 +75,8 @@ func (m *ColumnMemo[V]) Clear() {
 	clear(m.last)
 }
 
-func sameSlice(a, b []*Series) bool {
+// SameColumn reports whether two columns are the same slice.
+func SameColumn(a, b []*Series) bool {
 	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
 }
 

@@ -1,6 +1,9 @@
 package batch
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Rows are rows of a batch, in order, as runs of neighbours. The zero value is
 // none.
@@ -21,6 +24,12 @@ func (r *Rows) Add(row int) {
 	}
 	r.runs = append(r.runs, run{row, row + 1})
 }
+
+// Reset removes all rows and keeps the memory.
+func (r *Rows) Reset() { r.runs, r.n = r.runs[:0], 0 }
+
+// Clone returns a copy in memory of its own size.
+func (r *Rows) Clone() Rows { return Rows{slices.Clone(r.runs), r.n} }
 
 // Len returns how many rows there are.
 func (r *Rows) Len() int { return r.n }

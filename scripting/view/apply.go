@@ -27,7 +27,7 @@ func (m *Metrics) Apply() Result {
 	m.flush()
 	m.forgetNothings()
 	r := Result{Batch: m.in, Dropped: m.dropped, Emitted: len(m.emitted)}
-	relabelled := m.ownSeries || len(m.emitted) > 0
+	relabelled := !batch.SameColumn(m.series, m.in.Series) || len(m.emitted) > 0
 	if !relabelled && !m.ownT && !m.ownV && !m.ownH && !m.stripped && m.dropped == 0 {
 		return r
 	}
@@ -39,18 +39,28 @@ func (m *Metrics) Apply() Result {
 		m.strip(out)
 	}
 	if m.dropped > 0 {
-		m.keep(out)
+		out = m.left(out)
 	}
+	shape := m.shape
 	if len(m.emitted) > 0 {
 		m.append(out)
+		shape = nil
 	}
 	r.Batch = out
 	if relabelled && len(out.Series) > 0 {
-		r.Collisions, r.Collision = m.gen.collisions.find(out)
+		r.Collisions, r.Collision = m.gen.collisionsOf(shape, out)
 	}
 	// The columns are the result's now.
 	m.ownSeries, m.ownT, m.ownV, m.ownH = false, false, false, false
 	return r
+}
+
+// left returns b without the rows that were dropped.
+func (m *Metrics) left(b *batch.Metrics) *batch.Metrics {
+	if m.shape != nil {
+		return m.shape.changed(m.in.Series).Apply(b)
+	}
+	return b.Select(m.Alive)
 }
 
 // forgetNothings gives up copies of columns that hold what the source's do: a
@@ -92,63 +102,6 @@ func without[C any](cells []C, gone func(C) bool) []C {
 		return kept
 	}
 	return cells
-}
-
-// keep leaves out the rows that were dropped.
-func (m *Metrics) keep(out *batch.Metrics) {
-	n := len(out.Series) - m.dropped
-	// A column that is this batch's own is closed up where it is.
-	series, t, v := out.Series[:0], out.T[:0], out.V[:0]
-	if !m.ownSeries {
-		series = make([]*batch.Series, 0, n)
-	}
-	if !m.ownT {
-		t = make([]int64, 0, n)
-	}
-	if !m.ownV {
-		v = make([]float64, 0, n)
-	}
-	for i, f := range m.flags {
-		if f&isDropped != 0 {
-			continue
-		}
-		series = append(series, out.Series[i])
-		t = append(t, out.T[i])
-		v = append(v, out.V[i])
-	}
-	if m.ownSeries {
-		clear(out.Series[n:])
-	}
-	out.Series, out.T, out.V = series, t, v
-	if len(out.Histograms)+len(out.Exemplars)+len(out.Starts) > 0 {
-		m.keepSparse(out)
-	}
-}
-
-func (m *Metrics) keepSparse(out *batch.Metrics) {
-	at := make([]int, len(m.flags)) // the new numbers of the rows
-	n := 0
-	for i, f := range m.flags {
-		at[i] = n
-		if f&isDropped == 0 {
-			n++
-		}
-	}
-	kept := func(row int) bool { return m.flags[row]&isDropped == 0 }
-	out.Histograms = renumbered(out.Histograms, func(h *batch.Histogram) *int { return &h.Row }, kept, at)
-	out.Exemplars = renumbered(out.Exemplars, func(e *batch.Exemplar) *int { return &e.Row }, kept, at)
-	out.Starts = renumbered(out.Starts, func(s *batch.Start) *int { return &s.Row }, kept, at)
-}
-
-// renumbered returns copies of the cells of kept rows, with their new numbers.
-func renumbered[C any](cells []C, row func(*C) *int, kept func(int) bool, at []int) (out []C) {
-	for _, c := range cells {
-		if r := row(&c); kept(*r) {
-			*r = at[*r]
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // append adds the emitted records to out, whose columns may be shared.

@@ -60,6 +60,7 @@ func (m *Metrics) SetStale(i int, stale bool) {
 	if stale == batch.IsStale(m.v[i]) {
 		return
 	}
+	m.loosen()
 	f := m.writeFlags()
 	f[i] |= isStripped
 	m.stripped = true
@@ -72,6 +73,11 @@ func (m *Metrics) SetStale(i int, stale bool) {
 
 // Drop drops row i.
 func (m *Metrics) Drop(i int) {
+	m.loosen()
+	m.drop(i)
+}
+
+func (m *Metrics) drop(i int) {
 	f := m.writeFlags()
 	if f[i]&isDropped == 0 {
 		f[i] |= isDropped
@@ -111,6 +117,7 @@ func (m *Metrics) Rollback() {
 	}
 	i := k.row
 	if m.series[i] != k.series {
+		m.loosen()
 		m.writeSeries()[i] = k.series
 	}
 	if m.t[i] != k.t {
@@ -147,6 +154,7 @@ func (m *Metrics) flush() {
 	}
 	m.editing = -1
 	if s, _ := m.gen.derive(m.series[i], &m.edit, m.now); s != m.series[i] {
+		m.loosen()
 		m.writeSeries()[i] = s
 	}
 }

@@ -39,6 +39,12 @@ type Generation struct {
 	series   batch.Memo[*batch.Series] // what the series hook decided: nil is dropped
 	variants batch.Memo[*variants]
 
+	roots batch.ColumnMemo[*root]
+	// revoked counts how often handles were given back whose source lives: roots
+	// that were made before may lead to them.
+	revoked atomic.Uint64
+	ops     atomic.Uint64 // the last number of an op
+
 	sweeps atomic.Uint64
 
 	mu      sync.RWMutex
@@ -71,7 +77,13 @@ func NewGeneration(o Options) *Generation {
 		sites:   map[siteKey]*mapSite{},
 		columns: map[string]*Column{},
 	}
-	g.variants.Evicted = releaseVariants
+	g.ops.Store(seriesOp.number)
+	g.variants.Evicted = func(s *batch.Series, vs *variants) {
+		if !s.Released() { // a batch came late, of a series that had its ID before
+			g.revoked.Add(1)
+		}
+		releaseVariants(s, vs)
+	}
 	return g
 }
 
@@ -94,6 +106,7 @@ func (g *Generation) Check(src string, kind expr.Kind) error {
 // Sweep before: a label that is set to the hour would else leave a memo of all
 // series for every hour. Call it now and then, such as once a minute.
 func (g *Generation) Sweep() {
+	g.roots.Sweep()
 	g.series.Sweep(nil)
 	g.mu.Lock()
 	now := g.sweeps.Add(1)
@@ -127,6 +140,8 @@ func (g *Generation) Close() {
 	g.series.Clear(nil)
 	g.variants.Clear(releaseVariants)
 	g.intern.Clear()
+	g.revoked.Add(1)
+	g.roots.Clear()
 }
 
 // use says when something that a Generation remembers was looked up last.
@@ -153,7 +168,7 @@ func expire[K comparable, V used](m map[K]V, sweep uint64) {
 func (g *Generation) predicate(src string) (*predicate, error) {
 	return remembered(g, g.preds, src, func() (*predicate, error) {
 		prog, err := expr.Compile(src, expr.Bool, g.opts.Args)
-		return &predicate{prog: prog}, err
+		return &predicate{prog: prog, op: g.ops.Add(1)}, err
 	})
 }
 
@@ -165,12 +180,12 @@ func (g *Generation) number(src string) (*number, error) {
 }
 
 func (g *Generation) edit(k labelEdit) *editMemo {
-	e, _ := remembered(g, g.edits, k, func() (*editMemo, error) { return &editMemo{}, nil })
+	e, _ := remembered(g, g.edits, k, func() (*editMemo, error) { return &editMemo{op: g.ops.Add(1)}, nil })
 	return e
 }
 
 func (g *Generation) site(k siteKey) *mapSite {
-	s, _ := remembered(g, g.sites, k, func() (*mapSite, error) { return newSite(g.opts.MaxValues), nil })
+	s, _ := remembered(g, g.sites, k, func() (*mapSite, error) { return newSite(g.ops.Add(1), g.opts.MaxValues), nil })
 	return s
 }
 

@@ -15,6 +15,7 @@ type labelEdit struct {
 // editMemo remembers what an edit makes of a series.
 type editMemo struct {
 	use
+	op   uint64
 	memo batch.Memo[*batch.Series]
 }
 
@@ -75,6 +76,14 @@ func (m *Metrics) editAll(k labelEdit) {
 		e = m.gen.edit(k)
 		cache(m, m.edits, k, e)
 	}
+	from := m.from()
+	if from != nil {
+		if st := from.step(op{e.op, k.op}); st != nil {
+			m.take(st.to)
+			return
+		}
+	}
+	m.passing = false
 	for i, s := range m.series {
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
 			continue
@@ -89,12 +98,14 @@ func (m *Metrics) editAll(k labelEdit) {
 			m.writeSeries()[i] = d
 		}
 	}
+	m.done(from, op{e.op, k.op}, !m.passing)
 }
 
 // derived turns m.edit into a handle derived from s and remembers it.
 func (m *Metrics) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batch.Series {
 	d, lasting := m.gen.derive(s, &m.edit, m.now)
 	if !lasting {
+		m.passing = true
 		return d
 	}
 	return memo.Put(s, d)
@@ -117,12 +128,20 @@ func (m *Metrics) MapLabel(site any, name string, fn func(value string) (to stri
 	k := siteKey{site, name}
 	if st = m.sites[k]; st == nil {
 		if site == nil {
-			st = newSite(m.gen.opts.MaxValues)
+			st = newSite(0, m.gen.opts.MaxValues)
 		} else {
 			st = m.gen.site(k)
 			cache(m, m.sites, k, st)
 		}
 	}
+	from := m.from()
+	if from != nil {
+		if known := from.step(op{st.op, 'm'}); known != nil {
+			m.take(known.to)
+			return nil
+		}
+	}
+	m.passing = false
 	for i := range m.series { // not over a copy: fn may edit the batch
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
 			continue
@@ -132,11 +151,13 @@ func (m *Metrics) MapLabel(site any, name string, fn func(value string) (to stri
 		if !ok {
 			var err error
 			if d, err = m.mapLabel(st, s, name, fn); err != nil {
+				m.loosen()
 				return err
 			}
 			if edited := m.series[i]; edited != s {
 				s = edited
 				if d, err = m.mapLabel(st, s, name, fn); err != nil {
+					m.loosen()
 					return err
 				}
 			}
@@ -145,6 +166,7 @@ func (m *Metrics) MapLabel(site any, name string, fn func(value string) (to stri
 			m.writeSeries()[i] = d
 		}
 	}
+	m.done(from, op{st.op, 'm'}, !m.passing)
 	return nil
 }
 
@@ -160,6 +182,7 @@ func (m *Metrics) mapLabel(st *mapSite, s *batch.Series, name string, fn func(st
 	if !ok {
 		var keep bool
 		var err error
+		m.loosen() // fn may edit the batch, of which a part was mapped
 		to, keep, err = fn(value)
 		m.flush() // what fn edited; m.edit is used below
 		if err != nil {

@@ -27,6 +27,15 @@ type Metrics struct {
 	hists                       []batch.Histogram
 	ownSeries, ownT, ownV, ownH bool
 
+	// Where in what the generation remembers of this column the rows are; see
+	// shape.
+	root    *root
+	shape   *shape
+	loose   bool       // they are at no shape
+	passing bool       // the running operation met a result that is not remembered
+	yes     batch.Rows // scratch
+	open    openRows   // scratch
+
 	flags    []flags // scratch, one a row; nil length when no row has any
 	dropped  int
 	stripped bool // some row lost its histogram, exemplars and start
@@ -63,6 +72,7 @@ const maxKept = 4096
 // Reset puts the window over b and forgets all edits. now stamps the use of
 // interned handles. Records of the batch before are dead from here on.
 func (m *Metrics) Reset(b *batch.Metrics, gen *Generation, now time.Time) {
+	m.leave()
 	if sweep := gen.sweeps.Load(); m.gen != gen || m.sweep != sweep {
 		m.sweep = sweep
 		m.preds, m.numbers = map[string]*predicate{}, map[string]*number{}

@@ -105,6 +105,8 @@ type world struct {
 	*rand.Rand
 	series []*batch.Series
 	source uint64
+	column []*batch.Series   // of the batch before
+	late   [][]*batch.Series // columns with series that were released
 }
 
 func newWorld(seed uint64) *world {
@@ -124,18 +126,37 @@ func (w *world) newSeries() *batch.Series {
 		b.Set(n, w.pick("", "api", "web", "/users/42"))
 	}
 	s := b.Series(nil)
-	if w.IntN(2) == 0 {
-		s.SetMeta(&batch.Metadata{Type: model.MetricType(w.pick("counter", "gauge")), Help: "h"})
+	// By the labels: two released series of the same labels become one handle.
+	if s.Hash()%2 == 0 {
+		s.SetMeta(&batch.Metadata{Type: []model.MetricType{"counter", "gauge"}[s.Hash()/2%2], Help: "h"})
 	}
 	return s
 }
 
+// nextColumn is mostly that of the batch before; else series may have gone, whose
+// IDs go to others, and it may be one from before that.
+func (w *world) nextColumn() []*batch.Series {
+	switch k := w.IntN(9); {
+	case k < 6 && w.column != nil:
+		return w.column
+	case k == 6 && len(w.late) > 0:
+		return w.late[w.IntN(len(w.late))]
+	case k == 7 && len(w.column) > 0:
+		w.late = append(w.late, w.column)
+		w.series = slices.Clone(w.series)
+		i := w.IntN(len(w.series))
+		w.series[i].Release()
+		w.series[i] = w.newSeries()
+	}
+	w.column = slices.Clone(w.series[:w.IntN(len(w.series)+1)])
+	return w.column
+}
+
 func (w *world) batch() *batch.Metrics {
-	n := w.IntN(len(w.series) + 1)
-	b := &batch.Metrics{Source: w.source}
+	b := &batch.Metrics{Source: w.source, Series: w.nextColumn()}
+	several := w.Int64N(2) // times
 	values := []float64{0, 1, 5, -2, batch.Stale(), math.Float64frombits(0x7ff8000000000123), math.Inf(1)}
-	for i := range n {
-		s := w.series[i]
+	for i := range b.Series {
 		v := values[w.IntN(len(values))]
 		switch w.IntN(8) {
 		case 0:
@@ -151,7 +172,7 @@ func (w *world) batch() *batch.Metrics {
 		if w.IntN(4) == 0 {
 			b.Starts = append(b.Starts, batch.Start{Row: i, T: w.Int64N(500)})
 		}
-		b.Series, b.T, b.V = append(b.Series, s), append(b.T, 1000+w.Int64N(2)), append(b.V, v)
+		b.T, b.V = append(b.T, 1000+w.Int64N(1+several)), append(b.V, v)
 	}
 	return b
 }
@@ -380,36 +401,61 @@ func newGeneration() *view.Generation {
 	return view.NewGeneration(view.Options{Args: map[string]any{"keep": []string{"api"}}})
 }
 
-// check runs random edits over some batches and compares with the naive way.
+// script is what is done to a batch: mostly that of the batch before.
+func (w *world) script(before []step) (script []step) {
+	switch {
+	case before == nil || w.IntN(4) == 0:
+		for range w.IntN(6) {
+			// Remembered by series: it sees them as they come, hence first.
+			if s := w.step(); s.what != "series" || len(script) == 0 {
+				script = append(script, s)
+			}
+		}
+		return script
+	case w.IntN(3) == 0:
+		i := w.IntN(len(before) + 1)
+		s := w.step()
+		if s.what == "series" {
+			return before
+		}
+		if i == 0 && len(before) > 0 && before[0].what == "series" {
+			i = 1
+		}
+		return slices.Insert(slices.Clone(before), i, s)
+	}
+	return before
+}
+
+// check runs random edits over some batches, in the windows of several VMs, and
+// compares with the naive way.
 func check(t *testing.T, seed uint64) {
 	w := newWorld(seed)
 	gen := newGeneration()
 	defer gen.Close()
-	var m view.Metrics
-	for round := range 4 {
+	var windows [2]view.Metrics
+	var script []step
+	for round := range 10 {
+		if w.IntN(8) == 0 {
+			gen.Sweep()
+		}
+		m := &windows[w.IntN(2)]
 		b := w.batch()
 		before := snapshot(b)
 		rows := rowsOf(b)
 		n := len(rows)
 		m.Reset(b, gen, start.Add(time.Duration(round)*time.Minute))
 		var did []string
-		for range w.IntN(6) {
-			s := w.step()
-			if s.what == "series" {
-				// Remembered by series: it sees them as they come, hence first.
-				if len(did) > 0 {
-					continue
-				}
-			}
+		script = w.script(script)
+		for _, s := range script {
 			did = append(did, s.what)
-			if err := s.view(&m); err != nil {
+			if err := s.view(m); err != nil {
 				t.Fatalf("seed %d: %s: %v", seed, s.what, err)
 			}
 			// Emitted rows are out of reach for what comes after.
 			made := rows[n:]
 			after := s.rows(rows[:n:n])
 			rows = append(after[:n:n], append(slices.Clone(made), after[n:]...)...)
-			checkWindow(t, &m, rows[:n], fmt.Sprint("seed ", seed, " ", did))
+			checkWindow(t, m, rows[:n], fmt.Sprint("seed ", seed, " ", did))
 		}
 		res := m.Apply()
 		where := fmt.Sprintf("seed %d round %d %v", seed, round, did)
@@ -490,7 +536,8 @@ func checkResult(t *testing.T, where string, in *batch.Metrics, res view.Result,
 		if !same {
 			break
 		}
-		seriesSame = seriesSame && maps.Equal(got[i].Labels, orig[i].Labels)
+		// What is made of a released series does not lead back to it.
+		seriesSame = seriesSame && maps.Equal(got[i].Labels, orig[i].Labels) && !in.Series[i].Released()
 		vSame = vSame && got[i].Bits == orig[i].Bits
 		tSame = tSame && got[i].T == orig[i].T
 	}

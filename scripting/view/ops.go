@@ -11,6 +11,7 @@ import (
 // predicate is a compiled expression and what its label part said of a series.
 type predicate struct {
 	use
+	op   uint64
 	prog *expr.Program
 	memo batch.Memo[expr.Verdict]
 }
@@ -22,57 +23,153 @@ type number struct {
 }
 
 // DropWhere drops the rows that match the expression. The error is an
-// *expr.Error; rows before the failing one are dropped by then.
+// *expr.Error; by then the rows are dropped that match by their labels, and of
+// the others those before the failing one.
 //
 // Rows without a value to judge (staleness markers, native histograms) are
 // dropped when the parts of the expression that do not read the value say so;
 // when there are none, they stay.
 func (m *Metrics) DropWhere(src string) error {
-	return m.where(src, expr.True)
+	return m.where(src, 'd', expr.True)
 }
 
 // KeepWhere drops the rows that do not match the expression. A row without a
 // value to judge stays unless a part of the expression that does not read the
-// value is false. The error is an *expr.Error.
+// value is false. The error is that of DropWhere.
 func (m *Metrics) KeepWhere(src string) error {
-	return m.where(src, expr.False)
+	return m.where(src, 'k', expr.False)
 }
 
-// where drops the rows whose verdict is drop.
-func (m *Metrics) where(src string, drop expr.Verdict) error {
+// where drops the rows whose verdict is drop. does is that in the name of the
+// operation.
+func (m *Metrics) where(src string, does byte, drop expr.Verdict) error {
 	p, err := m.predicate(src)
 	if err != nil {
 		return err
 	}
 	m.flush()
-	rest := p.prog.HasRest()
-	for i, s := range m.series {
-		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
-			continue
-		}
-		verdict, ok := p.memo.Get(s)
-		if !ok {
-			verdict = m.labelPart(p, s)
-		}
-		if verdict == expr.True && rest || verdict == expr.Open {
-			if verdict, err = m.judge(p, i, verdict); err != nil {
-				return err
-			}
-		}
+	return m.judgeAll(p, m.whereLabels(p, op{p.op, does}, drop), func(i int, verdict expr.Verdict) error {
 		if verdict == drop {
 			m.Drop(i)
+		}
+		return nil
+	})
+}
+
+// judgeAll calls f with the verdict on each of the open rows. The error is that
+// of the expression or of f.
+func (m *Metrics) judgeAll(p *predicate, open *openRows, f func(i int, verdict expr.Verdict) error) error {
+	for i := range open.All() {
+		said := expr.True
+		if open.failed {
+			said = m.labelPart(p, m.series[i])
+		}
+		verdict, err := m.judge(p, i, said)
+		if err == nil {
+			err = f(i, verdict)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// whereLabels drops the rows whose labels decide on drop, and returns those
+// that must be judged.
+func (m *Metrics) whereLabels(p *predicate, o op, drop expr.Verdict) *openRows {
+	from := m.from()
+	if from != nil {
+		if st := from.step(o); st != nil {
+			m.take(st.to)
+			return &st.open
+		}
+	}
+	m.open.reset()
+	for i, s := range m.series {
+		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
+			continue
+		}
+		switch verdict := m.labelPart(p, s); {
+		case p.opens(verdict):
+			m.open.add(i, verdict)
+		case verdict == drop:
+			m.drop(i)
+		}
+	}
+	if from == nil {
+		return &m.open
+	}
+	st := step{op: o, to: m.asShape(from), open: m.open.clone()}
+	from.learn(st)
+	m.shape = st.to
+	return &m.open
+}
+
+// opens reports whether the sample decides, after the labels said verdict.
+func (p *predicate) opens(verdict expr.Verdict) bool {
+	return verdict == expr.Open || verdict == expr.True && p.prog.HasRest()
+}
+
+// matching calls f for every row that is left and matches p, or for all that are
+// left when p is nil: first those that match by their labels. The error is that
+// of the expression or of f.
+func (m *Metrics) matching(p *predicate, f func(i int) error) error {
+	if p == nil {
+		for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
+			if err := f(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	yes, open := m.matchingLabels(p)
+	for i := range yes.All() {
+		if err := f(i); err != nil {
+			return err
+		}
+	}
+	return m.judgeAll(p, open, func(i int, verdict expr.Verdict) error {
+		if verdict != expr.True {
+			return nil
+		}
+		return f(i)
+	})
+}
+
+// matchingLabels returns the rows that are left and match p by their labels, and
+// those that must be judged.
+func (m *Metrics) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) {
+	o := op{p.op, '?'}
+	from := m.from()
+	if from != nil {
+		if st := from.step(o); st != nil {
+			return &st.yes, &st.open
+		}
+	}
+	m.yes.Reset()
+	m.open.reset()
+	for i, s := range m.series {
+		if !m.Alive(i) {
+			continue
+		}
+		switch verdict := m.labelPart(p, s); {
+		case p.opens(verdict):
+			m.open.add(i, verdict)
+		case verdict == expr.True:
+			m.yes.Add(i)
+		}
+	}
+	if from != nil {
+		from.learn(step{op: o, to: from, yes: m.yes.Clone(), open: m.open.clone()})
+	}
+	return &m.yes, &m.open
+}
+
 // matches reports whether row i, which must be alive, matches.
 func (m *Metrics) matches(p *predicate, i int) (bool, error) {
-	verdict, ok := p.memo.Get(m.series[i])
-	if !ok {
-		verdict = m.labelPart(p, m.series[i])
-	}
-	if verdict == expr.True && p.prog.HasRest() || verdict == expr.Open {
+	verdict := m.labelPart(p, m.series[i])
+	if p.opens(verdict) {
 		var err error
 		if verdict, err = m.judge(p, i, verdict); err != nil {
 			return false, err
@@ -81,7 +178,11 @@ func (m *Metrics) matches(p *predicate, i int) (bool, error) {
 	return verdict == expr.True, nil
 }
 
+// labelPart returns what the labels of s say.
 func (m *Metrics) labelPart(p *predicate, s *batch.Series) expr.Verdict {
+	if verdict, ok := p.memo.Get(s); ok {
+		return verdict
+	}
 	m.sample.Series = s
 	verdict := p.prog.LabelPart(&m.sample)
 	if s.Released() {
@@ -134,18 +235,14 @@ func (m *Metrics) Scale(src string, factor float64) error {
 		}
 	}
 	m.flush()
-	for i, v := range m.v {
-		if !m.Alive(i) || batch.IsStale(v) {
-			continue
+	err := m.matching(p, func(i int) error {
+		if v := m.v[i]; !batch.IsStale(v) {
+			m.writeV()[i] = v * factor
 		}
-		if p != nil {
-			if ok, err := m.matches(p, i); err != nil {
-				return err
-			} else if !ok {
-				continue
-			}
-		}
-		m.writeV()[i] = v * factor
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return m.scaleHistograms(p, factor)
 }
@@ -166,25 +263,17 @@ func (m *Metrics) SetValueWhere(where, to string) error {
 		}
 	}
 	m.flush()
-	for i := range m.series {
-		if !m.Alive(i) || !m.Judged(i) {
-			continue
-		}
-		if p != nil {
-			if ok, err := m.matches(p, i); err != nil {
-				return err
-			} else if !ok {
-				continue
-			}
+	return m.matching(p, func(i int) error {
+		if !m.Judged(i) {
+			return nil
 		}
 		m.sample.Series, m.sample.Time, m.sample.Value = m.series[i], m.t[i], m.v[i]
 		f, err := n.prog.Float(&m.sample)
-		if err != nil {
-			return err
+		if err == nil {
+			m.writeV()[i] = unmarked(f)
 		}
-		m.writeV()[i] = unmarked(f)
-	}
-	return nil
+		return err
+	})
 }
 
 func (m *Metrics) predicate(src string) (*predicate, error) {

@@ -93,6 +93,14 @@ func (s *Series) Drop() { s.dropped = true }
 // remembered for that series.
 func (m *Metrics) RunSeries(fn func(i int, s *Series) error) error {
 	m.flush()
+	from := m.from()
+	if from != nil {
+		if st := from.step(seriesOp); st != nil {
+			m.take(st.to)
+			return nil
+		}
+	}
+	m.passing = false
 	memo := &m.gen.series
 	for i, s := range m.series {
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
@@ -102,19 +110,22 @@ func (m *Metrics) RunSeries(fn func(i int, s *Series) error) error {
 		if !ok {
 			var err error
 			if d, err = m.runSeries(i, s, fn); errors.Is(err, ErrSkip) {
+				m.passing = true
 				continue
 			} else if err != nil {
+				m.loosen()
 				return err
 			}
 		}
 		switch d {
 		case s:
 		case nil:
-			m.Drop(i)
+			m.drop(i)
 		default:
 			m.writeSeries()[i] = d
 		}
 	}
+	m.done(from, seriesOp, !m.passing)
 	return nil
 }
 
@@ -126,12 +137,14 @@ func (m *Metrics) runSeries(i int, s *batch.Series, fn func(int, *Series) error)
 	}
 	if e.dropped {
 		if s.Released() {
+			m.passing = true
 			return nil, nil
 		}
 		return m.gen.series.Put(s, nil), nil
 	}
 	d, lasting := m.gen.derive(s, &e.edit, m.now)
 	if !lasting {
+		m.passing = true
 		return d, nil
 	}
 	return m.gen.series.Put(s, d), nil

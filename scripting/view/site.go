@@ -16,6 +16,7 @@ type siteKey struct {
 // and, on top, the handle by series, so that steady state asks no map.
 type mapSite struct {
 	use
+	op   uint64 // 0 for a site that serves one call
 	memo batch.Memo[*batch.Series]
 	max  int
 
@@ -23,7 +24,9 @@ type mapSite struct {
 	values map[string]string
 }
 
-func newSite(max int) *mapSite { return &mapSite{max: max, values: map[string]string{}} }
+func newSite(op uint64, max int) *mapSite {
+	return &mapSite{op: op, max: max, values: map[string]string{}}
+}
 
 func (s *mapSite) value(v string) (to string, ok bool) {
 	s.mu.RLock()

@@ -58,8 +58,15 @@ type memory struct {
 // rules is an expression at work.
 type rules struct {
 	*clause.Judge
-	src  clause.Predicate
-	drop expr.Verdict // of rows that are dropped
+	src     clause.Predicate
+	drop    expr.Verdict // of rows that are dropped
+	columns batch.ColumnMemo[decided]
+}
+
+// decided is what the labels of a column's series decide.
+type decided struct {
+	change *batch.Change  // nil unless they decide all
+	labels []expr.Verdict // of each row, when they do not
 }
 
 func newComponent(o component.Options, a *Arguments) (*Component, error) {
@@ -88,7 +95,7 @@ func (c *Component) Update(args any) error {
 	}
 	c.gen.Next(
 		func(r *rules) bool { return r.src == *src && r.drop == drop },
-		func() *rules { return &rules{clause.NewJudge(*src), *src, drop} })
+		func() *rules { return &rules{Judge: clause.NewJudge(*src), src: *src, drop: drop} })
 	c.mem.failures.Start(&c.opts)
 	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
 	c.gen.Redirected()
@@ -116,8 +123,16 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 // apply returns the rows that stay.
 func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) *batch.Metrics {
 	var x expr.Sample
+	d, ok := r.columns.Get(b)
+	if !ok {
+		d = r.decide(&x, b)
+		r.columns.Put(b, d)
+	}
+	if d.change != nil {
+		return d.change.Apply(b)
+	}
 	return b.Select(func(i int) bool {
-		v := r.Labels(&x, b.Series[i])
+		v := d.labels[i]
 		if !r.Decides(v) {
 			var err error
 			if v, err = r.Row(&x, b, i, v); err != nil {
@@ -126,6 +141,30 @@ func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) *batch.Metrics {
 		}
 		return v != r.drop
 	})
+}
+
+// decide asks the labels of b's series.
+func (r *rules) decide(x *expr.Sample, b *batch.Metrics) decided {
+	d := decided{labels: make([]expr.Verdict, len(b.Series))}
+	left := make([]*batch.Series, len(b.Series))
+	all := true
+	for i, s := range b.Series {
+		d.labels[i] = r.Labels(x, s)
+		all = all && r.Decides(d.labels[i])
+		if d.labels[i] != r.drop {
+			left[i] = s
+		}
+	}
+	if all {
+		return decided{change: batch.NewChange(b.Series, left)}
+	}
+	return d
+}
+
+// Sweep forgets released series.
+func (r *rules) Sweep() {
+	r.columns.Sweep()
+	r.Judge.Sweep()
 }
 
 func (r *rules) argument() string {

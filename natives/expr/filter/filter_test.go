@@ -132,6 +132,56 @@ h{x="3"} {count:3,sum:4} 13`)
 	}
 }
 
+// TestColumnAgain: a source sends the same column of series with other values,
+// then another column, as scrapes do.
+func TestColumnAgain(t *testing.T) {
+	f := func(src clause.Predicate, drop func(job string, v float64) bool, sharesColumn bool) {
+		t.Helper()
+		sink := flowtest.NewSink("sink")
+		n := componenttest.New(t, "expr.filter.f")
+		c := build(t, n, arguments(sink.Receiver(), "drop", src))
+		dropped := uint64(0)
+		check := func(b *batch.Metrics) *batch.Metrics {
+			t.Helper()
+			var rows []int
+			for i, s := range b.Series {
+				if drop(s.Label("job"), b.V[i]) {
+					dropped++
+				} else {
+					rows = append(rows, i)
+				}
+			}
+			send(t, c, b)
+			want := string(batch.AppendText(nil, b.Rows(rows)))
+			if diff := cmp.Diff(want, string(batch.AppendText(nil, sink.Last()))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", src, diff)
+			}
+			if got := n.Stats.Dropped()["filter"]; got != dropped {
+				t.Errorf("%s: %d dropped, want %d", src, got, dropped)
+			}
+			return sink.Last()
+		}
+		b := parse(t, "up{job=\"a\"} 0\nup{job=\"b\"} 0\nup{job=\"c\"} 0\nup{job=\"d\"} 0\n")
+		first := check(b)
+		for round := range 4 {
+			next := *b
+			next.V = []float64{0, float64(round), 2, float64(round % 2 * 3)}
+			if out := check(&next); sharesColumn && &out.Series[0] != &first.Series[0] {
+				t.Errorf("%s: another column of series", src)
+			}
+		}
+		gone := *b
+		gone.Series = []*batch.Series{b.Series[1], b.Series[0], b.Series[3], b.Series[2]}
+		gone.V = []float64{0, 2, 1, 0}
+		check(&gone)
+	}
+	f(`labels.job in ["a", "d"]`, func(job string, _ float64) bool { return job == "a" || job == "d" }, true)
+	f(`value > 1`, func(_ string, v float64) bool { return v > 1 }, false)
+	f(`labels.job in ["b", "d"] && value > 1`, func(job string, v float64) bool { return (job == "b" || job == "d") && v > 1 }, false)
+	f(`labels.job == "b" || value > 1`, func(job string, v float64) bool { return job == "b" || v > 1 }, false)
+	f(`labels.job == "x"`, func(string, float64) bool { return false }, true)
+}
+
 // TestFailures: what fails on a sample leaves it as it is.
 func TestFailures(t *testing.T) {
 	sink := flowtest.NewSink("sink")
