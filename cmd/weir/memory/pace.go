@@ -47,20 +47,21 @@ type pacer struct {
 	percent int
 }
 
-// look takes a reading and reports whether percent was changed. What is
-// allocated counts as garbage: what lives on is little of it after the start.
+// look takes a reading and reports whether percent was changed. It rises by a
+// quarter at most: a start, or a reload that brings a thousand targets, makes
+// garbage for a moment only, and is the worst moment to let it wait.
 func (p *pacer) look(r reading, now time.Time) (changed bool) {
 	seconds := now.Sub(p.at).Seconds()
 	if seconds <= 0 || r.grown <= 0 {
 		return false
 	}
-	rate := (r.allocated - p.last.allocated) / seconds
+	rate := max(0, r.allocated-p.last.allocated-(r.grown-p.last.grown)) / seconds
 	if p.rate > 0 {
 		rate = p.rate + (rate-p.rate)/4
 	}
 	p.rate, p.last, p.at = rate, r, now
 	wait := math.Sqrt(marking / worth * r.scanned * p.rate)
-	percent := min(max(int(100*wait/r.grown), minPercent), maxPercent)
+	percent := min(max(int(100*wait/r.grown), minPercent), maxPercent, p.percent+(p.percent+3)/4)
 	if off := percent - p.percent; off*off*100 <= p.percent*p.percent {
 		return false // setting it stops the world
 	}

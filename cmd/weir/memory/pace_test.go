@@ -46,8 +46,10 @@ func TestPaceCostsAsSaid(t *testing.T) {
 			return marking*scanned*garbage/wait + worth*wait
 		}
 		now := time.Unix(0, 0)
-		p := pacer{at: now, percent: 99}
-		p.look(reading{allocated: garbage, grown: grown, scanned: scanned}, now.Add(time.Second))
+		r := reading{grown: grown, scanned: scanned}
+		p := pacer{last: r, at: now, percent: 99}
+		r.allocated = garbage
+		p.look(r, now.Add(time.Second))
 		got := float64(p.percent)
 		if cost(got) > cost(got*1.2) || cost(got) > cost(got/1.2) {
 			t.Errorf("%.0f %% costs %g, 20 %% more %g, 20 %% less %g", got, cost(got), cost(got*1.2), cost(got/1.2))
@@ -58,32 +60,49 @@ func TestPaceCostsAsSaid(t *testing.T) {
 	f(2e6, 60e6, 20e6)
 }
 
-func TestPaceLeavesWhatIsClose(t *testing.T) {
-	now := time.Unix(0, 0)
-	p := pacer{at: now, percent: startPercent}
-	look := func(seconds time.Duration, garbage float64) bool {
+func TestPaceLooks(t *testing.T) {
+	const garbage, grown = 1e6, 60e6
+	// after returns what a pacer makes of one more look, after it has settled.
+	after := func(seconds time.Duration, garbageNow, grownNow float64) (was, is int, changed bool) {
+		now := time.Unix(0, 0)
+		r := reading{grown: grown, scanned: 12e6}
+		p := pacer{last: r, at: now, percent: startPercent}
+		step := func(seconds time.Duration, garbage, grown float64) bool {
+			now = now.Add(seconds * time.Second)
+			r.allocated += garbage*float64(seconds) + grown - r.grown
+			r.grown = grown
+			return p.look(r, now)
+		}
+		for range 30 {
+			step(10, garbage, grown)
+		}
+		was = p.percent
+		changed = step(seconds, garbageNow, grownNow)
+		return was, p.percent, changed
+	}
+	f := func(what string, seconds time.Duration, garbage, grown float64, want string) {
 		t.Helper()
-		r := p.last
-		r.grown, r.scanned = 30e6, 6e6
-		now = now.Add(seconds * time.Second)
-		r.allocated += garbage * float64(seconds)
-		return p.look(r, now)
+		was, is, changed := after(seconds, garbage, grown)
+		got := "stays"
+		switch {
+		case is > was*5/4+1:
+			got = "leaps"
+		case is > was:
+			got = "rises"
+		case is < was:
+			got = "falls"
+		}
+		if got != want || changed != (is != was) {
+			t.Errorf("%s: %d %% %s to %d, changed %t; want that it %s", what, was, got, is, changed, want)
+		}
 	}
-	if !look(10, 1e6) {
-		t.Fatalf("stayed at %d %%", p.percent)
-	}
-	was := p.percent
-	if look(10, 1.1e6) {
-		t.Errorf("%d %% became %d for a tenth more garbage", was, p.percent)
-	}
-	// One burst counts a quarter.
-	if look(10, 2e6); p.percent > 2*was {
-		t.Errorf("%d %% became %d for one burst", was, p.percent)
-	}
-	// A clock that stands still, or goes back, says nothing of rates.
-	if look(0, 1e6) || look(-5, 1e6) {
-		t.Error("changed without time having passed")
-	}
+	f("a tenth more garbage", 10, 1.1*garbage, grown, "stays")
+	f("a tenth less", 10, 0.9*garbage, grown, "stays")
+	f("a burst", 10, 100*garbage, grown, "rises")
+	f("a minute of silence", 60, 0, grown, "falls")
+	f("a thousand targets more", 10, garbage, 4*grown, "falls") // what lives on is no garbage
+	f("a clock that stands still", 0, garbage, grown, "stays")
+	f("a clock that goes back", -5, garbage, grown, "stays")
 }
 
 // TestRuntimeHeap holds that the runtime has what is read, and takes what is set.
