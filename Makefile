@@ -6,7 +6,7 @@ VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 
 LDFLAGS      = -X main.version=$(VERSION)
 PLATFORMS    = linux windows darwin freebsd
 FUZZTIME    ?= 10s
-SCENARIO    ?= passthrough
+SCENARIO    ?= all --measure=30s
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
@@ -50,7 +50,7 @@ bench: ## run the benchmarks
 peers: ## fetch the collectors that weir is measured against into bin/peers
 	cmd/weirbench/peers.sh bin/peers
 
-bench-peers: build ## measure weir and its peers, SCENARIO at a time, and print the table
+bench-peers: build ## measure weir and its peers at SCENARIO (all of them, 40 minutes), and print the tables
 	CGO_ENABLED=0 $(GO) build -o bin/weirbench ./cmd/weirbench
 	bin/weirbench run $(SCENARIO)
 

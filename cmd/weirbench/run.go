@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,14 +16,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/cmd/weirbench/bench"
+	"github.com/weir-run/weir/cmd/weirbench/graph"
 )
 
 // runOptions are the flags of weirbench run.
 type runOptions struct {
-	collectors []string
+	collectors []string // empty: the scenario's usual ones
 	templates  string
-	rounds     int
+	rounds     int // 0: the scenario's
 	json       string
+	svg        string
 	keep       string
 }
 
@@ -30,56 +33,86 @@ func runCommand() *cobra.Command {
 	var o runOptions
 	var change bench.Scenario // what flags say instead of the preset
 	cmd := &cobra.Command{
-		Use:   "run [SCENARIO]",
-		Short: "Measure collectors at a scenario",
+		Use:   "run [SCENARIO...]",
+		Short: "Measure collectors at scenarios",
 		Long:  runHelp(),
 		Example: `  weirbench run
+  weirbench run all --measure=30s
   weirbench run relabel --collectors=weir,vmagent --rounds=5
   weirbench run --collectors=weir,weir=/tmp/weir-before   two builds of one collector
+  weirbench run churn --measure=30m --rounds=1 --svg=churn.svg
   weirbench run --targets=10 --interval=2s --warmup=4s --measure=10s --rounds=1`,
-		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&o.collectors, "collectors", []string{"weir", "prometheus", "vmagent"}, "names, or name=program to use another program")
+	f.StringSliceVar(&o.collectors, "collectors", nil, "names, or name=program to use another program (default: the scenario's)")
 	f.StringVar(&o.templates, "templates", "", "folder of collectors, in place of the built-in ones")
-	f.IntVar(&o.rounds, "rounds", 3, "how often each collector is measured, in turn")
+	f.IntVar(&o.rounds, "rounds", 0, "how often each collector is measured, in turn (default: the scenario's)")
 	f.StringVar(&o.json, "json", "", "file to write all figures to")
+	f.StringVar(&o.svg, "svg", "", "file to draw memory over time in, of the last round of each collector")
 	f.StringVar(&o.keep, "keep", "", "folder to keep configs and logs in")
 	f.DurationVar(&change.Interval, "interval", 0, "scrape interval (default: the scenario's)")
 	f.DurationVar(&change.Warmup, "warmup", 0, "time before measuring (default: the scenario's)")
-	f.DurationVar(&change.Measure, "measure", 0, "time of measuring (default: the scenario's)")
+	f.DurationVar(&change.Measure, "measure", 0, "time of measuring, at least an interval (default: the scenario's)")
 	loadFlags(f, &change.Load)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s := bench.Scenarios()[0]
-		var err error
-		if len(args) == 1 {
-			if s, err = bench.ScenarioNamed(args[0]); err != nil {
+		if f.Changed("rounds") && o.rounds < 1 {
+			return fmt.Errorf("cannot measure %d rounds: at least 1", o.rounds)
+		}
+		ss, err := scenarios(args, len(args) == 1 && args[0] == "all")
+		if err != nil {
+			return err
+		}
+		for i := range ss {
+			s := &ss[i]
+			if len(ss) > 1 && f.Changed("measure") { // one time for all
+				change.Measure = max(s.Interval, (change.Measure+s.Interval-1)/s.Interval*s.Interval)
+			}
+			if applyFlags(f.Changed, s, change) {
+				s.Help = fmt.Sprintf("%d targets × %d series every %s", s.Load.Targets, s.Load.Series, s.Interval)
+			}
+			if o.rounds > 0 {
+				s.Rounds = o.rounds
+			}
+			if len(o.collectors) > 0 {
+				s.Usual = o.collectors
+			}
+			if err := s.Validate(); err != nil {
 				return err
 			}
 		}
-		changed := applyFlags(f.Changed, &s, change)
-		if o.rounds < 1 {
-			return fmt.Errorf("cannot measure %d rounds: at least 1", o.rounds)
-		}
-		if err := s.Validate(); err != nil {
-			return err
-		}
-		if changed {
-			s.Help = fmt.Sprintf("%d targets × %d series every %s", s.Load.Targets, s.Load.Series, s.Interval)
-		}
-		return ran(func(cmd *cobra.Command, _ []string) error { return run(cmd, o, s) })(cmd, args)
+		return ran(func(cmd *cobra.Command, _ []string) error { return run(cmd, o, ss) })(cmd, args)
 	}
 	return cmd
 }
 
+// scenarios returns the presets of those names, or all; the first one when there
+// are no names.
+func scenarios(names []string, all bool) ([]bench.Scenario, error) {
+	if all {
+		return bench.Scenarios(), nil
+	}
+	if len(names) == 0 {
+		return bench.Scenarios()[:1], nil
+	}
+	var out []bench.Scenario
+	for _, name := range names {
+		s, err := bench.ScenarioNamed(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
 func runHelp() string {
 	var b strings.Builder
-	b.WriteString(`Measure collectors at a scenario: CPU seconds (user and system) for a million
+	b.WriteString(`Measure collectors at scenarios: CPU seconds (user and system) for a million
 samples delivered, and peak memory of the process, as the system counts them.
 Collectors run one after the other, round by round; a table of the medians is
 printed. A peer that is not installed is skipped; 'make peers' fetches some.
 
-Scenarios:
+Scenarios (all is all of them, the first one is what is run without a name):
 `)
 	for _, s := range bench.Scenarios() {
 		fmt.Fprintf(&b, "  %-12s %s\n", s.Name, s.Help)
@@ -114,15 +147,25 @@ func applyFlags(given func(string) bool, s *bench.Scenario, to bench.Scenario) (
 	return changed
 }
 
-func run(cmd *cobra.Command, o runOptions, s bench.Scenario) (err error) {
+// measured is a scenario with who is measured at it.
+type measured struct {
+	bench.Scenario
+	collectors []*bench.Collector
+	report     *bench.Report
+}
+
+func run(cmd *cobra.Command, o runOptions, ss []bench.Scenario) (err error) {
 	ctx, out, log := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-	r := &bench.Report{
-		Scenario: s.Name, Help: s.Help, Began: time.Now(), Machine: bench.ThisMachine(),
-		Command: strings.Join(append([]string{"weirbench"}, os.Args[1:]...), " "),
-	}
-	cs, err := findCollectors(ctx, o, s, r, log)
-	if err != nil {
-		return err
+	var ms []measured
+	for _, s := range ss {
+		m := measured{Scenario: s, report: &bench.Report{
+			Scenario: s.Name, Help: s.Help, Began: time.Now(), Machine: bench.ThisMachine(),
+			Command: strings.Join(append([]string{"weirbench"}, os.Args[1:]...), " "),
+		}}
+		if m.collectors, err = findCollectors(ctx, o, s, m.report, log); err != nil {
+			return err
+		}
+		ms = append(ms, m)
 	}
 	dir := o.keep
 	if dir == "" {
@@ -131,12 +174,20 @@ func run(cmd *cobra.Command, o runOptions, s bench.Scenario) (err error) {
 		}
 		defer os.RemoveAll(dir)
 	}
-	measureErr := measure(ctx, cs, s, o.rounds, dir, r, log)
-	if len(r.Rounds) == 0 {
-		return measureErr
+	err = measure(ctx, ms, dir, log)
+	var reports []*bench.Report
+	complete := true
+	for _, m := range ms {
+		if len(m.report.Rounds) > 0 {
+			reports = append(reports, m.report)
+			complete = complete && m.report.Complete()
+		}
 	}
-	err = errors.Join(measureErr, r.Markdown(out), writeJSON(o.json, r))
-	if err == nil && !r.Complete() {
+	if len(reports) == 0 {
+		return err
+	}
+	err = errors.Join(err, bench.Markdown(out, reports...), writeJSON(o.json, reports), drawMemory(o.svg, reports))
+	if err == nil && !complete {
 		return errors.New("not everything was delivered; see above")
 	}
 	return err
@@ -153,7 +204,7 @@ func findCollectors(ctx context.Context, o runOptions, s bench.Scenario, r *benc
 		r.Skipped = append(r.Skipped, why)
 		fmt.Fprintf(log, "skipped: %s\n", why)
 	}
-	for _, wanted := range o.collectors {
+	for _, wanted := range s.Usual {
 		c, err := bench.FindCollector(ctx, templates, wanted)
 		if missing, ok := errors.AsType[*bench.NotInstalledError](err); ok {
 			skip(missing.Error())
@@ -169,36 +220,86 @@ func findCollectors(ctx context.Context, o runOptions, s bench.Scenario, r *benc
 		cs = append(cs, c)
 	}
 	if len(cs) == 0 {
-		return nil, fmt.Errorf("cannot measure anything: none of %s is there for %s; `make build peers` makes and fetches them", strings.Join(o.collectors, ", "), s.Name)
+		return nil, fmt.Errorf("cannot measure anything: none of %s is there for %s; `make build peers` makes and fetches them", strings.Join(s.Usual, ", "), s.Name)
 	}
 	return cs, nil
 }
 
-func measure(ctx context.Context, cs []*bench.Collector, s bench.Scenario, rounds int, dir string, r *bench.Report, log io.Writer) error {
-	for n := 1; n <= rounds; n++ {
-		for i, c := range cs {
-			fmt.Fprintf(log, "round %d of %d: %s %s for %s\n", n, rounds, c.Title, c.Version, s.Warmup+s.Measure)
-			out, err := bench.Measure(ctx, c, s, n, filepath.Join(dir, fmt.Sprintf("%d-%d-%s", n, i, c.Name)))
-			if err != nil {
-				return fmt.Errorf("cannot measure %s: %w", c.Title, err)
+// measure measures round by round, each with all scenarios: what the machine does
+// meanwhile meets all alike.
+func measure(ctx context.Context, ms []measured, dir string, log io.Writer) error {
+	most := 0
+	for _, m := range ms {
+		most = max(most, m.Rounds)
+	}
+	for n := 1; n <= most; n++ {
+		for _, m := range ms {
+			for i, c := range m.collectors {
+				if n > m.Rounds {
+					continue
+				}
+				fmt.Fprintf(log, "%s, round %d of %d: %s %s for %s\n", m.Name, n, m.Rounds, c.Title, c.Version, m.Warmup+m.Measure)
+				one := bench.Measure
+				if m.Ceiling {
+					one = func(ctx context.Context, c *bench.Collector, s bench.Scenario, n int, dir string) (*bench.Round, error) {
+						return bench.Ceiling(ctx, c, s, n, dir, log)
+					}
+				}
+				out, err := one(ctx, c, m.Scenario, n, filepath.Join(dir, fmt.Sprintf("%s-%d-%d-%s", m.Name, n, i, c.Name)))
+				if err != nil {
+					return fmt.Errorf("cannot measure %s at %s: %w", c.Title, m.Name, err)
+				}
+				fmt.Fprintf(log, "  %.2f CPU s per million samples, %.0f MB, %d of %d samples\n", out.PerMillion(), float64(out.PeakRSS)/1e6, out.Delivered, out.Expected)
+				m.report.Rounds = append(m.report.Rounds, out)
 			}
-			fmt.Fprintf(log, "  %.2f CPU s per million samples, %.0f MB, %d of %d samples\n", out.PerMillion(), float64(out.PeakRSS)/1e6, out.Delivered, out.Expected)
-			r.Rounds = append(r.Rounds, out)
 		}
 	}
 	return nil
 }
 
-func writeJSON(path string, r *bench.Report) error {
+func writeJSON(path string, reports []*bench.Report) error {
 	if path == "" {
 		return nil
 	}
-	b, err := json.MarshalIndent(r, "", "  ")
+	b, err := json.MarshalIndent(reports, "", "  ")
 	if err != nil {
 		return fmt.Errorf("cannot write figures: %w", err)
 	}
 	if err := os.WriteFile(path, append(b, '\n'), 0o666); err != nil {
 		return fmt.Errorf("cannot write figures: %w", err)
+	}
+	return nil
+}
+
+// drawMemory draws the memory of each collector's last round.
+func drawMemory(path string, reports []*bench.Report) error {
+	if path == "" {
+		return nil
+	}
+	last := map[string]graph.Line{}
+	var names []string
+	for _, r := range reports {
+		for _, o := range r.Rounds {
+			l := o.Memory()
+			if len(reports) > 1 {
+				l.Name = r.Scenario + " " + l.Name
+			}
+			if _, again := last[l.Name]; !again {
+				names = append(names, l.Name)
+			}
+			last[l.Name] = l
+		}
+	}
+	var lines []graph.Line
+	for _, name := range names {
+		lines = append(lines, last[name])
+	}
+	var b bytes.Buffer
+	if err := graph.SVG(&b, "resident memory: "+reports[0].Help, "MB", lines...); err != nil {
+		return fmt.Errorf("cannot draw memory: %w", err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
+		return fmt.Errorf("cannot draw memory: %w", err)
 	}
 	return nil
 }

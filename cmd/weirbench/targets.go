@@ -43,6 +43,7 @@ the control address.`,
 	}
 	f := cmd.Flags()
 	loadFlags(f, &o)
+	f.DurationVar(&o.Interval, "interval", 0, "at which they are to be scraped, to count what is late")
 	untilEOFFlag(f, &untilEOF)
 	return cmd
 }

@@ -45,7 +45,7 @@ func TestCommandLine(t *testing.T) {
 	f(0, "passthrough  100 targets × 1,000 series every 5 s", "run", "--help")
 	f(2, "unknown command", "measure")
 	f(2, `cannot run scenario "fast"`, "run", "fast")
-	f(2, "accepts at most 1 arg", "run", "churn", "gzip")
+	f(2, `cannot run scenario "fast"`, "run", "churn", "fast")
 	f(2, "cannot measure 0 rounds", "run", "--rounds=0")
 	f(2, "cannot serve 0 targets", "run", "--targets=0")
 	f(2, "multiple of the interval", "run", "--measure=7s")

@@ -49,6 +49,16 @@ func TestScenarios(t *testing.T) {
 	if n := kept("passthrough"); n != 1000 {
 		t.Errorf("passthrough keeps %d of 1000", n)
 	}
+	for _, s := range Scenarios() {
+		for _, name := range s.Usual {
+			if c, err := readCollector(Templates(), name); err != nil || !c.Does(s.Name) {
+				t.Errorf("%s cannot do %s: %v", name, s.Name, err)
+			}
+		}
+		if s.Rounds < 1 {
+			t.Errorf("scenario %s has %d rounds", s.Name, s.Rounds)
+		}
+	}
 	if n := kept("relabel"); n < 480 || n > 540 {
 		t.Errorf("relabel keeps %d of 1000, not half", n)
 	}
@@ -254,37 +264,57 @@ func TestMarkdown(t *testing.T) {
 		}
 		return out
 	}
-	r := &Report{
-		Scenario: "passthrough", Help: "as it is", Machine: Machine{OS: "linux", Arch: "amd64", Cores: 2, CPU: "EPYC", Memory: 25e9, Kernel: "6.1"},
-		Command: "weirbench run", Skipped: []string{"vmagent: not there"},
-		Rounds: append(rounds("weir", 1.5, 1, 2), rounds("prometheus", 4, 3)...),
+	machine := Machine{OS: "linux", Arch: "amd64", Cores: 2, CPU: "EPYC", Memory: 25e9, Kernel: "6.1"}
+	pass := &Report{
+		Scenario: "passthrough", Help: "as it is", Machine: machine,
+		Command: "weirbench run", Skipped: []string{"other: not there"},
+		Rounds: append(rounds("weir", 1.5, 1, 2), rounds("vmagent", 4, 3)...),
 	}
-	r.Rounds[4].Faults, r.Rounds[4].Delivered = []string{"1 gaps in sequences"}, 1_199_000
+	pass.Rounds[4].Faults, pass.Rounds[4].Delivered = []string{"1 gaps in sequences"}, 1_199_000
+	scale := &Report{Scenario: "lua-scale", Help: "three in ten", Machine: machine, Rounds: rounds("weir", 1.8)}
+	for i := range 100 { // memory rises from 10 to 30 MB
+		scale.Rounds[0].Over = append(scale.Rounds[0].Over, Meter{At: float64(i), RSS: int64(10e6 + float64(i)/99*20e6)})
+	}
+	scale.Rounds[0].Seconds = 400
+	top := &Report{Scenario: "ceiling", Help: "more and more", Machine: machine, Rounds: rounds("weir", 0.5)}
+	top.Rounds[0].Tried = []Try{{Rate: 200e3}, {Rate: 300e3, Why: "late"}, {Rate: 250e3}}
+	top.Rounds[0].SinkCPU, top.Rounds[0].TargetCPU = 15, 12
 	want := `passthrough: as it is
 
-| collector | version | CPU s per million samples | peak RSS | samples/s | bytes/sample | all targets after | delivered |
-|---|---|---|---|---|---|---|---|
-| weir | 1.2 | 1.50 (1.00–2.00) | 75 MB (50–100) | 16667 | 23.5 | 1.2 s | all 3600000 |
-| prometheus | 1.2 | 3.50 (3.00–4.00) | 175 MB (150–200) | 16667 | 23.5 | 1.2 s | **no**: 2399000 of 2400000, 1 rounds with faults |
+lua-scale: three in ten
 
-skipped: vmagent: not there
+ceiling: more and more
 
-prometheus, round 2: 1 gaps in sequences
+| scenario | collector | version | CPU s per million samples | peak RSS | compared | samples/s | bytes/sample | all targets after | delivered |
+|---|---|---|---|---|---|---|---|---|---|
+| passthrough | weir | 1.2 | 1.50 (1.00–2.00) | 75 MB (50–100) | 0.43 × CPU, 0.43 × RSS of vmagent's | 16667 | 23.5 | 1.2 s | all 3600000 |
+| passthrough | vmagent | 1.2 | 3.50 (3.00–4.00) | 175 MB (150–200) |  | 16667 | 23.5 | 1.2 s | **no**: 2399000 of 2400000, 1 rounds with faults |
+| lua-scale | weir | 1.2 | 1.80 | 90 MB | 1.20 × CPU, 1.20 × RSS of passthrough's | 2500 | 23.5 | 1.2 s | all 1200000 |
 
-Median of 3 rounds of 60 s each after the warm-up (lowest to highest in parentheses), in turn, on 2 × EPYC, 25 GB, linux 6.1; other programs used 0.25 cores meanwhile (at most 0.25).
+skipped: other: not there
+
+passthrough, vmagent, round 2: 1 gaps in sequences
+
+lua-scale, weir, round 1: memory went from 14 MB after a sixth of the time to 29 MB at its end (+106 %): ` + "`▃▃▃▃▄▄▄▄▄▄▄▄▄▄▄▅▅▅▅▅▅▅▅▅▅▅▆▆▆▆▆▆▆▆▆▆▆▇▇▇▇▇▇▇▇▇▇▇▇███████████`" + `
+
+| collector | version | samples/s that it held on one core | CPU s per million samples | peak RSS | targets and sink used of the other cores | did not hold |
+|---|---|---|---|---|---|---|
+| weir | 1.2 | 250000 | 0.50 | 25 MB | 0.45 | 300000: late |
+
+Medians (lowest to highest in parentheses), the collectors in turn, on 2 × EPYC, 25 GB, linux 6.1; passthrough 3 × 60 s, lua-scale 1 × 400 s after the warm-up; other programs used 0.25 cores meanwhile (at most 0.25).
 Command: ` + "`weirbench run`\n"
 	var b strings.Builder
-	if err := r.Markdown(&b); err != nil {
+	if err := Markdown(&b, pass, scale, top); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if r.Complete() {
+	if pass.Complete() {
 		t.Error("a report with a fault is complete")
 	}
-	r.Rounds = r.Rounds[:4]
-	if !r.Complete() {
+	pass.Rounds = pass.Rounds[:4]
+	if !pass.Complete() {
 		t.Error("a report without a fault is not complete")
 	}
 }
@@ -341,7 +371,7 @@ func TestProcess(t *testing.T) {
 		t.Skip("it runs shell commands")
 	}
 	dir := t.TempDir()
-	p, err := startProcess("short", exec.Command("sh", "-c", "echo too bad; exit 3"), dir)
+	p, err := startProcess("short", exec.Command("sh", "-c", "echo too bad; exit 3"), dir, cores{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +379,7 @@ func TestProcess(t *testing.T) {
 	if err := p.stop(); err == nil || !strings.Contains(err.Error(), "short ended by itself (exit status 3); its last output:\ntoo bad") {
 		t.Errorf("got %v", err)
 	}
-	if p, err = startProcess("long", exec.Command("sleep", "1000"), dir); err != nil {
+	if p, err = startProcess("long", exec.Command("sleep", "1000"), dir, cores{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.ended(); err != nil {
@@ -358,7 +388,7 @@ func TestProcess(t *testing.T) {
 	if err := p.stop(); err != nil {
 		t.Error(err)
 	}
-	if _, err := startProcess("none", exec.Command("/nowhere/prog"), dir); err == nil || !strings.Contains(err.Error(), "cannot start none") {
+	if _, err := startProcess("none", exec.Command("/nowhere/prog"), dir, cores{}); err == nil || !strings.Contains(err.Error(), "cannot start none") {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -29,8 +29,8 @@ type process struct {
 const stopWithin = 30 * time.Second
 
 // startProcess runs cmd. Its output goes to name.log in dir, unless cmd has
-// other places for it.
-func startProcess(name string, cmd *exec.Cmd, dir string) (*process, error) {
+// other places for it. It uses the cores given.
+func startProcess(name string, cmd *exec.Cmd, dir string, on cores) (*process, error) {
 	p := &process{name: name, cmd: cmd, log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
 	f, err := os.Create(p.log)
 	if err != nil {
@@ -41,7 +41,10 @@ func startProcess(name string, cmd *exec.Cmd, dir string) (*process, error) {
 		cmd.Stdout = f
 	}
 	cmd.Stderr = f
-	if err := cmd.Start(); err != nil {
+	if n := on.count(); n > 0 {
+		cmd.Env = append(cmd.Environ(), fmt.Sprintf("GOMAXPROCS=%d", n))
+	}
+	if err := on.start(cmd); err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", name, err)
 	}
 	go func() {
@@ -114,7 +117,7 @@ type child struct {
 }
 
 // startChild runs this program again with args and --until-eof.
-func startChild(name, dir string, args ...string) (_ *child, err error) {
+func startChild(name, dir string, on cores, args ...string) (_ *child, err error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", name, err)
@@ -130,7 +133,7 @@ func startChild(name, dir string, args ...string) (_ *child, err error) {
 	}
 	defer r.Close()
 	cmd.Stdout = w
-	p, err := startProcess(name, cmd, dir)
+	p, err := startProcess(name, cmd, dir, on)
 	w.Close()
 	if err != nil {
 		return nil, err

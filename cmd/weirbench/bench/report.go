@@ -46,43 +46,126 @@ func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Rounds, func(o *Round) bool { return len(o.Faults) > 0 })
 }
 
-// Markdown writes the medians of the rounds as a table, with what one must
-// know to read it.
-func (r *Report) Markdown(w io.Writer) error {
+// Markdown writes the medians of the rounds as tables, with what one must know to
+// read them. All reports are of one run.
+func Markdown(w io.Writer, reports ...*Report) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n\n", r.Scenario, r.Help)
-	b.WriteString("| collector | version | CPU s per million samples | peak RSS | samples/s | bytes/sample | all targets after | delivered |\n|---|---|---|---|---|---|---|---|\n")
-	for _, title := range r.collectors() {
-		rounds := r.of(title)
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.0f | %.1f | %.1f s | %s |\n", title, rounds[0].Version,
-			spread(rounds, (*Round).PerMillion, "%.2f", ""),
-			spread(rounds, func(o *Round) float64 { return float64(o.PeakRSS) / 1e6 }, "%.0f", " MB"),
-			median(rounds, func(o *Round) float64 { return float64(o.Samples) / o.Seconds }),
-			median(rounds, func(o *Round) float64 { return float64(o.Bytes) / float64(o.Samples) }),
-			median(rounds, func(o *Round) float64 { return o.FirstAfter }),
-			delivered(rounds))
+	for _, r := range reports {
+		fmt.Fprintf(&b, "%s: %s\n\n", r.Scenario, r.Help)
 	}
-	for _, s := range r.Skipped {
-		fmt.Fprintf(&b, "\nskipped: %s\n", s)
+	costs := slices.DeleteFunc(slices.Clone(reports), (*Report).ceiling)
+	if len(costs) > 0 {
+		b.WriteString("| scenario | collector | version | CPU s per million samples | peak RSS | compared | samples/s | bytes/sample | all targets after | delivered |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	}
-	for _, o := range r.Rounds {
-		for _, f := range o.Faults {
-			fmt.Fprintf(&b, "\n%s, round %d: %s\n", o.Collector, o.Number, f)
+	for _, r := range costs {
+		for _, title := range r.collectors() {
+			rounds := r.of(title)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %.0f | %.1f | %.1f s | %s |\n", r.Scenario, title, rounds[0].Version,
+				spread(rounds, (*Round).PerMillion, "%.2f", ""), spread(rounds, (*Round).peakMB, "%.0f", " MB"), r.compared(title, reports),
+				median(rounds, func(o *Round) float64 { return float64(o.Samples) / o.Seconds }),
+				median(rounds, func(o *Round) float64 { return float64(o.Bytes) / float64(o.Samples) }),
+				median(rounds, func(o *Round) float64 { return o.FirstAfter }),
+				delivered(rounds))
 		}
 	}
-	if len(r.Rounds) > 0 {
-		others := func(o *Round) float64 { return o.OtherCores }
-		m := r.Machine
-		fmt.Fprintf(&b, "\nMedian of %d rounds of %.0f s each after the warm-up (lowest to highest in parentheses), in turn, on %d × %s, %.0f GB, %s %s; other programs used %.2f cores meanwhile (at most %.2f).\n",
-			len(r.of(r.Rounds[0].Collector)), r.Rounds[0].Seconds, m.Cores, cmp.Or(m.CPU, m.Arch), float64(m.Memory)/1e9, m.OS, m.Kernel,
-			median(r.Rounds, others), highest(r.Rounds, others))
+	for _, r := range reports {
+		if r.ceiling() {
+			r.ceilings(&b)
+		}
+		r.notes(&b)
 	}
+	r := reports[0]
+	fmt.Fprintf(&b, "\nMedians (lowest to highest in parentheses), the collectors in turn, on %d × %s, %.0f GB, %s %s", r.Machine.Cores, cmp.Or(r.Machine.CPU, r.Machine.Arch), float64(r.Machine.Memory)/1e9, r.Machine.OS, r.Machine.Kernel)
+	var all []*Round
+	for i, r := range reports {
+		all = append(all, r.Rounds...)
+		if len(r.Rounds) > 0 && !r.ceiling() {
+			sep := "; "
+			if i > 0 {
+				sep = ", "
+			}
+			fmt.Fprintf(&b, "%s%s %d × %.0f s", sep, r.Scenario, len(r.of(r.Rounds[0].Collector)), r.Rounds[0].Seconds)
+		}
+	}
+	if len(all) > 0 {
+		others := func(o *Round) float64 { return o.OtherCores }
+		fmt.Fprintf(&b, " after the warm-up; other programs used %.2f cores meanwhile (at most %.2f)", median(all, others), highest(all, others))
+	}
+	b.WriteString(".\n")
 	if r.Command != "" {
 		fmt.Fprintf(&b, "Command: `%s`\n", r.Command)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+func (r *Round) peakMB() float64 { return float64(r.PeakRSS) / 1e6 }
+
+func (r *Report) ceiling() bool {
+	return slices.ContainsFunc(r.Rounds, func(o *Round) bool { return len(o.Tried) > 0 })
+}
+
+// compared says what a collector used in parts of vmagent's, or, where that was
+// not measured, of its own at passing everything through.
+func (r *Report) compared(title string, all []*Report) string {
+	with, name := r.of("vmagent"), "vmagent's"
+	if i := slices.IndexFunc(all, func(o *Report) bool { return o.Scenario == "passthrough" }); len(with) == 0 && i >= 0 && all[i] != r {
+		with, name = all[i].of(title), "passthrough's"
+	}
+	if len(with) == 0 || title == "vmagent" {
+		return ""
+	}
+	rounds := r.of(title)
+	return fmt.Sprintf("%.2f × CPU, %.2f × RSS of %s", median(rounds, (*Round).PerMillion)/median(with, (*Round).PerMillion), median(rounds, (*Round).peakMB)/median(with, (*Round).peakMB), name)
+}
+
+// ceilings writes what Ceiling found.
+func (r *Report) ceilings(b *strings.Builder) {
+	b.WriteString("\n| collector | version | samples/s that it held on one core | CPU s per million samples | peak RSS | targets and sink used of the other cores | did not hold |\n|---|---|---|---|---|---|---|\n")
+	for _, title := range r.collectors() {
+		rounds := r.of(title)
+		var broke []string
+		for _, o := range rounds {
+			for _, t := range o.Tried {
+				if t.Why != "" {
+					broke = append(broke, fmt.Sprintf("%.0f: %s", t.Rate, t.Why))
+				}
+			}
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %.2f | %s |\n", title, rounds[0].Version,
+			spread(rounds, (*Round).held, "%.0f", ""), spread(rounds, (*Round).PerMillion, "%.2f", ""), spread(rounds, (*Round).peakMB, "%.0f", " MB"),
+			median(rounds, func(o *Round) float64 { return (o.SinkCPU + o.TargetCPU) / o.Seconds }), strings.Join(broke, "; "))
+	}
+}
+
+// held returns the highest rate that held.
+func (r *Round) held() (most float64) {
+	for _, t := range r.Tried {
+		if t.Why == "" {
+			most = max(most, t.Rate)
+		}
+	}
+	return most
+}
+
+// notes writes what was not as it should be, and how memory went in long rounds.
+func (r *Report) notes(b *strings.Builder) {
+	for _, s := range r.Skipped {
+		fmt.Fprintf(b, "\nskipped: %s\n", s)
+	}
+	for _, o := range r.Rounds {
+		for _, f := range o.Faults {
+			fmt.Fprintf(b, "\n%s, %s, round %d: %s\n", r.Scenario, o.Collector, o.Number, f)
+		}
+		if early, late := o.Growth(); o.Seconds >= longRound && early > 0 {
+			fmt.Fprintf(b, "\n%s, %s, round %d: memory went from %.0f MB after a sixth of the time to %.0f MB at its end (%+.0f %%): `%s`\n",
+				r.Scenario, o.Collector, o.Number, early, late, 100*(late/early-1), o.Memory().Text(60))
+		}
+	}
+}
+
+// longRound is from how many seconds on a round tells how memory went.
+const longRound = 300
 
 func delivered(rounds []*Round) string {
 	var got, want int64

@@ -32,11 +32,16 @@ type Round struct {
 	OtherCores float64 `json:"other_cores"` // cores that other programs of the machine used meanwhile
 	SinkCPU    float64 `json:"sink_cpu"`    // seconds
 	TargetCPU  float64 `json:"target_cpu"`  // seconds
+	Scraped    int64   `json:"scraped"`     // scrapes in that time
+	Late       int64   `json:"late"`        // of those, how many came half an interval late or not at all
+	Over       []Meter `json:"over"`        // how it went over time, from the start on
 
 	Served    int64    `json:"served"`    // scrapes, in the whole round
 	Expected  int64    `json:"expected"`  // samples that were to arrive of them
 	Delivered int64    `json:"delivered"` // samples that arrived
 	Faults    []string `json:"faults"`    // what was not as it should be
+
+	Tried []Try `json:"tried,omitempty"` // by Ceiling, in turn
 }
 
 // PerMillion returns the CPU seconds for a million samples.
@@ -56,6 +61,8 @@ type round struct {
 	program *process
 	began   time.Time
 	out     Round
+
+	one, rest cores // of the collector, and of targets and sink
 }
 
 // Measure runs one collector once. dir is a directory for what is written
@@ -68,14 +75,21 @@ func Measure(ctx context.Context, c *Collector, s Scenario, number int, dir stri
 	if r.kept, err = s.kept(); err != nil {
 		return nil, err
 	}
+	if s.Ceiling {
+		if r.one, r.rest, err = split(); err != nil {
+			return nil, err
+		}
+	}
 	defer func() {
 		if stopErr := r.stop(); err == nil {
 			err = stopErr
 		}
 	}()
-	for _, step := range []func(context.Context) error{
-		func(context.Context) error { return r.start(c) }, r.warmUp, r.measure, r.drain,
-	} {
+	if err := r.start(c); err != nil {
+		return nil, err
+	}
+	defer r.watch(&r.out.Over)() // before the process is stopped
+	for _, step := range []func(context.Context) error{r.warmUp, r.measure, r.drain} {
 		if err := step(ctx); err != nil {
 			if r.program != nil && r.program.ended() == nil {
 				err = fmt.Errorf("%w; the last output of %s:\n%s", err, c.Title, r.program.tail())
@@ -95,11 +109,11 @@ func (r *round) start(c *Collector) (err error) {
 	if err := os.MkdirAll(work, 0o777); err != nil {
 		return fmt.Errorf("cannot make a directory for the round: %w", err)
 	}
-	if r.sink, err = startChild("sink", r.dir, "sink", "--listen-addr=127.0.0.1:0"); err != nil {
+	if r.sink, err = startChild("sink", r.dir, r.rest, "sink", "--listen-addr=127.0.0.1:0"); err != nil {
 		return err
 	}
 	l := r.s.Load
-	r.targets, err = startChild("targets", r.dir, "targets",
+	r.targets, err = startChild("targets", r.dir, r.rest, "targets", "--interval="+r.s.Interval.String(),
 		"--targets="+strconv.Itoa(l.Targets), "--series="+strconv.Itoa(l.Series), "--sequences="+strconv.Itoa(l.Sequences),
 		"--format="+string(l.Format), "--gzip="+string(l.Gzip), fmt.Sprintf("--churn=%g", l.Churn))
 	if err != nil {
@@ -110,7 +124,7 @@ func (r *round) start(c *Collector) (err error) {
 		return err
 	}
 	r.began = time.Now()
-	r.program, err = startProcess(c.Name, cmd, r.dir)
+	r.program, err = startProcess(c.Name, cmd, r.dir, r.one)
 	return err
 }
 
@@ -127,7 +141,7 @@ func (r *round) warmUp(ctx context.Context) error {
 			break
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s samples of %d targets of %d have arrived", time.Since(r.began).Round(time.Second), len(st.Last), r.s.Load.Targets)
+			return &behindError{fmt.Sprintf("after %s samples of %d targets of %d have arrived", time.Since(r.began).Round(time.Second), len(st.Last), r.s.Load.Targets)}
 		}
 		if err := r.wait(ctx, 50*time.Millisecond); err != nil {
 			return err
@@ -143,16 +157,18 @@ type reading struct {
 	program, sink, targets usage
 	all                    float64
 	stats                  sink.Stats
+	served                 target.Stats
 }
 
 func (r *round) read(ctx context.Context) (m reading, err error) {
-	errs := make([]error, 5)
+	errs := make([]error, 6)
 	errs[0] = r.sink.command(ctx, "GET", "/stats", &m.stats)
 	m.at = time.Now()
 	m.program, errs[1] = readUsage(r.program.cmd.Process.Pid)
 	m.sink, errs[2] = readUsage(r.sink.cmd.Process.Pid)
 	m.targets, errs[3] = readUsage(r.targets.cmd.Process.Pid)
 	m.all, errs[4] = busy()
+	errs[5] = r.targets.command(ctx, "GET", "/stats", &m.served)
 	return m, errors.Join(errs...)
 }
 
@@ -176,8 +192,12 @@ func (r *round) measure(ctx context.Context) error {
 	o.Samples = b.stats.Samples - a.stats.Samples
 	o.Bytes = b.stats.Bytes - a.stats.Bytes
 	o.Requests = b.stats.Requests - a.stats.Requests
+	o.Scraped, o.Late = b.served.Total()-a.served.Total(), b.served.Late-a.served.Late
 	if o.Samples <= 0 {
-		return fmt.Errorf("no sample arrived in %.0f s", o.Seconds)
+		return &behindError{fmt.Sprintf("no sample arrived in %.0f s", o.Seconds)}
+	}
+	if why := r.behind(); r.s.Ceiling && why != "" {
+		return &behindError{why} // to drain would take long, and prove nothing
 	}
 	return nil
 }

@@ -22,13 +22,21 @@ type Scenario struct {
 	Drop  string // names that the collector is to drop, a regular expression; it adds a label as well
 	Scale bool   // a script scales three series in ten
 	V2    bool   // remote write 2.0
+
+	// Ceiling asks for the highest rate instead: the collector has one core,
+	// targets and sink the others, and targets are added until it is late.
+	Ceiling bool
+
+	Usual  []string // collectors that it is measured with when all scenarios are
+	Rounds int      // and how often
 }
 
 // Scenarios returns the presets, the usual one first.
 func Scenarios() []Scenario {
 	usual := Scenario{
 		Name: "passthrough", Help: "100 targets × 1,000 series every 5 s, sent on as they are",
-		Load: target.Defaults(), Interval: 5 * time.Second, Warmup: 20 * time.Second, Measure: 60 * time.Second,
+		Load: target.Defaults(), Interval: 5 * time.Second, Warmup: 15 * time.Second, Measure: 60 * time.Second,
+		Usual: []string{"weir", "vmagent"}, Rounds: 3,
 	}
 	with := func(name, help string, change func(*Scenario)) Scenario {
 		s := usual
@@ -36,18 +44,24 @@ func Scenarios() []Scenario {
 		change(&s)
 		return s
 	}
+	passthrough := usual
+	passthrough.Usual = []string{"weir", "prometheus", "vmagent"}
 	return []Scenario{
-		usual,
+		passthrough,
 		with("million", "1,000 targets × 1,000 series every 60 s, sent on as they are", func(s *Scenario) {
-			s.Load.Targets, s.Interval, s.Warmup, s.Measure = 1000, time.Minute, 130*time.Second, 120*time.Second
+			s.Load.Targets, s.Interval, s.Warmup, s.Measure, s.Rounds = 1000, time.Minute, 70*time.Second, 60*time.Second, 2
 		}),
 		with("relabel", "passthrough's load; half is dropped by name, and a label added to the rest", func(s *Scenario) {
 			s.Drop = "http_request_duration_seconds_.*|http_requests_total"
 		}),
-		with("lua-scale", "passthrough's load; a script scales three series in ten", func(s *Scenario) { s.Scale = true }),
+		with("lua-scale", "passthrough's load; a script scales three series in ten", func(s *Scenario) { s.Scale, s.Usual = true, []string{"weir"} }),
 		with("churn", "passthrough's load; at each scrape 5 % of the series are new ones", func(s *Scenario) { s.Load.Churn = 0.05 }),
 		with("gzip", "passthrough's load; bodies come compressed", func(s *Scenario) { s.Load.Gzip = target.GzipAccept }),
-		with("v2", "passthrough's load; sent by remote write 2.0", func(s *Scenario) { s.V2 = true }),
+		with("v2", "passthrough's load; sent by remote write 2.0", func(s *Scenario) { s.V2, s.Usual = true, []string{"weir"} }),
+		with("ceiling", "targets of 1,000 series every second, more and more until a collector that has one core is late", func(s *Scenario) {
+			s.Load.Targets, s.Interval, s.Warmup, s.Measure, s.Ceiling = 200, time.Second, 10*time.Second, 15*time.Second, true
+			s.Usual, s.Rounds = passthrough.Usual, 1
+		}),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -38,6 +39,7 @@ type one struct {
 	mu      sync.Mutex
 	scrapes int
 	refused int // while frozen
+	pace    pace
 }
 
 // Stats is what was served.
@@ -46,7 +48,16 @@ type Stats struct {
 	Scrapes map[string]int `json:"scrapes"` // by address
 	Refused map[string]int `json:"refused"` // by address: scrapes while it was frozen
 	Aborted int64          `json:"aborted"` // scrapes that were not read to their end
+	Late    int64          `json:"late"`    // times that a target was not scraped for one and a half of its intervals
 	Bytes   int64          `json:"bytes"`   // of bodies, as they were sent
+}
+
+// Total returns the scrapes of all targets.
+func (s Stats) Total() (n int64) {
+	for _, scrapes := range s.Scrapes {
+		n += int64(scrapes)
+	}
+	return n
 }
 
 // Listen opens the ports, each free one that the system chooses.
@@ -139,6 +150,7 @@ func (s *Server) Stats() Stats {
 	st := Stats{Series: s.body.Len(), Scrapes: make(map[string]int, len(s.targets)), Refused: map[string]int{}, Aborted: s.aborted.Load(), Bytes: s.bytes.Load()}
 	for _, t := range s.targets {
 		t.mu.Lock()
+		st.Late += t.pace.late(time.Now(), t.o.Interval)
 		st.Scrapes[t.listener.Addr().String()] = t.scrapes
 		if t.refused > 0 {
 			st.Refused[t.listener.Addr().String()] = t.refused
@@ -163,6 +175,7 @@ func (t *one) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the bench is over", http.StatusServiceUnavailable)
 		return
 	}
+	t.pace.asked(time.Now(), t.o.Interval)
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	*buf = t.body.Append((*buf)[:0], t.number, t.scrapes+1)

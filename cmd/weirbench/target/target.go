@@ -12,6 +12,7 @@ package target
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Format is the syntax of the bodies.
@@ -49,6 +50,8 @@ type Options struct {
 	Format    Format
 	Gzip      Gzip
 	Churn     float64 // part of a target's series that gets another label value at each scrape, 0 to 1
+
+	Interval time.Duration // at which a target is to be scraped, to count what is late; 0: nobody knows
 }
 
 // Defaults returns the options of the bench's usual load.
@@ -76,6 +79,9 @@ func (o Options) Validate() error {
 	}
 	if !(o.Churn >= 0 && o.Churn <= 1) {
 		errs = append(errs, fmt.Errorf("cannot rename %g of the series: it is a part, from 0 to 1", o.Churn))
+	}
+	if o.Interval < 0 {
+		errs = append(errs, fmt.Errorf("cannot be scraped every %s", o.Interval))
 	}
 	return errors.Join(errs...)
 }

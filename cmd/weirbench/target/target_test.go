@@ -265,8 +265,8 @@ func TestServer(t *testing.T) {
 		t.Error("after a thaw the scrape is not the fourth")
 	}
 	_, _, stats := request(t, "GET", "http://"+s.Control()+"/stats")
-	want := fmt.Sprintf(`{"series":100,"scrapes":{%q:0,%q:4},"refused":{%q:1},"aborted":0,"bytes":%d}`, s.Addresses()[0], s.Addresses()[1], s.Addresses()[1], 4*s.Body().Bytes())
-	swapped := fmt.Sprintf(`{"series":100,"scrapes":{%q:4,%q:0},"refused":{%q:1},"aborted":0,"bytes":%d}`, s.Addresses()[1], s.Addresses()[0], s.Addresses()[1], 4*s.Body().Bytes())
+	want := fmt.Sprintf(`{"series":100,"scrapes":{%q:0,%q:4},"refused":{%q:1},"aborted":0,"late":0,"bytes":%d}`, s.Addresses()[0], s.Addresses()[1], s.Addresses()[1], 4*s.Body().Bytes())
+	swapped := fmt.Sprintf(`{"series":100,"scrapes":{%q:4,%q:0},"refused":{%q:1},"aborted":0,"late":0,"bytes":%d}`, s.Addresses()[1], s.Addresses()[0], s.Addresses()[1], 4*s.Body().Bytes())
 	if got := strings.TrimSpace(string(stats)); got != want && got != swapped {
 		t.Errorf("got stats %s, want %s", got, want)
 	}

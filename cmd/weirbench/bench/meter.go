@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-run/weir/cmd/weirbench/graph"
+)
+
+// Meter is what a collector used up to a time.
+type Meter struct {
+	At   float64 `json:"at"`   // seconds since it was started
+	RSS  int64   `json:"rss"`  // bytes that are resident
+	Anon int64   `json:"anon"` // bytes of those that are no file's
+	CPU  float64 `json:"cpu"`  // seconds
+}
+
+// meters is about how many there are of a round.
+const meters = 300
+
+// watch reads the collector's meters into to, until stop is called.
+func (r *round) watch(to *[]Meter) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(max((r.s.Warmup+r.s.Measure)/meters, 200*time.Millisecond))
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-tick.C:
+				if u, err := readUsage(r.program.cmd.Process.Pid); err == nil {
+					*to = append(*to, Meter{At: now.Sub(r.began).Seconds(), RSS: u.RSS, Anon: u.Anon, CPU: u.CPU})
+				}
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// Memory returns how its resident memory went, in MB.
+func (r *Round) Memory() graph.Line {
+	l := graph.Line{Name: r.Collector}
+	for _, m := range r.Over {
+		l.Points = append(l.Points, graph.Point{X: m.At, Y: float64(m.RSS) / 1e6})
+	}
+	return l
+}
+
+// Growth compares the memory at the end of the measured time with that after
+// its first sixth: the mean of a tenth of the time each, in MB.
+func (r *Round) Growth() (early, late float64) {
+	ps := r.Memory().Points
+	if len(ps) < 20 {
+		return 0, 0
+	}
+	mean := func(ps []graph.Point) (sum float64) {
+		for _, p := range ps {
+			sum += p.Y
+		}
+		return sum / float64(len(ps))
+	}
+	n := len(ps)
+	return mean(ps[n/6 : n/6+n/10]), mean(ps[n-n/10:])
+}

@@ -1,0 +1,25 @@
+package target
+
+import "time"
+
+// pace counts how often a target was asked late: one and a half intervals after
+// the time before, or later. What was left out counts by the intervals that
+// passed.
+type pace struct {
+	last  time.Time // zero before the first scrape
+	count int64
+}
+
+// asked notes a scrape.
+func (p *pace) asked(now time.Time, interval time.Duration) {
+	p.count = p.late(now, interval)
+	p.last = now
+}
+
+// late returns how often it was late until now.
+func (p *pace) late(now time.Time, interval time.Duration) int64 {
+	if p.last.IsZero() || interval <= 0 {
+		return p.count
+	}
+	return p.count + max(0, int64((now.Sub(p.last)+interval/2)/interval)-1)
+}
