@@ -23,11 +23,16 @@ func (e *behindError) Error() string { return e.why }
 func (r *round) behind() string {
 	const (
 		lateMost  = 0.01 // of the scrapes
+		lostMost  = 0.01
 		leastPart = 0.95 // of the samples that are due
 	)
 	o := &r.out
 	if share := float64(o.Late) / float64(max(o.Scraped+o.Late, 1)); share > lateMost {
 		return fmt.Sprintf("%.0f %% of the scrapes came half an interval late or not at all", 100*share)
+	}
+	// A scrape that took longer than its timeout was answered for the target.
+	if share := float64(o.Lost) / float64(max(o.Scraped, 1)); share > lostMost {
+		return fmt.Sprintf("%.0f %% of the scrapes were answered and did not arrive", 100*share)
 	}
 	if got, due := r.measured(); got < leastPart*due {
 		return fmt.Sprintf("%.0f %% of the samples that were due arrived in that time", 100*got/due)
@@ -78,8 +83,6 @@ func ceiling(s Scenario, log io.Writer, measure func(Scenario) (*Round, error)) 
 			t.Why = behind.why
 		} else if err != nil {
 			return nil, err
-		} else if len(o.Faults) > 0 {
-			t.Why = o.Faults[0]
 		}
 		if tried = append(tried, t); t.Why == "" {
 			found.held, best = n, o

@@ -55,7 +55,7 @@ func TestCeiling(t *testing.T) {
 			case n > most && n%2 == 0:
 				return nil, fmt.Errorf("%w; its output: x", &behindError{"late"})
 			case n > most:
-				return &Round{Faults: []string{"incomplete", "late"}}, nil
+				return nil, &behindError{"incomplete"}
 			}
 			return &Round{Collector: fmt.Sprint(at.Load.Targets)}, nil
 		})
@@ -75,20 +75,21 @@ func TestCeiling(t *testing.T) {
 }
 
 func TestBehind(t *testing.T) {
-	f := func(want string, scraped, late, samples int64) {
+	f := func(want string, scraped, late, lost, samples int64) {
 		t.Helper()
 		s := Scenarios()[0]
 		s.Load.Targets, s.Interval, s.Measure = 10, time.Second, 10*time.Second
-		r := round{s: s, kept: 1000, out: Round{Scraped: scraped, Late: late, Samples: samples}}
+		r := round{s: s, kept: 1000, out: Round{Scraped: scraped, Late: late, Lost: lost, Samples: samples}}
 		if got := r.behind(); got != want {
-			t.Errorf("%d scrapes, %d late, %d samples: got %q, want %q", scraped, late, samples, got, want)
+			t.Errorf("%d scrapes, %d late, %d lost, %d samples: got %q, want %q", scraped, late, lost, samples, got, want)
 		}
 	}
-	f("", 100, 0, 100_000)
-	f("", 100, 1, 96_000)
-	f("5 % of the scrapes came half an interval late or not at all", 95, 5, 95_000)
-	f("94 % of the samples that were due arrived in that time", 100, 0, 94_000)
-	f("100 % of the scrapes came half an interval late or not at all", 0, 100, 0)
+	f("", 100, 0, 0, 100_000)
+	f("", 100, 1, 1, 96_000)
+	f("2 % of the scrapes were answered and did not arrive", 100, 0, 2, 98_000)
+	f("5 % of the scrapes came half an interval late or not at all", 95, 5, 0, 95_000)
+	f("94 % of the samples that were due arrived in that time", 100, 0, 0, 94_000)
+	f("100 % of the scrapes came half an interval late or not at all", 0, 100, 0, 0)
 }
 
 // TestPinned asks a program on which cores it may run.

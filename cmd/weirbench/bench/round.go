@@ -34,6 +34,7 @@ type Round struct {
 	TargetCPU  float64 `json:"target_cpu"`  // seconds
 	Scraped    int64   `json:"scraped"`     // scrapes in that time
 	Late       int64   `json:"late"`        // of those, how many came half an interval late or not at all
+	Lost       int64   `json:"lost"`        // scrapes of that time that were answered and did not arrive, or late
 	Over       []Meter `json:"over"`        // how it went over time, from the start on
 
 	Served    int64    `json:"served"`    // scrapes, in the whole round
@@ -89,7 +90,11 @@ func Measure(ctx context.Context, c *Collector, s Scenario, number int, dir stri
 		return nil, err
 	}
 	defer r.watch(&r.out.Over)() // before the process is stopped
-	for _, step := range []func(context.Context) error{r.warmUp, r.measure, r.drain} {
+	steps := []func(context.Context) error{r.warmUp, r.measure, r.drain}
+	if s.Ceiling {
+		steps[2] = r.peak // at the ceiling first scrapes may have been late, which is none of its business
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			if r.program != nil && r.program.ended() == nil {
 				err = fmt.Errorf("%w; the last output of %s:\n%s", err, c.Title, r.program.tail())
@@ -193,11 +198,12 @@ func (r *round) measure(ctx context.Context) error {
 	o.Bytes = b.stats.Bytes - a.stats.Bytes
 	o.Requests = b.stats.Requests - a.stats.Requests
 	o.Scraped, o.Late = b.served.Total()-a.served.Total(), b.served.Late-a.served.Late
+	o.Lost = max(0, (b.stats.Gaps-a.stats.Gaps)/int64(r.s.Load.Sequences))
 	if o.Samples <= 0 {
 		return &behindError{fmt.Sprintf("no sample arrived in %.0f s", o.Seconds)}
 	}
 	if why := r.behind(); r.s.Ceiling && why != "" {
-		return &behindError{why} // to drain would take long, and prove nothing
+		return &behindError{why}
 	}
 	return nil
 }
@@ -224,6 +230,11 @@ func (r *round) drain(ctx context.Context) error {
 			return err
 		}
 	}
+	return r.peak(ctx)
+}
+
+// peak reads the memory that the collector has taken.
+func (r *round) peak(context.Context) error {
 	u, err := readUsage(r.program.cmd.Process.Pid)
 	if err != nil {
 		return err
