@@ -114,6 +114,20 @@ func (r *round) start(c *Collector) (err error) {
 	if err := os.MkdirAll(work, 0o777); err != nil {
 		return fmt.Errorf("cannot make a directory for the round: %w", err)
 	}
+	if err := r.startEnds(); err != nil {
+		return err
+	}
+	cmd, err := c.prepare(newJob(r.s, work, r.sink.Write, r.targets.Targets))
+	if err != nil {
+		return err
+	}
+	r.began = time.Now()
+	r.program, err = startProcess(c.Name, cmd, r.dir, r.one)
+	return err
+}
+
+// startEnds starts the sink and the targets.
+func (r *round) startEnds() (err error) {
 	if r.sink, err = startChild("sink", r.dir, r.rest, "sink", "--listen-addr=127.0.0.1:0"); err != nil {
 		return err
 	}
@@ -124,12 +138,6 @@ func (r *round) start(c *Collector) (err error) {
 	if err != nil {
 		return err
 	}
-	cmd, err := c.prepare(newJob(r.s, work, r.sink.Write, r.targets.Targets))
-	if err != nil {
-		return err
-	}
-	r.began = time.Now()
-	r.program, err = startProcess(c.Name, cmd, r.dir, r.one)
 	return err
 }
 
