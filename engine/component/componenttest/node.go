@@ -130,10 +130,11 @@ func (n *Node) Logs() string {
 }
 
 // Wait returns once ok, which is asked after every export and health report;
-// it fails the test when that does not happen within 10 s.
+// it fails the test when that does not happen within a minute: the machine may
+// be busy.
 func (n *Node) Wait(t testing.TB, ok func() bool) {
 	t.Helper()
-	timeout := time.NewTimer(10 * time.Second)
+	timeout := time.NewTimer(time.Minute)
 	defer timeout.Stop()
 	for {
 		n.mu.Lock()

@@ -3,11 +3,14 @@ package remotewrite_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/clock/clocktest"
+	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
 // What was accepted last, such as the staleness markers of a shutdown, is sent
@@ -16,7 +19,9 @@ func TestStopSendsWhatIsThere(t *testing.T) {
 	srv := newServer(t)
 	hold := make(chan bool)
 	srv.setFault(func(http.ResponseWriter, *http.Request, int) bool { <-hold; return false })
-	n := startNew(t, endpoint(srv.URL, "queue_config { max_samples_per_send = 10 }"))
+	// The time that a shutdown may take does not pass.
+	n := start(t, componenttest.New(t, "prometheus.remote_write.test"), clocktest.New(time.UnixMilli(t0)),
+		endpoint(srv.URL, "queue_config { max_samples_per_send = 10 }"))
 	var sent []*batch.Metrics
 	for source := range uint64(5) { // several lanes, several blocks in each
 		for i := range int64(3) {
