@@ -59,7 +59,7 @@ func FromLabels(ls labels.Labels) *Series {
 	buf := make([]byte, 0, 256)
 	ls.Range(func(l labels.Label) {
 		if l.Value != "" {
-			buf = appendWireLabel(buf, l.Name, l.Value)
+			buf = AppendLabel(buf, l.Name, l.Value)
 		}
 	})
 	return newSeries(append([]byte(nil), buf...), nil)
@@ -98,6 +98,11 @@ func (s *Series) Hash() uint64 { return s.hash }
 // Equal reports whether both have the same labels.
 func (s *Series) Equal(o *Series) bool {
 	return s == o || (s.hash == o.hash && s.wire == o.wire)
+}
+
+// Is reports whether s has the labels of a Wire, of which hash is the xxhash64.
+func (s *Series) Is(hash uint64, wire []byte) bool {
+	return s.hash == hash && s.wire == string(wire)
 }
 
 // Source returns the handle that s was derived from, nil for one made by a
@@ -232,12 +237,14 @@ func uvarint(s string) (v, n int) {
 
 func appendWire(dst []byte, sorted []Label) []byte {
 	for _, l := range sorted {
-		dst = appendWireLabel(dst, l.Name, l.Value)
+		dst = AppendLabel(dst, l.Name, l.Value)
 	}
 	return dst
 }
 
-func appendWireLabel(dst []byte, name, value string) []byte {
+// AppendLabel appends a label in the form of Wire to dst. Wires have labels
+// sorted by name, names unique, no value empty.
+func AppendLabel(dst []byte, name, value string) []byte {
 	dst = append(dst, 0x0a)
 	dst = binary.AppendUvarint(dst, uint64(wireLabelSize(name, value)))
 	dst = append(dst, 0x0a)

@@ -1,8 +1,11 @@
 package scrape
 
 import (
+	"hash/maphash"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/weir-run/weir/engine/batch"
 )
@@ -11,19 +14,26 @@ import (
 // means, who is owed a staleness marker when it does not come again, and what
 // the metadata lines said. It does what Prometheus's scrapeCache and the
 // references of its storage do together.
+//
+// Lines, series and families are known by their place in a slice, which changes
+// only when a scrape is done. There are millions of them: what a pointer, a map
+// or an allocation for each would take is more than what is in them.
 type cache struct {
 	iter uint32 // number of the running scrape
 
-	lines    map[string]*line   // by the text of name and labels; nil while packed
-	seen     int                // of lines, in the running scrape
-	byLabels map[uint64]*series // by label hash; the next ones in series.next; nil while packed
-	families map[string]*family // by name
-	success  int                // how much was cached after the last good scrape
+	lines    []line
+	series   []series
+	families []family
+	seen     int // of lines, in the running scrape
+	success  int // how much was cached after the last good scrape
 
-	prev []*series // tracked in the scrape before
-	cur  []*series // tracked in the running scrape
+	// Tables of the three by text, labels and name. They are empty until
+	// somebody asks, and again when a scrape is done that changed numbers or
+	// that asked nothing.
+	byText, byLabels, byName table
 
-	gone []*series // left the cache; to be released once what is sent was accepted
+	slab batch.Slab
+	gone []*batch.Series // left the cache; to be released once what is sent was accepted
 	// changed says that a metadata line of the running scrape said something new
 	// about a family that samples before it were taken for.
 	changed bool
@@ -32,13 +42,13 @@ type cache struct {
 	// settled says that the last scrape was one of that layout and that another
 	// such body would leave the cache as it is.
 	settled bool
-	calm    int // bodies in a row that were of that layout or made it
-	patient int // of those, how many it takes until the cache is packed
 }
 
 // line is the text of a name with labels, as the target writes it.
 type line struct {
-	s    *series
+	text fingerprint
+	n    uint32 // length of the text
+	s    uint32 // its series
 	iter uint32 // last scrape it was in
 	at   int32  // its place in the layout of the last body, if it is still there
 }
@@ -46,41 +56,36 @@ type line struct {
 // series is one set of labels. Several lines may mean the same.
 type series struct {
 	h       *batch.Series
-	meta    *batch.Metadata
-	next    *series
 	tracked uint32 // last scrape after which it is owed a marker, 0 for never
 	lines   int32  // that mean it and are cached
 }
 
 // family is what metadata lines said about a metric family.
 type family struct {
-	name string
-	iter uint32 // last scrape that said something
-	used uint32 // last scrape that had samples of it
-	meta *batch.Metadata
+	meta *batch.Metadata // its Family is the name
+	iter uint32          // last scrape that said something
+	used uint32          // last scrape that had samples of it
 }
 
-func newCache() *cache {
-	return &cache{
-		iter:     1,
-		lines:    map[string]*line{},
-		byLabels: map[uint64]*series{},
-		families: map[string]*family{},
+func newCache() *cache { return &cache{iter: 2} } // the scrape before it is not 0, which is never
+
+// find returns the line with that text, -1 when there is none.
+func (c *cache) find(text []byte) int {
+	if len(c.byText.slots) == 0 {
+		c.indexLines(len(c.lines))
 	}
-}
-
-// get returns the line with that text, and whether it was in the running
-// scrape already.
-func (c *cache) get(text []byte) (l *line, again bool) {
-	l = c.lines[string(text)]
-	if l == nil {
-		return nil, false
+	f, n := fingerprintOf(text), uint32(len(text))
+	i, slot := c.byText.first(f.slot())
+	for i >= 0 && (c.lines[i].text != f || c.lines[i].n != n) {
+		i, slot = c.byText.next(slot)
 	}
-	return l, c.touch(l)
+	return i
 }
 
-// touch says that l is in the running scrape.
-func (c *cache) touch(l *line) (again bool) {
+// touch says that a line is in the running scrape, and returns whether it was
+// before.
+func (c *cache) touch(i int) (again bool) {
+	l := &c.lines[i]
 	if l.iter == c.iter {
 		return true
 	}
@@ -89,43 +94,77 @@ func (c *cache) touch(l *line) (again bool) {
 	return false
 }
 
-// add caches a line that get did not find.
-func (c *cache) add(text []byte, s *series) *line {
-	l := &line{s: s, iter: c.iter, at: -1}
-	s.lines++
-	c.lines[string(text)] = l
+// add caches a line that find did not find.
+func (c *cache) add(text []byte, s int) int {
+	l := line{text: fingerprintOf(text), n: uint32(len(text)), s: uint32(s), iter: c.iter, at: -1}
+	c.series[s].lines++
 	c.seen++
-	return l
+	i := len(c.lines)
+	c.lines = append(c.lines, l)
+	if i >= c.byText.room() {
+		c.indexLines(2 * len(c.lines))
+	} else {
+		c.byText.add(l.text.slot(), i)
+	}
+	return i
 }
 
-// series returns the series with those labels.
-func (c *cache) series(ls labels.Labels) *series {
-	h := batch.FromLabels(ls)
-	first := c.byLabels[h.Hash()]
-	for s := first; s != nil; s = s.next {
-		if s.h.Equal(h) {
-			h.Release()
-			return s
-		}
+// labelled returns the series with those labels, in the form of Series.Wire.
+func (c *cache) labelled(wire []byte) int {
+	if len(c.byLabels.slots) == 0 {
+		c.indexSeries(len(c.series))
 	}
-	s := &series{h: h, next: first}
-	c.byLabels[h.Hash()] = s
-	return s
+	hash := xxhash.Sum64(wire)
+	i, slot := c.byLabels.first(hash)
+	for i >= 0 && !c.series[i].h.Is(hash, wire) {
+		i, slot = c.byLabels.next(slot)
+	}
+	if i >= 0 {
+		return i
+	}
+	i = len(c.series)
+	c.series = append(c.series, series{h: c.slab.Series(hash, wire)})
+	if i >= c.byLabels.room() {
+		c.indexSeries(2 * len(c.series))
+	} else {
+		c.byLabels.add(hash, i)
+	}
+	return i
 }
 
-// track says that s is owed a marker when the next scrape does not have it.
-func (c *cache) track(s *series) {
-	if s.tracked != c.iter {
-		s.tracked = c.iter
-		c.cur = append(c.cur, s)
+// expect makes room for about n new series.
+func (c *cache) expect(n int) {
+	c.slab.Expect(n)
+	if n > 0 {
+		c.lines, c.series = slices.Grow(c.lines, n), slices.Grow(c.series, n)
+		c.indexLines(n)
+		c.indexSeries(n)
 	}
 }
+
+func (c *cache) indexLines(room int) {
+	c.byText.reset(room)
+	for i := range c.lines {
+		c.byText.add(c.lines[i].text.slot(), i)
+	}
+}
+
+func (c *cache) indexSeries(room int) {
+	c.byLabels.reset(room)
+	for i := range c.series {
+		c.byLabels.add(c.series[i].h.Hash(), i)
+	}
+}
+
+// track says that a series is owed a marker when the next scrape does not have
+// it.
+func (c *cache) track(s int) { c.series[s].tracked = c.iter }
 
 // appendStale appends to dst the series of the scrape before that the running
 // one does not have.
 func (c *cache) appendStale(dst []*batch.Series) []*batch.Series {
-	for _, s := range c.prev {
-		if s.tracked != c.iter {
+	for i := range c.series {
+		if s := &c.series[i]; s.tracked == c.iter-1 {
 			dst = append(dst, s.h)
 		}
 	}
@@ -144,108 +183,62 @@ func (c *cache) done(flush bool) {
 	if forced && !flush {
 		c.dropLayout() // it may hold lines that go now
 	}
-	if c.seen < len(c.lines) && (flush || forced) {
-		for text, l := range c.lines {
-			if l.iter != c.iter {
-				delete(c.lines, text)
-				c.unuse(l.s)
-			}
-		}
-	}
 	if flush || forced {
-		for name, f := range c.families {
-			if c.iter-f.iter > 10 {
-				delete(c.families, name)
-			}
+		if c.seen < len(c.lines) {
+			c.dropLines()
 		}
+		c.dropFamilies()
 	}
-	c.prev, c.cur = c.cur, c.prev
-	clear(c.cur)
-	c.cur = c.cur[:0]
 	c.iter++
 	c.seen = 0
-}
-
-// unuse takes away one of the lines that mean s.
-func (c *cache) unuse(s *series) {
-	if s.lines--; s.lines > 0 {
-		return
-	}
-	p := c.byLabels[s.h.Hash()]
-	if p == s {
-		if s.next == nil {
-			delete(c.byLabels, s.h.Hash())
-		} else {
-			c.byLabels[s.h.Hash()] = s.next
-		}
-	} else {
-		for p.next != s {
-			p = p.next
-		}
-		p.next = s.next
-	}
-	s.next = nil
-	c.gone = append(c.gone, s)
 }
 
 // forget drops all lines, because they would now mean other series. Series
 // that were sent keep their handles if the next scrape has their labels, and
 // get their markers otherwise.
 func (c *cache) forget() {
-	c.unpack()
-	for _, l := range c.lines {
-		l.s.lines--
-	}
-	clear(c.lines)
-	clear(c.families)
 	c.dropLayout()
-	// A line of its own keeps each series in the cache until the next good
-	// scrape, as if it had been seen in another form.
-	for _, first := range c.byLabels {
-		for s := first; s != nil; s = s.next {
-			text := "\xff" + s.h.Wire() // no line starts so
-			c.lines[text] = &line{s: s, at: -1}
-			s.lines++
-		}
+	c.lines = c.lines[:0]
+	c.families = nil
+	c.byText.drop()
+	c.byName.drop()
+	// A line of its own, whose text nothing has, keeps each series in the cache
+	// until the next good scrape, as if it had been seen in another form.
+	for i := range c.series {
+		c.lines = append(c.lines, line{text: fingerprint{lo: uint64(i)}, n: noText, s: uint32(i), at: -1})
+		c.series[i].lines = 1
 	}
 }
 
+// noText is the length of no text.
+const noText = 1<<32 - 1
+
 func (c *cache) dropLayout() {
-	c.unpack()
-	c.layout.free()
 	c.layout, c.settled = nil, false
 }
 
 // has reports whether h is of a series in the cache.
 func (c *cache) has(h *batch.Series) bool {
-	c.unpack()
-	for s := c.byLabels[h.Hash()]; s != nil; s = s.next {
-		if s.h == h {
-			return true
-		}
+	if len(c.byLabels.slots) == 0 {
+		c.indexSeries(len(c.series))
 	}
-	return false
+	i, slot := c.byLabels.first(h.Hash())
+	for i >= 0 && c.series[i].h != h {
+		i, slot = c.byLabels.next(slot)
+	}
+	return i >= 0
 }
 
-// all yields every series of the cache, some maybe twice, those that left it but
-// are not released among them.
-func (c *cache) all(yield func(*series) bool) {
-	if c.lines == nil {
-		for i := range c.layout.lines {
-			if !yield(c.layout.lines[i].l.s) {
-				return
-			}
+// all yields every handle of the cache, those that left it but are not released
+// among them.
+func (c *cache) all(yield func(*batch.Series) bool) {
+	for i := range c.series {
+		if !yield(c.series[i].h) {
+			return
 		}
 	}
-	for _, first := range c.byLabels {
-		for s := first; s != nil; s = s.next {
-			if !yield(s) {
-				return
-			}
-		}
-	}
-	for _, s := range c.gone {
-		if !yield(s) {
+	for _, h := range c.gone {
+		if !yield(h) {
 			return
 		}
 	}
@@ -261,52 +254,66 @@ const (
 )
 
 // setMeta applies a metadata line about the family of that name and returns
-// the family. typ is for metaType, text for the others.
-func (c *cache) setMeta(name []byte, kind metaKind, typ model.MetricType, text []byte) *family {
-	f := c.families[string(name)]
-	if f == nil {
-		f = &family{name: string(name), meta: &batch.Metadata{Type: model.MetricTypeUnknown, Family: string(name)}}
-		c.families[f.name] = f
+// the family. text is the type, for metaType.
+func (c *cache) setMeta(name []byte, kind metaKind, text []byte) int {
+	if len(c.byName.slots) == 0 {
+		c.indexFamilies(len(c.families))
 	}
+	hash := maphash.Bytes(longKeys[0], name)
+	i, slot := c.byName.first(hash)
+	for i >= 0 && c.families[i].meta.Family != string(name) {
+		i, slot = c.byName.next(slot)
+	}
+	if i < 0 {
+		i = len(c.families)
+		c.families = append(c.families, family{meta: &batch.Metadata{Type: model.MetricTypeUnknown, Family: string(name)}})
+		if i >= c.byName.room() {
+			c.indexFamilies(2 * len(c.families))
+		} else {
+			c.byName.add(hash, i)
+		}
+	}
+	f := &c.families[i]
 	f.iter = c.iter
-	var same bool
-	switch kind {
-	case metaType:
-		same = f.meta.Type == typ
-	case metaHelp:
-		same = f.meta.Help == string(text)
-	case metaUnit:
-		same = f.meta.Unit == string(text)
+	if kind.of(f.meta) != string(text) {
+		c.changeMeta(f, kind, string(text))
 	}
-	if !same {
-		c.changeMeta(f, kind, typ, string(text))
+	return i
+}
+
+func (c *cache) indexFamilies(room int) {
+	c.byName.reset(room)
+	for i := range c.families {
+		c.byName.add(maphash.String(longKeys[0], c.families[i].meta.Family), i)
 	}
-	return f
 }
 
 // resetMeta applies a metadata line again.
 func (c *cache) resetMeta(m layoutMeta) {
-	m.f.iter = c.iter
-	var same bool
-	switch m.kind {
-	case metaType:
-		same = m.f.meta.Type == m.typ
-	case metaHelp:
-		same = m.f.meta.Help == m.text
-	case metaUnit:
-		same = m.f.meta.Unit == m.text
-	}
-	if !same {
-		c.changeMeta(m.f, m.kind, m.typ, m.text)
+	f := &c.families[m.family]
+	f.iter = c.iter
+	if m.kind.of(f.meta) != m.text {
+		c.changeMeta(f, m.kind, m.text)
 	}
 }
 
+// of returns what a line of that kind says, for a family to have that metadata.
+func (k metaKind) of(m *batch.Metadata) string {
+	switch k {
+	case metaType:
+		return string(m.Type)
+	case metaHelp:
+		return m.Help
+	}
+	return m.Unit
+}
+
 // changeMeta gives f new metadata; what series have of it is never written to.
-func (c *cache) changeMeta(f *family, kind metaKind, typ model.MetricType, text string) {
+func (c *cache) changeMeta(f *family, kind metaKind, text string) {
 	m := *f.meta
 	switch kind {
 	case metaType:
-		m.Type = typ
+		m.Type = model.MetricType(text)
 	case metaHelp:
 		m.Help = text
 	case metaUnit:

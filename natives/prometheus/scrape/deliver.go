@@ -34,7 +34,7 @@ func (l *loop) deliver(ctx context.Context, out *flow.Output, in *intake, rep re
 	}
 	r := &in.rows
 	if in.wholly {
-		r.series = l.c.layout.columns(l.set, l.report[:n])
+		r.series = l.c.columns(l.set, l.report[:n])
 	}
 	for i, v := range rep.values() {
 		if i == n {
@@ -164,8 +164,8 @@ func (l *loop) settle() {
 		}
 	}
 	l.owed = nil
-	for _, s := range l.c.gone {
-		s.h.Release()
+	for _, h := range l.c.gone {
+		h.Release()
 	}
 	clear(l.c.gone)
 	l.c.gone = l.c.gone[:0]
@@ -199,10 +199,9 @@ func (l *loop) release(hs ...*batch.Series) {
 func (l *loop) releaseAll() {
 	l.release(l.owed...)
 	l.release(l.report[:]...)
-	for s := range l.c.all {
-		s.h.Release()
+	for h := range l.c.all {
+		h.Release()
 	}
-	l.c.layout.free()
 	l.c.layout = nil
 }
 

@@ -2,8 +2,8 @@ package scrape
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -93,7 +93,7 @@ func take(set *settings, c *cache, s show, now int64) (out taken, handles []*bat
 		out = taken{Total: in.total, Added: in.added, SeriesAdded: in.seriesAdded, Repeated: in.repeated, TooAhead: in.ahead}
 	}
 	if in.wholly {
-		in.rows.series = c.layout.columns(set, nil)
+		in.rows.series = c.columns(set, nil)
 	}
 	// The collector looks at the last row's time, and there may be none.
 	end := batch.FromLabels(labels.FromStrings("end", "of rows"))
@@ -105,8 +105,8 @@ func take(set *settings, c *cache, s show, now int64) (out taken, handles []*bat
 		out.Err += err.Error()
 	}
 	out.Rows = k.scrapes[0]
-	for _, s := range c.gone {
-		s.h.Release()
+	for _, h := range c.gone {
+		h.Release()
 	}
 	c.gone = c.gone[:0]
 	return out, handles
@@ -152,7 +152,6 @@ func play(t *testing.T, args string, shows []show) (replayed int) {
 			without.forget()
 		}
 		without.dropLayout()
-		with.patient, without.patient = s.patient, 100 // without is never packed
 		if with.settled {
 			replayed++
 		}
@@ -173,13 +172,13 @@ func play(t *testing.T, args string, shows []show) (replayed int) {
 		if n := len(got.Rows); n == len(gotHandles)+1 && !slices.ContainsFunc(got.Rows, func(s sample) bool { return s.V == "stale" }) && !same.pair(wantHandles, gotHandles) {
 			fail("a series has another handle than before")
 		}
-		if with.lines == nil {
-			with.unpack()
-			if d := cmp.Diff(keys(without), keys(with)); d != "" {
-				fail("lines (-kept +unpacked)\n" + d)
-			}
+		if s.patient == 0 {
 			with.pack()
 		}
+		if d := cmp.Diff(texts(without), texts(with)); d != "" {
+			fail("lines (-textparse +layout)\n" + d)
+		}
+		consistent(t, with)
 	}
 	return replayed
 }
@@ -212,53 +211,100 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-func keys(c *cache) []string { return slices.Sorted(maps.Keys(c.lines)) }
+// texts returns what the cache knows of its lines, in order.
+func texts(c *cache) (out []string) {
+	for _, l := range c.lines {
+		out = append(out, fmt.Sprintf("%x %x %d %s", l.text.hi, l.text.lo, l.n, c.series[l.s].h))
+	}
+	slices.Sort(out)
+	return out
+}
 
-// TestPack: a cache that has been packed for a while takes bodies as before, is
-// packed later each time, and never when the layout has not all of its lines.
+// consistent checks what the parts of a cache say of each other.
+func consistent(t *testing.T, c *cache) {
+	t.Helper()
+	means := make([]int32, len(c.series))
+	for i, l := range c.lines {
+		means[l.s]++
+		if l.n != noText && l.iter == 0 {
+			t.Fatalf("line %d was in no scrape", i)
+		}
+	}
+	for i, s := range c.series {
+		if s.lines != means[i] || s.lines == 0 {
+			t.Fatalf("%s has %d lines and says %d", s.h, means[i], s.lines)
+		}
+		if s.h.Released() {
+			t.Fatalf("%s was released", s.h)
+		}
+		if !c.has(s.h) {
+			t.Fatalf("%s is not found", s.h)
+		}
+	}
+	if lo := c.layout; lo != nil {
+		for i, ln := range lo.lines {
+			if int(ln.line) >= len(c.lines) {
+				t.Fatalf("line %d of the layout is line %d of %d", i, ln.line, len(c.lines))
+			}
+			// After a failed scrape, places are of its body.
+			if at := c.lines[ln.line].at; c.settled && lo.lines[at].line != ln.line {
+				t.Fatalf("line %d of the layout is line %d, which says %d", i, ln.line, at)
+			}
+		}
+	}
+}
+
+// TestPack: a cache takes bodies as before after it gave back what it does not
+// need, and keeps the handles of series that go on.
 func TestPack(t *testing.T) {
 	set := newTestSettings(t, "")
 	c := newCache()
-	body := func(b string) {
+	f := func(body string, packed bool, want ...string) {
 		t.Helper()
-		if got, _ := take(set, c, show{body: []byte(b)}, int64(1e12)); got.Err != "" {
+		if got, _ := take(set, c, show{body: []byte(body)}, int64(1e12)); got.Err != "" {
 			t.Fatal(got.Err)
 		}
-	}
-	f := func(b string, times int, packed bool) {
-		t.Helper()
-		for range times {
-			body(b)
+		if got := c.byText.slots == nil; got != packed {
+			t.Errorf("after %q packed is %t", body, got)
 		}
-		if got := c.lines == nil; got != packed {
-			t.Errorf("after %d times %q packed is %t", times, b, got)
+		var got []string
+		for _, s := range c.series {
+			got = append(got, strings.NewReplacer(`{instance="i",job="j"}`, "", `instance="i",job="j",`, "").Replace(s.h.String()))
+		}
+		slices.Sort(got)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("series after %q (-want +got)\n%s", body, d)
+		}
+		consistent(t, c)
+	}
+	f("a 1\nb{x=\"1\"}  2\n", true, "a", `b{x="1"}`)
+	handles := map[string]*batch.Series{}
+	for h := range c.all {
+		handles[h.Name()] = h
+	}
+	f("b{x=\"1\"}  2\na 1\n", false, "a", `b{x="1"}`)
+	f("b{x=\"1\"}  2\na 1\n", true, "a", `b{x="1"}`)
+	f("b{ x=\"1\" } 2\na 1\nc 1\n", false, "a", `b{x="1"}`, "c")
+	for h := range c.all {
+		if was := handles[h.Name()]; was != nil && was != h {
+			t.Errorf("%s is another one", h)
 		}
 	}
-	f("a 1\nb{x=\"1\"}  2\n", 1, true)
-	f("b{x=\"1\"}  2\na 1\n", 1, false)
-	if d := cmp.Diff([]string{"a", "b{x=\"1\"}"}, keys(c)); d != "" {
-		t.Error(d)
-	}
-	if len(c.byLabels) != 2 || len(c.gone) != 0 {
-		t.Error("another order of the lines made other series")
-	}
-	f("a 1\n", 3, false)
-	f("a 1\n", 1, true)
+	f("a 1\n", false, "a")
+	c.pack()
 	in := &intake{set: set, c: c, now: 1e12}
 	in.empty()
-	if len(in.series) != 1 || c.lines == nil {
+	if len(in.series) != 1 || in.series[0] != handles["a"] {
 		t.Errorf("a failed scrape has %d markers", len(in.series))
 	}
-	f("a 2\n", 7, false)
-	f("a 2\n", 1, true)
+	f("a 2\n", true, "a") // all is in the layout
 	c.forget()
-	f("a 2\n", 15, false)
-	f("a 2\n", 1, true)
-	c = newCache()
-	f("# TYPE a counter\na 1\n# HELP a said too late for it\n", 1, false)
-	f("# TYPE a counter\na 1\n# HELP a said too late for it\n", 1, true)
-	c = newCache()
-	f("# TYPE a counter\na 1\n# TYPE a gauge\n", 5, false)
+	f("a 2\n", false, "a")
+	if c.series[0].h != handles["a"] {
+		t.Error("the series did not outlive its lines")
+	}
+	c.forget()
+	f("d 2\n", false, "d")
 }
 
 // asPrometheus compares a history with Prometheus's scrape manager. It reports

@@ -63,19 +63,22 @@ type intake struct {
 	bucketErr error
 
 	typ model.MetricType // of the last TYPE line
-	fam *family          // of the last metadata line, nil when it cannot be trusted
+	fam int              // family of the last metadata line, + 1; 0 when it cannot be trusted
 
 	rec recorder
 
-	lset      labels.Labels // scratch
-	exemplar  exemplar.Exemplar
-	exemplars []exemplar.Exemplar
+	// Scratch memory.
+	lset labels.Labels
+	wire []byte // labels in the form of Series.Wire
+	// tagsValid says that tags have valid names and values, once it is known.
+	tagsValid, tagsKnown bool
+	exemplar             exemplar.Exemplar
+	exemplars            []exemplar.Exemplar
 }
 
 // empty makes the rows of a scrape without a body: markers for all that was
 // in the last one.
 func (in *intake) empty() {
-	in.c.unpack()
 	in.stale()
 	in.c.settled = false
 	in.c.done(false)
@@ -94,13 +97,17 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 		old = nil
 	}
 	if old != nil && c.settled && old.opaque == 0 && in.replay(old, b) {
-		c.replayed()
+		c.pack()
 		return nil
 	}
-	c.unpack()
 	in.rows, c.changed, c.settled = rows{}, false, false
 	if c.layout != nil {
 		in.rows.grow(c.layout.rows + reportRows)
+	} else if len(c.series) == 0 {
+		n := min(sampleLines(b), mostExpected)
+		in.rows.grow(n + reportRows)
+		c.expect(n)
+		defer c.expect(0)
 	}
 	defer func() {
 		if v := recover(); v != nil { // a parser met what it was not made for
@@ -128,14 +135,25 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 		in.rec.layout.free()
 		in.rec.layout = nil
 	}
-	c.layout.free()
-	c.layout = in.rec.layout
+	first := c.success == 0
+	c.layout = nil
+	if in.rec.layout != nil {
+		c.layout = in.rec.layout.kept()
+	}
 	c.settled = !c.changed && in.ahead == 0
 	c.done(true)
-	if c.settled && c.layout != nil && c.layout.opaque == 0 {
-		c.replayed()
+	if first {
+		c.pack() // the memory that is taken now stays
 	}
 	return nil
+}
+
+// mostExpected is for how many samples room is made before they were seen.
+const mostExpected = 10_000
+
+// sampleLines returns about how many samples b has, if it is text.
+func sampleLines(b []byte) int {
+	return bytes.Count(b, []byte("\n")) - bytes.Count(b, []byte("\n#"))
 }
 
 // replay tries to take the whole body from the layout. When that works, what
@@ -144,7 +162,7 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 func (in *intake) replay(lo *layout, b []byte) (all bool) {
 	in.v = make([]float64, 0, lo.rows+reportRows)
 	in.t = make([]int64, 0, lo.rows+reportRows)
-	in.v, in.t, all = lo.replay(b, in.set.cfg.HonorTimestamps, in.now, in.maxT, in.v, in.t)
+	in.v, in.t, all = lo.replay(in.c.lines, b, in.set.cfg.HonorTimestamps, in.now, in.maxT, in.v, in.t)
 	if all {
 		in.wholly = true
 		in.total, in.added, in.repeated = len(lo.lines), len(lo.lines), len(lo.lines)-lo.rows
@@ -165,7 +183,9 @@ func (in *intake) parse(b []byte, contentType string, old *layout) error {
 	var p textparse.Parser
 	pos := 0
 	if old != nil {
-		in.rec.layout = newLayout(old.format, contentType)
+		if len(b) < maxLayoutBody {
+			in.rec.layout = newLayout(old.format, contentType)
+		}
 		var done bool
 		if pos, _, done = in.follow(old, b, 0, 0); done {
 			return nil
@@ -180,7 +200,7 @@ func (in *intake) parse(b []byte, contentType string, old *layout) error {
 		// Start timestamps of OpenMetrics are in lines of their own, wherever
 		// the parser looks for them.
 		apart := formatOf(p) == openMetricsFormat && in.set.args.StartTimestampZeroIngestion
-		if f := formatOf(p); f != otherFormat && !in.opts.EnableTypeAndUnitLabels && !apart {
+		if f := formatOf(p); f != otherFormat && !in.opts.EnableTypeAndUnitLabels && !apart && len(b) < maxLayoutBody {
 			in.rec.layout = newLayout(f, contentType)
 		}
 	}
@@ -197,13 +217,13 @@ func (in *intake) parse(b []byte, contentType string, old *layout) error {
 		switch et {
 		case textparse.EntryType:
 			name, typ := p.Type()
-			in.metadata(name, metaType, typ, nil)
+			in.metadata(name, metaType, []byte(typ))
 		case textparse.EntryHelp:
 			name, text := p.Help()
-			in.metadata(name, metaHelp, "", text)
+			in.metadata(name, metaHelp, text)
 		case textparse.EntryUnit:
 			name, text := p.Unit()
-			in.metadata(name, metaUnit, "", text)
+			in.metadata(name, metaUnit, text)
 		case textparse.EntrySeries, textparse.EntryHistogram:
 			at, bound, err := in.parsed(b, p, et == textparse.EntryHistogram)
 			if err != nil {
@@ -230,53 +250,59 @@ func (in *intake) parse(b []byte, contentType string, old *layout) error {
 // same after p, which is the end of the line before, or 0. n is how many it
 // took; the next line starts at pos. done is true when b ends as the layout.
 func (in *intake) follow(lo *layout, b []byte, i, p int) (pos, n int, done bool) {
+	odd := lo.oddFrom(i)
 	for ; i < len(lo.lines); i++ {
-		ln, run := &lo.lines[i], lo.run(i)
-		if ln.flags&lineOpaque != 0 || !bytes.HasPrefix(b[p:], run) {
+		ln := lo.lines[i]
+		if ln.flags&lineOpaque != 0 {
 			return nextLine(b, p), n, false
 		}
-		q := p + len(run)
+		l, pad, q := &in.c.lines[ln.line], 1, 0
+		if ln.flags&lineOdd != 0 {
+			pad = int(lo.odd[odd].pad)
+			q = l.oddValue(b, p, &lo.odd[odd])
+		} else {
+			q = l.value(b, p)
+		}
+		if q < 0 {
+			return nextLine(b, p), n, false
+		}
 		v, t, w, ok := lo.variable(b[q:], ln.flags)
 		if !ok {
 			return nextLine(b, p), n, false
 		}
-		in.replayMetadata(lo, i)
+		if ln.flags&lineOdd != 0 {
+			in.replayMetadata(lo, odd)
+			odd++
+		}
 		flags := ln.flags &^ lineRepeated
-		if in.known(ln.l, flags&lineHasT != 0, t, v) {
+		if in.known(int(ln.line), flags&lineHasT != 0, t, v) {
 			flags |= lineRepeated
 		}
-		in.rec.sample(b, ln.l, int(ln.key), int(ln.pad), q, q+w, flags)
+		l.at = int32(in.rec.sample(b, int(ln.line), int(l.n), pad, q, q+w, flags))
 		p = q + w
 		n++
 	}
-	if !bytes.Equal(b[p:], lo.run(i)) {
+	if len(b)-p != int(lo.tail.n) || !lo.tail.matches(b, p) {
 		return nextLine(b, p), n, false
 	}
-	in.replayMetadata(lo, i)
+	in.replayMetadata(lo, len(lo.odd))
 	return len(b), n, true
 }
 
 // metadata applies a metadata line.
-func (in *intake) metadata(name []byte, kind metaKind, typ model.MetricType, text []byte) {
-	f := in.c.setMeta(name, kind, typ, text)
-	m := layoutMeta{f: f, kind: kind, typ: typ}
-	switch kind {
-	case metaHelp:
-		m.text = f.meta.Help
-	case metaUnit:
-		m.text = f.meta.Unit
-	}
-	in.said(m)
+func (in *intake) metadata(name []byte, kind metaKind, text []byte) {
+	f := in.c.setMeta(name, kind, text)
+	in.said(layoutMeta{family: uint32(f), kind: kind, text: kind.of(in.c.families[f].meta)})
 }
 
-// replayMetadata applies the metadata lines of a run.
-func (in *intake) replayMetadata(lo *layout, i int) {
-	from, to := uint32(0), uint32(len(lo.meta))
-	if i > 0 {
-		from = lo.lines[i-1].meta
+// replayMetadata applies the metadata lines of an odd run, or those of the tail.
+func (in *intake) replayMetadata(lo *layout, odd int) {
+	from, to := uint32(0), lo.tail.meta
+	if odd > 0 {
+		from = lo.odd[odd-1].meta
 	}
-	if i < len(lo.lines) {
-		to = lo.lines[i].meta
+	if odd < len(lo.odd) {
+		to = lo.odd[odd].meta
 	}
 	for _, m := range lo.meta[from:to] {
 		in.c.resetMeta(m)
@@ -288,9 +314,9 @@ func (in *intake) replayMetadata(lo *layout, i int) {
 func (in *intake) said(m layoutMeta) {
 	in.rec.metadata(m)
 	if m.kind == metaType {
-		in.typ = m.typ
+		in.typ = model.MetricType(m.text)
 	}
 	if in.set.args.HonorMetadata {
-		in.fam = m.f
+		in.fam = int(m.family) + 1
 	}
 }

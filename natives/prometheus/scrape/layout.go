@@ -1,12 +1,10 @@
 package scrape
 
 import (
-	"bytes"
-	"math"
 	"slices"
+	"sort"
 	"sync"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 
@@ -22,12 +20,11 @@ const (
 	openMetricsFormat
 )
 
-// layout is what stays the same when a target is scraped again: the text of
-// its last body without values and timestamps, cut into runs. A run is the
-// text between two values: a line feed, maybe metadata and comments, then name
-// and labels of the next sample and a space. Where a new body has the same
-// run between two values, textparse would see the same lines, so only the
-// values are parsed.
+// layout is what stays the same when a target is scraped again: the lines of
+// its last body without values and timestamps. The text between two values is
+// a run: a line feed, maybe metadata and comments, then name and labels of the
+// next sample and a space. Where a new body has the same run between two values,
+// textparse would see the same lines, so only the values are parsed.
 //
 // Why that is so: a run starts where a lexer has just ended a value (or
 // timestamp) and meets a line feed, and ends with the space before the next
@@ -36,13 +33,17 @@ const (
 // as for parseValue. What the parsers keep from line to line is the type of
 // the last TYPE line and the last UNIT: they matter for the labels of lines
 // that are not cached, and those are never parsed from a layout.
+//
+// Texts are not kept: fingerprint and length of each stand in for them. Most runs
+// are no more than a line feed, the text of a cached line, and a space.
 type layout struct {
 	format      format
 	contentType string
 
-	text  []byte // the runs, one after the other, then what follows the last value
 	lines []layoutLine
+	odd   []oddRun // of lines flagged so, one after the other
 	meta  []layoutMeta
+	tail  oddRun // what follows the last value, all of it
 
 	ok     bool // it describes a whole body
 	rows   int  // samples that the body gave
@@ -54,14 +55,19 @@ type layout struct {
 	columnFor *settings
 }
 
-// layoutLine is one sample line. Its run is text[end of the one before:end].
+// layoutLine is one sample line.
 type layoutLine struct {
-	l     *line
-	end   uint32
-	meta  uint32 // end of its metadata lines in layout.meta
-	key   uint32 // length of name and labels
-	pad   uint16 // length of the white space behind them
+	line  uint32 // of the cache
 	flags lineFlags
+}
+
+// oddRun is what a run has beside a line feed, name and labels, and a space.
+type oddRun struct {
+	before fingerprint // of what is before the name
+	n      uint32      // its length
+	at     uint32      // the line whose run it is
+	meta   uint32      // where its metadata lines in layout.meta end
+	pad    uint32      // length of the white space behind the labels
 }
 
 type lineFlags uint8
@@ -74,18 +80,21 @@ const (
 	// lineOpaque: more follows the value (an exemplar, white space); textparse
 	// looks at the line.
 	lineOpaque
+	// lineOdd: the run is an odd one.
+	lineOdd
 )
 
 // layoutMeta is a metadata line in a run.
 type layoutMeta struct {
-	f    *family
-	kind metaKind
-	typ  model.MetricType
-	text string // of help and unit; shared with the family's metadata
+	family uint32 // of the cache
+	kind   metaKind
+	text   string // shared with the family's metadata
 }
 
-const maxLayoutText = 1 << 30
+// maxLayoutBody is the size of a body that no layout is kept of.
+const maxLayoutBody = 1 << 30
 
+// layouts are those to record bodies in.
 var layouts = sync.Pool{New: func() any { return new(layout) }}
 
 // newLayout returns an empty layout to record the body in.
@@ -95,28 +104,29 @@ func newLayout(f format, contentType string) *layout {
 	return lo
 }
 
-// free gives lo back; it must not be used any more. nil is fine.
+// free gives back a layout that was recorded in; it must not be used any more.
+// nil is fine.
 func (lo *layout) free() {
 	if lo == nil {
 		return
 	}
-	clear(lo.lines)
 	clear(lo.meta)
-	text, lines, meta := lo.text[:0], lo.lines[:0], lo.meta[:0]
+	lines, odd, meta := lo.lines[:0], lo.odd[:0], lo.meta[:0]
 	*lo = layout{}
 	// The pool serves targets of every size; one huge body must not stay for
 	// all of them.
-	if cap(text) <= 4<<20 {
-		lo.text, lo.lines, lo.meta = text, lines, meta
+	if cap(lines) <= 64<<10 && cap(odd) <= 64<<10 {
+		lo.lines, lo.odd, lo.meta = lines, odd, meta
 	}
 	layouts.Put(lo)
 }
 
-// fit moves lo to memory of its size, and gives back what it was recorded in.
-func (lo *layout) fit() {
-	recorded := &layout{text: lo.text, lines: lo.lines, meta: lo.meta}
-	lo.text, lo.lines, lo.meta = slices.Clone(lo.text), slices.Clone(lo.lines), slices.Clone(lo.meta)
-	recorded.free()
+// kept returns what was recorded in memory of its size.
+func (lo *layout) kept() *layout {
+	out := *lo
+	out.lines, out.odd, out.meta = slices.Clone(lo.lines), slices.Clone(lo.odd), slices.Clone(lo.meta)
+	lo.free()
+	return &out
 }
 
 // recorder writes the layout of a body as its lines are met.
@@ -125,21 +135,27 @@ type recorder struct {
 	mark int // up to where the body was looked at
 }
 
-// sample records a sample line. Its name and labels are key bytes before value,
-// which is where its value starts in b, and pad bytes of white space; bound is
-// where what may change ends.
-func (r *recorder) sample(b []byte, l *line, key, pad, value, bound int, flags lineFlags) {
+// sample records a sample line. Its name and labels are key bytes before pad
+// bytes of white space before value, which is where its value starts in b; bound
+// is where what may change ends. It returns the line's place.
+func (r *recorder) sample(b []byte, line, key, pad, value, bound int, flags lineFlags) int {
 	if r.layout == nil || !r.ok {
-		return
+		return -1
+	}
+	flags &^= lineOdd
+	if before := b[r.mark : value-pad-key]; pad != 1 || len(before) != 1 || before[0] != '\n' {
+		flags |= lineOdd
+		r.odd = append(r.odd, oddRun{
+			before: fingerprintOf(before), n: uint32(len(before)),
+			at: uint32(len(r.lines)), meta: uint32(len(r.meta)), pad: uint32(pad),
+		})
 	}
 	if flags&lineOpaque != 0 {
 		r.opaque++
 	}
-	l.at = int32(len(r.lines))
-	r.text = append(r.text, b[r.mark:value]...)
-	r.lines = append(r.lines, layoutLine{l: l, end: uint32(len(r.text)), meta: uint32(len(r.meta)), key: uint32(key), pad: uint16(pad), flags: flags})
+	r.lines = append(r.lines, layoutLine{line: uint32(line), flags: flags})
 	r.mark = bound
-	r.ok = len(r.text) < maxLayoutText && pad <= math.MaxUint16
+	return len(r.lines) - 1
 }
 
 func (r *recorder) metadata(m layoutMeta) {
@@ -160,29 +176,50 @@ func (r *recorder) finish(b []byte, rows int) {
 	if r.layout == nil || !r.ok {
 		return
 	}
-	r.text = append(r.text, b[r.mark:]...)
+	tail := b[r.mark:]
+	r.tail = oddRun{before: fingerprintOf(tail), n: uint32(len(tail)), at: uint32(len(r.lines)), meta: uint32(len(r.meta))}
 	r.rows = rows
 	// With many opaque lines, a parser for each costs more than one for all.
 	r.ok = r.opaque <= len(r.lines)/4
 }
 
-// run returns the run before line i, or what follows the last value.
-func (lo *layout) run(i int) []byte {
-	from := uint32(0)
-	if i > 0 {
-		from = lo.lines[i-1].end
-	}
-	if i == len(lo.lines) {
-		return lo.text[from:]
-	}
-	return lo.text[from:lo.lines[i].end]
+// matches reports whether b has at p what is before the name.
+func (o *oddRun) matches(b []byte, p int) bool {
+	return int(o.n) <= len(b)-p && fingerprintOf(b[p:p+int(o.n)]) == o.before
 }
 
-// key returns the name and the labels of line i, as they are written.
-func (lo *layout) key(i int) []byte {
-	ln, run := &lo.lines[i], lo.run(i)
-	end := len(run) - int(ln.pad)
-	return run[end-int(ln.key) : end]
+// value returns where in b the value of a line starts whose run starts at p,
+// and -1 when that is not the line's run.
+func (l *line) value(b []byte, p int) int {
+	end := p + 1 + int(l.n)
+	if end >= len(b) || b[p] != '\n' || b[end] != ' ' || fingerprintOf(b[p+1:end]) != l.text {
+		return -1
+	}
+	return end + 1
+}
+
+// oddValue is value for an odd run.
+func (l *line) oddValue(b []byte, p int, odd *oddRun) int {
+	if !odd.matches(b, p) {
+		return -1
+	}
+	p += int(odd.n)
+	end := p + int(l.n)
+	q := end + int(odd.pad)
+	if q > len(b) || b[q-1] != ' ' || fingerprintOf(b[p:end]) != l.text {
+		return -1
+	}
+	for _, c := range b[end:q] {
+		if c != ' ' && c != '\t' {
+			return -1
+		}
+	}
+	return q
+}
+
+// oddFrom returns the place in odd of the first one of line i or later.
+func (lo *layout) oddFrom(i int) int {
+	return sort.Search(len(lo.odd), func(k int) bool { return int(lo.odd[k].at) >= i })
 }
 
 // variable parses what may change in the line whose value starts b: the value
@@ -213,30 +250,36 @@ func (lo *layout) variable(b []byte, flags lineFlags) (v float64, t int64, n int
 	return v, t, n, true
 }
 
-// replay parses b as a body of this layout, which must have no opaque lines.
-// It appends the values of its rows to vs, and to ts their timestamps, with now
-// for lines without one. all is false when b is no such body, or has a
-// timestamp above maxT; the rows are to be thrown away then. Without honor, timestamps are
-// parsed but not used.
-func (lo *layout) replay(b []byte, honor bool, now, maxT int64, vs []float64, ts []int64) (_ []float64, _ []int64, all bool) {
-	p, from := 0, uint32(0)
-	for i := range lo.lines {
-		ln := &lo.lines[i]
-		run := lo.text[from:ln.end]
-		from = ln.end
-		if !bytes.HasPrefix(b[p:], run) {
-			return vs, ts, false
-		}
-		q := p + len(run)
-		var v float64
-		var ok bool
-		var w int
-		t := now
+// replay parses b as a body of this layout, which must have no opaque lines;
+// lines are the cache's. It appends the values of its rows to vs, and to ts their
+// timestamps, with now for lines without one. all is false when b is no such
+// body, or has a timestamp above maxT; the rows are to be thrown away then.
+// Without honor, timestamps are parsed but not used.
+func (lo *layout) replay(lines []line, b []byte, honor bool, now, maxT int64, vs []float64, ts []int64) (_ []float64, _ []int64, all bool) {
+	p, odd, ok := 0, lo.odd, false
+	for _, ln := range lo.lines {
+		var (
+			l = &lines[ln.line]
+			q int
+			v float64
+			w int
+			t = now
+		)
 		if ln.flags == 0 {
-			if v, w, ok = parseValue(b[q:]); ok && q+w < len(b) && b[q+w] != '\n' {
-				ok = false
+			if q = l.value(b, p); q < 0 {
+				return vs, ts, false
 			}
+			v, w, ok = parseValue(b[q:])
+			ok = ok && (q+w == len(b) || b[q+w] == '\n')
 		} else {
+			if ln.flags&lineOdd != 0 {
+				q, odd = l.oddValue(b, p, &odd[0]), odd[1:]
+			} else {
+				q = l.value(b, p)
+			}
+			if q < 0 {
+				return vs, ts, false
+			}
 			var lineT int64
 			v, lineT, w, ok = lo.variable(b[q:], ln.flags)
 			if ln.flags&lineHasT != 0 && honor {
@@ -252,7 +295,7 @@ func (lo *layout) replay(b []byte, honor bool, now, maxT int64, vs []float64, ts
 			ts = append(ts, t)
 		}
 	}
-	return vs, ts, bytes.Equal(b[p:], lo.run(len(lo.lines)))
+	return vs, ts, len(b)-p == int(lo.tail.n) && lo.tail.matches(b, p)
 }
 
 // nextLine returns where the line after the value that ended at p starts; 0 at
@@ -266,12 +309,13 @@ func nextLine(b []byte, p int) int {
 
 // columns returns the series of a batch that is wholly of this layout. It is
 // the same slice every time; nobody writes to it or behind it.
-func (lo *layout) columns(s *settings, report []*batch.Series) []*batch.Series {
+func (c *cache) columns(s *settings, report []*batch.Series) []*batch.Series {
+	lo := c.layout
 	if lo.column == nil || len(lo.column) != lo.rows+len(report) || lo.columnFor != s {
 		lo.column = make([]*batch.Series, 0, lo.rows+len(report))
 		for i := range lo.lines {
 			if lo.lines[i].flags&lineRepeated == 0 {
-				lo.column = append(lo.column, lo.lines[i].l.s.h)
+				lo.column = append(lo.column, c.series[c.lines[lo.lines[i].line].s].h)
 			}
 		}
 		lo.column = append(lo.column, report...)

@@ -2,42 +2,11 @@ package scrape
 
 import "slices"
 
-// A cache that was unpacked waits for minPatient bodies until it is packed again,
-// then for twice as many each time, up to maxPatient.
-const (
-	minPatient = 4
-	maxPatient = 64
-)
-
-// replayed notes a body of the last one's layout, which left the cache as it
-// was, or one that made a layout. The first is enough for the cache to be packed:
-// what is in the layout is not kept a second time. After it was unpacked, it takes
-// some in a row.
-func (c *cache) replayed() {
-	if c.calm++; c.calm >= c.patient && c.lines != nil {
-		c.pack()
-	}
-}
-
-// pack drops what unpack can make again from the layout: lines by their text and
-// series by their labels, which is a third of what a series costs beside its
-// labels.
+// pack gives back what is not needed as long as bodies are of the last one's
+// layout: tables, and room for more.
 func (c *cache) pack() {
-	lo := c.layout
-	distinct := 0
-	for i := range lo.lines {
-		if int(lo.lines[i].l.at) == i {
-			distinct++
-		}
-	}
-	if distinct != len(c.lines) {
-		c.patient = maxPatient // some are not in the layout
-		c.calm = 0
-		return
-	}
-	c.lines, c.byLabels, c.cur = nil, nil, nil
-	c.prev = exact(c.prev)
-	lo.fit()
+	c.byText, c.byLabels, c.byName = table{}, table{}, table{}
+	c.lines, c.series, c.families = exact(c.lines), exact(c.series), exact(c.families)
 }
 
 // exact returns s in memory of its size, if it has much more.
@@ -48,37 +17,66 @@ func exact[S ~[]E, E any](s S) S {
 	return s
 }
 
-// unpack makes the lines and series again; a body came that is not of the
-// layout. Who often needs that is packed later each time.
-func (c *cache) unpack() {
-	if c.lines != nil {
-		c.calm = 0
+// dropLines drops the lines that were not in the running scrape, and the series
+// that no line means any more.
+func (c *cache) dropLines() {
+	moved := make([]uint32, max(len(c.lines), len(c.series)))
+	n := 0
+	for i, l := range c.lines {
+		if l.iter != c.iter {
+			c.series[l.s].lines--
+			continue
+		}
+		c.lines[n], moved[i] = l, uint32(n)
+		n++
+	}
+	c.lines = c.lines[:n]
+	c.byText.drop()
+	if lo := c.layout; lo != nil {
+		for i := range lo.lines { // which are all of the running scrape
+			lo.lines[i].line = moved[lo.lines[i].line]
+		}
+	}
+	n = 0
+	for i, s := range c.series {
+		if s.lines == 0 {
+			c.gone = append(c.gone, s.h)
+			continue
+		}
+		c.series[n], moved[i] = s, uint32(n)
+		n++
+	}
+	if n == len(c.series) {
 		return
 	}
-	c.calm, c.patient = 0, min(max(2*c.patient, minPatient), maxPatient)
-	lo := c.layout
-	c.lines = make(map[string]*line, len(lo.lines))
-	c.byLabels = make(map[uint64]*series, len(lo.lines))
-	for i := range lo.lines {
-		lo.lines[i].l.s.next = nil
-	}
-	for i := range lo.lines {
-		l := lo.lines[i].l
-		c.lines[string(lo.key(i))] = l
-		first := c.byLabels[l.s.h.Hash()]
-		if !l.s.among(first) {
-			l.s.next = first
-			c.byLabels[l.s.h.Hash()] = l.s
-		}
+	clear(c.series[n:])
+	c.series = c.series[:n]
+	c.byLabels.drop()
+	for i := range c.lines {
+		c.lines[i].s = moved[c.lines[i].s]
 	}
 }
 
-// among reports whether s is first or follows it.
-func (s *series) among(first *series) bool {
-	for ; first != nil; first = first.next {
-		if first == s {
-			return true
+// dropFamilies drops the families that long no line was about.
+func (c *cache) dropFamilies() {
+	old := func(f family) bool { return c.iter-f.iter > 10 }
+	if !slices.ContainsFunc(c.families, old) {
+		return
+	}
+	moved := make([]uint32, len(c.families))
+	n := 0
+	for i, f := range c.families {
+		if !old(f) {
+			c.families[n], moved[i] = f, uint32(n)
+			n++
 		}
 	}
-	return false
+	clear(c.families[n:])
+	c.families = c.families[:n]
+	c.byName.drop()
+	if lo := c.layout; lo != nil {
+		for i := range lo.meta {
+			lo.meta[i].family = moved[lo.meta[i].family]
+		}
+	}
 }

@@ -27,7 +27,7 @@ var (
 )
 
 // known takes the sample of a line that is cached.
-func (in *intake) known(l *line, hasT bool, t int64, v float64) (repeated bool) {
+func (in *intake) known(l int, hasT bool, t int64, v float64) (repeated bool) {
 	in.total++
 	in.added++
 	if hasT = hasT && in.set.cfg.HonorTimestamps; !hasT {
@@ -37,11 +37,12 @@ func (in *intake) known(l *line, hasT bool, t int64, v float64) (repeated bool) 
 		in.repeated++
 		return true
 	}
-	s := l.s
-	meta := in.meta(s, "")
+	s := int(in.c.lines[l].s)
+	h := in.c.series[s].h
+	meta := in.meta(h, "")
 	if in.fits(t) {
-		s.setMeta(meta)
-		in.rows.add(s.h, t, v)
+		setMeta(h, meta)
+		in.rows.add(h, t, v)
 		if !hasT || in.set.cfg.TrackTimestampsStaleness {
 			in.c.track(s)
 		}
@@ -70,11 +71,11 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 	if hasT {
 		t = *ts
 	}
-	l, again := in.c.get(text)
-	if l == nil {
-		if err := in.labels(p); err != nil {
-			return -1, -1, err
-		}
+	l, again := in.c.find(text), false
+	if l >= 0 {
+		again = in.c.touch(l)
+	} else if err := in.labels(p); err != nil {
+		return -1, -1, err
 	}
 	var repeated, exemplars bool
 	if again && !hasT {
@@ -102,28 +103,29 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 		if err != nil {
 			return -1, -1, err
 		}
-		var s *series
+		var series *batch.Series
 		var name string
-		if l != nil {
-			s = l.s
+		if l >= 0 {
+			series = in.c.series[in.c.lines[l].s].h
 		} else {
 			name = in.lset.Get(model.MetricNameLabel)
 		}
-		meta := in.meta(s, name)
+		meta := in.meta(series, name)
 		if fits && in.fits(t) {
-			if l == nil {
-				s = in.c.series(in.lset)
-				l = in.c.add(text, s)
+			if l < 0 {
+				l = in.c.add(text, in.c.labelled(in.wire))
 				if in.limitErr == nil && in.bucketErr == nil {
 					in.seriesAdded++
 				}
 			}
-			s.setMeta(meta)
+			s := int(in.c.lines[l].s)
+			series = in.c.series[s].h
+			setMeta(series, meta)
 			if start > in.after && start < t {
-				in.zero(s.h, start, h, fh)
+				in.zero(series, start, h, fh)
 			}
 			in.latest = max(in.latest, t)
-			in.row(s.h, t, v, h, fh, start)
+			in.row(series, t, v, h, fh, start)
 			if !hasT || in.set.cfg.TrackTimestampsStaleness {
 				in.c.track(s)
 			}
@@ -133,17 +135,17 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 	if in.rec.layout == nil {
 		return -1, -1, nil
 	}
-	if l == nil { // it was dropped, and its series is not known
+	if l < 0 { // it was dropped, and its series is not known
 		in.rec.invalid()
 		return -1, -1, nil
 	}
-	at = int(l.at)
+	at = int(in.c.lines[l].at)
 	return at, in.record(b, text, l, syntacticT, repeated, exemplars), nil
 }
 
 // record records a line that textparse parsed. It returns where in b its
 // variable part ends, -1 if that cannot be told.
-func (in *intake) record(b, text []byte, l *line, hasT, repeated, exemplars bool) int {
+func (in *intake) record(b, text []byte, l int, hasT, repeated, exemplars bool) int {
 	// Both slices end at the end of one array.
 	end := cap(b) - cap(text) + len(text)
 	q := end
@@ -173,7 +175,7 @@ func (in *intake) record(b, text []byte, l *line, hasT, repeated, exemplars bool
 		in.rec.invalid()
 		return -1
 	}
-	in.rec.sample(b, l, len(text), q-end, q, bound, flags)
+	in.c.lines[l].at = int32(in.rec.sample(b, l, len(text), q-end, q, bound, flags))
 	return bound
 }
 
@@ -280,37 +282,41 @@ func (in *intake) coarsen(schema int32, buckets func() int, reduce func(int32) e
 	return true, nil
 }
 
-// meta returns the metadata that a sample of s has, or one of that name when s
+// meta returns the metadata that a sample of h has, or one of that name when h
 // is nil.
-func (in *intake) meta(s *series, name string) *batch.Metadata {
-	if in.fam == nil {
+func (in *intake) meta(h *batch.Series, name string) *batch.Metadata {
+	if in.fam == 0 {
 		return nil
 	}
-	in.fam.used = in.c.iter
-	if s != nil {
-		if s.meta == in.fam.meta {
-			return s.meta // found out before
+	f := &in.c.families[in.fam-1]
+	f.used = in.c.iter
+	if h != nil {
+		if h.Meta() == f.meta {
+			return f.meta // found out before
 		}
-		name = s.h.Name()
+		name = h.Name()
 	}
-	if !partOf(name, in.fam.name, in.fam.meta.Type) {
-		in.fam = nil // nor do the next lines belong to it
+	if !partOf(name, f.meta.Family, f.meta.Type) {
+		in.fam = 0 // nor do the next lines belong to it
 		return nil
 	}
-	return in.fam.meta
+	return f.meta
 }
 
-func (s *series) setMeta(m *batch.Metadata) {
-	if s.meta != m {
-		s.meta = m
-		s.h.SetMeta(m)
+func setMeta(h *batch.Series, m *batch.Metadata) {
+	if h.Meta() != m {
+		h.SetMeta(m)
 	}
 }
 
-// labels sets in.lset to the labels of the sample p is at, as they are sent.
+// labels sets in.wire to the labels of the sample p is at, as they are sent, and
+// in.lset to such that have its name.
 func (in *intake) labels(p textparse.Parser) error {
 	p.Labels(&in.lset)
 	in.normalise()
+	if in.simple() {
+		return nil
+	}
 	in.lset = withTarget(in.lset, in.tags, in.set.cfg.HonorLabels)
 	if !in.lset.Has(model.MetricNameLabel) {
 		return fmt.Errorf("missing metric name (%s label)", model.MetricNameLabel)
@@ -318,7 +324,43 @@ func (in *intake) labels(p textparse.Parser) error {
 	if !in.lset.IsValid(in.set.cfg.MetricNameValidationScheme) {
 		return fmt.Errorf("invalid metric name or label names: %s", in.lset)
 	}
+	in.wire = in.wire[:0]
+	in.lset.Range(func(l labels.Label) {
+		if l.Value != "" {
+			in.wire = batch.AppendLabel(in.wire, l.Name, l.Value)
+		}
+	})
 	return in.checkLabels()
+}
+
+// simple does what labels does where no two labels are in each other's way,
+// nothing is to be complained of and there are no limits. It makes no garbage.
+func (in *intake) simple() bool {
+	cfg := in.set.cfg
+	if cfg.LabelLimit > 0 || cfg.LabelNameLengthLimit > 0 || cfg.LabelValueLengthLimit > 0 ||
+		!in.lset.Has(model.MetricNameLabel) || !in.lset.IsValid(cfg.MetricNameValidationScheme) {
+		return false
+	}
+	if !in.tagsKnown {
+		in.tagsValid, in.tagsKnown = labels.New(in.tags...).IsValid(cfg.MetricNameValidationScheme), true
+	}
+	ok, last, tags := in.tagsValid, "", in.tags
+	in.wire = in.wire[:0]
+	in.lset.Range(func(l labels.Label) {
+		for len(tags) > 0 && tags[0].Name < l.Name {
+			in.wire = batch.AppendLabel(in.wire, tags[0].Name, tags[0].Value)
+			tags = tags[1:]
+		}
+		if l.Value == "" || l.Name <= last || len(tags) > 0 && tags[0].Name == l.Name {
+			ok = false // an empty one is none, and may be in another one's way still
+		}
+		last = l.Name
+		in.wire = batch.AppendLabel(in.wire, l.Name, l.Value)
+	})
+	for _, l := range tags {
+		in.wire = batch.AppendLabel(in.wire, l.Name, l.Value)
+	}
+	return ok
 }
 
 // normalise writes the bucket boundaries of histograms and the quantiles of

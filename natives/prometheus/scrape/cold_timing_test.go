@@ -1,0 +1,42 @@
+package scrape
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/service"
+)
+
+// BenchmarkManyTargets takes bodies from layouts in turn: of 500 targets with
+// 1,000 series each, so that what is known of one is not in the processor's
+// caches when its turn comes.
+func BenchmarkManyTargets(b *testing.B) {
+	const targets, series = 500, 1000
+	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(b, ""), service.HTTPData{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	one := corpus(b, "node_exporter.txt")
+	text := firstSamples([]byte(one.body), series)
+	body := append(make([]byte, 0, len(text)+1), text...)
+	tags := targetTags(0, 2)
+	caches := make([]*cache, targets)
+	scrape := func(c *cache, i int) {
+		now := int64(1e12) + int64(i)*1000
+		in := &intake{set: set, tags: tags, c: c, now: now, maxT: now + maxAhead}
+		if err := in.body(body, one.contentType); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range caches {
+		caches[i] = newCache()
+		scrape(caches[i], 0)
+	}
+	i := 0
+	for b.Loop() {
+		scrape(caches[i%targets], 1+i/targets)
+		i++
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i*series), "ns/sample")
+}
