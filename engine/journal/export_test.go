@@ -26,6 +26,13 @@ func OpenOSFile(path string, flag int) (File, error) { return openOSFile(path, f
 // Maintain does what Run does every second.
 func (j *Journal) Maintain() { j.maintain() }
 
+// Queued returns how many calls of Append wait for the next write.
+func (j *Journal) Queued() int {
+	j.queueMu.Lock()
+	defer j.queueMu.Unlock()
+	return len(j.queue)
+}
+
 // TryNext is Next that does not wait.
 func (j *Journal) TryNext(lane int) (Block, bool) {
 	for {
