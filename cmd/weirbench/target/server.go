@@ -147,7 +147,7 @@ func (s *Server) Freeze(frozen bool) {
 
 // Stats returns what was served until now.
 func (s *Server) Stats() Stats {
-	st := Stats{Series: s.body.Len(), Scrapes: make(map[string]int, len(s.targets)), Refused: map[string]int{}, Aborted: s.aborted.Load(), Bytes: s.bytes.Load()}
+	st := Stats{Series: s.body.Len(), Scrapes: make(map[string]int, len(s.targets)), Refused: map[string]int{}}
 	for _, t := range s.targets {
 		t.mu.Lock()
 		st.Late += t.pace.late(time.Now(), t.o.Interval)
@@ -157,6 +157,7 @@ func (s *Server) Stats() Stats {
 		}
 		t.mu.Unlock()
 	}
+	st.Aborted, st.Bytes = s.aborted.Load(), s.bytes.Load() // of scrapes that were waited for
 	return st
 }
 
