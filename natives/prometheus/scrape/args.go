@@ -63,7 +63,8 @@ type Arguments struct {
 	BodySizeLimit component.Size `alloy:"body_size_limit,attr,optional"`
 	// Number of samples above which a scrape fails; 0 is no limit.
 	SampleLimit uint `alloy:"sample_limit,attr,optional"`
-	// Number of targets above which every scrape fails; 0 is no limit.
+	// Number of targets above which every scrape fails; 0 is no limit. Of more
+	// than 100000, and than target_limit, the last are not scraped at all.
 	TargetLimit uint `alloy:"target_limit,attr,optional"`
 	// Number of labels of a series above which a scrape fails; 0 is no limit.
 	LabelLimit uint `alloy:"label_limit,attr,optional"`

@@ -17,32 +17,57 @@ type TargetInfo struct {
 	Samples    int               `json:"last_scrape_samples"`
 }
 
+// maxShown is how many targets an Info has: those that are down first.
+const maxShown = 1000
+
 // Info is what DebugInfo returns.
 type Info struct {
 	Targets []TargetInfo `json:"targets"`
-	Invalid []string     `json:"invalid,omitempty"` // why others are not scraped
+	More    int          `json:"more_targets,omitempty"` // that are not in Targets
+	Invalid []string     `json:"invalid,omitempty"`      // why others are not scraped, the first reasons
+	Surplus int          `json:"surplus,omitempty"`      // targets that are not scraped because there are too many
 }
 
 // DebugInfo returns an Info.
 func (c *Component) DebugInfo() any {
 	c.mu.Lock()
 	p := c.want
-	loops := make([]*loop, 0, len(p.targets))
-	for _, t := range p.targets {
+	loops := make([]*loop, 0, len(p.targets.all))
+	for _, t := range p.targets.all {
 		if l := c.loops[t.key]; l != nil {
 			loops = append(loops, l)
 		}
 	}
 	c.mu.Unlock()
-	var info Info
-	for _, err := range p.invalid {
+	info := Info{Surplus: p.targets.surplus}
+	for _, err := range p.targets.invalid {
 		info.Invalid = append(info.Invalid, err.Error())
+	}
+	if len(loops) > maxShown {
+		info.More = len(loops) - maxShown
+		loops = downFirst(loops)[:maxShown]
 	}
 	for _, l := range loops {
 		info.Targets = append(info.Targets, l.info())
 	}
 	slices.SortStableFunc(info.Targets, func(a, b TargetInfo) int { return strings.Compare(a.URL, b.URL) })
 	return info
+}
+
+// downFirst returns the loops whose targets are down, then the others.
+func downFirst(loops []*loop) []*loop {
+	var down, others []*loop
+	for _, l := range loops {
+		l.mu.Lock()
+		failed := l.err != nil
+		l.mu.Unlock()
+		if failed {
+			down = append(down, l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	return append(down, others...)
 }
 
 func (l *loop) info() TargetInfo {

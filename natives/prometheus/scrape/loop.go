@@ -99,7 +99,7 @@ func (l *loop) run(ctx context.Context) {
 	j := l.job.Load()
 	now := l.clock.Now()
 	if l.next.IsZero() {
-		l.next = j.first(now)
+		l.next = j.first(now, j.set.targets)
 		l.period = j.interval
 	}
 	timer := l.clock.NewTimer(l.next.Sub(now))

@@ -24,9 +24,11 @@ const (
 // metrics are a component's own.
 type metrics struct {
 	targets prometheus.Gauge
-	scrapes *prometheus.CounterVec
-	bytes   prometheus.Counter
-	missed  prometheus.Counter
+	// unscraped are those that are invalid, or too many.
+	unscraped prometheus.Gauge
+	scrapes   *prometheus.CounterVec
+	bytes     prometheus.Counter
+	missed    prometheus.Counter
 
 	mu   sync.Mutex
 	told time.Time // of scrapes that were missed
@@ -49,6 +51,10 @@ func newMetrics() *metrics {
 		targets: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_scrape_targets",
 			Help: "Targets that are scraped.",
+		}),
+		unscraped: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_scrape_targets_unscraped",
+			Help: "Targets that are not scraped, being invalid or too many.",
 		}),
 		scrapes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_scrape_scrapes_total",
@@ -78,6 +84,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCo
 // Collect makes metrics a prometheus.Collector.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	m.targets.Collect(ch)
+	m.unscraped.Collect(ch)
 	m.scrapes.Collect(ch)
 	m.bytes.Collect(ch)
 	m.missed.Collect(ch)

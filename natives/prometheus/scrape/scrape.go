@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -60,8 +61,7 @@ type Component struct {
 // plan is what arguments ask for.
 type plan struct {
 	set     *settings
-	targets []*target
-	invalid []error
+	targets *targets
 }
 
 var (
@@ -104,12 +104,20 @@ func (c *Component) plan(a *Arguments) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{set: set}
-	p.targets, p.invalid = newTargets(a.Targets, set.cfg)
-	if limit := a.TargetLimit; limit > 0 && len(p.targets) > int(limit) {
-		set.limitErr = fmt.Errorf("%w: %d targets, target_limit is %d", errTargetLimit, len(p.targets), limit)
+	c.mu.Lock()
+	before := c.want
+	c.mu.Unlock()
+	var known map[uintptr]made
+	if before != nil && reflect.DeepEqual(before.set.cfg, set.cfg) {
+		known = before.targets.made
 	}
-	return p, nil
+	limit := int(a.TargetLimit)
+	ts := newTargets(a.Targets, set.cfg, known, max(maxTargets, limit))
+	if found := len(ts.all) + ts.surplus; limit > 0 && found > limit {
+		set.limitErr = fmt.Errorf("%w: %d targets, target_limit is %d", errTargetLimit, found, limit)
+	}
+	set.targets = len(ts.all)
+	return &plan{set, ts}, nil
 }
 
 var errTargetLimit = errors.New("target limit exceeded")
@@ -245,12 +253,19 @@ func (r *run) reconcile(left map[string]*state) {
 			c.opts.Logger.Error("scrapes go on without a failure log", "err", err)
 		}
 	}
-	for _, err := range p.invalid {
+	for _, err := range p.targets.invalid {
 		c.opts.Logger.Error("target is not scraped", "err", err)
 	}
+	if more := p.targets.broken - len(p.targets.invalid); more > 0 {
+		c.opts.Logger.Error("further targets are not scraped, for such reasons", "targets", more)
+	}
+	if p.targets.surplus > 0 {
+		c.opts.Logger.Error("there are too many targets; the last of them are not scraped (a higher target_limit allows more)",
+			"targets", len(p.targets.all)+p.targets.surplus, "scraped", len(p.targets.all))
+	}
 
-	wanted := make(map[string]*target, len(p.targets))
-	for _, t := range p.targets {
+	wanted := make(map[string]*target, len(p.targets.all))
+	for _, t := range p.targets.all {
 		wanted[t.key] = t
 	}
 	c.mu.Lock()
@@ -269,7 +284,7 @@ func (r *run) reconcile(left map[string]*state) {
 			r.remove(key)
 		}
 	}
-	for _, t := range p.targets {
+	for _, t := range p.targets.all {
 		j := &job{target: t, set: p.set}
 		if l := c.loops[t.key]; l != nil {
 			l.job.Store(j)
@@ -290,16 +305,26 @@ func (r *run) reconcile(left map[string]*state) {
 		l.cancel(errRemoved)
 	}
 	c.mu.Unlock()
-	c.metrics.targets.Set(float64(len(p.targets)))
-	msg := fmt.Sprintf("scraping %d targets", len(p.targets))
-	if len(p.invalid) > 0 {
-		msg = fmt.Sprintf("%s, %d cannot be: %v", msg, len(p.invalid), p.invalid[0])
-	}
-	c.opts.Health(component.Health{State: component.Healthy, Message: msg, Time: c.opts.Clock.Now()})
+	c.metrics.targets.Set(float64(len(p.targets.all)))
+	c.metrics.unscraped.Set(float64(p.targets.broken + p.targets.surplus))
+	c.opts.Health(p.targets.health(c.opts.Clock.Now()))
 	if old := r.set; old != nil && old != p.set {
 		old.close()
 	}
 	r.set = p.set
+}
+
+// health says what is scraped and what is not.
+func (ts *targets) health(now time.Time) component.Health {
+	h := component.Health{State: component.Healthy, Message: fmt.Sprintf("scraping %d targets", len(ts.all)), Time: now}
+	if ts.broken > 0 {
+		h.Message += fmt.Sprintf(", %d cannot be: %v", ts.broken, ts.invalid[0])
+	}
+	if ts.surplus > 0 {
+		h.State = component.Unhealthy
+		h.Message += fmt.Sprintf(", not %d more: there are too many (a higher target_limit allows more)", ts.surplus)
+	}
+	return h
 }
 
 // start starts a loop, once the one before for the same target is done.

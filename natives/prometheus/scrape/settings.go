@@ -38,6 +38,7 @@ type settings struct {
 	kept      bool // file is in use by the settings that came after
 
 	maxSchema int32
+	targets   int // how many there are
 	// limitErr makes every scrape fail: there are too many targets.
 	limitErr error
 }

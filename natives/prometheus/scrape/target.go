@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -16,8 +17,12 @@ import (
 	"github.com/prometheus/prometheus/scrape"
 )
 
-// firstWithin is how soon after its start a target is scraped first.
-const firstWithin = time.Second
+// firstWithin is how soon after its start a target is scraped first, of as many
+// as firstOf; of more, that many in each second.
+const (
+	firstWithin = time.Second
+	firstOf     = 5000
+)
 
 // target is what is known of a target from its labels. It is immutable.
 type target struct {
@@ -33,36 +38,86 @@ type target struct {
 	native, classic, nhcb bool
 }
 
-// newTargets makes targets of label maps, without those that are there twice
-// before. errs are about the others.
-func newTargets(maps []map[string]string, cfg *config.ScrapeConfig) (ts []*target, errs []error) {
-	g := &targetgroup.Group{Source: "targets"}
+// maxTargets is how many targets a component scrapes, if target_limit does not
+// allow more: a discovery that finds a million is a mistake, and each costs 10 KB.
+const maxTargets = 100_000
+
+// maxInvalid bounds the reasons that are kept of targets that cannot be scraped.
+const maxInvalid = 20
+
+// targets are those of a list of label maps.
+type targets struct {
+	all     []*target // without those that are there twice
+	made    map[uintptr]made
+	invalid []error // why some are not scraped, the first ones
+	broken  int     // how many that are
+	surplus int     // maps that were not looked at, there being enough
+}
+
+// made is what a label map is as targets, which are mostly one.
+type made struct {
+	from map[string]string // keeps its address from being another's
+	to   []*target
+	err  error
+}
+
+// newTargets makes targets of label maps, most of them at most. known is what was
+// made before with the same cfg: the same maps are the same targets, and go first
+// if there are too many.
+func newTargets(maps []map[string]string, cfg *config.ScrapeConfig, known map[uintptr]made, most int) *targets {
+	ts := &targets{made: make(map[uintptr]made, min(len(maps), most))}
+	seen := make(map[string]bool, min(len(maps), most))
 	b := labels.NewBuilder(labels.EmptyLabels())
-	seen := map[string]bool{}
-	for i, m := range maps {
-		set := make(model.LabelSet, len(m))
-		for n, v := range m {
-			set[model.LabelName(n)] = model.LabelValue(v)
-		}
-		g.Targets = []model.LabelSet{set}
-		made, failed := scrape.TargetsFromGroup(g, cfg, nil, b)
-		if len(failed) > 0 {
-			errs = append(errs, fmt.Errorf("target %d (%s): %w", i+1, m[model.AddressLabel], errors.Unwrap(failed[0])))
-			continue
-		}
-		for _, st := range made {
-			t, err := newTarget(st, cfg)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("target %d (%s): %w", i+1, m[model.AddressLabel], err))
-				continue
+	add := func(i int, m made) {
+		ts.made[reflect.ValueOf(maps[i]).Pointer()] = m
+		if m.err != nil {
+			if ts.broken++; len(ts.invalid) < maxInvalid {
+				ts.invalid = append(ts.invalid, fmt.Errorf("target %d (%s): %w", i+1, maps[i][model.AddressLabel], m.err))
 			}
+		}
+		for _, t := range m.to {
 			if !seen[t.key] {
 				seen[t.key] = true
-				ts = append(ts, t)
+				ts.all = append(ts.all, t)
 			}
 		}
 	}
-	return ts, errs
+	var fresh []int
+	for i := range maps {
+		if m, ok := known[reflect.ValueOf(maps[i]).Pointer()]; ok && len(ts.all) < most {
+			add(i, m)
+		} else {
+			fresh = append(fresh, i)
+		}
+	}
+	for n, i := range fresh {
+		if len(ts.all) >= most || len(ts.made) >= 2*most {
+			ts.surplus = len(fresh) - n
+			break
+		}
+		add(i, makeTargets(maps[i], cfg, b))
+	}
+	return ts
+}
+
+func makeTargets(m map[string]string, cfg *config.ScrapeConfig, b *labels.Builder) made {
+	set := make(model.LabelSet, len(m))
+	for n, v := range m {
+		set[model.LabelName(n)] = model.LabelValue(v)
+	}
+	ts, failed := scrape.TargetsFromGroup(&targetgroup.Group{Source: "targets", Targets: []model.LabelSet{set}}, cfg, nil, b)
+	if len(failed) > 0 {
+		return made{from: m, err: errors.Unwrap(failed[0])}
+	}
+	out := made{from: m}
+	for _, st := range ts {
+		t, err := newTarget(st, cfg)
+		if err != nil {
+			return made{from: m, err: err}
+		}
+		out.to = append(out.to, t)
+	}
+	return out
 }
 
 func newTarget(st *scrape.Target, cfg *config.ScrapeConfig) (*target, error) {
@@ -123,9 +178,10 @@ func (t *target) offset(span time.Duration) time.Duration {
 	return d
 }
 
-// first returns when a target that starts now is scraped first.
-func (t *target) first(now time.Time) time.Time {
-	return now.Add(t.offset(min(t.interval, firstWithin)))
+// first returns when a target that starts now, one of several, is scraped first.
+func (t *target) first(now time.Time, of int) time.Time {
+	within := firstWithin * time.Duration(max(of/firstOf, 1))
+	return now.Add(t.offset(min(t.interval, within)))
 }
 
 // slot returns the first time after after that is the target's: targets are
