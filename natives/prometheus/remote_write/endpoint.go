@@ -295,8 +295,9 @@ func (e *endpoint) count() {
 }
 
 // answered keeps the state of the endpoint; state is "", "retry", "partial" or
-// "rejected". It logs changes of state only.
-func (e *endpoint) answered(s *settings, state string, err error) {
+// "rejected". It logs changes of state only, with a series of p where something
+// of that is lost.
+func (e *endpoint) answered(s *settings, state string, err error, p *parcel) {
 	now := e.clock.Now()
 	e.mu.Lock()
 	was, since := e.state, e.since
@@ -325,9 +326,9 @@ func (e *endpoint) answered(s *settings, state string, err error) {
 	case "retry":
 		e.log.Warn("cannot send; samples wait in the journal", "url", url, "err", err)
 	case "rejected":
-		e.log.Error("the endpoint rejects samples; they are dropped and counted", "url", url, "err", err)
+		e.log.Error("the endpoint rejects samples; they are dropped and counted", "url", url, "err", err, "first_series", p.firstSeries())
 	case "partial":
-		e.log.Error("the endpoint rejects some of the samples; they are dropped and counted", "url", url, "err", err)
+		e.log.Error("the endpoint rejects some of the samples; they are dropped and counted", "url", url, "err", err, "first_series", p.firstSeries())
 	default:
 		if !since.IsZero() {
 			e.log.Info("the endpoint accepts samples again", "url", url, "after", now.Sub(since))

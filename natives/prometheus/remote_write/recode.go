@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"fmt"
 	"math"
+	"strings"
 	"sync/atomic"
 
 	"github.com/klauspost/compress/snappy"
@@ -145,4 +146,26 @@ func (r *row) addExemplar(e exemplar.Exemplar) {
 		out.Labels = append(out.Labels, batch.Label{Name: l.Name, Value: l.Value})
 	})
 	r.exemplars = append(r.exemplars, out)
+}
+
+// maxShown bounds a series in the log.
+const maxShown = 500
+
+// firstSeries returns the first series of the request in text form: which ones
+// a receiver means, it may say or not.
+func (p *parcel) firstSeries() string {
+	rows, err := read(p.body, p.message)
+	defer func() {
+		for i := range rows {
+			rows[i].series.Release()
+		}
+	}()
+	if err != nil || len(rows) == 0 {
+		return ""
+	}
+	text := rows[0].series.String()
+	if len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+	}
+	return text
 }

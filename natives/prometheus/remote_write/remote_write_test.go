@@ -358,18 +358,24 @@ func (t timer) Reset(d time.Duration) bool {
 // waitFor returns when a timer of d was armed.
 func (c timers) waitFor(t testing.TB, d time.Duration) {
 	t.Helper()
+	c.waitWithin(t, d, d)
+}
+
+// waitWithin returns the next timer of a duration from least to most that is armed.
+func (c timers) waitWithin(t testing.TB, least, most time.Duration) time.Duration {
+	t.Helper()
 	timeout := time.NewTimer(time.Minute)
 	defer timeout.Stop()
 	var seen []time.Duration
 	for {
 		select {
 		case got := <-c.armed:
-			if got == d {
-				return
+			if least <= got && got <= most {
+				return got
 			}
 			seen = append(seen, got)
 		case <-timeout.C:
-			t.Fatalf("no timer of %s was armed, but %v", d, seen)
+			t.Fatalf("no timer of %s to %s was armed, but %v", least, most, seen)
 		}
 	}
 }
@@ -398,20 +404,17 @@ func TestRetry(t *testing.T) {
 		max_backoff = "700ms" }`))
 	b := gauges(1, 3, t0)
 	n.accept(t, b) // fills a block, so it does not wait
-	c.waitFor(t, 17*time.Second)
-	c.Advance(17 * time.Second)
-	c.waitFor(t, 23*time.Second)
-	c.Advance(23 * time.Second)
-	c.waitFor(t, 440*time.Millisecond)
-	c.Advance(440 * time.Millisecond)
-	c.waitFor(t, 700*time.Millisecond)
+	// A wait that was asked for is a little longer, one of our own a little shorter.
+	c.Advance(c.waitWithin(t, 17*time.Second, 17*time.Second+30*time.Millisecond))
+	c.Advance(c.waitWithin(t, 23*time.Second-30*time.Millisecond, 23*time.Second+60*time.Millisecond))
+	c.Advance(c.waitWithin(t, 330*time.Millisecond, 440*time.Millisecond))
+	d := c.waitWithin(t, 525*time.Millisecond, 700*time.Millisecond)
 	if h := n.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, "500") {
 		// It fails for more than 30 s by now; watch says so every 5 s.
 		n.Wait(t, func() bool { return n.Health().State == component.Unhealthy })
 	}
-	c.Advance(700 * time.Millisecond)
-	c.waitFor(t, 700*time.Millisecond)
-	c.Advance(700 * time.Millisecond)
+	c.Advance(d)
+	c.Advance(c.waitWithin(t, 525*time.Millisecond, 700*time.Millisecond))
 	srv.wait(t, func() bool { return srv.count(t) == 3 })
 	diff(t, rows(b), srv.samples(t))
 	reqs := srv.got()
@@ -800,7 +803,7 @@ func TestSampleAgeLimit(t *testing.T) {
 	b.T[0] = t0 - 45_000
 	b.T[2] = t0 - 50_000
 	n.accept(t, b)
-	c.waitFor(t, 31*time.Second)
+	c.waitWithin(t, 23*time.Second, 31*time.Second)
 	srv.heal()
 	c.Advance(31 * time.Second)
 	srv.wait(t, func() bool { return srv.count(t) == 1 })
@@ -821,9 +824,9 @@ func TestMaxAge(t *testing.T) {
 		min_backoff = "40m"
 		max_backoff = "40m" }`)+`wal { max_keepalive_time = "1h" }`)
 	n.accept(t, gauges(1, 3, t0))
-	c.waitFor(t, 40*time.Minute)
+	c.waitWithin(t, 30*time.Minute, 40*time.Minute)
 	c.Advance(40 * time.Minute)
-	c.waitFor(t, 40*time.Minute)
+	c.waitWithin(t, 30*time.Minute, 40*time.Minute)
 	srv.heal()
 	c.Advance(40 * time.Minute)
 	n.accept(t, gauges(1, 3, t0+1))

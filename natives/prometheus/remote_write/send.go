@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -21,6 +22,15 @@ import (
 // would look like a stop here.
 const maxRetryAfter = 10 * time.Minute
 
+// answerWithin is how long the body of an answer may take once its head is
+// there, which says all but a message. A server that never ends it would hold a
+// lane until remote_timeout.
+const answerWithin = time.Second
+
+// stoodStill is how long after its timeout a request may end before the time
+// was weir's own, which stood still, or its machine, and not the endpoint's.
+const stoodStill = time.Second
+
 // answer is what became of one request.
 type answer struct {
 	err        error // nil: accepted
@@ -28,6 +38,7 @@ type answer struct {
 	retry      bool
 	retryAfter time.Duration // what the endpoint asked for, 0 if nothing
 	fallBack   bool          // it is to be sent again as remote write 1.0
+	stoodStill bool          // it was not the endpoint that had no time
 }
 
 // send delivers a lane's blocks, one at a time, until ctx ends and then as long
@@ -88,13 +99,12 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) bool {
 			e.done(s, b, &p, a)
 			return true
 		}
-		e.answered(s, "retry", a.err)
-		backoff = min(max(2*backoff, s.args.Queue.MinBackoff), s.args.Queue.MaxBackoff)
-		wait := backoff
-		if a.retryAfter > 0 {
-			wait = min(a.retryAfter, maxRetryAfter)
+		if a.stoodStill {
+			continue
 		}
-		t := e.clock.NewTimer(wait)
+		e.answered(s, "retry", a.err, nil)
+		backoff = min(max(2*backoff, s.args.Queue.MinBackoff), s.args.Queue.MaxBackoff)
+		t := e.clock.NewTimer(wait(backoff, a.retryAfter))
 		select {
 		case <-t.C():
 		case <-s.replaced: // other settings may be what was missing
@@ -105,12 +115,24 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) bool {
 	}
 }
 
+// wait returns how long to wait before a retry. Lanes, and other weirs, fail at
+// the same moment and are not to come again at the same moment: so it is between
+// three quarters of the back-off and all of it. What the endpoint asked for, if
+// that is not 0, is never cut short but a little longer.
+func wait(backoff, retryAfter time.Duration) time.Duration {
+	jitter := rand.N(backoff/4 + 1)
+	if retryAfter > 0 {
+		return min(retryAfter, maxRetryAfter) + jitter
+	}
+	return backoff - jitter
+}
+
 // done ends a block that was answered for good. What was written of it is sent,
 // the rest is dropped.
 func (e *endpoint) done(s *settings, b journal.Block, p *parcel, a answer) {
 	if a.written == 0 && a.err != nil {
 		e.journal.Drop(b, "rejected")
-		e.answered(s, "rejected", a.err)
+		e.answered(s, "rejected", a.err, p)
 		return
 	}
 	e.journal.Ack(b)
@@ -118,11 +140,11 @@ func (e *endpoint) done(s *settings, b journal.Block, p *parcel, a answer) {
 	e.stats.bytes.Add(int64(len(p.body)))
 	e.drop("too_old", b.Samples-p.samples)
 	if a.err == nil {
-		e.answered(s, "", nil)
+		e.answered(s, "", nil, nil)
 		return
 	}
 	e.drop("partial_write", p.samples-a.written)
-	e.answered(s, "partial", a.err)
+	e.answered(s, "partial", a.err, p)
 }
 
 // request is what is posted.
@@ -195,13 +217,19 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 	began := time.Now()
 	resp, err := s.client.Do(req)
 	if err != nil {
-		e.stats.observe("error", time.Since(began))
+		took, outcome := time.Since(began), "error"
+		late := ctx.Err() == context.DeadlineExceeded // not by weir's stop
+		if late {
+			outcome = "timeout"
+		}
+		e.stats.observe(outcome, took)
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err // without the URL, which may hold secrets
 		}
-		return answer{err: err, retry: true}
+		return answer{err: err, retry: true, stoodStill: late && took > s.args.RemoteTimeout+stoodStill}
 	}
 	defer resp.Body.Close()
+	defer time.AfterFunc(answerWithin, cancel).Stop()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is used again
 	a := e.judge(s, r, resp, body)
