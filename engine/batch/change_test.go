@@ -138,24 +138,28 @@ func TestColumnMemo(t *testing.T) {
 	var m batch.ColumnMemo[string]
 	f := func(b *batch.Metrics, want string) {
 		t.Helper()
-		got, ok := m.Get(b)
+		got, _, ok := m.Get(b)
 		if got != want || ok != (want != "") {
 			t.Errorf("got %q, %v, want %q", got, ok, want)
 		}
 	}
+	put := func(b *batch.Metrics, v string) {
+		_, at, _ := m.Get(b)
+		m.Put(b, v, at)
+	}
 	f(of(1, a), "")
-	m.Put(of(1, a), "a")
+	put(of(1, a), "a")
 	f(of(1, a), "a")
 	f(of(1, append([]*batch.Series(nil), a...)), "") // equal, but another column
 	f(of(1, a[:1]), "")
 	f(of(2, a), "")
 	f(of(1, a).Along(7), "")
-	m.Put(of(1, b), "b") // the Origin's last one only
+	put(of(1, b), "b") // the Origin's last one only
 	f(of(1, a), "")
 	f(of(1, b), "b")
 
 	// What no batch asks for goes.
-	m.Put(of(2, a), "2a")
+	put(of(2, a), "2a")
 	for range 3 {
 		m.Sweep()
 		f(of(1, b), "b")
@@ -163,17 +167,24 @@ func TestColumnMemo(t *testing.T) {
 	f(of(2, a), "")
 
 	// Nor does it outlive its series.
-	m.Put(of(2, a), "2a")
+	put(of(2, a), "2a")
 	a[1].Release()
 	m.Sweep()
 	f(of(2, a), "")
 	f(of(1, b), "b")
 
-	m.Clear()
+	// What was being made when all was revoked is not kept.
+	_, at, _ := m.Get(of(2, b))
+	m.Revoke()
 	f(of(1, b), "")
-	m.Put(of(1, nil), "empty")
+	m.Put(of(2, b), "2b", at)
+	f(of(2, b), "")
+	put(of(2, b), "2b")
+	f(of(2, b), "2b")
+
+	put(of(1, nil), "empty")
 	f(of(1, nil), "")
 	pushed := batch.NewPushSource()
-	m.Put(of(pushed, b), "pushed")
+	put(of(pushed, b), "pushed")
 	f(of(pushed, b), "")
 }

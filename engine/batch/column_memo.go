@@ -17,9 +17,10 @@ import (
 //
 // The zero value is empty and ready. All methods are safe for concurrent use.
 type ColumnMemo[V any] struct {
-	mu     sync.Mutex
-	last   map[Origin]*columnEntry[V]
-	sweeps uint64
+	mu      sync.Mutex
+	last    map[Origin]*columnEntry[V]
+	sweeps  uint64
+	revoked uint64 // how often all was forgotten
 }
 
 type columnEntry[V any] struct {
@@ -29,26 +30,30 @@ type columnEntry[V any] struct {
 }
 
 // Get returns what was put for the column of b, if that is the one its Origin
-// sent last.
-func (m *ColumnMemo[V]) Get(b *Metrics) (v V, ok bool) {
+// sent last. at is for Put, when what was not found was made.
+func (m *ColumnMemo[V]) Get(b *Metrics) (v V, at uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.last[b.Origin()]
 	if e == nil || !SameColumn(e.column, b.Series) {
-		return v, false
+		return v, m.revoked, false
 	}
 	e.used = m.sweeps
-	return e.v, true
+	return e.v, m.revoked, true
 }
 
-// Put remembers v for the column of b, and forgets the column before it. It
-// does nothing for a pushed batch, whose like may never come again.
-func (m *ColumnMemo[V]) Put(b *Metrics, v V) {
+// Put remembers v for the column of b, and forgets the column before it. at is
+// from the Get before v was made: a Revoke since then is one of v too. It does
+// nothing for a pushed batch, whose like may never come again.
+func (m *ColumnMemo[V]) Put(b *Metrics, v V, at uint64) {
 	if b.Source&pushed != 0 || len(b.Series) == 0 {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if at != m.revoked {
+		return
+	}
 	if m.last == nil {
 		m.last = map[Origin]*columnEntry[V]{}
 	}
@@ -68,10 +73,12 @@ func (m *ColumnMemo[V]) Sweep() {
 	}
 }
 
-// Clear forgets everything.
-func (m *ColumnMemo[V]) Clear() {
+// Revoke forgets everything, and what is being made: handles in it were given
+// back while their source lives.
+func (m *ColumnMemo[V]) Revoke() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.revoked++
 	clear(m.last)
 }
 

@@ -1,10 +1,6 @@
 package generation
 
-import (
-	"sync/atomic"
-
-	"github.com/weir-run/weir/engine/batch"
-)
+import "github.com/weir-run/weir/engine/batch"
 
 // Mapper makes other series of series. What becomes of one is decided once, by
 // its labels, and remembered until it is released: the same input handle gives
@@ -14,15 +10,7 @@ import (
 type Mapper struct {
 	derive  func(*batch.Series) *batch.Series
 	memo    batch.Memo[*batch.Series] // nil: dropped
-	columns batch.ColumnMemo[columnChange]
-	// revoked counts how often a handle was given back whose source lives: what
-	// was made of whole columns before is not the memo's any more.
-	revoked atomic.Uint64
-}
-
-type columnChange struct {
-	*batch.Change
-	revoked uint64 // when it was begun
+	columns batch.ColumnMemo[*batch.Change]
 }
 
 var _ Rules = (*Mapper)(nil)
@@ -33,7 +21,7 @@ func NewMapper(derive func(*batch.Series) *batch.Series) *Mapper {
 	m := &Mapper{derive: derive}
 	m.memo.Evicted = func(s, d *batch.Series) {
 		if !s.Released() { // a batch came late, of a series that had its ID before
-			m.revoked.Add(1)
+			m.columns.Revoke()
 		}
 		release(s, d)
 	}
@@ -44,11 +32,10 @@ func NewMapper(derive func(*batch.Series) *batch.Series) *Mapper {
 // itself when nothing changes; else the columns that did not change are shared.
 // The result may be empty.
 func (m *Mapper) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
-	revoked := m.revoked.Load()
-	c, ok := m.columns.Get(b)
-	if !ok || c.revoked != revoked {
-		c = columnChange{NewChange(b, m.Series), revoked}
-		m.columns.Put(b, c)
+	c, at, ok := m.columns.Get(b)
+	if !ok {
+		c = NewChange(b, m.Series)
+		m.columns.Put(b, c, at)
 	}
 	return c.Apply(b), c.Dropped()
 }
@@ -87,8 +74,7 @@ func (m *Mapper) Sweep() {
 // Batches that hold the handles stay valid.
 func (m *Mapper) Close() {
 	m.memo.Clear(release)
-	m.revoked.Add(1)
-	m.columns.Clear()
+	m.columns.Revoke()
 }
 
 func release(s, d *batch.Series) {

@@ -40,11 +40,8 @@ type Generation struct {
 	variants batch.Memo[*variants]
 
 	roots batch.ColumnMemo[*root]
-	// revoked counts how often handles were given back whose source lives: roots
-	// that were made before may lead to them.
-	revoked atomic.Uint64
-	ops     atomic.Uint64 // the last number of an op
 
+	ops    atomic.Uint64 // the last number of an op
 	sweeps atomic.Uint64
 
 	mu      sync.RWMutex
@@ -80,7 +77,7 @@ func NewGeneration(o Options) *Generation {
 	g.ops.Store(seriesOp.number)
 	g.variants.Evicted = func(s *batch.Series, vs *variants) {
 		if !s.Released() { // a batch came late, of a series that had its ID before
-			g.revoked.Add(1)
+			g.roots.Revoke()
 		}
 		releaseVariants(s, vs)
 	}
@@ -140,8 +137,7 @@ func (g *Generation) Close() {
 	g.series.Clear(nil)
 	g.variants.Clear(releaseVariants)
 	g.intern.Clear()
-	g.revoked.Add(1)
-	g.roots.Clear()
+	g.roots.Revoke()
 }
 
 // use says when something that a Generation remembers was looked up last.

@@ -69,8 +69,7 @@ var seriesOp = op{1, 's'}
 // root is the shape that a column begins with. Who uses it or what it leads to
 // holds its lock: calls for one Origin come one after the other, but who knows.
 type root struct {
-	mu      sync.Mutex
-	revoked uint64 // of the Generation, when it was made
+	mu sync.Mutex
 	shape
 }
 
@@ -99,10 +98,9 @@ func (s *shape) learn(st step) {
 // in use. A column that comes for the first time is not worth remembering yet:
 // sources that never send one twice should not pay for those that do.
 func (g *Generation) root(b *batch.Metrics) *root {
-	revoked := g.revoked.Load()
-	r, ok := g.roots.Get(b)
-	if !ok || r.revoked != revoked {
-		g.roots.Put(b, &root{revoked: revoked, shape: shape{series: b.Series}})
+	r, at, ok := g.roots.Get(b)
+	if !ok {
+		g.roots.Put(b, &root{shape: shape{series: b.Series}}, at)
 		return nil
 	}
 	if !r.mu.TryLock() {

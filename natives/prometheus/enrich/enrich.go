@@ -93,8 +93,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 		return nil
 	}
 	gen := c.gen.Load()
-	out := generation.NewChange(b, gen.Rules.series).Apply(b)
-	return c.mem.sender.Send(ctx, gen.Number, out, slices.Max(b.T))
+	return c.mem.sender.Send(ctx, gen.Number, gen.Rules.apply(b), slices.Max(b.T))
 }
 
 // DebugInfo tells how many targets can be matched.
@@ -165,8 +164,8 @@ func (r *rules) Close() {
 	}
 }
 
-// series returns what becomes of s.
-func (r *rules) series(s *batch.Series) *batch.Series { return r.table.series(s, r.number, r.labels) }
+// apply returns what becomes of b.
+func (r *rules) apply(b *batch.Metrics) *batch.Metrics { return r.table.apply(b, r.number, r.labels) }
 
 // labels returns what is copied to s.
 func (r *rules) labels(s *batch.Series) map[string]string {

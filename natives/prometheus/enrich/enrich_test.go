@@ -49,10 +49,11 @@ type lab struct {
 	sink   *flowtest.Sink
 	c      node
 	series map[string]*batch.Series
+	column map[string][]*batch.Series // by the text it was made of
 }
 
 func newLab(t *testing.T, body string) *lab {
-	l := &lab{t: t, n: componenttest.New(t, "prometheus.enrich.e"), sink: flowtest.NewSink("sink"), series: map[string]*batch.Series{}}
+	l := &lab{t: t, n: componenttest.New(t, "prometheus.enrich.e"), sink: flowtest.NewSink("sink"), series: map[string]*batch.Series{}, column: map[string][]*batch.Series{}}
 	l.c = l.n.Build(t, enrich.Registration(), l.arguments(body)).(node)
 	return l
 }
@@ -67,7 +68,8 @@ func (l *lab) arguments(body string) *enrich.Arguments {
 	return a
 }
 
-// want sends a batch of the same handles as before and compares what comes out.
+// want sends a batch of the same handles as before, of the same text with the
+// same column of them, and compares what comes out.
 func (l *lab) want(in string, want ...string) {
 	l.t.Helper()
 	b, err := batch.ParseText(in, batch.TextOptions{Source: 1, Series: func(ls []batch.Label, _ *batch.Metadata) *batch.Series {
@@ -80,6 +82,10 @@ func (l *lab) want(in string, want ...string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	if l.column[in] == nil {
+		l.column[in] = b.Series
+	}
+	b.Series = l.column[in]
 	if err := l.c.ConsumeMetrics(l.t.Context(), b); err != nil {
 		l.t.Fatal(err)
 	}

@@ -6,18 +6,26 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/generation"
 )
 
 // table is what became of series, under all rules that follow each other with
 // other targets only: a series whose own target stays keeps its handle.
 type table struct {
-	memo batch.Memo[*atomic.Pointer[made]]
+	memo    batch.Memo[*atomic.Pointer[made]]
+	columns batch.ColumnMemo[change]
 
 	mu sync.Mutex
 	// Handles that another took the place of. Those downstream should know
 	// them by the markers that they are owed.
 	replaced []*batch.Series // since the last sweep
 	dying    []*batch.Series // before that
+}
+
+// change is what became of a column under the rules of a number.
+type change struct {
+	by uint64
+	*batch.Change
 }
 
 // made is what became of a series.
@@ -29,8 +37,24 @@ type made struct {
 
 func newTable() *table {
 	t := new(table)
-	t.memo.Evicted = release
+	t.memo.Evicted = func(s *batch.Series, p *atomic.Pointer[made]) {
+		if !s.Released() { // a batch came late, of a series that had its ID before
+			t.columns.Revoke()
+		}
+		release(s, p)
+	}
 	return t
+}
+
+// apply returns what becomes of b under the rules of a number, which copy the
+// labels that copied returns for a series.
+func (t *table) apply(b *batch.Metrics, by uint64, copied func(*batch.Series) map[string]string) *batch.Metrics {
+	c, at, ok := t.columns.Get(b)
+	if !ok || c.by != by {
+		c = change{by, generation.NewChange(b, func(s *batch.Series) *batch.Series { return t.series(s, by, copied) })}
+		t.columns.Put(b, c, at)
+	}
+	return c.Apply(b)
 }
 
 // series returns what becomes of s under the rules of a number, which copy the
@@ -69,6 +93,7 @@ func (t *table) series(s *batch.Series, by uint64, copied func(*batch.Series) ma
 }
 
 func (t *table) sweep() {
+	t.columns.Sweep()
 	t.memo.Sweep(release)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,6 +107,7 @@ func (t *table) close() {
 	t.sweep()
 	t.sweep()
 	t.memo.Clear(release)
+	t.columns.Revoke()
 }
 
 func release(s *batch.Series, p *atomic.Pointer[made]) { giveBack(s, p.Load().series) }
