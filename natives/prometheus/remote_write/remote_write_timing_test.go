@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,6 +84,54 @@ func BenchmarkEncode(b *testing.B) {
 		f(m.String()+"/as they are", m, nil)
 		f(m.String()+"/external label", m, map[string]string{"region": "eu"})
 	}
+}
+
+// BenchmarkMessages is both messages side by side: 100 sources of 1,000 samples
+// in 8 lanes, in blocks of 2,000. They take turns, of which the median counts.
+func BenchmarkMessages(b *testing.B) {
+	const sources, rows, lanes = 100, 1000, 8
+	var in []*batch.Metrics
+	for src := range uint64(sources) {
+		in = append(in, hostBatch(src, rows))
+	}
+	messages := []message{v1, v2}
+	took := make([][]time.Duration, len(messages))
+	sent := make([]int, len(messages))
+	var groups [][]*group
+	for _, m := range messages {
+		var gs []*group
+		first := benchGroup(m, nil)
+		first.s.maxSamples = 2000
+		for range lanes {
+			gs = append(gs, newGroup(first.s, m, time.Time{}))
+		}
+		groups = append(groups, gs)
+	}
+	n := 0
+	for b.Loop() {
+		for at, m := range messages {
+			sent[at] = 0
+			began := time.Now()
+			for _, bm := range in {
+				gr := groups[at][bm.Source%lanes]
+				new(gatherer).take(gr, bm)
+				for _, blk := range gr.blocks {
+					sent[at] += len(blk.Payload)
+					putBuffer(blk.Payload)
+				}
+				gr.blocks = gr.blocks[:0]
+			}
+			took[at] = append(took[at], time.Since(began))
+			_ = m
+		}
+		n++
+	}
+	for at, m := range messages {
+		slices.Sort(took[at])
+		b.ReportMetric(float64(took[at][n/2])/(sources*rows), "ns/sample:"+m.String())
+		b.ReportMetric(float64(sent[at])/(sources*rows), "bytes/sample:"+m.String())
+	}
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkTenants is 2,000 samples of as many tenants.
