@@ -630,7 +630,7 @@ func TestManyVMs(t *testing.T) {
 		for round := range 20 {
 			b := metrics(ss...)
 			b.Source = uint64(vm)
-			m.Reset(b, g, start.Add(time.Duration(round)*time.Minute))
+			m.Reset(b, g, start.Add(time.Duration(round)*time.Second))
 			err := errors.Join(
 				m.RunSeries(func(_ int, s *view.Series) error {
 					if s.Label("i") == "7" {
