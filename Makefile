@@ -54,7 +54,11 @@ bench-peers: build ## measure weir and its peers at SCENARIO (all of them, 40 mi
 	CGO_ENABLED=0 $(GO) build -o bin/weirbench ./cmd/weirbench
 	bin/weirbench run $(SCENARIO)
 
+faults: build ## kill, stop, reload, fill and corrupt a weir under load for some minutes: lost = 0
+	CGO_ENABLED=0 $(GO) build -o bin/weirbench ./cmd/weirbench
+	bin/weirbench faults
+
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
-.PHONY: help build run test race lint generated platforms check servers integration bench peers bench-peers fuzz
+.PHONY: help build run test race lint generated platforms check servers integration bench peers bench-peers faults fuzz

@@ -43,7 +43,7 @@ type ledger struct {
 	bodies    map[uint64]time.Time // of requests, by hash: when they were last answered well, zero if never
 	owes      map[owed]struct{}
 	forgiven  map[owed]struct{}
-	down      map[string]int
+	down      map[string][]int64
 	steps     map[int64]int64 // by second: the longest step between samples of a sequence, ms
 
 	repeated bool      // the request that is visited came before
@@ -67,7 +67,7 @@ const maxMissing = 10_000
 func newLedger() *ledger {
 	return &ledger{
 		sequences: map[uint64]*sequence{}, bodies: map[uint64]time.Time{},
-		owes: map[owed]struct{}{}, forgiven: map[owed]struct{}{}, down: map[string]int{}, steps: map[int64]int64{},
+		owes: map[owed]struct{}{}, forgiven: map[owed]struct{}{}, down: map[string][]int64{}, steps: map[int64]int64{},
 	}
 }
 
@@ -106,7 +106,7 @@ func (l *ledger) sample(bits uint64, t int64, histogram bool) {
 	case l.report:
 		st.Report++
 		if bits == 0 && l.up != "" && !l.repeated {
-			l.down[l.up]++
+			l.down[l.up] = append(l.down[l.up], t)
 		}
 		return
 	case histogram:

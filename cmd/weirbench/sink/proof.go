@@ -2,8 +2,8 @@ package sink
 
 import (
 	"fmt"
-	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -25,8 +25,9 @@ type Proof struct {
 	// Owed is how many samples of sequences were owed (see Server.Owe) and did
 	// not arrive.
 	Owed int
-	// Down is how many samples of up were 0, by instance: scrapes that failed.
-	Down map[string]int
+	// Down has, by instance, the times of the samples of up that were 0, Unix
+	// ms: scrapes that failed.
+	Down map[string][]int64
 }
 
 // owed is a sample of a sequence: its series and its number.
@@ -35,11 +36,17 @@ type owed struct {
 	n      int
 }
 
+// Arrival says whether a request arrived, byte for byte as it is asked about.
+type Arrival struct {
+	Known    bool
+	Answered time.Time // when it was last answered well, zero if never
+}
+
 // Owe notes that the samples of a request, compressed as it is sent, are to
 // arrive: whoever writes down what a collector has accepted learns from Prove
-// whether it came. It returns the number of samples and, if that very request
-// arrived already, when it was last answered well.
-func (s *Server) Owe(body []byte, v2 bool) (samples int, answered time.Time, err error) {
+// whether it came. It returns the number of samples, and whether the request
+// arrived already.
+func (s *Server) Owe(body []byte, v2 bool) (samples int, a Arrival, err error) {
 	return s.note(body, v2, func(l *ledger, o owed) { l.owes[o] = struct{}{} })
 }
 
@@ -53,10 +60,10 @@ func (s *Server) Forgive(body []byte, v2 bool) (samples int, err error) {
 	return samples, err
 }
 
-func (s *Server) note(body []byte, v2 bool, f func(*ledger, owed)) (samples int, answered time.Time, err error) {
+func (s *Server) note(body []byte, v2 bool, f func(*ledger, owed)) (samples int, a Arrival, err error) {
 	raw, err := s2.Decode(nil, body)
 	if err != nil {
-		return 0, answered, fmt.Errorf("cannot decompress the request: %w", err)
+		return 0, a, fmt.Errorf("cannot decompress the request: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +74,8 @@ func (s *Server) note(body []byte, v2 bool, f func(*ledger, owed)) (samples int,
 	} else {
 		err = d.v1(raw)
 	}
-	return n.samples, s.ledger.bodies[xxhash.Sum64(body)], err
+	a.Answered, a.Known = s.ledger.bodies[xxhash.Sum64(body)]
+	return n.samples, a, err
 }
 
 // noting is a visitor that hands on the samples of sequences.
@@ -101,7 +109,10 @@ func (s *Server) Prove(last map[string]int) Proof {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.ledger
-	p := Proof{Missing: map[string]map[int]int{}, Forgiven: map[string]map[int]int{}, Sequences: map[string]int{}, Down: maps.Clone(l.down)}
+	p := Proof{Missing: map[string]map[int]int{}, Forgiven: map[string]map[int]int{}, Sequences: map[string]int{}, Down: map[string][]int64{}}
+	for instance, times := range l.down {
+		p.Down[instance] = slices.Clone(times)
+	}
 	for h, q := range l.sequences {
 		p.Sequences[q.instance]++
 		for n := 1; n <= last[q.instance]; n++ {

@@ -31,7 +31,7 @@ func TestProve(t *testing.T) {
 		Missing:   map[string]map[int]int{"a:1": {1: 1, 3: 1, 4: 1, 5: 2, 7: 2}},
 		Forgiven:  map[string]map[int]int{"a:1": {4: 1}},
 		Sequences: map[string]int{"a:1": 2},
-		Down:      map[string]int{"a:1": 1, "b:1": 1},
+		Down:      map[string][]int64{"a:1": {1000}, "b:1": {1000}},
 	}
 	if d := cmp.Diff(want, e.sink.Prove(map[string]int{"a:1": 7})); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -48,13 +48,13 @@ func TestProve(t *testing.T) {
 func TestOwe(t *testing.T) {
 	e := start(t)
 	v1, v2 := messageV1(seq(1), seq(2), row{"x", "a:1", 3}), messageV2(other(1))
-	owe := func(body []byte, v2 bool) (samples int, answered bool) {
+	owe := func(body []byte, v2 bool) (samples int, a sink.Arrival) {
 		t.Helper()
-		n, at, err := e.sink.Owe(body, v2)
+		n, a, err := e.sink.Owe(body, v2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return n, !at.IsZero()
+		return n, a
 	}
 	check := func(want int) {
 		t.Helper()
@@ -62,8 +62,8 @@ func TestOwe(t *testing.T) {
 			t.Errorf("%d samples are owed, want %d", got, want)
 		}
 	}
-	if n, answered := owe(v1, false); n != 3 || answered {
-		t.Errorf("got %d, %t", n, answered)
+	if n, a := owe(v1, false); n != 3 || a.Known {
+		t.Errorf("got %d, %+v", n, a)
 	}
 	if n, _ := owe(v2, true); n != 1 {
 		t.Errorf("got %d samples of 2.0", n)
@@ -73,16 +73,16 @@ func TestOwe(t *testing.T) {
 	e.command("POST", "/faults", `{"status": 503, "keep": true}`)
 	_ = e.send(seq(1), seq(2), row{"x", "a:1", 3}) // refused
 	e.command("DELETE", "/faults", "")
-	if _, answered := owe(v1, false); answered {
-		t.Error("a request that was refused counts as answered")
+	if _, a := owe(v1, false); !a.Known || !a.Answered.IsZero() {
+		t.Errorf("of a request that was kept and refused: %+v", a)
 	}
 	check(1)
 	before := time.Now()
 	if _, err := e.v1.Store(context.Background(), v1, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, at, _ := e.sink.Owe(v1, false); at.Before(before.Add(-time.Second)) || at.After(time.Now()) {
-		t.Errorf("answered at %s", at)
+	if _, a := owe(v1, false); a.Answered.Before(before.Add(-time.Second)) || a.Answered.After(time.Now()) {
+		t.Errorf("answered at %s", a.Answered)
 	}
 	if _, err := e.sink.Forgive(v2, true); err != nil {
 		t.Fatal(err)

@@ -84,14 +84,24 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, "cannot read the fault: "+err.Error(), http.StatusBadRequest)
 			return
 		}
-		if err := f.Validate(); err != nil {
+		if err := s.SetFault(&f); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
 		}
-		s.faults.set(&f)
 	})
 	mux.HandleFunc("DELETE /faults", func(http.ResponseWriter, *http.Request) { s.faults.set(nil) })
 	return mux
+}
+
+// SetFault makes the server misbehave so, until another fault is set; nil: not
+// any more.
+func (s *Server) SetFault(f *Fault) error {
+	if f != nil {
+		if err := f.Validate(); err != nil {
+			return err
+		}
+	}
+	s.faults.set(f)
+	return nil
 }
 
 // Stats returns what came until now.

@@ -1,0 +1,112 @@
+package faults
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// judge says what became of everything.
+func (r *run) judge() error {
+	served := r.targets.Stats()
+	st := r.sink.Stats(false)
+	p := r.sink.Prove(served.Scrapes)
+	lost, met, refused, failed, forgiven := 0, 0, 0, 0, 0
+	for _, address := range slices.Sorted(maps.Keys(served.Scrapes)) {
+		batches, down := r.refusedBatches(address), r.failedScrapes(p.Down[address])
+		var unexcused []int
+		for n, sequences := range p.Missing[address] {
+			if sequences+p.Forgiven[address][n] != p.Sequences[address] {
+				r.wrong("scrape %d of %s is there in part: %d of %d samples are missing", n, address, sequences, p.Sequences[address])
+				lost += sequences
+				continue
+			}
+			unexcused = append(unexcused, n)
+		}
+		for _, sequences := range p.Forgiven[address] {
+			forgiven += sequences
+		}
+		slices.Sort(unexcused)
+		byDeath, unexcused := r.metByDeaths(address, unexcused)
+		samples := func(scrapes []int) (n int) {
+			for _, s := range scrapes {
+				n += p.Missing[address][s]
+			}
+			return n
+		}
+		met += samples(byDeath)
+		if len(unexcused) > batches+down {
+			lost += samples(unexcused)
+			r.wrong("scrapes %v of %s are missing; weir refused %d batches and failed %d scrapes", unexcused, address, batches, down)
+			continue
+		}
+		batches = min(batches, len(unexcused))
+		refused += samples(unexcused[:batches])
+		failed += samples(unexcused[batches:])
+	}
+	if want := r.o.Targets * r.o.Series; st.Sequences != want {
+		r.wrong("%d sequences arrived, there are %d", st.Sequences, want)
+		lost += want - st.Sequences
+	}
+	check := func(n int64, what string) {
+		if n > 0 {
+			r.wrong("%d %s", n, what)
+		}
+	}
+	lost = max(lost, p.Owed) // most are among them
+	check(int64(p.Owed), "samples were in the journal of a process that died, and did not arrive")
+	check(st.Reordered, "numbers came late")
+	check(st.Changed, "numbers came again in other bytes")
+	check(st.Invalid, "requests could not be read")
+	r.say("")
+	for _, p := range r.problems {
+		r.say("WRONG: %s", p)
+	}
+	r.say("%d samples of %d series arrived; %d blocks came again, all in the same bytes: %t", st.Samples-st.Duplicates, st.Sequences, st.Repeats, st.Changed == 0)
+	r.say("missing by right: %d samples that a death met before they were accepted, %d refused by a full disk and logged, %d of scrapes that failed, %d in %d damaged blocks",
+		met, refused, failed, forgiven, r.damaged)
+	r.say("lost = %d", lost)
+	if len(r.problems) > 0 {
+		return fmt.Errorf("%w: %d findings with seed %d", ErrLost, len(r.problems), r.o.Seed)
+	}
+	return nil
+}
+
+// metByDeaths returns those of the missing scrapes that a death may have met
+// before they were accepted, and the others. It is one for each death: the last
+// that had been answered or, if the system had taken a request more, the one
+// after.
+func (r *run) metByDeaths(address string, missing []int) (met, others []int) {
+	for _, d := range r.deaths {
+		last := d[address]
+		if i := slices.IndexFunc(missing, func(n int) bool { return n == last || n == last+1 }); i >= 0 {
+			met = append(met, missing[i])
+			missing = slices.Delete(missing, i, i+1)
+		}
+	}
+	return met, missing
+}
+
+// refusedBatches counts what weir says of a target: a batch was refused until
+// the next one was due.
+func (r *run) refusedBatches(address string) (n int) {
+	for _, out := range r.output {
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, `msg="batch was dropped"`) && strings.Contains(line, address+"/metrics") {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// failedScrapes counts those that failed while the target was not frozen.
+func (r *run) failedScrapes(down []int64) (n int) {
+	for _, t := range down {
+		if !slices.ContainsFunc(r.rest, func(s span) bool { return t >= s.from && t <= s.to }) {
+			n++
+		}
+	}
+	return n
+}

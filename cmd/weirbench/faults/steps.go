@@ -1,0 +1,340 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weir-run/weir/cmd/weirbench/sink"
+)
+
+// kind is a fault that can be done; do says what happened.
+type kind struct {
+	name string
+	do   func(context.Context) (string, error)
+}
+
+// The ways in which an endpoint is out of order.
+var (
+	dead     = sink.Fault{Reset: true}
+	failing  = sink.Fault{Status: 503}
+	limiting = sink.Fault{Status: 429, RetryAfter: 1}
+	silent   = sink.Fault{HalfClose: true}
+	hanging  = sink.Fault{Delay: sink.Duration(time.Hour)} // longer than remote_timeout
+	// These take the samples and do not say so: they come again.
+	deaf      = sink.Fault{Reset: true, Keep: true}
+	lying     = sink.Fault{Status: 500, Keep: true}
+	forgetful = sink.Fault{HalfClose: true, Keep: true}
+)
+
+// kinds returns all faults there are.
+func (r *run) kinds() []kind {
+	endpoint := func(name string, f sink.Fault) kind {
+		return kind{"endpoint " + name, func(ctx context.Context) (string, error) { return r.endpoint(ctx, f) }}
+	}
+	ks := []kind{
+		{"kill -9", func(ctx context.Context) (string, error) { return r.killed(ctx, nil) }},
+		{"kill -9, endpoint dead", func(ctx context.Context) (string, error) { return r.killed(ctx, &dead) }},
+		{"kill -9, endpoint deaf", func(ctx context.Context) (string, error) { return r.killed(ctx, &deaf) }},
+		{"kill -9 at rest", r.killedAtRest},
+		{"SIGTERM", func(ctx context.Context) (string, error) { return r.stopped(ctx, nil) }},
+		{"SIGTERM, endpoint dead", func(ctx context.Context) (string, error) { return r.stopped(ctx, &dead) }},
+		{"SIGTERM, endpoint hangs", func(ctx context.Context) (string, error) { return r.stopped(ctx, &hanging) }},
+		{"SIGHUP, config, script", r.reloaded},
+		{"reload, then kill -9", r.reloadedAndKilled},
+		endpoint("answers 503", failing),
+		endpoint("answers 429", limiting),
+		endpoint("resets", dead),
+		endpoint("half-closes", silent),
+		endpoint("takes and resets", deaf),
+		endpoint("takes and answers 500", lying),
+		endpoint("takes and half-closes", forgetful),
+		endpoint("hangs", hanging),
+		{"bits flipped in the journal", r.flipped},
+	}
+	if r.o.Disk {
+		ks = append(ks,
+			kind{"disk full", func(ctx context.Context) (string, error) { return r.filled(ctx, false) }},
+			kind{"disk full, kill -9", func(ctx context.Context) (string, error) { return r.filled(ctx, true) }})
+	}
+	return ks
+}
+
+// breaks makes the endpoint behave so, or well if f is nil.
+func (r *run) breaks(f *sink.Fault) {
+	if err := r.sink.SetFault(f); err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
+
+// endpoint has the endpoint out of order for some scrapes.
+func (r *run) endpoint(ctx context.Context, f sink.Fault) (string, error) {
+	before := r.sink.Stats(false)
+	r.breaks(&f)
+	if err := r.progress(ctx, 2+r.rng.IntN(3)); err != nil {
+		return "", err
+	}
+	waiting, err := r.weir.metric("weir_remote_write_samples_pending")
+	if err != nil {
+		return "", err
+	}
+	r.breaks(nil)
+	if err := r.eventually(ctx, "the endpoint takes samples again", func() error {
+		if st := r.sink.Stats(false); st.Samples == before.Samples {
+			return fmt.Errorf("still %d", st.Samples)
+		}
+		return nil
+	}); err != nil {
+		return "", err
+	}
+	st := r.sink.Stats(false)
+	return fmt.Sprintf("%d requests refused, %d came again, %.0f samples waited", st.Refused-before.Refused, st.Repeats-before.Repeats, waiting), nil
+}
+
+// killed kills weir under load and starts it again. With a fault the endpoint
+// is out of order before, and well again some time after.
+func (r *run) killed(ctx context.Context, f *sink.Fault) (string, error) {
+	if f != nil {
+		r.breaks(f)
+		if err := r.progress(ctx, 1+r.rng.IntN(3)); err != nil {
+			return "", err
+		}
+	}
+	if err := r.wait(ctx, time.Duration(r.rng.Int64N(int64(r.o.Interval)))); err != nil {
+		return "", err
+	}
+	r.kill()
+	return r.again(ctx, "left", true)
+}
+
+// again looks at what a dead process left, starts the next one and heals the
+// endpoint.
+func (r *run) again(ctx context.Context, what string, loaded bool) (string, error) {
+	f, err := r.died(loaded)
+	if err != nil {
+		return "", err
+	}
+	if err := r.start(ctx); err != nil {
+		return "", err
+	}
+	if f.blocks > 0 && r.rng.IntN(2) == 0 { // with a backlog of two processes
+		if err := r.progress(ctx, 1); err != nil {
+			return "", err
+		}
+	}
+	r.breaks(nil)
+	return what + " " + f.String(), nil
+}
+
+// killedAtRest kills weir when everything that the targets answered must have
+// been accepted: no scrape is excused.
+func (r *run) killedAtRest(ctx context.Context) (string, error) {
+	r.breaks(&dead)
+	if err := r.progress(ctx, 1+r.rng.IntN(3)); err != nil {
+		return "", err
+	}
+	r.freeze(true)
+	if err := r.refused(ctx, 2); err != nil {
+		return "", err
+	}
+	r.kill()
+	r.freeze(false)
+	return r.again(ctx, "left", false)
+}
+
+// stopped stops weir and starts it again.
+func (r *run) stopped(ctx context.Context, f *sink.Fault) (string, error) {
+	if f != nil {
+		r.breaks(f)
+		if err := r.progress(ctx, 1+r.rng.IntN(3)); err != nil {
+			return "", err
+		}
+	}
+	took := r.stop(f != nil)
+	return r.again(ctx, fmt.Sprintf("took %.1f s and left", took.Seconds()), true)
+}
+
+// reload changes config and script, and sends SIGHUPs meanwhile.
+func (r *run) reload() error {
+	if err := r.weir.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		return fmt.Errorf("cannot send SIGHUP: %w", err)
+	}
+	if err := r.writeConfig(); err != nil {
+		return err
+	}
+	if err := r.weir.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		return fmt.Errorf("cannot send SIGHUP: %w", err)
+	}
+	return r.writeScript()
+}
+
+func (r *run) reloaded(ctx context.Context) (string, error) {
+	from := len(r.weir.output())
+	n := 1 + r.rng.IntN(3)
+	for range n {
+		if err := r.reload(); err != nil {
+			return "", err
+		}
+		if err := r.progress(ctx, 1); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%d times", n), r.eventually(ctx, "weir says that it has reloaded", func() error {
+		out := r.weir.output()[from:]
+		// A script that is saved with the config is built anew with it.
+		if !strings.Contains(out, "1 updated") || !strings.Contains(out, "reloaded faults.same") && !strings.Contains(out, "1 of 3 nodes rebuilt") {
+			return fmt.Errorf("it printed %q", out)
+		}
+		return nil
+	})
+}
+
+func (r *run) reloadedAndKilled(ctx context.Context) (string, error) {
+	if err := r.reload(); err != nil {
+		return "", err
+	}
+	if err := r.wait(ctx, time.Duration(r.rng.Int64N(int64(300*time.Millisecond)))); err != nil {
+		return "", err
+	}
+	r.kill()
+	return r.again(ctx, "left", true)
+}
+
+// wait lets some time pass: a kill is to hit at any moment.
+func (r *run) wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// flipped damages a backlog of two processes between two kills.
+func (r *run) flipped(ctx context.Context) (string, error) {
+	if err := r.drained(ctx); err != nil { // so that only the damage is counted
+		return "", err
+	}
+	r.breaks(&dead)
+	for n := range 2 {
+		if err := r.progress(ctx, 2+r.rng.IntN(2)); err != nil {
+			return "", err
+		}
+		r.kill()
+		if _, err := r.died(true); err != nil {
+			return "", err
+		}
+		if n == 0 {
+			if err := r.start(ctx); err != nil {
+				return "", err
+			}
+		}
+	}
+	d, err := r.flip()
+	if err != nil {
+		return "", err
+	}
+	if err := r.start(ctx); err != nil {
+		return "", err
+	}
+	r.breaks(nil)
+	if err := r.drained(ctx); err != nil {
+		return "", err
+	}
+	blocks, err := r.weir.metric("weir_journal_blocks_dropped_total", `reason="corrupt"`)
+	if err != nil {
+		return "", err
+	}
+	samples, err := r.weir.metric("weir_remote_write_samples_dropped_total", `reason="corrupt"`)
+	if err != nil {
+		return "", err
+	}
+	if int(blocks) != d.blocks || int(samples) != d.samples {
+		r.wrong("%d blocks were damaged, with %d samples where the header is good; weir counts %v and %v", d.blocks, d.samples, blocks, samples)
+	}
+	kept, _ := filepath.Glob(filepath.Join(r.data(), "journal", "*", "*.damaged")) // the pattern is valid
+	if len(kept) == 0 {
+		r.wrong("no damaged segment was kept")
+	}
+	return fmt.Sprintf("%d blocks damaged, %d of them in the header; weir counts %.0f, %d files are kept", d.blocks, d.headers, blocks, len(kept)), nil
+}
+
+// filled fills the disk for some scrapes, with the endpoint dead.
+func (r *run) filled(ctx context.Context, kill bool) (string, error) {
+	r.breaks(&dead)
+	const refused = `msg="batch was dropped"`
+	from := len(r.weir.output())
+	ballast := filepath.Join(r.data(), "ballast")
+	if err := r.eventually(ctx, "weir refuses", func() error {
+		if strings.Contains(r.weir.output()[from:], refused) {
+			return nil
+		}
+		// Again, since weir makes room with what it can do without.
+		if err := fill(ballast); err != nil {
+			return err
+		}
+		return fmt.Errorf("it printed %q", r.weir.output()[from:])
+	}); err != nil {
+		return "", err
+	}
+	if err := r.progress(ctx, 1); err != nil {
+		return "", err
+	}
+	what := fmt.Sprintf("%d batches were refused", strings.Count(r.weir.output()[from:], refused))
+	if kill {
+		r.kill()
+		f, err := r.died(true)
+		if err != nil {
+			return "", err
+		}
+		if err := r.start(ctx); err != nil {
+			return "", err
+		}
+		// The disk is full still: what is there is sent all the same, and that
+		// makes room.
+		r.breaks(nil)
+		if err := r.eventually(ctx, "the backlog is sent", func() error {
+			if n := r.sink.Prove(nil).Owed; n > 0 {
+				return fmt.Errorf("%d samples are missing", n)
+			}
+			return nil
+		}); err != nil {
+			return "", err
+		}
+		what += "; left " + f.String() + "; the rest came while it was full"
+	}
+	if err := os.Remove(ballast); err != nil {
+		return "", err
+	}
+	r.breaks(nil)
+	return what, nil
+}
+
+// fill adds to a file until the disk is full.
+func fill(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	const most = 1 << 30 // it is a small one
+	for b := make([]byte, 64<<10); ; {
+		n, err := f.Write(b)
+		if err == nil && n == len(b) {
+			if fi, err := f.Stat(); err == nil && fi.Size() > most {
+				return fmt.Errorf("cannot fill the disk of %s: it has more than %d bytes", path, most)
+			}
+			continue
+		}
+		if len(b) == 1 {
+			return nil
+		}
+		b = b[:max(1, len(b)/2)]
+	}
+}

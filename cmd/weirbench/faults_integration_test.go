@@ -1,0 +1,61 @@
+//go:build integration
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// runFaults breaks things around a weir and returns the exit code and what was
+// printed.
+func runFaults(t *testing.T, program string, args ...string) (int, string) {
+	t.Helper()
+	var out bytes.Buffer
+	code := execute(t.Context(), append([]string{"faults", "--weir=" + program, "--interval=300ms"}, args...), strings.NewReader(""), &out, &out)
+	return code, out.String()
+}
+
+func builtWeir(t *testing.T) string {
+	t.Helper()
+	weir, err := filepath.Abs(os.Getenv("WEIR"))
+	if err != nil || os.Getenv("WEIR") == "" {
+		t.Fatal("WEIR is not set: run `make integration`")
+	}
+	return weir
+}
+
+// TestFaults does every kind of fault once, in another order each time; what it
+// prints has the seed to repeat it.
+func TestFaults(t *testing.T) {
+	// The machine may be slow: how long a stop takes is for `make faults`.
+	code, out := runFaults(t, builtWeir(t), "--steps=20", "--stop-within=30s")
+	t.Log(out)
+	if code != 0 || !strings.HasSuffix(out, "\nlost = 0\n") {
+		t.Errorf("exit status %d", code)
+	}
+}
+
+// TestFaultsFindLoss runs a weir that loses the oldest segment of its journal
+// between two lives.
+func TestFaultsFindLoss(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "weir")
+	script := fmt.Sprintf(`#!/bin/sh
+for a in "$@"; do
+  case "$a" in --storage.path=*) data="${a#--storage.path=}" ;; esac
+done
+find "$data/journal" -name '*.seg' 2>/dev/null | sort | head -n 1 | xargs -r rm -f
+exec %q "$@"
+`, builtWeir(t))
+	if err := os.WriteFile(program, []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	code, out := runFaults(t, program, "--steps=1", "--only=at rest", "--patience=15s")
+	if code != 1 || strings.Contains(out, "lost = 0\n") || !strings.Contains(out, "samples were in the journal of a process that died") {
+		t.Errorf("exit status %d:\n%s", code, out)
+	}
+}
