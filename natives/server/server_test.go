@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -101,7 +102,7 @@ func get(t *testing.T, url string, edit func(*http.Transport)) (string, error) {
 		edit(tr)
 	}
 	defer tr.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: tr, Timeout: 10 * time.Second}).Get(url)
+	resp, err := (&http.Client{Transport: tr, Timeout: time.Minute}).Get(url)
 	if err != nil {
 		return "", err
 	}
@@ -130,8 +131,29 @@ func port(t *testing.T, address string) int {
 	return n
 }
 
+// aside listens on a port that nobody gets who asks for any (Linux gives those
+// from 32768 on): once it is closed it stays free.
+func aside(t *testing.T) net.Listener {
+	t.Helper()
+	for range 100 {
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10000+mathrand.IntN(20000))); err == nil {
+			t.Cleanup(func() { l.Close() })
+			return l
+		}
+	}
+	t.Fatal("no port is free")
+	return nil
+}
+
+// onAside makes the server listen on such a port.
+func onAside(t *testing.T) func(*server.Arguments) {
+	l := aside(t)
+	l.Close()
+	return func(a *server.Arguments) { a.HTTP.ListenPort = port(t, l.Addr().String()) }
+}
+
 func TestServes(t *testing.T) {
-	v := serve(t, hello, nil)
+	v := serve(t, hello, onAside(t))
 	wantGet(t, "http://"+v.s.Address(), "hello HTTP/1.1")
 	if h := v.Health(); h.State != component.Healthy || !strings.Contains(h.Message, v.s.Address()) {
 		t.Errorf("got health %+v", h)
@@ -183,12 +205,9 @@ func TestSettingsChange(t *testing.T) {
 
 // TestMoves: the new port is open before the old one closes.
 func TestMoves(t *testing.T) {
-	v := serve(t, hello, nil)
+	v := serve(t, hello, onAside(t))
 	old := v.s.Address()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port to move to, taken for now
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := aside(t) // a port to move to, taken for now
 	taken := l.Addr().String()
 	v.applied(func(a *server.Arguments) { a.HTTP.ListenPort = port(t, taken) })
 	h := v.Health()
@@ -199,7 +218,7 @@ func TestMoves(t *testing.T) {
 	}
 	wantGet(t, "http://"+old, "hello HTTP/1.1")
 	l.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := v.Clock.WaitTimers(ctx, 1); err != nil {
 		t.Fatal(err)
@@ -218,12 +237,9 @@ func TestMoves(t *testing.T) {
 }
 
 func TestPortInUse(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := aside(t)
 	v := serve(t, hello, func(a *server.Arguments) { a.HTTP.ListenPort = port(t, l.Addr().String()) })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, pause := range []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second} {
 		v.Wait(t, func() bool { return strings.Contains(v.Health().Message, "next try in "+pause.String()) })
