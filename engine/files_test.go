@@ -348,7 +348,7 @@ func TestWatch(t *testing.T) {
 			if got != want {
 				t.Fatalf("announced %q, want %q", got, want)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("nothing was announced, want %q", want)
 		}
 	}
@@ -398,7 +398,7 @@ func TestImportComesBack(t *testing.T) {
 					if got != value {
 						t.Fatalf("got %s, want %s", got, value)
 					}
-				case <-time.After(10 * time.Second):
+				case <-time.After(time.Minute):
 					t.Fatalf("version %s never came", value)
 				}
 			}
@@ -419,7 +419,7 @@ func TestImportComesBack(t *testing.T) {
 			}
 			select {
 			case <-gone:
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("that it has gone was not seen")
 			}
 			l.wantHealth("import.file.m", component.Unhealthy, "no such file or directory")
@@ -451,7 +451,7 @@ func TestPolledImportRefuses(t *testing.T) {
 	l.save("m.alloy", []byte(strings.Replace(passModule, "VALUE", "2", 1)))
 	select {
 	case <-values:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the import is right, and the config is still refused")
 	}
 }

@@ -41,7 +41,7 @@ func (l *lab) want(want ...string) {
 			if got != w {
 				l.t.Errorf("got %q, want %q", got, w)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			l.t.Fatalf("nothing is done, want %q", w)
 		}
 	}
@@ -59,7 +59,7 @@ func (l *lab) advance(d time.Duration, timers int) {
 
 func (l *lab) asleep(timers int) {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
 	if err := l.clock.WaitTimers(ctx, timers); err != nil {
 		l.t.Fatal(err)
