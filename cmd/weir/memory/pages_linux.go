@@ -2,7 +2,7 @@ package memory
 
 import (
 	"bufio"
-	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -24,51 +24,63 @@ func ReleaseProgram() error {
 	if err != nil {
 		return fmt.Errorf("cannot find the program's file: %w", err)
 	}
-	f, err := os.Open("/proc/self/smaps")
+	// Not smaps, which knows what was changed: it counts all pages of the
+	// process, 100 ms for 600 MB.
+	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return fmt.Errorf("cannot look at the process's memory: %w", err)
 	}
-	defer f.Close()
-	ms, err := unchanged(f, exe)
+	defer maps.Close()
+	pages, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		return fmt.Errorf("cannot look at the process's memory: %w", err)
+	}
+	defer pages.Close()
+	ms, err := mappings(maps, exe)
 	if err != nil {
 		return err
 	}
 	for _, m := range ms {
-		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, m.from, m.to-m.from, syscall.MADV_DONTNEED); errno != 0 {
+		changed, err := m.changed(pages, uint64(os.Getpagesize()))
+		if err != nil {
+			return fmt.Errorf("cannot look at the process's memory: %w", err)
+		}
+		if changed {
+			continue
+		}
+		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, uintptr(m.from), uintptr(m.to-m.from), syscall.MADV_DONTNEED); errno != 0 {
 			return fmt.Errorf("cannot give back the program's pages: %w", errno)
 		}
 	}
 	return nil
 }
 
-type mapping struct{ from, to uintptr }
+// mapping is a range of addresses.
+type mapping struct{ from, to uint64 }
 
-// unchanged returns the mappings of a file that cannot be written to and of
-// which no page was changed.
+// mappings returns those of a file that are the process's own and cannot be
+// written to.
 //
-// Format: https://man7.org/linux/man-pages/man5/proc_pid_smaps.5.html
-func unchanged(smaps io.Reader, path string) (ms []mapping, err error) {
-	var m mapping
-	ours := false
-	s := bufio.NewScanner(smaps)
+// Format: https://man7.org/linux/man-pages/man5/proc_pid_maps.5.html
+func mappings(maps io.Reader, path string) (ms []mapping, err error) {
+	s := bufio.NewScanner(maps)
 	for s.Scan() {
-		name, value, _ := bytes.Cut(s.Bytes(), []byte(" "))
-		if !bytes.HasSuffix(name, []byte(":")) {
-			line := s.Text()
-			m, ours = mapping{}, strings.HasSuffix(line, " "+path)
-			if !ours {
-				continue
-			}
-			var perms string
-			if m, perms, err = parseMapping(line); err != nil {
-				return nil, err
-			}
-			ours = !strings.Contains(perms, "w") && strings.HasSuffix(perms, "p")
+		line := s.Text()
+		if !strings.HasSuffix(line, " "+path) {
 			continue
 		}
-		if ours && string(name) == "Anonymous:" && string(bytes.TrimSpace(value)) == "0 kB" {
-			ms = append(ms, m)
+		span, rest, _ := strings.Cut(line, " ")
+		perms, _, _ := strings.Cut(rest, " ")
+		if strings.Contains(perms, "w") || !strings.HasSuffix(perms, "p") {
+			continue
 		}
+		from, to, _ := strings.Cut(span, "-")
+		a, err1 := strconv.ParseUint(from, 16, 64)
+		b, err2 := strconv.ParseUint(to, 16, 64)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("cannot look at the process's memory: unknown line %q: %w", line, err)
+		}
+		ms = append(ms, mapping{a, b})
 	}
 	if err := s.Err(); err != nil {
 		return nil, fmt.Errorf("cannot look at the process's memory: %w", err)
@@ -76,15 +88,28 @@ func unchanged(smaps io.Reader, path string) (ms []mapping, err error) {
 	return ms, nil
 }
 
-// parseMapping reads "from-to perms …".
-func parseMapping(line string) (m mapping, perms string, err error) {
-	span, rest, _ := strings.Cut(line, " ")
-	perms, _, _ = strings.Cut(rest, " ")
-	from, to, _ := strings.Cut(span, "-")
-	a, err1 := strconv.ParseUint(from, 16, strconv.IntSize)
-	b, err2 := strconv.ParseUint(to, 16, strconv.IntSize)
-	if err := errors.Join(err1, err2); err != nil {
-		return m, "", fmt.Errorf("cannot look at the process's memory: unknown line %q: %w", line, err)
+// The bits of a page in pagemap that count here.
+const (
+	pagePresent = 1 << 63
+	pageSwapped = 1 << 62
+	pageOfFile  = 1 << 61
+)
+
+// changed reports whether a page of m is not the file's any more.
+//
+// Format: https://docs.kernel.org/admin-guide/mm/pagemap.html
+func (m mapping) changed(pagemap io.ReaderAt, pageSize uint64) (bool, error) {
+	const entry = 8
+	from, to := m.from/pageSize*entry, m.to/pageSize*entry
+	r := bufio.NewReaderSize(io.NewSectionReader(pagemap, int64(from), int64(to-from)), 32<<10)
+	for range (to - from) / entry {
+		var b [entry]byte
+		if _, err := io.ReadFull(r, b[:]); err != nil {
+			return false, err
+		}
+		if page := binary.NativeEndian.Uint64(b[:]); page&(pagePresent|pageSwapped) != 0 && page&pageOfFile == 0 {
+			return true, nil
+		}
 	}
-	return mapping{uintptr(a), uintptr(b)}, perms, nil
+	return false, nil
 }
