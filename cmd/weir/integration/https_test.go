@@ -189,7 +189,7 @@ func TestPlaintextToTLS(t *testing.T) {
 	addr := strings.TrimPrefix(weir.url, "http://")
 
 	client := func(keep bool) *http.Client {
-		return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		return &http.Client{Timeout: patience, Transport: &http.Transport{
 			DisableKeepAlives: !keep, ForceAttemptHTTP2: keep, TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	}
 	plain := []*poller{poll("http://"+addr+"/metrics", client(true)), poll("http://"+addr+"/metrics", client(false))}

@@ -205,6 +205,31 @@ func (r *recorder) scrapes(t *testing.T, without ...string) map[string]map[int]i
 	return seen
 }
 
+// complete returns what lacks scrapes from 1 to end, but for as many as failed.
+func (r *recorder) complete(t *testing.T, ofSeries, end int, without ...string) error {
+	t.Helper()
+	seen, group := r.scrapes(t, without...), r.group("load_total", without...)
+	if len(seen) < ofSeries {
+		return fmt.Errorf("%d series", len(seen))
+	}
+	for k, s := range seen {
+		target, err := strconv.Atoi(group[k][0].labels["target"])
+		if err != nil {
+			return fatal{err}
+		}
+		var missing []int
+		for n := 1; n <= end; n++ {
+			if s[n] == 0 {
+				missing = append(missing, n)
+			}
+		}
+		if failed := r.failed(target); len(missing) > failed {
+			return fmt.Errorf("%s lacks scrapes %v of %d, %d failed", k, missing, end, failed)
+		}
+	}
+	return nil
+}
+
 // failed returns how many scrapes of a target failed, as what arrived says.
 func (r *recorder) failed(target int) (n int) {
 	for _, ss := range r.group("up") {

@@ -59,8 +59,15 @@ return weir.transform { series = function(s, ctx) if s.labels.i then s.labels.s 
 		<-tick.C
 	}
 	target.scrapedAfter(t, targets, time.Now())
-	if page := metricsPage(t, weir); dropped.MatchString(page) {
-		t.Errorf("samples were dropped:\n%s", strings.Join(dropped.FindAllString(page, -1), "\n"))
+	for _, line := range dropped.FindAllString(metricsPage(t, weir), -1) {
+		// What was on its way to the second endpoint when that went has no place
+		// to go to. The log says which scrapes of a machine that is busy were late.
+		if strings.Contains(line, `reason="endpoint_removed"`) {
+			continue
+		}
+		if !strings.Contains(line, `reason="refused"`) || !strings.Contains(weir.output(), batchDropped) {
+			t.Errorf("samples were dropped: %s", line)
+		}
 	}
 	for name, n := range map[string]string{"out of order": "prometheus_tsdb_out_of_order_samples_total", "too old": "prometheus_tsdb_too_old_samples_total"} {
 		for _, l := range strings.Split(fetch(t, strict+"/metrics"), "\n") {
@@ -94,7 +101,7 @@ return weir.transform { series = function(s, ctx) if s.labels.i then s.labels.s 
 				t.Errorf("%s: scrape %d of %d is there %d times", k, n, last, scrapes[n])
 			}
 		}
-		if n := first.failed(i); missing > n && wrong < 5 {
+		if n := first.failed(i) + droppedBatches(weir.output(), i); missing > n && wrong < 5 {
 			wrong++
 			t.Errorf("%s: %d scrapes of %d are missing, %d failed", k, missing, last, n)
 		}

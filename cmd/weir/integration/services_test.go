@@ -68,7 +68,7 @@ func TestServicesMoveUnderLoad(t *testing.T) {
 	weir.after(func() { write(t, path, config(other, secure)) }, `reloaded config\.alloy \(.*\), 2 of 5 nodes rebuilt, 1 updated\n`)
 	wire.moves(t, fmt.Sprint("127.0.0.1:", other))
 	flows()
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	addr := strings.TrimPrefix(weir.url, "http://")
 	if err := fetchMetrics("https://"+addr+"/metrics", client); err != nil {
 		t.Errorf("by HTTPS: %v", err)
