@@ -18,7 +18,7 @@ run: build ## run the quickstart: this host and weir itself, through a script, i
 	bin/weir run --sandbox --scripts=scripts
 
 test: ## run the tests
-	$(GO) test ./...
+	$(GO) test -timeout 20m ./...
 
 race: ## run the tests with the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
@@ -42,7 +42,7 @@ servers: ## build the real servers that the integration tests talk to
 	$(GO) build -C testdata/servers -o ../../$(SERVERS)/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
 
 integration: build servers ## the faults and counterparts that need real servers, as processes
-	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/$(SERVERS) $(GO) test -tags integration -count=1 -timeout 30m -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix
+	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/$(SERVERS) $(GO) test -tags integration -count=1 -timeout 30m -p 1 -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix
 
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
