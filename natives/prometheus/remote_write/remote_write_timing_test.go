@@ -86,52 +86,61 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkMessages is both messages side by side: 100 sources of 1,000 samples
-// in 8 lanes, in blocks of 2,000. They take turns, of which the median counts.
+// BenchmarkMessages is both messages side by side, of 100 sources of 1,000
+// samples, in blocks of one source or of several. They take turns, of which the
+// median counts.
 func BenchmarkMessages(b *testing.B) {
-	const sources, rows, lanes = 100, 1000, 8
+	const sources, rows = 100, 1000
 	var in []*batch.Metrics
 	for src := range uint64(sources) {
 		in = append(in, hostBatch(src, rows))
 	}
-	messages := []message{v1, v2}
-	took := make([][]time.Duration, len(messages))
-	sent := make([]int, len(messages))
-	var groups [][]*group
-	for _, m := range messages {
-		var gs []*group
-		first := benchGroup(m, nil)
-		first.s.maxSamples = 2000
-		for range lanes {
-			gs = append(gs, newGroup(first.s, m, time.Time{}))
-		}
-		groups = append(groups, gs)
-	}
-	n := 0
-	for b.Loop() {
-		for at, m := range messages {
-			sent[at] = 0
-			began := time.Now()
-			for _, bm := range in {
-				gr := groups[at][bm.Source%lanes]
-				new(gatherer).take(gr, bm)
-				for _, blk := range gr.blocks {
-					sent[at] += len(blk.Payload)
-					putBuffer(blk.Payload)
-				}
-				gr.blocks = gr.blocks[:0]
+	f := func(perBlock int) {
+		b.Run(fmt.Sprint(perBlock, " a block"), func(b *testing.B) {
+			messages := []message{v1, v2}
+			took, sent := make([][]time.Duration, len(messages)), make([]int, len(messages))
+			var groups []*group
+			for _, m := range messages {
+				gr := benchGroup(m, nil)
+				gr.s.maxSamples = perBlock
+				groups = append(groups, gr)
 			}
-			took[at] = append(took[at], time.Since(began))
-			_ = m
-		}
-		n++
+			encode := func(gr *group, in []*batch.Metrics) (sent int) {
+				for _, bm := range in {
+					new(gatherer).take(gr, bm)
+					for _, blk := range gr.blocks {
+						sent += len(blk.Payload)
+						putBuffer(blk.Payload)
+					}
+					gr.blocks = gr.blocks[:0]
+				}
+				return sent
+			}
+			for at, gr := range groups {
+				encode(gr, in) // learns the series
+				sent[at] = encode(gr, in)
+			}
+			n := 0
+			for b.Loop() {
+				turn := in[n%10*10:][:10]
+				for at, gr := range groups {
+					began := time.Now()
+					encode(gr, turn)
+					took[at] = append(took[at], time.Since(began))
+				}
+				n++
+			}
+			for at, m := range []string{"1.0", "2.0"} {
+				slices.Sort(took[at])
+				b.ReportMetric(float64(took[at][n/2])/(10*rows), "ns/sample:"+m)
+				b.ReportMetric(float64(sent[at])/(sources*rows), "bytes/sample:"+m)
+			}
+			b.ReportMetric(0, "ns/op")
+		})
 	}
-	for at, m := range messages {
-		slices.Sort(took[at])
-		b.ReportMetric(float64(took[at][n/2])/(sources*rows), "ns/sample:"+m.String())
-		b.ReportMetric(float64(sent[at])/(sources*rows), "bytes/sample:"+m.String())
-	}
-	b.ReportMetric(0, "ns/op")
+	f(rows)
+	f(2 * rows)
+	f(10 * rows)
 }
 
 // BenchmarkTenants is 2,000 samples of as many tenants.
