@@ -59,3 +59,23 @@ exec %q "$@"
 		t.Errorf("exit status %d:\n%s", code, out)
 	}
 }
+
+// TestOutage measures a short one. It holds that nothing is missing; what it
+// costs is for a longer one, on a machine that does nothing else.
+func TestOutage(t *testing.T) {
+	dir := t.TempDir()
+	var out bytes.Buffer
+	code := execute(t.Context(), []string{"outage", "--collector=weir=" + builtWeir(t), "--targets=20", "--series=300", "--interval=2s",
+		"--warmup=8s", "--down=15s", "--max-growth=100", "--min-drain=0",
+		"--json=" + filepath.Join(dir, "o.json"), "--csv=" + filepath.Join(dir, "o.csv"), "--graph=" + filepath.Join(dir, "o"),
+	}, strings.NewReader(""), &out, &out)
+	t.Log(out.String())
+	if code != 0 || !strings.Contains(out.String(), "missing samples: 0, again: 0, out of order: 0") {
+		t.Errorf("exit status %d", code)
+	}
+	for _, name := range []string{"o.json", "o.csv", "o-memory.svg", "o-backlog.svg"} {
+		if fi, err := os.Stat(filepath.Join(dir, name)); err != nil || fi.Size() < 500 {
+			t.Errorf("%s: %v, %v", name, fi, err)
+		}
+	}
+}

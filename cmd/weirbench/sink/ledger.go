@@ -44,7 +44,6 @@ type ledger struct {
 	owes      map[owed]struct{}
 	forgiven  map[owed]struct{}
 	down      map[string][]int64
-	steps     map[int64]int64 // by second: the longest step between samples of a sequence, ms
 
 	repeated bool      // the request that is visited came before
 	cur      *sequence // of the series that is visited
@@ -56,7 +55,6 @@ type ledger struct {
 type sequence struct {
 	instance    string
 	first, last int
-	t           int64        // of the sample with the last number
 	missing     map[int]bool // numbers between first and last, at most maxMissing
 }
 
@@ -67,7 +65,7 @@ const maxMissing = 10_000
 func newLedger() *ledger {
 	return &ledger{
 		sequences: map[uint64]*sequence{}, bodies: map[uint64]time.Time{},
-		owes: map[owed]struct{}{}, forgiven: map[owed]struct{}{}, down: map[string][]int64{}, steps: map[int64]int64{},
+		owes: map[owed]struct{}{}, forgiven: map[owed]struct{}{}, down: map[string][]int64{},
 	}
 }
 
@@ -114,19 +112,18 @@ func (l *ledger) sample(bits uint64, t int64, histogram bool) {
 	}
 	st.Samples++
 	if l.cur != nil && !histogram {
-		l.number(l.cur, sequenceNumber(bits), t)
+		l.number(l.cur, sequenceNumber(bits))
 	}
 }
 
 // number books the next number of a sequence.
-func (l *ledger) number(s *sequence, n int, t int64) {
+func (l *ledger) number(s *sequence, n int) {
 	switch {
 	case s.first < 0:
-		s.first, s.last, s.t = n, n, t
+		s.first, s.last = n, n
 	case n > s.last:
 		l.gap(s, s.last+1, n)
-		l.steps[t/1000] = max(l.steps[t/1000], t-s.t)
-		s.last, s.t = n, t
+		s.last = n
 	case s.missing[n]:
 		delete(s.missing, n)
 		l.stats.Gaps--

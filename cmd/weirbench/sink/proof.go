@@ -139,16 +139,3 @@ func (s *Server) Prove(last map[string]int) Proof {
 
 // lacks reports whether number n did not arrive.
 func (s *sequence) lacks(n int) bool { return n < s.first || n > s.last || s.missing[n] }
-
-// Steps returns the longest time from one sample of a sequence to the next one,
-// by the second of the later one, Unix: an interval is longer where a scrape
-// was late.
-func (s *Server) Steps() map[int64]time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make(map[int64]time.Duration, len(s.ledger.steps))
-	for second, ms := range s.ledger.steps {
-		out[second] = time.Duration(ms) * time.Millisecond
-	}
-	return out
-}

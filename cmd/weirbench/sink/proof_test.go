@@ -5,9 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/prometheus/prompb"
 
 	"github.com/weir-run/weir/cmd/weirbench/sink"
 	"github.com/weir-run/weir/cmd/weirbench/target"
@@ -90,32 +88,5 @@ func TestOwe(t *testing.T) {
 	check(0)
 	if _, _, err := e.sink.Owe([]byte("no snappy"), false); err == nil {
 		t.Error("something else than a request is owed")
-	}
-}
-
-func TestSteps(t *testing.T) {
-	e := start(t)
-	send := func(name string, n int, ms int64) {
-		t.Helper()
-		b, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
-			Labels:  []prompb.Label{{Name: "__name__", Value: target.SequencePrefix + name}},
-			Samples: []prompb.Sample{{Value: float64(target.SequenceBase + n), Timestamp: ms}},
-		}}}).Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.v1.Store(context.Background(), snappy.Encode(nil, b), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	send("0", 1, 10_000)
-	send("0", 2, 11_000)
-	send("1", 1, 9_500)
-	send("1", 2, 11_200)
-	send("0", 3, 12_000)
-	send("0", 2, 99_000) // again
-	want := map[int64]time.Duration{11: 1700 * time.Millisecond, 12: time.Second}
-	if d := cmp.Diff(want, e.sink.Steps()); d != "" {
-		t.Errorf("-want +got:\n%s", d)
 	}
 }

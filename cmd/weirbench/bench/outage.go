@@ -1,0 +1,343 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/cmd/weirbench/graph"
+	"github.com/weir-run/weir/cmd/weirbench/sink"
+	"github.com/weir-run/weir/cmd/weirbench/target"
+)
+
+// Outage is what became of one collector while its endpoint was dead, and after.
+type Outage struct {
+	Collector string    `json:"collector"`
+	Version   string    `json:"version"`
+	Began     time.Time `json:"began"`
+	Machine   Machine   `json:"machine"`
+	Command   string    `json:"command"`
+	Help      string    `json:"help"` // the load
+
+	DownAt    float64 `json:"down_at"`    // seconds since the start, here and below
+	UpAt      float64 `json:"up_at"`      // the endpoint was there again
+	FirstAt   float64 `json:"first_at"`   // and got samples
+	DrainedAt float64 `json:"drained_at"` // and had as good as all
+
+	Live        float64 `json:"live"`          // samples a second before the outage
+	Backlog     int64   `json:"backlog"`       // samples that were scraped and had not arrived at its end
+	DrainRate   float64 `json:"drain_rate"`    // samples a second from FirstAt to DrainedAt
+	RSSBefore   float64 `json:"rss_before"`    // bytes, mean of the time right before the outage
+	RSSEnd      float64 `json:"rss_end"`       // of the last time of it
+	RSSHighest  float64 `json:"rss_highest"`   // of any such time of it
+	RSSDraining float64 `json:"rss_draining"`  // the highest reading from UpAt to DrainedAt
+	LateBefore  int64   `json:"late_before"`   // scrapes that came half an interval late or not at all, before UpAt
+	LateAfter   int64   `json:"late_draining"` // and while the backlog was sent
+	Missing     int64   `json:"missing"`       // samples that were scraped and never arrived
+	Duplicates  int64   `json:"duplicates"`    // that came again
+	Reordered   int64   `json:"reordered"`     // that came late
+
+	Over []Moment `json:"over"`
+}
+
+// Moment is one reading.
+type Moment struct {
+	Meter
+	Backlog int64 `json:"backlog"` // samples that were scraped and have not arrived
+}
+
+// Growth is how much the memory changed during the outage, as a part of what it
+// was before: the change that was largest.
+func (o *Outage) Growth() float64 { return max(o.RSSHighest, o.RSSEnd)/o.RSSBefore - 1 }
+
+// DrainFactor is how many times as quick as live samples the backlog was sent.
+func (o *Outage) DrainFactor() float64 { return o.DrainRate / o.Live }
+
+// outage is one in the making.
+type outage struct {
+	*round
+	o *Outage
+}
+
+// MeasureOutage runs a collector at a scenario's load for the scenario's
+// warm-up, then with a dead endpoint for down, and then until the backlog is
+// sent, which may take as long again and a minute.
+func MeasureOutage(ctx context.Context, c *Collector, s Scenario, down time.Duration, dir string, log io.Writer) (_ *Outage, err error) {
+	r := &round{s: s, dir: dir}
+	if r.kept, err = s.kept(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if stopErr := r.stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	g := &outage{round: r, o: &Outage{
+		Collector: c.Title, Version: c.Version, Began: time.Now(), Machine: ThisMachine(),
+		Help: fmt.Sprintf("%d targets × %d series every %s", s.Load.Targets, s.Load.Series, s.Interval),
+	}}
+	if err := r.start(c); err != nil {
+		return nil, err
+	}
+	err = g.measure(ctx, down, log)
+	if err != nil && r.program.ended() == nil {
+		err = fmt.Errorf("%w; the last output of %s:\n%s", err, c.Title, r.program.tail())
+	}
+	return g.o, err
+}
+
+func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer) error {
+	o := g.o
+	say := func(format string, args ...any) {
+		fmt.Fprintf(log, "%6.1f s  "+format+"\n", append([]any{g.since()}, args...)...)
+	}
+	if err := g.warmUp(ctx); err != nil {
+		return err
+	}
+	calm := g.s.Warmup / 2 // long enough to tell memory from noise
+	say("all targets have arrived; measuring for %s", calm)
+	a, err := g.moment(ctx)
+	if err != nil {
+		return err
+	}
+	if err := g.readFor(ctx, calm, nil); err != nil {
+		return err
+	}
+	b := o.Over[len(o.Over)-1]
+	o.Live = float64(g.kept*g.s.Load.Targets) / g.s.Interval.Seconds()
+	o.RSSBefore = o.rss(a.At, b.At)
+	late, err := g.late(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := g.breakSink(ctx, true); err != nil {
+		return err
+	}
+	o.DownAt = g.since()
+	say("the endpoint is dead for %s; %.0f MB", down, o.RSSBefore/1e6)
+	if err := g.readFor(ctx, down, nil); err != nil {
+		return err
+	}
+	end := o.Over[len(o.Over)-1]
+	o.Backlog = end.Backlog
+	part := max(calm, down/10).Seconds()
+	o.RSSEnd = o.rss(end.At-part, end.At)
+	for from := o.DownAt; from+part <= end.At+1; from += part / 2 {
+		o.RSSHighest = max(o.RSSHighest, o.rss(from, from+part))
+	}
+	lateDown, err := g.late(ctx)
+	if err != nil {
+		return err
+	}
+	o.LateBefore = lateDown - late
+	say("the endpoint is back; %d samples wait, %.0f MB", o.Backlog, o.RSSEnd/1e6)
+
+	if err := g.breakSink(ctx, false); err != nil {
+		return err
+	}
+	o.UpAt = g.since()
+	arrived := int64(-1)
+	var first Moment
+	err = g.readFor(ctx, down+time.Minute, func(m Moment) bool {
+		o.RSSDraining = max(o.RSSDraining, float64(m.RSS))
+		if arrived < 0 {
+			arrived = m.Backlog
+		}
+		if o.FirstAt == 0 && m.Backlog < arrived {
+			o.FirstAt, first = m.At, m
+		}
+		// What one interval brings is on its way at any time.
+		return o.FirstAt > 0 && m.Backlog <= int64(o.Live*min(1, g.s.Interval.Seconds()))
+	})
+	if err != nil {
+		return err
+	}
+	drained := o.Over[len(o.Over)-1]
+	if o.DrainedAt = drained.At; o.FirstAt == 0 || o.DrainedAt >= o.UpAt+(down+time.Minute).Seconds() {
+		return fmt.Errorf("cannot wait for the backlog: %d samples of %d wait after %s", drained.Backlog, o.Backlog, down+time.Minute)
+	}
+	took := max(drained.At-first.At, 0.1)
+	o.DrainRate = (float64(first.Backlog-drained.Backlog) + took*o.Live) / took
+	lateDrained, err := g.late(ctx)
+	if err != nil {
+		return err
+	}
+	o.LateAfter = lateDrained - lateDown
+	say("the backlog is sent, %.1f s after the first of it, %.0f samples/s, %.1f × the live rate", took, o.DrainRate, o.DrainFactor())
+	if err := g.readFor(ctx, calm, nil); err != nil {
+		return err
+	}
+	return g.settle(ctx)
+}
+
+// settle lets everything arrive and counts what did not.
+func (g *outage) settle(ctx context.Context) error {
+	if err := g.targets.command(ctx, "POST", "/freeze", nil); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(drainWithin); ; {
+		var served target.Stats
+		var got sink.Stats
+		if err := errors.Join(g.targets.command(ctx, "GET", "/stats", &served), g.sink.command(ctx, "GET", "/stats?detail=1", &got)); err != nil {
+			return err
+		}
+		g.o.settled(served, got, g.kept)
+		if g.o.Missing == 0 || time.Now().After(deadline) {
+			return nil
+		}
+		if err := g.wait(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// settled counts what was served and did not arrive.
+func (o *Outage) settled(served target.Stats, got sink.Stats, kept int) {
+	o.Duplicates, o.Reordered = got.Duplicates, got.Reordered
+	short := int64(0) // targets of which the first or the last scrape is missing
+	for address, n := range served.Scrapes {
+		if n > 0 && (got.First[address] != 1 || got.Last[address] != n) {
+			short++
+		}
+	}
+	// Of samples that came again only those of sequences are known.
+	o.Missing = max(served.Total()*int64(kept)-got.Samples, got.Gaps, short)
+}
+
+func (g *outage) since() float64 { return time.Since(g.began).Seconds() }
+
+// late returns how many scrapes were late until now.
+func (g *outage) late(ctx context.Context) (int64, error) {
+	var st target.Stats
+	err := g.targets.command(ctx, "GET", "/stats", &st)
+	return st.Late, err
+}
+
+// readFor takes readings for a time, or until done, which may be nil.
+func (g *outage) readFor(ctx context.Context, d time.Duration, done func(Moment) bool) error {
+	every := min(time.Second, max(d/100, 100*time.Millisecond))
+	if done != nil {
+		every = 100 * time.Millisecond
+	}
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		if err := g.wait(ctx, every); err != nil {
+			return err
+		}
+		m, err := g.moment(ctx)
+		if err != nil || done != nil && done(m) {
+			return err
+		}
+	}
+	return nil
+}
+
+// moment takes one reading.
+func (g *outage) moment(ctx context.Context) (m Moment, err error) {
+	var served target.Stats
+	var got sink.Stats
+	// In this order: what arrives meanwhile makes the backlog smaller, never
+	// negative by much.
+	if err := errors.Join(g.targets.command(ctx, "GET", "/stats", &served), g.sink.command(ctx, "GET", "/stats", &got)); err != nil {
+		return m, err
+	}
+	u, err := readUsage(g.program.cmd.Process.Pid)
+	if err != nil {
+		return m, err
+	}
+	m = Moment{
+		Meter:   Meter{At: g.since(), RSS: u.RSS, Anon: u.Anon, CPU: u.CPU},
+		Backlog: max(0, served.Total()*int64(g.kept)-got.Samples),
+	}
+	g.o.Over = append(g.o.Over, m)
+	return m, nil
+}
+
+// rss is the mean of the readings from one time to another.
+func (o *Outage) rss(from, to float64) float64 {
+	sum, n := 0.0, 0
+	for _, m := range o.Over {
+		if m.At >= from && m.At <= to {
+			sum += float64(m.RSS)
+			n++
+		}
+	}
+	return sum / float64(max(n, 1))
+}
+
+// breakSink makes the sink reset every connection, or be well again.
+func (g *outage) breakSink(ctx context.Context, dead bool) error {
+	if !dead {
+		return g.sink.command(ctx, "DELETE", "/faults", nil)
+	}
+	req, err := http.NewRequestWithContext(ctx, "POST", g.sink.Control+"/faults", strings.NewReader(`{"reset": true}`))
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("cannot break the sink: %w", err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("cannot break the sink: it answers %s", resp.Status)
+	}
+	return nil
+}
+
+// Lines returns memory and backlog over time: as MB and millions of samples.
+func (o *Outage) Lines() (memory, backlog graph.Line) {
+	memory.Name, backlog.Name = "resident memory", "samples that wait"
+	for _, m := range o.Over {
+		memory.Points = append(memory.Points, graph.Point{X: m.At, Y: float64(m.RSS) / 1e6})
+		backlog.Points = append(backlog.Points, graph.Point{X: m.At, Y: float64(m.Backlog) / 1e6})
+	}
+	return memory, backlog
+}
+
+// CSV writes the readings, thinned out to about most.
+func (o *Outage) CSV(w io.Writer, most int) error {
+	var b strings.Builder
+	b.WriteString("seconds,rss_bytes,anon_bytes,cpu_seconds,backlog_samples\n")
+	step := max(1, len(o.Over)/most)
+	for i, m := range o.Over {
+		if i%step == 0 || m.At >= o.UpAt && m.At <= o.DrainedAt {
+			fmt.Fprintf(&b, "%.1f,%d,%d,%.2f,%d\n", m.At, m.RSS, m.Anon, m.CPU, m.Backlog)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Text writes the figures for people.
+func (o *Outage) Text(w io.Writer) error {
+	memory, backlog := o.Lines()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: %s, %.0f s of a dead endpoint\n\n", o.Collector, o.Version, o.Help, o.UpAt-o.DownAt)
+	fmt.Fprintf(&b, "memory   %s %.0f MB\nbacklog  %s %.2f million\n\n", memory.Text(60), highestOf(memory), backlog.Text(60), highestOf(backlog))
+	fmt.Fprintf(&b, "memory before %.1f MB, at the end of the outage %.1f MB, highest of it %.1f MB (%+.1f %%), draining at most %.1f MB\n",
+		o.RSSBefore/1e6, o.RSSEnd/1e6, o.RSSHighest/1e6, 100*o.Growth(), o.RSSDraining/1e6)
+	fmt.Fprintf(&b, "backlog %d samples; first sent %.1f s after the endpoint was back, all after %.1f s: %.0f samples/s, %.1f × the live rate of %.0f\n",
+		o.Backlog, o.FirstAt-o.UpAt, o.DrainedAt-o.UpAt, o.DrainRate, o.DrainFactor(), o.Live)
+	fmt.Fprintf(&b, "late scrapes: %d in the outage, %d while the backlog was sent; missing samples: %d, again: %d, out of order: %d\n",
+		o.LateBefore, o.LateAfter, o.Missing, o.Duplicates, o.Reordered)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func highestOf(l graph.Line) float64 {
+	if len(l.Points) == 0 {
+		return 0
+	}
+	return slices.MaxFunc(l.Points, func(a, b graph.Point) int {
+		if a.Y < b.Y {
+			return -1
+		}
+		return 1
+	}).Y
+}
