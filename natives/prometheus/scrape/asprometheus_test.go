@@ -94,6 +94,7 @@ func TestBodies(t *testing.T) {
 	f("line feeds in label values", "", text("a{x=\"1\n2\"} 1\nb 2\n"), text("a{x=\"1\n2\"} 2\nb 3\n"), text("a{x=\"1\n2\"} 3\nb 4\n"))
 	f("escapes", "", text("# HELP a \\\\ \\n x\na{x=\"\\\\ \\\" \\n\"} 1\n"), text("# HELP a \\\\ \\n x\na{x=\"\\\\ \\\" \\n\"} 2\n"))
 	f("NUL", "", text("a{x=\"\x00\"} 1\n"), text("a{x=\"\x00\"} 2\n"), text("a{x=\"\x00\"} 1\x00\n"), text("a \x001\n"))
+	f("labels that are there twice", "", simple, text("a 1\nb{x=\"1\",x=\"2\"} 1\nc 2\n"), simple, text("a 1\nb{x=\"1\",x=\"1\"} 1\n"), simple, text("b{job=\"1\",job=\"2\"} 1\n"))
 	f("invalid UTF-8", "", simple, text("a{x=\"\xff\"} 1\n"), simple)
 	f("labels that are there but empty", "honor_labels = true", text("a{job=\"\",x=\"\"} 1\n"), text("a{job=\"\",x=\"\"} 1\n"))
 

@@ -282,6 +282,9 @@ type appender struct {
 }
 
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
+	if name, twice := ls.HasDuplicateLabelNames(); twice { // as the TSDB and the agent's storage
+		return 0, fmt.Errorf("label name %q is not unique", name)
+	}
 	m := sample{Series: ls.String(), V: formatValue(v), Start: st}
 	switch {
 	case h != nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,7 +197,7 @@ func (l *loop) ask(ctx context.Context, j *job, at, start time.Time) (in *intake
 	in = l.intake(j, at)
 	if err != nil {
 		in.empty()
-	} else if err = in.body(b.buf, contentType); err != nil {
+	} else if err = shorten(in.body(b.buf, contentType)); err != nil {
 		rep.scraped, rep.added, rep.seriesAdded = in.total, in.added, in.seriesAdded
 		in = l.intake(j, at)
 		in.empty()
@@ -209,6 +210,16 @@ func (l *loop) ask(ctx context.Context, j *job, at, start time.Time) (in *intake
 	rep.up, rep.seconds = err == nil, took.Seconds()
 	l.note(j, start, took, rep.scraped, err)
 	return in, rep, way
+}
+
+// shorten cuts the message of an invalid body, which may quote megabytes of it.
+func shorten(err error) error {
+	const most = 500
+	if err == nil || !errors.Is(err, errInvalidBody) || len(err.Error()) <= most {
+		return err
+	}
+	text := strings.TrimPrefix(err.Error(), errInvalidBody.Error()+": ")
+	return fmt.Errorf("%w: %s…", errInvalidBody, strings.ToValidUTF8(text[:min(most, len(text))], ""))
 }
 
 func (l *loop) intake(j *job, at time.Time) *intake {

@@ -321,6 +321,10 @@ func (in *intake) labels(p textparse.Parser) error {
 	if !in.lset.Has(model.MetricNameLabel) {
 		return fmt.Errorf("missing metric name (%s label)", model.MetricNameLabel)
 	}
+	if name, twice := in.lset.HasDuplicateLabelNames(); twice {
+		// A receiver would reject it with all that it came with.
+		return fmt.Errorf("label name %q is not unique: %s", name, in.lset)
+	}
 	if !in.lset.IsValid(in.set.cfg.MetricNameValidationScheme) {
 		return fmt.Errorf("invalid metric name or label names: %s", in.lset)
 	}
