@@ -237,6 +237,37 @@ func TestJitter(t *testing.T) {
 	}
 }
 
+// TestClockLeaps: when the clock is set while samples are gathered, or wait for a
+// retry, they go out when they would have, and none is dropped for its age.
+func TestClockLeaps(t *testing.T) {
+	for _, leap := range []time.Duration{time.Hour, -time.Hour} {
+		srv := newServer(t)
+		srv.answer(503)
+		c := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)}
+		n := start(t, componenttest.New(t, "prometheus.remote_write.test"), c, endpoint(srv.URL, `queue_config {
+			max_samples_per_send = 10
+			min_backoff = "31s"
+			max_backoff = "31s" }`))
+		gathered := make(chan error)
+		go func() { gathered <- n.c.ConsumeMetrics(t.Context(), gauges(1, 3, t0)) }()
+		d := c.waitWithin(t, 75*time.Millisecond, 100*time.Millisecond)
+		c.Leap(leap)
+		c.Advance(d)
+		if err := <-gathered; err != nil {
+			t.Fatal(err)
+		}
+		d = c.waitWithin(t, 23*time.Second, 31*time.Second)
+		c.Leap(leap)
+		srv.heal()
+		c.Advance(d)
+		srv.wait(t, func() bool { return srv.count(t) == 3 })
+		n.accept(t, gauges(2, 10, t0+2000))
+		srv.wait(t, func() bool { return srv.count(t) == 13 })
+		n.stop()
+		diff(t, map[string]uint64{}, n.Stats.Dropped())
+	}
+}
+
 // TestRejectedSeriesIsLogged: also where the receiver does not say which one.
 func TestRejectedSeriesIsLogged(t *testing.T) {
 	f := func(more string, status int, head map[string]string, want string) {

@@ -262,7 +262,11 @@ func (e *endpoint) judge(s *settings, r *request, resp *http.Response, body []by
 	a := answer{err: fmt.Errorf("server answered %s: %s", resp.Status, line)}
 	a.retry = resp.StatusCode/100 == 5 || (resp.StatusCode == http.StatusTooManyRequests && s.args.Queue.RetryOnHTTP429)
 	if a.retry {
-		a.retryAfter = retryAfter(resp.Header.Get("Retry-After"), e.clock.Now())
+		now := e.clock.Now()
+		if t, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+			now = t // by its clock: ours may be an hour off
+		}
+		a.retryAfter = retryAfter(resp.Header.Get("Retry-After"), now)
 	}
 	return a
 }
