@@ -111,7 +111,7 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 		}
 		buf = appendSegmentHeader(buf, s.first, flags)
 	}
-	now := j.o.Clock.Now().UnixMilli()
+	now := j.now().UnixMilli()
 	next := j.next
 	for _, a := range group {
 		for i := range a.blocks {

@@ -135,7 +135,7 @@ func (j *Journal) maintain() {
 			j.dirty = false
 		}
 	}
-	now := j.o.Clock.Now()
+	now := j.now()
 	j.mu.Lock()
 	if s := j.active; s != nil && (j.expired(s.newest, now) || s.pending.blocks == 0) && s.size >= j.segmentSize()/2 {
 		j.seal()

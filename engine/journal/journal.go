@@ -85,6 +85,8 @@ type Journal struct {
 	lock  *os.File
 	lanes []*lane
 
+	opened time.Time // when
+
 	queueMu sync.Mutex
 	queue   []*appending
 
@@ -133,12 +135,19 @@ func Open(dir string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock journal %s: %w", dir, err)
 	}
-	j := &Journal{dir: dir, o: o, lock: lock, limits: o.Limits, room: make(chan struct{}), dropped: map[string]tally{}}
+	j := &Journal{dir: dir, o: o, lock: lock, opened: o.Clock.Now(), limits: o.Limits, room: make(chan struct{}), dropped: map[string]tally{}}
 	if err := j.load(); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("cannot open journal %s: %w", dir, err)
 	}
 	return j, nil
+}
+
+// now is the time that blocks are stamped with and that their age is counted by:
+// when the journal was opened, and what went by since. When the clock is set
+// meanwhile, no block gets older by that.
+func (j *Journal) now() time.Time {
+	return j.opened.Round(0).Add(j.o.Clock.Now().Sub(j.opened))
 }
 
 // Dir returns the journal's directory.

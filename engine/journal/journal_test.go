@@ -394,6 +394,34 @@ func TestMaxAge(t *testing.T) {
 	}
 }
 
+// TestMaxAgeAndLeaps: setting the clock makes no block older or younger.
+func TestMaxAgeAndLeaps(t *testing.T) {
+	for _, leap := range []time.Duration{3 * time.Hour, -3 * time.Hour} {
+		c := clocktest.New(start)
+		o := options(c)
+		o.Limits = journal.Limits{MaxAge: time.Hour}
+		j := open(t, t.TempDir(), o)
+		put(t, j, 0, "before")
+		c.Leap(leap)
+		put(t, j, 0, "after")
+		c.Advance(50 * time.Minute)
+		j.Maintain()
+		b, _ := j.TryNext(0)
+		if string(b.Payload) != "before" || !j.Keeps(b) {
+			t.Errorf("leap of %s: %q is next", leap, b.Payload)
+		}
+		c.Advance(20 * time.Minute)
+		if j.Keeps(b) {
+			t.Errorf("leap of %s: an old block is kept", leap)
+		}
+		put(t, j, 0, "young")
+		if diff := cmp.Diff([]string{"young"}, drain(t, j, 0)); diff != "" {
+			t.Errorf("leap of %s: %s", leap, diff)
+		}
+		j.Close()
+	}
+}
+
 func TestGroupCommit(t *testing.T) {
 	o := options(clocktest.New(start))
 	o.Limits.Fsync = journal.FsyncAlways

@@ -126,7 +126,7 @@ func (j *Journal) tryNext(l *lane, buf []byte) (b Block, ok, wait bool) {
 func (j *Journal) take(l *lane) (r ref, wait bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	now := j.o.Clock.Now()
+	now := j.now()
 	if l.inflight.seg != nil && !j.keeps(l, now) {
 		return ref{}, false
 	}
@@ -306,7 +306,7 @@ func (j *Journal) Keeps(b Block) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l := j.lanes[b.Lane]
-	return l.inflight.seg != nil && l.inflight.seq == b.Seq && j.keeps(l, j.o.Clock.Now())
+	return l.inflight.seg != nil && l.inflight.seq == b.Seq && j.keeps(l, j.now())
 }
 
 // keeps is Keeps for the block in flight; mu is held.

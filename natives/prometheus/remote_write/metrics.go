@@ -123,7 +123,7 @@ func (e *endpoint) collect(ch chan<- prometheus.Metric) {
 	}
 	age := 0.0
 	if !st.Oldest.IsZero() {
-		age = e.clock.Now().Sub(st.Oldest).Seconds()
+		age = max(e.clock.Now().Sub(st.Oldest).Seconds(), 0) // the clock may have been set back
 	}
 	put(descPending, prometheus.GaugeValue, float64(st.Samples))
 	put(descJournalBytes, prometheus.GaugeValue, float64(st.Bytes))
