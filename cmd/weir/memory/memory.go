@@ -52,15 +52,22 @@ type keeper struct {
 
 func (k *keeper) run(ctx context.Context) {
 	p := pacer{last: k.read(), at: k.clock.Now(), percent: startPercent}
+	// First much is done that is not done again.
+	for wait := time.Second; wait < period; wait *= 2 {
+		if clock.Sleep(ctx, k.clock, wait) != nil {
+			return
+		}
+		if err := k.release(); err != nil {
+			k.log.Debug("pages of the program stay in memory until the system takes them", "err", err)
+			k.release = func() error { return nil }
+		}
+	}
 	for n := 1; clock.Sleep(ctx, k.clock, period) == nil; n++ {
 		if k.paced && p.look(k.read(), k.clock.Now()) {
 			k.set(p.percent)
 		}
-		if n > 1 && n%minute != 0 {
-			continue
-		}
-		if err := k.release(); err != nil && n == 1 {
-			k.log.Debug("pages of the program stay in memory until the system takes them", "err", err)
+		if n%minute == 0 {
+			_ = k.release()
 		}
 	}
 }

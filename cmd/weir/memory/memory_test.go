@@ -24,8 +24,8 @@ type kept struct {
 	log   strings.Builder
 }
 
-// startKept starts one; advance lets time pass.
-func startKept(t *testing.T, paced bool, released error) (k *kept, advance func(periods int)) {
+// startKept starts one; advance lets time pass, a step at a time.
+func startKept(t *testing.T, paced bool, released error) (k *kept, advance func(steps int, step time.Duration)) {
 	k = &kept{t: t, clock: clocktest.New(time.Unix(0, 0)), heap: reading{grown: 30e6, scanned: 6e6}}
 	log := slog.New(slog.NewTextHandler(&k.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	keeper := keeper{
@@ -47,35 +47,45 @@ func startKept(t *testing.T, paced bool, released error) (k *kept, advance func(
 		}
 	}
 	asleep()
-	return k, func(periods int) {
-		for range periods {
-			k.heap.allocated += 50e6
-			k.clock.Advance(period)
+	return k, func(steps int, step time.Duration) {
+		for range steps {
+			k.heap.allocated += 5e6 * step.Seconds()
+			k.clock.Advance(step)
 			asleep()
 		}
 	}
 }
 
+// settling is how long a keeper takes to come into its pace: 1 + 2 + 4 + 8.
+const settling = 15 * time.Second
+
 func TestKeep(t *testing.T) {
 	k, advance := startKept(t, true, nil)
-	advance(1)
-	if d := cmp.Diff([]string{"set", "release"}, k.did); d != "" {
-		t.Fatalf("after %s (-want +got):\n%s", period, d)
+	check := func(what string, want ...string) {
+		t.Helper()
+		if d := cmp.Diff(want, k.did); d != "" {
+			t.Errorf("%s (-want +got):\n%s", what, d)
+		}
+		k.did = nil
 	}
-	k.did = nil
-	advance(2*minute - 1)
-	released := slices.DeleteFunc(k.did, func(did string) bool { return did == "set" })
-	if d := cmp.Diff([]string{"release", "release"}, released); d != "" {
-		t.Errorf("after two minutes (-want +got):\n%s", d)
-	}
+	advance(1, time.Second)
+	check("after a second", "release")
+	advance(14, time.Second)
+	check("until it has settled", "release", "release", "release")
+	advance(1, period)
+	check("after the first period", "set")
+	advance(2*minute-1, period)
+	k.did = slices.DeleteFunc(k.did, func(did string) bool { return did == "set" })
+	check("after two minutes", "release", "release")
 }
 
 // TestKeepNothing holds that GOGC wins, and that what cannot be done is said
-// once.
+// once and not tried again.
 func TestKeepNothing(t *testing.T) {
 	k, advance := startKept(t, false, errors.New("not here"))
-	advance(minute)
-	if d := cmp.Diff([]string{"release", "release"}, k.did); d != "" {
+	advance(int(settling/time.Second), time.Second)
+	advance(minute, period)
+	if d := cmp.Diff([]string{"release"}, k.did); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	if n := strings.Count(k.log.String(), "not here"); n != 1 {
