@@ -55,10 +55,12 @@ func newSettings(o component.Options, a *Arguments, http service.HTTPData) (*set
 		s.encoding = "gzip"
 	}
 	s.maxSchema = maxSchema(a.NativeHistogramMinBucketFactor)
-	s.client, err = httpclient.NewClient(&a.Client, o.ID, commonconfig.WithDialContextFunc(dialer(http)))
+	dial := dialer(http)
+	s.client, err = httpclient.NewClient(&a.Client, o.ID, commonconfig.WithDialContextFunc(dial))
 	if err != nil {
 		return nil, err
 	}
+	a.Client.Plain(s.client, dial)
 	return s, nil
 }
 

@@ -1,0 +1,375 @@
+package httpclient
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Plain makes requests of http URLs by c cheaper, where a asks for nothing but
+// to make them: no authentication, no headers, no proxy. All others go the way
+// of Prometheus's client, as before. dial opens connections; nil is a
+// *net.Dialer's.
+//
+// http.Transport has two goroutines for each connection, which hand a request
+// over to each other and wake up threads for it; that costs more than to scrape
+// a thousand series. Here who makes a request writes and reads by itself.
+func (a *Arguments) Plain(c *http.Client, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+	if a.BasicAuth != nil || a.Authorization != nil || a.OAuth2 != nil || a.BearerToken != "" || a.BearerTokenFile != "" ||
+		len(a.HTTPHeaders) > 0 || a.Proxy.ProxyURL != "" || a.Proxy.ProxyFromEnvironment {
+		return
+	}
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	c.Transport = &plain{next: c.Transport, dial: dial, idle: map[string][]*conn{}}
+}
+
+// The bounds are those of Prometheus's client.
+const (
+	maxIdle    = 1000 // connections to one address
+	maxIdleFor = 5 * time.Minute
+)
+
+// plain is a transport of HTTP/1.1 without TLS.
+type plain struct {
+	next http.RoundTripper // for what is not http
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu    sync.Mutex
+	idle  map[string][]*conn // by address, the last used one last
+	swept time.Time
+}
+
+// conn is a connection. One request at a time uses it; idle it has no buffers.
+type conn struct {
+	net.Conn
+	address string
+	used    bool          // there was an answer
+	since   time.Time     // when it became idle
+	in      *bufio.Reader // reads from the conn
+	room    int64         // bytes that may still be read of the answer's head
+}
+
+// maxHead is how long the head of an answer may be, as in http.Transport.
+const maxHead = 10 << 20
+
+var errHead = errors.New("the head of the answer is too long")
+
+// Read reads from the connection.
+func (c *conn) Read(buf []byte) (int, error) {
+	if c.room <= 0 {
+		return 0, errHead
+	}
+	n, err := c.Conn.Read(buf)
+	c.room -= int64(n)
+	return n, err
+}
+
+var (
+	readers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
+	writers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+)
+
+// free gives back the buffer. Nobody reads any more.
+func (c *conn) free() {
+	if c.in != nil {
+		c.in.Reset(nil)
+		readers.Put(c.in)
+		c.in = nil
+	}
+}
+
+// maxWhole is how large a request is that is written at once.
+const maxWhole = 256 << 10
+
+// write writes a request.
+func (c *conn) write(req *http.Request) error {
+	if req.ContentLength < 0 || req.ContentLength > maxWhole {
+		out := bufio.NewWriterSize(c.Conn, 64<<10)
+		if err := req.Write(out); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
+	b := writers.Get().(*bytes.Buffer)
+	defer writers.Put(b)
+	b.Reset()
+	if err := req.Write(b); err != nil {
+		return err
+	}
+	_, err := c.Conn.Write(b.Bytes())
+	return err
+}
+
+// RoundTrip makes a request. The answer's body must be closed, and holds on to
+// the request's context until then or until it is read to its end.
+func (p *plain) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != "http" || req.URL.Host == "" || req.Header.Get("Upgrade") != "" || req.Header.Get("Expect") != "" {
+		return p.next.RoundTrip(req)
+	}
+	defer closeBody(req)
+	for {
+		c, err := p.get(req)
+		if err != nil {
+			return nil, err
+		}
+		resp, silent, err := p.try(c, req)
+		if err == nil {
+			return resp, nil
+		}
+		// The server may have closed the connection while nobody used it. Then
+		// it has not said a word to this request.
+		if !c.used || !silent || req.Context().Err() != nil {
+			return nil, err
+		}
+		again, ok := rewound(req)
+		if !ok {
+			return nil, err
+		}
+		req = again
+	}
+}
+
+// rewound returns the request to be made once more, if it can be.
+func rewound(req *http.Request) (*http.Request, bool) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, true
+	}
+	if req.GetBody == nil {
+		return nil, false
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, false
+	}
+	again := *req
+	again.Body = body
+	return &again, true
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
+
+// get returns an idle connection or a new one.
+func (p *plain) get(req *http.Request) (*conn, error) {
+	address := req.URL.Host
+	if req.URL.Port() == "" {
+		address = net.JoinHostPort(req.URL.Hostname(), "80")
+	}
+	now := time.Now()
+	p.mu.Lock()
+	var c *conn
+	if all := p.idle[address]; len(all) > 0 {
+		c = all[len(all)-1]
+		all[len(all)-1] = nil
+		p.idle[address] = all[:len(all)-1]
+	}
+	old := p.sweep(now)
+	p.mu.Unlock()
+	for _, o := range old {
+		o.Close()
+	}
+	if c != nil {
+		return c, nil
+	}
+	nc, err := p.dial(req.Context(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: nc, address: address}, nil
+}
+
+// sweep takes out what was idle for too long. mu is held.
+func (p *plain) sweep(now time.Time) (old []*conn) {
+	if now.Sub(p.swept) < maxIdleFor/5 {
+		return nil
+	}
+	p.swept = now
+	for address, all := range p.idle {
+		n := 0
+		for n < len(all) && now.Sub(all[n].since) > maxIdleFor {
+			n++
+		}
+		old = append(old, all[:n]...)
+		if n == len(all) {
+			delete(p.idle, address)
+		} else {
+			p.idle[address] = slices.Delete(all, 0, n)
+		}
+	}
+	return old
+}
+
+// put makes a connection idle.
+func (p *plain) put(c *conn) {
+	c.used, c.since = true, time.Now()
+	p.mu.Lock()
+	full := len(p.idle[c.address]) >= maxIdle
+	if !full {
+		p.idle[c.address] = append(p.idle[c.address], c)
+	}
+	p.mu.Unlock()
+	if full {
+		c.Close()
+	}
+}
+
+// CloseIdleConnections closes the connections that no request uses.
+func (p *plain) CloseIdleConnections() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle = map[string][]*conn{}
+	p.mu.Unlock()
+	for _, all := range idle {
+		for _, c := range all {
+			c.Close()
+		}
+	}
+	if n, ok := p.next.(interface{ CloseIdleConnections() }); ok {
+		n.CloseIdleConnections()
+	}
+}
+
+// try makes a request on c. With an error c is closed; silent says that no
+// answer began.
+func (p *plain) try(c *conn, req *http.Request) (_ *http.Response, silent bool, err error) {
+	ctx := req.Context()
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	fail := func(err error) (*http.Response, bool, error) {
+		stop()
+		c.Close()
+		c.free()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx) // it is why reading failed
+		}
+		return nil, silent, err
+	}
+	writeErr := c.write(req)
+	c.in, c.room = readers.Get().(*bufio.Reader), maxHead
+	c.in.Reset(c)
+	// Who answers before it has read everything may have closed its side.
+	if _, err := c.in.Peek(1); err != nil {
+		silent = true
+		if writeErr != nil {
+			err = writeErr
+		}
+		if err == io.EOF {
+			err = errors.New("server closed the connection without an answer")
+		}
+		return fail(err)
+	}
+	resp, err := p.answer(c, req)
+	if err != nil {
+		return fail(err)
+	}
+	c.room = math.MaxInt64
+	b := &answerBody{p: p, c: c, stop: stop, ctx: ctx, in: resp.Body, keep: writeErr == nil && !resp.Close && !req.Close}
+	if resp.Body == http.NoBody || resp.ContentLength == 0 {
+		b.end(nil)
+		return resp, false, nil
+	}
+	resp.Body = b
+	return resp, false, nil
+}
+
+// maxInterim bounds the informational answers before the one that counts.
+const maxInterim = 5
+
+// answer reads the head of the answer.
+func (p *plain) answer(c *conn, req *http.Request) (*http.Response, error) {
+	for range maxInterim {
+		resp, err := http.ReadResponse(c.in, req)
+		if err == io.ErrUnexpectedEOF || err == io.EOF {
+			return nil, errors.New("server closed the connection within the head of its answer")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode == http.StatusSwitchingProtocols {
+			resp.Close = true // nobody asked for that
+			return resp, nil
+		}
+		if resp.StatusCode >= 200 {
+			return resp, nil
+		}
+	}
+	return nil, errors.New("server sent too many informational answers")
+}
+
+// answerBody gives the connection back when it was read to its end.
+type answerBody struct {
+	p    *plain
+	c    *conn
+	stop func() bool
+	ctx  context.Context // the request's; for its cause
+	in   io.ReadCloser
+	keep bool
+
+	mu   sync.Mutex // Close may come while Read waits
+	over bool
+	err  error
+}
+
+// Read reads. After its end the connection belongs to others.
+func (b *answerBody) Read(buf []byte) (int, error) {
+	b.mu.Lock()
+	if b.over {
+		defer b.mu.Unlock()
+		return 0, b.err
+	}
+	b.mu.Unlock()
+	n, err := b.in.Read(buf)
+	if err != nil {
+		err = b.end(err)
+	}
+	return n, err
+}
+
+// end is called with what Read returned, nil where there was nothing to read.
+func (b *answerBody) end(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return b.err
+	}
+	b.over = true
+	spare := b.c.in.Buffered()
+	b.c.free()
+	if b.stop() && b.keep && (err == nil || err == io.EOF) && spare == 0 {
+		b.p.put(b.c)
+	} else {
+		b.c.Close()
+	}
+	if err != nil && err != io.EOF && b.ctx.Err() != nil {
+		err = context.Cause(b.ctx)
+	}
+	b.err = err
+	return err
+}
+
+// errClosed is what reading gives after Close.
+var errClosed = errors.New("http: read on closed response body")
+
+// Close gives up what was not read.
+func (b *answerBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.over {
+		b.over, b.err = true, errClosed
+		b.stop()
+		b.c.Close()
+	}
+	return nil
+}
