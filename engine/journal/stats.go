@@ -35,14 +35,29 @@ func (j *Journal) Stats() Stats {
 	for reason, t := range maps.All(j.dropped) {
 		st.DroppedBlocks[reason], st.DroppedSamples[reason] = t.blocks, t.samples
 	}
+	st.Oldest = j.oldest()
+	return st
+}
+
+// Waiting returns how many blocks are pending, and when the oldest of them was
+// appended.
+func (j *Journal) Waiting() (blocks int64, oldest time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.pending.blocks, j.oldest()
+}
+
+// oldest returns when the oldest pending block was appended, zero when none is
+// pending. mu is held.
+func (j *Journal) oldest() (oldest time.Time) {
 	for _, l := range j.lanes {
 		t := l.inflight.time
 		if l.inflight.seg == nil && len(l.queue) > 0 {
 			t = l.queue[0].time
 		}
-		if at := time.UnixMilli(t); t != 0 && (st.Oldest.IsZero() || at.Before(st.Oldest)) {
-			st.Oldest = at
+		if at := time.UnixMilli(t); t != 0 && (oldest.IsZero() || at.Before(oldest)) {
+			oldest = at
 		}
 	}
-	return st
+	return oldest
 }

@@ -80,10 +80,12 @@ type Queue struct {
 	// Most samples of one lane that are gathered, in blocks of
 	// max_samples_per_send, before they are written to the journal together.
 	Capacity int `alloy:"capacity,attr,optional"`
-	// Lanes of a new journal, which send side by side; 64 at most. The fewer
-	// there are, the fuller are the requests.
+	// Most lanes, which send side by side; 64 at most. More than one is used
+	// when samples wait for more than a second. More than before takes effect
+	// when the journal is opened and nothing is in it.
 	MaxShards int `alloy:"max_shards,attr,optional"`
-	// Least lanes of a new journal, if more than max_shards.
+	// Least lanes in use, also if it is more than max_shards. The fewer there
+	// are, the fuller are the requests.
 	MinShards int `alloy:"min_shards,attr,optional"`
 	// Most samples in a request; large ones, of 8MiB together, are fewer.
 	MaxSamplesPerSend int `alloy:"max_samples_per_send,attr,optional"`

@@ -31,9 +31,9 @@ type endpoint struct {
 	meta     *metadata
 	stats    stats
 
-	journal   *journal.Journal // set before the first batch, and closed after the last
-	gatherers []*gatherer
-	leave     atomic.Bool // senders leave what is in the journal when they stop
+	journal *journal.Journal // set before the first batch, and closed after the last
+	lanes   *lanes
+	leave   atomic.Bool // senders leave what is in the journal when they stop
 
 	// calls is held by every call of ConsumeMetrics. The gate counts them too,
 	// but others may have taken the endpoint from behind it meanwhile.
@@ -86,7 +86,7 @@ func (c consumer) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if s.args.Metadata.Send && e.message(s) == v1 {
 		e.meta.collect(s, b)
 	}
-	return e.gatherers[b.Source%uint64(len(e.gatherers))].add(s, b)
+	return e.lanes.add(s, b)
 }
 
 var errStopping = errors.New("remote_write is stopping")
@@ -114,12 +114,9 @@ func (e *endpoint) run(ctx context.Context) {
 	defer stopUpkeep()
 	defer stopPosting()
 	var gatherers, senders, rest sync.WaitGroup
-	e.gatherers = nil
-	for lane := range e.journal.Lanes() {
-		g := &gatherer{e: e, lane: lane, kick: make(chan struct{}, 1), labels: e.settings.Load().labels}
-		e.gatherers = append(e.gatherers, g)
+	for _, g := range e.lanes.gatherers {
 		gatherers.Go(e.guard(func() { g.run(gathering) }))
-		senders.Go(e.guard(func() { e.send(sending, posting, lane) }))
+		senders.Go(e.guard(func() { e.send(sending, posting, g.lane) }))
 	}
 	rest.Go(e.guard(func() { e.journal.Run(upkeep) }))
 	rest.Go(e.guard(func() { e.sendMetadata(sending) }))
@@ -191,6 +188,7 @@ func (e *endpoint) open(ctx context.Context) bool {
 		e.openErr = err
 		if err == nil {
 			e.journal, e.opened = j, j
+			e.lanes = newLanes(e)
 		}
 		e.mu.Unlock()
 		e.changed()

@@ -52,9 +52,8 @@ func (gr *group) full() bool {
 	return gr.open.samples == 0 || len(gr.blocks) >= gr.s.groupBlocks
 }
 
-// add puts a batch into the group and returns when that is written.
-func (g *gatherer) add(s *settings, b *batch.Metrics) error {
-	gr, skipped := g.place(s, b)
+// wait returns when a group is written that a batch was placed in.
+func (g *gatherer) wait(gr *group, skipped map[string]int) error {
 	if gr != nil {
 		// Not in the caller's ctx: the outcome is known within the deadline,
 		// and a batch that is reported as refused must not arrive.
@@ -70,10 +69,14 @@ func (g *gatherer) add(s *settings, b *batch.Metrics) error {
 }
 
 // place returns the group that the batch waits for, nil when nothing of it is
-// to be sent, and how many samples are not, by reason.
-func (g *gatherer) place(s *settings, b *batch.Metrics) (_ *group, skipped map[string]int) {
+// to be sent, and how many samples are not, by reason. Not ok means that the
+// batch belongs to another lane: used is not the number of them any more.
+func (g *gatherer) place(s *settings, b *batch.Metrics, used int32) (_ *group, skipped map[string]int, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.e.lanes.used.Load() != used {
+		return nil, nil, false
+	}
 	if g.group != nil && g.group.s != s {
 		g.commit()
 	}
@@ -100,7 +103,7 @@ func (g *gatherer) place(s *settings, b *batch.Metrics) (_ *group, skipped map[s
 	case gr.full() || g.stopping:
 		g.commit()
 	}
-	return gr, skipped
+	return gr, skipped, true
 }
 
 func newGroup(s *settings, m message, now time.Time) *group {
@@ -201,19 +204,20 @@ func (g *gatherer) run(ctx context.Context) {
 		g.mu.Lock()
 		gr := g.group
 		g.mu.Unlock()
-		if gr == nil {
+		if gr == nil { // it was full
+			g.e.lanes.review()
 			continue
 		}
 		timer.Reset(gr.deadline.Sub(g.e.clock.Now()))
 		select {
 		case <-timer.C():
+			g.expire(gr)
 		case <-gr.done:
-			continue
 		case <-ctx.Done():
 			g.flush()
 			return
 		}
-		g.expire(gr)
+		g.e.lanes.review()
 	}
 }
 

@@ -17,9 +17,17 @@ type stats struct {
 	metadata, metadataFailed atomic.Int64
 	fallbacks                atomic.Int64
 
-	mu      sync.Mutex
-	dropped map[string]int64 // but for what the journal counts
-	seconds map[string]*seconds
+	mu        sync.Mutex
+	dropped   map[string]int64 // but for what the journal counts
+	seconds   map[string]*seconds
+	requested time.Duration // by all requests, one after the other
+}
+
+// busy returns how long all requests took together.
+func (s *stats) busy() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requested
 }
 
 // seconds is a histogram of request durations.
@@ -42,6 +50,7 @@ func (s *stats) observe(outcome string, d time.Duration) {
 		}
 		s.seconds[outcome] = h
 	}
+	s.requested += d
 	h.count++
 	h.sum += d.Seconds()
 	for _, le := range sendBuckets {

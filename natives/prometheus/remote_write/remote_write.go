@@ -343,7 +343,7 @@ type debugInfo struct {
 	URL            string           `json:"url"`
 	Message        string           `json:"protobuf_message"` // in use
 	Journal        string           `json:"journal"`
-	Lanes          int              `json:"lanes"`
+	Lanes          int              `json:"lanes"` // in use
 	PendingBlocks  int64            `json:"pending_blocks"`
 	PendingSamples int64            `json:"pending_samples"`
 	JournalBytes   int64            `json:"journal_bytes"`
@@ -378,7 +378,7 @@ func (e *endpoint) debug() debugInfo {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.opened != nil {
-		in.Journal, in.Lanes = e.opened.Dir(), e.opened.Lanes()
+		in.Journal, in.Lanes = e.opened.Dir(), int(e.lanes.used.Load())
 	}
 	if e.lastErr != nil {
 		in.LastError, in.LastErrorTime = e.lastErr.Error(), e.lastTime

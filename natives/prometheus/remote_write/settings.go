@@ -64,13 +64,16 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 		s.values = &values{now: o.Clock.Now, at: map[string]time.Time{}}
 	}
 	var opts []config.HTTPClientOption
+	var dial config.DialContextFunc
 	if e.RoundRobinDNS {
-		opts = append(opts, config.WithDialContextFunc(dialAny))
+		dial = dialAny
+		opts = append(opts, config.WithDialContextFunc(dial))
 	}
 	client, err := httpclient.NewClient(&e.Client, o.ID, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot send to %s: %w", e.label(), err)
 	}
+	e.Client.Plain(client, dial)
 	client.Transport = e.authenticated(client.Transport)
 	client.CheckRedirect = e.redirect
 	s.client = client
