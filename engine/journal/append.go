@@ -17,14 +17,25 @@ type appending struct {
 	err    error
 }
 
+// Full reports whether Room would wait.
+func (j *Journal) Full() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.full()
+}
+
+// full is called with mu held.
+func (j *Journal) full() bool {
+	return j.limits.MaxSize > 0 && j.size >= j.limits.MaxSize && j.limits.OnFull != OnFullDropOldest
+}
+
 // Room waits until the journal is below its MaxSize, if its policy is to
 // block. It returns ctx's error when that does not happen in time. Ask before
 // gathering a block: Append itself never waits for room.
 func (j *Journal) Room(ctx context.Context) error {
 	for {
 		j.mu.Lock()
-		full := j.limits.MaxSize > 0 && j.size >= j.limits.MaxSize && j.limits.OnFull != OnFullDropOldest
-		size, room := j.size, j.room
+		full, size, room := j.full(), j.size, j.room
 		j.mu.Unlock()
 		if !full {
 			return nil

@@ -77,16 +77,23 @@ func (c consumer) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 		return errStopping
 	}
 	s := e.settings.Load()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.stop, func() { cancel(errStopping) })()
-	if err := e.journal.Room(ctx); err != nil {
-		return err
+	if e.journal.Full() {
+		if err := c.room(ctx); err != nil {
+			return err
+		}
 	}
 	if s.args.Metadata.Send && e.message(s) == v1 {
 		e.meta.collect(s, b)
 	}
 	return e.lanes.add(s, b)
+}
+
+// room waits until there is room in the journal.
+func (c consumer) room(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.stop, func() { cancel(errStopping) })()
+	return c.e.journal.Room(ctx)
 }
 
 var errStopping = errors.New("remote_write is stopping")
@@ -124,10 +131,11 @@ func (e *endpoint) run(ctx context.Context) {
 	e.gate.Set(consumer{e: e, stop: gathering})
 
 	<-ctx.Done()
-	e.gate.Set(nil)
+	left := e.gate.Set(nil)
 	stopGathering() // writes what is open; calls in flight are answered
 	gatherers.Wait()
-	e.calls.Lock() // waits for them
+	<-left         // those that are on their way from the gate, too
+	e.calls.Lock() // and those of before, if it was taken from the gate
 	e.stopped = true
 	e.calls.Unlock()
 	// Sends what is there, staleness markers last, if it is taken. A successor

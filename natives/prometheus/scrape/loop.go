@@ -289,44 +289,65 @@ func outcome(err error) string {
 	return outcomeFailed
 }
 
+// limit ends a context in time.
+type limit struct {
+	clock    clock.Clock
+	deadline time.Time
+	cause    error
+	cancel   context.CancelCauseFunc
+
+	mu    sync.Mutex
+	alarm *clock.Alarm
+	late  bool // weir stood still; what was answered meanwhile is read
+	over  bool
+}
+
 // within returns a context that ends with cause d from now. When parent ends
 // before that it has extra left. stop must be called.
 func (l *loop) within(parent context.Context, d, extra time.Duration, cause error) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
-	deadline := l.clock.Now().Add(d)
-	timer := l.clock.NewTimer(d)
-	over := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		defer timer.Stop()
-		ended, late := parent.Done(), false
-		for {
-			select {
-			case <-over:
-				return
-			case <-timer.C():
-				// If weir itself stood still, what was answered meanwhile is
-				// there, and to be read.
-				if !late && l.clock.Now().Sub(deadline) > maxLate {
-					late = true
-					timer.Reset(maxLate)
-					continue
-				}
-				cancel(cause)
-				return
-			case <-ended:
-				if extra == 0 {
-					cancel(context.Cause(parent))
-					return
-				}
-				ended = nil
-				timer.Reset(min(deadline.Sub(l.clock.Now()), extra))
-			}
-		}
-	})
+	w := &limit{clock: l.clock, deadline: l.clock.Now().Add(d), cause: cause}
+	unbind := func() bool { return true }
+	var ctx context.Context
+	if extra == 0 {
+		ctx, w.cancel = context.WithCancelCause(parent)
+	} else {
+		ctx, w.cancel = context.WithCancelCause(context.WithoutCancel(parent))
+		unbind = context.AfterFunc(parent, func() { w.hurry(extra) })
+	}
+	w.mu.Lock()
+	w.alarm = clock.AfterFunc(l.clock, d, w.ring)
+	w.mu.Unlock()
 	return ctx, func() {
-		close(over)
-		wg.Wait()
-		cancel(nil)
+		unbind()
+		w.mu.Lock()
+		w.over = true
+		w.mu.Unlock()
+		w.alarm.Stop()
+		w.cancel(nil)
+	}
+}
+
+// ring ends the context, but if weir itself stood still, what was answered
+// meanwhile is there, and to be read.
+func (w *limit) ring() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	if !w.late && w.clock.Now().Sub(w.deadline) > maxLate {
+		w.late = true
+		w.alarm.Reset(maxLate)
+		return
+	}
+	w.cancel(w.cause)
+}
+
+// hurry leaves no more time than that.
+func (w *limit) hurry(left time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over {
+		w.alarm.Reset(min(w.deadline.Sub(w.clock.Now()), left))
 	}
 }
