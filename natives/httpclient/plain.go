@@ -188,7 +188,7 @@ func (p *plain) get(req *http.Request) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: nc, address: address}, nil
+	return &conn{Conn: newSocket(nc), address: address}, nil
 }
 
 // sweep takes out what was idle for too long. mu is held.

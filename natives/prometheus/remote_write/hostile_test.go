@@ -224,6 +224,7 @@ func TestJitter(t *testing.T) {
 	srv.answer(503)
 	c := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)}
 	n := start(t, componenttest.New(t, "prometheus.remote_write.test"), c, endpoint(srv.URL, `queue_config {
+		min_shards = 8
 		max_samples_per_send = 2
 		min_backoff = "40m"
 		max_backoff = "40m" }`))
