@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -327,6 +328,11 @@ func TestUsage(t *testing.T) {
 		}
 		return
 	}
+	// What other tests left would be taken again, and their peak is forgotten
+	// where the kernel allows it.
+	debug.FreeOSMemory()
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+	began := time.Now()
 	before, err := readUsage(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -335,10 +341,21 @@ func TestUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ballast := make([]byte, 64<<20)
-	n := 0
-	for began := time.Now(); time.Since(began) < 200*time.Millisecond; n++ {
-		ballast[n*4096%len(ballast)]++
+	ballast := make([]byte, before.Peak-before.RSS+64<<20) // whatever the peak was
+	for i := 0; i < len(ballast); i += 4096 {
+		ballast[i]++
+	}
+	now := before
+	for n := 0; now.CPU-before.CPU < 0.1; n++ { // which is longer than 100 ms if others work too
+		ballast[n%len(ballast)]++
+		if n%1e6 == 0 {
+			if now, err = readUsage(os.Getpid()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > time.Minute {
+				t.Fatalf("%s of work took %.3f s of CPU", took, now.CPU-before.CPU)
+			}
+		}
 	}
 	after, err := readUsage(os.Getpid())
 	if err != nil {
@@ -348,14 +365,14 @@ func TestUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := after.CPU - before.CPU; d <= 0.02 || d > 10 {
-		t.Errorf("200 ms of work took %.3f s of CPU", d)
+	if d, took := after.CPU-before.CPU, time.Since(began).Seconds(); d > (took+0.1)*float64(runtime.NumCPU()) {
+		t.Errorf("%.3f s of work took %.3f s of CPU", took, d)
 	}
-	if d := allAfter - all; d <= 0.02 {
+	if d := allAfter - all; d < 0.05 {
 		t.Errorf("the machine did %.3f s of work meanwhile", d)
 	}
 	if after.Peak-before.Peak < 32<<20 {
-		t.Errorf("with 64 MiB touched the peak went from %d to %d bytes", before.Peak, after.Peak)
+		t.Errorf("with 64 MiB more touched the peak went from %d to %d bytes", before.Peak, after.Peak)
 	}
 	if after.Anon <= 0 || after.Anon > after.RSS || after.RSS > after.Peak {
 		t.Errorf("got %+v", after)
