@@ -86,6 +86,11 @@ func TestBodies(t *testing.T) {
 	f("another order", "", simple, simple, simple, text("b 3\na{x=\"2\"} 2\na{x=\"1\"} 1\n"), simple)
 	f("values as they can be", "", valueBodies(valueSeeds)...)
 	f("no line feed at the end", "", text("a 1\nb 2"), text("a 1\nb 2"), text("a 1\nb 2"), text("a 1\nb 2\n"), text("a 1\nb 2"), text("a 1\nb 2 "))
+	first := text("a 1\nb 2\n")
+	f("nothing before the first name", "", first, first, text("# TYPE x gauge\nx 1\nb 2\n"), first, text("y 1\nb 2\n"), text("y 1\nz 1\na 1\nb 2\n"), first)
+	f("lines in the place of others", "", simple, simple, text("# HELP a Some help.\n# TYPE a counter\na{x=\"3\"} 1\na{x=\"2\"} 2\nb 3\n"),
+		text("# HELP a Some help.\n# TYPE a counter\n# HELP a Other.\na{x=\"1\"} 1\na{x=\"4\"} 1\na{x=\"5\"} 2\nb 3\n"),
+		text("# HELP a Some help.\n# TYPE a counter\n\na{x=\"6\"} 1 \na{x=\"4\"} 1 5\na{x=\"5\"} 2\nc 3\n"), simple, text("# HELP a Some help.\n# TYPE a counter\n"), simple)
 	f("empty bodies", "", simple, text(""), text(""), simple, text("\n"), text("# just a comment\n"), simple)
 	f("white space", "", text("a 1\n  b 2\nc   3\nd\t4\n\n\ne 5   \nf 6 1000\ng 7\t1000\n"), text("a 1\nb 2\nc   3\n"), text("a 1\nb 2\nc   3\n"), text("a 1\nb 2\nc  3\n"), text("a 1 \nb 2\nc   3\n"))
 	f("name and value touch", "", text("foo+1\nbar{a=\"b\"}1\n"), text("foo+1\nbar{a=\"b\"}1\n"), text("foo1\nbar{a=\"b\"}1\n"), text("foo+1\nbar{a=\"b\"} 1\n"))
@@ -105,7 +110,18 @@ func TestBodies(t *testing.T) {
 	f("down after a layout", "", simple, simple, simple, answer{status: 500}, two, fewer, fewer, fewer, answer{hang: true}, answer{status: 500}, fewer, text("b 1\n"))
 	f("target hangs", "", simple, answer{hang: true}, simple, simple)
 	f("connection breaks", "", simple, simple, simple, func() answer { a := simple; a.reset = true; return a }(), simple)
-	f("bad gzip", "", simple, answer{contentType: textType, body: "x"}, simple)
+	f("no metrics", "", simple, answer{contentType: textType, body: "x"}, simple)
+	zipped := simple
+	zipped.gzip = true
+	garbled := func(garble func(b []byte) []byte) answer { a := zipped; a.garble = garble; return a }
+	f("bad gzip", "", zipped, zipped,
+		garbled(func(b []byte) []byte { return b[:len(b)/2] }), zipped, // half of it
+		garbled(func(b []byte) []byte { return b[:len(b)-8] }), zipped, // without checksum
+		garbled(func(b []byte) []byte { b[len(b)-6]++; return b }), zipped, // with a wrong one
+		garbled(func(b []byte) []byte { b[0]++; return b }), zipped, // no header of gzip
+		garbled(func([]byte) []byte { return nil }), zipped, simple,
+		garbled(func(b []byte) []byte { return append(b, b...) }), zipped) // twice, which gzip allows
+	f("no answer", "", simple, answer{silent: true}, answer{silent: true}, simple)
 	f("wrong content types", "", simple, answer{contentType: "application/json", body: simple.body}, answer{contentType: "", body: simple.body}, answer{contentType: "text/html;;", body: "<html>"}, simple)
 	f("no fallback", `scrape_fallback_protocol = ""`, simple, answer{contentType: "application/json", body: simple.body}, answer{contentType: "", body: simple.body}, simple)
 	f("redirects", "", simple, answer{to: "/elsewhere"}, simple)
@@ -234,6 +250,12 @@ func gathered(t *testing.T, observations int) answer {
 	return answer{contentType: protoType, body: b.String()}
 }
 
+// renamed has other values of a label in a protobuf body, of the same length.
+func renamed(a answer, from, to string) answer {
+	a.body = strings.ReplaceAll(a.body, from, to)
+	return a
+}
+
 func TestProtobuf(t *testing.T) {
 	few, many := gathered(t, 5), gathered(t, 100)
 	f := func(name, args string, answers ...answer) {
@@ -241,6 +263,7 @@ func TestProtobuf(t *testing.T) {
 		t.Run(name, func(t *testing.T) { compare(t, args, answers...) })
 	}
 	f("classic only", "", few, many, few)
+	f("churn", "scrape_native_histograms = true", few, renamed(few, "200", "201"), renamed(many, "200", "202"), renamed(many, "500", "501"), few, many)
 	f("native", "scrape_native_histograms = true", few, many, few, text("a 1\n"), few)
 	f("native and classic", "scrape_native_histograms = true\nscrape_classic_histograms = true", few, many)
 	f("converted", "convert_classic_histograms_to_nhcb = true", few, many, corpus(t, "histogram.om.txt"), corpus(t, "alltypes.txt"), corpus(t, "alltypes.txt"))

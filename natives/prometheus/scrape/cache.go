@@ -25,6 +25,7 @@ type cache struct {
 	series   []series
 	families []family
 	seen     int // of lines, in the running scrape
+	ended    int // series, with the last body that was not one of the layout
 	success  int // how much was cached after the last good scrape
 
 	// Tables of the three by text, labels and name. They are empty until
@@ -159,6 +160,10 @@ func (c *cache) indexSeries(room int) {
 // track says that a series is owed a marker when the next scrape does not have
 // it.
 func (c *cache) track(s int) { c.series[s].tracked = c.iter }
+
+// room is for how many rows there should be room: those of the layout, the
+// report's, and markers for as many series as ended with the body before.
+func (c *cache) room() int { return c.layout.rows + reportRows + c.ended }
 
 // appendStale appends to dst the series of the scrape before that the running
 // one does not have.

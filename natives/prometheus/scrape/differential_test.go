@@ -54,6 +54,9 @@ type answer struct {
 	contentType string
 	body        string
 	gzip        bool
+	garble      func([]byte) []byte // what is on the wire, after compression
+	// silent breaks the connection before anything is answered.
+	silent bool
 	// hang answers nothing until the scraper goes away.
 	hang bool
 	// reset breaks the connection after half of the body.
@@ -184,6 +187,8 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		a = a.live()
 	}
 	switch {
+	case a.silent:
+		panic(http.ErrAbortHandler)
 	case a.hang:
 		<-r.Context().Done()
 		return
@@ -200,6 +205,9 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		z.Close()
 		body = b.Bytes()
 		rw.Header().Set("Content-Encoding", "gzip")
+	}
+	if a.garble != nil {
+		body = a.garble(body)
 	}
 	if a.reset {
 		rw.Header().Set("Content-Length", fmt.Sprint(len(body)))

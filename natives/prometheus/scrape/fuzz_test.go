@@ -161,7 +161,7 @@ func play(t *testing.T, args string, shows []show) (replayed int) {
 			t.Helper()
 			t.Errorf("%s: scrape %d of %d: %s", args, i+1, len(shows), what)
 			for j := max(0, i-4); j <= i; j++ {
-				t.Logf("%d: %s, openmetrics=%t: %.3000q", j+1, shows[j].what, shows[j].om, shows[j].body)
+				t.Logf("%d: %s, openmetrics=%t: %.1000q", j+1, shows[j].what, shows[j].om, shows[j].body)
 			}
 			t.FailNow()
 		}
@@ -194,7 +194,7 @@ func FuzzLayout(f *testing.F) {
 // TestHistories plays histories of real bodies that FuzzLayout may go on from.
 func TestHistories(t *testing.T) {
 	shows, replayed := 0, 0
-	for seed := range uint64(600) {
+	for seed := range uint64(250) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		name := realBodies[r.IntN(len(realBodies))]
 		h := history(strings.HasSuffix(name, ".om.txt"), shortened(t, name, 20+r.IntN(100)), randomPlan(r))
@@ -343,7 +343,7 @@ func FuzzAsPrometheus(f *testing.F) {
 // from.
 func TestHistoriesAsPrometheus(t *testing.T) {
 	compared := 0
-	for seed := range uint64(100) {
+	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		name := realBodies[r.IntN(len(realBodies))]
 		h := history(strings.HasSuffix(name, ".om.txt"), shortened(t, name, 20+r.IntN(60)), randomPlan(r))
@@ -358,7 +358,7 @@ func TestHistoriesAsPrometheus(t *testing.T) {
 			t.Fatalf("history %d of %s with %q", seed, name, args)
 		}
 	}
-	if compared < 90 {
-		t.Errorf("%d of 100 histories were compared", compared)
+	if compared < 35 {
+		t.Errorf("%d of 40 histories were compared", compared)
 	}
 }

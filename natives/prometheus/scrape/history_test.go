@@ -227,7 +227,7 @@ var operations = []operation{
 		p.sample(d, func(s *sampleLine) { s.rest = t + "\n" })
 	}},
 	{"timestamps", func(p *page, d *dice) {
-		t := 999_999_000_000 + d.n(1<<16)
+		t := 999_999_000_000 + 20*d.n(1<<16) // some too far ahead
 		p.samples(1+d.n(3), func(s *sampleLine) {
 			t++
 			s.rest = fmt.Sprintf(" %d\n", t)

@@ -24,9 +24,12 @@ type rows struct {
 	starts     []batch.Start
 }
 
-// grow makes room for n rows.
-func (r *rows) grow(n int) {
-	r.series, r.t, r.v = make([]*batch.Series, 0, n), make([]int64, 0, n), make([]float64, 0, n)
+// reset drops the rows and makes room for n.
+func (r *rows) reset(n int) {
+	*r = rows{series: make([]*batch.Series, 0, n), t: r.t[:0], v: r.v[:0]}
+	if cap(r.v) < n {
+		r.t, r.v = make([]int64, 0, n), make([]float64, 0, n)
+	}
 }
 
 func (r *rows) add(s *batch.Series, t int64, v float64) {
@@ -65,7 +68,8 @@ type intake struct {
 	typ model.MetricType // of the last TYPE line
 	fam int              // family of the last metadata line, + 1; 0 when it cannot be trusted
 
-	rec recorder
+	rec   recorder
+	plain plain
 
 	// Scratch memory.
 	lset labels.Labels
@@ -100,12 +104,12 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 		c.pack()
 		return nil
 	}
-	in.rows, c.changed, c.settled = rows{}, false, false
+	c.changed, c.settled = false, false
 	if c.layout != nil {
-		in.rows.grow(c.layout.rows + reportRows)
+		in.rows.reset(c.room())
 	} else if len(c.series) == 0 {
 		n := min(sampleLines(b), mostExpected)
-		in.rows.grow(n + reportRows)
+		in.rows.reset(n + reportRows)
 		c.expect(n)
 		defer c.expect(0)
 	}
@@ -160,8 +164,8 @@ func sampleLines(b []byte) int {
 // the cache knows after the scrape is what it knew before: the same lines, the
 // same series tracked, the same metadata. So nothing is touched.
 func (in *intake) replay(lo *layout, b []byte) (all bool) {
-	in.v = make([]float64, 0, lo.rows+reportRows)
-	in.t = make([]int64, 0, lo.rows+reportRows)
+	room := in.c.room()
+	in.v, in.t = make([]float64, 0, room), make([]int64, 0, room)
 	in.v, in.t, all = lo.replay(in.c.lines, b, in.set.cfg.HonorTimestamps, in.now, in.maxT, in.v, in.t)
 	if all {
 		in.wholly = true
@@ -172,7 +176,9 @@ func (in *intake) replay(lo *layout, b []byte) (all bool) {
 
 // stale adds the markers of series that are not in the running scrape.
 func (in *intake) stale() {
-	for _, h := range in.c.appendStale(nil) {
+	stale := in.c.appendStale(nil)
+	in.c.ended = len(stale)
+	for _, h := range stale {
 		in.rows.add(h, in.now, batch.Stale())
 	}
 }
@@ -180,39 +186,36 @@ func (in *intake) stale() {
 // parse makes rows of b by textparse, and by the old layout, which may be nil,
 // where that has the same lines.
 func (in *intake) parse(b []byte, contentType string, old *layout) error {
-	var p textparse.Parser
-	pos := 0
 	if old != nil {
 		if len(b) < maxLayoutBody {
 			in.rec.layout = newLayout(old.format, contentType)
 		}
-		var done bool
-		if pos, _, done = in.follow(old, b, 0, 0); done {
-			return nil
-		}
-		p = old.format.parser(b[pos:])
-	} else {
-		var err error
-		p, err = textparse.New(b, contentType, labels.NewSymbolTable(), in.opts)
-		if p == nil {
-			return err
-		}
-		// Start timestamps of OpenMetrics are in lines of their own, wherever
-		// the parser looks for them.
-		apart := formatOf(p) == openMetricsFormat && in.set.args.StartTimestampZeroIngestion
-		if f := formatOf(p); f != otherFormat && !in.opts.EnableTypeAndUnitLabels && !apart && len(b) < maxLayoutBody {
-			in.rec.layout = newLayout(f, contentType)
-		}
+		return in.parseBy(old, b)
 	}
-	// Each return to textparse costs a parser, so there is a limit.
-	restarts := 0
+	p, err := textparse.New(b, contentType, labels.NewSymbolTable(), in.opts)
+	if p == nil {
+		return err
+	}
+	// Start timestamps of OpenMetrics are in lines of their own, wherever
+	// the parser looks for them.
+	apart := formatOf(p) == openMetricsFormat && in.set.args.StartTimestampZeroIngestion
+	if f := formatOf(p); f != otherFormat && !in.opts.EnableTypeAndUnitLabels && !apart && len(b) < maxLayoutBody {
+		in.rec.layout = newLayout(f, contentType)
+	}
+	_, _, err = in.parseRest(p, b, nil)
+	return err
+}
+
+// parseRest takes lines from p, to the end of the body or until more says of a
+// sample line, with what parsed returned, that it has had enough.
+func (in *intake) parseRest(p textparse.Parser, b []byte, more func(at, bound int) bool) (at, bound int, err error) {
 	for {
 		et, err := p.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return -1, -1, nil
 		}
 		if err != nil {
-			return err
+			return -1, -1, err
 		}
 		switch et {
 		case textparse.EntryType:
@@ -226,29 +229,109 @@ func (in *intake) parse(b []byte, contentType string, old *layout) error {
 			in.metadata(name, metaUnit, text)
 		case textparse.EntrySeries, textparse.EntryHistogram:
 			at, bound, err := in.parsed(b, p, et == textparse.EntryHistogram)
-			if err != nil {
-				return err
-			}
-			if old == nil || at < 0 || at >= len(old.lines) || bound < 0 || restarts > 16+len(old.lines)/16 {
-				continue
-			}
-			next, n, done := in.follow(old, b, at+1, bound)
-			if done {
-				return nil
-			}
-			if n > 0 {
-				if i := at + 1 + n; i == len(old.lines) || old.lines[i].flags&lineOpaque == 0 {
-					restarts++
-				}
-				p = old.format.parser(b[next:])
+			if err != nil || more != nil && !more(at, bound) {
+				return at, bound, err
 			}
 		}
 	}
 }
 
+// resumer takes a body by an old layout where that has the same lines, plain
+// lines by itself, and the others by textparse.
+type resumer struct {
+	*intake
+	old *layout
+	b   []byte
+
+	at   int // the line of old that is expected next
+	pos  int // where the next line starts
+	done bool
+}
+
+// parseBy makes rows of b by a layout, and by textparse where that has other
+// lines.
+func (in *intake) parseBy(old *layout, b []byte) (err error) {
+	r := resumer{intake: in, old: old, b: b}
+	r.pos, r.at, r.done = in.follow(old, b, 0, 0)
+	// Each return to textparse costs a parser, so there is a limit.
+	for restarts := 0; !r.done && restarts <= 16+len(old.lines)/16; {
+		if goesOn, err := r.plainLines(); err != nil {
+			return err
+		} else if r.done || !goesOn {
+			break
+		}
+		opaque := r.at < len(old.lines) && old.lines[r.at].flags&lineOpaque != 0
+		resumed := false
+		_, _, err := in.parseRest(old.format.parser(b[r.pos:]), b, func(at, bound int) bool {
+			resumed = r.resume(at, bound)
+			return !resumed
+		})
+		if err != nil || !resumed {
+			return err
+		}
+		if !opaque {
+			restarts++
+		}
+	}
+	if r.done {
+		return nil
+	}
+	_, _, err = in.parseRest(old.format.parser(b[r.pos:]), b, nil)
+	return err
+}
+
+// plainLines takes plain lines, and what the layout has of those that follow.
+// goesOn is false when layouts are of no use in the rest of the body.
+func (r *resumer) plainLines() (goesOn bool, err error) {
+	for !r.done && r.plain.line(r.b, r.pos, r.rec.variable) {
+		at, bound, err := r.parsed(r.b, &r.plain, false)
+		if err != nil {
+			return false, err
+		}
+		if bound < 0 {
+			r.pos = nextLine(r.b, r.plain.next)
+			return false, nil
+		}
+		if !r.resume(at, bound) {
+			r.pos = nextLine(r.b, bound)
+		}
+	}
+	return true, nil
+}
+
+// resume follows the layout behind a sample line that ends at bound, and whose
+// place in the layout is at, -1 for none. It reports whether that got it on.
+func (r *resumer) resume(at, bound int) bool {
+	if bound < 0 {
+		return false
+	}
+	try := func(at int) bool {
+		if at > len(r.old.lines) {
+			return false
+		}
+		pos, n, done := r.follow(r.old, r.b, at, bound)
+		if pos == nextLine(r.b, bound) && !done {
+			return false
+		}
+		r.pos, r.at, r.done = pos, at+n, done
+		return true
+	}
+	if at >= 0 {
+		r.at = at + 1
+		return try(at + 1)
+	}
+	// It is in the place of the line that was expected, or before it.
+	if try(r.at+1) || try(r.at) {
+		return true
+	}
+	r.at++
+	return false
+}
+
 // follow takes lines from the layout, from line i on, as long as b has the
 // same after p, which is the end of the line before, or 0. n is how many it
-// took; the next line starts at pos. done is true when b ends as the layout.
+// took; the next line starts at pos, which may be behind lines of metadata that
+// are those of the layout. done is true when b ends as the layout.
 func (in *intake) follow(lo *layout, b []byte, i, p int) (pos, n int, done bool) {
 	odd := lo.oddFrom(i)
 	for ; i < len(lo.lines); i++ {
@@ -264,6 +347,12 @@ func (in *intake) follow(lo *layout, b []byte, i, p int) (pos, n int, done bool)
 			q = l.value(b, p)
 		}
 		if q < 0 {
+			// Another sample may follow the same lines. Where nothing is before
+			// the name, that is the beginning of a body.
+			if ln.flags&lineOdd != 0 && lo.odd[odd].n > 0 && lo.odd[odd].matches(b, p) {
+				in.replayMetadata(lo, odd)
+				return p + int(lo.odd[odd].n), n, false
+			}
 			return nextLine(b, p), n, false
 		}
 		v, t, w, ok := lo.variable(b[q:], ln.flags)
