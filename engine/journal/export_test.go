@@ -44,7 +44,7 @@ func (j *Journal) TryNext(lane int) (Block, bool) {
 }
 
 // Kill lets go of the files as the kernel does when a process dies.
-func (j *Journal) Kill() { j.lock.Close() }
+func (j *Journal) Kill() { j.cursorFile.close(); j.lock.Close() }
 
 // Found is a record that Scan found.
 type Found struct {
@@ -85,3 +85,6 @@ const (
 )
 
 var _ file = (*os.File)(nil)
+
+// CloseCursorFile makes the next write to the cursor file fail.
+func (j *Journal) CloseCursorFile() { j.cursorFile.f.Close() }

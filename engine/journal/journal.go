@@ -108,8 +108,8 @@ type Journal struct {
 	skipped  int64         // bytes that were no records
 	room     chan struct{} // closed and replaced when size shrinks or limits change
 
-	saved   []byte // the cursor file's content; of who calls saveCursor
-	saveErr bool   // the last save failed
+	cursorFile cursorFile // of who calls saveCursor
+	saveErr    bool       // the last save failed
 }
 
 // Open opens the journal in dir, or makes it. The error is ErrLocked when it
@@ -219,7 +219,7 @@ func (j *Journal) Close() error {
 	j.sweep()
 	cursor := j.cursor()
 	j.mu.Unlock()
-	errs = append(errs, j.saveCursor(cursor, policy), j.lock.Close())
+	errs = append(errs, j.saveCursor(cursor, policy), j.cursorFile.close(), j.lock.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cannot close journal %s: %w", j.dir, err)
 	}
