@@ -103,6 +103,23 @@ func (s series) sequence(t *testing.T) []int {
 	return out
 }
 
+// checkScrapes holds that the values are the numbers of scrapes, in order, and
+// that no more are missing than failed.
+func (s series) checkScrapes(t *testing.T, failed int) {
+	t.Helper()
+	seen := s.sequence(t)
+	last := 0
+	for _, n := range seen {
+		if n <= last {
+			t.Errorf("%s: %d comes after %d", s.key(), n, last)
+		}
+		last = n
+	}
+	if missing := last - len(seen); missing > failed {
+		t.Errorf("%s: %d scrapes are missing, %d failed: %v", s.key(), missing, failed, seen)
+	}
+}
+
 // exemplarLabels prints the exemplars of the series that sel selects.
 func exemplarLabels(prometheus, sel string) (string, error) {
 	resp, err := http.PostForm(prometheus+"/api/v1/query_exemplars", url.Values{
