@@ -5,5 +5,6 @@ set -eu
 command -v cc >/dev/null && exit 0
 sudo=
 [ "$(id -u)" = 0 ] || sudo=sudo
-$sudo apt-get update -qq
-$sudo apt-get install -y -qq --no-install-recommends gcc libc6-dev
+retry="-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300"
+$sudo apt-get $retry update -qq
+$sudo apt-get $retry install -y -qq --no-install-recommends gcc libc6-dev
