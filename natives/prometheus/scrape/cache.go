@@ -3,6 +3,7 @@ package scrape
 import (
 	"hash/maphash"
 	"slices"
+	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
@@ -271,7 +272,7 @@ func (c *cache) setMeta(name []byte, kind metaKind, text []byte) int {
 	}
 	if i < 0 {
 		i = len(c.families)
-		c.families = append(c.families, family{meta: &batch.Metadata{Type: model.MetricTypeUnknown, Family: string(name)}})
+		c.families = append(c.families, family{meta: metadata.of(batch.Metadata{Type: model.MetricTypeUnknown, Family: alias(name)})})
 		if i >= c.byName.room() {
 			c.indexFamilies(2 * len(c.families))
 		} else {
@@ -281,7 +282,7 @@ func (c *cache) setMeta(name []byte, kind metaKind, text []byte) int {
 	f := &c.families[i]
 	f.iter = c.iter
 	if kind.of(f.meta) != string(text) {
-		c.changeMeta(f, kind, string(text))
+		c.changeMeta(f, kind, alias(text))
 	}
 	return i
 }
@@ -313,7 +314,11 @@ func (k metaKind) of(m *batch.Metadata) string {
 	return m.Unit
 }
 
-// changeMeta gives f new metadata; what series have of it is never written to.
+// alias returns b as a string, for who keeps none of it.
+func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// changeMeta gives f new metadata; what series have of it is never written to,
+// and text not kept.
 func (c *cache) changeMeta(f *family, kind metaKind, text string) {
 	m := *f.meta
 	switch kind {
@@ -324,7 +329,7 @@ func (c *cache) changeMeta(f *family, kind metaKind, text string) {
 	case metaUnit:
 		m.Unit = text
 	}
-	f.meta = &m
+	f.meta = metadata.of(m)
 	if f.used == c.iter {
 		c.changed = true
 	}
