@@ -47,6 +47,9 @@ integration: build servers ## the faults and counterparts that need real servers
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+bench-stages: ## measure what a sample costs at each stage, with the floor beside it
+	$(GO) test -run '^$$' -bench '^Benchmark(Floor|Intake|Churn|Encode|Compress|Journal|Apply)$$' -benchtime 300ms ./natives/prometheus/scrape ./natives/prometheus/rule ./natives/prometheus/remote_write | $(GO) run ./cmd/weirbench stages
+
 peers: ## fetch the collectors that weir is measured against into bin/peers
 	cmd/weirbench/peers.sh bin/peers
 
@@ -61,4 +64,4 @@ faults: build ## kill, stop, reload, fill and corrupt a weir under load for some
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
-.PHONY: help build run test race lint generated platforms check servers integration bench peers bench-peers faults fuzz
+.PHONY: help build run test race lint generated platforms check servers integration bench bench-stages peers bench-peers faults fuzz
