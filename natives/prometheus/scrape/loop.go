@@ -306,17 +306,19 @@ type limit struct {
 // before that it has extra left. stop must be called.
 func (l *loop) within(parent context.Context, d, extra time.Duration, cause error) (_ context.Context, stop func()) {
 	w := &limit{clock: l.clock, deadline: l.clock.Now().Add(d), cause: cause}
-	unbind := func() bool { return true }
-	var ctx context.Context
-	if extra == 0 {
-		ctx, w.cancel = context.WithCancelCause(parent)
-	} else {
-		ctx, w.cancel = context.WithCancelCause(context.WithoutCancel(parent))
-		unbind = context.AfterFunc(parent, func() { w.hurry(extra) })
+	from := parent
+	if extra > 0 {
+		from = context.WithoutCancel(parent)
 	}
+	var ctx context.Context
+	ctx, w.cancel = context.WithCancelCause(from)
 	w.mu.Lock()
 	w.alarm = clock.AfterFunc(l.clock, d, w.ring)
 	w.mu.Unlock()
+	unbind := func() bool { return true }
+	if extra > 0 { // parent may have ended: hurry is called at once
+		unbind = context.AfterFunc(parent, func() { w.hurry(extra) })
+	}
 	return ctx, func() {
 		unbind()
 		w.mu.Lock()
