@@ -39,12 +39,15 @@ func (j *Journal) Stats() Stats {
 	return st
 }
 
-// Waiting returns how many blocks are pending, and when the oldest of them was
-// appended.
-func (j *Journal) Waiting() (blocks int64, oldest time.Time) {
+// Waiting returns how many blocks are pending, and for how long the oldest of
+// them is; setting the clock changes that for none of this run.
+func (j *Journal) Waiting() (blocks int64, age time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.pending.blocks, j.oldest()
+	if oldest := j.oldest(); !oldest.IsZero() {
+		age = j.now().Sub(oldest)
+	}
+	return j.pending.blocks, age
 }
 
 // oldest returns when the oldest pending block was appended, zero when none is

@@ -72,8 +72,8 @@ func (l *lanes) review() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, used := l.e.clock.Now(), int(l.used.Load())
-	blocks, oldest := l.e.journal.Waiting()
-	late := blocks > 1 && now.Sub(oldest) >= lateAfter
+	blocks, age := l.e.journal.Waiting()
+	late := blocks > 1 && age >= lateAfter
 	span := now.Sub(l.since)
 	if span < lateAfter || !late && span < calmFor {
 		return
