@@ -563,9 +563,9 @@ func checkResult(t *testing.T, where string, in *batch.Metrics, res view.Result,
 }
 
 func TestModel(t *testing.T) {
-	n := uint64(3000)
+	n := uint64(1200)
 	if testing.Short() {
-		n = 300
+		n = 120
 	}
 	for seed := range n {
 		check(t, seed)
