@@ -215,8 +215,8 @@ func sameTime(ts []int64) bool {
 // Remembered returns what RunSeries and Apply would make of b, if that is known
 // without asking anybody.
 func (g *Generation) Remembered(b *batch.Metrics) (r Result, ok bool) {
-	root := g.root(b)
-	if root == nil {
+	root, _, ok := g.roots.Get(b)
+	if !ok || !root.mu.TryLock() {
 		return r, false
 	}
 	defer root.mu.Unlock()
