@@ -249,7 +249,11 @@ func measure(ctx context.Context, ms []measured, dir string, log io.Writer) erro
 				if err != nil {
 					return fmt.Errorf("cannot measure %s at %s: %w", c.Title, m.Name, err)
 				}
-				fmt.Fprintf(log, "  %.2f CPU s per million samples, %.0f MB, %d of %d samples\n", out.PerMillion(), float64(out.PeakRSS)/1e6, out.Delivered, out.Expected)
+				fmt.Fprintf(log, "  %.2f CPU s per million samples, %.0f MB", out.PerMillion(), float64(out.PeakRSS)/1e6)
+				if !m.Ceiling {
+					fmt.Fprintf(log, ", %d of %d samples", out.Delivered, out.Expected)
+				}
+				fmt.Fprintln(log)
 				m.report.Rounds = append(m.report.Rounds, out)
 			}
 		}

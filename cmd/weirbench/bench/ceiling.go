@@ -24,7 +24,8 @@ func (r *round) behind() string {
 	const (
 		lateMost  = 0.01 // of the scrapes
 		lostMost  = 0.01
-		leastPart = 0.95 // of the samples that are due
+		leastPart = 0.95 // of the samples that are due, but for those of
+		gathered  = 1.5  // seconds, which may wait for others to be sent with
 	)
 	o := &r.out
 	if share := float64(o.Late) / float64(max(o.Scraped+o.Late, 1)); share > lateMost {
@@ -34,7 +35,7 @@ func (r *round) behind() string {
 	if share := float64(o.Lost) / float64(max(o.Scraped, 1)); share > lostMost {
 		return fmt.Sprintf("%.0f %% of the scrapes were answered and did not arrive", 100*share)
 	}
-	if got, due := r.measured(); got < leastPart*due {
+	if got, due := r.measured(); got < leastPart*due-gathered*due/r.s.Measure.Seconds() {
 		return fmt.Sprintf("%.0f %% of the samples that were due arrived in that time", 100*got/due)
 	}
 	return ""

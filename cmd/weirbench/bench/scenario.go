@@ -59,7 +59,7 @@ func Scenarios() []Scenario {
 		with("gzip", "passthrough's load; bodies come compressed", func(s *Scenario) { s.Load.Gzip = target.GzipAccept }),
 		with("v2", "passthrough's load; sent by remote write 2.0", func(s *Scenario) { s.V2, s.Usual = true, []string{"weir"} }),
 		with("ceiling", "targets of 1,000 series every second, more and more until a collector that has one core is late", func(s *Scenario) {
-			s.Load.Targets, s.Interval, s.Warmup, s.Measure, s.Ceiling = 200, time.Second, 10*time.Second, 15*time.Second, true
+			s.Load.Targets, s.Interval, s.Warmup, s.Measure, s.Ceiling = 200, time.Second, 10*time.Second, 20*time.Second, true
 			s.Usual, s.Rounds = passthrough.Usual, 1
 		}),
 	}
