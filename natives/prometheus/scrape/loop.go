@@ -21,7 +21,7 @@ const tolerance = 2 * time.Millisecond
 
 // maxLate is how late a scrape may start. Beyond it its time has passed: weir or
 // its machine stood still, and so did those of all other targets. To make up
-// for them would be a burst, at weir and at the targets.
+// for them at once would be a burst, at weir and at the targets.
 const maxLate = time.Second
 
 // Why a loop ends.
@@ -139,13 +139,22 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// miss leaves a scrape out. That is never done twice in a row: a machine that is
-// too slow for all targets is better used by late scrapes than by none.
+// soon is how near the next scrape must be for one that is late to be left out.
+const soon = 10 * time.Second
+
+// miss leaves a late scrape out if the next one is soon, and puts it off to a
+// place of its own otherwise. That is never done twice in a row: a machine that
+// is too slow for all targets is better used by late scrapes than by none.
 func (l *loop) miss(late time.Duration) {
+	j, now := l.job.Load(), l.clock.Now()
 	l.missed = true
-	l.next = l.job.Load().slot(l.clock.Now())
+	l.next = j.slot(now)
+	if wait := l.next.Sub(now); wait > soon {
+		l.next = now.Add(j.offset(wait / 2))
+		return
+	}
 	l.metrics.missed.Inc()
-	if l.metrics.tellMissed(l.clock.Now()) {
+	if l.metrics.tellMissed(now) {
 		l.log.Warn("scrapes are left out: weir or its machine stood still at their time", "late", late)
 	}
 }

@@ -43,7 +43,7 @@ func (c *crowd) since() (each []int, sum int) {
 }
 
 // crowded starts scraping n targets by a clock that stands still.
-func crowded(t *testing.T, n *node, count int) (*crowd, *clocktest.Fake, func()) {
+func crowded(t *testing.T, n *node, count int, interval string) (*crowd, *clocktest.Fake, func()) {
 	t.Helper()
 	fake := clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC))
 	n.clock = fake
@@ -55,7 +55,7 @@ func crowded(t *testing.T, n *node, count int) (*crowd, *clocktest.Fake, func())
 		c.asked[host] = 0
 		tgs = append(tgs, &target{host: host})
 	}
-	stop := n.Run(t, n.build(t, list(tgs...)))
+	stop := n.Run(t, n.build(t, strings.Replace(list(tgs...), "10s", interval, 1)))
 	synctest.Wait()
 	return c, fake, stop
 }
@@ -84,7 +84,7 @@ func pass(fake *clocktest.Fake, c *crowd, d time.Duration) (steps []int, each []
 func TestStandstill(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		const count = 40
-		c, fake, stop := crowded(t, n, count)
+		c, fake, stop := crowded(t, n, count, "10s")
 		defer stop()
 		once := slices.Repeat([]int{1}, count)
 		_, each := pass(fake, c, 20*time.Second)
@@ -114,11 +114,43 @@ func TestStandstill(t *testing.T) {
 	})
 }
 
+// TestStandstillOfLongIntervals: what is due far apart is made up for, but not
+// at once.
+func TestStandstillOfLongIntervals(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		const count = 40
+		c, fake, stop := crowded(t, n, count, "5m")
+		defer stop()
+		pass(fake, c, 5*time.Minute)
+		_, each := pass(fake, c, 5*time.Minute)
+		diff(t, "scrapes in an interval", slices.Repeat([]int{1}, count), each)
+
+		fake.Advance(5 * time.Minute) // all are due
+		synctest.Wait()
+		if _, sum := c.since(); sum > count/4 {
+			t.Errorf("%d scrapes at once of %d", sum, count)
+		}
+		steps, each := pass(fake, c, 5*time.Minute/2)
+		for i, n := range each {
+			if n == 0 {
+				t.Errorf("target %d was not asked within half an interval", i)
+			}
+		}
+		pass(fake, c, 5*time.Minute/2)
+		if most := slices.Max(steps); most > count/4 {
+			t.Errorf("%d scrapes of %d in a quarter of a second", most, count)
+		}
+		if _, sum := pass(fake, c, 5*time.Minute); !slices.Equal(sum, slices.Repeat([]int{1}, count)) {
+			t.Errorf("then %v scrapes in an interval, want one each", sum)
+		}
+	})
+}
+
 // TestSlowMachine: a machine that is always late scrapes late, every second time
 // at least.
 func TestSlowMachine(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		c, fake, stop := crowded(t, n, 1)
+		c, fake, stop := crowded(t, n, 1, "10s")
 		defer stop()
 		pass(fake, c, 20*time.Second)
 		asked := 0
@@ -182,7 +214,7 @@ func TestClockLeaps(t *testing.T) {
 		t.Run(leap.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
 				const count = 20
-				c, fake, stop := crowded(t, n, count)
+				c, fake, stop := crowded(t, n, count, "10s")
 				defer stop()
 				pass(fake, c, 20*time.Second)
 				fake.Leap(leap)
