@@ -8,10 +8,10 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// BenchmarkManyTargets takes bodies from layouts in turn: of 500 targets with
+// BenchmarkInTurn takes bodies from layouts in turn: of 500 targets with
 // 1,000 series each, so that what is known of one is not in the processor's
 // caches when its turn comes.
-func BenchmarkManyTargets(b *testing.B) {
+func BenchmarkInTurn(b *testing.B) {
 	const targets, series = 500, 1000
 	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(b, ""), service.HTTPData{})
 	if err != nil {
