@@ -260,7 +260,7 @@ func TestMarkdown(t *testing.T) {
 		for i, c := range cpu {
 			out = append(out, &Round{
 				Collector: title, Version: "1.2", Number: i + 1, Seconds: 60, CPUSeconds: c, Samples: 1_000_000,
-				Bytes: 23_500_000, PeakRSS: int64(c * 50e6), FirstAfter: 1.25, Expected: 1_200_000, Delivered: 1_200_000, OtherCores: 0.25,
+				Bytes: 23_500_000, PeakRSS: int64(c * 50e6), FirstAfter: 1.25, Expected: 1_200_000, Delivered: 1_200_000, OtherCores: 0.25, Scraped: 1000,
 			})
 		}
 		return out
@@ -276,7 +276,11 @@ func TestMarkdown(t *testing.T) {
 	for i := range 100 { // memory rises from 10 to 30 MB
 		scale.Rounds[0].Over = append(scale.Rounds[0].Over, Meter{At: float64(i), RSS: int64(10e6 + float64(i)/99*20e6)})
 	}
-	scale.Rounds[0].Seconds = 400
+	scale.Rounds[0].Seconds, scale.Rounds[0].Scraped = 400, 1000*400/60
+	half := &Report{Scenario: "relabel", Help: "half of it", Machine: machine, Rounds: append(rounds("weir", 1.2), rounds("vmagent", 4)...)}
+	half.Rounds[0].Samples /= 2 // the CPU of a sample that was sent is more, that of a scrape less
+	other := &Report{Scenario: "million", Help: "more", Machine: machine, Rounds: rounds("weir", 1)}
+	other.Rounds[0].Scraped = 800
 	top := &Report{Scenario: "ceiling", Help: "more and more", Machine: machine, Rounds: rounds("weir", 0.5)}
 	top.Rounds[0].Tried = []Try{{Rate: 200e3}, {Rate: 300e3, Why: "late"}, {Rate: 250e3}}
 	top.Rounds[0].SinkCPU, top.Rounds[0].TargetCPU = 15, 12
@@ -284,13 +288,20 @@ func TestMarkdown(t *testing.T) {
 
 lua-scale: three in ten
 
+relabel: half of it
+
+million: more
+
 ceiling: more and more
 
 | scenario | collector | version | CPU s per million samples | peak RSS | compared | samples/s | bytes/sample | all targets after | delivered |
 |---|---|---|---|---|---|---|---|---|---|
 | passthrough | weir | 1.2 | 1.50 (1.00–2.00) | 75 MB (50–100) | 0.43 × CPU, 0.43 × RSS of vmagent's | 16667 | 23.5 | 1.2 s | all 3600000 |
 | passthrough | vmagent | 1.2 | 3.50 (3.00–4.00) | 175 MB (150–200) |  | 16667 | 23.5 | 1.2 s | **no**: 2399000 of 2400000, 1 rounds with faults |
-| lua-scale | weir | 1.2 | 1.80 | 90 MB | 1.20 × CPU, 1.20 × RSS of passthrough's | 2500 | 23.5 | 1.2 s | all 1200000 |
+| lua-scale | weir | 1.2 | 1.80 | 90 MB | 0.18 × CPU, 1.20 × RSS of passthrough's | 2500 | 23.5 | 1.2 s | all 1200000 |
+| relabel | weir | 1.2 | 2.40 | 60 MB | 0.60 × CPU, 0.30 × RSS of vmagent's; 0.80 × CPU, 0.80 × RSS of passthrough's | 8333 | 47.0 | 1.2 s | all 1200000 |
+| relabel | vmagent | 1.2 | 4.00 | 200 MB |  | 16667 | 23.5 | 1.2 s | all 1200000 |
+| million | weir | 1.2 | 1.00 | 50 MB |  | 16667 | 23.5 | 1.2 s | all 1200000 |
 
 skipped: other: not there
 
@@ -302,10 +313,10 @@ lua-scale, weir, round 1: memory went from 14 MB after a sixth of the time to 29
 |---|---|---|---|---|---|---|
 | weir | 1.2 | 250000 | 0.50 | 25 MB | 0.45 | 300000: late |
 
-Medians (lowest to highest in parentheses), the collectors in turn, on 2 × EPYC, 25 GB, linux 6.1; passthrough 3 × 60 s, lua-scale 1 × 400 s after the warm-up; other programs used 0.25 cores meanwhile (at most 0.25).
+Medians (lowest to highest in parentheses), the collectors in turn, on 2 × EPYC, 25 GB, linux 6.1; passthrough 3 × 60 s, lua-scale 1 × 400 s, relabel 1 × 60 s, million 1 × 60 s after the warm-up; other programs used 0.25 cores meanwhile (at most 0.25).
 Command: ` + "`weirbench run`\n"
 	var b strings.Builder
-	if err := Markdown(&b, pass, scale, top); err != nil {
+	if err := Markdown(&b, pass, scale, half, other, top); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, b.String()); d != "" {

@@ -105,19 +105,33 @@ func (r *Report) ceiling() bool {
 	return slices.ContainsFunc(r.Rounds, func(o *Round) bool { return len(o.Tried) > 0 })
 }
 
-// compared says what a collector used in parts of vmagent's, or, where that was
-// not measured, of its own at passing everything through.
+// compared says what a collector used in parts of vmagent's, and of its own at
+// passing on the same scrapes as they are: what is dropped costs nothing later.
 func (r *Report) compared(title string, all []*Report) string {
-	with, name := r.of("vmagent"), "vmagent's"
-	if i := slices.IndexFunc(all, func(o *Report) bool { return o.Scenario == "passthrough" }); len(with) == 0 && i >= 0 && all[i] != r {
-		with, name = all[i].of(title), "passthrough's"
-	}
-	if len(with) == 0 || title == "vmagent" {
+	if title == "vmagent" {
 		return ""
 	}
+	var out []string
 	rounds := r.of(title)
-	return fmt.Sprintf("%.2f × CPU, %.2f × RSS of %s", median(rounds, (*Round).PerMillion)/median(with, (*Round).PerMillion), median(rounds, (*Round).peakMB)/median(with, (*Round).peakMB), name)
+	if with := r.of("vmagent"); len(with) > 0 {
+		out = append(out, fmt.Sprintf("%.2f × CPU, %.2f × RSS of vmagent's",
+			median(rounds, (*Round).PerMillion)/median(with, (*Round).PerMillion), median(rounds, (*Round).peakMB)/median(with, (*Round).peakMB)))
+	}
+	for _, o := range all {
+		with := o.of(title)
+		if o.Scenario != "passthrough" || o == r || len(with) == 0 {
+			continue
+		}
+		if rate := median(rounds, (*Round).scrapes) / median(with, (*Round).scrapes); rate > 0.95 && rate < 1.05 {
+			out = append(out, fmt.Sprintf("%.2f × CPU, %.2f × RSS of passthrough's",
+				median(rounds, (*Round).perScrape)/median(with, (*Round).perScrape), median(rounds, (*Round).peakMB)/median(with, (*Round).peakMB)))
+		}
+	}
+	return strings.Join(out, "; ")
 }
+
+func (r *Round) scrapes() float64   { return float64(r.Scraped) / r.Seconds }
+func (r *Round) perScrape() float64 { return r.CPUSeconds / float64(r.Scraped) }
 
 // ceilings writes what Ceiling found.
 func (r *Report) ceilings(b *strings.Builder) {
