@@ -51,7 +51,11 @@ script reloads. A config with a mistake is not applied: what runs goes on.
 
 With --sandbox, weir starts a throwaway Prometheus and tells the config its URL
 in the environment variable WEIR_SANDBOX_URL. Without CONFIG it then runs a
-quickstart: this host and weir itself, through a script, into that Prometheus.`,
+quickstart: this host and weir itself, through a script, into that Prometheus.
+
+How much garbage may wait in memory follows from what collecting it costs, unless
+the environment variable GOGC says it (in percent). GOMEMLIMIT works as in every
+Go program.`,
 		Example: `  weir run --sandbox
   weir run config.alloy
   weir run --storage.path=/var/lib/weir --server.http.listen-addr=0.0.0.0:12345 /etc/weir`,

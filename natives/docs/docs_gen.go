@@ -1164,7 +1164,7 @@ prometheus.remote_write "default" {
 			"endpoint.write_relabel_config.source_labels":         "Labels whose values, joined with separator, the regex is matched against.",
 			"endpoint.write_relabel_config.target_label":          "Label that the result is written to; for the action replace it may hold groups of the regex, such as `${1}_total`.",
 			"external_labels":                                     "Labels to add to every series that does not have them.",
-			"journal":                                             "Bounds of the journals, one of which each endpoint has.",
+			"journal":                                             "Bounds of the journals, one of which each endpoint has. Damage to a file costs the samples that were there, is logged once and counted; the three newest damaged files are kept, with .damaged after their names, as long as the disk has room.",
 			"journal.fsync":                                       "When what was written is forced to the disk: \"none\" (the kernel decides), \"interval\" (every second) or \"always\" (before a batch is accepted).",
 			"journal.max_age":                                     "Age above which samples that could not be sent are dropped and counted. The journal of an endpoint or a node that went, such as that of an item that left a foreach, is kept as long: its samples are sent when the node is there again, or another one with the same URL, headers and user. wal's max_keepalive_time is the same.",
 			"journal.max_size":                                    "Bytes on disk above which on_full acts, for each endpoint.",

@@ -27,7 +27,10 @@ type Arguments struct {
 	Endpoints []*Endpoint `alloy:"endpoint,block,optional"`
 	// Settings of Alloy's write-ahead log; the journal stands in its place.
 	WAL *WAL `alloy:"wal,block,optional"`
-	// Bounds of the journals, one of which each endpoint has.
+	// Bounds of the journals, one of which each endpoint has. Damage to a file
+	// costs the samples that were there, is logged once and counted; the three
+	// newest damaged files are kept, with .damaged after their names, as long as
+	// the disk has room.
 	Journal Journal `alloy:"journal,block,optional"`
 }
 
