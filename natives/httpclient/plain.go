@@ -2,7 +2,6 @@ package httpclient
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Plain makes requests of http URLs by c cheaper, where a asks for nothing but
@@ -24,7 +25,7 @@ import (
 // a thousand series. Here who makes a request writes and reads by itself.
 func (a *Arguments) Plain(c *http.Client, dial func(ctx context.Context, network, address string) (net.Conn, error)) {
 	if a.BasicAuth != nil || a.Authorization != nil || a.OAuth2 != nil || a.BearerToken != "" || a.BearerTokenFile != "" ||
-		len(a.HTTPHeaders) > 0 || a.Proxy.ProxyURL != "" || a.Proxy.ProxyFromEnvironment {
+		len(a.HTTPHeaders) > 0 || a.Proxy.ProxyURL != "" || a.Proxy.ProxyFromEnvironment || readNow == nil {
 		return
 	}
 	if dial == nil {
@@ -44,76 +45,17 @@ type plain struct {
 	next http.RoundTripper // for what is not http
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	mu    sync.Mutex
-	idle  map[string][]*conn // by address, the last used one last
-	swept time.Time
-}
-
-// conn is a connection. One request at a time uses it; idle it has no buffers.
-type conn struct {
-	net.Conn
-	address string
-	used    bool          // there was an answer
-	since   time.Time     // when it became idle
-	in      *bufio.Reader // reads from the conn
-	room    int64         // bytes that may still be read of the answer's head
-}
-
-// maxHead is how long the head of an answer may be, as in http.Transport.
-const maxHead = 10 << 20
-
-var errHead = errors.New("the head of the answer is too long")
-
-// Read reads from the connection.
-func (c *conn) Read(buf []byte) (int, error) {
-	if c.room <= 0 {
-		return 0, errHead
-	}
-	n, err := c.Conn.Read(buf)
-	c.room -= int64(n)
-	return n, err
-}
-
-var (
-	readers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
-	writers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-)
-
-// free gives back the buffer. Nobody reads any more.
-func (c *conn) free() {
-	if c.in != nil {
-		c.in.Reset(nil)
-		readers.Put(c.in)
-		c.in = nil
-	}
-}
-
-// maxWhole is how large a request is that is written at once.
-const maxWhole = 256 << 10
-
-// write writes a request.
-func (c *conn) write(req *http.Request) error {
-	if req.ContentLength < 0 || req.ContentLength > maxWhole {
-		out := bufio.NewWriterSize(c.Conn, 64<<10)
-		if err := req.Write(out); err != nil {
-			return err
-		}
-		return out.Flush()
-	}
-	b := writers.Get().(*bytes.Buffer)
-	defer writers.Put(b)
-	b.Reset()
-	if err := req.Write(b); err != nil {
-		return err
-	}
-	_, err := c.Conn.Write(b.Bytes())
-	return err
+	mu     sync.Mutex
+	idle   map[string][]*conn // by address, the last used one last
+	swept  time.Time
+	closed bool // by CloseIdleConnections, since the last request began
 }
 
 // RoundTrip makes a request. The answer's body must be closed, and holds on to
 // the request's context until then or until it is read to its end.
 func (p *plain) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme != "http" || req.URL.Host == "" || req.Header.Get("Upgrade") != "" || req.Header.Get("Expect") != "" {
+	beyondASCII := strings.ContainsFunc(req.URL.Host, func(r rune) bool { return r >= utf8.RuneSelf })
+	if req.URL.Scheme != "http" || req.URL.Host == "" || beyondASCII || req.Header.Get("Upgrade") != "" || req.Header.Get("Expect") != "" {
 		return p.next.RoundTrip(req)
 	}
 	defer closeBody(req)
@@ -168,9 +110,32 @@ func (p *plain) get(req *http.Request) (*conn, error) {
 	if req.URL.Port() == "" {
 		address = net.JoinHostPort(req.URL.Hostname(), "80")
 	}
+	for {
+		c := p.pop(address)
+		if c == nil {
+			break
+		}
+		if c.quiet() {
+			return c, nil
+		}
+		c.Close()
+	}
+	nc, err := p.dial(req.Context(), "tcp", address)
+	if err != nil {
+		if req.Context().Err() != nil {
+			err = context.Cause(req.Context())
+		}
+		return nil, err
+	}
+	return newConn(nc, address), nil
+}
+
+// pop takes out the connection to address that was used last, nil when there is
+// none.
+func (p *plain) pop(address string) (c *conn) {
 	now := time.Now()
 	p.mu.Lock()
-	var c *conn
+	p.closed = false
 	if all := p.idle[address]; len(all) > 0 {
 		c = all[len(all)-1]
 		all[len(all)-1] = nil
@@ -181,14 +146,7 @@ func (p *plain) get(req *http.Request) (*conn, error) {
 	for _, o := range old {
 		o.Close()
 	}
-	if c != nil {
-		return c, nil
-	}
-	nc, err := p.dial(req.Context(), "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return &conn{Conn: newSocket(nc), address: address}, nil
+	return c
 }
 
 // sweep takes out what was idle for too long. mu is held.
@@ -216,21 +174,22 @@ func (p *plain) sweep(now time.Time) (old []*conn) {
 func (p *plain) put(c *conn) {
 	c.used, c.since = true, time.Now()
 	p.mu.Lock()
-	full := len(p.idle[c.address]) >= maxIdle
-	if !full {
+	unwanted := p.closed || len(p.idle[c.address]) >= maxIdle
+	if !unwanted {
 		p.idle[c.address] = append(p.idle[c.address], c)
 	}
 	p.mu.Unlock()
-	if full {
+	if unwanted {
 		c.Close()
 	}
 }
 
-// CloseIdleConnections closes the connections that no request uses.
+// CloseIdleConnections closes the connections that no request uses, and those in
+// use when they are not any more, unless another request comes.
 func (p *plain) CloseIdleConnections() {
 	p.mu.Lock()
 	idle := p.idle
-	p.idle = map[string][]*conn{}
+	p.idle, p.closed = map[string][]*conn{}, true
 	p.mu.Unlock()
 	for _, all := range idle {
 		for _, c := range all {
@@ -257,6 +216,9 @@ func (p *plain) try(c *conn, req *http.Request) (_ *http.Response, silent bool, 
 		return nil, silent, err
 	}
 	writeErr := c.write(req)
+	if writeErr != nil && !c.broken {
+		return fail(writeErr) // the body's fault: to half a request there is no answer
+	}
 	c.in, c.room = readers.Get().(*bufio.Reader), maxHead
 	c.in.Reset(c)
 	// Who answers before it has read everything may have closed its side.

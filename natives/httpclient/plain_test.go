@@ -14,8 +14,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/config"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/natives/httpclient"
@@ -362,4 +364,129 @@ func TestPlainConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestPlainBody: a request's body cannot be read, or is not as long as was said.
+// Nobody waits for an answer to that.
+func TestPlainBody(t *testing.T) {
+	f := func(length int64, body io.Reader) {
+		t.Helper()
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
+		defer srv.Close()
+		plain, _ := clients(t)
+		req, err := http.NewRequestWithContext(t.Context(), "POST", srv.URL, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = length
+		if resp, err := plain.Do(req); err == nil {
+			resp.Body.Close()
+			t.Errorf("%d bytes: got %s, want an error", length, resp.Status)
+		}
+	}
+	broken := errors.New("broken")
+	f(5, iotest.ErrReader(broken))
+	f(5, strings.NewReader("hell"))
+	f(1<<20, iotest.ErrReader(broken))
+	f(1<<20, strings.NewReader(strings.Repeat("x", 1<<20-1)))
+	f(-1, io.MultiReader(strings.NewReader("x"), iotest.ErrReader(broken)))
+}
+
+// TestPlainDial: the context ends before there is a connection. The error is its
+// cause.
+func TestPlainDial(t *testing.T) {
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	plain, _ := clients(t)
+	var a httpclient.Arguments
+	a.Plain(plain, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		cancel(cause)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plain.Do(req); !errors.Is(err, cause) {
+		t.Errorf("got %v, want %v", err, cause)
+	}
+}
+
+// TestPlainClose: connections that are in use when the idle ones are closed are
+// closed after that.
+func TestPlainClose(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	closing := make(chan struct{})
+	over := make(chan error, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			over <- err
+			return
+		}
+		defer c.Close()
+		in := bufio.NewReader(c)
+		http.ReadRequest(in)
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\ny")
+		<-closing
+		io.WriteString(c, "o")
+		_, err = in.ReadByte()
+		over <- err
+	}()
+	plain, _ := clients(t)
+	resp, err := plain.Get("http://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	plain.CloseIdleConnections()
+	close(closing)
+	if b, err := io.ReadAll(resp.Body); string(b) != "yo" || err != nil {
+		t.Errorf("got %q, %v", b, err)
+	}
+	if err := <-over; err != io.EOF {
+		t.Errorf("the server read: %v, want the end", err)
+	}
+}
+
+// TestPlainHost compares the addresses that both clients dial.
+func TestPlainHost(t *testing.T) {
+	f := func(url, want string) {
+		t.Helper()
+		dialled := errors.New("dialled")
+		got := make(chan string, 1)
+		dial := func(_ context.Context, _, address string) (net.Conn, error) {
+			got <- address
+			return nil, dialled
+		}
+		for _, makePlain := range []bool{false, true} {
+			var a httpclient.Arguments
+			a.SetToDefault()
+			c, err := httpclient.NewClient(&a, "test", config.WithDialContextFunc(dial))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if makePlain {
+				a.Plain(c, dial)
+			}
+			if _, err := c.Get(url); !errors.Is(err, dialled) {
+				t.Fatalf("%s: got %v", url, err)
+			}
+			if g := <-got; g != want {
+				t.Errorf("%s: plain %v: dials %q, want %q", url, makePlain, g, want)
+			}
+		}
+	}
+	f("http://a.example", "a.example:80")
+	f("http://a.example:9100/metrics", "a.example:9100")
+	f("http://me:secret@a.example:9100/", "a.example:9100")
+	f("http://[::1]/", "[::1]:80")
+	f("http://[::1]:9100/", "[::1]:9100")
+	f("http://[fe80::1%25eth0]:9100/", "[fe80::1%eth0]:9100")
+	f("http://bücher.example/", "xn--bcher-kva.example:80")
 }
