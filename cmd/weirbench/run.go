@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,6 +94,9 @@ func scenarios(names []string, all bool) ([]bench.Scenario, error) {
 	}
 	if len(names) == 0 {
 		return bench.Scenarios()[:1], nil
+	}
+	if slices.Contains(names, "all") {
+		return nil, errors.New("cannot run all and others: all is every scenario")
 	}
 	var out []bench.Scenario
 	for _, name := range names {

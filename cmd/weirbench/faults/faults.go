@@ -121,9 +121,13 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // faults does what is to be done, in the seed's order.
 func (r *run) faults(ctx context.Context) error {
-	all := slices.DeleteFunc(r.kinds(), func(k kind) bool { return !strings.Contains(k.name, r.o.Only) })
+	var names []string
+	all := slices.DeleteFunc(r.kinds(), func(k kind) bool {
+		names = append(names, k.name)
+		return !strings.Contains(k.name, r.o.Only)
+	})
 	if len(all) == 0 {
-		return fmt.Errorf("cannot do anything: no fault has %q in its name", r.o.Only)
+		return fmt.Errorf("cannot do anything: no fault has %q in its name; there are: %s", r.o.Only, strings.Join(names, "; "))
 	}
 	var order []kind
 	for len(order) < r.o.Steps {

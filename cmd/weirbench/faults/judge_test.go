@@ -209,6 +209,14 @@ func (r *trial) written(bodies ...[]byte) (dir string) {
 	return dir
 }
 
+func TestNoSuchFault(t *testing.T) {
+	r := &run{o: Options{Only: "flood", Steps: 1}}
+	err := r.faults(t.Context())
+	if err == nil || !strings.Contains(err.Error(), `no fault has "flood" in its name; there are: kill -9; kill -9, endpoint dead; `) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestDied(t *testing.T) {
 	r := newTrial(t, 4)
 	r.written(r.body(1, 1), r.body(2, 2), r.body(3, 3))
