@@ -1,18 +1,14 @@
 # weir: `make run` starts it, `make test` tests it. Both need Go and make only.
-GO          ?= go
-STATICCHECK  = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
-SERVERS      = bin/servers
-VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS      = -X main.version=$(VERSION)
-PLATFORMS    = linux windows darwin freebsd
-FUZZTIME    ?= 10s
-SCENARIO    ?= all --measure=30s
+GO       ?= go
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 10s
+SCENARIO ?= all --measure=30s
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
 
 build: ## build bin/weir
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/weir ./cmd/weir
+	$(GO) build -ldflags '-X main.version=$(VERSION)' -o bin/weir ./cmd/weir
 
 run: build ## run the quickstart: this host and weir itself, through a script, into a throwaway Prometheus
 	bin/weir run --sandbox --scripts=scripts
@@ -26,23 +22,21 @@ race: ## run the tests with the race detector (needs a C compiler)
 lint: ## gofmt, vet and staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./... && $(GO) vet -tags integration ./cmd/... ./natives/...
-	$(STATICCHECK) ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
 generated: ## generated files are up to date
 	$(GO) generate ./...
 	git diff --exit-code -- '*_gen.go'
 
 platforms: ## it builds everywhere, without cgo
-	for os in $(PLATFORMS); do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... || exit 1; done
+	for os in linux windows darwin freebsd; do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... || exit 1; done
 
 check: lint generated platforms race ## everything that must hold before a change lands
 	$(GO) run ./cmd/weir test scripts
 
-servers: ## build the real servers that the integration tests talk to
-	$(GO) build -C testdata/servers -o ../../$(SERVERS)/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
-
-integration: build servers ## the faults and counterparts that need real servers, as processes
-	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/$(SERVERS) $(GO) test -tags integration -count=1 -timeout 30m -p 1 -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix
+integration: build ## the faults and counterparts that need real servers, as processes
+	$(GO) build -C testdata/servers -o ../../bin/servers/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
+	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/bin/servers $(GO) test -tags integration -count=1 -timeout 30m -p 1 -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix
 
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
@@ -58,10 +52,9 @@ bench-peers: build ## measure weir and its peers at SCENARIO (all of them, 40 mi
 	bin/weirbench run $(SCENARIO)
 
 faults: build ## kill, stop, reload, fill and corrupt a weir under load for some minutes: lost = 0
-	CGO_ENABLED=0 $(GO) build -o bin/weirbench ./cmd/weirbench
-	bin/weirbench faults
+	$(GO) run ./cmd/weirbench faults
 
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
-.PHONY: help build run test race lint generated platforms check servers integration bench bench-stages peers bench-peers faults fuzz
+.PHONY: help build run test race lint generated platforms check integration bench bench-stages peers bench-peers faults fuzz
