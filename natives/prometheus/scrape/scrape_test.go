@@ -577,67 +577,71 @@ func TestFaults(t *testing.T) {
 			fmt.Fprintf(w, "a%d 1\n", i)
 		}
 	}))
-	defer endless.Close()
+	t.Cleanup(endless.Close)
 	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	defer silent.Close()
+	t.Cleanup(silent.Close)
 	trickle := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "a 1\n")
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	}))
-	defer trickle.Close()
-	dead := httptest.NewServer(nil)
-	dead.Close()
+	t.Cleanup(trickle.Close)
 	serve := func(body string) string {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, body) }))
 		t.Cleanup(srv.Close)
 		return srv.URL
 	}
 	missing := httptest.NewServer(http.NotFoundHandler())
-	defer missing.Close()
+	t.Cleanup(missing.Close)
 
 	f := func(url, args, outcome, message string) {
-		t.Helper()
-		n, sink := componenttest.New(t, "prometheus.scrape.test"), flowtest.NewSink("sink")
-		n.Services["http"] = service.HTTPData{}
-		o := n.Options()
-		o.Clock = clock.System{}
-		c, err := scrape.Registration().Build(o, decode(t, fmt.Sprintf(`
+		interval, timeout := "3s", "3s" // more than a busy machine takes
+		if outcome == "timeout" {
+			interval, timeout = "200ms", "150ms"
+		}
+		t.Run(outcome, func(t *testing.T) {
+			t.Parallel() // they wait, mostly
+			n, sink := componenttest.New(t, "prometheus.scrape.test"), flowtest.NewSink("sink")
+			n.Services["http"] = service.HTTPData{}
+			o := n.Options()
+			o.Clock = clock.System{}
+			c, err := scrape.Registration().Build(o, decode(t, fmt.Sprintf(`
 			targets         = [{ __address__ = %q }]
-			scrape_interval = "200ms"
-			scrape_timeout  = "150ms"
-			%s`, strings.TrimPrefix(url, "http://"), args), sink.Receiver()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := n.Run(t, c)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		bs, err := sink.Wait(ctx, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop()
-		wantUp := "0"
-		if outcome == "ok" {
-			wantUp = "1"
-		}
-		diff(t, url+" up", []string{wantUp, wantUp}, []string{up(bs[0]), up(bs[1])})
-		if got := testutil.ToFloat64(outcomes(t, n).WithLabelValues(outcome)); got < 2 {
-			t.Errorf("%s: %v scrapes of outcome %s", url, got, outcome)
-		}
-		if !strings.Contains(n.Logs(), message) {
-			t.Errorf("%s: no %q in the log\n%s", url, message, n.Logs())
-		}
-		if strings.Count(n.Logs(), "scrape failed") > 1 {
-			t.Errorf("%s: the failure is logged at every scrape", url)
-		}
+			scrape_interval = %q
+			scrape_timeout  = %q
+			%s`, strings.TrimPrefix(url, "http://"), interval, timeout, args), sink.Receiver()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := n.Run(t, c)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			bs, err := sink.Wait(ctx, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			wantUp := "0"
+			if outcome == "ok" {
+				wantUp = "1"
+			}
+			diff(t, url+" up", []string{wantUp, wantUp}, []string{up(bs[0]), up(bs[1])})
+			if got := testutil.ToFloat64(outcomes(t, n).WithLabelValues(outcome)); got < 2 {
+				t.Errorf("%s: %v scrapes of outcome %s", url, got, outcome)
+			}
+			if !strings.Contains(n.Logs(), message) {
+				t.Errorf("%s: no %q in the log\n%s", url, message, n.Logs())
+			}
+			if strings.Count(n.Logs(), "scrape failed") > 1 {
+				t.Errorf("%s: the failure is logged at every scrape", url)
+			}
+		})
 	}
 	f(serve("a 1\n"), "", "ok", "")
 	f(endless.URL, `body_size_limit = "10KB"`, "body_size_limit", "body size limit exceeded")
 	f(silent.URL, "", "timeout", "scrape timeout")
 	f(trickle.URL, "", "timeout", "scrape timeout")
-	f(dead.URL, "", "request_failed", "refused")
+	f("http://127.0.0.1:1", "", "request_failed", "refused")
 	f(serve("!\n"), "", "invalid_body", "cannot parse the body")
 	f(missing.URL, "", "bad_status", "404 Not Found")
 	f(serve("a 1\n"), "label_limit = 1", "label_limit", "label_limit is 1")
