@@ -13,25 +13,23 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/bench"
 )
 
-// runShort runs a collector at a small load and returns the report.
-func runShort(t *testing.T, scenario, collector string) (report bench.Report, table string) {
+// runShort runs a collector at a small load and returns the exit code, the report
+// and what was printed.
+func runShort(t *testing.T, scenario, collector string) (code int, report bench.Report, table string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "figures.json")
 	var out, errOut bytes.Buffer
-	code := execute(t.Context(), []string{"run", scenario, "--collectors=" + collector, "--json=" + file,
+	code = execute(t.Context(), []string{"run", scenario, "--collectors=" + collector, "--json=" + file,
 		"--targets=8", "--series=300", "--interval=1s", "--warmup=2s", "--measure=3s", "--rounds=1"}, strings.NewReader(""), &out, &errOut)
-	if code != 0 {
-		t.Fatalf("%s at %s ends with %d:\n%s%s", collector, scenario, code, &out, &errOut)
-	}
 	b, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s at %s ends with %d: %v\n%s%s", collector, scenario, code, err, &out, &errOut)
 	}
 	var reports []bench.Report
 	if err := json.Unmarshal(b, &reports); err != nil || len(reports) != 1 {
 		t.Fatalf("%d reports: %v", len(reports), err)
 	}
-	return reports[0], out.String()
+	return code, reports[0], out.String() + errOut.String()
 }
 
 // TestRun measures the weir that was built, and the peers that are there, at
@@ -63,19 +61,23 @@ func TestRun(t *testing.T) {
 }
 
 func check(t *testing.T, scenario, name, program string) {
-	r, table := runShort(t, scenario, name+"="+program)
+	code, r, table := runShort(t, scenario, name+"="+program)
 	if len(r.Rounds) != 1 {
 		t.Fatalf("%d rounds", len(r.Rounds))
 	}
 	o := r.Rounds[0]
 	// 8 targets × 300 series, each scraped about 3 times.
-	if o.Samples < 2400 || o.Samples > 5*2400 || o.Delivered != o.Expected || len(o.Faults) > 0 {
+	if o.Samples < 2400 || o.Samples > 5*2400 {
 		t.Errorf("%s at %s: %+v", name, scenario, o)
+	}
+	// What a peer does on a busy machine (vmagent sends some late) is not ours.
+	if name == "weir" && (code != 0 || o.Delivered != o.Expected || len(o.Faults) > 0 || strings.Contains(table, "**no**")) {
+		t.Errorf("%s at %s ends with %d: %+v\n%s", name, scenario, code, o, table)
 	}
 	if o.PeakRSS < 5e6 || o.PeakRSS > 2e9 || o.CPUSeconds < 0 || o.CPUSeconds > 30 || o.Requests == 0 || o.Bytes == 0 {
 		t.Errorf("%s at %s: %+v", name, scenario, o)
 	}
-	if !strings.Contains(table, "| all ") || strings.Contains(table, "**no**") {
+	if !strings.Contains(table, "| all ") && !strings.Contains(table, "| **no**") {
 		t.Errorf("%s at %s:\n%s", name, scenario, table)
 	}
 	t.Logf("%s at %s: %.2f CPU s per million samples, %d MB", name, scenario, o.PerMillion(), o.PeakRSS/1e6)
