@@ -126,7 +126,8 @@ func (m *Metrics) Rollback() {
 	if math.Float64bits(m.v[i]) != math.Float64bits(k.v) {
 		m.writeV()[i] = k.v
 	}
-	if len(m.flags) > 0 {
+	if len(m.flags) > 0 && m.flags[i] != k.flags {
+		m.loosen()
 		if m.flags[i]&isDropped != 0 && k.flags&isDropped == 0 {
 			m.dropped--
 		}

@@ -125,3 +125,24 @@ func TestRemembered(t *testing.T) {
 		t.Errorf("%d collide, %d are dropped", want.Collisions, want.Dropped)
 	}
 }
+
+// TestRollbackOfKnownDrop: what is undone of one row is undone, whether the
+// operation that dropped it was known or not.
+func TestRollbackOfKnownDrop(t *testing.T) {
+	g := newGeneration()
+	defer g.Close()
+	b := metrics(series("a"), series("b"))
+	var m view.Metrics
+	for round := range 4 {
+		m.Reset(b, g, start)
+		m.Mark(0)
+		if err := m.DropWhere(`name == "a" or name == "b"`); err != nil {
+			t.Fatal(err)
+		}
+		m.Rollback()
+		got := m.Apply()
+		if diff := cmp.Diff([]string{"a 1"}, text(got.Batch)); diff != "" || got.Dropped != 1 {
+			t.Errorf("round %d: %d dropped (-want +got):\n%s", round, got.Dropped, diff)
+		}
+	}
+}
