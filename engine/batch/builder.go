@@ -57,18 +57,14 @@ func (b *Builder) Series(source *Series) *Series {
 
 // Matches reports whether the labels are exactly those of s.
 func (b *Builder) Matches(s *Series) bool {
-	w := s.wire
-	for _, l := range b.labels {
-		if len(w) == 0 {
+	rest := b.labels
+	for n, v := range s.Labels() {
+		if len(rest) == 0 || rest[0].Name != n || rest[0].Value != v {
 			return false
 		}
-		var n, v string
-		n, v, w = cutLabel(w)
-		if n != l.Name || v != l.Value {
-			return false
-		}
+		rest = rest[1:]
 	}
-	return len(w) == 0
+	return len(rest) == 0
 }
 
 func (b *Builder) find(name string) (int, bool) {

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"bytes"
 	"sync"
 	"time"
 
@@ -39,11 +38,11 @@ func NewInterner(ttl time.Duration) *Interner {
 // it must not die with one of them.
 func (in *Interner) Intern(sorted []Label, meta *Metadata, now time.Time) *Series {
 	var buf [512]byte // most label sets fit, and a look-up of known ones allocates nothing
-	wire := appendWire(buf[:0], sorted)
+	wire := appendLabels(buf[:0], sorted)
 	return in.intern(xxhash.Sum64(wire), wire, meta, now)
 }
 
-// Lookup returns the handle whose Wire is the given bytes, of which hash is the
+// Lookup returns the handle whose AppendWire appends the given bytes, of which hash is the
 // xxhash64, nil when there is none. It allocates nothing; what comes encoded
 // needs no decoding while its series is known.
 func (in *Interner) Lookup(hash uint64, wire []byte, now time.Time) *Series {
@@ -89,7 +88,7 @@ func (in *Interner) intern(hash uint64, wire []byte, meta *Metadata, now time.Ti
 	if s := in.lookup(hash, wire, now); s != nil {
 		return s
 	}
-	s := newSeries(bytes.Clone(wire), nil)
+	s := fromWire(wire)
 	if meta != nil {
 		s.SetMeta(meta)
 	}
@@ -105,7 +104,7 @@ func (in *Interner) lookup(hash uint64, wire []byte, now time.Time) *Series {
 	}
 	es := in.series[hash]
 	for i := range es {
-		if es[i].s.wire == string(wire) {
+		if es[i].s.Is(hash, wire) {
 			es[i].used = now
 			return es[i].s
 		}

@@ -84,7 +84,7 @@ func TestInternerConcurrent(t *testing.T) {
 func TestInternerLookup(t *testing.T) {
 	in := batch.NewInterner(time.Minute)
 	s := in.Intern([]batch.Label{{Name: batch.NameLabel, Value: "up"}}, nil, epoch)
-	wire := []byte(s.Wire())
+	wire := s.AppendWire(nil)
 	for i := 1; i < 5; i++ { // a look-up is a use
 		if got := in.Lookup(xxhash.Sum64(wire), wire, epoch.Add(time.Duration(i)*50*time.Second)); got != s {
 			t.Fatalf("got %v, want %v", got, s)

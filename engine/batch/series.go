@@ -1,10 +1,8 @@
 package batch
 
 import (
-	"encoding/binary"
 	"iter"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
@@ -37,10 +35,10 @@ type Metadata struct {
 //
 // All methods are safe for concurrent use.
 type Series struct {
-	// wire is the labels, sorted by name, as the repeated field 1 of a remote
-	// write 1.0 TimeSeries: 0x0a len (0x0a len name 0x12 len value), varint
-	// lengths. It is never written again, so the strings cut from it live on.
-	wire   string
+	// form is labels, and where among them those of tags belong. Series of other
+	// targets may have the same one.
+	form   *form
+	tags   *Tags // nil when all labels are in form
 	hash   uint64
 	source *Series
 	meta   atomic.Pointer[Metadata]
@@ -50,59 +48,94 @@ type Series struct {
 
 // NewSeries returns a handle for labels, which it copies. They must be sorted
 // by name, names unique, no value empty; Builder brings any set into that form.
-func NewSeries(sorted []Label) *Series {
-	return newSeries(appendWire(make([]byte, 0, wireSize(sorted)), sorted), nil)
-}
+func NewSeries(sorted []Label) *Series { return newSeries(sorted, nil) }
 
 // FromLabels returns a handle for Prometheus labels.
 func FromLabels(ls labels.Labels) *Series {
-	buf := make([]byte, 0, 256)
+	var room [512]byte
+	wire := room[:0]
 	ls.Range(func(l labels.Label) {
 		if l.Value != "" {
-			buf = AppendLabel(buf, l.Name, l.Value)
+			wire = AppendLabel(wire, l.Name, l.Value)
 		}
 	})
-	return newSeries(append([]byte(nil), buf...), nil)
+	return fromWire(wire)
 }
 
-// newSeries takes ownership of wire.
-func newSeries(wire []byte, source *Series) *Series {
-	s := &Series{
-		wire:   unsafe.String(unsafe.SliceData(wire), len(wire)),
-		hash:   xxhash.Sum64(wire),
-		source: source,
-		id:     ids.take(),
-	}
-	return s
+func newSeries(sorted []Label, source *Series) *Series {
+	n := wireSize(sorted)
+	b := appendFormHead(make([]byte, 0, formSize(0, n)), nil, n)
+	at := len(b)
+	b = appendLabels(b, sorted)
+	return &Series{form: formOf(b), hash: xxhash.Sum64(b[at:]), source: source, id: ids.take()}
+}
+
+// fromWire returns a handle for the labels of a wire, which it copies.
+func fromWire(wire []byte) *Series {
+	b := appendFormHead(make([]byte, 0, formSize(0, len(wire))), nil, len(wire))
+	return &Series{form: formOf(append(b, wire...)), hash: xxhash.Sum64(wire), id: ids.take()}
 }
 
 // Derive returns a handle for sorted labels that was made from s: its metadata
 // is s's until it gets its own, and it counts as released once s is.
-func (s *Series) Derive(sorted []Label) *Series {
-	return newSeries(appendWire(make([]byte, 0, wireSize(sorted)), sorted), s)
-}
+func (s *Series) Derive(sorted []Label) *Series { return newSeries(sorted, s) }
 
 // ID is dense: it indexes a Memo. It is unique among the handles that are not
 // released; after Release another handle may get it.
 func (s *Series) ID() uint32 { return s.id }
 
-// Wire returns the labels in the encoding of remote write 1.0: field 1 of
-// TimeSeries, repeated. It never changes.
+// AppendWire appends the labels in the encoding of remote write 1.0: field 1 of
+// TimeSeries, repeated. It is always the same for a series.
 //
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec/
-func (s *Series) Wire() string { return s.wire }
+func (s *Series) AppendWire(dst []byte) []byte {
+	p := s.pieces()
+	for own, tags := p.next(); own != "" || tags != ""; own, tags = p.next() {
+		dst = append(append(dst, own...), tags...)
+	}
+	return dst
+}
 
-// Hash is the xxhash64 of Wire: equal labels, equal hash.
+// WireSize is how many bytes AppendWire appends.
+func (s *Series) WireSize() int {
+	_, own := s.form.parts()
+	if s.tags == nil {
+		return len(own)
+	}
+	return len(own) + len(s.tags.wire)
+}
+
+// Hash is the xxhash64 of what AppendWire appends: equal labels, equal hash.
 func (s *Series) Hash() uint64 { return s.hash }
 
 // Equal reports whether both have the same labels.
 func (s *Series) Equal(o *Series) bool {
-	return s == o || (s.hash == o.hash && s.wire == o.wire)
+	if s == o || s.hash != o.hash {
+		return s == o
+	}
+	if s.form == o.form && s.tags == o.tags {
+		return true
+	}
+	var room [512]byte
+	return s.Is(o.hash, o.AppendWire(room[:0]))
 }
 
-// Is reports whether s has the labels of a Wire, of which hash is the xxhash64.
+// Is reports whether wire, of which hash is the xxhash64, is what AppendWire
+// appends.
 func (s *Series) Is(hash uint64, wire []byte) bool {
-	return s.hash == hash && s.wire == string(wire)
+	if s.hash != hash || s.WireSize() != len(wire) {
+		return false
+	}
+	p := s.pieces()
+	for len(wire) > 0 {
+		own, tags := p.next()
+		n := len(own) + len(tags)
+		if string(wire[:len(own)]) != own || string(wire[len(own):n]) != tags {
+			return false
+		}
+		wire = wire[n:]
+	}
+	return true
 }
 
 // Source returns the handle that s was derived from, nil for one made by a
@@ -114,36 +147,20 @@ func (s *Series) Name() string { return s.Label(NameLabel) }
 
 // Label returns the value of a label, "" when it is missing.
 func (s *Series) Label(name string) string {
-	for w := s.wire; len(w) > 0; {
-		// The hottest read there is. A label below 128 bytes has all its
-		// lengths in one byte; its value starts 6 bytes and a name in.
-		if size := int(w[1]); size < 0x80 {
-			if n := int(w[3]); n == len(name) && w[4:4+n] == name {
-				return w[6+n : 2+size]
-			}
-			w = w[2+size:]
-			continue
-		}
-		var n, v string
-		n, v, w = cutLabel(w)
-		if n == name {
-			return v
-		}
+	_, own := s.form.parts()
+	v := wireValue(own, name)
+	if v == "" && s.tags != nil {
+		return wireValue(s.tags.wire, name)
 	}
-	return ""
+	return v
 }
 
 // Labels yields the labels in name order, the metric name among them.
-func (s *Series) Labels() iter.Seq2[string, string] { return WireLabels(s.wire) }
-
-// WireLabels yields the labels of a Wire in name order, the metric name among
-// them.
-func WireLabels(wire string) iter.Seq2[string, string] {
+func (s *Series) Labels() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for w := wire; len(w) > 0; {
-			var n, v string
-			n, v, w = cutLabel(w)
-			if !yield(n, v) {
+		p := s.pieces()
+		for own, tags := p.next(); own != "" || tags != ""; own, tags = p.next() {
+			if !yieldLabels(own, yield) || !yieldLabels(tags, yield) {
 				return
 			}
 		}
@@ -152,10 +169,9 @@ func WireLabels(wire string) iter.Seq2[string, string] {
 
 // AppendLabels appends the labels in name order to dst.
 func (s *Series) AppendLabels(dst []Label) []Label {
-	for w := s.wire; len(w) > 0; {
-		var l Label
-		l.Name, l.Value, w = cutLabel(w)
-		dst = append(dst, l)
+	p := s.pieces()
+	for own, tags := p.next(); own != "" || tags != ""; own, tags = p.next() {
+		dst = appendCut(appendCut(dst, own), tags)
 	}
 	return dst
 }
@@ -202,75 +218,4 @@ func (s *Series) Released() bool {
 		}
 	}
 	return false
-}
-
-// cutLabel cuts the first label off a wire string. wire is ours, hence well formed.
-func cutLabel(w string) (name, value, rest string) {
-	if size := int(w[1]); size < 0x80 { // all its lengths are one byte
-		n := int(w[3])
-		return w[4 : 4+n], w[6+n : 2+size], w[2+size:]
-	}
-	size, n := uvarint(w[1:])
-	body := w[1+n : 1+n+size]
-	rest = w[1+n+size:]
-	size, n = uvarint(body[1:])
-	name = body[1+n : 1+n+size]
-	body = body[1+n+size:]
-	_, n = uvarint(body[1:])
-	return name, body[1+n:], rest
-}
-
-func uvarint(s string) (v, n int) {
-	if c := s[0]; c < 0x80 {
-		return int(c), 1
-	}
-	shift := 0
-	for i := 0; ; i++ {
-		c := s[i]
-		v |= int(c&0x7f) << shift
-		if c < 0x80 {
-			return v, i + 1
-		}
-		shift += 7
-	}
-}
-
-func appendWire(dst []byte, sorted []Label) []byte {
-	for _, l := range sorted {
-		dst = AppendLabel(dst, l.Name, l.Value)
-	}
-	return dst
-}
-
-// AppendLabel appends a label in the form of Wire to dst. Wires have labels
-// sorted by name, names unique, no value empty.
-func AppendLabel(dst []byte, name, value string) []byte {
-	dst = append(dst, 0x0a)
-	dst = binary.AppendUvarint(dst, uint64(wireLabelSize(name, value)))
-	dst = append(dst, 0x0a)
-	dst = binary.AppendUvarint(dst, uint64(len(name)))
-	dst = append(dst, name...)
-	dst = append(dst, 0x12)
-	dst = binary.AppendUvarint(dst, uint64(len(value)))
-	return append(dst, value...)
-}
-
-func wireLabelSize(name, value string) int {
-	return 2 + uvarintSize(len(name)) + len(name) + uvarintSize(len(value)) + len(value)
-}
-
-func wireSize(ls []Label) (n int) {
-	for _, l := range ls {
-		m := wireLabelSize(l.Name, l.Value)
-		n += 1 + uvarintSize(m) + m
-	}
-	return n
-}
-
-func uvarintSize(v int) int {
-	n := 1
-	for ; v >= 0x80; v >>= 7 {
-		n++
-	}
-	return n
 }

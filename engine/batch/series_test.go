@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Wire is what Prometheus's own encoder of remote write 1.0 writes for the labels.
+// AppendWire is what Prometheus's own encoder of remote write 1.0 writes for the labels.
 func TestSeriesWireIsPrompb(t *testing.T) {
 	f := func(ls ...batch.Label) {
 		t.Helper()
@@ -27,7 +27,7 @@ func TestSeriesWireIsPrompb(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := batch.NewSeries(ls)
-		if diff := cmp.Diff(string(bytes), s.Wire()); diff != "" {
+		if diff := cmp.Diff(string(bytes), string(s.AppendWire(nil))); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", ls, diff)
 		}
 		if got := s.AppendLabels(nil); !slices.Equal(got, ls) {

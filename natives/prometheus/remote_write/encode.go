@@ -23,18 +23,18 @@ import (
 // appendV1 appends a row to a WriteRequest. scratch is memory to work in.
 func appendV1(dst, scratch []byte, r *row) (_, _ []byte, err error) {
 	if r.h == nil && len(r.exemplars) == 0 {
-		return appendSample(dst, r.wire, r.t, r.v), scratch, nil
+		return appendSample(dst, r), scratch, nil
 	}
 	return appendSeries(dst, scratch, r)
 }
 
 // appendSample appends a TimeSeries of one sample to a WriteRequest.
-func appendSample(dst []byte, wire string, t int64, v float64) []byte {
-	n := sampleSize(t)
+func appendSample(dst []byte, r *row) []byte {
+	n := sampleSize(r.t)
 	dst = append(dst, 0x0a)
-	dst = appendUvarint(dst, uint64(len(wire)+2+n))
-	dst = append(dst, wire...)
-	return appendSampleField(dst, n, t, v)
+	dst = appendUvarint(dst, uint64(r.wireSize()+2+n))
+	dst = r.appendWire(dst)
+	return appendSampleField(dst, n, r.t, r.v)
 }
 
 // appendSampleField appends field 2 of a TimeSeries; n is sampleSize(t).
@@ -60,7 +60,7 @@ func uvarintSize(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 // appendSeries appends a TimeSeries with what is rare: a histogram in place of
 // the sample, and exemplars.
 func appendSeries(dst, scratch []byte, r *row) (_, _ []byte, err error) {
-	body := append(scratch[:0], r.wire...)
+	body := r.appendWire(scratch[:0])
 	if r.h == nil {
 		body = appendSampleField(body, sampleSize(r.t), r.t, r.v)
 	}

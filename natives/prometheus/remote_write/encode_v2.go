@@ -53,14 +53,14 @@ func newSymbols() *symbols {
 	return &symbols{ids: map[string]uint32{}, numbers: map[label]uint32{}}
 }
 
-// of returns the numbers of the labels of s, which are sent as wire.
-func (y *symbols) of(s *batch.Series, wire string) []uint32 {
-	if ns, ok := y.memo.Get(s); ok {
+// of returns the numbers of the labels that are sent of a row.
+func (y *symbols) of(r *row) []uint32 {
+	if ns, ok := y.memo.Get(r.series); ok {
 		return ns
 	}
 	ns := make([]uint32, 0, 8)
 	y.mu.Lock()
-	for name, value := range batch.WireLabels(wire) {
+	for name, value := range r.labels() {
 		l := label{y.id(name), y.id(value)}
 		n, ok := y.numbers[l]
 		if !ok {
@@ -71,7 +71,7 @@ func (y *symbols) of(s *batch.Series, wire string) []uint32 {
 		ns = append(ns, n)
 	}
 	y.mu.Unlock()
-	return y.memo.Put(s, ns)
+	return y.memo.Put(r.series, ns)
 }
 
 // id is called with mu held.
@@ -256,7 +256,7 @@ func (t *tableV2) refLocal(s string) uint32 {
 // append appends a row's TimeSeries to dst; withMeta says whether its metadata
 // is sent.
 func (t *tableV2) append(dst []byte, r *row, withMeta bool) ([]byte, error) {
-	numbers := t.y.of(r.series, r.wire)
+	numbers := t.y.of(r)
 	dst = append(dst, 0x2a, 0, 0x0a, 0)
 	start := len(dst)
 	dst = setLength(t.appendRefs(dst, numbers), start)

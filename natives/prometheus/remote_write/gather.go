@@ -133,7 +133,7 @@ func (g *gatherer) take(gr *group, b *batch.Metrics) (skipped map[string]int) {
 	any := len(cols.histograms)+len(cols.exemplars)+len(cols.starts) > 0
 	for i, series := range b.Series {
 		out := s.labels.sent(series)
-		if out.wire == "" {
+		if out.dropped() {
 			skip("write_relabel")
 			continue
 		}

@@ -22,7 +22,8 @@ type labeler struct {
 
 // sent is what becomes of a series.
 type sent struct {
-	wire  string // the labels, in the form of Series.Wire; "" means dropped
+	same  bool   // its labels are sent as they are
+	wire  string // other labels, as Series.AppendWire encodes them; "" means dropped
 	value string // of header_from_label
 }
 
@@ -47,13 +48,16 @@ func (l *labeler) splits() bool { return l != nil && l.header != nil }
 // sent returns what is sent of a series.
 func (l *labeler) sent(s *batch.Series) sent {
 	if l == nil {
-		return sent{wire: s.Wire()}
+		return sent{same: s.WireSize() > 0}
 	}
 	if w, ok := l.memo.Get(s); ok {
 		return w
 	}
 	return l.memo.Put(s, l.derive(s))
 }
+
+// dropped reports whether nothing is sent.
+func (s sent) dropped() bool { return !s.same && s.wire == "" }
 
 func (l *labeler) derive(s *batch.Series) (out sent) {
 	var b batch.Builder
@@ -85,12 +89,14 @@ func (l *labeler) derive(s *batch.Series) (out sent) {
 		}
 	}
 	if b.Matches(s) {
-		out.wire = s.Wire() // shares the memory
+		out.same = len(b.Labels()) > 0
 		return out
 	}
-	// Only the encoding is wanted; the handle would cost more than its labels.
-	d := batch.NewSeries(b.Labels())
-	defer d.Release()
-	out.wire = d.Wire()
+	// Only the encoding is wanted; a handle would cost more than its labels.
+	var wire []byte
+	for _, lb := range b.Labels() {
+		wire = batch.AppendLabel(wire, lb.Name, lb.Value)
+	}
+	out.wire = string(wire)
 	return out
 }

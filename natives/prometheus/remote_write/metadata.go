@@ -45,10 +45,10 @@ func (m *metadata) collect(s *settings, b *batch.Metrics) {
 			continue
 		}
 		out := s.labels.sent(series)
-		if out.wire == "" || out.value != "" && !validValue(out.value) {
+		if out.dropped() || out.value != "" && !validValue(out.value) {
 			continue
 		}
-		key := familyKey{out.value, wireName(out.wire)}
+		key := familyKey{out.value, out.name(series)}
 		if meta == last && key == lastKey {
 			continue
 		}
@@ -95,9 +95,12 @@ func family(name string, m *batch.Metadata) string {
 // familySuffixes are what the names of series have behind that of their family.
 var familySuffixes = []string{"", "_total", "_created", "_bucket", "_sum", "_count", "_gsum", "_gcount", "_info"}
 
-// wireName returns the metric's name in labels of the wire form.
-func wireName(wire string) string {
-	for name, value := range batch.WireLabels(wire) {
+// name returns the metric's name in what is sent of a series.
+func (s sent) name(of *batch.Series) string {
+	if s.same {
+		return of.Name()
+	}
+	for name, value := range batch.WireLabels(s.wire) {
 		if name == model.MetricNameLabel {
 			return value
 		}

@@ -136,8 +136,7 @@ func readV2(raw []byte) (rows []row, err error) {
 }
 
 func newRow(ls labels.Labels) row {
-	s := batch.FromLabels(ls)
-	return row{series: s, wire: s.Wire()}
+	return row{series: batch.FromLabels(ls)}
 }
 
 func (r *row) addExemplar(e exemplar.Exemplar) {

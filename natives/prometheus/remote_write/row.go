@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -10,12 +11,36 @@ import (
 // belongs to it.
 type row struct {
 	series    *batch.Series
-	wire      string // of the labels that are sent
+	wire      string // labels that are sent in place of the series' own, "" for those
 	t         int64
 	v         float64
 	start     int64            // start timestamp, 0 for none
 	h         *batch.Histogram // nil for a float sample
 	exemplars []batch.Exemplar
+}
+
+// wireSize is how many bytes appendWire appends.
+func (r *row) wireSize() int {
+	if r.wire == "" {
+		return r.series.WireSize()
+	}
+	return len(r.wire)
+}
+
+// appendWire appends the labels that are sent, encoded.
+func (r *row) appendWire(dst []byte) []byte {
+	if r.wire == "" {
+		return r.series.AppendWire(dst)
+	}
+	return append(dst, r.wire...)
+}
+
+// labels yields the labels that are sent.
+func (r *row) labels() iter.Seq2[string, string] {
+	if r.wire == "" {
+		return r.series.Labels()
+	}
+	return batch.WireLabels(r.wire)
 }
 
 // exemplarTime returns when an exemplar was: with its sample unless it says.

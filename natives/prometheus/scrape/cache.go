@@ -7,6 +7,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/weir-run/weir/engine/batch"
 )
@@ -35,6 +36,7 @@ type cache struct {
 	byText, byLabels, byName table
 
 	slab batch.Slab
+	tags *batch.Tags     // of the newest series
 	gone []*batch.Series // left the cache; to be released once what is sent was accepted
 	// changed says that a metadata line of the running scrape said something new
 	// about a family that samples before it were taken for.
@@ -111,8 +113,9 @@ func (c *cache) add(text []byte, s int) int {
 	return i
 }
 
-// labelled returns the series with those labels, in the form of Series.Wire.
-func (c *cache) labelled(wire []byte) int {
+// labelled returns the series with those labels, encoded as
+// Series.AppendWire does; tags are those of them that the target gives.
+func (c *cache) labelled(wire []byte, tags []labels.Label) int {
 	if len(c.byLabels.slots) == 0 {
 		c.indexSeries(len(c.series))
 	}
@@ -125,13 +128,28 @@ func (c *cache) labelled(wire []byte) int {
 		return i
 	}
 	i = len(c.series)
-	c.series = append(c.series, series{h: c.slab.Series(hash, wire)})
+	c.series = append(c.series, series{h: c.slab.Series(hash, wire, c.tagged(tags))})
 	if i >= c.byLabels.room() {
 		c.indexSeries(2 * len(c.series))
 	} else {
 		c.byLabels.add(hash, i)
 	}
 	return i
+}
+
+// tagged returns a target's labels as its series share them.
+func (c *cache) tagged(tags []labels.Label) *batch.Tags {
+	var room [1024]byte
+	wire := room[:0]
+	for _, l := range tags {
+		if l.Value != "" {
+			wire = batch.AppendLabel(wire, l.Name, l.Value)
+		}
+	}
+	if c.tags == nil || !c.tags.Is(wire) {
+		c.tags = batch.NewTags(wire)
+	}
+	return c.tags
 }
 
 // expect makes room for about n new series.

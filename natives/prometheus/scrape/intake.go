@@ -73,7 +73,7 @@ type intake struct {
 
 	// Scratch memory.
 	lset labels.Labels
-	wire []byte // labels in the form of Series.Wire
+	wire []byte // labels encoded as Series.AppendWire does
 	// tagsValid says that tags have valid names and values, once it is known.
 	tagsValid, tagsKnown bool
 	exemplar             exemplar.Exemplar

@@ -113,7 +113,7 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 		meta := in.meta(series, name)
 		if fits && in.fits(t) {
 			if l < 0 {
-				l = in.c.add(text, in.c.labelled(in.wire))
+				l = in.c.add(text, in.c.labelled(in.wire, in.tags))
 				if in.limitErr == nil && in.bucketErr == nil {
 					in.seriesAdded++
 				}

@@ -1,0 +1,145 @@
+package batch
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// form is the first byte of what a series has of labels:
+//
+//	len(cuts) cuts len(own) own
+//
+// with varint lengths. own is a wire: all labels, or those that are not in the
+// series' Tags. cuts say how to bring both in order: pairs of varints, how many
+// bytes of own come next and how many labels of the Tags behind them; what is
+// left of own comes last. A form does not say which values the Tags have, so
+// series of many targets can have the same one. It is never written again.
+//
+// A pointer and no string, because there are millions of them.
+type form byte
+
+// formOf returns the form that b is.
+func formOf(b []byte) *form { return (*form)(unsafe.SliceData(b)) }
+
+// parts returns the two parts of a form.
+func (f *form) parts() (cuts, own string) {
+	p := unsafe.Pointer(f)
+	n, w := varintAt(p)
+	if n > 0 {
+		cuts = unsafe.String((*byte)(unsafe.Add(p, w)), n)
+	}
+	p = unsafe.Add(p, w+n)
+	if n, w = varintAt(p); n > 0 { // otherwise p+w is beyond the form
+		own = unsafe.String((*byte)(unsafe.Add(p, w)), n)
+	}
+	return cuts, own
+}
+
+func varintAt(p unsafe.Pointer) (v, n int) {
+	if c := *(*byte)(p); c < 0x80 {
+		return int(c), 1
+	}
+	for shift := 0; ; shift += 7 {
+		c := *(*byte)(unsafe.Add(p, n))
+		v |= int(c&0x7f) << shift
+		n++
+		if c < 0x80 {
+			return v, n
+		}
+	}
+}
+
+// formSize is the length of a form.
+func formSize(cuts, own int) int {
+	return uvarintSize(cuts) + cuts + uvarintSize(own) + own
+}
+
+// appendFormHead appends a form without its own labels, of which there will be
+// own bytes.
+func appendFormHead(dst, cuts []byte, own int) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(cuts)))
+	dst = append(dst, cuts...)
+	return binary.AppendUvarint(dst, uint64(own))
+}
+
+// cutForm cuts the first form off several.
+func cutForm(s string) (cuts, own, rest string) {
+	n, w := uvarint(s)
+	cuts, s = s[w:w+n], s[w+n:]
+	n, w = uvarint(s)
+	return cuts, s[w : w+n], s[w+n:]
+}
+
+// Tags are labels that many series have: those of a target. They are immutable.
+type Tags struct {
+	wire string
+	ends []uint32 // of its labels
+}
+
+// NewTags returns Tags of the labels of a wire, which it copies.
+func NewTags(wire []byte) *Tags {
+	t := &Tags{wire: string(wire)}
+	for w := t.wire; len(w) > 0; {
+		_, _, w = cutLabel(w)
+		t.ends = append(t.ends, uint32(len(t.wire)-len(w)))
+	}
+	return t
+}
+
+// Is reports whether the tags are the labels of a wire.
+func (t *Tags) Is(wire []byte) bool { return t.wire == string(wire) }
+
+// split appends to own the labels of a wire that are not in t, and to cuts where
+// t's belong. ok is false when the wire does not have all of t's.
+func (t *Tags) split(own, cuts, wire []byte) (_, _ []byte, ok bool) {
+	i, at, since := 0, 0, len(own)
+	for len(wire) > 0 {
+		first := i
+		for i < len(t.ends) {
+			tag := t.wire[at:t.ends[i]]
+			if len(wire) < len(tag) || string(wire[:len(tag)]) != tag {
+				break
+			}
+			wire, at = wire[len(tag):], int(t.ends[i])
+			i++
+		}
+		if i > first {
+			cuts = binary.AppendUvarint(cuts, uint64(len(own)-since))
+			cuts = binary.AppendUvarint(cuts, uint64(i-first))
+			since = len(own)
+			continue
+		}
+		n, w := binary.Uvarint(wire[1:])
+		end := 1 + w + int(n)
+		own, wire = append(own, wire[:end]...), wire[end:]
+	}
+	return own, cuts, i == len(t.ends)
+}
+
+// pieces are the wire of a series, cut where its own labels and its Tags meet.
+type pieces struct {
+	cuts, own string
+	tags      *Tags
+	i, at     int // labels of tags that were met, and their bytes
+}
+
+func (s *Series) pieces() pieces {
+	cuts, own := s.form.parts()
+	return pieces{cuts: cuts, own: own, tags: s.tags}
+}
+
+// next returns the next labels of the series' own, and those of its Tags that
+// follow them. Both are empty at the end.
+func (p *pieces) next() (own, tags string) {
+	if len(p.cuts) == 0 {
+		own, p.own = p.own, ""
+		return own, ""
+	}
+	n, w := uvarint(p.cuts)
+	k, v := uvarint(p.cuts[w:])
+	p.cuts = p.cuts[w+v:]
+	p.i += k
+	from, to := p.at, int(p.tags.ends[p.i-1])
+	own, p.own, p.at = p.own[:n], p.own[n:], to
+	return own, p.tags.wire[from:to]
+}
