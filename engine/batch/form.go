@@ -21,24 +21,30 @@ type form byte
 // formOf returns the form that b is.
 func formOf(b []byte) *form { return (*form)(unsafe.SliceData(b)) }
 
+// noLabels is the form of all series without any.
+var noLabels = formOf([]byte{0, 0})
+
 // parts returns the two parts of a form.
 func (f *form) parts() (cuts, own string) {
 	p := unsafe.Pointer(f)
-	n, w := varintAt(p)
+	n, w := int(*f), 1
+	if n >= 0x80 {
+		n, w = varintAt(p)
+	}
 	if n > 0 {
 		cuts = unsafe.String((*byte)(unsafe.Add(p, w)), n)
 	}
 	p = unsafe.Add(p, w+n)
-	if n, w = varintAt(p); n > 0 { // otherwise p+w is beyond the form
+	if n, w = int(*(*byte)(p)), 1; n >= 0x80 {
+		n, w = varintAt(p)
+	}
+	if n > 0 { // otherwise p+w is beyond the form
 		own = unsafe.String((*byte)(unsafe.Add(p, w)), n)
 	}
 	return cuts, own
 }
 
 func varintAt(p unsafe.Pointer) (v, n int) {
-	if c := *(*byte)(p); c < 0x80 {
-		return int(c), 1
-	}
 	for shift := 0; ; shift += 7 {
 		c := *(*byte)(unsafe.Add(p, n))
 		v |= int(c&0x7f) << shift
@@ -126,6 +132,35 @@ type pieces struct {
 func (s *Series) pieces() pieces {
 	cuts, own := s.form.parts()
 	return pieces{cuts: cuts, own: own, tags: s.tags}
+}
+
+// size is how many bytes there are, before next is called.
+func (p *pieces) size() int {
+	if p.tags == nil {
+		return len(p.own)
+	}
+	return len(p.own) + len(p.tags.wire)
+}
+
+// appendTo appends what is left.
+func (p *pieces) appendTo(dst []byte) []byte {
+	at, own := 0, p.own
+	for cuts := p.cuts; len(cuts) > 0; {
+		n, k, w := int(cuts[0]), 0, 1
+		if n >= 0x80 {
+			n, w = uvarint(cuts)
+		}
+		cuts = cuts[w:]
+		if k, w = int(cuts[0]), 1; k >= 0x80 {
+			k, w = uvarint(cuts)
+		}
+		cuts = cuts[w:]
+		p.i += k
+		end := int(p.tags.ends[p.i-1])
+		dst = append(append(dst, own[:n]...), p.tags.wire[at:end]...)
+		own, at = own[n:], end
+	}
+	return append(dst, own...)
 }
 
 // next returns the next labels of the series' own, and those of its Tags that

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"encoding/binary"
 	"iter"
 	"sync/atomic"
 
@@ -67,11 +68,18 @@ func newSeries(sorted []Label, source *Series) *Series {
 	b := appendFormHead(make([]byte, 0, formSize(0, n)), nil, n)
 	at := len(b)
 	b = appendLabels(b, sorted)
-	return &Series{form: formOf(b), hash: xxhash.Sum64(b[at:]), source: source, id: ids.take()}
+	s := &Series{form: formOf(b), hash: xxhash.Sum64(b[at:]), source: source, id: ids.take()}
+	if n == 0 {
+		s.form = noLabels
+	}
+	return s
 }
 
 // fromWire returns a handle for the labels of a wire, which it copies.
 func fromWire(wire []byte) *Series {
+	if len(wire) == 0 {
+		return NewSeries(nil)
+	}
 	b := appendFormHead(make([]byte, 0, formSize(0, len(wire))), nil, len(wire))
 	return &Series{form: formOf(append(b, wire...)), hash: xxhash.Sum64(wire), id: ids.take()}
 }
@@ -90,20 +98,24 @@ func (s *Series) ID() uint32 { return s.id }
 // Format: https://prometheus.io/docs/specs/prw/remote_write_spec/
 func (s *Series) AppendWire(dst []byte) []byte {
 	p := s.pieces()
-	for own, tags := p.next(); own != "" || tags != ""; own, tags = p.next() {
-		dst = append(append(dst, own...), tags...)
-	}
-	return dst
+	return p.appendTo(dst)
+}
+
+// AppendSized appends, as a varint, how many bytes AppendWire appends and extra
+// more, and then what AppendWire does.
+func (s *Series) AppendSized(dst []byte, extra int) []byte {
+	p := s.pieces()
+	return p.appendTo(binary.AppendUvarint(dst, uint64(p.size()+extra)))
 }
 
 // WireSize is how many bytes AppendWire appends.
 func (s *Series) WireSize() int {
-	_, own := s.form.parts()
-	if s.tags == nil {
-		return len(own)
-	}
-	return len(own) + len(s.tags.wire)
+	p := s.pieces()
+	return p.size()
 }
+
+// Empty reports whether there are no labels.
+func (s *Series) Empty() bool { return s.form == noLabels }
 
 // Hash is the xxhash64 of what AppendWire appends: equal labels, equal hash.
 func (s *Series) Hash() uint64 { return s.hash }

@@ -64,7 +64,9 @@ func (p *Slab) Series(hash uint64, wire []byte, tags *Tags) *Series {
 			return s
 		}
 	}
-	s.form = p.form(nil, wire)
+	if s.form = noLabels; len(wire) > 0 {
+		s.form = p.form(nil, wire)
+	}
 	return s
 }
 

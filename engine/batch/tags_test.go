@@ -2,6 +2,7 @@ package batch_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"runtime"
 	"slices"
@@ -29,6 +30,10 @@ func sameSeries(t *testing.T, got, want *batch.Series, ls []batch.Label) {
 	wire := want.AppendWire(nil)
 	if w := got.AppendWire([]byte("x")); !bytes.Equal(w[1:], wire) || got.WireSize() != len(wire) {
 		t.Fatalf("%v encoded is %q of %d bytes, want %q", ls, w[1:], got.WireSize(), wire)
+	}
+	sized := append(binary.AppendUvarint([]byte("y"), uint64(len(wire)+7)), wire...)
+	if w := got.AppendSized([]byte("y"), 7); !bytes.Equal(w, sized) || got.Empty() != (len(ls) == 0) {
+		t.Fatalf("%v encoded with its size is %q, want %q; empty: %t", ls, w, sized, got.Empty())
 	}
 	if !got.Equal(want) || !want.Equal(got) || got.Hash() != want.Hash() || !got.Is(want.Hash(), wire) || got.String() != want.String() {
 		t.Fatalf("%v is not equal to %v", got, want)

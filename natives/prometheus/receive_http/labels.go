@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// appendWire appends labels as batch.Series.Wire has them: field 1 of a
+// appendWire appends labels as batch.Series.AppendWire writes them: field 1 of a
 // TimeSeries of remote write 1.0, repeated.
 func appendWire(dst []byte, ls []batch.Label) []byte {
 	for _, l := range ls {

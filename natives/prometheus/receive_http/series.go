@@ -41,7 +41,7 @@ func newKnown() *known {
 
 func (k *known) shard(hash uint64) *batch.Interner { return k.shards[hash>>60%shards] }
 
-// lookup returns the series with the labels in the form of batch.Series.Wire,
+// lookup returns the series with the labels as batch.Series.AppendWire writes them,
 // nil when it is not known.
 func (k *known) lookup(wire []byte, now time.Time) *batch.Series {
 	hash := xxhash.Sum64(wire)

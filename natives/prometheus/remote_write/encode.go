@@ -31,9 +31,7 @@ func appendV1(dst, scratch []byte, r *row) (_, _ []byte, err error) {
 // appendSample appends a TimeSeries of one sample to a WriteRequest.
 func appendSample(dst []byte, r *row) []byte {
 	n := sampleSize(r.t)
-	dst = append(dst, 0x0a)
-	dst = appendUvarint(dst, uint64(r.wireSize()+2+n))
-	dst = r.appendWire(dst)
+	dst = r.appendSized(append(dst, 0x0a), 2+n)
 	return appendSampleField(dst, n, r.t, r.v)
 }
 

@@ -48,7 +48,7 @@ func (l *labeler) splits() bool { return l != nil && l.header != nil }
 // sent returns what is sent of a series.
 func (l *labeler) sent(s *batch.Series) sent {
 	if l == nil {
-		return sent{same: s.WireSize() > 0}
+		return sent{same: !s.Empty()}
 	}
 	if w, ok := l.memo.Get(s); ok {
 		return w

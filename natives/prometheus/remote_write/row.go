@@ -19,12 +19,13 @@ type row struct {
 	exemplars []batch.Exemplar
 }
 
-// wireSize is how many bytes appendWire appends.
-func (r *row) wireSize() int {
+// appendSized appends, as a varint, how many bytes appendWire appends and extra
+// more, and then what appendWire does.
+func (r *row) appendSized(dst []byte, extra int) []byte {
 	if r.wire == "" {
-		return r.series.WireSize()
+		return r.series.AppendSized(dst, extra)
 	}
-	return len(r.wire)
+	return append(appendUvarint(dst, uint64(len(r.wire)+extra)), r.wire...)
 }
 
 // appendWire appends the labels that are sent, encoded.
