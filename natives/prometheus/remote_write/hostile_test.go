@@ -326,12 +326,6 @@ func (r *recorder) note(t *testing.T, req *http.Request, host string) {
 	r.seen = append(r.seen, fmt.Sprintf("%s %s %s [%s] %d bytes %x", host, req.Method, req.URL, strings.Join(head, "; "), len(body), body))
 }
 
-func (r *recorder) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.seen)
-}
-
 // TestAsPrometheusClient compares the requests that arrive, through redirects
 // and proxies and with credentials, with those of Prometheus's client for the
 // same settings and the same block.

@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
@@ -112,7 +113,7 @@ func (l *plain) Labels(ls *labels.Labels) {
 	// The builder copies what it is given when it makes labels.
 	text := unsafe.String(unsafe.SliceData(l.text), len(l.text))
 	l.builder.Reset()
-	l.builder.Add(labels.MetricName, text[:l.name])
+	l.builder.Add(model.MetricNameLabel, text[:l.name])
 	for i := 0; i < len(l.labels); i += 4 {
 		l.builder.Add(text[l.labels[i]:l.labels[i+1]], text[l.labels[i+2]:l.labels[i+3]])
 	}
