@@ -9,7 +9,7 @@ import (
 
 // The garbage that may wait, in percent of what lives.
 const (
-	startPercent = 25
+	startPercent = 15
 	minPercent   = 10
 	maxPercent   = 100 // Go's own
 )
