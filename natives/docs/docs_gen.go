@@ -1124,7 +1124,7 @@ prometheus.remote_write "default" {
 			"endpoint.queue_config":                               "How samples are gathered into requests and sent.",
 			"endpoint.queue_config.batch_send_deadline":           "How long a sample may wait for others before it is written to the journal; more than 100ms means 100ms, since the sender waits meanwhile.",
 			"endpoint.queue_config.capacity":                      "Most samples of one lane that are gathered, in blocks of max_samples_per_send, before they are written to the journal together.",
-			"endpoint.queue_config.max_backoff":                   "Longest wait between retries.",
+			"endpoint.queue_config.max_backoff":                   "Longest wait between retries. Once the endpoint takes a request of one lane again, the others retry at once, unless it asked them to wait (Retry-After).",
 			"endpoint.queue_config.max_samples_per_send":          "Most samples in a request; large ones, of 8MiB together, are fewer.",
 			"endpoint.queue_config.max_shards":                    "Most lanes, which send side by side; 64 at most. More than one is used when samples wait for more than a second. More than before takes effect when the journal is opened and nothing is in it.",
 			"endpoint.queue_config.min_backoff":                   "Wait before the first retry, at most; it doubles with each further one. Each wait is shortened by up to a quarter at random.",

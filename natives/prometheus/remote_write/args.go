@@ -98,7 +98,8 @@ type Queue struct {
 	// Wait before the first retry, at most; it doubles with each further one. Each
 	// wait is shortened by up to a quarter at random.
 	MinBackoff time.Duration `alloy:"min_backoff,attr,optional"`
-	// Longest wait between retries.
+	// Longest wait between retries. Once the endpoint takes a request of one lane
+	// again, the others retry at once, unless it asked them to wait (Retry-After).
 	MaxBackoff time.Duration `alloy:"max_backoff,attr,optional"`
 	// Whether a request answered 429 is retried; otherwise its samples are
 	// dropped and counted.

@@ -49,6 +49,8 @@ type endpoint struct {
 	lastErr  error
 	lastTime time.Time            // of lastErr
 	logged   map[string]time.Time // states, when they were logged last
+	failing  bool                 // since it took something last
+	back     chan struct{}        // closed and replaced when it takes something again; may be nil
 
 	changed func()      // the health may have changed
 	fail    func(error) // the component must be built anew
@@ -307,6 +309,16 @@ func (e *endpoint) answered(s *settings, state string, err error, p *parcel) {
 	now := e.clock.Now()
 	e.mu.Lock()
 	was, since := e.state, e.since
+	switch {
+	case state == "retry":
+		e.failing = true
+	case e.failing && state != "rejected":
+		e.failing = false
+		if e.back != nil {
+			close(e.back)
+			e.back = nil
+		}
+	}
 	if err != nil {
 		e.lastErr, e.lastTime = err, now
 	}
@@ -340,6 +352,17 @@ func (e *endpoint) answered(s *settings, state string, err error, p *parcel) {
 			e.log.Info("the endpoint accepts samples again", "url", url, "after", now.Sub(since))
 		}
 	}
+}
+
+// comeback returns a channel that is closed when the endpoint next takes
+// something after it did not.
+func (e *endpoint) comeback() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.back == nil {
+		e.back = make(chan struct{})
+	}
+	return e.back
 }
 
 // problem says why the endpoint is not healthy, nil if it is.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -45,20 +44,22 @@ type answer struct {
 // as there are any and they are taken, but not after posting has ended.
 func (e *endpoint) send(ctx, posting context.Context, lane int) {
 	var buf []byte
+	var p pauses
 	for ctx.Err() == nil || !e.leave.Load() {
 		b, err := e.journal.Next(ctx, lane, buf)
 		if err != nil {
 			return
 		}
 		buf = b.Payload[:0]
-		if !e.deliver(ctx, posting, b) {
+		p.backoff = 0
+		if !e.deliver(ctx, posting, b, &p) {
 			return
 		}
 	}
 }
 
 // deliver returns when b is done; false: ctx ended and b is still in the journal.
-func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) bool {
+func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses *pauses) bool {
 	env, err := openBlock(b)
 	if err != nil {
 		e.log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
@@ -66,7 +67,6 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) bool {
 		return true
 	}
 	p := parcel{env: env, first: b.First, all: b.Samples}
-	var backoff time.Duration
 	for attempt := 0; ; attempt++ {
 		if attempt > 0 && ctx.Err() != nil {
 			return false
@@ -87,6 +87,7 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) bool {
 		if attempt > 0 {
 			e.stats.retried.Add(int64(p.samples))
 		}
+		back := e.comeback() // before the request, which may hang while it comes back
 		a := e.post(posting, s, &p.request, attempt)
 		if a.fallBack {
 			e.fallBack(s, a.err)
@@ -103,28 +104,8 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block) bool {
 			continue
 		}
 		e.answered(s, "retry", a.err, nil)
-		backoff = min(max(2*backoff, s.args.Queue.MinBackoff), s.args.Queue.MaxBackoff)
-		t := e.clock.NewTimer(wait(backoff, a.retryAfter))
-		select {
-		case <-t.C():
-		case <-s.replaced: // other settings may be what was missing
-			backoff = 0
-		case <-ctx.Done():
-		}
-		t.Stop()
+		pauses.pause(ctx, e.clock, s, a.retryAfter, back)
 	}
-}
-
-// wait returns how long to wait before a retry. Lanes, and other weirs, fail at
-// the same moment and are not to come again at the same moment: so it is between
-// three quarters of the back-off and all of it. What the endpoint asked for, if
-// that is not 0, is never cut short but a little longer.
-func wait(backoff, retryAfter time.Duration) time.Duration {
-	jitter := rand.N(backoff/4 + 1)
-	if retryAfter > 0 {
-		return min(retryAfter, maxRetryAfter) + jitter
-	}
-	return backoff - jitter
 }
 
 // done ends a block that was answered for good. What was written of it is sent,
