@@ -1,9 +1,11 @@
 package httpclient
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 
 	"github.com/prometheus/common/config"
 
@@ -102,4 +104,21 @@ func secrets(in []component.Secret) []config.Secret {
 		out[i] = config.Secret(s)
 	}
 	return out
+}
+
+// Digest returns one of the content of files, "" without any: what a client made of
+// them depends on. What cannot be read counts as what is wrong with it.
+func Digest(paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			b = []byte(err.Error())
+		}
+		fmt.Fprintf(h, "%d %s", len(b), b)
+	}
+	return string(h.Sum(nil))
 }

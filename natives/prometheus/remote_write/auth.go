@@ -2,13 +2,11 @@ package remotewrite
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 
@@ -77,23 +75,6 @@ func (l *lateTransport) CloseIdleConnections() {
 	if c, ok := l.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
-}
-
-// digest is one of the content of files, "" without any. What cannot be read
-// counts as what is wrong with it.
-func digest(paths []string) string {
-	if len(paths) == 0 {
-		return ""
-	}
-	h := sha256.New()
-	for _, p := range paths {
-		b, err := os.ReadFile(p)
-		if err != nil {
-			b = []byte(err.Error())
-		}
-		fmt.Fprintf(h, "%d %s", len(b), b)
-	}
-	return string(h.Sum(nil))
 }
 
 // dialAny connects to one of the addresses that a name has, another one each

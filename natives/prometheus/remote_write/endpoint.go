@@ -224,7 +224,9 @@ func (e *endpoint) open(ctx context.Context) bool {
 func (e *endpoint) update(s *settings) {
 	old := e.settings.Swap(s)
 	close(old.replaced)
-	old.client.CloseIdleConnections()
+	if s.client != old.client {
+		old.client.CloseIdleConnections()
+	}
 	e.mu.Lock()
 	j := e.opened
 	e.mu.Unlock()

@@ -41,7 +41,7 @@ type settings struct {
 // newSettings returns old itself when nothing changed. old may be nil.
 func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings) (*settings, error) {
 	s := &settings{
-		args: e, external: a.ExternalLabels, files: digest(e.files()), limits: a.limits(), replaced: make(chan struct{}),
+		args: e, external: a.ExternalLabels, files: httpclient.Digest(e.files()), limits: a.limits(), replaced: make(chan struct{}),
 		maxSamples:  e.Queue.MaxSamplesPerSend,
 		owner:       journal.Owner{Endpoint: e.Name, URL: e.URL, Node: o.ID, Tenant: e.tenant()},
 		groupBlocks: max(e.Queue.Capacity/e.Queue.MaxSamplesPerSend, 1),
@@ -63,6 +63,30 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 		s.symbols.Store(newSymbols())
 		s.values = &values{now: o.Clock.Now, at: map[string]time.Time{}}
 	}
+	if old != nil && s.files == old.files && e.sameClient(old.args) {
+		s.client = old.client // with its connections
+	} else if err := s.newClient(o); err != nil {
+		return nil, fmt.Errorf("cannot send to %s: %w", e.label(), err)
+	}
+	s.header = http.Header{"User-Agent": {o.UserAgent}}
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) { // of two ways to write one, the same each time
+		s.header.Set(name, e.Headers[name])
+	}
+	s.header.Set("Content-Encoding", "snappy")
+	return s, nil
+}
+
+// sameClient reports whether the client of o is also one for e.
+func (e *Endpoint) sameClient(o *Endpoint) bool {
+	of := func(e *Endpoint) []any {
+		return []any{e.URL, e.RoundRobinDNS, e.Client, e.SigV4, e.AzureAD, e.GoogleIAM}
+	}
+	return reflect.DeepEqual(of(e), of(o))
+}
+
+// newClient makes the client. What it is made of, sameClient compares.
+func (s *settings) newClient(o *component.Options) error {
+	e := s.args
 	var opts []config.HTTPClientOption
 	var dial config.DialContextFunc
 	if e.RoundRobinDNS {
@@ -71,18 +95,13 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 	}
 	client, err := httpclient.NewClient(&e.Client, o.ID, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("cannot send to %s: %w", e.label(), err)
+		return err
 	}
 	e.Client.Plain(client, dial)
 	client.Transport = e.authenticated(client.Transport)
 	client.CheckRedirect = e.redirect
 	s.client = client
-	s.header = http.Header{"User-Agent": {o.UserAgent}}
-	for _, name := range slices.Sorted(maps.Keys(e.Headers)) { // of two ways to write one, the same each time
-		s.header.Set(name, e.Headers[name])
-	}
-	s.header.Set("Content-Encoding", "snappy")
-	return s, nil
+	return nil
 }
 
 // redirect follows those that keep the request. Of any other a client makes a

@@ -131,7 +131,7 @@ func (p pairs) pair(as, bs []*batch.Series) bool {
 
 func newTestSettings(t testing.TB, args string) *settings {
 	t.Helper()
-	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(t, args), service.HTTPData{})
+	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(t, args), service.HTTPData{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func BenchmarkIntake(b *testing.B) {
 		for i := range bodies {
 			bodies[i] = append(make([]byte, 0, len(bodies[i])+1), bodies[i]...)
 		}
-		set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(b, ""), service.HTTPData{})
+		set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(b, ""), service.HTTPData{}, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -36,10 +36,10 @@ var (
 	errDue     = errors.New("the next scrape is due")
 )
 
-// job is what a loop does: the target, and how.
+// job is what a loop does: the target, and the plan it is part of.
 type job struct {
 	*target
-	set *settings
+	*plan
 }
 
 // state is what belongs to a target as long as it is scraped, whichever
@@ -100,7 +100,7 @@ func (l *loop) run(ctx context.Context) {
 	j := l.job.Load()
 	now := l.clock.Now()
 	if l.next.IsZero() {
-		l.next = j.first(now, j.set.targets)
+		l.next = j.first(now, len(j.targets.all))
 		l.period = j.interval
 	}
 	timer := l.clock.NewTimer(l.next.Sub(now))
@@ -240,8 +240,8 @@ func (l *loop) intake(j *job, at time.Time) *intake {
 }
 
 func (l *loop) fetch(ctx context.Context, j *job, into *body) (contentType string, err error) {
-	if j.set.limitErr != nil {
-		return "", j.set.limitErr
+	if j.targets.limitErr != nil {
+		return "", j.targets.limitErr
 	}
 	ctx, stop := l.within(ctx, j.timeout, 0, errTimeout)
 	defer stop()

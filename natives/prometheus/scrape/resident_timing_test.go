@@ -29,7 +29,7 @@ func BenchmarkResident(b *testing.B) {
 
 func benchmarkResident(b *testing.B, fleet bool, tags int) {
 	const targets, series = 100, 1000
-	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(b, ""), service.HTTPData{})
+	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(b, ""), service.HTTPData{}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

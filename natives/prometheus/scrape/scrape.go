@@ -100,13 +100,17 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 }
 
 func (c *Component) plan(a *Arguments) (*plan, error) {
-	set, err := newSettings(c.opts, a, c.http)
-	if err != nil {
-		return nil, err
-	}
 	c.mu.Lock()
 	before := c.want
 	c.mu.Unlock()
+	var old *settings
+	if before != nil {
+		old = before.set
+	}
+	set, err := newSettings(c.opts, a, c.http, old)
+	if err != nil {
+		return nil, err
+	}
 	var known map[uintptr]made
 	if before != nil && reflect.DeepEqual(before.set.cfg, set.cfg) {
 		known = before.targets.made
@@ -114,9 +118,8 @@ func (c *Component) plan(a *Arguments) (*plan, error) {
 	limit := int(a.TargetLimit)
 	ts := newTargets(a.Targets, set.cfg, known, max(maxTargets, limit))
 	if found := len(ts.all) + ts.surplus; limit > 0 && found > limit {
-		set.limitErr = fmt.Errorf("%w: %d targets, target_limit is %d", errTargetLimit, found, limit)
+		ts.limitErr = fmt.Errorf("%w: %d targets, target_limit is %d", errTargetLimit, found, limit)
 	}
-	set.targets = len(ts.all)
 	return &plan{set, ts}, nil
 }
 
@@ -285,7 +288,7 @@ func (r *run) reconcile(left map[string]*state) {
 		}
 	}
 	for _, t := range p.targets.all {
-		j := &job{target: t, set: p.set}
+		j := &job{target: t, plan: p}
 		if l := c.loops[t.key]; l != nil {
 			l.job.Store(j)
 			select {
@@ -299,7 +302,7 @@ func (r *run) reconcile(left map[string]*state) {
 		c.loops[t.key] = r.start(j, st, r.ending[t.key])
 	}
 	for key, st := range left { // of the component before, and not wanted any more
-		j := &job{target: &target{key: key, redacted: "a removed target", interval: time.Hour}, set: p.set}
+		j := &job{target: &target{key: key, redacted: "a removed target", interval: time.Hour}, plan: p}
 		l := r.start(j, st, nil)
 		r.ending[key] = l
 		l.cancel(errRemoved)
@@ -309,7 +312,7 @@ func (r *run) reconcile(left map[string]*state) {
 	c.metrics.unscraped.Set(float64(p.targets.broken + p.targets.surplus))
 	c.opts.Health(p.targets.health(c.opts.Clock.Now()))
 	if old := r.set; old != nil && old != p.set {
-		old.close()
+		old.close(p.set)
 	}
 	r.set = p.set
 }
@@ -369,7 +372,7 @@ func (r *run) stop(why error) {
 		l.cancel(why)
 	}
 	r.wg.Wait()
-	r.set.close()
+	r.set.close(nil)
 	c.mu.Lock()
 	if errors.Is(why, errHandedOver) {
 		c.left = make(map[string]*state, len(loops))

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,7 @@ type node struct {
 	*componenttest.Node
 	sink  *flowtest.Sink
 	conns chan net.Conn
+	dials atomic.Int32
 	hosts map[string]http.Handler
 	clock clock.Clock // nil: the bubble's
 }
@@ -71,6 +73,7 @@ func (n *node) Close() error   { close(n.conns); return nil }
 func (n *node) Addr() net.Addr { return &net.TCPAddr{} }
 
 func (n *node) dial(context.Context, string, string) (net.Conn, error) {
+	n.dials.Add(1)
 	ours, theirs := net.Pipe()
 	n.conns <- theirs
 	return ours, nil

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	commonconfig "github.com/prometheus/common/config"
@@ -25,9 +26,10 @@ import (
 // settings are arguments made ready for the targets. They are immutable; a
 // target looks at the current ones at every scrape.
 type settings struct {
-	args *Arguments
-	cfg  *config.ScrapeConfig
-	out  *flow.Output
+	args  *Arguments // without targets
+	files string     // digest of those the client reads
+	cfg   *config.ScrapeConfig
+	out   *flow.Output
 
 	client    *http.Client
 	accept    string
@@ -35,16 +37,21 @@ type settings struct {
 	userAgent string
 	failures  *slog.Logger // nil without scrape_failure_log_file
 	file      *logging.JSONFileLogger
-	kept      bool // file is in use by the settings that came after
 
 	maxSchema int32
-	targets   int // how many there are
-	// limitErr makes every scrape fail: there are too many targets.
-	limitErr error
 }
 
-func newSettings(o component.Options, a *Arguments, http service.HTTPData) (*settings, error) {
-	s := &settings{args: a, cfg: a.config(o.ID), out: flow.NewOutput(o.Stats, a.ForwardTo), userAgent: o.UserAgent}
+// newSettings returns before, which may be nil, where nothing but the targets
+// changed, as it does each time that something is discovered. Otherwise the client
+// at least stays if it can, with its connections.
+func newSettings(o component.Options, a *Arguments, http service.HTTPData, before *settings) (*settings, error) {
+	args := *a
+	args.Targets = nil
+	files := httpclient.Digest(a.Client.Files())
+	if before != nil && before.files == files && before.same(&args) {
+		return before, nil
+	}
+	s := &settings{args: &args, files: files, cfg: a.config(o.ID), out: flow.NewOutput(o.Stats, a.ForwardTo), userAgent: o.UserAgent}
 	escaping, err := config.ToEscapingScheme(s.cfg.MetricNameEscapingScheme, s.cfg.MetricNameValidationScheme)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use metric_name_escaping_scheme: %w", err)
@@ -55,6 +62,10 @@ func newSettings(o component.Options, a *Arguments, http service.HTTPData) (*set
 		s.encoding = "gzip"
 	}
 	s.maxSchema = maxSchema(a.NativeHistogramMinBucketFactor)
+	if before != nil && before.files == files && reflect.DeepEqual(before.args.Client, a.Client) {
+		s.client = before.client
+		return s, nil
+	}
 	dial := dialer(http)
 	s.client, err = httpclient.NewClient(&a.Client, o.ID, commonconfig.WithDialContextFunc(dial))
 	if err != nil {
@@ -64,11 +75,19 @@ func newSettings(o component.Options, a *Arguments, http service.HTTPData) (*set
 	return s, nil
 }
 
+// same reports whether a asks for what s does. Not with a failure log, which may
+// have to be opened again.
+func (s *settings) same(a *Arguments) bool {
+	x, y := *s.args, *a
+	x.ForwardTo, y.ForwardTo = nil, nil // it counts which they are, not what they hold
+	return a.ScrapeFailureLogFile == "" && slices.Equal(s.args.ForwardTo, a.ForwardTo) && reflect.DeepEqual(x, y)
+}
+
 // open opens the failure log, if there is to be one, or takes it from the
 // settings before, which may be nil. Scrapes go on without it when that fails.
 func (s *settings) open(before *settings) error {
 	if before != nil && before.file != nil && before.args.ScrapeFailureLogFile == s.args.ScrapeFailureLogFile {
-		s.file, before.kept = before.file, true
+		s.file = before.file
 		s.failures = slog.New(s.file).With("job_name", s.cfg.JobName)
 		return nil
 	}
@@ -83,10 +102,13 @@ func (s *settings) open(before *settings) error {
 	return nil
 }
 
-// close releases what the settings hold; no target uses them any more.
-func (s *settings) close() {
-	s.client.CloseIdleConnections()
-	if s.file != nil && !s.kept {
+// close releases what the settings hold, but for what next, which may be nil, has
+// of it; no target uses them any more.
+func (s *settings) close(next *settings) {
+	if next == nil || next.client != s.client {
+		s.client.CloseIdleConnections()
+	}
+	if s.file != nil && (next == nil || next.file != s.file) {
 		s.file.Close()
 	}
 }

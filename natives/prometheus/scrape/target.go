@@ -52,6 +52,8 @@ type targets struct {
 	invalid []error // why some are not scraped, the first ones
 	broken  int     // how many that are
 	surplus int     // maps that were not looked at, there being enough
+	// limitErr makes every scrape fail: there are too many.
+	limitErr error
 }
 
 // made is what a label map is as targets, which are mostly one.

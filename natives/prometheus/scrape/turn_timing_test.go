@@ -13,7 +13,7 @@ import (
 // caches when its turn comes.
 func BenchmarkInTurn(b *testing.B) {
 	const targets, series = 500, 1000
-	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(b, ""), service.HTTPData{})
+	set, err := newSettings(component.Options{ID: "x", Logger: slog.New(slog.DiscardHandler)}, decode(b, ""), service.HTTPData{}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
