@@ -252,6 +252,7 @@ type resumer struct {
 // lines.
 func (in *intake) parseBy(old *layout, b []byte) (err error) {
 	r := resumer{intake: in, old: old, b: b}
+	in.plain.format = old.format
 	r.pos, r.at, r.done = in.follow(old, b, 0, 0)
 	// Each return to textparse costs a parser, so there is a limit.
 	for restarts := 0; !r.done && restarts <= 16+len(old.lines)/16; {

@@ -12,15 +12,17 @@ import (
 
 // plain parses one sample line of the kind that nearly all are: a name, labels
 // in braces whose values have nothing escaped, and a space, with no other white
-// space; then a value, and maybe a timestamp, as a layout takes them. It stands
-// in for textparse where a line is not the one that was expected: to start
-// textparse in the middle of a body costs as much as several lines.
+// space but one space after a comma, which VictoriaMetrics has; then a value, and
+// maybe a timestamp, as a layout takes them. It stands in for textparse where a
+// line is not the one that was expected: to start textparse in the middle of a
+// body costs as much as several lines.
 //
-// Whatever may be something else for a lexer is refused, so what is left means the
-// same in both formats.
+// Whatever may be something else for a lexer is refused. What is left means the
+// same in both formats, but that OpenMetrics has no space after a comma.
 type plain struct {
 	textparse.Parser // nil: this has only what a sample line is asked
 
+	format  format
 	text    []byte // name and labels
 	name    int    // length of the name
 	labels  []int  // in text: where each label's name starts and ends, and its value
@@ -90,6 +92,9 @@ func (l *plain) braces(b []byte, p, i int) int {
 			return i + 2
 		case ',':
 			i += 2
+			if i < len(b) && b[i] == ' ' && l.format == textFormat {
+				i++
+			}
 		default:
 			return -1
 		}
