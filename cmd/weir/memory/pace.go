@@ -15,9 +15,9 @@ const (
 )
 
 const (
-	// worth is the CPU time a second that a byte of memory is worth: 25 µs for
-	// a megabyte, or 40 MB for a thousandth of a core.
-	worth = 25e-6 / 1e6
+	// worth is the CPU time a second that a byte of memory is worth: 10 µs for
+	// a megabyte, or 100 MB for a thousandth of a core.
+	worth = 10e-6 / 1e6
 	// marking is the CPU time that it takes to mark a byte of memory that may
 	// hold pointers. Measured were 1.2 ns with 450,000 objects in 20 MB. It is
 	// not measured again as weir runs: on a busy machine that gives the others'

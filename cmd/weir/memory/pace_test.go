@@ -28,10 +28,10 @@ func TestPace(t *testing.T) {
 			t.Errorf("%s: %d %%, want about %d", what, got, want)
 		}
 	}
-	f("100,000 series", 0.5*mb, 30*mb, 6*mb, 36)
-	f("a million series", 0.6*mb, 250*mb, 60*mb, 15)
+	f("100,000 series", 0.5*mb, 30*mb, 6*mb, 57)
+	f("a million series", 0.6*mb, 250*mb, 60*mb, 24)
 	f("a million series that make hardly any garbage", 0.05*mb, 250*mb, 60*mb, minPercent)
-	f("nearly idle", 0.02*mb, 6*mb, 4*mb, 29)
+	f("nearly idle", 0.02*mb, 6*mb, 4*mb, 47)
 	f("scripts that make much garbage", 50*mb, 30*mb, 6*mb, maxPercent)
 	f("nothing at all", 0, 6*mb, 4*mb, minPercent)
 }
