@@ -38,7 +38,7 @@ func NewInterner(ttl time.Duration) *Interner {
 // it must not die with one of them.
 func (in *Interner) Intern(sorted []Label, meta *Metadata, now time.Time) *Series {
 	var buf [512]byte // most label sets fit, and a look-up of known ones allocates nothing
-	wire := appendLabels(buf[:0], sorted)
+	wire := AppendLabels(buf[:0], sorted)
 	return in.intern(xxhash.Sum64(wire), wire, meta, now)
 }
 

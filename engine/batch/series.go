@@ -67,7 +67,7 @@ func newSeries(sorted []Label, source *Series) *Series {
 	n := wireSize(sorted)
 	b := appendFormHead(make([]byte, 0, formSize(0, n)), nil, n)
 	at := len(b)
-	b = appendLabels(b, sorted)
+	b = AppendLabels(b, sorted)
 	s := &Series{form: formOf(b), hash: xxhash.Sum64(b[at:]), source: source, id: ids.take()}
 	if n == 0 {
 		s.form = noLabels

@@ -163,7 +163,7 @@ func (p *textParser) series() (*Series, error) {
 	if p.o.Series != nil {
 		return p.o.Series(p.labels, meta), nil
 	}
-	key := handleKey{wire: string(appendLabels(nil, p.labels))}
+	key := handleKey{wire: string(AppendLabels(nil, p.labels))}
 	if meta != nil {
 		key.meta = *meta
 	}

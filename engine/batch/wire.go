@@ -87,7 +87,9 @@ func uvarint(s string) (v, n int) {
 	}
 }
 
-func appendLabels(dst []byte, sorted []Label) []byte {
+// AppendLabels appends labels in the form of AppendWire to dst. They must be
+// sorted by name, names unique, no value empty.
+func AppendLabels(dst []byte, sorted []Label) []byte {
 	for _, l := range sorted {
 		dst = AppendLabel(dst, l.Name, l.Value)
 	}
@@ -96,9 +98,9 @@ func appendLabels(dst []byte, sorted []Label) []byte {
 
 // AppendLabel appends a label in the form of AppendWire to dst. A wire has labels
 // sorted by name, names unique, no value empty.
-func AppendLabel(dst []byte, name, value string) []byte {
+func AppendLabel[S string | []byte](dst []byte, name, value S) []byte {
 	dst = append(dst, 0x0a)
-	dst = binary.AppendUvarint(dst, uint64(wireLabelSize(name, value)))
+	dst = binary.AppendUvarint(dst, uint64(wireLabelSize(len(name), len(value))))
 	dst = append(dst, 0x0a)
 	dst = binary.AppendUvarint(dst, uint64(len(name)))
 	dst = append(dst, name...)
@@ -107,13 +109,15 @@ func AppendLabel(dst []byte, name, value string) []byte {
 	return append(dst, value...)
 }
 
-func wireLabelSize(name, value string) int {
-	return 2 + uvarintSize(len(name)) + len(name) + uvarintSize(len(value)) + len(value)
+// wireLabelSize is the length of a label without its own head, of those of its
+// name and its value.
+func wireLabelSize(name, value int) int {
+	return 2 + uvarintSize(name) + name + uvarintSize(value) + value
 }
 
 func wireSize(ls []Label) (n int) {
 	for _, l := range ls {
-		m := wireLabelSize(l.Name, l.Value)
+		m := wireLabelSize(len(l.Name), len(l.Value))
 		n += 1 + uvarintSize(m) + m
 	}
 	return n

@@ -284,7 +284,7 @@ func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries, error)
 	}
 	if n := d.limits.SeriesLimit; n > 0 && d.known.len() >= n {
 		// It may be known by labels in another order.
-		if s := d.known.lookup(appendWire(nil, ls), d.now); s != nil {
+		if s := d.known.lookup(batch.AppendLabels(nil, ls), d.now); s != nil {
 			return s, nil, nil
 		}
 		return nil, &badSeries{reason: "series_limit", refuse: true,

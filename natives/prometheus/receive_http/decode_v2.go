@@ -212,7 +212,7 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 		if len(d.region)+len(name)+len(value) > maxLabelBytes {
 			return bad("the labels of a series take more than %d bytes", maxLabelBytes)
 		}
-		d.region = appendLabel(d.region, name, value)
+		d.region = batch.AppendLabel(d.region, name, value)
 	}
 	help, ok := d.symbol(m.help)
 	unit, ok2 := d.symbol(m.unit)
@@ -223,7 +223,7 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 	var s *batch.Series
 	if d.typed && (typ != model.MetricTypeUnknown || len(unit) > 0) {
 		d.labels = d.withType(d.labels[:0], typ, string(unit))
-		s = d.known.lookup(appendWire(d.region[:0], d.labels), d.now)
+		s = d.known.lookup(batch.AppendLabels(d.region[:0], d.labels), d.now)
 	} else {
 		s = d.known.lookup(d.region, d.now)
 		d.labels = d.labels[:0]

@@ -50,7 +50,7 @@ func (k *known) lookup(wire []byte, now time.Time) *batch.Series {
 
 // intern returns the series with the sorted labels.
 func (k *known) intern(sorted []batch.Label, now time.Time) *batch.Series {
-	s := k.shard(xxhash.Sum64(appendWire(nil, sorted))).Intern(sorted, nil, now)
+	s := k.shard(xxhash.Sum64(batch.AppendLabels(nil, sorted))).Intern(sorted, nil, now)
 	if s.Meta() == nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()

@@ -93,10 +93,6 @@ func (l *labeler) derive(s *batch.Series) (out sent) {
 		return out
 	}
 	// Only the encoding is wanted; a handle would cost more than its labels.
-	var wire []byte
-	for _, lb := range b.Labels() {
-		wire = batch.AppendLabel(wire, lb.Name, lb.Value)
-	}
-	out.wire = string(wire)
+	out.wire = string(batch.AppendLabels(nil, b.Labels()))
 	return out
 }
