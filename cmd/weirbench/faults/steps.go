@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/cmd/weirbench/sink"
+	"github.com/weir-run/weir/engine/clock"
 )
 
 // kind is a fault that can be done; do says what happened.
@@ -104,7 +105,7 @@ func (r *run) killed(ctx context.Context, f *sink.Fault) (string, error) {
 			return "", err
 		}
 	}
-	if err := r.wait(ctx, time.Duration(r.rng.Int64N(int64(r.o.Interval)))); err != nil {
+	if err := r.sometime(ctx, r.o.Interval); err != nil {
 		return "", err
 	}
 	r.kill()
@@ -197,23 +198,16 @@ func (r *run) reloadedAndKilled(ctx context.Context) (string, error) {
 	if err := r.reload(); err != nil {
 		return "", err
 	}
-	if err := r.wait(ctx, time.Duration(r.rng.Int64N(int64(300*time.Millisecond)))); err != nil {
+	if err := r.sometime(ctx, 300*time.Millisecond); err != nil {
 		return "", err
 	}
 	r.kill()
 	return r.again(ctx, "left", true)
 }
 
-// wait lets some time pass: a kill is to hit at any moment.
-func (r *run) wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+// sometime lets some time pass: a kill is to hit at any moment.
+func (r *run) sometime(ctx context.Context, within time.Duration) error {
+	return clock.Sleep(ctx, clock.System{}, time.Duration(r.rng.Int64N(int64(within))))
 }
 
 // flipped damages a backlog of two processes between two kills.
