@@ -37,20 +37,26 @@ type LimitsBlock struct {
 	Time time.Duration `alloy:"time,attr,optional"`
 	// Memory is not supported yet.
 	Memory refusedMemory `alloy:"memory,attr,optional"`
-	// Wait is not supported yet.
-	Wait refusedWait `alloy:"wait,attr,optional"`
+	// Wait is what a script may wait for the outside each time, beside Time:
+	// ctx.sleep, a request.
+	Wait time.Duration `alloy:"wait,attr,optional"`
 	// Emit is how many records a call may emit; by default ten for each record
 	// of the batch, plus 10,000.
 	Emit int `alloy:"emit,attr,optional"`
 }
 
 // SetToDefault fills in the defaults.
-func (l *LimitsBlock) SetToDefault() { *l = LimitsBlock{Time: 200 * time.Millisecond} }
+func (l *LimitsBlock) SetToDefault() {
+	*l = LimitsBlock{Time: 200 * time.Millisecond, Wait: 10 * time.Second}
+}
 
 // Validate checks the ranges.
 func (l *LimitsBlock) Validate() error {
 	if l.Time < time.Millisecond || l.Time > time.Minute {
 		return fmt.Errorf("cannot use script.limits.time = %q: it must be between 1ms and 1m", l.Time)
+	}
+	if l.Wait < time.Millisecond || l.Wait > 10*time.Minute {
+		return fmt.Errorf("cannot use script.limits.wait = %q: it must be between 1ms and 10m", l.Wait)
 	}
 	if l.Emit < 0 {
 		return fmt.Errorf("cannot use script.limits.emit = %d: it must not be negative", l.Emit)
@@ -119,13 +125,6 @@ type refusedBlock struct{}
 // UnmarshalAlloy refuses the block by name.
 func (*refusedBlock) UnmarshalAlloy(func(any) error) error {
 	return fmt.Errorf("cannot use script.allow: it is not supported yet, scripts have no network, files or environment")
-}
-
-type refusedWait string
-
-// UnmarshalText refuses the attribute by name.
-func (*refusedWait) UnmarshalText([]byte) error {
-	return fmt.Errorf("cannot use script.limits.wait: it is not supported yet, no hook waits")
 }
 
 type refusedMemory string

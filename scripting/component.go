@@ -59,8 +59,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	}
 	c.gen = c.mem.next(view.Options{Args: exprs})
 	c.report = newReporter(o, s.name, c.mem.metrics)
-	host := Host{Args: values, Log: c.report.log}
-	c.pool = newPool(func() (VM, error) { return s.program.NewVM(host) })
+	c.pool = newPool(func() (*worker, error) { return c.newWorker(values) })
 	// The first VM shows whether there can be any.
 	w, err := c.pool.get(context.Background()) // a free slot is sure, nothing waits
 	if err != nil {
@@ -73,6 +72,13 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	}
 	c.mem.sender.To(c.to)
 	return c, nil
+}
+
+// newWorker makes a VM, whose ctx is about the worker's call at hand.
+func (c *Component) newWorker(args map[string]any) (w *worker, err error) {
+	w = &worker{}
+	w.vm, err = c.script.program.NewVM(Host{Args: args, Log: c.report.log, Context: newContext(w)})
+	return w, err
 }
 
 // Update asks for a new generation: what was remembered of series depends on
@@ -147,6 +153,8 @@ func (c *Component) remembered(b *batch.Metrics) (*batch.Metrics, bool) {
 type call struct {
 	c       *Component
 	w       *worker
+	ctx     context.Context // of who sent the batch: what host functions wait within
+	now     time.Time
 	observe func(*Error) // nil: nobody asked
 	dropped int          // rows lost to errors
 	first   *Error       // of the call
@@ -176,7 +184,8 @@ func (k *call) failed(e *Error) (drop bool) {
 // run returns what the script makes of b.
 func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) *batch.Metrics {
 	started := time.Now()
-	k := &call{c: c, w: w, observe: observer(ctx)}
+	k := &call{c: c, w: w, ctx: ctx, now: c.opts.Clock.Now(), observe: observer(ctx)}
+	w.call = k
 	res, err := k.hooks(b)
 	if err != nil {
 		res = k.recover(b, AsError(err))
@@ -192,6 +201,7 @@ func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) *batch
 	c.opts.Stats.Drop("script_error", k.dropped)
 	c.opts.Stats.Drop("script", res.Dropped-k.dropped)
 	w.win.Done()
+	w.call = nil
 	return res.Batch
 }
 
@@ -205,13 +215,12 @@ func (k *call) hooks(b *batch.Metrics) (res view.Result, err error) {
 			err = &Error{Script: c.script.name, File: c.script.file.Name, Hook: "metrics", Err: panicError(v)}
 		}
 	}()
-	now := c.opts.Clock.Now()
 	emit := c.block.Limits.Emit
 	if emit == 0 {
 		emit = 10*b.Len() + 10_000
 	}
-	w.win.Reset(b, c.gen.Generation, now)
-	w.vm.Begin(&Call{Time: c.block.Limits.Time, Records: b.Len(), Emit: emit, Now: now, Failed: k.failed})
+	w.win.Reset(b, c.gen.Generation, k.now)
+	w.vm.Begin(&Call{Time: c.block.Limits.Time, Records: b.Len(), Emit: emit, Now: k.now, Failed: k.failed})
 	if c.script.def.Series {
 		if err := w.win.RunSeries(k.series); err != nil {
 			return res, err
@@ -256,7 +265,7 @@ func (k *call) recover(b *batch.Metrics, e *Error) view.Result {
 	}
 	k.dropped = 0
 	w := k.w
-	w.win.Reset(b, k.c.gen.Generation, k.c.opts.Clock.Now())
+	w.win.Reset(b, k.c.gen.Generation, k.now)
 	if k.c.script.def.Series {
 		// The error of a skipped row is never seen: RunSeries knows ErrSkip.
 		if err := w.win.RunSeries(func(int, *view.Series) error { return view.ErrSkip }); err != nil {

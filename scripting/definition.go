@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weir-run/weir/engine/config"
 )
 
 // Definition is what a script says it is: its manifest, checked.
@@ -36,74 +38,114 @@ type Func struct {
 	Ref  any // what the language finds it again by
 }
 
-// plannedKeys are keys of SCRIPTING's contract that are refused by name.
-var plannedKeys = map[string]string{
-	"stream": "logs", "logs": "logs",
-	"every": "timers", "state": "state", "outputs": "routes", "needs": "grants",
-	"setup": "setup", "teardown": "teardown", "migrate": "state",
-}
-
 // Define checks a definition. The error joins an *Error for every mistake.
 func Define(f File, raw Raw) (*Definition, error) {
-	var errs []error
-	fail := func(line int, format string, args ...any) {
-		errs = append(errs, f.Error(line, hookLoad, fmt.Errorf(format, args...)))
-	}
+	d := &definer{file: f, kind: raw.Kind, def: &Definition{}}
 	if raw.Kind != "transform" {
-		fail(raw.Line, "cannot use weir.%s: it is not supported yet, there is weir.transform", raw.Kind)
-		return nil, errors.Join(errs...)
+		d.fail(raw.Line, "cannot use weir.%s: it is not supported yet, there is weir.transform", raw.Kind)
+		return nil, errors.Join(d.errs...)
 	}
-	d := &Definition{}
 	for _, field := range raw.Fields {
-		line := field.Line
-		switch field.Name {
-		case "args":
-			d.Args = defineArgs(field, fail)
-		case "series", "metrics":
-			if _, ok := field.Value.(Func); !ok {
-				fail(line, "cannot use %s as hook %s: it must be a function", describe(field.Value), field.Name)
-				continue
-			}
-			d.Series = d.Series || field.Name == "series"
-			d.Metrics = d.Metrics || field.Name == "metrics"
-		default:
-			if _, planned := plannedKeys[field.Name]; planned {
-				fail(line, "cannot use %q in weir.transform: it is not supported yet", field.Name)
-				continue
-			}
-			fail(line, "cannot use %q in weir.transform: there is args, series and metrics", field.Name)
+		i := slices.IndexFunc(transformKeys, func(k definitionKey) bool { return k.name == field.Name })
+		if i < 0 {
+			d.unknown(field)
+			continue
 		}
+		transformKeys[i].read(d, field)
 	}
-	if !d.Series && !d.Metrics && len(errs) == 0 {
-		fail(raw.Line, "cannot use a transform without a hook: write series or metrics")
+	if !d.def.Series && !d.def.Metrics && len(d.errs) == 0 {
+		d.fail(raw.Line, "cannot use a transform without a hook: write series or metrics")
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if len(d.errs) > 0 {
+		return nil, errors.Join(d.errs...)
 	}
-	return d, nil
+	return d.def, nil
 }
 
-func defineArgs(field RawField, fail func(int, string, ...any)) []*Arg {
+// definitionKey is a key of a definition and what reads it, which lives in a
+// file of its own where it is more than a hook.
+type definitionKey struct {
+	name string
+	read func(d *definer, field RawField)
+}
+
+// transformKeys are the keys of weir.transform, in the order of the manual.
+var transformKeys = []definitionKey{
+	{"args", defineArgs},
+	{"series", hookKey(func(d *Definition) *bool { return &d.Series })},
+	{"metrics", hookKey(func(d *Definition) *bool { return &d.Metrics })},
+	{"stream", notYet},
+	{"logs", notYet},
+	{"every", notYet},
+	{"setup", notYet},
+	{"teardown", notYet},
+	{"migrate", notYet},
+	{"state", notYet},
+	{"outputs", notYet},
+	{"needs", notYet},
+}
+
+// definer reads a definition and collects its mistakes.
+type definer struct {
+	file File
+	kind string
+	def  *Definition
+	errs []error
+}
+
+// fail notes a mistake in a line; the returned error may get a Hint.
+func (d *definer) fail(line int, format string, args ...any) *Error {
+	e := d.file.Error(line, hookLoad, fmt.Errorf(format, args...))
+	d.errs = append(d.errs, e)
+	return e
+}
+
+func (d *definer) unknown(field RawField) {
+	names := make([]string, len(transformKeys))
+	for i, k := range transformKeys {
+		names[i] = k.name
+	}
+	e := d.fail(field.Line, "cannot use %q in weir.%s: there is %s", field.Name, d.kind, strings.Join(names, ", "))
+	e.Hint = config.DidYouMean(field.Name, names)
+}
+
+// notYet refuses a key of SCRIPTING's contract by name.
+func notYet(d *definer, field RawField) {
+	d.fail(field.Line, "cannot use %q in weir.%s: it is not supported yet", field.Name, d.kind)
+}
+
+// hookKey reads a key that is a function.
+func hookKey(has func(*Definition) *bool) func(*definer, RawField) {
+	return func(d *definer, field RawField) {
+		if _, ok := field.Value.(Func); !ok {
+			d.fail(field.Line, "cannot use %s as hook %s: it must be a function", describe(field.Value), field.Name)
+			return
+		}
+		*has(d.def) = true
+	}
+}
+
+func defineArgs(d *definer, field RawField) {
 	m, ok := field.Value.(map[string]any)
 	if l, isList := field.Value.([]any); isList && len(l) == 0 {
 		ok = true // {} in Lua
 	}
 	if !ok {
-		fail(field.Line, "cannot use %s as args: it must be a table of argument types", describe(field.Value))
-		return nil
+		d.fail(field.Line, "cannot use %s as args: it must be a table of argument types", describe(field.Value))
+		return
 	}
 	var args []*Arg
 	for _, name := range sortedKeys(m) {
 		v, ok := m[name].(*Arg)
 		switch {
 		case !ok:
-			fail(field.Line, "cannot use %s as argument %q: write weir.arg.string{} or another type", describe(m[name]), name)
+			d.fail(field.Line, "cannot use %s as argument %q: write weir.arg.string{} or another type", describe(m[name]), name)
 			continue
 		case !identifier.MatchString(name):
-			fail(v.Line, "cannot name an argument %q: it must be an identifier", name)
+			d.fail(v.Line, "cannot name an argument %q: it must be an identifier", name)
 			continue
 		case slices.Contains(reservedArgs, name):
-			fail(v.Line, "cannot name an argument %q: the name is reserved (%s)", name, strings.Join(reservedArgs, ", "))
+			d.fail(v.Line, "cannot name an argument %q: the name is reserved (%s)", name, strings.Join(reservedArgs, ", "))
 			continue
 		}
 		a := *v // one type value may serve several arguments
@@ -111,7 +153,7 @@ func defineArgs(field RawField, fail func(int, string, ...any)) []*Arg {
 		args = append(args, &a)
 	}
 	slices.SortStableFunc(args, func(x, y *Arg) int { return cmp.Compare(x.Line, y.Line) })
-	return args
+	d.def.Args = args
 }
 
 func sortedKeys[V any](m map[string]V) []string {

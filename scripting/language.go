@@ -70,6 +70,10 @@ type Host struct {
 	Args map[string]any
 	// Log writes a line of the script's. fields are alternating names and values.
 	Log func(level slog.Level, pos, msg string, fields []any)
+	// Context is what ctx has beside args and what a language binds itself (log,
+	// emit): functions, constants, tables. It is the VM's own and knows the call
+	// at hand. nil: nothing.
+	Context *Module
 }
 
 // Call is one use of a VM: the hooks of one batch.
@@ -83,6 +87,16 @@ type Call struct {
 	Failed func(err *Error) (drop bool)
 }
 
+// Hook is a hook that gets no batch.
+type Hook struct {
+	Name string // the key of the definition: setup, teardown, every, migrate
+	Key  string // of the function in it, for every: "30s"; "" when it is the function
+	// Args are what it is called with; nil: with ctx.
+	Args []Value
+	// Metrics is where ctx.emit puts records; nil: it is refused.
+	Metrics *view.Metrics
+}
+
 // VM runs a program's hooks. Not safe for concurrent use.
 type VM interface {
 	// Begin starts a call: limits count from here. c is valid until the next Begin.
@@ -91,6 +105,9 @@ type VM interface {
 	Series(s *view.Series) error
 	// Metrics runs the hook metrics. The error is an *Error.
 	Metrics(m *view.Metrics) error
+	// Run runs another hook, and returns what one that has Args returned. The
+	// error is an *Error.
+	Run(h *Hook) (Value, error)
 	// End ends the call. The error is an *Error: the VM holds too much, and is
 	// broken; it costs no data.
 	End() error

@@ -103,6 +103,9 @@ type Module struct {
 	Consts []Const
 	Funcs  []Function
 	Types  []*ObjectType
+	// Tables are parts with names of their own, for ctx: metrics in ctx.metrics.
+	// Their functions may be called with a colon as well.
+	Tables []*Module
 }
 
 // Const is a value that a module has beside its functions.
@@ -123,6 +126,9 @@ type Function struct {
 	Params   []Param
 	Result   Result
 	Examples []FunctionExample
+	// Waits says that it waits for the outside: the script's time limit stands
+	// still meanwhile. The function itself sees to it that it ends.
+	Waits bool
 	// Fn gets one argument per Param, of the form that its Kind says, nil for
 	// an optional one that was left out; a method gets its object's Data
 	// before them. An error is a result: `value, err` in Lua, a throw in JS.

@@ -13,6 +13,8 @@ import (
 type worker struct {
 	vm  VM
 	win view.Metrics
+	// call is the call at hand, nil outside of calls: what ctx is about.
+	call *call
 }
 
 // pool lends VMs: bounded, so that a full pool is backpressure, and growing on
@@ -21,13 +23,13 @@ type worker struct {
 type pool struct {
 	idle  chan *worker
 	slots chan struct{} // one for each VM that exists
-	newVM func() (VM, error)
+	make  func() (*worker, error)
 	count atomic.Int64
 }
 
-func newPool(newVM func() (VM, error)) *pool {
+func newPool(newWorker func() (*worker, error)) *pool {
 	n := 2 * runtime.GOMAXPROCS(0)
-	return &pool{idle: make(chan *worker, n), slots: make(chan struct{}, n), newVM: newVM}
+	return &pool{idle: make(chan *worker, n), slots: make(chan struct{}, n), make: newWorker}
 }
 
 // get borrows a worker, which must be put back. The error is the context's,
@@ -45,13 +47,13 @@ func (p *pool) get(ctx context.Context) (*worker, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("cannot get a free VM: %w", context.Cause(ctx))
 	}
-	vm, err := p.newVM()
+	w, err := p.make()
 	if err != nil {
 		<-p.slots
 		return nil, err
 	}
 	p.count.Add(1)
-	return &worker{vm: vm}, nil
+	return w, nil
 }
 
 // put gives a worker back. A broken one is thrown away, and put reports that.

@@ -81,7 +81,7 @@ var hostDocs = map[string]string{
 	"script.limits":        "What one call may use.",
 	"script.limits.time":   "How long the hooks of one batch may run, plus 20µs for each record.",
 	"script.limits.memory": "Not supported yet.",
-	"script.limits.wait":   "Not supported yet: no hook waits.",
+	"script.limits.wait":   "How long a hook may wait for the outside each time: ctx.sleep, a request. The time limit stands still meanwhile.",
 	"script.allow":         "Grants of abilities. Not supported yet: scripts have no network, files or environment.",
 	"script.limits.emit":   "How many records one call may emit. By default ten for each record of the batch, plus 10,000.",
 }

@@ -76,6 +76,8 @@ ctx has
       Also debug, warn and error.
   ctx.now()
       Unix ms.
+  ctx.sleep(seconds)
+      Waits, and the batch with it, for script.limits.wait at most.
 
 An expression is of the language of the components expr.*, in a text:
   [[ name startsWith "go_" && labels.job in args.keep || value > 10 ]]

@@ -112,6 +112,15 @@ func (b *budget) look() error {
 	return nil
 }
 
+// pause stops the time of the call, which waits for the outside until resume.
+func (b *budget) pause() error { return b.look() }
+
+func (b *budget) resume() {
+	now := time.Now()
+	b.started = b.started.Add(now.Sub(b.looked))
+	b.looked = now
+}
+
 func (b *budget) trip(err error) error {
 	if b.tripped == nil {
 		b.tripped = err

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/view"
 )
@@ -47,21 +50,29 @@ func (v *vm) openContext() {
 		t.Metatable = mt
 		return v.freeze(t, "ctx")
 	}
-	v.ctx.metrics = build(map[string]lua.LValue{
-		"args": frozen, "log": logger,
-		"emit": L.NewFunction(v.ctxEmit), "now": L.NewFunction(v.ctxNow),
-	}, func(L *lua.LState) int {
+	fields := map[string]lua.LValue{"args": frozen, "log": logger, "emit": L.NewFunction(v.ctxEmit)}
+	if v.host.Context != nil {
+		for k, x := range entries(v.bindContext(v.host.Context)) {
+			fields[k.String()] = x
+		}
+	}
+	names := slices.Sorted(maps.Keys(fields))
+	v.ctx.metrics = build(fields, func(L *lua.LState) int {
 		name := L.Get(2).String()
 		if plannedContext[name] {
 			v.raise(L, fmt.Errorf("cannot use ctx.%s: it is not supported yet", name))
 		}
-		v.raise(L, fmt.Errorf("ctx has no %q: there is args, log, emit and now", name))
+		e := fmt.Errorf("ctx has no %q: there is %s", name, strings.Join(names, ", "))
+		if hint := config.DidYouMean(name, names); hint != "" {
+			e = fmt.Errorf("%w; %s", e, hint)
+		}
+		v.raise(L, e)
 		return 0
 	})
 	v.ctx.series = build(map[string]lua.LValue{"args": frozen}, func(L *lua.LState) int {
 		name := L.Get(2).String()
-		if name == "log" || name == "emit" || name == "now" || plannedContext[name] {
-			v.raise(L, fmt.Errorf("cannot use ctx.%s in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics", name))
+		if _, there := fields[name]; there || plannedContext[name] {
+			v.raise(L, refusedInSeries("ctx."+name))
 		}
 		v.raise(L, fmt.Errorf("ctx has no %q in series: there is args", name))
 		return 0
@@ -71,7 +82,7 @@ func (v *vm) openContext() {
 // plannedContext are fields of ctx that are refused by name.
 var plannedContext = map[string]bool{
 	"state": true, "metrics": true, "route": true, "export": true, "retry": true, "reject": true,
-	"secret": true, "http": true, "sleep": true, "health": true,
+	"secret": true, "http": true, "health": true,
 }
 
 // argValue is a block's argument in a script, read-only.
@@ -149,25 +160,41 @@ func (v *vm) logValue(L *lua.LState, x lua.LValue) any {
 	return s
 }
 
-// ctxNow returns the time of the call in Unix ms, as record.time has it.
-func (v *vm) ctxNow(L *lua.LState) int {
-	v.inMetrics(L, "ctx.now")
-	L.Push(lua.LNumber(v.call.Now.UnixMilli()))
-	return 1
+// bindContext makes the table of a part of ctx. Its functions are refused in
+// series, wherever a script kept ctx, and a part's may be called with a colon.
+func (v *vm) bindContext(m *scripting.Module) *lua.LTable {
+	t := v.bindWith(m, func(t *lua.LTable, name string, f *scripting.Function) lua.LGFunction {
+		return func(L *lua.LState) int {
+			if v.seen != nil {
+				v.raise(L, refusedInSeries(name))
+			}
+			first := 1
+			if self, ok := L.Get(1).(*lua.LTable); ok && v.frozen[self] == t {
+				first = 2
+			}
+			return v.callFunction(L, name, f, nil, first)
+		}
+	})
+	for _, part := range m.Tables {
+		whole := *part
+		whole.Name = m.Name + "." + part.Name
+		t.RawSetString(part.Name, v.freeze(v.bindContext(&whole), whole.Name))
+	}
+	return t
 }
 
-func (v *vm) inMetrics(L *lua.LState, what string) *view.Metrics {
-	if v.win == nil {
-		v.raise(L, fmt.Errorf("cannot use %s outside of the hook metrics", what))
-	}
-	return v.win
+func refusedInSeries(what string) error {
+	return fmt.Errorf("cannot use %s in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics", what)
 }
 
 // ctxEmit is ctx.emit{ name =, labels =, value =, time = }, or of a copied or
 // present record. A series that is emitted ends when a record of it is
 // emitted with stale set: a copy of a stale record is one.
 func (v *vm) ctxEmit(L *lua.LState) int {
-	m := v.inMetrics(L, "ctx.emit")
+	m := v.out
+	if m == nil {
+		v.raise(L, errors.New("cannot use ctx.emit here: it is for the hooks metrics and every"))
+	}
 	if v.emit--; v.emit < 0 {
 		v.must(L, v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
 	}

@@ -274,20 +274,31 @@ func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 
 // bind makes the table of a module of the standard library.
 func (v *vm) bind(m *scripting.Module) *lua.LTable {
-	t := v.L.CreateTable(0, len(m.Funcs))
+	return v.bindWith(m, func(_ *lua.LTable, name string, f *scripting.Function) lua.LGFunction {
+		return func(L *lua.LState) int { return v.callFunction(L, name, f, nil, 1) }
+	})
+}
+
+// bindWith makes the table t of a module; call makes what its functions do.
+func (v *vm) bindWith(m *scripting.Module, call func(t *lua.LTable, name string, f *scripting.Function) lua.LGFunction) *lua.LTable {
+	t := v.L.CreateTable(0, len(m.Funcs)+len(m.Consts)+len(m.Tables))
 	for i := range m.Funcs {
 		f := &m.Funcs[i]
 		name := m.Name + "." + f.Name
-		fn := v.L.NewFunction(func(L *lua.LState) int { return v.callFunction(L, name, f, nil, 1) })
+		fn := v.L.NewFunction(call(t, name, f))
 		v.names[fn] = name
 		t.RawSetString(f.Name, fn)
 	}
 	for _, c := range m.Consts {
 		t.RawSetString(c.Name, v.fromGo(v.L, c.Value, 0))
 	}
+	what := "module " + m.Name
+	if strings.HasPrefix(m.Name, "ctx.") {
+		what = m.Name
+	}
 	mt := v.L.NewTable()
 	mt.RawSetString("__index", v.L.NewFunction(func(L *lua.LState) int {
-		v.raise(L, fmt.Errorf("module %s has no %q", m.Name, L.Get(2).String()))
+		v.raise(L, fmt.Errorf("%s has no %q", what, L.Get(2).String()))
 		return 0
 	}))
 	t.Metatable = mt
@@ -307,7 +318,13 @@ func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, sel
 	for i := first; i <= L.GetTop(); i++ {
 		args = append(args, v.toGo(L, L.Get(i), 0))
 	}
+	if f.Waits {
+		v.must(L, v.budget.pause())
+	}
 	out, err := v.guarded(f, self, args)
+	if f.Waits {
+		v.budget.resume()
+	}
 	if v.budget.tripped != nil {
 		v.must(L, v.budget.tripped)
 	}

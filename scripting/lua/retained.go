@@ -26,10 +26,8 @@ func (v *vm) End() error {
 		return nil
 	}
 	w := walker{seen: map[unsafe.Pointer]bool{}, skip: v.frozen}
-	for _, fn := range []*lua.LFunction{v.hooks.series, v.hooks.metrics} {
-		if fn != nil {
-			w.value(fn)
-		}
+	for _, fn := range v.hooks.all {
+		w.value(fn)
 	}
 	for _, m := range v.loaded {
 		w.value(m)

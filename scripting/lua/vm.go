@@ -48,13 +48,17 @@ type vm struct {
 
 	loadFailed string // the same while the file ran
 
-	hooks struct{ series, metrics *lua.LFunction }
-	ctx   struct{ series, metrics *lua.LTable }
-	raw   *scripting.Raw // set by weir.transform while the file runs
+	hooks struct {
+		series, metrics *lua.LFunction
+		all             []*lua.LFunction // of the definition
+	}
+	ctx struct{ series, metrics *lua.LTable }
+	raw *scripting.Raw // set by weir.transform while the file runs
 
 	// The call at hand.
 	hook   string
 	win    *view.Metrics // nil outside of the hook metrics
+	out    *view.Metrics // what ctx.emit adds to; nil where there is nothing
 	emit   int           // records that may still be emitted
 	recs   []record      // handles not given out yet
 	trace  []scripting.Frame
@@ -238,20 +242,68 @@ func (v *vm) Series(s *view.Series) error {
 }
 
 func (v *vm) Metrics(m *view.Metrics) error {
-	v.hook, v.win = "metrics", m
+	v.hook, v.win, v.out = "metrics", m, m
 	err := v.run(v.hooks.metrics, 0, v.batch, v.ctx.metrics)
-	v.win, v.recs = nil, nil
+	v.win, v.out, v.recs = nil, nil, nil
 	return err
+}
+
+func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
+	v.hook, v.out = h.Name, h.Metrics
+	defer func() { v.out, v.recs = nil, nil }()
+	fn := v.function(h.Name, h.Key)
+	if h.Args == nil {
+		return nil, v.run(fn, 0, v.ctx.metrics)
+	}
+	var out scripting.Value
+	// Under the handler: an argument or a result that is too large is an error
+	// of the script's.
+	err := v.run(v.L.NewFunction(func(L *lua.LState) int {
+		L.Push(fn)
+		for _, x := range h.Args {
+			L.Push(v.fromGo(L, x, 0))
+		}
+		L.Call(len(h.Args), 1)
+		out = v.toGo(L, L.Get(-1), 0)
+		return 0
+	}), 0)
+	return out, err
+}
+
+// function finds a function of the definition: key in the table name, or name
+// itself.
+func (v *vm) function(name, key string) *lua.LFunction {
+	for _, f := range v.raw.Fields {
+		if f.Name != name {
+			continue
+		}
+		x := f.Value
+		if m, ok := x.(map[string]any); ok {
+			x = m[key]
+		}
+		if fn, ok := x.(scripting.Func); ok {
+			return fn.Ref.(*lua.LFunction)
+		}
+	}
+	panic(fmt.Sprintf("BUG: there is no hook %s %q", name, key))
 }
 
 // openHooks takes the hooks out of the definition and makes what they are
 // called with.
 func (v *vm) openHooks() {
 	for _, f := range v.raw.Fields {
+		if m, ok := f.Value.(map[string]any); ok {
+			for _, x := range m {
+				if fn, ok := x.(scripting.Func); ok {
+					v.hooks.all = append(v.hooks.all, fn.Ref.(*lua.LFunction))
+				}
+			}
+		}
 		fn, ok := f.Value.(scripting.Func)
 		if !ok {
 			continue
 		}
+		v.hooks.all = append(v.hooks.all, fn.Ref.(*lua.LFunction))
 		switch f.Name {
 		case "series":
 			v.hooks.series = fn.Ref.(*lua.LFunction)

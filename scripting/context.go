@@ -1,0 +1,70 @@
+package scripting
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+)
+
+// Context is what ctx has beside args, log, emit and what else a language binds
+// itself: the table that the manual and the editors' types are made from. Its
+// functions cannot be called.
+func Context() *Module { return newContext(&worker{}) }
+
+// newContext makes what ctx is for the scripts on one VM. Its functions are
+// about the worker's call at hand.
+func newContext(w *worker) *Module {
+	return &Module{
+		Name: "ctx",
+		Doc:  "What needs identity, a grant or a clock.",
+		Funcs: []Function{
+			nowFunc(w),
+			sleepFunc(w),
+		},
+	}
+}
+
+// wait runs fn, which waits for the outside: within the call's context, which
+// ends when whoever sent the batch gives up, and within limits.wait. Every
+// Function that Waits goes through it.
+func (w *worker) wait(fn func(ctx context.Context) (Value, error)) (Value, error) {
+	k := w.call
+	limit := k.c.block.Limits.Wait
+	ctx, cancel := context.WithCancelCause(k.ctx)
+	defer cancel(nil)
+	alarm := clock.AfterFunc(k.c.opts.Clock, limit, func() {
+		cancel(fmt.Errorf("%w: it waited longer than %s, the limit is script.limits.wait", ErrLimit, limit))
+	})
+	defer alarm.Stop()
+	return fn(ctx)
+}
+
+func sleepFunc(w *worker) Function {
+	return Function{
+		Name:   "sleep",
+		Doc:    "Waits. The batch at hand, and with it its source, waits as well; the script's time limit does not run.",
+		Params: []Param{{Name: "seconds", Kind: KindNumber, Doc: "How long."}},
+		Result: Result{Fails: true, Doc: "Nothing; an error when script.limits.wait is shorter or weir stops."},
+		Waits:  true,
+		Fn: func(args []Value) (Value, error) {
+			d := args[0].(float64)
+			if !(d >= 0 && d < 1e6) {
+				return nil, fmt.Errorf("cannot sleep %v seconds", d)
+			}
+			return w.wait(func(ctx context.Context) (Value, error) {
+				return nil, clock.Sleep(ctx, w.call.c.opts.Clock, time.Duration(d*float64(time.Second)))
+			})
+		},
+	}
+}
+
+func nowFunc(w *worker) Function {
+	return Function{
+		Name:   "now",
+		Doc:    "The time of the call: it stands still while a hook runs.",
+		Result: Result{Kind: KindInt, Doc: "Unix milliseconds, as a record's time."},
+		Fn:     func([]Value) (Value, error) { return w.call.now.UnixMilli(), nil },
+	}
+}
