@@ -48,6 +48,9 @@ func sleepFunc(w *worker) Function {
 		Params: []Param{{Name: "seconds", Kind: KindNumber, Doc: "How long."}},
 		Result: Result{Fails: true, Doc: "Nothing; an error when script.limits.wait is shorter or weir stops."},
 		Waits:  true,
+		Uses: []Use{{
+			Lua: `assert(ctx.sleep(0) == nil)`, Input: "a 1\n", Output: "a 1\n",
+		}},
 		Fn: func(args []Value) (Value, error) {
 			d := args[0].(float64)
 			if !(d >= 0 && d < 1e6) {
@@ -65,6 +68,10 @@ func nowFunc(w *worker) Function {
 		Name:   "now",
 		Doc:    "The time of the call: it stands still while a hook runs.",
 		Result: Result{Kind: KindInt, Doc: "Unix milliseconds, as a record's time."},
-		Fn:     func([]Value) (Value, error) { return w.call.now.UnixMilli(), nil },
+		Uses: []Use{{
+			Lua:  `for r in batch:records() do r.value = ctx.now() end`,
+			Test: `assert.equals(t:now(), t:metrics("a 1"):value("a"))`,
+		}},
+		Fn: func([]Value) (Value, error) { return w.call.now.UnixMilli(), nil },
 	}
 }

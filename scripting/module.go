@@ -3,6 +3,9 @@ package scripting
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine/config"
 )
 
 // Value is what crosses between a script and a host function, in Go:
@@ -84,12 +87,16 @@ type ObjectType struct {
 	New string
 	// Methods take the object as first argument, which their Params leave out.
 	Methods []Function
+	// Fields are read without a call, and set where they say so. Those of an
+	// Object are for docs and types: what a script reads of one are Methods.
+	Fields []Param
 	// String is the text form, for logs and tostring.
 	String func(data any) string
 	// Len and Index make it look like a list to scripts: index counts from 0,
 	// and nothing is outside. Both or none.
-	Len   func(data any) int
-	Index func(data any, index int) Value
+	Len     func(data any) int
+	Index   func(data any, index int) Value
+	Element *ObjectType // what Index gives, for docs and types; nil: any
 }
 
 // Method returns a method by name.
@@ -126,12 +133,14 @@ type Function struct {
 	Params   []Param
 	Result   Result
 	Examples []FunctionExample
+	Uses     []Use // examples in a script, of what a call alone does not show
 	// Waits says that it waits for the outside: the script's time limit stands
 	// still meanwhile. The function itself sees to it that it ends.
 	Waits bool
 	// Fn gets one argument per Param, of the form that its Kind says, nil for
 	// an optional one that was left out; a method gets its object's Data
 	// before them. An error is a result: `value, err` in Lua, a throw in JS.
+	// nil: the language binds it itself, such as the operations of a batch.
 	Fn func(args []Value) (Value, error)
 }
 
@@ -149,20 +158,32 @@ const (
 	KindMap
 	KindObject
 	KindFunction
+	KindSequence
 )
 
 // String returns the kind as docs write it.
 func (k Kind) String() string {
-	return [...]string{"any", "bool", "int", "number", "string", "list", "map", "object", "function"}[k]
+	return [...]string{"any", "bool", "int", "number", "string", "list", "map", "object", "function", "iterator"}[k]
 }
 
-// Param is a parameter.
+// Param is a parameter, a field of an object, or a key of a table.
 type Param struct {
 	Name     string
 	Kind     Kind
 	Doc      string
 	Type     *ObjectType // of a KindObject
 	Optional bool
+
+	// More about it; all may be left out.
+	Of     *Param    // of a KindList or KindMap: an element
+	Fields []Param   // of a KindMap: its keys; others are refused
+	Call   *Function // of a KindFunction: how it is called
+	Or     []Param   // what else it may be
+	Rest   bool      // the last parameter: it takes all arguments that are left, as a *List
+	Set    bool      // a field that scripts may set
+	// Check finds mistakes in a constant that a script passes, before it runs:
+	// a pattern, an expression.
+	Check func(text string) error
 }
 
 // Result is what a function returns.
@@ -174,6 +195,27 @@ type Result struct {
 	Optional bool
 	// Fails says that the function may return an error.
 	Fails bool
+
+	// More about it, as of a Param.
+	Of     *Param
+	Fields []Param
+	Yields []Param // of a KindSequence: what each step gives
+}
+
+// Use is an example of an entry in a script, which a test runs on the
+// production runtime.
+type Use struct {
+	Doc string // what it shows; may be empty
+	// Lua is the body of the hook metrics(batch, ctx), of Hook if that is set,
+	// or a whole file when it says weir.transform.
+	Lua  string
+	Hook string
+	Args string // attributes of the block
+	// Input and Output are batches in text form.
+	Input, Output string
+	// Test is the body of a test in Lua with the component as t, in place of
+	// Input and Output.
+	Test string
 }
 
 // FunctionExample is one call, in no language: bindings render and execute it.
@@ -210,7 +252,8 @@ func (e *ArgError) Error() string {
 // object of a method, nil for a function. A wrong argument is an *ArgError.
 // args may be written to.
 func (f *Function) Call(self *Object, args []Value) (Value, error) {
-	if len(args) > len(f.Params) {
+	rest := len(f.Params) > 0 && f.Params[len(f.Params)-1].Rest
+	if len(args) > len(f.Params) && !rest {
 		return nil, &ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(f.Params), len(args))}
 	}
 	in := make([]Value, 0, len(f.Params)+1)
@@ -219,6 +262,18 @@ func (f *Function) Call(self *Object, args []Value) (Value, error) {
 	}
 	for i := range f.Params {
 		p := &f.Params[i]
+		if p.Rest {
+			left := &List{}
+			for _, v := range args[min(i, len(args)):] {
+				v, msg := p.convert(v)
+				if msg != "" {
+					return nil, &ArgError{Func: f.Name, Param: p.Name, Msg: msg}
+				}
+				left.Items = append(left.Items, v)
+			}
+			in = append(in, left)
+			break
+		}
 		var v Value
 		if i < len(args) {
 			v = args[i]
@@ -272,13 +327,18 @@ func (p *Param) convert(v Value) (Value, string) {
 			v = &List{} // languages in which both are {}
 			break
 		}
-		_, ok = v.(*List)
+		var l *List
+		if l, ok = v.(*List); ok && p.Of != nil {
+			return p.Of.elements(l)
+		}
 	case KindMap:
 		if l, is := v.(*List); is && len(l.Items) == 0 {
 			v = NewMap()
-			break
 		}
-		_, ok = v.(*Map)
+		var m *Map
+		if m, ok = v.(*Map); ok && (p.Fields != nil || p.Of != nil) {
+			return p.entries(m)
+		}
 	case KindObject:
 		o, is := v.(*Object)
 		if ok = is && o.Type == p.Type; ok {
@@ -288,16 +348,84 @@ func (p *Param) convert(v Value) (Value, string) {
 		_, ok = v.(Callback)
 	}
 	if !ok {
+		for i := range p.Or {
+			if v, msg := p.Or[i].convert(v); msg == "" {
+				return v, ""
+			}
+		}
 		return nil, fmt.Sprintf("must be a %s, not a %s", p.want(), nameOf(v))
 	}
 	return v, ""
 }
 
-func (p *Param) want() string {
-	if p.Type != nil {
-		return p.Type.Name
+// elements converts the elements of a list, of which each is a p.
+func (p *Param) elements(l *List) (Value, string) {
+	out := &List{Items: make([]Value, len(l.Items))}
+	for i, e := range l.Items {
+		v, msg := p.convert(e)
+		if msg != "" {
+			return nil, fmt.Sprintf("is wrong at %d: it %s", i+1, msg)
+		}
+		out.Items[i] = v
 	}
-	return p.Kind.String()
+	return out, ""
+}
+
+// entries converts a map's values by Fields or Of. A key that is not declared
+// is a mistake: it would be ignored.
+func (p *Param) entries(m *Map) (Value, string) {
+	out := NewMap()
+	for _, k := range m.Keys() {
+		e := p.Of
+		if i := slices.IndexFunc(p.Fields, func(f Param) bool { return f.Name == k }); i >= 0 {
+			e = &p.Fields[i]
+		}
+		if e == nil {
+			return nil, fmt.Sprintf("has no key %q%s", k, meant(k, Names(p.Fields)))
+		}
+		x, _ := m.Get(k)
+		v, msg := e.convert(x)
+		if msg != "" {
+			return nil, fmt.Sprintf("is wrong at %q: it %s", k, msg)
+		}
+		out.Set(k, v)
+	}
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		if _, ok := out.Get(f.Name); !ok && !f.Optional && f.Kind != KindAny {
+			return nil, fmt.Sprintf("lacks the key %s, a %s", f.Name, f.want())
+		}
+	}
+	return out, ""
+}
+
+// Names returns the names of parameters or fields.
+func Names(ps []Param) []string {
+	names := make([]string, len(ps))
+	for i, p := range ps {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// meant is what follows a name that is not there: what may have been meant,
+// or all there is.
+func meant(name string, all []string) string {
+	if hint := config.DidYouMean(name, all); hint != "" {
+		return ": " + hint
+	}
+	return ": there is " + strings.Join(all, ", ")
+}
+
+func (p *Param) want() string {
+	want := p.Kind.String()
+	if p.Type != nil {
+		want = p.Type.Name
+	}
+	for i := range p.Or {
+		want += " or " + p.Or[i].want()
+	}
+	return want
 }
 
 func nameOf(v Value) string {

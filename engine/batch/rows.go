@@ -104,26 +104,13 @@ func (b *Metrics) with(series []*Series, r *Rows) *Metrics {
 // Select returns the batch with only the rows for which keep is true; b itself
 // when that is all of them. Handles are shared, columns are not.
 func (b *Metrics) Select(keep func(row int) bool) *Metrics {
-	r := rowsWhere(len(b.Series), keep)
-	return b.Only(&r)
-}
-
-// rowsWhere returns those of n rows for which keep is true.
-func rowsWhere(n int, keep func(row int) bool) (r Rows) {
-	for i := range n {
+	var r Rows
+	for i := range b.Series {
 		if keep(i) {
 			r.Add(i)
 		}
 	}
-	return r
-}
-
-// rowsOf returns rows, which must be ascending.
-func rowsOf(rows []int) (r Rows) {
-	for _, i := range rows {
-		r.Add(i)
-	}
-	return r
+	return b.Only(&r)
 }
 
 // Only returns the batch with only those rows; b itself when that is all of
@@ -137,6 +124,9 @@ func (b *Metrics) Only(r *Rows) *Metrics {
 
 // Rows returns a new batch of the given rows, which must be ascending.
 func (b *Metrics) Rows(rows []int) *Metrics {
-	r := rowsOf(rows)
+	var r Rows
+	for _, i := range rows {
+		r.Add(i)
+	}
 	return b.with(pick(&r, b.Series), &r)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/view"
 )
 
@@ -44,7 +45,7 @@ func (v *vm) openBatch(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 		case lua.LString:
 			f, ok := methods[string(key)]
 			if !ok {
-				v.raise(L, fmt.Errorf("a batch has no %q; its operations are drop_where, keep_where, set_label, drop_label, rename_label, scale, set_value, map_label, map_value, filter, rows, set, drop, each, records, text, #batch and batch[i]", string(key)))
+				v.raise(L, api.Unknown(api.Get().Batch, string(key)))
 			}
 			L.Push(f)
 		case lua.LNumber:

@@ -90,7 +90,7 @@ var _ scripting.Program = (*program)(nil)
 // Compile compiles a component and the modules that it requires, by name and
 // transitively, and runs it once for its definition.
 func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Program, error) {
-	p, err := read(f, env, componentFile)
+	p, err := read(f, env)
 	if err != nil {
 		return nil, err
 	}
@@ -100,23 +100,15 @@ func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Progr
 	return p, nil
 }
 
-// fileKind is what a file is compiled as.
-type fileKind bool
-
-const (
-	componentFile fileKind = false // and modules and tests
-	plainFile     fileKind = true  // may assign to globals
-)
-
 // read compiles a file and the modules that it requires.
-func read(f scripting.File, env scripting.Env, kind fileKind) (*program, error) {
+func read(f scripting.File, env scripting.Env) (*program, error) {
 	p := &program{
 		files: map[string]*chunk{}, modules: map[string]*chunk{}, stdlib: map[string]*scripting.Module{},
 	}
 	for _, m := range env.Modules {
 		p.stdlib[m.Name] = m
 	}
-	main, err := compile(f, kind)
+	main, err := compile(f)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +143,7 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 			*errs = append(*errs, c.file.Error(r.line, "load", err))
 			continue
 		}
-		m, err := compile(f, componentFile)
+		m, err := compile(f)
 		if err != nil {
 			*errs = append(*errs, err)
 			continue
@@ -162,7 +154,7 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 	}
 }
 
-func compile(f scripting.File, kind fileKind) (*chunk, error) {
+func compile(f scripting.File) (*chunk, error) {
 	f.Text = strings.TrimPrefix(f.Text, "\ufeff") // as Lua does with files
 	if line, err := checkNesting(f.Text); err != nil {
 		return nil, f.Error(line, "load", err)
@@ -179,10 +171,8 @@ func compile(f scripting.File, kind fileKind) (*chunk, error) {
 	if err != nil {
 		return nil, syntaxError(f, err)
 	}
-	if kind == componentFile {
-		if errs := globalWrites(f, proto, nil); len(errs) > 0 {
-			return nil, errors.Join(errs...)
-		}
+	if errs := globalWrites(f, proto, nil); len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return &chunk{file: f, proto: proto, tree: t}, nil
 }

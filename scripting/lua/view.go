@@ -9,6 +9,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/view"
 )
 
@@ -277,7 +278,7 @@ func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		case "histogram", "exemplars":
 			v.raise(L, fmt.Errorf("cannot read record.%s: it is not supported yet; what a script does not touch is sent on as it came", string(key)))
 		default:
-			v.raise(L, fmt.Errorf("a record has no %q: there is name, type, value, labels, time, stale, help, unit, drop() and copy()", L.Get(2).String()))
+			v.raise(L, api.Unknown(api.Get().Record, L.Get(2).String()))
 		}
 		return 1
 	}
@@ -352,7 +353,7 @@ func (v *vm) setField(L *lua.LState, row int, field string, x lua.LValue, label 
 			v.must(L, m.SetLabel(row, field, v.labelValue(L, x, field)))
 			return
 		}
-		v.raise(L, fmt.Errorf("cannot set %q of a record: what can be set is name, value, labels, time and stale", field))
+		v.raise(L, api.CannotSet(api.Get().Record, field))
 	}
 }
 
@@ -388,7 +389,7 @@ func (v *vm) copyIndex(L *lua.LState) int {
 	case "stale":
 		L.Push(lua.LBool(c.rec.Stale))
 	default:
-		v.raise(L, fmt.Errorf("a copy of a record has no %q: there is name, type, value, labels, time, stale, help and unit", key))
+		v.raise(L, api.Unknown(api.Get().Copy, key))
 	}
 	return 1
 }
@@ -444,7 +445,7 @@ func (v *vm) setRecord(L *lua.LState, r *view.Record, key string, x lua.LValue) 
 		}
 		r.Stale = bool(b)
 	default:
-		v.raise(L, fmt.Errorf("cannot set %q of a record: there is name, type, value, labels, time, stale, help and unit", key))
+		v.raise(L, api.CannotSet(api.Get().Copy, key))
 	}
 }
 
@@ -474,7 +475,7 @@ func (v *vm) openSeries(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		case "value", "time", "stale", "histogram", "exemplars":
 			v.raise(L, fmt.Errorf("cannot read %s in series: the hook sees labels only, because what it decides is remembered for the series; use metrics", key))
 		default:
-			v.raise(L, fmt.Errorf("a series has no %q: there is name, labels, type, help, unit and drop()", key))
+			v.raise(L, api.Unknown(api.Get().Series, key))
 		}
 		return 1
 	}, func(L *lua.LState) int {
@@ -489,7 +490,7 @@ func (v *vm) openSeries(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		case "labels":
 			v.setLabels(L, h, L.Get(3))
 		default:
-			v.raise(L, fmt.Errorf("cannot set %q of a series: what can be set is name and labels", key))
+			v.raise(L, api.CannotSet(api.Get().Series, key))
 		}
 		return 0
 	}, func(L *lua.LState) int {

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/expr"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+// batch is the type of batch in the hook metrics: its operations, cheapest
+// first.
+func (t *Table) batch() {
+	where := condition("where", "Which records: an expression, nil for all.")
+	where.Optional = true
+	label := text("name", "The label's name.")
+	fields := scripting.Param{
+		Name: "fields", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString},
+		Doc: "What fn gets: name, value, time, type, stale or labels by name; 32 at most.",
+	}
+	row := whole("i", "The number of the record, as batch:rows gives it.")
+
+	t.Batch.Doc = "The records of one scrape of a target, or of one request. What is not touched goes on as it came. Operations are listed cheapest first. It ends with its hook."
+	t.Batch.Methods = []scripting.Function{
+		{
+			Name: "drop_where", Doc: "Drops the records for which the expression is true. Parts that read labels only are evaluated once for each series.",
+			Params: []scripting.Param{condition("where", "The expression.")},
+			Uses: []scripting.Use{use(`batch:drop_where [[ name startsWith "go_" && labels.job != "api" ]]`,
+				"go_threads{job=\"api\"} 1\ngo_threads{job=\"web\"} 2\n", "go_threads{job=\"api\"} 1\n")},
+		},
+		{
+			Name: "keep_where", Doc: "Drops the records for which the expression is false.",
+			Params: []scripting.Param{condition("where", "The expression.")},
+			Uses:   []scripting.Use{use(`batch:keep_where [[ value > 10 ]]`, "a 1\nb 11\n", "b 11\n")},
+		},
+		{
+			Name: "set_label", Doc: "Sets a label of all records; nil removes it.",
+			Params: []scripting.Param{label, labelValue("value", "Its value.")},
+			Uses:   []scripting.Use{use(`batch:set_label("region", "eu")`, "up 1\n", "up{region=\"eu\"} 1\n")},
+		},
+		{
+			Name: "drop_label", Doc: "Removes a label of all records.",
+			Params: []scripting.Param{label},
+			Uses:   []scripting.Use{use(`batch:drop_label("pod")`, "up{pod=\"a-1\"} 1\n", "up 1\n")},
+		},
+		{
+			Name: "rename_label", Doc: "Renames a label of all records that have it.",
+			Params: []scripting.Param{label, text("new", "The new name.")},
+			Uses:   []scripting.Use{use(`batch:rename_label("svc", "service")`, "up{svc=\"a\"} 1\n", "up{service=\"a\"} 1\n")},
+		},
+		{
+			Name: "scale", Doc: "Multiplies values. Of a native histogram it multiplies counts and sum.",
+			Params: []scripting.Param{where, number("factor", "The factor.")},
+			Uses:   []scripting.Use{use(`batch:scale([[ name endsWith "_ms" ]], 0.001)`, "a_ms 1500\nb 2\n", "a_ms 1.5\nb 2\n")},
+		},
+		{
+			Name: "set_value", Doc: "Sets values to what an expression gives.",
+			Params: []scripting.Param{where, numeric("value", "The expression of the value.")},
+			Uses:   []scripting.Use{use(`batch:set_value([[ value < 0 ]], "0")`, "a -1\nb 2\n", "a 0\nb 2\n")},
+		},
+		{
+			Name: "map_label", Doc: "Sets a label to what fn makes of its value. fn is asked once for each distinct value and its answer remembered: it must depend on nothing else. nil removes the label.",
+			Params: []scripting.Param{label, callback("fn", "The function.",
+				scripting.Result{Kind: scripting.KindString, Optional: true}, text("value", "The label's value."))},
+			Uses: []scripting.Use{use(`batch:map_label("path", function(p) return (p:gsub("/%d+", "/:id")) end)`,
+				"hits{path=\"/users/42\"} 1\n", "hits{path=\"/users/:id\"} 1\n")},
+		},
+		{
+			Name: "map_value", Doc: "Sets values to what fn makes of them; nil leaves one as it is. Stale records and native histograms are left out.",
+			Params: []scripting.Param{callback("fn", "The function.",
+				scripting.Result{Kind: scripting.KindNumber, Optional: true}, number("value", "The value."))},
+			Uses: []scripting.Use{use(`batch:map_value(function(v) return math.floor(v) end)`, "a 1.5\n", "a 1\n")},
+		},
+		{
+			Name: "filter", Doc: "Keeps the records for which fn returns true and drops those for which it returns false. Only the named fields cross into the script.",
+			Params: []scripting.Param{fields, callback("fn", "The function; it gets the fields in their order.",
+				scripting.Result{Kind: scripting.KindBool}, rest(scripting.KindAny))},
+			Uses: []scripting.Use{use("batch:filter({ \"job\", \"value\" }, function(job, v)\n  return job == \"api\" or v > 10\nend)",
+				"a{job=\"api\"} 1\na{job=\"web\"} 2\na{job=\"db\"} 20\n", "a{job=\"api\"} 1\na{job=\"db\"} 20\n")},
+		},
+		{
+			Name: "rows", Doc: "An iterator over the records' numbers and the named fields, for batch:set and batch:drop.",
+			Params: []scripting.Param{{Name: "field", Kind: scripting.KindString, Rest: true, Doc: "What to read: name, value, time, type, stale or labels by name; 32 at most."}},
+			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{whole("i", "The number."), rest(scripting.KindAny)}},
+			Uses: []scripting.Use{use("for i, job, v in batch:rows(\"job\", \"value\") do\n  if job == \"web\" then batch:set(i, \"value\", v * 2) end\nend",
+				"a{job=\"api\"} 1\na{job=\"web\"} 2\n", "a{job=\"api\"} 1\na{job=\"web\"} 4\n")},
+		},
+		{
+			Name: "set", Doc: "Sets a field of a record by its number: name, value, time, stale, or a label by its name; labels.NAME is a label that is called like a field.",
+			Params: []scripting.Param{row,
+				{Name: "field", Kind: scripting.KindString, Doc: "The field, or a table of fields and values.", Or: []scripting.Param{{Kind: scripting.KindMap}}},
+				{Name: "value", Kind: scripting.KindAny, Doc: "Its value; nil removes a label."}},
+			Uses: []scripting.Use{use("for i, v in batch:rows(\"value\") do\n  batch:set(i, { value = v + 1, level = \"high\" })\nend", "a 1\n", "a{level=\"high\"} 2\n")},
+		},
+		{
+			Name: "drop", Doc: "Drops a record by its number.",
+			Params: []scripting.Param{row},
+			Uses:   []scripting.Use{use("for i, v in batch:rows(\"value\") do\n  if v == 0 then batch:drop(i) end\nend", "a 0\nb 1\n", "b 1\n")},
+		},
+		{
+			Name: "each", Doc: "Calls fn with one record at a time. An error in fn undoes what was done to that record, and script.on_error decides about it; the others go on.",
+			Params: []scripting.Param{callback("fn", "The function.", scripting.Result{}, object("record", t.Record, "The record."))},
+			Uses: []scripting.Use{use("batch:each(function(r)\n  if r.name == \"request_ms\" then\n    r.name  = \"request_seconds\"\n    r.value = r.value / 1000\n  end\nend)",
+				"request_ms 1500\n", "request_seconds 1.5\n")},
+		},
+		{
+			Name: "records", Doc: "An iterator over the records. An error costs the batch; see each.",
+			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{object("record", t.Record, "The record.")}},
+			Uses:   []scripting.Use{use("for r in batch:records() do r.labels.n = r.value end", "a 1\n", "a{n=\"1\"} 1\n")},
+		},
+		{
+			Name: "text", Doc: "The batch in text form, as a scrape has it.",
+			Result: scripting.Result{Kind: scripting.KindString, Doc: "The text."},
+			Uses: []scripting.Use{{
+				Lua:  `ctx.log.info(batch:text())`,
+				Test: `t:metrics [[ up{job="api"} 1 ]]; assert.matches('up{job="api"} 1', t:logs()[1])`,
+			}},
+		},
+	}
+	t.Batch.Len = func(any) int { panic("BUG: a batch of the table has no records") }
+	t.Batch.Index = func(any, int) scripting.Value { panic("BUG: a batch of the table has no records") }
+	t.Batch.Element = t.Record
+}
+
+// rest is any number of values.
+func rest(k scripting.Kind) scripting.Param { return scripting.Param{Name: "…", Kind: k, Rest: true} }
+
+// condition is a parameter that is an expression of a truth.
+func condition(name, doc string) scripting.Param {
+	return expression(name, doc, expr.Bool)
+}
+
+// numeric is a parameter that is an expression of a number.
+func numeric(name, doc string) scripting.Param {
+	return expression(name, doc, expr.Number)
+}
+
+func expression(name, doc string, kind expr.Kind) scripting.Param {
+	p := text(name, doc)
+	p.Check = func(src string) error { return view.NewGeneration(view.Options{}).Check(src, kind) }
+	return p
+}

@@ -1,0 +1,69 @@
+package api
+
+import "github.com/weir-run/weir/scripting"
+
+// context is ctx. Functions that the component binds are those of
+// scripting.Host.Context; here are those that the language binds, as they
+// handle records.
+func (t *Table) context() {
+	t.Arguments.Doc = "The arguments of the block, as args of the definition declares them."
+	args := object("args", t.Arguments, t.Arguments.Doc)
+
+	t.Context.Doc = "What a hook has beside its data."
+	t.Context.Fields = []scripting.Param{args, object("log", t.Log, "Writes to weir's log.")}
+	t.Context.Methods = []scripting.Function{
+		{
+			Name: "emit", Doc: "Sends a record more: a copy of one, or a table. A series that is emitted ends when a record of it is emitted with stale set: a copy of a stale record is one.",
+			Params: []scripting.Param{{Name: "record", Kind: scripting.KindMap, Fields: t.Emitted(), Doc: "The record.",
+				Or: []scripting.Param{object("", t.Copy, ""), object("", t.Record, "")}}},
+			Uses: []scripting.Use{use(`ctx.emit { name = "records", labels = { job = "weir" }, value = #batch }`, "a 1\nb 1\n", "a 1\nb 1\nrecords{job=\"weir\"} 2\n")},
+		},
+	}
+	t.host(t.Context, scripting.Context())
+
+	t.Remembered.Doc = "ctx of the hooks whose answer is remembered: it has what cannot change the answer later."
+	t.Remembered.Fields = []scripting.Param{args}
+
+	t.Log.Doc = "Writes a line to weir's log, with the component and the line of the script. Lines beyond 100 a second are counted and left out."
+	for _, level := range []string{"debug", "info", "warn", "error"} {
+		t.Log.Methods = append(t.Log.Methods, scripting.Function{
+			Name: level, Doc: "Logs at level " + level + ".",
+			Params: []scripting.Param{text("message", "The message."), {Name: "fields", Kind: scripting.KindMap, Optional: true, Doc: "Names and values that go with it."}},
+			Uses: []scripting.Use{{
+				Lua:  `ctx.log.` + level + `("seen", { records = #batch })`,
+				Test: `t:metrics("a 1"); assert.matches("seen", t:logs()[1])`,
+			}},
+		})
+	}
+}
+
+// Emitted are the keys of a table that is given to ctx.emit.
+func (t *Table) Emitted() []scripting.Param {
+	labels := scripting.Param{Name: "labels", Kind: scripting.KindMap, Optional: true, Doc: "Its labels."}
+	value := labelValue("", "")
+	labels.Of = &value
+	labels.Or = []scripting.Param{object("", t.Labels, "")}
+	return []scripting.Param{
+		text("name", "The name of the metric."), optional(number("value", "The value; it may only be left out of a stale record.")),
+		labels, optional(whole("time", "Unix ms; the time of the batch's first record when it is left out.")),
+		optional(text("type", typeDoc)), optional(text("help", "The metric's help.")), optional(text("unit", "The metric's unit.")),
+		optional(flag("stale", "Whether it is the marker that ends the series.")),
+	}
+}
+
+// host adds what the component binds: functions, constants and parts.
+func (t *Table) host(to *scripting.ObjectType, m *scripting.Module) {
+	to.Methods = append(to.Methods, m.Funcs...)
+	for _, c := range m.Consts {
+		to.Fields = append(to.Fields, scripting.Param{Name: c.Name, Kind: scripting.KindAny, Doc: c.Doc})
+	}
+	for _, part := range m.Tables {
+		typ := &scripting.ObjectType{Name: m.Name + "." + part.Name, Doc: part.Doc}
+		whole := *part
+		whole.Name = typ.Name
+		t.host(typ, &whole)
+		t.parts = append(t.parts, typ)
+		to.Fields = append(to.Fields, object(part.Name, typ, part.Doc))
+	}
+	t.made = append(t.made, m.Types...)
+}

@@ -1,0 +1,186 @@
+package api
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting"
+)
+
+// Table is what a script sees. It is not written to.
+type Table struct {
+	Weir   *scripting.Module     // what require "weir" gives
+	Keys   []scripting.Param     // of a definition; hooks are functions
+	Batch  *scripting.ObjectType // of the hook metrics
+	Record *scripting.ObjectType // of a batch
+	Copy   *scripting.ObjectType // of a record: what copy() returns
+	Series *scripting.ObjectType // of the hook series
+	Labels *scripting.ObjectType // of a record or series
+	// Context is ctx in every hook but series and stream.
+	Context *scripting.ObjectType
+	// Remembered is ctx in hooks whose answer is remembered: series, stream.
+	Remembered *scripting.ObjectType
+	// Arguments is ctx.args; what it has is the script's affair.
+	Arguments *scripting.ObjectType
+	// Log is ctx.log.
+	Log *scripting.ObjectType
+
+	parts []*scripting.ObjectType // of ctx: ctx.http
+	made  []*scripting.ObjectType // that functions of ctx return
+}
+
+// Get returns the table.
+var Get = sync.OnceValue(func() *Table {
+	t := &Table{
+		Batch:      &scripting.ObjectType{Name: "batch"},
+		Record:     &scripting.ObjectType{Name: "record"},
+		Copy:       &scripting.ObjectType{Name: "copy of a record"},
+		Series:     &scripting.ObjectType{Name: "series"},
+		Labels:     &scripting.ObjectType{Name: "labels"},
+		Context:    &scripting.ObjectType{Name: "ctx"},
+		Remembered: &scripting.ObjectType{Name: "ctx of series"},
+		Arguments:  &scripting.ObjectType{Name: "ctx.args"},
+		Log:        &scripting.ObjectType{Name: "ctx.log"},
+	}
+	t.labels()
+	t.series()
+	t.record()
+	t.batch()
+	t.context()
+	t.weir()
+	return t
+})
+
+// Types are the types of the table, in the order of the manual.
+func (t *Table) Types() []*scripting.ObjectType {
+	ts := []*scripting.ObjectType{t.Batch, t.Record, t.Copy, t.Series, t.Labels, t.Context, t.Remembered, t.Arguments, t.Log}
+	return append(append(ts, t.parts...), t.made...)
+}
+
+// Parts are the tables of ctx that the component binds, such as ctx.http.
+func (t *Table) Parts() []*scripting.ObjectType { return t.parts }
+
+// Members are the names that a type has: fields, then methods.
+func Members(t *scripting.ObjectType) []string {
+	names := scripting.Names(t.Fields)
+	for i := range t.Methods {
+		names = append(names, t.Methods[i].Name)
+	}
+	return names
+}
+
+// Settable are the names of the fields that a script may set.
+func Settable(t *scripting.ObjectType) []string {
+	var names []string
+	for _, f := range t.Fields {
+		if f.Set {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// Unknown is the error of reading a name that a type has not: it says what may
+// have been meant, else all there is.
+func Unknown(t *scripting.ObjectType, name string) error {
+	if hint := config.DidYouMean(name, Members(t)); hint != "" {
+		return fmt.Errorf("%s has no %q: %s", article(t), name, hint)
+	}
+	return fmt.Errorf("%s has no %q: there is %s", article(t), name, list(listing(t)))
+}
+
+// CannotSet is the error of setting a name that cannot be set.
+func CannotSet(t *scripting.ObjectType, name string) error {
+	can := Settable(t)
+	if len(can) == 0 {
+		return fmt.Errorf("cannot set %q of %s: it is read-only", name, article(t))
+	}
+	if hint := config.DidYouMean(name, can); hint != "" {
+		return fmt.Errorf("cannot set %q of %s: %s", name, article(t), hint)
+	}
+	return fmt.Errorf("cannot set %q of %s: what can be set is %s", name, article(t), list(can))
+}
+
+// listing is Members with parentheses behind methods.
+func listing(t *scripting.ObjectType) []string {
+	names := scripting.Names(t.Fields)
+	for i := range t.Methods {
+		names = append(names, t.Methods[i].Name+"()")
+	}
+	if t.Index != nil {
+		names = append(names, "#"+t.Name, t.Name+"[i]")
+	}
+	return names
+}
+
+func article(t *scripting.ObjectType) string {
+	if strings.HasPrefix(t.Name, "ctx") || t.Name == "labels" {
+		return t.Name
+	}
+	return "a " + t.Name
+}
+
+func list(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// The parts that entries are made of.
+
+func text(name, doc string) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindString, Doc: doc}
+}
+
+func number(name, doc string) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindNumber, Doc: doc}
+}
+
+func whole(name, doc string) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindInt, Doc: doc}
+}
+
+func flag(name, doc string) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindBool, Doc: doc}
+}
+
+func object(name string, t *scripting.ObjectType, doc string) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindObject, Type: t, Doc: doc}
+}
+
+func callback(name, doc string, result scripting.Result, params ...scripting.Param) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindFunction, Doc: doc, Call: &scripting.Function{Params: params, Result: result}}
+}
+
+func optional(p scripting.Param) scripting.Param { p.Optional = true; return p }
+
+func settable(p scripting.Param) scripting.Param { p.Set = true; return p }
+
+// labelValue is what a label may be set to.
+func labelValue(name, doc string) scripting.Param {
+	p := optional(text(name, doc))
+	p.Or = []scripting.Param{number("", ""), flag("", "")}
+	return p
+}
+
+// use is an example of one batch.
+func use(lua, input, output string) scripting.Use {
+	return scripting.Use{Lua: lua, Input: input, Output: output}
+}
+
+// Uses goes over the examples of all entries, with the name of each entry.
+func (t *Table) Uses() iter.Seq2[string, []scripting.Use] {
+	return func(yield func(string, []scripting.Use) bool) {
+		for _, typ := range t.Types() {
+			for i := range typ.Methods {
+				if m := &typ.Methods[i]; !yield(typ.Name+"."+m.Name, m.Uses) {
+					return
+				}
+			}
+		}
+	}
+}

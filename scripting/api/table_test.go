@@ -1,0 +1,65 @@
+package api_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/api"
+)
+
+// TestTable holds that everything is documented and has an example.
+func TestTable(t *testing.T) {
+	table := api.Get()
+	for _, typ := range table.Types() {
+		if typ.Doc == "" {
+			t.Errorf("%s has no doc", typ.Name)
+		}
+		for _, f := range typ.Fields {
+			if f.Name == "" || f.Doc == "" {
+				t.Errorf("%s.%s lacks a name or a doc", typ.Name, f.Name)
+			}
+		}
+		for _, m := range typ.Methods {
+			where := typ.Name + ":" + m.Name
+			if m.Doc == "" || len(m.Uses) == 0 && len(m.Examples) == 0 {
+				t.Errorf("%s lacks a doc or an example", where)
+			}
+			for i, p := range m.Params {
+				if p.Doc == "" {
+					t.Errorf("%s: parameter %s has no doc", where, p.Name)
+				}
+				if p.Rest && i != len(m.Params)-1 {
+					t.Errorf("%s: parameter %s takes what is left and is not the last", where, p.Name)
+				}
+			}
+			if m.Result.Kind != scripting.KindAny && m.Result.Doc == "" {
+				t.Errorf("%s: the result has no doc", where)
+			}
+		}
+		names := api.Members(typ)
+		slices.Sort(names)
+		if len(slices.Compact(slices.Clone(names))) != len(names) {
+			t.Errorf("%s has a name twice: %v", typ.Name, names)
+		}
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	f := func(err error, want string) {
+		t.Helper()
+		if err.Error() != want {
+			t.Errorf("got  %s\nwant %s", err, want)
+		}
+	}
+	table := api.Get()
+	f(api.Unknown(table.Batch, "drop_wher"), `a batch has no "drop_wher": did you mean drop_where?`)
+	f(api.Unknown(table.Series, "nonsense"), `a series has no "nonsense": there is name, labels, type, help, unit and drop()`)
+	f(api.CannotSet(table.Series, "help"), `cannot set "help" of a series: what can be set is name and labels`)
+	f(api.CannotSet(table.Record, "lables"), `cannot set "lables" of a record: did you mean labels?`)
+	f(api.CannotSet(table.Context, "args"), `cannot set "args" of ctx: it is read-only`)
+	if got := api.Unknown(table.Batch, "nonsense").Error(); !strings.Contains(got, "there is drop_where(), keep_where(), ") {
+		t.Errorf("got %s", got)
+	}
+}
