@@ -40,6 +40,8 @@ type Options struct {
 	// Test runs the tests of a user's script before a saved change of it takes
 	// over; its error refuses the change. nil: saved changes are not tested.
 	Test func(Tested) error
+	// Probe measures the scripts; nil: nothing does.
+	Probe *Probe
 	// Logger is told once of each file whose name cannot be a block's; nil: nobody.
 	Logger *slog.Logger
 }
@@ -293,7 +295,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	deps.language, deps.embedded = lang, from[0].embedded
 	deps.hashPart(lang.Name(), lang.Version())
 	deps.hashPart(from[0].rel, file.Text)
-	p, err := lang.Compile(file, Env{Modules: c.o.Modules, Require: deps.require})
+	p, err := lang.Compile(file, Env{Modules: c.o.Modules, Require: deps.require, Probe: c.o.Probe})
 	if err != nil {
 		return fail(err)
 	}

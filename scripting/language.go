@@ -44,6 +44,8 @@ type Env struct {
 	Modules []*Module // the standard library
 	// Require finds a module of the user's.
 	Require func(name string) (File, error)
+	// Probe measures the script; nil: nothing does.
+	Probe *Probe
 }
 
 // Program is a compiled component. It is safe for concurrent use.

@@ -23,7 +23,10 @@ import (
 var formats = []string{"pretty", "json", "junit", "tap"}
 
 func testCommand(t *terminal) *cobra.Command {
-	var dir, run, format string
+	var (
+		o       testOptions
+		dir, re string
+	)
 	cmd := &cobra.Command{
 		Use:   "test [PATH...]",
 		Short: "Run the tests of scripts",
@@ -38,6 +41,12 @@ test file has a VM of its own, and a test is ended after 2s of script time.
 An example passes when the same series come out with the same values and times,
 in any order. Of type, help and unit only what the output says is compared.
 
+With --coverage it says which lines of the scripts, and of the modules they
+require, ran: a line counts when every statement that begins in it did, and each
+if has a branch for each condition and one for else. =text is a table, =lcov and
+=html write lcov.info and coverage.html. With --update an example whose output is
+another gets the one that came out.
+
 The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 2 when there was nothing to run.
 
@@ -45,46 +54,112 @@ The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 		Example: `  weir test
   weir test scripts/http
   weir test --run='folds ids' scripts/http/paths_test.lua
-  weir test --format=junit > report.xml`,
+  weir test --format=junit > report.xml
+  weir test --coverage --threshold=90
+  weir test --update scripts/http/paths.lua`,
 		RunE: failed(func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(formats, format) {
-				return cannotStart(fmt.Errorf("cannot use --format=%s: it must be %s", format, strings.Join(formats, ", ")))
+			o.Options = scripttest.Options{
+				Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: dir, Paths: args, Parallel: o.Parallel,
 			}
-			o := scripttest.Options{
-				Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: dir, Paths: args,
+			if err := o.check(cmd, re); err != nil {
+				return cannotStart(err)
 			}
-			if run != "" {
-				re, err := regexp.Compile(run)
-				if err != nil {
-					return cannotStart(fmt.Errorf("cannot use --run=%s: %w", run, err))
-				}
-				o.Match = re
-			}
-			return runTests(cmd.Context(), t, o, format)
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return o.run(ctx, t)
 		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&dir, "scripts", "", "folder of scripts (default: the folder called scripts that PATH is in, or PATH)")
-	f.StringVar(&run, "run", "", "run only tests whose full name matches this regular expression")
-	f.StringVar(&format, "format", "pretty", "how to report: "+strings.Join(formats, ", "))
+	f.StringVar(&re, "run", "", "run only tests whose full name matches this regular expression")
+	f.StringVar(&o.format, "format", "pretty", "how to report: "+strings.Join(formats, ", "))
+	f.IntVar(&o.Parallel, "parallel", 0, "how many files run at once (default: the number of CPUs)")
+	f.BoolVar(&o.update, "update", false, "rewrite the outputs of examples that are others")
+	f.StringVar(&o.coverage, "coverage", "", "say which lines of the scripts ran: "+strings.Join(coverages, ", "))
+	f.Lookup("coverage").NoOptDefVal = coverages[0]
+	f.Float64Var(&o.threshold, "threshold", 0, "fail when less than this many percent of all lines ran")
 	return cmd
 }
 
-func runTests(ctx context.Context, t *terminal, o scripttest.Options, format string) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	pretty := scripttest.Pretty{W: t.out, Clean: config.Printable, Paint: func(code, s string) string { return paint(t.outColor, code, s) }}
-	if format == "pretty" {
-		o.Each = pretty.File
+// testOptions are what the command line says.
+type testOptions struct {
+	scripttest.Options
+	format    string
+	update    bool
+	coverage  string
+	threshold float64
+}
+
+// coverages are what --coverage may be.
+var coverages = []string{"text", "lcov", "html"}
+
+// coverageFiles is where a report goes that is not for people, by kind. Editors
+// look for lcov.info.
+var coverageFiles = map[string]string{"lcov": "lcov.info", "html": "coverage.html"}
+
+// check completes the options.
+func (o *testOptions) check(cmd *cobra.Command, re string) (err error) {
+	if !slices.Contains(formats, o.format) {
+		return fmt.Errorf("cannot use --format=%s: it must be %s", o.format, strings.Join(formats, ", "))
 	}
-	r, err := scripttest.Run(ctx, o)
+	if re != "" {
+		if o.Match, err = regexp.Compile(re); err != nil {
+			return fmt.Errorf("cannot use --run=%s: %w", re, err)
+		}
+	}
+	if o.Parallel < 0 || o.Parallel == 0 && cmd.Flags().Changed("parallel") {
+		return fmt.Errorf("cannot use --parallel=%d: it must be 1 or more", o.Parallel)
+	}
+	if o.coverage != "" && !slices.Contains(coverages, o.coverage) {
+		return fmt.Errorf("cannot use --coverage=%s: it must be %s", o.coverage, strings.Join(coverages, ", "))
+	}
+	if !(o.threshold >= 0 && o.threshold <= 100) {
+		return fmt.Errorf("cannot use --threshold=%v: it is a percentage", o.threshold)
+	}
+	if cmd.Flags().Changed("threshold") && o.coverage == "" {
+		o.coverage = coverages[0]
+	}
+	o.Coverage = o.coverage != ""
+	if o.update {
+		o.Update = replaceFile
+	}
+	return nil
+}
+
+// run runs the tests once and reports.
+func (o *testOptions) run(ctx context.Context, t *terminal) error {
+	r, err := o.once(ctx, t, o.Options)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("stopped before all tests were run")
 		}
 		return cannotStart(err)
 	}
-	switch format {
+	ok := r.OK()
+	if r.Coverage != nil {
+		enough, err := o.reportCoverage(t, r.Coverage)
+		if err != nil {
+			return err
+		}
+		ok = ok && enough
+	}
+	if !ok {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+// once runs tests and writes their report.
+func (o *testOptions) once(ctx context.Context, t *terminal, run scripttest.Options) (*scripttest.Report, error) {
+	pretty := scripttest.Pretty{W: t.out, Clean: config.Printable, Paint: func(code, s string) string { return paint(t.outColor, code, s) }}
+	if o.format == "pretty" {
+		run.Each = pretty.File
+	}
+	r, err := scripttest.Run(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	switch o.format {
 	case "json":
 		err = scripttest.WriteJSON(t.out, r)
 	case "junit":
@@ -94,8 +169,40 @@ func runTests(ctx context.Context, t *terminal, o scripttest.Options, format str
 	default:
 		pretty.Summary(r)
 	}
-	if err == nil && !r.OK() {
-		err = &exitError{code: exitFailed}
+	return r, err
+}
+
+// reportCoverage writes what ran, and reports whether it is enough. What is
+// for people goes to the standard error when the standard output is a report
+// for programs.
+func (o *testOptions) reportCoverage(t *terminal, c *scripttest.Coverage) (enough bool, err error) {
+	people := t.out
+	if o.format != "pretty" {
+		people = t.err
 	}
-	return err
+	lines, _ := c.Total()
+	switch name := coverageFiles[o.coverage]; o.coverage {
+	case "text":
+		err = scripttest.WriteCoverage(people, c)
+	default:
+		write := scripttest.WriteLCOV
+		if o.coverage == "html" {
+			write = scripttest.WriteHTML
+		}
+		var b strings.Builder
+		if err = write(&b, c); err == nil {
+			err = os.WriteFile(name, []byte(b.String()), 0o666) // as any report, subject to the umask
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(people, "%.1f%% of lines ran; see %s\n", lines.Percent(), name)
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot report the coverage: %w", err)
+	}
+	if lines.Percent() < o.threshold {
+		fmt.Fprintf(t.err, "weir: %.1f%% of lines ran, less than the %v%% of --threshold\n", lines.Percent(), o.threshold)
+		return false, nil
+	}
+	return true, nil
 }

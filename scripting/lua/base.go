@@ -51,7 +51,7 @@ func (v *vm) baseLib() map[string]lua.LGFunction {
 		"pcall": v.pcall, "xpcall": v.xpcall, "print": v.print, "require": v.require,
 		"tonumber": tonumber, "tostring": v.tostringFn, "unpack": v.unpack,
 		"next": v.next, "pairs": v.pairs, "ipairs": v.ipairs,
-		concatGlobal: v.concat,
+		concatGlobal: v.concat, coverGlobal: v.hit,
 	}
 }
 

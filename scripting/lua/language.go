@@ -76,6 +76,8 @@ type program struct {
 	modules map[string]*chunk // by what require calls them
 	stdlib  map[string]*scripting.Module
 	def     *scripting.Definition
+	probe   *scripting.Probe
+	covered []*scripting.Covered
 }
 
 // chunk is one compiled file.
@@ -104,11 +106,12 @@ func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Progr
 func read(f scripting.File, env scripting.Env) (*program, error) {
 	p := &program{
 		files: map[string]*chunk{}, modules: map[string]*chunk{}, stdlib: map[string]*scripting.Module{},
+		probe: env.Probe,
 	}
 	for _, m := range env.Modules {
 		p.stdlib[m.Name] = m
 	}
-	main, err := compile(f)
+	main, err := compile(f, p.cover)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +146,7 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 			*errs = append(*errs, c.file.Error(r.line, "load", err))
 			continue
 		}
-		m, err := compile(f)
+		m, err := compile(f, p.cover)
 		if err != nil {
 			*errs = append(*errs, err)
 			continue
@@ -154,7 +157,8 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 	}
 }
 
-func compile(f scripting.File) (*chunk, error) {
+// compile compiles a file. change may change its tree before; nil: it does not.
+func compile(f scripting.File, change func(scripting.File, []ast.Stmt) []ast.Stmt) (*chunk, error) {
 	f.Text = strings.TrimPrefix(f.Text, "\ufeff") // as Lua does with files
 	if line, err := checkNesting(f.Text); err != nil {
 		return nil, f.Error(line, "load", err)
@@ -162,6 +166,9 @@ func compile(f scripting.File) (*chunk, error) {
 	stmts, err := parse.Parse(strings.NewReader(f.Text), f.Name)
 	if err != nil {
 		return nil, syntaxError(f, err)
+	}
+	if change != nil {
+		stmts = change(f, stmts)
 	}
 	t := walk(f, stmts)
 	if len(t.errs) > 0 {

@@ -21,7 +21,9 @@ const retainedEvery = 500_000
 
 // End ends a call: it looks now and then at what the VM holds.
 func (v *vm) End() error {
-	v.worked += v.budget.spent + slice - v.budget.left
+	ran := v.budget.spent + slice - v.budget.left
+	v.prog.probe.Ran(ran)
+	v.worked += ran
 	if v.broken || v.worked < v.walkAt {
 		return nil
 	}

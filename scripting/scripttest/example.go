@@ -23,13 +23,14 @@ func (s *suite) script(ctx context.Context, t target) (f File, any bool) {
 	defer func() { f.Elapsed = time.Since(started) }()
 	if r, ok := s.folder.Catalog.Lookup(t.name); !ok {
 		return File{}, false
-	} else if r.Err != nil && !strings.Contains(t.name, ".") {
+	} else if f.Sources = r.Sources; r.Err != nil && !strings.Contains(t.name, ".") {
 		f.Problem = &Problem{File: f.Name, Msg: fmt.Sprintf("cannot make a component of %s: it is not in a folder of %s; if that is not the folder of scripts, name it with --scripts", f.Name, display(s.folder.Dir))}
 		return f, true
 	} else if r.Err != nil {
 		f.Problem = problemOf(r.Err, f.Name)
 		return f, true
 	}
+	var updates []rewrite
 	examples := scripting.ParseHeader(t.lang.Comment(t.script.Text)).Examples
 	for _, e := range examples {
 		name := fmt.Sprintf("%s example in line %d", t.name, e.Line)
@@ -38,7 +39,11 @@ func (s *suite) script(ctx context.Context, t target) (f File, any bool) {
 		}
 		test := Test{Name: name, Line: e.Line, Status: Passed}
 		began := time.Now()
-		err := s.example(ctx, t, e)
+		got, err := s.example(ctx, t, e)
+		if _, failed := errors.AsType[*Failure](err); failed && s.update != nil {
+			updates = append(updates, rewrite{e, got})
+			err = nil
+		}
 		test.Elapsed = time.Since(began)
 		if err != nil {
 			test.Status = Broken
@@ -52,39 +57,47 @@ func (s *suite) script(ctx context.Context, t target) (f File, any bool) {
 		}
 		f.Tests = append(f.Tests, test)
 	}
+	if len(updates) > 0 {
+		if err := s.rewrite(t.script, updates); err != nil {
+			f.Problem = problemOf(err, f.Name)
+			return f, true
+		}
+		f.Updated = len(updates)
+	}
 	return f, len(examples) > 0
 }
 
 // example runs one example of a header. What it says of metadata must hold,
-// what it does not say may be anything.
-func (s *suite) example(ctx context.Context, t target, e scripting.Example) error {
+// what it does not say may be anything. got is the output that it should have,
+// when the error is a Failure.
+func (s *suite) example(ctx context.Context, t target, e scripting.Example) (got string, err error) {
 	if e.InputLine == 0 || e.OutputLine == 0 {
-		return errors.New(`cannot run this example: it needs both "Example Input:" and "Example Output:"`)
+		return "", errors.New(`cannot run this example: it needs both "Example Input:" and "Example Output:"`)
 	}
 	n, err := newNode(s.folder.Catalog, t.name, e.Args, config.Span{File: t.script.Name, Line: e.ArgsLine})
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer n.stop()
 	in, err := n.parse(e.Input)
 	if err != nil {
-		return inExample(t, err, e.InputLine)
+		return "", inExample(t, err, e.InputLine)
 	}
 	want, err := batch.ParseText(e.Output, batch.TextOptions{T: n.now()})
 	if err != nil {
-		return inExample(t, err, e.OutputLine)
+		return "", inExample(t, err, e.OutputLine)
 	}
 	out, err := n.send(ctx, in)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if len(out.errors) > 0 {
-		return out.errors[0]
+		return "", out.errors[0]
 	}
 	if diff := compare(rows(out.t, want), rows(out.t, out.batches...), false); diff != "" {
-		return t.script.Error(e.OutputLine, "", &Failure{Msg: "the example gives other metrics", Diff: diff})
+		return out.like(e.Output), t.script.Error(e.OutputLine, "", &Failure{Msg: "the example gives other metrics", Diff: diff})
 	}
-	return nil
+	return "", nil
 }
 
 // inExample places a mistake in an example's text.

@@ -124,12 +124,19 @@ func folderOf(dir, path string, isDir bool) (string, error) {
 }
 
 func newSuite(o Options, dir string) (*suite, error) {
-	c, err := scripting.NewCatalog(scripting.Options{Languages: o.Languages, Modules: o.Modules, Embedded: o.Embedded, UserDir: dir})
+	s := &suite{langs: o.Languages, modules: o.Modules, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit), update: o.Update}
+	s.probe = &scripting.Probe{}
+	if o.Coverage {
+		s.probe.Coverage = &scripting.Coverage{}
+	}
+	c, err := scripting.NewCatalog(scripting.Options{
+		Languages: o.Languages, Modules: o.Modules, Embedded: o.Embedded, UserDir: dir, Probe: s.probe,
+	})
 	if err != nil {
 		return nil, err
 	}
-	folder, _ := scripting.FolderOf(c)
-	return &suite{folder: folder, langs: o.Languages, modules: o.Modules, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit)}, nil
+	s.folder, _ = scripting.FolderOf(c)
+	return s, nil
 }
 
 // maxDepth bounds the walk through folders, which may be linked in a circle.

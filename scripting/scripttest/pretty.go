@@ -76,6 +76,9 @@ func (p Pretty) File(f File) {
 	if pending > 0 {
 		line += fmt.Sprintf(", %d pending", pending)
 	}
+	if f.Updated > 0 {
+		line += fmt.Sprintf(", %s rewritten", count(f.Updated, "example"))
+	}
 	fmt.Fprintf(p.W, "%s  %s\n", line, f.Elapsed.Round(10*time.Microsecond))
 	for _, t := range f.Tests {
 		if t.Status == Failed || t.Status == Broken {

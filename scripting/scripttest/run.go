@@ -1,11 +1,14 @@
 package scripttest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/weir-run/weir/engine/config"
@@ -33,7 +36,17 @@ type Options struct {
 	// Limit is how long a test may run, and how long its file may take to
 	// declare its tests, in time of the script; 0: DefaultLimit.
 	Limit time.Duration
-	// Each is told of every file when it is done; nil: nobody.
+	// Parallel is how many files may run at once; 0: as many as there are CPUs.
+	Parallel int
+	// Update replaces the content of a file: outputs of examples that are others
+	// are rewritten. nil: such examples fail.
+	Update func(path, content string) error
+	// Coverage counts what the tests run of the scripts.
+	Coverage bool
+	// Skip leaves out scripts and test files by the name that reports have;
+	// nil: none.
+	Skip func(name string) bool
+	// Each is told of every file when it is done, in order; nil: nobody.
 	Each func(File)
 }
 
@@ -51,8 +64,9 @@ const (
 
 // Report is what a run found.
 type Report struct {
-	Files   []File
-	Elapsed time.Duration
+	Files    []File
+	Coverage *Coverage // nil: not asked for
+	Elapsed  time.Duration
 }
 
 // File is what became of a script's examples, or of a test file.
@@ -61,6 +75,10 @@ type File struct {
 	Tests []Test
 	// Problem says why the file could not be used; nil when it could.
 	Problem *Problem
+	// Updated is how many of its examples were rewritten.
+	Updated int
+	// Sources are the absolute paths of the files it depends on, sorted.
+	Sources []string
 	Elapsed time.Duration
 }
 
@@ -116,24 +134,25 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	started := time.Now()
 	r := &Report{}
 	found := false
-	for _, t := range targets {
-		for _, run := range []func() (File, bool){
-			func() (File, bool) { return t.suite.script(ctx, t) },
-			func() (File, bool) { return t.suite.testFile(ctx, t) },
-		} {
-			if ctx.Err() != nil {
-				return r, context.Cause(ctx)
-			}
-			f, any := run()
-			found = found || any
-			if len(f.Tests) == 0 && f.Problem == nil {
+	var wg sync.WaitGroup
+	for _, done := range runAll(ctx, &wg, o, targets) {
+		for res := range done {
+			found = found || res.any
+			if len(res.file.Tests) == 0 && res.file.Problem == nil {
 				continue
 			}
-			r.Files = append(r.Files, f)
+			r.Files = append(r.Files, res.file)
 			if o.Each != nil {
-				o.Each(f)
+				o.Each(res.file)
 			}
 		}
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return r, context.Cause(ctx)
+	}
+	if o.Coverage {
+		r.Coverage = coverageOf(targets)
 	}
 	r.Elapsed = time.Since(started)
 	switch {
@@ -145,6 +164,51 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return nil, fmt.Errorf("%w in %s: put x_test.lua beside x.lua, or examples into the comment at the top of a script", ErrNoTests, places(o))
 }
 
+// result is what became of a file; any reports whether it has tests.
+type result struct {
+	file File
+	any  bool
+}
+
+// runAll runs targets side by side and returns, for each of them in order, a
+// channel with its results, which may be left unread. wg waits for the workers.
+func runAll(ctx context.Context, wg *sync.WaitGroup, o Options, targets []target) []chan result {
+	out := make([]chan result, len(targets))
+	next := make(chan int, len(targets))
+	for i := range targets {
+		out[i] = make(chan result, 2) // a script and its test file
+		next <- i
+	}
+	close(next)
+	for range min(cmp.Or(o.Parallel, runtime.GOMAXPROCS(0)), len(targets)) {
+		wg.Go(func() {
+			for i := range next {
+				targets[i].run(ctx, o.Skip, out[i])
+			}
+		})
+	}
+	return out
+}
+
+// run runs a script's examples and its test file.
+func (t target) run(ctx context.Context, skip func(string) bool, out chan<- result) {
+	defer close(out)
+	for _, part := range []struct {
+		name string
+		run  func(context.Context, target) (File, bool)
+	}{{t.script.Name, t.suite.script}, {t.test.Name, t.suite.testFile}} {
+		if ctx.Err() != nil || part.name == "" {
+			continue
+		}
+		if skip != nil && skip(part.name) {
+			out <- result{any: true}
+			continue
+		}
+		f, found := part.run(ctx, t)
+		out <- result{f, found}
+	}
+}
+
 // suite is what all tests of one folder share.
 type suite struct {
 	folder  scripting.Folder
@@ -152,6 +216,8 @@ type suite struct {
 	modules []*scripting.Module
 	match   *regexp.Regexp
 	limit   time.Duration
+	update  func(path, content string) error // nil: nothing is rewritten
+	probe   *scripting.Probe
 }
 
 // wanted reports whether a test is chosen.
@@ -162,7 +228,7 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 	if t.test.Name == "" {
 		return File{}, false
 	}
-	f.Name = t.test.Name
+	f.Name, f.Sources = t.test.Name, []string{t.test.Path}
 	started := time.Now()
 	defer func() { f.Elapsed = time.Since(started) }()
 	if t.err != nil {
@@ -176,6 +242,7 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 		return f, true
 	}
 	defer func() { ses.close() }()
+	defer func() { f.Sources = sortedSources(ses.used) }()
 	any = len(ses.all) > 0
 	for i := range ses.all {
 		c := ses.all[i]

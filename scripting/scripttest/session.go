@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine/config"
@@ -28,7 +30,8 @@ type session struct {
 	nodes     []*node // opened while the file was read
 	opened    []*node // opened in the test that runs
 	output    []string
-	lastError string // that assert.error met
+	lastError string          // that assert.error met
+	used      map[string]bool // paths of files that matter to the tests
 
 	componentKind *scripting.ObjectType
 }
@@ -69,10 +72,12 @@ func (c *testCase) around() (before, after []scripting.Callback) {
 
 // newSession compiles a test file and runs it, so that its tests are known.
 func newSession(ctx context.Context, s suite, f scripting.File, lang scripting.Tester) (*session, error) {
-	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, top: &group{}}
+	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, top: &group{}, used: map[string]bool{f.Path: true}}
 	ses.at = ses.top
-	env := scripting.Env{Modules: s.modules, Require: func(name string) (scripting.File, error) {
-		return s.folder.Require(lang, name)
+	env := scripting.Env{Modules: s.modules, Probe: s.probe, Require: func(name string) (scripting.File, error) {
+		m, err := s.folder.Require(lang, name)
+		ses.used[m.Path] = true
+		return m, err
 	}}
 	vm, err := lang.NewTest(f, env, ses.api())
 	if err != nil {
@@ -143,8 +148,13 @@ func (s *session) open(what string, args scripting.Value) (*node, error) {
 		return nil, err
 	}
 	var fields []config.Field
-	if r, ok := s.folder.Catalog.Lookup(name); ok && r.NewArgs != nil {
-		fields = config.Describe(r.NewArgs())
+	if r, ok := s.folder.Catalog.Lookup(name); ok {
+		for _, path := range r.Sources {
+			s.used[path] = true
+		}
+		if r.NewArgs != nil {
+			fields = config.Describe(r.NewArgs())
+		}
 	}
 	body, err := attributes(args, fields)
 	if err != nil {
@@ -185,4 +195,10 @@ func (s *session) component(what string) (string, error) {
 		}
 	}
 	return what, nil
+}
+
+// sortedSources are the paths of used; one without a path ships with weir.
+func sortedSources(used map[string]bool) []string {
+	out := slices.Sorted(maps.Keys(used))
+	return slices.DeleteFunc(out, func(p string) bool { return p == "" })
 }
