@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 )
 
@@ -71,6 +72,12 @@ var (
 		"Samples that were accepted by a receiver the node sends to, once for each receiver.", []string{"component_id"}, nil)
 	descDropped = prometheus.NewDesc("weir_component_samples_dropped_total",
 		"Samples that the node did not send on, by reason.", []string{"component_id", "reason"}, nil)
+	descLinesIn = prometheus.NewDesc("weir_component_lines_in_total",
+		"Log lines that came in through the node's receiver and were accepted.", []string{"component_id"}, nil)
+	descLinesOut = prometheus.NewDesc("weir_component_lines_out_total",
+		"Log lines that were accepted by a receiver the node sends to, once for each receiver.", []string{"component_id"}, nil)
+	descLinesDropped = prometheus.NewDesc("weir_component_lines_dropped_total",
+		"Log lines that the node did not send on, by reason.", []string{"component_id", "reason"}, nil)
 	descHealth = prometheus.NewDesc("weir_component_health",
 		"1 for the state the node is in: unknown, healthy, unhealthy or exited.", []string{"component_id", "state"}, nil)
 	descBuilds = prometheus.NewDesc("weir_component_builds_total",
@@ -114,10 +121,17 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		counter(descIn, n.stats.In.Load())
 		counter(descOut, n.stats.Out.Load())
+		if (s.reg.Accepts|s.reg.Sends)&batch.SignalLogs != 0 {
+			counter(descLinesIn, n.stats.LinesIn.Load())
+			counter(descLinesOut, n.stats.LinesOut.Load())
+		}
 		counter(descBuilds, s.builds)
 		counter(descRestarts, s.restarts)
 		for reason, v := range n.stats.Dropped() {
 			counter(descDropped, v, strings.ToValidUTF8(reason, "?"))
+		}
+		for reason, v := range n.stats.DroppedLines() {
+			counter(descLinesDropped, v, strings.ToValidUTF8(reason, "?"))
 		}
 		health(ch, n.id, s.health().State)
 		n.collect(all)

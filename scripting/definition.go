@@ -126,26 +126,31 @@ func hookKey(has func(*Definition) *bool) func(*definer, RawField) {
 }
 
 func defineArgs(d *definer, field RawField) {
+	d.def.Args = declared(field, "argument", reservedArgs, func(line int, format string, args ...any) { d.fail(line, format, args...) })
+}
+
+// declared reads a table of argument types: args, or the fields of a block.
+func declared(field RawField, what string, reserved []string, fail func(int, string, ...any)) []*Arg {
 	m, ok := field.Value.(map[string]any)
 	if l, isList := field.Value.([]any); isList && len(l) == 0 {
 		ok = true // {} in Lua
 	}
 	if !ok {
-		d.fail(field.Line, "cannot use %s as args: it must be a table of argument types", describe(field.Value))
-		return
+		fail(field.Line, "cannot use %s as %s: it must be a table of argument types", describe(field.Value), field.Name)
+		return nil
 	}
 	var args []*Arg
 	for _, name := range sortedKeys(m) {
 		v, ok := m[name].(*Arg)
 		switch {
 		case !ok:
-			d.fail(field.Line, "cannot use %s as argument %q: write weir.arg.string{} or another type", describe(m[name]), name)
+			fail(field.Line, "cannot use %s as %s %q: write weir.arg.string{} or another type", describe(m[name]), what, name)
 			continue
 		case !identifier.MatchString(name):
-			d.fail(v.Line, "cannot name an argument %q: it must be an identifier", name)
+			fail(v.Line, "cannot name %s %s %q: it must be an identifier", article(what), what, name)
 			continue
-		case slices.Contains(reservedArgs, name):
-			d.fail(v.Line, "cannot name an argument %q: the name is reserved (%s)", name, strings.Join(reservedArgs, ", "))
+		case slices.Contains(reserved, name):
+			fail(v.Line, "cannot name %s %s %q: the name is reserved (%s)", article(what), what, name, strings.Join(reserved, ", "))
 			continue
 		}
 		a := *v // one type value may serve several arguments
@@ -153,7 +158,14 @@ func defineArgs(d *definer, field RawField) {
 		args = append(args, &a)
 	}
 	slices.SortStableFunc(args, func(x, y *Arg) int { return cmp.Compare(x.Line, y.Line) })
-	d.def.Args = args
+	return args
+}
+
+func article(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an"
+	}
+	return "a"
 }
 
 func sortedKeys[V any](m map[string]V) []string {

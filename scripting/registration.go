@@ -2,7 +2,6 @@ package scripting
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -55,21 +54,8 @@ func register(s *script, h Header, replaced bool) component.Registration {
 	}
 }
 
-// exprArgs are the arguments that expressions see: secrets are left out, and
-// an optional one that is not given is its type's zero value.
-func (s *script) exprArgs(args map[string]any) map[string]any {
-	out := make(map[string]any, len(s.def.Args))
-	for _, a := range s.def.Args {
-		v, ok := args[a.Name]
-		if !ok {
-			v = a.scriptValue(reflect.Zero(a.goType()))
-		}
-		if !hasSecret(v) && a.Kind != ArgSecret {
-			out[a.Name] = v
-		}
-	}
-	return out
-}
+// exprArgs are the arguments that expressions see.
+func (s *script) exprArgs(args map[string]any) map[string]any { return exprValues(s.def.Args, args) }
 
 // hostDocs are the manual of what every scripted block has.
 var hostDocs = map[string]string{
@@ -103,16 +89,7 @@ func (s *script) doc(h Header, replaced bool) component.Doc {
 		d.Args[k] = v
 	}
 	var attrs strings.Builder
-	for _, a := range s.def.Args {
-		doc := a.Doc
-		if a.Kind == ArgEnum {
-			doc = strings.TrimSpace(doc + " One of " + quoteList(a.Values) + ".")
-		}
-		d.Args[a.Name] = doc
-		if a.Default == nil && !a.Optional {
-			fmt.Fprintf(&attrs, "  %s = %s\n", a.Name, a.example())
-		}
-	}
+	writeArgs(&attrs, d.Args, s.def.Args, "", "  ")
 	if len(h.Examples) > 0 && h.Examples[0].Args != "" {
 		attrs.Reset()
 		for line := range strings.Lines(h.Examples[0].Args) {
@@ -121,6 +98,40 @@ func (s *script) doc(h Header, replaced bool) component.Doc {
 	}
 	d.Example = fmt.Sprintf("%s \"default\" {\n%s  forward_to = [prometheus.remote_write.default.receiver]\n}\n", s.name, attrs.String())
 	return d
+}
+
+// writeArgs adds the manual of arguments to docs, and to b what an example must
+// have of them.
+func writeArgs(b *strings.Builder, docs map[string]string, args []*Arg, path, indent string) {
+	for _, a := range args {
+		doc := a.Doc
+		switch a.innermost().Kind {
+		case ArgEnum:
+			doc = strings.TrimSpace(doc + " One of " + quoteList(a.innermost().Values) + ".")
+		case ArgRegexp:
+			doc = strings.TrimSpace(doc + " A regular expression (RE2).")
+		}
+		docs[path+a.Name] = doc
+		needed := a.Default == nil && !a.Optional
+		switch {
+		case a.Kind == ArgBlock:
+			var inner strings.Builder
+			writeArgs(&inner, docs, a.Fields, path+a.Name+".", indent+"  ")
+			if needed {
+				fmt.Fprintf(b, "%s%s {\n%s%s}\n", indent, a.Name, inner.String(), indent)
+			}
+		case needed:
+			fmt.Fprintf(b, "%s%s = %s\n", indent, a.Name, a.example())
+		}
+	}
+}
+
+// innermost is the type of the elements of the elements, of a list or map.
+func (a *Arg) innermost() *Arg {
+	for a.Of != nil {
+		a = a.Of
+	}
+	return a
 }
 
 // example is a value of the argument in the config language.
@@ -140,6 +151,10 @@ func (a *Arg) example() string {
 		return "{ key = " + a.Of.example() + " }"
 	case ArgEnum:
 		return fmt.Sprintf("%q", a.Values[0])
+	case ArgTargets:
+		return `[{ __address__ = "localhost:9090" }]`
+	case ArgRegexp:
+		return `".+"`
 	}
 	return `"…"`
 }

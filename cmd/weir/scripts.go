@@ -25,11 +25,12 @@ It ends with
     metrics = function(batch, ctx) … end,
   }
 
-args are the attributes of the block: weir.arg.string, int, number, bool,
-duration (seconds in the script), size (bytes), list, map, enum and secret, each
-with { default =, optional =, doc = }; a list and a map have of =, the type of
-their elements, an enum has values =. One without default and optional is
-required.
+args are the attributes and blocks of the block: weir.arg.string, int, number,
+bool, duration (seconds in the script), size (bytes), list, map, enum, secret,
+targets (a list of maps), regexp (a re.Pattern in the script) and block, each with
+{ default =, optional =, doc = }; a list and a map have of =, the type of their
+elements, an enum has values =, a block has fields = { … } and repeated =. One
+without default and optional is required.
 
 series is asked once for each new series, and its answer is remembered: it may
 depend on labels and ctx.args only. s has name, labels, type, help, unit and

@@ -45,6 +45,19 @@ func (c *Change) Apply(b *Metrics) *Metrics {
 	return &out
 }
 
+// ApplyLogs is Apply for a batch of log lines.
+func (c *Change) ApplyLogs(b *Logs) *Logs {
+	switch {
+	case c.same:
+		return b
+	case len(c.series) < c.from:
+		return b.with(c.series, &c.rows)
+	}
+	out := *b
+	out.Stream = c.series
+	return &out
+}
+
 // Dropped returns how many rows are dropped.
 func (c *Change) Dropped() int {
 	if c.same {

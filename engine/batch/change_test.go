@@ -138,14 +138,14 @@ func TestColumnMemo(t *testing.T) {
 	var m batch.ColumnMemo[string]
 	f := func(b *batch.Metrics, want string) {
 		t.Helper()
-		got, _, ok := m.Get(b)
+		got, _, ok := m.Get(b.Origin(), b.Series)
 		if got != want || ok != (want != "") {
 			t.Errorf("got %q, %v, want %q", got, ok, want)
 		}
 	}
 	put := func(b *batch.Metrics, v string) {
-		_, at, _ := m.Get(b)
-		m.Put(b, v, at)
+		_, at, _ := m.Get(b.Origin(), b.Series)
+		m.Put(b.Origin(), b.Series, v, at)
 	}
 	f(of(1, a), "")
 	put(of(1, a), "a")
@@ -174,10 +174,11 @@ func TestColumnMemo(t *testing.T) {
 	f(of(1, b), "b")
 
 	// What was being made when all was revoked is not kept.
-	_, at, _ := m.Get(of(2, b))
+	last := of(2, b)
+	_, at, _ := m.Get(last.Origin(), last.Series)
 	m.Revoke()
 	f(of(1, b), "")
-	m.Put(of(2, b), "2b", at)
+	m.Put(last.Origin(), last.Series, "2b", at)
 	f(of(2, b), "")
 	put(of(2, b), "2b")
 	f(of(2, b), "2b")

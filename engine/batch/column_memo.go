@@ -29,24 +29,24 @@ type columnEntry[V any] struct {
 	used   uint64 // the sweeps before
 }
 
-// Get returns what was put for the column of b, if that is the one its Origin
-// sent last. at is for Put, when what was not found was made.
-func (m *ColumnMemo[V]) Get(b *Metrics) (v V, at uint64, ok bool) {
+// Get returns what was put for a column, if that is the one its Origin sent
+// last. at is for Put, when what was not found was made.
+func (m *ColumnMemo[V]) Get(of Origin, column []*Series) (v V, at uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.last[b.Origin()]
-	if e == nil || !SameColumn(e.column, b.Series) {
+	e := m.last[of]
+	if e == nil || !SameColumn(e.column, column) {
 		return v, m.revoked, false
 	}
 	e.used = m.sweeps
 	return e.v, m.revoked, true
 }
 
-// Put remembers v for the column of b, and forgets the column before it. at is
-// from the Get before v was made: a Revoke since then is one of v too. It does
-// nothing for a pushed batch, whose like may never come again.
-func (m *ColumnMemo[V]) Put(b *Metrics, v V, at uint64) {
-	if b.Source&pushed != 0 || len(b.Series) == 0 {
+// Put remembers v for a column, and forgets the column before it. at is from the
+// Get before v was made: a Revoke since then is one of v too. It does nothing
+// for a pushed batch, whose like may never come again.
+func (m *ColumnMemo[V]) Put(of Origin, column []*Series, v V, at uint64) {
+	if of.Source&pushed != 0 || len(column) == 0 {
 		return
 	}
 	m.mu.Lock()
@@ -57,7 +57,7 @@ func (m *ColumnMemo[V]) Put(b *Metrics, v V, at uint64) {
 	if m.last == nil {
 		m.last = map[Origin]*columnEntry[V]{}
 	}
-	m.last[b.Origin()] = &columnEntry[V]{column: b.Series, v: v, used: m.sweeps}
+	m.last[of] = &columnEntry[V]{column: column, v: v, used: m.sweeps}
 }
 
 // Sweep forgets the columns with released series, and those that were asked for

@@ -104,13 +104,26 @@ func (b *Metrics) with(series []*Series, r *Rows) *Metrics {
 // Select returns the batch with only the rows for which keep is true; b itself
 // when that is all of them. Handles are shared, columns are not.
 func (b *Metrics) Select(keep func(row int) bool) *Metrics {
-	var r Rows
-	for i := range b.Series {
+	r := rowsWhere(len(b.Series), keep)
+	return b.Only(&r)
+}
+
+// rowsWhere returns those of n rows for which keep is true.
+func rowsWhere(n int, keep func(row int) bool) (r Rows) {
+	for i := range n {
 		if keep(i) {
 			r.Add(i)
 		}
 	}
-	return b.Only(&r)
+	return r
+}
+
+// rowsOf returns rows, which must be ascending.
+func rowsOf(rows []int) (r Rows) {
+	for _, i := range rows {
+		r.Add(i)
+	}
+	return r
 }
 
 // Only returns the batch with only those rows; b itself when that is all of
@@ -124,9 +137,6 @@ func (b *Metrics) Only(r *Rows) *Metrics {
 
 // Rows returns a new batch of the given rows, which must be ascending.
 func (b *Metrics) Rows(rows []int) *Metrics {
-	var r Rows
-	for _, i := range rows {
-		r.Add(i)
-	}
+	r := rowsOf(rows)
 	return b.with(pick(&r, b.Series), &r)
 }

@@ -13,7 +13,7 @@ import (
 
 // TextOptions say what the text form leaves open. The zero value is usable.
 type TextOptions struct {
-	// T is the time, Unix ms, of rows that have none.
+	// T is the time of rows that have none: Unix ms, of log lines Unix ns.
 	T int64
 	// Source becomes the batch's.
 	Source uint64
@@ -160,8 +160,13 @@ func (p *textParser) series() (*Series, error) {
 	if meta != nil && *meta == (Metadata{}) { // an empty help says nothing
 		meta = nil
 	}
+	return p.handle(meta), nil
+}
+
+// handle returns the handle for p.labels; meta may be nil.
+func (p *textParser) handle(meta *Metadata) *Series {
 	if p.o.Series != nil {
-		return p.o.Series(p.labels, meta), nil
+		return p.o.Series(p.labels, meta)
 	}
 	key := handleKey{wire: string(AppendLabels(nil, p.labels))}
 	if meta != nil {
@@ -175,7 +180,7 @@ func (p *textParser) series() (*Series, error) {
 		}
 		p.handles[key] = s
 	}
-	return s, nil
+	return s
 }
 
 // histogramAhead reports whether the brace at the position opens a histogram:
@@ -232,16 +237,8 @@ func (p *textParser) exemplar() (e Exemplar, err error) {
 	if p.space(); p.next() != '{' {
 		return e, p.errorf("want { of an exemplar's labels")
 	}
-	start := p.pos
-	if e.Labels, err = p.labelSet(nil, false); err != nil {
+	if e.Labels, err = p.sortedLabels(nil); err != nil {
 		return e, err
-	}
-	slices.SortFunc(e.Labels, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
-	for i := 1; i < len(e.Labels); i++ {
-		if e.Labels[i-1].Name == e.Labels[i].Name {
-			p.pos = start
-			return e, p.errorf("label %s is there twice", e.Labels[i].Name)
-		}
 	}
 	p.space()
 	if e.Value, err = p.float("an exemplar's value"); err != nil {

@@ -250,6 +250,7 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 // are n.
 func (d *decoder) blockDecoder(f field, v reflect.Value, n int, path string) func(*ast.BlockStmt) outcome {
 	next := 0
+	start := f.start(v)
 	return func(stmt *ast.BlockStmt) outcome {
 		fv := alloc(f.at(v))
 		switch fv.Kind() {
@@ -258,7 +259,11 @@ func (d *decoder) blockDecoder(f field, v reflect.Value, n int, path string) fun
 				fv.Set(reflect.MakeSlice(fv.Type(), n, n))
 			}
 			next++
-			return d.block(stmt, alloc(fv.Index(next-1)), path)
+			elem := alloc(fv.Index(next - 1))
+			if start.IsValid() {
+				elem.Set(start)
+			}
+			return d.block(stmt, elem, path)
 		case reflect.Array:
 			next++
 			if n != fv.Len() {
@@ -269,6 +274,9 @@ func (d *decoder) blockDecoder(f field, v reflect.Value, n int, path string) fun
 		next++
 		if next > 1 {
 			return d.fail(headerSpan(stmt), fmt.Sprintf("block %s can be there only once", path), "")
+		}
+		if start.IsValid() {
+			fv.Set(start)
 		}
 		return d.block(stmt, fv, path)
 	}

@@ -53,12 +53,20 @@ func describe(out []Field, v reflect.Value, path string, around []reflect.Type) 
 		switch f.kind {
 		case attrField:
 			fd := Field{Path: join(path, f.name), Type: typeWords(f.typ), Required: !f.optional}
-			if fv, ok := f.in(v); ok && f.optional {
-				fd.Default = literal(fv)
+			if fv, ok := f.in(v); ok {
+				if p, ok := asPlain(fv); ok {
+					fd.Type = typeWords(reflect.TypeOf(p))
+				}
+				if f.optional {
+					fd.Default = literal(fv)
+				}
 			}
 			out = append(out, fd)
 		case blockField:
 			fv, _ := f.in(v)
+			if start := f.start(v); start.IsValid() {
+				fv = start
+			}
 			out = describeBlock(out, f.typ, fv, Field{Path: join(path, f.name), Required: !f.optional}, around)
 		case enumField:
 			for _, k := range tagged(deref(f.typ.Elem())) {

@@ -24,6 +24,10 @@ type field struct {
 	typ      reflect.Type
 	kind     fieldKind
 	optional bool
+	// starts is the field that holds what each block of this one starts from,
+	// nil for the zero value: of a type made at run time, which has no
+	// SetToDefault. It is beside the field, called like it with Default added.
+	starts []int
 }
 
 // tagged returns the fields of a struct type, in order. The tags are those of
@@ -43,6 +47,9 @@ func tagged(t reflect.Type) (fs []field) {
 		case "attr":
 		case "block":
 			f.kind = blockField
+			if d, ok := t.FieldByName(sf.Name + "Default"); ok {
+				f.starts = d.Index
+			}
 		case "enum":
 			f.kind = enumField
 		case "label":
@@ -50,6 +57,9 @@ func tagged(t reflect.Type) (fs []field) {
 		case "squash":
 			for _, inner := range tagged(deref(sf.Type)) {
 				inner.index = slices.Concat(sf.Index, inner.index)
+				if inner.starts != nil {
+					inner.starts = slices.Concat(sf.Index, inner.starts)
+				}
 				fs = append(fs, inner)
 			}
 			continue
@@ -98,6 +108,18 @@ func alloc(v reflect.Value) reflect.Value {
 			v.Set(reflect.New(v.Type().Elem()))
 		}
 		v = v.Elem()
+	}
+	return v
+}
+
+// start returns what a block of the field in the struct v starts from; not
+// valid when that is the zero value.
+func (f field) start(v reflect.Value) reflect.Value {
+	if f.starts == nil {
+		return reflect.Value{}
+	}
+	for _, i := range f.starts {
+		v = alloc(v).Field(i)
 	}
 	return v
 }

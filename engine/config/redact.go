@@ -46,6 +46,9 @@ func redact(v reflect.Value) any {
 	if s, ok := asText(v); ok {
 		return s
 	}
+	if p, ok := asPlain(v); ok {
+		return redact(reflect.ValueOf(p))
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		fs := tagged(v.Type())
@@ -82,6 +85,27 @@ func redact(v reflect.Value) any {
 		return v.Interface()
 	}
 	return fmt.Sprint(v)
+}
+
+// Plain is a value that decodes itself (UnmarshalAlloy) and is of another type
+// than it looks like.
+type Plain interface {
+	// Plain returns the value as one of that type, never nil.
+	Plain() any
+}
+
+func asPlain(v reflect.Value) (any, bool) {
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct || !v.CanInterface() {
+		return nil, false
+	}
+	p, ok := v.Interface().(Plain)
+	if !ok {
+		return nil, false
+	}
+	return p.Plain(), true
 }
 
 func redactStruct(v reflect.Value, fs []field) any {

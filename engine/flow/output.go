@@ -69,19 +69,51 @@ func (o *Output) leaving() *Output {
 	return o.Without(stay)
 }
 
-// SendMetrics hands b to every receiver, side by side, so that a branch that
-// blocks delays no other, and returns when all have answered. An empty batch
-// is not sent. The error is nil or a *Partial.
+// SendMetrics hands b to every receiver that takes metrics, side by side, so that
+// a branch that blocks delays no other, and returns when all have answered. An
+// empty batch is not sent. What nobody takes is counted as dropped. The error is
+// nil or a *Partial.
 func (o *Output) SendMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 || len(o.to) == 0 {
 		return nil
 	}
-	o.stats.lastOut.Store(b)
-	ps := make([]pending, len(o.to))
-	for i, r := range o.to {
-		ps[i] = pending{to: r, b: b.Along(r.number), stats: o.stats}
+	ps := o.address(samples{b})
+	if len(ps) == 0 {
+		o.stats.Drop(noReceiver, b.Len())
+		return nil
 	}
+	o.stats.lastOut.Store(b)
 	return send(ctx, ps)
+}
+
+// SendLogs is SendMetrics for log lines.
+func (o *Output) SendLogs(ctx context.Context, b *batch.Logs) error {
+	if b.Len() == 0 || len(o.to) == 0 {
+		return nil
+	}
+	ps := o.address(lines{b})
+	if len(ps) == 0 {
+		o.stats.DropLines(noReceiver, b.Len())
+		return nil
+	}
+	o.stats.lastLogsOut.Store(b)
+	return send(ctx, ps)
+}
+
+// noReceiver is why a node drops what none of its receivers takes: it sends
+// both signals, and they take the other one.
+const noReceiver = "no_receiver"
+
+// address returns p for each receiver that takes its signal. One of which that
+// is not known yet will say so.
+func (o *Output) address(p parcel) []pending {
+	ps := make([]pending, 0, len(o.to))
+	for _, r := range o.to {
+		if accepts := r.Accepts(); accepts == 0 || accepts&p.signal() != 0 {
+			ps = append(ps, pending{to: r, b: p.along(r.number), stats: o.stats})
+		}
+	}
+	return ps
 }
 
 // Partial is a refusal: it holds what was not accepted, and by whom. Branches
@@ -92,7 +124,7 @@ type Partial struct{ pending []pending }
 // pending is one batch still to be accepted by one receiver.
 type pending struct {
 	to    *Receiver
-	b     *batch.Metrics
+	b     parcel
 	stats *Stats // of the node whose Output it left through
 	err   error
 }
@@ -112,8 +144,8 @@ func (p *Partial) Refused() []string {
 	return ids
 }
 
-// Len returns the number of samples refused, each counted once for each
-// receiver that refused it.
+// Len returns the number of samples and lines refused, each counted once for
+// each receiver that refused it.
 func (p *Partial) Len() (n int) {
 	for _, q := range p.pending {
 		n += q.b.Len()
@@ -124,7 +156,7 @@ func (p *Partial) Len() (n int) {
 func (p *Partial) Error() string {
 	var msgs []string
 	for _, q := range p.pending {
-		msgs = append(msgs, fmt.Sprintf("%s refused %d samples: %v", q.to.node, q.b.Len(), q.err))
+		msgs = append(msgs, fmt.Sprintf("%s refused %d %s: %v", q.to.node, q.b.Len(), q.b.unit(), q.err))
 	}
 	return strings.Join(msgs, "; ")
 }
@@ -166,15 +198,15 @@ func sideBySide[T any](ctx context.Context, ps []T, send func(T, context.Context
 
 // send returns what is still pending.
 func (q pending) send(ctx context.Context) []pending {
-	err := q.to.ConsumeMetrics(ctx, q.b)
+	err := q.b.deliver(ctx, q.to)
 	if err == nil {
-		q.stats.Out.Add(uint64(q.b.Len()))
+		q.b.countOut(q.stats)
 		return nil
 	}
 	if below, ok := errors.AsType[*Partial](err); ok {
 		// The receiver made its own of the batch and some branch below refused
 		// that. Sending b again would repeat it for the branches that took it.
-		q.stats.Out.Add(uint64(q.b.Len()))
+		q.b.countOut(q.stats)
 		return below.pending
 	}
 	q.err = err

@@ -7,26 +7,44 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Part is a part of a batch and the Sender that it leaves through. It may be
-// empty: markers may be owed.
+// Part is a part of a batch and the Sender that it leaves through.
 type Part struct {
 	Sender *Sender
-	Batch  *batch.Metrics
+	// Batch may be empty: markers may be owed. It is nil when the part has no
+	// samples and owes none.
+	Batch *batch.Metrics
+	// Logs are its lines, nil for none.
+	Logs *batch.Logs
 }
 
 // SendParts sends the parts that generation gen made of one batch, whose
 // latest time is t, side by side, each through a Sender of its own, and returns
-// when all have answered. The error is nil or a *Partial.
+// when all have answered. t is Unix ms, and of no use to parts of lines alone.
+// The error is nil or a *Partial.
 func SendParts(ctx context.Context, gen uint64, parts []Part, t int64) error {
-	if len(parts) == 0 {
+	single := make([]Part, 0, len(parts))
+	for _, p := range parts {
+		if p.Batch != nil {
+			single = append(single, Part{Sender: p.Sender, Batch: p.Batch})
+		}
+		if p.Logs != nil && p.Logs.Len() > 0 {
+			single = append(single, Part{Sender: p.Sender, Logs: p.Logs})
+		}
+	}
+	if len(single) == 0 {
 		return nil
 	}
-	return sideBySide(ctx, parts, func(p Part, ctx context.Context) []pending { return p.send(ctx, gen, t) })
+	return sideBySide(ctx, single, func(p Part, ctx context.Context) []pending { return p.send(ctx, gen, t) })
 }
 
-// send returns what is still pending.
+// send sends a part of one signal and returns what is still pending.
 func (p Part) send(ctx context.Context, gen uint64, t int64) (left []pending) {
-	err := p.Sender.Send(ctx, gen, p.Batch, t)
+	var err error
+	if p.Logs != nil {
+		err = p.Sender.SendLogs(ctx, p.Logs)
+	} else {
+		err = p.Sender.Send(ctx, gen, p.Batch, t)
+	}
 	if err == nil {
 		return nil
 	}
@@ -35,9 +53,9 @@ func (p Part) send(ctx context.Context, gen uint64, t int64) (left []pending) {
 	}
 	// Its turn did not come before ctx ended.
 	if p.Batch.Len() > 0 {
-		to := p.Sender.current()
-		for _, r := range to.to {
-			left = append(left, pending{to: r, b: p.Batch.Along(r.number), stats: to.stats, err: err})
+		left = p.Sender.current().address(samples{p.Batch})
+		for i := range left {
+			left[i].err = err
 		}
 	}
 	return left

@@ -20,6 +20,12 @@ type MetricsConsumer interface {
 	ConsumeMetrics(ctx context.Context, b *batch.Metrics) error
 }
 
+// LogsConsumer takes batches of log lines.
+type LogsConsumer interface {
+	// ConsumeLogs is MetricsConsumer.ConsumeMetrics for log lines.
+	ConsumeLogs(ctx context.Context, b *batch.Logs) error
+}
+
 // ErrStopped is returned by the receiver of a node that left the graph.
 var ErrStopped = errors.New("receiver is stopped")
 
@@ -188,33 +194,70 @@ func (r *Receiver) ConsumeMetrics(ctx context.Context, b *batch.Metrics) (err er
 		return err
 	}
 	defer r.leave(s)
-	r.stats().lastIn.Store(b)
-	defer func() {
-		v := recover()
-		if v == nil {
-			return
-		}
-		p := &PanicError{Node: r.node, Consumer: s.consumer, Value: v, Stack: debug.Stack()}
-		err = p
-		r.mu.Lock()
-		first := r.current == s
-		if first {
-			r.swap(nil)
-		}
-		r.mu.Unlock()
-		if first && r.onPanic != nil {
-			r.onPanic(p)
-		}
-	}()
+	stats := r.stats()
+	stats.lastIn.Store(b)
+	defer r.guard(s, &err)
 	c, ok := s.consumer.(MetricsConsumer)
 	if !ok {
 		return fmt.Errorf("%s does not accept metrics", r.node)
 	}
-	err = c.ConsumeMetrics(ctx, b)
-	if _, below := errors.AsType[*Partial](err); err == nil || below {
-		r.stats().In.Add(uint64(b.Len()))
+	if err = c.ConsumeMetrics(ctx, b); taken(err) {
+		stats.In.Add(uint64(b.Len()))
 	}
 	return err
 }
 
-var _ MetricsConsumer = (*Receiver)(nil)
+// ConsumeLogs passes b to the component behind the gate.
+func (r *Receiver) ConsumeLogs(ctx context.Context, b *batch.Logs) (err error) {
+	s, err := r.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.leave(s)
+	stats := r.stats()
+	stats.lastLogsIn.Store(b)
+	defer r.guard(s, &err)
+	c, ok := s.consumer.(LogsConsumer)
+	if !ok {
+		return fmt.Errorf("%s does not accept logs", r.node)
+	}
+	if err = c.ConsumeLogs(ctx, b); taken(err) {
+		stats.LinesIn.Add(uint64(b.Len()))
+	}
+	return err
+}
+
+// taken reports whether the component took the batch: a *Partial is a refusal
+// further down.
+func taken(err error) bool {
+	if err == nil {
+		return true
+	}
+	_, below := errors.AsType[*Partial](err)
+	return below
+}
+
+// guard is deferred around a call of the component in s: it turns a panic into
+// an error and takes the component out.
+func (r *Receiver) guard(s *slot, err *error) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	p := &PanicError{Node: r.node, Consumer: s.consumer, Value: v, Stack: debug.Stack()}
+	*err = p
+	r.mu.Lock()
+	first := r.current == s
+	if first {
+		r.swap(nil)
+	}
+	r.mu.Unlock()
+	if first && r.onPanic != nil {
+		r.onPanic(p)
+	}
+}
+
+var (
+	_ MetricsConsumer = (*Receiver)(nil)
+	_ LogsConsumer    = (*Receiver)(nil)
+)

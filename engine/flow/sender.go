@@ -97,6 +97,12 @@ func (s *Sender) Send(ctx context.Context, gen uint64, out *batch.Metrics, t int
 	return nil
 }
 
+// SendLogs sends lines, which end by themselves: a stream that does not come
+// again leaves nothing to be marked. The error is nil or a *Partial.
+func (s *Sender) SendLogs(ctx context.Context, b *batch.Logs) error {
+	return s.current().SendLogs(ctx, b)
+}
+
 // end sends markers for all that an Origin's last batch showed.
 func (s *Sender) end(ctx context.Context, to *Output, of batch.Origin, t int64) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // a batch waits behind it

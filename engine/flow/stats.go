@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Stats counts the samples that pass through one node. The engine reads them
+// Stats counts the samples and the log lines that pass through one node. The engine reads them
 // for metrics and the page; a Receiver and an Output of the node write them, and
 // leave the last batch in them, which is a pointer: batches are immutable.
 // The zero value is ready. All methods are safe for concurrent use.
@@ -15,10 +15,15 @@ type Stats struct {
 	In  atomic.Uint64 // samples that came in through the gate and were accepted
 	Out atomic.Uint64 // samples accepted by a receiver, once for each receiver
 
-	lastIn, lastOut atomic.Pointer[batch.Metrics]
+	LinesIn  atomic.Uint64 // as In
+	LinesOut atomic.Uint64 // as Out
 
-	mu      sync.Mutex
-	dropped map[string]uint64
+	lastIn, lastOut         atomic.Pointer[batch.Metrics]
+	lastLogsIn, lastLogsOut atomic.Pointer[batch.Logs]
+
+	mu           sync.Mutex
+	dropped      map[string]uint64
+	droppedLines map[string]uint64
 }
 
 // LastIn returns the last batch that came to the gate, whether it was accepted
@@ -29,26 +34,42 @@ func (s *Stats) LastIn() *batch.Metrics { return s.lastIn.Load() }
 // there was none. It is shared: nobody writes to it.
 func (s *Stats) LastOut() *batch.Metrics { return s.lastOut.Load() }
 
+// LastLogsIn is LastIn for log lines.
+func (s *Stats) LastLogsIn() *batch.Logs { return s.lastLogsIn.Load() }
+
+// LastLogsOut is LastOut for log lines.
+func (s *Stats) LastLogsOut() *batch.Logs { return s.lastLogsOut.Load() }
+
 // Drop counts n samples that the node will never send on. reason is one of a
 // closed set, lower_snake_case. Filtering a user asked for counts too.
-func (s *Stats) Drop(reason string, n int) {
+func (s *Stats) Drop(reason string, n int) { s.drop(&s.dropped, reason, n) }
+
+// DropLines is Drop for log lines.
+func (s *Stats) DropLines(reason string, n int) { s.drop(&s.droppedLines, reason, n) }
+
+func (s *Stats) drop(by *map[string]uint64, reason string, n int) {
 	if n <= 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dropped == nil {
-		s.dropped = map[string]uint64{}
+	if *by == nil {
+		*by = map[string]uint64{}
 	}
-	s.dropped[reason] += uint64(n)
+	(*by)[reason] += uint64(n)
 }
 
 // Dropped returns the counts by reason; the caller owns the map.
-func (s *Stats) Dropped() map[string]uint64 {
+func (s *Stats) Dropped() map[string]uint64 { return s.counts(&s.dropped) }
+
+// DroppedLines is Dropped for log lines.
+func (s *Stats) DroppedLines() map[string]uint64 { return s.counts(&s.droppedLines) }
+
+func (s *Stats) counts(by *map[string]uint64) map[string]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make(map[string]uint64, len(s.dropped))
-	for r, n := range s.dropped {
+	out := make(map[string]uint64, len(*by))
+	for r, n := range *by {
 		out[r] = n
 	}
 	return out

@@ -32,10 +32,10 @@ func NewMapper(derive func(*batch.Series) *batch.Series) *Mapper {
 // itself when nothing changes; else the columns that did not change are shared.
 // The result may be empty.
 func (m *Mapper) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
-	c, at, ok := m.columns.Get(b)
+	c, at, ok := m.columns.Get(b.Origin(), b.Series)
 	if !ok {
 		c = NewChange(b, m.Series)
-		m.columns.Put(b, c, at)
+		m.columns.Put(b.Origin(), b.Series, c, at)
 	}
 	return c.Apply(b), c.Dropped()
 }

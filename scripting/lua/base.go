@@ -41,8 +41,7 @@ var removed = map[string]string{
 	"collectgarbage": "memory is managed by the host",
 	"getfenv":        "environments are not supported",
 	"setfenv":        "environments are not supported",
-	"_G":             "globals are read-only and not listed; use a local",
-	"rawset":         "rawset is not supported: it would write to what is read-only",
+	"newproxy":       "newproxy is not supported: use a table with a metatable",
 }
 
 func (v *vm) baseLib() map[string]lua.LGFunction {
@@ -50,7 +49,7 @@ func (v *vm) baseLib() map[string]lua.LGFunction {
 		"getmetatable": v.getmetatable, "setmetatable": v.setmetatable,
 		"pcall": v.pcall, "xpcall": v.xpcall, "print": v.print, "require": v.require,
 		"tonumber": tonumber, "tostring": v.tostringFn, "unpack": v.unpack,
-		"next": v.next, "pairs": v.pairs, "ipairs": v.ipairs,
+		"next": v.next, "pairs": v.pairs, "ipairs": v.ipairs, "rawset": v.rawset,
 		concatGlobal: v.concat, coverGlobal: v.hit,
 	}
 }
@@ -89,7 +88,11 @@ func (v *vm) real(t *lua.LTable) *lua.LTable {
 }
 
 func (v *vm) next(L *lua.LState) int {
-	k, x := v.real(L.CheckTable(1)).Next(L.Get(2))
+	t := v.real(L.CheckTable(1))
+	k, x := t.Next(L.Get(2))
+	if k == lua.LValue(lua.LString(concatGlobal)) && t == v.env {
+		k, x = t.Next(k)
+	}
 	if k == lua.LNil {
 		L.Push(lua.LNil)
 		return 1
@@ -149,6 +152,20 @@ func (v *vm) nextItem(L *lua.LState) int {
 	L.Push(v.numbers.value(float64(i)))
 	L.Push(x)
 	return 2
+}
+
+func (v *vm) rawset(L *lua.LState) int {
+	t, k := L.CheckTable(1), L.CheckAny(2)
+	L.CheckAny(3)
+	if _, ok := v.frozen[t]; ok {
+		L.RaiseError("cannot change this table: it is read-only")
+	}
+	if n, ok := k.(lua.LNumber); ok && n != n || k == lua.LNil {
+		L.ArgError(2, "table index is nil or nan")
+	}
+	t.RawSet(k, L.Get(3))
+	L.SetTop(1)
+	return 1
 }
 
 func (v *vm) unpack(L *lua.LState) int {

@@ -3,6 +3,7 @@ package lua
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/scripting"
@@ -28,6 +29,7 @@ type budget struct {
 	threads int    // coroutines made in this call
 	setting string // what a message says of where limit was set
 	tripped error
+	stop    atomic.Bool // set from outside: the call is to end
 }
 
 const (
@@ -55,6 +57,9 @@ const (
 	// maxThreads is how many coroutines a call may create.
 	maxThreads = 1000
 )
+
+// errStopped is the end of a call that somebody asked to end.
+var errStopped = fmt.Errorf("stopped: %w", context.Canceled)
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
@@ -103,6 +108,9 @@ func (b *budget) look() error {
 	now := time.Now()
 	b.used += min(now.Sub(b.looked), maxGap)
 	b.looked = now
+	if b.stop.Load() {
+		return b.trip(errStopped)
+	}
 	if b.used > b.limit || now.Sub(b.started) > wallFactor*b.limit {
 		return b.trip(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrLimit, b.limit, b.setting))
 	}

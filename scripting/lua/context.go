@@ -98,6 +98,8 @@ func (v *vm) argValue(x any, what string) lua.LValue {
 		return lua.LBool(x)
 	case scripting.Secret:
 		return v.opaque(x)
+	case scripting.Regexp:
+		return v.pattern(x)
 	case []any:
 		t := v.L.CreateTable(len(x), 0)
 		for _, e := range x {
@@ -112,6 +114,18 @@ func (v *vm) argValue(x any, what string) lua.LValue {
 		return v.freeze(t, what)
 	}
 	panic(fmt.Sprintf("BUG: argument of type %T", x))
+}
+
+// pattern is a regular expression of the config as the module re makes one.
+func (v *vm) pattern(re scripting.Regexp) lua.LValue {
+	if m, ok := v.prog.stdlib["re"]; ok {
+		if f, ok := m.Func("compile"); ok {
+			if o, err := f.Call(nil, []scripting.Value{string(re)}); err == nil { // checked when it was decoded
+				return v.fromGo(v.L, o, 0)
+			}
+		}
+	}
+	return lua.LString(re)
 }
 
 // newLog makes ctx.log: info(msg, fields) and so on.

@@ -16,7 +16,7 @@ func ran(t *testing.T, text string) string {
 	t.Helper()
 	f := scripting.File{Name: "x.lua", Path: "/x.lua", Text: "local weir = require 'weir'\n" + text + "\nreturn weir.transform { metrics = function() end }\n"}
 	run := func(env scripting.Env) (instructions int64) {
-		p, err := read(f, env)
+		p, err := read(f, env, componentFile)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestCover(t *testing.T) {
 func TestCoverEmbedded(t *testing.T) {
 	c := &scripting.Coverage{}
 	f := scripting.File{Name: "x.lua", Text: "return 1"}
-	if _, err := read(f, scripting.Env{Probe: &scripting.Probe{Coverage: c}}); err != nil {
+	if _, err := read(f, scripting.Env{Probe: &scripting.Probe{Coverage: c}}, componentFile); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(c.Files()); n != 0 {

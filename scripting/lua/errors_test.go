@@ -64,7 +64,7 @@ func TestLoadErrors(t *testing.T) {
 		`embedded/test/script.lua:3: cannot use "min" in weir.arg.int: there is default, optional, doc`,
 		`cannot use "of" in weir.arg.int: there is default, optional, doc`, `  3 | local a = weir.arg.int { min = 1, of = 2 }`)
 	f("arg type", head+"local a = weir.arg.block {}",
-		`embedded/test/script.lua:2: cannot use weir.arg.block: it is not supported yet`, `  2 | local a = weir.arg.block {}`)
+		`embedded/test/script.lua:2: cannot declare weir.arg.block without fields: write fields = { name = weir.arg.string {} }`, `  2 | local a = weir.arg.block {}`)
 	f("expression", head+"return weir.transform { metrics = function(batch)\n  batch:drop_where(\"value >\")\n  batch:keep_where(\"args.nope == 1\")\nend }",
 		`embedded/test/script.lua:3: cannot use expression: unexpected token EOF (1:7)`, ` | value >`, ` |       ^`, `  3 | batch:drop_where("value >")`,
 		`embedded/test/script.lua:4: cannot use expression: args has no "nope"; it is empty (1:6)`, ` | args.nope == 1`, ` |      ^`, `  4 | batch:keep_where("args.nope == 1")`)
@@ -91,11 +91,11 @@ func TestLoadErrors(t *testing.T) {
 	f("enum as a list", head+"local x = weir.arg.enum { \"a\", \"b\" }",
 		`embedded/test/script.lua:2: cannot use weir.arg.enum without values: write weir.arg.enum { values = { "a", "b" } }`, `  2 | local x = weir.arg.enum { "a", "b" }`)
 	f("integer", head+"local x = weir.arg.integer {}",
-		`embedded/test/script.lua:2: there is no argument type "integer" (did you mean weir.arg.int?): there is string, int, number, bool, duration, size, list, map, enum, secret`, `  2 | local x = weir.arg.integer {}`)
+		`embedded/test/script.lua:2: there is no argument type "integer" (did you mean weir.arg.int?): there is string, int, number, bool, duration, size, list, map, enum, secret, targets, regexp, block`, `  2 | local x = weir.arg.integer {}`)
 	f("float", head+"local x = weir.arg.float {}",
-		`embedded/test/script.lua:2: there is no argument type "float" (did you mean weir.arg.number?): there is string, int, number, bool, duration, size, list, map, enum, secret`, `  2 | local x = weir.arg.float {}`)
+		`embedded/test/script.lua:2: there is no argument type "float" (did you mean weir.arg.number?): there is string, int, number, bool, duration, size, list, map, enum, secret, targets, regexp, block`, `  2 | local x = weir.arg.float {}`)
 	f("no such type", head+"local x = weir.arg.x {}",
-		`embedded/test/script.lua:2: there is no argument type "x": there is string, int, number, bool, duration, size, list, map, enum, secret`, `  2 | local x = weir.arg.x {}`)
+		`embedded/test/script.lua:2: there is no argument type "x": there is string, int, number, bool, duration, size, list, map, enum, secret, targets, regexp, block`, `  2 | local x = weir.arg.x {}`)
 	f("byte order mark", "\ufefflocal x = = 1",
 		`embedded/test/script.lua:1:11: syntax error near "="`, `  1 | local x = = 1`)
 	f("goto past functions", head+"local function f()\n  for i = 1, 3 do\n    g(function() return i end)\n    goto next\n    ::next::\n  end\nend",

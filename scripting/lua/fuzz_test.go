@@ -89,7 +89,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		file := scripting.File{Name: "fuzz.lua", Text: src}
-		c, err := compile(file, nil)
+		c, err := compile(file, componentFile, nil)
 		if err == nil && c.proto == nil {
 			t.Fatal("neither a program nor an error")
 		}

@@ -92,7 +92,7 @@ var _ scripting.Program = (*program)(nil)
 // Compile compiles a component and the modules that it requires, by name and
 // transitively, and runs it once for its definition.
 func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Program, error) {
-	p, err := read(f, env)
+	p, err := read(f, env, componentFile)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +102,16 @@ func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Progr
 	return p, nil
 }
 
+// fileKind is what a file is compiled as.
+type fileKind bool
+
+const (
+	componentFile fileKind = false // and modules and tests
+	plainFile     fileKind = true  // may assign to globals
+)
+
 // read compiles a file and the modules that it requires.
-func read(f scripting.File, env scripting.Env) (*program, error) {
+func read(f scripting.File, env scripting.Env, kind fileKind) (*program, error) {
 	p := &program{
 		files: map[string]*chunk{}, modules: map[string]*chunk{}, stdlib: map[string]*scripting.Module{},
 		probe: env.Probe,
@@ -111,7 +119,7 @@ func read(f scripting.File, env scripting.Env) (*program, error) {
 	for _, m := range env.Modules {
 		p.stdlib[m.Name] = m
 	}
-	main, err := compile(f, p.cover)
+	main, err := compile(f, kind, p.cover)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +154,7 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 			*errs = append(*errs, c.file.Error(r.line, "load", err))
 			continue
 		}
-		m, err := compile(f, p.cover)
+		m, err := compile(f, componentFile, p.cover)
 		if err != nil {
 			*errs = append(*errs, err)
 			continue
@@ -158,7 +166,7 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 }
 
 // compile compiles a file. change may change its tree before; nil: it does not.
-func compile(f scripting.File, change func(scripting.File, []ast.Stmt) []ast.Stmt) (*chunk, error) {
+func compile(f scripting.File, kind fileKind, change func(scripting.File, []ast.Stmt) []ast.Stmt) (*chunk, error) {
 	f.Text = strings.TrimPrefix(f.Text, "\ufeff") // as Lua does with files
 	if line, err := checkNesting(f.Text); err != nil {
 		return nil, f.Error(line, "load", err)
@@ -178,8 +186,10 @@ func compile(f scripting.File, change func(scripting.File, []ast.Stmt) []ast.Stm
 	if err != nil {
 		return nil, syntaxError(f, err)
 	}
-	if errs := globalWrites(f, proto, nil); len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if kind == componentFile {
+		if errs := globalWrites(f, proto, nil); len(errs) > 0 {
+			return nil, errors.Join(errs...)
+		}
 	}
 	return &chunk{file: f, proto: proto, tree: t}, nil
 }

@@ -75,9 +75,6 @@ func (v *vm) weir() *lua.LTable {
 	amt := L.NewTable()
 	amt.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
 		name := L.Get(2).String()
-		if slices.Contains([]string{"targets", "regexp", "block"}, name) {
-			v.raise(L, fmt.Errorf("cannot use weir.arg.%s: it is not supported yet", name))
-		}
 		v.raise(L, noArgKind(name))
 		return 0
 	}))

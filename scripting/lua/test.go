@@ -28,7 +28,7 @@ var (
 // NewTest compiles a test file. All globals it reads must exist: a misspelt
 // one is found before any test runs.
 func (l *Language) NewTest(f scripting.File, env scripting.Env, api *scripting.TestAPI) (scripting.TestVM, error) {
-	p, err := read(f, env)
+	p, err := read(f, env, componentFile)
 	if err != nil {
 		return nil, err
 	}

@@ -136,6 +136,7 @@ func (v *vm) openGlobals() {
 	smt.RawSetString("__index", str)
 	smt.RawSetString("__metatable", lua.LFalse)
 	L.SetMetatable(lua.LString(""), smt)
+	env.RawSetString("_G", v.freeze(env, "_G"))
 	// The tables of gopher-lua's own libraries stay behind, unreachable.
 	v.env, L.Env, L.G.Global = env, env, env
 }

@@ -98,9 +98,9 @@ func (s *shape) learn(st step) {
 // in use. A column that comes for the first time is not worth remembering yet:
 // sources that never send one twice should not pay for those that do.
 func (g *Generation) root(b *batch.Metrics) *root {
-	r, at, ok := g.roots.Get(b)
+	r, at, ok := g.roots.Get(b.Origin(), b.Series)
 	if !ok {
-		g.roots.Put(b, &root{shape: shape{series: b.Series}}, at)
+		g.roots.Put(b.Origin(), b.Series, &root{shape: shape{series: b.Series}}, at)
 		return nil
 	}
 	if !r.mu.TryLock() {
@@ -215,7 +215,7 @@ func sameTime(ts []int64) bool {
 // Remembered returns what RunSeries and Apply would make of b, if that is known
 // without asking anybody.
 func (g *Generation) Remembered(b *batch.Metrics) (r Result, ok bool) {
-	root, _, ok := g.roots.Get(b)
+	root, _, ok := g.roots.Get(b.Origin(), b.Series)
 	if !ok || !root.mu.TryLock() {
 		return r, false
 	}

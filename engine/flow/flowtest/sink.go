@@ -16,6 +16,7 @@ type Sink struct {
 
 	mu      sync.Mutex
 	batches []*batch.Metrics
+	logs    []*batch.Logs
 	err     error
 	arrived chan struct{} // closed and replaced when a batch was accepted
 }
@@ -23,7 +24,7 @@ type Sink struct {
 // NewSink returns an empty Sink behind a gate of its own.
 func NewSink(node string) *Sink {
 	s := &Sink{arrived: make(chan struct{})}
-	s.receiver = flow.NewReceiver(node, batch.SignalMetrics, nil, nil)
+	s.receiver = flow.NewReceiver(node, batch.SignalMetrics|batch.SignalLogs, nil, nil)
 	s.receiver.Set(s)
 	return s
 }
@@ -43,25 +44,41 @@ var ErrRefused = errors.New("refused")
 
 // ConsumeMetrics keeps b.
 func (s *Sink) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
+	return s.keep(func() { s.batches = append(s.batches, b) })
+}
+
+// ConsumeLogs keeps b.
+func (s *Sink) ConsumeLogs(_ context.Context, b *batch.Logs) error {
+	return s.keep(func() { s.logs = append(s.logs, b) })
+}
+
+func (s *Sink) keep(add func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return s.err
 	}
-	s.batches = append(s.batches, b)
+	add()
 	close(s.arrived)
 	s.arrived = make(chan struct{})
 	return nil
 }
 
-// Batches returns what was accepted, in order.
+// Logs returns the batches of log lines that were accepted, in order.
+func (s *Sink) Logs() []*batch.Logs {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]*batch.Logs(nil), s.logs...)
+}
+
+// Batches returns the batches of samples that were accepted, in order.
 func (s *Sink) Batches() []*batch.Metrics {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*batch.Metrics(nil), s.batches...)
 }
 
-// Last returns the batch accepted last, nil when there is none.
+// Last returns the batch of samples accepted last, nil when there is none.
 func (s *Sink) Last() *batch.Metrics {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +88,7 @@ func (s *Sink) Last() *batch.Metrics {
 	return s.batches[len(s.batches)-1]
 }
 
-// Wait returns the first n batches once there are so many, or ctx's error.
+// Wait returns the first n batches of samples once there are so many, or ctx's error.
 func (s *Sink) Wait(ctx context.Context, n int) ([]*batch.Metrics, error) {
 	for {
 		s.mu.Lock()

@@ -17,6 +17,7 @@ import (
 type taker struct{}
 
 func (taker) ConsumeMetrics(context.Context, *batch.Metrics) error { return nil }
+func (taker) ConsumeLogs(context.Context, *batch.Logs) error       { return nil }
 
 func parse(t *testing.T, text string) *batch.Metrics {
 	t.Helper()
@@ -179,4 +180,39 @@ func TestLastBatch(t *testing.T) {
 	if _, body := get(t, c, "GET", "http://"+s.Address()+"/node/long"); !strings.Contains(body, "# the rest is left out") || len(body) > 100<<10 {
 		t.Errorf("a long row: %d bytes", len(body))
 	}
+}
+
+// TestLines: log lines are shown and counted beside samples.
+func TestLines(t *testing.T) {
+	h := house(t)
+	in, out := new(flow.Stats), new(flow.Stats)
+	r := flow.NewReceiver("l.sink.b", batch.SignalLogs, in, nil)
+	r.Set(taker{})
+	b, err := batch.ParseLogsText("{app=\"x\"} <b>hi\n{app=\"x\"} two", batch.TextOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := flow.NewOutput(out, []*flow.Receiver{r}).SendLogs(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	in.DropLines("too_old", 5)
+	healthy := component.Health{State: component.Healthy}
+	h.infos = append(h.infos, service.Info{ID: "l.source.a", Name: "l.source", Health: healthy, Stats: out, SendsTo: []string{"l.sink.b"}},
+		service.Info{ID: "l.sink.b", Name: "l.sink", Health: healthy, Stats: in})
+	s := run(t, h, http.Options{})
+	c, base := client(t, nil), "http://"+s.Address()
+	f := func(path, want string) {
+		t.Helper()
+		if _, body := get(t, c, "GET", base+path); !strings.Contains(body, want) {
+			t.Errorf("%s has no %s:\n%s", path, want, body)
+		}
+	}
+	f("/node/l.sink.b", "<div>lines</div><div>in 2, out 0, dropped as too_old 5</div>")
+	f("/node/l.sink.b", "last batch in <span class=\"soft\">2 lines</span>")
+	f("/node/l.sink.b", "{app=&#34;x&#34;} @1970-01-01T00:00:00Z &lt;b&gt;hi")
+	f("/graph", ">2 out</text>")
+	f("/", `l.sink.b</a></td><td class="state">healthy</td>
+        <td class="num">2</td><td class="num">0</td><td class="num">5</td>`)
+	f("/api/v0/batch/l.source.a?rows=1", "{app=\"x\"} @1970-01-01T00:00:00Z <b>hi\n# 1 of 2 lines\n")
+	f("/api/v0/status", `"lines":{"in":2,"out":0,"dropped":{"too_old":5}}`)
 }

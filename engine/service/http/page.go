@@ -97,7 +97,7 @@ func totals(s *flow.Stats) string {
 	for _, c := range []struct {
 		n    uint64
 		what string
-	}{{s.In.Load(), " in"}, {s.Out.Load(), " out"}} {
+	}{{s.In.Load() + s.LinesIn.Load(), " in"}, {s.Out.Load() + s.LinesOut.Load(), " out"}} {
 		if c.n > 0 {
 			out = append(out, short(c.n)+c.what)
 		}

@@ -3,6 +3,7 @@ package http
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -44,13 +45,14 @@ type Node struct {
 	Version   string            `json:"version"` // of the script
 	Builds    uint64            `json:"builds"`  // since the node is there; not counted: arguments that it took while it ran
 	Restarts  uint64            `json:"restarts"`
-	Samples   *Samples          `json:"samples"` // null for services
+	Samples   *Samples          `json:"samples"`         // null for services
+	Lines     *Samples          `json:"lines,omitempty"` // log lines; missing when there were none
 	Arguments any               `json:"arguments"`
 	Exports   any               `json:"exports"`
 	Debug     any               `json:"debug"`
 }
 
-// Samples are the counts since the node is there.
+// Samples are the counts of samples, or of lines, since the node is there.
 type Samples struct {
 	In      uint64            `json:"in"`
 	Out     uint64            `json:"out"`
@@ -66,6 +68,22 @@ func (s Samples) Lost() (n uint64) {
 		n += d
 	}
 	return n
+}
+
+func (s Samples) none() bool { return s.In == 0 && s.Out == 0 && len(s.Dropped) == 0 }
+
+// Flow are samples and lines together, nil for services.
+func (n Node) Flow() *Samples {
+	if n.Lines == nil {
+		return n.Samples
+	}
+	sum := *n.Samples
+	sum.In, sum.Out = sum.In+n.Lines.In, sum.Out+n.Lines.Out
+	sum.Dropped = maps.Clone(sum.Dropped)
+	for reason, d := range n.Lines.Dropped {
+		sum.Dropped[reason] += d
+	}
+	return &sum
 }
 
 func newStatus(host service.Host) Status {
@@ -99,6 +117,9 @@ func newNode(i service.Info) Node {
 	}
 	if i.Stats != nil {
 		n.Samples = &Samples{In: i.Stats.In.Load(), Out: i.Stats.Out.Load(), Dropped: i.Stats.Dropped()}
+		if lines := (Samples{In: i.Stats.LinesIn.Load(), Out: i.Stats.LinesOut.Load(), Dropped: i.Stats.DroppedLines()}); !lines.none() {
+			n.Lines = &lines
+		}
 	}
 	return n
 }

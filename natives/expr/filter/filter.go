@@ -123,10 +123,10 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 // apply returns the rows that stay.
 func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) *batch.Metrics {
 	var x expr.Sample
-	d, at, ok := r.columns.Get(b)
+	d, at, ok := r.columns.Get(b.Origin(), b.Series)
 	if !ok {
 		d = r.decide(&x, b)
-		r.columns.Put(b, d, at)
+		r.columns.Put(b.Origin(), b.Series, d, at)
 	}
 	if d.change != nil {
 		return d.change.Apply(b)

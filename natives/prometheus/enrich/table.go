@@ -49,10 +49,10 @@ func newTable() *table {
 // apply returns what becomes of b under the rules of a number, which copy the
 // labels that copied returns for a series.
 func (t *table) apply(b *batch.Metrics, by uint64, copied func(*batch.Series) map[string]string) *batch.Metrics {
-	c, at, ok := t.columns.Get(b)
+	c, at, ok := t.columns.Get(b.Origin(), b.Series)
 	if !ok || c.by != by {
 		c = change{by, generation.NewChange(b, func(s *batch.Series) *batch.Series { return t.series(s, by, copied) })}
-		t.columns.Put(b, c, at)
+		t.columns.Put(b.Origin(), b.Series, c, at)
 	}
 	return c.Apply(b)
 }

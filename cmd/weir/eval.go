@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripts"
+	"github.com/weir-run/weir/stdlib"
+)
+
+// evalTime is what a plain file may take unless --time says otherwise: a file
+// that somebody waits for, not a hook that data waits for.
+const evalTime = 10 * time.Second
+
+func evalCommand(t *terminal, stdin io.Reader) *cobra.Command {
+	var o scripting.PlainOptions
+	var dir, memory string
+	cmd := &cobra.Command{
+		Use:   "eval FILE [ARGS...]",
+		Short: "Run a plain script file",
+		Long: `Run a Lua file that is no component, in the VM of components: the same globals,
+modules and limits. FILE - is the standard input. ARGS are in ... and in the
+global arg. print writes to the standard output; what the file returns is not
+printed.
+
+require finds the standard library and what is below lib in --scripts. The file
+may assign to globals, which a component may not. It has no grants: there is no
+network, no files, no environment and no ctx.
+
+The exit code is 0 when the file ran to its end, 1 when it did not: then the
+error is on the standard error output, after its class, which is syntax error,
+runtime error or limit error. It is 2 when the file cannot be read.
+
+'weir help lua' says how the language differs from Lua 5.1.`,
+		Example: `  weir eval tool.lua a b
+  echo 'print(1 + 1)' | weir eval -`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
+			if o.Time < time.Millisecond {
+				return cannotStart(fmt.Errorf("cannot use --time=%s: it must be 1ms or more", o.Time))
+			}
+			size, err := component.ParseSize(memory)
+			if err == nil && size < 1<<20 {
+				err = errors.New("it must be 1MiB or more")
+			}
+			if err != nil {
+				return cannotStart(fmt.Errorf("cannot use --memory=%s: %w", memory, err))
+			}
+			text, err := readPlain(stdin, args[0])
+			if err != nil {
+				return cannotStart(err)
+			}
+			if dir == "" && args[0] != "-" {
+				dir = filepath.Dir(args[0])
+			}
+			o.Args, o.Memory = args[1:], int64(size)
+			return evalFile(cmd.Context(), t, scripting.Options{
+				Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, UserDir: dir,
+			}, args[0], text, o)
+		}),
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // what follows FILE is the file's
+	f.DurationVar(&o.Time, "time", evalTime, "what the file may take")
+	f.StringVar(&memory, "memory", "64MiB", "what the file may hold")
+	f.StringVar(&dir, "scripts", "", "folder whose lib has the modules that FILE requires (default: the folder of FILE)")
+	return cmd
+}
+
+// readPlain reads a file, of which no more is needed than the limit and a byte.
+func readPlain(stdin io.Reader, name string) (string, error) {
+	r := stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", fmt.Errorf("cannot read the file: %w", err)
+		}
+		defer f.Close()
+		r = f
+	}
+	text, err := io.ReadAll(io.LimitReader(r, scripting.MaxFileSize+1))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the file: %w", err)
+	}
+	return string(text), nil
+}
+
+func evalFile(ctx context.Context, t *terminal, so scripting.Options, name, text string, o scripting.PlainOptions) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	run, err := scripting.NewPlain(so, name, text)
+	if err != nil {
+		if _, ok := errors.AsType[*scripting.Error](err); ok {
+			err = fmt.Errorf("syntax error: %w", err)
+		}
+		return err
+	}
+	var unwritten error
+	o.Print = func(line string) {
+		if _, err := io.WriteString(t.out, line+"\n"); err != nil && unwritten == nil {
+			unwritten = fmt.Errorf("cannot write the output: %w", err)
+		}
+	}
+	switch err = run(ctx, o); {
+	case err == nil:
+		return unwritten
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("stopped: %w", err)
+	case errors.Is(err, scripting.ErrLimit):
+		return fmt.Errorf("limit error: %w", err)
+	}
+	return fmt.Errorf("runtime error: %w", err)
+}

@@ -1,0 +1,132 @@
+package http
+
+import (
+	"bytes"
+	"fmt"
+	nethttp "net/http"
+	"strconv"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/service"
+)
+
+// rowsOf is a batch of either signal, to be read by people.
+type rowsOf struct {
+	what string // rows of it
+	len  int
+	text func(dst []byte, rows []int) []byte
+}
+
+func shownMetrics(b *batch.Metrics) (s rowsOf, ok bool) {
+	if b == nil {
+		return s, false
+	}
+	return rowsOf{"row", b.Len(), func(dst []byte, rows []int) []byte { return batch.AppendText(dst, b.Rows(rows)) }}, true
+}
+
+func shownLogs(b *batch.Logs) (s rowsOf, ok bool) {
+	if b == nil {
+		return s, false
+	}
+	return rowsOf{"line", b.Len(), func(dst []byte, rows []int) []byte { return batch.AppendLogsText(dst, b.Rows(rows)) }}, true
+}
+
+// shownBatches are the last batches of a node, as far as there are any.
+func shownBatches(s *flow.Stats) (out []excerpt) {
+	for _, of := range []string{"in", "out"} {
+		for _, b := range last(of, s) {
+			text, rows := b.first(pageRows, pageBytes)
+			note := fmt.Sprintf("%d %ss", b.len, b.what)
+			if b.len == 1 {
+				note = "1 " + b.what
+			}
+			if rows < b.len {
+				note += fmt.Sprintf(", the first %d are shown", rows)
+			}
+			out = append(out, excerpt{"last batch " + of, note, string(text)})
+		}
+	}
+	return out
+}
+
+// last returns the last batches in or out, at most one of each signal.
+func last(of string, s *flow.Stats) (out []rowsOf) {
+	m, l := s.LastIn(), s.LastLogsIn()
+	if of == "out" {
+		m, l = s.LastOut(), s.LastLogsOut()
+	}
+	if b, ok := shownMetrics(m); ok {
+		out = append(out, b)
+	}
+	if b, ok := shownLogs(l); ok {
+		out = append(out, b)
+	}
+	return out
+}
+
+// first returns the first rows of a batch as text, and how many they are.
+func (b rowsOf) first(rows, bytes int) (text []byte, n int) {
+	for n < b.len && n < rows {
+		// A few at a time: rows may be long.
+		end := min(n+100, rows, b.len)
+		if text = b.text(text, span(n, end)); len(text) > bytes {
+			text = append(cutLine(text[:bytes]), "# the rest is left out\n"...)
+			return text, n
+		}
+		n = end
+	}
+	return text, n
+}
+
+func span(from, to int) []int {
+	rows := make([]int, 0, to-from)
+	for i := from; i < to; i++ {
+		rows = append(rows, i)
+	}
+	return rows
+}
+
+// cutLine takes the unfinished last line off.
+func cutLine(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
+
+// lastBatch is the last batch of a node as text: ?of=in or out, ?rows=N.
+func lastBatch(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+	i, _, ok := find(host, r.PathValue("id"))
+	if !ok || i.Stats == nil {
+		nethttp.Error(w, fmt.Sprintf("there is no node %s", r.PathValue("id")), nethttp.StatusNotFound)
+		return
+	}
+	batches, err := pick(r.URL.Query().Get("of"), i.Stats)
+	rows := pageRows
+	if text := r.URL.Query().Get("rows"); text != "" && err == nil {
+		if rows, err = strconv.Atoi(text); err != nil || rows < 1 || rows > mostRows {
+			err = fmt.Errorf("rows must be a number from 1 to %d, not %q", mostRows, text)
+		}
+	}
+	if err != nil {
+		nethttp.Error(w, err.Error(), nethttp.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	for _, b := range batches {
+		text, n := b.first(rows, mostBytes)
+		if n < b.len {
+			text = fmt.Appendf(text, "# %d of %d %ss\n", n, b.len, b.what)
+		}
+		w.Write(text) // an error is the client's: it went away
+	}
+}
+
+func pick(of string, s *flow.Stats) ([]rowsOf, error) {
+	switch out := last("out", s); {
+	case of == "in":
+		return last("in", s), nil
+	case of == "out", of == "" && out != nil:
+		return out, nil
+	case of == "":
+		return last("in", s), nil
+	}
+	return nil, fmt.Errorf("of must be in or out, not %q", of)
+}
