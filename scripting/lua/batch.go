@@ -25,6 +25,9 @@ func (b batchHandle) check(L *lua.LState) *view.Metrics {
 
 // window returns the batch that a method was called on.
 func (v *vm) window(L *lua.LState) *view.Metrics {
+	if v.cursor != nil {
+		v.cursor.touch()
+	}
 	return self[batchHandle](v, L, "a batch").check(L)
 }
 
@@ -210,24 +213,23 @@ func (v *vm) column(L *lua.LState, m *view.Metrics, x lua.LValue) column {
 	return column{kind: 'l', col: m.Column(string(name))}
 }
 
-// push pushes the field of row i.
-func (v *vm) pushField(L *lua.LState, m *view.Metrics, c column, i int) {
+// field returns the field of row i.
+func (v *vm) field(m *view.Metrics, c column, i int) lua.LValue {
 	switch c.kind {
 	case 'l':
 		if p := c.col.At(m, i); p != nil {
-			L.Push(boxString(p))
-		} else {
-			L.Push(lua.LNil)
+			return boxString(p)
 		}
 	case 'v':
-		L.Push(v.sampleValue(m, i))
+		return v.sampleValue(m, i)
 	case 't':
-		L.Push(v.numbers.value(float64(m.Time(i))))
+		return v.numbers.value(float64(m.Time(i)))
 	case 'T':
-		L.Push(v.strings.value(m.Type(i)))
+		return v.strings.value(m.Type(i))
 	case 's':
-		L.Push(lua.LBool(m.Stale(i)))
+		return lua.LBool(m.Stale(i))
 	}
+	return lua.LNil
 }
 
 func (v *vm) filter(L *lua.LState) int {
@@ -249,7 +251,7 @@ func (v *vm) filter(L *lua.LState) int {
 		}
 		L.Push(fn)
 		for _, c := range cols {
-			v.pushField(L, m, c, i)
+			L.Push(v.field(m, c, i))
 		}
 		L.Call(len(cols), 1)
 		keep := L.Get(-1)
@@ -292,7 +294,7 @@ func (v *vm) rows(L *lua.LState) int {
 		}
 		L.Push(v.numbers.value(float64(row + 1)))
 		for _, c := range cols {
-			v.pushField(L, m, c, row)
+			L.Push(v.field(m, c, row))
 		}
 		return n + 1
 	}))
@@ -349,13 +351,27 @@ func (v *vm) each(L *lua.LState) int {
 	hook := v.hook
 	v.hook = hookEach
 	defer func() { v.hook = hook }()
+	cursor := v.project(L, m, fn)
+	if cursor != nil {
+		fn = cursor.of.function(fn)
+		v.cursor = cursor
+		defer func() {
+			v.cursor = nil
+			cursor.leave()
+		}()
+	}
 	row := -1
 	loop := L.NewFunction(func(L *lua.LState) int {
 		// One PCall for many records: the loop is entered anew after an error.
 		for row = m.Next(row + 1); row >= 0; row = m.Next(row + 1) {
 			m.Mark(row)
 			L.Push(fn)
-			L.Push(&v.newRecord(row).ud)
+			if cursor != nil {
+				cursor.move(m, row)
+				L.Push(cursor.table)
+			} else {
+				L.Push(&v.newRecord(row).ud)
+			}
 			L.Call(1, 0)
 		}
 		return 0

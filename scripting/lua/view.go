@@ -50,6 +50,9 @@ func (r *record) check(L *lua.LState) *view.Metrics {
 	if r.v.win == nil || r.v.win.Epoch() != r.epoch {
 		r.v.raise(L, errLate)
 	}
+	if r.v.cursor != nil {
+		r.v.cursor.touch()
+	}
 	return r.v.win
 }
 
@@ -250,10 +253,8 @@ func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		L.Push(v.newCopy(r.check(L).Copy(r.row)))
 		return 1
 	})
-	index := func(L *lua.LState) int {
-		r := self[*record](v, L, "a record")
-		m := r.check(L)
-		key, _ := L.Get(2).(lua.LString)
+	v.recordField = func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int {
+		key, _ := field.(lua.LString)
 		switch key {
 		case "labels":
 			L.Push(&r.labels)
@@ -278,9 +279,13 @@ func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		case "histogram", "exemplars":
 			v.raise(L, fmt.Errorf("cannot read record.%s: it is not supported yet; what a script does not touch is sent on as it came", string(key)))
 		default:
-			v.raise(L, api.Unknown(api.Get().Record, L.Get(2).String()))
+			v.raise(L, api.Unknown(api.Get().Record, field.String()))
 		}
 		return 1
+	}
+	index := func(L *lua.LState) int {
+		r := self[*record](v, L, "a record")
+		return v.recordField(L, r.check(L), r, L.Get(2))
 	}
 	newindex := func(L *lua.LState) int {
 		r := self[*record](v, L, "a record")

@@ -61,12 +61,16 @@ type vm struct {
 	out    *view.Metrics // what ctx.emit adds to; nil where there is nothing
 	emit   int           // records that may still be emitted
 	recs   []record      // handles not given out yet
-	trace  []scripting.Frame
-	batch  *lua.LUserData
-	series *lua.LUserData
-	test   *test        // nil but in a test file's VM
-	failed string       // what a function of the standard library returned last, in this call or at load
-	seen   *view.Series // nil outside of the hook series
+	cursor *cursor       // nil outside of an each with one
+
+	projections map[*lua.FunctionProto]*projection // of callbacks; nil for those without one
+	recordField func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int
+	trace       []scripting.Frame
+	batch       *lua.LUserData
+	series      *lua.LUserData
+	test        *test        // nil but in a test file's VM
+	failed      string       // what a function of the standard library returned last, in this call or at load
+	seen        *view.Series // nil outside of the hook series
 }
 
 // stack sizes: a VM starts small, 200 calls deep is Lua's own limit for
@@ -83,6 +87,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v := &vm{
 		L: lua.NewState(stateOptions), prog: p, host: h,
 		walkAt: retainedEvery, loaded: map[string]lua.LValue{}, frozen: map[*lua.LTable]*lua.LTable{}, names: map[*lua.LFunction]string{},
+		projections: map[*lua.FunctionProto]*projection{},
 	}
 	v.budget.start(loadTime, 0)
 	v.L.SetContext(&v.budget)
