@@ -41,6 +41,9 @@ test file has a VM of its own, and a test is ended after 2s of script time.
 An example passes when the same series come out with the same values and times,
 in any order. Of type, help and unit only what the output says is compared.
 
+With --watch it goes on and, when a file is saved, runs the tests that depend on
+it, and those that failed last.
+
 With --coverage it says which lines of the scripts, and of the modules they
 require, ran: a line counts when every statement that begins in it did, and each
 if has a branch for each condition and one for else. =text is a table, =lcov and
@@ -66,6 +69,9 @@ The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			if o.watching {
+				return o.watch(ctx, t)
+			}
 			return o.run(ctx, t)
 		}),
 	}
@@ -73,6 +79,7 @@ The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 	f.StringVar(&dir, "scripts", "", "folder of scripts (default: the folder called scripts that PATH is in, or PATH)")
 	f.StringVar(&re, "run", "", "run only tests whose full name matches this regular expression")
 	f.StringVar(&o.format, "format", "pretty", "how to report: "+strings.Join(formats, ", "))
+	f.BoolVar(&o.watching, "watch", false, "run the tests again that a saved file concerns, until ctrl-C")
 	f.IntVar(&o.Parallel, "parallel", 0, "how many files run at once (default: the number of CPUs)")
 	f.BoolVar(&o.update, "update", false, "rewrite the outputs of examples that are others")
 	f.StringVar(&o.coverage, "coverage", "", "say which lines of the scripts ran: "+strings.Join(coverages, ", "))
@@ -86,6 +93,7 @@ type testOptions struct {
 	scripttest.Options
 	format    string
 	update    bool
+	watching  bool
 	coverage  string
 	threshold float64
 }
@@ -101,6 +109,9 @@ var coverageFiles = map[string]string{"lcov": "lcov.info", "html": "coverage.htm
 func (o *testOptions) check(cmd *cobra.Command, re string) (err error) {
 	if !slices.Contains(formats, o.format) {
 		return fmt.Errorf("cannot use --format=%s: it must be %s", o.format, strings.Join(formats, ", "))
+	}
+	if o.watching && o.format != "pretty" {
+		return fmt.Errorf("cannot use --watch with --format=%s: it reports again and again", o.format)
 	}
 	if re != "" {
 		if o.Match, err = regexp.Compile(re); err != nil {
@@ -167,7 +178,9 @@ func (o *testOptions) once(ctx context.Context, t *terminal, run scripttest.Opti
 	case "tap":
 		err = scripttest.WriteTAP(t.out, r)
 	default:
-		pretty.Summary(r)
+		if len(r.Files) > 0 {
+			pretty.Summary(r)
+		}
 	}
 	return r, err
 }

@@ -35,6 +35,29 @@ func places(o Options) string {
 	return defaultDir
 }
 
+// Folders returns the folders of scripts that the paths are in, absolute, and
+// sorted.
+func Folders(o Options) ([]string, error) {
+	paths := o.Paths
+	if len(paths) == 0 {
+		paths = []string{places(o)}
+	}
+	var out []string
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, fmt.Errorf("cannot find the tests: %w", err)
+		}
+		dir, err := folderOf(o.Dir, p, info.IsDir())
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, dir)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
 // find returns what there is to run, in order of path.
 func find(o Options) ([]target, error) {
 	paths := o.Paths

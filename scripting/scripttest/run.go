@@ -156,7 +156,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.Elapsed = time.Since(started)
 	switch {
-	case len(r.Files) > 0:
+	case len(r.Files) > 0 || found && o.Skip != nil:
 		return r, nil
 	case found:
 		return nil, fmt.Errorf("%w whose names match %s", ErrNoTests, o.Match)

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/watch"
+	"github.com/weir-run/weir/scripting/scripttest"
+)
+
+// rerun is what `weir test --watch` knows of the last runs.
+type rerun struct {
+	o     *testOptions
+	t     *terminal
+	files map[string]scripttest.File // by name, as they ended last
+}
+
+// watch runs the tests, and those that a change concerns whenever there is
+// one, until ctx ends.
+func (o *testOptions) watch(ctx context.Context, t *terminal) error {
+	dirs, err := scripttest.Folders(o.Options)
+	if err != nil {
+		return cannotStart(err)
+	}
+	r := &rerun{o: o, t: t, files: map[string]scripttest.File{}}
+	w := watch.New(watch.Options{Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler), OnChange: r.changed})
+	if err := w.Set(dirs); err != nil { // before the files are read
+		return cannotStart(err)
+	}
+	r.run(ctx, nil)
+	t.say("watching", strings.Join(dirs, ", ")+"; ctrl-C ends")
+	return w.Run(ctx)
+}
+
+// changed runs the tests that depend on one of the paths, those that failed
+// last, and those that are new.
+func (r *rerun) changed(ctx context.Context, paths []string) {
+	concerned := func(name string) bool {
+		f, known := r.files[name]
+		return !known || failing(f) || slices.ContainsFunc(f.Sources, func(s string) bool { return slices.Contains(paths, s) })
+	}
+	for i, p := range paths {
+		if i == 3 && len(paths) > 4 {
+			r.t.say("changed", fmt.Sprintf("… and %d more", len(paths)-i))
+			break
+		}
+		r.t.say("changed", p)
+	}
+	skip := func(name string) bool { return !concerned(name) }
+	if r.o.Coverage {
+		skip = nil // what is left out would count as not run
+	}
+	r.run(ctx, skip)
+}
+
+func failing(f scripttest.File) bool {
+	return f.Problem != nil || slices.ContainsFunc(f.Tests, func(t scripttest.Test) bool {
+		return t.Status == scripttest.Failed || t.Status == scripttest.Broken
+	})
+}
+
+// run runs tests and says what is wrong; nothing ends the watching.
+func (r *rerun) run(ctx context.Context, skip func(string) bool) {
+	run := r.o.Options
+	run.Skip = skip
+	report, err := r.o.once(ctx, r.t, run)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil && report.Coverage != nil {
+		_, err = r.o.reportCoverage(r.t, report.Coverage)
+	}
+	if err != nil {
+		r.t.errorf("%v", err)
+	}
+	if report == nil || errors.Is(err, scripttest.ErrNoTests) {
+		return
+	}
+	if len(report.Files) == 0 {
+		r.t.say("nothing", "no test depends on it")
+	}
+	for _, f := range report.Files {
+		r.files[f.Name] = f
+	}
+}
