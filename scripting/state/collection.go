@@ -1,0 +1,367 @@
+package state
+
+import (
+	"encoding/binary"
+	"sync"
+)
+
+// Collection is one declared piece of state. It is safe for concurrent use;
+// every method is atomic. now is Unix ms.
+type Collection struct {
+	mu          sync.Mutex
+	decl        Decl
+	ttl         int64 // ms; 0 is for ever
+	t           table
+	fullEntries *FullError
+	fullBytes   *FullError
+	evicted     uint64
+	refused     uint64
+	dirty       map[string]struct{} // keys that differ from the disk; nil: there is no disk
+	spare       map[string]struct{} // an empty map for the next
+	allDirty    bool                // all keys may differ
+}
+
+func newCollection(d Decl) *Collection {
+	lists := 1
+	if d.Kind == LRU {
+		lists = 2
+	}
+	c := &Collection{t: newTable(lists)}
+	c.declare(d)
+	return c
+}
+
+// declare sets the limits. With c.mu held, or before c is shared.
+func (c *Collection) declare(d Decl) {
+	c.decl = d
+	c.ttl = d.TTL.Milliseconds()
+	c.fullEntries, c.fullBytes = newFullErrors(d)
+	if !d.Persistent {
+		c.dirty, c.allDirty = nil, false
+	} else if c.dirty == nil {
+		c.dirty, c.allDirty = map[string]struct{}{}, true
+	}
+}
+
+// Decl returns the declaration.
+func (c *Collection) Decl() Decl {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.decl
+}
+
+// expired reports whether an entry's time is over.
+func (c *Collection) expired(e *entry, now int64) bool { return c.ttl > 0 && now-e.written >= c.ttl }
+
+// find returns the place of a key that is there and not expired.
+func (c *Collection) find(key string, now int64) int32 {
+	i, ok := c.t.index[key]
+	if !ok || c.expired(c.t.at(i), now) {
+		return nowhere
+	}
+	return i
+}
+
+// drop removes an entry.
+func (c *Collection) drop(i int32) {
+	c.touch(c.t.at(i).key)
+	c.t.remove(i)
+}
+
+// expire removes up to n entries whose time is over. All have the same ttl, so
+// the first that is not over ends it.
+func (c *Collection) expire(n int, now int64) {
+	if c.ttl == 0 {
+		return
+	}
+	for ; n > 0; n-- {
+		i := c.t.first(byWrite)
+		if i == nowhere || !c.expired(c.t.at(i), now) {
+			return
+		}
+		c.drop(i)
+	}
+}
+
+// touch notes that the disk has another value of a key, or none.
+func (c *Collection) touch(key string) {
+	if c.dirty == nil || c.allDirty {
+		return
+	}
+	if len(c.dirty) > len(c.t.index)+1000 { // keys that came and went while the disk was away
+		c.allDirty = true
+		clear(c.dirty)
+		return
+	}
+	c.dirty[key] = struct{}{}
+}
+
+// victim is the entry that goes when there is no room, nowhere if none may.
+// spared is an entry that is being written.
+func (c *Collection) victim(spared int32) int32 {
+	list := byWrite
+	switch {
+	case c.decl.Kind == LRU:
+		list = byUse
+	case !c.decl.Evict:
+		return nowhere
+	}
+	i := c.t.first(list)
+	if i == spared && i != nowhere {
+		i = c.t.at(i).link[list].next
+	}
+	return i
+}
+
+// room makes room for more entries and bytes. spared is an entry that is being
+// written.
+func (c *Collection) room(entries int, bytes int64, spared int32, now int64) error {
+	over := func() *FullError {
+		if len(c.t.index)+entries > c.decl.Max {
+			return c.fullEntries
+		}
+		if c.t.bytes+bytes > c.decl.MaxBytes {
+			return c.fullBytes
+		}
+		return nil
+	}
+	if over() == nil {
+		return nil
+	}
+	for i := c.t.first(byWrite); c.ttl > 0 && i != nowhere && c.expired(c.t.at(i), now) && i != spared; i = c.t.first(byWrite) {
+		c.drop(i)
+	}
+	for {
+		full := over()
+		if full == nil {
+			return nil
+		}
+		i := c.victim(spared)
+		if i == nowhere {
+			c.refused++
+			return full
+		}
+		c.drop(i)
+		c.evicted++
+	}
+}
+
+// put writes a key, which is there at i or nowhere.
+func (c *Collection) put(i int32, key string, v Value, now int64) error {
+	if n := int64(len(key) + len(v.Data)); n > c.decl.MaxValue {
+		c.refused++
+		return &SizeError{Name: c.decl.Name, Size: n, Max: c.decl.MaxValue}
+	}
+	if i == nowhere {
+		if err := c.room(1, EntrySize(key, v), nowhere, now); err != nil {
+			return err
+		}
+		if j, ok := c.t.index[key]; ok { // expired, and still there
+			c.t.write(j, v, now)
+		} else {
+			c.t.insert(key, v, now)
+		}
+	} else {
+		if more := int64(len(v.Data) - len(c.t.at(i).val.Data)); more > 0 {
+			if err := c.room(0, more, i, now); err != nil {
+				return err
+			}
+		}
+		c.t.write(i, v, now)
+	}
+	c.touch(key)
+	c.expire(2, now) // so that what expires goes as fast as what comes
+	return nil
+}
+
+// Add adds n to a counter's key, which counts from 0, and returns the sum.
+func (c *Collection) Add(key string, n float64, now int64) (float64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.find(key, now)
+	if i != nowhere {
+		n += c.t.at(i).val.Float()
+	}
+	return n, c.put(i, key, FloatValue(n), now)
+}
+
+// Insert adds a key to a set and reports whether it is new there.
+func (c *Collection) Insert(key string, now int64) (added bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.find(key, now)
+	err = c.put(i, key, BoolValue(true), now)
+	return i == nowhere && err == nil, err
+}
+
+// Set writes a key; a None deletes it.
+func (c *Collection) Set(key string, v Value, now int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.set(key, v, now)
+}
+
+func (c *Collection) set(key string, v Value, now int64) error {
+	i := c.find(key, now)
+	if v.Kind != None {
+		return c.put(i, key, v, now)
+	}
+	if i != nowhere {
+		c.drop(i)
+	}
+	return nil
+}
+
+// Swap writes a key if it still has the value old, None for a key that is not
+// there, and reports whether it had.
+func (c *Collection) Swap(key string, old, v Value, now int64) (swapped bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var has Value
+	if i := c.find(key, now); i != nowhere {
+		has = c.t.at(i).val
+	}
+	if has != old {
+		return false, nil
+	}
+	return true, c.set(key, v, now)
+}
+
+// Get returns a key's value, None if it is not there. In an lru it is a use.
+func (c *Collection) Get(key string, now int64) Value {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.find(key, now)
+	if i == nowhere {
+		return Value{}
+	}
+	if c.t.lists > 1 {
+		c.t.toBack(byUse, i)
+	}
+	return c.t.at(i).val
+}
+
+// Has reports whether a key is there. It is no use.
+func (c *Collection) Has(key string, now int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.find(key, now) != nowhere
+}
+
+// Delete removes a key and reports whether it was there.
+func (c *Collection) Delete(key string, now int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.find(key, now)
+	if i != nowhere {
+		c.drop(i)
+	}
+	return i != nowhere
+}
+
+// Push adds a value to the end of a queue.
+func (c *Collection) Push(v Value, now int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.put(nowhere, queueKey(c.t.seq+1), v, now)
+}
+
+// queueKey is the key of a queue's entry, which is the number of its write.
+func queueKey(seq uint64) string { return string(binary.BigEndian.AppendUint64(nil, seq)) }
+
+// Pop removes the first value of a queue and returns it, None if it is empty.
+func (c *Collection) Pop(now int64) Value {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.head(now)
+	if i == nowhere {
+		return Value{}
+	}
+	v := c.t.at(i).val
+	c.drop(i)
+	return v
+}
+
+// Peek returns the first value of a queue, None if it is empty.
+func (c *Collection) Peek(now int64) Value {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := c.head(now); i != nowhere {
+		return c.t.at(i).val
+	}
+	return Value{}
+}
+
+// head is the place of the first entry that is not expired.
+func (c *Collection) head(now int64) int32 {
+	c.expire(c.decl.Max, now)
+	return c.t.first(byWrite)
+}
+
+// Len returns how many entries there are.
+func (c *Collection) Len(now int64) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expire(c.decl.Max, now)
+	return len(c.t.index)
+}
+
+// Full reports whether a new entry would be refused, or evict another.
+func (c *Collection) Full(now int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expire(c.decl.Max, now)
+	return len(c.t.index) >= c.decl.Max || c.t.bytes+entryOverhead > c.decl.MaxBytes
+}
+
+// Clear removes everything.
+func (c *Collection) Clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t.reset()
+	if c.dirty != nil {
+		c.allDirty = true
+		clear(c.dirty)
+	}
+}
+
+// Entry is a key and its value.
+type Entry struct {
+	Key     string
+	Value   Value
+	Written int64  // Unix ms
+	seq     uint64 // number of the write
+}
+
+// Entries returns up to limit entries as they are now, the one that was
+// written longest ago first.
+func (c *Collection) Entries(limit int, now int64) []Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expire(c.decl.Max, now)
+	out := make([]Entry, 0, min(limit, len(c.t.index)))
+	for i := c.t.first(byWrite); i != nowhere && len(out) < limit; i = c.t.at(i).link[byWrite].next {
+		out = append(out, c.t.at(i).entry())
+	}
+	return out
+}
+
+func (e *entry) entry() Entry { return Entry{Key: e.key, Value: e.val, Written: e.written, seq: e.seq} }
+
+// Stats are figures of a collection.
+type Stats struct {
+	Entries int    `json:"entries"`
+	Bytes   int64  `json:"bytes"`
+	Evicted uint64 `json:"evicted"` // for want of room
+	Refused uint64 `json:"refused"` // likewise, or too large
+}
+
+// Stats returns the figures. What is expired counts until something removes it.
+func (c *Collection) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Stats{Entries: len(c.t.index), Bytes: c.t.bytes, Evicted: c.evicted, Refused: c.refused}
+}
+
+// Expire removes what is expired.
+func (c *Collection) Expire(now int64) { c.Len(now) }

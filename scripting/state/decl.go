@@ -1,0 +1,74 @@
+package state
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind is a kind of collection.
+type Kind string
+
+// The kinds of collections.
+const (
+	Counter Kind = "counter" // numbers by key
+	Map     Kind = "map"     // values by key
+	Set     Kind = "set"     // keys
+	LRU     Kind = "lru"     // values by key, the least recently used go first
+	Queue   Kind = "queue"   // values in the order they came
+)
+
+// Kinds are the kinds in the order of the manual.
+var Kinds = []Kind{Counter, Map, Set, LRU, Queue}
+
+// What a declaration has when it does not say otherwise, and what it may say.
+const (
+	DefaultMax      = 10_000
+	DefaultMaxBytes = 64 << 20
+	DefaultMaxValue = 64 << 10
+	MostEntries     = 10_000_000
+)
+
+// Decl is a declaration of a collection. Two that are equal mean the same.
+type Decl struct {
+	Name       string        `json:"name"`
+	Kind       Kind          `json:"kind"`
+	Max        int           `json:"max"`           // entries
+	MaxBytes   int64         `json:"max_bytes"`     // of all entries, as EntrySize counts
+	MaxValue   int64         `json:"max_value"`     // bytes of a key and its value
+	TTL        time.Duration `json:"ttl,omitempty"` // since an entry was written; 0 is for ever
+	Evict      bool          `json:"evict,omitempty"`
+	Persistent bool          `json:"persistent,omitempty"`
+}
+
+// keepsOf reports whether entries of a collection declared as old can stay as
+// they are in one declared as d.
+func (d Decl) keepsOf(old Decl) bool {
+	if d.Kind == old.Kind {
+		return true
+	}
+	byKey := func(k Kind) bool { return k == Map || k == LRU }
+	return byKey(d.Kind) && (byKey(old.Kind) || old.Kind == Counter)
+}
+
+// FullError is why an entry was refused: the collection has no room, and does
+// not evict.
+type FullError struct{ msg string }
+
+func (e *FullError) Error() string { return e.msg }
+
+func newFullErrors(d Decl) (entries, bytes *FullError) {
+	const do = "; make it larger, or let go of old entries with ttl or on_full = \"evict\""
+	entries = &FullError{fmt.Sprintf("cannot add to state %s: it has all of its %d entries (max)%s", d.Name, d.Max, do)}
+	bytes = &FullError{fmt.Sprintf("cannot add to state %s: it has all of its %d bytes (max_bytes)%s", d.Name, d.MaxBytes, do)}
+	return entries, bytes
+}
+
+// SizeError is why a value was refused: it is too large.
+type SizeError struct {
+	Name      string
+	Size, Max int64
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("cannot add %d bytes to state %s: a key and its value may have %d (max_value)", e.Size, e.Name, e.Max)
+}

@@ -1,0 +1,129 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// file is what a state file is written with; tests put faults into it.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+func openOSFile(path string, flag int) (file, error) { return os.OpenFile(path, flag, 0o600) }
+
+// fileExt is of state files; their name is their number.
+const fileExt = ".state"
+
+// dirName is a directory name for a node: its ID as far as every file system
+// takes it, and a hash, as IDs may differ in what some do not tell apart.
+func dirName(node string) string {
+	short := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(node))
+	if len(short) > 80 {
+		short = short[:80]
+	}
+	sum := sha256.Sum256([]byte(node))
+	return strings.Trim(short, ".") + "-" + hex.EncodeToString(sum[:6])
+}
+
+// Dir returns where a node's state is, below the storage path.
+func Dir(storage, node string) string { return filepath.Join(storage, "state", dirName(node)) }
+
+// numbers returns the numbers of the state files in dir, the highest first.
+func numbers(dir string) ([]uint64, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ns []uint64
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), fileExt)
+		if n, err := strconv.ParseUint(name, 10, 64); ok && err == nil {
+			ns = append(ns, n)
+		}
+	}
+	slices.Sort(ns)
+	slices.Reverse(ns)
+	return ns, nil
+}
+
+func filePath(dir string, number uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%08d%s", number, fileExt))
+}
+
+// found is what a directory of state files holds.
+type found struct {
+	im     *image // nil: nothing that counts
+	number uint64 // of its file
+	top    uint64 // the highest number there is
+	// bad are files that were damaged or cannot be read, and why.
+	bad []badFile
+}
+
+type badFile struct {
+	path string
+	err  error
+}
+
+// look reads the state in dir: the file with the highest number that was
+// finished. An error is of reading, and may be over the next time.
+func look(dir string) (found, error) {
+	ns, err := numbers(dir)
+	if err != nil || len(ns) == 0 {
+		return found{}, err
+	}
+	f := found{top: ns[0]}
+	for _, n := range ns {
+		path := filePath(dir, n)
+		im, err := readFile(path)
+		if no, ok := errors.AsType[*notOursError](err); ok {
+			f.bad = append(f.bad, badFile{path, no})
+			continue
+		}
+		if err != nil {
+			return found{}, err
+		}
+		if im.damaged != nil {
+			f.bad = append(f.bad, badFile{path, im.damaged})
+		}
+		if im.started {
+			f.im, f.number = im, n
+			return f, nil
+		}
+	}
+	return f, nil
+}
+
+func readFile(path string) (*image, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return readImage(f, fi.Size())
+}

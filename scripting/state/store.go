@@ -1,0 +1,224 @@
+package state
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+)
+
+// Options are what a Store is made with.
+type Options struct {
+	Node   string // its ID
+	Dir    string // of the persistent state, as Dir says; "" keeps none on disk
+	Logger *slog.Logger
+	// Trouble is told when writing begins to fail, and with nil when it works
+	// again. Until then the state goes on in memory.
+	Trouble func(error)
+
+	open    func(path string, flag int) (file, error)
+	syncDir func(path string) error
+}
+
+// Store is the state of one node. It is safe for concurrent use, but Load,
+// Plan and Commit, which one goroutine at a time calls.
+type Store struct {
+	o       Options
+	written atomic.Uint64 // bytes
+
+	mu      sync.Mutex
+	cols    []*Collection
+	version int64
+	any     bool // cols are a generation's, or were on disk
+
+	// writeMu is held while the disk is written to, and taken before mu.
+	writeMu sync.Mutex
+	disk    disk
+	syncMu  sync.Mutex // held while disk.f is synced without writeMu
+}
+
+// New returns a store with nothing in it.
+func New(o Options) *Store {
+	if o.open == nil {
+		o.open = openOSFile
+	}
+	if o.syncDir == nil {
+		o.syncDir = syncDir
+	}
+	return &Store{o: o}
+}
+
+// Load reads what is on disk, if there is any. It changes nothing there. An
+// error is of reading: what is damaged is said in the log, and set aside when
+// the store is next written.
+func (s *Store) Load() error {
+	if s.o.Dir == "" {
+		return nil
+	}
+	f, err := look(s.o.Dir)
+	if err != nil {
+		return fmt.Errorf("cannot read the persistent state: %w", err)
+	}
+	s.writeMu.Lock()
+	defer s.writeMu.Unlock()
+	s.disk.number = f.top
+	for _, b := range f.bad {
+		s.disk.aside = append(s.disk.aside, b.path)
+		s.o.Logger.Error("persistent state is damaged: what stands before the damage counts, and the file is kept",
+			"file", b.path+damagedExt, "err", b.err)
+	}
+	if f.im == nil {
+		return nil
+	}
+	if f.im.torn {
+		s.o.Logger.Info("persistent state ends in a write that was not finished: what stands before it counts", "file", filePath(s.o.Dir, f.number))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cols, s.version, s.any = f.im.collections(), f.im.Version, true
+	if f.im.damaged == nil && f.number == f.top {
+		s.disk.meta, s.disk.size, s.disk.number = &f.im.meta, f.im.end, f.number
+	}
+	return nil
+}
+
+// Plan is what a generation's declarations become.
+type Plan struct {
+	// Collections are those of the declarations, in their order.
+	Collections []*Collection
+	// Changed reports whether there was state that was declared in another
+	// way, which more than limits tell: Old and OldVersion are of it. Then the
+	// Collections are copies.
+	Changed    bool
+	Old        []*Collection
+	OldVersion int64
+
+	s       *Store
+	decls   []Decl
+	version int64
+	fresh   []bool
+}
+
+// Plan says what becomes of the state under new declarations. What is declared
+// as it was, or with other limits, stays the same collection, unless isolate is
+// set and something else changed: then all are copies, so that who fills them
+// anew does not do it under the eyes of the generation before.
+func (s *Store) Plan(decls []Decl, version int64, isolate bool, now int64) *Plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &Plan{s: s, decls: decls, version: version, Old: s.cols, OldVersion: s.version}
+	kept := 0
+	for _, d := range decls {
+		old := s.named(d.Name)
+		if old == nil || old.decl.Kind != d.Kind {
+			p.Changed = s.any
+		} else {
+			kept++
+		}
+	}
+	p.Changed = p.Changed || s.any && (kept < len(s.cols) || version != s.version)
+	for _, d := range decls {
+		old := s.named(d.Name)
+		if old != nil && old.decl.Kind == d.Kind && !(isolate && p.Changed) {
+			p.Collections, p.fresh = append(p.Collections, old), append(p.fresh, false)
+			continue
+		}
+		c := newCollection(d)
+		if old != nil && d.keepsOf(old.decl) {
+			c.take(old, now)
+		}
+		p.Collections, p.fresh = append(p.Collections, c), append(p.fresh, true)
+	}
+	return p
+}
+
+func (s *Store) named(name string) *Collection {
+	for _, c := range s.cols {
+		if c.decl.Name == name { // the name never changes
+			return c
+		}
+	}
+	return nil
+}
+
+// take copies the entries of another collection, as many as fit, the newest.
+func (c *Collection) take(from *Collection, now int64) {
+	entries := from.Entries(from.Decl().Max, now)
+	c.fill(entries)
+	c.shrink(now)
+}
+
+// shrink drops what the limits do not hold, the oldest writes first, and
+// returns how many.
+func (c *Collection) shrink(now int64) (dropped int) {
+	c.expire(len(c.t.index), now)
+	for len(c.t.index) > c.decl.Max || c.t.bytes > c.decl.MaxBytes {
+		c.drop(c.t.first(byWrite))
+		dropped++
+	}
+	return dropped
+}
+
+// Commit makes the plan's collections the store's. It does not fail: what the
+// disk does not take now it gets later.
+func (p *Plan) Commit(now int64) {
+	s := p.s
+	s.writeMu.Lock()
+	defer s.writeMu.Unlock()
+	s.mu.Lock()
+	kept := map[string]bool{}
+	for i, c := range p.Collections {
+		d := p.decls[i]
+		kept[d.Name] = true
+		old := s.named(d.Name)
+		switch {
+		case !p.fresh[i]:
+			c.mu.Lock()
+			c.declare(d)
+			if n := c.shrink(now); n > 0 {
+				s.o.Logger.Warn("state is declared smaller: the oldest entries are dropped", "state", d.Name, "dropped", n)
+			}
+			c.mu.Unlock()
+		case old != nil && !d.keepsOf(old.decl) && old.Stats().Entries > 0:
+			s.o.Logger.Warn("state is declared as another kind: it starts empty, unless migrate fills it", "state", d.Name, "was", string(old.decl.Kind), "is", string(d.Kind))
+		}
+	}
+	for _, c := range s.cols {
+		if n := c.Stats().Entries; !kept[c.decl.Name] && n > 0 {
+			s.o.Logger.Info("state is no longer declared: it is dropped", "state", c.decl.Name, "entries", n)
+		}
+	}
+	s.cols, s.version, s.any = p.Collections, p.version, true
+	s.mu.Unlock()
+	s.disk.changed = true
+}
+
+// All returns the collections, in the order of their declarations.
+func (s *Store) All() []*Collection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cols
+}
+
+// Find returns the collection of a name, nil for none.
+func (s *Store) Find(name string) *Collection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.named(name)
+}
+
+// Persistent reports whether there is state that belongs on disk.
+func (s *Store) Persistent() bool {
+	if s.o.Dir == "" {
+		return false
+	}
+	for _, c := range s.All() {
+		if c.Decl().Persistent {
+			return true
+		}
+	}
+	return false
+}
+
+// Written returns how many bytes were written to disk.
+func (s *Store) Written() uint64 { return s.written.Load() }

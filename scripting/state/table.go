@@ -1,0 +1,139 @@
+package state
+
+// entry is one key and its value, in two lists: of the last write, and of the
+// last use (lru only).
+type entry struct {
+	key     string
+	val     Value
+	written int64  // Unix ms
+	seq     uint64 // number of the last write
+	link    [2]link
+}
+
+type link struct{ prev, next int32 }
+
+// The lists of a table.
+const (
+	byWrite = iota
+	byUse
+)
+
+const (
+	chunkBits = 7
+	chunkSize = 1 << chunkBits
+	nowhere   = int32(-1)
+)
+
+// table holds entries by key and in order. Entries stand in chunks, which are
+// never moved: a slice that doubles would copy millions of them while a batch
+// waits.
+type table struct {
+	index  map[string]int32
+	chunks [][]entry
+	used   int32 // places in chunks that were ever taken
+	free   int32 // the first free place, chained by link[byWrite].next
+	ends   [2]link
+	lists  int
+	bytes  int64
+	seq    uint64
+}
+
+func newTable(lists int) table {
+	t := table{lists: lists}
+	t.reset()
+	return t
+}
+
+// reset drops everything.
+func (t *table) reset() {
+	t.index, t.chunks, t.used, t.free, t.bytes = map[string]int32{}, nil, 0, nowhere, 0
+	for i := range t.ends {
+		t.ends[i] = link{nowhere, nowhere}
+	}
+}
+
+func (t *table) at(i int32) *entry { return &t.chunks[i>>chunkBits][i&(chunkSize-1)] }
+
+func (t *table) first(list int) int32 { return t.ends[list].next }
+
+func (t *table) pushBack(list int, i int32) {
+	last := t.ends[list].prev
+	t.at(i).link[list] = link{last, nowhere}
+	if last == nowhere {
+		t.ends[list].next = i
+	} else {
+		t.at(last).link[list].next = i
+	}
+	t.ends[list].prev = i
+}
+
+func (t *table) unlink(list int, i int32) {
+	l := t.at(i).link[list]
+	if l.prev == nowhere {
+		t.ends[list].next = l.next
+	} else {
+		t.at(l.prev).link[list].next = l.next
+	}
+	if l.next == nowhere {
+		t.ends[list].prev = l.prev
+	} else {
+		t.at(l.next).link[list].prev = l.prev
+	}
+}
+
+func (t *table) toBack(list int, i int32) {
+	if t.ends[list].prev == i {
+		return
+	}
+	t.unlink(list, i)
+	t.pushBack(list, i)
+}
+
+// insert adds a key that is not there.
+func (t *table) insert(key string, v Value, now int64) {
+	i := t.free
+	if i != nowhere {
+		t.free = t.at(i).link[byWrite].next
+	} else {
+		i = t.used
+		if int(i>>chunkBits) == len(t.chunks) {
+			t.chunks = append(t.chunks, make([]entry, 0, chunkSize))
+		}
+		c := &t.chunks[i>>chunkBits]
+		*c = (*c)[:len(*c)+1]
+		t.used++
+	}
+	t.seq++
+	e := t.at(i)
+	e.key, e.val, e.written, e.seq = key, v, now, t.seq
+	for l := range t.lists {
+		t.pushBack(l, i)
+	}
+	t.index[key] = i
+	t.bytes += EntrySize(key, v)
+}
+
+// write gives an entry another value.
+func (t *table) write(i int32, v Value, now int64) {
+	e := t.at(i)
+	t.bytes += int64(len(v.Data) - len(e.val.Data))
+	t.seq++
+	e.val, e.written, e.seq = v, now, t.seq
+	for l := range t.lists {
+		t.toBack(l, i)
+	}
+}
+
+func (t *table) remove(i int32) {
+	e := t.at(i)
+	t.bytes -= EntrySize(e.key, e.val)
+	delete(t.index, e.key)
+	for l := range t.lists {
+		t.unlink(l, i)
+	}
+	*e = entry{link: [2]link{{next: t.free}}}
+	t.free = i
+	if len(t.index) == 0 && len(t.chunks) > 1 {
+		t.reset() // neither chunks nor a map give memory back otherwise
+	}
+}
