@@ -1,7 +1,9 @@
 package http_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -213,6 +215,12 @@ func TestLines(t *testing.T) {
 	f("/graph", ">2 out</text>")
 	f("/", `l.sink.b</a></td><td class="state">healthy</td>
         <td class="num">2</td><td class="num">0</td><td class="num">5</td>`)
-	f("/api/v0/batch/l.source.a?rows=1", "{app=\"x\"} @1970-01-01T00:00:00Z <b>hi\n# 1 of 2 lines\n")
-	f("/api/v0/status", `"lines":{"in":2,"out":0,"dropped":{"too_old":5}}`)
+	if _, body := get(t, c, "GET", base+"/api/v0/batch/l.source.a?rows=1"); body != "{app=\"x\"} @1970-01-01T00:00:00Z <b>hi\n# 1 of 2 lines" {
+		t.Errorf("got %q", body)
+	}
+	_, body := get(t, c, "GET", base+"/api/v0/status")
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(body)); err != nil || !strings.Contains(compact.String(), `"lines":{"in":2,"out":0,"dropped":{"too_old":5}}`) {
+		t.Errorf("the status has no lines: %v\n%s", err, body)
+	}
 }
