@@ -420,7 +420,7 @@ func TestStdlib(t *testing.T) {
 		eq(("%d %5.2f %s %q %x %%"):format(3.7, 3.14159, nil, "a\"b", 255), '3  3.14 nil "a\\"b" ff %')
 		eq(("%-5s|%5s|%05d|%+d|%g|%e"):format("a", "b", 42, 1, 0.1, 12345.678), "a    |    b|00042|+1|0.1|1.234568e+04")
 		eq(("%.3s|%c|%i|%u|%o|%X|%G"):format("abcdef", 65, -3, 7, 8, 255, 1e20), "abc|A|-3|7|10|FF|1E+20")
-		eq(("%d %f"):format(1/0, -1/0), "inf -inf") eq(("%s %s"):format(true, {}), "true table")
+		eq(("%d %f"):format(1/0, -1/0), "inf -inf") eq(("%s %s"):format(true, {}):gsub("0x%x+", "0x"), "true table: 0x")
 		eq(not pcall(string.format, "%y", 1), true) eq(not pcall(string.format, "%d"), true) eq(not pcall(string.format, "%d", "x"), true)
 		eq(tonumber("1e5"), 100000) eq(tonumber(" 0x10 "), 16) eq(tonumber("ff", 16), 255) eq(tonumber("1_000"), nil) eq(tonumber("nan"), nil) eq(tonumber(""), nil) eq(tonumber("-.5"), -0.5)
 		eq(tostring(0.1), "0.1") eq(tostring(1e15), "1000000000000000") eq(tostring(1/0), "inf") eq(tostring(-1.5e300), "-1.5e+300") eq(1 .. "", "1") eq(1234567.5 .. "", "1234567.5")

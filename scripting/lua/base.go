@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 // maxResults is how many values unpack and string.byte return at most; more
 // would only fill the VM's stack.
-const maxResults = 250
+const maxResults = 8000
 
 // fromBase are the functions of gopher-lua's base library that are safe.
 var fromBase = []string{"assert", "error", "rawequal", "rawget", "select", "type"}
@@ -237,7 +238,7 @@ func (v *vm) tostring(L *lua.LState, x lua.LValue) string {
 	}
 	switch x.(type) {
 	case *lua.LTable, *lua.LFunction, *lua.LUserData, *lua.LState:
-		return x.Type().String() // no address: it differs between VMs
+		return fmt.Sprintf("%s: %p", x.Type(), x)
 	}
 	return x.String()
 }
@@ -267,34 +268,27 @@ func (v *vm) setmetatable(L *lua.LState) int {
 	return 1
 }
 
-// identity is the handler of pcall. Without a handler gopher-lua closes the
-// upvalues of every live frame on an error, which cuts the caller's closures
-// off from its locals, and it formats a stack trace nobody reads. What is lost
-// with one: a closure that escaped from a function that failed does not keep
-// that function's locals.
-func identity(L *lua.LState) int {
-	L.SetTop(1)
-	return 1
-}
-
 func (v *vm) pcall(L *lua.LState) int {
 	L.CheckAny(1)
-	return v.protected(L, L.GetTop()-1, v.identity)
+	return v.protected(L, L.GetTop()-1, nil)
 }
 
 func (v *vm) xpcall(L *lua.LState) int {
 	fn, handler := L.CheckAny(1), L.CheckFunction(2)
 	L.SetTop(0)
 	L.Push(fn)
-	return v.protected(L, 0, handler)
+	return v.protected(L, 0, L.NewFunction(func(L *lua.LState) int {
+		v.closeUpvalues(L)
+		L.Insert(handler, 1)
+		L.Call(1, 1)
+		return 1
+	}))
 }
 
 // protected calls the function below nargs arguments, which are all there is
 // on the stack.
 func (v *vm) protected(L *lua.LState, nargs int, handler *lua.LFunction) int {
-	err := L.PCall(nargs, lua.MultRet, handler)
-	keepUpvalues(L)
-	if err != nil {
+	if err := v.try(L, nargs, lua.MultRet, handler); err != nil {
 		L.SetTop(0)
 		L.Push(lua.LFalse)
 		if e, ok := err.(*lua.ApiError); ok && e.Object != nil {
@@ -369,11 +363,7 @@ func (v *vm) concatMeta(L *lua.LState, n int) int {
 			f = L.GetMetaField(acc, "__concat")
 		}
 		if f == lua.LNil {
-			bad := lhs
-			if okA {
-				bad = acc
-			}
-			L.RaiseError("attempt to concatenate a %s value", bad.Type().String())
+			L.RaiseError("cannot perform concat operation between %s and %s", lhs.Type(), acc.Type())
 		}
 		L.Push(f)
 		L.Push(lhs)

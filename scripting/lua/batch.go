@@ -378,8 +378,7 @@ func (v *vm) each(L *lua.LState) int {
 	})
 	for {
 		L.Push(loop)
-		err := L.PCall(0, 0, v.handler)
-		keepUpvalues(L)
+		err := v.try(L, 0, 0, v.handler)
 		if err == nil {
 			return 0
 		}

@@ -3,11 +3,9 @@ package lua
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -22,6 +20,7 @@ const maxTrace = 20
 // trace of every frame instead, host frames and tail calls included, millions
 // of them.
 func (v *vm) catch(L *lua.LState) int {
+	v.closeUpvalues(L)
 	v.trace = v.trace[:0]
 	for level := 1; level < 4*maxTrace && len(v.trace) < maxTrace; level++ {
 		d, ok := L.GetStack(level)
@@ -130,6 +129,8 @@ var rewrites = []struct {
 }{
 	{regexp.MustCompile(`^attempt to index a non-table object\((\w+)\) with key '(.*)'$`), "attempt to index a $1 value with key '$2'"},
 	{regexp.MustCompile(`^attempt to call a non-function object$`), "attempt to call a value that is no function"},
+	{regexp.MustCompile(`^cannot perform concat operation between (?:string|number) and (\w+)$`), "attempt to concatenate a $1 value"},
+	{regexp.MustCompile(`^cannot perform concat operation between (\w+) and \w+$`), "attempt to concatenate a $1 value"},
 	{regexp.MustCompile(`^cannot perform (\w+) operation between (\w+) and (\w+)$`), "attempt to $1 $2 and $3"},
 	{regexp.MustCompile(`^registry overflow$`), "stack overflow: too many values"},
 }
@@ -172,18 +173,3 @@ var (
 )
 
 var wordRe = regexp.MustCompile(`\b[A-Za-z_]\w*\b`)
-
-// keepUpvalues says again that a handler is set, which every PCall of
-// gopher-lua unsays when it returns although the one around it still has its
-// own; see identity. Every call into a script here has a handler.
-func keepUpvalues(L *lua.LState) {
-	*(*bool)(unsafe.Add(unsafe.Pointer(L), errorFuncOffset)) = true
-}
-
-var errorFuncOffset = func() uintptr {
-	f, ok := reflect.TypeFor[lua.LState]().FieldByName("hasErrorFunc")
-	if !ok || f.Type.Kind() != reflect.Bool {
-		panic("BUG: lua.LState has no hasErrorFunc any more: look at its PCall again")
-	}
-	return f.Offset
-}()

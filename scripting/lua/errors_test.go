@@ -98,8 +98,6 @@ func TestLoadErrors(t *testing.T) {
 		`embedded/test/script.lua:2: there is no argument type "x": there is string, int, number, bool, duration, size, list, map, enum, secret, targets, regexp, block`, `  2 | local x = weir.arg.x {}`)
 	f("byte order mark", "\ufefflocal x = = 1",
 		`embedded/test/script.lua:1:11: syntax error near "="`, `  1 | local x = = 1`)
-	f("goto past functions", head+"local function f()\n  for i = 1, 3 do\n    g(function() return i end)\n    goto next\n    ::next::\n  end\nend",
-		`embedded/test/script.lua:5: cannot use goto in a function that has functions in it: write if, or put the loop into a function of its own`, `  5 | goto next`)
 	f("not its definition", head+"return { metrics = function() end }",
 		`embedded/test/script.lua: cannot use a script that does not return its definition`, `  hint: end the file with return weir.transform { … }`)
 	f("deep", head+"local x = "+strings.Repeat("(", 300)+"1"+strings.Repeat(")", 300),

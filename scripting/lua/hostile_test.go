@@ -97,8 +97,8 @@ func TestHostile(t *testing.T) {
 	f("insert far", `for i = 1, 1e9 do local t = {} table.insert(t, 1000000, 1) end`, slow)
 	f("growth", `local t = {} while true do t[#t + 1] = {} end`, slow)
 	f("growth of keys", `local t, i = {}, 0 while true do i = i + 1 t["k" .. i] = i end`, "limit exceeded")
-	f("unpack", `unpack({}, 1, 1e8)`, "cannot unpack 100000000 values: the limit is 250")
-	f("byte", `("x"):rep(1e6):byte(1, -1)`, "cannot return 1000000 bytes: the limit is 250")
+	f("unpack", `unpack({}, 1, 1e8)`, "cannot unpack 100000000 values: the limit is 8000")
+	f("byte", `("x"):rep(1e6):byte(1, -1)`, "cannot return 1000000 bytes: the limit is 8000")
 	f("select", `select(-1e9, 1)`, "index out of range")
 	f("cycle to host", `local t = {} t.t = t local _ = (require "json").encode(t)`, "nests deeper than 100: does it contain itself?")
 

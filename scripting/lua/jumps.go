@@ -153,8 +153,7 @@ func threeNames(s *ast.GenericForStmt) {
 // count is what a function has in it, for what gopher-lua does wrong with
 // locals that functions hold on to.
 type count struct {
-	functions, breaks int
-	gotos             []int // lines
+	functions, breaks, gotos int
 }
 
 // loop visits the body of a loop and returns what stands in its place. A break
@@ -180,18 +179,15 @@ func (t *tree) loop(ss []ast.Stmt, at ast.PositionHolder) []ast.Stmt {
 	return append([]ast.Stmt{kept, block}, ss...)
 }
 
-// function visits the body of a function. A goto in it closes all of its
-// locals, which would cut its inner functions off from them.
-func (t *tree) function(ss []ast.Stmt) []ast.Stmt {
+// function visits the body of a function that has so many parameters.
+func (t *tree) function(ss []ast.Stmt, parameters int) []ast.Stmt {
 	outer := t.count
 	t.count = count{}
 	t.depth++
 	ss = t.stmts(ss)
 	t.depth--
-	if t.count.functions > 0 {
-		for _, line := range t.count.gotos {
-			t.fail(line, "cannot use goto in a function that has functions in it: write if, or put the loop into a function of its own")
-		}
+	if t.count.functions > 0 && t.count.gotos > 0 {
+		t.gotos(ss, parameters)
 	}
 	outer.functions++
 	t.count = outer

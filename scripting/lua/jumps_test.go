@@ -127,3 +127,66 @@ func TestBreakKeepsLocals(t *testing.T) {
 	f(`for j = 1, 2 do for i = 1, 3 do if i == 2 then local k = i + j g[j] = function() return k end break end end end n = g[1]() * 10 + g[2]()`, "34")
 	f(`local function inc() n = n + 1 end for i = 1, 3 do if i == 2 then inc() break end inc() end inc()`, "3")
 }
+
+// Functions keep the locals that they hold on to when a goto leaves the block,
+// and those of other blocks when it does not.
+func TestGotoKeepsLocals(t *testing.T) {
+	f := func(src, want string) {
+		t.Helper()
+		fx := build(t, metrics("local n, g = 0, {}\n"+src+"\nbatch:set_label(\"n\", n)"), "")
+		if got := fx.send(t, "m 1\n"); got != "m{n=\""+want+"\"} 1\n" {
+			t.Errorf("%s: got %s%s, want %s", src, got, fx.Health().Message, want)
+		}
+	}
+	// What the jump does not leave stays shared.
+	f(`local function inc() n = n + 1 end for i = 1, 3 do if i == 2 then goto next end inc() ::next:: end n = n + 0 inc()`, "3")
+	f(`local s = 0 local function add(x) s = s + x end for i = 1, 4 do if i % 2 == 0 then goto continue end add(i) ::continue:: end s = s * 10 add(0) n = s`, "40")
+	f(`local function inc() n = n + 1 end do goto skip end n = 100 ::skip:: inc() n = n + 1 inc()`, "3")
+	f(`local function f(a, ...) local function inc() a = a + 1 end if a then goto out end ::out:: inc() a = a * 10 inc() return a end n = f(1)`, "21")
+	f(`local t = {} function t:f(a) local function inc() a = a + 1 end goto out ::out:: inc() a = a * 10 inc() return a + self.x end t.x = 100 n = t:f(1)`, "121")
+	// What it leaves is its own each time.
+	f(`for i = 1, 3 do local k = i * 2 g[i] = function() k = k + 1 return k end if i < 9 then goto next end ::next:: end n = g[1]() * 10 + g[2]() g[1]() n = n * 10 + g[1]()`, "355")
+	f(`local i = 0 ::top:: i = i + 1 do local k = i g[i] = function() return k end if i < 3 then goto top end end n = g[1]() * 100 + g[2]() * 10 + g[3]()`, "123")
+	f(`local i = 0 ::top:: local k = i i = i + 1 g[i] = function() return k end if i < 3 then goto top end n = g[1]() * 100 + g[2]() * 10 + g[3]()`, "12")
+	f(`local i = 0 ::top:: local function h() i = i + 1 return h end g[i + 1] = h h() if i < 3 then goto top end n = (g[1] ~= g[2] and g[1]() == g[1]) and 1 or 0`, "1")
+	f(`local i = 0 while i < 3 do i = i + 1 local k = i g[i] = function() k = k + 1 return k end goto continue ::continue:: end n = g[1]() * 100 + g[2]() * 10 + g[3]()`, "234")
+	f(`local i = 0 repeat i = i + 1 local k = i g[i] = function() return k end if i == 2 then goto continue end ::continue:: local last = i == 3 until last n = g[1]() * 100 + g[2]() * 10 + g[3]()`, "123")
+	f(`for _, i in ipairs { 1, 2, 3 } do g[i] = function() return i end if i == 2 then goto next end i = i + 3 ::next:: end n = g[1]() * 100 + g[2]() * 10 + g[3]()`, "426")
+	f(`do local a = 1 do local b = 2 g[1] = function() b = b + 1 return a + b end goto out end ::out:: a = 10 n = g[1]() + g[1]() end`, "27")
+}
+
+// A closure that escaped from a function that failed keeps its locals, and
+// those of functions that did not fail stay shared.
+func TestErrorsKeepLocals(t *testing.T) {
+	f := func(src, want string) {
+		t.Helper()
+		fx := build(t, metrics("local n, g = 0, nil\n"+src+"\nbatch:set_label(\"n\", n)"), "")
+		if got := fx.send(t, "m 1\n"); got != "m{n=\""+want+"\"} 1\n" {
+			t.Errorf("%s: got %s%s, want %s", src, got, fx.Health().Message, want)
+		}
+	}
+	const other = ` do local z, y, x, w, v, u = 9, 8, 7, 6, 5, 4 n = g() end`
+	f(`pcall(function() local k = 1 g = function() k = k + 1 return k end error() end)`+other, "2")
+	f(`pcall(function() local k = 1 g = function() k = k + 1 return k end local _ = nil + 1 end)`+other, "2")
+	f(`xpcall(function() local k = 1 g = function() k = k + 1 return k end error() end, function() g() end)`+other, "3")
+	f(`local a = 1 local function inc() a = a + 1 return a end g = inc pcall(function() local k = a g = function() k = k + 1 return k + inc() end error() end) a = 10 inc()`+other, "14")
+	f(`local a = 1 local function inc() a = a + 1 return a end pcall(function() pcall(error) inc() local k = a g = function() k = k + a return k end pcall(inc) error() end) a = a * 10`+other, "32")
+	f(`local co = coroutine.create(function() local k = 1 g = function() k = k + 1 return k end error() end) coroutine.resume(co)`+other, "2")
+	f(`local co = coroutine.wrap(function() local k = 1 pcall(function() local j = k g = function() k = k + j return k end error() end) k = 5 coroutine.yield() end) co()`+other, "6")
+	f(`batch:each(function() local k = 1 g = g or function() k = k + 1 return k end end)`+other, "2")
+	f(`pcall(function() batch:map_value(function() local k = 1 g = function() k = k + 1 return k end error() end) end)`+other, "2")
+}
+
+// A hook that failed leaves functions behind that still work in the next call.
+func TestFailedHooksKeepLocals(t *testing.T) {
+	fx := build(t, `local weir = require "weir"
+		local g
+		return weir.transform { metrics = function(batch)
+			if g then batch:set_label("n", g()) return end
+			local k = 1
+			g = function() k = k + 1 return k end
+			error("first")
+		end }`, "")
+	equal(t, fx.send(t, "m 1\n"), "m 1\n")
+	equal(t, fx.send(t, "m 1\n"), "m{n=\"2\"} 1\n")
+}

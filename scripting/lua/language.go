@@ -184,8 +184,9 @@ func compile(f scripting.File, kind fileKind, change func(scripting.File, []ast.
 	}
 	proto, err := compileTree(t.body, f.Name)
 	if err != nil {
-		return nil, syntaxError(f, err)
+		return nil, syntaxError(f, t.meant(err))
 	}
+	t.closeGotos(proto)
 	if kind == componentFile {
 		if errs := globalWrites(f, proto, nil); len(errs) > 0 {
 			return nil, errors.Join(errs...)

@@ -41,16 +41,7 @@ func shebang(text string) string {
 func (p *program) plain(ctx context.Context, o scripting.PlainOptions) error {
 	v := p.newVM(scripting.Host{Log: func(_ slog.Level, _, msg string, _ []any) { o.Print(msg) }})
 	defer v.L.Close()
-	v.hook = hookPlain
-	v.env.RawSetString("_G", v.env) // not the read-only one: the file may write
-	arg := v.L.NewTable()
-	arg.RawSetInt(0, lua.LString(p.main.file.Name))
-	args := make([]lua.LValue, len(o.Args))
-	for i, a := range o.Args {
-		args[i] = lua.LString(a)
-		arg.RawSetInt(i+1, args[i])
-	}
-	v.env.RawSetString("arg", arg)
+	args := v.openPlain(o.Args)
 	v.budget.start(o.Time, 0)
 	v.budget.setting = ", the limit is --time"
 	defer context.AfterFunc(ctx, func() { v.budget.stop.Store(true) })()
@@ -59,6 +50,21 @@ func (p *program) plain(ctx context.Context, o scripting.PlainOptions) error {
 		e.Hint = v.ungranted(e)
 	}
 	return err
+}
+
+// openPlain makes the globals of a plain file and returns its arguments.
+func (v *vm) openPlain(args []string) []lua.LValue {
+	v.hook = hookPlain
+	v.env.RawSetString("_G", v.env) // not the read-only one: the file may write
+	arg := v.L.NewTable()
+	arg.RawSetInt(0, lua.LString(v.prog.main.file.Name))
+	out := make([]lua.LValue, len(args))
+	for i, a := range args {
+		out[i] = lua.LString(a)
+		arg.RawSetInt(i+1, out[i])
+	}
+	v.env.RawSetString("arg", arg)
+	return out
 }
 
 // ungranted is the hint for a plain file that asks for what only a block grants.

@@ -180,11 +180,7 @@ func (v *vm) testCallback(fn *lua.LFunction) scripting.Callback {
 			L.Push(v.fromGo(L, a, 0))
 		}
 		v.trace = v.trace[:0]
-		err := L.PCall(len(args), 1, v.handler)
-		if L != v.L || v.test.at != nil {
-			keepUpvalues(L)
-		}
-		if err != nil {
+		if err := v.try(L, len(args), 1, v.handler); err != nil {
 			return nil, v.scriptError(err)
 		}
 		x := L.Get(-1)

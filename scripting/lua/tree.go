@@ -19,6 +19,7 @@ type tree struct {
 	unheard  map[int]string // functions by line, called outside of functions for their first result only
 	depth    int            // of functions
 	count    count          // of the function at hand
+	jumps    []jump
 	errs     []error
 }
 
@@ -37,7 +38,7 @@ type keyLines struct {
 // compile to what is wrong or cannot be bounded.
 func walk(f scripting.File, stmts []ast.Stmt) *tree {
 	t := &tree{file: f, unheard: map[int]string{}}
-	t.body = t.function(stmts)
+	t.body = t.function(stmts, 0)
 	return t
 }
 
@@ -118,13 +119,13 @@ func (t *tree) stmt(s ast.Stmt) {
 		threeNames(s)
 		s.Stmts = landing(t.loop(s.Stmts, s), s)
 	case *ast.FuncDefStmt:
-		s.Func.Stmts = t.function(s.Func.Stmts)
+		s.Func.Stmts = t.function(s.Func.Stmts, parameters(s.Func, s.Name.Func == nil))
 	case *ast.ReturnStmt:
 		t.exprList(s.Exprs)
 	case *ast.BreakStmt:
 		t.count.breaks++
 	case *ast.GotoStmt:
-		t.count.gotos = append(t.count.gotos, s.Line())
+		t.count.gotos++
 	}
 }
 
@@ -168,7 +169,7 @@ func (t *tree) expr(e ast.Expr) ast.Expr {
 	case *ast.UnaryLenOpExpr:
 		e.Expr = t.expr(e.Expr)
 	case *ast.FunctionExpr:
-		e.Stmts = t.function(e.Stmts)
+		e.Stmts = t.function(e.Stmts, parameters(e, false))
 	case *ast.StringConcatOpExpr:
 		return t.concat(e)
 	}

@@ -111,9 +111,7 @@ func (v *vm) callback(L *lua.LState, fn *lua.LFunction, args []scripting.Value) 
 	for _, a := range args {
 		L.Push(v.fromGo(L, a, 0))
 	}
-	err := L.PCall(len(args), 1, v.identity)
-	keepUpvalues(L)
-	if err != nil {
+	if err := v.try(L, len(args), 1, nil); err != nil {
 		if v.budget.tripped != nil {
 			return nil, v.budget.tripped
 		}

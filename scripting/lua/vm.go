@@ -34,6 +34,7 @@ type vm struct {
 
 	env        *lua.LTable
 	identity   *lua.LFunction
+	bases      []int // of the calls of try at hand
 	handler    *lua.LFunction
 	ipairsNext *lua.LFunction
 	loaded     map[string]lua.LValue       // modules by name; nil while one loads
@@ -91,7 +92,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 	}
 	v.budget.start(loadTime, 0)
 	v.L.SetContext(&v.budget)
-	v.identity = v.L.NewFunction(identity)
+	v.identity = v.L.NewFunction(v.catchOnly)
 	v.handler = v.L.NewFunction(v.catch)
 	v.ipairsNext = v.L.NewFunction(v.nextItem)
 	v.openGlobals()
@@ -221,7 +222,7 @@ func (v *vm) run(fn lua.LValue, results int, args ...lua.LValue) error {
 		L.Push(a)
 	}
 	v.trace = v.trace[:0]
-	if err := L.PCall(len(args), results, v.handler); err != nil {
+	if err := v.try(L, len(args), results, v.handler); err != nil {
 		return v.scriptError(err)
 	}
 	return nil
