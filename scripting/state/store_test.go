@@ -148,6 +148,9 @@ func TestBrokenOff(t *testing.T) {
 	states["n:\n"] = 0
 	for cut := range len(whole) + 1 {
 		for _, tail := range []string{"", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"} {
+			if tail != "" && cut%8 > 0 {
+				continue // a few will do
+			}
 			dir := t.TempDir()
 			if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), append(slices.Clone(whole[:cut]), tail...), 0o600); err != nil {
 				t.Fatal(err)
