@@ -67,6 +67,15 @@ type HTTPHandler interface {
 	Handler() http.Handler
 }
 
+// Controller is a Component with data that its user may look into and change
+// while it runs, which is nobody's else: what a script keeps, what it could not
+// send.
+type Controller interface {
+	// Control serves below /api/v0/control/<id>/, over the control socket and
+	// to programs of this machine. The handler sees paths without that prefix.
+	Control() http.Handler
+}
+
 // Registration is what a block name means.
 type Registration struct {
 	// Name is the block's name, such as prometheus.scrape.

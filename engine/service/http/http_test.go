@@ -57,6 +57,13 @@ func (server) Handler() nethttp.Handler {
 	})
 }
 
+// Control shows what only its user may see.
+func (server) Control() nethttp.Handler {
+	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		fmt.Fprintf(w, "control %s %s", r.Method, r.URL.Path)
+	})
+}
+
 type mute struct{}
 
 func (mute) Run(ctx context.Context) error { return nil }
@@ -170,6 +177,11 @@ func TestEndpoints(t *testing.T) {
 	f("GET", "/api/v0/component/x.stranger/metrics", 404, "x.stranger serves nothing")
 	f("GET", "/api/v0/component/nobody/metrics", 404, "no component runs as nobody")
 
+	f("GET", "/api/v0/control/x.stranger/state/a", 200, "control GET /state/a")
+	f("POST", "/api/v0/control/x.y.z/state", 200, "control POST /state")
+	f("GET", "/api/v0/control/mute/state", 404, "mute has nothing to look into")
+	f("GET", "/api/v0/control/nobody/state", 404, "no component runs as nobody")
+
 	data := s.Data().(service.HTTPData)
 	data.Handle("/own/", nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) { fmt.Fprint(w, "short") }))
 	data.Handle("/own/long/", nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) { fmt.Fprint(w, "long") }))
@@ -209,7 +221,7 @@ func TestTrust(t *testing.T) {
 		f(200, "GET", path, "Host", "LOCALHOST.")
 	}
 	// What changes something.
-	for _, path := range []string{"/-/reload", "/api/v0/component/x/send"} {
+	for _, path := range []string{"/-/reload", "/api/v0/component/x/send", "/api/v0/control/x/state"} {
 		f(403, "POST", path, "Host", evil)
 		f(403, "POST", path, "Origin", "http://evil.example")
 		f(403, "POST", path, "Origin", "null")
@@ -220,6 +232,8 @@ func TestTrust(t *testing.T) {
 		f(200, "POST", path)
 	}
 	f(403, "GET", "/debug/pprof/cmdline", "Origin", "http://evil.example")
+	f(403, "GET", "/api/v0/control/x/state", "Origin", "http://evil.example")
+	f(403, "GET", "/api/v0/control/x/state", "Host", evil)
 	// Paths that are not what they seem.
 	f(403, "GET", "//debug/pprof/cmdline", "Host", evil)
 	if status, _ := get(t, c, "GET", base+"/api/v0/component/../../../debug/pprof/cmdline", "Host", evil); status == 200 {
@@ -242,6 +256,7 @@ func TestTrust(t *testing.T) {
 	remote(403, "POST", "/-/reload")
 	remote(403, "GET", "/debug/pprof/cmdline")
 	remote(403, "DELETE", "/api/v0/component/x/y")
+	remote(403, "GET", "/api/v0/control/x/state")
 
 	// In memory and over the control socket everything is allowed.
 	data := s.Data().(service.HTTPData)

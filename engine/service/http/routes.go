@@ -39,6 +39,7 @@ func (s *Service) mux() *nethttp.ServeMux {
 	m.HandleFunc("GET /api/v0/status", with(status))
 	m.HandleFunc("GET /api/v0/batch/{id...}", with(lastBatch))
 	m.HandleFunc("/api/v0/component/{path...}", with(componentHandler))
+	m.HandleFunc("/api/v0/control/{path...}", with(control))
 	if s.o.Gatherer != nil {
 		m.Handle("GET /metrics", promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{
 			ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true, ErrorLog: gatherLog{s}}))
@@ -172,6 +173,21 @@ func componentHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Re
 		return
 	}
 	nethttp.StripPrefix("/api/v0/component/"+id, h.Handler()).ServeHTTP(w, r)
+}
+
+// control passes on to what a component shows of itself to its user.
+func control(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+	id, c := componentOf(host, r.PathValue("path"))
+	if c == nil {
+		nethttp.Error(w, fmt.Sprintf("no component runs as %s", id), nethttp.StatusNotFound)
+		return
+	}
+	h, ok := c.(component.Controller)
+	if !ok {
+		nethttp.Error(w, fmt.Sprintf("%s has nothing to look into", id), nethttp.StatusNotFound)
+		return
+	}
+	nethttp.StripPrefix("/api/v0/control/"+id, h.Control()).ServeHTTP(w, r)
 }
 
 // gatherLog logs what /metrics cannot show.
