@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"regexp"
@@ -50,6 +51,13 @@ if has a branch for each condition and one for else. =text is a table, =lcov and
 =html write lcov.info and coverage.html. With --update an example whose output is
 another gets the one that came out.
 
+With --bench it measures what test files declare with bench, when all tests have
+passed: nanoseconds, allocations and instructions of the scripts for each record,
+in a batch whose series are known, and instructions in the first batch. With
+--baseline FILE it fails when a benchmark runs more instructions than the file
+says, which does not depend on the machine, and tells how time has changed;
+with --update the file is written anew.
+
 The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 2 when there was nothing to run.
 
@@ -84,6 +92,8 @@ The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 	f.BoolVar(&o.update, "update", false, "rewrite the outputs of examples that are others")
 	f.StringVar(&o.coverage, "coverage", "", "say which lines of the scripts ran: "+strings.Join(coverages, ", "))
 	f.Lookup("coverage").NoOptDefVal = coverages[0]
+	f.BoolVar(&o.bench, "bench", false, "measure the benches of test files when all tests passed")
+	f.StringVar(&o.baseline, "baseline", "", "compare benches with this file, and make it when there is none; implies --bench")
 	f.Float64Var(&o.threshold, "threshold", 0, "fail when less than this many percent of all lines ran")
 	return cmd
 }
@@ -96,6 +106,9 @@ type testOptions struct {
 	watching  bool
 	coverage  string
 	threshold float64
+	bench     bool
+	baseline  string
+	known     bool // there is a baseline
 }
 
 // coverages are what --coverage may be.
@@ -131,6 +144,9 @@ func (o *testOptions) check(cmd *cobra.Command, re string) (err error) {
 		o.coverage = coverages[0]
 	}
 	o.Coverage = o.coverage != ""
+	if o.Bench = o.bench || o.baseline != ""; o.Bench && o.Coverage {
+		return errors.New("cannot use --bench with --coverage, which makes scripts slower; run them one after the other")
+	}
 	if o.update {
 		o.Update = replaceFile
 	}
@@ -147,6 +163,13 @@ func (o *testOptions) run(ctx context.Context, t *terminal) error {
 		return cannotStart(err)
 	}
 	ok := r.OK()
+	if o.Bench && ok {
+		good, err := o.reportBenchmarks(t, r)
+		if err != nil {
+			return err
+		}
+		ok = good
+	}
 	if r.Coverage != nil {
 		enough, err := o.reportCoverage(t, r.Coverage)
 		if err != nil {
@@ -160,15 +183,24 @@ func (o *testOptions) run(ctx context.Context, t *terminal) error {
 	return nil
 }
 
+func (o *testOptions) pretty(t *terminal) scripttest.Pretty {
+	return scripttest.Pretty{W: t.out, Clean: config.Printable, Paint: func(code, s string) string { return paint(t.outColor, code, s) }}
+}
+
 // once runs tests and writes their report.
 func (o *testOptions) once(ctx context.Context, t *terminal, run scripttest.Options) (*scripttest.Report, error) {
-	pretty := scripttest.Pretty{W: t.out, Clean: config.Printable, Paint: func(code, s string) string { return paint(t.outColor, code, s) }}
+	pretty := o.pretty(t)
 	if o.format == "pretty" {
 		run.Each = pretty.File
 	}
 	r, err := scripttest.Run(ctx, run)
 	if err != nil {
 		return nil, err
+	}
+	if o.baseline != "" {
+		if o.known, err = scripttest.ReadBaseline(o.baseline, r); err != nil {
+			return nil, err
+		}
 	}
 	switch o.format {
 	case "json":
@@ -185,14 +217,38 @@ func (o *testOptions) once(ctx context.Context, t *terminal, run scripttest.Opti
 	return r, err
 }
 
-// reportCoverage writes what ran, and reports whether it is enough. What is
-// for people goes to the standard error when the standard output is a report
-// for programs.
-func (o *testOptions) reportCoverage(t *terminal, c *scripttest.Coverage) (enough bool, err error) {
-	people := t.out
+// people is where what is for people goes: to the standard error when the
+// standard output is a report for programs.
+func (o *testOptions) people(t *terminal) io.Writer {
 	if o.format != "pretty" {
-		people = t.err
+		return t.err
 	}
+	return t.out
+}
+
+// reportBenchmarks writes what was measured, and reports whether it is no worse
+// than the baseline.
+func (o *testOptions) reportBenchmarks(t *terminal, r *scripttest.Report) (good bool, err error) {
+	pretty := o.pretty(t)
+	pretty.W = o.people(t)
+	pretty.Benchmarks(r)
+	if o.baseline == "" || o.known && !o.update {
+		return !r.Slower(), nil
+	}
+	write := replaceFile
+	if !o.known {
+		write = func(path, text string) error { return os.WriteFile(path, []byte(text), 0o666) } // subject to the umask
+	}
+	if err := write(o.baseline, scripttest.Baseline(r)); err != nil {
+		return false, fmt.Errorf("cannot write the baseline: %w", err)
+	}
+	t.say("written", o.baseline)
+	return true, nil
+}
+
+// reportCoverage writes what ran, and reports whether it is enough.
+func (o *testOptions) reportCoverage(t *terminal, c *scripttest.Coverage) (enough bool, err error) {
+	people := o.people(t)
 	lines, _ := c.Total()
 	switch name := coverageFiles[o.coverage]; o.coverage {
 	case "text":

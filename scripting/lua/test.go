@@ -208,6 +208,7 @@ func (t *test) Call(fn scripting.Callback, limit time.Duration) error {
 	t.start(limit)
 	t.at = nil
 	_, err := fn()
+	t.v.prog.probe.Ran(t.v.budget.spent + slice - t.v.budget.left)
 	return err
 }
 

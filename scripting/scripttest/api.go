@@ -46,6 +46,9 @@ func (s *session) api() *scripting.TestAPI {
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
 					return nil, s.around(func(g *group) *[]scripting.Callback { return &g.after }, "after_each", a[0].(scripting.Callback))
 				}},
+			{Name: "bench", Doc: "Declares a benchmark for --bench: of a component and the text of a batch, or a function that returns it, which is sent again and again; or of a function, what, that is called again and again.",
+				Params: []scripting.Param{name, {Name: "what", Kind: scripting.KindAny}, {Name: "text", Kind: scripting.KindAny, Optional: true}},
+				Fn:     func(a []scripting.Value) (scripting.Value, error) { return nil, s.declareBench(a) }},
 		},
 		Tables: []*scripting.Module{fixtures()},
 		Weir: &scripting.Module{

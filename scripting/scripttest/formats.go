@@ -35,6 +35,16 @@ func WriteJSON(w io.Writer, r *Report) error {
 		Problem *problem `json:"problem,omitempty"`
 		Tests   []test   `json:"tests"`
 	}
+	type benchmark struct {
+		File     string    `json:"file"`
+		Name     string    `json:"name"`
+		Line     int       `json:"line"`
+		Records  int       `json:"records,omitempty"` // none: it is about a function
+		Measured *Measured `json:"measured,omitempty"`
+		Baseline *Measured `json:"baseline,omitempty"`
+		Worse    string    `json:"worse,omitempty"`
+		Problem  *problem  `json:"problem,omitempty"`
+	}
 	convert := func(p *Problem) *problem {
 		if p == nil {
 			return nil
@@ -42,19 +52,28 @@ func WriteJSON(w io.Writer, r *Report) error {
 		return &problem{p.File, p.Line, p.Col, p.Source, p.Msg, p.Diff}
 	}
 	out := struct {
-		Passed  int     `json:"passed"`
-		Failed  int     `json:"failed"`
-		Errors  int     `json:"errors"`
-		Pending int     `json:"pending"`
-		Seconds float64 `json:"seconds"`
-		Files   []file  `json:"files"`
-	}{r.Count(Passed), r.Count(Failed), r.Count(Broken), r.Count(Pending), r.Elapsed.Seconds(), []file{}}
+		Passed     int         `json:"passed"`
+		Failed     int         `json:"failed"`
+		Errors     int         `json:"errors"`
+		Pending    int         `json:"pending"`
+		Seconds    float64     `json:"seconds"`
+		Files      []file      `json:"files"`
+		Benchmarks []benchmark `json:"benchmarks,omitempty"`
+	}{r.Count(Passed), r.Count(Failed), r.Count(Broken), r.Count(Pending), r.Elapsed.Seconds(), []file{}, nil}
 	for _, f := range r.Files {
 		one := file{File: f.Name, Seconds: f.Elapsed.Seconds(), Problem: convert(f.Problem), Tests: []test{}}
 		for _, t := range f.Tests {
 			one.Tests = append(one.Tests, test{t.Name, t.Line, t.Status, t.Elapsed.Seconds(), convert(t.Problem), t.Output})
 		}
 		out.Files = append(out.Files, one)
+	}
+	for i := range r.Benchmarks {
+		b := &r.Benchmarks[i]
+		one := benchmark{File: b.File, Name: b.Name, Line: b.Line, Records: b.Records, Baseline: b.Baseline, Worse: b.Worse(), Problem: convert(b.Problem)}
+		if b.Problem == nil {
+			one.Measured = b.measured()
+		}
+		out.Benchmarks = append(out.Benchmarks, one)
 	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

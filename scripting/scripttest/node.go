@@ -26,6 +26,7 @@ var began = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 // with the test as its source and its sink.
 type node struct {
 	name   string
+	body   string // of its block, without forward_to
 	clock  *clocktest.Fake
 	stats  *flow.Stats
 	in     *flow.Receiver
@@ -57,7 +58,7 @@ func newNode(c component.Catalog, name, body string, at config.Span) (*node, err
 		return nil, fmt.Errorf("cannot test %s: it takes no metrics", name)
 	}
 	n := &node{
-		name: name, clock: clocktest.New(began), stats: new(flow.Stats), source: batch.NewSource(),
+		name: name, body: body, clock: clocktest.New(began), stats: new(flow.Stats), source: batch.NewSource(),
 		series: map[string]*batch.Series{}, log: &logLines{},
 	}
 	sink := flow.NewReceiver("test", batch.SignalMetrics, nil, nil)

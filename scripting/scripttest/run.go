@@ -43,6 +43,10 @@ type Options struct {
 	Update func(path, content string) error
 	// Coverage counts what the tests run of the scripts.
 	Coverage bool
+	// Bench measures the benches of test files when all tests have passed.
+	Bench bool
+	// BenchTime is how long each of them is measured; 0: DefaultBenchTime.
+	BenchTime time.Duration
 	// Skip leaves out scripts and test files by the name that reports have;
 	// nil: none.
 	Skip func(name string) bool
@@ -66,7 +70,9 @@ const (
 type Report struct {
 	Files    []File
 	Coverage *Coverage // nil: not asked for
-	Elapsed  time.Duration
+	// Benchmarks are in order of their files.
+	Benchmarks []Benchmark
+	Elapsed    time.Duration
 }
 
 // File is what became of a script's examples, or of a test file.
@@ -79,6 +85,7 @@ type File struct {
 	Updated int
 	// Sources are the absolute paths of the files it depends on, sorted.
 	Sources []string
+	benches bool // it has some
 	Elapsed time.Duration
 }
 
@@ -138,7 +145,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	for _, done := range runAll(ctx, &wg, o, targets) {
 		for res := range done {
 			found = found || res.any
-			if len(res.file.Tests) == 0 && res.file.Problem == nil {
+			if len(res.file.Tests) == 0 && res.file.Problem == nil && !(o.Bench && res.file.benches) {
 				continue
 			}
 			r.Files = append(r.Files, res.file)
@@ -151,10 +158,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
+	r.Elapsed = time.Since(started)
+	if o.Bench && r.OK() {
+		if err := benchmarks(ctx, o, targets, r); err != nil {
+			return r, err
+		}
+	}
 	if o.Coverage {
 		r.Coverage = coverageOf(targets)
 	}
-	r.Elapsed = time.Since(started)
 	switch {
 	case len(r.Files) > 0 || found && o.Skip != nil:
 		return r, nil
@@ -243,7 +255,8 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 	}
 	defer func() { ses.close() }()
 	defer func() { f.Sources = sortedSources(ses.used) }()
-	any = len(ses.all) > 0
+	f.benches = len(ses.benches) > 0
+	any = len(ses.all)+len(ses.benches) > 0
 	for i := range ses.all {
 		c := ses.all[i]
 		if !s.wanted(c.fullName()) {

@@ -22,10 +22,11 @@ type session struct {
 	file   scripting.File
 	vm     scripting.TestVM
 
-	top    *group
-	at     *group // that is being described
-	all    []*testCase
-	inTest bool
+	top     *group
+	at      *group // that is being described
+	all     []*testCase
+	benches []*benchCase
+	inTest  bool
 
 	nodes     []*node // opened while the file was read
 	opened    []*node // opened in the test that runs

@@ -1,0 +1,202 @@
+package scripttest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/scripting"
+)
+
+// DefaultBenchTime is how long a benchmark is measured.
+const DefaultBenchTime = 200 * time.Millisecond
+
+// Benchmark is what one bench of a test file measured, per record; of a
+// function, per call.
+type Benchmark struct {
+	File    string
+	Name    string // with those of the groups around it
+	Line    int
+	Records int // of the batch; 0: it is about a function
+	Nanos   float64
+	Allocs  float64
+	// Instructions of the scripts are the same on every machine. First is those
+	// of the first batch, all of whose series are new.
+	Instructions, First float64
+	// Baseline is what it was; nil: not known.
+	Baseline *Measured
+	Problem  *Problem // why there are no figures
+}
+
+// benchCase is a bench.
+type benchCase struct {
+	testCase
+	node *node           // nil: it is about the function fn
+	text scripting.Value // of the batch, or a Callback that makes it
+}
+
+// declareBench is bench.
+func (s *session) declareBench(a []scripting.Value) error {
+	if s.inTest {
+		return errors.New("cannot use bench inside of it: put it beside the test")
+	}
+	_, line := s.vm.Pos()
+	b := &benchCase{testCase: testCase{in: s.at, name: a[0].(string), line: line}, text: a[2]}
+	switch what := a[1].(type) {
+	case scripting.Callback:
+		b.fn = what
+		if a[2] != nil {
+			return errors.New("cannot use bench with a function and a batch: the function is all that is measured")
+		}
+	case *scripting.Object:
+		n, ok := what.Data.(*node)
+		if !ok {
+			return fmt.Errorf("cannot measure a %s: bench takes a component and a batch, or a function", typeName(a[1]))
+		}
+		b.node = n
+		switch a[2].(type) {
+		case string, scripting.Callback:
+		default:
+			return errors.New("cannot measure a component without a batch: write bench(name, component, text), or a function that returns the text")
+		}
+	default:
+		return fmt.Errorf("cannot measure a %s: bench takes a component and a batch, or a function", typeName(a[1]))
+	}
+	s.benches = append(s.benches, b)
+	return nil
+}
+
+// benchmarks measures the benches of the targets' test files, one after the
+// other: nothing else may run meanwhile.
+func benchmarks(ctx context.Context, o Options, targets []target, r *Report) error {
+	for _, t := range targets {
+		i := slices.IndexFunc(r.Files, func(f File) bool { return f.Name == t.test.Name && f.benches })
+		if i < 0 {
+			continue
+		}
+		ses, err := newSession(ctx, *t.suite, t.test, t.lang.(scripting.Tester))
+		if err != nil {
+			return err // its tests ran: it is not the file
+		}
+		for _, b := range ses.benches {
+			if !t.suite.wanted(b.fullName()) {
+				continue
+			}
+			out := Benchmark{File: t.test.Name, Name: b.fullName(), Line: b.line}
+			if err := t.suite.bench(ctx, ses, b, cmp.Or(o.BenchTime, DefaultBenchTime), &out); err != nil {
+				if out.Problem = problemOf(err, t.test.Name); out.Problem.Line == 0 {
+					out.Problem.Line = b.line
+				}
+			}
+			r.Benchmarks = append(r.Benchmarks, out)
+			if ctx.Err() != nil || ses.vm.Broken() {
+				break
+			}
+		}
+		ses.close()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// bench measures one.
+func (s *suite) bench(ctx context.Context, ses *session, b *benchCase, long time.Duration, out *Benchmark) error {
+	once := func() error { return ses.vm.Call(b.fn, s.limit) }
+	per := 1
+	if b.node != nil {
+		text, err := b.batch(ses, s.limit)
+		if err != nil {
+			return err
+		}
+		// One of its own: the first batch must be the first.
+		n, err := newNode(s.folder.Catalog, b.node.name, b.node.body, noPosition)
+		if err != nil {
+			return err
+		}
+		defer n.stop()
+		in, err := n.parse(text)
+		if err != nil {
+			return err
+		}
+		if per = in.Len(); per == 0 {
+			return errors.New("cannot measure an empty batch")
+		}
+		out.Records = per
+		once = func() error { return n.measure(ctx, in) }
+	}
+	first := s.probe.Instructions()
+	if err := once(); err != nil {
+		return err
+	}
+	steady := s.probe.Instructions()
+	if err := once(); err != nil {
+		return err
+	}
+	out.First = float64(steady-first) / float64(per)
+	out.Instructions = float64(s.probe.Instructions()-steady) / float64(per)
+	took, allocs, calls, err := repeat(long, once)
+	out.Nanos = float64(took.Nanoseconds()) / float64(calls) / float64(per)
+	out.Allocs = float64(allocs) / float64(calls) / float64(per)
+	return err
+}
+
+// batch is the text of the batch.
+func (b *benchCase) batch(ses *session, limit time.Duration) (text string, err error) {
+	if text, ok := b.text.(string); ok {
+		return text, nil
+	}
+	err = ses.vm.Call(func(args ...scripting.Value) (scripting.Value, error) {
+		v, err := b.text.(scripting.Callback)(args...)
+		if made, ok := v.(string); ok {
+			text = made
+		} else if err == nil {
+			err = fmt.Errorf("cannot measure the batch: its function returned a %s, not a string", typeName(v))
+		}
+		return nil, err
+	}, limit)
+	return text, err
+}
+
+// measure sends a batch of which nothing is kept. An error in the script is
+// one.
+func (n *node) measure(ctx context.Context, in *batch.Metrics) error {
+	err := n.in.ConsumeMetrics(scripting.Observe(ctx, n.failed), in)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.came = n.came[:0]
+	if err == nil && len(n.errors) > 0 {
+		err = n.errors[0]
+	}
+	return err
+}
+
+// repeat calls f for about so long. What it takes and allocates is that of the
+// last round, which has enough calls.
+func repeat(long time.Duration, f func() error) (took time.Duration, allocs uint64, calls int, err error) {
+	var before, after runtime.MemStats
+	for calls = 1; ; {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		began := time.Now()
+		for range calls {
+			if err = f(); err != nil {
+				return 0, 0, calls, err
+			}
+		}
+		took = time.Since(began)
+		runtime.ReadMemStats(&after)
+		if took >= long {
+			return took, after.Mallocs - before.Mallocs, calls, nil
+		}
+		grow := 1.2 * float64(long) / float64(max(took, time.Microsecond))
+		calls = int(math.Ceil(float64(calls) * min(max(grow, 1.1), 100)))
+	}
+}
