@@ -22,6 +22,7 @@ func newContext(w *worker) *Module {
 		Funcs: []Function{
 			nowFunc(w),
 			sleepFunc(w),
+			healthFunc(w),
 		},
 	}
 }
@@ -31,6 +32,8 @@ func newContext(w *worker) *Module {
 // Function that Waits goes through it.
 func (w *worker) wait(fn func(ctx context.Context) (Value, error)) (Value, error) {
 	k := w.call
+	w.pool.wait()
+	defer w.pool.resume()
 	limit := k.c.block.Limits.Wait
 	ctx, cancel := context.WithCancelCause(k.ctx)
 	defer cancel(nil)

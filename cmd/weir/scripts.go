@@ -79,6 +79,13 @@ ctx has
       Unix ms.
   ctx.sleep(seconds)
       Waits, and the batch with it, for script.limits.wait at most.
+  ctx.health(state, message)
+      The node is "healthy", "degraded" or "unhealthy".
+
+Beside series and metrics a transform may have setup(ctx), which runs before the
+first batch, teardown(ctx), which runs after the last one, and timers:
+every = { ["30s"] = function(ctx) … end }. They have a VM of their own, but in
+script { concurrency = "single" }.
 
 An expression is of the language of the components expr.*, in a text:
   [[ name startsWith "go_" && labels.job in args.keep || value > 10 ]]

@@ -82,7 +82,7 @@ func (v *vm) openContext() {
 // plannedContext are fields of ctx that are refused by name.
 var plannedContext = map[string]bool{
 	"state": true, "metrics": true, "route": true, "export": true, "retry": true, "reject": true,
-	"secret": true, "http": true, "health": true,
+	"secret": true, "http": true,
 }
 
 // argValue is a block's argument in a script, read-only.
