@@ -186,6 +186,9 @@ func (x *planner) connect() {
 			if w.usable() {
 				w.args = w.newArgs()
 				ds := w.block.Decode(w.values(), w.args)
+				if !ds.HasErrors() {
+					ds = append(ds, w.checked()...)
+				}
 				w.refs = w.values().Receivers(w.args)
 				w.failed = ds.HasErrors()
 				w.certain = !w.failed && w.block.Unready(w.values()) == nil
@@ -211,6 +214,22 @@ func (x *planner) connect() {
 		}
 	}
 	p.connectFlow()
+}
+
+// checked returns what the registration says of the arguments.
+func (w *wanted) checked() (ds config.Diagnostics) {
+	if w.reg.Check == nil {
+		return nil
+	}
+	settled := func(name string) bool { return w.block.Settled(w.values(), name) }
+	for _, e := range w.reg.Check(w.args, settled) {
+		d := config.Diagnostic{Span: w.block.SpanOf(e.Path), Msg: e.Error(), Detail: e.Detail}
+		if e.Warning {
+			d.Severity = config.Warning
+		}
+		ds = append(ds, d)
+	}
+	return ds
 }
 
 // position is where the block is, for people.

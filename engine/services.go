@@ -257,7 +257,7 @@ func (e *Engine) checkServices(p *plan) (ds config.Diagnostics) {
 			continue
 		}
 		d := config.Diagnostic{Msg: err.Error()}
-		switch arg, ok := errors.AsType[*service.ArgumentError](err); {
+		switch arg, ok := errors.AsType[*component.ArgumentError](err); {
 		case w == nil:
 			d.Span = config.Span{File: p.cfg.Path}
 			d.Msg = fmt.Sprintf("block %s is gone (it was at %s): %v", s.def.Block, s.info().Position, err)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/engine/service"
 )
 
 // careful is a service with all abilities.
@@ -109,7 +108,7 @@ func TestServiceChecks(t *testing.T) {
 			asked = append(asked, open)
 			switch a.Value {
 			case "nested":
-				return &service.ArgumentError{Path: "value", Err: errors.New("cannot read it")}
+				return &component.ArgumentError{Path: "value", Err: errors.New("cannot read it")}
 			case "all":
 				return errors.New("never")
 			case "default":

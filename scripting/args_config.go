@@ -233,16 +233,20 @@ func structValues(args []*Arg, v reflect.Value) map[string]any {
 // argsType makes the type that the config decoder fills and a maker of new
 // values with the defaults in. The fields are the script's arguments in order,
 // then ForwardTo and Script.
-func argsType(args []*Arg) (reflect.Type, func() any) {
+func argsType(args []*Arg, needs Needs) (reflect.Type, func() any) {
+	block := reflect.TypeFor[ScriptBlock]()
+	if needs.HTTP {
+		block = reflect.TypeFor[askingBlock]()
+	}
 	fields := append(structFields(args),
 		reflect.StructField{Name: "ForwardTo", Type: reflect.TypeFor[[]*flow.Receiver](), Tag: `alloy:"forward_to,attr"`},
-		reflect.StructField{Name: "Script", Type: reflect.TypeFor[ScriptBlock](), Tag: `alloy:"script,block,optional"`},
+		reflect.StructField{Name: "Script", Type: block, Tag: `alloy:"script,block,optional"`},
 	)
 	t := reflect.StructOf(fields)
 	return t, func() any {
 		p := reflect.New(t)
 		setDefaults(p.Elem(), args)
-		p.Elem().FieldByName("Script").Addr().Interface().(*ScriptBlock).SetToDefault()
+		p.Elem().FieldByName("Script").Addr().Interface().(interface{ SetToDefault() }).SetToDefault()
 		return p.Interface()
 	}
 }
@@ -250,7 +254,7 @@ func argsType(args []*Arg) (reflect.Type, func() any) {
 // scriptArgs reads a value made by argsType: what the script sees in ctx.args.
 func scriptArgs(args []*Arg, v any) (values map[string]any, to []*flow.Receiver, block ScriptBlock) {
 	rv := reflect.ValueOf(v).Elem()
-	return structValues(args, rv), rv.FieldByName("ForwardTo").Interface().([]*flow.Receiver), rv.FieldByName("Script").Interface().(ScriptBlock)
+	return structValues(args, rv), rv.FieldByName("ForwardTo").Interface().([]*flow.Receiver), scriptBlock(rv.FieldByName("Script").Interface())
 }
 
 // cloneValue copies lists and maps, so that no two blocks share a default.

@@ -66,9 +66,7 @@ func TestDecodeErrors(t *testing.T) {
 	check(`e = "z"`, at+`5: "z" cannot use "z": it must be one of x, y`)
 	check(`o = "z"`, at+`5: "z" cannot use "z": it must be one of x, y`)
 	check(`nope = 1`, at+`1: unrecognized attribute name "nope"`)
-	check(`script { concurrency = "serial" }`, at+`24: "serial" cannot use concurrency = "serial": it must be "ordered" or "parallel" or "single" or "partition"`)
-	check(`script { concurrency = "partition" }`, `cannot use script.concurrency = "partition" without by: write by = ["job"]`)
-	check(`script { by = ["job"] }`, `cannot use script.by: it is for concurrency = "partition"`)
+	check(`script { concurrency = "parallel" }`, at+`24: "parallel" cannot use concurrency = "parallel": it is not supported yet, there is "ordered"`)
 	check(`script { on_error = "quarantine" }`, `cannot use on_error = "quarantine": it is not supported yet, there is "pass" or "drop"`)
 	check(`script { on_error = "hold" }`, `it is not supported yet`)
 	check(`script { on_error = "explode" }`, `cannot use on_error = "explode": it must be "pass" or "drop"`)
@@ -77,7 +75,8 @@ func TestDecodeErrors(t *testing.T) {
 	check("script {\nlimits { wait = \"1h\" }\n}", `cannot use script.limits.wait = "1h0m0s": it must be between 1ms and 10m`)
 	check("script {\nlimits { time = \"0s\" }\n}", `cannot use script.limits.time = "0s": it must be between 1ms and 1m`)
 	check("script {\nlimits { emit = -1 }\n}", `cannot use script.limits.emit = -1: it must not be negative`)
-	check("script {\nallow { http = [\"x\"] }\n}", `cannot use script.allow: it is not supported yet`)
+	check("script {\nallow { http = [\"x\"] }\n}", `http: cannot use "x" as a pattern of URLs: it must begin with http:// or https://`)
+	check("script {\nallow { listen = [\"x\"] }\n}", `cannot use listen in script.allow: nothing calls a transform from outside`)
 	if _, err := decode(t, r, ``); err == nil || !strings.Contains(err.Error(), `missing required attribute "forward_to"`) {
 		t.Errorf("without forward_to: got %v", err)
 	}

@@ -37,6 +37,8 @@ type Options struct {
 	Namespace string
 	// Modules is the standard library: what require finds before lib/.
 	Modules []*Module
+	// Outside is what scripts reach beyond weir.
+	Outside Outside
 	// Test runs the tests of a user's script before a saved change of it takes
 	// over; its error refuses the change. nil: saved changes are not tested.
 	Test func(Tested) error
@@ -49,7 +51,7 @@ type Options struct {
 // NewCatalog returns the catalog of the scripts in a folder and of those that
 // ship with weir. A user's file replaces a shipped one of the same name.
 func NewCatalog(o Options) (component.Catalog, error) {
-	c := &catalog{o: o, known: map[string]component.Registration{}}
+	c := &catalog{o: o, known: map[string]component.Registration{}, made: map[string]*script{}}
 	if o.Namespace != "" {
 		for s := range strings.SplitSeq(o.Namespace, ".") {
 			if !identifier.MatchString(s) {
@@ -80,7 +82,8 @@ type catalog struct {
 	mu    sync.Mutex
 	files map[string]*scriptFiles // by component name; nil: walk again
 	known map[string]component.Registration
-	told  map[string]bool // misnamed files that are in the log
+	made  map[string]*script // of those known that are not broken
+	told  map[string]bool    // misnamed files that are in the log
 }
 
 // scriptFiles are the files that claim one name.
@@ -111,6 +114,19 @@ func (c *catalog) Lookup(name string) (component.Registration, bool) {
 	return r, true
 }
 
+// script returns a copy of what a known name's registration is made of, nil if it
+// is broken.
+func (c *catalog) script(name string) *script {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.made[name]
+	if s == nil {
+		return nil
+	}
+	own := *s
+	return &own
+}
+
 func (c *catalog) Names() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,6 +151,7 @@ func (c *catalog) Refresh(paths []string) {
 			})
 		}) {
 			delete(c.known, name)
+			delete(c.made, name)
 		}
 	}
 }
@@ -299,7 +316,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	if err != nil {
 		return fail(err)
 	}
-	s := &script{name: name, file: file, program: p, def: p.Definition()}
+	s := &script{name: name, file: file, program: p, def: p.Definition(), outside: c.o.Outside, modules: c.o.Modules}
 	header := ParseHeader(lang.Comment(file.Text))
 	test, err := c.testFile(from[0], lang, deps)
 	if err != nil {
@@ -315,6 +332,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 		return fail(reg.Err)
 	}
 	reg.Version, reg.Sources = s.version, deps.sources()
+	c.made[name] = s
 	return reg
 }
 

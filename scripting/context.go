@@ -11,20 +11,22 @@ import (
 // Context is what ctx has beside args, log, emit and what else a language binds
 // itself: the table that the manual and the editors' types are made from. Its
 // functions cannot be called.
-func Context() *Module { return newContext(&worker{}) }
+func Context() *Module { return newContext(&worker{}, nil) }
 
 // newContext makes what ctx is for the scripts on one VM. Its functions are
-// about the worker's call at hand.
-func newContext(w *worker) *Module {
-	return &Module{
+// about the worker's call at hand. What is outside is what the world grants; nil
+// is all there is.
+func newContext(w *worker, o *world) *Module {
+	m := &Module{
 		Name: "ctx",
 		Doc:  "What needs identity, a grant or a clock.",
 		Funcs: []Function{
 			nowFunc(w),
 			sleepFunc(w),
-			healthFunc(w),
 		},
 	}
+	addOutside(m, w, o)
+	return m
 }
 
 // wait runs fn, which waits for the outside: within the call's context, which
@@ -32,8 +34,6 @@ func newContext(w *worker) *Module {
 // Function that Waits goes through it.
 func (w *worker) wait(fn func(ctx context.Context) (Value, error)) (Value, error) {
 	k := w.call
-	w.pool.wait()
-	defer w.pool.resume()
 	limit := k.c.block.Limits.Wait
 	ctx, cancel := context.WithCancelCause(k.ctx)
 	defer cancel(nil)

@@ -12,12 +12,10 @@ import (
 
 // Definition is what a script says it is: its manifest, checked.
 type Definition struct {
-	Args     []*Arg  // in the order they were declared
-	Series   bool    // it has the hook series(s, ctx)
-	Metrics  bool    // it has the hook metrics(batch, ctx)
-	Setup    bool    // it has setup(ctx)
-	Teardown bool    // it has teardown(ctx)
-	Every    []Every // its timers, the shortest first
+	Args    []*Arg // in the order they were declared
+	Series  bool   // it has the hook series(s, ctx)
+	Metrics bool   // it has the hook metrics(batch, ctx)
+	Needs   Needs  // of the world outside
 }
 
 // Raw is a definition as a script wrote it, in values every language has.
@@ -79,13 +77,13 @@ var transformKeys = []definitionKey{
 	{"metrics", hookKey(func(d *Definition) *bool { return &d.Metrics })},
 	{"stream", notYet},
 	{"logs", notYet},
-	{"every", defineEvery},
-	{"setup", hookKey(func(d *Definition) *bool { return &d.Setup })},
-	{"teardown", hookKey(func(d *Definition) *bool { return &d.Teardown })},
+	{"every", notYet},
+	{"setup", notYet},
+	{"teardown", notYet},
 	{"migrate", notYet},
 	{"state", notYet},
 	{"outputs", notYet},
-	{"needs", notYet},
+	{"needs", defineNeeds},
 }
 
 // definer reads a definition and collects its mistakes.

@@ -87,9 +87,10 @@ type ObjectType struct {
 	New string
 	// Methods take the object as first argument, which their Params leave out.
 	Methods []Function
-	// Fields are read without a call, and set where they say so. Those of an
-	// Object are for docs and types: what a script reads of one are Methods.
+	// Fields are read without a call, and set where they say so.
 	Fields []Param
+	// Read returns a field of an Object; nil: it has none.
+	Read func(data any, field string) Value
 	// String is the text form, for logs and tostring.
 	String func(data any) string
 	// Len and Index make it look like a list to scripts: index counts from 0,
@@ -110,6 +111,9 @@ type Module struct {
 	Consts []Const
 	Funcs  []Function
 	Types  []*ObjectType
+	// Absent says what to do about a name that is not there; "" for nothing better
+	// than that. nil: nothing.
+	Absent func(name string) string
 	// Tables are parts with names of their own, for ctx: metrics in ctx.metrics.
 	// Their functions may be called with a colon as well.
 	Tables []*Module
@@ -446,6 +450,8 @@ func nameOf(v Value) string {
 		return v.Type.Name
 	case Callback:
 		return "function"
+	case Secret:
+		return "secret"
 	}
 	return fmt.Sprintf("%T", v)
 }

@@ -24,7 +24,9 @@ type script struct {
 	def     *Definition
 	newArgs func() any
 	tests   func() error // nil: it has none
-	tested  bool         // there is a test file; tests also runs examples
+	outside Outside
+	modules []*Module // the standard library
+	tested  bool      // there is a test file; tests also runs examples
 }
 
 // testsFirst reports whether a saved change takes over only if its tests pass.
@@ -36,7 +38,7 @@ func (s *script) testsFirst(b ScriptBlock) bool {
 // same name ships with weir. Its Err joins what is wrong with the script's
 // constant expressions.
 func register(s *script, h Header, replaced bool) component.Registration {
-	_, s.newArgs = argsType(s.def.Args)
+	_, s.newArgs = argsType(s.def.Args, s.def.Needs)
 	zero, _, _ := scriptArgs(s.def.Args, s.newArgs())
 	if err := checkExprs(s.program, s.exprArgs(zero)); err != nil {
 		return component.Registration{Name: s.name, Err: err}
@@ -47,6 +49,7 @@ func register(s *script, h Header, replaced bool) component.Registration {
 		Sends:   batch.SignalMetrics,
 		NewArgs: s.newArgs,
 		Exports: Exports{},
+		Check:   s.checkGrants,
 		Build: func(o component.Options, args any) (component.Component, error) {
 			return newComponent(s, o, args)
 		},
@@ -58,20 +61,18 @@ func register(s *script, h Header, replaced bool) component.Registration {
 func (s *script) exprArgs(args map[string]any) map[string]any { return exprValues(s.def.Args, args) }
 
 // hostDocs are the manual of what every scripted block has.
-var hostDocs = map[string]string{
+var hostDocs = withDocs(allowDocs, map[string]string{
 	"forward_to":           "Receivers of what the script leaves.",
 	"script":               "The host's side of the block.",
-	"script.concurrency":   `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs; "parallel" also splits batches of 4,000 records and more, and the hook sees parts; "single" runs one call at a time on one VM; "partition" splits batches by the labels in by, and the same values meet the same VM in every batch, one call at a time. The order of a series is kept in all of them.`,
-	"script.by":            `Labels by whose values "partition" chooses the VM; __name__ is the metric name. Others: none.`,
+	"script.concurrency":   `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs and keeps the order of each source.`,
 	"script.on_error":      `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it. An error in each costs one record, otherwise the batch.`,
 	"script.on_reload":     `How a saved change takes over: "swap" at once; "test" when the tests in the file <name>_test beside the script and the examples in its header pass, until then the old version goes on. By default "test" if there is such a file.`,
 	"script.limits":        "What one call may use.",
 	"script.limits.time":   "How long the hooks of one batch may run, plus 20µs for each record.",
 	"script.limits.memory": "Not supported yet.",
 	"script.limits.wait":   "How long a hook may wait for the outside each time: ctx.sleep, a request. The time limit stands still meanwhile.",
-	"script.allow":         "Grants of abilities. Not supported yet: scripts have no network, files or environment.",
 	"script.limits.emit":   "How many records one call may emit. By default ten for each record of the batch, plus 10,000.",
-}
+})
 
 func (s *script) doc(h Header, replaced bool) component.Doc {
 	d := component.Doc{Summary: h.Summary, Args: map[string]string{}}

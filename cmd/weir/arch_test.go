@@ -79,6 +79,8 @@ var leaves = []struct {
 	{"engine/journal", "blocks of bytes: it knows no component and no signal", []string{"engine/clock"}},
 	{"engine/watch", "files, not components", []string{"engine/clock"}},
 	{"stdlib", "only the contract in scripting", []string{"scripting$", "stdlib"}},
+	{"scripting/grant", "patterns: it decides and does nothing", nil},
+	{"scripting/egress", "the way out: it knows grants, no scripts", []string{"scripting/grant", "natives/httpclient"}},
 	{"scripting/expr", "expressions over columns", []string{"engine/batch"}},
 	{"scripting/state", "collections and their files: they know no script", nil},
 	{"scripting/view", "language-neutral", []string{"engine/batch", "scripting/expr"}},

@@ -79,13 +79,19 @@ ctx has
       Unix ms.
   ctx.sleep(seconds)
       Waits, and the batch with it, for script.limits.wait at most.
-  ctx.health(state, message)
-      The node is "healthy", "degraded" or "unhealthy".
-
-Beside series and metrics a transform may have setup(ctx), which runs before the
-first batch, teardown(ctx), which runs after the last one, and timers:
-every = { ["30s"] = function(ctx) … end }. They have a VM of their own, but in
-script { concurrency = "single" }.
+  ctx.secret(text)
+      A secret, which prints as <secret>; as those in ctx.args, only functions of
+      ctx can use it.
+and what the definition declares in needs and the block grants in script.allow:
+  needs = { http = true, env = { "REGION" }, read = true, exec = { "df" } }
+  ctx.http.get(url, { headers =, query =, bearer =, timeout = })
+      Also post(url, body, options) and request{ method =, url =, json = }. The
+      answer has status, headers, body and json().
+  ctx.env.NAME
+  ctx.read(path)
+  ctx.exec(command, { "argument" })
+      Has code, stdout and stderr. Instead of true, http and read may list the
+      URLs and files that are needed.
 
 An expression is of the language of the components expr.*, in a text:
   [[ name startsWith "go_" && labels.job in args.keep || value > 10 ]]

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"log/slog"
+	"os"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service"
@@ -81,6 +82,7 @@ func scriptsOptions(dir string, log *slog.Logger) scripting.Options {
 		Languages: langs,
 		UserDir:   dir,
 		Modules:   stdlib.Modules(),
+		Outside:   scripting.Outside{LookupEnv: os.LookupEnv},
 		Test:      scripttest.OnReload(langs, stdlib.Modules()),
 		Logger:    log,
 	}

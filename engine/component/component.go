@@ -61,6 +61,23 @@ type Warner interface {
 	Warnings() []string
 }
 
+// ArgumentError is what is wrong with one argument of a block.
+type ArgumentError struct {
+	// Path is where it is, such as tls.cert_file; of one that is not written, the
+	// innermost block around it that is.
+	Path string
+	Err  error
+	// Detail is what to write instead, in lines of its own; may be empty.
+	Detail string
+	// Warning says that it refuses nothing.
+	Warning bool
+}
+
+func (e *ArgumentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
 // HTTPHandler is a Component that serves HTTP below
 // /api/v0/component/<id>/. The handler sees paths without that prefix.
 type HTTPHandler interface {
@@ -105,6 +122,11 @@ type Registration struct {
 	// ExportsLater says that Run learns what there is to export. Nodes that
 	// refer to it wait for the first Export instead of taking the zero value.
 	ExportsLater bool
+	// Check returns what is wrong with decoded arguments beyond what they say of
+	// themselves in Validate: it is for what depends on the component. settled
+	// tells whether all that an attribute or block of the block depends on is
+	// known; else its value may be another when it is built. nil: nothing.
+	Check func(args any, settled func(name string) bool) []*ArgumentError
 	// Build makes a component. args is what NewArgs returned, decoded; the
 	// component may keep it. Build has no side effect that Run must undo.
 	Build func(o Options, args any) (Component, error)

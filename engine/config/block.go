@@ -128,6 +128,24 @@ func (b *Block) Check(names []string, scripts ...string) (known bool, ds Diagnos
 	return false, ds
 }
 
+// Settled reports whether all that an attribute or block of b refers to is
+// known, as is nothing of one that is not there.
+func (b *Block) Settled(s *Scope, name string) bool {
+	return !slices.ContainsFunc(b.stmt.Body, func(st ast.Stmt) bool {
+		switch st := st.(type) {
+		case *ast.AttributeStmt:
+			if st.Name.Name != name {
+				return false
+			}
+		case *ast.BlockStmt:
+			if st.GetBlockName() != name {
+				return false
+			}
+		}
+		return s.unready(appendReferences(nil, st)) != nil
+	})
+}
+
 // SpanOf returns where an attribute or block inside of b is, by its path such
 // as "forward_to" or "endpoint.url": the first one of that name, its value for
 // an attribute. b's own Span when there is none.

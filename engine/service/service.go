@@ -53,7 +53,8 @@ type Service interface {
 type Checker interface {
 	// Check takes the decoded block, or the defaults when there is none, and
 	// changes nothing. open is whether the block refers to something that is
-	// not known yet, which is zero then. The error may be an *ArgumentError.
+	// not known yet, which is zero then. The error may be a
+	// *component.ArgumentError.
 	Check(config any, open bool) error
 }
 
@@ -73,17 +74,6 @@ type Sourced interface {
 	// also one that failed.
 	Sourced() []string
 }
-
-// ArgumentError is what is wrong with one argument of a service's block.
-type ArgumentError struct {
-	Path string // such as tls.cert_file
-	Err  error
-}
-
-func (e *ArgumentError) Error() string { return e.Err.Error() }
-
-// Unwrap returns what is wrong.
-func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // Host is what a service sees of the engine. All methods are safe for
 // concurrent use and read an immutable snapshot.

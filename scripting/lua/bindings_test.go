@@ -88,11 +88,12 @@ func found(t *testing.T, hook, expr string, names []string, body string) []strin
 	}
 	code := "local names = { " + strings.Join(quoted, ", ") + " }\n" +
 		"local X, found = " + expr + ", \"\"\nfor _, n in ipairs(names) do\n" + body + "\nend\n"
-	src := "local weir = require \"weir\"\nreturn weir.transform { metrics = function(batch, ctx)\n" + code + "ctx.emit { name = \"found\", labels = { names = found }, value = 1 }\nend }"
+	needs := "needs = { http = true, env = { \"REGION\" }, read = true, exec = { \"df\" } }, "
+	src := "local weir = require \"weir\"\nreturn weir.transform { " + needs + "metrics = function(batch, ctx)\n" + code + "ctx.emit { name = \"found\", labels = { names = found }, value = 1 }\nend }"
 	if hook == "series" {
-		src = "local weir = require \"weir\"\nreturn weir.transform { series = function(s, ctx)\n" + code + "s.name = \"found\"\ns.labels = { names = found }\nend }"
+		src = "local weir = require \"weir\"\nreturn weir.transform { " + needs + "series = function(s, ctx)\n" + code + "s.name = \"found\"\ns.labels = { names = found }\nend }"
 	}
-	f := build(t, src, "script {\nlimits { time = \"1m\" }\n}")
+	f := build(t, src, "script {\nlimits { time = \"1m\" }\nallow {\nhttp = [\"https://h/*\"]\nenv = [\"REGION\"]\nread = [\"/etc/weir/*\"]\nexec = [\"/bin/df\"]\n}\n}")
 	out := f.send(t, "a{job=\"x\"} 1\n")
 	if h := f.Health(); h.State != component.Healthy {
 		t.Fatalf("%s: %s", expr, h.Message)

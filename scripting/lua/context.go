@@ -66,12 +66,12 @@ func (v *vm) openContext() {
 		if hint := config.DidYouMean(name, names); hint != "" {
 			e = fmt.Errorf("%w; %s", e, hint)
 		}
-		v.raise(L, e)
+		v.raise(L, absent(v.host.Context, name, e))
 		return 0
 	})
 	v.ctx.series = build(map[string]lua.LValue{"args": frozen}, func(L *lua.LState) int {
 		name := L.Get(2).String()
-		if _, there := fields[name]; there || plannedContext[name] {
+		if _, there := fields[name]; there || plannedContext[name] || absent(v.host.Context, name, nil) != nil {
 			v.raise(L, refusedInSeries("ctx."+name))
 		}
 		v.raise(L, fmt.Errorf("ctx has no %q in series: there is args", name))
@@ -82,7 +82,7 @@ func (v *vm) openContext() {
 // plannedContext are fields of ctx that are refused by name.
 var plannedContext = map[string]bool{
 	"state": true, "metrics": true, "route": true, "export": true, "retry": true, "reject": true,
-	"secret": true, "http": true,
+	"health": true,
 }
 
 // argValue is a block's argument in a script, read-only.

@@ -238,6 +238,10 @@ func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 			return 1
 		}
 		name := L.Get(2).String()
+		if o.Type.Read != nil && slices.Contains(scripting.Names(o.Type.Fields), name) {
+			L.Push(v.fromGo(L, o.Type.Read(o.Data, name), 0))
+			return 1
+		}
 		fn := methods[o.Type][name]
 		if fn == nil {
 			f, ok := o.Type.Method(name)
@@ -295,11 +299,27 @@ func (v *vm) bindWith(m *scripting.Module, call func(t *lua.LTable, name string,
 	}
 	mt := v.L.NewTable()
 	mt.RawSetString("__index", v.L.NewFunction(func(L *lua.LState) int {
-		v.raise(L, fmt.Errorf("%s has no %q", what, L.Get(2).String()))
+		name := L.Get(2).String()
+		if slices.ContainsFunc(m.Consts, func(c scripting.Const) bool { return c.Name == name }) {
+			L.Push(lua.LNil) // declared, and nil
+			return 1
+		}
+		v.raise(L, absent(m, name, fmt.Errorf("%s has no %q", what, name)))
 		return 0
 	}))
 	t.Metatable = mt
 	return t
+}
+
+// absent is the error of a name that a module does not have: err, unless there
+// is something better to say.
+func absent(m *scripting.Module, name string, err error) error {
+	if m != nil && m.Absent != nil {
+		if why := m.Absent(name); why != "" {
+			return errors.New(why)
+		}
+	}
+	return err
 }
 
 // callFunction calls a function of the standard library with the arguments

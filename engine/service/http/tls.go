@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/component"
 )
 
 // ClientAuth is what is asked of clients, by Go's names.
@@ -99,7 +99,7 @@ func nameOf[T comparable](v T, names map[string]T) ([]byte, error) {
 }
 
 // config reads the files and returns what to meet connections with. An error is
-// a *service.ArgumentError.
+// a *component.ArgumentError.
 func (a *TLSArguments) config() (*tls.Config, error) {
 	cert, certName, err := content(a.Cert, a.CertFile, "cert_pem", "cert_file")
 	if err != nil {
@@ -137,7 +137,7 @@ func (a *TLSArguments) config() (*tls.Config, error) {
 		return nil, err
 	}
 	if c.ClientCAs, err = pool(ca, name); err != nil {
-		return nil, &service.ArgumentError{Path: "tls." + name, Err: err}
+		return nil, &component.ArgumentError{Path: "tls." + name, Err: err}
 	}
 	return c, nil
 }
@@ -171,16 +171,16 @@ func content(text, file, textName, fileName string) (data []byte, name string, e
 		return []byte(text), textName, nil
 	}
 	if data, err = os.ReadFile(file); err != nil {
-		return nil, fileName, &service.ArgumentError{Path: "tls." + fileName, Err: fmt.Errorf("cannot read %s: %w", fileName, err)}
+		return nil, fileName, &component.ArgumentError{Path: "tls." + fileName, Err: fmt.Errorf("cannot read %s: %w", fileName, err)}
 	}
 	return data, fileName, nil
 }
 
-// pair returns a certificate with its key. The error, an *service.ArgumentError,
+// pair returns a certificate with its key. The error, an *component.ArgumentError,
 // tells which of them is to blame, and nothing of what is in them.
 func pair(cert, key []byte, certName, keyName string) (tls.Certificate, error) {
 	blame := func(name, format string, args ...any) (tls.Certificate, error) {
-		return tls.Certificate{}, &service.ArgumentError{Path: "tls." + name, Err: fmt.Errorf(format, args...)}
+		return tls.Certificate{}, &component.ArgumentError{Path: "tls." + name, Err: fmt.Errorf(format, args...)}
 	}
 	switch kinds := blocks(cert); {
 	case slices.Contains(kinds, "CERTIFICATE"):

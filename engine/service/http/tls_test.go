@@ -158,7 +158,7 @@ func TestRenewal(t *testing.T) {
 	}
 	a.TLS.KeyFile = filepath.Join(dir, "missing")
 	err = s.Check(a, false)
-	if arg, ok := errors.AsType[*service.ArgumentError](err); !ok || arg.Path != "tls.key_file" || !strings.HasPrefix(err.Error(), "cannot read key_file: open ") {
+	if arg, ok := errors.AsType[*component.ArgumentError](err); !ok || arg.Path != "tls.key_file" || !strings.HasPrefix(err.Error(), "cannot read key_file: open ") {
 		t.Errorf("got %#v for a missing file", err)
 	}
 	if err := s.Check(a, true); err != nil {

@@ -1,0 +1,300 @@
+package scripting
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/scripting/grant"
+)
+
+// AllowBlock grants what a script may reach. What it does not declare in its
+// needs it cannot reach all the same.
+type AllowBlock struct {
+	// HTTP are patterns of URLs that ctx.http may ask.
+	HTTP []string `alloy:"http,attr,optional"`
+	// Env are the environment variables in ctx.env.
+	Env []string `alloy:"env,attr,optional"`
+	// Read are patterns of files that ctx.read may read.
+	Read []string `alloy:"read,attr,optional"`
+	// Exec are the programs that ctx.exec may run.
+	Exec []string `alloy:"exec,attr,optional"`
+	// Listen is refused: nothing calls a transform from outside.
+	Listen []string `alloy:"listen,attr,optional"`
+}
+
+// Validate returns all that is wrong with the patterns, joined.
+func (a *AllowBlock) Validate() error {
+	_, err := a.grants()
+	if len(a.Listen) > 0 {
+		err = errors.Join(err, errors.New("cannot use listen in script.allow: nothing calls a transform from outside, it gets its data from other blocks"))
+	}
+	return err
+}
+
+// grants are what a block allows.
+type grants struct {
+	urls     []grant.URL
+	env      []grant.Env
+	files    []grant.File
+	commands []grant.Command
+	anyFile  bool // all files; no block grants that
+}
+
+func (a *AllowBlock) grants() (g grants, err error) {
+	var errs [4]error
+	g.urls, errs[0] = parseAll("http", a.HTTP, grant.ParseURL)
+	g.env, errs[1] = parseAll("env", a.Env, grant.ParseEnv)
+	g.files, errs[2] = parseAll("read", a.Read, grant.ParseFile)
+	g.commands, errs[3] = parseAll("exec", a.Exec, grant.ParseCommand)
+	return g, errors.Join(errs[:]...)
+}
+
+func parseAll[P any](name string, list []string, parse func(string) (P, error)) (ps []P, err error) {
+	var errs []error
+	for _, s := range list {
+		p, err := parse(s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+		ps = append(ps, p)
+	}
+	return ps, errors.Join(errs...)
+}
+
+// askingBlock is the block script of a script that needs ctx.http.
+type askingBlock struct {
+	ScriptBlock ScriptBlock `alloy:",squash"`
+	// HTTP is how ctx.http connects.
+	HTTP HTTPBlock `alloy:"http,block,optional"`
+}
+
+// SetToDefault fills in the defaults.
+func (b *askingBlock) SetToDefault() { *b = askingBlock{}; b.ScriptBlock.SetToDefault() }
+
+// Validate asks what is squashed, which the decoder does not.
+func (b *askingBlock) Validate() error {
+	if v, ok := any(&b.ScriptBlock).(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
+// scriptBlock returns the block script of any script's arguments.
+func scriptBlock(v any) ScriptBlock {
+	if b, ok := v.(askingBlock); ok {
+		b.ScriptBlock.http = b.HTTP
+		return b.ScriptBlock
+	}
+	return v.(ScriptBlock)
+}
+
+// HTTPBlock is how ctx.http connects.
+type HTTPBlock struct {
+	// TLS settings of the connections.
+	TLSConfig httpclient.TLSConfig `alloy:"tls_config,block,optional"`
+
+	Proxy httpclient.Proxy `alloy:",squash"`
+}
+
+// Validate returns all that is wrong with the settings, joined.
+func (b *HTTPBlock) Validate() error {
+	a := b.client()
+	return a.Validate()
+}
+
+func (b *HTTPBlock) client() httpclient.Arguments {
+	return httpclient.Arguments{TLSConfig: b.TLSConfig, Proxy: b.Proxy, EnableHTTP2: true}
+}
+
+// lack is a grant that a script needs and its block does not give.
+type lack struct {
+	kind string // as in allow
+	what string // what is needed, in words
+	add  string // the pattern to write
+}
+
+// lacking returns what a script needs and g does not grant.
+func (n Needs) lacking(g grants) (ls []lack) {
+	if n.HTTP && len(n.URLs) == 0 && len(g.urls) == 0 {
+		ls = append(ls, lack{"http", "http", "https://HOST/*"})
+	}
+	for _, u := range n.URLs {
+		if !slices.ContainsFunc(g.urls, func(p grant.URL) bool { return p.Covers(u) }) {
+			ls = append(ls, lack{"http", "http " + u.String(), u.String()})
+		}
+	}
+	for _, name := range n.Env {
+		if !slices.ContainsFunc(g.env, func(p grant.Env) bool { return p.Match(name) }) {
+			ls = append(ls, lack{"env", "env " + name, name})
+		}
+	}
+	if n.Read && len(n.Files) == 0 && len(g.files) == 0 && !g.anyFile {
+		ls = append(ls, lack{"read", "read", "/FOLDER/*"})
+	}
+	for _, f := range n.Files {
+		if !slices.ContainsFunc(g.files, func(p grant.File) bool { return p.Covers(f) }) {
+			ls = append(ls, lack{"read", "read " + f.String(), f.String()})
+		}
+	}
+	for _, name := range n.Exec {
+		if !slices.ContainsFunc(g.commands, func(p grant.Command) bool { return p.Is(name) }) {
+			add := name
+			if programName(name) && !strings.ContainsAny(name, `/\`) {
+				add = "/usr/bin/" + name
+			}
+			ls = append(ls, lack{"exec", "exec " + name, add})
+		}
+	}
+	return ls
+}
+
+// unneeded returns the patterns of a that the script has no use for, by their
+// attribute.
+func (n Needs) unneeded(a *AllowBlock) map[string][]string {
+	g, err := a.grants()
+	if err != nil {
+		return nil
+	}
+	out := map[string][]string{}
+	for _, p := range g.urls {
+		if !n.HTTP || len(n.URLs) > 0 && !slices.ContainsFunc(n.URLs, func(q grant.URL) bool { return p.Covers(q) || q.Covers(p) }) {
+			out["http"] = append(out["http"], p.String())
+		}
+	}
+	for _, p := range g.env {
+		if !slices.ContainsFunc(n.Env, p.Match) {
+			out["env"] = append(out["env"], p.String())
+		}
+	}
+	for _, p := range g.files {
+		if !n.Read || len(n.Files) > 0 && !slices.ContainsFunc(n.Files, func(q grant.File) bool { return p.Covers(q) || q.Covers(p) }) {
+			out["read"] = append(out["read"], p.String())
+		}
+	}
+	for _, p := range g.commands {
+		if !slices.ContainsFunc(n.Exec, p.Is) {
+			out["exec"] = append(out["exec"], p.String())
+		}
+	}
+	return out
+}
+
+// lackError says what to add to a block; nil when nothing is lacking.
+func lackError(name string, a *AllowBlock, ls []lack) *component.ArgumentError {
+	if len(ls) == 0 {
+		return nil
+	}
+	what := make([]string, len(ls))
+	for i, l := range ls {
+		what[i] = l.what
+	}
+	return &component.ArgumentError{
+		Path:   "script.allow",
+		Err:    fmt.Errorf("%s needs what its block does not grant: %s; add to the block:", name, strings.Join(what, ", ")),
+		Detail: allowText(a, ls),
+	}
+}
+
+// allowText is the allow block with what is lacking in it, in the config
+// language: the attributes that change.
+func allowText(a *AllowBlock, ls []lack) string {
+	var b strings.Builder
+	b.WriteString("script {\n  allow {\n")
+	for _, kind := range needKinds {
+		var list []string
+		for _, l := range ls {
+			if l.kind == kind {
+				list = append(list, l.add)
+			}
+		}
+		if len(list) == 0 {
+			continue
+		}
+		list = append(slices.Clone(a.list(kind)), list...)
+		for i, s := range list {
+			list[i] = fmt.Sprintf("%q", s)
+		}
+		fmt.Fprintf(&b, "    %s = [%s]\n", kind, strings.Join(list, ", "))
+	}
+	b.WriteString("  }\n}")
+	return b.String()
+}
+
+func (a *AllowBlock) list(kind string) []string {
+	return map[string][]string{"http": a.HTTP, "env": a.Env, "read": a.Read, "exec": a.Exec}[kind]
+}
+
+// checkGrants is the registration's Check: what is lacking is an error, what is
+// granted for nothing a warning.
+func (s *script) checkGrants(args any, settled func(string) bool) (es []*component.ArgumentError) {
+	if !settled("script") {
+		return nil // Build looks again
+	}
+	_, _, block := scriptArgs(s.def.Args, args)
+	g, err := block.Allow.grants()
+	if err != nil {
+		return nil // Validate said so
+	}
+	if e := lackError(s.name, &block.Allow, s.def.Needs.lacking(g)); e != nil {
+		es = append(es, e)
+	}
+	unneeded := s.def.Needs.unneeded(&block.Allow)
+	for _, kind := range needKinds {
+		if list := unneeded[kind]; len(list) > 0 {
+			es = append(es, &component.ArgumentError{
+				Path: "script.allow." + kind, Warning: true,
+				Err: fmt.Errorf("%s does not need %s: it says so in its needs, or the grant is for nothing", s.name, quoteAnd(kind, list)),
+			})
+		}
+	}
+	return es
+}
+
+func quoteAnd(kind string, list []string) string {
+	q := make([]string, len(list))
+	for i, s := range list {
+		q[i] = fmt.Sprintf("%s %q", kind, s)
+	}
+	return strings.Join(q, " and ")
+}
+
+// allowDocs are the manual of the blocks allow and http.
+var allowDocs = map[string]string{
+	"script.allow": "What the script may reach of the world outside, of what it declares in its needs. What is not granted does not exist for it.",
+	"script.allow.http": "URLs that ctx.http may ask, where redirects lead included: https://geo.internal/*, https://*.example.com:8443/api/*. " +
+		"A star stands for any text in the path, for one or more names at the beginning of a host, for any port. " +
+		"Loopback and private addresses need a pattern with the host's name, link-local addresses and clouds' metadata one with the address.",
+	"script.allow.env": "Environment variables in ctx.env: REGION, WEIR_*.",
+	"script.allow.read": "Files that ctx.read may read: /etc/weir/*, /etc/weir/**/*.json. A star stands for any text in a name, ** for any folders. " +
+		"Symbolic links must not lead out of the folder before the first star.",
+	"script.allow.exec": "Programs that ctx.exec may run, by their absolute path: /usr/bin/df; with their arguments, if not all are meant: " +
+		"/usr/bin/systemctl is-active *. A star stands for any text in an argument, ... at the end for any further ones; what has spaces stands in single quotes.",
+	"script.allow.listen":                         "Refused: nothing calls a transform from outside.",
+	"script.http":                                 "How ctx.http connects.",
+	"script.http.tls_config":                      "TLS settings of the connections.",
+	"script.http.tls_config.ca_pem":               "CA certificates to verify servers with, as PEM text.",
+	"script.http.tls_config.ca_file":              "File with the CA certificates.",
+	"script.http.tls_config.cert_pem":             "Client certificate, as PEM text.",
+	"script.http.tls_config.cert_file":            "File with the client certificate.",
+	"script.http.tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+	"script.http.tls_config.key_file":             "File with the key of the client certificate.",
+	"script.http.tls_config.server_name":          "Server name to verify instead of the host's.",
+	"script.http.tls_config.insecure_skip_verify": "Whether certificates are left unverified.",
+	"script.http.tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+	"script.http.proxy_url":                       "URL of the proxy to send requests through. What a host resolves to is the proxy's matter then.",
+	"script.http.no_proxy":                        "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+	"script.http.proxy_from_environment":          "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+	"script.http.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
+}
+
+// withDocs returns both.
+func withDocs(a, b map[string]string) map[string]string {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}

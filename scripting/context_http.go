@@ -1,0 +1,334 @@
+package scripting
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-run/weir/scripting/egress"
+)
+
+// maxRedirects is how many redirects a request follows unless it says so.
+const maxRedirects = 5
+
+// httpTable is ctx.http.
+func httpTable(w *worker, o *world) *Module {
+	options := requestOptions()
+	target := Param{Name: "url", Kind: KindString, Doc: "The URL. script.allow.http must grant it, and where its redirects lead."}
+	result := Result{Kind: KindObject, Type: responseType, Doc: "The answer, whatever its status.", Fails: true}
+	call := func(method, url string, body Value, opts *Map) (Value, error) {
+		return o.request(w, method, url, body, opts)
+	}
+	optional := Param{Name: "options", Kind: KindMap, Fields: options, Optional: true, Doc: "How."}
+	return &Module{
+		Name: "http",
+		Doc: "Asks URLs. Connections are kept for the next request; addresses that only somebody inside can mean (loopback, private networks) need a pattern that names the host, " +
+			"link-local ones and clouds' metadata one that names the address. The call waits, and with it the source of the batch, for script.limits.wait at most.",
+		Types: []*ObjectType{responseType},
+		Funcs: []Function{
+			{
+				Name: "get", Doc: "Asks a URL with GET.", Params: []Param{target, optional}, Result: result, Waits: true,
+				Uses: []Use{{Lua: `local weir = require "weir"
+return weir.transform {
+  needs = { http = { "https://geo.internal/*" } },
+  metrics = function(batch, ctx)
+    local answer, err = ctx.http.get("https://geo.internal/v1/regions", { timeout = "2s" })
+    if not answer then ctx.log.warn("no regions", { err = err }) return end
+    if answer.status == 200 then ctx.log.info("regions", { type = answer.headers["content-type"] }) end
+  end,
+}`, Input: "a 1\n", Output: "a 1\n"}},
+				Fn: func(a []Value) (Value, error) { opts, _ := a[1].(*Map); return call("GET", a[0].(string), nil, opts) },
+			},
+			{
+				Name: "post", Doc: "Sends a text to a URL with POST.",
+				Params: []Param{target, {Name: "body", Kind: KindString, Optional: true, Doc: "The text; or use the option json."}, optional},
+				Result: result, Waits: true,
+				Uses: []Use{{Lua: `local weir = require "weir"
+return weir.transform {
+  needs = { http = { "https://geo.internal/*" } },
+  metrics = function(batch, ctx)
+    local answer, err = ctx.http.post("https://geo.internal/v1/seen", "eu", { headers = { ["Content-Type"] = "text/plain" } })
+    if not answer then ctx.log.warn("cannot tell", { err = err }) end
+  end,
+}`, Input: "a 1\n", Output: "a 1\n"}},
+				Fn: func(a []Value) (Value, error) { opts, _ := a[2].(*Map); return call("POST", a[0].(string), a[1], opts) },
+			},
+			{
+				Name: "request", Doc: "Makes any request.",
+				Params: []Param{{Name: "request", Kind: KindMap, Doc: "What to ask.", Fields: append([]Param{
+					{Name: "method", Kind: KindString, Optional: true, Doc: "GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS. Default: GET."},
+					target,
+					{Name: "body", Kind: KindString, Optional: true, Doc: "The text to send."},
+				}, options...)}},
+				Result: result, Waits: true,
+				Uses: []Use{{Lua: `local weir = require "weir"
+return weir.transform {
+  needs = { http = { "https://geo.internal/*" } },
+  metrics = function(batch, ctx)
+    local answer, err = ctx.http.request {
+      method = "PUT", url = "https://geo.internal/v1/seen", json = { region = "eu" }, bearer = ctx.secret("s3cret"),
+    }
+    if not answer then ctx.log.warn("cannot tell", { err = err }) end
+  end,
+}`, Input: "a 1\n", Output: "a 1\n"}},
+				Fn: func(a []Value) (Value, error) {
+					opts := a[0].(*Map)
+					method, _ := option[string](opts, "method")
+					url, _ := option[string](opts, "url")
+					body, _ := opts.Get("body")
+					return call(method, url, body, opts)
+				},
+			},
+		},
+	}
+}
+
+// requestOptions are the options of all requests.
+func requestOptions() []Param {
+	secret := "A text or a secret."
+	return []Param{
+		{Name: "headers", Kind: KindMap, Optional: true, Of: &Param{Kind: KindAny}, Doc: "Headers by name: texts or secrets, or lists of them that are joined, such as { \"Token \", ctx.args.token }."},
+		{Name: "query", Kind: KindMap, Optional: true, Of: &Param{Kind: KindAny}, Doc: "Parameters to add to the URL: texts, numbers or secrets."},
+		{Name: "json", Kind: KindAny, Optional: true, Doc: "A value to send as JSON."},
+		{Name: "bearer", Kind: KindAny, Optional: true, Doc: "A token for the header Authorization. " + secret},
+		{Name: "basic", Kind: KindMap, Optional: true, Doc: "A user for the header Authorization.", Fields: []Param{
+			{Name: "username", Kind: KindAny, Doc: secret},
+			{Name: "password", Kind: KindAny, Doc: secret},
+		}},
+		timeoutParam(),
+		maxBytesParam(),
+		{Name: "redirects", Kind: KindInt, Optional: true, Doc: fmt.Sprintf("How many redirects to follow, 0 to 10. Default: %d. Headers follow to the same host only.", maxRedirects)},
+	}
+}
+
+// response is an answer as scripts have it.
+type response struct {
+	*egress.Response
+	body   string
+	decode *Function // of JSON; nil: there is no such module
+}
+
+// responseType is what ctx.http gives.
+var responseType = &ObjectType{
+	Name: "http.Response",
+	Doc:  "An answer.",
+	Fields: []Param{
+		{Name: "status", Kind: KindInt, Doc: "The status: 200."},
+		{Name: "headers", Kind: KindMap, Of: &Param{Kind: KindString}, Doc: "The headers by their names in lower case; one that came several times is joined with commas."},
+		{Name: "body", Kind: KindString, Doc: "The text, unpacked."},
+		{Name: "url", Kind: KindString, Doc: "The URL that answered, after redirects, without its query."},
+	},
+	Read: func(data any, field string) Value {
+		r := data.(*response)
+		switch field {
+		case "status":
+			return int64(r.Status)
+		case "body":
+			return r.body
+		case "url":
+			return r.URL
+		}
+		m := NewMap()
+		for _, name := range sortedKeys(r.Header) {
+			m.Set(strings.ToLower(name), strings.Join(r.Header[name], ", "))
+		}
+		return m
+	},
+	Methods: []Function{{
+		Name: "json", Doc: "Decodes the text as JSON.",
+		Result: Result{Kind: KindAny, Doc: "The value.", Fails: true},
+		Uses: []Use{{Lua: `local weir = require "weir"
+return weir.transform {
+  needs = { http = { "https://geo.internal/*" } },
+  metrics = function(batch, ctx)
+    local answer, err = ctx.http.get("https://geo.internal/v1/regions")
+    local regions = answer and answer:json() or {}
+    batch:map_label("host", function(host) return regions[host] or host end)
+  end,
+}`, Input: "a 1\n", Output: "a 1\n"}},
+		Fn: func(a []Value) (Value, error) {
+			r := a[0].(*response)
+			if r.decode == nil {
+				return nil, errors.New("cannot decode JSON: there is no module json")
+			}
+			return r.decode.Call(nil, []Value{r.body})
+		},
+	}},
+	String: func(data any) string { return fmt.Sprintf("http.Response(%d)", data.(*response).Status) },
+}
+
+// request makes a request for a script.
+func (o *world) request(w *worker, method, to string, body Value, opts *Map) (Value, error) {
+	req, err := o.newRequest(method, to, body, opts)
+	if err != nil {
+		return nil, err
+	}
+	return o.within(w, opts, func(ctx context.Context) (Value, error) {
+		started := w.call.c.opts.Clock.Now()
+		resp, err := o.http.Do(ctx, req)
+		if o.outcomes != nil {
+			status := 0
+			if err == nil {
+				status = resp.Status
+			}
+			o.outcomes.request(status, err, w.call.c.opts.Clock.Now().Sub(started))
+		}
+		if err != nil {
+			return nil, err
+		}
+		out := &response{Response: resp, body: string(resp.Body), decode: o.json("decode")}
+		resp.Body = nil
+		return &Object{Type: responseType, Data: out}, nil
+	})
+}
+
+func (o *world) newRequest(method, to string, body Value, opts *Map) (*egress.Request, error) {
+	req := &egress.Request{Method: method, URL: to, Redirects: maxRedirects}
+	var err error
+	if req.MaxBody, err = maxBytes(opts); err != nil {
+		return nil, err
+	}
+	if n, ok := option[int64](opts, "redirects"); ok {
+		if n < 0 || n > 10 {
+			return nil, fmt.Errorf("cannot use redirects = %d: it must be between 0 and 10", n)
+		}
+		req.Redirects = int(n)
+	}
+	if s, ok := body.(string); ok {
+		req.Body = []byte(s)
+	}
+	if err := o.addJSON(req, opts); err != nil {
+		return nil, err
+	}
+	if err := addQuery(req, opts); err != nil {
+		return nil, err
+	}
+	if err := addHeaders(req, opts); err != nil {
+		return nil, err
+	}
+	return req, addAuth(req, opts)
+}
+
+func (o *world) addJSON(req *egress.Request, opts *Map) error {
+	if opts == nil {
+		return nil
+	}
+	v, ok := opts.Get("json")
+	if !ok || v == nil {
+		return nil
+	}
+	if req.Body != nil {
+		return errors.New("cannot send both body and json")
+	}
+	encode := o.json("encode")
+	if encode == nil {
+		return errors.New("cannot send json: there is no module json")
+	}
+	text, err := encode.Call(nil, []Value{v})
+	if err != nil {
+		return err
+	}
+	req.Body = []byte(text.(string))
+	req.Header = append(req.Header, egress.Header{Name: "Content-Type", Value: "application/json"})
+	return nil
+}
+
+func addQuery(req *egress.Request, opts *Map) error {
+	query, ok := option[*Map](opts, "query")
+	if !ok {
+		return nil
+	}
+	values := url.Values{}
+	for _, k := range query.Keys() {
+		v, _ := query.Get(k)
+		s, ok := revealed(v)
+		switch v := v.(type) {
+		case int64:
+			s, ok = strconv.FormatInt(v, 10), true
+		case float64:
+			s, ok = strconv.FormatFloat(v, 'g', -1, 64), true
+		}
+		if !ok {
+			return fmt.Errorf("cannot use a %s as the query parameter %q: it must be a text, a number or a secret", nameOf(v), k)
+		}
+		values.Set(k, s)
+	}
+	rest, fragment, _ := strings.Cut(req.URL, "#")
+	_ = fragment // is not sent
+	sep := "?"
+	if strings.Contains(rest, "?") {
+		sep = "&"
+	}
+	if len(values) > 0 {
+		req.URL = rest + sep + values.Encode()
+	}
+	return nil
+}
+
+func addHeaders(req *egress.Request, opts *Map) error {
+	headers, ok := option[*Map](opts, "headers")
+	if !ok {
+		return nil
+	}
+	for _, name := range headers.Keys() {
+		v, _ := headers.Get(name)
+		value, ok := revealed(v)
+		if list, is := v.(*List); is {
+			ok = true
+			for _, part := range list.Items {
+				s, text := revealed(part)
+				ok = ok && text
+				value += s
+			}
+		}
+		if !ok {
+			return fmt.Errorf("cannot use a %s as the header %s: it must be a text or a secret, or a list of them", nameOf(v), name)
+		}
+		req.Header = slices.DeleteFunc(req.Header, func(h egress.Header) bool { return strings.EqualFold(h.Name, name) })
+		req.Header = append(req.Header, egress.Header{Name: name, Value: value})
+	}
+	return nil
+}
+
+func addAuth(req *egress.Request, opts *Map) error {
+	bearer, hasBearer := option[Value](opts, "bearer")
+	basic, hasBasic := option[*Map](opts, "basic")
+	set := slices.ContainsFunc(req.Header, func(h egress.Header) bool { return strings.EqualFold(h.Name, "Authorization") })
+	switch {
+	case hasBearer && hasBasic || set && (hasBearer || hasBasic):
+		return errors.New("cannot use more than one of basic, bearer and the header Authorization")
+	case hasBearer:
+		token, ok := revealed(bearer)
+		if !ok {
+			return fmt.Errorf("cannot use a %s as bearer: it must be a text or a secret", nameOf(bearer))
+		}
+		req.Header = append(req.Header, egress.Header{Name: "Authorization", Value: "Bearer " + token})
+	case hasBasic:
+		u, _ := basic.Get("username")
+		p, _ := basic.Get("password")
+		user, ok := revealed(u)
+		password, ok2 := revealed(p)
+		if !ok || !ok2 || strings.Contains(user, ":") {
+			return errors.New("cannot use this as basic: username and password must be texts or secrets, and the name without a colon")
+		}
+		req.Header = append(req.Header, egress.Header{Name: "Authorization", Value: "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))})
+	}
+	return nil
+}
+
+// json finds a function of the module json.
+func (o *world) json(name string) *Function {
+	for _, m := range o.modules {
+		if m.Name == "json" {
+			if f, ok := m.Func(name); ok {
+				return f
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package scripting
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting/grant"
+)
+
+// Needs are what a script says it needs of the world outside. What its block
+// grants of that is what it gets; the rest does not exist for it.
+type Needs struct {
+	Line  int          // where they were declared; 0: nothing is needed
+	HTTP  bool         // ctx.http
+	URLs  []grant.URL  // which it asks; none: those that are granted
+	Env   []string     // ctx.env
+	Read  bool         // ctx.read
+	Files []grant.File // which it reads; none: those that are granted
+	Exec  []string     // ctx.exec: names or paths of programs
+}
+
+// needKinds are the keys of needs, in the order of the manual.
+var needKinds = []string{"http", "env", "read", "exec"}
+
+func defineNeeds(d *definer, field RawField) {
+	m, ok := field.Value.(map[string]any)
+	if l, isList := field.Value.([]any); isList && len(l) == 0 {
+		ok = true // {} in Lua
+	}
+	if !ok {
+		d.fail(field.Line, "cannot use %s as needs: it must be a table such as { http = true, env = { \"REGION\" } }", describe(field.Value))
+		return
+	}
+	n := &d.def.Needs
+	n.Line = field.Line
+	for _, name := range sortedKeys(m) {
+		v := m[name]
+		switch name {
+		case "http":
+			n.HTTP, n.URLs = needPatterns(d, field.Line, name, v, "URLs", grant.ParseURL)
+		case "read":
+			n.Read, n.Files = needPatterns(d, field.Line, name, v, "files", grant.ParseFile)
+		case "env":
+			n.Env = needNames(d, field.Line, name, v, `{ "REGION" }`, grant.EnvName)
+		case "exec":
+			n.Exec = needNames(d, field.Line, name, v, `{ "df" }`, programName)
+		case "listen":
+			d.fail(field.Line, "cannot use needs.listen in weir.%s: nothing calls a %s from outside, it gets its data from other blocks", d.kind, d.kind)
+		default:
+			e := d.fail(field.Line, "cannot use %q in needs: there is %s", name, strings.Join(needKinds, ", "))
+			e.Hint = config.DidYouMean(name, needKinds)
+		}
+	}
+}
+
+// needPatterns reads true, or a list of patterns.
+func needPatterns[P any](d *definer, line int, name string, v any, what string, parse func(string) (P, error)) (any bool, ps []P) {
+	if b, ok := v.(bool); ok {
+		return b, nil
+	}
+	list, ok := stringList(v)
+	if !ok || len(list) == 0 {
+		d.fail(line, "cannot use %s as needs.%s: it must be true, or a list of the %s", describe(v), name, what)
+		return false, nil
+	}
+	for _, s := range list {
+		p, err := parse(s)
+		if err != nil {
+			d.fail(line, "needs.%s: %w", name, err)
+			continue
+		}
+		ps = append(ps, p)
+	}
+	return len(ps) > 0, ps
+}
+
+// needNames reads a list of names.
+func needNames(d *definer, line int, name string, v any, example string, valid func(string) bool) []string {
+	list, ok := stringList(v)
+	if !ok || len(list) == 0 {
+		d.fail(line, "cannot use %s as needs.%s: it must be a list of names such as %s", describe(v), name, example)
+		return nil
+	}
+	for _, s := range list {
+		if !valid(s) {
+			d.fail(line, "cannot use %q in needs.%s: write names such as %s", s, name, example)
+			return nil
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// programName reports whether name is that of a program, or its absolute path.
+func programName(name string) bool {
+	return name != "" && !strings.ContainsAny(name, " *'\x00\n") && (filepath.IsAbs(name) || !strings.ContainsAny(name, `/\`) && name != "." && name != "..")
+}
+
+// None reports whether nothing is needed.
+func (n Needs) None() bool { return !n.HTTP && !n.Read && len(n.Env)+len(n.Exec) == 0 }
+
+// List returns what is needed, in words such as `http https://geo.internal/*`.
+func (n Needs) List() (out []string) {
+	add := func(any bool, kind string, what []string) {
+		if any && len(what) == 0 {
+			out = append(out, kind)
+		}
+		for _, w := range what {
+			out = append(out, fmt.Sprintf("%s %s", kind, w))
+		}
+	}
+	add(n.HTTP, "http", texts(n.URLs))
+	add(len(n.Env) > 0, "env", n.Env)
+	add(n.Read, "read", texts(n.Files))
+	add(len(n.Exec) > 0, "exec", n.Exec)
+	return out
+}
+
+func texts[P fmt.Stringer](ps []P) []string {
+	out := make([]string, len(ps))
+	for i, p := range ps {
+		out[i] = p.String()
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/common/config"
+
+	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/scripting/grant"
+)
+
+// Options are what a Client is made of.
+type Options struct {
+	// Granted are the URLs that may be asked; when there are Needed ones, a URL
+	// must be in both.
+	Granted, Needed []grant.URL
+	// Settings are those of the connections: TLS and the proxy.
+	Settings httpclient.Arguments
+	// Name is the node's ID.
+	Name string
+	// UserAgent is what requests say who asks.
+	UserAgent string
+	// Transport answers instead of the network, for tests; nil: the network.
+	Transport http.RoundTripper
+	// Resolver looks up hosts; nil: the system's.
+	Resolver *net.Resolver
+}
+
+// maxInFlight is how many requests of a client are under way at once; others
+// wait.
+const maxInFlight = 32
+
+// dialTimeout bounds how long a connection takes to be made.
+const dialTimeout = 10 * time.Second
+
+// Client asks URLs. It is safe for concurrent use.
+type Client struct {
+	o     Options
+	rt    http.RoundTripper
+	http  *http.Client // nil with a Transport of the options
+	proxy func(*http.Request) (*url.URL, error)
+	slots chan struct{}
+}
+
+// New returns a client. Close it when nobody uses it any more.
+func New(o Options) (*Client, error) {
+	c := &Client{o: o, rt: o.Transport, slots: make(chan struct{}, maxInFlight)}
+	if o.Transport != nil {
+		return c, nil
+	}
+	cfg, err := o.Settings.Config()
+	if err != nil {
+		return nil, err
+	}
+	c.proxy = cfg.ProxyConfig.Proxy()
+	d := &net.Dialer{Timeout: dialTimeout, ControlContext: control, Resolver: o.Resolver}
+	c.http, err = httpclient.NewClient(&o.Settings, o.Name, config.WithDialContextFunc(d.DialContext), config.WithUserAgent(o.UserAgent),
+		config.WithIdleConnTimeout(90*time.Second))
+	if err != nil {
+		return nil, err
+	}
+	c.rt = c.http.Transport
+	return c, nil
+}
+
+// Close closes the connections that nobody uses. Requests under way go on.
+func (c *Client) Close() {
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+}
+
+type permitKey struct{}
+
+// control looks at the address that is about to be connected to: names were
+// resolved by now, so that what a name led to when it was asked before is of no
+// matter. All requests for one host and port have the same permit, which is why
+// they can share its connections.
+func control(ctx context.Context, network, address string, _ syscall.RawConn) error {
+	p, ok := ctx.Value(permitKey{}).(permit)
+	if !ok {
+		return &DeniedError{Err: errors.New("BUG: a connection without a permit")}
+	}
+	if p.proxy {
+		return nil
+	}
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return &DeniedError{Err: fmt.Errorf("cannot connect to %s by %s: %w", p.host, network, err)}
+	}
+	return p.check(to.Addr())
+}
+
+// permit checks a URL against the grants.
+func (c *Client) permit(req *http.Request) (permit, error) {
+	t, err := grant.ParseTarget(req.URL)
+	if err != nil {
+		return permit{}, &DeniedError{Err: err}
+	}
+	matches := func(u grant.URL) bool { return u.Match(t) }
+	if !slices.ContainsFunc(c.o.Granted, matches) {
+		return permit{}, &DeniedError{Err: fmt.Errorf("cannot ask %s: script.allow.http does not grant it", grant.Shown(req.URL))}
+	}
+	if len(c.o.Needed) > 0 && !slices.ContainsFunc(c.o.Needed, matches) {
+		return permit{}, &DeniedError{Err: fmt.Errorf("cannot ask %s: the script's needs.http does not name it", grant.Shown(req.URL))}
+	}
+	p := permit{host: t.Host()}
+	p.named = slices.ContainsFunc(c.o.Granted, func(u grant.URL) bool { return u.Named() && u.MatchHost(t.Host(), t.Port()) })
+	addr, err := netip.ParseAddr(t.Host())
+	p.listed = p.named && (err == nil || slices.Contains(metadataNames, t.Host()))
+	if c.proxy != nil {
+		via, perr := c.proxy(req)
+		if perr != nil {
+			return p, fmt.Errorf("cannot tell which proxy to ask for %s: %w", t.Host(), perr)
+		}
+		if p.proxy = via != nil; p.proxy && slices.Contains(metadataNames, t.Host()) && !p.listed {
+			return p, &DeniedError{Err: fmt.Errorf("cannot ask %s: it is a cloud's metadata; only a pattern that names it grants it", t.Host())}
+		}
+	}
+	if err == nil { // also where a proxy would connect
+		return p, p.check(addr)
+	}
+	return p, nil
+}

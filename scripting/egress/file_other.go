@@ -1,0 +1,5 @@
+//go:build !unix
+
+package egress
+
+const openFlags = 0

@@ -1,0 +1,114 @@
+package grant
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Command is a pattern of command lines: /usr/bin/df, or with arguments,
+// "/usr/bin/systemctl is-active *". Make it with ParseCommand.
+type Command struct {
+	text string
+	file string // with slashes
+	args []string
+	any  bool // any arguments
+	more bool // after args, any further ones
+}
+
+// ParseCommand reads a pattern of command lines: the absolute path of a
+// program, and after it what arguments it may be given. A star stands for any
+// text within an argument, and ... at the end for any further arguments; with
+// nothing after the path, any arguments are meant. What has a space in it
+// stands in single quotes.
+func ParseCommand(text string) (Command, error) {
+	c, err := parseCommand(text)
+	if err != nil {
+		return Command{}, fmt.Errorf("cannot use %q as a command: %w", text, err)
+	}
+	return c, nil
+}
+
+func parseCommand(text string) (c Command, err error) {
+	words, err := splitWords(text)
+	if err != nil {
+		return c, err
+	}
+	if len(words) == 0 {
+		return c, errors.New("it is empty")
+	}
+	c = Command{text: text, args: words[1:], any: len(words) == 1}
+	if c.file, err = cleanPath(words[0]); err != nil {
+		return c, err
+	}
+	if strings.Contains(c.file, "*") {
+		return c, errors.New("its path has a star: name the program")
+	}
+	if n := len(c.args); n > 0 && c.args[n-1] == "..." {
+		c.args, c.more = c.args[:n-1], true
+	}
+	for _, a := range c.args {
+		if a == "..." {
+			return c, errors.New("there is something after ...")
+		}
+	}
+	return c, nil
+}
+
+// splitWords splits at spaces but for what stands in single quotes.
+func splitWords(text string) (words []string, err error) {
+	if len(text) > maxPattern {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxPattern)
+	}
+	if strings.ContainsAny(text, "\x00\n\r\t") {
+		return nil, errors.New("it has a tab, a line feed or a zero byte")
+	}
+	for text = strings.TrimLeft(text, " "); text != ""; text = strings.TrimLeft(text, " ") {
+		if text[0] != '\'' {
+			var w string
+			w, text, _ = strings.Cut(text, " ")
+			if strings.Contains(w, "'") {
+				return nil, errors.New("it has a quote within a word")
+			}
+			words = append(words, w)
+			continue
+		}
+		w, rest, closed := strings.Cut(text[1:], "'")
+		if !closed || rest != "" && rest[0] != ' ' {
+			return nil, errors.New("it has a quote that does not end a word")
+		}
+		words, text = append(words, w), rest
+	}
+	return words, nil
+}
+
+// String returns the pattern as it was written.
+func (p Command) String() string { return p.text }
+
+// Path returns the absolute path of the program.
+func (p Command) Path() string { return filepath.FromSlash(p.file) }
+
+// Is reports whether name means this program: its absolute path, or the last
+// part of it.
+func (p Command) Is(name string) bool {
+	name = filepath.ToSlash(name)
+	return fold(name) == fold(p.file) || fold(name) == fold(path.Base(p.file))
+}
+
+// MatchArgs reports whether the program may be given the arguments.
+func (p Command) MatchArgs(args []string) bool {
+	if p.any {
+		return true
+	}
+	if len(args) < len(p.args) || len(args) > len(p.args) && !p.more {
+		return false
+	}
+	for i, a := range p.args {
+		if !glob(a, args[i]) {
+			return false
+		}
+	}
+	return true
+}

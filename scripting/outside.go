@@ -1,0 +1,230 @@
+package scripting
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting/egress"
+	"github.com/weir-run/weir/scripting/grant"
+)
+
+// Outside is what scripts reach beyond weir. A field that is nil is the real
+// thing, but for LookupEnv, without which no variable is set: the process's
+// environment is that of its main package. All of it is safe for concurrent use.
+type Outside struct {
+	// HTTP answers requests instead of the network.
+	HTTP http.RoundTripper
+	// LookupEnv returns an environment variable.
+	LookupEnv func(name string) (value string, ok bool)
+	// ReadFile returns what is in a file, an absolute path, of at most limit
+	// bytes: more is an error that wraps egress.ErrTooLarge.
+	ReadFile func(path string, limit int64) ([]byte, error)
+	// Exec runs a program.
+	Exec func(ctx context.Context, c egress.Command) (egress.CommandResult, error)
+	// GrantAll grants what scripts need without their blocks saying so: for
+	// tests, where the rest is no real thing.
+	GrantAll bool
+}
+
+// WithOutside returns a catalog of scripts as c, whose components reach what o
+// has in place of the real things; c was made by NewCatalog, another is returned
+// as it is. It is how tests mock what is outside.
+func WithOutside(c component.Catalog, o Outside) component.Catalog {
+	own, ok := c.(*catalog)
+	if !ok {
+		return c
+	}
+	return &outsideCatalog{catalog: own, outside: o}
+}
+
+type outsideCatalog struct {
+	*catalog
+	outside Outside
+}
+
+func (c *outsideCatalog) Lookup(name string) (component.Registration, bool) {
+	r, ok := c.catalog.Lookup(name)
+	s := c.catalog.script(name)
+	if !ok || s == nil {
+		return r, ok
+	}
+	s.outside = c.outside
+	if s.outside.LookupEnv == nil {
+		s.outside.LookupEnv = c.catalog.o.Outside.LookupEnv
+	}
+	r.Build = func(o component.Options, args any) (component.Component, error) { return newComponent(s, o, args) }
+	if c.outside.GrantAll {
+		r.Check = nil
+	}
+	return r, ok
+}
+
+// world is what one generation of a node may reach: what its script needs and
+// its block grants.
+type world struct {
+	name     string // of the component, for messages
+	needs    Needs
+	grants   grants
+	modules  []*Module
+	outcomes *outcomes // nil: nobody counts
+	outside  Outside
+	env      map[string]string
+	http     *egress.Client // nil: not needed
+	commands []grant.Command
+
+	mu   sync.Mutex
+	seen map[string][32]byte // files that setup has read, by path: their content's hash
+}
+
+// newWorld returns what a node may reach. The error says what its block does not
+// grant.
+func newWorld(s *script, o component.Options, b ScriptBlock) (*world, error) {
+	g, err := b.Allow.grants()
+	if err != nil {
+		return nil, err
+	}
+	w := &world{name: s.name, needs: s.def.Needs, modules: s.modules, outside: s.outside}
+	if s.outside.GrantAll {
+		g = w.needs.grantAll()
+	}
+	w.grants = g
+	if e := lackError(s.name, &b.Allow, w.needs.lacking(g)); e != nil {
+		return nil, fmt.Errorf("%w\n%s", e.Err, e.Detail)
+	}
+	w.env = map[string]string{}
+	for _, name := range w.needs.Env {
+		if w.outside.LookupEnv == nil {
+			break
+		}
+		if v, ok := w.outside.LookupEnv(name); ok {
+			w.env[name] = v
+		}
+	}
+	for _, c := range g.commands {
+		if slices.ContainsFunc(w.needs.Exec, c.Is) {
+			w.commands = append(w.commands, c)
+		}
+	}
+	if w.needs.HTTP {
+		w.http, err = egress.New(egress.Options{
+			Granted: g.urls, Needed: w.needs.URLs, Settings: b.http.client(),
+			Name: o.ID, UserAgent: o.UserAgent, Transport: w.outside.HTTP,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// grantAll grants what is needed.
+func (n Needs) grantAll() (g grants) {
+	if g.urls = n.URLs; n.HTTP && len(g.urls) == 0 {
+		for _, s := range []string{"http://*:*/*", "https://*:*/*"} {
+			u, err := grant.ParseURL(s)
+			if err != nil {
+				panic("BUG: " + err.Error())
+			}
+			g.urls = append(g.urls, u)
+		}
+	}
+	for _, name := range n.Env {
+		if p, err := grant.ParseEnv(name); err == nil {
+			g.env = append(g.env, p)
+		}
+	}
+	if g.files = n.Files; n.Read && len(g.files) == 0 {
+		g.anyFile = true
+	}
+	for _, name := range n.Exec {
+		if !strings.ContainsAny(name, `/\`) {
+			name = anyFolder + name
+		}
+		if p, err := grant.ParseCommand("'" + name + "'"); err == nil {
+			g.commands = append(g.commands, p)
+		}
+	}
+	return g
+}
+
+// anyFolder is where programs are that nobody runs.
+const anyFolder = "/usr/bin/"
+
+// sourced are the files that can be watched, absolute, of those that may be
+// read. What the system makes when it is asked does not change by itself.
+func (w *world) sourced() (paths []string) {
+	if w.outside.ReadFile != nil || !w.needs.Read {
+		return nil
+	}
+	for _, p := range w.grants.files {
+		path, ok := p.Watched()
+		if ok && !slices.ContainsFunc([]string{"/proc/", "/sys/", "/dev/"}, func(made string) bool { return strings.HasPrefix(path, made) }) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// close lets go of connections.
+func (w *world) close() {
+	if w.http != nil {
+		w.http.Close()
+	}
+}
+
+// read reads a file that is granted.
+func (w *world) read(path string, limit int64) ([]byte, error) {
+	granted := func(ps []grant.File) (dir, rel string, ok bool, err error) {
+		for _, p := range ps {
+			if dir, rel, ok, err = p.Match(path); ok || err != nil {
+				return dir, rel, ok, err
+			}
+		}
+		return "", "", false, nil
+	}
+	dir, rel, ok, err := granted(w.grants.files)
+	if err != nil {
+		return nil, err
+	}
+	if !ok && !w.grants.anyFile {
+		return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: script.allow.read does not grant it", path)}
+	}
+	if len(w.needs.Files) > 0 {
+		if _, _, ok, _ := granted(w.needs.Files); !ok {
+			return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: the script's needs.read does not name it", path)}
+		}
+	}
+	if w.outside.ReadFile != nil {
+		return w.outside.ReadFile(path, limit)
+	}
+	return egress.ReadFile(dir, rel, limit)
+}
+
+// command finds the program that a script means by name, and checks its
+// arguments.
+func (w *world) command(name string, args []string) (path string, err error) {
+	var meant []grant.Command
+	var paths []string
+	for _, c := range w.commands {
+		if c.Is(name) {
+			meant = append(meant, c)
+			paths = append(paths, c.Path())
+		}
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	switch {
+	case len(paths) == 0:
+		return "", &egress.DeniedError{Err: fmt.Errorf("cannot run %q: the script's needs.exec and script.allow.exec do not both name it", name)}
+	case len(paths) > 1:
+		return "", fmt.Errorf("cannot tell which %q to run: script.allow.exec grants %s; write the path", name, strings.Join(paths, " and "))
+	case !slices.ContainsFunc(meant, func(c grant.Command) bool { return c.MatchArgs(args) }):
+		return "", &egress.DeniedError{Err: fmt.Errorf("cannot run %s with these arguments: script.allow.exec grants others", paths[0])}
+	}
+	return paths[0], nil
+}
