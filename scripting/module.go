@@ -72,6 +72,15 @@ func (m *Map) Len() int { return len(m.keys) }
 // passed to, in a test file as long as its VM.
 type Callback func(args ...Value) (Value, error)
 
+// Pattern is what an Object holds that re.compile made: a regular expression
+// that matches in linear time.
+type Pattern interface {
+	// FindStringSubmatchIndex is that of regexp.Regexp.
+	FindStringSubmatchIndex(s string) []int
+	// Fits says what is wrong when s is too long for the pattern.
+	Fits(s string) error
+}
+
 // Object is a Go value of a script: immutable, or safe for concurrent use.
 type Object struct {
 	Type *ObjectType

@@ -17,14 +17,14 @@ const (
 	maxWork = 1 << 26
 )
 
-// pattern is a compiled pattern.
+// pattern is a compiled pattern: a scripting.Pattern.
 type pattern struct {
 	*regexp.Regexp
 	size int // instructions
 }
 
-// fits reports whether matching s takes a bounded time.
-func (p *pattern) fits(s string) error {
+// Fits reports whether matching s takes a bounded time.
+func (p *pattern) Fits(s string) error {
 	if p.size*len(s) > maxWork {
 		return fmt.Errorf("cannot match a text of %d bytes with a pattern of %d instructions: at most %d bytes", len(s), p.size, maxWork/p.size)
 	}
@@ -52,7 +52,7 @@ func reModule() *scripting.Module {
 			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it matches.", Fails: true},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				p, s := a[0].(*pattern), a[1].(string)
-				if err := p.fits(s); err != nil {
+				if err := p.Fits(s); err != nil {
 					return nil, err
 				}
 				return p.MatchString(s), nil
@@ -68,7 +68,7 @@ func reModule() *scripting.Module {
 			Result: scripting.Result{Kind: scripting.KindList, Doc: "The match and its groups, nothing when there is no match.", Optional: true, Fails: true},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				p, s := a[0].(*pattern), a[1].(string)
-				if err := p.fits(s); err != nil {
+				if err := p.Fits(s); err != nil {
 					return nil, err
 				}
 				m := p.FindStringSubmatch(s)
@@ -194,7 +194,7 @@ func compile(src string) (*pattern, error) {
 }
 
 func replaceAll(re *pattern, s, with string) (scripting.Value, error) {
-	if err := re.fits(s); err != nil {
+	if err := re.Fits(s); err != nil {
 		return nil, err
 	}
 	if !strings.Contains(with, "$") && (len(s)+1)*(len(with)+1) <= scripting.MaxString {
@@ -221,7 +221,7 @@ func replaceAll(re *pattern, s, with string) (scripting.Value, error) {
 }
 
 func split(re *pattern, s string, limit scripting.Value) (scripting.Value, error) {
-	if err := re.fits(s); err != nil {
+	if err := re.Fits(s); err != nil {
 		return nil, err
 	}
 	n := maxMatches + 1

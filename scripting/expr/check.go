@@ -40,18 +40,18 @@ var predicates = map[string]bool{
 
 // config is what expr's checker and compiler get: the names an expression sees
 // and the functions it may call.
-func config() *conf.Config {
+func config(logs bool) *conf.Config {
 	c := conf.CreateNew()
 	c.Optimize = false
 	c.MaxNodes = 4096
-	c.WithEnv(types.Map{
-		"name":   types.String,
-		"labels": types.TypeOf(map[string]string(nil)),
-		"value":  types.Float64,
-		"type":   types.String,
-		"time":   types.Int,
-		"args":   types.Any,
-	})
+	texts := types.TypeOf(map[string]string(nil))
+	if logs {
+		c.WithEnv(types.Map{"line": types.String, "labels": texts, "meta": texts, "time": types.Int, "args": types.Any})
+	} else {
+		c.WithEnv(types.Map{
+			"name": types.String, "labels": texts, "value": types.Float64, "type": types.String, "time": types.Int, "args": types.Any,
+		})
+	}
 	for name := range c.Builtins {
 		if !allowed[name] {
 			c.Disabled[name] = true
@@ -79,14 +79,14 @@ func replace(s, from, to string) (string, error) {
 }
 
 // parse parses, folds args and checks types and rules.
-func parse(src string, args map[string]any) (*parser.Tree, *conf.Config, *Error) {
+func parse(src string, args map[string]any, logs bool) (*parser.Tree, *conf.Config, *Error) {
 	if err := checkSource(src); err != nil {
 		return nil, nil, err
 	}
 	if strings.TrimSpace(src) == "" {
 		return nil, nil, &Error{Source: src, Msg: "it is empty"}
 	}
-	c := config()
+	c := config(logs)
 	tree, err := parser.ParseWithConfig(src, c)
 	if err != nil {
 		return nil, nil, foreign(src, err)
@@ -96,7 +96,7 @@ func parse(src string, args map[string]any) (*parser.Tree, *conf.Config, *Error)
 	if fold.err != nil {
 		return nil, nil, fold.err
 	}
-	r := &rules{src: src}
+	r := &rules{src: src, logs: logs}
 	if r.walk(tree.Node, false); r.err != nil {
 		return nil, nil, r.err
 	}
@@ -111,8 +111,9 @@ func parse(src string, args map[string]any) (*parser.Tree, *conf.Config, *Error)
 
 // rules refuses what is in expr's language but not in ours.
 type rules struct {
-	src string
-	err *Error
+	src  string
+	logs bool
+	err  *Error
 }
 
 func (r *rules) fail(at file.Location, format string, args ...any) {
@@ -132,6 +133,16 @@ func (r *rules) walk(n ast.Node, inPredicate bool) {
 			r.fail(n.Location(), "args is used by its fields, as in args.region")
 		case "$env":
 			r.fail(n.Location(), "$env is not supported")
+		case "name", "value", "type":
+			if r.logs {
+				r.fail(n.Location(), "a log line has no %s: there is line, labels, meta, time and args", n.Value)
+			}
+		case "line", "meta", "metadata":
+			if !r.logs {
+				r.fail(n.Location(), "a sample has no %s: there is name, labels, value, type, time and args", n.Value)
+			} else if n.Value == "metadata" {
+				r.fail(n.Location(), "metadata is called meta here")
+			}
 		}
 	case *ast.CallNode:
 		if id, ok := n.Callee.(*ast.IdentifierNode); !ok || id.Value != "replace" {
@@ -293,6 +304,7 @@ const (
 	readsLabels reads = 1 << iota // name, labels, type
 	readsValue
 	readsTime
+	readsLine // line, meta
 )
 
 func dependsOn(n ast.Node) (r reads) {
@@ -304,6 +316,8 @@ func dependsOn(n ast.Node) (r reads) {
 			return readsValue
 		case "time":
 			return readsTime
+		case "line", "meta":
+			return readsLine
 		}
 	}
 	for _, c := range children(n) {

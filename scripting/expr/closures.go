@@ -17,6 +17,7 @@ import (
 type compiler struct {
 	src  string
 	conf *conf.Config
+	logs bool
 	err  *Error
 }
 
@@ -121,18 +122,30 @@ func (c *compiler) identifier(n *ast.IdentifierNode) code {
 		return code{f: func(x *Sample) float64 { return x.Value }}
 	case "time":
 		return code{i: func(x *Sample) int { return int(x.Time) }}
+	case "line":
+		return code{s: func(x *Sample) string { return x.Line }}
 	}
 	return byMachine
 }
 
+// metaOf returns a value of a line's metadata, "" when it is missing.
+func metaOf(x *Sample, name string) string {
+	for _, l := range x.Meta {
+		if l.Name == name {
+			return l.Value
+		}
+	}
+	return ""
+}
+
 // label returns the constant label name that n reads.
-func label(n ast.Node) (string, bool) {
+func (c *compiler) label(n ast.Node) (string, bool) {
 	if ch, ok := n.(*ast.ChainNode); ok {
 		n = ch.Node
 	}
 	m, ok := n.(*ast.MemberNode)
 	if !ok {
-		if id, ok := n.(*ast.IdentifierNode); ok && id.Value == "name" {
+		if id, ok := n.(*ast.IdentifierNode); ok && id.Value == "name" && !c.logs {
 			return batch.NameLabel, true
 		}
 		return "", false
@@ -142,26 +155,34 @@ func label(n ast.Node) (string, bool) {
 		return "", false
 	}
 	p, ok := m.Property.(*ast.StringNode)
-	if !ok || p.Value == batch.NameLabel {
+	if !ok || p.Value == batch.NameLabel && !c.logs {
 		return "", false
 	}
 	return p.Value, true
 }
 
 func (c *compiler) member(n *ast.MemberNode) code {
-	if name, ok := label(n); ok {
+	if name, ok := c.label(n); ok {
 		return code{s: func(x *Sample) string { return x.Series.Label(name) }}
 	}
-	if id, ok := n.Node.(*ast.IdentifierNode); !ok || id.Value != "labels" {
+	id, ok := n.Node.(*ast.IdentifierNode)
+	if !ok || id.Value != "labels" && id.Value != "meta" {
 		return byMachine
 	}
 	p := c.node(n.Property)
 	if p.s == nil {
 		return byMachine
 	}
+	if id.Value == "meta" {
+		if k, ok := n.Property.(*ast.StringNode); ok {
+			return code{s: func(x *Sample) string { return metaOf(x, k.Value) }}
+		}
+		return code{fails: p.fails, s: func(x *Sample) string { return metaOf(x, p.s(x)) }}
+	}
+	logs := c.logs
 	return code{fails: p.fails, s: func(x *Sample) string {
 		name := p.s(x)
-		if name == batch.NameLabel {
+		if name == batch.NameLabel && !logs {
 			return "" // the name is no label
 		}
 		return x.Series.Label(name)

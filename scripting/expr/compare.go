@@ -5,6 +5,8 @@ import (
 	"regexp"
 
 	"github.com/expr-lang/expr/ast"
+
+	"github.com/weir-run/weir/engine/batch"
 )
 
 func (c *compiler) equal(n *ast.BinaryNode) code {
@@ -12,7 +14,7 @@ func (c *compiler) equal(n *ast.BinaryNode) code {
 	e := code{fails: l.fails || r.fails}
 	switch {
 	case l.s != nil && r.s != nil:
-		e.b = equalText(n.Left, n.Right, l.s, r.s)
+		e.b = c.equalText(n.Left, n.Right, l.s, r.s)
 	case l.b != nil && r.b != nil:
 		lb, rb := l.b, r.b
 		e.b = func(x *Sample) bool { return lb(x) == rb(x) }
@@ -32,13 +34,13 @@ func (c *compiler) equal(n *ast.BinaryNode) code {
 	return e
 }
 
-func equalText(ln, rn ast.Node, l, r func(*Sample) string) func(*Sample) bool {
+func (c *compiler) equalText(ln, rn ast.Node, l, r func(*Sample) string) func(*Sample) bool {
 	if _, ok := ln.(*ast.StringNode); ok {
 		ln, rn, l, r = rn, ln, r, l
 	}
 	if s, ok := rn.(*ast.StringNode); ok {
 		want := s.Value
-		if name, ok := label(ln); ok {
+		if name, ok := c.label(ln); ok {
 			return func(x *Sample) bool { return x.Series.Label(name) == want }
 		}
 		return func(x *Sample) bool { return l(x) == want }
@@ -140,11 +142,15 @@ func (c *compiler) matches(n *ast.BinaryNode) code {
 func (c *compiler) in(n *ast.BinaryNode) code {
 	l := c.node(n.Left)
 	if id, ok := n.Right.(*ast.IdentifierNode); ok && id.Value == "labels" && l.s != nil {
-		s := l.s
+		s, logs := l.s, c.logs
 		return code{fails: l.fails, b: func(x *Sample) bool {
 			name := s(x)
-			return name != "__name__" && x.Series.Label(name) != ""
+			return (name != batch.NameLabel || logs) && x.Series.Label(name) != ""
 		}}
+	}
+	if id, ok := n.Right.(*ast.IdentifierNode); ok && id.Value == "meta" && l.s != nil {
+		s := l.s
+		return code{fails: l.fails, b: func(x *Sample) bool { return metaOf(x, s(x)) != "" }}
 	}
 	list := reflect.ValueOf(c.constant(n.Right))
 	switch {

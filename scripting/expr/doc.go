@@ -1,4 +1,5 @@
-// Package expr compiles one-line expressions over samples to Go closures.
+// Package expr compiles one-line expressions over samples, and over log lines,
+// to Go closures.
 //
 // The language is expr-lang's: its parser, its type checker and its meaning.
 // Only the execution is ours: expr's machine costs about 100 ns and an
@@ -7,8 +8,9 @@
 // differential fuzz test shows.
 //
 // An expression sees name, labels, value, type, time (Unix ms) and args, which
-// are constants. A missing label is "". Of a predicate, the conjuncts of its
-// top-level && that read neither value nor time are its label part: the same
+// are constants; of a log line line, labels, meta (its metadata), time and args.
+// A missing label is "". Of a predicate, the conjuncts of its
+// top-level && that read neither value nor time nor line are its label part: the same
 // answer for every sample of a series, so callers keep it in a batch.Memo.
 //
 // It is not a sandbox for loops: there are none. Source size, nesting, ranges

@@ -20,6 +20,7 @@ type machine struct {
 	src   string
 	prog  *vm.Program
 	reads reads
+	logs  bool
 	pool  sync.Pool // of *run
 }
 
@@ -36,7 +37,7 @@ func (c *compiler) machine(n ast.Node) *machine {
 		}
 		return nil
 	}
-	m := &machine{src: c.src, prog: prog, reads: dependsOn(n)}
+	m := &machine{src: c.src, prog: prog, reads: dependsOn(n), logs: c.logs}
 	m.pool.New = func() any { return &run{env: map[string]any{}} }
 	return m
 }
@@ -56,8 +57,15 @@ func (m *machine) eval(x *Sample) any {
 }
 
 func (m *machine) fill(env map[string]any, x *Sample) {
-	if m.reads&readsLabels != 0 {
-		env["name"], env["type"], env["labels"] = x.Series.Name(), typeOf(x.Series), labelMap(x.Series)
+	if m.logs {
+		if m.reads&readsLabels != 0 {
+			env["labels"] = labelMap(x.Series, true)
+		}
+		if m.reads&readsLine != 0 {
+			env["line"], env["meta"] = x.Line, metaMap(x.Meta)
+		}
+	} else if m.reads&readsLabels != 0 {
+		env["name"], env["type"], env["labels"] = x.Series.Name(), typeOf(x.Series), labelMap(x.Series, false)
 	}
 	if m.reads&readsValue != 0 {
 		env["value"] = x.Value
@@ -67,11 +75,21 @@ func (m *machine) fill(env map[string]any, x *Sample) {
 	}
 }
 
-func labelMap(s *batch.Series) map[string]string {
+func labelMap(s *batch.Series, logs bool) map[string]string {
 	m := map[string]string{}
 	for n, v := range s.Labels() {
-		if n != batch.NameLabel {
+		if n != batch.NameLabel || logs {
 			m[n] = v
+		}
+	}
+	return m
+}
+
+func metaMap(meta []batch.Label) map[string]string {
+	m := map[string]string{}
+	for _, l := range meta {
+		if l.Value != "" {
+			m[l.Name] = l.Value
 		}
 	}
 	return m

@@ -12,9 +12,11 @@ import (
 // Sample is what an expression is evaluated on: scratch memory of one caller,
 // filled anew for each sample. Not safe for concurrent use.
 type Sample struct {
-	Series *batch.Series
+	Series *batch.Series // of a line, its stream
 	Value  float64
 	Time   int64 // Unix ms
+	Line   string
+	Meta   []batch.Label // sorted by name
 
 	err error
 }
@@ -65,7 +67,17 @@ type conjunct struct {
 // the block, by name: strings, numbers, booleans, durations (seconds), lists
 // and maps of them; they become constants. The error is an *Error.
 func Compile(src string, kind Kind, args map[string]any) (*Program, error) {
-	tree, conf, perr := parse(src, args)
+	return compile(src, kind, args, false)
+}
+
+// CompileLogs is Compile for an expression over log lines: it sees line, labels,
+// meta, time and args.
+func CompileLogs(src string, kind Kind, args map[string]any) (*Program, error) {
+	return compile(src, kind, args, true)
+}
+
+func compile(src string, kind Kind, args map[string]any, logs bool) (*Program, error) {
+	tree, conf, perr := parse(src, args, logs)
 	if perr != nil {
 		return nil, perr
 	}
@@ -74,7 +86,7 @@ func Compile(src string, kind Kind, args map[string]any) (*Program, error) {
 	}
 	loosen(tree.Node)
 	p := &Program{reads: dependsOn(tree.Node)}
-	c := &compiler{src: src, conf: conf}
+	c := &compiler{src: src, conf: conf, logs: logs}
 	switch kind {
 	case Bool:
 		for _, n := range conjuncts(tree.Node, nil) {
@@ -189,7 +201,7 @@ func (p *Program) Text(x *Sample) (string, error) {
 func (p *Program) ReadsValue() bool { return p.reads&readsValue != 0 }
 
 // ReadsSample reports whether the result depends on the sample, its value or
-// its time. When it does not, it is the same for every sample of a series.
+// its time, or on the line. When it does not, it is the same for every sample of a series.
 func (p *Program) ReadsSample() bool { return p.reads&^readsLabels != 0 }
 
 func (x *Sample) take() error {

@@ -217,7 +217,7 @@ func (v *vm) column(L *lua.LState, m *view.Metrics, x lua.LValue) column {
 func (v *vm) field(m *view.Metrics, c column, i int) lua.LValue {
 	switch c.kind {
 	case 'l':
-		if p := c.col.At(m, i); p != nil {
+		if p := c.col.At(m.Series(i)); p != nil {
 			return boxString(p)
 		}
 	case 'v':

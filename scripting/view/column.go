@@ -25,13 +25,14 @@ type Column struct {
 // Column returns the column of a label, or of the metric name for "name". A
 // label of that name, as any other, is also found as "labels.name". It
 // serves one batch; asking again in the next one is cheap.
-func (m *Metrics) Column(name string) *Column {
+func (m *window) Column(name string) *Column {
 	if c, ok := m.cols[name]; ok {
 		return c
 	}
 	g := m.gen
 	label, isLabel := strings.CutPrefix(name, "labels.")
 	switch {
+	case m.logs: // where any name is a label's
 	case !isLabel && name == "name":
 		label = batch.NameLabel
 	case label == batch.NameLabel:
@@ -44,10 +45,9 @@ func (m *Metrics) Column(name string) *Column {
 	return c
 }
 
-// At returns the value in row i of m, nil when it is missing. The string is
+// At returns the value of a series, nil when it is missing. The string is
 // never written to.
-func (c *Column) At(m *Metrics, i int) *string {
-	s := m.Series(i)
+func (c *Column) At(s *batch.Series) *string {
 	if v, ok := c.memo.Get(s); ok {
 		return v
 	}

@@ -21,8 +21,8 @@ func (m *Metrics) SetName(i int, name string) error {
 }
 
 // SetLabel sets a label of row i; an empty value removes it.
-func (m *Metrics) SetLabel(i int, name, value string) error {
-	if err := checkLabelName(name); err != nil {
+func (m *window) SetLabel(i int, name, value string) error {
+	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
 	if err := checkLabelValue(name, value); err != nil {
@@ -72,12 +72,12 @@ func (m *Metrics) SetStale(i int, stale bool) {
 }
 
 // Drop drops row i.
-func (m *Metrics) Drop(i int) {
+func (m *window) Drop(i int) {
 	m.loosen()
 	m.drop(i)
 }
 
-func (m *Metrics) drop(i int) {
+func (m *window) drop(i int) {
 	f := m.writeFlags()
 	if f[i]&isDropped == 0 {
 		f[i] |= isDropped
@@ -133,12 +133,11 @@ func (m *Metrics) Rollback() {
 		}
 		m.flags[i] = k.flags
 	}
-	clear(m.emitted[k.emitted:])
-	m.emitted = m.emitted[:k.emitted]
+	m.Unemit(k.emitted)
 }
 
 // labelsOf returns the builder that holds the labels of row i.
-func (m *Metrics) labelsOf(i int) *batch.Builder {
+func (m *window) labelsOf(i int) *batch.Builder {
 	if m.editing != i {
 		m.flush()
 		m.edit.Reset(m.series[i])
@@ -148,7 +147,7 @@ func (m *Metrics) labelsOf(i int) *batch.Builder {
 }
 
 // flush turns pending label edits into a handle.
-func (m *Metrics) flush() {
+func (m *window) flush() {
 	i := m.editing
 	if i < 0 {
 		return
@@ -160,7 +159,7 @@ func (m *Metrics) flush() {
 	}
 }
 
-func (m *Metrics) writeSeries() []*batch.Series {
+func (m *window) writeSeries() []*batch.Series {
 	if !m.ownSeries {
 		m.series, m.ownSeries = append(make([]*batch.Series, 0, len(m.series)), m.series...), true
 	}
@@ -181,7 +180,7 @@ func (m *Metrics) writeHists() []batch.Histogram {
 	return m.hists
 }
 
-func (m *Metrics) writeFlags() []flags {
+func (m *window) writeFlags() []flags {
 	if len(m.flags) == 0 {
 		n := len(m.series)
 		if cap(m.flags) < n {

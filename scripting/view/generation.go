@@ -37,6 +37,7 @@ type Generation struct {
 	intern *batch.Interner
 
 	series   batch.Memo[*batch.Series] // what the series hook decided: nil is dropped
+	streams  batch.Memo[*batch.Stream] // and the stream hook
 	variants batch.Memo[*variants]
 
 	roots batch.ColumnMemo[*root]
@@ -45,7 +46,7 @@ type Generation struct {
 	sweeps atomic.Uint64
 
 	mu      sync.RWMutex
-	preds   map[string]*predicate
+	preds   map[predicateKey]*predicate
 	numbers map[string]*number
 	edits   map[labelEdit]*editMemo
 	sites   map[siteKey]*mapSite
@@ -68,7 +69,7 @@ func NewGeneration(o Options) *Generation {
 	g := &Generation{
 		opts:    o,
 		intern:  batch.NewInterner(o.TTL),
-		preds:   map[string]*predicate{},
+		preds:   map[predicateKey]*predicate{},
 		numbers: map[string]*number{},
 		edits:   map[labelEdit]*editMemo{},
 		sites:   map[siteKey]*mapSite{},
@@ -93,7 +94,13 @@ func (g *Generation) Check(src string, kind expr.Kind) error {
 		_, err := g.number(src)
 		return err
 	}
-	_, err := g.predicate(src)
+	_, err := g.predicate(src, false)
+	return err
+}
+
+// CheckLogs is Check for a predicate over log lines.
+func (g *Generation) CheckLogs(src string) error {
+	_, err := g.predicate(src, true)
 	return err
 }
 
@@ -105,6 +112,7 @@ func (g *Generation) Check(src string, kind expr.Kind) error {
 func (g *Generation) Sweep() {
 	g.roots.Sweep()
 	g.series.Sweep(nil)
+	g.streams.Sweep(nil)
 	g.mu.Lock()
 	now := g.sweeps.Add(1)
 	expire(g.preds, now)
@@ -135,6 +143,7 @@ func (g *Generation) Sweep() {
 // must have returned; batches it made stay valid.
 func (g *Generation) Close() {
 	g.series.Clear(nil)
+	g.streams.Clear(nil)
 	g.variants.Clear(releaseVariants)
 	g.intern.Clear()
 	g.roots.Revoke()
@@ -161,9 +170,27 @@ func expire[K comparable, V used](m map[K]V, sweep uint64) {
 	}
 }
 
-func (g *Generation) predicate(src string) (*predicate, error) {
-	return remembered(g, g.preds, src, func() (*predicate, error) {
-		prog, err := expr.Compile(src, expr.Bool, g.opts.Args)
+// hooked is what the hook that sees labels alone has decided.
+func (g *Generation) hooked(logs bool) *batch.Memo[*batch.Series] {
+	if logs {
+		return &g.streams
+	}
+	return &g.series
+}
+
+// predicateKey is an expression over samples or over lines.
+type predicateKey struct {
+	src  string
+	logs bool
+}
+
+func (g *Generation) predicate(src string, logs bool) (*predicate, error) {
+	return remembered(g, g.preds, predicateKey{src, logs}, func() (*predicate, error) {
+		compile := expr.Compile
+		if logs {
+			compile = expr.CompileLogs
+		}
+		prog, err := compile(src, expr.Bool, g.opts.Args)
 		return &predicate{prog: prog, op: g.ops.Add(1)}, err
 	})
 }

@@ -34,8 +34,8 @@ func (e labelEdit) apply(b *batch.Builder) {
 }
 
 // SetLabelAll sets a label of every row; an empty value removes it.
-func (m *Metrics) SetLabelAll(name, value string) error {
-	if err := checkLabelName(name); err != nil {
+func (m *window) SetLabelAll(name, value string) error {
+	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
 	if err := checkLabelValue(name, value); err != nil {
@@ -46,8 +46,8 @@ func (m *Metrics) SetLabelAll(name, value string) error {
 }
 
 // DropLabel removes a label from every row.
-func (m *Metrics) DropLabel(name string) error {
-	if err := checkLabelName(name); err != nil {
+func (m *window) DropLabel(name string) error {
+	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
 	m.editAll(labelEdit{'-', name, ""})
@@ -56,11 +56,11 @@ func (m *Metrics) DropLabel(name string) error {
 
 // RenameLabel renames a label of every row that has it; a label that has the
 // new name already is replaced.
-func (m *Metrics) RenameLabel(name, to string) error {
-	if err := checkLabelName(name); err != nil {
+func (m *window) RenameLabel(name, to string) error {
+	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
-	if err := checkLabelName(to); err != nil {
+	if err := checkLabelName(to, m.logs); err != nil {
 		return err
 	}
 	if name != to {
@@ -69,7 +69,7 @@ func (m *Metrics) RenameLabel(name, to string) error {
 	return nil
 }
 
-func (m *Metrics) editAll(k labelEdit) {
+func (m *window) editAll(k labelEdit) {
 	m.flush()
 	e, ok := m.edits[k]
 	if !ok {
@@ -102,7 +102,7 @@ func (m *Metrics) editAll(k labelEdit) {
 }
 
 // derived turns m.edit into a handle derived from s and remembers it.
-func (m *Metrics) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batch.Series {
+func (m *window) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batch.Series {
 	d, lasting := m.gen.derive(s, &m.edit, m.now)
 	if !lasting {
 		m.passing = true
@@ -119,8 +119,8 @@ func (m *Metrics) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *bat
 //
 // keep leaves the label as it is; else an empty result removes it. An error of
 // fn ends the operation, is returned as it is, and is not remembered.
-func (m *Metrics) MapLabel(site any, name string, fn func(value string) (to string, keep bool, err error)) error {
-	if err := checkLabelName(name); err != nil {
+func (m *window) MapLabel(site any, name string, fn func(value string) (to string, keep bool, err error)) error {
+	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
 	m.flush()
@@ -170,7 +170,7 @@ func (m *Metrics) MapLabel(site any, name string, fn func(value string) (to stri
 	return nil
 }
 
-func (m *Metrics) mapLabel(st *mapSite, s *batch.Series, name string, fn func(string) (string, bool, error)) (*batch.Series, error) {
+func (m *window) mapLabel(st *mapSite, s *batch.Series, name string, fn func(string) (string, bool, error)) (*batch.Series, error) {
 	value := s.Label(name)
 	if value == "" {
 		if s.Released() {

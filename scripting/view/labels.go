@@ -7,11 +7,12 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-func checkLabelName(name string) error {
+// checkLabelName checks the name of a label; logs says that it is of a stream.
+func checkLabelName(name string, logs bool) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("cannot use an empty label name")
-	case name == batch.NameLabel:
+	case name == batch.NameLabel && !logs:
 		return fmt.Errorf("cannot use %s as a label: it is the record's name", batch.NameLabel)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("cannot use label name %q: it is not valid UTF-8", name)

@@ -1,12 +1,10 @@
 package view
 
 import (
-	"iter"
 	"slices"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/scripting/expr"
 )
 
 // Metrics is one VM's window on a batch. Reset puts it over the next one; rows
@@ -15,56 +13,19 @@ import (
 //
 // The zero value is ready for Reset. Not safe for concurrent use.
 type Metrics struct {
-	gen   *Generation
-	in    *batch.Metrics
-	now   time.Time
-	epoch uint64
+	window
+	in *batch.Metrics
 
 	// The current columns: those of in until the first write copies them.
-	series                      []*batch.Series
-	t                           []int64
-	v                           []float64
-	hists                       []batch.Histogram
-	ownSeries, ownT, ownV, ownH bool
+	t                []int64
+	v                []float64
+	hists            []batch.Histogram
+	ownT, ownV, ownH bool
 
-	// Where in what the generation remembers of this column the rows are; see
-	// shape.
-	root    *root
-	shape   *shape
-	loose   bool       // they are at no shape
-	passing bool       // the running operation met a result that is not remembered
-	yes     batch.Rows // scratch
-	open    openRows   // scratch
-
-	flags    []flags // scratch, one a row; nil length when no row has any
-	dropped  int
 	stripped bool // some row lost its histogram, exemplars and start
 	emitted  []emitted
-
-	// Label edits of one row, not turned into a handle yet.
-	edit    batch.Builder
-	editing int // the row, -1 for none
-
-	mark    rowState
-	sample  expr.Sample
-	scratch batch.Builder // of Emit
-
-	// What this VM looked up in gen since its last Sweep, so that steady state
-	// takes no lock.
-	sweep   uint64
-	preds   map[string]*predicate
-	numbers map[string]*number
-	edits   map[labelEdit]*editMemo
-	sites   map[siteKey]*mapSite
-	cols    map[string]*Column
+	mark     rowState
 }
-
-type flags uint8
-
-const (
-	isDropped  flags = 1 << iota
-	isStripped       // the script made or removed a staleness marker
-)
 
 // maxKept is how many emitted records' scratch memory outlives a batch.
 const maxKept = 4096
@@ -72,22 +33,18 @@ const maxKept = 4096
 // Reset puts the window over b and forgets all edits. now stamps the use of
 // interned handles. Records of the batch before are dead from here on.
 func (m *Metrics) Reset(b *batch.Metrics, gen *Generation, now time.Time) {
-	m.leave()
-	if sweep := gen.sweeps.Load(); m.gen != gen || m.sweep != sweep {
-		m.sweep = sweep
-		m.preds, m.numbers = map[string]*predicate{}, map[string]*number{}
-		m.edits, m.sites, m.cols = map[labelEdit]*editMemo{}, map[siteKey]*mapSite{}, map[string]*Column{}
+	if m.judge == nil {
+		m.judge = m.judgeRow
 	}
-	m.gen, m.in, m.now = gen, b, now
-	m.epoch++
-	m.series, m.t, m.v, m.hists = b.Series, b.T, b.V, b.Histograms
-	m.ownSeries, m.ownT, m.ownV, m.ownH = false, false, false, false
-	m.flags, m.dropped, m.stripped = m.flags[:0], 0, false
+	m.window.reset(gen, now, b.Origin(), b.Series)
+	m.in = b
+	m.t, m.v, m.hists = b.T, b.V, b.Histograms
+	m.ownT, m.ownV, m.ownH = false, false, false
+	m.stripped = false
 	if clear(m.emitted); cap(m.emitted) > maxKept {
 		m.emitted = nil
 	}
 	m.emitted = m.emitted[:0]
-	m.editing = -1
 	m.mark = rowState{}
 }
 
@@ -97,43 +54,11 @@ var noBatch = new(batch.Metrics)
 // nothing of the batch is held. Apply's result stays valid.
 func (m *Metrics) Done() {
 	m.Reset(noBatch, m.gen, m.now)
-	m.sample = expr.Sample{}
-	m.edit.Reset(nil)
+	m.clear()
 }
-
-// Epoch changes with Reset and Done: a record handle that was made under
-// another one is dead.
-func (m *Metrics) Epoch() uint64 { return m.epoch }
 
 // Batch returns the batch under the window, unedited.
 func (m *Metrics) Batch() *batch.Metrics { return m.in }
-
-// Len returns the number of rows, dropped ones among them.
-func (m *Metrics) Len() int { return len(m.series) }
-
-// Left returns the number of rows that are not dropped.
-func (m *Metrics) Left() int { return len(m.series) - m.dropped }
-
-// Alive reports whether row i was not dropped.
-func (m *Metrics) Alive(i int) bool { return len(m.flags) == 0 || m.flags[i]&isDropped == 0 }
-
-// Next returns the first row from i on that was not dropped, -1 for none.
-func (m *Metrics) Next(i int) int {
-	for ; i < len(m.series); i++ {
-		if m.Alive(i) {
-			return i
-		}
-	}
-	return -1
-}
-
-// Series returns the handle of row i as edited.
-func (m *Metrics) Series(i int) *batch.Series {
-	if m.editing == i {
-		m.flush()
-	}
-	return m.series[i]
-}
 
 // Name returns the metric name of row i.
 func (m *Metrics) Name(i int) string {
@@ -141,30 +66,6 @@ func (m *Metrics) Name(i int) string {
 		return m.edit.Get(batch.NameLabel)
 	}
 	return m.series[i].Name()
-}
-
-// Label returns a label of row i, "" when it is missing. The name is no label.
-func (m *Metrics) Label(i int, name string) string {
-	if name == batch.NameLabel {
-		return ""
-	}
-	if m.editing == i {
-		return m.edit.Get(name)
-	}
-	return m.series[i].Label(name)
-}
-
-// Labels yields the labels of row i in name order, without the metric name.
-// The row may be edited meanwhile; the loop sees it as it was.
-func (m *Metrics) Labels(i int) iter.Seq2[string, string] {
-	s := m.Series(i)
-	return func(yield func(string, string) bool) {
-		for n, v := range s.Labels() {
-			if n != batch.NameLabel && !yield(n, v) {
-				return
-			}
-		}
-	}
 }
 
 // Value returns the value of row i. ok is false when it has no float value,

@@ -496,7 +496,7 @@ func checkWindow(t *testing.T, m *view.Metrics, rows []*row, where string) {
 			m.Judged(i) != r.judged() || m.Name(i) != r.Labels["__name__"] || m.Label(i, "job") != r.Labels["job"] || m.Type(i) != r.Type {
 			t.Fatalf("%s: row %d is %s %v %v, want %v", where, i, m.Series(i), v, m.Time(i), r)
 		}
-		if c := m.Column("path").At(m, i); (c == nil) != (r.Labels["path"] == "") || c != nil && *c != r.Labels["path"] {
+		if c := m.Column("path").At(m.Series(i)); (c == nil) != (r.Labels["path"] == "") || c != nil && *c != r.Labels["path"] {
 			t.Fatalf("%s: row %d has another path in its column", where, i)
 		}
 	}

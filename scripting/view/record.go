@@ -65,7 +65,7 @@ func (m *Metrics) Emit(r Record) error {
 	}
 	b.Set(batch.NameLabel, r.Name)
 	for _, l := range r.Labels {
-		if err := checkLabelName(l.Name); err != nil {
+		if err := checkLabelName(l.Name, false); err != nil {
 			return err
 		}
 		if err := checkLabelValue(l.Name, l.Value); err != nil {
@@ -96,6 +96,12 @@ func (m *Metrics) Emit(r Record) error {
 
 // Emitted returns how many records were emitted in this batch.
 func (m *Metrics) Emitted() int { return len(m.emitted) }
+
+// Unemit takes back all but the first n records that were emitted.
+func (m *Metrics) Unemit(n int) {
+	clear(m.emitted[n:])
+	m.emitted = m.emitted[:n]
+}
 
 func (m *Metrics) handleOf(r Record, b *batch.Builder) *batch.Series {
 	// A copy that lies around until its source ended must not be derived from

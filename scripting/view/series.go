@@ -11,11 +11,13 @@ import (
 // asked again in the next batch.
 var ErrSkip = errors.New("series skipped")
 
-// Series is what the series hook sees of one new series: labels, no sample.
+// Series is what the series hook sees of one new series, and the stream hook of
+// one new stream: labels, no sample and no line.
 // It is valid until the hook returns.
 type Series struct {
 	handle  *batch.Series
 	edit    batch.Builder
+	logs    bool // it is a stream
 	dropped bool
 }
 
@@ -24,7 +26,7 @@ func (s *Series) Name() string { return s.edit.Get(batch.NameLabel) }
 
 // Label returns a label, "" when it is missing. The name is no label.
 func (s *Series) Label(name string) string {
-	if name == batch.NameLabel {
+	if name == batch.NameLabel && !s.logs {
 		return ""
 	}
 	return s.edit.Get(name)
@@ -36,7 +38,7 @@ func (s *Series) Labels() iter.Seq2[string, string] {
 	ls := append([]batch.Label(nil), s.edit.Labels()...)
 	return func(yield func(string, string) bool) {
 		for _, l := range ls {
-			if l.Name != batch.NameLabel && !yield(l.Name, l.Value) {
+			if (l.Name != batch.NameLabel || s.logs) && !yield(l.Name, l.Value) {
 				return
 			}
 		}
@@ -73,7 +75,7 @@ func (s *Series) SetName(name string) error {
 
 // SetLabel sets a label; an empty value removes it.
 func (s *Series) SetLabel(name, value string) error {
-	if err := checkLabelName(name); err != nil {
+	if err := checkLabelName(name, s.logs); err != nil {
 		return err
 	}
 	if err := checkLabelValue(name, value); err != nil {
@@ -86,12 +88,12 @@ func (s *Series) SetLabel(name, value string) error {
 // Drop drops the series: every sample of it, its staleness marker too.
 func (s *Series) Drop() { s.dropped = true }
 
-// RunSeries applies the series hook: fn is called for every row whose series
+// RunSeries applies the series hook, on lines the stream hook: fn is called for every row whose series
 // the generation has not decided on yet, with row i as a hint for messages.
 // What it decides is remembered and applied. ErrSkip leaves that row alone and
 // goes on; any other error ends the run, is returned as it is, and nothing is
 // remembered for that series.
-func (m *Metrics) RunSeries(fn func(i int, s *Series) error) error {
+func (m *window) RunSeries(fn func(i int, s *Series) error) error {
 	m.flush()
 	from := m.from()
 	if from != nil {
@@ -101,7 +103,7 @@ func (m *Metrics) RunSeries(fn func(i int, s *Series) error) error {
 		}
 	}
 	m.passing = false
-	memo := &m.gen.series
+	memo := m.gen.hooked(m.logs)
 	for i, s := range m.series {
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
 			continue
@@ -129,8 +131,8 @@ func (m *Metrics) RunSeries(fn func(i int, s *Series) error) error {
 	return nil
 }
 
-func (m *Metrics) runSeries(i int, s *batch.Series, fn func(int, *Series) error) (*batch.Series, error) {
-	e := &Series{handle: s}
+func (m *window) runSeries(i int, s *batch.Series, fn func(int, *Series) error) (*batch.Series, error) {
+	e := &Series{handle: s, logs: m.logs}
 	e.edit.Reset(s)
 	if err := fn(i, e); err != nil {
 		return nil, err
@@ -140,12 +142,12 @@ func (m *Metrics) runSeries(i int, s *batch.Series, fn func(int, *Series) error)
 			m.passing = true
 			return nil, nil
 		}
-		return m.gen.series.Put(s, nil), nil
+		return m.gen.hooked(m.logs).Put(s, nil), nil
 	}
 	d, lasting := m.gen.derive(s, &e.edit, m.now)
 	if !lasting {
 		m.passing = true
 		return d, nil
 	}
-	return m.gen.series.Put(s, d), nil
+	return m.gen.hooked(m.logs).Put(s, d), nil
 }

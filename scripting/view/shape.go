@@ -94,13 +94,13 @@ func (s *shape) learn(st step) {
 	s.steps = append(s.steps, st)
 }
 
-// root returns the root of the column of b, locked; nil when it is not known or
+// root returns the root of a column, locked; nil when it is not known or
 // in use. A column that comes for the first time is not worth remembering yet:
 // sources that never send one twice should not pay for those that do.
-func (g *Generation) root(b *batch.Metrics) *root {
-	r, at, ok := g.roots.Get(b.Origin(), b.Series)
+func (g *Generation) root(of batch.Origin, column []*batch.Series) *root {
+	r, at, ok := g.roots.Get(of, column)
 	if !ok {
-		g.roots.Put(b.Origin(), b.Series, &root{shape: shape{series: b.Series}}, at)
+		g.roots.Put(of, column, &root{shape: shape{series: column}}, at)
 		return nil
 	}
 	if !r.mu.TryLock() {
@@ -111,9 +111,9 @@ func (g *Generation) root(b *batch.Metrics) *root {
 
 // from returns the shape that the rows have, nil when it is not known or one of
 // them was edited by itself.
-func (m *Metrics) from() *shape {
+func (m *window) from() *shape {
 	if m.shape == nil && !m.loose {
-		if m.root = m.gen.root(m.in); m.root == nil {
+		if m.root = m.gen.root(m.origin, m.column); m.root == nil {
 			m.loose = true
 		} else {
 			m.shape = &m.root.shape
@@ -123,10 +123,10 @@ func (m *Metrics) from() *shape {
 }
 
 // loosen says that a row is edited by itself.
-func (m *Metrics) loosen() { m.shape, m.loose = nil, true }
+func (m *window) loosen() { m.shape, m.loose = nil, true }
 
 // leave gives up the root.
-func (m *Metrics) leave() {
+func (m *window) leave() {
 	if m.root != nil {
 		m.root.mu.Unlock()
 	}
@@ -134,7 +134,7 @@ func (m *Metrics) leave() {
 }
 
 // take makes a shape that of the rows.
-func (m *Metrics) take(s *shape) {
+func (m *window) take(s *shape) {
 	if s == m.shape {
 		return
 	}
@@ -145,7 +145,7 @@ func (m *Metrics) take(s *shape) {
 
 // done ends an operation that began at a shape, nil if m is loose, and looked at
 // every row. It remembers where that led if all of it is to last.
-func (m *Metrics) done(from *shape, o op, lasting bool) {
+func (m *window) done(from *shape, o op, lasting bool) {
 	switch {
 	case m.loose:
 		return
@@ -160,9 +160,9 @@ func (m *Metrics) done(from *shape, o op, lasting bool) {
 
 // asShape returns the rows as they are as a shape, from itself if they are as
 // there.
-func (m *Metrics) asShape(from *shape) *shape {
-	if m.ownSeries && slices.Equal(m.series, m.in.Series) { // back to where it began
-		m.series = m.in.Series
+func (m *window) asShape(from *shape) *shape {
+	if m.ownSeries && slices.Equal(m.series, m.column) { // back to where it began
+		m.series = m.column
 	}
 	m.ownSeries = false // the column is the shape's now
 	if batch.SameColumn(m.series, from.series) && m.dropped == from.dropped {

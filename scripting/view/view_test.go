@@ -193,7 +193,7 @@ func TestSweep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.Column("job").At(&m, 0)
+		m.Column("job").At(m.Series(0))
 		return m.Apply().Batch
 	}
 	out := run(gone, stays)
@@ -366,7 +366,7 @@ func TestBounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := m.Column(fmt.Sprint("l", i)).At(&m, 0); c != nil {
+		if c := m.Column(fmt.Sprint("l", i)).At(m.Series(0)); c != nil {
 			t.Errorf("got %q", *c)
 		}
 		if got, want := text(m.Apply().Batch)[0], fmt.Sprintf(`m{job="%s!"} %d`, job, i); got != want {
@@ -384,7 +384,7 @@ func TestBounds(t *testing.T) {
 			if got := m.Label(0, "x"); got != fmt.Sprint("n", i) {
 				t.Errorf("got %s", got)
 			}
-			if c := m.Column("x").At(&m, 0); *c != fmt.Sprint("n", i) {
+			if c := m.Column("x").At(m.Series(0)); *c != fmt.Sprint("n", i) {
 				t.Errorf("column has %s", *c)
 			}
 		}
@@ -534,7 +534,7 @@ func TestRecords(t *testing.T) {
 	if diff := cmp.Diff([]string{"job=api", "name=x"}, labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if m.Label(0, "__name__") != "" || m.Name(0) != "m" || *m.Column("name").At(m, 0) != "m" || *m.Column("labels.name").At(m, 0) != "x" || m.Column("__name__").At(m, 0) != nil || m.Column("nope").At(m, 0) != nil {
+	if m.Label(0, "__name__") != "" || m.Name(0) != "m" || *m.Column("name").At(m.Series(0)) != "m" || *m.Column("labels.name").At(m.Series(0)) != "x" || m.Column("__name__").At(m.Series(0)) != nil || m.Column("nope").At(m.Series(0)) != nil {
 		t.Error("the name is mixed up with the labels")
 	}
 	if st, ok := m.Start(0); !ok || st != 3 || len(m.Exemplars(0)) != 1 || m.HasHistogram(0) {
@@ -651,7 +651,7 @@ func TestManyVMs(t *testing.T) {
 				return
 			}
 			for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
-				m.Column("job").At(&m, i)
+				m.Column("job").At(m.Series(i))
 				if i%50 == 0 {
 					if err := m.SetLabel(i, "n", fmt.Sprint(i)); err != nil {
 						t.Error(err)
@@ -722,7 +722,7 @@ func TestAllocations(t *testing.T) {
 	f("read", 0, func() error {
 		c := m.Column("job")
 		for i := range m.Len() {
-			if c.At(&m, i) == nil || m.Name(i) == "" {
+			if c.At(m.Series(i)) == nil || m.Name(i) == "" {
 				return errors.New("nothing")
 			}
 		}

@@ -148,7 +148,7 @@ func BenchmarkView(b *testing.B) {
 		}, script(func() error {
 			c := m.Column("job")
 			for i := range m.Len() {
-				n += len(*c.At(m, i))
+				n += len(*c.At(m.Series(i)))
 			}
 			return nil
 		}))

@@ -1,0 +1,190 @@
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// promotion is a value that becomes a stream's label.
+type promotion struct {
+	stream       *batch.Stream
+	label, value string
+}
+
+// Promote sets a label of each row to a field of it, where it has that; see
+// field for how they are named. A row without it keeps its labels.
+func (m *Logs) Promote(from, label string) error {
+	f, err := parseField(from)
+	if err != nil {
+		return err
+	}
+	if f.kind == fieldLabel {
+		return fmt.Errorf("cannot promote %q: say where it stands: json.%s, logfmt.%s or meta.%s; a label is renamed by rename_label", from, f.name, f.name, f.name)
+	}
+	if err := checkLabelName(label, true); err != nil {
+		return err
+	}
+	p, err := m.Projection("", []string{from})
+	if err != nil {
+		return err
+	}
+	m.flush()
+	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
+		p.read(m, i)
+		value := p.at(m, i, 0).text()
+		if value == "" {
+			continue
+		}
+		if err := m.promote(i, label, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// promote sets a label of row i. What a value makes of a stream is worked out
+// once a batch: it has few of both.
+func (m *Logs) promote(i int, label, value string) error {
+	s := m.series[i]
+	k := promotion{s, label, value}
+	d, ok := m.promoted[k]
+	if !ok {
+		if err := checkLabelValue(label, value); err != nil {
+			return err
+		}
+		m.edit.Reset(s)
+		m.edit.Set(label, value)
+		d, _ = m.gen.derive(s, &m.edit, m.now)
+		if m.promoted == nil {
+			m.promoted = map[promotion]*batch.Stream{}
+		}
+		m.promoted[k] = d
+	}
+	if d != s {
+		m.writeSeries()[i] = d
+	}
+	return nil
+}
+
+// text is what a cell is in a label, in metadata and in a line; "" for nothing.
+func (c Cell) text() string {
+	if c.Fixed != nil {
+		return *c.Fixed
+	}
+	if c.Value.Kind == Number && c.Value.Text == "" {
+		return strconv.FormatInt(int64(c.Value.Num), 10) // time
+	}
+	return c.Value.Text
+}
+
+// template is a text with fields in braces.
+type template struct {
+	texts  []string // before, between and behind the fields
+	fields []field
+	proj   *Projection
+}
+
+// maxTemplate is how long a template may be, in bytes.
+const maxTemplate = 64 << 10
+
+func parseTemplate(src string) (*template, error) {
+	if len(src) > maxTemplate {
+		return nil, fmt.Errorf("cannot use a template of %d bytes: the limit is %d", len(src), maxTemplate)
+	}
+	t := &template{}
+	text := ""
+	for i := 0; i < len(src); i++ {
+		c := src[i]
+		if (c == '{' || c == '}') && i+1 < len(src) && src[i+1] == c {
+			text += src[i : i+1]
+			i++
+			continue
+		}
+		switch c {
+		case '{':
+			end := strings.IndexByte(src[i:], '}')
+			if end < 0 {
+				return nil, fmt.Errorf("cannot use template %q: the brace at %d is not closed; a brace of the text is written {{", src, i+1)
+			}
+			f, err := parseField(strings.TrimSpace(src[i+1 : i+end]))
+			if err != nil {
+				return nil, fmt.Errorf("cannot use template %q: %w; a brace of the text is written {{", src, err)
+			}
+			t.texts, t.fields, text = append(t.texts, text), append(t.fields, f), ""
+			i += end
+		case '}':
+			return nil, fmt.Errorf("cannot use template %q: the brace at %d closes nothing; one of the text is written }}", src, i+1)
+		default:
+			text += src[i : i+1]
+		}
+	}
+	t.texts = append(t.texts, text)
+	if len(t.fields) > maxFields {
+		return nil, fmt.Errorf("cannot use a template with %d fields: the limit is %d", len(t.fields), maxFields)
+	}
+	t.proj = newProjection(t.fields)
+	return t, nil
+}
+
+// maxLines is how many bytes the lines may have together that an operation
+// makes, beside what the batch had.
+const maxLines = 64 << 20
+
+// SetLineAll sets the line of each row to a template: a text with fields in
+// braces, such as "{labels.app}: {json.msg}"; see field for how they are named.
+// What a row does not have is an empty text; {{ and }} are braces.
+func (m *Logs) SetLineAll(src string) error {
+	t, ok := m.templates[src]
+	if !ok {
+		var err error
+		if t, err = parseTemplate(src); err != nil {
+			return err
+		}
+		if len(m.templates) < m.gen.opts.MaxMemos {
+			m.templates[src] = t
+		}
+	}
+	for i, f := range t.proj.slots {
+		if f.kind == fieldLabel {
+			t.proj.cols[i] = m.Column("labels." + f.name)
+		}
+	}
+	m.flush()
+	m.text, m.ends = m.text[:0], m.ends[:0]
+	limit := maxLines + m.in.Bytes()
+	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
+		t.proj.read(m, i)
+		for k, text := range t.texts {
+			m.text = append(m.text, text...)
+			if k < len(t.fields) {
+				m.text = append(m.text, t.proj.at(m, i, k).text()...)
+			}
+		}
+		if len(m.text) > limit {
+			return fmt.Errorf("cannot make lines of more than %d bytes of one batch", limit)
+		}
+		m.ends = append(m.ends, len(m.text))
+	}
+	if len(m.ends) == 0 {
+		return nil
+	}
+	// One memory for all lines.
+	text, from := string(m.text), 0
+	lines := m.writeLine()
+	k := 0
+	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
+		lines[i] = text[from:m.ends[k]]
+		from = m.ends[k]
+		k++
+	}
+	if cap(m.text) > maxScratch {
+		m.text = nil
+	}
+	return nil
+}
+
+// maxScratch is how much scratch memory outlives an operation.
+const maxScratch = 1 << 20
