@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,7 @@ func testCommand(t *terminal) *cobra.Command {
 	var (
 		o       testOptions
 		dir, re string
+		fuzz    time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "test [PATH...]",
@@ -51,6 +53,12 @@ if has a branch for each condition and one for else. =text is a table, =lcov and
 =html write lcov.info and coverage.html. With --update an example whose output is
 another gets the one that came out.
 
+With --fuzz it sends hostile batches to each script, opened as its tests and its
+examples open it: what is in fixtures and what they send, with labels missing,
+values odd, series many. The script must not fail, and two components must make
+the same of a batch. A batch on which it fails is made small and printed as a
+test.
+
 With --bench it measures what test files declare with bench, when all tests have
 passed: nanoseconds, allocations and instructions of the scripts for each record,
 in a batch whose series are known, and instructions in the first batch. With
@@ -71,6 +79,7 @@ The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 		RunE: failed(func(cmd *cobra.Command, args []string) error {
 			o.Options = scripttest.Options{
 				Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: dir, Paths: args, Parallel: o.Parallel,
+				Fuzz: fuzz, Seed: uint64(time.Now().UnixNano()),
 			}
 			if err := o.check(cmd, re); err != nil {
 				return cannotStart(err)
@@ -94,6 +103,7 @@ The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 	f.Lookup("coverage").NoOptDefVal = coverages[0]
 	f.BoolVar(&o.bench, "bench", false, "measure the benches of test files when all tests passed")
 	f.StringVar(&o.baseline, "baseline", "", "compare benches with this file, and make it when there is none; implies --bench")
+	f.DurationVar(&fuzz, "fuzz", 0, "so long, send hostile batches to the scripts when all tests passed")
 	f.Float64Var(&o.threshold, "threshold", 0, "fail when less than this many percent of all lines ran")
 	return cmd
 }
@@ -122,6 +132,9 @@ var coverageFiles = map[string]string{"lcov": "lcov.info", "html": "coverage.htm
 func (o *testOptions) check(cmd *cobra.Command, re string) (err error) {
 	if !slices.Contains(formats, o.format) {
 		return fmt.Errorf("cannot use --format=%s: it must be %s", o.format, strings.Join(formats, ", "))
+	}
+	if o.Fuzz < 0 {
+		return fmt.Errorf("cannot use --fuzz=%s: it must be longer than nothing", o.Fuzz)
 	}
 	if o.watching && o.format != "pretty" {
 		return fmt.Errorf("cannot use --watch with --format=%s: it reports again and again", o.format)

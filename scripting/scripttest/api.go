@@ -200,6 +200,9 @@ func (s *session) send(n *node, text string) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k := &s.known[n.known]; len(k.sent) < maxSent && len(text) < maxKept {
+		k.sent = append(k.sent, text)
+	}
 	return n.send(s.ctx, in)
 }
 

@@ -34,6 +34,7 @@ type node struct {
 	series map[string]*batch.Series // the source's handles, by labels and metadata
 	log    *logLines
 	stop   func() // ends Run and waits for it
+	known  int    // index in the session's known
 	over   bool   // it was stopped
 
 	mu     sync.Mutex

@@ -47,6 +47,11 @@ type Options struct {
 	Bench bool
 	// BenchTime is how long each of them is measured; 0: DefaultBenchTime.
 	BenchTime time.Duration
+	// Fuzz is how long hostile batches are sent to all scripts together, when
+	// all tests have passed; 0: not at all.
+	Fuzz time.Duration
+	// Seed is what is drawn at random is drawn from.
+	Seed uint64
 	// Skip leaves out scripts and test files by the name that reports have;
 	// nil: none.
 	Skip func(name string) bool
@@ -72,7 +77,9 @@ type Report struct {
 	Coverage *Coverage // nil: not asked for
 	// Benchmarks are in order of their files.
 	Benchmarks []Benchmark
-	Elapsed    time.Duration
+
+	opened  []opened
+	Elapsed time.Duration
 }
 
 // File is what became of a script's examples, or of a test file.
@@ -85,7 +92,8 @@ type File struct {
 	Updated int
 	// Sources are the absolute paths of the files it depends on, sorted.
 	Sources []string
-	benches bool // it has some
+	benches bool     // it has some
+	opened  []opened // by its tests
 	Elapsed time.Duration
 }
 
@@ -145,6 +153,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	for _, done := range runAll(ctx, &wg, o, targets) {
 		for res := range done {
 			found = found || res.any
+			r.opened = append(r.opened, res.file.opened...)
 			if len(res.file.Tests) == 0 && res.file.Problem == nil && !(o.Bench && res.file.benches) {
 				continue
 			}
@@ -155,10 +164,21 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	wg.Wait()
+	r.Elapsed = time.Since(started)
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
 	r.Elapsed = time.Since(started)
+	if o.Fuzz > 0 && r.OK() {
+		fuzz(ctx, o, targets, r, func(f File) {
+			if o.Each != nil {
+				o.Each(f)
+			}
+		})
+		if r.Elapsed = time.Since(started); ctx.Err() != nil {
+			return r, context.Cause(ctx)
+		}
+	}
 	if o.Bench && r.OK() {
 		if err := benchmarks(ctx, o, targets, r); err != nil {
 			return r, err
@@ -256,6 +276,7 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 	defer func() { ses.close() }()
 	defer func() { f.Sources = sortedSources(ses.used) }()
 	f.benches = len(ses.benches) > 0
+	defer func() { f.opened = ses.known }()
 	any = len(ses.all)+len(ses.benches) > 0
 	for i := range ses.all {
 		c := ses.all[i]

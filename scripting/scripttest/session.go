@@ -26,6 +26,7 @@ type session struct {
 	at      *group // that is being described
 	all     []*testCase
 	benches []*benchCase
+	known   []opened // every block that was opened
 	inTest  bool
 
 	nodes     []*node // opened while the file was read
@@ -165,12 +166,23 @@ func (s *session) open(what string, args scripting.Value) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot test %s: %w", name, unplaced(err))
 	}
+	n.known = s.note(opened{name: name, body: body, args: args})
 	if s.inTest {
 		s.opened = append(s.opened, n)
 	} else {
 		s.nodes = append(s.nodes, n)
 	}
 	return n, nil
+}
+
+// note keeps a block that was opened, and returns its index.
+func (s *session) note(o opened) int {
+	i := slices.IndexFunc(s.known, func(k opened) bool { return k.name == o.name && k.body == o.body })
+	if i < 0 {
+		i = len(s.known)
+		s.known = append(s.known, o)
+	}
+	return i
 }
 
 // component is the block name of a file beside the test file, or what is one.
