@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,10 +10,11 @@ import (
 
 // ScriptBlock is the host's side of every scripted block.
 type ScriptBlock struct {
-	// Concurrency says how calls of one node may overlap. "ordered": batches
-	// of several sources run side by side on several VMs, those of one source
-	// one after the other.
+	// Concurrency says how calls of one node may overlap.
 	Concurrency Concurrency `alloy:"concurrency,attr,optional"`
+	// By are the labels by which "partition" chooses the VM; __name__ is the
+	// metric name.
+	By []string `alloy:"by,attr,optional"`
 	// OnError says what becomes of data whose hook failed: "pass" sends it on
 	// unchanged, "drop" drops and counts it.
 	OnError OnError `alloy:"on_error,attr,optional"`
@@ -31,6 +33,28 @@ type ScriptBlock struct {
 func (b *ScriptBlock) SetToDefault() {
 	*b = ScriptBlock{Concurrency: "ordered", OnError: OnErrorPass}
 	b.Limits.SetToDefault()
+}
+
+// Validate checks what goes together.
+func (b *ScriptBlock) Validate() error {
+	if partition := b.Concurrency == ConcurrencyPartition; partition != (len(b.By) > 0) {
+		if partition {
+			return errors.New(`cannot use script.concurrency = "partition" without by: write by = ["job"], the labels whose values meet the same VM`)
+		}
+		return errors.New(`cannot use script.by: it is for concurrency = "partition"`)
+	}
+	if slices.Contains(b.By, "") {
+		return errors.New(`cannot use "" in script.by: it must be the name of a label`)
+	}
+	return nil
+}
+
+// emitLimit is how many records the call for a batch of n may emit.
+func (b *ScriptBlock) emitLimit(n int) int {
+	if b.Limits.Emit > 0 {
+		return b.Limits.Emit
+	}
+	return 10*n + 10_000
 }
 
 // LimitsBlock bounds one call of a script.
@@ -64,14 +88,6 @@ func (l *LimitsBlock) Validate() error {
 		return fmt.Errorf("cannot use script.limits.emit = %d: it must not be negative", l.Emit)
 	}
 	return nil
-}
-
-// Concurrency is a mode of running one node's calls.
-type Concurrency string
-
-// UnmarshalText accepts what is supported.
-func (c *Concurrency) UnmarshalText(text []byte) error {
-	return choose((*string)(c), "concurrency", text, []string{"ordered"}, []string{"parallel", "single", "partition"})
 }
 
 // OnError is what becomes of data whose hook failed.

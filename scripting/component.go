@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -27,10 +28,21 @@ type Component struct {
 	to     *flow.Output
 	mem    *memory
 	gen    *generation
-	pool   *pool
 	report *reporter
-	args   any // as Build got them
-	world  *world
+	health *healths
+
+	pool     *pool
+	splitter *splitter // nil: batches are not split
+	lanes    []*pool   // one VM each, of mode partition
+	pools    []*pool   // all of them
+
+	entrance entrance      // of process and timers
+	ready    chan struct{} // closed when batches are let in; nil: they always are
+	replaced chan struct{} // closed when another component takes over
+	ended    chan struct{} // closed when Run lets nothing in any more
+
+	args  any // as Build got them
+	world *world
 }
 
 var (
@@ -45,7 +57,13 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	previous := o.Previous
 	o.Previous = nil // or each generation would keep all before it
 	values, to, block := scriptArgs(s.def.Args, args)
-	c := &Component{script: s, opts: o, block: block, args: args, to: flow.NewOutput(o.Stats, to)}
+	c := &Component{
+		script: s, opts: o, block: block, args: args, to: flow.NewOutput(o.Stats, to), health: &healths{report: o.Health},
+		entrance: entrance{left: make(chan struct{})}, replaced: make(chan struct{}), ended: make(chan struct{}),
+	}
+	if s.def.Setup || previous != nil && block.Concurrency.exclusive() {
+		c.ready = make(chan struct{})
+	}
 	if p, ok := previous.(*Component); ok {
 		if p.script.version != s.version && s.testsFirst(block) {
 			if err := s.tests(); err != nil {
@@ -54,7 +72,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		}
 		c.mem = p.mem
 	} else {
-		c.mem = &memory{sender: flow.NewSender(), metrics: newMetrics()}
+		c.mem = newMemory()
 	}
 	exprs := s.exprArgs(values)
 	if err := checkExprs(s.program, exprs); err != nil {
@@ -66,8 +84,9 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	}
 	c.world.outcomes = c.mem.metrics.outside
 	c.gen = c.mem.next(view.Options{Args: exprs})
+	o.Health = func(h component.Health) { c.health.set(aspectErrors, h) }
 	c.report = newReporter(o, s.name, c.mem.metrics)
-	c.pool = newPool(func() (*worker, error) { return c.newWorker(values) })
+	c.openPools(func() (*worker, error) { return c.newWorker(values) })
 	// The first VM shows whether there can be any.
 	w, err := c.pool.get(context.Background()) // a free slot is sure, nothing waits
 	if err != nil {
@@ -102,12 +121,39 @@ func (c *Component) Update(args any) error {
 // Sourced returns the files that the script may read.
 func (c *Component) Sourced() []string { return c.world.sourced() }
 
-// Run sweeps until ctx ends.
+// Run sets up, runs timers and sweeps until ctx ends, and tears down.
 func (c *Component) Run(ctx context.Context) error {
-	c.mem.enter()
+	before := c.mem.enter(c)
 	defer c.mem.leave(c.gen)
 	defer c.world.close()
 	c.report.sweep() // reports healthy
+	life, end := context.WithCancel(ctx)
+	defer end()
+	opened := false
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if opened = c.open(life, before); opened {
+			c.runTimers(life, ctx)
+		}
+	})
+	wg.Go(func() {
+		select {
+		case <-c.replaced:
+			end()
+		case <-life.Done():
+		}
+	})
+	c.sweep(ctx)
+	close(c.ended)
+	wg.Wait()
+	if c.script.def.Teardown && opened {
+		c.tearDown(ctx)
+	}
+	return nil
+}
+
+// sweep forgets what is no longer needed until ctx ends.
+func (c *Component) sweep(ctx context.Context) {
 	t := c.opts.Clock.NewTimer(sweepInterval)
 	defer t.Stop()
 	end := c.opts.Clock.NewTimer(flow.EndAfter)
@@ -115,12 +161,18 @@ func (c *Component) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-end.C():
 			c.mem.sender.EndLeaving(ctx)
 		case <-t.C():
 			c.mem.sweep(c.gen)
 			c.report.sweep()
+			for _, p := range c.pools {
+				p.sweep()
+			}
+			if c.splitter != nil {
+				c.splitter.known.Sweep()
+			}
 			t.Reset(sweepInterval)
 		}
 	}
@@ -131,23 +183,29 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	if b.Len() == 0 {
 		return nil
 	}
+	if c.ready != nil {
+		to, err := c.admit(ctx)
+		if err != nil {
+			return err
+		}
+		if to != c {
+			return to.ConsumeMetrics(ctx, b)
+		}
+	}
 	c.gen.enter()
 	defer c.gen.leave()
 	out, ok := c.remembered(b)
 	if !ok {
-		w, err := c.pool.get(ctx)
-		if err != nil {
-			if e, ok := errors.AsType[*Error](err); ok { // a VM that cannot be made; else ctx ended
-				c.report.errored(e)
-				c.report.done(b.Source, e)
+		var err error
+		if out, err = c.process(ctx, b); errors.Is(err, errReplaced) {
+			next, err := c.successor()
+			if err != nil {
+				return err
 			}
+			return next.ConsumeMetrics(ctx, b)
+		} else if err != nil {
 			return err
 		}
-		out = c.run(ctx, w, b)
-		if c.pool.put(w) {
-			c.mem.metrics.discarded.Inc()
-		}
-		c.mem.metrics.vms.Set(float64(c.pool.count.Load()))
 	}
 	return c.mem.sender.Send(ctx, c.gen.number, out, slices.Max(b.T))
 }
@@ -200,10 +258,14 @@ func (k *call) failed(e *Error) (drop bool) {
 	return false
 }
 
-// run returns what the script makes of b.
-func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) *batch.Metrics {
+func (c *Component) newCall(ctx context.Context, w *worker) *call {
+	return &call{c: c, w: w, ctx: ctx, now: c.opts.Clock.Now(), observe: observer(ctx)}
+}
+
+// run returns what the script makes of b, and the first error of it.
+func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (*batch.Metrics, *Error) {
 	started := time.Now()
-	k := &call{c: c, w: w, ctx: ctx, now: c.opts.Clock.Now(), observe: observer(ctx)}
+	k := c.newCall(ctx, w)
 	w.call = k
 	res, err := k.hooks(b)
 	if err != nil {
@@ -212,7 +274,6 @@ func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) *batch
 	if err := w.vm.End(); err != nil {
 		k.note(AsError(err))
 	}
-	c.report.done(b.Source, k.first)
 	m := c.mem.metrics
 	m.seconds.Add(time.Since(started).Seconds())
 	m.emitted.Add(float64(res.Emitted))
@@ -221,7 +282,7 @@ func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) *batch
 	c.opts.Stats.Drop("script", res.Dropped-k.dropped)
 	w.win.Done()
 	w.call = nil
-	return res.Batch
+	return res.Batch, k.first
 }
 
 // hooks runs the hooks of one batch. The error costs the batch.
@@ -234,12 +295,8 @@ func (k *call) hooks(b *batch.Metrics) (res view.Result, err error) {
 			err = &Error{Script: c.script.name, File: c.script.file.Name, Hook: "metrics", Err: panicError(v)}
 		}
 	}()
-	emit := c.block.Limits.Emit
-	if emit == 0 {
-		emit = 10*b.Len() + 10_000
-	}
 	w.win.Reset(b, c.gen.Generation, k.now)
-	w.vm.Begin(&Call{Time: c.block.Limits.Time, Records: b.Len(), Emit: emit, Now: k.now, Failed: k.failed})
+	w.vm.Begin(&Call{Time: c.block.Limits.Time, Records: b.Len(), Emit: c.block.emitLimit(b.Len()), Now: k.now, Failed: k.failed})
 	if c.script.def.Series {
 		if err := w.win.RunSeries(k.series); err != nil {
 			return res, err
@@ -305,7 +362,7 @@ func (c *Component) DebugInfo() any {
 		File       string `json:"file"`
 		Generation uint64 `json:"generation"`
 		VMs        int64  `json:"vms"`
-	}{c.script.file.Name, c.gen.number, c.pool.count.Load()}
+	}{c.script.file.Name, c.gen.number, c.vms()}
 }
 
 // String names the component for messages.

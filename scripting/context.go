@@ -23,6 +23,7 @@ func newContext(w *worker, o *world) *Module {
 		Funcs: []Function{
 			nowFunc(w),
 			sleepFunc(w),
+			healthFunc(w),
 		},
 	}
 	addOutside(m, w, o)
@@ -34,6 +35,8 @@ func newContext(w *worker, o *world) *Module {
 // Function that Waits goes through it.
 func (w *worker) wait(fn func(ctx context.Context) (Value, error)) (Value, error) {
 	k := w.call
+	w.pool.wait()
+	defer w.pool.resume()
 	limit := k.c.block.Limits.Wait
 	ctx, cancel := context.WithCancelCause(k.ctx)
 	defer cancel(nil)

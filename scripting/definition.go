@@ -12,10 +12,13 @@ import (
 
 // Definition is what a script says it is: its manifest, checked.
 type Definition struct {
-	Args    []*Arg // in the order they were declared
-	Series  bool   // it has the hook series(s, ctx)
-	Metrics bool   // it has the hook metrics(batch, ctx)
-	Needs   Needs  // of the world outside
+	Args     []*Arg  // in the order they were declared
+	Series   bool    // it has the hook series(s, ctx)
+	Metrics  bool    // it has the hook metrics(batch, ctx)
+	Setup    bool    // it has setup(ctx)
+	Teardown bool    // it has teardown(ctx)
+	Every    []Every // its timers, the shortest first
+	Needs    Needs   // of the world outside
 }
 
 // Raw is a definition as a script wrote it, in values every language has.
@@ -77,9 +80,9 @@ var transformKeys = []definitionKey{
 	{"metrics", hookKey(func(d *Definition) *bool { return &d.Metrics })},
 	{"stream", notYet},
 	{"logs", notYet},
-	{"every", notYet},
-	{"setup", notYet},
-	{"teardown", notYet},
+	{"every", defineEvery},
+	{"setup", hookKey(func(d *Definition) *bool { return &d.Setup })},
+	{"teardown", hookKey(func(d *Definition) *bool { return &d.Teardown })},
 	{"migrate", notYet},
 	{"state", notYet},
 	{"outputs", notYet},

@@ -15,6 +15,8 @@ type memory struct {
 	metrics *metrics
 
 	mu      sync.Mutex
+	current *Component // the newest whose Run was called
+	timers  map[string]*timer
 	last    uint64 // number of the newest generation
 	running int    // components whose Run has not returned
 	retired []*generation
@@ -54,10 +56,34 @@ func (m *memory) next(o view.Options) *generation {
 	return &generation{Generation: view.NewGeneration(o), number: m.last}
 }
 
-func (m *memory) enter() {
+func newMemory() *memory {
+	return &memory{sender: flow.NewSender(), metrics: newMetrics(), timers: map[string]*timer{}}
+}
+
+// enter begins c's Run, which replaces the component that ran before, if any.
+// Runs may begin in another order than components were built.
+func (m *memory) enter(c *Component) (before *Component) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running++
+	before = m.current
+	switch {
+	case before == nil:
+		m.current = c
+	case before.gen.number < c.gen.number:
+		m.current = c
+		close(before.replaced)
+	default:
+		close(c.replaced)
+	}
+	return before
+}
+
+// newest is the component that runs and was built last, nil when none ran.
+func (m *memory) newest() *Component {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.current
 }
 
 // leave retires a generation. Its handles live on until two sweeps of another:

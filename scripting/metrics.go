@@ -17,6 +17,7 @@ type metrics struct {
 	emitted    prometheus.Counter
 	collisions prometheus.Counter
 	silenced   prometheus.Counter
+	skipped    prometheus.Counter
 	outside    *outcomes
 }
 
@@ -37,6 +38,7 @@ func newMetrics() *metrics {
 		emitted:    counter("weir_script_samples_emitted_total", "Samples that the script emitted in addition to those it got."),
 		collisions: counter("weir_script_samples_collided_total", "Samples that left with the labels and the timestamp of another sample of their batch."),
 		silenced:   counter("weir_script_log_lines_suppressed_total", "Log lines of the script that were not written because there were too many."),
+		skipped:    counter("weir_script_ticks_skipped_total", "Times that a timer did not run because it was still running."),
 		outside:    newOutcomes(),
 	}
 }
@@ -53,12 +55,18 @@ func (m *metrics) hooks(d *Definition) {
 		m.errors.WithLabelValues("metrics")
 		m.errors.WithLabelValues("each")
 	}
+	for hook, has := range map[string]bool{"setup": d.Setup, "teardown": d.Teardown, "every": len(d.Every) > 0} {
+		if has {
+			m.calls.WithLabelValues(hook)
+			m.errors.WithLabelValues(hook)
+		}
+	}
 }
 
 // register makes the counters visible. A generation that takes them over from
 // one that still runs finds them registered.
 func (m *metrics) register(r prometheus.Registerer, d *Definition) error {
-	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.silenced}
+	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.silenced, m.skipped}
 	for _, c := range append(all, m.outside.collectors(d.Needs)...) {
 		if err := r.Register(c); err != nil {
 			if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok && there.ExistingCollector == c {

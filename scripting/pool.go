@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"github.com/weir-run/weir/scripting/view"
@@ -11,25 +12,46 @@ import (
 
 // worker is a VM with its window on batches.
 type worker struct {
-	vm  VM
-	win view.Metrics
+	vm   VM
+	win  view.Metrics
+	pool *pool // that it is of
 	// call is the call at hand, nil outside of calls: what ctx is about.
 	call *call
 }
 
+// maxWaiting is how many VMs a pool may have more than for its work, one for
+// each that waits for the outside.
+const maxWaiting = 64
+
 // pool lends VMs: bounded, so that a full pool is backpressure, and growing on
 // demand. It is channels and no sync.Pool, which would drop VMs at every
-// garbage collection.
+// garbage collection. Both channels have room for VMs in the place of those
+// that wait for the outside; slots is filled up by as many until there are such.
 type pool struct {
 	idle  chan *worker
 	slots chan struct{} // one for each VM that exists
 	make  func() (*worker, error)
 	count atomic.Int64
+
+	mu      sync.Mutex
+	spare   int // slots that are still filled up
+	extra   int // that were not filled up again
+	waiting int // workers that wait for the outside
+	peak    int // of waiting since the last sweep
 }
 
-func newPool(newWorker func() (*worker, error)) *pool {
-	n := 2 * runtime.GOMAXPROCS(0)
-	return &pool{idle: make(chan *worker, n), slots: make(chan struct{}, n), make: newWorker}
+// workers is how many VMs a pool may have for its work.
+func workers() int { return 2 * runtime.GOMAXPROCS(0) }
+
+// newPool returns a pool of n VMs, and of up to extra more while VMs wait.
+func newPool(n, extra int, newWorker func() (*worker, error)) *pool {
+	p := &pool{
+		idle: make(chan *worker, n+extra), slots: make(chan struct{}, n+extra), make: newWorker, spare: extra,
+	}
+	for range extra {
+		p.slots <- struct{}{}
+	}
+	return p
 }
 
 // get borrows a worker, which must be put back. The error is the context's,
@@ -52,6 +74,7 @@ func (p *pool) get(ctx context.Context) (*worker, error) {
 		<-p.slots
 		return nil, err
 	}
+	w.pool = p
 	p.count.Add(1)
 	return w, nil
 }
@@ -65,4 +88,80 @@ func (p *pool) put(w *worker) (discarded bool) {
 	}
 	p.idle <- w
 	return false
+}
+
+// entrance lets calls in until it is closed, and then knows when all have left.
+type entrance struct {
+	calls  atomic.Int64
+	closed atomic.Bool
+	once   sync.Once
+	left   chan struct{}
+}
+
+func (e *entrance) enter() bool {
+	e.calls.Add(1)
+	if e.closed.Load() {
+		e.leave()
+		return false
+	}
+	return true
+}
+
+func (e *entrance) leave() {
+	if e.calls.Add(-1) == 0 && e.closed.Load() {
+		e.once.Do(func() { close(e.left) })
+	}
+}
+
+// close refuses calls from now on. The channel is closed when all have left. It
+// may be called again.
+func (e *entrance) close() <-chan struct{} {
+	e.calls.Add(1) // so that nobody else is the last one
+	e.closed.Store(true)
+	e.leave()
+	return e.left
+}
+
+// wait says that a worker waits for the outside: there may be another VM in its
+// place.
+func (p *pool) wait() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting++
+	p.peak = max(p.peak, p.waiting)
+	if p.waiting > p.extra && p.spare > 0 {
+		p.spare--
+		p.extra++
+		<-p.slots
+	}
+}
+
+// resume says that a worker waits no more. The VM in its place stays until a
+// sweep finds that so many were not needed: they would else be made anew for
+// every request.
+func (p *pool) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting--
+}
+
+// sweep gives up VMs that stood in for waiting ones, as far as fewer waited
+// since the last sweep.
+func (p *pool) sweep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ; p.extra > p.peak; p.extra-- {
+		select {
+		case p.slots <- struct{}{}: // it never came to a VM
+		default:
+			select {
+			case <-p.idle:
+				p.count.Add(-1)
+			default:
+				return // all of them work: next time
+			}
+		}
+		p.spare++
+	}
+	p.peak = p.waiting
 }

@@ -64,7 +64,8 @@ func (s *script) exprArgs(args map[string]any) map[string]any { return exprValue
 var hostDocs = withDocs(allowDocs, map[string]string{
 	"forward_to":           "Receivers of what the script leaves.",
 	"script":               "The host's side of the block.",
-	"script.concurrency":   `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs and keeps the order of each source.`,
+	"script.concurrency":   `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs; "parallel" also splits batches of 4,000 records and more, and the hook sees parts; "single" runs one call at a time on one VM; "partition" splits batches by the labels in by, and the same values meet the same VM in every batch, one call at a time. The order of a series is kept in all of them.`,
+	"script.by":            `Labels by whose values "partition" chooses the VM; __name__ is the metric name. Others: none.`,
 	"script.on_error":      `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it. An error in each costs one record, otherwise the batch.`,
 	"script.on_reload":     `How a saved change takes over: "swap" at once; "test" when the tests in the file <name>_test beside the script and the examples in its header pass, until then the old version goes on. By default "test" if there is such a file.`,
 	"script.limits":        "What one call may use.",

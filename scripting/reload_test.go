@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
@@ -30,6 +31,7 @@ type node struct {
 	gate *flow.Receiver
 	c    component.Component
 	stop func()
+	real bool // the clock is the real one, of a synctest bubble
 }
 
 func newNode(t *testing.T) *node {
@@ -59,6 +61,9 @@ func (n *node) swap(r component.Registration, attrs string) {
 	}
 	o := n.Options()
 	o.Previous = n.c
+	if n.real {
+		o.Clock = clock.System{}
+	}
 	// The engine registers what a component registers on its own.
 	registry := prometheus.NewRegistry()
 	o.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"component_id": n.ID}, registry)

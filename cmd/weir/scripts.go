@@ -82,6 +82,8 @@ ctx has
   ctx.secret(text)
       A secret, which prints as <secret>; as those in ctx.args, only functions of
       ctx can use it.
+  ctx.health(state, message)
+      The node is "healthy", "degraded" or "unhealthy".
 and what the definition declares in needs and the block grants in script.allow:
   needs = { http = true, env = { "REGION" }, read = true, exec = { "df" } }
   ctx.http.get(url, { headers =, query =, bearer =, timeout = })
@@ -92,6 +94,11 @@ and what the definition declares in needs and the block grants in script.allow:
   ctx.exec(command, { "argument" })
       Has code, stdout and stderr. Instead of true, http and read may list the
       URLs and files that are needed.
+
+Beside series and metrics a transform may have setup(ctx), which runs before the
+first batch, teardown(ctx), which runs after the last one, and timers:
+every = { ["30s"] = function(ctx) … end }. They have a VM of their own, but in
+script { concurrency = "single" }.
 
 An expression is of the language of the components expr.*, in a text:
   [[ name startsWith "go_" && labels.job in args.keep || value > 10 ]]

@@ -30,6 +30,14 @@ func NewChange(column, become []*Series) *Change {
 	return c
 }
 
+// NewSelection returns the Change of a column that leaves those rows.
+func NewSelection(column []*Series, rows *Rows) *Change {
+	if rows.n == len(column) {
+		return &Change{from: len(column), same: true}
+	}
+	return &Change{rows: rows.Clone(), series: pick(rows, column), from: len(column)}
+}
+
 // Apply returns b with the change of its column: b itself when nothing changes;
 // else the columns that did not change are shared. The series of the result are
 // the same slice each time. The result may be empty.

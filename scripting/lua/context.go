@@ -82,7 +82,6 @@ func (v *vm) openContext() {
 // plannedContext are fields of ctx that are refused by name.
 var plannedContext = map[string]bool{
 	"state": true, "metrics": true, "route": true, "export": true, "retry": true, "reject": true,
-	"health": true,
 }
 
 // argValue is a block's argument in a script, read-only.

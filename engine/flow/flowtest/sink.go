@@ -104,3 +104,10 @@ func (s *Sink) Wait(ctx context.Context, n int) ([]*batch.Metrics, error) {
 		}
 	}
 }
+
+// Forget drops the batches so far.
+func (s *Sink) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batches = nil
+}

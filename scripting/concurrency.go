@@ -1,0 +1,317 @@
+package scripting
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// Concurrency is a mode of running one node's calls. Whatever it is, the order
+// of a series is kept: a source sends its next batch when the last one returned,
+// and what is made of a batch in parts leaves as one.
+type Concurrency string
+
+// The modes.
+const (
+	// ConcurrencyOrdered runs batches of several sources side by side, each on
+	// any VM.
+	ConcurrencyOrdered Concurrency = "ordered"
+	// ConcurrencyParallel also splits large batches.
+	ConcurrencyParallel Concurrency = "parallel"
+	// ConcurrencySingle runs one call at a time, on one VM.
+	ConcurrencySingle Concurrency = "single"
+	// ConcurrencyPartition splits batches by label values, each of which meets
+	// the same VM in every batch.
+	ConcurrencyPartition Concurrency = "partition"
+)
+
+// UnmarshalText accepts the modes.
+func (c *Concurrency) UnmarshalText(text []byte) error {
+	return choose((*string)(c), "concurrency", text, []string{"ordered", "parallel", "single", "partition"}, nil)
+}
+
+// exclusive reports whether calls of two generations must not overlap.
+func (c Concurrency) exclusive() bool {
+	return c == ConcurrencySingle || c == ConcurrencyPartition
+}
+
+// splitRows is how many records a part of a batch has in mode parallel: what
+// an each does with as many takes about a millisecond, a hundred times what
+// the splitting does.
+const splitRows = 2000
+
+// splitter makes parts of batches and one batch of what became of them.
+type splitter struct {
+	by    []string // label names; nil: any part will do
+	lanes int
+	seed  maphash.Seed
+	known batch.ColumnMemo[*split]
+}
+
+// split is how a column of series is split: which rows go into which part.
+type split struct {
+	changes []*batch.Change
+	lanes   []int // of each part
+
+	mu     sync.Mutex
+	parts  [][]*batch.Series // the columns of what became of the parts last time
+	joined []*batch.Series   // and the column that they made together
+}
+
+// part is a part of a batch.
+type part struct {
+	in   *batch.Metrics
+	lane int // of the VM that it meets, in mode partition
+}
+
+// of returns how a column that an Origin sent is split, nil when it is not.
+func (s *splitter) of(origin batch.Origin, column []*batch.Series) *split {
+	if s.by == nil && len(column) < 2*splitRows {
+		return nil
+	}
+	sp, at, ok := s.known.Get(origin, column)
+	if !ok {
+		sp = s.make(column)
+		s.known.Put(origin, column, sp, at)
+	}
+	return sp
+}
+
+func (s *splitter) make(column []*batch.Series) *split {
+	n := len(column)
+	lane := func(row int) int { return row / splitRows }
+	lanes := (n + splitRows - 1) / splitRows
+	if s.by != nil {
+		lane, lanes = func(row int) int { return s.lane(column[row]) }, s.lanes
+	}
+	rows := make([]batch.Rows, lanes)
+	for i := range n {
+		rows[lane(i)].Add(i)
+	}
+	sp := &split{}
+	for l := range rows {
+		if rows[l].Len() > 0 {
+			sp.changes = append(sp.changes, batch.NewSelection(column, &rows[l]))
+			sp.lanes = append(sp.lanes, l)
+		}
+	}
+	return sp
+}
+
+// lane is which VM a series meets.
+func (s *splitter) lane(series *batch.Series) int {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	for _, name := range s.by {
+		h.WriteString(series.Label(name))
+		h.WriteByte(0xff) // no UTF-8 has it
+	}
+	return int(h.Sum64() % uint64(s.lanes))
+}
+
+// partsOf returns the parts of b, each with a Way of its own, so that what is
+// remembered of one column of an Origin is not taken for another's.
+func (sp *split) partsOf(b *batch.Metrics) []part {
+	parts := make([]part, len(sp.changes))
+	for i, ch := range sp.changes {
+		in := ch.Apply(b)
+		if in != b {
+			in.Way = b.Along(uint64(sp.lanes[i]) + 1).Way
+		}
+		parts[i] = part{in, sp.lanes[i]}
+	}
+	return parts
+}
+
+// join returns one batch of what became of the parts, one after the other: b
+// itself when nothing did.
+func (sp *split) join(b *batch.Metrics, parts []part, outs []*batch.Metrics) *batch.Metrics {
+	same, rows := true, 0
+	for i, o := range outs {
+		same = same && o == parts[i].in
+		rows += o.Len()
+	}
+	if same {
+		return b
+	}
+	out := &batch.Metrics{
+		Source: b.Source, Way: b.Way, Series: sp.column(outs, rows), T: make([]int64, 0, rows), V: make([]float64, 0, rows),
+	}
+	for _, o := range outs {
+		at := len(out.T)
+		out.T, out.V = append(out.T, o.T...), append(out.V, o.V...)
+		for _, h := range o.Histograms {
+			h.Row += at
+			out.Histograms = append(out.Histograms, h)
+		}
+		for _, e := range o.Exemplars {
+			e.Row += at
+			out.Exemplars = append(out.Exemplars, e)
+		}
+		for _, s := range o.Starts {
+			s.Row += at
+			out.Starts = append(out.Starts, s)
+		}
+	}
+	return out
+}
+
+// column returns the columns of series one after the other: the same slice as
+// the last time when they are the same slices, so that whoever comes next knows
+// it again.
+func (sp *split) column(outs []*batch.Metrics, rows int) []*batch.Series {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	same := len(sp.parts) == len(outs)
+	for i := 0; same && i < len(outs); i++ {
+		same = batch.SameColumn(sp.parts[i], outs[i].Series)
+	}
+	if same {
+		return sp.joined
+	}
+	sp.parts, sp.joined = make([][]*batch.Series, len(outs)), make([]*batch.Series, 0, rows)
+	for i, o := range outs {
+		sp.parts[i] = o.Series
+		sp.joined = append(sp.joined, o.Series...)
+	}
+	return sp.joined
+}
+
+// sideBySide calls f with 0 to n-1, at most as many at once as may be, the last
+// ones on the caller's goroutine, and returns the first error.
+func sideBySide(n, atOnce int, f func(i int) error) error {
+	var next atomic.Int64
+	var first error
+	var once sync.Once
+	work := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			if err := f(i); err != nil {
+				once.Do(func() { first = err })
+				next.Store(int64(n))
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for range min(n, atOnce) - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+	return first
+}
+
+// errReplaced is what process returns when the batch is another component's.
+var errReplaced = errors.New("another component has taken over")
+
+// process returns what the hooks make of b. An error is errReplaced, or that of
+// getting a VM: what came of the parts before is lost.
+func (c *Component) process(ctx context.Context, b *batch.Metrics) (*batch.Metrics, error) {
+	if !c.entrance.enter() {
+		return nil, errReplaced
+	}
+	defer c.entrance.leave()
+	k := &outcome{}
+	defer func() {
+		if k.ran {
+			c.report.done(b.Source, k.first)
+		}
+	}()
+	var sp *split
+	if c.splitter != nil && c.script.def.Metrics { // a series hook knows no batches
+		sp = c.splitter.of(b.Origin(), b.Series)
+	}
+	if sp == nil {
+		return c.one(ctx, c.pool, b, k)
+	}
+	parts := sp.partsOf(b)
+	outs := make([]*batch.Metrics, len(parts))
+	err := sideBySide(len(parts), workers(), func(i int) (err error) {
+		p := c.pool
+		if c.lanes != nil {
+			p = c.lanes[parts[i].lane]
+		}
+		outs[i], err = c.one(ctx, p, parts[i].in, k)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(outs) == 1 {
+		return outs[0], nil
+	}
+	return sp.join(b, parts, outs), nil
+}
+
+// outcome is how the calls for a batch went.
+type outcome struct {
+	mu    sync.Mutex
+	ran   bool
+	first *Error
+}
+
+func (o *outcome) add(err *Error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ran = true
+	if o.first == nil {
+		o.first = err
+	}
+}
+
+// one runs the hooks on a batch or a part of one, on a VM of p.
+func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics, k *outcome) (*batch.Metrics, error) {
+	w, err := p.get(ctx)
+	if err != nil {
+		if e, ok := errors.AsType[*Error](err); ok { // a VM that cannot be made; else ctx ended
+			c.report.errored(e)
+			k.add(e)
+		}
+		return nil, err
+	}
+	out, first := c.run(ctx, w, b)
+	k.add(first)
+	c.putBack(p, w)
+	return out, nil
+}
+
+// putBack gives a worker back to its pool.
+func (c *Component) putBack(p *pool, w *worker) {
+	if p.put(w) {
+		c.mem.metrics.discarded.Inc()
+	}
+	c.mem.metrics.vms.Set(float64(c.vms()))
+}
+
+// openPools makes the pools of the block's mode.
+func (c *Component) openPools(newWorker func() (*worker, error)) {
+	c.pool = newPool(workers(), maxWaiting, newWorker)
+	switch c.block.Concurrency {
+	case ConcurrencySingle:
+		c.pool = newPool(1, 0, newWorker)
+	case ConcurrencyParallel:
+		c.splitter = &splitter{}
+	case ConcurrencyPartition:
+		c.splitter = &splitter{by: c.block.By, lanes: workers(), seed: maphash.MakeSeed()}
+		c.lanes = make([]*pool, workers())
+		for i := range c.lanes {
+			c.lanes[i] = newPool(1, 0, newWorker)
+		}
+	}
+	c.pools = append(c.lanes, c.pool)
+}
+
+// vms is how many VMs there are.
+func (c *Component) vms() (n int64) {
+	for _, p := range c.pools {
+		n += p.count.Load()
+	}
+	return n
+}

@@ -1,0 +1,155 @@
+package scripting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// The back-off of a setup that fails.
+const (
+	minSetupBackoff = time.Second
+	maxSetupBackoff = time.Minute
+)
+
+// admit waits until batches are let in. It returns the component that is to
+// have the batch: another one when that has taken over meanwhile.
+func (c *Component) admit(ctx context.Context) (*Component, error) {
+	select {
+	case <-c.ready:
+		return c, nil
+	default:
+	}
+	select {
+	case <-c.ready:
+		return c, nil
+	case <-c.replaced:
+		return c.mem.newest(), nil
+	case <-c.ended:
+		return c.successor()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s waits for its setup: %w", c.opts.ID, context.Cause(ctx))
+	}
+}
+
+// successor is the component that is to have what this one no longer takes.
+func (c *Component) successor() (*Component, error) {
+	if next := c.mem.newest(); next != nil && next != c {
+		return next, nil
+	}
+	return nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
+}
+
+// open lets batches in, after what must come first: the calls of the generation
+// before, when there may be one call at a time, and setup. It returns false when
+// another component took over or ctx ended before.
+func (c *Component) open(ctx context.Context, before *Component) bool {
+	if before != nil && c.block.Concurrency.exclusive() {
+		select {
+		case <-before.entrance.close():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	if c.script.def.Setup && !c.setUp(ctx) {
+		return false
+	}
+	if c.ready != nil {
+		close(c.ready)
+	}
+	return true
+}
+
+// setUp runs setup until it works.
+func (c *Component) setUp(ctx context.Context) bool {
+	for backoff := minSetupBackoff; ; backoff = min(2*backoff, maxSetupBackoff) {
+		err := c.runHook(ctx, &Hook{Name: "setup"})
+		if ctx.Err() != nil {
+			return false
+		}
+		h := component.Health{State: component.Healthy, Time: c.opts.Clock.Now()}
+		if err == nil {
+			c.health.set(aspectSetup, h)
+			return true
+		}
+		h.State, h.Message = component.Unhealthy, err.Error()+"\nno batch is let in until setup works; it is tried again"
+		c.health.set(aspectSetup, h)
+		if clock.Sleep(ctx, c.opts.Clock, backoff) != nil {
+			return false
+		}
+	}
+}
+
+// tearDown runs teardown after the last call. ctx is Run's and has ended: what
+// it waits for ends script.limits.wait from now.
+func (c *Component) tearDown(ctx context.Context) {
+	<-c.entrance.close() // calls are bounded
+	ctx, stop := c.graceful(ctx)
+	defer stop()
+	_ = c.runHook(ctx, &Hook{Name: "teardown"}) // it is in the log
+}
+
+// runHook runs a hook that gets no batch on a VM of the pool.
+func (c *Component) runHook(ctx context.Context, h *Hook) error {
+	w, err := c.pool.get(ctx)
+	if err != nil {
+		if e, ok := errors.AsType[*Error](err); ok { // a VM that cannot be made
+			c.report.errored(e)
+		}
+		return err
+	}
+	defer c.putBack(c.pool, w)
+	_, err = c.newCall(ctx, w).hook(h)
+	return err
+}
+
+// hook runs a hook that gets no batch. What it emits is in the worker's window,
+// if there is one, which the caller must be done with.
+func (k *call) hook(h *Hook) (out Value, err error) {
+	c, w := k.c, k.w
+	started := time.Now()
+	w.call = k
+	defer func() {
+		if v := recover(); v != nil {
+			w.vm = brokenVM{w.vm}
+			e := &Error{File: c.script.file.Name, Hook: h.Name, Err: panicError(v)}
+			c.report.errored(e)
+			err = e
+		}
+		w.call = nil
+		c.mem.metrics.seconds.Add(time.Since(started).Seconds())
+	}()
+	c.mem.metrics.calls.WithLabelValues(h.Name).Inc()
+	w.vm.Begin(&Call{Time: c.block.Limits.Time, Emit: c.block.emitLimit(0), Now: k.now, Failed: k.failed})
+	out, err = w.vm.Run(h)
+	if err != nil {
+		e := AsError(err)
+		k.note(e)
+		err = e
+	}
+	if e := w.vm.End(); e != nil {
+		k.note(AsError(e))
+	}
+	return out, err
+}
+
+// graceful returns a context that ends script.limits.wait after ctx: what a
+// script has begun may come to its end.
+func (c *Component) graceful(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	alarms := make(chan *clock.Alarm, 1)
+	stop := context.AfterFunc(ctx, func() {
+		alarms <- clock.AfterFunc(c.opts.Clock, c.block.Limits.Wait, func() { cancel(context.Cause(ctx)) })
+	})
+	return out, func() {
+		if !stop() {
+			(<-alarms).Stop()
+		}
+		cancel(nil)
+	}
+}
