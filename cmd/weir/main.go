@@ -128,6 +128,7 @@ reloaded without losing a sample.`,
 		completionCommand(t),
 		versionCommand(t.out),
 		scriptsTopic(),
+		luaTopic(),
 		sandboxCommand(),
 	)
 	completeFlags(root)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
 )
 
@@ -119,5 +120,14 @@ there, as are pcall, error, select, pairs and the like; io, os and load are not.
 		Use:   "scripts",
 		Short: "What a script may use",
 		Long:  strings.TrimRight(b.String(), "\n"),
+	}
+}
+
+// luaTopic is what `weir help lua` prints.
+func luaTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "lua",
+		Short: "How the Lua of scripts differs from Lua 5.1",
+		Long:  strings.TrimRight(lua.Manual(), "\n"),
 	}
 }

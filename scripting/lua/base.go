@@ -25,24 +25,26 @@ var fromBase = []string{"assert", "error", "rawequal", "rawget", "select", "type
 // repeatable.
 var fromMath = []string{
 	"abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "cosh", "deg", "exp", "floor", "fmod", "frexp",
-	"ldexp", "log", "log10", "max", "min", "modf", "pow", "rad", "sin", "sinh", "sqrt", "tan", "tanh",
+	"ldexp", "log", "log10", "max", "min", "mod", "modf", "pow", "rad", "sin", "sinh", "sqrt", "tan", "tanh",
 }
 
-// removed says what to use in place of a global that Lua has and a script not.
+// removed says what to use in place of what Lua has and a script not.
 var removed = map[string]string{
-	"os":             "there is no os in a script: the clock of a batch is ctx.now, times are formatted by require \"time\"",
-	"io":             "there are no files in a script",
-	"load":           "code cannot be loaded at run time: put it into scripts/lib and require it",
-	"loadstring":     "code cannot be loaded at run time: put it into scripts/lib and require it",
-	"dofile":         "code cannot be loaded at run time: put it into scripts/lib and require it",
-	"loadfile":       "code cannot be loaded at run time: put it into scripts/lib and require it",
-	"debug":          "there is no debug library in a script",
-	"package":        "there is no package library: modules are found in scripts/lib",
-	"module":         "module is not supported: return a table from the file in scripts/lib",
-	"collectgarbage": "memory is managed by the host",
-	"getfenv":        "environments are not supported",
-	"setfenv":        "environments are not supported",
-	"newproxy":       "newproxy is not supported: use a table with a metatable",
+	"os":              "there is no os in a script: the clock of a batch is ctx.now, times are formatted by require \"time\"",
+	"io":              "there are no files in a script; print writes to its log",
+	"load":            "code cannot be loaded at run time: put it into scripts/lib and require it",
+	"loadstring":      "code cannot be loaded at run time: put it into scripts/lib and require it",
+	"dofile":          "code cannot be loaded at run time: put it into scripts/lib and require it",
+	"loadfile":        "code cannot be loaded at run time: put it into scripts/lib and require it",
+	"debug":           "there is no debug library in a script",
+	"package":         "there is no package library: modules are found in scripts/lib",
+	"module":          "module is not supported: return a table from the file in scripts/lib",
+	"collectgarbage":  "memory is managed by the host",
+	"getfenv":         "environments are not supported",
+	"setfenv":         "environments are not supported",
+	"math.random":     "there is no randomness in a script: the same input gives the same output",
+	"math.randomseed": "there is no randomness in a script: the same input gives the same output",
+	"newproxy":        "newproxy is not supported: use a table with a metatable",
 }
 
 func (v *vm) baseLib() map[string]lua.LGFunction {
@@ -91,7 +93,7 @@ func (v *vm) real(t *lua.LTable) *lua.LTable {
 func (v *vm) next(L *lua.LState) int {
 	t := v.real(L.CheckTable(1))
 	k, x := t.Next(L.Get(2))
-	if k == lua.LValue(lua.LString(concatGlobal)) && t == v.env {
+	for t == v.env && strings.HasPrefix(k.String(), "\x00") { // what the compiler calls
 		k, x = t.Next(k)
 	}
 	if k == lua.LNil {
@@ -214,7 +216,14 @@ func tonumber(L *lua.LState) int {
 }
 
 func (v *vm) tostringFn(L *lua.LState) int {
-	L.Push(lua.LString(v.tostring(L, L.CheckAny(1))))
+	x := L.CheckAny(1)
+	if f, ok := L.GetMetaField(x, "__tostring").(*lua.LFunction); ok {
+		L.Push(f)
+		L.Push(x)
+		L.Call(1, 1) // which may return anything; what prints it insists on a string
+		return 1
+	}
+	L.Push(lua.LString(v.tostring(L, x)))
 	return 1
 }
 
@@ -249,8 +258,12 @@ func (v *vm) getmetatable(L *lua.LState) int {
 		L.Push(L.GetMetatable(t))
 		return 1
 	}
-	// Strings and host values have theirs to themselves.
-	L.Push(lua.LFalse)
+	switch x.(type) {
+	case lua.LString, *lua.LUserData:
+		L.Push(lua.LFalse) // they have theirs to themselves
+	default:
+		L.Push(L.GetMetatable(x)) // numbers and the like have none
+	}
 	return 1
 }
 
@@ -288,6 +301,11 @@ func (v *vm) xpcall(L *lua.LState) int {
 // protected calls the function below nargs arguments, which are all there is
 // on the stack.
 func (v *vm) protected(L *lua.LState, nargs int, handler *lua.LFunction) int {
+	if fn := L.Get(-nargs - 1); fn.Type() != lua.LTFunction && L.GetMetaField(fn, "__call").Type() != lua.LTFunction {
+		L.Push(lua.LFalse) // gopher-lua would not say what it is
+		L.Push(lua.LString("attempt to call a " + fn.Type().String() + " value"))
+		return 2
+	}
 	if err := v.try(L, nargs, lua.MultRet, handler); err != nil {
 		L.SetTop(0)
 		L.Push(lua.LFalse)

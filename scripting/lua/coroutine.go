@@ -9,8 +9,8 @@ import (
 )
 
 // maxResume is how deep coroutines may resume each other; each level is a loop
-// of the VM on the Go stack.
-const maxResume = 16
+// of the VM on the Go stack, some KiB.
+const maxResume = 200
 
 // fromCoroutine are gopher-lua's functions that are safe as they are.
 var fromCoroutine = []string{"running", "status"}

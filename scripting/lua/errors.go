@@ -153,8 +153,10 @@ func (v *vm) hint(msg, source string) string {
 		return ""
 	}
 	for _, w := range wordRe.FindAllString(source, -1) {
-		if h, ok := removed[w]; ok {
-			return h
+		for _, name := range []string{w, "math." + w} {
+			if h, ok := removed[name]; ok {
+				return h
+			}
 		}
 	}
 	if key := keyRe.FindStringSubmatch(msg); key != nil {

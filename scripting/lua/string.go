@@ -16,8 +16,14 @@ func (v *vm) stringLib() map[string]lua.LGFunction {
 		"byte": v.strByte, "char": v.strChar, "find": v.strFind, "format": v.strFormat,
 		"gmatch": v.strGmatch, "gsub": v.strGsub, "len": v.strLen, "lower": v.strMap(strings.ToLower),
 		"match": v.strMatch, "rep": v.strRep, "reverse": v.strMap(reverse), "sub": v.strSub,
-		"upper": v.strMap(strings.ToUpper),
+		"upper": v.strMap(strings.ToUpper), "dump": strDump,
 	}
+}
+
+// strDump is a function only to say so: code cannot be loaded at run time.
+func strDump(L *lua.LState) int {
+	L.RaiseError("GopherLua does not support the string.dump")
+	return 0
 }
 
 // must raises err as a script error at the caller's line.
@@ -339,6 +345,8 @@ func (v *vm) expand(L *lua.LState, m *matcher, repl string, s, e int) string {
 				text = strconv.Itoa(pos)
 			}
 			b = append(b, text...)
+		case (c|0x20) >= 'a' && (c|0x20) <= 'z':
+			b = append(b, '%', c) // as gopher-lua has it; Lua 5.1 drops the sign, Lua 5.2 refuses it
 		default:
 			b = append(b, c)
 		}

@@ -74,10 +74,10 @@ type vm struct {
 	seen        *view.Series // nil outside of the hook series
 }
 
-// stack sizes: a VM starts small, 200 calls deep is Lua's own limit for
-// calls from the host, and 64k slots are a megabyte.
+// stack sizes: a VM starts small, 256 calls deep is gopher-lua's own limit, and
+// 64k slots are a megabyte.
 var stateOptions = lua.Options{
-	CallStackSize: 200, RegistrySize: 256, RegistryMaxSize: 64 << 10, RegistryGrowStep: 256, SkipOpenLibs: true,
+	CallStackSize: 256, RegistrySize: 256, RegistryMaxSize: 64 << 10, RegistryGrowStep: 256, SkipOpenLibs: true,
 }
 
 // loadTime is what running a file for its definition may take.
@@ -137,6 +137,7 @@ func (v *vm) openGlobals() {
 	co := lib(lua.OpenCoroutine, lua.CoroutineLibName)
 	env.RawSetString("coroutine", v.freeze(from(co, fromCoroutine, v.coroutineLib(co), "coroutine."), "coroutine"))
 	str := from(nil, nil, v.stringLib(), "string.")
+	str.RawSetString("gfind", str.RawGetString("gmatch")) // its old name
 	env.RawSetString("string", v.freeze(str, "string"))
 	smt := L.NewTable()
 	smt.RawSetString("__index", str)
