@@ -47,7 +47,7 @@ func TestExamples(t *testing.T) {
 	for _, f := range r.Files {
 		where := entries["example/"+strings.ReplaceAll(filepath.Base(f.Name), "_test.lua", ".lua")]
 		if f.Problem != nil {
-			t.Errorf("%s: %s", where, f.Problem.Msg)
+			t.Errorf("%s: %+v", where, f.Problem)
 		}
 		for _, test := range f.Tests {
 			if test.Status != scripttest.Passed {

@@ -27,6 +27,8 @@ type Table struct {
 	Arguments *scripting.ObjectType
 	// Log is ctx.log.
 	Log *scripting.ObjectType
+	// Definition and Argument are what functions of weir make.
+	Definition, Argument *scripting.ObjectType
 
 	parts []*scripting.ObjectType // of ctx: ctx.http
 	made  []*scripting.ObjectType // that functions of ctx return
@@ -44,6 +46,8 @@ var Get = sync.OnceValue(func() *Table {
 		Remembered: &scripting.ObjectType{Name: "ctx of series"},
 		Arguments:  &scripting.ObjectType{Name: "ctx.args"},
 		Log:        &scripting.ObjectType{Name: "ctx.log"},
+		Definition: &scripting.ObjectType{Name: "definition", Doc: "What a script returns."},
+		Argument:   &scripting.ObjectType{Name: "argument type", Doc: "A type of weir.arg."},
 	}
 	t.labels()
 	t.series()
@@ -172,9 +176,27 @@ func use(lua, input, output string) scripting.Use {
 	return scripting.Use{Lua: lua, Input: input, Output: output}
 }
 
+// Modules are weir and its parts, with their whole names.
+func (t *Table) Modules() []*scripting.Module {
+	ms := []*scripting.Module{t.Weir}
+	for _, part := range t.Weir.Tables {
+		whole := *part
+		whole.Name = t.Weir.Name + "." + part.Name
+		ms = append(ms, &whole)
+	}
+	return ms
+}
+
 // Uses goes over the examples of all entries, with the name of each entry.
 func (t *Table) Uses() iter.Seq2[string, []scripting.Use] {
 	return func(yield func(string, []scripting.Use) bool) {
+		for _, m := range t.Modules() {
+			for i := range m.Funcs {
+				if f := &m.Funcs[i]; !yield(m.Name+"."+f.Name, f.Uses) {
+					return
+				}
+			}
+		}
 		for _, typ := range t.Types() {
 			for i := range typ.Methods {
 				if m := &typ.Methods[i]; !yield(typ.Name+"."+m.Name, m.Uses) {

@@ -12,6 +12,26 @@ import (
 // TestTable holds that everything is documented and has an example.
 func TestTable(t *testing.T) {
 	table := api.Get()
+	if got, want := scripting.Names(table.Keys), scripting.DefinitionKeys(); !slices.Equal(got, want) {
+		t.Errorf("the keys of a definition are %v, there are docs of %v", want, got)
+	}
+	for _, k := range table.Keys {
+		if k.Doc == "" {
+			t.Errorf("key %s has no doc", k.Name)
+		}
+	}
+	for _, m := range table.Modules() {
+		for _, f := range m.Funcs {
+			if f.Doc == "" || len(f.Uses) == 0 {
+				t.Errorf("%s.%s lacks a doc or an example", m.Name, f.Name)
+			}
+			for _, o := range f.Params[0].Fields {
+				if o.Name == "" || o.Doc == "" {
+					t.Errorf("%s.%s: option %q lacks a name or a doc", m.Name, f.Name, o.Name)
+				}
+			}
+		}
+	}
 	for _, typ := range table.Types() {
 		if typ.Doc == "" {
 			t.Errorf("%s has no doc", typ.Name)

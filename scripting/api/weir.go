@@ -4,19 +4,140 @@ import "github.com/weir-run/weir/scripting"
 
 // weir is the module weir, and the keys of a definition.
 func (t *Table) weir() {
-	t.Keys = []scripting.Param{
-		{Name: "args", Kind: scripting.KindMap, Optional: true, Doc: "Arguments of the block by name, each of a type of weir.arg. They are checked with line and column, and are ctx.args in the hooks."},
-		callbackKey("series", "Asked once for each new series, and its answer is remembered: it may depend on labels and ctx.args only.",
-			object("s", t.Series, "The series."), object("ctx", t.Remembered, "")),
-		callbackKey("metrics", "Called for each batch. Records are kept unless they are dropped.",
-			object("batch", t.Batch, "The batch."), object("ctx", t.Context, "")),
-	}
+	t.keys()
+	definition := scripting.Param{Name: "definition", Kind: scripting.KindMap, Fields: t.Keys, Doc: "What the component is."}
 	t.Weir = &scripting.Module{
-		Name: "weir",
-		Doc:  "Kinds of components and the types of their arguments.",
+		Name:   "weir",
+		Doc:    "Kinds of components, and the types of their arguments.",
+		Consts: []scripting.Const{{Name: "null", Doc: "The null of JSON, which is not the same as a missing value.", Value: scripting.Null}},
+		Funcs: []scripting.Function{{
+			Name: "transform", Doc: "Makes the definition of a component that is sent data and sends on what it leaves of it. A script ends with it: return weir.transform { … }.",
+			Params: []scripting.Param{definition},
+			Result: scripting.Result{Kind: scripting.KindObject, Type: t.Definition, Doc: "The definition."},
+			Uses: []scripting.Use{{
+				Lua:   "local weir = require \"weir\"\n\nreturn weir.transform {\n  args = { region = weir.arg.string { default = \"eu\" } },\n  series = function(s, ctx) s.labels.region = ctx.args.region end,\n}",
+				Input: "up 1\n", Output: "up{region=\"eu\"} 1\n",
+			}},
+		}},
+		Tables: []*scripting.Module{t.arg()},
+		Types:  []*scripting.ObjectType{t.Definition, t.Argument},
 	}
 }
 
-func callbackKey(name, doc string, params ...scripting.Param) scripting.Param {
+// keys are those of a definition.
+func (t *Table) keys() {
+	ctx := object("ctx", t.Context, "The context.")
+	t.Keys = []scripting.Param{
+		entries("args", "Arguments of the block by name, each of a type of weir.arg. They are checked with line and column, and are ctx.args in the hooks.", object("", t.Argument, "")),
+		hook("series", "Asked once for each new series, and its answer is remembered: it may depend on labels and ctx.args only. No return value means keep as edited.",
+			object("s", t.Series, "The series."), object("ctx", t.Remembered, "The context.")),
+		hook("metrics", "Called for each batch of metrics. Records are kept unless they are dropped.", object("batch", t.Batch, "The batch."), ctx),
+		hook("stream", "As series, for the streams of log lines.", value("s", "The stream."), object("ctx", t.Remembered, "The context.")),
+		hook("logs", "Called for each batch of log lines. Records are kept unless they are dropped.", value("batch", "The batch."), ctx),
+		entries("every", `Timers: functions by how often they are called, such as { ["30s"] = function(ctx) … end }. They keep their phase over a reload.`, callback("", "", scripting.Result{}, ctx)),
+		hook("setup", "Called once before the first batch. An error keeps data waiting and is tried again.", ctx),
+		hook("teardown", "Called once after the last batch, when weir stops or a new version takes over.", ctx),
+		optional(callback("migrate", "Called when the declaration of state has changed: it gets the values of before and returns those to go on with.",
+			scripting.Result{Kind: scripting.KindMap, Optional: true}, scripting.Param{Name: "old", Kind: scripting.KindMap, Doc: "What the collections held, by name."}, text("version", "The version of the script that held it."))),
+		entries("state", "Collections that batches, VMs and versions share, by name, each made by weir.state. They are ctx.state in the hooks.", value("", "")),
+		listOf("outputs", "Names of outputs beside forward_to: the block gives each its receivers in routes, and ctx.route sends a record there.", text("", "")),
+		{Name: "needs", Kind: scripting.KindMap, Optional: true, Doc: "What the script needs of the world outside, which the block must grant under script.allow.", Fields: []scripting.Param{
+			need("http", "URLs that ctx.http asks, as patterns; true: which ones is the block's affair.", true),
+			need("env", "Variables of the environment that ctx.env reads.", false),
+			need("read", "Files that ctx.read reads, as patterns; true: which ones is the block's affair.", true),
+			need("exec", "Programs that ctx.exec runs.", false),
+		}},
+	}
+}
+
+func hook(name, doc string, params ...scripting.Param) scripting.Param {
 	return optional(callback(name, doc, scripting.Result{}, params...))
+}
+
+func value(name, doc string) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindAny, Doc: doc}
+}
+
+func entries(name, doc string, of scripting.Param) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindMap, Of: &of, Doc: doc, Optional: true}
+}
+
+func listOf(name, doc string, of scripting.Param) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindList, Of: &of, Doc: doc, Optional: true}
+}
+
+func need(name, doc string, whole bool) scripting.Param {
+	p := listOf(name, doc, text("", ""))
+	if whole {
+		p.Or = []scripting.Param{flag("", "")}
+	}
+	return p
+}
+
+// argDocs are what the types of arguments are.
+var argDocs = map[scripting.ArgKind]string{
+	scripting.ArgString:   "A text.",
+	scripting.ArgInt:      "A whole number.",
+	scripting.ArgNumber:   "A number.",
+	scripting.ArgBool:     "true or false.",
+	scripting.ArgDuration: `A duration, "30s" in the block and a number of seconds in the script.`,
+	scripting.ArgSize:     `A size, "8MiB" in the block and a number of bytes in the script.`,
+	scripting.ArgList:     "A list of elements of one type.",
+	scripting.ArgMap:      "A map of texts to values of one type.",
+	scripting.ArgEnum:     "One of several texts.",
+	scripting.ArgSecret:   "A secret: a value that prints as <secret> and that only host calls can use.",
+	scripting.ArgTargets:  "Targets, as discovery components export them: a list of maps of labels.",
+	scripting.ArgRegexp:   "A regular expression (RE2), compiled when the config is read.",
+	scripting.ArgBlock:    "A block inside of the block, with arguments of its own.",
+}
+
+// arg is weir.arg.
+func (t *Table) arg() *scripting.Module {
+	option := map[string]scripting.Param{
+		"default":  value("default", "Its value when the block does not say."),
+		"optional": optional(flag("optional", "It may be left out, and is nil then.")),
+		"doc":      optional(text("doc", "What it is for; the manual shows it.")),
+		"of":       optional(object("of", t.Argument, "The type of the elements; text if it is not said.")),
+		"values":   {Name: "values", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The texts it may be."},
+		"fields":   {Name: "fields", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindObject, Type: t.Argument}, Doc: "The arguments in the block, by name."},
+		"repeated": optional(flag("repeated", "There may be several blocks; the script gets a list.")),
+	}
+	m := &scripting.Module{Name: "arg", Doc: "Types of arguments. One without default and optional is required."}
+	for _, kind := range scripting.ArgKinds {
+		options := scripting.Param{Name: "options", Kind: scripting.KindMap, Doc: "Options.", Optional: kind != scripting.ArgEnum && kind != scripting.ArgBlock}
+		for _, name := range scripting.ArgOptions(kind) {
+			options.Fields = append(options.Fields, option[name])
+		}
+		m.Funcs = append(m.Funcs, scripting.Function{
+			Name: string(kind), Doc: argDocs[kind], Params: []scripting.Param{options},
+			Result: scripting.Result{Kind: scripting.KindObject, Type: t.Argument, Doc: "The type."},
+			Uses:   []scripting.Use{argUse(kind)},
+		})
+	}
+	return m
+}
+
+// argUse is an example of a type of argument: what the script makes of it
+// becomes a label.
+func argUse(kind scripting.ArgKind) scripting.Use {
+	of := map[scripting.ArgKind]struct{ options, arg, read, label string }{
+		scripting.ArgString:   {`{ default = "eu" }`, ``, `ctx.args.x`, `eu`},
+		scripting.ArgInt:      {`{ default = 8080 }`, `x = 9090`, `ctx.args.x + 1`, `9091`},
+		scripting.ArgNumber:   {`{ default = 0.5 }`, ``, `ctx.args.x * 2`, `1`},
+		scripting.ArgBool:     {`{ optional = true }`, ``, `ctx.args.x == nil`, `true`},
+		scripting.ArgDuration: {`{ default = "1m30s" }`, ``, `ctx.args.x`, `90`},
+		scripting.ArgSize:     {`{ default = "1KiB" }`, ``, `ctx.args.x`, `1024`},
+		scripting.ArgList:     {`{ of = weir.arg.int {}, default = {} }`, `x = [1, 2]`, `ctx.args.x[2]`, `2`},
+		scripting.ArgMap:      {`{ of = weir.arg.string {}, default = {} }`, `x = { a = "b" }`, `ctx.args.x.a`, `b`},
+		scripting.ArgEnum:     {`{ values = { "low", "high" }, doc = "How much." }`, `x = "high"`, `ctx.args.x`, `high`},
+		scripting.ArgSecret:   {`{}`, `x = "s3cret"`, `tostring(ctx.args.x)`, `<secret>`},
+		scripting.ArgTargets:  {`{ default = {} }`, `x = [{ __address__ = "h:1" }]`, `ctx.args.x[1].__address__`, `h:1`},
+		scripting.ArgRegexp:   {`{ default = "^a" }`, ``, `ctx.args.x:match("abc")`, `true`},
+		scripting.ArgBlock:    {`{ fields = { name = weir.arg.string {} }, repeated = true }`, "x {\n  name = \"n\"\n}", `ctx.args.x[1].name`, `n`},
+	}[kind]
+	return scripting.Use{
+		Lua: "local weir = require \"weir\"\n\nreturn weir.transform {\n  args = { x = weir.arg." + string(kind) + " " + of.options + " },\n" +
+			"  series = function(s, ctx) s.labels.x = " + of.read + " end,\n}",
+		Args: of.arg, Input: "up 1\n", Output: "up{x=\"" + of.label + "\"} 1\n",
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/stdlib"
 )
 
 // TestBindings holds that what the table of the API has is bound, and nothing
@@ -28,6 +29,11 @@ func TestBindings(t *testing.T) {
 	for _, typ := range table.Types() {
 		for _, m := range api.Members(typ) {
 			names[m] = true
+		}
+	}
+	for _, m := range append(table.Modules(), stdlib.Modules()...) {
+		for _, n := range api.Members(asType(m)) {
+			names[n] = true
 		}
 	}
 	try := slices.Sorted(maps.Keys(names))
@@ -76,6 +82,31 @@ func TestBindings(t *testing.T) {
 	for _, part := range table.Parts() {
 		in("metrics", part.Name, part)
 	}
+	for _, m := range append(table.Modules(), stdlib.Modules()...) {
+		expr := m.Name
+		if !strings.HasPrefix(expr, "weir") {
+			expr = fmt.Sprintf("require %q", m.Name)
+		}
+		in("metrics", expr, asType(m))
+	}
+}
+
+// asType is a module as a type, with what is refused by name in it.
+func asType(m *scripting.Module) *scripting.ObjectType {
+	t := &scripting.ObjectType{Name: m.Name}
+	for _, c := range m.Consts {
+		t.Fields = append(t.Fields, scripting.Param{Name: c.Name})
+	}
+	for _, part := range m.Tables {
+		t.Fields = append(t.Fields, scripting.Param{Name: part.Name})
+	}
+	for _, f := range m.Funcs {
+		t.Methods = append(t.Methods, scripting.Function{Name: f.Name})
+	}
+	if m.Name == "weir" {
+		t.Methods = append(t.Methods, scripting.Function{Name: "source"}, scripting.Function{Name: "sink"})
+	}
+	return t
 }
 
 // found runs body for each name n on X, which is expr in a hook, and returns
