@@ -31,7 +31,7 @@ var fromMath = []string{
 // removed says what to use in place of what Lua has and a script not.
 var removed = map[string]string{
 	"os":              "there is no os in a script: the clock of a batch is ctx.now, times are formatted by require \"time\"",
-	"io":              "there are no files in a script; print writes to its log",
+	"io":              "there are no files in a script",
 	"load":            "code cannot be loaded at run time: put it into scripts/lib and require it",
 	"loadstring":      "code cannot be loaded at run time: put it into scripts/lib and require it",
 	"dofile":          "code cannot be loaded at run time: put it into scripts/lib and require it",
