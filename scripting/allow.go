@@ -248,7 +248,7 @@ func (s *script) checkGrants(args any, settled func(string) bool) (es []*compone
 		if list := unneeded[kind]; len(list) > 0 {
 			es = append(es, &component.ArgumentError{
 				Path: "script.allow." + kind, Warning: true,
-				Err: fmt.Errorf("%s does not need %s: it says so in its needs, or the grant is for nothing", s.name, quoteAnd(kind, list)),
+				Err: fmt.Errorf("%s has no use for %s: its needs do not name it", s.name, quoteAnd(kind, list)),
 			})
 		}
 	}

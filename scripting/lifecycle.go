@@ -113,6 +113,7 @@ func (c *Component) runHook(ctx context.Context, h *Hook) error {
 func (k *call) hook(h *Hook) (out Value, err error) {
 	c, w := k.c, k.w
 	started := time.Now()
+	k.setup = h.Name == "setup"
 	w.call = k
 	defer func() {
 		if v := recover(); v != nil {

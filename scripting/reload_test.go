@@ -32,6 +32,7 @@ type node struct {
 	c    component.Component
 	stop func()
 	real bool // the clock is the real one, of a synctest bubble
+	args any  // of c
 }
 
 func newNode(t *testing.T) *node {
@@ -77,7 +78,7 @@ func (n *node) swap(r component.Registration, attrs string) {
 	if n.stop != nil {
 		n.stop()
 	}
-	n.c, n.stop = c, stop
+	n.c, n.stop, n.args = c, stop, args
 }
 
 func (n *node) send(b *batch.Metrics) string {

@@ -1,6 +1,7 @@
 package grant_test
 
 import (
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"runtime"
@@ -82,7 +83,6 @@ func TestURLMistakes(t *testing.T) {
 	f("https://u@h/*", "has a user")
 	f("https://h/*?x=1", "query")
 	f("https://h/a b", "%20")
-	f("https://*.com/*", "all of *.com")
 	f("https://a*.com/*", "star that is not the first part")
 	f("https://a..b/*", "empty part")
 	f("https://*.10.0.0.1/*", "star before an address")
@@ -320,4 +320,10 @@ func FuzzURL(f *testing.F) {
 			t.Fatalf("%q matches %q, of another scheme", pattern, text)
 		}
 	})
+}
+
+func sameAddress(a, b string) bool {
+	x, err := netip.ParseAddr(a)
+	y, err2 := netip.ParseAddr(b)
+	return err == nil && err2 == nil && x == y
 }

@@ -100,9 +100,6 @@ func (u *URL) authority(s string) error {
 	if _, err := netip.ParseAddr(u.host); err == nil && u.sub {
 		return errors.New("its host is a star before an address")
 	}
-	if u.sub && !strings.Contains(u.host, ".") {
-		return fmt.Errorf("its host is all of *.%s: name at least two parts, or write * for every host", u.host)
-	}
 	return nil
 }
 
