@@ -283,7 +283,7 @@ func (f *fuzzer) asTest(block int, in []sample) string {
 	if o.args != nil {
 		args = ", " + showFlat(o.args)
 	}
-	text := textOfSamples(in)
+	text := tidy(textOfSamples(in))
 	level := ""
 	for strings.Contains(text, "]"+level+"]") {
 		level += "="

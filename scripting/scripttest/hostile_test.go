@@ -42,11 +42,11 @@ func TestFuzz(t *testing.T) {
 	f("a label that is missing", "batch:each(function(m) local _ = #m.labels.special end)", "in each: ",
 		head+"    {} 1\n  ]]\nend)\n")
 	f("a native histogram", "batch:each(function(m) local _ = m.value + 1 end)", "nil", head+"    {} {count:")
-	f("a value of its own tests", "batch:each(function(m) if m.labels.special == 'yes' and m.name == '' then error('seen') end end)", "seen",
+	f("a value of its own tests", "batch:each(function(m) if m.labels.special == 'yes' and m.name ~= 'seen' then error('seen') end end)", "seen",
 		head+"    {special=\"yes\"} 1\n")
 	f("what only a change can make", "batch:each(function(m) if m.labels.job == '%s%d' then error('odd') end end)", "odd",
 		head+"    {job=\"%s%d\"} 1\n  ]]\nend)\n")
-	f("many series", "if #batch > 400 then error('many') end", "many", head)
+	f("many series", "if #batch > 50 then error('many') end", "many", head)
 	f("a batch that is made of nothing twice the same", "batch:each(function(m) m.labels.a = tostring(print) end)", "two new components make different things of one batch", "it(")
 }
 

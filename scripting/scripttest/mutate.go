@@ -63,13 +63,13 @@ func textOfSamples(in []sample) string {
 		}
 		fmt.Fprintf(&b, "{%s} %s\n", strings.Join(parts, ","), s.rest)
 	}
-	return tidy(b.String())
+	return b.String()
 }
 
 // quote writes a string as text form does.
-func quote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
-}
+func quote(s string) string { return `"` + escapes.Replace(s) + `"` }
+
+var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 func metaName(name string) string {
 	if identifier.MatchString(name) {
@@ -152,12 +152,12 @@ func (f *fuzzer) change(in []sample) []sample {
 		o.labels = slices.Clone(o.labels)
 		return append(in, o)
 	case 10: // many series
-		if f.rng.IntN(20) > 0 {
+		if f.rng.IntN(10) > 0 {
 			f.rng.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
 			break
 		}
 		one := *s
-		for i := range 500 {
+		for i := range 100 {
 			next := one
 			next.labels = append(slices.Clone(one.labels), batch.Label{Name: "fuzz", Value: strconv.Itoa(i)})
 			in = append(in, next)
@@ -172,7 +172,7 @@ func (f *fuzzer) change(in []sample) []sample {
 }
 
 // maxShrinks bounds how often a batch is tried while it is made smaller.
-const maxShrinks = 2000
+const maxShrinks = 500
 
 // shrink returns the smallest batch it can find that still fails.
 func shrink(in []sample, fails func([]sample) bool) []sample {
