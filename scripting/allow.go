@@ -235,7 +235,7 @@ func (s *script) checkGrants(args any, settled func(string) bool) (es []*compone
 	if !settled("script") {
 		return nil // Build looks again
 	}
-	_, _, block := scriptArgs(s.def.Args, args)
+	block := scriptArgs(s.def, args).block
 	g, err := block.Allow.grants()
 	if err != nil {
 		return nil // Validate said so

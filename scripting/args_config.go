@@ -232,29 +232,40 @@ func structValues(args []*Arg, v reflect.Value) map[string]any {
 
 // argsType makes the type that the config decoder fills and a maker of new
 // values with the defaults in. The fields are the script's arguments in order,
-// then ForwardTo and Script.
-func argsType(args []*Arg, needs Needs) (reflect.Type, func() any) {
+// then ForwardTo, Routes where there are outputs, and Script.
+func argsType(def *Definition) (reflect.Type, func() any) {
+	fields := append(structFields(def.Args),
+		reflect.StructField{Name: "ForwardTo", Type: reflect.TypeFor[[]*flow.Receiver](), Tag: `alloy:"forward_to,attr"`})
+	if len(def.Outputs) > 0 {
+		fields = append(fields, reflect.StructField{Name: routesField, Type: routesType(def.Outputs), Tag: `alloy:"routes,block"`})
+	}
 	block := reflect.TypeFor[ScriptBlock]()
-	if needs.HTTP {
+	if def.Needs.HTTP {
 		block = reflect.TypeFor[askingBlock]()
 	}
-	fields := append(structFields(args),
-		reflect.StructField{Name: "ForwardTo", Type: reflect.TypeFor[[]*flow.Receiver](), Tag: `alloy:"forward_to,attr"`},
-		reflect.StructField{Name: "Script", Type: block, Tag: `alloy:"script,block,optional"`},
-	)
+	fields = append(fields,
+		reflect.StructField{Name: "Script", Type: block, Tag: `alloy:"script,block,optional"`})
 	t := reflect.StructOf(fields)
 	return t, func() any {
 		p := reflect.New(t)
-		setDefaults(p.Elem(), args)
+		setDefaults(p.Elem(), def.Args)
 		p.Elem().FieldByName("Script").Addr().Interface().(interface{ SetToDefault() }).SetToDefault()
 		return p.Interface()
 	}
 }
 
-// scriptArgs reads a value made by argsType: what the script sees in ctx.args.
-func scriptArgs(args []*Arg, v any) (values map[string]any, to []*flow.Receiver, block ScriptBlock) {
+// arguments are a value made by argsType, taken apart.
+type arguments struct {
+	values map[string]any     // what the script sees in ctx.args
+	ways   [][]*flow.Receiver // forward_to, then the routes in the order of outputs
+	block  ScriptBlock
+}
+
+func scriptArgs(def *Definition, v any) arguments {
 	rv := reflect.ValueOf(v).Elem()
-	return structValues(args, rv), rv.FieldByName("ForwardTo").Interface().([]*flow.Receiver), scriptBlock(rv.FieldByName("Script").Interface())
+	return arguments{
+		values: structValues(def.Args, rv), ways: ways(def, rv), block: scriptBlock(rv.FieldByName("Script").Interface()),
+	}
 }
 
 // cloneValue copies lists and maps, so that no two blocks share a default.

@@ -25,7 +25,8 @@ type Component struct {
 	script *script
 	opts   component.Options
 	block  ScriptBlock
-	to     *flow.Output
+	exits  []flow.Exit
+	sets   []uint64 // the ways of exits, each once, after that of forward_to alone
 	mem    *memory
 	gen    *generation
 	report *reporter
@@ -56,16 +57,16 @@ var (
 func newComponent(s *script, o component.Options, args any) (*Component, error) {
 	previous := o.Previous
 	o.Previous = nil // or each generation would keep all before it
-	values, to, block := scriptArgs(s.def.Args, args)
+	a := scriptArgs(s.def, args)
 	c := &Component{
-		script: s, opts: o, block: block, args: args, to: flow.NewOutput(o.Stats, to), health: &healths{report: o.Health},
+		script: s, opts: o, block: a.block, args: args, health: &healths{report: o.Health},
 		entrance: entrance{left: make(chan struct{})}, replaced: make(chan struct{}), ended: make(chan struct{}),
 	}
-	if s.def.Setup || previous != nil && block.Concurrency.exclusive() {
+	if s.def.Setup || previous != nil && a.block.Concurrency.exclusive() {
 		c.ready = make(chan struct{})
 	}
 	if p, ok := previous.(*Component); ok {
-		if p.script.version != s.version && s.testsFirst(block) {
+		if p.script.version != s.version && s.testsFirst(a.block) {
 			if err := s.tests(); err != nil {
 				return nil, err
 			}
@@ -74,19 +75,19 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	} else {
 		c.mem = newMemory()
 	}
-	exprs := s.exprArgs(values)
+	exprs := s.exprArgs(a.values)
 	if err := checkExprs(s.program, exprs); err != nil {
 		return nil, err
 	}
 	var err error
-	if c.world, err = newWorld(s, o, block); err != nil {
+	if c.world, err = newWorld(s, o, a.block); err != nil {
 		return nil, err
 	}
 	c.world.outcomes = c.mem.metrics.outside
-	c.gen = c.mem.next(view.Options{Args: exprs})
+	c.gen = c.mem.next(view.Options{Args: exprs, Outputs: len(s.def.Outputs)})
 	o.Health = func(h component.Health) { c.health.set(aspectErrors, h) }
 	c.report = newReporter(o, s.name, c.mem.metrics)
-	c.openPools(func() (*worker, error) { return c.newWorker(values) })
+	c.openPools(func() (*worker, error) { return c.newWorker(a.values) })
 	// The first VM shows whether there can be any.
 	w, err := c.pool.get(context.Background()) // a free slot is sure, nothing waits
 	if err != nil {
@@ -97,7 +98,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	if err := c.mem.metrics.register(o.Registerer, s.def); err != nil {
 		return nil, err
 	}
-	c.mem.sender.To(c.to)
+	c.openExits(a.ways)
 	return c, nil
 }
 
@@ -163,7 +164,7 @@ func (c *Component) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-end.C():
-			c.mem.sender.EndLeaving(ctx)
+			c.mem.exits.EndLeaving(ctx)
 		case <-t.C():
 			c.mem.sweep(c.gen)
 			c.report.sweep()
@@ -207,11 +208,11 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 			return err
 		}
 	}
-	return c.mem.sender.Send(ctx, c.gen.number, out, slices.Max(b.T))
+	return c.send(ctx, out, slices.Max(b.T))
 }
 
 // remembered returns what the script makes of b when no hook needs to be asked.
-func (c *Component) remembered(b *batch.Metrics) (*batch.Metrics, bool) {
+func (c *Component) remembered(b *batch.Metrics) (made, bool) {
 	if c.script.def.Metrics {
 		return nil, false
 	}
@@ -222,7 +223,7 @@ func (c *Component) remembered(b *batch.Metrics) (*batch.Metrics, bool) {
 	c.report.done(b.Source, nil)
 	c.mem.metrics.collisions.Add(float64(res.Collisions))
 	c.opts.Stats.Drop("script", res.Dropped)
-	return res.Batch, true
+	return c.made(res.Batch, nil), true
 }
 
 // call is one batch in a script.
@@ -263,7 +264,7 @@ func (c *Component) newCall(ctx context.Context, w *worker) *call {
 }
 
 // run returns what the script makes of b, and the first error of it.
-func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (*batch.Metrics, *Error) {
+func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (made, *Error) {
 	started := time.Now()
 	k := c.newCall(ctx, w)
 	w.call = k
@@ -280,9 +281,11 @@ func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (*batc
 	m.collisions.Add(float64(res.Collisions))
 	c.opts.Stats.Drop("script_error", k.dropped)
 	c.opts.Stats.Drop("script", res.Dropped-k.dropped)
+	c.routed(&w.win)
+	out := c.made(res.Batch, &w.win)
 	w.win.Done()
 	w.call = nil
-	return res.Batch, k.first
+	return out, k.first
 }
 
 // hooks runs the hooks of one batch. The error costs the batch.
@@ -335,13 +338,14 @@ func (k *call) series(row int, s *view.Series) error {
 // pass that are dropped or have other labels on all other days.
 func (k *call) recover(b *batch.Metrics, e *Error) view.Result {
 	k.note(e)
-	if k.c.block.OnError == OnErrorDrop {
-		k.dropped = b.Len()
-		return view.Result{Batch: b.Rows(nil), Dropped: b.Len()}
-	}
-	k.dropped = 0
 	w := k.w
 	w.win.Reset(b, k.c.gen.Generation, k.now)
+	if k.c.block.OnError == OnErrorDrop {
+		k.dropped = b.Len()
+		w.win.DropAll()
+		return w.win.Apply()
+	}
+	k.dropped = 0
 	if k.c.script.def.Series {
 		// The error of a skipped row is never seen: RunSeries knows ErrSkip.
 		if err := w.win.RunSeries(func(int, *view.Series) error { return view.ErrSkip }); err != nil {

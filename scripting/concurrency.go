@@ -213,7 +213,7 @@ var errReplaced = errors.New("another component has taken over")
 
 // process returns what the hooks make of b. An error is errReplaced, or that of
 // getting a VM: what came of the parts before is lost.
-func (c *Component) process(ctx context.Context, b *batch.Metrics) (*batch.Metrics, error) {
+func (c *Component) process(ctx context.Context, b *batch.Metrics) (made, error) {
 	if !c.entrance.enter() {
 		return nil, errReplaced
 	}
@@ -232,7 +232,7 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (*batch.Metri
 		return c.one(ctx, c.pool, b, k)
 	}
 	parts := sp.partsOf(b)
-	outs := make([]*batch.Metrics, len(parts))
+	outs := make([]made, len(parts))
 	err := sideBySide(len(parts), workers(), func(i int) (err error) {
 		p := c.pool
 		if c.lanes != nil {
@@ -247,7 +247,7 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (*batch.Metri
 	if len(outs) == 1 {
 		return outs[0], nil
 	}
-	return sp.join(b, parts, outs), nil
+	return c.join(sp, b, parts, outs), nil
 }
 
 // outcome is how the calls for a batch went.
@@ -267,7 +267,7 @@ func (o *outcome) add(err *Error) {
 }
 
 // one runs the hooks on a batch or a part of one, on a VM of p.
-func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics, k *outcome) (*batch.Metrics, error) {
+func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics, k *outcome) (made, error) {
 	w, err := p.get(ctx)
 	if err != nil {
 		if e, ok := errors.AsType[*Error](err); ok { // a VM that cannot be made; else ctx ended

@@ -12,13 +12,14 @@ import (
 
 // Definition is what a script says it is: its manifest, checked.
 type Definition struct {
-	Args     []*Arg  // in the order they were declared
-	Series   bool    // it has the hook series(s, ctx)
-	Metrics  bool    // it has the hook metrics(batch, ctx)
-	Setup    bool    // it has setup(ctx)
-	Teardown bool    // it has teardown(ctx)
-	Every    []Every // its timers, the shortest first
-	Needs    Needs   // of the world outside
+	Args     []*Arg   // in the order they were declared
+	Series   bool     // it has the hook series(s, ctx)
+	Metrics  bool     // it has the hook metrics(batch, ctx)
+	Setup    bool     // it has setup(ctx)
+	Teardown bool     // it has teardown(ctx)
+	Every    []Every  // its timers, the shortest first
+	Needs    Needs    // of the world outside
+	Outputs  []string // names of the outputs beside forward_to, in the order of their ways
 }
 
 // Raw is a definition as a script wrote it, in values every language has.
@@ -85,7 +86,7 @@ var transformKeys = []definitionKey{
 	{"teardown", hookKey(func(d *Definition) *bool { return &d.Teardown })},
 	{"migrate", notYet},
 	{"state", notYet},
-	{"outputs", notYet},
+	{"outputs", defineOutputs},
 	{"needs", defineNeeds},
 }
 

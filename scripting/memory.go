@@ -11,7 +11,7 @@ import (
 // memory is what the generations of one node hand down: what they sent last,
 // and their counters, which must not start from zero at every save.
 type memory struct {
-	sender  *flow.Sender
+	exits   *flow.Exits
 	metrics *metrics
 
 	mu      sync.Mutex
@@ -57,7 +57,7 @@ func (m *memory) next(o view.Options) *generation {
 }
 
 func newMemory() *memory {
-	return &memory{sender: flow.NewSender(), metrics: newMetrics(), timers: map[string]*timer{}}
+	return &memory{exits: flow.NewExits(), metrics: newMetrics(), timers: map[string]*timer{}}
 }
 
 // enter begins c's Run, which replaces the component that ran before, if any.
@@ -112,5 +112,5 @@ func (m *memory) sweep(current *generation) {
 		g.close()
 	}
 	current.Sweep()
-	m.sender.Sweep()
+	m.exits.Sweep()
 }

@@ -16,6 +16,7 @@ type metrics struct {
 	discarded  prometheus.Counter
 	emitted    prometheus.Counter
 	collisions prometheus.Counter
+	routed     *prometheus.CounterVec
 	silenced   prometheus.Counter
 	skipped    prometheus.Counter
 	outside    *outcomes
@@ -32,10 +33,13 @@ func newMetrics() *metrics {
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_script_errors_total", Help: "Errors in a script, by the hook they happened in.",
 		}, []string{"hook"}),
-		seconds:    counter("weir_script_seconds_total", "Time that batches spent in the script, in seconds."),
-		vms:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_script_vms", Help: "VMs that exist for the node."}),
-		discarded:  counter("weir_script_vms_discarded_total", "VMs thrown away because a limit stopped the script."),
-		emitted:    counter("weir_script_samples_emitted_total", "Samples that the script emitted in addition to those it got."),
+		seconds:   counter("weir_script_seconds_total", "Time that batches spent in the script, in seconds."),
+		vms:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_script_vms", Help: "VMs that exist for the node."}),
+		discarded: counter("weir_script_vms_discarded_total", "VMs thrown away because a limit stopped the script."),
+		emitted:   counter("weir_script_samples_emitted_total", "Samples that the script emitted in addition to those it got."),
+		routed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_script_samples_routed_total", Help: "Samples that the script sent to an output instead of forward_to, by output.",
+		}, []string{"output"}),
 		collisions: counter("weir_script_samples_collided_total", "Samples that left with the labels and the timestamp of another sample of their batch."),
 		silenced:   counter("weir_script_log_lines_suppressed_total", "Log lines of the script that were not written because there were too many."),
 		skipped:    counter("weir_script_ticks_skipped_total", "Times that a timer did not run because it was still running."),
@@ -61,12 +65,15 @@ func (m *metrics) hooks(d *Definition) {
 			m.errors.WithLabelValues(hook)
 		}
 	}
+	for _, name := range d.Outputs {
+		m.routed.WithLabelValues(name)
+	}
 }
 
 // register makes the counters visible. A generation that takes them over from
 // one that still runs finds them registered.
 func (m *metrics) register(r prometheus.Registerer, d *Definition) error {
-	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.silenced, m.skipped}
+	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.routed, m.silenced, m.skipped}
 	for _, c := range append(all, m.outside.collectors(d.Needs)...) {
 		if err := r.Register(c); err != nil {
 			if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok && there.ExistingCollector == c {

@@ -38,9 +38,9 @@ func (s *script) testsFirst(b ScriptBlock) bool {
 // same name ships with weir. Its Err joins what is wrong with the script's
 // constant expressions.
 func register(s *script, h Header, replaced bool) component.Registration {
-	_, s.newArgs = argsType(s.def.Args, s.def.Needs)
-	zero, _, _ := scriptArgs(s.def.Args, s.newArgs())
-	if err := checkExprs(s.program, s.exprArgs(zero)); err != nil {
+	_, s.newArgs = argsType(s.def)
+	zero := scriptArgs(s.def, s.newArgs())
+	if err := checkExprs(s.program, s.exprArgs(zero.values)); err != nil {
 		return component.Registration{Name: s.name, Err: err}
 	}
 	return component.Registration{

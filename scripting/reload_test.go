@@ -231,8 +231,9 @@ func TestCallInFlight(t *testing.T) {
 	n := newNode(t)
 	entered, leave := make(chan struct{}), make(chan struct{})
 	blocking := flow.NewReceiver("blocking", batch.SignalMetrics, nil, nil)
+	enter := sync.OnceFunc(func() { close(entered) })
 	blocking.Set(consumer(func(ctx context.Context, b *batch.Metrics) error {
-		close(entered)
+		enter()
 		<-leave
 		return n.sink.ConsumeMetrics(ctx, b)
 	}))
@@ -279,7 +280,11 @@ func TestCallInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-left
-	same(t, n.send(at(b, 2000)), "a{v=\"2\"} 1\na{v=\"1\"} stale\n")
+	// The receiver of the old version learns that its series ended, before the
+	// new one gets what continues.
+	same(t, n.send(at(b, 2000)), "a{v=\"2\"} 1\n")
+	before := n.sink.Batches()[len(n.sink.Batches())-2]
+	same(t, string(batch.AppendTextAt(nil, before, 1999)), "a{v=\"1\"} stale\n")
 }
 
 type consumer func(context.Context, *batch.Metrics) error

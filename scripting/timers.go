@@ -74,7 +74,7 @@ func (c *Component) endTimer(ctx context.Context, t *timer) {
 		return
 	}
 	now := c.opts.Clock.Now()
-	c.deliver(ctx, &batch.Metrics{Source: t.source}, now, now.Add(time.Minute))
+	c.deliver(ctx, c.made(&batch.Metrics{Source: t.source}, nil), now, now.Add(time.Minute))
 }
 
 func (c *Component) runTimer(ctx, run context.Context, e Every, t *timer) {
@@ -125,6 +125,10 @@ func (c *Component) tick(ctx, run context.Context, e Every, t *timer, due time.T
 	_, err = k.hook(&Hook{Name: "every", Key: e.Key, Metrics: &w.win})
 	c.report.done(t.source, k.first)
 	res := w.win.Apply()
+	out := c.made(res.Batch, &w.win)
+	if err == nil {
+		c.routed(&w.win)
+	}
 	w.win.Done()
 	c.putBack(c.pool, w)
 	leave() // a generation that waits for this one does not wait for who gets it
@@ -132,23 +136,23 @@ func (c *Component) tick(ctx, run context.Context, e Every, t *timer, due time.T
 	switch {
 	case err != nil:
 		c.opts.Stats.Drop("script_error", res.Emitted)
-	case res.Batch.Len() > 0:
-		c.deliver(run, res.Batch, k.now, due)
+	case res.Emitted > 0:
+		c.deliver(run, out, k.now, due)
 	}
 }
 
 // deliver sends what a timer emitted, whose source it is: what is refused is
 // sent again until due.
-func (c *Component) deliver(ctx context.Context, b *batch.Metrics, now, due time.Time) {
+func (c *Component) deliver(ctx context.Context, out made, now, due time.Time) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	alarm := clock.AfterFunc(c.opts.Clock, due.Sub(now), cancel)
 	defer alarm.Stop()
-	err := c.mem.sender.Send(ctx, c.gen.number, b, now.UnixMilli())
+	err := c.send(ctx, out, now.UnixMilli())
 	for backoff := 100 * time.Millisecond; err != nil; backoff = min(2*backoff, 10*time.Second) {
 		p, refused := errors.AsType[*flow.Partial](err)
 		if !refused || clock.Sleep(ctx, c.opts.Clock, backoff) != nil {
-			n := b.Len()
+			n := out.len()
 			if refused {
 				n = p.Len()
 			}

@@ -74,6 +74,9 @@ ctx has
       An argument of the block.
   ctx.emit { name =, labels =, value =, time =, type =, help =, unit =, stale = }
       Sends a record more; a record or a copy may be given instead.
+  ctx.route(output, record)
+      Sends a record, or the one of a row's number, to an output instead of
+      forward_to; the definition has outputs = { "name" }, the block routes.
   ctx.log.info(message, { key = value })
       Also debug, warn and error.
   ctx.now()

@@ -110,6 +110,13 @@ func (o *Outputs) Ends(of Origin, t int64) *Metrics {
 	return b
 }
 
+// Forget forgets what was sent of an Origin: markers were.
+func (o *Outputs) Forget(of Origin) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.last, of)
+}
+
 // Has reports whether something is known of an Origin.
 func (o *Outputs) Has(of Origin) bool {
 	o.mu.Lock()

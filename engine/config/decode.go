@@ -12,6 +12,7 @@ import (
 	"github.com/grafana/alloy/syntax/ast"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
 )
 
 // Decode evaluates the block's arguments into a struct that into points to,
@@ -241,9 +242,29 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 		if f.kind == blockField {
 			kind = "block"
 		}
-		o.and(d.fail(headerSpan(stmt), fmt.Sprintf("missing required %s %s", kind, join(path, f.name)), ""))
+		o.and(d.fail(headerSpan(stmt), fmt.Sprintf("missing required %s %s", kind, join(path, f.name)), f.toWrite(path)))
 	}
 	return o
+}
+
+// toWrite is the hint at what to write for a field that is missing: where it
+// cannot be guessed.
+func (f field) toWrite(path string) string {
+	switch {
+	case f.kind == blockField && deref(f.typ).Kind() == reflect.Struct:
+		var attrs []string
+		for _, in := range tagged(deref(f.typ)) {
+			if in.kind == attrField && !in.optional {
+				attrs = append(attrs, in.name+" = …")
+			}
+		}
+		if len(attrs) > 0 {
+			return fmt.Sprintf("write: %s { %s }", f.name, strings.Join(attrs, ", "))
+		}
+	case path != "" && f.typ == reflect.TypeFor[[]*flow.Receiver]():
+		return fmt.Sprintf("write: %s = …, or [] for nobody", f.name)
+	}
+	return ""
 }
 
 // blockDecoder returns the decoder of the blocks of a field, of which there

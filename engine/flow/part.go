@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/weir-run/weir/engine/batch"
 )
@@ -15,6 +16,8 @@ type Part struct {
 	Batch *batch.Metrics
 	// Logs are its lines, nil for none.
 	Logs *batch.Logs
+
+	closed bool // made by Exits.WithClosed
 }
 
 // SendParts sends the parts that generation gen made of one batch, whose
@@ -23,7 +26,12 @@ type Part struct {
 // The error is nil or a *Partial.
 func SendParts(ctx context.Context, gen uint64, parts []Part, t int64) error {
 	single := make([]Part, 0, len(parts))
+	var ends sync.WaitGroup
 	for _, p := range parts {
+		if p.closed {
+			ends.Go(func() { p.Sender.endNow(ctx, p.Batch.Origin(), t) })
+			continue
+		}
 		if p.Batch != nil {
 			single = append(single, Part{Sender: p.Sender, Batch: p.Batch})
 		}
@@ -31,6 +39,7 @@ func SendParts(ctx context.Context, gen uint64, parts []Part, t int64) error {
 			single = append(single, Part{Sender: p.Sender, Logs: p.Logs})
 		}
 	}
+	ends.Wait()
 	if len(single) == 0 {
 		return nil
 	}

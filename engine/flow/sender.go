@@ -111,6 +111,22 @@ func (s *Sender) end(ctx context.Context, to *Output, of batch.Origin, t int64) 
 	_ = to.SendMetrics(ctx, s.outputs.Ends(of, t))
 }
 
+// endNow ends what the batches of an Origin showed, right before the next one,
+// of the latest time t, goes elsewhere.
+func (s *Sender) endNow(ctx context.Context, of batch.Origin, t int64) {
+	tr, err := s.enter(ctx, of)
+	if err != nil {
+		return
+	}
+	defer tr.leave()
+	if tr.to == nil {
+		return
+	}
+	s.end(ctx, tr.to, of, max(t-1, tr.t+1))
+	tr.to = nil
+	s.outputs.Forget(of)
+}
+
 // EndLeaving ends the series at receivers that are not sent to any more and
 // whose nodes leave the graph before the next batch comes. Others learn it
 // right before that, so that nothing is missing in between.

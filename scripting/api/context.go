@@ -19,6 +19,24 @@ func (t *Table) context() {
 			Uses: []scripting.Use{use(`ctx.emit { name = "records", labels = { job = "weir" }, value = #batch }`, "a 1\nb 1\n", "a 1\nb 1\nrecords{job=\"weir\"} 2\n")},
 		},
 	}
+	t.Context.Methods = append(t.Context.Methods, scripting.Function{
+		Name: "route", Doc: "Sends a record of the batch to an output instead of forward_to, as it is when the hook returns; what is said of a record last holds. A copy or a table is sent there beside what is in the batch. The marker that ends a series goes wherever its records went.",
+		Params: []scripting.Param{
+			text("output", "The name of an output, one of outputs of the definition."),
+			{Name: "record", Kind: scripting.KindMap, Fields: t.Emitted(), Doc: "The record, or its number as rows gives it.",
+				Or: []scripting.Param{object("", t.Record, ""), object("", t.Copy, ""), whole("", "")}},
+		},
+		Uses: []scripting.Use{
+			{
+				Lua:  `local weir = require "weir"` + "\n" + `return weir.transform { outputs = { "large" }, metrics = function(batch, ctx)` + "\n" + `for i, value in batch:rows("value") do if value > 10 then ctx.route("large", i) end end end }`,
+				Test: `local out = t:metrics("a 1\nb 20"); assert.equals("a 1\n", out:text()); assert.equals("b 20\n", out:routed("large"):text())`,
+			},
+			{
+				Lua:  `local weir = require "weir"` + "\n" + `return weir.transform { outputs = { "errors" }, metrics = function(batch, ctx)` + "\n" + `batch:each(function(m) if m.value < 0 then ctx.route("errors", m) end end) end }`,
+				Test: `assert.equals(-1, t:metrics("a -1"):routed("errors"):value("a"))`,
+			},
+		},
+	})
 	t.host(t.Context, scripting.Context())
 
 	t.Remembered.Doc = "ctx of the hooks whose answer is remembered: it has what cannot change the answer later."

@@ -303,7 +303,11 @@ func (v *vm) rows(L *lua.LState) int {
 
 // rowArg is a row number that a script passes.
 func (v *vm) rowArg(L *lua.LState, m *view.Metrics) int {
-	i := L.CheckInt(2) - 1
+	return v.rowNumber(L, m, lua.LNumber(L.CheckInt(2)))
+}
+
+func (v *vm) rowNumber(L *lua.LState, m *view.Metrics, n lua.LNumber) int {
+	i := int(n) - 1
 	if i < 0 || i >= m.Len() {
 		v.raise(L, fmt.Errorf("cannot find record %d: the batch has %d", i+1, m.Len()))
 	}

@@ -50,7 +50,7 @@ func (v *vm) openContext() {
 		t.Metatable = mt
 		return v.freeze(t, "ctx")
 	}
-	fields := map[string]lua.LValue{"args": frozen, "log": logger, "emit": L.NewFunction(v.ctxEmit)}
+	fields := map[string]lua.LValue{"args": frozen, "log": logger, "emit": L.NewFunction(v.ctxEmit), "route": L.NewFunction(v.ctxRoute)}
 	if v.host.Context != nil {
 		for k, x := range entries(v.bindContext(v.host.Context)) {
 			fields[k.String()] = x
@@ -81,7 +81,7 @@ func (v *vm) openContext() {
 
 // plannedContext are fields of ctx that are refused by name.
 var plannedContext = map[string]bool{
-	"state": true, "metrics": true, "route": true, "export": true, "retry": true, "reject": true,
+	"state": true, "metrics": true, "export": true, "retry": true, "reject": true,
 }
 
 // argValue is a block's argument in a script, read-only.
@@ -208,12 +208,18 @@ func (v *vm) ctxEmit(L *lua.LState) int {
 	if m == nil {
 		v.raise(L, errors.New("cannot use ctx.emit here: it is for the hooks metrics and every"))
 	}
+	v.emitTo(L, m, 0, L.Get(1))
+	return 0
+}
+
+// emitTo emits a record, a copy or a table to a way.
+func (v *vm) emitTo(L *lua.LState, m *view.Metrics, way int, arg lua.LValue) {
 	if v.emit--; v.emit < 0 {
 		v.must(L, v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
 	}
 	v.must(L, v.budget.charge(10))
 	var rec view.Record
-	switch x := L.Get(1).(type) {
+	switch x := arg.(type) {
 	case *lua.LTable:
 		t := v.real(x)
 		rec.Time = v.call.Now.UnixMilli()
@@ -247,6 +253,5 @@ func (v *vm) ctxEmit(L *lua.LState) int {
 	default:
 		v.raise(L, fmt.Errorf("cannot emit a %s: it must be a table or a record", x.Type()))
 	}
-	v.must(L, m.Emit(rec))
-	return 0
+	v.must(L, m.EmitTo(way, rec))
 }

@@ -203,7 +203,11 @@ func (s *session) send(n *node, text string) (*output, error) {
 	if k := &s.known[n.known]; len(k.sent) < maxSent && len(text) < maxKept {
 		k.sent = append(k.sent, text)
 	}
-	return n.send(s.ctx, in)
+	out, err := n.send(s.ctx, in)
+	if out != nil {
+		out.typ = batchType
+	}
+	return out, err
 }
 
 func duration(v scripting.Value) (time.Duration, error) {
@@ -259,6 +263,7 @@ var batchType = &scripting.ObjectType{
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				return a[0].(*output).distinct(func(s *batch.Series) string { return s.Label(a[1].(string)) }), nil
 			}},
+		routedMethod,
 		{Name: "dropped", Doc: `How many samples were dropped: by the script, or with reason "script_error" by an error in it.`,
 			Params: []scripting.Param{{Name: "reason", Kind: scripting.KindString, Optional: true}}, Result: scripting.Result{Kind: scripting.KindInt},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {

@@ -39,6 +39,7 @@ type node struct {
 
 	mu     sync.Mutex
 	came   []*batch.Metrics // in the call at hand
+	routed map[string][]*batch.Metrics
 	errors []*scripting.Error
 }
 
@@ -65,7 +66,7 @@ func newNode(c component.Catalog, name, body string, at config.Span) (*node, err
 	}
 	sink := flow.NewReceiver("test", batch.SignalMetrics, nil, nil)
 	sink.Set(n)
-	args, err := decode(reg, body, at, sink)
+	args, err := decode(reg, body, at, sink, n.outputSinks(reg))
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +104,12 @@ func (n *node) run(c component.Component) {
 }
 
 // decode reads a block's body as the engine would.
-func decode(reg component.Registration, body string, at config.Span, sink *flow.Receiver) (any, error) {
+func decode(reg component.Registration, body string, at config.Span, sink *flow.Receiver, outputs map[string]*flow.Receiver) (any, error) {
 	const id = "prometheus.echo.test"
 	head := reg.Name + " \"test\" { forward_to = [" + id + ".receiver]\n"
+	if len(outputs) > 0 {
+		head = strings.TrimSuffix(head, "\n") + routesBlock(outputs)
+	}
 	lead := strings.Repeat("\n", max(0, at.Line-2))
 	cfg, ds := config.Parse(map[string]string{at.File: lead + head + body + "\n}\n"})
 	if err := ds.Err(); err != nil {
@@ -115,6 +119,11 @@ func decode(reg component.Registration, body string, at config.Span, sink *flow.
 	scope.Set(id, struct {
 		Receiver *flow.Receiver `alloy:"receiver,attr"`
 	}{sink})
+	for name, r := range outputs {
+		scope.Set(outputSink+name, struct {
+			Receiver *flow.Receiver `alloy:"receiver,attr"`
+		}{r})
+	}
 	args := reg.NewArgs()
 	if len(cfg.Blocks) != 1 {
 		return nil, errors.New("cannot use these arguments: they end their block")
@@ -183,13 +192,15 @@ type output struct {
 	batches []*batch.Metrics
 	errors  []*scripting.Error
 	dropped map[string]uint64 // by reason
+	routed  map[string][]*batch.Metrics
+	typ     *scripting.ObjectType // of it in tests
 }
 
 // send sends one batch through the component.
 func (n *node) send(ctx context.Context, in *batch.Metrics) (*output, error) {
 	before := n.stats.Dropped()
 	n.mu.Lock()
-	n.came, n.errors = nil, nil
+	n.came, n.errors, n.routed = nil, nil, nil
 	n.mu.Unlock()
 	if err := n.in.ConsumeMetrics(scripting.Observe(ctx, n.failed), in); err != nil {
 		return nil, fmt.Errorf("%s did not take the batch: %w", n.name, err)
@@ -202,7 +213,7 @@ func (n *node) send(ctx context.Context, in *batch.Metrics) (*output, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out.batches, out.errors = n.came, n.errors
+	out.batches, out.errors, out.routed = n.came, n.errors, n.routed
 	return out, nil
 }
 

@@ -11,8 +11,9 @@ import (
 type Result struct {
 	// Batch is the source batch itself when nothing was edited.
 	Batch *batch.Metrics
-	// Dropped and Emitted count rows.
-	Dropped, Emitted int
+	// Dropped, Emitted and Routed count rows; those that are routed and
+	// emitted count as both.
+	Dropped, Emitted, Routed int
 	// Collisions counts the rows that have the labels and the timestamp of an
 	// earlier row: of each such pair a sink keeps one. It is looked for only
 	// when labels were edited or records emitted. Collision is one of them.
@@ -26,24 +27,38 @@ type Result struct {
 func (m *Metrics) Apply() Result {
 	m.flush()
 	m.forgetNothings()
-	r := Result{Batch: m.in, Dropped: m.dropped, Emitted: len(m.emitted)}
-	relabelled := !batch.SameColumn(m.series, m.in.Series) || len(m.emitted) > 0
-	if !relabelled && !m.ownT && !m.ownV && !m.ownH && !m.stripped && m.dropped == 0 {
+	m.follow()
+	r := Result{Batch: m.in, Dropped: m.dropped - m.routed, Emitted: len(m.emitted), Routed: m.routed}
+	emitted := 0 // to where all goes
+	for i := range m.emitted {
+		if m.emitted[i].way == 0 {
+			emitted++
+		}
+	}
+	r.Routed += len(m.emitted) - emitted
+	m.whole = m.in
+	relabelled := !batch.SameColumn(m.series, m.in.Series) || emitted > 0
+	if !relabelled && !m.ownT && !m.ownV && !m.ownH && !m.stripped && m.dropped == 0 && len(m.ends) == 0 {
 		return r
 	}
-	out := &batch.Metrics{
+	m.whole = &batch.Metrics{
 		Source: m.in.Source, Way: m.in.Way, Series: m.series, T: m.t, V: m.v,
 		Histograms: m.hists, Exemplars: m.in.Exemplars, Starts: m.in.Starts,
 	}
 	if m.stripped {
-		m.strip(out)
+		m.strip(m.whole)
 	}
+	out := m.whole
 	if m.dropped > 0 {
 		out = m.left(out)
 	}
 	shape := m.shape
-	if len(m.emitted) > 0 {
-		m.append(out)
+	if emitted > 0 || len(m.ends) > 0 {
+		o := *out
+		out = &o
+		main := func(way int) bool { return way == 0 }
+		m.append(out, main)
+		m.appendEnds(out, main)
 		shape = nil
 	}
 	r.Batch = out
@@ -104,17 +119,24 @@ func without[C any](cells []C, gone func(C) bool) []C {
 	return cells
 }
 
-// append adds the emitted records to out, whose columns may be shared.
-func (m *Metrics) append(out *batch.Metrics) {
+// append adds the records that were emitted to some ways to out, whose columns
+// may be shared.
+func (m *Metrics) append(out *batch.Metrics, on func(way int) bool) {
 	n, k := len(out.Series), len(m.emitted)
+	if k == 0 {
+		return
+	}
 	out.Series = append(make([]*batch.Series, 0, n+k), out.Series...)
 	out.T = append(make([]int64, 0, n+k), out.T...)
 	out.V = append(make([]float64, 0, n+k), out.V...)
 	out.Histograms = out.Histograms[:len(out.Histograms):len(out.Histograms)]
 	out.Exemplars = out.Exemplars[:len(out.Exemplars):len(out.Exemplars)]
 	out.Starts = out.Starts[:len(out.Starts):len(out.Starts)]
-	for j, e := range m.emitted {
-		row := n + j
+	for _, e := range m.emitted {
+		if !on(e.way) {
+			continue
+		}
+		row := len(out.Series)
 		out.Series = append(out.Series, e.series)
 		out.T = append(out.T, e.t)
 		out.V = append(out.V, e.v)

@@ -75,6 +75,9 @@ func (m *Metrics) SetStale(i int, stale bool) {
 func (m *window) Drop(i int) {
 	m.loosen()
 	m.drop(i)
+	if len(m.ways) > 0 {
+		m.setWay(i, 0)
+	}
 }
 
 func (m *window) drop(i int) {
@@ -93,6 +96,7 @@ type rowState struct {
 	t       int64
 	v       float64
 	flags   flags
+	way     uint8
 	emitted int
 }
 
@@ -102,6 +106,9 @@ func (m *Metrics) Mark(i int) {
 	m.mark = rowState{set: true, row: i, series: s, t: m.t[i], v: m.v[i], emitted: len(m.emitted)}
 	if len(m.flags) > 0 {
 		m.mark.flags = m.flags[i]
+	}
+	if len(m.ways) > 0 {
+		m.mark.way = m.ways[i]
 	}
 }
 
@@ -132,6 +139,9 @@ func (m *Metrics) Rollback() {
 			m.dropped--
 		}
 		m.flags[i] = k.flags
+	}
+	if len(m.ways) > 0 {
+		m.setWay(i, k.way)
 	}
 	m.Unemit(k.emitted)
 }

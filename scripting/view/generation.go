@@ -25,6 +25,8 @@ type Options struct {
 	// and the remembered MapLabel sites, each; zero means 256. What does not
 	// fit works unremembered, hence slower. Sweep forgets what is not in use.
 	MaxMemos int
+	// Outputs is how many outputs records may be routed to, at most MaxOutputs.
+	Outputs int
 }
 
 // Generation is what one version of a script with one set of arguments has
@@ -39,6 +41,7 @@ type Generation struct {
 	series   batch.Memo[*batch.Series] // what the series hook decided: nil is dropped
 	streams  batch.Memo[*batch.Stream] // and the stream hook
 	variants batch.Memo[*variants]
+	went     batch.Memo[went]
 
 	roots batch.ColumnMemo[*root]
 
@@ -113,6 +116,7 @@ func (g *Generation) Sweep() {
 	g.roots.Sweep()
 	g.series.Sweep(nil)
 	g.streams.Sweep(nil)
+	g.went.Sweep(nil)
 	g.mu.Lock()
 	now := g.sweeps.Add(1)
 	expire(g.preds, now)
@@ -144,6 +148,7 @@ func (g *Generation) Sweep() {
 func (g *Generation) Close() {
 	g.series.Clear(nil)
 	g.streams.Clear(nil)
+	g.went.Clear(nil)
 	g.variants.Clear(releaseVariants)
 	g.intern.Clear()
 	g.roots.Revoke()

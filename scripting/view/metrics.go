@@ -25,6 +25,8 @@ type Metrics struct {
 	stripped bool // some row lost its histogram, exemplars and start
 	emitted  []emitted
 	mark     rowState
+	ends     []end          // scratch of follow
+	whole    *batch.Metrics // all rows as Apply found them, for Part
 }
 
 // maxKept is how many emitted records' scratch memory outlives a batch.
@@ -45,6 +47,8 @@ func (m *Metrics) Reset(b *batch.Metrics, gen *Generation, now time.Time) {
 		m.emitted = nil
 	}
 	m.emitted = m.emitted[:0]
+	clear(m.ends)
+	m.ends, m.whole = m.ends[:0], nil
 	m.mark = rowState{}
 }
 

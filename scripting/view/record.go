@@ -27,6 +27,7 @@ type Record struct {
 }
 
 type emitted struct {
+	way       int
 	series    *batch.Series
 	t         int64
 	v         float64
@@ -57,7 +58,10 @@ func (m *Metrics) Copy(i int) Record {
 // Emit appends a record to the result. It is not seen through the window: the
 // batch operations do not touch it. Its handle is derived from the series that
 // it was copied from, or interned.
-func (m *Metrics) Emit(r Record) error {
+func (m *Metrics) Emit(r Record) error { return m.EmitTo(0, r) }
+
+// EmitTo is Emit to a way; see Route.
+func (m *Metrics) EmitTo(way int, r Record) error {
 	b := &m.scratch
 	b.Reset(nil)
 	if err := checkName(r.Name); err != nil {
@@ -76,7 +80,7 @@ func (m *Metrics) Emit(r Record) error {
 	if !knownType(r.Type) {
 		return fmt.Errorf("cannot emit type %q: it is one of %s", r.Type, strings.Join(metricTypes, ", "))
 	}
-	e := emitted{t: r.Time, v: unmarked(r.Value), start: r.Start, hasStart: r.HasStart}
+	e := emitted{way: way, t: r.Time, v: unmarked(r.Value), start: r.Start, hasStart: r.HasStart}
 	switch {
 	case r.Stale:
 		e.v, e.hasStart = batch.Stale(), false

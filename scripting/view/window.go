@@ -35,6 +35,8 @@ type window struct {
 
 	flags   []flags // scratch, one a row; nil length when no row has any
 	dropped int
+	ways    []uint8 // scratch, one a row; nil length when no row is routed
+	routed  int
 
 	// Label edits of one row, not turned into a handle yet.
 	edit    batch.Builder
@@ -72,6 +74,7 @@ func (m *window) reset(gen *Generation, now time.Time, of batch.Origin, column [
 	m.epoch++
 	m.series, m.ownSeries = column, false
 	m.flags, m.dropped = m.flags[:0], 0
+	m.ways, m.routed = m.ways[:0], 0
 	m.editing = -1
 	m.loose = m.logs // batches of lines do not have the column of the one before
 }

@@ -50,6 +50,14 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
+// ways are the receivers by route, those of forward_to last.
+func (a *Arguments) ways() (out [][]*flow.Receiver) {
+	for _, r := range a.Routes {
+		out = append(out, r.ForwardTo)
+	}
+	return append(out, a.ForwardTo)
+}
+
 // Exports of expr.route.
 type Exports struct {
 	// Where samples to be sent on their ways go.

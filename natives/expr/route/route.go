@@ -48,7 +48,7 @@ var (
 
 // memory is what a node's components hand down.
 type memory struct {
-	exits    *exits
+	exits    *flow.Exits
 	node     *generation.Node[*rules]
 	failures *clause.Failures
 }
@@ -59,7 +59,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 	if p, ok := o.Previous.(*Component); ok {
 		c.mem = p.mem
 	} else {
-		e := &exits{by: map[*flow.Receiver]*flow.Sender{}}
+		e := flow.NewExits()
 		c.mem = &memory{exits: e, node: generation.NewNode[*rules](e), failures: clause.NewFailures("when")}
 	}
 	c.gen = c.mem.node.Follow()
@@ -75,7 +75,7 @@ func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	c.gen.Next(
 		func(r *rules) bool { return r.same(a) },
-		func() *rules { return newRules(a, c.mem.exits.open(c.opts.Stats, a)) })
+		func() *rules { return newRules(a, c.mem.exits.Open(c.opts.Stats, a.ways()...)) })
 	c.mem.failures.Start(&c.opts)
 	c.gen.Redirected()
 	return nil
@@ -97,5 +97,5 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	parts, dropped := gen.Rules.apply(b, &failed)
 	c.mem.failures.Done(&c.opts, b.Source, &failed)
 	c.opts.Stats.Drop("no_receiver", dropped)
-	return flow.SendParts(ctx, gen.Number, c.mem.exits.withClosed(parts, b), slices.Max(b.T))
+	return flow.SendParts(ctx, gen.Number, c.mem.exits.WithClosed(parts, b), slices.Max(b.T))
 }

@@ -169,7 +169,7 @@ func TestSharedReceivers(t *testing.T) {
 	// Another way to the same receiver ends nothing there.
 	l.update(`labels.env == "dev" -> all`, `-> rest all`)
 	l.want("a{env=\"prod\"} 1\na{env=\"dev\"} 2\na 3",
-		`all: a{env="prod"} 1, a{env="dev"} 2, a 3`, `prod: a{env="prod"} stale`, `rest: a{env="prod"} 1, a 3`)
+		`all: a{env="prod"} 1, a{env="dev"} 2, a 3`, `prod: a{env="prod"} stale 1`, `rest: a{env="prod"} 1, a 3`)
 }
 
 func TestNowhere(t *testing.T) {
@@ -190,7 +190,7 @@ func TestChangeEndsSeries(t *testing.T) {
 	l.update(`labels.env == "prod" -> other`, `-> rest`)
 	l.want(in, `other: a{env="prod"} 1`, `rest: a 3, a{env="prod"} stale`)
 	l.update(`labels.env == "prod" -> prod`, `-> rest`)
-	l.want(in, `prod: a{env="prod"} 1`, `other: a{env="prod"} stale`, `rest: a 3`)
+	l.want(in, `prod: a{env="prod"} 1`, `other: a{env="prod"} stale 1`, `rest: a 3`)
 	l.want(in, `prod: a{env="prod"} 1`, `rest: a 3`)
 	// A rebuild is no change.
 	l.n.Previous = l.c
@@ -298,7 +298,7 @@ func TestMistakes(t *testing.T) {
 c.alloy:4:10: route.when: cannot use expression: it must be true or false, not a number (1:1)
    | value
    | ^`)
-	f("forward_to = []\nroute \"a\" { }", "c.alloy:3:1: missing required attribute route.forward_to\nc.alloy:3:1: missing required attribute route.when")
+	f("forward_to = []\nroute \"a\" { }", "c.alloy:3:1: missing required attribute route.forward_to (write: forward_to = …, or [] for nobody)\nc.alloy:3:1: missing required attribute route.when")
 	var many strings.Builder
 	for i := range 64 {
 		fmt.Fprintf(&many, one, fmt.Sprint("r", i), "true")

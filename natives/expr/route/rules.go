@@ -15,7 +15,7 @@ import (
 type rules struct {
 	args   *Arguments
 	judges []*clause.Judge
-	exits  []exit
+	exits  []flow.Exit
 	taken  uint64 // routes that lead to a receiver, as bits
 	memo   batch.Memo[way]
 }
@@ -33,13 +33,13 @@ type asked struct {
 	went   atomic.Uint64  // the routes of the samples since the last marker, as bits
 }
 
-func newRules(a *Arguments, exits []exit) *rules {
+func newRules(a *Arguments, exits []flow.Exit) *rules {
 	r := &rules{args: a, exits: exits}
 	for _, route := range a.Routes {
 		r.judges = append(r.judges, clause.NewJudge(route.When))
 	}
 	for _, e := range exits {
-		r.taken |= e.routes
+		r.taken |= e.Ways
 	}
 	return r
 }
@@ -86,12 +86,12 @@ func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) (parts []flow.Part
 	parts = make([]flow.Part, 0, len(r.exits)+1)
 	made := map[uint64]*batch.Metrics{} // several exits may have the same routes
 	for _, e := range r.exits {
-		out, ok := made[e.routes]
+		out, ok := made[e.Ways]
 		if !ok {
-			out = b.Select(func(i int) bool { return routes[i]&e.routes != 0 })
-			made[e.routes] = out
+			out = b.Select(func(i int) bool { return routes[i]&e.Ways != 0 })
+			made[e.Ways] = out
 		}
-		parts = append(parts, flow.Part{Sender: e.sender, Batch: out})
+		parts = append(parts, flow.Part{Sender: e.Sender, Batch: out})
 	}
 	return parts, dropped
 }

@@ -1,0 +1,121 @@
+package flow
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// Exits are the receivers of a node that sends what it gets different ways,
+// each behind a Sender of its own: what a receiver was sent does not depend on
+// which ways led to it. A node hands its Exits from component to component. All
+// methods are safe for concurrent use.
+type Exits struct {
+	mu     sync.Mutex
+	by     map[*Receiver]*Sender
+	closed []*Sender // of receivers that no way leads to any more
+	stats  *Stats
+}
+
+// NewExits returns Exits that lead nowhere.
+func NewExits() *Exits { return &Exits{by: map[*Receiver]*Sender{}} }
+
+// Exit is a receiver, behind its Sender, and the ways that lead to it, as bits.
+type Exit struct {
+	Sender *Sender
+	Ways   uint64
+}
+
+// Open returns the exits of ways, of which there are 64 at most, in the order
+// in which their receivers are first named. Receivers that no way leads to any
+// more are closed. stats is the node's.
+func (e *Exits) Open(stats *Stats, ways ...[]*Receiver) (out []Exit) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats = stats
+	at := map[*Receiver]int{}
+	for way, to := range ways {
+		for _, r := range to {
+			if r == nil {
+				continue
+			}
+			i, ok := at[r]
+			if !ok {
+				i = len(out)
+				at[r] = i
+				out = append(out, Exit{Sender: e.sender(r)})
+			}
+			out[i].Ways |= 1 << way
+		}
+	}
+	e.closed = e.closed[:0:0]
+	for r, s := range e.by {
+		if _, ok := at[r]; !ok {
+			e.closed = append(e.closed, s)
+		}
+	}
+	return out
+}
+
+// sender returns the Sender of r, which sends to it again if it was closed.
+// Stats belong to the node, so an Output that was made for an older component
+// counts in the same place.
+func (e *Exits) sender(r *Receiver) *Sender {
+	s, ok := e.by[r]
+	if !ok {
+		s = NewSender()
+		e.by[r] = s
+	}
+	s.To(NewOutput(e.stats, []*Receiver{r}))
+	return s
+}
+
+// WithClosed returns parts and one for each closed exit, for SendParts: before
+// the others go, it ends what b's source sent there before. Whether that is
+// accepted is nothing that the source should wait for.
+func (e *Exits) WithClosed(parts []Part, b *batch.Metrics) []Part {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.closed {
+		// To a batch of the ways before, the exit is still open.
+		if !slices.ContainsFunc(parts, func(p Part) bool { return p.Sender == s }) {
+			parts = append(parts, Part{Sender: s, Batch: &batch.Metrics{Source: b.Source, Way: b.Way}, closed: true})
+		}
+	}
+	return parts
+}
+
+// EndLeaving ends the series at closed exits whose nodes leave the graph.
+func (e *Exits) EndLeaving(ctx context.Context) {
+	e.mu.Lock()
+	closed := append([]*Sender(nil), e.closed...)
+	nowhere := NewOutput(e.stats, nil)
+	e.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, s := range closed {
+		s.To(nowhere)
+		wg.Go(func() { s.EndLeaving(ctx) })
+	}
+	wg.Wait()
+}
+
+// Sweep forgets the sources whose series were all released, and closed exits
+// of which nothing is known.
+func (e *Exits) Sweep() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for r, s := range e.by {
+		if s.Sweep(); !s.Idle() {
+			continue
+		}
+		for i, c := range e.closed {
+			if c == s {
+				e.closed = append(e.closed[:i:i], e.closed[i+1:]...)
+				delete(e.by, r)
+				break
+			}
+		}
+	}
+}

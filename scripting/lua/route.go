@@ -1,0 +1,41 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// ctxRoute is ctx.route(output, record): a record of the batch, or its number
+// as rows gives it, goes there instead of forward_to; a copy or a table goes
+// there beside it.
+func (v *vm) ctxRoute(L *lua.LState) int {
+	m := v.out
+	if m == nil {
+		v.raise(L, errors.New("cannot use ctx.route here: it is for the hooks metrics and every"))
+	}
+	name, ok := L.Get(1).(lua.LString)
+	if !ok {
+		v.raise(L, fmt.Errorf("cannot route to a %s: write ctx.route(\"output\", record)", L.Get(1).Type()))
+	}
+	way, err := v.prog.def.Way(string(name))
+	v.must(L, err)
+	switch x := L.Get(2).(type) {
+	case *lua.LUserData:
+		if r, ok := x.Value.(*record); ok {
+			r.check(L).Route(r.row, way)
+			return 0
+		}
+	case lua.LNumber:
+		if v.win == nil {
+			v.raise(L, errors.New("cannot route a record by its number here: there is no batch"))
+		}
+		m.Route(v.rowNumber(L, m, x), way)
+		return 0
+	case *lua.LNilType:
+		v.raise(L, fmt.Errorf("cannot route nothing: write ctx.route(%q, record)", string(name)))
+	}
+	v.emitTo(L, m, way, L.Get(2))
+	return 0
+}

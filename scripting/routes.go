@@ -1,0 +1,123 @@
+package scripting
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+// routesField is the Go field of the block routes.
+const routesField = "Routes"
+
+// routesType is the type of the block routes: a list of receivers for each
+// output. All must be there, so that what is routed is not lost by a line that
+// was forgotten; an empty list drops it.
+func routesType(outputs []string) reflect.Type {
+	fields := make([]reflect.StructField, len(outputs))
+	for i, name := range outputs {
+		fields[i] = reflect.StructField{
+			Name: "To_" + name, Type: reflect.TypeFor[[]*flow.Receiver](), Tag: reflect.StructTag(fmt.Sprintf("alloy:%q", name+",attr")),
+		}
+	}
+	return reflect.StructOf(fields)
+}
+
+// ways are the receivers by way: those of forward_to, then those of each output.
+func ways(def *Definition, args reflect.Value) [][]*flow.Receiver {
+	out := [][]*flow.Receiver{args.FieldByName("ForwardTo").Interface().([]*flow.Receiver)}
+	for _, name := range def.Outputs {
+		out = append(out, args.FieldByName(routesField).FieldByName("To_"+name).Interface().([]*flow.Receiver))
+	}
+	return out
+}
+
+// made is what a script made of a batch, by the sets of ways in
+// Component.sets: first what is routed nowhere.
+type made []*batch.Metrics
+
+func (m made) len() (n int) {
+	for _, b := range m {
+		n += b.Len()
+	}
+	return n
+}
+
+// openExits opens the exits to where the ways lead.
+func (c *Component) openExits(ways [][]*flow.Receiver) {
+	c.exits = c.mem.exits.Open(c.opts.Stats, ways...)
+	c.sets = []uint64{1}
+	for _, x := range c.exits {
+		if !slices.Contains(c.sets, x.Ways) {
+			c.sets = append(c.sets, x.Ways)
+		}
+	}
+}
+
+// made divides what became of a batch. win is the window after Apply; nil when
+// no hook was asked, hence nothing routed.
+func (c *Component) made(out *batch.Metrics, win *view.Metrics) made {
+	m := make(made, len(c.sets))
+	for i, ways := range c.sets {
+		switch {
+		case i == 0:
+			m[i] = out
+		case win != nil:
+			m[i] = win.Part(ways)
+		case ways&1 != 0:
+			m[i] = out
+		default:
+			m[i] = &batch.Metrics{Source: out.Source, Way: out.Way}
+		}
+	}
+	return m
+}
+
+// join is what became of a batch, from what became of its parts.
+func (c *Component) join(sp *split, b *batch.Metrics, parts []part, outs []made) made {
+	m := make(made, len(c.sets))
+	of := make([]*batch.Metrics, len(outs))
+	for i := range c.sets {
+		for j, o := range outs {
+			of[j] = o[i]
+		}
+		m[i] = sp.join(b, parts, of)
+		sp = &split{} // which column became what is remembered of the first alone
+	}
+	return m
+}
+
+// routed counts what was routed, and what went an output without receivers.
+func (c *Component) routed(win *view.Metrics) {
+	for i, name := range c.script.def.Outputs {
+		n := win.RoutedTo(i + 1)
+		if n == 0 {
+			continue
+		}
+		c.mem.metrics.routed.WithLabelValues(name).Add(float64(n))
+		led := false
+		for _, x := range c.exits {
+			led = led || x.Ways>>(i+1)&1 == 1
+		}
+		if !led {
+			c.opts.Stats.Drop("no_receiver", n)
+		}
+	}
+}
+
+// send sends what became of a batch, whose latest time is t.
+func (c *Component) send(ctx context.Context, out made, t int64) error {
+	parts := make([]flow.Part, 0, len(c.exits)+1)
+	for _, x := range c.exits {
+		parts = append(parts, flow.Part{Sender: x.Sender, Batch: out[slices.Index(c.sets, x.Ways)]})
+	}
+	parts = c.mem.exits.WithClosed(parts, out[0])
+	if len(parts) == 1 && len(c.exits) == 1 {
+		return parts[0].Sender.Send(ctx, c.gen.number, parts[0].Batch, t)
+	}
+	return flow.SendParts(ctx, c.gen.number, parts, t)
+}

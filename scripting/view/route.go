@@ -1,0 +1,146 @@
+package view
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// MaxOutputs is how many outputs a script may have beside the one that
+// everything goes by.
+const MaxOutputs = 31
+
+// A way is where a record leaves: 0 for all that is not routed, else the
+// number of an output, counted from 1. A record that is routed has left the
+// batch as one that is dropped has, but for Part.
+
+// nowhere is the way of a record that is dropped.
+const nowhere = MaxOutputs + 1
+
+// Route moves row i to a way. A row that was dropped is not dropped then, and
+// the other way round: what is said last holds.
+func (m *window) Route(i, way int) {
+	m.Drop(i)
+	if way == 0 {
+		m.writeFlags()[i] &^= isDropped
+		m.dropped--
+		return
+	}
+	if len(m.ways) == 0 {
+		m.ways = slices.Grow(m.ways[:0], len(m.series))[:len(m.series)]
+		clear(m.ways)
+	}
+	m.setWay(i, uint8(way))
+}
+
+func (m *window) setWay(i int, way uint8) {
+	switch {
+	case m.ways[i] == 0 && way != 0:
+		m.routed++
+	case m.ways[i] != 0 && way == 0:
+		m.routed--
+	}
+	m.ways[i] = way
+}
+
+// way returns where row i leaves.
+func (m *window) way(i int) int {
+	switch {
+	case len(m.ways) > 0 && m.ways[i] != 0:
+		return int(m.ways[i])
+	case m.Alive(i):
+		return 0
+	}
+	return nowhere
+}
+
+// Part returns, after Apply, what leaves by any of the ways, which are bits:
+// rows, emitted records and the markers of series that went there before.
+func (m *Metrics) Part(ways uint64) *batch.Metrics {
+	on := func(way int) bool { return ways>>way&1 == 1 }
+	out := *m.whole.Select(func(i int) bool { return on(m.way(i)) }) // a copy: it may be the whole itself
+	m.append(&out, on)
+	m.appendEnds(&out, on)
+	return &out
+}
+
+// RoutedTo returns, after Apply, how many records leave by a way that is not 0.
+func (m *Metrics) RoutedTo(way int) (n int) {
+	for _, w := range m.ways {
+		if int(w) == way {
+			n++
+		}
+	}
+	for i := range m.emitted {
+		if m.emitted[i].way == way {
+			n++
+		}
+	}
+	return n
+}
+
+// DropAll drops every row.
+func (m *window) DropAll() {
+	for i := range m.series {
+		m.Drop(i)
+	}
+}
+
+// went is where the records of a series went since its last marker: the series
+// that they had there, by way.
+type went []atomic.Pointer[batch.Series]
+
+// end is a series that ends by a way because the series of row ended.
+type end struct {
+	row, way int
+	series   *batch.Series
+}
+
+// follow remembers where the rows go. A row that is a marker ends its series
+// wherever records of it went: the script decided where by what it is without.
+func (m *Metrics) follow() {
+	m.ends = m.ends[:0]
+	if m.gen.opts.Outputs == 0 {
+		return
+	}
+	for i, s := range m.in.Series {
+		way := m.way(i)
+		at, known := m.gen.went.Get(s)
+		if !batch.IsStale(m.v[i]) {
+			if way == nowhere || s.Released() {
+				continue
+			}
+			if !known {
+				at = m.gen.went.Put(s, make(went, 1+m.gen.opts.Outputs))
+			}
+			if at[way].Load() != m.series[i] {
+				at[way].Store(m.series[i])
+			}
+			continue
+		}
+		if !known {
+			continue
+		}
+		for w := range at {
+			if last := at[w].Swap(nil); last != nil && !(w == way && last == m.series[i]) {
+				m.ends = append(m.ends, end{row: i, way: w, series: last})
+			}
+		}
+	}
+}
+
+// appendEnds adds the markers that are owed on some ways to out, whose columns
+// may be shared.
+func (m *Metrics) appendEnds(out *batch.Metrics, on func(way int) bool) {
+	n := len(out.Series)
+	out.Series, out.T, out.V = out.Series[:n:n], out.T[:n:n], out.V[:n:n]
+	for _, e := range m.ends {
+		if !on(e.way) || on(m.way(e.row)) && m.series[e.row] == e.series || slices.Contains(out.Series[n:], e.series) {
+			continue
+		}
+		out.Series = append(out.Series, e.series)
+		out.T = append(out.T, m.t[e.row])
+		out.V = append(out.V, batch.Stale())
+	}
+}
