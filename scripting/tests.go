@@ -28,6 +28,9 @@ type TestAPI struct {
 	// Assert finds what follows `assert`: words in snake_case, not_nil. more
 	// says that words are missing, so that assert.is.same is assert "is_same".
 	Assert func(words string) (f *Function, more bool, err error)
+	// Assertions are what Assert finds, without words before their names, for
+	// docs and types.
+	Assertions []Function
 	// Unknown says what to do about a global that is not there; "" for nothing
 	// better than a list of those that are.
 	Unknown func(name string, globals []string) string

@@ -3,15 +3,28 @@ package scripttest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/scripting"
 )
 
+// API is what a test file may call, for docs and types: it cannot be called.
+func API() *scripting.TestAPI {
+	s := &session{ctx: context.Background(), top: &group{}}
+	api := s.api()
+	for _, a := range assertions {
+		params := append(slices.Clone(a.params), scripting.Param{
+			Name: "message", Kind: scripting.KindAny, Optional: true, Doc: "What to say when it does not hold.",
+		})
+		api.Assertions = append(api.Assertions, scripting.Function{Name: a.name, Doc: a.doc, Params: params})
+	}
+	return api
+}
+
 // Manual is what a test file may call, from the tables that are bound.
 func Manual() string {
-	s := &session{ctx: context.Background(), top: &group{}} // nothing is run
-	api := s.api()
+	api := API()
 	var b strings.Builder
 	line := func(prefix string, f *scripting.Function) {
 		scripting.WriteManual(&b, prefix+f.Name+f.Signature(), f.Doc)

@@ -1,0 +1,270 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// Text returns an entry for a terminal. paint emphasizes headings; nil: nothing.
+func (e *Entry) Text(paint func(string) string) string {
+	if paint == nil {
+		paint = func(s string) string { return s }
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n%s\n", paint(e.Head), scripting.WrapManual(e.Doc, 0, 0))
+	section := func(title string, ps []scripting.Param) {
+		if len(ps) == 0 {
+			return
+		}
+		fmt.Fprintf(&b, "\n%s\n", paint(title))
+		writeParams(&b, ps, 1)
+	}
+	section("Parameters", e.Params)
+	if e.Area {
+		section("Fields", e.Fields)
+	} else {
+		section("Keys", e.Fields)
+	}
+	if r := e.returns(); r != "" {
+		fmt.Fprintf(&b, "\n%s\n  %s\n", paint("Returns"), scripting.WrapManual(r, 2, 2))
+	}
+	if code := e.examples(); len(code) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", paint("Examples"))
+		for i, c := range code {
+			if i > 0 && (strings.Contains(c, "\n") || strings.Contains(code[i-1], "\n")) {
+				b.WriteByte('\n')
+			}
+			b.WriteString(indent(c, "  ") + "\n")
+		}
+	}
+	if len(e.Members) > 0 {
+		fmt.Fprintf(&b, "\n%s\n  %s\n", paint("More"), scripting.WrapManual(strings.Join(e.Members, " "), 2, 2))
+	}
+	return b.String()
+}
+
+// writeParams writes parameters or fields, those inside of one below it.
+func writeParams(b *strings.Builder, ps []scripting.Param, depth int) {
+	by := strings.Repeat("  ", depth)
+	for _, p := range ps {
+		name := p.Name
+		if p.Optional && p.Kind != scripting.KindAny {
+			name += "?"
+		}
+		head := name + " " + typeText(p)
+		if p.Set {
+			head += ", can be set"
+		}
+		fmt.Fprintf(b, "%s%s\n", by, head)
+		if p.Doc != "" {
+			n := len(by) + 4
+			fmt.Fprintf(b, "%s    %s\n", by, scripting.WrapManual(p.Doc, n, n))
+		}
+		writeParams(b, p.Fields, depth+2)
+	}
+}
+
+// Markdown returns an entry as a part of a book.
+func (e *Entry) Markdown() string {
+	var b strings.Builder
+	level := "###"
+	if e.Area {
+		level = "##"
+	}
+	fmt.Fprintf(&b, "%s %s\n\n%s\n", level, code(e.Head), escape(e.Doc))
+	params := func(title string, ps []scripting.Param) {
+		if len(ps) == 0 {
+			return
+		}
+		fmt.Fprintf(&b, "\n%s:\n\n", title)
+		markdownParams(&b, ps, "")
+	}
+	params("Parameters", e.Params)
+	if e.Area {
+		params("Fields", e.Fields)
+	} else {
+		params("Keys", e.Fields)
+	}
+	if r := e.returns(); r != "" {
+		fmt.Fprintf(&b, "\nReturns %s\n", escape(r))
+	}
+	for _, c := range e.examples() {
+		fmt.Fprintf(&b, "\n```lua\n%s\n```\n", c)
+	}
+	return b.String()
+}
+
+func markdownParams(b *strings.Builder, ps []scripting.Param, by string) {
+	for _, p := range ps {
+		set := ""
+		if p.Set {
+			set = ", can be set"
+		}
+		if p.Optional && p.Kind != scripting.KindAny {
+			set += ", optional"
+		}
+		fmt.Fprintf(b, "%s- %s (%s%s): %s\n", by, code(p.Name), escape(typeText(p)), set, escape(p.Doc))
+		markdownParams(b, p.Fields, by+"  ")
+	}
+}
+
+func code(s string) string { return "`" + strings.ReplaceAll(s, "`", "'") + "`" }
+
+// escape keeps Markdown from reading a doc's characters as its own.
+func escape(s string) string {
+	return strings.NewReplacer("*", `\*`, "_", `\_`, "<", `\<`, "[", `\[`, "|", `\|`).Replace(s)
+}
+
+// returns says what a call gives.
+func (e *Entry) returns() string {
+	r := e.Result
+	if r.Doc == "" && r.Kind == scripting.KindAny && !r.Fails {
+		return ""
+	}
+	kind := resultType(r)
+	switch {
+	case r.Doc == "Nothing." || r.Kind == scripting.KindAny && r.Doc != "":
+		kind = r.Doc
+	case r.Doc != "":
+		kind += ". " + r.Doc
+	default:
+		kind += "."
+	}
+	if r.Fails {
+		kind += " On an error nil and the message."
+	}
+	return strings.TrimSpace(kind)
+}
+
+// typeText is the type of a parameter as docs write it.
+func typeText(p scripting.Param) string {
+	s := p.Kind.String()
+	switch {
+	case p.Type != nil:
+		s = p.Type.Name
+	case p.Of != nil && p.Kind == scripting.KindList:
+		s = "list of " + typeText(*p.Of)
+	case p.Of != nil && p.Kind == scripting.KindMap:
+		s = "map of " + typeText(*p.Of)
+	case p.Fields != nil:
+		s = "table"
+	case p.Call != nil:
+		var names []string
+		for _, a := range p.Call.Params {
+			names = append(names, a.Name)
+		}
+		s = "function(" + strings.Join(names, ", ") + ")"
+	}
+	for _, o := range p.Or {
+		s += " or " + typeText(o)
+	}
+	return s
+}
+
+func resultType(r scripting.Result) string {
+	if r.Kind == scripting.KindSequence {
+		var names []string
+		for _, y := range r.Yields {
+			names = append(names, y.Name)
+		}
+		return "an iterator: " + strings.Join(names, ", ")
+	}
+	s := typeText(scripting.Param{Kind: r.Kind, Type: r.Type, Of: r.Of, Fields: r.Fields})
+	if r.Optional {
+		s += " or nil"
+	}
+	return s
+}
+
+// examples are an entry's examples in Lua.
+func (e *Entry) examples() []string {
+	out := e.CallsInLua()
+	for _, u := range e.Uses {
+		var b strings.Builder
+		if u.Doc != "" {
+			b.WriteString("-- " + u.Doc + "\n")
+		}
+		b.WriteString(u.Lua)
+		if u.Test != "" {
+			b.WriteString("\n-- in a test:\n" + u.Test)
+		}
+		if u.Input != "" {
+			b.WriteString("\n-- makes of\n" + indent(strings.TrimSpace(u.Input), "--   "))
+			b.WriteString("\n-- this:\n" + indent(strings.TrimSpace(u.Output), "--   "))
+		}
+		out = append(out, b.String())
+	}
+	return out
+}
+
+// call is an example of a call in Lua, with its result.
+func (e *Entry) call(c scripting.FunctionExample) string {
+	name, _, _ := strings.Cut(e.Head, "(")
+	args := luaValues(c.Args)
+	if i := strings.LastIndexByte(name, ':'); i >= 0 && e.maker != "" {
+		name = fmt.Sprintf("%s(%s)%s", e.maker, luaValues(c.Self), name[i:])
+	}
+	if c.Err != "" {
+		return fmt.Sprintf("%s(%s)  --> nil, an error with %q", name, args, c.Err)
+	}
+	return fmt.Sprintf("%s(%s)  --> %s", name, args, luaValue(c.Want))
+}
+
+func luaValues(vs []scripting.Value) string {
+	parts := make([]string, len(vs))
+	for i, v := range vs {
+		parts[i] = luaValue(v)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// luaValue is a value as Lua writes it.
+func luaValue(v scripting.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "nil"
+	case string:
+		if strings.ContainsAny(v, `\"`) && !strings.ContainsAny(v, "\n\r]") {
+			return "[[" + v + "]]"
+		}
+		return fmt.Sprintf("%q", v)
+	case *scripting.List:
+		if len(v.Items) == 0 {
+			return "json.array()" // {} is a map
+		}
+		return "{" + luaValues(v.Items) + "}"
+	case *scripting.Map:
+		var parts []string
+		for _, k := range v.Keys() {
+			x, _ := v.Get(k)
+			parts = append(parts, k+" = "+luaValue(x))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	if v == scripting.Null {
+		return "json.null"
+	}
+	return fmt.Sprint(v)
+}
+
+func indent(s, by string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		if l != "" {
+			lines[i] = by + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// CallsInLua are the calls among an entry's examples, each with its result
+// behind an arrow.
+func (e *Entry) CallsInLua() []string {
+	out := make([]string, len(e.Calls))
+	for i, c := range e.Calls {
+		out[i] = e.call(c)
+	}
+	return out
+}
