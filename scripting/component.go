@@ -42,6 +42,8 @@ type Component struct {
 	replaced chan struct{} // closed when another component takes over
 	ended    chan struct{} // closed when Run lets nothing in any more
 
+	progress *progress
+
 	args  any // as Build got them
 	world *world
 }
@@ -61,6 +63,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	c := &Component{
 		script: s, opts: o, block: a.block, args: args, health: &healths{report: o.Health},
 		entrance: entrance{left: make(chan struct{})}, replaced: make(chan struct{}), ended: make(chan struct{}),
+		progress: newProgress(),
 	}
 	if s.def.Setup || previous != nil && a.block.Concurrency.exclusive() {
 		c.ready = make(chan struct{})

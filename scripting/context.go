@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,11 +41,31 @@ func (w *worker) wait(fn func(ctx context.Context) (Value, error)) (Value, error
 	limit := k.c.block.Limits.Wait
 	ctx, cancel := context.WithCancelCause(k.ctx)
 	defer cancel(nil)
-	alarm := clock.AfterFunc(k.c.opts.Clock, limit, func() {
-		cancel(fmt.Errorf("%w: it waited longer than %s, the limit is script.limits.wait", ErrLimit, limit))
-	})
+	alarm := clock.AfterFunc(k.c.opts.Clock, limit, func() { cancel(waitedTooLong(limit)) })
 	defer alarm.Stop()
 	return fn(ctx)
+}
+
+func waitedTooLong(limit time.Duration) error {
+	return fmt.Errorf("%w: it waited longer than %s, the limit is script.limits.wait", ErrLimit, limit)
+}
+
+// sleeper is a clock on which a script does not wait: that of a test, who would
+// have to move it meanwhile.
+type sleeper interface {
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+func (w *worker) sleep(ctx context.Context, d time.Duration) error {
+	c := w.call.c
+	s, ok := c.opts.Clock.(sleeper)
+	if !ok {
+		return clock.Sleep(ctx, c.opts.Clock, d)
+	}
+	if limit := c.block.Limits.Wait; d > limit {
+		return errors.Join(s.Sleep(ctx, limit), waitedTooLong(limit))
+	}
+	return s.Sleep(ctx, d)
 }
 
 func sleepFunc(w *worker) Function {
@@ -63,7 +84,7 @@ func sleepFunc(w *worker) Function {
 				return nil, fmt.Errorf("cannot sleep %v seconds", d)
 			}
 			return w.wait(func(ctx context.Context) (Value, error) {
-				return nil, clock.Sleep(ctx, w.call.c.opts.Clock, time.Duration(d*float64(time.Second)))
+				return nil, w.sleep(ctx, time.Duration(d*float64(time.Second)))
 			})
 		},
 	}

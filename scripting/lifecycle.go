@@ -62,6 +62,7 @@ func (c *Component) open(ctx context.Context, before *Component) bool {
 	if c.ready != nil {
 		close(c.ready)
 	}
+	c.progress.update(func() { c.progress.opened = true })
 	return true
 }
 
@@ -77,6 +78,7 @@ func (c *Component) setUp(ctx context.Context) bool {
 			c.health.set(aspectSetup, h)
 			return true
 		}
+		c.progress.update(func() { c.progress.failed = err })
 		h.State, h.Message = component.Unhealthy, err.Error()+"\nno batch is let in until setup works; it is tried again"
 		c.health.set(aspectSetup, h)
 		if clock.Sleep(ctx, c.opts.Clock, backoff) != nil {

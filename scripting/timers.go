@@ -82,6 +82,7 @@ func (c *Component) runTimer(ctx, run context.Context, e Every, t *timer) {
 	ring := c.opts.Clock.NewTimer(next.Sub(c.opts.Clock.Now()))
 	defer ring.Stop()
 	for {
+		c.progress.update(func() { c.progress.next[e.Key] = next })
 		select {
 		case <-ctx.Done():
 			return

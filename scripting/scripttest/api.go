@@ -169,15 +169,44 @@ func (s *session) componentType() *scripting.ObjectType {
 				}
 				return nil, nil
 			}},
-		{Name: "advance", Doc: `Sets the clock forward: "30s", or a number of seconds.`,
-			Params: []scripting.Param{{Name: "by", Kind: scripting.KindAny}},
+		{Name: "advance", Doc: `Sets the clock forward, "30s" or a number of seconds, and returns what timers (every) send meanwhile. An error in them fails the test.`,
+			Params: []scripting.Param{{Name: "by", Kind: scripting.KindAny}}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				d, err := duration(a[1])
 				if err != nil {
 					return nil, err
 				}
-				a[0].(*node).clock.Advance(d)
-				return nil, nil
+				n := a[0].(*node)
+				if err := s.usable(n); err != nil {
+					return nil, err
+				}
+				out, err := n.advance(s.ctx, d)
+				if err != nil {
+					return nil, err
+				}
+				if len(out.errors) > 0 {
+					return nil, &scriptFailure{out.errors[0]}
+				}
+				return &scripting.Object{Type: batchType, Data: out}, nil
+			}},
+		{Name: "reload", Doc: "Does what a save of the script does: a new generation takes over, with new VMs and the state of the old one.",
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				n := a[0].(*node)
+				if err := s.usable(n); err != nil {
+					return nil, err
+				}
+				n.begin()
+				return nil, errors.Join(n.reload(s.ctx), n.failure())
+			}},
+		{Name: "stop", Doc: "Ends the component, which runs teardown. What is open ends by itself.",
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				n := a[0].(*node)
+				if err := s.usable(n); err != nil {
+					return nil, err
+				}
+				n.begin()
+				n.stop()
+				return nil, n.failure()
 			}},
 		{Name: "now", Doc: "The clock's time, in Unix ms. Samples without a time have it.", Result: scripting.Result{Kind: scripting.KindInt},
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*node).now(), nil }},
@@ -188,13 +217,31 @@ func (s *session) componentType() *scripting.ObjectType {
 	return t
 }
 
-// send sends a batch through a component that has not ended.
-func (s *session) send(n *node, text string) (*output, error) {
+// usable returns an error for a component that has ended.
+func (s *session) usable(n *node) error {
 	if n.over {
-		return nil, errors.New("cannot use this component: the test that opened it is over; open it in before_each")
+		return errors.New("cannot use this component: it was stopped, or the test that opened it is over; open it in before_each")
 	}
 	if s.ctx.Err() != nil {
-		return nil, context.Cause(s.ctx)
+		return context.Cause(s.ctx)
+	}
+	return nil
+}
+
+// failure is the first error in the script since begin, nil for none.
+func (n *node) failure() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.errors) == 0 {
+		return nil
+	}
+	return &scriptFailure{n.errors[0]}
+}
+
+// send sends a batch through a component that has not ended.
+func (s *session) send(n *node, text string) (*output, error) {
+	if err := s.usable(n); err != nil {
+		return nil, err
 	}
 	in, err := n.parse(text)
 	if err != nil {

@@ -99,7 +99,9 @@ func benchmarks(ctx context.Context, o Options, targets []target, r *Report) err
 				break
 			}
 		}
-		ses.close()
+		if err := ses.close(); err != nil {
+			return err
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -117,7 +119,7 @@ func (s *suite) bench(ctx context.Context, ses *session, b *benchCase, long time
 			return err
 		}
 		// One of its own: the first batch must be the first.
-		n, err := newNode(s.folder.Catalog, b.node.name, b.node.body, noPosition)
+		n, err := newNode(ctx, s.folder.Catalog, b.node.name, b.node.body, noPosition)
 		if err != nil {
 			return err
 		}

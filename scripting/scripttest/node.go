@@ -27,13 +27,15 @@ var began = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 type node struct {
 	name   string
 	body   string // of its block, without forward_to
-	clock  *clocktest.Fake
+	clock  testClock
+	comp   component.Component
+	make   func(previous component.Component) (component.Component, error)
 	stats  *flow.Stats
 	in     *flow.Receiver
 	source uint64
 	series map[string]*batch.Series // the source's handles, by labels and metadata
 	log    *logLines
-	stop   func() // ends Run and waits for it
+	end    func() // ends Run and waits for it
 	known  int    // index in the session's known
 	over   bool   // it was stopped
 
@@ -45,7 +47,7 @@ type node struct {
 
 // newNode builds the component of a name with the attributes and blocks of its
 // block in the config language. at is where body stands, for mistakes in it.
-func newNode(c component.Catalog, name, body string, at config.Span) (*node, error) {
+func newNode(ctx context.Context, c component.Catalog, name, body string, at config.Span) (*node, error) {
 	c = scripting.WithOutside(c, denied())
 	reg, ok := c.Lookup(name)
 	if !ok {
@@ -61,7 +63,7 @@ func newNode(c component.Catalog, name, body string, at config.Span) (*node, err
 		return nil, fmt.Errorf("cannot test %s: it takes no metrics", name)
 	}
 	n := &node{
-		name: name, body: body, clock: clocktest.New(began), stats: new(flow.Stats), source: batch.NewSource(),
+		name: name, body: body, clock: testClock{clocktest.New(began)}, stats: new(flow.Stats), source: batch.NewSource(),
 		series: map[string]*batch.Series{}, log: &logLines{},
 	}
 	sink := flow.NewReceiver("test", batch.SignalMetrics, nil, nil)
@@ -71,36 +73,120 @@ func newNode(c component.Catalog, name, body string, at config.Span) (*node, err
 		return nil, err
 	}
 	id := name + ".test"
-	comp, err := reg.Build(component.Options{
-		ID: id, Logger: slog.New(n.log), Registerer: prometheus.NewRegistry(), UserAgent: "weir/test",
-		Clock: n.clock, Stats: n.stats, Export: func(any) {}, Health: func(component.Health) {},
-		Service: func(s string) (any, error) { return nil, fmt.Errorf("there is no service %q in a test", s) },
-	}, args)
+	n.make = func(previous component.Component) (component.Component, error) {
+		return reg.Build(component.Options{
+			ID: id, Logger: slog.New(n.log), Registerer: prometheus.NewRegistry(), UserAgent: "weir/test",
+			Clock: n.clock, Stats: n.stats, Export: func(any) {}, Health: func(component.Health) {}, Previous: previous,
+			Service: func(s string) (any, error) { return nil, fmt.Errorf("there is no service %q in a test", s) },
+		}, args)
+	}
+	comp, err := n.make(nil)
 	if err != nil {
 		return nil, err
 	}
 	n.in = flow.NewReceiver(id, reg.Accepts, n.stats, nil)
 	n.in.Set(comp)
 	n.run(comp)
+	if _, err := n.settled(ctx); err != nil {
+		n.stop()
+		return nil, err
+	}
 	return n, nil
+}
+
+// testClock stands still until the test moves it, or a script sleeps, which
+// takes no time.
+type testClock struct{ *clocktest.Fake }
+
+// Sleep moves the clock.
+func (c testClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.Advance(d)
+	return context.Cause(ctx)
 }
 
 // run calls Run until stop.
 func (n *node) run(c component.Component) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(scripting.Observe(context.Background(), n.failed))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = c.Run(ctx) // a transform's ends with its context
 	}()
-	n.stop = sync.OnceFunc(func() {
-		n.over = true
+	n.comp = c
+	n.end = func() {
 		cancel()
 		<-done
-		for _, s := range n.series {
-			s.Release()
+	}
+}
+
+// stop ends Run and waits for it; the hook teardown has run then.
+func (n *node) stop() {
+	if n.over {
+		return
+	}
+	n.over = true
+	n.end()
+	for _, s := range n.series {
+		s.Release()
+	}
+}
+
+// reload puts a new generation in the component's place, as a save does.
+func (n *node) reload(ctx context.Context) error {
+	c, err := n.make(n.comp)
+	if err != nil {
+		return err
+	}
+	end := n.end
+	n.run(c)
+	n.in.Set(c)
+	end()
+	_, err = n.settled(ctx)
+	return err
+}
+
+// settled waits until all that is due has been done, and returns when the next
+// timer rings; zero for never.
+func (n *node) settled(ctx context.Context) (next time.Time, err error) {
+	c, ok := n.comp.(*scripting.Component)
+	if !ok {
+		return next, nil // nothing in it goes on by itself
+	}
+	if next, err = c.Settled(ctx); err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("cannot set up %s: %w", n.name, err)
+	}
+	return next, err
+}
+
+// maxRings is how often timers may ring in one call of advance.
+const maxRings = 100_000
+
+// advance sets the clock forward, with a stop at each timer, and returns what
+// they send.
+func (n *node) advance(ctx context.Context, d time.Duration) (*output, error) {
+	before := n.begin()
+	end := n.clock.Now().Add(d)
+	for rings := 0; ; rings++ {
+		next, err := n.settled(ctx)
+		if err != nil {
+			return nil, err
 		}
-	})
+		now := n.clock.Now()
+		if next.IsZero() || next.After(end) {
+			next = end
+		}
+		n.clock.Advance(next.Sub(now))
+		if !next.Before(end) {
+			break
+		}
+		if rings == maxRings {
+			return nil, fmt.Errorf("cannot set the clock forward by %s: timers rang %d times", d, rings)
+		}
+	}
+	if _, err := n.settled(ctx); err != nil {
+		return nil, err
+	}
+	return n.output(&batch.Metrics{}, before), nil
 }
 
 // decode reads a block's body as the engine would.
@@ -196,15 +282,16 @@ type output struct {
 	typ     *scripting.ObjectType // of it in tests
 }
 
-// send sends one batch through the component.
-func (n *node) send(ctx context.Context, in *batch.Metrics) (*output, error) {
-	before := n.stats.Dropped()
+// begin forgets what came before, and returns what was dropped until now.
+func (n *node) begin() map[string]uint64 {
 	n.mu.Lock()
-	n.came, n.errors, n.routed = nil, nil, nil
-	n.mu.Unlock()
-	if err := n.in.ConsumeMetrics(scripting.Observe(ctx, n.failed), in); err != nil {
-		return nil, fmt.Errorf("%s did not take the batch: %w", n.name, err)
-	}
+	defer n.mu.Unlock()
+	n.came, n.errors = nil, nil
+	return n.stats.Dropped()
+}
+
+// output is what came since begin.
+func (n *node) output(in *batch.Metrics, before map[string]uint64) *output {
 	out := &output{node: n, in: in, t: n.now(), dropped: n.stats.Dropped()}
 	for reason, count := range before {
 		if out.dropped[reason] -= count; out.dropped[reason] == 0 {
@@ -213,8 +300,20 @@ func (n *node) send(ctx context.Context, in *batch.Metrics) (*output, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out.batches, out.errors, out.routed = n.came, n.errors, n.routed
-	return out, nil
+	out.batches, out.errors = n.came, n.errors
+	return out
+}
+
+// send sends one batch through the component.
+func (n *node) send(ctx context.Context, in *batch.Metrics) (*output, error) {
+	before := n.begin()
+	if err := n.in.ConsumeMetrics(scripting.Observe(ctx, n.failed), in); err != nil {
+		return nil, fmt.Errorf("%s did not take the batch: %w", n.name, err)
+	}
+	if _, err := n.settled(ctx); err != nil { // a script that sleeps moves the clock
+		return nil, err
+	}
+	return n.output(in, before), nil
 }
 
 // text is the output in text form.

@@ -273,7 +273,11 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 		f.Problem = problemOf(err, t.test.Name)
 		return f, true
 	}
-	defer func() { ses.close() }()
+	defer func() {
+		if err := ses.close(); err != nil && f.Problem == nil {
+			f.Problem = problemOf(err, t.test.Name)
+		}
+	}()
 	defer func() { f.Sources = sortedSources(ses.used) }()
 	f.benches = len(ses.benches) > 0
 	defer func() { f.opened = ses.known }()
@@ -292,12 +296,14 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 		}
 		// A limit stopped the VM: the tests after this one get a new one, in
 		// which the file declares the same tests.
-		ses.close()
-		next, err := newSession(ctx, *s, t.test, lang)
+		err := ses.close()
+		var next *session
+		if err == nil {
+			next, err = newSession(ctx, *s, t.test, lang)
+		}
 		if err != nil || len(next.all) != len(ses.all) {
 			if err == nil {
-				next.close()
-				err = errors.New("cannot go on after a test was stopped: the file declared other tests this time")
+				err = errors.Join(errors.New("cannot go on after a test was stopped: the file declared other tests this time"), next.close())
 			}
 			f.Problem = problemOf(err, t.test.Name)
 			return f, any
@@ -339,7 +345,9 @@ func (s *suite) test(ses *session, c *testCase) Test {
 			t.Output = append(t.Output, n.name+": "+line)
 		}
 	}
-	ses.closeOpened()
+	if late := ses.closeOpened(); err == nil {
+		err = late
+	}
 	if err == nil {
 		return t
 	}

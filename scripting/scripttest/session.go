@@ -87,26 +87,37 @@ func newSession(ctx context.Context, s suite, f scripting.File, lang scripting.T
 	}
 	ses.vm = vm
 	if err := vm.Load(s.limit); err != nil {
-		ses.close()
-		return nil, err
+		return nil, errors.Join(err, ses.close())
 	}
 	return ses, nil
 }
 
-// close ends the components that are still open.
-func (s *session) close() {
-	s.closeOpened()
-	for _, n := range s.nodes {
-		n.stop()
-	}
+// close ends the components that are still open. The error is the first that
+// a teardown met.
+func (s *session) close() error {
+	err := errors.Join(s.closeOpened(), closeAll(s.nodes))
 	s.nodes = nil
+	return err
 }
 
-func (s *session) closeOpened() {
-	for _, n := range s.opened {
-		n.stop()
-	}
+func (s *session) closeOpened() error {
+	err := closeAll(s.opened)
 	s.opened = nil
+	return err
+}
+
+func closeAll(nodes []*node) (first error) {
+	for _, n := range nodes {
+		if n.over {
+			continue
+		}
+		n.begin()
+		n.stop()
+		if err := n.failure(); first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // describe groups the tests that fn declares.
@@ -162,7 +173,7 @@ func (s *session) open(what string, args scripting.Value) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use these arguments of %s: %w", name, err)
 	}
-	n, err := newNode(s.folder.Catalog, name, body, noPosition)
+	n, err := newNode(s.ctx, s.folder.Catalog, name, body, noPosition)
 	if err != nil {
 		return nil, fmt.Errorf("cannot test %s: %w", name, unplaced(err))
 	}
