@@ -73,7 +73,7 @@ func TestDecodeErrors(t *testing.T) {
 	check(`script { on_error = "hold" }`, `it is not supported yet`)
 	check(`script { on_error = "explode" }`, `cannot use on_error = "explode": it must be "pass" or "drop"`)
 	check(`script { on_reload = "shadow" }`, `cannot use on_reload = "shadow": it is not supported yet, there is "swap" or "test"`)
-	check("script {\nlimits { memory = \"1MiB\" }\n}", `cannot use script.limits.memory: it is not supported yet`)
+	check("script {\nlimits { memory = \"1KiB\" }\n}", `cannot use script.limits.memory = 1024: it must be between 1MiB and 1TiB`)
 	check("script {\nlimits { wait = \"1h\" }\n}", `cannot use script.limits.wait = "1h0m0s": it must be between 1ms and 10m`)
 	check("script {\nlimits { time = \"0s\" }\n}", `cannot use script.limits.time = "0s": it must be between 1ms and 1m`)
 	check("script {\nlimits { emit = -1 }\n}", `cannot use script.limits.emit = -1: it must not be negative`)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/engine/component"
 )
 
 // ScriptBlock is the host's side of every scripted block.
@@ -61,8 +63,9 @@ func (b *ScriptBlock) emitLimit(n int) int {
 type LimitsBlock struct {
 	// Time is what a call may take, plus 20µs for each record.
 	Time time.Duration `alloy:"time,attr,optional"`
-	// Memory is not supported yet.
-	Memory refusedMemory `alloy:"memory,attr,optional"`
+	// Memory is what a VM may hold: the tables, strings and functions that the
+	// script can reach.
+	Memory component.Size `alloy:"memory,attr,optional"`
 	// Wait is what a script may wait for the outside each time, beside Time:
 	// ctx.sleep, a request.
 	Wait time.Duration `alloy:"wait,attr,optional"`
@@ -73,7 +76,7 @@ type LimitsBlock struct {
 
 // SetToDefault fills in the defaults.
 func (l *LimitsBlock) SetToDefault() {
-	*l = LimitsBlock{Time: 200 * time.Millisecond, Wait: 10 * time.Second}
+	*l = LimitsBlock{Time: 200 * time.Millisecond, Memory: DefaultMemory, Wait: 10 * time.Second}
 }
 
 // Validate checks the ranges.
@@ -83,6 +86,9 @@ func (l *LimitsBlock) Validate() error {
 	}
 	if l.Wait < time.Millisecond || l.Wait > 10*time.Minute {
 		return fmt.Errorf("cannot use script.limits.wait = %q: it must be between 1ms and 10m", l.Wait)
+	}
+	if l.Memory < 1<<20 || l.Memory > 1<<40 {
+		return fmt.Errorf("cannot use script.limits.memory = %d: it must be between 1MiB and 1TiB", l.Memory)
 	}
 	if l.Emit < 0 {
 		return fmt.Errorf("cannot use script.limits.emit = %d: it must not be negative", l.Emit)
@@ -136,11 +142,4 @@ func quoteList(ss []string) string {
 		q[i] = fmt.Sprintf("%q", s)
 	}
 	return strings.Join(q, " or ")
-}
-
-type refusedMemory string
-
-// UnmarshalText refuses the attribute by name.
-func (*refusedMemory) UnmarshalText([]byte) error {
-	return fmt.Errorf("cannot use script.limits.memory: it is not supported yet")
 }

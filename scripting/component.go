@@ -302,7 +302,7 @@ func (k *call) hooks(b *batch.Metrics) (res view.Result, err error) {
 		}
 	}()
 	w.win.Reset(b, c.gen.Generation, k.now)
-	w.vm.Begin(&Call{Time: c.block.Limits.Time, Records: b.Len(), Emit: c.block.emitLimit(b.Len()), Now: k.now, Failed: k.failed})
+	w.vm.Begin(&Call{Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: b.Len(), Emit: c.block.emitLimit(b.Len()), Now: k.now, Failed: k.failed})
 	if c.script.def.Series {
 		if err := w.win.RunSeries(k.series); err != nil {
 			return res, err

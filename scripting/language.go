@@ -81,6 +81,7 @@ type Host struct {
 // Call is one use of a VM: the hooks of one batch.
 type Call struct {
 	Time    time.Duration // that hooks may take together
+	Memory  int64         // that the VM may hold, in bytes; 0: DefaultMemory
 	Records int           // of the batch: other limits grow with it
 	Emit    int           // records that may be emitted
 	Now     time.Time     // of the engine's clock
@@ -88,6 +89,9 @@ type Call struct {
 	// record is dropped or stays as it was.
 	Failed func(err *Error) (drop bool)
 }
+
+// DefaultMemory is what a VM may hold unless script.limits.memory says otherwise.
+const DefaultMemory = 64 << 20
 
 // Hook is a hook that gets no batch.
 type Hook struct {

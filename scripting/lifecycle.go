@@ -128,7 +128,7 @@ func (k *call) hook(h *Hook) (out Value, err error) {
 		c.mem.metrics.seconds.Add(time.Since(started).Seconds())
 	}()
 	c.mem.metrics.calls.WithLabelValues(h.Name).Inc()
-	w.vm.Begin(&Call{Time: c.block.Limits.Time, Emit: c.block.emitLimit(0), Now: k.now, Failed: k.failed})
+	w.vm.Begin(&Call{Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Emit: c.block.emitLimit(0), Now: k.now, Failed: k.failed})
 	out, err = w.vm.Run(h)
 	if err != nil {
 		e := AsError(err)

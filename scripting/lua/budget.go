@@ -26,10 +26,14 @@ type budget struct {
 	limit   time.Duration // of used
 	bytes   int64         // of strings the call may still make
 	allowed int64
-	threads int    // coroutines made in this call
+	threads int    // coroutines the call may still make
 	setting string // what a message says of where limit was set
 	tripped error
-	stop    atomic.Bool // set from outside: the call is to end
+	stop    atomic.Bool   // set from outside: the call is to end
+	gap     time.Duration // that library calls since the last look may have taken
+
+	heap heap
+	held func(limit int) int // what the VM holds
 }
 
 const (
@@ -56,6 +60,10 @@ const (
 	maxString = 8 << 20
 	// maxThreads is how many coroutines a call may create.
 	maxThreads = 1000
+	// usualTime is the limit of time that these are for.
+	usualTime = 200 * time.Millisecond
+	// copyRate is how fast the slower library functions are, in bytes a second.
+	copyRate = 250 << 20
 )
 
 // errStopped is the end of a call that somebody asked to end.
@@ -66,15 +74,19 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 // start begins a call.
 func (b *budget) start(limit time.Duration, records int) {
 	now := time.Now()
+	heap, held := b.heap, b.held
 	*b = budget{
 		left:    slice,
 		max:     limit.Microseconds() * instructionsPerMicro,
 		started: now,
 		looked:  now,
 		limit:   limit,
-		bytes:   stringBytes + int64(records)*stringBytesPerRecord,
+		held:    held,
+		heap:    heap,
 	}
-	b.allowed = b.bytes
+	long := max(1, int64(limit/usualTime)) // what may run longer may make more
+	b.bytes = long*stringBytes + int64(records)*stringBytesPerRecord
+	b.allowed, b.threads = b.bytes, int(long)*maxThreads
 }
 
 // Done returns nil while the call may go on.
@@ -106,8 +118,8 @@ func (b *budget) look() error {
 	b.spent += slice - b.left
 	b.left = slice
 	now := time.Now()
-	b.used += min(now.Sub(b.looked), maxGap)
-	b.looked = now
+	b.used += min(now.Sub(b.looked), maxGap+b.gap)
+	b.looked, b.gap = now, 0
 	if b.stop.Load() {
 		return b.trip(errStopped)
 	}
@@ -116,6 +128,9 @@ func (b *budget) look() error {
 	}
 	if b.spent > b.max {
 		return b.trip(fmt.Errorf("%w: the call ran more than %d instructions%s", scripting.ErrLimit, b.max, b.setting))
+	}
+	if err := b.heap.check(now, b.held); err != nil {
+		return b.trip(err)
 	}
 	return nil
 }
@@ -154,6 +169,7 @@ func (b *budget) chargeString(n int64) error {
 	if b.bytes -= n; b.bytes < 0 {
 		return b.trip(fmt.Errorf("%w: the call made more than %d bytes of strings", scripting.ErrLimit, b.allowed))
 	}
+	b.gap += time.Duration(n) * time.Second / copyRate
 	// A copied byte is about as much work as a hundredth of an instruction.
 	return b.charge(n >> 7)
 }

@@ -23,8 +23,8 @@ func (v *vm) coroutineLib(lib *lua.LTable) map[string]lua.LGFunction {
 	resume := lib.RawGetString("resume").(*lua.LFunction).GFunction
 	yield := lib.RawGetString("yield").(*lua.LFunction).GFunction
 	newThread := func(L *lua.LState) int {
-		if v.budget.threads++; v.budget.threads > maxThreads {
-			v.must(L, v.budget.trip(fmt.Errorf("%w: the call made more than %d coroutines", scripting.ErrLimit, maxThreads)))
+		if v.budget.threads--; v.budget.threads < 0 {
+			v.must(L, v.budget.trip(fmt.Errorf("%w: the call made too many coroutines", scripting.ErrLimit)))
 		}
 		v.must(L, v.budget.charge(200)) // a thread is memory: about 10 KiB
 		n := create(L)
@@ -65,7 +65,7 @@ func (v *vm) coroutineLib(lib *lua.LTable) map[string]lua.LGFunction {
 			L.CheckFunction(1)
 			newThread(L)
 			th := L.Get(-1)
-			L.Push(L.NewFunction(func(L *lua.LState) int {
+			L.Push(L.NewClosure(func(L *lua.LState) int {
 				L.Insert(th, 1)
 				// resume leaves true and values, or false and the error, on top.
 				n := enter(L)
@@ -76,7 +76,7 @@ func (v *vm) coroutineLib(lib *lua.LTable) map[string]lua.LGFunction {
 					L.Error(L.Get(-1), 0)
 				}
 				return 0
-			}))
+			}, th)) // an upvalue, so that it is known to be held
 			return 1
 		},
 	}

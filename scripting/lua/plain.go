@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -42,6 +43,8 @@ func (p *program) plain(ctx context.Context, o scripting.PlainOptions) error {
 	v := p.newVM(scripting.Host{Log: func(_ slog.Level, _, msg string, _ []any) { o.Print(msg) }})
 	defer v.L.Close()
 	args := v.openPlain(o.Args)
+	v.budget.heap.start(cmp.Or(o.Memory, scripting.DefaultMemory))
+	v.budget.heap.setting = ", the limit is --memory"
 	v.budget.start(o.Time, 0)
 	v.budget.setting = ", the limit is --time"
 	defer context.AfterFunc(ctx, func() { v.budget.stop.Store(true) })()

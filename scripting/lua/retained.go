@@ -10,16 +10,12 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// maxRetained is how much a VM may hold between calls, estimated, in bytes.
-// Within a call, time and the budget of strings bound what can be made; what a
-// script puts into a local of its file stays, and would add up.
-const maxRetained = 64 << 20
-
-// retainedEvery is after how many instructions the estimate is made anew; it
-// waits longer when there was more to walk.
+// retainedEvery is after how many instructions it is estimated what a VM holds
+// between calls; it waits longer when there was more to walk.
 const retainedEvery = 500_000
 
-// End ends a call: it looks now and then at what the VM holds.
+// End ends a call: it looks now and then at what the VM holds. What a script
+// puts into a local of its file stays, and would add up.
 func (v *vm) End() error {
 	ran := v.budget.spent + slice - v.budget.left
 	v.prog.probe.Ran(ran)
@@ -27,33 +23,52 @@ func (v *vm) End() error {
 	if v.broken || v.worked < v.walkAt {
 		return nil
 	}
-	w := walker{seen: map[unsafe.Pointer]bool{}, skip: v.frozen}
+	limit := int(v.budget.heap.limit)
+	w := v.walk(limit)
+	v.budget.heap.known = int64(w.size)
+	v.worked, v.walkAt = 0, max(retainedEvery, 4*int64(len(w.seen)))
+	if w.size <= limit {
+		return nil
+	}
+	v.broken = true
+	e := v.prog.main.file.Error(0, "metrics", fmt.Errorf("%w: the script holds more than %s between calls%s", scripting.ErrLimit, sizeText(int64(limit)), v.budget.heap.setting))
+	e.Hint = "a table outside of the hooks grows; each VM has its own, and it now starts anew"
+	return e
+}
+
+// held is what the VM holds, in bytes, or something over limit.
+func (v *vm) held(limit int) int { return v.walk(limit).size }
+
+// walk adds up what can be reached from the VM: its globals, functions and
+// stacks. What a host function makes at the moment is not among it.
+func (v *vm) walk(limit int) *walker {
+	w := &walker{seen: map[unsafe.Pointer]bool{}, skip: v.frozen, env: v.env, limit: limit}
 	for _, fn := range v.hooks.all {
 		w.value(fn)
 	}
 	for _, m := range v.loaded {
 		w.value(m)
 	}
-	v.worked, v.walkAt = 0, max(retainedEvery, 4*int64(len(w.seen)))
-	if w.size <= maxRetained {
-		return nil
+	for k, x := range entries(v.env) {
+		w.value(k)
+		w.value(x)
 	}
-	v.broken = true
-	e := v.prog.main.file.Error(0, "metrics", fmt.Errorf("%w: the script holds more than %d MiB between calls", scripting.ErrLimit, maxRetained>>20))
-	e.Hint = "a table outside of the hooks grows; each VM has its own, and it now starts anew"
-	return e
+	w.value(v.L)
+	return w
 }
 
 // walker adds up what can be reached.
 type walker struct {
-	seen map[unsafe.Pointer]bool
-	skip map[*lua.LTable]*lua.LTable // the host's own
-	size int
+	seen  map[unsafe.Pointer]bool
+	skip  map[*lua.LTable]*lua.LTable // the host's own
+	env   *lua.LTable
+	limit int
+	size  int
 }
 
 // first reports whether p was not seen before, and adds n then.
 func (w *walker) first(p unsafe.Pointer, n int) bool {
-	if w.seen[p] || w.size > maxRetained {
+	if w.seen[p] || w.size > w.limit {
 		return false
 	}
 	w.seen[p] = true
@@ -61,23 +76,30 @@ func (w *walker) first(p unsafe.Pointer, n int) bool {
 	return true
 }
 
+// text adds a string, of which others may have a part.
+func (w *walker) text(s string) {
+	if len(s) > 0 {
+		w.first(unsafe.Pointer(unsafe.StringData(s)), len(s))
+	}
+}
+
 func (w *walker) value(x lua.LValue) {
 	// A list of what is still to be visited: the script decides how deep it is.
 	todo := []lua.LValue{x}
-	for len(todo) > 0 && w.size <= maxRetained {
+	for len(todo) > 0 && w.size <= w.limit {
 		x := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		switch x := x.(type) {
 		case lua.LString:
-			if w.size += 16; len(x) > 0 {
-				w.first(unsafe.Pointer(unsafe.StringData(string(x))), len(x))
-			}
+			w.size += 16
+			w.text(string(x))
 		case *lua.LTable:
-			if _, host := w.skip[x]; host || !w.first(unsafe.Pointer(x), 120) {
+			if _, host := w.skip[x]; host || x == w.env || !w.first(unsafe.Pointer(x), 120) {
 				continue
 			}
-			// A deleted key stays in keys, which only reflection shows.
-			w.size += 100*tableKeys.of(x) + 16*x.MaxN()
+			// A deleted key stays in keys, and an array that was filled up with
+			// nil stays long, which only reflection shows.
+			w.size += 100*len(tableFields.keys.of(x)) + 16*cap(tableFields.array.of(x))
 			if x.Metatable != nil {
 				todo = append(todo, x.Metatable)
 			}
@@ -94,26 +116,48 @@ func (w *walker) value(x lua.LValue) {
 				}
 			}
 		case *lua.LUserData:
-			w.first(unsafe.Pointer(x), 500)
+			if w.first(unsafe.Pointer(x), 500) {
+				w.host(x.Value)
+			}
 		case *lua.LState:
-			w.first(unsafe.Pointer(x), 24<<10)
+			if !w.first(unsafe.Pointer(x), 24<<10) {
+				continue
+			}
+			reg := registryOf(x)
+			w.size += 16 * cap(reg.array)
+			for _, x := range reg.array[:reg.top] {
+				if x != nil {
+					todo = append(todo, x)
+				}
+			}
 		}
 	}
 }
 
-// tableKeys reads the length of a table's list of keys.
-var tableKeys = newKeysField()
-
-type keysField uintptr
-
-func newKeysField() keysField {
-	f, ok := reflect.TypeFor[lua.LTable]().FieldByName("keys")
-	if !ok || f.Type != reflect.TypeFor[[]lua.LValue]() {
-		panic("BUG: lua.LTable has no list of keys any more: look at its memory again")
+// host adds what a value of the host holds that a script can make many of.
+func (w *walker) host(x any) {
+	if c, ok := x.(*copied); ok {
+		for _, l := range c.rec.Labels {
+			w.size += 32
+			w.text(l.Name)
+			w.text(l.Value)
+		}
 	}
-	return keysField(f.Offset)
 }
 
-func (f keysField) of(t *lua.LTable) int {
-	return len(*(*[]lua.LValue)(unsafe.Add(unsafe.Pointer(t), f)))
+// tableFields are the lists of values that a table has.
+var tableFields = struct{ keys, array valuesField }{newValuesField("keys"), newValuesField("array")}
+
+type valuesField uintptr
+
+func newValuesField(name string) valuesField {
+	f, ok := reflect.TypeFor[lua.LTable]().FieldByName(name)
+	if !ok || f.Type != reflect.TypeFor[[]lua.LValue]() {
+		panic("BUG: lua.LTable has no list of " + name + " any more: look at its memory again")
+	}
+	return valuesField(f.Offset)
+}
+
+func (f valuesField) of(t *lua.LTable) []lua.LValue {
+	return *(*[]lua.LValue)(unsafe.Add(unsafe.Pointer(t), f))
 }

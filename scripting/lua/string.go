@@ -202,7 +202,7 @@ func (v *vm) pushCapture(L *lua.LState, m *matcher, i, s, e int) {
 func (v *vm) strGmatch(L *lua.LState) int {
 	m := v.newMatcher(L.CheckString(1), L.CheckString(2))
 	pos := 0
-	L.Push(L.NewFunction(func(L *lua.LState) int {
+	L.Push(L.NewClosure(func(L *lua.LState) int {
 		for ; pos <= len(m.src); pos++ {
 			m.level = 0
 			e := m.match(pos, 0)
@@ -222,7 +222,7 @@ func (v *vm) strGmatch(L *lua.LState) int {
 		}
 		L.Push(lua.LNil)
 		return 1
-	}))
+	}, L.Get(1))) // an upvalue, so that it is known to be held
 	return 1
 }
 

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -90,6 +91,8 @@ func (p *program) newVM(h scripting.Host) *vm {
 		walkAt: retainedEvery, loaded: map[string]lua.LValue{}, frozen: map[*lua.LTable]*lua.LTable{}, names: map[*lua.LFunction]string{},
 		projections: map[*lua.FunctionProto]*projection{},
 	}
+	v.budget.held = v.held
+	v.budget.heap.start(scripting.DefaultMemory)
 	v.budget.start(loadTime, 0)
 	v.L.SetContext(&v.budget)
 	v.identity = v.L.NewFunction(v.catchOnly)
@@ -231,6 +234,8 @@ func (v *vm) run(fn lua.LValue, results int, args ...lua.LValue) error {
 
 func (v *vm) Begin(c *scripting.Call) {
 	v.call = c
+	v.budget.heap.start(cmp.Or(c.Memory, scripting.DefaultMemory))
+	v.budget.heap.setting = ", the limit is script.limits.memory"
 	v.budget.start(c.Time+time.Duration(c.Records)*timePerRecord, c.Records)
 	v.budget.setting = ", the limit is script.limits.time"
 	v.emit = c.Emit
@@ -336,6 +341,9 @@ func (e *hostError) Error() string { return strings.TrimSpace(e.where + " " + e.
 
 // raise raises a Go error at the caller's line.
 func (v *vm) raise(L *lua.LState, err error) {
+	if errors.Is(err, view.ErrTooMuch) {
+		err = v.budget.trip(fmt.Errorf("%w: %w", scripting.ErrLimit, err))
+	}
 	ud := L.NewUserData()
 	ud.Value = &hostError{err, where(L)}
 	L.Error(ud, 0)

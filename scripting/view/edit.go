@@ -17,7 +17,7 @@ func (m *Metrics) SetName(i int, name string) error {
 		return err
 	}
 	m.labelsOf(i).Set(batch.NameLabel, name)
-	return nil
+	return m.made(1, len(name))
 }
 
 // SetLabel sets a label of row i; an empty value removes it.
@@ -28,8 +28,12 @@ func (m *window) SetLabel(i int, name, value string) error {
 	if err := checkLabelValue(name, value); err != nil {
 		return err
 	}
-	m.labelsOf(i).Set(name, value)
-	return nil
+	b := m.labelsOf(i)
+	if err := roomFor(b, name); err != nil {
+		return err
+	}
+	b.Set(name, value)
+	return m.made(1, len(name)+len(value))
 }
 
 // SetValue sets the value of row i. On a staleness marker it does nothing; on

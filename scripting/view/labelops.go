@@ -41,6 +41,9 @@ func (m *window) SetLabelAll(name, value string) error {
 	if err := checkLabelValue(name, value); err != nil {
 		return err
 	}
+	if err := m.made(len(m.series), len(name)+len(value)); err != nil {
+		return err
+	}
 	m.editAll(labelEdit{'=', name, value})
 	return nil
 }
@@ -193,6 +196,9 @@ func (m *window) mapLabel(st *mapSite, s *batch.Series, name string, fn func(str
 		}
 		if err := checkLabelValue(name, to); err != nil {
 			return nil, fmt.Errorf("%w, which was made of %q", err, value)
+		}
+		if err := m.made(1, len(to)); err != nil {
+			return nil, err
 		}
 		to = st.remember(value, to)
 	}

@@ -1,11 +1,58 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
 	"github.com/weir-run/weir/engine/batch"
 )
+
+// What a script may make of labels: far more than is of use.
+const (
+	maxLabels     = 256      // of a record to which labels are added
+	maxLabelName  = 1 << 10  // bytes
+	maxLabelValue = 64 << 10 // bytes
+	// madeBytes is what a call may set of labels and emit, plus madePerRow for each
+	// of its rows: one value for a whole batch is copied for each series.
+	madeBytes  = 64 << 20
+	madePerRow = 4 << 10
+)
+
+// ErrTooMuch is what an error wraps when a call makes more than it may.
+var ErrTooMuch = errors.New("too much")
+
+// made takes n bytes of labels for each of so many rows.
+func (m *window) made(rows, n int) error {
+	if m.room -= int64(rows) * int64(n+16); m.room < 0 {
+		return fmt.Errorf("%w: the call set and emitted more than %d MiB of labels", ErrTooMuch, (madeBytes+int64(len(m.column))*madePerRow)>>20)
+	}
+	return nil
+}
+
+// labelBytes is the text of labels.
+func labelBytes(ls []batch.Label) (n int) {
+	for _, l := range ls {
+		n += len(l.Name) + len(l.Value)
+	}
+	return n
+}
+
+// checkCount checks how many labels a record that is emitted has.
+func checkCount(ls []batch.Label) error {
+	if len(ls) > maxLabels {
+		return fmt.Errorf("cannot emit a record with %d labels: the limit is %d", len(ls), maxLabels)
+	}
+	return nil
+}
+
+// roomFor reports an error when b cannot have another label.
+func roomFor(b *batch.Builder, name string) error {
+	if len(b.Labels()) >= maxLabels && b.Get(name) == "" {
+		return fmt.Errorf("cannot set label %q: there are %d already", name, maxLabels)
+	}
+	return nil
+}
 
 // checkLabelName checks the name of a label; logs says that it is of a stream.
 func checkLabelName(name string, logs bool) error {
@@ -14,6 +61,8 @@ func checkLabelName(name string, logs bool) error {
 		return fmt.Errorf("cannot use an empty label name")
 	case name == batch.NameLabel && !logs:
 		return fmt.Errorf("cannot use %s as a label: it is the record's name", batch.NameLabel)
+	case len(name) > maxLabelName:
+		return fmt.Errorf("cannot use a label name of %d bytes: the limit is %d", len(name), maxLabelName)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("cannot use label name %q: it is not valid UTF-8", name)
 	}
@@ -21,6 +70,9 @@ func checkLabelName(name string, logs bool) error {
 }
 
 func checkLabelValue(name, value string) error {
+	if len(value) > maxLabelValue {
+		return fmt.Errorf("cannot set label %q to %d bytes: the limit is %d", name, len(value), maxLabelValue)
+	}
 	if !utf8.ValidString(value) {
 		return fmt.Errorf("cannot set label %q to %q: it is not valid UTF-8", name, value)
 	}
@@ -31,6 +83,8 @@ func checkName(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("cannot use an empty name: drop the record instead")
+	case len(name) > maxLabelName:
+		return fmt.Errorf("cannot use a name of %d bytes: the limit is %d", len(name), maxLabelName)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("cannot use name %q: it is not valid UTF-8", name)
 	}

@@ -216,6 +216,15 @@ func (m *Logs) Copy(i int) LogRecord {
 func (m *Logs) Emit(r LogRecord) error {
 	b := &m.scratch
 	b.Reset(nil)
+	if err := checkCount(r.Labels); err != nil {
+		return err
+	}
+	if err := checkCount(r.Meta); err != nil {
+		return err
+	}
+	if err := m.made(1, 100+len(r.Line)+labelBytes(r.Labels)+labelBytes(r.Meta)); err != nil {
+		return err
+	}
 	for _, l := range r.Labels {
 		if err := checkLabelName(l.Name, true); err != nil {
 			return err

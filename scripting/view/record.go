@@ -67,6 +67,12 @@ func (m *Metrics) EmitTo(way int, r Record) error {
 	if err := checkName(r.Name); err != nil {
 		return err
 	}
+	if err := checkCount(r.Labels); err != nil {
+		return err
+	}
+	if err := m.made(1, 100+len(r.Name)+labelBytes(r.Labels)); err != nil {
+		return err
+	}
 	b.Set(batch.NameLabel, r.Name)
 	for _, l := range r.Labels {
 		if err := checkLabelName(l.Name, false); err != nil {

@@ -17,6 +17,7 @@ var ErrSkip = errors.New("series skipped")
 type Series struct {
 	handle  *batch.Series
 	edit    batch.Builder
+	set     int  // bytes of labels
 	logs    bool // it is a stream
 	dropped bool
 }
@@ -81,7 +82,11 @@ func (s *Series) SetLabel(name, value string) error {
 	if err := checkLabelValue(name, value); err != nil {
 		return err
 	}
+	if err := roomFor(&s.edit, name); err != nil {
+		return err
+	}
 	s.edit.Set(name, value)
+	s.set += len(name) + len(value)
 	return nil
 }
 
@@ -143,6 +148,9 @@ func (m *window) runSeries(i int, s *batch.Series, fn func(int, *Series) error) 
 			return nil, nil
 		}
 		return m.gen.hooked(m.logs).Put(s, nil), nil
+	}
+	if err := m.made(1, e.set); err != nil {
+		return nil, err
 	}
 	d, lasting := m.gen.derive(s, &e.edit, m.now)
 	if !lasting {

@@ -33,6 +33,8 @@ type window struct {
 	yes     batch.Rows // scratch
 	open    openRows   // scratch
 
+	room int64 // bytes of labels that the call may still make
+
 	flags   []flags // scratch, one a row; nil length when no row has any
 	dropped int
 	ways    []uint8 // scratch, one a row; nil length when no row is routed
@@ -71,6 +73,7 @@ func (m *window) reset(gen *Generation, now time.Time, of batch.Origin, column [
 		m.edits, m.sites, m.cols = map[labelEdit]*editMemo{}, map[siteKey]*mapSite{}, map[string]*Column{}
 	}
 	m.gen, m.now, m.origin, m.column = gen, now, of, column
+	m.room = madeBytes + int64(len(column))*madePerRow
 	m.epoch++
 	m.series, m.ownSeries = column, false
 	m.flags, m.dropped = m.flags[:0], 0
