@@ -163,11 +163,15 @@ func (e *Engine) Check(path string) (*config.Config, config.Diagnostics) {
 	cfg, ds := config.Load(path)
 	p, more := e.makePlan(cfg, planMode{})
 	cfg.Files = p.files
-	ds = append(ds, more...)
+	return cfg, append(append(ds, more...), p.brokenOnes()...).Sort()
+}
+
+// brokenOnes are the blocks whose registration is broken.
+func (p *plan) brokenOnes() (ds config.Diagnostics) {
 	for _, w := range p.broken {
 		ds = append(ds, config.Diagnostic{Span: w.block.Span, Msg: fmt.Sprintf("component %s is broken", w.reg.Name), Detail: strings.TrimSpace(w.err.Error())})
 	}
-	return cfg, ds.Sort()
+	return ds
 }
 
 // Run applies the config at path and runs it until ctx ends, then stops it,

@@ -316,7 +316,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	if err != nil {
 		return fail(err)
 	}
-	s := &script{name: name, file: file, program: p, def: p.Definition(), outside: c.o.Outside, modules: c.o.Modules}
+	s := &script{name: name, file: file, program: p, def: p.Definition(), dir: c.dir, outside: c.o.Outside, modules: c.o.Modules}
 	header := ParseHeader(lang.Comment(file.Text))
 	test, err := c.testFile(from[0], lang, deps)
 	if err != nil {
@@ -332,6 +332,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 		return fail(reg.Err)
 	}
 	reg.Version, reg.Sources = s.version, deps.sources()
+	reg.About = s.audit(lang, deps.modules)
 	c.made[name] = s
 	return reg
 }
@@ -427,6 +428,7 @@ type dependencies struct {
 	language Language
 	embedded bool
 	paths    []string
+	modules  []File // that were required, each once
 	hash     interface {
 		io.Writer
 		Sum([]byte) []byte
@@ -474,6 +476,9 @@ func (d *dependencies) require(name string) (File, error) {
 				return File{}, err
 			}
 			d.hashPart(base+ext, f.Text)
+			if !slices.Contains(d.modules, f) {
+				d.modules = append(d.modules, f)
+			}
 			return f, nil
 		}
 	}

@@ -19,6 +19,7 @@ type Definition struct {
 	Teardown bool     // it has teardown(ctx)
 	Every    []Every  // its timers, the shortest first
 	Needs    Needs    // of the world outside
+	Hooks    []string // what is a function or a table of them, in the order of the manual
 	Outputs  []string // names of the outputs beside forward_to, in the order of their ways
 }
 
@@ -64,7 +65,24 @@ func Define(f File, raw Raw) (*Definition, error) {
 	if len(d.errs) > 0 {
 		return nil, errors.Join(d.errs...)
 	}
+	for _, k := range transformKeys {
+		if slices.ContainsFunc(raw.Fields, func(f RawField) bool { return f.Name == k.name && isHook(f.Value) }) {
+			d.def.Hooks = append(d.def.Hooks, k.name)
+		}
+	}
 	return d.def, nil
+}
+
+// isHook reports whether a value of a definition is a function or a table of
+// them.
+func isHook(v any) bool {
+	if m, ok := v.(map[string]any); ok {
+		for _, e := range m {
+			v = e
+		}
+	}
+	_, ok := v.(Func)
+	return ok
 }
 
 // definitionKey is a key of a definition and what reads it, which lives in a

@@ -24,6 +24,7 @@ type script struct {
 	def     *Definition
 	newArgs func() any
 	tests   func() error // nil: it has none
+	dir     string       // absolute, the folder of scripts; "" without
 	outside Outside
 	modules []*Module // the standard library
 	tested  bool      // there is a test file; tests also runs examples

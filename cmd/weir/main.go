@@ -118,6 +118,7 @@ reloaded without losing a sample.`,
 	root.AddCommand(
 		runCommand(t),
 		checkCommand(t),
+		auditCommand(t),
 		fmtCommand(t),
 		graphCommand(t),
 		componentsCommand(t),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -27,4 +28,30 @@ func keepOwner(path string, old fs.FileInfo) error {
 		return fmt.Errorf("it would no longer belong to user %d and group %d: %w", want.Uid, want.Gid, err)
 	}
 	return nil
+}
+
+// writableBy says who can write a file or folder beside its owner, and whether
+// that is a stranger; "" when it is neither. In a folder with the sticky bit,
+// such as /tmp, nobody can replace what is another's.
+func writableBy(path string) string {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return fmt.Sprintf("cannot be looked at: %v", err)
+	}
+	mode := fi.Mode()
+	var who []string
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+		who = append(who, fmt.Sprintf("belongs to user %d", st.Uid))
+	}
+	switch sticky := fi.IsDir() && mode&fs.ModeSticky != 0; {
+	case sticky:
+	case mode.Perm()&0o002 != 0:
+		who = append(who, "can be written by everybody")
+	case mode.Perm()&0o020 != 0:
+		who = append(who, "can be written by its group")
+	}
+	if len(who) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (mode %04o)", strings.Join(who, " and "), mode.Perm())
 }

@@ -137,6 +137,9 @@ type Registration struct {
 	Unique bool
 	// Doc is the manual of the component.
 	Doc Doc
+	// About is what its catalog has to say of it beyond this, for tools that know
+	// the catalog; nil: nothing.
+	About any
 }
 
 // Doc is a component's manual, as `weir components NAME` prints it.

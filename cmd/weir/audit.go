@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting"
+)
+
+// auditFormats are how an audit can be written.
+var auditFormats = []string{"text", "json"}
+
+func auditCommand(t *terminal) *cobra.Command {
+	var dir, format string
+	cmd := &cobra.Command{
+		Use:   "audit CONFIG",
+		Short: "List what the scripts of a config may do",
+		Long: `List the scripts that a config uses, a file or a directory of *.alloy files: the
+files each is made of with a hash of their content, its hooks, what it needs of
+the world outside, and for each block of it what that grants, what is missing or
+granted for nothing, and its limits. Files and folders that others than their
+owner or root can write are named: who writes a script does what weir may do.
+Nothing is started.
+
+The exit code is 1 when the config has a mistake; what can be told of it is
+listed all the same.`,
+		Example: `  weir audit config.alloy
+  weir audit --format=json /etc/weir | jq -r '.scripts[].files[] | .sha256 + "  " + .name'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return fmt.Errorf("audit takes one config, not %d; several files of a directory are one config", len(args))
+			case len(args) == 0:
+				return errors.New("name a config to audit, a file or a directory of *.alloy files")
+			case !slices.Contains(auditFormats, format):
+				return fmt.Errorf("--format must be %s, not %q", strings.Join(auditFormats, " or "), format)
+			}
+			return nil
+		},
+		ValidArgsFunction: configFiles(oneConfig),
+		RunE: failed(func(_ *cobra.Command, args []string) error {
+			return audit(t, args[0], dir, format)
+		}),
+	}
+	cmd.Flags().StringVar(&dir, "scripts", "", "folder of scripts (default: scripts beside the config)")
+	cmd.Flags().StringVar(&format, "format", "text", `"text" or "json"`)
+	return cmd
+}
+
+// auditReport is an audit as JSON.
+type auditReport struct {
+	Config  string        `json:"config"`
+	Scripts []auditScript `json:"scripts"` // by name
+}
+
+type auditScript struct {
+	*scripting.Audit
+	Writable []string     `json:"writable_by_others"` // files and folders, in words
+	Blocks   []auditBlock `json:"blocks"`             // in the order of the config
+}
+
+type auditBlock struct {
+	ID       string `json:"id"`
+	Position string `json:"position"`
+	scripting.AuditBlock
+}
+
+func audit(t *terminal, path, dir, format string) error {
+	e, err := lookingEngine(path, dir)
+	if err != nil {
+		return err
+	}
+	blocks, cfg, ds := e.Blocks(path)
+	if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
+		return err
+	}
+	scripts := map[string]*auditScript{}
+	for _, b := range blocks {
+		about, ok := b.About.(*scripting.Audit)
+		if !ok || b.Args == nil {
+			continue
+		}
+		s := scripts[about.Name]
+		if s == nil {
+			s = &auditScript{Audit: about, Writable: writable(about)}
+			scripts[about.Name] = s
+		}
+		s.Blocks = append(s.Blocks, auditBlock{ID: b.ID, Position: b.Position, AuditBlock: about.Block(b.Args)})
+	}
+	r := auditReport{Config: path, Scripts: []auditScript{}}
+	for _, name := range slices.Sorted(maps.Keys(scripts)) {
+		r.Scripts = append(r.Scripts, *scripts[name])
+	}
+	if err := r.write(t, format); err != nil {
+		return err
+	}
+	if ds.HasErrors() {
+		errs, _ := errors.AsType[config.Diagnostics](ds.Err())
+		fmt.Fprintln(t.err, count(len(errs), "mistake"))
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+// writable are the files and folders of a script that others can write.
+func writable(a *scripting.Audit) []string {
+	out := []string{}
+	for _, p := range a.Paths() {
+		if why := writableBy(p); why != "" {
+			out = append(out, a.Shown(p)+" "+why)
+		}
+	}
+	return out
+}
+
+func (r auditReport) write(t *terminal, format string) error {
+	if format == "json" {
+		e := json.NewEncoder(t.out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(r)
+	}
+	var b strings.Builder
+	if len(r.Scripts) == 0 {
+		fmt.Fprintf(&b, "%s uses no scripts\n", config.Printable(r.Config))
+	}
+	for i, s := range r.Scripts {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		s.write(&b, t.outColor)
+	}
+	_, err := io.WriteString(t.out, b.String())
+	return err
+}
+
+func (s auditScript) write(b *strings.Builder, color bool) {
+	line := func(indent, what, text string) {
+		fmt.Fprintf(b, "%s%-11s %s\n", indent, what, config.Printable(text))
+	}
+	fmt.Fprintf(b, "%s\n", paint(color, "1", s.Name))
+	for _, f := range s.Files {
+		name := f.Name
+		if f.Shipped {
+			name += " (ships with weir)"
+		}
+		line("  ", "file", name)
+		line("  ", "  sha256", f.SHA256)
+	}
+	line("  ", "kind", fmt.Sprintf("%s in %s: %s", s.Kind, s.Language, strings.Join(s.Hooks, ", ")))
+	list(b, "  ", "needs", s.Needs, "nothing of the world outside")
+	for _, w := range s.Writable {
+		line("  ", paint(color, "33", "warning")+"    ", w)
+	}
+	for _, bl := range s.Blocks {
+		fmt.Fprintf(b, "  %s  %s\n", paint(color, "1", bl.ID), config.Printable(bl.Position))
+		list(b, "    ", "grants", bl.Allow.List(), "nothing")
+		list(b, "    ", "missing", bl.Missing, "")
+		list(b, "    ", "not needed", bl.Unneeded, "")
+		mode := "concurrency " + string(bl.Concurrency) + ", on_error " + string(bl.OnError)
+		if bl.OnReload != "" {
+			mode += ", on_reload " + string(bl.OnReload)
+		}
+		line("    ", "runs", mode)
+		var limits []string
+		for _, k := range slices.Sorted(maps.Keys(bl.Limits)) {
+			if v := fmt.Sprint(bl.Limits[k]); v != "" && v != "0" { // else it is counted from the batch
+				limits = append(limits, k+" "+v)
+			}
+		}
+		line("    ", "limits", strings.Join(limits, ", "))
+	}
+}
+
+// list writes words, one a line; none when there are none.
+func list(b *strings.Builder, indent, what string, words []string, none string) {
+	if len(words) == 0 && none != "" {
+		words = []string{none}
+	}
+	for _, w := range words {
+		fmt.Fprintf(b, "%s%-11s %s\n", indent, what, config.Printable(w))
+	}
+}

@@ -1,0 +1,86 @@
+package engine_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// checked is test.pass whose registration wants a certain value.
+func checked(version, want string) component.Registration {
+	return component.Registration{Name: "test.source", Version: version, Check: func(args any, settled func(string) bool) []*component.ArgumentError {
+		a := args.(*arguments)
+		switch {
+		case !settled("value"):
+			return nil
+		case a.Value == "odd":
+			return []*component.ArgumentError{{Path: "value", Err: errors.New("value is odd"), Warning: true}}
+		case a.Value != want:
+			return []*component.ArgumentError{{Path: "value", Err: errors.New("value is not what is wanted"), Detail: "value = \"" + want + "\""}}
+		}
+		return nil
+	}}
+}
+
+func TestRegistrationChecks(t *testing.T) {
+	l := newLab(t)
+	l.catalog.add(checked("1", "a"))
+	l.write(`test.source "fine" { value = "a" }
+test.source "wrong" {
+  number = 1
+  value  = "b"
+}
+test.source "none" { }
+test.source "odd" { value = "odd" }
+test.value "v" { value = "x" }
+test.source "open" { value = test.value.v.value }
+`)
+	_, ds := l.make().Check(l.config)
+	var got []string
+	for _, d := range ds {
+		got = append(got, strings.ReplaceAll(d.Error(), l.dir+"/", ""))
+	}
+	want := []string{
+		"c.alloy:4:12: value is not what is wanted\n  value = \"a\"",
+		"c.alloy:6:1: value is not what is wanted\n  value = \"a\"",
+		"c.alloy:7:29: warning: value is odd",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	blocks, _, more := l.e.Blocks(l.config)
+	if len(blocks) != 6 || blocks[1].ID != "test.source.wrong" || blocks[1].Position != l.config+":2" || blocks[1].Args.(*arguments).Value != "b" || len(more) != len(ds) {
+		t.Errorf("got %+v with %d diagnostics", blocks, len(more))
+	}
+}
+
+// A component whose new version wants other arguments stays on its last good
+// version, and the others go on; with a config that it refuses, the change is
+// refused.
+func TestRegistrationChecksWhileRunning(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.catalog.add(checked("1", "a"))
+		l.start(`test.source "x" { value = "a" }` + "\n" + `test.value "v" { value = "1" }`)
+		l.take()
+		l.catalog.add(checked("2", "b"))
+		if err := l.changed(); err != nil {
+			t.Errorf("a saved script refuses the change: %v", err)
+		}
+		l.wantEvents("")
+		l.wantHealth("test.source.x", component.Unhealthy, "value is not what is wanted")
+		l.wantHealth("test.value.v", component.Healthy, "")
+
+		if err := l.reload(`test.source "x" { value = "c" }`); err == nil || !strings.Contains(err.Error(), "value is not what is wanted") {
+			t.Errorf("the config is taken: %v", err)
+		}
+		l.wantEvents("")
+		if err := l.reload(`test.source "x" { value = "b" }` + "\n" + `test.value "v" { value = "1" }`); err != nil {
+			t.Error(err)
+		}
+		l.wantHealth("test.source.x", component.Healthy, "")
+	})
+}
