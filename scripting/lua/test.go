@@ -188,9 +188,25 @@ func (v *vm) testCallback(fn *lua.LFunction) scripting.Callback {
 		switch x.(type) {
 		case lua.LBool, lua.LNumber, lua.LString:
 			return v.toGo(L, x, 0), nil
+		case *lua.LTable:
+			return v.testResult(L, x), nil
 		}
 		return nil, nil
 	}
+}
+
+// testResult is a table that a function of the test returned; nil when it has
+// no form in Go, which is of no matter to who wants none.
+func (v *vm) testResult(L *lua.LState, x lua.LValue) (out scripting.Value) {
+	L.Push(L.NewFunction(func(L *lua.LState) int {
+		out = v.toGo(L, L.Get(1), 0)
+		return 0
+	}))
+	L.Push(x)
+	if err := L.PCall(1, 0, v.identity); err != nil {
+		return nil
+	}
+	return out
 }
 
 // Load runs the file.

@@ -1,6 +1,7 @@
 package scripttest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (s *session) api() *scripting.TestAPI {
 		Weir: &scripting.Module{
 			Name: "weir.test",
 			Doc:  "Components under test.",
-			Funcs: []scripting.Function{{
+			Funcs: append([]scripting.Function{{
 				Name: "component",
 				Doc: "Builds a component as its block would. file is the script's, counted from the folder of the test, or a block name. " +
 					"args are the attributes of the block, and its block script; they are checked as in a config. " +
@@ -68,8 +69,8 @@ func (s *session) api() *scripting.TestAPI {
 					}
 					return &scripting.Object{Type: s.componentType(), Data: n}, nil
 				},
-			}},
-			Types: []*scripting.ObjectType{s.componentType(), batchType},
+			}}, s.mockFuncs()...),
+			Types: []*scripting.ObjectType{s.componentType(), batchType, mocksType},
 		},
 		Assert: s.assertion,
 		Unknown: func(name string, globals []string) string {
@@ -181,12 +182,13 @@ func (s *session) componentType() *scripting.ObjectType {
 					return nil, err
 				}
 				out, err := n.advance(s.ctx, d)
-				if err != nil {
+				if err := cmp.Or(s.mocks.takeDenied(), err); err != nil {
 					return nil, err
 				}
 				if len(out.errors) > 0 {
 					return nil, &scriptFailure{out.errors[0]}
 				}
+				out.typ = batchType
 				return &scripting.Object{Type: batchType, Data: out}, nil
 			}},
 		{Name: "reload", Doc: "Does what a save of the script does: a new generation takes over, with new VMs and the state of the old one.",
@@ -196,7 +198,8 @@ func (s *session) componentType() *scripting.ObjectType {
 					return nil, err
 				}
 				n.begin()
-				return nil, errors.Join(n.reload(s.ctx), n.failure())
+				err := n.reload(s.ctx)
+				return nil, cmp.Or(s.mocks.takeDenied(), err, n.failure())
 			}},
 		{Name: "stop", Doc: "Ends the component, which runs teardown. What is open ends by itself.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
@@ -254,7 +257,7 @@ func (s *session) send(n *node, text string) (*output, error) {
 	if out != nil {
 		out.typ = batchType
 	}
-	return out, err
+	return out, cmp.Or(s.mocks.takeDenied(), err)
 }
 
 func duration(v scripting.Value) (time.Duration, error) {

@@ -119,7 +119,7 @@ func (s *suite) bench(ctx context.Context, ses *session, b *benchCase, long time
 			return err
 		}
 		// One of its own: the first batch must be the first.
-		n, err := newNode(ctx, s.folder.Catalog, b.node.name, b.node.body, noPosition)
+		n, err := newNode(ctx, ses.mocks.catalog(s.folder.Catalog, true), b.node.name, b.node.body, noPosition)
 		if err != nil {
 			return err
 		}

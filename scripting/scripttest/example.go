@@ -74,7 +74,7 @@ func (s *suite) example(ctx context.Context, t target, e scripting.Example) (got
 	if e.InputLine == 0 || e.OutputLine == 0 {
 		return "", errors.New(`cannot run this example: it needs both "Example Input:" and "Example Output:"`)
 	}
-	n, err := newNode(ctx, s.folder.Catalog, t.name, e.Args, config.Span{File: t.script.Name, Line: e.ArgsLine})
+	n, err := newNode(ctx, new(mocks).catalog(s.folder.Catalog, true), t.name, e.Args, config.Span{File: t.script.Name, Line: e.ArgsLine})
 	if err != nil {
 		return "", err
 	}

@@ -170,7 +170,7 @@ func (f *fuzzer) run(ctx context.Context) Test {
 }
 
 func (f *fuzzer) open(block int) (*node, error) {
-	return newNode(context.Background(), f.suite.folder.Catalog, f.t.name, f.blocks[block].body, config.Span{File: f.t.script.Name})
+	return newNode(context.Background(), new(mocks).catalog(f.suite.folder.Catalog, true), f.t.name, f.blocks[block].body, config.Span{File: f.t.script.Name})
 }
 
 // survives sends a batch; the error is the script's, or says what is wrong with

@@ -286,7 +286,7 @@ type output struct {
 func (n *node) begin() map[string]uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.came, n.errors = nil, nil
+	n.came, n.errors, n.routed = nil, nil, nil
 	return n.stats.Dropped()
 }
 
@@ -300,7 +300,7 @@ func (n *node) output(in *batch.Metrics, before map[string]uint64) *output {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out.batches, out.errors = n.came, n.errors
+	out.batches, out.errors, out.routed = n.came, n.errors, n.routed
 	return out
 }
 

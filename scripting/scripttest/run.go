@@ -348,6 +348,7 @@ func (s *suite) test(ses *session, c *testCase) Test {
 	if late := ses.closeOpened(); err == nil {
 		err = late
 	}
+	ses.mocks.endTest()
 	if err == nil {
 		return t
 	}

@@ -26,6 +26,7 @@ type session struct {
 	at      *group // that is being described
 	all     []*testCase
 	benches []*benchCase
+	mocks   mocks
 	known   []opened // every block that was opened
 	inTest  bool
 
@@ -173,7 +174,13 @@ func (s *session) open(what string, args scripting.Value) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use these arguments of %s: %w", name, err)
 	}
-	n, err := newNode(s.ctx, s.folder.Catalog, name, body, noPosition)
+	n, err := newNode(s.ctx, s.mocks.catalog(s.folder.Catalog, !has(args, "script", "allow")), name, body, noPosition)
+	if denied := s.mocks.takeDenied(); denied != nil {
+		if err == nil {
+			n.stop()
+		}
+		return nil, denied
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot test %s: %w", name, unplaced(err))
 	}
@@ -184,6 +191,20 @@ func (s *session) open(what string, args scripting.Value) (*node, error) {
 		s.nodes = append(s.nodes, n)
 	}
 	return n, nil
+}
+
+// has reports whether there is a value at a path of keys.
+func has(v scripting.Value, path ...string) bool {
+	for _, k := range path {
+		m, ok := v.(*scripting.Map)
+		if !ok {
+			return false
+		}
+		if v, ok = m.Get(k); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // note keeps a block that was opened, and returns its index.
