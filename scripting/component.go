@@ -107,7 +107,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 
 // newWorker makes a VM, whose ctx is about the worker's call at hand.
 func (c *Component) newWorker(args map[string]any) (w *worker, err error) {
-	w = &worker{}
+	w = newWorker()
 	w.vm, err = c.script.program.NewVM(Host{Args: args, Log: c.report.log, Context: newContext(w, c.world)})
 	return w, err
 }
@@ -262,15 +262,27 @@ func (k *call) failed(e *Error) (drop bool) {
 	return false
 }
 
+// newCall begins a call on a worker. It is valid until the next one on it.
 func (c *Component) newCall(ctx context.Context, w *worker) *call {
-	return &call{c: c, w: w, ctx: ctx, now: c.opts.Clock.Now(), observe: observer(ctx)}
+	w.at = call{c: c, w: w, ctx: ctx, now: c.opts.Clock.Now(), observe: observer(ctx)}
+	w.call = &w.at
+	return w.call
+}
+
+// done ends the call: it holds nothing of whoever sent the batch.
+func (k *call) done() { k.ctx, k.observe, k.w.call = nil, nil, nil }
+
+// limits are those of a call for so many records.
+func (k *call) limits(records int) *Call {
+	c, w := k.c, k.w
+	w.limits = Call{Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: records, Emit: c.block.emitLimit(records), Now: k.now, Failed: w.failed}
+	return &w.limits
 }
 
 // run returns what the script makes of b, and the first error of it.
 func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (made, *Error) {
 	started := time.Now()
 	k := c.newCall(ctx, w)
-	w.call = k
 	res, err := k.hooks(b)
 	if err != nil {
 		res = k.recover(b, AsError(err))
@@ -287,7 +299,7 @@ func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (made,
 	c.routed(&w.win)
 	out := c.made(res.Batch, &w.win)
 	w.win.Done()
-	w.call = nil
+	k.done()
 	return out, k.first
 }
 
@@ -302,9 +314,9 @@ func (k *call) hooks(b *batch.Metrics) (res view.Result, err error) {
 		}
 	}()
 	w.win.Reset(b, c.gen.Generation, k.now)
-	w.vm.Begin(&Call{Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: b.Len(), Emit: c.block.emitLimit(b.Len()), Now: k.now, Failed: k.failed})
+	w.vm.Begin(k.limits(b.Len()))
 	if c.script.def.Series {
-		if err := w.win.RunSeries(k.series); err != nil {
+		if err := w.win.RunSeries(w.series); err != nil {
 			return res, err
 		}
 	}

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -218,19 +219,22 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (made, error)
 		return nil, errReplaced
 	}
 	defer c.entrance.leave()
-	k := &outcome{}
-	defer func() {
-		if k.ran {
-			c.report.done(b.Source, k.first)
-		}
-	}()
-	var sp *split
 	if c.splitter != nil && c.script.def.Metrics { // a series hook knows no batches
-		sp = c.splitter.of(b.Origin(), b.Series)
+		if sp := c.splitter.of(b.Origin(), b.Series); sp != nil {
+			return c.inParts(ctx, b, sp)
+		}
 	}
-	if sp == nil {
-		return c.one(ctx, c.pool, b, k)
+	out, ran, first, err := c.one(ctx, c.pool, b)
+	if ran {
+		c.report.done(b.Source, first)
 	}
+	return out, err
+}
+
+// inParts returns what the hooks make of the parts of b.
+func (c *Component) inParts(ctx context.Context, b *batch.Metrics, sp *split) (made, error) {
+	var mu sync.Mutex
+	anyRan, failed := false, (*Error)(nil)
 	parts := sp.partsOf(b)
 	outs := make([]made, len(parts))
 	err := sideBySide(len(parts), workers(), func(i int) (err error) {
@@ -238,9 +242,18 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (made, error)
 		if c.lanes != nil {
 			p = c.lanes[parts[i].lane]
 		}
-		outs[i], err = c.one(ctx, p, parts[i].in, k)
+		var ran bool
+		var first *Error
+		outs[i], ran, first, err = c.one(ctx, p, parts[i].in)
+		mu.Lock()
+		defer mu.Unlock()
+		anyRan = anyRan || ran
+		failed = cmp.Or(failed, first)
 		return err
 	})
+	if anyRan {
+		c.report.done(b.Source, failed)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -250,36 +263,20 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (made, error)
 	return c.join(sp, b, parts, outs), nil
 }
 
-// outcome is how the calls for a batch went.
-type outcome struct {
-	mu    sync.Mutex
-	ran   bool
-	first *Error
-}
-
-func (o *outcome) add(err *Error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.ran = true
-	if o.first == nil {
-		o.first = err
-	}
-}
-
-// one runs the hooks on a batch or a part of one, on a VM of p.
-func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics, k *outcome) (made, error) {
+// one runs the hooks on a batch or a part of one, on a VM of p. first is the
+// first error of the script; ran says whether there was a VM to have one.
+func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics) (out made, ran bool, first *Error, err error) {
 	w, err := p.get(ctx)
 	if err != nil {
 		if e, ok := errors.AsType[*Error](err); ok { // a VM that cannot be made; else ctx ended
 			c.report.errored(e)
-			k.add(e)
+			return nil, true, e, err
 		}
-		return nil, err
+		return nil, false, nil, err
 	}
-	out, first := c.run(ctx, w, b)
-	k.add(first)
+	out, first = c.run(ctx, w, b)
 	c.putBack(p, w)
-	return out, nil
+	return out, true, first, nil
 }
 
 // putBack gives a worker back to its pool.

@@ -116,19 +116,18 @@ func (k *call) hook(h *Hook) (out Value, err error) {
 	c, w := k.c, k.w
 	started := time.Now()
 	k.setup = h.Name == "setup"
-	w.call = k
 	defer func() {
 		if v := recover(); v != nil {
 			w.vm = brokenVM{w.vm}
 			e := &Error{File: c.script.file.Name, Hook: h.Name, Err: panicError(v)}
-			c.report.errored(e)
+			k.note(e)
 			err = e
 		}
-		w.call = nil
+		k.done()
 		c.mem.metrics.seconds.Add(time.Since(started).Seconds())
 	}()
 	c.mem.metrics.calls.WithLabelValues(h.Name).Inc()
-	w.vm.Begin(&Call{Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Emit: c.block.emitLimit(0), Now: k.now, Failed: k.failed})
+	w.vm.Begin(k.limits(0))
 	out, err = w.vm.Run(h)
 	if err != nil {
 		e := AsError(err)

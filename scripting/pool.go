@@ -17,6 +17,19 @@ type worker struct {
 	pool *pool // that it is of
 	// call is the call at hand, nil outside of calls: what ctx is about.
 	call *call
+
+	// What a call needs, so that none is made for each batch.
+	at     call
+	limits Call
+	failed func(*Error) bool
+	series func(int, *view.Series) error
+}
+
+// newWorker returns a worker without a VM.
+func newWorker() *worker {
+	w := &worker{}
+	w.failed, w.series = w.at.failed, w.at.series
+	return w
 }
 
 // maxWaiting is how many VMs a pool may have more than for its work, one for
