@@ -40,7 +40,7 @@ type Component struct {
 	entrance entrance      // of process and timers
 	ready    chan struct{} // closed when batches are let in; nil: they always are
 	replaced chan struct{} // closed when another component takes over
-	ended    chan struct{} // closed when Run lets nothing in any more
+	stopped  chan struct{} // closed when Run ends and no other component takes over
 
 	progress *progress
 
@@ -62,7 +62,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	a := scriptArgs(s.def, args)
 	c := &Component{
 		script: s, opts: o, block: a.block, args: args, health: &healths{report: o.Health},
-		entrance: entrance{left: make(chan struct{})}, replaced: make(chan struct{}), ended: make(chan struct{}),
+		entrance: entrance{left: make(chan struct{})}, replaced: make(chan struct{}), stopped: make(chan struct{}),
 		progress: newProgress(),
 	}
 	if s.def.Setup || previous != nil && a.block.Concurrency.exclusive() {
@@ -148,7 +148,9 @@ func (c *Component) Run(ctx context.Context) error {
 		}
 	})
 	c.sweep(ctx)
-	close(c.ended)
+	if !errors.Is(context.Cause(ctx), component.ErrReplaced) {
+		close(c.stopped)
+	}
 	wg.Wait()
 	if c.script.def.Teardown && opened {
 		c.tearDown(ctx)
@@ -202,7 +204,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	if !ok {
 		var err error
 		if out, err = c.process(ctx, b); errors.Is(err, errReplaced) {
-			next, err := c.successor()
+			next, err := c.successor(ctx)
 			if err != nil {
 				return err
 			}

@@ -30,19 +30,24 @@ func (c *Component) admit(ctx context.Context) (*Component, error) {
 		return c, nil
 	case <-c.replaced:
 		return c.mem.newest(), nil
-	case <-c.ended:
-		return c.successor()
+	case <-c.stopped:
+		return nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%s waits for its setup: %w", c.opts.ID, context.Cause(ctx))
 	}
 }
 
-// successor is the component that is to have what this one no longer takes.
-func (c *Component) successor() (*Component, error) {
-	if next := c.mem.newest(); next != nil && next != c {
-		return next, nil
+// successor is the component that is to have what this one no longer takes. It
+// may have been built and not run yet.
+func (c *Component) successor(ctx context.Context) (*Component, error) {
+	select {
+	case <-c.replaced:
+		return c.mem.newest(), nil
+	case <-c.stopped:
+		return nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s waits for its next version: %w", c.opts.ID, context.Cause(ctx))
 	}
-	return nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
 }
 
 // open lets batches in, after what must come first: the calls of the generation

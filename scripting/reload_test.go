@@ -24,15 +24,16 @@ import (
 // node is a graph node whose script is saved again and again.
 type node struct {
 	*componenttest.Node
-	t    testing.TB
-	f    folder
-	cat  component.Catalog
-	sink *flowtest.Sink
-	gate *flow.Receiver
-	c    component.Component
-	stop func()
-	real bool // the clock is the real one, of a synctest bubble
-	args any  // of c
+	t       testing.TB
+	f       folder
+	cat     component.Catalog
+	sink    *flowtest.Sink
+	gate    *flow.Receiver
+	c       component.Component
+	stop    func()
+	replace func() // stop, since another takes over
+	real    bool   // the clock is the real one, of a synctest bubble
+	args    any    // of c
 }
 
 func newNode(t *testing.T) *node {
@@ -73,12 +74,31 @@ func (n *node) swap(r component.Registration, attrs string) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	stop := n.Run(n.t, c)
+	stop := n.run(c)
 	<-n.gate.Set(c)
-	if n.stop != nil {
-		n.stop()
+	if n.replace != nil {
+		n.replace()
 	}
-	n.c, n.stop, n.args = c, stop, args
+	n.c, n.args = c, args
+	n.stop, n.replace = func() { stop(context.Canceled) }, func() { stop(component.ErrReplaced) }
+}
+
+// run is componenttest's Run, and says why it ends as the engine does.
+func (n *node) run(c component.Component) (stop func(cause error)) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := c.Run(ctx); err != nil {
+			n.t.Errorf("%s ended with %v", n.ID, err)
+		}
+	}()
+	stop = func(cause error) {
+		cancel(cause)
+		<-done
+	}
+	n.t.Cleanup(func() { stop(context.Canceled) })
+	return stop
 }
 
 func (n *node) send(b *batch.Metrics) string {
