@@ -95,6 +95,9 @@ func TestHTTP(t *testing.T) {
 	f(`return ctx.http.get("SERVER", { headers = { ["X-Key"] = { "key ", ctx.args.token } } }):json().key`, "key s3cret")
 	f(`return ctx.args.token, pcall(function() return "x" .. ctx.args.token end)`, `<secret> | false | scripts/a/b.lua:5: cannot perform concat operation between string and userdata`)
 	f(`return ctx.secret("x"), json.encode(ctx.args.token), #tostring(ctx.args.token)`, `<secret> | nil | 8`)
+	f(`return pcall(function() ctx.log.info("x", { token = ctx.args.token, list = { ctx.args.token } }) error(ctx.args.token) end)`, `false | <secret>`)
+	f(`return pcall(function() ctx.emit { name = "x", value = 1, labels = { t = ctx.args.token } } end)`, `false | scripts/a/b.lua:5: cannot set label "t" to a userdata: it must be a string`)
+	f(`return pcall(function() ctx.exec("x", { ctx.args.token }) end)`, "false | scripts/a/b.lua:5: cannot use ctx.exec: the script does not declare it; write needs = { exec = { \"NAME\" } } in its definition, and grant it in the block's script.allow")
 	// Mistakes of the call are raised, what goes wrong outside is a result.
 	f(`return pcall(function() ctx.http.get("SERVER", { heders = {} }) end)`, `false | scripts/a/b.lua:5: cannot call get: argument options has no key "heders": did you mean headers?`)
 	f(`return ctx.http.get("SERVER", { headers = { Host = "x" } })`, "nil | cannot set the header Host: the client does that itself")

@@ -4,9 +4,11 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/weir-run/weir/scripting/grant"
 )
@@ -279,6 +281,39 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", pattern, err, want)
 		}
 	}
+}
+
+// FuzzFile compares patterns of files with regular expressions that mean the
+// same.
+func FuzzFile(f *testing.F) {
+	for _, p := range []string{"/etc/weir/*", "/etc/weir/**", "/a/**/b*c", "/a/*/*.json", "/a/b"} {
+		for _, name := range []string{"/etc/weir/x", "/etc/weir/../x", "/a/x/y/bzc", "/a/**/b*c", "/a/x/y.json", "/a/b"} {
+			f.Add(p, name)
+		}
+	}
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		p, err := grant.ParseFile(pattern)
+		if err != nil || runtime.GOOS == "windows" || !utf8.ValidString(pattern+name) {
+			return
+		}
+		_, rel, ok, err := p.Match(name)
+		if err != nil {
+			return
+		}
+		re := strings.ReplaceAll(regexp.QuoteMeta(pattern), `/\*\*/`, "/(.+/)?")
+		re = strings.ReplaceAll(re, `/\*\*`, "/.+")
+		re = strings.ReplaceAll(re, `\*`, "[^/]*")
+		want := regexp.MustCompile("(?s)^" + re + "$").MatchString(name)
+		if want && !ok && strings.Contains(name, "**") {
+			return // a pattern is no file
+		}
+		if ok != want {
+			t.Fatalf("%q matches %q: got %v, want %v", pattern, name, ok, want)
+		}
+		if ok && (!filepath.IsLocal(rel) || strings.Contains(rel, "..") && !strings.Contains(name, "..")) {
+			t.Fatalf("%q matches %q, which is %q below its folder", pattern, name, rel)
+		}
+	})
 }
 
 // FuzzURL looks for URLs that a pattern matches although they lead elsewhere.
