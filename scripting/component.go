@@ -37,6 +37,10 @@ type Component struct {
 	lanes    []*pool   // one VM each, of mode partition
 	pools    []*pool   // all of them
 
+	state      *nodeState   // nil: the node has never had any
+	slots      []*stateSlot // ctx.state
+	stateLater bool         // it is on disk, and taken by Run
+
 	entrance entrance      // of process and timers
 	ready    chan struct{} // closed when batches are let in; nil: they always are
 	replaced chan struct{} // closed when another component takes over
@@ -78,6 +82,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	} else {
 		c.mem = newMemory()
 	}
+	c.prepareState()
 	exprs := s.exprArgs(a.values)
 	if err := checkExprs(s.program, exprs); err != nil {
 		return nil, err
@@ -101,6 +106,12 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	if err := c.mem.metrics.register(o.Registerer, s.def); err != nil {
 		return nil, err
 	}
+	if !c.stateLater {
+		// Nobody can give up a build: what migrate waits for is bounded.
+		if err := c.takeState(context.Background()); err != nil {
+			return nil, err
+		}
+	}
 	c.openExits(a.ways)
 	return c, nil
 }
@@ -108,7 +119,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 // newWorker makes a VM, whose ctx is about the worker's call at hand.
 func (c *Component) newWorker(args map[string]any) (w *worker, err error) {
 	w = newWorker()
-	w.vm, err = c.script.program.NewVM(Host{Args: args, Log: c.report.log, Context: newContext(w, c.world)})
+	w.vm, err = c.script.program.NewVM(Host{Args: args, Log: c.report.log, Context: newContext(w, c.slots, c.world)})
 	return w, err
 }
 
@@ -137,6 +148,7 @@ func (c *Component) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if opened = c.open(life, before); opened {
+			wg.Go(func() { c.state.maintain(ctx, c.opts.Clock) })
 			c.runTimers(life, ctx)
 		}
 	})
@@ -172,6 +184,7 @@ func (c *Component) sweep(ctx context.Context) {
 			c.mem.exits.EndLeaving(ctx)
 		case <-t.C():
 			c.mem.sweep(c.gen)
+			c.state.expire(c.opts.Clock.Now())
 			c.report.sweep()
 			for _, p := range c.pools {
 				p.sweep()
@@ -212,6 +225,9 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 		} else if err != nil {
 			return err
 		}
+		// Before it is sent on, or what was sent could show more than what a
+		// process that dies here still knows.
+		c.state.flush()
 	}
 	return c.send(ctx, out, slices.Max(b.T))
 }
@@ -239,8 +255,10 @@ type call struct {
 	now     time.Time
 	setup   bool         // it is the hook setup, which is not called again
 	observe func(*Error) // nil: nobody asked
-	dropped int          // rows lost to errors
-	first   *Error       // of the call
+	// remembering says that a hook runs whose answer is remembered.
+	remembering bool
+	dropped     int    // rows lost to errors
+	first       *Error // of the call
 }
 
 // note reports an error of the call.
@@ -335,6 +353,8 @@ func (k *call) hooks(b *batch.Metrics) (res view.Result, err error) {
 // the next batch asks again.
 func (k *call) series(row int, s *view.Series) error {
 	k.c.mem.metrics.calls.WithLabelValues("series").Inc()
+	k.remembering = true
+	defer func() { k.remembering = false }()
 	err := k.w.vm.Series(s)
 	if err == nil {
 		return nil
@@ -383,7 +403,9 @@ func (c *Component) DebugInfo() any {
 		File       string `json:"file"`
 		Generation uint64 `json:"generation"`
 		VMs        int64  `json:"vms"`
-	}{c.script.file.Name, c.gen.number, c.vms()}
+
+		State []stateSummary `json:"state,omitempty"`
+	}{c.script.file.Name, c.gen.number, c.vms(), c.stateSummaries()}
 }
 
 // String names the component for messages.

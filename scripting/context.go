@@ -12,12 +12,12 @@ import (
 // Context is what ctx has beside args, log, emit and what else a language binds
 // itself: the table that the manual and the editors' types are made from. Its
 // functions cannot be called.
-func Context() *Module { return newContext(&worker{}, nil) }
+func Context() *Module { return newContext(&worker{}, nil, nil) }
 
 // newContext makes what ctx is for the scripts on one VM. Its functions are
 // about the worker's call at hand. What is outside is what the world grants; nil
 // is all there is.
-func newContext(w *worker, o *world) *Module {
+func newContext(w *worker, slots []*stateSlot, o *world) *Module {
 	m := &Module{
 		Name: "ctx",
 		Doc:  "What needs identity, a grant or a clock.",
@@ -26,6 +26,7 @@ func newContext(w *worker, o *world) *Module {
 			sleepFunc(w),
 			healthFunc(w),
 		},
+		Tables: []*Module{stateModule(w, slots)},
 	}
 	addOutside(m, w, o)
 	return m

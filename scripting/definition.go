@@ -18,6 +18,9 @@ type Definition struct {
 	Setup    bool     // it has setup(ctx)
 	Teardown bool     // it has teardown(ctx)
 	Every    []Every  // its timers, the shortest first
+	State    []*State // in the order they were declared
+	Version  int64    // of what it keeps in state; 1 if it does not say
+	Migrate  bool     // it has migrate(old_state, old_version, ctx)
 	Needs    Needs    // of the world outside
 	Hooks    []string // what is a function or a table of them, in the order of the manual
 	Outputs  []string // names of the outputs beside forward_to, in the order of their ways
@@ -46,7 +49,7 @@ type Func struct {
 
 // Define checks a definition. The error joins an *Error for every mistake.
 func Define(f File, raw Raw) (*Definition, error) {
-	d := &definer{file: f, kind: raw.Kind, def: &Definition{}}
+	d := &definer{file: f, kind: raw.Kind, def: &Definition{Version: 1}}
 	if raw.Kind != "transform" {
 		d.fail(raw.Line, "cannot use weir.%s: it is not supported yet, there is weir.transform", raw.Kind)
 		return nil, errors.Join(d.errs...)
@@ -102,8 +105,9 @@ var transformKeys = []definitionKey{
 	{"every", defineEvery},
 	{"setup", hookKey(func(d *Definition) *bool { return &d.Setup })},
 	{"teardown", hookKey(func(d *Definition) *bool { return &d.Teardown })},
-	{"migrate", notYet},
-	{"state", notYet},
+	{hookMigrate, hookKey(func(d *Definition) *bool { return &d.Migrate })},
+	{"version", defineVersion},
+	{"state", defineState},
 	{"outputs", defineOutputs},
 	{"needs", defineNeeds},
 }

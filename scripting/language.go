@@ -97,7 +97,7 @@ const DefaultMemory = 64 << 20
 type Hook struct {
 	Name string // the key of the definition: setup, teardown, every, migrate
 	Key  string // of the function in it, for every: "30s"; "" when it is the function
-	// Args are what it is called with; nil: with ctx.
+	// Args are what it is called with before ctx.
 	Args []Value
 	// Metrics is where ctx.emit puts records; nil: it is refused.
 	Metrics *view.Metrics

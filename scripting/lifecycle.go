@@ -51,7 +51,7 @@ func (c *Component) successor(ctx context.Context) (*Component, error) {
 }
 
 // open lets batches in, after what must come first: the calls of the generation
-// before, when there may be one call at a time, and setup. It returns false when
+// before, when there may be one call at a time, state that is on disk, and setup. It returns false when
 // another component took over or ctx ended before.
 func (c *Component) open(ctx context.Context, before *Component) bool {
 	if before != nil && c.block.Concurrency.exclusive() {
@@ -61,7 +61,7 @@ func (c *Component) open(ctx context.Context, before *Component) bool {
 			return false
 		}
 	}
-	if c.script.def.Setup && !c.setUp(ctx) {
+	if !c.openState(ctx) || c.script.def.Setup && !c.setUp(ctx) {
 		return false
 	}
 	if c.ready != nil {
@@ -132,7 +132,11 @@ func (k *call) hook(h *Hook) (out Value, err error) {
 		c.mem.metrics.seconds.Add(time.Since(started).Seconds())
 	}()
 	c.mem.metrics.calls.WithLabelValues(h.Name).Inc()
-	w.vm.Begin(k.limits(0))
+	limits := k.limits(0)
+	if h.Name == hookMigrate {
+		limits.Time = migrateTime
+	}
+	w.vm.Begin(limits)
 	out, err = w.vm.Run(h)
 	if err != nil {
 		e := AsError(err)
@@ -142,6 +146,7 @@ func (k *call) hook(h *Hook) (out Value, err error) {
 	if e := w.vm.End(); e != nil {
 		k.note(AsError(e))
 	}
+	c.state.flush()
 	return out, err
 }
 

@@ -17,8 +17,9 @@ type memory struct {
 	mu      sync.Mutex
 	current *Component // the newest whose Run was called
 	timers  map[string]*timer
-	last    uint64 // number of the newest generation
-	running int    // components whose Run has not returned
+	state   *nodeState // nil until a generation declares some
+	last    uint64     // number of the newest generation
+	running int        // components whose Run has not returned
 	retired []*generation
 	dying   []*generation
 }
@@ -101,6 +102,7 @@ func (m *memory) leave(g *generation) {
 		g.close()
 	}
 	m.dying, m.retired = nil, nil
+	m.state.close()
 }
 
 func (m *memory) sweep(current *generation) {

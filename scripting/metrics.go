@@ -3,6 +3,7 @@ package scripting
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -20,6 +21,7 @@ type metrics struct {
 	silenced   prometheus.Counter
 	skipped    prometheus.Counter
 	outside    *outcomes
+	more       []prometheus.Collector // of what the node has beside
 }
 
 func newMetrics() *metrics {
@@ -74,7 +76,7 @@ func (m *metrics) hooks(d *Definition) {
 // one that still runs finds them registered.
 func (m *metrics) register(r prometheus.Registerer, d *Definition) error {
 	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.routed, m.silenced, m.skipped}
-	for _, c := range append(all, m.outside.collectors(d.Needs)...) {
+	for _, c := range slices.Concat(all, m.outside.collectors(d.Needs), m.more) {
 		if err := r.Register(c); err != nil {
 			if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok && there.ExistingCollector == c {
 				continue

@@ -129,7 +129,7 @@ func TestScript(t *testing.T) {
 				ts.Check(json.Unmarshal(b, &owner))
 				p, err := os.FindProcess(owner.PID)
 				ts.Check(err)
-				sig := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "HUP": syscall.SIGHUP}[args[0]]
+				sig := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "HUP": syscall.SIGHUP, "KILL": os.Kill}[args[0]]
 				ts.Check(p.Signal(sig))
 				if len(args) > 2 {
 					poll(ts, func() error {

@@ -88,7 +88,19 @@ ctx has
       ctx can use it.
   ctx.health(state, message)
       The node is "healthy", "degraded" or "unhealthy".
-and what the definition declares in needs and the block grants in script.allow:
+and what the definition declares in state, of weir.state.counter, map, set, lru and
+queue, each with { max =, ttl =, on_full =, scope =, max_bytes =, max_value =, doc = }:
+  state = { seen = weir.state.set { max = 10000, ttl = "1h" } }
+  ctx.state.seen:add(key)
+      All VMs share it, operations are atomic one by one, and it survives reloads;
+      with scope = "persistent" restarts as well. When it is full, on_full =
+      "refuse" makes a new entry an error, "evict" drops the oldest.
+      counter  add(key, by) get(key) set(key, number) update(key, fn)
+      map lru  get(key) set(key, value) update(key, fn)
+      set      add(key)
+      queue    push(value) pop() peek()
+      all      has(key) delete(key) size() full() entries(limit) clear()
+and what it declares in needs and the block grants in script.allow:
   needs = { http = true, env = { "REGION" }, read = true, exec = { "df" } }
   ctx.http.get(url, { headers =, query =, bearer =, timeout = })
       Also post(url, body, options) and request{ method =, url =, json = }. The
@@ -102,7 +114,9 @@ and what the definition declares in needs and the block grants in script.allow:
 Beside series and metrics a transform may have setup(ctx), which runs before the
 first batch, teardown(ctx), which runs after the last one, and timers:
 every = { ["30s"] = function(ctx) … end }. They have a VM of their own, but in
-script { concurrency = "single" }.
+script { concurrency = "single" }. When state is declared otherwise than before, or
+version = 2 says that its values are others, migrate(old_state, old_version, ctx)
+fills ctx.state from what the version before kept; what fits is there already.
 
 An expression is of the language of the components expr.*, in a text:
   [[ name startsWith "go_" && labels.job in args.keep || value > 10 ]]

@@ -27,8 +27,8 @@ type Table struct {
 	Arguments *scripting.ObjectType
 	// Log is ctx.log.
 	Log *scripting.ObjectType
-	// Definition and Argument are what functions of weir make.
-	Definition, Argument *scripting.ObjectType
+	// Definition, Argument and State are what functions of weir make.
+	Definition, Argument, State *scripting.ObjectType
 
 	parts []*scripting.ObjectType // of ctx: ctx.http
 	made  []*scripting.ObjectType // that functions of ctx return
@@ -46,6 +46,7 @@ var Get = sync.OnceValue(func() *Table {
 		Remembered: &scripting.ObjectType{Name: "ctx of series"},
 		Arguments:  &scripting.ObjectType{Name: "ctx.args"},
 		Log:        &scripting.ObjectType{Name: "ctx.log"},
+		State:      &scripting.ObjectType{Name: "state", Doc: "A kind of state, of weir.state."},
 		Definition: &scripting.ObjectType{Name: "definition", Doc: "What a script returns."},
 		Argument:   &scripting.ObjectType{Name: "argument type", Doc: "A type of weir.arg."},
 	}

@@ -19,8 +19,8 @@ func (t *Table) weir() {
 				Input: "up 1\n", Output: "up{region=\"eu\"} 1\n",
 			}},
 		}},
-		Tables: []*scripting.Module{t.arg()},
-		Types:  []*scripting.ObjectType{t.Definition, t.Argument},
+		Tables: []*scripting.Module{t.arg(), t.state()},
+		Types:  []*scripting.ObjectType{t.Definition, t.Argument, t.State},
 	}
 }
 
@@ -37,9 +37,10 @@ func (t *Table) keys() {
 		entries("every", `Timers: functions by how often they are called, such as { ["30s"] = function(ctx) … end }. They keep their phase over a reload.`, callback("", "", scripting.Result{}, ctx)),
 		hook("setup", "Called once before the first batch. An error keeps data waiting and is tried again.", ctx),
 		hook("teardown", "Called once after the last batch, when weir stops or a new version takes over.", ctx),
-		optional(callback("migrate", "Called when the declaration of state has changed: it gets the values of before and returns those to go on with.",
-			scripting.Result{Kind: scripting.KindMap, Optional: true}, scripting.Param{Name: "old", Kind: scripting.KindMap, Doc: "What the collections held, by name."}, text("version", "The version of the script that held it."))),
-		entries("state", "Collections that batches, VMs and versions share, by name, each made by weir.state. They are ctx.state in the hooks.", value("", "")),
+		hook("migrate", "Called when the version has changed, or what state declares has in more than limits: it makes what ctx.state is to have of what the version before kept. What fits as it is is in ctx.state already. An error keeps the version before.",
+			scripting.Param{Name: "old_state", Kind: scripting.KindMap, Doc: "What the version before kept, by name, to be read."}, whole("old_version", "Its version."), ctx),
+		optional(whole("version", "The version of what the script keeps in state, for migrate; 1 by default.")),
+		entries("state", "What batches, VMs and versions share, by name, each of a kind of weir.state. It is ctx.state in the hooks.", object("", t.State, "")),
 		listOf("outputs", "Names of outputs beside forward_to: the block gives each its receivers in routes, and ctx.route sends a record there.", text("", "")),
 		{Name: "needs", Kind: scripting.KindMap, Optional: true, Doc: "What the script needs of the world outside, which the block must grant under script.allow.", Fields: []scripting.Param{
 			need("http", "URLs that ctx.http asks, as patterns; true: which ones is the block's affair.", true),

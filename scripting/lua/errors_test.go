@@ -42,10 +42,10 @@ func TestLoadErrors(t *testing.T) {
 	f("global", head+"count = 0\nreturn weir.transform { metrics = function()\n  total = 1\nend }",
 		`embedded/test/script.lua:2: cannot assign to global "count": globals are read-only`, `  2 | count = 0`, `  hint: write local count`,
 		`embedded/test/script.lua:4: cannot assign to global "total": globals are read-only`, `  4 | total = 1`, `  hint: write local total`)
-	f("unknown keys", head+"return weir.transform {\n  metrcs = function() end,\n  metrics = function() end,\n  state = {},\n}",
-		`embedded/test/script.lua:3: cannot use "metrcs" in weir.transform: there is args, series, metrics, stream, logs, every, setup, teardown, migrate, state, outputs, needs`, `  3 | metrcs = function() end,`,
+	f("unknown keys", head+"return weir.transform {\n  metrcs = function() end,\n  metrics = function() end,\n  logs = {},\n}",
+		`embedded/test/script.lua:3: cannot use "metrcs" in weir.transform: there is args, series, metrics, stream, logs, every, setup, teardown, migrate, version, state, outputs, needs`, `  3 | metrcs = function() end,`,
 		`  hint: did you mean metrics?`,
-		`embedded/test/script.lua:5: cannot use "state" in weir.transform: it is not supported yet`, `  5 | state = {},`)
+		`embedded/test/script.lua:5: cannot use "logs" in weir.transform: it is not supported yet`, `  5 | logs = {},`)
 	f("hook is nil", head+"return weir.transform {\n  metrics = proces,\n}",
 		`embedded/test/script.lua:3: cannot use nil as hook metrics: it must be a function`, `  3 | metrics = proces,`)
 	f("no hook", head+"return weir.transform {\n}",
@@ -143,7 +143,8 @@ func TestRuntimeErrors(t *testing.T) {
 	f(`batch:set_label("__name__", "x")`, at+"in metrics: cannot use __name__ as a label: it is the record's name\n  3 | batch:set_label(\"__name__\", \"x\")")
 	f(`string.foo = 1`, at+"in metrics: cannot assign to string.foo: it is read-only\n  3 | string.foo = 1")
 	f(`ctx.x = 1`, at+"in metrics: cannot assign to ctx.x: it is read-only\n  3 | ctx.x = 1")
-	f(`ctx.state.x = 1`, at+"in metrics: cannot use ctx.state: it is not supported yet\n  3 | ctx.state.x = 1")
+	f(`ctx.state.x = 1`, at+"in metrics: cannot assign to ctx.state.x: it is read-only\n  3 | ctx.state.x = 1")
+	f(`ctx.state.x:add("k")`, at+"in metrics: there is no state \"x\": declare it in state\n  3 | ctx.state.x:add(\"k\")")
 	f(`local x = ctx.args.nope`, at+"in metrics: there is no argument \"nope\": declare it in args\n  3 | local x = ctx.args.nope")
 	f(`local f = load("return 1")`, at+"in metrics: attempt to call a value that is no function\n  3 | local f = load(\"return 1\")\n  hint: code cannot be loaded at run time: put it into scripts/lib and require it")
 	f(`local function f() return f() + 1 end f()`, at+"in metrics: stack overflow\n  3 | local function f() return f() + 1 end f()")

@@ -80,6 +80,7 @@ func (v *vm) weir() *lua.LTable {
 	}))
 	arg.Metatable = amt
 	t.RawSetString("arg", v.freeze(arg, "weir.arg"))
+	t.RawSetString("state", v.weirState())
 	t.RawSetString("null", v.null())
 	if v.test != nil {
 		t.RawSetString("test", v.freeze(v.bind(v.test.api.Weir), v.test.api.Weir.Name))

@@ -276,7 +276,8 @@ func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
 		for _, x := range h.Args {
 			L.Push(v.fromGo(L, x, 0))
 		}
-		L.Call(len(h.Args), 1)
+		L.Push(v.ctx.metrics)
+		L.Call(len(h.Args)+1, 1)
 		out = v.toGo(L, L.Get(-1), 0)
 		return 0
 	}), 0)

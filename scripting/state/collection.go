@@ -8,6 +8,7 @@ import (
 // Collection is one declared piece of state. It is safe for concurrent use;
 // every method is atomic. now is Unix ms.
 type Collection struct {
+	kind        Kind
 	mu          sync.Mutex
 	decl        Decl
 	ttl         int64 // ms; 0 is for ever
@@ -26,7 +27,7 @@ func newCollection(d Decl) *Collection {
 	if d.Kind == LRU {
 		lists = 2
 	}
-	c := &Collection{t: newTable(lists)}
+	c := &Collection{kind: d.Kind, t: newTable(lists)}
 	c.declare(d)
 	return c
 }
@@ -49,6 +50,9 @@ func (c *Collection) Decl() Decl {
 	defer c.mu.Unlock()
 	return c.decl
 }
+
+// Kind returns the kind, which never changes.
+func (c *Collection) Kind() Kind { return c.kind }
 
 // expired reports whether an entry's time is over.
 func (c *Collection) expired(e *entry, now int64) bool { return c.ttl > 0 && now-e.written >= c.ttl }

@@ -127,3 +127,20 @@ func readFile(path string) (*image, error) {
 	}
 	return readImage(f, fi.Size())
 }
+
+// Read returns the persistent state of a node as it is in a storage directory,
+// of which there may be none. Nothing is changed, so weir may be running; what
+// it does meanwhile may be seen in part.
+func Read(storage, node string) ([]*Collection, error) {
+	f, err := look(Dir(storage, node))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the persistent state of %s: %w", node, err)
+	}
+	if f.im == nil {
+		for _, b := range f.bad {
+			return nil, fmt.Errorf("cannot read the persistent state of %s: %s: %w", node, b.path, b.err)
+		}
+		return nil, nil
+	}
+	return f.im.collections(), nil
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/control"
+	"github.com/weir-run/weir/scripting"
+)
+
+func stateCommand(t *terminal) *cobra.Command {
+	const verbs = "get, set, delete, export"
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "Look into the state of scripted nodes, and change it",
+		Long: `Look into what the scripts of a running weir keep in ctx.state, and change it.
+A node is named as in the config: metrics.cardinality_guard.default.
+
+Values are JSON. Without a running weir, get and export show what is persistent.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("say what to do with the state: " + verbs)
+			}
+			return fmt.Errorf("state cannot %q, only %s", args[0], verbs)
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	cmd.PersistentFlags().StringVar(&dir, "storage.path", "./data-weir", "storage directory of weir")
+	verb := func(use, short, long, example string, least, most int, run func(ctx context.Context, s stateCall) error) {
+		name, what, _ := strings.Cut(use, " ")
+		cmd.AddCommand(&cobra.Command{
+			Use: use, Short: short, Long: long, Example: example,
+			Args: func(_ *cobra.Command, args []string) error {
+				if len(args) < least || len(args) > most {
+					return fmt.Errorf("state %s takes %s", name, what)
+				}
+				return nil
+			},
+			RunE: failed(func(cmd *cobra.Command, args []string) error {
+				s := stateCall{t: t, storage: dir, node: args[0]}
+				for i, to := range []**string{&s.name, &s.key, &s.value} {
+					if i+1 < len(args) {
+						*to = &args[i+1]
+					}
+				}
+				return run(cmd.Context(), s)
+			}),
+		})
+	}
+	verb("get NODE [NAME [KEY]]", "Print a node's state, its entries, or the value of a key",
+		`Print a node's state in JSON: what there is and how large, the entries of one, or
+the value of a key. The exit code is 1 when there is no such thing.`,
+		`  weir state get metrics.cardinality_guard.default
+  weir state get metrics.cardinality_guard.default series
+  weir state get my.script.default last job1`, 1, 3, stateGet)
+	verb("set NODE NAME KEY [VALUE]", "Change a key",
+		`Change a key to a value, written in JSON. A set takes no VALUE. To a queue, which
+has no keys, set adds KEY as a value.`,
+		`  weir state set my.script.default last job1 '{"value": 7}'
+  weir state set my.script.default seen some-key`, 3, 4, stateSet)
+	verb("delete NODE NAME [KEY]", "Remove a key, or all of them", "Remove a key from a node's state, or all of them.",
+		`  weir state delete my.script.default seen some-key
+  weir state delete my.script.default seen`, 2, 3, stateDelete)
+	verb("export NODE [NAME]", "Print all entries as lines of JSON", "Print all entries of a node's state, or of one piece of it, as lines of JSON.",
+		`  weir state export my.script.default > state.jsonl`, 1, 2, stateExport)
+	return cmd
+}
+
+// stateCall is one use of the command.
+type stateCall struct {
+	t                *terminal
+	storage, node    string
+	name, key, value *string
+}
+
+func stateGet(ctx context.Context, s stateCall) error {
+	return s.look(ctx, "state", func(v *scripting.StateView) error { return v.Get(s.t.out, text(s.name), s.key) })
+}
+
+func stateExport(ctx context.Context, s stateCall) error {
+	return s.look(ctx, "state-export", func(v *scripting.StateView) error { return v.Export(s.t.out, text(s.name)) })
+}
+
+func stateSet(ctx context.Context, s stateCall) error { return s.ask(ctx, http.MethodPut, "state") }
+
+func stateDelete(ctx context.Context, s stateCall) error {
+	return s.ask(ctx, http.MethodDelete, "state")
+}
+
+// look asks the running weir, or the storage directory of one that does not run.
+func (s stateCall) look(ctx context.Context, what string, stored func(*scripting.StateView) error) error {
+	err := s.ask(ctx, http.MethodGet, what)
+	if _, ok := errors.AsType[*control.NotRunningError](err); !ok {
+		return err
+	}
+	v, readErr := scripting.StoredState(s.storage, s.node, time.Now())
+	if readErr != nil {
+		return readErr
+	}
+	if len(v.Cols) == 0 {
+		return fmt.Errorf("cannot read the state of %s: no weir runs with the storage directory %s, and there is nothing persistent of it there; name another with --storage.path", s.node, s.storage)
+	}
+	return stored(v)
+}
+
+// ask sends a request to the node and prints the answer.
+func (s stateCall) ask(ctx context.Context, method, what string) error {
+	u := &url.URL{Path: "/api/v0/control/" + s.node + "/" + what}
+	if s.name != nil {
+		u = u.JoinPath(url.PathEscape(*s.name))
+	}
+	q := url.Values{}
+	for name, v := range map[string]*string{"key": s.key, "value": s.value} {
+		if v != nil {
+			q.Set(name, *v)
+		}
+	}
+	u.RawQuery = q.Encode()
+	req, err := http.NewRequestWithContext(ctx, method, control.URL(u.String()), nil)
+	if err != nil {
+		return fmt.Errorf("cannot ask for the state: %w", err)
+	}
+	resp, err := control.Client(s.storage).Do(req)
+	if err != nil {
+		if e, ok := errors.AsType[*control.NotRunningError](err); ok {
+			return cannotStart(e)
+		}
+		return fmt.Errorf("cannot ask for the state: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		if err != nil {
+			return fmt.Errorf("cannot read the answer: %w", err)
+		}
+		return errors.New(config.Printable(strings.TrimSpace(string(body))))
+	}
+	if _, err := io.Copy(s.t.out, resp.Body); err != nil {
+		return fmt.Errorf("cannot read the answer: %w", err)
+	}
+	return nil
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

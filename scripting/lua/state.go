@@ -1,0 +1,34 @@
+package lua
+
+import (
+	"fmt"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// weirState makes weir.state: the kinds of state that a definition declares.
+func (v *vm) weirState() *lua.LTable {
+	L := v.L
+	t := L.NewTable()
+	for _, kind := range scripting.StateKinds {
+		t.RawSetString(string(kind), L.NewFunction(func(L *lua.LState) int {
+			opts, _ := v.rawValue(L, L.Get(1), 0).(map[string]any)
+			if x := L.Get(1); opts == nil && x != lua.LNil && !isEmptyTable(x) {
+				v.raise(L, fmt.Errorf("cannot use weir.state.%s(%s): write weir.state.%s { max = … }", kind, x.Type(), kind))
+			}
+			s, err := scripting.NewState(kind, opts, v.line(L))
+			v.must(L, err)
+			L.Push(v.opaque(s))
+			return 1
+		}))
+	}
+	mt := L.NewTable()
+	mt.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
+		v.raise(L, scripting.NoStateKind(L.Get(2).String()))
+		return 0
+	}))
+	t.Metatable = mt
+	return v.freeze(t, "weir.state")
+}

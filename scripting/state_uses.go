@@ -1,0 +1,64 @@
+package scripting
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/scripting/state"
+)
+
+// stateUses are the examples of a method of a kind of state.
+func stateUses(kind state.Kind, method string) []Use {
+	body := map[string]string{
+		"add":     `r.value = ctx.state.s:add(r.labels.job, r.value)`,
+		"get":     `ctx.state.s:set(r.labels.job, r.value); r.value = ctx.state.s:get(r.labels.job) + 1`,
+		"set":     `local ok, err = ctx.state.s:set(r.labels.job, r.value); r.value = ok and ctx.state.s:get(r.labels.job)`,
+		"update":  `r.value = ctx.state.s:update(r.labels.job, function(old) return (old or 0) + r.value end)`,
+		"has":     fmt.Sprintf(`ctx.state.s:%s; r.value = ctx.state.s:has("api") and 1 or 0`, stateWrite(kind)),
+		"delete":  fmt.Sprintf(`ctx.state.s:%s; r.value = ctx.state.s:delete("api") and 1 or 0`, stateWrite(kind)),
+		"push":    `ctx.state.s:push(r.value); r.value = ctx.state.s:size()`,
+		"pop":     `ctx.state.s:push(r.value); r.value = ctx.state.s:pop() + 1`,
+		"peek":    `ctx.state.s:push(r.value); r.value = ctx.state.s:peek() + ctx.state.s:size()`,
+		"size":    fmt.Sprintf(`ctx.state.s:%s; r.value = ctx.state.s:size()`, stateWrite(kind)),
+		"full":    fmt.Sprintf(`ctx.state.s:%s; r.value = ctx.state.s:full() and 1 or 0`, stateWrite(kind)),
+		"clear":   fmt.Sprintf(`ctx.state.s:%s; ctx.state.s:clear(); r.value = ctx.state.s:size()`, stateWrite(kind)),
+		"entries": fmt.Sprintf("ctx.state.s:%s\n      for k, v in pairs(ctx.state.s:entries()) do r.labels.entry = tostring(k) .. \"=\" .. tostring(v) end", stateWrite(kind)),
+	}[method]
+	want := map[string]string{
+		"add": "7", "get": "8", "set": "7", "update": "7", "has": "1", "delete": "1",
+		"push": "1", "pop": "8", "peek": "8", "size": "1", "full": "0", "clear": "0", "entries": "7",
+	}[method]
+	entry := ""
+	switch {
+	case method == "add" && kind == state.Set:
+		body, want = `if not ctx.state.s:add(r.labels.job) then r:drop() end -- all but the first`, "7"
+	case method == "entries":
+		entry = `entry="` + map[state.Kind]string{
+			state.Counter: "api=7", state.Map: "api=7", state.LRU: "api=7", state.Set: "1=api", state.Queue: "1=7"}[kind] + `",`
+	}
+	return []Use{{
+		Lua: fmt.Sprintf(`local weir = require "weir"
+
+return weir.transform {
+  state = { s = weir.state.%s { max = 1000, ttl = "1h" } },
+
+  metrics = function(batch, ctx)
+    batch:each(function(r)
+      %s
+    end)
+  end,
+}`, kind, body),
+		Input:  "jobs{job=\"api\"} 7\n",
+		Output: fmt.Sprintf("jobs{%sjob=\"api\"} %s\n", entry, want),
+	}}
+}
+
+// stateWrite is a call that writes an entry.
+func stateWrite(kind state.Kind) string {
+	switch kind {
+	case state.Set:
+		return `add("api")`
+	case state.Queue:
+		return `push(r.value)`
+	}
+	return `set("api", r.value)`
+}
