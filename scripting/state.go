@@ -52,7 +52,7 @@ func stateModule(w *worker, slots []*stateSlot) *Module {
 		},
 	}
 	for _, s := range slots {
-		m.Consts = append(m.Consts, Const{Name: s.decl.Name, Doc: s.decl.Doc, Value: &Object{Type: stateType(s.decl.Kind), Data: &stateRef{s, w}}})
+		m.Consts = append(m.Consts, Const{Name: s.decl.Name, Doc: s.decl.Doc, Value: &Object{Type: StateType(s.decl.Kind), Data: &stateRef{s, w}}})
 	}
 	return m
 }
@@ -74,7 +74,8 @@ var stateTypes, oldStateTypes = func() (now, old []*ObjectType) {
 	return now, old
 }()
 
-func stateType(k state.Kind) *ObjectType { return ofKind(stateTypes, k) }
+// StateType is what a piece of state of a kind is in ctx.state.
+func StateType(k state.Kind) *ObjectType { return ofKind(stateTypes, k) }
 
 func ofKind(types []*ObjectType, k state.Kind) *ObjectType {
 	for i := range StateKinds {

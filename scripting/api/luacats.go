@@ -24,7 +24,7 @@ func LuaTypes(modules []*scripting.Module, tests *scripting.TestAPI, scripts []S
 	names := map[*scripting.ObjectType]string{
 		t.Batch: "weir.Batch", t.Record: "weir.Record", t.Copy: "weir.Copy", t.Series: "weir.Series", t.Labels: "weir.Labels",
 		t.Context: "weir.Context", t.Remembered: "weir.SeriesContext", t.Arguments: "weir.Args", t.Log: "weir.Log",
-		t.Definition: "weir.Definition", t.Argument: "weir.Argument",
+		t.Definition: "weir.Definition", t.Argument: "weir.Argument", t.State: "weir.State",
 	}
 	for _, typ := range tests.Weir.Types {
 		names[typ] = "weir.test." + title(typ.Name)
@@ -81,7 +81,7 @@ func (w *luaTypes) weir(t *Table, tests *scripting.TestAPI) {
 		}
 		w.class(typ, sep)
 	}
-	for _, typ := range []*scripting.ObjectType{t.Definition, t.Argument} {
+	for _, typ := range []*scripting.ObjectType{t.Definition, t.Argument, t.State} {
 		w.class(typ, ":")
 	}
 	w.line("\n---@class weir.Transform")
@@ -114,7 +114,7 @@ func (w *luaTypes) tests(tests *scripting.TestAPI) {
 	w.line("\nweir = require \"weir\"")
 }
 
-// scripts writes the arguments of scripts: a class each, a context each for
+// scripts writes the arguments and the state of scripts: a class each, a context each for
 // hooks that name it, and one that has those of all scripts for hooks that do
 // not.
 func (w *luaTypes) scripts(scripts []Script) {
@@ -135,7 +135,16 @@ func (w *luaTypes) scripts(scripts []Script) {
 			}
 			docs[a.Name] = a.Doc
 		}
+		if len(s.Def.State) > 0 {
+			w.line("\n---The state of %s.\n---@class weir.state.%s", s.Name, s.Name)
+			for _, st := range s.Def.State {
+				w.line("---@field %s %s%s", st.Name, w.name(scripting.StateType(st.Kind)), space(oneLine(st.Doc)))
+			}
+		}
 		w.line("\n---ctx of the hooks of %s: write ---@param ctx weir.ctx.%s above one.\n---@class weir.ctx.%s : weir.Context\n---@field args weir.args.%s", s.Name, s.Name, s.Name, s.Name)
+		if len(s.Def.State) > 0 {
+			w.line("---@field state weir.state.%s", s.Name)
+		}
 	}
 	w.line("\n---The arguments of the block. Of a hook that does not say which ctx it has: those of\n---all scripts.\n---@class weir.Args")
 	for _, name := range sorted(all) {

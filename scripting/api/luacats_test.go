@@ -32,6 +32,7 @@ return weir.transform {
     token  = weir.arg.secret {},
     rule   = weir.arg.block { fields = { name = weir.arg.string {}, n = weir.arg.int { optional = true } }, repeated = true },
   },
+  state = { seen = weir.state.set { doc = "What was seen." } },
   series = function(s, ctx) end,
 }`
 
@@ -87,6 +88,10 @@ func TestLuaTypes(t *testing.T) {
 	// The arguments of a script, of all, and what hooks are called with.
 	f("weir.ctx.a.typed", "args", "weir.args.a.typed")
 	f("weir.ctx.a.typed", "log", "weir.Log")
+	f("weir.ctx.a.typed", "state", "weir.state.a.typed")
+	f("weir.state.a.typed", "seen", "state.set")
+	f("state.set", "add", "function")
+	f("weir.ctx.b.other", "state", "weir.Context.State")
 	f("weir.args.a.typed", "region", "string")
 	f("weir.args.a.typed", "keep", "string[]")
 	f("weir.args.a.typed", "every?", "number")
