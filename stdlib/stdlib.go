@@ -13,5 +13,7 @@ import "github.com/weir-run/weir/scripting"
 // and time zones, which are bounded, and are safe for concurrent use: one set
 // serves all scripts of a process.
 func Modules() []*scripting.Module {
-	return []*scripting.Module{jsonModule(), reModule(), timeModule()}
+	return []*scripting.Module{
+		base64Module(), hashModule(), jsonModule(), logfmtModule(), mathModule(), promModule(), reModule(), textModule(), timeModule(), uuidModule(),
+	}
 }

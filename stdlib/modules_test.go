@@ -1,0 +1,243 @@
+package stdlib_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+func must(t testing.TB, fn string, args ...scripting.Value) scripting.Value {
+	t.Helper()
+	v, err := call(t, fn, args...)
+	if err != nil {
+		t.Fatalf("%s%v: %v", fn, args, err)
+	}
+	return v
+}
+
+func mapOf(kv ...scripting.Value) *scripting.Map {
+	m := scripting.NewMap()
+	for i := 0; i < len(kv); i += 2 {
+		m.Set(kv[i].(string), kv[i+1])
+	}
+	return m
+}
+
+// TestBounds: no function makes more than 8 MiB of a few bytes.
+func TestBounds(t *testing.T) {
+	f := func(fn, want string, args ...scripting.Value) {
+		t.Helper()
+		v, err := call(t, fn, args...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %.40v and error %v, want %q", fn, v, err, want)
+		}
+	}
+	long := strings.Repeat("ab", 3<<20)
+	f("text.replace", "longer than", long, "a", "xyz")
+	f("text.pad_left", "longer than", "a", int64(1<<40))
+	f("text.pad_right", "longer than", "a", int64(5<<20), "ää")
+	f("text.split", "more than 100000", long, "b")
+	f("text.split", "into 0 parts", "a", "b", int64(0))
+	f("text.fields", "more than 100000", strings.Repeat("a ", 100_001))
+	f("text.template", "longer than", strings.Repeat("{a}", 10), mapOf("a", strings.Repeat("x", 1<<20)))
+	f("text.valid", "longer than", strings.Repeat("\xff", 1<<20), strings.Repeat("x", 10))
+	f("base64.encode", "longer than", strings.Repeat("x", 7<<20))
+	f("prom.parse", "more than 100000", strings.Repeat("a 1\n", 100_001))
+	f("logfmt.encode", "longer than", mapOf("a", long, "b", long))
+}
+
+func TestText(t *testing.T) {
+	f := func(want scripting.Value, fn string, args ...scripting.Value) {
+		t.Helper()
+		if got := must(t, fn, args...); got != want {
+			t.Errorf("%s%v: got %v, want %v", fn, args, got, want)
+		}
+	}
+	f("abcab", "text.pad_left", "ab", int64(5), "abc")
+	f("", "text.truncate", "abc", int64(-1))
+	f("ab", "text.truncate", "abcd", int64(2), "....")
+	f("a\tb", "text.trim", "\u00a0a\tb\u0085")
+	f("n=null ", "text.template", "n={n}{z} ", mapOf("n", "null", "z", scripting.Null))
+	f(int64(0), "text.count", "abc", "")
+	f("_a", "text.label_name", ":a")
+}
+
+func TestMath(t *testing.T) {
+	f := func(want float64, fn string, args ...scripting.Value) {
+		t.Helper()
+		got, _ := must(t, fn, args...).(float64)
+		if !cmp.Equal(got, want, cmpopts.EquateNaNs()) {
+			t.Errorf("%s%v: got %v, want %v", fn, args, got, want)
+		}
+	}
+	inf, nan := math.Inf(1), math.NaN()
+	numbers := func(xs ...float64) *scripting.List {
+		l := &scripting.List{}
+		for _, x := range xs {
+			l.Items = append(l.Items, x)
+		}
+		return l
+	}
+	f(1e300, "math.round", 1e300, int64(10))
+	f(inf, "math.round", inf, int64(2))
+	f(nan, "math.round", nan)
+	f(0.0, "math.round", 1.0, int64(-2))
+	f(nan, "math.sign", nan)
+	f(nan, "math.clamp", nan, 0.0, 1.0)
+	f(1, "math.sum", numbers(1e100, 1, -1e100))
+	f(inf, "math.sum", numbers(inf, 1))
+	f(nan, "math.sum", numbers(inf, -inf))
+	f(inf, "math.sum", numbers(1e308, 1e308))
+	f(5, "math.quantile", 1.0, numbers(5))
+	f(inf, "math.max", numbers(1, inf))
+	if got := must(t, "math.is_nan", nan); got != true {
+		t.Errorf("is_nan(NaN): got %v", got)
+	}
+	if got := must(t, "math.is_finite", inf); got != false {
+		t.Errorf("is_finite(inf): got %v", got)
+	}
+}
+
+// TestSecretKey: a secret can be the key of a hash, and nothing else.
+func TestSecretKey(t *testing.T) {
+	if _, err := call(t, "hash.sha256", scripting.Secret{}); err == nil || !strings.Contains(err.Error(), "must be a string") {
+		t.Errorf("got error %v: a secret must not be hashed without a key, short ones can be guessed", err)
+	}
+	if got, want := must(t, "hash.hmac", "sha256", scripting.Secret{}, "s"), must(t, "hash.hmac", "sha256", "", "s"); got != want {
+		t.Errorf("got %v with an empty secret, want %v", got, want)
+	}
+	if _, err := call(t, "hash.hmac", "sha256", 1.0, "s"); err == nil || !strings.Contains(err.Error(), "must be a string or a secret") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+func TestProm(t *testing.T) {
+	const om = `# HELP lat Latency.
+# TYPE lat histogram
+# UNIT lat seconds
+lat_bucket{le="+Inf"} 3 # {trace_id="a"} 0.5 1.5
+lat_count 3
+other NaN
+# EOF
+`
+	want := []any{
+		map[string]any{"name": "lat_bucket", "labels": map[string]any{"le": "+Inf"}, "value": 3.0, "type": "histogram", "help": "Latency.",
+			"exemplar": map[string]any{"labels": map[string]any{"trace_id": "a"}, "value": 0.5, "time": int64(1500)}},
+		map[string]any{"name": "lat_count", "labels": map[string]any{}, "value": 3.0, "type": "histogram", "help": "Latency."},
+		map[string]any{"name": "other", "labels": map[string]any{}, "value": math.NaN()},
+	}
+	if _, err := call(t, "prom.parse", om); err == nil {
+		t.Error("OpenMetrics wants the unit in the name, and it was accepted")
+	}
+	got := plain(must(t, "prom.parse", strings.ReplaceAll(om, "# UNIT lat seconds\n", "")))
+	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	const classic = `# TYPE lat summary
+lat{quantile="0.5"} +Inf
+lat_sum 1e+20
+lat_count 3
+a{x="1"} -Inf
+a{x="2"} NaN 1500
+`
+	mixed := "lat_count 3\n" // a family is kept together
+	samples := must(t, "prom.parse", mixed+classic).(*scripting.List)
+	if out := must(t, "prom.format", samples); !strings.Contains(out.(string), classic) {
+		t.Errorf("got\n%s\nwant\n%s in it", out, classic)
+	}
+	f := func(want string, sample scripting.Value) {
+		t.Helper()
+		if _, err := call(t, "prom.format", &scripting.List{Items: []scripting.Value{sample}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %q", err, want)
+		}
+	}
+	f("must be a table", "a 1")
+	f("its name must be text", mapOf("name", int64(1), "value", 1.0))
+	f("its labels must be a table", mapOf("name", "a", "value", 1.0, "labels", "x"))
+	f("cannot use label name", mapOf("name", "a", "value", 1.0, "labels", mapOf("a-b", "c")))
+	f("cannot use label x", mapOf("name", "a", "value", 1.0, "labels", mapOf("x", mapOf())))
+	f("its time must be whole", mapOf("name", "a", "value", 1.0, "time", 1.5))
+	f("cannot use type", mapOf("name", "a", "value", 1.0, "type", "stateset"))
+}
+
+// FuzzProm: what is parsed and written is parsed as the same.
+func FuzzProm(f *testing.F) {
+	f.Add("# HELP a b\\nc\n# TYPE a counter\na{x=\"\\\"\"} 1 5\nb NaN\n")
+	f.Add("# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_sum 2\nh_count 1\n")
+	f.Add("a_total 1 # {a=\"b\"} 1\n# EOF")
+	f.Fuzz(func(t *testing.T, s string) {
+		first, err := call(t, "prom.parse", s)
+		if err != nil {
+			return
+		}
+		text, err := call(t, "prom.format", first)
+		if err != nil {
+			return // names and types that the classic format does not have
+		}
+		second, err := call(t, "prom.parse", text)
+		if err != nil {
+			t.Fatalf("cannot parse what was written: %v\n%s", err, text)
+		}
+		values := func(v scripting.Value) map[string][]float64 {
+			out := map[string][]float64{}
+			for _, i := range v.(*scripting.List).Items {
+				m := plain(i).(map[string]any)
+				name := m["name"].(string)
+				out[name] = append(out[name], m["value"].(float64))
+			}
+			return out
+		}
+		if diff := cmp.Diff(values(first), values(second), cmpopts.EquateNaNs(), cmpopts.SortSlices(func(a, b float64) bool { return a < b })); diff != "" {
+			t.Errorf("(-first +second):\n%s", diff)
+		}
+	})
+}
+
+// FuzzLogfmt: what is decoded can be encoded and decoded as the same.
+func FuzzLogfmt(f *testing.F) {
+	f.Add(`level=warn msg="disk \"full\"" retry n=1`)
+	f.Add("a=\"\\u00e4\\\\\" b=\xff")
+	f.Add("a=\"x\ny\"")
+	f.Fuzz(func(t *testing.T, s string) {
+		first, err := call(t, "logfmt.decode", s)
+		if err != nil {
+			return
+		}
+		line, err := call(t, "logfmt.encode", first)
+		if err != nil {
+			return // a key that is not UTF-8
+		}
+		second, err := call(t, "logfmt.decode", line)
+		if err != nil {
+			t.Fatalf("cannot decode %q: %v", line, err)
+		}
+		if diff := cmp.Diff(plain(first), plain(second)); diff != "" {
+			t.Errorf("%q (-first +second):\n%s", line, diff)
+		}
+	})
+}
+
+// FuzzText: no text makes a function panic, and what it returns is bounded.
+func FuzzText(f *testing.F) {
+	f.Add("a{b}c", "b", int64(3))
+	f.Add("\xff{{", "", int64(-1))
+	f.Fuzz(func(t *testing.T, s, other string, n int64) {
+		for _, fn := range []string{"trim", "trim_prefix", "split", "contains", "count", "starts_with"} {
+			_, _ = call(t, "text."+fn, s, other)
+		}
+		for _, v := range []scripting.Value{s, other} {
+			_, _ = call(t, "text.replace", s, other, v)
+			_, _ = call(t, "text.pad_left", s, min(n, 1000), v)
+			_, _ = call(t, "text.truncate", s, n, v)
+		}
+		_, _ = call(t, "text.template", s, mapOf(other, n))
+		_, _ = call(t, "base64.decode", s)
+		_, _ = call(t, "uuid.parse", s)
+	})
+}

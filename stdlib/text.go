@@ -1,0 +1,323 @@
+package stdlib
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// maxParts bounds what a string is split into.
+const maxParts = 100_000
+
+func textModule() *scripting.Module {
+	s := text("s", "The text.")
+	result := scripting.Result{Kind: scripting.KindString, Doc: "The text."}
+	fails := scripting.Result{Kind: scripting.KindString, Doc: "The text.", Fails: true}
+	truth := scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is so."}
+	cutset := scripting.Param{Name: "chars", Kind: scripting.KindString, Doc: "The characters to remove; white space by default.", Optional: true}
+	width := scripting.Param{Name: "width", Kind: scripting.KindInt, Doc: "Characters that the result has at least."}
+	fill := scripting.Param{Name: "fill", Kind: scripting.KindString, Doc: "What to fill with, a space by default.", Optional: true}
+	// of makes a function of one string and one more.
+	of := func(name, doc string, other scripting.Param, res scripting.Result, fn func(s, other string) scripting.Value, es ...scripting.FunctionExample) scripting.Function {
+		return scripting.Function{Name: name, Doc: doc, Params: []scripting.Param{s, other}, Result: res, Examples: es,
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				o, _ := a[1].(string)
+				return fn(a[0].(string), o), nil
+			}}
+	}
+	trim := func(all func(string, string) string) func(s, chars string) scripting.Value {
+		return func(s, chars string) scripting.Value {
+			if chars == "" {
+				chars = " \t\r\n\v\f\u0085\u00a0"
+			}
+			return all(s, chars)
+		}
+	}
+	pad := func(name, doc string, join func(s, fill string) string, es ...scripting.FunctionExample) scripting.Function {
+		return scripting.Function{Name: name, Doc: doc, Params: []scripting.Param{s, width, fill}, Result: fails, Examples: es,
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				with, _ := a[2].(string)
+				fill, err := filling(a[0].(string), a[1].(int64), with)
+				if err != nil {
+					return nil, err
+				}
+				return join(a[0].(string), fill), nil
+			}}
+	}
+	return &scripting.Module{
+		Name: "text",
+		Doc:  "Text without patterns. A character is a Unicode code point. Results are at most 8 MiB.",
+		Funcs: []scripting.Function{
+			of("trim", "Removes characters at both ends.", cutset, result, trim(strings.Trim),
+				ex("a b", "  a b\n"), ex("a", "--a-", "-")),
+			of("trim_left", "Removes characters at the beginning.", cutset, result, trim(strings.TrimLeft), ex("a ", "  a ")),
+			of("trim_right", "Removes characters at the end.", cutset, result, trim(strings.TrimRight), ex(" a", " a  ")),
+			of("trim_prefix", "Removes a prefix, once.", text("prefix", "What to remove."), result,
+				func(s, p string) scripting.Value { return strings.TrimPrefix(s, p) }, ex("users", "/users", "/"), ex("users", "users", "/")),
+			of("trim_suffix", "Removes a suffix, once.", text("suffix", "What to remove."), result,
+				func(s, p string) scripting.Value { return strings.TrimSuffix(s, p) }, ex("http_requests", "http_requests_total", "_total")),
+			of("starts_with", "Says whether the text begins with another.", text("prefix", "What it may begin with."), truth,
+				func(s, p string) scripting.Value { return strings.HasPrefix(s, p) }, ex(true, "go_goroutines", "go_"), ex(false, "up", "go_")),
+			of("ends_with", "Says whether the text ends with another.", text("suffix", "What it may end with."), truth,
+				func(s, p string) scripting.Value { return strings.HasSuffix(s, p) }, ex(true, "requests_total", "_total")),
+			of("contains", "Says whether another is a part of the text.", text("part", "What may be in it."), truth,
+				func(s, p string) scripting.Value { return strings.Contains(s, p) }, ex(true, "GET /users", "/users"), ex(false, "a.b", "a%.b")),
+			of("count", "Counts how often another is in the text, without overlaps.", text("part", "What to count; not empty."),
+				scripting.Result{Kind: scripting.KindInt, Doc: "How often."},
+				func(s, p string) scripting.Value {
+					if p == "" {
+						return int64(0)
+					}
+					return int64(strings.Count(s, p))
+				}, ex(int64(2), "/a/b", "/")),
+			{
+				Name: "split",
+				Doc:  "Splits at a separator. Empty parts stay.",
+				Params: []scripting.Param{s, text("separator", "What stands between the parts; not empty."),
+					{Name: "max", Kind: scripting.KindInt, Doc: "The most parts; the last one has the rest.", Optional: true}},
+				Result: scripting.Result{Kind: scripting.KindList, Doc: "The parts.", Fails: true},
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					return splitText(a[0].(string), a[1].(string), a[2])
+				},
+				Examples: []scripting.FunctionExample{
+					ex(list("a", "", "b"), "a,,b", ","), ex(list("k", "v=w"), "k=v=w", "=", int64(2)),
+					{Args: []scripting.Value{"a", ""}, Err: "empty separator"},
+				},
+			},
+			{
+				Name: "fields", Doc: "Splits at white space. There are no empty parts.", Params: []scripting.Param{s},
+				Result: scripting.Result{Kind: scripting.KindList, Doc: "The parts.", Fails: true},
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					return parts(strings.Fields(a[0].(string)))
+				},
+				Examples: []scripting.FunctionExample{ex(list("a", "b"), " a \t b\n"), ex(list(), " ")},
+			},
+			{
+				Name: "replace", Doc: "Replaces a text by another, everywhere.",
+				Params: []scripting.Param{s, text("from", "What to replace; not empty."), text("to", "What to put there.")},
+				Result: fails,
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					return replaceText(a[0].(string), a[1].(string), a[2].(string))
+				},
+				Examples: []scripting.FunctionExample{ex("a_b_c", "a.b.c", ".", "_"), {Args: []scripting.Value{"a", "", "b"}, Err: "empty text"}},
+			},
+			pad("pad_left", "Fills at the beginning.", func(s, fill string) string { return fill + s }, ex("007", "7", int64(3), "0"), ex("abc", "abc", int64(2))),
+			pad("pad_right", "Fills at the end.", func(s, fill string) string { return s + fill }, ex("a  ", "a", int64(3))),
+			{
+				Name: "truncate", Doc: "Cuts a text to a number of characters.",
+				Params: []scripting.Param{s, {Name: "max", Kind: scripting.KindInt, Doc: "The most characters, those of suffix among them."},
+					{Name: "suffix", Kind: scripting.KindString, Doc: "What a text that was cut ends with; nothing by default.", Optional: true}},
+				Result: result,
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					suffix, _ := a[2].(string)
+					return truncate(a[0].(string), a[1].(int64), suffix), nil
+				},
+				Examples: []scripting.FunctionExample{ex("äb", "äbc", int64(2)), ex("ab…", "abcdef", int64(3), "…"), ex("ab", "ab", int64(3), "…")},
+			},
+			{
+				Name: "length", Doc: "Counts characters, where # of Lua counts bytes.", Params: []scripting.Param{s},
+				Result: scripting.Result{Kind: scripting.KindInt, Doc: "The number of characters."},
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					return int64(utf8.RuneCountInString(a[0].(string))), nil
+				},
+				Examples: []scripting.FunctionExample{ex(int64(3), "añb")},
+			},
+			{
+				Name: "lower", Doc: "Lower case, of all of Unicode.", Params: []scripting.Param{s}, Result: result,
+				Fn:       func(a []scripting.Value) (scripting.Value, error) { return strings.ToLower(a[0].(string)), nil },
+				Examples: []scripting.FunctionExample{ex("äb", "ÄB")},
+			},
+			{
+				Name: "upper", Doc: "Upper case, of all of Unicode.", Params: []scripting.Param{s}, Result: result,
+				Fn:       func(a []scripting.Value) (scripting.Value, error) { return strings.ToUpper(a[0].(string)), nil },
+				Examples: []scripting.FunctionExample{ex("ÄB", "äb")},
+			},
+			{
+				Name: "template", Doc: "Puts values into a text: {name} is the value of name, {{ is a brace. A value that is missing is an error.",
+				Params: []scripting.Param{text("template", "The text with names in braces."), {Name: "values", Kind: scripting.KindMap, Doc: "The values: text, numbers, booleans."}},
+				Result: fails,
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					return fillTemplate(a[0].(string), a[1].(*scripting.Map))
+				},
+				Examples: []scripting.FunctionExample{
+					ex("GET /users took 0.5 s {}", "{method} {path} took {seconds} s {{}", mapOf("method", "GET", "path", "/users", "seconds", 0.5)),
+					{Args: []scripting.Value{"{a}", mapOf()}, Err: "no value"},
+					{Args: []scripting.Value{"{a", mapOf("a", "b")}, Err: "without its end"},
+				},
+			},
+			{
+				Name: "label_name", Doc: "Makes a text a label name: what is no letter, digit or underscore becomes an underscore.",
+				Params: []scripting.Param{s}, Result: result,
+				Fn:       func(a []scripting.Value) (scripting.Value, error) { return nameOf(a[0].(string), false), nil },
+				Examples: []scripting.FunctionExample{ex("app_kubernetes_io_name", "app.kubernetes.io/name"), ex("_1st", "1st"), ex("_", "")},
+			},
+			{
+				Name: "metric_name", Doc: "Makes a text a metric name, as label_name does; colons stay.",
+				Params: []scripting.Param{s}, Result: result,
+				Fn:       func(a []scripting.Value) (scripting.Value, error) { return nameOf(a[0].(string), true), nil },
+				Examples: []scripting.FunctionExample{ex("queue_depth:sum", "queue.depth:sum")},
+			},
+			{
+				Name: "valid", Doc: "Replaces bytes that are not UTF-8, which no endpoint takes.",
+				Params: []scripting.Param{s, {Name: "with", Kind: scripting.KindString, Doc: "What to put there, U+FFFD by default.", Optional: true}},
+				Result: fails,
+				Fn: func(a []scripting.Value) (scripting.Value, error) {
+					with, ok := a[1].(string)
+					if !ok {
+						with = "\ufffd"
+					}
+					if len(a[0].(string))*max(len(with), 1) > scripting.MaxString {
+						return nil, errLong("replace")
+					}
+					return strings.ToValidUTF8(a[0].(string), with), nil
+				},
+				Examples: []scripting.FunctionExample{ex("a?b", "a\xffb", "?")},
+			},
+		},
+	}
+}
+
+func parts(ss []string) (scripting.Value, error) {
+	if len(ss) > maxParts {
+		return nil, fmt.Errorf("cannot split into more than %d parts", maxParts)
+	}
+	return stringList(ss), nil
+}
+
+func splitText(s, separator string, limit scripting.Value) (scripting.Value, error) {
+	if separator == "" {
+		return nil, errors.New("cannot split at an empty separator")
+	}
+	n := int64(maxParts + 1)
+	if l, ok := limit.(int64); ok {
+		if l < 1 {
+			return nil, fmt.Errorf("cannot split into %d parts", l)
+		}
+		n = min(n, l)
+	}
+	return parts(strings.SplitN(s, separator, int(n)))
+}
+
+func replaceText(s, from, to string) (scripting.Value, error) {
+	if from == "" {
+		return nil, errors.New("cannot replace an empty text")
+	}
+	if len(s)+strings.Count(s, from)*(len(to)-len(from)) > scripting.MaxString {
+		return nil, errLong("replace")
+	}
+	return strings.ReplaceAll(s, from, to), nil
+}
+
+// filling is what s lacks to a width.
+func filling(s string, width int64, with string) (string, error) {
+	if with == "" {
+		with = " "
+	}
+	if width > scripting.MaxString {
+		return "", errLong("pad")
+	}
+	missing := int(width) - utf8.RuneCountInString(s)
+	if missing <= 0 {
+		return "", nil
+	}
+	chars := utf8.RuneCountInString(with)
+	if (missing/chars+1)*len(with)+len(s) > scripting.MaxString {
+		return "", errLong("pad")
+	}
+	return strings.Repeat(with, missing/chars) + truncate(with, int64(missing%chars), ""), nil
+}
+
+func truncate(s string, limit int64, suffix string) string {
+	if limit < 0 {
+		limit = 0
+	}
+	if int64(utf8.RuneCountInString(s)) <= limit {
+		return s
+	}
+	keep := limit - int64(utf8.RuneCountInString(suffix))
+	if keep < 0 {
+		keep, suffix = limit, ""
+	}
+	for i := range s {
+		if keep == 0 {
+			return s[:i] + suffix
+		}
+		keep--
+	}
+	return s
+}
+
+func fillTemplate(t string, values *scripting.Map) (scripting.Value, error) {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(t, '{')
+		if i < 0 {
+			b.WriteString(t)
+			return b.String(), nil
+		}
+		b.WriteString(t[:i])
+		if t = t[i+1:]; strings.HasPrefix(t, "{") {
+			b.WriteByte('{')
+			t = t[1:]
+			continue
+		}
+		name, rest, ok := strings.Cut(t, "}")
+		if !ok {
+			return nil, fmt.Errorf("cannot fill in %q: there is a { without its end", "{"+truncate(t, 40, "…"))
+		}
+		v, ok := values.Get(name)
+		if !ok {
+			return nil, fmt.Errorf("cannot fill in {%s}: there is no value of that name", truncate(name, 40, "…"))
+		}
+		s, err := plainText(v)
+		if err != nil {
+			return nil, fmt.Errorf("cannot fill in {%s}: %w", truncate(name, 40, "…"), err)
+		}
+		b.WriteString(s)
+		if t = rest; b.Len() > scripting.MaxString {
+			return nil, errLong("fill in a template")
+		}
+	}
+}
+
+// plainText is a single value as text.
+func plainText(v scripting.Value) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case bool, int64, float64:
+		s, err := encode(v, nil)
+		if err != nil {
+			return "", err
+		}
+		return s.(string), nil
+	}
+	if v == scripting.Null {
+		return "", nil
+	}
+	return "", errors.New("it is not text, a number or a boolean")
+}
+
+func nameOf(s string, colons bool) string {
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == '_', r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', colons && r == ':':
+			b.WriteRune(r)
+		case r >= '0' && r <= '9':
+			if i == 0 {
+				b.WriteByte('_')
+			}
+			b.WriteRune(r)
+		default:
+			b.WriteByte('_')
+		}
+	}
+	if b.Len() == 0 {
+		return "_"
+	}
+	return b.String()
+}
