@@ -29,6 +29,7 @@ func testCommand(t *terminal) *cobra.Command {
 		o       testOptions
 		dir, re string
 		fuzz    time.Duration
+		chaos   uint64
 	)
 	cmd := &cobra.Command{
 		Use:   "test [PATH...]",
@@ -52,6 +53,11 @@ require, ran: a line counts when every statement that begins in it did, and each
 if has a branch for each condition and one for else. =text is a table, =lcov and
 =html write lcov.info and coverage.html. With --update an example whose output is
 another gets the one that came out.
+
+With --chaos it runs the tests of each file five times more, and between calls of
+a component a new generation takes over, with new VMs, as after a save: tests must
+pass as before. If there are mocks of what is outside, they also fail now and
+then, and scripts must not. The same number brings the same faults.
 
 With --fuzz it sends hostile batches to each script, opened as its tests and its
 examples open it: what is in fixtures and what they send, with labels missing,
@@ -81,6 +87,11 @@ The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 				Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: dir, Paths: args, Parallel: o.Parallel,
 				Fuzz: fuzz, Seed: uint64(time.Now().UnixNano()),
 			}
+			if o.Chaos = cmd.Flags().Changed("chaos"); chaos != 0 {
+				o.Seed = chaos
+			} else if o.Seed %= 1_000_000; o.Chaos { // a number that one can type
+				t.say("chaos", fmt.Sprint(o.Seed))
+			}
 			if err := o.check(cmd, re); err != nil {
 				return cannotStart(err)
 			}
@@ -103,6 +114,7 @@ The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 	f.Lookup("coverage").NoOptDefVal = coverages[0]
 	f.BoolVar(&o.bench, "bench", false, "measure the benches of test files when all tests passed")
 	f.StringVar(&o.baseline, "baseline", "", "compare benches with this file, and make it when there is none; implies --bench")
+	f.Uint64Var(&chaos, "chaos", 0, "run tests again with faults that are drawn from this number; 0 draws one")
 	f.DurationVar(&fuzz, "fuzz", 0, "so long, send hostile batches to the scripts when all tests passed")
 	f.Float64Var(&o.threshold, "threshold", 0, "fail when less than this many percent of all lines ran")
 	return cmd

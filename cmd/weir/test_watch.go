@@ -42,7 +42,7 @@ func (o *testOptions) watch(ctx context.Context, t *terminal) error {
 func (r *rerun) changed(ctx context.Context, paths []string) {
 	concerned := func(name string) bool {
 		f, known := r.files[name]
-		return !known || failing(f) || slices.ContainsFunc(f.Sources, func(s string) bool { return slices.Contains(paths, s) })
+		return !known || f.Failing() || slices.ContainsFunc(f.Sources, func(s string) bool { return slices.Contains(paths, s) })
 	}
 	for i, p := range paths {
 		if i == 3 && len(paths) > 4 {
@@ -56,12 +56,6 @@ func (r *rerun) changed(ctx context.Context, paths []string) {
 		skip = nil // what is left out would count as not run
 	}
 	r.run(ctx, skip)
-}
-
-func failing(f scripttest.File) bool {
-	return f.Problem != nil || slices.ContainsFunc(f.Tests, func(t scripttest.Test) bool {
-		return t.Status == scripttest.Failed || t.Status == scripttest.Broken
-	})
 }
 
 // run runs tests and says what is wrong; nothing ends the watching.

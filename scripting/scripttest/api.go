@@ -178,7 +178,7 @@ func (s *session) componentType() *scripting.ObjectType {
 					return nil, err
 				}
 				n := a[0].(*node)
-				if err := s.usable(n); err != nil {
+				if err := cmp.Or(s.usable(n), s.chaos.before(s.ctx, n)); err != nil {
 					return nil, err
 				}
 				out, err := n.advance(s.ctx, d)
@@ -243,7 +243,7 @@ func (n *node) failure() error {
 
 // send sends a batch through a component that has not ended.
 func (s *session) send(n *node, text string) (*output, error) {
-	if err := s.usable(n); err != nil {
+	if err := cmp.Or(s.usable(n), s.chaos.before(s.ctx, n)); err != nil {
 		return nil, err
 	}
 	in, err := n.parse(text)

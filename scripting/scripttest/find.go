@@ -147,7 +147,7 @@ func folderOf(dir, path string, isDir bool) (string, error) {
 }
 
 func newSuite(o Options, dir string) (*suite, error) {
-	s := &suite{langs: o.Languages, modules: o.Modules, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit), update: o.Update}
+	s := &suite{langs: o.Languages, modules: o.Modules, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit), update: o.Update, chaos: o.Chaos, seed: o.Seed}
 	s.probe = &scripting.Probe{}
 	if o.Coverage {
 		s.probe.Coverage = &scripting.Coverage{}

@@ -28,6 +28,7 @@ type mocks struct {
 	test   replies // said in the test that runs
 	calls  []*scripting.Map
 	denied error                   // the first use of what was not mocked
+	used   bool                    // something was asked
 	fault  func(what string) error // of --chaos; nil: none
 }
 
@@ -155,6 +156,7 @@ func (m *mocks) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer m.mu.Unlock()
 	m.calls = append(m.calls, asked)
 	url := req.URL.String()
+	m.used = true
 	if m.fault != nil {
 		if err := m.fault(req.Method + " " + url); err != nil {
 			return nil, err
@@ -238,6 +240,7 @@ func (m *mocks) lookupEnv(name string) (string, bool) {
 func (m *mocks) readFile(name string, limit int64) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.used = true
 	if m.fault != nil {
 		if err := m.fault("reading " + name); err != nil {
 			return nil, err
@@ -269,6 +272,7 @@ func (m *mocks) exec(_ context.Context, c egress.Command) (out egress.CommandRes
 	full := strings.Join(append([]string{c.Path}, c.Args...), " ")
 	base := path.Base(filepath.ToSlash(c.Path))
 	short := strings.Join(append([]string{base}, c.Args...), " ")
+	m.used = true
 	if m.fault != nil {
 		if err := m.fault("running " + short); err != nil {
 			return out, err

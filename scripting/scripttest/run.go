@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +51,9 @@ type Options struct {
 	// Fuzz is how long hostile batches are sent to all scripts together, when
 	// all tests have passed; 0: not at all.
 	Fuzz time.Duration
+	// Chaos runs test files that pass again, with faults that scripts must
+	// survive.
+	Chaos bool
 	// Seed is what is drawn at random is drawn from.
 	Seed uint64
 	// Skip leaves out scripts and test files by the name that reports have;
@@ -99,12 +103,13 @@ type File struct {
 
 // Test is what became of one test.
 type Test struct {
-	Name    string // with those of the groups around it
-	Line    int
-	Status  Status
-	Problem *Problem // of one that failed; of a pending one, why, where it says
-	Output  []string // what the test and the script printed
-	Elapsed time.Duration
+	Name         string // with those of the groups around it
+	Line         int
+	Status       Status
+	Problem      *Problem // of one that failed; of a pending one, why, where it says
+	Output       []string // what the test and the script printed
+	scriptFailed bool
+	Elapsed      time.Duration
 }
 
 // Problem is what went wrong, and where.
@@ -250,6 +255,8 @@ type suite struct {
 	limit   time.Duration
 	update  func(path, content string) error // nil: nothing is rewritten
 	probe   *scripting.Probe
+	chaos   bool
+	seed    uint64
 }
 
 // wanted reports whether a test is chosen.
@@ -310,7 +317,24 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 		}
 		ses = next
 	}
-	return f, any
+	return s.faults(ctx, t, lang, f, ses.mocks.used), any
+}
+
+// faults runs a file's tests again with faults, when all of them passed.
+func (s *suite) faults(ctx context.Context, t target, lang scripting.Tester, f File, outside bool) File {
+	if !s.chaos || f.Failing() {
+		return f
+	}
+	tests, err := s.survive(ctx, t, lang, f.Tests, outside)
+	if f.Tests = tests; err != nil && f.Problem == nil {
+		f.Problem = problemOf(fmt.Errorf("%w\nwith --chaos %d", err, s.seed), t.test.Name)
+	}
+	return f
+}
+
+// Failing reports whether a test of the file failed, or it could not be used.
+func (f File) Failing() bool {
+	return f.Problem != nil || slices.ContainsFunc(f.Tests, func(t Test) bool { return t.Status == Failed || t.Status == Broken })
 }
 
 // test runs one test with what belongs around it.
@@ -354,6 +378,7 @@ func (s *suite) test(ses *session, c *testCase) Test {
 	}
 	t.Problem = problemOf(err, ses.file.Name)
 	t.Status = Broken
+	_, t.scriptFailed = errors.AsType[*scriptFailure](err)
 	if _, ok := errors.AsType[*Failure](err); ok {
 		t.Status = Failed
 	}

@@ -27,6 +27,7 @@ type session struct {
 	all     []*testCase
 	benches []*benchCase
 	mocks   mocks
+	chaos   *chaos   // nil: none
 	known   []opened // every block that was opened
 	inTest  bool
 
