@@ -2,8 +2,12 @@ package scripting
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/weir-run/weir/scripting/state"
 )
 
 // progress is how far a component has come, for those who wait for it: tests,
@@ -63,4 +67,38 @@ func (c *Component) settled() (next time.Time, done bool, changed <-chan struct{
 		}
 	}
 	return next, true, p.changed, nil
+}
+
+// StateOf returns what a piece of the node's state holds, for tests: a map by
+// key, of a set the list of its keys, sorted, of a queue that of its values.
+func (c *Component) StateOf(name string) (Value, error) {
+	v := StateView{Node: c.opts.ID, Now: c.opts.Clock.Now().UnixMilli()}
+	if c.state != nil {
+		v.Cols = c.state.store.All()
+	}
+	col, err := v.find(name)
+	if err != nil {
+		return nil, err
+	}
+	m, l := NewMap(), &List{}
+	entries := col.Entries(col.Len(v.Now), v.Now)
+	if col.Kind() == state.Set {
+		slices.SortFunc(entries, func(a, b state.Entry) int { return strings.Compare(a.Key, b.Key) })
+	}
+	for _, e := range entries {
+		if col.Kind() == state.Set {
+			l.Items = append(l.Items, e.Key)
+			continue
+		}
+		x, err := StateValue(e.Value)
+		if err != nil {
+			return nil, err
+		}
+		m.Set(e.Key, x)
+		l.Items = append(l.Items, x)
+	}
+	if col.Kind() == state.Set || col.Kind() == state.Queue {
+		return l, nil
+	}
+	return m, nil
 }

@@ -191,6 +191,19 @@ func (s *session) componentType() *scripting.ObjectType {
 				out.typ = batchType
 				return &scripting.Object{Type: batchType, Data: out}, nil
 			}},
+		{Name: "state", Doc: "What a piece of ctx.state holds: a table by key; of a set the list of its keys, sorted, of a queue that of its values.",
+			Params: []scripting.Param{{Name: "name", Kind: scripting.KindString}}, Result: scripting.Result{Kind: scripting.KindAny},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				n := a[0].(*node)
+				if err := s.usable(n); err != nil {
+					return nil, err
+				}
+				c, ok := n.comp.(*scripting.Component)
+				if !ok {
+					return nil, fmt.Errorf("%s has no state", n.name)
+				}
+				return c.StateOf(a[1].(string))
+			}},
 		{Name: "reload", Doc: "Does what a save of the script does: a new generation takes over, with new VMs and the state of the old one.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*node)
