@@ -28,6 +28,7 @@ func newContext(w *worker, slots []*stateSlot, o *world) *Module {
 		},
 		Tables: []*Module{stateModule(w, slots)},
 	}
+	m.Tables = append(m.Tables, metricsTable(w))
 	addOutside(m, w, o)
 	return m
 }

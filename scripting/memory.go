@@ -115,4 +115,5 @@ func (m *memory) sweep(current *generation) {
 	}
 	current.Sweep()
 	m.exits.Sweep()
+	m.metrics.own.sweep(current.number)
 }

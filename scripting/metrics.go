@@ -20,6 +20,7 @@ type metrics struct {
 	routed     *prometheus.CounterVec
 	silenced   prometheus.Counter
 	skipped    prometheus.Counter
+	own        *ownMetrics
 	outside    *outcomes
 	more       []prometheus.Collector // of what the node has beside
 }
@@ -44,6 +45,7 @@ func newMetrics() *metrics {
 		}, []string{"output"}),
 		collisions: counter("weir_script_samples_collided_total", "Samples that left with the labels and the timestamp of another sample of their batch."),
 		silenced:   counter("weir_script_log_lines_suppressed_total", "Log lines of the script that were not written because there were too many."),
+		own:        newOwnMetrics(),
 		skipped:    counter("weir_script_ticks_skipped_total", "Times that a timer did not run because it was still running."),
 		outside:    newOutcomes(),
 	}
@@ -75,7 +77,7 @@ func (m *metrics) hooks(d *Definition) {
 // register makes the counters visible. A generation that takes them over from
 // one that still runs finds them registered.
 func (m *metrics) register(r prometheus.Registerer, d *Definition) error {
-	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.routed, m.silenced, m.skipped}
+	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.routed, m.silenced, m.skipped, m.own}
 	for _, c := range slices.Concat(all, m.outside.collectors(d.Needs), m.more) {
 		if err := r.Register(c); err != nil {
 			if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok && there.ExistingCollector == c {

@@ -1,0 +1,217 @@
+package scripting
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// ownPrefix is before the names of a script's own metrics: none of weir's
+	// begins with it.
+	ownPrefix = "weir_script_custom_"
+	// maxOwnSeries bounds the series of a node's scripts.
+	maxOwnSeries = 1000
+	// maxOwnLabels and maxOwnValue bound the labels of one.
+	maxOwnLabels = 10
+	maxOwnValue  = 256
+	// ownIdle is after how many sweeps, of a minute each, a series is forgotten
+	// that no version since the last reload has used.
+	ownIdle = 15
+)
+
+// ownKind is a kind of metric.
+type ownKind uint8
+
+const (
+	ownCounter ownKind = iota
+	ownGauge
+	ownHistogram
+)
+
+// String returns the name of the function that makes one.
+func (k ownKind) String() string { return [...]string{"counter", "gauge", "histogram"}[k] }
+
+// ownMetrics are the metrics that the scripts of one node count themselves. The
+// node's generations hand them down.
+type ownMetrics struct {
+	refused     prometheus.Counter
+	description *prometheus.Desc
+
+	mu       sync.Mutex
+	families map[string]*ownFamily // by name as shown
+	count    int                   // of series
+}
+
+// ownFamily is a metric: all series of one name.
+type ownFamily struct {
+	kind   ownKind
+	help   string
+	labels []string // sorted
+	series map[string]*ownSeries
+}
+
+// ownSeries is one of them; without a metric when there were too many.
+type ownSeries struct {
+	name      string
+	counter   prometheus.Counter
+	gauge     prometheus.Gauge
+	histogram prometheus.Histogram
+
+	generation uint64 // that asked for it last; under ownMetrics.mu
+	idle       int    // sweeps since it was used; under ownMetrics.mu
+	used       atomic.Bool
+}
+
+func newOwnMetrics() *ownMetrics {
+	return &ownMetrics{
+		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_script_custom_refused_total",
+			Help: fmt.Sprintf("Uses of series of ctx.metrics that were over the limit of %d.", maxOwnSeries)}),
+		description: prometheus.NewDesc("weir_script_custom_series", "Series that the script counts in ctx.metrics.", nil, nil),
+		families:    map[string]*ownFamily{},
+	}
+}
+
+func (s *ownSeries) touch() *ownSeries {
+	s.used.Store(true)
+	return s
+}
+
+var (
+	ownName  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,99}$`)
+	ownLabel = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+)
+
+// get returns a series, which it makes if there is none. msg says what is wrong
+// with the argument of that name.
+func (m *ownMetrics) get(generation uint64, kind ownKind, name string, labels *Map, help string) (s *ownSeries, wrong, msg string) {
+	if !ownName.MatchString(name) {
+		return nil, "name", fmt.Sprintf("must be of lower case letters, digits and underscores, begin with a letter and have 100 at most, unlike %.120q", name)
+	}
+	full := ownPrefix + name
+	if kind == ownCounter && !strings.HasSuffix(full, "_total") {
+		full += "_total"
+	}
+	values := map[string]string{}
+	if labels != nil {
+		for _, l := range labels.Keys() {
+			v, _ := labels.Get(l)
+			text := strings.ToValidUTF8(fmt.Sprint(v), "\ufffd")
+			switch {
+			case !ownLabel.MatchString(l) || strings.HasPrefix(l, "__") || l == "component_id" || l == "le":
+				return nil, "labels", fmt.Sprintf("cannot have the label %.120q", l)
+			case len(text) > maxOwnValue:
+				return nil, "labels", fmt.Sprintf("cannot have a label value of %d bytes: the limit is %d", len(text), maxOwnValue)
+			}
+			values[l] = text
+		}
+	}
+	if len(values) > maxOwnLabels {
+		return nil, "labels", fmt.Sprintf("cannot have %d labels: the limit is %d", len(values), maxOwnLabels)
+	}
+	names := slices.Sorted(maps.Keys(values))
+	var key strings.Builder
+	for _, n := range names {
+		key.WriteString(values[n])
+		key.WriteByte(0xff)
+	}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.families[full]
+	if f == nil {
+		if help == "" {
+			help = "Counted by the script."
+		}
+		f = &ownFamily{kind: kind, help: strings.ToValidUTF8(help, "\ufffd"), labels: names, series: map[string]*ownSeries{}}
+	}
+	switch {
+	case f.kind != kind:
+		return nil, "name", fmt.Sprintf("is that of a %s already", f.kind)
+	case !slices.Equal(f.labels, names):
+		return nil, "labels", fmt.Sprintf("must be those of the first use: [%s], not [%s]", strings.Join(f.labels, " "), strings.Join(names, " "))
+	}
+	s = f.series[key.String()]
+	if s == nil {
+		if m.count >= maxOwnSeries {
+			m.refused.Inc()
+			return &ownSeries{name: full}, "", ""
+		}
+		s = newOwnSeries(kind, full, f.help, values)
+		f.series[key.String()] = s
+		m.families[full] = f
+		m.count++
+	}
+	s.generation = generation
+	s.touch()
+	return s, "", ""
+}
+
+func newOwnSeries(kind ownKind, name, help string, labels prometheus.Labels) *ownSeries {
+	s := &ownSeries{name: name}
+	switch kind {
+	case ownCounter:
+		s.counter = prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels})
+	case ownGauge:
+		s.gauge = prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels})
+	case ownHistogram:
+		s.histogram = prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: labels})
+	}
+	return s
+}
+
+func (s *ownSeries) collector() prometheus.Collector {
+	switch {
+	case s.counter != nil:
+		return s.counter
+	case s.gauge != nil:
+		return s.gauge
+	}
+	return s.histogram
+}
+
+// sweep forgets the series that belonged to an older version of the script.
+func (m *ownMetrics) sweep(generation uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, f := range m.families {
+		for key, s := range f.series {
+			if s.idle++; s.used.Swap(false) {
+				s.idle = 0
+			}
+			if s.generation < generation && s.idle >= ownIdle {
+				delete(f.series, key)
+				m.count--
+			}
+		}
+		if len(f.series) == 0 {
+			delete(m.families, name)
+		}
+	}
+}
+
+// Describe names one metric, by which a registry knows the collector again;
+// what scripts count is not known before.
+func (m *ownMetrics) Describe(ch chan<- *prometheus.Desc) { ch <- m.description }
+
+// Collect sends all of them.
+func (m *ownMetrics) Collect(ch chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.count == 0 {
+		return // a script that counts nothing
+	}
+	ch <- prometheus.MustNewConstMetric(m.description, prometheus.GaugeValue, float64(m.count))
+	m.refused.Collect(ch)
+	for _, f := range m.families {
+		for _, s := range f.series {
+			s.collector().Collect(ch)
+		}
+	}
+}
