@@ -18,13 +18,16 @@ type ScriptBlock struct {
 	// metric name.
 	By []string `alloy:"by,attr,optional"`
 	// OnError says what becomes of data whose hook failed: "pass" sends it on
-	// unchanged, "drop" drops and counts it.
+	// unchanged, "drop" drops and counts it, "quarantine" stores it, "hold" does
+	// not accept it until the script works.
 	OnError OnError `alloy:"on_error,attr,optional"`
 	// OnReload says how a saved change takes over: "swap" at once, "test" when
 	// its tests pass, "" which of them depends on whether it has a test file.
 	OnReload OnReload `alloy:"on_reload,attr,optional"`
 	// Limits bound what one call may use.
 	Limits LimitsBlock `alloy:"limits,block,optional"`
+	// Quarantine bounds what on_error = "quarantine" stores.
+	Quarantine QuarantineBlock `alloy:"quarantine,block,optional"`
 	// Allow grants what the script needs of the world outside.
 	Allow AllowBlock `alloy:"allow,block,optional"`
 
@@ -35,6 +38,7 @@ type ScriptBlock struct {
 func (b *ScriptBlock) SetToDefault() {
 	*b = ScriptBlock{Concurrency: "ordered", OnError: OnErrorPass}
 	b.Limits.SetToDefault()
+	b.Quarantine.SetToDefault()
 }
 
 // Validate checks what goes together.
@@ -99,15 +103,17 @@ func (l *LimitsBlock) Validate() error {
 // OnError is what becomes of data whose hook failed.
 type OnError string
 
-// The supported answers to an error.
+// The answers to an error.
 const (
-	OnErrorPass OnError = "pass"
-	OnErrorDrop OnError = "drop"
+	OnErrorPass       OnError = "pass"
+	OnErrorDrop       OnError = "drop"
+	OnErrorQuarantine OnError = "quarantine"
+	OnErrorHold       OnError = "hold"
 )
 
-// UnmarshalText accepts what is supported.
+// UnmarshalText accepts the answers.
 func (o *OnError) UnmarshalText(text []byte) error {
-	return choose((*string)(o), "on_error", text, []string{"pass", "drop"}, []string{"quarantine", "hold"})
+	return choose((*string)(o), "on_error", text, []string{"pass", "drop", "quarantine", "hold"}, nil)
 }
 
 // OnReload is how a saved change takes over.

@@ -317,6 +317,19 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 		return fail(err)
 	}
 	s := &script{name: name, file: file, program: p, def: p.Definition(), dir: c.dir, outside: c.o.Outside, modules: c.o.Modules}
+	s.recompile = func(f File) (*script, error) {
+		deps := &dependencies{c: c, hash: sha256.New(), language: lang, embedded: from[0].embedded}
+		p, err := lang.Compile(f, Env{Modules: c.o.Modules, Require: deps.require})
+		if err != nil {
+			return nil, err
+		}
+		deps.hashPart(f.Name, f.Text)
+		other := &script{
+			name: name, file: f, program: p, def: p.Definition(), dir: c.dir, outside: c.o.Outside, modules: c.o.Modules,
+			version: hex.EncodeToString(deps.hash.Sum(nil)[:12]),
+		}
+		return other, register(other, Header{}, false).Err
+	}
 	header := ParseHeader(lang.Comment(file.Text))
 	test, err := c.testFile(from[0], lang, deps)
 	if err != nil {

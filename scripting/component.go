@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/scripting/quarantine"
 	"github.com/weir-run/weir/scripting/view"
 )
 
@@ -48,8 +49,9 @@ type Component struct {
 
 	progress *progress
 
-	args  any // as Build got them
-	world *world
+	args     any // as Build got them
+	argsHash string
+	world    *world
 }
 
 var (
@@ -81,6 +83,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		c.mem = p.mem
 	} else {
 		c.mem = newMemory()
+		c.mem.quarantine = newQuarantined(o)
 	}
 	c.prepareState()
 	exprs := s.exprArgs(a.values)
@@ -92,9 +95,11 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		return nil, err
 	}
 	c.world.outcomes = c.mem.metrics.outside
+	c.argsHash = hashArgs(a.values)
 	c.gen = c.mem.next(view.Options{Args: exprs, Outputs: len(s.def.Outputs)})
 	o.Health = func(h component.Health) { c.health.set(aspectErrors, h) }
 	c.report = newReporter(o, s.name, c.mem.metrics)
+	c.report.says = onErrorSays[a.block.OnError]
 	c.openPools(func() (*worker, error) { return c.newWorker(a.values) })
 	// The first VM shows whether there can be any.
 	w, err := c.pool.get(context.Background()) // a free slot is sure, nothing waits
@@ -103,7 +108,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	}
 	c.pool.put(w)
 	c.mem.metrics.hooks(s.def)
-	if err := c.mem.metrics.register(o.Registerer, s.def); err != nil {
+	if err := c.mem.register(o.Registerer, s.def, a.block.OnError); err != nil {
 		return nil, err
 	}
 	if !c.stateLater {
@@ -139,6 +144,9 @@ func (c *Component) Sourced() []string { return c.world.sourced() }
 // Run sets up, runs timers and sweeps until ctx ends, and tears down.
 func (c *Component) Run(ctx context.Context) error {
 	before := c.mem.enter(c)
+	if c.block.OnError == OnErrorQuarantine {
+		c.mem.quarantine.store.Configure(quarantine.Limits{MaxSize: int64(c.block.Quarantine.MaxSize), MaxAge: c.block.Quarantine.MaxAge})
+	}
 	defer c.mem.leave(c.gen)
 	defer c.world.close()
 	c.report.sweep() // reports healthy
@@ -185,6 +193,7 @@ func (c *Component) sweep(ctx context.Context) {
 		case <-t.C():
 			c.mem.sweep(c.gen)
 			c.state.expire(c.opts.Clock.Now())
+			c.mem.quarantine.store.Sweep()
 			c.report.sweep()
 			for _, p := range c.pools {
 				p.sweep()
@@ -216,20 +225,30 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	out, ok := c.remembered(b)
 	if !ok {
 		var err error
-		if out, err = c.process(ctx, b); errors.Is(err, errReplaced) {
-			next, err := c.successor(ctx)
-			if err != nil {
-				return err
-			}
-			return next.ConsumeMetrics(ctx, b)
-		} else if err != nil {
+		var next *Component
+		if out, next, err = c.make(ctx, b); err != nil {
 			return err
+		}
+		if next != nil {
+			return next.ConsumeMetrics(ctx, b)
 		}
 		// Before it is sent on, or what was sent could show more than what a
 		// process that dies here still knows.
 		c.state.flush()
 	}
 	return c.send(ctx, out, slices.Max(b.T))
+}
+
+// make returns what the script makes of b, or the component that is to have it.
+func (c *Component) make(ctx context.Context, b *batch.Metrics) (out made, next *Component, err error) {
+	out, err = c.process(ctx, b)
+	if held, ok := err.(*heldError); ok {
+		out, next, err = c.hold(ctx, b, held)
+	}
+	if errors.Is(err, errReplaced) {
+		next, err = c.successor(ctx)
+	}
+	return out, next, err
 }
 
 // remembered returns what the script makes of b when no hook needs to be asked.
@@ -259,11 +278,18 @@ type call struct {
 	remembering bool
 	dropped     int    // rows lost to errors
 	first       *Error // of the call
+
+	replay bool       // out of the quarantine
+	held   *heldError // the batch stays where it is
+	kept   []failures // for the quarantine
+	stored int        // rows that go there
 }
 
 // note reports an error of the call.
 func (k *call) note(e *Error) {
-	k.c.report.errored(e)
+	if !k.replay {
+		k.c.report.errored(e)
+	}
 	if k.observe != nil {
 		k.observe(e)
 	}
@@ -272,19 +298,31 @@ func (k *call) note(e *Error) {
 	}
 }
 
-// failed notes an error that costs one record.
-func (k *call) failed(e *Error) (drop bool) {
+// failed notes an error that costs the record in a row.
+func (k *call) failed(row int, e *Error) (drop bool) {
 	k.note(e)
-	if k.c.block.OnError == OnErrorDrop {
+	switch {
+	case k.holds():
+		if k.held == nil {
+			k.held = &heldError{e}
+		}
+	case k.c.block.OnError == OnErrorDrop:
 		k.dropped++
+		return true
+	case k.c.block.OnError == OnErrorQuarantine:
+		k.keep(row, e)
+		k.stored++
 		return true
 	}
 	return false
 }
 
+// holds reports whether what the script fails on is not to go on.
+func (k *call) holds() bool { return k.replay || k.c.block.OnError == OnErrorHold }
+
 // newCall begins a call on a worker. It is valid until the next one on it.
 func (c *Component) newCall(ctx context.Context, w *worker) *call {
-	w.at = call{c: c, w: w, ctx: ctx, now: c.opts.Clock.Now(), observe: observer(ctx)}
+	w.at = call{c: c, w: w, ctx: ctx, now: c.opts.Clock.Now(), observe: observer(ctx), replay: isReplay(ctx)}
 	w.call = &w.at
 	return w.call
 }
@@ -299,28 +337,35 @@ func (k *call) limits(records int) *Call {
 	return &w.limits
 }
 
-// run returns what the script makes of b, and the first error of it.
-func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (made, *Error) {
+// run returns what the script makes of b, and the first error in it. err is why
+// nothing of b may go on: a *heldError, or that it could not be stored.
+func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (out made, first *Error, err error) {
 	started := time.Now()
 	k := c.newCall(ctx, w)
+	var whole *Error
 	res, err := k.hooks(b)
 	if err != nil {
-		res = k.recover(b, AsError(err))
+		whole = AsError(err)
+		res = k.recover(b, whole)
 	}
 	if err := w.vm.End(); err != nil {
 		k.note(AsError(err))
 	}
 	m := c.mem.metrics
 	m.seconds.Add(time.Since(started).Seconds())
-	m.emitted.Add(float64(res.Emitted))
-	m.collisions.Add(float64(res.Collisions))
-	c.opts.Stats.Drop("script_error", k.dropped)
-	c.opts.Stats.Drop("script", res.Dropped-k.dropped)
-	c.routed(&w.win)
-	out := c.made(res.Batch, &w.win)
+	if err = k.secure(b, whole); err == nil {
+		m.emitted.Add(float64(res.Emitted))
+		m.collisions.Add(float64(res.Collisions))
+		c.opts.Stats.Drop("script_error", k.dropped)
+		c.opts.Stats.Drop("quarantine", k.stored)
+		c.opts.Stats.Drop("script", res.Dropped-k.dropped-k.stored)
+		c.routed(&w.win)
+		out = c.made(res.Batch, &w.win)
+	}
 	w.win.Done()
+	first = k.first
 	k.done()
-	return out, k.first
+	return out, first, err
 }
 
 // hooks runs the hooks of one batch. The error costs the batch.
@@ -346,6 +391,9 @@ func (k *call) hooks(b *batch.Metrics) (res view.Result, err error) {
 			return res, err
 		}
 	}
+	if k.held != nil {
+		return res, nil // it is asked again
+	}
 	return w.win.Apply(), nil
 }
 
@@ -364,7 +412,7 @@ func (k *call) series(row int, s *view.Series) error {
 		return e
 	}
 	e.Record = k.w.win.Batch().Series[row].String()
-	if k.failed(e) {
+	if k.failed(row, e) {
 		k.w.win.Drop(row)
 	}
 	return view.ErrSkip
@@ -377,12 +425,20 @@ func (k *call) recover(b *batch.Metrics, e *Error) view.Result {
 	k.note(e)
 	w := k.w
 	w.win.Reset(b, k.c.gen.Generation, k.now)
-	if k.c.block.OnError == OnErrorDrop {
+	k.dropped, k.stored = 0, 0
+	switch {
+	case k.holds():
+		k.held = &heldError{e}
+		return view.Result{}
+	case k.c.block.OnError == OnErrorDrop:
 		k.dropped = b.Len()
 		w.win.DropAll()
 		return w.win.Apply()
+	case k.c.block.OnError == OnErrorQuarantine:
+		k.stored = b.Len()
+		w.win.DropAll()
+		return w.win.Apply()
 	}
-	k.dropped = 0
 	if k.c.script.def.Series {
 		// The error of a skipped row is never seen: RunSeries knows ErrSkip.
 		if err := w.win.RunSeries(func(int, *view.Series) error { return view.ErrSkip }); err != nil {

@@ -212,8 +212,8 @@ func sideBySide(n, atOnce int, f func(i int) error) error {
 // errReplaced is what process returns when the batch is another component's.
 var errReplaced = errors.New("another component has taken over")
 
-// process returns what the hooks make of b. An error is errReplaced, or that of
-// getting a VM: what came of the parts before is lost.
+// process returns what the hooks make of b. An error is errReplaced, that of
+// getting a VM, or of run: what came of the parts before is lost.
 func (c *Component) process(ctx context.Context, b *batch.Metrics) (made, error) {
 	if !c.entrance.enter() {
 		return nil, errReplaced
@@ -225,7 +225,7 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (made, error)
 		}
 	}
 	out, ran, first, err := c.one(ctx, c.pool, b)
-	if ran {
+	if ran && !isReplay(ctx) {
 		c.report.done(b.Source, first)
 	}
 	return out, err
@@ -251,7 +251,7 @@ func (c *Component) inParts(ctx context.Context, b *batch.Metrics, sp *split) (m
 		failed = cmp.Or(failed, first)
 		return err
 	})
-	if anyRan {
+	if anyRan && !isReplay(ctx) {
 		c.report.done(b.Source, failed)
 	}
 	if err != nil {
@@ -274,9 +274,9 @@ func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics) (out mad
 		}
 		return nil, false, nil, err
 	}
-	out, first = c.run(ctx, w, b)
+	out, first, err = c.run(ctx, w, b)
 	c.putBack(p, w)
-	return out, true, first, nil
+	return out, true, first, err
 }
 
 // putBack gives a worker back to its pool.

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +14,7 @@ var ErrLimit = errors.New("limit exceeded")
 // Error is what went wrong in a script and where. It is made once and not
 // changed after it was returned.
 type Error struct {
+	Node   string // that failed: http.paths.default; "" outside of a graph
 	Script string // the component: http.paths
 	File   string // as shown to people: scripts/http/paths.lua
 	Line   int    // 1-based; 0 when it is not known
@@ -69,6 +71,34 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// MarshalJSON returns the error as an object: its parts, the message alone, and
+// all of it as text.
+func (e *Error) MarshalJSON() ([]byte, error) {
+	type frame struct {
+		File string `json:"file"`
+		Line int    `json:"line"`
+		Func string `json:"func,omitempty"`
+	}
+	var stack []frame
+	for _, f := range e.Trace {
+		stack = append(stack, frame(f))
+	}
+	return json.Marshal(struct {
+		Node    string  `json:"node,omitempty"`
+		Script  string  `json:"script,omitempty"`
+		File    string  `json:"file,omitempty"`
+		Line    int     `json:"line,omitempty"`
+		Col     int     `json:"col,omitempty"`
+		Source  string  `json:"source,omitempty"`
+		Hook    string  `json:"hook,omitempty"`
+		Message string  `json:"message"`
+		Record  string  `json:"record,omitempty"`
+		Stack   []frame `json:"stack,omitempty"`
+		Hint    string  `json:"hint,omitempty"`
+		Text    string  `json:"text"`
+	}{e.Node, e.Script, e.File, e.Line, e.Col, e.Source, e.Hook, fmt.Sprint(e.Err), e.Record, stack, e.Hint, e.Error()})
+}
 
 const hookLoad = "load"
 

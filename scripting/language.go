@@ -85,9 +85,9 @@ type Call struct {
 	Records int           // of the batch: other limits grow with it
 	Emit    int           // records that may be emitted
 	Now     time.Time     // of the engine's clock
-	// Failed is told of an error that costs one record; it says whether the
-	// record is dropped or stays as it was.
-	Failed func(err *Error) (drop bool)
+	// Failed is told of an error that costs the record in a row; it says whether
+	// the record is dropped or stays as it was.
+	Failed func(row int, err *Error) (drop bool)
 }
 
 // DefaultMemory is what a VM may hold unless script.limits.memory says otherwise.

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
 	"sync"
 	"sync/atomic"
 
@@ -11,8 +12,10 @@ import (
 // memory is what the generations of one node hand down: what they sent last,
 // and their counters, which must not start from zero at every save.
 type memory struct {
-	exits   *flow.Exits
-	metrics *metrics
+	exits      *flow.Exits
+	metrics    *metrics
+	quarantine *quarantined
+	held       prometheus.Gauge // batches that are held
 
 	mu      sync.Mutex
 	current *Component // the newest whose Run was called
@@ -58,7 +61,20 @@ func (m *memory) next(o view.Options) *generation {
 }
 
 func newMemory() *memory {
-	return &memory{exits: flow.NewExits(), metrics: newMetrics(), timers: map[string]*timer{}}
+	return &memory{exits: flow.NewExits(), metrics: newMetrics(), timers: map[string]*timer{},
+		held: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_script_held_batches", Help: "Batches that wait until the script works."})}
+}
+
+// register makes the counters visible that a generation has to do with.
+func (m *memory) register(r prometheus.Registerer, d *Definition, on OnError) error {
+	var more []prometheus.Collector
+	switch on {
+	case OnErrorQuarantine:
+		more = m.quarantine.collectors()
+	case OnErrorHold:
+		more = []prometheus.Collector{m.held}
+	}
+	return m.metrics.register(r, d, more...)
 }
 
 // enter begins c's Run, which replaces the component that ran before, if any.

@@ -76,9 +76,9 @@ func (m *metrics) hooks(d *Definition) {
 
 // register makes the counters visible. A generation that takes them over from
 // one that still runs finds them registered.
-func (m *metrics) register(r prometheus.Registerer, d *Definition) error {
+func (m *metrics) register(r prometheus.Registerer, d *Definition, more ...prometheus.Collector) error {
 	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.routed, m.silenced, m.skipped, m.own}
-	for _, c := range slices.Concat(all, m.outside.collectors(d.Needs), m.more) {
+	for _, c := range slices.Concat(all, m.outside.collectors(d.Needs), m.more, more) {
 		if err := r.Register(c); err != nil {
 			if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok && there.ExistingCollector == c {
 				continue

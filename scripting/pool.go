@@ -21,7 +21,7 @@ type worker struct {
 	// What a call needs, so that none is made for each batch.
 	at     call
 	limits Call
-	failed func(*Error) bool
+	failed func(int, *Error) bool
 	series func(int, *view.Series) error
 }
 

@@ -17,17 +17,18 @@ type Exports struct {
 
 // script is a compiled component and what its registration needs of it.
 type script struct {
-	name    string
-	version string
-	file    File
-	program Program
-	def     *Definition
-	newArgs func() any
-	tests   func() error // nil: it has none
-	dir     string       // absolute, the folder of scripts; "" without
-	outside Outside
-	modules []*Module // the standard library
-	tested  bool      // there is a test file; tests also runs examples
+	name      string
+	version   string
+	file      File
+	program   Program
+	def       *Definition
+	newArgs   func() any
+	tests     func() error // nil: it has none
+	dir       string       // absolute, the folder of scripts; "" without
+	outside   Outside
+	modules   []*Module                   // the standard library
+	recompile func(File) (*script, error) // the same component from another text
+	tested    bool                        // there is a test file; tests also runs examples
 }
 
 // testsFirst reports whether a saved change takes over only if its tests pass.
@@ -63,17 +64,20 @@ func (s *script) exprArgs(args map[string]any) map[string]any { return exprValue
 
 // hostDocs are the manual of what every scripted block has.
 var hostDocs = withDocs(allowDocs, map[string]string{
-	"forward_to":           "Receivers of what the script leaves.",
-	"script":               "The host's side of the block.",
-	"script.concurrency":   `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs; "parallel" also splits batches of 4,000 records and more, and the hook sees parts; "single" runs one call at a time on one VM; "partition" splits batches by the labels in by, and the same values meet the same VM in every batch, one call at a time. The order of a series is kept in all of them.`,
-	"script.by":            `Labels by whose values "partition" chooses the VM; __name__ is the metric name. Others: none.`,
-	"script.on_error":      `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it. An error in each costs one record, otherwise the batch.`,
-	"script.on_reload":     `How a saved change takes over: "swap" at once; "test" when the tests in the file <name>_test beside the script and the examples in its header pass, until then the old version goes on. By default "test" if there is such a file.`,
-	"script.limits":        "What one call may use.",
-	"script.limits.time":   "How long the hooks of one batch may run, plus 20µs for each record.",
-	"script.limits.memory": "How much a VM may hold of what the script can reach: tables, strings, functions. It is added up when the process has allocated as much, so a call may exceed it for a moment.",
-	"script.limits.wait":   "How long a hook may wait for the outside each time: ctx.sleep, a request. The time limit stands still meanwhile.",
-	"script.limits.emit":   "How many records one call may emit. By default ten for each record of the batch, plus 10,000. Their labels may have 64 MiB, plus 4 KiB for each record of the batch.",
+	"forward_to":                 "Receivers of what the script leaves.",
+	"script":                     "The host's side of the block.",
+	"script.concurrency":         `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs; "parallel" also splits batches of 4,000 records and more, and the hook sees parts; "single" runs one call at a time on one VM; "partition" splits batches by the labels in by, and the same values meet the same VM in every batch, one call at a time. The order of a series is kept in all of them.`,
+	"script.by":                  `Labels by whose values "partition" chooses the VM; __name__ is the metric name. Others: none.`,
+	"script.on_error":            `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it, "quarantine" stores it on disk for 'weir quarantine', "hold" does not accept it until the script works. An error in each costs one record, otherwise the batch; held is always the batch.`,
+	"script.quarantine":          `What on_error = "quarantine" may store. The oldest falls off and is counted.`,
+	"script.quarantine.max_size": "How much is kept on disk.",
+	"script.quarantine.max_age":  "How long it is kept.",
+	"script.on_reload":           `How a saved change takes over: "swap" at once; "test" when the tests in the file <name>_test beside the script and the examples in its header pass, until then the old version goes on. By default "test" if there is such a file.`,
+	"script.limits":              "What one call may use.",
+	"script.limits.time":         "How long the hooks of one batch may run, plus 20µs for each record.",
+	"script.limits.memory":       "How much a VM may hold of what the script can reach: tables, strings, functions. It is added up when the process has allocated as much, so a call may exceed it for a moment.",
+	"script.limits.wait":         "How long a hook may wait for the outside each time: ctx.sleep, a request. The time limit stands still meanwhile.",
+	"script.limits.emit":         "How many records one call may emit. By default ten for each record of the batch, plus 10,000. Their labels may have 64 MiB, plus 4 KiB for each record of the batch.",
 })
 
 func (s *script) doc(h Header, replaced bool) component.Doc {

@@ -28,6 +28,7 @@ type reporter struct {
 	o       component.Options
 	script  string
 	metrics *metrics
+	says    string // what becomes of data, beside the error
 
 	mu      sync.Mutex
 	failing map[uint64]time.Time // sources whose last call failed
@@ -50,6 +51,7 @@ func (r *reporter) errored(e *Error) {
 	if e.Script == "" {
 		e.Script = r.script
 	}
+	e.Node = r.o.ID
 	r.metrics.errors.WithLabelValues(e.Hook).Inc()
 	r.mu.Lock()
 	pos := e.Pos()
@@ -107,6 +109,9 @@ func (r *reporter) done(source uint64, err *Error) {
 	}
 	r.failing[source] = now
 	message := err.Error()
+	if r.says != "" {
+		message += "\n  " + r.says
+	}
 	changed := r.health != component.Unhealthy || r.message != message
 	r.health, r.message = component.Unhealthy, message
 	r.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
@@ -34,6 +35,17 @@ func ways(def *Definition, args reflect.Value) [][]*flow.Receiver {
 		out = append(out, args.FieldByName(routesField).FieldByName("To_"+name).Interface().([]*flow.Receiver))
 	}
 	return out
+}
+
+// wayNames are the names of a set of ways.
+func wayNames(d *Definition, set uint64) string {
+	var names []string
+	for way, name := range append([]string{"forward_to"}, d.Outputs...) {
+		if set>>way&1 == 1 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // made is what a script made of a batch, by the sets of ways in

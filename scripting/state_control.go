@@ -14,6 +14,7 @@ var _ component.Controller = (*Component)(nil)
 func (c *Component) Control() http.Handler {
 	m := http.NewServeMux()
 	c.stateRoutes(m)
+	c.quarantineRoutes(m)
 	return m
 }
 

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 //	asked DIR PROMQL RE
 //	               waits until that weir's sandbox answers a query so
 //	signal NAME DIR [again]
-//	               sends SIGTERM, SIGINT or SIGHUP to that weir; again and again
+//	               sends SIGTERM, SIGINT, SIGHUP or SIGKILL to that weir; again and again
 //	               until it has ended
 //	exitcode N CMD…
 //	               is exec for a command that ends with N

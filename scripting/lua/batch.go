@@ -395,7 +395,7 @@ func (v *vm) each(L *lua.LState) int {
 		}
 		m.Rollback()
 		e.Record = recordText(m, row)
-		if v.call.Failed(e) {
+		if v.call.Failed(row, e) {
 			m.Drop(row)
 		}
 	}

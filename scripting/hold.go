@@ -1,0 +1,80 @@
+package scripting
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// The back-off of a batch that is held.
+const (
+	minHold = time.Second
+	maxHold = 30 * time.Second
+)
+
+// heldError is what process returns for a batch that the script failed on and
+// that is not to go on: on_error holds it, or it is replayed.
+type heldError struct{ err *Error }
+
+func (e *heldError) Error() string { return e.err.Error() }
+
+// Unwrap returns the script's error.
+func (e *heldError) Unwrap() error { return e.err }
+
+// secure sees to it that what the script failed on is not lost. whole is the
+// error that costs all of b, nil when there is none.
+func (k *call) secure(b *batch.Metrics, whole *Error) error {
+	switch {
+	case k.held != nil:
+		return k.held
+	case k.stored == 0:
+		return nil
+	}
+	err := k.store(b, whole)
+	if err != nil {
+		e := AsError(err)
+		e.Hook = "metrics"
+		e.Hint = "the batch is refused, so that its source sends it again; make room, or lower script.quarantine.max_size"
+		k.c.report.errored(e)
+		k.first = e
+	}
+	return err
+}
+
+// hold keeps the batch that process has returned err for, until the script
+// works on it. It returns the component that is to have the batch when another
+// has taken over meanwhile: a save is tried at once.
+func (c *Component) hold(ctx context.Context, b *batch.Metrics, err *heldError) (out made, next *Component, _ error) {
+	c.mem.held.Inc()
+	defer c.mem.held.Dec()
+	for backoff := minHold; ; backoff = min(2*backoff, maxHold) {
+		t := c.opts.Clock.NewTimer(backoff)
+		select {
+		case <-t.C():
+		case <-c.replaced:
+			t.Stop()
+			return nil, c.mem.newest(), nil
+		case <-c.stopped:
+			t.Stop()
+			return nil, nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
+		case <-ctx.Done():
+			t.Stop()
+			return nil, nil, fmt.Errorf("%s holds the batch until its script works (%s): %w", c.opts.ID, err.err.Pos(), context.Cause(ctx))
+		}
+		out, again := c.process(ctx, b)
+		held, ok := again.(*heldError)
+		if !ok {
+			return out, nil, again
+		}
+		err = held
+	}
+}
+
+// onErrorSays is what becomes of data, as a line of a node's health.
+var onErrorSays = map[OnError]string{
+	OnErrorQuarantine: "what it failed on is in quarantine",
+	OnErrorHold:       "its sources are held until the script works",
+}

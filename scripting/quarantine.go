@@ -1,0 +1,161 @@
+package scripting
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting/quarantine"
+)
+
+// QuarantineBlock bounds a node's quarantine. What is older falls off.
+type QuarantineBlock struct {
+	// MaxSize is how many bytes are kept.
+	MaxSize component.Size `alloy:"max_size,attr,optional"`
+	// MaxAge is how long they are kept.
+	MaxAge time.Duration `alloy:"max_age,attr,optional"`
+}
+
+// SetToDefault fills in the defaults.
+func (b *QuarantineBlock) SetToDefault() {
+	*b = QuarantineBlock{MaxSize: 64 << 20, MaxAge: 7 * 24 * time.Hour}
+}
+
+// Validate checks the ranges.
+func (b *QuarantineBlock) Validate() error {
+	var errs []error
+	if b.MaxSize < 1<<20 {
+		errs = append(errs, errors.New("cannot use this script.quarantine.max_size: it must be 1MiB at least"))
+	}
+	if b.MaxAge < time.Minute {
+		errs = append(errs, fmt.Errorf("cannot use script.quarantine.max_age = %q: it must be 1m at least", b.MaxAge))
+	}
+	return errors.Join(errs...)
+}
+
+// quarantined are a node's store and its counts, which its generations hand
+// down.
+type quarantined struct {
+	store   *quarantine.Store
+	stored  prometheus.Counter
+	lost    *prometheus.CounterVec
+	entries prometheus.GaugeFunc
+	bytes   prometheus.GaugeFunc
+}
+
+func newQuarantined(o component.Options) *quarantined {
+	q := &quarantined{
+		stored: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_script_quarantined_samples_total", Help: "Samples that were put into quarantine because the script failed on them.",
+		}),
+		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_script_quarantine_lost_samples_total", Help: "Samples that fell off the quarantine, by the bound that they were beyond.",
+		}, []string{"reason"}),
+	}
+	for _, reason := range []string{quarantine.LostSize, quarantine.LostAge} {
+		q.lost.WithLabelValues(reason)
+	}
+	q.store = quarantine.New(quarantine.Dir(o.StoragePath, o.ID), o.Clock, o.Logger, func(reason string, records int) {
+		q.lost.WithLabelValues(reason).Add(float64(records))
+	})
+	q.entries = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_script_quarantine_entries", Help: "Batches, or parts of batches, in quarantine."},
+		func() float64 { n, _ := q.store.Size(); return float64(n) })
+	q.bytes = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_script_quarantine_bytes", Help: "Size of the quarantine on disk."},
+		func() float64 { _, n := q.store.Size(); return float64(n) })
+	return q
+}
+
+func (q *quarantined) collectors() []prometheus.Collector {
+	return []prometheus.Collector{q.stored, q.lost, q.entries, q.bytes}
+}
+
+// failures are the records of a batch that a call failed on, by the line that
+// did.
+type failures struct {
+	err  *Error // the first
+	rows []int
+}
+
+// keep notes a record for the quarantine.
+func (k *call) keep(row int, e *Error) {
+	i := slices.IndexFunc(k.kept, func(f failures) bool { return f.err.Hook == e.Hook && f.err.Pos() == e.Pos() })
+	if i < 0 {
+		i = len(k.kept)
+		k.kept = append(k.kept, failures{err: e})
+	}
+	k.kept[i].rows = append(k.kept[i].rows, row)
+}
+
+// store puts what the call failed on into quarantine: as it came, so that it
+// goes through whatever the script becomes. whole is the error that costs all of
+// the batch, nil when there is none.
+func (k *call) store(b *batch.Metrics, whole *Error) error {
+	if whole != nil {
+		k.kept = []failures{{err: whole}}
+	}
+	for _, f := range k.kept {
+		part := b
+		if f.rows != nil {
+			slices.Sort(f.rows)
+			part = b.Rows(slices.Compact(f.rows))
+		}
+		if err := k.c.storeEntry(part, f.err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Component) storeEntry(b *batch.Metrics, e *Error) error {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("cannot put a batch into quarantine: %w", err)
+	}
+	q := c.mem.quarantine
+	_, err = q.store.Put(quarantine.Entry{
+		Node: c.opts.ID, Script: c.script.name, File: c.script.file.Name, Version: c.script.version, Args: c.argsHash,
+		Signal: batch.SignalMetrics.String(), Records: b.Len(), Error: raw, Text: e.Error(),
+	}, batch.AppendText(nil, b))
+	if err == nil {
+		q.stored.Add(float64(b.Len()))
+	}
+	return err
+}
+
+// hashArgs tells arguments apart without showing them.
+func hashArgs(values map[string]any) string {
+	h := sha256.New()
+	for _, name := range sortedKeys(values) {
+		fmt.Fprintf(h, "%q %#v\n", name, hashable(values[name]))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// hashable is a value whose text is always the same.
+func hashable(v any) any {
+	switch v := v.(type) {
+	case Secret:
+		return v.Reveal()
+	case []any:
+		out := make([]string, len(v))
+		for i, e := range v {
+			out[i] = fmt.Sprintf("%#v", hashable(e))
+		}
+		return out
+	case map[string]any:
+		var out []string
+		for _, k := range sortedKeys(v) {
+			out = append(out, fmt.Sprintf("%q %#v", k, hashable(v[k])))
+		}
+		return out
+	}
+	return v
+}

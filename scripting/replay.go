@@ -1,0 +1,262 @@
+package scripting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// quarantineRoutes serves what 'weir quarantine' asks for.
+func (c *Component) quarantineRoutes(m *http.ServeMux) {
+	m.HandleFunc("POST /quarantine/drop", c.serveDrop)
+	m.HandleFunc("POST /quarantine/replay", c.serveReplay)
+}
+
+// maxRequest is how large a request may be: a script, and numbers.
+const maxRequest = MaxFileSize + 1<<20
+
+// QuarantineRequest asks for a replay or a removal of entries.
+type QuarantineRequest struct {
+	IDs []uint64 `json:"ids"` // empty: all
+	// With is a script that the entries go through instead of the node's, nil
+	// for that one; what it leaves is shown, and sent on only with Send.
+	With *File `json:"with,omitempty"`
+	Send bool  `json:"send,omitempty"`
+}
+
+// QuarantineResult is what became of an entry.
+type QuarantineResult struct {
+	ID     uint64 `json:"id"`
+	Passed bool   `json:"passed"` // through the script, and as far as asked for
+	Gone   bool   `json:"gone"`   // from the store
+	Error  string `json:"error,omitempty"`
+	// Outputs is what a script of the request left, in text form by output.
+	Outputs []QuarantineOutput `json:"outputs,omitempty"`
+}
+
+// QuarantineOutput is what left by one output.
+type QuarantineOutput struct {
+	Name string `json:"name"` // forward_to, or that of an output
+	Text string `json:"text"`
+}
+
+func (c *Component) quarantineRequest(w http.ResponseWriter, r *http.Request) (req QuarantineRequest, ok bool) {
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req)
+	if err == nil && len(req.IDs) == 0 {
+		req.IDs, err = c.mem.quarantine.store.IDs()
+	}
+	if err != nil {
+		http.Error(w, fmt.Sprintf("cannot read the request: %v", err), http.StatusBadRequest)
+		return req, false
+	}
+	return req, true
+}
+
+func answer(w http.ResponseWriter, results []QuarantineResult) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(results) // who asked is gone
+}
+
+func (c *Component) serveDrop(w http.ResponseWriter, r *http.Request) {
+	req, ok := c.quarantineRequest(w, r)
+	if !ok {
+		return
+	}
+	results := []QuarantineResult{}
+	for _, id := range req.IDs {
+		res := QuarantineResult{ID: id, Passed: true, Gone: true}
+		if err := c.mem.quarantine.store.Drop(id); err != nil {
+			res = QuarantineResult{ID: id, Error: err.Error()}
+		}
+		results = append(results, res)
+	}
+	answer(w, results)
+}
+
+func (c *Component) serveReplay(w http.ResponseWriter, r *http.Request) {
+	req, ok := c.quarantineRequest(w, r)
+	if !ok {
+		return
+	}
+	through := c
+	if req.With != nil {
+		try, done, err := c.try(r.Context(), *req.With)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+			return
+		}
+		defer done()
+		through = try
+	}
+	results := []QuarantineResult{}
+	for _, id := range req.IDs {
+		res := QuarantineResult{ID: id}
+		if err := c.replay(r.Context(), through, id, req, &res); err != nil {
+			res.Error = err.Error()
+		}
+		results = append(results, res)
+	}
+	answer(w, results)
+}
+
+// replaying is the context key of a replay: its errors are told to who asked and
+// to nobody else.
+type replaying struct{}
+
+func isReplay(ctx context.Context) bool { return ctx.Value(replaying{}) != nil }
+
+// replay sends an entry through a component, which is c or one that stands for
+// it, and on. What passes leaves the store.
+func (c *Component) replay(ctx context.Context, through *Component, id uint64, req QuarantineRequest, res *QuarantineResult) error {
+	e, data, err := c.mem.quarantine.store.Read(id)
+	if err != nil {
+		return err
+	}
+	if e.Signal != batch.SignalMetrics.String() {
+		return fmt.Errorf("cannot replay entry %d: it holds %s, and the node takes metrics", id, e.Signal)
+	}
+	// A source of its own: nothing is known of it, and nothing ends with it.
+	handles := batch.NewInterner(0)
+	defer handles.Clear()
+	b, err := batch.ParseText(string(data), batch.TextOptions{Source: batch.NewPushSource(), Series: func(sorted []batch.Label, meta *batch.Metadata) *batch.Series {
+		return handles.Intern(sorted, meta, time.Time{})
+	}})
+	if err != nil {
+		return fmt.Errorf("cannot read entry %d: %w", id, err)
+	}
+	out, err := through.process(context.WithValue(ctx, replaying{}, true), b)
+	if err != nil {
+		return err
+	}
+	if through != c {
+		res.Outputs = through.show(out)
+		if res.Passed = true; !req.Send {
+			return nil
+		}
+		res.Passed = false
+	}
+	if err := c.deliverReplayed(ctx, out, latest(b)); err != nil {
+		return err
+	}
+	res.Passed = true
+	if err := c.mem.quarantine.store.Drop(id); err != nil {
+		return err
+	}
+	res.Gone = true
+	return nil
+}
+
+// replayTries is how often what is refused is sent again.
+const replayTries = 5
+
+// deliverReplayed sends what became of an entry. What some receivers refuse is
+// sent to those again for a while.
+func (c *Component) deliverReplayed(ctx context.Context, out made, t int64) error {
+	err := c.send(ctx, out, t)
+	for range replayTries {
+		p, refused := errors.AsType[*flow.Partial](err)
+		if !refused {
+			break
+		}
+		if clock.Sleep(ctx, c.opts.Clock, time.Second) != nil {
+			break
+		}
+		err = p.Retry(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("it passed the script, but it was not accepted, at least not by all: %w", err)
+	}
+	return nil
+}
+
+func latest(b *batch.Metrics) (t int64) {
+	for i, at := range b.T {
+		if i == 0 || at > t {
+			t = at
+		}
+	}
+	return t
+}
+
+// show is what became of a batch in text form.
+func (c *Component) show(out made) []QuarantineOutput {
+	var shown []QuarantineOutput
+	for i, set := range c.sets {
+		if i == 0 || set&1 == 0 {
+			shown = append(shown, QuarantineOutput{wayNames(c.script.def, set), string(batch.AppendText(nil, out[i]))})
+		}
+	}
+	return shown
+}
+
+// try builds a component of another script that stands for c: with its
+// arguments, but apart from the graph, the counters and the state of the node.
+// done ends it.
+func (c *Component) try(ctx context.Context, f File) (try *Component, done func(), err error) {
+	s, err := c.script.recompile(f)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot use %s: %w", f.Name, err)
+	}
+	args := s.newArgs()
+	if err := copyArgs(args, c.args); err != nil {
+		return nil, nil, fmt.Errorf("cannot use %s with the arguments of %s: %w", f.Name, c.opts.ID, err)
+	}
+	o := c.opts
+	o.Registerer, o.Previous, o.Stats = prometheus.NewRegistry(), nil, new(flow.Stats)
+	o.Health, o.Export = func(component.Health) {}, func(any) {}
+	o.StoragePath, o.DataPath = "", "" // nothing of it is kept
+	if try, err = newComponent(s, o, args); err != nil {
+		return nil, nil, err
+	}
+	if !slices.Equal(s.def.Outputs, c.script.def.Outputs) {
+		return nil, nil, fmt.Errorf("cannot use %s: its outputs are %q, those of %s %q", f.Name, s.def.Outputs, c.opts.ID, c.script.def.Outputs)
+	}
+	if err := try.takeState(ctx); err != nil {
+		return nil, nil, err
+	}
+	if s.def.Setup {
+		if err := try.runHook(ctx, &Hook{Name: "setup"}); err != nil {
+			return nil, nil, err
+		}
+	}
+	return try, func() {
+		try.world.close()
+		try.gen.close()
+	}, nil
+}
+
+// copyArgs fills in the arguments of one type made by argsType with those of
+// another, by name.
+func copyArgs(into, from any) error {
+	dst, src := reflect.ValueOf(into).Elem(), reflect.ValueOf(from).Elem()
+	var missing []string
+	for i := range dst.NumField() {
+		f := dst.Type().Field(i)
+		name, kind, _ := strings.Cut(f.Tag.Get("alloy"), ",")
+		v := src.FieldByName(f.Name)
+		switch {
+		case name == "":
+		case v.IsValid() && v.Type().ConvertibleTo(f.Type):
+			dst.Field(i).Set(v.Convert(f.Type))
+		case !strings.HasSuffix(kind, ",optional"):
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the block does not set %s, or as another type", strings.Join(missing, ", "))
+	}
+	return nil
+}
