@@ -7,5 +7,5 @@ import "embed"
 
 // FS has the scripts, and the modules they share below lib.
 //
-//go:embed demo
+//go:embed demo http metrics lib
 var FS embed.FS

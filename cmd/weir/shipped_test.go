@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestShippedScriptsConfigs holds that the config in the header of each script
+// that ships is one, and that there is one.
+func TestShippedScriptsConfigs(t *testing.T) {
+	cs, err := catalogs(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripted := cs[len(cs)-1]
+	for _, name := range scripted.Names() {
+		r, _ := scripted.Lookup(name)
+		config := regexp.MustCompile(`(?ms)^ *` + regexp.QuoteMeta(name) + ` "default" \{$.*?^ *\}$`).FindString(r.Doc.Summary)
+		if config == "" {
+			if !strings.HasPrefix(name, "demo.") { // which the quickstart has
+				t.Errorf("%s has no config in its header", name)
+			}
+			continue
+		}
+		path := filepath.Join(t.TempDir(), "config.alloy")
+		config += "\n\nprometheus.remote_write \"default\" {\n  endpoint {\n    url = \"http://127.0.0.1:1/api/v1/write\"\n  }\n}\n"
+		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		if code := execute(t.Context(), &terminal{out: io.Discard, err: &said}, []string{"check", path}); code != exitOK {
+			t.Errorf("%s: the config in its header is none:\n%s\n%s", name, config, &said)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+-- Adds up, counts and averages series over an interval, by labels.
+--
+-- Of every interval the last sample of each series counts. When the interval is
+-- over, and `delay` after it, each group gives one sample for each function,
+-- requests_inflight:sum, with the time of the interval's end. A series that ended
+-- or did not come counts no more, and a group without series ends. Samples that
+-- come later are dropped, which the log says once an hour.
+--
+-- Sums of counters fall when one of them ends: put metrics.counter_to_rate before.
+-- All sources of a block are aggregated together: give it series whose labels tell
+-- them apart, such as instance. At most 20,000 series are kept in mind.
+--
+--   metrics.aggregate "default" {
+--     match      = "^requests_inflight$"
+--     by         = ["job"]
+--     functions  = ["sum", "max"]
+--     every      = "1m"
+--     forward_to = [prometheus.remote_write.default.receiver]
+--   }
+--
+-- Example Args:
+--   match = "^requests_"
+-- Example Input:
+--   requests_inflight{job="api",instance="a"} 1
+--   up{job="api",instance="a"} 1
+-- Example Output:
+--   up{job="api",instance="a"} 1
+local weir = require "weir"
+
+local MOST = 20000
+
+-- What a group adds up to. each has the values of its series.
+local FUNCTIONS = {
+  sum   = function(g) return g.sum end,
+  min   = function(g) return g.min end,
+  max   = function(g) return g.max end,
+  avg   = function(g) return g.sum / g.count end,
+  count = function(g) return g.count end,
+}
+
+-- group returns the labels that a record is grouped by.
+local function group(labels, args)
+  local out = {}
+  if #args.without > 0 then
+    for name, value in pairs(labels) do out[name] = value end
+    for _, name in ipairs(args.without) do out[name] = nil end
+    return out
+  end
+  for _, name in ipairs(args.by) do out[name] = labels[name] end
+  return out
+end
+
+-- text is the same for equal labels.
+local function text(labels)
+  local names = {}
+  for name in pairs(labels) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do names[i] = name .. "\1" .. labels[name] end
+  return table.concat(names, "\1")
+end
+
+-- flush gives the samples of interval number n, and ends what gives none.
+local function flush(n, ctx)
+  local state, args = ctx.state, ctx.args
+  local sums = {}
+  for key, e in pairs(state.last:entries(MOST)) do
+    local v
+    if e.n == n then v = e.v elseif e.before_n == n then v = e.before end
+    if v then
+      local id = key:match("^[^%z]*%z[^%z]*")
+      local g = sums[id]
+      if g then
+        g.sum, g.min, g.max, g.count = g.sum + v, math.min(g.min, v), math.max(g.max, v), g.count + 1
+      else
+        sums[id] = { sum = v, min = v, max = v, count = 1 }
+      end
+    end
+  end
+
+  local function give(id, g)
+    local of = state.groups:get(id)
+    if not of then return end
+    for _, fn in ipairs(args.functions) do
+      ctx.emit {
+        name = of.name .. ":" .. fn, type = "gauge", labels = of.labels, time = (n + 1) * args.every * 1000,
+        value = g and FUNCTIONS[fn](g), stale = not g,
+      }
+    end
+  end
+
+  for id, g in pairs(sums) do
+    state.groups:update(id, function(of) return of end) -- for another hour
+    give(id, g)
+    state.shown:add(id)
+  end
+  for _, id in ipairs(state.shown:entries(MOST)) do
+    if not sums[id] then
+      give(id, nil)
+      state.shown:delete(id)
+    end
+  end
+end
+
+return weir.transform {
+  args = {
+    match     = weir.arg.regexp { doc = "Names of the metrics to aggregate; others pass." },
+    by        = weir.arg.list { of = weir.arg.string {}, default = {}, doc = "Labels to group by." },
+    without   = weir.arg.list { of = weir.arg.string {}, default = {}, doc = "Instead of by: labels not to group by." },
+    functions = weir.arg.list { of = weir.arg.enum { values = { "sum", "min", "max", "avg", "count" } }, default = { "sum" }, doc = "What to give of each group." },
+    every     = weir.arg.duration { default = "1m", doc = "The interval: a multiple of five seconds." },
+    delay     = weir.arg.duration { default = "5s", doc = "How late samples may come; less than the interval." },
+    keep      = weir.arg.bool { default = false, doc = "Whether what is aggregated is sent on as well." },
+  },
+
+  state = {
+    last   = weir.state.map { max = MOST, ttl = "1h", doc = "Values of each series in the last two intervals it came in." },
+    groups = weir.state.map { max = MOST, ttl = "1h", doc = "Name and labels of each group." },
+    shown  = weir.state.set { max = MOST, doc = "Groups that the last interval had." },
+    done   = weir.state.counter { max = 1, doc = "The last interval that is over." },
+    said   = weir.state.set { max = 10, ttl = "1h", doc = "What the log says already." },
+  },
+
+  setup = function(ctx)
+    local a = ctx.args
+    if a.every < 5 or a.every % 5 ~= 0 then error("cannot aggregate over " .. a.every .. "s: every must be a multiple of five seconds") end
+    if a.delay >= a.every then error("cannot wait " .. a.delay .. "s for samples: delay must be less than every") end
+  end,
+
+  metrics = function(batch, ctx)
+    local args, state = ctx.args, ctx.state
+    local done = state.done:get("n")
+
+    local function say(what)
+      if state.said:add(what) then ctx.log.warn(what) end
+    end
+
+    batch:each(function(r)
+      local v = r.value
+      if not v or not args.match:match(r.name) then return end
+      local n = math.floor(r.time / 1000 / args.every)
+      if n <= done then
+        say("samples came too late for their interval and are dropped")
+      else
+        local labels = group(r.labels, args)
+        local id = r.name .. "\0" .. text(labels)
+        if not state.groups:has(id) then state.groups:set(id, { name = r.name, labels = labels }) end
+        local value = not r.stale and v
+        local ok = state.last:update(id .. "\0" .. tostring(r.labels), function(e)
+          if not e or n > e.n + 1 then return { n = n, v = value } end
+          if n == e.n + 1 then return { n = n, v = value, before_n = e.n, before = e.v } end
+          if n == e.n then e.v = value elseif n == e.before_n then e.before = value end
+          return e
+        end)
+        if not ok then say("there are more series than can be aggregated") end
+      end
+      if not args.keep then r:drop() end
+    end)
+  end,
+
+  every = {
+    ["5s"] = function(ctx)
+      local args, done = ctx.args, ctx.state.done
+      local over = math.floor((ctx.now() / 1000 - args.delay) / args.every) - 1
+      local before = done:get("n")
+      if over <= before then return end
+      done:set("n", over) -- what comes from here on is late
+      for n = math.max(before + 1, over - 1), over do flush(n, ctx) end
+    end,
+  },
+}

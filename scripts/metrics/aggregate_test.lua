@@ -1,0 +1,84 @@
+describe("metrics.aggregate", function()
+  local function new(more)
+    local args = { match = "^load$", by = { "job" }, functions = { "sum", "count" } }
+    for k, v in pairs(more or {}) do args[k] = v end
+    return weir.test.component("aggregate.lua", args)
+  end
+
+  local two = 'load{job="a",i="1"} 1\nload{job="a",i="2"} 2\nload{job="b",i="1"} 4'
+
+  it("gives a sample for each group and function when the interval is over", function()
+    local t = new()
+    assert.equals(0, #t:metrics(two))
+    assert.equals(0, #t:advance("60s"))
+    assert.same([[
+      # TYPE load:sum gauge
+      # TYPE load:count gauge
+      load:sum{job="a"} 3 1735689660000
+      load:count{job="a"} 2 1735689660000
+      load:sum{job="b"} 4 1735689660000
+      load:count{job="b"} 1 1735689660000
+    ]], t:advance("5s"))
+  end)
+
+  it("takes the last sample of each series", function()
+    local t = new { functions = { "sum", "min", "max", "avg" } }
+    t:metrics(two)
+    t:advance("15s")
+    t:metrics 'load{job="a",i="1"} 10'
+    local out = t:advance("50s")
+    assert.equals(12, out:value 'load:sum{job="a"}')
+    assert.equals(2, out:value 'load:min{job="a"}')
+    assert.equals(10, out:value 'load:max{job="a"}')
+    assert.equals(6, out:value 'load:avg{job="a"}')
+  end)
+
+  it("knows the interval before until it is over", function()
+    local t = new()
+    t:metrics 'load{job="a",i="1"} 1'
+    t:advance("61s")
+    t:metrics 'load{job="a",i="1"} 7' -- of the next one
+    assert.equals(1, t:advance("4s"):value 'load:sum{job="a"}')
+    assert.equals(7, t:advance("60s"):value 'load:sum{job="a"}')
+  end)
+
+  it("drops what comes too late, and says so once", function()
+    local t = new()
+    t:metrics(two)
+    t:advance("65s")
+    for _ = 1, 2 do t:metrics 'load{job="a",i="3"} 100 1735689600000' end
+    t:metrics 'load{job="a",i="1"} 1'
+    assert.equals(1, t:advance("60s"):value 'load:sum{job="a"}')
+    assert.equals(1, #t:logs())
+  end)
+
+  it("ends a group that no series came for", function()
+    local t = new { functions = { "sum" } }
+    t:metrics(two)
+    t:advance("65s")
+    t:metrics 'load{job="b",i="1"} 5\nload{job="a",i="1"} stale\nload{job="a",i="2"} stale'
+    assert.same('load:sum{job="b"} 5 1735689720000\nload:sum{job="a"} stale 1735689720000', t:advance("60s"))
+    assert.same('load:sum{job="b"} stale 1735689780000', t:advance("60s"))
+    assert.equals(0, #t:advance("5m"))
+  end)
+
+  it("groups by all labels but some, over other intervals", function()
+    local t = new { by = {}, without = { "i" }, functions = { "sum" }, every = "10s", delay = "0s" }
+    t:metrics 'load{job="a",zone="x",i="1"} 1\nload{job="a",zone="x",i="2"} 2\nload{job="a",i="2"} 4'
+    assert.same('load:sum{job="a",zone="x"} 3 1735689610000\nload:sum{job="a"} 4 1735689610000', t:advance("10s"))
+  end)
+
+  it("goes on over a reload", function()
+    local t = new { functions = { "sum" } }
+    t:metrics 'load{job="a",i="1"} 1'
+    t:advance("20s")
+    t:reload()
+    t:metrics 'load{job="a",i="2"} 2'
+    assert.equals(3, t:advance("45s"):value 'load:sum{job="a"}')
+  end)
+
+  it("sends on what it is told to keep, and what is not aggregated", function()
+    new { keep = true }:unchanged(two)
+    new():unchanged(fixtures.every_metric_kind)
+  end)
+end)
