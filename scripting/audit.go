@@ -22,6 +22,7 @@ type Audit struct {
 	Files    []AuditFile `json:"files"`   // its own first, then the modules that it requires
 	Hooks    []string    `json:"hooks"`
 	Needs    []string    `json:"needs"` // in words, such as `http https://geo.internal/*`
+	State    []string    `json:"state"` // in words, such as `seen set(max 10000, persistent)`
 
 	script *script
 }
@@ -71,6 +72,10 @@ func (s *script) audit(lang Language, files []File) *Audit {
 		Name: s.name, Kind: "transform", Language: lang.Name(), Version: s.version,
 		Hooks: nonNil(s.def.Hooks), Needs: nonNil(s.def.Needs.List()), script: s,
 	}
+	for _, st := range s.def.State {
+		a.State = append(a.State, st.Name+" "+st.String())
+	}
+	a.State = nonNil(a.State)
 	for _, f := range append([]File{s.file}, files...) {
 		sum := sha256.Sum256([]byte(f.Text))
 		a.Files = append(a.Files, AuditFile{Name: f.Name, SHA256: hex.EncodeToString(sum[:]), Shipped: f.Path == "", Path: f.Path})

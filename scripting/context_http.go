@@ -33,29 +33,37 @@ func httpTable(w *worker, o *world) *Module {
 		Funcs: []Function{
 			{
 				Name: "get", Doc: "Asks a URL with GET.", Params: []Param{target, optional}, Result: result, Waits: true,
-				Uses: []Use{{Lua: `local weir = require "weir"
+				Uses: []Use{{
+					Lua: `local weir = require "weir"
 return weir.transform {
   needs = { http = { "https://geo.internal/*" } },
   metrics = function(batch, ctx)
-    local answer, err = ctx.http.get("https://geo.internal/v1/regions", { timeout = "2s" })
-    if not answer then ctx.log.warn("no regions", { err = err }) return end
-    if answer.status == 200 then ctx.log.info("regions", { type = answer.headers["content-type"] }) end
+    local answer, err = ctx.http.get("https://geo.internal/v1/region", { timeout = "2s" })
+    if not answer or answer.status ~= 200 then return ctx.log.warn("no region", { err = err }) end
+    batch:set_label("region", answer.body)
   end,
-}`, Input: "a 1\n", Output: "a 1\n"}},
+}`,
+					Test: `weir.test.http { ["https://geo.internal/v1/region"] = "eu" }
+assert.same({ "eu" }, t:metrics("a 1"):label_values("region"))`,
+				}},
 				Fn: func(a []Value) (Value, error) { opts, _ := a[1].(*Map); return call("GET", a[0].(string), nil, opts) },
 			},
 			{
 				Name: "post", Doc: "Sends a text to a URL with POST.",
 				Params: []Param{target, {Name: "body", Kind: KindString, Optional: true, Doc: "The text; or use the option json."}, optional},
 				Result: result, Waits: true,
-				Uses: []Use{{Lua: `local weir = require "weir"
+				Uses: []Use{{
+					Lua: `local weir = require "weir"
 return weir.transform {
   needs = { http = { "https://geo.internal/*" } },
   metrics = function(batch, ctx)
-    local answer, err = ctx.http.post("https://geo.internal/v1/seen", "eu", { headers = { ["Content-Type"] = "text/plain" } })
-    if not answer then ctx.log.warn("cannot tell", { err = err }) end
+    local answer = assert(ctx.http.post("https://geo.internal/v1/seen", batch[1].name, { headers = { ["Content-Type"] = "text/plain" } }))
+    batch:set_label("seen", answer.body)
   end,
-}`, Input: "a 1\n", Output: "a 1\n"}},
+}`,
+					Test: `weir.test.http { ["POST https://geo.internal/v1/seen"] = function(asked) return "got " .. asked.body end }
+assert.same({ "got a" }, t:metrics("a 1"):label_values("seen"))`,
+				}},
 				Fn: func(a []Value) (Value, error) { opts, _ := a[2].(*Map); return call("POST", a[0].(string), a[1], opts) },
 			},
 			{
@@ -66,16 +74,22 @@ return weir.transform {
 					{Name: "body", Kind: KindString, Optional: true, Doc: "The text to send."},
 				}, options...)}},
 				Result: result, Waits: true,
-				Uses: []Use{{Lua: `local weir = require "weir"
+				Uses: []Use{{
+					Lua: `local weir = require "weir"
 return weir.transform {
   needs = { http = { "https://geo.internal/*" } },
   metrics = function(batch, ctx)
-    local answer, err = ctx.http.request {
+    local answer = assert(ctx.http.request {
       method = "PUT", url = "https://geo.internal/v1/seen", json = { region = "eu" }, bearer = ctx.secret("s3cret"),
-    }
-    if not answer then ctx.log.warn("cannot tell", { err = err }) end
+    })
+    batch:set_label("status", tostring(answer.status))
   end,
-}`, Input: "a 1\n", Output: "a 1\n"}},
+}`,
+					Test: `local http = weir.test.http { ["PUT https://geo.internal/v1/seen"] = { status = 204 } }
+assert.same({ "204" }, t:metrics("a 1"):label_values("status"))
+assert.equals('{"region":"eu"}', http:calls()[1].body)
+assert.equals("Bearer s3cret", http:calls()[1].headers.Authorization)`,
+				}},
 				Fn: func(a []Value) (Value, error) {
 					opts := a[0].(*Map)
 					method, _ := option[string](opts, "method")
@@ -142,15 +156,18 @@ var responseType = &ObjectType{
 	Methods: []Function{{
 		Name: "json", Doc: "Decodes the text as JSON.",
 		Result: Result{Kind: KindAny, Doc: "The value.", Fails: true},
-		Uses: []Use{{Lua: `local weir = require "weir"
+		Uses: []Use{{
+			Lua: `local weir = require "weir"
 return weir.transform {
   needs = { http = { "https://geo.internal/*" } },
   metrics = function(batch, ctx)
-    local answer, err = ctx.http.get("https://geo.internal/v1/regions")
-    local regions = answer and answer:json() or {}
+    local regions = assert(assert(ctx.http.get("https://geo.internal/v1/regions")):json())
     batch:map_label("host", function(host) return regions[host] or host end)
   end,
-}`, Input: "a 1\n", Output: "a 1\n"}},
+}`,
+			Test: `weir.test.http { ["https://geo.internal/v1/regions"] = [[{"h1":"eu"}]] }
+assert.same({ "eu" }, t:metrics([[a{host="h1"} 1]]):label_values("host"))`,
+		}},
 		Fn: func(a []Value) (Value, error) {
 			r := a[0].(*response)
 			if r.decode == nil {

@@ -100,14 +100,19 @@ func readFunc(w *worker, o *world) Function {
 		},
 		Result: Result{Kind: KindAny, Doc: "What is in the file.", Fails: true},
 		Waits:  true,
-		Uses: []Use{{Lua: `local weir = require "weir"
+		Uses: []Use{{
+			Lua: `local weir = require "weir"
 return weir.transform {
-  needs = { read = { "/etc/weir/*.json" } },
+  needs = { read = { "/etc/weir/*.txt" } },
   metrics = function(batch, ctx)
-    local text, err = ctx.read("/etc/weir/regions.json", { max_bytes = 65536 })
-    if not text then ctx.log.warn("no regions", { err = err }) end
+    local site, err = ctx.read("/etc/weir/site.txt", { max_bytes = 100 })
+    if not site then return ctx.log.warn("no site", { err = err }) end
+    batch:set_label("site", site)
   end,
-}`, Input: "a 1\n", Output: "a 1\n"}},
+}`,
+			Test: `weir.test.files { ["/etc/weir/site.txt"] = "lab" }
+assert.same({ "lab" }, t:metrics("a 1"):label_values("site"))`,
+		}},
 		Fn: func(args []Value) (Value, error) {
 			opts, _ := args[1].(*Map)
 			limit, err := maxBytes(opts)
@@ -176,15 +181,19 @@ func execFunc(w *worker, o *world) Function {
 			{Name: "stderr", Kind: KindString, Doc: "What it wrote as errors."},
 		}},
 		Waits: true,
-		Uses: []Use{{Lua: `local weir = require "weir"
+		Uses: []Use{{
+			Lua: `local weir = require "weir"
 return weir.transform {
-  needs = { exec = { "df" } },
+  needs = { exec = { "hostid" } },
   metrics = function(batch, ctx)
-    local out, err = ctx.exec("df", { "-P", "/" }, { timeout = "2s" })
-    if not out then ctx.log.warn("df did not run", { err = err }) return end
-    if out.code ~= 0 then ctx.log.warn("df failed", { err = out.stderr }) end
+    local out = assert(ctx.exec("hostid", {}, { timeout = "2s" }))
+    if out.code ~= 0 then return ctx.log.warn("hostid failed", { err = out.stderr }) end
+    batch:set_label("id", out.stdout)
   end,
-}`, Input: "a 1\n", Output: "a 1\n"}},
+}`,
+			Test: `weir.test.exec { hostid = { code = 0, stdout = "007f0101" } }
+assert.same({ "007f0101" }, t:metrics("a 1"):label_values("id"))`,
+		}},
 		Fn: func(args []Value) (Value, error) {
 			opts, _ := args[2].(*Map)
 			out, err := o.exec(w, args[0].(string), args[1], opts)

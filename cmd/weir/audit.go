@@ -157,6 +157,7 @@ func (s auditScript) write(b *strings.Builder, color bool) {
 	}
 	line("  ", "kind", fmt.Sprintf("%s in %s: %s", s.Kind, s.Language, strings.Join(s.Hooks, ", ")))
 	list(b, "  ", "needs", s.Needs, "nothing of the world outside")
+	list(b, "  ", "state", s.State, "")
 	for _, w := range s.Writable {
 		line("  ", paint(color, "33", "warning")+"    ", w)
 	}

@@ -48,7 +48,6 @@ type node struct {
 // newNode builds the component of a name with the attributes and blocks of its
 // block in the config language. at is where body stands, for mistakes in it.
 func newNode(ctx context.Context, c component.Catalog, name, body string, at config.Span) (*node, error) {
-	c = scripting.WithOutside(c, denied())
 	reg, ok := c.Lookup(name)
 	if !ok {
 		if hint := config.DidYouMean(name, c.Names()); hint != "" {
