@@ -31,6 +31,9 @@ type TestAPI struct {
 	// Assertions are what Assert finds, without words before their names, for
 	// docs and types.
 	Assertions []Function
+	// Spied checks the calls of a spy, which is a language's own: words in
+	// snake_case such as was_called_with, and the arguments of the check.
+	Spied func(words string, calls []SpyCall, args []Value) error
 	// Unknown says what to do about a global that is not there; "" for nothing
 	// better than a list of those that are.
 	Unknown func(name string, globals []string) string
@@ -45,6 +48,8 @@ type TestVM interface {
 	// Call runs a function that the file gave to the API. The error is an
 	// *Error, or what wraps one.
 	Call(fn Callback, limit time.Duration) error
+	// EndTest puts back what spies of the test that ends stand for.
+	EndTest()
 	// Pos is where the file is that calls the API at the moment, file:line.
 	Pos() (file string, line int)
 	// Match asks whether text matches a pattern of the language's own kind.
@@ -52,6 +57,10 @@ type TestVM interface {
 	// Broken reports whether the VM must not be used again: a limit stopped it.
 	Broken() bool
 }
+
+// SpyCall is one call of a function that a test watches. A function among its
+// values is what it is to the language, and equal to itself.
+type SpyCall struct{ Args, Results []Value }
 
 // Sequence gives values one by one, then false: an iterator for Lua's for, an
 // iterable in JS.

@@ -39,8 +39,10 @@ paths.lua), and the examples in the comments at their tops. PATH is a file or a
 folder; without one it is the scripts folder.
 
 What is tested is the component that a config would get, with the limits of its
-block. Its clock stands still, and it has no network, files or environment. Each
-test file has a VM of its own, and a test is ended after 2s of script time.
+block. Its clock stands still, and of network, files, commands and environment it
+has what the test says. Each test file has a VM of its own, and a test is ended
+after 2s of script time. Files run side by side, --parallel at once, and are
+reported in order.
 
 An example passes when the same series come out with the same values and times,
 in any order. Of type, help and unit only what the output says is compared.

@@ -14,10 +14,13 @@ import (
 
 // test is what the VM of a test file has beside that of a script.
 type test struct {
-	v     *vm
-	api   *scripting.TestAPI
-	funcs map[*scripting.Function]bool // of the standard library, which return their errors
-	at    *lua.LState                  // that calls the host; nil outside of calls
+	v      *vm
+	api    *scripting.TestAPI
+	funcs  map[*scripting.Function]bool // of the standard library, which return their errors
+	at     *lua.LState                  // that calls the host; nil outside of calls
+	spies  map[*lua.LTable]*spy
+	made   []*spy // in the test that runs
+	inside bool   // of a test
 }
 
 var (
@@ -34,7 +37,7 @@ func (l *Language) NewTest(f scripting.File, env scripting.Env, api *scripting.T
 	}
 	p.def = &scripting.Definition{}
 	v := p.newVM(scripting.Host{})
-	t := &test{v: v, api: api, funcs: map[*scripting.Function]bool{}}
+	t := &test{v: v, api: api, funcs: map[*scripting.Function]bool{}, spies: map[*lua.LTable]*spy{}}
 	v.test = t
 	for _, m := range env.Modules {
 		for i := range m.Funcs {
@@ -74,6 +77,7 @@ func (t *test) open() {
 		t.api.Print(strings.TrimSuffix(where(L), ":"), strings.Join(parts, "\t"))
 		return 0
 	}))
+	t.openSpies()
 	v.loaded["weir"] = v.weir()
 	v.env.RawSetString("weir", v.loaded["weir"])
 }
@@ -93,6 +97,11 @@ func (t *test) assert(words string, call lua.LValue) *lua.LTable {
 			return 1
 		}
 		full := strings.TrimPrefix(words+"_"+name, "_")
+		if full == "spy" || full == "stub" {
+			known[name] = L.NewFunction(t.assertSpy)
+			L.Push(known[name])
+			return 1
+		}
 		f, more, err := t.api.Assert(full)
 		v.must(L, err)
 		if more {
@@ -145,7 +154,7 @@ func (t *test) unknownGlobals(f scripting.File, p *lua.FunctionProto, errs []err
 
 // globals are those that a test has and a script has not.
 func (t *test) globals() []string {
-	names := []string{"assert", "weir"}
+	names := []string{"assert", "mock", "spy", "stub", "weir"}
 	for _, f := range t.api.Globals {
 		names = append(names, f.Name)
 	}
@@ -169,7 +178,7 @@ func (t *test) enter(L *lua.LState) func() {
 
 // testCallback lets the host call a function of the test, now or later. Its
 // error is an *scripting.Error with the line in the function.
-func (v *vm) testCallback(fn *lua.LFunction) scripting.Callback {
+func (v *vm) testCallback(fn lua.LValue) scripting.Callback {
 	return func(args ...scripting.Value) (scripting.Value, error) {
 		L := v.test.at
 		if L == nil {
@@ -222,7 +231,7 @@ func (t *test) Load(limit time.Duration) error {
 // Call runs a function of the file.
 func (t *test) Call(fn scripting.Callback, limit time.Duration) error {
 	t.start(limit)
-	t.at = nil
+	t.at, t.inside = nil, true
 	_, err := fn()
 	t.v.prog.probe.Ran(t.v.budget.spent + slice - t.v.budget.left)
 	return err

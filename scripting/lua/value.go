@@ -49,6 +49,9 @@ func (v *vm) toGo(L *lua.LState, x lua.LValue, depth int) scripting.Value {
 		}
 		return x.Value
 	case *lua.LTable:
+		if v.test != nil && v.test.spies[x] != nil {
+			return v.testCallback(x)
+		}
 		return v.tableToGo(L, x, depth)
 	}
 	v.raise(L, fmt.Errorf("cannot pass a %s to a function of the host", x.Type()))

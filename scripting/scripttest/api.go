@@ -73,6 +73,7 @@ func (s *session) api() *scripting.TestAPI {
 			Types: []*scripting.ObjectType{s.componentType(), batchType, mocksType},
 		},
 		Assert: s.assertion,
+		Spied:  s.spied,
 		Unknown: func(name string, globals []string) string {
 			if instead, ok := refused[name]; ok {
 				return instead
@@ -89,9 +90,6 @@ func (s *session) api() *scripting.TestAPI {
 
 // refused are functions of busted's that are not here, and what to do instead.
 var refused = map[string]string{
-	"spy":           "a script calls nothing that a test could put a spy in place of; look at what the component returns",
-	"stub":          "a script calls nothing that a test could put a stub in place of; look at what the component returns",
-	"mock":          "a script calls nothing that a test could put a mock in place of; look at what the component returns",
 	"setup":         "use before_each, or open the component outside of the tests",
 	"teardown":      "use after_each; components end by themselves",
 	"lazy_setup":    "use before_each, or open the component outside of the tests",

@@ -78,7 +78,7 @@ var synonyms = map[string]string{
 }
 
 // filler are words that say nothing: assert.is_true, assert.are.same.
-var filler = []string{"is", "are", "has", "have", "was", "be", "a", "an"}
+var filler = []string{"is", "are", "has", "have", "was", "were", "been", "be", "a", "an"}
 
 // negation are words that turn the assertion around: assert.is_not_nil.
 var negation = []string{"not", "no"}
@@ -142,8 +142,6 @@ func noAssertion(name string) error {
 	switch {
 	case strings.Contains(name, "error"):
 		hint = `write assert.has_error(fn, "a part of the message")`
-	case name == "spy" || name == "stub":
-		hint = refused[name]
 	case hint == "":
 		hint = "there is " + strings.Join(names, ", ") + ", each also with is_ and is_not_ before it"
 	}

@@ -22,6 +22,18 @@ func API() *scripting.TestAPI {
 	return api
 }
 
+// spyManual is about what a language makes itself.
+const spyManual = `
+Spies note the calls of functions of the test, and of the modules it requires;
+a component has a VM of its own, in which they are not seen. What stands in a
+table is put back when the test ends.
+  spy.new(fn)              a function that calls fn
+  spy.on(table, name)      puts a spy in place of a function
+  stub(table, name, …)     puts in its place what returns the rest, calling nothing
+  mock(table, stubs?)      does so for all functions of a table
+  s.returns(…)  s.invokes(fn)  s:clear()  s:revert()
+`
+
 // Manual is what a test file may call, from the tables that are bound.
 func Manual() string {
 	api := API()
@@ -45,6 +57,10 @@ func Manual() string {
 	b.WriteString("\nAssertions, assert.same and so on, also with is_, is_not_, has_, has_no_ before\ntheir name; a last argument is the message:\n")
 	for _, a := range assertions {
 		scripting.WriteManual(&b, a.name+(&scripting.Function{Params: a.params}).Signature(), a.doc)
+	}
+	b.WriteString(spyManual)
+	for _, c := range spyChecks {
+		scripting.WriteManual(&b, "assert.spy(s).was."+c.name+"("+c.args+")", c.doc)
 	}
 	for _, m := range api.Tables {
 		fmt.Fprintf(&b, "\n%s. %s\n", strings.ToUpper(m.Name[:1])+m.Name[1:], m.Doc)

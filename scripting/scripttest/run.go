@@ -373,6 +373,7 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		err = late
 	}
 	ses.mocks.endTest()
+	ses.vm.EndTest()
 	if err == nil {
 		return t
 	}
