@@ -29,7 +29,7 @@ a component has a VM of its own, in which they are not seen. What stands in a
 table is put back when the test ends.
   spy.new(fn)              a function that calls fn
   spy.on(table, name)      puts a spy in place of a function
-  stub(table, name, …)     puts in its place what returns the rest, calling nothing
+  stub(table, name, …)     puts in its place what only returns the rest
   mock(table, stubs?)      does so for all functions of a table
   s.returns(…)  s.invokes(fn)  s:clear()  s:revert()
 `
