@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,8 +55,8 @@ func (s *saved) write(name, text string) {
 }
 
 // reload does what the engine does after a save, and checks what comes of it:
-// "" is that the new version runs.
-func (s *saved) reload(want string) {
+// "" is that the new version runs. On a busy machine an error may be another.
+func (s *saved) reload(want string, or ...string) {
 	s.t.Helper()
 	r, ok := s.catalog.Lookup(tested)
 	if !ok || r.Err != nil {
@@ -71,7 +72,7 @@ func (s *saved) reload(want string) {
 		s.t.Fatalf("got %v, want the new version to run", err)
 	case err == nil && want != "":
 		s.t.Fatalf("the new version runs, want %q", want)
-	case err != nil && !strings.Contains(err.Error(), want):
+	case err != nil && !slices.ContainsFunc(append(or, want), func(w string) bool { return strings.Contains(err.Error(), w) }):
 		s.t.Fatalf("got %v, want %q", err, want)
 	case err == nil:
 		s.running = c
@@ -116,7 +117,7 @@ func TestOnReload(t *testing.T) {
 	s.write("http/mark_test.lua", markTest("b")+"it(")
 	s.reload("mark_test.lua:")
 	s.write("http/mark_test.lua", "it(\"loops\", function() while true do end end)\n")
-	s.reload(`test "loops" failed: limit exceeded`)
+	s.reload(`test "loops" failed: limit exceeded`, "the tests took longer than 2s")
 	s.write("http/mark_test.lua", markTest("b"))
 	s.reload("")
 
