@@ -122,7 +122,8 @@ func (c *Component) tick(ctx, run context.Context, e Every, t *timer, due time.T
 	run, stop := c.graceful(run)
 	defer stop()
 	k := c.newCall(run, w)
-	w.win.Reset(&batch.Metrics{Source: t.source}, c.gen.Generation, k.now)
+	now := k.now
+	w.win.Reset(&batch.Metrics{Source: t.source}, c.gen.Generation, now)
 	_, err = k.hook(&Hook{Name: "every", Key: e.Key, Metrics: &w.win})
 	c.report.done(t.source, k.first)
 	res := w.win.Apply()
@@ -138,7 +139,7 @@ func (c *Component) tick(ctx, run context.Context, e Every, t *timer, due time.T
 	case err != nil:
 		c.opts.Stats.Drop("script_error", res.Emitted)
 	case res.Emitted > 0:
-		c.deliver(run, out, k.now, due)
+		c.deliver(run, out, now, due)
 	}
 }
 
