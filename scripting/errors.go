@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // ErrLimit is what an Error wraps when a limit stopped the script: time,
@@ -25,6 +27,8 @@ type Error struct {
 	Trace  []Frame
 	Hint   string // what to do about it, when there is something better than the message
 	Err    error
+
+	indent int // what was trimmed from the beginning of Source, in bytes
 }
 
 // Frame is one line of a script's stack, innermost first.
@@ -46,7 +50,8 @@ func (e *Error) Pos() string {
 }
 
 // Error returns position, hook and message, and on lines of their own the
-// source line, the record and the hint.
+// source line, with a caret where the column is known, the record, the script's
+// stack where it is more than that line, and the hint.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if p := e.Pos(); p != "" {
@@ -58,15 +63,47 @@ func (e *Error) Error() string {
 	}
 	fmt.Fprintf(&b, "%v", e.Err)
 	if e.Source != "" {
-		fmt.Fprintf(&b, "\n  %d | %s", e.Line, e.Source)
+		line := strconv.Itoa(e.Line)
+		fmt.Fprintf(&b, "\n  %s | %s", line, e.Source)
+		if at := e.Col - 1 - e.indent; e.Col > 0 && at >= 0 && at <= len(e.Source) {
+			fmt.Fprintf(&b, "\n  %*s | %s^", len(line), "", spaces(e.Source[:at]))
+		}
 	}
 	if e.Record != "" {
 		fmt.Fprintf(&b, "\n  record: %s", e.Record)
+	}
+	if stack := e.stack(); strings.Contains(stack, " < ") {
+		fmt.Fprintf(&b, "\n  stack: %s", stack)
 	}
 	if e.Hint != "" {
 		fmt.Fprintf(&b, "\n  hint: %s", e.Hint)
 	}
 	return b.String()
+}
+
+// stack is the script's stack in one line, innermost first.
+func (e *Error) stack() string {
+	var b strings.Builder
+	for i, f := range e.Trace {
+		if i > 0 && f.File == e.Trace[i-1].File && f.Line == e.Trace[i-1].Line {
+			continue // a callback in the line of its call
+		}
+		if i > 0 {
+			b.WriteString(" < ")
+		}
+		fmt.Fprintf(&b, "%s:%d", f.File, f.Line)
+	}
+	return b.String()
+}
+
+// spaces is as wide as s on a terminal.
+func spaces(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r
+		}
+		return ' '
+	}, s)
 }
 
 // Unwrap returns the cause.
@@ -105,20 +142,28 @@ const hookLoad = "load"
 // SourceLine returns line n of text, 1-based, trimmed and cut to what fits a
 // terminal; "" when there is none.
 func SourceLine(text string, n int) string {
+	line, _ := sourceLine(text, n)
+	return line
+}
+
+// sourceLine is SourceLine, and how many bytes were trimmed before it.
+func sourceLine(text string, n int) (line string, indent int) {
 	for i := 1; i < n; i++ {
 		_, rest, ok := strings.Cut(text, "\n")
 		if !ok {
-			return ""
+			return "", 0
 		}
 		text = rest
 	}
 	if n < 1 {
-		return ""
+		return "", 0
 	}
-	line, _, _ := strings.Cut(text, "\n")
+	whole, _, _ := strings.Cut(text, "\n")
+	line = strings.TrimLeftFunc(whole, unicode.IsSpace)
+	indent = len(whole) - len(line)
 	line = strings.TrimSpace(line)
 	if len(line) > 160 {
 		line = strings.ToValidUTF8(line[:157], "") + "…"
 	}
-	return line
+	return line, indent
 }

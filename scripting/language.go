@@ -19,7 +19,8 @@ type File struct {
 
 // Error makes an Error at a line of the file; 0 is no line.
 func (f File) Error(line int, hook string, err error) *Error {
-	return &Error{File: f.Name, Line: line, Source: SourceLine(f.Text, line), Hook: hook, Err: err}
+	source, indent := sourceLine(f.Text, line)
+	return &Error{File: f.Name, Line: line, Source: source, indent: indent, Hook: hook, Err: err}
 }
 
 // Language runs scripts of one kind. It is safe for concurrent use.

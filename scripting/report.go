@@ -1,9 +1,7 @@
 package scripting
 
 import (
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +33,8 @@ type reporter struct {
 	health  component.HealthState
 	message string
 	logged  map[string]bool // positions that are in the log since all was well
+	quiet   int             // errors since then that are not
+	last    *Error          // since then
 	tokens  float64
 	filled  time.Time
 }
@@ -55,8 +55,11 @@ func (r *reporter) errored(e *Error) {
 	r.metrics.errors.WithLabelValues(e.Hook).Inc()
 	r.mu.Lock()
 	pos := e.Pos()
+	r.last = e
 	quiet := r.logged[pos] || len(r.logged) >= maxPositions
-	if !quiet {
+	if quiet {
+		r.quiet++
+	} else {
 		r.logged[pos] = true
 	}
 	r.mu.Unlock()
@@ -74,24 +77,9 @@ func (r *reporter) errored(e *Error) {
 		attrs = append(attrs, "hint", e.Hint)
 	}
 	if len(e.Trace) > 1 {
-		attrs = append(attrs, "trace", traceText(e.Trace))
+		attrs = append(attrs, "trace", e.stack())
 	}
 	r.o.Logger.Error("script failed", attrs...)
-}
-
-// traceText is a stack in one line, innermost first.
-func traceText(frames []Frame) string {
-	var b strings.Builder
-	for i, f := range frames {
-		if i > 0 && f.File == frames[i-1].File && f.Line == frames[i-1].Line {
-			continue // a callback in the line of its call
-		}
-		if i > 0 {
-			b.WriteString(" < ")
-		}
-		fmt.Fprintf(&b, "%s:%d", f.File, f.Line)
-	}
-	return b.String()
 }
 
 // done reports how the call for a source ended: err is its first error.
@@ -129,11 +117,20 @@ func (r *reporter) settle(now time.Time) {
 	again := r.health == component.Unhealthy
 	r.health, r.message = component.Healthy, ""
 	clear(r.logged)
+	quiet := r.quiet
+	r.quiet, r.last = 0, nil
 	r.mu.Unlock()
 	if again {
-		r.o.Logger.Info("script works again")
+		r.o.Logger.Info("script works again", "errors_not_logged", quiet)
 	}
 	r.o.Health(component.Health{State: component.Healthy, Time: now})
+}
+
+// lastError is the last error since all was well, nil when it is.
+func (r *reporter) lastError() *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
 }
 
 // sweep forgets the failures of sources that send no more.

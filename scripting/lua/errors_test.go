@@ -32,7 +32,9 @@ func TestLoadErrors(t *testing.T) {
 	const head = "local weir = require \"weir\"\n"
 
 	f("syntax", head+"local x = = 1\n",
-		`embedded/test/script.lua:2:11: syntax error near "="`, `  2 | local x = = 1`)
+		`embedded/test/script.lua:2:11: syntax error near "="`, `  2 | local x = = 1`, `    |           ^`)
+	f("syntax, a long token", head+"\tif x local then end\n",
+		`embedded/test/script.lua:2:7: syntax error near "local"`, `  2 | if x local then end`, `    |      ^`)
 	f("end missing", head+"local function f()\n  return 1\n",
 		`embedded/test/script.lua:3: syntax error at the end of the file`, `  3 | return 1`, `  hint: an end or a bracket is missing`)
 	f("empty", "",
@@ -97,7 +99,7 @@ func TestLoadErrors(t *testing.T) {
 	f("no such type", head+"local x = weir.arg.x {}",
 		`embedded/test/script.lua:2: there is no argument type "x": there is string, int, number, bool, duration, size, list, map, enum, secret, targets, regexp, block`, `  2 | local x = weir.arg.x {}`)
 	f("byte order mark", "\ufefflocal x = = 1",
-		`embedded/test/script.lua:1:11: syntax error near "="`, `  1 | local x = = 1`)
+		`embedded/test/script.lua:1:11: syntax error near "="`, `  1 | local x = = 1`, `    |           ^`)
 	f("not its definition", head+"return { metrics = function() end }",
 		`embedded/test/script.lua: cannot use a script that does not return its definition`, `  hint: end the file with return weir.transform { … }`)
 	f("deep", head+"local x = "+strings.Repeat("(", 300)+"1"+strings.Repeat(")", 300),
@@ -106,7 +108,7 @@ func TestLoadErrors(t *testing.T) {
 
 func TestErrorsInModules(t *testing.T) {
 	src := "local a = require \"a\"\nlocal weir = require \"weir\"\nreturn weir.transform { metrics = function(batch)\n  a.f()\nend }"
-	if got := load(t, src, "a", "\n\nlocal x = )").Err.Error(); got != "embedded/lib/a.lua:3:11: syntax error near \")\"\n  3 | local x = )" {
+	if got := load(t, src, "a", "\n\nlocal x = )").Err.Error(); got != "embedded/lib/a.lua:3:11: syntax error near \")\"\n  3 | local x = )\n    |           ^" {
 		t.Errorf("got %s", got)
 	}
 	if got := load(t, src, "a", `return require "b"`, "b", `return require "a"`).Err.Error(); !strings.HasPrefix(got, `embedded/lib/b.lua:1: cannot require "a": it requires itself, directly or through others`) {
@@ -114,7 +116,7 @@ func TestErrorsInModules(t *testing.T) {
 	}
 	f := build(t, src, "", "a", "local M = {}\nfunction M.f()\n  return nil + 1\nend\nreturn M")
 	f.send(t, "m 1\n")
-	if got := f.Health().Message; got != "embedded/lib/a.lua:3: in metrics: attempt to add nil and number\n  3 | return nil + 1" {
+	if got := f.Health().Message; got != "embedded/lib/a.lua:3: in metrics: attempt to add nil and number\n  3 | return nil + 1\n  stack: embedded/lib/a.lua:3 < embedded/test/script.lua:4" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -238,7 +240,7 @@ func TestErrorInEach(t *testing.T) {
 		b{n="4",seen="yes"} 3
 		bad{n="4",x="1"} 4
 		`)
-	want := "embedded/test/script.lua:13: in each: attempt to concatenate a nil value\n  13 | local x = m.labels.missing .. \"x\"\n  record: bad 2 1700000000000"
+	want := "embedded/test/script.lua:13: in each: attempt to concatenate a nil value\n  13 | local x = m.labels.missing .. \"x\"\n  record: bad 2 1700000000000\n  stack: embedded/test/script.lua:13 < embedded/test/script.lua:6"
 	if diff := cmp.Diff(want, f.Health().Message); diff != "" {
 		t.Errorf("health (-want +got):\n%s", diff)
 	}

@@ -214,7 +214,7 @@ func syntaxError(f scripting.File, err error) error {
 			out.Hint = "an end or a bracket is missing"
 			return out
 		}
-		out.Col = e.Pos.Column
+		out.Col = tokenStart(f.Text, e)
 		out.Err = fmt.Errorf("%s near %q", e.Message, e.Token)
 		return out
 	}
@@ -222,6 +222,19 @@ func syntaxError(f scripting.File, err error) error {
 		return f.Error(e.Line, "load", errors.New(e.Message))
 	}
 	return f.Error(0, "load", err)
+}
+
+// tokenStart is the column where the token begins that a syntax error is about;
+// gopher-lua tells where it ends.
+func tokenStart(text string, e *parse.Error) int {
+	for range e.Pos.Line - 1 {
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	if end := e.Pos.Column; end <= len(line) && strings.HasSuffix(line[:end], e.Token) {
+		return end - len(e.Token) + 1
+	}
+	return e.Pos.Column
 }
 
 // globalWrites finds assignments to globals in the code: what a VM keeps
