@@ -30,12 +30,12 @@ func (other) Extensions() []string { return []string{".other"} }
 
 // folder is a scripts folder on disk.
 type folder struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 }
 
 // newFolder returns the folder scripts of the working directory.
-func newFolder(t *testing.T) folder {
+func newFolder(t testing.TB) folder {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)

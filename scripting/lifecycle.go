@@ -33,7 +33,7 @@ func (c *Component) admit(ctx context.Context) (*Component, error) {
 	case <-c.stopped:
 		return nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s waits for its setup: %w", c.opts.ID, context.Cause(ctx))
+		return nil, fmt.Errorf("%s waits for its setup or its state: %w", c.opts.ID, context.Cause(ctx))
 	}
 }
 

@@ -36,7 +36,7 @@ type node struct {
 	args    any    // of c
 }
 
-func newNode(t *testing.T) *node {
+func newNode(t testing.TB) *node {
 	n := &node{Node: componenttest.New(t, "a.b.default"), t: t, f: newFolder(t), sink: flowtest.NewSink("sink")}
 	n.cat = n.f.catalog(nil)
 	n.gate = flow.NewReceiver("a.b.default", batch.SignalMetrics, nil, nil)

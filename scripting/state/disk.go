@@ -12,7 +12,7 @@ import (
 // damagedExt is added to the name of a file that is damaged.
 const damagedExt = ".damaged"
 
-// A file is written anew when it is this much longer than it began.
+// A file is written anew when it is this much longer than what is in it needs.
 const (
 	growFactor = 2
 	growBytes  = 1 << 20
@@ -24,7 +24,6 @@ type disk struct {
 	meta    *meta    // of the file that is written; nil: begin another
 	f       file     // nil: not open yet
 	size    int64    // of the file
-	base    int64    // its size when it was begun
 	changed bool     // the declarations did
 	unsafe  bool     // something is not synced
 	failed  error    // of the last write
@@ -56,8 +55,8 @@ func (s *Store) Maintain() {
 	s.writeMu.Lock()
 	d := &s.disk
 	err := s.flush()
-	if err == nil && d.f != nil && d.size > growFactor*d.base+growBytes {
-		err = s.begin(s.persistent())
+	if cols := s.persistent(); err == nil && d.f != nil && d.size > growFactor*sizeOnDisk(cols)+growBytes {
+		err = s.begin(cols)
 	}
 	s.settle(err)
 	f := d.f
@@ -95,6 +94,16 @@ func (s *Store) Close() {
 		s.syncMu.Unlock()
 	}
 	s.settle(err)
+}
+
+// sizeOnDisk is about what the entries take in a file.
+func sizeOnDisk(cols []*Collection) (n int64) {
+	const entryOnDisk = 24 // beside key and value
+	for _, c := range cols {
+		st := c.Stats()
+		n += st.Bytes - int64(st.Entries)*(entryOverhead-entryOnDisk)
+	}
+	return n
 }
 
 // settle notes how a write ended.
@@ -152,7 +161,7 @@ func (s *Store) flush() error {
 			d.meta = nil
 			return s.begin(cols)
 		}
-		d.f, d.base = f, d.size
+		d.f = f
 	}
 	buf, taken := takeChanges(d.buf[:0], cols, false)
 	if len(buf) > 0 {
@@ -243,7 +252,7 @@ func (s *Store) begin(cols []*Collection) error {
 	}
 	s.written.Add(uint64(len(buf)))
 	old := d.f
-	d.f, d.meta, d.number, d.size, d.base, d.unsafe = f, m, number, int64(len(buf)), int64(len(buf)), false
+	d.f, d.meta, d.number, d.size, d.unsafe = f, m, number, int64(len(buf)), false
 	d.keep(buf)
 	s.syncMu.Lock()
 	defer s.syncMu.Unlock()
