@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -103,15 +104,29 @@ func (m *memory) newest() *Component {
 	return m.current
 }
 
-// leave retires a generation. Its handles live on until two sweeps of another:
-// the markers that its series are owed should still find the handles in the
-// memos downstream. When there is no other, the node is gone.
+// maxRetired is how many generations of a node live on after they were
+// replaced: one that is saved every second would else hold its series a hundred
+// times.
+const maxRetired = 3
+
+// leave retires a generation. Its handles live on until two sweeps of another,
+// or maxRetired younger ones are retired: the markers that its series are owed
+// should still find the handles in the memos downstream. When there is no
+// other, the node is gone.
 func (m *memory) leave(g *generation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running--
 	m.retired = append(m.retired, g)
 	if m.running > 0 {
+		if len(m.dying)+len(m.retired) > maxRetired {
+			from := &m.retired
+			if len(m.dying) > 0 {
+				from = &m.dying
+			}
+			(*from)[0].close()
+			*from = slices.Delete(*from, 0, 1)
+		}
 		return
 	}
 	for _, g := range append(m.dying, m.retired...) {

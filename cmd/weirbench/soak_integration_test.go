@@ -1,0 +1,25 @@
+//go:build integration
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSoak is a soak of some seconds: all samples arrive, the faults are met.
+func TestSoak(t *testing.T) {
+	weir, err := filepath.Abs(os.Getenv("WEIR"))
+	if err != nil || os.Getenv("WEIR") == "" {
+		t.Fatal("WEIR is not set: run `make integration`")
+	}
+	var out, errOut bytes.Buffer
+	code := execute(t.Context(), []string{"soak", "--collector=weir=" + weir, "--targets=3", "--series=300", "--interval=1s", "--warmup=5s",
+		"--measure=20s", "--every=500ms", "--max-growth=1000"}, strings.NewReader(""), &out, &errOut)
+	if code != 0 || !strings.Contains(out.String(), "weir_script_errors_total") {
+		t.Errorf("got %d and\n%s%s", code, &out, &errOut)
+	}
+}
