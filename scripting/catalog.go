@@ -44,6 +44,8 @@ type Options struct {
 	Test func(Tested) error
 	// Probe measures the scripts; nil: nothing does.
 	Probe *Probe
+	// Checks look at scripts more closely than is needed to run them; nil: not.
+	Checks *Checks
 	// Logger is told once of each file whose name cannot be a block's; nil: nobody.
 	Logger *slog.Logger
 }
@@ -343,6 +345,11 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	reg = register(s, header, replaces)
 	if reg.Err != nil {
 		return fail(reg.Err)
+	}
+	if c.o.Checks != nil {
+		if err := c.o.Checks.check(p, Tested{Script: file, Test: test, Folder: c.folder()}); err != nil {
+			return fail(err)
+		}
 	}
 	reg.Version, reg.Sources = s.version, deps.sources()
 	reg.About = s.audit(lang, deps.modules)

@@ -123,7 +123,7 @@ func reModule() *scripting.Module {
 	m.Funcs = append(m.Funcs, scripting.Function{
 		Name:   "compile",
 		Doc:    "Compiles a pattern.",
-		Params: []scripting.Param{text("pattern", "The pattern, in RE2 syntax, at most 8 KiB.")},
+		Params: []scripting.Param{checked(text("pattern", "The pattern, in RE2 syntax, at most 8 KiB."))},
 		Result: scripting.Result{Kind: scripting.KindObject, Type: typ, Doc: "The compiled pattern.", Fails: true},
 		Fn: func(a []scripting.Value) (scripting.Value, error) {
 			re, err := compiled(a[0])
@@ -154,7 +154,7 @@ func reModule() *scripting.Module {
 // withPattern makes a function of a method: the pattern comes first, as text.
 func withPattern(op scripting.Function, compiled func(scripting.Value) (*pattern, error)) scripting.Function {
 	f := op
-	f.Params = append([]scripting.Param{text("pattern", "The pattern.")}, op.Params...)
+	f.Params = append([]scripting.Param{checked(text("pattern", "The pattern."))}, op.Params...)
 	f.Result.Fails = true
 	f.Fn = func(a []scripting.Value) (scripting.Value, error) {
 		re, err := compiled(a[0])
@@ -267,4 +267,11 @@ func examples(self scripting.Value, es ...scripting.FunctionExample) []scripting
 		es[i].Self = []scripting.Value{self}
 	}
 	return es
+}
+
+// checked makes a parameter one whose constants are compiled when a script is
+// checked.
+func checked(p scripting.Param) scripting.Param {
+	p.Check = func(src string) error { _, err := compile(src); return err }
+	return p
 }

@@ -90,7 +90,7 @@ func lookup(catalogs []component.Catalog, name string) (component.Registration, 
 
 // usable says what a config can use: components, and the blocks around them.
 func usable(scriptsDir string) ([]component.Catalog, error) {
-	components, err := catalogs(scriptsDir, nil)
+	components, err := catalogs(scriptsDir, nil, nil)
 	if err != nil {
 		return nil, err
 	}

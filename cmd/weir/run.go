@@ -129,13 +129,13 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		defer func() { err = errors.Join(err, box.Close()) }()
 		sandboxURL = box.URL
 	}
-	catalogs, err := catalogs(scripts, s.telemetry.Logger())
+	catalogs, err := catalogs(scripts, s.telemetry.Logger(), nil)
 	if err != nil {
 		return cannotStart(err)
 	}
 	e, err := engine.New(engine.Options{
 		Catalogs:        catalogs,
-		Scripts:         importScripts(s.telemetry.Logger()),
+		Scripts:         importScripts(s.telemetry.Logger(), nil),
 		Services:        s.all(),
 		Logger:          s.telemetry.Logger(),
 		Registerer:      s.telemetry.Registerer(),

@@ -14,7 +14,7 @@ import (
 // TestShippedScriptsConfigs holds that the config in the header of each script
 // that ships is one, and that there is one.
 func TestShippedScriptsConfigs(t *testing.T) {
-	cs, err := catalogs(t.TempDir(), slog.New(slog.DiscardHandler))
+	cs, err := catalogs(t.TempDir(), slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ Write the types anew when arguments have changed.`,
 }
 
 func writeTypes(t *terminal, scripts, out string) error {
-	catalogs, err := catalogs(scripts, nil)
+	catalogs, err := catalogs(scripts, nil, nil)
 	if err != nil {
 		return cannotStart(err)
 	}

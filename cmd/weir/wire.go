@@ -75,8 +75,9 @@ func natives() component.Catalog {
 // languages are what scripts may be written in.
 func languages() []scripting.Language { return []scripting.Language{lua.New()} }
 
-// scriptsOptions are what all folders of scripts have in common.
-func scriptsOptions(dir string, log *slog.Logger) scripting.Options {
+// scriptsOptions are what all folders of scripts have in common. checks is nil
+// for scripts that are to be run.
+func scriptsOptions(dir string, log *slog.Logger, checks *scripting.Checks) scripting.Options {
 	langs := languages()
 	return scripting.Options{
 		Languages: langs,
@@ -84,15 +85,16 @@ func scriptsOptions(dir string, log *slog.Logger) scripting.Options {
 		Modules:   stdlib.Modules(),
 		Outside:   scripting.Outside{LookupEnv: os.LookupEnv},
 		Test:      scripttest.OnReload(langs, stdlib.Modules()),
+		Checks:    checks,
 		Logger:    log,
 	}
 }
 
 // importScripts returns what makes the catalogs of import.scripts: the scripts
 // of another folder, in a namespace.
-func importScripts(log *slog.Logger) func(namespace, dir string) (component.Catalog, error) {
+func importScripts(log *slog.Logger, checks *scripting.Checks) func(namespace, dir string) (component.Catalog, error) {
 	return func(namespace, dir string) (component.Catalog, error) {
-		o := scriptsOptions(dir, log)
+		o := scriptsOptions(dir, log, checks)
 		o.Namespace = namespace
 		return scripting.NewCatalog(o)
 	}
@@ -100,8 +102,8 @@ func importScripts(log *slog.Logger) func(namespace, dir string) (component.Cata
 
 // catalogs say what a block name means: a native, or a script of the folder or
 // of those that ship with weir.
-func catalogs(scriptsDir string, log *slog.Logger) ([]component.Catalog, error) {
-	o := scriptsOptions(scriptsDir, log)
+func catalogs(scriptsDir string, log *slog.Logger, checks *scripting.Checks) ([]component.Catalog, error) {
+	o := scriptsOptions(scriptsDir, log, checks)
 	o.Embedded = scripts.FS
 	scripted, err := scripting.NewCatalog(o)
 	if err != nil {

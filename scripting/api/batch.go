@@ -1,15 +1,11 @@
 package api
 
-import (
-	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/scripting/expr"
-	"github.com/weir-run/weir/scripting/view"
-)
+import "github.com/weir-run/weir/scripting"
 
 // batch is the type of batch in the hook metrics: its operations, cheapest
 // first.
 func (t *Table) batch() {
-	where := condition("where", "Which records: an expression, nil for all.")
+	where := text("where", "Which records: an expression, nil for all.")
 	where.Optional = true
 	label := text("name", "The label's name.")
 	fields := scripting.Param{
@@ -22,13 +18,13 @@ func (t *Table) batch() {
 	t.Batch.Methods = []scripting.Function{
 		{
 			Name: "drop_where", Doc: "Drops the records for which the expression is true. Parts that read labels only are evaluated once for each series.",
-			Params: []scripting.Param{condition("where", "The expression.")},
+			Params: []scripting.Param{text("where", "The expression.")},
 			Uses: []scripting.Use{use(`batch:drop_where [[ name startsWith "go_" && labels.job != "api" ]]`,
 				"go_threads{job=\"api\"} 1\ngo_threads{job=\"web\"} 2\n", "go_threads{job=\"api\"} 1\n")},
 		},
 		{
 			Name: "keep_where", Doc: "Drops the records for which the expression is false.",
-			Params: []scripting.Param{condition("where", "The expression.")},
+			Params: []scripting.Param{text("where", "The expression.")},
 			Uses:   []scripting.Use{use(`batch:keep_where [[ value > 10 ]]`, "a 1\nb 11\n", "b 11\n")},
 		},
 		{
@@ -53,7 +49,7 @@ func (t *Table) batch() {
 		},
 		{
 			Name: "set_value", Doc: "Sets values to what an expression gives.",
-			Params: []scripting.Param{where, numeric("value", "The expression of the value.")},
+			Params: []scripting.Param{where, text("value", "The expression of the value.")},
 			Uses:   []scripting.Use{use(`batch:set_value([[ value < 0 ]], "0")`, "a -1\nb 2\n", "a 0\nb 2\n")},
 		},
 		{
@@ -122,19 +118,3 @@ func (t *Table) batch() {
 
 // rest is any number of values.
 func rest(k scripting.Kind) scripting.Param { return scripting.Param{Name: "…", Kind: k, Rest: true} }
-
-// condition is a parameter that is an expression of a truth.
-func condition(name, doc string) scripting.Param {
-	return expression(name, doc, expr.Bool)
-}
-
-// numeric is a parameter that is an expression of a number.
-func numeric(name, doc string) scripting.Param {
-	return expression(name, doc, expr.Number)
-}
-
-func expression(name, doc string, kind expr.Kind) scripting.Param {
-	p := text(name, doc)
-	p.Check = func(src string) error { return view.NewGeneration(view.Options{}).Check(src, kind) }
-	return p
-}

@@ -50,7 +50,7 @@ func TestCalls(t *testing.T) {
 	for _, m := range stdlib.Modules() {
 		fmt.Fprintf(&file, "local %s = require %q\n", m.Name, m.Name)
 	}
-	file.WriteString("local function text(x) if type(x) == \"userdata\" then return tostring(x) end return x end\n")
+	file.WriteString("local function shown(x) if type(x) == \"userdata\" then return tostring(x) end return x end\n")
 	b := api.NewBook(stdlib.Modules(), nil)
 	for _, e := range b.Entries() {
 		for _, c := range e.CallsInLua() {
@@ -63,7 +63,7 @@ func TestCalls(t *testing.T) {
 				if len(want) > 15 && strings.Trim(want, "0123456789") == "" {
 					want = strconv.Quote(want) // a number that Lua's cannot hold
 				}
-				fmt.Fprintf(&file, "assert.same(text(%s), text((%s)))\n", want, call)
+				fmt.Fprintf(&file, "assert.same(shown(%s), shown((%s)))\n", want, call)
 			}
 			file.WriteString("end)\n")
 		}

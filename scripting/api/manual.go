@@ -2,7 +2,9 @@ package api
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weir-run/weir/scripting"
 )
@@ -229,7 +231,7 @@ func luaValue(v scripting.Value) string {
 		if strings.ContainsAny(v, `\"`) && !strings.ContainsAny(v, "\n\r]") {
 			return "[[" + v + "]]"
 		}
-		return fmt.Sprintf("%q", v)
+		return luaQuote(v)
 	case *scripting.List:
 		if len(v.Items) == 0 {
 			return "json.array()" // {} is a map
@@ -239,6 +241,9 @@ func luaValue(v scripting.Value) string {
 		var parts []string
 		for _, k := range v.Keys() {
 			x, _ := v.Get(k)
+			if !luaWord.MatchString(k) || luaKeywords[k] {
+				k = fmt.Sprintf("[%q]", k)
+			}
 			parts = append(parts, k+" = "+luaValue(x))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
@@ -248,6 +253,33 @@ func luaValue(v scripting.Value) string {
 	}
 	return fmt.Sprint(v)
 }
+
+// luaQuote is a text as Lua 5.1 reads it, which has other escapes than Go.
+func luaQuote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == utf8.RuneError || r < ' ' || r == 0x7f:
+			_, n := utf8.DecodeRuneInString(s[i:])
+			for _, c := range []byte(s[i : i+n]) {
+				fmt.Fprintf(&b, `\%03d`, c)
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String() + `"`
+}
+
+var luaWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func indent(s, by string) string {
 	lines := strings.Split(s, "\n")

@@ -153,7 +153,7 @@ func newSuite(o Options, dir string) (*suite, error) {
 		s.probe.Coverage = &scripting.Coverage{}
 	}
 	c, err := scripting.NewCatalog(scripting.Options{
-		Languages: o.Languages, Modules: o.Modules, Embedded: o.Embedded, UserDir: dir, Probe: s.probe,
+		Languages: o.Languages, Modules: o.Modules, Embedded: o.Embedded, UserDir: dir, Probe: s.probe, Checks: o.Checks,
 	})
 	if err != nil {
 		return nil, err

@@ -59,6 +59,8 @@ type Options struct {
 	// Skip leaves out scripts and test files by the name that reports have;
 	// nil: none.
 	Skip func(name string) bool
+	// Checks are for Check; Run leaves them out.
+	Checks *scripting.Checks
 	// Each is told of every file when it is done, in order; nil: nobody.
 	Each func(File)
 }

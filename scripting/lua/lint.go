@@ -1,0 +1,339 @@
+package lua
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/api"
+)
+
+var _ scripting.Linted = (*program)(nil)
+
+// Lint follows what is known of values through the source of all files: what a
+// module, a hook's parameter, and what their functions return has by the table
+// of the API. What it does not know it says nothing about.
+func (p *program) Lint() []scripting.Finding {
+	var out []scripting.Finding
+	for _, name := range slices.Sorted(maps.Keys(p.files)) {
+		c := p.files[name]
+		l := &linter{file: c.file, prog: p, table: api.Get(), seen: map[string]bool{}, bound: map[string]bool{}}
+		if c == p.main {
+			l.def = p.def
+		}
+		l.run(globalsOf(p, nil))
+		out = append(out, l.found...)
+	}
+	return out
+}
+
+// globalsOf are the globals of a script, or of a test file: what is known of
+// each, nil for nothing.
+func globalsOf(p *program, t *scripting.TestAPI) map[string]*known {
+	globals := map[string]*known{}
+	for _, names := range [][]string{fromBase, {"math", "table", "string", "coroutine", "_VERSION"}} {
+		for _, n := range names {
+			globals[n] = nil
+		}
+	}
+	for n := range (*vm)(nil).baseLib() {
+		globals[n] = nil
+	}
+	if t == nil {
+		return globals
+	}
+	for i := range t.Globals {
+		globals[t.Globals[i].Name] = &known{fn: &t.Globals[i], name: t.Globals[i].Name}
+	}
+	for _, m := range t.Tables {
+		globals[m.Name] = &known{module: m, name: m.Name}
+	}
+	weir := *api.Get().Weir
+	test := *t.Weir
+	test.Name = "test"
+	weir.Tables = append(slices.Clone(weir.Tables), &test)
+	globals["weir"] = &known{module: &weir, name: "weir"}
+	return globals
+}
+
+// linter looks at one file.
+type linter struct {
+	file    scripting.File
+	lines   []string
+	prog    *program
+	def     *scripting.Definition // of the component; nil in another file
+	table   *api.Table
+	globals map[string]*known
+	depth   int // of functions
+	found   []scripting.Finding
+	seen    map[string]bool // findings, as a function may be visited twice
+	bound   map[string]bool // functions of hooks that were visited, by line and parameter
+}
+
+// known is what is known of a value; a nil one is not known.
+type known struct {
+	name    string // how it is called, for messages
+	object  *scripting.ObjectType
+	module  *scripting.Module
+	fn      *scripting.Function
+	method  bool // fn is called with a colon
+	require bool // it is the function require
+	fields  map[string]*known
+	local   *ast.FunctionExpr // a function of this file
+	scope   *lintScope        // that it was written in
+	long    bool              // a table that lives as long as its VM
+	yields  []*known          // of an iterator
+}
+
+// lintScope has the locals of a block.
+type lintScope struct {
+	vars map[string]*known
+	up   *lintScope
+}
+
+func (s *lintScope) inner() *lintScope { return &lintScope{vars: map[string]*known{}, up: s} }
+
+// of finds a local; ok is false when there is none.
+func (s *lintScope) of(name string) (k *known, at *lintScope, ok bool) {
+	for ; s != nil; s = s.up {
+		if k, ok := s.vars[name]; ok {
+			return k, s, true
+		}
+	}
+	return nil, nil, false
+}
+
+func (l *linter) run(globals map[string]*known) {
+	// The tree that was compiled has been rewritten.
+	stmts, err := parse.Parse(strings.NewReader(l.file.Text), l.file.Name)
+	if err != nil {
+		return // it was compiled before: this does not happen
+	}
+	l.globals = globals
+	l.lines = strings.Split(l.file.Text, "\n")
+	l.block(stmts, (*lintScope)(nil).inner())
+	slices.SortStableFunc(l.found, func(a, b scripting.Finding) int {
+		return cmp.Or(a.Err.Line-b.Err.Line, a.Err.Col-b.Err.Col)
+	})
+}
+
+// say notes a finding at a word of a line, or at the line.
+func (l *linter) say(warning bool, line int, word string, err error, hint string) {
+	e := l.file.Error(line, hookLoad, err)
+	e.Hint = hint
+	for i := line; i > 0 && i <= len(l.lines) && i < line+5 && word != ""; i++ { // a chain of calls has the line of its first
+		re := regexp.MustCompile(`(^|[^A-Za-z0-9_])` + regexp.QuoteMeta(word) + `($|[^A-Za-z0-9_])`)
+		if at := re.FindStringSubmatchIndex(l.lines[i-1]); at != nil {
+			e = l.file.Error(i, hookLoad, err)
+			e.Col, e.Hint = at[3]+1, hint
+			break
+		}
+	}
+	key := fmt.Sprintf("%d:%d %v", e.Line, e.Col, err)
+	if !l.seen[key] {
+		l.seen[key] = true
+		l.found = append(l.found, scripting.Finding{Err: e, Warning: warning})
+	}
+}
+
+func (l *linter) block(ss []ast.Stmt, sc *lintScope) {
+	for _, s := range ss {
+		l.stmt(s, sc)
+	}
+}
+
+func (l *linter) stmt(s ast.Stmt, sc *lintScope) {
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		l.assign(s, sc)
+	case *ast.LocalAssignStmt:
+		l.local(s, sc)
+	case *ast.FuncCallStmt:
+		l.expr(s.Expr, sc)
+	case *ast.DoBlockStmt:
+		l.block(s.Stmts, sc.inner())
+	case *ast.WhileStmt:
+		l.expr(s.Condition, sc)
+		l.block(s.Stmts, sc.inner())
+	case *ast.RepeatStmt:
+		in := sc.inner()
+		l.block(s.Stmts, in)
+		l.expr(s.Condition, in)
+	case *ast.IfStmt:
+		l.expr(s.Condition, sc)
+		l.block(s.Then, sc.inner())
+		l.block(s.Else, sc.inner())
+	case *ast.NumberForStmt:
+		l.exprs([]ast.Expr{s.Init, s.Limit, s.Step}, sc)
+		in := sc.inner()
+		in.vars[s.Name] = nil
+		l.block(s.Stmts, in)
+	case *ast.GenericForStmt:
+		var yields []*known
+		for i, k := range l.exprs(s.Exprs, sc) {
+			if i == 0 && k != nil {
+				yields = k.yields
+			}
+		}
+		in := sc.inner()
+		for i, n := range s.Names {
+			in.vars[n] = nil
+			if i < len(yields) {
+				in.vars[n] = yields[i]
+			}
+		}
+		l.block(s.Stmts, in)
+	case *ast.FuncDefStmt:
+		if s.Name.Func != nil {
+			l.expr(s.Name.Func, sc)
+		} else {
+			l.expr(s.Name.Receiver, sc)
+		}
+		var params []*known
+		if s.Name.Method != "" {
+			params = []*known{nil}
+		}
+		l.function(s.Func, sc, params, s.Name.Method != "")
+	case *ast.ReturnStmt:
+		l.exprs(s.Exprs, sc)
+	}
+}
+
+func (l *linter) local(s *ast.LocalAssignStmt, sc *lintScope) {
+	if len(s.Exprs) == 1 && len(s.Names) == 1 { // local function sees itself
+		if f, ok := s.Exprs[0].(*ast.FunctionExpr); ok {
+			sc.vars[s.Names[0]] = &known{local: f, scope: sc}
+		}
+	}
+	values := l.exprs(s.Exprs, sc)
+	for i, n := range s.Names {
+		var k *known
+		if i < len(values) {
+			k = values[i]
+			if _, isTable := s.Exprs[i].(*ast.TableExpr); isTable && l.depth == 0 {
+				k = &known{long: true, name: n}
+			}
+		}
+		sc.vars[n] = k
+	}
+}
+
+func (l *linter) assign(s *ast.AssignStmt, sc *lintScope) {
+	values := l.exprs(s.Rhs, sc)
+	for i, lhs := range s.Lhs {
+		switch lhs := lhs.(type) {
+		case *ast.IdentExpr:
+			if _, at, ok := sc.of(lhs.Value); ok {
+				at.vars[lhs.Value] = nil // it may be anything from here on
+			}
+		case *ast.AttrGetExpr:
+			owner := l.expr(lhs.Object, sc)
+			l.expr(lhs.Key, sc)
+			key, isName := lhs.Key.(*ast.StringExpr)
+			if owner == nil {
+				continue
+			}
+			if isName {
+				l.set(owner, key)
+			} else if owner.long && l.depth > 0 && !grows(lhs) {
+				l.leak(lhs, owner, i < len(values) && isNil(s.Rhs[i]))
+			}
+		}
+	}
+}
+
+// set looks at a field that is assigned to.
+func (l *linter) set(owner *known, key *ast.StringExpr) {
+	switch {
+	case owner.module != nil:
+		l.say(false, key.Line(), key.Value, fmt.Errorf("cannot assign to %s.%s: it is read-only", owner.name, key.Value), "")
+	case owner.object != nil && owner.object != l.table.Labels && !slices.Contains(api.Settable(owner.object), key.Value):
+		if owner.object == l.table.Arguments {
+			l.say(false, key.Line(), key.Value, fmt.Errorf("cannot assign to ctx.args.%s: it is read-only", key.Value), "")
+			return
+		}
+		l.say(false, key.Line(), key.Value, api.CannotSet(owner.object, key.Value), "")
+	}
+}
+
+// leak warns of a table that is used as a cache or a state.
+func (l *linter) leak(at *ast.AttrGetExpr, owner *known, removes bool) {
+	err := fmt.Errorf("%s lives as long as its VM: each VM has its own, and a reload empties it", owner.name)
+	if removes {
+		err = fmt.Errorf("%s keeps the key although its value is nil: what is removed from a table takes up its place", owner.name)
+	}
+	l.say(true, at.Line(), owner.name, err, "declare it as state = { "+owner.name+" = weir.state.map { max = 10000 } }, which is shared, bounded and kept over a reload")
+}
+
+// grows reports whether the key is a number by its look, such as #t + 1: an
+// array that is filled anew each time.
+func grows(a *ast.AttrGetExpr) bool {
+	switch a.Key.(type) {
+	case *ast.NumberExpr, *ast.ArithmeticOpExpr, *ast.UnaryLenOpExpr:
+		return true
+	}
+	return false
+}
+
+func isNil(e ast.Expr) bool { _, ok := e.(*ast.NilExpr); return ok }
+
+// exprs visits expressions, of which some may be nil.
+func (l *linter) exprs(es []ast.Expr, sc *lintScope) []*known {
+	out := make([]*known, len(es))
+	for i, e := range es {
+		if e != nil {
+			out[i] = l.expr(e, sc)
+		}
+	}
+	return out
+}
+
+// function visits a function of which parameters are known.
+func (l *linter) function(f *ast.FunctionExpr, sc *lintScope, params []*known, self bool) {
+	in := sc.inner()
+	names := f.ParList.Names
+	if self {
+		names = append([]string{"self"}, names...)
+	}
+	for i, n := range names {
+		in.vars[n] = nil
+		if i < len(params) {
+			in.vars[n] = params[i]
+		}
+	}
+	l.depth++
+	l.block(f.Stmts, in)
+	l.depth--
+}
+
+// unknownGlobal warns of a global that is not there.
+func (l *linter) unknownGlobal(e *ast.IdentExpr) {
+	hint := removed[e.Value]
+	if hint == "" {
+		hint = config.DidYouMean(e.Value, slices.Sorted(maps.Keys(l.globals)))
+	}
+	if hint == "" && (l.prog.stdlib[e.Value] != nil || e.Value == "weir") {
+		hint = fmt.Sprintf("write local %s = require %q above", e.Value, e.Value)
+	}
+	l.say(true, e.Line(), e.Value, fmt.Errorf("there is no global %q: it is nil", e.Value), hint)
+}
+
+// LintTest compiles a test file and looks at it as Lint does at a script.
+func (l *Language) LintTest(f scripting.File, env scripting.Env, t *scripting.TestAPI) ([]scripting.Finding, error) {
+	vm, err := l.NewTest(f, env, t)
+	if err != nil {
+		return nil, err
+	}
+	p := vm.(*test).v.prog
+	lint := &linter{file: p.main.file, prog: p, table: api.Get(), seen: map[string]bool{}, bound: map[string]bool{}}
+	lint.run(globalsOf(p, t))
+	return lint.found, nil
+}
