@@ -461,7 +461,8 @@ func (c *Component) DebugInfo() any {
 		VMs        int64  `json:"vms"`
 
 		State []stateSummary `json:"state,omitempty"`
-	}{c.script.file.Name, c.gen.number, c.vms(), c.stateSummaries()}
+		Error *Error         `json:"error,omitempty"` // the last one since all was well
+	}{c.script.file.Name, c.gen.number, c.vms(), c.stateSummaries(), c.report.lastError()}
 }
 
 // String names the component for messages.
