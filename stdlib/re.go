@@ -14,7 +14,7 @@ const (
 	maxMatches = 100_000
 	// maxWork bounds the pattern's instructions times the text's bytes, which
 	// is what a match may cost: nothing can stop one that runs.
-	maxWork = 1 << 26
+	maxWork = 1 << 24
 )
 
 // pattern is a compiled pattern: a scripting.Pattern.

@@ -79,7 +79,10 @@ func (v *vm) openBatch(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 
 // work charges for a native operation over the batch: about 5 ns a row, a
 // tenth of an instruction.
-func (v *vm) work(L *lua.LState, m *view.Metrics) { v.must(L, v.budget.charge(int64(m.Len()/8)+1)) }
+func (v *vm) work(L *lua.LState, m *view.Metrics) {
+	v.budget.native(0)
+	v.must(L, v.budget.charge(int64(m.Len()/8)+1))
+}
 
 func (v *vm) dropWhere(L *lua.LState) int {
 	m := v.window(L)

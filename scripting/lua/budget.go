@@ -18,6 +18,7 @@ import (
 // raises it again. The VM is thrown away afterwards.
 type budget struct {
 	left    int64 // instructions until slow looks again
+	size    int64 // what left is filled up to: slice, or less while memory grows fast
 	spent   int64 // of this call, before left was filled
 	max     int64
 	started time.Time
@@ -40,6 +41,9 @@ const (
 	// slice is how many instructions run between looks at the clock, which is
 	// about 50 ns a look; one that fills up an array takes a millisecond.
 	slice = 256
+	// slowSlice is the time after which a slice is followed by short ones: it
+	// may have filled up arrays, each a megabyte, and is looked at in time.
+	slowSlice = 500 * time.Microsecond
 	// maxGap is the most that counts between two looks. A slice takes some
 	// 10 µs, with a library call in it rarely a millisecond; what is longer is
 	// time in which the machine did something else, and a script is not to
@@ -62,6 +66,11 @@ const (
 	maxThreads = 1000
 	// usualTime is the limit of time that these are for.
 	usualTime = 200 * time.Millisecond
+	// nativeGap and nativeRate are what a function of the host may take, which
+	// matches patterns or makes labels: for a call, and in bytes a second of the
+	// strings it is given.
+	nativeGap  = 5 * time.Millisecond
+	nativeRate = 25 << 20
 	// copyRate is how fast the slower library functions are, in bytes a second.
 	copyRate = 250 << 20
 )
@@ -77,6 +86,7 @@ func (b *budget) start(limit time.Duration, records int) {
 	heap, held := b.heap, b.held
 	*b = budget{
 		left:    slice,
+		size:    slice,
 		max:     limit.Microseconds() * instructionsPerMicro,
 		started: now,
 		looked:  now,
@@ -115,10 +125,15 @@ func (b *budget) look() error {
 		b.left = 0
 		return b.tripped
 	}
-	b.spent += slice - b.left
-	b.left = slice
+	b.spent += b.size - b.left
 	now := time.Now()
-	b.used += min(now.Sub(b.looked), maxGap+b.gap)
+	gap := now.Sub(b.looked)
+	b.size = slice
+	if gap > slowSlice {
+		b.size = slice / 16
+	}
+	b.left = b.size
+	b.used += min(gap, maxGap+b.gap)
 	b.looked, b.gap = now, 0
 	if b.stop.Load() {
 		return b.trip(errStopped)
@@ -133,6 +148,15 @@ func (b *budget) look() error {
 		return b.trip(err)
 	}
 	return nil
+}
+
+// ran is how many instructions the call has run.
+func (b *budget) ran() int64 { return b.spent + b.size - b.left }
+
+// native says that a function of the host is at work on so many bytes: more of
+// the time until the next look is the script's.
+func (b *budget) native(bytes int) {
+	b.gap += nativeGap + time.Duration(bytes)*time.Second/nativeRate
 }
 
 // pause stops the time of the call, which waits for the outside until resume.

@@ -333,9 +333,15 @@ func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, sel
 		defer v.test.enter(L)()
 	}
 	args := make([]scripting.Value, 0, 4)
+	size := 0
 	for i := first; i <= L.GetTop(); i++ {
-		args = append(args, v.toGo(L, L.Get(i), 0))
+		a := v.toGo(L, L.Get(i), 0)
+		if s, ok := a.(string); ok {
+			size += len(s)
+		}
+		args = append(args, a)
 	}
+	v.budget.native(size)
 	if f.Waits {
 		v.must(L, v.budget.pause())
 	}

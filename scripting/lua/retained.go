@@ -17,7 +17,7 @@ const retainedEvery = 500_000
 // End ends a call: it looks now and then at what the VM holds. What a script
 // puts into a local of its file stays, and would add up.
 func (v *vm) End() error {
-	ran := v.budget.spent + slice - v.budget.left
+	ran := v.budget.ran()
 	v.prog.probe.Ran(ran)
 	v.worked += ran
 	if v.broken || v.worked < v.walkAt {
@@ -99,7 +99,11 @@ func (w *walker) value(x lua.LValue) {
 			}
 			// A deleted key stays in keys, and an array that was filled up with
 			// nil stays long, which only reflection shows.
-			w.size += 100*len(tableFields.keys.of(x)) + 16*cap(tableFields.array.of(x))
+			keys := len(tableFields.keys.of(x))
+			if keys > 0 {
+				w.size += 500 // two maps
+			}
+			w.size += 100*keys + 16*cap(tableFields.array.of(x))
 			if x.Metatable != nil {
 				todo = append(todo, x.Metatable)
 			}
@@ -109,7 +113,7 @@ func (w *walker) value(x lua.LValue) {
 				continue
 			}
 			for _, u := range x.Upvalues {
-				if u != nil {
+				if u != nil && w.first(unsafe.Pointer(u), 72) {
 					if uv := u.Value(); uv != nil {
 						todo = append(todo, uv)
 					}

@@ -233,7 +233,7 @@ func (t *test) Call(fn scripting.Callback, limit time.Duration) error {
 	t.start(limit)
 	t.at, t.inside = nil, true
 	_, err := fn()
-	t.v.prog.probe.Ran(t.v.budget.spent + slice - t.v.budget.left)
+	t.v.prog.probe.Ran(t.v.budget.ran())
 	return err
 }
 
