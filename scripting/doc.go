@@ -9,10 +9,14 @@
 // pool lends a VM to each batch; the VM sees a view.Metrics and records edits;
 // applied, they are the batch that is sent on.
 //
+// A generation lets batches in when its setup has worked, and is torn down
+// after its last call; what must outlive it (what was sent last, timers,
+// counters, state) is the node's memory, which Previous hands down.
+//
 // The rules to know: a VM serves one call at a time and is thrown away after
 // it was killed by a limit; what a series hook decides is remembered per
-// series for the life of the generation; a generation owns nothing that the
-// next one needs but the batch.Outputs, which tells what series to mark stale.
+// series for the life of the generation; a function that waits for the outside
+// does so in worker.wait, where limits hold and the pool makes room.
 //
 // Tests of scripts are run by package scripttest, and written in a language
 // that is a Tester. A script that has a test file takes over from its old
