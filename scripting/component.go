@@ -240,10 +240,10 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 }
 
 // make returns what the script makes of b, or the component that is to have it.
-func (c *Component) make(ctx context.Context, b *batch.Metrics) (out made, next *Component, err error) {
+func (c *Component) make(ctx context.Context, b *batch.Metrics) (out result, next *Component, err error) {
 	out, err = c.process(ctx, b)
 	if held, ok := err.(*heldError); ok {
-		out, next, err = c.hold(ctx, b, held)
+		out, next, err = c.hold(ctx, held, func() (result, error) { return c.process(ctx, b) })
 	}
 	if errors.Is(err, errReplaced) {
 		next, err = c.successor(ctx)
@@ -252,18 +252,19 @@ func (c *Component) make(ctx context.Context, b *batch.Metrics) (out made, next 
 }
 
 // remembered returns what the script makes of b when no hook needs to be asked.
-func (c *Component) remembered(b *batch.Metrics) (made, bool) {
-	if c.script.def.Metrics {
-		return nil, false
+func (c *Component) remembered(b *batch.Metrics) (result, bool) {
+	def := c.script.def
+	if def.Metrics || def.Sends&batch.SignalMetrics == 0 {
+		return result{}, false
 	}
 	res, ok := c.gen.Remembered(b)
 	if !ok {
-		return nil, false
+		return result{}, false
 	}
 	c.report.done(b.Source, nil)
 	c.mem.metrics.collisions.Add(float64(res.Collisions))
 	c.opts.Stats.Drop("script", res.Dropped)
-	return c.made(res.Batch, nil), true
+	return result{samples: c.made(res.Batch, nil)}, true
 }
 
 // call is one batch in a script.
@@ -339,37 +340,46 @@ func (k *call) limits(records int) *Call {
 
 // run returns what the script makes of b, and the first error in it. err is why
 // nothing of b may go on: a *heldError, or that it could not be stored.
-func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (out made, first *Error, err error) {
+func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (out result, first *Error, err error) {
 	started := time.Now()
 	k := c.newCall(ctx, w)
 	var whole *Error
-	res, err := k.hooks(b)
+	res, lines, err := k.hooks(b)
 	if err != nil {
 		whole = AsError(err)
-		res = k.recover(b, whole)
+		res, lines = k.recover(b, whole), view.LogsResult{}
 	}
 	if err := w.vm.End(); err != nil {
 		k.note(AsError(err))
 	}
 	m := c.mem.metrics
 	m.seconds.Add(time.Since(started).Seconds())
-	if err = k.secure(b, whole); err == nil {
+	if err = k.secure(payload{metrics: b}, whole); err == nil {
 		m.emitted.Add(float64(res.Emitted))
 		m.collisions.Add(float64(res.Collisions))
 		c.opts.Stats.Drop("script_error", k.dropped)
 		c.opts.Stats.Drop("quarantine", k.stored)
 		c.opts.Stats.Drop("script", res.Dropped-k.dropped-k.stored)
 		c.routed(&w.win)
-		out = c.made(res.Batch, &w.win)
+		out.samples = c.made(res.Batch, &w.win)
+		c.unsent(out.samples)
+		if lines.Emitted > 0 {
+			m.emittedLines.Add(float64(lines.Emitted))
+			out.lines = c.madeLines(lines.Batch, &w.lines)
+			c.routedLines(&w.lines)
+		}
 	}
 	w.win.Done()
+	if c.script.def.Sends&batch.SignalLogs != 0 {
+		w.lines.Done()
+	}
 	first = k.first
 	k.done()
 	return out, first, err
 }
 
 // hooks runs the hooks of one batch. The error costs the batch.
-func (k *call) hooks(b *batch.Metrics) (res view.Result, err error) {
+func (k *call) hooks(b *batch.Metrics) (res view.Result, lines view.LogsResult, err error) {
 	c, w := k.c, k.w
 	// A panic of ours must cost one batch and one VM, not the node.
 	defer func() {
@@ -379,22 +389,27 @@ func (k *call) hooks(b *batch.Metrics) (res view.Result, err error) {
 		}
 	}()
 	w.win.Reset(b, c.gen.Generation, k.now)
-	w.vm.Begin(k.limits(b.Len()))
+	call := k.limits(b.Len())
+	call.Logs = k.logLines(b.Source, b.Way)
+	w.vm.Begin(call)
 	if c.script.def.Series {
 		if err := w.win.RunSeries(w.series); err != nil {
-			return res, err
+			return res, lines, err
 		}
 	}
 	if c.script.def.Metrics {
 		c.mem.metrics.calls.WithLabelValues("metrics").Inc()
 		if err := w.vm.Metrics(&w.win); err != nil {
-			return res, err
+			return res, lines, err
 		}
 	}
 	if k.held != nil {
-		return res, nil // it is asked again
+		return res, lines, nil // it is asked again
 	}
-	return w.win.Apply(), nil
+	if call.Logs != nil {
+		lines = call.Logs.Apply()
+	}
+	return w.win.Apply(), lines, nil
 }
 
 // series runs the series hook on one new series. Its error costs the record;
@@ -403,39 +418,46 @@ func (k *call) series(row int, s *view.Series) error {
 	k.c.mem.metrics.calls.WithLabelValues("series").Inc()
 	k.remembering = true
 	defer func() { k.remembering = false }()
-	err := k.w.vm.Series(s)
-	if err == nil {
-		return nil
+	return k.skipped(k.w.vm.Series(s), &k.w.win.Window, func() string { return k.w.win.Batch().Series[row].String() }, row)
+}
+
+// cost is what becomes of a batch whose hook failed.
+type cost uint8
+
+const (
+	costsEdits   cost = iota // it goes on without them
+	costsAll                 // nothing of it goes on
+	costsNothing             // it is held
+)
+
+// costs notes an error that costs all of a batch of n records.
+func (k *call) costs(n int, e *Error) cost {
+	k.note(e)
+	k.dropped, k.stored = 0, 0
+	switch {
+	case k.holds():
+		k.held = &heldError{e}
+		return costsNothing
+	case k.c.block.OnError == OnErrorDrop:
+		k.dropped = n
+		return costsAll
+	case k.c.block.OnError == OnErrorQuarantine:
+		k.stored = n
+		return costsAll
 	}
-	e := AsError(err)
-	if errors.Is(e, ErrLimit) || k.w.vm.Broken() {
-		return e
-	}
-	e.Record = k.w.win.Batch().Series[row].String()
-	if k.failed(row, e) {
-		k.w.win.Drop(row)
-	}
-	return view.ErrSkip
+	return costsEdits
 }
 
 // recover is what becomes of a batch whose hook failed. What the series hook
 // decided stands, as it does not depend on the batch: without it series would
 // pass that are dropped or have other labels on all other days.
 func (k *call) recover(b *batch.Metrics, e *Error) view.Result {
-	k.note(e)
 	w := k.w
 	w.win.Reset(b, k.c.gen.Generation, k.now)
-	k.dropped, k.stored = 0, 0
-	switch {
-	case k.holds():
-		k.held = &heldError{e}
+	switch k.costs(b.Len(), e) {
+	case costsNothing:
 		return view.Result{}
-	case k.c.block.OnError == OnErrorDrop:
-		k.dropped = b.Len()
-		w.win.DropAll()
-		return w.win.Apply()
-	case k.c.block.OnError == OnErrorQuarantine:
-		k.stored = b.Len()
+	case costsAll:
 		w.win.DropAll()
 		return w.win.Apply()
 	}

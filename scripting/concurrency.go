@@ -214,9 +214,9 @@ var errReplaced = errors.New("another component has taken over")
 
 // process returns what the hooks make of b. An error is errReplaced, that of
 // getting a VM, or of run: what came of the parts before is lost.
-func (c *Component) process(ctx context.Context, b *batch.Metrics) (made, error) {
+func (c *Component) process(ctx context.Context, b *batch.Metrics) (result, error) {
 	if !c.entrance.enter() {
-		return nil, errReplaced
+		return result{}, errReplaced
 	}
 	defer c.entrance.leave()
 	if c.splitter != nil && c.script.def.Metrics { // a series hook knows no batches
@@ -232,11 +232,11 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (made, error)
 }
 
 // inParts returns what the hooks make of the parts of b.
-func (c *Component) inParts(ctx context.Context, b *batch.Metrics, sp *split) (made, error) {
+func (c *Component) inParts(ctx context.Context, b *batch.Metrics, sp *split) (result, error) {
 	var mu sync.Mutex
 	anyRan, failed := false, (*Error)(nil)
 	parts := sp.partsOf(b)
-	outs := make([]made, len(parts))
+	outs := make([]result, len(parts))
 	err := sideBySide(len(parts), workers(), func(i int) (err error) {
 		p := c.pool
 		if c.lanes != nil {
@@ -255,7 +255,7 @@ func (c *Component) inParts(ctx context.Context, b *batch.Metrics, sp *split) (m
 		c.report.done(b.Source, failed)
 	}
 	if err != nil {
-		return nil, err
+		return result{}, err
 	}
 	if len(outs) == 1 {
 		return outs[0], nil
@@ -265,18 +265,24 @@ func (c *Component) inParts(ctx context.Context, b *batch.Metrics, sp *split) (m
 
 // one runs the hooks on a batch or a part of one, on a VM of p. first is the
 // first error of the script; ran says whether there was a VM to have one.
-func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics) (out made, ran bool, first *Error, err error) {
-	w, err := p.get(ctx)
+func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics) (out result, ran bool, first *Error, err error) {
+	w, first, err := c.borrow(ctx, p)
 	if err != nil {
-		if e, ok := errors.AsType[*Error](err); ok { // a VM that cannot be made; else ctx ended
-			c.report.errored(e)
-			return nil, true, e, err
-		}
-		return nil, false, nil, err
+		return result{}, first != nil, first, err
 	}
 	out, first, err = c.run(ctx, w, b)
 	c.putBack(p, w)
 	return out, true, first, err
+}
+
+// borrow gets a VM of p for a batch. first is the error of making one.
+func (c *Component) borrow(ctx context.Context, p *pool) (w *worker, first *Error, err error) {
+	w, err = p.get(ctx)
+	if e, ok := errors.AsType[*Error](err); ok { // else ctx ended
+		c.report.errored(e)
+		first = e
+	}
+	return w, first, err
 }
 
 // putBack gives a worker back to its pool.

@@ -7,23 +7,27 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/config"
 )
 
 // Definition is what a script says it is: its manifest, checked.
 type Definition struct {
-	Args     []*Arg   // in the order they were declared
-	Series   bool     // it has the hook series(s, ctx)
-	Metrics  bool     // it has the hook metrics(batch, ctx)
-	Setup    bool     // it has setup(ctx)
-	Teardown bool     // it has teardown(ctx)
-	Every    []Every  // its timers, the shortest first
-	State    []*State // in the order they were declared
-	Version  int64    // of what it keeps in state; 1 if it does not say
-	Migrate  bool     // it has migrate(old_state, old_version, ctx)
-	Needs    Needs    // of the world outside
-	Hooks    []string // what is a function or a table of them, in the order of the manual
-	Outputs  []string // names of the outputs beside forward_to, in the order of their ways
+	Args     []*Arg        // in the order they were declared
+	Series   bool          // it has the hook series(s, ctx)
+	Metrics  bool          // it has the hook metrics(batch, ctx)
+	Stream   bool          // it has the hook stream(s, ctx)
+	Logs     bool          // it has the hook logs(batch, ctx)
+	Sends    batch.Signals // that leave the component
+	Setup    bool          // it has setup(ctx)
+	Teardown bool          // it has teardown(ctx)
+	Every    []Every       // its timers, the shortest first
+	State    []*State      // in the order they were declared
+	Version  int64         // of what it keeps in state; 1 if it does not say
+	Migrate  bool          // it has migrate(old_state, old_version, ctx)
+	Needs    Needs         // of the world outside
+	Hooks    []string      // what is a function or a table of them, in the order of the manual
+	Outputs  []string      // names of the outputs beside forward_to, in the order of their ways
 }
 
 // Raw is a definition as a script wrote it, in values every language has.
@@ -62,8 +66,11 @@ func Define(f File, raw Raw) (*Definition, error) {
 		}
 		transformKeys[i].read(d, field)
 	}
-	if !d.def.Series && !d.def.Metrics && len(d.errs) == 0 {
-		d.fail(raw.Line, "cannot use a transform without a hook: write series or metrics")
+	if d.def.Accepts() == 0 && len(d.errs) == 0 {
+		d.fail(raw.Line, "cannot use a transform without a hook: write series or metrics, for logs stream or logs")
+	}
+	if d.def.Sends == 0 {
+		d.def.Sends = d.def.Accepts()
 	}
 	if len(d.errs) > 0 {
 		return nil, errors.Join(d.errs...)
@@ -100,8 +107,9 @@ var transformKeys = []definitionKey{
 	{"args", defineArgs},
 	{"series", hookKey(func(d *Definition) *bool { return &d.Series })},
 	{"metrics", hookKey(func(d *Definition) *bool { return &d.Metrics })},
-	{"stream", notYet},
-	{"logs", notYet},
+	{"stream", hookKey(func(d *Definition) *bool { return &d.Stream })},
+	{"logs", hookKey(func(d *Definition) *bool { return &d.Logs })},
+	{"sends", defineSends},
 	{"every", defineEvery},
 	{"setup", hookKey(func(d *Definition) *bool { return &d.Setup })},
 	{"teardown", hookKey(func(d *Definition) *bool { return &d.Teardown })},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
 )
 
@@ -26,7 +25,7 @@ func (e *heldError) Unwrap() error { return e.err }
 
 // secure sees to it that what the script failed on is not lost. whole is the
 // error that costs all of b, nil when there is none.
-func (k *call) secure(b *batch.Metrics, whole *Error) error {
+func (k *call) secure(b payload, whole *Error) error {
 	switch {
 	case k.held != nil:
 		return k.held
@@ -36,7 +35,7 @@ func (k *call) secure(b *batch.Metrics, whole *Error) error {
 	err := k.store(b, whole)
 	if err != nil {
 		e := AsError(err)
-		e.Hook = "metrics"
+		e.Hook = b.signal().String()
 		e.Hint = "the batch is refused, so that its source sends it again; make room, or lower script.quarantine.max_size"
 		k.c.report.errored(e)
 		k.first = e
@@ -44,10 +43,10 @@ func (k *call) secure(b *batch.Metrics, whole *Error) error {
 	return err
 }
 
-// hold keeps the batch that process has returned err for, until the script
-// works on it. It returns the component that is to have the batch when another
+// hold keeps a batch that the script failed on, until it works on it when asked
+// again. It returns the component that is to have the batch when another
 // has taken over meanwhile: a save is tried at once.
-func (c *Component) hold(ctx context.Context, b *batch.Metrics, err *heldError) (out made, next *Component, _ error) {
+func (c *Component) hold(ctx context.Context, err *heldError, again func() (result, error)) (out result, next *Component, _ error) {
 	c.mem.held.Inc()
 	defer c.mem.held.Dec()
 	for backoff := minHold; ; backoff = min(2*backoff, maxHold) {
@@ -56,18 +55,18 @@ func (c *Component) hold(ctx context.Context, b *batch.Metrics, err *heldError) 
 		case <-t.C():
 		case <-c.replaced:
 			t.Stop()
-			return nil, c.mem.newest(), nil
+			return out, c.mem.newest(), nil
 		case <-c.stopped:
 			t.Stop()
-			return nil, nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
+			return out, nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
 		case <-ctx.Done():
 			t.Stop()
-			return nil, nil, fmt.Errorf("%s holds the batch until its script works (%s): %w", c.opts.ID, err.err.Pos(), context.Cause(ctx))
+			return out, nil, fmt.Errorf("%s holds the batch until its script works (%s): %w", c.opts.ID, err.err.Pos(), context.Cause(ctx))
 		}
-		out, again := c.process(ctx, b)
-		held, ok := again.(*heldError)
+		out, failed := again()
+		held, ok := failed.(*heldError)
 		if !ok {
-			return out, nil, again
+			return out, nil, failed
 		}
 		err = held
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting/expr"
 	"github.com/weir-run/weir/scripting/view"
 )
@@ -64,6 +65,8 @@ type Expr struct {
 	Line int
 	Src  string
 	Kind expr.Kind
+	// Over is the signal of the batches that it is for, 0 when that is not known.
+	Over batch.Signals
 }
 
 // Host is what a VM gets from its component, for its whole life.
@@ -86,6 +89,10 @@ type Call struct {
 	Records int           // of the batch: other limits grow with it
 	Emit    int           // records that may be emitted
 	Now     time.Time     // of the engine's clock
+	// Metrics and Logs are where ctx.emit puts records that are not of the hook's
+	// signal; nil: the script sends none.
+	Metrics *view.Metrics
+	Logs    *view.Logs
 	// Failed is told of an error that costs the record in a row; it says whether
 	// the record is dropped or stays as it was.
 	Failed func(row int, err *Error) (drop bool)
@@ -100,8 +107,9 @@ type Hook struct {
 	Key  string // of the function in it, for every: "30s"; "" when it is the function
 	// Args are what it is called with before ctx.
 	Args []Value
-	// Metrics is where ctx.emit puts records; nil: it is refused.
+	// Metrics and Logs are where ctx.emit puts records; nil: it is refused.
 	Metrics *view.Metrics
+	Logs    *view.Logs
 }
 
 // VM runs a program's hooks. Not safe for concurrent use.
@@ -112,6 +120,10 @@ type VM interface {
 	Series(s *view.Series) error
 	// Metrics runs the hook metrics. The error is an *Error.
 	Metrics(m *view.Metrics) error
+	// Stream runs the hook stream. The error is an *Error.
+	Stream(s *view.Stream) error
+	// Logs runs the hook logs. The error is an *Error.
+	Logs(m *view.Logs) error
 	// Run runs another hook, and returns what one that has Args returned. The
 	// error is an *Error.
 	Run(h *Hook) (Value, error)
@@ -136,11 +148,28 @@ func checkExprs(p Program, args map[string]any) error {
 	gen := view.NewGeneration(view.Options{Args: args})
 	var errs []error
 	for _, e := range p.Exprs() {
-		if err := gen.Check(e.Src, e.Kind); err != nil {
+		if err := e.check(gen, p.Definition()); err != nil {
 			errs = append(errs, e.File.Error(e.Line, hookLoad, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// check compiles an expression. Of one for either signal it is not known which
+// batches it will meet; then it must be right over one.
+func (e Expr) check(gen *view.Generation, def *Definition) error {
+	over := e.Over
+	if over == 0 {
+		over = def.Accepts()
+	}
+	if over == batch.SignalLogs && e.Kind == expr.Bool {
+		return gen.CheckLogs(e.Src)
+	}
+	err := gen.Check(e.Src, e.Kind)
+	if err != nil && over&batch.SignalLogs != 0 && e.Kind == expr.Bool && gen.CheckLogs(e.Src) == nil {
+		return nil
+	}
+	return err
 }
 
 func hasSecret(v any) bool {

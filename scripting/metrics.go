@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
 )
 
 // metrics are the counters of one scripted node.
@@ -23,6 +25,8 @@ type metrics struct {
 	own        *ownMetrics
 	outside    *outcomes
 	more       []prometheus.Collector // of what the node has beside
+
+	emittedLines prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -31,7 +35,7 @@ func newMetrics() *metrics {
 	}
 	return &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_script_calls_total", Help: "Calls of a hook: series once for each new series, metrics once for each batch.",
+			Name: "weir_script_calls_total", Help: "Calls of a hook: series and stream once for each new one, metrics and logs once for each batch.",
 		}, []string{"hook"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_script_errors_total", Help: "Errors in a script, by the hook they happened in.",
@@ -48,6 +52,8 @@ func newMetrics() *metrics {
 		own:        newOwnMetrics(),
 		skipped:    counter("weir_script_ticks_skipped_total", "Times that a timer did not run because it was still running."),
 		outside:    newOutcomes(),
+
+		emittedLines: counter("weir_script_lines_emitted_total", "Log lines that the script emitted in addition to those it got."),
 	}
 }
 
@@ -63,7 +69,10 @@ func (m *metrics) hooks(d *Definition) {
 		m.errors.WithLabelValues("metrics")
 		m.errors.WithLabelValues("each")
 	}
-	for hook, has := range map[string]bool{"setup": d.Setup, "teardown": d.Teardown, "every": len(d.Every) > 0} {
+	if d.Logs {
+		m.errors.WithLabelValues("each")
+	}
+	for hook, has := range map[string]bool{"stream": d.Stream, "logs": d.Logs, "setup": d.Setup, "teardown": d.Teardown, "every": len(d.Every) > 0} {
 		if has {
 			m.calls.WithLabelValues(hook)
 			m.errors.WithLabelValues(hook)
@@ -78,6 +87,9 @@ func (m *metrics) hooks(d *Definition) {
 // one that still runs finds them registered.
 func (m *metrics) register(r prometheus.Registerer, d *Definition, more ...prometheus.Collector) error {
 	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.routed, m.silenced, m.skipped, m.own}
+	if (d.Accepts()|d.Sends)&batch.SignalLogs != 0 {
+		all = append(all, m.emittedLines)
+	}
 	for _, c := range slices.Concat(all, m.outside.collectors(d.Needs), m.more, more) {
 		if err := r.Register(c); err != nil {
 			if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok && there.ExistingCollector == c {

@@ -12,9 +12,10 @@ import (
 
 // worker is a VM with its window on batches.
 type worker struct {
-	vm   VM
-	win  view.Metrics
-	pool *pool // that it is of
+	vm    VM
+	win   view.Metrics
+	lines view.Logs
+	pool  *pool // that it is of
 	// call is the call at hand, nil outside of calls: what ctx is about.
 	call *call
 
@@ -23,12 +24,13 @@ type worker struct {
 	limits Call
 	failed func(int, *Error) bool
 	series func(int, *view.Series) error
+	stream func(int, *view.Series) error
 }
 
 // newWorker returns a worker without a VM.
 func newWorker() *worker {
 	w := &worker{}
-	w.failed, w.series = w.at.failed, w.at.series
+	w.failed, w.series, w.stream = w.at.failed, w.at.series, w.at.stream
 	return w
 }
 

@@ -54,10 +54,10 @@ type quarantined struct {
 func newQuarantined(o component.Options) *quarantined {
 	q := &quarantined{
 		stored: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_script_quarantined_samples_total", Help: "Samples that were put into quarantine because the script failed on them.",
+			Name: "weir_script_quarantined_samples_total", Help: "Samples and log lines that were put into quarantine because the script failed on them.",
 		}),
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_script_quarantine_lost_samples_total", Help: "Samples that fell off the quarantine, by the bound that they were beyond.",
+			Name: "weir_script_quarantine_lost_samples_total", Help: "Samples and log lines that fell off the quarantine, by the bound that they were beyond.",
 		}, []string{"reason"}),
 	}
 	for _, reason := range []string{quarantine.LostSize, quarantine.LostAge} {
@@ -75,6 +75,42 @@ func newQuarantined(o component.Options) *quarantined {
 
 func (q *quarantined) collectors() []prometheus.Collector {
 	return []prometheus.Collector{q.stored, q.lost, q.entries, q.bytes}
+}
+
+// payload is a batch of either signal.
+type payload struct {
+	metrics *batch.Metrics
+	logs    *batch.Logs // nil: it is metrics
+}
+
+func (p payload) signal() batch.Signals {
+	if p.logs != nil {
+		return batch.SignalLogs
+	}
+	return batch.SignalMetrics
+}
+
+func (p payload) len() int {
+	if p.logs != nil {
+		return p.logs.Len()
+	}
+	return p.metrics.Len()
+}
+
+// rows is the part of the given rows, which are ascending.
+func (p payload) rows(rows []int) payload {
+	if p.logs != nil {
+		return payload{logs: p.logs.Rows(rows)}
+	}
+	return payload{metrics: p.metrics.Rows(rows)}
+}
+
+// text is the batch in text form.
+func (p payload) text() []byte {
+	if p.logs != nil {
+		return batch.AppendLogsText(nil, p.logs)
+	}
+	return batch.AppendText(nil, p.metrics)
 }
 
 // failures are the records of a batch that a call failed on, by the line that
@@ -97,7 +133,7 @@ func (k *call) keep(row int, e *Error) {
 // store puts what the call failed on into quarantine: as it came, so that it
 // goes through whatever the script becomes. whole is the error that costs all of
 // the batch, nil when there is none.
-func (k *call) store(b *batch.Metrics, whole *Error) error {
+func (k *call) store(b payload, whole *Error) error {
 	if whole != nil {
 		k.kept = []failures{{err: whole}}
 	}
@@ -105,7 +141,7 @@ func (k *call) store(b *batch.Metrics, whole *Error) error {
 		part := b
 		if f.rows != nil {
 			slices.Sort(f.rows)
-			part = b.Rows(slices.Compact(f.rows))
+			part = b.rows(slices.Compact(f.rows))
 		}
 		if err := k.c.storeEntry(part, f.err); err != nil {
 			return err
@@ -114,7 +150,7 @@ func (k *call) store(b *batch.Metrics, whole *Error) error {
 	return nil
 }
 
-func (c *Component) storeEntry(b *batch.Metrics, e *Error) error {
+func (c *Component) storeEntry(b payload, e *Error) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("cannot put a batch into quarantine: %w", err)
@@ -122,10 +158,10 @@ func (c *Component) storeEntry(b *batch.Metrics, e *Error) error {
 	q := c.mem.quarantine
 	_, err = q.store.Put(quarantine.Entry{
 		Node: c.opts.ID, Script: c.script.name, File: c.script.file.Name, Version: c.script.version, Args: c.argsHash,
-		Signal: batch.SignalMetrics.String(), Records: b.Len(), Error: raw, Text: e.Error(),
-	}, batch.AppendText(nil, b))
+		Signal: b.signal().String(), Records: b.len(), Error: raw, Text: e.Error(),
+	}, b.text())
 	if err == nil {
-		q.stored.Add(float64(b.Len()))
+		q.stored.Add(float64(b.len()))
 	}
 	return err
 }

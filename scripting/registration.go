@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 )
@@ -47,8 +46,8 @@ func register(s *script, h Header, replaced bool) component.Registration {
 	}
 	return component.Registration{
 		Name:    s.name,
-		Accepts: batch.SignalMetrics,
-		Sends:   batch.SignalMetrics,
+		Accepts: s.def.Accepts(),
+		Sends:   s.def.Sends,
 		NewArgs: s.newArgs,
 		Exports: Exports{},
 		Check:   s.checkGrants,

@@ -125,21 +125,35 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 	if err != nil {
 		return err
 	}
-	if e.Signal != batch.SignalMetrics.String() {
-		return fmt.Errorf("cannot replay entry %d: it holds %s, and the node takes metrics", id, e.Signal)
+	if accepts := through.script.def.Accepts(); e.Signal != accepts.String() && accepts != batch.SignalMetrics|batch.SignalLogs {
+		return fmt.Errorf("cannot replay entry %d: it holds %s, and the script takes %s", id, e.Signal, accepts)
 	}
 	// A source of its own: nothing is known of it, and nothing ends with it.
 	handles := batch.NewInterner(0)
 	defer handles.Clear()
-	b, err := batch.ParseText(string(data), batch.TextOptions{Source: batch.NewPushSource(), Series: func(sorted []batch.Label, meta *batch.Metadata) *batch.Series {
+	text := batch.TextOptions{Source: batch.NewPushSource(), Series: func(sorted []batch.Label, meta *batch.Metadata) *batch.Series {
 		return handles.Intern(sorted, meta, time.Time{})
-	}})
-	if err != nil {
-		return fmt.Errorf("cannot read entry %d: %w", id, err)
-	}
-	out, err := through.process(context.WithValue(ctx, replaying{}, true), b)
-	if err != nil {
-		return err
+	}}
+	ctx = context.WithValue(ctx, replaying{}, true)
+	var out result
+	t := c.opts.Clock.Now().UnixMilli()
+	if e.Signal == batch.SignalLogs.String() {
+		b, err := batch.ParseLogsText(string(data), text)
+		if err != nil {
+			return fmt.Errorf("cannot read entry %d: %w", id, err)
+		}
+		if out, err = through.processLogs(ctx, b); err != nil {
+			return err
+		}
+	} else {
+		b, err := batch.ParseText(string(data), text)
+		if err != nil {
+			return fmt.Errorf("cannot read entry %d: %w", id, err)
+		}
+		if out, err = through.process(ctx, b); err != nil {
+			return err
+		}
+		t = latest(b)
 	}
 	if through != c {
 		res.Outputs = through.show(out)
@@ -148,7 +162,7 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 		}
 		res.Passed = false
 	}
-	if err := c.deliverReplayed(ctx, out, latest(b)); err != nil {
+	if err := c.deliverReplayed(ctx, out, t); err != nil {
 		return err
 	}
 	res.Passed = true
@@ -164,7 +178,7 @@ const replayTries = 5
 
 // deliverReplayed sends what became of an entry. What some receivers refuse is
 // sent to those again for a while.
-func (c *Component) deliverReplayed(ctx context.Context, out made, t int64) error {
+func (c *Component) deliverReplayed(ctx context.Context, out result, t int64) error {
 	err := c.send(ctx, out, t)
 	for range replayTries {
 		p, refused := errors.AsType[*flow.Partial](err)
@@ -192,11 +206,18 @@ func latest(b *batch.Metrics) (t int64) {
 }
 
 // show is what became of a batch in text form.
-func (c *Component) show(out made) []QuarantineOutput {
+func (c *Component) show(out result) []QuarantineOutput {
 	var shown []QuarantineOutput
 	for i, set := range c.sets {
 		if i == 0 || set&1 == 0 {
-			shown = append(shown, QuarantineOutput{wayNames(c.script.def, set), string(batch.AppendText(nil, out[i]))})
+			var text []byte
+			if out.samples != nil {
+				text = batch.AppendText(text, out.samples[i])
+			}
+			if out.lines != nil {
+				text = batch.AppendLogsText(text, out.lines[i])
+			}
+			shown = append(shown, QuarantineOutput{wayNames(c.script.def, set), string(text)})
 		}
 	}
 	return shown

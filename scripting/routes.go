@@ -52,6 +52,23 @@ func wayNames(d *Definition, set uint64) string {
 // Component.sets: first what is routed nowhere.
 type made []*batch.Metrics
 
+// madeLines is made of log lines.
+type madeLines []*batch.Logs
+
+// result is what the script made of a batch; nil of a signal of which there is
+// nothing.
+type result struct {
+	samples made
+	lines   madeLines
+}
+
+func (m madeLines) len() (n int) {
+	for _, b := range m {
+		n += b.Len()
+	}
+	return n
+}
+
 func (m made) len() (n int) {
 	for _, b := range m {
 		n += b.Len()
@@ -90,17 +107,82 @@ func (c *Component) made(out *batch.Metrics, win *view.Metrics) made {
 }
 
 // join is what became of a batch, from what became of its parts.
-func (c *Component) join(sp *split, b *batch.Metrics, parts []part, outs []made) made {
-	m := make(made, len(c.sets))
+func (c *Component) join(sp *split, b *batch.Metrics, parts []part, outs []result) (out result) {
 	of := make([]*batch.Metrics, len(outs))
 	for i := range c.sets {
+		var lines []*batch.Logs
 		for j, o := range outs {
-			of[j] = o[i]
+			of[j] = o.samples[i]
+			if o.lines != nil {
+				lines = append(lines, o.lines[i])
+			}
 		}
-		m[i] = sp.join(b, parts, of)
+		out.samples = append(out.samples, sp.join(b, parts, of))
+		if lines != nil {
+			out.lines = append(out.lines, batch.JoinLogs(b.Source, b.Way, lines))
+		}
 		sp = &split{} // which column became what is remembered of the first alone
 	}
+	return out
+}
+
+// madeLines divides what became of a batch of lines, as made does.
+func (c *Component) madeLines(out *batch.Logs, win *view.Logs) madeLines {
+	m := make(madeLines, len(c.sets))
+	for i, ways := range c.sets {
+		switch {
+		case i == 0:
+			m[i] = out
+		case win != nil:
+			m[i] = win.Part(ways)
+		case ways&1 != 0:
+			m[i] = out
+		}
+	}
 	return m
+}
+
+// routedLines counts what was routed, and what the script does not send or no
+// receiver takes.
+func (c *Component) routedLines(win *view.Logs) {
+	for way := range 1 + len(c.script.def.Outputs) {
+		n := win.RoutedTo(way)
+		if n == 0 {
+			continue
+		}
+		if way > 0 {
+			c.mem.metrics.routed.WithLabelValues(c.script.def.Outputs[way-1]).Add(float64(n))
+		}
+		if c.script.def.Sends&batch.SignalLogs == 0 {
+			c.opts.Stats.DropLines("script", n)
+		} else if !c.led(way, batch.SignalLogs) {
+			c.opts.Stats.DropLines("no_receiver", n)
+		}
+	}
+}
+
+// unsent counts the samples that the script does not send or no receiver of
+// forward_to takes.
+func (c *Component) unsent(m made) {
+	if c.script.def.Sends&batch.SignalMetrics == 0 {
+		c.opts.Stats.Drop("script", m[0].Len())
+	} else if c.script.def.Sends&batch.SignalLogs != 0 && !c.led(0, batch.SignalMetrics) {
+		c.opts.Stats.Drop("no_receiver", m[0].Len())
+	}
+}
+
+// led reports whether a receiver of a signal is where a way leads; of forward_to
+// nobody expects one.
+func (c *Component) led(way int, signal batch.Signals) bool {
+	any := false
+	for _, x := range c.exits {
+		if x.Ways>>way&1 == 1 {
+			if any = true; x.Sender.Takes(signal) {
+				return true
+			}
+		}
+	}
+	return way == 0 && !any
 }
 
 // routed counts what was routed, and what went an output without receivers.
@@ -121,14 +203,27 @@ func (c *Component) routed(win *view.Metrics) {
 	}
 }
 
-// send sends what became of a batch, whose latest time is t.
-func (c *Component) send(ctx context.Context, out made, t int64) error {
+// send sends what became of a batch, whose latest time is t, Unix ms.
+func (c *Component) send(ctx context.Context, out result, t int64) error {
+	sends := c.script.def.Sends
+	both := sends == batch.SignalMetrics|batch.SignalLogs
 	parts := make([]flow.Part, 0, len(c.exits)+1)
 	for _, x := range c.exits {
-		parts = append(parts, flow.Part{Sender: x.Sender, Batch: out[slices.Index(c.sets, x.Ways)]})
+		p, i := flow.Part{Sender: x.Sender}, slices.Index(c.sets, x.Ways)
+		if out.samples != nil && sends&batch.SignalMetrics != 0 && (!both || x.Sender.Takes(batch.SignalMetrics)) {
+			p.Batch = out.samples[i]
+		}
+		if out.lines.len() > 0 && sends&batch.SignalLogs != 0 && (!both || x.Sender.Takes(batch.SignalLogs)) {
+			p.Logs = out.lines[i]
+		}
+		if p.Batch != nil || p.Logs != nil {
+			parts = append(parts, p)
+		}
 	}
-	parts = c.mem.exits.WithClosed(parts, out[0])
-	if len(parts) == 1 && len(c.exits) == 1 {
+	if out.samples != nil {
+		parts = c.mem.exits.WithClosed(parts, out.samples[0])
+	}
+	if len(parts) == 1 && len(c.exits) == 1 && parts[0].Logs == nil {
 		return parts[0].Sender.Send(ctx, c.gen.number, parts[0].Batch, t)
 	}
 	return flow.SendParts(ctx, c.gen.number, parts, t)

@@ -74,7 +74,7 @@ func (c *Component) endTimer(ctx context.Context, t *timer) {
 		return
 	}
 	now := c.opts.Clock.Now()
-	c.deliver(ctx, c.made(&batch.Metrics{Source: t.source}, nil), now, now.Add(time.Minute))
+	c.deliver(ctx, result{samples: c.made(&batch.Metrics{Source: t.source}, nil)}, now, now.Add(time.Minute))
 }
 
 func (c *Component) runTimer(ctx, run context.Context, e Every, t *timer) {
@@ -124,28 +124,39 @@ func (c *Component) tick(ctx, run context.Context, e Every, t *timer, due time.T
 	k := c.newCall(run, w)
 	now := k.now
 	w.win.Reset(&batch.Metrics{Source: t.source}, c.gen.Generation, now)
-	_, err = k.hook(&Hook{Name: "every", Key: e.Key, Metrics: &w.win})
+	hook := &Hook{Name: "every", Key: e.Key, Metrics: k.samples(), Logs: k.logLines(t.source, 0)}
+	_, err = k.hook(hook)
 	c.report.done(t.source, k.first)
 	res := w.win.Apply()
-	out := c.made(res.Batch, &w.win)
+	out := result{samples: c.made(res.Batch, &w.win)}
 	if err == nil {
 		c.routed(&w.win)
+		c.unsent(out.samples)
 	}
 	w.win.Done()
+	if hook.Logs != nil {
+		out.lines = c.madeLines(hook.Logs.Apply().Batch, hook.Logs)
+		if err == nil {
+			c.routedLines(hook.Logs)
+		}
+		hook.Logs.Done()
+	}
 	c.putBack(c.pool, w)
 	leave() // a generation that waits for this one does not wait for who gets it
 	c.mem.metrics.emitted.Add(float64(res.Emitted))
+	c.mem.metrics.emittedLines.Add(float64(out.lines.len()))
 	switch {
 	case err != nil:
 		c.opts.Stats.Drop("script_error", res.Emitted)
-	case res.Emitted > 0:
+		c.opts.Stats.DropLines("script_error", out.lines.len())
+	case res.Emitted > 0 || out.lines.len() > 0:
 		c.deliver(run, out, now, due)
 	}
 }
 
 // deliver sends what a timer emitted, whose source it is: what is refused is
 // sent again until due.
-func (c *Component) deliver(ctx context.Context, out made, now, due time.Time) {
+func (c *Component) deliver(ctx context.Context, out result, now, due time.Time) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	alarm := clock.AfterFunc(c.opts.Clock, due.Sub(now), cancel)
@@ -154,11 +165,12 @@ func (c *Component) deliver(ctx context.Context, out made, now, due time.Time) {
 	for backoff := 100 * time.Millisecond; err != nil; backoff = min(2*backoff, 10*time.Second) {
 		p, refused := errors.AsType[*flow.Partial](err)
 		if !refused || clock.Sleep(ctx, c.opts.Clock, backoff) != nil {
-			n := out.len()
+			samples, lines := out.samples.len(), out.lines.len()
 			if refused {
-				n = p.Len()
+				samples, lines = p.Samples(), p.Lines()
 			}
-			c.opts.Stats.Drop("refused", n)
+			c.opts.Stats.Drop("refused", samples)
+			c.opts.Stats.DropLines("refused", lines)
 			c.opts.Logger.Warn("cannot send what a timer emitted", "err", err)
 			return
 		}

@@ -23,8 +23,13 @@ type Logs struct {
 	Meta [][]Label
 }
 
-// Len returns the number of rows.
-func (b *Logs) Len() int { return len(b.Stream) }
+// Len returns the number of rows; of nil none.
+func (b *Logs) Len() int {
+	if b == nil {
+		return 0
+	}
+	return len(b.Stream)
+}
 
 // Origin returns the batch's.
 func (b *Logs) Origin() Origin { return Origin{b.Source, b.Way} }

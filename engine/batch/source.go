@@ -16,3 +16,7 @@ func NewSource() uint64 { return lastSource.Add(1) }
 // that is not in a batch. Outputs makes no staleness markers for them; who sent
 // the samples does.
 func NewPushSource() uint64 { return NewSource() | pushed }
+
+// PushSourceOf returns the Source of what is made of a Source's batches in the
+// other signal: a NewPushSource of its own, always the same.
+func PushSourceOf(source uint64) uint64 { return source | pushed }

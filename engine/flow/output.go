@@ -146,9 +146,19 @@ func (p *Partial) Refused() []string {
 
 // Len returns the number of samples and lines refused, each counted once for
 // each receiver that refused it.
-func (p *Partial) Len() (n int) {
+func (p *Partial) Len() int { return p.Samples() + p.Lines() }
+
+// Samples returns how many of Len are samples.
+func (p *Partial) Samples() int { return p.count(batch.SignalMetrics) }
+
+// Lines returns how many of Len are log lines.
+func (p *Partial) Lines() int { return p.count(batch.SignalLogs) }
+
+func (p *Partial) count(of batch.Signals) (n int) {
 	for _, q := range p.pending {
-		n += q.b.Len()
+		if q.b.signal() == of {
+			n += q.b.Len()
+		}
 	}
 	return n
 }

@@ -97,6 +97,17 @@ func (s *Sender) Send(ctx context.Context, gen uint64, out *batch.Metrics, t int
 	return nil
 }
 
+// Takes reports whether a receiver takes a signal, or may: of one that is not
+// known yet.
+func (s *Sender) Takes(signal batch.Signals) bool {
+	for _, r := range s.current().to {
+		if accepts := r.Accepts(); accepts == 0 || accepts&signal != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // SendLogs sends lines, which end by themselves: a stream that does not come
 // again leaves nothing to be marked. The error is nil or a *Partial.
 func (s *Sender) SendLogs(ctx context.Context, b *batch.Logs) error {

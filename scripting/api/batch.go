@@ -102,12 +102,14 @@ func (t *Table) batch() {
 			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{object("record", t.Record, "The record.")}},
 			Uses:   []scripting.Use{use("for r in batch:records() do r.labels.n = r.value end", "a 1\n", "a{n=\"1\"} 1\n")},
 		},
+		groupBy(fields, t.Group, use("for group, name in batch:group_by { \"name\" } do\n  group[1].labels.of = #group\nend",
+			"a{x=\"1\"} 1\na{x=\"2\"} 1\n", "a{of=\"2\",x=\"1\"} 1\na{x=\"2\"} 1\n")),
 		{
 			Name: "text", Doc: "The batch in text form, as a scrape has it.",
 			Result: scripting.Result{Kind: scripting.KindString, Doc: "The text."},
 			Uses: []scripting.Use{{
 				Lua:  `ctx.log.info(batch:text())`,
-				Test: `t:metrics [[ up{job="api"} 1 ]]; assert.matches('up{job="api"} 1', t:logs()[1])`,
+				Test: `t:metrics [[ up{job="api"} 1 ]]; assert.matches('up{job="api"} 1', t:logged()[1])`,
 			}},
 		},
 	}

@@ -49,7 +49,7 @@ func (t *Table) context() {
 			Params: []scripting.Param{text("message", "The message."), {Name: "fields", Kind: scripting.KindMap, Optional: true, Doc: "Names and values that go with it."}},
 			Uses: []scripting.Use{{
 				Lua:  `ctx.log.` + level + `("seen", { records = #batch })`,
-				Test: `t:metrics("a 1"); assert.matches("seen", t:logs()[1])`,
+				Test: `t:metrics("a 1"); assert.matches("seen", t:logged()[1])`,
 			}},
 		})
 	}

@@ -80,7 +80,9 @@ func script(u scripting.Use) string {
 		return b.String() + u.Lua + "\n"
 	}
 	hook := "metrics = function(batch, ctx)"
-	if u.Hook != "" && u.Hook != "metrics" {
+	if u.Hook == "logs" {
+		hook = "logs = function(batch, ctx)"
+	} else if u.Hook != "" && u.Hook != "metrics" {
 		hook = u.Hook + " = function(s, ctx)"
 	}
 	return b.String() + "return (require \"weir\").transform { " + hook + "\n" + u.Lua + "\nend }\n"

@@ -12,13 +12,20 @@ import (
 
 // Table is what a script sees. It is not written to.
 type Table struct {
-	Weir   *scripting.Module     // what require "weir" gives
-	Keys   []scripting.Param     // of a definition; hooks are functions
-	Batch  *scripting.ObjectType // of the hook metrics
-	Record *scripting.ObjectType // of a batch
-	Copy   *scripting.ObjectType // of a record: what copy() returns
-	Series *scripting.ObjectType // of the hook series
-	Labels *scripting.ObjectType // of a record or series
+	Weir      *scripting.Module     // what require "weir" gives
+	Keys      []scripting.Param     // of a definition; hooks are functions
+	Batch     *scripting.ObjectType // of the hook metrics
+	Record    *scripting.ObjectType // of a batch
+	Copy      *scripting.ObjectType // of a record: what copy() returns
+	Series    *scripting.ObjectType // of the hook series
+	Labels    *scripting.ObjectType // of a record or series
+	Logs      *scripting.ObjectType // of the hook logs
+	Line      *scripting.ObjectType // a record of it
+	LineCopy  *scripting.ObjectType // what copy() of that returns
+	Stream    *scripting.ObjectType // of the hook stream
+	Metadata  *scripting.ObjectType // of a line
+	Group     *scripting.ObjectType // of records of one signal
+	LineGroup *scripting.ObjectType // and of the other
 	// Context is ctx in every hook but series and stream.
 	Context *scripting.ObjectType
 	// Remembered is ctx in hooks whose answer is remembered: series, stream.
@@ -42,6 +49,13 @@ var Get = sync.OnceValue(func() *Table {
 		Copy:       &scripting.ObjectType{Name: "copy of a record"},
 		Series:     &scripting.ObjectType{Name: "series"},
 		Labels:     &scripting.ObjectType{Name: "labels"},
+		Logs:       &scripting.ObjectType{Name: "batch of log lines"},
+		Line:       &scripting.ObjectType{Name: "log record"},
+		LineCopy:   &scripting.ObjectType{Name: "copy of a log record"},
+		Stream:     &scripting.ObjectType{Name: "stream"},
+		Metadata:   &scripting.ObjectType{Name: "metadata"},
+		Group:      &scripting.ObjectType{Name: "group"},
+		LineGroup:  &scripting.ObjectType{Name: "group of log records"},
 		Context:    &scripting.ObjectType{Name: "ctx"},
 		Remembered: &scripting.ObjectType{Name: "ctx of series"},
 		Arguments:  &scripting.ObjectType{Name: "ctx.args"},
@@ -54,6 +68,7 @@ var Get = sync.OnceValue(func() *Table {
 	t.series()
 	t.record()
 	t.batch()
+	t.logs()
 	t.context()
 	t.weir()
 	return t
@@ -61,7 +76,7 @@ var Get = sync.OnceValue(func() *Table {
 
 // Types are the types of the table, in the order of the manual.
 func (t *Table) Types() []*scripting.ObjectType {
-	ts := []*scripting.ObjectType{t.Batch, t.Record, t.Copy, t.Series, t.Labels, t.Context, t.Remembered, t.Arguments, t.Log}
+	ts := []*scripting.ObjectType{t.Batch, t.Record, t.Copy, t.Group, t.Series, t.Labels, t.Logs, t.Line, t.LineCopy, t.LineGroup, t.Metadata, t.Stream, t.Context, t.Remembered, t.Arguments, t.Log}
 	return append(append(ts, t.parts...), t.made...)
 }
 

@@ -39,7 +39,7 @@ func (v *vm) openBatch(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 		"set_label": v.setLabel, "drop_label": v.dropLabel, "rename_label": v.renameLabel,
 		"map_label": v.mapLabel, "map_value": v.mapValue,
 		"filter": v.filter, "rows": v.rows, "set": v.set, "drop": v.drop,
-		"each": v.each, "records": v.records, "text": v.text,
+		"each": v.each, "records": v.records, "text": v.batchText, "group_by": v.groupBy,
 	} {
 		methods[name] = L.NewFunction(f)
 	}
@@ -77,30 +77,61 @@ func (v *vm) openBatch(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 	v.batch = &lua.LUserData{Value: batchHandle{v}, Metatable: v.mt.batch}
 }
 
+// windowOf returns the rows of the batch, of whatever signal, that a method was
+// called on.
+func (v *vm) windowOf(L *lua.LState) *view.Window {
+	if ud, ok := L.Get(1).(*lua.LUserData); ok {
+		if b, ok := ud.Value.(logsHandle); ok {
+			return &b.check(L).Window
+		}
+	}
+	return &v.window(L).Window
+}
+
+// current returns the rows of the batch of the hook that runs, nil for none.
+func (v *vm) current() *view.Window {
+	switch {
+	case v.win != nil:
+		return &v.win.Window
+	case v.lines != nil:
+		return &v.lines.Window
+	}
+	return nil
+}
+
 // work charges for a native operation over the batch: about 5 ns a row, a
 // tenth of an instruction.
-func (v *vm) work(L *lua.LState, m *view.Metrics) {
+func (v *vm) work(L *lua.LState, m *view.Window) {
 	v.budget.native(0)
 	v.must(L, v.budget.charge(int64(m.Len()/8)+1))
 }
 
+// workWhere is work for an expression, which may read lines.
+func (v *vm) workWhere(L *lua.LState) *view.Window {
+	m := v.windowOf(L)
+	if v.lines != nil && m == &v.lines.Window {
+		v.read(L, v.lines)
+	} else {
+		v.work(L, m)
+	}
+	return m
+}
+
 func (v *vm) dropWhere(L *lua.LState) int {
-	m := v.window(L)
-	v.work(L, m)
+	m := v.workWhere(L)
 	v.must(L, m.DropWhere(L.CheckString(2)))
 	return 0
 }
 
 func (v *vm) keepWhere(L *lua.LState) int {
-	m := v.window(L)
-	v.work(L, m)
+	m := v.workWhere(L)
 	v.must(L, m.KeepWhere(L.CheckString(2)))
 	return 0
 }
 
 func (v *vm) scale(L *lua.LState) int {
 	m := v.window(L)
-	v.work(L, m)
+	v.work(L, &m.Window)
 	where := ""
 	if L.Get(2) != lua.LNil {
 		where = L.CheckString(2)
@@ -111,7 +142,7 @@ func (v *vm) scale(L *lua.LState) int {
 
 func (v *vm) setValue(L *lua.LState) int {
 	m := v.window(L)
-	v.work(L, m)
+	v.work(L, &m.Window)
 	where := ""
 	if L.Get(2) != lua.LNil {
 		where = L.CheckString(2)
@@ -121,7 +152,7 @@ func (v *vm) setValue(L *lua.LState) int {
 }
 
 func (v *vm) setLabel(L *lua.LState) int {
-	m := v.window(L)
+	m := v.windowOf(L)
 	v.work(L, m)
 	name := L.CheckString(2)
 	v.must(L, m.SetLabelAll(name, v.labelValue(L, L.Get(3), name)))
@@ -129,21 +160,21 @@ func (v *vm) setLabel(L *lua.LState) int {
 }
 
 func (v *vm) dropLabel(L *lua.LState) int {
-	m := v.window(L)
+	m := v.windowOf(L)
 	v.work(L, m)
 	v.must(L, m.DropLabel(L.CheckString(2)))
 	return 0
 }
 
 func (v *vm) renameLabel(L *lua.LState) int {
-	m := v.window(L)
+	m := v.windowOf(L)
 	v.work(L, m)
 	v.must(L, m.RenameLabel(L.CheckString(2), L.CheckString(3)))
 	return 0
 }
 
 func (v *vm) mapLabel(L *lua.LState) int {
-	m := v.window(L)
+	m := v.windowOf(L)
 	v.work(L, m)
 	name, fn := L.CheckString(2), L.CheckFunction(3)
 	// What answers are remembered for must be the same in every VM: the shared
@@ -259,16 +290,20 @@ func (v *vm) filter(L *lua.LState) int {
 		L.Call(len(cols), 1)
 		keep := L.Get(-1)
 		L.Pop(1)
-		switch keep {
-		case lua.LTrue:
-		case lua.LFalse:
+		if !v.keeps(L, keep) {
 			m.Drop(i)
-		default:
-			// Nothing is what a forgotten return gives; it must not drop data.
-			v.raise(L, fmt.Errorf("cannot filter by a %s: the function must return true to keep or false to drop", keep.Type()))
 		}
 	}
 	return 0
+}
+
+// keeps is the answer of a filter. Nothing is what a forgotten return gives; it
+// must not drop data.
+func (v *vm) keeps(L *lua.LState, answer lua.LValue) bool {
+	if answer != lua.LTrue && answer != lua.LFalse {
+		v.raise(L, fmt.Errorf("cannot filter by a %s: the function must return true to keep or false to drop", answer.Type()))
+	}
+	return answer == lua.LTrue
 }
 
 // maxFields is how many fields rows and filter may name.
@@ -284,10 +319,22 @@ func (v *vm) rows(L *lua.LState) int {
 	for i := range cols {
 		cols[i] = v.column(L, m, L.Get(i+2))
 	}
+	return v.iterate(L, &m.Window, "rows", func(L *lua.LState, row int) int {
+		L.Push(v.numbers.value(float64(row + 1)))
+		for _, c := range cols {
+			L.Push(v.field(m, c, row))
+		}
+		return n + 1
+	})
+}
+
+// iterate pushes an iterator over the rows that are left; push pushes what it
+// gives of one, and returns how much.
+func (v *vm) iterate(L *lua.LState, m *view.Window, what string, push func(L *lua.LState, row int) int) int {
 	row, epoch := -1, m.Epoch()
 	L.Push(L.NewFunction(func(L *lua.LState) int {
-		if v.win != m || m.Epoch() != epoch {
-			v.raise(L, errors.New("cannot use rows after its hook returned"))
+		if v.current() != m || m.Epoch() != epoch {
+			v.raise(L, fmt.Errorf("cannot use %s after its hook returned", what))
 		}
 		row = m.Next(row + 1)
 		if row < 0 {
@@ -295,21 +342,17 @@ func (v *vm) rows(L *lua.LState) int {
 			L.Push(lua.LNil)
 			return 1
 		}
-		L.Push(v.numbers.value(float64(row + 1)))
-		for _, c := range cols {
-			L.Push(v.field(m, c, row))
-		}
-		return n + 1
+		return push(L, row)
 	}))
 	return 1
 }
 
 // rowArg is a row number that a script passes.
-func (v *vm) rowArg(L *lua.LState, m *view.Metrics) int {
+func (v *vm) rowArg(L *lua.LState, m *view.Window) int {
 	return v.rowNumber(L, m, lua.LNumber(L.CheckInt(2)))
 }
 
-func (v *vm) rowNumber(L *lua.LState, m *view.Metrics, n lua.LNumber) int {
+func (v *vm) rowNumber(L *lua.LState, m *view.Window, n lua.LNumber) int {
 	i := int(n) - 1
 	if i < 0 || i >= m.Len() {
 		v.raise(L, fmt.Errorf("cannot find record %d: the batch has %d", i+1, m.Len()))
@@ -320,7 +363,7 @@ func (v *vm) rowNumber(L *lua.LState, m *view.Metrics, n lua.LNumber) int {
 // set is batch:set(i, field, value) and batch:set(i, { field = value }).
 func (v *vm) set(L *lua.LState) int {
 	m := v.window(L)
-	i := v.rowArg(L, m)
+	i := v.rowArg(L, &m.Window)
 	if t, ok := L.Get(3).(*lua.LTable); ok {
 		for k, x := range entries(v.real(t)) {
 			v.setRowField(L, m, i, k.String(), x)
@@ -342,44 +385,58 @@ func (v *vm) setRowField(L *lua.LState, m *view.Metrics, i int, field string, x 
 }
 
 func (v *vm) drop(L *lua.LState) int {
-	m := v.window(L)
+	m := v.windowOf(L)
 	m.Drop(v.rowArg(L, m))
 	return 0
 }
 
-// each calls the function with one record at a time. An error undoes what was
-// done to that record and goes on with the next.
+// each calls the function with one record at a time.
 func (v *vm) each(L *lua.LState) int {
 	m := v.window(L)
 	fn := L.CheckFunction(2)
+	cursor := v.project(L, m, fn)
+	if cursor == nil {
+		return v.eachRow(L, &m.Window, m.Mark, m.Rollback, func(L *lua.LState, row int) {
+			L.Push(fn)
+			L.Push(&v.newRecord(row).ud)
+			L.Call(1, 0)
+		})
+	}
+	fn = cursor.of.function(fn)
+	v.cursor = cursor
+	defer func() {
+		v.cursor = nil
+		cursor.leave()
+	}()
+	return v.eachRow(L, &m.Window, m.Mark, m.Rollback, func(L *lua.LState, row int) {
+		L.Push(fn)
+		cursor.move(m, row)
+		L.Push(cursor.table)
+		L.Call(1, 0)
+	})
+}
+
+// eachRow calls step for one row at a time. An error undoes what was done to
+// that row, and what was emitted, and goes on with the next.
+func (v *vm) eachRow(L *lua.LState, m *view.Window, mark func(row int), rollback func(), step func(L *lua.LState, row int)) int {
 	if v.hook == hookEach {
 		v.raise(L, errors.New("cannot use each inside of each: an error could not be undone; go over batch:records() inside"))
 	}
 	hook := v.hook
 	v.hook = hookEach
 	defer func() { v.hook = hook }()
-	cursor := v.project(L, m, fn)
-	if cursor != nil {
-		fn = cursor.of.function(fn)
-		v.cursor = cursor
-		defer func() {
-			v.cursor = nil
-			cursor.leave()
-		}()
-	}
-	row := -1
+	row, samples, lines := -1, 0, 0
 	loop := L.NewFunction(func(L *lua.LState) int {
 		// One PCall for many records: the loop is entered anew after an error.
 		for row = m.Next(row + 1); row >= 0; row = m.Next(row + 1) {
-			m.Mark(row)
-			L.Push(fn)
-			if cursor != nil {
-				cursor.move(m, row)
-				L.Push(cursor.table)
-			} else {
-				L.Push(&v.newRecord(row).ud)
+			mark(row)
+			if v.out != nil {
+				samples = v.out.Emitted()
 			}
-			L.Call(1, 0)
+			if v.outLogs != nil {
+				lines = v.outLogs.Emitted()
+			}
+			step(L, row)
 		}
 		return 0
 	})
@@ -396,12 +453,26 @@ func (v *vm) each(L *lua.LState) int {
 		if v.broken {
 			v.raise(L, e.Err)
 		}
-		m.Rollback()
-		e.Record = recordText(m, row)
+		rollback()
+		if v.out != nil {
+			v.out.Unemit(samples)
+		}
+		if v.outLogs != nil {
+			v.outLogs.Unemit(lines)
+		}
+		e.Record = v.rowText(row)
 		if v.call.Failed(row, e) {
 			m.Drop(row)
 		}
 	}
+}
+
+// rowText is a row of the batch of the hook that runs, as edited.
+func (v *vm) rowText(row int) string {
+	if v.lines != nil {
+		return lineRowText(v.lines, row)
+	}
+	return recordText(v.win, row)
 }
 
 // hookEach is what errors in the callback of each give as their hook.
@@ -409,24 +480,13 @@ const hookEach = "each"
 
 func (v *vm) records(L *lua.LState) int {
 	m := v.window(L)
-	row, epoch := -1, m.Epoch()
-	L.Push(L.NewFunction(func(L *lua.LState) int {
-		if v.win != m || m.Epoch() != epoch {
-			v.raise(L, errors.New("cannot use records after its hook returned"))
-		}
-		row = m.Next(row + 1)
-		if row < 0 {
-			row = m.Len()
-			L.Push(lua.LNil)
-			return 1
-		}
+	return v.iterate(L, &m.Window, "records", func(L *lua.LState, row int) int {
 		L.Push(&v.newRecord(row).ud)
 		return 1
-	}))
-	return 1
+	})
 }
 
-func (v *vm) text(L *lua.LState) int {
+func (v *vm) batchText(L *lua.LState) int {
 	m := v.window(L)
 	out := &batch.Metrics{}
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
@@ -450,6 +510,12 @@ func recordText(m *view.Metrics, row int) string {
 			line = strings.TrimSpace(l)
 		}
 	}
+	return shorten(line)
+}
+
+// shorten cuts the text form of a record to what fits a message.
+func shorten(line string) string {
+	line = strings.TrimSpace(line)
 	if len(line) > 300 {
 		line = strings.ToValidUTF8(line[:297], "") + "…"
 	}

@@ -52,7 +52,7 @@ func TestBindings(t *testing.T) {
 		if diff := cmp.Diff(want, read); diff != "" {
 			t.Errorf("%s (-table +bound):\n%s", typ.Name, diff)
 		}
-		set := found(t, hook, expr, try, `for _, x in ipairs { "a", 1, true, {} } do
+		set := found(t, hook, expr, try, `for _, x in ipairs { "a", "1", 1, true, {} } do
 				if pcall(function() X[n] = x end) then found = found .. " " .. n break end
 			end`)
 		settable := api.Settable(typ)
@@ -75,6 +75,13 @@ func TestBindings(t *testing.T) {
 	in("metrics", "batch", table.Batch)
 	in("metrics", "batch[1]", table.Record)
 	in("metrics", "batch[1]:copy()", table.Copy)
+	in("metrics", `batch:group_by { "job" }()`, table.Group)
+	in("logs", "batch", table.Logs)
+	in("logs", "batch[1]", table.Line)
+	in("logs", "batch[1]:copy()", table.LineCopy)
+	in("logs", `batch:group_by { "app" }()`, table.LineGroup)
+	in("stream", "s", table.Stream)
+	in("stream", "ctx", table.Remembered)
 	in("metrics", "ctx", table.Context)
 	in("metrics", "ctx.log", table.Log)
 	in("series", "s", table.Series)
@@ -124,19 +131,33 @@ func found(t *testing.T, hook, expr string, names []string, body string) []strin
 	if hook == "series" {
 		src = "local weir = require \"weir\"\nreturn weir.transform { " + needs + "series = function(s, ctx)\n" + code + "s.name = \"found\"\ns.labels = { names = found }\nend }"
 	}
+	in, mark := "a{job=\"x\"} 1\n", "found 1"
+	m := regexp.MustCompile(`found\{.*names="([^"]*)".*\}`)
+	if hook == "logs" || hook == "stream" {
+		in, mark, m = "{app=\"x\"} hi\n", "{} ", regexp.MustCompile(`\{names="([^"]*)"\}`)
+		src = "local weir = require \"weir\"\nreturn weir.transform { " + needs + "logs = function(batch, ctx)\n" + code + "ctx.emit { line = \"found\", labels = { names = found } }\nend }"
+	}
+	if hook == "stream" {
+		src = "local weir = require \"weir\"\nreturn weir.transform { " + needs + "stream = function(s, ctx)\n" + code + "s.labels = { names = found }\nend }"
+	}
 	f := build(t, src, "script {\nlimits { time = \"1m\" }\nallow {\nhttp = [\"https://h/*\"]\nenv = [\"REGION\"]\nread = [\"/etc/weir/*\"]\nexec = [\"/bin/df\"]\n}\n}")
-	out := f.send(t, "a{job=\"x\"} 1\n")
+	var out string
+	if hook == "logs" || hook == "stream" {
+		out = f.sendLogs(t, in)
+	} else {
+		out = f.send(t, in)
+	}
 	if h := f.Health(); h.State != component.Healthy {
 		t.Fatalf("%s: %s", expr, h.Message)
 	}
-	m := regexp.MustCompile(`found\{.*names="([^"]*)".*\}`).FindStringSubmatch(out)
-	if m == nil {
-		if strings.Contains(out, "found 1") {
+	names = m.FindStringSubmatch(out)
+	if names == nil {
+		if strings.Contains(out, mark) {
 			return nil
 		}
 		t.Fatalf("%s: nothing was found in %s", expr, out)
 	}
-	words := strings.Fields(m[1])
+	words := strings.Fields(names[1])
 	slices.Sort(words)
 	return words
 }

@@ -204,54 +204,73 @@ func refusedInSeries(what string) error {
 // present record. A series that is emitted ends when a record of it is
 // emitted with stale set: a copy of a stale record is one.
 func (v *vm) ctxEmit(L *lua.LState) int {
-	m := v.out
-	if m == nil {
-		v.raise(L, errors.New("cannot use ctx.emit here: it is for the hooks metrics and every"))
+	if v.out == nil && v.outLogs == nil {
+		v.raise(L, v.notSent("", ""))
 	}
-	v.emitTo(L, m, 0, L.Get(1))
+	v.emitTo(L, 0, L.Get(1))
 	return 0
 }
 
 // emitTo emits a record, a copy or a table to a way.
-func (v *vm) emitTo(L *lua.LState, m *view.Metrics, way int, arg lua.LValue) {
+func (v *vm) emitTo(L *lua.LState, way int, arg lua.LValue) {
 	if v.emit--; v.emit < 0 {
 		v.must(L, v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
 	}
 	v.must(L, v.budget.charge(10))
-	var rec view.Record
 	switch x := arg.(type) {
 	case *lua.LTable:
-		t := v.real(x)
-		rec.Time = v.call.Now.UnixMilli()
-		if b := m.Batch(); b.Len() > 0 {
-			rec.Time = b.T[0]
-		}
-		value := false
-		for k, x := range entries(t) {
-			if k.String() == "labels" {
-				c := &copied{}
-				v.setLabels(L, c, x)
-				rec.Labels = c.rec.Labels
-				continue
-			}
-			value = value || k.String() == "value" || k.String() == "stale"
-			v.setRecord(L, &rec, k.String(), x)
-		}
-		if !value {
-			v.raise(L, errors.New("cannot emit a record without a value"))
+		if t := v.real(x); t.RawGetString("line") != lua.LNil {
+			v.emitLine(L, way, v.lineTable(L, t))
+		} else {
+			v.emitSample(L, way, v.sampleTable(L, t))
 		}
 	case *lua.LUserData:
 		switch r := x.Value.(type) {
 		case *copied:
-			rec = r.rec
+			rec := r.rec
 			rec.Labels = append([]batch.Label(nil), r.rec.Labels...)
+			v.emitSample(L, way, rec)
 		case *record:
-			rec = r.check(L).Copy(r.row)
+			v.emitSample(L, way, r.check(L).Copy(r.row))
+		case *copiedLine:
+			v.emitLine(L, way, r.rec)
+		case *line:
+			v.emitLine(L, way, r.check(L).Copy(r.row))
 		default:
 			v.raise(L, errors.New("cannot emit this value: it must be a table or a record"))
 		}
 	default:
 		v.raise(L, fmt.Errorf("cannot emit a %s: it must be a table or a record", x.Type()))
 	}
-	v.must(L, m.EmitTo(way, rec))
+}
+
+// sampleTable reads a table as a sample.
+func (v *vm) sampleTable(L *lua.LState, t *lua.LTable) view.Record {
+	rec := view.Record{Time: v.call.Now.UnixMilli()}
+	if v.out != nil && v.out.Batch().Len() > 0 {
+		rec.Time = v.out.Batch().T[0]
+	}
+	value := false
+	for k, x := range entries(t) {
+		if k.String() == "labels" {
+			c := &copied{}
+			v.setLabels(L, c, x)
+			rec.Labels = c.rec.Labels
+			continue
+		}
+		value = value || k.String() == "value" || k.String() == "stale"
+		v.setRecord(L, &rec, k.String(), x)
+	}
+	if !value {
+		v.raise(L, errors.New("cannot emit a record without a value, or a line if it is a log record"))
+	}
+	return rec
+}
+
+// emitSample is ctx.emit of a sample.
+func (v *vm) emitSample(L *lua.LState, way int, rec view.Record) {
+	if v.out == nil {
+		v.raise(L, v.notSent("samples", "metrics"))
+	}
+	v.must(L, v.out.EmitTo(way, rec))
 }

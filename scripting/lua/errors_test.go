@@ -45,13 +45,13 @@ func TestLoadErrors(t *testing.T) {
 		`embedded/test/script.lua:2: cannot assign to global "count": globals are read-only`, `  2 | count = 0`, `  hint: write local count`,
 		`embedded/test/script.lua:4: cannot assign to global "total": globals are read-only`, `  4 | total = 1`, `  hint: write local total`)
 	f("unknown keys", head+"return weir.transform {\n  metrcs = function() end,\n  metrics = function() end,\n  logs = {},\n}",
-		`embedded/test/script.lua:3: cannot use "metrcs" in weir.transform: there is args, series, metrics, stream, logs, every, setup, teardown, migrate, version, state, outputs, needs`, `  3 | metrcs = function() end,`,
+		`embedded/test/script.lua:3: cannot use "metrcs" in weir.transform: there is args, series, metrics, stream, logs, sends, every, setup, teardown, migrate, version, state, outputs, needs`, `  3 | metrcs = function() end,`,
 		`  hint: did you mean metrics?`,
-		`embedded/test/script.lua:5: cannot use "logs" in weir.transform: it is not supported yet`, `  5 | logs = {},`)
+		`embedded/test/script.lua:5: cannot use a map as hook logs: it must be a function`, `  5 | logs = {},`)
 	f("hook is nil", head+"return weir.transform {\n  metrics = proces,\n}",
 		`embedded/test/script.lua:3: cannot use nil as hook metrics: it must be a function`, `  3 | metrics = proces,`)
 	f("no hook", head+"return weir.transform {\n}",
-		`embedded/test/script.lua:2: cannot use a transform without a hook: write series or metrics`, `  2 | return weir.transform {`)
+		`embedded/test/script.lua:2: cannot use a transform without a hook: write series or metrics, for logs stream or logs`, `  2 | return weir.transform {`)
 	f("kind", head+"return weir.source { poll = function() end }",
 		`embedded/test/script.lua:2: cannot use weir.source: it is not supported yet, there is weir.transform`, `  2 | return weir.source { poll = function() end }`)
 	f("key twice", head+"return weir.transform {\n  metrics = function() end,\n  metrics = function() end,\n}",
@@ -138,7 +138,7 @@ func TestRuntimeErrors(t *testing.T) {
 	f(`error({ code = 1, message = "table" })`, at+"in metrics: table\n  3 | error({ code = 1, message = \"table\" })")
 	f(`error("no position", 0)`, at+"in metrics: no position\n  3 | error(\"no position\", 0)")
 	f(`local x = nil .. "a"`, at+"in metrics: attempt to concatenate a nil value\n  3 | local x = nil .. \"a\"")
-	f(`batch:nope()`, at+`in metrics: a batch has no "nope": there is drop_where(), keep_where(), set_label(), drop_label(), rename_label(), scale(), set_value(), map_label(), map_value(), filter(), rows(), set(), drop(), each(), records(), text(), #batch and batch[i]`+"\n  3 | batch:nope()")
+	f(`batch:nope()`, at+`in metrics: a batch has no "nope": there is drop_where(), keep_where(), set_label(), drop_label(), rename_label(), scale(), set_value(), map_label(), map_value(), filter(), rows(), set(), drop(), each(), records(), group_by(), text(), #batch and batch[i]`+"\n  3 | batch:nope()")
 	f(`batch.drop_where("x")`, at+"in metrics: cannot use string as a batch: call methods with a colon\n  3 | batch.drop_where(\"x\")")
 	f(`local e = "nam == 1" batch:drop_where(e)`, at+"in metrics: cannot use expression: unknown name nam (1:1)\n | nam == 1\n | ^\n  3 | local e = \"nam == 1\" batch:drop_where(e)")
 	f(`batch:filter({"name"}, function() end)`, at+"in metrics: cannot filter by a nil: the function must return true to keep or false to drop\n  3 | batch:filter({\"name\"}, function() end)")
@@ -150,7 +150,7 @@ func TestRuntimeErrors(t *testing.T) {
 	f(`local x = ctx.args.nope`, at+"in metrics: there is no argument \"nope\": declare it in args\n  3 | local x = ctx.args.nope")
 	f(`local f = load("return 1")`, at+"in metrics: attempt to call a value that is no function\n  3 | local f = load(\"return 1\")\n  hint: code cannot be loaded at run time: put it into scripts/lib and require it")
 	f(`local function f() return f() + 1 end f()`, at+"in metrics: stack overflow\n  3 | local function f() return f() + 1 end f()")
-	f(`ctx.emit { name = "x" }`, at+"in metrics: cannot emit a record without a value\n  3 | ctx.emit { name = \"x\" }")
+	f(`ctx.emit { name = "x" }`, at+"in metrics: cannot emit a record without a value, or a line if it is a log record\n  3 | ctx.emit { name = \"x\" }")
 	f(`(require "re").compile()`, at+"in metrics: cannot call compile: argument pattern is missing; it is a string\n  3 | (require \"re\").compile()")
 }
 

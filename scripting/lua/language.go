@@ -138,7 +138,10 @@ func (p *program) Definition() *scripting.Definition { return p.def }
 func (p *program) Exprs() []scripting.Expr {
 	var out []scripting.Expr
 	for _, c := range p.files {
-		out = append(out, c.tree.exprs...)
+		for _, e := range c.tree.exprs {
+			e.Over = c.tree.over(e.Line)
+			out = append(out, e)
+		}
 	}
 	return out
 }

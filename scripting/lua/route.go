@@ -11,9 +11,8 @@ import (
 // as rows gives it, goes there instead of forward_to; a copy or a table goes
 // there beside it.
 func (v *vm) ctxRoute(L *lua.LState) int {
-	m := v.out
-	if m == nil {
-		v.raise(L, errors.New("cannot use ctx.route here: it is for the hooks metrics and every"))
+	if v.out == nil && v.outLogs == nil {
+		v.raise(L, errors.New("cannot use ctx.route here: it is for the hooks metrics, logs and every"))
 	}
 	name, ok := L.Get(1).(lua.LString)
 	if !ok {
@@ -27,8 +26,13 @@ func (v *vm) ctxRoute(L *lua.LState) int {
 			r.check(L).Route(r.row, way)
 			return 0
 		}
+		if r, ok := x.Value.(*line); ok {
+			r.check(L).Route(r.row, way)
+			return 0
+		}
 	case lua.LNumber:
-		if v.win == nil {
+		m := v.current()
+		if m == nil {
 			v.raise(L, errors.New("cannot route a record by its number here: there is no batch"))
 		}
 		m.Route(v.rowNumber(L, m, x), way)
@@ -36,6 +40,6 @@ func (v *vm) ctxRoute(L *lua.LState) int {
 	case *lua.LNilType:
 		v.raise(L, fmt.Errorf("cannot route nothing: write ctx.route(%q, record)", string(name)))
 	}
-	v.emitTo(L, m, way, L.Get(2))
+	v.emitTo(L, way, L.Get(2))
 	return 0
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/yuin/gopher-lua/ast"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/expr"
 )
@@ -15,6 +16,7 @@ type tree struct {
 	body     []ast.Stmt // what is to be compiled
 	requires []required
 	exprs    []scripting.Expr
+	hooks    []hookLines
 	keys     []keyLines     // of the table that weir.transform is called with, by call line
 	unheard  map[int]string // functions by line, called outside of functions for their first result only
 	depth    int            // of functions
@@ -32,6 +34,26 @@ type required struct {
 type keyLines struct {
 	line  int // of the call
 	lines map[string]int
+}
+
+// hookLines are the lines of a hook that sees batches.
+type hookLines struct {
+	over       batch.Signals
+	first, end int
+}
+
+// batchHooks are the hooks that see batches, by their keys.
+var batchHooks = map[string]batch.Signals{"metrics": batch.SignalMetrics, "logs": batch.SignalLogs}
+
+// over is the signal of the batches that an expression in a line meets, 0 for
+// one outside of the hooks.
+func (t *tree) over(line int) batch.Signals {
+	for _, h := range t.hooks {
+		if h.first <= line && line <= h.end {
+			return h.over
+		}
+	}
+	return 0
 }
 
 // walk visits the tree, notes what matters, and rewrites what gopher-lua would
@@ -279,6 +301,9 @@ func (t *tree) tableKeys(e *ast.FuncCallExpr, table *ast.TableExpr) {
 			t.fail(key.Line(), "cannot have %q twice in one table: it is in line %d already", key.Value, first)
 		}
 		k.lines[key.Value] = key.Line()
+		if fn, ok := f.Value.(*ast.FunctionExpr); ok && batchHooks[key.Value] != 0 {
+			t.hooks = append(t.hooks, hookLines{batchHooks[key.Value], fn.Line(), fn.LastLine()})
+		}
 	}
 	t.keys = append(t.keys, k)
 }

@@ -16,6 +16,7 @@ import (
 // metatables are one per kind of host value.
 type metatables struct {
 	record, labels, batch, series, copy, opaque, object, arg *lua.LTable
+	line, lineCopy, group                                    *lua.LTable
 	list                                                     *lua.LTable // marks a table that was an empty list
 }
 
@@ -139,20 +140,26 @@ func (v *vm) openMetatables() {
 		return t
 	}
 	v.mt.labels = mt(v.labelsIndex, v.labelsNewIndex, func(L *lua.LState) int {
-		out := "{"
-		for n, val := range self[labelled](v, L, "labels").all(L) {
-			if out != "{" {
-				out += ","
-			}
-			out += fmt.Sprintf("%s=%q", n, val)
-		}
-		v.pushString(L, out+"}")
+		v.pushString(L, v.labelsText(L, self[labelled](v, L, "labels")))
 		return 1
 	})
 	v.openRecord(mt)
 	v.openSeries(mt)
 	v.openBatch(mt)
+	v.openLogs(mt)
+	v.openGroup(mt)
 	v.openValues(mt)
+}
+
+func (v *vm) labelsText(L *lua.LState, l labelled) string {
+	out := "{"
+	for n, val := range l.all(L) {
+		if out != "{" {
+			out += ","
+		}
+		out += fmt.Sprintf("%s=%q", n, val)
+	}
+	return out + "}"
 }
 
 // self returns argument 1 as a host value.

@@ -11,6 +11,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/view"
 )
@@ -46,30 +47,38 @@ type vm struct {
 	resumes    int // coroutines that are running inside each other
 
 	numbers numbers
+	texts   texts
 	strings interned
 
 	loadFailed string // the same while the file ran
 
 	hooks struct {
-		series, metrics *lua.LFunction
-		all             []*lua.LFunction // of the definition
+		series, metrics, stream, logs *lua.LFunction
+		all                           []*lua.LFunction // of the definition
 	}
 	ctx struct{ series, metrics *lua.LTable }
 	raw *scripting.Raw // set by weir.transform while the file runs
 
 	// The call at hand.
-	hook   string
-	win    *view.Metrics // nil outside of the hook metrics
-	out    *view.Metrics // what ctx.emit adds to; nil where there is nothing
-	emit   int           // records that may still be emitted
-	recs   []record      // handles not given out yet
-	cursor *cursor       // nil outside of an each with one
+	hook     string
+	win      *view.Metrics // nil outside of the hook metrics
+	out      *view.Metrics // what ctx.emit adds to; nil where there is nothing
+	emit     int           // records that may still be emitted
+	recs     []record      // handles not given out yet
+	lines    *view.Logs    // nil outside of the hook logs
+	outLogs  *view.Logs    // what ctx.emit adds log records to; nil where there is nothing
+	lineRecs []line        // handles not given out yet
+	cells    []view.Cell
+	patterns map[string]scripting.Pattern // by their text
+	cursor   *cursor                      // nil outside of an each with one
 
 	projections map[*lua.FunctionProto]*projection // of callbacks; nil for those without one
 	recordField func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int
 	trace       []scripting.Frame
 	batch       *lua.LUserData
 	series      *lua.LUserData
+	stream      *lua.LUserData
+	logBatch    *lua.LUserData
 	test        *test        // nil but in a test file's VM
 	failed      string       // what a function of the standard library returned last, in this call or at load
 	seen        *view.Series // nil outside of the hook series
@@ -89,7 +98,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v := &vm{
 		L: lua.NewState(stateOptions), prog: p, host: h,
 		walkAt: retainedEvery, loaded: map[string]lua.LValue{}, frozen: map[*lua.LTable]*lua.LTable{}, names: map[*lua.LFunction]string{},
-		projections: map[*lua.FunctionProto]*projection{},
+		projections: map[*lua.FunctionProto]*projection{}, patterns: map[string]scripting.Pattern{},
 	}
 	v.budget.held = v.held
 	v.budget.heap.start(scripting.DefaultMemory)
@@ -255,15 +264,35 @@ func (v *vm) Series(s *view.Series) error {
 }
 
 func (v *vm) Metrics(m *view.Metrics) error {
-	v.hook, v.win, v.out = "metrics", m, m
+	v.hook, v.win, v.outLogs = "metrics", m, v.call.Logs
+	if v.prog.def.Sends&batch.SignalMetrics != 0 {
+		v.out = m
+	}
 	err := v.run(v.hooks.metrics, 0, v.batch, v.ctx.metrics)
-	v.win, v.out, v.recs = nil, nil, nil
+	v.win, v.out, v.outLogs, v.recs = nil, nil, nil, nil
+	return err
+}
+
+func (v *vm) Stream(s *view.Stream) error {
+	v.hook, v.seen = "stream", s
+	err := v.run(v.hooks.stream, 0, v.stream, v.ctx.series)
+	v.seen = nil
+	return err
+}
+
+func (v *vm) Logs(m *view.Logs) error {
+	v.hook, v.lines, v.out = "logs", m, v.call.Metrics
+	if v.prog.def.Sends&batch.SignalLogs != 0 {
+		v.outLogs = m
+	}
+	err := v.run(v.hooks.logs, 0, v.logBatch, v.ctx.metrics)
+	v.lines, v.out, v.outLogs, v.lineRecs = nil, nil, nil, nil
 	return err
 }
 
 func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
-	v.hook, v.out = h.Name, h.Metrics
-	defer func() { v.out, v.recs = nil, nil }()
+	v.hook, v.out, v.outLogs = h.Name, h.Metrics, h.Logs
+	defer func() { v.out, v.outLogs, v.recs = nil, nil, nil }()
 	fn := v.function(h.Name, h.Key)
 	if h.Args == nil {
 		return nil, v.run(fn, 0, v.ctx.metrics)
@@ -321,6 +350,10 @@ func (v *vm) openHooks() {
 		switch f.Name {
 		case "series":
 			v.hooks.series = fn.Ref.(*lua.LFunction)
+		case "stream":
+			v.hooks.stream = fn.Ref.(*lua.LFunction)
+		case "logs":
+			v.hooks.logs = fn.Ref.(*lua.LFunction)
 		case "metrics":
 			v.hooks.metrics = fn.Ref.(*lua.LFunction)
 		}

@@ -141,7 +141,23 @@ func (s *session) componentType() *scripting.ObjectType {
 				}
 				return &scripting.Object{Type: batchType, Data: out}, nil
 			}},
-		{Name: "failing", Doc: "As metrics, for a batch that the script is to fail on: what comes out depends on script.on_error, and errors() of it are the messages.",
+		{Name: "logs", Doc: "Sends one batch of log lines and returns what comes out of it. An error in the script fails the test.",
+			Params: []scripting.Param{{Name: "text", Kind: scripting.KindString, Doc: `Lines in text form: {app="api"} the line.`}}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				n := a[0].(*node)
+				if n.accepts&batch.SignalLogs == 0 {
+					return nil, fmt.Errorf("cannot send log lines: %s takes %s; what the script has logged is logged()", n.name, n.accepts)
+				}
+				out, err := s.send(n, a[1].(string))
+				if err != nil {
+					return nil, err
+				}
+				if len(out.errors) > 0 {
+					return nil, &scriptFailure{out.errors[0]}
+				}
+				return &scripting.Object{Type: batchType, Data: out}, nil
+			}},
+		{Name: "failing", Doc: "As metrics and logs, for a batch that the script is to fail on: what comes out depends on script.on_error, and errors() of it are the messages.",
 			Params: []scripting.Param{text}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				out, err := s.send(a[0].(*node), a[1].(string))
@@ -153,7 +169,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				}
 				return &scripting.Object{Type: batchType, Data: out}, nil
 			}},
-		{Name: "unchanged", Doc: "Sends one batch and fails unless all of it comes out and nothing else, as it was: values bit for bit, times, exemplars, metadata. Only labels may be added.",
+		{Name: "unchanged", Doc: "Sends one batch, of samples or of log lines, and fails unless all of it comes out and nothing else, as it was: values bit for bit, times, exemplars, metadata. Only labels may be added.",
 			Params: []scripting.Param{text},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				out, err := s.send(a[0].(*node), a[1].(string))
@@ -163,7 +179,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				if len(out.errors) > 0 {
 					return nil, &scriptFailure{out.errors[0]}
 				}
-				if diff := compare(rows(out.t, out.in), out.withoutAdded(), true); diff != "" {
+				if diff := out.changed(); diff != "" {
 					return nil, &Failure{Msg: "the batch was changed", Diff: diff}
 				}
 				return nil, nil
@@ -224,7 +240,7 @@ func (s *session) componentType() *scripting.ObjectType {
 			}},
 		{Name: "now", Doc: "The clock's time, in Unix ms. Samples without a time have it.", Result: scripting.Result{Kind: scripting.KindInt},
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*node).now(), nil }},
-		{Name: "logs", Doc: "The lines that the script has logged since the last call of logs.", Result: scripting.Result{Kind: scripting.KindList},
+		{Name: "logged", Doc: "The lines that the script has logged (ctx.log) since the last call of logged.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return stringList(a[0].(*node).log.take()), nil }},
 	}
 	s.componentKind = t
@@ -257,14 +273,14 @@ func (s *session) send(n *node, text string) (*output, error) {
 	if err := cmp.Or(s.usable(n), s.chaos.before(s.ctx, n)); err != nil {
 		return nil, err
 	}
-	in, err := n.parse(text)
+	in, err := n.read(text)
 	if err != nil {
 		return nil, err
 	}
 	if k := &s.known[n.known]; len(k.sent) < maxSent && len(text) < maxKept {
 		k.sent = append(k.sent, text)
 	}
-	out, err := n.send(s.ctx, in)
+	out, err := n.sendAny(s.ctx, in)
 	if out != nil {
 		out.typ = batchType
 	}
@@ -294,18 +310,18 @@ var batchType = &scripting.ObjectType{
 	New:    "component",
 	String: func(data any) string { return data.(*output).text() },
 	Len:    func(data any) int { return data.(*output).len() },
-	Index:  func(data any, i int) scripting.Value { return record(data.(*output), i) },
+	Index:  func(data any, i int) scripting.Value { return data.(*output).record(i) },
 	Methods: []scripting.Function{
 		{Name: "text", Doc: "All of it in text form, without the times that are the clock's.", Result: scripting.Result{Kind: scripting.KindString},
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*output).text(), nil }},
-		{Name: "records", Doc: "An iterator over the records: tables with name, type, help, labels, value, time and stale; histogram is a native one in text form.",
+		{Name: "records", Doc: "An iterator over the records: tables with name, type, help, labels, value, time and stale; histogram is a native one in text form. Of log lines: line, labels, metadata, time and ts.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				out, i := a[0].(*output), -1
 				return scripting.Sequence(func() (scripting.Value, bool) {
 					if i++; i >= out.len() {
 						return nil, false
 					}
-					return record(out, i), true
+					return out.record(i), true
 				}), nil
 			}},
 		{Name: "value", Doc: `The value of a series such as up{job="api"}; nil when it is not there.`,
@@ -324,6 +340,7 @@ var batchType = &scripting.ObjectType{
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				return a[0].(*output).distinct(func(s *batch.Series) string { return s.Label(a[1].(string)) }), nil
 			}},
+		logMethods[0], logMethods[1],
 		routedMethod,
 		{Name: "dropped", Doc: `How many samples were dropped: by the script, or with reason "script_error" by an error in it.`,
 			Params: []scripting.Param{{Name: "reason", Kind: scripting.KindString, Optional: true}}, Result: scripting.Result{Kind: scripting.KindInt},
@@ -358,20 +375,25 @@ func stringList(ss []string) *scripting.List {
 // distinct returns what f says of the series, without "".
 func (o *output) distinct(f func(s *batch.Series) string) *scripting.List {
 	var all []string
-	for _, b := range o.batches {
-		for _, s := range b.Series {
+	add := func(ss []*batch.Series) {
+		for _, s := range ss {
 			if v := f(s); v != "" {
 				all = append(all, v)
 			}
 		}
+	}
+	for _, b := range o.batches {
+		add(b.Series)
+	}
+	for _, b := range o.logs {
+		add(b.Stream)
 	}
 	slices.Sort(all)
 	return stringList(slices.Compact(all))
 }
 
 // record is a record of an output as a table.
-func record(o *output, index int) scripting.Value {
-	b, i := o.at(index)
+func record(b *batch.Metrics, i int) scripting.Value {
 	m := scripting.NewMap()
 	m.Set("name", b.Series[i].Name())
 	if meta := b.Series[i].Meta(); meta != nil {

@@ -182,28 +182,28 @@ func textOf(v scripting.Value) string {
 
 // sameBatch compares an output with text or with another output.
 func sameBatch(want scripting.Value, got *output) error {
-	var wanted []row
+	var should wanted
 	exact := false
 	switch w := want.(type) {
 	case string:
-		b, err := batch.ParseText(w, batch.TextOptions{T: got.t})
+		var err error
+		should, err = got.node.want(w)
 		if e, ok := errors.AsType[*batch.SyntaxError](err); ok {
-			return &textError{e}
+			return &textError{e, got.node.sends.String()}
 		} else if err != nil {
 			return err
 		}
-		wanted = rows(got.t, b)
 	case *scripting.Object:
 		o, ok := w.Data.(*output)
 		if !ok {
 			return fmt.Errorf("cannot compare a batch with a %s: write the text of the metrics", typeName(want))
 		}
-		wanted, exact = rows(got.t, o.batches...), true
+		should, exact = o.wanted(), true
 	default:
 		return fmt.Errorf("cannot compare a batch with a %s: write the text of the metrics", typeName(want))
 	}
-	if diff := compare(wanted, rows(got.t, got.batches...), exact); diff != "" {
-		return &Failure{Msg: "other metrics came out", Diff: diff}
+	if diff := got.difference(should, exact); diff != "" {
+		return &Failure{Msg: fmt.Sprintf("other %s came out", got.node.sends), Diff: diff}
 	}
 	return nil
 }

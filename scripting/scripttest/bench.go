@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -124,11 +123,11 @@ func (s *suite) bench(ctx context.Context, ses *session, b *benchCase, long time
 			return err
 		}
 		defer n.stop()
-		in, err := n.parse(text)
+		in, err := n.read(text)
 		if err != nil {
 			return err
 		}
-		if per = in.Len(); per == 0 {
+		if per = in.len(); per == 0 {
 			return errors.New("cannot measure an empty batch")
 		}
 		out.Records = per
@@ -169,11 +168,16 @@ func (b *benchCase) batch(ses *session, limit time.Duration) (text string, err e
 
 // measure sends a batch of which nothing is kept. An error in the script is
 // one.
-func (n *node) measure(ctx context.Context, in *batch.Metrics) error {
-	err := n.in.ConsumeMetrics(scripting.Observe(ctx, n.failed), in)
+func (n *node) measure(ctx context.Context, in input) (err error) {
+	ctx = scripting.Observe(ctx, n.failed)
+	if in.logs != nil {
+		err = n.in.ConsumeLogs(ctx, in.logs)
+	} else {
+		err = n.in.ConsumeMetrics(ctx, in.metrics)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.came = n.came[:0]
+	n.came, n.cameLogs = n.came[:0], n.cameLogs[:0]
 	if err == nil && len(n.errors) > 0 {
 		err = n.errors[0]
 	}

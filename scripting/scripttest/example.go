@@ -79,32 +79,32 @@ func (s *suite) example(ctx context.Context, t target, e scripting.Example) (got
 		return "", err
 	}
 	defer n.stop()
-	in, err := n.parse(e.Input)
+	in, err := n.read(e.Input)
 	if err != nil {
-		return "", inExample(t, err, e.InputLine)
+		return "", inExample(t, err, e.InputLine, n.accepts)
 	}
-	want, err := batch.ParseText(e.Output, batch.TextOptions{T: n.now()})
+	want, err := n.want(e.Output)
 	if err != nil {
-		return "", inExample(t, err, e.OutputLine)
+		return "", inExample(t, err, e.OutputLine, n.sends)
 	}
-	out, err := n.send(ctx, in)
+	out, err := n.sendAny(ctx, in)
 	if err != nil {
 		return "", err
 	}
 	if len(out.errors) > 0 {
 		return "", out.errors[0]
 	}
-	if diff := compare(rows(out.t, want), rows(out.t, out.batches...), false); diff != "" {
-		return out.like(e.Output), t.script.Error(e.OutputLine, "", &Failure{Msg: "the example gives other metrics", Diff: diff})
+	if diff := out.difference(want, false); diff != "" {
+		return out.like(e.Output), t.script.Error(e.OutputLine, "", &Failure{Msg: fmt.Sprintf("the example gives other %s", n.sends), Diff: diff})
 	}
 	return "", nil
 }
 
 // inExample places a mistake in an example's text.
-func inExample(t target, err error, first int) error {
+func inExample(t target, err error, first int, of batch.Signals) error {
 	e, ok := errors.AsType[*batch.SyntaxError](err)
 	if !ok {
 		return err
 	}
-	return t.script.Error(first+e.Line-1, "", fmt.Errorf("cannot read the metrics of this example: %s", e.Msg))
+	return t.script.Error(first+e.Line-1, "", fmt.Errorf("cannot read the %s of this example: %s", of, e.Msg))
 }

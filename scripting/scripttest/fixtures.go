@@ -11,6 +11,7 @@ func fixtures() *scripting.Module {
 			{Name: "every_metric_kind", Doc: "One family of each kind, with exemplars and start timestamps.", Value: everyMetricKind},
 			{Name: "native_histograms", Doc: "Native histograms: integer, float, custom buckets, the end of one.", Value: nativeHistograms},
 			{Name: "special_values", Doc: "Staleness markers, NaNs with and without a payload, infinities, zeros, the largest and smallest.", Value: specialValues},
+			{Name: "logs", Doc: "Log lines: JSON, logfmt, plain and empty ones, with metadata, nanoseconds, bytes that are no text.", Value: someLogs},
 			{Name: "odd_names", Doc: "Names and labels that are not plain, escapes, Unicode, a sample without a name.", Value: oddNames},
 		},
 	}
@@ -74,4 +75,13 @@ plain{"dotted.label"="x"} 3
 plain{escapes="a \"quoted\" line\nand a \\ backslash"} 4
 plain{unicode="Zürich, 東京, 🎛"} 5
 {job="no name"} 6
+`
+
+const someLogs = `{app="api",env="prod"} @2025-01-01T00:00:00.000000001Z {trace_id="4bf92f3577b34da6"} {"level":"info","msg":"started","took_ms":12}
+{app="api",env="prod"} @2025-01-01T00:00:00.000000002Z {trace_id="4bf92f3577b34da6",user=""} {"level":"warn","id":9007199254740993,"nested":{"list":[1,null,[]]}}
+{app="web"} level=error msg="it said \"no\"" status=500
+{app="web"} 10.0.0.1 - - [01/Jan/2025:00:00:00 +0000] "GET /users/42 HTTP/1.1" 200 512
+{} ""
+{"odd label"="x",unicode="Zürich, 東京"} "a tab\tand two\nlines, a byte \xff"
+{app="api",env="prod"} { this is no JSON
 `

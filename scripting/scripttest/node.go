@@ -25,24 +25,27 @@ var began = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 // node is a component under test: what the engine would run for one block,
 // with the test as its source and its sink.
 type node struct {
-	name   string
-	body   string // of its block, without forward_to
-	clock  testClock
-	comp   component.Component
-	make   func(previous component.Component) (component.Component, error)
-	stats  *flow.Stats
-	in     *flow.Receiver
-	source uint64
-	series map[string]*batch.Series // the source's handles, by labels and metadata
-	log    *logLines
-	end    func() // ends Run and waits for it
-	known  int    // index in the session's known
-	over   bool   // it was stopped
+	name           string
+	body           string // of its block, without forward_to
+	clock          testClock
+	comp           component.Component
+	make           func(previous component.Component) (component.Component, error)
+	stats          *flow.Stats
+	in             *flow.Receiver
+	source         uint64
+	accepts, sends batch.Signals
+	series         map[string]*batch.Series // the source's handles, by labels and metadata
+	log            *logLines
+	end            func() // ends Run and waits for it
+	known          int    // index in the session's known
+	over           bool   // it was stopped
 
-	mu     sync.Mutex
-	came   []*batch.Metrics // in the call at hand
-	routed map[string][]*batch.Metrics
-	errors []*scripting.Error
+	mu         sync.Mutex
+	came       []*batch.Metrics // in the call at hand
+	cameLogs   []*batch.Logs
+	routed     map[string][]*batch.Metrics
+	routedLogs map[string][]*batch.Logs
+	errors     []*scripting.Error
 }
 
 // newNode builds the component of a name with the attributes and blocks of its
@@ -58,14 +61,15 @@ func newNode(ctx context.Context, c component.Catalog, name, body string, at con
 	if reg.Err != nil {
 		return nil, reg.Err
 	}
-	if reg.Accepts&batch.SignalMetrics == 0 {
-		return nil, fmt.Errorf("cannot test %s: it takes no metrics", name)
+	if reg.Accepts == 0 {
+		return nil, fmt.Errorf("cannot test %s: it takes neither metrics nor logs", name)
 	}
 	n := &node{
 		name: name, body: body, clock: testClock{clocktest.New(began)}, stats: new(flow.Stats), source: batch.NewSource(),
+		accepts: reg.Accepts, sends: reg.Sends,
 		series: map[string]*batch.Series{}, log: &logLines{},
 	}
-	sink := flow.NewReceiver("test", batch.SignalMetrics, nil, nil)
+	sink := flow.NewReceiver("test", batch.SignalMetrics|batch.SignalLogs, nil, nil)
 	sink.Set(n)
 	args, err := decode(reg, body, at, sink, n.outputSinks(reg))
 	if err != nil {
@@ -237,19 +241,22 @@ func (n *node) now() int64 { return n.clock.Now().UnixMilli() }
 func (n *node) parse(text string) (*batch.Metrics, error) {
 	b, err := batch.ParseText(text, batch.TextOptions{T: n.now(), Source: n.source, Series: n.handle})
 	if e, ok := errors.AsType[*batch.SyntaxError](err); ok {
-		return nil, &textError{e}
+		return nil, &textError{e, "metrics"}
 	}
 	return b, err
 }
 
 // textError is a mistake in the text of a batch.
-type textError struct{ *batch.SyntaxError }
+type textError struct {
+	*batch.SyntaxError
+	what string
+}
 
 // Unwrap returns the parser's error.
 func (e *textError) Unwrap() error { return e.SyntaxError }
 
 func (e *textError) Error() string {
-	return fmt.Sprintf("cannot read line %d of the metrics, column %d: %s", e.Line, e.Col, e.Msg)
+	return fmt.Sprintf("cannot read line %d of the %s, column %d: %s", e.Line, e.what, e.Col, e.Msg)
 }
 
 func (n *node) handle(sorted []batch.Label, meta *batch.Metadata) *batch.Series {
@@ -271,27 +278,31 @@ func (n *node) handle(sorted []batch.Label, meta *batch.Metadata) *batch.Series 
 
 // output is what one batch became.
 type output struct {
-	node    *node
-	in      *batch.Metrics
-	t       int64 // the time that samples have without one
-	batches []*batch.Metrics
-	errors  []*scripting.Error
-	dropped map[string]uint64 // by reason
-	routed  map[string][]*batch.Metrics
-	typ     *scripting.ObjectType // of it in tests
+	node       *node
+	in         *batch.Metrics
+	inLogs     *batch.Logs // nil: in is what was sent
+	t          int64       // the time that samples have without one
+	nanos      int64       // and lines
+	batches    []*batch.Metrics
+	logs       []*batch.Logs
+	routedLogs map[string][]*batch.Logs
+	errors     []*scripting.Error
+	dropped    map[string]uint64 // by reason
+	routed     map[string][]*batch.Metrics
+	typ        *scripting.ObjectType // of it in tests
 }
 
 // begin forgets what came before, and returns what was dropped until now.
 func (n *node) begin() map[string]uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.came, n.errors, n.routed = nil, nil, nil
-	return n.stats.Dropped()
+	n.came, n.cameLogs, n.routed, n.routedLogs, n.errors = nil, nil, nil, nil, nil
+	return n.dropped()
 }
 
 // output is what came since begin.
 func (n *node) output(in *batch.Metrics, before map[string]uint64) *output {
-	out := &output{node: n, in: in, t: n.now(), dropped: n.stats.Dropped()}
+	out := &output{node: n, in: in, t: n.now(), nanos: n.nanos(), dropped: n.dropped()}
 	for reason, count := range before {
 		if out.dropped[reason] -= count; out.dropped[reason] == 0 {
 			delete(out.dropped, reason)
@@ -299,8 +310,18 @@ func (n *node) output(in *batch.Metrics, before map[string]uint64) *output {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out.batches, out.errors, out.routed = n.came, n.errors, n.routed
+	out.batches, out.logs, out.errors = n.came, n.cameLogs, n.errors
+	out.routed, out.routedLogs = n.routed, n.routedLogs
 	return out
+}
+
+// dropped are the samples and lines that were dropped, by reason.
+func (n *node) dropped() map[string]uint64 {
+	all := n.stats.Dropped()
+	for reason, count := range n.stats.DroppedLines() {
+		all[reason] += count
+	}
+	return all
 }
 
 // send sends one batch through the component.
@@ -321,14 +342,23 @@ func (o *output) text() string {
 	for _, b := range o.batches {
 		dst = batch.AppendTextAt(dst, b, o.t)
 	}
+	for _, b := range o.logs {
+		dst = batch.AppendLogsTextAt(dst, b, o.nanos)
+	}
 	return string(dst)
 }
 
-// at returns the batch and row of an index over all batches.
-func (o *output) at(index int) (*batch.Metrics, int) {
+// record is the record of an index over all batches, samples first.
+func (o *output) record(index int) scripting.Value {
 	for _, b := range o.batches {
 		if index < b.Len() {
-			return b, index
+			return record(b, index)
+		}
+		index -= b.Len()
+	}
+	for _, b := range o.logs {
+		if index < b.Len() {
+			return logRecord(b, index)
 		}
 		index -= b.Len()
 	}
@@ -338,6 +368,9 @@ func (o *output) at(index int) (*batch.Metrics, int) {
 func (o *output) len() int {
 	total := 0
 	for _, b := range o.batches {
+		total += b.Len()
+	}
+	for _, b := range o.logs {
 		total += b.Len()
 	}
 	return total

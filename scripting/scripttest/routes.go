@@ -29,7 +29,7 @@ func (n *node) outputSinks(reg component.Registration) map[string]*flow.Receiver
 		if sinks == nil {
 			sinks = map[string]*flow.Receiver{}
 		}
-		r := flow.NewReceiver("test."+name, batch.SignalMetrics, nil, nil)
+		r := flow.NewReceiver("test."+name, batch.SignalMetrics|batch.SignalLogs, nil, nil)
 		r.Set(routed{n, name})
 		sinks[name] = r
 	}
@@ -72,7 +72,7 @@ var routedMethod = scripting.Function{
 	Fn: func(a []scripting.Value) (scripting.Value, error) {
 		o := a[0].(*output)
 		part := *o
-		part.batches = o.routed[a[1].(string)]
+		part.batches, part.logs = o.routed[a[1].(string)], o.routedLogs[a[1].(string)]
 		return &scripting.Object{Type: o.typ, Data: &part}, nil
 	},
 }

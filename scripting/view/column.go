@@ -25,7 +25,7 @@ type Column struct {
 // Column returns the column of a label, or of the metric name for "name". A
 // label of that name, as any other, is also found as "labels.name". It
 // serves one batch; asking again in the next one is cheap.
-func (m *window) Column(name string) *Column {
+func (m *Window) Column(name string) *Column {
 	if c, ok := m.cols[name]; ok {
 		return c
 	}

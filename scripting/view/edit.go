@@ -21,7 +21,7 @@ func (m *Metrics) SetName(i int, name string) error {
 }
 
 // SetLabel sets a label of row i; an empty value removes it.
-func (m *window) SetLabel(i int, name, value string) error {
+func (m *Window) SetLabel(i int, name, value string) error {
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (m *Metrics) SetStale(i int, stale bool) {
 }
 
 // Drop drops row i.
-func (m *window) Drop(i int) {
+func (m *Window) Drop(i int) {
 	m.loosen()
 	m.drop(i)
 	if len(m.ways) > 0 {
@@ -84,7 +84,7 @@ func (m *window) Drop(i int) {
 	}
 }
 
-func (m *window) drop(i int) {
+func (m *Window) drop(i int) {
 	f := m.writeFlags()
 	if f[i]&isDropped == 0 {
 		f[i] |= isDropped
@@ -151,7 +151,7 @@ func (m *Metrics) Rollback() {
 }
 
 // labelsOf returns the builder that holds the labels of row i.
-func (m *window) labelsOf(i int) *batch.Builder {
+func (m *Window) labelsOf(i int) *batch.Builder {
 	if m.editing != i {
 		m.flush()
 		m.edit.Reset(m.series[i])
@@ -161,7 +161,7 @@ func (m *window) labelsOf(i int) *batch.Builder {
 }
 
 // flush turns pending label edits into a handle.
-func (m *window) flush() {
+func (m *Window) flush() {
 	i := m.editing
 	if i < 0 {
 		return
@@ -173,7 +173,7 @@ func (m *window) flush() {
 	}
 }
 
-func (m *window) writeSeries() []*batch.Series {
+func (m *Window) writeSeries() []*batch.Series {
 	if !m.ownSeries {
 		m.series, m.ownSeries = append(make([]*batch.Series, 0, len(m.series)), m.series...), true
 	}
@@ -194,7 +194,7 @@ func (m *Metrics) writeHists() []batch.Histogram {
 	return m.hists
 }
 
-func (m *window) writeFlags() []flags {
+func (m *Window) writeFlags() []flags {
 	if len(m.flags) == 0 {
 		n := len(m.series)
 		if cap(m.flags) < n {

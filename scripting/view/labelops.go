@@ -34,7 +34,7 @@ func (e labelEdit) apply(b *batch.Builder) {
 }
 
 // SetLabelAll sets a label of every row; an empty value removes it.
-func (m *window) SetLabelAll(name, value string) error {
+func (m *Window) SetLabelAll(name, value string) error {
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (m *window) SetLabelAll(name, value string) error {
 }
 
 // DropLabel removes a label from every row.
-func (m *window) DropLabel(name string) error {
+func (m *Window) DropLabel(name string) error {
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (m *window) DropLabel(name string) error {
 
 // RenameLabel renames a label of every row that has it; a label that has the
 // new name already is replaced.
-func (m *window) RenameLabel(name, to string) error {
+func (m *Window) RenameLabel(name, to string) error {
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (m *window) RenameLabel(name, to string) error {
 	return nil
 }
 
-func (m *window) editAll(k labelEdit) {
+func (m *Window) editAll(k labelEdit) {
 	m.flush()
 	e, ok := m.edits[k]
 	if !ok {
@@ -105,7 +105,7 @@ func (m *window) editAll(k labelEdit) {
 }
 
 // derived turns m.edit into a handle derived from s and remembers it.
-func (m *window) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batch.Series {
+func (m *Window) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batch.Series {
 	d, lasting := m.gen.derive(s, &m.edit, m.now)
 	if !lasting {
 		m.passing = true
@@ -122,7 +122,7 @@ func (m *window) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batc
 //
 // keep leaves the label as it is; else an empty result removes it. An error of
 // fn ends the operation, is returned as it is, and is not remembered.
-func (m *window) MapLabel(site any, name string, fn func(value string) (to string, keep bool, err error)) error {
+func (m *Window) MapLabel(site any, name string, fn func(value string) (to string, keep bool, err error)) error {
 	if err := checkLabelName(name, m.logs); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (m *window) MapLabel(site any, name string, fn func(value string) (to strin
 	return nil
 }
 
-func (m *window) mapLabel(st *mapSite, s *batch.Series, name string, fn func(string) (string, bool, error)) (*batch.Series, error) {
+func (m *Window) mapLabel(st *mapSite, s *batch.Series, name string, fn func(string) (string, bool, error)) (*batch.Series, error) {
 	value := s.Label(name)
 	if value == "" {
 		if s.Released() {

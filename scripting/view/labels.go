@@ -23,7 +23,7 @@ const (
 var ErrTooMuch = errors.New("too much")
 
 // made takes n bytes of labels for each of so many rows.
-func (m *window) made(rows, n int) error {
+func (m *Window) made(rows, n int) error {
 	if m.room -= int64(rows) * int64(n+16); m.room < 0 {
 		return fmt.Errorf("%w: the call set and emitted more than %d MiB of labels", ErrTooMuch, (madeBytes+int64(len(m.column))*madePerRow)>>20)
 	}

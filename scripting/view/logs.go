@@ -18,8 +18,9 @@ import (
 //
 // The zero value is ready for Reset. Not safe for concurrent use.
 type Logs struct {
-	window
-	in *batch.Logs
+	Window
+	in    *batch.Logs
+	whole *batch.Logs // after Apply: in with the edits of its rows, none left out
 
 	// The current columns: those of in until the first write copies them.
 	t                      []int64
@@ -49,7 +50,7 @@ func (m *Logs) Reset(b *batch.Logs, gen *Generation, now time.Time) {
 	if sweep := gen.sweeps.Load(); m.gen != gen || m.sweep != sweep {
 		m.projections, m.templates = map[string]*Projection{}, map[string]*template{}
 	}
-	m.window.reset(gen, now, b.Origin(), b.Stream)
+	m.Window.reset(gen, now, b.Origin(), b.Stream)
 	m.in = b
 	m.t, m.line, m.meta = b.T, b.Line, b.Meta
 	m.ownT, m.ownLine, m.ownMeta = false, false, false

@@ -64,6 +64,9 @@ func (m *Logs) SetMeta(i int, name, value string) error {
 	if err := checkMeta(name, value); err != nil {
 		return err
 	}
+	if err := m.made(1, len(name)+len(value)); err != nil {
+		return err
+	}
 	old := m.Meta(i)
 	k, found := slices.BinarySearchFunc(old, name, func(l batch.Label, n string) int { return strings.Compare(l.Name, n) })
 	switch {
@@ -87,6 +90,10 @@ func checkMeta(name, value string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("cannot use an empty name in metadata")
+	case len(name) > maxLabelName:
+		return fmt.Errorf("cannot use a name of %d bytes in metadata: the limit is %d", len(name), maxLabelName)
+	case len(value) > maxLabelValue:
+		return fmt.Errorf("cannot set metadata %q to %d bytes: the limit is %d", name, len(value), maxLabelValue)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("cannot use %q in metadata: it is not valid UTF-8", name)
 	case !utf8.ValidString(value):
@@ -120,6 +127,7 @@ type lineState struct {
 	line    string
 	meta    []batch.Label
 	flags   flags
+	way     uint8
 	emitted int
 }
 
@@ -128,6 +136,9 @@ func (m *Logs) Mark(i int) {
 	m.mark = lineState{set: true, row: i, stream: m.Stream(i), t: m.t[i], line: m.line[i], meta: m.Meta(i), emitted: len(m.emitted)}
 	if len(m.flags) > 0 {
 		m.mark.flags = m.flags[i]
+	}
+	if len(m.ways) > 0 {
+		m.mark.way = m.ways[i]
 	}
 }
 
@@ -155,6 +166,9 @@ func (m *Logs) Rollback() {
 			m.dropped--
 		}
 		m.flags[i] = k.flags
+	}
+	if len(m.ways) > 0 {
+		m.setWay(i, k.way)
 	}
 	m.Unemit(k.emitted)
 }
@@ -193,6 +207,7 @@ func (r *LogRecord) SetTS(ns string) error {
 }
 
 type emittedLine struct {
+	way    int
 	stream *batch.Stream
 	t      int64
 	line   string
@@ -213,7 +228,10 @@ func (m *Logs) Copy(i int) LogRecord {
 // Emit appends a record to the result. It is not seen through the window: the
 // batch operations do not touch it. Its handle is derived from the stream that
 // it was copied from, or interned.
-func (m *Logs) Emit(r LogRecord) error {
+func (m *Logs) Emit(r LogRecord) error { return m.EmitTo(0, r) }
+
+// EmitTo is Emit to a way.
+func (m *Logs) EmitTo(way int, r LogRecord) error {
 	b := &m.scratch
 	b.Reset(nil)
 	if err := checkCount(r.Labels); err != nil {
@@ -248,7 +266,7 @@ func (m *Logs) Emit(r LogRecord) error {
 	if err != nil {
 		return err
 	}
-	e := emittedLine{t: r.T, line: r.Line, meta: meta}
+	e := emittedLine{way: way, t: r.T, line: r.Line, meta: meta}
 	if r.from != nil && !r.from.Released() {
 		e.stream, _ = m.gen.derive(r.from, b, m.now)
 	} else {
@@ -282,17 +300,15 @@ func (m *Logs) Apply() LogsResult {
 	m.flush()
 	m.forgetNothings()
 	r := LogsResult{Batch: m.in, Dropped: m.dropped, Emitted: len(m.emitted)}
+	r.Dropped -= m.routed
+	m.whole = m.in
 	if !m.ownSeries && !m.ownT && !m.ownLine && !m.ownMeta && m.dropped == 0 && len(m.emitted) == 0 {
 		return r
 	}
-	out := &batch.Logs{Source: m.in.Source, Way: m.in.Way, Stream: m.series, T: m.t, Line: m.line, Meta: m.meta}
-	if m.dropped > 0 {
-		out = out.Select(m.Alive)
+	if m.ownSeries || m.ownT || m.ownLine || m.ownMeta {
+		m.whole = &batch.Logs{Source: m.in.Source, Way: m.in.Way, Stream: m.series, T: m.t, Line: m.line, Meta: m.meta}
 	}
-	if len(m.emitted) > 0 {
-		m.append(out)
-	}
-	r.Batch = out
+	r.Batch = m.Part(1)
 	// The columns are the result's now.
 	m.ownSeries, m.ownT, m.ownLine, m.ownMeta = false, false, false, false
 	return r
@@ -317,19 +333,52 @@ func (m *Logs) forgetNothings() {
 	}
 }
 
-// append adds the emitted records to out, whose columns may be shared.
-func (m *Logs) append(out *batch.Logs) {
-	n, k := len(out.Stream), len(m.emitted)
+// Part returns, after Apply, what leaves by any of the ways, which are bits.
+func (m *Logs) Part(ways uint64) *batch.Logs {
+	on := func(way int) bool { return ways>>way&1 == 1 }
+	out := m.whole.Select(func(i int) bool { return on(m.way(i)) })
+	var emitted []emittedLine
+	for _, e := range m.emitted {
+		if on(e.way) {
+			emitted = append(emitted, e)
+		}
+	}
+	if len(emitted) == 0 {
+		return out
+	}
+	copied := *out // it may be the whole itself
+	appendLines(&copied, emitted)
+	return &copied
+}
+
+// RoutedTo returns, after Apply, how many records leave by a way.
+func (m *Logs) RoutedTo(way int) (n int) {
+	for i := range m.series {
+		if m.way(i) == way {
+			n++
+		}
+	}
+	for i := range m.emitted {
+		if m.emitted[i].way == way {
+			n++
+		}
+	}
+	return n
+}
+
+// appendLines adds records to out, whose columns may be shared.
+func appendLines(out *batch.Logs, emitted []emittedLine) {
+	n, k := len(out.Stream), len(emitted)
 	out.Stream = append(make([]*batch.Stream, 0, n+k), out.Stream...)
 	out.T = append(make([]int64, 0, n+k), out.T...)
 	out.Line = append(make([]string, 0, n+k), out.Line...)
-	hasMeta := out.Meta != nil || slices.ContainsFunc(m.emitted, func(e emittedLine) bool { return len(e.meta) > 0 })
+	hasMeta := out.Meta != nil || slices.ContainsFunc(emitted, func(e emittedLine) bool { return len(e.meta) > 0 })
 	if hasMeta {
 		meta := make([][]batch.Label, n, n+k)
 		copy(meta, out.Meta)
 		out.Meta = meta
 	}
-	for _, e := range m.emitted {
+	for _, e := range emitted {
 		out.Stream, out.T, out.Line = append(out.Stream, e.stream), append(out.T, e.t), append(out.Line, e.line)
 		if hasMeta {
 			out.Meta = append(out.Meta, e.meta)

@@ -57,6 +57,9 @@ func (m *Logs) promote(i int, label, value string) error {
 		}
 		m.edit.Reset(s)
 		m.edit.Set(label, value)
+		if err := m.made(1, len(label)+len(value)); err != nil {
+			return err
+		}
 		d, _ = m.gen.derive(s, &m.edit, m.now)
 		if m.promoted == nil {
 			m.promoted = map[promotion]*batch.Stream{}

@@ -13,7 +13,7 @@ import (
 //
 // The zero value is ready for Reset. Not safe for concurrent use.
 type Metrics struct {
-	window
+	Window
 	in *batch.Metrics
 
 	// The current columns: those of in until the first write copies them.
@@ -38,7 +38,7 @@ func (m *Metrics) Reset(b *batch.Metrics, gen *Generation, now time.Time) {
 	if m.judge == nil {
 		m.judge = m.judgeRow
 	}
-	m.window.reset(gen, now, b.Origin(), b.Series)
+	m.Window.reset(gen, now, b.Origin(), b.Series)
 	m.in = b
 	m.t, m.v, m.hists = b.T, b.V, b.Histograms
 	m.ownT, m.ownV, m.ownH = false, false, false

@@ -29,20 +29,20 @@ type number struct {
 // Rows without a value to judge (staleness markers, native histograms) are
 // dropped when the parts of the expression that do not read the value say so;
 // when there are none, they stay.
-func (m *window) DropWhere(src string) error {
+func (m *Window) DropWhere(src string) error {
 	return m.where(src, 'd', expr.True)
 }
 
 // KeepWhere drops the rows that do not match the expression. A row without a
 // value to judge stays unless a part of the expression that does not read the
 // value is false. The error is that of DropWhere.
-func (m *window) KeepWhere(src string) error {
+func (m *Window) KeepWhere(src string) error {
 	return m.where(src, 'k', expr.False)
 }
 
 // where drops the rows whose verdict is drop. does is that in the name of the
 // operation.
-func (m *window) where(src string, does byte, drop expr.Verdict) error {
+func (m *Window) where(src string, does byte, drop expr.Verdict) error {
 	p, err := m.predicate(src)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (m *window) where(src string, does byte, drop expr.Verdict) error {
 
 // judgeAll calls f with the verdict on each of the open rows. The error is that
 // of the expression or of f.
-func (m *window) judgeAll(p *predicate, open *openRows, f func(i int, verdict expr.Verdict) error) error {
+func (m *Window) judgeAll(p *predicate, open *openRows, f func(i int, verdict expr.Verdict) error) error {
 	for i := range open.All() {
 		said := expr.True
 		if open.failed {
@@ -77,7 +77,7 @@ func (m *window) judgeAll(p *predicate, open *openRows, f func(i int, verdict ex
 
 // whereLabels drops the rows whose labels decide on drop, and returns those
 // that must be judged.
-func (m *window) whereLabels(p *predicate, o op, drop expr.Verdict) *openRows {
+func (m *Window) whereLabels(p *predicate, o op, drop expr.Verdict) *openRows {
 	from := m.from()
 	if from != nil {
 		if st := from.step(o); st != nil {
@@ -114,7 +114,7 @@ func (p *predicate) opens(verdict expr.Verdict) bool {
 // matching calls f for every row that is left and matches p, or for all that are
 // left when p is nil: first those that match by their labels. The error is that
 // of the expression or of f.
-func (m *window) matching(p *predicate, f func(i int) error) error {
+func (m *Window) matching(p *predicate, f func(i int) error) error {
 	if p == nil {
 		for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
 			if err := f(i); err != nil {
@@ -139,7 +139,7 @@ func (m *window) matching(p *predicate, f func(i int) error) error {
 
 // matchingLabels returns the rows that are left and match p by their labels, and
 // those that must be judged.
-func (m *window) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) {
+func (m *Window) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) {
 	o := op{p.op, '?'}
 	from := m.from()
 	if from != nil {
@@ -167,7 +167,7 @@ func (m *window) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) 
 }
 
 // matches reports whether row i, which must be alive, matches.
-func (m *window) matches(p *predicate, i int) (bool, error) {
+func (m *Window) matches(p *predicate, i int) (bool, error) {
 	verdict := m.labelPart(p, m.series[i])
 	if p.opens(verdict) {
 		var err error
@@ -179,7 +179,7 @@ func (m *window) matches(p *predicate, i int) (bool, error) {
 }
 
 // labelPart returns what the labels of s say.
-func (m *window) labelPart(p *predicate, s *batch.Series) expr.Verdict {
+func (m *Window) labelPart(p *predicate, s *batch.Series) expr.Verdict {
 	if verdict, ok := p.memo.Get(s); ok {
 		return verdict
 	}
@@ -276,7 +276,7 @@ func (m *Metrics) SetValueWhere(where, to string) error {
 	})
 }
 
-func (m *window) predicate(src string) (*predicate, error) {
+func (m *Window) predicate(src string) (*predicate, error) {
 	if p, ok := m.preds[src]; ok {
 		return p, nil
 	}
@@ -287,7 +287,7 @@ func (m *window) predicate(src string) (*predicate, error) {
 	return p, err
 }
 
-func (m *window) number(src string) (*number, error) {
+func (m *Window) number(src string) (*number, error) {
 	if p, ok := m.numbers[src]; ok {
 		return p, nil
 	}
@@ -299,7 +299,7 @@ func (m *window) number(src string) (*number, error) {
 }
 
 // cache remembers v beside the generation's map, within the same bound.
-func cache[K comparable, V any](m *window, c map[K]V, k K, v V) {
+func cache[K comparable, V any](m *Window, c map[K]V, k K, v V) {
 	if len(c) < m.gen.opts.MaxMemos {
 		c[k] = v
 	}

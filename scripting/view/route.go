@@ -20,7 +20,7 @@ const nowhere = MaxOutputs + 1
 
 // Route moves row i to a way. A row that was dropped is not dropped then, and
 // the other way round: what is said last holds.
-func (m *window) Route(i, way int) {
+func (m *Window) Route(i, way int) {
 	m.Drop(i)
 	if way == 0 {
 		m.writeFlags()[i] &^= isDropped
@@ -34,7 +34,7 @@ func (m *window) Route(i, way int) {
 	m.setWay(i, uint8(way))
 }
 
-func (m *window) setWay(i int, way uint8) {
+func (m *Window) setWay(i int, way uint8) {
 	switch {
 	case m.ways[i] == 0 && way != 0:
 		m.routed++
@@ -45,7 +45,7 @@ func (m *window) setWay(i int, way uint8) {
 }
 
 // way returns where row i leaves.
-func (m *window) way(i int) int {
+func (m *Window) way(i int) int {
 	switch {
 	case len(m.ways) > 0 && m.ways[i] != 0:
 		return int(m.ways[i])
@@ -81,7 +81,7 @@ func (m *Metrics) RoutedTo(way int) (n int) {
 }
 
 // DropAll drops every row.
-func (m *window) DropAll() {
+func (m *Window) DropAll() {
 	for i := range m.series {
 		m.Drop(i)
 	}

@@ -22,6 +22,9 @@ type Series struct {
 	dropped bool
 }
 
+// Stream is what the stream hook sees of one new stream.
+type Stream = Series
+
 // Name returns the metric name.
 func (s *Series) Name() string { return s.edit.Get(batch.NameLabel) }
 
@@ -98,7 +101,7 @@ func (s *Series) Drop() { s.dropped = true }
 // What it decides is remembered and applied. ErrSkip leaves that row alone and
 // goes on; any other error ends the run, is returned as it is, and nothing is
 // remembered for that series.
-func (m *window) RunSeries(fn func(i int, s *Series) error) error {
+func (m *Window) RunSeries(fn func(i int, s *Series) error) error {
 	m.flush()
 	from := m.from()
 	if from != nil {
@@ -136,7 +139,7 @@ func (m *window) RunSeries(fn func(i int, s *Series) error) error {
 	return nil
 }
 
-func (m *window) runSeries(i int, s *batch.Series, fn func(int, *Series) error) (*batch.Series, error) {
+func (m *Window) runSeries(i int, s *batch.Series, fn func(int, *Series) error) (*batch.Series, error) {
 	e := &Series{handle: s, logs: m.logs}
 	e.edit.Reset(s)
 	if err := fn(i, e); err != nil {

@@ -111,7 +111,7 @@ func (g *Generation) root(of batch.Origin, column []*batch.Series) *root {
 
 // from returns the shape that the rows have, nil when it is not known or one of
 // them was edited by itself.
-func (m *window) from() *shape {
+func (m *Window) from() *shape {
 	if m.shape == nil && !m.loose {
 		if m.root = m.gen.root(m.origin, m.column); m.root == nil {
 			m.loose = true
@@ -123,10 +123,10 @@ func (m *window) from() *shape {
 }
 
 // loosen says that a row is edited by itself.
-func (m *window) loosen() { m.shape, m.loose = nil, true }
+func (m *Window) loosen() { m.shape, m.loose = nil, true }
 
 // leave gives up the root.
-func (m *window) leave() {
+func (m *Window) leave() {
 	if m.root != nil {
 		m.root.mu.Unlock()
 	}
@@ -134,7 +134,7 @@ func (m *window) leave() {
 }
 
 // take makes a shape that of the rows.
-func (m *window) take(s *shape) {
+func (m *Window) take(s *shape) {
 	if s == m.shape {
 		return
 	}
@@ -145,7 +145,7 @@ func (m *window) take(s *shape) {
 
 // done ends an operation that began at a shape, nil if m is loose, and looked at
 // every row. It remembers where that led if all of it is to last.
-func (m *window) done(from *shape, o op, lasting bool) {
+func (m *Window) done(from *shape, o op, lasting bool) {
 	switch {
 	case m.loose:
 		return
@@ -160,7 +160,7 @@ func (m *window) done(from *shape, o op, lasting bool) {
 
 // asShape returns the rows as they are as a shape, from itself if they are as
 // there.
-func (m *window) asShape(from *shape) *shape {
+func (m *Window) asShape(from *shape) *shape {
 	if m.ownSeries && slices.Equal(m.series, m.column) { // back to where it began
 		m.series = m.column
 	}

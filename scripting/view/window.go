@@ -8,9 +8,9 @@ import (
 	"github.com/weir-run/weir/scripting/expr"
 )
 
-// window is what the windows on both signals have in common: rows of handles,
+// Window is what the windows on both signals have in common: rows of handles,
 // which of them are dropped, and what is remembered by handle.
-type window struct {
+type Window struct {
 	gen    *Generation
 	now    time.Time
 	epoch  uint64
@@ -65,7 +65,7 @@ const (
 )
 
 // reset puts the window over a column and forgets all edits.
-func (m *window) reset(gen *Generation, now time.Time, of batch.Origin, column []*batch.Series) {
+func (m *Window) reset(gen *Generation, now time.Time, of batch.Origin, column []*batch.Series) {
 	m.leave()
 	if sweep := gen.sweeps.Load(); m.gen != gen || m.sweep != sweep {
 		m.sweep = sweep
@@ -83,26 +83,26 @@ func (m *window) reset(gen *Generation, now time.Time, of batch.Origin, column [
 }
 
 // clear lets go of what the last batch left in scratch memory.
-func (m *window) clear() {
+func (m *Window) clear() {
 	m.sample = expr.Sample{}
 	m.edit.Reset(nil)
 }
 
 // Epoch changes with Reset and Done: a record handle that was made under
 // another one is dead.
-func (m *window) Epoch() uint64 { return m.epoch }
+func (m *Window) Epoch() uint64 { return m.epoch }
 
 // Len returns the number of rows, dropped ones among them.
-func (m *window) Len() int { return len(m.series) }
+func (m *Window) Len() int { return len(m.series) }
 
 // Left returns the number of rows that are not dropped.
-func (m *window) Left() int { return len(m.series) - m.dropped }
+func (m *Window) Left() int { return len(m.series) - m.dropped }
 
 // Alive reports whether row i was not dropped.
-func (m *window) Alive(i int) bool { return len(m.flags) == 0 || m.flags[i]&isDropped == 0 }
+func (m *Window) Alive(i int) bool { return len(m.flags) == 0 || m.flags[i]&isDropped == 0 }
 
 // Next returns the first row from i on that was not dropped, -1 for none.
-func (m *window) Next(i int) int {
+func (m *Window) Next(i int) int {
 	for ; i < len(m.series); i++ {
 		if m.Alive(i) {
 			return i
@@ -112,7 +112,7 @@ func (m *window) Next(i int) int {
 }
 
 // Series returns the handle of row i as edited.
-func (m *window) Series(i int) *batch.Series {
+func (m *Window) Series(i int) *batch.Series {
 	if m.editing == i {
 		m.flush()
 	}
@@ -120,7 +120,7 @@ func (m *window) Series(i int) *batch.Series {
 }
 
 // Label returns a label of row i, "" when it is missing. The name is no label.
-func (m *window) Label(i int, name string) string {
+func (m *Window) Label(i int, name string) string {
 	if name == batch.NameLabel && !m.logs {
 		return ""
 	}
@@ -132,7 +132,7 @@ func (m *window) Label(i int, name string) string {
 
 // Labels yields the labels of row i in name order, without the metric name.
 // The row may be edited meanwhile; the loop sees it as it was.
-func (m *window) Labels(i int) iter.Seq2[string, string] {
+func (m *Window) Labels(i int) iter.Seq2[string, string] {
 	s := m.Series(i)
 	return func(yield func(string, string) bool) {
 		for n, v := range s.Labels() {

@@ -1,0 +1,74 @@
+package batch
+
+// JoinLogs returns the rows of batches one after the other, as one of an Origin:
+// the batch itself when there is one, nil when there is none.
+func JoinLogs(source, way uint64, bs []*Logs) *Logs {
+	switch len(bs) {
+	case 0:
+		return nil
+	case 1:
+		return bs[0]
+	}
+	rows, meta := 0, false
+	for _, b := range bs {
+		rows += b.Len()
+		meta = meta || b.Meta != nil
+	}
+	out := &Logs{Source: source, Way: way, Stream: make([]*Stream, 0, rows), T: make([]int64, 0, rows), Line: make([]string, 0, rows)}
+	if meta {
+		out.Meta = make([][]Label, 0, rows)
+	}
+	for _, b := range bs {
+		out.Stream, out.T, out.Line = append(out.Stream, b.Stream...), append(out.T, b.T...), append(out.Line, b.Line...)
+		switch {
+		case b.Meta != nil:
+			out.Meta = append(out.Meta, b.Meta...)
+		case meta:
+			out.Meta = append(out.Meta, make([][]Label, b.Len())...)
+		}
+	}
+	return out
+}
+
+// JoinMetrics returns the rows of batches one after the other, as one of the
+// first's Origin: the batch itself when there is one, nil when there is none.
+func JoinMetrics(bs []*Metrics) *Metrics {
+	switch len(bs) {
+	case 0:
+		return nil
+	case 1:
+		return bs[0]
+	}
+	rows := 0
+	for _, b := range bs {
+		rows += b.Len()
+	}
+	out := &Metrics{
+		Source: bs[0].Source, Way: bs[0].Way,
+		Series: make([]*Series, 0, rows), T: make([]int64, 0, rows), V: make([]float64, 0, rows),
+	}
+	for _, b := range bs {
+		out.Series = append(out.Series, b.Series...)
+		out.AppendRest(b)
+	}
+	return out
+}
+
+// AppendRest appends all columns of o but the series to b, of which only the
+// caller knows.
+func (b *Metrics) AppendRest(o *Metrics) {
+	at := len(b.T)
+	b.T, b.V = append(b.T, o.T...), append(b.V, o.V...)
+	for _, h := range o.Histograms {
+		h.Row += at
+		b.Histograms = append(b.Histograms, h)
+	}
+	for _, e := range o.Exemplars {
+		e.Row += at
+		b.Exemplars = append(b.Exemplars, e)
+	}
+	for _, s := range o.Starts {
+		s.Row += at
+		b.Starts = append(b.Starts, s)
+	}
+}

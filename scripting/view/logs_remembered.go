@@ -1,0 +1,30 @@
+package view
+
+import "github.com/weir-run/weir/engine/batch"
+
+// RememberedLogs returns what RunSeries and Apply would make of b, if that is
+// known without asking anybody.
+func (g *Generation) RememberedLogs(b *batch.Logs) (r LogsResult, ok bool) {
+	var become []*batch.Stream
+	var last, to *batch.Stream // lines of a stream mostly follow each other
+	for i, s := range b.Stream {
+		if s != last || i == 0 {
+			d, known := g.streams.Get(s)
+			if !known {
+				return r, false
+			}
+			last, to = s, d
+		}
+		if to != s && become == nil {
+			become = append(make([]*batch.Stream, 0, len(b.Stream)), b.Stream[:i]...)
+		}
+		if become != nil {
+			become = append(become, to)
+		}
+	}
+	if become == nil {
+		return LogsResult{Batch: b}, true
+	}
+	change := batch.NewChange(b.Stream, become)
+	return LogsResult{Batch: change.ApplyLogs(b), Dropped: change.Dropped()}, true
+}
