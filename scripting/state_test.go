@@ -74,12 +74,14 @@ func TestStateSurvivesReload(t *testing.T) {
 			for i := range reloads {
 				n.save(counting(kind, op, fmt.Sprint(i)), "")
 				n.Clock.Advance(2 * time.Minute)
+				n.sink.Forget()
 				if i == reloads/2 {
 					heap, goroutines = measured()
 				}
 			}
 			close(stop)
 			wg.Wait()
+			n.sink.Forget()
 			for key := range 2 {
 				want := fmt.Sprintf("%d\n", sent[2*key]+sent[2*key+1])
 				if got := control(t, n.c, "GET", fmt.Sprintf("/state/n?key=%d", key), 200); got != want {
