@@ -84,9 +84,11 @@ type known struct {
 	object  *scripting.ObjectType
 	module  *scripting.Module
 	fn      *scripting.Function
-	method  bool // fn is called with a colon
-	require bool // it is the function require
-	fields  map[string]*known
+	method  bool              // fn is called with a colon
+	require bool              // it is the function require
+	fields  map[string]*known // what the definition declares, and
+	what    string            // what one of them is,
+	where   string            // and the key it is declared in
 	local   *ast.FunctionExpr // a function of this file
 	scope   *lintScope        // that it was written in
 	long    bool              // a table that lives as long as its VM

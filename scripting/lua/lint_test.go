@@ -121,6 +121,14 @@ func TestLintFiles(t *testing.T) {
 	// Timers.
 	f(`return weir.transform { every = { ["30s"] = function(ctx) ctx.emitt {} end }, series = function() end }`,
 		"2:63: ctx has no \"emitt\": did you mean emit?\n")
+	// What the definition declares.
+	f("return weir.transform { outputs = { \"errors\" }, state = { seen = weir.state.set {} }, metrics = function(batch, ctx)\n"+
+		"  ctx.state.sene:has(\"x\")\n  ctx.state.seen:hass(\"x\")\n  ctx.state.seen = 1\n  ctx.route(\"erors\", batch[1])\n  ctx.route(\"errors\", batch[1])\nend }",
+		`3:13: there is no state "sene": declare it in state | did you mean seen?
+4:18: a state.set has no "hass": did you mean has?
+5:13: cannot set "seen" of ctx.state: it is read-only
+6:14: cannot route to "erors": there is errors; did you mean errors?
+`)
 	// Tables that live as long as a VM.
 	f("local seen, buf = {}, {}\nreturn weir.transform { metrics = function(batch)\n  for i, p in batch:rows(\"path\") do\n    seen[p] = true\n    seen[p] = nil\n    buf[#buf + 1] = p\n  end\nend }",
 		`warning: 5:5: seen lives as long as its VM: each VM has its own, and a reload empties it | declare it as state = { seen = weir.state.map { max = 10000 } }, which is shared, bounded and kept over a reload

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -81,7 +82,7 @@ func (l *linter) member(owner *known, e *ast.AttrGetExpr) *known {
 	case owner.fields != nil:
 		k, ok := owner.fields[key.Value]
 		if !ok {
-			l.noArgument(owner, key)
+			l.undeclared(owner, key)
 		}
 		return k
 	case owner.module != nil:
@@ -163,18 +164,25 @@ func (l *linter) value(p *scripting.Param, name string) *known {
 	if p.Kind != scripting.KindObject || p.Type == nil || len(p.Or) > 0 {
 		return nil
 	}
-	if p.Type == l.table.Arguments {
-		if l.def == nil {
-			return nil
-		}
+	switch {
+	case p.Type == l.table.Arguments && l.def == nil, name == "ctx.state" && l.def == nil:
+		return nil // another file: whose arguments they are is not known
+	case p.Type == l.table.Arguments:
 		return l.arguments(l.def.Args, name)
+	case name == "ctx.state":
+		k := &known{object: p.Type, name: name, what: "state", where: "state", fields: map[string]*known{}}
+		for _, st := range l.def.State {
+			t := scripting.StateType(st.Kind)
+			k.fields[st.Name] = &known{object: t, name: t.Name}
+		}
+		return k
 	}
 	return &known{object: p.Type, name: name}
 }
 
 // arguments is what is known of ctx.args, or of a block in it.
 func (l *linter) arguments(args []*scripting.Arg, name string) *known {
-	k := &known{object: l.table.Arguments, name: name, fields: map[string]*known{}}
+	k := &known{object: l.table.Arguments, name: name, what: "argument", where: "args", fields: map[string]*known{}}
 	for _, a := range args {
 		var in *known
 		switch {
@@ -188,13 +196,10 @@ func (l *linter) arguments(args []*scripting.Arg, name string) *known {
 	return k
 }
 
-func (l *linter) noArgument(owner *known, key *ast.StringExpr) {
-	names := make([]string, 0, len(owner.fields))
-	for n := range owner.fields {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	l.say(false, key.Line(), key.Value, fmt.Errorf("there is no argument %q: declare it in args", key.Value), config.DidYouMean(key.Value, names))
+// undeclared finds an argument or a state that the definition does not have.
+func (l *linter) undeclared(owner *known, key *ast.StringExpr) {
+	names := slices.Sorted(maps.Keys(owner.fields))
+	l.say(false, key.Line(), key.Value, fmt.Errorf("there is no %s %q: declare it in %s", owner.what, key.Value, owner.where), config.DidYouMean(key.Value, names))
 }
 
 // isContext reports whether what an object has is called with a dot.
@@ -307,6 +312,13 @@ func (l *linter) given(e *ast.FuncCallExpr, f *known, args []ast.Expr, sc *lintS
 	if len(args) > len(params) && !rest {
 		// What a language binds itself does not look at more.
 		l.say(f.fn.Fn == nil, e.Line(), f.fn.Name, &scripting.ArgError{Func: f.name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(params), len(args))}, "")
+	}
+	if f.name == "ctx.route" && len(args) > 0 && l.def != nil {
+		if s, ok := args[0].(*ast.StringExpr); ok {
+			if _, err := l.def.Way(s.Value); err != nil {
+				l.say(false, s.Line(), s.Value, err, "")
+			}
+		}
 	}
 	for i, a := range args {
 		switch {
