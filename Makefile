@@ -32,6 +32,7 @@ platforms: ## it builds everywhere, without cgo
 	for os in linux windows darwin freebsd; do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... || exit 1; done
 
 check: lint generated platforms race ## everything that must hold before a change lands
+	$(GO) run ./cmd/weir check scripts
 	$(GO) run ./cmd/weir test scripts
 
 integration: build ## the faults and counterparts that need real servers, as processes

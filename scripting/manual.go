@@ -34,6 +34,9 @@ func (f *Function) Signature() string {
 		if p.Optional && p.Kind != KindAny {
 			n += "?"
 		}
+		if p.Rest {
+			n = strings.TrimSuffix(n, "…") + "…"
+		}
 		names = append(names, n)
 	}
 	return "(" + strings.Join(names, ", ") + ")"

@@ -5,13 +5,26 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
 )
 
-// scriptsTopic is what `weir help scripts` prints: all that a script may use.
+// scriptsTopic is what `weir help scripts` prints: how a script is written, with
+// what the table of the API says of the names in it.
 // testdata/script/help_scripts.txtar runs what it says.
 func scriptsTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "scripts",
+		Short: "How a script is written, and what it may use",
+		Long:  guide(),
+	}
+}
+
+// guide is the text of the topic.
+func guide() string {
+	book := book()
 	var b strings.Builder
 	b.WriteString(`A file scripts/<namespace>/<name>.lua beside the config is the block
 <namespace>.<name>. Files whose name begins with _, tests (<name>_test.lua) and
@@ -26,118 +39,47 @@ It ends with
     metrics = function(batch, ctx) … end,
   }
 
-args are the attributes and blocks of the block: weir.arg.string, int, number,
-bool, duration (seconds in the script), size (bytes), list, map, enum, secret,
-targets (a list of maps), regexp (a re.Pattern in the script) and block, each with
-{ default =, optional =, doc = }; a list and a map have of =, the type of their
-elements, an enum has values =, a block has fields = { … } and repeated =. One
-without default and optional is required.
+'weir doc NAME' has parameters, results and examples of all that follows, such as
+'weir doc batch.filter'; 'weir check' finds names that are misspelt, and 'weir types'
+tells editors.
 
-series is asked once for each new series, and its answer is remembered: it may
-depend on labels and ctx.args only. s has name, labels, type, help, unit and
-drop().
+What a definition may have:
+`)
+	for _, k := range api.Get().Keys {
+		scripting.WriteManual(&b, k.Name, k.Doc)
+	}
+	b.WriteString(`
+Locals outside of functions are a VM's own, there are several; globals are
+read-only. Batches and records end with their hook; a copy may be kept. A label
+that is not there is nil, and nil removes one.
 
-metrics is called for each batch, which is one scrape of a target. What it does
-not touch goes on as it came. Locals outside of functions are a VM's own, there
-are several; globals are read-only.
-
-A batch, cheapest first. where is an expression, nil for all records
-  :drop_where(where)  :keep_where(where)
-      Drops the records for which it is true, or all others.
-  :set_label(name, value)  :drop_label(name)  :rename_label(name, new)
-      Changes a label of all records.
-  :scale(where, factor)  :set_value(where, expression)
-      Changes values.
-  :map_label(name, fn)
-      Sets a label to fn(value), asked once for each distinct value; nil removes
-      the label.
-  :map_value(fn)
-      Sets values to fn(value); nil leaves one as it is.
-  :filter({"job", "value"}, fn)
-      Keeps the records for which fn(job, value) is true. Fields are name,
-      value, time, type, stale and labels.
-  for i, job, value in batch:rows("job", "value") do … end
-      Reads fields; batch:set(i, field, value) and batch:drop(i) change record i.
-  :each(fn)
-      Calls fn(record). An error costs one record instead of the batch.
-  for record in batch:records() do … end    batch[i]    #batch
-  :text()
-      The batch in text form.
-
-A record has name, type, value, labels, time (Unix ms), stale, help, unit, drop()
-and copy(). A label that is not there is nil, and nil removes one. stale is true
-of the marker that ends a series: it has no value, and what changes values leaves
-it alone. Batches and records end with their hook; a copy may be kept.
-
-ctx has
-  ctx.args.NAME
-      An argument of the block.
-  ctx.emit { name =, labels =, value =, time =, type =, help =, unit =, stale = }
-      Sends a record more; a record or a copy may be given instead.
-  ctx.route(output, record)
-      Sends a record, or the one of a row's number, to an output instead of
-      forward_to; the definition has outputs = { "name" }, the block routes.
-  ctx.log.info(message, { key = value })
-      Also debug, warn and error.
-  ctx.now()
-      Unix ms.
-  ctx.sleep(seconds)
-      Waits, and the batch with it, for script.limits.wait at most.
-  ctx.secret(text)
-      A secret, which prints as <secret>; as those in ctx.args, only functions of
-      ctx can use it.
-  ctx.health(state, message)
-      The node is "healthy", "degraded" or "unhealthy".
-and what the definition declares in state, of weir.state.counter, map, set, lru and
-queue, each with { max =, ttl =, on_full =, scope =, max_bytes =, max_value =, doc = }:
-  state = { seen = weir.state.set { max = 10000, ttl = "1h" } }
-  ctx.state.seen:add(key)
-      All VMs share it, operations are atomic one by one, and it survives reloads;
-      with scope = "persistent" restarts as well. When it is full, on_full =
-      "refuse" makes a new entry an error, "evict" drops the oldest.
-      counter  add(key, by) get(key) set(key, number) update(key, fn)
-      map lru  get(key) set(key, value) update(key, fn)
-      set      add(key)
-      queue    push(value) pop() peek()
-      all      has(key) delete(key) size() full() entries(limit) clear()
-and what it declares in needs and the block grants in script.allow:
-  needs = { http = true, env = { "REGION" }, read = true, exec = { "df" } }
-  ctx.http.get(url, { headers =, query =, bearer =, timeout = })
-      Also post(url, body, options) and request{ method =, url =, json = }. The
-      answer has status, headers, body and json().
-  ctx.env.NAME
-  ctx.read(path)
-  ctx.exec(command, { "argument" })
-      Has code, stdout and stderr. Instead of true, http and read may list the
-      URLs and files that are needed.
-
-Beside series and metrics a transform may have setup(ctx), which runs before the
-first batch, teardown(ctx), which runs after the last one, and timers:
-every = { ["30s"] = function(ctx) … end }. They have a VM of their own, but in
-script { concurrency = "single" }. When state is declared otherwise than before, or
-version = 2 says that its values are others, migrate(old_state, old_version, ctx)
-fills ctx.state from what the version before kept; what fits is there already.
-
+Types of arguments, each with { default =, optional =, doc = } and what 'weir doc'
+says. One without default and optional is required.
+`)
+	b.WriteString(book.Summary("weir.arg"))
+	for _, area := range []struct{ name, title string }{
+		{"weir.state", "Kinds of state, which is ctx.state.NAME in the hooks:"},
+		{"batch", "A batch has, cheapest first, where an expression of nil stands for all records:"},
+		{"record", "A record has:"},
+		{"series", "A series has:"},
+		{"ctx", "The context has:"},
+	} {
+		b.WriteString("\n" + area.title + "\n" + book.Summary(area.name))
+	}
+	b.WriteString(`
 An expression is of the language of the components expr.*, in a text:
   [[ name startsWith "go_" && labels.job in args.keep || value > 10 ]]
 It sees name, labels (a missing one is ""), value, type, time and args. Parts that
 read labels only are evaluated once for each series.
 
-Functions of modules return value, error. Lua's own math, string and table are
-there, as are pcall, error, select, pairs and the like; io, os and load are not.
-
+Modules, by require; their functions return value, error. Lua's own math, string and
+table are there, as are pcall, error, select, pairs and the like; io, os and load are
+not ('weir help lua').
 `)
-	for i, m := range stdlib.Modules() {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(m.Manual())
+	for _, m := range stdlib.Modules() {
+		scripting.WriteManual(&b, m.Name, m.Doc)
 	}
-	return &cobra.Command{
-		Use:   "scripts",
-		Short: "What a script may use",
-		Long:  strings.TrimRight(b.String(), "\n"),
-	}
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // luaTopic is what `weir help lua` prints.

@@ -300,3 +300,24 @@ func (e *Entry) CallsInLua() []string {
 	}
 	return out
 }
+
+// Summary returns what a module or type has, each with its doc, for a guide.
+func (b *Book) Summary(area string) string {
+	var out strings.Builder
+	for _, e := range b.entries {
+		if e.Name != area {
+			continue
+		}
+		for _, f := range e.Fields {
+			scripting.WriteManual(&out, area+"."+f.Name, f.Doc)
+		}
+		for _, m := range e.Members {
+			for _, in := range b.entries {
+				if in.Name == m && !in.Area {
+					scripting.WriteManual(&out, in.Head, in.Doc)
+				}
+			}
+		}
+	}
+	return out.String()
+}
