@@ -206,6 +206,10 @@ func (c *Component) routed(win *view.Metrics) {
 // send sends what became of a batch, whose latest time is t, Unix ms.
 func (c *Component) send(ctx context.Context, out result, t int64) error {
 	sends := c.script.def.Sends
+	if len(c.exits) == 1 && sends == batch.SignalMetrics && out.samples != nil && !c.mem.exits.AnyClosed() { // as it mostly is
+		x := c.exits[0]
+		return x.Sender.Send(ctx, c.gen.number, out.samples[slices.Index(c.sets, x.Ways)], t)
+	}
 	both := sends == batch.SignalMetrics|batch.SignalLogs
 	parts := make([]flow.Part, 0, len(c.exits)+1)
 	for _, x := range c.exits {
@@ -222,9 +226,6 @@ func (c *Component) send(ctx context.Context, out result, t int64) error {
 	}
 	if out.samples != nil {
 		parts = c.mem.exits.WithClosed(parts, out.samples[0])
-	}
-	if len(parts) == 1 && len(c.exits) == 1 && parts[0].Logs == nil {
-		return parts[0].Sender.Send(ctx, c.gen.number, parts[0].Batch, t)
 	}
 	return flow.SendParts(ctx, c.gen.number, parts, t)
 }

@@ -87,6 +87,13 @@ func (e *Exits) WithClosed(parts []Part, b *batch.Metrics) []Part {
 	return parts
 }
 
+// AnyClosed reports whether WithClosed may add a part.
+func (e *Exits) AnyClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.closed) > 0
+}
+
 // EndLeaving ends the series at closed exits whose nodes leave the graph.
 func (e *Exits) EndLeaving(ctx context.Context) {
 	e.mu.Lock()
