@@ -103,7 +103,7 @@ func (s *script) doc(h Header, replaced bool) component.Doc {
 			attrs.WriteString("  " + line)
 		}
 	}
-	d.Example = fmt.Sprintf("%s \"default\" {\n%s  forward_to = [prometheus.remote_write.default.receiver]\n}\n", s.name, attrs.String())
+	d.Example = fmt.Sprintf("%s \"default\" {\n%s  forward_to = [prometheus.remote_write.default.receiver]\n%s}\n", s.name, attrs.String(), s.routesDoc(d.Args))
 	return d
 }
 

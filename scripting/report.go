@@ -116,9 +116,11 @@ func (r *reporter) settle(now time.Time) {
 	}
 	again := r.health == component.Unhealthy
 	r.health, r.message = component.Healthy, ""
-	clear(r.logged)
 	quiet := r.quiet
-	r.quiet, r.last = 0, nil
+	if again { // else errors of a call that is under way are told once it is done
+		clear(r.logged)
+		r.quiet, r.last = 0, nil
+	}
 	r.mu.Unlock()
 	if again {
 		r.o.Logger.Info("script works again", "errors_not_logged", quiet)

@@ -28,6 +28,21 @@ func routesType(outputs []string) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
+// routesDoc adds the manual of the block routes to docs and returns an example.
+func (s *script) routesDoc(docs map[string]string) string {
+	if len(s.def.Outputs) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n  routes {\n")
+	docs["routes"] = "Receivers of what the script sends to its outputs instead of forward_to."
+	for _, name := range s.def.Outputs {
+		docs["routes."+name] = fmt.Sprintf("Receivers of output %q; an empty list drops it.", name)
+		fmt.Fprintf(&b, "    %s = [prometheus.remote_write.other.receiver]\n", name)
+	}
+	return b.String() + "  }\n"
+}
+
 // ways are the receivers by way: those of forward_to, then those of each output.
 func ways(def *Definition, args reflect.Value) [][]*flow.Receiver {
 	out := [][]*flow.Receiver{args.FieldByName("ForwardTo").Interface().([]*flow.Receiver)}

@@ -154,6 +154,9 @@ func TestRoutesMistakes(t *testing.T) {
 	n.save(`{ outputs = { "errors", "audit" }, metrics = function(batch, ctx) end }`,
 		"forward_to = [prometheus.echo.main.receiver]\nroutes {\nerrors = []\naudit = []\n}")
 	r := lookup(t, n.cat, "a.b")
+	if doc := r.Doc; doc.Args["routes.audit"] != `Receivers of output "audit"; an empty list drops it.` || !strings.Contains(doc.Example, "    audit = [") {
+		t.Errorf("got manual %q, example %s", doc.Args["routes.audit"], doc.Example)
+	}
 	f := func(body, want string) {
 		t.Helper()
 		_, ds := n.decode(r, "forward_to = []\n"+body)
