@@ -63,10 +63,12 @@ func (v *vm) tableLib(lib *lua.LTable) map[string]lua.LGFunction {
 		f := lib.RawGetString(name).(*lua.LFunction).GFunction
 		return func(L *lua.LState) int {
 			t := L.CheckTable(1)
-			if _, ok := v.frozen[t]; ok {
+			if v.real(t) != t {
 				L.RaiseError("cannot change this table: it is read-only")
 			}
-			v.must(L, v.budget.charge(int64(t.Len()/16)))
+			if n := t.Len() / 16; n > 0 {
+				v.must(L, v.budget.charge(int64(n)))
+			}
 			return f(L)
 		}
 	}
@@ -76,14 +78,32 @@ func (v *vm) tableLib(lib *lua.LTable) map[string]lua.LGFunction {
 			return 1
 		}
 	}
+	insert, remove := writes("insert"), writes("remove")
 	return map[string]lua.LGFunction{
-		"concat": v.tableConcat, "insert": writes("insert"), "remove": writes("remove"), "sort": writes("sort"),
+		"concat": v.tableConcat, "sort": writes("sort"),
+		"insert": func(L *lua.LState) int { // at the end, mostly
+			if t, ok := L.Get(1).(*lua.LTable); ok && L.GetTop() == 2 && t.Metatable == lua.LNil {
+				t.Append(L.Get(2))
+				return 0
+			}
+			return insert(L)
+		},
+		"remove": func(L *lua.LState) int {
+			if t, ok := L.Get(1).(*lua.LTable); ok && L.GetTop() == 1 && t.Metatable == lua.LNil {
+				L.Push(t.Remove(-1))
+				return 1
+			}
+			return remove(L)
+		},
 		"maxn": reads((*lua.LTable).MaxN), "getn": reads((*lua.LTable).Len),
 	}
 }
 
 // real returns what is behind a frozen table, t itself when it is not one.
 func (v *vm) real(t *lua.LTable) *lua.LTable {
+	if t.Metatable == lua.LNil {
+		return t // the common case: a frozen one has a metatable
+	}
 	if behind, ok := v.frozen[t]; ok {
 		return behind
 	}
@@ -109,7 +129,7 @@ func (v *vm) next(L *lua.LState) int {
 func (v *vm) pairs(L *lua.LState) int {
 	switch x := L.Get(1).(type) {
 	case *lua.LTable:
-		L.Push(v.env.RawGetString("next"))
+		L.Push(v.nextFn)
 		L.Push(x)
 		L.Push(lua.LNil)
 		return 3
@@ -186,6 +206,12 @@ func (v *vm) unpack(L *lua.LState) int {
 
 // tonumber reads what Lua's does; gopher-lua's knows no exponent without a dot.
 func tonumber(L *lua.LState) int {
+	if s, ok := L.Get(1).(lua.LString); ok && L.GetTop() == 1 && decimal(string(s)) {
+		if n, err := strconv.ParseFloat(string(s), 64); err == nil {
+			L.Push(lua.LNumber(n))
+			return 1
+		}
+	}
 	base := L.OptInt(2, 10)
 	var out lua.LValue = lua.LNil
 	switch x := L.CheckAny(1).(type) {
@@ -213,6 +239,16 @@ func tonumber(L *lua.LState) int {
 	}
 	L.Push(out)
 	return 1
+}
+
+// decimal reports whether s is a number as it is mostly written.
+func decimal(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func (v *vm) tostringFn(L *lua.LState) int {
@@ -350,16 +386,17 @@ func (v *vm) concat(L *lua.LState) int {
 		}
 	}
 	v.must(L, v.budget.chargeString(int64(size)))
-	b := make([]byte, 0, size)
+	var b strings.Builder
+	b.Grow(size)
 	for i := 1; i <= n; i++ {
 		switch x := L.Get(i).(type) {
 		case lua.LString:
-			b = append(b, x...)
+			b.WriteString(string(x))
 		case lua.LNumber:
-			b = append(b, formatNumber(float64(x))...)
+			b.WriteString(formatNumber(float64(x)))
 		}
 	}
-	L.Push(lua.LString(b))
+	L.Push(lua.LString(b.String()))
 	return 1
 }
 

@@ -135,8 +135,14 @@ var rewrites = []struct {
 	{regexp.MustCompile(`^registry overflow$`), "stack overflow: too many values"},
 }
 
+// maxMessage is how long a script's message may be where it is reported, in bytes.
+const maxMessage = 4 << 10
+
 // readable words gopher-lua's messages as Lua does.
 func readable(msg string) string {
+	if len(msg) > maxMessage {
+		msg = strings.ToValidUTF8(msg[:maxMessage], "") + "…"
+	}
 	msg = strings.TrimSpace(msg)
 	for _, r := range rewrites {
 		if r.re.MatchString(msg) {

@@ -2,7 +2,10 @@ package lua
 
 import (
 	"errors"
+	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
 	glua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/pm"
@@ -101,5 +104,87 @@ func TestOptionsOfGopherLua(t *testing.T) {
 	New()
 	if glua.MaxArrayIndex != maxArrayIndex {
 		t.Errorf("MaxArrayIndex is %d, want %d", glua.MaxArrayIndex, maxArrayIndex)
+	}
+}
+
+// TestPatternsLikeStock makes up patterns and compares what string.find, gsub
+// and gmatch make of them with gopher-lua's.
+func TestPatternsLikeStock(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	var pattern func(depth int) string
+	pattern = func(depth int) string {
+		var b strings.Builder
+		for range 1 + r.IntN(3) {
+			if depth < 2 && r.IntN(4) == 0 {
+				b.WriteString("(" + pattern(depth+1) + ")")
+				continue
+			}
+			b.WriteString(pick("a", "b", ".", "%a", "%d", "%w", "%S", "[ab]", "[^a]", "[a-c1]", "%.", " "))
+			b.WriteString(pick("", "", "", "*", "+", "-", "?"))
+		}
+		return b.String()
+	}
+	subject := func() string {
+		var b strings.Builder
+		for range r.IntN(12) {
+			b.WriteString(pick("a", "b", "c", "1", " ", "."))
+		}
+		return b.String()
+	}
+	const chunk = `return function(s, p)
+		local out = { s:find(p) }
+		out[#out + 1] = s:gsub(p, "<%1>")
+		for a, b in s:gmatch(p) do out[#out + 1] = a out[#out + 1] = b or "" end
+		for i = 1, #out do out[i] = tostring(out[i]) end
+		return table.concat(out, "|")
+	end`
+	New()
+	p, err := read(scripting.File{Name: "p.lua", Text: chunk}, scripting.Env{}, plainFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.def = &scripting.Definition{}
+	v := p.newVM(scripting.Host{})
+	defer v.L.Close()
+	stock := glua.NewState()
+	defer stock.Close()
+	fn, err := stock.LoadString(chunk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(L *glua.LState, chunk *glua.LFunction) func(s, p string) string {
+		L.Push(chunk)
+		L.Call(0, 1)
+		f := L.Get(-1)
+		return func(s, p string) string {
+			L.Push(f)
+			L.Push(glua.LString(s))
+			L.Push(glua.LString(p))
+			if err := L.PCall(2, 1, nil); err != nil {
+				return "error"
+			}
+			defer L.Pop(1)
+			return L.Get(-1).String()
+		}
+	}
+	ours, theirs := call(v.L, v.L.NewFunctionFromProto(p.main.proto)), call(stock, fn)
+	bad, failed := 0, 0
+	for range 20_000 {
+		s, p := subject(), pattern(0)+pick("", "", "", "$")
+		v.budget.start(time.Hour, 0)
+		got, want := ours(s, p), theirs(s, p)
+		if want == "error" {
+			failed++
+		}
+		if got != want {
+			t.Errorf("%q in %q: got %s, want %s", p, s, got, want)
+			if bad++; bad > 10 {
+				break
+			}
+		}
+	}
+	if failed > 100 {
+		t.Errorf("%d patterns are errors: nothing is compared", failed)
 	}
 }

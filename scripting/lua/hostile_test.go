@@ -243,3 +243,34 @@ func TestHoarding(t *testing.T) {
 	f("strings", `local t = {}`, `t[#t + 1] = ("x"):rep(1000000) .. #t for i = 1, 50000 do local _ = i end`)
 	f("closures", `local f = function() end`, `for i = 1, 60000 do local g = f f = function() return g end end`)
 }
+
+// TestErrorObjects throws what is no text out of every hook that meets data.
+func TestErrorObjects(t *testing.T) {
+	hooks := map[string]string{
+		"series":  `series = function(s) if s.name == "bomb" then %s end s.labels.ok = "1" end`,
+		"metrics": `metrics = function(batch) if batch[1].name == "bomb" then %s end batch:set_label("ok", "1") end`,
+		"each":    `metrics = function(batch) batch:each(function(m) if m.name == "bomb" then %s end m.labels.ok = "1" end) end`,
+	}
+	values := []string{
+		`error()`, `error(nil)`, `error(false)`, `error(1)`, `error("")`, `error({})`, `error(print)`, `error(coroutine.create(print))`,
+		`error({ message = {} })`, `error(setmetatable({}, { __tostring = function() error("again") end }))`,
+		`error(setmetatable({}, { __tostring = function() while true do end end }))`, `error(setmetatable({}, { __index = error }))`,
+		`error("\0\255\27[31m")`, `error(("x"):rep(1e6))`, `error("x", -1)`, `error("x", 1e9)`, `assert(nil)`, `assert(false, {})`,
+	}
+	for hook, src := range hooks {
+		for _, value := range values {
+			t.Run(hook+" "+value, func(t *testing.T) {
+				fx := build(t, `local weir = require "weir" return weir.transform { `+fmt.Sprintf(src, value)+` }`, "")
+				equal(t, fx.send(t, "bomb 1\n"), "bomb 1\n")
+				h := fx.Health()
+				if h.State != component.Unhealthy || !strings.Contains(h.Message, "script.lua:1: in "+hook+": ") {
+					t.Errorf("got %s: %.500q", h.State, h.Message)
+				}
+				if len(h.Message) > 10_000 {
+					t.Errorf("the message has %d bytes", len(h.Message))
+				}
+				equal(t, fx.send(t, "work 1\n"), "work{ok=\"1\"} 1\n")
+			})
+		}
+	}
+}

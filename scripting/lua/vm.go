@@ -39,6 +39,7 @@ type vm struct {
 	bases      []int // of the calls of try at hand
 	handler    *lua.LFunction
 	ipairsNext *lua.LFunction
+	nextFn     *lua.LFunction
 	loaded     map[string]lua.LValue       // modules by name; nil while one loads
 	frozen     map[*lua.LTable]*lua.LTable // read-only tables: what is behind them
 	names      map[*lua.LFunction]string   // library functions, the same in every VM
@@ -140,6 +141,7 @@ func (v *vm) openGlobals() {
 		return t
 	}
 	env := from(lib(lua.OpenBase, ""), fromBase, v.baseLib(), "")
+	v.nextFn = env.RawGetString("next").(*lua.LFunction)
 	env.RawSetString("_VERSION", lua.LString("Lua 5.1"))
 	math_ := from(lib(lua.OpenMath, lua.MathLibName), fromMath, nil, "math.")
 	math_.RawSetString("pi", lua.LNumber(math.Pi))
