@@ -49,7 +49,7 @@ func (h *healths) set(a aspect, now component.Health) {
 func healthFunc(w *worker) Function {
 	return Function{
 		Name: "health",
-		Doc:  "Says how the node is, until it is called again or the script is replaced: the page, the metrics and `weir status` show it. Errors of hooks count besides.",
+		Doc:  "Says how the node is, until it is called again or the script is replaced: the page, the metrics and `weir components` show it. Errors of hooks count besides.",
 		Params: []Param{
 			{Name: "state", Kind: KindString, Doc: `"healthy", "degraded" (healthy, with the message) or "unhealthy".`},
 			{Name: "message", Kind: KindString, Optional: true, Doc: "Why."},

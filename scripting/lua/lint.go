@@ -50,6 +50,9 @@ func globalsOf(p *program, t *scripting.TestAPI) map[string]*known {
 	if t == nil {
 		return globals
 	}
+	for _, n := range ofTests {
+		globals[n] = nil
+	}
 	for i := range t.Globals {
 		globals[t.Globals[i].Name] = &known{fn: &t.Globals[i], name: t.Globals[i].Name}
 	}

@@ -157,6 +157,7 @@ it("x", function()
 end)`, `4:23: a batch has no "lable_values": did you mean label_values?
 5:5: a component has no "metricss": did you mean metrics?
 `)
+	f("local s = spy.on({}, \"x\")\nstub({}, \"x\")\nmock({})", "")
 	f("describe(\"x\")", "1:1: cannot call describe: argument fn is missing; it is a function\n")
 	f("weir.test.componnet()", "1:11: module weir.test has no \"componnet\" | did you mean component?\n")
 }

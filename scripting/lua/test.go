@@ -152,9 +152,12 @@ func (t *test) unknownGlobals(f scripting.File, p *lua.FunctionProto, errs []err
 	return errs
 }
 
+// ofTests are the globals of a test that this package makes.
+var ofTests = []string{"assert", "mock", "spy", "stub", "weir"}
+
 // globals are those that a test has and a script has not.
 func (t *test) globals() []string {
-	names := []string{"assert", "mock", "spy", "stub", "weir"}
+	names := slices.Clone(ofTests)
 	for _, f := range t.api.Globals {
 		names = append(names, f.Name)
 	}

@@ -58,7 +58,7 @@ func (s *session) api() *scripting.TestAPI {
 			Funcs: append([]scripting.Function{{
 				Name: "component",
 				Doc: "Builds a component as its block would. file is the script's, counted from the folder of the test, or a block name. " +
-					"args are the attributes of the block, and its block script; they are checked as in a config. " +
+					"args are the attributes of the block, and its blocks, such as script; one that may be repeated is a list. They are checked as in a config. " +
 					"A component made in a test ends with it, one made outside lives for the whole file.",
 				Params: []scripting.Param{{Name: "file", Kind: scripting.KindString}, {Name: "args", Kind: scripting.KindAny, Optional: true}},
 				Result: scripting.Result{Kind: scripting.KindObject, Type: s.componentType()},

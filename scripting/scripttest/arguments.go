@@ -54,12 +54,14 @@ func writeBody(b *strings.Builder, m *scripting.Map, within string, fields []con
 		if isMap && inner.Len() == 0 && strings.HasPrefix(field.Type, "list") {
 			v, isMap = &scripting.List{}, false
 		}
-		if isMap && field.Block {
-			b.WriteString(k + " {\n")
-			if err := writeBody(b, inner, within+k+".", fields); err != nil {
-				return err
+		if blocks := blocksOf(v, field); blocks != nil {
+			for _, inner := range blocks {
+				b.WriteString(k + " {\n")
+				if err := writeBody(b, inner, within+k+".", fields); err != nil {
+					return err
+				}
+				b.WriteString("}\n")
 			}
-			b.WriteString("}\n")
 			continue
 		}
 		b.WriteString(k + " = ")
@@ -69,6 +71,30 @@ func writeBody(b *strings.Builder, m *scripting.Map, within string, fields []con
 		b.WriteByte('\n')
 	}
 	return nil
+}
+
+// blocksOf returns the bodies of the blocks that v is: a map is one, a list of
+// maps several. It is nil for what is no block.
+func blocksOf(v scripting.Value, f config.Field) []*scripting.Map {
+	list, _ := v.(*scripting.List)
+	m, isMap := v.(*scripting.Map)
+	switch {
+	case !f.Block, list == nil && !isMap:
+		return nil
+	case isMap && f.Repeated && m.Len() == 0:
+		return []*scripting.Map{}
+	case isMap:
+		return []*scripting.Map{m}
+	}
+	blocks := make([]*scripting.Map, 0, len(list.Items))
+	for _, e := range list.Items {
+		m, ok := e.(*scripting.Map)
+		if !ok {
+			return nil
+		}
+		blocks = append(blocks, m)
+	}
+	return blocks
 }
 
 func writeValue(b *strings.Builder, v scripting.Value) error {
