@@ -49,7 +49,7 @@ describe("metrics.aggregate", function()
     for _ = 1, 2 do t:metrics 'load{job="a",i="3"} 100 1735689600000' end
     t:metrics 'load{job="a",i="1"} 1'
     assert.equals(1, t:advance("60s"):value 'load:sum{job="a"}')
-    assert.equals(1, #t:logs())
+    assert.equals(1, #t:logged())
   end)
 
   it("ends a group that no series came for", function()

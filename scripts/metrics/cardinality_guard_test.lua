@@ -14,7 +14,7 @@ describe("metrics.cardinality_guard", function()
 
   it("says once which metric is over its limit", function()
     for _ = 1, 3 do guard:metrics 'hits{path="a"} 1\nhits{path="b"} 1\nhits{path="c"} 1\nhits{path="d"} 1' end
-    local logs = guard:logs()
+    local logs = guard:logged()
     assert.equals(1, #logs)
     assert.matches("metric=hits", logs[1])
   end)
