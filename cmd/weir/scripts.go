@@ -62,6 +62,9 @@ says. One without default and optional is required.
 		{"batch", "A batch has, cheapest first, where an expression of nil stands for all records:"},
 		{"record", "A record has:"},
 		{"series", "A series has:"},
+		{"logs", "A batch of log lines has:"},
+		{"line", "A log record has:"},
+		{"stream", "A stream has:"},
 		{"ctx", "The context has:"},
 	} {
 		b.WriteString("\n" + area.title + "\n" + book.Summary(area.name))

@@ -57,12 +57,13 @@ func (b *Book) fill(modules []*scripting.Module, tests *scripting.TestAPI) {
 		if strings.HasPrefix(typ.Name, "ctx") {
 			sep = "."
 		}
-		b.object(typ.Name, sep, typ, nil)
+		name, variable := t.callName(typ)
+		b.object(name, variable+sep, typ, nil)
 	}
 	for _, m := range modules {
 		b.module(m)
 		for _, typ := range m.Types {
-			b.object(typ.Name, ":", typ, m)
+			b.object(typ.Name, typ.Name+":", typ, m)
 		}
 	}
 	if tests == nil {
@@ -72,7 +73,7 @@ func (b *Book) fill(modules []*scripting.Module, tests *scripting.TestAPI) {
 	b.module(globals)
 	b.module(tests.Weir)
 	for _, typ := range tests.Weir.Types {
-		b.object("test."+typ.Name, ":", typ, nil)
+		b.object("test."+typ.Name, typ.Name+":", typ, nil)
 	}
 	b.module(&scripting.Module{
 		Name: "assert", Funcs: tests.Assertions,
@@ -114,7 +115,32 @@ func (b *Book) module(m *scripting.Module) {
 	b.entries[at] = area
 }
 
-func (b *Book) object(name, sep string, t *scripting.ObjectType, m *scripting.Module) {
+// callName is what people type to read about a type, and what stands for a value
+// of it in its calls.
+func (t *Table) callName(typ *scripting.ObjectType) (name, variable string) {
+	switch typ {
+	case t.Copy:
+		return "copy", "copy"
+	case t.Series:
+		return "series", "s"
+	case t.Stream:
+		return "stream", "s"
+	case t.Logs:
+		return "logs", "batch"
+	case t.Line:
+		return "line", "line"
+	case t.LineCopy:
+		return "line_copy", "copy"
+	case t.LineGroup:
+		return "line_group", "group"
+	case t.Remembered:
+		return "series_ctx", "ctx"
+	}
+	return typ.Name, typ.Name
+}
+
+// object adds a type; prefix is what stands before its methods.
+func (b *Book) object(name, prefix string, t *scripting.ObjectType, m *scripting.Module) {
 	area := Entry{Name: name, Head: name, Doc: t.Doc, Area: true, Fields: t.Fields}
 	if len(t.Methods) == 0 && len(t.Fields) == 0 && t.Doc == "" {
 		return
@@ -122,7 +148,7 @@ func (b *Book) object(name, sep string, t *scripting.ObjectType, m *scripting.Mo
 	at := len(b.entries)
 	b.add(area)
 	for i := range t.Methods {
-		e := function(name+"."+t.Methods[i].Name, name+sep+t.Methods[i].Name, &t.Methods[i])
+		e := function(name+"."+t.Methods[i].Name, prefix+t.Methods[i].Name, &t.Methods[i])
 		if m != nil {
 			e.maker = m.Name + "." + t.New
 		}

@@ -24,6 +24,7 @@ func LuaTypes(modules []*scripting.Module, tests *scripting.TestAPI, scripts []S
 	names := map[*scripting.ObjectType]string{
 		t.Batch: "weir.Batch", t.Record: "weir.Record", t.Copy: "weir.Copy", t.Series: "weir.Series", t.Labels: "weir.Labels",
 		t.Context: "weir.Context", t.Remembered: "weir.SeriesContext", t.Arguments: "weir.Args", t.Log: "weir.Log",
+		t.Logs: "weir.Logs", t.Line: "weir.Line", t.LineCopy: "weir.LineCopy", t.LineGroup: "weir.LineGroup",
 		t.Definition: "weir.Definition", t.Argument: "weir.Argument", t.State: "weir.State",
 	}
 	for _, typ := range tests.Weir.Types {
@@ -223,7 +224,7 @@ func (w *luaTypes) class(t *scripting.ObjectType, sep string) {
 		w.line("---@field [integer] %s\n---@operator len: integer", element)
 	}
 	switch {
-	case name == "weir.Labels":
+	case name == "weir.Labels" || name == "weir.Metadata":
 		w.line("---@field [string] string") // or nil, which would be in everyone's way
 	case strings.HasPrefix(t.Name, "ctx.") && len(t.Fields)+len(t.Methods) == 0: // such as ctx.env
 		w.line("---@field [string] any")
