@@ -218,7 +218,7 @@ func formatSample(m *scripting.Map) (line string, fam family, err error) {
 		return "", fam, err
 	}
 	if !model.LegacyValidation.IsValidMetricName(name) {
-		return "", fam, fmt.Errorf("cannot use name %q: the format has letters, digits, _ and :", truncate(name, 60, "…"))
+		return "", fam, fmt.Errorf("cannot use name %q: the format has letters, digits, : and _", truncate(name, 60, "…"))
 	}
 	fam.name = name
 	switch fam.typ {

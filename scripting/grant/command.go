@@ -51,7 +51,7 @@ func parseCommand(text string) (c Command, err error) {
 	}
 	for _, a := range c.args {
 		if a == "..." {
-			return c, errors.New("there is something after ...")
+			return c, errors.New("... must be the last of it")
 		}
 	}
 	return c, nil

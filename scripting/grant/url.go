@@ -58,7 +58,7 @@ func parsePattern(text string) (u URL, err error) {
 		return u, fmt.Errorf("it has no path: write %s/* for all paths", text)
 	}
 	if u.path = rest[slash:]; dotted(u.path) {
-		return u, errors.New("its path has a part . or ..")
+		return u, errors.New("its path has a part . or .., which leads elsewhere")
 	}
 	if u.plain, err = url.PathUnescape(u.path); err != nil {
 		return u, fmt.Errorf("its path cannot be read: %w", err)
@@ -67,7 +67,7 @@ func parsePattern(text string) (u URL, err error) {
 		return u, errors.New("its path has %2A, which cannot be told from a star")
 	}
 	if dotted(u.plain) {
-		return u, errors.New("its path has a part . or ..")
+		return u, errors.New("its path has a part . or .., which leads elsewhere")
 	}
 	return u, u.authority(rest[:slash])
 }
