@@ -194,7 +194,7 @@ func lackError(name string, a *AllowBlock, ls []lack) *component.ArgumentError {
 		what[i] = l.what
 	}
 	return &component.ArgumentError{
-		Path:   "script.allow",
+		Path: "script.allow",
 		//lint:ignore ST1005 what to add is the hint, below it
 		Err:    fmt.Errorf("%s needs what its block does not grant: %s; add to the block:", name, strings.Join(what, ", ")),
 		Detail: allowText(a, ls),

@@ -144,11 +144,6 @@ func (d *definer) unknown(field RawField) {
 	e.Hint = config.DidYouMean(field.Name, names)
 }
 
-// notYet refuses a key of SCRIPTING's contract by name.
-func notYet(d *definer, field RawField) {
-	d.fail(field.Line, "cannot use %q in weir.%s: it is not supported yet", field.Name, d.kind)
-}
-
 // hookKey reads a key that is a function.
 func hookKey(has func(*Definition) *bool) func(*definer, RawField) {
 	return func(d *definer, field RawField) {

@@ -274,7 +274,7 @@ func TestCommand(t *testing.T) {
 		t.Errorf("%s is not what it is", p)
 	}
 	for pattern, want := range map[string]string{
-		"": "empty", "df": "absolute", abs("/bin/*"): "has a star", abs("/bin/df") + " ... x": "after ...",
+		"": "empty", "df": "absolute", abs("/bin/*"): "has a star", abs("/bin/df") + " ... x": "must be the last",
 		abs("/bin/df") + " 'x": "quote", abs("/bin/df") + " x'y'": "quote", abs("/bin/df") + " x\ny": "line feed", abs("/bin/../df"): "write it as",
 	} {
 		if _, err := grant.ParseCommand(pattern); err == nil || !strings.Contains(err.Error(), want) {

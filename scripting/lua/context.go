@@ -20,11 +20,11 @@ import (
 // may change its answer is refused, because the answer is remembered.
 func (v *vm) openContext() {
 	L := v.L
-	args := L.NewTable()
+	args := L.CreateTable(0, 4)
 	for name, x := range v.host.Args {
 		args.RawSetString(name, v.argValue(x, "ctx.args."+name))
 	}
-	amt := L.NewTable()
+	amt := L.CreateTable(0, 4)
 	frozen := v.freeze(args, "ctx.args")
 	declared := map[string]bool{}
 	for _, a := range v.prog.def.Args {
@@ -41,11 +41,11 @@ func (v *vm) openContext() {
 
 	logger := v.newLog()
 	build := func(fields map[string]lua.LValue, other lua.LGFunction) *lua.LTable {
-		t := L.NewTable()
+		t := L.CreateTable(0, 4)
 		for n, f := range fields {
 			t.RawSetString(n, f)
 		}
-		mt := L.NewTable()
+		mt := L.CreateTable(0, 4)
 		mt.RawSetString("__index", L.NewFunction(other))
 		t.Metatable = mt
 		return v.freeze(t, "ctx")
@@ -129,7 +129,7 @@ func (v *vm) pattern(re scripting.Regexp) lua.LValue {
 
 // newLog makes ctx.log: info(msg, fields) and so on.
 func (v *vm) newLog() *lua.LTable {
-	t := v.L.NewTable()
+	t := v.L.CreateTable(0, 4)
 	for name, level := range map[string]slog.Level{"debug": levelDebug, "info": levelInfo, "warn": levelWarn, "error": levelError} {
 		t.RawSetString(name, v.L.NewFunction(func(L *lua.LState) int {
 			i := 1

@@ -7,6 +7,8 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/lua"
 )
 
 // benchBatch is 2000 samples of 2000 series with ten labels, as ENGINES has it.
@@ -54,5 +56,20 @@ func BenchmarkBuild(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		build(b, src, "")
+	}
+}
+
+// BenchmarkVM is a VM more, which a pool makes on demand.
+func BenchmarkVM(b *testing.B) {
+	src := read(b, "paths.lua")
+	p, err := lua.New().Compile(scripting.File{Name: "paths.lua", Text: src}, scripting.Env{Modules: modules})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := p.NewVM(scripting.Host{Args: map[string]any{}}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

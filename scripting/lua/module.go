@@ -47,7 +47,7 @@ func (v *vm) require(L *lua.LState) int {
 // weir makes the module weir: the kinds of components and their argument types.
 func (v *vm) weir() *lua.LTable {
 	L := v.L
-	t := L.NewTable()
+	t := L.CreateTable(0, 4)
 	for _, kind := range []string{"transform", "source", "sink"} {
 		t.RawSetString(kind, L.NewFunction(func(L *lua.LState) int {
 			raw := &scripting.Raw{Kind: kind}
@@ -56,7 +56,7 @@ func (v *vm) weir() *lua.LTable {
 			return 1
 		}))
 	}
-	arg := L.NewTable()
+	arg := L.CreateTable(0, 4)
 	for _, kind := range scripting.ArgKinds {
 		arg.RawSetString(string(kind), L.NewFunction(func(L *lua.LState) int {
 			opts, _ := v.rawValue(L, L.Get(1), 0).(map[string]any)
@@ -72,7 +72,7 @@ func (v *vm) weir() *lua.LTable {
 			return 1
 		}))
 	}
-	amt := L.NewTable()
+	amt := L.CreateTable(0, 4)
 	amt.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
 		name := L.Get(2).String()
 		v.raise(L, noArgKind(name))
@@ -226,7 +226,7 @@ func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 	}
 	v.mt.opaque = mt(refuse, refuse, text)
 	v.mt.arg = mt(refuse, refuse, text)
-	v.mt.list = L.NewTable()
+	v.mt.list = L.CreateTable(0, 4)
 	methods := map[*scripting.ObjectType]map[string]*lua.LFunction{}
 	v.mt.object = mt(func(L *lua.LState) int {
 		o := self[*scripting.Object](v, L, "an object")
@@ -298,7 +298,7 @@ func (v *vm) bindWith(m *scripting.Module, call func(t *lua.LTable, name string,
 	if strings.HasPrefix(m.Name, "ctx.") {
 		what = m.Name
 	}
-	mt := v.L.NewTable()
+	mt := v.L.CreateTable(0, 4)
 	mt.RawSetString("__index", v.L.NewFunction(func(L *lua.LState) int {
 		name := L.Get(2).String()
 		if slices.ContainsFunc(m.Consts, func(c scripting.Const) bool { return c.Name == name }) {

@@ -59,7 +59,7 @@ func (p *program) plain(ctx context.Context, o scripting.PlainOptions) error {
 func (v *vm) openPlain(args []string) []lua.LValue {
 	v.hook = hookPlain
 	v.env.RawSetString("_G", v.env) // not the read-only one: the file may write
-	arg := v.L.NewTable()
+	arg := v.L.CreateTable(0, 4)
 	arg.RawSetInt(0, lua.LString(v.prog.main.file.Name))
 	out := make([]lua.LValue, len(args))
 	for i, a := range args {

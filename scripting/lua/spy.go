@@ -26,7 +26,7 @@ const maxSpyCalls = 10_000
 func (t *test) openSpies() {
 	L := t.v.L
 	callable := func(fields map[string]lua.LGFunction, call lua.LGFunction, name string) *lua.LTable {
-		inner := L.NewTable()
+		inner := L.CreateTable(0, 4)
 		for n, f := range fields {
 			inner.RawSetString(n, L.NewFunction(f))
 		}
@@ -99,7 +99,7 @@ func (t *test) replace(L *lua.LState, table *lua.LTable, key lua.LValue, stub bo
 // newSpy makes a spy of a function, or a stub of none.
 func (t *test) newSpy(fn lua.LValue) *spy {
 	v, L := t.v, t.v.L
-	s := &spy{table: L.NewTable(), fn: fn}
+	s := &spy{table: L.CreateTable(0, 4), fn: fn}
 	// Methods are called with a dot or a colon.
 	method := func(f func(L *lua.LState, args []lua.LValue)) *lua.LFunction {
 		return L.NewFunction(func(L *lua.LState) int {
@@ -114,7 +114,7 @@ func (t *test) newSpy(fn lua.LValue) *spy {
 			return 1
 		})
 	}
-	methods := L.NewTable()
+	methods := L.CreateTable(0, 4)
 	methods.RawSetString("revert", method(func(*lua.LState, []lua.LValue) { s.putBack() }))
 	methods.RawSetString("clear", method(func(*lua.LState, []lua.LValue) { s.calls = nil }))
 	methods.RawSetString("returns", method(func(_ *lua.LState, args []lua.LValue) { s.fn, s.returns = nil, args }))
@@ -124,7 +124,7 @@ func (t *test) newSpy(fn lua.LValue) *spy {
 		}
 		s.fn = args[0]
 	}))
-	mt := L.NewTable()
+	mt := L.CreateTable(0, 4)
 	mt.RawSetString("__index", methods)
 	mt.RawSetString("__call", L.NewFunction(func(L *lua.LState) int { return t.callSpy(L, s) }))
 	mt.RawSetString("__metatable", lua.LFalse)
@@ -197,7 +197,7 @@ func (t *test) assertSpy(L *lua.LState) int {
 }
 
 func (t *test) spyWords(s *spy, words string) *lua.LTable {
-	table, mt := t.v.L.NewTable(), t.v.L.NewTable()
+	table, mt := t.v.L.CreateTable(0, 4), t.v.L.NewTable()
 	mt.RawSetString("__index", t.v.L.NewFunction(func(L *lua.LState) int {
 		next := L.Get(2).String()
 		if words != "" {

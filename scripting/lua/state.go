@@ -11,7 +11,7 @@ import (
 // weirState makes weir.state: the kinds of state that a definition declares.
 func (v *vm) weirState() *lua.LTable {
 	L := v.L
-	t := L.NewTable()
+	t := L.CreateTable(0, 4)
 	for _, kind := range scripting.StateKinds {
 		t.RawSetString(string(kind), L.NewFunction(func(L *lua.LState) int {
 			opts, _ := v.rawValue(L, L.Get(1), 0).(map[string]any)
@@ -24,7 +24,7 @@ func (v *vm) weirState() *lua.LTable {
 			return 1
 		}))
 	}
-	mt := L.NewTable()
+	mt := L.CreateTable(0, 4)
 	mt.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
 		v.raise(L, scripting.NoStateKind(L.Get(2).String()))
 		return 0

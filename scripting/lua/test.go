@@ -88,8 +88,8 @@ func (t *test) open() {
 func (t *test) assert(words string, call lua.LValue) *lua.LTable {
 	v := t.v
 	known := map[string]lua.LValue{}
-	table := v.L.NewTable()
-	mt := v.L.NewTable()
+	table := v.L.CreateTable(0, 4)
+	mt := v.L.CreateTable(0, 4)
 	mt.RawSetString("__index", v.L.NewFunction(func(L *lua.LState) int {
 		name := L.Get(2).String()
 		if x, ok := known[name]; ok {

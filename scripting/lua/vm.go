@@ -153,7 +153,7 @@ func (v *vm) openGlobals() {
 	str := from(nil, nil, v.stringLib(), "string.")
 	str.RawSetString("gfind", str.RawGetString("gmatch")) // its old name
 	env.RawSetString("string", v.freeze(str, "string"))
-	smt := L.NewTable()
+	smt := L.CreateTable(0, 4)
 	smt.RawSetString("__index", str)
 	smt.RawSetString("__metatable", lua.LFalse)
 	L.SetMetatable(lua.LString(""), smt)
