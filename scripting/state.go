@@ -20,7 +20,7 @@ type stateRef struct {
 	w *worker // its call at hand says what time it is
 }
 
-var errStateRemembered = errors.New("cannot use ctx.state in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics")
+var errStateRemembered = errors.New("cannot use ctx.state in series or stream: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics or logs")
 
 // use returns the collection and the time, or why it cannot be used here.
 func (r *stateRef) use() (*state.Collection, int64, error) {
