@@ -62,7 +62,7 @@ func TestLint(t *testing.T) {
 	f(`batch.drop_where("value > 1")`, `4:7: cannot call batch.drop_where without its batch: write a colon, batch:drop_where`)
 	f(`batch.drop_where(batch, "value > 1")`)
 	f(`ctx.args = {}`, `4:5: cannot set "args" of ctx: it is read-only`)
-	f("local b = batch\n"+`b:txet()`, `5:3: a batch has no "txet": did you mean text or set?`)
+	f("local b = batch\n"+`b:txet()`, `5:3: a batch has no "txet": did you mean text?`)
 	// ctx.
 	f(`ctx.log.inof("x")`, `4:9: ctx.log has no "inof": did you mean info?`)
 	f(`ctx.log:info("x")`)
