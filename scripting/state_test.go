@@ -217,7 +217,9 @@ func TestMigrate(t *testing.T) {
 		assert(ctx.state.last:get("x") == "7") -- what fits is there already
 		for k, v in pairs(old.last:entries()) do ctx.state.last:set(k, tonumber(v)) end
 		for _, k in ipairs(old.gone:entries()) do ctx.state.last:set(k, old.gone:size()) end
-		assert(not pcall(function() old.last:set("x", 1) end))`
+		assert(not pcall(function() old.last:set("x", 1) end))
+		local ok, err = pcall(pairs, old.last)
+		assert(not ok and tostring(err):find("write pairs(x:entries())", 1, true), tostring(err))`
 	read := `local sum = 0
 		for _, v in pairs(ctx.state.last:entries()) do sum = sum + v end
 		batch:map_value(function() return sum end)`

@@ -57,6 +57,11 @@ Types of arguments, each with { default =, optional =, doc = } and what 'weir do
 says. One without default and optional is required.
 `)
 	b.WriteString(book.Summary("weir.arg"))
+	b.WriteString(`
+The block of every script may have script { … }, with what is the host's affair:
+concurrency, on_error, on_reload, limits, quarantine and allow, which grants what the
+script needs. 'weir components http.paths' has them all.
+`)
 	for _, area := range []struct{ name, title string }{
 		{"weir.state", "Kinds of state, which is ctx.state.NAME in the hooks:"},
 		{"batch", "A batch has, cheapest first, where an expression of nil stands for all records:"},

@@ -187,6 +187,17 @@ func (b *Book) Find(name string) ([]Entry, error) {
 			return []Entry{e}, nil
 		}
 	}
+	for _, e := range b.entries { // so is a key of a definition, without its owner
+		if i := slices.IndexFunc(e.Fields, func(p scripting.Param) bool { return !e.Area && p.Name == name }); i >= 0 {
+			found = append(found, Entry{Name: e.Name + "." + name, Head: name + " of " + e.Name, Doc: e.Fields[i].Doc, Fields: e.Fields[i : i+1]})
+		}
+		for _, p := range e.Fields {
+			names = append(names, p.Name)
+		}
+	}
+	if found != nil {
+		return found, nil
+	}
 	slices.Sort(names)
 	if hint := config.DidYouMean(name, slices.Compact(names)); hint != "" {
 		return nil, fmt.Errorf("there is nothing called %s; %s", name, hint)

@@ -34,6 +34,12 @@ func TestBook(t *testing.T) {
 			t.Errorf("%s: its manual does not say how it is called", e.Name)
 		}
 	}
+	if found, err := b.Find("migrate"); err != nil || len(found) != 1 || !strings.Contains(found[0].Text(nil), "old_state") {
+		t.Errorf("migrate, a key of a definition: found %v, %v", found, err)
+	}
+	if _, err := b.Find("migrat"); err == nil || !strings.Contains(err.Error(), "did you mean migrate?") {
+		t.Errorf("migrat: got %v", err)
+	}
 	for _, e := range b.Entries() {
 		for _, m := range e.Members {
 			if !seen[m] {

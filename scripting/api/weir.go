@@ -39,7 +39,7 @@ func (t *Table) keys() {
 		hook("setup", "Called once before the first batch. An error keeps data waiting and is tried again.", ctx),
 		hook("teardown", "Called once after the last batch, when weir stops or a new version takes over.", ctx),
 		hook("migrate", "Called when the version has changed, or what state declares has in more than limits: it makes what ctx.state is to have of what the version before kept. What fits as it is is in ctx.state already. An error keeps the version before.",
-			scripting.Param{Name: "old_state", Kind: scripting.KindMap, Doc: "What the version before kept, by name, to be read."}, whole("old_version", "Its version."), ctx),
+			scripting.Param{Name: "old_state", Kind: scripting.KindMap, Doc: "What the version before kept, by name, to be read with get, has, size, full, peek and entries: for k, v in pairs(old_state.seen:entries())."}, whole("old_version", "Its version."), ctx),
 		optional(whole("version", "The version of what the script keeps in state, for migrate; 1 by default.")),
 		entries("state", "What batches, VMs and versions share, by name, each of a kind of weir.state. It is ctx.state in the hooks.", object("", t.State, "")),
 		listOf("outputs", "Names of outputs beside forward_to: the block gives each its receivers in routes, and ctx.route sends a record there.", text("", "")),

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // The globals of a script are a list of what is safe, not Lua's minus what is
@@ -151,6 +153,11 @@ func (v *vm) pairs(L *lua.LState) int {
 				return 2
 			}))
 			return 1
+		}
+		if o, ok := x.Value.(*scripting.Object); ok {
+			if _, ok := o.Type.Method("entries"); ok {
+				v.raise(L, fmt.Errorf("cannot go over a %s with pairs: write pairs(x:entries()), which is a copy", o.Type.Name))
+			}
 		}
 	}
 	L.ArgError(1, "table expected, got "+L.Get(1).Type().String())

@@ -132,6 +132,8 @@ var rewrites = []struct {
 	{regexp.MustCompile(`^cannot perform concat operation between (?:string|number) and (\w+)$`), "attempt to concatenate a $1 value"},
 	{regexp.MustCompile(`^cannot perform concat operation between (\w+) and \w+$`), "attempt to concatenate a $1 value"},
 	{regexp.MustCompile(`^cannot perform (\w+) operation between (\w+) and (\w+)$`), "attempt to $1 $2 and $3"},
+	{regexp.MustCompile(`^__len undefined$`), "attempt to get the length of a value that has none, such as nil"},
+	{regexp.MustCompile(`^__unm undefined$`), "attempt to negate a value that is no number, such as nil"},
 	{regexp.MustCompile(`^registry overflow$`), "stack overflow: too many values"},
 }
 
