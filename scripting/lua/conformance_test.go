@@ -99,6 +99,9 @@ var conformants = []conformant{
 // removes, which the manual must say; with that put back it passes, but for
 // lines that are about it.
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suites take some seconds")
+	}
 	New()
 	dir := suites(t)
 	manual := Manual()
@@ -135,6 +138,9 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceOfGopherLua shows that the list holds what gopher-lua passes.
 func TestConformanceOfGopherLua(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suites take some seconds")
+	}
 	New()
 	dir := suites(t)
 	for _, c := range conformants {

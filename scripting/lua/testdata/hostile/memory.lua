@@ -1,7 +1,7 @@
 -- Bombs that hold more and more: the limit of memory must end them, not that of
 -- time.
 --
--- script: limits { time = "30s" memory = "8MiB" }
+-- script: limits { time = "60s" memory = "8MiB" }
 local weir = require "weir"
 local json = require "json"
 local bombs, kept = {}, {}
