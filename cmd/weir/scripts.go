@@ -77,8 +77,9 @@ script needs. 'weir components http.paths' has them all.
 	b.WriteString(`
 An expression is of the language of the components expr.*, in a text:
   [[ name startsWith "go_" && labels.job in args.keep || value > 10 ]]
-It sees name, labels (a missing one is ""), value, type, time and args. Parts that
-read labels only are evaluated once for each series.
+It sees name, labels (a missing one is ""), value, type, time and args; of a log
+line line, labels, meta, time and args. Parts that read labels only are evaluated
+once for each series or stream.
 
 Modules, by require; their functions return value, error. Lua's own math, string and
 table are there, as are pcall, error, select, pairs and the like; io, os and load are
