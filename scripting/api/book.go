@@ -188,11 +188,11 @@ func (b *Book) Find(name string) ([]Entry, error) {
 		}
 	}
 	for _, e := range b.entries { // so is a key of a definition, without its owner
-		if i := slices.IndexFunc(e.Fields, func(p scripting.Param) bool { return !e.Area && p.Name == name }); i >= 0 {
-			found = append(found, Entry{Name: e.Name + "." + name, Head: name + " of " + e.Name, Doc: e.Fields[i].Doc, Fields: e.Fields[i : i+1]})
-		}
 		for _, p := range e.Fields {
 			names = append(names, p.Name)
+			if p.Name == name && !e.Area {
+				found = append(found, key(e.Name, p))
+			}
 		}
 	}
 	if found != nil {
@@ -203,6 +203,15 @@ func (b *Book) Find(name string) ([]Entry, error) {
 		return nil, fmt.Errorf("there is nothing called %s; %s", name, hint)
 	}
 	return nil, fmt.Errorf("there is nothing called %s; 'weir doc' lists all there is", name)
+}
+
+// key is the entry of a key of a definition, without the others.
+func key(owner string, p scripting.Param) Entry {
+	e := Entry{Name: owner + "." + p.Name, Head: p.Name + " of " + owner, Doc: p.Doc, Fields: p.Fields}
+	if p.Call != nil {
+		e.Head, e.Params = p.Name+p.Call.Signature()+" of "+owner, p.Call.Params
+	}
+	return e
 }
 
 func cutLast(name string) (before, after string, ok bool) {

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -135,6 +136,8 @@ func (v *vm) pairs(L *lua.LState) int {
 		L.Push(x)
 		L.Push(lua.LNil)
 		return 3
+	case *lua.LFunction:
+		v.raise(L, errors.New("cannot go over a function with pairs: an iterator, such as records() and group_by() return, stands alone behind in"))
 	case *lua.LUserData:
 		if l, ok := x.Value.(labelled); ok {
 			var ls []string

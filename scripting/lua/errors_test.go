@@ -148,6 +148,7 @@ func TestRuntimeErrors(t *testing.T) {
 	f(`ctx.state.x = 1`, at+"in metrics: cannot assign to ctx.state.x: it is read-only\n  3 | ctx.state.x = 1")
 	f(`ctx.state.x:add("k")`, at+"in metrics: there is no state \"x\": declare it in state\n  3 | ctx.state.x:add(\"k\")")
 	f(`local x = ctx.args.nope`, at+"in metrics: there is no argument \"nope\": declare it in args\n  3 | local x = ctx.args.nope")
+	f(`for k in pairs(print) do end`, at+"in metrics: cannot go over a function with pairs: an iterator, such as records() and group_by() return, stands alone behind in\n  3 | for k in pairs(print) do end")
 	f(`local n = #nil`, at+"in metrics: attempt to get the length of a value that has none, such as nil\n  3 | local n = #nil")
 	f(`local n = -nil`, at+"in metrics: attempt to negate a value that is no number, such as nil\n  3 | local n = -nil")
 	f(`local f = load("return 1")`, at+"in metrics: attempt to call a value that is no function\n  3 | local f = load(\"return 1\")\n  hint: code cannot be loaded at run time: put it into scripts/lib and require it")
