@@ -12,11 +12,21 @@ func (t *Table) record() {
 	time := settable(whole("time", "Its time in Unix ms."))
 	value := settable(number("value", "The value: NaN of a stale record, nil of a native histogram."))
 
+	more := []scripting.Param{
+		{Name: "histogram", Kind: scripting.KindMap, Doc: "The native histogram, to read: count, sum, schema, zero_count, zero_threshold and buckets, a list of lower, upper and count. nil of other records.",
+			Fields: []scripting.Param{number("count", "All observations."), number("sum", "Of them."), whole("schema", "The schema."), number("zero_count", "Observations near zero."),
+				number("zero_threshold", "How near."), {Name: "buckets", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindMap, Fields: []scripting.Param{
+					number("lower", "The lower bound."), number("upper", "The upper bound."), number("count", "Observations in between.")}}, Doc: "The buckets that are not empty."}}},
+		{Name: "exemplars", Kind: scripting.KindList, Doc: "The exemplars, to read: tables of labels, value and time. nil for none.",
+			Of: &scripting.Param{Kind: scripting.KindMap, Fields: []scripting.Param{{Name: "labels", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "Its labels."},
+				number("value", "Its value."), optional(whole("time", "Its time in Unix ms."))}}},
+	}
 	t.Record.Doc = "One sample of a batch. It ends with its hook; keep a copy() instead. What is not set goes on as it came, bit for bit."
 	t.Record.Fields = []scripting.Param{
 		name, text("type", typeDoc), value, labels, time, stale,
 		text("help", "The metric's help."), text("unit", "The metric's unit."),
 	}
+	t.Record.Fields = append(t.Record.Fields, more...)
 	t.Record.Methods = []scripting.Function{
 		{
 			Name: "drop", Doc: "Drops the record.",
@@ -36,4 +46,5 @@ func (t *Table) record() {
 		name, settable(text("type", typeDoc)), value, labels, time, stale,
 		settable(text("help", "The metric's help.")), settable(text("unit", "The metric's unit.")),
 	}
+	t.Copy.Fields = append(t.Copy.Fields, more...)
 }

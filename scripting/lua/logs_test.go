@@ -273,3 +273,27 @@ func TestLogExpressionsAtLoad(t *testing.T) {
 	f(`return weir.transform { sends = { "lgos" }, logs = function() end }`, `cannot use "lgos" in sends`)
 	f(`return weir.transform { sends = {}, logs = function() end }`, `as sends: it must be a list of "metrics" and "logs"`)
 }
+
+// TestHistogramsAndExemplars: both can be read, of a record and of a copy.
+func TestHistogramsAndExemplars(t *testing.T) {
+	fx := build(t, metrics(`for r in batch:records() do
+		for _, r in ipairs { r, r:copy() } do
+			if r.name == "h" then
+				local h = r.histogram
+				assert(h.count == 3 and h.sum == 1.5 and h.schema == 0 and #h.buckets == 2)
+				assert(h.buckets[2].lower == 1 and h.buckets[2].upper == 2 and h.buckets[2].count == 2)
+				assert(r.exemplars == nil and not pcall(function() r.histogram = nil end))
+			else
+				local e = r.exemplars
+				assert(r.histogram == nil and #e == 2 and e[1].labels.trace == "t" and e[1].value == 0.5 and e[1].time == 7 and e[2].time == nil)
+			end
+		end
+	end`), "")
+	const in = "h {count:3,sum:1.5,positive_spans:[0:2],positive_buckets:[1,2]}\nc 1 # {trace=\"t\"} 0.5 7 # {} 2\n"
+	if diff := cmp.Diff(in, fx.send(t, in)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if h := fx.Health(); h.State != component.Healthy {
+		t.Error(h.Message)
+	}
+}

@@ -283,8 +283,11 @@ func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 			L.Push(drop)
 		case "copy":
 			L.Push(cp)
-		case "histogram", "exemplars":
-			v.raise(L, fmt.Errorf("cannot read record.%s: it is not supported yet; what a script does not touch is sent on as it came", string(key)))
+		case "histogram":
+			h, _ := m.Histogram(r.row)
+			L.Push(v.histogramTable(L, h))
+		case "exemplars":
+			L.Push(v.exemplarsTable(L, m.Exemplars(r.row)))
 		default:
 			v.raise(L, api.Unknown(api.Get().Record, field.String()))
 		}
@@ -400,6 +403,10 @@ func (v *vm) copyIndex(L *lua.LState) int {
 		L.Push(lua.LString(c.rec.Unit))
 	case "stale":
 		L.Push(lua.LBool(c.rec.Stale))
+	case "histogram":
+		L.Push(v.histogramTable(L, c.rec.Histogram))
+	case "exemplars":
+		L.Push(v.exemplarsTable(L, c.rec.Exemplars))
 	default:
 		v.raise(L, api.Unknown(api.Get().Copy, key))
 	}
