@@ -30,7 +30,7 @@ func stateUses(kind state.Kind, method string) []Use {
 	entry := ""
 	switch {
 	case method == "add" && kind == state.Set:
-		body, want = `if not ctx.state.s:add(r.labels.job) then r:drop() end -- all but the first`, "7"
+		body, want = `if ctx.state.s:add(r.labels.job) == false then r:drop() end -- all but the first; nil: it is full`, "7"
 	case method == "entries":
 		entry = `entry="` + map[state.Kind]string{
 			state.Counter: "api=7", state.Map: "api=7", state.LRU: "api=7", state.Set: "1=api", state.Queue: "1=7"}[kind] + `",`
