@@ -80,27 +80,32 @@ func (c *Component) processLogs(ctx context.Context, b *batch.Logs) (result, err
 		return result{}, errReplaced
 	}
 	defer c.entrance.leave()
-	var mu sync.Mutex
-	ran, failed := false, (*Error)(nil)
 	parts := c.partsOf(b)
+	if parts == nil {
+		out, ran, first, err := c.oneLogs(ctx, c.pool, b)
+		if ran {
+			c.report.done(b.Source, first)
+		}
+		return out, err
+	}
+	var mu sync.Mutex
+	anyRan, failed := false, (*Error)(nil)
 	outs := make([]result, len(parts))
-	err := sideBySide(len(parts), workers(), func(i int) error {
+	err := sideBySide(len(parts), workers(), func(i int) (err error) {
 		p := c.pool
 		if c.lanes != nil {
 			p = c.lanes[parts[i].lane]
 		}
-		w, first, err := c.borrow(ctx, p)
-		was := err == nil || first != nil
-		if err == nil {
-			outs[i], first, err = c.runLogs(ctx, w, parts[i].in)
-			c.putBack(p, w)
-		}
+		var ran bool
+		var first *Error
+		outs[i], ran, first, err = c.oneLogs(ctx, p, parts[i].in)
 		mu.Lock()
 		defer mu.Unlock()
-		ran, failed = ran || was, cmp.Or(failed, first)
+		anyRan = anyRan || ran
+		failed = cmp.Or(failed, first)
 		return err
 	})
-	if ran && !isReplay(ctx) {
+	if anyRan {
 		c.report.done(b.Source, failed)
 	}
 	if err != nil {
@@ -109,19 +114,30 @@ func (c *Component) processLogs(ctx context.Context, b *batch.Logs) (result, err
 	return c.joinLines(b, outs), nil
 }
 
+// oneLogs is one for log lines.
+func (c *Component) oneLogs(ctx context.Context, p *pool, b *batch.Logs) (out result, ran bool, first *Error, err error) {
+	w, first, err := c.borrow(ctx, p)
+	if err != nil {
+		return result{}, first != nil, first, err
+	}
+	out, first, err = c.runLogs(ctx, w, b)
+	c.putBack(p, w)
+	return out, true, first, err
+}
+
 // logsPart is a part of a batch of lines.
 type logsPart struct {
 	in   *batch.Logs
 	lane int // of the VM that it meets, in mode partition
 }
 
-// partsOf splits a batch as the block's concurrency says. A stream's lines are
-// in one part, or in parts that follow each other, so that joined parts have
-// them in their order.
+// partsOf splits a batch as the block's concurrency says; nil: it does not. A
+// stream's lines are in one part, or in parts that follow each other, so that
+// joined parts have them in their order.
 func (c *Component) partsOf(b *batch.Logs) []logsPart {
 	s, n := c.splitter, b.Len()
 	if s == nil || !c.script.def.Logs || s.by == nil && n < 2*splitRows {
-		return []logsPart{{in: b}}
+		return nil
 	}
 	lane, lanes := func(row int) int { return row / splitRows }, (n+splitRows-1)/splitRows
 	if s.by != nil {
