@@ -48,6 +48,8 @@ type TestVM interface {
 	// Call runs a function that the file gave to the API. The error is an
 	// *Error, or what wraps one.
 	Call(fn Callback, limit time.Duration) error
+	// Used is what the last Load or Call took, in time of the script.
+	Used() time.Duration
 	// EndTest puts back what spies of the test that ends stand for.
 	EndTest()
 	// Pos is where the file is that calls the API at the moment, file:line.

@@ -162,7 +162,7 @@ var fence = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
 // poll asks until ok is nil; the process under test is another one, so there is
 // nothing to wait on.
 func poll(ts *testscript.TestScript, ok func() error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -174,7 +174,7 @@ func poll(ts *testscript.TestScript, ok func() error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			ts.Fatalf("not within a minute: %v", err)
+			ts.Fatalf("not within three minutes: %v", err)
 		}
 	}
 }

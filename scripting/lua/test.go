@@ -240,6 +240,12 @@ func (t *test) Call(fn scripting.Callback, limit time.Duration) error {
 	return err
 }
 
+// Used is the time of the last call.
+func (t *test) Used() time.Duration {
+	_ = t.v.budget.look() // counts what ran since it looked last
+	return t.v.budget.used
+}
+
 func (t *test) start(limit time.Duration) {
 	t.v.budget.start(limit, 0)
 	t.v.budget.setting = ", the limit of a test"

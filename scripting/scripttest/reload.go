@@ -10,10 +10,13 @@ import (
 )
 
 // reloadLimit is what all tests of a saved script may take together, and
-// reloadTest what one of them may: meanwhile no other change is made.
+// reloadTest what one of them may, in time of the script: meanwhile no other
+// change is made. reloadWall bounds the rest, which is the machine's as well: a
+// save is not refused because it is busy.
 const (
 	reloadLimit = 2 * time.Second
 	reloadTest  = 500 * time.Millisecond
+	reloadWall  = 30 * time.Second
 	// maxReason is how many lines of a difference a node's health shows.
 	maxReason = 20
 )
@@ -22,20 +25,25 @@ const (
 // and the examples of a saved script, and its error names what failed.
 func OnReload(langs []scripting.Language, modules []*scripting.Module) func(scripting.Tested) error {
 	return func(t scripting.Tested) error {
-		s := &suite{folder: t.Folder, langs: langs, modules: modules, limit: reloadTest}
+		left := reloadLimit
+		s := &suite{folder: t.Folder, langs: langs, modules: modules, limit: reloadTest, left: &left}
 		target := target{suite: s, script: t.Script, test: t.Test}
 		l, base, _ := s.parts(t.Script.Path)
 		target.lang, target.name = l, s.component(base)
 		if ns := t.Folder.Namespace; ns != "" {
 			target.name = ns + "." + target.name
 		}
-		ctx, cancel := context.WithTimeoutCause(context.Background(), reloadLimit, // bounded, and nobody waits for less
-			fmt.Errorf("the tests took longer than %s", reloadLimit))
+		ctx, cancel := context.WithTimeoutCause(context.Background(), reloadWall, // bounded, and nobody waits for less
+			fmt.Errorf("the tests took longer than %s", reloadWall))
 		defer cancel()
 		examples, _ := s.script(ctx, target)
 		tests, _ := s.testFile(ctx, target)
-		if ctx.Err() != nil {
-			return fmt.Errorf(`cannot test %s: %w; make them faster, or write script { on_reload = "swap" }`, t.Script.Name, context.Cause(ctx))
+		err := context.Cause(ctx)
+		if s.spent() {
+			err = fmt.Errorf("the tests took longer than %s of script time", reloadLimit)
+		}
+		if err != nil {
+			return fmt.Errorf(`cannot test %s: %w; make them faster, or write script { on_reload = "swap" }`, t.Script.Name, err)
 		}
 		return firstProblem(examples, tests)
 	}

@@ -255,11 +255,22 @@ type suite struct {
 	modules []*scripting.Module
 	match   *regexp.Regexp
 	limit   time.Duration
+	left    *time.Duration                   // script time that all tests may still take; nil: no limit
 	update  func(path, content string) error // nil: nothing is rewritten
 	probe   *scripting.Probe
 	chaos   bool
 	seed    uint64
 }
+
+// took takes what a call into a test file took from what is left.
+func (s *suite) took(used time.Duration) {
+	if s.left != nil {
+		*s.left -= used
+	}
+}
+
+// spent reports whether nothing is left for more tests.
+func (s *suite) spent() bool { return s.left != nil && *s.left < 0 }
 
 // wanted reports whether a test is chosen.
 func (s *suite) wanted(name string) bool { return s.match == nil || s.match.MatchString(name) }
@@ -296,7 +307,7 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 		if !s.wanted(c.fullName()) {
 			continue
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || s.spent() {
 			return f, any
 		}
 		f.Tests = append(f.Tests, s.test(ses, c))
@@ -351,7 +362,9 @@ func (s *suite) test(ses *session, c *testCase) Test {
 	before, after := c.around()
 	var err error
 	for _, fn := range append(before, c.fn) {
-		if err = ses.vm.Call(fn, s.limit); err != nil {
+		err = ses.vm.Call(fn, s.limit)
+		s.took(ses.vm.Used())
+		if err != nil {
 			break
 		}
 	}
@@ -359,7 +372,9 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		if ses.vm.Broken() {
 			break
 		}
-		if late := ses.vm.Call(fn, s.limit); err == nil {
+		late := ses.vm.Call(fn, s.limit)
+		s.took(ses.vm.Used())
+		if err == nil {
 			err = late
 		}
 	}

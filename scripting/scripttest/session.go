@@ -88,7 +88,9 @@ func newSession(ctx context.Context, s suite, f scripting.File, lang scripting.T
 		return nil, err
 	}
 	ses.vm = vm
-	if err := vm.Load(s.limit); err != nil {
+	err = vm.Load(s.limit)
+	s.took(vm.Used())
+	if err != nil {
 		return nil, errors.Join(err, ses.close())
 	}
 	return ses, nil
