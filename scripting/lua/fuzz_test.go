@@ -83,6 +83,7 @@ func FuzzCompile(f *testing.F) {
 		"", "return 1", "local a = [[x]] .. 'y' -- z", "--[==[ ]] ]==] x = 1", "for i = 1, 2 do end", "goto x ::x::",
 		"local t = { a = 1, [2] = 'b'; 3 } t.x.y:z('w', ...)", "if a then elseif b then else end", "repeat until a .. b .. c",
 		"local weir = require 'weir' return weir.transform { metrics = function(b) b:drop_where('x') end }", "\"\\", "'\\\n", "[=[",
+		"local weir = require 'weir' local function h(b, c) for r in b:records() do r.x = c.args.y end end return weir.transform { metrics = h, every = { ['1s'] = function(c) c.emit { naem = 1 } end } }",
 	} {
 		f.Add(src)
 	}
@@ -97,6 +98,14 @@ func FuzzCompile(f *testing.F) {
 			t.Fatal("neither a program nor an error")
 		}
 		l.Comment(src)
+		if err == nil { // the linter looks at what can be compiled
+			p := &program{files: map[string]*chunk{file.Name: c}, main: c, def: &scripting.Definition{}}
+			for _, found := range p.Lint() {
+				if found.Err.Line < 1 {
+					t.Errorf("%v has no line", found.Err)
+				}
+			}
+		}
 	})
 }
 
