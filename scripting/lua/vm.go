@@ -289,6 +289,8 @@ func (v *vm) Logs(m *view.Logs) error {
 	}
 	err := v.run(v.hooks.logs, 0, v.logBatch, v.ctx.metrics)
 	v.lines, v.out, v.outLogs, v.lineRecs = nil, nil, nil, nil
+	v.texts.block = nil // parts of lines, which would keep all of them
+	clear(v.cells[:cap(v.cells)])
 	return err
 }
 
