@@ -17,8 +17,8 @@ func TestSoak(t *testing.T) {
 		t.Fatal("WEIR is not set: run `make integration`")
 	}
 	var out, errOut bytes.Buffer
-	code := execute(t.Context(), []string{"soak", "--collector=weir=" + weir, "--targets=3", "--series=300", "--interval=1s", "--warmup=5s",
-		"--measure=20s", "--every=500ms", "--max-growth=1000"}, strings.NewReader(""), &out, &errOut)
+	code := execute(t.Context(), []string{"soak", "--collector=weir=" + weir, "--targets=3", "--series=300", "--interval=2s", "--warmup=6s",
+		"--measure=24s", "--every=700ms", "--max-growth=1000"}, strings.NewReader(""), &out, &errOut)
 	if code != 0 || !strings.Contains(out.String(), "weir_script_errors_total") {
 		t.Errorf("got %d and\n%s%s", code, &out, &errOut)
 	}
