@@ -156,6 +156,10 @@ func (c *Collection) put(i int32, key string, v Value, now int64) error {
 		c.refused++
 		return &SizeError{Name: c.decl.Name, Size: n, Max: c.decl.MaxValue}
 	}
+	if EntrySize(key, v) > c.decl.MaxBytes { // however many others go for it
+		c.refused++
+		return c.fullBytes
+	}
 	if i == nowhere {
 		if err := c.room(1, EntrySize(key, v), nowhere, now); err != nil {
 			return err

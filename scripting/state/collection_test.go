@@ -156,6 +156,27 @@ func TestBytes(t *testing.T) {
 }
 
 // TestModel plays random operations on a collection and on a plain model.
+// What has no room alone must not drive out the others.
+func TestLargerThanAll(t *testing.T) {
+	for _, d := range []state.Decl{decl("l", state.LRU, maxBytes(1000)), decl("m", state.Map, evict, maxBytes(1000))} {
+		c := newCollection(d)
+		for _, key := range []string{"a", "b"} {
+			if err := c.Set(key, str("x"), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, key := range []string{"c", "a"} {
+			err := c.Set(key, str(strings.Repeat("x", 1000)), 0)
+			if _, ok := errors.AsType[*state.FullError](err); !ok {
+				t.Errorf("%s: got %v, want that there is no room", d.Kind, err)
+			}
+		}
+		if diff := cmp.Diff([]string{"a", "b"}, keys(c, 0)); diff != "" || c.Stats().Refused != 2 || c.Stats().Evicted != 0 {
+			t.Errorf("%s: -want +got:\n%s\n%+v", d.Kind, diff, c.Stats())
+		}
+	}
+}
+
 func TestModel(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 1))
