@@ -121,7 +121,7 @@ assert.same({ "lab" }, t:metrics("a 1"):label_values("site"))`,
 			}
 			path := args[0].(string)
 			body, err := o.read(path, limit)
-			o.note(w.call, path, body)
+			o.note(w.call, reading{path, limit}, body)
 			if err != nil {
 				return nil, err
 			}
@@ -133,26 +133,32 @@ assert.same({ "lab" }, t:metrics("a 1"):label_values("site"))`,
 	}
 }
 
+// reading is a file, of which so much may come: more could not be read.
+type reading struct {
+	path  string
+	limit int64
+}
+
 // note keeps what setup has read of a file; body is nil when it could not be
 // read.
-func (o *world) note(k *call, path string, body []byte) {
+func (o *world) note(k *call, r reading, body []byte) {
 	if !k.setup {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.seen == nil {
-		o.seen = map[string][32]byte{}
+		o.seen = map[reading][32]byte{}
 	}
-	o.seen[path] = sha256.Sum256(body)
+	o.seen[r] = sha256.Sum256(body)
 }
 
 // changed reports whether a file is another than the one that setup has read.
 func (o *world) changed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for path, hash := range o.seen {
-		body, _ := o.read(path, maxOutsideBytes)
+	for r, hash := range o.seen {
+		body, _ := o.read(r.path, r.limit)
 		if sha256.Sum256(body) != hash {
 			return true
 		}

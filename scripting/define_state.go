@@ -31,7 +31,7 @@ var StateOptions = []Param{
 	{Name: "on_full", Kind: KindString, Optional: true, Doc: `What becomes of an entry more than max: "refuse" (the default) makes it an error, "evict" drops the one that was written longest ago for it. An lru always evicts.`},
 	{Name: "scope", Kind: KindString, Optional: true, Doc: `How long it lives: "instance" (the default) as long as the node, reloads included; "persistent" on disk, restarts included.`},
 	{Name: "max_bytes", Kind: KindInt, Optional: true, Doc: `How much memory its entries may take, such as "8MiB"; 64MiB by default. Each counts with its key, its value and 128 bytes.`, Or: []Param{{Kind: KindString}}},
-	{Name: "max_value", Kind: KindInt, Optional: true, Doc: `How large a key with its value may be; 64KiB by default.`, Or: []Param{{Kind: KindString}}},
+	{Name: "max_value", Kind: KindInt, Optional: true, Doc: `How large a key with its value may be; 64KiB by default, 32MiB at most.`, Or: []Param{{Kind: KindString}}},
 	{Name: "doc", Kind: KindString, Optional: true, Doc: "What it is for."},
 }
 
@@ -85,7 +85,9 @@ func (s *State) option(name string, v any) error {
 	case "max_bytes":
 		err = size(&s.MaxBytes)
 	case "max_value":
-		err = size(&s.MaxValue)
+		if err = size(&s.MaxValue); err == nil && s.MaxValue > state.MostValue {
+			return wrong(fmt.Sprintf("%s at most", sizeText(state.MostValue)))
+		}
 	case "on_full":
 		s.Evict, err = oneOf("refuse", "evict")
 		if err == nil && s.Kind == state.LRU {

@@ -78,7 +78,7 @@ type world struct {
 	commands []grant.Command
 
 	mu   sync.Mutex
-	seen map[string][32]byte // files that setup has read, by path: their content's hash
+	seen map[reading][32]byte // files that setup has read: their content's hash
 }
 
 // newWorld returns what a node may reach. The error says what its block does not

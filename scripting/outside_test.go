@@ -199,9 +199,12 @@ func TestReadInSetup(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.ToSlash(filepath.Join(dir, "map.txt"))
 	n.save(fmt.Sprintf(`return weir.transform { needs = { read = true },
-		setup = function(ctx) ctx.log.info("read " .. tostring(ctx.read(%q))) end,
+		setup = function(ctx)
+			ctx.log.info("read " .. tostring(ctx.read(%q)))
+			ctx.log.info("large " .. tostring(ctx.read(%q, { max_bytes = 3 })))
+		end,
 		metrics = function(batch, ctx) batch:set_label("later", ctx.read(%q)) end,
-	}`, path, path+"2"), allow(fmt.Sprintf("read = [%q]", filepath.ToSlash(dir)+"/*")))
+	}`, path, path+"3", path+"2"), allow(fmt.Sprintf("read = [%q]", filepath.ToSlash(dir)+"/*")))
 	write := func(path, text string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -209,6 +212,7 @@ func TestReadInSetup(t *testing.T) {
 		}
 	}
 	write(path+"2", "x")
+	write(path+"3", "too large")
 	same(t, n.send(text(t, 1, "a 1\n")), "a{later=\"x\"} 1\n") // setup is done by then
 	c := n.c.(interface {
 		component.Updater
@@ -230,7 +234,7 @@ func TestReadInSetup(t *testing.T) {
 	if err := c.Update(args); !errors.Is(err, component.ErrRebuild) {
 		t.Errorf("what setup found missing is there: %v", err)
 	}
-	if !strings.Contains(n.Logs(), `read nil`) {
+	if !strings.Contains(n.Logs(), `read nil`) || !strings.Contains(n.Logs(), `large nil`) {
 		t.Error(n.Logs())
 	}
 }

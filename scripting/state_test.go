@@ -437,6 +437,7 @@ func TestDefineState(t *testing.T) {
 	f(`state = { x = weir.state.lru{ on_full = "evict" } }`, `cannot use "on_full" in weir.state.lru: it always evicts`)
 	f(`state = { x = weir.state.set{ scope = "global" } }`, `cannot use "global" as "scope" of weir.state.set: it must be "instance" or "persistent"`)
 	f(`state = { x = weir.state.set{ max_bytes = -1 } }`, `it must be a size such as "8MiB"`)
+	f(`state = { x = weir.state.map{ max_value = "33MiB" } }`, `cannot use "33MiB" as "max_value" of weir.state.map: it must be 32MiB at most`)
 	f(`state = { x = weir.state.set("x") }`, `cannot use weir.state.set(string): write weir.state.set { max = … }`)
 	f(`version = 1.5`, `a/b.lua:4: cannot use 1.5 as version: it must be a whole number from 1 on`)
 	f(`migrate = 1`, `a/b.lua:4: cannot use 1 as hook migrate: it must be a function`)

@@ -26,6 +26,7 @@ const (
 	DefaultMaxBytes = 64 << 20
 	DefaultMaxValue = 64 << 10
 	MostEntries     = 10_000_000
+	MostValue       = 32 << 20 // of a key with its value, in bytes: a record of a file must hold it
 )
 
 // Decl is a declaration of a collection. Two that are equal mean the same.

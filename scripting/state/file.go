@@ -29,7 +29,8 @@ const (
 	fileVersion = 1
 	headerSize  = 12
 	recordHead  = 12
-	// maxRecord bounds what a damaged length can make a reader take.
+	// maxRecord bounds what a damaged length can make a reader take: more than a
+	// good record and the largest value, which may follow it.
 	maxRecord = 64 << 20
 	// goodRecord is about how long records of many changes are made.
 	goodRecord = 1 << 20
@@ -98,7 +99,7 @@ type image struct {
 	started bool // the state that the file was begun with is all there
 }
 
-// errNotOurs are files that cannot be read at all.
+// notOursError is that of files that cannot be read at all.
 type notOursError struct{ msg string }
 
 func (e *notOursError) Error() string { return e.msg }
