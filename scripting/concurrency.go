@@ -143,20 +143,7 @@ func (sp *split) join(b *batch.Metrics, parts []part, outs []*batch.Metrics) *ba
 		Source: b.Source, Way: b.Way, Series: sp.column(outs, rows), T: make([]int64, 0, rows), V: make([]float64, 0, rows),
 	}
 	for _, o := range outs {
-		at := len(out.T)
-		out.T, out.V = append(out.T, o.T...), append(out.V, o.V...)
-		for _, h := range o.Histograms {
-			h.Row += at
-			out.Histograms = append(out.Histograms, h)
-		}
-		for _, e := range o.Exemplars {
-			e.Row += at
-			out.Exemplars = append(out.Exemplars, e)
-		}
-		for _, s := range o.Starts {
-			s.Row += at
-			out.Starts = append(out.Starts, s)
-		}
+		out.AppendRest(o)
 	}
 	return out
 }

@@ -51,8 +51,8 @@ func (c *Component) successor(ctx context.Context) (*Component, error) {
 }
 
 // open lets batches in, after what must come first: the calls of the generation
-// before, when there may be one call at a time, state that is on disk, and setup. It returns false when
-// another component took over or ctx ended before.
+// before, when there may be one call at a time, state that is on disk, and
+// setup. It returns false when another component took over or ctx ended before.
 func (c *Component) open(ctx context.Context, before *Component) bool {
 	if before != nil && c.block.Concurrency.exclusive() {
 		select {

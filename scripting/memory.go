@@ -1,10 +1,11 @@
 package scripting
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/scripting/view"

@@ -45,7 +45,7 @@ func newMetrics() *metrics {
 		discarded: counter("weir_script_vms_discarded_total", "VMs thrown away because a limit stopped the script."),
 		emitted:   counter("weir_script_samples_emitted_total", "Samples that the script emitted in addition to those it got."),
 		routed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_script_samples_routed_total", Help: "Samples that the script sent to an output instead of forward_to, by output.",
+			Name: "weir_script_samples_routed_total", Help: "Samples and log lines that the script sent to an output instead of forward_to, by output.",
 		}, []string{"output"}),
 		collisions: counter("weir_script_samples_collided_total", "Samples that left with the labels and the timestamp of another sample of their batch."),
 		silenced:   counter("weir_script_log_lines_suppressed_total", "Log lines of the script that were not written because there were too many."),

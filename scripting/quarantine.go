@@ -60,7 +60,7 @@ func newQuarantined(o component.Options) *quarantined {
 			Name: "weir_script_quarantine_lost_samples_total", Help: "Samples and log lines that fell off the quarantine, by the bound that they were beyond.",
 		}, []string{"reason"}),
 	}
-	for _, reason := range []string{quarantine.LostSize, quarantine.LostAge} {
+	for _, reason := range []string{quarantine.LostSize, quarantine.LostAge, quarantine.LostDamaged} {
 		q.lost.WithLabelValues(reason)
 	}
 	q.store = quarantine.New(quarantine.Dir(o.StoragePath, o.ID), o.Clock, o.Logger, func(reason string, records int) {

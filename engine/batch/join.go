@@ -54,8 +54,8 @@ func JoinMetrics(bs []*Metrics) *Metrics {
 	return out
 }
 
-// AppendRest appends all columns of o but the series to b, of which only the
-// caller knows.
+// AppendRest appends all columns of o but the series to b, whose series are the
+// caller's matter: it may have the column already.
 func (b *Metrics) AppendRest(o *Metrics) {
 	at := len(b.T)
 	b.T, b.V = append(b.T, o.T...), append(b.V, o.V...)

@@ -106,13 +106,13 @@ func (s *Store) open() error {
 	return nil
 }
 
-// setAside keeps a file where it disturbs nothing.
+// setAside keeps a file where it disturbs nothing. How many records it holds is
+// not known any more.
 func (s *Store) setAside(path string, why error) {
 	if err := os.Rename(path, path+aside); err != nil {
 		s.logger.Warn("cannot set aside a file of the quarantine", "path", path, "err", err)
 		return
 	}
-	s.lost(LostDamaged, 0)
 	s.logger.Warn("a file of the quarantine cannot be read and is set aside", "path", path+aside, "err", why)
 }
 
@@ -233,6 +233,7 @@ func (s *Store) Read(id uint64) (Entry, []byte, error) {
 	if errors.Is(err, errDamaged) || errors.Is(err, errVersion) {
 		s.setAside(filepath.Join(s.dir, fileName(id)), err)
 		if i := slices.IndexFunc(s.entries, func(k kept) bool { return k.id == id }); i >= 0 {
+			s.lost(LostDamaged, s.entries[i].records)
 			s.size -= s.entries[i].size
 			s.entries = slices.Delete(s.entries, i, i+1)
 		}

@@ -174,6 +174,9 @@ func TestDamaged(t *testing.T) {
 				t.Error("it can be read")
 			}
 			l.want("two")
+			if (l.lost[LostDamaged] > 0) != (name == "data") { // whose head can be read still
+				t.Errorf("lost %v", l.lost)
+			}
 			list, err := List(l.dir)
 			if err != nil || len(list.Aside) != 1 || list.Aside[0] != fileName(id)+aside {
 				t.Errorf("got %v aside, %v", list.Aside, err)

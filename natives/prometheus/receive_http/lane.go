@@ -93,7 +93,7 @@ func (l *lane) take(ctx context.Context) (context.Context, *batch.Metrics) {
 	l.waiting = l.waiting[n:]
 	l.out, l.since = l.c.out.Load(), l.c.o.Clock.Now()
 	ctx, l.cancel = context.WithCancelCause(ctx)
-	b := join(bs)
+	b := batch.JoinMetrics(bs)
 	b.Source = l.source
 	return ctx, b
 }

@@ -67,31 +67,3 @@ func (r *rows) split(n uint64) []*batch.Metrics {
 	}
 	return out
 }
-
-// join returns one batch of several.
-func join(bs []*batch.Metrics) *batch.Metrics {
-	if len(bs) == 1 {
-		return bs[0]
-	}
-	n := 0
-	for _, b := range bs {
-		n += b.Len()
-	}
-	out := &batch.Metrics{Series: make([]*batch.Series, 0, n), T: make([]int64, 0, n), V: make([]float64, 0, n)}
-	for _, b := range bs {
-		at := out.Len()
-		out.Series, out.T, out.V = append(out.Series, b.Series...), append(out.T, b.T...), append(out.V, b.V...)
-		for _, h := range b.Histograms {
-			h.Row += at
-			out.Histograms = append(out.Histograms, h)
-		}
-		for _, e := range b.Exemplars {
-			e.Row += at
-			out.Exemplars = append(out.Exemplars, e)
-		}
-		for _, s := range b.Starts {
-			out.Starts = append(out.Starts, batch.Start{Row: s.Row + at, T: s.T})
-		}
-	}
-	return out
-}
