@@ -113,7 +113,20 @@ func TestArgsCompare(t *testing.T) {
 }
 
 func decodeInto(args any, attrs string, sink *flowtest.Sink) error {
-	return evaluate(args, "forward_to = [sink]\n"+attrs, sink.Receiver())
+	return evaluate(args, "forward_to = [sink]\n"+patient(attrs), sink.Receiver())
+}
+
+// patient gives scripts more time than they have by default, unless attrs says
+// how much: a machine may be that busy, and the race detector is slow.
+func patient(attrs string) string {
+	const limits = "script {\nlimits { time = \"10s\" }\n"
+	if strings.Contains(attrs, "limits") {
+		return attrs
+	}
+	if before, after, ok := strings.Cut(attrs, "script {"); ok {
+		return before + limits + after
+	}
+	return attrs + "\n" + limits + "}"
 }
 
 func decodeTo(args any, r *flow.Receiver) error { return evaluate(args, "forward_to = [sink]", r) }

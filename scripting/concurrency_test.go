@@ -424,7 +424,7 @@ func TestManyReloadsOfTimers(t *testing.T) {
 		save(1)
 		before := runtime.NumGoroutine()
 		reloads := 1000
-		if testing.Short() {
+		if testing.Short() || raceDetector {
 			reloads = 100
 		}
 		for i := range reloads {

@@ -315,7 +315,7 @@ func (f consumer) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error { 
 // or doubled, and nothing is left behind.
 func TestThousandReloads(t *testing.T) {
 	reloads := 1000
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		reloads = 100
 	}
 	n := newNode(t)

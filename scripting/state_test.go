@@ -40,8 +40,8 @@ const (
 // add and by update.
 func TestStateSurvivesReload(t *testing.T) {
 	reloads := 100
-	if testing.Short() {
-		reloads = 20
+	if testing.Short() || raceDetector {
+		reloads = 30
 	}
 	f := func(name, kind, op string) {
 		t.Run(name, func(t *testing.T) {

@@ -99,8 +99,8 @@ var conformants = []conformant{
 // removes, which the manual must say; with that put back it passes, but for
 // lines that are about it.
 func TestConformance(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the suites take some seconds")
+	if testing.Short() || RaceDetector {
+		t.Skip("the suites take long, and run in one goroutine")
 	}
 	New()
 	dir := suites(t)
@@ -138,8 +138,8 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceOfGopherLua shows that the list holds what gopher-lua passes.
 func TestConformanceOfGopherLua(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the suites take some seconds")
+	if testing.Short() || RaceDetector {
+		t.Skip("the suites take long, and run in one goroutine")
 	}
 	New()
 	dir := suites(t)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/scripting/lua"
 )
 
 const (
@@ -77,7 +78,7 @@ func explode(t *testing.T, fx *fixture, beside *neighbour, in, want string) {
 		t.Errorf("took %s", took)
 	}
 	n := peak()
-	if n > peakLimit && !raceDetector {
+	if n > peakLimit && !lua.RaceDetector {
 		t.Errorf("the process had %d MiB at its peak, want at most %d", n>>20, peakLimit>>20)
 	}
 	t.Logf("%s, %d MiB at the peak", took.Round(time.Millisecond), n>>20)

@@ -74,8 +74,21 @@ func (f *fixture) rebuild(t testing.TB, r component.Registration, attrs string) 
 	f.c = f.Build(t, r, args)
 }
 
+// patient gives scripts more time than they have by default, unless attrs says
+// how much: a machine may be that busy, and the race detector is slow.
+func patient(attrs string) string {
+	const limits = "script {\nlimits { time = \"10s\" }\n"
+	if strings.Contains(attrs, "limits") {
+		return attrs
+	}
+	if before, after, ok := strings.Cut(attrs, "script {"); ok {
+		return before + limits + after
+	}
+	return attrs + "\n" + limits + "}"
+}
+
 func decode(r component.Registration, sink *flowtest.Sink, attrs string) (any, error) {
-	file, err := parser.ParseFile("test.alloy", []byte("forward_to = [sink]\n"+attrs))
+	file, err := parser.ParseFile("test.alloy", []byte("forward_to = [sink]\n"+patient(attrs)))
 	if err != nil {
 		return nil, err
 	}

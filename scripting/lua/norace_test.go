@@ -1,5 +1,5 @@
 //go:build !race
 
-package lua_test
+package lua
 
-const raceDetector = false
+const RaceDetector = false

@@ -1,6 +1,6 @@
 //go:build race
 
-package lua_test
+package lua
 
-// raceDetector says that memory is mostly the race detector's.
-const raceDetector = true
+// RaceDetector says that memory is mostly the race detector's.
+const RaceDetector = true

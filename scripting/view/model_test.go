@@ -563,9 +563,9 @@ func checkResult(t *testing.T, where string, in *batch.Metrics, res view.Result,
 }
 
 func TestModel(t *testing.T) {
-	n := uint64(1200)
+	n := uint64(400) // the fuzz test goes on from there
 	if testing.Short() {
-		n = 120
+		n = 100
 	}
 	for seed := range n {
 		check(t, seed)
