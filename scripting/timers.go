@@ -91,7 +91,7 @@ func (c *Component) runTimer(ctx, run context.Context, e Every, t *timer) {
 		last := next
 		select {
 		case t.busy <- struct{}{}:
-			c.tick(ctx, run, e, t, next.Add(e.Interval))
+			c.tick(ctx, run, e, t)
 			<-t.busy
 		default: // the generation before is still at it
 			c.mem.metrics.skipped.Inc()
@@ -103,9 +103,9 @@ func (c *Component) runTimer(ctx, run context.Context, e Every, t *timer) {
 	}
 }
 
-// tick runs the hook of a timer and sends what it emits. due is when it rings
-// again.
-func (c *Component) tick(ctx, run context.Context, e Every, t *timer, due time.Time) {
+// tick runs the hook of a timer and sends what it emits, until it rings again: it
+// may have waited for a VM past its next ring.
+func (c *Component) tick(ctx, run context.Context, e Every, t *timer) {
 	if !c.entrance.enter() {
 		return
 	}
@@ -150,7 +150,7 @@ func (c *Component) tick(ctx, run context.Context, e Every, t *timer, due time.T
 		c.opts.Stats.Drop("script_error", res.Emitted)
 		c.opts.Stats.DropLines("script_error", out.lines.len())
 	case res.Emitted > 0 || out.lines.len() > 0:
-		c.deliver(run, out, now, due)
+		c.deliver(run, out, now, t.next(now, e.Interval))
 	}
 }
 
