@@ -137,7 +137,8 @@ func (r *recorder) group(name string, without ...string) map[string][]*recorded 
 	for _, s := range r.bySeries {
 		if s.labels["__name__"] == name {
 			k := series{Metric: s.labels}.key(without...)
-			all[k] = append(all[k], s)
+			now := *s // samples come meanwhile
+			all[k] = append(all[k], &now)
 		}
 	}
 	return all
