@@ -1,10 +1,8 @@
 package scripting
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -83,31 +81,12 @@ func (c *Component) processLogs(ctx context.Context, b *batch.Logs) (result, err
 	parts := c.partsOf(b)
 	if parts == nil {
 		out, ran, first, err := c.oneLogs(ctx, c.pool, b)
-		if ran {
-			c.report.done(b.Source, first)
-		}
+		c.ended(ctx, b.Source, ran, first)
 		return out, err
 	}
-	var mu sync.Mutex
-	anyRan, failed := false, (*Error)(nil)
-	outs := make([]result, len(parts))
-	err := sideBySide(len(parts), workers(), func(i int) (err error) {
-		p := c.pool
-		if c.lanes != nil {
-			p = c.lanes[parts[i].lane]
-		}
-		var ran bool
-		var first *Error
-		outs[i], ran, first, err = c.oneLogs(ctx, p, parts[i].in)
-		mu.Lock()
-		defer mu.Unlock()
-		anyRan = anyRan || ran
-		failed = cmp.Or(failed, first)
-		return err
+	outs, err := c.eachPart(ctx, b.Source, len(parts), func(i int) (result, bool, *Error, error) {
+		return c.oneLogs(ctx, c.poolOf(parts[i].lane), parts[i].in)
 	})
-	if anyRan {
-		c.report.done(b.Source, failed)
-	}
 	if err != nil {
 		return result{}, err
 	}

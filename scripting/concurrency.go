@@ -212,35 +212,16 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (result, erro
 		}
 	}
 	out, ran, first, err := c.one(ctx, c.pool, b)
-	if ran && !isReplay(ctx) {
-		c.report.done(b.Source, first)
-	}
+	c.ended(ctx, b.Source, ran, first)
 	return out, err
 }
 
 // inParts returns what the hooks make of the parts of b.
 func (c *Component) inParts(ctx context.Context, b *batch.Metrics, sp *split) (result, error) {
-	var mu sync.Mutex
-	anyRan, failed := false, (*Error)(nil)
 	parts := sp.partsOf(b)
-	outs := make([]result, len(parts))
-	err := sideBySide(len(parts), workers(), func(i int) (err error) {
-		p := c.pool
-		if c.lanes != nil {
-			p = c.lanes[parts[i].lane]
-		}
-		var ran bool
-		var first *Error
-		outs[i], ran, first, err = c.one(ctx, p, parts[i].in)
-		mu.Lock()
-		defer mu.Unlock()
-		anyRan = anyRan || ran
-		failed = cmp.Or(failed, first)
-		return err
+	outs, err := c.eachPart(ctx, b.Source, len(parts), func(i int) (result, bool, *Error, error) {
+		return c.one(ctx, c.poolOf(parts[i].lane), parts[i].in)
 	})
-	if anyRan && !isReplay(ctx) {
-		c.report.done(b.Source, failed)
-	}
 	if err != nil {
 		return result{}, err
 	}
@@ -248,6 +229,41 @@ func (c *Component) inParts(ctx context.Context, b *batch.Metrics, sp *split) (r
 		return outs[0], nil
 	}
 	return c.join(sp, b, parts, outs), nil
+}
+
+// eachPart runs one for each of n parts of a batch, side by side, and reports
+// how they ended.
+func (c *Component) eachPart(ctx context.Context, source uint64, n int, one func(i int) (out result, ran bool, first *Error, err error)) ([]result, error) {
+	var mu sync.Mutex
+	anyRan, failed := false, (*Error)(nil)
+	outs := make([]result, n)
+	err := sideBySide(n, workers(), func(i int) (err error) {
+		var ran bool
+		var first *Error
+		outs[i], ran, first, err = one(i)
+		mu.Lock()
+		defer mu.Unlock()
+		anyRan = anyRan || ran
+		failed = cmp.Or(failed, first)
+		return err
+	})
+	c.ended(ctx, source, anyRan, failed)
+	return outs, err
+}
+
+// poolOf is where a part of a lane meets its VM.
+func (c *Component) poolOf(lane int) *pool {
+	if c.lanes != nil {
+		return c.lanes[lane]
+	}
+	return c.pool
+}
+
+// ended reports how the hooks ended for a source; a replay is none.
+func (c *Component) ended(ctx context.Context, source uint64, ran bool, first *Error) {
+	if ran && !isReplay(ctx) {
+		c.report.done(source, first)
+	}
 }
 
 // one runs the hooks on a batch or a part of one, on a VM of p. first is the

@@ -63,7 +63,11 @@ func TestQuarantineOfLines(t *testing.T) {
 	}
 	same(t, string(data), text)
 
+	n.sendLines("{job=\"c\"} good\n")
 	healthy := n.Health()
+	if healthy.State != component.Healthy {
+		t.Errorf("got health %+v after a good batch", healthy)
+	}
 	if results, _ := askQuarantine(t, n, "/quarantine/replay", scripting.QuarantineRequest{}); results[0].Passed || !strings.Contains(results[0].Error, "in each: no bad") {
 		t.Errorf("got %+v", results)
 	}
