@@ -35,6 +35,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe // indirect
+
 require (
 	cloud.google.com/go/auth v0.23.2 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.2.8 // indirect
