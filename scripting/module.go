@@ -221,7 +221,10 @@ type Use struct {
 	Doc string // what it shows; may be empty
 	// Lua is the body of the hook metrics(batch, ctx), of Hook if that is set,
 	// or a whole file when it says weir.transform.
-	Lua  string
+	Lua string
+	// JS is the same in JavaScript: the body of the hook, or a whole file when it
+	// says export default. An example has both.
+	JS   string
 	Hook string
 	Args string // attributes of the block
 	// Input and Output are batches in text form.
@@ -229,6 +232,8 @@ type Use struct {
 	// Test is the body of a test in Lua with the component as t, in place of
 	// Input and Output.
 	Test string
+	// TestJS is Test in JavaScript.
+	TestJS string
 }
 
 // FunctionExample is one call, in no language: bindings render and execute it.
