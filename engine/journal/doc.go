@@ -7,7 +7,7 @@
 // one write (append.go); a segment is a file of records with checksums, whose
 // reader finds the next valid record after damage (segment.go); each block
 // belongs to a lane, and Next hands out one block per lane at a time, read back
-// from disk, in order (lane.go); Ack moves the lane's cursor, which is saved
+// from disk, in order, After those behind it (lane.go); Ack moves the lane's cursor, which is saved
 // every second (cursor.go); segments without pending blocks are removed.
 // Memory does not grow with the backlog.
 //

@@ -34,9 +34,14 @@ func (j *Journal) Queued() int {
 }
 
 // TryNext is Next that does not wait.
-func (j *Journal) TryNext(lane int) (Block, bool) {
+func (j *Journal) TryNext(lane int) (Block, bool) { return j.tryBehind(lane, 0) }
+
+// TryAfter is After that does not wait.
+func (j *Journal) TryAfter(b Block) (Block, bool) { return j.tryBehind(b.Lane, b.Seq) }
+
+func (j *Journal) tryBehind(lane int, seq uint64) (Block, bool) {
 	for {
-		b, ok, wait := j.tryNext(j.lanes[lane], nil)
+		b, ok, wait := j.tryNext(j.lanes[lane], seq, nil)
 		if ok || wait {
 			return b, ok
 		}

@@ -23,11 +23,12 @@ type ref struct {
 // again in the segments.
 const laneQueue = 256
 
-// lane is the pending blocks of one lane, in order. Guarded by Journal.mu.
+// lane is the pending blocks of one lane, in order: those in flight, then those
+// in the queue. Guarded by Journal.mu.
 type lane struct {
 	acked    uint64 // all blocks of the lane up to here were done when the journal was opened
 	queue    []ref  // the next blocks
-	inflight ref    // handed out and not done, if seg is not nil
+	inflight []ref  // handed out and not done, ascending
 
 	complete bool   // queue holds all there is; otherwise:
 	from     uint64 // the first block that is not in queue is not below this
@@ -51,8 +52,8 @@ func (l *lane) notify() {
 // low returns the lowest block that the lane may still send.
 func (j *Journal) low(l *lane) uint64 {
 	switch {
-	case l.inflight.seg != nil:
-		return l.inflight.seq
+	case len(l.inflight) > 0:
+		return l.inflight[0].seq
 	case len(l.queue) > 0:
 		return l.queue[0].seq
 	case l.complete:
@@ -81,9 +82,19 @@ func (j *Journal) admit(r ref) {
 // Ack or Drop, or until Keeps says it is gone. The only error is ctx's, and
 // only when there is none: a lane can be emptied after ctx ended.
 func (j *Journal) Next(ctx context.Context, laneNumber int, buf []byte) (Block, error) {
-	l := j.lanes[laneNumber]
+	return j.nextBehind(ctx, j.lanes[laneNumber], 0, buf)
+}
+
+// After is Next for the block behind b, which is in flight and stays so: who
+// sends several blocks as one asks for them one by one, and ends each.
+func (j *Journal) After(ctx context.Context, b Block, buf []byte) (Block, error) {
+	return j.nextBehind(ctx, j.lanes[b.Lane], b.Seq, buf)
+}
+
+// nextBehind returns the lane's first block behind a sequence number.
+func (j *Journal) nextBehind(ctx context.Context, l *lane, seq uint64, buf []byte) (Block, error) {
 	for {
-		b, ok, wait := j.tryNext(l, buf)
+		b, ok, wait := j.tryNext(l, seq, buf)
 		if ok {
 			return b, nil
 		}
@@ -98,10 +109,10 @@ func (j *Journal) Next(ctx context.Context, laneNumber int, buf []byte) (Block, 
 	}
 }
 
-// tryNext returns the lane's next block; if there is none, wait says whether
-// to wait for one or to try again.
-func (j *Journal) tryNext(l *lane, buf []byte) (b Block, ok, wait bool) {
-	r, wait := j.take(l)
+// tryNext returns the lane's first block behind a sequence number; if there is
+// none, wait says whether to wait for one or to try again.
+func (j *Journal) tryNext(l *lane, seq uint64, buf []byte) (b Block, ok, wait bool) {
+	r, wait := j.take(l, seq)
 	if r.seg == nil {
 		return b, false, wait
 	}
@@ -114,23 +125,32 @@ func (j *Journal) tryNext(l *lane, buf []byte) (b Block, ok, wait bool) {
 			return b, false, true
 		}
 		j.damage(r.seg, fmt.Errorf("block %d of %d samples, at byte %d: %w", r.seq, r.samples, r.off, err))
-		j.finish(l, "corrupt")
+		j.finish(l, l.behind(r.seq-1), "corrupt")
 		return b, false, false
 	}
 	l.stuck = 0
 	return b, true, false
 }
 
-// take makes the lane's head the block in flight and acquires its segment. No
-// segment and no wait means to try again.
-func (j *Journal) take(l *lane) (r ref, wait bool) {
+// behind returns which block in flight is the first behind a sequence number,
+// or how many are in flight.
+func (l *lane) behind(seq uint64) int {
+	for i := range l.inflight {
+		if l.inflight[i].seq > seq {
+			return i
+		}
+	}
+	return len(l.inflight)
+}
+
+// take returns the lane's first block behind a sequence number, which it makes
+// one in flight, and acquires its segment. No segment and no wait means to try
+// again.
+func (j *Journal) take(l *lane, seq uint64) (r ref, wait bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	now := j.now()
-	if l.inflight.seg != nil && !j.keeps(l, now) {
-		return ref{}, false
-	}
-	if l.inflight.seg == nil {
+	i := l.behind(seq)
+	if i == len(l.inflight) {
 		for len(l.queue) > 0 && l.queue[0].seg.dead {
 			l.queue = l.queue[1:]
 		}
@@ -143,21 +163,22 @@ func (j *Journal) take(l *lane) (r ref, wait bool) {
 		if len(l.queue) == 0 || (len(j.barriers) > 0 && l.queue[0].seq >= j.barriers[0]) {
 			return ref{}, true
 		}
-		l.inflight = l.queue[0]
+		l.inflight = append(l.inflight, l.queue[0])
 		l.queue = l.queue[1:]
-		if !j.keeps(l, now) {
-			return ref{}, false
-		}
 	}
-	if err := j.acquire(l.inflight.seg); err != nil {
-		if j.waits(l, l.inflight.seg, err, math.MaxInt) {
-			return ref{}, true
-		}
-		j.damage(l.inflight.seg, err)
-		j.finish(l, "corrupt")
+	if !j.keeps(l, i, j.now()) {
 		return ref{}, false
 	}
-	return l.inflight, false
+	r = l.inflight[i]
+	if err := j.acquire(r.seg); err != nil {
+		if j.waits(l, r.seg, err, math.MaxInt) {
+			return ref{}, true
+		}
+		j.damage(r.seg, err)
+		j.finish(l, i, "corrupt")
+		return ref{}, false
+	}
+	return r, false
 }
 
 // maxStuck is for how many seconds a block is tried that the system cannot
@@ -286,36 +307,42 @@ func (r *ref) read(buf []byte) (Block, error) {
 	return Block{Lane: r.lane, Kind: r.kind, Samples: r.samples, First: r.first, Payload: buf, Seq: r.seq, Time: r.time}, nil
 }
 
-// Ack says that the block in flight of a lane was delivered.
+// Ack says that a block in flight was delivered.
 func (j *Journal) Ack(b Block) { j.Drop(b, "") }
 
-// Drop gives up the block in flight of a lane, counted under reason, one of a
-// closed set.
+// Drop gives up a block in flight, counted under reason, one of a closed set.
 func (j *Journal) Drop(b Block, reason string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l := j.lanes[b.Lane]
-	if l.inflight.seg != nil && l.inflight.seq == b.Seq {
-		j.finish(l, reason)
+	if i, ok := l.flying(b); ok {
+		j.finish(l, i, reason)
 	}
 }
 
-// Keeps reports whether the block in flight is still to be sent. If not, it
-// fell off a bound and was counted.
+// Keeps reports whether a block in flight is still to be sent. If not, it fell
+// off a bound and was counted.
 func (j *Journal) Keeps(b Block) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l := j.lanes[b.Lane]
-	return l.inflight.seg != nil && l.inflight.seq == b.Seq && j.keeps(l, j.now())
+	i, ok := l.flying(b)
+	return ok && j.keeps(l, i, j.now())
 }
 
-// keeps is Keeps for the block in flight; mu is held.
-func (j *Journal) keeps(l *lane, now time.Time) bool {
-	switch r := &l.inflight; {
+// flying returns which of the blocks in flight b is.
+func (l *lane) flying(b Block) (i int, ok bool) {
+	i = l.behind(b.Seq - 1)
+	return i, i < len(l.inflight) && l.inflight[i].seq == b.Seq
+}
+
+// keeps is Keeps for the i-th block in flight; mu is held.
+func (j *Journal) keeps(l *lane, i int, now time.Time) bool {
+	switch r := &l.inflight[i]; {
 	case r.seg.dead:
-		l.inflight = ref{} // counted with its segment
+		l.inflight = slices.Delete(l.inflight, i, i+1) // counted with its segment
 	case j.expired(r.time, now):
-		j.finish(l, "max_age")
+		j.finish(l, i, "max_age")
 	default:
 		return true
 	}
@@ -327,10 +354,10 @@ func (j *Journal) expired(t int64, now time.Time) bool {
 	return j.limits.MaxAge > 0 && t < now.Add(-j.limits.MaxAge).UnixMilli()
 }
 
-// finish ends the block in flight; reason "" is a delivery. mu is held.
-func (j *Journal) finish(l *lane, reason string) {
-	r := l.inflight
-	l.inflight = ref{}
+// finish ends the i-th block in flight; reason "" is a delivery. mu is held.
+func (j *Journal) finish(l *lane, i int, reason string) {
+	r := l.inflight[i]
+	l.inflight = slices.Delete(l.inflight, i, i+1)
 	if !r.seg.dead {
 		j.pending.sub(&r)
 		r.seg.pending.sub(&r)

@@ -54,8 +54,10 @@ func (j *Journal) Waiting() (blocks int64, age time.Duration) {
 // pending. mu is held.
 func (j *Journal) oldest() (oldest time.Time) {
 	for _, l := range j.lanes {
-		t := l.inflight.time
-		if l.inflight.seg == nil && len(l.queue) > 0 {
+		var t int64
+		if len(l.inflight) > 0 {
+			t = l.inflight[0].time
+		} else if len(l.queue) > 0 {
 			t = l.queue[0].time
 		}
 		if at := time.UnixMilli(t); t != 0 && (oldest.IsZero() || at.Before(oldest)) {
