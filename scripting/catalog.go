@@ -333,7 +333,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 		return other, register(other, Header{}, false).Err
 	}
 	header := ParseHeader(lang.Comment(file.Text))
-	test, err := c.testFile(from[0], lang, deps)
+	test, err := c.testFile(from[0], deps)
 	if err != nil {
 		return fail(err)
 	}
@@ -360,12 +360,12 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 // testFile returns the test file beside a script, a zero one when there is
 // none. A change of it is a change of the script: it may have been what kept
 // the last one from taking over.
-func (c *catalog) testFile(l location, lang Language, deps *dependencies) (test File, err error) {
-	if _, ok := lang.(Tester); !ok || c.o.Test == nil || l.embedded {
+func (c *catalog) testFile(l location, deps *dependencies) (test File, err error) {
+	if c.o.Test == nil || l.embedded {
 		return File{}, nil
 	}
 	_, base := c.language(l.rel)
-	for _, rel := range TestFiles(base, strings.TrimPrefix(l.rel, base)) {
+	for _, rel := range TestFiles(base, c.o.Languages) {
 		deps.candidate(rel)
 		f, err := c.read(location{rel: rel})
 		if errors.Is(err, fs.ErrNotExist) {

@@ -11,21 +11,49 @@ import (
 // call is declared once, in scripting/scripttest; a language binds that table.
 type Tester interface {
 	Language
+	// Words are those that its tests are written in.
+	Words() TestWords
 	// NewTest compiles a test file and what it requires, in a VM of its own.
 	// The error joins an *Error for every mistake found.
 	NewTest(f File, env Env, api *TestAPI) (TestVM, error)
 }
 
+// TestWords are the words that tests are written in, which its users know: the
+// same tests, declared and run by the same code.
+type TestWords uint8
+
+// The words.
+const (
+	Busted TestWords = iota // describe it before_each, assert.same
+	Vitest                  // describe test beforeEach, expect(x).toEqual
+)
+
 // TestAPI is what a test file has beside what a script has. Errors of its
 // functions are raised, not returned.
 type TestAPI struct {
-	// Globals are functions such as describe and it.
+	// Globals are functions such as describe and it. One whose name has a dot
+	// belongs to another: it.skip.
 	Globals []Function
+	// Matchers are what expect(x) has, and Expect what expect itself has, of Vitest.
+	// A language makes them itself, for equality is its own.
+	Matchers, Expect []Function
+	// Spies is vi, of Vitest; Spy are the methods of what vi.fn returns. A language
+	// makes them itself.
+	Spies *Module
+	Spy   []Function
+	// Same compares two values of which one is an Object, such as a batch with its
+	// text; the error says what differs.
+	Same func(want, got Value) error
+	// Fail returns the error of an assertion that does not hold, with the
+	// difference of two texts; the same text makes none.
+	Fail func(msg, want, got string) error
+	// Pend returns the error that ends a test as pending.
+	Pend func(why string) error
 	// Tables are globals by their name, such as fixtures.
 	Tables []*Module
 	// Weir is weir.test.
 	Weir *Module
-	// Assert finds what follows `assert`: words in snake_case, not_nil. more
+	// Assert finds, of Busted, what follows `assert`: words in snake_case, not_nil. more
 	// says that words are missing, so that assert.is.same is assert "is_same".
 	Assert func(words string) (f *Function, more bool, err error)
 	// Assertions are what Assert finds, without words before their names, for
@@ -94,10 +122,18 @@ func FolderOf(c component.Catalog) (f Folder, ok bool) {
 	return own.folder(), true
 }
 
-// TestFiles returns the names that a test of the file may have, in a language
-// with these extensions: x_test.lua, x.test.lua.
-func TestFiles(base, ext string) []string {
-	return []string{base + "_test" + ext, base + ".test" + ext}
+// TestFiles returns the names that a test of a script may have, whatever its
+// language: x_test.lua, x.test.lua, x_test.js and so on.
+func TestFiles(base string, langs []Language) (names []string) {
+	for _, l := range langs {
+		if _, ok := l.(Tester); !ok {
+			continue
+		}
+		for _, ext := range l.Extensions() {
+			names = append(names, base+"_test"+ext, base+".test"+ext)
+		}
+	}
+	return names
 }
 
 type observed struct{}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/stdlib"
@@ -83,7 +84,7 @@ manual. Each example in it is run by weir's own tests.
 	return cmd
 }
 
-func book() *api.Book { return api.NewBook(stdlib.Modules(), scripttest.API()) }
+func book() *api.Book { return api.NewBook(stdlib.Modules(), scripttest.API(scripting.Busted)) }
 
 // docOfComponent prints the manual of a component; unknown is the error when
 // there is none of this name.

@@ -77,7 +77,7 @@ func writeTypes(t *terminal, scripts, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder for types: %w", err)
 	}
-	files := api.LuaTypes(stdlib.Modules(), scripttest.API(), known)
+	files := api.LuaTypes(stdlib.Modules(), scripttest.API(scripting.Busted), known)
 	names := make([]string, 0, len(files))
 	for name := range files {
 		names = append(names, name)

@@ -16,7 +16,7 @@ import (
 )
 
 func TestBook(t *testing.T) {
-	b := api.NewBook(stdlib.Modules(), scripttest.API())
+	b := api.NewBook(stdlib.Modules(), scripttest.API(scripting.Busted))
 	seen := map[string]bool{}
 	for _, e := range b.Entries() {
 		if seen[e.Name] {

@@ -62,7 +62,7 @@ func luaTypes(t *testing.T) map[string]string {
 		}
 		scripts = append(scripts, api.Script{Name: s.Name, Def: s.Def})
 	}
-	return api.LuaTypes(stdlib.Modules(), scripttest.API(), scripts)
+	return api.LuaTypes(stdlib.Modules(), scripttest.API(scripting.Busted), scripts)
 }
 
 // TestLuaTypes reads the types as an editor does: each annotation is of the

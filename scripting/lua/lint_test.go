@@ -140,7 +140,7 @@ warning: 6:5: seen keeps the key although its value is nil: what is removed from
 func TestLintTests(t *testing.T) {
 	f := func(src, want string) {
 		t.Helper()
-		found, err := lua.New().LintTest(scripting.File{Name: "x.lua", Text: src}, scripting.Env{Modules: stdlib.Modules()}, scripttest.API())
+		found, err := lua.New().LintTest(scripting.File{Name: "x.lua", Text: src}, scripting.Env{Modules: stdlib.Modules()}, scripttest.API(scripting.Busted))
 		if err != nil {
 			t.Fatal(err)
 		}

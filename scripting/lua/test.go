@@ -28,6 +28,9 @@ var (
 	_ scripting.TestVM = (*test)(nil)
 )
 
+// Words are those of busted.
+func (l *Language) Words() scripting.TestWords { return scripting.Busted }
+
 // NewTest compiles a test file. All globals it reads must exist: a misspelt
 // one is found before any test runs.
 func (l *Language) NewTest(f scripting.File, env scripting.Env, api *scripting.TestAPI) (scripting.TestVM, error) {

@@ -17,40 +17,7 @@ import (
 
 // api is what the test file of a session may call.
 func (s *session) api() *scripting.TestAPI {
-	name := scripting.Param{Name: "name", Kind: scripting.KindString}
-	fn := scripting.Param{Name: "fn", Kind: scripting.KindFunction}
-	optional := func(p scripting.Param) scripting.Param { p.Optional = true; return p }
-	return &scripting.TestAPI{
-		Globals: []scripting.Function{
-			{Name: "describe", Doc: "Groups the tests that fn declares. Groups may be nested.", Params: []scripting.Param{name, fn},
-				Fn: func(a []scripting.Value) (scripting.Value, error) {
-					return nil, s.describe(a[0].(string), a[1].(scripting.Callback))
-				}},
-			{Name: "it", Doc: "Declares a test. Without fn it is pending.", Params: []scripting.Param{name, optional(fn)},
-				Fn: func(a []scripting.Value) (scripting.Value, error) {
-					f, _ := a[1].(scripting.Callback)
-					return nil, s.it(a[0].(string), f)
-				}},
-			{Name: "pending", Doc: "Declares a test that is not run, or in a test, ends it as pending.",
-				Params: []scripting.Param{name, optional(fn)},
-				Fn: func(a []scripting.Value) (scripting.Value, error) {
-					if s.inTest {
-						return nil, &pendingError{a[0].(string)}
-					}
-					return nil, s.it(a[0].(string), nil)
-				}},
-			{Name: "before_each", Doc: "Runs fn before each test of the group.", Params: []scripting.Param{fn},
-				Fn: func(a []scripting.Value) (scripting.Value, error) {
-					return nil, s.around(func(g *group) *[]scripting.Callback { return &g.before }, "before_each", a[0].(scripting.Callback))
-				}},
-			{Name: "after_each", Doc: "Runs fn after each test of the group, also after one that failed.", Params: []scripting.Param{fn},
-				Fn: func(a []scripting.Value) (scripting.Value, error) {
-					return nil, s.around(func(g *group) *[]scripting.Callback { return &g.after }, "after_each", a[0].(scripting.Callback))
-				}},
-			{Name: "bench", Doc: "Declares a benchmark for --bench: of a component and the text of a batch, or a function that returns it, which is sent again and again; or of a function, what, that is called again and again.",
-				Params: []scripting.Param{name, {Name: "what", Kind: scripting.KindAny}, {Name: "text", Kind: scripting.KindAny, Optional: true}},
-				Fn:     func(a []scripting.Value) (scripting.Value, error) { return nil, s.declareBench(a) }},
-		},
+	api := &scripting.TestAPI{
 		Tables: []*scripting.Module{fixtures()},
 		Weir: &scripting.Module{
 			Name: "weir.test",
@@ -72,36 +39,34 @@ func (s *session) api() *scripting.TestAPI {
 			}}, s.mockFuncs()...),
 			Types: []*scripting.ObjectType{s.componentType(), batchType, mocksType},
 		},
-		Assert: s.assertion,
-		Spied:  s.spied,
-		Unknown: func(name string, globals []string) string {
-			if instead, ok := refused[name]; ok {
-				return instead
-			}
-			return config.DidYouMean(name, globals)
-		},
+		Same: func(want, got scripting.Value) error { return checkSame(nil, []scripting.Value{want, got}) },
+		Fail: fail,
+		Pend: func(why string) error { return &pendingError{why} },
 		Print: func(pos, line string) {
 			if len(s.output) < maxLogLines {
 				s.output = append(s.output, strings.TrimPrefix(pos+": ", ": ")+line)
 			}
 		},
 	}
+	refused := refusedOfBusted
+	if s.words == scripting.Vitest {
+		s.vitest(api)
+		refused = refusedOfVitest
+	} else {
+		s.busted(api)
+	}
+	api.Unknown = func(name string, globals []string) string {
+		if instead, ok := refused[name]; ok {
+			return instead
+		}
+		return config.DidYouMean(name, globals)
+	}
+	return api
 }
 
-// refused are functions of busted's that are not here, and what to do instead.
-var refused = map[string]string{
-	"setup":         "use before_each, or open the component outside of the tests",
-	"teardown":      "use after_each; components end by themselves",
-	"lazy_setup":    "use before_each, or open the component outside of the tests",
-	"lazy_teardown": "use after_each; components end by themselves",
-	"strict_setup":  "use before_each, or open the component outside of the tests",
-	"finally":       "use after_each",
-	"insulate":      "use describe: a test file has a VM of its own",
-	"expose":        "use describe",
-	"randomize":     "tests run in their order",
-	"context":       "use describe",
-	"spec":          "use it",
-	"test":          "use it",
+// fail is the error of an assertion that does not hold.
+func fail(msg, want, got string) error {
+	return &Failure{Msg: msg, Diff: lineDiff(splitLines(want), splitLines(got))}
 }
 
 // pendingError ends a test that says that it is pending.

@@ -42,7 +42,7 @@ type benchCase struct {
 
 // declareBench is bench.
 func (s *session) declareBench(a []scripting.Value) error {
-	if s.inTest {
+	if s.running {
 		return errors.New("cannot use bench inside of it: put it beside the test")
 	}
 	_, line := s.vm.Pos()
@@ -79,7 +79,7 @@ func benchmarks(ctx context.Context, o Options, targets []target, r *Report) err
 		if i < 0 {
 			continue
 		}
-		ses, err := newSession(ctx, *t.suite, t.test, t.lang.(scripting.Tester))
+		ses, err := newSession(ctx, *t.suite, t.test, t.testLang)
 		if err != nil {
 			return err // its tests ran: it is not the file
 		}

@@ -69,6 +69,7 @@ func (s *suite) survive(ctx context.Context, t target, lang scripting.Tester, te
 		if failing {
 			ses.mocks.fault = ses.chaos.fault
 		}
+		ses.plan(0, s.wanted)
 		i := 0
 		for _, c := range ses.all {
 			if !s.wanted(c.fullName()) || ses.vm.Broken() || ctx.Err() != nil {

@@ -18,12 +18,12 @@ func CheckTest(langs []scripting.Language, modules []*scripting.Module, warn fun
 }
 
 func (s *suite) lint(l scripting.Language, f scripting.File, warn func(*scripting.Error)) error {
-	tester, ok := l.(scripting.TestLinter)
+	linter, ok := l.(scripting.TestLinter)
 	if !ok {
 		return nil
 	}
 	env := scripting.Env{Modules: s.modules, Require: func(name string) (scripting.File, error) { return s.folder.Require(l, name) }}
-	found, err := tester.LintTest(f, env, API())
+	found, err := linter.LintTest(f, env, API(linter.Words()))
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func Check(o Options) (n int, err error) {
 			}
 		}
 		if t.test.Name != "" {
-			if err := t.suite.lint(t.lang, t.test, o.Checks.Warn); err != nil {
+			if err := t.suite.lint(t.testLang, t.test, o.Checks.Warn); err != nil {
 				errs = append(errs, err)
 			}
 		}

@@ -17,12 +17,13 @@ const defaultDir = "scripts"
 
 // target is a script and the test file beside it; either may be missing.
 type target struct {
-	suite  *suite
-	lang   scripting.Language
-	name   string         // of the component
-	script scripting.File // Name "": none, or not asked for
-	test   scripting.File
-	err    error // why the test file could not be read
+	suite    *suite
+	name     string             // of the component
+	lang     scripting.Language // of the script
+	script   scripting.File     // Name "": none, or not asked for
+	testLang scripting.Tester   // of the test file, which may be another
+	test     scripting.File
+	err      error // why the test file could not be read
 }
 
 func places(o Options) string {
@@ -225,17 +226,16 @@ func (s *suite) add(out *[]target, seen map[string]int, path string, named bool)
 	if !ok {
 		i = len(*out)
 		seen[base] = i
-		*out = append(*out, target{suite: s, lang: l, name: s.component(base)})
+		*out = append(*out, target{suite: s, name: s.component(base)})
 	}
 	t := &(*out)[i]
 	if test {
-		_, can := l.(scripting.Tester)
 		if t.test.Name != "" && t.test.Path != abs {
 			return fmt.Errorf("cannot tell which file tests %s: there are %s and %s", t.name, t.test.Name, display(abs))
 		}
 		t.test, t.err = s.read(abs)
-		if !can {
-			t.err = fmt.Errorf("cannot run tests in %s yet", l.Name())
+		if t.testLang, _ = l.(scripting.Tester); t.testLang == nil {
+			t.err = fmt.Errorf("cannot run tests in %s", l.Name())
 		}
 		return nil
 	}
@@ -249,14 +249,14 @@ func (s *suite) add(out *[]target, seen map[string]int, path string, named bool)
 	if err != nil {
 		return err
 	}
-	t.script = f
-	if named {
-		ext := strings.TrimPrefix(abs, base)
-		for _, p := range scripting.TestFiles(base, ext) {
-			if _, err := os.Stat(p); err == nil {
-				if err := s.add(out, seen, p, false); err != nil {
-					return err
-				}
+	t.script, t.lang = f, l
+	if !named {
+		return nil
+	}
+	for _, p := range scripting.TestFiles(base, s.langs) {
+		if _, err := os.Stat(p); err == nil {
+			if err := s.add(out, seen, p, false); err != nil {
+				return err
 			}
 		}
 	}

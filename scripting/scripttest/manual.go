@@ -9,10 +9,14 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// API is what a test file may call, for docs and types: it cannot be called.
-func API() *scripting.TestAPI {
-	s := &session{ctx: context.Background(), top: &group{}}
+// API is what a test file in these words may call, for docs and types: it
+// cannot be called.
+func API(words scripting.TestWords) *scripting.TestAPI {
+	s := &session{ctx: context.Background(), top: &group{}, words: words}
 	api := s.api()
+	if words != scripting.Busted {
+		return api
+	}
 	for _, a := range assertions {
 		params := append(slices.Clone(a.params), scripting.Param{
 			Name: "message", Kind: scripting.KindAny, Optional: true, Doc: "What to say when it does not hold.",
@@ -36,7 +40,7 @@ table is put back when the test ends.
 
 // Manual is what a test file may call, from the tables that are bound.
 func Manual() string {
-	api := API()
+	api := API(scripting.Busted)
 	var b strings.Builder
 	line := func(prefix string, f *scripting.Function) {
 		scripting.WriteManual(&b, prefix+f.Name+f.Signature(), f.Doc)

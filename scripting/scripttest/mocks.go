@@ -23,6 +23,7 @@ import (
 // mocks are what stands for the world outside: what a test says is there, and
 // nothing else.
 type mocks struct {
+	words  scripting.TestWords
 	mu     sync.Mutex
 	file   replies // said outside of tests
 	test   replies // said in the test that runs
@@ -91,6 +92,15 @@ func (m *mocks) takeDenied() error {
 	err := m.denied
 	m.denied = nil
 	return err
+}
+
+// mocking is how a test says what a key answers.
+func (m *mocks) mocking(kind, key, answer string) string {
+	if m.words == scripting.Vitest {
+		answer = strings.ReplaceAll(answer, " =", ":")
+		return fmt.Sprintf(`write %s({ "%s": %s }), of "weir/test"`, kind, key, answer)
+	}
+	return fmt.Sprintf(`write weir.test.%s { ["%s"] = %s }`, kind, key, answer)
 }
 
 // deny notes and returns that something was not mocked.
@@ -164,7 +174,7 @@ func (m *mocks) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	r := m.find("http", req.Method+" "+url, url)
 	if r == nil {
-		return nil, m.deny(req.Method+" "+url, fmt.Sprintf(`write weir.test.http { ["%s %s"] = { status = 200, body = "…" } }`, req.Method, url))
+		return nil, m.deny(req.Method+" "+url, m.mocking("http", req.Method+" "+url, `{ status = 200, body = "…" }`))
 	}
 	v, err := r.next(asked)
 	if err != nil {
@@ -248,7 +258,7 @@ func (m *mocks) readFile(name string, limit int64) ([]byte, error) {
 	}
 	r := m.find("files", name)
 	if r == nil {
-		return nil, m.deny("the file "+name, fmt.Sprintf(`write weir.test.files { ["%s"] = "…" }, or = false for one that is not there`, name))
+		return nil, m.deny("the file "+name, m.mocking("files", name, `"…"`)+", or false for one that is not there")
 	}
 	v, err := r.next(name)
 	if err != nil {
@@ -280,7 +290,7 @@ func (m *mocks) exec(_ context.Context, c egress.Command) (out egress.CommandRes
 	}
 	r := m.find("exec", short, full, base, c.Path)
 	if r == nil {
-		return out, m.deny("the command "+short, fmt.Sprintf(`write weir.test.exec { ["%s"] = "what it prints" }`, short))
+		return out, m.deny("the command "+short, m.mocking("exec", short, `"what it prints"`))
 	}
 	args := &scripting.List{}
 	for _, a := range c.Args {

@@ -30,6 +30,9 @@ func OnReload(langs []scripting.Language, modules []*scripting.Module) func(scri
 		target := target{suite: s, script: t.Script, test: t.Test}
 		l, base, _ := s.parts(t.Script.Path)
 		target.lang, target.name = l, s.component(base)
+		if l, _, _ := s.parts(t.Test.Path); l != nil {
+			target.testLang = l.(scripting.Tester) // of others no test file is looked for
+		}
 		if ns := t.Folder.Namespace; ns != "" {
 			target.name = ns + "." + target.name
 		}

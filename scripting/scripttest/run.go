@@ -287,7 +287,7 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 		f.Problem = problemOf(t.err, t.test.Name)
 		return f, true
 	}
-	lang := t.lang.(scripting.Tester)
+	lang := t.testLang
 	ses, err := newSession(ctx, *s, t.test, lang)
 	if err != nil {
 		f.Problem = problemOf(err, t.test.Name)
@@ -302,6 +302,7 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 	f.benches = len(ses.benches) > 0
 	defer func() { f.opened = ses.known }()
 	any = len(ses.all)+len(ses.benches) > 0
+	ses.plan(0, s.wanted)
 	for i := range ses.all {
 		c := ses.all[i]
 		if !s.wanted(c.fullName()) {
@@ -329,6 +330,7 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 			return f, any
 		}
 		ses = next
+		ses.plan(i+1, s.wanted)
 	}
 	return s.faults(ctx, t, lang, f, ses.mocks.used), any
 }
@@ -357,16 +359,15 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		t.Status = Pending
 		return t
 	}
-	ses.inTest, ses.output = true, nil
+	ses.running, ses.output = true, nil
 	started := time.Now()
 	before, after := c.around()
-	var err error
-	for _, fn := range append(before, c.fn) {
-		err = ses.vm.Call(fn, s.limit)
-		s.took(ses.vm.Used())
-		if err != nil {
-			break
-		}
+	err := s.enter(ses, c.in)
+	ses.inTest = true
+	if err == nil {
+		err = s.calls(ses, append(before, c.fn))
+	} else {
+		after = nil
 	}
 	for _, fn := range after {
 		if ses.vm.Broken() {
@@ -378,8 +379,12 @@ func (s *suite) test(ses *session, c *testCase) Test {
 			err = late
 		}
 	}
-	t.Elapsed = time.Since(started)
 	ses.inTest = false
+	if late := s.leave(ses, c.in); err == nil {
+		err = late
+	}
+	t.Elapsed = time.Since(started)
+	ses.running = false
 	t.Output = ses.output
 	for _, n := range append(ses.nodes, ses.opened...) {
 		for _, line := range n.log.take() {

@@ -29,6 +29,8 @@ type session struct {
 	mocks   mocks
 	chaos   *chaos   // nil: none
 	known   []opened // every block that was opened
+	words   scripting.TestWords
+	running bool // tests, which are all declared
 	inTest  bool
 
 	nodes     []*node // opened while the file was read
@@ -40,43 +42,10 @@ type session struct {
 	componentKind *scripting.ObjectType
 }
 
-// group is a describe, or the file itself.
-type group struct {
-	up            *group
-	name          string
-	before, after []scripting.Callback
-}
-
-// testCase is an it.
-type testCase struct {
-	in   *group
-	name string
-	line int
-	fn   scripting.Callback // nil: pending
-}
-
-// fullName is the name with those of the groups around it.
-func (c *testCase) fullName() string {
-	name := c.name
-	for g := c.in; g != nil && g.up != nil; g = g.up {
-		name = g.name + " " + name
-	}
-	return name
-}
-
-// around returns what runs before the test, outermost first, and after it,
-// innermost first.
-func (c *testCase) around() (before, after []scripting.Callback) {
-	for g := c.in; g != nil; g = g.up {
-		before = append(append([]scripting.Callback(nil), g.before...), before...)
-		after = append(after, g.after...)
-	}
-	return before, after
-}
-
 // newSession compiles a test file and runs it, so that its tests are known.
 func newSession(ctx context.Context, s suite, f scripting.File, lang scripting.Tester) (*session, error) {
-	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, top: &group{}, used: map[string]bool{f.Path: true}}
+	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, words: lang.Words(), top: &group{}, used: map[string]bool{f.Path: true}}
+	ses.mocks.words = ses.words
 	ses.at = ses.top
 	env := scripting.Env{Modules: s.modules, Probe: s.probe, Require: func(name string) (scripting.File, error) {
 		m, err := s.folder.Require(lang, name)
@@ -122,37 +91,6 @@ func closeAll(nodes []*node) (first error) {
 		}
 	}
 	return first
-}
-
-// describe groups the tests that fn declares.
-func (s *session) describe(name string, fn scripting.Callback) error {
-	if s.inTest {
-		return errors.New("cannot use describe inside of it: tests are declared before they run")
-	}
-	s.at = &group{up: s.at, name: name}
-	defer func() { s.at = s.at.up }()
-	_, err := fn()
-	return err
-}
-
-// it declares a test; without fn it is pending.
-func (s *session) it(name string, fn scripting.Callback) error {
-	if s.inTest {
-		return errors.New("cannot use it inside of it: tests are declared before they run")
-	}
-	_, line := s.vm.Pos()
-	s.all = append(s.all, &testCase{in: s.at, name: name, line: line, fn: fn})
-	return nil
-}
-
-// around adds what runs before or after each test of the group.
-func (s *session) around(into func(g *group) *[]scripting.Callback, what string, fn scripting.Callback) error {
-	if s.inTest {
-		return fmt.Errorf("cannot use %s inside of it: put it beside the test", what)
-	}
-	fns := into(s.at)
-	*fns = append(*fns, fn)
-	return nil
 }
 
 // open is weir.test.component: of a file beside the test, or of a block name.
