@@ -12,6 +12,10 @@
 // two handles may have equal labels. Who keys state by series uses Hash plus
 // Equal.
 //
+// A batch has two forms of bytes: text (AppendText, ParseText) for people, tests
+// and what scripts post, binary (AppendBinary, ParseBinary) for queues on disk.
+// Both hold everything but the Origin.
+//
 // This package is not for moving batches (package flow) nor for any wire
 // format but the label encoding that sinks copy. It imports nothing of ours.
 package batch

@@ -15,6 +15,14 @@ type Rows struct {
 // run is the rows from from on, below to.
 type run struct{ from, to int }
 
+// RowsBetween returns the rows from from on, below to.
+func RowsBetween(from, to int) (r Rows) {
+	if to > from {
+		r = Rows{runs: []run{{from, to}}, n: to - from}
+	}
+	return r
+}
+
 // Add adds a row, which must be above all others.
 func (r *Rows) Add(row int) {
 	r.n++
