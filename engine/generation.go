@@ -42,6 +42,10 @@ func (n *node) newGeneration(reg component.Registration, args any) *generation {
 // gated reports whether the component stands behind the node's gate.
 func (g *generation) gated() bool { return g.reg.Accepts != 0 }
 
+// overlaps reports whether the component may run beside the one before or after
+// it.
+func (g *generation) overlaps() bool { return g.gated() || g.reg.Overlaps }
+
 // build makes the component. After an error nothing is left of it.
 func (g *generation) build(old *generation) error {
 	n := g.n
@@ -166,7 +170,7 @@ func (n *node) swap(g *generation) bool {
 	if old == nil {
 		// A node of this ID may have left just now and still hold its files.
 		after = n.e.leaving[n.id]
-	} else if !old.gated() || !g.gated() || old.crashed {
+	} else if !old.overlaps() || !g.overlaps() || old.crashed {
 		after = append(after, old.done)
 	}
 	if g.gated() && len(after) == 0 {

@@ -132,6 +132,11 @@ type Registration struct {
 	Build func(o Options, args any) (Component, error)
 	// NeedsServices are the services that Options.Service answers.
 	NeedsServices []string
+	// Overlaps says of a component without a receiver that the next one may run
+	// while it still does: it is asked from outside, and goes on answering until
+	// the next one does. Without, Run is called when that of the one before has
+	// returned. What has a receiver always overlaps.
+	Overlaps bool
 
 	// Unique allows one node of this name in a graph, and no label.
 	Unique bool

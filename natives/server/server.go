@@ -1,5 +1,5 @@
-// Package server is the HTTP server of the components that are sent data: its
-// arguments, TLS and life.
+// Package server is the HTTP server of the components that are sent data, native
+// or scripted: its arguments, TLS and life.
 //
 // It is not a component, and not weir's own port (engine/service/http). The
 // rules to know: the port is opened in Run and never in Build; one that cannot
@@ -71,16 +71,13 @@ var ErrPlaintext = errors.New("refused to go from TLS to plaintext: put the tls 
 // Update takes new arguments, which are valid, and reads the TLS files again.
 // On error the old arguments stay.
 func (s *Server) Update(a *Arguments) error {
-	next := &settings{args: *a}
-	if t := a.HTTP.TLS; t != nil {
-		var err error
-		if next.tls, err = t.load(a.HTTP.HTTP2.Enabled); err != nil {
-			return err
-		}
+	next, err := read(a)
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.want != nil && s.want.tls != nil && next.tls == nil {
+	if s.plaintext(next) {
 		return ErrPlaintext
 	}
 	s.want = next
@@ -90,6 +87,35 @@ func (s *Server) Update(a *Arguments) error {
 	default:
 	}
 	return nil
+}
+
+// Check returns what Update would, and changes nothing.
+func (s *Server) Check(a *Arguments) error {
+	next, err := read(a)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.plaintext(next) {
+		return ErrPlaintext
+	}
+	return nil
+}
+
+// read reads the TLS files.
+func read(a *Arguments) (*settings, error) {
+	set := &settings{args: *a}
+	var err error
+	if t := a.HTTP.TLS; t != nil {
+		set.tls, err = t.load(a.HTTP.HTTP2.Enabled)
+	}
+	return set, err
+}
+
+// plaintext reports whether TLS would be switched off. s.mu is held.
+func (s *Server) plaintext(next *settings) bool {
+	return s.want != nil && s.want.tls != nil && next.tls == nil
 }
 
 // Files returns the files that were read, absolute.
@@ -242,7 +268,7 @@ func (r *run) open(address string) (*door, error) {
 		return next, nil
 	}
 	if inUse(err) {
-		return nil, fmt.Errorf("cannot listen on %s: the address is in use by another process or block, choose another listen_port or stop that", address)
+		return nil, fmt.Errorf("cannot listen on %s: the address is in use by another process or block, choose another port or stop that", address)
 	}
 	return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
 }

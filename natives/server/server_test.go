@@ -211,7 +211,7 @@ func TestMoves(t *testing.T) {
 	taken := l.Addr().String()
 	v.applied(func(a *server.Arguments) { a.HTTP.ListenPort = port(t, taken) })
 	h := v.Health()
-	for _, want := range []string{taken, "in use", "listen_port", "next try in 250ms", old} {
+	for _, want := range []string{taken, "in use", "choose another port", "next try in 250ms", old} {
 		if h.State != component.Unhealthy || !strings.Contains(h.Message, want) {
 			t.Errorf("got health %+v, want %q in it", h, want)
 		}

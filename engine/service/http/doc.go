@@ -7,7 +7,9 @@
 // anyway. Over TCP, what shows weir's inside asks for a Host that no foreign
 // page can have (an IP address, localhost, the listen address), and what
 // changes something or looks into the process works from this machine only, by
-// POST where it changes something, and not from another origin.
+// POST where it changes something, and not from another origin. What components
+// serve is for the network, as their exporters and webhooks are: it is not for
+// foreign pages, which could else send from a user's browser what they like.
 //
 // The block http adds TLS and a password to that, for TCP only. How connections
 // are met is one immutable posture (posture.go), replaced when the block, what

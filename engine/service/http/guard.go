@@ -14,6 +14,7 @@ type access uint8
 
 const (
 	open  access = iota // anybody
+	sent                // anybody but foreign pages
 	shown               // with a Host that a foreign page cannot have
 	local               // and from this machine, and not from another origin
 )
@@ -22,18 +23,31 @@ var crossOrigin = nethttp.NewCrossOriginProtection()
 
 // check returns why a request over TCP is refused, nil if it is not.
 func (s *Service) check(r *nethttp.Request, a access) error {
-	if a == open {
+	if a == open || a == sent && !fromPage(r) {
 		return nil
 	}
 	if !s.knownHost(r.Host) && !s.proven(r) {
 		return fmt.Errorf("host %q is not one of weir's: ask for its IP address or localhost", r.Host)
 	}
-	if a == shown {
+	switch a {
+	case shown:
 		return nil
+	case sent:
+		return sameOrigin(r)
 	}
 	if from, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !from.Addr().Unmap().IsLoopback() {
 		return fmt.Errorf("only from the machine that weir runs on")
 	}
+	return sameOrigin(r)
+}
+
+// fromPage reports whether a browser says that a page makes the request. They
+// say so of all that changes something; other programs do not.
+func fromPage(r *nethttp.Request) bool {
+	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
+}
+
+func sameOrigin(r *nethttp.Request) error {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {
 		return fmt.Errorf("not from another origin")
 	}

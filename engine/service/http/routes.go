@@ -63,6 +63,8 @@ func needs(r *nethttp.Request) access {
 		return shown
 	case strings.HasPrefix(path, "/api/v0/component/") && (r.Method == nethttp.MethodGet || r.Method == nethttp.MethodHead):
 		return open // exporters
+	case strings.HasPrefix(path, "/api/v0/component/"):
+		return sent // what components are sent: hooks of scripts
 	}
 	return local
 }
