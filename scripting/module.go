@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,6 +80,30 @@ type Pattern interface {
 	FindStringSubmatchIndex(s string) []int
 	// Fits says what is wrong when s is too long for the pattern.
 	Fits(s string) error
+}
+
+// CompilePattern asks the module re among modules for what its function compile
+// makes of a regular expression: an Object that holds a Pattern.
+func CompilePattern(modules map[string]*Module, src string) (*Object, error) {
+	none := errors.New("cannot compile a pattern: there is no module re")
+	m, ok := modules["re"]
+	if !ok {
+		return nil, none
+	}
+	f, ok := m.Func("compile")
+	if !ok {
+		return nil, none
+	}
+	x, err := f.Call(nil, []Value{src})
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := x.(*Object); ok {
+		if _, ok := o.Data.(Pattern); ok {
+			return o, nil
+		}
+	}
+	return nil, none
 }
 
 // Object is a Go value of a script: immutable, or safe for concurrent use.

@@ -7,7 +7,6 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/view"
@@ -470,9 +469,9 @@ func (v *vm) eachRow(L *lua.LState, m *view.Window, mark func(row int), rollback
 // rowText is a row of the batch of the hook that runs, as edited.
 func (v *vm) rowText(row int) string {
 	if v.lines != nil {
-		return lineRowText(v.lines, row)
+		return v.lines.RowText(row)
 	}
-	return recordText(v.win, row)
+	return v.win.RowText(row)
 }
 
 // hookEach is what errors in the callback of each give as their hook.
@@ -488,54 +487,7 @@ func (v *vm) records(L *lua.LState) int {
 
 func (v *vm) batchText(L *lua.LState) int {
 	m := v.window(L)
-	out := &batch.Metrics{}
-	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
-		appendRow(out, m, i)
-	}
 	v.must(L, v.budget.charge(int64(m.Len())*10))
-	v.pushString(L, string(batch.AppendText(nil, out)))
+	v.pushString(L, string(m.Text()))
 	return 1
-}
-
-// recordText is a row as edited, in text form, for messages.
-func recordText(m *view.Metrics, row int) string {
-	if row < 0 || row >= m.Len() {
-		return ""
-	}
-	out := &batch.Metrics{}
-	appendRow(out, m, row)
-	var line string
-	for l := range strings.Lines(string(batch.AppendText(nil, out))) {
-		if !strings.HasPrefix(l, "#") {
-			line = strings.TrimSpace(l)
-		}
-	}
-	return shorten(line)
-}
-
-// shorten cuts the text form of a record to what fits a message.
-func shorten(line string) string {
-	line = strings.TrimSpace(line)
-	if len(line) > 300 {
-		line = strings.ToValidUTF8(line[:297], "") + "…"
-	}
-	return line
-}
-
-func appendRow(out *batch.Metrics, m *view.Metrics, i int) {
-	row := len(out.Series)
-	out.Series = append(out.Series, m.Series(i))
-	out.T = append(out.T, m.Time(i))
-	out.V = append(out.V, m.Values()[i])
-	if h, ok := m.Histogram(i); ok {
-		h.Row = row
-		out.Histograms = append(out.Histograms, h)
-	}
-	for _, e := range m.Exemplars(i) {
-		e.Row = row
-		out.Exemplars = append(out.Exemplars, e)
-	}
-	if t, ok := m.Start(i); ok {
-		out.Starts = append(out.Starts, batch.Start{Row: row, T: t})
-	}
 }

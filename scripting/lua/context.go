@@ -117,12 +117,8 @@ func (v *vm) argValue(x any, what string) lua.LValue {
 
 // pattern is a regular expression of the config as the module re makes one.
 func (v *vm) pattern(re scripting.Regexp) lua.LValue {
-	if m, ok := v.prog.stdlib["re"]; ok {
-		if f, ok := m.Func("compile"); ok {
-			if o, err := f.Call(nil, []scripting.Value{string(re)}); err == nil { // checked when it was decoded
-				return v.fromGo(v.L, o, 0)
-			}
-		}
+	if o, err := scripting.CompilePattern(v.prog.stdlib, string(re)); err == nil { // checked when it was decoded
+		return v.fromGo(v.L, o, 0)
 	}
 	return lua.LString(re)
 }
@@ -253,9 +249,7 @@ func (v *vm) sampleTable(L *lua.LState, t *lua.LTable) view.Record {
 	value := false
 	for k, x := range entries(t) {
 		if k.String() == "labels" {
-			c := &copied{}
-			v.setLabels(L, c, x)
-			rec.Labels = c.rec.Labels
+			v.setLabels(L, own(&rec.Labels), x)
 			continue
 		}
 		value = value || k.String() == "value" || k.String() == "stale"

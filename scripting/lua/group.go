@@ -3,7 +3,6 @@ package lua
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -64,29 +63,8 @@ func (v *vm) groupBy(L *lua.LState) int {
 		}
 	}
 	v.must(L, v.budget.charge(int64(win.Len())))
-	type entry struct {
-		g      *group
-		values []lua.LValue
-	}
-	var groups []entry
-	known := map[string]int{}
-	var key strings.Builder
-	for row := win.Next(0); row >= 0; row = win.Next(row + 1) {
-		values := read(row)
-		key.Reset()
-		for _, x := range values {
-			text := x.String()
-			fmt.Fprintf(&key, "%d,%d:%s", x.Type(), len(text), text)
-		}
-		at, ok := known[key.String()]
-		if !ok {
-			at = len(groups)
-			known[key.String()] = at
-			groups = append(groups, entry{&group{v: v, win: win, epoch: win.Epoch(), record: record}, values})
-		}
-		groups[at].g.rows = append(groups[at].g.rows, row)
-	}
-	next := 0
+	groups := view.GroupBy(win, read, func(x lua.LValue) string { return string(rune('0'+x.Type())) + x.String() })
+	next, epoch := 0, win.Epoch()
 	L.Push(L.NewFunction(func(L *lua.LState) int {
 		if next >= len(groups) {
 			L.Push(lua.LNil)
@@ -94,11 +72,12 @@ func (v *vm) groupBy(L *lua.LState) int {
 		}
 		e := groups[next]
 		next++
-		L.Push(&lua.LUserData{Value: e.g, Metatable: v.mt.group})
-		for _, x := range e.values {
+		g := &group{v: v, win: win, epoch: epoch, rows: e.Rows, record: record}
+		L.Push(&lua.LUserData{Value: g, Metatable: v.mt.group})
+		for _, x := range e.Values {
 			L.Push(x)
 		}
-		return 1 + len(e.values)
+		return 1 + len(e.Values)
 	}))
 	return 1
 }

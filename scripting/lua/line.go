@@ -65,43 +65,21 @@ type copiedLine struct {
 }
 
 // ownLabels are the labels or the metadata of a copy.
-type ownLabels struct{ of *[]batch.Label }
+type ownLabels struct{ of *view.Pairs }
 
-func (o ownLabels) label(_ *lua.LState, name string) string {
-	for _, l := range *o.of {
-		if l.Name == name {
-			return l.Value
-		}
-	}
-	return ""
-}
+func own(ls *[]batch.Label) ownLabels { return ownLabels{(*view.Pairs)(ls)} }
 
+func (o ownLabels) label(_ *lua.LState, name string) string { return o.of.Get(name) }
 func (o ownLabels) setLabel(_ *lua.LState, name, value string) error {
-	for i, l := range *o.of {
-		if l.Name == name {
-			(*o.of)[i].Value = value
-			return nil
-		}
-	}
-	*o.of = append(*o.of, batch.Label{Name: name, Value: value})
+	o.of.Set(name, value)
 	return nil
 }
-
-func (o ownLabels) all(*lua.LState) iter.Seq2[string, string] {
-	ls := append([]batch.Label(nil), *o.of...)
-	return func(yield func(string, string) bool) {
-		for _, l := range ls {
-			if l.Value != "" && !yield(l.Name, l.Value) {
-				return
-			}
-		}
-	}
-}
+func (o ownLabels) all(*lua.LState) iter.Seq2[string, string] { return o.of.All() }
 
 func (v *vm) newCopiedLine(rec view.LogRecord) *lua.LUserData {
 	c := &copiedLine{rec: rec}
-	c.labels = &lua.LUserData{Value: ownLabels{&c.rec.Labels}, Metatable: v.mt.labels}
-	c.metadata = &lua.LUserData{Value: ownLabels{&c.rec.Meta}, Metatable: v.mt.labels}
+	c.labels = &lua.LUserData{Value: own(&c.rec.Labels), Metatable: v.mt.labels}
+	c.metadata = &lua.LUserData{Value: own(&c.rec.Meta), Metatable: v.mt.labels}
 	return &lua.LUserData{Value: c, Metatable: v.mt.lineCopy}
 }
 
@@ -199,7 +177,7 @@ func (v *vm) openLines(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 		return 0
 	}, func(L *lua.LState) int {
 		r := self[*line](v, L, "a record")
-		v.pushString(L, lineRowText(r.check(L), r.row))
+		v.pushString(L, r.check(L).RowText(r.row))
 		return 1
 	})
 	v.mt.lineCopy = mt(v.copiedLineIndex, func(L *lua.LState) int {
@@ -346,9 +324,9 @@ func (v *vm) setLogRecord(L *lua.LState, r *view.LogRecord, field string, x lua.
 	case "ts":
 		v.must(L, r.SetTS(v.tsArg(L, x)))
 	case "labels":
-		v.setLabels(L, ownLabels{&r.Labels}, x)
+		v.setLabels(L, own(&r.Labels), x)
 	case "metadata":
-		v.setLabels(L, ownLabels{&r.Meta}, x)
+		v.setLabels(L, own(&r.Meta), x)
 	default:
 		v.raise(L, api.CannotSet(api.Get().LineCopy, field))
 	}
@@ -406,12 +384,4 @@ func (v *vm) lineTable(L *lua.LState, t *lua.LTable) view.LogRecord {
 		v.setLogRecord(L, &rec, k.String(), x)
 	}
 	return rec
-}
-
-// lineRowText is a row as edited, in text form, for messages.
-func lineRowText(m *view.Logs, row int) string {
-	if row < 0 || row >= m.Len() {
-		return ""
-	}
-	return shorten(string(m.Text(nil, row)))
 }

@@ -213,8 +213,9 @@ func (v *vm) patternArg(L *lua.LState, n int) scripting.Pattern {
 	if re, ok := v.patterns[src]; ok {
 		return re
 	}
-	re, err := v.compilePattern(src)
+	o, err := scripting.CompilePattern(v.prog.stdlib, src)
 	v.must(L, err)
+	re := o.Data.(scripting.Pattern)
 	if len(v.patterns) < maxPatterns {
 		v.patterns[src] = re
 	}
@@ -223,24 +224,6 @@ func (v *vm) patternArg(L *lua.LState, n int) scripting.Pattern {
 
 // maxPatterns is how many patterns a VM remembers.
 const maxPatterns = 256
-
-// compilePattern asks the module re.
-func (v *vm) compilePattern(src string) (scripting.Pattern, error) {
-	if m, ok := v.prog.stdlib["re"]; ok {
-		if f, ok := m.Func("compile"); ok {
-			x, err := f.Call(nil, []scripting.Value{src})
-			if err != nil {
-				return nil, err
-			}
-			if o, ok := x.(*scripting.Object); ok {
-				if re, ok := o.Data.(scripting.Pattern); ok {
-					return re, nil
-				}
-			}
-		}
-	}
-	return nil, errors.New("cannot compile a pattern: there is no module re")
-}
 
 func (v *vm) find(L *lua.LState, re scripting.Pattern, text string) []int {
 	v.must(L, re.Fits(text))

@@ -8,7 +8,6 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/view"
 )
@@ -89,37 +88,6 @@ func (s seriesHandle) all(L *lua.LState) iter.Seq2[string, string] { return s.ch
 type copied struct {
 	rec    view.Record
 	labels *lua.LUserData
-}
-
-func (c *copied) label(_ *lua.LState, name string) string {
-	for _, l := range c.rec.Labels {
-		if l.Name == name {
-			return l.Value
-		}
-	}
-	return ""
-}
-
-func (c *copied) setLabel(_ *lua.LState, name, value string) error {
-	for i, l := range c.rec.Labels {
-		if l.Name == name {
-			c.rec.Labels[i].Value = value
-			return nil
-		}
-	}
-	c.rec.Labels = append(c.rec.Labels, batch.Label{Name: name, Value: value})
-	return nil
-}
-
-func (c *copied) all(*lua.LState) iter.Seq2[string, string] {
-	ls := append([]batch.Label(nil), c.rec.Labels...)
-	return func(yield func(string, string) bool) {
-		for _, l := range ls {
-			if l.Value != "" && !yield(l.Name, l.Value) {
-				return
-			}
-		}
-	}
 }
 
 // openMetatables makes the metatables of host values.
@@ -310,7 +278,7 @@ func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 	}
 	v.mt.record = mt(index, newindex, func(L *lua.LState) int {
 		r := self[*record](v, L, "a record")
-		v.pushString(L, recordText(r.check(L), r.row))
+		v.pushString(L, r.check(L).RowText(r.row))
 		return 1
 	})
 	v.mt.copy = mt(v.copyIndex, v.copyNewIndex, func(L *lua.LState) int {
@@ -373,8 +341,8 @@ func (v *vm) setField(L *lua.LState, row int, field string, x lua.LValue, label 
 }
 
 func (v *vm) newCopy(rec view.Record) *lua.LUserData {
-	c := &copied{rec: rec, labels: &lua.LUserData{Metatable: v.mt.labels}}
-	c.labels.Value = c
+	c := &copied{rec: rec}
+	c.labels = &lua.LUserData{Value: own(&c.rec.Labels), Metatable: v.mt.labels}
 	return &lua.LUserData{Value: c, Metatable: v.mt.copy}
 }
 
@@ -417,7 +385,7 @@ func (v *vm) copyNewIndex(L *lua.LState) int {
 	c := self[*copied](v, L, "a record")
 	key := L.Get(2).String()
 	if key == "labels" {
-		v.setLabels(L, c, L.Get(3))
+		v.setLabels(L, own(&c.rec.Labels), L.Get(3))
 		return 0
 	}
 	v.setRecord(L, &c.rec, key, L.Get(3))
