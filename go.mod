@@ -3,6 +3,7 @@ module github.com/weir-run/weir
 go 1.26.5
 
 require (
+	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/alecthomas/kingpin/v2 v2.4.0
 	github.com/alecthomas/units v0.0.0-20240927000941-0f3dac36c52b
 	github.com/bmatcuk/doublestar/v4 v4.10.4

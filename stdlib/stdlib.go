@@ -14,6 +14,6 @@ import "github.com/weir-run/weir/scripting"
 // serves all scripts of a process.
 func Modules() []*scripting.Module {
 	return []*scripting.Module{
-		base64Module(), hashModule(), jsonModule(), logfmtModule(), mathModule(), promModule(), reModule(), textModule(), timeModule(), uuidModule(), yamlModule(),
+		base64Module(), csvModule(), hashModule(), jsonModule(), logfmtModule(), mathModule(), netModule(), promModule(), reModule(), semverModule(), textModule(), timeModule(), urlModule(), uuidModule(), yamlModule(),
 	}
 }
