@@ -88,7 +88,7 @@ var leaves = []struct {
 }
 
 // sharedNatives are packages under natives that are no components.
-var sharedNatives = []string{"natives/discovery", "natives/prometheus/exporter", "natives/httpclient", "natives/server", "natives/prometheus/rule",
+var sharedNatives = []string{"natives/discovery", "natives/prometheus/exporter", "natives/httpclient", "natives/journaling", "natives/server", "natives/prometheus/rule",
 	"natives/generation", "natives/expr/clause"}
 
 func TestImports(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/natives/journaling"
 	"github.com/weir-run/weir/natives/prometheus/rule"
 )
 
@@ -31,7 +32,7 @@ type Arguments struct {
 	// costs the samples that were there, is logged once and counted; the three
 	// newest damaged files are kept, with .damaged after their names, as long as
 	// the disk has room.
-	Journal Journal `alloy:"journal,block,optional"`
+	Journal journaling.Arguments `alloy:"journal,block,optional"`
 }
 
 // Endpoint is where samples are sent.
@@ -128,40 +129,16 @@ type WAL struct {
 	MaxKeepaliveTime *time.Duration `alloy:"max_keepalive_time,attr,optional"`
 }
 
-// Journal bounds the queue on disk.
-type Journal struct {
-	// Bytes on disk above which on_full acts, for each endpoint.
-	MaxSize component.Size `alloy:"max_size,attr,optional"`
-	// Age above which samples that could not be sent are dropped and counted.
-	// The journal of an endpoint or a node that went, such as that of an item
-	// that left a foreach, is kept as long: its samples are sent when the node
-	// is there again, or another one with the same URL, headers and user.
-	// wal's max_keepalive_time is the same.
-	MaxAge time.Duration `alloy:"max_age,attr,optional"`
-	// When what was written is forced to the disk: "none" (the kernel decides),
-	// "interval" (every second) or "always" (before a batch is accepted).
-	Fsync string `alloy:"fsync,attr,optional"`
-	// What a full journal does: "block" (the sources wait) or "drop_oldest".
-	OnFull string `alloy:"on_full,attr,optional"`
-}
-
 // Exports of prometheus.remote_write.
 type Exports struct {
 	// Where samples to be sent go.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }
 
-const defaultMaxAge = 8 * time.Hour
-
 // SetToDefault sets the defaults.
 func (a *Arguments) SetToDefault() {
 	*a = Arguments{}
 	a.Journal.SetToDefault()
-}
-
-// SetToDefault sets the defaults.
-func (j *Journal) SetToDefault() {
-	*j = Journal{MaxSize: 10 << 30, MaxAge: defaultMaxAge, Fsync: string(journal.FsyncNone), OnFull: string(journal.OnFullBlock)}
 }
 
 // SetToDefault sets Alloy's defaults.
@@ -217,32 +194,9 @@ func (a *Arguments) Validate() error {
 		if *w.MaxKeepaliveTime <= 0 {
 			errs = append(errs, errors.New("wal: max_keepalive_time must be greater than 0"))
 		}
-		if a.Journal.MaxAge != defaultMaxAge && a.Journal.MaxAge != *w.MaxKeepaliveTime {
+		if a.Journal.MaxAge != journaling.DefaultMaxAge && a.Journal.MaxAge != *w.MaxKeepaliveTime {
 			errs = append(errs, errors.New("at most one of wal's max_keepalive_time and journal's max_age may be set: they are the same"))
 		}
-	}
-	return errors.Join(errs...)
-}
-
-// Validate returns all that is wrong, joined.
-func (j *Journal) Validate() error {
-	var errs []error
-	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if j.MaxSize < 1<<20 {
-		add("max_size must be at least 1MiB, not %d bytes", int64(j.MaxSize))
-	}
-	if j.MaxAge <= 0 {
-		add("max_age must be greater than 0")
-	}
-	switch journal.Fsync(j.Fsync) {
-	case journal.FsyncNone, journal.FsyncInterval, journal.FsyncAlways:
-	default:
-		add(`fsync must be "none", "interval" or "always", not %q`, j.Fsync)
-	}
-	switch journal.OnFull(j.OnFull) {
-	case journal.OnFullBlock, journal.OnFullDropOldest:
-	default:
-		add(`on_full must be "block" or "drop_oldest", not %q`, j.OnFull)
 	}
 	return errors.Join(errs...)
 }
@@ -352,12 +306,7 @@ func (q *Queue) lanes() int {
 }
 
 func (a *Arguments) limits() journal.Limits {
-	l := journal.Limits{
-		MaxSize: int64(a.Journal.MaxSize),
-		MaxAge:  a.Journal.MaxAge,
-		Fsync:   journal.Fsync(a.Journal.Fsync),
-		OnFull:  journal.OnFull(a.Journal.OnFull),
-	}
+	l := a.Journal.Limits()
 	if a.WAL != nil && a.WAL.MaxKeepaliveTime != nil {
 		l.MaxAge = *a.WAL.MaxKeepaliveTime
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/journaling"
 )
 
 // endpoint sends to one URL from one journal.
@@ -183,7 +183,7 @@ func (e *endpoint) open(ctx context.Context) bool {
 	backoff := time.Second
 	for {
 		s := e.settings.Load()
-		j, err := journal.Claim(ctx, filepath.Join(e.o.StoragePath, "journal"), journal.Options{
+		j, err := journal.Claim(ctx, journaling.Root(e.o.StoragePath), journal.Options{
 			Lanes: s.args.Queue.lanes(), Limits: s.limits, Clock: e.clock, Logger: e.log,
 			Owner: s.owner,
 		})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/journaling"
 )
 
 // stats count what became of an endpoint's samples.
@@ -79,21 +79,16 @@ var (
 	descMetadataFailed = desc("weir_remote_write_metadata_failed_total", "Metric families whose metadata could not be sent.")
 	descFallbacks      = desc("weir_remote_write_fallbacks_total", "Times that the endpoint turned out not to take remote write 2.0, and got 1.0 from then on.")
 	descValues         = desc("weir_remote_write_header_values", "Values of header_from_label that came within the last ten minutes.")
-	descJournalBytes   = desc("weir_journal_size_bytes", "Size of the journal on disk.")
-	descJournalAge     = desc("weir_journal_oldest_age_seconds", "Age of the oldest pending block; 0 when none is pending.")
-	descJournalBlocks  = desc("weir_journal_pending_blocks", "Blocks in the journal that are not done.")
-	descJournalDropped = desc("weir_journal_blocks_dropped_total", "Blocks that fell off the journal, by reason; of a block whose header is damaged nobody knows how many samples it had.", "reason")
-	descJournalSkipped = desc("weir_journal_skipped_bytes_total", "Bytes in the journal that were no blocks: damage and unfinished writes.")
 )
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descSent, descRetried, descDropped, descBytes, descSeconds, descPending, descMetadata, descMetadataFailed, descFallbacks, descValues,
-		descJournalBytes, descJournalAge, descJournalBlocks, descJournalDropped, descJournalSkipped,
 	} {
 		ch <- d
 	}
+	journaling.Describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -130,16 +125,6 @@ func (e *endpoint) collect(ch chan<- prometheus.Metric) {
 	for reason, n := range dropped {
 		counter(descDropped, n, reason)
 	}
-	age := 0.0
-	if !st.Oldest.IsZero() {
-		age = max(e.clock.Now().Sub(st.Oldest).Seconds(), 0) // the clock may have been set back
-	}
 	put(descPending, prometheus.GaugeValue, float64(st.Samples))
-	put(descJournalBytes, prometheus.GaugeValue, float64(st.Bytes))
-	put(descJournalAge, prometheus.GaugeValue, age)
-	put(descJournalBlocks, prometheus.GaugeValue, float64(st.Blocks))
-	for _, reason := range journal.DropReasons {
-		counter(descJournalDropped, st.DroppedBlocks[reason], reason)
-	}
-	counter(descJournalSkipped, st.SkippedBytes)
+	journaling.Collect(ch, name, st, e.clock.Now())
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/journaling"
 )
 
 // Registration returns the component's registration.
@@ -241,7 +242,7 @@ func (c *Component) Run(ctx context.Context) error {
 	// Not at once: the endpoints claim theirs first.
 	expired := c.o.Clock.NewTimer(time.Minute)
 	defer expired.Stop()
-	told := map[string]bool{} // orphans
+	orphans := journaling.Orphans{Storage: c.o.StoragePath, Clock: c.o.Clock, Logger: c.o.Logger}
 	for {
 		select {
 		case <-c.changed:
@@ -264,8 +265,7 @@ func (c *Component) Run(ctx context.Context) error {
 			}
 			c.report()
 		case <-expired.C():
-			c.removeExpired()
-			c.listOrphans(told)
+			orphans.Tend()
 			expired.Reset(time.Hour)
 		case err := <-c.failed:
 			return err
@@ -282,36 +282,6 @@ func (c *Component) discard(gone []*endpoint) {
 	for _, e := range gone {
 		if !slices.ContainsFunc(c.endpoints, func(w *endpoint) bool { return w.key == e.key }) {
 			c.gates.close(c, e)
-		}
-	}
-}
-
-// removeExpired removes the journals that nobody claimed for as long as their
-// age limit.
-func (c *Component) removeExpired() {
-	removed, err := journal.RemoveExpired(filepath.Join(c.o.StoragePath, "journal"), c.o.Clock.Now())
-	for _, j := range removed {
-		c.o.Logger.Warn("removed the journal of an endpoint that is not configured any more: it passed its age limit",
-			"path", j.Dir, "url", j.URL, "node", j.Node, "bytes", j.Bytes)
-	}
-	if err != nil {
-		c.o.Logger.Error("cannot remove expired journals", "err", err)
-	}
-}
-
-// listOrphans logs the journals that nobody claimed, once each: what is in them
-// is sent when their endpoint is configured again.
-func (c *Component) listOrphans(told map[string]bool) {
-	infos, err := journal.List(filepath.Join(c.o.StoragePath, "journal"))
-	if err != nil {
-		c.o.Logger.Error("cannot list the journals", "err", err)
-		return
-	}
-	for _, j := range infos {
-		if !j.InUse && j.Bytes > 0 && !told[j.Dir] {
-			told[j.Dir] = true
-			c.o.Logger.Warn("there is a journal of an endpoint that is not configured: it is kept until its age limit",
-				"path", j.Dir, "endpoint", j.Endpoint, "url", j.URL, "node", j.Node, "bytes", j.Bytes)
 		}
 	}
 }

@@ -1,0 +1,52 @@
+package journaling
+
+import (
+	"log/slog"
+	"path/filepath"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/journal"
+)
+
+// Root returns where the journals of a storage directory are.
+func Root(storage string) string { return filepath.Join(storage, "journal") }
+
+// Orphans looks after the journals of a storage directory that nobody claims.
+// Not safe for concurrent use; several may look after one directory.
+type Orphans struct {
+	Storage string
+	Clock   clock.Clock
+	Logger  *slog.Logger
+
+	told map[string]bool
+}
+
+// Tend removes those that passed their age limit, and logs the others, once
+// each: what is in them is sent when their endpoint is configured again.
+func (o *Orphans) Tend() {
+	root := Root(o.Storage)
+	removed, err := journal.RemoveExpired(root, o.Clock.Now())
+	for _, j := range removed {
+		o.Logger.Warn("removed the journal of an endpoint that is not configured any more: it passed its age limit",
+			"path", j.Dir, "url", j.URL, "node", j.Node, "bytes", j.Bytes)
+	}
+	if err != nil {
+		o.Logger.Error("cannot remove expired journals", "err", err)
+	}
+	infos, err := journal.List(root)
+	if err != nil {
+		o.Logger.Error("cannot list the journals", "err", err)
+		return
+	}
+	for _, j := range infos {
+		if j.InUse || j.Bytes == 0 || o.told[j.Dir] {
+			continue
+		}
+		if o.told == nil {
+			o.told = map[string]bool{}
+		}
+		o.told[j.Dir] = true
+		o.Logger.Warn("there is a journal of an endpoint that is not configured: it is kept until its age limit",
+			"path", j.Dir, "endpoint", j.Endpoint, "url", j.URL, "node", j.Node, "bytes", j.Bytes)
+	}
+}
