@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -17,45 +20,63 @@ import (
 )
 
 func typesCommand(t *terminal) *cobra.Command {
-	var lua bool
+	var lua, ts bool
 	var dir, out string
 	cmd := &cobra.Command{
-		Use:   "types --lua",
-		Short: "Write types of what scripts use, for editors",
-		Long: `Write what editors complete and check scripts by: for Lua, annotations that
-lua-language-server and EmmyLua read, and beside the scripts folder a .luarc.json
-that leads to them. One that is there already stays as it is; what it lacks is
-said.
+		Use:   "types --lua|--ts",
+		Short: "Write types of what scripts use, for editors and tsc",
+		Long: `Write what editors complete and check scripts by, and beside the scripts folder
+the settings that lead to it. Settings that are there already stay as they are;
+what they lack is said.
 
-The arguments that the scripts declare are in the types: ctx.args.region is a
-string. A hook with the line
+For TypeScript and JavaScript: a weir.d.ts and a tsconfig.json, for editors and for
+'tsc --noEmit'. Arguments, state and what a script needs are inferred from its
+definition: ctx.args.keep is a string[]. A .js file is checked when it begins with
+// @ts-check.
+
+For Lua: annotations that lua-language-server and EmmyLua read, and a .luarc.json. The
+arguments that the scripts declare are in them: ctx.args.region is a string. A hook
+with the line
 
   ---@param ctx weir.ctx.http.paths
 
 above it has those of the script http.paths, others those of all scripts.
-Write the types anew when arguments have changed.`,
-		Example: `  weir types --lua
+Write these anew when arguments have changed.`,
+		Example: `  weir types --ts
   weir types --lua --out=editor/types --scripts=./scripts`,
 		Args: cobra.NoArgs,
 		RunE: failed(func(*cobra.Command, []string) error {
-			if !lua {
-				return cannotStart(errors.New("cannot write types without a language: write weir types --lua"))
+			if !lua && !ts {
+				return cannotStart(errors.New("cannot write types without a language: write weir types --lua, or --ts for TypeScript and JavaScript"))
 			}
 			dir, err := scriptsDir(dir, ".")
 			if err != nil {
 				return cannotStart(err)
 			}
-			return writeTypes(t, dir, out)
+			home := filepath.Dir(filepath.Clean(dir))
+			if out == "" {
+				out = filepath.Join(home, ".weir", "types")
+			}
+			if lua {
+				if err := writeLuaTypes(t, home, dir, out); err != nil {
+					return err
+				}
+			}
+			if ts {
+				return writeTSTypes(t, home, dir, out)
+			}
+			return nil
 		}),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&lua, "lua", false, "types for Lua")
+	f.BoolVar(&ts, "ts", false, "types for TypeScript and JavaScript")
 	f.StringVar(&dir, "scripts", "", "folder of scripts (default: ./scripts)")
 	f.StringVar(&out, "out", "", "folder for the types (default: .weir/types beside the scripts folder)")
 	return cmd
 }
 
-func writeTypes(t *terminal, scripts, out string) error {
+func writeLuaTypes(t *terminal, home, scripts, out string) error {
 	catalogs, err := catalogs(scripts, nil, nil)
 	if err != nil {
 		return cannotStart(err)
@@ -70,44 +91,84 @@ func writeTypes(t *terminal, scripts, out string) error {
 			known = append(known, api.Script{Name: s.Name, Def: s.Def})
 		}
 	}
-	home := filepath.Dir(filepath.Clean(scripts))
-	if out == "" {
-		out = filepath.Join(home, ".weir", "types")
+	files := api.LuaTypes(stdlib.Modules(), scripttest.API(scripting.Busted), known)
+	if err := writeTypes(out, files); err != nil {
+		return err
 	}
+	if _, err := fmt.Fprintf(t.out, "%s: %s, %s\n", out, count(len(files), "file"), count(len(known), "script")); err != nil {
+		return err
+	}
+	return luarc(t, home, scripts, out)
+}
+
+func writeTSTypes(t *terminal, home, scripts, out string) error {
+	if err := writeTypes(out, api.TSTypes(stdlib.Modules(), scripttest.API(scripting.Vitest))); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(t.out, "%s\n", filepath.Join(out, api.TSFile)); err != nil {
+		return err
+	}
+	types := within(home, filepath.Join(out, api.TSFile))
+	settings := api.TSConfig(within(home, scripts), types)
+	return settle(t, filepath.Join(home, "tsconfig.json"), settings, fmt.Sprintf("add %q to its include", types), func(have []byte) bool {
+		return bytes.Contains(have, []byte(strconv.Quote(types))) // it may have comments
+	})
+}
+
+// writeTypes writes files into the folder out.
+func writeTypes(out string, files map[string]string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder for types: %w", err)
 	}
-	files := api.LuaTypes(stdlib.Modules(), scripttest.API(scripting.Busted), known)
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if err := os.WriteFile(filepath.Join(out, name), []byte(files[name]), 0o644); err != nil {
 			return fmt.Errorf("cannot write types: %w", err)
 		}
 	}
-	if _, err := fmt.Fprintf(t.out, "%s: %s, %s\n", out, count(len(names), "file"), count(len(known), "script")); err != nil {
-		return err
+	return nil
+}
+
+// within is a path as settings in the folder home write it.
+func within(home, path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		if from, err := filepath.Abs(home); err == nil {
+			if r, err := filepath.Rel(from, abs); err == nil {
+				return filepath.ToSlash(r)
+			}
+		}
 	}
-	return luarc(t, home, scripts, out)
+	return filepath.ToSlash(path)
+}
+
+// settle writes the settings of editors to path. Those that are there stay as
+// they are: unless enough says that they will do, lacks is what to do.
+func settle(t *terminal, path string, settings any, lacks string, enough func(have []byte) bool) error {
+	have, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		want, err := json.MarshalIndent(settings, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, append(want, '\n'), 0o644); err != nil {
+			return fmt.Errorf("cannot write the settings of editors: %w", err)
+		}
+		_, err = fmt.Fprintln(t.out, path)
+		return err
+	case err != nil:
+		return fmt.Errorf("cannot read the settings of editors: %w", err)
+	}
+	if !enough(have) {
+		fmt.Fprintf(t.err, "%s is there already: %s\n", path, lacks)
+	}
+	return nil
 }
 
 // luarc writes the settings of lua-language-server beside the scripts folder.
 //
 // Format: https://luals.github.io/wiki/settings/
 func luarc(t *terminal, home, scripts, types string) error {
-	rel := func(path string) string {
-		if abs, err := filepath.Abs(path); err == nil {
-			if from, err := filepath.Abs(home); err == nil {
-				if r, err := filepath.Rel(from, abs); err == nil {
-					return filepath.ToSlash(r)
-				}
-			}
-		}
-		return filepath.ToSlash(path)
-	}
+	rel := func(path string) string { return within(home, path) }
 	settings := map[string]any{
 		"$schema":                        "https://raw.githubusercontent.com/LuaLS/vscode-lua/master/setting/schema.json",
 		"runtime.version":                "Lua 5.1",
@@ -121,26 +182,8 @@ func luarc(t *terminal, home, scripts, types string) error {
 		"diagnostics.libraryFiles":       "Disable",
 		"diagnostics.unusedLocalExclude": []string{"_*", "ctx"},
 	}
-	want, err := json.MarshalIndent(settings, "", "  ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(home, ".luarc.json")
-	have, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		if err := os.WriteFile(path, append(want, '\n'), 0o644); err != nil {
-			return fmt.Errorf("cannot write the settings of editors: %w", err)
-		}
-		_, err = fmt.Fprintln(t.out, path)
-		return err
-	case err != nil:
-		return fmt.Errorf("cannot read the settings of editors: %w", err)
-	}
-	if !leads(have, rel(types)) {
-		fmt.Fprintf(t.err, "%s is there already: add %q to its workspace.library\n", path, rel(types))
-	}
-	return nil
+	lacks := fmt.Sprintf("add %q to its workspace.library", rel(types))
+	return settle(t, filepath.Join(home, ".luarc.json"), settings, lacks, func(have []byte) bool { return leads(have, rel(types)) })
 }
 
 // leads reports whether settings have the folder in workspace.library, written

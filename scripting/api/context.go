@@ -15,7 +15,7 @@ func (t *Table) context() {
 		{
 			Name: "emit", Doc: "Sends a record more: a copy of one, or a table. A series that is emitted ends when a record of it is emitted with stale set: a copy of a stale record is one.",
 			Params: []scripting.Param{{Name: "record", Kind: scripting.KindMap, Fields: t.Emitted(), Doc: "The record.",
-				Or: []scripting.Param{object("", t.Copy, ""), object("", t.Record, "")}}},
+				Or: t.emitted(object("", t.Copy, ""), object("", t.Record, ""))}},
 			Uses: []scripting.Use{use(`ctx.emit { name = "records", labels = { job = "weir" }, value = #batch }`, "a 1\nb 1\n", "a 1\nb 1\nrecords{job=\"weir\"} 2\n")},
 		},
 	}
@@ -24,7 +24,7 @@ func (t *Table) context() {
 		Params: []scripting.Param{
 			text("output", "The name of an output, one of outputs of the definition."),
 			{Name: "record", Kind: scripting.KindMap, Fields: t.Emitted(), Doc: "The record, or its number as rows gives it.",
-				Or: []scripting.Param{object("", t.Record, ""), object("", t.Copy, ""), whole("", "")}},
+				Or: t.emitted(object("", t.Record, ""), object("", t.Copy, ""), whole("", ""))},
 		},
 		Uses: []scripting.Use{
 			{
@@ -67,6 +67,26 @@ func (t *Table) Emitted() []scripting.Param {
 		optional(text("type", typeDoc)), optional(text("help", "The metric's help.")), optional(text("unit", "The metric's unit.")),
 		optional(flag("stale", "Whether it is the marker that ends the series.")),
 	}
+}
+
+// EmittedLine are the keys of a table that is given to ctx.emit as a log line.
+func (t *Table) EmittedLine() []scripting.Param {
+	texts := func(name, doc string, of *scripting.ObjectType) scripting.Param {
+		value := labelValue("", "")
+		return scripting.Param{Name: name, Kind: scripting.KindMap, Optional: true, Doc: doc, Of: &value, Or: []scripting.Param{object("", of, "")}}
+	}
+	return []scripting.Param{
+		text("line", "The line."), texts("labels", "The labels of its stream.", t.Labels), texts("metadata", "Its structured metadata.", t.Metadata),
+		optional(whole("time", "Unix ms; the time of the batch's first record when it is left out.")),
+		optional(text("ts", "The time in Unix ns, as a text of digits.")),
+	}
+}
+
+// emitted is what may be given to ctx.emit and ctx.route in place of a sample
+// as a table.
+func (t *Table) emitted(samples ...scripting.Param) []scripting.Param {
+	line := scripting.Param{Kind: scripting.KindMap, Fields: t.EmittedLine()}
+	return append(samples, line, object("", t.Line, ""), object("", t.LineCopy, ""))
 }
 
 // host adds what the component binds: functions, constants and parts.

@@ -392,13 +392,14 @@ func (l *linter) visitAs(p *scripting.Param, e ast.Expr, sc *lintScope) {
 			l.function(k.local, k.scope, l.parameters(p), false)
 		}
 	case *ast.TableExpr:
+		p = tableOf(p, e)
 		for _, f := range e.Fields {
 			key, named := f.Key.(*ast.StringExpr)
 			var of *scripting.Param
 			if named {
 				if i := slices.IndexFunc(p.Fields, func(q scripting.Param) bool { return q.Name == key.Value }); i >= 0 {
 					of = &p.Fields[i]
-				} else if p.Fields != nil && !slices.ContainsFunc(p.Or, isTable) {
+				} else if p.Fields != nil && !slices.ContainsFunc(p.Or, isOpen) {
 					l.say(false, key.Line(), key.Value, fmt.Errorf("there is no key %q here", key.Value), config.DidYouMean(key.Value, scripting.Names(p.Fields)))
 				}
 			} else if f.Key != nil {
@@ -418,8 +419,29 @@ func (l *linter) visitAs(p *scripting.Param, e ast.Expr, sc *lintScope) {
 	}
 }
 
-func isTable(p scripting.Param) bool {
-	return p.Kind == scripting.KindMap || p.Kind == scripting.KindList || p.Kind == scripting.KindAny
+// tableOf is which of the tables that p may be has the keys of e: one with all
+// of them, else p.
+func tableOf(p *scripting.Param, e *ast.TableExpr) *scripting.Param {
+	fits := func(p *scripting.Param) bool {
+		for _, f := range e.Fields {
+			key, named := f.Key.(*ast.StringExpr)
+			if !named || !slices.ContainsFunc(p.Fields, func(q scripting.Param) bool { return q.Name == key.Value }) {
+				return false
+			}
+		}
+		return true
+	}
+	for i := range p.Or {
+		if or := &p.Or[i]; p.Fields != nil && or.Fields != nil && !fits(p) && fits(or) {
+			return or
+		}
+	}
+	return p
+}
+
+// isOpen reports whether p is a table with any keys.
+func isOpen(p scripting.Param) bool {
+	return p.Kind == scripting.KindMap && p.Fields == nil || p.Kind == scripting.KindList || p.Kind == scripting.KindAny
 }
 
 // parameters are what is known of the parameters of a callback.

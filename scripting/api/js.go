@@ -1,0 +1,141 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// inJS is a doc, which speaks of Lua, for readers of JavaScript: nil is
+// undefined, methods are called with a dot and names are in camelCase.
+func inJS(doc string) string {
+	doc = strings.NewReplacer(
+		`{ ["30s"] = function(ctx) … end }`, `{ "30s"(ctx) { … } }`,
+		`{ "Token ", ctx.args.token }`, `["Token ", ctx.args.token]`,
+		"return weir.transform { … }", "export default defineTransform({ … })",
+		"weir.transform", "defineTransform", "weir.source", "defineSource", "weir.sink", "defineSink",
+		"weir.arg", "arg", "weir.state", "state", "weir.test.", "",
+		"for k, v in pairs(old_state.seen:entries())", "for (const [k, v] of Object.entries(oldState.seen.entries()))",
+		"gone over with pairs", "gone over with Object.entries",
+		"as so many results", "as an array",
+		"that Lua would round", "that would be rounded",
+		"a table of ", "an object of ", "A table ", "An object ", "a table", "an object", "tables", "objects", "Tables", "Objects",
+		"#group", "group.length", "#out", "out.length", "#batch", "batch.length",
+	).Replace(doc)
+	doc = methodCall.ReplaceAllString(doc, "$1.$2")
+	doc = aNil.ReplaceAllString(doc, "undefined")
+	known := camelNames()
+	return snakeWord.ReplaceAllStringFunc(doc, func(word string) string {
+		if known[word] {
+			return scripting.CamelCase(word)
+		}
+		return word
+	})
+}
+
+var (
+	methodCall = regexp.MustCompile(`\b(batch|group|t|out|s|record):([a-z_]+)`)
+	aNil       = regexp.MustCompile(`\bnil\b`)
+	snakeWord  = regexp.MustCompile(`\b[a-z]+(?:_[a-z]+)+\b`)
+)
+
+// camelNames are the names with an underscore that JavaScript has in camelCase.
+var camelNames = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{"old_state": true, "old_version": true}
+	var params func(ps []scripting.Param)
+	function := func(f *scripting.Function) { names[f.Name] = true; params(f.Params); params(f.Result.Fields) }
+	params = func(ps []scripting.Param) {
+		for _, p := range ps {
+			names[p.Name] = true
+			params(p.Fields)
+			if p.Of != nil {
+				params(p.Of.Fields)
+			}
+			if p.Call != nil {
+				function(p.Call)
+			}
+		}
+	}
+	t := Get()
+	for _, typ := range t.Types() {
+		params(typ.Fields)
+		for i := range typ.Methods {
+			function(&typ.Methods[i])
+		}
+	}
+	for _, m := range t.Modules() {
+		for i := range m.Funcs {
+			function(&m.Funcs[i])
+		}
+	}
+	// What a block is written with has its own names.
+	delete(names, "on_error")
+	return names
+})
+
+// jsValues are values as JavaScript writes them, with commas between.
+func jsValues(vs []scripting.Value) string {
+	parts := make([]string, len(vs))
+	for i, v := range vs {
+		parts[i] = jsValue(v)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// jsValue is a value as JavaScript writes it.
+func jsValue(v scripting.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "undefined"
+	case string:
+		return jsQuote(v)
+	case int64:
+		if v > 1<<53 || v < -(1<<53) {
+			return fmt.Sprintf("BigInt(%q)", strconv.FormatInt(v, 10))
+		}
+	case float64:
+		switch {
+		case math.IsNaN(v):
+			return "NaN"
+		case math.IsInf(v, 1):
+			return "Infinity"
+		case math.IsInf(v, -1):
+			return "-Infinity"
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case *scripting.List:
+		return "[" + jsValues(v.Items) + "]"
+	case *scripting.Map:
+		var parts []string
+		for _, k := range v.Keys() {
+			x, _ := v.Get(k)
+			if !luaWord.MatchString(k) {
+				k = jsQuote(k)
+			}
+			parts = append(parts, k+": "+jsValue(x))
+		}
+		if len(parts) == 0 {
+			return "{}"
+		}
+		return "{ " + strings.Join(parts, ", ") + " }"
+	}
+	if v == scripting.Null {
+		return "null"
+	}
+	return fmt.Sprint(v)
+}
+
+// jsQuote is a text as JavaScript reads it.
+func jsQuote(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string can be encoded
+	return strings.TrimSuffix(b.String(), "\n")
+}

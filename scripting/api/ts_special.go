@@ -1,0 +1,205 @@
+package api
+
+// What the table cannot say: types that depend on others. Everything here is
+// about an entry of the table, which a test holds; an entry that is not here
+// is written from what the table says of it.
+
+// tsPrelude is at the head of the module weir.
+const tsPrelude = `
+const kind: unique symbol;
+
+/** What a label may be set to; numbers and booleans become text, undefined removes it. */
+export type LabelValues = { [name: string]: string | number | boolean | null | undefined };
+
+/** A type of the namespace arg. V is what the script gets, C what the config has. */
+export interface Argument<out V = any, out C = V> {
+  readonly [kind]: [V, C];
+}
+
+/** The arguments of a component, by name. */
+export type Arguments = { [name: string]: Argument };
+
+/** What ctx.args has: the values of arguments. */
+export type ArgumentsOf<A> = 0 extends 1 & A ? any : { readonly [K in keyof A]: A[K] extends Argument<infer V, any> ? V : never };
+
+/** The state of a component, by name. */
+export type States = { [name: string]: State<any> };
+
+/** What ctx.state has. */
+export type StatesOf<S> = 0 extends 1 & S ? any : { readonly [K in keyof S]: S[K] extends State<infer T> ? T : never };
+
+/**
+ * What is known of a definition: Context<{ args: typeof args; state: typeof state }> is ctx with the arguments and the
+ * state that these constants declare, for a function outside of the definition.
+ */
+export type Shape = { args?: Arguments; state?: States; outputs?: readonly string[]; needs?: Needs; exports?: Arguments };
+
+/** ctx: what a hook has beside its data. Without a shape it has everything, and of args and state anything. */
+export type Context<D extends Shape = any> = ContextBase<D> &
+  (D extends { needs: { http: true | readonly string[] } } ? { readonly http: ContextHttp } : {}) &
+  (D extends { needs: { read: true | readonly string[] } } ? Pick<Outside, "read"> : {}) &
+  (D extends { needs: { exec: readonly string[] } } ? Pick<Outside, "exec"> : {}) &
+  (D extends { needs: { env: infer E extends readonly string[] } } ? { readonly env: { readonly [K in E[number]]: string | undefined } } : {});
+
+/** A secret: it prints as <secret>, and only functions of ctx that take one can use it. */
+export interface Secret {
+  readonly [kind]: "secret";
+  toString(): "<secret>";
+}
+
+type Waiting = void | Promise<void>;
+
+/** A function that is called by the host while it looks on: it cannot be async. */
+type Sync<R> = R extends PromiseLike<any> ? "this function cannot be async" : R;
+
+/** Values of fields of a metric record, in their order. */
+export type MetricFields<F extends readonly string[]> = { -readonly [I in keyof F]: MetricField<F[I]> };
+export type MetricField<F> = F extends "value" | "time" ? number : F extends "stale" ? boolean : F extends "name" | "type" ? string : string | undefined;
+
+/** Values of fields of a log record, in their order. */
+export type LogFields<F extends readonly string[]> = { -readonly [I in keyof F]: LogField<F[I]> };
+export type LogField<F> = F extends "time" ? number : F extends "line" | "ts" ? string : F extends ` + "`json.${string}`" + ` ? any : string | undefined;
+`
+
+// tsData are imported files of data that are not JSON.
+const tsData = `
+declare module "*.yaml" {
+  const data: any;
+  export default data;
+}
+
+declare module "*.yml" {
+  const data: any;
+  export default data;
+}
+`
+
+// tsGenerics are the parameters of interfaces.
+var tsGenerics = map[string]string{
+	"ContextBase":   "<D extends Shape = any>",
+	"SeriesContext": "<D extends Shape = any>",
+	"State":         "<T>",
+	"StateMap":      "<V = any>",
+	"StateLru":      "<V = any>",
+	"StateQueue":    "<V = any>",
+}
+
+// tsMembers are members that no entry of the table stands for.
+var tsMembers = map[string]string{
+	"Labels":     "[name: string]: string | undefined;",
+	"Metadata":   "[name: string]: string | undefined;",
+	"State":      "readonly [kind]: T;",
+	"Definition": "readonly [kind]: \"definition\";",
+}
+
+const (
+	tsArgsField = "readonly args: D extends { args: infer A } ? ArgumentsOf<A> : {};"
+)
+
+// tsSpecial are members as they are written: fields whole, functions from their
+// type parameters on, one signature a line. "" leaves one out.
+var tsSpecial = map[string]string{
+	"ContextBase.args":  tsArgsField,
+	"ContextBase.state": "readonly state: D extends { state: infer S } ? StatesOf<S> : {};",
+	"ContextBase.http":  "", // of Context, where needs says so
+	"ContextBase.env":   "",
+	"ContextBase.route": "(output: D extends { outputs: infer O extends readonly string[] } ? O[number] : string, record: MetricRecord | MetricCopy | LogRecord | LogCopy | EmittedMetric | EmittedLine | number): void;",
+	"ContextBase.emit":  "(record: MetricRecord | MetricCopy | LogRecord | LogCopy | EmittedMetric | EmittedLine): void;",
+
+	"SeriesContext.args": tsArgsField,
+
+	"Batch.filter":   "<const F extends readonly string[]>(fields: F, fn: (...values: MetricFields<F>) => boolean): void;",
+	"Batch.rows":     "<const F extends readonly string[]>(...fields: F): IterableIterator<[i: number, ...values: MetricFields<F>]>;",
+	"Batch.group_by": "<const F extends readonly string[]>(fields: F): IterableIterator<[group: Group, ...values: MetricFields<F>]>;",
+	"Batch.each":     "<R>(fn: (record: MetricRecord) => R & Sync<R>): void;",
+	"Batch.set": "(i: number, field: \"value\" | \"time\", value: number): void;\n" +
+		"(i: number, field: \"stale\", value: boolean): void;\n" +
+		"(i: number, field: string, value: string | number | boolean | null | undefined): void;\n" +
+		"(i: number, fields: { value?: number; time?: number; stale?: boolean; name?: string } & LabelValues): void;",
+
+	"LogBatch.filter":   "<const F extends readonly string[]>(fields: F, fn: (...values: LogFields<F>) => boolean): void;",
+	"LogBatch.rows":     "<const F extends readonly string[]>(...fields: F): IterableIterator<[i: number, ...values: LogFields<F>]>;",
+	"LogBatch.group_by": "<const F extends readonly string[]>(fields: F): IterableIterator<[group: LogGroup, ...values: LogFields<F>]>;",
+	"LogBatch.each":     "<R>(fn: (record: LogRecord) => R & Sync<R>): void;",
+	"LogBatch.json":     "<const F extends readonly string[]>(paths: F, fn: (...values: [...{ -readonly [I in keyof F]: any }, record: LogRecord]) => boolean | void): void;",
+	"LogBatch.logfmt":   "<const F extends readonly string[]>(keys: F, fn: (...values: [...{ -readonly [I in keyof F]: string | undefined }, record: LogRecord]) => boolean | void): void;",
+	"LogBatch.match":    "(pattern: string | import(\"weir/re\").Pattern, fn: (...values: any[]) => boolean | void): void;",
+	"LogBatch.set": "(i: number, field: string, value: string | number | boolean | null | undefined): void;\n" +
+		"(i: number, fields: LabelValues): void;",
+	"LogRecord.match": "(pattern: string | import(\"weir/re\").Pattern): string[] | undefined;",
+
+	"MetricRecord.histogram": "readonly histogram: Histogram | undefined;",
+	"MetricCopy.histogram":   "readonly histogram: Histogram | undefined;",
+	"MetricRecord.exemplars": "readonly exemplars: Exemplar[] | undefined;",
+	"MetricCopy.exemplars":   "readonly exemplars: Exemplar[] | undefined;",
+
+	"StateMap.get":        "(key: string): V | undefined;",
+	"StateMap.set":        "(key: string, value: V | null | undefined): boolean;",
+	"StateMap.update":     "(key: string, fn: (old: V | undefined) => V | null | undefined): V | undefined;",
+	"StateMap.entries":    "(limit?: number): { [key: string]: V };",
+	"StateLru.get":        "(key: string): V | undefined;",
+	"StateLru.set":        "(key: string, value: V | null | undefined): boolean;",
+	"StateLru.update":     "(key: string, fn: (old: V | undefined) => V | null | undefined): V | undefined;",
+	"StateLru.entries":    "(limit?: number): { [key: string]: V };",
+	"StateQueue.push":     "(value: V): boolean;",
+	"StateQueue.pop":      "(): V | undefined;",
+	"StateQueue.peek":     "(): V | undefined;",
+	"StateQueue.entries":  "(limit?: number): V[];",
+	"StateCounter.update": "(key: string, fn: (old: number | undefined) => number | null | undefined): number;",
+}
+
+// tsPart is a function of weir.arg or weir.state: a declaration that is generic
+// in what it declares.
+type tsPart struct{ signatures []tsSignature }
+
+type tsSignature struct {
+	generics string
+	more     string // options that need a type of their own, before the others
+	required bool   // the options
+	result   string
+}
+
+// tsArg is a type of argument: first as one that may be left out.
+func tsArg(generics, config, script, more string, required bool) tsPart {
+	if more != "" {
+		more += "; "
+	}
+	return tsPart{[]tsSignature{
+		{generics, more + "optional: true; default?: never", true, "Argument<" + script + " | undefined, " + config + ">"},
+		{generics, more + "optional?: false; default?: " + config, required, "Argument<" + script + ", " + config + ">"},
+	}}
+}
+
+func tsState(generics, typ, more string) tsPart {
+	return tsPart{[]tsSignature{{generics, more, false, "State<" + typ + ">"}}}
+}
+
+// tsParts are by the names of the table.
+var tsParts = map[string]tsPart{
+	"arg.string":   tsArg("", "string", "string", "", false),
+	"arg.int":      tsArg("", "number", "number", "", false),
+	"arg.number":   tsArg("", "number", "number", "", false),
+	"arg.bool":     tsArg("", "boolean", "boolean", "", false),
+	"arg.duration": tsArg("", "string | number", "number", "", false),
+	"arg.size":     tsArg("", "string | number", "number", "", false),
+	"arg.list":     tsArg("<V = string, C = string>", "readonly NoInfer<C>[]", "V[]", "of?: Argument<V, C>", false),
+	"arg.map":      tsArg("<V = string, C = string>", "{ readonly [key: string]: NoInfer<C> }", "{ [key: string]: V }", "of?: Argument<V, C>", false),
+	"arg.enum":     tsArg("<const V extends string>", "NoInfer<V>", "V", "values: readonly V[]", true),
+	"arg.secret": {[]tsSignature{
+		{"", "optional: true", true, "Argument<Secret | undefined, string>"},
+		{"", "optional?: false", false, "Argument<Secret, string>"},
+	}},
+	"arg.targets": tsArg("", "readonly { readonly [label: string]: string }[]", "{ [label: string]: string }[]", "", false),
+	"arg.regexp":  tsArg("", "string", `import("weir/re").Pattern`, "", false),
+	"arg.block": {[]tsSignature{
+		{"<F extends Arguments>", "fields: F; repeated: true; optional?: boolean", true, "Argument<ArgumentsOf<F>[], never>"},
+		{"<F extends Arguments>", "fields: F; repeated?: false; optional: true", true, "Argument<ArgumentsOf<F> | undefined, never>"},
+		{"<F extends Arguments>", "fields: F; repeated?: false; optional?: false", true, "Argument<ArgumentsOf<F>, never>"},
+	}},
+
+	"state.counter": tsState("", "StateCounter", ""),
+	"state.map":     tsState("<V = any>", "StateMap<V>", ""),
+	"state.set":     tsState("", "StateSet", ""),
+	"state.lru":     tsState("<V = any>", "StateLru<V>", ""),
+	"state.queue":   tsState("<V = any>", "StateQueue<V>", ""),
+}
