@@ -16,7 +16,8 @@ func (t *Table) context() {
 			Name: "emit", Doc: "Sends a record more: a copy of one, or a table. A series that is emitted ends when a record of it is emitted with stale set: a copy of a stale record is one.",
 			Params: []scripting.Param{{Name: "record", Kind: scripting.KindMap, Fields: t.Emitted(), Doc: "The record.",
 				Or: t.emitted(object("", t.Copy, ""), object("", t.Record, ""))}},
-			Uses: []scripting.Use{use(`ctx.emit { name = "records", labels = { job = "weir" }, value = #batch }`, "a 1\nb 1\n", "a 1\nb 1\nrecords{job=\"weir\"} 2\n")},
+			Uses: []scripting.Use{use(`ctx.emit { name = "records", labels = { job = "weir" }, value = #batch }`,
+				`ctx.emit({ name: "records", labels: { job: "weir" }, value: batch.length });`, "a 1\nb 1\n", "a 1\nb 1\nrecords{job=\"weir\"} 2\n")},
 		},
 	}
 	t.Context.Methods = append(t.Context.Methods, scripting.Function{
@@ -28,12 +29,32 @@ func (t *Table) context() {
 		},
 		Uses: []scripting.Use{
 			{
-				Lua:  `local weir = require "weir"` + "\n" + `return weir.transform { outputs = { "large" }, metrics = function(batch, ctx)` + "\n" + `for i, value in batch:rows("value") do if value > 10 then ctx.route("large", i) end end end }`,
+				Lua: `local weir = require "weir"` + "\n" + `return weir.transform { outputs = { "large" }, metrics = function(batch, ctx)` + "\n" + `for i, value in batch:rows("value") do if value > 10 then ctx.route("large", i) end end end }`,
+				JS: `import { defineTransform } from "weir";
+
+export default defineTransform({
+  outputs: ["large"],
+  metrics(batch, ctx) {
+    for (const [i, value] of batch.rows("value")) if (value > 10) ctx.route("large", i);
+  },
+});`,
 				Test: `local out = t:metrics("a 1\nb 20"); assert.equals("a 1\n", out:text()); assert.equals("b 20\n", out:routed("large"):text())`,
+				TestJS: `const out = t.metrics("a 1\nb 20");
+expect(out.text()).toBe("a 1\n");
+expect(out.routed("large").text()).toBe("b 20\n");`,
 			},
 			{
-				Lua:  `local weir = require "weir"` + "\n" + `return weir.transform { outputs = { "errors" }, metrics = function(batch, ctx)` + "\n" + `batch:each(function(m) if m.value < 0 then ctx.route("errors", m) end end) end }`,
-				Test: `assert.equals(-1, t:metrics("a -1"):routed("errors"):value("a"))`,
+				Lua: `local weir = require "weir"` + "\n" + `return weir.transform { outputs = { "errors" }, metrics = function(batch, ctx)` + "\n" + `batch:each(function(m) if m.value < 0 then ctx.route("errors", m) end end) end }`,
+				JS: `import { defineTransform } from "weir";
+
+export default defineTransform({
+  outputs: ["errors"],
+  metrics(batch, ctx) {
+    batch.each((m) => { if (m.value < 0) ctx.route("errors", m); });
+  },
+});`,
+				Test:   `assert.equals(-1, t:metrics("a -1"):routed("errors"):value("a"))`,
+				TestJS: `expect(t.metrics("a -1").routed("errors").value("a")).toBe(-1);`,
 			},
 		},
 	})
@@ -48,8 +69,10 @@ func (t *Table) context() {
 			Name: level, Doc: "Logs at level " + level + ".",
 			Params: []scripting.Param{text("message", "The message."), {Name: "fields", Kind: scripting.KindMap, Optional: true, Doc: "Names and values that go with it."}},
 			Uses: []scripting.Use{{
-				Lua:  `ctx.log.` + level + `("seen", { records = #batch })`,
-				Test: `t:metrics("a 1"); assert.matches("seen", t:logged()[1])`,
+				Lua:    `ctx.log.` + level + `("seen", { records = #batch })`,
+				JS:     `ctx.log.` + level + `("seen", { records: batch.length });`,
+				Test:   `t:metrics("a 1"); assert.matches("seen", t:logged()[1])`,
+				TestJS: "t.metrics(\"a 1\");\nexpect(t.logged()[0]).toContain(\"seen\");",
 			}},
 		})
 	}

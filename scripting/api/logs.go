@@ -12,7 +12,7 @@ func (t *Table) logs() {
 	t.Stream.Methods = []scripting.Function{{
 		Name: "drop", Doc: "Drops the stream: no line of it goes on.",
 		Uses: []scripting.Use{{
-			Hook: "stream", Lua: `if s.labels.env == "dev" then return s:drop() end`,
+			Hook: "stream", Lua: `if s.labels.env == "dev" then return s:drop() end`, JS: `if (s.labels.env === "dev") s.drop();`,
 			Input: "{env=\"dev\"} one\n{env=\"prod\"} two\n", Output: "{env=\"prod\"} two\n",
 		}},
 	}}
@@ -20,8 +20,8 @@ func (t *Table) logs() {
 }
 
 // logUse is an example of one batch of log lines.
-func logUse(lua, input, output string) scripting.Use {
-	return scripting.Use{Hook: "logs", Lua: lua, Input: input, Output: output}
+func logUse(lua, js, input, output string) scripting.Use {
+	return scripting.Use{Hook: "logs", Lua: lua, JS: js, Input: input, Output: output}
 }
 
 // line is the type of a batch's log records, and that of their copies.
@@ -41,6 +41,7 @@ func (t *Table) line() {
 			Params: []scripting.Param{text("path", `The path, such as "user.id".`)},
 			Result: scripting.Result{Kind: scripting.KindAny, Doc: "The value."},
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  r.labels.user = r:json(\"user.id\")\nend)",
+				"batch.each((r) => {\n  r.labels.user = String(r.json(\"user.id\"));\n});",
 				"{app=\"a\"} {\"user\":{\"id\":7}}\n", "{app=\"a\",user=\"7\"} {\"user\":{\"id\":7}}\n")},
 		},
 		{
@@ -48,6 +49,7 @@ func (t *Table) line() {
 			Params: []scripting.Param{text("s", "The text.")},
 			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is."},
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if r:contains(\"GET /health\") then r:drop() end\nend)",
+				"batch.each((r) => {\n  if (r.contains(\"GET /health\")) r.drop();\n});",
 				"{app=\"a\"} GET /health 200\n{app=\"a\"} GET / 200\n", "{app=\"a\"} GET / 200\n")},
 		},
 		{
@@ -55,16 +57,19 @@ func (t *Table) line() {
 			Params: []scripting.Param{pattern()},
 			Result: scripting.Result{Kind: scripting.KindString, Optional: true, Doc: "The groups, as so many results."},
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  local method, status = r:match [[^(\\w+) \\S+ (\\d+)$]]\n  r.labels.method, r.labels.status = method, status\nend)",
+				"batch.each((r) => {\n  const found = r.match(\"^(\\\\w+) \\\\S+ (\\\\d+)$\");\n  if (found) [r.labels.method, r.labels.status] = found;\n});",
 				"{app=\"a\"} GET / 200\n", "{app=\"a\",method=\"GET\",status=\"200\"} GET / 200\n")},
 		},
 		{
 			Name: "drop", Doc: "Drops the record.",
-			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if #r.line == 0 then r:drop() end\nend)", "{app=\"a\"} \"\"\n{app=\"a\"} x\n", "{app=\"a\"} x\n")},
+			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if #r.line == 0 then r:drop() end\nend)",
+				"batch.each((r) => {\n  if (r.line === \"\") r.drop();\n});", "{app=\"a\"} \"\"\n{app=\"a\"} x\n", "{app=\"a\"} x\n")},
 		},
 		{
 			Name: "copy", Doc: "Returns a copy, which may be kept, changed and emitted.",
 			Result: scripting.Result{Kind: scripting.KindObject, Type: t.LineCopy, Doc: "The copy."},
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if r:contains(\"panic\") then\n    local alert = r:copy()\n    alert.labels.kind = \"alert\"\n    ctx.emit(alert)\n  end\nend)",
+				"batch.each((r) => {\n  if (r.contains(\"panic\")) {\n    const alert = r.copy();\n    alert.labels.kind = \"alert\";\n    ctx.emit(alert);\n  }\n});",
 				"{app=\"a\"} panic: oops\n", "{app=\"a\"} panic: oops\n{app=\"a\",kind=\"alert\"} panic: oops\n")},
 		},
 	}
@@ -82,14 +87,18 @@ func (t *Table) groups() {
 		{
 			t.Group, t.Record,
 			use("for group, job in batch:group_by { \"job\" } do\n  local sum = 0\n  for r in group:records() do sum = sum + r.value end\n  ctx.emit { name = \"sum\", labels = { job = job }, value = sum }\nend",
+				"for (const [group, job] of batch.groupBy([\"job\"])) {\n  let sum = 0;\n  for (const r of group.records()) sum += r.value;\n  ctx.emit({ name: \"sum\", labels: { job }, value: sum });\n}",
 				"a{job=\"x\"} 1\nb{job=\"x\"} 2\n", "a{job=\"x\"} 1\nb{job=\"x\"} 2\nsum{job=\"x\"} 3\n"),
-			use("for group in batch:group_by { \"job\" } do\n  if #group > 1 then group:drop() end\nend", "a{job=\"x\"} 1\nb{job=\"x\"} 2\nc{job=\"y\"} 3\n", "c{job=\"y\"} 3\n"),
+			use("for group in batch:group_by { \"job\" } do\n  if #group > 1 then group:drop() end\nend",
+				"for (const [group] of batch.groupBy([\"job\"])) {\n  if (group.length > 1) group.drop();\n}", "a{job=\"x\"} 1\nb{job=\"x\"} 2\nc{job=\"y\"} 3\n", "c{job=\"y\"} 3\n"),
 		},
 		{
 			t.LineGroup, t.Line,
 			logUse("for group, trace in batch:group_by { \"meta.trace\" } do\n  for r in group:records() do r.labels.n = #group end\nend",
+				"for (const [group, trace] of batch.groupBy([\"meta.trace\"])) {\n  for (const r of group.records()) r.labels.n = String(group.length);\n}",
 				"{app=\"a\"} {trace=\"t\"} one\n{app=\"a\"} {trace=\"t\"} two\n", "{app=\"a\",n=\"2\"} {trace=\"t\"} one\n{app=\"a\",n=\"2\"} {trace=\"t\"} two\n"),
-			logUse("for group in batch:group_by { \"line\" } do\n  if #group > 2 then group:drop() end\nend", "{} x\n{} x\n{} x\n{} y\n", "{} y\n"),
+			logUse("for group in batch:group_by { \"line\" } do\n  if #group > 2 then group:drop() end\nend",
+				"for (const [group] of batch.groupBy([\"line\"])) {\n  if (group.length > 2) group.drop();\n}", "{} x\n{} x\n{} x\n{} y\n", "{} y\n"),
 		},
 	} {
 		g.typ.Doc = "Records of a batch with the same values of the fields that group_by was given, in their order: #group is how many they were, group[i] is one. It ends with its hook."
@@ -139,12 +148,17 @@ func (t *Table) logBatch() {
 	answer := scripting.Result{Kind: scripting.KindBool, Optional: true, Doc: "false drops the record."}
 	t.Logs.Doc = "Log lines that came together. What is not touched goes on as it came. Operations are listed cheapest first. It ends with its hook."
 	shared := map[string]scripting.Use{
-		"drop_label":   logUse(`batch:drop_label("pod")`, "{app=\"a\",pod=\"a-1\"} x\n", "{app=\"a\"} x\n"),
-		"rename_label": logUse(`batch:rename_label("svc", "service")`, "{svc=\"a\"} x\n", "{service=\"a\"} x\n"),
-		"set_label":    logUse(`batch:set_label("region", "eu")`, "{app=\"a\"} x\n", "{app=\"a\",region=\"eu\"} x\n"),
+		"drop_label": logUse(`batch:drop_label("pod")`,
+			`batch.dropLabel("pod");`, "{app=\"a\",pod=\"a-1\"} x\n", "{app=\"a\"} x\n"),
+		"rename_label": logUse(`batch:rename_label("svc", "service")`,
+			`batch.renameLabel("svc", "service");`, "{svc=\"a\"} x\n", "{service=\"a\"} x\n"),
+		"set_label": logUse(`batch:set_label("region", "eu")`,
+			`batch.setLabel("region", "eu");`, "{app=\"a\"} x\n", "{app=\"a\",region=\"eu\"} x\n"),
 		"map_label": logUse(`batch:map_label("host", function(h) return (h:gsub("%..*", "")) end)`,
+			`batch.mapLabel("host", (h) => h.replace(/\..*/, ""));`,
 			"{host=\"a.example\"} x\n", "{host=\"a\"} x\n"),
-		"drop": logUse("for i, line in batch:rows(\"line\") do\n  if line == \"\" then batch:drop(i) end\nend", "{} \"\"\n{} x\n", "{} x\n"),
+		"drop": logUse("for i, line in batch:rows(\"line\") do\n  if line == \"\" then batch:drop(i) end\nend",
+			"for (const [i, line] of batch.rows(\"line\")) {\n  if (line === \"\") batch.drop(i);\n}", "{} \"\"\n{} x\n", "{} x\n"),
 	}
 	labelOps := func(names ...string) (fs []scripting.Function) {
 		for _, name := range names {
@@ -160,12 +174,14 @@ func (t *Table) logBatch() {
 			Name: "drop_where", Doc: "Drops the records for which the expression is true. Parts that read labels only are evaluated once for each stream.",
 			Params: []scripting.Param{where},
 			Uses: []scripting.Use{logUse(`batch:drop_where [[ labels.env == "dev" && line contains "debug" ]]`,
+				`batch.dropWhere('labels.env == "dev" && line contains "debug"');`,
 				"{env=\"dev\"} debug: x\n{env=\"prod\"} debug: x\n", "{env=\"prod\"} debug: x\n")},
 		},
 		{
 			Name: "keep_where", Doc: "Drops the records for which the expression is false.",
 			Params: []scripting.Param{where},
-			Uses:   []scripting.Use{logUse(`batch:keep_where [[ line matches "^(warn|error)" || meta.keep != "" ]]`, "{} info\n{} error\n{} {keep=\"1\"} debug\n", "{} error\n{} {keep=\"1\"} debug\n")},
+			Uses: []scripting.Use{logUse(`batch:keep_where [[ line matches "^(warn|error)" || meta.keep != "" ]]`,
+				`batch.keepWhere('line matches "^(warn|error)" || meta.keep != ""');`, "{} info\n{} error\n{} {keep=\"1\"} debug\n", "{} error\n{} {keep=\"1\"} debug\n")},
 		},
 	}
 	t.Logs.Methods = append(t.Logs.Methods, labelOps("set_label", "drop_label", "rename_label")...)
@@ -174,12 +190,14 @@ func (t *Table) logBatch() {
 			Name: "promote", Doc: "Sets a label to a field of the record, where it has that.",
 			Params: []scripting.Param{text("field", "The field: json.level, logfmt.level or meta.level."), text("label", "The label's name.")},
 			Uses: []scripting.Use{logUse(`batch:promote("json.level", "level")`,
+				`batch.promote("json.level", "level");`,
 				"{app=\"a\"} {\"level\":\"warn\"}\n{app=\"a\"} plain\n", "{app=\"a\",level=\"warn\"} {\"level\":\"warn\"}\n{app=\"a\"} plain\n")},
 		},
 		scripting.Function{
 			Name: "set_line", Doc: "Sets lines to a template: a text with fields in braces. What a record does not have is an empty text; {{ and }} are braces.",
 			Params: []scripting.Param{text("template", "The template; fields are "+fieldDoc+".")},
-			Uses:   []scripting.Use{logUse(`batch:set_line("{app}: {json.msg}")`, "{app=\"a\"} {\"msg\":\"hi\"}\n", "{app=\"a\"} a: hi\n")},
+			Uses: []scripting.Use{logUse(`batch:set_line("{app}: {json.msg}")`,
+				`batch.setLine("{app}: {json.msg}");`, "{app=\"a\"} {\"msg\":\"hi\"}\n", "{app=\"a\"} a: hi\n")},
 		},
 	)
 	t.Logs.Methods = append(t.Logs.Methods, labelOps("map_label")...)
@@ -188,24 +206,28 @@ func (t *Table) logBatch() {
 			Name: "json", Doc: "Calls fn with what is at some paths in each line, read as JSON, and with the record behind it if it takes one more. An error undoes what was done to that record, as in each.",
 			Params: []scripting.Param{paths("Paths such as level or user.id; 32 at most."), callback("fn", "The function; it gets the values in their order.", answer, rest(scripting.KindAny))},
 			Uses: []scripting.Use{logUse("batch:json({ \"level\", \"msg\" }, function(level, msg, r)\n  if level == \"debug\" then return false end\n  r.labels.level, r.line = level, msg\nend)",
+				"batch.json([\"level\", \"msg\"], (level, msg, r) => {\n  if (level === \"debug\") return false;\n  r.labels.level = level;\n  r.line = msg;\n});",
 				"{} {\"level\":\"debug\",\"msg\":\"a\"}\n{} {\"level\":\"warn\",\"msg\":\"b\"}\n", "{level=\"warn\"} b\n")},
 		},
 		scripting.Function{
 			Name: "logfmt", Doc: "As json, for lines in logfmt.",
 			Params: []scripting.Param{paths("Keys; 32 at most."), callback("fn", "The function; it gets the values in their order.", answer, rest(scripting.KindAny))},
 			Uses: []scripting.Use{logUse("batch:logfmt({ \"level\" }, function(level)\n  return level ~= \"debug\"\nend)",
+				`batch.logfmt(["level"], (level) => level !== "debug");`,
 				"{} level=debug a=1\n{} level=warn\n", "{} level=warn\n")},
 		},
 		scripting.Function{
 			Name: "match", Doc: "Calls fn for the lines that match a regular expression, with the groups of the first match, or all of it if there are no groups, and with the record behind them. Otherwise as json.",
 			Params: []scripting.Param{pattern(), callback("fn", "The function.", answer, rest(scripting.KindAny))},
 			Uses: []scripting.Use{logUse("batch:match([[status=(\\d+)]], function(status, r)\n  r.labels.status = status\nend)",
+				"batch.match(\"status=(\\\\d+)\", (status, r) => {\n  r.labels.status = status;\n});",
 				"{} status=200\n{} other\n", "{status=\"200\"} status=200\n{} other\n")},
 		},
 		scripting.Function{
 			Name: "filter", Doc: "Keeps the records for which fn returns true and drops those for which it returns false. Only the named fields cross into the script.",
 			Params: []scripting.Param{fields, callback("fn", "The function; it gets the fields in their order.", scripting.Result{Kind: scripting.KindBool}, rest(scripting.KindAny))},
 			Uses: []scripting.Use{logUse("batch:filter({ \"app\", \"json.level\" }, function(app, level)\n  return app == \"a\" or level ~= \"debug\"\nend)",
+				`batch.filter(["app", "json.level"], (app, level) => app === "a" || level !== "debug");`,
 				"{app=\"a\"} {\"level\":\"debug\"}\n{app=\"b\"} {\"level\":\"debug\"}\n", "{app=\"a\"} {\"level\":\"debug\"}\n")},
 		},
 		scripting.Function{
@@ -213,6 +235,7 @@ func (t *Table) logBatch() {
 			Params: []scripting.Param{{Name: "field", Kind: scripting.KindString, Rest: true, Doc: "What to read: " + fieldDoc + "; 32 at most."}},
 			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{whole("i", "The number."), rest(scripting.KindAny)}},
 			Uses: []scripting.Use{logUse("for i, line, trace in batch:rows(\"line\", \"json.trace\") do\n  if trace then batch:set(i, \"meta.trace\", trace) end\nend",
+				"for (const [i, line, trace] of batch.rows(\"line\", \"json.trace\")) {\n  if (trace) batch.set(i, \"meta.trace\", trace);\n}",
 				"{} {\"trace\":\"t1\"}\n", "{} {trace=\"t1\"} {\"trace\":\"t1\"}\n")},
 		},
 		scripting.Function{
@@ -220,7 +243,8 @@ func (t *Table) logBatch() {
 			Params: []scripting.Param{whole("i", "The number of the record, as batch:rows gives it."),
 				{Name: "field", Kind: scripting.KindString, Doc: "The field, or a table of fields and values.", Or: []scripting.Param{{Kind: scripting.KindMap}}},
 				{Name: "value", Kind: scripting.KindAny, Doc: "Its value; nil removes a label."}},
-			Uses: []scripting.Use{logUse("for i, line in batch:rows(\"line\") do\n  batch:set(i, { line = line:upper(), level = \"info\" })\nend", "{} hi\n", "{level=\"info\"} HI\n")},
+			Uses: []scripting.Use{logUse("for i, line in batch:rows(\"line\") do\n  batch:set(i, { line = line:upper(), level = \"info\" })\nend",
+				"for (const [i, line] of batch.rows(\"line\")) {\n  batch.set(i, { line: line.toUpperCase(), level: \"info\" });\n}", "{} hi\n", "{level=\"info\"} HI\n")},
 		},
 	)
 	t.Logs.Methods = append(t.Logs.Methods, labelOps("drop")...)
@@ -228,21 +252,25 @@ func (t *Table) logBatch() {
 		scripting.Function{
 			Name: "each", Doc: "Calls fn with one record at a time. An error in fn undoes what was done to that record, and script.on_error decides about it; the others go on.",
 			Params: []scripting.Param{callback("fn", "The function.", scripting.Result{}, object("record", t.Line, "The record."))},
-			Uses:   []scripting.Use{logUse("batch:each(function(r)\n  r.metadata.length = #r.line\n  r.line = r.line:sub(1, 3)\nend)", "{} abcdef\n", "{} {length=\"6\"} abc\n")},
+			Uses: []scripting.Use{logUse("batch:each(function(r)\n  r.metadata.length = #r.line\n  r.line = r.line:sub(1, 3)\nend)",
+				"batch.each((r) => {\n  r.metadata.length = String(r.line.length);\n  r.line = r.line.slice(0, 3);\n});", "{} abcdef\n", "{} {length=\"6\"} abc\n")},
 		},
 		scripting.Function{
 			Name: "records", Doc: "An iterator over the records. An error costs the batch; see each.",
 			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{object("record", t.Line, "The record.")}},
-			Uses:   []scripting.Use{logUse("for r in batch:records() do r.ts = \"1735689600000000001\" end", "{} x\n", "{} @2025-01-01T00:00:00.000000001Z x\n")},
+			Uses: []scripting.Use{logUse("for r in batch:records() do r.ts = \"1735689600000000001\" end",
+				`for (const r of batch) r.ts = "1735689600000000001";`, "{} x\n", "{} @2025-01-01T00:00:00.000000001Z x\n")},
 		},
 		groupBy(fields, t.LineGroup, logUse("for group, app in batch:group_by { \"app\" } do\n  ctx.emit { line = app .. \": \" .. #group, labels = { kind = \"count\" } }\n  group:drop()\nend",
+			"for (const [group, app] of batch.groupBy([\"app\"])) {\n  ctx.emit({ line: `${app}: ${group.length}`, labels: { kind: \"count\" } });\n  group.drop();\n}",
 			"{app=\"a\"} one\n{app=\"a\"} two\n", "{kind=\"count\"} a: 2\n")),
 		scripting.Function{
 			Name: "text", Doc: "The batch in text form.",
 			Result: scripting.Result{Kind: scripting.KindString, Doc: "The text."},
 			Uses: []scripting.Use{{
-				Hook: "logs", Lua: `ctx.log.info(batch:text())`,
-				Test: `t:logs [[ {app="a"} hi ]]; assert.matches('{app="a"} .*hi', t:logged()[1])`,
+				Hook: "logs", Lua: `ctx.log.info(batch:text())`, JS: `ctx.log.info(batch.text());`,
+				Test:   `t:logs [[ {app="a"} hi ]]; assert.matches('{app="a"} .*hi', t:logged()[1])`,
+				TestJS: "t.logs('{app=\"a\"} hi');\nexpect(t.logged()[0]).toMatch(/{app=\"a\"} .*hi/);",
 			}},
 		},
 	)

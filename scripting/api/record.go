@@ -30,13 +30,15 @@ func (t *Table) record() {
 	t.Record.Methods = []scripting.Function{
 		{
 			Name: "drop", Doc: "Drops the record.",
-			Uses: []scripting.Use{use("batch:each(function(r)\n  if r.value < 0 then r:drop() end\nend)", "a -1\nb 1\n", "b 1\n")},
+			Uses: []scripting.Use{use("batch:each(function(r)\n  if r.value < 0 then r:drop() end\nend)",
+				"batch.each((r) => {\n  if (r.value < 0) r.drop();\n});", "a -1\nb 1\n", "b 1\n")},
 		},
 		{
 			Name: "copy", Doc: "Returns a copy, which may be kept, changed and emitted.",
 			Result: scripting.Result{Kind: scripting.KindObject, Type: t.Copy, Doc: "The copy."},
 			Uses: []scripting.Use{use(
 				"local max\nfor r in batch:records() do\n  if not max or r.value > max.value then max = r:copy() end\nend\nmax.name = \"largest\"\nctx.emit(max)",
+				"let max = batch[0].copy();\nfor (const r of batch) if (r.value > max.value) max = r.copy();\nmax.name = \"largest\";\nctx.emit(max);",
 				"a 1\nb 2\n", "a 1\nb 2\nlargest 2\n")},
 		},
 	}

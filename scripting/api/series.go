@@ -15,7 +15,7 @@ func (t *Table) series() {
 	t.Series.Methods = []scripting.Function{{
 		Name: "drop", Doc: "Drops the series: no sample of it goes on.",
 		Uses: []scripting.Use{{
-			Hook: "series", Lua: `if s.labels.env == "dev" then return s:drop() end`,
+			Hook: "series", Lua: `if s.labels.env == "dev" then return s:drop() end`, JS: `if (s.labels.env === "dev") s.drop();`,
 			Input: "up{env=\"dev\"} 1\nup{env=\"prod\"} 1\n", Output: "up{env=\"prod\"} 1\n",
 		}},
 	}}

@@ -30,6 +30,8 @@ func (t *Table) state() *scripting.Module {
 			Uses: []scripting.Use{{
 				Lua: "local weir = require \"weir\"\n\nreturn weir.transform {\n  state = { x = weir.state." + string(kind) + " { max = 1000, ttl = \"1h\" } },\n" +
 					"  metrics = function(batch, ctx) batch:map_value(function() return ctx.state.x:size() end) end,\n}",
+				JS: "import { defineTransform, state } from \"weir\";\n\nexport default defineTransform({\n  state: { x: state." + string(kind) + "({ max: 1000, ttl: \"1h\" }) },\n" +
+					"  metrics(batch, ctx) { batch.mapValue(() => ctx.state.x.size()); },\n});",
 				Input: "up 1\n", Output: "up 0\n",
 			}},
 		})

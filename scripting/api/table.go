@@ -187,9 +187,9 @@ func labelValue(name, doc string) scripting.Param {
 	return p
 }
 
-// use is an example of one batch.
-func use(lua, input, output string) scripting.Use {
-	return scripting.Use{Lua: lua, Input: input, Output: output}
+// use is an example of one batch, in Lua and in JavaScript.
+func use(lua, js, input, output string) scripting.Use {
+	return scripting.Use{Lua: lua, JS: js, Input: input, Output: output}
 }
 
 // Modules are weir and its parts, with their whole names.
