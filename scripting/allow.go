@@ -230,13 +230,19 @@ func (a *AllowBlock) list(kind string) []string {
 	return map[string][]string{"http": a.HTTP, "env": a.Env, "read": a.Read, "exec": a.Exec}[kind]
 }
 
-// checkGrants is the registration's Check: what is lacking is an error, what is
-// granted for nothing a warning.
-func (s *script) checkGrants(args any, settled func(string) bool) (es []*component.ArgumentError) {
-	if !settled("script") {
-		return nil // Build looks again
+// check is the registration's Check.
+func (s *script) check(args any, settled func(string) bool) []*component.ArgumentError {
+	a := scriptArgs(s.def, args)
+	es := s.checkKind(a, settled)
+	if settled("script") { // else Build looks again
+		es = append(es, s.checkGrants(a.block)...)
 	}
-	block := scriptArgs(s.def, args).block
+	return es
+}
+
+// checkGrants checks script.allow: what is lacking is an error, what is granted
+// for nothing a warning.
+func (s *script) checkGrants(block ScriptBlock) (es []*component.ArgumentError) {
 	g, err := block.Allow.grants()
 	if err != nil {
 		return nil // Validate said so

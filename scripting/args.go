@@ -220,8 +220,12 @@ func (a *Arg) goType() reflect.Type {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// reservedArgs belong to the host in every scripted block.
-var reservedArgs = []string{"forward_to", "routes", "script", "interval", "listen"}
+// reservedArgs belong to the host in every scripted block, sinkArgs in that of a
+// sink as well.
+var (
+	reservedArgs = []string{"forward_to", "routes", "script", "interval", "listen"}
+	sinkArgs     = append(slices.Clip(reservedArgs), "batch", "journal")
+)
 
 func stringList(v any) ([]string, bool) {
 	l, ok := v.([]any)

@@ -1,11 +1,13 @@
 package scripting
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-run/weir/engine/flow"
 )
@@ -230,25 +232,50 @@ func structValues(args []*Arg, v reflect.Value) map[string]any {
 	return values
 }
 
-// argsType makes the type that the config decoder fills and a maker of new
-// values with the defaults in. The fields are the script's arguments in order,
-// then ForwardTo, Routes where there are outputs, and Script.
-func argsType(def *Definition) (reflect.Type, func() any) {
-	fields := append(structFields(def.Args),
-		reflect.StructField{Name: "ForwardTo", Type: reflect.TypeFor[[]*flow.Receiver](), Tag: `alloy:"forward_to,attr"`})
+// hostFields are the attributes and blocks of the host in a block of this
+// definition.
+func hostFields(def *Definition) (fields []reflect.StructField) {
+	add := func(name string, t reflect.Type, tag string) {
+		fields = append(fields, reflect.StructField{Name: name, Type: t, Tag: reflect.StructTag(fmt.Sprintf("alloy:%q", tag))})
+	}
+	if def.Sends != 0 {
+		add(forwardField, reflect.TypeFor[[]*flow.Receiver](), "forward_to,attr")
+	}
 	if len(def.Outputs) > 0 {
-		fields = append(fields, reflect.StructField{Name: routesField, Type: routesType(def.Outputs), Tag: `alloy:"routes,block"`})
+		add(routesField, routesType(def.Outputs), "routes,block")
+	}
+	switch {
+	case def.Interval > 0:
+		add(intervalField, reflect.TypeFor[time.Duration](), "interval,attr,optional")
+	case def.Poll:
+		add(intervalField, reflect.TypeFor[time.Duration](), "interval,attr")
 	}
 	block := reflect.TypeFor[ScriptBlock]()
 	if def.Needs.HTTP {
 		block = reflect.TypeFor[askingBlock]()
 	}
-	fields = append(fields,
-		reflect.StructField{Name: "Script", Type: block, Tag: `alloy:"script,block,optional"`})
+	add("Script", block, "script,block,optional")
+	return fields
+}
+
+// Go fields of what the host adds.
+const (
+	forwardField  = "ForwardTo"
+	intervalField = "Interval"
+)
+
+// argsType makes the type that the config decoder fills and a maker of new
+// values with the defaults in. The fields are the script's arguments in order,
+// then hostFields.
+func argsType(def *Definition) (reflect.Type, func() any) {
+	fields := append(structFields(def.Args), hostFields(def)...)
 	t := reflect.StructOf(fields)
 	return t, func() any {
 		p := reflect.New(t)
 		setDefaults(p.Elem(), def.Args)
+		if def.Interval > 0 {
+			p.Elem().FieldByName(intervalField).SetInt(int64(def.Interval))
+		}
 		p.Elem().FieldByName("Script").Addr().Interface().(interface{ SetToDefault() }).SetToDefault()
 		return p.Interface()
 	}
@@ -256,16 +283,20 @@ func argsType(def *Definition) (reflect.Type, func() any) {
 
 // arguments are a value made by argsType, taken apart.
 type arguments struct {
-	values map[string]any     // what the script sees in ctx.args
-	ways   [][]*flow.Receiver // forward_to, then the routes in the order of outputs
-	block  ScriptBlock
+	values   map[string]any     // what the script sees in ctx.args
+	ways     [][]*flow.Receiver // forward_to, then the routes in the order of outputs
+	interval time.Duration      // of poll; 0 without
+	block    ScriptBlock
 }
 
 func scriptArgs(def *Definition, v any) arguments {
 	rv := reflect.ValueOf(v).Elem()
-	return arguments{
-		values: structValues(def.Args, rv), ways: ways(def, rv), block: scriptBlock(rv.FieldByName("Script").Interface()),
+	a := arguments{values: structValues(def.Args, rv), ways: ways(def, rv), block: scriptBlock(rv.FieldByName("Script").Interface())}
+	if def.Poll {
+		a.interval = time.Duration(rv.FieldByName(intervalField).Int())
 	}
+	a.block.OnError = cmp.Or(a.block.OnError, def.Kind.onError())
+	return a
 }
 
 // cloneValue copies lists and maps, so that no two blocks share a default.

@@ -69,7 +69,7 @@ func (a AuditAllow) List() (out []string) {
 // audit describes the script; lang is its language, files what it requires.
 func (s *script) audit(lang Language, files []File) *Audit {
 	a := &Audit{
-		Name: s.name, Kind: "transform", Language: lang.Name(), Version: s.version,
+		Name: s.name, Kind: string(s.def.Kind), Language: lang.Name(), Version: s.version,
 		Hooks: nonNil(s.def.Hooks), Needs: nonNil(s.def.Needs.List()), script: s,
 	}
 	for _, st := range s.def.State {

@@ -19,7 +19,7 @@ type ScriptBlock struct {
 	By []string `alloy:"by,attr,optional"`
 	// OnError says what becomes of data whose hook failed: "pass" sends it on
 	// unchanged, "drop" drops and counts it, "quarantine" stores it, "hold" does
-	// not accept it until the script works.
+	// not accept it until the script works; "" is the kind's default.
 	OnError OnError `alloy:"on_error,attr,optional"`
 	// OnReload says how a saved change takes over: "swap" at once, "test" when
 	// its tests pass, "" which of them depends on whether it has a test file.
@@ -36,7 +36,7 @@ type ScriptBlock struct {
 
 // SetToDefault fills in the defaults.
 func (b *ScriptBlock) SetToDefault() {
-	*b = ScriptBlock{Concurrency: "ordered", OnError: OnErrorPass}
+	*b = ScriptBlock{Concurrency: "ordered"}
 	b.Limits.SetToDefault()
 	b.Quarantine.SetToDefault()
 }

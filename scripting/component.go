@@ -49,6 +49,13 @@ type Component struct {
 
 	progress *progress
 
+	beats []beat // the timers, and poll
+
+	// jobs go on from when the component is open until life ends, which it does
+	// when another generation takes over, or when run, which is Run's, ends. Each
+	// kind has its own beside the timers.
+	jobs []func(life, run context.Context)
+
 	args     any // as Build got them
 	argsHash string
 	world    *world
@@ -71,7 +78,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		entrance: entrance{left: make(chan struct{})}, replaced: make(chan struct{}), stopped: make(chan struct{}),
 		progress: newProgress(),
 	}
-	if s.def.Setup || previous != nil && a.block.Concurrency.exclusive() {
+	if s.def.Setup || s.def.Kind == Source || previous != nil && a.block.Concurrency.exclusive() {
 		c.ready = make(chan struct{})
 	}
 	if p, ok := previous.(*Component); ok {
@@ -118,6 +125,16 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		}
 	}
 	c.openExits(a.ways)
+	for _, e := range s.def.Every {
+		c.beats = append(c.beats, beat{key: e.Key, interval: e.Interval, hook: Hook{Name: "every", Key: e.Key}})
+	}
+	c.jobs = append(c.jobs, c.runTimers)
+	switch s.def.Kind {
+	case Source:
+		c.openSource(a)
+	case Sink:
+		c.openSink(a)
+	}
 	return c, nil
 }
 
@@ -147,7 +164,7 @@ func (c *Component) Run(ctx context.Context) error {
 	if c.block.OnError == OnErrorQuarantine {
 		c.mem.quarantine.store.Configure(quarantine.Limits{MaxSize: int64(c.block.Quarantine.MaxSize), MaxAge: c.block.Quarantine.MaxAge})
 	}
-	defer c.mem.leave(c.gen)
+	defer func() { c.mem.leave(c.gen, errors.Is(context.Cause(ctx), component.ErrReplaced)) }()
 	defer c.world.close()
 	c.report.sweep() // reports healthy
 	life, end := context.WithCancel(ctx)
@@ -157,7 +174,9 @@ func (c *Component) Run(ctx context.Context) error {
 	wg.Go(func() {
 		if opened = c.open(life, before); opened {
 			wg.Go(func() { c.state.maintain(ctx, c.opts.Clock) })
-			c.runTimers(life, ctx)
+			for _, job := range c.jobs {
+				wg.Go(func() { job(life, ctx) })
+			}
 		}
 	})
 	wg.Go(func() {

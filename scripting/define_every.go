@@ -12,7 +12,7 @@ type Every struct {
 	Interval time.Duration
 }
 
-// Bounds of every.
+// Bounds of every, and of the interval of poll.
 const (
 	minEvery  = 100 * time.Millisecond
 	maxEvery  = 365 * 24 * time.Hour

@@ -8,35 +8,31 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// Accepts are the signals that the component takes: those of its hooks.
-func (d *Definition) Accepts() (s batch.Signals) {
-	if d.Series || d.Metrics {
-		s |= batch.SignalMetrics
-	}
-	if d.Stream || d.Logs {
-		s |= batch.SignalLogs
-	}
-	return s
-}
-
-// signalNames are what sends may name.
+// signalNames are what sends and accepts may name.
 var signalNames = []string{"metrics", "logs"}
+
+// sendsMetrics is what goes when a definition does not say.
+const sendsMetrics = batch.SignalMetrics
 
 // defineSends reads sends = { "metrics", "logs" }: the signals that leave the
 // component, where they are not those that it takes.
-func defineSends(d *definer, field RawField) {
+func defineSends(d *definer, field RawField) { d.def.Sends, d.saysSends = d.signals(field), true }
+
+// signals reads a list of signals.
+func (d *definer) signals(field RawField) (s batch.Signals) {
 	list, ok := stringList(field.Value)
 	if !ok || len(list) == 0 {
-		d.fail(field.Line, `cannot use %s as sends: it must be a list of "metrics" and "logs"`, describe(field.Value))
-		return
+		d.fail(field.Line, `cannot use %s as %s: it must be a list of "metrics" and "logs"`, describe(field.Value), field.Name)
+		return 0
 	}
 	for _, name := range list {
 		i := slices.Index(signalNames, name)
 		if i < 0 {
-			e := d.fail(field.Line, "cannot use %q in sends: there is %s", name, strings.Join(signalNames, " and "))
+			e := d.fail(field.Line, "cannot use %q in %s: there is %s", name, field.Name, strings.Join(signalNames, " and "))
 			e.Hint = config.DidYouMean(name, signalNames)
 			continue
 		}
-		d.def.Sends |= batch.SignalMetrics << i
+		s |= batch.SignalMetrics << i
 	}
+	return s
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/config"
@@ -13,6 +14,7 @@ import (
 
 // Definition is what a script says it is: its manifest, checked.
 type Definition struct {
+	Kind     ComponentKind
 	Args     []*Arg        // in the order they were declared
 	Series   bool          // it has the hook series(s, ctx)
 	Metrics  bool          // it has the hook metrics(batch, ctx)
@@ -28,11 +30,21 @@ type Definition struct {
 	Needs    Needs         // of the world outside
 	Hooks    []string      // what is a function or a table of them, in the order of the manual
 	Outputs  []string      // names of the outputs beside forward_to, in the order of their ways
+
+	// Of a source.
+	Poll     bool          // it has poll(ctx)
+	Interval time.Duration // of poll when the block does not say; 0: the block must
+	Run      bool          // it has run(ctx)
+	Exports  []*Arg        // in the order they were declared, beside a receiver
+
+	// Of a sink.
+	Send  bool // it has send(batch, ctx)
+	takes batch.Signals
 }
 
 // Raw is a definition as a script wrote it, in values every language has.
 type Raw struct {
-	Kind   string // transform, source, sink
+	Kind   ComponentKind
 	Line   int
 	Fields []RawField
 }
@@ -53,29 +65,21 @@ type Func struct {
 
 // Define checks a definition. The error joins an *Error for every mistake.
 func Define(f File, raw Raw) (*Definition, error) {
-	d := &definer{file: f, kind: raw.Kind, def: &Definition{Version: 1}}
-	if raw.Kind != "transform" {
-		d.fail(raw.Line, "cannot use weir.%s: it is not supported yet, there is weir.transform", raw.Kind)
-		return nil, errors.Join(d.errs...)
-	}
+	d := &definer{file: f, kind: raw.Kind, def: &Definition{Kind: raw.Kind, Version: 1}}
+	keys := raw.Kind.keys()
 	for _, field := range raw.Fields {
-		i := slices.IndexFunc(transformKeys, func(k definitionKey) bool { return k.name == field.Name })
+		i := slices.IndexFunc(keys, func(k definitionKey) bool { return k.name == field.Name })
 		if i < 0 {
 			d.unknown(field)
 			continue
 		}
-		transformKeys[i].read(d, field)
+		keys[i].read(d, field)
 	}
-	if d.def.Accepts() == 0 && len(d.errs) == 0 {
-		d.fail(raw.Line, "cannot use a transform without a hook: write series or metrics, for logs stream or logs")
-	}
-	if d.def.Sends == 0 {
-		d.def.Sends = d.def.Accepts()
-	}
+	d.complete(raw.Line)
 	if len(d.errs) > 0 {
 		return nil, errors.Join(d.errs...)
 	}
-	for _, k := range transformKeys {
+	for _, k := range keys {
 		if slices.ContainsFunc(raw.Fields, func(f RawField) bool { return f.Name == k.name && isHook(f.Value) }) {
 			d.def.Hooks = append(d.def.Hooks, k.name)
 		}
@@ -95,37 +99,15 @@ func isHook(v any) bool {
 	return ok
 }
 
-// definitionKey is a key of a definition and what reads it, which lives in a
-// file of its own where it is more than a hook.
-type definitionKey struct {
-	name string
-	read func(d *definer, field RawField)
-}
-
-// transformKeys are the keys of weir.transform, in the order of the manual.
-var transformKeys = []definitionKey{
-	{"args", defineArgs},
-	{"series", hookKey(func(d *Definition) *bool { return &d.Series })},
-	{"metrics", hookKey(func(d *Definition) *bool { return &d.Metrics })},
-	{"stream", hookKey(func(d *Definition) *bool { return &d.Stream })},
-	{"logs", hookKey(func(d *Definition) *bool { return &d.Logs })},
-	{"sends", defineSends},
-	{"every", defineEvery},
-	{"setup", hookKey(func(d *Definition) *bool { return &d.Setup })},
-	{"teardown", hookKey(func(d *Definition) *bool { return &d.Teardown })},
-	{hookMigrate, hookKey(func(d *Definition) *bool { return &d.Migrate })},
-	{"version", defineVersion},
-	{"state", defineState},
-	{"outputs", defineOutputs},
-	{"needs", defineNeeds},
-}
-
 // definer reads a definition and collects its mistakes.
 type definer struct {
 	file File
-	kind string
+	kind ComponentKind
 	def  *Definition
 	errs []error
+
+	saysSends    bool // the key sends is there
+	intervalLine int  // of the key interval; 0: it is not there
 }
 
 // fail notes a mistake in a line; the returned error may get a Hint.
@@ -136,12 +118,17 @@ func (d *definer) fail(line int, format string, args ...any) *Error {
 }
 
 func (d *definer) unknown(field RawField) {
-	names := make([]string, len(transformKeys))
-	for i, k := range transformKeys {
-		names[i] = k.name
-	}
+	names := DefinitionKeys(d.kind)
 	e := d.fail(field.Line, "cannot use %q in weir.%s: there is %s", field.Name, d.kind, strings.Join(names, ", "))
-	e.Hint = config.DidYouMean(field.Name, names)
+	if e.Hint = config.DidYouMean(field.Name, names); e.Hint != "" {
+		return
+	}
+	for _, kind := range ComponentKinds {
+		if slices.Contains(DefinitionKeys(kind), field.Name) {
+			e.Hint = fmt.Sprintf("%s is of weir.%s", field.Name, kind)
+			return
+		}
+	}
 }
 
 // hookKey reads a key that is a function.
@@ -156,7 +143,11 @@ func hookKey(has func(*Definition) *bool) func(*definer, RawField) {
 }
 
 func defineArgs(d *definer, field RawField) {
-	d.def.Args = declared(field, "argument", reservedArgs, func(line int, format string, args ...any) { d.fail(line, format, args...) })
+	reserved := reservedArgs
+	if d.kind == Sink {
+		reserved = sinkArgs
+	}
+	d.def.Args = declared(field, "argument", reserved, func(line int, format string, args ...any) { d.fail(line, format, args...) })
 }
 
 // declared reads a table of argument types: args, or the fields of a block.

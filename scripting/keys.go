@@ -2,10 +2,11 @@ package scripting
 
 import "strings"
 
-// DefinitionKeys are the keys of weir.transform, in the order of the manual.
-func DefinitionKeys() []string {
-	names := make([]string, len(transformKeys))
-	for i, k := range transformKeys {
+// DefinitionKeys are the keys of a kind's definition, in the order of the manual.
+func DefinitionKeys(kind ComponentKind) []string {
+	keys := kind.keys()
+	names := make([]string, len(keys))
+	for i, k := range keys {
 		names[i] = k.name
 	}
 	return names

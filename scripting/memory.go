@@ -114,12 +114,17 @@ const maxRetired = 3
 // or maxRetired younger ones are retired: the markers that its series are owed
 // should still find the handles in the memos downstream. When there is no
 // other, the node is gone.
-func (m *memory) leave(g *generation) {
+//
+// A source that is replaced leaves before the next one enters, which may never.
+func (m *memory) leave(g *generation, replaced bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running--
 	m.retired = append(m.retired, g)
-	if m.running > 0 {
+	if m.running == 0 {
+		m.state.close() // whoever writes to it again begins a file anew
+	}
+	if m.running > 0 || replaced {
 		if len(m.dying)+len(m.retired) > maxRetired {
 			from := &m.retired
 			if len(m.dying) > 0 {
@@ -134,7 +139,6 @@ func (m *memory) leave(g *generation) {
 		g.close()
 	}
 	m.dying, m.retired = nil, nil
-	m.state.close()
 }
 
 func (m *memory) sweep(current *generation) {

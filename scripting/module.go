@@ -245,7 +245,7 @@ type Result struct {
 type Use struct {
 	Doc string // what it shows; may be empty
 	// Lua is the body of the hook metrics(batch, ctx), of Hook if that is set,
-	// or a whole file when it says weir.transform.
+	// or a whole file when it says return weir.
 	Lua string
 	// JS is the same in JavaScript: the body of the hook, or a whole file when it
 	// says export default. An example has both.

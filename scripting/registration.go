@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// Exports are what a scripted transform exports.
+// Exports are what a scripted component exports that takes data.
 type Exports struct {
 	// Receiver takes what the script is to see.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
@@ -45,12 +45,13 @@ func register(s *script, h Header, replaced bool) component.Registration {
 		return component.Registration{Name: s.name, Err: err}
 	}
 	return component.Registration{
-		Name:    s.name,
-		Accepts: s.def.Accepts(),
-		Sends:   s.def.Sends,
-		NewArgs: s.newArgs,
-		Exports: Exports{},
-		Check:   s.checkGrants,
+		Name:         s.name,
+		Accepts:      s.def.Accepts(),
+		Sends:        s.def.Sends,
+		NewArgs:      s.newArgs,
+		Exports:      exportsOf(s.def),
+		ExportsLater: len(s.def.Exports) > 0,
+		Check:        s.check,
 		Build: func(o component.Options, args any) (component.Component, error) {
 			return newComponent(s, o, args)
 		},
@@ -64,10 +65,11 @@ func (s *script) exprArgs(args map[string]any) map[string]any { return exprValue
 // hostDocs are the manual of what every scripted block has.
 var hostDocs = withDocs(allowDocs, map[string]string{
 	"forward_to":                 "Receivers of what the script leaves.",
+	"interval":                   "How often poll is called. The first time is at once.",
 	"script":                     "The host's side of the block.",
 	"script.concurrency":         `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs; "parallel" also splits batches of 4,000 records and more, and the hook sees parts; "single" runs one call at a time on one VM; "partition" splits batches by the labels in by, and the same values meet the same VM in every batch, one call at a time. The order of a series is kept in all of them.`,
 	"script.by":                  `Labels by whose values "partition" chooses the VM; __name__ is the metric name. Others: none.`,
-	"script.on_error":            `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it, "quarantine" stores it on disk for 'weir quarantine', "hold" does not accept it until the script works. An error in each costs one record, otherwise the batch; held is always the batch.`,
+	"script.on_error":            `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it, "quarantine" stores it on disk for 'weir quarantine', "hold" does not accept it until the script works. By default "pass"; what a source makes before an error is always dropped. An error in each costs one record, otherwise the batch; held is always the batch.`,
 	"script.quarantine":          `What on_error = "quarantine" may store. The oldest falls off and is counted.`,
 	"script.quarantine.max_size": "How much is kept on disk.",
 	"script.quarantine.max_age":  "How long it is kept.",
@@ -80,7 +82,7 @@ var hostDocs = withDocs(allowDocs, map[string]string{
 })
 
 func (s *script) doc(h Header, replaced bool) component.Doc {
-	d := component.Doc{Summary: h.Summary, Args: map[string]string{}}
+	d := component.Doc{Summary: h.Summary, Args: map[string]string{}, Exports: map[string]string{}}
 	if d.Summary == "" {
 		d.Summary = "A scripted component without a comment at the top of its file."
 	}
@@ -103,22 +105,40 @@ func (s *script) doc(h Header, replaced bool) component.Doc {
 			attrs.WriteString("  " + line)
 		}
 	}
-	d.Example = fmt.Sprintf("%s \"default\" {\n%s  forward_to = [prometheus.remote_write.default.receiver]\n%s}\n", s.name, attrs.String(), s.routesDoc(d.Args))
+	for _, e := range s.def.Exports {
+		d.Exports[e.Name] = e.docs()
+	}
+	d.Example = fmt.Sprintf("%s \"default\" {\n%s%s%s}\n", s.name, attrs.String(), s.hostExample(), s.routesDoc(d.Args))
 	return d
+}
+
+// hostExample is what an example must have of what is the host's.
+func (s *script) hostExample() (text string) {
+	if s.def.Poll && s.def.Interval == 0 {
+		text += "  interval   = \"1m\"\n"
+	}
+	if s.def.Sends != 0 {
+		text += "  forward_to = [prometheus.remote_write.default.receiver]\n"
+	}
+	return text
+}
+
+// docs is what the manual says of an argument or export.
+func (a *Arg) docs() string {
+	switch a.innermost().Kind {
+	case ArgEnum:
+		return strings.TrimSpace(a.Doc + " One of " + quoteList(a.innermost().Values) + ".")
+	case ArgRegexp:
+		return strings.TrimSpace(a.Doc + " A regular expression (RE2).")
+	}
+	return a.Doc
 }
 
 // writeArgs adds the manual of arguments to docs, and to b what an example must
 // have of them.
 func writeArgs(b *strings.Builder, docs map[string]string, args []*Arg, path, indent string) {
 	for _, a := range args {
-		doc := a.Doc
-		switch a.innermost().Kind {
-		case ArgEnum:
-			doc = strings.TrimSpace(doc + " One of " + quoteList(a.innermost().Values) + ".")
-		case ArgRegexp:
-			doc = strings.TrimSpace(doc + " A regular expression (RE2).")
-		}
-		docs[path+a.Name] = doc
+		docs[path+a.Name] = a.docs()
 		needed := a.Default == nil && !a.Optional
 		switch {
 		case a.Kind == ArgBlock:

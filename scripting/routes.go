@@ -43,9 +43,13 @@ func (s *script) routesDoc(docs map[string]string) string {
 	return b.String() + "  }\n"
 }
 
-// ways are the receivers by way: those of forward_to, then those of each output.
+// ways are the receivers by way: those of forward_to, then those of each output;
+// nil of a component that sends nothing.
 func ways(def *Definition, args reflect.Value) [][]*flow.Receiver {
-	out := [][]*flow.Receiver{args.FieldByName("ForwardTo").Interface().([]*flow.Receiver)}
+	if def.Sends == 0 {
+		return nil
+	}
+	out := [][]*flow.Receiver{args.FieldByName(forwardField).Interface().([]*flow.Receiver)}
 	for _, name := range def.Outputs {
 		out = append(out, args.FieldByName(routesField).FieldByName("To_"+name).Interface().([]*flow.Receiver))
 	}
@@ -220,10 +224,15 @@ func (c *Component) routed(win *view.Metrics) {
 
 // send sends what became of a batch, whose latest time is t, Unix ms.
 func (c *Component) send(ctx context.Context, out result, t int64) error {
+	return c.sendAs(ctx, c.gen.number, out, t)
+}
+
+// sendAs is send of what another generation of rules made, see batch.Outputs.
+func (c *Component) sendAs(ctx context.Context, gen uint64, out result, t int64) error {
 	sends := c.script.def.Sends
 	if len(c.exits) == 1 && sends == batch.SignalMetrics && out.samples != nil && !c.mem.exits.AnyClosed() { // as it mostly is
 		x := c.exits[0]
-		return x.Sender.Send(ctx, c.gen.number, out.samples[slices.Index(c.sets, x.Ways)], t)
+		return x.Sender.Send(ctx, gen, out.samples[slices.Index(c.sets, x.Ways)], t)
 	}
 	both := sends == batch.SignalMetrics|batch.SignalLogs
 	parts := make([]flow.Part, 0, len(c.exits)+1)
@@ -242,5 +251,5 @@ func (c *Component) send(ctx context.Context, out result, t int64) error {
 	if out.samples != nil {
 		parts = c.mem.exits.WithClosed(parts, out.samples[0])
 	}
-	return flow.SendParts(ctx, c.gen.number, parts, t)
+	return flow.SendParts(ctx, gen, parts, t)
 }

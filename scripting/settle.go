@@ -57,8 +57,8 @@ func (c *Component) settled() (next time.Time, done bool, changed <-chan struct{
 	if !p.opened {
 		return next, false, p.changed, p.failed
 	}
-	for _, e := range c.script.def.Every {
-		at := p.next[e.Key]
+	for _, b := range c.beats {
+		at := p.next[b.key]
 		if !at.After(now) {
 			return next, false, p.changed, nil
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,8 +46,17 @@ tells editors.
 
 What a definition may have:
 `)
-	for _, k := range api.Get().Keys {
+	for _, k := range api.Get().Keys[scripting.Transform] {
 		scripting.WriteManual(&b, k.Name, k.Doc)
+	}
+	b.WriteString(`
+weir.source { … } makes data, or exports, of what it asks for. Of these it has no
+series, metrics, stream and logs, and
+`)
+	for _, k := range api.Get().Keys[scripting.Source] {
+		if !slices.Contains(scripting.DefinitionKeys(scripting.Transform), k.Name) || k.Name == "sends" {
+			scripting.WriteManual(&b, k.Name, k.Doc)
+		}
 	}
 	b.WriteString(`
 Locals outside of functions are a VM's own, there are several; globals are

@@ -49,9 +49,12 @@ func (b *Book) fill(modules []*scripting.Module, tests *scripting.TestAPI) {
 	for _, m := range t.Modules() {
 		b.module(m)
 	}
-	i := slices.IndexFunc(b.entries, func(e Entry) bool { return e.Name == "weir.transform" })
-	b.entries[i].Params[0].Fields = nil
-	b.entries[i].Fields = t.Keys
+	for i := range b.entries {
+		e := &b.entries[i]
+		if keys, ok := t.Keys[scripting.ComponentKind(strings.TrimPrefix(e.Name, "weir."))]; ok {
+			e.Params[0].Fields, e.Fields = nil, keys
+		}
+	}
 	for _, typ := range t.Types() {
 		sep := ":"
 		if strings.HasPrefix(typ.Name, "ctx") {

@@ -34,7 +34,7 @@ func TestBook(t *testing.T) {
 			t.Errorf("%s: its manual does not say how it is called", e.Name)
 		}
 	}
-	if found, err := b.Find("migrate"); err != nil || len(found) != 1 || !strings.Contains(found[0].Text(nil), "pairs(old_state.") {
+	if found, err := b.Find("migrate"); err != nil || len(found) != 2 || !strings.Contains(found[0].Text(nil), "pairs(old_state.") {
 		t.Errorf("migrate, a key of a definition: found %v, %v", found, err)
 	}
 	if _, err := b.Find("migrat"); err == nil || !strings.Contains(err.Error(), "did you mean migrate?") {

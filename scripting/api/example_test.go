@@ -76,7 +76,7 @@ func script(u scripting.Use) string {
 		section("Input", u.Input)
 		section("Output", u.Output)
 	}
-	if strings.Contains(u.Lua, "weir.transform") {
+	if strings.Contains(u.Lua, "return weir.") {
 		return b.String() + u.Lua + "\n"
 	}
 	hook := "metrics = function(batch, ctx)"

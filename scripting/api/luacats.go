@@ -61,6 +61,11 @@ type luaTypes struct {
 
 func (w *luaTypes) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
+// definitionClass is the class of what a function of weir is called with.
+func definitionClass(kind scripting.ComponentKind) string {
+	return "weir." + strings.ToUpper(string(kind[:1])) + string(kind[1:])
+}
+
 // doc writes a doc as comment lines.
 func (w *luaTypes) doc(text string) {
 	if text != "" {
@@ -85,8 +90,10 @@ func (w *luaTypes) weir(t *Table, tests *scripting.TestAPI) {
 	for _, typ := range []*scripting.ObjectType{t.Definition, t.Argument, t.State} {
 		w.class(typ, ":")
 	}
-	w.line("\n---@class weir.Transform")
-	w.fields(t.Keys)
+	for _, kind := range scripting.ComponentKinds {
+		w.line("\n---@class %s", definitionClass(kind))
+		w.fields(t.Keys[kind])
+	}
 	w.module(t.Weir, "weir")
 	w.module(tests.Weir, "weir.test")
 	w.line("\nreturn weir")
@@ -284,8 +291,8 @@ func (w *luaTypes) function(prefix string, f *scripting.Function) {
 		name := luaName(p)
 		names = append(names, name)
 		typ := w.param(p)
-		if prefix+f.Name == "weir.transform" {
-			typ = "weir.Transform"
+		if kind := scripting.ComponentKind(f.Name); prefix == "weir." && slices.Contains(scripting.ComponentKinds, kind) {
+			typ = definitionClass(kind)
 		}
 		if p.Optional {
 			name += "?"

@@ -12,20 +12,20 @@ import (
 
 // Table is what a script sees. It is not written to.
 type Table struct {
-	Weir      *scripting.Module     // what require "weir" gives
-	Keys      []scripting.Param     // of a definition; hooks are functions
-	Batch     *scripting.ObjectType // of the hook metrics
-	Record    *scripting.ObjectType // of a batch
-	Copy      *scripting.ObjectType // of a record: what copy() returns
-	Series    *scripting.ObjectType // of the hook series
-	Labels    *scripting.ObjectType // of a record or series
-	Logs      *scripting.ObjectType // of the hook logs
-	Line      *scripting.ObjectType // a record of it
-	LineCopy  *scripting.ObjectType // what copy() of that returns
-	Stream    *scripting.ObjectType // of the hook stream
-	Metadata  *scripting.ObjectType // of a line
-	Group     *scripting.ObjectType // of records of one signal
-	LineGroup *scripting.ObjectType // and of the other
+	Weir      *scripting.Module                             // what require "weir" gives
+	Keys      map[scripting.ComponentKind][]scripting.Param // of a definition; hooks are functions
+	Batch     *scripting.ObjectType                         // of the hook metrics
+	Record    *scripting.ObjectType                         // of a batch
+	Copy      *scripting.ObjectType                         // of a record: what copy() returns
+	Series    *scripting.ObjectType                         // of the hook series
+	Labels    *scripting.ObjectType                         // of a record or series
+	Logs      *scripting.ObjectType                         // of the hook logs
+	Line      *scripting.ObjectType                         // a record of it
+	LineCopy  *scripting.ObjectType                         // what copy() of that returns
+	Stream    *scripting.ObjectType                         // of the hook stream
+	Metadata  *scripting.ObjectType                         // of a line
+	Group     *scripting.ObjectType                         // of records of one signal
+	LineGroup *scripting.ObjectType                         // and of the other
 	// Context is ctx in every hook but series and stream.
 	Context *scripting.ObjectType
 	// Remembered is ctx in hooks whose answer is remembered: series, stream.

@@ -12,12 +12,14 @@ import (
 // TestTable holds that everything is documented and has an example.
 func TestTable(t *testing.T) {
 	table := api.Get()
-	if got, want := scripting.Names(table.Keys), scripting.DefinitionKeys(); !slices.Equal(got, want) {
-		t.Errorf("the keys of a definition are %v, there are docs of %v", want, got)
-	}
-	for _, k := range table.Keys {
-		if k.Doc == "" {
-			t.Errorf("key %s has no doc", k.Name)
+	for _, kind := range scripting.ComponentKinds {
+		if got, want := scripting.Names(table.Keys[kind]), scripting.DefinitionKeys(kind); !slices.Equal(got, want) {
+			t.Errorf("the keys of a %s are %v, there are docs of %v", kind, want, got)
+		}
+		for _, k := range table.Keys[kind] {
+			if k.Doc == "" {
+				t.Errorf("key %s of a %s has no doc", k.Name, kind)
+			}
 		}
 	}
 	for _, m := range table.Modules() {

@@ -5,50 +5,13 @@ import "github.com/weir-run/weir/scripting"
 // weir is the module weir, and the keys of a definition.
 func (t *Table) weir() {
 	t.keys()
-	definition := scripting.Param{Name: "definition", Kind: scripting.KindMap, Fields: t.Keys, Doc: "What the component is."}
 	t.Weir = &scripting.Module{
 		Name:   "weir",
 		Doc:    "Kinds of components, and the types of their arguments.",
 		Consts: []scripting.Const{{Name: "null", Doc: "The null of JSON, which is not the same as a missing value.", Value: scripting.Null}},
-		Funcs: []scripting.Function{{
-			Name: "transform", Doc: "Makes the definition of a component that is sent data and sends on what it leaves of it. A script ends with it: return weir.transform { … }.",
-			Params: []scripting.Param{definition},
-			Result: scripting.Result{Kind: scripting.KindObject, Type: t.Definition, Doc: "The definition."},
-			Uses: []scripting.Use{{
-				Lua:   "local weir = require \"weir\"\n\nreturn weir.transform {\n  args = { region = weir.arg.string { default = \"eu\" } },\n  series = function(s, ctx) s.labels.region = ctx.args.region end,\n}",
-				Input: "up 1\n", Output: "up{region=\"eu\"} 1\n",
-			}},
-		}},
+		Funcs:  t.kinds(),
 		Tables: []*scripting.Module{t.arg(), t.state()},
 		Types:  []*scripting.ObjectType{t.Definition, t.Argument, t.State},
-	}
-}
-
-// keys are those of a definition.
-func (t *Table) keys() {
-	ctx := object("ctx", t.Context, "The context.")
-	t.Keys = []scripting.Param{
-		entries("args", "Arguments of the block by name, each of a type of weir.arg. They are checked with line and column, and are ctx.args in the hooks.", object("", t.Argument, "")),
-		hook("series", "Asked once for each new series, and its answer is remembered: it may depend on labels and ctx.args only. No return value means keep as edited.",
-			object("s", t.Series, "The series."), object("ctx", t.Remembered, "The context.")),
-		hook("metrics", "Called for each batch of metrics. Records are kept unless they are dropped.", object("batch", t.Batch, "The batch."), ctx),
-		hook("stream", "As series, for the streams of log lines.", object("s", t.Stream, "The stream."), object("ctx", t.Remembered, "The context.")),
-		hook("logs", "Called for each batch of log lines. Records are kept unless they are dropped.", object("batch", t.Logs, "The batch."), ctx),
-		listOf("sends", `What leaves the component, "metrics" and "logs"; by default what its hooks take. What is left of another signal ends here, counted as dropped.`, text("", "")),
-		entries("every", `Timers: functions by how often they are called, such as { ["30s"] = function(ctx) … end }. They keep their phase over a reload.`, callback("", "", scripting.Result{}, ctx)),
-		hook("setup", "Called once before the first batch. An error keeps data waiting and is tried again.", ctx),
-		hook("teardown", "Called once after the last batch, when weir stops or a new version takes over.", ctx),
-		hook("migrate", "Called when the version has changed, or what state declares has in more than limits: it makes what ctx.state is to have of what the version before kept. What fits as it is is in ctx.state already. An error keeps the version before.",
-			scripting.Param{Name: "old_state", Kind: scripting.KindMap, Doc: "What the version before kept, by name, to be read with get, has, size, full, peek and entries: for k, v in pairs(old_state.seen:entries())."}, whole("old_version", "Its version."), ctx),
-		optional(whole("version", "The version of what the script keeps in state, for migrate; 1 by default.")),
-		entries("state", "What batches, VMs and versions share, by name, each of a kind of weir.state. It is ctx.state in the hooks.", object("", t.State, "")),
-		listOf("outputs", "Names of outputs beside forward_to: the block gives each its receivers in routes, and ctx.route sends a record there.", text("", "")),
-		{Name: "needs", Kind: scripting.KindMap, Optional: true, Doc: "What the script needs of the world outside, which the block must grant under script.allow.", Fields: []scripting.Param{
-			need("http", "URLs that ctx.http asks, as patterns; true: which ones is the block's affair.", true),
-			need("env", "Variables of the environment that ctx.env reads.", false),
-			need("read", "Files that ctx.read reads, as patterns; true: which ones is the block's affair.", true),
-			need("exec", "Programs that ctx.exec runs.", false),
-		}},
 	}
 }
 

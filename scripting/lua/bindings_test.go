@@ -113,7 +113,7 @@ func asType(m *scripting.Module) *scripting.ObjectType {
 		t.Methods = append(t.Methods, scripting.Function{Name: f.Name})
 	}
 	if m.Name == "weir" {
-		t.Methods = append(t.Methods, scripting.Function{Name: "source"}, scripting.Function{Name: "sink"})
+		t.Methods = append(t.Methods, scripting.Function{Name: "sink"})
 	}
 	return t
 }

@@ -48,8 +48,8 @@ func (v *vm) require(L *lua.LState) int {
 func (v *vm) weir() *lua.LTable {
 	L := v.L
 	t := L.CreateTable(0, 4)
-	for _, kind := range []string{"transform", "source", "sink"} {
-		t.RawSetString(kind, L.NewFunction(func(L *lua.LState) int {
+	for _, kind := range scripting.ComponentKinds {
+		t.RawSetString(string(kind), L.NewFunction(func(L *lua.LState) int {
 			raw := &scripting.Raw{Kind: kind}
 			raw.Fields = v.fields(L, L.CheckTable(1), raw)
 			L.Push(&lua.LUserData{Value: raw, Metatable: v.mt.opaque})
@@ -206,7 +206,7 @@ func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		ud, _ := L.Get(1).(*lua.LUserData)
 		switch x := ud.Value.(type) {
 		case *scripting.Raw:
-			v.pushString(L, "weir."+x.Kind)
+			v.pushString(L, "weir."+string(x.Kind))
 		case *scripting.Arg:
 			v.pushString(L, "weir.arg."+string(x.Kind))
 		case *scripting.Object:

@@ -266,7 +266,7 @@ func (v *vm) Series(s *view.Series) error {
 }
 
 func (v *vm) Metrics(m *view.Metrics) error {
-	v.hook, v.win, v.outLogs = "metrics", m, v.call.Logs
+	v.hook, v.win, v.outLogs = v.batchHook("metrics"), m, v.call.Logs
 	if v.prog.def.Sends&batch.SignalMetrics != 0 {
 		v.out = m
 	}
@@ -283,7 +283,7 @@ func (v *vm) Stream(s *view.Stream) error {
 }
 
 func (v *vm) Logs(m *view.Logs) error {
-	v.hook, v.lines, v.out = "logs", m, v.call.Metrics
+	v.hook, v.lines, v.out = v.batchHook("logs"), m, v.call.Metrics
 	if v.prog.def.Sends&batch.SignalLogs != 0 {
 		v.outLogs = m
 	}
@@ -292,6 +292,14 @@ func (v *vm) Logs(m *view.Logs) error {
 	v.texts.block = nil // parts of lines, which would keep all of them
 	clear(v.cells[:cap(v.cells)])
 	return err
+}
+
+// batchHook is the name of the hook that gets batches of a signal.
+func (v *vm) batchHook(signal string) string {
+	if v.prog.def.Kind == scripting.Sink {
+		return "send"
+	}
+	return signal
 }
 
 func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
@@ -360,6 +368,8 @@ func (v *vm) openHooks() {
 			v.hooks.logs = fn.Ref.(*lua.LFunction)
 		case "metrics":
 			v.hooks.metrics = fn.Ref.(*lua.LFunction)
+		case "send":
+			v.hooks.metrics, v.hooks.logs = fn.Ref.(*lua.LFunction), fn.Ref.(*lua.LFunction)
 		}
 	}
 	v.openContext()

@@ -61,9 +61,6 @@ func newNode(ctx context.Context, c component.Catalog, name, body string, at con
 	if reg.Err != nil {
 		return nil, reg.Err
 	}
-	if reg.Accepts == 0 {
-		return nil, fmt.Errorf("cannot test %s: it takes neither metrics nor logs", name)
-	}
 	n := &node{
 		name: name, body: body, clock: testClock{clocktest.New(began)}, stats: new(flow.Stats), source: batch.NewSource(),
 		accepts: reg.Accepts, sends: reg.Sends,
@@ -195,7 +192,10 @@ func (n *node) advance(ctx context.Context, d time.Duration) (*output, error) {
 // decode reads a block's body as the engine would.
 func decode(reg component.Registration, body string, at config.Span, sink *flow.Receiver, outputs map[string]*flow.Receiver) (any, error) {
 	const id = "prometheus.echo.test"
-	head := reg.Name + " \"test\" { forward_to = [" + id + ".receiver]\n"
+	head := reg.Name + " \"test\" {\n"
+	if reg.Sends != 0 {
+		head = reg.Name + " \"test\" { forward_to = [" + id + ".receiver]\n"
+	}
 	if len(outputs) > 0 {
 		head = strings.TrimSuffix(head, "\n") + routesBlock(outputs)
 	}

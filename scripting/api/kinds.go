@@ -1,0 +1,81 @@
+package api
+
+import (
+	"slices"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// kinds are the functions of weir that make definitions.
+func (t *Table) kinds() []scripting.Function {
+	make := func(kind scripting.ComponentKind, doc string, uses ...scripting.Use) scripting.Function {
+		return scripting.Function{
+			Name: string(kind), Doc: doc,
+			Params: []scripting.Param{{Name: "definition", Kind: scripting.KindMap, Fields: t.Keys[kind], Doc: "What the component is."}},
+			Result: scripting.Result{Kind: scripting.KindObject, Type: t.Definition, Doc: "The definition."},
+			Uses:   uses,
+		}
+	}
+	return []scripting.Function{
+		make(scripting.Transform, "Makes the definition of a component that is sent data and sends on what it leaves of it. A script ends with it: return weir.transform { … }.",
+			scripting.Use{
+				Lua:   "local weir = require \"weir\"\n\nreturn weir.transform {\n  args = { region = weir.arg.string { default = \"eu\" } },\n  series = function(s, ctx) s.labels.region = ctx.args.region end,\n}",
+				Input: "up 1\n", Output: "up{region=\"eu\"} 1\n",
+			}),
+		make(scripting.Source, "Makes the definition of a component that nothing is sent to: it makes data of what it asks for or is told, or exports, such as the targets that it finds. A script ends with it: return weir.source { … }.",
+			scripting.Use{
+				Lua: "local weir = require \"weir\"\n\nreturn weir.source {\n" +
+					"  every = { [\"10s\"] = function(ctx) ctx.emit { name = \"alive_timestamp_seconds\", value = ctx.now() / 1000 } end },\n}",
+				Test: `assert.equals(t:now() / 1000 + 10, t:advance("10s"):value("alive_timestamp_seconds"))`,
+			}),
+	}
+}
+
+// keys are those of definitions.
+func (t *Table) keys() {
+	ctx := object("ctx", t.Context, "The context.")
+	args := entries("args", "Arguments of the block by name, each of a type of weir.arg. They are checked with line and column, and are ctx.args in the hooks.", object("", t.Argument, ""))
+	sends := func(doc string) scripting.Param { return listOf("sends", doc, text("", "")) }
+	common := []scripting.Param{
+		entries("every", `Timers: functions by how often they are called, such as { ["30s"] = function(ctx) … end }. They keep their phase over a reload.`, callback("", "", scripting.Result{}, ctx)),
+		hook("setup", "Called once before all other hooks. An error keeps data waiting and is tried again.", ctx),
+		hook("teardown", "Called once after all other hooks, when weir stops or a new version takes over.", ctx),
+		hook("migrate", "Called when the version has changed, or what state declares has in more than limits: it makes what ctx.state is to have of what the version before kept. What fits as it is is in ctx.state already. An error keeps the version before.",
+			scripting.Param{Name: "old_state", Kind: scripting.KindMap, Doc: "What the version before kept, by name, to be read with get, has, size, full, peek and entries: for k, v in pairs(old_state.seen:entries())."}, whole("old_version", "Its version."), ctx),
+		optional(whole("version", "The version of what the script keeps in state, for migrate; 1 by default.")),
+		entries("state", "What hooks, VMs and versions share, by name, each of a kind of weir.state. It is ctx.state in the hooks.", object("", t.State, "")),
+	}
+	outputs := listOf("outputs", "Names of outputs beside forward_to: the block gives each its receivers in routes, and ctx.route sends a record there.", text("", ""))
+	needs := scripting.Param{Name: "needs", Kind: scripting.KindMap, Optional: true, Doc: "What the script needs of the world outside, which the block must grant under script.allow.", Fields: []scripting.Param{
+		need("http", "URLs that ctx.http asks, as patterns; true: which ones is the block's affair.", true),
+		need("env", "Variables of the environment that ctx.env reads.", false),
+		need("read", "Files that ctx.read reads, as patterns; true: which ones is the block's affair.", true),
+		need("exec", "Programs that ctx.exec runs.", false),
+	}}
+	t.Keys = map[scripting.ComponentKind][]scripting.Param{
+		scripting.Transform: slices.Concat([]scripting.Param{
+			args,
+			hook("series", "Asked once for each new series, and its answer is remembered: it may depend on labels and ctx.args only. No return value means keep as edited.",
+				object("s", t.Series, "The series."), object("ctx", t.Remembered, "The context.")),
+			hook("metrics", "Called for each batch of metrics. Records are kept unless they are dropped.", object("batch", t.Batch, "The batch."), ctx),
+			hook("stream", "As series, for the streams of log lines.", object("s", t.Stream, "The stream."), object("ctx", t.Remembered, "The context.")),
+			hook("logs", "Called for each batch of log lines. Records are kept unless they are dropped.", object("batch", t.Logs, "The batch."), ctx),
+			sends(`What leaves the component, "metrics" and "logs"; by default what its hooks take. What is left of another signal ends here, counted as dropped.`),
+		}, common, []scripting.Param{outputs, needs}),
+		scripting.Source: slices.Concat([]scripting.Param{
+			args,
+			hook("poll", "Called every interval, the first time at once. What it emits is sent when it returns, and again until the next poll is due; a series that it does not emit again ends. An error drops what it emitted, and is tried again sooner than a long interval is over.", ctx),
+			optional(text("interval", `How often poll is called unless the block says so: "1m". Without it the block must.`)),
+			hook("run", "Called once, on a VM of its own, for a source that goes on by itself: it loops and waits. What it emits is sent when it waits, as in ctx.sleep, or by ctx.flush. It is called again after an error, with back-off; when it returns it is done. When weir stops or a new version takes over, what waits returns an error.", ctx),
+			entries("http", `Requests that it answers: functions by pattern, such as { ["POST /hook"] = function(req, ctx) … end }.`, callback("", "", scripting.Result{}, value("req", "The request."), ctx)),
+			sends(`What it emits, "metrics" and "logs"; metrics by default, and nothing by default when it has exports. The block of one that sends nothing has no forward_to.`),
+			entries("exports", "What other blocks may refer to, by name, each of a type of weir.arg: ctx.export gives the values. Such blocks wait until there are some; a reload keeps them until the new version gives others.", object("", t.Argument, "")),
+		}, common, []scripting.Param{outputs, needs}),
+		scripting.Sink: slices.Concat([]scripting.Param{
+			args,
+			hook("send", "Called with batches that are to be delivered. They are when it returns.", object("batch", t.Batch, "The batch."), ctx),
+			listOf("accepts", `What it takes, "metrics" and "logs"; metrics by default.`, text("", "")),
+			{Name: "batch", Kind: scripting.KindMap, Optional: true, Doc: "How large batches for send may be."},
+		}, common, []scripting.Param{needs}),
+	}
+}

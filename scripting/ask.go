@@ -1,0 +1,219 @@
+package scripting
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// asked is what a hook that gets no batch made.
+type asked struct {
+	value Value  // what it returned, if it has arguments
+	out   result // what it emitted; after an error nothing, which is counted
+	any   bool   // there is something in out
+	began time.Time
+	err   error
+}
+
+// ask runs a hook that gets no batch, and may emit, on a VM of the pool. source
+// is the Source of what it emits. ctx is how long to wait for a VM, run how long
+// the hook may wait. ok is false when it did not run: another generation has
+// taken over, ctx ended, or there can be no VM, which is reported.
+func (c *Component) ask(ctx, run context.Context, h *Hook, source uint64) (a asked, ok bool) {
+	if !c.entrance.enter() {
+		return a, false
+	}
+	// Before it is sent: a generation that waits for this one does not wait for
+	// who gets it.
+	defer c.entrance.leave()
+	w, err := c.pool.get(ctx)
+	if err != nil {
+		if e, ok := errors.AsType[*Error](err); ok {
+			c.report.errored(e)
+			c.report.done(source, e)
+		}
+		return a, false
+	}
+	defer c.putBack(c.pool, w)
+	k := c.newCall(run, w)
+	a.began = k.now
+	k.openEmitted(h, source)
+	a.value, a.err = k.hook(h)
+	c.report.done(source, k.first)
+	a.out, a.any = k.emitted(h, a.err == nil)
+	return a, true
+}
+
+// openEmitted makes room for what a hook that gets no batch emits.
+func (k *call) openEmitted(h *Hook, source uint64) {
+	k.w.win.Reset(&batch.Metrics{Source: source}, k.c.gen.Generation, k.now)
+	h.Metrics, h.Logs = k.samples(), k.logLines(source, 0)
+}
+
+// emitted takes what a hook that gets no batch emitted. What does not count, or
+// what there is no receiver for, is counted as dropped.
+func (k *call) emitted(h *Hook, counts bool) (out result, any bool) {
+	c, w := k.c, k.w
+	res := w.win.Apply()
+	out.samples = c.made(res.Batch, &w.win)
+	if counts {
+		c.routed(&w.win)
+		c.unsent(out.samples)
+	}
+	w.win.Done()
+	if h.Logs != nil {
+		out.lines = c.madeLines(h.Logs.Apply().Batch, h.Logs)
+		if counts {
+			c.routedLines(h.Logs)
+		}
+		h.Logs.Done()
+	}
+	lines := out.lines.len()
+	c.mem.metrics.emitted.Add(float64(res.Emitted))
+	c.mem.metrics.emittedLines.Add(float64(lines))
+	if !counts {
+		c.opts.Stats.Drop("script_error", res.Emitted)
+		c.opts.Stats.DropLines("script_error", lines)
+		return result{}, false
+	}
+	return out, res.Emitted > 0 || lines > 0
+}
+
+// nothing is a result of no records: what its Source sent before ends.
+func (c *Component) nothing(source uint64) result {
+	return result{samples: c.made(&batch.Metrics{Source: source}, nil)}
+}
+
+// parcel is what a hook that gets no batch emitted, on its way to the receivers
+// of the component that made it.
+type parcel struct {
+	c    *Component
+	gen  uint64 // of its rules, see batch.Outputs
+	out  result
+	t    int64         // its latest time, Unix ms
+	due  time.Time     // until when it is sent again; zero: until it is accepted
+	left *flow.Partial // what was refused; nil: nothing was sent
+}
+
+// send sends what is left of it.
+func (p *parcel) send(ctx context.Context) error {
+	var err error
+	if p.left != nil {
+		err = p.left.Retry(ctx)
+	} else {
+		err = p.c.sendAs(ctx, p.gen, p.out, p.t)
+	}
+	if left, ok := errors.AsType[*flow.Partial](err); ok {
+		p.left = left
+	}
+	return err
+}
+
+// lose counts what is left of it as dropped.
+func (p *parcel) lose(why error) {
+	c := p.c
+	samples, lines := p.out.samples.len(), p.out.lines.len()
+	if p.left != nil {
+		samples, lines = p.left.Samples(), p.left.Lines()
+	}
+	c.opts.Stats.Drop("refused", samples)
+	c.opts.Stats.DropLines("refused", lines)
+	if samples+lines > 0 {
+		c.opts.Logger.Warn("cannot send what the script emitted", "err", why)
+	}
+}
+
+// The back-off of what was refused.
+const (
+	minResend = 100 * time.Millisecond
+	maxResend = 10 * time.Second
+)
+
+// deliver sends a parcel, again if it is refused, until it is accepted or due.
+// The error is why it is not: it was due, or ctx's.
+func (c *Component) deliver(ctx context.Context, p *parcel) error {
+	parent := ctx
+	if !p.due.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		alarm := clock.AfterFunc(c.opts.Clock, p.due.Sub(c.opts.Clock.Now()), cancel)
+		defer alarm.Stop()
+	}
+	for backoff := minResend; ; backoff = min(2*backoff, maxResend) {
+		err := p.send(ctx)
+		if err == nil {
+			return nil
+		}
+		if _, refused := errors.AsType[*flow.Partial](err); refused && clock.Sleep(ctx, c.opts.Clock, backoff) == nil {
+			continue
+		}
+		if parent.Err() != nil {
+			return context.Cause(parent)
+		}
+		return err
+	}
+}
+
+// mailbox is where the generations of a source leave what could not be sent
+// before they were replaced, each hook's in order.
+type mailbox struct {
+	mu   sync.Mutex
+	left *parcel
+}
+
+// post delivers a parcel for a hook whose mailbox it is. Of a source that is
+// replaced meanwhile the next generation goes on with it; otherwise what is not
+// accepted is lost.
+func (c *Component) post(run context.Context, box *mailbox, p *parcel) {
+	ctx, stop := c.sending(run)
+	err := c.deliver(ctx, p)
+	stop()
+	switch {
+	case err == nil:
+	case c.script.def.Kind == Source && errors.Is(err, component.ErrReplaced):
+		box.mu.Lock()
+		box.left = p
+		box.mu.Unlock()
+	default:
+		p.lose(err)
+	}
+}
+
+// collect goes on with what the generation before could not send.
+func (c *Component) collect(run context.Context, box *mailbox) {
+	box.mu.Lock()
+	p := box.left
+	box.left = nil
+	box.mu.Unlock()
+	if p != nil {
+		c.post(run, box, p)
+	}
+}
+
+// sending returns a context for what is to be sent: it ends some time after
+// run, as graceful's, but of a source that is replaced at once: the next
+// generation waits for it.
+func (c *Component) sending(run context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := c.graceful(run)
+	if c.script.def.Kind != Source {
+		return ctx, stop
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	off := context.AfterFunc(run, func() {
+		if cause := context.Cause(run); errors.Is(cause, component.ErrReplaced) {
+			cancel(cause)
+		}
+	})
+	return ctx, func() {
+		off()
+		cancel(nil)
+		stop()
+	}
+}
