@@ -12,6 +12,9 @@ import (
 type Probe struct {
 	// Coverage counts the statements that run; nil: it does not.
 	Coverage *Coverage
+	// Statements counts, as instructions, the statements of a language whose VM
+	// does not count what it runs. It makes scripts slower.
+	Statements bool
 
 	instructions atomic.Int64
 }

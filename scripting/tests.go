@@ -78,8 +78,9 @@ type TestVM interface {
 	Call(fn Callback, limit time.Duration) error
 	// Used is what the last Load or Call took, in time of the script.
 	Used() time.Duration
-	// EndTest puts back what spies of the test that ends stand for.
-	EndTest()
+	// EndTest puts back what spies of the test that ends stand for. The error says
+	// that the test did not check what it said that it would.
+	EndTest() error
 	// Pos is where the file is that calls the API at the moment, file:line.
 	Pos() (file string, line int)
 	// Match asks whether text matches a pattern of the language's own kind.

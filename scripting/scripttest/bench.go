@@ -74,65 +74,71 @@ func (s *session) declareBench(a []scripting.Value) error {
 // benchmarks measures the benches of the targets' test files, one after the
 // other: nothing else may run meanwhile.
 func benchmarks(ctx context.Context, o Options, targets []target, r *Report) error {
+	counting := map[*suite]*suite{}
 	for _, t := range targets {
 		i := slices.IndexFunc(r.Files, func(f File) bool { return f.Name == t.test.Name && f.benches })
 		if i < 0 {
 			continue
 		}
-		ses, err := newSession(ctx, *t.suite, t.test, t.testLang)
-		if err != nil {
-			return err // its tests ran: it is not the file
+		if counting[t.suite] == nil {
+			s, err := newSuite(o, t.suite.folder.Dir, &scripting.Probe{Statements: true})
+			if err != nil {
+				return err
+			}
+			counting[t.suite] = s
 		}
-		for _, b := range ses.benches {
-			if !t.suite.wanted(b.fullName()) {
-				continue
-			}
-			out := Benchmark{File: t.test.Name, Name: b.fullName(), Line: b.line}
-			if err := t.suite.bench(ctx, ses, b, cmp.Or(o.BenchTime, DefaultBenchTime), &out); err != nil {
-				if out.Problem = problemOf(err, t.test.Name); out.Problem.Line == 0 {
-					out.Problem.Line = b.line
-				}
-			}
-			r.Benchmarks = append(r.Benchmarks, out)
-			if ctx.Err() != nil || ses.vm.Broken() {
-				break
-			}
-		}
-		if err := ses.close(); err != nil {
+		if err := t.benchmarks(ctx, o, counting[t.suite], r); err != nil {
 			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
 		}
 	}
 	return nil
 }
 
-// bench measures one.
-func (s *suite) bench(ctx context.Context, ses *session, b *benchCase, long time.Duration, out *Benchmark) error {
-	once := func() error { return ses.vm.Call(b.fn, s.limit) }
-	per := 1
-	if b.node != nil {
-		text, err := b.batch(ses, s.limit)
-		if err != nil {
-			return err
-		}
-		// One of its own: the first batch must be the first.
-		n, err := newNode(ctx, ses.mocks.catalog(s.folder.Catalog, true), b.node.name, b.node.body, noPosition)
-		if err != nil {
-			return err
-		}
-		defer n.stop()
-		in, err := n.read(text)
-		if err != nil {
-			return err
-		}
-		if per = in.len(); per == 0 {
-			return errors.New("cannot measure an empty batch")
-		}
-		out.Records = per
-		once = func() error { return n.measure(ctx, in) }
+// benchmarks measures those of a test file. What counts makes some languages
+// slower, so that time is measured without it.
+func (t target) benchmarks(ctx context.Context, o Options, counting *suite, r *Report) (err error) {
+	ses, err := newSession(ctx, *t.suite, t.test, t.testLang)
+	if err != nil {
+		return err // its tests ran: it is not the file
 	}
+	defer func() { err = errors.Join(err, ses.close()) }()
+	counted, err := newSession(ctx, *counting, t.test, t.testLang)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, counted.close()) }()
+	for i, b := range ses.benches {
+		if !t.suite.wanted(b.fullName()) || i >= len(counted.benches) {
+			continue
+		}
+		out := Benchmark{File: t.test.Name, Name: b.fullName(), Line: b.line}
+		err := counting.count(ctx, counted, counted.benches[i], &out)
+		if err == nil {
+			err = t.suite.bench(ctx, ses, b, cmp.Or(o.BenchTime, DefaultBenchTime), &out)
+		}
+		if err != nil {
+			if out.Problem = problemOf(err, t.test.Name); out.Problem.Line == 0 {
+				out.Problem.Line = b.line
+			}
+		}
+		r.Benchmarks = append(r.Benchmarks, out)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if ses.vm.Broken() || counted.vm.Broken() {
+			break
+		}
+	}
+	return nil
+}
+
+// count counts what one runs, at first and then.
+func (s *suite) count(ctx context.Context, ses *session, b *benchCase, out *Benchmark) error {
+	once, per, stop, err := s.prepare(ctx, ses, b)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	first := s.probe.Instructions()
 	if err := once(); err != nil {
 		return err
@@ -143,10 +149,53 @@ func (s *suite) bench(ctx context.Context, ses *session, b *benchCase, long time
 	}
 	out.First = float64(steady-first) / float64(per)
 	out.Instructions = float64(s.probe.Instructions()-steady) / float64(per)
+	return nil
+}
+
+// bench measures the time of one.
+func (s *suite) bench(ctx context.Context, ses *session, b *benchCase, long time.Duration, out *Benchmark) error {
+	once, per, stop, err := s.prepare(ctx, ses, b)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if b.node != nil {
+		out.Records = per
+	}
+	for range 2 { // all series are known then
+		if err := once(); err != nil {
+			return err
+		}
+	}
 	took, allocs, calls, err := repeat(long, once)
 	out.Nanos = float64(took.Nanoseconds()) / float64(calls) / float64(per)
 	out.Allocs = float64(allocs) / float64(calls) / float64(per)
 	return err
+}
+
+// prepare returns what does once what a bench measures, for so many records.
+func (s *suite) prepare(ctx context.Context, ses *session, b *benchCase) (once func() error, per int, stop func(), err error) {
+	if b.node == nil {
+		return func() error { return ses.vm.Call(b.fn, s.limit) }, 1, func() {}, nil
+	}
+	text, err := b.batch(ses, s.limit)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	// One of its own: the first batch must be the first.
+	n, err := newNode(ctx, ses.mocks.catalog(s.folder.Catalog, true), b.node.name, b.node.body, noPosition)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	in, err := n.read(text)
+	if err == nil && in.len() == 0 {
+		err = errors.New("cannot measure an empty batch")
+	}
+	if err != nil {
+		n.stop()
+		return nil, 0, nil, err
+	}
+	return func() error { return n.measure(ctx, in) }, in.len(), n.stop, nil
 }
 
 // batch is the text of the batch.

@@ -79,7 +79,11 @@ func find(o Options) ([]target, error) {
 		}
 		s := suites[dir]
 		if s == nil {
-			if s, err = newSuite(o, dir); err != nil {
+			probe := &scripting.Probe{}
+			if o.Coverage {
+				probe.Coverage = &scripting.Coverage{}
+			}
+			if s, err = newSuite(o, dir, probe); err != nil {
 				return nil, err
 			}
 			suites[dir] = s
@@ -147,12 +151,8 @@ func folderOf(dir, path string, isDir bool) (string, error) {
 	return filepath.Dir(filepath.Dir(abs)), nil
 }
 
-func newSuite(o Options, dir string) (*suite, error) {
-	s := &suite{langs: o.Languages, modules: o.Modules, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit), update: o.Update, chaos: o.Chaos, seed: o.Seed}
-	s.probe = &scripting.Probe{}
-	if o.Coverage {
-		s.probe.Coverage = &scripting.Coverage{}
-	}
+func newSuite(o Options, dir string, probe *scripting.Probe) (*suite, error) {
+	s := &suite{langs: o.Languages, modules: o.Modules, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit), update: o.Update, chaos: o.Chaos, seed: o.Seed, probe: probe}
 	c, err := scripting.NewCatalog(scripting.Options{
 		Languages: o.Languages, Modules: o.Modules, Embedded: o.Embedded, UserDir: dir, Probe: s.probe, Checks: o.Checks,
 	})

@@ -395,7 +395,9 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		err = late
 	}
 	ses.mocks.endTest()
-	ses.vm.EndTest()
+	if late := ses.vm.EndTest(); err == nil {
+		err = late
+	}
 	if err == nil {
 		return t
 	}
