@@ -1,0 +1,102 @@
+-- Adds labels that an HTTP API knows: the team of a host, the plan of a tenant.
+--
+-- For each value of a label the API is asked once and its answer remembered. Batches
+-- that need the same answer at the same time wait for one request. When the API does
+-- not answer, the last answer it gave stays, or the labels are missing; it is asked
+-- again after `retry`. A label that the sample has is replaced.
+--
+--   enrich.http_lookup "teams" {
+--     url        = "https://cmdb.internal/hosts/{value}"
+--     label      = "instance"
+--     labels     = { team = "owner.team", rack = "location.rack" }
+--     forward_to = [prometheus.remote_write.default.receiver]
+--
+--     script {
+--       allow { http = ["https://cmdb.internal/*"] }
+--     }
+--   }
+local url  = require "url"
+local weir = require "weir"
+
+-- pick finds what a path such as owner.team leads to: a text, or nil.
+local function pick(answer, path)
+  for key in path:gmatch "[^.]+" do
+    if type(answer) ~= "table" then return nil end
+    answer = answer[tonumber(key) or key]
+  end
+  local kind = type(answer)
+  if kind == "string" or kind == "number" or kind == "boolean" then return tostring(answer) end
+end
+
+-- ask asks the API about a value and returns its labels; nil and why when it
+-- does not answer. Who is not known to it (404) has no labels.
+local function ask(ctx, value)
+  local args = ctx.args
+  local target = args.url:gsub("{value}", (url.escape(value):gsub("%%", "%%%%")))
+  local answer, err = ctx.http.get(target, { bearer = args.token, timeout = args.timeout })
+  if not answer then return nil, err end
+  if answer.status == 404 then return {} end
+  if answer.status ~= 200 then return nil, "status " .. answer.status end
+  local body, wrong = answer:json()
+  if wrong then return nil, wrong end
+  local labels = {}
+  for label, path in pairs(args.labels) do labels[label] = pick(body, path) end
+  return labels
+end
+
+-- lookup returns the labels of a value, out of the cache as long as they are fresh.
+local function lookup(ctx, value)
+  local cache, asking = ctx.state.cache, ctx.state.asking
+  local known = cache:get(value)
+  if known and known.until_ > ctx.now() then return known.labels end
+
+  -- One VM asks. Others take what was known before, or wait for the answer.
+  while not asking:add(value) do
+    if known then return known.labels end
+    if ctx.sleep(0.02) then return {} end
+    known = cache:get(value)
+  end
+  local labels, err = ask(ctx, value)
+  local fresh = labels and ctx.args.ttl or ctx.args.retry
+  if not labels then
+    labels = known and known.labels or {}
+    if ctx.state.said:add("failed") then ctx.log.warn("no answer", { value = value, err = err }) end
+  end
+  cache:set(value, { labels = labels, until_ = ctx.now() + fresh * 1000 })
+  asking:delete(value)
+  return labels
+end
+
+return weir.transform {
+  needs = { http = true },
+
+  args = {
+    url     = weir.arg.string { doc = "What to ask; {value} stands for the label's value." },
+    label   = weir.arg.string { default = "instance", doc = "The label whose values are looked up. Samples without it are left alone." },
+    labels  = weir.arg.map { of = weir.arg.string {}, doc = "Labels to set, and where they are in the JSON answer: owner.team, tags.1." },
+    ttl     = weir.arg.duration { default = "1h", doc = "How long an answer is good." },
+    retry   = weir.arg.duration { default = "1m", doc = "When to ask again after an error." },
+    timeout = weir.arg.duration { default = "2s", doc = "How long to wait for an answer." },
+    token   = weir.arg.secret { optional = true, doc = "Sent as Authorization: Bearer." },
+  },
+
+  state = {
+    cache  = weir.state.lru { max = 50000, doc = "Answers by value: labels, and until when they are fresh." },
+    asking = weir.state.set { max = 1000, ttl = "15s", on_full = "evict", doc = "Values that are being asked for." },
+    said   = weir.state.set { max = 1, ttl = "10m", doc = "Whether the log says that there is no answer." },
+  },
+
+  metrics = function(batch, ctx)
+    local found = {} -- of this batch
+    for i, value in batch:rows("labels." .. ctx.args.label) do
+      if value and value ~= "" then
+        local labels = found[value]
+        if not labels then
+          labels = lookup(ctx, value)
+          found[value] = labels
+        end
+        for label, v in pairs(labels) do batch:set(i, "labels." .. label, v) end
+      end
+    end
+  end,
+}

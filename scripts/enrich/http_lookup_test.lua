@@ -1,0 +1,55 @@
+describe("enrich.http_lookup", function()
+  local lookup, mocks
+  before_each(function()
+    mocks = weir.test.http {
+      ["https://cmdb.internal/hosts/web-1"] = [[{"owner":{"team":"shop"},"tags":["a","b"],"size":3}]],
+      ["https://cmdb.internal/hosts/db%2F1"] = { status = 404 },
+    }
+    lookup = weir.test.component("http_lookup.lua", {
+      url    = "https://cmdb.internal/hosts/{value}",
+      labels = { team = "owner.team", tag = "tags.2", size = "size", none = "owner.name" },
+      token  = "s3cret",
+      script = { allow = { http = { "https://cmdb.internal/*" } } },
+    })
+  end)
+
+  it("sets what the answer has", function()
+    assert.same('up{instance="web-1",size="3",tag="b",team="shop"} 1', lookup:metrics 'up{instance="web-1"} 1')
+    assert.equals("Bearer s3cret", mocks:calls()[1].headers.Authorization)
+  end)
+
+  it("asks once for a value, until the answer is old", function()
+    local function ask() lookup:metrics 'a{instance="web-1"} 1\nb{instance="web-1"} 2' end
+    ask() ask()
+    assert.equals(1, #mocks:calls())
+    lookup:advance("61m")
+    ask()
+    assert.equals(2, #mocks:calls())
+  end)
+
+  it("escapes the value, and leaves alone who is not known", function()
+    lookup:unchanged 'up{instance="db/1"} 1'
+    lookup:unchanged 'up{instance="db/1"} 1'
+    assert.equals(1, #mocks:calls())
+  end)
+
+  it("leaves samples without the label alone", function()
+    lookup:unchanged 'up{job="x"} 1'
+    assert.equals(0, #mocks:calls())
+  end)
+
+  it("keeps the last answer when the next one does not come", function()
+    lookup:metrics 'up{instance="web-1"} 1'
+    weir.test.http { ["https://cmdb.internal/hosts/web-1"] = { status = 500 } }
+    lookup:advance("61m")
+    assert.same({ "shop" }, lookup:metrics('up{instance="web-1"} 1'):label_values("team"))
+    assert.matches("no answer.*status 500", lookup:logged()[1])
+  end)
+
+  it("asks again after an error", function()
+    weir.test.http { ["https://cmdb.internal/hosts/web-1"] = { { status = 503 }, [[{"owner":{"team":"shop"}}]] } }
+    lookup:unchanged 'up{instance="web-1"} 1'
+    lookup:advance("61s")
+    assert.same({ "shop" }, lookup:metrics('up{instance="web-1"} 1'):label_values("team"))
+  end)
+end)
