@@ -33,6 +33,7 @@ import (
 	"github.com/weir-run/weir/natives/prometheus/scrape"
 	remotehttp "github.com/weir-run/weir/natives/remote/http"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/scripts"
@@ -73,7 +74,7 @@ func natives() component.Catalog {
 }
 
 // languages are what scripts may be written in.
-func languages() []scripting.Language { return []scripting.Language{lua.New()} }
+func languages() []scripting.Language { return []scripting.Language{lua.New(), js.New()} }
 
 // scriptsOptions are what all folders of scripts have in common. checks is nil
 // for scripts that are to be run.

@@ -1,0 +1,79 @@
+package js
+
+import (
+	"errors"
+
+	"github.com/dop251/goja"
+)
+
+// A hook may be async. What a host function waits for, it waits for where it is
+// called, and gives a promise that is settled: so that after the hook and the
+// jobs that it left, its promise is settled as well, or never will be.
+
+// waited is the promise of what a host function waited for.
+func (v *vm) waited(out goja.Value, err error) goja.Value {
+	p, resolve, reject := v.rt.NewPromise()
+	if err != nil {
+		v.must(reject(v.errorObject(err)))
+	} else {
+		v.must(resolve(out))
+	}
+	return v.rt.ToValue(p)
+}
+
+// settle returns what a hook's promise came to, and what is no promise as it is.
+func (v *vm) settle(x goja.Value) (goja.Value, error) {
+	o, ok := x.(*goja.Object)
+	if !ok || o.ClassName() != "Promise" {
+		return x, nil
+	}
+	p, ok := o.Export().(*goja.Promise)
+	if !ok {
+		return x, nil
+	}
+	switch p.State() {
+	case goja.PromiseStateFulfilled:
+		return p.Result(), nil
+	case goja.PromiseStateRejected:
+		v.forget(p)
+		return nil, &rejection{p.Result()}
+	}
+	return nil, errors.New("the hook awaits a promise that nothing settles: only functions of weir that wait, such as ctx.http, give promises to wait for")
+}
+
+// track notes promises that are rejected while nobody listens.
+func (v *vm) track(p *goja.Promise, op goja.PromiseRejectionOperation) {
+	if op == goja.PromiseRejectionHandle {
+		v.forget(p)
+		return
+	}
+	if len(v.rejected) < 100 {
+		v.rejected = append(v.rejected, p)
+	}
+}
+
+func (v *vm) forget(p *goja.Promise) {
+	for i, r := range v.rejected {
+		if r == p {
+			v.rejected = append(v.rejected[:i], v.rejected[i+1:]...)
+			return
+		}
+	}
+}
+
+// unheard is the error of a promise that was rejected and that nobody awaits.
+func (v *vm) unheard() error {
+	if len(v.rejected) == 0 {
+		return nil
+	}
+	p := v.rejected[0]
+	v.rejected = nil
+	return &rejection{p.Result()}
+}
+
+// remembered runs a hook whose answer is remembered, so that it cannot wait.
+func (v *vm) remembered(fn, arg goja.Value) error {
+	out, err := v.run(fn, arg, v.ctx.series)
+	_ = out
+	return err
+}

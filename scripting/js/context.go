@@ -1,0 +1,242 @@
+package js
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting"
+)
+
+// openContext makes `ctx`: one for metrics, and one for series, where all that
+// may change its answer is refused, because the answer is remembered.
+func (v *vm) openContext() {
+	args := v.contextArgs()
+	whole := v.rt.NewObject()
+	v.put(whole, "args", args)
+	v.put(whole, "log", v.newLog())
+	v.method(whole, "emit", v.ctxEmit)
+	v.method(whole, "route", v.ctxRoute)
+	if m := v.host.Context; m != nil {
+		v.bindContext(whole, m)
+	}
+	names := whole.Keys()
+	slices.Sort(names)
+	v.ctx.metrics = v.freeze(v.guard(whole, func(name string) error {
+		if plannedContext[name] {
+			return fmt.Errorf("cannot use ctx.%s: it is not supported yet", name)
+		}
+		e := fmt.Errorf("ctx has no %q: there is %s", name, strings.Join(names, ", "))
+		if hint := config.DidYouMean(name, names); hint != "" {
+			e = fmt.Errorf("%w; %s", e, hint)
+		}
+		return absent(v.host.Context, name, e)
+	}))
+	series := v.rt.NewObject()
+	v.put(series, "args", args)
+	v.ctx.series = v.freeze(v.guard(series, func(name string) error {
+		if slices.Contains(names, name) || plannedContext[name] || absent(v.host.Context, name, nil) != nil {
+			return refusedInSeries("ctx." + name)
+		}
+		return fmt.Errorf("ctx has no %q in series: there is args", name)
+	}))
+}
+
+// plannedContext are fields of ctx that are refused by name.
+var plannedContext = map[string]bool{"export": true, "retry": true, "reject": true}
+
+// contextArgs makes ctx.args.
+func (v *vm) contextArgs() *goja.Object {
+	args := v.rt.NewObject()
+	var names []string
+	for _, a := range v.prog.def.Args { // in their order, and undefined what was left out
+		names = append(names, a.Name)
+		v.put(args, a.Name, v.argValue(v.host.Args[a.Name]))
+	}
+	return v.freeze(v.guard(args, func(name string) error {
+		err := fmt.Errorf("there is no argument %q: declare it in args", name)
+		if hint := config.DidYouMean(name, names); hint != "" {
+			err = fmt.Errorf("%w; %s", err, hint)
+		}
+		return err
+	}))
+}
+
+// argValue is a block's argument in a script, read-only.
+func (v *vm) argValue(x any) goja.Value {
+	switch x := x.(type) {
+	case scripting.Secret:
+		return v.box(x)
+	case scripting.Regexp:
+		return v.pattern(x)
+	case []any:
+		items := make([]any, len(x))
+		for i, e := range x {
+			items[i] = v.argValue(e)
+		}
+		return v.freeze(v.rt.NewArray(items...))
+	case map[string]any:
+		o := v.rt.NewObject()
+		keys := make([]string, 0, len(x))
+		for k := range x {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			v.put(o, k, v.argValue(x[k]))
+		}
+		return v.freeze(o)
+	}
+	return v.fromGo(x)
+}
+
+// pattern is a regular expression of the config as the module re makes one.
+func (v *vm) pattern(re scripting.Regexp) goja.Value {
+	if m, ok := v.prog.stdlib["re"]; ok {
+		if f, ok := m.Func("compile"); ok {
+			if o, err := f.Call(nil, []scripting.Value{string(re)}); err == nil { // checked when it was decoded
+				return v.fromGo(o)
+			}
+		}
+	}
+	return v.rt.ToValue(string(re))
+}
+
+var levels = []struct {
+	name  string
+	level slog.Level
+}{{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn}, {"error", slog.LevelError}}
+
+// newLog makes ctx.log: info(msg, fields) and so on.
+func (v *vm) newLog() *goja.Object {
+	o := v.rt.NewObject()
+	for _, l := range levels {
+		v.method(o, l.name, func(call goja.FunctionCall) goja.Value {
+			if len(call.Arguments) == 0 {
+				v.raise(fmt.Errorf("cannot log nothing: write ctx.log.%s(message)", l.name))
+			}
+			var fields []any
+			if f, ok := call.Argument(1).(*goja.Object); ok {
+				for _, k := range f.Keys() {
+					fields = append(fields, k, v.logValue(f.Get(k)))
+				}
+			}
+			v.log(l.level, v.text(call.Argument(0)), fields)
+			return goja.Undefined()
+		})
+	}
+	return v.freeze(v.guard(o, func(name string) error {
+		return fmt.Errorf("ctx.log has no %q: there is debug, info, warn, error", name)
+	}))
+}
+
+// openConsole makes console, which logs as ctx.log does.
+func (v *vm) openConsole() {
+	o := v.rt.NewObject()
+	method := func(name string, level slog.Level) {
+		v.method(o, name, func(call goja.FunctionCall) goja.Value {
+			words := make([]string, len(call.Arguments))
+			for i, a := range call.Arguments {
+				words[i] = v.text(a)
+			}
+			v.log(level, strings.Join(words, " "), nil)
+			return goja.Undefined()
+		})
+	}
+	method("log", slog.LevelInfo)
+	for _, l := range levels {
+		method(l.name, l.level)
+	}
+	v.freeze(v.guard(o, func(name string) error {
+		return fmt.Errorf("console has no %q: there is log, debug, info, warn, error", name)
+	}))
+	v.must(v.rt.GlobalObject().DefineDataProperty("console", o, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE))
+}
+
+// maxText is how long a value may be in a line of the log, in bytes.
+const maxText = 1000
+
+// text is a value in a line of the log: strings as they are, the rest as JSON.
+func (v *vm) text(x goja.Value) string {
+	s := ""
+	switch o, isObject := x.(*goja.Object); {
+	case !isObject:
+		if _, symbol := x.(*goja.Symbol); symbol {
+			return "a symbol"
+		}
+		s = x.String()
+	case boxed(o) != nil:
+		s = boxText(boxed(o))
+	case o.ClassName() == "Error":
+		s = messageOf(o)
+	case o.ClassName() == "Function", o.ClassName() == "AsyncFunction":
+		return "a function"
+	default:
+		y, err := v.toGo(o)
+		if err != nil {
+			return kindOf(o)
+		}
+		s = jsonText(y)
+	}
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText-3], "") + "…"
+	}
+	return s
+}
+
+func (v *vm) logValue(x goja.Value) any {
+	if y, err := v.toGo(x); err == nil {
+		switch y.(type) {
+		case bool, float64, int64:
+			return y
+		}
+	}
+	return v.text(x)
+}
+
+// bindContext puts the parts of ctx into o. Its functions are refused in
+// series, wherever a script kept ctx.
+func (v *vm) bindContext(o *goja.Object, m *scripting.Module) {
+	for i := range m.Funcs {
+		f := m.Funcs[i].Camel()
+		name := m.Name + "." + f.Name
+		v.method(o, f.Name, func(call goja.FunctionCall) goja.Value {
+			if v.seen != nil {
+				v.raise(refusedInSeries(name))
+			}
+			return v.callFunction(name, f, nil, call.Arguments)
+		})
+	}
+	for _, c := range m.Consts {
+		v.put(o, scripting.CamelCase(c.Name), v.fromGo(c.Value))
+	}
+	for _, part := range m.Tables {
+		whole := *part
+		whole.Name = m.Name + "." + part.Name
+		t := v.rt.NewObject()
+		v.bindContext(t, &whole)
+		v.put(o, scripting.CamelCase(part.Name), v.freeze(v.guard(t, func(name string) error {
+			return absent(part, name, fmt.Errorf("%s has no %q", whole.Name, name))
+		})))
+	}
+}
+
+func refusedInSeries(what string) error {
+	return fmt.Errorf("cannot use %s in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics", what)
+}
+
+// emitting checks that a record may be emitted now, and counts it.
+func (v *vm) emitting() {
+	if v.out == nil && v.outLogs == nil {
+		v.raise(errors.New("cannot emit here: the hooks metrics, logs and every do"))
+	}
+	if v.emit--; v.emit < 0 {
+		v.must(v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
+	}
+	v.must(v.budget.charge(10))
+}

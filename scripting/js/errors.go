@@ -1,0 +1,285 @@
+package js
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+const (
+	// maxTrace is how many frames of a stack are kept.
+	maxTrace = 20
+	// maxMessage is how long a script's message may be where it is reported, in bytes.
+	maxMessage = 4 << 10
+)
+
+// thrown is a Go error that was thrown as an object.
+type thrown struct {
+	obj *goja.Object
+	err error
+}
+
+// panicked is a Go panic in a host function: our bug.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("BUG: panic in a host function: %v", p.value) }
+
+// raise throws a Go error in the script. What goja returned as an error goes on
+// as it was.
+func (v *vm) raise(err error) {
+	switch e := err.(type) {
+	case *goja.Exception, *goja.InterruptedError, *goja.StackOverflowError:
+		panic(e)
+	}
+	if errors.Is(err, view.ErrTooMuch) {
+		err = v.budget.trip(fmt.Errorf("%w: %w", scripting.ErrLimit, err))
+	}
+	panic(v.errorObject(err))
+}
+
+// must raises err unless it is nil.
+func (v *vm) must(err error) {
+	if err != nil {
+		v.raise(err)
+	}
+}
+
+// errorObject is the Error that stands for a Go error in the script.
+func (v *vm) errorObject(err error) *goja.Object {
+	ctor := v.intrinsics.err
+	if _, wrong := errors.AsType[*scripting.ArgError](err); wrong {
+		ctor = v.intrinsics.typeErr
+	}
+	obj, newErr := v.rt.New(ctor, v.rt.ToValue(cut(err.Error())))
+	if newErr != nil {
+		panic(newErr)
+	}
+	v.thrown[v.threw%len(v.thrown)] = thrown{obj, err}
+	v.threw++
+	return obj
+}
+
+// goError is the Go error that an Error stands for, nil for one of the script's.
+func (v *vm) goError(x goja.Value) error {
+	obj, ok := x.(*goja.Object)
+	if !ok {
+		return nil
+	}
+	for i := range v.thrown {
+		if v.thrown[i].obj == obj {
+			return v.thrown[i].err
+		}
+	}
+	return nil
+}
+
+// passedOn is the Go error for what a callback threw.
+func (v *vm) passedOn(err error) error {
+	if v.budget.tripped != nil {
+		return v.budget.tripped
+	}
+	ex, ok := errors.AsType[*goja.Exception](err)
+	if !ok {
+		return err
+	}
+	if e := v.goError(ex.Value()); e != nil {
+		return e
+	}
+	return errors.New(v.message(ex.Value()))
+}
+
+// rejection is the reason of a promise that was rejected.
+type rejection struct{ reason goja.Value }
+
+func (*rejection) Error() string { return "rejected" }
+
+// scriptError makes an *scripting.Error of what a call into the script returned.
+func (v *vm) scriptError(err error) error {
+	if e, ok := err.(*scripting.Error); ok {
+		return e
+	}
+	var frames []scripting.Frame
+	var cols []int
+	var inner error
+	limit := func(e *goja.Exception, because error) {
+		v.broken = true
+		inner = because
+		frames, cols = v.frames(e.Stack())
+	}
+	switch e := err.(type) {
+	case *goja.Exception:
+		inner = v.reason(e.Value())
+		frames, cols = v.stackOf(e.Value())
+		if len(frames) == 0 {
+			frames, cols = v.frames(e.Stack())
+		}
+	case *rejection:
+		inner = v.reason(e.reason)
+		frames, cols = v.stackOf(e.reason)
+	case *goja.InterruptedError:
+		because, _ := e.Value().(error)
+		if because == nil {
+			because = fmt.Errorf("%w: %v", scripting.ErrLimit, e.Value())
+		}
+		limit(&e.Exception, because)
+	case *goja.StackOverflowError:
+		limit(&e.Exception, fmt.Errorf("%w: the calls nest too deep", scripting.ErrLimit))
+	case *panicked:
+		v.broken = true
+		inner = err
+	default:
+		inner = err
+	}
+	if v.budget.tripped != nil {
+		v.broken = true
+		inner = v.budget.tripped
+	}
+	if e, ok := inner.(*scripting.Error); ok && e.File != "" {
+		return e // of a function that a test gave to the host
+	}
+	out := v.prog.main.file.Error(0, v.hook, inner)
+	if len(frames) > 0 {
+		out = v.prog.files[frames[0].File].file.Error(frames[0].Line, v.hook, inner)
+		out.Col = cols[0]
+		out.Trace = frames
+	}
+	out.Hint = v.hint(fmt.Sprint(inner))
+	return out
+}
+
+// reason is the error for what the script threw.
+func (v *vm) reason(x goja.Value) error {
+	if e := v.goError(x); e != nil {
+		return e
+	}
+	return errors.New(v.message(x))
+}
+
+// message is what a thrown value says.
+func (v *vm) message(x goja.Value) string {
+	out := ""
+	if ex := v.rt.Try(func() { out = messageOf(x) }); ex != nil {
+		return "the script threw an error whose message cannot be read"
+	}
+	return cut(out)
+}
+
+func messageOf(x goja.Value) string {
+	o, ok := x.(*goja.Object)
+	switch {
+	case !ok && (goja.IsString(x)):
+		return x.String()
+	case !ok:
+		return "the script threw " + fmt.Sprint(x)
+	case o.ClassName() != "Error":
+		if m := o.Get("message"); m != nil && goja.IsString(m) {
+			return m.String()
+		}
+		return "the script threw " + kindOf(x) + ": throw new Error(…) says more"
+	}
+	msg := ""
+	if m := o.Get("message"); m != nil && !goja.IsUndefined(m) {
+		msg = m.String()
+	}
+	switch name := o.Get("name"); {
+	case name == nil || goja.IsUndefined(name) || name.String() == "Error":
+	case msg == "":
+		return name.String()
+	default:
+		return name.String() + ": " + msg
+	}
+	if msg == "" {
+		return "the script threw an Error without a message"
+	}
+	return msg
+}
+
+func cut(msg string) string {
+	if len(msg) > maxMessage {
+		return strings.ToValidUTF8(msg[:maxMessage], "") + "…"
+	}
+	return msg
+}
+
+// frames are the script's of goja's.
+func (v *vm) frames(stack []goja.StackFrame) (out []scripting.Frame, cols []int) {
+	for i := range stack {
+		f := &stack[i]
+		if v.prog.files[f.SrcName()] == nil || len(out) == maxTrace {
+			continue
+		}
+		at := f.Position()
+		name := f.FuncName()
+		if name == "<anonymous>" || name == "<native>" {
+			name = "function"
+		}
+		out = append(out, scripting.Frame{File: f.SrcName(), Line: at.Line, Func: name})
+		cols = append(cols, at.Column)
+	}
+	return out, cols
+}
+
+// stackOf is the stack in an Error, which goja tells as text alone: of where it
+// was made, not of where it was thrown again.
+func (v *vm) stackOf(x goja.Value) (out []scripting.Frame, cols []int) {
+	o, ok := x.(*goja.Object)
+	if !ok || o.ClassName() != "Error" {
+		return nil, nil
+	}
+	text := ""
+	if ex := v.rt.Try(func() {
+		if s := o.Get("stack"); s != nil && goja.IsString(s) {
+			text = s.String()
+		}
+	}); ex != nil {
+		return nil, nil
+	}
+	_, text, _ = strings.Cut(text, "\n\tat ")
+	for line := range strings.SplitSeq(text, "\n\tat ") {
+		f, col, ok := v.prog.frame(line)
+		if ok && len(out) < maxTrace {
+			out, cols = append(out, f), append(cols, col)
+		}
+	}
+	return out, cols
+}
+
+// frame reads a line of a stack as goja writes it: f (scripts/x.ts:3:4(12)).
+func (p *program) frame(line string) (f scripting.Frame, col int, ok bool) {
+	f.Func = "function"
+	line = strings.TrimSpace(line)
+	if name, rest, ok := strings.Cut(line, " ("); ok && strings.HasSuffix(line, "))") {
+		f.Func, line = name, strings.TrimSuffix(rest, ")")
+	}
+	line, _, _ = cutLast(line, "(")
+	line, c, ok1 := cutLast(line, ":")
+	name, n, ok2 := cutLast(line, ":")
+	if !ok1 || !ok2 {
+		return f, 0, false
+	}
+	c1 := p.shown[name]
+	if c1 == nil {
+		return f, 0, false
+	}
+	f.File = c1.file.Name
+	f.Line, _ = strconv.Atoi(n)
+	col, _ = strconv.Atoi(c)
+	return f, col, f.Line > 0
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}

@@ -1,0 +1,30 @@
+package js_test
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// modules stand for the standard library, which this package must not import.
+var modules = []*scripting.Module{{
+	Name: "echo",
+	Funcs: []scripting.Function{
+		{
+			Name: "same_value", Params: []scripting.Param{{Name: "x", Kind: scripting.KindAny, Optional: true}},
+			Result: scripting.Result{Kind: scripting.KindAny},
+			Fn:     func(args []scripting.Value) (scripting.Value, error) { return args[0], nil },
+		},
+		{
+			Name: "fail", Params: []scripting.Param{{Name: "why", Kind: scripting.KindString}},
+			Result: scripting.Result{Fails: true},
+			Fn:     func(args []scripting.Value) (scripting.Value, error) { return nil, errors.New(args[0].(string)) },
+		},
+		{
+			Name: "upper", Params: []scripting.Param{{Name: "s", Kind: scripting.KindString}},
+			Result: scripting.Result{Kind: scripting.KindString},
+			Fn:     func(args []scripting.Value) (scripting.Value, error) { return strings.ToUpper(args[0].(string)), nil },
+		},
+	},
+}}

@@ -1,0 +1,162 @@
+package js
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// program is a compiled component: its file and what it imports.
+type program struct {
+	files  map[string]*chunk // by name as shown
+	shown  map[string]*chunk // by the name that goja gives in the text of a stack
+	main   *chunk
+	stdlib map[string]*scripting.Module // by the name of the module, without weir/
+	def    *scripting.Definition
+	probe  *scripting.Probe
+}
+
+// chunk is one compiled file.
+type chunk struct {
+	file scripting.File
+	code string       // what goja gets
+	tree *ast.Program // of code; positions are those of file
+	prog *goja.Program
+
+	requires []required
+	imports  map[string]*chunk // by what the file calls them
+	keys     []keys
+	exprs    []scripting.Expr
+	errs     []error
+}
+
+// required is one import of a file.
+type required struct {
+	name string
+	idx  file.Idx
+}
+
+var _ scripting.Program = (*program)(nil)
+
+// Compile compiles a component and what it imports, transitively, and runs it
+// once for its definition.
+func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Program, error) {
+	p, err := read(f, env)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.define(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// read compiles a file and what it imports.
+func read(f scripting.File, env scripting.Env) (*program, error) {
+	p := &program{files: map[string]*chunk{}, shown: map[string]*chunk{}, stdlib: map[string]*scripting.Module{}, probe: env.Probe}
+	for _, m := range env.Modules {
+		p.stdlib[m.Name] = m
+	}
+	main, err := compile(f, p.cover)
+	if err != nil {
+		return nil, err
+	}
+	p.main = main
+	p.add(main)
+	var errs []error
+	p.require(main, env, &errs)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return p, nil
+}
+
+func (p *program) add(c *chunk) {
+	p.files[c.file.Name] = c
+	p.shown[c.tree.File.Position(0).Filename] = c
+}
+
+// Definition returns what the script says it is.
+func (p *program) Definition() *scripting.Definition { return p.def }
+
+// Exprs returns the constant expressions in the files.
+func (p *program) Exprs() []scripting.Expr {
+	var out []scripting.Expr
+	for _, c := range p.files {
+		out = append(out, c.exprs...)
+	}
+	return out
+}
+
+// require compiles what c imports.
+func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
+	c.imports = map[string]*chunk{}
+	for _, r := range c.requires {
+		if c.imports[r.name] != nil || p.ownModule(r.name) {
+			continue
+		}
+		f, err := p.find(c, r.name, env)
+		if err != nil {
+			*errs = append(*errs, c.error(r.idx, err))
+			continue
+		}
+		m := p.files[f.Name]
+		if m == nil {
+			if m, err = compile(f, p.cover); err != nil {
+				*errs = append(*errs, err)
+				continue
+			}
+			p.add(m)
+			p.require(m, env, errs)
+		}
+		c.imports[r.name] = m
+	}
+}
+
+// find finds the file that c imports by name.
+func (p *program) find(c *chunk, name string, env scripting.Env) (scripting.File, error) {
+	if env.Require == nil {
+		return scripting.File{}, fmt.Errorf("cannot import %q here", name)
+	}
+	return env.Require(name)
+}
+
+// pos is where something of a file's tree is in the file.
+func (c *chunk) pos(idx file.Idx) file.Position {
+	return c.tree.File.Position(int(idx) - c.tree.File.Base())
+}
+
+// error makes an error at a place in the file.
+func (c *chunk) error(idx file.Idx, err error) *scripting.Error {
+	at := c.pos(idx)
+	e := c.file.Error(at.Line, hookLoad, err)
+	e.Col = at.Column
+	return e
+}
+
+// NewVM returns a VM that has run the file and is ready for its hooks.
+func (p *program) NewVM(h scripting.Host) (scripting.VM, error) {
+	v := p.newVM(h)
+	if err := v.load(); err != nil {
+		return nil, err
+	}
+	v.openHooks()
+	return v, nil
+}
+
+// define runs the file for its definition.
+func (p *program) define() error {
+	v := p.newVM(scripting.Host{Log: func(slog.Level, string, string, []any) {}})
+	if err := v.load(); err != nil {
+		return err
+	}
+	def, err := scripting.Define(p.main.file, *v.raw)
+	p.def = def
+	return err
+}

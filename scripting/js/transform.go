@@ -1,0 +1,222 @@
+package js
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/parser"
+	"github.com/evanw/esbuild/pkg/api"
+	"github.com/go-sourcemap/sourcemap"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// wrapper makes a file a function, on a line of its own; the source map knows.
+const (
+	wrapperHead = `(function (exports, require, module) { "use strict";`
+	wrapperTail = `})`
+)
+
+// supported says what goja has of what esbuild's target has, so that esbuild
+// lowers the rest or says that it cannot.
+var supported = map[string]bool{
+	"async-generator": false,
+	"for-await":       false,
+	"bigint":          false, // literals: see the manual
+	"top-level-await": false,
+	"import-meta":     false,
+	"dynamic-import":  false,
+	"decorators":      false,
+	"using":           false,
+}
+
+// compile compiles a file. change may change its tree before; nil: it does not.
+func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
+	f.Text = strings.TrimPrefix(f.Text, "\ufeff")
+	loader := api.LoaderJS
+	if path.Ext(f.Name) == ".ts" {
+		loader = api.LoaderTS
+	}
+	r := api.Transform(f.Text, api.TransformOptions{
+		Loader:         loader,
+		Format:         api.FormatCommonJS,
+		Target:         api.ES2022,
+		Supported:      supported,
+		Sourcemap:      api.SourceMapExternal,
+		SourcesContent: api.SourcesContentExclude,
+		Sourcefile:     "x",
+		Banner:         wrapperHead,
+		Footer:         wrapperTail,
+		LegalComments:  api.LegalCommentsNone,
+		Charset:        api.CharsetUTF8,
+		TsconfigRaw:    `{"compilerOptions":{"experimentalDecorators":false,"useDefineForClassFields":true}}`,
+		LogLevel:       api.LogLevelSilent,
+	})
+	if len(r.Errors) > 0 {
+		return nil, transformErrors(f, r.Errors)
+	}
+	c := &chunk{file: f, code: string(r.Code)}
+	tree, err := parser.ParseFile(nil, f.Name, c.code, 0, parser.WithDisableSourceMaps)
+	if err != nil {
+		return nil, c.syntaxError(err)
+	}
+	smap, err := sourceMap(f, r.Map)
+	if err != nil {
+		return nil, f.Error(0, "load", err)
+	}
+	tree.File.SetSourceMap(smap)
+	c.tree = tree
+	c.look()
+	if len(c.errs) > 0 {
+		return nil, errors.Join(c.errs...)
+	}
+	if change != nil {
+		change(c)
+	}
+	if c.prog, err = goja.CompileAST(c.tree, true); err != nil {
+		return nil, c.syntaxError(err)
+	}
+	return c, nil
+}
+
+// transformErrors are what esbuild has to say.
+func transformErrors(f scripting.File, ms []api.Message) error {
+	errs := make([]error, len(ms))
+	for i, m := range ms {
+		line, col := 0, 0
+		if m.Location != nil {
+			line, col = m.Location.Line, m.Location.Column+1
+		}
+		e := f.Error(line, "load", errors.New(reworded(m.Text)))
+		e.Col = col
+		if len(m.Notes) > 0 {
+			e.Hint = m.Notes[0].Text
+		}
+		errs[i] = e
+	}
+	return errors.Join(errs...)
+}
+
+// reworded says in a message of esbuild's what its author cannot know.
+func reworded(msg string) string {
+	if strings.HasPrefix(msg, "Big integer literals") {
+		return "cannot use a BigInt literal: write BigInt(\"…\"), and weir's functions give one only where a number would round"
+	}
+	if strings.HasPrefix(msg, "Top-level await") {
+		return "cannot await outside of a function: a file is loaded before anything runs; use setup"
+	}
+	return msg
+}
+
+// syntaxError is an error of goja's parser or compiler: something that esbuild
+// lets pass.
+func (c *chunk) syntaxError(err error) error {
+	if list, ok := errors.AsType[parser.ErrorList](err); ok && len(list) > 0 {
+		return c.file.Error(0, "load", fmt.Errorf("cannot compile: %s", list[0].Message))
+	}
+	if e, ok := errors.AsType[*goja.CompilerSyntaxError](err); ok {
+		at := e.File.Position(e.Offset)
+		out := c.file.Error(at.Line, "load", errors.New(e.Message))
+		out.Col = at.Column
+		return out
+	}
+	return c.file.Error(0, "load", fmt.Errorf("cannot compile: %w", err))
+}
+
+// sourceMap reads esbuild's map for goja, which asks with columns from 1 on and
+// takes those it gets as such, where maps count from 0.
+func sourceMap(f scripting.File, text []byte) (*sourcemap.Consumer, error) {
+	var m struct {
+		Version  int      `json:"version"`
+		Sources  []string `json:"sources"`
+		Names    []string `json:"names"`
+		Mappings string   `json:"mappings"`
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("cannot read the source map: %w", err)
+	}
+	m.Sources, m.Names = []string{sourceURL}, []string{}
+	m.Mappings = shiftColumns(m.Mappings)
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	return sourcemap.Parse("", text)
+}
+
+// sourceURL is what a map calls its source: goja takes it for a part of a path,
+// and a frame's own name is that of the file.
+const sourceURL = "x"
+
+// shiftColumns adds one to all columns of a map's mappings. They are differences
+// to those before: in the output from the beginning of a line, in the source
+// from that of the file; so the first of each says it for all.
+func shiftColumns(mappings string) string {
+	var b strings.Builder
+	first := true
+	for i, line := range strings.Split(mappings, ";") {
+		if i > 0 {
+			b.WriteByte(';')
+		}
+		if line == "" {
+			continue
+		}
+		segment, rest, more := strings.Cut(line, ",")
+		fields := vlqDecode(segment)
+		fields[0]++
+		if first && len(fields) >= 4 {
+			fields[3]++
+			first = false
+		}
+		for _, n := range fields {
+			vlqEncode(&b, n)
+		}
+		if more {
+			b.WriteByte(',')
+			b.WriteString(rest)
+		}
+	}
+	return b.String()
+}
+
+const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+func vlqDecode(s string) (out []int) {
+	n, shift := 0, 0
+	for i := range len(s) {
+		d := strings.IndexByte(base64Digits, s[i])
+		n |= d & 31 << shift
+		if d&32 != 0 {
+			shift += 5
+			continue
+		}
+		if n&1 != 0 {
+			out = append(out, -(n >> 1))
+		} else {
+			out = append(out, n>>1)
+		}
+		n, shift = 0, 0
+	}
+	return out
+}
+
+func vlqEncode(b *strings.Builder, n int) {
+	n <<= 1
+	if n < 0 {
+		n = -n | 1
+	}
+	for {
+		d := n & 31
+		if n >>= 5; n > 0 {
+			d |= 32
+		}
+		b.WriteByte(base64Digits[d])
+		if n == 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package js
+
+import (
+	"fmt"
+
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
+)
+
+// keys are the keys of an object literal that is a definition.
+type keys struct {
+	line  int // of the call that it is an argument of
+	lines map[string]int
+}
+
+// look finds in a file's tree what is needed before it runs: what it imports,
+// and where the keys of definitions are.
+func (c *chunk) look() {
+	visit(c.tree, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpression); ok {
+			c.lookAt(call)
+		}
+		return true
+	})
+}
+
+func (c *chunk) lookAt(call *ast.CallExpression) {
+	switch name := calleeName(call.Callee); name {
+	case "require":
+		text, ok := call.ArgumentList, len(call.ArgumentList) == 1
+		if !ok {
+			return
+		}
+		if s, ok := text[0].(*ast.StringLiteral); ok {
+			c.requires = append(c.requires, required{name: s.Value.String(), idx: call.Idx0()})
+			return
+		}
+		c.errs = append(c.errs, c.error(call.Idx0(), fmt.Errorf("cannot require this: require takes a constant string, so that weir knows which files a component is made of")))
+	case "defineTransform", "defineSource", "defineSink":
+		if len(call.ArgumentList) != 1 {
+			return
+		}
+		if o, ok := call.ArgumentList[0].(*ast.ObjectLiteral); ok {
+			c.keys = append(c.keys, keys{line: c.pos(call.Idx0()).Line, lines: c.keyLines(o)})
+		}
+	}
+}
+
+// keyLines are the lines of an object literal's keys.
+func (c *chunk) keyLines(o *ast.ObjectLiteral) map[string]int {
+	lines := map[string]int{}
+	for _, p := range o.Value {
+		name, idx := "", file.Idx(0)
+		switch p := p.(type) {
+		case *ast.PropertyKeyed:
+			if s, ok := p.Key.(*ast.StringLiteral); ok && !p.Computed {
+				name, idx = s.Value.String(), s.Idx
+			}
+		case *ast.PropertyShort:
+			name, idx = p.Name.Name.String(), p.Name.Idx
+		}
+		if name != "" {
+			lines[name] = c.pos(idx).Line
+		}
+	}
+	return lines
+}
+
+// calleeName is the last name of what is called: f of f(), a.f() and, as
+// esbuild writes a call of an import, (0, a.f)().
+func calleeName(e ast.Expression) string {
+	switch e := e.(type) {
+	case *ast.Identifier:
+		return e.Name.String()
+	case *ast.DotExpression:
+		return e.Identifier.Name.String()
+	case *ast.SequenceExpression:
+		return calleeName(e.Sequence[len(e.Sequence)-1])
+	}
+	return ""
+}

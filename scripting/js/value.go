@@ -1,0 +1,332 @@
+package js
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// maxValueDepth is how deep a value may nest that crosses into Go or back.
+const maxValueDepth = 100
+
+// maxSafe is the largest whole number up to which all are numbers of JavaScript.
+const maxSafe = 1 << 53
+
+// fromGo turns what a host function returned into a script's value. It throws
+// what goes wrong.
+func (v *vm) fromGo(x scripting.Value) goja.Value { return v.fromGoAt(x, 0) }
+
+func (v *vm) fromGoAt(x scripting.Value, depth int) goja.Value {
+	if depth > maxValueDepth {
+		v.raise(fmt.Errorf("cannot use a value that nests deeper than %d", maxValueDepth))
+	}
+	switch x := x.(type) {
+	case nil:
+		return goja.Undefined()
+	case goja.Value:
+		return x
+	case bool:
+		return v.rt.ToValue(x)
+	case float64:
+		return v.rt.ToValue(x)
+	case int64:
+		if x > maxSafe || x < -maxSafe {
+			return v.rt.ToValue(big.NewInt(x)) // a number would round it
+		}
+		return v.rt.ToValue(x)
+	case string:
+		v.must(v.budget.chargeString(int64(len(x))))
+		return v.rt.ToValue(x)
+	case *scripting.List:
+		v.must(v.budget.charge(int64(len(x.Items)/4) + 1))
+		items := make([]any, len(x.Items))
+		for i, e := range x.Items {
+			items[i] = v.fromGoAt(e, depth+1)
+		}
+		return v.rt.NewArray(items...)
+	case *scripting.Map:
+		o := v.rt.NewObject()
+		v.must(v.budget.charge(int64(2 * x.Len())))
+		for _, k := range x.Keys() {
+			e, _ := x.Get(k)
+			v.put(o, k, v.fromGoAt(e, depth+1))
+		}
+		return o
+	case *scripting.Object:
+		return v.object(x)
+	case scripting.Sequence:
+		return v.iterable(x)
+	}
+	if x == scripting.Null {
+		return goja.Null()
+	}
+	return v.box(x)
+}
+
+// put makes a property of a plain object: __proto__ is one like any other.
+func (v *vm) put(o *goja.Object, key string, x goja.Value) {
+	var err error
+	if key == "__proto__" {
+		err = o.DefineDataProperty(key, x, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
+	} else {
+		err = o.Set(key, x)
+	}
+	v.must(err)
+}
+
+// iterable is an iterator of the host's: it can be used once.
+func (v *vm) iterable(next scripting.Sequence) goja.Value {
+	o := v.rt.NewObject()
+	self := v.rt.ToValue(func(call goja.FunctionCall) goja.Value { return call.This })
+	v.must(o.SetSymbol(goja.SymIterator, self))
+	v.method(o, "next", func(goja.FunctionCall) goja.Value {
+		step := v.rt.NewObject()
+		x, ok := next()
+		if ok {
+			v.put(step, "value", v.fromGo(x))
+		}
+		v.put(step, "done", v.rt.ToValue(!ok))
+		return step
+	})
+	return o
+}
+
+// toGo turns a script's value into the form that host functions take.
+func (v *vm) toGo(x goja.Value) (scripting.Value, error) { return v.toGoAt(x, 0) }
+
+func (v *vm) toGoAt(x goja.Value, depth int) (scripting.Value, error) {
+	if depth > maxValueDepth {
+		return nil, fmt.Errorf("cannot pass a value that nests deeper than %d: does it contain itself?", maxValueDepth)
+	}
+	switch x := x.(type) {
+	case nil:
+		return nil, nil
+	case *goja.Object:
+		return v.objectToGo(x, depth)
+	case goja.String:
+		return x.String(), nil
+	case *goja.Symbol:
+		return nil, errors.New("cannot pass a symbol to a function of the host")
+	}
+	switch {
+	case goja.IsUndefined(x):
+		return nil, nil
+	case goja.IsNull(x):
+		return scripting.Null, nil
+	}
+	switch n := x.Export().(type) {
+	case bool, int64:
+		return n, nil
+	case float64:
+		if n == math.Trunc(n) && math.Abs(n) <= maxSafe && !(n == 0 && math.Signbit(n)) {
+			return int64(n), nil
+		}
+		return n, nil
+	case *big.Int:
+		if !n.IsInt64() {
+			return nil, errors.New("cannot pass a BigInt that does not fit 64 bits to a function of the host")
+		}
+		return n.Int64(), nil
+	}
+	return nil, fmt.Errorf("cannot pass %s to a function of the host", kindOf(x))
+}
+
+func (v *vm) objectToGo(o *goja.Object, depth int) (scripting.Value, error) {
+	if x := boxed(o); x != nil {
+		return x, nil
+	}
+	if x, ok := v.dataToGo(o); ok {
+		return x, nil
+	}
+	switch o.ClassName() {
+	case "Array":
+		n := int(o.Get("length").ToInteger())
+		if err := v.budget.charge(int64(n/4) + 1); err != nil {
+			return nil, err
+		}
+		l := &scripting.List{Items: make([]scripting.Value, n)}
+		for i := range l.Items {
+			e, err := v.toGoAt(o.Get(fmt.Sprint(i)), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			if l.Items[i] = e; e == nil {
+				l.Items[i] = scripting.Null
+			}
+		}
+		return l, nil
+	case "Function", "AsyncFunction":
+		return v.callback(o), nil
+	case "Promise":
+		return nil, errors.New("cannot pass a promise to a function of the host: write await before it")
+	case "Date":
+		return nil, errors.New("cannot pass a Date to a function of the host: pass its getTime() or its toISOString()")
+	case "Number", "String", "Boolean":
+		return v.toGoAt(o.Get("valueOf"), depth)
+	}
+	switch o.ExportType() {
+	case mapType:
+		return nil, errors.New("cannot pass a Map to a function of the host: pass Object.fromEntries(map)")
+	case setType:
+		return nil, errors.New("cannot pass a Set to a function of the host: pass [...set]")
+	}
+	m := scripting.NewMap()
+	for _, k := range o.Keys() {
+		if err := v.budget.charge(1); err != nil {
+			return nil, err
+		}
+		e, err := v.toGoAt(o.Get(k), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			m.Set(k, e)
+		}
+	}
+	return m, nil
+}
+
+// callback is a function of the script for Go.
+func (v *vm) callback(fn *goja.Object) scripting.Callback {
+	call, _ := goja.AssertFunction(fn)
+	return func(args ...scripting.Value) (scripting.Value, error) {
+		in := make([]goja.Value, len(args))
+		for i, a := range args {
+			in[i] = v.fromGo(a)
+		}
+		out, err := v.invoke(call, in...)
+		if err != nil {
+			return nil, v.passedOn(err)
+		}
+		return v.toGo(out)
+	}
+}
+
+// mapType and setType are what goja exports a Map and a Set as.
+var mapType, setType = func() (reflect.Type, reflect.Type) {
+	rt := goja.New()
+	m, _ := rt.RunString("new Map()")
+	s, _ := rt.RunString("new Set()")
+	return m.ExportType(), s.ExportType()
+}()
+
+// kindOf names what a value is.
+func kindOf(x goja.Value) string {
+	switch {
+	case x == nil || goja.IsUndefined(x):
+		return "undefined"
+	case goja.IsNull(x):
+		return "null"
+	case goja.IsString(x):
+		return "a string"
+	case goja.IsNumber(x):
+		return "a number"
+	case goja.IsBigInt(x):
+		return "a BigInt"
+	}
+	if o, ok := x.(*goja.Object); ok {
+		switch c := o.ClassName(); c {
+		case "Array":
+			return "an array"
+		case "Function", "AsyncFunction":
+			return "a function"
+		case "Object":
+			return "an object"
+		default:
+			return "a " + c
+		}
+	}
+	if x.ExportType() == reflect.TypeFor[bool]() {
+		return "a boolean"
+	}
+	return "a symbol"
+}
+
+// box is a Go value that a script can only pass on: it comes back as it was. It
+// is goja's own way to a value without properties.
+type box struct{ value any }
+
+// Get returns nothing: a box has no properties.
+func (*box) Get(string) goja.Value { return nil }
+
+// Set refuses.
+func (*box) Set(string, goja.Value) bool { return false }
+
+// Has returns false.
+func (*box) Has(string) bool { return false }
+
+// Delete refuses.
+func (*box) Delete(string) bool { return false }
+
+// Keys returns nothing.
+func (*box) Keys() []string { return nil }
+
+var boxType, indexedType = reflect.TypeFor[*box](), reflect.TypeFor[*indexed]()
+
+// boxed is the Go value in a box, nil if x is none.
+func boxed(x goja.Value) any {
+	o, ok := x.(*goja.Object)
+	if !ok {
+		return nil
+	}
+	switch o.ExportType() {
+	case boxType:
+		return o.Export().(*box).value
+	case indexedType:
+		return o.Export().(*indexed).value
+	}
+	return nil
+}
+
+// box makes a box.
+func (v *vm) box(x any) goja.Value {
+	o := v.rt.NewDynamicObject(&box{x})
+	v.must(o.SetPrototype(v.opaqueProto()))
+	return o
+}
+
+// object makes the object of a value that has methods.
+func (v *vm) object(x *scripting.Object) goja.Value {
+	var o *goja.Object
+	if x.Type.Index != nil {
+		o = v.rt.NewDynamicObject(&indexed{box{x}, v})
+	} else {
+		o = v.rt.NewDynamicObject(&box{x})
+	}
+	v.must(o.SetPrototype(v.proto(x.Type)))
+	return o
+}
+
+// jsonText is a value in a line of the log.
+func jsonText(x scripting.Value) string {
+	switch x := x.(type) {
+	case nil:
+		return "undefined"
+	case string:
+		return strconv.Quote(x)
+	case *scripting.List:
+		parts := make([]string, len(x.Items))
+		for i, e := range x.Items {
+			parts[i] = jsonText(e)
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case *scripting.Map:
+		parts := make([]string, x.Len())
+		for i, k := range x.Keys() {
+			e, _ := x.Get(k)
+			parts[i] = strconv.Quote(k) + ":" + jsonText(e)
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	case scripting.Callback:
+		return "a function"
+	}
+	return boxText(x)
+}

@@ -1,0 +1,53 @@
+package js_test
+
+import (
+	"testing"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+func TestAHookRuns(t *testing.T) {
+	f := build(t, `import { defineTransform, arg } from "weir"
+import echo from "weir/echo"
+import { upper } from "weir/echo"
+
+type Text = string
+enum Level { Low = 1, High }
+
+export default defineTransform({
+  args: { who: arg.string({ default: "me" }) },
+  metrics(batch: unknown, ctx: any) {
+    const word: Text = upper(ctx.args.who)
+    if (echo.sameValue(word) !== "ME" || Level.High !== 2) throw new Error("no " + word)
+    ctx.log.info("saw", { word })
+  },
+})
+`, "")
+	equal(t, f.send(t, "a 1\n"), "a 1\n")
+	if h := f.Health(); h.State != component.Healthy {
+		t.Errorf("got %+v", h)
+	}
+}
+
+func TestAnErrorHasTheLineOfTheSource(t *testing.T) {
+	e := failureOf(t, `import { defineTransform } from "weir"
+
+interface Options {
+  one: string
+  two?: number
+}
+
+function inner(o: Options): never {
+  throw new Error("broken " + o.one)
+}
+
+export default defineTransform({
+  metrics(batch: unknown, ctx: any) {
+    inner({ one: "x" })
+  },
+})
+`, "")
+	if e.Pos() != "embedded/test/script.ts:9:9" || e.Err.Error() != "broken x" || len(e.Trace) < 2 || e.Trace[1].Line != 14 {
+		t.Errorf("got %+v", e)
+	}
+}
