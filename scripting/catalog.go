@@ -311,7 +311,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 		return fail(err)
 	}
 	lang, _ := c.language(from[0].rel)
-	deps.language, deps.embedded = lang, from[0].embedded
+	deps.language, deps.embedded, deps.own = lang, from[0].embedded, file.Path
 	deps.hashPart(lang.Name(), lang.Version())
 	deps.hashPart(from[0].rel, file.Text)
 	p, err := lang.Compile(file, Env{Modules: c.o.Modules, Require: deps.require, Probe: c.o.Probe})
@@ -447,6 +447,7 @@ type dependencies struct {
 	c        *catalog
 	language Language
 	embedded bool
+	own      string // path of the script itself; "" for one that ships with weir
 	paths    []string
 	modules  []File // that were required, each once
 	hash     interface {
@@ -466,9 +467,14 @@ func (d *dependencies) candidate(rel string) {
 	}
 }
 
+// sources are the paths, sorted but for the script's own, which is the first.
 func (d *dependencies) sources() []string {
 	slices.Sort(d.paths)
-	return slices.Compact(d.paths)
+	out := slices.Compact(d.paths)
+	if i := slices.Index(out, d.own); i > 0 {
+		out = slices.Insert(slices.Delete(out, i, i+1), 0, d.own)
+	}
+	return out
 }
 
 // require finds lib/<name>. A shipped script sees only shipped modules, so

@@ -100,7 +100,8 @@ type Registration struct {
 	// Version changes when the component's code does; the engine rebuilds the
 	// nodes whose Version changed. Natives leave it empty.
 	Version string
-	// Sources are the files, absolute, that the registration was made from.
+	// Sources are the files, absolute, that the registration was made from; the
+	// first is the one that is called by its name, where there is one.
 	// The engine asks the catalog again when one of them changes.
 	Sources []string
 	// Err says why there is no component although the name is known: a script
