@@ -91,7 +91,7 @@ func (v *vm) weir() *goja.Object {
 }
 
 // definers are the functions that make definitions, and their kinds.
-var definers = map[string]string{"defineTransform": "transform", "defineSource": "source", "defineSink": "sink"}
+var definers = map[string]scripting.ComponentKind{"defineTransform": "transform", "defineSource": "source", "defineSink": "sink"}
 
 // weirArg makes arg: the types of arguments.
 func (v *vm) weirArg() *goja.Object {

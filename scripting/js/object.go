@@ -88,7 +88,7 @@ func (v *vm) opaqueProto() *goja.Object {
 func boxText(x any) string {
 	switch x := x.(type) {
 	case *scripting.Raw:
-		return "weir." + x.Kind
+		return "weir." + string(x.Kind)
 	case *scripting.Arg:
 		return "arg." + string(x.Kind)
 	case *scripting.Object:
