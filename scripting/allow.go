@@ -236,6 +236,7 @@ func (s *script) check(args any, settled func(string) bool) []*component.Argumen
 	es := s.checkKind(a, settled)
 	if settled("script") { // else Build looks again
 		es = append(es, s.checkGrants(a.block)...)
+		es = append(es, s.checkLimits(a.block.Limits)...)
 	}
 	return es
 }

@@ -250,6 +250,9 @@ func hostFields(def *Definition) (fields []reflect.StructField) {
 	case def.Poll:
 		add(intervalField, reflect.TypeFor[time.Duration](), "interval,attr")
 	}
+	if len(def.HTTP) > 0 {
+		add(listenField, reflect.TypeFor[*ListenBlock](), "listen,block,optional")
+	}
 	block := reflect.TypeFor[ScriptBlock]()
 	if def.Needs.HTTP {
 		block = reflect.TypeFor[askingBlock]()
@@ -262,6 +265,7 @@ func hostFields(def *Definition) (fields []reflect.StructField) {
 const (
 	forwardField  = "ForwardTo"
 	intervalField = "Interval"
+	listenField   = "Listen"
 )
 
 // argsType makes the type that the config decoder fills and a maker of new
@@ -286,6 +290,7 @@ type arguments struct {
 	values   map[string]any     // what the script sees in ctx.args
 	ways     [][]*flow.Receiver // forward_to, then the routes in the order of outputs
 	interval time.Duration      // of poll; 0 without
+	listen   *ListenBlock       // nil: no address of its own
 	block    ScriptBlock
 }
 
@@ -294,6 +299,9 @@ func scriptArgs(def *Definition, v any) arguments {
 	a := arguments{values: structValues(def.Args, rv), ways: ways(def, rv), block: scriptBlock(rv.FieldByName("Script").Interface())}
 	if def.Poll {
 		a.interval = time.Duration(rv.FieldByName(intervalField).Int())
+	}
+	if len(def.HTTP) > 0 {
+		a.listen = rv.FieldByName(listenField).Interface().(*ListenBlock)
 	}
 	a.block.OnError = cmp.Or(a.block.OnError, def.Kind.onError())
 	return a

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/server"
 	"github.com/weir-run/weir/scripting/quarantine"
 	"github.com/weir-run/weir/scripting/view"
 )
@@ -51,6 +52,10 @@ type Component struct {
 
 	beats []beat // the timers, and poll
 
+	routes *routes           // of a source; nil has none
+	listen *server.Arguments // of the node's own address; nil without
+	idle   chan struct{}     // closed when no job goes on any more
+
 	// jobs go on from when the component is open until life ends, which it does
 	// when another generation takes over, or when run, which is Run's, ends. Each
 	// kind has its own beside the timers.
@@ -76,7 +81,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	c := &Component{
 		script: s, opts: o, block: a.block, args: args, health: &healths{report: o.Health},
 		entrance: entrance{left: make(chan struct{})}, replaced: make(chan struct{}), stopped: make(chan struct{}),
-		progress: newProgress(),
+		progress: newProgress(), idle: make(chan struct{}),
 	}
 	if s.def.Setup || s.def.Kind == Source || previous != nil && a.block.Concurrency.exclusive() {
 		c.ready = make(chan struct{})
@@ -131,7 +136,9 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	c.jobs = append(c.jobs, c.runTimers)
 	switch s.def.Kind {
 	case Source:
-		c.openSource(a)
+		if err := c.openSource(a); err != nil {
+			return nil, err
+		}
 	case Sink:
 		c.openSink(a)
 	}
@@ -150,13 +157,20 @@ func (c *Component) newWorker(args map[string]any) (w *worker, err error) {
 // is of matter if setup has read it, all else reads it again anyway.
 func (c *Component) Update(args any) error {
 	if args == c.args && !c.world.changed() {
-		return nil
+		return c.mem.listener.update(c)
 	}
 	return component.ErrRebuild
 }
 
-// Sourced returns the files that the script may read.
-func (c *Component) Sourced() []string { return c.world.sourced() }
+// Sourced returns the files that the script may read, and the certificates of
+// the node's own address.
+func (c *Component) Sourced() []string {
+	files := c.world.sourced()
+	if c.listen != nil {
+		files = append(files, c.listen.Files()...)
+	}
+	return files
+}
 
 // Run sets up, runs timers and sweeps until ctx ends, and tears down.
 func (c *Component) Run(ctx context.Context) error {
@@ -165,6 +179,8 @@ func (c *Component) Run(ctx context.Context) error {
 		c.mem.quarantine.store.Configure(quarantine.Limits{MaxSize: int64(c.block.Quarantine.MaxSize), MaxAge: c.block.Quarantine.MaxAge})
 	}
 	defer func() { c.mem.leave(c.gen, errors.Is(context.Cause(ctx), component.ErrReplaced)) }()
+	c.mem.listener.enter(c)
+	defer c.mem.listener.leave(ctx, c)
 	defer c.world.close()
 	c.report.sweep() // reports healthy
 	life, end := context.WithCancel(ctx)
@@ -174,6 +190,9 @@ func (c *Component) Run(ctx context.Context) error {
 	wg.Go(func() {
 		if opened = c.open(life, before); opened {
 			wg.Go(func() { c.state.maintain(ctx, c.opts.Clock) })
+			if !c.alone(life, before) {
+				return
+			}
 			for _, job := range c.jobs {
 				wg.Go(func() { job(life, ctx) })
 			}
@@ -191,6 +210,10 @@ func (c *Component) Run(ctx context.Context) error {
 		close(c.stopped)
 	}
 	wg.Wait()
+	close(c.idle)
+	if c.routes != nil {
+		<-c.entrance.close() // requests are bounded
+	}
 	if c.script.def.Teardown && opened {
 		c.tearDown(ctx)
 	}

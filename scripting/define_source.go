@@ -38,7 +38,7 @@ func checkInterval(d time.Duration) error {
 // says otherwise; one that has exports sends nothing unless it says so.
 func (d *definer) completeSource(line int) {
 	def := d.def
-	if !def.Poll && !def.Run && len(def.Every) == 0 && len(d.errs) == 0 {
+	if !def.Poll && !def.Run && len(def.HTTP)+len(def.Every) == 0 && len(d.errs) == 0 {
 		d.fail(line, "cannot use a source without a hook: write poll, run, http or every")
 	}
 	if d.intervalLine > 0 && !def.Poll {

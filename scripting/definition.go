@@ -35,6 +35,7 @@ type Definition struct {
 	Poll     bool          // it has poll(ctx)
 	Interval time.Duration // of poll when the block does not say; 0: the block must
 	Run      bool          // it has run(ctx)
+	HTTP     []Route       // the requests that it takes, sorted
 	Exports  []*Arg        // in the order they were declared, beside a receiver
 
 	// Of a sink.

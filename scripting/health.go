@@ -11,6 +11,7 @@ type aspect uint8
 
 const (
 	aspectSetup  aspect = iota // whether batches are let in
+	aspectListen               // whether the address of its own is served
 	aspectState                // whether what is persistent is on disk
 	aspectErrors               // of hooks
 	aspectOwn                  // what the script says with ctx.health

@@ -71,6 +71,21 @@ func (c *Component) open(ctx context.Context, before *Component) bool {
 	return true
 }
 
+// alone waits until the jobs of the generation before have ended, if it is that
+// of a source: it may still answer requests. It returns false when ctx ended
+// before.
+func (c *Component) alone(ctx context.Context, before *Component) bool {
+	if before == nil || c.script.def.Kind != Source {
+		return true
+	}
+	select {
+	case <-before.idle:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // setUp runs setup until it works.
 func (c *Component) setUp(ctx context.Context) bool {
 	for backoff := minSetupBackoff; ; backoff = min(2*backoff, maxSetupBackoff) {

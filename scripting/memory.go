@@ -17,6 +17,9 @@ type memory struct {
 	exits      *flow.Exits
 	metrics    *metrics
 	quarantine *quarantined
+	shipper    *shipper
+	listener   *listener
+	requests   atomic.Int64     // in flight
 	held       prometheus.Gauge // batches that are held
 
 	mu      sync.Mutex
@@ -63,8 +66,10 @@ func (m *memory) next(o view.Options) *generation {
 }
 
 func newMemory() *memory {
-	return &memory{exits: flow.NewExits(), metrics: newMetrics(), timers: map[string]*timer{},
+	m := &memory{shipper: newShipper(), exits: flow.NewExits(), metrics: newMetrics(), timers: map[string]*timer{},
 		held: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_script_held_batches", Help: "Batches that wait until the script works."})}
+	m.listener = &listener{newest: m.newest}
+	return m
 }
 
 // register makes the counters visible that a generation has to do with.

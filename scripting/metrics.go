@@ -24,6 +24,7 @@ type metrics struct {
 	skipped    prometheus.Counter
 	own        *ownMetrics
 	outside    *outcomes
+	served     *prometheus.CounterVec
 	more       []prometheus.Collector // of what the node has beside
 
 	emittedLines prometheus.Counter
@@ -52,6 +53,9 @@ func newMetrics() *metrics {
 		own:        newOwnMetrics(),
 		skipped:    counter("weir_script_ticks_skipped_total", "Times that a timer did not run because it was still running."),
 		outside:    newOutcomes(),
+		served: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_script_served_requests_total", Help: "Requests that the routes of the script were sent, by the class of the status that answered them.",
+		}, []string{"code"}),
 
 		emittedLines: counter("weir_script_lines_emitted_total", "Log lines that the script emitted in addition to those it got."),
 	}
@@ -72,10 +76,15 @@ func (m *metrics) hooks(d *Definition) {
 	if d.Logs {
 		m.errors.WithLabelValues("each")
 	}
-	for hook, has := range map[string]bool{"stream": d.Stream, "logs": d.Logs, "setup": d.Setup, "teardown": d.Teardown, "every": len(d.Every) > 0} {
+	for hook, has := range map[string]bool{"stream": d.Stream, "logs": d.Logs, "setup": d.Setup, "teardown": d.Teardown, "every": len(d.Every) > 0, hookHTTP: len(d.HTTP) > 0} {
 		if has {
 			m.calls.WithLabelValues(hook)
 			m.errors.WithLabelValues(hook)
+		}
+	}
+	if len(d.HTTP) > 0 {
+		for _, class := range []string{"2xx", "3xx", "4xx", "5xx"} {
+			m.served.WithLabelValues(class)
 		}
 	}
 	for _, name := range d.Outputs {
@@ -89,6 +98,9 @@ func (m *metrics) register(r prometheus.Registerer, d *Definition, more ...prome
 	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.routed, m.silenced, m.skipped, m.own}
 	if (d.Accepts()|d.Sends)&batch.SignalLogs != 0 {
 		all = append(all, m.emittedLines)
+	}
+	if len(d.HTTP) > 0 {
+		all = append(all, m.served)
 	}
 	for _, c := range slices.Concat(all, m.outside.collectors(d.Needs), m.more, more) {
 		if err := r.Register(c); err != nil {

@@ -44,7 +44,7 @@ func register(s *script, h Header, replaced bool) component.Registration {
 	if err := checkExprs(s.program, s.exprArgs(zero.values)); err != nil {
 		return component.Registration{Name: s.name, Err: err}
 	}
-	return component.Registration{
+	reg := component.Registration{
 		Name:         s.name,
 		Accepts:      s.def.Accepts(),
 		Sends:        s.def.Sends,
@@ -57,13 +57,17 @@ func register(s *script, h Header, replaced bool) component.Registration {
 		},
 		Doc: s.doc(h, replaced),
 	}
+	if len(s.def.HTTP) > 0 {
+		reg.NeedsServices, reg.Overlaps = []string{"http"}, true
+	}
+	return reg
 }
 
 // exprArgs are the arguments that expressions see.
 func (s *script) exprArgs(args map[string]any) map[string]any { return exprValues(s.def.Args, args) }
 
 // hostDocs are the manual of what every scripted block has.
-var hostDocs = withDocs(allowDocs, map[string]string{
+var hostDocs = withDocs(withDocs(allowDocs, listenDocs), map[string]string{
 	"forward_to":                 "Receivers of what the script leaves.",
 	"interval":                   "How often poll is called. The first time is at once.",
 	"script":                     "The host's side of the block.",

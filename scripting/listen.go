@@ -1,0 +1,237 @@
+package scripting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/server"
+)
+
+// ListenBlock is an address of the node's own, on which the routes of its
+// script are served beside weir's.
+type ListenBlock struct {
+	// Address to listen on; "" is every address of the host.
+	Address string `alloy:"address,attr,optional"`
+	// Port to listen on; 0 is one that is free.
+	Port int `alloy:"port,attr"`
+	// ConnLimit is how many connections there may be; further ones wait; 0 is no
+	// limit.
+	ConnLimit int `alloy:"conn_limit,attr,optional"`
+	// ReadTimeout is how long reading a request may take, its body included.
+	ReadTimeout time.Duration `alloy:"read_timeout,attr,optional"`
+	// IdleTimeout is how long a connection may wait for its next request.
+	IdleTimeout time.Duration `alloy:"idle_timeout,attr,optional"`
+	// GracefulShutdownTimeout is how long requests in flight may take to end.
+	GracefulShutdownTimeout time.Duration `alloy:"graceful_shutdown_timeout,attr,optional"`
+	// TLS; without it HTTP is served in the clear.
+	TLS *server.TLS `alloy:"tls,block,optional"`
+}
+
+// SetToDefault fills in the defaults, those of Alloy's server.
+func (b *ListenBlock) SetToDefault() {
+	var a server.Arguments
+	a.SetToDefault()
+	*b = ListenBlock{ReadTimeout: a.HTTP.ReadTimeout, IdleTimeout: a.HTTP.IdleTimeout, GracefulShutdownTimeout: a.GracefulShutdownTimeout}
+}
+
+// Validate returns all that is wrong with the block, joined.
+func (b *ListenBlock) Validate() error {
+	var errs []error
+	if b.Port < 0 || b.Port > 65535 {
+		errs = append(errs, fmt.Errorf("cannot use port = %d: it must be 0 to 65535", b.Port))
+	}
+	if b.ConnLimit < 0 {
+		errs = append(errs, fmt.Errorf("cannot use conn_limit = %d: it must not be negative", b.ConnLimit))
+	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{{"read_timeout", b.ReadTimeout}, {"idle_timeout", b.IdleTimeout}, {"graceful_shutdown_timeout", b.GracefulShutdownTimeout}} {
+		if d.d <= 0 {
+			errs = append(errs, fmt.Errorf("cannot use %s = %q: it must be more than 0", d.name, d.d))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// server returns the settings of the server; nil without a block.
+func (b *ListenBlock) server() *server.Arguments {
+	if b == nil {
+		return nil
+	}
+	a := &server.Arguments{GracefulShutdownTimeout: b.GracefulShutdownTimeout}
+	a.HTTP.SetToDefault()
+	a.HTTP.ListenAddress, a.HTTP.ListenPort, a.HTTP.ConnLimit, a.HTTP.TLS = b.Address, b.Port, b.ConnLimit, b.TLS
+	a.HTTP.ReadTimeout, a.HTTP.IdleTimeout = b.ReadTimeout, b.IdleTimeout
+	a.HTTP.WriteTimeout = 0 // it would run while the script does; see answerTime
+	return a
+}
+
+// checkLimits refuses limits of requests to a script that takes none.
+func (s *script) checkLimits(l LimitsBlock) (es []*component.ArgumentError) {
+	for name, set := range map[string]bool{"body": l.Body != 0, "requests": l.Requests != 0} {
+		if set && len(s.def.HTTP) == 0 {
+			es = append(es, &component.ArgumentError{Path: "script.limits." + name,
+				Err: fmt.Errorf("cannot use %s: %s takes no requests, it has no hook http", name, s.name)})
+		}
+	}
+	return es
+}
+
+// listenDocs are the manual of the block listen and of what limits requests.
+var listenDocs = map[string]string{
+	"listen": "An address on which the script's routes are served besides weir's own, where they are below /api/v0/component/<id>/. " +
+		"A port that is in use makes the node unhealthy and is tried again; a save does not close it, and requests in flight end under the old version.",
+	"listen.address":                   "Address to listen on; without it every address of the host.",
+	"listen.port":                      "Port to listen on; 0 is one that is free, which the health says.",
+	"listen.conn_limit":                "Most connections at a time, further ones wait; 0 is no limit.",
+	"listen.read_timeout":              "How long reading a request may take, its body included.",
+	"listen.idle_timeout":              "How long a connection may wait for its next request.",
+	"listen.graceful_shutdown_timeout": "How long requests in flight may take to end when the node is removed or moves to another address.",
+	"listen.tls":                       "TLS; without it HTTP is served in the clear, to which a node that was started with TLS does not go back.",
+	"listen.tls.cert_pem":              "Certificate of the server, as PEM text; those that signed it may follow.",
+	"listen.tls.key_pem":               "Key of the certificate, as PEM text.",
+	"listen.tls.cert_file":             "File with the certificate; it is read again when it changes.",
+	"listen.tls.key_file":              "File with the key; it is read again when it changes.",
+	"listen.tls.client_auth_type":      "What is asked of clients: NoClientCert (the default), RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.",
+	"listen.tls.client_ca_file":        "File with the CA certificates to verify clients with.",
+	"listen.tls.client_ca":             "CA certificates to verify clients with, as PEM text.",
+	"listen.tls.cipher_suites":         "Cipher suites to allow up to TLS 1.2, by their names in Go, comma-separated.",
+	"listen.tls.min_version":           "Lowest TLS version: VersionTLS12 (the default) or VersionTLS13.",
+	"script.limits.body":               "The largest body of a request, packed and unpacked; a larger one is answered 413.",
+	"script.limits.requests":           "Most requests at a time; further ones are answered 503.",
+}
+
+// listener is the server on a node's own address. The generations of the node
+// hand it down: the port stays open while one takes over from another.
+type listener struct {
+	newest func() *Component
+
+	mu     sync.Mutex
+	users  int // components whose Run has not returned
+	server *server.Server
+	stop   context.CancelFunc
+	ended  []<-chan struct{} // closed when a server has ended
+
+	healthMu sync.Mutex
+	health   component.Health // of the server
+}
+
+// check returns why the server cannot take the settings.
+func (l *listener) check(a *server.Arguments) error {
+	if a == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server != nil {
+		return l.server.Check(a)
+	}
+	_, err := server.New(server.Options{}, a)
+	return err
+}
+
+// enter begins c's Run: what is served is what the newest generation asks for.
+func (l *listener) enter(c *Component) {
+	l.mu.Lock()
+	l.users++
+	l.mu.Unlock()
+	if err := l.update(c); err != nil {
+		c.health.set(aspectListen, component.Health{State: component.Unhealthy, Message: err.Error(), Time: c.opts.Clock.Now()})
+	}
+}
+
+// update makes the server what c asks for, unless another generation is to say.
+func (l *listener) update(c *Component) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch a := c.listen; {
+	case l.newest() != c || a == nil && l.server == nil:
+		return nil
+	case a == nil:
+		l.end()
+		return nil
+	case l.server != nil:
+		l.healthMu.Lock()
+		defer l.healthMu.Unlock()
+		c.health.set(aspectListen, l.health)
+		return l.server.Update(a)
+	}
+	s, err := server.New(server.Options{Handler: l, Logger: c.opts.Logger, Clock: c.opts.Clock, Health: l.report}, c.listen)
+	if err != nil {
+		return err
+	}
+	// The next generation goes on with it, so that it ends when leave says so.
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	l.server, l.stop, l.ended = s, stop, append(l.ended, ended)
+	go func() {
+		defer close(ended)
+		_ = s.Run(ctx) // which returns nil
+	}()
+	return nil
+}
+
+// end lets the server end, which leave waits for. l.mu is held.
+func (l *listener) end() {
+	if l.server != nil {
+		l.stop()
+		l.server = nil
+	}
+}
+
+// handover is how long a generation that was replaced keeps the port open for
+// the next one, whose Run is about to be called.
+const handover = 2 * time.Second
+
+// leave ends c's Run; ctx is Run's and has ended. The last one closes the port.
+func (l *listener) leave(ctx context.Context, c *Component) {
+	if c.listen != nil && errors.Is(context.Cause(ctx), component.ErrReplaced) {
+		t := c.opts.Clock.NewTimer(handover)
+		defer t.Stop()
+		select {
+		case <-c.replaced:
+		case <-t.C():
+		}
+	}
+	l.mu.Lock()
+	l.users--
+	var ended []<-chan struct{}
+	if l.users == 0 {
+		l.end()
+		ended, l.ended = l.ended, nil
+	}
+	l.mu.Unlock()
+	for _, e := range ended {
+		<-e
+	}
+}
+
+// report takes the server's health.
+func (l *listener) report(h component.Health) {
+	l.healthMu.Lock()
+	defer l.healthMu.Unlock()
+	l.health = h
+	if c := l.newest(); c != nil {
+		c.health.set(aspectListen, h)
+	}
+}
+
+// ownAddress is what the context of a request has that came to the node's own
+// address.
+type ownAddress struct{}
+
+// ServeHTTP hands a request to the newest generation.
+func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := l.newest()
+	if c == nil {
+		refusal(http.StatusServiceUnavailable, "not now: come again").write(w)
+		return
+	}
+	c.Handler().ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), ownAddress{}, true)))
+}

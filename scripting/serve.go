@@ -1,0 +1,193 @@
+package scripting
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+)
+
+var _ component.HTTPHandler = (*Component)(nil)
+
+// hookHTTP is the hook of a source that requests come to.
+const hookHTTP = "http"
+
+// What a request may use unless script.limits says otherwise.
+const (
+	defaultBody     = 1 << 20
+	defaultRequests = 100
+)
+
+// The times that clients have, of the machine's clock: to send a body (on an
+// address of the node's own, listen.read_timeout says) and to take the answer.
+const (
+	bodyTime   = 30 * time.Second
+	answerTime = 30 * time.Second
+)
+
+// How long clients are asked to wait before they come again.
+const retryAfter = "1"
+
+// Handler serves the routes of the script's hook http.
+func (c *Component) Handler() http.Handler { return c.routes }
+
+// routes are the routes of a generation; nil has none.
+type routes struct{ mux *http.ServeMux }
+
+func (c *Component) openRoutes() {
+	c.routes = &routes{http.NewServeMux()}
+	for _, r := range c.script.def.HTTP {
+		c.routes.mux.Handle(r.Key, &route{c, r})
+	}
+}
+
+// ServeHTTP finds the route of a request.
+func (rs *routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if rs == nil { // the next version of the script takes no requests
+		http.NotFound(w, r)
+		return
+	}
+	h, pattern := rs.mux.Handler(r)
+	if _, ours := h.(*route); !ours && pattern != "" {
+		// A redirect to a cleaner path, which would not know what stands before
+		// the component's own.
+		http.NotFound(w, r)
+		return
+	}
+	rs.mux.ServeHTTP(w, r)
+}
+
+// route is a Route of a generation.
+type route struct {
+	c *Component
+	Route
+}
+
+// ServeHTTP answers a request.
+func (rt *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := rt.c
+	out, to := c.serve(w, r, rt.Route)
+	if to != nil {
+		to.routes.ServeHTTP(w, r)
+		return
+	}
+	c.mem.metrics.served.WithLabelValues(fmt.Sprintf("%dxx", out.status/100)).Inc()
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // a server of a test has none
+	out.write(w)
+}
+
+// refusal is an answer that is not the script's.
+func refusal(status int, format string, args ...any) *reply {
+	a := &reply{status: status, header: http.Header{"Content-Type": {plainText}}, body: fmt.Sprintf(format, args...) + "\n"}
+	if status == http.StatusServiceUnavailable {
+		a.header.Set("Retry-After", retryAfter)
+	}
+	return a
+}
+
+// serve answers a request, or says which other generation is to have it; its
+// body is there to be read again then.
+func (c *Component) serve(w http.ResponseWriter, r *http.Request, rt Route) (*reply, *Component) {
+	limits := &c.block.Limits
+	most := int64(cmp.Or(limits.Requests, defaultRequests))
+	if c.mem.requests.Add(1) > most {
+		c.mem.requests.Add(-1)
+		return refusal(http.StatusServiceUnavailable, "there are %d requests in flight already", most), nil
+	}
+	defer c.mem.requests.Add(-1)
+	conn := http.NewResponseController(w)
+	if r.Context().Value(ownAddress{}) == nil {
+		_ = conn.SetReadDeadline(time.Now().Add(bodyTime)) // as in ServeHTTP
+	}
+	body, err := readBody(w, r, int64(cmp.Or(limits.Body, defaultBody)))
+	if e, ok := errors.AsType[*bodyError](err); ok {
+		return refusal(e.status, "%v", err), nil
+	}
+	// Or the server would take its end for that of the client.
+	_ = conn.SetReadDeadline(time.Time{})
+
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	alarm := clock.AfterFunc(c.opts.Clock, limits.Wait, func() { cancel(errNotInTime) })
+	defer alarm.Stop()
+	out, to := c.request(ctx, r, rt, body)
+	if to != nil {
+		r.Body = io.NopCloser(strings.NewReader(body))
+		r.ContentLength = int64(len(body))
+		r.Header.Del("Content-Encoding")
+	}
+	return out, to
+}
+
+var errNotInTime = errors.New("it took longer than script.limits.wait")
+
+// request runs the hook of a route and sends what it emits. next is the
+// component that is to do so instead.
+func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body string) (out *reply, next *Component) {
+	later := func(err error) (*reply, *Component) {
+		c.opts.Logger.Debug("a request was not answered in time", "route", rt.Key, "err", err)
+		return refusal(http.StatusServiceUnavailable, "not now: come again"), nil
+	}
+	if c.ready != nil {
+		to, err := c.admit(ctx)
+		if err != nil {
+			return later(err)
+		}
+		if to != c {
+			return nil, to
+		}
+	}
+	q, err := newRequest(r, rt, body, c.world.json("decode"))
+	if err != nil {
+		return refusal(http.StatusBadRequest, "%v", err), nil
+	}
+	c.gen.enter()
+	defer c.gen.leave()
+	source := c.mem.shipper.source
+	a, ok := c.ask(ctx, ctx, &Hook{Name: hookHTTP, Key: rt.Key, Args: []Value{&Object{Type: requestType, Data: q}}}, source)
+	switch {
+	case !ok && c.entrance.closed.Load():
+		to, err := c.successor(ctx)
+		if err != nil {
+			return later(err)
+		}
+		return nil, to
+	case !ok:
+		return later(context.Cause(ctx))
+	case a.err == nil:
+		if out, err = newReply(a.value, c.world.json("encode")); err != nil {
+			a.err = &Error{File: c.script.file.Name, Hook: hookHTTP, Err: fmt.Errorf("%s: %w", rt.Key, err)}
+			c.report.errored(AsError(a.err))
+			c.report.done(source, AsError(a.err))
+			c.lost(a.out, "script_error")
+		}
+	}
+	switch {
+	case a.err != nil && (errors.Is(a.err, ErrLimit) || ctx.Err() != nil):
+		return later(a.err)
+	case a.err != nil:
+		return refusal(http.StatusInternalServerError, scriptFailed), nil
+	case !a.any:
+		return out, nil
+	}
+	if err := c.mem.shipper.send(ctx, c, a.out, c.block.Limits.Wait); err != nil {
+		c.lost(a.out, "refused")
+		return later(err)
+	}
+	return out, nil
+}
+
+const scriptFailed = "the script failed; weir's log says why"
+
+// lost counts what a hook emitted and nobody gets.
+func (c *Component) lost(out result, reason string) {
+	c.opts.Stats.Drop(reason, out.samples.len())
+	c.opts.Stats.DropLines(reason, out.lines.len())
+}
