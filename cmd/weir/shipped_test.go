@@ -21,7 +21,14 @@ func TestShippedScriptsConfigs(t *testing.T) {
 	scripted := cs[len(cs)-1]
 	for _, name := range scripted.Names() {
 		r, _ := scripted.Lookup(name)
-		config := regexp.MustCompile(`(?ms)^ *` + regexp.QuoteMeta(name) + ` "default" \{$.*?^ *\}$`).FindString(r.Doc.Summary)
+		// It ends with the first bracket that is indented as it begins.
+		begin := regexp.MustCompile(`(?m)^( *)` + regexp.QuoteMeta(name) + ` "default" \{$`).FindStringSubmatchIndex(r.Doc.Summary)
+		config := ""
+		if begin != nil {
+			rest := r.Doc.Summary[begin[0]:]
+			end := "\n" + r.Doc.Summary[begin[2]:begin[3]] + "}"
+			config = rest[:strings.Index(rest+end, end)] + end
+		}
 		if config == "" {
 			if !strings.HasPrefix(name, "demo.") { // which the quickstart has
 				t.Errorf("%s has no config in its header", name)

@@ -5,7 +5,7 @@
 -- not answer, the last answer it gave stays, or the labels are missing; it is asked
 -- again after `retry`. A label that the sample has is replaced.
 --
---   enrich.http_lookup "teams" {
+--   enrich.http_lookup "default" {
 --     url        = "https://cmdb.internal/hosts/{value}"
 --     label      = "instance"
 --     labels     = { team = "owner.team", rack = "location.rack" }
