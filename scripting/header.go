@@ -51,7 +51,7 @@ func ParseHeader(comment []string) Header {
 		}
 		if section == "" {
 			if !(i == 0 && strings.HasPrefix(t, "scripts/")) {
-				summary = append(summary, t)
+				summary = append(summary, strings.TrimRight(line, " \t\r"))
 			}
 			continue
 		}
