@@ -26,10 +26,6 @@ var answerParam = Param{Kind: KindMap, Fields: []Param{
 	{Name: "json", Kind: KindAny, Doc: "A value to answer as JSON."},
 }}
 
-// AnswerParam is what a hook http may return beside nothing, a text and a
-// status.
-func AnswerParam() Param { return answerParam }
-
 // Request is the type of what a hook http is called with.
 func Request() *ObjectType { return requestType }
 

@@ -147,11 +147,7 @@ var responseType = &ObjectType{
 		case "url":
 			return r.URL
 		}
-		m := NewMap()
-		for _, name := range sortedKeys(r.Header) {
-			m.Set(strings.ToLower(name), strings.Join(r.Header[name], ", "))
-		}
-		return m
+		return HeaderMap(r.Header)
 	},
 	Methods: []Function{{
 		Name: "json", Doc: "Decodes the text as JSON.",

@@ -148,7 +148,7 @@ func (q *request) read(field string) Value {
 	case "query":
 		return firsts(q.query)
 	case "headers":
-		return headerMap(q.header)
+		return HeaderMap(q.header)
 	}
 	m := NewMap()
 	for _, name := range sortedKeys(q.params) {
@@ -165,8 +165,8 @@ func firsts(values url.Values) *Map {
 	return m
 }
 
-// headerMap are headers by their names in lower case.
-func headerMap(h http.Header) *Map {
+// HeaderMap are headers by their names in lower case.
+func HeaderMap(h http.Header) *Map {
 	m := NewMap()
 	for _, name := range sortedKeys(h) {
 		m.Set(strings.ToLower(name), strings.Join(h[name], ", "))

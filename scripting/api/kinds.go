@@ -67,7 +67,7 @@ func (t *Table) keys() {
 			hook("poll", "Called every interval, the first time at once. What it emits is sent when it returns, and again until the next poll is due; a series that it does not emit again ends. An error drops what it emitted, and is tried again sooner than a long interval is over.", ctx),
 			optional(text("interval", `How often poll is called unless the block says so: "1m". Without it the block must.`)),
 			hook("run", "Called once, on a VM of its own, for a source that goes on by itself: it loops and waits. What it emits is sent when it waits, as in ctx.sleep, or by ctx.flush. It is called again after an error, with back-off; when it returns it is done. When weir stops or a new version takes over, what waits returns an error.", ctx),
-			entries("http", `Requests that it answers: functions by pattern, such as { ["POST /hook"] = function(req, ctx) … end }.`, callback("", "", scripting.Result{}, value("req", "The request."), ctx)),
+			entries("http", httpDoc, callback("", "", scripting.Result{Kind: scripting.KindAny, Optional: true, Doc: "The answer."}, object("req", t.Request, "The request."), ctx)),
 			sends(`What it emits, "metrics" and "logs"; metrics by default, and nothing by default when it has exports. The block of one that sends nothing has no forward_to.`),
 			entries("exports", "What other blocks may refer to, by name, each of a type of weir.arg: ctx.export gives the values. Such blocks wait until there are some; a reload keeps them until the new version gives others.", object("", t.Argument, "")),
 		}, common, []scripting.Param{outputs, needs}),
@@ -79,3 +79,11 @@ func (t *Table) keys() {
 		}, common, []scripting.Param{needs}),
 	}
 }
+
+// httpDoc is what is said of the key http.
+const httpDoc = `Requests that it answers: functions by method and path, such as { ["POST /hook/{team}"] = function(req, ctx) … end }; ` +
+	`{name} stands for a part of the path, {name...} for the rest of it, and a route without a method is for all. ` +
+	`They are served below /api/v0/component/<id>/ on weir's own address, and on one of its own when the block has listen { port = … }. ` +
+	`It returns nothing (200), a text, a status, or a table with status, headers, and body or json. ` +
+	`What it emits was accepted when the answer goes out; what cannot be accepted in time is answered 503 with Retry-After, an error 500. ` +
+	`Routes are open to whoever reaches the address: see req:authorized.`

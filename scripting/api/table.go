@@ -36,6 +36,8 @@ type Table struct {
 	Log *scripting.ObjectType
 	// Definition, Argument and State are what functions of weir make.
 	Definition, Argument, State *scripting.ObjectType
+	// Request is what the hook http gets.
+	Request *scripting.ObjectType
 
 	parts []*scripting.ObjectType // of ctx: ctx.http
 	made  []*scripting.ObjectType // that functions of ctx return
@@ -63,6 +65,7 @@ var Get = sync.OnceValue(func() *Table {
 		State:      &scripting.ObjectType{Name: "state", Doc: "A kind of state, of weir.state."},
 		Definition: &scripting.ObjectType{Name: "definition", Doc: "What a script returns."},
 		Argument:   &scripting.ObjectType{Name: "argument type", Doc: "A type of weir.arg."},
+		Request:    scripting.Request(),
 	}
 	t.labels()
 	t.series()
@@ -76,7 +79,7 @@ var Get = sync.OnceValue(func() *Table {
 
 // Types are the types of the table, in the order of the manual.
 func (t *Table) Types() []*scripting.ObjectType {
-	ts := []*scripting.ObjectType{t.Batch, t.Record, t.Copy, t.Group, t.Series, t.Labels, t.Logs, t.Line, t.LineCopy, t.LineGroup, t.Metadata, t.Stream, t.Context, t.Remembered, t.Arguments, t.Log}
+	ts := []*scripting.ObjectType{t.Batch, t.Record, t.Copy, t.Group, t.Series, t.Labels, t.Logs, t.Line, t.LineCopy, t.LineGroup, t.Metadata, t.Stream, t.Context, t.Remembered, t.Arguments, t.Log, t.Request}
 	return append(append(ts, t.parts...), t.made...)
 }
 

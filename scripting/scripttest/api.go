@@ -37,7 +37,7 @@ func (s *session) api() *scripting.TestAPI {
 					return &scripting.Object{Type: s.componentType(), Data: n}, nil
 				},
 			}}, s.mockFuncs()...),
-			Types: []*scripting.ObjectType{s.componentType(), batchType, mocksType},
+			Types: []*scripting.ObjectType{s.componentType(), batchType, answerType, mocksType},
 		},
 		Same: func(want, got scripting.Value) error { return checkSame(nil, []scripting.Value{want, got}) },
 		Fail: fail,
@@ -170,6 +170,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				out.typ = batchType
 				return &scripting.Object{Type: batchType, Data: out}, nil
 			}},
+		s.requestMethod(),
 		{Name: "state", Doc: "What a piece of ctx.state holds: a table by key; of a set the list of its keys, sorted, of a queue that of its values.",
 			Params: []scripting.Param{{Name: "name", Kind: scripting.KindString}}, Result: scripting.Result{Kind: scripting.KindAny},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {

@@ -1,0 +1,123 @@
+package scripttest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting"
+)
+
+// clientAddress is who asks in tests, unless they say.
+const clientAddress = "192.0.2.1"
+
+// requestMethod is t:request.
+func (s *session) requestMethod() scripting.Function {
+	return scripting.Function{
+		Name: "request", Doc: "Sends a request to the routes of a source (http), and returns what it answers. An error in the script fails the test.",
+		Params: []scripting.Param{{Name: "request", Kind: scripting.KindMap, Doc: "What to ask.", Fields: []scripting.Param{
+			{Name: "method", Kind: scripting.KindString, Optional: true, Doc: "GET, or POST when there is a body."},
+			{Name: "path", Kind: scripting.KindString, Doc: "The path, with the query: /hook?team=a."},
+			{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Optional: true, Doc: "Headers by name."},
+			{Name: "body", Kind: scripting.KindString, Optional: true, Doc: "The body."},
+			{Name: "remote_address", Kind: scripting.KindString, Optional: true, Doc: "Who asks; " + clientAddress + " by default."},
+		}}},
+		Result: scripting.Result{Kind: scripting.KindObject, Type: answerType, Doc: "The answer."},
+		Fn: func(a []scripting.Value) (scripting.Value, error) {
+			n := a[0].(*node)
+			if err := cmp.Or(s.usable(n), s.chaos.before(s.ctx, n)); err != nil {
+				return nil, err
+			}
+			out, err := n.request(s.ctx, a[1].(*scripting.Map))
+			if err := cmp.Or(s.mocks.takeDenied(), err, n.failure()); err != nil {
+				return nil, err
+			}
+			return &scripting.Object{Type: answerType, Data: out}, nil
+		},
+	}
+}
+
+// answered is what a component answered, and sent meanwhile.
+type answered struct {
+	status int
+	header http.Header
+	body   bytes.Buffer
+	sent   *output
+}
+
+// answerType is what t:request returns.
+var answerType = &scripting.ObjectType{
+	Name: "answer", Doc: "What a source answered a request.",
+	Fields: []scripting.Param{
+		{Name: "status", Kind: scripting.KindInt, Doc: "The status: 200."},
+		{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The headers by their names in lower case."},
+		{Name: "body", Kind: scripting.KindString, Doc: "The body."},
+		{Name: "sent", Kind: scripting.KindObject, Type: batchType, Doc: "What the hook emitted, accepted before the answer."},
+	},
+	Read: func(data any, field string) scripting.Value {
+		a := data.(*answered)
+		switch field {
+		case "status":
+			return int64(a.status)
+		case "body":
+			return a.body.String()
+		case "sent":
+			return &scripting.Object{Type: batchType, Data: a.sent}
+		}
+		return scripting.HeaderMap(a.header)
+	},
+	String: func(data any) string { return fmt.Sprintf("answer(%d)", data.(*answered).status) },
+}
+
+// request sends a request to the component.
+func (n *node) request(ctx context.Context, q *scripting.Map) (*answered, error) {
+	text := func(name string) string {
+		v, _ := q.Get(name)
+		s, _ := v.(string)
+		return s
+	}
+	body := text("body")
+	method := cmp.Or(text("method"), map[bool]string{true: http.MethodGet, false: http.MethodPost}[body == ""])
+	r, err := http.NewRequestWithContext(scripting.Observe(ctx, n.failed), method, "http://weir.test"+text("path"), strings.NewReader(body))
+	if err != nil || !strings.HasPrefix(text("path"), "/") {
+		return nil, fmt.Errorf(`cannot make this request: the method must be one such as POST, the path begin with "/", not %q`, text("path"))
+	}
+	r.RemoteAddr = net.JoinHostPort(cmp.Or(text("remote_address"), clientAddress), "50000")
+	if h, ok := q.Get("headers"); ok && h != nil {
+		for _, name := range h.(*scripting.Map).Keys() {
+			v, _ := h.(*scripting.Map).Get(name)
+			r.Header.Set(name, v.(string))
+		}
+	}
+	h, ok := n.comp.(component.HTTPHandler)
+	if !ok {
+		return nil, fmt.Errorf("cannot send a request to %s: it takes none", n.name)
+	}
+	before := n.begin()
+	out := &answered{header: http.Header{}}
+	h.Handler().ServeHTTP(out, r)
+	if _, err := n.settled(ctx); err != nil { // a script that sleeps moves the clock
+		return nil, err
+	}
+	out.sent = n.output(&batch.Metrics{}, before)
+	out.sent.typ = batchType
+	return out, nil
+}
+
+// Header is that of the answer.
+func (a *answered) Header() http.Header { return a.header }
+
+// WriteHeader keeps the first status.
+func (a *answered) WriteHeader(status int) { a.status = cmp.Or(a.status, status) }
+
+// Write keeps the body.
+func (a *answered) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(p)
+}
