@@ -2,6 +2,7 @@ package js
 
 import (
 	"errors"
+	"reflect"
 
 	"github.com/dop251/goja"
 )
@@ -21,14 +22,20 @@ func (v *vm) waited(out goja.Value, err error) goja.Value {
 	return v.rt.ToValue(p)
 }
 
+// promiseOf is the promise that x is, nil for none.
+func promiseOf(x goja.Value) *goja.Promise {
+	if o, ok := x.(*goja.Object); ok && o.ExportType() == promiseType {
+		return o.Export().(*goja.Promise)
+	}
+	return nil
+}
+
+var promiseType = reflect.TypeFor[*goja.Promise]()
+
 // settle returns what a hook's promise came to, and what is no promise as it is.
 func (v *vm) settle(x goja.Value) (goja.Value, error) {
-	o, ok := x.(*goja.Object)
-	if !ok || o.ClassName() != "Promise" {
-		return x, nil
-	}
-	p, ok := o.Export().(*goja.Promise)
-	if !ok {
+	p := promiseOf(x)
+	if p == nil {
 		return x, nil
 	}
 	switch p.State() {

@@ -1,7 +1,6 @@
 package js
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -228,15 +227,4 @@ func (v *vm) bindContext(o *goja.Object, m *scripting.Module) {
 
 func refusedInSeries(what string) error {
 	return fmt.Errorf("cannot use %s in series: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics", what)
-}
-
-// emitting checks that a record may be emitted now, and counts it.
-func (v *vm) emitting() {
-	if v.out == nil && v.outLogs == nil {
-		v.raise(errors.New("cannot emit here: the hooks metrics, logs and every do"))
-	}
-	if v.emit--; v.emit < 0 {
-		v.must(v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
-	}
-	v.must(v.budget.charge(10))
 }

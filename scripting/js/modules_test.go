@@ -2,13 +2,15 @@ package js_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/stdlib"
 )
 
-// modules stand for the standard library, which this package must not import.
-var modules = []*scripting.Module{{
+// modules are the standard library and one more.
+var modules = append(slices.Clip(stdlib.Modules()), &scripting.Module{
 	Name: "echo",
 	Funcs: []scripting.Function{
 		{
@@ -27,4 +29,4 @@ var modules = []*scripting.Module{{
 			Fn:     func(args []scripting.Value) (scripting.Value, error) { return strings.ToUpper(args[0].(string)), nil },
 		},
 	},
-}}
+})

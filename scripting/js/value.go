@@ -165,7 +165,10 @@ func (v *vm) objectToGo(o *goja.Object, depth int) (scripting.Value, error) {
 		return l, nil
 	case "Function", "AsyncFunction":
 		return v.callback(o), nil
-	case "Promise":
+	case "Object":
+		if promiseOf(o) == nil {
+			break
+		}
 		return nil, errors.New("cannot pass a promise to a function of the host: write await before it")
 	case "Date":
 		return nil, errors.New("cannot pass a Date to a function of the host: pass its getTime() or its toISOString()")
@@ -233,12 +236,14 @@ func kindOf(x goja.Value) string {
 		return "a BigInt"
 	}
 	if o, ok := x.(*goja.Object); ok {
-		switch c := o.ClassName(); c {
-		case "Array":
+		switch c := o.ClassName(); {
+		case promiseOf(o) != nil:
+			return "a promise"
+		case c == "Array":
 			return "an array"
-		case "Function", "AsyncFunction":
+		case c == "Function", c == "AsyncFunction":
 			return "a function"
-		case "Object":
+		case c == "Object":
 			return "an object"
 		default:
 			return "a " + c

@@ -1,0 +1,180 @@
+package js
+
+import (
+	"encoding/binary"
+	"math"
+	"math/big"
+	"strings"
+	"unsafe"
+
+	"github.com/dop251/goja"
+)
+
+// A number or a string that Go hands to a script becomes an interface, which
+// costs an allocation each. These make interfaces that point at memory which
+// is there already and is never written again.
+
+type iface struct{ tab, data unsafe.Pointer }
+
+// What interfaces on goja's primitive values begin with.
+var intTab, floatTab, asciiTab, boolTab = tabOf(engine.ToValue(1000)), tabOf(engine.ToValue(1.5)), tabOf(engine.ToValue("x")), tabOf(engine.ToValue(true))
+
+// engine is asked what goja's values are like. No script runs in it.
+var engine = goja.New()
+
+var trueValue, falseValue, emptyText = engine.ToValue(true), engine.ToValue(false), engine.ToValue("")
+
+func tabOf(x goja.Value) unsafe.Pointer { return (*iface)(unsafe.Pointer(&x)).tab }
+
+// point makes a value of what is at p, which must never be written to again.
+func point(tab, p unsafe.Pointer) (x goja.Value) {
+	*(*iface)(unsafe.Pointer(&x)) = iface{tab, p}
+	return x
+}
+
+// numbers makes number values, many to an allocation.
+type numbers struct {
+	floats []float64
+	ints   []int64
+}
+
+const numberBlock = 128
+
+// small are the whole numbers that come most: of rows, of states.
+var small = func() (out [1024]goja.Value) {
+	for i := range out {
+		out[i] = engine.ToValue(i)
+	}
+	return out
+}()
+
+// value is a number of a script. A whole number is one to goja as well, which
+// tells them from others by their type.
+func (n *numbers) value(f float64) goja.Value {
+	if i := int64(f); float64(i) == f && i <= maxSafe && i >= -maxSafe && (i != 0 || !math.Signbit(f)) {
+		return n.int(i)
+	}
+	if len(n.floats) == cap(n.floats) {
+		n.floats = make([]float64, 0, numberBlock)
+	}
+	n.floats = append(n.floats, f)
+	return point(floatTab, unsafe.Pointer(&n.floats[len(n.floats)-1]))
+}
+
+// int is a whole number of a script, a BigInt beyond 2^53.
+func (n *numbers) int(i int64) goja.Value {
+	switch {
+	case i >= 0 && i < int64(len(small)):
+		return small[i]
+	case i > maxSafe || i < -maxSafe:
+		return engine.ToValue(big.NewInt(i))
+	}
+	if len(n.ints) == cap(n.ints) {
+		n.ints = make([]int64, 0, numberBlock)
+	}
+	n.ints = append(n.ints, i)
+	return point(intTab, unsafe.Pointer(&n.ints[len(n.ints)-1]))
+}
+
+// number reads a number, which a BigInt and a text of digits are not.
+func number(x goja.Value) (f float64, ok bool) {
+	switch i := (*iface)(unsafe.Pointer(&x)); i.tab {
+	case floatTab:
+		return *(*float64)(i.data), true
+	case intTab:
+		return float64(*(*int64)(i.data)), true
+	}
+	return 0, false
+}
+
+// boolean reads true or false.
+func boolean(x goja.Value) (b, ok bool) {
+	i := (*iface)(unsafe.Pointer(&x))
+	if i.tab != boolTab {
+		return false, false
+	}
+	return *(*bool)(i.data), true
+}
+
+// stringOf reads a string.
+func stringOf(x goja.Value) (s string, ok bool) {
+	if i := (*iface)(unsafe.Pointer(&x)); i.tab == asciiTab {
+		return *(*string)(i.data), true
+	}
+	if s, ok := x.(goja.String); ok {
+		return s.String(), true
+	}
+	return "", false
+}
+
+// ascii reports whether all bytes of s are: goja has a string as it is then,
+// and as UTF-16 otherwise.
+func ascii(s string) bool {
+	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	for ; len(b) >= 8; b = b[8:] {
+		if binary.LittleEndian.Uint64(b)&0x8080808080808080 != 0 {
+			return false
+		}
+	}
+	for _, c := range b {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// texts makes string values: short ones, which come again and again, are
+// interned, long ones made many to an allocation.
+type texts struct {
+	interned map[string]goja.Value
+	block    []string
+}
+
+const (
+	maxInterned = 8192
+	shortText   = 64 // bytes
+	textBlock   = 64
+)
+
+// value is a string of a script. s may be a part of something larger.
+func (t *texts) value(s string) goja.Value {
+	if s == "" {
+		return emptyText
+	}
+	if len(s) > shortText {
+		return t.long(s)
+	}
+	if x, ok := t.interned[s]; ok {
+		return x
+	}
+	if len(t.interned) >= maxInterned || t.interned == nil {
+		t.interned = make(map[string]goja.Value, 64)
+	}
+	s = strings.Clone(s) // a part of a line or of labels must not keep them alive
+	x := engine.ToValue(s)
+	if ascii(s) {
+		x = point(asciiTab, unsafe.Pointer(&s))
+	}
+	t.interned[s] = x
+	return x
+}
+
+func (t *texts) long(s string) goja.Value {
+	if !ascii(s) {
+		return engine.ToValue(s)
+	}
+	if len(t.block) == cap(t.block) {
+		t.block = make([]string, 0, textBlock)
+	}
+	t.block = append(t.block, s)
+	return point(asciiTab, unsafe.Pointer(&t.block[len(t.block)-1]))
+}
+
+// fixed is the string at p, which must never be written to again.
+func (t *texts) fixed(p *string) goja.Value {
+	if ascii(*p) {
+		return point(asciiTab, unsafe.Pointer(p))
+	}
+	return t.value(*p)
+}

@@ -1,0 +1,188 @@
+package js
+
+import (
+	"fmt"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting/view"
+)
+
+// iterator is what rows, records and groupBy return: for of goes over it once.
+type iterator struct {
+	hosted
+	sealed
+	step  step // the result of each step: one for all of them
+	v     *vm
+	more  func() (goja.Value, bool)
+	ended bool
+}
+
+// step is a result of an iterator, { value, done }.
+type step struct {
+	hosted
+	sealed
+	value goja.Value
+	done  bool
+}
+
+// Get returns value or done.
+func (s *step) Get(name string) goja.Value {
+	switch name {
+	case "done":
+		return boolOf(s.done)
+	case "value":
+		return s.value
+	}
+	return nil
+}
+
+// Get returns next.
+func (it *iterator) Get(name string) goja.Value {
+	if name == "next" {
+		return it.v.data.next.iterator
+	}
+	return nil
+}
+
+// iterate returns an iterator over what more gives.
+func (v *vm) iterate(more func() (goja.Value, bool)) goja.Value {
+	it := &iterator{v: v, more: more}
+	it.step.open(v.rt, nil, &it.step)
+	return it.open(v.rt, v.data.proto.iterator, it)
+}
+
+// iterateRows returns an iterator over the rows that are left.
+func (v *vm) iterateRows(m *view.Window, what string, give func(row int) goja.Value) goja.Value {
+	row, epoch := -1, m.Epoch()
+	return v.iterate(func() (goja.Value, bool) {
+		v.alive(m, epoch, what)
+		if row = m.Next(row + 1); row < 0 {
+			row = m.Len()
+			return nil, false
+		}
+		return give(row), true
+	})
+}
+
+// alive checks that the hook runs in which something of its batch was made.
+func (v *vm) alive(m *view.Window, epoch uint64, what string) {
+	if v.current() != m || m.Epoch() != epoch {
+		v.raise(fmt.Errorf("cannot use %s after its hook returned", what))
+	}
+}
+
+// openIterators makes what iterators and rows have in common.
+func (v *vm) openIterators() {
+	d := &v.data
+	d.proto.iterator = v.rt.CreateObject(nil)
+	v.must(d.proto.iterator.SetSymbol(goja.SymIterator, v.function1("[Symbol.iterator]", func(call goja.FunctionCall) goja.Value { return call.This })))
+	v.freeze(d.proto.iterator)
+	d.next.iterator = v.function1("next", func(call goja.FunctionCall) goja.Value {
+		it := self[*iterator](v, call, "an iterator")
+		it.step.value = nil
+		if !it.ended {
+			var more bool
+			it.step.value, more = it.more()
+			it.ended = !more
+		}
+		it.step.done = it.ended
+		return it.step.hosted.value()
+	})
+	array := v.rt.GlobalObject().Get("Array").(*goja.Object).Get("prototype").(*goja.Object)
+	d.proto.row = v.rt.CreateObject(array)
+	v.must(d.proto.row.SetSymbol(goja.SymIterator, v.function1("values", v.rowIterator)))
+	v.freeze(d.proto.row)
+	d.step.open(v.rt, nil, &d.step)
+	d.next.row = v.function1("next", v.nextValue)
+}
+
+// rowValues is what an iterator gives of a row: [i, job, v]. Taking it to pieces
+// goes through an iterator over its values, which is made with it.
+type rowValues struct {
+	hosted
+	iterator rowIterator
+	values   []goja.Value
+}
+
+// rowIterator goes over the values of a row.
+type rowIterator struct {
+	hosted
+	sealed
+	v  *vm
+	of *rowValues
+	at int
+}
+
+// newRow returns an array of n values, to be filled.
+func (v *vm) newRow(n int) *rowValues {
+	d := &v.data
+	if len(d.rows) == 0 {
+		d.rows = make([]rowValues, handleBlock)
+	}
+	if len(d.cells) < n {
+		d.cells = make([]goja.Value, max(n, handleBlock*4))
+	}
+	r := &d.rows[0]
+	d.rows = d.rows[1:]
+	r.values, d.cells = d.cells[:n:n], d.cells[n:]
+	r.openArray(v.rt, d.proto.row, r)
+	return r
+}
+
+// Len returns how many values there are.
+func (r *rowValues) Len() int { return len(r.values) }
+
+// Get returns a value.
+func (r *rowValues) Get(i int) goja.Value {
+	if i < 0 || i >= len(r.values) {
+		return nil
+	}
+	return r.values[i]
+}
+
+// Set sets one: the array is the script's.
+func (r *rowValues) Set(i int, x goja.Value) bool {
+	if i < 0 || i >= len(r.values) {
+		return false
+	}
+	r.values[i] = x
+	return true
+}
+
+// SetLen refuses.
+func (*rowValues) SetLen(int) bool { return false }
+
+// rowIterator is the function Symbol.iterator of a row.
+func (v *vm) rowIterator(call goja.FunctionCall) goja.Value {
+	r, ok := arrayOf(call.This).(*rowValues)
+	if !ok {
+		v.raise(fmt.Errorf("cannot go over %s as over a row", kindOf(call.This)))
+	}
+	it := &r.iterator
+	if it.of != nil && it.at < len(r.values) {
+		it = new(rowIterator) // somebody may be half through
+	}
+	it.v, it.of, it.at = v, r, 0
+	return it.open(v.rt, v.data.proto.iterator, it)
+}
+
+func (v *vm) nextValue(call goja.FunctionCall) goja.Value {
+	it := self[*rowIterator](v, call, "an iterator")
+	s := &v.data.step
+	if s.done = it.at >= len(it.of.values); s.done {
+		s.value = nil
+	} else {
+		s.value = it.of.values[it.at]
+		it.at++
+	}
+	return s.hosted.value()
+}
+
+// Get returns next.
+func (it *rowIterator) Get(name string) goja.Value {
+	if name == "next" {
+		return it.v.data.next.row
+	}
+	return nil
+}

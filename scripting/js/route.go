@@ -1,0 +1,148 @@
+package js
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+// ctxEmit is ctx.emit({ name, labels, value, time }), or of a copied or present
+// record. A series that is emitted ends when a record of it is emitted with
+// stale set: a copy of a stale record is one.
+func (v *vm) ctxEmit(call goja.FunctionCall) goja.Value {
+	if v.out == nil && v.outLogs == nil {
+		v.raise(v.notSent("", ""))
+	}
+	v.emitTo(0, call.Argument(0))
+	return goja.Undefined()
+}
+
+// ctxRoute is ctx.route(output, record): a record of the batch, or its number
+// as rows gives it, goes there instead of forward_to; a copy or an object goes
+// there beside it.
+func (v *vm) ctxRoute(call goja.FunctionCall) goja.Value {
+	if v.out == nil && v.outLogs == nil {
+		v.raise(errors.New("cannot use ctx.route here: it is for the hooks metrics, logs and every"))
+	}
+	name, ok := stringOf(call.Argument(0))
+	if !ok {
+		v.raise(fmt.Errorf("cannot route to %s: write ctx.route(\"output\", record)", kindOf(call.Argument(0))))
+	}
+	way, err := v.prog.def.Way(name)
+	v.must(err)
+	x := call.Argument(1)
+	switch r := hostOf(x).(type) {
+	case *record:
+		r.check().Route(r.row, way)
+		return goja.Undefined()
+	case *line:
+		r.check().Route(r.row, way)
+		return goja.Undefined()
+	}
+	if absentValue(x) {
+		v.raise(fmt.Errorf("cannot route nothing: write ctx.route(%q, record)", name))
+	}
+	if goja.IsNumber(x) {
+		m := v.current()
+		if m == nil {
+			v.raise(errors.New("cannot route a record by its number here: there is no batch"))
+		}
+		m.Route(v.rowNumber(m, x), way)
+		return goja.Undefined()
+	}
+	v.emitTo(way, x)
+	return goja.Undefined()
+}
+
+// emitTo emits a record, a copy or an object to a way.
+func (v *vm) emitTo(way int, x goja.Value) {
+	if v.emit--; v.emit < 0 {
+		v.must(v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
+	}
+	v.must(v.budget.charge(10))
+	switch r := hostOf(x).(type) {
+	case *copied:
+		rec := r.rec
+		rec.Labels = slices.Clone(r.rec.Labels)
+		v.emitSample(way, rec)
+	case *record:
+		v.emitSample(way, r.check().Copy(r.row))
+	case *copiedLine:
+		v.emitLine(way, r.rec)
+	case *line:
+		v.emitLine(way, r.check().Copy(r.row))
+	default:
+		o, ok := x.(*goja.Object)
+		if !ok || o.ClassName() != "Object" || boxed(x) != nil || r != nil {
+			v.raise(fmt.Errorf("cannot emit %s: it must be an object or a record", kindOf(x)))
+		}
+		if !absentValue(o.Get("line")) {
+			v.emitLine(way, v.lineObject(o))
+		} else {
+			v.emitSample(way, v.sampleObject(o))
+		}
+	}
+}
+
+// sampleObject reads an object as a sample.
+func (v *vm) sampleObject(o *goja.Object) view.Record {
+	rec := view.Record{Time: v.call.Now.UnixMilli()}
+	if v.out != nil && v.out.Batch().Len() > 0 {
+		rec.Time = v.out.Batch().T[0]
+	}
+	value := false
+	for name, x := range v.entries(o) {
+		if name == "labels" {
+			v.setLabels(ownPairs(&rec.Labels), x)
+			continue
+		}
+		value = value || name == "value" || name == "stale"
+		v.setRecord(&rec, name, x)
+	}
+	if !value {
+		v.raise(errors.New("cannot emit a record without a value, or a line if it is a log record"))
+	}
+	return rec
+}
+
+// lineObject reads an object as a log record.
+func (v *vm) lineObject(o *goja.Object) view.LogRecord {
+	rec := view.LogRecord{T: v.call.Now.UnixNano()}
+	if m := v.lines; m != nil && m.Batch().Len() > 0 {
+		rec.T = m.Batch().T[0]
+	}
+	for name, x := range v.entries(o) {
+		v.setLogRecord(&rec, name, x)
+	}
+	return rec
+}
+
+// emitSample is ctx.emit of a sample.
+func (v *vm) emitSample(way int, rec view.Record) {
+	if v.out == nil {
+		v.raise(v.notSent("samples", "metrics"))
+	}
+	v.must(v.out.EmitTo(way, rec))
+}
+
+// emitLine is ctx.emit of a log record.
+func (v *vm) emitLine(way int, rec view.LogRecord) {
+	if v.outLogs == nil {
+		v.raise(v.notSent("log records", "logs"))
+	}
+	v.must(v.budget.charge(int64(len(rec.Line) >> 7)))
+	v.must(v.outLogs.EmitTo(way, rec))
+}
+
+// notSent is the error of emitting what the script does not send.
+func (v *vm) notSent(what, signal string) error {
+	if v.out == nil && v.outLogs == nil {
+		return errors.New("cannot use ctx.emit here: it is for the hooks metrics, logs and every")
+	}
+	return fmt.Errorf(`cannot emit %s: the script does not send %s; say so by sends: ["metrics", "logs"] in its definition`, what, signal)
+}

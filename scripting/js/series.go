@@ -1,0 +1,107 @@
+package js
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/view"
+)
+
+// seen is `s` of the hooks series and stream; there is one of each a VM.
+type seen struct {
+	hosted
+	v      *vm
+	typ    *scripting.ObjectType
+	labels labels
+	what   string   // in messages: the hook
+	unseen []string // what it does not have because its answer is remembered
+	use    string   // the hook that has it
+}
+
+// openSeries makes what the hooks series and stream get.
+func (v *vm) openSeries() {
+	of := func(s *seen) goja.Value {
+		s.v = v
+		s.labels.init(v, s)
+		v.openMethods(s.typ, map[string]func(goja.FunctionCall) goja.Value{
+			"drop": func(call goja.FunctionCall) goja.Value {
+				self[*seen](v, call, "a "+s.what).check().Drop()
+				return goja.Undefined()
+			},
+			"toString": func(call goja.FunctionCall) goja.Value {
+				s := self[*seen](v, call, "a "+s.what)
+				return v.data.texts.value(s.what + " " + s.check().Name() + labelsText(s))
+			},
+		})
+		return s.open(v.rt, v.data.proto.record, s)
+	}
+	v.series = of(&seen{typ: named().series, what: "series", use: "metrics", unseen: []string{"value", "time", "stale", "histogram", "exemplars"}})
+	v.stream = of(&seen{typ: named().stream, what: "stream", use: "logs", unseen: []string{"line", "metadata", "time", "ts"}})
+}
+
+func (s *seen) check() *view.Series {
+	if s.v.seen == nil {
+		s.v.raise(errors.New("cannot use a " + s.what + " after its hook returned"))
+	}
+	return s.v.seen
+}
+
+func (s *seen) label(name string) string          { return s.check().Label(name) }
+func (s *seen) setLabel(name, value string) error { return s.check().SetLabel(name, value) }
+func (s *seen) all() iter.Seq2[string, string]    { return s.check().Labels() }
+
+// Get returns a field or a method.
+func (s *seen) Get(name string) goja.Value {
+	m, d := s.check(), &s.v.data
+	if name == "labels" {
+		return s.labels.value()
+	}
+	if slices.Contains(s.unseen, name) {
+		s.v.raise(fmt.Errorf("cannot read %s in %s: the hook sees labels only, because what it decides is remembered for the %s; use %s", name, s.what, s.what, s.use))
+	}
+	if s.typ == named().series {
+		switch name {
+		case "name":
+			return d.texts.value(m.Name())
+		case "type":
+			return d.texts.value(m.Type())
+		case "help":
+			return d.texts.value(m.Help())
+		case "unit":
+			return d.texts.value(m.Unit())
+		}
+	}
+	return s.v.member(s.typ, name)
+}
+
+// Set sets a field.
+func (s *seen) Set(name string, x goja.Value) bool {
+	m := s.check()
+	switch {
+	case name == "labels":
+		s.v.setLabels(s, x)
+	case name == "name" && s.typ == named().series:
+		s.v.must(m.SetName(s.v.stringField(name, x)))
+	default:
+		s.v.raise(api.CannotSet(s.typ, name))
+	}
+	return true
+}
+
+// Has reports whether it has a member of that name.
+func (s *seen) Has(name string) bool { return has(s.typ, name) }
+
+// Delete refuses.
+func (s *seen) Delete(name string) bool {
+	s.v.raise(fmt.Errorf("cannot delete %s of a %s", name, s.what))
+	return false
+}
+
+// Keys returns the names of the fields.
+func (s *seen) Keys() []string { return scripting.Names(s.typ.Fields) }
