@@ -31,7 +31,10 @@ generated: ## generated files are up to date
 platforms: ## it builds everywhere, without cgo
 	for os in linux windows darwin freebsd; do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... || exit 1; done
 
-check: lint generated platforms race ## everything that must hold before a change lands
+tsc: ## check the types of scripts, and the scripts that ship, with TypeScript's compiler (needs npm)
+	tsc=$$(scripting/api/testdata/tsc/fetch.sh bin/tsc) && WEIR_TSC=$$tsc $(GO) test -count=1 -run '^TestTSC$$' ./scripting/api
+
+check: lint generated platforms race tsc ## everything that must hold before a change lands
 	$(GO) run ./cmd/weir check scripts
 	$(GO) run ./cmd/weir test scripts
 
@@ -58,4 +61,4 @@ faults: build ## kill, stop, reload, fill and corrupt a weir under load for some
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
-.PHONY: help build run test race lint generated platforms check integration bench bench-stages peers bench-peers faults fuzz
+.PHONY: help build run test race lint generated platforms check tsc integration bench bench-stages peers bench-peers faults fuzz

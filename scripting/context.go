@@ -78,7 +78,7 @@ func sleepFunc(w *worker) Function {
 		Result: Result{Fails: true, Doc: "Nothing; an error when script.limits.wait is shorter or weir stops."},
 		Waits:  true,
 		Uses: []Use{{
-			Lua: `assert(ctx.sleep(0) == nil)`, Input: "a 1\n", Output: "a 1\n",
+			Lua: `assert(ctx.sleep(0) == nil)`, JS: `await ctx.sleep(0);`, Input: "a 1\n", Output: "a 1\n",
 		}},
 		Fn: func(args []Value) (Value, error) {
 			d := args[0].(float64)
@@ -98,8 +98,10 @@ func nowFunc(w *worker) Function {
 		Doc:    "The time of the call: it stands still while a hook runs.",
 		Result: Result{Kind: KindInt, Doc: "Unix milliseconds, as a record's time."},
 		Uses: []Use{{
-			Lua:  `for r in batch:records() do r.value = ctx.now() end`,
-			Test: `assert.equals(t:now(), t:metrics("a 1"):value("a"))`,
+			Lua:    `for r in batch:records() do r.value = ctx.now() end`,
+			JS:     `for (const r of batch) r.value = ctx.now();`,
+			Test:   `assert.equals(t:now(), t:metrics("a 1"):value("a"))`,
+			TestJS: `expect(t.metrics("a 1").value("a")).toBe(t.now());`,
 		}},
 		Fn: func([]Value) (Value, error) { return w.call.now.UnixMilli(), nil },
 	}

@@ -43,6 +43,18 @@ return weir.transform {
     batch:set_label("region", answer.body)
   end,
 }`,
+					JS: `import { defineTransform } from "weir";
+
+export default defineTransform({
+  needs: { http: ["https://geo.internal/*"] },
+  async metrics(batch, ctx) {
+    const answer = await ctx.http.get("https://geo.internal/v1/region", { timeout: "2s" });
+    if (answer.status !== 200) return ctx.log.warn("no region", { status: answer.status });
+    batch.setLabel("region", answer.body);
+  },
+});`,
+					TestJS: `http({ "https://geo.internal/v1/region": "eu" });
+expect(t.metrics("a 1").labelValues("region")).toEqual(["eu"]);`,
 					Test: `weir.test.http { ["https://geo.internal/v1/region"] = "eu" }
 assert.same({ "eu" }, t:metrics("a 1"):label_values("region"))`,
 				}},
@@ -61,6 +73,17 @@ return weir.transform {
     batch:set_label("seen", answer.body)
   end,
 }`,
+					JS: `import { defineTransform } from "weir";
+
+export default defineTransform({
+  needs: { http: ["https://geo.internal/*"] },
+  async metrics(batch, ctx) {
+    const answer = await ctx.http.post("https://geo.internal/v1/seen", batch[0].name, { headers: { "Content-Type": "text/plain" } });
+    batch.setLabel("seen", answer.body);
+  },
+});`,
+					TestJS: `http({ "POST https://geo.internal/v1/seen": (asked) => "got " + asked.body });
+expect(t.metrics("a 1").labelValues("seen")).toEqual(["got a"]);`,
 					Test: `weir.test.http { ["POST https://geo.internal/v1/seen"] = function(asked) return "got " .. asked.body end }
 assert.same({ "got a" }, t:metrics("a 1"):label_values("seen"))`,
 				}},
@@ -85,6 +108,21 @@ return weir.transform {
     batch:set_label("status", tostring(answer.status))
   end,
 }`,
+					JS: `import { defineTransform } from "weir";
+
+export default defineTransform({
+  needs: { http: ["https://geo.internal/*"] },
+  async metrics(batch, ctx) {
+    const answer = await ctx.http.request({
+      method: "PUT", url: "https://geo.internal/v1/seen", json: { region: "eu" }, bearer: ctx.secret("s3cret"),
+    });
+    batch.setLabel("status", answer.status);
+  },
+});`,
+					TestJS: `const seen = http({ "PUT https://geo.internal/v1/seen": { status: 204 } });
+expect(t.metrics("a 1").labelValues("status")).toEqual(["204"]);
+expect(seen.calls()[0].body).toBe('{"region":"eu"}');
+expect(seen.calls()[0].headers.Authorization).toBe("Bearer s3cret");`,
 					Test: `local http = weir.test.http { ["PUT https://geo.internal/v1/seen"] = { status = 204 } }
 assert.same({ "204" }, t:metrics("a 1"):label_values("status"))
 assert.equals('{"region":"eu"}', http:calls()[1].body)
@@ -161,6 +199,17 @@ return weir.transform {
     batch:map_label("host", function(host) return regions[host] or host end)
   end,
 }`,
+			JS: `import { defineTransform } from "weir";
+
+export default defineTransform({
+  needs: { http: ["https://geo.internal/*"] },
+  async metrics(batch, ctx) {
+    const regions = (await ctx.http.get("https://geo.internal/v1/regions")).json();
+    batch.mapLabel("host", (host) => regions[host] ?? host);
+  },
+});`,
+			TestJS: `http({ "https://geo.internal/v1/regions": '{"h1":"eu"}' });
+expect(t.metrics('a{host="h1"} 1').labelValues("host")).toEqual(["eu"]);`,
 			Test: `weir.test.http { ["https://geo.internal/v1/regions"] = [[{"h1":"eu"}]] }
 assert.same({ "eu" }, t:metrics([[a{host="h1"} 1]]):label_values("host"))`,
 		}},

@@ -32,20 +32,22 @@ func metricsTable(w *worker) *Module {
 			{
 				Name: "counter", Doc: "A counter, from zero up; _total is put behind its name.",
 				Params: []Param{name, labels, help}, Result: Result{Kind: KindObject, Type: counterType, Doc: "The counter."},
-				Uses: []Use{{Lua: `ctx.metrics.counter("batches", { size = #batch > 1 and "many" or "one" }):add()`, Input: "a 1\n", Output: "a 1\n"}},
-				Fn:   get(ownCounter),
+				Uses: []Use{{Lua: `ctx.metrics.counter("batches", { size = #batch > 1 and "many" or "one" }):add()`,
+					JS: `ctx.metrics.counter("batches", { size: batch.length > 1 ? "many" : "one" }).add();`, Input: "a 1\n", Output: "a 1\n"}},
+				Fn: get(ownCounter),
 			},
 			{
 				Name: "gauge", Doc: "A gauge, which goes up and down.",
 				Params: []Param{name, labels, help}, Result: Result{Kind: KindObject, Type: gaugeType, Doc: "The gauge."},
-				Uses: []Use{{Lua: `ctx.metrics.gauge("last_batch"):set(#batch)`, Input: "a 1\n", Output: "a 1\n"}},
+				Uses: []Use{{Lua: `ctx.metrics.gauge("last_batch"):set(#batch)`, JS: `ctx.metrics.gauge("last_batch").set(batch.length);`, Input: "a 1\n", Output: "a 1\n"}},
 				Fn:   get(ownGauge),
 			},
 			{
 				Name: "histogram", Doc: "A histogram of Prometheus's default buckets, from 5 ms to 10 s if it is of seconds.",
 				Params: []Param{name, labels, help}, Result: Result{Kind: KindObject, Type: histogramType, Doc: "The histogram."},
-				Uses: []Use{{Lua: `for r in batch:records() do ctx.metrics.histogram("value", { name = r.name }):observe(r.value) end`, Input: "a 1\n", Output: "a 1\n"}},
-				Fn:   get(ownHistogram),
+				Uses: []Use{{Lua: `for r in batch:records() do ctx.metrics.histogram("value", { name = r.name }):observe(r.value) end`,
+					JS: `for (const r of batch) ctx.metrics.histogram("value", { name: r.name }).observe(r.value);`, Input: "a 1\n", Output: "a 1\n"}},
+				Fn: get(ownHistogram),
 			},
 		},
 		Types: []*ObjectType{counterType, gaugeType, histogramType},
@@ -61,7 +63,8 @@ var counterType = &ObjectType{
 	Methods: []Function{{
 		Name: "add", Doc: "Adds to it.",
 		Params: []Param{{Name: "n", Kind: KindNumber, Optional: true, Doc: "How much, not negative; 1 when left out."}},
-		Uses:   []Use{{Lua: `ctx.metrics.counter("records", { }, "Records seen."):add(#batch)`, Input: "a 1\n", Output: "a 1\n"}},
+		Uses: []Use{{Lua: `ctx.metrics.counter("records", { }, "Records seen."):add(#batch)`,
+			JS: `ctx.metrics.counter("records", {}, "Records seen.").add(batch.length);`, Input: "a 1\n", Output: "a 1\n"}},
 		Fn: func(args []Value) (Value, error) {
 			n, ok := args[1].(float64)
 			if !ok {
@@ -85,7 +88,7 @@ var gaugeType = &ObjectType{
 		{
 			Name: "set", Doc: "Sets it.",
 			Params: []Param{{Name: "value", Kind: KindNumber, Doc: "To what."}},
-			Uses:   []Use{{Lua: `ctx.metrics.gauge("temperature", { unit = "c" }):set(21.5)`, Input: "a 1\n", Output: "a 1\n"}},
+			Uses:   []Use{{Lua: `ctx.metrics.gauge("temperature", { unit = "c" }):set(21.5)`, JS: `ctx.metrics.gauge("temperature", { unit: "c" }).set(21.5);`, Input: "a 1\n", Output: "a 1\n"}},
 			Fn: func(args []Value) (Value, error) {
 				if s := args[0].(*ownSeries).touch(); s.gauge != nil {
 					s.gauge.Set(args[1].(float64))
@@ -96,7 +99,7 @@ var gaugeType = &ObjectType{
 		{
 			Name: "add", Doc: "Adds to it, or takes from it.",
 			Params: []Param{{Name: "n", Kind: KindNumber, Doc: "How much."}},
-			Uses:   []Use{{Lua: `ctx.metrics.gauge("balance"):add(-1)`, Input: "a 1\n", Output: "a 1\n"}},
+			Uses:   []Use{{Lua: `ctx.metrics.gauge("balance"):add(-1)`, JS: `ctx.metrics.gauge("balance").add(-1);`, Input: "a 1\n", Output: "a 1\n"}},
 			Fn: func(args []Value) (Value, error) {
 				if s := args[0].(*ownSeries).touch(); s.gauge != nil {
 					s.gauge.Add(args[1].(float64))
@@ -113,7 +116,7 @@ var histogramType = &ObjectType{
 	Methods: []Function{{
 		Name: "observe", Doc: "Counts a value.",
 		Params: []Param{{Name: "value", Kind: KindNumber, Doc: "The value; NaN is left out."}},
-		Uses:   []Use{{Lua: `ctx.metrics.histogram("seconds"):observe(0.02)`, Input: "a 1\n", Output: "a 1\n"}},
+		Uses:   []Use{{Lua: `ctx.metrics.histogram("seconds"):observe(0.02)`, JS: `ctx.metrics.histogram("seconds").observe(0.02);`, Input: "a 1\n", Output: "a 1\n"}},
 		Fn: func(args []Value) (Value, error) {
 			v := args[1].(float64)
 			if s := args[0].(*ownSeries).touch(); s.histogram != nil && v == v {

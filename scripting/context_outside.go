@@ -79,7 +79,8 @@ func secretFunc() Function {
 		Params: []Param{{Name: "text", Kind: KindString, Doc: "The text."}},
 		Result: Result{Kind: KindAny, Doc: "The secret."},
 		Uses: []Use{{
-			Lua: `assert(tostring(ctx.secret("s3cret")) == "<secret>")`, Input: "a 1\n", Output: "a 1\n",
+			Lua: `assert(tostring(ctx.secret("s3cret")) == "<secret>")`,
+			JS:  `if (String(ctx.secret("s3cret")) !== "<secret>") throw new Error("it shows");`, Input: "a 1\n", Output: "a 1\n",
 		}},
 		Fn: func(args []Value) (Value, error) { return Secret{args[0].(string)}, nil },
 	}
@@ -110,6 +111,16 @@ return weir.transform {
     batch:set_label("site", site)
   end,
 }`,
+			JS: `import { defineTransform } from "weir";
+
+export default defineTransform({
+  needs: { read: ["/etc/weir/*.txt"] },
+  async metrics(batch, ctx) {
+    batch.setLabel("site", await ctx.read("/etc/weir/site.txt", { maxBytes: 100 }));
+  },
+});`,
+			TestJS: `files({ "/etc/weir/site.txt": "lab" });
+expect(t.metrics("a 1").labelValues("site")).toEqual(["lab"]);`,
 			Test: `weir.test.files { ["/etc/weir/site.txt"] = "lab" }
 assert.same({ "lab" }, t:metrics("a 1"):label_values("site"))`,
 		}},
@@ -197,6 +208,18 @@ return weir.transform {
     batch:set_label("id", out.stdout)
   end,
 }`,
+			JS: `import { defineTransform } from "weir";
+
+export default defineTransform({
+  needs: { exec: ["hostid"] },
+  async metrics(batch, ctx) {
+    const out = await ctx.exec("hostid", [], { timeout: "2s" });
+    if (out.code !== 0) return ctx.log.warn("hostid failed", { err: out.stderr });
+    batch.setLabel("id", out.stdout);
+  },
+});`,
+			TestJS: `exec({ hostid: { code: 0, stdout: "007f0101" } });
+expect(t.metrics("a 1").labelValues("id")).toEqual(["007f0101"]);`,
 			Test: `weir.test.exec { hostid = { code = 0, stdout = "007f0101" } }
 assert.same({ "007f0101" }, t:metrics("a 1"):label_values("id"))`,
 		}},

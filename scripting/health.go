@@ -56,7 +56,8 @@ func healthFunc(w *worker) Function {
 			{Name: "message", Kind: KindString, Optional: true, Doc: "Why."},
 		},
 		Uses: []Use{{
-			Lua: `if #batch < 2 then ctx.health("degraded", "half of it is missing") else ctx.health("healthy") end`, Input: "a 1\n", Output: "a 1\n",
+			Lua: `if #batch < 2 then ctx.health("degraded", "half of it is missing") else ctx.health("healthy") end`,
+			JS:  `if (batch.length < 2) ctx.health("degraded", "half of it is missing"); else ctx.health("healthy");`, Input: "a 1\n", Output: "a 1\n",
 		}},
 		Fn: func(args []Value) (Value, error) {
 			message, _ := args[1].(string)

@@ -20,13 +20,17 @@ func (t *Table) kinds() []scripting.Function {
 		make(scripting.Transform, "Makes the definition of a component that is sent data and sends on what it leaves of it. A script ends with it: return weir.transform { … }.",
 			scripting.Use{
 				Lua:   "local weir = require \"weir\"\n\nreturn weir.transform {\n  args = { region = weir.arg.string { default = \"eu\" } },\n  series = function(s, ctx) s.labels.region = ctx.args.region end,\n}",
+				JS:    "import { defineTransform, arg } from \"weir\";\n\nexport default defineTransform({\n  args: { region: arg.string({ default: \"eu\" }) },\n  series(s, ctx) { s.labels.region = ctx.args.region; },\n});",
 				Input: "up 1\n", Output: "up{region=\"eu\"} 1\n",
 			}),
 		make(scripting.Source, "Makes the definition of a component that nothing is sent to: it makes data of what it asks for or is told, or exports, such as the targets that it finds. A script ends with it: return weir.source { … }.",
 			scripting.Use{
 				Lua: "local weir = require \"weir\"\n\nreturn weir.source {\n" +
 					"  every = { [\"10s\"] = function(ctx) ctx.emit { name = \"alive_timestamp_seconds\", value = ctx.now() / 1000 } end },\n}",
-				Test: `assert.equals(t:now() / 1000 + 10, t:advance("10s"):value("alive_timestamp_seconds"))`,
+				JS: "import { defineSource } from \"weir\";\n\nexport default defineSource({\n" +
+					"  every: { \"10s\"(ctx) { ctx.emit({ name: \"alive_timestamp_seconds\", value: ctx.now() / 1000 }); } },\n});",
+				TestJS: "const start = t.now();\nexpect(t.advance(\"10s\").value(\"alive_timestamp_seconds\")).toBe(start / 1000 + 10);",
+				Test:   `assert.equals(t:now() / 1000 + 10, t:advance("10s"):value("alive_timestamp_seconds"))`,
 			}),
 	}
 }

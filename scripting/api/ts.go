@@ -156,9 +156,6 @@ func (w *tsTypes) weir() {
 				w.object(typ)
 			}
 		}
-		for _, kind := range scripting.StateKinds {
-			w.object(scripting.StateType(kind))
-		}
 		for i := range t.Weir.Funcs {
 			w.define(&t.Weir.Funcs[i])
 		}
@@ -212,6 +209,9 @@ func (w *tsTypes) object(t *scripting.ObjectType) {
 	w.line("")
 	w.doc(t.Doc)
 	w.line("export interface %s%s {", name, tsGenerics[name])
+	if w.here == "weir/test" { // has a Batch of its own
+		name = "test." + name
+	}
 	w.indented(func() {
 		if extra := tsMembers[name]; extra != "" {
 			w.line(extra)
@@ -366,9 +366,12 @@ func (w *tsTypes) params(f *scripting.Function) string {
 			ps = append(ps, fmt.Sprintf("...%s: %s[]", jsName(p, i), bracket(w.param(p))))
 			continue
 		}
-		q := mark(p)
+		q := ""
+		if p.Optional {
+			q = "?"
+		}
 		// One that is followed by one that is required cannot be left out.
-		if q != "" && slices.ContainsFunc(f.Params[i+1:], func(p scripting.Param) bool { return mark(p) == "" && !p.Rest }) {
+		if q != "" && slices.ContainsFunc(f.Params[i+1:], func(p scripting.Param) bool { return !p.Optional && !p.Rest }) {
 			ps = append(ps, jsName(p, i)+": "+w.param(p)+" | null | undefined")
 			continue
 		}
@@ -439,7 +442,7 @@ func (w *tsTypes) tags(f *scripting.Function) []string {
 	return tags
 }
 
-// mark is the ? of what may be left out.
+// mark is the ? of a key that may be left out.
 func mark(p scripting.Param) string {
 	if p.Optional || p.Kind == scripting.KindAny && !p.Rest {
 		return "?"

@@ -36,7 +36,10 @@ export type Shape = { args?: Arguments; state?: States; outputs?: readonly strin
 
 /** ctx: what a hook has beside its data. Without a shape it has everything, and of args and state anything. */
 export type Context<D extends Shape = any> = ContextBase<D> &
-  (D extends { needs: { http: true | readonly string[] } } ? { readonly http: ContextHttp } : {}) &
+  (0 extends 1 & D ? Outside & { readonly http: ContextHttp; readonly env: { readonly [name: string]: string | undefined } } : Granted<D>);
+
+/** What ctx has because needs says so. */
+type Granted<D> = (D extends { needs: { http: true | readonly string[] } } ? { readonly http: ContextHttp } : {}) &
   (D extends { needs: { read: true | readonly string[] } } ? Pick<Outside, "read"> : {}) &
   (D extends { needs: { exec: readonly string[] } } ? Pick<Outside, "exec"> : {}) &
   (D extends { needs: { env: infer E extends readonly string[] } } ? { readonly env: { readonly [K in E[number]]: string | undefined } } : {});
@@ -59,6 +62,12 @@ export type MetricField<F> = F extends "value" | "time" ? number : F extends "st
 /** Values of fields of a log record, in their order. */
 export type LogFields<F extends readonly string[]> = { -readonly [I in keyof F]: LogField<F[I]> };
 export type LogField<F> = F extends "time" ? number : F extends "line" | "ts" ? string : F extends ` + "`json.${string}`" + ` ? any : string | undefined;
+`
+
+// tsReplies is at the head of the module weir/test.
+const tsReplies = `
+/** What a mock answers: all of it, its text, a list for one call after the other, or a function that makes it. */
+export type Reply = string | { [key: string]: any } | readonly Reply[] | ((...asked: any[]) => any);
 `
 
 // tsData are imported files of data that are not JSON.
@@ -93,14 +102,15 @@ var tsMembers = map[string]string{
 }
 
 const (
-	tsArgsField = "readonly args: D extends { args: infer A } ? ArgumentsOf<A> : {};"
+	tsAnyShape  = "0 extends 1 & D ? any : "
+	tsArgsField = "readonly args: " + tsAnyShape + "D extends { args: infer A } ? ArgumentsOf<A> : {};"
 )
 
 // tsSpecial are members as they are written: fields whole, functions from their
 // type parameters on, one signature a line. "" leaves one out.
 var tsSpecial = map[string]string{
 	"ContextBase.args":  tsArgsField,
-	"ContextBase.state": "readonly state: D extends { state: infer S } ? StatesOf<S> : {};",
+	"ContextBase.state": "readonly state: " + tsAnyShape + "D extends { state: infer S } ? StatesOf<S> : {};",
 	"ContextBase.http":  "", // of Context, where needs says so
 	"ContextBase.env":   "",
 	"ContextBase.route": "(output: D extends { outputs: infer O extends readonly string[] } ? O[number] : string, record: MetricRecord | MetricCopy | LogRecord | LogCopy | EmittedMetric | EmittedLine | number): void;",
@@ -112,9 +122,7 @@ var tsSpecial = map[string]string{
 	"Batch.rows":     "<const F extends readonly string[]>(...fields: F): IterableIterator<[i: number, ...values: MetricFields<F>]>;",
 	"Batch.group_by": "<const F extends readonly string[]>(fields: F): IterableIterator<[group: Group, ...values: MetricFields<F>]>;",
 	"Batch.each":     "<R>(fn: (record: MetricRecord) => R & Sync<R>): void;",
-	"Batch.set": "(i: number, field: \"value\" | \"time\", value: number): void;\n" +
-		"(i: number, field: \"stale\", value: boolean): void;\n" +
-		"(i: number, field: string, value: string | number | boolean | null | undefined): void;\n" +
+	"Batch.set": "<F extends string>(i: number, field: F, value: F extends \"value\" | \"time\" ? number : F extends \"stale\" ? boolean : F extends \"name\" ? string : string | number | boolean | null | undefined): void;\n" +
 		"(i: number, fields: { value?: number; time?: number; stale?: boolean; name?: string } & LabelValues): void;",
 
 	"LogBatch.filter":   "<const F extends readonly string[]>(fields: F, fn: (...values: LogFields<F>) => boolean): void;",
@@ -132,6 +140,23 @@ var tsSpecial = map[string]string{
 	"MetricCopy.histogram":   "readonly histogram: Histogram | undefined;",
 	"MetricRecord.exemplars": "readonly exemplars: Exemplar[] | undefined;",
 	"MetricCopy.exemplars":   "readonly exemplars: Exemplar[] | undefined;",
+
+	"weir.test.http":  "(replies: { [key: string]: Reply }): Mock;",
+	"weir.test.files": "(replies: { [path: string]: Reply | false }): void;",
+	"weir.test.exec":  "(replies: { [command: string]: Reply }): void;",
+
+	"test.Component.state":    "(name: string): any;",
+	"test.Component.logged":   "(): string[];",
+	"test.Batch.records":      "(): IterableIterator<any>;",
+	"test.Batch.routed":       "(output: string): Batch;",
+	"test.Batch.series":       "(): string[];",
+	"test.Batch.names":        "(): string[];",
+	"test.Batch.label_values": "(label: string): string[];",
+	"test.Batch.lines":        "(): string[];",
+	"test.Batch.streams":      "(): string[];",
+	"test.Batch.errors":       "(): string[];",
+
+	"test.each": "<T>(cases: readonly T[]): (name: string, fn: (...args: T extends readonly any[] ? [...T] : [T]) => any) => void;",
 
 	"StateMap.get":        "(key: string): V | undefined;",
 	"StateMap.set":        "(key: string, value: V | null | undefined): boolean;",

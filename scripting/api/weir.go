@@ -85,24 +85,26 @@ func (t *Table) arg() *scripting.Module {
 // argUse is an example of a type of argument: what the script makes of it
 // becomes a label.
 func argUse(kind scripting.ArgKind) scripting.Use {
-	of := map[scripting.ArgKind]struct{ options, arg, read, label string }{
-		scripting.ArgString:   {`{ default = "eu" }`, ``, `ctx.args.x`, `eu`},
-		scripting.ArgInt:      {`{ default = 8080 }`, `x = 9090`, `ctx.args.x + 1`, `9091`},
-		scripting.ArgNumber:   {`{ default = 0.5 }`, ``, `ctx.args.x * 2`, `1`},
-		scripting.ArgBool:     {`{ optional = true }`, ``, `ctx.args.x == nil`, `true`},
-		scripting.ArgDuration: {`{ default = "1m30s" }`, ``, `ctx.args.x`, `90`},
-		scripting.ArgSize:     {`{ default = "1KiB" }`, ``, `ctx.args.x`, `1024`},
-		scripting.ArgList:     {`{ of = weir.arg.int {}, default = {} }`, `x = [1, 2]`, `ctx.args.x[2]`, `2`},
-		scripting.ArgMap:      {`{ of = weir.arg.string {}, default = {} }`, `x = { a = "b" }`, `ctx.args.x.a`, `b`},
-		scripting.ArgEnum:     {`{ values = { "low", "high" }, doc = "How much." }`, `x = "high"`, `ctx.args.x`, `high`},
-		scripting.ArgSecret:   {`{}`, `x = "s3cret"`, `tostring(ctx.args.x)`, `<secret>`},
-		scripting.ArgTargets:  {`{ default = {} }`, `x = [{ __address__ = "h:1" }]`, `ctx.args.x[1].__address__`, `h:1`},
-		scripting.ArgRegexp:   {`{ default = "^a" }`, ``, `ctx.args.x:match("abc")`, `true`},
-		scripting.ArgBlock:    {`{ fields = { name = weir.arg.string {} }, repeated = true }`, "x {\n  name = \"n\"\n}", `ctx.args.x[1].name`, `n`},
+	of := map[scripting.ArgKind]struct{ options, jsOptions, arg, read, jsRead, label string }{
+		scripting.ArgString:   {`{ default = "eu" }`, `{ default: "eu" }`, ``, `ctx.args.x`, `ctx.args.x`, `eu`},
+		scripting.ArgInt:      {`{ default = 8080 }`, `{ default: 8080 }`, `x = 9090`, `ctx.args.x + 1`, `String(ctx.args.x + 1)`, `9091`},
+		scripting.ArgNumber:   {`{ default = 0.5 }`, `{ default: 0.5 }`, ``, `ctx.args.x * 2`, `String(ctx.args.x * 2)`, `1`},
+		scripting.ArgBool:     {`{ optional = true }`, `{ optional: true }`, ``, `ctx.args.x == nil`, `String(ctx.args.x === undefined)`, `true`},
+		scripting.ArgDuration: {`{ default = "1m30s" }`, `{ default: "1m30s" }`, ``, `ctx.args.x`, `String(ctx.args.x)`, `90`},
+		scripting.ArgSize:     {`{ default = "1KiB" }`, `{ default: "1KiB" }`, ``, `ctx.args.x`, `String(ctx.args.x)`, `1024`},
+		scripting.ArgList:     {`{ of = weir.arg.int {}, default = {} }`, `{ of: arg.int(), default: [] }`, `x = [1, 2]`, `ctx.args.x[2]`, `String(ctx.args.x[1])`, `2`},
+		scripting.ArgMap:      {`{ of = weir.arg.string {}, default = {} }`, `{ of: arg.string(), default: {} }`, `x = { a = "b" }`, `ctx.args.x.a`, `ctx.args.x.a`, `b`},
+		scripting.ArgEnum:     {`{ values = { "low", "high" }, doc = "How much." }`, `{ values: ["low", "high"], doc: "How much." }`, `x = "high"`, `ctx.args.x`, `ctx.args.x`, `high`},
+		scripting.ArgSecret:   {`{}`, ``, `x = "s3cret"`, `tostring(ctx.args.x)`, `String(ctx.args.x)`, `<secret>`},
+		scripting.ArgTargets:  {`{ default = {} }`, `{ default: [] }`, `x = [{ __address__ = "h:1" }]`, `ctx.args.x[1].__address__`, `ctx.args.x[0].__address__`, `h:1`},
+		scripting.ArgRegexp:   {`{ default = "^a" }`, `{ default: "^a" }`, ``, `ctx.args.x:match("abc")`, `String(ctx.args.x.match("abc"))`, `true`},
+		scripting.ArgBlock:    {`{ fields = { name = weir.arg.string {} }, repeated = true }`, `{ fields: { name: arg.string() }, repeated: true }`, "x {\n  name = \"n\"\n}", `ctx.args.x[1].name`, `ctx.args.x[0].name`, `n`},
 	}[kind]
 	return scripting.Use{
 		Lua: "local weir = require \"weir\"\n\nreturn weir.transform {\n  args = { x = weir.arg." + string(kind) + " " + of.options + " },\n" +
 			"  series = function(s, ctx) s.labels.x = " + of.read + " end,\n}",
+		JS: "import { defineTransform, arg } from \"weir\";\n\nexport default defineTransform({\n  args: { x: arg." + string(kind) + "(" + of.jsOptions + ") },\n" +
+			"  series(s, ctx) { s.labels.x = " + of.jsRead + "; },\n});",
 		Args: of.arg, Input: "up 1\n", Output: "up{x=\"" + of.label + "\"} 1\n",
 	}
 }
