@@ -266,8 +266,15 @@ func describe(v any) string {
 		return "a map"
 	case *Arg:
 		return "an argument type"
-	case Func:
+	case Func, Callback:
 		return "a function"
+	case Secret:
+		return "a secret"
+	case *Object:
+		return "a " + x.Type.Name
+	}
+	if v == Null {
+		return "null"
 	}
 	return fmt.Sprintf("a %T", v)
 }

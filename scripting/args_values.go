@@ -23,6 +23,9 @@ func (a *Arg) convert(v any) (reflect.Value, error) {
 		}
 		return wrong("a string")
 	case ArgInt:
+		if i, ok := v.(int64); ok {
+			return reflect.ValueOf(i), nil
+		}
 		if f, ok := v.(float64); ok && f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
 			return reflect.ValueOf(int64(f)), nil
 		}
@@ -78,10 +81,10 @@ func (a *Arg) convert(v any) (reflect.Value, error) {
 		if !ok {
 			return wrong("a list")
 		}
-		for _, e := range l {
+		for i, e := range l {
 			ev, err := a.Of.convert(e)
 			if err != nil {
-				return reflect.Value{}, err
+				return reflect.Value{}, fmt.Errorf("element %d: %w", i+1, err)
 			}
 			out = reflect.Append(out, plainValue(ev, a.plainType().Elem()))
 		}
@@ -114,8 +117,11 @@ func (a *Arg) convert(v any) (reflect.Value, error) {
 		err := re.UnmarshalText([]byte(s))
 		return reflect.ValueOf(re), err
 	case ArgSecret:
-		if s, ok := v.(string); ok {
-			return reflect.ValueOf(component.Secret(s)), nil
+		switch x := v.(type) {
+		case string:
+			return reflect.ValueOf(component.Secret(x)), nil
+		case Secret:
+			return reflect.ValueOf(component.Secret(x.value)), nil
 		}
 		return wrong("a secret")
 	}

@@ -147,6 +147,9 @@ func (c *Component) deliver(ctx context.Context, p *parcel) error {
 		defer alarm.Stop()
 	}
 	for backoff := minResend; ; backoff = min(2*backoff, maxResend) {
+		if parent.Err() != nil {
+			return context.Cause(parent) // or it could overtake what was left before
+		}
 		err := p.send(ctx)
 		if err == nil {
 			return nil
@@ -154,10 +157,9 @@ func (c *Component) deliver(ctx context.Context, p *parcel) error {
 		if _, refused := errors.AsType[*flow.Partial](err); refused && clock.Sleep(ctx, c.opts.Clock, backoff) == nil {
 			continue
 		}
-		if parent.Err() != nil {
-			return context.Cause(parent)
+		if parent.Err() == nil {
+			return err
 		}
-		return err
 	}
 }
 
@@ -165,7 +167,7 @@ func (c *Component) deliver(ctx context.Context, p *parcel) error {
 // before they were replaced, each hook's in order.
 type mailbox struct {
 	mu   sync.Mutex
-	left *parcel
+	left []*parcel
 }
 
 // post delivers a parcel for a hook whose mailbox it is. Of a source that is
@@ -179,7 +181,7 @@ func (c *Component) post(run context.Context, box *mailbox, p *parcel) {
 	case err == nil:
 	case c.script.def.Kind == Source && errors.Is(err, component.ErrReplaced):
 		box.mu.Lock()
-		box.left = p
+		box.left = append(box.left, p)
 		box.mu.Unlock()
 	default:
 		p.lose(err)
@@ -189,10 +191,10 @@ func (c *Component) post(run context.Context, box *mailbox, p *parcel) {
 // collect goes on with what the generation before could not send.
 func (c *Component) collect(run context.Context, box *mailbox) {
 	box.mu.Lock()
-	p := box.left
+	left := box.left
 	box.left = nil
 	box.mu.Unlock()
-	if p != nil {
+	for _, p := range left {
 		c.post(run, box, p)
 	}
 }

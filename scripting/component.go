@@ -37,6 +37,7 @@ type Component struct {
 	pool     *pool
 	splitter *splitter // nil: batches are not split
 	lanes    []*pool   // one VM each, of mode partition
+	runs     *pool     // of the hook run, which has a VM of its own
 	pools    []*pool   // all of them
 
 	state      *nodeState   // nil: the node has never had any
@@ -133,7 +134,6 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	for _, e := range s.def.Every {
 		c.beats = append(c.beats, beat{key: e.Key, interval: e.Interval, hook: Hook{Name: "every", Key: e.Key}})
 	}
-	c.jobs = append(c.jobs, c.runTimers)
 	switch s.def.Kind {
 	case Source:
 		if err := c.openSource(a); err != nil {
@@ -141,6 +141,9 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		}
 	case Sink:
 		c.openSink(a)
+		c.jobs = append(c.jobs, c.runTimers)
+	default:
+		c.jobs = append(c.jobs, c.runTimers)
 	}
 	return c, nil
 }
@@ -148,7 +151,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 // newWorker makes a VM, whose ctx is about the worker's call at hand.
 func (c *Component) newWorker(args map[string]any) (w *worker, err error) {
 	w = newWorker()
-	w.vm, err = c.script.program.NewVM(Host{Args: args, Log: c.report.log, Context: newContext(w, c.slots, c.world)})
+	w.vm, err = c.script.program.NewVM(Host{Args: args, Log: c.report.log, Context: newContext(w, c.slots, c.world, c.script.def)})
 	return w, err
 }
 
@@ -316,6 +319,7 @@ type call struct {
 	ctx     context.Context // of who sent the batch: what host functions wait within
 	now     time.Time
 	setup   bool         // it is the hook setup, which is not called again
+	run     *runner      // it is the hook run
 	observe func(*Error) // nil: nobody asked
 	// remembering says that a hook runs whose answer is remembered.
 	remembering bool
@@ -377,6 +381,9 @@ func (k *call) done() { k.ctx, k.observe, k.w.call = nil, nil, nil }
 func (k *call) limits(records int) *Call {
 	c, w := k.c, k.w
 	w.limits = Call{Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: records, Emit: c.block.emitLimit(records), Now: k.now, Failed: w.failed}
+	if k.run != nil {
+		w.limits.Pause, w.limits.Resume = k.run.pause, k.run.resume
+	}
 	return &w.limits
 }
 

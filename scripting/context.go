@@ -12,12 +12,12 @@ import (
 // Context is what ctx has beside args, log, emit and what else a language binds
 // itself: the table that the manual and the editors' types are made from. Its
 // functions cannot be called.
-func Context() *Module { return newContext(&worker{}, nil, nil) }
+func Context() *Module { return newContext(&worker{}, nil, nil, nil) }
 
 // newContext makes what ctx is for the scripts on one VM. Its functions are
-// about the worker's call at hand. What is outside is what the world grants; nil
-// is all there is.
-func newContext(w *worker, slots []*stateSlot, o *world) *Module {
+// about the worker's call at hand. What is outside is what the world grants, and
+// what belongs to a kind is what def says; nil is all there is.
+func newContext(w *worker, slots []*stateSlot, o *world, def *Definition) *Module {
 	m := &Module{
 		Name: "ctx",
 		Doc:  "What needs identity, a grant or a clock.",
@@ -30,7 +30,42 @@ func newContext(w *worker, slots []*stateSlot, o *world) *Module {
 	}
 	m.Tables = append(m.Tables, metricsTable(w))
 	addOutside(m, w, o)
+	addKind(m, w, def)
 	return m
+}
+
+// addKind adds to ctx what belongs to a kind of component, or all of it for the
+// manual, which has no definition.
+func addKind(m *Module, w *worker, def *Definition) {
+	why := map[string]string{} // it is not there
+	add := func(f Function, has bool, what string) {
+		if def == nil || has {
+			m.Funcs = append(m.Funcs, f)
+		} else {
+			why[f.Name] = "cannot use ctx." + f.Name + ": " + what
+		}
+	}
+	kind := Transform
+	if def != nil {
+		kind = def.Kind
+	}
+	what := "the definition declares no exports; write exports = { targets = weir.arg.targets {} }"
+	if kind != Source {
+		what = fmt.Sprintf("it is for weir.source, a %s exports its receiver alone", kind)
+	}
+	add(exportFunc(w), kind == Source && len(def.Exports) > 0, what)
+	what = "it is for the hook run; what others emit is sent when they return"
+	if kind != Source {
+		what = "it is for the hook run of weir.source"
+	}
+	add(flushFunc(w), kind == Source && def.Run, what)
+	outside := m.Absent
+	m.Absent = func(name string) string {
+		if w, ok := why[name]; ok {
+			return w
+		}
+		return outside(name)
+	}
 }
 
 // wait runs fn, which waits for the outside: within the call's context, which
@@ -73,7 +108,7 @@ func (w *worker) sleep(ctx context.Context, d time.Duration) error {
 func sleepFunc(w *worker) Function {
 	return Function{
 		Name:   "sleep",
-		Doc:    "Waits. The batch at hand, and with it its source, waits as well; the script's time limit does not run.",
+		Doc:    "Waits. The batch at hand, and with it its source, waits as well; the script's time limit does not run. In run it waits as long as it is told to.",
 		Params: []Param{{Name: "seconds", Kind: KindNumber, Doc: "How long."}},
 		Result: Result{Fails: true, Doc: "Nothing; an error when script.limits.wait is shorter or weir stops."},
 		Waits:  true,
@@ -85,9 +120,11 @@ func sleepFunc(w *worker) Function {
 			if !(d >= 0 && d < 1e6) {
 				return nil, fmt.Errorf("cannot sleep %v seconds", d)
 			}
-			return w.wait(func(ctx context.Context) (Value, error) {
-				return nil, w.sleep(ctx, time.Duration(d*float64(time.Second)))
-			})
+			long := time.Duration(d * float64(time.Second))
+			if r := w.call.run; r != nil { // nobody waits for it
+				return nil, r.sleep(long)
+			}
+			return w.wait(func(ctx context.Context) (Value, error) { return nil, w.sleep(ctx, long) })
 		},
 	}
 }

@@ -2,7 +2,12 @@ package scripting
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 )
 
 // exportsOf is the zero value of what a component of this definition exports:
@@ -39,5 +44,143 @@ func (a *Arg) exportType() reflect.Type {
 	return a.plainType()
 }
 
+// exported are the values that a node exports, which its generations hand down:
+// what is declared as before stays until other values are given.
+type exported struct {
+	mu     sync.Mutex
+	values map[string]reflect.Value // by name, of exportType
+}
+
+func newExported() *exported { return &exported{values: map[string]reflect.Value{}} }
+
+// declare begins a generation. What is known of its exports is exported, when
+// that is all.
+func (x *exported) declare(exports []*Arg, export func(any)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if all, ok := x.complete(exports); ok {
+		export(all)
+	}
+}
+
+// complete is called with mu held. It returns the exports when there is a value
+// for each.
+func (x *exported) complete(exports []*Arg) (any, bool) {
+	out := reflect.New(exportsType(exports)).Elem()
+	for i, a := range exports {
+		v, ok := x.values[a.Name]
+		if !ok || v.Type() != a.exportType() {
+			return nil, false
+		}
+		out.Field(i).Set(v)
+	}
+	return out.Interface(), true
+}
+
 // owesExports reports whether nodes wait for exports that were not given yet.
-func (c *Component) owesExports() bool { return false }
+func (c *Component) owesExports() bool {
+	x := c.mem.exports
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, ok := x.complete(c.script.def.Exports)
+	return !ok
+}
+
+// export gives values of exports by name, the others stay as they are. Nothing
+// is given when one of them is wrong.
+func (c *Component) export(given *Map) error {
+	exports := c.script.def.Exports
+	values := map[string]reflect.Value{}
+	for _, name := range given.Keys() {
+		i := slices.IndexFunc(exports, func(a *Arg) bool { return a.Name == name })
+		if i < 0 {
+			names := argNames(exports)
+			return fmt.Errorf("cannot export %q: the definition's exports have %s%s", name, strings.Join(names, ", "), meant(name, names))
+		}
+		x, _ := given.Get(name)
+		v, err := exports[i].convert(exports[i].raw(x))
+		if err != nil {
+			return fmt.Errorf("cannot export %q: %w", name, err)
+		}
+		values[name] = plainValue(v, exports[i].exportType())
+	}
+	m := c.mem.exports
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.Copy(m.values, values)
+	if all, ok := m.complete(exports); ok {
+		c.opts.Export(all) // under the lock, so that the last one is the last
+	}
+	return nil
+}
+
+func argNames(args []*Arg) []string {
+	names := make([]string, len(args))
+	for i, a := range args {
+		names[i] = a.Name
+	}
+	return names
+}
+
+// raw is a script's value in the form that convert takes. A label of targets
+// may be a number or a bool, as one of a record may.
+func (a *Arg) raw(v Value) any {
+	switch x := v.(type) {
+	case *List:
+		out := make([]any, len(x.Items))
+		for i, e := range x.Items {
+			out[i] = a.raw(e)
+		}
+		return out
+	case *Map:
+		out := make(map[string]any, x.Len())
+		for _, k := range x.Keys() {
+			e, _ := x.Get(k)
+			out[k] = a.raw(e)
+		}
+		return out
+	case float64:
+		if a.Kind == ArgTargets {
+			return strconv.FormatFloat(x, 'g', -1, 64)
+		}
+	case bool:
+		if a.Kind == ArgTargets {
+			return strconv.FormatBool(x)
+		}
+	case int64:
+		switch {
+		case a.Kind == ArgTargets:
+			return strconv.FormatInt(x, 10)
+		case int64(float64(x)) == x:
+			return float64(x)
+		}
+	}
+	return v
+}
+
+// exportFunc is ctx.export.
+func exportFunc(w *worker) Function {
+	return Function{
+		Name: "export",
+		Doc: "Gives values of what the definition's exports declare, which other blocks of the config refer to. What is not given stays as it is; " +
+			"when there is a value for each, blocks that refer to one are evaluated, if it is another than before.",
+		Params: []Param{{Name: "values", Kind: KindMap, Doc: "Values by name."}},
+		Uses: []Use{{
+			Lua: `local weir = require "weir"
+return weir.source {
+  interval = "1m",
+  exports = { targets = weir.arg.targets { doc = "What was found." } },
+  poll = function(ctx)
+    ctx.export { targets = { { __address__ = "localhost:9100", job = "node" } } }
+  end,
+}`,
+			Test: `assert.equals("", t:advance("1m"):text())`,
+		}},
+		Fn: func(args []Value) (Value, error) {
+			if err := w.call.c.export(args[0].(*Map)); err != nil {
+				return nil, &ArgError{Func: "export", Param: "values", Msg: "is wrong: " + err.Error()}
+			}
+			return nil, nil
+		},
+	}
+}

@@ -93,6 +93,12 @@ type Call struct {
 	// signal; nil: the script sends none.
 	Metrics *view.Metrics
 	Logs    *view.Logs
+	// Pause is called before a Function that Waits, and Resume after it, where the
+	// script runs. An error of Pause is the function's, which is not called.
+	// Resume says whether Time, Emit and whatever else bounds the call count anew
+	// from here, but for Memory; Now may be another. nil: neither.
+	Pause  func() error
+	Resume func() bool
 	// Failed is told of an error that costs the record in a row; it says whether
 	// the record is dropped or stays as it was.
 	Failed func(row int, err *Error) (drop bool)
@@ -103,8 +109,8 @@ const DefaultMemory = 64 << 20
 
 // Hook is a hook that gets no batch.
 type Hook struct {
-	Name string // the key of the definition: setup, teardown, every, migrate
-	Key  string // of the function in it, for every: "30s"; "" when it is the function
+	Name string // the key of the definition: setup, teardown, every, migrate, poll, run, http
+	Key  string // of the function in it, for every "30s", for http "POST /hook"; "" when it is the function
 	// Args are what it is called with before ctx.
 	Args []Value
 	// Metrics and Logs are where ctx.emit puts records; nil: it is refused.
@@ -118,11 +124,11 @@ type VM interface {
 	Begin(c *Call)
 	// Series runs the hook series. The error is an *Error.
 	Series(s *view.Series) error
-	// Metrics runs the hook metrics. The error is an *Error.
+	// Metrics runs the hook metrics, or send of a sink. The error is an *Error.
 	Metrics(m *view.Metrics) error
 	// Stream runs the hook stream. The error is an *Error.
 	Stream(s *view.Stream) error
-	// Logs runs the hook logs. The error is an *Error.
+	// Logs runs the hook logs, or send of a sink. The error is an *Error.
 	Logs(m *view.Logs) error
 	// Run runs another hook, and returns what one that has Args returned. The
 	// error is an *Error.

@@ -21,6 +21,9 @@ type memory struct {
 	listener   *listener
 	requests   atomic.Int64     // in flight
 	held       prometheus.Gauge // batches that are held
+	exports    *exported
+	going      *going
+	turn       chan struct{} // of a source: capacity 1, held by the generation that is at work
 
 	mu      sync.Mutex
 	current *Component // the newest whose Run was called
@@ -66,7 +69,8 @@ func (m *memory) next(o view.Options) *generation {
 }
 
 func newMemory() *memory {
-	m := &memory{shipper: newShipper(), exits: flow.NewExits(), metrics: newMetrics(), timers: map[string]*timer{},
+	m := &memory{shipper: newShipper(), exits: flow.NewExits(), metrics: newMetrics(), timers: map[string]*timer{}, exports: newExported(), going: newGoing(),
+		turn: make(chan struct{}, 1),
 		held: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_script_held_batches", Help: "Batches that wait until the script works."})}
 	m.listener = &listener{newest: m.newest}
 	return m

@@ -74,6 +74,10 @@ func (n *node) swap(r component.Registration, attrs string) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	if r.Accepts == 0 && n.replace != nil {
+		n.replace() // a source's Run has returned before the next one's is called
+		n.replace = nil
+	}
 	stop := n.run(c)
 	<-n.gate.Set(c)
 	if n.replace != nil {

@@ -29,7 +29,7 @@ type reporter struct {
 	says    string // what becomes of data, beside the error
 
 	mu      sync.Mutex
-	failing map[uint64]time.Time // sources whose last call failed
+	fails   map[uint64]time.Time // sources whose last call failed: until when that counts
 	health  component.HealthState
 	message string
 	logged  map[string]bool // positions that are in the log since all was well
@@ -42,7 +42,7 @@ type reporter struct {
 func newReporter(o component.Options, script string, m *metrics) *reporter {
 	return &reporter{
 		o: o, script: script, metrics: m,
-		failing: map[uint64]time.Time{}, logged: map[string]bool{}, tokens: logBurst, filled: o.Clock.Now(),
+		fails: map[uint64]time.Time{}, logged: map[string]bool{}, tokens: logBurst, filled: o.Clock.Now(),
 	}
 }
 
@@ -84,18 +84,25 @@ func (r *reporter) errored(e *Error) {
 
 // done reports how the call for a source ended: err is its first error.
 func (r *reporter) done(source uint64, err *Error) {
-	now := r.o.Clock.Now()
-	r.mu.Lock()
-	if err == nil {
-		if r.health == component.Healthy { // the common case
-			r.mu.Unlock()
-			return
-		}
-		delete(r.failing, source)
-		r.settle(now)
+	if err != nil {
+		r.failing(source, err, failureAge)
 		return
 	}
-	r.failing[source] = now
+	now := r.o.Clock.Now()
+	r.mu.Lock()
+	if r.health == component.Healthy { // the common case
+		r.mu.Unlock()
+		return
+	}
+	delete(r.fails, source)
+	r.settle(now)
+}
+
+// failing is done with an error of a source that may not be heard of for an age.
+func (r *reporter) failing(source uint64, err *Error, age time.Duration) {
+	now := r.o.Clock.Now()
+	r.mu.Lock()
+	r.fails[source] = now.Add(age)
 	message := err.Error()
 	if r.says != "" {
 		message += "\n  " + r.says
@@ -110,7 +117,7 @@ func (r *reporter) done(source uint64, err *Error) {
 
 // settle is called with mu held and lets it go: healthy when nothing fails.
 func (r *reporter) settle(now time.Time) {
-	if len(r.failing) > 0 || r.health == component.Healthy {
+	if len(r.fails) > 0 || r.health == component.Healthy {
 		r.mu.Unlock()
 		return
 	}
@@ -139,9 +146,9 @@ func (r *reporter) lastError() *Error {
 func (r *reporter) sweep() {
 	now := r.o.Clock.Now()
 	r.mu.Lock()
-	for s, t := range r.failing {
-		if now.Sub(t) > failureAge {
-			delete(r.failing, s)
+	for s, until := range r.fails {
+		if now.After(until) {
+			delete(r.fails, s)
 		}
 	}
 	r.settle(now)

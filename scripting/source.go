@@ -1,18 +1,70 @@
 package scripting
 
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
 // hookPoll is the hook of a source that is called every interval, and the key of
 // its timer.
 const hookPoll = "poll"
 
 // openSource makes what a component has because it is a source.
 func (c *Component) openSource(a arguments) error {
-	if c.script.def.Poll {
+	def := c.script.def
+	if def.Poll {
 		c.beats = append(c.beats, beat{key: hookPoll, interval: a.interval, hook: Hook{Name: hookPoll}, poll: true})
 	}
-	if len(c.script.def.HTTP) == 0 {
-		return nil
+	jobs := []func(life, run context.Context){c.runTimers}
+	if def.Run {
+		c.runs = newPool(1, 0, c.pool.make) // it is lent as long as run goes on
+		c.pools = append(c.pools, c.runs)
+		jobs = append(jobs, c.runRun)
 	}
-	c.openRoutes()
-	c.listen = a.listen.server()
-	return c.mem.listener.check(c.listen)
+	c.jobs = append(c.jobs, func(life, run context.Context) { c.inTurn(life, run, jobs) })
+	if len(def.HTTP) > 0 {
+		c.openRoutes()
+		c.listen = a.listen.server()
+		if err := c.mem.listener.check(c.listen); err != nil {
+			return err
+		}
+	}
+	if len(def.Exports) > 0 {
+		c.mem.exports.declare(def.Exports, c.opts.Export)
+	}
+	return nil
 }
+
+// inTurn runs jobs of which two generations must not be at work at a time. What
+// timers and poll sent ends when the source goes for good.
+func (c *Component) inTurn(life, run context.Context, jobs []func(life, run context.Context)) {
+	select {
+	case c.mem.turn <- struct{}{}:
+		defer func() { <-c.mem.turn }()
+	case <-life.Done():
+		return
+	}
+	var wg sync.WaitGroup
+	for _, job := range jobs {
+		wg.Go(func() { job(life, run) })
+	}
+	wg.Wait()
+	if run.Err() == nil || errors.Is(context.Cause(run), component.ErrReplaced) {
+		return
+	}
+	for _, b := range c.beats {
+		wg.Go(func() {
+			t := c.mem.timer(b.key, c.opts.Clock.Now())
+			now := max(c.opts.Clock.Now().UnixMilli(), t.sent+1)
+			c.post(run, &t.box, &parcel{c: c, gen: endOfAll, out: c.nothing(t.source), t: now})
+		})
+	}
+	wg.Wait()
+}
+
+// endOfAll is a generation of rules by which nothing comes any more.
+const endOfAll = math.MaxUint64

@@ -19,6 +19,7 @@ type timer struct {
 	// Of who holds busy.
 	failed bool   // the hook did, the last time
 	polls  uint64 // that have been made
+	sent   int64  // when what it sent last was made, Unix ms
 }
 
 // next returns the first time after now at which the timer rings.
@@ -81,8 +82,7 @@ func (c *Component) endTimer(ctx context.Context, t *timer) {
 		return
 	}
 	now := c.opts.Clock.Now()
-	t.polls++
-	p := &parcel{c: c, gen: c.gen.number, out: c.nothing(t.source), t: now.UnixMilli(), due: now.Add(time.Minute)}
+	p := &parcel{c: c, gen: endOfAll, out: c.nothing(t.source), t: now.UnixMilli(), due: now.Add(time.Minute)}
 	if err := c.deliver(ctx, p); err != nil {
 		p.lose(err)
 	}
@@ -162,5 +162,6 @@ func (c *Component) tick(ctx, run context.Context, b beat, t *timer) {
 	} else if !a.any {
 		return
 	}
+	t.sent = p.t
 	c.post(run, &t.box, p)
 }

@@ -81,7 +81,7 @@ func (v *vm) openContext() {
 
 // plannedContext are fields of ctx that are refused by name.
 var plannedContext = map[string]bool{
-	"export": true, "retry": true, "reject": true,
+	"retry": true, "reject": true,
 }
 
 // argValue is a block's argument in a script, read-only.

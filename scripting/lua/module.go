@@ -342,12 +342,17 @@ func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, sel
 		args = append(args, a)
 	}
 	v.budget.native(size)
+	var err error
 	if f.Waits {
 		v.must(L, v.budget.pause())
+		err = v.pause()
 	}
-	out, err := v.guarded(f, self, args)
+	var out scripting.Value
+	if err == nil {
+		out, err = v.guarded(f, self, args)
+	}
 	if f.Waits {
-		v.budget.resume()
+		v.resume()
 	}
 	if v.budget.tripped != nil {
 		v.must(L, v.budget.tripped)
