@@ -271,12 +271,16 @@ func (v *vm) callFunction(name string, f *scripting.Function, self *scripting.Ob
 		args = append(args, a)
 	}
 	v.budget.native(size)
+	var err error
 	if f.Waits {
-		v.must(v.budget.pause())
+		err = v.pause()
 	}
-	out, err := v.guarded(f, self, args)
+	var out scripting.Value
+	if err == nil {
+		out, err = v.guarded(f, self, args)
+	}
 	if f.Waits {
-		v.budget.resume()
+		v.resume()
 	}
 	if v.budget.tripped != nil {
 		v.raise(v.budget.tripped)

@@ -175,9 +175,31 @@ func (v *vm) invoke(fn goja.Callable, args ...goja.Value) (goja.Value, error) {
 func (v *vm) Begin(c *scripting.Call) {
 	v.call = c
 	v.budget.memory(cmp.Or(c.Memory, scripting.DefaultMemory), ", the limit is script.limits.memory")
+	v.startLimits()
+}
+
+// startLimits begins what counts anew after a wait, of a call that says so.
+func (v *vm) startLimits() {
+	c := v.call
 	v.budget.start(c.Time+time.Duration(c.Records)*timePerRecord, c.Records)
 	v.budget.setting = ", the limit is script.limits.time"
 	v.emit = c.Emit
+}
+
+// pause is asked before a function that waits, resume told after it.
+func (v *vm) pause() error {
+	v.must(v.budget.pause())
+	if v.call == nil || v.call.Pause == nil {
+		return nil
+	}
+	return v.call.Pause()
+}
+
+func (v *vm) resume() {
+	v.budget.resume()
+	if v.call != nil && v.call.Resume != nil && v.budget.tripped == nil && v.call.Resume() {
+		v.startLimits()
+	}
 }
 
 // timePerRecord is added to a call's time for each record of its batch.
