@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -66,28 +67,74 @@ func parseAll[P any](name string, list []string, parse func(string) (P, error)) 
 	return ps, errors.Join(errs...)
 }
 
-// askingBlock is the block script of a script that needs ctx.http.
-type askingBlock struct {
+// extendedBlock is the block script of a script that has more.
+type extendedBlock[M any] struct {
 	ScriptBlock ScriptBlock `alloy:",squash"`
+	More        M           `alloy:",squash"`
+}
+
+// asking is what a script has more that needs ctx.http.
+type asking struct {
 	// HTTP is how ctx.http connects.
 	HTTP HTTPBlock `alloy:"http,block,optional"`
 }
 
+// serving is what a script has more that takes requests.
+type serving struct {
+	// Requests bounds the requests to the script's routes.
+	Requests RequestsBlock `alloy:"requests,block,optional"`
+}
+
+// both is what a script has more that does both.
+type both struct {
+	Asking  asking  `alloy:",squash"`
+	Serving serving `alloy:",squash"`
+}
+
 // SetToDefault fills in the defaults.
-func (b *askingBlock) SetToDefault() { *b = askingBlock{}; b.ScriptBlock.SetToDefault() }
+func (b *extendedBlock[M]) SetToDefault() {
+	*b = extendedBlock[M]{}
+	b.ScriptBlock.SetToDefault()
+	switch m := any(&b.More).(type) {
+	case *serving:
+		m.Requests.SetToDefault()
+	case *both:
+		m.Serving.Requests.SetToDefault()
+	}
+}
 
 // Validate asks what is squashed, which the decoder does not.
-func (b *askingBlock) Validate() error {
+func (b *extendedBlock[M]) Validate() error {
 	if v, ok := any(&b.ScriptBlock).(interface{ Validate() error }); ok {
 		return v.Validate()
 	}
 	return nil
 }
 
+// scriptType is the type of the block script.
+func scriptType(def *Definition) reflect.Type {
+	switch serves := len(def.HTTP) > 0; {
+	case def.Needs.HTTP && serves:
+		return reflect.TypeFor[extendedBlock[both]]()
+	case def.Needs.HTTP:
+		return reflect.TypeFor[extendedBlock[asking]]()
+	case serves:
+		return reflect.TypeFor[extendedBlock[serving]]()
+	}
+	return reflect.TypeFor[ScriptBlock]()
+}
+
 // scriptBlock returns the block script of any script's arguments.
 func scriptBlock(v any) ScriptBlock {
-	if b, ok := v.(askingBlock); ok {
-		b.ScriptBlock.http = b.HTTP
+	switch b := v.(type) {
+	case extendedBlock[both]:
+		b.ScriptBlock.http, b.ScriptBlock.requests = b.More.Asking.HTTP, b.More.Serving.Requests
+		return b.ScriptBlock
+	case extendedBlock[asking]:
+		b.ScriptBlock.http = b.More.HTTP
+		return b.ScriptBlock
+	case extendedBlock[serving]:
+		b.ScriptBlock.requests = b.More.Requests
 		return b.ScriptBlock
 	}
 	return v.(ScriptBlock)
@@ -236,7 +283,6 @@ func (s *script) check(args any, settled func(string) bool) []*component.Argumen
 	es := s.checkKind(a, settled)
 	if settled("script") { // else Build looks again
 		es = append(es, s.checkGrants(a.block)...)
-		es = append(es, s.checkLimits(a.block.Limits)...)
 	}
 	return es
 }

@@ -253,11 +253,7 @@ func hostFields(def *Definition) (fields []reflect.StructField) {
 	if len(def.HTTP) > 0 {
 		add(listenField, reflect.TypeFor[*ListenBlock](), "listen,block,optional")
 	}
-	block := reflect.TypeFor[ScriptBlock]()
-	if def.Needs.HTTP {
-		block = reflect.TypeFor[askingBlock]()
-	}
-	add("Script", block, "script,block,optional")
+	add("Script", scriptType(def), "script,block,optional")
 	return fields
 }
 

@@ -31,7 +31,8 @@ type ScriptBlock struct {
 	// Allow grants what the script needs of the world outside.
 	Allow AllowBlock `alloy:"allow,block,optional"`
 
-	http HTTPBlock // of an askingBlock
+	http     HTTPBlock     // of a script that needs ctx.http
+	requests RequestsBlock // of one that takes requests
 }
 
 // SetToDefault fills in the defaults.
@@ -76,10 +77,6 @@ type LimitsBlock struct {
 	// Emit is how many records a call may emit; by default ten for each record
 	// of the batch, plus 10,000.
 	Emit int `alloy:"emit,attr,optional"`
-	// Body is the largest body of a request to the script's routes.
-	Body component.Size `alloy:"body,attr,optional"`
-	// Requests is how many of them there may be at a time.
-	Requests int `alloy:"requests,attr,optional"`
 }
 
 // SetToDefault fills in the defaults.
@@ -97,12 +94,6 @@ func (l *LimitsBlock) Validate() error {
 	}
 	if l.Memory < 1<<20 || l.Memory > 1<<40 {
 		return fmt.Errorf("cannot use script.limits.memory = %d: it must be between 1MiB and 1TiB", l.Memory)
-	}
-	if l.Body < 0 || l.Body > MaxString {
-		return fmt.Errorf("cannot use script.limits.body = %d: it must be at most 8MiB", l.Body)
-	}
-	if l.Requests < 0 || l.Requests > 100_000 {
-		return fmt.Errorf("cannot use script.limits.requests = %d: it must be at most 100000", l.Requests)
 	}
 	if l.Emit < 0 {
 		return fmt.Errorf("cannot use script.limits.emit = %d: it must not be negative", l.Emit)

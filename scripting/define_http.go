@@ -63,8 +63,11 @@ func parseRoute(key string) (r Route, hint string, err error) {
 		method, path = "", key
 	}
 	if method != "" && !slices.Contains(routeMethods, method) {
-		return r, config.DidYouMean(strings.ToUpper(method), routeMethods),
-			fmt.Errorf("cannot serve %q: the method must be %s, or none for all", key, strings.Join(routeMethods, ", "))
+		upper := strings.ToUpper(method)
+		if hint = config.DidYouMean(upper, routeMethods); slices.Contains(routeMethods, upper) {
+			hint = fmt.Sprintf("write %q", upper+" "+path)
+		}
+		return r, hint, fmt.Errorf("cannot serve %q: the method must be %s, or none for all", key, strings.Join(routeMethods, ", "))
 	}
 	if !strings.HasPrefix(path, "/") {
 		return r, `write "POST /hook"`, fmt.Errorf(`cannot serve %q: the path must begin with "/"`, key)

@@ -72,15 +72,26 @@ func (b *ListenBlock) server() *server.Arguments {
 	return a
 }
 
-// checkLimits refuses limits of requests to a script that takes none.
-func (s *script) checkLimits(l LimitsBlock) (es []*component.ArgumentError) {
-	for name, set := range map[string]bool{"body": l.Body != 0, "requests": l.Requests != 0} {
-		if set && len(s.def.HTTP) == 0 {
-			es = append(es, &component.ArgumentError{Path: "script.limits." + name,
-				Err: fmt.Errorf("cannot use %s: %s takes no requests, it has no hook http", name, s.name)})
-		}
+// RequestsBlock bounds the requests to a script's routes.
+type RequestsBlock struct {
+	// MaxBodySize is the largest body.
+	MaxBodySize component.Size `alloy:"max_body_size,attr,optional"`
+	// MaxRequests is how many there may be at a time.
+	MaxRequests int `alloy:"max_requests,attr,optional"`
+}
+
+// SetToDefault fills in the defaults.
+func (b *RequestsBlock) SetToDefault() { *b = RequestsBlock{MaxBodySize: 1 << 20, MaxRequests: 100} }
+
+// Validate checks the ranges.
+func (b *RequestsBlock) Validate() error {
+	if b.MaxBodySize < 0 || b.MaxBodySize > MaxString {
+		return fmt.Errorf("cannot use script.requests.max_body_size = %d: it must be at most 8MiB", b.MaxBodySize)
 	}
-	return es
+	if b.MaxRequests < 1 || b.MaxRequests > 10_000 {
+		return fmt.Errorf("cannot use script.requests.max_requests = %d: it must be between 1 and 10000", b.MaxRequests)
+	}
+	return nil
 }
 
 // listenDocs are the manual of the block listen and of what limits requests.
@@ -103,8 +114,9 @@ var listenDocs = map[string]string{
 	"listen.tls.client_ca":             "CA certificates to verify clients with, as PEM text.",
 	"listen.tls.cipher_suites":         "Cipher suites to allow up to TLS 1.2, by their names in Go, comma-separated.",
 	"listen.tls.min_version":           "Lowest TLS version: VersionTLS12 (the default) or VersionTLS13.",
-	"script.limits.body":               "The largest body of a request, packed and unpacked; a larger one is answered 413.",
-	"script.limits.requests":           "Most requests at a time; further ones are answered 503.",
+	"script.requests":                  "What is taken of requests to the script's routes.",
+	"script.requests.max_body_size":    "The largest body, packed and unpacked; a larger one is answered 413.",
+	"script.requests.max_requests":     "Most requests at a time; further ones are answered 503.",
 }
 
 // listener is the server on a node's own address. The generations of the node

@@ -307,7 +307,7 @@ func (e *bodyError) Error() string { return e.err.Error() }
 
 // readBody reads a body of at most limit bytes, packed and unpacked.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) (string, error) {
-	tooLarge := &bodyError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes, the limit is script.limits.body", limit)}
+	tooLarge := &bodyError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes, the limit is script.requests.max_body_size", limit)}
 	if r.ContentLength > limit {
 		return "", tooLarge
 	}

@@ -1,7 +1,6 @@
 package scripting
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +17,6 @@ var _ component.HTTPHandler = (*Component)(nil)
 
 // hookHTTP is the hook of a source that requests come to.
 const hookHTTP = "http"
-
-// What a request may use unless script.limits says otherwise.
-const (
-	defaultBody     = 1 << 20
-	defaultRequests = 100
-)
 
 // The times that clients have, of the machine's clock: to send a body (on an
 // address of the node's own, listen.read_timeout says) and to take the answer.
@@ -95,8 +88,8 @@ func refusal(status int, format string, args ...any) *reply {
 // serve answers a request, or says which other generation is to have it; its
 // body is there to be read again then.
 func (c *Component) serve(w http.ResponseWriter, r *http.Request, rt Route) (*reply, *Component) {
-	limits := &c.block.Limits
-	most := int64(cmp.Or(limits.Requests, defaultRequests))
+	limits := &c.block.requests
+	most := int64(limits.MaxRequests)
 	if c.mem.requests.Add(1) > most {
 		c.mem.requests.Add(-1)
 		return refusal(http.StatusServiceUnavailable, "there are %d requests in flight already", most), nil
@@ -106,7 +99,7 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request, rt Route) (*re
 	if r.Context().Value(ownAddress{}) == nil {
 		_ = conn.SetReadDeadline(time.Now().Add(bodyTime)) // as in ServeHTTP
 	}
-	body, err := readBody(w, r, int64(cmp.Or(limits.Body, defaultBody)))
+	body, err := readBody(w, r, int64(limits.MaxBodySize))
 	if e, ok := errors.AsType[*bodyError](err); ok {
 		return refusal(e.status, "%v", err), nil
 	}
@@ -115,7 +108,7 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request, rt Route) (*re
 
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	alarm := clock.AfterFunc(c.opts.Clock, limits.Wait, func() { cancel(errNotInTime) })
+	alarm := clock.AfterFunc(c.opts.Clock, c.block.Limits.Wait, func() { cancel(errNotInTime) })
 	defer alarm.Stop()
 	out, to := c.request(ctx, r, rt, body)
 	if to != nil {

@@ -39,13 +39,13 @@ func newHookNode(t *testing.T) *hookNode {
 	return n
 }
 
-const slow = "script {\nlimits {\ntime = \"10s\"\n%s\n}\n}\n"
+const slow = "script {\nlimits {\ntime = \"10s\"\n}\n}\n"
 
 // serve saves a source whose key http is as given.
 func (n *hookNode) serve(routes, attrs string) {
 	n.t.Helper()
 	if !strings.Contains(attrs, "script {") {
-		attrs += fmt.Sprintf(slow, "")
+		attrs += slow
 	}
 	n.save("return weir.source {\n http = {\n"+routes+"\n} }", attrs)
 	n.now.Store(&n.c)
@@ -179,19 +179,19 @@ func packed(t *testing.T, make func(io.Writer) io.WriteCloser, text []byte) stri
 func TestBodies(t *testing.T) {
 	gz := func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }
 	n := newHookNode(t)
-	n.serve(hook(`return tostring(#req.body)`), fmt.Sprintf(slow, "body = \"10KiB\""))
+	n.serve(hook(`return tostring(#req.body)`), "script {\nlimits {\ntime = \"10s\"\n}\nrequests {\nmax_body_size = \"10KiB\"\n}\n}\n")
 	f := func(body, want string, headers ...string) {
 		t.Helper()
 		same(t, n.do("POST", "/hook", body, headers...), want)
 	}
 	full := strings.Repeat("a", 10<<10)
 	f(full, "200 10240")
-	f(full+"a", "413 the body has more than 10240 bytes, the limit is script.limits.body")
+	f(full+"a", "413 the body has more than 10240 bytes, the limit is script.requests.max_body_size")
 	f(packed(t, gz, []byte(full)), "200 10240", "Content-Encoding", "gzip")
 	f(packed(t, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }, []byte(full)), "200 10240", "Content-Encoding", "Deflate")
 	// A bomb: 64 MiB in 64 KiB, of which no more is unpacked than may be.
-	f(packed(t, gz, make([]byte, 6<<20)), "413 the body has more than 10240 bytes, the limit is script.limits.body", "Content-Encoding", "gzip")
-	f(packed(t, gz, []byte(full+"a")), "413 the body has more than 10240 bytes, the limit is script.limits.body", "Content-Encoding", "gzip")
+	f(packed(t, gz, make([]byte, 6<<20)), "413 the body has more than 10240 bytes, the limit is script.requests.max_body_size", "Content-Encoding", "gzip")
+	f(packed(t, gz, []byte(full+"a")), "413 the body has more than 10240 bytes, the limit is script.requests.max_body_size", "Content-Encoding", "gzip")
 	f("no gzip", "400 cannot read the body: unexpected EOF", "Content-Encoding", "gzip")
 	f(packed(t, gz, []byte(full))[:20], "400 cannot read the body: unexpected EOF", "Content-Encoding", "gzip")
 	f("x", `415 the encoding "br" is not accepted, only gzip and deflate`, "Content-Encoding", "br")
@@ -215,7 +215,7 @@ func TestAuthorized(t *testing.T) {
 	f := func(by, want string, headers ...string) {
 		t.Helper()
 		n.node.save("return weir.source {\n args = { key = weir.arg.secret{} }, http = {\n"+hook("local ok, err = pcall(function() return req:authorized("+by+") end) return tostring(ok) .. \" \" .. tostring(err)")+"\n} }",
-			"key = \"s3cret\"\n"+fmt.Sprintf(slow, ""))
+			"key = \"s3cret\"\n"+slow)
 		n.now.Store(&n.c)
 		if got := n.do("POST", "/hook", "what do ya want for nothing?", headers...); !strings.Contains(got, want) {
 			t.Errorf("authorized(%s) with %q: got %q, want %q", by, headers, got, want)
@@ -319,10 +319,10 @@ func TestRequestsWait(t *testing.T) {
 	})
 }
 
-// There are no more requests at a time than script.limits.requests.
+// There are no more requests at a time than script.requests.max_requests.
 func TestRequestsAreBounded(t *testing.T) {
 	timed(t, func(t *testing.T, n *node) {
-		n.save(source(hook(`ctx.sleep(1) ctx.emit { name = "n", value = 1 } return "done"`)), "script {\nlimits {\nrequests = 7\n}\n}\n")
+		n.save(source(hook(`ctx.sleep(1) ctx.emit { name = "n", value = 1 } return "done"`)), "script {\nrequests {\nmax_requests = 7\n}\n}\n")
 		var wg sync.WaitGroup
 		var done, refused, other atomic.Int64
 		for range 1000 {
@@ -404,7 +404,7 @@ func TestSaveWhileRequestsCome(t *testing.T) {
 		n := newHookNode(t)
 		save := func(version int) {
 			n.serve(hook(fmt.Sprintf(`ctx.emit { name = "n", labels = { i = req.body }, value = %d } return "v%d"`, version, version)),
-				"script {\nconcurrency = \""+concurrency+"\"\nlimits {\ntime = \"10s\"\nwait = \"1m\"\nrequests = 1000\n}\n}\n")
+				"script {\nconcurrency = \""+concurrency+"\"\nlimits {\ntime = \"10s\"\nwait = \"1m\"\n}\n}\n")
 		}
 		save(0)
 		var wg sync.WaitGroup
