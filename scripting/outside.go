@@ -29,6 +29,9 @@ type Outside struct {
 	// GrantAll grants what scripts need without their blocks saying so: for
 	// tests, where the rest is no real thing.
 	GrantAll bool
+	// Manual holds back what would happen by itself: a source is first polled when
+	// its interval has passed, unless by Component.Poll.
+	Manual bool
 }
 
 // WithOutside returns a catalog of scripts as c, whose components reach what o

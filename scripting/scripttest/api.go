@@ -209,6 +209,7 @@ func (s *session) componentType() *scripting.ObjectType {
 		{Name: "logged", Doc: "The lines that the script has logged (ctx.log) since the last call of logged.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return stringList(a[0].(*node).log.take()), nil }},
 	}
+	t.Methods = append(t.Methods, s.sourceMethods()...)
 	s.componentKind = t
 	return t
 }
@@ -238,6 +239,9 @@ func (n *node) failure() error {
 func (s *session) send(n *node, text string) (*output, error) {
 	if err := cmp.Or(s.usable(n), s.chaos.before(s.ctx, n)); err != nil {
 		return nil, err
+	}
+	if n.accepts == 0 {
+		return nil, fmt.Errorf("cannot send a batch to %s: it is a source, which takes none; poll it, or send it a request", n.name)
 	}
 	in, err := n.read(text)
 	if err != nil {

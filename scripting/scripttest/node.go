@@ -45,6 +45,7 @@ type node struct {
 	cameLogs   []*batch.Logs
 	routed     map[string][]*batch.Metrics
 	routedLogs map[string][]*batch.Logs
+	exports    any // as the component gave them last
 	errors     []*scripting.Error
 }
 
@@ -76,7 +77,7 @@ func newNode(ctx context.Context, c component.Catalog, name, body string, at con
 	n.make = func(previous component.Component) (component.Component, error) {
 		return reg.Build(component.Options{
 			ID: id, Logger: slog.New(n.log), Registerer: prometheus.NewRegistry(), UserAgent: "weir/test",
-			Clock: n.clock, Stats: n.stats, Export: func(any) {}, Health: func(component.Health) {}, Previous: previous,
+			Clock: n.clock, Stats: n.stats, Export: n.export, Health: func(component.Health) {}, Previous: previous,
 			Service: func(s string) (any, error) { return nil, fmt.Errorf("there is no service %q in a test", s) },
 		}, args)
 	}

@@ -1,0 +1,28 @@
+package scripting
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Poll polls a source that Outside.Manual holds back, and returns when what it
+// emitted was sent.
+func (c *Component) Poll(ctx context.Context) error {
+	i := slices.IndexFunc(c.beats, func(b beat) bool { return b.poll })
+	if i < 0 {
+		return fmt.Errorf("cannot poll %s: it has no hook poll", c.script.name)
+	}
+	t := c.mem.timer(c.beats[i].key, c.opts.Clock.Now())
+	select {
+	case t.busy <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-t.busy }()
+	c.tick(ctx, ctx, c.beats[i], t)
+	return nil
+}
+
+// Definition is what the script says it is, for tests.
+func (c *Component) Definition() *Definition { return c.script.def }
