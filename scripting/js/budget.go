@@ -14,6 +14,9 @@ func (b *budget) start(limit time.Duration, records int) { b.tripped = nil }
 // end ends what start or a hook began.
 func (b *budget) end() {}
 
+// used is the time of the call.
+func (b *budget) used() time.Duration { return 0 }
+
 // memory sets what the VM may hold.
 func (b *budget) memory(limit int64, setting string) {}
 

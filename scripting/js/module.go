@@ -16,7 +16,7 @@ const libPrefix = "weir/"
 
 // ownModule reports whether an import is of weir itself.
 func (p *program) ownModule(name string) bool {
-	if name == "weir" {
+	if name == "weir" || name == testModule && p.test != nil {
 		return true
 	}
 	lib, ok := strings.CutPrefix(name, libPrefix)

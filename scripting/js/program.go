@@ -8,6 +8,7 @@ import (
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
+	"github.com/go-sourcemap/sourcemap"
 
 	"github.com/weir-run/weir/scripting"
 )
@@ -20,6 +21,9 @@ type program struct {
 	stdlib map[string]*scripting.Module // by the name of the module, without weir/
 	def    *scripting.Definition
 	probe  *scripting.Probe
+
+	covered []*scripting.Covered // by file, see cover; nil: nobody wants to know
+	test    *test                // nil: it is no test file
 }
 
 // chunk is one compiled file.
@@ -27,6 +31,7 @@ type chunk struct {
 	file scripting.File
 	code string       // what goja gets
 	tree *ast.Program // of code; positions are those of file
+	smap *sourcemap.Consumer
 	prog *goja.Program
 
 	requires []required
@@ -47,7 +52,7 @@ var _ scripting.Program = (*program)(nil)
 // Compile compiles a component and what it imports, transitively, and runs it
 // once for its definition.
 func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Program, error) {
-	p, err := read(f, env)
+	p, err := read(f, env, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +62,9 @@ func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Progr
 	return p, nil
 }
 
-// read compiles a file and what it imports.
-func read(f scripting.File, env scripting.Env) (*program, error) {
-	p := &program{files: map[string]*chunk{}, shown: map[string]*chunk{}, stdlib: map[string]*scripting.Module{}, probe: env.Probe}
+// read compiles a file and what it imports. t is what it has as a test file.
+func read(f scripting.File, env scripting.Env, t *test) (*program, error) {
+	p := &program{files: map[string]*chunk{}, shown: map[string]*chunk{}, stdlib: map[string]*scripting.Module{}, probe: env.Probe, test: t}
 	for _, m := range env.Modules {
 		p.stdlib[m.Name] = m
 	}
@@ -79,7 +84,7 @@ func read(f scripting.File, env scripting.Env) (*program, error) {
 
 func (p *program) add(c *chunk) {
 	p.files[c.file.Name] = c
-	p.shown[c.tree.File.Position(0).Filename] = c
+	p.shown[file.ResolveSourcemapURL(c.file.Name, sourceURL(c.file)).String()] = c
 }
 
 // Definition returns what the script says it is.
@@ -121,6 +126,9 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 
 // find finds the file that c imports by name.
 func (p *program) find(c *chunk, name string, env scripting.Env) (scripting.File, error) {
+	if name == testModule {
+		return scripting.File{}, fmt.Errorf("cannot import %q here: it is for test files, which are called x.test.ts, x_test.ts or .js", name)
+	}
 	if env.Require == nil {
 		return scripting.File{}, fmt.Errorf("cannot import %q here", name)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"path"
 	"strings"
 
@@ -69,7 +70,7 @@ func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
 		return nil, f.Error(0, "load", err)
 	}
 	tree.File.SetSourceMap(smap)
-	c.tree = tree
+	c.tree, c.smap = tree, smap
 	c.look()
 	if len(c.errs) > 0 {
 		return nil, errors.Join(c.errs...)
@@ -139,7 +140,7 @@ func sourceMap(f scripting.File, text []byte) (*sourcemap.Consumer, error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, fmt.Errorf("cannot read the source map: %w", err)
 	}
-	m.Sources, m.Names = []string{sourceURL}, []string{}
+	m.Sources, m.Names = []string{sourceURL(f)}, []string{}
 	m.Mappings = shiftColumns(m.Mappings)
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -148,9 +149,10 @@ func sourceMap(f scripting.File, text []byte) (*sourcemap.Consumer, error) {
 	return sourcemap.Parse("", text)
 }
 
-// sourceURL is what a map calls its source: goja takes it for a part of a path,
-// and a frame's own name is that of the file.
-const sourceURL = "x"
+// sourceURL is what a map calls its source. goja takes it for a path beside the
+// file, which is how it writes the text of a stack; a frame's own name is that
+// of the file.
+func sourceURL(f scripting.File) string { return url.PathEscape(path.Base(f.Name)) }
 
 // shiftColumns adds one to all columns of a map's mappings. They are differences
 // to those before: in the output from the beginning of a line, in the source

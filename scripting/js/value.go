@@ -146,6 +146,12 @@ func (v *vm) objectToGo(o *goja.Object, depth int) (scripting.Value, error) {
 	if x, ok := v.dataToGo(o); ok {
 		return x, nil
 	}
+	if isFunction(o) { // also an async arrow, which goja calls an Object
+		return v.callback(o), nil
+	}
+	if promiseOf(o) != nil {
+		return nil, errors.New("cannot pass a promise to a function of the host: write await before it")
+	}
 	switch o.ClassName() {
 	case "Array":
 		n := int(o.Get("length").ToInteger())
@@ -163,13 +169,6 @@ func (v *vm) objectToGo(o *goja.Object, depth int) (scripting.Value, error) {
 			}
 		}
 		return l, nil
-	case "Function", "AsyncFunction":
-		return v.callback(o), nil
-	case "Object":
-		if promiseOf(o) == nil {
-			break
-		}
-		return nil, errors.New("cannot pass a promise to a function of the host: write await before it")
 	case "Date":
 		return nil, errors.New("cannot pass a Date to a function of the host: pass its getTime() or its toISOString()")
 	case "Number", "String", "Boolean":
@@ -199,6 +198,9 @@ func (v *vm) objectToGo(o *goja.Object, depth int) (scripting.Value, error) {
 
 // callback is a function of the script for Go.
 func (v *vm) callback(fn *goja.Object) scripting.Callback {
+	if v.test != nil {
+		return v.test.callback(fn)
+	}
 	call, _ := goja.AssertFunction(fn)
 	return func(args ...scripting.Value) (scripting.Value, error) {
 		in := make([]goja.Value, len(args))
@@ -221,6 +223,12 @@ var mapType, setType = func() (reflect.Type, reflect.Type) {
 	return m.ExportType(), s.ExportType()
 }()
 
+// isFunction reports whether a value can be called.
+func isFunction(x goja.Value) bool {
+	_, ok := goja.AssertFunction(x)
+	return ok
+}
+
 // kindOf names what a value is.
 func kindOf(x goja.Value) string {
 	switch {
@@ -235,14 +243,15 @@ func kindOf(x goja.Value) string {
 	case goja.IsBigInt(x):
 		return "a BigInt"
 	}
+	if isFunction(x) {
+		return "a function"
+	}
 	if o, ok := x.(*goja.Object); ok {
 		switch c := o.ClassName(); {
 		case promiseOf(o) != nil:
 			return "a promise"
 		case c == "Array":
 			return "an array"
-		case c == "Function", c == "AsyncFunction":
-			return "a function"
 		case c == "Object":
 			return "an object"
 		default:

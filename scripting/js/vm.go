@@ -32,6 +32,7 @@ type vm struct {
 	thrown     [8]thrown // Go errors on their way through the script
 	threw      int
 	rejected   []*goja.Promise // with nobody to tell
+	statements int64           // that ran and were counted, see cover
 
 	hooks struct {
 		series, metrics, stream, logs goja.Value
@@ -51,6 +52,7 @@ type vm struct {
 
 	// data is what scripts see of batches: view.go makes it.
 	data     data
+	test     *test // nil but in a test file's VM
 	batch    goja.Value
 	series   goja.Value
 	stream   goja.Value
@@ -85,6 +87,10 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v.rt.SetPromiseRejectionTracker(v.track)
 	v.openConsole()
 	v.openData()
+	v.openCover()
+	if p.test != nil {
+		p.test.open(v)
+	}
 	v.sandbox()
 	return v
 }
@@ -278,7 +284,10 @@ func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
 }
 
 // End ends the call.
-func (v *vm) End() error { return v.retained() }
+func (v *vm) End() error {
+	v.ran()
+	return v.retained()
+}
 
 // function finds a function of the definition: key in the table name, or name
 // itself.

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/stdlib"
@@ -21,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write testdata anew")
 
 func options(paths ...string) scripttest.Options {
-	return scripttest.Options{Languages: []scripting.Language{lua.New()}, Modules: stdlib.Modules(), Paths: paths}
+	return scripttest.Options{Languages: []scripting.Language{lua.New(), js.New()}, Modules: stdlib.Modules(), Paths: paths}
 }
 
 // write puts the files of an archive into a new working directory.

@@ -1,0 +1,402 @@
+package js
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// expects is what the expectations of a test file share.
+type expects struct {
+	value  *goja.Symbol                   // the key of what an expectation is about
+	protos map[way]*goja.Object           // of expectations
+	likes  map[*goja.Object]*like         // that stand for values
+	count  int                            // of the test at hand
+	wanted func(count int) (string, bool) // nil: any number
+}
+
+// way is how an expectation looks at its value.
+type way struct {
+	negated bool
+	settled string // resolves, rejects, or "" for the value itself
+}
+
+// verdict is what a matcher says.
+type verdict struct {
+	ok bool
+	// rest ends the sentence "expected x to …".
+	rest string
+	// want and got are compared line by line where one sentence does not show it.
+	want, got string
+	// err is a check of the host's, which says by itself what is wrong.
+	err error
+}
+
+// openExpect makes expect.
+func (t *test) openExpect() *goja.Object {
+	v := t.v
+	t.value = goja.NewSymbol("value")
+	t.protos = map[way]*goja.Object{}
+	for _, negated := range []bool{false, true} {
+		for _, settled := range []string{"", "resolves", "rejects"} {
+			t.protos[way{negated, settled}] = v.rt.NewObject()
+		}
+	}
+	for w, p := range t.protos {
+		t.openExpectation(w, p)
+	}
+	expect := v.function1("expect", func(call goja.FunctionCall) goja.Value { return t.expectation(way{}, call.Argument(0)) })
+	not := v.rt.NewObject()
+	names := []string{"not"}
+	for i := range t.api.Expect {
+		name := scripting.CamelCase(t.api.Expect[i].Name)
+		names = append(names, name)
+		if make, ok := alikes[name]; ok {
+			v.method(expect, name, func(call goja.FunctionCall) goja.Value { return t.like(name, make, false, call.Arguments) })
+			v.method(not, name, func(call goja.FunctionCall) goja.Value { return t.like(name, make, true, call.Arguments) })
+			continue
+		}
+		do := counted[name]
+		v.method(expect, name, func(call goja.FunctionCall) goja.Value {
+			do(t, call)
+			return goja.Undefined()
+		})
+	}
+	v.put(expect, "not", t.guarded(not, "expect.not.", names))
+	return t.guarded(expect, "expect.", names)
+}
+
+// openExpectation makes the prototype of expectations of one way.
+func (t *test) openExpectation(w way, p *goja.Object) {
+	v := t.v
+	var names []string
+	for i := range t.api.Matchers {
+		name := scripting.CamelCase(t.api.Matchers[i].Name)
+		names = append(names, name)
+		check, ok := matchers[name]
+		if !ok {
+			panic("BUG: there is no matcher " + name)
+		}
+		v.method(p, name, func(call goja.FunctionCall) goja.Value {
+			x := t.about(call.This, name)
+			t.count++
+			if w.settled != "" {
+				return t.later(w, name, check, x, call.Arguments)
+			}
+			t.judge(w, x, check(t, x, call.Arguments))
+			return goja.Undefined()
+		})
+	}
+	turn := func(name string, to way) {
+		names = append(names, name)
+		get := v.function1(name, func(call goja.FunctionCall) goja.Value { return t.expectation(to, t.about(call.This, name)) })
+		v.must(p.DefineAccessorProperty(name, get, nil, goja.FLAG_FALSE, goja.FLAG_FALSE))
+	}
+	turn("not", way{!w.negated, w.settled})
+	if w.settled == "" {
+		turn("resolves", way{w.negated, "resolves"})
+		turn("rejects", way{w.negated, "rejects"})
+	}
+	t.guarded(p, "", names)
+}
+
+// guarded makes it an error to read a name that an object of the API does not
+// have, which says what to do instead.
+func (t *test) guarded(o *goja.Object, prefix string, names []string) *goja.Object {
+	return t.v.guard(o, func(name string) error {
+		if hint := t.api.Unknown(prefix+name, names); hint != "" {
+			return fmt.Errorf("there is no %s here: %s", prefix+name, hint)
+		}
+		return fmt.Errorf("there is no %s here: there is %s", prefix+name, strings.Join(names, ", "))
+	})
+}
+
+// expectation is what expect(x) returns.
+func (t *test) expectation(w way, x goja.Value) goja.Value {
+	o := t.v.rt.NewObject()
+	t.v.must(o.SetPrototype(t.protos[w]))
+	t.v.must(o.SetSymbol(t.value, x))
+	return o
+}
+
+// about is the value that an expectation is about.
+func (t *test) about(this goja.Value, name string) goja.Value {
+	o := objectOf(this)
+	if o == nil || o.GetSymbol(t.value) == nil {
+		t.v.raise(fmt.Errorf("cannot call %s without an expectation: write expect(x).%s", name, name))
+	}
+	return o.GetSymbol(t.value)
+}
+
+// judge fails the test unless a verdict is as it should be.
+func (t *test) judge(w way, x goja.Value, d verdict) {
+	if err := t.wrong(w, x, d); err != nil {
+		t.v.raise(err)
+	}
+}
+
+// wrong is the failure that a verdict is, nil for none.
+func (t *test) wrong(w way, x goja.Value, d verdict) error {
+	if d.ok != w.negated {
+		return nil
+	}
+	if d.err != nil {
+		return d.err
+	}
+	not := ""
+	if w.negated {
+		not = "not "
+	}
+	msg := fmt.Sprintf("expected %s %sto %s", t.subject(x), not, d.rest)
+	if w.negated {
+		d.want, d.got = "", ""
+	}
+	return t.api.Fail(msg, d.want, d.got)
+}
+
+// subject is a value at the beginning of a sentence.
+func (t *test) subject(x goja.Value) string {
+	if s := t.showFlat(x); len(s) <= maxFlat && !strings.Contains(s, "\n") {
+		return s
+	}
+	return kindOf(x)
+}
+
+// later checks what a promise comes to.
+func (t *test) later(w way, name string, check matcher, x goja.Value, args []goja.Value) goja.Value {
+	v := t.v
+	if call, ok := goja.AssertFunction(x); ok && w.settled == "rejects" {
+		out, err := call(goja.Undefined())
+		v.must(err)
+		x = out
+	}
+	p := objectOf(x)
+	if promiseOf(x) == nil {
+		v.raise(fmt.Errorf("cannot use %s: it takes a promise, not %s", w.settled, kindOf(x)))
+	}
+	// Nothing of the test is on the stack when the promise is settled.
+	at, line, col := v.where()
+	say := func(err error) goja.Value {
+		if err != nil && at != nil {
+			e := at.file.Error(line, "", err)
+			e.Col = col
+			err = e
+		}
+		v.must(err)
+		return goja.Undefined()
+	}
+	good := v.function1("", func(call goja.FunctionCall) goja.Value {
+		got := call.Argument(0)
+		if w.settled == "rejects" {
+			return say(t.api.Fail("expected the promise to be rejected, it gave "+t.subject(got), "", ""))
+		}
+		return say(t.wrong(w, got, check(t, got, args)))
+	})
+	bad := v.function1("", func(call goja.FunctionCall) goja.Value {
+		why := call.Argument(0)
+		switch {
+		case w.settled == "resolves":
+			return say(t.api.Fail("expected the promise to give a value, it was rejected: "+v.message(why), "", ""))
+		case name == "toThrow" || name == "toThrowError":
+			return say(t.wrong(w, why, t.threw(why, args)))
+		}
+		return say(t.wrong(w, why, check(t, why, args)))
+	})
+	return t.call(p, "then", good, bad)
+}
+
+// counted are what expect has about the number of expectations in a test.
+var counted = map[string]func(t *test, call goja.FunctionCall){
+	"assertions": func(t *test, call goja.FunctionCall) {
+		want := int(call.Argument(0).ToInteger())
+		t.wanted = func(n int) (string, bool) {
+			return fmt.Sprintf("expected %d expectations to be checked, there were %d", want, n), n == want
+		}
+	},
+	"hasAssertions": func(t *test, _ goja.FunctionCall) {
+		t.wanted = func(n int) (string, bool) { return "expected an expectation to be checked, there was none", n > 0 }
+	},
+	"unreachable": func(t *test, call goja.FunctionCall) {
+		msg := "this line must not be reached"
+		if m := call.Argument(0); !goja.IsUndefined(m) {
+			msg += ": " + m.String()
+		}
+		t.v.raise(t.api.Fail(msg, "", ""))
+	},
+}
+
+// checked is the error of a test that did not check what it said it would.
+func (t *test) checked() error {
+	if t.wanted == nil {
+		return nil
+	}
+	if msg, ok := t.wanted(t.count); !ok {
+		return t.api.Fail(msg, "", "")
+	}
+	return nil
+}
+
+// like stands for all values that it likes, wherever values are compared.
+type like struct {
+	name    string
+	negated bool
+	of      string // its argument, shown
+	is      func(x goja.Value) bool
+}
+
+// String is how failures show it.
+func (l *like) String() string {
+	name := strings.ToUpper(l.name[:1]) + l.name[1:]
+	if l.negated {
+		name = "Not" + name
+	}
+	if l.of == "" {
+		return name
+	}
+	return name + "<" + l.of + ">"
+}
+
+// like makes an object that stands for values.
+func (t *test) like(name string, make func(t *test, a []goja.Value) func(goja.Value) bool, negated bool, args []goja.Value) goja.Value {
+	o := t.v.rt.NewObject()
+	l := &like{name: name, negated: negated, is: make(t, args)}
+	parts := []string{}
+	for _, a := range args {
+		if fn := objectOf(a); fn != nil && name == "any" {
+			parts = append(parts, fn.Get("name").String())
+			continue
+		}
+		parts = append(parts, t.showFlat(a))
+	}
+	l.of = strings.Join(parts, ", ")
+	t.likes[o] = l
+	return o
+}
+
+// argument is the argument of an index, undefined for one that is not there.
+func argument(a []goja.Value, i int) goja.Value {
+	if i < len(a) {
+		return a[i]
+	}
+	return goja.Undefined()
+}
+
+// alikes make what values are compared with.
+var alikes = map[string]func(t *test, a []goja.Value) func(goja.Value) bool{
+	"anything": func(*test, []goja.Value) func(goja.Value) bool {
+		return func(x goja.Value) bool { return !goja.IsUndefined(x) && !goja.IsNull(x) }
+	},
+	"any": func(t *test, a []goja.Value) func(goja.Value) bool {
+		class := objectOf(argument(a, 0))
+		if class == nil {
+			t.v.raise(errors.New("cannot use expect.any without a class: write expect.any(Number)"))
+		}
+		return func(x goja.Value) bool { return t.madeBy(x, class) }
+	},
+	"objectContaining": func(t *test, a []goja.Value) func(goja.Value) bool {
+		return func(x goja.Value) bool {
+			o, want := objectOf(x), objectOf(argument(a, 0))
+			if o == nil || want == nil {
+				return false
+			}
+			for _, k := range want.Keys() {
+				if o.Get(k) == nil || !t.equal(o.Get(k), want.Get(k), equality{}) {
+					return false
+				}
+			}
+			return true
+		}
+	},
+	"arrayContaining": func(t *test, a []goja.Value) func(goja.Value) bool {
+		return func(x goja.Value) bool {
+			items, ok := t.items(x)
+			want, _ := t.items(argument(a, 0))
+			for _, w := range want {
+				ok = ok && t.among(items, func(i goja.Value) bool { return t.equal(i, w, equality{}) })
+			}
+			return ok
+		}
+	},
+	"stringContaining": func(t *test, a []goja.Value) func(goja.Value) bool {
+		return func(x goja.Value) bool {
+			return goja.IsString(x) && strings.Contains(x.String(), argument(a, 0).String())
+		}
+	},
+	"stringMatching": func(t *test, a []goja.Value) func(goja.Value) bool {
+		return func(x goja.Value) bool { return goja.IsString(x) && t.matches(argument(a, 0), x) }
+	},
+	"closeTo": func(t *test, a []goja.Value) func(goja.Value) bool {
+		return func(x goja.Value) bool { return goja.IsNumber(x) && t.near(x, a) }
+	},
+}
+
+// madeBy reports whether a value is of a class, a primitive one of that which
+// boxes it.
+func (t *test) madeBy(x goja.Value, class *goja.Object) bool {
+	kinds := map[string]bool{
+		"String": goja.IsString(x), "Number": goja.IsNumber(x), "BigInt": goja.IsBigInt(x),
+		"Boolean": isBool(x), "Symbol": isSymbol(x),
+		"Function": isFunction(x), "Object": objectOf(x) != nil,
+	}
+	if name := class.Get("name"); name != nil && kinds[name.String()] && class == objectOf(t.v.rt.GlobalObject().Get(name.String())) {
+		return true
+	}
+	return t.v.rt.InstanceOf(x, class)
+}
+
+func isBool(x goja.Value) bool { _, ok := x.Export().(bool); return ok && objectOf(x) == nil }
+
+func isSymbol(x goja.Value) bool { _, ok := x.(*goja.Symbol); return ok }
+
+// items are the elements of an array, or of what can be iterated.
+func (t *test) items(x goja.Value) (out []goja.Value, ok bool) {
+	o := objectOf(x)
+	if o == nil || o.ClassName() != "Array" && o.GetSymbol(goja.SymIterator) == nil {
+		return nil, false
+	}
+	t.v.rt.ForOf(o, func(x goja.Value) bool {
+		t.v.must(t.v.budget.charge(1))
+		out = append(out, x)
+		return true
+	})
+	return out, true
+}
+
+func (t *test) among(items []goja.Value, holds func(goja.Value) bool) bool {
+	for _, i := range items {
+		if holds(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether a string has a part, or matches a regular expression.
+func (t *test) matches(pattern, text goja.Value) bool {
+	if o := objectOf(pattern); o != nil && o.ClassName() == "RegExp" {
+		t.v.must(o.Set("lastIndex", 0))
+		return t.call(o, "test", text).ToBoolean()
+	}
+	return strings.Contains(text.String(), pattern.String())
+}
+
+// exactNumber is a number or a BigInt, to be compared exactly.
+func exactNumber(x goja.Value) (*big.Float, bool) {
+	switch n := x.Export().(type) {
+	case int64:
+		return new(big.Float).SetInt64(n), true
+	case float64:
+		if n != n {
+			return nil, false
+		}
+		return big.NewFloat(n), true
+	case *big.Int:
+		return new(big.Float).SetPrec(uint(max(n.BitLen(), 64))).SetInt(n), true
+	}
+	return nil, false
+}

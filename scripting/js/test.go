@@ -1,0 +1,234 @@
+package js
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// testModule is what a test file imports what it calls from.
+const testModule = "weir/test"
+
+// test is what the VM of a test file has beside that of a script.
+type test struct {
+	v   *vm
+	api *scripting.TestAPI
+	expects
+	spies    map[*goja.Object]*spy
+	spyProto *goja.Object
+	made     []*spy // in the test that runs
+	inside   bool   // of a test
+	depth    int    // of functions of the file that the host has called
+	hasOwn   goja.Callable
+}
+
+var (
+	_ scripting.Tester = (*Language)(nil)
+	_ scripting.TestVM = (*test)(nil)
+)
+
+// Words are those of vitest.
+func (*Language) Words() scripting.TestWords { return scripting.Vitest }
+
+// NewTest compiles a test file.
+func (*Language) NewTest(f scripting.File, env scripting.Env, api *scripting.TestAPI) (scripting.TestVM, error) {
+	t := &test{api: api, spies: map[*goja.Object]*spy{}}
+	t.likes = map[*goja.Object]*like{}
+	p, err := read(f, env, t)
+	if err != nil {
+		return nil, err
+	}
+	p.def = &scripting.Definition{}
+	v := p.newVM(scripting.Host{Log: func(_ slog.Level, pos, msg string, fields []any) {
+		for i := 0; i+1 < len(fields); i += 2 {
+			msg += fmt.Sprintf(" %v=%v", fields[i], fields[i+1])
+		}
+		api.Print(pos, msg)
+	}})
+	v.hook = ""
+	return t, nil
+}
+
+// open makes the globals of a test file, which it may import as well.
+func (t *test) open(v *vm) {
+	t.v, v.test = v, t
+	t.hasOwn, _ = goja.AssertFunction(v.rt.GlobalObject().Get("Object").(*goja.Object).Get("hasOwn"))
+	m := v.rt.NewObject()
+	for i := range t.api.Globals {
+		if f := &t.api.Globals[i]; !strings.Contains(f.Name, ".") {
+			v.put(m, scripting.CamelCase(f.Name), t.global(f))
+		}
+	}
+	v.put(m, "expect", t.openExpect())
+	v.put(m, "vi", t.openSpies())
+	for _, table := range t.api.Tables {
+		v.put(m, table.Name, v.bind(table))
+	}
+	global := v.rt.GlobalObject()
+	for _, name := range m.Keys() {
+		v.must(global.DefineDataProperty(name, m.Get(name), goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE))
+	}
+	for i := range t.api.Weir.Funcs {
+		f := t.api.Weir.Funcs[i].Camel()
+		v.method(m, f.Name, func(call goja.FunctionCall) goja.Value { return v.callFunction(f.Name, f, nil, call.Arguments) })
+	}
+	v.libs[testModule] = v.freeze(t.guarded(m, "", m.Keys()))
+}
+
+// global makes a function such as it, with those that belong to it, it.skip.
+func (t *test) global(f *scripting.Function) *goja.Object {
+	v, name := t.v, scripting.CamelCase(f.Name)
+	own := v.function1(name, func(call goja.FunctionCall) goja.Value {
+		return v.callFunction(name, f, nil, t.declared(call.Arguments))
+	})
+	var parts []string
+	for i := range t.api.Globals {
+		part := &t.api.Globals[i]
+		short, ok := strings.CutPrefix(part.Name, f.Name+".")
+		if !ok {
+			continue
+		}
+		parts = append(parts, short)
+		do := func(call goja.FunctionCall) goja.Value {
+			return v.callFunction(part.Name, part, nil, t.declared(call.Arguments))
+		}
+		if part.Fn == nil {
+			do = func(call goja.FunctionCall) goja.Value { return t.each(f, call) }
+		}
+		v.method(own, short, do)
+	}
+	if len(parts) > 0 {
+		t.guarded(own, name+".", parts)
+	}
+	return own
+}
+
+// declared are the arguments of it and its like. vitest lets options stand
+// before or behind the function.
+func (t *test) declared(args []goja.Value) []goja.Value {
+	for _, a := range args[min(1, len(args)):] {
+		if o := objectOf(a); o != nil && !isFunction(o) && o.ClassName() == "Object" && boxed(o) == nil {
+			t.v.raise(fmt.Errorf("cannot use options of a test: its limit of script time is that of all tests; leave them out, or write it.skip, it.only"))
+		}
+	}
+	return args
+}
+
+// Load runs the file.
+func (t *test) Load(limit time.Duration) error {
+	v := t.v
+	t.start(limit)
+	v.hook = hookLoad
+	defer func() { v.hook = "" }()
+	_, err := t.calls(func() (goja.Value, error) { return v.module(v.prog.main) })
+	return err
+}
+
+// Call runs a function of the file.
+func (t *test) Call(fn scripting.Callback, limit time.Duration) error {
+	t.start(limit)
+	t.inside = true
+	_, err := fn()
+	t.v.ran()
+	return err
+}
+
+// callback lets the host call a function of the test, now or later, and waits
+// for the promise that an async one returns. Its error is an *scripting.Error
+// with the line in the function.
+func (t *test) callback(fn *goja.Object) scripting.Callback {
+	call, _ := goja.AssertFunction(fn)
+	return func(args ...scripting.Value) (scripting.Value, error) {
+		return t.calls(func() (goja.Value, error) {
+			in := make([]goja.Value, len(args))
+			for i, a := range args {
+				in[i] = t.v.fromGo(a)
+			}
+			return call(goja.Undefined(), in...)
+		})
+	}
+}
+
+// calls runs fn, which runs the test. What it returns in Go is nil when it has
+// no form there, which is of no matter to who wants none.
+func (t *test) calls(fn func() (goja.Value, error)) (out scripting.Value, err error) {
+	v := t.v
+	if t.depth == 0 {
+		v.rejected = nil
+		defer v.budget.end()
+	}
+	t.depth++
+	var got goja.Value
+	err = v.try(func() (err error) {
+		if got, err = fn(); err != nil {
+			return err
+		}
+		got, err = v.settle(got)
+		return err
+	})
+	t.depth--
+	if err == nil && t.depth == 0 {
+		err = v.unheard()
+	}
+	if err == nil {
+		err = v.budget.tripped
+	}
+	if err != nil {
+		return nil, v.scriptError(err)
+	}
+	if o := objectOf(got); o != nil && isFunction(o) {
+		return nil, nil
+	}
+	if err := v.try(func() (err error) { out, err = v.toGo(got); return err }); err != nil {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// Used is the time of the last call.
+func (t *test) Used() time.Duration { return t.v.budget.used() }
+
+func (t *test) start(limit time.Duration) {
+	t.v.budget.start(limit, 0)
+	t.v.budget.setting = ", the limit of a test"
+}
+
+// Pos is where the test calls the host.
+func (t *test) Pos() (file string, line int) {
+	c, line, _ := t.v.where()
+	if c == nil {
+		return t.v.prog.main.file.Name, 0
+	}
+	return c.file.Name, line
+}
+
+// Match matches a regular expression.
+func (t *test) Match(pattern, text string) (ok bool, err error) {
+	err = t.v.try(func() error {
+		re, err := t.v.rt.New(t.v.rt.GlobalObject().Get("RegExp"), t.v.rt.ToValue(pattern))
+		if err == nil {
+			ok = t.matches(re, t.v.rt.ToValue(text))
+		}
+		return err
+	})
+	return ok, err
+}
+
+// Broken reports whether a limit stopped the VM.
+func (t *test) Broken() bool { return t.v.broken }
+
+// EndTest puts back what spies stand for, and forgets them.
+func (t *test) EndTest() error {
+	for i := len(t.made) - 1; i >= 0; i-- {
+		t.made[i].putBack()
+		delete(t.spies, t.made[i].fn)
+	}
+	err := t.checked()
+	t.made, t.inside, t.count, t.wanted = nil, false, 0, nil
+	return err
+}
