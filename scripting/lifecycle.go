@@ -143,6 +143,9 @@ func (k *call) hook(h *Hook) (out Value, err error) {
 			k.note(e)
 			err = e
 		}
+		if k.run != nil {
+			started = k.run.went
+		}
 		k.done()
 		c.mem.metrics.seconds.Add(time.Since(started).Seconds())
 	}()

@@ -22,6 +22,7 @@ type metrics struct {
 	routed     *prometheus.CounterVec
 	silenced   prometheus.Counter
 	skipped    prometheus.Counter
+	pollTime   prometheus.Counter
 	own        *ownMetrics
 	outside    *outcomes
 	served     *prometheus.CounterVec
@@ -41,7 +42,7 @@ func newMetrics() *metrics {
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_script_errors_total", Help: "Errors in a script, by the hook they happened in.",
 		}, []string{"hook"}),
-		seconds:   counter("weir_script_seconds_total", "Time that batches spent in the script, in seconds."),
+		seconds:   counter("weir_script_seconds_total", "Time that hooks took, what they waited for included but in run, in seconds."),
 		vms:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_script_vms", Help: "VMs that exist for the node."}),
 		discarded: counter("weir_script_vms_discarded_total", "VMs thrown away because a limit stopped the script."),
 		emitted:   counter("weir_script_samples_emitted_total", "Samples that the script emitted in addition to those it got."),
@@ -51,7 +52,8 @@ func newMetrics() *metrics {
 		collisions: counter("weir_script_samples_collided_total", "Samples that left with the labels and the timestamp of another sample of their batch."),
 		silenced:   counter("weir_script_log_lines_suppressed_total", "Log lines of the script that were not written because there were too many."),
 		own:        newOwnMetrics(),
-		skipped:    counter("weir_script_ticks_skipped_total", "Times that a timer did not run because it was still running."),
+		skipped:    counter("weir_script_ticks_skipped_total", "Times that a timer, or poll, was not called because it was still running."),
+		pollTime:   counter("weir_script_poll_seconds_total", "Time that polls took, what they waited for included, in seconds."),
 		outside:    newOutcomes(),
 		served: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_script_served_requests_total", Help: "Requests that the routes of the script were sent, by the class of the status that answered them.",
@@ -76,7 +78,7 @@ func (m *metrics) hooks(d *Definition) {
 	if d.Logs {
 		m.errors.WithLabelValues("each")
 	}
-	for hook, has := range map[string]bool{"stream": d.Stream, "logs": d.Logs, "setup": d.Setup, "teardown": d.Teardown, "every": len(d.Every) > 0, hookHTTP: len(d.HTTP) > 0} {
+	for hook, has := range map[string]bool{"stream": d.Stream, "logs": d.Logs, "setup": d.Setup, "teardown": d.Teardown, "every": len(d.Every) > 0, hookHTTP: len(d.HTTP) > 0, hookPoll: d.Poll, hookRun: d.Run} {
 		if has {
 			m.calls.WithLabelValues(hook)
 			m.errors.WithLabelValues(hook)
@@ -101,6 +103,9 @@ func (m *metrics) register(r prometheus.Registerer, d *Definition, more ...prome
 	}
 	if len(d.HTTP) > 0 {
 		all = append(all, m.served)
+	}
+	if d.Poll {
+		all = append(all, m.pollTime)
 	}
 	for _, c := range slices.Concat(all, m.outside.collectors(d.Needs), m.more, more) {
 		if err := r.Register(c); err != nil {

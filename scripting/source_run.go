@@ -41,6 +41,7 @@ type runner struct {
 	ctx     context.Context
 	resumed func()    // told when the hook goes on
 	kept    []*parcel // what could not be sent before ctx ended, in order
+	went    time.Time // since when it has not waited
 }
 
 // runRun calls run, again after an error, until life ends or it returns.
@@ -89,7 +90,7 @@ func (c *Component) runOnce(life, run context.Context, well time.Time) error {
 	defer c.putBack(c.runs, w)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(life))
 	defer context.AfterFunc(life, func() { cancel(errStops) })()
-	r := &runner{c: c, k: c.newCall(ctx, w), ctx: ctx, hook: &Hook{Name: hookRun}}
+	r := &runner{c: c, k: c.newCall(ctx, w), ctx: ctx, hook: &Hook{Name: hookRun}, went: time.Now()}
 	r.resumed = func() {
 		if c.opts.Clock.Now().After(well) {
 			c.report.done(source, nil)
@@ -120,6 +121,7 @@ func (r *runner) take() {
 // pause is Call.Pause: it sends what was emitted, and waits until that is
 // accepted.
 func (r *runner) pause() error {
+	r.c.mem.metrics.seconds.Add(time.Since(r.went).Seconds())
 	r.take()
 	r.k.openEmitted(r.hook, r.c.mem.going.source)
 	for len(r.kept) > 0 {
@@ -134,6 +136,7 @@ func (r *runner) pause() error {
 // resume is Call.Resume. Once it stops, limits go on from where they are: a run
 // that does not return would else go on for ever.
 func (r *runner) resume() bool {
+	r.went = time.Now()
 	if r.ctx.Err() != nil {
 		return false
 	}

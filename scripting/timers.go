@@ -147,6 +147,7 @@ func (c *Component) runTimer(ctx, run context.Context, b beat, t *timer) {
 func (c *Component) tick(ctx, run context.Context, b beat, t *timer) {
 	hook := b.hook
 	hooked, stop := c.graceful(run)
+	started := time.Now()
 	a, ok := c.ask(ctx, hooked, &hook, t.source)
 	stop()
 	if !ok {
@@ -155,6 +156,7 @@ func (c *Component) tick(ctx, run context.Context, b beat, t *timer) {
 	t.failed = a.err != nil
 	p := &parcel{c: c, gen: c.gen.number, out: a.out, t: a.began.UnixMilli(), due: t.next(a.began, b.interval)}
 	if b.poll {
+		c.mem.metrics.pollTime.Add(time.Since(started).Seconds())
 		t.polls++ // each knows all that there is: what is not in it ends
 		if p.gen = t.polls; t.failed {
 			p.out = c.nothing(t.source)
