@@ -314,14 +314,14 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	deps.language, deps.embedded, deps.own = lang, from[0].embedded, file.Path
 	deps.hashPart(lang.Name(), lang.Version())
 	deps.hashPart(from[0].rel, file.Text)
-	p, err := lang.Compile(file, Env{Modules: c.o.Modules, Require: deps.require, Probe: c.o.Probe})
+	p, err := lang.Compile(file, deps.env(c.o.Probe))
 	if err != nil {
 		return fail(err)
 	}
 	s := &script{name: name, file: file, program: p, def: p.Definition(), dir: c.dir, outside: c.o.Outside, modules: c.o.Modules}
 	s.recompile = func(f File) (*script, error) {
 		deps := &dependencies{c: c, hash: sha256.New(), language: lang, embedded: from[0].embedded}
-		p, err := lang.Compile(f, Env{Modules: c.o.Modules, Require: deps.require})
+		p, err := lang.Compile(f, deps.env(nil))
 		if err != nil {
 			return nil, err
 		}
@@ -383,9 +383,7 @@ func (c *catalog) testFile(l location, deps *dependencies) (test File, err error
 func (c *catalog) folder() Folder {
 	return Folder{
 		Dir: c.dir, Namespace: c.o.Namespace, Catalog: c,
-		Require: func(l Language, name string) (File, error) {
-			return (&dependencies{c: c, language: l, hash: sha256.New()}).require(name)
-		},
+		Env: func(l Language) Env { return (&dependencies{c: c, language: l, hash: sha256.New()}).env(nil) },
 	}
 }
 
@@ -401,12 +399,15 @@ func nameScript(err error, name string) {
 	}
 }
 
+// embeddedPrefix begins the names of files that ship with weir.
+const embeddedPrefix = "embedded/"
+
 // display is a path as people see it, and as a terminal can open it: relative
 // to the working directory when it lies below, scripts/http/paths.lua, else
 // absolute.
 func (c *catalog) display(l location) string {
 	if l.embedded {
-		return "embedded/" + l.rel
+		return embeddedPrefix + l.rel
 	}
 	full := filepath.Join(c.dir, filepath.FromSlash(l.rel))
 	if rel, err := filepath.Rel(c.work, full); err == nil && filepath.IsLocal(rel) {
@@ -438,9 +439,6 @@ func (c *catalog) read(l location) (File, error) {
 	f.Text = string(text)
 	return f, nil
 }
-
-// errNoModule is what require of an unknown module comes to.
-var errNoModule = errors.New("module not found")
 
 // dependencies collects what a registration was made from.
 type dependencies struct {
@@ -475,48 +473,4 @@ func (d *dependencies) sources() []string {
 		out = slices.Insert(slices.Delete(out, i, i+1), 0, d.own)
 	}
 	return out
-}
-
-// require finds lib/<name>. A shipped script sees only shipped modules, so
-// that a user's module of the same name cannot break it.
-func (d *dependencies) require(name string) (File, error) {
-	for s := range strings.SplitSeq(name, ".") {
-		if !identifier.MatchString(s) {
-			return File{}, fmt.Errorf("cannot require %q: a module's name is made of identifiers and dots", name)
-		}
-	}
-	base := "lib/" + strings.ReplaceAll(name, ".", "/")
-	for _, embedded := range []bool{false, true} {
-		if (!embedded && (d.embedded || d.c.dir == "")) || (embedded && d.c.o.Embedded == nil) {
-			continue
-		}
-		for _, ext := range d.language.Extensions() {
-			if !embedded {
-				d.candidate(base + ext)
-			}
-			f, err := d.c.read(location{base + ext, embedded})
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				return File{}, err
-			}
-			d.hashPart(base+ext, f.Text)
-			if !slices.Contains(d.modules, f) {
-				d.modules = append(d.modules, f)
-			}
-			return f, nil
-		}
-	}
-	return File{}, fmt.Errorf("cannot require %q: %w: there is no %s%s in the scripts folder, and the standard library has %s",
-		name, errNoModule, base, d.language.Extensions()[0], moduleNames(d.c.o.Modules))
-}
-
-func moduleNames(ms []*Module) string {
-	names := []string{"weir"}
-	for _, m := range ms {
-		names = append(names, m.Name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
 }

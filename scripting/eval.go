@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -54,8 +55,27 @@ func NewPlain(o Options, name, text string) (Plain, error) {
 	if len(text) > MaxFileSize {
 		return nil, fmt.Errorf("cannot run %s: it is larger than %d KiB", name, MaxFileSize>>10)
 	}
-	require := c.folder().Require
-	return ev.Plain(File{Name: filepath.ToSlash(name), Text: text}, Env{
-		Modules: o.Modules, Require: func(name string) (File, error) { return require(ev, name) },
-	})
+	f := File{Name: filepath.ToSlash(name), Text: text}
+	env := c.folder().Env(ev)
+	if name == "-" {
+		env.Import = func(_ File, path string) (File, error) {
+			return File{}, fmt.Errorf("cannot import %q: the text lies nowhere that a path could be beside", path)
+		}
+		return ev.Plain(f, env)
+	}
+	if f.Path, err = filepath.Abs(name); err != nil {
+		return nil, fmt.Errorf("cannot find %s: %w", name, err)
+	}
+	beside, err := NewCatalog(Options{Languages: o.Languages, UserDir: filepath.Dir(f.Path)})
+	if err != nil {
+		return nil, err
+	}
+	near, inFolder := beside.(*catalog).folder().Env(ev).Import, env.Import
+	env.Import = func(from File, path string) (File, error) {
+		if c.dir != "" && strings.HasPrefix(from.Path, c.dir+string(filepath.Separator)) {
+			return inFolder(from, path)
+		}
+		return near(from, path)
+	}
+	return ev.Plain(f, env)
 }

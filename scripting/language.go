@@ -44,8 +44,10 @@ type Language interface {
 // Env is what a script may require.
 type Env struct {
 	Modules []*Module // the standard library
-	// Require finds a module of the user's.
+	// Require finds a module or a data file of the user's by name.
 	Require func(name string) (File, error)
+	// Import finds what a file imports by a path that begins with ./ or ../.
+	Import func(from File, path string) (File, error)
 	// Probe measures the script; nil: nothing does.
 	Probe *Probe
 }

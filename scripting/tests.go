@@ -109,8 +109,8 @@ type Folder struct {
 	Dir       string // absolute
 	Namespace string
 	Catalog   component.Catalog
-	// Require finds the modules below lib.
-	Require func(l Language, name string) (File, error)
+	// Env is what a file in the folder may require.
+	Env func(l Language) Env
 }
 
 // FolderOf returns the user's folder that c was made of by NewCatalog; ok is

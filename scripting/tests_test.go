@@ -74,7 +74,7 @@ func TestTestsRunOnce(t *testing.T) {
 	if got := ran[0]; got.Script.Path != path || got.Test.Text != "-- 2\n" || got.Folder.Dir != f.dir || got.Folder.Catalog == nil {
 		t.Errorf("got %+v", got)
 	}
-	if file, err := ran[0].Folder.Require(lua.New(), "nope"); err == nil || !strings.Contains(err.Error(), "nope") {
+	if file, err := ran[0].Folder.Env(lua.New()).Require("nope"); err == nil || !strings.Contains(err.Error(), "nope") {
 		t.Errorf("got %v, %v for a module that is not there", file, err)
 	}
 

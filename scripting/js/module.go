@@ -29,8 +29,13 @@ func (v *vm) module(c *chunk) (goja.Value, error) {
 		return m.Get("exports"), nil // also while it loads: a circle sees what is there
 	}
 	m := v.rt.NewObject()
-	v.put(m, "exports", v.rt.NewObject())
 	v.loaded[c] = m
+	if c.prog == nil {
+		x := v.fixed(c.data, 0)
+		v.put(m, "exports", x)
+		return x, nil
+	}
+	v.put(m, "exports", v.rt.NewObject())
 	fn, err := v.rt.RunProgram(c.prog)
 	if err != nil {
 		return nil, err
@@ -69,10 +74,34 @@ func (v *vm) require(c *chunk, name string) goja.Value {
 	return m
 }
 
+// fixed is the value of a data file, read-only.
+func (v *vm) fixed(x scripting.Value, depth int) goja.Value {
+	if depth > maxValueDepth {
+		v.raise(fmt.Errorf("cannot use data that nests deeper than %d", maxValueDepth))
+	}
+	switch x := x.(type) {
+	case *scripting.List:
+		items := make([]any, len(x.Items))
+		for i, e := range x.Items {
+			items[i] = v.fixed(e, depth+1)
+		}
+		return v.freeze(v.rt.NewArray(items...))
+	case *scripting.Map:
+		o := v.rt.NewObject()
+		for _, k := range x.Keys() {
+			e, _ := x.Get(k)
+			v.put(o, k, v.fixed(e, depth+1))
+		}
+		return v.freeze(o)
+	}
+	return v.fromGo(x)
+}
+
 // weir makes the module weir: the kinds of components and their argument types.
 func (v *vm) weir() *goja.Object {
 	m := v.rt.NewObject()
-	for fn, kind := range definers {
+	for _, kind := range scripting.ComponentKinds {
+		fn := definer(kind)
 		v.method(m, fn, func(call goja.FunctionCall) goja.Value {
 			o, ok := call.Argument(0).(*goja.Object)
 			if !ok || o.ClassName() != "Object" {
@@ -90,8 +119,10 @@ func (v *vm) weir() *goja.Object {
 	}))
 }
 
-// definers are the functions that make definitions, and their kinds.
-var definers = map[string]scripting.ComponentKind{"defineTransform": "transform", "defineSource": "source", "defineSink": "sink"}
+// definer is the function that makes definitions of a kind: defineTransform.
+func definer(kind scripting.ComponentKind) string {
+	return scripting.CamelCase("define_" + string(kind))
+}
 
 // weirArg makes arg: the types of arguments.
 func (v *vm) weirArg() *goja.Object {

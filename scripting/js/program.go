@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/ast"
@@ -33,6 +35,8 @@ type chunk struct {
 	tree *ast.Program // of code; positions are those of file
 	smap *sourcemap.Consumer
 	prog *goja.Program
+
+	data scripting.Value // of a data file, which has no code
 
 	requires []required
 	imports  map[string]*chunk // by what the file calls them
@@ -112,7 +116,14 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 			continue
 		}
 		m := p.files[f.Name]
-		if m == nil {
+		if m == nil && scripting.IsData(f.Name) {
+			m = &chunk{file: f}
+			if m.data, err = env.Data(f); err != nil {
+				*errs = append(*errs, c.at(r.idx, err))
+				continue
+			}
+			p.files[f.Name] = m
+		} else if m == nil {
 			if m, err = compile(f, p.cover); err != nil {
 				*errs = append(*errs, err)
 				continue
@@ -126,13 +137,36 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 
 // find finds the file that c imports by name.
 func (p *program) find(c *chunk, name string, env scripting.Env) (scripting.File, error) {
-	if name == testModule {
+	switch {
+	case name == testModule:
 		return scripting.File{}, fmt.Errorf("cannot import %q here: it is for test files, which are called x.test.ts, x_test.ts or .js", name)
-	}
-	if env.Require == nil {
-		return scripting.File{}, fmt.Errorf("cannot import %q here", name)
+	case strings.HasPrefix(name, "./"), strings.HasPrefix(name, "../"):
+		return env.Import(c.file, name)
+	case strings.HasPrefix(name, libPrefix):
+		lib := strings.TrimPrefix(name, libPrefix)
+		return scripting.File{}, fmt.Errorf("cannot import %q: there is no module %s in the standard library, there is %s", name, lib, p.libNames())
+	case p.stdlib[name] != nil:
+		return scripting.File{}, fmt.Errorf("cannot import %q: the standard library's is %q", name, libPrefix+name)
+	case strings.Contains(name, ":"), strings.HasPrefix(name, "/"), strings.HasPrefix(name, "@"), nodeModules[name]:
+		return scripting.File{}, fmt.Errorf("cannot import %q: there are no modules of Node or npm: there is weir, weir/…, ./file and what lies below lib in the scripts folder", name)
 	}
 	return env.Require(name)
+}
+
+// nodeModules are names that people will try.
+var nodeModules = map[string]bool{
+	"fs": true, "path": true, "http": true, "https": true, "os": true, "crypto": true, "util": true, "events": true,
+	"child_process": true, "net": true, "url": true, "stream": true, "buffer": true, "lodash": true, "axios": true,
+}
+
+// libNames are the names of the standard library.
+func (p *program) libNames() string {
+	var names []string
+	for name := range p.stdlib {
+		names = append(names, libPrefix+name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 // pos is where something of a file's tree is in the file.
@@ -146,6 +180,14 @@ func (c *chunk) error(idx file.Idx, err error) *scripting.Error {
 	e := c.file.Error(at.Line, hookLoad, err)
 	e.Col = at.Column
 	return e
+}
+
+// at makes an error at a place in the file of one that says no place.
+func (c *chunk) at(idx file.Idx, err error) error {
+	if _, ok := errors.AsType[*scripting.Error](err); ok {
+		return err
+	}
+	return c.error(idx, err)
 }
 
 // NewVM returns a VM that has run the file and is ready for its hooks.

@@ -2,9 +2,12 @@ package js
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // keys are the keys of an object literal that is a definition.
@@ -25,8 +28,9 @@ func (c *chunk) look() {
 }
 
 func (c *chunk) lookAt(call *ast.CallExpression) {
-	switch name := calleeName(call.Callee); name {
-	case "require":
+	name := calleeName(call.Callee)
+	switch {
+	case name == "require":
 		text, ok := call.ArgumentList, len(call.ArgumentList) == 1
 		if !ok {
 			return
@@ -36,7 +40,7 @@ func (c *chunk) lookAt(call *ast.CallExpression) {
 			return
 		}
 		c.errs = append(c.errs, c.error(call.Idx0(), fmt.Errorf("cannot require this: require takes a constant string, so that weir knows which files a component is made of")))
-	case "defineTransform", "defineSource", "defineSink":
+	case slices.ContainsFunc(scripting.ComponentKinds, func(k scripting.ComponentKind) bool { return definer(k) == name }):
 		if len(call.ArgumentList) != 1 {
 			return
 		}

@@ -232,7 +232,7 @@ func (v *vm) Stream(s *view.Stream) error {
 
 // Metrics runs the hook metrics.
 func (v *vm) Metrics(m *view.Metrics) error {
-	v.hook, v.win, v.outLogs = "metrics", m, v.call.Logs
+	v.hook, v.win, v.outLogs = v.batchHook("metrics"), m, v.call.Logs
 	if v.prog.def.Sends&batch.SignalMetrics != 0 {
 		v.out = m
 	}
@@ -244,7 +244,7 @@ func (v *vm) Metrics(m *view.Metrics) error {
 
 // Logs runs the hook logs.
 func (v *vm) Logs(m *view.Logs) error {
-	v.hook, v.lines, v.out = "logs", m, v.call.Metrics
+	v.hook, v.lines, v.out = v.batchHook("logs"), m, v.call.Metrics
 	if v.prog.def.Sends&batch.SignalLogs != 0 {
 		v.outLogs = m
 	}
@@ -252,6 +252,14 @@ func (v *vm) Logs(m *view.Logs) error {
 	v.lines, v.out, v.outLogs = nil, nil, nil
 	v.closeData()
 	return err
+}
+
+// batchHook is the name of the hook that gets batches of a signal.
+func (v *vm) batchHook(signal string) string {
+	if v.prog.def.Kind == scripting.Sink {
+		return "send"
+	}
+	return signal
 }
 
 // Run runs another hook.
@@ -333,6 +341,8 @@ func (v *vm) openHooks() {
 			v.hooks.logs = hook
 		case "metrics":
 			v.hooks.metrics = hook
+		case "send":
+			v.hooks.metrics, v.hooks.logs = hook, hook
 		}
 	}
 	v.openContext()

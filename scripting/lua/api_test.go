@@ -3,8 +3,11 @@ package lua_test
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/lua"
 )
 
 // TestBatchOperations runs the body of a metrics hook on a batch.
@@ -448,5 +451,37 @@ func TestEmitLimit(t *testing.T) {
 	equal(t, f.send(t, "a 1\n"), "a 1\n")
 	if want := "limit exceeded: the call emitted more than 3 records, the limit is script.limits.emit"; !strings.Contains(f.Health().Message, want) {
 		t.Errorf("got %q, want %q", f.Health().Message, want)
+	}
+}
+
+func TestRequireOfData(t *testing.T) {
+	files := fstest.MapFS{
+		"test/script.lua": {Data: []byte(`
+			local weir = require "weir"
+			local data = require "data.json"
+			local list = require "sub/list.yaml"
+			assert(data.name == "x" and data.empty and #data.empty == 0 and data.none == weir.null, "values")
+			assert(#list == 2 and list[2].a == 1, "a list")
+			for _, write in ipairs { function() data.name = "y" end, function() list[1] = 1 end, function() list[2].a = 2 end } do
+				local ok, err = pcall(write)
+				assert(not ok and err:find("read%-only"), err)
+			end
+			return weir.transform { series = function(s, ctx) end }`)},
+		"lib/data.json":     {Data: []byte(`{"name": "x", "empty": [], "none": null}`)},
+		"lib/sub/list.yaml": {Data: []byte("- one\n- a: 1\n")},
+	}
+	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, Embedded: files, Modules: modules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := c.Lookup("test.script"); r.Err != nil {
+		t.Error(r.Err)
+	}
+	files["lib/data.json"] = &fstest.MapFile{Data: []byte(`{`)}
+	if c, err = scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, Embedded: files, Modules: modules}); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := c.Lookup("test.script"); r.Err == nil || !strings.Contains(r.Err.Error(), "embedded/lib/data.json: cannot read the data") {
+		t.Errorf("got %v", r.Err)
 	}
 }

@@ -71,7 +71,7 @@ func TestLoadErrors(t *testing.T) {
 		`embedded/test/script.lua:3: cannot use expression: unexpected token EOF (1:7)`, ` | value >`, ` |       ^`, `  3 | batch:drop_where("value >")`,
 		`embedded/test/script.lua:4: cannot use expression: args has no "nope"; it is empty (1:6)`, ` | args.nope == 1`, ` |      ^`, `  4 | batch:keep_where("args.nope == 1")`)
 	f("module", head+"\nlocal x = require \"nope\"",
-		`embedded/test/script.lua:3: cannot require "nope": module not found: there is no lib/nope.lua in the scripts folder, and the standard library has base64, fake, hash, json, logfmt, math, prom, re, text, time, uuid, weir`, `  3 | local x = require "nope"`)
+		`embedded/test/script.lua:3: cannot require "nope": module not found: there is no lib/nope.lua in the scripts folder, and the standard library has base64, csv, fake, hash, json, logfmt, math, net, prom, re, semver, text, time, url, uuid, weir, yaml`, `  3 | local x = require "nope"`)
 	f("dynamic require", head+"local n = \"json\"\nlocal x = require(n)",
 		`embedded/test/script.lua:3: cannot require what is no constant string: weir must know which files a component is made of`, `  3 | local x = require(n)`)
 	f("runtime", head+"local x = os.time()",

@@ -73,7 +73,8 @@ func (*Language) Comment(text string) []string {
 type program struct {
 	files   map[string]*chunk // by name as shown
 	main    *chunk
-	modules map[string]*chunk // by what require calls them
+	modules map[string]*chunk          // by what require calls them
+	data    map[string]scripting.Value // of data files, by what require calls them
 	stdlib  map[string]*scripting.Module
 	def     *scripting.Definition
 	probe   *scripting.Probe
@@ -113,7 +114,7 @@ const (
 // read compiles a file and the modules that it requires.
 func read(f scripting.File, env scripting.Env, kind fileKind) (*program, error) {
 	p := &program{
-		files: map[string]*chunk{}, modules: map[string]*chunk{}, stdlib: map[string]*scripting.Module{},
+		files: map[string]*chunk{}, modules: map[string]*chunk{}, data: map[string]scripting.Value{}, stdlib: map[string]*scripting.Module{},
 		probe: env.Probe,
 	}
 	for _, m := range env.Modules {
@@ -155,6 +156,17 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 		f, err := env.Require(r.name)
 		if err != nil {
 			*errs = append(*errs, c.file.Error(r.line, "load", err))
+			continue
+		}
+		if scripting.IsData(f.Name) {
+			x, err := env.Data(f)
+			if _, ok := errors.AsType[*scripting.Error](err); err != nil && !ok {
+				err = c.file.Error(r.line, "load", err)
+			}
+			if err != nil {
+				*errs = append(*errs, err)
+			}
+			p.data[r.name] = x
 			continue
 		}
 		m, err := compile(f, componentFile, p.cover)

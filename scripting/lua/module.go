@@ -27,6 +27,8 @@ func (v *vm) require(L *lua.LState) int {
 		m = v.freeze(v.bind(lib), name)
 	} else if name == "weir" {
 		m = v.weir()
+	} else if x, ok := v.prog.data[name]; ok {
+		m = v.fixed(L, x, name, 0)
 	} else if c, ok := v.prog.modules[name]; ok {
 		v.loaded[name] = nil
 		L.Push(L.NewFunctionFromProto(c.proto))
@@ -42,6 +44,32 @@ func (v *vm) require(L *lua.LState) int {
 	v.loaded[name] = m
 	L.Push(m)
 	return 1
+}
+
+// fixed is the value of a data file, read-only.
+func (v *vm) fixed(L *lua.LState, x scripting.Value, what string, depth int) lua.LValue {
+	if depth > maxValueDepth {
+		v.raise(L, fmt.Errorf("cannot use %s: it nests deeper than %d", what, maxValueDepth))
+	}
+	switch x := x.(type) {
+	case *scripting.List:
+		if len(x.Items) == 0 {
+			return v.fromGo(L, x, depth)
+		}
+		t := L.CreateTable(len(x.Items), 0)
+		for i, e := range x.Items {
+			t.RawSetInt(i+1, v.fixed(L, e, what, depth+1))
+		}
+		return v.freeze(t, what)
+	case *scripting.Map:
+		t := L.CreateTable(0, x.Len())
+		for _, k := range x.Keys() {
+			e, _ := x.Get(k)
+			t.RawSetString(k, v.fixed(L, e, what, depth+1))
+		}
+		return v.freeze(t, what)
+	}
+	return v.fromGo(L, x, depth)
 }
 
 // weir makes the module weir: the kinds of components and their argument types.

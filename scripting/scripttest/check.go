@@ -22,7 +22,8 @@ func (s *suite) lint(l scripting.Language, f scripting.File, warn func(*scriptin
 	if !ok {
 		return nil
 	}
-	env := scripting.Env{Modules: s.modules, Require: func(name string) (scripting.File, error) { return s.folder.Require(l, name) }}
+	env := s.folder.Env(l)
+	env.Modules = s.modules
 	found, err := linter.LintTest(f, env, API(linter.Words()))
 	if err != nil {
 		return err

@@ -47,12 +47,7 @@ func newSession(ctx context.Context, s suite, f scripting.File, lang scripting.T
 	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, words: lang.Words(), top: &group{}, used: map[string]bool{f.Path: true}}
 	ses.mocks.words = ses.words
 	ses.at = ses.top
-	env := scripting.Env{Modules: s.modules, Probe: s.probe, Require: func(name string) (scripting.File, error) {
-		m, err := s.folder.Require(lang, name)
-		ses.used[m.Path] = true
-		return m, err
-	}}
-	vm, err := lang.NewTest(f, env, ses.api())
+	vm, err := lang.NewTest(f, ses.env(s, lang), ses.api())
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +58,24 @@ func newSession(ctx context.Context, s suite, f scripting.File, lang scripting.T
 		return nil, errors.Join(err, ses.close())
 	}
 	return ses, nil
+}
+
+// env is what the test file may require, which is noted.
+func (s *session) env(in suite, lang scripting.Language) scripting.Env {
+	env := in.folder.Env(lang)
+	env.Modules, env.Probe = in.modules, in.probe
+	require, load := env.Require, env.Import
+	env.Require = func(name string) (scripting.File, error) {
+		m, err := require(name)
+		s.used[m.Path] = true
+		return m, err
+	}
+	env.Import = func(from scripting.File, path string) (scripting.File, error) {
+		m, err := load(from, path)
+		s.used[m.Path] = true
+		return m, err
+	}
+	return env
 }
 
 // close ends the components that are still open. The error is the first that

@@ -1,0 +1,171 @@
+package scripting
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// errNoModule is what require of an unknown module comes to.
+var errNoModule = errors.New("module not found")
+
+// env is what a script may require, noting what it does.
+func (d *dependencies) env(probe *Probe) Env {
+	return Env{Modules: d.c.o.Modules, Require: d.require, Import: d.importFile, Probe: probe}
+}
+
+// dataExtensions are of files that are values and no scripts.
+var dataExtensions = []string{".json", ".yaml", ".yml"}
+
+// IsData reports whether a file of this name is a value, which Data reads, and no
+// script.
+func IsData(name string) bool { return slices.Contains(dataExtensions, path.Ext(name)) }
+
+// Data reads a data file by the function decode of the module json or yaml. What
+// is wrong with its text is an *Error.
+func (e Env) Data(f File) (Value, error) {
+	ext := strings.TrimPrefix(path.Ext(f.Name), ".")
+	if ext == "yml" {
+		ext = "yaml"
+	}
+	i := slices.IndexFunc(e.Modules, func(m *Module) bool { return m.Name == ext })
+	if i < 0 {
+		return nil, fmt.Errorf("cannot read %s: there is no module %s", f.Name, ext)
+	}
+	decode, ok := e.Modules[i].Func("decode")
+	if !ok {
+		return nil, fmt.Errorf("cannot read %s: the module %s does not decode", f.Name, ext)
+	}
+	v, err := decode.Call(nil, []Value{f.Text})
+	if err != nil {
+		return nil, f.Error(0, hookLoad, fmt.Errorf("cannot read the data: %w", err))
+	}
+	return v, nil
+}
+
+// require finds lib/<name>: a module of the language, with dots for folders, or
+// a data file by its name. A shipped script sees only shipped modules, so that a
+// user's module of the same name cannot break it.
+func (d *dependencies) require(name string) (File, error) {
+	base, exts := "lib/"+strings.ReplaceAll(name, ".", "/"), d.language.Extensions()
+	if IsData(name) {
+		base, exts = "lib/"+name, []string{""}
+		if !filepath.IsLocal(filepath.FromSlash(base)) || path.Clean(base) != base {
+			return File{}, fmt.Errorf("cannot require %q: it must be the name of a file below lib", name)
+		}
+	} else {
+		for s := range strings.SplitSeq(name, ".") {
+			if !identifier.MatchString(s) {
+				return File{}, fmt.Errorf("cannot require %q: a module's name is made of identifiers and dots", name)
+			}
+		}
+	}
+	for _, embedded := range []bool{false, true} {
+		if (!embedded && (d.embedded || d.c.dir == "")) || (embedded && d.c.o.Embedded == nil) {
+			continue
+		}
+		for _, ext := range exts {
+			f, err := d.open(location{base + ext, embedded})
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			return f, err
+		}
+	}
+	if IsData(name) {
+		return File{}, fmt.Errorf("cannot require %q: %w: there is no %s in the scripts folder", name, errNoModule, base)
+	}
+	return File{}, fmt.Errorf("cannot require %q: %w: there is no %s%s in the scripts folder, and the standard library has %s",
+		name, errNoModule, base, exts[0], moduleNames(d.c.o.Modules))
+}
+
+// importFile finds what from imports by a path that begins with ./ or ../; the
+// extension of a script may be left out.
+func (d *dependencies) importFile(from File, name string) (File, error) {
+	rel, embedded := strings.TrimPrefix(from.Name, embeddedPrefix), from.Path == ""
+	if !embedded {
+		r, err := filepath.Rel(d.c.dir, from.Path)
+		if err != nil {
+			return File{}, fmt.Errorf("cannot import %q: %w", name, err)
+		}
+		rel = filepath.ToSlash(r)
+	}
+	if embedded && d.c.o.Embedded == nil {
+		return File{}, fmt.Errorf("cannot import %q: %s lies nowhere that a path could be beside", name, from.Name)
+	}
+	base := path.Join(path.Dir(rel), name)
+	if !filepath.IsLocal(filepath.FromSlash(base)) {
+		return File{}, fmt.Errorf("cannot import %q: it lies outside of the scripts folder", name)
+	}
+	candidates := []string{base}
+	if exts := d.language.Extensions(); !IsData(base) && !slices.Contains(exts, path.Ext(base)) {
+		candidates = nil
+		for _, ext := range exts {
+			candidates = append(candidates, base+ext)
+		}
+	} else if !IsData(base) { // TypeScript's way is to import ./x.js of x.ts
+		for _, ext := range exts {
+			if c := strings.TrimSuffix(base, path.Ext(base)) + ext; c != base {
+				candidates = append(candidates, c)
+			}
+		}
+	}
+	for _, rel := range candidates {
+		f, err := d.open(location{rel, embedded})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		return f, err
+	}
+	return File{}, fmt.Errorf("cannot import %q: there is no %s", name, d.c.display(location{candidates[0], embedded}))
+}
+
+// open reads a file that a script requires, and notes it. A link that leads out
+// of the scripts folder is not followed: who may write a script must not be able
+// to read with it what weir can.
+func (d *dependencies) open(l location) (File, error) {
+	if !l.embedded {
+		d.candidate(l.rel)
+		if err := d.c.inside(l.rel); err != nil {
+			return File{}, err
+		}
+	}
+	f, err := d.c.read(l)
+	if err != nil {
+		return File{}, err
+	}
+	d.hashPart(l.rel, f.Text)
+	if !slices.Contains(d.modules, f) {
+		d.modules = append(d.modules, f)
+	}
+	return f, nil
+}
+
+// inside returns an error for a file that lies elsewhere than its path says.
+func (c *catalog) inside(rel string) error {
+	root, err := filepath.EvalSymlinks(c.dir)
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(filepath.Join(c.dir, filepath.FromSlash(rel)))
+	if err != nil {
+		return err
+	}
+	if in, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(in) {
+		return fmt.Errorf("cannot use %s: it is a link to %s, which lies outside of the scripts folder", c.display(location{rel: rel}), real)
+	}
+	return nil
+}
+
+func moduleNames(ms []*Module) string {
+	names := []string{"weir"}
+	for _, m := range ms {
+		names = append(names, m.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
