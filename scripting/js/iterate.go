@@ -97,20 +97,19 @@ func (v *vm) openIterators() {
 	d.next.row = v.function1("next", v.nextValue)
 }
 
-// rowValues is what an iterator gives of a row: [i, job, v]. Taking it to pieces
-// goes through an iterator over its values, which is made with it.
+// rowValues is what an iterator gives of a row: [i, job, v].
 type rowValues struct {
 	hosted
-	iterator rowIterator
-	values   []goja.Value
+	values []goja.Value
 }
 
-// rowIterator goes over the values of a row.
+// rowIterator goes over the values of a row, to take it to pieces. There is one
+// a VM, and more while that is half through a row.
 type rowIterator struct {
 	hosted
 	sealed
 	v  *vm
-	of *rowValues
+	of *rowValues // nil: it can be used
 	at int
 }
 
@@ -159,30 +158,38 @@ func (v *vm) rowIterator(call goja.FunctionCall) goja.Value {
 	if !ok {
 		v.raise(fmt.Errorf("cannot go over %s as over a row", kindOf(call.This)))
 	}
-	it := &r.iterator
-	if it.of != nil && it.at < len(r.values) {
-		it = new(rowIterator) // somebody may be half through
+	it := &v.data.rowIterator
+	if it.of != nil {
+		it = new(rowIterator)
 	}
-	it.v, it.of, it.at = v, r, 0
-	return it.open(v.rt, v.data.proto.iterator, it)
+	it.of, it.at = r, 0
+	if it.v == nil {
+		it.v = v
+		return it.open(v.rt, v.data.proto.iterator, it)
+	}
+	return it.value()
 }
 
 func (v *vm) nextValue(call goja.FunctionCall) goja.Value {
 	it := self[*rowIterator](v, call, "an iterator")
 	s := &v.data.step
-	if s.done = it.at >= len(it.of.values); s.done {
-		s.value = nil
-	} else {
-		s.value = it.of.values[it.at]
+	s.done, s.value = true, nil
+	if it.of != nil && it.at < len(it.of.values) {
+		s.done, s.value = false, it.of.values[it.at]
 		it.at++
+	} else {
+		it.of = nil
 	}
 	return s.hosted.value()
 }
 
-// Get returns next.
+// Get returns next. What asks for return is done with the row.
 func (it *rowIterator) Get(name string) goja.Value {
-	if name == "next" {
+	switch name {
+	case "next":
 		return it.v.data.next.row
+	case "return":
+		it.of = nil
 	}
 	return nil
 }

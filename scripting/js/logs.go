@@ -156,7 +156,14 @@ func takes(fn goja.Value, n int) bool {
 		return true
 	}
 	text := o.String()
-	return strings.Contains(text, "...") || strings.Contains(text, "=") || strings.Contains(text, "arguments")
+	params := "" // of x => …
+	if i := strings.IndexAny(text, "(="); i >= 0 && text[i] == '(' {
+		params = text[i:]
+		if end := strings.IndexAny(params, ")="); end >= 0 {
+			params = params[:end+1]
+		}
+	}
+	return strings.Contains(text, "arguments") || strings.ContainsAny(params, ".=[{")
 }
 
 // callLine calls fn with the first n of args, and with the record behind them
@@ -185,15 +192,18 @@ func (v *vm) matchEach(call goja.FunctionCall) goja.Value {
 	v.readLines(m)
 	re, fn := v.patternArg(call.Argument(0), "match"), v.callbackArg(call, 1, "match")
 	var args []goja.Value
+	wants := false
 	v.eachRow(&m.Window, m.Mark, m.Rollback, func(row int) {
 		text := m.Line(row)
 		at := v.find(re, text)
 		if at == nil {
 			return
 		}
-		args = v.groups(args[:0], text, at)
-		n := len(args)
-		v.callLine(m, row, fn, append(args, nil), n, true)
+		if args == nil { // all matches have as many groups
+			wants = takes(call.Argument(1), max(2, len(at)/2))
+		}
+		args = append(v.groups(args[:0], text, at), nil)
+		v.callLine(m, row, fn, args, len(args)-1, wants)
 	})
 	return goja.Undefined()
 }

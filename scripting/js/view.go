@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/dop251/goja"
@@ -26,8 +25,10 @@ type data struct {
 	rows     []rowValues // likewise
 	cells    []goja.Value
 	read     []view.Cell // scratch
-	step     step        // the result of each step over the values of a row
 	patterns map[string]scripting.Pattern
+
+	rowIterator rowIterator
+	step        step // its result
 
 	proto   struct{ record, labels, iterator, row, group, lineGroup *goja.Object }
 	methods map[*scripting.ObjectType]map[string]goja.Value
@@ -60,7 +61,7 @@ func (v *vm) closeData() {
 	d.records, d.lines, d.rows, d.cells = nil, nil, nil, nil
 	d.texts.block = nil // parts of lines, which would keep all of them
 	clear(d.read[:cap(d.read)])
-	d.step.value = nil
+	d.step.value, d.rowIterator.of = nil, nil
 }
 
 // dataToGo is toGo for labels; other data are objects as any.
@@ -129,8 +130,16 @@ func (v *vm) member(t *scripting.ObjectType, name string) goja.Value {
 	return nil
 }
 
-// has reports whether a type has a member of that name.
-func has(t *scripting.ObjectType, name string) bool { return slices.Contains(api.Members(t), name) }
+// has reports whether a type has a member of that name. Each assignment asks.
+func has(t *scripting.ObjectType, name string) bool {
+	for i := range t.Fields {
+		if t.Fields[i].Name == name {
+			return true
+		}
+	}
+	_, ok := t.Method(name)
+	return ok
+}
 
 // errLate is the error of a handle that its script kept.
 var errLate = errors.New("cannot use a record after its hook returned: keep record.copy() instead")
