@@ -43,7 +43,8 @@ type grants struct {
 	env      []grant.Env
 	files    []grant.File
 	commands []grant.Command
-	anyFile  bool // all files; no block grants that
+	// All files and programs, which no block grants.
+	anyFile, anyCommand bool
 }
 
 func (a *AllowBlock) grants() (g grants, err error) {
@@ -188,7 +189,10 @@ func (n Needs) lacking(g grants) (ls []lack) {
 			ls = append(ls, lack{"read", "read " + f.String(), f.String()})
 		}
 	}
-	for _, name := range n.Exec {
+	if n.Exec && len(n.Programs) == 0 && len(g.commands) == 0 && !g.anyCommand {
+		ls = append(ls, lack{"exec", "exec", "/usr/bin/NAME"})
+	}
+	for _, name := range n.Programs {
 		if !slices.ContainsFunc(g.commands, func(p grant.Command) bool { return p.Is(name) }) {
 			add := name
 			if programName(name) && !strings.ContainsAny(name, `/\`) {
@@ -224,7 +228,7 @@ func (n Needs) unneeded(a *AllowBlock) map[string][]string {
 		}
 	}
 	for _, p := range g.commands {
-		if !slices.ContainsFunc(n.Exec, p.Is) {
+		if !n.Exec || len(n.Programs) > 0 && !slices.ContainsFunc(n.Programs, p.Is) {
 			out["exec"] = append(out["exec"], p.String())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weir-run/weir/scripting/egress"
 )
@@ -161,6 +162,7 @@ func requestOptions() []Param {
 // response is an answer as scripts have it.
 type response struct {
 	*egress.Response
+	took   time.Duration
 	body   string
 	decode *Function // of JSON; nil: there is no such module
 }
@@ -174,6 +176,7 @@ var responseType = &ObjectType{
 		{Name: "headers", Kind: KindMap, Of: &Param{Kind: KindString}, Doc: "The headers by their names in lower case; one that came several times is joined with commas."},
 		{Name: "body", Kind: KindString, Doc: "The text, unpacked."},
 		{Name: "url", Kind: KindString, Doc: "The URL that answered, after redirects, without its query."},
+		{Name: "seconds", Kind: KindNumber, Doc: "How long it took, redirects and body included."},
 	},
 	Read: func(data any, field string) Value {
 		r := data.(*response)
@@ -184,6 +187,8 @@ var responseType = &ObjectType{
 			return r.body
 		case "url":
 			return r.URL
+		case "seconds":
+			return r.took.Seconds()
 		}
 		return HeaderMap(r.Header)
 	},
@@ -233,17 +238,18 @@ func (o *world) request(w *worker, method, to string, body Value, opts *Map) (Va
 	return o.within(w, opts, func(ctx context.Context) (Value, error) {
 		started := w.call.c.opts.Clock.Now()
 		resp, err := o.http.Do(ctx, req)
+		took := w.call.c.opts.Clock.Now().Sub(started)
 		if o.outcomes != nil {
 			status := 0
 			if err == nil {
 				status = resp.Status
 			}
-			o.outcomes.request(status, err, w.call.c.opts.Clock.Now().Sub(started))
+			o.outcomes.request(status, err, took)
 		}
 		if err != nil {
 			return nil, err
 		}
-		out := &response{Response: resp, body: string(resp.Body), decode: o.json("decode")}
+		out := &response{Response: resp, took: took, body: string(resp.Body), decode: o.json("decode")}
 		resp.Body = nil
 		return &Object{Type: responseType, Data: out}, nil
 	})

@@ -37,7 +37,7 @@ func addOutside(m *Module, w *worker, o *world) {
 	if all || o.needs.Read {
 		m.Funcs = append(m.Funcs, readFunc(w, o))
 	}
-	if all || len(o.needs.Exec) > 0 {
+	if all || o.needs.Exec {
 		m.Funcs = append(m.Funcs, execFunc(w, o))
 	}
 	m.Absent = func(name string) string {
@@ -196,6 +196,7 @@ func execFunc(w *worker, o *world) Function {
 			{Name: "code", Kind: KindInt, Doc: "What it ended with."},
 			{Name: "stdout", Kind: KindString, Doc: "What it wrote."},
 			{Name: "stderr", Kind: KindString, Doc: "What it wrote as errors."},
+			{Name: "seconds", Kind: KindNumber, Doc: "How long it ran."},
 		}},
 		Waits: true,
 		Uses: []Use{{
@@ -265,6 +266,7 @@ func (o *world) exec(w *worker, name string, list Value, opts *Map) (Value, erro
 		run = egress.Run
 	}
 	return o.within(w, opts, func(ctx context.Context) (Value, error) {
+		started := w.call.c.opts.Clock.Now()
 		res, err := run(ctx, c)
 		if err != nil {
 			return nil, err
@@ -273,6 +275,7 @@ func (o *world) exec(w *worker, name string, list Value, opts *Map) (Value, erro
 		m.Set("code", int64(res.Code))
 		m.Set("stdout", res.Stdout)
 		m.Set("stderr", res.Stderr)
+		m.Set("seconds", w.call.c.opts.Clock.Now().Sub(started).Seconds())
 		return m, nil
 	})
 }

@@ -19,7 +19,10 @@ type Needs struct {
 	Env   []string     // ctx.env
 	Read  bool         // ctx.read
 	Files []grant.File // which it reads; none: those that are granted
-	Exec  []string     // ctx.exec: names or paths of programs
+	Exec  bool         // ctx.exec
+	// Programs are the names or paths of those it runs; none: those that are
+	// granted.
+	Programs []string
 }
 
 // needKinds are the keys of needs, in the order of the manual.
@@ -46,7 +49,12 @@ func defineNeeds(d *definer, field RawField) {
 		case "env":
 			n.Env = needNames(d, field.Line, name, v, `{ "REGION" }`, grant.EnvName)
 		case "exec":
-			n.Exec = needNames(d, field.Line, name, v, `{ "df" }`, programName)
+			if b, ok := v.(bool); ok {
+				n.Exec = b
+				continue
+			}
+			n.Programs = needNames(d, field.Line, name, v, `{ "df" }`, programName)
+			n.Exec = len(n.Programs) > 0
 		case "listen":
 			d.fail(field.Line, "cannot use needs.listen in weir.%s: nothing calls a %s from outside, it gets its data from other blocks", d.kind, d.kind)
 		default:
@@ -100,7 +108,7 @@ func programName(name string) bool {
 }
 
 // None reports whether nothing is needed.
-func (n Needs) None() bool { return !n.HTTP && !n.Read && len(n.Env)+len(n.Exec) == 0 }
+func (n Needs) None() bool { return !n.HTTP && !n.Read && !n.Exec && len(n.Env) == 0 }
 
 // List returns what is needed, in words such as `http https://geo.internal/*`.
 func (n Needs) List() (out []string) {
@@ -115,7 +123,7 @@ func (n Needs) List() (out []string) {
 	add(n.HTTP, "http", texts(n.URLs))
 	add(len(n.Env) > 0, "env", n.Env)
 	add(n.Read, "read", texts(n.Files))
-	add(len(n.Exec) > 0, "exec", n.Exec)
+	add(n.Exec, "exec", n.Programs)
 	return out
 }
 

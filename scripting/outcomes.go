@@ -43,7 +43,7 @@ func (o *outcomes) collectors(n Needs) (cs []prometheus.Collector) {
 	if n.HTTP {
 		cs = append(cs, o.requests, o.seconds)
 	}
-	if len(n.Exec) > 0 {
+	if n.Exec {
 		cs = append(cs, o.commands)
 	}
 	return cs

@@ -109,7 +109,7 @@ func newWorld(s *script, o component.Options, b ScriptBlock) (*world, error) {
 		}
 	}
 	for _, c := range g.commands {
-		if slices.ContainsFunc(w.needs.Exec, c.Is) {
+		if len(w.needs.Programs) == 0 || slices.ContainsFunc(w.needs.Programs, c.Is) {
 			w.commands = append(w.commands, c)
 		}
 	}
@@ -144,7 +144,8 @@ func (n Needs) grantAll() (g grants) {
 	if g.files = n.Files; n.Read && len(g.files) == 0 {
 		g.anyFile = true
 	}
-	for _, name := range n.Exec {
+	g.anyCommand = n.Exec && len(n.Programs) == 0
+	for _, name := range n.Programs {
 		if !strings.ContainsAny(name, `/\`) {
 			name = anyFolder + name
 		}
@@ -222,6 +223,11 @@ func (w *world) command(name string, args []string) (path string, err error) {
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
 	switch {
+	case len(paths) == 0 && w.grants.anyCommand:
+		if strings.ContainsAny(name, `/\`) {
+			return name, nil
+		}
+		return anyFolder + name, nil
 	case len(paths) == 0:
 		return "", &egress.DeniedError{Err: fmt.Errorf("cannot run %q: the script's needs.exec and script.allow.exec do not both name it", name)}
 	case len(paths) > 1:

@@ -198,13 +198,6 @@ func TestReadInSetup(t *testing.T) {
 	n := newOutside(t, scripting.Outside{})
 	dir := t.TempDir()
 	path := filepath.ToSlash(filepath.Join(dir, "map.txt"))
-	n.save(fmt.Sprintf(`return weir.transform { needs = { read = true },
-		setup = function(ctx)
-			ctx.log.info("read " .. tostring(ctx.read(%q)))
-			ctx.log.info("large " .. tostring(ctx.read(%q, { max_bytes = 3 })))
-		end,
-		metrics = function(batch, ctx) batch:set_label("later", ctx.read(%q)) end,
-	}`, path, path+"3", path+"2"), allow(fmt.Sprintf("read = [%q]", filepath.ToSlash(dir)+"/*")))
 	write := func(path, text string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -213,6 +206,13 @@ func TestReadInSetup(t *testing.T) {
 	}
 	write(path+"2", "x")
 	write(path+"3", "too large")
+	n.save(fmt.Sprintf(`return weir.transform { needs = { read = true },
+		setup = function(ctx)
+			ctx.log.info("read " .. tostring(ctx.read(%q)))
+			ctx.log.info("large " .. tostring(ctx.read(%q, { max_bytes = 3 })))
+		end,
+		metrics = function(batch, ctx) batch:set_label("later", ctx.read(%q)) end,
+	}`, path, path+"3", path+"2"), allow(fmt.Sprintf("read = [%q]", filepath.ToSlash(dir)+"/*")))
 	same(t, n.send(text(t, 1, "a 1\n")), "a{later=\"x\"} 1\n") // setup is done by then
 	c := n.c.(interface {
 		component.Updater
@@ -241,7 +241,8 @@ func TestReadInSetup(t *testing.T) {
 
 func TestExec(t *testing.T) {
 	var got []egress.Command
-	n := newOutside(t, scripting.Outside{
+	var n *node
+	n = newOutside(t, scripting.Outside{
 		LookupEnv: func(name string) (string, bool) { return "/my/bin", name == "PATH" },
 		Exec: func(ctx context.Context, c egress.Command) (egress.CommandResult, error) {
 			got = append(got, c)
@@ -249,6 +250,7 @@ func TestExec(t *testing.T) {
 				<-ctx.Done()
 				return egress.CommandResult{}, context.Cause(ctx)
 			}
+			n.Clock.Advance(1500 * time.Millisecond)
 			return egress.CommandResult{Code: 3, Stdout: "out", Stderr: "err"}, nil
 		},
 	})
@@ -265,7 +267,7 @@ func TestExec(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", body, said, want)
 		}
 	}
-	f(`local r = ctx.exec("tool", { "show", "a b" }, { stdin = ctx.secret("in"), max_bytes = 7 }) return r.code, r.stdout, r.stderr`, "3 | out | err")
+	f(`local r = ctx.exec("tool", { "show", "a b" }, { stdin = ctx.secret("in"), max_bytes = 7 }) return r.code, r.stdout, r.stderr, r.seconds`, "3 | out | err | 1.5")
 	want := []egress.Command{{Path: filepath.FromSlash(abs("/bin/tool")), Args: []string{"show", "a b"}, Stdin: "in", SearchPath: "/my/bin", MaxOutput: 7}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what was run (-want +got):\n%s", diff)
@@ -273,10 +275,24 @@ func TestExec(t *testing.T) {
 	f(`return ctx.exec("tool", { "stop" })`, "nil | cannot run "+filepath.FromSlash(abs("/bin/tool"))+" with these arguments: script.allow.exec grants others")
 	f(`return ctx.exec("tool2")`, `nil | cannot run "tool2": the script's needs.exec and script.allow.exec do not both name it`)
 	f(`return ctx.exec("sh", { "-c", "x" })`, `nil | cannot run "sh": the script's needs.exec and script.allow.exec do not both name it`)
+	// exec = true leaves it to the block.
+	if said := n.ask(says("exec = true", "", `return ctx.exec("tool2", { "x" }).stdout`), attrs); said != "out" {
+		t.Errorf("a program that only the block names: %s", said)
+	}
 	f(`return pcall(function() ctx.exec("tool", { "show", 5 }) end)`, "false | scripts/a/b.lua:5: cannot call exec: argument args is wrong at 2: it must be a string, not a number")
 	f(`return ctx.exec("tool", { "show", "a\0b" })`, "nil | cannot use an argument with a zero byte in it")
-	if n := gathered(t, n.Registry, "weir_script_commands_total"); n != 5 { // all but the raised one
+	if n := gathered(t, n.Registry, "weir_script_commands_total"); n != 6 { // all but the raised one
 		t.Errorf("%v commands are counted", n)
+	}
+}
+
+// TestHTTPSeconds: an answer says how long it took.
+func TestHTTPSeconds(t *testing.T) {
+	n := newOutside(t, scripting.Outside{})
+	server := httpServer(t, func(http.ResponseWriter, *http.Request) { n.Clock.Advance(2500 * time.Millisecond) })
+	said := n.ask(says("http = true", "", fmt.Sprintf("return ctx.http.get(%q).seconds", server)), allow(`http = ["`+server+`/*"]`))
+	if said != "2.5" {
+		t.Errorf("it took %s seconds", said)
 	}
 }
 
@@ -331,7 +347,7 @@ func TestNeeds(t *testing.T) {
 	f(`{ read = { "x" } }`, `needs.read: cannot use "x" as a pattern of files: it must be an absolute path`)
 	f("{ env = true }", `cannot use true as needs.env: it must be a list of names such as { "REGION" }`)
 	f(`{ env = { "A*" } }`, `cannot use "A*" in needs.env: write names such as { "REGION" }`)
-	f("{ exec = true }", `cannot use true as needs.exec: it must be a list of names such as { "df" }`)
+	f("{ exec = 5 }", `cannot use 5 as needs.exec: it must be a list of names such as { "df" }`)
 	f(`{ exec = { "bin/df" } }`, `cannot use "bin/df" in needs.exec: write names such as { "df" }`)
 	f("{ listen = true }", "cannot use needs.listen in weir.transform: nothing calls a transform from outside, it gets its data from other blocks")
 }

@@ -54,7 +54,7 @@ func (t *Table) keys() {
 		need("http", "URLs that ctx.http asks, as patterns; true: which ones is the block's affair.", true),
 		need("env", "Variables of the environment that ctx.env reads.", false),
 		need("read", "Files that ctx.read reads, as patterns; true: which ones is the block's affair.", true),
-		need("exec", "Programs that ctx.exec runs.", false),
+		need("exec", "Programs that ctx.exec runs; true: which ones is the block's affair.", true),
 	}}
 	t.Keys = map[scripting.ComponentKind][]scripting.Param{
 		scripting.Transform: slices.Concat([]scripting.Param{

@@ -41,7 +41,7 @@ export type Context<D extends Shape = any> = ContextBase<D> &
 /** What ctx has because needs says so. */
 type Granted<D> = (D extends { needs: { http: true | readonly string[] } } ? { readonly http: ContextHttp } : {}) &
   (D extends { needs: { read: true | readonly string[] } } ? Pick<Outside, "read"> : {}) &
-  (D extends { needs: { exec: readonly string[] } } ? Pick<Outside, "exec"> : {}) &
+  (D extends { needs: { exec: true | readonly string[] } } ? Pick<Outside, "exec"> : {}) &
   (D extends { needs: { env: infer E extends readonly string[] } } ? { readonly env: { readonly [K in E[number]]: string | undefined } } : {});
 
 /** A secret: it prints as <secret>, and only functions of ctx that take one can use it. */

@@ -152,7 +152,7 @@ func (l *linter) needed(owner *known, key *ast.StringExpr) {
 		return
 	}
 	n := l.def.Needs
-	has, known := map[string]bool{"http": n.HTTP, "env": len(n.Env) > 0, "read": n.Read, "exec": len(n.Exec) > 0}[key.Value]
+	has, known := map[string]bool{"http": n.HTTP, "env": len(n.Env) > 0, "read": n.Read, "exec": n.Exec}[key.Value]
 	if known && !has {
 		l.say(false, key.Line(), key.Value, fmt.Errorf("cannot use ctx.%s: the script does not say that it needs it", key.Value),
 			fmt.Sprintf("write needs = { %s = … } in the definition; 'weir doc weir.transform' tells more", key.Value))
