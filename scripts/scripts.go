@@ -7,5 +7,5 @@ import "embed"
 
 // FS has the scripts, and the modules they share below lib.
 //
-//go:embed demo enrich http lib metrics
+//go:embed demo enrich http lib metrics source
 var FS embed.FS
