@@ -174,7 +174,17 @@ return weir.source {
     ctx.export { targets = { { __address__ = "localhost:9100", job = "node" } } }
   end,
 }`,
-			Test: `assert.equals("", t:advance("1m"):text())`,
+			JS: `import { arg, defineSource } from "weir";
+
+export default defineSource({
+  interval: "1m",
+  exports: { targets: arg.targets({ doc: "What was found." }) },
+  poll(ctx) {
+    ctx.export({ targets: [{ __address__: "localhost:9100", job: "node" }] });
+  },
+});`,
+			Test:   `assert.equals("", t:advance("1m"):text())`,
+			TestJS: `expect(t.advance("1m").text()).toBe("");`,
 		}},
 		Fn: func(args []Value) (Value, error) {
 			if err := w.call.c.export(args[0].(*Map)); err != nil {

@@ -71,7 +71,8 @@ var requestType = &ObjectType{
 			Name: "header", Doc: "Gives a header, however its name is written.",
 			Params: []Param{{Name: "name", Kind: KindString, Doc: "Its name."}},
 			Result: Result{Kind: KindString, Optional: true, Doc: "Its value; nil if there is none."},
-			Uses:   []Use{requestUse(`if req:header("X-Kind") ~= "disk" then return 422 end`, `headers = { ["x-kind"] = "net" }`, `422`)},
+			Uses: []Use{requestUse(`if req:header("X-Kind") ~= "disk" then return 422 end`, `headers = { ["x-kind"] = "net" }`,
+				`if (req.header("X-Kind") !== "disk") return 422;`, `headers: { "x-kind": "net" }`, `422`)},
 			Fn: func(a []Value) (Value, error) {
 				if v := a[0].(*request).header.Values(a[1].(string)); len(v) > 0 {
 					return strings.Join(v, ", "), nil
@@ -83,7 +84,8 @@ var requestType = &ObjectType{
 			Name: "query_all", Doc: "Gives all values of a parameter of the URL.",
 			Params: []Param{{Name: "name", Kind: KindString, Doc: "Its name."}},
 			Result: Result{Kind: KindList, Of: &Param{Kind: KindString}, Doc: "The values in their order; empty if there is none."},
-			Uses:   []Use{requestUse(`return table.concat(req:query_all("job"), "+")`, `path = "/hook?job=a&job=b"`, `"a+b"`)},
+			Uses: []Use{requestUse(`return table.concat(req:query_all("job"), "+")`, `path = "/hook?job=a&job=b"`,
+				`return req.queryAll("job").join("+");`, `path: "/hook?job=a&job=b"`, `"a+b"`)},
 			Fn: func(a []Value) (Value, error) {
 				l := &List{Items: []Value{}}
 				for _, v := range a[0].(*request).query[a[1].(string)] {
@@ -96,7 +98,8 @@ var requestType = &ObjectType{
 			Name: "json", Doc: "Decodes the body as JSON.",
 			Result: Result{Kind: KindAny, Doc: "The value.", Fails: true},
 			Uses: []Use{requestUse("local hook, err = req:json()\n  if not hook then return { status = 400, body = err } end\n  return hook.name",
-				`body = [[{"name":"disk"}]]`, `"disk"`)},
+				`body = [[{"name":"disk"}]]`,
+				"try {\n        return req.json().name;\n      } catch (err) {\n        return { status: 400, body: String(err) };\n      }", `body: '{"name":"disk"}'`, `"disk"`)},
 			Fn: func(a []Value) (Value, error) {
 				q := a[0].(*request)
 				if q.decode == nil {
@@ -108,7 +111,8 @@ var requestType = &ObjectType{
 		{
 			Name: "form", Doc: "Decodes the body as the fields of a form (application/x-www-form-urlencoded).",
 			Result: Result{Kind: KindMap, Of: &Param{Kind: KindString}, Doc: "The fields by name; of one that comes several times the first.", Fails: true},
-			Uses:   []Use{requestUse(`return assert(req:form()).text`, `body = "text=it+works"`, `"it works"`)},
+			Uses: []Use{requestUse(`return assert(req:form()).text`, `body = "text=it+works"`,
+				`return req.form().text;`, `body: "text=it+works"`, `"it works"`)},
 			Fn: func(a []Value) (Value, error) {
 				form, err := url.ParseQuery(a[0].(*request).body)
 				if err != nil {
@@ -123,14 +127,20 @@ var requestType = &ObjectType{
 
 // requestUse is an example of a hook's body, the request of a test, and what is
 // answered: a status or a body.
-func requestUse(hook, asked, want string) Use {
+func requestUse(hook, asked, jsHook, jsAsked, want string) Use {
 	field := "body"
 	if want[0] != '"' {
 		field = "status"
 	}
+	if !strings.HasPrefix(asked, "path") {
+		asked, jsAsked = `path = "/hook", `+asked, `path: "/hook", `+jsAsked
+	}
 	return Use{
 		Lua: "local weir = require \"weir\"\n\nreturn weir.source {\n  http = { [\"POST /hook\"] = function(req, ctx)\n  " + hook + "\nend },\n}",
-		Test: "local answer = t:request { method = \"POST\", path = \"/hook\", " + asked + " }\n" +
+		JS:  "import { defineSource } from \"weir\";\n\nexport default defineSource({\n  http: {\n    \"POST /hook\"(req, ctx) {\n      " + jsHook + "\n    },\n  },\n});",
+		TestJS: "const answer = t.request({ method: \"POST\", " + jsAsked + " });\n" +
+			"expect(answer." + field + ").toBe(" + want + ");",
+		Test: "local answer = t:request { method = \"POST\", " + asked + " }\n" +
 			"assert.equals(" + want + ", answer." + field + ")",
 	}
 }
@@ -197,9 +207,12 @@ func authorizedMethod() Function {
 		}}},
 		Result: Result{Kind: KindBool, Doc: "Whether it does."},
 		Uses: []Use{
-			requestUse(`if not req:authorized { bearer = ctx.secret("s3cret") } then return 401 end`, `headers = { authorization = "Bearer guess" }`, `401`),
+			requestUse(`if not req:authorized { bearer = ctx.secret("s3cret") } then return 401 end`, `headers = { authorization = "Bearer guess" }`,
+				`if (!req.authorized({ bearer: ctx.secret("s3cret") })) return 401;`, `headers: { authorization: "Bearer guess" }`, `401`),
 			requestUse("local by = { key = ctx.secret(\"s3cret\"), header = \"X-Hub-Signature-256\", prefix = \"sha256=\" }\n  return req:authorized { hmac = by } and 202 or 401",
-				`body = "hi", headers = { ["x-hub-signature-256"] = "sha256=`+sum(sha256.New, "s3cret", "hi")+`" }`, `202`),
+				`body = "hi", headers = { ["x-hub-signature-256"] = "sha256=`+sum(sha256.New, "s3cret", "hi")+`" }`,
+				"const by = { key: ctx.secret(\"s3cret\"), header: \"X-Hub-Signature-256\", prefix: \"sha256=\" };\n      return req.authorized({ hmac: by }) ? 202 : 401;",
+				`body: "hi", headers: { "x-hub-signature-256": "sha256=`+sum(sha256.New, "s3cret", "hi")+`" }`, `202`),
 		},
 		Fn: func(a []Value) (Value, error) { return a[0].(*request).authorized(a[1].(*Map)) },
 	}

@@ -182,7 +182,18 @@ return weir.source {
     end
   end,
 }`,
-			Test: `assert.equals("", t:advance("1m"):text())`,
+			JS: `import { defineSource } from "weir";
+
+export default defineSource({
+  async run(ctx) {
+    for (let i = 1; i <= 3; i++) {
+      ctx.emit({ name: "i", value: i });
+      await ctx.flush();
+    }
+  },
+});`,
+			Test:   `assert.equals("", t:advance("1m"):text())`,
+			TestJS: `expect(t.advance("1m").text()).toBe("");`,
 		}},
 		Fn: func([]Value) (Value, error) {
 			r := w.call.run

@@ -17,6 +17,7 @@ var tsKeys = map[string]string{
 	"outputs": "outputs?: O;",
 	"needs":   "needs?: N;",
 	"exports": "exports?: X;",
+	"http":    `http?: { [route: string]: { hook(req: HttpRequest, ctx: Context<` + tsShape + `>): Answer | Promise<Answer> }["hook"] };`,
 	"sends":   `sends?: readonly ("metrics" | "logs")[];`,
 	"accepts": `accepts?: readonly ("metrics" | "logs")[];`,
 }

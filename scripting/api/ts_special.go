@@ -22,6 +22,9 @@ export type Arguments = { [name: string]: Argument };
 /** What ctx.args has: the values of arguments. */
 export type ArgumentsOf<A> = 0 extends 1 & A ? any : { readonly [K in keyof A]: A[K] extends Argument<infer V, any> ? V : never };
 
+/** What ctx.export takes. */
+export type Exported<X> = 0 extends 1 & X ? any : { readonly [K in keyof X]?: X[K] extends Argument<infer V, infer C> ? V | C : never };
+
 /** The state of a component, by name. */
 export type States = { [name: string]: State<any> };
 
@@ -49,6 +52,9 @@ export interface Secret {
   readonly [kind]: "secret";
   toString(): "<secret>";
 }
+
+/** What a hook http answers: nothing, a text, a status, or all of it. */
+export type Answer = void | undefined | string | number | { status?: number; headers?: { [name: string]: string }; body?: string; json?: any };
 
 type Waiting = void | Promise<void>;
 
@@ -115,6 +121,8 @@ var tsSpecial = map[string]string{
 	"ContextBase.env":   "",
 	"ContextBase.route": "(output: D extends { outputs: infer O extends readonly string[] } ? O[number] : string, record: MetricRecord | MetricCopy | LogRecord | LogCopy | EmittedMetric | EmittedLine | number): void;",
 	"ContextBase.emit":  "(record: MetricRecord | MetricCopy | LogRecord | LogCopy | EmittedMetric | EmittedLine): void;",
+
+	"ContextBase.export": "(values: D extends { exports: infer X } ? Exported<X> : never): void;",
 
 	"SeriesContext.args": tsArgsField,
 
