@@ -76,11 +76,11 @@ func (e *equality) objects(x, y *goja.Object) bool {
 			return false
 		}
 	}
-	switch x.ExportType() {
-	case mapType:
-		return y.ExportType() == mapType && e.maps(x, y)
-	case setType:
-		return y.ExportType() == setType && e.sets(x, y)
+	switch collection(x) {
+	case "Map":
+		return collection(y) == "Map" && e.maps(x, y)
+	case "Set":
+		return collection(y) == "Set" && e.sets(x, y)
 	}
 	return e.properties(x, y)
 }
@@ -136,6 +136,18 @@ func (e *equality) property(x, y *goja.Object, key string) bool {
 		}
 	}
 	return e.values(x.Get(key), y.Get(key))
+}
+
+// collection is Map or Set for what is one, which goja calls an Object.
+func collection(o *goja.Object) string {
+	switch t := o.ExportType(); {
+	case o.ClassName() == "Array":
+	case t == mapType:
+		return "Map"
+	case t == setType:
+		return "Set"
+	}
+	return ""
 }
 
 // maps compares Maps whatever their order. A key that is an object may be

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/dop251/goja"
@@ -170,6 +171,7 @@ func (t *test) subject(x goja.Value) string {
 // later checks what a promise comes to.
 func (t *test) later(w way, name string, check matcher, x goja.Value, args []goja.Value) goja.Value {
 	v := t.v
+	args = slices.Clone(args) // as in like
 	if call, ok := goja.AssertFunction(x); ok && w.settled == "rejects" {
 		out, err := call(goja.Undefined())
 		v.must(err)
@@ -263,6 +265,7 @@ func (l *like) String() string {
 
 // like makes an object that stands for values.
 func (t *test) like(name string, make func(t *test, a []goja.Value) func(goja.Value) bool, negated bool, args []goja.Value) goja.Value {
+	args = slices.Clone(args) // goja's own are only there during the call
 	o := t.v.rt.NewObject()
 	l := &like{name: name, negated: negated, is: make(t, args)}
 	parts := []string{}

@@ -108,10 +108,10 @@ func (s *shower) object(o *goja.Object) string {
 	}
 	s.above = append(s.above, o)
 	defer func() { s.above = s.above[:len(s.above)-1] }()
-	switch o.ExportType() {
-	case mapType:
+	switch collection(o) {
+	case "Map":
 		return s.entries("Map", o, func(e *goja.Object) string { return s.value(e.Get("0")) + " => " + s.value(e.Get("1")) })
-	case setType:
+	case "Set":
 		return s.entries("Set", o, func(e *goja.Object) string { return s.value(e.Get("0")) })
 	}
 	if class == "Array" {

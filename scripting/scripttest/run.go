@@ -402,6 +402,9 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		return t
 	}
 	t.Problem = problemOf(err, ses.file.Name)
+	if t.Problem.Line == 0 && t.Problem.File == ses.file.Name {
+		t.Problem.Line = c.line
+	}
 	t.Status = Broken
 	_, t.scriptFailed = errors.AsType[*scriptFailure](err)
 	if _, ok := errors.AsType[*Failure](err); ok {
