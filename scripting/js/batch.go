@@ -513,9 +513,7 @@ func (v *vm) eachRow(m *view.Window, mark func(row int), rollback func(), step f
 		if ex == nil {
 			return
 		}
-		if v.budget.tripped != nil {
-			v.raise(v.budget.tripped)
-		}
+		v.must(v.budget.err())
 		e := v.scriptError(ex).(*scripting.Error)
 		if v.broken {
 			v.raise(e.Err)

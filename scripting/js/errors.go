@@ -84,8 +84,8 @@ func (v *vm) goError(x goja.Value) error {
 
 // passedOn is the Go error for what a callback threw.
 func (v *vm) passedOn(err error) error {
-	if v.budget.tripped != nil {
-		return v.budget.tripped
+	if err := v.budget.err(); err != nil {
+		return err
 	}
 	ex, ok := errors.AsType[*goja.Exception](err)
 	if !ok {
@@ -139,9 +139,9 @@ func (v *vm) scriptError(err error) error {
 	default:
 		inner = err
 	}
-	if v.budget.tripped != nil {
+	if err := v.budget.err(); err != nil {
 		v.broken = true
-		inner = v.budget.tripped
+		inner = err
 	}
 	if e, ok := inner.(*scripting.Error); ok && e.File != "" {
 		return e // of a function that a test gave to the host
@@ -167,7 +167,7 @@ func (v *vm) reason(x goja.Value) error {
 // message is what a thrown value says.
 func (v *vm) message(x goja.Value) string {
 	out := ""
-	if ex := v.rt.Try(func() { out = messageOf(x) }); ex != nil {
+	if err := v.try(func() error { out = messageOf(x); return nil }); err != nil {
 		return "the script threw an error whose message cannot be read"
 	}
 	return cut(out)
@@ -236,11 +236,12 @@ func (v *vm) stackOf(x goja.Value) (out []scripting.Frame, cols []int) {
 		return nil, nil
 	}
 	text := ""
-	if ex := v.rt.Try(func() {
+	if err := v.try(func() error {
 		if s := o.Get("stack"); s != nil && goja.IsString(s) {
 			text = s.String()
 		}
-	}); ex != nil {
+		return nil
+	}); err != nil {
 		return nil, nil
 	}
 	_, text, _ = strings.Cut(text, "\n\tat ")

@@ -283,7 +283,7 @@ func throws(t *test, x goja.Value, a []goja.Value) verdict {
 		return d
 	}
 	ex, ok := err.(*goja.Exception)
-	if !ok || t.v.budget.tripped != nil {
+	if !ok || t.v.budget.err() != nil {
 		t.v.raise(err) // a limit: nothing may catch it
 	}
 	return t.threw(ex.Value(), a)

@@ -313,9 +313,7 @@ func (v *vm) callFunction(name string, f *scripting.Function, self *scripting.Ob
 	if f.Waits {
 		v.resume()
 	}
-	if v.budget.tripped != nil {
-		v.raise(v.budget.tripped)
-	}
+	v.must(v.budget.err())
 	if _, wrong := errors.AsType[*scripting.ArgError](err); err != nil && (wrong || !f.Waits) {
 		v.raise(err)
 	}

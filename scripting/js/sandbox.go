@@ -1,7 +1,207 @@
 package js
 
-// sandbox takes away and bounds what a script must not have.
-func (v *vm) sandbox() {}
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
 
-// retained looks now and then at what the VM holds between calls.
-func (v *vm) retained() error { return nil }
+	"github.com/dop251/goja"
+)
+
+// sandbox keeps a runtime from what a script must not do: change the
+// language's own objects, compile text, and do in one native function what no
+// limit could stop.
+type sandbox struct {
+	rt      *goja.Runtime
+	layout  *gojaLayout
+	budget  *budget
+	own     map[string]bool // globals of the host's
+	depth   int             // native functions inside each other that recurse
+	joining []*goja.Object  // lists that become texts inside each other
+
+	setters    map[string]*goja.Object // of what scripts may override
+	reflectHas goja.Callable
+	sizes      map[*regexp.Regexp]int // instructions of patterns
+	errors     struct{ rangeError, syntaxError *goja.Object }
+}
+
+// allowed are the globals that a script has. eval and GoError, which goja has as
+// well, are left out.
+var allowed = set(
+	"globalThis", "undefined", "NaN", "Infinity", "isNaN", "isFinite", "parseInt", "parseFloat",
+	"Object", "Function", "Array", "String", "Number", "Boolean", "BigInt", "Symbol", "Math", "JSON", "Date", "RegExp",
+	"Map", "Set", "WeakMap", "WeakSet", "Promise", "Proxy", "Reflect",
+	"Error", "AggregateError", "TypeError", "ReferenceError", "SyntaxError", "RangeError", "EvalError", "URIError",
+	"decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "unescape",
+	"ArrayBuffer", "DataView", "Uint8Array", "Uint8ClampedArray", "Int8Array", "Uint16Array", "Int16Array", "Uint32Array",
+	"Int32Array", "Float32Array", "Float64Array", "BigInt64Array", "BigUint64Array",
+)
+
+func set(names ...string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+const (
+	// maxStack is how many calls may be inside each other; one may take some
+	// kilobytes of the goroutine's stack where native functions are between them.
+	maxStack = 1000
+	// maxDepth is how many native functions that recurse without the script, such
+	// as the join of lists in lists, may be inside each other.
+	maxDepth = 1000
+)
+
+// roots are what a script comes by without a name: what literals are, and what
+// the language makes.
+var roots = sync.OnceValue(func() *goja.Program {
+	return goja.MustCompile("", `[
+		["Function.prototype", Object.getPrototypeOf(function () {})],
+		["AsyncFunction.prototype", Object.getPrototypeOf(async () => {})],
+		["GeneratorFunction.prototype", Object.getPrototypeOf(function* () {})],
+		["ArrayIterator.prototype", Object.getPrototypeOf([][Symbol.iterator]())],
+		["StringIterator.prototype", Object.getPrototypeOf(""[Symbol.iterator]())],
+		["BigInt.prototype", Object.getPrototypeOf(1n)],
+	]`, true)
+})
+
+// newSandbox makes rt safe. own are the globals that the host has defined. It
+// must be called before anything of a script runs.
+func newSandbox(rt *goja.Runtime, b *budget, own ...string) *sandbox {
+	limitPatterns()
+	s := &sandbox{rt: rt, layout: theLayout(), budget: b, own: set(own...), setters: map[string]*goja.Object{}, sizes: map[*regexp.Regexp]int{}}
+	rt.SetMaxCallStackSize(maxStack)
+	rt.SetFieldNameMapper(s)
+	global := rt.GlobalObject()
+	s.freeze(global.Prototype(), "Object.prototype")
+	for _, name := range []string{
+		"Object", "Function", "Array", "String", "Number", "Boolean", "RegExp", "Promise",
+		"Error", "TypeError", "ReferenceError", "SyntaxError", "RangeError", "EvalError", "URIError", "AggregateError",
+	} {
+		o := rt.Get(name).(*goja.Object)
+		s.freeze(o, name)
+		switch name {
+		case "RangeError":
+			s.errors.rangeError = o
+		case "SyntaxError":
+			s.errors.syntaxError = o
+		}
+	}
+	list, err := rt.RunProgram(roots())
+	if err != nil {
+		panic(fmt.Sprintf("BUG: cannot look at the language's objects: %v", err))
+	}
+	for i := range int(list.(*goja.Object).Get("length").ToInteger()) {
+		pair := list.(*goja.Object).Get(fmt.Sprint(i)).(*goja.Object)
+		s.freeze(pair.Get("1").(*goja.Object), pair.Get("0").String())
+	}
+	s.freeze(global, "")
+	return s
+}
+
+// hidden freezes what nothing but the functions of an intrinsic leads to.
+func (s *sandbox) hidden(path string) {
+	src, ok := hiddenBehind[path]
+	if !ok {
+		return
+	}
+	v, err := s.rt.RunProgram(src())
+	if err != nil {
+		panic(fmt.Sprintf("BUG: cannot look behind %s: %v", path, err))
+	}
+	s.freeze(v.(*goja.Object), path+".iterator")
+}
+
+var hiddenBehind = map[string]func() *goja.Program{
+	"Map":              compiled(`Object.getPrototypeOf(new Map().entries())`),
+	"Set":              compiled(`Object.getPrototypeOf(new Set().entries())`),
+	"RegExp.prototype": compiled(`Object.getPrototypeOf("".matchAll(/x/g))`),
+	// What gives a script the language's own symbols. Symbol itself is frozen
+	// when its name is looked up.
+	"Object.getOwnPropertySymbols":     symbols,
+	"Object.getOwnPropertyDescriptors": symbols,
+	"Proxy":                            symbols,
+	"Reflect":                          symbols,
+}
+
+var symbols = compiled(`Symbol`)
+
+func compiled(src string) func() *goja.Program {
+	return sync.OnceValue(func() *goja.Program { return goja.MustCompile("", src, true) })
+}
+
+// wrap returns what a native function is to do instead: it looks whether the
+// call was stopped, as scripts' own code does at every instruction, so that no
+// loop of native functions alone goes on.
+func (s *sandbox) wrap(path string, call nativeFunc, build constructFunc) (nativeFunc, constructFunc) {
+	if limit, ok := constructors[path]; ok && build != nil {
+		build = limit(s, build)
+	}
+	if limit, ok := natives[path]; ok {
+		call = limit(s, call)
+	}
+	b := s.budget
+	if inner := call; inner != nil {
+		call = func(c goja.FunctionCall) goja.Value {
+			if b.flag.Load() != 0 {
+				b.check()
+			}
+			return inner(c)
+		}
+	}
+	return call, build
+}
+
+// overridden reports whether scripts assign to their own objects what the
+// object at path has: an assignment would else be refused because the
+// inherited property is read-only.
+func overridden(path string) bool { return mayOverride[path] }
+
+var mayOverride = func() map[string]bool {
+	m := map[string]bool{"Error.prototype.constructor": true, "Error.prototype.toString": true}
+	for _, name := range []string{
+		"constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf",
+	} {
+		m["Object.prototype."+name] = true
+	}
+	for _, name := range []string{"Error", "TypeError", "ReferenceError", "SyntaxError", "RangeError", "EvalError", "URIError", "AggregateError"} {
+		m[name+".prototype.name"] = true
+		m[name+".prototype.message"] = true
+	}
+	return m
+}()
+
+// assignable makes a property that objects inherit one that they can be
+// assigned, as if it were not frozen: a getter of its value, and a setter that
+// gives the object a property of its own.
+func (s *sandbox) assignable(p *property, path string) {
+	value, name := p.value, path[strings.LastIndexByte(path, '.')+1:]
+	set := s.setters[name]
+	if set == nil {
+		set = s.function("set "+name, func(call goja.FunctionCall) goja.Value {
+			o, ok := call.This.(*goja.Object)
+			if !ok {
+				return goja.Undefined()
+			}
+			if s.layout.kindOf(o).base && !(*base)(s.layout.data(o)).extensible {
+				panic(s.rt.NewTypeError("cannot assign to %s: the object is read-only", name))
+			}
+			if err := o.DefineDataProperty(name, call.Argument(0), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE); err != nil {
+				panic(err)
+			}
+			return goja.Undefined()
+		})
+		s.setters[name] = set
+	}
+	get := s.function("get "+name, func(goja.FunctionCall) goja.Value { return value })
+	*p = property{accessor: true, enumerable: p.enumerable, getter: get, setter: set}
+}
+
+func (s *sandbox) function(path string, f nativeFunc) *goja.Object {
+	o := s.rt.ToValue(f).(*goja.Object)
+	s.freeze(o, path)
+	return o
+}

@@ -160,7 +160,6 @@ func (t *test) calls(fn func() (goja.Value, error)) (out scripting.Value, err er
 	v := t.v
 	if t.depth == 0 {
 		v.rejected = nil
-		defer v.budget.end()
 	}
 	t.depth++
 	var got goja.Value
@@ -176,7 +175,7 @@ func (t *test) calls(fn func() (goja.Value, error)) (out scripting.Value, err er
 		err = v.unheard()
 	}
 	if err == nil {
-		err = v.budget.tripped
+		err = v.budget.err()
 	}
 	if err != nil {
 		return nil, v.scriptError(err)

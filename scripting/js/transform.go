@@ -37,6 +37,7 @@ var supported = map[string]bool{
 
 // compile compiles a file. change may change its tree before; nil: it does not.
 func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
+	limitPatterns()
 	f.Text = strings.TrimPrefix(f.Text, "\ufeff")
 	loader := api.LoaderJS
 	if path.Ext(f.Name) == ".ts" {
@@ -71,6 +72,7 @@ func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
 	}
 	tree.File.SetSourceMap(smap)
 	c.tree, c.smap = tree, smap
+	restrict(c.tree)
 	c.look()
 	if len(c.errs) > 0 {
 		return nil, errors.Join(c.errs...)

@@ -155,6 +155,9 @@ func (v *vm) objectToGo(o *goja.Object, depth int) (scripting.Value, error) {
 	switch o.ClassName() {
 	case "Array":
 		n := int(o.Get("length").ToInteger())
+		if n > maxItems {
+			return nil, fmt.Errorf("cannot pass a list of %d items to a function of the host: the limit is %d", n, maxItems)
+		}
 		if err := v.budget.charge(int64(n/4) + 1); err != nil {
 			return nil, err
 		}

@@ -18,12 +18,14 @@ import (
 
 // vm is one goja runtime with a component's program loaded.
 type vm struct {
-	rt     *goja.Runtime
-	prog   *program
-	host   scripting.Host
-	budget budget
-	call   *scripting.Call
-	broken bool
+	rt      *goja.Runtime
+	prog    *program
+	host    scripting.Host
+	budget  budget
+	sandbox *sandbox
+	walked  time.Duration // that the last look at what it holds took
+	call    *scripting.Call
+	broken  bool
 
 	intrinsics intrinsics
 	loaded     map[*chunk]*goja.Object // module objects by file
@@ -91,15 +93,17 @@ func (p *program) newVM(h scripting.Host) *vm {
 	if p.test != nil {
 		p.test.open(v)
 	}
-	v.sandbox()
+	v.budget.rt = v.rt
+	v.sandbox = newSandbox(v.rt, &v.budget, v.rt.GlobalObject().Keys()...)
+	v.budget.held = v.sandbox.held
 	return v
 }
 
 // load runs the file, which must export what a define function returned.
 func (v *vm) load() error {
 	v.hook = hookLoad
+	v.budget.memory(scripting.DefaultMemory, "")
 	v.budget.start(loadTime, 0)
-	defer v.budget.end()
 	var exported goja.Value
 	err := v.try(func() error {
 		m, err := v.module(v.prog.main)
@@ -131,8 +135,16 @@ func (v *vm) load() error {
 // try runs fn, which runs the script, and returns what went wrong: an error of
 // goja's, or a Go panic in a host function, which is our bug.
 func (v *vm) try(fn func() error) (err error) {
+	v.budget.enter()
+	defer v.budget.leave()
 	defer func() {
-		if r := recover(); r != nil {
+		switch r := recover().(type) {
+		case nil:
+		case *goja.InterruptedError:
+			err = r
+		case *goja.StackOverflowError:
+			err = r
+		default:
 			err = &panicked{value: r, stack: debug.Stack()}
 		}
 	}()
@@ -145,7 +157,6 @@ func (v *vm) try(fn func() error) (err error) {
 
 // run calls a hook and waits for the promise that an async one returns.
 func (v *vm) run(fn goja.Value, args ...goja.Value) (goja.Value, error) {
-	defer v.budget.end()
 	call, ok := goja.AssertFunction(fn)
 	if !ok {
 		panic(fmt.Sprintf("BUG: hook %s is no function", v.hook))
@@ -162,8 +173,8 @@ func (v *vm) run(fn goja.Value, args ...goja.Value) (goja.Value, error) {
 	if err == nil {
 		err = v.unheard()
 	}
-	if err == nil && v.budget.tripped != nil {
-		err = v.budget.tripped
+	if err == nil {
+		err = v.budget.err()
 	}
 	if err != nil {
 		return nil, v.scriptError(err)
@@ -203,7 +214,7 @@ func (v *vm) pause() error {
 
 func (v *vm) resume() {
 	v.budget.resume()
-	if v.call != nil && v.call.Resume != nil && v.budget.tripped == nil && v.call.Resume() {
+	if v.call != nil && v.call.Resume != nil && v.budget.err() == nil && v.call.Resume() {
 		v.startLimits()
 	}
 }

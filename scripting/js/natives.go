@@ -1,0 +1,241 @@
+package js
+
+import (
+	"fmt"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+const (
+	// maxItems is how long a list may be that one native function makes or goes
+	// over.
+	maxItems = 1 << 20
+	// maxArgs is how many arguments a list may become.
+	maxArgs = 1 << 16
+	// maxBuffer is how large a buffer may be, in bytes.
+	maxBuffer = scripting.MaxString
+	// shortList is how long what is no list, but has a length, may be for a native
+	// function to get it as it is.
+	shortList = 1 << 10
+	// maxDigits is how long a text may be that becomes a BigInt, and maxBits how
+	// many bits of one may be asked for.
+	maxDigits, maxBits = 10_000, 1 << 16
+)
+
+// natives are the native functions that could take time or memory without end
+// in one call, by their path, and what bounds them. All others do a bounded work
+// for what they are given, which the script had to make, or come by what looks
+// at the budget.
+var natives = func() map[string]func(*sandbox, nativeFunc) nativeFunc {
+	m := map[string]func(*sandbox, nativeFunc) nativeFunc{
+		"Function":                       (*sandbox).noText,
+		"GeneratorFunction":              (*sandbox).noText,
+		"AsyncFunction":                  (*sandbox).noText,
+		"Function.prototype.apply":       (*sandbox).fewArgs,
+		"Reflect.apply":                  (*sandbox).fewArgs,
+		"Reflect.construct":              (*sandbox).fewArgs,
+		"Array.prototype.concat":         (*sandbox).concatLists,
+		"Array.prototype.flat":           (*sandbox).deeper,
+		"Array.prototype.join":           (*sandbox).join,
+		"Array.prototype.toLocaleString": (*sandbox).deeper,
+		"Array.prototype.toString":       (*sandbox).deeper,
+		"Array.prototype.sort":           (*sandbox).sort,
+		"Array.prototype.toSorted":       (*sandbox).sort,
+		"Array.prototype.toReversed":     (*sandbox).copied,
+		"Array.prototype.toSpliced":      (*sandbox).copied,
+		"Array.prototype.with":           (*sandbox).copied,
+		"Array.from":                     (*sandbox).fromList,
+		"TypedArray.from":                (*sandbox).fromList,
+		"TypedArray.prototype.join":      (*sandbox).joinNumbers,
+		"TypedArray.prototype.set":       (*sandbox).fromList,
+		"BigInt":                         (*sandbox).fewDigits,
+		"BigInt.asIntN":                  (*sandbox).fewBits,
+		"BigInt.asUintN":                 (*sandbox).fewBits,
+		"String.prototype.concat":        (*sandbox).concatStrings,
+		"String.prototype.indexOf":       (*sandbox).search,
+		"String.prototype.includes":      (*sandbox).search,
+		"String.prototype.lastIndexOf":   (*sandbox).search,
+		"String.prototype.normalize":     (*sandbox).normalize,
+		"String.prototype.padEnd":        (*sandbox).pad,
+		"String.prototype.padStart":      (*sandbox).pad,
+		"String.prototype.repeat":        (*sandbox).repeat,
+		"String.prototype.replace":       (*sandbox).replaceText,
+		"String.prototype.replaceAll":    (*sandbox).replaceText,
+		"String.prototype.split":         (*sandbox).split,
+		"String.raw":                     (*sandbox).raw,
+		"JSON.parse":                     (*sandbox).parseJSON,
+		"JSON.stringify":                 (*sandbox).stringifyJSON,
+		"RegExp":                         (*sandbox).shortPattern,
+		"RegExp.prototype.compile":       (*sandbox).shortPattern,
+		"RegExp.prototype.exec":          (*sandbox).match,
+		"RegExp.prototype.test":          (*sandbox).match,
+	}
+	for _, name := range []string{
+		"copyWithin", "every", "fill", "filter", "find", "findIndex", "findLast", "findLastIndex", "flatMap", "forEach",
+		"includes", "indexOf", "lastIndexOf", "map", "reduce", "reduceRight", "reverse", "shift", "slice", "some", "splice",
+		"unshift",
+	} {
+		m["Array.prototype."+name] = (*sandbox).overList
+	}
+	for _, sym := range []string{"match", "matchAll", "replace", "search", "split"} {
+		m["RegExp.prototype[Symbol."+sym+"]"] = (*sandbox).match
+	}
+	for _, name := range []string{"assign", "entries", "getOwnPropertyDescriptors", "getOwnPropertyNames", "keys", "values"} {
+		m["Object."+name] = (*sandbox).fewKeys
+	}
+	m["RegExp.prototype[Symbol.replace]"] = (*sandbox).replaceMatches
+	return m
+}()
+
+// constructors are the same when they are called with new.
+var constructors = func() map[string]func(*sandbox, constructFunc) constructFunc {
+	m := map[string]func(*sandbox, constructFunc) constructFunc{
+		"Function":          (*sandbox).noNew,
+		"GeneratorFunction": (*sandbox).noNew,
+		"AsyncFunction":     (*sandbox).noNew,
+		"ArrayBuffer":       (*sandbox).newBuffer,
+		"RegExp":            (*sandbox).newPattern,
+	}
+	for name := range allowed {
+		if len(name) > 5 && name[len(name)-5:] == "Array" {
+			m[name] = (*sandbox).newBuffer
+		}
+	}
+	return m
+}()
+
+// throw throws an error of the script's.
+func (s *sandbox) throw(ctor *goja.Object, format string, args ...any) {
+	o, err := s.rt.New(ctor, s.rt.ToValue(fmt.Sprintf(format, args...)))
+	if err != nil {
+		panic(err)
+	}
+	panic(o)
+}
+
+func (s *sandbox) rangeError(format string, args ...any) {
+	s.throw(s.errors.rangeError, format, args...)
+}
+
+// arg is an argument, undefined when there is none.
+func arg(args []goja.Value, i int) goja.Value {
+	if i < len(args) {
+		return args[i]
+	}
+	return goja.Undefined()
+}
+
+func isUndefined(v goja.Value) bool { return v == nil || goja.IsUndefined(v) }
+
+// object is v if it is one, else nil.
+func object(v goja.Value) *goja.Object {
+	o, _ := v.(*goja.Object)
+	return o
+}
+
+// deeper counts native functions that call themselves with nothing of the
+// script in between, so that no limit of calls bounds them.
+func (s *sandbox) deeper(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		if s.depth >= maxDepth {
+			s.rangeError("cannot go deeper than %d levels", maxDepth)
+		}
+		s.depth++
+		defer func() { s.depth-- }()
+		return s.overList(f)(call)
+	}
+}
+
+// noText is what the functions do that compile text.
+func (s *sandbox) noText(nativeFunc) nativeFunc {
+	return func(goja.FunctionCall) goja.Value { return s.refuseText() }
+}
+
+func (s *sandbox) noNew(constructFunc) constructFunc {
+	return func([]goja.Value, *goja.Object) *goja.Object { return s.refuseText() }
+}
+
+func (s *sandbox) refuseText() *goja.Object {
+	panic(s.rt.NewTypeError("cannot make a function of text: write it in the file"))
+}
+
+func (s *sandbox) fewDigits(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		v := call.Argument(0)
+		if o := object(v); o != nil {
+			v = o.ToString() // a primitive, of which a text is bounded
+			call.Arguments = []goja.Value{v}
+		}
+		if t, ok := v.(goja.String); ok && t.Length() > maxDigits {
+			s.rangeError("cannot make a BigInt of %d characters: the limit is %d", t.Length(), maxDigits)
+		}
+		return f(call)
+	}
+}
+
+func (s *sandbox) fewBits(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		n := call.Argument(0).ToNumber()
+		if bits := n.ToInteger(); bits > maxBits && bits <= 1<<53-1 {
+			s.rangeError("cannot take %d bits: the limit is %d", bits, maxBits)
+		}
+		call.Arguments = append([]goja.Value{n}, call.Arguments[min(1, len(call.Arguments)):]...)
+		return f(call)
+	}
+}
+
+// fewKeys bounds what lists the keys of a text.
+func (s *sandbox) fewKeys(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		for _, v := range call.Arguments {
+			if o := object(v); o != nil && s.layout.kindOf(o).name == "stringObject" {
+				v = o.ToString()
+			}
+			if t, ok := v.(goja.String); ok && t.Length() > maxItems {
+				s.rangeError("cannot list the characters of a text of %d: the limit is %d", t.Length(), maxItems)
+			}
+		}
+		return f(call)
+	}
+}
+
+// newBuffer bounds what is made of numbers, in bytes.
+func (s *sandbox) newBuffer(build constructFunc) constructFunc {
+	return func(args []goja.Value, newTarget *goja.Object) *goja.Object {
+		s.budget.check()
+		v := arg(args, 0)
+		o := object(v)
+		switch {
+		case isUndefined(v), goja.IsNull(v):
+		case o == nil:
+			n := v.ToNumber() // once: it may be a text
+			if n.ToInteger() > maxBuffer/8 && n.ToInteger() > maxBuffer/max(1, s.itemBytes(newTarget)) {
+				s.rangeError("cannot make a buffer of %d items: the limit is %d bytes", n.ToInteger(), maxBuffer)
+			}
+			args = append([]goja.Value{n}, args[1:]...)
+		case s.layout.kindOf(o).array || s.layout.kindOf(o).buffer:
+			if n := s.lengthOf(o); n > maxItems && s.layout.kindOf(o).array {
+				s.tooLong(n)
+			}
+		case isUndefined(o.GetSymbol(goja.SymIterator)):
+			args = append([]goja.Value{s.lent(o)}, args[1:]...)
+			if n := s.lengthOf(args[0].(*goja.Object)); n > maxItems {
+				s.tooLong(n)
+			}
+		}
+		return build(args, newTarget)
+	}
+}
+
+// itemBytes is the size of an item of a typed array, 1 for a buffer.
+func (s *sandbox) itemBytes(ctor *goja.Object) int64 {
+	if ctor == nil {
+		return 8
+	}
+	if v := ctor.Get("BYTES_PER_ELEMENT"); !isUndefined(v) && object(v) == nil {
+		return v.ToInteger()
+	}
+	return 8
+}

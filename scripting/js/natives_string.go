@@ -1,0 +1,239 @@
+package js
+
+import (
+	"strings"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// maxSearch bounds the characters of a text times those of what is searched for
+// in it: goja compares them all with all, unless both are ASCII.
+const maxSearch = 1 << 28
+
+// text is v as a string.
+func (s *sandbox) text(v goja.Value) goja.String {
+	switch v := v.(type) {
+	case goja.String:
+		return v
+	case *goja.Object:
+		return s.text(v.ToString())
+	case *goja.Symbol:
+		panic(s.rt.NewTypeError("Cannot convert a Symbol value to a string"))
+	}
+	return s.rt.ToValue(v.String()).(goja.String)
+}
+
+// room makes sure that a string of n characters may be made.
+func (s *sandbox) room(n int64) {
+	if n > scripting.MaxString {
+		s.tooLarge(n)
+	}
+	s.made(n)
+}
+
+// made counts a string of n characters.
+func (s *sandbox) made(n int64) {
+	if err := s.budget.chargeString(n); err != nil {
+		s.budget.check()
+		s.tooLarge(n)
+	}
+}
+
+func (s *sandbox) tooLarge(n int64) {
+	s.rangeError("cannot make a string of %d characters: the limit is %d", n, scripting.MaxString)
+}
+
+// onText passes this and the arguments as texts, for functions that would make
+// them texts themselves: what a script's toString returns may differ each time.
+// A this that is nothing is left for the function to refuse.
+func (s *sandbox) onText(call *goja.FunctionCall, args int) (this goja.String, ok bool) {
+	if isUndefined(call.This) || goja.IsNull(call.This) {
+		return nil, false
+	}
+	this = s.text(call.This)
+	call.This = this
+	call.Arguments = append([]goja.Value(nil), call.Arguments...)
+	for i := range min(args, len(call.Arguments)) {
+		call.Arguments[i] = s.text(call.Arguments[i])
+	}
+	return this, true
+}
+
+func (s *sandbox) repeat(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		this, ok := s.onText(&call, 0)
+		if !ok {
+			return f(call)
+		}
+		n := call.Argument(0).ToNumber()
+		call.Arguments = []goja.Value{n}
+		if n := n.ToInteger(); n > 0 && n < 1<<53 {
+			s.room(product(n, int64(this.Length())))
+		}
+		return f(call)
+	}
+}
+
+// product is a × b, or more than a string may have.
+func product(a, b int64) int64 {
+	if b > 0 && a > scripting.MaxString {
+		a = scripting.MaxString + 1
+	}
+	return a * b
+}
+
+func (s *sandbox) pad(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		this, ok := s.onText(&call, 0)
+		if !ok {
+			return f(call)
+		}
+		n := call.Argument(0).ToNumber()
+		args := []goja.Value{n}
+		if v := call.Argument(1); !isUndefined(v) {
+			args = append(args, s.text(v))
+		}
+		call.Arguments = args
+		if n := n.ToInteger(); n > int64(this.Length()) && (len(args) == 1 || args[1].(goja.String).Length() > 0) {
+			s.room(n)
+		}
+		return f(call)
+	}
+}
+
+func (s *sandbox) concatStrings(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		this, ok := s.onText(&call, len(call.Arguments))
+		if !ok {
+			return f(call)
+		}
+		n := int64(this.Length())
+		for _, a := range call.Arguments {
+			n += int64(a.(goja.String).Length())
+		}
+		s.room(n)
+		return f(call)
+	}
+}
+
+func (s *sandbox) normalize(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		if this, ok := s.onText(&call, 0); ok {
+			s.room(3 * int64(this.Length()))
+		}
+		return f(call)
+	}
+}
+
+// search bounds the search for a long text.
+func (s *sandbox) search(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		for _, v := range []goja.Value{call.This, call.Argument(0)} {
+			if object(v) != nil {
+				return f(call) // what it becomes is refused below, if it is long
+			}
+		}
+		s.searchable(call.This, call.Argument(0))
+		return f(call)
+	}
+}
+
+// searchable makes sure that a text can be searched for in another one.
+func (s *sandbox) searchable(in, what goja.Value) {
+	a, ok := in.(goja.String)
+	b, ok2 := what.(goja.String)
+	if ok && ok2 && b.Length() > shortList && product(int64(a.Length()), int64(b.Length())) > maxSearch {
+		s.rangeError("cannot search for a text of %d characters in one of %d", b.Length(), a.Length())
+	}
+}
+
+// split bounds how many parts there are.
+func (s *sandbox) split(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		if object(call.Argument(0)) != nil {
+			return f(call) // a pattern's function
+		}
+		this, ok := s.onText(&call, 0)
+		if ok && this.Length() > maxItems {
+			if sep := call.Argument(0); !isUndefined(sep) {
+				if n := occurrences(this, s.text(sep)); n > maxItems {
+					s.tooLong(int64(n))
+				}
+			}
+		}
+		return f(call)
+	}
+}
+
+// occurrences counts how often a text is in another one.
+func occurrences(in, what goja.String) int {
+	if what.Length() == 0 {
+		return in.Length() + 1
+	}
+	return strings.Count(in.String(), what.String())
+}
+
+// replaceText bounds what replacing a text makes. Patterns have a function of
+// their own.
+func (s *sandbox) replaceText(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		if object(call.Argument(0)) != nil {
+			return f(call)
+		}
+		this, ok := s.onText(&call, 1)
+		if !ok {
+			return f(call)
+		}
+		what := s.text(call.Argument(0))
+		s.searchable(this, what)
+		if n := int64(this.Length()); n > shortList {
+			call.Arguments = append([]goja.Value{what}, s.bounded(call.Argument(1), this, int64(occurrences(this, what))))
+		}
+		return f(call)
+	}
+}
+
+// bounded returns what is to be put in the place of n matches in a text: with
+// itself if that makes no string that is too long.
+func (s *sandbox) bounded(with goja.Value, in goja.String, n int64) goja.Value {
+	if _, ok := goja.AssertFunction(with); ok {
+		return with // each of its results is a string already; the loop looks at the budget
+	}
+	t := s.text(with)
+	size := int64(t.Length())
+	if dollars := strings.Count(t.String(), "$"); dollars > 0 {
+		size += int64(dollars) * int64(in.Length()) // what a $ stands for is at most all of the text
+	}
+	s.room(int64(in.Length()) + product(n, size))
+	return t
+}
+
+// raw bounds String.raw over what is no template of the script's.
+func (s *sandbox) raw(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		if o := object(call.Argument(0)); o != nil {
+			raw := o.Get("raw")
+			if r := object(raw); r != nil {
+				lent := s.lent(r)
+				if n := s.lengthOf(lent); n > maxItems {
+					s.tooLong(n)
+				}
+				size := int64(0)
+				for i, v := range call.Arguments {
+					if i > 0 {
+						size += int64(s.text(v).Length())
+					}
+				}
+				s.room(size)
+				tmpl := s.rt.NewObject()
+				if err := tmpl.Set("raw", lent); err != nil {
+					panic(err)
+				}
+				call.Arguments = append([]goja.Value{tmpl}, call.Arguments[1:]...)
+			}
+		}
+		return f(call)
+	}
+}

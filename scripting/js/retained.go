@@ -1,0 +1,54 @@
+package js
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+	"unsafe"
+
+	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+const (
+	// retainedEvery is after how much time of the script it is added up what a VM
+	// holds between calls; it waits longer when that took long.
+	retainedEvery = 20 * time.Millisecond
+)
+
+// retained looks now and then at what the VM holds between calls: what a script
+// puts into a variable of its file stays, and would add up.
+func (v *vm) retained() error {
+	if v.broken || v.budget.worked < max(retainedEvery, v.walked*heapShare) {
+		return nil
+	}
+	v.budget.worked = 0
+	began := time.Now()
+	size := v.sandbox.held(int(v.budget.heap.limit))
+	v.walked = time.Since(began)
+	v.budget.heap.known.Store(int64(size))
+	if v.budget.heap.limit == 0 || int64(size) <= v.budget.heap.limit {
+		return nil
+	}
+	v.broken = true
+	e := v.prog.main.file.Error(0, v.hook, fmt.Errorf("%w: the script holds more than %s between calls%s", scripting.ErrLimit, sizeText(v.budget.heap.limit), v.budget.heap.setting))
+	e.Hint = "a variable outside of the hooks grows; each VM has its own, and it now starts anew"
+	return e
+}
+
+// held is what the VM holds, in bytes, or something over limit: all that can be
+// reached from the runtime, its stack and what closures and suspended functions
+// have included. It must run on the goroutine that the VM runs on. What the host
+// shares with the VM is not among it, nor what is in Go's own closures: what a
+// bound function is bound to, and jobs that wait.
+func (s *sandbox) held(limit int) int {
+	w := walker{seen: map[unsafe.Pointer]struct{}{}, limit: limit}
+	w.todo = append(w.todo, place{shapeOf(reflect.TypeFor[goja.Runtime]()), unsafe.Pointer(s.rt)})
+	for len(w.todo) > 0 && w.size <= limit {
+		p := w.todo[len(w.todo)-1]
+		w.todo = w.todo[:len(w.todo)-1]
+		w.visit(p.shape, p.at)
+	}
+	return w.size
+}

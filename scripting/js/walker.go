@@ -1,0 +1,255 @@
+package js
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/unistring"
+)
+
+// walker adds up what can be reached from a value of goja's, of whose types it
+// knows what reflection tells.
+type walker struct {
+	seen  map[unsafe.Pointer]struct{}
+	todo  []place
+	limit int
+	size  int
+}
+
+// place is where a value lies.
+type place struct {
+	shape *shape
+	at    unsafe.Pointer
+}
+
+// shape is what a walker has to know of a type.
+type shape struct {
+	typ    reflect.Type
+	size   int
+	parts  []part // that lead on
+	direct bool   // an interface has the value itself, which is a pointer
+	stop   bool   // what it leads to is not the VM's own
+	sized  bool   // the host says what it holds
+}
+
+// part of a type is a pointer, a list, a text, an interface or a map.
+type part struct {
+	offset uintptr
+	kind   reflect.Kind
+	elem   *shape       // of a pointer or a list
+	typ    reflect.Type // of a map or an interface
+}
+
+// sized is what the host gives to scripts that holds memory of its own, of which
+// they can have as many as they like.
+type sized interface{ heldBytes() int }
+
+// shapes are known for all VMs.
+var shapes = struct {
+	sync.RWMutex
+	of   map[reflect.Type]*shape
+	word map[unsafe.Pointer]*shape // by the first word of an interface
+}{of: map[reflect.Type]*shape{}, word: map[unsafe.Pointer]*shape{}}
+
+func shapeOf(t reflect.Type) *shape {
+	shapes.RLock()
+	sh := shapes.of[t]
+	shapes.RUnlock()
+	if sh == nil {
+		shapes.Lock()
+		sh = newShape(t)
+		shapes.Unlock()
+	}
+	return sh
+}
+
+// foreign reports whether a type is of a package that VMs share, or of what they
+// share of goja.
+func foreign(t reflect.Type) bool {
+	pkg := t.PkgPath()
+	switch {
+	case pkg == "", pkg == "math/big", strings.HasSuffix(pkg, "/goja/unistring"):
+		return false
+	case strings.HasSuffix(pkg, "/goja"):
+		return t.Name() == "Program" || t.Name() == "objectTemplate"
+	}
+	return true
+}
+
+// newShape is called with shapes locked.
+func newShape(t reflect.Type) *shape {
+	if sh := shapes.of[t]; sh != nil {
+		return sh
+	}
+	sh := &shape{typ: t, size: int(t.Size())}
+	shapes.of[t] = sh // types contain themselves
+	sh.direct = isDirect(t)
+	if sh.sized = reflect.PointerTo(t).Implements(reflect.TypeFor[sized]()); sh.sized {
+		return sh
+	}
+	if sh.stop = foreign(t); !sh.stop {
+		sh.add(t, 0)
+	}
+	return sh
+}
+
+func isDirect(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return true
+	case reflect.Struct:
+		return t.NumField() == 1 && isDirect(t.Field(0).Type)
+	case reflect.Array:
+		return t.Len() == 1 && isDirect(t.Elem())
+	}
+	return false
+}
+
+// add adds the parts of a type that lies at an offset.
+func (sh *shape) add(t reflect.Type, at uintptr) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		sh.parts = append(sh.parts, part{offset: at, kind: t.Kind(), elem: newShape(t.Elem())})
+	case reflect.String, reflect.Interface, reflect.Map:
+		sh.parts = append(sh.parts, part{offset: at, kind: t.Kind(), typ: t})
+	case reflect.Struct:
+		if foreign(t) {
+			return
+		}
+		for i := range t.NumField() {
+			sh.add(t.Field(i).Type, at+t.Field(i).Offset)
+		}
+	case reflect.Array:
+		for i := range t.Len() {
+			sh.add(t.Elem(), at+uintptr(i)*t.Elem().Size())
+		}
+	}
+}
+
+// first reports whether p was not seen before, and adds n then.
+func (w *walker) first(p unsafe.Pointer, n int) bool {
+	if p == nil {
+		return false
+	}
+	if _, ok := w.seen[p]; ok {
+		return false
+	}
+	w.seen[p] = struct{}{}
+	w.size += n
+	return true
+}
+
+func (w *walker) later(sh *shape, at unsafe.Pointer) {
+	switch {
+	case sh.sized:
+		w.size += reflect.NewAt(sh.typ, at).Interface().(sized).heldBytes()
+	case !sh.stop && len(sh.parts) > 0:
+		w.todo = append(w.todo, place{sh, at})
+	}
+}
+
+// visit adds what the value at a place leads to.
+func (w *walker) visit(sh *shape, at unsafe.Pointer) {
+	for i := range sh.parts {
+		p := &sh.parts[i]
+		here := unsafe.Add(at, p.offset)
+		switch p.kind {
+		case reflect.Pointer:
+			if to := *(*unsafe.Pointer)(here); w.first(to, p.elem.size) {
+				w.later(p.elem, to)
+			}
+		case reflect.String:
+			s := *(*string)(here)
+			w.first(unsafe.Pointer(unsafe.StringData(s)), len(s))
+		case reflect.Slice:
+			w.slice(p.elem, here)
+		case reflect.Interface:
+			w.iface(p.typ, here)
+		case reflect.Map:
+			w.table(p.typ, here)
+		}
+		if w.size > w.limit {
+			return
+		}
+	}
+}
+
+// slice adds a list. What is beyond its length is room of its own.
+func (w *walker) slice(elem *shape, at unsafe.Pointer) {
+	s := *(*[]byte)(at) // its elements are of another size
+	data := unsafe.Pointer(unsafe.SliceData(s))
+	if !w.first(data, cap(s)*elem.size) || elem.stop || len(elem.parts) == 0 {
+		return
+	}
+	for i := range len(s) {
+		w.visit(elem, unsafe.Add(data, uintptr(i)*uintptr(elem.size)))
+		if w.size > w.limit {
+			return
+		}
+	}
+}
+
+// iface adds what an interface has.
+func (w *walker) iface(t reflect.Type, at unsafe.Pointer) {
+	words := (*[2]unsafe.Pointer)(at)
+	if words[0] == nil || words[1] == nil {
+		return
+	}
+	shapes.RLock()
+	sh := shapes.word[words[0]]
+	shapes.RUnlock()
+	if sh == nil {
+		sh = shapeOf(reflect.NewAt(t, at).Elem().Elem().Type())
+		shapes.Lock()
+		shapes.word[words[0]] = sh
+		shapes.Unlock()
+	}
+	if sh.direct { // the second word is the value
+		w.visit(sh, unsafe.Pointer(&words[1]))
+		return
+	}
+	if w.first(words[1], sh.size) {
+		w.later(sh, words[1])
+	}
+}
+
+// table adds a map.
+func (w *walker) table(t reflect.Type, at unsafe.Pointer) {
+	n := 0
+	switch t {
+	case reflect.TypeFor[map[unistring.String]goja.Value]():
+		m := *(*map[unistring.String]goja.Value)(at)
+		if n = len(m); n == 0 || !w.first(*(*unsafe.Pointer)(at), 0) {
+			return
+		}
+		for k, v := range m {
+			w.first(unsafe.Pointer(unsafe.StringData(string(k))), len(k))
+			w.iface(valueType, unsafe.Pointer(&v))
+		}
+	default:
+		m := reflect.NewAt(t, at).Elem()
+		if n = m.Len(); n == 0 || !w.first(*(*unsafe.Pointer)(at), 0) {
+			return
+		}
+		if t.Elem().Kind() == reflect.Pointer && t.Elem().Elem().Name() == "mapEntry" {
+			break // its entries are a list as well
+		}
+		key, elem := reflect.New(t.Key()), reflect.New(t.Elem())
+		ks, es := shapeOf(t.Key()), shapeOf(t.Elem())
+		for it := m.MapRange(); it.Next() && w.size <= w.limit; {
+			key.Elem().SetIterKey(it)
+			elem.Elem().SetIterValue(it)
+			w.visit(ks, key.UnsafePointer())
+			w.visit(es, elem.UnsafePointer())
+		}
+	}
+	// Groups of eight, which are at most seven eighths full, and half of that
+	// after they were split.
+	slot := int(t.Key().Size()+t.Elem().Size()) + 1
+	w.size += 48 + slot*max(8, n+n/2)
+}
+
+var valueType = reflect.TypeFor[goja.Value]()
