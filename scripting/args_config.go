@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/journaling"
 )
 
 // Enum is a string of the config that must be one of a list.
@@ -253,6 +254,10 @@ func hostFields(def *Definition) (fields []reflect.StructField) {
 	if len(def.HTTP) > 0 {
 		add(listenField, reflect.TypeFor[*ListenBlock](), "listen,block,optional")
 	}
+	if def.Kind == Sink {
+		add(batchField, reflect.TypeFor[BatchBlock](), "batch,block,optional")
+		add(journalField, reflect.TypeFor[journaling.Arguments](), "journal,block,optional")
+	}
 	add("Script", scriptType(def), "script,block,optional")
 	return fields
 }
@@ -262,6 +267,8 @@ const (
 	forwardField  = "ForwardTo"
 	intervalField = "Interval"
 	listenField   = "Listen"
+	batchField    = "Batch"
+	journalField  = "Journal"
 )
 
 // argsType makes the type that the config decoder fills and a maker of new
@@ -276,6 +283,10 @@ func argsType(def *Definition) (reflect.Type, func() any) {
 		if def.Interval > 0 {
 			p.Elem().FieldByName(intervalField).SetInt(int64(def.Interval))
 		}
+		if def.Kind == Sink {
+			p.Elem().FieldByName(batchField).Set(reflect.ValueOf(def.Batch))
+			p.Elem().FieldByName(journalField).Addr().Interface().(*journaling.Arguments).SetToDefault()
+		}
 		p.Elem().FieldByName("Script").Addr().Interface().(interface{ SetToDefault() }).SetToDefault()
 		return p.Interface()
 	}
@@ -287,6 +298,8 @@ type arguments struct {
 	ways     [][]*flow.Receiver // forward_to, then the routes in the order of outputs
 	interval time.Duration      // of poll; 0 without
 	listen   *ListenBlock       // nil: no address of its own
+	batch    BatchBlock         // of a sink
+	journal  journaling.Arguments
 	block    ScriptBlock
 }
 
@@ -298,6 +311,10 @@ func scriptArgs(def *Definition, v any) arguments {
 	}
 	if len(def.HTTP) > 0 {
 		a.listen = rv.FieldByName(listenField).Interface().(*ListenBlock)
+	}
+	if def.Kind == Sink {
+		a.batch = rv.FieldByName(batchField).Interface().(BatchBlock)
+		a.journal = rv.FieldByName(journalField).Interface().(journaling.Arguments)
 	}
 	a.block.OnError = cmp.Or(a.block.OnError, def.Kind.onError())
 	return a

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/server"
+	"github.com/weir-run/weir/scripting/outbox"
 	"github.com/weir-run/weir/scripting/quarantine"
 	"github.com/weir-run/weir/scripting/view"
 )
@@ -52,6 +53,7 @@ type Component struct {
 	progress *progress
 
 	beats []beat // the timers, and poll
+	sink  *sink  // nil: it is none
 
 	routes *routes           // of a source; nil has none
 	listen *server.Arguments // of the node's own address; nil without
@@ -109,6 +111,9 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	}
 	c.world.outcomes = c.mem.metrics.outside
 	c.argsHash = hashArgs(a.values)
+	if s.def.Kind == Sink {
+		c.mem.openOutbox(o)
+	}
 	c.gen = c.mem.next(view.Options{Args: exprs, Outputs: len(s.def.Outputs)})
 	o.Health = func(h component.Health) { c.health.set(aspectErrors, h) }
 	c.report = newReporter(o, s.name, c.mem.metrics)
@@ -186,6 +191,9 @@ func (c *Component) Run(ctx context.Context) error {
 	defer c.mem.listener.leave(ctx, c)
 	defer c.world.close()
 	c.report.sweep() // reports healthy
+	if c.sink != nil {
+		defer c.sink.begin(ctx)()
+	}
 	life, end := context.WithCancel(ctx)
 	defer end()
 	opened := false
@@ -255,6 +263,9 @@ func (c *Component) sweep(ctx context.Context) {
 func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 {
 		return nil
+	}
+	if c.sink != nil {
+		return c.sink.accept(ctx, outbox.Batch{Metrics: b})
 	}
 	if c.ready != nil {
 		to, err := c.admit(ctx)
@@ -327,6 +338,7 @@ type call struct {
 	first       *Error // of the call
 
 	replay bool       // out of the quarantine
+	sends  *sending   // nil: it is not of a sink's send
 	held   *heldError // the batch stays where it is
 	kept   []failures // for the quarantine
 	stored int        // rows that go there
@@ -348,6 +360,10 @@ func (k *call) note(e *Error) {
 // failed notes an error that costs the record in a row.
 func (k *call) failed(row int, e *Error) (drop bool) {
 	k.note(e)
+	if k.sends != nil {
+		k.sends.failed = append(k.sends.failed, failedRow{row, e})
+		return true
+	}
 	switch {
 	case k.holds():
 		if k.held == nil {
@@ -375,7 +391,7 @@ func (c *Component) newCall(ctx context.Context, w *worker) *call {
 }
 
 // done ends the call: it holds nothing of whoever sent the batch.
-func (k *call) done() { k.ctx, k.observe, k.w.call = nil, nil, nil }
+func (k *call) done() { k.ctx, k.observe, k.sends, k.w.call = nil, nil, nil, nil }
 
 // limits are those of a call for so many records.
 func (k *call) limits(records int) *Call {
@@ -532,8 +548,9 @@ func (c *Component) DebugInfo() any {
 		VMs        int64  `json:"vms"`
 
 		State []stateSummary `json:"state,omitempty"`
+		Sink  *sinkInfo      `json:"sink,omitempty"`
 		Error *Error         `json:"error,omitempty"` // the last one since all was well
-	}{c.script.file.Name, c.gen.number, c.vms(), c.stateSummaries(), c.report.lastError()}
+	}{c.script.file.Name, c.gen.number, c.vms(), c.stateSummaries(), c.sink.debug(), c.report.lastError()}
 }
 
 // String names the component for messages.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/scripting/outbox"
 	"github.com/weir-run/weir/scripting/view"
 )
 
@@ -16,6 +17,9 @@ var _ flow.LogsConsumer = (*Component)(nil)
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	if b.Len() == 0 {
 		return nil
+	}
+	if c.sink != nil {
+		return c.sink.accept(ctx, outbox.Batch{Logs: b})
 	}
 	if c.ready != nil {
 		to, err := c.admit(ctx)

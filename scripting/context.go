@@ -25,6 +25,10 @@ func newContext(w *worker, slots []*stateSlot, o *world, def *Definition) *Modul
 			nowFunc(w),
 			sleepFunc(w),
 			healthFunc(w),
+			retryFunc(w),
+			rejectFunc(w),
+			attemptFunc(w),
+			batchIDFunc(w),
 		},
 		Tables: []*Module{stateModule(w, slots)},
 	}

@@ -1,5 +1,17 @@
 package scripting
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting/outbox"
+)
+
 // hookSend is the hook of a sink. VM.Metrics and VM.Logs run it, of a program
 // whose Kind is Sink.
 const hookSend = "send"
@@ -7,9 +19,85 @@ const hookSend = "send"
 // defineAccepts reads accepts = { "metrics", "logs" }: what a sink takes.
 func defineAccepts(d *definer, field RawField) { d.def.takes = d.signals(field) }
 
-// defineBatch refuses batch = { max_records = …, max_bytes = …, max_wait = … }.
+// BatchBlock bounds the batches that a sink is given.
+type BatchBlock struct {
+	// MaxRecords is how many records one has at most.
+	MaxRecords int `alloy:"max_records,attr,optional"`
+	// MaxBytes is about how many bytes its records have, in labels, values and
+	// lines.
+	MaxBytes component.Size `alloy:"max_bytes,attr,optional"`
+	// MaxWait is how long records wait for more.
+	MaxWait time.Duration `alloy:"max_wait,attr,optional"`
+	// InFlight is how many of one signal are sent at once.
+	InFlight int `alloy:"in_flight,attr,optional"`
+}
+
+// The bounds when neither the definition nor the block says any.
+var defaultBatch = BatchBlock{MaxRecords: 1000, MaxBytes: 1 << 20, MaxWait: time.Second, InFlight: 4}
+
+// Validate checks the ranges.
+func (b *BatchBlock) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if b.MaxRecords < 1 || b.MaxRecords > 1_000_000 {
+		add("cannot use batch.max_records = %d: it must be between 1 and 1000000", b.MaxRecords)
+	}
+	if b.MaxBytes < 1<<10 || b.MaxBytes > 64<<20 {
+		add("cannot use batch.max_bytes = %d: it must be between 1KiB and 64MiB", int64(b.MaxBytes))
+	}
+	if b.MaxWait < 0 || b.MaxWait > time.Hour {
+		add("cannot use batch.max_wait = %q: it must be between 0s and 1h", b.MaxWait)
+	}
+	if b.InFlight < 1 || b.InFlight > outbox.MaxInFlight {
+		add("cannot use batch.in_flight = %d: it must be between 1 and %d", b.InFlight, outbox.MaxInFlight)
+	}
+	return errors.Join(errs...)
+}
+
+// batchKeys are those of batch in a definition, with the type of each.
+var batchKeys = []struct {
+	name string
+	kind ArgKind
+	set  func(b *BatchBlock, n int64)
+}{
+	{"max_records", ArgInt, func(b *BatchBlock, n int64) { b.MaxRecords = int(n) }},
+	{"max_bytes", ArgSize, func(b *BatchBlock, n int64) { b.MaxBytes = component.Size(n) }},
+	{"max_wait", ArgDuration, func(b *BatchBlock, n int64) { b.MaxWait = time.Duration(n) }},
+	{"in_flight", ArgInt, func(b *BatchBlock, n int64) { b.InFlight = int(n) }},
+}
+
+// defineBatch reads batch = { max_records = 500, max_bytes = "1MiB", max_wait =
+// "1s", in_flight = 4 }: the bounds when the block does not say any.
 func defineBatch(d *definer, field RawField) {
-	d.fail(field.Line, "cannot use batch in weir.%s: it is not supported yet", d.kind)
+	m, ok := field.Value.(map[string]any)
+	if l, isList := field.Value.([]any); isList && len(l) == 0 {
+		ok = true // {} in Lua
+	}
+	if !ok {
+		d.fail(field.Line, `cannot use %s as batch: it must be a table such as { max_records = 500, max_wait = "5s" }`, describe(field.Value))
+		return
+	}
+	names := make([]string, len(batchKeys))
+	for i, k := range batchKeys {
+		names[i] = k.name
+	}
+	for _, name := range sortedKeys(m) {
+		i := slices.Index(names, name)
+		if i < 0 {
+			e := d.fail(field.Line, "cannot use %q in batch: there is %s", name, strings.Join(names, ", "))
+			e.Hint = config.DidYouMean(name, names)
+			continue
+		}
+		v, err := (&Arg{Kind: batchKeys[i].kind}).convert(m[name])
+		if err != nil {
+			d.fail(field.Line, "cannot use this batch.%s: %w", name, err)
+			continue
+		}
+		batchKeys[i].set(&d.def.Batch, v.Int())
+	}
+	if err := d.def.Batch.Validate(); err != nil {
+		d.fail(field.Line, "%w", err)
+	}
 }
 
 // completeSink checks what a sink must have. It takes metrics unless it says
@@ -21,5 +109,4 @@ func (d *definer) completeSink(line int) {
 	if d.def.takes == 0 {
 		d.def.takes = sendsMetrics
 	}
-	d.fail(line, "cannot use weir.sink: it is not supported yet, there is weir.transform and weir.source")
 }

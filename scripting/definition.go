@@ -39,7 +39,8 @@ type Definition struct {
 	Exports  []*Arg        // in the order they were declared, beside a receiver
 
 	// Of a sink.
-	Send  bool // it has send(batch, ctx)
+	Send  bool       // it has send(batch, ctx)
+	Batch BatchBlock // the bounds when the block does not say any
 	takes batch.Signals
 }
 
@@ -66,7 +67,7 @@ type Func struct {
 
 // Define checks a definition. The error joins an *Error for every mistake.
 func Define(f File, raw Raw) (*Definition, error) {
-	d := &definer{file: f, kind: raw.Kind, def: &Definition{Kind: raw.Kind, Version: 1}}
+	d := &definer{file: f, kind: raw.Kind, def: &Definition{Kind: raw.Kind, Version: 1, Batch: defaultBatch}}
 	keys := raw.Kind.keys()
 	for _, field := range raw.Fields {
 		i := slices.IndexFunc(keys, func(k definitionKey) bool { return k.name == field.Name })

@@ -13,6 +13,7 @@ const (
 	aspectSetup  aspect = iota // whether batches are let in
 	aspectListen               // whether the address of its own is served
 	aspectState                // whether what is persistent is on disk
+	aspectSink                 // whether a sink delivers
 	aspectErrors               // of hooks
 	aspectOwn                  // what the script says with ctx.health
 	aspects

@@ -137,8 +137,15 @@ func (k ComponentKind) onError() OnError {
 // checkKind returns what is wrong with a block beyond what its arguments say of
 // themselves, because of the component's kind.
 func (s *script) checkKind(a arguments, settled func(string) bool) (es []*component.ArgumentError) {
-	if s.def.Kind != Source {
+	switch s.def.Kind {
+	case Transform:
 		return nil
+	case Sink:
+		if settled("script") && a.block.OnError == OnErrorPass {
+			es = append(es, &component.ArgumentError{Path: "script.on_error", Err: fmt.Errorf(
+				`cannot use on_error = "pass": %s is a sink, which passes nothing on; there is "hold", "drop" or "quarantine"`, s.name)})
+		}
+		return es
 	}
 	if s.def.Poll && settled(intervalName) {
 		if err := checkInterval(a.interval); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/scripting/outbox"
 	"github.com/weir-run/weir/scripting/view"
 )
 
@@ -24,6 +25,8 @@ type memory struct {
 	exports    *exported
 	going      *going
 	turn       chan struct{} // of a source: capacity 1, held by the generation that is at work
+	outbox     *outbox.Queue // nil: no generation was a sink yet
+	sent       *sinkMetrics  // of outbox
 
 	mu      sync.Mutex
 	current *Component // the newest whose Run was called
@@ -84,6 +87,9 @@ func (m *memory) register(r prometheus.Registerer, d *Definition, on OnError) er
 		more = m.quarantine.collectors()
 	case OnErrorHold:
 		more = []prometheus.Collector{m.held}
+	}
+	if d.Kind == Sink {
+		more = append(more, m.sent)
 	}
 	return m.metrics.register(r, d, more...)
 }

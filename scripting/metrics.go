@@ -75,10 +75,10 @@ func (m *metrics) hooks(d *Definition) {
 		m.errors.WithLabelValues("metrics")
 		m.errors.WithLabelValues("each")
 	}
-	if d.Logs {
+	if d.Logs || d.Send {
 		m.errors.WithLabelValues("each")
 	}
-	for hook, has := range map[string]bool{"stream": d.Stream, "logs": d.Logs, "setup": d.Setup, "teardown": d.Teardown, "every": len(d.Every) > 0, hookHTTP: len(d.HTTP) > 0, hookPoll: d.Poll, hookRun: d.Run} {
+	for hook, has := range map[string]bool{hookSend: d.Send, "stream": d.Stream, "logs": d.Logs, "setup": d.Setup, "teardown": d.Teardown, "every": len(d.Every) > 0, hookHTTP: len(d.HTTP) > 0, hookPoll: d.Poll, hookRun: d.Run} {
 		if has {
 			m.calls.WithLabelValues(hook)
 			m.errors.WithLabelValues(hook)

@@ -22,6 +22,7 @@ import (
 //	*Object    something of Go with methods, such as a compiled pattern
 //	Callback   a function of the script
 //	Sequence   an iterator
+//	Row        a record of the batch at hand
 //
 // A language binds each to its own and back; what it has no form of its own
 // for (Null, an empty list, an int64 that its numbers cannot hold) it carries
@@ -72,6 +73,10 @@ func (m *Map) Len() int { return len(m.keys) }
 // Callback is a function of the script. It is valid during the call it was
 // passed to, in a test file as long as its VM.
 type Callback func(args ...Value) (Value, error)
+
+// Row is a record of the batch of the hook that runs: its row. A language passes
+// a record that is still valid as its Row.
+type Row int
 
 // Pattern is what an Object holds that re.compile made: a regular expression
 // that matches in linear time.
@@ -491,6 +496,8 @@ func nameOf(v Value) string {
 		return "function"
 	case Secret:
 		return "secret"
+	case Row:
+		return "record"
 	}
 	return fmt.Sprintf("%T", v)
 }

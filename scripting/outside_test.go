@@ -144,7 +144,7 @@ func TestAbsent(t *testing.T) {
 		same(t, got, "false | scripts/a/b.lua:5: cannot use ctx."+name+": the script does not declare it; write needs = { "+need+" } in its definition, and grant it in the block's script.allow")
 	}
 	same(t, n.ask(says("", "", `local names = {} for k in pairs(ctx) do names[#names + 1] = k end table.sort(names) return table.concat(names, " ")`), ""),
-		"args emit health log metrics now route secret sleep state")
+		"args attempt batch_id emit health log metrics now reject retry route secret sleep state")
 }
 
 func TestRemembered(t *testing.T) {

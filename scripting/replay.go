@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/scripting/outbox"
 )
 
 // quarantineRoutes serves what 'weir quarantine' asks for.
@@ -142,6 +143,9 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 		if err != nil {
 			return fmt.Errorf("cannot read entry %d: %w", id, err)
 		}
+		if through.sink != nil {
+			return c.replaySink(ctx, through, id, outbox.Batch{Logs: b}, req, res)
+		}
 		if out, err = through.processLogs(ctx, b); err != nil {
 			return err
 		}
@@ -149,6 +153,9 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 		b, err := batch.ParseText(string(data), text)
 		if err != nil {
 			return fmt.Errorf("cannot read entry %d: %w", id, err)
+		}
+		if through.sink != nil {
+			return c.replaySink(ctx, through, id, outbox.Batch{Metrics: b}, req, res)
 		}
 		if out, err = through.process(ctx, b); err != nil {
 			return err
@@ -163,6 +170,23 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 		res.Passed = false
 	}
 	if err := c.deliverReplayed(ctx, out, t); err != nil {
+		return err
+	}
+	res.Passed = true
+	if err := c.mem.quarantine.store.Drop(id); err != nil {
+		return err
+	}
+	res.Gone = true
+	return nil
+}
+
+// replaySink sends an entry through a sink. One of a script of the request sends
+// as well: there is nothing else that it could show.
+func (c *Component) replaySink(ctx context.Context, through *Component, id uint64, b outbox.Batch, req QuarantineRequest, res *QuarantineResult) error {
+	if through != c && !req.Send {
+		return errors.New("cannot show what a sink would send without sending it: say --send")
+	}
+	if err := through.sink.replay(ctx, b); err != nil {
 		return err
 	}
 	res.Passed = true

@@ -1,4 +1,207 @@
 package scripting
 
-// openSink makes what a component has because it is a sink.
-func (c *Component) openSink(arguments) {}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/scripting/outbox"
+)
+
+// sink is what a component has because it is a sink: its use of the node's
+// queue, which takes batches in whatever becomes of those before, and hands them
+// to the hook send.
+type sink struct {
+	c        *Component
+	settings outbox.Settings
+	session  *outbox.Session // from begin on
+	lanes    []*pool         // one for each lane of the queue; nil: any VM will do
+
+	mu    sync.Mutex
+	state sinkState
+	since time.Time // when that began
+	why   error     // of the last failure
+}
+
+// sinkState is how the last attempt ended.
+type sinkState uint8
+
+const (
+	sinkDelivers sinkState = iota
+	sinkRetries
+	sinkRejects
+)
+
+// sinkGrace is how long sending may go on when weir stops. What is left is in
+// the journal for the next start.
+const sinkGrace = 3 * time.Second
+
+// sinkUnhealthyAfter is how long a sink may fail before its node says so.
+const sinkUnhealthyAfter = 10 * time.Second
+
+// openSink makes what a component has because it is a sink. Nothing is opened.
+func (c *Component) openSink(a arguments) {
+	s := &sink{c: c, settings: outbox.Settings{
+		// The arguments say where it sends and as whom: what a node left that
+		// sent somewhere else is not this one's.
+		Owner:      journal.Owner{Endpoint: c.script.name, Node: c.opts.ID, Tenant: c.argsHash},
+		Limits:     a.journal.Limits(),
+		MaxRecords: a.batch.MaxRecords, MaxBytes: int(a.batch.MaxBytes), MaxWait: a.batch.MaxWait, InFlight: a.batch.InFlight,
+	}}
+	switch c.block.Concurrency {
+	case ConcurrencySingle:
+		s.settings.InFlight = 1
+	case ConcurrencyParallel:
+		s.settings.Split.Series = true
+	case ConcurrencyPartition:
+		s.settings.Split.By = c.block.By
+		s.settings.InFlight = min(s.settings.InFlight, len(c.lanes))
+	}
+	c.sink = s
+	c.jobs = append(c.jobs, s.send, s.watch)
+}
+
+// openOutbox makes the node's queue unless it has one.
+func (m *memory) openOutbox(o component.Options) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.outbox != nil {
+		return
+	}
+	m.outbox = outbox.New(outbox.Options{Root: journaling.Root(o.StoragePath), Clock: o.Clock, Logger: o.Logger, Changed: m.outboxChanged})
+	m.sent = newSinkMetrics(m.outbox, o)
+}
+
+// outboxChanged tells the component that runs that the journal is open now, or
+// is not.
+func (m *memory) outboxChanged() {
+	if c := m.newest(); c != nil && c.sink != nil {
+		c.sink.report()
+	}
+}
+
+// accept returns when the batch is in the journal.
+func (s *sink) accept(ctx context.Context, b outbox.Batch) error {
+	err := s.c.mem.outbox.Accept(ctx, s.c.stopped, b)
+	if errors.Is(err, outbox.ErrStopped) {
+		return fmt.Errorf("%s: %w", s.c.opts.ID, flow.ErrStopped)
+	}
+	return err
+}
+
+// begin takes the queue into use, and opens the journal if nobody has. ctx is
+// Run's; the function that is returned ends the use.
+func (s *sink) begin(ctx context.Context) (end func()) {
+	s.session = s.c.mem.outbox.Begin(s.c.gen.number, s.settings)
+	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { s.session.Keep(keep) })
+	return func() {
+		stop()
+		wg.Wait()
+		s.session.End()
+		s.c.mem.sent.tell()
+	}
+}
+
+// send delivers what is in the journal until life ends, and then, unless another
+// generation goes on with it, what is there. A panic of ours costs a second.
+func (s *sink) send(life, run context.Context) {
+	c := s.c
+	stop := func() outbox.Stop {
+		select {
+		case <-c.replaced:
+			return outbox.Stop{Replaced: true, Grace: c.block.Limits.Wait}
+		default:
+		}
+		if errors.Is(context.Cause(run), component.ErrReplaced) {
+			return outbox.Stop{Replaced: true, Grace: c.block.Limits.Wait}
+		}
+		return outbox.Stop{Grace: sinkGrace}
+	}
+	for {
+		err := s.session.Send(life, s.deliver, stop)
+		if err == nil {
+			return
+		}
+		c.report.errored(&Error{File: c.script.file.Name, Hook: hookSend, Err: err})
+		s.ended(sinkRetries, err)
+		if clock.Sleep(life, c.opts.Clock, time.Second) != nil {
+			return
+		}
+	}
+}
+
+// watch tells the node's figures what was lost and how the sink is, every few
+// seconds, and looks after journals that nobody claims.
+func (s *sink) watch(life, _ context.Context) {
+	c := s.c
+	orphans := journaling.Orphans{Storage: c.opts.StoragePath, Clock: c.opts.Clock, Logger: c.opts.Logger}
+	for n := 1; clock.Sleep(life, c.opts.Clock, 5*time.Second) == nil; n++ {
+		c.mem.sent.tell()
+		s.report()
+		if n%720 == 12 { // after a minute, when all have claimed theirs, and every hour
+			orphans.Tend()
+		}
+	}
+}
+
+// ended keeps how an attempt ended. It logs changes of state only.
+func (s *sink) ended(state sinkState, why error) {
+	now := s.c.opts.Clock.Now()
+	s.mu.Lock()
+	was, since := s.state, s.since
+	if why != nil {
+		s.why = why
+	}
+	if was == state {
+		s.mu.Unlock()
+		return
+	}
+	s.state, s.since = state, now
+	s.mu.Unlock()
+	log := s.c.opts.Logger
+	switch state {
+	case sinkRetries:
+		log.Warn("cannot send; records wait in the journal", "err", why)
+	case sinkRejects:
+		log.Error("the sink rejects records; they are lost and counted", "err", why)
+	default:
+		if was == sinkRetries {
+			log.Info("the sink sends again", "after", now.Sub(since))
+		}
+	}
+	s.report()
+}
+
+// report tells how the sink is.
+func (s *sink) report() {
+	h := component.Health{State: component.Healthy, Time: s.c.opts.Clock.Now()}
+	if err := s.problem(h.Time); err != nil {
+		h.State, h.Message = component.Unhealthy, err.Error()
+	}
+	s.c.health.set(aspectSink, h)
+}
+
+// problem says why the sink is not healthy, nil if it is.
+func (s *sink) problem(now time.Time) error {
+	if err := s.c.mem.outbox.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.state == sinkRetries && now.Sub(s.since) >= sinkUnhealthyAfter:
+		return fmt.Errorf("cannot send since %s: %w", s.since.UTC().Format(time.RFC3339), s.why)
+	case s.state == sinkRejects:
+		return fmt.Errorf("the sink rejects records: %w", s.why)
+	}
+	return nil
+}

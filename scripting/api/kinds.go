@@ -77,9 +77,15 @@ func (t *Table) keys() {
 		}, common, []scripting.Param{outputs, needs}),
 		scripting.Sink: slices.Concat([]scripting.Param{
 			args,
-			hook("send", "Called with batches that are to be delivered. They are when it returns.", object("batch", t.Batch, "The batch."), ctx),
-			listOf("accepts", `What it takes, "metrics" and "logs"; metrics by default.`, text("", "")),
-			{Name: "batch", Kind: scripting.KindMap, Optional: true, Doc: "How large batches for send may be."},
+			hook("send", "Called with a batch that is to be delivered: it is when the hook returns. An error, and ctx.retry, have it sent again with back-off, ctx.reject gives it up. Nobody else sees the batch: what is changed shows in what the hook reads of it, and what is dropped is not delivered, which is counted.",
+				object("batch", t.Batch, "The batch; of a sink that accepts logs also one of log lines."), ctx),
+			listOf("accepts", `What it takes, "metrics" and "logs"; metrics by default. It gets batches of one signal each.`, text("", "")),
+			{Name: "batch", Kind: scripting.KindMap, Optional: true, Doc: "How large the batches for send are, unless the block's batch says it.", Fields: []scripting.Param{
+				optional(whole("max_records", "At most so many records; 1000 by default.")),
+				optional(text("max_bytes", `About so many bytes of records at most; "1MiB" by default.`)),
+				optional(text("max_wait", `How long records wait for more; "1s" by default. They are accepted before.`)),
+				optional(whole("in_flight", "How many batches of a signal are sent at once, 1 to 8; 4 by default. Those of one source never are, as its records stay in order.")),
+			}},
 		}, common, []scripting.Param{needs}),
 	}
 }

@@ -27,9 +27,6 @@ func (v *vm) openContext() {
 	names := whole.Keys()
 	slices.Sort(names)
 	v.ctx.metrics = v.freeze(v.guard(whole, func(name string) error {
-		if plannedContext[name] {
-			return fmt.Errorf("cannot use ctx.%s: it is not supported yet", name)
-		}
 		e := fmt.Errorf("ctx has no %q: there is %s", name, strings.Join(names, ", "))
 		if hint := config.DidYouMean(name, names); hint != "" {
 			e = fmt.Errorf("%w; %s", e, hint)
@@ -39,15 +36,12 @@ func (v *vm) openContext() {
 	series := v.rt.NewObject()
 	v.put(series, "args", args)
 	v.ctx.series = v.freeze(v.guard(series, func(name string) error {
-		if slices.Contains(names, name) || plannedContext[name] || absent(v.host.Context, name, nil) != nil {
+		if slices.Contains(names, name) || absent(v.host.Context, name, nil) != nil {
 			return refusedInSeries("ctx." + name)
 		}
 		return fmt.Errorf("ctx has no %q in series: there is args", name)
 	}))
 }
-
-// plannedContext are fields of ctx that are refused by name.
-var plannedContext = map[string]bool{"export": true, "retry": true, "reject": true}
 
 // contextArgs makes ctx.args.
 func (v *vm) contextArgs() *goja.Object {

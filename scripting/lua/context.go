@@ -59,9 +59,6 @@ func (v *vm) openContext() {
 	names := slices.Sorted(maps.Keys(fields))
 	v.ctx.metrics = build(fields, func(L *lua.LState) int {
 		name := L.Get(2).String()
-		if plannedContext[name] {
-			v.raise(L, fmt.Errorf("cannot use ctx.%s: it is not supported yet", name))
-		}
 		e := fmt.Errorf("ctx has no %q: there is %s", name, strings.Join(names, ", "))
 		if hint := config.DidYouMean(name, names); hint != "" {
 			e = fmt.Errorf("%w; %s", e, hint)
@@ -71,17 +68,12 @@ func (v *vm) openContext() {
 	})
 	v.ctx.series = build(map[string]lua.LValue{"args": frozen}, func(L *lua.LState) int {
 		name := L.Get(2).String()
-		if _, there := fields[name]; there || plannedContext[name] || absent(v.host.Context, name, nil) != nil {
+		if _, there := fields[name]; there || absent(v.host.Context, name, nil) != nil {
 			v.raise(L, refusedInSeries("ctx."+name))
 		}
 		v.raise(L, fmt.Errorf("ctx has no %q in series: there is args", name))
 		return 0
 	})
-}
-
-// plannedContext are fields of ctx that are refused by name.
-var plannedContext = map[string]bool{
-	"retry": true, "reject": true,
 }
 
 // argValue is a block's argument in a script, read-only.

@@ -52,8 +52,8 @@ func TestLoadErrors(t *testing.T) {
 		`embedded/test/script.lua:3: cannot use nil as hook metrics: it must be a function`, `  3 | metrics = proces,`)
 	f("no hook", head+"return weir.transform {\n}",
 		`embedded/test/script.lua:2: cannot use a transform without a hook: write series or metrics, for logs stream or logs`, `  2 | return weir.transform {`)
-	f("kind", head+"return weir.sink { send = function() end }",
-		`embedded/test/script.lua:2: cannot use weir.sink: it is not supported yet, there is weir.transform and weir.source`, `  2 | return weir.sink { send = function() end }`)
+	f("no send", head+"return weir.sink {}",
+		`embedded/test/script.lua:2: cannot use a sink without the hook send: write send = function(batch, ctx) … end`, `  2 | return weir.sink {}`)
 	f("key twice", head+"return weir.transform {\n  metrics = function() end,\n  metrics = function() end,\n}",
 		`embedded/test/script.lua:4: cannot have "metrics" twice in one table: it is in line 3 already`, `  4 | metrics = function() end,`)
 	f("args", head+"return weir.transform {\n  args = {\n    script = weir.arg.string {},\n    forward_to = weir.arg.int {},\n    n = 5,\n  },\n  metrics = function() end,\n}",

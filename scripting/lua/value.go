@@ -37,6 +37,16 @@ func (v *vm) toGo(L *lua.LState, x lua.LValue, depth int) scripting.Value {
 		}
 		return scripting.Callback(func(args ...scripting.Value) (scripting.Value, error) { return v.callback(L, x, args) })
 	case *lua.LUserData:
+		switch x.Metatable {
+		case v.mt.record:
+			r := x.Value.(*record)
+			r.check(L)
+			return scripting.Row(r.row)
+		case v.mt.line:
+			r := x.Value.(*line)
+			r.check(L)
+			return scripting.Row(r.row)
+		}
 		switch o := x.Value.(type) {
 		case *scripting.Object:
 			return o

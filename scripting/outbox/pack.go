@@ -1,0 +1,248 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/snappy"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/journal"
+)
+
+// Batch is records of one signal: one of the two is set.
+type Batch struct {
+	Metrics *batch.Metrics
+	Logs    *batch.Logs
+}
+
+// Signal returns the signal.
+func (b Batch) Signal() batch.Signals {
+	if b.Logs != nil {
+		return batch.SignalLogs
+	}
+	return batch.SignalMetrics
+}
+
+// Len returns the number of records.
+func (b Batch) Len() int {
+	if b.Metrics != nil {
+		return b.Metrics.Len()
+	}
+	return b.Logs.Len()
+}
+
+// only returns the batch with only those rows.
+func (b Batch) only(r batch.Rows) Batch {
+	if b.Logs != nil {
+		return Batch{Logs: b.Logs.Only(&r)}
+	}
+	return Batch{Metrics: b.Metrics.Only(&r)}
+}
+
+// join returns batches of one signal as one.
+func join(bs []Batch) Batch {
+	if bs[0].Logs != nil {
+		logs := make([]*batch.Logs, len(bs))
+		for i, b := range bs {
+			logs[i] = b.Logs
+		}
+		return Batch{Logs: batch.JoinLogs(logs[0].Source, 0, logs)}
+	}
+	metrics := make([]*batch.Metrics, len(bs))
+	for i, b := range bs {
+		metrics[i] = b.Metrics
+	}
+	return Batch{Metrics: batch.JoinMetrics(metrics)}
+}
+
+func (b Batch) source() uint64 {
+	if b.Logs != nil {
+		return b.Logs.Source
+	}
+	return b.Metrics.Source
+}
+
+// series returns the column of handles.
+func (b Batch) series() []*batch.Series {
+	if b.Logs != nil {
+		return b.Logs.Stream
+	}
+	return b.Metrics.Series
+}
+
+// times returns the column of timestamps, Unix ms of samples, ns of lines.
+func (b Batch) times() []int64 {
+	if b.Logs != nil {
+		return b.Logs.T
+	}
+	return b.Metrics.T
+}
+
+// sizes returns about how many bytes a row takes.
+func (b Batch) sizes() func(row int) int {
+	if l := b.Logs; l != nil {
+		return func(row int) int {
+			n := len(l.Line[row]) + 16
+			for _, m := range l.MetaOf(row) {
+				n += len(m.Name) + len(m.Value)
+			}
+			return n
+		}
+	}
+	hists := make(map[int]bool, len(b.Metrics.Histograms))
+	for _, h := range b.Metrics.Histograms {
+		hists[h.Row] = true
+	}
+	return func(row int) int {
+		n := b.Metrics.Series[row].WireSize() + 16
+		if hists[row] {
+			n += 200
+		}
+		return n
+	}
+}
+
+// Kinds of blocks: how a payload is encoded.
+const (
+	kindMetrics = 1 // batch.AppendBinary, compressed with snappy
+	kindLogs    = 2 // batch.AppendLogsBinary, compressed with snappy
+)
+
+// maxBlock is about how many bytes a block has before it is compressed: a batch
+// of more is several.
+const maxBlock = 8 << 20
+
+// buffers are what packing needs between two batches.
+type buffers struct {
+	raw    []byte
+	packed [][]byte
+}
+
+var pool = sync.Pool{New: func() any { return new(buffers) }}
+
+func (w *buffers) free() {
+	const most = 1 << 20
+	if cap(w.raw) > most {
+		w.raw = nil
+	}
+	w.packed = slices.DeleteFunc(w.packed, func(b []byte) bool { return cap(b) > most })
+	pool.Put(w)
+}
+
+// pack appends the blocks of a batch, each for one lane and within the bounds.
+func (q *Queue) pack(w *buffers, b Batch) (blocks []journal.Block) {
+	s := q.settings
+	for lane, rows := range s.Split.lanes(b, s.InFlight) {
+		part := b
+		if rows.Len() > 0 {
+			part = b.only(rows)
+		}
+		if part.Len() == 0 {
+			continue
+		}
+		lane += firstLane(b.Signal())
+		size, from, n := part.sizes(), 0, 0
+		for row := range part.Len() {
+			if at := size(row); row > from && (row-from >= s.MaxRecords || n+at > min(s.MaxBytes, maxBlock)) {
+				blocks = append(blocks, w.block(lane, part, from, row, len(blocks)))
+				from, n = row, 0
+			}
+			n += size(row)
+		}
+		blocks = append(blocks, w.block(lane, part, from, part.Len(), len(blocks)))
+	}
+	return blocks
+}
+
+// block makes the block of some rows, with the i-th buffer.
+func (w *buffers) block(lane int, b Batch, from, to, i int) journal.Block {
+	b = b.only(batch.RowsBetween(from, to))
+	out := journal.Block{Lane: lane, Samples: b.Len(), First: slices.Min(b.times())}
+	if b.Logs != nil {
+		out.Kind, w.raw = kindLogs, batch.AppendLogsBinary(w.raw[:0], b.Logs)
+	} else {
+		out.Kind, w.raw = kindMetrics, batch.AppendBinary(w.raw[:0], b.Metrics)
+	}
+	if i == len(w.packed) {
+		w.packed = append(w.packed, nil)
+	}
+	w.packed[i] = slices.Grow(w.packed[i][:0], snappy.MaxEncodedLen(len(w.raw)))
+	w.packed[i] = snappy.Encode(w.packed[i][:cap(w.packed[i])], w.raw)
+	out.Payload = w.packed[i]
+	return out
+}
+
+// maxExpand is how much more bytes than it has a payload can become: snappy
+// makes 64 bytes of three at best.
+const maxExpand = 22
+
+// unpack reads a block. size is about how many bytes its records take.
+func unpack(b journal.Block, source uint64, handles *batch.Interner, now time.Time) (out Batch, size int, err error) {
+	size, err = snappy.DecodedLen(b.Payload)
+	if err == nil && size > maxExpand*len(b.Payload)+100 {
+		err = errors.New("its length is wrong")
+	}
+	var raw []byte
+	if err == nil {
+		raw, err = snappy.Decode(nil, b.Payload)
+	}
+	if err != nil {
+		return out, 0, fmt.Errorf("cannot decompress a block: %w", err)
+	}
+	o := batch.BinaryOptions{Source: source, Handles: handles, Now: now}
+	switch b.Kind {
+	case kindMetrics:
+		out.Metrics, err = batch.ParseBinary(raw, o)
+	case kindLogs:
+		out.Logs, err = batch.ParseLogsBinary(raw, o)
+	default:
+		err = fmt.Errorf("cannot read a block of kind %d: this weir knows %d and %d", b.Kind, kindMetrics, kindLogs)
+	}
+	if err == nil && out.Len() == 0 {
+		err = errors.New("cannot read a block: it has no records")
+	}
+	return out, size, err
+}
+
+// Split says which records have to stay in their order, and so go to one lane.
+type Split struct {
+	// Series: those of one series; others go to other lanes.
+	Series bool
+	// By: those with the same values of these labels; __name__ is the metric
+	// name. Neither: those of one Source.
+	By []string
+}
+
+// lanes yields the rows of each of n lanes; no rows are all of them.
+func (s Split) lanes(b Batch, n int) func(yield func(lane int, rows batch.Rows) bool) {
+	return func(yield func(int, batch.Rows) bool) {
+		if !s.Series && len(s.By) == 0 {
+			yield(int(b.source()%uint64(n)), batch.Rows{})
+			return
+		}
+		rows := make([]batch.Rows, n)
+		var h xxhash.Digest
+		for i, series := range b.series() {
+			hash := series.Hash()
+			if !s.Series {
+				h.Reset()
+				for _, name := range s.By {
+					_, _ = h.WriteString(series.Label(name))
+					_, _ = h.Write([]byte{0xff}) // no UTF-8 has it
+				}
+				hash = h.Sum64()
+			}
+			rows[hash%uint64(n)].Add(i)
+		}
+		for lane := range rows {
+			if rows[lane].Len() > 0 && !yield(lane, rows[lane]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package outbox
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/journal"
+)
+
+// Deliver delivers an offer. lane is below 2 × MaxInFlight; calls of one lane do
+// not overlap. ctx ends when there is no time left: the offer stays in the
+// journal then, unless the outcome says that it is done.
+type Deliver func(ctx context.Context, lane int, o *Offer) Outcome
+
+// Outcome is what became of an offer: what is neither lost nor left was delivered.
+type Outcome struct {
+	// Lost is how many records are lost for good, by one of Reasons.
+	Lost map[string]int
+	// Left are the rows that are offered again, ascending, after back-off or After.
+	Left  []int
+	After time.Duration // 0: after back-off
+}
+
+// Retry is the outcome of an offer of which nothing was delivered or lost.
+func Retry(o *Offer, after time.Duration) Outcome {
+	left := make([]int, o.Len())
+	for i := range left {
+		left[i] = i
+	}
+	return Outcome{Left: left, After: after}
+}
+
+// Lose is the outcome of an offer that is lost.
+func Lose(o *Offer, reason string) Outcome {
+	return Outcome{Lost: map[string]int{reason: o.Len()}}
+}
+
+// Stop says how a session ends.
+type Stop struct {
+	// Replaced: another session goes on, so nothing more is offered.
+	Replaced bool
+	// Grace is how long what is under way may take.
+	Grace time.Duration
+}
+
+// Send offers what is in the journal until ctx ends, and then, if stop says that
+// nobody goes on with it, as long as there is any and it is delivered. While
+// another session sends, it waits. The error is a *flow.PanicError of deliver's,
+// or of the queue's.
+func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) error {
+	q := s.q
+	select {
+	case q.sending <- struct{}{}:
+		defer func() { <-q.sending }()
+	case <-ctx.Done():
+		return nil
+	}
+	q.calls.RLock()
+	opened := q.opened
+	q.calls.RUnlock()
+	select {
+	case <-opened:
+	case <-ctx.Done():
+		return nil
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	posting, stopPosting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopPosting()
+	var failed atomic.Pointer[flow.PanicError]
+	ends := func() Stop {
+		if failed.Load() != nil {
+			return Stop{Replaced: true} // by the component that is built in its place
+		}
+		return stop()
+	}
+	var senders sync.WaitGroup
+	for _, l := range q.lanes {
+		senders.Go(func() {
+			defer func() {
+				if v := recover(); v != nil {
+					p := &flow.PanicError{Value: v, Stack: debug.Stack()}
+					failed.Store(p)
+					fail(p)
+				}
+			}()
+			l.send(ctx, posting, s.s, deliver, ends)
+		})
+	}
+	<-ctx.Done()
+	done := make(chan struct{})
+	go func() { senders.Wait(); close(done) }()
+	t := q.o.Clock.NewTimer(ends().Grace)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C():
+		stopPosting()
+		<-done
+	}
+	if p := failed.Load(); p != nil {
+		return p
+	}
+	return nil
+}
+
+// send offers what is in the lane.
+func (l *lane) send(ctx, posting context.Context, s *Settings, deliver Deliver, stop func() Stop) {
+	for ctx.Err() == nil || !stop().Replaced {
+		if !l.next(ctx, s) || !l.deliver(ctx, posting, deliver) {
+			return
+		}
+	}
+}
+
+// deliver returns when the offer is done or gone; false: ctx ended, and it is
+// still there.
+func (l *lane) deliver(ctx, posting context.Context, deliver Deliver) bool {
+	q, o := l.q, l.offer
+	for backoff := time.Duration(0); ; {
+		if o.Attempt++; o.Attempt > 1 {
+			q.counts.retried.Add(int64(o.Len()))
+		}
+		out := deliver(posting, l.number, o)
+		if len(out.Left) == o.Len() && posting.Err() != nil {
+			o.Attempt-- // weir stops; nobody is to blame
+			return false
+		}
+		sent := o.Len() - len(out.Left)
+		for reason, n := range out.Lost {
+			q.counts.lose(reason, n)
+			sent -= n
+		}
+		q.counts.sent.Add(int64(sent))
+		if len(out.Left) == 0 {
+			l.finish()
+			return true
+		}
+		o.keep(out.Left)
+		if ctx.Err() != nil {
+			return false
+		}
+		backoff = min(max(2*backoff, minBackoff), maxBackoff)
+		if clock.Sleep(ctx, q.o.Clock, wait(backoff, out.After)) != nil {
+			return false
+		}
+		if !l.keeps() {
+			return true
+		}
+	}
+}
+
+// The back-off of an offer, and the bounds of what a sink may ask for: beyond
+// them a mistake would look like a stop, or be a flood.
+const (
+	minBackoff = time.Second
+	maxBackoff = 30 * time.Second
+	minAfter   = 100 * time.Millisecond
+	maxAfter   = 10 * time.Minute
+)
+
+// wait returns how long to wait before the next attempt. Lanes, and other weirs,
+// fail at the same moment and are not to come again at the same moment: so it is
+// between three quarters of the back-off and all of it. What was asked for is
+// never cut short but a little longer.
+func wait(backoff, after time.Duration) time.Duration {
+	if after > 0 {
+		after = min(max(after, minAfter), maxAfter)
+		return after + rand.N(after/8+1)
+	}
+	return backoff - rand.N(backoff/4+1)
+}
+
+func timeOf(b journal.Block) time.Time { return time.UnixMilli(b.Time) }

@@ -1,0 +1,180 @@
+package scripting
+
+import (
+	"fmt"
+	"time"
+)
+
+// maxReason is how long a reason may be, in bytes.
+const maxReason = 1000
+
+// sends returns what the call at hand says of its batch.
+func (w *worker) sends(name string) (*sending, error) {
+	if w.call == nil || w.call.sends == nil {
+		return nil, &ArgError{Func: "ctx." + name, Msg: "it is for the hook send of a sink"}
+	}
+	return w.call.sends, nil
+}
+
+func reasonOf(v Value) string {
+	s, _ := v.(string)
+	return s[:min(len(s), maxReason)]
+}
+
+// retryFunc is ctx.retry.
+func retryFunc(w *worker) Function {
+	return Function{
+		Name: "retry",
+		Doc: "Says that the batch was not delivered and is to be sent again: after a while that grows with every attempt, or after what it says. It goes on until the journal's max_age. " +
+			"It does not end the hook, and holds whatever the hook does then: write return before it. Records that were rejected are not sent again.",
+		Params: []Param{{Name: "how", Kind: KindMap, Optional: true, Doc: "When, and why.", Fields: []Param{
+			{Name: "after", Kind: KindString, Optional: true, Or: []Param{{Kind: KindNumber}}, Doc: `How long to wait, such as "5s", or in seconds; between 100ms and 10m.`},
+			{Name: "reason", Kind: KindString, Optional: true, Doc: "Why: the log and the node's health show it."},
+		}}},
+		Uses: []Use{{
+			Lua: `local weir = require "weir"
+return weir.sink {
+  needs = { http = { "https://hook.example/*" } },
+  send = function(batch, ctx)
+    local answer, err = ctx.http.post("https://hook.example/v1", batch:text())
+    if not answer then return ctx.retry { reason = err } end
+    if answer.status == 429 then return ctx.retry { after = answer.headers["retry-after"] .. "s", reason = "too many requests" } end
+  end,
+}`,
+			Test: `weir.test.http { ["https://hook.example/v1"] = { status = 429, headers = { ["Retry-After"] = "7" } } }
+t:metrics("a 1")`,
+		}},
+		Fn: func(args []Value) (Value, error) {
+			s, err := w.sends("retry")
+			if err != nil {
+				return nil, err
+			}
+			how, _ := args[0].(*Map)
+			if how == nil {
+				how = NewMap()
+			}
+			after, _ := how.Get("after")
+			d, err := afterOf(after)
+			if err != nil {
+				return nil, err
+			}
+			reason, _ := how.Get("reason")
+			s.retry, s.after, s.reason = true, d, reasonOf(reason)
+			return nil, nil
+		},
+	}
+}
+
+func afterOf(v Value) (d time.Duration, err error) {
+	switch x := v.(type) {
+	case string:
+		if d, err = time.ParseDuration(x); err != nil {
+			return 0, &ArgError{Func: "retry", Param: "how", Msg: fmt.Sprintf("has the after %q: it must be a duration such as \"5s\", or a number of seconds", x)}
+		}
+	case float64:
+		d = time.Duration(min(max(x, 0), 1e6) * float64(time.Second))
+	}
+	if d < 0 {
+		return 0, &ArgError{Func: "retry", Param: "how", Msg: "has an after below 0"}
+	}
+	return d, nil
+}
+
+// rejectFunc is ctx.reject.
+func rejectFunc(w *worker) Function {
+	return Function{
+		Name: "reject",
+		Doc: "Says that the batch, or a record of it, is lost for good: it is counted and not sent again. The node is unhealthy until something is delivered. " +
+			"It does not end the hook, and holds whatever the hook does then.",
+		Params: []Param{
+			{Name: "what", Kind: KindAny, Doc: "A record of the batch; or the reason, for all of the batch."},
+			{Name: "reason", Kind: KindString, Optional: true, Doc: "Why, of a record: the log and the node's health show it."},
+		},
+		Uses: []Use{{
+			Lua: `local weir = require "weir"
+return weir.sink {
+  needs = { http = { "https://hook.example/*" } },
+  send = function(batch, ctx)
+    for m in batch:records() do
+      if m.labels.host == nil then ctx.reject(m, "no label host") end
+    end
+    local answer = assert(ctx.http.post("https://hook.example/v1", batch:text()))
+    if answer.status == 400 then return ctx.reject(answer.body) end
+  end,
+}`,
+			Test: `weir.test.http { ["https://hook.example/v1"] = { status = 400, body = "bad" } }
+t:metrics("a 1")`,
+		}},
+		Fn: func(args []Value) (Value, error) {
+			s, err := w.sends("reject")
+			if err != nil {
+				return nil, err
+			}
+			switch what := args[0].(type) {
+			case Row:
+				if s.rejected == nil {
+					s.rejected = map[int]string{}
+				}
+				s.rejected[int(what)] = "rejected by the script: " + reasonOf(args[1])
+			case string:
+				s.all = "rejected by the script: " + reasonOf(what)
+			default:
+				return nil, &ArgError{Func: "reject", Param: "what", Msg: "must be a record of the batch, or the reason, not a " + nameOf(what)}
+			}
+			return nil, nil
+		},
+	}
+}
+
+// attemptFunc is ctx.attempt.
+func attemptFunc(w *worker) Function {
+	return Function{
+		Name:   "attempt",
+		Doc:    "Which attempt to send these records it is. A process that was killed counts from 1 again.",
+		Result: Result{Kind: KindInt, Doc: "From 1."},
+		Uses: []Use{{
+			Lua: `local weir = require "weir"
+return weir.sink {
+  send = function(batch, ctx)
+    if ctx.attempt() > 3 then ctx.log.warn("it takes long", { attempt = ctx.attempt() }) end
+  end,
+}`,
+			Test: `t:metrics("a 1")`,
+		}},
+		Fn: func([]Value) (Value, error) {
+			s, err := w.sends("attempt")
+			if err != nil {
+				return nil, err
+			}
+			return int64(s.offer.Attempt), nil
+		},
+	}
+}
+
+// batchIDFunc is ctx.batch_id.
+func batchIDFunc(w *worker) Function {
+	return Function{
+		Name: "batch_id",
+		Doc: "A name of the batch that is the same at every attempt to send these records, and no other batch's: for who must not take them twice, as in a header Idempotency-Key. " +
+			"After a process was killed, records may come again in other company, under another name.",
+		Result: Result{Kind: KindString, Doc: "32 hexadecimal digits."},
+		Uses: []Use{{
+			Lua: `local weir = require "weir"
+return weir.sink {
+  needs = { http = { "https://hook.example/*" } },
+  send = function(batch, ctx)
+    assert(ctx.http.post("https://hook.example/v1", batch:text(), { headers = { ["Idempotency-Key"] = ctx.batch_id() } }))
+  end,
+}`,
+			Test: `weir.test.http { ["https://hook.example/v1"] = "" }
+t:metrics("a 1")`,
+		}},
+		Fn: func([]Value) (Value, error) {
+			s, err := w.sends("batch_id")
+			if err != nil {
+				return nil, err
+			}
+			return s.offer.ID, nil
+		},
+	}
+}
