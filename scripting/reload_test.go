@@ -34,6 +34,8 @@ type node struct {
 	replace func() // stop, since another takes over
 	real    bool   // the clock is the real one, of a synctest bubble
 	args    any    // of c
+
+	overlaps bool // c does with the one that runs next
 }
 
 func newNode(t testing.TB) *node {
@@ -78,7 +80,7 @@ func (n *node) swap(r component.Registration, attrs string) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if r.Accepts == 0 && n.replace != nil {
+	if r.Accepts == 0 && !(r.Overlaps && n.overlaps) && n.replace != nil {
 		n.replace() // a source's Run has returned before the next one's is called
 		n.replace = nil
 	}
@@ -87,7 +89,7 @@ func (n *node) swap(r component.Registration, attrs string) {
 	if n.replace != nil {
 		n.replace()
 	}
-	n.c, n.args = c, args
+	n.c, n.args, n.overlaps = c, args, r.Overlaps
 	n.stop, n.replace = func() { stop(context.Canceled) }, func() { stop(component.ErrReplaced) }
 }
 
