@@ -56,13 +56,21 @@ func (b *ScriptBlock) Validate() error {
 	return nil
 }
 
-// emitLimit is how many records the call for a batch of n may emit.
-func (b *ScriptBlock) emitLimit(n int) int {
+// emitLimit is how many records the call for a batch of n may emit, in a
+// component of a kind.
+func (b *ScriptBlock) emitLimit(kind ComponentKind, n int) int {
 	if b.Limits.Emit > 0 {
 		return b.Limits.Emit
 	}
+	if kind == Source {
+		return sourceEmit
+	}
 	return 10*n + 10_000
 }
+
+// sourceEmit is how many records a call of a source may emit unless its block
+// says so: nothing comes in that could tell.
+const sourceEmit = 100_000
 
 // LimitsBlock bounds one call of a script.
 type LimitsBlock struct {

@@ -396,7 +396,7 @@ func (k *call) done() { k.ctx, k.observe, k.sends, k.w.call = nil, nil, nil, nil
 // limits are those of a call for so many records.
 func (k *call) limits(records int) *Call {
 	c, w := k.c, k.w
-	w.limits = Call{Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: records, Emit: c.block.emitLimit(records), Now: k.now, Failed: w.failed}
+	w.limits = Call{Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: records, Emit: c.block.emitLimit(c.script.def.Kind, records), Now: k.now, Failed: w.failed}
 	if k.run != nil {
 		w.limits.Pause, w.limits.Resume = k.run.pause, k.run.resume
 	}
@@ -547,10 +547,11 @@ func (c *Component) DebugInfo() any {
 		Generation uint64 `json:"generation"`
 		VMs        int64  `json:"vms"`
 
-		State []stateSummary `json:"state,omitempty"`
-		Sink  *sinkInfo      `json:"sink,omitempty"`
-		Error *Error         `json:"error,omitempty"` // the last one since all was well
-	}{c.script.file.Name, c.gen.number, c.vms(), c.stateSummaries(), c.sink.debug(), c.report.lastError()}
+		Timers []timerSummary `json:"timers,omitempty"`
+		State  []stateSummary `json:"state,omitempty"`
+		Sink   *sinkInfo      `json:"sink,omitempty"`
+		Error  *Error         `json:"error,omitempty"` // the last one since all was well
+	}{c.script.file.Name, c.gen.number, c.vms(), c.timerSummaries(), c.stateSummaries(), c.sink.debug(), c.report.lastError()}
 }
 
 // String names the component for messages.

@@ -69,6 +69,23 @@ func (c *Component) settled() (next time.Time, done bool, changed <-chan struct{
 	return next, true, p.changed, nil
 }
 
+// timerSummary is a timer, or poll, and when it rings next.
+type timerSummary struct {
+	Name string    `json:"name"` // the interval of one of every, poll
+	Next time.Time `json:"next"`
+}
+
+func (c *Component) timerSummaries() (out []timerSummary) {
+	c.progress.mu.Lock()
+	defer c.progress.mu.Unlock()
+	for _, b := range c.beats {
+		if next, ok := c.progress.next[b.key]; ok {
+			out = append(out, timerSummary{b.key, next})
+		}
+	}
+	return out
+}
+
 // StateOf returns what a piece of the node's state holds, for tests: a map by
 // key, of a set the list of its keys, sorted, of a queue that of its values.
 func (c *Component) StateOf(name string) (Value, error) {

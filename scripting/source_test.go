@@ -2,6 +2,7 @@ package scripting_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -234,4 +235,66 @@ func until(t *testing.T, ok func() bool) {
 		case <-time.After(time.Millisecond):
 		}
 	}
+}
+
+// Saves lose nothing of what a run emits, and leave nothing behind, while
+// receivers refuse now and then.
+func TestManyReloadsOfSources(t *testing.T) {
+	timed(t, func(t *testing.T, n *node) {
+		save := func(i int) {
+			n.save(fmt.Sprintf(`return weir.source {
+				state   = { seq = weir.state.counter {} },
+				exports = { n = weir.arg.int {} },
+				sends   = { "metrics" },
+				setup   = function() if %d %% 7 == 0 then error("no") end end,
+				poll    = function(ctx) ctx.emit { name = "poll", value = %d } ctx.export { n = %d } end,
+				every   = { ["700ms"] = function(ctx) ctx.sleep(0.1) ctx.emit { name = "every", value = 1 } end },
+				run     = function(ctx)
+					repeat
+						for i = 1, 3 do ctx.emit { name = "seq", value = ctx.state.seq:add("n") } end
+						local _, err = ctx.sleep(0.3)
+					until err
+				end,
+			}`, i, i, i), `interval = "400ms"`)
+			if i%3 == 0 {
+				n.sink.Refuse(flowtest.ErrRefused)
+			} else {
+				n.sink.Refuse(nil)
+			}
+			pass(500 * time.Millisecond)
+		}
+		save(1)
+		before := runtime.NumGoroutine()
+		reloads := 1000
+		if testing.Short() || raceDetector {
+			reloads = 100
+		}
+		for i := range reloads {
+			save(i)
+		}
+		save(1)
+		pass(time.Minute)
+		if after := runtime.NumGoroutine(); after > before+10 {
+			t.Errorf("%d goroutines before, %d after", before, after)
+		}
+		n.stop()
+		last, polls := 0.0, 0
+		for _, b := range n.sink.Batches() {
+			for i, s := range b.Series {
+				if s.Name() == "poll" {
+					polls++
+				}
+				if s.Name() != "seq" {
+					continue
+				}
+				if b.V[i] != last+1 {
+					t.Fatalf("got %v after %v", b.V[i], last)
+				}
+				last = b.V[i]
+			}
+		}
+		if last < float64(reloads) || polls < reloads/2 {
+			t.Errorf("got %v numbers and %d polls in %d reloads", last, polls, reloads)
+		}
+	})
 }
