@@ -18,6 +18,14 @@
 // series for the life of the generation; a function that waits for the outside
 // does so in worker.wait, where limits hold and the pool makes room.
 //
+// A component has one of three kinds (kinds.go), which share pools, timers,
+// state, limits, errors and life. A transform is what the above speaks of. A
+// source (source.go) has hooks that get no batch: ask runs one on a VM of the
+// pool and takes what it emitted, a parcel carries that to the receivers, and
+// what a source could not send when it was replaced is left in a mailbox of the
+// node. Timers and poll are beats; run has a VM and a runner of its own; what
+// must not be at work in two generations takes its turn.
+//
 // Tests of scripts are run by package scripttest, and written in a language
 // that is a Tester. A script that has a test file takes over from its old
 // version when its tests pass.
