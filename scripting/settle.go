@@ -32,8 +32,9 @@ func (p *progress) update(f func()) {
 	p.changed = make(chan struct{})
 }
 
-// Settled waits until the component has set up and has run the timers that are
-// due by its clock, and returns when the next one rings; zero for never. The
+// Settled waits until the component has set up, has run the timers that are due
+// by its clock, and its run waits, and returns when the next one rings or run
+// goes on; zero for never. The
 // error is setup's, or the context's. Run must be running.
 func (c *Component) Settled(ctx context.Context) (next time.Time, err error) {
 	for {
@@ -57,8 +58,15 @@ func (c *Component) settled() (next time.Time, done bool, changed <-chan struct{
 	if !p.opened {
 		return next, false, p.changed, p.failed
 	}
+	keys := make([]string, 0, len(c.beats)+1)
 	for _, b := range c.beats {
-		at := p.next[b.key]
+		keys = append(keys, b.key)
+	}
+	if c.runs != nil {
+		keys = append(keys, hookRun)
+	}
+	for _, key := range keys {
+		at := p.next[key]
 		if !at.After(now) {
 			return next, false, p.changed, nil
 		}

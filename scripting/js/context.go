@@ -148,7 +148,7 @@ func (v *vm) openConsole() {
 	v.freeze(v.guard(o, func(name string) error {
 		return fmt.Errorf("console has no %q: there is log, debug, info, warn, error", name)
 	}))
-	v.must(v.rt.GlobalObject().DefineDataProperty("console", o, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE))
+	v.must(v.rt.GlobalObject().DefineDataProperty("console", o, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE))
 }
 
 // maxText is how long a value may be in a line of the log, in bytes.

@@ -75,7 +75,7 @@ func (v *vm) openCover() {
 		}
 		return goja.Undefined()
 	})
-	v.must(v.rt.GlobalObject().DefineDataProperty(coverGlobal, hit, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE))
+	v.must(v.rt.GlobalObject().DefineDataProperty(coverGlobal, hit, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_TRUE))
 }
 
 // ran tells the probe what ran since it was told last.

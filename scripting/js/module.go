@@ -339,5 +339,8 @@ func (v *vm) guarded(f *scripting.Function, self *scripting.Object, args []scrip
 			err = v.budget.trip(fmt.Errorf("BUG: %s panicked: %v", f.Name, r))
 		}
 	}()
+	if v.test != nil && (self != nil || f.Name == "component") {
+		defer v.test.pause()()
+	}
 	return f.Call(self, args)
 }

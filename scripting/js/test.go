@@ -57,6 +57,7 @@ func (*Language) NewTest(f scripting.File, env scripting.Env, api *scripting.Tes
 // open makes the globals of a test file, which it may import as well.
 func (t *test) open(v *vm) {
 	t.v, v.test = v, t
+	v.budget.start(loadTime, 0) // it counts what the host makes
 	t.hasOwn, _ = goja.AssertFunction(v.rt.GlobalObject().Get("Object").(*goja.Object).Get("hasOwn"))
 	m := v.rt.NewObject()
 	for i := range t.api.Globals {
@@ -191,6 +192,21 @@ func (t *test) calls(fn func() (goja.Value, error)) (out scripting.Value, err er
 
 // Used is the time of the last call.
 func (t *test) Used() time.Duration { return t.v.budget.used() }
+
+// pause stops the test's time while a component under test runs, which has
+// limits of its own, until the returned function is called.
+func (t *test) pause() (resume func()) {
+	b := &t.v.budget
+	entered := b.entered
+	if entered == 0 {
+		return func() {}
+	}
+	_ = b.pause() // a test that was stopped ends when it goes on
+	return func() {
+		b.resume()
+		b.entered = entered // a mock may have paused meanwhile
+	}
+}
 
 func (t *test) start(limit time.Duration) {
 	t.v.budget.start(limit, 0)

@@ -87,13 +87,13 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v.intrinsics.objectProto = object.Get("prototype").(*goja.Object)
 	v.intrinsics.freeze, _ = goja.AssertFunction(object.Get("freeze"))
 	v.rt.SetPromiseRejectionTracker(v.track)
+	v.budget.rt = v.rt
 	v.openConsole()
 	v.openData()
 	v.openCover()
 	if p.test != nil {
 		p.test.open(v)
 	}
-	v.budget.rt = v.rt
 	v.sandbox = newSandbox(v.rt, &v.budget, v.rt.GlobalObject().Keys()...)
 	v.budget.held = v.sandbox.held
 	return v

@@ -45,6 +45,7 @@ type node struct {
 	cameLogs   []*batch.Logs
 	routed     map[string][]*batch.Metrics
 	routedLogs map[string][]*batch.Logs
+	called     bool
 	exports    any // as the component gave them last
 	errors     []*scripting.Error
 }
@@ -293,11 +294,15 @@ type output struct {
 	typ        *scripting.ObjectType // of it in tests
 }
 
-// begin forgets what came before, and returns what was dropped until now.
+// begin forgets what came before, but for what a source has sent of itself before
+// the first call, and returns what was dropped until now.
 func (n *node) begin() map[string]uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.came, n.cameLogs, n.routed, n.routedLogs, n.errors = nil, nil, nil, nil, nil
+	if n.called {
+		n.came, n.cameLogs, n.routed, n.routedLogs, n.errors = nil, nil, nil, nil, nil
+	}
+	n.called = true
 	return n.dropped()
 }
 

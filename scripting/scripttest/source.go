@@ -4,8 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -33,6 +38,61 @@ func (n *node) export(v any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.exports = v
+}
+
+// exported is the value of an export.
+func (n *node) exported(name string) (scripting.Value, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c, ok := n.comp.(*scripting.Component)
+	if !ok || !slices.ContainsFunc(c.Definition().Exports, func(a *scripting.Arg) bool { return a.Name == name }) {
+		return nil, fmt.Errorf("%s has no export %q", n.name, name)
+	}
+	if n.exports == nil {
+		return nil, nil
+	}
+	v := reflect.ValueOf(n.exports)
+	for i := range v.NumField() {
+		if tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("alloy"), ","); tag == name {
+			return exportedValue(v.Field(i)), nil
+		}
+	}
+	panic("BUG: there is no export " + name)
+}
+
+// exportedValue is a value of an export as ctx.args would have it.
+func exportedValue(v reflect.Value) scripting.Value {
+	switch x := v.Interface().(type) {
+	case time.Duration:
+		return x.Seconds()
+	case component.Secret:
+		return "<secret>"
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return v.String()
+	case reflect.Bool:
+		return v.Bool()
+	case reflect.Float64:
+		return v.Float()
+	case reflect.Int, reflect.Int64:
+		return v.Int()
+	case reflect.Uint64:
+		return int64(v.Uint())
+	case reflect.Slice:
+		l := &scripting.List{Items: make([]scripting.Value, v.Len())}
+		for i := range l.Items {
+			l.Items[i] = exportedValue(v.Index(i))
+		}
+		return l
+	case reflect.Map:
+		m := scripting.NewMap()
+		for _, k := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+			m.Set(k.String(), exportedValue(v.MapIndex(k)))
+		}
+		return m
+	}
+	panic("BUG: an export is a " + v.Kind().String())
 }
 
 // made is what the hooks of a component have made, as a batch of a test. An
@@ -63,6 +123,15 @@ func (s *session) sourceMethods() []scripting.Function {
 					return nil, err
 				}
 				return s.made(n.poll(s.ctx))
+			}},
+		{Name: "exported", Doc: "What the component exports by a name; nil as long as ctx.export has not given a value for each of its exports.",
+			Params: []scripting.Param{nameParam}, Result: scripting.Result{Kind: scripting.KindAny},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				n := a[0].(*node)
+				if err := s.usable(n); err != nil {
+					return nil, err
+				}
+				return n.exported(a[1].(string))
 			}},
 	}
 }
