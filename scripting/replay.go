@@ -186,7 +186,7 @@ func (c *Component) replaySink(ctx context.Context, through *Component, id uint6
 	if through != c && !req.Send {
 		return errors.New("cannot show what a sink would send without sending it: say --send")
 	}
-	if err := through.sink.replay(ctx, b); err != nil {
+	if err := through.sink.sendNow(ctx, b); err != nil {
 		return err
 	}
 	res.Passed = true

@@ -21,8 +21,7 @@ import (
 type sink struct {
 	c        *Component
 	settings outbox.Settings
-	session  *outbox.Session // from begin on
-	lanes    []*pool         // one for each lane of the queue; nil: any VM will do
+	session  *outbox.Session // from begin on; nil without a journal
 
 	mu    sync.Mutex
 	state sinkState
@@ -65,7 +64,9 @@ func (c *Component) openSink(a arguments) {
 		s.settings.InFlight = min(s.settings.InFlight, len(c.lanes))
 	}
 	c.sink = s
-	c.jobs = append(c.jobs, s.send, s.watch)
+	if c.opts.StoragePath != "" {
+		c.jobs = append(c.jobs, s.send, s.watch)
+	}
 }
 
 // openOutbox makes the node's queue unless it has one.
@@ -89,6 +90,9 @@ func (m *memory) outboxChanged() {
 
 // accept returns when the batch is in the journal.
 func (s *sink) accept(ctx context.Context, b outbox.Batch) error {
+	if s.c.opts.StoragePath == "" {
+		return s.sendNow(ctx, b)
+	}
 	err := s.c.mem.outbox.Accept(ctx, s.c.stopped, b)
 	if errors.Is(err, outbox.ErrStopped) {
 		return fmt.Errorf("%s: %w", s.c.opts.ID, flow.ErrStopped)
@@ -99,6 +103,9 @@ func (s *sink) accept(ctx context.Context, b outbox.Batch) error {
 // begin takes the queue into use, and opens the journal if nobody has. ctx is
 // Run's; the function that is returned ends the use.
 func (s *sink) begin(ctx context.Context) (end func()) {
+	if s.c.opts.StoragePath == "" {
+		return func() {}
+	}
 	s.session = s.c.mem.outbox.Begin(s.c.gen.number, s.settings)
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup

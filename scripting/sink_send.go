@@ -214,10 +214,42 @@ func (s *sink) failed(on OnError, b outbox.Batch, fate []string, rows []int, e *
 	return again
 }
 
-// replay sends a batch out of the quarantine. What is not delivered is the
-// error.
-func (s *sink) replay(ctx context.Context, b outbox.Batch) error {
+// Undelivered is the error of a sink that has no storage, as in tests: what is
+// sent to it goes to send at once, and this was not delivered, or not all of it.
+type Undelivered struct {
+	Records int           // of the batch
+	Again   int           // records that are to be sent again
+	After   time.Duration // that the script asks for; 0: it does not
+	// Lost is how many records are lost for good, by reason: rejected,
+	// script_error, quarantine, script.
+	Lost map[string]int
+	Err  error // why
+}
+
+func (e *Undelivered) Error() string {
+	switch rejected := e.Lost[outbox.ReasonRejected]; {
+	case e.Again > 0:
+		return fmt.Sprintf("it was not sent: %v", e.Err)
+	case rejected > 0:
+		return fmt.Sprintf("the sink rejects %d of %d records: %v", rejected, e.Records, e.Err)
+	}
+	return fmt.Sprintf("it was not sent, or not all of it: %v", e.Err)
+}
+
+// Unwrap returns why.
+func (e *Undelivered) Unwrap() error { return e.Err }
+
+// sendNow sends a batch that is not in the journal, once. What is not delivered,
+// unless the script dropped it, makes an *Undelivered.
+func (s *sink) sendNow(ctx context.Context, b outbox.Batch) error {
 	c := s.c
+	if c.ready != nil {
+		if to, err := c.admit(ctx); err != nil {
+			return err
+		} else if to != c {
+			return to.sink.sendNow(ctx, b)
+		}
+	}
 	if !c.entrance.enter() {
 		return errReplaced
 	}
@@ -226,11 +258,8 @@ func (s *sink) replay(ctx context.Context, b outbox.Batch) error {
 	defer c.gen.leave()
 	o := &outbox.Offer{Batch: b, ID: outbox.NewID(), Attempt: 1}
 	out, err := s.attempt(ctx, 0, o)
-	switch {
-	case len(out.Left) > 0:
-		return fmt.Errorf("it was not sent: %w", err)
-	case out.Lost[outbox.ReasonRejected] > 0:
-		return fmt.Errorf("the sink rejects %d of %d records of it: %w", out.Lost[outbox.ReasonRejected], o.Len(), err)
+	if len(out.Left) == 0 && len(out.Lost) == 0 || err == nil {
+		return nil
 	}
-	return nil
+	return &Undelivered{Records: o.Len(), Again: len(out.Left), After: out.After, Lost: out.Lost, Err: err}
 }

@@ -333,7 +333,7 @@ func (n *node) dropped() map[string]uint64 {
 // send sends one batch through the component.
 func (n *node) send(ctx context.Context, in *batch.Metrics) (*output, error) {
 	before := n.begin()
-	if err := n.in.ConsumeMetrics(scripting.Observe(ctx, n.failed), in); err != nil {
+	if err := taken(n.in.ConsumeMetrics(scripting.Observe(ctx, n.failed), in)); err != nil {
 		return nil, fmt.Errorf("%s did not take the batch: %w", n.name, err)
 	}
 	if _, err := n.settled(ctx); err != nil { // a script that sleeps moves the clock
