@@ -41,8 +41,19 @@ return weir.sink {
     if answer.status == 429 then return ctx.retry { after = answer.headers["retry-after"] .. "s", reason = "too many requests" } end
   end,
 }`,
-			Test: `weir.test.http { ["https://hook.example/v1"] = { status = 429, headers = { ["Retry-After"] = "7" } } }
+			JS: `import { defineSink } from "weir";
+
+export default defineSink({
+  needs: { http: ["https://hook.example/*"] },
+  async send(batch, ctx) {
+    const answer = await ctx.http.post("https://hook.example/v1", batch.text());
+    if (answer.status === 429) return ctx.retry({ after: answer.headers["retry-after"] + "s", reason: "too many requests" });
+  },
+});`,
+			Test: `weir.test.http { ["POST https://hook.example/v1"] = { status = 429, headers = { ["Retry-After"] = "7" } } }
 t:metrics("a 1")`,
+			TestJS: `http({ "POST https://hook.example/v1": { status: 429, headers: { "Retry-After": "7" } } });
+t.metrics("a 1");`,
 		}},
 		Fn: func(args []Value) (Value, error) {
 			s, err := w.sends("retry")
@@ -102,8 +113,22 @@ return weir.sink {
     if answer.status == 400 then return ctx.reject(answer.body) end
   end,
 }`,
-			Test: `weir.test.http { ["https://hook.example/v1"] = { status = 400, body = "bad" } }
+			JS: `import { defineSink } from "weir";
+
+export default defineSink({
+  needs: { http: ["https://hook.example/*"] },
+  async send(batch, ctx) {
+    for (const m of batch) {
+      if (m.labels.host === undefined) ctx.reject(m, "no label host");
+    }
+    const answer = await ctx.http.post("https://hook.example/v1", batch.text());
+    if (answer.status === 400) return ctx.reject(answer.body);
+  },
+});`,
+			Test: `weir.test.http { ["POST https://hook.example/v1"] = { status = 400, body = "bad" } }
 t:metrics("a 1")`,
+			TestJS: `http({ "POST https://hook.example/v1": { status: 400, body: "bad" } });
+t.metrics("a 1");`,
 		}},
 		Fn: func(args []Value) (Value, error) {
 			s, err := w.sends("reject")
@@ -139,7 +164,15 @@ return weir.sink {
     if ctx.attempt() > 3 then ctx.log.warn("it takes long", { attempt = ctx.attempt() }) end
   end,
 }`,
-			Test: `t:metrics("a 1")`,
+			JS: `import { defineSink } from "weir";
+
+export default defineSink({
+  send(batch, ctx) {
+    if (ctx.attempt() > 3) ctx.log.warn("it takes long", { attempt: ctx.attempt() });
+  },
+});`,
+			Test:   `t:metrics("a 1")`,
+			TestJS: `t.metrics("a 1");`,
 		}},
 		Fn: func([]Value) (Value, error) {
 			s, err := w.sends("attempt")
@@ -166,8 +199,18 @@ return weir.sink {
     assert(ctx.http.post("https://hook.example/v1", batch:text(), { headers = { ["Idempotency-Key"] = ctx.batch_id() } }))
   end,
 }`,
-			Test: `weir.test.http { ["https://hook.example/v1"] = "" }
+			JS: `import { defineSink } from "weir";
+
+export default defineSink({
+  needs: { http: ["https://hook.example/*"] },
+  async send(batch, ctx) {
+    await ctx.http.post("https://hook.example/v1", batch.text(), { headers: { "Idempotency-Key": ctx.batchId() } });
+  },
+});`,
+			Test: `weir.test.http { ["POST https://hook.example/v1"] = "" }
 t:metrics("a 1")`,
+			TestJS: `http({ "POST https://hook.example/v1": "" });
+t.metrics("a 1");`,
 		}},
 		Fn: func([]Value) (Value, error) {
 			s, err := w.sends("batch_id")

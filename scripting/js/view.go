@@ -64,17 +64,23 @@ func (v *vm) closeData() {
 	d.step.value, d.rowIterator.of = nil, nil
 }
 
-// dataToGo is toGo for labels; other data are objects as any.
+// dataToGo is toGo for records and labels; other data are objects as any.
 func (v *vm) dataToGo(o *goja.Object) (scripting.Value, bool) {
-	l, ok := hostOf(o).(*labels)
-	if !ok {
-		return nil, false
+	switch x := hostOf(o).(type) {
+	case *record:
+		x.check()
+		return scripting.Row(x.row), true
+	case *line:
+		x.check()
+		return scripting.Row(x.row), true
+	case *labels:
+		m := scripting.NewMap()
+		for n, val := range x.of.all() {
+			m.Set(n, val)
+		}
+		return m, true
 	}
-	m := scripting.NewMap()
-	for n, val := range l.of.all() {
-		m.Set(n, val)
-	}
-	return m, true
+	return nil, false
 }
 
 // names is the table of the API as JavaScript has it.
