@@ -74,12 +74,12 @@ func defineBatch(d *definer, field RawField) {
 		ok = true // {} in Lua
 	}
 	if !ok {
-		d.fail(field.Line, `cannot use %s as batch: it must be a table such as { max_records = 500, max_wait = "5s" }`, describe(field.Value))
+		d.fail(field.Line, `cannot use %s as batch: it must be a table of %s and others`, describe(field.Value), d.written("max_records"))
 		return
 	}
 	names := make([]string, len(batchKeys))
 	for i, k := range batchKeys {
-		names[i] = k.name
+		names[i] = d.written(k.name)
 	}
 	for _, name := range sortedKeys(m) {
 		i := slices.Index(names, name)

@@ -49,6 +49,8 @@ type Raw struct {
 	Kind   ComponentKind
 	Line   int
 	Fields []RawField
+	// Camel says that keys which are two words are in camelCase.
+	Camel bool
 }
 
 // RawField is one key of a definition. Value is nil, string, float64, bool,
@@ -67,7 +69,7 @@ type Func struct {
 
 // Define checks a definition. The error joins an *Error for every mistake.
 func Define(f File, raw Raw) (*Definition, error) {
-	d := &definer{file: f, kind: raw.Kind, def: &Definition{Kind: raw.Kind, Version: 1, Batch: defaultBatch}}
+	d := &definer{file: f, kind: raw.Kind, camel: raw.Camel, def: &Definition{Kind: raw.Kind, Version: 1, Batch: defaultBatch}}
 	keys := raw.Kind.keys()
 	for _, field := range raw.Fields {
 		i := slices.IndexFunc(keys, func(k definitionKey) bool { return k.name == field.Name })
@@ -103,13 +105,22 @@ func isHook(v any) bool {
 
 // definer reads a definition and collects its mistakes.
 type definer struct {
-	file File
-	kind ComponentKind
-	def  *Definition
-	errs []error
+	file  File
+	kind  ComponentKind
+	camel bool // keys are in camelCase
+	def   *Definition
+	errs  []error
 
 	saysSends    bool // the key sends is there
 	intervalLine int  // of the key interval; 0: it is not there
+}
+
+// written is a key of a table as the script's language writes it.
+func (d *definer) written(key string) string {
+	if d.camel {
+		return CamelCase(key)
+	}
+	return key
 }
 
 // fail notes a mistake in a line; the returned error may get a Hint.

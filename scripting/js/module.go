@@ -107,7 +107,7 @@ func (v *vm) weir() *goja.Object {
 			if !ok || o.ClassName() != "Object" {
 				v.raise(fmt.Errorf("cannot use %s(%s): write %s({ … })", fn, kindOf(call.Argument(0)), fn))
 			}
-			raw := &scripting.Raw{Kind: kind}
+			raw := &scripting.Raw{Kind: kind, Camel: true}
 			v.must(v.fields(o, raw))
 			return v.box(raw)
 		})

@@ -86,6 +86,8 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v.intrinsics.typeErr = g.Get("TypeError").(*goja.Object)
 	v.intrinsics.objectProto = object.Get("prototype").(*goja.Object)
 	v.intrinsics.freeze, _ = goja.AssertFunction(object.Get("freeze"))
+	v.budget.rt = v.rt
+	v.budget.start(loadTime, 0) // what is made here is charged, too
 	v.rt.SetPromiseRejectionTracker(v.track)
 	v.budget.rt = v.rt
 	v.openConsole()

@@ -1,6 +1,7 @@
 package js_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/engine/component"
@@ -49,5 +50,25 @@ export default defineTransform({
 `, "")
 	if e.Pos() != "embedded/test/script.ts:9:9" || e.Err.Error() != "broken x" || len(e.Trace) < 2 || e.Trace[1].Line != 14 {
 		t.Errorf("got %+v", e)
+	}
+}
+
+// TestKeysAreInCamelCase: tables in a definition have the names that everything
+// else has.
+func TestKeysAreInCamelCase(t *testing.T) {
+	sink := func(batch string) error {
+		return load(t, `import { defineSink } from "weir"
+export default defineSink({
+  batch: { `+batch+` },
+  send() {},
+})
+`).Err
+	}
+	if err := sink(`maxRecords: 500, maxWait: "1s"`); err != nil {
+		t.Error(err)
+	}
+	want := `embedded/test/script.ts:3: cannot use "max_records" in batch: there is maxRecords, maxBytes, maxWait, inFlight`
+	if err := sink("max_records: 500"); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
