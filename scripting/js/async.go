@@ -2,6 +2,7 @@ package js
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 
 	"github.com/dop251/goja"
@@ -80,7 +81,14 @@ func (v *vm) unheard() error {
 
 // remembered runs a hook whose answer is remembered, so that it cannot wait.
 func (v *vm) remembered(fn, arg goja.Value) error {
-	out, err := v.run(fn, arg, v.ctx.series)
-	_ = out
+	async := false
+	_, err := v.runWith(fn, func(out goja.Value) { async = promiseOf(out) != nil }, arg, v.ctx.series)
+	if err == nil && async {
+		return v.scriptError(asyncRemembered(v.hook))
+	}
 	return err
+}
+
+func asyncRemembered(hook string) error {
+	return fmt.Errorf("cannot use an async function as hook %s: its answer is remembered, so there is nothing that it could wait for; use metrics or logs", hook)
 }

@@ -167,7 +167,7 @@ func (v *vm) text(x goja.Value) string {
 		s = boxText(boxed(o))
 	case o.ClassName() == "Error":
 		s = messageOf(o)
-	case o.ClassName() == "Function", o.ClassName() == "AsyncFunction":
+	case isFunction(o):
 		return "a function"
 	default:
 		y, err := v.toGo(o)

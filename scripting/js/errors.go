@@ -146,7 +146,7 @@ func (v *vm) scriptError(err error) error {
 	if e, ok := inner.(*scripting.Error); ok && e.File != "" {
 		return e // of a function that a test gave to the host
 	}
-	out := v.prog.main.file.Error(0, v.hook, inner)
+	out := v.prog.main.file.Error(v.hookLine(), v.hook, inner)
 	if len(frames) > 0 {
 		out = v.prog.files[frames[0].File].file.Error(frames[0].Line, v.hook, inner)
 		out.Col = cols[0]

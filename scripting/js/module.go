@@ -233,9 +233,10 @@ func (v *vm) rawValue(x goja.Value, depth int) (any, error) {
 	if y := boxed(o); y != nil {
 		return y, nil
 	}
-	switch o.ClassName() {
-	case "Function", "AsyncFunction":
+	if isFunction(o) {
 		return scripting.Func{Ref: x}, nil
+	}
+	switch o.ClassName() {
 	case "Array":
 		list := make([]any, int(o.Get("length").ToInteger()))
 		for i := range list {

@@ -60,6 +60,9 @@ func (c *chunk) keyLines(o *ast.ObjectLiteral) map[string]int {
 			if s, ok := p.Key.(*ast.StringLiteral); ok && !p.Computed {
 				name, idx = s.Value.String(), s.Idx
 			}
+			if (name == "series" || name == "stream") && isAsync(p.Value) {
+				c.errs = append(c.errs, c.error(idx, asyncRemembered(name)))
+			}
 		case *ast.PropertyShort:
 			name, idx = p.Name.Name.String(), p.Name.Idx
 		}
@@ -68,6 +71,18 @@ func (c *chunk) keyLines(o *ast.ObjectLiteral) map[string]int {
 		}
 	}
 	return lines
+}
+
+// isAsync reports whether an expression is an async function. goja does not tell
+// of an async method when it runs.
+func isAsync(e ast.Expression) bool {
+	switch e := e.(type) {
+	case *ast.FunctionLiteral:
+		return e.Async
+	case *ast.ArrowFunctionLiteral:
+		return e.Async
+	}
+	return false
 }
 
 // calleeName is the last name of what is called: f of f(), a.f() and, as

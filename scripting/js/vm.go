@@ -157,8 +157,14 @@ func (v *vm) try(fn func() error) (err error) {
 	return inner
 }
 
-// run calls a hook and waits for the promise that an async one returns.
+// run calls a hook and returns what the promise of an async one came to.
 func (v *vm) run(fn goja.Value, args ...goja.Value) (goja.Value, error) {
+	return v.runWith(fn, nil, args...)
+}
+
+// runWith is run; returned is told what the hook returned, a promise mostly of an
+// async one.
+func (v *vm) runWith(fn goja.Value, returned func(goja.Value), args ...goja.Value) (goja.Value, error) {
 	call, ok := goja.AssertFunction(fn)
 	if !ok {
 		panic(fmt.Sprintf("BUG: hook %s is no function", v.hook))
@@ -168,6 +174,9 @@ func (v *vm) run(fn goja.Value, args ...goja.Value) (goja.Value, error) {
 	err := v.try(func() (err error) {
 		if out, err = call(goja.Undefined(), args...); err != nil {
 			return err
+		}
+		if returned != nil {
+			returned(out)
 		}
 		out, err = v.settle(out)
 		return err
@@ -359,6 +368,21 @@ func (v *vm) openHooks() {
 		}
 	}
 	v.openContext()
+}
+
+// hookLine is the line of the hook at hand in the definition, 0 while there is
+// none.
+func (v *vm) hookLine() int {
+	if v.raw == nil {
+		return 0
+	}
+	name := v.hook
+	for _, f := range v.raw.Fields {
+		if f.Name == name {
+			return f.Line
+		}
+	}
+	return 0
 }
 
 // where is where the script is that called the host, nil when there is none.
