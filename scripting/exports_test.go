@@ -44,7 +44,7 @@ func TestExports(t *testing.T) {
 		// As another version declares as much or less, what is known stays.
 		n.save(`return weir.source {
 			exports = { targets = weir.arg.targets {}, n = weir.arg.int {} },
-			poll = function(ctx) ctx.export { n = ctx.now() % 60000 } end,
+			poll = function(ctx) ctx.sleep(0.5) ctx.export { n = ctx.now() % 60000 } end,
 		}`, `interval = "1m"`)
 		same(t, n.exported(), "map[n:5 targets:[map[__address__:a:1 port:8080 up:true]]]")
 		pass(time.Second)

@@ -186,6 +186,29 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// Who sets the clock knows when all that is due has been done.
+func TestRunSettles(t *testing.T) {
+	n := newNode(t)
+	n.save(`return weir.source { interval = "1m", poll = function(ctx) ctx.emit { name = "poll", value = 1 } end, run = function(ctx)
+		for i = 1, 3 do ctx.emit { name = "i", value = i } ctx.sleep(10) end
+	end }`, "")
+	want := 0
+	for i := range 10 {
+		switch { // the first poll is at once
+		case i == 0:
+			want = 2
+		case i < 3 || i == 6:
+			want++
+		}
+		settle(t, n)
+		if got := len(n.sink.Batches()); got != want {
+			t.Errorf("%d batches after %d s, want %d", got, 10*i, want)
+		}
+		n.Clock.Advance(10 * time.Second)
+	}
+	settle(t, n)
+}
+
 // A run that fails is called again, later each time; one that never waits is
 // stopped; one that returns is done.
 func TestRunAgain(t *testing.T) {

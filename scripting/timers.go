@@ -121,10 +121,11 @@ func (c *Component) runTimer(ctx, run context.Context, b beat, t *timer) {
 			return
 		case <-ring.C():
 		}
-		last := next
+		last, failed := next, false
 		select {
 		case t.busy <- struct{}{}:
 			c.tick(ctx, run, b, t)
+			failed = t.failed
 			<-t.busy
 		default: // the generation before is still at it
 			c.mem.metrics.skipped.Inc()
@@ -132,7 +133,7 @@ func (c *Component) runTimer(ctx, run context.Context, b beat, t *timer) {
 		now := c.opts.Clock.Now()
 		next = t.next(now, b.interval)
 		c.mem.metrics.skipped.Add(max(0, float64(t.phase(now, b.interval)-t.phase(last, b.interval))))
-		if !t.failed || !b.poll {
+		if !failed || !b.poll {
 			backoff = minPollBackoff
 		} else if again := now.Add(backoff); again.Before(next) {
 			next = again
