@@ -7,19 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
-
-	"github.com/grafana/alloy/syntax/parser"
-	"github.com/grafana/alloy/syntax/vm"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/engine/flow/flowtest"
-	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/stdlib"
 )
 
 // price is one row of the table of prices: the same work in a script of each
@@ -279,33 +271,14 @@ func priceLen(in any) int {
 // buildPrice builds a script whose batches are refused behind it, as the sink
 // would keep all of them.
 func buildPrice(b *testing.B, language, src string) component.Component {
-	c, err := scripting.NewCatalog(scripting.Options{
-		Languages: languages(), Embedded: fstest.MapFS{"bench/price." + language: {Data: []byte(src)}}, Modules: stdlib.Modules(),
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	reg, ok := c.Lookup("bench.price")
-	if !ok || reg.Err != nil {
-		b.Fatalf("cannot load: %v", reg.Err)
-	}
-	file, err := parser.ParseFile("bench.alloy", []byte("forward_to = [sink]\nscript {\nlimits { time = \"10s\" }\n}\n"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	sink := flowtest.NewSink("sink")
+	c, node, sink := buildScript(b, language, src)
 	sink.Refuse(context.Canceled)
-	args := reg.NewArgs()
-	if err := vm.New(file).Evaluate(vm.NewScope(map[string]any{"sink": sink.Receiver()}), args); err != nil {
-		b.Fatal(err)
-	}
-	node := componenttest.New(b, "bench.price.default")
 	b.Cleanup(func() {
 		if h := node.Health(); h.State != component.Healthy {
 			b.Error(h.Message)
 		}
 	})
-	return node.Build(b, reg, args)
+	return c
 }
 
 // renew returns the batch with the first n of its series replaced by new ones.
