@@ -546,12 +546,13 @@ func (c *Component) DebugInfo() any {
 		File       string `json:"file"`
 		Generation uint64 `json:"generation"`
 		VMs        int64  `json:"vms"`
+		Listening  string `json:"listening,omitempty"` // address of its own
 
 		Timers []timerSummary `json:"timers,omitempty"`
 		State  []stateSummary `json:"state,omitempty"`
 		Sink   *sinkInfo      `json:"sink,omitempty"`
 		Error  *Error         `json:"error,omitempty"` // the last one since all was well
-	}{c.script.file.Name, c.gen.number, c.vms(), c.timerSummaries(), c.stateSummaries(), c.sink.debug(), c.report.lastError()}
+	}{c.script.file.Name, c.gen.number, c.vms(), c.mem.listener.address(), c.timerSummaries(), c.stateSummaries(), c.sink.debug(), c.report.lastError()}
 }
 
 // String names the component for messages.

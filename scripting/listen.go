@@ -197,6 +197,16 @@ func (l *listener) end() {
 	}
 }
 
+// address is where it listens, "" when it does not.
+func (l *listener) address() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server == nil {
+		return ""
+	}
+	return l.server.Address()
+}
+
 // handover is how long a generation that was replaced keeps the port open for
 // the next one, whose Run is about to be called.
 const handover = 2 * time.Second

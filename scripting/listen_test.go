@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -171,6 +172,9 @@ func TestListen(t *testing.T) {
 		t.Errorf("it listens on %s, want %s", url, want)
 	}
 	same(t, asks(newClient(t), url, "first"), "200 v0")
+	if got, err := json.Marshal(n.c.(component.Debugger).DebugInfo()); err != nil || !strings.Contains(string(got), fmt.Sprintf(`"listening":"127.0.0.1:%d"`, port)) {
+		t.Errorf("got debug info %s, %v", got, err)
+	}
 	same(t, asks(newClient(t), url+"/other", ""), "404 404 page not found\n")
 
 	var wg sync.WaitGroup

@@ -45,6 +45,9 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 //	               writes the answer of that weir to FILE
 //	answers DIR PATH RE
 //	               waits until the answer of that weir matches
+//	posted DIR PATH BODY RE
+//	               posts to that weir until its answer matches, a status and a
+//	               text; with own: before the path, to the address of a node's own
 //	asked DIR PROMQL RE
 //	               waits until that weir's sandbox answers a query so
 //	signal NAME DIR [again]
@@ -114,6 +117,16 @@ func TestScript(t *testing.T) {
 					body, err := fetch(ts.MkAbs(args[0]), args[1])
 					if err == nil && !re.MatchString(body) {
 						err = fmt.Errorf("no %s in %s", re, body)
+					}
+					return err
+				})
+			},
+			"posted": func(ts *testscript.TestScript, _ bool, args []string) {
+				re := regexp.MustCompile(args[3])
+				poll(ts, func() error {
+					answer, err := post(ts.MkAbs(args[0]), args[1], args[2])
+					if err == nil && !re.MatchString(answer) {
+						err = fmt.Errorf("no %s in %s", re, answer)
 					}
 					return err
 				})
@@ -190,6 +203,31 @@ func fetch(dir, path string) (string, error) {
 		err = fmt.Errorf("%s: %s", resp.Status, b)
 	}
 	return string(b), err
+}
+
+// ownURL finds the address of a node's own in the status.
+var ownURL = regexp.MustCompile(`"listening": "([^"]+)"`)
+
+func post(dir, path, body string) (answer string, err error) {
+	c, to := control.Client(dir), control.URL(path)
+	if own, ok := strings.CutPrefix(path, "own:"); ok {
+		status, err := fetch(dir, "/api/v0/status")
+		if err != nil {
+			return "", err
+		}
+		m := ownURL.FindStringSubmatch(status)
+		if m == nil {
+			return "", errors.New("no node listens on an address of its own")
+		}
+		c, to = http.DefaultClient, "http://"+m[1]+own
+	}
+	resp, err := c.Post(to, "text/plain", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return fmt.Sprintf("%d %s", resp.StatusCode, b), err
 }
 
 // sandboxURL finds the endpoint in the status.
