@@ -1,0 +1,28 @@
+describe("sink.influx_line", function()
+  local mocks
+  local function open(answer, args)
+    mocks = weir.test.http { ["POST https://influx/write*"] = answer }
+    args = args or {}
+    args.url = "https://influx/write"
+    return weir.test.component("influx_line.lua", args)
+  end
+
+  it("writes lines", function()
+    local t = open({ status = 204 }, { query = { db = "m" }, token = "s3cret", tags = { site = "lab", job = "x" } })
+    t:metrics 'up{job="a b",path="/x,y=z"} 1.5 1000\ntemp -3 2000'
+    local call = mocks:calls()[1]
+    assert.equals("up,job=a\\ b,path=/x\\,y\\=z,site=lab value=1.5 1000\ntemp,job=x,site=lab value=-3 2000\n", call.body)
+    assert.equals("https://influx/write?db=m&precision=ms", call.url)
+    assert.equals("Token s3cret", call.headers.Authorization)
+  end)
+
+  it("leaves out what has no form", function()
+    open({ status = 204 }):metrics "a NaN 1000\nb +Inf 1000\nc stale 1000\nd 1 1000"
+    assert.equals("d value=1 1000\n", mocks:calls()[1].body)
+  end)
+
+  it("sends nothing when nothing is left", function()
+    open({ status = 204 }):metrics "a NaN"
+    assert.equals(0, #mocks:calls())
+  end)
+end)
