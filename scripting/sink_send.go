@@ -218,7 +218,9 @@ func (s *sink) failed(on OnError, b outbox.Batch, fate []string, rows []int, e *
 // sent to it goes to send at once, and this was not delivered, or not all of it.
 type Undelivered struct {
 	Records int           // of the batch
-	Again   int           // records that are to be sent again
+	Left    []int         // the rows that are to be sent again
+	Attempt int           // that it was, from 1
+	ID      string        // of the batch, the same at every attempt
 	After   time.Duration // that the script asks for; 0: it does not
 	// Lost is how many records are lost for good, by reason: rejected,
 	// script_error, quarantine, script.
@@ -228,7 +230,7 @@ type Undelivered struct {
 
 func (e *Undelivered) Error() string {
 	switch rejected := e.Lost[outbox.ReasonRejected]; {
-	case e.Again > 0:
+	case len(e.Left) > 0:
 		return fmt.Sprintf("it was not sent: %v", e.Err)
 	case rejected > 0:
 		return fmt.Sprintf("the sink rejects %d of %d records: %v", rejected, e.Records, e.Err)
@@ -238,6 +240,14 @@ func (e *Undelivered) Error() string {
 
 // Unwrap returns why.
 func (e *Undelivered) Unwrap() error { return e.Err }
+
+type anotherAttempt struct{}
+
+// Again returns a context with which a sink that has no storage takes what is
+// left of a batch as the same batch, in the attempt after e's.
+func Again(ctx context.Context, e *Undelivered) context.Context {
+	return context.WithValue(ctx, anotherAttempt{}, e)
+}
 
 // sendNow sends a batch that is not in the journal, once. What is not delivered,
 // unless the script dropped it, makes an *Undelivered.
@@ -257,9 +267,22 @@ func (s *sink) sendNow(ctx context.Context, b outbox.Batch) error {
 	c.gen.enter()
 	defer c.gen.leave()
 	o := &outbox.Offer{Batch: b, ID: outbox.NewID(), Attempt: 1}
+	if before, ok := ctx.Value(anotherAttempt{}).(*Undelivered); ok {
+		o.ID, o.Attempt = before.ID, before.Attempt+1
+	}
 	out, err := s.attempt(ctx, 0, o)
+	s.dropped(b, out.Lost[outbox.ReasonScript])
 	if len(out.Left) == 0 && len(out.Lost) == 0 || err == nil {
 		return nil
 	}
-	return &Undelivered{Records: o.Len(), Again: len(out.Left), After: out.After, Lost: out.Lost, Err: err}
+	return &Undelivered{Records: o.Len(), Left: out.Left, Attempt: o.Attempt, ID: o.ID, After: out.After, Lost: out.Lost, Err: err}
+}
+
+// dropped counts what the script dropped of a batch.
+func (s *sink) dropped(b outbox.Batch, n int) {
+	if b.Logs != nil {
+		s.c.opts.Stats.DropLines("script", n)
+		return
+	}
+	s.c.opts.Stats.Drop("script", n)
 }

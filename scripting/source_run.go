@@ -192,8 +192,8 @@ export default defineSource({
     }
   },
 });`,
-			Test:   `assert.equals("", t:advance("1m"):text())`,
-			TestJS: `expect(t.advance("1m").text()).toBe("");`,
+			Test:   `assert.same("i 1\ni 2\ni 3", t:advance(0))`,
+			TestJS: `expect(t.advance(0)).toEqual("i 1\ni 2\ni 3");`,
 		}},
 		Fn: func([]Value) (Value, error) {
 			r := w.call.run

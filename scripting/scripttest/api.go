@@ -137,6 +137,9 @@ func (s *session) componentType() *scripting.ObjectType {
 		{Name: "unchanged", Doc: "Sends one batch, of samples or of log lines, and fails unless all of it comes out and nothing else, as it was: values bit for bit, times, exemplars, metadata. Only labels may be added.",
 			Params: []scripting.Param{text},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				if n := a[0].(*node); n.sends == 0 {
+					return nil, fmt.Errorf("cannot tell what %s leaves unchanged: it sends nothing on", n.name)
+				}
 				out, err := s.send(a[0].(*node), a[1].(string))
 				if err != nil {
 					return nil, err
@@ -209,6 +212,7 @@ func (s *session) componentType() *scripting.ObjectType {
 		{Name: "logged", Doc: "The lines that the script has logged (ctx.log) since the last call of logged.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return stringList(a[0].(*node).log.take()), nil }},
 	}
+	t.Methods = append(t.Methods, s.drainMethod())
 	t.Methods = append(t.Methods, s.sourceMethods()...)
 	s.componentKind = t
 	return t
@@ -311,7 +315,7 @@ var batchType = &scripting.ObjectType{
 				return a[0].(*output).distinct(func(s *batch.Series) string { return s.Label(a[1].(string)) }), nil
 			}},
 		logMethods[0], logMethods[1],
-		routedMethod,
+		routedMethod, outcomeMethod,
 		{Name: "dropped", Doc: `How many samples were dropped: by the script, or with reason "script_error" by an error in it.`,
 			Params: []scripting.Param{{Name: "reason", Kind: scripting.KindString, Optional: true}}, Result: scripting.Result{Kind: scripting.KindInt},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {

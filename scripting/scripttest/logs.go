@@ -114,8 +114,8 @@ func (n *node) sendAny(ctx context.Context, in input) (*output, error) {
 		return n.send(ctx, in.metrics)
 	}
 	before := n.begin()
-	if err := taken(n.in.ConsumeLogs(scripting.Observe(ctx, n.failed), in.logs)); err != nil {
-		return nil, fmt.Errorf("%s did not take the batch: %w", n.name, err)
+	if err := n.give(ctx, in); err != nil {
+		return nil, err
 	}
 	if _, err := n.settled(ctx); err != nil { // a script that sleeps moves the clock
 		return nil, err

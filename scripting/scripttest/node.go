@@ -46,6 +46,8 @@ type node struct {
 	routed     map[string][]*batch.Metrics
 	routedLogs map[string][]*batch.Logs
 	called     bool
+	waiting    []*waiting // of a sink, in order
+	delivery   delivery
 	exports    any // as the component gave them last
 	errors     []*scripting.Error
 }
@@ -174,10 +176,16 @@ func (n *node) advance(ctx context.Context, d time.Duration) (*output, error) {
 			return nil, err
 		}
 		now := n.clock.Now()
+		if due := n.due(); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
 		if next.IsZero() || next.After(end) {
 			next = end
 		}
 		n.clock.Advance(next.Sub(now))
+		if err := n.deliver(ctx, false); err != nil {
+			return nil, err
+		}
 		if !next.Before(end) {
 			break
 		}
@@ -291,6 +299,7 @@ type output struct {
 	errors     []*scripting.Error
 	dropped    map[string]uint64 // by reason
 	routed     map[string][]*batch.Metrics
+	delivery   delivery              // of a sink
 	typ        *scripting.ObjectType // of it in tests
 }
 
@@ -318,6 +327,8 @@ func (n *node) output(in *batch.Metrics, before map[string]uint64) *output {
 	defer n.mu.Unlock()
 	out.batches, out.logs, out.errors = n.came, n.cameLogs, n.errors
 	out.routed, out.routedLogs = n.routed, n.routedLogs
+	out.delivery, n.delivery = n.delivery, delivery{}
+	out.delivery.waits(n.waiting, n.clock.Now())
 	return out
 }
 
@@ -333,8 +344,8 @@ func (n *node) dropped() map[string]uint64 {
 // send sends one batch through the component.
 func (n *node) send(ctx context.Context, in *batch.Metrics) (*output, error) {
 	before := n.begin()
-	if err := taken(n.in.ConsumeMetrics(scripting.Observe(ctx, n.failed), in)); err != nil {
-		return nil, fmt.Errorf("%s did not take the batch: %w", n.name, err)
+	if err := n.give(ctx, input{metrics: in}); err != nil {
+		return nil, err
 	}
 	if _, err := n.settled(ctx); err != nil { // a script that sleeps moves the clock
 		return nil, err

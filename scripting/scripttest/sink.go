@@ -1,16 +1,211 @@
 package scripttest
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"time"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting"
 )
 
-// taken leaves out that a sink did not deliver a batch, which is no mistake of
-// the test's.
-func taken(err error) error {
-	if _, ok := errors.AsType[*scripting.Undelivered](err); ok {
+// Sinks under test. They have no journal: what a test sends is handed to send at
+// once, and what is to be sent again waits for the clock, with all that came
+// behind it.
+
+// waiting is a batch that is to be sent, again if it was.
+type waiting struct {
+	in      input
+	before  *scripting.Undelivered // the last attempt; nil: there was none
+	due     time.Time
+	backoff time.Duration
+}
+
+// The back-off of a sink under test, without the part that a real one draws.
+const (
+	minBackoff = time.Second
+	maxBackoff = 30 * time.Second
+)
+
+// delivery is what became of records in a sink.
+type delivery struct {
+	delivered, waiting int
+	after              time.Duration
+	lost               map[string]int // by reason
+	reason             string
+}
+
+func (d *delivery) lose(reason string, n int) {
+	if n == 0 {
+		return
+	}
+	if d.lost == nil {
+		d.lost = map[string]int{}
+	}
+	d.lost[reason] += n
+}
+
+// waits notes what waits.
+func (d *delivery) waits(ws []*waiting, now time.Time) {
+	for _, w := range ws {
+		d.waiting += w.in.len()
+	}
+	if len(ws) > 0 {
+		d.after = ws[0].due.Sub(now)
+	}
+}
+
+// give hands a batch to the component.
+func (n *node) give(ctx context.Context, in input) error {
+	if n.sends != 0 {
+		if err := n.consume(scripting.Observe(ctx, n.failed), in); err != nil {
+			return fmt.Errorf("%s did not take the batch: %w", n.name, err)
+		}
 		return nil
 	}
-	return err
+	n.waiting = append(n.waiting, &waiting{in: in})
+	if len(n.waiting) > 1 {
+		return nil
+	}
+	return n.deliver(ctx, false)
+}
+
+func (n *node) consume(ctx context.Context, in input) error {
+	if in.logs != nil {
+		return n.in.ConsumeLogs(ctx, in.logs)
+	}
+	return n.in.ConsumeMetrics(ctx, in.metrics)
+}
+
+// due is when a sink is to send again; zero for never.
+func (n *node) due() time.Time {
+	if len(n.waiting) == 0 {
+		return time.Time{}
+	}
+	return n.waiting[0].due
+}
+
+// deliver sends what waits in a sink and is due, or with all what is not, until
+// something is to wait.
+func (n *node) deliver(ctx context.Context, all bool) error {
+	ctx = scripting.Observe(ctx, n.failed)
+	for len(n.waiting) > 0 {
+		w := n.waiting[0]
+		if w.due.After(n.clock.Now()) && !all {
+			return nil
+		}
+		again, err := n.attempt(ctx, w)
+		if err != nil {
+			return err
+		}
+		if again {
+			return nil
+		}
+		n.waiting = n.waiting[1:]
+	}
+	return nil
+}
+
+// attempt sends a batch once, and says whether it is to be sent again.
+func (n *node) attempt(ctx context.Context, w *waiting) (again bool, err error) {
+	if w.before != nil {
+		ctx = scripting.Again(ctx, w.before)
+	}
+	d, dropped := &n.delivery, n.dropped()["script"]
+	err = n.consume(ctx, w.in)
+	u, ok := errors.AsType[*scripting.Undelivered](err)
+	switch {
+	case err != nil && !ok:
+		return false, fmt.Errorf("%s did not take the batch: %w", n.name, err)
+	case !ok:
+		lost := int(n.dropped()["script"] - dropped)
+		d.lose("script", lost)
+		d.delivered += w.in.len() - lost
+		return false, nil
+	}
+	sent := u.Records - len(u.Left)
+	for reason, lost := range u.Lost {
+		d.lose(reason, lost)
+		sent -= lost
+	}
+	d.delivered += sent
+	d.reason = scripting.AsError(u.Err).Err.Error()
+	if len(u.Left) == 0 {
+		return false, nil
+	}
+	w.in, w.before = w.in.rows(u.Left), u
+	w.backoff = min(max(2*w.backoff, minBackoff), maxBackoff)
+	w.due = n.clock.Now().Add(w.backoff)
+	if u.After > 0 {
+		w.due = n.clock.Now().Add(u.After)
+	}
+	return true, nil
+}
+
+func (in input) rows(rows []int) input {
+	if in.logs != nil {
+		return input{logs: in.logs.Rows(rows)}
+	}
+	return input{metrics: in.metrics.Rows(rows)}
+}
+
+// drain sends all that waits, once.
+func (n *node) drain(ctx context.Context) (*output, error) {
+	before := n.begin()
+	if err := n.deliver(ctx, true); err != nil {
+		return nil, err
+	}
+	if _, err := n.settled(ctx); err != nil {
+		return nil, err
+	}
+	return n.output(&batch.Metrics{}, before), nil
+}
+
+func (s *session) drainMethod() scripting.Function {
+	return scripting.Function{
+		Name: "drain", Doc: "Sends what waits in a sink to be sent again, whether it is due or not, as when weir stops. An error in the script fails the test.",
+		Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
+		Fn: func(a []scripting.Value) (scripting.Value, error) {
+			n := a[0].(*node)
+			if err := s.ready(n); err != nil {
+				return nil, err
+			}
+			return s.made(n.drain(s.ctx))
+		},
+	}
+}
+
+// outcomeMethod is the method of what came out that tells what became of the
+// records, of a sink.
+var outcomeMethod = scripting.Function{
+	Name: "outcome",
+	Doc: "What became of the records in a sink: how many were delivered, how many wait to be sent again (ctx.retry, or an error with on_error = \"hold\") " +
+		"and in how many seconds, how many were lost by reason, and why. While records wait, what is sent after them waits behind them, as in a journal. What was sent is in calls() of the mocks.",
+	Result: scripting.Result{Kind: scripting.KindMap, Fields: []scripting.Param{
+		{Name: "delivered", Kind: scripting.KindInt, Doc: "Records that were delivered."},
+		{Name: "waiting", Kind: scripting.KindInt, Doc: "Records that wait."},
+		{Name: "after", Kind: scripting.KindNumber, Optional: true, Doc: "Seconds until they are sent again."},
+		{Name: "lost", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindInt}, Doc: "Records that are lost: rejected, script (dropped), script_error, quarantine."},
+		{Name: "reason", Kind: scripting.KindString, Optional: true, Doc: "Why not all was delivered."},
+	}},
+	Fn: func(a []scripting.Value) (scripting.Value, error) {
+		d := a[0].(*output).delivery
+		m, lost := scripting.NewMap(), scripting.NewMap()
+		m.Set("delivered", int64(d.delivered))
+		m.Set("waiting", int64(d.waiting))
+		if d.waiting > 0 {
+			m.Set("after", d.after.Seconds())
+		}
+		for _, reason := range []string{"rejected", "script", "script_error", "quarantine"} {
+			if n := d.lost[reason]; n > 0 {
+				lost.Set(reason, int64(n))
+			}
+		}
+		m.Set("lost", lost)
+		if d.reason != "" {
+			m.Set("reason", d.reason)
+		}
+		return m, nil
+	},
 }
