@@ -132,7 +132,7 @@ func (v *vm) weirArg() *goja.Object {
 		names[i] = string(kind)
 		v.method(m, string(kind), func(call goja.FunctionCall) goja.Value {
 			a, err := scripting.NewArg(kind, v.options("arg."+string(kind), call.Argument(0)), v.line())
-			v.must(err)
+			v.must(reworded(err))
 			return v.box(a)
 		})
 	}
@@ -151,11 +151,11 @@ func (v *vm) weirState() *goja.Object {
 				opts[v.declared(k)] = x
 			}
 			s, err := scripting.NewState(kind, opts, v.line())
-			v.must(err)
+			v.must(reworded(err))
 			return v.box(s)
 		})
 	}
-	return v.freeze(v.guard(m, scripting.NoStateKind))
+	return v.freeze(v.guard(m, func(name string) error { return reworded(scripting.NoStateKind(name)) }))
 }
 
 // declared is the name in the table for one that a script wrote.

@@ -23,6 +23,7 @@ type program struct {
 	stdlib map[string]*scripting.Module // by the name of the module, without weir/
 	def    *scripting.Definition
 	probe  *scripting.Probe
+	args   []string // of a plain file; nil: it is none
 
 	covered []*scripting.Covered // by file, see cover; nil: nobody wants to know
 	test    *test                // nil: it is no test file
@@ -208,5 +209,5 @@ func (p *program) define() error {
 	}
 	def, err := scripting.Define(p.main.file, *v.raw)
 	p.def = def
-	return err
+	return reworded(err)
 }

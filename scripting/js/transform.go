@@ -27,7 +27,6 @@ const (
 var supported = map[string]bool{
 	"async-generator": false,
 	"for-await":       false,
-	"bigint":          false, // literals: see the manual
 	"top-level-await": false,
 	"import-meta":     false,
 	"dynamic-import":  false,
@@ -39,6 +38,9 @@ var supported = map[string]bool{
 func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
 	limitPatterns()
 	f.Text = strings.TrimPrefix(f.Text, "\ufeff")
+	if line, err := checkNesting(f.Text); err != nil {
+		return nil, f.Error(line, hookLoad, err)
+	}
 	loader := api.LoaderJS
 	if path.Ext(f.Name) == ".ts" {
 		loader = api.LoaderTS
@@ -94,7 +96,7 @@ func transformErrors(f scripting.File, ms []api.Message) error {
 		if m.Location != nil {
 			line, col = m.Location.Line, m.Location.Column+1
 		}
-		e := f.Error(line, "load", errors.New(reworded(m.Text)))
+		e := f.Error(line, "load", errors.New(esbuildWords(m.Text)))
 		e.Col = col
 		if len(m.Notes) > 0 {
 			e.Hint = m.Notes[0].Text
@@ -104,11 +106,8 @@ func transformErrors(f scripting.File, ms []api.Message) error {
 	return errors.Join(errs...)
 }
 
-// reworded says in a message of esbuild's what its author cannot know.
-func reworded(msg string) string {
-	if strings.HasPrefix(msg, "Big integer literals") {
-		return "cannot use a BigInt literal: write BigInt(\"…\"), and weir's functions give one only where a number would round"
-	}
+// esbuildWords says in a message of esbuild's what its author cannot know.
+func esbuildWords(msg string) string {
 	if strings.HasPrefix(msg, "Top-level await") {
 		return "cannot await outside of a function: a file is loaded before anything runs; use setup"
 	}

@@ -93,6 +93,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v.openConsole()
 	v.openData()
 	v.openCover()
+	v.openArgs()
 	if p.test != nil {
 		p.test.open(v)
 	}
