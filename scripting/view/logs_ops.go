@@ -22,7 +22,7 @@ func (m *Logs) Promote(from, label string) error {
 		return err
 	}
 	if f.kind == fieldLabel {
-		return fmt.Errorf("cannot promote %q: say where it stands: json.%s, logfmt.%s or meta.%s; a label is renamed by rename_label", from, f.name, f.name, f.name)
+		return fmt.Errorf("cannot promote %q: say where it stands: json.%s, logfmt.%s or meta.%s; a label is renamed, not promoted", from, f.name, f.name, f.name)
 	}
 	if err := checkLabelName(label, true); err != nil {
 		return err
