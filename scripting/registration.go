@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/weir-run/weir/engine/component"
@@ -73,7 +74,7 @@ var hostDocs = withDocs(withDocs(allowDocs, listenDocs), map[string]string{
 	"script":                     "The host's side of the block.",
 	"script.concurrency":         `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs; "parallel" also splits batches of 4,000 records and more, and the hook sees parts; "single" runs one call at a time on one VM; "partition" splits batches by the labels in by, and the same values meet the same VM in every batch, one call at a time. The order of a series is kept in all of them.`,
 	"script.by":                  `Labels by whose values "partition" chooses the VM; __name__ is the metric name. Others: none.`,
-	"script.on_error":            `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it, "quarantine" stores it on disk for 'weir quarantine', "hold" does not accept it until the script works. By default "pass"; what a source makes before an error is always dropped. An error in each costs one record, otherwise the batch; held is always the batch.`,
+	"script.on_error":            `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it, "quarantine" stores it on disk for 'weir quarantine', "hold" does not accept it until the script works. By default "pass"; what a source makes before an error is always dropped; a sink has "hold" by default, which is to send it again until it works, and no "pass". An error in each costs one record, otherwise the batch; held is always the batch.`,
 	"script.quarantine":          `What on_error = "quarantine" may store. The oldest falls off and is counted.`,
 	"script.quarantine.max_size": "How much is kept on disk.",
 	"script.quarantine.max_age":  "How long it is kept.",
@@ -100,6 +101,9 @@ func (s *script) doc(h Header, replaced bool) component.Doc {
 	d.Summary += "\n\n" + where + "."
 	for k, v := range hostDocs {
 		d.Args[k] = v
+	}
+	if s.def.Kind == Sink {
+		maps.Copy(d.Args, sinkDocs)
 	}
 	var attrs strings.Builder
 	writeArgs(&attrs, d.Args, s.def.Args, "", "  ")

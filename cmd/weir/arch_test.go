@@ -83,6 +83,7 @@ var leaves = []struct {
 	{"scripting/egress", "the way out: it knows grants, no scripts", []string{"scripting/grant", "natives/httpclient"}},
 	{"scripting/expr", "expressions over columns", []string{"engine/batch"}},
 	{"scripting/state", "collections and their files: they know no script", nil},
+	{"scripting/outbox", "a queue of batches: it knows no script", []string{"engine/batch", "engine/clock", "engine/flow", "engine/journal"}},
 	{"scripting/quarantine", "files of text: it knows no script and no signal", []string{"engine/clock"}},
 	{"scripting/view", "language-neutral", []string{"engine/batch", "scripting/expr"}},
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/journal"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
+	"github.com/weir-run/weir/scripting/outbox"
 )
 
 func journalCommand(t *terminal) *cobra.Command {
@@ -66,7 +67,7 @@ meanwhile may be seen in part. Files that are damaged are named.`,
 type journalReport struct {
 	journal.Report
 	Series   int            `json:"pending_series"`
-	Messages map[string]int `json:"pending_messages,omitempty"` // blocks by message
+	Messages map[string]int `json:"pending_messages,omitempty"` // blocks by message, of a scripted sink by signal
 	Tenants  int            `json:"pending_header_values,omitempty"`
 }
 
@@ -109,9 +110,14 @@ func journalStats(out io.Writer, dir, format string) error {
 
 func inspectJournal(dir string) (journalReport, error) {
 	var blocks remotewrite.BlockStats
+	var batches outbox.BlockStats // of a scripted sink
 	unknown := map[string]int{}
 	r, err := journal.Inspect(dir, func(b journal.Block) error {
-		if err := blocks.Add(b); err != nil {
+		add := blocks.Add
+		if batches.Has(b) {
+			add = batches.Add
+		}
+		if err := add(b); err != nil {
 			unknown[err.Error()]++ // it is there all the same
 		}
 		return nil
@@ -119,7 +125,12 @@ func inspectJournal(dir string) (journalReport, error) {
 	for _, why := range slices.Sorted(maps.Keys(unknown)) {
 		r.Problems = append(r.Problems, fmt.Sprintf("%s cannot be read: %s", count(unknown[why], "block"), why))
 	}
-	return journalReport{r, blocks.Series(), blocks.Messages(), blocks.Values()}, err
+	messages := maps.Clone(blocks.Messages())
+	if messages == nil {
+		messages = map[string]int{}
+	}
+	maps.Copy(messages, batches.Signals())
+	return journalReport{r, blocks.Series() + batches.Series(), messages, blocks.Values()}, err
 }
 
 // write prints the report for people.
