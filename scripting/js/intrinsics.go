@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -314,6 +315,12 @@ func canonical(path string) string {
 	return path
 }
 
+// templated reports whether a property comes from the object's template.
+func (s *sandbox) templated(o *goja.Object, name string) bool {
+	t := *(**template)(unsafe.Add(s.layout.data(o), s.layout.kindOf(o).tmpl))
+	return t.props[unistring.NewFromString(name)] != nil
+}
+
 // FieldNameMapper of a runtime is its sandbox: nothing that a script gets is
 // reflected, and a template's factory knows nothing but the runtime.
 func sandboxOf(rt *goja.Runtime) *sandbox {
@@ -341,15 +348,18 @@ func (s *sandbox) freeze(o *goja.Object, path string) {
 	}
 	b.extensible = false
 	path = canonical(path)
+	if p, ok := s.roots[o]; ok {
+		path = p
+	}
 	if k.tmpl != 0 {
 		tmpl := (**template)(unsafe.Add(data, k.tmpl))
 		*tmpl = frozenTemplate(*tmpl, path)
-		if path == "" { // what is not allowed may have been made
-			for name := range b.values {
-				if !allowed[name.String()] && (*tmpl).props[name] == nil && !s.own[name.String()] {
-					delete(b.values, name)
-				}
+		if path == "" { // the names may have been made, and what is not allowed
+			gone := func(name unistring.String) bool {
+				return (*tmpl).props[name] == nil && !s.own[name.String()]
 			}
+			b.propNames = slices.DeleteFunc(b.propNames, gone)
+			maps.DeleteFunc(b.values, func(name unistring.String, _ goja.Value) bool { return gone(name) })
 		}
 	}
 	if k.call != 0 {

@@ -49,6 +49,7 @@ var natives = func() map[string]func(*sandbox, nativeFunc) nativeFunc {
 		"Array.from":                     (*sandbox).fromList,
 		"TypedArray.from":                (*sandbox).fromList,
 		"TypedArray.prototype.join":      (*sandbox).joinNumbers,
+		"TypedArray.prototype.toString":  (*sandbox).deeper,
 		"TypedArray.prototype.set":       (*sandbox).fromList,
 		"BigInt":                         (*sandbox).fewDigits,
 		"BigInt.asIntN":                  (*sandbox).fewBits,
@@ -190,15 +191,25 @@ func (s *sandbox) fewBits(f nativeFunc) nativeFunc {
 func (s *sandbox) fewKeys(f nativeFunc) nativeFunc {
 	return func(call goja.FunctionCall) goja.Value {
 		for _, v := range call.Arguments {
-			if o := object(v); o != nil && s.layout.kindOf(o).name == "stringObject" {
-				v = o.ToString()
-			}
-			if t, ok := v.(goja.String); ok && t.Length() > maxItems {
-				s.rangeError("cannot list the characters of a text of %d: the limit is %d", t.Length(), maxItems)
-			}
+			s.spread(v)
 		}
 		return f(call)
 	}
+}
+
+// spread makes sure that a value has no more keys than a script gave it: a text
+// has one for each character.
+func (s *sandbox) spread(v goja.Value) goja.Value {
+	n := int64(0)
+	if t, ok := v.(goja.String); ok {
+		n = int64(t.Length())
+	} else if o := object(v); o != nil && s.layout.kindOf(o).name == "stringObject" {
+		n = s.lengthOf(o)
+	}
+	if n > maxItems {
+		s.rangeError("cannot list the characters of a text of %d: the limit is %d", n, maxItems)
+	}
+	return v
 }
 
 // newBuffer bounds what is made of numbers, in bytes.

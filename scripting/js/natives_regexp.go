@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -39,6 +40,16 @@ var limitPatterns = sync.OnceFunc(func() {
 	regexp2.DefaultMatchTimeout = matchTime
 	regexp2.SetTimeoutCheckPeriod(10 * time.Millisecond)
 })
+
+// patternClock is set when regexp2 may have started the goroutine that it takes
+// the time by, which would run for seconds after the last match.
+var patternClock atomic.Bool
+
+func stopPatternClock() {
+	if patternClock.Swap(false) {
+		regexp2.StopTimeoutClock()
+	}
+}
 
 // patternLayout is where goja's regexpObject has its parts.
 type patternLayout struct {
@@ -99,9 +110,13 @@ func (s *sandbox) match(f nativeFunc) nativeFunc {
 		} else if t.Length() > easyText {
 			s.fits(re, t)
 		}
+		slow := s.onRegexp2(o, re)
+		if slow {
+			patternClock.Store(true)
+		}
 		began := time.Now()
 		got := f(call)
-		if time.Since(began) >= matchTime-20*time.Millisecond && s.onRegexp2(o, re) {
+		if time.Since(began) >= matchTime-20*time.Millisecond && slow {
 			s.rangeError("the pattern took longer than %s for a text of %d characters: it goes back and tries again too often", matchTime, t.Length())
 		}
 		return got

@@ -3,6 +3,7 @@ package js
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dop251/goja"
@@ -13,9 +14,13 @@ import (
 func TestNativesAreMet(t *testing.T) {
 	rt := goja.New()
 	b := &budget{rt: rt}
-	newSandbox(rt, b)
+	met := map[string]bool{}
+	// The host may have looked at something before.
+	rt.Get("Object").(*goja.Object).Get("prototype").(*goja.Object).Get("constructor")
+	openSandbox(rt, b, func(path string) { met[path] = true })
 	if _, err := rt.RunString(`"use strict";
-		const seen = new Set(), todo = [globalThis, (function* () {}).constructor, (async () => {}).constructor, Object.getPrototypeOf(new Map().keys()), Object.getPrototypeOf([].keys())]
+		const seen = new Set(), todo = [globalThis, Object.getPrototypeOf(function* () {}).constructor, (async () => {}).constructor,
+			Object.getPrototypeOf(new Map().keys()), Object.getPrototypeOf([].keys())]
 		while (todo.length > 0) {
 			const o = todo.pop()
 			if (o === null || typeof o !== "object" && typeof o !== "function" || seen.has(o)) continue
@@ -31,17 +36,8 @@ func TestNativesAreMet(t *testing.T) {
 		}`); err != nil {
 		t.Error(err)
 	}
-	paths.RLock()
-	defer paths.RUnlock()
-	all := map[string]bool{}
-	for _, p := range paths.known {
-		all[p], all[canonical(p)] = true, true
-	}
-	for name := range allowed {
-		all[name] = true
-	}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(natives)), slices.Collect(maps.Keys(constructors)), slices.Collect(maps.Keys(mayOverride))) {
-		if !all[name] {
+		if alias, ok := strings.CutPrefix(name, "TypedArray"); !met[name] && !(ok && met["Array"+alias]) && !met["Typed"+name] {
 			t.Errorf("there is no %s", name)
 		}
 	}

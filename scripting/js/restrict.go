@@ -7,7 +7,9 @@ import (
 
 // restrict takes from a tree what no limit could stop while it runs: a shift or
 // a power of BigInts, of which one may take all memory. Their right side is made
-// a number, which BigInts refuse, and numbers are already.
+// a number, which BigInts refuse, and numbers are already. And the copy of what
+// an object literal spreads, or a pattern takes the rest of, which for a text is
+// a property for each character.
 func restrict(tree ast.Node) {
 	visit(tree, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -15,9 +17,34 @@ func restrict(tree ast.Node) {
 			n.Right = asNumber(n.Operator, n.Right)
 		case *ast.AssignExpression:
 			n.Right = asNumber(n.Operator, n.Right)
+			if p, ok := n.Left.(*ast.ObjectPattern); ok && p.Rest != nil {
+				n.Right = spreadable(n.Right)
+			}
+		case *ast.ObjectLiteral:
+			for _, p := range n.Value {
+				if p, ok := p.(*ast.SpreadElement); ok {
+					p.Expression = spreadable(p.Expression)
+				}
+			}
+		case *ast.Binding:
+			if p, ok := n.Target.(*ast.ObjectPattern); ok && p.Rest != nil && n.Initializer != nil {
+				n.Initializer = spreadable(n.Initializer)
+			}
 		}
 		return true
 	})
+}
+
+// spreadName is the global that says whether a value may be spread. It is no
+// name that a script can write.
+const spreadName = "weir:spread"
+
+func spreadable(x ast.Expression) ast.Expression {
+	if _, ok := x.(*ast.ObjectLiteral); ok {
+		return x
+	}
+	at := x.Idx0()
+	return &ast.CallExpression{Callee: &ast.Identifier{Name: spreadName, Idx: at}, ArgumentList: []ast.Expression{x}, LeftParenthesis: at, RightParenthesis: x.Idx1()}
 }
 
 func asNumber(op token.Token, x ast.Expression) ast.Expression {

@@ -16,9 +16,11 @@ type sandbox struct {
 	rt      *goja.Runtime
 	layout  *gojaLayout
 	budget  *budget
-	own     map[string]bool // globals of the host's
-	depth   int             // native functions inside each other that recurse
-	joining []*goja.Object  // lists that become texts inside each other
+	own     map[string]bool         // globals of the host's
+	roots   map[*goja.Object]string // what is met on many paths, by its own
+	met     func(path string)       // told of what is bounded or made assignable; nil: nobody asks
+	depth   int                     // native functions inside each other that recurse
+	joining []*goja.Object          // lists that become texts inside each other
 
 	setters    map[string]*goja.Object // of what scripts may override
 	reflectHas goja.Callable
@@ -68,35 +70,56 @@ var roots = sync.OnceValue(func() *goja.Program {
 	]`, true)
 })
 
-// newSandbox makes rt safe. own are the globals that the host has defined. It
-// must be called before anything of a script runs.
-func newSandbox(rt *goja.Runtime, b *budget, own ...string) *sandbox {
+// newSandbox makes rt safe, with what the host has defined in it. It must be
+// called before anything of a script runs.
+func newSandbox(rt *goja.Runtime, b *budget) *sandbox { return openSandbox(rt, b, nil) }
+
+func openSandbox(rt *goja.Runtime, b *budget, met func(string)) *sandbox {
 	limitPatterns()
-	s := &sandbox{rt: rt, layout: theLayout(), budget: b, own: set(own...), setters: map[string]*goja.Object{}, sizes: map[*regexp.Regexp]int{}}
+	s := &sandbox{rt: rt, met: met, layout: theLayout(), budget: b, own: map[string]bool{}, setters: map[string]*goja.Object{}, sizes: map[*regexp.Regexp]int{}}
 	rt.SetMaxCallStackSize(maxStack)
 	rt.SetFieldNameMapper(s)
 	global := rt.GlobalObject()
-	s.freeze(global.Prototype(), "Object.prototype")
+	spread := rt.ToValue(func(call goja.FunctionCall) goja.Value { return s.spread(call.Argument(0)) })
+	if err := global.DefineDataProperty(spreadName, spread, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE); err != nil {
+		panic(fmt.Sprintf("BUG: cannot define %s: %v", spreadName, err))
+	}
+	for _, name := range global.GetOwnPropertyNames() {
+		if !s.templated(global, name) {
+			s.own[name] = true
+		}
+	}
+	// All of them have their names before the first is frozen, from which others
+	// are met on the way.
+	type root struct {
+		path string
+		o    *goja.Object
+	}
+	list := []root{{"Object.prototype", global.Prototype()}}
 	for _, name := range []string{
-		"Object", "Function", "Array", "String", "Number", "Boolean", "RegExp", "Promise",
+		"Function", "Object", "Array", "String", "Number", "Boolean", "RegExp", "Promise",
 		"Error", "TypeError", "ReferenceError", "SyntaxError", "RangeError", "EvalError", "URIError", "AggregateError",
 	} {
 		o := rt.Get(name).(*goja.Object)
-		s.freeze(o, name)
-		switch name {
-		case "RangeError":
-			s.errors.rangeError = o
-		case "SyntaxError":
-			s.errors.syntaxError = o
-		}
+		list = append(list, root{name, o}, root{name + ".prototype", o.Get("prototype").(*goja.Object)})
 	}
-	list, err := rt.RunProgram(roots())
+	got, err := rt.RunProgram(roots())
 	if err != nil {
 		panic(fmt.Sprintf("BUG: cannot look at the language's objects: %v", err))
 	}
-	for i := range int(list.(*goja.Object).Get("length").ToInteger()) {
-		pair := list.(*goja.Object).Get(fmt.Sprint(i)).(*goja.Object)
-		s.freeze(pair.Get("1").(*goja.Object), pair.Get("0").String())
+	more := got.(*goja.Object)
+	for i := range int(more.Get("length").ToInteger()) {
+		pair := more.Get(fmt.Sprint(i)).(*goja.Object)
+		list = append(list, root{pair.Get("0").String(), pair.Get("1").(*goja.Object)})
+	}
+	s.roots = make(map[*goja.Object]string, len(list))
+	for _, r := range list {
+		s.roots[r.o] = r.path
+	}
+	s.errors.rangeError = rt.Get("RangeError").(*goja.Object)
+	s.errors.syntaxError = rt.Get("SyntaxError").(*goja.Object)
+	for _, r := range list {
+		s.freeze(r.o, r.path)
 	}
 	s.freeze(global, "")
 	return s
@@ -137,6 +160,9 @@ func compiled(src string) func() *goja.Program {
 // call was stopped, as scripts' own code does at every instruction, so that no
 // loop of native functions alone goes on.
 func (s *sandbox) wrap(path string, call nativeFunc, build constructFunc) (nativeFunc, constructFunc) {
+	if s.met != nil {
+		s.met(path)
+	}
 	if limit, ok := constructors[path]; ok && build != nil {
 		build = limit(s, build)
 	}
@@ -178,6 +204,9 @@ var mayOverride = func() map[string]bool {
 // assigned, as if it were not frozen: a getter of its value, and a setter that
 // gives the object a property of its own.
 func (s *sandbox) assignable(p *property, path string) {
+	if s.met != nil {
+		s.met(path)
+	}
 	value, name := p.value, path[strings.LastIndexByte(path, '.')+1:]
 	set := s.setters[name]
 	if set == nil {

@@ -89,7 +89,6 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v.budget.rt = v.rt
 	v.budget.start(loadTime, 0) // what is made here is charged, too
 	v.rt.SetPromiseRejectionTracker(v.track)
-	v.budget.rt = v.rt
 	v.openConsole()
 	v.openData()
 	v.openCover()
@@ -97,7 +96,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 	if p.test != nil {
 		p.test.open(v)
 	}
-	v.sandbox = newSandbox(v.rt, &v.budget, v.rt.GlobalObject().Keys()...)
+	v.sandbox = newSandbox(v.rt, &v.budget)
 	v.budget.held = v.sandbox.held
 	return v
 }

@@ -177,11 +177,20 @@ func (w *walker) visit(sh *shape, at unsafe.Pointer) {
 	}
 }
 
+// jobSize is about what a job that waits has in its closure.
+const jobSize = 500
+
 // slice adds a list. What is beyond its length is room of its own.
 func (w *walker) slice(elem *shape, at unsafe.Pointer) {
 	s := *(*[]byte)(at) // its elements are of another size
 	data := unsafe.Pointer(unsafe.SliceData(s))
-	if !w.first(data, cap(s)*elem.size) || elem.stop || len(elem.parts) == 0 {
+	if !w.first(data, cap(s)*elem.size) {
+		return
+	}
+	if elem.typ.Kind() == reflect.Func {
+		w.size += jobSize * len(s)
+	}
+	if elem.stop || len(elem.parts) == 0 {
 		return
 	}
 	for i := range len(s) {

@@ -75,6 +75,7 @@ func (w *watchdog) watch() {
 		} else if idle++; idle > idleTicks {
 			w.awake = false
 			w.mu.Unlock()
+			stopPatternClock()
 			return
 		}
 		w.mu.Unlock()

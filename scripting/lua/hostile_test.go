@@ -1,14 +1,15 @@
 package lua_test
 
 import (
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/scripting/hostiletest"
 )
 
 // TestHostile runs hooks that would hang the process or eat its memory. Each
@@ -17,21 +18,18 @@ import (
 //
 // They run in a process of their own, so that its peak of memory is theirs.
 func TestHostile(t *testing.T) {
-	if inChild(t) {
+	if hostiletest.InChild(t) {
 		return
 	}
-	beside := newNeighbour(t)
+	bombs := newRange(t)
 	f := func(name, body, want string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
 			t.Helper()
 			fx := build(t, metrics("if batch[1].name == \"bomb\" then\n"+body+"\nend\nbatch:set_label(\"ok\", \"1\")"),
 				`script { limits { time = "100ms" } }`)
-			explode(t, fx, beside, "bomb 1\n", want)
-			equal(t, fx.send(t, "work 1\n"), "work{ok=\"1\"} 1\n")
-			if h := fx.Health(); h.State != component.Healthy {
-				t.Errorf("after the bomb: %s: %s", h.State, h.Message)
-			}
+			bombs.Explode(t, fx.bombed(), "bomb 1\n", want)
+			fx.bombed().Works(t)
 		})
 	}
 	const (
@@ -111,52 +109,26 @@ func TestHostile(t *testing.T) {
 	f("removed", `for _, x in ipairs { "os", "io", "load", "loadstring", "dofile", "loadfile", "debug", "package", "module", "collectgarbage", "getfenv", "setfenv", "rawset", "newproxy", "_printregs", "channel" } do end assert(not (os or io or load or loadstring or dofile or loadfile or debug or package or module or collectgarbage or getfenv or setfenv or newproxy or _printregs or channel)) error("gone")`, "gone")
 }
 
-// TestHostileCorpus runs what is in testdata/hostile: a file has many bombs, of
-// which the batch says the one to explode. The line `-- want:` above them is
-// what their errors say.
+// TestHostileCorpus runs what is in testdata/hostile.
 func TestHostileCorpus(t *testing.T) {
-	if inChild(t) {
+	if hostiletest.InChild(t) {
 		return
 	}
-	beside := newNeighbour(t)
-	files, err := filepath.Glob("testdata/hostile/*.lua")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there is no corpus: %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		attrs, want, again := "", "", !lua.RaceDetector && !strings.HasSuffix(file, "peak.lua")
-		for line := range strings.Lines(string(text)) {
-			line = strings.TrimSuffix(line, "\n")
-			if rest, ok := strings.CutPrefix(line, "-- script: "); ok {
-				attrs = "script {\n" + strings.Replace(rest, " memory", "\nmemory", 1) + "\n}"
-				attrs = strings.NewReplacer("limits { ", "limits {\n", " }\n}", "\n}\n}").Replace(attrs)
-			}
-			if rest, ok := strings.CutPrefix(line, "-- want: "); ok {
-				want = rest
-			}
-			name, ok := strings.CutPrefix(line, "function bombs.")
-			if !ok {
-				continue
-			}
-			name, _, _ = strings.Cut(name, "(")
-			t.Run(filepath.Base(file)+"/"+name, func(t *testing.T) {
-				fx := build(t, string(text), attrs)
-				in := fmt.Sprintf("m{bomb=%q} 1\n", name)
-				explode(t, fx, beside, in, want)
-				if again { // it may have left something behind
-					explode(t, fx, beside, in, want)
-				}
-				equal(t, fx.send(t, "work 1\n"), "work{ok=\"1\"} 1\n")
-				if h := fx.Health(); h.State != component.Healthy {
-					t.Errorf("after the bomb: %s: %s", h.State, h.Message)
-				}
-			})
-		}
-	}
+	newRange(t).Corpus(t, "testdata/hostile/*.lua", "--", regexp.MustCompile(`^function bombs\.(\w+)\(`), func(t testing.TB, src, attrs string) hostiletest.Node {
+		return build(t, src, attrs).bombed()
+	})
+}
+
+// bombed is the fixture for bombs.
+func (f *fixture) bombed() hostiletest.Node { return hostiletest.Node{Send: f.send, Health: f.Health} }
+
+// newRange has a neighbour that works on every batch.
+func newRange(t *testing.T) hostiletest.Range {
+	fx := build(t, metrics(`batch:each(function(m) m.value = m.value + 1 end)`), "")
+	fx.sink.Refuse(context.Canceled) // it would keep every batch
+	b := parse(t, "a 1\nb 2\n")
+	send := func(ctx context.Context) error { return fx.c.(flow.MetricsConsumer).ConsumeMetrics(ctx, b) }
+	return hostiletest.Range{Beside: hostiletest.NewNeighbour(t, send, fx.Health), Peak: (64 + 256) << 20}
 }
 
 // TestHostileFiles compiles what would overflow the Go stack, which no recover

@@ -1,4 +1,4 @@
-package lua_test
+package hostiletest
 
 import (
 	"fmt"

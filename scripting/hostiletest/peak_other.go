@@ -1,6 +1,6 @@
 //go:build !linux
 
-package lua_test
+package hostiletest
 
 import (
 	"runtime"
