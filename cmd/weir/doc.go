@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
@@ -17,15 +18,16 @@ import (
 )
 
 func docCommand(t *terminal) *cobra.Command {
-	var dir, format string
+	var dir, format, lang string
 	cmd := &cobra.Command{
 		Use:   "doc [NAME]",
 		Short: "Print the manual of what scripts may use",
 		Long: `Print the manual of a name that scripts use: a module (json), a function
 (json.decode), a type (batch), an operation or a field of one (batch.drop_where,
 record.value), a part of the context (ctx.http), what tests have
-(assert.same); or of a component (http.paths). A last part is enough:
-drop_where.
+(assert.same); of what the block script of a config has (script.on_error); or of a
+component (http.paths). A last part is enough: drop_where. What JavaScript and
+TypeScript call otherwise is found by that name as well: dropWhere, defineSource.
 
 Without a name it lists all there is; with --format=markdown it prints the whole
 manual. Each example in it is run by weir's own tests.
@@ -34,7 +36,8 @@ manual. Each example in it is run by weir's own tests.
 		Example: `  weir doc
   weir doc json.decode
   weir doc batch.drop_where
-  weir doc ctx.http
+  weir doc --lang=js batch.dropWhere
+  weir doc script.limits
   weir doc --format=markdown > scripts.md`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -42,6 +45,13 @@ manual. Each example in it is run by weir's own tests.
 			}
 			if format != "text" && format != "markdown" {
 				return fmt.Errorf("cannot use --format=%s: it must be text or markdown", format)
+			}
+			switch lang {
+			case "lua", "js", "both":
+			case "javascript", "ts", "typescript":
+				lang = "js"
+			default:
+				return fmt.Errorf("cannot use --lang=%s: it must be lua, js or both", lang)
 			}
 			return nil
 		},
@@ -54,11 +64,12 @@ manual. Each example in it is run by weir's own tests.
 		},
 		RunE: failed(func(_ *cobra.Command, args []string) error {
 			b := book()
+			lang := api.Lang(strings.TrimPrefix(lang, "both"))
 			if len(args) == 0 {
 				if format == "markdown" {
-					return writeBook(t.out, b)
+					return writeBook(t.out, b, lang)
 				}
-				return listBook(t, b)
+				return listBook(t, b, lang)
 			}
 			found, err := b.Find(args[0])
 			if err != nil {
@@ -68,9 +79,9 @@ manual. Each example in it is run by weir's own tests.
 				if i > 0 {
 					fmt.Fprintln(t.out)
 				}
-				text := found[i].Text(func(s string) string { return paint(t.outColor, "1", s) })
+				text := found[i].Text(lang, func(s string) string { return paint(t.outColor, "1", s) })
 				if format == "markdown" {
-					text = found[i].Markdown()
+					text = found[i].Markdown(lang)
 				}
 				if _, err := io.WriteString(t.out, text); err != nil {
 					return err
@@ -81,10 +92,13 @@ manual. Each example in it is run by weir's own tests.
 	}
 	cmd.Flags().StringVar(&dir, "scripts", "", "folder of scripts (default: ./scripts)")
 	cmd.Flags().StringVar(&format, "format", "text", "how to print: text or markdown")
+	cmd.Flags().StringVar(&lang, "lang", "both", "the language: lua, js (and TypeScript), or both")
 	return cmd
 }
 
-func book() *api.Book { return api.NewBook(stdlib.Modules(), scripttest.API(scripting.Busted)) }
+func book() *api.Book {
+	return api.NewBook(stdlib.Modules(), scripttest.API(scripting.Busted), scripttest.API(scripting.Vitest))
+}
 
 // docOfComponent prints the manual of a component; unknown is the error when
 // there is none of this name.
@@ -96,6 +110,9 @@ func docOfComponent(t *terminal, name, dir string, unknown error) error {
 	catalogs, err := usable(dir)
 	if err != nil {
 		return cannotStart(err)
+	}
+	if found, err := docOfBlock(t, catalogs, name); found {
+		return err
 	}
 	r, ok := lookup(catalogs, name)
 	if ok && r.Err != nil {
@@ -116,11 +133,42 @@ func docOfComponent(t *terminal, name, dir string, unknown error) error {
 	return unknown
 }
 
+// docOfBlock prints what the block script of a config has: script.limits,
+// on_error. All scripted components have the same; the first one that works
+// tells.
+func docOfBlock(t *terminal, catalogs []component.Catalog, name string) (found bool, err error) {
+	for _, c := range catalogs {
+		for _, s := range scripting.Scripts(c) {
+			r, ok := c.Lookup(s.Name)
+			if !ok || r.Err != nil || s.Def == nil || s.Def.Kind != scripting.Transform {
+				continue
+			}
+			path := strings.TrimPrefix(name, "script.")
+			var fields []config.Field
+			for _, f := range config.Describe(r.NewArgs()) {
+				if own, ok := strings.CutPrefix(f.Path, "script."); ok && (own == path || strings.HasPrefix(own, path+".") || strings.HasSuffix(own, "."+path)) ||
+					name == "script" && (f.Path == name || ok) {
+					fields = append(fields, f)
+				}
+			}
+			if len(fields) == 0 {
+				return false, nil
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "%s\n\nThe host's side of every scripted block: script { … } in the config.\n\n", paint(t.outColor, "1", fields[0].Path))
+			writeFields(&b, fields, r.Doc.Args, true)
+			_, err := io.WriteString(t.out, b.String())
+			return true, err
+		}
+	}
+	return false, nil
+}
+
 // listBook prints a line for each module and type.
-func listBook(t *terminal, b *api.Book) error {
+func listBook(t *terminal, b *api.Book, lang api.Lang) error {
 	tw := tabwriter.NewWriter(t.out, 0, 0, 3, ' ', 0)
 	for _, e := range b.Entries() {
-		if e.Area {
+		if e.Area && e.Has(lang) {
 			fmt.Fprintf(tw, "%s\t%s\n", e.Name, firstSentence(e.Doc))
 		}
 	}
@@ -132,16 +180,19 @@ func listBook(t *terminal, b *api.Book) error {
 }
 
 // writeBook prints the whole manual as Markdown.
-func writeBook(w io.Writer, b *api.Book) error {
+func writeBook(w io.Writer, b *api.Book, lang api.Lang) error {
 	var out strings.Builder
 	out.WriteString("# What scripts may use\n")
-	areas := slices.DeleteFunc(slices.Clone(b.Entries()), func(e api.Entry) bool { return !e.Area })
-	for _, e := range areas {
+	entries := slices.DeleteFunc(slices.Clone(b.Entries()), func(e api.Entry) bool { return !e.Has(lang) })
+	for _, e := range entries {
+		if !e.Area {
+			continue
+		}
 		fmt.Fprintf(&out, "\n- [%s](#%s): %s", e.Name, strings.ToLower(strings.NewReplacer(" ", "-", ".", "").Replace(e.Name)), firstSentence(e.Doc))
 	}
 	out.WriteByte('\n')
-	for _, e := range b.Entries() {
-		out.WriteString("\n" + e.Markdown())
+	for i := range entries {
+		out.WriteString("\n" + entries[i].Markdown(lang))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

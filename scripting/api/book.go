@@ -17,7 +17,8 @@ type Book struct {
 // Entry is what there is to read about one name.
 type Entry struct {
 	Name    string // json.decode, batch.drop_where, re.Pattern
-	Head    string // how it is called: batch:drop_where(where)
+	Head    string // how it is called in Lua: batch:drop_where(where); "" if it is not there
+	JS      string // and in JavaScript: batch.dropWhere(where)
 	Doc     string
 	Area    bool     // a module or type, with entries of its own: Members
 	Members []string // their names
@@ -29,10 +30,14 @@ type Entry struct {
 	maker   string // what makes the object of a method's Calls
 }
 
-// NewBook makes the manual. tests is what test files have; nil: nothing.
-func NewBook(modules []*scripting.Module, tests *scripting.TestAPI) *Book {
+// NewBook makes the manual. tests are what test files have in each of their
+// words, busted's and vitest's; none: nothing.
+func NewBook(modules []*scripting.Module, tests ...*scripting.TestAPI) *Book {
 	b := &Book{}
-	b.fill(modules, tests)
+	b.fill(modules)
+	if len(tests) == 2 {
+		b.tests(tests[0], tests[1])
+	}
 	known := map[string]bool{}
 	for _, e := range b.entries {
 		known[e.Name] = true
@@ -44,7 +49,7 @@ func NewBook(modules []*scripting.Module, tests *scripting.TestAPI) *Book {
 	return b
 }
 
-func (b *Book) fill(modules []*scripting.Module, tests *scripting.TestAPI) {
+func (b *Book) fill(modules []*scripting.Module) {
 	t := Get()
 	for _, m := range t.Modules() {
 		b.module(m)
@@ -69,22 +74,6 @@ func (b *Book) fill(modules []*scripting.Module, tests *scripting.TestAPI) {
 			b.object(typ.Name, typ.Name+":", typ, m)
 		}
 	}
-	if tests == nil {
-		return
-	}
-	globals := &scripting.Module{Name: "test", Doc: "What a test file has beside what a script has.", Funcs: tests.Globals}
-	b.module(globals)
-	b.module(tests.Weir)
-	for _, typ := range tests.Weir.Types {
-		b.object("test."+typ.Name, typ.Name+":", typ, nil)
-	}
-	b.module(&scripting.Module{
-		Name: "assert", Funcs: tests.Assertions,
-		Doc: "Assertions. Each also with is_, is_not_, has_ or has_no_ before its name; a last argument is the message.",
-	})
-	for _, m := range tests.Tables {
-		b.module(m)
-	}
 }
 
 // Entries are all, in the order of the manual. They are not written to.
@@ -93,21 +82,22 @@ func (b *Book) Entries() []Entry { return b.entries }
 func (b *Book) add(e Entry) { b.entries = append(b.entries, e) }
 
 func (b *Book) module(m *scripting.Module) {
-	area := Entry{Name: m.Name, Head: m.Name, Doc: m.Doc, Area: true}
+	own, js := moduleInJS(m.Name)
+	area := Entry{Name: m.Name, Head: m.Name, JS: own, Doc: m.Doc, Area: true}
 	at := len(b.entries)
 	b.add(area)
 	for _, c := range m.Consts {
 		area.Members = append(area.Members, m.Name+"."+c.Name)
-		b.add(Entry{Name: m.Name + "." + c.Name, Head: m.Name + "." + c.Name, Doc: c.Doc})
+		e := Entry{Name: m.Name + "." + c.Name, Head: m.Name + "." + c.Name, JS: js(c.Name), Doc: c.Doc}
+		if c.Value == scripting.Null && m.Name == "weir" {
+			e.JS = "null" // which is its own there
+		}
+		b.add(e)
 	}
 	for i := range m.Funcs {
 		f := &m.Funcs[i]
-		head := m.Name + "." + f.Name
-		if m.Name == "test" {
-			head = f.Name
-		}
 		area.Members = append(area.Members, m.Name+"."+f.Name)
-		b.add(function(m.Name+"."+f.Name, head, f))
+		b.add(function(m.Name+"."+f.Name, m.Name+"."+f.Name, js(f.Name), f))
 	}
 	for _, part := range m.Tables {
 		area.Members = append(area.Members, m.Name+"."+part.Name)
@@ -116,6 +106,21 @@ func (b *Book) module(m *scripting.Module) {
 		area.Members = append(area.Members, typ.Name)
 	}
 	b.entries[at] = area
+}
+
+// moduleInJS is what a module is called in JavaScript, and what is in it.
+func moduleInJS(name string) (own string, member func(string) string) {
+	own, prefix := name, name+"."
+	switch {
+	case name == "weir":
+		return `"weir"`, func(f string) string { return "define" + title(f) }
+	case name == "weir.test":
+		own, prefix = `"weir/test"`, ""
+	default:
+		own = strings.TrimPrefix(name, "weir.")
+		prefix = own + "."
+	}
+	return own, func(f string) string { return prefix + scripting.CamelCase(f) }
 }
 
 // callName is what people type to read about a type, and what stands for a value
@@ -144,14 +149,15 @@ func (t *Table) callName(typ *scripting.ObjectType) (name, variable string) {
 
 // object adds a type; prefix is what stands before its methods.
 func (b *Book) object(name, prefix string, t *scripting.ObjectType, m *scripting.Module) {
-	area := Entry{Name: name, Head: name, Doc: t.Doc, Area: true, Fields: t.Fields}
+	area := Entry{Name: name, Head: name, JS: name, Doc: t.Doc, Area: true, Fields: t.Fields}
 	if len(t.Methods) == 0 && len(t.Fields) == 0 && t.Doc == "" {
 		return
 	}
 	at := len(b.entries)
 	b.add(area)
 	for i := range t.Methods {
-		e := function(name+"."+t.Methods[i].Name, prefix+t.Methods[i].Name, &t.Methods[i])
+		f := &t.Methods[i]
+		e := function(name+"."+f.Name, prefix+f.Name, strings.ReplaceAll(prefix, ":", ".")+scripting.CamelCase(f.Name), f)
 		if m != nil {
 			e.maker = m.Name + "." + t.New
 		}
@@ -161,47 +167,68 @@ func (b *Book) object(name, prefix string, t *scripting.ObjectType, m *scripting
 	b.entries[at] = area
 }
 
-func function(name, head string, f *scripting.Function) Entry {
-	return Entry{Name: name, Head: head + f.Signature(), Doc: f.Doc, Params: slices.Clone(f.Params), Result: f.Result, Calls: f.Examples, Uses: f.Uses}
+// function is the entry of a function; js is its name in JavaScript, "" for none.
+func function(name, head, js string, f *scripting.Function) Entry {
+	e := Entry{Name: name, Head: head + f.Signature(), Doc: f.Doc, Params: slices.Clone(f.Params), Result: f.Result, Calls: f.Examples, Uses: f.Uses}
+	if js != "" {
+		e.JS = js + jsSignature(f)
+	}
+	return e
 }
 
-// Find returns what a name means: one entry, or several whose last part it is.
+// Find returns what a name means, in either language: one entry, or several
+// whose last part it is.
 func (b *Book) Find(name string) ([]Entry, error) {
 	name = strings.TrimSuffix(strings.ReplaceAll(name, ":", "."), "()")
 	var found []Entry
 	var names []string
 	for _, e := range b.entries {
+		js, _, _ := strings.Cut(e.JS, "(")
 		if e.Name == name {
 			return []Entry{e}, nil
 		}
-		last := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
-		if last == name {
+		if js == name || last(e.Name) == name || last(js) == name {
 			found = append(found, e)
 		}
-		names = append(names, e.Name, last)
+		names = append(names, e.Name, last(e.Name), js, last(js))
+	}
+	if whole := slices.IndexFunc(found, func(e Entry) bool { js, _, _ := strings.Cut(e.JS, "("); return js == name }); whole >= 0 {
+		return found[whole : whole+1], nil
 	}
 	if found != nil {
 		return found, nil
 	}
 	// A field is told with what has it.
 	owner, field, _ := cutLast(name)
+	is := func(p scripting.Param, name string) bool {
+		return p.Name == name || scripting.CamelCase(p.Name) == name
+	}
 	for _, e := range b.entries {
-		if e.Name == owner && slices.ContainsFunc(e.Fields, func(p scripting.Param) bool { return p.Name == field }) {
+		if e.Name == owner && slices.ContainsFunc(e.Fields, func(p scripting.Param) bool { return is(p, field) }) {
 			return []Entry{e}, nil
 		}
 	}
 	for _, e := range b.entries { // so is a key of a definition, without its owner
 		for _, p := range e.Fields {
 			names = append(names, p.Name)
-			if p.Name == name && !e.Area {
-				found = append(found, key(e.Name, p))
+			if !is(p, name) || e.Area {
+				continue
 			}
+			k := key(e.Name, p)
+			if i := slices.IndexFunc(found, func(e Entry) bool { return e.Doc == k.Doc }); i >= 0 { // of several kinds
+				_, maker := moduleInJS("weir")
+				found[i].Head += ", " + e.Name
+				found[i].JS += ", " + maker(last(e.Name))
+				continue
+			}
+			found = append(found, k)
 		}
 	}
 	if found != nil {
 		return found, nil
 	}
 	slices.Sort(names)
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
 	if hint := config.DidYouMean(name, slices.Compact(names)); hint != "" {
 		return nil, fmt.Errorf("there is nothing called %s; %s", name, hint)
 	}
@@ -210,12 +237,18 @@ func (b *Book) Find(name string) ([]Entry, error) {
 
 // key is the entry of a key of a definition, without the others.
 func key(owner string, p scripting.Param) Entry {
-	e := Entry{Name: owner + "." + p.Name, Head: p.Name + " of " + owner, Doc: p.Doc, Fields: p.Fields}
+	_, js := moduleInJS("weir")
+	maker := js(strings.TrimPrefix(owner, "weir."))
+	name := scripting.CamelCase(p.Name)
+	e := Entry{Name: owner + "." + p.Name, Head: p.Name + " of " + owner, JS: name + " of " + maker, Doc: p.Doc, Fields: p.Fields}
 	if p.Call != nil {
-		e.Head, e.Params = p.Name+p.Call.Signature()+" of "+owner, p.Call.Params
+		e.Head, e.JS, e.Params = p.Name+p.Call.Signature()+" of "+owner, name+jsSignature(p.Call)+" of "+maker, p.Call.Params
 	}
 	return e
 }
+
+// last is what is behind the last dot of a name.
+func last(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 func cutLast(name string) (before, after string, ok bool) {
 	i := strings.LastIndexByte(name, '.')

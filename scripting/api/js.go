@@ -16,7 +16,6 @@ import (
 // undefined, methods are called with a dot and names are in camelCase.
 func inJS(doc string) string {
 	doc = strings.NewReplacer(
-		`{ ["30s"] = function(ctx) … end }`, `{ "30s"(ctx) { … } }`,
 		`{ "Token ", ctx.args.token }`, `["Token ", ctx.args.token]`,
 		"return weir.transform { … }", "export default defineTransform({ … })",
 		"weir.transform", "defineTransform", "weir.source", "defineSource", "weir.sink", "defineSink",
@@ -28,6 +27,7 @@ func inJS(doc string) string {
 		"a table of ", "an object of ", "A table ", "An object ", "a table", "an object", "tables", "objects", "Tables", "Objects",
 		"#group", "group.length", "#out", "out.length", "#batch", "batch.length",
 	).Replace(doc)
+	doc = aHook.ReplaceAllString(doc, `{ "$1"($2) { … } }`)
 	doc = methodCall.ReplaceAllString(doc, "$1.$2")
 	doc = aNil.ReplaceAllString(doc, "undefined")
 	known := camelNames()
@@ -40,7 +40,8 @@ func inJS(doc string) string {
 }
 
 var (
-	methodCall = regexp.MustCompile(`\b(batch|group|t|out|s|record):([a-z_]+)`)
+	aHook      = regexp.MustCompile(`\{ \["([^"]*)"\] = function\(([^)]*)\) … end \}`)
+	methodCall = regexp.MustCompile(`\b(batch|group|t|out|s|record|req):([a-z_]+)`)
 	aNil       = regexp.MustCompile(`\bnil\b`)
 	snakeWord  = regexp.MustCompile(`\b[a-z]+(?:_[a-z]+)+\b`)
 )
@@ -133,9 +134,31 @@ func jsValue(v scripting.Value) string {
 
 // jsQuote is a text as JavaScript reads it.
 func jsQuote(s string) string {
+	if strings.Contains(s, `"`) && !strings.ContainsAny(s, "'\\\n\r\t") {
+		return "'" + s + "'"
+	}
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(s) // a string can be encoded
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// camelAll is a doc of what only JavaScript has: all names are in camelCase.
+func camelAll(doc string) string { return snakeWord.ReplaceAllStringFunc(doc, scripting.CamelCase) }
+
+// jsSignature is the parameters in parentheses; optional ones have a ?.
+func jsSignature(f *scripting.Function) string {
+	var names []string
+	for i, p := range f.Params {
+		n := strings.TrimSuffix(jsName(p, i), "_")
+		switch {
+		case p.Rest:
+			n = "..." + n
+		case p.Optional:
+			n += "?"
+		}
+		names = append(names, n)
+	}
+	return "(" + strings.Join(names, ", ") + ")"
 }

@@ -32,6 +32,17 @@ func (t *Table) kinds() []scripting.Function {
 				TestJS: "const start = t.now();\nexpect(t.advance(\"10s\").value(\"alive_timestamp_seconds\")).toBe(start / 1000 + 10);",
 				Test:   `assert.equals(t:now() / 1000 + 10, t:advance("10s"):value("alive_timestamp_seconds"))`,
 			}),
+		make(scripting.Sink, "Makes the definition of a component that is sent data and delivers it to something that is not weir. Batches, the journal, retries and the end are weir's affair. A script ends with it: return weir.sink { … }.",
+			scripting.Use{
+				Lua: "local weir = require \"weir\"\n\nreturn weir.sink {\n  needs = { http = { \"https://hook.example/*\" } },\n" +
+					"  send = function(batch, ctx) assert(ctx.http.post(\"https://hook.example/v1\", batch:text())) end,\n}",
+				JS: "import { defineSink } from \"weir\";\n\nexport default defineSink({\n  needs: { http: [\"https://hook.example/*\"] },\n" +
+					"  async send(batch, ctx) { await ctx.http.post(\"https://hook.example/v1\", batch.text()); },\n});",
+				Test: "local seen = weir.test.http { [\"POST https://hook.example/v1\"] = \"\" }\n" +
+					"t:metrics(\"a 1\")\nassert.matches(\"^a 1\", seen:calls()[1].body)",
+				TestJS: "const seen = http({ \"POST https://hook.example/v1\": \"\" });\n" +
+					"t.metrics(\"a 1\");\nexpect(seen.calls()[0].body).toMatch(/^a 1/);",
+			}),
 	}
 }
 

@@ -9,19 +9,61 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
+// Lang is the language that a manual speaks of.
+type Lang string
+
+// The languages. TypeScript has what JavaScript has.
+const (
+	Both Lang = "" // examples and names in both, otherwise Lua's words
+	Lua  Lang = "lua"
+	JS   Lang = "js"
+)
+
+// Has reports whether a language has what an entry is about.
+func (e *Entry) Has(l Lang) bool {
+	return l == Both || l == Lua && e.Head != "" || l == JS && e.JS != ""
+}
+
+// view is the language of an entry's words: that which is asked for, or which
+// has it.
+func (e *Entry) view(l Lang) Lang {
+	switch {
+	case e.Head == "":
+		return JS
+	case l == JS && e.JS != "":
+		return JS
+	}
+	return Lua
+}
+
+// heads are how an entry is called.
+func (e *Entry) heads(l Lang) []string {
+	if e.view(l) == JS {
+		return []string{e.JS}
+	}
+	if l == Both && e.JS != "" && e.JS != e.Head && !e.Area {
+		return []string{e.Head, e.JS}
+	}
+	return []string{e.Head}
+}
+
 // Text returns an entry for a terminal. paint emphasizes headings; nil: nothing.
-func (e *Entry) Text(paint func(string) string) string {
+func (e *Entry) Text(l Lang, paint func(string) string) string {
 	if paint == nil {
 		paint = func(s string) string { return s }
 	}
+	v := words(e.view(l))
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n%s\n", paint(e.Head), scripting.WrapManual(e.Doc, 0, 0))
+	for _, h := range e.heads(l) {
+		b.WriteString(paint(h) + "\n")
+	}
+	fmt.Fprintf(&b, "\n%s\n", scripting.WrapManual(v.doc(e.Doc), 0, 0))
 	section := func(title string, ps []scripting.Param) {
 		if len(ps) == 0 {
 			return
 		}
 		fmt.Fprintf(&b, "\n%s\n", paint(title))
-		writeParams(&b, ps, 1)
+		v.params(&b, ps, 1)
 	}
 	section("Parameters", e.Params)
 	if e.Area {
@@ -29,13 +71,13 @@ func (e *Entry) Text(paint func(string) string) string {
 	} else {
 		section("Keys", e.Fields)
 	}
-	if r := e.returns(); r != "" {
+	if r := e.returns(v); r != "" {
 		fmt.Fprintf(&b, "\n%s\n  %s\n", paint("Returns"), scripting.WrapManual(r, 2, 2))
 	}
-	if code := e.examples(); len(code) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", paint("Examples"))
-		for i, c := range code {
-			if i > 0 && (strings.Contains(c, "\n") || strings.Contains(code[i-1], "\n")) {
+	for _, part := range e.examples(l) {
+		fmt.Fprintf(&b, "\n%s\n", paint(part.title))
+		for i, c := range part.code {
+			if i > 0 && (strings.Contains(c, "\n") || strings.Contains(part.code[i-1], "\n")) {
 				b.WriteByte('\n')
 			}
 			b.WriteString(indent(c, "  ") + "\n")
@@ -47,41 +89,65 @@ func (e *Entry) Text(paint func(string) string) string {
 	return b.String()
 }
 
-// writeParams writes parameters or fields, those inside of one below it.
-func writeParams(b *strings.Builder, ps []scripting.Param, depth int) {
+// words write a manual in the words of a language.
+type words Lang
+
+func (v words) js() bool { return Lang(v) == JS }
+
+func (v words) doc(s string) string {
+	if v.js() {
+		return inJS(s)
+	}
+	return s
+}
+
+func (v words) name(s string) string {
+	if v.js() {
+		return scripting.CamelCase(s)
+	}
+	return s
+}
+
+// params writes parameters or fields, those inside of one below it.
+func (v words) params(b *strings.Builder, ps []scripting.Param, depth int) {
 	by := strings.Repeat("  ", depth)
 	for _, p := range ps {
-		name := p.Name
+		name := v.name(p.Name)
 		if p.Optional && p.Kind != scripting.KindAny {
 			name += "?"
 		}
-		head := name + " " + typeText(p)
+		head := name + " " + v.doc(typeText(p))
 		if p.Set {
 			head += ", can be set"
 		}
 		fmt.Fprintf(b, "%s%s\n", by, head)
 		if p.Doc != "" {
 			n := len(by) + 4
-			fmt.Fprintf(b, "%s    %s\n", by, scripting.WrapManual(p.Doc, n, n))
+			fmt.Fprintf(b, "%s    %s\n", by, scripting.WrapManual(v.doc(p.Doc), n, n))
 		}
-		writeParams(b, p.Fields, depth+2)
+		v.params(b, p.Fields, depth+2)
 	}
 }
 
 // Markdown returns an entry as a part of a book.
-func (e *Entry) Markdown() string {
+func (e *Entry) Markdown(l Lang) string {
+	v := words(e.view(l))
 	var b strings.Builder
 	level := "###"
 	if e.Area {
 		level = "##"
 	}
-	fmt.Fprintf(&b, "%s %s\n\n%s\n", level, code(e.Head), escape(e.Doc))
+	heads := e.heads(l)
+	for i := range heads {
+		heads[i] = code(heads[i])
+	}
+	fmt.Fprintf(&b, "%s %s\n\n%s\n", level, strings.Join(heads, " · "), escape(v.doc(e.Doc)))
 	params := func(title string, ps []scripting.Param) {
 		if len(ps) == 0 {
 			return
 		}
 		fmt.Fprintf(&b, "\n%s:\n\n", title)
-		markdownParams(&b, ps, "")
+		v.markdown(&b, ps, "")
 	}
 	params("Parameters", e.Params)
 	if e.Area {
@@ -89,16 +155,18 @@ func (e *Entry) Markdown() string {
 	} else {
 		params("Keys", e.Fields)
 	}
-	if r := e.returns(); r != "" {
+	if r := e.returns(v); r != "" {
 		fmt.Fprintf(&b, "\nReturns %s\n", escape(r))
 	}
-	for _, c := range e.examples() {
-		fmt.Fprintf(&b, "\n```lua\n%s\n```\n", c)
+	for _, part := range e.examples(l) {
+		for _, c := range part.code {
+			fmt.Fprintf(&b, "\n```%s\n%s\n```\n", part.lang, c)
+		}
 	}
 	return b.String()
 }
 
-func markdownParams(b *strings.Builder, ps []scripting.Param, by string) {
+func (v words) markdown(b *strings.Builder, ps []scripting.Param, by string) {
 	for _, p := range ps {
 		set := ""
 		if p.Set {
@@ -107,8 +175,8 @@ func markdownParams(b *strings.Builder, ps []scripting.Param, by string) {
 		if p.Optional && p.Kind != scripting.KindAny {
 			set += ", optional"
 		}
-		fmt.Fprintf(b, "%s- %s (%s%s): %s\n", by, code(p.Name), escape(typeText(p)), set, escape(p.Doc))
-		markdownParams(b, p.Fields, by+"  ")
+		fmt.Fprintf(b, "%s- %s (%s%s): %s\n", by, code(v.name(p.Name)), escape(v.doc(typeText(p))), set, escape(v.doc(p.Doc)))
+		v.markdown(b, p.Fields, by+"  ")
 	}
 }
 
@@ -120,7 +188,7 @@ func escape(s string) string {
 }
 
 // returns says what a call gives.
-func (e *Entry) returns() string {
+func (e *Entry) returns(v words) string {
 	r := e.Result
 	if r.Doc == "" && r.Kind == scripting.KindAny && !r.Fails {
 		return ""
@@ -134,7 +202,11 @@ func (e *Entry) returns() string {
 	default:
 		kind += "."
 	}
-	if r.Fails {
+	kind = v.doc(kind)
+	switch {
+	case r.Fails && v.js():
+		kind += " Throws an error."
+	case r.Fails:
 		kind += " On an error nil and the message."
 	}
 	return strings.TrimSpace(kind)
@@ -180,23 +252,49 @@ func resultType(r scripting.Result) string {
 	return s
 }
 
-// examples are an entry's examples in Lua.
-func (e *Entry) examples() []string {
-	out := e.CallsInLua()
-	for _, u := range e.Uses {
-		var b strings.Builder
-		if u.Doc != "" {
-			b.WriteString("-- " + u.Doc + "\n")
+// exampleText are the examples of an entry in one language.
+type exampleText struct {
+	title string
+	lang  Lang
+	code  []string
+}
+
+// examples are an entry's examples in the languages asked for.
+func (e *Entry) examples(l Lang) (out []exampleText) {
+	add := func(title string, lang Lang, calls []string, mark string, code func(u scripting.Use) (use, test string)) {
+		for _, u := range e.Uses {
+			use, test := code(u)
+			if use == "" {
+				continue
+			}
+			var b strings.Builder
+			if u.Doc != "" {
+				b.WriteString(mark + u.Doc + "\n")
+			}
+			b.WriteString(use)
+			if test != "" {
+				b.WriteString("\n" + mark + "in a test:\n" + test)
+			}
+			if u.Input != "" {
+				b.WriteString("\n" + mark + "makes of\n" + indent(strings.TrimSpace(u.Input), mark+"  "))
+				b.WriteString("\n" + mark + "this:\n" + indent(strings.TrimSpace(u.Output), mark+"  "))
+			}
+			calls = append(calls, b.String())
 		}
-		b.WriteString(u.Lua)
-		if u.Test != "" {
-			b.WriteString("\n-- in a test:\n" + u.Test)
+		if len(calls) > 0 {
+			out = append(out, exampleText{title, lang, calls})
 		}
-		if u.Input != "" {
-			b.WriteString("\n-- makes of\n" + indent(strings.TrimSpace(u.Input), "--   "))
-			b.WriteString("\n-- this:\n" + indent(strings.TrimSpace(u.Output), "--   "))
+	}
+	view := e.view(l)
+	if l == Both && e.Head != "" || view == Lua {
+		add("Examples", Lua, e.CallsInLua(), "-- ", func(u scripting.Use) (string, string) { return u.Lua, u.Test })
+	}
+	if l == Both && e.JS != "" || view == JS {
+		title := "Examples"
+		if len(out) > 0 {
+			title = "In JavaScript"
 		}
-		out = append(out, b.String())
+		add(title, JS, e.CallsInJS(), "// ", func(u scripting.Use) (string, string) { return u.JS, u.TestJS })
 	}
 	return out
 }
@@ -289,6 +387,49 @@ func indent(s, by string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// CallsInJS are the calls among an entry's examples, each with its result behind
+// an arrow. Those with bytes that are no UTF-8 are left out: its texts cannot
+// hold them.
+func (e *Entry) CallsInJS() []string {
+	var out []string
+	name, _, _ := strings.Cut(e.JS, "(")
+	for _, c := range e.Calls {
+		if !utf8.ValidString(texts(c.Args) + texts(c.Self) + texts([]scripting.Value{c.Want})) {
+			continue
+		}
+		call := name
+		if e.maker != "" {
+			call = fmt.Sprintf("%s(%s).%s", scripting.CamelCase(e.maker), jsValues(c.Self), last(name))
+		}
+		call += "(" + jsValues(c.Args) + ")"
+		if c.Err != "" {
+			out = append(out, fmt.Sprintf("%s  // throws an error with %s", call, jsQuote(c.Err)))
+		} else {
+			out = append(out, fmt.Sprintf("%s  // → %s", call, jsValue(c.Want)))
+		}
+	}
+	return out
+}
+
+// texts are the texts in values, one behind the other.
+func texts(vs []scripting.Value) string {
+	var b strings.Builder
+	for _, v := range vs {
+		switch v := v.(type) {
+		case string:
+			b.WriteString(v)
+		case *scripting.List:
+			b.WriteString(texts(v.Items))
+		case *scripting.Map:
+			for _, k := range v.Keys() {
+				x, _ := v.Get(k)
+				b.WriteString(k + texts([]scripting.Value{x}))
+			}
+		}
+	}
+	return b.String()
 }
 
 // CallsInLua are the calls among an entry's examples, each with its result

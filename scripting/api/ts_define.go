@@ -19,16 +19,17 @@ var tsKeys = map[string]string{
 	"exports": "exports?: X;",
 	"http":    `http?: { [route: string]: { hook(req: HttpRequest, ctx: Context<` + tsShape + `>): Answer | Promise<Answer> }["hook"] };`,
 	"sends":   `sends?: readonly ("metrics" | "logs")[];`,
-	"accepts": `accepts?: readonly ("metrics" | "logs")[];`,
+	"accepts": "accepts?: C;",
+	"send":    "send?(batch: Accepted<C>, ctx: Context<" + tsShape + ">): Waiting;",
 }
 
 // define writes a kind of component: its definition, and what makes it.
 func (w *tsTypes) define(f *scripting.Function) {
 	name := title(f.Name)
-	const (
-		params = "A extends Arguments = {}, S extends States = {}, const O extends readonly string[] = [], const N extends Needs = {}, X extends Arguments = {}"
-		given  = "A, S, O, N, X"
-	)
+	params, given := "A extends Arguments = {}, S extends States = {}, const O extends readonly string[] = [], const N extends Needs = {}, X extends Arguments = {}", "A, S, O, N, X"
+	if f.Name == string(scripting.Sink) {
+		params, given = params+`, const C extends readonly ("metrics" | "logs")[] = ["metrics"]`, given+", C"
+	}
 	keys := f.Params[0].Fields
 	w.line("")
 	w.doc(f.Params[0].Doc)

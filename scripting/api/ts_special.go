@@ -56,6 +56,9 @@ export interface Secret {
 /** What a hook http answers: nothing, a text, a status, or all of it. */
 export type Answer = void | undefined | string | number | { status?: number; headers?: { [name: string]: string }; body?: string; json?: any };
 
+/** What a sink is sent: a batch of a signal that it accepts. */
+export type Accepted<C extends readonly string[]> = C[number] extends "logs" ? LogBatch : C[number] extends "metrics" ? Batch : Batch | LogBatch;
+
 type Waiting = void | Promise<void>;
 
 /** A function that is called by the host while it looks on: it cannot be async. */
@@ -123,6 +126,8 @@ var tsSpecial = map[string]string{
 	"ContextBase.emit":  "(record: MetricRecord | MetricCopy | LogRecord | LogCopy | EmittedMetric | EmittedLine): void;",
 
 	"ContextBase.export": "(values: D extends { exports: infer X } ? Exported<X> : never): void;",
+
+	"ContextBase.reject": "(record: MetricRecord | LogRecord, reason?: string): void;\n(reason: string): void;",
 
 	"SeriesContext.args": tsArgsField,
 

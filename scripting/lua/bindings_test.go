@@ -109,7 +109,7 @@ func ofTransforms(ctx *scripting.ObjectType) *scripting.ObjectType {
 	return &out
 }
 
-// asType is a module as a type, with what is refused by name in it.
+// asType is a module as a type.
 func asType(m *scripting.Module) *scripting.ObjectType {
 	t := &scripting.ObjectType{Name: m.Name}
 	for _, c := range m.Consts {
@@ -120,9 +120,6 @@ func asType(m *scripting.Module) *scripting.ObjectType {
 	}
 	for _, f := range m.Funcs {
 		t.Methods = append(t.Methods, scripting.Function{Name: f.Name})
-	}
-	if m.Name == "weir" {
-		t.Methods = append(t.Methods, scripting.Function{Name: "sink"})
 	}
 	return t
 }

@@ -1,4 +1,4 @@
-import { arg, defineSource, defineTransform } from "weir";
+import { arg, defineSink, defineSource, defineTransform } from "weir";
 
 export default defineSource({
   exports: { targets: arg.targets() },
@@ -27,4 +27,19 @@ export const routes = defineSource({
 export const transform = defineTransform({
   interval: "1m", // TS2353
   series(s, ctx) {},
+});
+
+export const sink = defineSink({
+  accepts: ["logs"],
+  batch: { max_records: 5 }, // TS2561
+  send(batch, ctx) {},
+});
+
+export const lines = defineSink({
+  accepts: ["logs"],
+  send(batch, ctx) {
+    batch[0].value; // TS2339
+    ctx.retry({ after: true }); // TS2322
+    ctx.reject(5); // TS2769
+  },
 });

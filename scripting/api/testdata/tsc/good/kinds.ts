@@ -1,4 +1,4 @@
-import { arg, defineSource, state } from "weir";
+import { arg, defineSink, defineSource, state } from "weir";
 import { parse } from "weir/prom";
 
 export const odd = defineSource({
@@ -41,5 +41,30 @@ export default defineSource({
       await ctx.flush();
       await ctx.sleep(1);
     }
+  },
+});
+
+export const metrics = defineSink({
+  batch: { maxRecords: 500, maxWait: "5s" },
+  needs: { http: true },
+  async send(batch, ctx) {
+    for (const record of batch) if (record.value < 0) ctx.reject(record, "it is negative");
+    const answer = await ctx.http.post("https://hook.example/", batch.text());
+    if (answer.status === 429) return ctx.retry({ after: "5s", reason: "too many" });
+    if (answer.status === 400) return ctx.reject("they do not want it");
+  },
+});
+
+export const logs = defineSink({
+  accepts: ["logs"],
+  send(batch, ctx) {
+    for (const record of batch) ctx.log.info(record.line);
+  },
+});
+
+export const both = defineSink({
+  accepts: ["metrics", "logs"],
+  send(batch, ctx) {
+    ctx.log.info(batch.text());
   },
 });
