@@ -255,9 +255,9 @@ func TestArgumentDeclarations(t *testing.T) {
 	wrong(`weir.arg.block { fields = { a = weir.arg.string {} }, repeated = "yes" }`, `cannot use "yes" as "repeated" of weir.arg.block: it must be a bool`)
 	wrong(`weir.arg.list { of = weir.arg.block { fields = { a = weir.arg.string {} } } }`, "a block that may be there several times is weir.arg.block { repeated = true, … }")
 	wrong(`weir.arg.list { of = weir.arg.string { default = "x" } }`, "an element is there or it is not")
-	wrong(`weir.arg.list { of = weir.arg.enum { values = { "a" } }, default = { "b" } }`, `cannot use this default of weir.arg.list: "b" is not one of a`)
+	wrong(`weir.arg.list { of = weir.arg.enum { values = { "a" } }, default = { "b" } }`, `cannot use this default of weir.arg.list: element 1: "b" is not one of a`)
 	wrong(`weir.arg.regexp { default = "(" }`, `cannot use this default of weir.arg.regexp: cannot use "(" as a regular expression`)
-	wrong(`weir.arg.targets { default = { 1 } }`, "cannot use this default of weir.arg.targets: 1 is not a map")
+	wrong(`weir.arg.targets { default = { 1 } }`, "cannot use this default of weir.arg.targets: element 1: 1 is not a map")
 	wrong(`weir.arg.regex {}`, "did you mean weir.arg.regexp?")
 	wrong(`weir.arg.string { defualt = "x" }`, `did you mean default?`)
 }

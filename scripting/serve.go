@@ -108,9 +108,10 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request, rt Route) (*re
 
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
+	until := c.opts.Clock.Now().Add(c.block.Limits.Wait)
 	alarm := clock.AfterFunc(c.opts.Clock, c.block.Limits.Wait, func() { cancel(errNotInTime) })
 	defer alarm.Stop()
-	out, to := c.request(ctx, r, rt, body)
+	out, to := c.request(ctx, r, rt, body, until)
 	if to != nil {
 		r.Body = io.NopCloser(strings.NewReader(body))
 		r.ContentLength = int64(len(body))
@@ -122,8 +123,9 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request, rt Route) (*re
 var errNotInTime = errors.New("it took longer than script.limits.wait")
 
 // request runs the hook of a route and sends what it emits. next is the
-// component that is to do so instead.
-func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body string) (out *reply, next *Component) {
+// component that is to do so instead. ctx ends at until, when a hook that waits
+// may have heard of its own limit already.
+func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body string, until time.Time) (out *reply, next *Component) {
 	later := func(err error) (*reply, *Component) {
 		c.opts.Logger.Debug("a request was not answered in time", "route", rt.Key, "err", err)
 		return refusal(http.StatusServiceUnavailable, "not now: come again"), nil
@@ -163,7 +165,7 @@ func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body
 		}
 	}
 	switch {
-	case a.err != nil && (errors.Is(a.err, ErrLimit) || ctx.Err() != nil):
+	case a.err != nil && (errors.Is(a.err, ErrLimit) || ctx.Err() != nil || !c.opts.Clock.Now().Before(until)):
 		return later(a.err)
 	case a.err != nil:
 		return refusal(http.StatusInternalServerError, scriptFailed), nil

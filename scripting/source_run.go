@@ -59,7 +59,7 @@ func (c *Component) runRun(life, run context.Context) {
 		now := c.opts.Clock.Now()
 		if err == nil {
 			c.report.done(c.mem.going.source, nil)
-			if len(c.beats) == 0 {
+			if len(c.beats) == 0 && c.routes == nil {
 				c.health.set(aspectErrors, component.Health{State: component.Exited, Message: "run has returned", Time: now})
 			}
 			idle(now.Add(maxEvery))

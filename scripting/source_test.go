@@ -143,6 +143,29 @@ func TestPollLogs(t *testing.T) {
 	})
 }
 
+// What a source routes goes to its outputs.
+func TestPollRoutes(t *testing.T) {
+	timed(t, func(t *testing.T, n *node) {
+		start := time.Now()
+		const script = `return weir.source { interval = "1m", outputs = { "large" }, poll = function(ctx)
+			ctx.emit { name = "a", value = 1 }
+			ctx.route("large", { name = "b", value = 100 })
+		end }`
+		n.save(script, "routes {\nlarge = [sink]\n}")
+		pass(time.Second)
+		same(t, n.emitted(start), "0s: a 1\nb 100\n")
+		n.save(script, "routes {\nlarge = []\n}")
+		pass(time.Minute)
+		same(t, n.emitted(start), "1m0s: a 1\nb stale\n")
+		if got := gathered(t, n.Registry, "weir_script_samples_routed_total"); got != 2 {
+			t.Errorf("%v routed, want 2", got)
+		}
+		if got := n.Stats.Dropped()["no_receiver"]; got != 1 {
+			t.Errorf("%d dropped, want 1", got)
+		}
+	})
+}
+
 // What run emits is sent when it waits; it ends before the next version begins,
 // which loses nothing.
 func TestRun(t *testing.T) {

@@ -27,7 +27,7 @@ func (v *vm) ctxEmit(call goja.FunctionCall) goja.Value {
 // there beside it.
 func (v *vm) ctxRoute(call goja.FunctionCall) goja.Value {
 	if v.out == nil && v.outLogs == nil {
-		v.raise(errors.New("cannot use ctx.route here: it is for the hooks metrics, logs and every"))
+		v.raise(errors.New("cannot use ctx.route here: it is for metrics, logs, every, poll, run and http"))
 	}
 	name, ok := stringOf(call.Argument(0))
 	if !ok {
@@ -142,7 +142,7 @@ func (v *vm) emitLine(way int, rec view.LogRecord) {
 // notSent is the error of emitting what the script does not send.
 func (v *vm) notSent(what, signal string) error {
 	if v.out == nil && v.outLogs == nil {
-		return errors.New("cannot use ctx.emit here: it is for the hooks metrics, logs and every")
+		return errors.New("cannot use ctx.emit here: it is for metrics, logs, every, poll, run and http")
 	}
 	return fmt.Errorf(`cannot emit %s: the script does not send %s; say so by sends: ["metrics", "logs"] in its definition`, what, signal)
 }

@@ -369,7 +369,7 @@ func (v *vm) emitLine(L *lua.LState, way int, rec view.LogRecord) {
 // notSent is the error of emitting what the script does not send.
 func (v *vm) notSent(what, signal string) error {
 	if v.out == nil && v.outLogs == nil {
-		return errors.New("cannot use ctx.emit here: it is for the hooks metrics, logs and every")
+		return errors.New("cannot use ctx.emit here: it is for metrics, logs, every, poll, run and http")
 	}
 	return fmt.Errorf(`cannot emit %s: the script does not send %s; say so by sends = { "metrics", "logs" } in its definition`, what, signal)
 }

@@ -12,7 +12,7 @@ import (
 // there beside it.
 func (v *vm) ctxRoute(L *lua.LState) int {
 	if v.out == nil && v.outLogs == nil {
-		v.raise(L, errors.New("cannot use ctx.route here: it is for the hooks metrics, logs and every"))
+		v.raise(L, errors.New("cannot use ctx.route here: it is for metrics, logs, every, poll, run and http"))
 	}
 	name, ok := L.Get(1).(lua.LString)
 	if !ok {
