@@ -198,6 +198,7 @@ func (p *program) NewVM(h scripting.Host) (scripting.VM, error) {
 		return nil, err
 	}
 	v.openHooks()
+	v.ran() // what ran to load it is no batch's
 	return v, nil
 }
 

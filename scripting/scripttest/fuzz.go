@@ -2,6 +2,7 @@ package scripttest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -37,8 +38,8 @@ func fuzz(ctx context.Context, o Options, targets []target, r *Report, each func
 		if t.script.Name == "" {
 			continue
 		}
-		if reg, ok := t.suite.folder.Catalog.Lookup(t.name); !ok || reg.Err != nil || reg.Accepts&batch.SignalMetrics == 0 {
-			continue
+		if reg, ok := t.suite.folder.Catalog.Lookup(t.name); !ok || reg.Err != nil || reg.Accepts&batch.SignalMetrics == 0 || reg.Sends == 0 {
+			continue // of a sink it would be the world outside that fails
 		}
 		jobs = append(jobs, newFuzzer(o, t, r.opened))
 	}
@@ -272,11 +273,17 @@ func (f *fuzzer) asTest(block int, in []sample) string {
 	var b strings.Builder
 	file := f.t.script.Name[strings.LastIndexByte(f.t.script.Name, '/')+1:]
 	o := f.blocks[block]
-	b.WriteString("it(\"survives what --fuzz found\", function()\n")
+	tester, _ := f.t.lang.(scripting.Tester)
+	vitest := tester != nil && tester.Words() == scripting.Vitest
+	head, mark := "it(\"survives what --fuzz found\", function()\n", "--"
+	if vitest {
+		head, mark = "it(\"survives what --fuzz found\", () => {\n", "//"
+	}
+	b.WriteString(head)
 	if o.args == nil && o.body != "" {
-		b.WriteString("  -- with the arguments of an example:\n")
+		b.WriteString("  " + mark + " with the arguments of an example:\n")
 		for _, l := range splitLines(o.body) {
-			b.WriteString("  --   " + l + "\n")
+			b.WriteString("  " + mark + "   " + l + "\n")
 		}
 	}
 	args := ""
@@ -284,6 +291,10 @@ func (f *fuzzer) asTest(block int, in []sample) string {
 		args = ", " + showFlat(o.args)
 	}
 	text := tidy(textOfSamples(in))
+	if vitest {
+		fmt.Fprintf(&b, "  const t = component(%q%s);\n  t.metrics(%s);\n});\n", file, argsOf(o.args), templateLiteral(text))
+		return b.String()
+	}
 	level := ""
 	for strings.Contains(text, "]"+level+"]") {
 		level += "="
@@ -294,4 +305,49 @@ func (f *fuzzer) asTest(block int, in []sample) string {
 	}
 	b.WriteString("  ]" + level + "]\nend)\n")
 	return b.String()
+}
+
+// templateLiteral is a text of lines as JavaScript writes it.
+func templateLiteral(text string) string {
+	text = strings.NewReplacer("\\", "\\\\", "`", "\\`", "${", "\\${").Replace(text)
+	var b strings.Builder
+	b.WriteString("`\n")
+	for _, l := range splitLines(text) {
+		b.WriteString("    " + l + "\n")
+	}
+	return b.String() + "  `"
+}
+
+// argsOf are the arguments of a component as JavaScript writes them.
+func argsOf(args scripting.Value) string {
+	if args == nil {
+		return ""
+	}
+	text, err := json.Marshal(jsonOf(args))
+	if err != nil {
+		return ", {}" // what no config has
+	}
+	return ", " + string(text)
+}
+
+// jsonOf is a value as encoding/json takes it.
+func jsonOf(v scripting.Value) any {
+	switch v := v.(type) {
+	case *scripting.List:
+		out := make([]any, len(v.Items))
+		for i, e := range v.Items {
+			out[i] = jsonOf(e)
+		}
+		return out
+	case *scripting.Map:
+		out := map[string]any{}
+		for _, k := range v.Keys() {
+			e, _ := v.Get(k)
+			out[k] = jsonOf(e)
+		}
+		return out
+	case bool, int64, float64, string:
+		return v
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/stdlib"
@@ -29,7 +30,7 @@ const tested = "acme.http.mark"
 func newSaved(t *testing.T) *saved {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "scripts")
-	langs := []scripting.Language{lua.New()}
+	langs := []scripting.Language{lua.New(), js.New()}
 	c, err := scripting.NewCatalog(scripting.Options{
 		Languages: langs, UserDir: dir, Namespace: "acme", Modules: stdlib.Modules(), Test: scripttest.OnReload(langs, stdlib.Modules()),
 	})
@@ -145,4 +146,31 @@ func TestOnReloadTakesTooLong(t *testing.T) {
 // setScript sets the block script of a scripted component's arguments.
 func setScript(args any, b scripting.ScriptBlock) {
 	reflect.ValueOf(args).Elem().FieldByName("Script").Set(reflect.ValueOf(b))
+}
+
+// A save of a script in TypeScript waits for its tests in either language.
+func TestReloadTypeScript(t *testing.T) {
+	const script = `import { defineTransform } from "weir";
+export default defineTransform({ series(s) { s.labels.mark = "MARK"; } });
+`
+	mark := func(s string) string { return strings.Replace(script, "MARK", s, 1) }
+	for _, test := range []struct{ name, text, failed string }{
+		{"http/mark.test.ts", `it("marks", async () => { expect(component("mark.ts").metrics("up 1").labelValues("mark")).toEqual(["x"]); });`, `test "marks" failed: expected`},
+		{"http/mark_test.lua", `it("marks", function() assert.same({ "x" }, weir.test.component("mark.ts"):metrics("up 1"):label_values("mark")) end)`, `test "marks" failed: the two`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSaved(t)
+			text := test.text
+			if strings.HasSuffix(test.name, ".ts") {
+				text = `import { component, expect, it } from "weir/test";` + "\n" + text
+			}
+			s.write(test.name, text)
+			s.write("http/mark.ts", mark("x"))
+			s.reload("")
+			s.write("http/mark.ts", mark("y"))
+			s.reload(test.failed)
+			s.write("http/mark.ts", "// Marks.\n"+mark("x"))
+			s.reload("")
+		})
+	}
 }
