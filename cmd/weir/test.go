@@ -34,8 +34,9 @@ func testCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [PATH...]",
 		Short: "Run the tests of scripts",
-		Long: `Run the tests of scripts: the test files beside them (paths_test.lua belongs to
-paths.lua), and the examples in the comments at their tops. PATH is a file or a
+		Long: `Run the tests of scripts: the test files beside them (paths_test.lua,
+paths.test.ts and their like belong to paths.lua or paths.ts: a test may be in
+another language than its script), and the examples in the comments at their tops. PATH is a file or a
 folder; without one it is the scripts folder.
 
 What is tested is the component that a config would get, with the limits of its
@@ -61,15 +62,15 @@ a component a new generation takes over, with new VMs, as after a save: tests mu
 pass as before. If there are mocks of what is outside, they also fail now and
 then, and scripts must not. The same number brings the same faults.
 
-With --fuzz it sends hostile batches to each script, opened as its tests and its
+With --fuzz it sends hostile batches to each transform, opened as its tests and its
 examples open it: what is in fixtures and what they send, with labels missing,
 values odd, series many. The script must not fail, and two components must make
 the same of a batch. A batch on which it fails is made small and printed as a
 test.
 
 With --bench it measures what test files declare with bench, when all tests have
-passed: nanoseconds, allocations and instructions of the scripts for each record,
-in a batch whose series are known, and instructions in the first batch. With
+passed: nanoseconds, allocations and instructions of the scripts (statements, in
+JavaScript) for each record, in a batch whose series are known, and instructions in the first batch. With
 --baseline FILE it fails when a benchmark runs more instructions than the file
 says, which does not depend on the machine, and tells how time has changed;
 with --update the file is written anew.

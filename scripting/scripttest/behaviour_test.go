@@ -372,7 +372,7 @@ func TestManual(t *testing.T) {
 			t.Errorf("a line has %d columns: %s", len(l), l)
 		}
 	}
-	for _, name := range []string{"describe", "weir.test.component", ":metrics(text)", ":label_values", "  near(expected, actual, tolerance)", "fixtures.every_metric_kind"} {
+	for _, name := range []string{"describe", "weir.test.component", ":metrics(text)", ":label_values", "  near(expected, actual, tolerance)", "fixtures.every_metric_kind", "beforeAll", "toStrictEqual(expected)", "expect.objectContaining", "vi.spyOn", "mockReturnValueOnce", ":outcome()", "  .status"} {
 		if !strings.Contains(m, name) {
 			t.Errorf("the manual does not name %s", name)
 		}

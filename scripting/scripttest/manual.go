@@ -45,7 +45,7 @@ func Manual() string {
 	line := func(prefix string, f *scripting.Function) {
 		scripting.WriteManual(&b, prefix+f.Name+f.Signature(), f.Doc)
 	}
-	b.WriteString("In a test file there are\n")
+	b.WriteString("In a test file in Lua there are\n")
 	for i := range api.Globals {
 		line("", &api.Globals[i])
 	}
@@ -53,7 +53,14 @@ func Manual() string {
 		line(api.Weir.Name+".", &api.Weir.Funcs[i])
 	}
 	for _, t := range api.Weir.Types {
-		fmt.Fprintf(&b, "\nA %s. %s\n", t.Name, scripting.WrapManual(t.Doc, 0, 2+len(t.Name)+2))
+		a := "A"
+		if strings.ContainsRune("aeiou", rune(t.Name[0])) {
+			a = "An"
+		}
+		fmt.Fprintf(&b, "\n%s %s. %s\n", a, t.Name, scripting.WrapManual(t.Doc, 0, 2+len(t.Name)+2))
+		for _, f := range t.Fields {
+			scripting.WriteManual(&b, "."+f.Name, f.Doc)
+		}
 		for i := range t.Methods {
 			line(":", &t.Methods[i])
 		}
@@ -66,6 +73,7 @@ func Manual() string {
 	for _, c := range spyChecks {
 		scripting.WriteManual(&b, "assert.spy(s).was."+c.name+"("+c.args+")", c.doc)
 	}
+	writeVitest(&b)
 	for _, m := range api.Tables {
 		fmt.Fprintf(&b, "\n%s. %s\n", strings.ToUpper(m.Name[:1])+m.Name[1:], m.Doc)
 		for _, c := range m.Consts {
@@ -73,4 +81,27 @@ func Manual() string {
 		}
 	}
 	return b.String()
+}
+
+// writeVitest writes what test files in JavaScript and TypeScript have.
+func writeVitest(b *strings.Builder) {
+	api := API(scripting.Vitest)
+	list := func(prefix string, fs []scripting.Function) {
+		for i := range fs {
+			f := fs[i].Camel()
+			scripting.WriteManual(b, prefix+f.Name+f.Signature(), f.Doc)
+		}
+	}
+	b.WriteString("\nIn a test file in JavaScript or TypeScript there is, as in vitest and global\nor imported from \"weir/test\",\n")
+	list("", slices.DeleteFunc(slices.Clone(api.Globals), func(f scripting.Function) bool {
+		return strings.HasPrefix(f.Name, "suite") || strings.HasPrefix(f.Name, "it")
+	}))
+	b.WriteString("suite is describe, and it is test. \"weir/test\" also has what is below\nweir.test in Lua, component, http, env, files and exec, and fixtures, all in\ncamelCase: out.labelValues(\"path\").\n\nexpect(x), expect(x).not, and for a promise await expect(p).resolves\nand .rejects, have\n")
+	list("", api.Matchers)
+	b.WriteString("\nand expect itself\n")
+	list("expect.", api.Expect)
+	fmt.Fprintf(b, "\n%s\n", scripting.WrapManual(api.Spies.Doc, 0, 0))
+	list("vi.", api.Spies.Funcs)
+	b.WriteString("A spy has mock.calls, mock.results, mock.contexts, mock.lastCall, and\n")
+	list("", api.Spy)
 }
