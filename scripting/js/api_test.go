@@ -125,8 +125,9 @@ func TestBatchOperations(t *testing.T) {
 		const its = [one[Symbol.iterator](), one[Symbol.iterator]()]
 		its[0].next()
 		assert(its[0].next().value === "a" && its[1].next().value === 0, "two at once")
-		one[1] = "mine"
-		assert(one[1] === "mine")`, unchanged)
+		fails(() => { one[1] = "mine" }, "cannot assign to a row: batch.set sets the fields of its record")
+		fails(() => one.push(1), "cannot assign to a row")
+		assert(one[1] === "a" && [...one].push(1) === 4)`, unchanged)
 	f("each", `
 		batch.each((m: any) => {
 			if (m.name === "a") { m.value = m.value * 2; delete m.labels.path; m.labels.n = 7 }
@@ -487,4 +488,36 @@ func TestTextsAndNumbers(t *testing.T) {
 	if h := fx.Health(); h.State != component.Healthy {
 		t.Error(h.Message)
 	}
+}
+
+// TestHoardingData keeps what scripts get of batches outside of the hooks, call by
+// call, until the VM is thrown away.
+func TestHoardingData(t *testing.T) {
+	f := func(keep string) {
+		t.Helper()
+		t.Run(keep, func(t *testing.T) {
+			src := strings.Replace(metrics("for (const m of batch) for (let i = 0; i < 30; i++) kept.push("+keep+")"), "export default", "const kept: any[] = []\nexport default", 1)
+			fx := build(t, src, "script {\nlimits {\ntime = \"1m\"\nmemory = \"4MiB\"\n}\n}")
+			in := strings.Repeat("a{long=\""+strings.Repeat("x", 1000)+"\"} 1\n", 20)
+			for i := 0; fx.Health().State != component.Unhealthy; i++ {
+				fx.send(t, in)
+				if i > 2000 {
+					t.Fatal("it holds more and more")
+				}
+			}
+			if h := fx.Health(); !strings.Contains(h.Message, "holds more than 4 MiB") {
+				t.Error(h.Message)
+			}
+			fx.send(t, in)
+			if h := fx.Health(); h.State != component.Healthy {
+				t.Errorf("after the VM was thrown away: %s", h.Message)
+			}
+		})
+	}
+	f(`m`)
+	f(`m.labels`)
+	f(`m.copy()`)
+	f(`[...batch.rows("long")][0]`)
+	f(`[...batch.groupBy(["none"])][0]`)
+	f(`batch.groupBy(["none"])`)
 }

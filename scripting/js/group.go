@@ -53,6 +53,9 @@ func (g *group) Set(int, goja.Value) bool {
 // SetLen refuses.
 func (g *group) SetLen(int) bool { return g.Set(0, nil) }
 
+// heldBytes tells what a group holds.
+func (g *group) heldBytes() int { return 8 * cap(g.rows) }
+
 // groupBy is batch.groupBy(["job"]): an iterator over groups and the values that
 // they have in common, in the order of their first records.
 func (v *vm) groupBy(call goja.FunctionCall) goja.Value {
@@ -83,7 +86,7 @@ func (v *vm) groupBy(call goja.FunctionCall) goja.Value {
 	v.must(v.budget.charge(int64(win.Len())))
 	groups := view.GroupBy(win, read, func(x goja.Value) string { return kindOf(x) + x.String() })
 	next, epoch := 0, win.Epoch()
-	return v.iterate(func() (goja.Value, bool) {
+	return v.iterate(win.Len()*8+len(groups)*(24+16*len(names)), func() (goja.Value, bool) {
 		v.alive(win, epoch, "groups")
 		if next >= len(groups) {
 			return nil, false
@@ -123,7 +126,7 @@ func (v *vm) openGroups() {
 		})
 		v.method(p, "records", func(call goja.FunctionCall) goja.Value {
 			g, at := of(call), 0
-			return v.iterate(func() (goja.Value, bool) {
+			return v.iterate(0, func() (goja.Value, bool) {
 				g.check()
 				for ; at < len(g.rows); at++ {
 					if g.win.Alive(g.rows[at]) {

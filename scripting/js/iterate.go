@@ -1,6 +1,7 @@
 package js
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/dop251/goja"
@@ -16,7 +17,11 @@ type iterator struct {
 	v     *vm
 	more  func() (goja.Value, bool)
 	ended bool
+	holds int // bytes
 }
+
+// heldBytes tells what is gone over, if that is its own.
+func (it *iterator) heldBytes() int { return it.holds }
 
 // step is a result of an iterator, { value, done }.
 type step struct {
@@ -45,9 +50,9 @@ func (it *iterator) Get(name string) goja.Value {
 	return nil
 }
 
-// iterate returns an iterator over what more gives.
-func (v *vm) iterate(more func() (goja.Value, bool)) goja.Value {
-	it := &iterator{v: v, more: more}
+// iterate returns an iterator over what more gives, which holds so many bytes.
+func (v *vm) iterate(holds int, more func() (goja.Value, bool)) goja.Value {
+	it := &iterator{v: v, more: more, holds: holds}
 	it.step.open(v.rt, nil, &it.step)
 	return it.open(v.rt, v.data.proto.iterator, it)
 }
@@ -55,7 +60,7 @@ func (v *vm) iterate(more func() (goja.Value, bool)) goja.Value {
 // iterateRows returns an iterator over the rows that are left.
 func (v *vm) iterateRows(m *view.Window, what string, give func(row int) goja.Value) goja.Value {
 	row, epoch := -1, m.Epoch()
-	return v.iterate(func() (goja.Value, bool) {
+	return v.iterate(0, func() (goja.Value, bool) {
 		v.alive(m, epoch, what)
 		if row = m.Next(row + 1); row < 0 {
 			row = m.Len()
@@ -100,6 +105,7 @@ func (v *vm) openIterators() {
 // rowValues is what an iterator gives of a row: [i, job, v].
 type rowValues struct {
 	hosted
+	v      *vm
 	values []goja.Value
 }
 
@@ -125,6 +131,7 @@ func (v *vm) newRow(n int) *rowValues {
 	r := &d.rows[0]
 	d.rows = d.rows[1:]
 	r.values, d.cells = d.cells[:n:n], d.cells[n:]
+	r.v = v
 	r.openArray(v.rt, d.proto.row, r)
 	return r
 }
@@ -140,17 +147,27 @@ func (r *rowValues) Get(i int) goja.Value {
 	return r.values[i]
 }
 
-// Set sets one: the array is the script's.
-func (r *rowValues) Set(i int, x goja.Value) bool {
-	if i < 0 || i >= len(r.values) {
-		return false
-	}
-	r.values[i] = x
-	return true
+// Set refuses.
+func (r *rowValues) Set(int, goja.Value) bool {
+	r.v.raise(errors.New("cannot assign to a row: batch.set sets the fields of its record"))
+	return false
 }
 
 // SetLen refuses.
-func (*rowValues) SetLen(int) bool { return false }
+func (r *rowValues) SetLen(int) bool { return r.Set(0, nil) }
+
+// heldBytes tells what the values hold: primitives, and the group of groupBy.
+func (r *rowValues) heldBytes() int {
+	n := 16 * len(r.values)
+	for _, x := range r.values {
+		if s, ok := x.(goja.String); ok {
+			n += s.Length()
+		} else if g, ok := arrayOf(x).(*group); ok {
+			n += g.heldBytes()
+		}
+	}
+	return n
+}
 
 // rowIterator is the function Symbol.iterator of a row.
 func (v *vm) rowIterator(call goja.FunctionCall) goja.Value {

@@ -238,6 +238,9 @@ func (c *copiedLine) Delete(name string) bool {
 	return false
 }
 
+// heldBytes tells what a copy holds.
+func (c *copiedLine) heldBytes() int { return c.rec.Held() }
+
 // Keys returns the names of the fields.
 func (*copiedLine) Keys() []string { return scripting.Names(named().lineCopy.Fields) }
 

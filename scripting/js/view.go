@@ -556,6 +556,9 @@ func (c *copied) Delete(name string) bool {
 	return false
 }
 
+// heldBytes tells what a copy holds.
+func (c *copied) heldBytes() int { return c.rec.Held() }
+
 // Keys returns the names of the fields.
 func (*copied) Keys() []string { return scripting.Names(named().copy.Fields) }
 

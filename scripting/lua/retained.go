@@ -140,12 +140,11 @@ func (w *walker) value(x lua.LValue) {
 
 // host adds what a value of the host holds that a script can make many of.
 func (w *walker) host(x any) {
-	if c, ok := x.(*copied); ok {
-		for _, l := range c.rec.Labels {
-			w.size += 32
-			w.text(l.Name)
-			w.text(l.Value)
-		}
+	switch c := x.(type) {
+	case *copied:
+		w.size += c.rec.Held()
+	case *copiedLine:
+		w.size += c.rec.Held()
 	}
 }
 

@@ -43,3 +43,31 @@ func (p Pairs) All() iter.Seq2[string, string] {
 		}
 	}
 }
+
+// Held returns about how much memory a record of the script's own takes beside
+// its struct.
+func (r *Record) Held() int {
+	n := Pairs(r.Labels).held() + len(r.Name) + len(r.Help)
+	for _, e := range r.Exemplars {
+		n += 64 + Pairs(e.Labels).held()
+	}
+	if h := r.Histogram.Int; h != nil {
+		n += 200 + 8*(len(h.PositiveBuckets)+len(h.NegativeBuckets)+len(h.PositiveSpans)+len(h.NegativeSpans))
+	}
+	if h := r.Histogram.Float; h != nil {
+		n += 200 + 8*(len(h.PositiveBuckets)+len(h.NegativeBuckets)+len(h.PositiveSpans)+len(h.NegativeSpans))
+	}
+	return n
+}
+
+// Held is that of a log record.
+func (r *LogRecord) Held() int {
+	return Pairs(r.Labels).held() + Pairs(r.Meta).held() + len(r.Line)
+}
+
+func (p Pairs) held() (n int) {
+	for _, l := range p {
+		n += 32 + len(l.Name) + len(l.Value)
+	}
+	return n
+}
