@@ -38,6 +38,9 @@ func (p *program) cover(c *chunk) {
 	if probe == nil || !probe.Statements && (probe.Coverage == nil || c.file.Path == "") {
 		return
 	}
+	if c.smap == nil {
+		return // nobody wrote a statement of it
+	}
 	base := c.tree.File.Base()
 	code := file.NewFile(c.file.Name, c.code, base)
 	k := &counters{base: len(p.covered) * coverCounters, line: func(idx file.Idx) int {

@@ -8,6 +8,8 @@ import (
 func TestImports(t *testing.T) {
 	f := build(t, `import { defineTransform } from "weir"
 import { one, next, Shape } from "./beside"
+import type { Name } from "./types"
+import "./types"
 import * as all from "../lib/shapes.js"
 import shapes from "shapes"
 import countries, { de } from "./countries.json"
@@ -25,10 +27,10 @@ export let one = 1
 export function next(n: number): number { return n + 1 }
 `, "lib/shapes.ts", `export const name = "shapes"
 export default (s: { sides: number }) => s.sides * 2
-`, "test/countries.json", `{"de": {"name": "Germany"}}`, "lib/list.json", `[1, null, []]`)
+`, "test/countries.json", `{"de": {"name": "Germany"}}`, "lib/list.json", `[1, null, []]`, "test/types.ts", "// Types alone.\nexport type Name = string\n")
 	f.send(t, "a 1\n")
 	log := f.Logs()
-	for _, want := range []string{"msg=got component_id=test.script.default pos=embedded/test/script.ts:11 a=1 b=2 c=shapes d=6 e=Germany f=Germany g=3", "TypeError: Cannot assign to read only property 'name'"} {
+	for _, want := range []string{"msg=got component_id=test.script.default pos=embedded/test/script.ts:13 a=1 b=2 c=shapes d=6 e=Germany f=Germany g=3", "TypeError: Cannot assign to read only property 'name'"} {
 		if !strings.Contains(strings.ReplaceAll(log, `"`, ""), want) {
 			t.Errorf("got log %s, want %s", log, want)
 		}

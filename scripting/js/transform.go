@@ -141,6 +141,9 @@ func sourceMap(f scripting.File, text []byte) (*sourcemap.Consumer, error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, fmt.Errorf("cannot read the source map: %w", err)
 	}
+	if strings.Trim(m.Mappings, ";") == "" {
+		return nil, nil // a file of types or comments has no code
+	}
 	m.Sources, m.Names = []string{sourceURL(f)}, []string{}
 	m.Mappings = shiftColumns(m.Mappings)
 	text, err := json.Marshal(m)
