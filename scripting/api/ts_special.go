@@ -169,7 +169,7 @@ var tsSpecial = map[string]string{
 	"test.Batch.streams":      "(): string[];",
 	"test.Batch.errors":       "(): string[];",
 
-	"test.each": "<T>(cases: readonly T[]): (name: string, fn: (...args: T extends readonly any[] ? [...T] : [T]) => any) => void;",
+	"test.each": "<T extends readonly [any, ...any[]]>(cases: readonly T[]): (name: string, fn: (...args: T) => any) => void;\n<T>(cases: readonly T[]): (name: string, fn: (...args: T extends readonly any[] ? T : [T]) => any) => void;",
 
 	"StateMap.get":        "(key: string): V | undefined;",
 	"StateMap.set":        "(key: string, value: V | null | undefined): boolean;",

@@ -13,13 +13,26 @@ func (w *tsTypes) tests(tests *scripting.TestAPI) {
 		w.line(strings.TrimSpace(tsReplies))
 		w.objects(tests.Weir.Types)
 		w.exports(tests.Weir)
+		w.line("\n// The globals may be imported as well.")
+		names := []string{"expect", "vi"}
+		for _, f := range tests.Globals {
+			names = append(names, scripting.CamelCase(f.Name))
+		}
+		for _, m := range tests.Tables {
+			names = append(names, scripting.CamelCase(m.Name))
+		}
+		for _, name := range names {
+			if !strings.Contains(name, ".") {
+				w.line("export const %s: typeof globalThis.%s;", name, name)
+			}
+		}
 	})
 	w.here = ""
 	w.globals(tests.Globals)
 	for _, m := range tests.Tables {
 		w.line("")
 		w.doc(m.Doc)
-		w.line("declare const %s: {", scripting.CamelCase(m.Name))
+		w.line("declare var %s: {", scripting.CamelCase(m.Name))
 		w.indented(func() {
 			for _, c := range m.Consts {
 				w.doc(c.Doc)
@@ -46,7 +59,7 @@ func (w *tsTypes) globals(fs []scripting.Function) {
 		}
 		w.line("")
 		w.doc(f.Doc, w.tags(f)...)
-		w.line("declare const %s: {", scripting.CamelCase(f.Name))
+		w.line("declare var %s: {", scripting.CamelCase(f.Name))
 		w.indented(func() {
 			w.line("%s: %s;", w.params(f), w.result(f))
 			for j := range fs {
@@ -80,7 +93,7 @@ func (w *tsTypes) expect(tests *scripting.TestAPI) {
 			w.function("expect", "", &f)
 		}
 	})
-	w.line("}\n\ndeclare const expect: WeirExpect;")
+	w.line("}\n\ndeclare var expect: WeirExpect;")
 }
 
 // spies writes vi.
@@ -100,7 +113,7 @@ func (w *tsTypes) spies(tests *scripting.TestAPI) {
 	})
 	w.line("}\n")
 	w.doc(tests.Spies.Doc)
-	w.line("declare const vi: {")
+	w.line("declare var vi: {")
 	w.indented(func() {
 		for i := range tests.Spies.Funcs {
 			f := &tests.Spies.Funcs[i]

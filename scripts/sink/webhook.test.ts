@@ -1,8 +1,8 @@
-import { component, describe, expect, http, test } from "weir/test";
+import { component, describe, expect, http, test, type Reply } from "weir/test";
 
 const URL = "https://chat.internal/hook";
 
-function open(answer: unknown, rule: object) {
+function open(answer: Reply, rule: object) {
   const mocks = http({ [`POST ${URL}`]: answer });
   const t = component("webhook.ts", {
     url: URL,
