@@ -18,7 +18,12 @@ import (
 	"github.com/weir-run/weir/scripting/lua"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("WEIR_TEST_SINK_DIR"); dir != "" {
+		sinkForever(dir, os.Getenv("WEIR_TEST_SINK_URL"))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const script = "local weir = require \"weir\"\nreturn weir.transform { metrics = function(batch) end }\n"
 
