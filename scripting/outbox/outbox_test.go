@@ -25,12 +25,11 @@ import (
 
 // receiver is what a queue delivers to.
 type receiver struct {
-	mu      sync.Mutex
-	answer  func(lane int, o *outbox.Offer) outbox.Outcome // nil: delivered
-	offers  []string                                       // lane: records
-	ids     []string
-	panics  bool
-	running map[int]bool // lanes with a call under way
+	mu     sync.Mutex
+	answer func(lane int, o *outbox.Offer) outbox.Outcome // nil: delivered
+	offers []string                                       // lane: records
+	ids    []string
+	panics bool
 }
 
 func (r *receiver) deliver(_ context.Context, lane int, o *outbox.Offer) outbox.Outcome {
@@ -161,10 +160,10 @@ func TestSessionsHandOn(t *testing.T) {
 		l.accept(samples(t, 1, "a 2 2\n"))
 		pass(0)
 		equal(t, l.r.got(), []string{"1: a 1 1"})
+		l.r.set(nil)
 		if err := stop(true); err != nil {
 			t.Fatal(err)
 		}
-		l.r.set(nil)
 		pass(time.Second)
 		equal(t, l.r.got(), []string{"1: a 1 1", "1: a 2 2"})
 		equal(t, l.r.ids[1], l.r.ids[0])
@@ -234,8 +233,8 @@ func TestOtherBounds(t *testing.T) {
 		small := settings()
 		small.MaxRecords = 2
 		next := l.run(small)
-		stop(true)
 		l.r.set(nil)
+		stop(true)
 		pass(time.Second)
 		equal(t, l.r.got(), []string{"1: a 1 1 | b 1 1 | c 1 1", "1: a 1 1 | b 1 1", "1: c 1 1"})
 		next(false)
