@@ -155,7 +155,7 @@ func (c *Component) tick(ctx, run context.Context, b beat, t *timer) {
 		return
 	}
 	t.failed = a.err != nil
-	p := &parcel{c: c, gen: c.gen.number, out: a.out, t: a.began.UnixMilli(), due: t.next(a.began, b.interval)}
+	p := &parcel{c: c, gen: c.gen.number, out: a.out, t: a.began.UnixMilli(), due: t.next(c.opts.Clock.Now(), b.interval)}
 	if b.poll {
 		c.mem.metrics.pollTime.Add(time.Since(started).Seconds())
 		t.polls++ // each knows all that there is: what is not in it ends
