@@ -133,7 +133,7 @@ reloaded without losing a sample.`,
 		completionCommand(t),
 		versionCommand(t.out),
 		scriptsTopic(),
-		luaTopic(),
+		luaTopic(), jsTopic(),
 		sandboxCommand(),
 	)
 	completeFlags(root)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -93,7 +94,8 @@ once for each series or stream.
 
 Modules, by require; their functions return value, error. Lua's own math, string and
 table are there, as are pcall, error, select, pairs and the like; io, os and load are
-not ('weir help lua').
+not ('weir help lua'). In JavaScript they are imported, from "weir/json" and its like,
+and throw ('weir help js').
 `)
 	for _, m := range stdlib.Modules() {
 		scripting.WriteManual(&b, m.Name, m.Doc)
@@ -107,5 +109,14 @@ func luaTopic() *cobra.Command {
 		Use:   "lua",
 		Short: "How the Lua of scripts differs from Lua 5.1",
 		Long:  strings.TrimRight(lua.Manual(), "\n"),
+	}
+}
+
+// jsTopic is what `weir help js` prints.
+func jsTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "js",
+		Short: "How the JavaScript of scripts differs from a browser's and Node's",
+		Long:  strings.TrimRight(js.Manual(), "\n"),
 	}
 }

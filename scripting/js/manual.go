@@ -1,0 +1,34 @@
+package js
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/scripting"
+)
+
+// Manual says how the JavaScript of scripts differs from that of a browser or
+// of Node, and why. conformance_test.go has what goja's own tests find missing.
+func Manual() string {
+	return fmt.Sprintf(`Scripts are written in JavaScript as of 2022, or in TypeScript, whose types are
+for editors and tsc. What differs from a browser and from Node:
+
+What is not there: eval and functions made of text, timers (use every, ctx.sleep),
+fetch (ctx.http), process, Buffer, Intl, WeakRef, structuredClone, dynamic import,
+top-level await and packages of npm. Modules are weir, weir/json and its like, and
+files of the script's.
+
+What the language has is frozen: nothing can be added to Array.prototype, to Math
+or to globalThis. Objects of your own may have a toString, a constructor or a
+message all the same. BigInts cannot be shifted or raised to a power; multiply.
+
+A call is bounded: in time and memory (script.limits), and neither catch nor
+finally holds its end up. Calls nest %d deep. A function of the language makes
+strings of %d MiB at most, goes over %d items of a list, passes %d arguments and
+reads or writes %d values of JSON, %d levels deep; more is a RangeError.
+
+A pattern with lookaround or a backreference, and one that goes on from the middle
+of a text by lastIndex, may go back and try again too often: after %s for one
+match that is a RangeError. All others run on RE2. Patterns have %d characters at
+most.
+`, maxStack, scripting.MaxString>>20, maxItems, maxArgs, maxJSONValues, maxJSONDepth, matchTime, maxPattern)
+}
