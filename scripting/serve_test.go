@@ -48,7 +48,8 @@ func (n *hookNode) serve(routes, attrs string) {
 		attrs += slow
 	}
 	n.save("return weir.source {\n http = {\n"+routes+"\n} }", attrs)
-	n.now.Store(&n.c)
+	c := n.c
+	n.now.Store(&c)
 }
 
 // hook is one route that does what body, a function body, says.
@@ -159,7 +160,8 @@ func TestRoutesOfRequests(t *testing.T) {
 	}
 	f("POST", "/any?x=%zz", "400 cannot read the query of the URL")
 	n.node.save(label, "") // what takes no requests any more
-	n.now.Store(&n.c)
+	c := n.c
+	n.now.Store(&c)
 	f("POST", "/any", "404 404 page not found")
 }
 
@@ -216,7 +218,8 @@ func TestAuthorized(t *testing.T) {
 		t.Helper()
 		n.node.save("return weir.source {\n args = { key = weir.arg.secret{} }, http = {\n"+hook("local ok, err = pcall(function() return req:authorized("+by+") end) return tostring(ok) .. \" \" .. tostring(err)")+"\n} }",
 			"key = \"s3cret\"\n"+slow)
-		n.now.Store(&n.c)
+		c := n.c
+		n.now.Store(&c)
 		if got := n.do("POST", "/hook", "what do ya want for nothing?", headers...); !strings.Contains(got, want) {
 			t.Errorf("authorized(%s) with %q: got %q, want %q", by, headers, got, want)
 		}
