@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Installs what the checks need beyond Go and make: a C compiler, for the race
-# detector.
+# detector, and npm, which fetches TypeScript's compiler by package name.
 set -eu
-command -v cc >/dev/null && exit 0
+packages=()
+command -v cc >/dev/null || packages+=(gcc libc6-dev)
+command -v npm >/dev/null || packages+=(npm)
+[ ${#packages[@]} -gt 0 ] || exit 0
 sudo=
 [ "$(id -u)" = 0 ] || sudo=sudo
 retry="-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300"
 $sudo apt-get $retry update -qq
-$sudo apt-get $retry install -y -qq --no-install-recommends gcc libc6-dev
+$sudo apt-get $retry install -y -qq --no-install-recommends "${packages[@]}"
