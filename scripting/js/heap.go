@@ -88,7 +88,7 @@ func (h *heap) tick(now time.Time, m *memoryNow, flag *atomic.Uint32) error {
 	flag.Or(flagLook)
 	h.asked++
 	limit := uint64(h.limit)
-	if h.asked > maxAsked && (m.alive > h.base.alive+limit || m.objects > h.base.objects+4*limit+heapUrgent) {
+	if h.asked > maxAsked && m.alive > h.base.alive+limit || h.asked > 1 && m.objects > h.base.objects+4*limit+heapUrgent {
 		return h.over()
 	}
 	return nil
