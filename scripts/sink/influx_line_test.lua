@@ -25,4 +25,16 @@ describe("sink.influx_line", function()
     open({ status = 204 }):metrics "a NaN"
     assert.equals(0, #mocks:calls())
   end)
+
+  it("sends again what the other side could not take, and gives up what it will never", function()
+    local t = open { { status = 429, headers = { ["Retry-After"] = "7" } }, { status = 204 }, { status = 400, body = "bad" } }
+    local out = t:metrics("a 1 1000"):outcome()
+    assert.equals(1, out.waiting)
+    assert.equals(7, out.after)
+    t:advance("10s")
+    assert.equals(2, #mocks:calls())
+    out = t:metrics("a 2 2000"):outcome()
+    assert.same({ rejected = 1 }, out.lost)
+    assert.matches("status 400: bad", out.reason)
+  end)
 end)

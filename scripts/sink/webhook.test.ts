@@ -68,10 +68,16 @@ describe("sink.webhook", () => {
 
   test("calls again when the call failed", () => {
     const { t, sent } = open([{ status: 503 }, { status: 200 }], { above: 5 });
-    t.metrics('disk_free{host="a"} 6 1000');
-    t.metrics('disk_free{host="a"} 6 1000');
-    t.metrics('disk_free{host="a"} 6 2000');
+    expect(t.metrics('disk_free{host="a"} 6 1000').outcome()).toMatchObject({ waiting: 1, reason: "status 503: " });
+    t.advance("1m");
     expect(sent()).toHaveLength(2);
     expect(sent()[1]).toEqual(sent()[0]);
+  });
+
+  test("gives up what the other side does not understand", () => {
+    const { t, sent } = open([{ status: 400, body: "no such room" }, { status: 200 }], { above: 5 });
+    expect(t.metrics('disk_free{host="a"} 6 1000').outcome().lost).toEqual({ rejected: 1 });
+    t.advance("1m");
+    expect(sent()).toHaveLength(1);
   });
 });
