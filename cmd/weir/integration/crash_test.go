@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -87,29 +85,10 @@ func (k *link) moves(t *testing.T, to string) {
 	k.up(t)
 }
 
-var sampleLine = regexp.MustCompile(`(?m)^weir_component_samples_in_total\{[^}]*component_id="prometheus\.remote_write\.out"[^}]*\} (\S+)$`)
-
 // accepted returns how many samples weir's sink said it has taken.
 func accepted(t *testing.T, weir *weirRun) float64 {
 	t.Helper()
-	resp, err := http.Get(weir.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := sampleLine.FindSubmatch(body)
-	if m == nil {
-		t.Fatalf("weir has no weir_component_samples_in_total of the sink:\n%s", tail(string(body), 3000))
-	}
-	n, err := strconv.ParseFloat(string(m[1]), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return counter(t, metricsPage(t, weir), "weir_component_samples_in_total", "")
 }
 
 func TestKillWhileTheEndpointIsDown(t *testing.T) {

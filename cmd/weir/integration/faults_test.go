@@ -36,11 +36,20 @@ func metricsPage(t *testing.T, weir *weirRun) string {
 	return fetch(t, weir.url+"/metrics")
 }
 
+// remoteWriteID is the node of the block that remoteWrite writes.
+const remoteWriteID = "prometheus.remote_write.out"
+
 // counter returns a counter of the sink, of one endpoint or reason.
 func counter(t *testing.T, page, name, label string) float64 {
 	t.Helper()
+	return counterOf(t, page, remoteWriteID, name, label)
+}
+
+// counterOf returns a counter of a node, of one label; 0 if there is none.
+func counterOf(t *testing.T, page, id, name, label string) float64 {
+	t.Helper()
 	for line := range strings.SplitSeq(page, "\n") {
-		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, "prometheus.remote_write.out") || !strings.Contains(line, label) {
+		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, `component_id="`+id+`"`) || !strings.Contains(line, label) {
 			continue
 		}
 		v, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)

@@ -24,6 +24,8 @@ import (
 // came, so that a test sees what a database would hide.
 type recorder struct {
 	*httptest.Server
+	// text: it takes batches in text form, as scripts send them, instead.
+	text bool
 
 	mu       sync.Mutex
 	requests int
@@ -70,10 +72,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return // the client left
 	}
-	var wr prompb.WriteRequest
-	if body, err = snappy.Decode(nil, body); err == nil {
-		err = wr.Unmarshal(body)
-	}
+	wr, err := r.decode(body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -109,6 +108,30 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// decode reads a request's body.
+func (r *recorder) decode(body []byte) (*prompb.WriteRequest, error) {
+	wr := &prompb.WriteRequest{}
+	if !r.text {
+		body, err := snappy.Decode(nil, body)
+		if err == nil {
+			err = wr.Unmarshal(body)
+		}
+		return wr, err
+	}
+	b, err := batch.ParseText(string(body), batch.TextOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range b.Series {
+		ts := prompb.TimeSeries{Samples: []prompb.Sample{{Timestamp: b.T[i], Value: b.V[i]}}}
+		for name, value := range s.Labels() {
+			ts.Labels = append(ts.Labels, prompb.Label{Name: name, Value: value})
+		}
+		wr.Timeseries = append(wr.Timeseries, ts)
+	}
+	return wr, nil
 }
 
 func (s *recorded) add(t int64, v float64) (mistake string) {

@@ -58,6 +58,14 @@ func (l *load) served(target int) int {
 	return len(l.scrapes[fmt.Sprintf("/%d/metrics", target)])
 }
 
+// servedEach returns how often each of targets 0, 1, … was scraped.
+func (l *load) servedEach(targets int) (n []int) {
+	for i := range targets {
+		n = append(n, l.served(i))
+	}
+	return n
+}
+
 // scrapedAfter waits until targets 0, 1, … were asked again after t, and
 // returns when the last of them was.
 func (l *load) scrapedAfter(t *testing.T, targets int, after time.Time) (last time.Time) {
