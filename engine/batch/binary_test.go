@@ -1,10 +1,12 @@
 package batch_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/model/histogram"
 
 	"github.com/weir-run/weir/engine/batch"
 )
@@ -139,4 +141,27 @@ func FuzzBinary(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a hostile target sends may be no histogram that anybody can read. It was
+// accepted, so it comes back as it was.
+func TestBinaryKeepsHistogramsThatDoNotAddUp(t *testing.T) {
+	f := func(h batch.Histogram) {
+		t.Helper()
+		s := batch.NewSeries([]batch.Label{{Name: batch.NameLabel, Value: "h"}})
+		want := &batch.Metrics{Series: []*batch.Series{s}, T: []int64{1}, V: []float64{1}, Histograms: []batch.Histogram{h}}
+		data, got, err := metricsAndBack(want)
+		if err != nil {
+			t.Fatalf("%v of %x", err, data)
+		}
+		if diff := cmp.Diff(want, got, same); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	many := []histogram.Span{{Offset: math.MinInt32, Length: math.MaxUint32}, {Offset: math.MaxInt32}, {Length: math.MaxUint32}}
+	f(batch.Histogram{Int: &histogram.Histogram{PositiveSpans: many, NegativeBuckets: []int64{math.MinInt64, math.MaxInt64}}})
+	f(batch.Histogram{Int: &histogram.Histogram{PositiveBuckets: []int64{1}, NegativeSpans: many, Schema: math.MinInt32}})
+	f(batch.Histogram{Int: &histogram.Histogram{CounterResetHint: 255, Schema: histogram.CustomBucketsSchema}})
+	f(batch.Histogram{Float: &histogram.FloatHistogram{PositiveSpans: many, NegativeBuckets: []float64{1, math.Inf(-1)}}})
+	f(batch.Histogram{Float: &histogram.FloatHistogram{CustomValues: []float64{3, 1}, NegativeSpans: many, CounterResetHint: 4, Schema: math.MaxInt32}})
 }
