@@ -154,7 +154,8 @@ func (v *vm) openConsole() {
 // maxText is how long a value may be in a line of the log, in bytes.
 const maxText = 1000
 
-// text is a value in a line of the log: strings as they are, the rest as JSON.
+// text is a value in a line of the log: strings as they are, records and batches
+// as text, the rest as JSON.
 func (v *vm) text(x goja.Value) string {
 	s := ""
 	switch o, isObject := x.(*goja.Object); {
@@ -169,6 +170,14 @@ func (v *vm) text(x goja.Value) string {
 		s = messageOf(o)
 	case isFunction(o):
 		return "a function"
+	case hostOf(o) != nil, arrayOf(o) != nil: // of a batch
+		s = o.String()
+	case o.ClassName() == "Date":
+		iso, err := o.MarshalJSON()
+		if err != nil {
+			return kindOf(o)
+		}
+		s = strings.Trim(string(iso), `"`)
 	default:
 		y, err := v.toGo(o)
 		if err != nil {

@@ -17,6 +17,10 @@ fetch (ctx.http), process, Buffer, Intl, WeakRef, structuredClone, dynamic impor
 top-level await and packages of npm. Modules are weir, weir/json and its like, and
 files of the script's.
 
+Date without a time tells that of ctx.now(), which stands still while a hook runs,
+and throws where there is none: outside of hooks, and in series and stream, whose
+answers are remembered. Math.random throws: the same input gives the same output.
+
 What the language has is frozen: nothing can be added to Array.prototype, to Math
 or to globalThis. Objects of your own may have a toString, a constructor or a
 message all the same. BigInts cannot be shifted or raised to a power; multiply.

@@ -282,7 +282,7 @@ func (v *vm) bind(m *scripting.Module) *goja.Object {
 func absent(m *scripting.Module, name string, err error) error {
 	if m != nil && m.Absent != nil {
 		if why := m.Absent(scripting.SnakeCase(name)); why != "" {
-			return errors.New(why)
+			return errors.New(inJavaScript(why))
 		}
 	}
 	return err

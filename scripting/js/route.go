@@ -34,7 +34,7 @@ func (v *vm) ctxRoute(call goja.FunctionCall) goja.Value {
 		v.raise(fmt.Errorf("cannot route to %s: write ctx.route(\"output\", record)", kindOf(call.Argument(0))))
 	}
 	way, err := v.prog.def.Way(name)
-	v.must(err)
+	v.must(reworded(err))
 	x := call.Argument(1)
 	switch r := hostOf(x).(type) {
 	case *record:

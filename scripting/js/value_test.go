@@ -106,11 +106,13 @@ func TestLogLines(t *testing.T) {
 	f := build(t, metrics(`
 ctx.log.warn("hot", { degrees: 40, big: 9007199254740993, list: [1, "a", null], none: undefined })
 console.log("a", 1, { b: [true] }, null, undefined, new Error("e"), () => 1)
+console.log(batch[0], batch[0].labels, batch, new Date(0))
 console.error("bad")`), "")
 	f.send(t, "a 1\n")
 	for _, want := range []string{
 		`level=WARN msg=hot component_id=test.script.default pos=embedded/test/script.ts:4 degrees=40 big=9007199254740992 list="[1,\"a\",null]" none=undefined`,
 		`msg="a 1 {\"b\":[true]} null undefined e a function" component_id=test.script.default pos=embedded/test/script.ts:5`,
+		`msg="a 1 1700000000000 {} batch of 1 records 1970-01-01T00:00:00.000Z"`,
 		`level=ERROR msg=bad`,
 	} {
 		if !strings.Contains(f.Logs(), want) {

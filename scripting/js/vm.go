@@ -89,6 +89,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v.budget.rt = v.rt
 	v.budget.start(loadTime, 0) // what is made here is charged, too
 	v.rt.SetPromiseRejectionTracker(v.track)
+	v.openClock()
 	v.openConsole()
 	v.openData()
 	v.openCover()
