@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -37,6 +38,7 @@ type lane struct {
 	offer  *Offer // nil: none
 	bounds [2]int // of the offer: records, bytes
 	buf    []byte
+	cut    time.Time // when a pause was cut short last, zero if none was
 }
 
 // block is a block in flight: some of its records are not done.

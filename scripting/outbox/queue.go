@@ -64,6 +64,7 @@ type Queue struct {
 	o       Options
 	handles *batch.Interner
 	counts  counts
+	back    comeback
 	lanes   [journalLanes]*lane // of who has sending
 
 	keeping chan struct{} // capacity 1: who has it keeps the journal open

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
 )
@@ -124,6 +123,7 @@ func (l *lane) send(ctx, posting context.Context, s *Settings, deliver Deliver, 
 func (l *lane) deliver(ctx, posting context.Context, deliver Deliver) bool {
 	q, o := l.q, l.offer
 	for backoff := time.Duration(0); ; {
+		back := q.back.next() // before the attempt, during which it may come back
 		if o.Attempt++; o.Attempt > 1 {
 			q.counts.retried.Add(int64(o.Len()))
 		}
@@ -138,6 +138,9 @@ func (l *lane) deliver(ctx, posting context.Context, deliver Deliver) bool {
 			sent -= n
 		}
 		q.counts.sent.Add(int64(sent))
+		if len(out.Left) < o.Len() {
+			q.back.came()
+		}
 		if len(out.Left) == 0 {
 			l.finish()
 			return true
@@ -147,7 +150,7 @@ func (l *lane) deliver(ctx, posting context.Context, deliver Deliver) bool {
 			return false
 		}
 		backoff = min(max(2*backoff, minBackoff), maxBackoff)
-		if clock.Sleep(ctx, q.o.Clock, wait(backoff, out.After)) != nil {
+		if !l.pause(ctx, backoff, out.After, back) {
 			return false
 		}
 		if !l.keeps() {
@@ -164,6 +167,60 @@ const (
 	minAfter   = 100 * time.Millisecond
 	maxAfter   = 10 * time.Minute
 )
+
+// pause returns when the offer is to be made again, false when ctx ended: after
+// the back-off, or, once back is closed because the sink delivers another lane's
+// offer, soon. Who was asked to wait is to wait whatever becomes of others. And
+// an endpoint that now takes a request and now does not has to be spared still:
+// so no pause is cut short within maxBackoff of another of that lane.
+func (l *lane) pause(ctx context.Context, backoff, after time.Duration, back <-chan struct{}) bool {
+	c := l.q.o.Clock
+	began := c.Now()
+	if after > 0 || !l.cut.IsZero() && began.Sub(l.cut) < maxBackoff {
+		back = nil
+	}
+	d := wait(backoff, after)
+	t := c.NewTimer(d)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C():
+			return true
+		case <-back:
+			back = nil
+			l.cut = c.Now()
+			t.Reset(min(d-l.cut.Sub(began), rand.N(backoff/16+1))) // not all lanes in one instant
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// comeback tells lanes that wait that the sink delivers.
+type comeback struct {
+	mu   sync.Mutex
+	back chan struct{} // nil: nobody has asked since it was closed
+}
+
+// next returns a channel that is closed when something is delivered next.
+func (c *comeback) next() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.back == nil {
+		c.back = make(chan struct{})
+	}
+	return c.back
+}
+
+// came closes it.
+func (c *comeback) came() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.back != nil {
+		close(c.back)
+		c.back = nil
+	}
+}
 
 // wait returns how long to wait before the next attempt. Lanes, and other weirs,
 // fail at the same moment and are not to come again at the same moment: so it is
