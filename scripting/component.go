@@ -222,6 +222,9 @@ func (c *Component) Run(ctx context.Context) error {
 	}
 	wg.Wait()
 	close(c.idle)
+	if c.script.def.Kind == Source && !errors.Is(context.Cause(ctx), component.ErrReplaced) {
+		c.endSource(ctx)
+	}
 	if c.routes != nil {
 		<-c.entrance.close() // requests are bounded
 	}

@@ -57,7 +57,6 @@ func (s *shipper) send(ctx context.Context, c *Component, out result, limit time
 			return err
 		case s.turn <- struct{}{}:
 			s.sendNext(ctx, limit)
-			<-s.turn
 		case <-ctx.Done():
 			if s.withdraw(mine) {
 				return context.Cause(ctx)
@@ -85,9 +84,11 @@ func (s *shipper) withdraw(mine *shipment) bool {
 	return false
 }
 
-// sendNext sends the next batch of what is waiting. It is sent for all whose
-// records are in it: the request that happens to do so may be gone before.
+// sendNext sends the next batch of what is waiting, and gives up the turn. It is
+// sent for all whose records are in it: the request that happens to do so may be
+// gone before.
 func (s *shipper) sendNext(ctx context.Context, limit time.Duration) {
+	defer func() { <-s.turn }() // after a panic of ours too
 	group := s.take()
 	if len(group) == 0 {
 		return

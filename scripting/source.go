@@ -2,11 +2,8 @@ package scripting
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync"
-
-	"github.com/weir-run/weir/engine/component"
 )
 
 // hookPoll is the hook of a source that is called every interval, and the key of
@@ -24,6 +21,8 @@ func (c *Component) openSource(a arguments) error {
 		c.runs = newPool(1, 0, c.pool.make) // it is lent as long as run goes on
 		c.pools = append(c.pools, c.runs)
 		jobs = append(jobs, c.runRun)
+	} else {
+		jobs = append(jobs, func(_, run context.Context) { c.collect(run, &c.mem.going.box) })
 	}
 	c.jobs = append(c.jobs, func(life, run context.Context) { c.inTurn(life, run, jobs) })
 	if len(def.HTTP) > 0 {
@@ -41,8 +40,7 @@ func (c *Component) openSource(a arguments) error {
 	return nil
 }
 
-// inTurn runs jobs of which two generations must not be at work at a time. What
-// timers and poll sent ends when the source goes for good.
+// inTurn runs jobs of which two generations must not be at work at a time.
 func (c *Component) inTurn(life, run context.Context, jobs []func(life, run context.Context)) {
 	select {
 	case c.mem.turn <- struct{}{}:
@@ -55,15 +53,18 @@ func (c *Component) inTurn(life, run context.Context, jobs []func(life, run cont
 		wg.Go(func() { job(life, run) })
 	}
 	wg.Wait()
-	if run.Err() == nil || errors.Is(context.Cause(run), component.ErrReplaced) {
-		return
-	}
-	for _, b := range c.beats {
-		wg.Go(func() {
-			t := c.mem.timer(b.key, c.opts.Clock.Now())
-			now := max(c.opts.Clock.Now().UnixMilli(), t.sent+1)
-			c.post(run, &t.box, &parcel{c: c, gen: endOfAll, out: c.nothing(t.source), t: now})
-		})
+}
+
+// endSource sends what is left to be sent when the source goes for good, and
+// ends what timers and poll sent: of this generation, and of those before it
+// that left that to it. run is Run's and has ended.
+func (c *Component) endSource(run context.Context) {
+	c.mem.turn <- struct{}{} // who has it was replaced, and ends soon
+	defer func() { <-c.mem.turn }()
+	var wg sync.WaitGroup
+	wg.Go(func() { c.collect(run, &c.mem.going.box) })
+	for _, t := range c.mem.allTimers() {
+		wg.Go(func() { c.endTimer(run, t) })
 	}
 	wg.Wait()
 }

@@ -3,6 +3,7 @@ package scripting_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -342,5 +343,51 @@ func TestManyReloadsOfSources(t *testing.T) {
 		if last < float64(reloads) || polls < reloads/2 {
 			t.Errorf("got %v numbers and %d polls in %d reloads", last, polls, reloads)
 		}
+	})
+}
+
+// What a poll, a timer or run could not send yet is not lost when a save does
+// away with them, or when the source goes while it waits for its setup.
+func TestWhatIsLeftOfHooksThatAreGone(t *testing.T) {
+	const script = `return weir.source {
+		interval = "10m", poll = function(ctx) ctx.emit { name = "polled", value = 1 } end,
+		run = function(ctx) ctx.emit { name = "ran", value = 1 } ctx.sleep(1) end,
+		every = { ["10m"] = function(ctx) end },
+	}`
+	f := func(name string, then func(n *node)) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			timed(t, func(t *testing.T, n *node) {
+				start := time.Now()
+				n.sink.Refuse(flowtest.ErrRefused)
+				n.save(script, "")
+				pass(10 * time.Second)
+				then(n)
+				pass(time.Minute)
+				got := strings.Split(strings.TrimSpace(n.emitted(start)), "\n")
+				slices.SortStableFunc(got, func(a, b string) int { return strings.Compare(strings.Fields(a)[1], strings.Fields(b)[1]) })
+				same(t, strings.Join(got[:min(len(got), 2)], "\n"), "0s: polled 1\n10s: polled stale")
+				if !slices.Contains(got, "0s: ran 1") || len(got) != 3 {
+					t.Errorf("got %q", got)
+				}
+				if got := n.Stats.Dropped()["refused"]; got != 0 {
+					t.Errorf("%d dropped", got)
+				}
+			})
+		})
+	}
+	f("another source", func(n *node) {
+		n.save(`return weir.source { every = { ["1h"] = function(ctx) end } }`, "")
+		n.sink.Refuse(nil)
+	})
+	f("two saves", func(n *node) {
+		n.save(`return weir.source { every = { ["1h"] = function(ctx) end } }`, "")
+		n.save(`return weir.source { every = { ["2h"] = function(ctx) end } }`, "")
+		n.sink.Refuse(nil)
+	})
+	f("gone before its setup", func(n *node) {
+		n.save(`return weir.source { setup = function(ctx) error("no") end, interval = "10m", poll = function(ctx) end }`, "")
+		n.sink.Refuse(nil)
+		n.stop()
 	})
 }

@@ -2,10 +2,14 @@ package scripting
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
 )
 
 // timer is what the generations of a node hand down of one of their timers:
@@ -44,48 +48,69 @@ func (m *memory) timer(key string, now time.Time) *timer {
 	return t
 }
 
-// forgetTimers returns those that the script no longer has.
-func (m *memory) forgetTimers(beats []beat) (gone []*timer) {
-	has := map[string]bool{}
-	for _, b := range beats {
-		has[b.key] = true
-	}
+// goneTimers returns those that the script no longer has, by key.
+func (m *memory) goneTimers(beats []beat) map[string]*timer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, key := range sortedKeys(m.timers) {
-		if !has[key] {
-			gone = append(gone, m.timers[key])
-			delete(m.timers, key)
-		}
+	gone := maps.Clone(m.timers)
+	for _, b := range beats {
+		delete(gone, b.key)
 	}
 	return gone
+}
+
+// allTimers returns the timers of all generations that have not ended.
+func (m *memory) allTimers() []*timer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.timers))
 }
 
 // runTimers runs the timers until ctx ends, which it does when another
 // generation takes over. run is Run's: what has begun may go on for as long.
 func (c *Component) runTimers(ctx, run context.Context) {
-	for _, t := range c.mem.forgetTimers(c.beats) {
-		c.endTimer(ctx, t)
-	}
 	var wg sync.WaitGroup
+	for key, t := range c.mem.goneTimers(c.beats) {
+		wg.Go(func() {
+			select {
+			case t.busy <- struct{}{}:
+			case <-ctx.Done():
+				return // the next generation ends it
+			}
+			defer func() { <-t.busy }()
+			if c.endTimer(run, t) {
+				c.mem.forgetTimer(key)
+			}
+		})
+	}
 	for _, b := range c.beats {
 		wg.Go(func() { c.runTimer(ctx, run, b, c.mem.timer(b.key, c.opts.Clock.Now())) })
 	}
 	wg.Wait()
 }
 
-// endTimer sends the markers of what a timer emitted that is no more.
-func (c *Component) endTimer(ctx context.Context, t *timer) {
-	select {
-	case t.busy <- struct{}{}:
-	case <-ctx.Done():
-		return
-	}
+func (m *memory) forgetTimer(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.timers, key)
+}
+
+// endTimer sends what a timer that is no more left to be sent, and the markers
+// of all that it emitted. It returns false when the next generation is to.
+func (c *Component) endTimer(run context.Context, t *timer) bool {
+	c.collect(run, &t.box)
+	ctx, stop := c.sending(run)
+	defer stop()
 	now := c.opts.Clock.Now()
-	p := &parcel{c: c, gen: endOfAll, out: c.nothing(t.source), t: now.UnixMilli(), due: now.Add(time.Minute)}
-	if err := c.deliver(ctx, p); err != nil {
+	p := &parcel{c: c, gen: endOfAll, out: c.nothing(t.source), t: max(now.UnixMilli(), t.sent+1), due: now.Add(time.Minute)}
+	err := c.deliver(ctx, p)
+	if errors.Is(err, component.ErrReplaced) {
+		return false // a timer of that key may come back, so no marker is left
+	}
+	if err != nil {
 		p.lose(err)
 	}
+	return true
 }
 
 // beat is a hook that is called again and again.

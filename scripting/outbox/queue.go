@@ -78,7 +78,6 @@ type Queue struct {
 	calls    sync.RWMutex
 	began    int              // sessions
 	newest   uint64           // number of one that began
-	ended    chan struct{}    // closed while there is no session
 	journal  *journal.Journal // nil: it is not open
 	settings *Settings        // of the newest session
 	opened   chan struct{}    // closed while the journal is open
