@@ -29,21 +29,23 @@ func evalCommand(t *terminal, stdin io.Reader) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval FILE [ARGS...]",
 		Short: "Run a plain script file",
-		Long: `Run a Lua file that is no component, in the VM of components: the same globals,
-modules and limits. FILE - is the standard input. ARGS are in ... and in the
-global arg. print writes to the standard output; what the file returns is not
-printed.
+		Long: `Run a file in Lua, JavaScript or TypeScript that is no component, in the VM of
+components: the same globals, modules and limits. FILE - is Lua on the standard
+input. print and console.log write to the standard output; what the file returns
+or exports is not printed.
 
-require finds the standard library and what is below lib in --scripts. The file
-may assign to globals, which a component may not. It has no grants: there is no
-network, no files, no environment and no ctx.
+ARGS are in ... and in the global arg, in JavaScript in the global args. require
+and import find the standard library and what is below lib in --scripts. A file in
+Lua may assign to globals, which a component may not. It has no grants: there is
+no network, no files, no environment, no clock and no ctx.
 
 The exit code is 0 when the file ran to its end, 1 when it did not: then the
 error is on the standard error output, after its class, which is syntax error,
 runtime error or limit error. It is 2 when the file cannot be read.
 
-'weir help lua' says how the language differs from Lua 5.1.`,
+'weir help lua' and 'weir help js' say how the languages differ from elsewhere.`,
 		Example: `  weir eval tool.lua a b
+  weir eval tool.ts a b
   echo 'print(1 + 1)' | weir eval -`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: failed(func(cmd *cobra.Command, args []string) error {
@@ -74,7 +76,7 @@ runtime error or limit error. It is 2 when the file cannot be read.
 	f.SetInterspersed(false) // what follows FILE is the file's
 	f.DurationVar(&o.Time, "time", evalTime, "what the file may take")
 	f.StringVar(&memory, "memory", "64MiB", "what the file may hold")
-	f.StringVar(&dir, "scripts", "", "folder whose lib has the modules that FILE requires (default: the folder of FILE)")
+	f.StringVar(&dir, "scripts", "", "folder whose lib has the modules that FILE requires or imports (default: the folder of FILE)")
 	return cmd
 }
 

@@ -28,12 +28,15 @@ func scriptsTopic() *cobra.Command {
 func guide() string {
 	book := book()
 	var b strings.Builder
-	b.WriteString(`A file scripts/<namespace>/<name>.lua beside the config is the block
-<namespace>.<name>. Files whose name begins with _, tests (<name>_test.lua) and
-what is below lib are none; lib/x.lua is required as "x". The file's first
-comment is its manual, and examples in it are run by 'weir test'.
+	b.WriteString(`A file scripts/<namespace>/<name>.lua, .js or .ts beside the config is the block
+<namespace>.<name>. Files whose name begins with _, tests (<name>_test.lua,
+<name>.test.js, <name>.test.ts) and what is below lib are none; lib/x.lua is required
+as "x", and so is lib/x.ts imported; a script in JavaScript or TypeScript may import
+files beside it as well ("./x"). Files of data (.json, .yaml) are required and imported
+with their endings. The file's first comment is its manual, and examples in it are run
+by 'weir test'.
 
-It ends with
+It ends with a definition: of a transform, a source or a sink. In Lua
 
   return weir.transform {
     args    = { … },
@@ -41,9 +44,25 @@ It ends with
     metrics = function(batch, ctx) … end,
   }
 
-'weir doc NAME' has parameters, results and examples of all that follows, such as
-'weir doc batch.filter'; 'weir check' finds names that are misspelt, and 'weir types'
-tells editors.
+and in TypeScript or JavaScript
+
+  import { defineTransform, arg } from "weir";
+  import json from "weir/json";
+
+  export default defineTransform({
+    args: { … },
+    series(s, ctx) { … },
+    async metrics(batch, ctx) { … },
+  });
+
+What follows is in the names of Lua. JavaScript has them in camelCase (drop_where is
+dropWhere), calls everything with a dot, counts from 0, throws where Lua returns nil
+and an error, has undefined for nil and awaits what waits, such as ctx.http and
+ctx.sleep. What you name yourself, such as arguments and labels, stays as it is.
+
+'weir doc NAME' has parameters, results and examples of it in both languages, such as
+'weir doc batch.filter' or 'weir doc --lang=js dropWhere'; 'weir check' finds names
+that are misspelt, and 'weir types' tells editors and tsc.
 
 What a definition may have:
 `)
@@ -56,6 +75,16 @@ series, metrics, stream and logs, and
 `)
 	for _, k := range api.Get().Keys[scripting.Source] {
 		if !slices.Contains(scripting.DefinitionKeys(scripting.Transform), k.Name) || k.Name == "sends" {
+			scripting.WriteManual(&b, k.Name, k.Doc)
+		}
+	}
+	b.WriteString(`
+weir.sink { … } delivers what it is sent to something that is not weir, out of a
+journal on disk that outlives a killed process. Of these it has no series, metrics,
+stream, logs, sends and outputs, and
+`)
+	for _, k := range api.Get().Keys[scripting.Sink] {
+		if !slices.Contains(scripting.DefinitionKeys(scripting.Transform), k.Name) {
 			scripting.WriteManual(&b, k.Name, k.Doc)
 		}
 	}

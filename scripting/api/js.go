@@ -18,6 +18,7 @@ func inJS(doc string) string {
 	doc = strings.NewReplacer(
 		`{ "Token ", ctx.args.token }`, `["Token ", ctx.args.token]`,
 		"return weir.transform { … }", "export default defineTransform({ … })",
+		"return weir.source { … }", "export default defineSource({ … })", "return weir.sink { … }", "export default defineSink({ … })",
 		"weir.transform", "defineTransform", "weir.source", "defineSource", "weir.sink", "defineSink",
 		"weir.arg", "arg", "weir.state", "state", "weir.test.", "",
 		"for k, v in pairs(old_state.seen:entries())", "for (const [k, v] of Object.entries(oldState.seen.entries()))",

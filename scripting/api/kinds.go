@@ -104,7 +104,7 @@ func (t *Table) keys() {
 // httpDoc is what is said of the key http.
 const httpDoc = `Requests that it answers: functions by method and path, such as { ["POST /hook/{team}"] = function(req, ctx) … end }; ` +
 	`{name} stands for a part of the path, {name...} for the rest of it, and a route without a method is for all. ` +
-	`They are served below /api/v0/component/<id>/ on weir's own address, and on one of its own when the block has listen { port = … }. ` +
+	`They are served below /api/v0/component/<id>/ on weir's own address, and at these paths on one of its own when the block has listen { port = … }. ` +
 	`It returns nothing (200), a text, a status, or a table with status, headers, and body or json. ` +
 	`What it emits was accepted when the answer goes out; what cannot be accepted in time is answered 503 with Retry-After, an error 500. ` +
 	`Routes are open to whoever reaches the address: see req:authorized.`
