@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
+	"reflect"
 	"strings"
 	"unsafe"
 
@@ -12,12 +13,23 @@ import (
 
 // A number or a string that Go hands to a script becomes an interface, which
 // costs an allocation each. These make interfaces that point at memory which
-// is there already and is never written again.
+// is there already and is never written again. A goja whose values are not what
+// they were makes them itself.
 
 type iface struct{ tab, data unsafe.Pointer }
 
-// What interfaces on goja's primitive values begin with.
-var intTab, floatTab, asciiTab, boolTab = tabOf(engine.ToValue(1000)), tabOf(engine.ToValue(1.5)), tabOf(engine.ToValue("x")), tabOf(engine.ToValue(true))
+// What interfaces on goja's primitive values begin with; nil of all: one of them
+// is not what it was.
+var intTab, floatTab, asciiTab, boolTab = tabs()
+
+func tabs() (ints, floats, texts, bools unsafe.Pointer) {
+	i, f, s, b := engine.ToValue(1000), engine.ToValue(1.5), engine.ToValue("x"), engine.ToValue(true)
+	kind := func(x goja.Value) reflect.Kind { return reflect.TypeOf(x).Kind() }
+	if kind(i) != reflect.Int64 || kind(f) != reflect.Float64 || kind(s) != reflect.String || kind(b) != reflect.Bool {
+		return nil, nil, nil, nil
+	}
+	return tabOf(i), tabOf(f), tabOf(s), tabOf(b)
+}
 
 // engine is asked what goja's values are like. No script runs in it.
 var engine = goja.New()
@@ -54,6 +66,9 @@ func (n *numbers) value(f float64) goja.Value {
 	if i := int64(f); float64(i) == f && i <= maxSafe && i >= -maxSafe && (i != 0 || !math.Signbit(f)) {
 		return n.int(i)
 	}
+	if floatTab == nil {
+		return engine.ToValue(f)
+	}
 	if len(n.floats) == cap(n.floats) {
 		n.floats = make([]float64, 0, numberBlock)
 	}
@@ -68,6 +83,8 @@ func (n *numbers) int(i int64) goja.Value {
 		return small[i]
 	case i > maxSafe || i < -maxSafe:
 		return engine.ToValue(big.NewInt(i))
+	case intTab == nil:
+		return engine.ToValue(i)
 	}
 	if len(n.ints) == cap(n.ints) {
 		n.ints = make([]int64, 0, numberBlock)
@@ -78,27 +95,53 @@ func (n *numbers) int(i int64) goja.Value {
 
 // number reads a number, which a BigInt and a text of digits are not.
 func number(x goja.Value) (f float64, ok bool) {
-	switch i := (*iface)(unsafe.Pointer(&x)); i.tab {
-	case floatTab:
+	switch i := (*iface)(unsafe.Pointer(&x)); {
+	case floatTab == nil:
+		return exportedNumber(x)
+	case i.tab == floatTab:
 		return *(*float64)(i.data), true
-	case intTab:
+	case i.tab == intTab:
 		return float64(*(*int64)(i.data)), true
+	}
+	return 0, false
+}
+
+// exportedNumber is number as goja reads it.
+func exportedNumber(x goja.Value) (f float64, ok bool) {
+	if _, is := x.(*goja.Object); is || x == nil {
+		return 0, false
+	}
+	switch n := x.Export().(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
 	}
 	return 0, false
 }
 
 // boolean reads true or false.
 func boolean(x goja.Value) (b, ok bool) {
-	i := (*iface)(unsafe.Pointer(&x))
-	if i.tab != boolTab {
-		return false, false
+	switch i := (*iface)(unsafe.Pointer(&x)); {
+	case boolTab == nil:
+		if _, is := x.(*goja.Object); !is && x != nil {
+			b, ok = x.Export().(bool)
+		}
+		return b, ok
+	case i.tab == boolTab:
+		return *(*bool)(i.data), true
 	}
-	return *(*bool)(i.data), true
+	return false, false
+}
+
+func isBoolean(x goja.Value) bool {
+	_, ok := boolean(x)
+	return ok
 }
 
 // stringOf reads a string.
 func stringOf(x goja.Value) (s string, ok bool) {
-	if i := (*iface)(unsafe.Pointer(&x)); i.tab == asciiTab {
+	if i := (*iface)(unsafe.Pointer(&x)); i.tab == asciiTab && asciiTab != nil {
 		return *(*string)(i.data), true
 	}
 	if s, ok := x.(goja.String); ok {
@@ -110,6 +153,9 @@ func stringOf(x goja.Value) (s string, ok bool) {
 // ascii reports whether all bytes of s are: goja has a string as it is then,
 // and as UTF-16 otherwise.
 func ascii(s string) bool {
+	if asciiTab == nil {
+		return false // goja is to find out
+	}
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
 	for ; len(b) >= 8; b = b[8:] {
 		if binary.LittleEndian.Uint64(b)&0x8080808080808080 != 0 {

@@ -229,7 +229,7 @@ func (v *vm) labelValue(x goja.Value, name string) string {
 	switch {
 	case absentValue(x):
 		return ""
-	case goja.IsNumber(x), goja.IsBigInt(x), tabOf(x) == boolTab:
+	case goja.IsNumber(x), goja.IsBigInt(x), isBoolean(x):
 		return x.String()
 	}
 	v.raise(fmt.Errorf("cannot set label %q to %s: it must be a string", name, kindOf(x)))
