@@ -1,0 +1,155 @@
+package scripting_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/scripting"
+)
+
+// What is in a sink's quarantine is sent by a replay, and stays unless all of it
+// is delivered.
+func TestSinkReplay(t *testing.T) {
+	const source = `return weir.sink { needs = { http = { "https://hook.example/*" } }, accepts = { "metrics", "logs" }, send = function(batch, ctx)
+		%s
+		local answer = ctx.http.post("https://hook.example/v1", batch:text())
+		if answer.status >= 500 then return ctx.retry { reason = answer.body } end
+		if answer.status >= 400 then ctx.reject(answer.body) end
+	end }`
+	attrs := strings.Replace(sinkAttrs, "script {", "script {\non_error = \"quarantine\"", 1)
+	onSink(t, func(t *testing.T, n *sinkNode) {
+		n.save(fmt.Sprintf(source, `error("not yet")`), attrs)
+		n.accept(text(t, batch.NewSource(), everyKind))
+		logs, err := batch.ParseLogsText("{app=\"api\"} @2025-01-01T00:00:00.000000001Z started\n", batch.TextOptions{Source: batch.NewSource()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := n.gate.ConsumeLogs(t.Context(), logs); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, n.after(time.Second), nil)
+		equal(t, lost(t, n), map[string]float64{"quarantine": 5})
+		replay := func(req scripting.QuarantineRequest) string {
+			t.Helper()
+			results, problem := askQuarantine(t, n.node, "/quarantine/replay", req)
+			for _, r := range results {
+				problem += fmt.Sprintf("%d passed=%v gone=%v %s\n", r.ID, r.Passed, r.Gone, r.Error)
+			}
+			return problem
+		}
+		equal(t, strings.Count(replay(scripting.QuarantineRequest{}), "passed=false gone=false it was not sent: scripts/a/b.lua:"), 2)
+		n.save(fmt.Sprintf(source, ""), attrs)
+		n.e.set(status(503))
+		equal(t, strings.Count(replay(scripting.QuarantineRequest{}), "passed=false gone=false it was not sent: said 503"), 2)
+		n.e.set(status(400))
+		equal(t, replay(scripting.QuarantineRequest{IDs: []uint64{1}}), "1 passed=false gone=false the sink rejects 4 of 4 records: rejected by the script: said 400\n")
+		with := &scripting.File{Name: "fixed.lua", Text: "local weir = require \"weir\"\n" + fmt.Sprintf(source, "")}
+		equal(t, replay(scripting.QuarantineRequest{IDs: []uint64{2}, With: with}), "2 passed=false gone=false cannot show what a sink would send without sending it: say --send\n")
+		n.e.set(nil)
+		n.e.got()
+		equal(t, replay(scripting.QuarantineRequest{IDs: []uint64{2}, With: with, Send: true}), "2 passed=true gone=true \n")
+		equal(t, replay(scripting.QuarantineRequest{}), "1 passed=true gone=true \n")
+		equal(t, n.e.got(), []string{string(batch.AppendLogsText(nil, logs)), string(batch.AppendText(nil, text(t, 1, everyKind)))})
+		equal(t, replay(scripting.QuarantineRequest{}), "")
+		equal(t, n.after(time.Hour), nil) // nothing of a replay is in the journal
+	})
+}
+
+// A sink has all that a script has: setup, teardown, state with migrations, and
+// timers, beside what it sends.
+func TestSinkHooks(t *testing.T) {
+	const source = `
+	local greeting
+	return weir.sink {
+		version = %d,
+		needs = { http = { "https://hook.example/*" } },
+		state = { %s = weir.state.counter{ scope = "persistent" } },
+		migrate = function(old, version, ctx) ctx.state.records:add("all", 100 + old.batches:get("all")) end,
+		setup = function(ctx) greeting = "hello" end,
+		teardown = function(ctx) ctx.log.warn("farewell") end,
+		every = { ["10s"] = function(ctx) ctx.http.post("https://hook.example/tick", "tick " .. tostring(ctx.state.%[2]s:get("all"))) end },
+		send = function(batch, ctx)
+			local answer = ctx.http.post("https://hook.example/v1", greeting .. " " .. batch:text())
+			if answer.status ~= 200 then return ctx.retry() end
+			ctx.state.%[2]s:add("all", #batch)
+		end,
+	}`
+	onSink(t, func(t *testing.T, n *sinkNode) {
+		n.save(fmt.Sprintf(source, 1, "batches"), sinkAttrs)
+		b := batch.NewSource()
+		n.accept(text(t, b, "a 1 1\nb 1 1\n"))
+		equal(t, n.after(time.Second), []string{"hello a 1 1\nb 1 1\n"})
+		equal(t, n.after(10*time.Second), []string{"tick 2"})
+		n.save(fmt.Sprintf(source, 2, "records"), sinkAttrs)
+		synctest.Wait()
+		equal(t, strings.Count(n.Logs(), "farewell"), 1)
+		n.accept(text(t, b, "a 2 2\n"))
+		equal(t, n.after(time.Second), []string{"hello a 2 2\n"})
+		equal(t, n.after(10*time.Second), []string{"tick 103"})
+		n.stop()
+		n.e.got()
+		equal(t, strings.Count(n.Logs(), "farewell"), 2)
+		n.open(t)
+		n.save(fmt.Sprintf(source, 2, "records"), sinkAttrs)
+		equal(t, n.after(10*time.Second), []string{"tick 103"})
+	})
+}
+
+// 1,000 saves of a sink under load leave nothing behind, and lose nothing.
+func TestSinkLeaksNothing(t *testing.T) {
+	reloads := 1000
+	if testing.Short() || raceDetector {
+		reloads = 100
+	}
+	onSink(t, func(t *testing.T, n *sinkNode) {
+		measure := func() (heap uint64, goroutines int) {
+			runtime.GC()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc, runtime.NumGoroutine()
+		}
+		source := batch.NewSource()
+		arrived := 0
+		var heap uint64
+		var goroutines int
+		for i := range reloads + 20 {
+			if i == 20 {
+				n.e.got()
+				heap, goroutines = measure()
+			}
+			n.e.set(nil)
+			if i%5 == 2 {
+				n.e.set(status(503)) // a pause is under way at the next save
+			}
+			n.save(fmt.Sprintf("-- %d\n", i)+poster, sinkAttrs)
+			n.accept(text(t, source, fmt.Sprintf("a %d %d\n", i, i)))
+			for _, p := range n.after(100 * time.Millisecond) {
+				for line := range strings.Lines(p) {
+					if i%5 != 2 && line == fmt.Sprintf("a %d %d\n", arrived, arrived) {
+						arrived++
+					}
+				}
+			}
+		}
+		n.e.set(nil)
+		equal(t, arrived, reloads+20)
+		n.e.got()
+		n.e.headers = nil
+		heapAfter, goroutinesAfter := measure()
+		if goroutinesAfter > goroutines+1 {
+			t.Errorf("%d goroutines before, %d after", goroutines, goroutinesAfter)
+		}
+		grown := int64(heapAfter) - int64(heap)
+		t.Logf("the heap grew by %d KiB in %d reloads", grown>>10, reloads)
+		if grown > int64(reloads)*4<<10 {
+			t.Error("that is too much")
+		}
+	})
+}
