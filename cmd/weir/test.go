@@ -36,8 +36,8 @@ func testCommand(t *terminal) *cobra.Command {
 		Short: "Run the tests of scripts",
 		Long: `Run the tests of scripts: the test files beside them (paths_test.lua,
 paths.test.ts and their like belong to paths.lua or paths.ts: a test may be in
-another language than its script), and the examples in the comments at their tops. PATH is a file or a
-folder; without one it is the scripts folder.
+another language than its script), and the examples in the comments at their
+tops. PATH is a file or a folder; without one it is the scripts folder.
 
 What is tested is the component that a config would get, with the limits of its
 block. Its clock stands still, and of network, files, commands and environment it
@@ -70,10 +70,10 @@ test.
 
 With --bench it measures what test files declare with bench, when all tests have
 passed: nanoseconds, allocations and instructions of the scripts (statements, in
-JavaScript) for each record, in a batch whose series are known, and instructions in the first batch. With
---baseline FILE it fails when a benchmark runs more instructions than the file
-says, which does not depend on the machine, and tells how time has changed;
-with --update the file is written anew.
+JavaScript) for each record, in a batch whose series are known, and instructions
+in the first batch. With --baseline FILE it fails when a benchmark runs more
+instructions than the file says, which does not depend on the machine, and tells
+how time has changed; with --update the file is written anew.
 
 The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 2 when there was nothing to run.

@@ -1,14 +1,19 @@
 package js
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
+
+const noTimers = "there are no timers"
 
 // instead says what to use for what browsers or Node have and a script has not.
 var instead = map[string]string{
-	"setTimeout":      "there are no timers: use every in the definition, or await ctx.sleep(seconds)",
-	"setInterval":     "there are no timers: use every in the definition",
-	"setImmediate":    "there are no timers: use every in the definition",
-	"clearTimeout":    "there are no timers: use every in the definition",
-	"clearInterval":   "there are no timers: use every in the definition",
+	"setTimeout":      noTimers + ": use every in the definition, or await ctx.sleep(seconds)",
+	"setInterval":     noTimers + ": use every in the definition",
+	"setImmediate":    noTimers + ": use every in the definition",
+	"clearTimeout":    noTimers + ": use every in the definition",
+	"clearInterval":   noTimers + ": use every in the definition",
 	"fetch":           "use await ctx.http.get(url), with needs: { http: true } in the definition",
 	"XMLHttpRequest":  "use await ctx.http.get(url), with needs: { http: true } in the definition",
 	"process":         "there is no process: the environment is ctx.env, with needs: { env: [\"NAME\"] } in the definition",
@@ -27,6 +32,9 @@ var notDefined = regexp.MustCompile(`^ReferenceError: (\w+) is not defined$`)
 func (v *vm) hint(msg string) string {
 	if m := notDefined.FindStringSubmatch(msg); m != nil {
 		if h, ok := instead[m[1]]; ok {
+			if v.test != nil && strings.HasPrefix(h, noTimers) {
+				return noTimers + `: advance("30s") of a component moves its clock`
+			}
 			return h
 		}
 		if v.prog.stdlib[m[1]] != nil {
