@@ -65,6 +65,7 @@ type Program interface {
 type Expr struct {
 	File File
 	Line int
+	Col  int // from 1; 0: not known
 	Src  string
 	Kind expr.Kind
 	// Over is the signal of the batches that it is for, 0 when that is not known.
@@ -157,7 +158,9 @@ func checkExprs(p Program, args map[string]any) error {
 	var errs []error
 	for _, e := range p.Exprs() {
 		if err := e.check(gen, p.Definition()); err != nil {
-			errs = append(errs, e.File.Error(e.Line, hookLoad, err))
+			wrong := e.File.Error(e.Line, hookLoad, err)
+			wrong.Col = e.Col
+			errs = append(errs, wrong)
 		}
 	}
 	return errors.Join(errs...)

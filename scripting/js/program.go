@@ -22,6 +22,7 @@ type program struct {
 	main   *chunk
 	stdlib map[string]*scripting.Module // by the name of the module, without weir/
 	def    *scripting.Definition
+	found  []scripting.Finding // by lint
 	probe  *scripting.Probe
 	args   []string // of a plain file; nil: it is none
 
@@ -210,5 +211,8 @@ func (p *program) define() error {
 	}
 	def, err := scripting.Define(p.main.file, *v.raw)
 	p.def = def
+	if err == nil {
+		p.lint(globalsOf(v))
+	}
 	return reworded(err)
 }

@@ -25,10 +25,11 @@ func (p *program) Lint() []scripting.Finding {
 	var out []scripting.Finding
 	for _, name := range slices.Sorted(maps.Keys(p.files)) {
 		c := p.files[name]
-		l := &linter{file: c.file, prog: p, table: api.Get(), seen: map[string]bool{}, bound: map[string]bool{}}
+		var def *scripting.Definition
 		if c == p.main {
-			l.def = p.def
+			def = p.def
 		}
+		l := newLinter(p, c.file, def)
 		l.run(globalsOf(p, nil))
 		out = append(out, l.found...)
 	}
@@ -54,16 +55,16 @@ func globalsOf(p *program, t *scripting.TestAPI) map[string]*known {
 		globals[n] = nil
 	}
 	for i := range t.Globals {
-		globals[t.Globals[i].Name] = &known{fn: &t.Globals[i], name: t.Globals[i].Name}
+		globals[t.Globals[i].Name] = &known{Fn: &t.Globals[i], Name: t.Globals[i].Name}
 	}
 	for _, m := range t.Tables {
-		globals[m.Name] = &known{module: m, name: m.Name}
+		globals[m.Name] = &known{Module: m, Name: m.Name}
 	}
 	weir := *api.Get().Weir
 	test := *t.Weir
 	test.Name = "test"
 	weir.Tables = append(slices.Clone(weir.Tables), &test)
-	globals["weir"] = &known{module: &weir, name: "weir"}
+	globals["weir"] = &known{Module: &weir, Name: "weir"}
 	return globals
 }
 
@@ -72,8 +73,7 @@ type linter struct {
 	file    scripting.File
 	lines   []string
 	prog    *program
-	def     *scripting.Definition // of the component; nil in another file
-	table   *api.Table
+	rules   api.Rules
 	globals map[string]*known
 	depth   int // of functions
 	found   []scripting.Finding
@@ -81,21 +81,34 @@ type linter struct {
 	bound   map[string]bool // functions of hooks that were visited, by line and parameter
 }
 
+// newLinter looks at a file; def is that of the component, nil in another file.
+func newLinter(p *program, f scripting.File, def *scripting.Definition) *linter {
+	l := &linter{file: f, prog: p, seen: map[string]bool{}, bound: map[string]bool{}}
+	l.rules = api.Rules{
+		Table: api.Get(), Def: def, Modules: p.stdlib, Say: l.say,
+		Spell: func(name string) string { return name }, Series: refusedInSeries,
+	}
+	return l
+}
+
 // known is what is known of a value; a nil one is not known.
-type known struct {
-	name    string // how it is called, for messages
-	object  *scripting.ObjectType
-	module  *scripting.Module
-	fn      *scripting.Function
-	method  bool              // fn is called with a colon
+type known = api.Known
+
+// kept is what only Lua knows of a value.
+type kept struct {
 	require bool              // it is the function require
-	fields  map[string]*known // what the definition declares, and
-	what    string            // what one of them is,
-	where   string            // and the key it is declared in
 	local   *ast.FunctionExpr // a function of this file
 	scope   *lintScope        // that it was written in
 	long    bool              // a table that lives as long as its VM
-	yields  []*known          // of an iterator
+}
+
+// ownOf is what Lua knows of a value beside the rules.
+func ownOf(k *known) kept {
+	if k == nil {
+		return kept{}
+	}
+	o, _ := k.Own.(kept)
+	return o
 }
 
 // lintScope has the locals of a block.
@@ -185,7 +198,7 @@ func (l *linter) stmt(s ast.Stmt, sc *lintScope) {
 		var yields []*known
 		for i, k := range l.exprs(s.Exprs, sc) {
 			if i == 0 && k != nil {
-				yields = k.yields
+				yields = k.Yields
 			}
 		}
 		in := sc.inner()
@@ -215,7 +228,7 @@ func (l *linter) stmt(s ast.Stmt, sc *lintScope) {
 func (l *linter) local(s *ast.LocalAssignStmt, sc *lintScope) {
 	if len(s.Exprs) == 1 && len(s.Names) == 1 { // local function sees itself
 		if f, ok := s.Exprs[0].(*ast.FunctionExpr); ok {
-			sc.vars[s.Names[0]] = &known{local: f, scope: sc}
+			sc.vars[s.Names[0]] = &known{Own: kept{local: f, scope: sc}}
 		}
 	}
 	values := l.exprs(s.Exprs, sc)
@@ -224,7 +237,7 @@ func (l *linter) local(s *ast.LocalAssignStmt, sc *lintScope) {
 		if i < len(values) {
 			k = values[i]
 			if _, isTable := s.Exprs[i].(*ast.TableExpr); isTable && l.depth == 0 {
-				k = &known{long: true, name: n}
+				k = &known{Own: kept{long: true}, Name: n}
 			}
 		}
 		sc.vars[n] = k
@@ -247,35 +260,21 @@ func (l *linter) assign(s *ast.AssignStmt, sc *lintScope) {
 				continue
 			}
 			if isName {
-				l.set(owner, key)
-			} else if owner.long && l.depth > 0 && !grows(lhs) {
+				l.rules.Set(owner, key.Value, key.Line())
+			} else if ownOf(owner).long && l.depth > 0 && !grows(lhs) {
 				l.leak(lhs, owner, i < len(values) && isNil(s.Rhs[i]))
 			}
 		}
 	}
 }
 
-// set looks at a field that is assigned to.
-func (l *linter) set(owner *known, key *ast.StringExpr) {
-	switch {
-	case owner.module != nil:
-		l.say(false, key.Line(), key.Value, fmt.Errorf("cannot assign to %s.%s: it is read-only", owner.name, key.Value), "")
-	case owner.object != nil && owner.object != l.table.Labels && !slices.Contains(api.Settable(owner.object), key.Value):
-		if owner.object == l.table.Arguments {
-			l.say(false, key.Line(), key.Value, fmt.Errorf("cannot assign to ctx.args.%s: it is read-only", key.Value), "")
-			return
-		}
-		l.say(false, key.Line(), key.Value, api.CannotSet(owner.object, key.Value), "")
-	}
-}
-
 // leak warns of a table that is used as a cache or a state.
 func (l *linter) leak(at *ast.AttrGetExpr, owner *known, removes bool) {
-	err := fmt.Errorf("%s lives as long as its VM: each VM has its own, and a reload empties it", owner.name)
+	err := fmt.Errorf("%s lives as long as its VM: each VM has its own, and a reload empties it", owner.Name)
 	if removes {
-		err = fmt.Errorf("%s keeps the key although its value is nil: what is removed from a table takes up its place", owner.name)
+		err = fmt.Errorf("%s keeps the key although its value is nil: what is removed from a table takes up its place", owner.Name)
 	}
-	l.say(true, at.Line(), owner.name, err, "declare it as state = { "+owner.name+" = weir.state.map { max = 10000 } }, which is shared, bounded and kept over a reload")
+	l.say(true, at.Line(), owner.Name, err, "declare it as state = { "+owner.Name+" = weir.state.map { max = 10000 } }, which is shared, bounded and kept over a reload")
 }
 
 // grows reports whether the key is a number by its look, such as #t + 1: an
@@ -338,7 +337,7 @@ func (l *Language) LintTest(f scripting.File, env scripting.Env, t *scripting.Te
 		return nil, err
 	}
 	p := vm.(*test).v.prog
-	lint := &linter{file: p.main.file, prog: p, table: api.Get(), seen: map[string]bool{}, bound: map[string]bool{}}
+	lint := newLinter(p, p.main.file, nil)
 	lint.run(globalsOf(p, t))
 	return lint.found, nil
 }

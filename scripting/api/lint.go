@@ -1,0 +1,264 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting"
+)
+
+// Known is what a linter knows of a value that no one has made yet: what of the
+// table it is. A nil one is not known.
+type Known struct {
+	Name   string // how it is called, for messages
+	Object *scripting.ObjectType
+	Module *scripting.Module
+	Fn     *scripting.Function
+	Method bool                  // Fn is called on its object,
+	Of     *scripting.ObjectType // which is of this type
+	Fields map[string]*Known     // what the definition declares, and
+	What   string                // what one of them is,
+	Where  string                // and the key it is declared in
+	Yields []*Known              // of an iterator
+	Own    any                   // what a language knows beside that
+}
+
+// Rules say what is known of what a value has, by the table of the API and by
+// what a definition declares. The linters of all languages go by them.
+type Rules struct {
+	Table   *Table
+	Def     *scripting.Definition // nil: it is not known whose file it is
+	Modules map[string]*scripting.Module
+	// Spell is how the language spells a declared name.
+	Spell func(name string) string
+	// Series is what the language says of ctx.x in hooks whose answer is remembered.
+	Series func(what string) error
+	// Say notes a finding at a name. at is a place as the language counts them.
+	Say func(warning bool, at int, name string, err error, hint string)
+}
+
+// Member is what is known of owner.name; one that is not there is a finding.
+func (r *Rules) Member(owner *Known, name string, at int) *Known {
+	switch {
+	case owner == nil:
+		return nil
+	case owner.Fields != nil:
+		k, ok := owner.Fields[name]
+		if !ok {
+			names := slices.Sorted(maps.Keys(owner.Fields))
+			r.Say(false, at, name, fmt.Errorf("there is no %s %q: declare it in %s", owner.What, name, owner.Where), config.DidYouMean(name, names))
+		}
+		return k
+	case owner.Module != nil:
+		return r.inModule(owner, name, at)
+	case owner.Object != nil:
+		return r.inObject(owner, name, at)
+	}
+	return nil
+}
+
+func (r *Rules) inModule(owner *Known, key string, at int) *Known {
+	m, name := owner.Module, owner.Name+"."+key
+	for i := range m.Funcs {
+		if f := &m.Funcs[i]; r.Spell(f.Name) == key {
+			return &Known{Fn: f, Name: name}
+		}
+	}
+	var names []string
+	for _, c := range m.Consts {
+		if r.Spell(c.Name) == key {
+			return nil
+		}
+		names = append(names, r.Spell(c.Name))
+	}
+	for _, part := range m.Tables {
+		if r.Spell(part.Name) == key {
+			return &Known{Module: part, Name: name}
+		}
+		names = append(names, r.Spell(part.Name))
+	}
+	for i := range m.Funcs {
+		names = append(names, r.Spell(m.Funcs[i].Name))
+	}
+	r.Say(false, at, key, fmt.Errorf("module %s has no %q", owner.Name, key), config.DidYouMean(key, names))
+	return nil
+}
+
+func (r *Rules) inObject(owner *Known, key string, at int) *Known {
+	t := owner.Object
+	for i := range t.Methods {
+		if f := &t.Methods[i]; r.Spell(f.Name) == key {
+			r.needed(owner, key, at)
+			return &Known{Fn: f, Name: owner.Name + "." + key, Method: !r.dotted(owner), Of: t}
+		}
+	}
+	for i := range t.Fields {
+		if f := &t.Fields[i]; r.Spell(f.Name) == key {
+			r.needed(owner, key, at)
+			return r.Value(f, owner.Name+"."+key)
+		}
+	}
+	if t == r.Table.Labels || len(t.Fields)+len(t.Methods) == 0 {
+		return nil // any name may be there
+	}
+	err := Unknown(r.spelt(t), key)
+	switch {
+	case t == r.Table.Series && slices.Contains(Members(r.Table.Record), key):
+		err = fmt.Errorf("cannot read %s in series: the hook sees labels only, because what it decides is remembered for the series; use metrics", key)
+	case t == r.Table.Remembered && slices.Contains(Members(r.spelt(r.Table.Context)), key):
+		err = r.Series("ctx." + key)
+	}
+	r.Say(false, at, key, err, "")
+	return nil
+}
+
+// spelt is a type with its members as the language spells them.
+func (r *Rules) spelt(t *scripting.ObjectType) *scripting.ObjectType {
+	out := *t
+	out.Fields, out.Methods = slices.Clone(t.Fields), slices.Clone(t.Methods)
+	for i := range out.Fields {
+		out.Fields[i].Name = r.Spell(out.Fields[i].Name)
+	}
+	for i := range out.Methods {
+		out.Methods[i].Name = r.Spell(out.Methods[i].Name)
+	}
+	return &out
+}
+
+// Set looks at a field that is assigned to.
+func (r *Rules) Set(owner *Known, name string, at int) {
+	switch {
+	case owner == nil:
+	case owner.Module != nil:
+		r.Say(false, at, name, fmt.Errorf("cannot assign to %s.%s: it is read-only", owner.Name, name), "")
+	case owner.Object == nil || owner.Object == r.Table.Labels:
+	case owner.Object == r.Table.Arguments:
+		r.Say(false, at, name, fmt.Errorf("cannot assign to ctx.args.%s: it is read-only", name), "")
+	default:
+		if t := r.spelt(owner.Object); !slices.Contains(Settable(t), name) {
+			r.Say(false, at, name, CannotSet(t, name), "")
+		}
+	}
+}
+
+// needed finds a part of ctx that the script does not say it needs.
+func (r *Rules) needed(owner *Known, key string, at int) {
+	if r.Def == nil || owner.Object != r.Table.Context {
+		return
+	}
+	n := r.Def.Needs
+	has, known := map[string]bool{"http": n.HTTP, "env": len(n.Env) > 0, "read": n.Read, "exec": n.Exec}[key]
+	if known && !has {
+		assign := " ="
+		if r.Spell("a_b") == "aB" {
+			assign = ":"
+		}
+		r.Say(false, at, key, fmt.Errorf("cannot use ctx.%s: the script does not say that it needs it", key),
+			fmt.Sprintf("write needs%s { %s%s … } in the definition; 'weir doc %s' tells more", assign, key, assign, "weir."+string(r.Def.Kind)))
+	}
+}
+
+// Value is what is known of a field or parameter.
+func (r *Rules) Value(p *scripting.Param, name string) *Known {
+	if p.Kind != scripting.KindObject || p.Type == nil || len(p.Or) > 0 {
+		return nil
+	}
+	switch {
+	case (p.Type == r.Table.Arguments || name == "ctx.state") && r.Def == nil:
+		return nil // another file: whose arguments they are is not known
+	case p.Type == r.Table.Arguments:
+		return r.arguments(r.Def.Args, name)
+	case name == "ctx.state":
+		k := &Known{Object: p.Type, Name: name, What: "state", Where: "state", Fields: map[string]*Known{}}
+		for _, st := range r.Def.State {
+			t := scripting.StateType(st.Kind)
+			k.Fields[st.Name] = &Known{Object: t, Name: t.Name}
+		}
+		return k
+	}
+	return &Known{Object: p.Type, Name: name}
+}
+
+// arguments is what is known of ctx.args, or of a block in it.
+func (r *Rules) arguments(args []*scripting.Arg, name string) *Known {
+	k := &Known{Object: r.Table.Arguments, Name: name, What: "argument", Where: "args", Fields: map[string]*Known{}}
+	for _, a := range args {
+		var in *Known
+		switch {
+		case a.Kind == scripting.ArgBlock && !a.Repeated:
+			in = r.arguments(a.Fields, name+"."+a.Name)
+		case a.Kind == scripting.ArgRegexp && r.Modules["re"] != nil && len(r.Modules["re"].Types) > 0:
+			in = &Known{Object: r.Modules["re"].Types[0], Name: name + "." + a.Name}
+		}
+		k.Fields[a.Name] = in
+	}
+	return k
+}
+
+// dotted reports whether what an object has is called without it in Lua.
+func (r *Rules) dotted(k *Known) bool {
+	t := r.Table
+	return k.Object == t.Context || k.Object == t.Remembered || k.Object == t.Log || slices.Contains(t.Parts(), k.Object)
+}
+
+// Result is what is known of the first result of a function.
+func (r *Rules) Result(f *Known) *Known {
+	res := f.Fn.Result
+	switch res.Kind {
+	case scripting.KindObject:
+		if res.Type != nil {
+			return &Known{Object: res.Type, Name: res.Type.Name}
+		}
+	case scripting.KindSequence:
+		k := &Known{}
+		for i := range res.Yields {
+			k.Yields = append(k.Yields, r.Value(&res.Yields[i], res.Yields[i].Name))
+		}
+		return k
+	}
+	return nil
+}
+
+// Parameters are what is known of the parameters of a callback.
+func (r *Rules) Parameters(p *scripting.Param) []*Known {
+	if p.Call == nil {
+		return nil
+	}
+	out := make([]*Known, len(p.Call.Params))
+	for i := range out {
+		q := &p.Call.Params[i]
+		if out[i] = r.Value(q, q.Name); p.Name == "send" && q.Type == r.Table.Batch && (r.Def == nil || r.Def.Accepts()&batch.SignalLogs != 0) {
+			out[i] = nil // a batch of either signal
+		}
+	}
+	return out
+}
+
+// Options is which of the tables that p may be has all keys: p if none has.
+func Options(p *scripting.Param, keys []string) *scripting.Param {
+	fits := func(p *scripting.Param) bool {
+		for _, key := range keys {
+			if !slices.ContainsFunc(p.Fields, func(q scripting.Param) bool { return q.Name == key }) {
+				return false
+			}
+		}
+		return true
+	}
+	for i := range p.Or {
+		if or := &p.Or[i]; p.Fields != nil && or.Fields != nil && !fits(p) && fits(or) {
+			return or
+		}
+	}
+	return p
+}
+
+// Open reports whether p is a table, or may be one, with any keys.
+func Open(p *scripting.Param) bool {
+	open := func(p scripting.Param) bool {
+		return p.Kind == scripting.KindMap && p.Fields == nil || p.Kind == scripting.KindList || p.Kind == scripting.KindAny
+	}
+	return p.Fields == nil || slices.ContainsFunc(p.Or, open)
+}

@@ -1,0 +1,455 @@
+package js
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
+	"github.com/dop251/goja/token"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/api"
+)
+
+var (
+	_ scripting.Linted     = (*program)(nil)
+	_ scripting.TestLinter = (*Language)(nil)
+)
+
+// Lint returns what was found when the program was compiled.
+func (p *program) Lint() []scripting.Finding { return p.found }
+
+// lint follows what is known of values through the files, as the linter of Lua
+// does: for what would go wrong, and for constant expressions. names are what
+// there is without an import.
+func (p *program) lint(names globals) {
+	for _, name := range slices.Sorted(maps.Keys(p.files)) {
+		c := p.files[name]
+		if c.smap == nil {
+			continue // nobody wrote a statement of it
+		}
+		var def *scripting.Definition
+		if c == p.main && p.test == nil {
+			def = p.def
+		}
+		l := &linter{c: c, code: file.NewFile(name, c.code, c.tree.File.Base()), prog: p, globals: names, seen: map[string]bool{}, bound: map[string]bool{}, loose: map[string]bool{}}
+		l.rules = api.Rules{Table: api.Get(), Def: def, Modules: p.stdlib, Spell: scripting.CamelCase, Series: refusedInSeries, Say: l.sayAt}
+		l.loosen()
+		l.node(c.tree, (*lintScope)(nil).inner())
+		slices.SortStableFunc(l.found, func(a, b scripting.Finding) int {
+			return cmp.Or(a.Err.Line-b.Err.Line, a.Err.Col-b.Err.Col)
+		})
+		p.found = append(p.found, l.found...)
+		c.exprs = l.exprs
+	}
+}
+
+// LintTest compiles a test file and looks at it as Lint does at a script.
+func (l *Language) LintTest(f scripting.File, env scripting.Env, t *scripting.TestAPI) ([]scripting.Finding, error) {
+	vm, err := l.NewTest(f, env, t)
+	if err != nil {
+		return nil, err
+	}
+	v := vm.(*test).v
+	v.prog.lint(globalsOf(v))
+	var out []scripting.Finding
+	for _, found := range v.prog.found { // scripts that it imports are looked at themselves
+		if found.Err.File == f.Name {
+			out = append(out, found)
+		}
+	}
+	return out, nil
+}
+
+// globals are the names that a VM has, with what the objects among them have.
+type globals map[string]map[string]bool
+
+func globalsOf(v *vm) globals {
+	g := v.rt.GlobalObject()
+	out := globals{"arguments": nil}
+	for _, name := range g.GetOwnPropertyNames() {
+		out[name] = nil
+		if o, ok := g.Get(name).(*goja.Object); ok && name != "globalThis" {
+			out[name] = map[string]bool{}
+			for ; o != nil; o = o.Prototype() {
+				for _, n := range o.GetOwnPropertyNames() {
+					out[name][n] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// linter looks at one file, at what esbuild made of it: positions are those of
+// the file.
+type linter struct {
+	c       *chunk
+	code    *file.File // what goja gets, without the source map
+	prog    *program
+	rules   api.Rules
+	globals globals
+	loose   map[string]bool // names that may be anything: they are assigned to, or asked for by typeof
+	found   []scripting.Finding
+	exprs   []scripting.Expr
+	seen    map[string]bool // findings, as a function may be visited twice
+	bound   map[string]bool // functions that were visited as callbacks
+}
+
+type known = api.Known
+
+// kept is what only JavaScript knows of a value.
+type kept struct {
+	require  bool     // it is the function require
+	imported *known   // a module as an import gives it: default is the module
+	exports  []string // of another file, which is
+	file     string   // called so
+	promise  *known   // what it is a promise of
+	tuple    []*known // the elements of an array
+	fn       ast.Node // a function of this file
+	scope    *lintScope
+}
+
+func keptOf(k *known) kept {
+	if k == nil {
+		return kept{}
+	}
+	o, _ := k.Own.(kept)
+	return o
+}
+
+// lintScope has the names of a block.
+type lintScope struct {
+	vars map[string]*known
+	up   *lintScope
+}
+
+func (s *lintScope) inner() *lintScope { return &lintScope{vars: map[string]*known{}, up: s} }
+
+// of finds a name; at is nil when there is none.
+func (s *lintScope) of(name string) (k *known, at *lintScope) {
+	for ; s != nil; s = s.up {
+		if k, ok := s.vars[name]; ok {
+			return k, s
+		}
+	}
+	return nil, nil
+}
+
+// loosen finds the names of which nothing is known for long.
+func (l *linter) loosen() {
+	name := func(n ast.Node) {
+		visit(n, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Identifier); ok {
+				l.loose[id.Name.String()] = true
+			}
+			_, dot := n.(*ast.DotExpression)
+			_, bracket := n.(*ast.BracketExpression)
+			return !dot && !bracket
+		})
+	}
+	visit(l.c.tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignExpression:
+			name(n.Left)
+		case *ast.UnaryExpression:
+			if n.Operator == token.INCREMENT || n.Operator == token.DECREMENT || n.Operator == token.TYPEOF {
+				name(n.Operand)
+			}
+		case *ast.ForIntoExpression:
+			name(n.Expression)
+		}
+		return true
+	})
+}
+
+func (l *linter) sayAt(warning bool, at int, _ string, err error, hint string) {
+	l.say(warning, file.Idx(at), err, hint)
+}
+
+// say notes a finding, of what the author of the file wrote.
+func (l *linter) say(warning bool, at file.Idx, err error, hint string) {
+	line, col, ok := l.written(at)
+	if !ok {
+		return
+	}
+	e := l.c.file.Error(line, hookLoad, err)
+	e.Col, e.Hint = col, hint
+	if key := fmt.Sprintf("%d:%d %v", line, col, err); !l.seen[key] {
+		l.seen[key] = true
+		l.found = append(l.found, scripting.Finding{Err: e, Warning: warning})
+	}
+}
+
+// written is where something of the tree was written; not ok for what esbuild adds.
+func (l *linter) written(at file.Idx) (line, col int, ok bool) {
+	pos := l.code.Position(int(at) - l.code.Base())
+	_, _, line, col, ok = l.c.smap.Source(pos.Line, pos.Column)
+	return line, col, ok && line > 0
+}
+
+// node visits a part of the tree that is no expression, or any.
+func (l *linter) node(n ast.Node, sc *lintScope) {
+	switch n := n.(type) {
+	case *ast.Program:
+		l.body(n.Body, n.DeclarationList, sc)
+	case *ast.BlockStatement:
+		l.body(n.List, nil, sc.inner())
+	case *ast.VariableStatement:
+		l.bindings(n.List, sc)
+	case *ast.LexicalDeclaration:
+		l.bindings(n.List, sc)
+	case *ast.ForLoopInitializerVarDeclList:
+		l.bindings(n.List, sc)
+	case *ast.ForStatement, *ast.SwitchStatement:
+		in := sc.inner()
+		if s, ok := n.(*ast.SwitchStatement); ok {
+			for _, c := range s.Body {
+				l.hoist(c.Consequent, in)
+			}
+		}
+		l.inside(n, in)
+	case *ast.ForInStatement:
+		l.expr(n.Source, sc)
+		l.loop(n.Into, nil, n.Body, sc)
+	case *ast.ForOfStatement:
+		l.loop(n.Into, elementOf(l.expr(n.Source, sc)), n.Body, sc)
+	case *ast.CatchStatement:
+		in := sc.inner()
+		if n.Parameter != nil {
+			l.bind(n.Parameter, nil, in)
+		}
+		l.body(n.Body.List, nil, in)
+	case *ast.LabelledStatement:
+		l.node(n.Statement, sc)
+	case *ast.BranchStatement, *ast.MetaProperty:
+	case *ast.FunctionDeclaration:
+		l.function(n.Function, sc, nil)
+	case *ast.ClassDeclaration:
+		l.class(n.Class, sc)
+	case *ast.FieldDefinition:
+		if n.Computed {
+			l.expr(n.Key, sc)
+		}
+		if n.Initializer != nil {
+			l.expr(n.Initializer, sc)
+		}
+	case *ast.MethodDefinition:
+		if n.Computed {
+			l.expr(n.Key, sc)
+		}
+		l.function(n.Body, sc, nil)
+	case *ast.ClassStaticBlock:
+		in := sc.inner()
+		l.body(n.Block.List, n.DeclarationList, in)
+	case ast.Expression:
+		l.expr(n, sc)
+	default:
+		l.inside(n, sc)
+	}
+}
+
+// inside visits what a part of the tree is made of.
+func (l *linter) inside(n ast.Node, sc *lintScope) {
+	visit(n, func(part ast.Node) bool {
+		if part == n {
+			return true
+		}
+		l.node(part, sc)
+		return false
+	})
+}
+
+// loop visits what a for does with each element, of which k is known.
+func (l *linter) loop(into ast.ForInto, k *known, body ast.Statement, sc *lintScope) {
+	in := sc.inner()
+	switch into := into.(type) {
+	case *ast.ForDeclaration:
+		l.bind(into.Target, k, in)
+	case *ast.ForIntoVar:
+		l.bind(into.Binding.Target, k, sc)
+	case *ast.ForIntoExpression:
+		l.expr(into.Expression, sc)
+	}
+	l.node(body, in)
+}
+
+// elementOf is what is known of what an iterable gives.
+func elementOf(k *known) *known {
+	switch {
+	case k == nil:
+	case len(k.Yields) == 1:
+		return k.Yields[0]
+	case len(k.Yields) > 1:
+		return &known{Own: kept{tuple: k.Yields}}
+	case k.Object != nil && k.Object.Element != nil:
+		return &known{Object: k.Object.Element, Name: k.Object.Element.Name}
+	}
+	return nil
+}
+
+// body visits statements; vars are declared in them, however deep.
+func (l *linter) body(ss []ast.Statement, vars []*ast.VariableDeclaration, sc *lintScope) {
+	for _, v := range vars {
+		for _, b := range v.List {
+			l.bind(b.Target, nil, sc)
+		}
+	}
+	l.hoist(ss, sc)
+	for _, s := range ss {
+		l.node(s, sc)
+	}
+}
+
+// hoist declares what a block has from its beginning on.
+func (l *linter) hoist(ss []ast.Statement, sc *lintScope) {
+	for _, s := range ss {
+		switch s := s.(type) {
+		case *ast.LexicalDeclaration:
+			for _, b := range s.List {
+				l.bind(b.Target, nil, sc)
+			}
+		case *ast.FunctionDeclaration:
+			l.declare(s.Function.Name, &known{Own: kept{fn: s.Function, scope: sc}}, sc)
+		case *ast.ClassDeclaration:
+			l.declare(s.Class.Name, nil, sc)
+		}
+	}
+}
+
+func (l *linter) declare(id *ast.Identifier, k *known, sc *lintScope) {
+	if id == nil {
+		return
+	}
+	name := id.Name.String()
+	if l.loose[name] {
+		k = nil
+	}
+	sc.vars[name] = k
+}
+
+func (l *linter) bindings(bs []*ast.Binding, sc *lintScope) {
+	for _, b := range bs {
+		var k *known
+		if b.Initializer != nil {
+			k = l.expr(b.Initializer, sc)
+		}
+		l.bind(b.Target, k, sc)
+	}
+}
+
+// bind declares the names of a pattern for a value.
+func (l *linter) bind(target ast.Expression, k *known, sc *lintScope) {
+	switch t := target.(type) {
+	case *ast.Identifier:
+		l.declare(t, k, sc)
+	case *ast.Binding:
+		if t.Initializer != nil {
+			l.expr(t.Initializer, sc)
+		}
+		l.bind(t.Target, k, sc)
+	case *ast.AssignExpression: // with a default
+		l.expr(t.Right, sc)
+		l.bind(t.Left, k, sc)
+	case *ast.ObjectPattern:
+		for _, p := range t.Properties {
+			switch p := p.(type) {
+			case *ast.PropertyShort:
+				if p.Initializer != nil {
+					l.expr(p.Initializer, sc)
+				}
+				l.declare(&p.Name, l.member(k, p.Name.Name.String(), p.Name.Idx), sc)
+			case *ast.PropertyKeyed:
+				var in *known
+				if s, ok := p.Key.(*ast.StringLiteral); ok && !p.Computed {
+					in = l.member(k, s.Value.String(), s.Idx)
+				} else {
+					l.expr(p.Key, sc)
+				}
+				l.bind(p.Value, in, sc)
+			}
+		}
+		if t.Rest != nil {
+			l.bind(t.Rest, nil, sc)
+		}
+	case *ast.ArrayPattern:
+		for i, e := range t.Elements {
+			var in *known
+			if tuple := keptOf(k).tuple; i < len(tuple) {
+				in = tuple[i]
+			}
+			if e != nil {
+				l.bind(e, in, sc)
+			}
+		}
+		if t.Rest != nil {
+			l.bind(t.Rest, nil, sc)
+		}
+	}
+}
+
+// function visits a function of which parameters are known.
+func (l *linter) function(n ast.Node, sc *lintScope, params []*known) {
+	in := sc.inner()
+	var list *ast.ParameterList
+	switch f := n.(type) {
+	case *ast.FunctionLiteral:
+		list = f.ParameterList
+		l.declare(f.Name, nil, in)
+	case *ast.ArrowFunctionLiteral:
+		list = f.ParameterList
+	}
+	for i, b := range list.List {
+		var k *known
+		if i < len(params) {
+			k = params[i]
+		}
+		l.bind(b, k, in)
+	}
+	if list.Rest != nil {
+		l.bind(list.Rest, nil, in)
+	}
+	switch f := n.(type) {
+	case *ast.FunctionLiteral:
+		l.body(f.Body.List, f.DeclarationList, in)
+	case *ast.ArrowFunctionLiteral:
+		switch b := f.Body.(type) {
+		case *ast.BlockStatement:
+			l.body(b.List, f.DeclarationList, in)
+		case *ast.ExpressionBody:
+			l.expr(b.Expression, in)
+		}
+	}
+}
+
+func (l *linter) class(c *ast.ClassLiteral, sc *lintScope) {
+	in := sc.inner()
+	l.declare(c.Name, nil, in)
+	if c.SuperClass != nil {
+		l.expr(c.SuperClass, sc)
+	}
+	for _, e := range c.Body {
+		l.node(e, in)
+	}
+}
+
+// unknownName finds a name that nothing has.
+func (l *linter) unknownName(id *ast.Identifier) {
+	name := id.Name.String()
+	hint := instead[name]
+	switch {
+	case hint != "":
+	case l.prog.stdlib[name] != nil:
+		hint = "write import " + name + " from \"" + libPrefix + name + "\" above"
+	case l.prog.test != nil && testModuleOf(l.prog.test.api).global(name) != nil:
+		hint = "write import { " + name + " } from \"" + testModule + "\" above"
+	default:
+		hint = config.DidYouMean(name, slices.Sorted(maps.Keys(l.globals)))
+	}
+	l.say(false, id.Idx, fmt.Errorf("%s is not defined", name), hint)
+}
