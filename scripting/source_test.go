@@ -354,7 +354,7 @@ func TestWhatIsLeftOfHooksThatAreGone(t *testing.T) {
 		run = function(ctx) ctx.emit { name = "ran", value = 1 } ctx.sleep(1) end,
 		every = { ["10m"] = function(ctx) end },
 	}`
-	f := func(name string, then func(n *node)) {
+	f := func(name, ended string, then func(n *node)) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
 			timed(t, func(t *testing.T, n *node) {
@@ -366,7 +366,7 @@ func TestWhatIsLeftOfHooksThatAreGone(t *testing.T) {
 				pass(time.Minute)
 				got := strings.Split(strings.TrimSpace(n.emitted(start)), "\n")
 				slices.SortStableFunc(got, func(a, b string) int { return strings.Compare(strings.Fields(a)[1], strings.Fields(b)[1]) })
-				same(t, strings.Join(got[:min(len(got), 2)], "\n"), "0s: polled 1\n10s: polled stale")
+				same(t, strings.Join(got[:min(len(got), 2)], "\n"), "0s: polled 1\n"+ended+": polled stale")
 				if !slices.Contains(got, "0s: ran 1") || len(got) != 3 {
 					t.Errorf("got %q", got)
 				}
@@ -376,16 +376,18 @@ func TestWhatIsLeftOfHooksThatAreGone(t *testing.T) {
 			})
 		})
 	}
-	f("another source", func(n *node) {
+	f("another source", "11.5s", func(n *node) {
 		n.save(`return weir.source { every = { ["1h"] = function(ctx) end } }`, "")
+		pass(time.Second)
 		n.sink.Refuse(nil)
 	})
-	f("two saves", func(n *node) {
+	f("two saves", "11.5s", func(n *node) {
 		n.save(`return weir.source { every = { ["1h"] = function(ctx) end } }`, "")
 		n.save(`return weir.source { every = { ["2h"] = function(ctx) end } }`, "")
+		pass(time.Second)
 		n.sink.Refuse(nil)
 	})
-	f("gone before its setup", func(n *node) {
+	f("gone before its setup", "10s", func(n *node) {
 		n.save(`return weir.source { setup = function(ctx) error("no") end, interval = "10m", poll = function(ctx) end }`, "")
 		n.sink.Refuse(nil)
 		n.stop()
