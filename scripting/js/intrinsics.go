@@ -21,7 +21,8 @@ import (
 // a template is few, and frozen when a VM first meets it.
 //
 // goja has no door for this, so the fields of its objects are written to, by
-// offsets that are found by name; theLayout panics when one is gone.
+// offsets that are found by name; theLayout panics when one is gone. No script is
+// read then (see boundable): none could be kept in its bounds.
 
 // factory makes what a property of a template has.
 type factory = func(*goja.Runtime) goja.Value
@@ -120,6 +121,25 @@ var theLayout = sync.OnceValue(func() *gojaLayout {
 	l.same(reflect.TypeFor[property](), l.property, map[string]string{"getter": "getterFunc", "setter": "setterFunc"})
 	return l
 })
+
+// boundable says why scripts cannot be bounded with this goja, nil if they can.
+var boundable = sync.OnceValue(func() error {
+	return layoutError(func() {
+		theLayout()
+		thePatternLayout()
+	})
+})
+
+// layoutError is the panic of what looks at how goja is laid out.
+func layoutError(look func()) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("cannot run JavaScript, which this build of weir could not keep in its bounds: %v", v)
+		}
+	}()
+	look()
+	return nil
+}
 
 // kindOf returns what o is.
 func (l *gojaLayout) kindOf(o *goja.Object) *kind {

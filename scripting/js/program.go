@@ -70,6 +70,9 @@ func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Progr
 
 // read compiles a file and what it imports. t is what it has as a test file.
 func read(f scripting.File, env scripting.Env, t *test) (*program, error) {
+	if err := boundable(); err != nil {
+		return nil, &scripting.Error{File: f.Name, Err: err}
+	}
 	p := &program{files: map[string]*chunk{}, shown: map[string]*chunk{}, stdlib: map[string]*scripting.Module{}, probe: env.Probe, test: t}
 	for _, m := range env.Modules {
 		p.stdlib[m.Name] = m
