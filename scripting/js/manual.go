@@ -17,6 +17,12 @@ fetch (ctx.http), process, Buffer, Intl, WeakRef, structuredClone, dynamic impor
 top-level await and packages of npm. Modules are weir, weir/json and its like, and
 files of the script's.
 
+What differs from the Lua of scripts: lists, batches and rows count from 0. A value
+that is not there is undefined, the null of JSON is null. Whole numbers beyond 2^53
+come from the host as BigInts, and go back exact; all others are numbers. What fails
+throws, and what waits is a promise: await it. Text is UTF-16, in which a byte that
+is no UTF-8 reads as U+FFFD. 'weir check' knows what is not there and says what to use.
+
 Date without a time tells that of ctx.now(), which stands still while a hook runs,
 and throws where there is none: outside of hooks, and in series and stream, whose
 answers are remembered. Math.random throws: the same input gives the same output.
