@@ -32,6 +32,8 @@ type heap struct {
 	// The VM's, for the watchdog.
 	after  atomic.Int64 // Unix ns when it may be looked at again
 	looked atomic.Bool
+	// looking says that the VM is at it, which may take many ticks.
+	looking atomic.Bool
 }
 
 const (
@@ -80,6 +82,8 @@ func (h *heap) tick(now time.Time, m *memoryNow, flag *atomic.Uint32) error {
 	case h.looked.Swap(false):
 		h.base, h.room, h.asked = *m, h.next(), 0
 		return nil
+	case h.looking.Load():
+		return nil
 	}
 	n := m.allocs - h.base.allocs
 	if n < h.room || n < heapUrgent && now.UnixNano() < h.after.Load() {
@@ -103,6 +107,8 @@ func (h *heap) look(held func(limit int) int) error {
 	if h.limit == 0 {
 		return nil
 	}
+	h.looking.Store(true)
+	defer h.looking.Store(false)
 	began := time.Now()
 	known := int64(held(int(h.limit)))
 	h.known.Store(known)

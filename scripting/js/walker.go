@@ -120,6 +120,9 @@ func (sh *shape) add(t reflect.Type, at uintptr) {
 			return
 		}
 		for i := range t.NumField() {
+			if t.Field(i).Name == "interruptVal" { // why the VM was interrupted: the watchdog may write it meanwhile
+				continue
+			}
 			sh.add(t.Field(i).Type, at+t.Field(i).Offset)
 		}
 	case reflect.Array:
