@@ -6,6 +6,9 @@ import (
 	"reflect"
 
 	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/api"
 )
 
 // A hook may be async. What a host function waits for, it waits for where it is
@@ -21,6 +24,25 @@ func (v *vm) waited(out goja.Value, err error) goja.Value {
 		v.must(resolve(out))
 	}
 	return v.rt.ToValue(p)
+}
+
+// awaited gives a promise of what f returns the names that its result has, to
+// say that an await is missing: they would be undefined, and no mistake.
+func (v *vm) awaited(p goja.Value, name string, f *scripting.Function) goja.Value {
+	names := scripting.Names(f.Result.Fields)
+	if t := f.Result.Type; t != nil {
+		names = append(names, api.Members(t)...)
+	}
+	o := p.(*goja.Object)
+	for _, n := range names {
+		n = scripting.CamelCase(n)
+		get := v.rt.ToValue(func(goja.FunctionCall) goja.Value {
+			v.raise(fmt.Errorf("cannot read %s of a promise: write await before %s(…)", n, name))
+			return nil
+		})
+		v.must(o.DefineAccessorProperty(n, get, nil, goja.FLAG_FALSE, goja.FLAG_FALSE))
+	}
+	return p
 }
 
 // promiseOf is the promise that x is, nil for none.

@@ -61,6 +61,37 @@ func TestAsyncErrors(t *testing.T) {
 	f(`await Promise.all([fails(), fails()])`, "late", 7)
 }
 
+// TestForgottenAwait: what is read of a promise in place of what it gives is a
+// mistake, which undefined would hide.
+func TestForgottenAwait(t *testing.T) {
+	f := build(t, `import { defineTransform } from "weir"
+import { ask } from "weir/echo"
+
+export default defineTransform({
+  async metrics(batch: any, ctx: any) {
+    const answer = await ask()
+    const keys = Object.keys(ask())
+    await ask().then((a: any) => batch.setLabel("then", String(a.maxBytes)))
+    batch.setLabel("ok", String(answer.maxBytes) + keys.length)
+  },
+})
+`, "")
+	equal(t, f.send(t, "a 1\n"), "a{ok=\"70\",then=\"7\"} 1\n")
+
+	e := failureOf(t, `import { defineTransform } from "weir"
+import { ask } from "weir/echo"
+
+export default defineTransform({
+  metrics(batch: any) {
+    batch.setLabel("n", String(ask().maxBytes))
+  },
+})
+`, "")
+	if want := "cannot read maxBytes of a promise: write await before echo.ask(…)"; e.Line != 6 || !strings.Contains(e.Err.Error(), want) {
+		t.Errorf("got line %d: %v, want %s", e.Line, e, want)
+	}
+}
+
 func TestRememberedHooksAreNotAsync(t *testing.T) {
 	r := load(t, `import { defineTransform } from "weir"
 export default defineTransform({

@@ -322,9 +322,9 @@ func (v *vm) callFunction(name string, f *scripting.Function, self *scripting.Ob
 		return v.fromGo(out)
 	}
 	if err != nil {
-		return v.waited(nil, err)
+		return v.awaited(v.waited(nil, err), name, f)
 	}
-	return v.waited(v.fromGo(out), nil)
+	return v.awaited(v.waited(v.fromGo(out), nil), name, f)
 }
 
 // guarded calls a function of the table. A panic in it is our bug and not the

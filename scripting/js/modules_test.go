@@ -24,6 +24,15 @@ var modules = append(slices.Clip(stdlib.Modules()), &scripting.Module{
 			Fn:     func(args []scripting.Value) (scripting.Value, error) { return nil, errors.New(args[0].(string)) },
 		},
 		{
+			Name: "ask", Waits: true,
+			Result: scripting.Result{Kind: scripting.KindMap, Fields: []scripting.Param{{Name: "max_bytes", Kind: scripting.KindInt}}},
+			Fn: func([]scripting.Value) (scripting.Value, error) {
+				m := scripting.NewMap()
+				m.Set("max_bytes", int64(7))
+				return m, nil
+			},
+		},
+		{
 			Name: "upper", Params: []scripting.Param{{Name: "s", Kind: scripting.KindString}},
 			Result: scripting.Result{Kind: scripting.KindString},
 			Fn:     func(args []scripting.Value) (scripting.Value, error) { return strings.ToUpper(args[0].(string)), nil },
