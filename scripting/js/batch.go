@@ -471,7 +471,7 @@ func (v *vm) each(call goja.FunctionCall) goja.Value {
 	m := v.samples(call)
 	fn := v.callbackArg(call, 0, "each")
 	args := make([]goja.Value, 1)
-	v.eachRow(&m.Window, m.Mark, m.Rollback, func(row int) {
+	v.eachRow(&m.Window, m, func(row int) {
 		args[0] = v.newRecord(row).hosted.value()
 		v.atOnce(fn(goja.FunctionCall{This: goja.Undefined(), Arguments: args}))
 	})
@@ -487,27 +487,16 @@ func (v *vm) atOnce(x goja.Value) {
 
 // eachRow calls step for one row at a time. An error undoes what was done to
 // that row, and what was emitted, and goes on with the next.
-func (v *vm) eachRow(m *view.Window, mark func(row int), rollback func(), step func(row int)) {
+func (v *vm) eachRow(m *view.Window, b scripting.MarkedBatch, step func(row int)) {
 	if v.hook == hookEach {
 		v.raise(errors.New("cannot use each inside of each: an error could not be undone; go over batch.records() inside"))
 	}
 	hook := v.hook
 	v.hook = hookEach
 	defer func() { v.hook = hook }()
-	row, samples, lines := -1, 0, 0
-	loop := func() {
-		// One try for many records: the loop is entered anew after an error.
-		for row = m.Next(row + 1); row >= 0; row = m.Next(row + 1) {
-			mark(row)
-			if v.out != nil {
-				samples = v.out.Emitted()
-			}
-			if v.outLogs != nil {
-				lines = v.outLogs.Emitted()
-			}
-			step(row)
-		}
-	}
+	rows := scripting.RowsOf(m, b, v.out, v.outLogs)
+	// One try for many records: the loop is entered anew after an error.
+	loop := func() { rows.Each(step) }
 	for {
 		ex := v.rt.Try(loop)
 		if ex == nil {
@@ -518,26 +507,8 @@ func (v *vm) eachRow(m *view.Window, mark func(row int), rollback func(), step f
 		if v.broken {
 			v.raise(e.Err)
 		}
-		rollback()
-		if v.out != nil {
-			v.out.Unemit(samples)
-		}
-		if v.outLogs != nil {
-			v.outLogs.Unemit(lines)
-		}
-		e.Record = v.rowText(row)
-		if v.call.Failed(row, e) {
-			m.Drop(row)
-		}
+		rows.Fail(v.call, e)
 	}
-}
-
-// rowText is a row of the batch of the hook that runs, as edited.
-func (v *vm) rowText(row int) string {
-	if v.lines != nil {
-		return v.lines.RowText(row)
-	}
-	return v.win.RowText(row)
 }
 
 // hookEach is what errors in the callback of each give as their hook.

@@ -140,7 +140,7 @@ func (v *vm) projectEach(call goja.FunctionCall, kind string) goja.Value {
 	n := p.Len()
 	wants := takes(call.Argument(1), n+1)
 	args := make([]goja.Value, n+1)
-	v.eachRow(&m.Window, m.Mark, m.Rollback, func(row int) {
+	v.eachRow(&m.Window, m, func(row int) {
 		v.readCells(m, p, row, args)
 		v.callLine(m, row, fn, args, n, wants)
 	})
@@ -193,7 +193,7 @@ func (v *vm) matchEach(call goja.FunctionCall) goja.Value {
 	re, fn := v.patternArg(call.Argument(0), "match"), v.callbackArg(call, 1, "match")
 	var args []goja.Value
 	wants := false
-	v.eachRow(&m.Window, m.Mark, m.Rollback, func(row int) {
+	v.eachRow(&m.Window, m, func(row int) {
 		text := m.Line(row)
 		at := v.find(re, text)
 		if at == nil {
@@ -265,7 +265,7 @@ func (v *vm) eachLine(call goja.FunctionCall) goja.Value {
 	m := v.logs(call)
 	fn := v.callbackArg(call, 0, "each")
 	args := make([]goja.Value, 1)
-	v.eachRow(&m.Window, m.Mark, m.Rollback, func(row int) {
+	v.eachRow(&m.Window, m, func(row int) {
 		args[0] = v.newLine(row).hosted.value()
 		v.atOnce(fn(goja.FunctionCall{This: goja.Undefined(), Arguments: args}))
 	})

@@ -395,7 +395,7 @@ func (v *vm) each(L *lua.LState) int {
 	fn := L.CheckFunction(2)
 	cursor := v.project(L, m, fn)
 	if cursor == nil {
-		return v.eachRow(L, &m.Window, m.Mark, m.Rollback, func(L *lua.LState, row int) {
+		return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
 			L.Push(fn)
 			L.Push(&v.newRecord(row).ud)
 			L.Call(1, 0)
@@ -407,7 +407,7 @@ func (v *vm) each(L *lua.LState) int {
 		v.cursor = nil
 		cursor.leave()
 	}()
-	return v.eachRow(L, &m.Window, m.Mark, m.Rollback, func(L *lua.LState, row int) {
+	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
 		L.Push(fn)
 		cursor.move(m, row)
 		L.Push(cursor.table)
@@ -417,26 +417,17 @@ func (v *vm) each(L *lua.LState) int {
 
 // eachRow calls step for one row at a time. An error undoes what was done to
 // that row, and what was emitted, and goes on with the next.
-func (v *vm) eachRow(L *lua.LState, m *view.Window, mark func(row int), rollback func(), step func(L *lua.LState, row int)) int {
+func (v *vm) eachRow(L *lua.LState, m *view.Window, b scripting.MarkedBatch, step func(L *lua.LState, row int)) int {
 	if v.hook == hookEach {
 		v.raise(L, errors.New("cannot use each inside of each: an error could not be undone; go over batch:records() inside"))
 	}
 	hook := v.hook
 	v.hook = hookEach
 	defer func() { v.hook = hook }()
-	row, samples, lines := -1, 0, 0
+	rows := scripting.RowsOf(m, b, v.out, v.outLogs)
+	// One PCall for many records: the loop is entered anew after an error.
 	loop := L.NewFunction(func(L *lua.LState) int {
-		// One PCall for many records: the loop is entered anew after an error.
-		for row = m.Next(row + 1); row >= 0; row = m.Next(row + 1) {
-			mark(row)
-			if v.out != nil {
-				samples = v.out.Emitted()
-			}
-			if v.outLogs != nil {
-				lines = v.outLogs.Emitted()
-			}
-			step(L, row)
-		}
+		rows.Each(func(row int) { step(L, row) })
 		return 0
 	})
 	for {
@@ -452,26 +443,8 @@ func (v *vm) eachRow(L *lua.LState, m *view.Window, mark func(row int), rollback
 		if v.broken {
 			v.raise(L, e.Err)
 		}
-		rollback()
-		if v.out != nil {
-			v.out.Unemit(samples)
-		}
-		if v.outLogs != nil {
-			v.outLogs.Unemit(lines)
-		}
-		e.Record = v.rowText(row)
-		if v.call.Failed(row, e) {
-			m.Drop(row)
-		}
+		rows.Fail(v.call, e)
 	}
-}
-
-// rowText is a row of the batch of the hook that runs, as edited.
-func (v *vm) rowText(row int) string {
-	if v.lines != nil {
-		return v.lines.RowText(row)
-	}
-	return v.win.RowText(row)
 }
 
 // hookEach is what errors in the callback of each give as their hook.

@@ -148,7 +148,7 @@ func (v *vm) projectEach(L *lua.LState, kind string) int {
 	v.must(L, err)
 	fn := L.CheckFunction(3)
 	wants := takes(fn, p.Len()+1)
-	return v.eachRow(L, &m.Window, m.Mark, m.Rollback, func(L *lua.LState, row int) {
+	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
 		L.Push(fn)
 		v.pushCells(L, m, p, row)
 		v.callLine(L, m, row, p.Len(), wants)
@@ -185,7 +185,7 @@ func (v *vm) matchEach(L *lua.LState) int {
 	m := v.logs(L)
 	v.read(L, m)
 	re, fn := v.patternArg(L, 2), L.CheckFunction(3)
-	return v.eachRow(L, &m.Window, m.Mark, m.Rollback, func(L *lua.LState, row int) {
+	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
 		text := m.Line(row)
 		at := v.find(L, re, text)
 		if at == nil {
@@ -252,7 +252,7 @@ func (v *vm) pushGroups(L *lua.LState, text string, at []int) int {
 func (v *vm) eachLine(L *lua.LState) int {
 	m := v.logs(L)
 	fn := L.CheckFunction(2)
-	return v.eachRow(L, &m.Window, m.Mark, m.Rollback, func(L *lua.LState, row int) {
+	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
 		L.Push(fn)
 		L.Push(&v.newLine(row).ud)
 		L.Call(1, 0)
