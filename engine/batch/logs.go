@@ -21,6 +21,10 @@ type Logs struct {
 	// Meta is the structured metadata of each line: sorted by name, names
 	// unique, values may be empty. Rows may share a slice.
 	Meta [][]Label
+
+	// Receipt is the source's, nil when it does not ask. It is not a part of what
+	// the batch says: no form of text or bytes has it.
+	Receipt *Receipt
 }
 
 // Len returns the number of rows; of nil none.
@@ -59,7 +63,7 @@ func (b *Logs) Bytes() (n int) {
 
 // with returns the batch with only those rows, of which streams are the handles.
 func (b *Logs) with(streams []*Stream, r *Rows) *Logs {
-	out := &Logs{Source: b.Source, Way: b.Way, Stream: streams, T: pick(r, b.T), Line: pick(r, b.Line)}
+	out := &Logs{Source: b.Source, Way: b.Way, Receipt: b.Receipt, Stream: streams, T: pick(r, b.T), Line: pick(r, b.Line)}
 	if b.Meta != nil {
 		out.Meta = pick(r, b.Meta)
 	}

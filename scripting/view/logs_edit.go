@@ -306,7 +306,7 @@ func (m *Logs) Apply() LogsResult {
 		return r
 	}
 	if m.ownSeries || m.ownT || m.ownLine || m.ownMeta {
-		m.whole = &batch.Logs{Source: m.in.Source, Way: m.in.Way, Stream: m.series, T: m.t, Line: m.line, Meta: m.meta}
+		m.whole = &batch.Logs{Source: m.in.Source, Way: m.in.Way, Receipt: m.in.Receipt, Stream: m.series, T: m.t, Line: m.line, Meta: m.meta}
 	}
 	r.Batch = m.Part(1)
 	// The columns are the result's now.
