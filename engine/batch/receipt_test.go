@@ -105,9 +105,13 @@ func TestReceiptTravels(t *testing.T) {
 		"Select": b.Select(func(i int) bool { return i > 1 }),
 		"Along":  b.Along(7),
 		"Change": batch.NewChange(b.Stream, become).ApplyLogs(b),
+		"Join":   batch.JoinLogs(1, 0, []*batch.Logs{b.Rows([]int{0}), b.Rows([]int{3})}),
 	} {
 		if got.Receipt != b.Receipt {
 			t.Errorf("%s lost the receipt", name)
 		}
+	}
+	if got := batch.JoinLogs(1, 0, []*batch.Logs{b, newRandom(4).logs(2)}); got.Receipt != nil {
+		t.Error("a batch of several sources has the receipt of one")
 	}
 }
