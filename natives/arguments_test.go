@@ -28,6 +28,9 @@ import (
 	"github.com/weir-run/weir/natives/expr/set"
 	"github.com/weir-run/weir/natives/local/file"
 	filematch "github.com/weir-run/weir/natives/local/file_match"
+	lokiecho "github.com/weir-run/weir/natives/loki/echo"
+	lokienrich "github.com/weir-run/weir/natives/loki/enrich"
+	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -146,7 +149,9 @@ func blocks(t *testing.T) map[string]func() any {
 		file.Registration(), echo.Registration(), self.Registration(), unix.Registration(),
 		receivehttp.Registration(), relabel.Registration(), remotewrite.Registration(), scrape.Registration(),
 		filter.Registration(), route.Registration(), set.Registration(),
-		filematch.Registration(), remotehttp.Registration(), static.Registration(), enrich.Registration()} {
+		filematch.Registration(), remotehttp.Registration(), static.Registration(), enrich.Registration(),
+		lokiecho.Registration(), lokienrich.Registration(), lokirelabel.Registration(),
+	} {
 		made[r.Name] = r.NewArgs
 	}
 	tel, err := telemetry.New(telemetry.Options{})

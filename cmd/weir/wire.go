@@ -22,6 +22,9 @@ import (
 	exprset "github.com/weir-run/weir/natives/expr/set"
 	"github.com/weir-run/weir/natives/local/file"
 	filematch "github.com/weir-run/weir/natives/local/file_match"
+	lokiecho "github.com/weir-run/weir/natives/loki/echo"
+	lokienrich "github.com/weir-run/weir/natives/loki/enrich"
+	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -56,6 +59,9 @@ func natives() component.Catalog {
 		exprset.Registration(),
 		file.Registration(),
 		filematch.Registration(),
+		lokiecho.Registration(),
+		lokienrich.Registration(),
+		lokirelabel.Registration(),
 		echo.Registration(),
 		enrich.Registration(),
 		receivehttp.Registration(),

@@ -664,6 +664,95 @@ local.file_match "services" {
 }
 `,
 	},
+	"loki.echo": {
+		Summary: "Prints every line to standard output with its stream, time and metadata, to look at what flows.",
+		Exports: map[string]string{
+			"receiver": "Where lines to be printed go.",
+		},
+		Example: `// Prints what the rules leave of the lines that come to them.
+loki.relabel "production" {
+  forward_to = [loki.echo.default.receiver]
+
+  rule {
+    action        = "keep"
+    source_labels = ["env"]
+    regex         = "prod"
+  }
+}
+
+loki.echo "default" { }
+`,
+	},
+	"loki.enrich": {
+		Summary: "Copies labels of targets to the streams that match them, such as a host's owner from an inventory.",
+		Args: map[string]string{
+			"forward_to":         "Receivers to send the lines to.",
+			"labels_to_copy":     "Labels of the target to copy; those it does not have, or has empty, stay as they are on the stream. Default: all, those that begin with __ too.",
+			"logs_match_label":   "The label of the stream that target_match_label is compared with. Default: the same name.",
+			"target_match_label": "Label of the target that must be equal and not empty.",
+			"targets":            "Targets to take labels from, such as those that a discovery exports. Of several that match a stream, the last counts.",
+		},
+		Exports: map[string]string{
+			"receiver": "Where lines to be enriched go.",
+		},
+		Example: `// Says on every line of a host who owns it, from an inventory.
+discovery.http "inventory" {
+  url = "http://inventory.example.com/targets"
+}
+
+loki.enrich "default" {
+  targets            = discovery.http.inventory.targets
+  target_match_label = "__meta_hostname"
+  logs_match_label   = "host"
+  labels_to_copy     = ["owner", "rack"]
+  forward_to         = [loki.echo.default.receiver]
+}
+
+loki.echo "default" { }
+`,
+	},
+	"loki.relabel": {
+		Summary: "Changes and drops streams by their labels and passes their lines on.",
+		Args: map[string]string{
+			"forward_to":         "Receivers to send the lines to that the rules leave.",
+			"max_cache_size":     "Has no effect: what the rules made of a stream is remembered for as long as its source sends it.",
+			"rule":               "Relabelling steps, applied in the order they are written.",
+			"rule.action":        "One of replace, keep, drop, hashmod, labelmap, labeldrop, labelkeep, lowercase, uppercase, keepequal, dropequal.",
+			"rule.modulus":       "Divisor of the hash, for the action hashmod.",
+			"rule.regex":         "RE2 regular expression; it must match the whole input, and `.` matches a newline too.",
+			"rule.replacement":   "What is written to target_label if the regex matches; it may hold groups of the regex. An empty result removes the label.",
+			"rule.separator":     "What stands between the joined values of source_labels.",
+			"rule.source_labels": "Labels whose values, joined with separator, the regex is matched against.",
+			"rule.target_label":  "Label that the result is written to; for the action replace it may hold groups of the regex, such as `${1}_total`.",
+		},
+		Exports: map[string]string{
+			"receiver": "Where lines to be relabelled go.",
+			"rules":    "The rules, for other components.",
+		},
+		Example: `// Keeps the lines of production only, and calls their host instance.
+loki.relabel "production" {
+  forward_to = [loki.echo.default.receiver]
+
+  rule {
+    action        = "keep"
+    source_labels = ["env"]
+    regex         = "prod"
+  }
+
+  rule {
+    source_labels = ["host"]
+    target_label  = "instance"
+  }
+
+  rule {
+    action = "labeldrop"
+    regex  = "host"
+  }
+}
+
+loki.echo "default" { }
+`,
+	},
 	"prometheus.echo": {
 		Summary: "Prints every batch to standard output in an exposition format, to look at what flows.",
 		Args: map[string]string{

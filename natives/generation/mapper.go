@@ -34,20 +34,31 @@ func NewMapper(derive func(*batch.Series) *batch.Series) *Mapper {
 func (m *Mapper) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
 	c, at, ok := m.columns.Get(b.Origin(), b.Series)
 	if !ok {
-		c = NewChange(b, m.Series)
+		c = NewChange(b.Series, m.Series)
 		m.columns.Put(b.Origin(), b.Series, c, at)
 	}
 	return c.Apply(b), c.Dropped()
 }
 
-// NewChange returns what becomes of the column of b; a series that becomes nil
-// is dropped.
-func NewChange(b *batch.Metrics, become func(*batch.Series) *batch.Series) *batch.Change {
-	to := make([]*batch.Series, len(b.Series))
-	for i, s := range b.Series {
-		to[i] = become(s)
+// ApplyLogs is Apply for a batch of log lines. Their columns are seldom the same
+// twice, and none is kept.
+func (m *Mapper) ApplyLogs(b *batch.Logs) (out *batch.Logs, dropped int) {
+	c := NewChange(b.Stream, m.Series)
+	return c.ApplyLogs(b), c.Dropped()
+}
+
+// NewChange returns what becomes of a column; a series that becomes nil is
+// dropped. become is asked once for neighbours that are the same.
+func NewChange(column []*batch.Series, become func(*batch.Series) *batch.Series) *batch.Change {
+	to := make([]*batch.Series, len(column))
+	var last, became *batch.Series
+	for i, s := range column {
+		if s != last {
+			last, became = s, become(s)
+		}
+		to[i] = became
 	}
-	return batch.NewChange(b.Series, to)
+	return batch.NewChange(column, to)
 }
 
 // Series returns what becomes of s: s itself, a handle derived from it, or nil

@@ -10,7 +10,6 @@ package relabel
 
 import (
 	"context"
-	"reflect"
 	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -36,9 +35,7 @@ func Registration() component.Registration {
 
 // Component is one prometheus.relabel.
 type Component struct {
-	opts component.Options
-	mem  *memory
-	gen  *generation.Current[*rules]
+	*generation.Worker[*rule.Relabeler]
 }
 
 var (
@@ -47,28 +44,12 @@ var (
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
-// rules are one set of rules and what they made.
-type rules struct {
-	*rule.Relabeler
-	of []*rule.Rule
-}
-
-// memory is what a node's components hand down.
-type memory struct {
-	sender *flow.Sender
-	node   *generation.Node[*rules]
-}
-
 func newComponent(o component.Options, a *Arguments) *Component {
-	c := &Component{opts: o}
-	c.opts.Previous = nil // kept, it would keep all that were before it
+	var before *generation.Worker[*rule.Relabeler]
 	if p, ok := o.Previous.(*Component); ok {
-		c.mem = p.mem
-	} else {
-		s := flow.NewSender()
-		c.mem = &memory{s, generation.NewNode[*rules](s)}
+		before = p.Worker
 	}
-	c.gen = c.mem.node.Follow()
+	c := &Component{generation.NewWorker(o, before)}
 	c.set(a)
 	return c
 }
@@ -81,19 +62,10 @@ func (c *Component) Update(args any) error {
 }
 
 func (c *Component) set(a *Arguments) {
-	c.gen.Next(
-		func(r *rules) bool {
-			return len(r.of) == len(a.Rules) && (len(r.of) == 0 || reflect.DeepEqual(r.of, a.Rules))
-		},
-		func() *rules { return &rules{rule.NewRelabeler(a.Rules), a.Rules} })
-	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
-	c.gen.Redirected()
-	c.opts.Export(Exports{Rules: rule.Rules(slices.Clone(a.Rules))})
-}
-
-// Run sweeps until ctx ends.
-func (c *Component) Run(ctx context.Context) error {
-	return c.gen.Run(ctx, c.opts.Clock)
+	c.Set(a.ForwardTo,
+		func(r *rule.Relabeler) bool { return r.Is(a.Rules) },
+		func() *rule.Relabeler { return rule.NewRelabeler(a.Rules) })
+	c.Export(Exports{Rules: rule.Rules(slices.Clone(a.Rules))})
 }
 
 // ConsumeMetrics applies the rules to b and sends what they leave.
@@ -101,8 +73,8 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	if b.Len() == 0 {
 		return nil
 	}
-	gen := c.gen.Load()
+	gen := c.Load()
 	relabelled, dropped := gen.Rules.Apply(b)
-	c.opts.Stats.Drop("relabel", dropped)
-	return c.mem.sender.Send(ctx, gen.Number, relabelled, slices.Max(b.T))
+	c.Stats.Drop("relabel", dropped)
+	return c.Sender.Send(ctx, gen.Number, relabelled, slices.Max(b.T))
 }

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"reflect"
 	"sync"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -10,19 +11,22 @@ import (
 	"github.com/weir-run/weir/natives/generation"
 )
 
-// Relabeler applies rules to batches. What the rules make of a series is
+// Relabeler applies rules to batches. What the rules make of a series, or of a
+// stream, is
 // decided once and remembered until the series is released: the same input
 // handle gives the same output handle in every batch.
 //
 // All methods are safe for concurrent use.
 type Relabeler struct {
 	*generation.Mapper
-	cfgs []*relabel.Config
+	rules []*Rule
+	cfgs  []*relabel.Config
 }
 
-// NewRelabeler returns a Relabeler for rules in the order given.
+// NewRelabeler returns a Relabeler for rules in the order given, which must not
+// be written to any more.
 func NewRelabeler(rules []*Rule) *Relabeler {
-	r := &Relabeler{cfgs: Configs(rules)}
+	r := &Relabeler{rules: rules, cfgs: Configs(rules)}
 	r.Mapper = generation.NewMapper(r.derive)
 	return r
 }
@@ -35,6 +39,20 @@ func (r *Relabeler) Apply(b *batch.Metrics) (out *batch.Metrics, dropped int) {
 		return b, 0
 	}
 	return r.Mapper.Apply(b)
+}
+
+// ApplyLogs is Apply for a batch of log lines, whose streams are relabelled as
+// series are.
+func (r *Relabeler) ApplyLogs(b *batch.Logs) (out *batch.Logs, dropped int) {
+	if len(r.cfgs) == 0 {
+		return b, 0
+	}
+	return r.Mapper.ApplyLogs(b)
+}
+
+// Is reports whether those are its rules.
+func (r *Relabeler) Is(rules []*Rule) bool {
+	return len(r.rules) == len(rules) && (len(rules) == 0 || reflect.DeepEqual(r.rules, rules))
 }
 
 // scratch is what deriving one series needs; it happens once a series.

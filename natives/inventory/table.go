@@ -1,4 +1,4 @@
-package enrich
+package inventory
 
 import (
 	"maps"
@@ -51,10 +51,15 @@ func newTable() *table {
 func (t *table) apply(b *batch.Metrics, by uint64, copied func(*batch.Series) map[string]string) *batch.Metrics {
 	c, at, ok := t.columns.Get(b.Origin(), b.Series)
 	if !ok || c.by != by {
-		c = change{by, generation.NewChange(b, func(s *batch.Series) *batch.Series { return t.series(s, by, copied) })}
+		c = change{by, t.change(b.Series, by, copied)}
 		t.columns.Put(b.Origin(), b.Series, c, at)
 	}
 	return c.Apply(b)
+}
+
+// change is what becomes of a column.
+func (t *table) change(column []*batch.Series, by uint64, copied func(*batch.Series) map[string]string) *batch.Change {
+	return generation.NewChange(column, func(s *batch.Series) *batch.Series { return t.series(s, by, copied) })
 }
 
 // series returns what becomes of s under the rules of a number, which copy the

@@ -1,0 +1,135 @@
+// Package inventory is targets that others take labels from: what matches one of
+// them, be it a series or a stream, gets some of its labels.
+//
+// It is not a component. What matches is decided once for each handle, and again
+// when the targets change: what has a target that stays keeps its handle.
+package inventory
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// Spec says what is copied to what.
+type Spec struct {
+	// Targets are label sets; of several that match, the last counts.
+	Targets []map[string]string
+	// Match has the labels that must be equal and not empty: those of the target
+	// as keys, those of the series as values.
+	Match map[string]string
+	// Copy names the labels to copy; none means all.
+	Copy []string
+	// KeepForEmpty makes a label of Copy that is empty on the target stay as it
+	// is; else it is removed.
+	KeepForEmpty bool
+}
+
+// labelsAre reports whether both look at the same labels, of whatever targets.
+func (s *Spec) labelsAre(o *Spec) bool {
+	return maps.Equal(s.Match, o.Match) && slices.Equal(s.Copy, o.Copy) && s.KeepForEmpty == o.KeepForEmpty
+}
+
+// copied returns those labels of a target that are copied.
+func (s *Spec) copied(target map[string]string) map[string]string {
+	if len(s.Copy) == 0 {
+		return target
+	}
+	some := make(map[string]string, len(s.Copy))
+	for _, name := range s.Copy {
+		if value, ok := target[name]; ok && !(s.KeepForEmpty && value == "") {
+			some[name] = value
+		}
+	}
+	return some
+}
+
+// Rules are a Spec at work. All methods are safe for concurrent use.
+type Rules struct {
+	spec   Spec
+	table  *table
+	shared bool                         // the table is that of newer rules now
+	number uint64                       // among those with this table
+	from   []string                     // labels of a series, in the order of the key
+	copied map[string]map[string]string // labels to copy, by key
+}
+
+// New returns the rules of s, which must not be written to any more. They share
+// what before, which may be nil, made of series if only the targets are others.
+func New(s Spec, before *Rules) *Rules {
+	r := &Rules{spec: s, copied: make(map[string]map[string]string, len(s.Targets))}
+	if before != nil && before.spec.labelsAre(&s) {
+		r.table, r.number = before.table, before.number+1
+		before.shared = true
+	} else {
+		r.table = newTable()
+	}
+	of := slices.Sorted(maps.Keys(s.Match))
+	for _, label := range of {
+		r.from = append(r.from, s.Match[label])
+	}
+	for _, t := range s.Targets {
+		if k, ok := appendKey(nil, of, func(label string) string { return t[label] }); ok {
+			r.copied[string(k)] = s.copied(t)
+		}
+	}
+	return r
+}
+
+// Same reports whether New(s) would be no other rules.
+func (r *Rules) Same(s Spec) bool {
+	return r.spec.labelsAre(&s) && reflect.DeepEqual(r.spec.Targets, s.Targets)
+}
+
+// DebugInfo tells how many targets can be matched.
+func (r *Rules) DebugInfo() any {
+	return struct {
+		Targets int `json:"targets"`
+	}{len(r.copied)}
+}
+
+// Apply returns b with the labels of the targets that match.
+func (r *Rules) Apply(b *batch.Metrics) *batch.Metrics { return r.table.apply(b, r.number, r.labels) }
+
+// ApplyLogs is Apply for a batch of log lines.
+func (r *Rules) ApplyLogs(b *batch.Logs) *batch.Logs {
+	return r.table.change(b.Stream, r.number, r.labels).ApplyLogs(b)
+}
+
+// Sweep forgets released series.
+func (r *Rules) Sweep() {
+	if !r.shared {
+		r.table.sweep()
+	}
+}
+
+// Close gives back all handles that were derived.
+func (r *Rules) Close() {
+	if !r.shared {
+		r.table.close()
+	}
+}
+
+// labels returns what is copied to s.
+func (r *Rules) labels(s *batch.Series) map[string]string {
+	var buf [128]byte // most keys fit, and a look-up allocates nothing
+	k, ok := appendKey(buf[:0], r.from, s.Label)
+	if !ok {
+		return nil
+	}
+	return r.copied[string(k)]
+}
+
+// appendKey joins the values of labels; ok is false when one is empty.
+func appendKey(dst []byte, labels []string, value func(string) string) (k []byte, ok bool) {
+	for _, l := range labels {
+		v := value(l)
+		if v == "" {
+			return nil, false
+		}
+		dst = append(append(dst, v...), 0xff) // in no UTF-8 text
+	}
+	return dst, true
+}

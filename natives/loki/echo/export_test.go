@@ -1,0 +1,4 @@
+package echo
+
+// RegistrationTo describes a loki.echo that prints to a writer.
+var RegistrationTo = registration

@@ -1,0 +1,75 @@
+// Package enrich is loki.enrich: it copies labels of targets to the streams that
+// match them, such as a host's owner from an inventory.
+//
+// What matches is decided once for each stream, and again when the targets
+// change. Streams that match no target pass as they are.
+package enrich
+
+import (
+	"context"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/generation"
+	"github.com/weir-run/weir/natives/inventory"
+)
+
+// Registration describes loki.enrich.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "loki.enrich",
+		Accepts: batch.SignalLogs,
+		Sends:   batch.SignalLogs,
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			return newComponent(o, args.(*Arguments)), nil
+		},
+	}
+}
+
+// Component is one loki.enrich.
+type Component struct {
+	*generation.Worker[*inventory.Rules]
+}
+
+var (
+	_ component.Component = (*Component)(nil)
+	_ component.Updater   = (*Component)(nil)
+	_ component.Debugger  = (*Component)(nil)
+	_ flow.LogsConsumer   = (*Component)(nil)
+)
+
+func newComponent(o component.Options, a *Arguments) *Component {
+	var before *generation.Worker[*inventory.Rules]
+	if p, ok := o.Previous.(*Component); ok {
+		before = p.Worker
+	}
+	c := &Component{generation.NewWorker(o, before)}
+	c.set(a)
+	return c
+}
+
+// Update takes new arguments. What was made of streams stays unless targets or
+// what they are matched by changed.
+func (c *Component) Update(args any) error {
+	c.set(args.(*Arguments))
+	return nil
+}
+
+func (c *Component) set(a *Arguments) {
+	spec := a.spec()
+	var before *inventory.Rules
+	c.Set(a.ForwardTo,
+		func(r *inventory.Rules) bool { before = r; return r.Same(spec) },
+		func() *inventory.Rules { return inventory.New(spec, before) })
+}
+
+// ConsumeLogs sends b on with the labels of the targets that match.
+func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	return c.Sender.SendLogs(ctx, c.Load().Rules.ApplyLogs(b))
+}
+
+// DebugInfo tells how many targets can be matched.
+func (c *Component) DebugInfo() any { return c.Load().Rules.DebugInfo() }

@@ -1,0 +1,73 @@
+// Package relabel is loki.relabel: it changes and drops streams by their labels
+// and passes their lines on.
+//
+// The rules see the labels of the stream, not the line, so what they decide is
+// remembered on the stream. Lines whose labels are all removed are dropped.
+package relabel
+
+import (
+	"context"
+	"slices"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/generation"
+	"github.com/weir-run/weir/natives/prometheus/rule"
+)
+
+// Registration describes loki.relabel.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "loki.relabel",
+		Accepts: batch.SignalLogs,
+		Sends:   batch.SignalLogs,
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: Exports{},
+		Build: func(o component.Options, args any) (component.Component, error) {
+			return newComponent(o, args.(*Arguments)), nil
+		},
+	}
+}
+
+// Component is one loki.relabel.
+type Component struct {
+	*generation.Worker[*rule.Relabeler]
+}
+
+var (
+	_ component.Component = (*Component)(nil)
+	_ component.Updater   = (*Component)(nil)
+	_ flow.LogsConsumer   = (*Component)(nil)
+)
+
+func newComponent(o component.Options, a *Arguments) *Component {
+	var before *generation.Worker[*rule.Relabeler]
+	if p, ok := o.Previous.(*Component); ok {
+		before = p.Worker
+	}
+	c := &Component{generation.NewWorker(o, before)}
+	c.set(a)
+	return c
+}
+
+// Update takes new arguments. What was remembered about streams stays unless
+// the rules changed.
+func (c *Component) Update(args any) error {
+	c.set(args.(*Arguments))
+	return nil
+}
+
+func (c *Component) set(a *Arguments) {
+	c.Set(a.ForwardTo,
+		func(r *rule.Relabeler) bool { return r.Is(a.Rules) },
+		func() *rule.Relabeler { return rule.NewRelabeler(a.Rules) })
+	c.Export(Exports{Rules: rule.Rules(slices.Clone(a.Rules))})
+}
+
+// ConsumeLogs applies the rules to b and sends what they leave.
+func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	relabelled, dropped := c.Load().Rules.ApplyLogs(b)
+	c.Stats.DropLines("relabel", dropped)
+	return c.Sender.SendLogs(ctx, relabelled)
+}
