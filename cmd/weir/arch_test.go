@@ -72,6 +72,7 @@ var leaves = []struct {
 	{"engine/batch", "everything stands on it", nil},
 	{"engine/clock$", "time has no dependencies", nil},
 	{"engine/graph", "a DAG of names", nil},
+	{"engine/scan", "text in, fields out", nil},
 	{"engine/flow$", "the gate knows batches, not components", []string{"engine/batch"}},
 	{"engine/component$", "the contract stands on data, gates and time", []string{"engine/batch", "engine/flow", "engine/clock"}},
 	{"engine/service$", "a service is asked by components", []string{"engine/batch", "engine/flow", "engine/clock", "engine/component"}},
@@ -85,7 +86,7 @@ var leaves = []struct {
 	{"scripting/state", "collections and their files: they know no script", nil},
 	{"scripting/outbox", "a queue of batches: it knows no script", []string{"engine/batch", "engine/clock", "engine/flow", "engine/journal"}},
 	{"scripting/quarantine", "files of text: it knows no script and no signal", []string{"engine/clock"}},
-	{"scripting/view", "language-neutral", []string{"engine/batch", "scripting/expr"}},
+	{"scripting/view", "language-neutral", []string{"engine/batch", "engine/scan", "scripting/expr"}},
 }
 
 // sharedNatives are packages under natives that are no components.

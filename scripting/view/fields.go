@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weir-run/weir/engine/scan"
 )
 
 // field is a part of a log line's record, as rows, filter, promote and templates
@@ -16,7 +18,7 @@ import (
 type field struct {
 	kind fieldKind
 	name string
-	path jsonPath
+	path scan.Path
 }
 
 type fieldKind byte
@@ -66,15 +68,15 @@ func isWord(r rune) bool {
 const fieldNames = "there is line, time, ts, a label such as app or labels.app, meta.trace_id, json.user.id and logfmt.level"
 
 func jsonField(path string) (field, error) {
-	p, ok := cutPath(path)
+	p, ok := scan.CutPath(path)
 	if !ok {
-		return field{}, fmt.Errorf("cannot use path %q: it has more than %d names", path, maxPath)
+		return field{}, fmt.Errorf("cannot use path %q: it has more than %d names", path, scan.MaxPath)
 	}
 	return field{kind: fieldJSON, name: path, path: p}, nil
 }
 
 func logfmtField(key string) (field, error) {
-	if !isLogfmtKey(key) {
+	if !scan.IsLogfmtKey(key) {
 		return field{}, fmt.Errorf("cannot use %q as a key of logfmt: it has no spaces, quotes and equals signs", key)
 	}
 	return field{kind: fieldLogfmt, name: key}, nil
@@ -87,8 +89,8 @@ type Projection struct {
 	use
 	slots  []field
 	order  []int // the slot of each field that was named
-	json   jsonScan
-	logfmt logfmtScan
+	json   scan.Fields
+	logfmt scan.Logfmt
 	values []Value
 	cols   []*Column // of labels; nil for the others
 }
@@ -113,9 +115,9 @@ next:
 		p.slots = append(p.slots, f)
 		switch f.kind {
 		case fieldJSON:
-			p.json.add(f.path, slot)
+			p.json.Add(f.path, slot)
 		case fieldLogfmt:
-			p.logfmt.add(f.name, slot)
+			p.logfmt.Add(f.name, slot)
 		}
 	}
 	p.values = make([]Value, len(p.slots))
@@ -129,11 +131,11 @@ func (p *Projection) Len() int { return len(p.order) }
 // read fills the values of row i.
 func (p *Projection) read(m *Logs, i int) {
 	clear(p.values)
-	if p.json.n > 0 {
-		p.json.find(m.line[i], p.values)
+	if p.json.Len() > 0 {
+		p.json.Find(m.line[i], p.values)
 	}
-	if len(p.logfmt.keys) > 0 {
-		p.logfmt.find(m.line[i], p.values)
+	if p.logfmt.Len() > 0 {
+		p.logfmt.Find(m.line[i], p.values)
 	}
 }
 

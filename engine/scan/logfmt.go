@@ -1,21 +1,25 @@
-package view
+package scan
 
 import "strings"
 
-// logfmtScan looks for some keys in a logfmt line: key=value, key="quoted
+// Logfmt looks for some keys in a logfmt line: key=value, key="quoted
 // value", or a key alone, whose value is empty. It stops where all were found.
 // Of a key that is there twice, the first counts.
-type logfmtScan struct {
+type Logfmt struct {
 	keys  []string
 	slots []int
 }
 
-func (l *logfmtScan) add(key string, slot int) {
+// Add adds a key, whose value goes to a slot of what Find fills.
+func (l *Logfmt) Add(key string, slot int) {
 	l.keys, l.slots = append(l.keys, key), append(l.slots, slot)
 }
 
-// find puts what it finds in s into out, whose slots must be zero before.
-func (l *logfmtScan) find(s string, out []Value) {
+// Len returns how many keys there are.
+func (l *Logfmt) Len() int { return len(l.keys) }
+
+// Find puts what it finds in s into out, whose slots must be zero before.
+func (l *Logfmt) Find(s string, out []Value) {
 	left := len(l.keys)
 	for i := 0; left > 0; {
 		for i < len(s) && s[i] <= ' ' {
@@ -59,7 +63,7 @@ func (l *logfmtScan) find(s string, out []Value) {
 	}
 }
 
-// isLogfmtKey reports whether a key can be in a logfmt line.
-func isLogfmtKey(s string) bool {
+// IsLogfmtKey reports whether a key can be in a logfmt line.
+func IsLogfmtKey(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '=' || r == '"' })
 }

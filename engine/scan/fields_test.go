@@ -1,4 +1,4 @@
-package view
+package scan
 
 import (
 	"bytes"
@@ -17,13 +17,13 @@ func (v Value) String() string { return fmt.Sprintf("%d:%s", v.Kind, v.Text) }
 
 // find returns what is at paths in JSON text.
 func find(s string, paths ...string) []Value {
-	var j jsonScan
+	var j Fields
 	for i, p := range paths {
-		path, _ := cutPath(p)
-		j.add(path, i)
+		path, _ := CutPath(p)
+		j.Add(path, i)
 	}
 	out := make([]Value, len(paths))
-	j.find(s, out)
+	j.Find(s, out)
 	return out
 }
 
@@ -111,7 +111,7 @@ func sameJSON(v Value, want any, there bool) bool {
 }
 
 // at is what a decoded value has at a path.
-func at(v any, path jsonPath) (any, bool) {
+func at(v any, path Path) (any, bool) {
 	for _, name := range path {
 		switch x := v.(type) {
 		case map[string]any:
@@ -157,9 +157,9 @@ func FuzzJSONFields(f *testing.F) {
 		paths = slices.Compact(paths)
 		rng := rand.New(rand.NewPCG(1, uint64(len(s))))
 		for len(paths) > 0 {
-			n := min(len(paths), 1+rng.IntN(maxFields))
+			n := min(len(paths), 1+rng.IntN(32))
 			for i, got := range find(s, paths[:n]...) {
-				path, _ := cutPath(paths[i])
+				path, _ := CutPath(paths[i])
 				want, there := at(v, path)
 				if !sameJSON(got, want, there) {
 					t.Fatalf("%q at %q: got %v, want %v", s, paths[i], got, want)
@@ -237,13 +237,13 @@ func allPaths(v any, prefix string, depth int) map[string]bool {
 func TestLogfmtFields(t *testing.T) {
 	f := func(line, keys, want string) {
 		t.Helper()
-		var l logfmtScan
+		var l Logfmt
 		names := strings.Fields(keys)
 		for i, k := range names {
-			l.add(k, i)
+			l.Add(k, i)
 		}
 		out := make([]Value, len(names))
-		l.find(line, out)
+		l.Find(line, out)
 		var got []string
 		for _, v := range out {
 			if v.Kind == Missing {
@@ -273,11 +273,11 @@ func TestLogfmtFields(t *testing.T) {
 func FuzzLogfmtFields(f *testing.F) {
 	f.Add(`a=1 b="x y" c`)
 	f.Fuzz(func(t *testing.T, s string) {
-		var l logfmtScan
-		l.add("a", 0)
-		l.add("b", 1)
+		var l Logfmt
+		l.Add("a", 0)
+		l.Add("b", 1)
 		out := make([]Value, 2)
-		l.find(s, out) // it ends
+		l.Find(s, out) // it ends
 		for _, v := range out {
 			if len(v.Text) > 3*len(s) {
 				t.Fatalf("%q: %q", s, v.Text)

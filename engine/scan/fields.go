@@ -1,4 +1,4 @@
-package view
+package scan
 
 import (
 	"math"
@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// ValueKind is what a Value is.
-type ValueKind uint8
+// Kind is what a Value is.
+type Kind uint8
 
 // The kinds. A JSON null is Missing.
 const (
-	Missing ValueKind = iota
+	Missing Kind = iota
 	Text
 	Number
 	Bool
@@ -23,21 +23,21 @@ const (
 // Value is what a field of a line holds. Its text is a part of the line where
 // nothing had to be unescaped.
 type Value struct {
-	Kind ValueKind
+	Kind Kind
 	Text string  // of a number as it was written; "true", "false"
 	Num  float64 // of a Number
 }
 
-// maxPath is how many names a path into JSON may have.
-const maxPath = 16
+// MaxPath is how many names a path into JSON may have.
+const MaxPath = 16
 
-// jsonPath is a path into JSON: names of objects, numbers of lists.
-type jsonPath []string
+// Path is a path into JSON: names of objects, numbers of lists.
+type Path []string
 
-// cutPath splits "a.b.0" at its dots; a backslash before one makes it a part of
-// a name.
-func cutPath(s string) (jsonPath, bool) {
-	path, name := jsonPath{}, ""
+// CutPath splits "a.b.0" at its dots; a backslash before one makes it a part of
+// a name. ok is false of one with more than MaxPath names.
+func CutPath(s string) (path Path, ok bool) {
+	name := ""
 	for i := 0; i < len(s); i++ {
 		switch {
 		case s[i] == '\\' && i+1 < len(s):
@@ -50,14 +50,14 @@ func cutPath(s string) (jsonPath, bool) {
 		}
 	}
 	path = append(path, name)
-	return path, len(path) <= maxPath
+	return path, len(path) <= MaxPath
 }
 
-// jsonScan looks for some paths in JSON text. It goes over the text once, up to
+// Fields looks for some paths in JSON text. It goes over the text once, up to
 // where all were found, builds nothing of what nobody asked for, and does not
 // say whether the text is JSON: what cannot be found is missing. Of a name that
 // is there twice, the first counts.
-type jsonScan struct {
+type Fields struct {
 	names []jsonName // at the top
 	n     int        // paths
 }
@@ -67,11 +67,11 @@ type jsonName struct {
 	name  string
 	index int // that the name is in a list, -1 for none
 	slot  int // of the path that ends here, -1 for none
-	below *jsonScan
+	below *Fields
 }
 
-// add adds a path, whose value goes to a slot of what find fills.
-func (j *jsonScan) add(path jsonPath, slot int) {
+// Add adds a path, whose value goes to a slot of what Find fills.
+func (j *Fields) Add(path Path, slot int) {
 	j.n++
 	i := 0
 	for i < len(j.names) && j.names[i].name != path[0] {
@@ -87,27 +87,30 @@ func (j *jsonScan) add(path jsonPath, slot int) {
 	at := &j.names[i]
 	if len(path) > 1 {
 		if at.below == nil {
-			at.below = &jsonScan{}
+			at.below = &Fields{}
 		}
-		at.below.add(path[1:], slot)
+		at.below.Add(path[1:], slot)
 		return
 	}
 	at.slot = slot
 }
 
-// find puts what it finds in the object or list that s begins with into out,
+// Len returns how many paths there are.
+func (j *Fields) Len() int { return j.n }
+
+// Find puts what it finds in the object or list that s begins with into out,
 // whose slots must be zero before.
-func (j *jsonScan) find(s string, out []Value) {
+func (j *Fields) Find(s string, out []Value) {
 	j.scan(s, skipSpace(s, 0), out, 0)
 }
 
 // maxJSONDepth is how deep a scan follows paths; what is beside them is skipped
 // whatever its depth.
-const maxJSONDepth = maxPath
+const maxJSONDepth = MaxPath
 
 // scan goes through the object or list at i, and returns where it ends, -1 if
 // it went no further: all was found, or it is no JSON.
-func (j *jsonScan) scan(s string, i int, out []Value, depth int) int {
+func (j *Fields) scan(s string, i int, out []Value, depth int) int {
 	if i >= len(s) || depth > maxJSONDepth {
 		return -1
 	}
@@ -120,7 +123,7 @@ func (j *jsonScan) scan(s string, i int, out []Value, depth int) int {
 	return -1
 }
 
-func (j *jsonScan) object(s string, i int, out []Value, depth int) int {
+func (j *Fields) object(s string, i int, out []Value, depth int) int {
 	seen := uint64(0) // names that were met
 	left := len(j.names)
 	for {
@@ -170,7 +173,7 @@ func (j *jsonScan) object(s string, i int, out []Value, depth int) int {
 	}
 }
 
-func (j *jsonScan) list(s string, i int, out []Value, depth int) int {
+func (j *Fields) list(s string, i int, out []Value, depth int) int {
 	for n := 0; ; n++ {
 		if i = skipSpace(s, i); i >= len(s) {
 			return -1
@@ -205,7 +208,7 @@ func (j *jsonScan) list(s string, i int, out []Value, depth int) int {
 
 // value reads the value at i for a name and returns where it ends; -1 if it is
 // no value, or the last one that was asked for.
-func (j *jsonScan) value(at *jsonName, s string, i int, out []Value, depth int, last bool) int {
+func (j *Fields) value(at *jsonName, s string, i int, out []Value, depth int, last bool) int {
 	from := i
 	if at.below != nil {
 		if i < len(s) && (s[i] == '{' || s[i] == '[') {

@@ -1,0 +1,289 @@
+package scan
+
+import "strings"
+
+// Step is a step of the way to a value: the element of a list when Index is not
+// negative, else the member of an object that is called Name.
+type Step struct {
+	Name  string
+	Index int
+}
+
+// Object looks for some values in a text that must be one JSON object, which it
+// reads to the end. Of a name that is there twice the last counts, as decoders
+// have it. The zero value looks for nothing. It is safe for concurrent use once
+// all was added.
+type Object struct{ top place }
+
+// place is a value that is looked for, or leads to such.
+type place struct {
+	Step
+	slots []int // that want it
+	below []*place
+}
+
+// Add adds the way to a value, which goes to a slot of what Find fills.
+func (o *Object) Add(way []Step, slot int) {
+	at := &o.top
+	for _, s := range way {
+		at = at.step(s)
+	}
+	at.slots = append(at.slots, slot)
+}
+
+func (p *place) step(s Step) *place {
+	for _, b := range p.below {
+		if b.Step == s {
+			return b
+		}
+	}
+	b := &place{Step: s}
+	p.below = append(p.below, b)
+	return b
+}
+
+// Find reports whether s is one JSON object, or null, and puts what it finds
+// into out, whose slots must be zero before: what is not there stays Missing, as
+// does what is null. The text of a Raw value is as it stands in s. If s is no
+// object, out is not to be used.
+func (o *Object) Find(s string, out []Value) bool {
+	i := skipSpace(s, 0)
+	if i >= len(s) {
+		return false
+	}
+	switch {
+	case s[i] == '{':
+		i = o.top.value(s, i, out, 0)
+	case strings.HasPrefix(s[i:], "null"):
+		i += len("null")
+	default:
+		return false
+	}
+	return i >= 0 && skipSpace(s, i) == len(s)
+}
+
+// maxObjectDepth is how deep objects and lists may be in each other: that of
+// encoding/json.
+const maxObjectDepth = 10_000
+
+// value reads the value at i and returns where it ends, -1 if it is none. p is
+// nil for one that nobody looks for.
+func (p *place) value(s string, i int, out []Value, depth int) int {
+	if i >= len(s) || depth > maxObjectDepth {
+		return -1
+	}
+	from := i
+	v := Value{}
+	switch s[i] {
+	case '"':
+		end, escaped := plainEnd(s, i+1)
+		if end < 0 || escaped && !validEscapes(s[from+1:end]) {
+			return -1
+		}
+		i = end + 1
+		if p != nil && len(p.slots) > 0 {
+			v = Value{Kind: Text, Text: s[from+1 : end]}
+			if escaped {
+				v.Text = unquoteJSON(v.Text)
+			}
+		}
+	case '{':
+		i = p.object(s, i+1, out, depth)
+		v = Value{Kind: Raw}
+	case '[':
+		i = p.list(s, i+1, out, depth)
+		v = Value{Kind: Raw}
+	default:
+		i = skipValue(s, i)
+		if i < 0 {
+			return -1
+		}
+		if text := s[from:i]; text != "null" {
+			if v = jsonValue(text); v.Kind == Missing {
+				return -1
+			}
+		}
+	}
+	if i < 0 || p == nil {
+		return i
+	}
+	if v.Kind == Raw {
+		v.Text = s[from:i]
+	}
+	for _, slot := range p.slots {
+		out[slot] = v
+	}
+	return i
+}
+
+// clear forgets what was found at p and below.
+func (p *place) clear(out []Value) {
+	for _, slot := range p.slots {
+		out[slot] = Value{}
+	}
+	for _, b := range p.below {
+		b.clear(out)
+	}
+}
+
+// object reads the members of an object, the first of which begins at i.
+func (p *place) object(s string, i int, out []Value, depth int) int {
+	if i = skipSpace(s, i); i < len(s) && s[i] == '}' {
+		return i + 1
+	}
+	for {
+		if i >= len(s) || s[i] != '"' {
+			return -1
+		}
+		from := i + 1
+		end, escaped := plainEnd(s, from)
+		if end < 0 || escaped && !validEscapes(s[from:end]) {
+			return -1
+		}
+		if i = end + 1; i >= len(s) || s[i] != ':' { // mostly it follows at once
+			if i = skipSpace(s, i); i >= len(s) || s[i] != ':' {
+				return -1
+			}
+		}
+		i = skipSpace(s, i+1)
+		at := p.member(s[from:end], escaped)
+		if at != nil && len(at.below) > 0 {
+			at.clear(out) // it may be there a second time
+		}
+		if i = at.value(s, i, out, depth+1); i < 0 {
+			return -1
+		}
+		if i = skipSpace(s, i); i >= len(s) {
+			return -1
+		}
+		switch s[i] {
+		case '}':
+			return i + 1
+		case ',':
+			i = skipSpace(s, i+1)
+		default:
+			return -1
+		}
+	}
+}
+
+// member returns the place of a member, nil if nobody looks for it.
+func (p *place) member(key string, escaped bool) *place {
+	if p == nil || len(p.below) == 0 {
+		return nil
+	}
+	if escaped {
+		key = unquoteJSON(key)
+	}
+	for _, b := range p.below {
+		if b.Index < 0 && b.Name == key {
+			return b
+		}
+	}
+	return nil
+}
+
+// list reads the elements of a list, the first of which begins at i.
+func (p *place) list(s string, i int, out []Value, depth int) int {
+	if i = skipSpace(s, i); i < len(s) && s[i] == ']' {
+		return i + 1
+	}
+	for n := 0; ; n++ {
+		var at *place
+		if p != nil {
+			for _, b := range p.below {
+				if b.Index == n {
+					at = b
+				}
+			}
+		}
+		if i = at.value(s, i, out, depth+1); i < 0 {
+			return -1
+		}
+		if i = skipSpace(s, i); i >= len(s) {
+			return -1
+		}
+		switch s[i] {
+		case ']':
+			return i + 1
+		case ',':
+			i = skipSpace(s, i+1)
+		default:
+			return -1
+		}
+	}
+}
+
+// plainEnd is stringEnd for text that must not have control characters: end is
+// -1 when it does.
+func plainEnd(s string, i int) (end int, escaped bool) {
+	for i < len(s) {
+		// Eight bytes at a time, of which the first that is a quote, a backslash or
+		// a control character is looked for.
+		for i+8 <= len(s) {
+			w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+				uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+			if special(w) {
+				break
+			}
+			i += 8
+		}
+		for n := 0; n < 8 && i < len(s); n++ {
+			switch c := s[i]; {
+			case c == '"':
+				return i, escaped
+			case c == '\\':
+				escaped = true
+				i++
+			case c < ' ':
+				return -1, false
+			}
+			i++
+		}
+	}
+	return -1, false
+}
+
+// special reports whether one of eight bytes is a quote, a backslash or a control
+// character.
+func special(w uint64) bool {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	quote, back := w^(ones*'"'), w^(ones*'\\')
+	return ((w-ones*' ')&^w|(quote-ones)&^quote|(back-ones)&^back)&tops != 0
+}
+
+// validEscapes reports whether all escapes of a text are JSON's.
+func validEscapes(s string) bool {
+	for {
+		at := strings.IndexByte(s, '\\')
+		if at < 0 {
+			return true
+		}
+		if at+1 >= len(s) {
+			return false
+		}
+		switch s[at+1] {
+		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			s = s[at+2:]
+		case 'u':
+			if !isHex4(s, at+2) {
+				return false
+			}
+			s = s[at+6:]
+		default:
+			return false
+		}
+	}
+}
+
+func isHex4(s string, i int) bool {
+	if i+4 > len(s) {
+		return false
+	}
+	for _, c := range []byte(s[i : i+4]) {
+		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,10 @@
+// Package scan finds fields in the text of log lines: JSON and logfmt. It goes
+// over a line once and builds nothing of what nobody asked for; values are parts
+// of the line where nothing had to be unescaped.
+//
+// Fields and Logfmt are lenient: they stop where all was found, and do not say
+// whether the rest is well formed. Object is strict: it reads the whole text and
+// says whether that is one JSON object.
+//
+// It is not for writing, and not for decoding into Go values.
+package scan
