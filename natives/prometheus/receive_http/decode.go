@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/wire"
 )
 
 // decoder turns the body of a request into rows. It is scratch memory: reset
@@ -127,28 +128,28 @@ func (d *decoder) sample(b []byte) error {
 	}
 	var v float64
 	var t, start int64
-	c := read(b)
-	for c.more() {
-		num, typ := c.field()
+	c := wire.Read(b)
+	for c.More() {
+		num, typ := c.Field()
 		switch num {
 		case 1:
-			c.want(typ, wireFixed)
-			v = c.float()
+			c.Want(typ, wire.Fixed64)
+			v = c.Double()
 		case 2:
-			c.want(typ, wireVarint)
-			t = int64(c.varint())
+			c.Want(typ, wire.Varint)
+			t = int64(c.Varint())
 		case 3:
 			if !d.v2 { // 1.0 has no such field
-				c.skip(typ)
+				c.Skip(typ)
 				break
 			}
-			c.want(typ, wireVarint)
-			start = int64(c.varint())
+			c.Want(typ, wire.Varint)
+			start = int64(c.Varint())
 		default:
-			c.skip(typ)
+			c.Skip(typ)
 		}
 	}
-	if err := c.err("a sample"); err != nil {
+	if err := c.Err("a sample"); err != nil {
 		return err
 	}
 	if start != 0 {

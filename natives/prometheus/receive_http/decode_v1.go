@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/wire"
 )
 
 // decodeV1 reads a WriteRequest of remote write 1.0.
@@ -13,21 +14,21 @@ import (
 //	WriteRequest { repeated TimeSeries timeseries = 1; repeated MetricMetadata metadata = 3 }
 func (d *decoder) decodeV1(body []byte) error {
 	d.v2 = false
-	c := read(body)
+	c := wire.Read(body)
 	families := map[string]batch.Metadata{}
-	for c.more() {
-		num, typ := c.field()
+	for c.More() {
+		num, typ := c.Field()
 		switch num {
 		case 1:
-			c.want(typ, wireBytes)
-			if ts := c.bytes(); c.ok {
+			c.Want(typ, wire.Bytes)
+			if ts := c.Bytes(); c.OK() {
 				if err := d.seriesV1(ts); err != nil {
 					return err
 				}
 			}
 		case 3:
-			c.want(typ, wireBytes)
-			name, m, err := metadataV1(c.bytes())
+			c.Want(typ, wire.Bytes)
+			name, m, err := metadataV1(c.Bytes())
 			if err != nil {
 				return err
 			}
@@ -35,10 +36,10 @@ func (d *decoder) decodeV1(body []byte) error {
 				families[name] = m
 			}
 		default:
-			c.skip(typ)
+			c.Skip(typ)
 		}
 	}
-	if err := c.err("the request"); err != nil {
+	if err := c.Err("the request"); err != nil {
 		return err
 	}
 	if len(families) > 0 {
@@ -58,52 +59,52 @@ func (d *decoder) seriesV1(ts []byte) error {
 	start, end := 0, 0 // of the label fields, which mostly stand in a row
 	pieces := false
 	var err error
-	c := read(ts)
-	for c.more() {
-		at := c.i
-		num, typ := c.field()
+	c := wire.Read(ts)
+	for c.More() {
+		at := c.Offset()
+		num, typ := c.Field()
 		switch num {
 		case 1:
-			c.want(typ, wireBytes)
-			c.bytes()
+			c.Want(typ, wire.Bytes)
+			c.Bytes()
 			switch {
 			case start == end:
-				start, end = at, c.i
+				start, end = at, c.Offset()
 			case end == at && !pieces:
-				end = c.i
+				end = c.Offset()
 			default:
 				if !pieces {
 					d.region, pieces = append(d.region[:0], ts[start:end]...), true
 				}
-				d.region = append(d.region, ts[at:c.i]...)
+				d.region = append(d.region, ts[at:c.Offset()]...)
 			}
 		case 2:
-			c.want(typ, wireBytes)
-			if err := d.sample(c.bytes()); err != nil {
+			c.Want(typ, wire.Bytes)
+			if err := d.sample(c.Bytes()); err != nil {
 				return err
 			}
 		case 3:
-			c.want(typ, wireBytes)
-			if d.exSeen, err = d.keep(d.exSeen, c.bytes()); err != nil {
+			c.Want(typ, wire.Bytes)
+			if d.exSeen, err = d.keep(d.exSeen, c.Bytes()); err != nil {
 				return err
 			}
 		case 4:
-			c.want(typ, wireBytes)
-			if d.histSeen, err = d.keep(d.histSeen, c.bytes()); err != nil {
+			c.Want(typ, wire.Bytes)
+			if d.histSeen, err = d.keep(d.histSeen, c.Bytes()); err != nil {
 				return err
 			}
 		default:
-			c.skip(typ)
+			c.Skip(typ)
 		}
 	}
-	if err = c.err("a series"); err != nil {
+	if err = c.Err("a series"); err != nil {
 		return err
 	}
-	wire := ts[start:end]
+	labels := ts[start:end]
 	if pieces {
-		wire = d.region
+		labels = d.region
 	}
-	s, bad, err := d.seriesOf(wire)
+	s, bad, err := d.seriesOf(labels)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (d *decoder) seriesV1(ts []byte) error {
 		}
 		var h prompb.Histogram
 		if err := h.Unmarshal(b); err != nil {
-			return fmt.Errorf("%w: a histogram is broken", errMessage)
+			return fmt.Errorf("%w: a histogram is broken", wire.ErrMessage)
 		}
 		row := batch.Histogram{}
 		if h.IsFloatHistogram() {
@@ -128,7 +129,7 @@ func (d *decoder) seriesV1(ts []byte) error {
 	for _, b := range d.exSeen {
 		var e prompb.Exemplar
 		if err := e.Unmarshal(b); err != nil {
-			return fmt.Errorf("%w: an exemplar is broken", errMessage)
+			return fmt.Errorf("%w: an exemplar is broken", wire.ErrMessage)
 		}
 		x := batch.Exemplar{Value: e.Value, T: e.Timestamp, HasT: e.Timestamp != 0}
 		for _, l := range e.Labels {
@@ -146,7 +147,7 @@ func (d *decoder) seriesV1(ts []byte) error {
 func metadataV1(b []byte) (family string, m batch.Metadata, err error) {
 	var pb prompb.MetricMetadata
 	if err := pb.Unmarshal(b); err != nil {
-		return "", m, fmt.Errorf("%w: metadata is broken", errMessage)
+		return "", m, fmt.Errorf("%w: metadata is broken", wire.ErrMessage)
 	}
 	return pb.MetricFamilyName, batch.Metadata{Type: metricType(int32(pb.Type)), Help: pb.Help, Unit: pb.Unit}, nil
 }

@@ -7,6 +7,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/wire"
 )
 
 // decodeV2 reads a Request of remote write 2.0.
@@ -18,16 +19,16 @@ func (d *decoder) decodeV2(body []byte) error {
 	d.v2 = true
 	// The order of fields is up to the sender, and symbols are needed first.
 	for _, wanted := range []int32{4, 5} {
-		c := read(body)
-		for c.more() {
-			num, typ := c.field()
+		c := wire.Read(body)
+		for c.More() {
+			num, typ := c.Field()
 			if num != 4 && num != 5 {
-				c.skip(typ)
+				c.Skip(typ)
 				continue
 			}
-			c.want(typ, wireBytes)
-			b := c.bytes()
-			if !c.ok || num != wanted {
+			c.Want(typ, wire.Bytes)
+			b := c.Bytes()
+			if !c.OK() || num != wanted {
 				continue
 			}
 			var err error
@@ -40,7 +41,7 @@ func (d *decoder) decodeV2(body []byte) error {
 				return err
 			}
 		}
-		if err := c.err("the request"); err != nil {
+		if err := c.Err("the request"); err != nil {
 			return err
 		}
 	}
@@ -57,37 +58,37 @@ func (d *decoder) seriesV2(ts []byte) error {
 	d.histSeen, d.exSeen, d.refs = d.histSeen[:0], d.exSeen[:0], d.refs[:0]
 	var m metadataV2
 	var err error
-	c := read(ts)
-	for c.more() {
-		num, typ := c.field()
+	c := wire.Read(ts)
+	for c.More() {
+		num, typ := c.Field()
 		switch num {
 		case 1:
-			d.refs = c.refs(d.refs, typ)
+			d.refs = c.Uint32s(d.refs, typ)
 		case 2:
-			c.want(typ, wireBytes)
-			if err := d.sample(c.bytes()); err != nil {
+			c.Want(typ, wire.Bytes)
+			if err := d.sample(c.Bytes()); err != nil {
 				return err
 			}
 		case 3:
-			c.want(typ, wireBytes)
-			if d.histSeen, err = d.keep(d.histSeen, c.bytes()); err != nil {
+			c.Want(typ, wire.Bytes)
+			if d.histSeen, err = d.keep(d.histSeen, c.Bytes()); err != nil {
 				return err
 			}
 		case 4:
-			c.want(typ, wireBytes)
-			if d.exSeen, err = d.keep(d.exSeen, c.bytes()); err != nil {
+			c.Want(typ, wire.Bytes)
+			if d.exSeen, err = d.keep(d.exSeen, c.Bytes()); err != nil {
 				return err
 			}
 		case 5:
-			c.want(typ, wireBytes)
-			if err := m.read(c.bytes()); err != nil {
+			c.Want(typ, wire.Bytes)
+			if err := m.read(c.Bytes()); err != nil {
 				return err
 			}
 		default:
-			c.skip(typ)
+			c.Skip(typ)
 		}
 	}
-	if err := c.err("a series"); err != nil {
+	if err := c.Err("a series"); err != nil {
 		return err
 	}
 	s, bad, err := d.seriesOfRefs(&m)
@@ -100,7 +101,7 @@ func (d *decoder) seriesV2(ts []byte) error {
 		}
 		var h writev2.Histogram
 		if err := h.Unmarshal(b); err != nil {
-			return fmt.Errorf("%w: a histogram is broken", errMessage)
+			return fmt.Errorf("%w: a histogram is broken", wire.ErrMessage)
 		}
 		row := batch.Histogram{}
 		if h.IsFloatHistogram() {
@@ -122,23 +123,6 @@ func (d *decoder) seriesV2(ts []byte) error {
 	return nil
 }
 
-// refs appends the values of a field of numbers, packed or one by one.
-func (c *cursor) refs(dst []uint32, typ int) []uint32 {
-	if typ == wireVarint {
-		return append(dst, uint32(c.varint()))
-	}
-	c.want(typ, wireBytes)
-	// The last one may pass the field's end, as in Prometheus.
-	n := c.varint()
-	if n > uint64(len(c.b)-c.i) {
-		c.fail()
-	}
-	for end := c.i + int(n); c.ok && c.i < end; {
-		dst = append(dst, uint32(c.varint()))
-	}
-	return dst
-}
-
 // metadataV2 is
 //
 //	Metadata { MetricType type = 1; uint32 help_ref = 3; uint32 unit_ref = 4 }
@@ -148,15 +132,15 @@ type metadataV2 struct {
 }
 
 func (m *metadataV2) read(b []byte) error {
-	c := read(b)
-	for c.more() {
-		num, typ := c.field()
+	c := wire.Read(b)
+	for c.More() {
+		num, typ := c.Field()
 		if num != 1 && num != 3 && num != 4 {
-			c.skip(typ)
+			c.Skip(typ)
 			continue
 		}
-		c.want(typ, wireVarint)
-		v := c.varint()
+		c.Want(typ, wire.Varint)
+		v := c.Varint()
 		switch num {
 		case 1:
 			m.typ = int32(v)
@@ -166,7 +150,7 @@ func (m *metadataV2) read(b []byte) error {
 			m.unit = uint32(v)
 		}
 	}
-	return c.err("metadata")
+	return c.Err("metadata")
 }
 
 var metricTypes = [...]model.MetricType{
@@ -311,7 +295,7 @@ func (d *decoder) exemplarsV2(s *batch.Series, has bool) error {
 	for _, b := range d.exSeen {
 		var pb writev2.Exemplar
 		if err := pb.Unmarshal(b); err != nil {
-			return fmt.Errorf("%w: an exemplar is broken", errMessage)
+			return fmt.Errorf("%w: an exemplar is broken", wire.ErrMessage)
 		}
 		if s == nil {
 			continue

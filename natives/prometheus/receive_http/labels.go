@@ -5,36 +5,37 @@ import (
 	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/wire"
 )
 
 // parseLabels appends the labels of a region of label fields to dst. Their
 // strings are copies.
 func parseLabels(dst []batch.Label, region []byte) ([]batch.Label, error) {
-	c := read(region)
-	for c.more() {
-		_, typ := c.field()
-		c.want(typ, wireBytes)
+	c := wire.Read(region)
+	for c.More() {
+		_, typ := c.Field()
+		c.Want(typ, wire.Bytes)
 		var l batch.Label
-		m := read(c.bytes())
-		for m.more() {
-			num, typ := m.field()
+		m := wire.Read(c.Bytes())
+		for m.More() {
+			num, typ := m.Field()
 			switch num {
 			case 1:
-				m.want(typ, wireBytes)
-				l.Name = string(m.bytes())
+				m.Want(typ, wire.Bytes)
+				l.Name = string(m.Bytes())
 			case 2:
-				m.want(typ, wireBytes)
-				l.Value = string(m.bytes())
+				m.Want(typ, wire.Bytes)
+				l.Value = string(m.Bytes())
 			default:
-				m.skip(typ)
+				m.Skip(typ)
 			}
 		}
-		if err := m.err("a label"); err != nil {
+		if err := m.Err("a label"); err != nil {
 			return dst, err
 		}
 		dst = append(dst, l)
 	}
-	return dst, c.err("a series' labels")
+	return dst, c.Err("a series' labels")
 }
 
 // sortLabels sorts labels by name.
