@@ -56,10 +56,14 @@ bench-peers: build ## measure weir and its peers at SCENARIO (all of them, 40 mi
 	CGO_ENABLED=0 $(GO) build -o bin/weirbench ./cmd/weirbench
 	bin/weirbench run $(SCENARIO)
 
+bench-logs: build ## measure weir and its peers with lines of logs, and print the table
+	CGO_ENABLED=0 $(GO) build -o bin/weirbench ./cmd/weirbench
+	bin/weirbench logs all
+
 faults: build ## kill, stop, reload, fill and corrupt a weir under load for some minutes: lost = 0
 	$(GO) run ./cmd/weirbench faults
 
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
-.PHONY: help build run test race lint generated platforms check tsc integration bench bench-stages peers bench-peers faults fuzz
+.PHONY: help build run test race lint generated platforms check tsc integration bench bench-stages peers bench-peers bench-logs faults fuzz

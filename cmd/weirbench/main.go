@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -39,8 +40,10 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 		Short: "Measure collectors",
 		Example: `  weirbench run                              weir and its peers at the usual work, three rounds
   weirbench run relabel --collectors=weir    one of them at another
+  weirbench logs passthrough native          lines of logs
   weirbench targets --targets=10             only the targets
   weirbench sink --listen-addr=127.0.0.1:9090 only the endpoint`,
+		Version:           runtime.Version(), // of the floor
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -49,7 +52,8 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	root.SetOut(out)
 	root.SetErr(errOut)
 	root.SetArgs(args)
-	root.AddCommand(runCommand(), bareCommand(), outageCommand(), soakCommand(), faultsCommand(), pumpCommand(), stagesCommand(), targetsCommand(), sinkCommand())
+	root.AddCommand(runCommand(), bareCommand(), outageCommand(), soakCommand(), faultsCommand(), pumpCommand(), stagesCommand(), targetsCommand(), sinkCommand(),
+		logsCommand(), filesCommand(), floorCommand())
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0

@@ -160,13 +160,17 @@ type measured struct {
 
 func run(cmd *cobra.Command, o runOptions, ss []bench.Scenario) (err error) {
 	ctx, out, log := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	var templates fs.FS = bench.Templates()
+	if o.templates != "" {
+		templates = os.DirFS(o.templates)
+	}
 	var ms []measured
 	for _, s := range ss {
 		m := measured{Scenario: s, report: &bench.Report{
 			Scenario: s.Name, Help: s.Help, Began: time.Now(), Machine: bench.ThisMachine(),
 			Command: strings.Join(append([]string{"weirbench"}, os.Args[1:]...), " "),
 		}}
-		if m.collectors, err = findCollectors(ctx, o, s, m.report, log); err != nil {
+		if m.collectors, m.report.Skipped, err = findCollectors(ctx, templates, s.Name, s.Usual, log); err != nil {
 			return err
 		}
 		ms = append(ms, m)
@@ -197,36 +201,32 @@ func run(cmd *cobra.Command, o runOptions, ss []bench.Scenario) (err error) {
 	return err
 }
 
-// findCollectors returns those that can be measured, and notes the others in r.
-func findCollectors(ctx context.Context, o runOptions, s bench.Scenario, r *bench.Report, log io.Writer) ([]*bench.Collector, error) {
-	var templates fs.FS = bench.Templates()
-	if o.templates != "" {
-		templates = os.DirFS(o.templates)
-	}
-	var cs []*bench.Collector
+// findCollectors returns those of the wanted that can be measured at a scenario,
+// and why others cannot.
+func findCollectors(ctx context.Context, templates fs.FS, scenario string, wanted []string, log io.Writer) (cs []*bench.Collector, skipped []string, err error) {
 	skip := func(why string) {
-		r.Skipped = append(r.Skipped, why)
+		skipped = append(skipped, why)
 		fmt.Fprintf(log, "skipped: %s\n", why)
 	}
-	for _, wanted := range s.Usual {
-		c, err := bench.FindCollector(ctx, templates, wanted)
+	for _, name := range wanted {
+		c, err := bench.FindCollector(ctx, templates, name)
 		if missing, ok := errors.AsType[*bench.NotInstalledError](err); ok {
 			skip(missing.Error())
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if !c.Does(s.Name) {
-			skip(fmt.Sprintf("%s cannot do %s", c.Title, s.Name))
+		if !c.Does(scenario) {
+			skip(fmt.Sprintf("%s cannot do %s", c.Title, scenario))
 			continue
 		}
 		cs = append(cs, c)
 	}
 	if len(cs) == 0 {
-		return nil, fmt.Errorf("cannot measure anything: none of %s is there for %s; `make build peers` makes and fetches them", strings.Join(s.Usual, ", "), s.Name)
+		return nil, nil, fmt.Errorf("cannot measure anything: none of %s is there for %s; `make build peers` makes and fetches them", strings.Join(wanted, ", "), scenario)
 	}
-	return cs, nil
+	return cs, skipped, nil
 }
 
 // measure measures round by round, each with all scenarios: what the machine does
@@ -265,7 +265,7 @@ func measure(ctx context.Context, ms []measured, dir string, log io.Writer) erro
 	return nil
 }
 
-func writeJSON(path string, reports []*bench.Report) error {
+func writeJSON(path string, reports any) error {
 	if path == "" {
 		return nil
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -14,9 +16,11 @@ func sinkCommand() *cobra.Command {
 	addr := "127.0.0.1:0"
 	cmd := &cobra.Command{
 		Use:   "sink",
-		Short: "Be a remote write endpoint that counts",
+		Short: "Be an endpoint of metrics and logs that counts",
 		Long: `Be a remote write endpoint, 1.0 and 2.0, that counts what comes and finds gaps,
-duplicates and disorder in the sequence series of weirbench's targets.
+duplicates and disorder in the sequence series of weirbench's targets; and an
+endpoint of Loki's push, and of lines as they are by HTTP and TCP, that does so
+with the numbered lines of weirbench's files.
 
 Commands, at the same address: GET /stats (?detail=1: by instance), POST /reset,
 DELETE /faults, and POST /faults with what to do to the next writes, in JSON:
@@ -34,11 +38,20 @@ DELETE /faults, and POST /faults with what to do to the next writes, in JSON:
 				return err
 			}
 			base := "http://" + s.Address()
-			h := bench.Hello{Control: base, Write: base + "/api/v1/write"}
-			ctx, err := hello(cmd, h, untilEOF, fmt.Sprintf("control %s\nwrite   %s\n", h.Control, h.Write))
+			lines, err := s.ListenLines()
 			if err != nil {
 				return err
 			}
+			h := bench.Hello{Control: base, Write: base + "/api/v1/write", Push: base + "/loki/api/v1/push", Lines: base + "/lines", TCP: lines.Address()}
+			ctx, err := hello(cmd, h, untilEOF, fmt.Sprintf("control %s\nwrite   %s\npush    %s\nlines   %s\nlines   tcp://%s\n", h.Control, h.Write, h.Push, h.Lines, h.TCP))
+			if err != nil {
+				return err
+			}
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			wg.Go(func() { lines.Serve(ctx) })
 			return s.Serve(ctx)
 		}),
 	}

@@ -53,6 +53,20 @@ func TestCommandLine(t *testing.T) {
 	f(2, "cannot serve 0 targets", "run", "--targets=0")
 	f(2, "multiple of the interval", "run", "--measure=7s")
 	f(2, "unknown flag", "run", "--round=3")
+	f(0, "passthrough    a million lines of 200 bytes", "logs", "--help")
+	f(2, `cannot run scenario "fast": there are passthrough, native`, "logs", "native", "fast")
+	f(2, "cannot measure 0 rounds", "logs", "--rounds=0")
+	f(2, "without lines", "logs", "--lines=0")
+	f(2, "at least 1s", "logs", "files", "--measure=1ms")
+	f(2, "cannot write 0 files", "logs", "--files=0")
+	f(1, "none of weir=/nowhere is there for lua", "logs", "lua", "--collectors=weir=/nowhere")
+	f(1, `cannot use collector "vmagent": there are floor, rsyslog, syslog-ng, weir`, "logs", "--collectors=vmagent")
+	f(1, "there are \n", "logs", "--templates="+t.TempDir())
+	f(2, "cannot write 0 files", "files", "--files=0")
+	f(1, "cannot make a log file", "files", "--dir=/nowhere")
+	f(2, "--push says where to", "floor", "*.log")
+	f(1, "cannot find files", "floor", "--push=http://127.0.0.1:0", "[")
+	f(0, "weirbench version go", "--version")
 	f(2, "cannot break anything so", "faults", "--steps=0")
 	f(1, "cannot find weir", "faults", "--weir=/nowhere")
 	f(2, "cannot tell anything so quickly", "outage", "--down=1ms")
@@ -89,7 +103,7 @@ func TestServers(t *testing.T) {
 		if err := json.NewDecoder(stdout).Decode(&h); err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
-		if len(h.Targets) != targets || (h.Write != "") != (args[0] == "sink") {
+		if len(h.Targets) != targets || (h.Write != "") != (args[0] == "sink") || (h.Push != "") != (args[0] == "sink") {
 			t.Errorf("%s says %+v", args, h)
 		}
 		resp, err := http.Get(h.Control + "/stats")
@@ -107,6 +121,7 @@ func TestServers(t *testing.T) {
 	}
 	f(3, "targets", "--targets=3")
 	f(0, "sink")
+	f(0, "files", "--dir="+t.TempDir())
 }
 
 // TestServersForPeople ends with a signal, which is the context here.
@@ -122,4 +137,6 @@ func TestServersForPeople(t *testing.T) {
 	}
 	f("/metrics\n", "targets", "--targets=2")
 	f("/api/v1/write\n", "sink")
+	f("/loki/api/v1/push\n", "sink")
+	f("control http://127.0.0.1:", "files", "--dir="+t.TempDir())
 }

@@ -111,7 +111,7 @@ func TestTemplates(t *testing.T) {
 				continue
 			}
 			dir := t.TempDir()
-			cmd, err := c.prepare(newJob(s, dir, "http://127.0.0.1:1/api/v1/write", []string{"127.0.0.1:2", "127.0.0.1:3"}))
+			cmd, err := c.prepare(dir, newJob(s, dir, "http://127.0.0.1:1/api/v1/write", []string{"127.0.0.1:2", "127.0.0.1:3"}))
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, s.Name, err)
 				continue
@@ -192,11 +192,11 @@ func TestFindCollector(t *testing.T) {
 
 func TestExpandErrors(t *testing.T) {
 	c := &Collector{Name: "c", files: fstest.MapFS{"f": {Data: []byte("{{.Nothing}}")}}}
-	if _, err := c.prepare(job{Dir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "cannot write the config of c") {
+	if _, err := c.prepare(t.TempDir(), job{}); err == nil || !strings.Contains(err.Error(), "cannot write the config of c") {
 		t.Errorf("got %v", err)
 	}
 	c = &Collector{Name: "c", files: fstest.MapFS{}, spec: spec{Args: []string{"{{"}}}
-	if _, err := c.prepare(job{Dir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "cannot write the command line of c") {
+	if _, err := c.prepare(t.TempDir(), job{}); err == nil || !strings.Contains(err.Error(), "cannot write the command line of c") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,12 +18,18 @@ import (
 	"time"
 )
 
-//go:embed all:collectors
+//go:embed all:collectors all:logs
 var embedded embed.FS
 
-// Templates returns the collectors that weirbench knows, a folder each.
-func Templates() fs.FS {
-	sub, err := fs.Sub(embedded, "collectors")
+// Templates returns the collectors of metrics that weirbench knows, a folder
+// each.
+func Templates() fs.FS { return templates("collectors") }
+
+// LogTemplates returns the collectors of logs.
+func LogTemplates() fs.FS { return templates("logs") }
+
+func templates(folder string) fs.FS {
+	sub, err := fs.Sub(embedded, folder)
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
@@ -177,8 +183,9 @@ func newJob(s Scenario, dir, sinkURL string, addresses []string) job {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", d/time.Second) }
 
-// prepare writes the collector's files into j.Dir and returns its command line.
-func (c *Collector) prepare(j job) (*exec.Cmd, error) {
+// prepare writes the collector's files into dir and returns its command line; j
+// is what templates see.
+func (c *Collector) prepare(dir string, j any) (*exec.Cmd, error) {
 	err := fs.WalkDir(c.files, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || p == "collector.json" {
 			return err
@@ -191,14 +198,14 @@ func (c *Collector) prepare(j job) (*exec.Cmd, error) {
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(j.Dir, filepath.FromSlash(p))
+		to := filepath.Join(dir, filepath.FromSlash(p))
 		return errors.Join(os.MkdirAll(filepath.Dir(to), 0o777), os.WriteFile(to, []byte(out), 0o666))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the config of %s: %w", c.Name, err)
 	}
 	cmd := exec.Command(c.program)
-	cmd.Dir = j.Dir
+	cmd.Dir = dir
 	for _, a := range c.spec.Args {
 		out, err := expand("args", a, j)
 		if err != nil {
@@ -209,7 +216,7 @@ func (c *Collector) prepare(j job) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-func expand(name, text string, j job) (string, error) {
+func expand(name, text string, j any) (string, error) {
 	t, err := template.New(name).Option("missingkey=error").Parse(text)
 	if err != nil {
 		return "", err

@@ -106,6 +106,9 @@ func (p *process) stop() error {
 type Hello struct {
 	Control string   `json:"control"`           // base URL of the commands
 	Write   string   `json:"write,omitempty"`   // URL for remote writes
+	Push    string   `json:"push,omitempty"`    // URL for pushes of logs
+	Lines   string   `json:"lines,omitempty"`   // URL for lines as they are
+	TCP     string   `json:"tcp,omitempty"`     // address for lines as they are
 	Targets []string `json:"targets,omitempty"` // addresses
 }
 

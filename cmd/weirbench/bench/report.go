@@ -190,13 +190,18 @@ func delivered(rounds []*Round) string {
 			bad++
 		}
 	}
+	return allOrNot(got, want, bad)
+}
+
+// allOrNot says whether all was delivered, or of how many rounds not.
+func allOrNot(got, want int64, bad int) string {
 	if bad > 0 {
 		return fmt.Sprintf("**no**: %d of %d, %d rounds with faults", got, want, bad)
 	}
 	return fmt.Sprintf("all %d", want)
 }
 
-func values(rounds []*Round, f func(*Round) float64) []float64 {
+func values[R any](rounds []R, f func(R) float64) []float64 {
 	vs := make([]float64, len(rounds))
 	for i, o := range rounds {
 		vs[i] = f(o)
@@ -206,19 +211,19 @@ func values(rounds []*Round, f func(*Round) float64) []float64 {
 }
 
 // median returns the middle value, of two the mean.
-func median(rounds []*Round, f func(*Round) float64) float64 {
+func median[R any](rounds []R, f func(R) float64) float64 {
 	vs := values(rounds, f)
 	n := len(vs)
 	return (vs[(n-1)/2] + vs[n/2]) / 2
 }
 
-func highest(rounds []*Round, f func(*Round) float64) float64 {
+func highest[R any](rounds []R, f func(R) float64) float64 {
 	vs := values(rounds, f)
 	return vs[len(vs)-1]
 }
 
 // spread writes median, lowest and highest.
-func spread(rounds []*Round, f func(*Round) float64, format, unit string) string {
+func spread[R any](rounds []R, f func(R) float64, format, unit string) string {
 	vs := values(rounds, f)
 	out := fmt.Sprintf(format, median(rounds, f)) + unit
 	if len(vs) == 1 {

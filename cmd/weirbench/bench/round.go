@@ -117,7 +117,7 @@ func (r *round) start(c *Collector) (err error) {
 	if err := r.startEnds(); err != nil {
 		return err
 	}
-	cmd, err := c.prepare(newJob(r.s, work, r.sink.Write, r.targets.Targets))
+	cmd, err := c.prepare(work, newJob(r.s, work, r.sink.Write, r.targets.Targets))
 	if err != nil {
 		return err
 	}
@@ -310,6 +310,11 @@ func (r *round) mostScrapes() int64 {
 
 // wait waits for d, or until ctx ends or something that must run does not.
 func (r *round) wait(ctx context.Context, d time.Duration) error {
+	return waitFor(ctx, d, r.program, r.sink.process, r.targets.process)
+}
+
+// waitFor waits for d, or until ctx ends or one of three that must run does not.
+func waitFor(ctx context.Context, d time.Duration, program, sink, source *process) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -317,12 +322,12 @@ func (r *round) wait(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-r.program.gone:
-		return r.program.ended()
-	case <-r.sink.gone:
-		return r.sink.ended()
-	case <-r.targets.gone:
-		return r.targets.ended()
+	case <-program.gone:
+		return program.ended()
+	case <-sink.gone:
+		return sink.ended()
+	case <-source.gone:
+		return source.ended()
 	}
 }
 

@@ -26,20 +26,27 @@ type Stats struct {
 	Report     int64 `json:"report"`     // of series that the collector makes of a scrape, such as up
 	Stale      int64 `json:"stale"`      // markers
 
-	Sequences  int            `json:"sequences"`  // series that count scrapes
+	Lines      int64 `json:"lines"`      // of logs
+	LineBytes  int64 `json:"line_bytes"` // of those, without their ends
+	Unnumbered int64 `json:"unnumbered"` // of the lines, those without a number
+	Streams    int   `json:"streams"`    // sets of labels that they had
+
+	Sequences  int            `json:"sequences"`  // series that count scrapes, and files by level
 	Gaps       int64          `json:"gaps"`       // numbers that are missing in a sequence
 	Duplicates int64          `json:"duplicates"` // numbers that came again
 	Repeats    int64          `json:"repeats"`    // requests that came again, byte for byte the same
 	Changed    int64          `json:"changed"`    // numbers that came again in a request that did not
 	Reordered  int64          `json:"reordered"`  // numbers that came after a higher one
-	First      map[string]int `json:"first"`      // by instance: the number that all its sequences had come to at first
+	First      map[string]int `json:"first"`      // by instance, or file and level: the number that all its sequences had come to at first
 	Last       map[string]int `json:"last"`       // and the one that all have come to
 }
 
 // ledger books samples. It is a visitor, for one request at a time.
 type ledger struct {
 	stats     Stats
-	sequences map[uint64]*sequence
+	sequences map[uint64]*sequence // by hash of labels
+	files     map[string]*sequence // by the name in package logfiles
+	streams   map[uint64]struct{}  // by hash of labels
 	bodies    map[uint64]time.Time // of requests, by hash: when they were last answered well, zero if never
 	owes      map[owed]struct{}
 	forgiven  map[owed]struct{}
@@ -64,7 +71,7 @@ const maxMissing = 10_000
 
 func newLedger() *ledger {
 	return &ledger{
-		sequences: map[uint64]*sequence{}, bodies: map[uint64]time.Time{},
+		sequences: map[uint64]*sequence{}, files: map[string]*sequence{}, streams: map[uint64]struct{}{}, bodies: map[uint64]time.Time{},
 		owes: map[owed]struct{}{}, forgiven: map[owed]struct{}{}, down: map[string][]int64{},
 	}
 }
@@ -155,11 +162,14 @@ func (l *ledger) gap(s *sequence, from, to int) {
 // snapshot returns the figures; detail says whether by instance too.
 func (l *ledger) snapshot(detail bool) Stats {
 	st := l.stats
-	st.Sequences = len(l.sequences)
+	st.Sequences, st.Streams = len(l.sequences)+len(l.files), len(l.streams)
 	if !detail {
 		return st
 	}
 	st.First, st.Last = map[string]int{}, map[string]int{}
+	for name, s := range l.files {
+		st.First[name], st.Last[name] = s.first, s.last
+	}
 	for _, s := range l.sequences {
 		if first, ok := st.First[s.instance]; !ok || s.first > first {
 			st.First[s.instance] = s.first

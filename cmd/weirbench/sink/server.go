@@ -1,10 +1,11 @@
 // Package sink receives what collectors send by Prometheus remote write, 1.0
-// and 2.0, and books it: how much came, and whether every scrape did. It stores
-// nothing and answers at once, unless it is told to misbehave.
+// and 2.0, and lines by Loki's push or as they are, and books it: how much came,
+// and whether every scrape and every line did. It stores nothing and answers at
+// once, unless it is told to misbehave.
 //
 // The rules to know. Sequence series (see package target) are the proof: their
 // values are the numbers of the scrapes, so a number that is missing, comes
-// twice or late is seen. Native histograms and staleness markers count, and are
+// twice or late is seen. Lines of package logfiles have such numbers in them. Native histograms and staleness markers count, and are
 // no numbers. A request that is refused leaves no trace but in Refused.
 package sink
 
@@ -62,12 +63,15 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Handler takes writes at POST /api/v1/write, and control commands: GET /stats
+// Handler takes writes at POST /api/v1/write, pushes at POST /loki/api/v1/push,
+// lines at POST /lines, and control commands: GET /stats
 // (with ?detail=1 by instance too), POST /reset, POST /faults with a Fault and
 // DELETE /faults.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/write", s.write)
+	mux.HandleFunc("POST /loki/api/v1/push", s.push)
+	mux.HandleFunc("POST /lines", s.lines)
 	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode(s.Stats(r.FormValue("detail") != ""))
 	})
@@ -119,6 +123,26 @@ type scratch struct {
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func (s *Server) write(w http.ResponseWriter, r *http.Request) {
+	v2, err := isV2(r.Header.Get("Content-Type"))
+	var took written
+	book := func(b *scratch) (err error) {
+		took, err = s.book(v2, b)
+		return err
+	}
+	s.take(w, r, err, book, func() {
+		if v2 {
+			h := w.Header()
+			h.Set("X-Prometheus-Remote-Write-Samples-Written", strconv.FormatInt(took.samples, 10))
+			h.Set("X-Prometheus-Remote-Write-Histograms-Written", strconv.FormatInt(took.histograms, 10))
+			h.Set("X-Prometheus-Remote-Write-Exemplars-Written", "0")
+		}
+	})
+}
+
+// take reads and decompresses a request, books it, and answers as the fault in
+// effect says, or well: headers sets what a good answer says. unsupported is what
+// is wrong with its content type, if anything is.
+func (s *Server) take(w http.ResponseWriter, r *http.Request, unsupported error, book func(*scratch) error, headers func()) {
 	f, over := s.faults.next()
 	if f != nil {
 		f.wait(r, over)
@@ -130,9 +154,8 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 	}
 	b := scratches.Get().(*scratch)
 	defer scratches.Put(b)
-	v2, err := isV2(r.Header.Get("Content-Type"))
-	if err != nil {
-		s.invalid(w, http.StatusUnsupportedMediaType, err)
+	if unsupported != nil {
+		s.invalid(w, http.StatusUnsupportedMediaType, unsupported)
 		return
 	}
 	b.in.Reset()
@@ -143,12 +166,12 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 		s.invalid(w, http.StatusBadRequest, fmt.Errorf("cannot decompress the request: %d bytes, %w", n, err))
 		return
 	}
+	var err error
 	if b.raw, err = s2.Decode(b.raw[:cap(b.raw)], b.in.Bytes()); err != nil {
 		s.invalid(w, http.StatusBadRequest, fmt.Errorf("cannot decompress the request: %w", err))
 		return
 	}
-	took, err := s.book(v2, b)
-	if err != nil {
+	if err := book(b); err != nil {
 		s.invalid(w, http.StatusBadRequest, err)
 		return
 	}
@@ -156,12 +179,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answered(b.in.Bytes())
-	if v2 {
-		h := w.Header()
-		h.Set("X-Prometheus-Remote-Write-Samples-Written", strconv.FormatInt(took.samples, 10))
-		h.Set("X-Prometheus-Remote-Write-Histograms-Written", strconv.FormatInt(took.histograms, 10))
-		h.Set("X-Prometheus-Remote-Write-Exemplars-Written", "0")
-	}
+	headers()
 	w.WriteHeader(http.StatusNoContent)
 }
 
