@@ -78,7 +78,7 @@ func (l *lanes) review() {
 	if span < lateAfter || !late && span < calmFor {
 		return
 	}
-	busy := l.e.stats.busy()
+	busy := l.e.stats.seconds.Busy()
 	wanted := used
 	if late {
 		wanted *= 2

@@ -182,7 +182,7 @@ func (e *endpoint) postFamilies(ctx context.Context, s *settings, r *request, de
 		if ctx.Err() != nil {
 			return false
 		}
-		wait := max(backoff, min(a.retryAfter, maxRetryAfter))
+		wait := max(backoff, a.retryAfter)
 		if !a.retry || e.clock.Now().Add(wait).After(deadline) {
 			e.stats.metadataFailed.Add(int64(r.samples))
 			e.log.Warn("cannot send metadata", "families", r.samples, "err", a.err)

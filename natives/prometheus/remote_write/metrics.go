@@ -1,10 +1,8 @@
 package remotewrite
 
 import (
-	"maps"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,47 +15,10 @@ type stats struct {
 	metadata, metadataFailed atomic.Int64
 	fallbacks                atomic.Int64
 
-	mu        sync.Mutex
-	dropped   map[string]int64 // but for what the journal counts
-	seconds   map[string]*seconds
-	requested time.Duration // by all requests, one after the other
-}
+	seconds journaling.Seconds
 
-// busy returns how long all requests took together.
-func (s *stats) busy() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.requested
-}
-
-// seconds is a histogram of request durations.
-type seconds struct {
-	count   uint64
-	sum     float64
-	buckets map[float64]uint64
-}
-
-var sendBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
-
-func (s *stats) observe(outcome string, d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := s.seconds[outcome]
-	if h == nil {
-		h = &seconds{buckets: map[float64]uint64{}}
-		if s.seconds == nil {
-			s.seconds = map[string]*seconds{}
-		}
-		s.seconds[outcome] = h
-	}
-	s.requested += d
-	h.count++
-	h.sum += d.Seconds()
-	for _, le := range sendBuckets {
-		if d.Seconds() <= le {
-			h.buckets[le]++
-		}
-	}
+	mu      sync.Mutex
+	dropped map[string]int64 // but for what the journal counts
 }
 
 // collector reads all endpoints when it is scraped; nothing is counted twice
@@ -116,11 +77,7 @@ func (e *endpoint) collect(ch chan<- prometheus.Metric) {
 	if s.args.HeaderFromLabel != nil {
 		put(descValues, prometheus.GaugeValue, float64(s.values.len()))
 	}
-	e.stats.mu.Lock()
-	for outcome, h := range e.stats.seconds {
-		ch <- prometheus.MustNewConstHistogram(descSeconds, h.count, h.sum, maps.Clone(h.buckets), name, outcome)
-	}
-	e.stats.mu.Unlock()
+	e.stats.seconds.Collect(ch, descSeconds, name)
 	dropped, st := e.dropped()
 	for reason, n := range dropped {
 		counter(descDropped, n, reason)

@@ -15,11 +15,8 @@ import (
 	"github.com/prometheus/prometheus/storage/remote"
 
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/journaling"
 )
-
-// maxRetryAfter bounds what an endpoint may ask for: beyond it a mistake there
-// would look like a stop here.
-const maxRetryAfter = 10 * time.Minute
 
 // answerWithin is how long the body of an answer may take once its head is
 // there, which says all but a message. A server that never ends it would hold a
@@ -44,14 +41,14 @@ type answer struct {
 // as there are any and they are taken, but not after posting has ended.
 func (e *endpoint) send(ctx, posting context.Context, lane int) {
 	var buf []byte
-	var p pauses
+	var p journaling.Pauses
 	for ctx.Err() == nil || !e.leave.Load() {
 		b, err := e.journal.Next(ctx, lane, buf)
 		if err != nil {
 			return
 		}
 		buf = b.Payload[:0]
-		p.backoff = 0
+		p.Reset()
 		if !e.deliver(ctx, posting, b, &p) {
 			return
 		}
@@ -59,7 +56,7 @@ func (e *endpoint) send(ctx, posting context.Context, lane int) {
 }
 
 // deliver returns when b is done; false: ctx ended and b is still in the journal.
-func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses *pauses) bool {
+func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses *journaling.Pauses) bool {
 	env, err := openBlock(b)
 	if err != nil {
 		e.log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
@@ -104,7 +101,8 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses
 			continue
 		}
 		e.answered(s, "retry", a.err, nil)
-		pauses.pause(ctx, e.clock, s, a.retryAfter, back)
+		q := &s.args.Queue
+		pauses.Pause(ctx, e.clock, journaling.Reasons{Min: q.MinBackoff, Max: q.MaxBackoff, RetryAfter: a.retryAfter, Back: back, Replaced: s.replaced})
 	}
 }
 
@@ -203,7 +201,7 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 		if late {
 			outcome = "timeout"
 		}
-		e.stats.observe(outcome, took)
+		e.stats.seconds.Observe(outcome, took)
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err // without the URL, which may hold secrets
 		}
@@ -225,7 +223,7 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 	case a.err != nil:
 		outcome = "rejected"
 	}
-	e.stats.observe(outcome, time.Since(began))
+	e.stats.seconds.Observe(outcome, time.Since(began))
 	return a
 }
 
@@ -243,11 +241,7 @@ func (e *endpoint) judge(s *settings, r *request, resp *http.Response, body []by
 	a := answer{err: fmt.Errorf("server answered %s: %s", resp.Status, line)}
 	a.retry = resp.StatusCode/100 == 5 || (resp.StatusCode == http.StatusTooManyRequests && s.args.Queue.RetryOnHTTP429)
 	if a.retry {
-		now := e.clock.Now()
-		if t, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			now = t // by its clock: ours may be an hour off
-		}
-		a.retryAfter = retryAfter(resp.Header.Get("Retry-After"), now)
+		a.retryAfter = journaling.RetryAfter(resp.Header, e.clock.Now())
 	}
 	return a
 }
@@ -278,18 +272,4 @@ func (e *endpoint) judgeV2(s *settings, r *request, resp *http.Response, line st
 		a.err = fmt.Errorf("server answered %s, wrote %d of %d samples: %s", resp.Status, a.written, r.samples, line)
 	}
 	return a, true
-}
-
-// retryAfter reads a Retry-After header, seconds or a date; 0 when there is
-// none that lies ahead.
-//
-// Format: https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
-func retryAfter(header string, now time.Time) time.Duration {
-	if n, err := strconv.ParseInt(header, 10, 64); err == nil {
-		return time.Duration(min(max(n, 0), int64(maxRetryAfter/time.Second))) * time.Second
-	}
-	if t, err := http.ParseTime(header); err == nil {
-		return max(t.Sub(now), 0)
-	}
-	return 0
 }
