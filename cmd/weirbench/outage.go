@@ -22,12 +22,23 @@ type outageOptions struct {
 	down                   time.Duration
 	maxGrowth, minDrain    float64
 	json, csv, graph, keep string
+
+	logs  bool // lines in place of samples, from so many files at such a rate
+	files int
+	rate  int
+}
+
+// lines is the scenario when it is about lines.
+func (o outageOptions) lines(warmup time.Duration) bench.LogScenario {
+	s := bench.LogOutage()
+	s.Files, s.Rate, s.Measure = o.files, o.rate, warmup
+	return s
 }
 
 func outageCommand() *cobra.Command {
 	s := bench.Scenarios()[0]
 	s.Warmup = 4 * time.Minute
-	o := outageOptions{collector: "weir", down: 10 * time.Minute, maxGrowth: 10, minDrain: 5}
+	o := outageOptions{collector: "weir", down: 10 * time.Minute, maxGrowth: 10, minDrain: 5, files: 100, rate: 20_000}
 	cmd := &cobra.Command{
 		Use:   "outage",
 		Short: "Measure memory and backlog while the endpoint is dead",
@@ -36,11 +47,15 @@ again. What is measured: its memory before and meanwhile, what waits, how quickl
 the backlog is sent, whether scrapes are late by that, and whether all arrives.
 The exit code is 1 when something is missing, or a limit is not held.`,
 		Example: `  weirbench outage --csv=outage.csv --graph=outage
-  weirbench outage --targets=10 --interval=1s --warmup=10s --down=20s --max-growth=50`,
+  weirbench outage --targets=10 --interval=1s --warmup=10s --down=20s --max-growth=50
+  weirbench outage --logs --csv=outage.csv   lines to Loki's push, not samples`,
 		Args: cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if o.down < time.Second || s.Warmup < 2*time.Second {
 				return errors.New("cannot tell anything so quickly: --down is at least 1s and --warmup 2s")
+			}
+			if o.logs {
+				return o.lines(s.Warmup).Validate()
 			}
 			return s.Validate()
 		},
@@ -53,8 +68,11 @@ The exit code is 1 when something is missing, or a limit is not held.`,
 	f.DurationVar(&s.Warmup, "warmup", s.Warmup, "time before, and half of it is measured before and after too")
 	f.DurationVar(&s.Interval, "interval", s.Interval, "scrape interval")
 	loadFlags(f, &s.Load)
+	f.BoolVar(&o.logs, "logs", false, "lines of files to Loki's push, in place of samples of targets")
+	f.IntVar(&o.files, "files", o.files, "with --logs: number of files")
+	f.IntVar(&o.rate, "rate", o.rate, "with --logs: lines a second, over all files")
 	f.Float64Var(&o.maxGrowth, "max-growth", o.maxGrowth, "most that memory may grow in the outage, in percent")
-	f.Float64Var(&o.minDrain, "min-drain", o.minDrain, "how many times as quick as live samples the backlog must be sent")
+	f.Float64Var(&o.minDrain, "min-drain", o.minDrain, "how many times as quick as live ones the backlog must be sent")
 	f.StringVar(&o.json, "json", "", "file to write all figures to")
 	f.StringVar(&o.csv, "csv", "", "file to write the readings to")
 	f.StringVar(&o.graph, "graph", "", "begin of the names of two SVGs to draw: -memory.svg and -backlog.svg")
@@ -64,6 +82,9 @@ The exit code is 1 when something is missing, or a limit is not held.`,
 
 func measureOutage(cmd *cobra.Command, o outageOptions, s bench.Scenario) (err error) {
 	templates := bench.Templates()
+	if o.logs {
+		templates = bench.LogTemplates()
+	}
 	if o.templates != "" {
 		templates = os.DirFS(o.templates)
 	}
@@ -80,7 +101,12 @@ func measureOutage(cmd *cobra.Command, o outageOptions, s bench.Scenario) (err e
 	} else if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	r, err := bench.MeasureOutage(cmd.Context(), c, s, o.down, dir, cmd.ErrOrStderr())
+	var r *bench.Outage
+	if o.logs {
+		r, err = bench.MeasureLogOutage(cmd.Context(), c, o.lines(s.Warmup), o.down, dir, cmd.ErrOrStderr())
+	} else {
+		r, err = bench.MeasureOutage(cmd.Context(), c, s, o.down, dir, cmd.ErrOrStderr())
+	}
 	if err != nil {
 		return fmt.Errorf("cannot measure %s: %w", c.Title, err)
 	}
@@ -90,13 +116,13 @@ func measureOutage(cmd *cobra.Command, o outageOptions, s bench.Scenario) (err e
 	}
 	var errs []error
 	if r.Missing+r.Duplicates+r.Reordered > 0 {
-		errs = append(errs, fmt.Errorf("%d samples are missing, %d came again, %d came late", r.Missing, r.Duplicates, r.Reordered))
+		errs = append(errs, fmt.Errorf("%d %s are missing, %d came again, %d came late", r.Missing, r.Unit, r.Duplicates, r.Reordered))
 	}
 	if g := 100 * r.Growth(); g > o.maxGrowth {
 		errs = append(errs, fmt.Errorf("memory grew by %.1f %%, and may by %g %%", g, o.maxGrowth))
 	}
 	if f := r.DrainFactor(); f < o.minDrain {
-		errs = append(errs, fmt.Errorf("the backlog was sent %.1f times as quick as live samples, and must be %g times", f, o.minDrain))
+		errs = append(errs, fmt.Errorf("the backlog was sent %.1f times as quick as live %s, and must be %g times", f, r.Unit, o.minDrain))
 	}
 	return errors.Join(errs...)
 }

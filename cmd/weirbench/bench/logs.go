@@ -60,6 +60,16 @@ func LogScenarios() []LogScenario {
 	}
 }
 
+// LogOutage is the load of an outage.
+func LogOutage() LogScenario {
+	s, err := LogScenarioNamed("files")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	s.Help, s.Files, s.RotateAt = "100 files, 20,000 lines/s in all", 100, 1<<20
+	return s
+}
+
 // LogScenarioNamed returns a preset.
 func LogScenarioNamed(name string) (LogScenario, error) {
 	all := LogScenarios()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/cmd/weirbench/graph"
+	"github.com/weir-run/weir/cmd/weirbench/logfiles"
 	"github.com/weir-run/weir/cmd/weirbench/sink"
 	"github.com/weir-run/weir/cmd/weirbench/target"
 )
@@ -23,6 +24,7 @@ type Outage struct {
 	Machine   Machine   `json:"machine"`
 	Command   string    `json:"command"`
 	Help      string    `json:"help"` // the load
+	Unit      string    `json:"unit"` // samples or lines, which is what all below counts
 
 	DownAt    float64 `json:"down_at"`    // seconds since the start, here and below
 	UpAt      float64 `json:"up_at"`      // the endpoint was there again
@@ -58,10 +60,29 @@ func (o *Outage) Growth() float64 { return max(o.RSSHighest, o.RSSEnd)/o.RSSBefo
 // DrainFactor is how many times as quick as live samples the backlog was sent.
 func (o *Outage) DrainFactor() float64 { return o.DrainRate / o.Live }
 
+// load is what an outage is measured under: scrapes, or lines.
+type load interface {
+	warmUp(context.Context) error
+	wait(context.Context, time.Duration) error
+	stop() error
+	// progress returns what was made and what of it arrived until now.
+	progress(context.Context) (progress, error)
+	// finish ends the making, settled then says what did not arrive.
+	finish(context.Context) error
+	settled(context.Context, *Outage) error
+}
+
+type progress struct{ made, arrived, late int64 }
+
 // outage is one in the making.
 type outage struct {
-	*round
-	o *Outage
+	load
+	o       *Outage
+	program *process
+	sink    *child
+	began   time.Time
+	calm    time.Duration // long enough to tell memory from noise
+	every   time.Duration // time between two that are made together
 }
 
 // MeasureOutage runs a collector at a scenario's load for the scenario's
@@ -72,23 +93,46 @@ func MeasureOutage(ctx context.Context, c *Collector, s Scenario, down time.Dura
 	if r.kept, err = s.kept(); err != nil {
 		return nil, err
 	}
+	o := newOutage(c, "samples", fmt.Sprintf("%d targets × %d series every %s", s.Load.Targets, s.Load.Series, s.Interval))
+	o.Live = float64(r.kept*s.Load.Targets) / s.Interval.Seconds()
+	return o, measureOutage(ctx, r, func() (*outage, error) {
+		err := r.start(c)
+		return &outage{load: r, o: o, program: r.program, sink: r.sink, began: r.began, calm: s.Warmup / 2, every: s.Interval}, err
+	}, down, log)
+}
+
+// MeasureLogOutage is MeasureOutage for lines; s has a rate, and its Measure is
+// the warm-up.
+func MeasureLogOutage(ctx context.Context, c *Collector, s LogScenario, down time.Duration, dir string, log io.Writer) (_ *Outage, err error) {
+	r := &logRound{s: s, dir: dir}
+	o := newOutage(c, "lines", fmt.Sprintf("%d files, %d lines/s", s.Files, s.Rate))
+	o.Live = float64(s.Rate)
+	return o, measureOutage(ctx, &steady{r}, func() (*outage, error) {
+		err := r.start(ctx, c)
+		return &outage{load: &steady{r}, o: o, program: r.program, sink: r.sink, began: r.began, calm: s.Measure / 2, every: time.Second}, err
+	}, down, log)
+}
+
+func newOutage(c *Collector, unit, help string) *Outage {
+	return &Outage{Collector: c.Title, Version: c.Version, Began: time.Now(), Machine: ThisMachine(), Unit: unit, Help: help}
+}
+
+// measureOutage starts, measures and stops.
+func measureOutage(ctx context.Context, l load, start func() (*outage, error), down time.Duration, log io.Writer) (err error) {
 	defer func() {
-		if stopErr := r.stop(); err == nil {
+		if stopErr := l.stop(); err == nil {
 			err = stopErr
 		}
 	}()
-	g := &outage{round: r, o: &Outage{
-		Collector: c.Title, Version: c.Version, Began: time.Now(), Machine: ThisMachine(),
-		Help: fmt.Sprintf("%d targets × %d series every %s", s.Load.Targets, s.Load.Series, s.Interval),
-	}}
-	if err := r.start(c); err != nil {
-		return nil, err
+	g, err := start()
+	if err != nil {
+		return err
 	}
 	err = g.measure(ctx, down, log)
-	if err != nil && r.program.ended() == nil {
-		err = fmt.Errorf("%w; the last output of %s:\n%s", err, c.Title, r.program.tail())
+	if err != nil && g.program.ended() == nil {
+		err = fmt.Errorf("%w; the last output of %s:\n%s", err, g.o.Collector, g.program.tail())
 	}
-	return g.o, err
+	return err
 }
 
 func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer) error {
@@ -99,8 +143,8 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 	if err := g.warmUp(ctx); err != nil {
 		return err
 	}
-	calm := g.s.Warmup / 2 // long enough to tell memory from noise
-	say("all targets have arrived; measuring for %s", calm)
+	calm := g.calm
+	say("%s of all arrive; measuring for %s", o.Unit, calm)
 	a, err := g.moment(ctx)
 	if err != nil {
 		return err
@@ -109,7 +153,6 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 		return err
 	}
 	b := o.Over[len(o.Over)-1]
-	o.Live = float64(g.kept*g.s.Load.Targets) / g.s.Interval.Seconds()
 	o.RSSBefore = o.rss(a.At, b.At)
 	late, err := g.late(ctx)
 	if err != nil {
@@ -136,7 +179,7 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 		return err
 	}
 	o.LateBefore = lateDown - late
-	say("the endpoint is back; %d samples wait, %.0f MB", o.Backlog, o.RSSEnd/1e6)
+	say("the endpoint is back; %d %s wait, %.0f MB", o.Backlog, o.Unit, o.RSSEnd/1e6)
 
 	if err := g.breakSink(ctx, false); err != nil {
 		return err
@@ -153,14 +196,14 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 			o.FirstAt, first = m.At, m
 		}
 		// What one interval brings is on its way at any time.
-		return o.FirstAt > 0 && m.Backlog <= int64(o.Live*min(1, g.s.Interval.Seconds()))
+		return o.FirstAt > 0 && m.Backlog <= int64(o.Live*min(1, g.every.Seconds()))
 	})
 	if err != nil {
 		return err
 	}
 	drained := o.Over[len(o.Over)-1]
 	if o.DrainedAt = drained.At; o.FirstAt == 0 || o.DrainedAt >= o.UpAt+(down+time.Minute).Seconds() {
-		return fmt.Errorf("cannot wait for the backlog: %d samples of %d wait after %s", drained.Backlog, o.Backlog, down+time.Minute)
+		return fmt.Errorf("cannot wait for the backlog: %d %s of %d wait after %s", drained.Backlog, o.Unit, o.Backlog, down+time.Minute)
 	}
 	took := max(drained.At-first.At, 0.1)
 	o.DrainRate = (float64(first.Backlog-drained.Backlog) + took*o.Live) / took
@@ -169,7 +212,7 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 		return err
 	}
 	o.LateAfter = lateDrained - lateDown
-	say("the backlog is sent, %.1f s after the first of it, %.0f samples/s, %.1f × the live rate", took, o.DrainRate, o.DrainFactor())
+	say("the backlog is sent, %.1f s after the first of it, %.0f %s/s, %.1f × the live rate", took, o.DrainRate, o.Unit, o.DrainFactor())
 	if err := g.readFor(ctx, calm, nil); err != nil {
 		return err
 	}
@@ -178,16 +221,13 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 
 // settle lets everything arrive and counts what did not.
 func (g *outage) settle(ctx context.Context) error {
-	if err := g.targets.command(ctx, "POST", "/freeze", nil); err != nil {
+	if err := g.finish(ctx); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(drainWithin); ; {
-		var served target.Stats
-		var got sink.Stats
-		if err := errors.Join(g.targets.command(ctx, "GET", "/stats", &served), g.sink.command(ctx, "GET", "/stats?detail=1", &got)); err != nil {
+		if err := g.settled(ctx, g.o); err != nil {
 			return err
 		}
-		g.o.settled(served, got, g.kept)
 		if g.o.Missing == 0 || time.Now().After(deadline) {
 			return nil
 		}
@@ -195,6 +235,67 @@ func (g *outage) settle(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+func (r *round) finish(ctx context.Context) error {
+	return r.targets.command(ctx, "POST", "/freeze", nil)
+}
+
+func (r *round) settled(ctx context.Context, o *Outage) error {
+	var served target.Stats
+	var got sink.Stats
+	if err := errors.Join(r.targets.command(ctx, "GET", "/stats", &served), r.sink.command(ctx, "GET", "/stats?detail=1", &got)); err != nil {
+		return err
+	}
+	o.settled(served, got, r.kept)
+	return nil
+}
+
+func (r *round) progress(ctx context.Context) (p progress, err error) {
+	var served target.Stats
+	var got sink.Stats
+	// In this order: what arrives meanwhile makes the backlog smaller, never
+	// negative by much.
+	err = errors.Join(r.targets.command(ctx, "GET", "/stats", &served), r.sink.command(ctx, "GET", "/stats", &got))
+	return progress{made: served.Total() * int64(r.kept), arrived: got.Samples, late: served.Late}, err
+}
+
+// steady is a logRound that is written to all the time.
+type steady struct{ *logRound }
+
+func (r *steady) warmUp(ctx context.Context) error {
+	if err := r.logRound.warmUp(ctx); err != nil {
+		return err
+	}
+	if err := r.write(ctx, "rate", r.s.Rate); err != nil {
+		return err
+	}
+	return r.wait(ctx, r.s.Measure)
+}
+
+func (r *steady) progress(ctx context.Context) (p progress, err error) {
+	var written logfiles.Stats
+	var got sink.Stats
+	err = errors.Join(r.writer.command(ctx, "GET", "/stats?detail=1", &written), r.sink.command(ctx, "GET", "/stats", &got))
+	return progress{made: r.expected(written), arrived: got.Lines}, err
+}
+
+func (r *steady) finish(ctx context.Context) error { return r.write(ctx, "rate", 0) }
+
+func (r *steady) settled(ctx context.Context, o *Outage) error {
+	var written logfiles.Stats
+	var got sink.Stats
+	if err := errors.Join(r.writer.command(ctx, "GET", "/stats?detail=1", &written), r.sink.command(ctx, "GET", "/stats?detail=1", &got)); err != nil {
+		return err
+	}
+	o.Missing, o.Duplicates, o.Reordered = 0, got.Duplicates, got.Reordered
+	for sequence, n := range written.Written {
+		if n > 0 && !r.s.drops(sequence) {
+			o.Missing += int64(n - got.Last[sequence])
+		}
+	}
+	o.Missing += got.Gaps
+	return nil
 }
 
 // settled counts what was served and did not arrive.
@@ -214,9 +315,8 @@ func (g *outage) since() float64 { return time.Since(g.began).Seconds() }
 
 // late returns how many scrapes were late until now.
 func (g *outage) late(ctx context.Context) (int64, error) {
-	var st target.Stats
-	err := g.targets.command(ctx, "GET", "/stats", &st)
-	return st.Late, err
+	p, err := g.progress(ctx)
+	return p.late, err
 }
 
 // readFor takes readings for a time, or until done, which may be nil.
@@ -239,11 +339,8 @@ func (g *outage) readFor(ctx context.Context, d time.Duration, done func(Moment)
 
 // moment takes one reading.
 func (g *outage) moment(ctx context.Context) (m Moment, err error) {
-	var served target.Stats
-	var got sink.Stats
-	// In this order: what arrives meanwhile makes the backlog smaller, never
-	// negative by much.
-	if err := errors.Join(g.targets.command(ctx, "GET", "/stats", &served), g.sink.command(ctx, "GET", "/stats", &got)); err != nil {
+	p, err := g.progress(ctx)
+	if err != nil {
 		return m, err
 	}
 	u, err := readUsage(g.program.cmd.Process.Pid)
@@ -252,7 +349,7 @@ func (g *outage) moment(ctx context.Context) (m Moment, err error) {
 	}
 	m = Moment{
 		Meter:   Meter{At: g.since(), RSS: u.RSS, Anon: u.Anon, CPU: u.CPU},
-		Backlog: max(0, served.Total()*int64(g.kept)-got.Samples),
+		Backlog: max(0, p.made-p.arrived),
 	}
 	g.o.Over = append(g.o.Over, m)
 	return m, nil
@@ -292,7 +389,7 @@ func (g *outage) breakSink(ctx context.Context, dead bool) error {
 
 // Lines returns memory and backlog over time: as MB and millions of samples.
 func (o *Outage) Lines() (memory, backlog graph.Line) {
-	memory.Name, backlog.Name = "resident memory", "samples that wait"
+	memory.Name, backlog.Name = "resident memory", o.Unit+" that wait"
 	for _, m := range o.Over {
 		memory.Points = append(memory.Points, graph.Point{X: m.At, Y: float64(m.RSS) / 1e6})
 		backlog.Points = append(backlog.Points, graph.Point{X: m.At, Y: float64(m.Backlog) / 1e6})
@@ -303,7 +400,7 @@ func (o *Outage) Lines() (memory, backlog graph.Line) {
 // CSV writes the readings, thinned out to about most.
 func (o *Outage) CSV(w io.Writer, most int) error {
 	var b strings.Builder
-	b.WriteString("seconds,rss_bytes,anon_bytes,cpu_seconds,backlog_samples\n")
+	b.WriteString("seconds,rss_bytes,anon_bytes,cpu_seconds,backlog_" + o.Unit + "\n")
 	step := max(1, len(o.Over)/most)
 	for i, m := range o.Over {
 		if i%step == 0 || m.At >= o.UpAt && m.At <= o.DrainedAt {
@@ -322,10 +419,12 @@ func (o *Outage) Text(w io.Writer) error {
 	fmt.Fprintf(&b, "memory   %s %.0f MB\nbacklog  %s %.2f million\n\n", memory.Text(60), highestOf(memory), backlog.Text(60), highestOf(backlog))
 	fmt.Fprintf(&b, "memory before %.1f MB, at the end of the outage %.1f MB, highest of it %.1f MB (%+.1f %%), draining at most %.1f MB\n",
 		o.RSSBefore/1e6, o.RSSEnd/1e6, o.RSSHighest/1e6, 100*o.Growth(), o.RSSDraining/1e6)
-	fmt.Fprintf(&b, "backlog %d samples; first sent %.1f s after the endpoint was back, all after %.1f s: %.0f samples/s, %.1f × the live rate of %.0f\n",
-		o.Backlog, o.FirstAt-o.UpAt, o.DrainedAt-o.UpAt, o.DrainRate, o.DrainFactor(), o.Live)
-	fmt.Fprintf(&b, "late scrapes: %d in the outage, %d while the backlog was sent; missing samples: %d, again: %d, out of order: %d\n",
-		o.LateBefore, o.LateAfter, o.Missing, o.Duplicates, o.Reordered)
+	fmt.Fprintf(&b, "backlog %d %s; first sent %.1f s after the endpoint was back, all after %.1f s: %.0f a second, %.1f × the live rate of %.0f\n",
+		o.Backlog, o.Unit, o.FirstAt-o.UpAt, o.DrainedAt-o.UpAt, o.DrainRate, o.DrainFactor(), o.Live)
+	if o.Unit == "samples" {
+		fmt.Fprintf(&b, "late scrapes: %d in the outage, %d while the backlog was sent; ", o.LateBefore, o.LateAfter)
+	}
+	fmt.Fprintf(&b, "missing %s: %d, again: %d, out of order: %d\n", o.Unit, o.Missing, o.Duplicates, o.Reordered)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -12,7 +12,7 @@ import (
 
 // anOutage is down from 10 to 20 s; memory goes from 100 to 104 MB and back.
 func anOutage() *Outage {
-	o := &Outage{DownAt: 10, UpAt: 20, DrainedAt: 22, RSSBefore: 100e6, RSSEnd: 102e6, RSSHighest: 104e6, DrainRate: 60000, Live: 10000}
+	o := &Outage{Unit: "samples", DownAt: 10, UpAt: 20, DrainedAt: 22, RSSBefore: 100e6, RSSEnd: 102e6, RSSHighest: 104e6, DrainRate: 60000, Live: 10000}
 	for s := range 30 {
 		m := Moment{Meter: Meter{At: float64(s), RSS: 100e6}}
 		if s >= 10 && s < 20 {

@@ -29,17 +29,29 @@ func notPush(contentType string) error {
 // lines takes lines as they are, one after the other, as collectors send them
 // that know nothing of Loki.
 func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
+	f, refused := s.misbehave(w, r)
+	if refused {
+		return
+	}
 	b := scratches.Get().(*scratch)
 	defer scratches.Put(b)
 	b.in.Reset()
 	if _, err := b.in.ReadFrom(http.MaxBytesReader(w, r.Body, maxRequest)); err != nil {
 		return // the client left
 	}
+	s.bookLines(b.in.Bytes())
+	if f != nil {
+		f.answer(w)
+	}
+}
+
+// bookLines reads lines into the ledger.
+func (s *Server) bookLines(text []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ledger.stats.Requests++
-	s.ledger.stats.Bytes += int64(b.in.Len())
-	for line := range bytes.Lines(b.in.Bytes()) {
+	s.ledger.stats.Bytes += int64(len(text))
+	for line := range bytes.Lines(text) {
 		s.ledger.line(bytes.TrimSuffix(line, []byte("\n")))
 	}
 }

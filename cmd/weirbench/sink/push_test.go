@@ -105,6 +105,18 @@ func TestLines(t *testing.T) {
 	if got := e.post("/lines", "text/plain", []byte(numbered(1)+"\n"+numbered(2))); got != 200 {
 		t.Errorf("got status %d", got)
 	}
+	if err := e.sink.SetFault(&sink.Fault{Status: 503, Requests: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.post("/lines", "text/plain", []byte(numbered(9))); got != 503 {
+		t.Errorf("got status %d", got)
+	}
+	if err := e.sink.SetFault(&sink.Fault{Status: 500, Requests: 1, Keep: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.post("/lines", "text/plain", []byte(numbered(3)+"\n")); got != 500 {
+		t.Errorf("got status %d", got)
+	}
 	l, err := e.sink.ListenLines()
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +131,7 @@ func TestLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := numbered(3) + "\n" + numbered(4) + "\n"
+	text := numbered(4) + "\n" + numbered(5) + "\n"
 	for _, part := range []string{text[:10], text[10:]} {
 		if _, err := c.Write([]byte(part)); err != nil {
 			t.Fatal(err)
@@ -131,15 +143,15 @@ func TestLines(t *testing.T) {
 	}
 	defer idle.Close()
 	c.Close()
-	for e.sink.Stats(false).Lines < 4 {
+	for e.sink.Stats(false).Lines < 5 {
 	}
 	cancel()
 	<-done
-	want := sink.Stats{Requests: 1, Lines: 4, Sequences: 1, First: map[string]int{"00001i": 1}, Last: map[string]int{"00001i": 4}}
+	want := sink.Stats{Requests: 2, Refused: 1, Lines: 5, Sequences: 1, First: map[string]int{"00001i": 1}, Last: map[string]int{"00001i": 5}}
 	if diff := cmp.Diff(want, e.sink.Stats(true), sizes); diff != "" {
 		t.Error(diff)
 	}
-	if st := e.sink.Stats(false); st.Bytes != int64(len(text))*2-1 {
+	if st := e.sink.Stats(false); st.Bytes != int64(len(text)/2*5)-1 {
 		t.Errorf("%d bytes", st.Bytes)
 	}
 }

@@ -143,14 +143,9 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 // effect says, or well: headers sets what a good answer says. unsupported is what
 // is wrong with its content type, if anything is.
 func (s *Server) take(w http.ResponseWriter, r *http.Request, unsupported error, book func(*scratch) error, headers func()) {
-	f, over := s.faults.next()
-	if f != nil {
-		f.wait(r, over)
-		if !f.Keep && (f.silent() || f.Status != 0) {
-			s.refuse()
-			f.answer(w)
-			return
-		}
+	f, refused := s.misbehave(w, r)
+	if refused {
+		return
 	}
 	b := scratches.Get().(*scratch)
 	defer scratches.Put(b)
@@ -181,6 +176,22 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, unsupported error,
 	s.answered(b.in.Bytes())
 	headers()
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// misbehave returns the fault for a request, nil for none, and whether the request
+// was refused by it.
+func (s *Server) misbehave(w http.ResponseWriter, r *http.Request) (f *Fault, refused bool) {
+	f, over := s.faults.next()
+	if f == nil {
+		return nil, false
+	}
+	f.wait(r, over)
+	if f.Keep || !f.silent() && f.Status == 0 {
+		return f, false
+	}
+	s.refuse()
+	f.answer(w)
+	return f, true
 }
 
 // written is what one request held.
