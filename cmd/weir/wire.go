@@ -24,6 +24,7 @@ import (
 	filematch "github.com/weir-run/weir/natives/local/file_match"
 	lokiecho "github.com/weir-run/weir/natives/loki/echo"
 	lokienrich "github.com/weir-run/weir/natives/loki/enrich"
+	lokiprocess "github.com/weir-run/weir/natives/loki/process"
 	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
@@ -61,6 +62,7 @@ func natives() component.Catalog {
 		filematch.Registration(),
 		lokiecho.Registration(),
 		lokienrich.Registration(),
+		lokiprocess.Registration(),
 		lokirelabel.Registration(),
 		echo.Registration(),
 		enrich.Registration(),

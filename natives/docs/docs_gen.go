@@ -711,6 +711,58 @@ loki.enrich "default" {
 loki.echo "default" { }
 `,
 	},
+	"loki.process": {
+		Summary: "Takes values out of log lines and changes lines, times, labels and metadata by them, or drops lines.",
+		Args: map[string]string{
+			"forward_to":                     "Receivers to send the lines to that the stages leave.",
+			"stage.drop":                     "Drops lines that meet all of the given conditions.",
+			"stage.drop.drop_counter_reason": "The reason under which dropped lines are counted.",
+			"stage.drop.expression":          "A regular expression that the values of source must match, or the line when there is no source.",
+			"stage.drop.longer_than":         "How many bytes a line must have more than.",
+			"stage.drop.older_than":          "How old a line must be.",
+			"stage.drop.separator":           "What is between the values of several sources.",
+			"stage.drop.source":              "Extracted values to look at, with commas between their names. Alone, it drops the lines that have all of them.",
+			"stage.drop.value":               "What the values of source must be.",
+			"stage.json":                     "Takes values out of JSON.",
+			"stage.json.drop_malformed":      "Whether lines are dropped that are no JSON object.",
+			"stage.json.expressions":         "What to extract, by name: a JMESPath expression; an empty one is the name itself.",
+			"stage.json.source":              "The extracted value to read instead of the line.",
+			"stage.labels":                   "Makes labels of extracted values or of structured metadata.",
+			"stage.labels.source_type":       "Where the values are: extracted or structured_metadata.",
+			"stage.labels.values":            "Labels to set, by name: what to set them to, an extracted value or the name of structured metadata; an empty one is the label's own name.",
+			"stage.output":                   "Makes an extracted value the line.",
+			"stage.output.source":            "The extracted value that becomes the line; without it the line stays.",
+		},
+		Exports: map[string]string{
+			"receiver": "Where lines to be processed go.",
+		},
+		Example: `// Makes the level of JSON lines a label, drops what is debug, and keeps the
+// message alone.
+loki.process "app" {
+  forward_to = [loki.echo.default.receiver]
+
+  stage.json {
+    expressions = { level = "", message = "msg" }
+  }
+
+  stage.drop {
+    source              = "level"
+    value               = "debug"
+    drop_counter_reason = "debug"
+  }
+
+  stage.labels {
+    values = { level = "" }
+  }
+
+  stage.output {
+    source = "message"
+  }
+}
+
+loki.echo "default" { }
+`,
+	},
 	"loki.relabel": {
 		Summary: "Changes and drops streams by their labels and passes their lines on.",
 		Args: map[string]string{

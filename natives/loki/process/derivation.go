@@ -1,0 +1,178 @@
+package process
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// derivation makes other streams of streams, by their labels and some values of
+// the line. The same stream and values give the same handle in every batch; what
+// is not used for a while is given back.
+type derivation struct {
+	edit func(b *batch.Builder, values []value)
+	memo batch.Memo[*variants] // by the stream that it is made of
+
+	mu     sync.Mutex
+	varied []*variants // those with values, of live streams
+	sweeps atomic.Uint32
+}
+
+// variants are what was made of one stream.
+type variants struct {
+	last atomic.Pointer[variant]
+
+	mu   sync.Mutex
+	by   map[string]*variant // by the values; nil until there is a second
+	dead bool
+}
+
+// variant is a stream and the values that made it.
+type variant struct {
+	values []value
+	from   *batch.Stream
+	to     *batch.Stream
+	used   atomic.Uint32 // the sweeps before
+}
+
+// of returns what becomes of a stream; values may be overwritten afterwards.
+func (d *derivation) of(s *batch.Stream, values []value) *batch.Stream {
+	vs, ok := d.memo.Get(s)
+	if ok {
+		// Lines of a stream mostly are as the one before.
+		if v := vs.last.Load(); v != nil && slices.Equal(v.values, values) {
+			v.use(d.sweeps.Load())
+			return v.to
+		}
+	} else {
+		vs = d.memo.Put(s, new(variants))
+	}
+	return d.lookup(vs, s, values)
+}
+
+func (v *variant) use(sweeps uint32) {
+	if v.used.Load() != sweeps { // a store would take the line from other cores
+		v.used.Store(sweeps)
+	}
+}
+
+// apply is of for the values that are in slots, of all rows of a pass.
+func (d *derivation) apply(p *pass, slots []int) {
+	var from, to *batch.Stream
+	for _, r := range p.rows {
+		s := p.stream[r]
+		if len(slots) == 0 {
+			if s != from {
+				from, to = s, d.of(s, nil)
+			}
+			p.setStream(r, to)
+			continue
+		}
+		p.values = p.values[:0]
+		for _, slot := range slots {
+			p.values = append(p.values, p.get(slot, r))
+		}
+		p.setStream(r, d.of(s, p.values))
+	}
+}
+
+func (d *derivation) lookup(vs *variants, s *batch.Stream, values []value) *batch.Stream {
+	var room [128]byte
+	key := appendKey(room[:0], values)
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	v := vs.by[string(key)]
+	if v == nil {
+		v = d.made(s, values)
+		if vs.dead { // its stream ended or the generation was closed
+			return v.to
+		}
+		if vs.by == nil {
+			vs.by = map[string]*variant{}
+			if len(values) > 0 {
+				d.mu.Lock()
+				d.varied = append(d.varied, vs)
+				d.mu.Unlock()
+			}
+		}
+		vs.by[string(key)] = v
+	}
+	v.use(d.sweeps.Load())
+	vs.last.Store(v)
+	return v.to
+}
+
+func (d *derivation) made(s *batch.Stream, values []value) *variant {
+	v := &variant{from: s, values: make([]value, len(values))}
+	for i, w := range values { // they must not hold on to the memory of a batch
+		v.values[i] = value{w.kind, string([]byte(w.text))}
+	}
+	var b batch.Builder
+	b.Reset(s)
+	d.edit(&b, v.values)
+	v.to = b.Series(s)
+	return v
+}
+
+func appendKey(dst []byte, values []value) []byte {
+	for _, v := range values {
+		dst = binary.AppendUvarint(append(dst, byte(v.kind)), uint64(len(v.text)))
+		dst = append(dst, v.text...)
+	}
+	return dst
+}
+
+// sweep gives back what was made of streams that ended, and what was not asked
+// for since the sweep before the last.
+func (d *derivation) sweep() {
+	d.memo.Sweep(func(_ *batch.Stream, vs *variants) { d.forget(vs) })
+	now := d.sweeps.Add(1)
+	d.mu.Lock()
+	varied := slices.Clone(d.varied)
+	d.mu.Unlock()
+	for _, vs := range varied {
+		vs.mu.Lock()
+		for key, v := range vs.by {
+			if v.used.Load()+2 < now {
+				delete(vs.by, key)
+				if vs.last.Load() == v {
+					vs.last.Store(nil)
+				}
+				v.giveBack()
+			}
+		}
+		vs.mu.Unlock()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.varied = slices.DeleteFunc(d.varied, func(vs *variants) bool {
+		vs.mu.Lock()
+		defer vs.mu.Unlock()
+		return vs.dead
+	})
+}
+
+func (d *derivation) forget(vs *variants) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	vs.dead = true
+	vs.last.Store(nil)
+	for _, v := range vs.by {
+		v.giveBack()
+	}
+	vs.by = nil
+}
+
+// giveBack is for a variant that nobody gets any more.
+func (v *variant) giveBack() {
+	if v.to != v.from {
+		v.to.Release()
+	}
+}
+
+func (d *derivation) close() {
+	d.memo.Clear(func(_ *batch.Stream, vs *variants) { d.forget(vs) })
+}

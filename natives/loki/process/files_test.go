@@ -1,0 +1,238 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/loki/process"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// TestFiles runs the archives in testdata. Their sections, in order:
+//
+//	config     the stages; again: a reload
+//	in         a batch, in the text form of log lines; times that are left out are
+//	           2025-01-01T00:00:00Z, where the clock stands at first
+//	wait 3s    lets time pass, after which a batch must come
+//	out        what came out since the one before
+//	dropped    how many lines were dropped so far, by reason
+//	error      what is wrong with config
+//	log        what is in the log
+func TestFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no files", err)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".txtar"), func(t *testing.T) { runFile(t, f) })
+	}
+}
+
+func runFile(t *testing.T, file string) {
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newLab(t)
+	for i, s := range a.Files {
+		text := string(s.Data)
+		what, arg, _ := strings.Cut(s.Name, " ")
+		want := text
+		got := text
+		switch what {
+		case "config":
+			n.reload(text)
+		case "in":
+			n.send(text)
+		case "wait":
+			d, err := time.ParseDuration(arg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.wait(d)
+		case "out":
+			got = n.out()
+		case "dropped":
+			got = n.dropped()
+		case "error":
+			got = n.mistakes
+			n.mistakes = ""
+		case "log":
+			if !strings.Contains(n.Logs(), strings.TrimSpace(text)) {
+				t.Errorf("%s: the log has no %q:\n%s", s.Name, text, n.Logs())
+			}
+		default:
+			t.Fatalf("unknown section %q", s.Name)
+		}
+		if *update {
+			a.Files[i].Data = []byte(got)
+			continue
+		}
+		if diff := cmp.Diff(strings.TrimSpace(want), strings.TrimSpace(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", s.Name, diff)
+		}
+	}
+	if n.mistakes != "" {
+		t.Error(n.mistakes)
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(a), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// lab is a loki.process, what is sent to it and what it sends.
+type lab struct {
+	*componenttest.Node
+	t        *testing.T
+	to       *flow.Receiver
+	came     chan struct{} // a batch came
+	c        consumer
+	source   uint64
+	streams  *batch.Interner
+	mistakes string
+
+	mu  sync.Mutex
+	got []*batch.Logs
+}
+
+type consumer interface {
+	component.Component
+	component.Updater
+	flow.LogsConsumer
+}
+
+func newLab(t *testing.T) *lab {
+	n := &lab{
+		Node: componenttest.New(t, "loki.process.default"), t: t, to: flow.NewReceiver("sink", batch.SignalLogs, nil, nil), came: make(chan struct{}, 1000),
+		source: batch.NewSource(), streams: batch.NewInterner(0),
+	}
+	n.to.Set(n)
+	return n
+}
+
+// arguments decodes the stages as weir check would.
+func (n *lab) arguments(stages string) (*process.Arguments, error) {
+	c, ds := config.Parse(map[string]string{"c.alloy": "loki.process \"default\" {\n" + stages + "\nforward_to = []\n}\n"})
+	a := process.Registration().NewArgs().(*process.Arguments)
+	if len(ds) == 0 {
+		ds = c.Blocks[0].Decode(c.NewScope("v0.0.0"), a)
+	}
+	var errs []error
+	for _, d := range ds {
+		errs = append(errs, d)
+	}
+	a.ForwardTo = []*flow.Receiver{n.to}
+	return a, errors.Join(errs...)
+}
+
+func (n *lab) reload(stages string) {
+	n.t.Helper()
+	a, err := n.arguments(stages)
+	if err != nil {
+		n.mistakes = err.Error()
+		return
+	}
+	if n.c == nil {
+		n.c = n.Build(n.t, process.Registration(), a).(consumer)
+		n.Run(n.t, n.c)
+		return
+	}
+	if err := n.c.Update(a); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// parse reads a batch; equal streams are one handle in all of them.
+func (n *lab) parse(text string) *batch.Logs {
+	n.t.Helper()
+	b, err := batch.ParseLogsText(text, batch.TextOptions{T: epoch.UnixNano(), Source: n.source, Series: func(ls []batch.Label, m *batch.Metadata) *batch.Series {
+		return n.streams.Intern(ls, m, epoch)
+	}})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return b
+}
+
+var epoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (n *lab) send(text string) {
+	n.t.Helper()
+	if n.c == nil {
+		n.t.Fatal("there is no component: ", n.mistakes)
+	}
+	if err := n.c.ConsumeLogs(n.t.Context(), n.parse(text)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// ConsumeLogs keeps what the component sends.
+func (n *lab) ConsumeLogs(_ context.Context, b *batch.Logs) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.got = append(n.got, b)
+	n.came <- struct{}{}
+	return nil
+}
+
+// take returns what came since it was called last.
+func (n *lab) take() []*batch.Logs {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	got := n.got
+	n.got = nil
+	for len(n.came) > 0 {
+		<-n.came
+	}
+	return got
+}
+
+// wait lets time pass and returns when a batch came. If no timer is armed yet, it
+// will be for a time that has passed.
+func (n *lab) wait(d time.Duration) {
+	n.t.Helper()
+	n.Clock.Advance(d)
+	select {
+	case <-n.came:
+	case <-time.After(time.Minute):
+		n.t.Fatal("nothing comes")
+	}
+}
+
+func (n *lab) out() string {
+	var out []byte
+	for _, b := range n.take() {
+		out = batch.AppendLogsTextAt(out, b, epoch.UnixNano())
+	}
+	return string(out)
+}
+
+func (n *lab) dropped() string {
+	var out strings.Builder
+	by := n.Stats.DroppedLines()
+	for _, r := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(&out, "%s %d\n", r, by[r])
+	}
+	return out.String()
+}

@@ -1,0 +1,215 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/generation"
+)
+
+// memory is what a node's components hand down.
+type memory struct {
+	sender  *flow.Sender
+	node    *generation.Node[*pipeline]
+	dropped *prometheus.CounterVec
+	wake    chan struct{} // capacity 1
+	armed   atomic.Int64  // when keepTime looks next, Unix ns; never is the end of time
+
+	mu      sync.Mutex
+	current *pipeline
+	groups  []*groups // of the current pipeline, and others that have lines
+	sources map[uint64]*turn
+}
+
+const never = math.MaxInt64
+
+// turn is whose turn it is on a Source.
+type turn struct {
+	free chan struct{} // capacity 1, holds a value unless it is taken
+	n    int           // who wants it or has it
+}
+
+func newMemory() *memory {
+	s := flow.NewSender()
+	m := &memory{
+		sender: s, node: generation.NewNode[*pipeline](s), wake: make(chan struct{}, 1), sources: map[uint64]*turn{},
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "loki_process_dropped_lines_total",
+			Help: "Lines that a stage dropped, by the reason that its arguments give.",
+		}, []string{"reason"}),
+	}
+	m.armed.Store(never)
+	return m
+}
+
+// register makes a component's Registerer show what the node counts.
+func (m *memory) register(r prometheus.Registerer) {
+	// The one before may have it still, of which the new one's is shown.
+	_ = r.Register(m.dropped)
+}
+
+func (e *env) countDropped(reason string, n int) {
+	if n > 0 {
+		e.stats.DropLines(reason, n)
+		e.mem.dropped.WithLabelValues(reason).Add(float64(n))
+	}
+}
+
+// next makes stages the ones that gen works by. fresh says that it is of another
+// component, which shows what stages count by its own Registerer.
+func (m *memory) next(gen *generation.Current[*pipeline], e env, stages []Stage, fresh bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if fresh || !m.current.same(stages) {
+		pl, err := compile(e, stages, m.current)
+		if err != nil {
+			return err
+		}
+		m.takeOver(pl)
+		m.current = pl
+	}
+	gen.Next(func(pl *pipeline) bool { return pl == m.current }, func() *pipeline { return m.current })
+	return nil
+}
+
+// takeOver lets groups that a new pipeline goes on with leave through it. The
+// others send what they have; mu is held.
+func (m *memory) takeOver(pl *pipeline) {
+	for _, take := range pl.takes {
+		take()
+	}
+	kept := m.groups[:0]
+	for _, g := range m.groups {
+		if !g.taken(pl) && !g.retire() {
+			kept = append(kept, g)
+		}
+	}
+	m.groups = append(kept[:len(kept):len(kept)], pl.groups...)
+	m.look(0)
+}
+
+// enter waits for the turn on a Source, whose batches and kept lines leave one
+// after the other. The error is ctx's.
+func (m *memory) enter(ctx context.Context, source uint64) (leave func(), err error) {
+	m.mu.Lock()
+	t := m.sources[source]
+	if t == nil {
+		t = &turn{free: make(chan struct{}, 1)}
+		t.free <- struct{}{}
+		m.sources[source] = t
+	}
+	t.n++
+	m.mu.Unlock()
+	end := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if t.n--; t.n == 0 {
+			delete(m.sources, source)
+		}
+	}
+	select {
+	case <-t.free:
+		return func() { t.free <- struct{}{}; end() }, nil
+	case <-ctx.Done():
+		end()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// look makes keepTime look at a time, Unix ns, or before.
+func (m *memory) look(at int64) {
+	if at >= m.armed.Load() {
+		return
+	}
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// stopTime is how long what is kept when the node leaves may take to be sent.
+const stopTime = 2 * time.Second
+
+// keepTime sends lines whose time has come until ctx ends, and then all, unless
+// another component took over.
+func (m *memory) keepTime(ctx context.Context, c clock.Clock) {
+	timer := c.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	for {
+		m.armed.Store(never) // what comes from now on wakes it
+		at := m.flush(ctx, c.Now(), false)
+		timer.Stop()
+		if at != never {
+			m.armed.Store(at)
+			timer.Reset(time.Unix(0, at).Sub(c.Now()))
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), component.ErrReplaced) {
+				return
+			}
+			// What is left is read again by sources that can: nobody released it.
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+			defer cancel()
+			m.flush(last, c.Now(), true)
+			return
+		case <-m.wake:
+		case <-timer.C():
+		}
+	}
+}
+
+// flush sends the lines of all Sources that some group is due for, or all, and
+// returns when the next will be.
+func (m *memory) flush(ctx context.Context, now time.Time, all bool) (next int64) {
+	m.mu.Lock()
+	gs := slices.Clone(m.groups)
+	m.mu.Unlock()
+	next = never
+	for _, g := range gs {
+		sources, at := g.due(now, all)
+		next = min(next, at)
+		for _, s := range sources {
+			leave, err := m.enter(ctx, s)
+			if err != nil {
+				return next
+			}
+			g.send(ctx, m.sender, s, now, all)
+			leave()
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.groups = slices.DeleteFunc(m.groups, func(g *groups) bool { return g.over() })
+	return next
+}
+
+// deliver sends a batch until it was accepted or ctx ended, and reports whether
+// it was.
+func deliver(ctx context.Context, c clock.Clock, s *flow.Sender, b *batch.Logs) bool {
+	err := s.SendLogs(ctx, b)
+	for pause := 50 * time.Millisecond; err != nil; pause = min(2*pause, 5*time.Second) {
+		if clock.Sleep(ctx, c, pause) != nil {
+			return false
+		}
+		partial, ok := errors.AsType[*flow.Partial](err)
+		if !ok {
+			err = s.SendLogs(ctx, b)
+			continue
+		}
+		err = partial.Retry(ctx)
+	}
+	return true
+}

@@ -1,0 +1,225 @@
+package process
+
+import (
+	"slices"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// pass is a batch on its way through the stages: columns, of which those that
+// change are copied once, and the rows that are left. It is of one goroutine.
+type pass struct {
+	pl *pipeline
+	in *batch.Logs
+
+	// rows are the rows that are left, in the order in which they leave. A stage
+	// may drop some, and may put rows of its own between them, see add.
+	rows []int
+
+	stream []*batch.Stream
+	t      []int64
+	line   []string
+	meta   [][]batch.Label // nil for none
+
+	origin []*batch.Stream    // what the streams were when the values were begun
+	slots  [][]value          // what was extracted, by slot and row
+	extra  []map[string]value // by row: what has no slot; nil unless pl.all
+
+	own  columns       // those that are not shared with the batch
+	free []*batch.Hold // to be released when the rows were sent
+
+	values []value // scratch
+}
+
+// columns says which columns there are copies of.
+type columns struct{ stream, t, line, meta, origin bool }
+
+// begin returns the pass of a batch. It ends with release.
+func (pl *pipeline) begin(b *batch.Logs) *pass {
+	p := pl.scratch.Get().(*pass)
+	p.in = b
+	p.stream, p.t, p.line, p.meta, p.origin = b.Stream, b.T, b.Line, b.Meta, b.Stream
+	for i := range b.Len() {
+		p.rows = append(p.rows, i)
+	}
+	if pl.all {
+		p.extra = make([]map[string]value, b.Len())
+	}
+	for i := range p.slots {
+		p.slots[i] = slices.Grow(p.slots[i], b.Len())[:b.Len()]
+	}
+	return p
+}
+
+// maxScratch is how many rows a pass may have had whose memory is used again.
+const maxScratch = 1 << 16
+
+// release gives the pass back.
+func (p *pass) release() {
+	if len(p.line) > maxScratch {
+		return
+	}
+	for i, s := range p.slots {
+		clear(s)
+		p.slots[i] = s[:0]
+	}
+	clear(p.values)
+	*p = pass{pl: p.pl, rows: p.rows[:0], slots: p.slots, values: p.values[:0]}
+	p.pl.scratch.Put(p)
+}
+
+// get returns an extracted value: that of a slot, else the label of its name.
+func (p *pass) get(slot, row int) value {
+	v := p.slots[slot][row]
+	if v.kind == unset {
+		if l := p.origin[row].Label(p.pl.names[slot]); l != "" {
+			return value{text, l}
+		}
+	}
+	return v
+}
+
+// set sets an extracted value.
+func (p *pass) set(slot, row int, v value) { p.slots[slot][row] = v }
+
+// source returns the text that a stage reads: the line, or with a slot that is
+// not negative what was extracted; ok is false when that is no text.
+func (p *pass) source(slot, row int) (s string, ok bool) {
+	if slot < 0 {
+		return p.line[row], true
+	}
+	return p.get(slot, row).str()
+}
+
+// keep leaves the rows for which f is true, and returns how many it removed.
+func (p *pass) keep(f func(row int) bool) (removed int) {
+	left := p.rows[:0]
+	for _, r := range p.rows {
+		if f(r) {
+			left = append(left, r)
+		}
+	}
+	removed = len(p.rows) - len(left)
+	p.rows = left
+	return removed
+}
+
+// drop is keep, whose removed rows count as dropped for a reason.
+func (p *pass) drop(reason string, keep func(row int) bool) {
+	p.pl.countDropped(reason, p.keep(keep))
+}
+
+func (p *pass) setLine(row int, s string) {
+	if !p.own.line {
+		p.line, p.own.line = slices.Clone(p.line), true
+	}
+	p.line[row] = s
+}
+
+func (p *pass) setTime(row int, ns int64) {
+	if !p.own.t {
+		p.t, p.own.t = slices.Clone(p.t), true
+	}
+	p.t[row] = ns
+}
+
+func (p *pass) setStream(row int, s *batch.Stream) {
+	if p.stream[row] == s {
+		return
+	}
+	if !p.own.stream {
+		p.stream, p.own.stream = slices.Clone(p.stream), true
+	}
+	p.stream[row] = s
+}
+
+// metaOf returns the metadata of a row, nil for none. It is shared.
+func (p *pass) metaOf(row int) []batch.Label {
+	if p.meta == nil {
+		return nil
+	}
+	return p.meta[row]
+}
+
+// setMeta sets the metadata of a row: sorted by name, names unique. It is not
+// written to any more.
+func (p *pass) setMeta(row int, m []batch.Label) {
+	if p.meta == nil && len(m) == 0 {
+		return
+	}
+	p.ownMeta()
+	p.meta[row] = m
+}
+
+func (p *pass) ownMeta() {
+	switch {
+	case p.meta == nil:
+		p.meta = make([][]batch.Label, len(p.line))
+	case !p.own.meta:
+		p.meta = slices.Clone(p.meta)
+	}
+	p.own.meta = true
+}
+
+// takeLabels makes the labels that the rows have now the values of their names,
+// as at the beginning of a pipeline.
+func (p *pass) takeLabels() {
+	for slot, name := range p.pl.names {
+		for _, r := range p.rows {
+			if l := p.stream[r].Label(name); l != "" {
+				p.set(slot, r, value{text, l})
+			}
+		}
+	}
+}
+
+// finish returns what is left as a batch: the one that came if nothing changed.
+func (p *pass) finish() *batch.Logs {
+	if p.isWhole() {
+		if p.own == (columns{origin: p.own.origin}) {
+			return p.in
+		}
+		out := *p.in
+		n := len(p.rows)
+		out.Stream, out.T, out.Line = p.stream[:n:n], p.t[:n:n], p.line[:n:n]
+		if out.Meta = nil; p.meta != nil {
+			out.Meta = withMeta(p.meta[:n:n])
+		}
+		return &out
+	}
+	out := *p.in
+	out.Stream, out.T, out.Line = pick(p.stream, p.rows), pick(p.t, p.rows), pick(p.line, p.rows)
+	if out.Meta = nil; p.meta != nil {
+		out.Meta = withMeta(pick(p.meta, p.rows))
+	}
+	return &out
+}
+
+// isWhole reports whether the rows are those of the batch.
+func (p *pass) isWhole() bool {
+	if len(p.rows) != p.in.Len() {
+		return false
+	}
+	for i, r := range p.rows {
+		if i != r {
+			return false
+		}
+	}
+	return true
+}
+
+func pick[E any](from []E, rows []int) []E {
+	to := make([]E, len(rows))
+	for i, r := range rows {
+		to[i] = from[r]
+	}
+	return to
+}
+
+// withMeta returns the column, nil if no row has any.
+func withMeta(m [][]batch.Label) [][]batch.Label {
+	if slices.ContainsFunc(m, func(ls []batch.Label) bool { return len(ls) > 0 }) {
+		return m
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package process
+
+import (
+	"context"
+	"errors"
+)
+
+// OutputArguments of stage.output.
+type OutputArguments struct {
+	// The extracted value that becomes the line; without it the line stays.
+	Source string `alloy:"source,attr"`
+}
+
+// Validate wants a source.
+func (a *OutputArguments) Validate() error {
+	if a.Source == "" {
+		return errors.New("source is empty: name the extracted value that becomes the line")
+	}
+	return nil
+}
+
+type outputStage struct{ slot int }
+
+func (a *OutputArguments) make(c *compiler) (stage, error) {
+	return &outputStage{c.read(a.Source)}, nil
+}
+
+func (s *outputStage) run(_ context.Context, p *pass) {
+	for _, r := range p.rows {
+		if v, ok := p.get(s.slot, r).str(); ok {
+			p.setLine(r, v)
+		}
+	}
+}
