@@ -1,0 +1,139 @@
+package selector
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// newExpression returns what reports whether a regular expression matches a part
+// of a line. One that stands for a few plain texts is looked for as such; of
+// another, a text that every match has in it is looked for first.
+func newExpression(src string) (func(line string) bool, error) {
+	re, err := regexp.Compile(src)
+	if err != nil {
+		return nil, fmt.Errorf("cannot compile regular expression: %w", err)
+	}
+	tree, err := syntax.Parse(src, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("cannot compile regular expression: %w", err)
+	}
+	if texts, ok := expand(tree); ok {
+		return anyOf(texts), nil
+	}
+	if must := required(tree); must != "" {
+		return func(line string) bool { return strings.Contains(line, must) && re.MatchString(line) }, nil
+	}
+	return re.MatchString, nil
+}
+
+// anyOf returns what reports whether one of the texts is in a line.
+func anyOf(texts []string) func(line string) bool {
+	// A text that has another one in it adds nothing.
+	slices.SortFunc(texts, func(a, b string) int { return len(a) - len(b) })
+	var few []string
+	for _, t := range texts {
+		if !slices.ContainsFunc(few, func(f string) bool { return strings.Contains(t, f) }) {
+			few = append(few, t)
+		}
+	}
+	if len(few) == 1 {
+		return func(line string) bool { return strings.Contains(line, few[0]) }
+	}
+	return func(line string) bool {
+		for _, t := range few {
+			if strings.Contains(line, t) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+const (
+	maxTexts   = 8  // that take the place of an expression
+	maxOfClass = 16 // characters of a class that are tried one by one
+)
+
+// expand returns the texts that an expression stands for, if they are few.
+func expand(re *syntax.Regexp) (texts []string, ok bool) {
+	switch re.Op {
+	case syntax.OpEmptyMatch:
+		return []string{""}, true
+	case syntax.OpLiteral:
+		if re.Flags&syntax.FoldCase != 0 || slices.Contains(re.Rune, utf8.RuneError) { // which is any byte that is no text
+			return nil, false
+		}
+		return []string{string(re.Rune)}, true
+	case syntax.OpCapture:
+		return expand(re.Sub[0])
+	case syntax.OpQuest:
+		texts, ok = expand(re.Sub[0])
+		return append(texts, ""), ok && len(texts) < maxTexts
+	case syntax.OpCharClass:
+		return expandClass(re.Rune)
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			more, ok := expand(sub)
+			if texts = append(texts, more...); !ok || len(texts) > maxTexts {
+				return nil, false
+			}
+		}
+		return texts, true
+	case syntax.OpConcat:
+		texts = []string{""}
+		for _, sub := range re.Sub {
+			tails, ok := expand(sub)
+			if !ok || len(texts)*len(tails) > maxTexts {
+				return nil, false
+			}
+			heads := texts
+			texts = nil
+			for _, h := range heads {
+				for _, t := range tails {
+					texts = append(texts, h+t)
+				}
+			}
+		}
+		return texts, true
+	}
+	return nil, false
+}
+
+// expandClass returns the characters of a class of ranges, if they are few.
+func expandClass(ranges []rune) (texts []string, ok bool) {
+	for i := 0; i+1 < len(ranges); i += 2 {
+		if ranges[i+1]-ranges[i] >= maxOfClass {
+			return nil, false
+		}
+		for r := ranges[i]; r <= ranges[i+1]; r++ {
+			if texts = append(texts, string(r)); r == utf8.RuneError || len(texts) > maxTexts {
+				return nil, false
+			}
+		}
+	}
+	return texts, len(texts) > 0
+}
+
+// required returns the longest text that is in every match, "" when none is
+// known.
+func required(re *syntax.Regexp) (longest string) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		if texts, ok := expand(re); ok {
+			return texts[0]
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return required(re.Sub[0])
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if t := required(sub); len(t) > len(longest) {
+				longest = t
+			}
+		}
+	}
+	return longest
+}

@@ -1,0 +1,55 @@
+package selector
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// filter is one line filter: a line passes if one of the operands is in it, or,
+// for a negative one, if none is.
+type filter struct {
+	op       string
+	operands []operand
+}
+
+// operand is what a line is held against.
+type operand struct {
+	text string
+	ip   bool
+	in   func(line string) bool
+}
+
+// isFilter reports whether a sign begins a line filter.
+func isFilter(op string) bool {
+	return slices.Contains([]string{"|=", "!=", "|~", "!~", "|>", "!>"}, op)
+}
+
+func (f *filter) negative() bool { return f.op[0] == '!' }
+
+// add adds an operand.
+func (f *filter) add(o operand) (err error) {
+	switch {
+	case o.ip && f.op != "|=" && f.op != "!=":
+		return fmt.Errorf("ip() goes with |= and != only, not with %s", f.op)
+	case o.ip:
+		o.in, err = newAddresses(o.text)
+	case f.op[1] == '~':
+		o.in, err = newExpression(o.text)
+	case f.op[1] == '>':
+		o.in, err = newPattern(o.text)
+	default:
+		o.in = func(line string) bool { return strings.Contains(line, o.text) }
+	}
+	f.operands = append(f.operands, o)
+	return err
+}
+
+func (f *filter) passes(line string) bool {
+	for i := range f.operands {
+		if f.operands[i].in(line) {
+			return !f.negative()
+		}
+	}
+	return f.negative()
+}
