@@ -31,6 +31,7 @@ import (
 	lokiecho "github.com/weir-run/weir/natives/loki/echo"
 	lokienrich "github.com/weir-run/weir/natives/loki/enrich"
 	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
+	"github.com/weir-run/weir/natives/loki/secretfilter"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -151,6 +152,7 @@ func blocks(t *testing.T) map[string]func() any {
 		filter.Registration(), route.Registration(), set.Registration(),
 		filematch.Registration(), remotehttp.Registration(), static.Registration(), enrich.Registration(),
 		lokiecho.Registration(), lokienrich.Registration(), lokirelabel.Registration(),
+		secretfilter.Registration(),
 	} {
 		made[r.Name] = r.NewArgs
 	}

@@ -26,6 +26,7 @@ import (
 	lokienrich "github.com/weir-run/weir/natives/loki/enrich"
 	lokiprocess "github.com/weir-run/weir/natives/loki/process"
 	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
+	"github.com/weir-run/weir/natives/loki/secretfilter"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -64,6 +65,7 @@ func natives() component.Catalog {
 		lokienrich.Registration(),
 		lokiprocess.Registration(),
 		lokirelabel.Registration(),
+		secretfilter.Registration(),
 		echo.Registration(),
 		enrich.Registration(),
 		receivehttp.Registration(),

@@ -805,6 +805,32 @@ loki.relabel "production" {
 loki.echo "default" { }
 `,
 	},
+	"loki.secretfilter": {
+		Summary: "Redacts passwords, tokens and keys in log lines before they leave.",
+		Args: map[string]string{
+			"drop_on_timeout":    "Whether to drop lines for which processing_timeout was too short, instead of passing them on as they are.",
+			"forward_to":         "Receivers to send the lines to.",
+			"gitleaks_config":    "The file with what secrets look like, in the format of Gitleaks; it is read again when it changes. Default: the rules of Gitleaks, which come with weir.",
+			"label_timed_out":    "Whether to label lines for which processing_timeout was too short with secretfilter=\"timed-out\".",
+			"origin_label":       "The label whose value tells in the metrics where secrets came from. Default: none.",
+			"processing_timeout": "How long to look at one line; 0s is for as long as it takes.",
+			"rate":               "The part of all lines to look at, between 0 and 1. The others are passed on as they are.",
+			"redact_percent":     "How much of a secret to leave out without redact_with: 80 leaves its first fifth, 100 leaves \"REDACTED\". 0 is 80.",
+			"redact_with":        "What to write in place of a secret. $SECRET_NAME stands for the id of the rule that found it, $SECRET_HASH for the SHA-1 of the secret in hexadecimal digits. Default: the beginning of the secret and three dots, see redact_percent.",
+		},
+		Exports: map[string]string{
+			"receiver": "Where lines that may have secrets go.",
+		},
+		Example: `// Redacts passwords, tokens and keys in the lines of a program before they are
+// printed.
+loki.secretfilter "default" {
+  redact_with = "<secret:$SECRET_NAME:$SECRET_HASH>"
+  forward_to  = [loki.echo.default.receiver]
+}
+
+loki.echo "default" { }
+`,
+	},
 	"prometheus.echo": {
 		Summary: "Prints every batch to standard output in an exposition format, to look at what flows.",
 		Args: map[string]string{

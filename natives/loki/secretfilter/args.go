@@ -1,0 +1,121 @@
+package secretfilter
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Arguments of loki.secretfilter.
+type Arguments struct {
+	// Receivers to send the lines to.
+	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
+	// The file with what secrets look like, in the format of Gitleaks; it is read
+	// again when it changes. Default: the rules of Gitleaks, which come with weir.
+	GitleaksConfig string `alloy:"gitleaks_config,attr,optional"`
+	// What to write in place of a secret. $SECRET_NAME stands for the id of the
+	// rule that found it, $SECRET_HASH for the SHA-1 of the secret in hexadecimal
+	// digits. Default: the beginning of the secret and three dots, see
+	// redact_percent.
+	RedactWith string `alloy:"redact_with,attr,optional"`
+	// How much of a secret to leave out without redact_with: 80 leaves its first
+	// fifth, 100 leaves "REDACTED". 0 is 80.
+	RedactPercent uint `alloy:"redact_percent,attr,optional"`
+	// The part of all lines to look at, between 0 and 1. The others are passed on
+	// as they are.
+	Rate float64 `alloy:"rate,attr,optional"`
+	// The label whose value tells in the metrics where secrets came from. Default:
+	// none.
+	OriginLabel string `alloy:"origin_label,attr,optional"`
+	// How long to look at one line; 0s is for as long as it takes.
+	ProcessingTimeout time.Duration `alloy:"processing_timeout,attr,optional"`
+	// Whether to drop lines for which processing_timeout was too short, instead of
+	// passing them on as they are.
+	DropOnTimeout bool `alloy:"drop_on_timeout,attr,optional"`
+	// Whether to label lines for which processing_timeout was too short with
+	// secretfilter="timed-out".
+	LabelTimedOut bool `alloy:"label_timed_out,attr,optional"`
+}
+
+// defaultPercent is how much of a secret is left out by default.
+const defaultPercent = 80
+
+// SetToDefault looks at all lines.
+func (a *Arguments) SetToDefault() { *a = Arguments{RedactPercent: defaultPercent, Rate: 1} }
+
+// Validate returns all that is wrong with the arguments, joined.
+func (a *Arguments) Validate() error {
+	var errs []error
+	if !(a.Rate >= 0 && a.Rate <= 1) {
+		errs = append(errs, fmt.Errorf("rate is %v, must be between 0 and 1", a.Rate))
+	}
+	if a.RedactPercent > 100 {
+		errs = append(errs, fmt.Errorf("redact_percent is %d, must be at most 100", a.RedactPercent))
+	}
+	if a.ProcessingTimeout < 0 {
+		errs = append(errs, fmt.Errorf("processing_timeout is %s, must not be negative", a.ProcessingTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+var _ component.Warner = (*Arguments)(nil)
+
+// Warnings names what was written in vain.
+func (a *Arguments) Warnings() (ws []string) {
+	if a.RedactWith != "" && a.RedactPercent != defaultPercent {
+		ws = append(ws, "redact_percent has no effect beside redact_with")
+	}
+	if a.ProcessingTimeout == 0 && a.DropOnTimeout {
+		ws = append(ws, "drop_on_timeout has no effect without processing_timeout")
+	}
+	if a.LabelTimedOut && (a.ProcessingTimeout == 0 || a.DropOnTimeout) {
+		ws = append(ws, "label_timed_out has no effect without processing_timeout, or beside drop_on_timeout")
+	}
+	return ws
+}
+
+// sameRules reports whether what a does to lines is what o does, as long as the
+// files are the same.
+func (a *Arguments) sameRules(o *Arguments) bool {
+	return a.GitleaksConfig == o.GitleaksConfig && a.RedactWith == o.RedactWith && a.RedactPercent == o.RedactPercent && a.Rate == o.Rate &&
+		a.OriginLabel == o.OriginLabel && a.ProcessingTimeout == o.ProcessingTimeout && a.DropOnTimeout == o.DropOnTimeout && a.LabelTimedOut == o.LabelTimedOut
+}
+
+// check warns of a file that cannot be used: the file may change before it is.
+func check(args any, settled func(string) bool) []*component.ArgumentError {
+	a := args.(*Arguments)
+	if a.GitleaksConfig == "" || !settled("gitleaks_config") {
+		return nil
+	}
+	if _, _, err := load(a.GitleaksConfig); err != nil {
+		return []*component.ArgumentError{{Path: "gitleaks_config", Err: err, Warning: true}}
+	}
+	return nil
+}
+
+// load returns the rules of a file, those that come with weir for none, and all
+// files that they are in.
+func load(path string) (*ruleset, []string, error) {
+	if path == "" {
+		return defaultRuleset(), nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, []string{path}, fmt.Errorf("cannot read the rules: %w", err)
+	}
+	rs, extended, err := parseConfig(text)
+	if err != nil {
+		return nil, append(extended, path), fmt.Errorf("cannot use the rules in %s: %w", path, err)
+	}
+	return rs, append(extended, path), nil
+}
+
+// Exports of loki.secretfilter.
+type Exports struct {
+	// Where lines that may have secrets go.
+	Receiver *flow.Receiver `alloy:"receiver,attr"`
+}

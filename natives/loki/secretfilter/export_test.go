@@ -1,0 +1,33 @@
+package secretfilter
+
+import "slices"
+
+// Found is a finding, for tests.
+type Found struct{ Rule, Secret string }
+
+// Find returns what the rules of a configuration find in a line, nil for the
+// default ones.
+func Find(config []byte, line string) ([]Found, error) {
+	rs := defaultRuleset()
+	if config != nil {
+		var err error
+		if rs, _, err = parseConfig(config); err != nil {
+			return nil, err
+		}
+	}
+	fs, _ := rs.find(line, new(scratch), nil)
+	var out []Found
+	for _, f := range fs {
+		out = append(out, Found{f.rule.id, f.secret})
+	}
+	slices.SortFunc(out, func(a, b Found) int {
+		if a.Rule != b.Rule {
+			return map[bool]int{true: -1, false: 1}[a.Rule < b.Rule]
+		}
+		return map[bool]int{true: -1, false: 1}[a.Secret < b.Secret]
+	})
+	return out, nil
+}
+
+// DefaultRules are the embedded rules.
+func DefaultRules() string { return string(defaultRules) }

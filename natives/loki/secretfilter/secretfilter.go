@@ -1,0 +1,212 @@
+// Package secretfilter is loki.secretfilter: it redacts passwords, tokens and
+// keys in log lines before they leave.
+//
+// What secrets look like is told by a Gitleaks configuration; the one of
+// Gitleaks comes with weir. What is found is what Gitleaks finds in a text of
+// the line alone: paths and commits allow nothing, [[rules.required]] is
+// refused, and a line with gitleaks:allow is left alone. Most lines have no
+// keyword of a rule, which one pass of some 0.7 ns a byte tells; a regex runs
+// only where its keyword is.
+//
+// It finds what has a known form. Do not rely on it alone.
+package secretfilter
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/generation"
+)
+
+// Registration describes loki.secretfilter.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "loki.secretfilter",
+		Accepts: batch.SignalLogs,
+		Sends:   batch.SignalLogs,
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Exports: Exports{},
+		Check:   check,
+		Build: func(o component.Options, args any) (component.Component, error) {
+			return newComponent(o, args.(*Arguments))
+		},
+	}
+}
+
+// Component is one loki.secretfilter.
+type Component struct {
+	*generation.Worker[*rules]
+	metrics *metrics
+	files   []string
+}
+
+var (
+	_ component.Component = (*Component)(nil)
+	_ component.Updater   = (*Component)(nil)
+	_ component.Sourced   = (*Component)(nil)
+	_ flow.LogsConsumer   = (*Component)(nil)
+)
+
+// rules are one generation's.
+type rules struct {
+	*generation.Mapper // to streams of lines that took too long
+	args               *Arguments
+	set                *ruleset
+}
+
+func newComponent(o component.Options, a *Arguments) (*Component, error) {
+	var before *generation.Worker[*rules]
+	m := newMetrics()
+	if p, ok := o.Previous.(*Component); ok {
+		before, m = p.Worker, p.metrics
+	}
+	c := &Component{Worker: generation.NewWorker(o, before), metrics: m}
+	if err := m.register(o.Registerer); err != nil {
+		return nil, err
+	}
+	return c, c.Update(a)
+}
+
+// Update takes new arguments, and reads the rules again.
+func (c *Component) Update(args any) error {
+	a := args.(*Arguments)
+	set, files, err := load(a.GitleaksConfig)
+	if err != nil {
+		return err
+	}
+	c.files = files
+	c.Set(a.ForwardTo,
+		func(r *rules) bool { return r.set == set && r.args.sameRules(a) },
+		func() *rules { return &rules{generation.NewMapper(timedOut), a, set} })
+	return nil
+}
+
+// Sourced returns the files that the rules are in.
+func (c *Component) Sourced() (paths []string) {
+	for _, f := range c.files {
+		if abs, err := filepath.Abs(f); err == nil {
+			paths = append(paths, abs)
+		}
+	}
+	return paths
+}
+
+// timedOut returns the stream of the lines of s that took too long.
+func timedOut(s *batch.Stream) *batch.Stream {
+	var b batch.Builder
+	b.Reset(s)
+	b.Set("secretfilter", "timed-out")
+	return b.Series(s)
+}
+
+// ConsumeLogs sends the lines of b without secrets.
+func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	start := c.Clock.Now()
+	out, counts := c.Load().Rules.apply(b, c.Clock.Now, c.metrics)
+	c.metrics.add(counts, c.Clock.Now().Sub(start))
+	c.Stats.DropLines("timeout", counts.dropped)
+	return c.Sender.SendLogs(ctx, out)
+}
+
+// apply returns b without secrets; b itself when there are none.
+func (r *rules) apply(b *batch.Logs, now func() time.Time, m *metrics) (out *batch.Logs, n counts) {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	c := &changed{Logs: b}
+	var over func() bool
+	var start time.Time
+	if r.args.ProcessingTimeout > 0 {
+		over = func() bool { return now().Sub(start) > r.args.ProcessingTimeout }
+	}
+	for i, line := range b.Line {
+		if r.args.Rate < 1 && rand.Float64() >= r.args.Rate {
+			n.bypassed++
+			continue
+		}
+		if over != nil {
+			start = now()
+		}
+		fs, ok := r.set.find(line, s, over)
+		switch {
+		case !ok:
+			n.timedOut++
+			r.late(c, i)
+		case len(fs) > 0:
+			c.setLine(i, redacted(line, fs, r.args.inPlaceOf))
+			r.count(b.Stream[i], fs, m)
+		}
+	}
+	clear(s.findings) // they hold parts of lines
+	n.dropped = len(c.dropped)
+	return c.result(), n
+}
+
+// late does what is to be done with a line that took too long.
+func (r *rules) late(c *changed, row int) {
+	switch {
+	case r.args.DropOnTimeout:
+		c.dropped = append(c.dropped, row)
+	case r.args.LabelTimedOut:
+		c.setStream(row, r.Series(c.Stream[row]))
+	}
+}
+
+func (r *rules) count(s *batch.Stream, fs []finding, m *metrics) {
+	origin := ""
+	if r.args.OriginLabel != "" {
+		origin = s.Label(r.args.OriginLabel)
+	}
+	for _, f := range fs {
+		m.found(f.rule.id, origin)
+	}
+}
+
+// changed is a batch whose columns are copied before the first change.
+type changed struct {
+	*batch.Logs
+	lines, streams bool  // they are a copy
+	own            bool  // Logs is a copy
+	dropped        []int // rows, ascending
+}
+
+func (c *changed) copied() *batch.Logs {
+	if !c.own {
+		l := *c.Logs
+		c.Logs, c.own = &l, true
+	}
+	return c.Logs
+}
+
+func (c *changed) setLine(row int, line string) {
+	if !c.lines {
+		c.copied().Line, c.lines = slices.Clone(c.Line), true
+	}
+	c.Line[row] = line
+}
+
+func (c *changed) setStream(row int, s *batch.Stream) {
+	if !c.streams {
+		c.copied().Stream, c.streams = slices.Clone(c.Stream), true
+	}
+	c.Stream[row] = s
+}
+
+func (c *changed) result() *batch.Logs {
+	if len(c.dropped) == 0 {
+		return c.Logs
+	}
+	next := c.dropped
+	return c.Select(func(row int) bool {
+		if len(next) > 0 && next[0] == row {
+			next = next[1:]
+			return false
+		}
+		return true
+	})
+}

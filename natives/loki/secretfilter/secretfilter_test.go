@@ -1,0 +1,311 @@
+package secretfilter_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/natives/loki/secretfilter"
+)
+
+type node interface {
+	component.Component
+	component.Updater
+	component.Sourced
+	flow.LogsConsumer
+}
+
+// decode decodes the body of a block as `weir check` would.
+func decode(t *testing.T, body string) (*secretfilter.Arguments, string) {
+	t.Helper()
+	c, ds := config.Parse(map[string]string{"c.alloy": "loki.secretfilter \"s\" {\nforward_to = []\n" + body + "\n}\n"})
+	if len(ds) > 0 {
+		t.Fatal(ds)
+	}
+	a := secretfilter.Registration().NewArgs().(*secretfilter.Arguments)
+	var lines []string
+	for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), a) {
+		lines = append(lines, d.Error())
+	}
+	return a, strings.Join(lines, "\n")
+}
+
+// lab is a component and its sink.
+type lab struct {
+	t    *testing.T
+	n    *componenttest.Node
+	sink *flowtest.Sink
+	c    node
+}
+
+func newLab(t *testing.T, body string) *lab {
+	l := &lab{t: t, n: componenttest.New(t, "loki.secretfilter.s"), sink: flowtest.NewSink("sink")}
+	l.c = l.n.Build(t, secretfilter.Registration(), l.arguments(body)).(node)
+	return l
+}
+
+func (l *lab) arguments(body string) *secretfilter.Arguments {
+	l.t.Helper()
+	a, errs := decode(l.t, body)
+	if errs != "" {
+		l.t.Fatal(errs)
+	}
+	a.ForwardTo = []*flow.Receiver{l.sink.Receiver()}
+	return a
+}
+
+var web = batch.NewSeries([]batch.Label{{Name: "app", Value: "web"}})
+
+// send sends lines of one stream and returns what comes out.
+func (l *lab) send(lines ...string) *batch.Logs {
+	l.t.Helper()
+	b := &batch.Logs{Source: 1, Line: lines}
+	for i := range lines {
+		b.Stream, b.T = append(b.Stream, web), append(b.T, int64(i))
+	}
+	if err := l.c.ConsumeLogs(l.t.Context(), b); err != nil {
+		l.t.Fatal(err)
+	}
+	all := l.sink.Logs()
+	return all[len(all)-1]
+}
+
+func (l *lab) want(in string, want string) {
+	l.t.Helper()
+	if got := l.send(in).Line[0]; got != want {
+		l.t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+func (l *lab) metrics(want string, names ...string) {
+	l.t.Helper()
+	if err := testutil.GatherAndCompare(l.n.Registry, strings.NewReader(want), names...); err != nil {
+		l.t.Error(err)
+	}
+}
+
+// Secrets that no program ever used, put together so that nobody's scanner finds
+// them in this file.
+var (
+	githubToken = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a" // 40 bytes
+	gitlabToken = "glpat-" + "aB3dE5fG7hI9jK1lM2nO"
+)
+
+func TestRedact(t *testing.T) {
+	f := func(body, in, want string) {
+		t.Helper()
+		newLab(t, body).want(in, want)
+	}
+	// A fifth stays by default; so it does with 0.
+	f("", "token is "+githubToken+" !", "token is ghp_16C7... !")
+	f("redact_percent = 0", githubToken, "ghp_16C7...")
+	f("redact_percent = 50", githubToken, githubToken[:20]+"...")
+	f("redact_percent = 99", githubToken, "...")
+	f("redact_percent = 100", "token is "+githubToken, "token is REDACTED")
+	// What is written instead.
+	f(`redact_with = "<$SECRET_NAME>"`, "a "+githubToken+" b", "a <github-pat> b")
+	f(`redact_with = "<$SECRET_NAME:$SECRET_HASH>"`, githubToken, "<github-pat:661d8537b677bab547cd6fa69cc9e1c41aa6fcb1>")
+	f(`redact_with = "$SECRET_OTHER"`, githubToken, "$SECRET_OTHER")
+	// All of several, wherever they are.
+	f(`redact_with = "<$SECRET_NAME>"`, githubToken+" "+gitlabToken+" "+githubToken, "<github-pat> <gitlab-pat> <github-pat>")
+	// A secret that is part of another one, and one that overlaps.
+	f(`redact_with = "<$SECRET_NAME>"`, "token = "+githubToken, "token = <github-pat>")
+	// Nothing to find.
+	for _, line := range []string{"", "x", "GET /api/v1/users 200", "key=cpu_usage", "token=" + strings.Repeat("a", 40), githubToken + " # gitleaks:allow"} {
+		f("", line, line)
+	}
+}
+
+// TestOverlap: what two rules find in each other's place leaves nothing visible.
+func TestOverlap(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.toml")
+	write(t, path, "[[rules]]\nid = \"one\"\nregex = 'aaabbb'\n[[rules]]\nid = \"two\"\nregex = 'bbbccc'\n[[rules]]\nid = \"part\"\nregex = 'aab'\n")
+	l := newLab(t, fmt.Sprintf("gitleaks_config = %q\nredact_with = \"<$SECRET_NAME>\"", path))
+	l.want("x aaabbbccc y", "x <one> y")
+	l.want("x bbbccc y aab", "x <two> y <part>")
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnchanged: a batch without secrets is passed on as it is, and of one with
+// some only the lines are copied.
+func TestUnchanged(t *testing.T) {
+	l := newLab(t, "")
+	b := &batch.Logs{Source: 1, Stream: []*batch.Stream{web, web}, T: []int64{1, 2}, Line: []string{"a", "b"}, Receipt: batch.NewReceipt(func() {})}
+	if err := l.c.ConsumeLogs(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	got := l.sink.Logs()[0]
+	if &got.Line[0] != &b.Line[0] || got.Receipt != b.Receipt {
+		t.Error("a batch without secrets was copied")
+	}
+	b.Line = []string{"a", githubToken}
+	if err := l.c.ConsumeLogs(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	got = l.sink.Logs()[1]
+	if b.Line[1] != githubToken {
+		t.Error("the source's batch was changed")
+	}
+	if diff := cmp.Diff([]string{"a", "ghp_16C7..."}, got.Line); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if &got.Stream[0] != &b.Stream[0] || &got.T[0] != &b.T[0] || got.Receipt != b.Receipt {
+		t.Error("what did not change is not shared")
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	l := newLab(t, `origin_label = "app"`)
+	l.send(githubToken, "x", gitlabToken+" "+githubToken)
+	const want = `# HELP weir_secretfilter_secrets_redacted_total Secrets that were redacted, by the rule that found them and the value of origin_label.
+# TYPE weir_secretfilter_secrets_redacted_total counter
+weir_secretfilter_secrets_redacted_total{component_id="loki.secretfilter.s",origin="web",rule="github-pat"} 2
+weir_secretfilter_secrets_redacted_total{component_id="loki.secretfilter.s",origin="web",rule="gitlab-pat"} 1
+`
+	l.metrics(want, "weir_secretfilter_secrets_redacted_total")
+	// They go on in the next component, which does not tell origins.
+	l.n.Previous = l.c
+	l.c = l.n.Build(t, secretfilter.Registration(), l.arguments("")).(node)
+	l.send(githubToken)
+	l.metrics(want[:strings.Index(want, "weir_secretfilter_secrets_redacted_total{")]+
+		`weir_secretfilter_secrets_redacted_total{component_id="loki.secretfilter.s",origin="",rule="github-pat"} 1`+"\n"+
+		want[strings.Index(want, "weir_secretfilter_secrets_redacted_total{"):], "weir_secretfilter_secrets_redacted_total")
+}
+
+// TestManyOrigins: labels that come from lines cannot fill the memory.
+func TestManyOrigins(t *testing.T) {
+	l := newLab(t, `origin_label = "app"`)
+	b := &batch.Logs{Source: 1}
+	for i := range 1500 {
+		s := batch.NewSeries([]batch.Label{{Name: "app", Value: fmt.Sprint("app", i)}})
+		b.Stream, b.T, b.Line = append(b.Stream, s), append(b.T, 1), append(b.Line, githubToken)
+	}
+	if err := l.c.ConsumeLogs(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	n, err := testutil.GatherAndCount(l.n.Registry, "weir_secretfilter_secrets_redacted_total")
+	if err != nil || n != 1001 {
+		t.Errorf("got %d series and %v, want 1001", n, err)
+	}
+}
+
+func TestRate(t *testing.T) {
+	lines := make([]string, 1000)
+	for i := range lines {
+		lines[i] = githubToken
+	}
+	f := func(rate string, from, to int) {
+		t.Helper()
+		l := newLab(t, "rate = "+rate)
+		n := 0
+		for _, line := range l.send(lines...).Line {
+			if line != githubToken {
+				n++
+			}
+		}
+		if n < from || n > to {
+			t.Errorf("rate %s: %d of 1000 lines were looked at", rate, n)
+		}
+		l.metrics(fmt.Sprintf(`# HELP weir_secretfilter_lines_bypassed_total Lines that were not looked at because of rate.
+# TYPE weir_secretfilter_lines_bypassed_total counter
+weir_secretfilter_lines_bypassed_total{component_id="loki.secretfilter.s"} %d
+`, 1000-n), "weir_secretfilter_lines_bypassed_total")
+	}
+	f("0", 0, 0)
+	f("1", 1000, 1000)
+	f("0.5", 300, 700) // 12 standard deviations
+}
+
+// steps is a clock on which time passes when it is asked.
+type steps struct {
+	clock.Clock
+	mu sync.Mutex
+	d  time.Duration
+}
+
+func (s *steps) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.d += time.Second
+	return s.Clock.Now().Add(s.d)
+}
+
+func TestTimeout(t *testing.T) {
+	f := func(body string, wantLines []string, wantStream string, dropped uint64, timedOut int) {
+		t.Helper()
+		l := &lab{t: t, n: componenttest.New(t, "loki.secretfilter.s"), sink: flowtest.NewSink("sink")}
+		o := l.n.Options()
+		o.Clock = &steps{Clock: l.n.Clock}
+		c, err := secretfilter.Registration().Build(o, l.arguments(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.c = c.(node)
+		out := l.send("x", githubToken)
+		if diff := cmp.Diff(wantLines, out.Line); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", body, diff)
+		}
+		if len(out.Stream) == 2 && out.Stream[1].String() != wantStream {
+			t.Errorf("%s: got stream %s, want %s", body, out.Stream[1], wantStream)
+		}
+		if got := l.n.Stats.DroppedLines()["timeout"]; got != dropped {
+			t.Errorf("%s: got %d dropped, want %d", body, got, dropped)
+		}
+		l.metrics(fmt.Sprintf(`# HELP weir_secretfilter_lines_timed_out_total Lines for which processing_timeout was too short.
+# TYPE weir_secretfilter_lines_timed_out_total counter
+weir_secretfilter_lines_timed_out_total{component_id="loki.secretfilter.s"} %d
+`, timedOut), "weir_secretfilter_lines_timed_out_total")
+	}
+	f(`processing_timeout = "1m"`, []string{"x", "ghp_16C7..."}, `{app="web"}`, 0, 0)
+	f(`processing_timeout = "500ms"`, []string{"x", githubToken}, `{app="web"}`, 0, 1)
+	f("processing_timeout = \"500ms\"\nlabel_timed_out = true", []string{"x", githubToken}, `{app="web",secretfilter="timed-out"}`, 0, 1)
+	f("processing_timeout = \"500ms\"\ndrop_on_timeout = true", []string{"x"}, "", 1, 1)
+}
+
+func TestArguments(t *testing.T) {
+	f := func(body string, want ...string) {
+		t.Helper()
+		_, errs := decode(t, body)
+		for _, w := range want {
+			if !strings.Contains(errs, w) {
+				t.Errorf("%s: got %q, want %q", body, errs, w)
+			}
+		}
+		if len(want) == 0 && errs != "" {
+			t.Errorf("%s: %s", body, errs)
+		}
+	}
+	f("")
+	f("rate = 1.5\nredact_percent = 101\nprocessing_timeout = \"-1s\"", "rate is 1.5, must be between 0 and 1", "redact_percent is 101, must be at most 100", "processing_timeout is -1s, must not be negative")
+	f("types = [\"aws\"]", "types")
+	w := func(body string, want ...string) {
+		t.Helper()
+		a, errs := decode(t, body)
+		if diff := cmp.Diff(want, a.Warnings()); diff != "" || strings.Contains(errs, "error") {
+			t.Errorf("%s: %s (-want +got):\n%s", body, errs, diff)
+		}
+	}
+	w("redact_with = \"x\"\nredact_percent = 3", "redact_percent has no effect beside redact_with")
+	w("drop_on_timeout = true", "drop_on_timeout has no effect without processing_timeout")
+	w("label_timed_out = true", "label_timed_out has no effect without processing_timeout, or beside drop_on_timeout")
+}
