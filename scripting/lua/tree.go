@@ -86,8 +86,11 @@ func (t *tree) firstResult(es []ast.Expr) {
 
 // stmts visits statements and returns what stands in their place.
 func (t *tree) stmts(ss []ast.Stmt) []ast.Stmt {
-	for _, s := range ss {
+	for i, s := range ss {
 		t.stmt(s)
+		if a, ok := s.(*ast.AssignStmt); ok {
+			ss[i] = assigned(a)
+		}
 	}
 	return steadyLabels(ss)
 }
