@@ -316,7 +316,7 @@ func scriptArgs(def *Definition, v any) arguments {
 		a.batch = rv.FieldByName(batchField).Interface().(BatchBlock)
 		a.journal = rv.FieldByName(journalField).Interface().(journaling.Arguments)
 	}
-	a.block.OnError = cmp.Or(a.block.OnError, def.Kind.onError())
+	a.block.OnError = cmp.Or(a.block.OnError, def.onError())
 	return a
 }
 

@@ -30,6 +30,7 @@ type Definition struct {
 	Needs    Needs         // of the world outside
 	Hooks    []string      // what is a function or a table of them, in the order of the manual
 	Outputs  []string      // names of the outputs beside forward_to, in the order of their ways
+	ifFails  OnError       // the key on_error, "" without
 
 	// Of a source.
 	Poll     bool          // it has poll(ctx)

@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,10 +44,17 @@ func (k *call) secure(b payload, whole *Error) error {
 	return err
 }
 
+// ErrHeld is in the error of a batch that is held in a test, where nobody will mend
+// the script meanwhile.
+var ErrHeld = errors.New("it is held until the script works")
+
 // hold keeps a batch that the script failed on, until it works on it when asked
 // again. It returns the component that is to have the batch when another
 // has taken over meanwhile: a save is tried at once.
 func (c *Component) hold(ctx context.Context, err *heldError, again func() (result, error)) (out result, next *Component, _ error) {
+	if observer(ctx) != nil {
+		return out, nil, fmt.Errorf("%s: %w", c.opts.ID, ErrHeld)
+	}
 	c.mem.held.Inc()
 	defer c.mem.held.Dec()
 	for backoff := minHold; ; backoff = min(2*backoff, maxHold) {

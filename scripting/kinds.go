@@ -52,6 +52,7 @@ var transformKeys = slices.Concat([]definitionKey{
 	{"stream", hookKey(func(d *Definition) *bool { return &d.Stream })},
 	{"logs", hookKey(func(d *Definition) *bool { return &d.Logs })},
 	{"sends", defineSends},
+	{"on_error", defineOnError},
 }, commonKeys, []definitionKey{
 	{"outputs", defineOutputs},
 	{"needs", defineNeeds},
@@ -75,6 +76,7 @@ var sinkKeys = slices.Concat([]definitionKey{
 	{hookSend, hookKey(func(d *Definition) *bool { return &d.Send })},
 	{"accepts", defineAccepts},
 	{"batch", defineBatch},
+	{"on_error", defineOnError},
 }, commonKeys, []definitionKey{
 	{"needs", defineNeeds},
 })
@@ -123,9 +125,26 @@ func (d *Definition) Accepts() (s batch.Signals) {
 	return s
 }
 
+// defineOnError reads the key on_error.
+func defineOnError(d *definer, field RawField) {
+	o, _ := field.Value.(string)
+	may := []string{"pass", "drop", "quarantine", "hold"}
+	if d.def.Kind == Sink {
+		may = may[1:] // it passes nothing on
+	}
+	if !slices.Contains(may, o) {
+		d.fail(field.Line, "cannot use %s as on_error: it must be %s", describe(field.Value), quoteList(may))
+		return
+	}
+	d.def.ifFails = OnError(o)
+}
+
 // onError is what becomes of data whose hook failed when the block does not say.
-func (k ComponentKind) onError() OnError {
-	switch k {
+func (d *Definition) onError() OnError {
+	if d.ifFails != "" {
+		return d.ifFails
+	}
+	switch d.Kind {
 	case Source: // what a hook made before it failed
 		return OnErrorDrop
 	case Sink:

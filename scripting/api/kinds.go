@@ -60,6 +60,9 @@ func (t *Table) keys() {
 		optional(whole("version", "The version of what the script keeps in state, for migrate; 1 by default.")),
 		entries("state", "What hooks, VMs and versions share, by name, each of a kind of weir.state. It is ctx.state in the hooks.", object("", t.State, "")),
 	}
+	onError := func(doc string) scripting.Param {
+		return optional(text("on_error", `What becomes of data whose hook failed unless the block's script.on_error says it: `+doc))
+	}
 	outputs := listOf("outputs", "Names of outputs beside forward_to: the block gives each its receivers in routes, and ctx.route sends a record there.", text("", ""))
 	needs := scripting.Param{Name: "needs", Kind: scripting.KindMap, Optional: true, Doc: "What the script needs of the world outside, which the block must grant under script.allow.", Fields: []scripting.Param{
 		need("http", "URLs that ctx.http asks, as patterns; true: which ones is the block's affair.", true),
@@ -76,6 +79,7 @@ func (t *Table) keys() {
 			hook("stream", "As series, for the streams of log lines.", object("s", t.Stream, "The stream."), object("ctx", t.Remembered, "The context.")),
 			hook("logs", "Called for each batch of log lines. Records are kept unless they are dropped.", object("batch", t.Logs, "The batch."), ctx),
 			sends(`What leaves the component, "metrics" and "logs"; by default what its hooks take. What is left of another signal ends here, counted as dropped.`),
+			onError(`"pass" (the default), "drop", "quarantine" or "hold": a script that hides what must not be seen says "hold".`),
 		}, common, []scripting.Param{outputs, needs}),
 		scripting.Source: slices.Concat([]scripting.Param{
 			args,
@@ -97,6 +101,7 @@ func (t *Table) keys() {
 				optional(text("max_wait", `How long records wait for more; "1s" by default. They are accepted before.`)),
 				optional(whole("in_flight", "How many batches of a signal are sent at once, 1 to 8; 4 by default. Those of one source never are, as its records stay in order.")),
 			}},
+			onError(`"hold" (the default), "drop" or "quarantine".`),
 		}, common, []scripting.Param{needs}),
 	}
 }

@@ -275,6 +275,11 @@ func TestErrorInTheHook(t *testing.T) {
 	}`
 	f := build(t, src, "")
 	equal(t, f.send(t, "a 1\nnoise 2\n"), "a{site=\"x\"} 1\n")
+	// What the script says holds where the block says nothing.
+	dropping := strings.Replace(src, "series =", "on_error = \"drop\",\n\t\tseries =", 1)
+	equal(t, build(t, dropping, `script { on_error = "pass" }`).send(t, "a 1\nnoise 2\n"), "a{site=\"x\"} 1\n")
+	equal(t, build(t, dropping, "").send(t, "a 1\nnoise 2\n"), "")
+
 	f = build(t, src, `script { on_error = "drop" }`)
 	equal(t, f.send(t, "a 1\nnoise 2\n"), "")
 	if diff := cmp.Diff(map[string]uint64{"script_error": 2}, f.Stats.Dropped()); diff != "" {
