@@ -86,12 +86,27 @@ func reModule() *scripting.Module {
 			Doc:  "Replaces every match. In the replacement $1 or ${name} is a group, $0 the match, $$ a dollar sign.",
 			Params: []scripting.Param{
 				text("s", "The text."),
-				text("with", "The replacement."),
+				{Name: "with", Kind: scripting.KindString, Doc: "The replacement, or a function of the match and its groups that returns it, or nil to leave the match as it is.",
+					Or: []scripting.Param{{Kind: scripting.KindFunction, Call: &scripting.Function{
+						Params: []scripting.Param{text("match", "The match."), {Name: "groups", Kind: scripting.KindList, Doc: "Its groups; one that took no part is an empty text."}},
+						Result: scripting.Result{Kind: scripting.KindString, Optional: true},
+					}}}},
 			},
 			Result: scripting.Result{Kind: scripting.KindString, Doc: "The text with the replacements.", Fails: true},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				return replaceAll(a[0].(*pattern), a[1].(string), a[2].(string))
+				p, s := a[0].(*pattern), a[1].(string)
+				if fn, ok := a[2].(scripting.Callback); ok {
+					return replaceBy(p, s, func(dst []byte, m []int) ([]byte, error) { return appendAnswer(dst, fn, s, m) })
+				}
+				return replaceAll(p, s, a[2].(string))
 			},
+			Uses: []scripting.Use{{
+				Lua: "local re = require \"re\"\nlocal digits = re.compile [[\\d+]]\n" +
+					"batch:map_label(\"path\", function(p)\n  return digits:replace(p, function(n) return #n > 2 and \":id\" or nil end)\nend)",
+				JS: "import re from \"weir/re\";\nconst digits = re.compile(\"\\\\d+\");\n" +
+					"batch.mapLabel(\"path\", (p) => digits.replace(p, (n) => (n.length > 2 ? \":id\" : undefined)));",
+				Input: `hits_total{path="/v2/users/4711"} 1` + "\n", Output: `hits_total{path="/v2/users/:id"} 1` + "\n",
+			}},
 			Examples: examples(`/(\d+)\b`,
 				ex("/users/:id/orders/:id", "/users/42/orders/7", "/:id"),
 				ex("<42>", "/42", "<$1>")),
@@ -200,7 +215,18 @@ func replaceAll(re *pattern, s, with string) (scripting.Value, error) {
 	if !strings.Contains(with, "$") && (len(s)+1)*(len(with)+1) <= scripting.MaxString {
 		return re.ReplaceAllLiteralString(s, with), nil
 	}
+	return replaceBy(re, s, func(dst []byte, m []int) ([]byte, error) { return re.ExpandString(dst, with, s, m), nil })
+}
+
+// replaceBy replaces every match by what is appended for it.
+func replaceBy(re *pattern, s string, with func(dst []byte, m []int) ([]byte, error)) (_ scripting.Value, err error) {
+	if err := re.Fits(s); err != nil {
+		return nil, err
+	}
 	ms := re.FindAllStringSubmatchIndex(s, maxMatches+1)
+	if len(ms) == 0 {
+		return s, nil
+	}
 	if len(ms) > maxMatches {
 		return nil, fmt.Errorf("cannot replace more than %d matches", maxMatches)
 	}
@@ -208,7 +234,9 @@ func replaceAll(re *pattern, s, with string) (scripting.Value, error) {
 	last := 0
 	for _, m := range ms {
 		out = append(out, s[last:m[0]]...)
-		out = re.ExpandString(out, with, s, m)
+		if out, err = with(out, m); err != nil {
+			return nil, err
+		}
 		last = m[1]
 		if len(out) > scripting.MaxString {
 			return nil, errLong("replace")
@@ -218,6 +246,29 @@ func replaceAll(re *pattern, s, with string) (scripting.Value, error) {
 		return nil, errLong("replace")
 	}
 	return string(append(out, s[last:]...)), nil
+}
+
+// appendAnswer appends what a script's function makes of a match.
+func appendAnswer(dst []byte, fn scripting.Callback, s string, m []int) ([]byte, error) {
+	match, groups := s[m[0]:m[1]], &scripting.List{}
+	for i := 2; i < len(m); i += 2 {
+		g := ""
+		if m[i] >= 0 {
+			g = s[m[i]:m[i+1]]
+		}
+		groups.Items = append(groups.Items, g)
+	}
+	v, err := fn(match, groups)
+	if err != nil {
+		return nil, &scripting.ArgError{Func: "replace", Param: "with", Msg: "failed: " + err.Error()}
+	}
+	switch v := v.(type) {
+	case nil:
+		return append(dst, match...), nil
+	case string:
+		return append(dst, v...), nil
+	}
+	return nil, &scripting.ArgError{Func: "replace", Param: "with", Msg: "must return a text, or nothing to leave the match as it is"}
 }
 
 func split(re *pattern, s string, limit scripting.Value) (scripting.Value, error) {
