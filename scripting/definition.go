@@ -73,7 +73,7 @@ func Define(f File, raw Raw) (*Definition, error) {
 	d := &definer{file: f, kind: raw.Kind, camel: raw.Camel, def: &Definition{Kind: raw.Kind, Version: 1, Batch: defaultBatch}}
 	keys := raw.Kind.keys()
 	for _, field := range raw.Fields {
-		i := slices.IndexFunc(keys, func(k definitionKey) bool { return k.name == field.Name })
+		i := slices.IndexFunc(keys, func(k definitionKey) bool { return d.written(k.name) == field.Name })
 		if i < 0 {
 			d.unknown(field)
 			continue
@@ -85,7 +85,7 @@ func Define(f File, raw Raw) (*Definition, error) {
 		return nil, errors.Join(d.errs...)
 	}
 	for _, k := range keys {
-		if slices.ContainsFunc(raw.Fields, func(f RawField) bool { return f.Name == k.name && isHook(f.Value) }) {
+		if slices.ContainsFunc(raw.Fields, func(f RawField) bool { return f.Name == d.written(k.name) && isHook(f.Value) }) {
 			d.def.Hooks = append(d.def.Hooks, k.name)
 		}
 	}
@@ -132,13 +132,20 @@ func (d *definer) fail(line int, format string, args ...any) *Error {
 }
 
 func (d *definer) unknown(field RawField) {
-	names := DefinitionKeys(d.kind)
+	keysOf := func(k ComponentKind) []string {
+		names := DefinitionKeys(k)
+		for i := range names {
+			names[i] = d.written(names[i])
+		}
+		return names
+	}
+	names := keysOf(d.kind)
 	e := d.fail(field.Line, "cannot use %q in weir.%s: there is %s", field.Name, d.kind, strings.Join(names, ", "))
 	if e.Hint = config.DidYouMean(field.Name, names); e.Hint != "" {
 		return
 	}
 	for _, kind := range ComponentKinds {
-		if slices.Contains(DefinitionKeys(kind), field.Name) {
+		if slices.Contains(keysOf(kind), field.Name) {
 			e.Hint = fmt.Sprintf("%s is of weir.%s", field.Name, kind)
 			return
 		}

@@ -133,7 +133,7 @@ func defineOnError(d *definer, field RawField) {
 		may = may[1:] // it passes nothing on
 	}
 	if !slices.Contains(may, o) {
-		d.fail(field.Line, "cannot use %s as on_error: it must be %s", describe(field.Value), quoteList(may))
+		d.fail(field.Line, "cannot use %s as %s: it must be %s", describe(field.Value), field.Name, quoteList(may))
 		return
 	}
 	d.def.ifFails = OnError(o)

@@ -29,7 +29,7 @@ func TestLoadErrors(t *testing.T) {
 	f("no object", head+"export default defineTransform()",
 		`embedded/test/script.ts:2:16: cannot use defineTransform(undefined): write defineTransform({ … })`, `  2 | export default defineTransform()`, `    |                ^`)
 	f("unknown key", head+"interface Long {\n  a: string\n}\nexport default defineTransform({\n  metrics() {},\n  metric() {},\n})",
-		`embedded/test/script.ts:7: cannot use "metric" in defineTransform: there is args, series, metrics, stream, logs, sends, every, setup, teardown, migrate, version, state, outputs, needs`, `  7 | metric() {},`, `  hint: did you mean metrics?`)
+		`embedded/test/script.ts:7: cannot use "metric" in defineTransform: there is args, series, metrics, stream, logs, sends, onError, every, setup, teardown, migrate, version, state, outputs, needs`, `  7 | metric() {},`, `  hint: did you mean metrics?`)
 	f("no hook", head+"export default defineTransform({\n})",
 		`embedded/test/script.ts:2: cannot use a transform without a hook: write series or metrics, for logs stream or logs`, `  2 | export default defineTransform({`)
 	f("every", head+"export default defineTransform({\n  metrics() {},\n  every: 5,\n})",

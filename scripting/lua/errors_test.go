@@ -45,7 +45,7 @@ func TestLoadErrors(t *testing.T) {
 		`embedded/test/script.lua:2: cannot assign to global "count": globals are read-only`, `  2 | count = 0`, `  hint: write local count`,
 		`embedded/test/script.lua:4: cannot assign to global "total": globals are read-only`, `  4 | total = 1`, `  hint: write local total`)
 	f("unknown keys", head+"return weir.transform {\n  metrcs = function() end,\n  metrics = function() end,\n  logs = {},\n}",
-		`embedded/test/script.lua:3: cannot use "metrcs" in weir.transform: there is args, series, metrics, stream, logs, sends, every, setup, teardown, migrate, version, state, outputs, needs`, `  3 | metrcs = function() end,`,
+		`embedded/test/script.lua:3: cannot use "metrcs" in weir.transform: there is args, series, metrics, stream, logs, sends, on_error, every, setup, teardown, migrate, version, state, outputs, needs`, `  3 | metrcs = function() end,`,
 		`  hint: did you mean metrics?`,
 		`embedded/test/script.lua:5: cannot use a map as hook logs: it must be a function`, `  5 | logs = {},`)
 	f("hook is nil", head+"return weir.transform {\n  metrics = proces,\n}",
