@@ -3,10 +3,9 @@ package filematch
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
+	"github.com/weir-run/weir/natives/glob"
 )
 
 // The labels with a meaning here.
@@ -37,7 +36,7 @@ func (a *Arguments) Validate() error {
 	var errs []error
 	for i, t := range a.PathTargets {
 		for _, label := range []string{pathLabel, excludeLabel} {
-			if !doublestar.ValidatePathPattern(t[label]) {
+			if !glob.Valid(t[label]) {
 				errs = append(errs, fmt.Errorf("path_targets[%d]: %s %q is no pattern: a bracket is not closed, or a range ends before it begins", i, label, t[label]))
 			}
 		}
@@ -57,12 +56,4 @@ type Exports struct {
 	// the labels of the one that it matched, with the file's absolute path as
 	// __path__.
 	Targets []map[string]string `alloy:"targets,attr"`
-}
-
-// absolute is filepath.Abs, which fails only when the working directory is gone.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/glob"
 )
 
 // Registration describes local.file_match.
@@ -80,19 +81,19 @@ func (c *Component) sync() time.Duration {
 	args := c.args
 	c.mu.Unlock()
 	targets := make([]map[string]string, 0, len(c.exported))
-	s := search{dirs: map[string]string{}}
+	look := glob.NewLook()
 	var oldest time.Time
 	if args.IgnoreOlderThan > 0 {
 		oldest = c.opts.Clock.Now().Add(-args.IgnoreOlderThan)
 	}
 	for _, t := range args.PathTargets {
-		for _, path := range s.find(t[pathLabel], t[excludeLabel], oldest) {
+		for _, path := range look.Find(t[pathLabel], t[excludeLabel], oldest) {
 			found := maps.Clone(t)
 			found[pathLabel] = path
 			targets = append(targets, found)
 		}
 	}
-	c.report(s.troubles)
+	c.report(look.Troubles())
 	if c.exported == nil || !slices.EqualFunc(c.exported, targets, maps.Equal[map[string]string]) {
 		c.exported = targets
 		c.opts.Export(Exports{Targets: targets})
@@ -102,8 +103,7 @@ func (c *Component) sync() time.Duration {
 
 // report logs what could not be looked at, once as long as it is the same.
 func (c *Component) report(troubles []string) {
-	slices.Sort(troubles)
-	text := strings.Join(slices.Compact(troubles), "; ")
+	text := strings.Join(troubles, "; ")
 	if text != "" && text != c.troubles {
 		c.opts.Logger.Warn("cannot look at everything, files there are not found", "err", text)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package filematch
+package glob
 
 import "syscall"
 

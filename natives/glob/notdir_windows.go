@@ -1,4 +1,4 @@
-package filematch
+package glob
 
 import "syscall"
 

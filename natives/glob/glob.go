@@ -1,4 +1,7 @@
-package filematch
+// Package glob finds files by patterns as local.file_match documents them. It is
+// no component: local.file_match exports what it finds, and loki.source.file
+// reads it.
+package glob
 
 import (
 	"errors"
@@ -13,16 +16,37 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// search is one look at the file system.
-type search struct {
+// Look is one look at the file system, by one goroutine. It remembers where
+// directories lie, so that several patterns cost less than several looks.
+type Look struct {
 	dirs     map[string]string // real paths of directories, by path
 	troubles []string
 }
 
-// find returns the absolute paths of the files that match pattern and not
-// exclude, sorted. Directories are left out, and files written to before
-// oldest.
-func (s *search) find(pattern, exclude string, oldest time.Time) (paths []string) {
+// NewLook returns a Look that has seen nothing.
+func NewLook() *Look { return &Look{dirs: map[string]string{}} }
+
+// Troubles returns what could not be looked at, in sentences, sorted, each once.
+func (s *Look) Troubles() []string {
+	slices.Sort(s.troubles)
+	return slices.Compact(s.troubles)
+}
+
+// Valid reports whether pattern can be searched for.
+func Valid(pattern string) bool { return doublestar.ValidatePathPattern(pattern) }
+
+// Absolute is filepath.Abs, which fails only when the working directory is gone.
+func Absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// Find returns the absolute paths of the files that match pattern and not
+// exclude, which may be empty, sorted. Directories are left out, and files
+// written to before oldest. Both patterns must be Valid.
+func (s *Look) Find(pattern, exclude string, oldest time.Time) (paths []string) {
 	if pattern == "" {
 		return nil
 	}
@@ -35,7 +59,7 @@ func (s *search) find(pattern, exclude string, oldest time.Time) (paths []string
 	}
 	for _, name := range names {
 		given := filepath.FromSlash(t.path(name))
-		file := absolute(given)
+		file := Absolute(given)
 		if excluded(exclude, given) || excluded(exclude, file) {
 			continue
 		}
@@ -62,12 +86,12 @@ func excluded(pattern, path string) bool {
 	return ok && err == nil
 }
 
-func (s *search) trouble(err error) { s.troubles = append(s.troubles, err.Error()) }
+func (s *Look) trouble(err error) { s.troubles = append(s.troubles, err.Error()) }
 
 // tree is the file system below a directory, in which no symbolic link leads
 // back to a directory above it: ** follows links, and would not end.
 type tree struct {
-	*search
+	*Look
 	base string
 }
 
@@ -123,7 +147,7 @@ func (t tree) real(dir string) string {
 	if r, ok := t.dirs[dir]; ok {
 		return r
 	}
-	r, err := filepath.EvalSymlinks(absolute(dir))
+	r, err := filepath.EvalSymlinks(Absolute(dir))
 	if err != nil {
 		r = dir
 	}
