@@ -32,6 +32,7 @@ import (
 	lokienrich "github.com/weir-run/weir/natives/loki/enrich"
 	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
 	"github.com/weir-run/weir/natives/loki/secretfilter"
+	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -153,6 +154,7 @@ func blocks(t *testing.T) map[string]func() any {
 		filematch.Registration(), remotehttp.Registration(), static.Registration(), enrich.Registration(),
 		lokiecho.Registration(), lokienrich.Registration(), lokirelabel.Registration(),
 		secretfilter.Registration(),
+		lokisourcefile.Registration(),
 	} {
 		made[r.Name] = r.NewArgs
 	}

@@ -27,6 +27,7 @@ import (
 	lokiprocess "github.com/weir-run/weir/natives/loki/process"
 	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
 	"github.com/weir-run/weir/natives/loki/secretfilter"
+	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -66,6 +67,7 @@ func natives() component.Catalog {
 		lokiprocess.Registration(),
 		lokirelabel.Registration(),
 		secretfilter.Registration(),
+		lokisourcefile.Registration(),
 		echo.Registration(),
 		enrich.Registration(),
 		receivehttp.Registration(),

@@ -135,3 +135,28 @@ func TestNoLinesAreNotSent(t *testing.T) {
 		t.Errorf("to nobody: %v", err)
 	}
 }
+
+// TestWithoutStopped: what nodes refuse that left the graph is not to be sent
+// again, and the rest is.
+func TestWithoutStopped(t *testing.T) {
+	refuses, leaves := flowtest.NewSink("refuses"), flowtest.NewSink("leaves")
+	refuses.Refuse(flowtest.ErrRefused)
+	leaves.Receiver().Stop()
+	err := flow.NewOutput(nil, []*flow.Receiver{refuses.Receiver(), leaves.Receiver()}).SendLogs(t.Context(), lines(1, "x"))
+	partial, ok := errors.AsType[*flow.Partial](err)
+	if !ok {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	left := partial.WithoutStopped()
+	if diff := cmp.Diff([]string{"refuses"}, left.Refused()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	refuses.Refuse(nil)
+	if err := left.Retry(t.Context()); err != nil || len(refuses.Logs()) != 1 {
+		t.Errorf("got %v and %d batches", err, len(refuses.Logs()))
+	}
+	err = flow.NewOutput(nil, []*flow.Receiver{leaves.Receiver()}).SendLogs(t.Context(), lines(1, "x"))
+	if partial, _ := errors.AsType[*flow.Partial](err); partial.WithoutStopped() != nil {
+		t.Errorf("got %v of a node that left", partial)
+	}
+}

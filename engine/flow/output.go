@@ -144,6 +144,21 @@ func (p *Partial) Refused() []string {
 	return ids
 }
 
+// WithoutStopped returns what is refused by nodes that are still in the graph,
+// nil when that is nothing: those that left it will never take anything.
+func (p *Partial) WithoutStopped() *Partial {
+	var left Partial
+	for _, q := range p.pending {
+		if !errors.Is(q.err, ErrStopped) {
+			left.pending = append(left.pending, q)
+		}
+	}
+	if left.pending == nil {
+		return nil
+	}
+	return &left
+}
+
 // Len returns the number of samples and lines refused, each counted once for
 // each receiver that refused it.
 func (p *Partial) Len() int { return p.Samples() + p.Lines() }

@@ -831,6 +831,47 @@ loki.secretfilter "default" {
 loki.echo "default" { }
 `,
 	},
+	"loki.source.file": {
+		Summary: "Follows files and sends what is written to them, a line a row, and goes on after a restart where it left off. No line is lost when a file is rotated, by rename, by copy and truncation or by deletion, also while weir is down.",
+		Args: map[string]string{
+			"decompression":                 "Reads compressed files.",
+			"decompression.enabled":         "Whether files are compressed. Each is read once, as a whole.",
+			"decompression.format":          "What it is compressed with: \"gz\" for gzip, \"z\" for zlib, \"bz2\" for bzip2.",
+			"decompression.initial_delay":   "How long to wait before a file that is new is read: who compresses it may not have ended.",
+			"encoding":                      "IANA name of the encoding of the files, such as UTF-16LE or GBK; UTF-8 when it is empty. A byte order mark at the start of a file wins over it.",
+			"file_match":                    "Takes __path__ for a pattern, as local.file_match does.",
+			"file_match.enabled":            "Whether __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for any number of directories). Files that match the pattern in the label __path_exclude__, if there is one, are left out.",
+			"file_match.ignore_older_than":  "Files that were not written to for so long are left out; 0s leaves none out.",
+			"file_match.sync_period":        "How often is looked for files.",
+			"file_watch":                    "How often is looked for new lines.",
+			"file_watch.max_poll_frequency": "Longest pause between two looks at a file.",
+			"file_watch.min_poll_frequency": "Shortest pause between two looks at a file; it is max_poll_frequency where that is less.",
+			"forward_to":                    "Receivers to send the lines to.",
+			"legacy_positions_file":         "Positions file of Promtail or of Alloy to begin with, when there is no positions log yet. It is removed once its positions are taken over.",
+			"on_positions_file_error":       "What to do with a file whose position cannot be read because the positions are damaged: \"restart_from_beginning\", \"restart_from_end\", or \"skip\", which leaves it alone until weir is restarted.",
+			"tail_from_end":                 "Whether a file of which no position is known, and which was there before weir, is read from its end instead of from its beginning.",
+			"targets":                       "Targets whose label __path__ is a file to follow. Their other labels become those of its lines, but for those that begin with two underscores; the label filename is the path. A target that leaves is read to its end.",
+		},
+		Example: `// Follows the logs of an application and sends them to Loki.
+loki.source.file "app" {
+  targets = [
+    { __path__ = "/var/log/app/*.log", job = "app" },
+  ]
+
+  file_match {
+    enabled = true
+  }
+
+  forward_to = [loki.write.default.receiver]
+}
+
+loki.write "default" {
+  endpoint {
+    url = "http://loki.example.com:3100/loki/api/v1/push"
+  }
+}
+`,
+	},
 	"prometheus.echo": {
 		Summary: "Prints every batch to standard output in an exposition format, to look at what flows.",
 		Args: map[string]string{

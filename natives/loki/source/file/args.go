@@ -1,0 +1,172 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/glob"
+)
+
+// The labels with a meaning here.
+const (
+	pathLabel     = "__path__"
+	excludeLabel  = "__path_exclude__"
+	filenameLabel = "filename"
+)
+
+// Arguments of loki.source.file.
+type Arguments struct {
+	// Targets whose label __path__ is a file to follow. Their other labels become
+	// those of its lines, but for those that begin with two underscores; the
+	// label filename is the path. A target that leaves is read to its end.
+	Targets []map[string]string `alloy:"targets,attr"`
+	// Receivers to send the lines to.
+	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
+	// IANA name of the encoding of the files, such as UTF-16LE or GBK; UTF-8 when
+	// it is empty. A byte order mark at the start of a file wins over it.
+	Encoding string `alloy:"encoding,attr,optional"`
+	// Whether a file of which no position is known, and which was there before
+	// weir, is read from its end instead of from its beginning.
+	TailFromEnd bool `alloy:"tail_from_end,attr,optional"`
+	// Positions file of Promtail or of Alloy to begin with, when there is no
+	// positions log yet. It is removed once its positions are taken over.
+	LegacyPositionsFile string `alloy:"legacy_positions_file,attr,optional"`
+	// What to do with a file whose position cannot be read because the positions
+	// are damaged: "restart_from_beginning", "restart_from_end", or "skip", which
+	// leaves it alone until weir is restarted.
+	OnPositionsFileError OnPositionsFileError `alloy:"on_positions_file_error,attr,optional"`
+
+	// Reads compressed files.
+	Decompression Decompression `alloy:"decompression,block,optional"`
+	// How often is looked for new lines.
+	FileWatch FileWatch `alloy:"file_watch,block,optional"`
+	// Takes __path__ for a pattern, as local.file_match does.
+	FileMatch FileMatch `alloy:"file_match,block,optional"`
+}
+
+// Decompression says how files are compressed.
+type Decompression struct {
+	// Whether files are compressed. Each is read once, as a whole.
+	Enabled bool `alloy:"enabled,attr"`
+	// How long to wait before a file that is new is read: who compresses it may
+	// not have ended.
+	InitialDelay time.Duration `alloy:"initial_delay,attr,optional"`
+	// What it is compressed with: "gz" for gzip, "z" for zlib, "bz2" for bzip2.
+	Format Format `alloy:"format,attr"`
+}
+
+// FileWatch says how often is looked. While nothing is written to a file, the
+// pause doubles from the one to the other.
+type FileWatch struct {
+	// Shortest pause between two looks at a file; it is max_poll_frequency where
+	// that is less.
+	MinPollFrequency time.Duration `alloy:"min_poll_frequency,attr,optional"`
+	// Longest pause between two looks at a file.
+	MaxPollFrequency time.Duration `alloy:"max_poll_frequency,attr,optional"`
+}
+
+// FileMatch finds files by patterns.
+type FileMatch struct {
+	// Whether __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for any number of
+	// directories). Files that match the pattern in the label __path_exclude__,
+	// if there is one, are left out.
+	Enabled bool `alloy:"enabled,attr,optional"`
+	// How often is looked for files.
+	SyncPeriod time.Duration `alloy:"sync_period,attr,optional"`
+	// Files that were not written to for so long are left out; 0s leaves none
+	// out.
+	IgnoreOlderThan time.Duration `alloy:"ignore_older_than,attr,optional"`
+}
+
+// OnPositionsFileError is what to do without a position.
+type OnPositionsFileError string
+
+// What can be done without a position.
+const (
+	fromBeginning OnPositionsFileError = "restart_from_beginning"
+	fromEnd       OnPositionsFileError = "restart_from_end"
+	skip          OnPositionsFileError = "skip"
+)
+
+// UnmarshalText accepts what can be done.
+func (o *OnPositionsFileError) UnmarshalText(text []byte) error {
+	switch v := OnPositionsFileError(text); v {
+	case fromBeginning, fromEnd, skip:
+		*o = v
+		return nil
+	}
+	return fmt.Errorf("unknown on_positions_file_error %q, want %q, %q or %q", text, fromBeginning, fromEnd, skip)
+}
+
+// MarshalText returns the word of the config.
+func (o OnPositionsFileError) MarshalText() ([]byte, error) { return []byte(o), nil }
+
+// Format is a compression format.
+type Format string
+
+// The formats.
+const (
+	gz  Format = "gz"
+	z   Format = "z"
+	bz2 Format = "bz2"
+)
+
+// UnmarshalText accepts the known formats.
+func (f *Format) UnmarshalText(text []byte) error {
+	switch v := Format(text); v {
+	case gz, z, bz2:
+		*f = v
+		return nil
+	}
+	return fmt.Errorf("unknown compression format %q, want %q, %q or %q", text, gz, z, bz2)
+}
+
+// MarshalText returns the format's name.
+func (f Format) MarshalText() ([]byte, error) { return []byte(f), nil }
+
+// SetToDefault sets the defaults of Alloy.
+func (a *Arguments) SetToDefault() {
+	*a = Arguments{
+		OnPositionsFileError: fromBeginning,
+		FileWatch:            FileWatch{MinPollFrequency: 250 * time.Millisecond, MaxPollFrequency: 250 * time.Millisecond},
+		FileMatch:            FileMatch{SyncPeriod: 10 * time.Second},
+	}
+}
+
+// Validate returns all that is wrong with the arguments, joined.
+func (a *Arguments) Validate() error {
+	var errs []error
+	if _, err := encodingOf(a.Encoding); err != nil {
+		errs = append(errs, err)
+	}
+	if a.Decompression.InitialDelay < 0 {
+		errs = append(errs, fmt.Errorf("decompression.initial_delay is %s, must not be negative", a.Decompression.InitialDelay))
+	}
+	for _, w := range []struct {
+		name  string
+		pause time.Duration
+	}{{"min", a.FileWatch.MinPollFrequency}, {"max", a.FileWatch.MaxPollFrequency}} {
+		if w.pause <= 0 {
+			errs = append(errs, fmt.Errorf("file_watch.%s_poll_frequency is %s, must be greater than 0", w.name, w.pause))
+		}
+	}
+	if a.Decompression.Enabled && a.TailFromEnd {
+		errs = append(errs, errors.New("tail_from_end does not go with decompression: a compressed file is read as a whole; leave one of them out"))
+	}
+	if a.FileMatch.SyncPeriod <= 0 {
+		errs = append(errs, fmt.Errorf("file_match.sync_period is %s, must be greater than 0", a.FileMatch.SyncPeriod))
+	}
+	if a.FileMatch.IgnoreOlderThan < 0 {
+		errs = append(errs, fmt.Errorf("file_match.ignore_older_than is %s, must not be negative", a.FileMatch.IgnoreOlderThan))
+	}
+	for i, t := range a.Targets {
+		for _, label := range []string{pathLabel, excludeLabel} {
+			if a.FileMatch.Enabled && !glob.Valid(t[label]) {
+				errs = append(errs, fmt.Errorf("targets[%d]: %s %q is no pattern: a bracket is not closed, or a range ends before it begins", i, label, t[label]))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,184 @@
+package file
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// begin takes over what the positions know of the target. Files that were
+// rotated away while weir was down come first.
+func (f *follower) begin(now time.Time) error {
+	ps := f.c.claim(&f.target)
+	id, _, err := stat(f.target.path)
+	if err != nil && !isMissing(err) {
+		return fmt.Errorf("cannot look at %s: %w", f.target.path, err)
+	}
+	var missing []*position
+	var found []*generation
+	for _, p := range ps {
+		f.last = max(f.last, p.last)
+		if p.finished && len(p.open) == 0 || p.path != f.target.path || err == nil && p.id == id || f.c.owns.other(f, p.id) {
+			continue
+		}
+		g, err := beside(p.real, p.path).find(p, f.set.coding, f.set.format, func(other identity) bool {
+			return other == id && other != (identity{}) || f.c.owns.other(f, other)
+		})
+		if err != nil {
+			for _, g := range found {
+				g.close()
+			}
+			return err
+		}
+		if g == nil {
+			missing = append(missing, p)
+			continue
+		}
+		if g.id != p.id || g.real != p.real {
+			f.c.positions.change(p, func(p *position) { p.id, p.real = g.id, g.real })
+		}
+		g.resume(p)
+		g.grew = now
+		found = append(found, g)
+		f.c.opts.Logger.Info("a file was rotated while weir was not there; it is read to its end first", "path", f.target.path, "file", g.real, "offset", g.offset)
+	}
+	for _, g := range found {
+		f.c.owns.take(f, g.id)
+	}
+	f.gens, f.missing, f.began = found, missing, true
+	return nil
+}
+
+// first makes g, the first file seen at the path, go on where it was left, or
+// begin. now is the time of the look.
+func (f *follower) first(g *generation, now time.Time) error {
+	ps := f.c.positions.where(func(p *position) bool { return p.labels == f.target.key && p.id == g.id })
+	for _, p := range slices.Backward(ps) {
+		ok, err := g.is(p.head, p.tail, p.read)
+		if err != nil && g.in == nil {
+			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
+		}
+		if ok {
+			f.c.positions.change(p, func(p *position) { p.finished, p.path, p.real = false, f.target.path, g.real })
+			f.last = max(f.last, p.last)
+			g.resume(p)
+			return nil
+		}
+		if !p.finished {
+			f.missing = append(f.missing, p)
+		}
+	}
+	if p := f.same(g); p != nil {
+		f.c.positions.change(p, func(p *position) { p.id, p.real = g.id, g.real })
+		g.resume(p)
+		return nil
+	}
+	f.older(g, now)
+	if len(ps) > 0 || len(f.gens) > 0 {
+		f.fresh(g, 0)
+		return nil
+	}
+	return f.anew(g)
+}
+
+// same returns the position, of those whose files are not there, that is of the
+// content of g: it was moved, or the device has another number.
+func (f *follower) same(g *generation) *position {
+	for i, p := range f.missing {
+		if p.head.n == 0 {
+			continue
+		}
+		if ok, err := g.is(p.head, p.tail, p.read); ok && err == nil {
+			f.missing = slices.Delete(f.missing, i, i+1)
+			return p
+		}
+	}
+	return nil
+}
+
+// older adds what is found of files that are not there by their identity, before
+// g: the copies that truncations left. The rest is lost.
+func (f *follower) older(g *generation, now time.Time) {
+	for _, p := range f.missing {
+		old, _ := beside(p.real, p.path).find(p, f.set.coding, f.set.format, func(id identity) bool {
+			return id == g.id || f.holds(id) || f.c.owns.other(f, id)
+		})
+		if old == nil {
+			f.lost(f.abandon(p, p.open), p.real, p.read, "it is not in its directory, nor is a copy of it")
+			f.c.opts.Logger.Warn("a file that was followed is not there any more, nor is a copy of it; if it was written to since, those lines are lost",
+				"path", f.target.path, "file", p.real, "offset", p.read)
+			f.c.positions.remove(p)
+			continue
+		}
+		f.c.positions.change(p, func(p *position) { p.id, p.real = old.id, old.real })
+		old.resume(p)
+		old.grew = now
+		f.c.owns.take(f, old.id)
+		f.gens = append(f.gens, old)
+	}
+	f.missing = nil
+}
+
+// anew makes g, of which nothing is known, begin where the arguments say.
+func (f *follower) anew(g *generation) error {
+	made := born(g.f)
+	new := !made.IsZero() && made.After(f.c.started.Add(-time.Second))
+	atEnd := f.set.tailFromEnd && !new
+	var offset int64
+	text, imported := f.c.imported(&f.target)
+	switch n, err := strconv.ParseInt(text, 10, 64); {
+	case imported && err == nil && n >= 0:
+		if n <= g.size {
+			offset, atEnd = n, atEnd && n == 0
+		}
+	case imported || f.c.damaged && !new:
+		switch f.set.onError {
+		case skip:
+			f.ignored = true
+			return fmt.Errorf("cannot tell how far %s was read, it is skipped as on_positions_file_error says: its position is damaged", f.target.path)
+		case fromEnd:
+			atEnd = true
+		}
+		f.c.opts.Logger.Warn("cannot tell how far a file was read: its position is damaged", "path", f.target.path, "on_positions_file_error", string(f.set.onError))
+	}
+	if atEnd && offset == 0 && g.in == nil {
+		var err error
+		if offset, err = g.lastLine(); err != nil {
+			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
+		}
+	}
+	f.fresh(g, offset)
+	return nil
+}
+
+// lastLine returns where the last whole line ends.
+func (g *generation) lastLine() (int64, error) {
+	const step = 4096 // a multiple of all widths
+	g.start(nil)
+	c := g.coding
+	var head [4]byte
+	if n, _ := g.readAt(head[:], 0); n > 0 {
+		c, _ = c.byMark(head[:n])
+	}
+	b := make([]byte, step)
+	for at := (g.size - 1) / step * step; at >= 0; at -= step {
+		n, err := g.readAt(b, at)
+		if err != nil {
+			return 0, err
+		}
+		if end := c.end(b[:n]); end > 0 {
+			return at + int64(end), nil
+		}
+	}
+	return 0, nil
+}
+
+// newFollower returns the follower of a target.
+func newFollower(c *Component, set *settings, t target) *follower {
+	return &follower{c: c, set: set, target: t, stream: newStream(t), source: batch.NewSource(), pause: set.minPause}
+}
+
+func newStream(t target) *batch.Stream { return batch.NewSeries(t.labels) }

@@ -1,0 +1,19 @@
+//go:build darwin || freebsd
+
+package file
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// born returns when f was made, the zero time when that is not known.
+func born(f *os.File) time.Time {
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil {
+		return time.Time{}
+	}
+	return time.Unix(st.Btim.Unix())
+}

@@ -1,0 +1,31 @@
+// Package file is loki.source.file: it follows files and sends what is written
+// to them, a line a row, and goes on after a restart where it left off. No line
+// is lost when a file is rotated, by rename, by copy and truncation or by
+// deletion, also while weir is down.
+//
+// What is followed is not a path but content, a generation: a file that is known
+// by its identity (device and inode), by the hash of its first bytes and by the
+// hash of the last bytes that were read. A look at the path tells whether its
+// current generation is still there. If it is not, the old one is read to its
+// end, its handle is kept for what writers that do not know yet still write to
+// it, and the new one begins. Generations that came and went between two looks,
+// and those that a restart finds gone, are searched for in the directory, by
+// identity and then by content, which also finds the copy that a truncation
+// leaves and the compressed file that became of it. What was not read and is
+// not found is counted.
+//
+// A range of a generation with its lines is one batch. Its place and its first
+// timestamp are written to the positions log before it is sent, and that it is
+// done when its batch.Receipt says so. After a crash the ranges that are not
+// done are read again, with the same boundaries and the same timestamps, a
+// nanosecond a line: who receives both can tell that they are one. Nothing of
+// the log is synced to the disk, which survives the death of the process and
+// not that of the machine.
+//
+// There is one scheduler, which owns all followers, and a few workers: a worker
+// has a follower for one turn, which is a look at its path and at most one
+// batch, and gives it back. So a follower needs no lock, its batches leave in
+// order, a file with much to read takes its turns among the others, and a
+// thousand idle files cost a thousand calls of stat an interval and no memory
+// for buffers.
+package file

@@ -1,0 +1,220 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Registration describes loki.source.file.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "loki.source.file",
+		Sends:   batch.SignalLogs,
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Build:   func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
+		Doc: component.Doc{
+			Summary: "Follows files and sends their lines on, through rotations and restarts.",
+		},
+	}
+}
+
+// Component is one loki.source.file.
+type Component struct {
+	opts      component.Options
+	metrics   *metrics
+	changed   chan struct{} // the arguments did
+	receipts  *receipts
+	owns      owners
+	inflaters inflaters
+	out       atomic.Pointer[flow.Output]
+	held      atomic.Int64 // bytes of lines that were refused
+
+	// Of Run and what it calls, set before there is a follower.
+	positions *positions
+	started   time.Time
+	damaged   bool
+	legacy    imports
+
+	mu     sync.Mutex
+	args   *Arguments
+	wanted map[string]bool // ids of the targets there are
+	info   []followerInfo
+}
+
+var (
+	_ component.Component = (*Component)(nil)
+	_ component.Updater   = (*Component)(nil)
+	_ component.Debugger  = (*Component)(nil)
+)
+
+func build(o component.Options, a *Arguments) (*Component, error) {
+	c := &Component{opts: o, changed: make(chan struct{}, 1), receipts: newReceipts(), args: a, owns: owners{by: map[owned]*follower{}}, inflaters: inflaters{open: map[*inflater]struct{}{}}}
+	c.opts.Previous = nil // kept, it would keep all that were before it
+	c.metrics = newMetrics()
+	if before, ok := o.Previous.(*Component); ok {
+		c.metrics = before.metrics
+	}
+	if err := o.Registerer.Register(c.metrics); err != nil {
+		return nil, fmt.Errorf("cannot register metrics: %w", err)
+	}
+	c.out.Store(flow.NewOutput(o.Stats, a.ForwardTo))
+	return c, nil
+}
+
+// Update takes new arguments. What goes on being followed goes on where it is.
+func (c *Component) Update(args any) error {
+	a := args.(*Arguments)
+	c.mu.Lock()
+	c.args = a
+	c.mu.Unlock()
+	c.out.Store(flow.NewOutput(c.opts.Stats, a.ForwardTo))
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Run follows the targets until ctx ends.
+func (c *Component) Run(ctx context.Context) error {
+	c.started = c.opts.Clock.Now()
+	if err := c.open(); err != nil {
+		return err
+	}
+	s := newScheduler(c)
+	s.run(ctx)
+	if err := c.positions.close(); err != nil {
+		c.opts.Logger.Error("cannot save all positions", "err", err)
+	}
+	return nil
+}
+
+// open reads the positions.
+func (c *Component) open() error {
+	p, found, damage, err := openPositions(c.opts.DataPath, c.opts.Clock.Now, c.logProblem)
+	if err != nil {
+		return err
+	}
+	if damage != nil {
+		c.damaged = true
+		c.opts.Logger.Error("cannot read all positions", "err", damage, "on_positions_file_error", string(c.arguments().OnPositionsFileError))
+	}
+	c.positions = p
+	if found {
+		return nil
+	}
+	return c.openLegacy()
+}
+
+// openLegacy reads the positions files of others: the one that the arguments
+// name, and the one that Alloy has where ours would be.
+func (c *Component) openLegacy() error {
+	named := c.arguments().LegacyPositionsFile
+	for _, path := range []string{named, filepath.Join(c.opts.DataPath, "positions.yml")} {
+		if path == "" {
+			continue
+		}
+		m, err := readImports(path)
+		if err != nil {
+			c.damaged = true
+			c.opts.Logger.Error("cannot take over positions", "err", err)
+			continue
+		}
+		if m != nil {
+			c.legacy = m
+			c.opts.Logger.Info("took over the positions of another collector", "path", path, "files", len(m))
+			break
+		}
+	}
+	return nil
+}
+
+// dropLegacy removes the file that was taken over, once all targets of the start
+// have positions of their own.
+func (c *Component) dropLegacy() {
+	named := c.arguments().LegacyPositionsFile
+	if c.legacy == nil || named == "" || c.damaged {
+		return
+	}
+	c.positions.save()
+	if err := os.Remove(named); err != nil && !os.IsNotExist(err) {
+		c.opts.Logger.Warn("cannot remove the positions file that was taken over", "path", named, "err", err)
+	}
+}
+
+// imported returns what the positions file of another collector says of a target.
+func (c *Component) imported(t *target) (string, bool) { return c.legacy.of(t) }
+
+func (c *Component) logProblem(err error) {
+	if err == nil {
+		c.opts.Logger.Info("the positions log is written again")
+		return
+	}
+	c.metrics.failures.Inc()
+	c.opts.Logger.Error("cannot save positions; lines are sent nevertheless, and after a crash again", "err", err)
+}
+
+func (c *Component) arguments() *Arguments {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.args
+}
+
+// isTarget reports whether a path is one of a target with those labels.
+func (c *Component) isTarget(path, key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wanted[(&target{path: path, key: key}).id()]
+}
+
+// claim returns the positions of a target. If it has none, those of one of the
+// same path that is no target any more become its: its labels are others now.
+func (c *Component) claim(t *target) []*position {
+	own := c.positions.where(func(p *position) bool { return p.labels == t.key && p.path == t.path })
+	if len(own) > 0 {
+		return own
+	}
+	left := c.positions.where(func(p *position) bool { return p.path == t.path })
+	key := ""
+	for _, p := range left {
+		if key == "" && !c.isTarget(p.path, p.labels) {
+			key = p.labels
+		}
+		if p.labels == key && key != "" {
+			c.positions.change(p, func(p *position) { p.labels = t.key })
+			own = append(own, p)
+		}
+	}
+	return own
+}
+
+// followerInfo is what DebugInfo shows of a file.
+type followerInfo struct {
+	Path    string `json:"path"`
+	Labels  string `json:"labels"`
+	File    string `json:"file,omitempty"` // where the path leads, or led before a rotation
+	Offset  int64  `json:"offset"`
+	Size    int64  `json:"size"`
+	Acked   int64  `json:"acknowledged_offset"`
+	Rotated bool   `json:"rotated,omitempty"`
+	Refused bool   `json:"refused,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+// DebugInfo returns how far each file was read.
+func (c *Component) DebugInfo() any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return struct {
+		Files []followerInfo `json:"files"`
+	}{c.info}
+}

@@ -1,0 +1,102 @@
+package file_test
+
+import (
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// scene runs f in a bubble with a house whose component stops at the end.
+func scene(t *testing.T, f func(h *house)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		f(h)
+		if h.stop != nil {
+			h.stop()
+		}
+	})
+}
+
+func TestFollow(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "a\nb\r\n\nc")
+		h.start()
+		h.want("a", "b", "")
+		h.append("app.log", "d\n")
+		h.pass(time.Second)
+		h.want("a", "b", "", "cd")
+		h.stop()
+		h.append("app.log", "e\n")
+		h.start()
+		h.want("a", "b", "", "cd", "e")
+		if got, want := h.sink.entries()[0].labels, `{filename="`+h.path("app.log")+`",job="j"}`; got != want {
+			t.Errorf("got stream %s, want %s", got, want)
+		}
+	})
+}
+
+func TestRename(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "a\n")
+		h.start()
+		h.append("app.log", "b\n")
+		h.rename("app.log", "app.log.1")
+		h.append("app.log", "d\n")
+		h.append("app.log.1", "c\n")
+		h.pass(time.Second)
+		h.want("a", "b", "c", "d")
+		h.append("app.log.1", "late\n")
+		h.append("app.log", "e\n")
+		h.pass(time.Second)
+		h.want("a", "b", "c", "d", "late", "e")
+	})
+}
+
+func TestTwoRotationsBetweenLooks(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "a\n")
+		h.append("app.log.2", "of long ago\n")
+		h.age("app.log.2", "app.log", -time.Hour)
+		h.start()
+		h.append("app.log", "b\n")
+		h.rename("app.log.2", "app.log.4")
+		h.rename("app.log", "app.log.3")
+		h.append("app.log.2", "c\n")
+		h.append("app.log.1", "d\n")
+		h.age("app.log.2", "app.log.3", time.Second)
+		h.age("app.log.1", "app.log.3", 2*time.Second)
+		h.append("app.log", "e\n")
+		h.pass(time.Second)
+		h.want("a", "b", "c", "d", "e")
+	})
+}
+
+func TestRotatedWhileDown(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "a\n")
+		h.start()
+		h.stop()
+		h.append("app.log", "b\n")
+		h.rename("app.log", "app.log.1")
+		h.append("app.log", "c\n")
+		h.start()
+		h.want("a", "b", "c")
+	})
+}
+
+func TestCopyTruncate(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "a1\nb1\n")
+		h.start()
+		h.append("app.log", "c1\n")
+		b, err := os.ReadFile(h.path("app.log"))
+		h.must(err)
+		h.append("app.log.1", string(b))
+		h.must(os.Truncate(h.path("app.log"), 0))
+		h.append("app.log", "d2\ne2\nf2\ng2\nh2\n") // past the old place
+		h.pass(time.Second)
+		h.want("a1", "b1", "c1", "d2", "e2", "f2", "g2", "h2")
+	})
+}

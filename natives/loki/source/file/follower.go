@@ -1,0 +1,405 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+const (
+	// partialGrace is how long the end of a rotated file may lack the end of its
+	// last line before that is sent as it is. Newer lines wait meanwhile.
+	partialGrace = 5 * time.Second
+	// lateGrace is how long a rotated file must not have grown before it is closed,
+	// once there is something in the file after it: its writer has moved on.
+	lateGrace = 5 * time.Minute
+)
+
+// follower follows one target. A worker has it for one turn at a time; between
+// turns the scheduler has it.
+type follower struct {
+	c      *Component
+	set    *settings
+	target target
+	stream *batch.Stream
+	source uint64
+
+	gens    []*generation // oldest first
+	here    bool          // the last of gens is what is at the path
+	began   bool          // what the positions know was taken over
+	missing []*position   // of files that are not there by their identity
+	ignored bool          // for on_positions_file_error = "skip"
+	appears time.Time     // compressed: when it may be read
+	leaving bool          // no more is to come after what is there
+	last    int64         // the timestamp of the last line
+	refused *shipment     // to be sent again
+	trouble string        // why it does not go on
+
+	// Of the scheduler.
+	due      time.Time
+	pause    time.Duration
+	started  time.Time // of the turn
+	out      outcome
+	retarget *target
+	queued   bool
+	hold     time.Duration
+	known    []followerInfo
+}
+
+// outcome is how a turn ended.
+type outcome uint8
+
+const (
+	idle    outcome = iota
+	more            // there may be another batch
+	held            // a receiver refused
+	crowded         // others hold too much memory
+	gone            // leaving, and at the end
+)
+
+// at returns the generation at the path, nil when there is none.
+func (f *follower) at() *generation {
+	if !f.here || len(f.gens) == 0 {
+		return nil
+	}
+	return f.gens[len(f.gens)-1]
+}
+
+// look finds out what is at the path.
+func (f *follower) look(now time.Time) error {
+	if !f.began {
+		if err := f.begin(now); err != nil {
+			return err
+		}
+	}
+	if f.leaving || f.ignored {
+		return nil
+	}
+	id, fi, err := stat(f.target.path)
+	if err != nil {
+		if isMissing(err) {
+			f.here = false
+			return nil
+		}
+		return fmt.Errorf("cannot look at %s: %w", f.target.path, err)
+	}
+	if g := f.at(); g != nil && g.id == id {
+		g.saw(fi, now)
+		return nil
+	}
+	if i := slices.IndexFunc(f.gens, func(g *generation) bool { return g.id == id }); i >= 0 {
+		// It was renamed and is back.
+		g := f.gens[i]
+		f.gens = append(slices.Delete(f.gens, i, i+1), g)
+		f.here = true
+		g.saw(fi, now)
+		return nil
+	}
+	if err := check(f.target.path, fi); err != nil {
+		return err
+	}
+	if f.c.owns.other(f, id) {
+		f.here = false
+		return nil // another target with these labels follows it by its other name
+	}
+	return f.change(now)
+}
+
+// change begins with the file that is at the path now.
+func (f *follower) change(now time.Time) error {
+	g, err := f.open(f.target.path)
+	if err != nil || g == nil {
+		return err
+	}
+	if f.set.format != "" && f.set.delay > 0 {
+		if f.appears.IsZero() {
+			f.appears = now.Add(f.set.delay)
+		}
+		if now.Before(f.appears) {
+			g.close()
+			return nil
+		}
+		f.appears = time.Time{}
+	}
+	if n := len(f.gens); n > 0 {
+		before := f.gens[n-1]
+		names, _ := before.refresh(now)
+		if f.replaces(g, before, names) {
+			f.c.positions.change(before.pos, func(p *position) { p.id, p.real = g.id, g.real })
+			g.resume(before.pos)
+			g.again = nil // they are under way
+			f.drop(before)
+			f.gens[n-1] = g
+		} else {
+			f.c.metrics.rotations.WithLabelValues("renamed").Inc()
+			f.missed(before, g)
+			f.fresh(g, 0)
+			f.gens = append(f.gens, g)
+		}
+	} else if err := f.first(g, now); err != nil {
+		g.close()
+		return err
+	} else {
+		f.gens = append(f.gens, g)
+	}
+	g.grew = now
+	f.here = true
+	f.c.owns.take(f, g.id)
+	return nil
+}
+
+// open opens what is at a path, nil when that is not there any more.
+func (f *follower) open(path string) (*generation, error) {
+	file, err := openFile(path)
+	if err != nil {
+		if isMissing(err) {
+			f.here = false
+			return nil, nil
+		}
+		return nil, fmt.Errorf("cannot open %s: %w", path, err)
+	}
+	fi, err := file.Stat()
+	if err == nil {
+		err = check(path, fi)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		real = path // it went meanwhile
+	}
+	return newGeneration(file, fi, real, f.set.coding, f.set.format), nil
+}
+
+// replaces reports whether g is before, saved anew by who does that with a file
+// of its own that gets the name: all that was read is there too. Files whose
+// names are gone and whose first kilobyte is equal are the same for Alloy too.
+func (f *follower) replaces(g, before *generation, names uint64) bool {
+	if names > 0 || before.head.n < headSize || before.unread() {
+		return false
+	}
+	ok, err := g.is(before.head, before.tail, before.offset)
+	return ok && err == nil
+}
+
+// fresh makes g begin at an offset of which no position is known.
+func (f *follower) fresh(g *generation, offset int64) {
+	p := &position{labels: f.target.key, path: f.target.path, real: g.real, id: g.id, read: offset, last: f.last}
+	f.c.positions.add(p)
+	g.resume(p)
+}
+
+// missed adds the generations between before and g, of which neither was at the
+// path when it was looked at.
+func (f *follower) missed(before, g *generation) {
+	d := beside(before.real, g.real, f.target.path)
+	known := f.c.positions.where(func(p *position) bool { return p.labels == f.target.key && p.path == f.target.path })
+	for _, l := range d.between(before.written, func(l listed) bool {
+		return l.id == g.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key) ||
+			slices.ContainsFunc(known, func(p *position) bool { return p.id == l.id })
+	}) {
+		m, err := f.open(l.path)
+		if err != nil || m == nil {
+			continue // it is looked at as lost if it was
+		}
+		if m.id != l.id {
+			m.close()
+			continue
+		}
+		f.fresh(m, 0)
+		f.c.owns.take(f, m.id)
+		f.gens = append(f.gens, m)
+		f.c.metrics.rotations.WithLabelValues("missed").Inc()
+		f.c.opts.Logger.Info("a file was rotated more than once since it was last looked at; it is read before the current one", "path", f.target.path, "file", l.path)
+	}
+}
+
+func (f *follower) holds(id identity) bool {
+	return slices.ContainsFunc(f.gens, func(g *generation) bool { return g.id == id })
+}
+
+// truncated begins anew with the file at the path, of which the content that was
+// read is gone. What was not read of that may be in a copy.
+func (f *follower) truncated(g *generation, now time.Time) {
+	i := slices.Index(f.gens, g)
+	f.c.metrics.rotations.WithLabelValues("truncated").Inc()
+	var copied *generation
+	if g.pos.read > 0 {
+		d := beside(g.real, f.target.path)
+		// What cannot be opened now will not be asked for later: the file goes on.
+		copied, _ = d.find(g.pos, f.set.coding, f.set.format, func(id identity) bool {
+			return id == g.id || f.holds(id) || f.c.owns.other(f, id)
+		})
+	}
+	old := g.pos
+	if copied != nil {
+		again := g.again
+		f.c.positions.change(old, func(p *position) { p.id, p.real = copied.id, copied.real })
+		copied.resume(old)
+		copied.again = again
+		copied.grew = now
+		f.c.owns.take(f, copied.id)
+	} else {
+		f.lose(g, "it was truncated")
+		f.c.positions.finish(old)
+	}
+	f.restart(g)
+	f.fresh(g, 0)
+	g.grew = now
+	if copied != nil {
+		f.gens = slices.Insert(f.gens, i, copied)
+	}
+}
+
+// restart forgets what is known of the content of g.
+func (f *follower) restart(g *generation) {
+	if fi, err := g.f.Stat(); err == nil {
+		g.raw, g.written = fi.Size(), fi.ModTime()
+	}
+	g.size = g.raw
+	if g.in != nil {
+		g.size, g.ended, g.broken = unknownSize, false, nil
+		g.in.reset()
+	}
+	g.again, g.actual = nil, nil
+}
+
+// lose counts what is known to be there of g and will not be read.
+func (f *follower) lose(g *generation, why string) {
+	n := f.abandon(g.pos, g.again)
+	if g.in == nil && g.size > g.offset {
+		n += g.size - g.offset
+	}
+	g.again = nil
+	f.lost(n, g.real, g.offset, why)
+}
+
+// abandon forgets ranges that were to be sent again, and returns how long they
+// are.
+func (f *follower) abandon(p *position, again []span) (n int64) {
+	for _, r := range again {
+		n += r.to - r.from
+	}
+	if n > 0 {
+		f.c.positions.change(p, func(p *position) {
+			p.open = slices.DeleteFunc(p.open, func(r span) bool { return slices.Contains(again, r) })
+		})
+	}
+	return n
+}
+
+func (f *follower) lost(n int64, real string, offset int64, why string) {
+	if n > 0 {
+		f.c.metrics.lost.Add(float64(n))
+		f.c.opts.Logger.Warn("lines are lost: a file is not there any more and was not read to its end",
+			"path", f.target.path, "file", real, "offset", offset, "lost_bytes", n, "reason", why)
+	}
+}
+
+// pick returns the generation to read next, nil when there is none, and whether
+// its last line is over although it has no end.
+func (f *follower) pick(now time.Time) (g *generation, whole bool) {
+	for i := 0; i < len(f.gens); i++ {
+		g := f.gens[i]
+		old := g != f.at() || f.leaving
+		if old {
+			names, err := g.refresh(now)
+			if err != nil {
+				f.lose(g, err.Error())
+				f.finish(i)
+				i--
+				continue
+			}
+			if !g.unread() && !g.waits() && f.over(i, names, now) {
+				f.finish(i)
+				i--
+				continue
+			}
+		}
+		switch {
+		case g.in != nil && g.ended && !g.unread():
+		case g.unread():
+			return g, false
+		case g.waits() && old && (f.leaving || now.Sub(g.grew) >= partialGrace):
+			return g, true
+		case g.waits() && old:
+			return nil, false // what is newer comes after its end
+		case g.in == nil && g.size < g.offset && !old:
+			return g, false // next finds out
+		}
+	}
+	return nil, false
+}
+
+// over reports whether nobody will write to a generation any more that is at its
+// end and not at the path.
+func (f *follower) over(i int, names uint64, now time.Time) bool {
+	switch {
+	case f.leaving:
+		return true
+	case i+1 >= len(f.gens):
+		return false // nothing has taken its place
+	case f.gens[i].in != nil:
+		return true
+	}
+	newer := slices.ContainsFunc(f.gens[i+1:], func(g *generation) bool { return g.raw > 0 })
+	return newer && now.Sub(f.gens[i].grew) >= lateGrace
+}
+
+// finish closes a generation that was read to its end.
+func (f *follower) finish(i int) {
+	g := f.gens[i]
+	if f.leaving && g == f.at() {
+		// It is at its path still, and goes on if the target comes back.
+	} else {
+		f.c.positions.finish(g.pos)
+	}
+	f.drop(g)
+	if g == f.at() {
+		f.here = false
+	}
+	f.gens = slices.Delete(f.gens, i, i+1)
+}
+
+// drop lets go of a generation.
+func (f *follower) drop(g *generation) {
+	f.c.owns.release(f, g.id)
+	if g.in != nil {
+		f.c.inflaters.leave(g.in)
+	}
+	g.close()
+}
+
+// close lets go of all generations; their positions stay.
+func (f *follower) close() {
+	for _, g := range f.gens {
+		f.drop(g)
+	}
+	f.gens, f.here = nil, false
+	f.settle()
+	f.stream.Release()
+}
+
+// readable turns errors of a generation into what is to be done about it. The
+// error is one to be told and tried again.
+func (f *follower) readable(g *generation, err error, now time.Time) error {
+	switch {
+	case errors.Is(err, errChanged) && g == f.at():
+		f.truncated(g, now)
+		return nil
+	case errors.Is(err, errChanged):
+		f.lose(g, "it was written over")
+		f.finish(slices.Index(f.gens, g))
+		return nil
+	case errors.Is(err, os.ErrClosed):
+		return fmt.Errorf("BUG: %w", err)
+	}
+	return fmt.Errorf("cannot read %s: %w", g.real, err)
+}

@@ -1,0 +1,221 @@
+package file_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/loki/source/file"
+)
+
+// sink takes lines, or refuses them, and may keep their receipts.
+type sink struct {
+	to *flow.Receiver
+
+	mu     sync.Mutex
+	got    []entry
+	refuse error
+	block  bool
+	hold   bool // keep what comes
+	holds  []*batch.Hold
+	calls  int
+}
+
+type entry struct {
+	labels, line string
+	t            int64
+}
+
+func newSink(node string) *sink {
+	s := &sink{to: flow.NewReceiver(node, batch.SignalLogs, nil, nil)}
+	s.to.Set(s)
+	return s
+}
+
+func (s *sink) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	s.mu.Lock()
+	block := s.block
+	s.calls++
+	s.mu.Unlock()
+	if block {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuse != nil {
+		return s.refuse
+	}
+	if s.hold {
+		s.holds = append(s.holds, b.Receipt.Hold(nil))
+	}
+	for i, l := range b.Line {
+		s.got = append(s.got, entry{b.Stream[i].String(), strings.Clone(l), b.T[i]})
+	}
+	return nil
+}
+
+func (s *sink) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func (s *sink) entries() []entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.got)
+}
+
+func (s *sink) lines() (out []string) {
+	for _, e := range s.entries() {
+		out = append(out, e.line)
+	}
+	return out
+}
+
+func (s *sink) forget() { s.set(func() { s.got = nil }) }
+
+// house is a directory with logs and a component that follows them. It is for
+// the bubble of a synctest.
+type house struct {
+	t    testing.TB
+	dir  string
+	node *componenttest.Node
+	sink *sink
+	args *file.Arguments
+	run  interface {
+		component.Component
+		component.Updater
+		component.Debugger
+	}
+	stop func()
+}
+
+func newHouse(t testing.TB) *house {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, dir: dir, node: componenttest.New(t, "loki.source.file.f"), sink: newSink("sink")}
+	h.args = h.arguments()
+	h.follow("app.log")
+	return h
+}
+
+func (h *house) arguments() *file.Arguments {
+	a := file.Registration().NewArgs().(*file.Arguments)
+	a.ForwardTo = []*flow.Receiver{h.sink.to}
+	return a
+}
+
+// follow makes the targets those paths.
+func (h *house) follow(names ...string) {
+	h.args.Targets = nil
+	for _, name := range names {
+		h.args.Targets = append(h.args.Targets, map[string]string{"__path__": h.path(name), "job": "j"})
+	}
+}
+
+func (h *house) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
+
+func (h *house) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// append writes at the end of a file, which is made if it is not there.
+func (h *house) append(name, text string) {
+	h.t.Helper()
+	f, err := os.OpenFile(h.path(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	h.must(err)
+	_, err = f.WriteString(text)
+	h.must(err)
+	h.must(f.Close())
+}
+
+func (h *house) rename(from, to string) {
+	h.t.Helper()
+	h.must(os.Rename(h.path(from), h.path(to)))
+}
+
+func (h *house) remove(name string) {
+	h.t.Helper()
+	h.must(os.Remove(h.path(name)))
+}
+
+// age makes a file as old as another one, and d younger. The clock of a bubble
+// is not that of the file system.
+func (h *house) age(name, as string, d time.Duration) {
+	h.t.Helper()
+	fi, err := os.Stat(h.path(as))
+	h.must(err)
+	at := fi.ModTime().Add(d)
+	h.must(os.Chtimes(h.path(name), at, at))
+}
+
+// start builds and runs the component, as after a start of weir.
+func (h *house) start() {
+	h.t.Helper()
+	if err := h.args.Validate(); err != nil {
+		h.t.Fatal(err)
+	}
+	a := *h.args
+	h.node.Registry = prometheus.NewRegistry() // the engine unregisters what it replaces
+	c := h.node.Build(h.t, file.Registration(), &a)
+	h.run = c.(interface {
+		component.Component
+		component.Updater
+		component.Debugger
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			h.t.Errorf("Run: %v", err)
+		}
+	})
+	synctest.Wait()
+}
+
+// pass lets time pass and waits until all is quiet.
+func (h *house) pass(d time.Duration) {
+	const step = 250 * time.Millisecond
+	for ; d > 0; d -= step {
+		synctest.Wait()
+		h.node.Clock.Advance(min(step, d))
+	}
+	synctest.Wait()
+}
+
+func (h *house) want(lines ...string) {
+	h.t.Helper()
+	if diff := cmp.Diff(lines, h.sink.lines()); diff != "" {
+		h.t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func numbers(prefix string, from, to int) (out []string) {
+	for i := from; i <= to; i++ {
+		out = append(out, fmt.Sprintf("%s%06d", prefix, i))
+	}
+	return out
+}

@@ -1,0 +1,119 @@
+package file
+
+import (
+	"bufio"
+	"compress/bzip2"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+)
+
+// unknownSize is how long a compressed file is until it was read to its end.
+const unknownSize = math.MaxInt64
+
+// inflater reads a compressed file at offsets of what is in it. It goes forward
+// cheaply, and back no farther than the last read; farther back it begins anew.
+type inflater struct {
+	f      *os.File
+	format Format
+	r      io.Reader // nil: it has to begin
+	at     int64     // of the start of window
+	window []byte    // what was read last
+	head   []byte    // the first bytes of all
+	err    error     // why there is no more; io.EOF at the end
+}
+
+// reset forgets all but the start.
+func (in *inflater) reset() { *in = inflater{f: in.f, format: in.format, head: in.head} }
+
+func (in *inflater) begin() error {
+	*in = inflater{f: in.f, format: in.format}
+	src := bufio.NewReaderSize(io.NewSectionReader(in.f, 0, math.MaxInt64), 16<<10)
+	var err error
+	switch in.format {
+	case z:
+		in.r, err = zlib.NewReader(src)
+	case bz2:
+		in.r = bzip2.NewReader(src)
+	default:
+		in.r, err = gzip.NewReader(src)
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // there is nothing yet
+	}
+	return err
+}
+
+// readAt reads what is at an offset. It returns less only at the end, and an
+// error when the file ends too early or is not what it should be.
+func (in *inflater) readAt(b []byte, at int64) (int, error) {
+	if in.r == nil || at < in.at {
+		if err := in.begin(); err != nil {
+			in.r = nil
+			return 0, fmt.Errorf("cannot decompress as %s: %w", in.format, err)
+		}
+	}
+	end := at + int64(len(b))
+	for in.err == nil && in.at+int64(len(in.window)) < end {
+		in.more(at, end)
+	}
+	var n int
+	if from := at - in.at; from < int64(len(in.window)) {
+		n = copy(b, in.window[from:])
+	}
+	if n < len(b) && in.err != nil && !errors.Is(in.err, io.EOF) {
+		return n, fmt.Errorf("cannot decompress as %s: %w", in.format, in.err)
+	}
+	return n, nil
+}
+
+// more reads on towards end; what is before at is not kept.
+func (in *inflater) more(at, end int64) {
+	if drop := min(at-in.at, int64(len(in.window))); drop > 0 {
+		in.window = in.window[:copy(in.window, in.window[drop:])]
+		in.at += drop
+	}
+	have := len(in.window)
+	room := int(min(end-in.at-int64(have), 32<<10))
+	if cap(in.window) < have+room {
+		grown := make([]byte, have, max(have+room, int(min(end-at, chunkSize+tailSize))))
+		copy(grown, in.window)
+		in.window = grown
+	}
+	n, err := in.r.Read(in.window[have : have+room])
+	in.window, in.err = in.window[:have+n], err
+	if missing := headSize - len(in.head); missing > 0 && int64(len(in.head)) == in.at+int64(have) {
+		in.head = append(in.head, in.window[have:have+min(n, missing)]...)
+	}
+}
+
+// inflaters are those that are open, of which there are maxInflaters at most.
+type inflaters struct {
+	mu   sync.Mutex
+	open map[*inflater]struct{}
+}
+
+// enter reports whether in may be open.
+func (s *inflaters) enter(in *inflater) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.open[in]; !ok && len(s.open) >= maxInflaters {
+		return false
+	}
+	s.open[in] = struct{}{}
+	return true
+}
+
+// leave closes in.
+func (s *inflaters) leave(in *inflater) {
+	in.reset()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, in)
+}

@@ -1,0 +1,81 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// imports are offsets of a positions file of Promtail or Alloy.
+type imports map[importKey]string
+
+type importKey struct{ path, labels string }
+
+// of returns the offset of a target, as text. Promtail's have no labels.
+func (m imports) of(t *target) (string, bool) {
+	if v, ok := m[importKey{t.path, t.key}]; ok {
+		return v, true
+	}
+	v, ok := m[importKey{t.path, "{}"}]
+	return v, ok
+}
+
+// readImports reads a positions file, which need not be there.
+func readImports(path string) (imports, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the positions file: %w", err)
+	}
+	m, err := parseImports(b)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the positions file %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// parseImports reads both formats: of Promtail, where the key is a path, and of
+// Alloy, where it is a path and the labels. Entries that are not of files are
+// left out.
+func parseImports(b []byte) (imports, error) {
+	var doc struct {
+		Positions yaml.Node `yaml:"positions"`
+	}
+	if err := yaml.Unmarshal(b, &doc); err != nil {
+		return nil, err
+	}
+	n := doc.Positions
+	if n.Kind == 0 || n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return nil, nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("line %d: positions is not a map", n.Line)
+	}
+	m := imports{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		key := importKey{labels: "{}"}
+		if k.Kind == yaml.MappingNode {
+			var entry struct{ Path, Labels string }
+			if err := k.Decode(&entry); err != nil {
+				return nil, err
+			}
+			key = importKey{entry.Path, entry.Labels}
+		} else {
+			key.path = k.Value
+		}
+		if v.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("line %d: the position of %s is not an offset", v.Line, key.path)
+		}
+		if filepath.IsAbs(key.path) {
+			m[key] = v.Value
+		}
+	}
+	return m, nil
+}

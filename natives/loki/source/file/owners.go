@@ -1,0 +1,38 @@
+package file
+
+import "sync"
+
+// owners knows which follower has which file, so that of several targets with
+// equal labels, by whose paths one file is found, only one sends its lines: the
+// pattern *.log* matches a file before and after its rotation.
+type owners struct {
+	mu sync.Mutex
+	by map[owned]*follower
+}
+
+type owned struct {
+	key string // of the target's labels
+	id  identity
+}
+
+// other reports whether another follower has the file.
+func (o *owners) other(f *follower, id identity) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	by := o.by[owned{f.target.key, id}]
+	return by != nil && by != f
+}
+
+func (o *owners) take(f *follower, id identity) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.by[owned{f.target.key, id}] = f
+}
+
+func (o *owners) release(f *follower, id identity) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if k := (owned{f.target.key, id}); o.by[k] == f {
+		delete(o.by, k)
+	}
+}

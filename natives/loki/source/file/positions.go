@@ -1,0 +1,347 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// position is how far one generation of a file was read for one target.
+type position struct {
+	n        uint64
+	labels   string // the target's key
+	path     string // the target's
+	real     string // where that led to
+	id       identity
+	head     mark  // of its first bytes
+	tail     mark  // of the bytes before read
+	read     int64 // the end of the last range that was sent
+	last     int64 // the timestamp of the last line that was sent
+	finished bool  // rotated away and read to its end
+	open     []span
+}
+
+// span is a range that was sent and is not done.
+type span struct {
+	from, to int64
+	base     int64 // the timestamp of its first line
+	lines    int64
+}
+
+const (
+	positionsName = "positions.log"
+	// compactAfter is how much the log grows before it is written anew.
+	compactAfter = 1 << 20
+	// maxFinished is how many finished generations of a path are remembered, so
+	// that none of them is taken for one that was not read.
+	maxFinished = 32
+	// maxUnsaved bounds what is kept for the next write.
+	maxUnsaved = 64 << 10
+)
+
+// positions are all that a component knows, in memory and in a log. Each change
+// is a record; from time to time the log is replaced by one of the state alone.
+// A log that cannot be written holds up nothing: it is replaced as soon as that
+// works again. All methods are safe for concurrent use.
+type positions struct {
+	path    string
+	problem func(error) // called when writing fails, with mu held; nil when it works again
+
+	ackMu sync.Mutex
+	acks  []ack
+
+	mu      sync.Mutex
+	f       *os.File
+	all     map[uint64]*position
+	next    uint64
+	buf     []byte // records that are not written
+	size    int64  // of the log
+	live    int64  // as it was after the last replacement
+	failing bool
+	retryAt time.Time
+	now     func() time.Time
+}
+
+type ack struct {
+	p    *position
+	from int64
+}
+
+// openPositions reads the log in dir and replaces it by a fresh one. damage says
+// why not all could be read, nil when all is well; err that nothing can be done.
+func openPositions(dir string, now func() time.Time, problem func(error)) (s *positions, found bool, damage, err error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, false, nil, fmt.Errorf("cannot make the directory of the positions log: %w", err)
+	}
+	s = &positions{path: filepath.Join(dir, positionsName), problem: problem, all: map[uint64]*position{}, now: now}
+	b, err := os.ReadFile(s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, false, nil, fmt.Errorf("cannot read the positions log: %w", err)
+	default:
+		found = true
+		if damage = s.load(b); damage != nil {
+			aside := fmt.Sprintf("%s.damaged.%d", s.path, now().UnixNano())
+			if err := os.WriteFile(aside, b, 0o600); err == nil {
+				damage = fmt.Errorf("%w; it is kept as %s", damage, aside)
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replace()
+	return s, found, damage, nil
+}
+
+// of returns the positions of a target key, in the order of their making.
+func (s *positions) of(labels string) []*position {
+	return s.where(func(p *position) bool { return p.labels == labels })
+}
+
+// where returns those positions that ok is true for, in the order of their
+// making. ok must not call s.
+func (s *positions) where(ok func(*position) bool) (ps []*position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.all {
+		if ok(p) {
+			ps = append(ps, p)
+		}
+	}
+	slices.SortFunc(ps, func(a, b *position) int { return int(a.n) - int(b.n) })
+	return ps
+}
+
+// add takes p in.
+func (s *positions) add(p *position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	p.n = s.next
+	s.all[p.n] = p
+	s.note(p)
+}
+
+// change changes p and says so.
+func (s *positions) change(p *position, edit func(*position)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	edit(p)
+	s.note(p)
+}
+
+// note writes p as a whole. mu is held.
+func (s *positions) note(p *position) {
+	if s.all[p.n] != p {
+		return // it was removed
+	}
+	s.settle()
+	s.buf = appendPosition(s.buf, p)
+	s.write(false)
+}
+
+// sent says that a range of p is about to be sent, and that it is followed by
+// what tail marks.
+func (s *positions) sent(p *position, r span, tail mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	p.open = append(p.open, r)
+	p.read, p.tail = r.to, tail
+	p.last = max(p.last, r.base+r.lines-1)
+	if s.all[p.n] != p {
+		return
+	}
+	s.buf = appendSent(s.buf, p.n, r, tail)
+	s.write(true)
+}
+
+// head says by what p is known now; it is written with what comes next.
+func (s *positions) head(p *position, head mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.head = head
+	if s.all[p.n] == p {
+		s.settle()
+		s.buf = appendPosition(s.buf, p)
+	}
+}
+
+// done says that nobody keeps anything of the range of p that begins at from.
+// It does not wait for the disk.
+func (s *positions) done(p *position, from int64) {
+	s.ackMu.Lock()
+	defer s.ackMu.Unlock()
+	s.acks = append(s.acks, ack{p, from})
+}
+
+// settle takes in what done said. mu is held.
+func (s *positions) settle() {
+	s.ackMu.Lock()
+	acks := s.acks
+	s.acks = nil
+	s.ackMu.Unlock()
+	for _, a := range acks {
+		i := slices.IndexFunc(a.p.open, func(r span) bool { return r.from == a.from })
+		if i < 0 {
+			continue
+		}
+		a.p.open = slices.Delete(a.p.open, i, i+1)
+		if s.all[a.p.n] == a.p {
+			s.buf = appendDone(s.buf, a.p.n, a.from)
+		}
+	}
+}
+
+// acknowledged returns where the first range of p begins that is not done.
+func (s *positions) acknowledged(p *position) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	at := p.read
+	for _, r := range p.open {
+		at = min(at, r.from)
+	}
+	return at
+}
+
+// rekey makes the positions of a path and labels those of other labels.
+func (s *positions) rekey(path, from, to string) {
+	for _, p := range s.where(func(p *position) bool { return p.path == path && p.labels == from }) {
+		s.change(p, func(p *position) { p.labels = to })
+	}
+}
+
+// remove forgets p.
+func (s *positions) remove(p *position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[p.n] != p {
+		return
+	}
+	delete(s.all, p.n)
+	s.buf = appendGone(s.buf, p.n)
+	s.write(false)
+}
+
+// finish says that p was read to its end and forgets the oldest of those of its
+// path, if they are too many.
+func (s *positions) finish(p *position) {
+	s.change(p, func(p *position) { p.finished = true })
+	old := s.where(func(q *position) bool {
+		return q.finished && q.labels == p.labels && q.path == p.path && len(q.open) == 0
+	})
+	for len(old) > maxFinished {
+		s.remove(old[0])
+		old = old[1:]
+	}
+}
+
+// save writes what is not written yet.
+func (s *positions) save() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	s.write(true)
+}
+
+// write writes the records of buf, now or, if it may wait, with those of the
+// next call. mu is held.
+func (s *positions) write(now bool) {
+	switch {
+	case s.f == nil || s.size+int64(len(s.buf)) > s.live*4+compactAfter:
+		s.replace()
+		return
+	case len(s.buf) == 0 || !now && len(s.buf) < maxUnsaved:
+		return
+	}
+	if _, err := s.f.Write(s.buf); err != nil {
+		// Part of it may be there. The next log is a new one.
+		s.fail(fmt.Errorf("cannot write the positions log: %w", err))
+		return
+	}
+	s.size += int64(len(s.buf))
+	s.buf = s.buf[:0]
+}
+
+// replace writes a log of the state alone in place of the one that is there.
+// mu is held.
+func (s *positions) replace() {
+	s.buf = s.buf[:0]
+	if s.failing && s.now().Before(s.retryAt) {
+		return
+	}
+	if err := s.tryReplace(); err != nil {
+		s.fail(fmt.Errorf("cannot write the positions log: %w", err))
+		return
+	}
+	if s.failing {
+		s.failing = false
+		s.problem(nil)
+	}
+}
+
+func (s *positions) tryReplace() error {
+	b := appendHeader(nil)
+	order := make([]*position, 0, len(s.all))
+	for _, p := range s.all {
+		order = append(order, p)
+	}
+	slices.SortFunc(order, func(a, b *position) int { return int(a.n) - int(b.n) })
+	for _, p := range order {
+		b = appendPosition(b, p)
+	}
+	tmp := s.path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(b); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(tmp))
+	}
+	// Windows replaces no file that is open.
+	if err := errors.Join(f.Close(), s.closeFile(), os.Rename(tmp, s.path)); err != nil {
+		return err
+	}
+	if s.f, err = os.OpenFile(s.path, os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+		return err
+	}
+	s.size, s.live = int64(len(b)), int64(len(b))
+	return nil
+}
+
+// fail notes that the log is not what it should be. mu is held.
+func (s *positions) fail(err error) {
+	_ = s.closeFile() // the next one is a new one
+	s.failing, s.retryAt = true, s.now().Add(time.Second)
+	s.buf = s.buf[:0]
+	s.problem(err)
+}
+
+func (s *positions) closeFile() error {
+	if s.f == nil {
+		return nil
+	}
+	f := s.f
+	s.f = nil
+	return f.Close()
+}
+
+// close writes what is not written and closes the log.
+func (s *positions) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	s.retryAt = time.Time{}
+	s.write(true)
+	if s.f == nil {
+		return errors.New("the positions log could not be written: what was sent last is sent again")
+	}
+	return s.closeFile()
+}

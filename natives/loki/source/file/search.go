@@ -1,0 +1,153 @@
+package file
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxEntries is how many files of a directory are looked at.
+const maxEntries = 10_000
+
+// rotatedRest is what rotation adds to a name: a number, a date, a word.
+var rotatedRest = regexp.MustCompile(`^([-._]?(\d+|[-:.T+Z_\d]*\d[-:.T+Z_\d]*|old|bak|prev|orig|save))+$`)
+
+// family reports whether name is one that rotation gives to the file base:
+// app.log.1, app.log-20250101, app-2025-01-01T10-00-00.log, app.1.log.
+func family(base, name string) bool {
+	name = strings.TrimSuffix(name, ".gz")
+	if rest, ok := strings.CutPrefix(name, base); ok {
+		return rest != "" && rotatedRest.MatchString(rest)
+	}
+	ext := filepath.Ext(base)
+	stem := strings.TrimSuffix(base, ext)
+	rest, ok := strings.CutPrefix(name, stem)
+	if !ok || stem == "" || !strings.HasSuffix(rest, ext) {
+		return false
+	}
+	rest = strings.TrimSuffix(rest, ext)
+	return rest != "" && rotatedRest.MatchString(rest)
+}
+
+// listed is a regular file of a directory.
+type listed struct {
+	path string
+	id   identity
+	fi   fs.FileInfo
+}
+
+// directory is what lies beside a file, where rotation puts it.
+type directory struct {
+	base  []string // names that the file has itself
+	files []listed
+}
+
+// beside lists the directories of paths.
+func beside(paths ...string) *directory {
+	d := &directory{}
+	var seen []string
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		d.base = append(d.base, filepath.Base(path))
+		dir := filepath.Dir(path)
+		if slices.Contains(seen, dir) {
+			continue
+		}
+		seen = append(seen, dir)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue // nothing can be found there; what is missing is told by who searches
+		}
+		for _, e := range entries {
+			if len(d.files) == maxEntries {
+				break
+			}
+			if !e.Type().IsRegular() {
+				continue
+			}
+			file := filepath.Join(dir, e.Name())
+			if id, fi, err := stat(file); err == nil {
+				d.files = append(d.files, listed{file, id, fi})
+			}
+		}
+	}
+	return d
+}
+
+func (d *directory) inFamily(l listed) bool {
+	return slices.ContainsFunc(d.base, func(base string) bool { return family(base, filepath.Base(l.path)) })
+}
+
+// find opens the content that p is the position of: the file of its identity, or
+// else a copy of it, or what became of it when it was compressed. skip leaves
+// files out. nil when it is not there.
+//
+// The error is that of opening a file by its identity, which may go away.
+func (d *directory) find(p *position, c *coding, format Format, skip func(identity) bool) (*generation, error) {
+	var failed error
+	try := func(l listed, format Format) *generation {
+		if skip(l.id) {
+			return nil
+		}
+		f, err := openFile(l.path)
+		if err != nil {
+			if l.id == p.id && !isMissing(err) || isStarved(err) {
+				failed = fmt.Errorf("cannot open %s, which holds lines that were not read: %w", l.path, err)
+			}
+			return nil
+		}
+		if fi, err := f.Stat(); err == nil && fi.Mode().IsRegular() {
+			g := newGeneration(f, fi, l.path, c, format)
+			if ok, err := g.is(p.head, p.tail, p.read); ok && err == nil {
+				return g
+			}
+		}
+		f.Close()
+		return nil
+	}
+	for _, l := range d.files {
+		if l.id == p.id {
+			if g := try(l, format); g != nil {
+				return g, nil
+			}
+		}
+	}
+	if p.head.n == 0 {
+		return nil, failed // it says nothing
+	}
+	for _, l := range d.files {
+		if l.id != p.id && d.inFamily(l) && !strings.HasSuffix(l.path, ".gz") && l.fi.Size() >= p.read {
+			if g := try(l, format); g != nil {
+				return g, nil
+			}
+		}
+	}
+	for _, l := range d.files {
+		if format == "" && d.inFamily(l) && strings.HasSuffix(l.path, ".gz") {
+			if g := try(l, gz); g != nil {
+				return g, nil
+			}
+		}
+	}
+	return nil, failed
+}
+
+// between returns the files that came after one that was last written to at
+// since, oldest first: rotations that happened between two looks. skip leaves
+// files out.
+func (d *directory) between(since time.Time, skip func(listed) bool) (out []listed) {
+	for _, l := range d.files {
+		if d.inFamily(l) && !strings.HasSuffix(l.path, ".gz") && l.fi.ModTime().After(since) && !skip(l) {
+			out = append(out, l)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b listed) int { return a.fi.ModTime().Compare(b.fi.ModTime()) })
+	return out
+}

@@ -1,0 +1,162 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// maxHeld is how many bytes of lines that receivers refused are kept. While
+// there are more, nothing is read.
+const maxHeld = 32 << 20
+
+// shipment is a batch that was not accepted by all receivers.
+type shipment struct {
+	b       *batch.Logs
+	to      *flow.Output // that it was sent to
+	pending []*flow.Partial
+	bytes   int64
+}
+
+// receipts are those of batches under way.
+type receipts struct {
+	mu      sync.Mutex
+	open    map[*batch.Receipt]struct{}
+	flushed bool
+	changed chan struct{} // holds a signal when one was done
+}
+
+func newReceipts() *receipts {
+	return &receipts{open: map[*batch.Receipt]struct{}{}, changed: make(chan struct{}, 1)}
+}
+
+// add returns a Receipt that calls done.
+func (rs *receipts) add(done func()) *batch.Receipt {
+	var r *batch.Receipt
+	r = batch.NewReceipt(func() {
+		done()
+		rs.mu.Lock()
+		delete(rs.open, r)
+		rs.mu.Unlock()
+		select {
+		case rs.changed <- struct{}{}:
+		default:
+		}
+	})
+	rs.mu.Lock()
+	rs.open[r] = struct{}{}
+	rs.mu.Unlock()
+	return r
+}
+
+// wait asks all who keep lines to send them and returns when nobody does, or
+// ctx ends.
+func (rs *receipts) wait(ctx context.Context) {
+	for {
+		rs.mu.Lock()
+		var all []*batch.Receipt
+		for r := range rs.open {
+			all = append(all, r)
+		}
+		flush := !rs.flushed
+		rs.flushed = true
+		rs.mu.Unlock()
+		if len(all) == 0 {
+			return
+		}
+		for _, r := range all {
+			if flush {
+				r.Flush()
+			}
+		}
+		select {
+		case <-rs.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// send makes a batch of a range and sends it. It reports whether all receivers
+// accepted it.
+func (f *follower) send(ctx context.Context, g *generation, c chunk) bool {
+	if !c.again {
+		c.base = max(f.c.opts.Clock.Now().UnixNano(), f.last+1)
+		c.span.lines = int64(len(c.lines))
+		if head, grown := g.grownHead(c.to); grown {
+			f.c.positions.head(g.pos, head)
+		}
+		f.c.positions.sent(g.pos, c.span, c.tail)
+	}
+	f.last = max(f.last, c.base+int64(len(c.lines))-1)
+	g.sent(c)
+	p, from := g.pos, c.from
+	b := f.batch(c)
+	b.Receipt = f.c.receipts.add(func() { f.c.positions.done(p, from) })
+	f.c.metrics.counted(c)
+	to := f.c.out.Load()
+	err := to.SendLogs(ctx, b)
+	if err == nil {
+		b.Receipt.Accepted()
+		return true
+	}
+	s := &shipment{b: b, to: to, bytes: int64(b.Bytes())}
+	s.keep(err)
+	f.refused = s
+	f.c.held.Add(s.bytes)
+	return false
+}
+
+// batch returns the lines of a range as a batch.
+func (f *follower) batch(c chunk) *batch.Logs {
+	n := len(c.lines)
+	b := &batch.Logs{Source: f.source, Line: c.lines, Stream: make([]*batch.Stream, n), T: make([]int64, n)}
+	for i := range n {
+		b.Stream[i], b.T[i] = f.stream, c.base+int64(i)
+	}
+	return b
+}
+
+// keep keeps what is still to be sent, but for what is for nodes that left the
+// graph: nobody will take it.
+func (s *shipment) keep(err error) {
+	if p, ok := errors.AsType[*flow.Partial](err); ok {
+		if p = p.WithoutStopped(); p != nil {
+			s.pending = append(s.pending, p)
+		}
+	}
+}
+
+// again sends what was refused to those who refused it and to receivers that
+// came since. It reports whether all is accepted.
+func (f *follower) again(ctx context.Context) bool {
+	s := f.refused
+	pending := s.pending
+	s.pending = nil
+	if to := f.c.out.Load(); to != s.to {
+		if left := to.Without(s.to); left != nil {
+			s.keep(left.SendLogs(ctx, s.b))
+		}
+		s.to = to
+	}
+	for _, p := range pending {
+		s.keep(p.Retry(ctx))
+	}
+	if len(s.pending) > 0 {
+		return false
+	}
+	f.settle()
+	s.b.Receipt.Accepted()
+	return true
+}
+
+// settle forgets what was refused.
+func (f *follower) settle() {
+	if f.refused != nil {
+		f.c.held.Add(-f.refused.bytes)
+		f.refused = nil
+	}
+}

@@ -1,0 +1,76 @@
+package file
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/glob"
+)
+
+// target is a path and the labels of its lines.
+type target struct {
+	path   string
+	labels []batch.Label // sorted, without empty ones
+	key    string        // of the labels but filename, as Alloy writes them
+}
+
+// id is what tells targets of a component apart.
+func (t *target) id() string { return t.path + "\x00" + t.key }
+
+// newTarget returns the target of a path with the labels of a set.
+func newTarget(path string, set map[string]string) target {
+	t := target{path: path}
+	var key strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		v := set[name]
+		if v == "" || strings.HasPrefix(name, "__") {
+			continue
+		}
+		if key.Len() > 0 {
+			key.WriteString(", ")
+		}
+		fmt.Fprintf(&key, "%s=%q", name, v)
+		if name != filenameLabel {
+			t.labels = append(t.labels, batch.Label{Name: name, Value: v})
+		}
+	}
+	t.key = "{" + key.String() + "}"
+	t.labels = append(t.labels, batch.Label{Name: filenameLabel, Value: path})
+	slices.SortFunc(t.labels, func(a, b batch.Label) int { return strings.Compare(a.Name, b.Name) })
+	return t
+}
+
+// resolve returns the targets of arguments, each once, and what could not be
+// looked at.
+func resolve(a *Arguments, now time.Time) (ts []target, troubles []string) {
+	seen := map[string]bool{}
+	add := func(path string, set map[string]string) {
+		if t := newTarget(path, set); !seen[t.id()] {
+			seen[t.id()] = true
+			ts = append(ts, t)
+		}
+	}
+	look := glob.NewLook()
+	var oldest time.Time
+	if a.FileMatch.IgnoreOlderThan > 0 {
+		oldest = now.Add(-a.FileMatch.IgnoreOlderThan)
+	}
+	for i, set := range a.Targets {
+		path := set[pathLabel]
+		switch {
+		case path == "":
+			troubles = append(troubles, fmt.Sprintf("targets[%d] has no label %s", i, pathLabel))
+		case !a.FileMatch.Enabled:
+			add(path, set)
+		default:
+			for _, found := range look.Find(path, set[excludeLabel], oldest) {
+				add(found, set)
+			}
+		}
+	}
+	return ts, append(troubles, look.Troubles()...)
+}
