@@ -26,6 +26,9 @@ type Stage struct {
 	JSON *JSONArguments `alloy:"json,block,optional"`
 	// Makes labels of extracted values or of structured metadata.
 	Labels *LabelsArguments `alloy:"labels,block,optional"`
+	// Passes the lines that a selector means through stages of their own, or drops
+	// them.
+	Match *MatchArguments `alloy:"match,block,optional"`
 	// Makes an extracted value the line.
 	Output *OutputArguments `alloy:"output,block,optional"`
 }

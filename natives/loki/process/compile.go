@@ -64,6 +64,7 @@ type pipeline struct {
 	states  []*state
 	groups  []*groups // of the stages that hold
 	takes   []func()  // to be called when the pipeline is the current one
+	sweeps  []func()  // that forget streams that ended
 	scratch sync.Pool // of *pass
 }
 
@@ -92,6 +93,9 @@ func (pl *pipeline) same(stages []Stage) bool {
 func (pl *pipeline) Sweep() {
 	for _, d := range pl.derived {
 		d.sweep()
+	}
+	for _, sweep := range pl.sweeps {
+		sweep()
 	}
 }
 

@@ -1,0 +1,146 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/loki/selector"
+)
+
+// MatchArguments of stage.match.
+type MatchArguments struct {
+	// LogQL's selector of streams, with line filters or without, such as
+	// `{app="api"} |= "error"`. It sees the labels and the line as the stages
+	// before left them.
+	Selector selector.Source `alloy:"selector,attr"`
+	// What is done with the lines that are meant; the others pass as they are.
+	Stages []Stage `alloy:"stage,enum,optional"`
+	// "keep" passes the lines through the stages in the block, "drop" drops them.
+	Action string `alloy:"action,attr,optional"`
+	// Name of the stages in the block, in what they write to the log.
+	PipelineName string `alloy:"pipeline_name,attr,optional"`
+	// Reason under which dropped lines are counted.
+	DropCounterReason string `alloy:"drop_counter_reason,attr,optional"`
+}
+
+// The values of action.
+const (
+	matchKeep = "keep"
+	matchDrop = "drop"
+)
+
+// SetToDefault keeps lines.
+func (a *MatchArguments) SetToDefault() {
+	*a = MatchArguments{Action: matchKeep, DropCounterReason: "match_stage"}
+}
+
+// Validate wants stages exactly where there is something for them to do.
+func (a *MatchArguments) Validate() error {
+	var errs []error
+	switch {
+	case a.Action != "" && a.Action != matchKeep && a.Action != matchDrop:
+		errs = append(errs, fmt.Errorf("action is %q, want keep or drop", a.Action))
+	case a.Action == matchDrop && len(a.Stages) > 0:
+		errs = append(errs, errors.New("action is drop, which has no stages: no line would come to them"))
+	case a.Action == matchDrop && a.PipelineName != "":
+		errs = append(errs, errors.New("pipeline_name names stages, of which action = \"drop\" has none"))
+	case a.Action != matchDrop && len(a.Stages) == 0:
+		errs = append(errs, errors.New("there is nothing to do with the lines: write at least one stage in the block, or action = \"drop\""))
+	}
+	return errors.Join(errs...)
+}
+
+// matchStage runs stages on some of the rows, or drops these.
+type matchStage struct {
+	sel    *selector.Selector
+	drop   bool
+	reason string
+
+	first, after *link // of the stages, and what comes after them
+}
+
+func (a *MatchArguments) make(c *compiler) (stage, error) {
+	s := &matchStage{sel: a.Selector.Compile(), drop: a.Action == matchDrop, reason: a.DropCounterReason, after: c.after}
+	if s.reason == "" {
+		s.reason = "match_stage"
+	}
+	c.pl.sweeps = append(c.pl.sweeps, s.sel.Sweep)
+	if a.PipelineName != "" {
+		defer func(of env) { c.env = of }(c.env)
+		c.logger = c.logger.With("pipeline", a.PipelineName)
+	}
+	var err error
+	s.first, err = c.nested(a.Stages)
+	return s, err
+}
+
+func (s *matchStage) run(ctx context.Context, p *pass) {
+	is := s.meant(p)
+	if s.drop {
+		p.drop(s.reason, func(row int) bool { return !is(row) })
+		return
+	}
+	var mine, others []int
+	for _, r := range p.rows {
+		if is(r) {
+			mine = append(mine, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	if len(mine) == 0 {
+		return
+	}
+	all, came := p.rows, len(p.line)
+	p.rows = mine
+	for l := s.first; l != s.after && len(p.rows) > 0; l = l.next {
+		l.stage.run(ctx, p)
+	}
+	p.rows = merge(all, p.rows, others, came)
+	// Lines that took different ways may be of one stream now.
+	if byTime := func(a, b int) int { return cmp.Compare(p.t[a], p.t[b]) }; !slices.IsSortedFunc(p.rows, byTime) {
+		slices.SortStableFunc(p.rows, byTime)
+	}
+}
+
+// meant returns what reports whether a row is meant.
+func (s *matchStage) meant(p *pass) func(row int) bool {
+	var last *batch.Stream
+	var is bool
+	return func(row int) bool {
+		if of := p.stream[row]; of != last {
+			last, is = of, s.sel.Stream(of)
+		}
+		return is && s.sel.Line(p.line[row])
+	}
+}
+
+// merge puts the rows that came out of stages, in their order, between the
+// others: each where it was in all, and those that the stages added, which are
+// from came on, after the one before them.
+func merge(all, out, others []int, came int) []int {
+	place := func(row int) int { return row }
+	if !slices.IsSorted(all) { // a stage before added some
+		places := make(map[int]int, len(all))
+		for i, r := range all {
+			places[r] = i
+		}
+		place = func(row int) int { return places[row] }
+	}
+	merged := make([]int, 0, len(out)+len(others))
+	at := -1
+	for _, r := range out {
+		if r < came {
+			at = max(at, place(r))
+		}
+		for len(others) > 0 && place(others[0]) < at {
+			merged, others = append(merged, others[0]), others[1:]
+		}
+		merged = append(merged, r)
+	}
+	return append(merged, others...)
+}
