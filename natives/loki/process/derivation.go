@@ -23,11 +23,27 @@ type derivation struct {
 
 // variants are what was made of one stream.
 type variants struct {
-	last atomic.Pointer[variant]
+	recent [recents]atomic.Pointer[variant] // by place
 
 	mu   sync.Mutex
 	by   map[string]*variant // by the values; nil until there is a second
 	dead bool
+}
+
+// recents is how many variants are found without a lock: as many as a stream has
+// of such that take turns, like levels.
+const recents = 8
+
+// place is where the variant of such values is among the recent ones.
+func place(values []value) int {
+	h := 0
+	for _, v := range values {
+		h = 31*h + len(v.text) + int(v.kind)
+		if n := len(v.text); n > 0 {
+			h ^= int(v.text[0]) ^ int(v.text[n-1])<<1
+		}
+	}
+	return h & (recents - 1)
 }
 
 // variant is a stream and the values that made it.
@@ -42,8 +58,8 @@ type variant struct {
 func (d *derivation) of(s *batch.Stream, values []value) *batch.Stream {
 	vs, ok := d.memo.Get(s)
 	if ok {
-		// Lines of a stream mostly are as the one before.
-		if v := vs.last.Load(); v != nil && slices.Equal(v.values, values) {
+		// Lines of a stream mostly are as others before.
+		if v := vs.recent[place(values)].Load(); v != nil && slices.Equal(v.values, values) {
 			v.use(d.sweeps.Load())
 			return v.to
 		}
@@ -101,7 +117,7 @@ func (d *derivation) lookup(vs *variants, s *batch.Stream, values []value) *batc
 		vs.by[string(key)] = v
 	}
 	v.use(d.sweeps.Load())
-	vs.last.Store(v)
+	vs.recent[place(values)].Store(v)
 	return v.to
 }
 
@@ -138,9 +154,7 @@ func (d *derivation) sweep() {
 		for key, v := range vs.by {
 			if v.used.Load()+2 < now {
 				delete(vs.by, key)
-				if vs.last.Load() == v {
-					vs.last.Store(nil)
-				}
+				vs.recent[place(v.values)].CompareAndSwap(v, nil)
 				v.giveBack()
 			}
 		}
@@ -159,7 +173,9 @@ func (d *derivation) forget(vs *variants) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	vs.dead = true
-	vs.last.Store(nil)
+	for i := range vs.recent {
+		vs.recent[i].Store(nil)
+	}
 	for _, v := range vs.by {
 		v.giveBack()
 	}
