@@ -33,6 +33,7 @@ import (
 	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
 	"github.com/weir-run/weir/natives/loki/secretfilter"
 	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
+	lokisourcesyslog "github.com/weir-run/weir/natives/loki/source/syslog"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -155,6 +156,7 @@ func blocks(t *testing.T) map[string]func() any {
 		lokiecho.Registration(), lokienrich.Registration(), lokirelabel.Registration(),
 		secretfilter.Registration(),
 		lokisourcefile.Registration(),
+		lokisourcesyslog.Registration(),
 	} {
 		made[r.Name] = r.NewArgs
 	}

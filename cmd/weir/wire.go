@@ -28,6 +28,7 @@ import (
 	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
 	"github.com/weir-run/weir/natives/loki/secretfilter"
 	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
+	lokisourcesyslog "github.com/weir-run/weir/natives/loki/source/syslog"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -68,6 +69,7 @@ func natives() component.Catalog {
 		lokirelabel.Registration(),
 		secretfilter.Registration(),
 		lokisourcefile.Registration(),
+		lokisourcesyslog.Registration(),
 		echo.Registration(),
 		enrich.Registration(),
 		receivehttp.Registration(),

@@ -872,6 +872,91 @@ loki.write "default" {
 }
 `,
 	},
+	"loki.source.syslog": {
+		Summary: "Takes messages that others send in one of the formats of syslog, by TCP, TLS or UDP, and sends them on as lines.",
+		Args: map[string]string{
+			"forward_to":                     "Receivers to send the lines to.",
+			"listener":                       "Where messages are received.",
+			"listener.address":               "Address to listen on, as host:port.",
+			"listener.idle_timeout":          "Silence after which a TCP connection is closed; 0s is 120s.",
+			"listener.label_structured_data": "Whether structured data becomes labels for relabel_rules, such as __syslog_message_sd_example_99999_test for [example@99999 test=\"yes\"].",
+			"listener.labels":                "Labels of all lines of the listener.",
+			"listener.max_message_length":    "Most bytes of a message; what is longer is cut and counted. 0 is 8192.",
+			"listener.protocol":              "\"tcp\" or \"udp\". A message that was sent by UDP while no weir listened, or faster than the receivers accept, is lost; by TCP its sender waits.",
+			"listener.raw_format_options":    "Of the format raw.",
+			"listener.raw_format_options.use_null_terminator_delimiter": "Whether messages without a length end with a zero byte, and not with a newline.",
+			"listener.rfc3164_cisco_components":                         "What Cisco IOS writes before the timestamp, which must be what the device is configured to write (rfc3164).",
+			"listener.rfc3164_cisco_components.enable_all":              "All of them.",
+			"listener.rfc3164_cisco_components.hostname":                "A host name.",
+			"listener.rfc3164_cisco_components.message_counter":         "A count of messages.",
+			"listener.rfc3164_cisco_components.second_fractions":        "Fractions of a second in the timestamp.",
+			"listener.rfc3164_cisco_components.sequence_number":         "A sequence number.",
+			"listener.rfc3164_default_to_current_year":                  "Whether a timestamp without a year is one of this year, or of the one before when it would be months ahead (rfc3164). Else it is not used.",
+			"listener.rfc5424_allow_empty_msg":                          "Whether a message without text makes an empty line (rfc5424); else it is dropped.",
+			"listener.syslog_format":                                    "How messages are written: \"rfc5424\", \"rfc3164\", or \"raw\", which parses nothing but a priority before the text.",
+			"listener.tls_config":                                       "TLS (tcp); without it messages are received in the clear, to which a listener that was started with TLS does not go back.",
+			"listener.tls_config.ca_file":                               "File with such CA certificates.",
+			"listener.tls_config.ca_pem":                                "CA certificates as PEM text; senders must then show a certificate that one of them signed.",
+			"listener.tls_config.cert_file":                             "File with the certificate; it is read again when it changes.",
+			"listener.tls_config.cert_pem":                              "Certificate of the listener, as PEM text; those that signed it may follow.",
+			"listener.tls_config.insecure_skip_verify":                  "Refused: it is for clients.",
+			"listener.tls_config.key_file":                              "File with the key; it is read again when it changes.",
+			"listener.tls_config.key_pem":                               "Key of the certificate, as PEM text.",
+			"listener.tls_config.min_version":                           "Lowest TLS version to accept: TLS10, TLS11, TLS12 (the default) or TLS13.",
+			"listener.tls_config.server_name":                           "Refused: it is for clients.",
+			"listener.udp_host_cache_size":                              "How many senders' host names are remembered (udp).",
+			"listener.udp_queue_size":                                   "How many blocks of 64 KiB of datagrams may wait for the receivers (udp); what comes when all are full is dropped and counted.",
+			"listener.use_incoming_timestamp":                           "Whether a line has the time that its message says, and not that of its arrival.",
+			"listener.use_rfc5424_message":                              "Whether the line is the whole message as it came, and not its text only (rfc5424).",
+			"relabel_rules":                                             "Rules that make labels of what a message says of itself, which are labels that begin with \"__syslog_\" and are dropped after the rules: the `rules` of a loki.relabel or prometheus.relabel.",
+		},
+		Example: `// Takes messages that rsyslog and others send, by TCP and by UDP, with the
+// sending host, the program and the severity as labels.
+loki.relabel "syslog" {
+  forward_to = []
+
+  rule {
+    source_labels = ["__syslog_message_hostname"]
+    target_label  = "host"
+  }
+
+  rule {
+    source_labels = ["__syslog_message_app_name"]
+    target_label  = "app"
+  }
+
+  rule {
+    source_labels = ["__syslog_message_severity"]
+    target_label  = "level"
+  }
+}
+
+loki.source.syslog "default" {
+  listener {
+    address = "0.0.0.0:6514"
+    labels  = { job = "syslog" }
+
+    tls_config {
+      cert_file = "/etc/weir/tls.crt"
+      key_file  = "/etc/weir/tls.key"
+      ca_file   = "/etc/weir/senders.crt"
+    }
+  }
+
+  listener {
+    address       = "0.0.0.0:514"
+    protocol      = "udp"
+    syslog_format = "rfc3164"
+    labels        = { job = "syslog" }
+  }
+
+  relabel_rules = loki.relabel.syslog.rules
+  forward_to    = [loki.echo.default.receiver]
+}
+
+loki.echo "default" {}
+`,
+	},
 	"prometheus.echo": {
 		Summary: "Prints every batch to standard output in an exposition format, to look at what flows.",
 		Args: map[string]string{

@@ -267,10 +267,7 @@ func (r *run) open(address string) (*door, error) {
 	if err == nil {
 		return next, nil
 	}
-	if inUse(err) {
-		return nil, fmt.Errorf("cannot listen on %s: the address is in use by another process or block, choose another port or stop that", address)
-	}
-	return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
+	return nil, CannotListen(address, err)
 }
 
 func samePort(a, b string) bool {

@@ -105,6 +105,28 @@ func (s *Sink) Wait(ctx context.Context, n int) ([]*batch.Metrics, error) {
 	}
 }
 
+// WaitLines returns the batches of log lines once they have n lines, or ctx's
+// error with what came.
+func (s *Sink) WaitLines(ctx context.Context, n int) ([]*batch.Logs, error) {
+	for {
+		s.mu.Lock()
+		got, arrived := append([]*batch.Logs(nil), s.logs...), s.arrived
+		s.mu.Unlock()
+		lines := 0
+		for _, b := range got {
+			lines += b.Len()
+		}
+		if lines >= n {
+			return got, nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return got, context.Cause(ctx)
+		}
+	}
+}
+
 // Forget drops the batches so far.
 func (s *Sink) Forget() {
 	s.mu.Lock()

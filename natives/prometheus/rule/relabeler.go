@@ -2,6 +2,7 @@ package rule
 
 import (
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -12,15 +13,15 @@ import (
 )
 
 // Relabeler applies rules to batches. What the rules make of a series, or of a
-// stream, is
-// decided once and remembered until the series is released: the same input
+// stream, is decided once and remembered until the series is released: the same input
 // handle gives the same output handle in every batch.
 //
 // All methods are safe for concurrent use.
 type Relabeler struct {
 	*generation.Mapper
-	rules []*Rule
-	cfgs  []*relabel.Config
+	rules  []*Rule
+	cfgs   []*relabel.Config
+	public bool
 }
 
 // NewRelabeler returns a Relabeler for rules in the order given, which must not
@@ -80,11 +81,11 @@ func (r *Relabeler) derive(s *batch.Series) *batch.Series {
 	clear(c.out)
 	c.out = c.out[:0]
 	c.builder.Labels().Range(func(l labels.Label) {
-		if l.Value != "" {
+		if l.Value != "" && !(r.public && strings.HasPrefix(l.Name, "__")) {
 			c.out = append(c.out, batch.Label{Name: l.Name, Value: l.Value})
 		}
 	})
-	if len(c.out) == 0 {
+	if len(c.out) == 0 && !r.public {
 		return nil
 	}
 	same := 0

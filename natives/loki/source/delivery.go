@@ -1,0 +1,129 @@
+// Package source is what components have in common that take in lines which
+// nobody can read again: the streams of what comes (Streams), and sending it on
+// until it is accepted (Delivery). It is not a component.
+//
+// The rule to know: a Delivery never gives up by itself. Who calls it reads on
+// when it returns, which is how back-pressure reaches the sender of the lines.
+package source
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Delivery sends batches until every receiver has accepted them. When the
+// receivers change, a batch that is on its way to those before for longer than
+// flow.EndAfter is sent to the new ones as a whole: who got it before sees the
+// same streams, times and lines again, of which Loki keeps one.
+//
+// All methods are safe for concurrent use.
+type Delivery struct {
+	clock clock.Clock
+
+	mu      sync.Mutex
+	out     *flow.Output
+	flights map[*flight]struct{}
+}
+
+// flight is one attempt to send a batch.
+type flight struct {
+	out    *flow.Output
+	since  time.Time
+	cancel context.CancelCauseFunc
+}
+
+// NewDelivery returns a Delivery to out.
+func NewDelivery(c clock.Clock, out *flow.Output) *Delivery {
+	return &Delivery{clock: c, out: out, flights: map[*flight]struct{}{}}
+}
+
+// To makes batches go to out from now on.
+func (d *Delivery) To(out *flow.Output) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.out = out
+}
+
+var errRedirected = errors.New("forward_to has changed")
+
+// Look ends attempts to send to receivers that are not sent to any more. Call it
+// every second or so.
+func (d *Delivery) Look() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.clock.Now()
+	for f := range d.flights {
+		if f.out != d.out && now.Sub(f.since) > flow.EndAfter {
+			f.cancel(errRedirected)
+		}
+	}
+}
+
+// The pauses between attempts to send what was refused double from minPause to
+// maxPause.
+const (
+	minPause = 20 * time.Millisecond
+	maxPause = time.Second
+)
+
+// Send returns nil when every receiver has accepted b, and else why ctx ended.
+func (d *Delivery) Send(ctx context.Context, b *batch.Logs) error {
+	for {
+		again, err := d.attempt(ctx, b)
+		if !again {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// attempt sends b to the receivers of now. again says that they are others by
+// now, or gone.
+func (d *Delivery) attempt(ctx context.Context, b *batch.Logs) (again bool, err error) {
+	fctx, f := d.start(ctx)
+	defer d.end(f)
+	err = f.out.SendLogs(fctx, b)
+	for pause := minPause; err != nil; pause = min(2*pause, maxPause) {
+		partial, ok := errors.AsType[*flow.Partial](err)
+		if !ok || ctx.Err() != nil || clock.Sleep(ctx, d.clock, pause) != nil {
+			return false, err
+		}
+		if d.over(f, err) {
+			return true, nil
+		}
+		err = partial.Retry(fctx)
+	}
+	return false, nil
+}
+
+// over reports whether the batch should be sent anew: the receivers are others,
+// or one further down has left the graph and will never accept it.
+func (d *Delivery) over(f *flight, err error) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.clock.Now().Sub(f.since) > flow.EndAfter && (f.out != d.out || errors.Is(err, flow.ErrStopped))
+}
+
+func (d *Delivery) start(ctx context.Context) (context.Context, *flight) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := &flight{out: d.out, since: d.clock.Now()}
+	ctx, f.cancel = context.WithCancelCause(ctx)
+	d.flights[f] = struct{}{}
+	return ctx, f
+}
+
+func (d *Delivery) end(f *flight) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.flights, f)
+	f.cancel(nil)
+}

@@ -1,0 +1,267 @@
+package syslog
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/natives/server"
+)
+
+// Arguments of loki.source.syslog.
+type Arguments struct {
+	// Receivers to send the lines to.
+	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
+	// Rules that make labels of what a message says of itself, which are labels
+	// that begin with "__syslog_" and are dropped after the rules: the `rules` of
+	// a loki.relabel or prometheus.relabel.
+	RelabelRules rule.Rules `alloy:"relabel_rules,attr,optional"`
+	// Where messages are received.
+	Listeners []*Listener `alloy:"listener,block,optional"`
+}
+
+// The formats of messages.
+const (
+	rfc5424Format = "rfc5424"
+	rfc3164Format = "rfc3164"
+	rawFormat     = "raw"
+)
+
+// Listener is one address that messages come to.
+type Listener struct {
+	// Address to listen on, as host:port.
+	Address string `alloy:"address,attr"`
+	// "tcp" or "udp". A message that was sent by UDP while no weir listened, or
+	// faster than the receivers accept, is lost; by TCP its sender waits.
+	Protocol string `alloy:"protocol,attr,optional"`
+	// How messages are written: "rfc5424", "rfc3164", or "raw", which parses
+	// nothing but a priority before the text.
+	Format string `alloy:"syslog_format,attr,optional"`
+	// Silence after which a TCP connection is closed; 0s is 120s.
+	IdleTimeout time.Duration `alloy:"idle_timeout,attr,optional"`
+	// Whether structured data becomes labels for relabel_rules, such as
+	// __syslog_message_sd_example_99999_test for [example@99999 test="yes"].
+	LabelStructuredData bool `alloy:"label_structured_data,attr,optional"`
+	// Labels of all lines of the listener.
+	Labels map[string]string `alloy:"labels,attr,optional"`
+	// Most bytes of a message; what is longer is cut and counted. 0 is 8192.
+	MaxMessageLength int `alloy:"max_message_length,attr,optional"`
+	// Whether a line has the time that its message says, and not that of its
+	// arrival.
+	UseIncomingTimestamp bool `alloy:"use_incoming_timestamp,attr,optional"`
+	// Whether the line is the whole message as it came, and not its text only
+	// (rfc5424).
+	UseRFC5424Message bool `alloy:"use_rfc5424_message,attr,optional"`
+	// Whether a message without text makes an empty line (rfc5424); else it is
+	// dropped.
+	RFC5424AllowEmpty bool `alloy:"rfc5424_allow_empty_msg,attr,optional"`
+	// Whether a timestamp without a year is one of this year, or of the one before
+	// when it would be months ahead (rfc3164). Else it is not used.
+	RFC3164CurrentYear bool `alloy:"rfc3164_default_to_current_year,attr,optional"`
+	// How many blocks of 64 KiB of datagrams may wait for the receivers (udp); what
+	// comes when all are full is dropped and counted.
+	UDPQueueSize int `alloy:"udp_queue_size,attr,optional"`
+	// How many senders' host names are remembered (udp).
+	UDPHostCacheSize int `alloy:"udp_host_cache_size,attr,optional"`
+	// TLS (tcp); without it messages are received in the clear, to which a
+	// listener that was started with TLS does not go back.
+	TLS *TLS `alloy:"tls_config,block,optional"`
+	// Of the format raw.
+	Raw *Raw `alloy:"raw_format_options,block,optional"`
+	// What Cisco IOS writes before the timestamp, which must be what the device is
+	// configured to write (rfc3164).
+	Cisco *Cisco `alloy:"rfc3164_cisco_components,block,optional"`
+}
+
+// Raw are options of the format raw.
+type Raw struct {
+	// Whether messages without a length end with a zero byte, and not with a
+	// newline.
+	Null bool `alloy:"use_null_terminator_delimiter,attr,optional"`
+}
+
+// Cisco are the parts that a Cisco IOS device writes.
+type Cisco struct {
+	// All of them.
+	EnableAll bool `alloy:"enable_all,attr,optional"`
+	// A count of messages.
+	MessageCounter bool `alloy:"message_counter,attr,optional"`
+	// A sequence number.
+	SequenceNumber bool `alloy:"sequence_number,attr,optional"`
+	// A host name.
+	Hostname bool `alloy:"hostname,attr,optional"`
+	// Fractions of a second in the timestamp.
+	SecondFractions bool `alloy:"second_fractions,attr,optional"`
+}
+
+// TLS are the TLS settings of a listener.
+type TLS struct {
+	// Certificate of the listener, as PEM text; those that signed it may follow.
+	Cert string `alloy:"cert_pem,attr,optional"`
+	// Key of the certificate, as PEM text.
+	Key component.Secret `alloy:"key_pem,attr,optional"`
+	// File with the certificate; it is read again when it changes.
+	CertFile string `alloy:"cert_file,attr,optional"`
+	// File with the key; it is read again when it changes.
+	KeyFile string `alloy:"key_file,attr,optional"`
+	// CA certificates as PEM text; senders must then show a certificate that one
+	// of them signed.
+	CA string `alloy:"ca_pem,attr,optional"`
+	// File with such CA certificates.
+	CAFile string `alloy:"ca_file,attr,optional"`
+	// Lowest TLS version to accept: TLS10, TLS11, TLS12 (the default) or TLS13.
+	MinVersion string `alloy:"min_version,attr,optional"`
+	// Refused: it is for clients.
+	ServerName string `alloy:"server_name,attr,optional"`
+	// Refused: it is for clients.
+	InsecureSkipVerify bool `alloy:"insecure_skip_verify,attr,optional"`
+}
+
+// SetToDefault sets Alloy's defaults.
+func (l *Listener) SetToDefault() {
+	*l = Listener{
+		Protocol: "tcp", Format: rfc5424Format, IdleTimeout: 2 * time.Minute, MaxMessageLength: 8192,
+		UDPQueueSize: 10, UDPHostCacheSize: 128,
+	}
+}
+
+// Validate returns all that is wrong with the arguments but for their blocks,
+// which the config language asks.
+func (a *Arguments) Validate() error {
+	var errs []error
+	seen := map[string]bool{}
+	for _, l := range a.Listeners {
+		// A port of 0 is another one each time.
+		if _, port, _ := net.SplitHostPort(l.Address); seen[l.key()] && port != "0" {
+			errs = append(errs, fmt.Errorf("two listeners have the address %s over %s: remove one, or choose another port", l.Address, l.Protocol))
+		}
+		seen[l.key()] = true
+	}
+	return errors.Join(errs...)
+}
+
+// key is what a listener is known by over reloads.
+func (l *Listener) key() string { return l.Protocol + " " + l.Address }
+
+// maxLength bounds max_message_length.
+const maxLength = 16 << 20
+
+// Validate returns all that is wrong with the block, joined.
+func (l *Listener) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if _, _, err := net.SplitHostPort(l.Address); err != nil {
+		add(`address is %q, must be host:port, such as "0.0.0.0:514"`, l.Address)
+	}
+	if l.Protocol != "tcp" && l.Protocol != "udp" {
+		add(`protocol must be "tcp" or "udp", not %q`, l.Protocol)
+	}
+	if !slices.Contains([]string{rfc5424Format, rfc3164Format, rawFormat}, l.Format) {
+		add(`syslog_format must be "rfc5424", "rfc3164" or "raw", not %q`, l.Format)
+	}
+	if l.IdleTimeout < 0 {
+		add("idle_timeout is %s, must not be negative", l.IdleTimeout)
+	}
+	if l.MaxMessageLength < 0 || l.MaxMessageLength > maxLength {
+		add("max_message_length is %d, must be 1 to %d, or 0 for 8192", l.MaxMessageLength, maxLength)
+	}
+	if l.UDPQueueSize <= 0 || l.UDPQueueSize > 1<<14 {
+		add("udp_queue_size is %d, must be 1 to 16384", l.UDPQueueSize)
+	}
+	if l.UDPHostCacheSize <= 0 {
+		add("udp_host_cache_size is %d, must be greater than 0", l.UDPHostCacheSize)
+	}
+	for name := range l.Labels {
+		if !model.LegacyValidation.IsValidLabelName(name) {
+			add("labels: %q is not a valid label name", name)
+		}
+	}
+	if l.Protocol == "udp" && l.TLS != nil {
+		add("tls_config has no effect on UDP: remove it, or set protocol = \"tcp\"")
+	}
+	return errors.Join(append(errs, l.validateFormat())...)
+}
+
+// validateFormat looks for what the format does not have.
+func (l *Listener) validateFormat() error {
+	var errs []error
+	only := func(set bool, name string, formats ...string) {
+		if set && !slices.Contains(formats, l.Format) {
+			errs = append(errs, fmt.Errorf("%s has no effect when syslog_format is %q: it is for %s", name, l.Format, strings.Join(formats, " and ")))
+		}
+	}
+	only(l.UseRFC5424Message, "use_rfc5424_message", rfc5424Format)
+	only(l.RFC5424AllowEmpty, "rfc5424_allow_empty_msg", rfc5424Format)
+	only(l.LabelStructuredData, "label_structured_data", rfc5424Format)
+	only(l.RFC3164CurrentYear, "rfc3164_default_to_current_year", rfc3164Format)
+	only(l.UseIncomingTimestamp, "use_incoming_timestamp", rfc5424Format, rfc3164Format)
+	only(l.Raw != nil, "raw_format_options", rawFormat)
+	only(l.Cisco != nil, "rfc3164_cisco_components", rfc3164Format)
+	return errors.Join(errs...)
+}
+
+// Warnings says what will not be as written.
+func (l *Listener) Warnings() []string {
+	if l.Format == rfc3164Format && l.UseIncomingTimestamp && !l.RFC3164CurrentYear {
+		return []string{"use_incoming_timestamp has no effect on timestamps without a year, which those of rfc3164 are: set rfc3164_default_to_current_year = true"}
+	}
+	return nil
+}
+
+// Validate returns what is wrong with the block.
+func (c *Cisco) Validate() error {
+	if *c == (Cisco{}) {
+		return errors.New("nothing in it is true: set what the device writes, or enable_all")
+	}
+	return nil
+}
+
+// Validate returns all that is wrong with the block, joined.
+func (t *TLS) Validate() error {
+	var errs []error
+	if t.ServerName != "" {
+		errs = append(errs, errors.New("server_name is for clients, remove it: senders verify the listener's name"))
+	}
+	if t.InsecureSkipVerify {
+		errs = append(errs, errors.New("insecure_skip_verify is for clients, remove it: without ca_pem and ca_file senders are not verified"))
+	}
+	if t.CA != "" && t.CAFile != "" {
+		errs = append(errs, errors.New("at most one of ca_pem and ca_file may be set"))
+	}
+	if _, ok := tlsVersions[t.MinVersion]; !ok {
+		errs = append(errs, fmt.Errorf("min_version must be TLS10, TLS11, TLS12 or TLS13, not %q", t.MinVersion))
+	} else if err := t.server().Validate(); err != nil && len(errs) == 0 {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+var tlsVersions = map[string]uint16{
+	"": 0, "TLS10": tls.VersionTLS10, "TLS11": tls.VersionTLS11, "TLS12": tls.VersionTLS12, "TLS13": tls.VersionTLS13,
+}
+
+// server returns the settings in the words of the servers here; nil of nil.
+func (t *TLS) server() *server.TLS {
+	if t == nil {
+		return nil
+	}
+	s := &server.TLS{Cert: t.Cert, Key: t.Key, CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCA: t.CA, ClientCAFile: t.CAFile, MinVersion: t.MinVersion}
+	if t.CA != "" || t.CAFile != "" {
+		s.ClientAuthType = "RequireAndVerifyClientCert"
+	}
+	return s
+}
+
+func (l *Listener) idleTimeout() time.Duration { return cmp.Or(l.IdleTimeout, 2*time.Minute) }
+
+func (l *Listener) maxLength() int { return cmp.Or(l.MaxMessageLength, 8192) }

@@ -1,0 +1,199 @@
+package syslog
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+)
+
+// listener is one address.
+type listener struct {
+	c        *Component
+	key      string
+	settings atomic.Pointer[settings]
+	tls      atomic.Pointer[tls.Config] // nil without TLS
+	hosts    *hosts
+
+	mu          sync.Mutex
+	address     string // "" when it does not listen
+	err         error  // why not
+	connections func() int
+	free        []uint64 // Sources that no connection has
+
+	judged  time.Time // when a message that did not parse was logged last
+	failing bool
+}
+
+func newListener(c *Component, a *Listener) *listener {
+	return &listener{c: c, key: a.key(), hosts: newHosts(c.resolve), connections: func() int { return 0 }}
+}
+
+// The pauses between attempts to open an address double from minPause to maxPause.
+const (
+	minPause = 250 * time.Millisecond
+	maxPause = 30 * time.Second
+)
+
+// run listens until ctx ends, and sends what it has read until base does.
+func (l *listener) run(ctx, base context.Context) {
+	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
+		a := l.settings.Load().args
+		err := l.serve(ctx, base, a)
+		if err == nil {
+			return
+		}
+		if pause == minPause {
+			l.c.o.Logger.Error("cannot listen", "protocol", a.Protocol, "err", err)
+		}
+		l.report("", fmt.Errorf("%w; next try in %s", err, pause))
+		_ = clock.Sleep(ctx, l.c.o.Clock, pause)
+	}
+}
+
+// serve returns nil once ctx has ended, and an error when the address cannot be
+// opened.
+func (l *listener) serve(ctx, base context.Context, a *Listener) error {
+	if a.Protocol == "udp" {
+		return l.serveUDP(ctx, base, a)
+	}
+	return l.serveTCP(ctx, base, a)
+}
+
+func (l *listener) report(address string, err error) {
+	l.mu.Lock()
+	l.address, l.err = address, err
+	l.mu.Unlock()
+	l.c.report()
+}
+
+func (l *listener) listening(address net.Addr) {
+	l.c.o.Logger.Info("listening", "address", address.String(), "protocol", l.settings.Load().args.Protocol, "tls", l.tls.Load() != nil)
+	l.report(address.String(), nil)
+}
+
+// takeSource returns a Source that no other connection has.
+func (l *listener) takeSource() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.free); n > 0 {
+		s := l.free[n-1]
+		l.free = l.free[:n-1]
+		return s
+	}
+	return batch.NewPushSource()
+}
+
+func (l *listener) giveSource(s uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free = append(l.free, s)
+}
+
+// judge logs that messages do not parse, or do again, once per change and at
+// most once a minute.
+func (l *listener) judge(good bool, err error, sample []byte) {
+	if err == nil && !good {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch now := l.c.o.Clock.Now(); {
+	case err != nil && !l.failing && (l.judged.IsZero() || now.Sub(l.judged) >= time.Minute):
+		l.failing, l.judged = true, now
+		l.c.o.Logger.Warn("cannot parse a message, it is dropped; more of them are counted only", "listener", l.key, "err", err, "message", string(sample))
+	case err == nil && l.failing:
+		l.failing = false
+		l.c.o.Logger.Info("messages parse again", "listener", l.key)
+	}
+}
+
+// from returns the labels of a sender that some rule reads.
+func (l *listener) from(ctx context.Context, s *settings, addr netip.Addr) (ls []batch.Label) {
+	addr = addr.Unmap()
+	if s.reads[ip] {
+		ls = append(ls, batch.Label{Name: labelIP, Value: addr.WithZone("").String()})
+	}
+	if s.reads[host] {
+		ls = append(ls, batch.Label{Name: labelHost, Value: l.hosts.name(ctx, addr, s.args.UDPHostCacheSize, l.c.o.Clock.Now())})
+	}
+	return ls
+}
+
+// hosts are the names of senders.
+type hosts struct {
+	resolve func(context.Context, string) string
+
+	mu    sync.Mutex
+	names map[netip.Addr]hostName
+}
+
+type hostName struct {
+	name        string
+	asked, used time.Time
+}
+
+func newHosts(resolve func(context.Context, string) string) *hosts {
+	return &hosts{resolve: resolve, names: map[netip.Addr]hostName{}}
+}
+
+// How long a name is waited for, and how long it is remembered.
+const (
+	resolveTimeout = 2 * time.Second
+	resolveEvery   = time.Hour
+)
+
+// name returns the names of an address, "" for none. It may block.
+func (h *hosts) name(ctx context.Context, addr netip.Addr, size int, now time.Time) string {
+	h.mu.Lock()
+	n, ok := h.names[addr]
+	if ok && now.Sub(n.asked) < resolveEvery {
+		n.used = now
+		h.names[addr] = n
+		h.mu.Unlock()
+		return n.name
+	}
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	n = hostName{h.resolve(ctx, addr.String()), now, now}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.names[addr] = n
+	for len(h.names) > size {
+		var oldest netip.Addr
+		for a, n := range h.names {
+			if !oldest.IsValid() || n.used.Before(h.names[oldest].used) {
+				oldest = a
+			}
+		}
+		delete(h.names, oldest)
+	}
+	return n.name
+}
+
+// resolve asks the system's resolver.
+func resolve(ctx context.Context, addr string) string {
+	names, _ := net.DefaultResolver.LookupAddr(ctx, addr) // one without a name is nothing to tell of
+	return joinNames(names)
+}
+
+func joinNames(names []string) string {
+	slices.Sort(names)
+	var out []byte
+	for i, n := range names {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, n...)
+	}
+	return string(out)
+}

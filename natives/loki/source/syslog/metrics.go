@@ -1,0 +1,48 @@
+package syslog
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics are a component's own. What is dropped is counted by the engine.
+type metrics struct {
+	received    prometheus.Counter
+	cut         prometheus.Counter
+	connections prometheus.Collector
+	streams     prometheus.Collector
+}
+
+func newMetrics(c *Component) *metrics {
+	return &metrics{
+		received: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_source_syslog_received_bytes_total",
+			Help: "Bytes that were read, of messages that parse or not.",
+		}),
+		cut: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_source_syslog_cut_messages_total",
+			Help: "Messages that were cut to max_message_length, or by the end of their connection.",
+		}),
+		connections: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "weir_source_syslog_connections",
+			Help: "Open TCP connections.",
+		}, func() float64 {
+			n := 0
+			for _, l := range c.info().Listeners {
+				n += l.Connections
+			}
+			return float64(n)
+		}),
+		streams: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "weir_source_syslog_streams",
+			Help: "Sets of labels that are known, before the rules.",
+		}, func() float64 { return float64(c.known()) }),
+	}
+}
+
+// Describe makes metrics a prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+
+// Collect makes metrics a prometheus.Collector.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range []prometheus.Collector{m.received, m.cut, m.connections, m.streams} {
+		c.Collect(ch)
+	}
+}

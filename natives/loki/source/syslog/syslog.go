@@ -1,0 +1,374 @@
+// Package syslog is loki.source.syslog: it takes messages that others send in
+// one of the formats of syslog, by TCP, TLS or UDP, and sends them on as lines.
+//
+// In data order: a connection or the datagrams of an address are read (tcp.go,
+// udp.go), divided into messages (frame.go), parsed (message.go, by
+// leodido/go-syslog), given a stream (lines.go) and delivered; what one read
+// gave is one batch.
+//
+// The rules to know. While the receivers do not accept, a TCP connection is not
+// read, and its sender waits; datagrams wait in a bounded queue and are then
+// dropped and counted. The protocol has no acknowledgement: what was read and
+// not accepted when the process is killed is lost. Only labels that some rule
+// reads are made. A message that does not parse costs itself, never the
+// connection.
+package syslog
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/loki/source"
+	"github.com/weir-run/weir/natives/server"
+)
+
+// Registration describes loki.source.syslog.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "loki.source.syslog",
+		Sends:   batch.SignalLogs,
+		NewArgs: func() any { return new(Arguments) },
+		Build:   func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
+		Doc: component.Doc{
+			Summary: "Receives syslog messages of RFC 5424, RFC 3164 or any text, by TCP, TLS or UDP, and sends them on as lines. " +
+				"While the receivers do not accept, senders by TCP wait; the protocol has no acknowledgement, so what was read and not accepted is lost when the process is killed.",
+		},
+	}
+}
+
+// Component is one loki.source.syslog.
+type Component struct {
+	o        component.Options
+	metrics  *metrics
+	delivery *source.Delivery
+	resolve  func(context.Context, string) string
+	changed  chan struct{} // capacity 1
+
+	mu      sync.Mutex
+	args    *Arguments
+	by      map[string][]*listener // that are wanted; several for the port 0
+	retired []retired
+}
+
+// retired are settings that were replaced.
+type retired struct {
+	s     *settings
+	since time.Time
+}
+
+var (
+	_ component.Component = (*Component)(nil)
+	_ component.Updater   = (*Component)(nil)
+	_ component.Sourced   = (*Component)(nil)
+	_ component.Debugger  = (*Component)(nil)
+)
+
+func build(o component.Options, a *Arguments) (*Component, error) {
+	o.Previous = nil // kept, it would keep all that were before it
+	c := &Component{
+		o: o, resolve: resolve, changed: make(chan struct{}, 1), by: map[string][]*listener{},
+		delivery: source.NewDelivery(o.Clock, flow.NewOutput(o.Stats, a.ForwardTo)),
+	}
+	if err := c.Update(a); err != nil {
+		return nil, err
+	}
+	c.metrics = newMetrics(c)
+	if err := o.Registerer.Register(c.metrics); err != nil {
+		return nil, fmt.Errorf("cannot register metrics: %w", err)
+	}
+	return c, nil
+}
+
+// Update takes new arguments. Listeners whose address stays go on, with their
+// connections.
+func (c *Component) Update(args any) error {
+	a := args.(*Arguments)
+	tlss, err := load(a)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, at := map[string][]*listener{}, map[string]int{}
+	for i, la := range a.Listeners {
+		k := la.key()
+		if before := c.by[k]; at[k] < len(before) && before[at[k]].tls.Load() != nil && tlss[i] == nil {
+			return fmt.Errorf("listener %s: %w", la.Address, server.ErrPlaintext)
+		}
+		at[k]++
+	}
+	clear(at)
+	for i, la := range a.Listeners {
+		k := la.key()
+		var l *listener
+		if before := c.by[k]; at[k] < len(before) {
+			l = before[at[k]]
+		} else {
+			l = newListener(c, la)
+		}
+		at[k]++
+		c.set(l, la, a)
+		l.tls.Store(tlss[i])
+		next[k] = append(next[k], l)
+	}
+	for k, ls := range c.by {
+		for _, l := range ls[min(at[k], len(ls)):] {
+			c.retire(l.settings.Load())
+		}
+	}
+	c.by = next
+	if c.args == nil || !slices.Equal(c.args.ForwardTo, a.ForwardTo) {
+		c.delivery.To(flow.NewOutput(c.o.Stats, a.ForwardTo))
+	}
+	c.args = a
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// set gives a listener its settings, those it has when they are the same. c.mu
+// is held.
+func (c *Component) set(l *listener, la *Listener, a *Arguments) {
+	before := l.settings.Load()
+	if before != nil && reflect.DeepEqual(before.args, la) && slices.EqualFunc(before.rules, a.RelabelRules, equal) {
+		return
+	}
+	l.settings.Store(newSettings(la, a.RelabelRules))
+	if before != nil {
+		c.retire(before)
+	}
+}
+
+func equal[T any](a, b *T) bool { return reflect.DeepEqual(a, b) }
+
+func (c *Component) retire(s *settings) {
+	c.retired = append(c.retired, retired{s, c.o.Clock.Now()})
+}
+
+// load reads the TLS files of all listeners.
+func load(a *Arguments) ([]*tls.Config, error) {
+	out := make([]*tls.Config, len(a.Listeners))
+	var errs []error
+	for i, l := range a.Listeners {
+		if s := l.TLS.server(); s != nil {
+			var err error
+			if out[i], err = s.Load(); err != nil {
+				errs = append(errs, fmt.Errorf("listener %s: %w", l.Address, err))
+			}
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// Sourced returns the TLS files.
+func (c *Component) Sourced() (files []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.args.Listeners {
+		if s := l.TLS.server(); s != nil {
+			files = append(files, s.Files()...)
+		}
+	}
+	return files
+}
+
+// stopGrace is how long what was read may still wait for the receivers when weir
+// stops or a listener is removed.
+const stopGrace = 3 * time.Second
+
+// Run listens until ctx ends and what was read was accepted.
+func (c *Component) Run(ctx context.Context) error {
+	defer c.release()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	running := map[*listener]context.CancelFunc{}
+	defer func() {
+		for _, stop := range running {
+			stop()
+		}
+	}()
+	wg.Go(func() { c.look(ctx) })
+	for {
+		wanted := c.wanted()
+		for l, stop := range running {
+			if !slices.Contains(wanted, l) {
+				stop()
+				delete(running, l)
+			}
+		}
+		for _, l := range wanted {
+			if running[l] == nil {
+				var lctx context.Context
+				lctx, running[l] = context.WithCancel(ctx)
+				wg.Go(func() { c.run(lctx, l) })
+			}
+		}
+		c.report()
+		select {
+		case <-c.changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// run runs a listener, and lets what it has read be sent for a while after ctx
+// has ended.
+func (c *Component) run(ctx context.Context, l *listener) {
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-ctx.Done():
+			_ = clock.Sleep(base, c.o.Clock, stopGrace)
+		case <-base.Done():
+		}
+		cancel()
+	})
+	l.run(ctx, base)
+	cancel()
+	wg.Wait()
+}
+
+// look looks after deliveries every second, and after streams every minute.
+func (c *Component) look(ctx context.Context) {
+	swept := c.o.Clock.Now()
+	for clock.Sleep(ctx, c.o.Clock, time.Second) == nil {
+		c.delivery.Look()
+		if now := c.o.Clock.Now(); now.Sub(swept) >= source.Recheck {
+			swept = now
+			c.sweep(now)
+		}
+	}
+}
+
+// release gives the handles of all streams back.
+func (c *Component) release() {
+	for _, l := range c.wanted() {
+		l.settings.Load().streams.Close()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.retired {
+		r.s.streams.Close()
+	}
+	c.retired = nil
+}
+
+func (c *Component) sweep(now time.Time) {
+	for _, l := range c.wanted() {
+		l.settings.Load().streams.Sweep()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.retired) > 0 && now.Sub(c.retired[0].since) > source.Recheck {
+		c.retired[0].s.streams.Close()
+		c.retired = c.retired[1:]
+	}
+}
+
+// wanted returns the listeners, in no order.
+func (c *Component) wanted() (all []*listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ls := range c.by {
+		all = append(all, ls...)
+	}
+	return all
+}
+
+func (c *Component) known() (n int) {
+	for _, l := range c.wanted() {
+		n += l.settings.Load().streams.Len()
+	}
+	return n
+}
+
+// report tells the health of all listeners.
+func (c *Component) report() {
+	h := component.Health{State: component.Healthy, Time: c.o.Clock.Now()}
+	var on, not []string
+	for _, l := range c.info().Listeners {
+		switch {
+		case l.Error != "":
+			h.State = component.Unhealthy
+			not = append(not, l.Error)
+		case l.Address != "":
+			on = append(on, l.Protocol+" "+l.Address)
+		}
+	}
+	if len(on)+len(not) < len(c.wanted()) && len(not) == 0 { // some begin only now
+		h.State = component.Unknown
+	}
+	h.Message = strings.Join(not, "; ")
+	if len(on) > 0 {
+		if len(not) > 0 {
+			h.Message += "; "
+		}
+		h.Message += "listening on " + strings.Join(on, ", ")
+	}
+	c.o.Health(h)
+}
+
+// Info is what DebugInfo returns.
+type Info struct {
+	Listeners []ListenerInfo `json:"listeners"` // in the order of the config
+}
+
+// ListenerInfo is what one listener does.
+type ListenerInfo struct {
+	Protocol    string            `json:"protocol"`
+	Configured  string            `json:"configured_address"`
+	Address     string            `json:"address"` // "" when it does not listen
+	Error       string            `json:"error,omitempty"`
+	Connections int               `json:"connections"`
+	Streams     int               `json:"streams"`
+	Labels      map[string]string `json:"labels,omitempty"`
+}
+
+// DebugInfo returns an Info.
+func (c *Component) DebugInfo() any { return c.info() }
+
+func (c *Component) info() (out Info) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ls := range c.by {
+		for _, l := range ls {
+			out.Listeners = append(out.Listeners, l.info())
+		}
+	}
+	sort.Slice(out.Listeners, func(i, j int) bool {
+		a, b := out.Listeners[i], out.Listeners[j]
+		return a.Protocol+a.Configured+a.Address < b.Protocol+b.Configured+b.Address
+	})
+	return out
+}
+
+func (l *listener) info() ListenerInfo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.settings.Load()
+	i := ListenerInfo{
+		Protocol: s.args.Protocol, Configured: s.args.Address, Address: l.address, Connections: l.connections(),
+		Streams: s.streams.Len(), Labels: maps.Clone(s.args.Labels),
+	}
+	if l.err != nil {
+		i.Error = l.err.Error()
+	}
+	return i
+}

@@ -1,0 +1,128 @@
+package syslog
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/natives/server"
+)
+
+func (l *listener) serveTCP(ctx, base context.Context, a *Listener) error {
+	door, err := server.OpenDoor(a.Address)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.connections = door.Connections
+	l.mu.Unlock()
+	l.listening(door.Addr())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		door.Accept(l.c.o.Clock, func(conn net.Conn) {
+			wg.Go(func() { l.connection(ctx, base, conn) })
+		}, func(err error) {
+			if err != nil {
+				l.c.o.Logger.Error("cannot accept connections", "err", err)
+				return
+			}
+			l.c.o.Logger.Info("connections are accepted again")
+		})
+	})
+	<-ctx.Done()
+	door.Close()
+	wg.Wait()
+	return nil
+}
+
+// A connection's memory grows from minBuffer to maxBuffer when more is there to
+// read at once, and beyond for long messages.
+const (
+	minBuffer = 8 << 10
+	maxBuffer = 64 << 10
+)
+
+// connection reads messages until the sender or ctx ends. While the receivers
+// do not accept, it does not read, which makes the sender wait.
+func (l *listener) connection(ctx, base context.Context, raw net.Conn) {
+	conn := raw
+	if c := l.tls.Load(); c != nil {
+		conn = tls.Server(raw, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return l.tls.Load(), nil }})
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	x := &lines{l: l, source: l.takeSource()}
+	defer l.giveSource(x.source)
+	x.use(l.settings.Load())
+	addr, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+	x.remote = l.from(ctx, x.p.settings, addr.Addr())
+
+	buf := make([]byte, 0, minBuffer)
+	for {
+		_ = conn.SetReadDeadline(time.Now().Add(x.p.args.idleTimeout())) // fails with the read
+		if ctx.Err() != nil {
+			l.left(buf)
+			return
+		}
+		n, err := conn.Read(buf[len(buf):cap(buf)])
+		filled := len(buf)+n == cap(buf)
+		buf = buf[:len(buf)+n]
+		l.c.metrics.received.Add(float64(n))
+		if s := l.settings.Load(); s != x.p.settings {
+			x.use(s)
+			x.remote = l.from(ctx, s, addr.Addr())
+		}
+		ended := err != nil && ctx.Err() == nil
+		took, bad := x.addAll(buf, ended, l.c.o.Clock.Now())
+		buf = buf[:copy(buf, buf[took:])]
+		if b := x.take(); b != nil && l.c.delivery.Send(base, b) != nil {
+			l.c.o.Stats.DropLines("stopped", b.Len())
+			return
+		}
+		switch {
+		case bad != nil:
+			l.c.o.Stats.DropLines("framing", 1)
+			l.c.o.Logger.Warn("connection closed: cannot tell messages apart", "remote", conn.RemoteAddr().String(), "err", bad)
+			return
+		case ended:
+			l.ended(conn, err)
+			return
+		}
+		buf = grow(buf, filled, x.framer.max+room)
+	}
+}
+
+// grow makes room for a message, and more when all that was there was used.
+func grow(buf []byte, filled bool, need int) []byte {
+	want := cap(buf)
+	if filled {
+		want = min(2*want, maxBuffer)
+	}
+	if len(buf) == cap(buf) {
+		want = max(want, min(2*cap(buf), need+1))
+	}
+	if want <= cap(buf) {
+		return buf
+	}
+	return append(make([]byte, 0, want), buf...)
+}
+
+// left counts the beginning of a message that is lost.
+func (l *listener) left(buf []byte) {
+	if len(buf) > 0 {
+		l.c.o.Stats.DropLines("stopped", 1)
+	}
+}
+
+func (l *listener) ended(conn net.Conn, err error) {
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		l.c.o.Logger.Debug("connection closed: it was idle", "remote", conn.RemoteAddr().String())
+		return
+	}
+	l.c.o.Logger.Debug("connection ended", "remote", conn.RemoteAddr().String(), "err", err)
+}

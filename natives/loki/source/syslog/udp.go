@@ -1,0 +1,164 @@
+package syslog
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/natives/server"
+)
+
+// kernelBuffer is asked for, for what comes while nobody reads.
+const kernelBuffer = 1 << 20
+
+func (l *listener) serveUDP(ctx, base context.Context, a *Listener) error {
+	pc, err := net.ListenPacket("udp", a.Address)
+	if err != nil {
+		return server.CannotListen(a.Address, err)
+	}
+	conn := pc.(*net.UDPConn)
+	_ = conn.SetReadBuffer(kernelBuffer) // as much as the system allows
+	l.listening(conn.LocalAddr())
+	q := &queue{kick: make(chan struct{}, 1)}
+	var wg sync.WaitGroup
+	reading, read := context.WithCancel(context.WithoutCancel(ctx))
+	wg.Go(func() {
+		defer read()
+		l.readUDP(ctx, conn, q)
+	})
+	wg.Go(func() { l.sendUDP(reading, base, q) })
+	<-ctx.Done()
+	conn.Close()
+	wg.Wait()
+	return nil
+}
+
+// maxDatagram is the most that UDP can carry.
+const maxDatagram = 64 << 10
+
+// readUDP puts datagrams into q until conn is closed.
+func (l *listener) readUDP(ctx context.Context, conn *net.UDPConn, q *queue) {
+	buf := make([]byte, maxDatagram)
+	full, failing := false, false
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as that a datagram we never sent came back
+			if !failing {
+				l.c.o.Logger.Warn("cannot read datagrams", "listener", l.key, "err", err)
+			}
+			failing = true
+			_ = clock.Sleep(ctx, l.c.o.Clock, 5*time.Millisecond)
+			continue
+		}
+		failing = false
+		l.c.metrics.received.Add(float64(n))
+		put := q.put(buf[:n], from.Addr(), l.settings.Load().args.UDPQueueSize)
+		if !put {
+			l.c.o.Stats.DropLines("queue_full", 1)
+		}
+		if full == put {
+			full = !put
+			if full {
+				l.c.o.Logger.Warn("datagrams are dropped: the receivers do not accept as fast as they come, and udp_queue_size blocks wait", "listener", l.key)
+			}
+		}
+	}
+}
+
+// sendUDP sends what is in q, until reading ends and q is empty.
+func (l *listener) sendUDP(reading, base context.Context, q *queue) {
+	x := &lines{l: l, source: l.takeSource()}
+	defer l.giveSource(x.source)
+	for {
+		b := q.take()
+		if b == nil {
+			select {
+			case <-q.kick:
+				continue
+			case <-reading.Done():
+			}
+			if b = q.take(); b == nil {
+				return
+			}
+		}
+		s := l.settings.Load()
+		x.use(s)
+		now := l.c.o.Clock.Now()
+		for _, d := range b.grams {
+			x.remote = l.from(base, s, d.from)
+			_, err := x.addAll(b.data[d.at:d.at+d.n], true, now)
+			x.framer.skip, x.framer.discard = 0, false
+			if err != nil {
+				l.c.o.Stats.DropLines("framing", 1)
+			}
+		}
+		if b := x.take(); b != nil && l.c.delivery.Send(base, b) != nil {
+			l.c.o.Stats.DropLines("stopped", b.Len())
+			return
+		}
+	}
+}
+
+// queue are datagrams that wait. It is safe for concurrent use.
+type queue struct {
+	kick chan struct{} // capacity 1: something was put
+
+	mu     sync.Mutex
+	blocks []*block
+}
+
+// blockSize is how much of datagrams is sent as one batch.
+const blockSize = 64 << 10
+
+// block is some datagrams.
+type block struct {
+	data  []byte
+	grams []datagram
+}
+
+type datagram struct {
+	from  netip.Addr
+	at, n int
+}
+
+// put copies a datagram, unless there are size blocks and no room in them.
+func (q *queue) put(b []byte, from netip.Addr, size int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.blocks)
+	if n == 0 || len(q.blocks[n-1].data)+len(b) > blockSize {
+		if n >= size {
+			return false
+		}
+		q.blocks = append(q.blocks, new(block))
+		n++
+	}
+	last := q.blocks[n-1]
+	last.grams = append(last.grams, datagram{from, len(last.data), len(b)})
+	last.data = append(last.data, b...)
+	select {
+	case q.kick <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// take returns the next block, nil when there is none.
+func (q *queue) take() *block {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.blocks) == 0 {
+		return nil
+	}
+	b := q.blocks[0]
+	q.blocks[0] = nil
+	q.blocks = q.blocks[1:]
+	return b
+}
