@@ -1,6 +1,9 @@
 package scan
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 // Step is a step of the way to a value: the element of a list when Index is not
 // negative, else the member of an object that is called Name.
@@ -217,39 +220,44 @@ func (p *place) list(s string, i int, out []Value, depth int) int {
 // plainEnd is stringEnd for text that must not have control characters: end is
 // -1 when it does.
 func plainEnd(s string, i int) (end int, escaped bool) {
-	for i < len(s) {
-		// Eight bytes at a time, of which the first that is a quote, a backslash or
-		// a control character is looked for.
-		for i+8 <= len(s) {
-			w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-				uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-			if special(w) {
-				break
-			}
+	// Eight bytes at a time, as far as there are.
+	for i+8 <= len(s) {
+		m := special(uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56)
+		if m == 0 {
 			i += 8
+			continue
 		}
-		for n := 0; n < 8 && i < len(s); n++ {
-			switch c := s[i]; {
-			case c == '"':
-				return i, escaped
-			case c == '\\':
-				escaped = true
-				i++
-			case c < ' ':
-				return -1, false
-			}
+		switch i += bits.TrailingZeros64(m) / 8; s[i] {
+		case '"':
+			return i, escaped
+		case '\\':
+			escaped = true
+			i += 2
+		default:
+			return -1, false
+		}
+	}
+	for ; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return i, escaped
+		case c == '\\':
+			escaped = true
 			i++
+		case c < ' ':
+			return -1, false
 		}
 	}
 	return -1, false
 }
 
-// special reports whether one of eight bytes is a quote, a backslash or a control
-// character.
-func special(w uint64) bool {
+// special marks, by its highest bit, the first of eight bytes that is a quote, a
+// backslash or a control character, and maybe others behind it; 0 is none.
+func special(w uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote, back := w^(ones*'"'), w^(ones*'\\')
-	return ((w-ones*' ')&^w|(quote-ones)&^quote|(back-ones)&^back)&tops != 0
+	return ((w-ones*' ')&^w | (quote-ones)&^quote | (back-ones)&^back) & tops
 }
 
 // validEscapes reports whether all escapes of a text are JSON's.
