@@ -295,3 +295,34 @@ func isHex4(s string, i int) bool {
 	}
 	return true
 }
+
+// Members calls f with each member of the one JSON object that s must be, in
+// order, and reports whether it is one; what f got before that is found out
+// is not to be used. A value that is null is Missing.
+func Members(s string, f func(name string, v Value)) bool {
+	i := skipSpace(s, 0)
+	if i >= len(s) || s[i] != '{' {
+		return strings.HasPrefix(s[min(i, len(s)):], "null") && skipSpace(s, i+len("null")) == len(s)
+	}
+	if new(place).value(s, i, nil, 0) < 0 {
+		return false
+	}
+	one := place{slots: []int{0}}
+	var out [1]Value
+	for i = skipSpace(s, i+1); s[i] == '"'; {
+		from := i + 1
+		end, escaped := plainEnd(s, from)
+		name := s[from:end]
+		if escaped {
+			name = unquoteJSON(name)
+		}
+		i = skipSpace(s, skipSpace(s, end+1)+1)
+		out[0] = Value{}
+		i = skipSpace(s, one.value(s, i, out[:], 1))
+		f(name, out[0])
+		if s[i] == ',' {
+			i = skipSpace(s, i+1)
+		}
+	}
+	return skipSpace(s, i+1) == len(s)
+}

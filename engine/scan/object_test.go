@@ -180,3 +180,26 @@ func BenchmarkObject(b *testing.B) {
 		}
 	}
 }
+
+func TestMembers(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		var got []string
+		ok := Members(text, func(n string, v Value) { got = append(got, n+"="+v.String()) })
+		s := strings.Join(got, " ")
+		if !ok {
+			s = "no"
+		}
+		if s != want {
+			t.Errorf("%s: got %s, want %s", text, s, want)
+		}
+	}
+	f(` { "a" : 1 , "b\n" : [ 1 , {} ] , "c":"x\"y","d":null,"a":true } `, "a=2:1 b\n=4:[ 1 , {} ] c=1:x\"y d=0: a=3:true")
+	f(`{}`, "")
+	f(`null`, "")
+	f(``, "no")
+	f(`{"a":1`, "no")
+	f(`{"a":1} x`, "no")
+	f(`[1]`, "no")
+	f(`nullx`, "no")
+}

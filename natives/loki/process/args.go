@@ -24,13 +24,43 @@ type Stage struct {
 	Drop *DropArguments `alloy:"drop,block,optional"`
 	// Takes values out of JSON.
 	JSON *JSONArguments `alloy:"json,block,optional"`
+	// Removes labels.
+	LabelDrop *LabelDropArguments `alloy:"label_drop,block,optional"`
+	// Removes all labels but some.
+	LabelKeep *LabelKeepArguments `alloy:"label_keep,block,optional"`
 	// Makes labels of extracted values or of structured metadata.
 	Labels *LabelsArguments `alloy:"labels,block,optional"`
+	// Takes values out of logfmt.
+	Logfmt *LogfmtArguments `alloy:"logfmt,block,optional"`
 	// Passes the lines that a selector means through stages of their own, or drops
 	// them.
 	Match *MatchArguments `alloy:"match,block,optional"`
+	// Joins the lines of a block, such as a stack trace, into one.
+	Multiline *MultilineArguments `alloy:"multiline,block,optional"`
 	// Makes an extracted value the line.
 	Output *OutputArguments `alloy:"output,block,optional"`
+	// Packs a line and labels into a JSON object.
+	Pack *PackArguments `alloy:"pack,block,optional"`
+	// Takes values out of text by a pattern of LogQL.
+	Pattern *PatternArguments `alloy:"pattern,block,optional"`
+	// Takes values out of text by a regular expression.
+	Regex *RegexArguments `alloy:"regex,block,optional"`
+	// Replaces parts of the line or of a value.
+	Replace *ReplaceArguments `alloy:"replace,block,optional"`
+	// Makes a line of each element of a JSON list.
+	SplitJSON *SplitJSONArguments `alloy:"split_json,block,optional"`
+	// Sets labels.
+	StaticLabels *StaticLabelsArguments `alloy:"static_labels,block,optional"`
+	// Makes structured metadata of extracted values and labels.
+	StructuredMetadata *StructuredMetadataArguments `alloy:"structured_metadata,block,optional"`
+	// Removes structured metadata.
+	StructuredMetadataDrop *StructuredMetadataDropArguments `alloy:"structured_metadata_drop,block,optional"`
+	// Sets an extracted value to what a template makes of values.
+	Template *TemplateArguments `alloy:"template,block,optional"`
+	// Sets the tenant.
+	Tenant *TenantArguments `alloy:"tenant,block,optional"`
+	// Makes an extracted value the time.
+	Timestamp *TimestampArguments `alloy:"timestamp,block,optional"`
 }
 
 // maker returns the arguments of the stage.

@@ -186,3 +186,12 @@ func keep[S any](c *compiler, key any, made func() S) S {
 	c.pl.states = slices.Insert(c.pl.states, 0, &state{key, v})
 	return v
 }
+
+// source returns the slot of what a stage reads instead of the line, negative
+// for the line.
+func (c *compiler) source(name string) int {
+	if name == "" {
+		return -1
+	}
+	return c.read(name)
+}

@@ -198,11 +198,15 @@ func (gs *groups) until(g *group, at int64) {
 		at = 0
 	}
 	g.wait, g.idle = at, gs.clock.Now().UnixNano()
-	mem := gs.mem
+	mem, retired := gs.mem, gs.retired
 	gs.mu.Unlock()
-	if at != never {
-		mem.look(at)
+	if at == never {
+		return
 	}
+	if retired {
+		mem.watch(gs)
+	}
+	mem.look(at)
 }
 
 // hold says at the end of a run which groups have lines of the pass.
@@ -228,17 +232,14 @@ func (gs *groups) expedite(g *group) {
 }
 
 // due returns the Sources of the groups whose time has come, or of all that have
-// lines, and when that of the next will have.
+// lines, and of those that can be forgotten, and when that of the next will have.
 func (gs *groups) due(now time.Time, all bool) (sources []uint64, next int64) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	next = never
 	for key, g := range gs.by {
 		switch {
-		case g.wait == never && (gs.retired || now.UnixNano()-g.idle > int64(forgetAfter)):
-			delete(gs.by, key)
-		case g.wait == never:
-		case all || gs.retired || g.wait <= now.UnixNano():
+		case gs.isDue(g, now, all) || gs.isOver(g, now):
 			if !slices.Contains(sources, key.source) {
 				sources = append(sources, key.source)
 			}
@@ -249,6 +250,16 @@ func (gs *groups) due(now time.Time, all bool) (sources []uint64, next int64) {
 	return sources, next
 }
 
+// isDue reports whether the lines of a group are to be sent; mu is held.
+func (gs *groups) isDue(g *group, now time.Time, all bool) bool {
+	return g.wait != never && (all || gs.retired || g.wait <= now.UnixNano())
+}
+
+// isOver reports whether a group can be forgotten; mu is held.
+func (gs *groups) isOver(g *group, now time.Time) bool {
+	return g.wait == never && (gs.retired || now.UnixNano()-g.idle > int64(forgetAfter))
+}
+
 // send sends the groups of a Source, on which it is the caller's turn, whose time
 // has come. What cannot be sent before ctx ends is lost to this process: its
 // receipts say so.
@@ -256,8 +267,12 @@ func (gs *groups) send(ctx context.Context, s *flow.Sender, source uint64, now t
 	gs.mu.Lock()
 	var ready []*group
 	for key, g := range gs.by {
-		if key.source == source && g.wait != never && (all || gs.retired || g.wait <= now.UnixNano()) {
+		switch {
+		case key.source != source:
+		case gs.isDue(g, now, all):
 			ready = append(ready, g)
+		case gs.isOver(g, now):
+			delete(gs.by, key)
 		}
 	}
 	pl, after, clk := gs.pl, gs.after, gs.clock

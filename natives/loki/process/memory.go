@@ -99,6 +99,16 @@ func (m *memory) takeOver(pl *pipeline) {
 	m.look(0)
 }
 
+// watch says that groups have lines which were thought to have none any more: a
+// call that began before a reload is at work.
+func (m *memory) watch(gs *groups) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !slices.Contains(m.groups, gs) {
+		m.groups = append(m.groups, gs)
+	}
+}
+
 // enter waits for the turn on a Source, whose batches and kept lines leave one
 // after the other. The error is ctx's.
 func (m *memory) enter(ctx context.Context, source uint64) (leave func(), err error) {

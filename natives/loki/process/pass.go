@@ -82,6 +82,34 @@ func (p *pass) get(slot, row int) value {
 // set sets an extracted value.
 func (p *pass) set(slot, row int, v value) { p.slots[slot][row] = v }
 
+// setExtra sets a value that has no slot.
+func (p *pass) setExtra(row int, name string, v value) {
+	if p.extra[row] == nil {
+		p.extra[row] = map[string]value{}
+	}
+	p.extra[row][name] = v
+}
+
+// each calls f with all extracted values of a row, for stages that called
+// readAll: those in slots, others, and labels that no value stands for.
+func (p *pass) each(row int, f func(name string, v value)) {
+	for name, l := range p.origin[row].Labels() {
+		if !slices.Contains(p.pl.names, name) {
+			if _, ok := p.extra[row][name]; !ok {
+				f(name, value{text, l})
+			}
+		}
+	}
+	for slot, name := range p.pl.names {
+		if v := p.get(slot, row); v.there() {
+			f(name, v)
+		}
+	}
+	for name, v := range p.extra[row] {
+		f(name, v)
+	}
+}
+
 // source returns the text that a stage reads: the line, or with a slot that is
 // not negative what was extracted; ok is false when that is no text.
 func (p *pass) source(slot, row int) (s string, ok bool) {

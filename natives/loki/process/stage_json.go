@@ -19,7 +19,10 @@ import (
 type JSONArguments struct {
 	// What to extract, by name: a JMESPath expression; an empty one is the name
 	// itself.
-	Expressions map[string]string `alloy:"expressions,attr"`
+	Expressions map[string]string `alloy:"expressions,attr,optional"`
+	// Members of the object to extract under their own names: those that the
+	// regular expression matches.
+	Regex string `alloy:"regex,attr,optional"`
 	// The extracted value to read instead of the line.
 	Source *string `alloy:"source,attr,optional"`
 	// Whether lines are dropped that are no JSON object.
@@ -29,12 +32,10 @@ type JSONArguments struct {
 // Validate wants expressions that compile.
 func (a *JSONArguments) Validate() error {
 	var errs []error
-	if len(a.Expressions) == 0 {
-		errs = append(errs, errors.New("expressions is empty: name at least one value to extract"))
+	if len(a.Expressions) == 0 && a.Regex == "" {
+		errs = append(errs, errors.New("there is nothing to extract: set expressions, regex or both"))
 	}
-	if a.Source != nil && *a.Source == "" {
-		errs = append(errs, errors.New("source is empty: leave it out to read the line"))
-	}
+	errs = append(errs, optionalRegexp("regex", a.Regex), notEmpty(a.Source))
 	for _, name := range slices.Sorted(maps.Keys(a.Expressions)) {
 		if _, err := jmespath.Compile(a.expression(name)); err != nil {
 			errs = append(errs, fmt.Errorf("expressions: cannot compile %s = %q as JMESPath: %w", name, a.Expressions[name], err))
@@ -56,8 +57,9 @@ type jsonStage struct {
 	source   int
 	drop     bool
 	object   scan.Object
-	slots    []int // of what the scan finds
+	names    []int // the slots of what the scan finds
 	searches []search
+	matching
 }
 
 // search is an expression that is more than a way.
@@ -74,8 +76,8 @@ func (a *JSONArguments) make(c *compiler) (stage, error) {
 			continue
 		}
 		if way, ok := cutJMESPath(a.expression(name)); ok {
-			s.object.Add(way, len(s.slots))
-			s.slots = append(s.slots, slot)
+			s.object.Add(way, len(s.names))
+			s.names = append(s.names, slot)
 			continue
 		}
 		e, err := jmespath.Compile(a.expression(name))
@@ -84,6 +86,7 @@ func (a *JSONArguments) make(c *compiler) (stage, error) {
 		}
 		s.searches = append(s.searches, search{slot, e})
 	}
+	s.matching = newMatching(c, a.Regex)
 	if a.Source != nil {
 		s.source = c.read(*a.Source)
 	}
@@ -91,10 +94,10 @@ func (a *JSONArguments) make(c *compiler) (stage, error) {
 }
 
 func (s *jsonStage) run(_ context.Context, p *pass) {
-	if len(s.slots) == 0 && len(s.searches) == 0 && !s.drop {
+	if len(s.names) == 0 && len(s.searches) == 0 && s.matching.idle() && !s.drop {
 		return
 	}
-	found := make([]scan.Value, len(s.slots))
+	found := make([]scan.Value, len(s.names))
 	kept := func(row int) bool {
 		in, ok := p.source(s.source, row)
 		if !ok {
@@ -105,10 +108,17 @@ func (s *jsonStage) run(_ context.Context, p *pass) {
 			return !s.drop
 		}
 		for i, v := range found {
-			p.set(s.slots[i], row, fromJSON(v))
+			p.set(s.names[i], row, fromJSON(v))
 		}
 		if len(s.searches) > 0 {
 			s.search(p, row, in)
+		}
+		if !s.matching.idle() {
+			scan.Members(in, func(name string, v scan.Value) {
+				if v.Kind != scan.Missing {
+					s.matching.set(p, row, name, fromJSON(v))
+				}
+			})
 		}
 		return true
 	}

@@ -28,6 +28,9 @@ type value struct {
 	text string
 }
 
+// plain is a value that is text.
+func plain(s string) value { return value{text, s} }
+
 // there reports whether the value is one of the extracted, though it may be null.
 func (v value) there() bool { return v.kind > gone }
 

@@ -1,0 +1,125 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// compileRegexp compiles an attribute that must not be empty.
+func compileRegexp(attr, expr string) (*regexp.Regexp, error) {
+	if expr == "" {
+		return nil, fmt.Errorf("%s is empty: write a regular expression", attr)
+	}
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", attr, err)
+	}
+	return re, nil
+}
+
+// notEmpty refuses a source that is written and empty.
+func notEmpty(source *string) error {
+	if source != nil && *source == "" {
+		return errors.New("source is empty: leave it out to read the line")
+	}
+	return nil
+}
+
+// namedParts are parts of a text that have names: of a regular expression, of a
+// pattern.
+type namedParts struct {
+	source int
+	names  []string
+	slots  []int // of names, negative for those that nobody reads
+	// labels makes labels of the parts too, of those that are in byLabel; nil:
+	// none.
+	labels  *derivation
+	byLabel []int
+}
+
+// newNamedParts returns the parts with those names, of which "" has no name.
+func newNamedParts(c *compiler, names []string, labels bool, source *string) *namedParts {
+	n := &namedParts{source: -1, names: names}
+	var own []string
+	for i, name := range names {
+		slot, wanted := -1, false
+		if name != "" {
+			slot, wanted = c.write(name)
+		}
+		if !wanted {
+			slot = -1
+		}
+		n.slots = append(n.slots, slot)
+		if labels && model.LegacyValidation.IsValidLabelName(name) {
+			n.byLabel = append(n.byLabel, i)
+			own = append(own, name)
+		}
+	}
+	if len(own) > 0 {
+		n.labels = c.derive(func(b *batch.Builder, values []value) {
+			for i, v := range values {
+				if l, ok := v.str(); ok && utf8.ValidString(l) {
+					b.Set(own[i], l)
+				}
+			}
+		})
+	}
+	if source != nil {
+		n.source = c.read(*source)
+	}
+	return n
+}
+
+// idle reports whether nobody wants any of the parts.
+func (n *namedParts) idle() bool {
+	if n.labels != nil {
+		return false
+	}
+	for _, s := range n.slots {
+		if s >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// run asks find for the parts of each row; there are fewer than names if the
+// text ended, and none if it does not match.
+func (n *namedParts) run(_ context.Context, p *pass, find func(in string, parts []value) []value) {
+	if n.idle() {
+		return
+	}
+	var parts []value
+	for _, r := range p.rows {
+		in, ok := p.source(n.source, r)
+		if !ok {
+			continue
+		}
+		if parts = find(in, parts[:0]); len(parts) == 0 {
+			continue
+		}
+		for i, v := range parts {
+			if n.slots[i] >= 0 {
+				p.set(n.slots[i], r, v)
+			}
+		}
+		if n.labels != nil {
+			p.values = p.values[:0]
+			for _, i := range n.byLabel {
+				v := value{}
+				if i < len(parts) {
+					v = parts[i]
+				}
+				p.values = append(p.values, v)
+			}
+			p.setStream(r, n.labels.of(p.stream[r], p.values))
+		}
+	}
+}

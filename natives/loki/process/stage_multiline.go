@@ -1,0 +1,107 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// MultilineArguments of stage.multiline.
+type MultilineArguments struct {
+	// The regular expression that the first line of a block matches.
+	Expression string `alloy:"firstline,attr"`
+	// How many lines a block has at most; 0 for any number.
+	MaxLines uint64 `alloy:"max_lines,attr,optional"`
+	// How long to wait for the next line of a block.
+	MaxWaitTime time.Duration `alloy:"max_wait_time,attr,optional"`
+	// Whether line ends at the ends of lines are removed before they are joined.
+	TrimNewlines bool `alloy:"trim_newlines,attr,optional"`
+}
+
+// SetToDefault sets the bounds.
+func (a *MultilineArguments) SetToDefault() {
+	*a = MultilineArguments{MaxLines: 128, MaxWaitTime: 3 * time.Second, TrimNewlines: true}
+}
+
+// Validate wants an expression and a time.
+func (a *MultilineArguments) Validate() error {
+	_, err := compileRegexp("firstline", a.Expression)
+	if a.MaxWaitTime <= 0 {
+		err = errors.Join(err, errors.New("max_wait_time must be greater than 0"))
+	}
+	return err
+}
+
+// maxBlock is how long the text of a block may get: what Loki would refuse
+// anyway, and less than what it takes to use up the memory.
+const maxBlock = 16 << 20
+
+// multilineStage joins the lines of blocks. A block has the time, labels, values
+// and metadata of its first line.
+type multilineStage struct {
+	*MultilineArguments
+	first  *regexp.Regexp
+	groups *groups
+}
+
+func (a *MultilineArguments) make(c *compiler) (stage, error) {
+	first, err := compileRegexp("firstline", a.Expression)
+	if err != nil {
+		return nil, err
+	}
+	s := &multilineStage{MultilineArguments: a, first: first}
+	s.groups = c.groups(*a, func(g *group) entry {
+		e := g.first
+		e.line = string(g.text)
+		return e
+	})
+	return s, nil
+}
+
+func (s *multilineStage) run(_ context.Context, p *pass) {
+	until := p.pl.clock.Now().Add(s.MaxWaitTime).UnixNano()
+	var rows []int
+	var open []*group
+	for _, r := range append([]int(nil), p.rows...) {
+		first := s.first.MatchString(p.line[r])
+		g := s.groups.of(p, r, first)
+		if g == nil { // lines before the first block
+			rows = append(rows, r)
+			continue
+		}
+		if first {
+			if g.lines > 0 {
+				rows = s.groups.leave(p, g, rows)
+			}
+			g.first = p.entry(r)
+			g.first.line = "" // it is in text
+			g.first.ownMemory()
+		}
+		line := p.line[r]
+		if s.TrimNewlines {
+			line = strings.TrimRight(line, "\r\n")
+		}
+		if g.lines > 0 && len(g.text) > 0 {
+			g.text = append(g.text, '\n')
+		}
+		g.text = append(g.text, line...)
+		g.lines++
+		if uint64(g.lines) == s.MaxLines || len(g.text) >= maxBlock {
+			rows = s.groups.leave(p, g, rows)
+			continue
+		}
+		if !g.touched {
+			g.touched = true
+			open = append(open, g)
+		}
+	}
+	for _, g := range open {
+		if g.lines > 0 {
+			s.groups.until(g, until)
+		}
+	}
+	s.groups.hold(p, open)
+	p.rows = rows
+}

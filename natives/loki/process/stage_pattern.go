@@ -1,0 +1,141 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// PatternArguments of stage.pattern.
+type PatternArguments struct {
+	// The pattern, as LogQL has it: text with names in angle brackets, which are
+	// extracted, such as <ip> - <user> <_>.
+	Pattern string `alloy:"pattern,attr"`
+	// The extracted value to read instead of the line.
+	Source *string `alloy:"source,attr,optional"`
+	// Whether what is extracted becomes labels too.
+	LabelsFromGroups bool `alloy:"labels_from_groups,attr,optional"`
+}
+
+// Validate wants a pattern that names something.
+func (a *PatternArguments) Validate() error {
+	_, err := parsePattern(a.Pattern)
+	if err != nil {
+		err = fmt.Errorf("pattern: %w", err)
+	}
+	return errors.Join(err, notEmpty(a.Source))
+}
+
+// pattern is text with names between it: what comes before the first name, and
+// then names, each with the text that ends it, empty for the end of the line.
+//
+// Format: https://grafana.com/docs/loki/latest/query/log_queries/#pattern
+type pattern struct {
+	head  string
+	names []string // "_" for what is not extracted
+	ends  []string
+}
+
+// parsePattern reads a pattern.
+func parsePattern(s string) (*pattern, error) {
+	switch {
+	case s == "":
+		return nil, errors.New("it is empty: write text with names such as <ip>")
+	case !utf8.ValidString(s):
+		return nil, errors.New("it is not UTF-8")
+	}
+	p := &pattern{}
+	seen := map[string]bool{}
+	from := 0
+	literal := func(to int) { // of what stands before a name
+		if n := len(p.names); n > 0 {
+			p.ends[n-1] = s[from:to]
+		} else {
+			p.head = s[from:to]
+		}
+	}
+	for i := 0; i < len(s); i++ {
+		name, ok := patternName(s[i:])
+		if !ok {
+			continue
+		}
+		if n := len(p.names); n > 0 && i == from {
+			return nil, fmt.Errorf("there is nothing between <%s> and <%s> to tell them apart by", p.names[n-1], name)
+		}
+		if seen[name] && name != "_" {
+			return nil, fmt.Errorf("<%s> is there twice", name)
+		}
+		seen[name] = true
+		literal(i)
+		p.names, p.ends = append(p.names, name), append(p.ends, "")
+		i += len(name) + 1
+		from = i + 1
+	}
+	literal(len(s))
+	if !slices.ContainsFunc(p.names, func(n string) bool { return n != "_" }) {
+		return nil, errors.New("it extracts nothing: write at least one name such as <ip>")
+	}
+	return p, nil
+}
+
+// patternName returns the name in angle brackets that s begins with.
+func patternName(s string) (string, bool) {
+	if s[0] != '<' {
+		return "", false
+	}
+	name, _, ok := strings.Cut(s[1:], ">")
+	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {
+		return "", false
+	}
+	word := func(r rune) bool {
+		return r == '_' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+	}
+	return name, !strings.ContainsFunc(name, func(r rune) bool { return !word(r) })
+}
+
+// find appends what stands at the names: when text is missing, the name before
+// it has all the rest, and those after it nothing.
+func (p *pattern) find(in string, parts []value) []value {
+	rest, ok := strings.CutPrefix(in, p.head)
+	if in == "" || !ok {
+		return nil
+	}
+	for i, name := range p.names {
+		end := -1
+		if p.ends[i] != "" {
+			end = strings.Index(rest, p.ends[i])
+		}
+		part := rest
+		if end >= 0 {
+			part = rest[:end]
+		}
+		if name != "_" {
+			parts = append(parts, value{text, part})
+		}
+		if end < 0 {
+			break
+		}
+		rest = rest[end+len(p.ends[i]):]
+	}
+	return parts
+}
+
+// patternStage extracts what stands at the names of a pattern.
+type patternStage struct {
+	*namedParts
+	pattern *pattern
+}
+
+func (a *PatternArguments) make(c *compiler) (stage, error) {
+	p, err := parsePattern(a.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.DeleteFunc(slices.Clone(p.names), func(n string) bool { return n == "_" })
+	return &patternStage{newNamedParts(c, names, a.LabelsFromGroups, a.Source), p}, nil
+}
+
+func (s *patternStage) run(ctx context.Context, p *pass) { s.namedParts.run(ctx, p, s.pattern.find) }

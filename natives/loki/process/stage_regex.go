@@ -1,0 +1,63 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"regexp"
+)
+
+// RegexArguments of stage.regex.
+type RegexArguments struct {
+	// The regular expression, in Go's syntax. Its named groups are extracted.
+	Expression string `alloy:"expression,attr"`
+	// The extracted value to read instead of the line.
+	Source *string `alloy:"source,attr,optional"`
+	// Whether the named groups become labels too.
+	LabelsFromGroups bool `alloy:"labels_from_groups,attr,optional"`
+}
+
+// Validate wants an expression that compiles.
+func (a *RegexArguments) Validate() error {
+	_, err := compileRegexp("expression", a.Expression)
+	return errors.Join(err, notEmpty(a.Source))
+}
+
+// regexStage extracts what the groups of an expression match.
+type regexStage struct {
+	*namedParts
+	re     *regexp.Regexp
+	groups []int // those with names
+}
+
+func (a *RegexArguments) make(c *compiler) (stage, error) {
+	re, err := compileRegexp("expression", a.Expression)
+	if err != nil {
+		return nil, err
+	}
+	s := &regexStage{re: re}
+	var names []string
+	for i, n := range re.SubexpNames() {
+		if n != "" {
+			names, s.groups = append(names, n), append(s.groups, i)
+		}
+	}
+	s.namedParts = newNamedParts(c, names, a.LabelsFromGroups, a.Source)
+	return s, nil
+}
+
+func (s *regexStage) run(ctx context.Context, p *pass) {
+	s.namedParts.run(ctx, p, func(in string, parts []value) []value {
+		at := s.re.FindStringSubmatchIndex(in)
+		if at == nil {
+			return nil
+		}
+		for _, g := range s.groups {
+			v := value{kind: text} // a group that took no part is empty
+			if from := at[2*g]; from >= 0 {
+				v.text = in[from:at[2*g+1]]
+			}
+			parts = append(parts, v)
+		}
+		return parts
+	})
+}

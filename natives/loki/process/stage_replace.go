@@ -1,0 +1,148 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// ReplaceArguments of stage.replace.
+type ReplaceArguments struct {
+	// The regular expression whose groups are replaced, wherever it matches.
+	Expression string `alloy:"expression,attr"`
+	// The extracted value to change instead of the line.
+	Source string `alloy:"source,attr,optional"`
+	// What stands in place of each group: a template that sees the group as .Value
+	// and the extracted values by name.
+	Replace string `alloy:"replace,attr,optional"`
+}
+
+// Validate wants an expression and a template that compile.
+func (a *ReplaceArguments) Validate() error {
+	_, err := compileRegexp("expression", a.Expression)
+	_, terr := parseTemplate("replace", a.Replace)
+	return errors.Join(err, terr)
+}
+
+var _ component.Warner = (*ReplaceArguments)(nil)
+
+// Warnings tells of an expression without groups, which changes nothing.
+func (a *ReplaceArguments) Warnings() []string {
+	if re, err := regexp.Compile(a.Expression); err == nil && re.NumSubexp() == 0 {
+		return []string{"expression has no group in parentheses, so that nothing is replaced"}
+	}
+	return nil
+}
+
+// replaceStage replaces groups.
+type replaceStage struct {
+	source int // negative for the line
+	re     *regexp.Regexp
+	t      *template.Template // nil for plain text
+	plain  string
+	data   *templateData
+	names  []int // by group: the slot of its name, negative for none
+}
+
+func (a *ReplaceArguments) make(c *compiler) (stage, error) {
+	re, err := compileRegexp("expression", a.Expression)
+	if err != nil {
+		return nil, err
+	}
+	s := &replaceStage{re: re, plain: a.Replace, data: &templateData{}}
+	for _, name := range re.SubexpNames() {
+		slot, wanted := -1, false
+		if name != "" {
+			slot, wanted = c.write(name)
+		}
+		if !wanted {
+			slot = -1
+		}
+		s.names = append(s.names, slot)
+	}
+	if strings.Contains(a.Replace, "{{") {
+		if s.t, err = parseTemplate("replace", a.Replace); err != nil {
+			return nil, err
+		}
+		s.data = newTemplateData(c, s.t)
+	}
+	s.source = c.source(a.Source)
+	return s, nil
+}
+
+func (s *replaceStage) run(_ context.Context, p *pass) {
+	data := *s.data // several Sources come at once
+	data.to = nil
+	var made strings.Builder
+	for _, r := range p.rows {
+		in, ok := p.source(s.source, r)
+		if !ok {
+			continue
+		}
+		matches := s.re.FindAllStringSubmatchIndex(in, -1)
+		if matches == nil {
+			continue
+		}
+		var td map[string]any
+		if s.t != nil {
+			td = data.fill(p, r)
+		}
+		s.replace(p, r, in, matches, func(group string) (string, bool) {
+			if s.t == nil {
+				return s.plain, true
+			}
+			td["Value"] = group
+			made.Reset()
+			err := s.t.Execute(&made, td)
+			return made.String(), err == nil
+		})
+	}
+}
+
+// replace changes what in has at the groups of matches, one after the other;
+// groups in others stay with them.
+func (s *replaceStage) replace(p *pass, row int, in string, matches [][]int, with func(group string) (string, bool)) {
+	var out strings.Builder
+	end := 0
+	became := make(map[string]string, len(matches))
+	for _, at := range matches {
+		for g := 2; g < len(at); g += 2 {
+			if at[g] < 0 {
+				continue
+			}
+			group := in[at[g]:at[g+1]]
+			text, ok := with(group)
+			if !ok {
+				return // a value that the template cannot work with: all stays
+			}
+			if end <= at[g] {
+				out.WriteString(in[end:at[g]])
+				out.WriteString(text)
+				end = at[g+1]
+			}
+			became[group] = text
+		}
+	}
+	out.WriteString(in[end:])
+	if s.source < 0 {
+		p.setLine(row, out.String())
+	} else {
+		p.set(s.source, row, value{text, out.String()})
+	}
+	for g, slot := range s.names {
+		if slot < 0 {
+			continue
+		}
+		group := ""
+		if at := matches[0][2*g]; at >= 0 {
+			group = in[at:matches[0][2*g+1]]
+		}
+		if text, ok := became[group]; ok {
+			p.set(slot, row, plain(text))
+		}
+	}
+}

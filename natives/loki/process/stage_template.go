@@ -1,0 +1,74 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"text/template"
+)
+
+// TemplateArguments of stage.template.
+type TemplateArguments struct {
+	// The extracted value to set; a template that gives nothing removes it.
+	Source string `alloy:"source,attr"`
+	// The template, in Go's syntax with the functions of sprig. It sees the
+	// extracted values by name, the one of source as .Value, and the line as
+	// .Entry.
+	Template string `alloy:"template,attr"`
+}
+
+// Validate wants a source and a template that can be parsed.
+func (a *TemplateArguments) Validate() error {
+	var errs []error
+	if a.Source == "" {
+		errs = append(errs, errors.New("source is empty: name the extracted value to set"))
+	}
+	_, err := parseTemplate("template", a.Template)
+	return errors.Join(append(errs, err)...)
+}
+
+// templateStage sets an extracted value.
+type templateStage struct {
+	slot int
+	t    *template.Template
+	data *templateData
+}
+
+func (a *TemplateArguments) make(c *compiler) (stage, error) {
+	slot, wanted := c.write(a.Source)
+	if !wanted {
+		return idleStage{}, nil
+	}
+	t, err := parseTemplate("template", a.Template)
+	if err != nil {
+		return nil, err
+	}
+	return &templateStage{slot: slot, t: t, data: newTemplateData(c, t)}, nil
+}
+
+// idleStage does what nobody asks for.
+type idleStage struct{}
+
+func (idleStage) run(context.Context, *pass) {}
+
+func (s *templateStage) run(_ context.Context, p *pass) {
+	data := *s.data // several Sources come at once
+	data.to = nil
+	var b strings.Builder
+	for _, r := range p.rows {
+		td := data.fill(p, r)
+		if v, ok := p.get(s.slot, r).str(); ok {
+			td["Value"] = v
+		}
+		td["Entry"] = p.line[r]
+		b.Reset()
+		if s.t.Execute(&b, td) != nil {
+			continue // a value that it cannot work with: it stays
+		}
+		v := value{text, b.String()}
+		if v.text == "" {
+			v.kind = gone
+		}
+		p.set(s.slot, r, v)
+	}
+}
