@@ -190,12 +190,28 @@ func (p *pass) ownMeta() {
 }
 
 // takeLabels makes the labels that the rows have now the values of their names,
-// as at the beginning of a pipeline.
+// as at the beginning of a pipeline: that of a match.
 func (p *pass) takeLabels() {
 	for slot, name := range p.pl.names {
+		var of *batch.Stream
+		label := ""
 		for _, r := range p.rows {
-			if l := p.stream[r].Label(name); l != "" {
-				p.set(slot, r, value{text, l})
+			if p.stream[r] != of {
+				of = p.stream[r]
+				label = of.Label(name)
+			}
+			if label != "" {
+				p.set(slot, r, value{text, label})
+			}
+		}
+	}
+	if p.extra == nil {
+		return
+	}
+	for _, r := range p.rows {
+		for name, label := range p.stream[r].Labels() {
+			if !slices.Contains(p.pl.names, name) {
+				p.setExtra(r, name, value{text, label})
 			}
 		}
 	}

@@ -97,6 +97,7 @@ func (s *matchStage) run(ctx context.Context, p *pass) {
 	}
 	all, came := p.rows, len(p.line)
 	p.rows = mine
+	p.takeLabels()
 	for l := s.first; l != s.after && len(p.rows) > 0; l = l.next {
 		l.stage.run(ctx, p)
 	}
