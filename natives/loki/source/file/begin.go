@@ -20,7 +20,7 @@ func (f *follower) begin(now time.Time) error {
 	var missing []*position
 	var found []*generation
 	for _, p := range ps {
-		f.last = max(f.last, p.last)
+		f.last, f.written, f.knew = max(f.last, p.last), max(f.written, p.written), true
 		if p.finished && len(p.open) == 0 || p.path != f.target.path || err == nil && p.id == id || f.c.owns.other(f, p.id) {
 			continue
 		}
@@ -55,18 +55,18 @@ func (f *follower) begin(now time.Time) error {
 // first makes g, the first file seen at the path, go on where it was left, or
 // begin. now is the time of the look.
 func (f *follower) first(g *generation, now time.Time) error {
-	ps := f.c.positions.where(func(p *position) bool { return p.labels == f.target.key && p.id == g.id })
-	for _, p := range slices.Backward(ps) {
+	var other bool
+	for _, p := range slices.Backward(f.c.positions.where(func(p *position) bool { return p.labels == f.target.key && p.id == g.id })) {
 		ok, err := g.is(p.head, p.tail, p.read)
 		if err != nil && g.in == nil {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
 		}
 		if ok {
-			f.c.positions.change(p, func(p *position) { p.finished, p.path, p.real = false, f.target.path, g.real })
-			f.last = max(f.last, p.last)
-			g.resume(p)
+			f.take(p, g)
+			f.older(g, now)
 			return nil
 		}
+		other = true
 		if !p.finished {
 			f.missing = append(f.missing, p)
 		}
@@ -77,11 +77,25 @@ func (f *follower) first(g *generation, now time.Time) error {
 		return nil
 	}
 	f.older(g, now)
-	if len(ps) > 0 || len(f.gens) > 0 {
+	if f.knew {
+		since := time.Unix(0, f.written)
+		if n := len(f.gens); n > 0 && f.gens[n-1].written.After(since) {
+			since = f.gens[n-1].written
+		}
+		f.missed(since, g)
+	}
+	if other || f.knew {
 		f.fresh(g, 0)
 		return nil
 	}
 	return f.anew(g)
+}
+
+// take makes g go on at p.
+func (f *follower) take(p *position, g *generation) {
+	f.c.positions.change(p, func(p *position) { p.finished, p.path, p.real = false, f.target.path, g.real })
+	f.last = max(f.last, p.last)
+	g.resume(p)
 }
 
 // same returns the position, of those whose files are not there, that is of the

@@ -197,6 +197,16 @@ func (c *Component) claim(t *target) []*position {
 	return own
 }
 
+// positionOf returns the position of what is in g, nil when there is none.
+func (c *Component) positionOf(key string, g *generation) *position {
+	for _, p := range c.positions.where(func(p *position) bool { return p.labels == key && p.id == g.id }) {
+		if ok, err := g.is(p.head, p.tail, p.read); ok && err == nil && p.head.n > 0 {
+			return p
+		}
+	}
+	return nil
+}
+
 // followerInfo is what DebugInfo shows of a file.
 type followerInfo struct {
 	Path    string `json:"path"`

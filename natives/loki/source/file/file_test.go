@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // scene runs f in a bubble with a house whose component stops at the end.
@@ -98,5 +100,33 @@ func TestCopyTruncate(t *testing.T) {
 		h.append("app.log", "d2\ne2\nf2\ng2\nh2\n") // past the old place
 		h.pass(time.Second)
 		h.want("a1", "b1", "c1", "d2", "e2", "f2", "g2", "h2")
+	})
+}
+
+func TestKeptLinesComeAgain(t *testing.T) {
+	scene(t, func(h *house) {
+		h.sink.hold = true
+		h.append("app.log", "a\nb\n")
+		h.start()
+		h.append("app.log", "c\n")
+		h.pass(time.Second)
+		h.rename("app.log", "app.log.1")
+		h.append("app.log", "d\n")
+		h.pass(time.Second)
+		first := h.sink.entries()
+		h.stop()
+		h.sink.forget()
+		h.start()
+		if diff := cmp.Diff(first, h.sink.entries(), cmp.AllowUnexported(entry{})); diff != "" {
+			t.Errorf("(-first +again):\n%s", diff)
+		}
+		for _, hold := range h.sink.holds {
+			hold.Release()
+		}
+		h.sink.hold = false
+		h.sink.forget()
+		h.stop()
+		h.start()
+		h.want()
 	})
 }

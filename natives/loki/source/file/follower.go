@@ -3,7 +3,6 @@ package file
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -31,6 +30,9 @@ type follower struct {
 
 	gens    []*generation // oldest first
 	here    bool          // the last of gens is what is at the path
+	knew    bool          // they knew something
+	written int64         // and that was last written to then
+	met     bool          // there was something at the path since
 	began   bool          // what the positions know was taken over
 	missing []*position   // of files that are not there by their identity
 	ignored bool          // for on_positions_file_error = "skip"
@@ -89,7 +91,10 @@ func (f *follower) look(now time.Time) error {
 		return fmt.Errorf("cannot look at %s: %w", f.target.path, err)
 	}
 	if g := f.at(); g != nil && g.id == id {
-		g.saw(fi, now)
+		shrunk := g.in == nil && fi.Size() < g.size
+		if g.saw(fi, now); shrunk && (g.size < g.offset || g.fresh) {
+			f.truncated(g, now)
+		}
 		return nil
 	}
 	if i := slices.IndexFunc(f.gens, func(g *generation) bool { return g.id == id }); i >= 0 {
@@ -126,31 +131,54 @@ func (f *follower) change(now time.Time) error {
 		}
 		f.appears = time.Time{}
 	}
-	if n := len(f.gens); n > 0 {
-		before := f.gens[n-1]
-		names, _ := before.refresh(now)
-		if f.replaces(g, before, names) {
-			f.c.positions.change(before.pos, func(p *position) { p.id, p.real = g.id, g.real })
-			g.resume(before.pos)
-			g.again = nil // they are under way
-			f.drop(before)
-			f.gens[n-1] = g
-		} else {
-			f.c.metrics.rotations.WithLabelValues("renamed").Inc()
-			f.missed(before, g)
-			f.fresh(g, 0)
-			f.gens = append(f.gens, g)
+	if !f.met {
+		if err := f.first(g, now); err != nil {
+			g.close()
+			return err
 		}
-	} else if err := f.first(g, now); err != nil {
-		g.close()
-		return err
-	} else {
+		f.met = true
 		f.gens = append(f.gens, g)
+	} else {
+		f.follows(g, now)
 	}
 	g.grew = now
 	f.here = true
 	f.c.owns.take(f, g.id)
 	return nil
+}
+
+// follows adds g, which has come to the path since.
+func (f *follower) follows(g *generation, now time.Time) {
+	n := len(f.gens)
+	if n == 0 {
+		// Another target with these labels had it, or had all before it.
+		f.rejoin(g)
+		return
+	}
+	before := f.gens[n-1]
+	names, _ := before.refresh(now)
+	if f.replaces(g, before, names) {
+		f.c.positions.change(before.pos, func(p *position) { p.id, p.real = g.id, g.real })
+		g.resume(before.pos)
+		g.again = nil // they are under way
+		f.drop(before)
+		f.gens[n-1] = g
+		return
+	}
+	f.c.metrics.rotations.WithLabelValues("renamed").Inc()
+	f.missed(before.written, g)
+	f.rejoin(g)
+}
+
+// rejoin adds g, which goes on if it was followed before.
+func (f *follower) rejoin(g *generation) {
+	if p := f.c.positionOf(f.target.key, g); p != nil {
+		f.take(p, g)
+		g.again = nil // they are under way
+	} else {
+		f.fresh(g, 0)
+	}
+	f.gens = append(f.gens, g)
 }
 
 // open opens what is at a path, nil when that is not there any more.
@@ -191,17 +219,17 @@ func (f *follower) replaces(g, before *generation, names uint64) bool {
 
 // fresh makes g begin at an offset of which no position is known.
 func (f *follower) fresh(g *generation, offset int64) {
-	p := &position{labels: f.target.key, path: f.target.path, real: g.real, id: g.id, read: offset, last: f.last}
+	p := &position{labels: f.target.key, path: f.target.path, real: g.real, id: g.id, read: offset, last: f.last, written: max(g.written.UnixNano(), 0)}
 	f.c.positions.add(p)
 	g.resume(p)
 }
 
-// missed adds the generations between before and g, of which neither was at the
-// path when it was looked at.
-func (f *follower) missed(before, g *generation) {
-	d := beside(before.real, g.real, f.target.path)
+// missed adds the generations that came after one that was last written to at
+// since, and before g: rotations that nobody saw.
+func (f *follower) missed(since time.Time, g *generation) {
+	d := beside(g.real, f.target.path)
 	known := f.c.positions.where(func(p *position) bool { return p.labels == f.target.key && p.path == f.target.path })
-	for _, l := range d.between(before.written, func(l listed) bool {
+	for _, l := range d.between(since, func(l listed) bool {
 		return l.id == g.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key) ||
 			slices.ContainsFunc(known, func(p *position) bool { return p.id == l.id })
 	}) {
@@ -231,7 +259,7 @@ func (f *follower) truncated(g *generation, now time.Time) {
 	i := slices.Index(f.gens, g)
 	f.c.metrics.rotations.WithLabelValues("truncated").Inc()
 	var copied *generation
-	if g.pos.read > 0 {
+	if g.head.n > 0 {
 		d := beside(g.real, f.target.path)
 		// What cannot be opened now will not be asked for later: the file goes on.
 		copied, _ = d.find(g.pos, f.set.coding, f.set.format, func(id identity) bool {
@@ -254,7 +282,9 @@ func (f *follower) truncated(g *generation, now time.Time) {
 	f.fresh(g, 0)
 	g.grew = now
 	if copied != nil {
-		f.gens = slices.Insert(f.gens, i, copied)
+		f.gens = slices.Insert(f.gens[:i], i, copied)
+		f.missed(copied.written, g)
+		f.gens = append(f.gens, g)
 	}
 }
 
@@ -310,14 +340,14 @@ func (f *follower) pick(now time.Time) (g *generation, whole bool) {
 		g := f.gens[i]
 		old := g != f.at() || f.leaving
 		if old {
-			names, err := g.refresh(now)
+			_, err := g.refresh(now)
 			if err != nil {
 				f.lose(g, err.Error())
 				f.finish(i)
 				i--
 				continue
 			}
-			if !g.unread() && !g.waits() && f.over(i, names, now) {
+			if !g.unread() && !g.waits() && f.over(i, now) {
 				f.finish(i)
 				i--
 				continue
@@ -327,12 +357,10 @@ func (f *follower) pick(now time.Time) (g *generation, whole bool) {
 		case g.in != nil && g.ended && !g.unread():
 		case g.unread():
 			return g, false
-		case g.waits() && old && (f.leaving || now.Sub(g.grew) >= partialGrace):
+		case g.waits() && f.leaving, g.waits() && f.replaced(i) && now.Sub(g.grew) >= partialGrace:
 			return g, true
 		case g.waits() && old:
 			return nil, false // what is newer comes after its end
-		case g.in == nil && g.size < g.offset && !old:
-			return g, false // next finds out
 		}
 	}
 	return nil, false
@@ -340,17 +368,20 @@ func (f *follower) pick(now time.Time) (g *generation, whole bool) {
 
 // over reports whether nobody will write to a generation any more that is at its
 // end and not at the path.
-func (f *follower) over(i int, names uint64, now time.Time) bool {
+func (f *follower) over(i int, now time.Time) bool {
 	switch {
 	case f.leaving:
 		return true
-	case i+1 >= len(f.gens):
-		return false // nothing has taken its place
 	case f.gens[i].in != nil:
-		return true
+		return i+1 < len(f.gens)
 	}
-	newer := slices.ContainsFunc(f.gens[i+1:], func(g *generation) bool { return g.raw > 0 })
-	return newer && now.Sub(f.gens[i].grew) >= lateGrace
+	return f.replaced(i) && now.Sub(f.gens[i].grew) >= lateGrace
+}
+
+// replaced reports whether there is something in a newer generation: who writes
+// to this one will know soon, if it does not already.
+func (f *follower) replaced(i int) bool {
+	return slices.ContainsFunc(f.gens[i+1:], func(g *generation) bool { return g.raw > 0 })
 }
 
 // finish closes a generation that was read to its end.
@@ -389,17 +420,31 @@ func (f *follower) close() {
 
 // readable turns errors of a generation into what is to be done about it. The
 // error is one to be told and tried again.
-func (f *follower) readable(g *generation, err error, now time.Time) error {
+func (f *follower) readable(g *generation, err error, now time.Time) (outcome, error) {
 	switch {
 	case errors.Is(err, errChanged) && g == f.at():
 		f.truncated(g, now)
-		return nil
+		return more, nil
 	case errors.Is(err, errChanged):
 		f.lose(g, "it was written over")
 		f.finish(slices.Index(f.gens, g))
-		return nil
-	case errors.Is(err, os.ErrClosed):
-		return fmt.Errorf("BUG: %w", err)
+		return more, nil
 	}
-	return fmt.Errorf("cannot read %s: %w", g.real, err)
+	return idle, fmt.Errorf("cannot read %s: %w", g.real, err)
+}
+
+// keepTrack looks, while nothing is read, whether the file at the path is still
+// what it was, and remembers its start: a copy must be known when it is needed.
+func (f *follower) keepTrack(now time.Time) {
+	g := f.at()
+	if g == nil || g.in != nil || g.size == g.tracked {
+		return
+	}
+	if ok, err := g.is(g.head, g.tail, g.offset); !ok && err == nil {
+		f.truncated(g, now)
+	}
+	if head, grown := g.grownHead(g.size); grown {
+		f.c.positions.head(g.pos, head)
+	}
+	g.tracked = g.size
 }

@@ -45,6 +45,7 @@ type generation struct {
 
 	scanned int64     // up to there is no end of a line
 	grew    time.Time // when it last had more than before
+	tracked int64     // the size when it was last compared with what was read
 	raw     int64     // size of the file as last seen
 	written time.Time // when the file was last written to, as last seen
 	ended   bool      // compressed, and read to its end
@@ -320,10 +321,10 @@ func (g *generation) sent(c chunk) {
 	g.offset, g.tail, g.fresh, g.scanned = c.to, c.tail, false, 0
 }
 
-// grownHead returns the mark of the start of what was read, and whether it says
-// more than the one before.
-func (g *generation) grownHead(read int64) (mark, bool) {
-	n := int(min(read, headSize))
+// grownHead returns the mark of the start of the first upTo bytes, and whether it
+// says more than the one before.
+func (g *generation) grownHead(upTo int64) (mark, bool) {
+	n := int(min(upTo, headSize))
 	if n <= g.head.n {
 		return g.head, false
 	}

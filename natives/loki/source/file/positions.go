@@ -21,6 +21,7 @@ type position struct {
 	head     mark  // of its first bytes
 	tail     mark  // of the bytes before read
 	read     int64 // the end of the last range that was sent
+	written  int64 // when the file was last written to as far as was seen, Unix ns
 	last     int64 // the timestamp of the last line that was sent
 	finished bool  // rotated away and read to its end
 	open     []span
@@ -40,8 +41,6 @@ const (
 	// maxFinished is how many finished generations of a path are remembered, so
 	// that none of them is taken for one that was not read.
 	maxFinished = 32
-	// maxUnsaved bounds what is kept for the next write.
-	maxUnsaved = 64 << 10
 )
 
 // positions are all that a component knows, in memory and in a log. Each change
@@ -143,23 +142,23 @@ func (s *positions) note(p *position) {
 	}
 	s.settle()
 	s.buf = appendPosition(s.buf, p)
-	s.write(false)
+	s.write()
 }
 
 // sent says that a range of p is about to be sent, and that it is followed by
-// what tail marks.
-func (s *positions) sent(p *position, r span, tail mark) {
+// what tail marks. written is that of the file.
+func (s *positions) sent(p *position, r span, tail mark, written int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
 	p.open = append(p.open, r)
-	p.read, p.tail = r.to, tail
+	p.read, p.tail, p.written = r.to, tail, max(written, 0)
 	p.last = max(p.last, r.base+r.lines-1)
 	if s.all[p.n] != p {
 		return
 	}
-	s.buf = appendSent(s.buf, p.n, r, tail)
-	s.write(true)
+	s.buf = appendSent(s.buf, p.n, r, tail, p.written)
+	s.write()
 }
 
 // head says by what p is known now; it is written with what comes next.
@@ -227,7 +226,7 @@ func (s *positions) remove(p *position) {
 	}
 	delete(s.all, p.n)
 	s.buf = appendGone(s.buf, p.n)
-	s.write(false)
+	s.write()
 }
 
 // finish says that p was read to its end and forgets the oldest of those of its
@@ -248,17 +247,16 @@ func (s *positions) save() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
-	s.write(true)
+	s.write()
 }
 
-// write writes the records of buf, now or, if it may wait, with those of the
-// next call. mu is held.
-func (s *positions) write(now bool) {
+// write writes the records of buf. mu is held.
+func (s *positions) write() {
 	switch {
 	case s.f == nil || s.size+int64(len(s.buf)) > s.live*4+compactAfter:
 		s.replace()
 		return
-	case len(s.buf) == 0 || !now && len(s.buf) < maxUnsaved:
+	case len(s.buf) == 0:
 		return
 	}
 	if _, err := s.f.Write(s.buf); err != nil {
@@ -339,7 +337,7 @@ func (s *positions) close() error {
 	defer s.mu.Unlock()
 	s.settle()
 	s.retryAt = time.Time{}
-	s.write(true)
+	s.write()
 	if s.f == nil {
 		return errors.New("the positions log could not be written: what was sent last is sent again")
 	}

@@ -79,7 +79,7 @@ func appendPosition(dst []byte, p *position) []byte {
 		if p.finished {
 			flags = 1
 		}
-		b = appendInts(b, p.read, p.last, flags, int64(len(p.open)))
+		b = appendInts(b, p.read, p.last, p.written, flags, int64(len(p.open)))
 		for _, r := range p.open {
 			b = appendInts(b, r.from, r.to, r.base, r.lines)
 		}
@@ -87,10 +87,10 @@ func appendPosition(dst []byte, p *position) []byte {
 	})
 }
 
-func appendSent(dst []byte, n uint64, r span, tail mark) []byte {
+func appendSent(dst []byte, n uint64, r span, tail mark, written int64) []byte {
 	return appendRecord(dst, func(b []byte) []byte {
 		b = binary.AppendUvarint(append(b, kindSent), n)
-		return appendMark(appendInts(b, r.from, r.to, r.base, r.lines), tail)
+		return appendMark(appendInts(b, r.from, r.to, r.base, r.lines, written), tail)
 	})
 }
 
@@ -166,11 +166,11 @@ func (s *positions) take(payload []byte) error {
 	case kindPosition:
 		p = d.position(n)
 	case kindSent:
-		r := d.span()
+		r, written := d.span(), d.int()
 		tail := d.mark()
 		if p != nil && !d.bad {
 			p.open = append(p.open, r)
-			p.read, p.tail, p.last = r.to, tail, max(p.last, r.base+r.lines-1)
+			p.read, p.tail, p.written, p.last = r.to, tail, written, max(p.last, r.base+r.lines-1)
 		}
 	case kindDone:
 		from := d.int()
@@ -262,7 +262,7 @@ func (d *decoder) position(n uint64) *position {
 	p := &position{n: n, labels: d.string(), path: d.string(), real: d.string()}
 	p.id = identity{d.uint(), d.uint()}
 	p.head, p.tail = d.mark(), d.mark()
-	p.read, p.last = d.int(), d.int()
+	p.read, p.last, p.written = d.int(), d.int(), d.int()
 	p.finished = d.int() == 1
 	for range d.int() {
 		if d.bad {

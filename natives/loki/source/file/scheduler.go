@@ -424,42 +424,54 @@ func (s *scheduler) report(now time.Time) {
 
 // turn is one look at the path, and at most one batch.
 func (f *follower) turn(ctx context.Context) outcome {
-	if f.refused != nil {
-		if !f.again(ctx) {
-			f.c.metrics.refusals.Inc()
-			return held
-		}
-		f.hold = minHold
-		return more
-	}
 	now := f.c.opts.Clock.Now()
-	out, err := f.read(ctx, now)
+	err := f.look(now)
+	out := idle
+	if f.refused != nil {
+		out = f.resend(ctx, now)
+	} else {
+		var readErr error
+		out, readErr = f.read(ctx, now)
+		err = errors.Join(err, readErr)
+	}
 	f.tell(err)
 	return out
 }
 
-// read looks, reads and sends.
+// resend sends again what was refused. Nothing is read meanwhile, and rotations
+// are seen nevertheless.
+func (f *follower) resend(ctx context.Context, now time.Time) outcome {
+	if !f.again(ctx) {
+		f.c.metrics.refusals.Inc()
+		f.keepTrack(now)
+		return held
+	}
+	f.hold = minHold
+	return more
+}
+
+// read reads and sends one batch.
 func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
-	lookErr := f.look(now)
 	g, whole := f.pick(now)
 	if g == nil {
 		if f.leaving && len(f.gens) == 0 {
 			return gone, nil
 		}
-		return idle, lookErr
+		return idle, nil
 	}
 	if f.c.held.Load() > maxHeld {
-		return crowded, lookErr
+		f.keepTrack(now)
+		return crowded, nil
 	}
 	if g.in != nil && !f.c.inflaters.enter(g.in) {
-		return crowded, lookErr
+		return crowded, nil
 	}
 	c, ok, err := g.next(chunkSize, whole)
 	if g.in != nil && (g.ended || err != nil) {
 		f.c.inflaters.leave(g.in)
 	}
 	if err != nil {
-		return idle, errors.Join(lookErr, f.readable(g, err, now))
+		return f.readable(g, err, now)
 	}
 	f.c.metrics.holes.Add(float64(c.holes))
 	switch {
@@ -467,13 +479,13 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 		if !f.send(ctx, g, c) {
 			f.c.metrics.refusals.Inc()
 			f.hold = minHold
-			return held, lookErr
+			return held, nil
 		}
-		return more, lookErr
+		return more, nil
 	case ok:
-		return more, lookErr
+		return more, nil
 	}
-	return idle, errors.Join(lookErr, g.broken)
+	return idle, g.broken
 }
 
 // tell logs what keeps a follower from its work, once as long as it is the same.

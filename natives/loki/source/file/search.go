@@ -144,7 +144,7 @@ func (d *directory) find(p *position, c *coding, format Format, skip func(identi
 // files out.
 func (d *directory) between(since time.Time, skip func(listed) bool) (out []listed) {
 	for _, l := range d.files {
-		if d.inFamily(l) && !strings.HasSuffix(l.path, ".gz") && l.fi.ModTime().After(since) && !skip(l) {
+		if d.inFamily(l) && !strings.HasSuffix(l.path, ".gz") && !l.fi.ModTime().Before(since) && !skip(l) {
 			out = append(out, l)
 		}
 	}

@@ -19,6 +19,8 @@ type shipment struct {
 	to      *flow.Output // that it was sent to
 	pending []*flow.Partial
 	bytes   int64
+
+	replaced bool // the receivers were others at first
 }
 
 // receipts are those of batches under way.
@@ -89,7 +91,7 @@ func (f *follower) send(ctx context.Context, g *generation, c chunk) bool {
 		if head, grown := g.grownHead(c.to); grown {
 			f.c.positions.head(g.pos, head)
 		}
-		f.c.positions.sent(g.pos, c.span, c.tail)
+		f.c.positions.sent(g.pos, c.span, c.tail, g.written.UnixNano())
 	}
 	f.last = max(f.last, c.base+int64(len(c.lines))-1)
 	g.sent(c)
@@ -104,7 +106,7 @@ func (f *follower) send(ctx context.Context, g *generation, c chunk) bool {
 		return true
 	}
 	s := &shipment{b: b, to: to, bytes: int64(b.Bytes())}
-	s.keep(err)
+	s.keep(err, false)
 	f.refused = s
 	f.c.held.Add(s.bytes)
 	return false
@@ -120,11 +122,14 @@ func (f *follower) batch(c chunk) *batch.Logs {
 	return b
 }
 
-// keep keeps what is still to be sent, but for what is for nodes that left the
-// graph: nobody will take it.
-func (s *shipment) keep(err error) {
+// keep keeps what is still to be sent; with replaced but for what is for nodes
+// that left the graph, because others have taken their places.
+func (s *shipment) keep(err error, replaced bool) {
 	if p, ok := errors.AsType[*flow.Partial](err); ok {
-		if p = p.WithoutStopped(); p != nil {
+		if replaced {
+			p = p.WithoutStopped()
+		}
+		if p != nil {
 			s.pending = append(s.pending, p)
 		}
 	}
@@ -138,12 +143,12 @@ func (f *follower) again(ctx context.Context) bool {
 	s.pending = nil
 	if to := f.c.out.Load(); to != s.to {
 		if left := to.Without(s.to); left != nil {
-			s.keep(left.SendLogs(ctx, s.b))
+			s.keep(left.SendLogs(ctx, s.b), true)
 		}
-		s.to = to
+		s.to, s.replaced = to, true
 	}
 	for _, p := range pending {
-		s.keep(p.Retry(ctx))
+		s.keep(p.Retry(ctx), s.replaced)
 	}
 	if len(s.pending) > 0 {
 		return false
