@@ -91,7 +91,7 @@ var leaves = []struct {
 
 // sharedNatives are packages under natives that are no components.
 var sharedNatives = []string{"natives/discovery", "natives/prometheus/exporter", "natives/httpclient", "natives/journaling", "natives/server", "natives/prometheus/rule",
-	"natives/generation", "natives/glob", "natives/inventory", "natives/expr/clause", "natives/wire", "natives/loki/push", "natives/loki/selector", "natives/loki/logql", "natives/loki/source"}
+	"natives/generation", "natives/intake", "natives/glob", "natives/inventory", "natives/expr/clause", "natives/wire", "natives/loki/push", "natives/loki/selector", "natives/loki/logql", "natives/loki/source"}
 
 func TestImports(t *testing.T) {
 	eachFile(t, func(pkg, file string, f *ast.File) {

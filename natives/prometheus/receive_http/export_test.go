@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/intake"
 )
 
 // Decoder is a decoder with what it needs, for fuzz tests and benchmarks.
@@ -33,7 +34,7 @@ func (d *Decoder) Decode(message string, body []byte) (bs []*batch.Metrics, bad,
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, b := range d.d.split(lanes) {
+	for _, b := range d.d.split(intake.Lanes) {
 		if b != nil {
 			bs = append(bs, b)
 		}

@@ -1,10 +1,7 @@
 package receivehttp
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -15,6 +12,8 @@ import (
 
 	"github.com/klauspost/compress/snappy"
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
+
+	"github.com/weir-run/weir/natives/intake"
 )
 
 // writePath is where samples are posted.
@@ -25,56 +24,30 @@ func (c *Component) routes() http.Handler {
 		defer func() { // net/http would cut the connection and tell nobody
 			if v := recover(); v != nil {
 				c.o.Logger.Error("BUG: a request made its handler panic", "client", r.RemoteAddr, "err", v, "stack", string(debug.Stack()))
-				c.metrics.requests.WithLabelValues(outcomePanic).Inc()
+				c.metrics.requests.WithLabelValues(intake.Panic).Inc()
 				http.Error(w, "the request made its handler panic, see the log", http.StatusInternalServerError)
 			}
 		}()
 		if e := c.serve(w, r); e != nil {
-			e.write(w)
-			c.metrics.requests.WithLabelValues(e.outcome).Inc()
+			e.Write(w)
+			c.metrics.requests.WithLabelValues(e.Outcome).Inc()
 		}
 	})
 }
 
-// refusal is an answer other than 2xx.
-type refusal struct {
-	status  int // 0 when there is nobody to answer
-	outcome string
-	err     error
-	retry   time.Duration // Retry-After; 0 for none
+// busy is the answer when more is in flight than there may be.
+func busy(format string, args ...any) *intake.Refusal {
+	return intake.Refuse(http.StatusServiceUnavailable, intake.Busy, format, args...).Later(intake.RetryBusy)
 }
 
-func (e *refusal) write(w http.ResponseWriter) {
-	if e.status == 0 {
-		return
-	}
-	if e.retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((e.retry+time.Second-1)/time.Second)))
-	}
-	http.Error(w, e.err.Error(), e.status)
-}
-
-func refuse(status int, outcome, format string, args ...any) *refusal {
-	return &refusal{status: status, outcome: outcome, err: fmt.Errorf(format, args...)}
-}
-
-// How long clients are asked to wait: those that come too many at a time, and
-// those whose samples are under way but were not accepted in time. The latter
-// were held for long already, and wait again when they come back.
-const (
-	retryBusy    = 5 * time.Second
-	retryRefused = time.Second
-)
-
-func busy(format string, args ...any) *refusal {
-	e := refuse(http.StatusServiceUnavailable, outcomeBusy, format, args...)
-	e.retry = retryBusy
-	return e
+// tooMuch is the answer when there is no memory for a body.
+func tooMuch() *intake.Refusal {
+	return busy("too many bytes of requests are in flight, max_inflight_size says how many may be")
 }
 
 // serve answers a request whose samples were accepted, and returns the answer
 // to any other.
-func (c *Component) serve(w http.ResponseWriter, r *http.Request) *refusal {
+func (c *Component) serve(w http.ResponseWriter, r *http.Request) *intake.Refusal {
 	a, start := c.args.Load(), c.o.Clock.Now()
 	message, e := negotiate(w, r, a.AcceptedMessages)
 	if e != nil {
@@ -87,35 +60,35 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request) *refusal {
 	defer c.requests.Add(-1)
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
 	if wait := c.rates.wait(client, a.Limits.MaxSampleRate, start); wait > 0 {
-		e := refuse(http.StatusTooManyRequests, outcomeRate, "%s sends more than max_sample_rate, %d samples per second", client, a.Limits.MaxSampleRate)
-		e.retry = wait
+		e := intake.Refuse(http.StatusTooManyRequests, intake.RateLimited, "%s sends more than max_sample_rate, %d samples per second", client, a.Limits.MaxSampleRate)
+		e.Retry = wait
 		return e
 	}
-	req, e := c.accept(r, a, message)
+	req, fresh, e := c.accept(r, a, message)
 	if e != nil {
 		return e
 	}
-	if req.fresh {
-		c.rates.spend(client, a.Limits.MaxSampleRate, req.answer.written.samples+req.answer.written.histograms, start)
+	if fresh {
+		c.rates.spend(client, a.Limits.MaxSampleRate, req.Answer.written.samples+req.Answer.written.histograms, start)
 	}
-	return c.await(w, r, a, message, req.request, start)
+	return c.await(w, r, a, message, req, start)
 }
 
 // negotiate returns the message that the request says its body is.
-func negotiate(w http.ResponseWriter, r *http.Request, accepted []string) (string, *refusal) {
+func negotiate(w http.ResponseWriter, r *http.Request, accepted []string) (string, *intake.Refusal) {
 	if r.URL.Path != writePath {
-		return "", refuse(http.StatusNotFound, outcomeUnsupported, "there is nothing at %.100q: samples are posted to %s", r.URL.Path, writePath)
+		return "", intake.Refuse(http.StatusNotFound, intake.Unsupported, "there is nothing at %.100q: samples are posted to %s", r.URL.Path, writePath)
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return "", refuse(http.StatusMethodNotAllowed, outcomeUnsupported, "samples are posted, not sent by %.20q", r.Method)
+		return "", intake.Refuse(http.StatusMethodNotAllowed, intake.Unsupported, "samples are posted, not sent by %.20q", r.Method)
 	}
-	unsupported := func(format string, args ...any) (string, *refusal) {
+	unsupported := func(format string, args ...any) (string, *intake.Refusal) {
 		for _, m := range accepted {
 			w.Header().Add("Accept", "application/x-protobuf;proto="+m)
 		}
 		w.Header().Set("Accept-Encoding", "snappy")
-		return "", refuse(http.StatusUnsupportedMediaType, outcomeUnsupported, format, args...)
+		return "", intake.Refuse(http.StatusUnsupportedMediaType, intake.Unsupported, format, args...)
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "snappy" {
 		return unsupported("%.100s encoding is not accepted, only snappy", strconv.Quote(enc))
@@ -134,31 +107,25 @@ func negotiate(w http.ResponseWriter, r *http.Request, accepted []string) (strin
 	return message, nil
 }
 
-// incoming is a request that was taken in; fresh when its body is not one that
-// was under way.
-type incoming struct {
-	*request
-	fresh bool
-}
-
-// accept reads the body and hands its samples to the lanes.
-func (c *Component) accept(r *http.Request, a *Arguments, message string) (incoming, *refusal) {
-	res := &reservation{b: &c.budget}
-	defer res.release()
+// accept reads the body and hands its samples to the lanes. fresh says that it is
+// not one that was under way.
+func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *intake.Request[answer], fresh bool, _ *intake.Refusal) {
+	res := c.budget.Reservation()
+	defer res.Release()
 	d := c.decoders.Get().(*decoder)
 	defer c.putDecoder(d)
-	var e *refusal
-	if d.compressed, e = readBody(r, d.compressed[:0], int64(a.Limits.MaxBodySize), res.reserve); e != nil {
-		return incoming{}, e
+	var e *intake.Refusal
+	if d.compressed, e = intake.ReadBody(r, d.compressed[:0], int64(a.Limits.MaxBodySize), "max_body_size", res.Reserve, tooMuch); e != nil {
+		return nil, false, e
 	}
 	c.metrics.received.Add(float64(len(d.compressed)))
-	key := keyOf(d.compressed)
-	if req := c.pending.join(key); req != nil {
+	key := intake.KeyOf(d.compressed)
+	if req := c.pending.Join(key, false); req != nil {
 		c.metrics.joined.Inc()
-		return incoming{req, false}, nil
+		return req, false, nil
 	}
 	if e := c.decode(d, a, message, res); e != nil {
-		return incoming{}, e
+		return nil, false, e
 	}
 	for reason, n := range d.dropped {
 		c.o.Stats.Drop(reason, n)
@@ -168,34 +135,34 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (incom
 	}
 	// The bodies' memory is used again for the next request; the rows' is kept.
 	rows := int64(len(d.t))*rowBytes + d.extra
-	res.held -= rows
-	req, byLane := newRequest(key, &d.rows, answer{bad: d.bad(), written: d.written}, func() { c.budget.give(rows) })
-	c.pending.add(req)
+	res.Keep(rows)
+	req, byLane := newRequest(key, &d.rows, answer{bad: d.bad(), written: d.written}, func() { c.budget.Give(rows) })
+	c.pending.Add(req)
 	for i, b := range byLane {
 		if b != nil {
-			c.lanes[i].add(part{req, b})
+			c.lanes[i].Add(req, b)
 		}
 	}
-	return incoming{req, true}, nil
+	return req, true, nil
 }
 
 // decode decompresses the body in d and reads it into d's rows.
-func (c *Component) decode(d *decoder, a *Arguments, message string, res *reservation) *refusal {
+func (c *Component) decode(d *decoder, a *Arguments, message string, res *intake.Reservation) *intake.Refusal {
 	n, err := snappy.DecodedLen(d.compressed)
 	if err != nil {
-		return refuse(http.StatusBadRequest, outcomeInvalid, "cannot decompress the body: %w", err)
+		return intake.Refuse(http.StatusBadRequest, intake.Invalid, "cannot decompress the body: %w", err)
 	}
 	if int64(n) > int64(a.Limits.MaxBodySize) {
-		return refuse(http.StatusBadRequest, outcomeTooLarge, "the decompressed body has %d bytes, max_body_size is %d", n, a.Limits.MaxBodySize)
+		return intake.Refuse(http.StatusBadRequest, intake.TooLarge, "the decompressed body has %d bytes, max_body_size is %d", n, a.Limits.MaxBodySize)
 	}
-	if !res.reserve(int64(n)) {
-		return c.overBudget(a, res.needs)
+	if !res.Reserve(int64(n)) {
+		return c.overBudget(a, res.Needs())
 	}
 	if d.body, err = snappy.Decode(d.body[:cap(d.body)], d.compressed); err != nil {
-		return refuse(http.StatusBadRequest, outcomeInvalid, "cannot decompress the body: %w", err)
+		return intake.Refuse(http.StatusBadRequest, intake.Invalid, "cannot decompress the body: %w", err)
 	}
 	c.metrics.bodies.Add(float64(n))
-	d.known, d.held, d.limits, d.reserve, d.now = c.known.Load(), c.held, &a.Limits, res.reserve, c.o.Clock.Now()
+	d.known, d.held, d.limits, d.reserve, d.now = c.known.Load(), c.held, &a.Limits, res.Reserve, c.o.Clock.Now()
 	d.meta, d.typed = a.AppendMetadata, a.EnableTypeAndUnitLabels
 	if message == messageV1 {
 		err = d.decodeV1(d.body)
@@ -204,21 +171,21 @@ func (c *Component) decode(d *decoder, a *Arguments, message string, res *reserv
 	}
 	switch {
 	case errors.Is(err, errBusy):
-		return c.overBudget(a, res.needs)
+		return c.overBudget(a, res.Needs())
 	case errors.Is(err, errSampleLimit):
-		return refuse(http.StatusBadRequest, outcomeTooLarge, "%w", err)
+		return intake.Refuse(http.StatusBadRequest, intake.TooLarge, "%w", err)
 	case err != nil:
-		return refuse(http.StatusBadRequest, outcomeInvalid, "cannot read a %s: %w", message, err)
+		return intake.Refuse(http.StatusBadRequest, intake.Invalid, "cannot read a %s: %w", message, err)
 	}
 	return nil
 }
 
 // overBudget is the answer to a request that needs at least so much memory.
-func (c *Component) overBudget(a *Arguments, needs int64) *refusal {
+func (c *Component) overBudget(a *Arguments, needs int64) *intake.Refusal {
 	if needs > int64(a.Limits.MaxInflightSize) { // it would never be there
-		return refuse(http.StatusBadRequest, outcomeTooLarge, "the request's samples take more memory than max_inflight_size, which is %d bytes", a.Limits.MaxInflightSize)
+		return intake.Refuse(http.StatusBadRequest, intake.TooLarge, "the request's samples take more memory than max_inflight_size, which is %d bytes", a.Limits.MaxInflightSize)
 	}
-	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.budget.used.Load(), a.Limits.MaxInflightSize)
+	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.budget.Used(), a.Limits.MaxInflightSize)
 }
 
 // maxKept bounds the scratch memory that goes back into the pool.
@@ -231,96 +198,26 @@ func (c *Component) putDecoder(d *decoder) {
 	}
 }
 
-// readBody appends the body to dst.
-func readBody(r *http.Request, dst []byte, limit int64, reserve func(int64) bool) ([]byte, *refusal) {
-	tooLarge := refuse(http.StatusRequestEntityTooLarge, outcomeTooLarge, "the body has more bytes than max_body_size, which is %d", limit)
-	if r.ContentLength > limit {
-		return dst, tooLarge
-	}
-	// Memory is reserved for what the client says it sends, or bit by bit.
-	reserved := max(r.ContentLength, 64<<10)
-	if !reserve(reserved) {
-		return dst, busy("too many bytes of requests are in flight, max_inflight_size says how many may be")
-	}
-	if int64(cap(dst)) < r.ContentLength+1 && r.ContentLength >= 0 {
-		dst = make([]byte, 0, r.ContentLength+1)
-	}
-	for {
-		if len(dst) == cap(dst) {
-			dst = append(dst, 0)[:len(dst)]
-		}
-		n, err := r.Body.Read(dst[len(dst):min(cap(dst), len(dst)+64<<10)])
-		dst = dst[:len(dst)+n]
-		if int64(len(dst)) > limit {
-			return dst, tooLarge
-		}
-		if int64(len(dst)) > reserved {
-			if !reserve(reserved) {
-				return dst, busy("too many bytes of requests are in flight, max_inflight_size says how many may be")
-			}
-			reserved *= 2
-		}
-		if errors.Is(err, io.EOF) {
-			return dst, nil
-		}
-		if err != nil {
-			return dst, readRefusal(r.Context(), err)
-		}
-	}
-}
-
-// readRefusal is the answer to a body that did not come whole.
-func readRefusal(ctx context.Context, err error) *refusal {
-	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
-		return refuse(http.StatusRequestTimeout, outcomeInvalid, "the body did not come within server_read_timeout: %w", err)
-	}
-	if ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		return &refusal{outcome: outcomeGone, status: http.StatusBadRequest, err: err}
-	}
-	return refuse(http.StatusBadRequest, outcomeInvalid, "cannot read the body: %w", err)
-}
-
 // await answers when the receivers have accepted the samples, or did not in time.
-func (c *Component) await(w http.ResponseWriter, r *http.Request, a *Arguments, message string, req *request, start time.Time) *refusal {
+func (c *Component) await(w http.ResponseWriter, r *http.Request, a *Arguments, message string, req *intake.Request[answer], start time.Time) *intake.Refusal {
 	wait := a.Limits.MaxWait
 	if t := a.Server.HTTP.WriteTimeout; t > 0 {
 		// An answer that comes after the timeout does not leave any more.
 		wait = min(wait, t*3/4-c.o.Clock.Now().Sub(start))
 	}
-	timer := c.o.Clock.NewTimer(wait)
-	defer timer.Stop()
-	var e *refusal
-	answered := false
-	select {
-	case <-req.done:
-		answered = true
-		if err := req.err; err != nil {
-			e = refuse(http.StatusServiceUnavailable, outcomeRefused, "the samples were not accepted: %w", err)
-			e.retry = retryRefused
-		}
-	case <-timer.C():
-		e = refuse(http.StatusServiceUnavailable, outcomeRefused, "the samples were not accepted within %s; send them again", wait.Round(time.Millisecond))
-		e.retry = retryRefused
-	case <-c.stopping:
-		e = refuse(http.StatusServiceUnavailable, outcomeRefused, "weir is stopping; send the samples again")
-		e.retry = retryRefused
-	case <-r.Context().Done():
-		e = &refusal{outcome: outcomeGone}
-	}
-	c.pending.leave(req, answered, c.o.Clock.Now())
-	if e != nil {
+	if e := intake.Await(intake.Waiting{Clock: c.o.Clock, Wait: wait, Stopping: c.stopping, What: "samples"}, r, &c.pending, req); e != nil {
 		return e
 	}
 	if message == messageV2 {
 		h := w.Header()
-		h.Set("X-Prometheus-Remote-Write-Samples-Written", strconv.Itoa(req.answer.written.samples))
-		h.Set("X-Prometheus-Remote-Write-Histograms-Written", strconv.Itoa(req.answer.written.histograms))
-		h.Set("X-Prometheus-Remote-Write-Exemplars-Written", strconv.Itoa(req.answer.written.exemplars))
+		h.Set("X-Prometheus-Remote-Write-Samples-Written", strconv.Itoa(req.Answer.written.samples))
+		h.Set("X-Prometheus-Remote-Write-Histograms-Written", strconv.Itoa(req.Answer.written.histograms))
+		h.Set("X-Prometheus-Remote-Write-Exemplars-Written", strconv.Itoa(req.Answer.written.exemplars))
 	}
-	if err := req.answer.bad; err != nil {
-		return refuse(http.StatusBadRequest, outcomePartial, "%w", err)
+	if err := req.Answer.bad; err != nil {
+		return intake.Refuse(http.StatusBadRequest, intake.Partial, "%w", err)
 	}
 	w.WriteHeader(http.StatusNoContent)
-	c.metrics.requests.WithLabelValues(outcomeAccepted).Inc()
+	c.metrics.requests.WithLabelValues(intake.Accepted).Inc()
 	return nil
 }

@@ -1,19 +1,9 @@
 package receivehttp
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-// Outcomes of a request, the values of the label outcome.
-const (
-	outcomeAccepted    = "accepted"
-	outcomePartial     = "partly_accepted" // 400
-	outcomeInvalid     = "invalid"         // 400
-	outcomeTooLarge    = "too_large"       // 413 or 400
-	outcomeUnsupported = "unsupported"     // 404, 405 or 415
-	outcomeRate        = "rate_limited"    // 429
-	outcomeBusy        = "busy"            // 503
-	outcomeRefused     = "refused"         // 503
-	outcomePanic       = "panic"           // 500
-	outcomeGone        = "client_gone"
+	"github.com/weir-run/weir/natives/intake"
 )
 
 var exemplarDropReasons = []string{"invalid_labels", "too_long", "no_sample"}
@@ -55,14 +45,12 @@ func newMetrics(c *Component) *metrics {
 		}, []string{"reason"}),
 		gauges: []prometheus.Collector{
 			gauge("weir_receive_http_series", "Series that are known.", func() float64 { return float64(c.known.Load().len()) }),
-			gauge("weir_receive_http_inflight_bytes", "Memory reserved for requests that are not answered.", func() float64 { return float64(c.budget.used.Load()) }),
+			gauge("weir_receive_http_inflight_bytes", "Memory reserved for requests that are not answered.", func() float64 { return float64(c.budget.Used()) }),
 			gauge("weir_receive_http_inflight_requests", "Requests that are being read or wait to be accepted.", func() float64 { return float64(c.requests.Load()) }),
 			gauge("weir_receive_http_connections", "Open connections.", func() float64 { return float64(c.server.Connections()) }),
 		},
 	}
-	for _, o := range []string{
-		outcomeAccepted, outcomePartial, outcomeInvalid, outcomeTooLarge, outcomeUnsupported, outcomeRate, outcomeBusy, outcomeRefused, outcomePanic, outcomeGone,
-	} {
+	for _, o := range intake.Outcomes {
 		m.requests.WithLabelValues(o)
 	}
 	for _, r := range exemplarDropReasons {

@@ -4,7 +4,7 @@
 // In data order: the handler reads a body within its limits (handler.go),
 // turns it into rows without decoding the labels of series that are known
 // (decode_v1.go, decode_v2.go, series.go), spreads them over lanes by series and
-// waits until the receivers have accepted all of them (lane.go, request.go);
+// waits until the receivers have accepted all of them (natives/intake);
 // only then the client gets its 2xx.
 //
 // The rules to know. An answer 2xx means accepted by every receiver, which for
@@ -27,6 +27,7 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/intake"
 	"github.com/weir-run/weir/natives/server"
 )
 
@@ -49,10 +50,10 @@ type Component struct {
 	o        component.Options
 	server   *server.Server
 	metrics  *metrics
-	lanes    [lanes]*lane
-	pending  *pending
+	lanes    [intake.Lanes]*lane
+	pending  intake.Pending[answer]
 	held     *held
-	budget   budget
+	budget   intake.Budget
 	requests atomic.Int64
 	rates    *rates
 	decoders sync.Pool
@@ -64,6 +65,26 @@ type Component struct {
 
 	mu      sync.Mutex
 	retired []retired
+}
+
+// lane sends what several requests brought.
+type lane = intake.Lane[answer, *batch.Metrics]
+
+// signal is what lanes know of samples.
+var signal = intake.Signal[*batch.Metrics]{
+	Len: (*batch.Metrics).Len,
+	Join: func(source uint64, bs []*batch.Metrics) *batch.Metrics {
+		b := batch.JoinMetrics(bs)
+		b.Source = source
+		return b
+	},
+	Send: (*flow.Output).SendMetrics,
+}
+
+// answer is what the client is told of a body whose good part was accepted.
+type answer struct {
+	bad     error // what was not good, nil for nothing
+	written written
 }
 
 // retired is what was known under other limits.
@@ -81,10 +102,10 @@ var (
 
 func build(o component.Options, a *Arguments) (*Component, error) {
 	o.Previous = nil // kept, it would keep all that were before it
-	c := &Component{o: o, pending: newPending(), held: newHeld(), rates: newRates(), stopping: make(chan struct{})}
+	c := &Component{o: o, held: newHeld(), rates: newRates(), stopping: make(chan struct{})}
 	c.decoders.New = func() any { return new(decoder) }
 	for i := range c.lanes {
-		c.lanes[i] = &lane{c: c, source: batch.NewPushSource(), kick: make(chan struct{}, 1)}
+		c.lanes[i] = intake.NewLane[answer](signal, o.Clock, c.out.Load, batch.NewPushSource())
 	}
 	var err error
 	if c.server, err = server.New(server.Options{Handler: c.routes(), Logger: o.Logger, Clock: o.Clock, Health: o.Health}, &a.Server); err != nil {
@@ -111,7 +132,7 @@ func (c *Component) Update(args any) error {
 // take makes arguments effective that the server has taken.
 func (c *Component) take(a *Arguments) {
 	before := c.args.Swap(a)
-	c.budget.limit.Store(int64(a.Limits.MaxInflightSize))
+	c.budget.SetLimit(int64(a.Limits.MaxInflightSize))
 	if before == nil || !slices.Equal(before.ForwardTo, a.ForwardTo) {
 		c.out.Store(flow.NewOutput(c.o.Stats, a.ForwardTo))
 	}
@@ -143,7 +164,7 @@ func (c *Component) Run(ctx context.Context) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	for _, l := range c.lanes {
-		wg.Go(func() { l.run(base) })
+		wg.Go(func() { l.Run(base) })
 	}
 	wg.Go(func() { c.look(base) })
 	wg.Go(func() {
@@ -169,15 +190,15 @@ func (c *Component) look(ctx context.Context) {
 	for clock.Sleep(ctx, c.o.Clock, time.Second) == nil {
 		now := c.o.Clock.Now()
 		for _, l := range c.lanes {
-			l.look(now)
+			l.Look(now)
 		}
-		c.pending.expire(now)
+		c.pending.Expire(now)
 		c.rates.expire(now)
 		if n := c.held.expire(now); n > 0 {
 			c.metrics.exemplars.WithLabelValues("no_sample").Add(float64(n))
 		}
 		c.mu.Lock()
-		for len(c.retired) > 0 && now.Sub(c.retired[0].since) > abandonAfter {
+		for len(c.retired) > 0 && now.Sub(c.retired[0].since) > intake.AbandonAfter {
 			c.retired[0].k.clear()
 			c.retired = c.retired[1:]
 		}
@@ -198,6 +219,6 @@ type Info struct {
 func (c *Component) DebugInfo() any {
 	return Info{
 		Address: c.server.Address(), Connections: c.server.Connections(),
-		Requests: c.requests.Load(), InflightBytes: c.budget.used.Load(), Series: c.known.Load().len(),
+		Requests: c.requests.Load(), InflightBytes: c.budget.Used(), Series: c.known.Load().len(),
 	}
 }

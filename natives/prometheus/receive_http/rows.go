@@ -2,6 +2,7 @@ package receivehttp
 
 import (
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/intake"
 )
 
 // rows are the samples of one request, in memory that is used again.
@@ -66,4 +67,15 @@ func (r *rows) split(n uint64) []*batch.Metrics {
 		}
 	}
 	return out
+}
+
+// newRequest spreads the rows over the lanes. Nothing is sent yet.
+func newRequest(key intake.Key, rows *rows, a answer, free func()) (*intake.Request[answer], []*batch.Metrics) {
+	byLane, parts := rows.split(intake.Lanes), 0
+	for _, b := range byLane {
+		if b != nil {
+			parts++
+		}
+	}
+	return intake.NewRequest(key, a, parts, free), byLane
 }
