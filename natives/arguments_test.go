@@ -34,6 +34,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/secretfilter"
 	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
 	lokisourcesyslog "github.com/weir-run/weir/natives/loki/source/syslog"
+	lokiwrite "github.com/weir-run/weir/natives/loki/write"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -157,6 +158,7 @@ func blocks(t *testing.T) map[string]func() any {
 		secretfilter.Registration(),
 		lokisourcefile.Registration(),
 		lokisourcesyslog.Registration(),
+		lokiwrite.Registration(),
 	} {
 		made[r.Name] = r.NewArgs
 	}

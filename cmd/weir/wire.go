@@ -29,6 +29,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/secretfilter"
 	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
 	lokisourcesyslog "github.com/weir-run/weir/natives/loki/source/syslog"
+	lokiwrite "github.com/weir-run/weir/natives/loki/write"
 	"github.com/weir-run/weir/natives/prometheus/echo"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
 	"github.com/weir-run/weir/natives/prometheus/exporter/self"
@@ -68,6 +69,7 @@ func natives() component.Catalog {
 		lokiprocess.Registration(),
 		lokirelabel.Registration(),
 		secretfilter.Registration(),
+		lokiwrite.Registration(),
 		lokisourcefile.Registration(),
 		lokisourcesyslog.Registration(),
 		echo.Registration(),

@@ -1014,6 +1014,120 @@ loki.source.syslog "default" {
 loki.echo "default" {}
 `,
 	},
+	"loki.write": {
+		Summary: "Sends log lines to Loki, through a journal on disk for each endpoint.",
+		Args: map[string]string{
+			"endpoint":                                        "Where to send the lines; each endpoint gets all of them.",
+			"endpoint.authorization":                          "Authorization header to send with each request.",
+			"endpoint.authorization.credentials":              "Credentials that follow the scheme.",
+			"endpoint.authorization.credentials_file":         "File with the credentials; it is read again for each request.",
+			"endpoint.authorization.type":                     "Authentication scheme, Bearer unless written.",
+			"endpoint.basic_auth":                             "User name and password to send with each request.",
+			"endpoint.basic_auth.password":                    "Password.",
+			"endpoint.basic_auth.password_file":               "File with the password; it is read again for each request.",
+			"endpoint.basic_auth.username":                    "User name.",
+			"endpoint.batch_size":                             "Size of a request, before compression, when no more lines are added to it.",
+			"endpoint.batch_wait":                             "How long lines may wait for others to be sent with. They are in the journal meanwhile.",
+			"endpoint.bearer_token":                           "Bearer token to send with each request.",
+			"endpoint.bearer_token_file":                      "File with the bearer token; it is read again for each request.",
+			"endpoint.enable_http2":                           "Whether HTTP/2 is offered over TLS.",
+			"endpoint.follow_redirects":                       "Whether HTTP 3xx answers are followed.",
+			"endpoint.headers":                                "Headers to add to each request.",
+			"endpoint.http_headers":                           "Headers to add to each request.",
+			"endpoint.max_backoff_period":                     "Longest wait between retries. Once the endpoint takes a request of one lane again, the others retry at once, unless it was too many of them (429) or they were asked to wait (Retry-After).",
+			"endpoint.max_backoff_retries":                    "How often a request is tried before its lines are dropped and counted. 0 is until they are taken, or fall off a bound of the journal.",
+			"endpoint.min_backoff_period":                     "Wait before the first retry, at most; it doubles with each further one. Each wait is shortened by up to a quarter at random.",
+			"endpoint.name":                                   "Name of the endpoint, in metrics and of its journal. Default: the URL. Under another name it begins another journal; what is in the old one waits for the old name, until max_age.",
+			"endpoint.no_proxy":                               "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"endpoint.oauth2":                                 "OAuth 2.0 client credentials to get a token with.",
+			"endpoint.oauth2.client_id":                       "Client ID.",
+			"endpoint.oauth2.client_secret":                   "Client secret.",
+			"endpoint.oauth2.client_secret_file":              "File with the client secret.",
+			"endpoint.oauth2.endpoint_params":                 "Parameters to add to the token URL.",
+			"endpoint.oauth2.no_proxy":                        "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
+			"endpoint.oauth2.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
+			"endpoint.oauth2.proxy_from_environment":          "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"endpoint.oauth2.proxy_url":                       "URL of the proxy to send requests through.",
+			"endpoint.oauth2.scopes":                          "Scopes to ask for.",
+			"endpoint.oauth2.tls_config":                      "TLS settings of the connection to the token URL.",
+			"endpoint.oauth2.tls_config.ca_file":              "File with the CA certificates.",
+			"endpoint.oauth2.tls_config.ca_pem":               "CA certificates to verify the server with, as PEM text.",
+			"endpoint.oauth2.tls_config.cert_file":            "File with the client certificate.",
+			"endpoint.oauth2.tls_config.cert_pem":             "Client certificate, as PEM text.",
+			"endpoint.oauth2.tls_config.insecure_skip_verify": "Whether the server's certificate is left unverified.",
+			"endpoint.oauth2.tls_config.key_file":             "File with the key of the client certificate.",
+			"endpoint.oauth2.tls_config.key_pem":              "Key of the client certificate, as PEM text.",
+			"endpoint.oauth2.tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"endpoint.oauth2.tls_config.server_name":          "Server name to verify instead of the address's.",
+			"endpoint.oauth2.token_url":                       "URL to get the token from.",
+			"endpoint.proxy_connect_header":                   "Headers to send to the proxy with CONNECT requests.",
+			"endpoint.proxy_from_environment":                 "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
+			"endpoint.proxy_url":                              "URL of the proxy to send requests through.",
+			"endpoint.queue_config":                           "How lines are gathered and sent.",
+			"endpoint.queue_config.block_on_overflow":         "Whether sources wait while the journal is full; otherwise lines that come meanwhile are dropped and counted.",
+			"endpoint.queue_config.capacity":                  "Most bytes of lines of one lane that are gathered before they are written to the journal; more than 128KiB means 128KiB.",
+			"endpoint.queue_config.drain_timeout":             "How long sending may go on when weir stops; more than 3s means 3s. What is left is in the journal for the next start.",
+			"endpoint.queue_config.min_shards":                "Lanes that send side by side lines without a tenant of their own, 4 at least and 32 at most; those with __tenant_id__ have 24 others. Another number than before takes effect when the journal is opened and nothing is in it.",
+			"endpoint.remote_timeout":                         "How long a request may take.",
+			"endpoint.retry_on_http_429":                      "Whether a request answered 429 is retried; otherwise its lines are dropped and counted.",
+			"endpoint.tenant_id":                              "Tenant of the lines, sent as X-Scope-OrgID; the label __tenant_id__ of a stream counts more.",
+			"endpoint.tls_config":                             "TLS settings of the connection.",
+			"endpoint.tls_config.ca_file":                     "File with the CA certificates.",
+			"endpoint.tls_config.ca_pem":                      "CA certificates to verify the server with, as PEM text.",
+			"endpoint.tls_config.cert_file":                   "File with the client certificate.",
+			"endpoint.tls_config.cert_pem":                    "Client certificate, as PEM text.",
+			"endpoint.tls_config.insecure_skip_verify":        "Whether the server's certificate is left unverified.",
+			"endpoint.tls_config.key_file":                    "File with the key of the client certificate.",
+			"endpoint.tls_config.key_pem":                     "Key of the client certificate, as PEM text.",
+			"endpoint.tls_config.min_version":                 "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
+			"endpoint.tls_config.server_name":                 "Server name to verify instead of the address's.",
+			"endpoint.url":                                    "URL to send to, such as http://loki:3100/loki/api/v1/push.",
+			"external_labels":                                 "Labels to add to every stream that does not have them. __tenant_id__ is the tenant of streams without that label.",
+			"journal":                                         "Bounds of the journals, one of which each endpoint has. Damage to a file costs the lines that were there, is logged once and counted; the three newest damaged files are kept, with .damaged after their names, as long as the disk has room.",
+			"journal.fsync":                                   "When what was written is forced to the disk: \"none\" (the kernel decides), \"interval\" (every second) or \"always\" (before a batch is accepted).",
+			"journal.max_age":                                 "Age above which samples that could not be sent are dropped and counted. The journal of an endpoint or a node that went, such as that of an item that left a foreach, is kept as long: its samples are sent when the node is there again, or another one with the same URL, headers and user. wal's max_keepalive_time is the same.",
+			"journal.max_size":                                "Bytes on disk above which on_full acts, for each endpoint.",
+			"journal.on_full":                                 "What a full journal does: \"block\" (the sources wait) or \"drop_oldest\".",
+			"max_streams":                                     "Most streams that had lines within the last ten minutes, for each endpoint; lines of further ones are dropped and counted. 0 is no limit.",
+			"wal":                                             "Settings of Alloy's write-ahead log; the journal stands in its place.",
+			"wal.drain_timeout":                               "The drain_timeout of every endpoint.",
+			"wal.enabled":                                     "Has no effect: there is always a journal.",
+			"wal.max_read_frequency":                          "Has no effect, see min_read_frequency.",
+			"wal.max_segment_age":                             "The journal's max_age.",
+			"wal.min_read_frequency":                          "Has no effect: the journal says when there is something to read.",
+		},
+		Exports: map[string]string{
+			"receiver": "Where lines to be sent go.",
+		},
+		Example: `// Sends all lines to a Loki in the house and to one that is far away, which keeps
+// tenants apart. Each has a journal of its own, so neither waits for the other.
+loki.write "default" {
+  external_labels = { cluster = "eu-1" }
+
+  endpoint {
+    name = "near"
+    url  = "http://loki.example.com:3100/loki/api/v1/push"
+  }
+
+  endpoint {
+    name       = "far"
+    url        = "https://logs.example.com/loki/api/v1/push"
+    tenant_id  = "shop"
+    batch_size = "4MiB"
+
+    basic_auth {
+      username      = "weir"
+      password_file = "/etc/weir/password"
+    }
+  }
+
+  journal {
+    max_size = "2GiB"
+    max_age  = "4h"
+  }
+}
+`,
+	},
 	"prometheus.echo": {
 		Summary: "Prints every batch to standard output in an exposition format, to look at what flows.",
 		Args: map[string]string{

@@ -1,0 +1,3 @@
+package write_test
+
+func sendForever(dir, url string) {}

@@ -1,0 +1,250 @@
+package write
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/loki/push"
+)
+
+// request is what is posted: parts one behind the other, all of one tenant.
+//
+// Push requests in a row are one push request, and so are they when they are
+// compressed: what snappy makes is the length of all, and then elements that
+// refer to what was before them by distance, never beyond their own beginning.
+//
+// Format: https://github.com/google/snappy/blob/main/format_description.txt
+type request struct {
+	tenant string // "" for the endpoint's
+	parts  []part
+}
+
+// flight is a journal block that is in flight.
+type flight struct {
+	journal.Block
+	pieces int // parts of it that are not done
+}
+
+func (r *request) size() (raw, lines int) {
+	for i := range r.parts {
+		raw += r.parts[i].raw
+		lines += r.parts[i].lines
+	}
+	return raw, lines
+}
+
+// appendBody appends what is posted.
+func (r *request) appendBody(dst []byte) []byte {
+	raw, _ := r.size()
+	dst = binary.AppendUvarint(dst, uint64(raw))
+	for i := range r.parts {
+		dst = append(dst, r.parts[i].data...)
+	}
+	return dst
+}
+
+// keep leaves out parts that fell off the journal meanwhile.
+func (r *request) keep(j *journal.Journal) {
+	r.parts = slices.DeleteFunc(r.parts, func(p part) bool { return !j.Keeps(p.of.Block) })
+}
+
+// halves returns two requests in place of one that is too large; ok is false if
+// it has one line only.
+func (r *request) halves() (a, b *request, ok bool, err error) {
+	if n := len(r.parts) / 2; n > 0 {
+		return &request{r.tenant, r.parts[:n:n]}, &request{r.tenant, r.parts[n:]}, true, nil
+	}
+	p := r.parts[0]
+	if p.lines < 2 {
+		return nil, nil, false, nil
+	}
+	first, second, err := p.halve()
+	if err != nil {
+		return nil, nil, false, err
+	}
+	p.of.pieces++
+	return &request{r.tenant, []part{first}}, &request{r.tenant, []part{second}}, true, nil
+}
+
+// read returns the request of the part.
+func (p *part) read() ([]byte, error) {
+	body := append(binary.AppendUvarint(make([]byte, 0, len(p.data)+8), uint64(p.raw)), p.data...)
+	raw, err := s2.Decode(nil, body)
+	if err != nil {
+		return nil, fmt.Errorf("cannot decompress a block: %w", err)
+	}
+	return raw, nil
+}
+
+// halve divides the lines of a part.
+func (p *part) halve() (a, b part, err error) {
+	raw, err := p.read()
+	if err != nil {
+		return a, b, err
+	}
+	var halves [2][]byte
+	var lines [2]int
+	n := 0
+	r := push.NewReader(raw)
+	for r.NextStream() {
+		var entries [2][]byte
+		for r.NextEntry() {
+			half := 0
+			if n >= p.lines/2 {
+				half = 1
+			}
+			n++
+			lines[half]++
+			entries[half] = push.AppendEntry(entries[half], r.T, r.Line, r.Meta)
+		}
+		for half, e := range entries {
+			if len(e) > 0 {
+				halves[half] = append(push.AppendStream(halves[half], r.Labels, len(e)), e...)
+			}
+		}
+	}
+	if err := r.Err(); err != nil {
+		return a, b, fmt.Errorf("cannot divide a block: %w", err)
+	}
+	a, err = cutPart(s2.EncodeSnappy(nil, halves[0]))
+	if err == nil {
+		b, err = cutPart(s2.EncodeSnappy(nil, halves[1]))
+	}
+	a.of, a.lines, b.of, b.lines = p.of, lines[0], p.of, lines[1]
+	return a, b, err
+}
+
+// each calls f with every line of the request, as far as it can be read.
+func (r *request) each(f func(labels string, t int64, line string, meta []batch.Label)) {
+	for i := range r.parts {
+		raw, err := r.parts[i].read()
+		if err != nil {
+			continue
+		}
+		pr := push.NewReader(raw)
+		for pr.NextStream() {
+			for pr.NextEntry() {
+				f(pr.Labels, pr.T, pr.Line, pr.Meta)
+			}
+		}
+	}
+}
+
+// joiner makes requests of a lane's blocks.
+type joiner struct {
+	e    *endpoint
+	lane int
+
+	carry *flight  // read, and part of no request yet
+	free  [][]byte // buffers
+	taken [][]byte // those of the request
+}
+
+// next returns the next request; nil: ctx ended and nothing is left.
+func (j *joiner) next(ctx context.Context) *request {
+	j.free = append(j.free, j.taken...)
+	j.taken = j.taken[:0]
+	for {
+		first := j.carry
+		j.carry = nil
+		if first == nil || !j.e.journal.Keeps(first.Block) {
+			b, err := j.e.journal.Next(ctx, j.lane, j.buffer())
+			if err != nil {
+				return nil
+			}
+			first = &flight{Block: b}
+		}
+		r := &request{}
+		if !j.add(r, first, 0) {
+			continue
+		}
+		s := j.e.settings.Load()
+		j.fill(ctx, s, r, first)
+		return r
+	}
+}
+
+// maxParts is how many blocks a request is made of, however small they are.
+const maxParts = 512
+
+// fill adds the blocks behind the first until there are enough, or they have
+// waited long enough.
+func (j *joiner) fill(ctx context.Context, s *settings, r *request, first *flight) {
+	most := int(s.args.BatchSize)
+	left := min(time.UnixMilli(first.Time).Add(s.args.BatchWait).Sub(j.e.clock.Now()), s.args.BatchWait)
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	now, over := context.WithCancel(ctx)
+	over()
+	var alarm *clock.Alarm
+	defer func() {
+		if alarm != nil {
+			alarm.Stop()
+		}
+	}()
+	for last := first; ; {
+		if raw, _ := r.size(); raw >= most || len(r.parts) >= maxParts {
+			return
+		}
+		buf := j.buffer()
+		b, err := j.e.journal.After(now, last.Block, buf)
+		if err != nil && left > 0 && ctx.Err() == nil {
+			if alarm == nil {
+				alarm = clock.AfterFunc(j.e.clock, left, stop)
+			}
+			b, err = j.e.journal.After(waiting, last.Block, buf)
+		}
+		if err != nil {
+			j.free = append(j.free, buf)
+			return
+		}
+		f := &flight{Block: b}
+		if !j.add(r, f, most) {
+			if j.carry != nil {
+				return
+			}
+			continue // it was lost, and last is still what it is behind
+		}
+		last = f
+	}
+}
+
+// add makes a block a part of the request. False: it is carried over, because
+// it is another tenant's or there would be more than most bytes, or it cannot be
+// read and is lost.
+func (j *joiner) add(r *request, f *flight, most int) bool {
+	tenant, p, err := openBlock(f.Block)
+	if err != nil {
+		j.e.log.Error("a block of the journal cannot be sent; it is lost", "lines", f.Samples, "err", err)
+		j.e.journal.Drop(f.Block, "unknown_kind")
+		j.free = append(j.free, f.Payload)
+		return false
+	}
+	if raw, _ := r.size(); len(r.parts) > 0 && (tenant != r.tenant || raw+p.raw > most) {
+		j.carry = f
+		return false
+	}
+	f.pieces, p.of, r.tenant = 1, f, tenant
+	r.parts = append(r.parts, p)
+	j.taken = append(j.taken, f.Payload)
+	return true
+}
+
+// buffer returns memory for a block, nil if there is none.
+func (j *joiner) buffer() []byte {
+	n := len(j.free) - 1
+	if n < 0 {
+		return nil
+	}
+	b := j.free[n]
+	j.free = j.free[:n]
+	return b[:0]
+}

@@ -1,0 +1,86 @@
+package write
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/loki/push"
+)
+
+// streams remembers what is sent for each stream, and which streams came lately.
+type streams struct {
+	external map[string]string
+	now      func() time.Time
+	memo     batch.Memo[*sent]
+
+	mu sync.Mutex
+	at map[uint64]time.Time // by what is sent, if there is a limit
+}
+
+// sent is what is sent for a stream.
+type sent struct {
+	labels string
+	tenant string // of its own, "" for the endpoint's
+	hash   uint64 // of both
+}
+
+func newStreams(external map[string]string, now func() time.Time) *streams {
+	return &streams{external: external, now: now, at: map[uint64]time.Time{}}
+}
+
+// sent returns what is sent for a stream.
+func (m *streams) sent(s *batch.Stream) *sent {
+	if v, ok := m.memo.Get(s); ok {
+		return v
+	}
+	v := &sent{tenant: s.Label(push.TenantLabel)}
+	with := s
+	if len(m.external) > 0 {
+		var b batch.Builder
+		b.Reset(s)
+		for name, value := range m.external {
+			if b.Get(name) == "" {
+				b.Set(name, value)
+			}
+		}
+		with = b.Series(nil)
+		defer with.Release()
+	}
+	v.labels = string(push.AppendLabels(nil, with))
+	v.hash = xxhash.Sum64String(v.tenant + "\x00" + v.labels)
+	return m.memo.Put(s, v)
+}
+
+// activeFor is how long a stream counts after its last line.
+const activeFor = 10 * time.Minute
+
+// admit reports whether a stream may be sent that most allows, 0 for any number.
+func (m *streams) admit(v *sent, most int) bool {
+	if most == 0 {
+		return true
+	}
+	now := m.now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.at[v.hash]; !ok && len(m.at) >= most {
+		return false
+	}
+	m.at[v.hash] = now
+	return true
+}
+
+// sweep forgets streams that ended or did not come for a while.
+func (m *streams) sweep() {
+	m.memo.Sweep(nil)
+	old := m.now().Add(-activeFor)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for h, at := range m.at {
+		if at.Before(old) {
+			delete(m.at, h)
+		}
+	}
+}

@@ -1,0 +1,286 @@
+// Package write is loki.write: it sends log lines to Loki, through a journal on
+// disk for each endpoint.
+//
+// In data order: ConsumeLogs fans a batch out to the endpoints' gates, so that a
+// retry goes only to those that refused it; an endpoint puts it into the open
+// block of its lane and tenant (gather.go, streams.go, block.go) in the bytes
+// that will be sent, compressed, and answers once the block is in the journal
+// (engine/journal). One sender a lane joins the blocks that wait into a request
+// without looking into them (request.go) and posts it until it is accepted, or
+// until Loki says that it will not take all of it (send.go, answer.go).
+//
+// It does not judge the time of a line, its length or its labels: Loki does.
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/journaling"
+)
+
+// Registration returns the component's registration.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "loki.write",
+		Accepts: batch.SignalLogs,
+		NewArgs: func() any {
+			a := new(Arguments)
+			a.SetToDefault()
+			return a
+		},
+		Exports: Exports{},
+		Build:   func(o component.Options, args any) (component.Component, error) { return New(o, args.(*Arguments)) },
+		Doc: component.Doc{
+			Summary: "Sends log lines to Loki, or to whatever takes its push requests. What was accepted is in a journal on disk, so that neither an outage of " +
+				"the endpoint nor a killed process loses it.",
+		},
+	}
+}
+
+// Component is one loki.write.
+type Component struct {
+	o     component.Options
+	gates *gates
+	out   atomic.Pointer[flow.Output]
+
+	mu        sync.Mutex
+	endpoints []*endpoint // as configured
+
+	changed chan struct{} // capacity 1: endpoints changed
+	failed  chan error    // capacity 1: an endpoint panicked
+}
+
+var (
+	_ component.Updater  = (*Component)(nil)
+	_ component.Debugger = (*Component)(nil)
+	_ flow.LogsConsumer  = (*Component)(nil)
+)
+
+// gates are the receivers of the endpoints of one node. They outlive its
+// components, like the node's own: a batch that an endpoint refused may be
+// retried after the component was replaced.
+type gates struct {
+	mu    sync.Mutex
+	byKey map[string]*flow.Receiver
+	off   map[string]bool // of endpoints that were removed: discard is behind it
+	owner *Component      // told about panics
+}
+
+// New returns a component that works once it runs.
+func New(o component.Options, a *Arguments) (*Component, error) {
+	c := &Component{o: o, changed: make(chan struct{}, 1), failed: make(chan error, 1)}
+	c.o.Previous = nil // kept, it would keep all that were before it
+	if prev, ok := o.Previous.(*Component); ok {
+		c.gates = prev.gates
+	} else {
+		c.gates = &gates{byKey: map[string]*flow.Receiver{}, off: map[string]bool{}}
+	}
+	if err := c.Update(a); err != nil {
+		return nil, err
+	}
+	if err := o.Registerer.Register(collector{c}); err != nil {
+		return nil, fmt.Errorf("cannot register metrics: %w", err)
+	}
+	return c, nil
+}
+
+// Update takes new arguments. Endpoints that did not change are not touched.
+func (c *Component) Update(args any) error {
+	a := args.(*Arguments)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := map[string]*endpoint{}
+	for _, e := range c.endpoints {
+		old[e.key] = e
+	}
+	all := make([]*settings, len(a.Endpoints))
+	var errs []error
+	for i, ea := range a.Endpoints {
+		var before *settings
+		if e := old[ea.key()]; e != nil {
+			before = e.settings.Load()
+		}
+		s, err := newSettings(&c.o, a, ea, before)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("endpoint %s: %w", ea.label(), err))
+		}
+		all[i] = s
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	// From here on nothing fails.
+	c.endpoints = nil
+	var to []*flow.Receiver
+	for i, ea := range a.Endpoints {
+		e := old[ea.key()]
+		switch {
+		case e == nil:
+			e = c.newEndpoint(ea, all[i])
+		case e.settings.Load() != all[i]:
+			e.update(all[i])
+		}
+		c.endpoints = append(c.endpoints, e)
+		to = append(to, e.gate)
+	}
+	c.out.Store(flow.NewOutput(c.o.Stats, to))
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
+	e := &endpoint{
+		key: a.key(), o: &c.o, log: c.o.Logger.With("endpoint", a.label()), clock: c.o.Clock,
+		gate: c.gates.get(c, a), changed: c.report, fail: c.fail,
+	}
+	e.settings.Store(s)
+	return e
+}
+
+// close puts discard behind the gate of an endpoint that was removed.
+func (g *gates) close(c *Component, e *endpoint) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.off[e.key] = true
+	e.gate.Set(discard{c.o.Stats})
+}
+
+// get returns the gate of an endpoint; panics behind any gate go to c from now on.
+func (g *gates) get(c *Component, a *Endpoint) *flow.Receiver {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.owner = c
+	r := g.byKey[a.key()]
+	if r == nil {
+		r = flow.NewReceiver(c.o.ID+"/"+a.label(), batch.SignalLogs, nil, func(p *flow.PanicError) {
+			g.mu.Lock()
+			owner := g.owner
+			g.mu.Unlock()
+			owner.fail(p)
+		})
+		g.byKey[a.key()] = r
+	}
+	if g.off[a.key()] {
+		delete(g.off, a.key())
+		r.Set(nil) // calls wait until the endpoint runs again
+	}
+	return r
+}
+
+// ConsumeLogs returns when the lines are in the journal of every
+// endpoint. The error is a *flow.Partial of the endpoints that refused.
+func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	return c.out.Load().SendLogs(ctx, b)
+}
+
+// fail makes Run return err.
+func (c *Component) fail(err error) {
+	select {
+	case c.failed <- err:
+	default:
+	}
+}
+
+// Run sends until ctx ends.
+func (c *Component) Run(ctx context.Context) error {
+	type running struct {
+		stop context.CancelFunc
+		done chan struct{}
+	}
+	run := map[*endpoint]running{}
+	stop := func(es ...*endpoint) {
+		for _, e := range es {
+			run[e].stop()
+		}
+		for _, e := range es {
+			<-run[e].done
+			delete(run, e)
+		}
+	}
+	defer func() {
+		var all []*endpoint
+		for e := range run {
+			all = append(all, e)
+		}
+		stop(all...)
+	}()
+	// Not at once: the endpoints claim theirs first.
+	expired := c.o.Clock.NewTimer(time.Minute)
+	defer expired.Stop()
+	orphans := journaling.Orphans{Storage: c.o.StoragePath, Clock: c.o.Clock, Logger: c.o.Logger}
+	for {
+		select {
+		case <-c.changed:
+			wanted := c.current()
+			var gone []*endpoint
+			for e := range run {
+				if !slices.Contains(wanted, e) {
+					gone = append(gone, e)
+				}
+			}
+			stop(gone...)
+			c.discard(gone)
+			for _, e := range wanted {
+				if _, ok := run[e]; !ok {
+					ectx, cancel := context.WithCancel(ctx)
+					r := running{cancel, make(chan struct{})}
+					run[e] = r
+					go func() { defer close(r.done); e.run(ectx) }()
+				}
+			}
+			c.report()
+		case <-expired.C():
+			orphans.Tend()
+			expired.Reset(time.Hour)
+		case err := <-c.failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// discard closes the gates of endpoints that are not wanted back meanwhile.
+func (c *Component) discard(gone []*endpoint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range gone {
+		if !slices.ContainsFunc(c.endpoints, func(w *endpoint) bool { return w.key == e.key }) {
+			c.gates.close(c, e)
+		}
+	}
+}
+
+func (c *Component) current() []*endpoint {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endpoints
+}
+
+// report tells the node's health: the endpoints' problems.
+func (c *Component) report() {
+	var problems []string
+	for _, e := range c.current() {
+		if err := e.problem(); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	h := component.Health{State: component.Healthy, Message: "sending", Time: c.o.Clock.Now()}
+	if len(problems) > 0 {
+		h.State, h.Message = component.Unhealthy, strings.Join(problems, "; ")
+	}
+	c.o.Health(h)
+}
