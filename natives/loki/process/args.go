@@ -20,8 +20,16 @@ func (a *Arguments) SetToDefault() { *a = Arguments{} }
 // Stage is one stage block: the one field that is set. This is the list of all
 // stages.
 type Stage struct {
+	// Reads the lines of container runtimes of Kubernetes and joins their parts.
+	CRI *CRIArguments `alloy:"cri,block,optional"`
+	// Removes colours and other commands to terminals.
+	Decolorize *DecolorizeArguments `alloy:"decolorize,block,optional"`
+	// Reads the lines of Docker's driver json-file.
+	Docker *DockerArguments `alloy:"docker,block,optional"`
 	// Drops lines that meet all of the given conditions.
 	Drop *DropArguments `alloy:"drop,block,optional"`
+	// Extracts the names and values in messages of the Windows event log.
+	EventLogMessage *EventLogMessageArguments `alloy:"eventlogmessage,block,optional"`
 	// Takes values out of JSON.
 	JSON *JSONArguments `alloy:"json,block,optional"`
 	// Removes labels.
@@ -30,11 +38,17 @@ type Stage struct {
 	LabelKeep *LabelKeepArguments `alloy:"label_keep,block,optional"`
 	// Makes labels of extracted values or of structured metadata.
 	Labels *LabelsArguments `alloy:"labels,block,optional"`
+	// Bounds how many lines pass in a second.
+	Limit *LimitArguments `alloy:"limit,block,optional"`
 	// Takes values out of logfmt.
 	Logfmt *LogfmtArguments `alloy:"logfmt,block,optional"`
+	// Replaces numbers of cards and others that end with a check digit.
+	Luhn *LuhnArguments `alloy:"luhn,block,optional"`
 	// Passes the lines that a selector means through stages of their own, or drops
 	// them.
 	Match *MatchArguments `alloy:"match,block,optional"`
+	// Counts lines and extracted values, for weir's own metrics.
+	Metrics *MetricsArguments `alloy:"metrics,block,optional"`
 	// Joins the lines of a block, such as a stack trace, into one.
 	Multiline *MultilineArguments `alloy:"multiline,block,optional"`
 	// Makes an extracted value the line.
@@ -47,6 +61,8 @@ type Stage struct {
 	Regex *RegexArguments `alloy:"regex,block,optional"`
 	// Replaces parts of the line or of a value.
 	Replace *ReplaceArguments `alloy:"replace,block,optional"`
+	// Leaves a part of the lines, by chance.
+	Sampling *SamplingArguments `alloy:"sampling,block,optional"`
 	// Makes a line of each element of a JSON list.
 	SplitJSON *SplitJSONArguments `alloy:"split_json,block,optional"`
 	// Sets labels.
@@ -61,6 +77,10 @@ type Stage struct {
 	Tenant *TenantArguments `alloy:"tenant,block,optional"`
 	// Makes an extracted value the time.
 	Timestamp *TimestampArguments `alloy:"timestamp,block,optional"`
+	// Cuts lines, labels, metadata and extracted values that are too long.
+	Truncate *TruncateArguments `alloy:"truncate,block,optional"`
+	// Extracts the names and values in messages of Windows events.
+	WindowsEvent *WindowsEventArguments `alloy:"windowsevent,block,optional"`
 }
 
 // maker returns the arguments of the stage.

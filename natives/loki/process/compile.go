@@ -63,6 +63,7 @@ type pipeline struct {
 	derived []*derivation
 	states  []*state
 	groups  []*groups // of the stages that hold
+	metrics []*customMetric
 	takes   []func()  // to be called when the pipeline is the current one
 	sweeps  []func()  // that forget streams that ended
 	scratch sync.Pool // of *pass
@@ -97,6 +98,7 @@ func (pl *pipeline) Sweep() {
 	for _, sweep := range pl.sweeps {
 		sweep()
 	}
+	pl.mem.custom.sweep()
 }
 
 // Close gives back the streams that were made.

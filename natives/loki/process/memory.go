@@ -23,6 +23,8 @@ type memory struct {
 	sender  *flow.Sender
 	node    *generation.Node[*pipeline]
 	dropped *prometheus.CounterVec
+	counts  *counts
+	custom  *custom
 	wake    chan struct{} // capacity 1
 	armed   atomic.Int64  // when keepTime looks next, Unix ns; never is the end of time
 
@@ -48,6 +50,7 @@ func newMemory() *memory {
 			Name: "loki_process_dropped_lines_total",
 			Help: "Lines that a stage dropped, by the reason that its arguments give.",
 		}, []string{"reason"}),
+		counts: newCounts(), custom: newCustom(),
 	}
 	m.armed.Store(never)
 	return m
@@ -55,8 +58,10 @@ func newMemory() *memory {
 
 // register makes a component's Registerer show what the node counts.
 func (m *memory) register(r prometheus.Registerer) {
-	// The one before may have it still, of which the new one's is shown.
-	_ = r.Register(m.dropped)
+	// The one before may have them still, of which the new one's are shown.
+	for _, c := range []prometheus.Collector{m.dropped, m.counts, m.custom} {
+		_ = r.Register(c)
+	}
 }
 
 func (e *env) countDropped(reason string, n int) {
@@ -86,6 +91,7 @@ func (m *memory) next(gen *generation.Current[*pipeline], e env, stages []Stage,
 // takeOver lets groups that a new pipeline goes on with leave through it. The
 // others send what they have; mu is held.
 func (m *memory) takeOver(pl *pipeline) {
+	m.custom.show(pl.metrics, pl.clock)
 	for _, take := range pl.takes {
 		take()
 	}

@@ -1,0 +1,176 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+)
+
+// LimitArguments of stage.limit.
+type LimitArguments struct {
+	// How many lines a second may pass.
+	Rate float64 `alloy:"rate,attr"`
+	// How many lines may pass at once after a time with less.
+	Burst int `alloy:"burst,attr"`
+	// Whether lines above the limit are dropped. Otherwise whoever brings them
+	// waits.
+	Drop bool `alloy:"drop,attr,optional"`
+	// A label: there is a limit for each of its values, and none for lines without
+	// it. It needs drop.
+	ByLabelName string `alloy:"by_label_name,attr,optional"`
+	// How many values of by_label_name are remembered; at least 10000.
+	MaxDistinctLabels int `alloy:"max_distinct_labels,attr,optional"`
+}
+
+// minDistinctLabels is the least max_distinct_labels.
+const minDistinctLabels = 10_000
+
+// Validate returns all that is wrong with the arguments, joined.
+func (a *LimitArguments) Validate() error {
+	var errs []error
+	if !(a.Rate > 0) {
+		errs = append(errs, fmt.Errorf("rate is %v, must be greater than 0", a.Rate))
+	}
+	if a.Burst <= 0 {
+		errs = append(errs, fmt.Errorf("burst is %d, must be greater than 0", a.Burst))
+	}
+	if a.ByLabelName != "" && !a.Drop {
+		errs = append(errs, errors.New("by_label_name needs drop = true"))
+	}
+	return errors.Join(errs...)
+}
+
+// Warnings tells of a number that is not taken as it is.
+func (a *LimitArguments) Warnings() []string {
+	switch {
+	case a.MaxDistinctLabels != 0 && a.ByLabelName == "":
+		return []string{"max_distinct_labels has no effect without by_label_name"}
+	case a.MaxDistinctLabels != 0 && a.MaxDistinctLabels < minDistinctLabels:
+		return []string{fmt.Sprintf("max_distinct_labels is below %d, which it is then", minDistinctLabels)}
+	}
+	return nil
+}
+
+// limitStage bounds how many rows pass.
+type limitStage struct {
+	LimitArguments
+	*limits
+}
+
+// limits are the buckets of a stage, over reloads that leave it the same.
+type limits struct {
+	mu       sync.Mutex
+	all      bucket
+	new, old map[string]*bucket // by value of the label; nil without
+}
+
+// bucket holds what may pass at once, and is filled as time goes on. It may owe.
+type bucket struct {
+	tokens float64
+	at     time.Time // when that was
+	fresh  bool      // it was never looked at
+}
+
+func (a *LimitArguments) make(c *compiler) (stage, error) {
+	s := &limitStage{LimitArguments: *a}
+	s.MaxDistinctLabels = max(s.MaxDistinctLabels, minDistinctLabels)
+	s.limits = keep(c, *a, func() *limits { return &limits{all: bucket{fresh: true}, new: map[string]*bucket{}} })
+	return s, nil
+}
+
+const limitReason = "ratelimit_drop_stage"
+
+func (s *limitStage) run(ctx context.Context, p *pass) {
+	now := p.pl.clock.Now()
+	switch {
+	case s.ByLabelName != "":
+		p.drop(limitReason, func(row int) bool { return s.allowsLabel(p, row, now) })
+	case s.Drop:
+		p.drop(limitReason, func(int) bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.allows(&s.all, now)
+		})
+	default:
+		s.wait(ctx, p.pl.clock, len(p.rows))
+	}
+}
+
+// wait returns when n rows may pass, or ctx has ended: what is sent then is
+// refused, and comes again.
+func (s *limitStage) wait(ctx context.Context, c clock.Clock, n int) {
+	s.mu.Lock()
+	s.fill(&s.all, c.Now())
+	s.all.tokens -= float64(n)
+	owed := -s.all.tokens
+	s.mu.Unlock()
+	if owed <= 0 {
+		return
+	}
+	// A float of seconds may be more than a Duration holds.
+	for left := owed / s.Rate; left > 0; left -= 3600 {
+		if clock.Sleep(ctx, c, time.Duration(min(left, 3600)*float64(time.Second))) != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.all.tokens += float64(n)
+			return
+		}
+	}
+}
+
+// fill expects mu to be held.
+func (s *limitStage) fill(b *bucket, now time.Time) {
+	if b.fresh {
+		b.tokens, b.at, b.fresh = float64(s.Burst), now, false
+		return
+	}
+	if d := now.Sub(b.at); d > 0 {
+		b.tokens, b.at = min(b.tokens+d.Seconds()*s.Rate, float64(s.Burst)), now
+	}
+}
+
+// allows expects mu to be held.
+func (s *limitStage) allows(b *bucket, now time.Time) bool {
+	s.fill(b, now)
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+func (s *limitStage) allowsLabel(p *pass, row int, now time.Time) bool {
+	v := p.stream[row].Label(s.ByLabelName)
+	if v == "" {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.allows(s.of(p, v), now) {
+		return true
+	}
+	p.pl.mem.counts.limited.WithLabelValues(s.ByLabelName, v).Inc()
+	return false
+}
+
+// of returns the bucket of a value, and forgets those not used for long when
+// there are too many; mu is held.
+func (s *limitStage) of(p *pass, v string) *bucket {
+	if b := s.new[v]; b != nil {
+		return b
+	}
+	b := s.old[v]
+	if b == nil {
+		b = &bucket{fresh: true}
+	}
+	if len(s.new) >= s.MaxDistinctLabels {
+		s.old, s.new = s.new, map[string]*bucket{}
+		p.pl.mem.counts.limited.DeletePartialMatch(map[string]string{"label_name": s.ByLabelName})
+	}
+	s.new[v] = b
+	return b
+}

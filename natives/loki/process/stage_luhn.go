@@ -1,0 +1,171 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// LuhnArguments of stage.luhn.
+type LuhnArguments struct {
+	// What to write in place of a number.
+	Replacement string `alloy:"replacement,attr,optional"`
+	// The extracted value to read instead of the line, which it becomes.
+	Source *string `alloy:"source,attr,optional"`
+	// How many digits a number has at least.
+	MinLength int `alloy:"min_length,attr,optional"`
+	// Characters that may be between the digits of a number, such as " -".
+	Delimiters string `alloy:"delimiters,attr,optional"`
+	// A regular expression; what it matches is left as it is.
+	SkipRegex string `alloy:"skip_regex,attr,optional"`
+}
+
+// SetToDefault looks for numbers of cards.
+func (a *LuhnArguments) SetToDefault() {
+	*a = LuhnArguments{Replacement: "**REDACTED**", MinLength: 13}
+}
+
+// Validate wants an expression that compiles.
+func (a *LuhnArguments) Validate() error {
+	var errs []error
+	errs = append(errs, notEmpty(a.Source))
+	if _, err := regexp.Compile(a.SkipRegex); err != nil {
+		errs = append(errs, fmt.Errorf("skip_regex: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// luhnStage replaces numbers whose last digit is the check digit of Luhn's
+// formula.
+//
+// Formula: https://en.wikipedia.org/wiki/Luhn_algorithm
+type luhnStage struct {
+	LuhnArguments
+	source int
+	skip   *regexp.Regexp // nil for none
+}
+
+func (a *LuhnArguments) make(c *compiler) (stage, error) {
+	s := &luhnStage{LuhnArguments: *a, source: -1}
+	if s.Replacement == "" {
+		s.Replacement = "**REDACTED**"
+	}
+	if s.MinLength < 1 {
+		s.MinLength = 13
+	}
+	if a.SkipRegex != "" {
+		var err error
+		if s.skip, err = regexp.Compile(a.SkipRegex); err != nil {
+			return nil, err
+		}
+	}
+	if a.Source != nil {
+		s.source = c.read(*a.Source)
+	}
+	return s, nil
+}
+
+func (s *luhnStage) run(_ context.Context, p *pass) {
+	for _, r := range p.rows {
+		in, ok := p.source(s.source, r)
+		if !ok {
+			continue
+		}
+		if out := s.redacted(in); s.source >= 0 || len(out) != len(in) || out != in {
+			p.setLine(r, out)
+		}
+	}
+}
+
+// redacted returns in without the numbers; in itself when there are none.
+func (s *luhnStage) redacted(in string) string {
+	out := s.replaceIn(in)
+	if s.skip == nil || out == in {
+		return out
+	}
+	var b strings.Builder
+	done := 0
+	for _, at := range s.skip.FindAllStringIndex(in, -1) {
+		b.WriteString(s.replaceIn(in[done:at[0]]))
+		b.WriteString(in[at[0]:at[1]])
+		done = at[1]
+	}
+	b.WriteString(s.replaceIn(in[done:]))
+	return b.String()
+}
+
+func (s *luhnStage) replaceIn(in string) string {
+	var b strings.Builder
+	done := 0
+	for i := 0; i < len(in); i++ {
+		if !isDigit(in[i]) {
+			continue
+		}
+		digits, last, end := s.number(in, i)
+		if digits >= s.MinLength && isLuhn(in[i:last]) {
+			b.WriteString(in[done:i])
+			b.WriteString(s.Replacement)
+			done = last
+		}
+		i = end - 1
+	}
+	if done == 0 {
+		return in
+	}
+	b.WriteString(in[done:])
+	return b.String()
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// number returns how many digits the number at from has, and where the last of
+// them and the delimiters after it end.
+func (s *luhnStage) number(in string, from int) (digits, last, end int) {
+	for end = from; end < len(in); {
+		if isDigit(in[end]) {
+			digits++
+			end++
+			last = end
+			continue
+		}
+		if s.Delimiters == "" {
+			break
+		}
+		c, n := utf8.DecodeRuneInString(in[end:])
+		if !strings.ContainsRune(s.Delimiters, c) {
+			break
+		}
+		end += n
+	}
+	return digits, last, end
+}
+
+// isLuhn checks the digits of a text, which may have others between them.
+// Numbers above the largest of 64 bits have no check digit.
+func isLuhn(text string) bool {
+	var room [64]byte
+	digits := room[:0]
+	for i := range len(text) {
+		if isDigit(text[i]) {
+			digits = append(digits, text[i])
+		}
+	}
+	if _, err := strconv.ParseInt(string(digits), 10, 64); err != nil {
+		return false
+	}
+	sum := 0
+	for i := range digits {
+		n := int(digits[len(digits)-1-i] - '0')
+		if i%2 == 1 {
+			if n *= 2; n > 9 {
+				n -= 9
+			}
+		}
+		sum += n
+	}
+	return sum%10 == 0
+}

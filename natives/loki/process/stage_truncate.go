@@ -1,0 +1,230 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+)
+
+// TruncateArguments of stage.truncate.
+type TruncateArguments struct {
+	// What to cut.
+	Rules []*TruncateRule `alloy:"rule,block"`
+}
+
+// TruncateRule is a rule of stage.truncate.
+type TruncateRule struct {
+	// How long it may be, with suffix.
+	Limit component.Size `alloy:"limit,attr"`
+	// What is appended to what was cut.
+	Suffix string `alloy:"suffix,attr,optional"`
+	// The names of what to cut; all without.
+	Sources []string `alloy:"sources,attr,optional"`
+	// What is cut: line, label, structured_metadata or extracted.
+	SourceType string `alloy:"source_type,attr,optional"`
+}
+
+// Fields of a line that are cut.
+const (
+	fieldLine      = "line"
+	fieldLabel     = "label"
+	fieldMetadata  = "structured_metadata"
+	fieldExtracted = "extracted"
+)
+
+// SetToDefault cuts lines.
+func (r *TruncateRule) SetToDefault() { *r = TruncateRule{SourceType: fieldLine} }
+
+// Validate returns all that is wrong with the rule, joined.
+func (r *TruncateRule) Validate() error {
+	var errs []error
+	if r.Limit <= 0 {
+		errs = append(errs, errors.New("limit must be greater than 0"))
+	} else if len(r.Suffix) >= int(r.Limit) {
+		errs = append(errs, fmt.Errorf("suffix has %d bytes, must be shorter than limit", len(r.Suffix)))
+	}
+	switch r.SourceType {
+	case "", fieldLine:
+		if len(r.Sources) > 0 {
+			errs = append(errs, errors.New("sources cannot be set for lines: set source_type"))
+		}
+	case fieldLabel, fieldMetadata, fieldExtracted:
+	default:
+		errs = append(errs, fmt.Errorf("source_type is %q, want line, label, structured_metadata or extracted", r.SourceType))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate wants a rule.
+func (a *TruncateArguments) Validate() error {
+	if len(a.Rules) == 0 {
+		return errors.New("there is no rule: write at least one")
+	}
+	return nil
+}
+
+// truncateStage cuts what is too long, at the beginning of a character.
+type truncateStage struct {
+	rules []truncateRule
+	mark  int // the slot of truncated, negative if nobody reads it
+}
+
+type truncateRule struct {
+	*TruncateRule
+	derived *derivation // of labels
+	slots   []int       // of extracted values
+}
+
+func (a *TruncateArguments) make(c *compiler) (stage, error) {
+	s := &truncateStage{mark: c.wanted("truncated")}
+	for _, r := range a.Rules {
+		t := truncateRule{TruncateRule: r}
+		switch r.SourceType {
+		case fieldLabel:
+			t.derived = c.derive(func(b *batch.Builder, _ []value) {
+				for _, l := range slices.Clone(b.Labels()) {
+					if r.is(l.Name) && r.tooLong(l.Value) {
+						b.Set(l.Name, r.cut(l.Value))
+					}
+				}
+			})
+		case fieldExtracted:
+			// A value that nobody reads afterwards need not be cut.
+			for name, slot := range c.slots {
+				if r.is(name) {
+					t.slots = append(t.slots, slot)
+				}
+			}
+			slices.Sort(t.slots)
+		}
+		s.rules = append(s.rules, t)
+	}
+	return s, nil
+}
+
+// is reports whether the rule is about a name.
+func (r *TruncateRule) is(name string) bool {
+	return len(r.Sources) == 0 || slices.Contains(r.Sources, name)
+}
+
+// most is how much of what is cut stays.
+func (r *TruncateRule) most() int { return int(r.Limit) - len(r.Suffix) }
+
+func (r *TruncateRule) tooLong(s string) bool { return len(s) > r.most() }
+
+func (r *TruncateRule) cut(s string) string {
+	n := r.most()
+	for n > 0 && !utf8.RuneStart(s[n]) && r.most()-n < utf8.UTFMax {
+		n--
+	}
+	return s[:n] + r.Suffix
+}
+
+func (s *truncateStage) run(_ context.Context, p *pass) {
+	for i := range s.rules {
+		t := &s.rules[i]
+		field := t.SourceType
+		if field == "" {
+			field = fieldLine
+		}
+		for _, r := range p.rows {
+			if n := t.apply(p, r); n > 0 {
+				p.pl.mem.counts.truncated.WithLabelValues(field).Add(float64(n))
+				s.marked(p, r, field)
+			}
+		}
+	}
+}
+
+// marked adds a field to the extracted value that says what was cut.
+func (s *truncateStage) marked(p *pass, row int, field string) {
+	if s.mark < 0 {
+		return
+	}
+	fields := []string{field}
+	if before, ok := p.get(s.mark, row).str(); ok && before != "" {
+		fields = append(fields, strings.Split(before, ",")...)
+	}
+	slices.Sort(fields)
+	p.set(s.mark, row, value{text, strings.Join(slices.Compact(fields), ",")})
+}
+
+// apply cuts what the rule is about and returns in how many places.
+func (t *truncateRule) apply(p *pass, row int) (n int) {
+	switch t.SourceType {
+	case fieldLabel:
+		return t.cutLabels(p, row)
+	case fieldMetadata:
+		return t.cutMeta(p, row)
+	case fieldExtracted:
+		for _, slot := range t.slots {
+			if v := p.get(slot, row); v.kind == text && t.tooLong(v.text) {
+				p.set(slot, row, value{text, t.cut(v.text)})
+				n++
+			}
+		}
+		if p.extra != nil {
+			n += t.cutExtra(p, row)
+		}
+		return n
+	}
+	if l := p.line[row]; t.tooLong(l) {
+		p.setLine(row, t.cut(l))
+		n++
+	}
+	return n
+}
+
+// cutExtra cuts values that have no slot.
+func (t *truncateRule) cutExtra(p *pass, row int) (n int) {
+	for name, v := range p.extra[row] {
+		if t.is(name) && v.kind == text && t.tooLong(v.text) {
+			if n == 0 {
+				p.extra[row] = maps.Clone(p.extra[row]) // another row may have it too
+			}
+			p.extra[row][name] = value{text, t.cut(v.text)}
+			n++
+		}
+	}
+	return n
+}
+
+func (t *truncateRule) cutLabels(p *pass, row int) (n int) {
+	s := p.stream[row]
+	cut := t.derived.of(s, nil)
+	if cut == s {
+		return 0
+	}
+	p.setStream(row, cut)
+	for name, v := range s.Labels() {
+		if t.is(name) && t.tooLong(v) {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *truncateRule) cutMeta(p *pass, row int) (n int) {
+	meta := p.metaOf(row)
+	var own []batch.Label
+	for i, l := range meta {
+		if t.is(l.Name) && t.tooLong(l.Value) {
+			if own == nil {
+				own = slices.Clone(meta)
+			}
+			own[i].Value = t.cut(l.Value)
+			n++
+		}
+	}
+	if n > 0 {
+		p.setMeta(row, own)
+	}
+	return n
+}

@@ -1,0 +1,73 @@
+package process
+
+import (
+	"context"
+	"strings"
+)
+
+// WindowsEventArguments of stage.windowsevent.
+type WindowsEventArguments struct {
+	MessageArguments `alloy:",squash"`
+}
+
+// windowsEventStage reads messages of Windows events: a description, and
+// sections after empty lines, which may have a title that goes before the names
+// in them.
+type windowsEventStage struct{ *named }
+
+func (a *WindowsEventArguments) make(c *compiler) (stage, error) {
+	return windowsEventStage{c.named(a.MessageArguments)}, nil
+}
+
+// What is removed from names and from values.
+var (
+	inNames  = strings.NewReplacer("\t", "", "\r", "", "\n", "", " ", "")
+	inValues = strings.NewReplacer("\t", "", "\r", "", "\n", "")
+)
+
+func (s windowsEventStage) run(_ context.Context, p *pass) {
+	if s.idle {
+		return
+	}
+	for _, r := range p.rows {
+		in, ok := p.source(s.source, r)
+		if !ok {
+			continue
+		}
+		description, rest, _ := strings.Cut(in, "\r\n\r\n")
+		s.put(p, r, "Description", description)
+		for rest != "" {
+			var section string
+			section, rest, _ = strings.Cut(rest, "\r\n\r\n")
+			s.section(p, r, strings.Split(section, "\r\n"))
+		}
+	}
+}
+
+func (s windowsEventStage) put(p *pass, row int, name, v string) {
+	s.set(p, row, inNames.Replace(name), strings.TrimSpace(inValues.Replace(v)))
+}
+
+// section reads the lines of a section.
+func (s windowsEventStage) section(p *pass, row int, lines []string) {
+	title := ""
+	for i := 0; i < len(lines); {
+		name, v, ok := strings.Cut(lines[i], ":")
+		i++
+		switch {
+		case !ok:
+			continue
+		case v == "":
+			if i == 1 {
+				title = name + "_"
+			}
+			continue
+		}
+		// What follows without a name belongs to the value.
+		for i < len(lines) && lines[i] != "" && !strings.Contains(lines[i], ":") {
+			v += "," + lines[i]
+			i++
+		}
+		s.put(p, row, title+name, v)
+	}
+}
