@@ -112,8 +112,16 @@ type lab struct {
 	streams  *batch.Interner
 	mistakes string
 
-	mu  sync.Mutex
-	got []*batch.Logs
+	mu       sync.Mutex
+	got      []*batch.Logs
+	refusals int // how often nothing is accepted
+}
+
+// refuse makes the next calls refuse.
+func (n *lab) refuse(calls int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refusals = calls
 }
 
 type consumer interface {
@@ -191,6 +199,10 @@ func (n *lab) send(text string) {
 func (n *lab) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.refusals > 0 {
+		n.refusals--
+		return errRefused
+	}
 	n.got = append(n.got, b)
 	n.came <- struct{}{}
 	return nil
