@@ -104,7 +104,7 @@ func runFile(t *testing.T, file string) {
 // lab is a loki.process, what is sent to it and what it sends.
 type lab struct {
 	*componenttest.Node
-	t        *testing.T
+	t        testing.TB
 	to       *flow.Receiver
 	came     chan struct{} // a batch came
 	c        consumer
@@ -130,7 +130,7 @@ type consumer interface {
 	flow.LogsConsumer
 }
 
-func newLab(t *testing.T) *lab {
+func newLab(t testing.TB) *lab {
 	n := &lab{
 		Node: componenttest.New(t, "loki.process.default"), t: t, to: flow.NewReceiver("sink", batch.SignalLogs, nil, nil), came: make(chan struct{}, 1000),
 		source: batch.NewSource(), streams: batch.NewInterner(0),

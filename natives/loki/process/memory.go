@@ -170,6 +170,9 @@ func (m *memory) keepTime(ctx context.Context, c clock.Clock) {
 		if at != never {
 			m.armed.Store(at)
 			timer.Reset(time.Unix(0, at).Sub(c.Now()))
+			if c.Now().UnixNano() >= at { // it came while the timer was set
+				continue
+			}
 		}
 		select {
 		case <-ctx.Done():

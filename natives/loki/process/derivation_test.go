@@ -1,0 +1,67 @@
+package process
+
+import (
+	"testing"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// TestDerivation: what is made is the same handle as long as it is used, and is
+// given back when it is not, or when its stream ended.
+func TestDerivation(t *testing.T) {
+	made := 0
+	c := &compiler{pl: &pipeline{}}
+	d := c.derive(func(b *batch.Builder, values []value) {
+		made++
+		b.Set("v", values[0].text)
+	})
+	s := batch.NewSeries([]batch.Label{{Name: "a", Value: "1"}})
+	of := func(v string) *batch.Stream { return d.of(s, []value{plain(v)}) }
+	one, two := of("x"), of("y")
+	if one.String() != `{a="1",v="x"}` || two.String() != `{a="1",v="y"}` {
+		t.Fatalf("got %s and %s", one, two)
+	}
+	if of("x") != one || of("y") != two || made != 2 {
+		t.Error("not the same handles again")
+	}
+	if unset := d.of(s, []value{{}}); unset != s {
+		t.Errorf("got %s for what changes nothing", unset)
+	}
+	for range 4 {
+		c.pl.Sweep()
+		of("x")
+	}
+	if one.Released() || !two.Released() || s.Released() {
+		t.Error("given back, or not given back")
+	}
+	if again := of("y"); again == two || again.Released() {
+		t.Error("what was given back is still in use")
+	}
+	s.Release()
+	c.pl.Sweep()
+	if len(d.varied) != 0 {
+		t.Error("a stream that ended is still known")
+	}
+	other := batch.NewSeries([]batch.Label{{Name: "b", Value: "1"}})
+	last := d.of(other, []value{plain("z")})
+	c.pl.Close()
+	if !last.Released() || other.Released() {
+		t.Error("not given back at the end, or too much")
+	}
+}
+
+// TestKeep: a stage goes on with what an equal one kept.
+func TestKeep(t *testing.T) {
+	first := &compiler{pl: &pipeline{}}
+	n := 0
+	next := func() *int { n++; v := n; return &v }
+	b, a := keep(first, "same", next), keep(first, "same", next) // from the last to the first
+	other := keep(first, "other", next)
+	second := &compiler{pl: &pipeline{}, old: append([]*state(nil), first.pl.states...)}
+	if keep(second, "same", next) != b || keep(second, "same", next) != a || keep(second, "new", next) == other {
+		t.Error("another state, or that of another stage")
+	}
+	if len(second.old) != 1 || *second.old[0].v.(*int) != *other {
+		t.Errorf("left are %v", second.old)
+	}
+}
