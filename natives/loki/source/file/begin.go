@@ -149,6 +149,7 @@ func (f *follower) anew(g *generation) error {
 			offset, atEnd = n, atEnd && n == 0
 		}
 	case imported || f.c.damaged && !new:
+		f.c.unread.Store(true)
 		switch f.set.onError {
 		case skip:
 			f.ignored = true

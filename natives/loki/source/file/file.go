@@ -37,6 +37,7 @@ type Component struct {
 	inflaters inflaters
 	out       atomic.Pointer[flow.Output]
 	held      atomic.Int64 // bytes of lines that were refused
+	unread    atomic.Bool  // a position of another collector was none
 
 	// Of Run and what it calls, set before there is a follower.
 	positions *positions
@@ -109,17 +110,19 @@ func (c *Component) open() error {
 		c.opts.Logger.Error("cannot read all positions", "err", damage, "on_positions_file_error", string(c.arguments().OnPositionsFileError))
 	}
 	c.positions = p
-	if found {
-		return nil
-	}
-	return c.openLegacy()
+	c.openLegacy(found)
+	return nil
 }
 
 // openLegacy reads the positions files of others: the one that the arguments
-// name, and the one that Alloy has where ours would be.
-func (c *Component) openLegacy() error {
-	named := c.arguments().LegacyPositionsFile
-	for _, path := range []string{named, filepath.Join(c.opts.DataPath, "positions.yml")} {
+// name, which goes when it was taken over, and without positions of our own the
+// one that Alloy has where ours would be.
+func (c *Component) openLegacy(found bool) {
+	paths := []string{c.arguments().LegacyPositionsFile}
+	if !found {
+		paths = append(paths, filepath.Join(c.opts.DataPath, "positions.yml"))
+	}
+	for _, path := range paths {
 		if path == "" {
 			continue
 		}
@@ -135,14 +138,13 @@ func (c *Component) openLegacy() error {
 			break
 		}
 	}
-	return nil
 }
 
 // dropLegacy removes the file that was taken over, once all targets of the start
-// have positions of their own.
+// have positions of their own. One that could not be read in part stays.
 func (c *Component) dropLegacy() {
 	named := c.arguments().LegacyPositionsFile
-	if c.legacy == nil || named == "" || c.damaged {
+	if c.legacy == nil || named == "" || c.damaged || c.unread.Load() {
 		return
 	}
 	c.positions.save()

@@ -219,3 +219,24 @@ func numbers(prefix string, from, to int) (out []string) {
 	}
 	return out
 }
+
+// counts checks the value of one of the component's metrics, summed over labels.
+func (h *house) counts(name string, want float64) {
+	h.t.Helper()
+	families, err := h.node.Registry.Gather()
+	h.must(err)
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		var got float64
+		for _, m := range f.GetMetric() {
+			got += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+		if got != want {
+			h.t.Errorf("%s is %v, want %v", name, got, want)
+		}
+		return
+	}
+	h.t.Errorf("there is no %s", name)
+}

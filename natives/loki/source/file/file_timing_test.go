@@ -1,0 +1,101 @@
+package file
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// log200 is n lines of 200 bytes.
+func log200(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&b, "%08d %s\n", i, strings.Repeat("x", 190))
+	}
+	return b.Bytes()
+}
+
+// BenchmarkSplit has the price of a line of 200 bytes once it is read.
+func BenchmarkSplit(b *testing.B) {
+	data := log200(1300)
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		lines, _ := plain.split(data)
+		n += len(lines)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/line")
+}
+
+// BenchmarkScanner is what bufio.Scanner takes for that.
+func BenchmarkScanner(b *testing.B) {
+	data := log200(1300)
+	n := 0
+	for b.Loop() {
+		for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); n++ {
+			_ = s.Text()
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/line")
+}
+
+// BenchmarkChunk reads ranges of a file and splits them.
+func BenchmarkChunk(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "f")
+	if err := os.WriteFile(path, log200(100_000), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	f, err := openFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	n := 0
+	g := newGeneration(f, fi, path, plain, "")
+	for b.Loop() {
+		if !g.unread() {
+			g = newGeneration(f, fi, path, plain, "")
+		}
+		c, ok, err := g.next(chunkSize, false)
+		if !ok || err != nil {
+			b.Fatal(ok, err)
+		}
+		g.sent(c)
+		n += len(c.lines)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/line")
+}
+
+// BenchmarkIdleLook is a look at a file to which nothing was written.
+func BenchmarkIdleLook(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "f")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	fi, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	id, _ := identify(nil, fi)
+	f := &follower{began: true, met: true, here: true, target: target{path: path}, gens: []*generation{{id: id, raw: fi.Size()}}}
+	b.ReportAllocs()
+	now := time.Now()
+	for b.Loop() {
+		if err := f.look(now); err != nil {
+			b.Fatal(err)
+		}
+		if g, _ := f.pick(now); g != nil {
+			b.Fatal("there is something to read")
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package file
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var when = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func now() time.Time { return when }
+
+// known returns what positions know, in values.
+func (s *positions) known() []position {
+	var out []position
+	for _, p := range s.where(func(*position) bool { return true }) {
+		c := *p
+		c.open = append([]span(nil), p.open...)
+		out = append(out, c)
+	}
+	return out
+}
+
+var asValues = cmp.AllowUnexported(position{}, span{}, mark{}, identity{})
+
+func mustOpen(t testing.TB, dir string) *positions {
+	t.Helper()
+	s, _, damage, err := openPositions(dir, now, func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if damage != nil || err != nil {
+		t.Fatal(damage, err)
+	}
+	return s
+}
+
+// history makes changes one after the other and returns the log, and after each
+// change how long it was and what was known.
+func history(t testing.TB, dir string) (log []byte, ends []int, states [][]position) {
+	s := mustOpen(t, dir)
+	a := &position{labels: `{job="j"}`, path: "/a", real: "/b", id: identity{1, 1 << 60}, read: 3}
+	b := &position{labels: "{}", path: "/c"}
+	for _, change := range []func(){
+		func() {},
+		func() { s.add(a) },
+		func() { s.add(b) },
+		func() { s.head(a, markOf([]byte("abc"))); s.save() },
+		func() { s.sent(a, span{3, 9, 1e18, 2}, markOf([]byte("x")), 5) },
+		func() { s.sent(a, span{9, 20, 2e18, 3}, markOf([]byte("y")), 6) },
+		func() { s.sent(b, span{0, 1, 3e18, 1}, mark{}, 7) },
+		func() { s.done(a, 9); s.save() },
+		func() { s.change(b, func(p *position) { p.finished = true }) },
+		func() { s.done(a, 3); s.save() },
+		func() { s.done(b, 77); s.done(b, 0); s.save() },
+		func() { s.remove(a) },
+	} {
+		change()
+		log, err := os.ReadFile(filepath.Join(dir, positionsName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends, states = append(ends, len(log)), append(states, s.known())
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, positionsName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log, ends, states
+}
+
+// TestCutLog: whatever part of a log a kill leaves, what is known is what was
+// known before the change that is not whole.
+func TestCutLog(t *testing.T) {
+	log, ends, states := history(t, t.TempDir())
+	for n := range len(log) + 1 {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, positionsName), log[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := mustOpen(t, dir)
+		var want []position
+		for i, end := range ends {
+			if end <= n {
+				want = states[i]
+			}
+		}
+		if diff := cmp.Diff(want, s.known(), asValues); diff != "" {
+			t.Fatalf("cut at %d of %d (-want +got):\n%s", n, len(log), diff)
+		}
+		again := s.known()
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+		s = mustOpen(t, dir)
+		if diff := cmp.Diff(again, s.known(), asValues); diff != "" {
+			t.Fatalf("cut at %d, opened again (-first +second):\n%s", n, diff)
+		}
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDamagedLog: a log with another byte in its midst is said to be damaged,
+// kept, and taken in up to there.
+func TestDamagedLog(t *testing.T) {
+	log, ends, _ := history(t, t.TempDir())
+	for n := range ends[5] {
+		dir := t.TempDir()
+		broken := bytes.Clone(log)
+		broken[n] ^= 0x55
+		if err := os.WriteFile(filepath.Join(dir, positionsName), broken, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, found, damage, err := openPositions(dir, now, func(error) {})
+		if !found || damage == nil || err != nil {
+			t.Fatalf("byte %d: got found %v, damage %v, error %v", n, found, damage, err)
+		}
+		kept, err := filepath.Glob(filepath.Join(dir, "*.damaged.*"))
+		if err != nil || len(kept) != 1 {
+			t.Errorf("got %q, %v; want the damaged log to be kept", kept, err)
+		}
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFailingDisk: while the log cannot be written everything goes on, and then
+// it has all again.
+func TestFailingDisk(t *testing.T) {
+	dir := t.TempDir()
+	var problems []error
+	at := when
+	s, _, _, err := openPositions(dir, func() time.Time { return at }, func(err error) { problems = append(problems, err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &position{path: "/a"}
+	s.add(p)
+	// No file can be written where a directory is, and none that is closed.
+	if err := os.Mkdir(s.path+".tmp", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.sent(p, span{0, 5, 1, 1}, mark{}, 1)
+	s.sent(p, span{5, 9, 2, 1}, mark{}, 1)
+	at = at.Add(2 * time.Second)
+	s.save()
+	if len(problems) != 2 || errors.Join(problems...) == nil {
+		t.Errorf("got %v, want a failed write and a failed replacement", problems)
+	}
+	if err := os.Remove(s.path + ".tmp"); err != nil {
+		t.Fatal(err)
+	}
+	s.done(p, 0)
+	at = at.Add(2 * time.Second)
+	s.save()
+	if len(problems) != 3 || problems[2] != nil {
+		t.Errorf("got %v, want it to work again", problems)
+	}
+	want := s.known()
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, dir)
+	if diff := cmp.Diff(want, s.known(), asValues); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLogStaysSmall: it is written anew when most of it is old.
+func TestLogStaysSmall(t *testing.T) {
+	s := mustOpen(t, t.TempDir())
+	p := &position{path: "/a"}
+	s.add(p)
+	for i := range int64(60_000) {
+		s.sent(p, span{i, i + 1, 1e18 + i, 1}, mark{}, 1)
+		s.done(p, i)
+	}
+	fi, err := os.Stat(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fi.Size() > 2*compactAfter {
+		t.Errorf("the log has %d bytes", fi.Size())
+	}
+	want := s.known()
+	dir := filepath.Dir(s.path)
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, dir)
+	for i := range want {
+		want[i].open = nil // the last was done
+	}
+	if diff := cmp.Diff(want, s.known(), asValues); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzLoad: any bytes are taken in or refused, and what was taken in comes out
+// again the same.
+func FuzzLoad(f *testing.F) {
+	log, ends, _ := history(f, f.TempDir())
+	for _, end := range ends {
+		f.Add(log[:end])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := &positions{all: map[uint64]*position{}}
+		_ = s.load(b)
+		out := appendHeader(nil)
+		for _, p := range s.where(func(*position) bool { return true }) {
+			out = appendPosition(out, p)
+		}
+		again := &positions{all: map[uint64]*position{}}
+		if err := again.load(out); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(s.known(), again.known(), asValues, cmp.Comparer(func(a, b []span) bool { return len(a) == len(b) })); diff != "" {
+			t.Errorf("(-first +again):\n%s", diff)
+		}
+	})
+}
