@@ -30,6 +30,8 @@ type Stage struct {
 	Drop *DropArguments `alloy:"drop,block,optional"`
 	// Extracts the names and values in messages of the Windows event log.
 	EventLogMessage *EventLogMessageArguments `alloy:"eventlogmessage,block,optional"`
+	// Extracts where IP addresses are, or what else a database knows of them.
+	GeoIP *GeoIPArguments `alloy:"geoip,block,optional"`
 	// Takes values out of JSON.
 	JSON *JSONArguments `alloy:"json,block,optional"`
 	// Removes labels.

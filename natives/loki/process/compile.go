@@ -64,6 +64,7 @@ type pipeline struct {
 	states  []*state
 	groups  []*groups // of the stages that hold
 	metrics []*customMetric
+	geo     []*geoDB  // the databases that are read
 	takes   []func()  // to be called when the pipeline is the current one
 	sweeps  []func()  // that forget streams that ended
 	scratch sync.Pool // of *pass
@@ -85,8 +86,12 @@ func compile(e env, stages []Stage, old *pipeline) (*pipeline, error) {
 	return pl, nil
 }
 
-// same reports whether stages are those of the pipeline.
+// same reports whether stages are those of the pipeline, and the files that they
+// read.
 func (pl *pipeline) same(stages []Stage) bool {
+	if pl != nil && slices.ContainsFunc(pl.geo, (*geoDB).changed) {
+		return false
+	}
 	return len(pl.of) == len(stages) && (len(stages) == 0 || reflect.DeepEqual(pl.of, stages))
 }
 

@@ -25,6 +25,7 @@ type memory struct {
 	dropped *prometheus.CounterVec
 	counts  *counts
 	custom  *custom
+	geo     geoFiles
 	wake    chan struct{} // capacity 1
 	armed   atomic.Int64  // when keepTime looks next, Unix ns; never is the end of time
 
@@ -92,6 +93,7 @@ func (m *memory) next(gen *generation.Current[*pipeline], e env, stages []Stage,
 // others send what they have; mu is held.
 func (m *memory) takeOver(pl *pipeline) {
 	m.custom.show(pl.metrics, pl.clock)
+	m.geo.only(pl.geo)
 	for _, take := range pl.takes {
 		take()
 	}

@@ -60,6 +60,7 @@ type Component struct {
 var (
 	_ component.Component = (*Component)(nil)
 	_ component.Updater   = (*Component)(nil)
+	_ component.Sourced   = (*Component)(nil)
 	_ flow.LogsConsumer   = (*Component)(nil)
 	_ generation.Rules    = (*pipeline)(nil)
 )
@@ -88,6 +89,14 @@ func (c *Component) set(a *Arguments, fresh bool) error {
 	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
 	c.gen.Redirected()
 	return nil
+}
+
+// Sourced returns the databases that stages read.
+func (c *Component) Sourced() (paths []string) {
+	for _, db := range c.gen.Load().Rules.geo {
+		paths = append(paths, db.path)
+	}
+	return paths
 }
 
 // Run sends lines whose time has come, and sweeps, until ctx ends. What is kept
