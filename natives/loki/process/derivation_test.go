@@ -10,7 +10,7 @@ import (
 // given back when it is not, or when its stream ended.
 func TestDerivation(t *testing.T) {
 	made := 0
-	c := &compiler{pl: &pipeline{}}
+	c := &compiler{pl: &pipeline{env: env{mem: newMemory()}}}
 	d := c.derive(func(b *batch.Builder, values []value) {
 		made++
 		b.Set("v", values[0].text)

@@ -203,18 +203,25 @@ func (m *memory) flush(ctx context.Context, now time.Time, all bool) (next int64
 		sources, at := g.due(now, all)
 		next = min(next, at)
 		for _, s := range sources {
-			leave, err := m.enter(ctx, s)
-			if err != nil {
+			if m.sendInTurn(ctx, g, s, now, all) != nil {
 				return next
 			}
-			g.send(ctx, m.sender, s, now, all)
-			leave()
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.groups = slices.DeleteFunc(m.groups, func(g *groups) bool { return g.over() })
 	return next
+}
+
+func (m *memory) sendInTurn(ctx context.Context, g *groups, source uint64, now time.Time, all bool) error {
+	leave, err := m.enter(ctx, source)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	g.send(ctx, m.sender, source, now, all)
+	return nil
 }
 
 // deliver sends a batch until it was accepted or ctx ended, and reports whether

@@ -102,11 +102,14 @@ func (c *Component) Sourced() (paths []string) {
 // Run sends lines whose time has come, and sweeps, until ctx ends. What is kept
 // then is sent, unless another component took over.
 func (c *Component) Run(ctx context.Context) error {
+	sweeps, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { c.mem.keepTime(ctx, c.opts.Clock) })
-	err := c.gen.Run(ctx, c.opts.Clock)
-	wg.Wait()
-	return err
+	// Stages run on this goroutine, where their panics are the node's.
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { _ = c.gen.Run(sweeps, c.opts.Clock) }) // it returns nil
+	c.mem.keepTime(ctx, c.opts.Clock)
+	return nil
 }
 
 // ConsumeLogs passes b through the stages and sends what they leave.
