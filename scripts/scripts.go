@@ -7,5 +7,5 @@ import "embed"
 
 // FS has the scripts, and the modules they share below lib.
 //
-//go:embed demo discovery enrich http lib metrics sink source
+//go:embed demo discovery enrich http lib logs metrics sink source
 var FS embed.FS

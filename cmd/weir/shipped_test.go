@@ -36,7 +36,8 @@ func TestShippedScriptsConfigs(t *testing.T) {
 			continue
 		}
 		path := filepath.Join(t.TempDir(), "config.alloy")
-		config += "\n\nprometheus.remote_write \"default\" {\n  endpoint {\n    url = \"http://127.0.0.1:1/api/v1/write\"\n  }\n}\n"
+		config += "\n\nprometheus.remote_write \"default\" {\n  endpoint {\n    url = \"http://127.0.0.1:1/api/v1/write\"\n  }\n}\n\n" +
+			"loki.write \"default\" {\n  endpoint {\n    url = \"http://127.0.0.1:1/loki/api/v1/push\"\n  }\n}\n"
 		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}

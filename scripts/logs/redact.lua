@@ -88,7 +88,7 @@ return weir.transform {
   args = {
     kinds    = weir.arg.list { of = weir.arg.enum { values = KNOWN }, default = KNOWN, doc = "What to hide." },
     also     = weir.arg.map { of = weir.arg.regexp {}, default = {}, doc = "Further patterns to hide, by the name that stands for what they match." },
-    hash_key = weir.arg.string { default = "", doc = "Key of the hashes; without it there are none." },
+    hash_key = weir.arg.secret { optional = true, doc = "Key of the hashes; without it there are none." },
     metadata = weir.arg.bool { default = true, doc = "Whether structured metadata is looked at as well." },
   },
 
@@ -108,7 +108,7 @@ return weir.transform {
 
     local function mark(name, text)
       found[name] = (found[name] or 0) + 1
-      if args.hash_key == "" then return "<" .. name .. ">" end
+      if not args.hash_key then return "<" .. name .. ">" end
       return "<" .. name .. ":" .. assert(hash.hmac("sha256", args.hash_key, text)):sub(1, 12) .. ">"
     end
 

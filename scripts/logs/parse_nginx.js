@@ -1,0 +1,108 @@
+/**
+ * Reads access logs of nginx and Apache (the format combined, with or without what
+ * is often put behind it) into JSON, labels and structured metadata.
+ *
+ * A line that fits becomes JSON, or stays with `json = false`; its time becomes
+ * that of the request. What does not fit, such as a line of the error log, goes on
+ * as it came, with the label `parsed="no"`, and is counted by
+ * weir_script_custom_unparsed_total. Other formats need a `pattern` with groups
+ * that have names.
+ *
+ *   logs.parse_nginx "default" {
+ *     labels     = { method = "method", status = "class" }
+ *     metadata   = { client = "remote_addr" }
+ *     forward_to = [loki.write.default.receiver]
+ *   }
+ *
+ * Example Input:
+ *   {job="nginx"} 10.0.0.7 - - [14/Nov/2023:22:13:20 +0000] "GET /cart?id=7 HTTP/1.1" 200 512 "-" "curl/8.1" 0.120
+ *   {job="nginx"} 2023/11/14 22:13:20 [error] 31#31: connect() failed
+ * Example Output:
+ *   {class="2xx",job="nginx",method="GET"} @2023-11-14T22:13:20Z {"remote_addr":"10.0.0.7","method":"GET","path":"/cart?id=7","protocol":"HTTP/1.1","status":200,"bytes":512,"user_agent":"curl/8.1","request_time":0.12}
+ *   {job="nginx",parsed="no"} 2023/11/14 22:13:20 [error] 31#31: connect() failed
+ * Example Args:
+ *   labels   = {}
+ *   metadata = { status = "status" }
+ *   json     = false
+ * Example Input:
+ *   {job="nginx"} ::1 - jane [14/Nov/2023:23:13:20 +0100] "-" 408 0 "-" "-"
+ * Example Output:
+ *   {job="nginx"} @2023-11-14T22:13:20Z {status="408"} ::1 - jane [14/Nov/2023:23:13:20 +0100] "-" 408 0 "-" "-"
+ */
+import { arg, defineTransform } from "weir";
+import re from "weir/re";
+import time from "weir/time";
+
+const COMBINED = re.compile(
+  '^(\\S+) (\\S+) (.+?) \\[([^\\]]+)\\] "((?:[^"\\\\]|\\\\.)*)" (\\d{3}) (\\d+|-)(?: "((?:[^"\\\\]|\\\\.)*)" "((?:[^"\\\\]|\\\\.)*)")?(?: "?(\\d+\\.\\d+)"?)?',
+);
+const REQUEST = re.compile("^(\\S+) (.*?)(?: (HTTP/[0-9.]+))?$");
+const NAMES = ["remote_addr", "ident", "user", "time", "request", "status", "bytes", "referer", "user_agent", "request_time"];
+const NUMBERS = new Set(["status", "bytes", "request_time"]);
+
+/** What the groups of a match say, without what is empty or "-". */
+function fieldsOf(names, groups) {
+  const f = {};
+  names.forEach((name, i) => {
+    const v = groups[i];
+    if (name && v !== undefined && v !== "" && v !== "-") f[name] = NUMBERS.has(name) ? Number(v) : v;
+  });
+  if (f.request !== undefined) {
+    const parts = REQUEST.find(f.request);
+    if (parts) {
+      [, f.method, f.path] = parts;
+      if (parts[3]) f.protocol = parts[3];
+      delete f.request;
+    }
+  }
+  if (f.status !== undefined) f.class = `${Math.floor(f.status / 100)}xx`;
+  return f;
+}
+
+/** The order of the keys in a line. */
+const ORDER = ["remote_addr", "user", "method", "path", "protocol", "request", "status", "bytes", "referer", "user_agent", "request_time"];
+
+export default defineTransform({
+  args: {
+    labels: arg.map({ of: arg.string(), default: { method: "method", class: "class" }, doc: "Fields to make labels of, by the label. The class of a status is 2xx and so on." }),
+    metadata: arg.map({ of: arg.string(), default: {}, doc: "Fields to make structured metadata of, by its name." }),
+    json: arg.bool({ default: true, doc: "Whether lines become JSON." }),
+    time: arg.bool({ default: true, doc: "Whether a line gets the time of its request." }),
+    time_format: arg.string({ default: "%d/%b/%Y:%H:%M:%S %z", doc: "How the field time is written." }),
+    pattern: arg.regexp({ optional: true, doc: "Another format: groups with names are the fields; request, status, bytes, time and request_time mean what they mean in combined." }),
+  },
+
+  logs(batch, ctx) {
+    const { labels, metadata, json: asJSON, time: asTime, time_format: layout, pattern } = ctx.args;
+    const names = pattern ? Array.from(String(pattern).matchAll(/\(\?P?<(\w+)>|\((?!\?)/g), (m) => m[1]) : NAMES;
+    let unparsed = 0;
+
+    for (const [i, line] of batch.rows("line")) {
+      const found = (pattern ?? COMBINED).find(line);
+      if (!found) {
+        unparsed++;
+        batch.set(i, "parsed", "no");
+        continue;
+      }
+      const fields = fieldsOf(names, found.slice(1));
+      const edits = {};
+      for (const [label, field] of Object.entries(labels)) if (fields[field] !== undefined) edits[`labels.${label}`] = String(fields[field]);
+      for (const [name, field] of Object.entries(metadata)) if (fields[field] !== undefined) edits[`meta.${name}`] = String(fields[field]);
+      if (asTime && fields.time !== undefined) {
+        try {
+          edits.time = time.parse(fields.time, layout);
+        } catch {
+          unparsed++; // it keeps the time at which it was read
+        }
+      }
+      if (asJSON) {
+        const { time: _, class: __, ident: ___, ...rest } = fields;
+        const out = {};
+        for (const k of ORDER) if (rest[k] !== undefined) out[k] = rest[k];
+        edits.line = JSON.stringify({ ...out, ...rest });
+      }
+      batch.set(i, edits);
+    }
+    if (unparsed > 0) ctx.metrics.counter("unparsed", {}, "Lines that did not fit, or whose time did not.").add(unparsed);
+  },
+});

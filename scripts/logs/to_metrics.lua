@@ -1,0 +1,147 @@
+-- Counts lines and what stands in them: metrics of logs, made where the logs are.
+--
+-- Each block `metric` is a counter, a gauge or a histogram of the lines that match:
+-- their number, or a field of them. Series are sent every 15 seconds and end when
+-- no line came for `idle`. The lines end here: send them to this component and to
+-- loki.write side by side. Labels should have few values; 10,000 series are kept,
+-- lines for more are counted by weir_script_custom_over_limit_total.
+--
+--   logs.to_metrics "default" {
+--     metric {
+--       name   = "http_requests_total"
+--       labels = { job = "labels.job", status = "json.status" }
+--       where  = "json.status"
+--     }
+--     metric {
+--       name    = "http_request_seconds"
+--       type    = "histogram"
+--       value   = "json.took_ms"
+--       scale   = 0.001
+--       buckets = [0.1, 1, 10]
+--     }
+--     forward_to = [prometheus.remote_write.default.receiver]
+--   }
+local json = require "json"
+local weir = require "weir"
+
+local MOST = 10000
+
+-- text is how a bound is written in the label le.
+local function text(v)
+  return (("%.12f"):format(v):gsub("0+$", ""):gsub("%.$", ""))
+end
+
+-- fields of a rule, as batch:rows takes them: where, value, then its labels in order.
+local function fields(rule)
+  local names = {}
+  for name in pairs(rule.labels) do names[#names + 1] = name end
+  table.sort(names)
+  local out = { rule.where ~= "" and rule.where or "line", rule.value ~= "" and rule.value or "line" }
+  for _, name in ipairs(names) do out[#out + 1] = rule.labels[name] end
+  return names, out
+end
+
+return weir.transform {
+  sends = { "metrics" },
+
+  args = {
+    idle = weir.arg.duration { default = "5m", doc = "How long a series goes on without a line." },
+    metric = weir.arg.block { repeated = true, doc = "A metric.", fields = {
+      name    = weir.arg.string { doc = "Its name." },
+      type    = weir.arg.enum { values = { "counter", "gauge", "histogram" }, default = "counter", doc = "What it is. A gauge has the last value." },
+      help    = weir.arg.string { default = "", doc = "What it says." },
+      where   = weir.arg.string { default = "", doc = "A field that a line must have to count: json.status, logfmt.level, labels.app, meta.trace_id." },
+      match   = weir.arg.regexp { optional = true, doc = "What this field, or else the line, must match." },
+      value   = weir.arg.string { default = "", doc = "The field that is counted, set or observed; without it lines are counted." },
+      scale   = weir.arg.number { default = 1, doc = "What the value is multiplied by: 0.001 makes seconds of milliseconds." },
+      labels  = weir.arg.map { of = weir.arg.string {}, default = {}, doc = "Labels by name: fields of the line." },
+      buckets = weir.arg.list { of = weir.arg.number {}, default = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10 }, doc = "Upper bounds of a histogram, rising." },
+    } },
+  },
+
+  state = {
+    series = weir.state.map { max = MOST, max_value = "256KiB", doc = "Series by number of the rule and labels: value or buckets, and when a line came last." },
+  },
+
+  setup = function(ctx)
+    for _, rule in ipairs(ctx.args.metric) do
+      local names = fields(rule)
+      if #names > 8 then error(("metric %s has %d labels: at most 8"):format(rule.name, #names)) end
+      for i = 2, #rule.buckets do
+        if rule.buckets[i] <= rule.buckets[i - 1] then error(("the buckets of metric %s do not rise at %g"):format(rule.name, rule.buckets[i])) end
+      end
+    end
+  end,
+
+  logs = function(batch, ctx)
+    local series, now = ctx.state.series, ctx.now()
+    for n, rule in ipairs(ctx.args.metric) do
+      local names, wanted = fields(rule)
+      local sums = {} -- of this batch: one change of the state for each series
+      for _, where, value, a, b, c, d, e, f, g, h in batch:rows(unpack(wanted)) do
+        local v = 1
+        if rule.value ~= "" then v = tonumber(value) end
+        if v and where ~= nil and (not rule.match or rule.match:match(tostring(where))) then
+          local labels = {}
+          for i, got in ipairs { a or "", b or "", c or "", d or "", e or "", f or "", g or "", h or "" } do
+            if names[i] and got ~= "" then labels[names[i]] = tostring(got) end
+          end
+          local key = n .. json.encode(labels)
+          local sum = sums[key] or { labels = labels, n = 0, sum = 0, counts = {} }
+          sums[key] = sum
+          v = v * rule.scale
+          sum.n, sum.sum, sum.last = sum.n + 1, sum.sum + v, v
+          if rule.type == "histogram" then
+            for i, bound in ipairs(rule.buckets) do
+              if v <= bound then sum.counts[i] = (sum.counts[i] or 0) + 1 end
+            end
+          end
+        end
+      end
+      for key, sum in pairs(sums) do
+        local ok = series:update(key, function(old)
+          old = old or { rule = rule.name, labels = sum.labels, n = 0, sum = 0, counts = {} }
+          local counts = {}
+          for i = 1, #rule.buckets do counts[i] = (old.counts[i] or 0) + (sum.counts[i] or 0) end
+          return { rule = rule.name, labels = old.labels, n = old.n + sum.n, sum = old.sum + sum.sum, last = sum.last, counts = counts, at = now }
+        end)
+        if not ok then ctx.metrics.counter("over_limit", {}, "Lines that were not counted: there are too many series."):add(sum.n) end
+      end
+    end
+  end,
+
+  every = {
+    ["15s"] = function(ctx)
+      local series, now, idle = ctx.state.series, ctx.now(), ctx.args.idle * 1000
+      local entries = series:entries(MOST)
+      local keys = {}
+      for key in pairs(entries) do keys[#keys + 1] = key end
+      table.sort(keys)
+      for _, key in ipairs(keys) do
+        local s = entries[key]
+        local rule = ctx.args.metric[tonumber(key:match("^%d+"))]
+        local over = now - s.at >= idle
+        -- What an older block counted under this number is not this rule's.
+        if rule and rule.name == s.rule then
+          local function emit(name, value, le)
+            local labels = {}
+            for k, v in pairs(s.labels) do labels[k] = v end
+            labels.le = le
+            ctx.emit { name = name, labels = labels, value = not over and value or nil, stale = over, type = rule.type, help = rule.help }
+          end
+          if rule.type == "counter" then
+            emit(rule.name, s.sum)
+          elseif rule.type == "gauge" then
+            emit(rule.name, s.last)
+          else
+            for i, bound in ipairs(rule.buckets) do emit(rule.name .. "_bucket", s.counts[i], text(bound)) end
+            emit(rule.name .. "_bucket", s.n, "+Inf")
+            emit(rule.name .. "_sum", s.sum)
+            emit(rule.name .. "_count", s.n)
+          end
+        end
+        if over or not rule then series:delete(key) end
+      end
+    end,
+  },
+}

@@ -1,0 +1,74 @@
+local weir = require "weir"
+
+describe("logs.to_metrics", function()
+  it("counts lines by their fields", function()
+    local t = weir.test.component("to_metrics.lua", {
+      metric = { { name = "requests_total", where = "json.status", labels = { job = "labels.job", status = "json.status" } } },
+    })
+    local out = t:logs [[
+      {job="a"} {"status":200}
+      {job="a"} {"status":200}
+      {job="b"} {"status":500}
+      {job="b"} no status
+    ]]
+    assert.equals(0, #out)
+    t:logs [[{job="a"} {"status":200}]]
+    out = t:advance("15s")
+    assert.equals(3, out:value [[requests_total{job="a",status="200"}]])
+    assert.equals(1, out:value [[requests_total{job="b",status="500"}]])
+    assert.equals(2, #out)
+  end)
+
+  it("adds up fields and sets gauges", function()
+    local t = weir.test.component("to_metrics.lua", { metric = {
+      { name = "bytes_total", value = "logfmt.bytes" },
+      { name = "queue", type = "gauge", value = "logfmt.queue", where = "line", match = "^queue=" },
+    } })
+    t:logs "{} bytes=10\n{} bytes=5 x\n{} bytes=many\n{} queue=3\n{} queue=7\n{} the queue=9"
+    local out = t:advance("15s")
+    assert.equals(15, out:value("bytes_total"))
+    assert.equals(7, out:value("queue"))
+  end)
+
+  it("makes histograms", function()
+    local t = weir.test.component("to_metrics.lua", { metric = {
+      { name = "took_seconds", type = "histogram", value = "json.ms", scale = 0.001, buckets = { 0.1, 1 } },
+    } })
+    t:logs '{} {"ms":50}\n{} {"ms":500}\n{} {"ms":5000}'
+    assert.equals([[
+# TYPE took_seconds histogram
+took_seconds_bucket{le="0.1"} 1
+took_seconds_bucket{le="1"} 2
+took_seconds_bucket{le="+Inf"} 3
+took_seconds_sum 5.55
+took_seconds_count 3
+]], t:advance("15s"):text())
+  end)
+
+  it("ends what no line came for", function()
+    local t = weir.test.component("to_metrics.lua", { idle = "30s", metric = { { name = "lines_total" } } })
+    t:logs "{} a"
+    assert.equals(1, t:advance("15s"):value("lines_total"))
+    local out = t:advance("15s")
+    assert.is_true(out[1].stale)
+    assert.equals(0, #t:advance("1m"))
+    t:logs "{} b"
+    assert.equals(1, t:advance("15s"):value("lines_total"))
+  end)
+
+  it("goes on over a reload", function()
+    local t = weir.test.component("to_metrics.lua", { metric = { { name = "lines_total" } } })
+    t:logs "{} a"
+    t:reload()
+    t:logs "{} b"
+    assert.equals(2, t:advance("15s"):value("lines_total"))
+  end)
+
+  it("says that there are too many labels", function()
+    local labels = {}
+    for i = 1, 9 do labels["l" .. i] = "labels.x" end
+    assert.has_error(function()
+      weir.test.component("to_metrics.lua", { metric = { { name = "lines_total", labels = labels } } }):logs "{} a"
+    end)
+  end)
+end)

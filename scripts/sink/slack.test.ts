@@ -1,0 +1,67 @@
+import { component, describe, expect, http, test, type Reply } from "weir/test";
+
+const API = "https://slack.com/api/chat.postMessage";
+const OK: Reply = { status: 200, body: '{"ok":true}' };
+
+function open(answer: Reply, args: object = {}) {
+  const mocks = http({ [`POST ${API}`]: answer });
+  const t = component("slack.ts", { token: "xoxb", channel: "#ops", ...args });
+  const sent = () => mocks.calls().map((c) => JSON.parse(c.body).text as string);
+  return { t, mocks, sent };
+}
+
+describe("sink.slack", () => {
+  test("posts what came together, by stream", () => {
+    const { t, mocks, sent } = open(OK);
+    t.logs('{job="a"} one <b>\n{job="b"} two\n{job="a"} three');
+    expect(sent()).toEqual(["*a*\n```one &lt;b&gt;\nthree```\n*b*\n```two```"]);
+    expect(JSON.parse(mocks.calls()[0].body).channel).toBe("#ops");
+  });
+
+  test("shows a few of many lines", () => {
+    const { t, sent } = open(OK, { lines: 2, title: "" });
+    t.logs("{} 1\n{} 2\n{} 3\n{} 4");
+    t.logs(`{} ${"x".repeat(600)}`);
+    expect(sent()).toEqual(["```1\n2``` and 2 more", `\`\`\`${"x".repeat(500)}…\`\`\``]);
+  });
+
+  test("stops at a number of messages a minute, and says what is missing", () => {
+    const { t, sent } = open(OK, { per_minute: 1, title: "" });
+    t.logs("{} 1");
+    expect(t.logs("{} 2\n{} 3").outcome().waiting).toBe(0);
+    expect(sent()).toHaveLength(1);
+    t.advance("1m");
+    t.logs("{} 4");
+    expect(sent()[1]).toBe("_2 lines before were not posted_\n```4```");
+    t.advance("1m");
+    t.logs("{} 5");
+    expect(sent()[2]).toBe("```5```");
+  });
+
+  const again: [string, Reply][] = [
+    ["asks to wait", { status: 429, headers: { "Retry-After": "30" } }],
+    ["knows no such channel", { status: 200, body: '{"ok":false,"error":"channel_not_found"}' }],
+  ];
+  for (const [what, refused] of again) {
+    test(`posts again when Slack ${what}`, () => {
+      const { t, sent } = open([refused, OK]);
+      expect(t.logs("{} 1").outcome().waiting).toBe(1);
+      t.advance("1m");
+      expect(sent()).toHaveLength(2);
+    });
+  }
+
+  test("gives up what is wrong for good", () => {
+    const { t, sent } = open({ status: 200, body: '{"ok":false,"error":"msg_too_long"}' });
+    expect(t.logs("{} 1").outcome().lost).toEqual({ rejected: 1 });
+    t.advance("1m");
+    expect(sent()).toHaveLength(1);
+  });
+
+  test("posts to a webhook", () => {
+    const url = "https://chat.internal/hooks/x";
+    const mocks = http({ [`POST ${url}`]: "ok" });
+    component("slack.ts", { url }).logs('{job="a"} one');
+    expect(JSON.parse(mocks.calls()[0].body)).toEqual({ text: "*a*\n```one```" });
+  });
+});

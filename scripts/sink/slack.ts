@@ -1,0 +1,120 @@
+/**
+ * Posts log lines to a Slack channel, for the few that somebody should read now.
+ *
+ * Lines that come together become one message: those of a stream under the title,
+ * as they came. There are at most `per_minute` messages; lines beyond that are not
+ * posted but counted, and the next message says how many they were. What Slack does
+ * not take is posted again, at the pace that it asks for.
+ *
+ * With a `token` (scope chat:write) messages go to `channel` by Slack's API. Without,
+ * `url` is an incoming webhook, of Slack, Mattermost or Rocket.Chat; whoever knows
+ * that may post, and it is shown on weir's page.
+ *
+ *   sink.slack "default" {
+ *     token   = sys.env("SLACK_TOKEN")
+ *     channel = "#ops"
+ *     title   = "{job} on {instance}"
+ *
+ *     script {
+ *       allow { http = ["https://slack.com/api/*"] }
+ *     }
+ *   }
+ *
+ * https://docs.slack.dev/reference/methods/chat.postMessage
+ */
+import { arg, defineSink, state } from "weir";
+
+const API = "https://slack.com/api/chat.postMessage";
+
+/** What Slack shows of a message, less the title. */
+const ROOM = 3500;
+
+/** Errors of the API that are the same the next time. */
+const LASTING = new Set(["msg_too_long", "no_text", "invalid_blocks", "restricted_action"]);
+
+function escape(s: string): string {
+  return s.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+}
+
+export default defineSink({
+  accepts: ["logs"],
+  needs: { http: true },
+  batch: { maxRecords: 500, maxWait: "5s", inFlight: 1 },
+
+  args: {
+    token: arg.secret({ optional: true, doc: "A token of the API." }),
+    channel: arg.string({ default: "", doc: "Where to post, with a token: #name or id." }),
+    url: arg.string({ default: API, doc: "What to call: the API, or an incoming webhook." }),
+    title: arg.string({ default: "{job}", doc: "The first line of a stream's lines; {name} stands for a label." }),
+    lines: arg.int({ default: 20, doc: "How many lines of a stream a message shows." }),
+    per_minute: arg.int({ default: 20, doc: "How many messages there may be in a minute." }),
+    timeout: arg.duration({ default: "10s", doc: "How long to wait for an answer." }),
+  },
+
+  state: {
+    posted: state.counter({ max: 10, ttl: "2m", doc: "Messages of a minute." }),
+    left: state.counter({ max: 1, scope: "persistent", doc: "Lines that were not posted." }),
+  },
+
+  setup(ctx) {
+    if (ctx.args.url === API && (!ctx.args.token || ctx.args.channel === "")) {
+      throw new Error("token and channel are missing: the API wants both; or set url to an incoming webhook");
+    }
+  },
+
+  async send(batch, ctx) {
+    const { token, channel, url, title, lines: most, per_minute: limit, timeout } = ctx.args;
+    const { posted, left } = ctx.state;
+    const minute = String(Math.floor(ctx.now() / 60000));
+    if (posted.get(minute) >= limit) {
+      left.add("lines", batch.length);
+      return;
+    }
+
+    const streams = new Map<string, string[]>();
+    for (const r of batch) {
+      const name = title.replace(/\{([^{}]*)\}/g, (_, n: string) => r.labels[n] ?? "");
+      const lines = streams.get(name);
+      if (lines) lines.push(r.line);
+      else streams.set(name, [r.line]);
+    }
+
+    const parts: string[] = [];
+    const before = left.get("lines");
+    if (before > 0) parts.push(`_${before} lines before were not posted_`);
+    let room = ROOM;
+    for (const [name, lines] of streams) {
+      const shown: string[] = [];
+      for (const line of lines.slice(0, most)) {
+        const text = escape(line.length > 500 ? `${line.slice(0, 500)}…` : line);
+        if (text.length > room) break;
+        room -= text.length + 1;
+        shown.push(text.replace(/```/g, "'''"));
+      }
+      const more = lines.length - shown.length;
+      let part = name === "" ? "" : `*${escape(name)}*\n`;
+      if (shown.length > 0) part += "```" + shown.join("\n") + "```";
+      parts.push(part + (more > 0 ? ` and ${more} more` : ""));
+    }
+    const text = parts.join("\n");
+
+    const body = url === API ? { channel, text, unfurl_links: false } : { text };
+    const answer = await ctx.http.post(url, undefined, { json: body, bearer: token, timeout });
+    const after = Number(answer.headers["retry-after"] ?? 0);
+    const wait = after > 0 ? { after: Math.min(after, 600) } : {};
+    if (answer.status >= 300) {
+      const reason = `status ${answer.status}: ${answer.body.slice(0, 200)}`;
+      if (answer.status === 400 || answer.status === 413) ctx.reject(reason);
+      else return ctx.retry({ reason, ...wait });
+    } else if (url === API) {
+      const said = answer.json() as { ok: boolean; error?: string };
+      if (!said.ok) {
+        const reason = `Slack says ${said.error}`;
+        if (LASTING.has(said.error ?? "")) ctx.reject(reason);
+        else return ctx.retry({ reason, ...wait }); // such as a token or a channel that somebody mends
+      }
+    }
+    posted.add(minute);
+    if (before > 0) left.add("lines", -before);
+  },
+});
