@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/scripting/view"
 )
 
 // A number or a string that Go hands to a script becomes an interface, which
@@ -170,51 +172,44 @@ func ascii(s string) bool {
 	return true
 }
 
-// texts makes string values: short ones, which come again and again, are
-// interned, long ones made many to an allocation.
+// texts makes string values.
 type texts struct {
-	interned map[string]goja.Value
-	block    []string
+	view.Texts
+	wide map[string]goja.Value // short ones that goja has as UTF-16
 }
 
 const (
-	maxInterned = 8192
-	shortText   = 64 // bytes
-	textBlock   = 64
+	shortText = 64 // bytes that one may have to be taken for one that comes again
+	maxWide   = 1024
 )
 
 // value is a string of a script. s may be a part of something larger.
 func (t *texts) value(s string) goja.Value {
-	if s == "" {
+	switch {
+	case s == "":
 		return emptyText
+	case !ascii(s):
+		return t.wideText(s)
+	case len(s) > shortText:
+		return point(asciiTab, unsafe.Pointer(t.Long(s)))
 	}
-	if len(s) > shortText {
-		return t.long(s)
-	}
-	if x, ok := t.interned[s]; ok {
-		return x
-	}
-	if len(t.interned) >= maxInterned || t.interned == nil {
-		t.interned = make(map[string]goja.Value, 64)
-	}
-	s = strings.Clone(s) // a part of a line or of labels must not keep them alive
-	x := engine.ToValue(s)
-	if ascii(s) {
-		x = point(asciiTab, unsafe.Pointer(&s))
-	}
-	t.interned[s] = x
-	return x
+	return point(asciiTab, unsafe.Pointer(t.Short(s)))
 }
 
-func (t *texts) long(s string) goja.Value {
-	if !ascii(s) {
+func (t *texts) wideText(s string) goja.Value {
+	if len(s) > shortText {
 		return engine.ToValue(s)
 	}
-	if len(t.block) == cap(t.block) {
-		t.block = make([]string, 0, textBlock)
+	x, ok := t.wide[s]
+	if !ok {
+		if len(t.wide) >= maxWide || t.wide == nil {
+			t.wide = map[string]goja.Value{}
+		}
+		s = strings.Clone(s)
+		x = engine.ToValue(s)
+		t.wide[s] = x
 	}
-	t.block = append(t.block, s)
-	return point(asciiTab, unsafe.Pointer(&t.block[len(t.block)-1]))
+	return x
 }
 
 // fixed is the string at p, which must never be written to again.

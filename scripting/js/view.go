@@ -59,7 +59,7 @@ func (v *vm) openData() {
 func (v *vm) closeData() {
 	d := &v.data
 	d.records, d.lines, d.rows, d.cells = nil, nil, nil, nil
-	d.texts.block = nil // parts of lines, which would keep all of them
+	d.texts.Forget() // parts of lines, which would keep all of them
 	clear(d.read[:cap(d.read)])
 	d.step.value, d.rowIterator.of = nil, nil
 }

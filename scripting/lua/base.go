@@ -150,8 +150,8 @@ func (v *vm) pairs(L *lua.LState) int {
 					L.Push(lua.LNil)
 					return 1
 				}
-				L.Push(v.strings.value(ls[i]))
-				L.Push(v.strings.value(ls[i+1]))
+				L.Push(v.label(ls[i]))
+				L.Push(v.label(ls[i+1]))
 				i += 2
 				return 2
 			}))

@@ -258,7 +258,7 @@ func (v *vm) field(m *view.Metrics, c column, i int) lua.LValue {
 	case 't':
 		return v.numbers.value(float64(m.Time(i)))
 	case 'T':
-		return v.strings.value(m.Type(i))
+		return v.label(m.Type(i))
 	case 's':
 		return lua.LBool(m.Stale(i))
 	}

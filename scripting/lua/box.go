@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"strings"
 	"unsafe"
 
 	lua "github.com/yuin/gopher-lua"
@@ -42,28 +41,14 @@ func (n *numbers) value(f float64) lua.LValue {
 	return boxNumber(&n.block[len(n.block)-1])
 }
 
-// interned holds string values that come again and again: label names and
-// values. It is cleared when it is full.
-type interned map[string]lua.LValue
+// maxShort is how long labels and what is like them may be to be taken for
+// texts that come again.
+const maxShort = 256
 
-const (
-	maxInterned     = 8192
-	maxInternedSize = 256
-)
-
-func (in *interned) value(s string) lua.LValue {
-	if v, ok := (*in)[s]; ok {
-		return v
-	}
-	if len(s) > maxInternedSize {
+// label is a name or a value of a label in a script.
+func (v *vm) label(s string) lua.LValue {
+	if len(s) > maxShort {
 		return lua.LString(s)
 	}
-	if len(*in) >= maxInterned || *in == nil {
-		*in = make(interned, 64)
-	}
-	// s is a part of a series' labels and must not keep them all alive.
-	s = strings.Clone(s)
-	v := lua.LValue(lua.LString(s))
-	(*in)[s] = v
-	return v
+	return boxString(v.texts.Short(s))
 }

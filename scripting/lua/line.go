@@ -83,25 +83,15 @@ func (v *vm) newCopiedLine(rec view.LogRecord) *lua.LUserData {
 	return &lua.LUserData{Value: c, Metatable: v.mt.lineCopy}
 }
 
-// texts makes string values out of parts of lines: short ones, which come again
-// and again, are interned, long ones many to an allocation.
-type texts struct{ block []string }
-
-const (
-	textBlock = 64
-	shortText = 64 // bytes
-)
+// shortText is how many bytes a part of a line may have to be taken for one that
+// comes again.
+const shortText = 64
 
 func (v *vm) text(s string) lua.LValue {
 	if len(s) <= shortText {
-		return v.strings.value(s)
+		return boxString(v.texts.Short(s))
 	}
-	t := &v.texts
-	if len(t.block) == cap(t.block) {
-		t.block = make([]string, 0, textBlock)
-	}
-	t.block = append(t.block, s)
-	return boxString(&t.block[len(t.block)-1])
+	return boxString(v.texts.Long(s))
 }
 
 // cell is a field of a line in a script.

@@ -152,7 +152,7 @@ func (v *vm) labelsIndex(L *lua.LState) int {
 		L.Push(lua.LNil)
 		return 1
 	}
-	L.Push(v.strings.value(val))
+	L.Push(v.label(val))
 	return 1
 }
 
@@ -234,17 +234,17 @@ func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		case "labels":
 			L.Push(&r.labels)
 		case "name":
-			L.Push(v.strings.value(m.Name(r.row)))
+			L.Push(v.label(m.Name(r.row)))
 		case "value":
 			L.Push(v.sampleValue(m, r.row))
 		case "time":
 			L.Push(v.numbers.value(float64(m.Time(r.row))))
 		case "type":
-			L.Push(v.strings.value(m.Type(r.row)))
+			L.Push(v.label(m.Type(r.row)))
 		case "help":
 			L.Push(lua.LString(m.Help(r.row)))
 		case "unit":
-			L.Push(v.strings.value(m.Unit(r.row)))
+			L.Push(v.label(m.Unit(r.row)))
 		case "stale":
 			L.Push(lua.LBool(m.Stale(r.row)))
 		case "drop":
@@ -450,13 +450,13 @@ func (v *vm) openSeries(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		case "labels":
 			L.Push(labels)
 		case "name":
-			L.Push(v.strings.value(s.Name()))
+			L.Push(v.label(s.Name()))
 		case "type":
-			L.Push(v.strings.value(s.Type()))
+			L.Push(v.label(s.Type()))
 		case "help":
 			L.Push(lua.LString(s.Help()))
 		case "unit":
-			L.Push(v.strings.value(s.Unit()))
+			L.Push(v.label(s.Unit()))
 		case "drop":
 			L.Push(drop)
 		case "value", "time", "stale", "histogram", "exemplars":

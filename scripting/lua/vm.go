@@ -48,8 +48,7 @@ type vm struct {
 	resumes    int // coroutines that are running inside each other
 
 	numbers numbers
-	texts   texts
-	strings interned
+	texts   view.Texts
 
 	loadFailed string // the same while the file ran
 
@@ -310,7 +309,7 @@ func (v *vm) Logs(m *view.Logs) error {
 	}
 	err := v.run(v.hooks.logs, 0, v.logBatch, v.ctx.metrics)
 	v.lines, v.out, v.outLogs, v.lineRecs = nil, nil, nil, nil
-	v.texts.block = nil // parts of lines, which would keep all of them
+	v.texts.Forget() // parts of lines, which would keep all of them
 	clear(v.cells[:cap(v.cells)])
 	return err
 }
