@@ -385,6 +385,14 @@ func (e *endpoint) answered(s *settings, lane int, tenant string, err error, los
 	}
 }
 
+// fellOff notes that a lane does not wait any more: its request fell off the journal.
+func (e *endpoint) fellOff(lane int) {
+	e.mu.Lock()
+	delete(e.waiting, lane)
+	e.mu.Unlock()
+	e.changed()
+}
+
 // about returns the log for what is about requests of a tenant.
 func (e *endpoint) about(s *settings, tenant string) *slog.Logger {
 	log := e.log.With("url", journal.PublicURL(s.args.URL))

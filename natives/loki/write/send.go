@@ -58,6 +58,7 @@ func (sd *sender) deliver(ctx context.Context, r *request) bool {
 				return false
 			}
 			if r.keep(e.journal); len(r.parts) == 0 {
+				e.fellOff(sd.lane)
 				return true
 			}
 			_, lines := r.size()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
 // TestEveryByteArrives sends what is hard to carry.
@@ -189,18 +190,24 @@ func TestRestart(t *testing.T) {
 // it is taken.
 func TestStopSendsWhatIsThere(t *testing.T) {
 	srv := newServer(t)
-	n := startNew(t, endpoint(srv.URL, `batch_wait = "1h"`))
+	// The time that a stop may take does not pass.
+	n := start(t, componenttest.New(t, id), nil, endpoint(srv.URL, "batch_wait = \"1h\"\nremote_timeout = \"2m\""))
 	var want []*batch.Logs
 	for source := range uint64(6) {
-		b := lines(source, stream("source", fmt.Sprint(source)), 3, t0)
-		n.accept(t, b)
-		want = append(want, b)
+		for i := range int64(3) {
+			b := long(lines(source, stream("source", fmt.Sprint(source)), 3, t0+i*10))
+			n.accept(t, b)
+			want = append(want, b)
+		}
 	}
 	if k := len(srv.got()); k > 0 {
 		t.Errorf("there were %d requests before batch_wait", k)
 	}
 	n.stop()
 	diff(t, sorted(rows(want...)), sorted(srv.rows()))
+	if k := len(srv.got()); k > 6 {
+		t.Errorf("there were %d requests of 4 lanes", k)
+	}
 }
 
 // TestReload changes everything that can be changed while lines come.

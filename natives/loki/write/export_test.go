@@ -1,0 +1,66 @@
+package write
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/journal"
+)
+
+// Encode returns the journal blocks that a batch becomes.
+func Encode(b *batch.Logs) []journal.Block {
+	g := &gatherer{}
+	gr := &group{s: &settings{blockSize: maxBlock, streams: newStreams(nil, time.Now)}, own: block{size: maxBlock}}
+	g.take(gr, b)
+	return append(gr.blocks, gr.own.close(0))
+}
+
+// Encoder encodes batches as a lane does, again and again.
+func Encoder() func(b *batch.Logs) (size int) {
+	g := &gatherer{}
+	s := &settings{blockSize: maxBlock, streams: newStreams(nil, time.Now)}
+	return func(b *batch.Logs) (size int) {
+		gr := &group{s: s, own: block{size: maxBlock}}
+		g.take(gr, b)
+		blocks := append(gr.blocks, gr.own.close(0))
+		putBuffer(gr.own.buf)
+		for _, bl := range blocks {
+			size += len(bl.Payload)
+			putBuffer(bl.Payload)
+		}
+		return size
+	}
+}
+
+// Join returns the body of a request of blocks.
+func Join(blocks ...journal.Block) ([]byte, error) {
+	r := &request{}
+	for _, b := range blocks {
+		_, p, err := openBlock(b)
+		if err != nil {
+			return nil, err
+		}
+		r.parts = append(r.parts, p)
+	}
+	return r.appendBody(nil), nil
+}
+
+// Judge returns what an answer to a request of blocks means: the reasons of lines
+// that are lost, or "again" or "too large".
+func Judge(status int, message string, retry429 bool, blocks ...journal.Block) (lost map[string]int, what string) {
+	r := &request{}
+	for _, b := range blocks {
+		_, p, _ := openBlock(b)
+		r.parts = append(r.parts, p)
+	}
+	s := &settings{args: &Endpoint{RetryOnHTTP429: retry429}}
+	a := judge(s, r, &http.Response{StatusCode: status, Header: http.Header{}}, message, time.Now())
+	switch a.kind {
+	case again:
+		return nil, "again"
+	case tooLarge:
+		return nil, "too large"
+	}
+	return a.lost, ""
+}
