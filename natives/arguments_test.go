@@ -32,6 +32,7 @@ import (
 	lokienrich "github.com/weir-run/weir/natives/loki/enrich"
 	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
 	"github.com/weir-run/weir/natives/loki/secretfilter"
+	lokisourceapi "github.com/weir-run/weir/natives/loki/source/api"
 	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
 	lokisourcesyslog "github.com/weir-run/weir/natives/loki/source/syslog"
 	lokiwrite "github.com/weir-run/weir/natives/loki/write"
@@ -156,6 +157,7 @@ func blocks(t *testing.T) map[string]func() any {
 		filematch.Registration(), remotehttp.Registration(), static.Registration(), enrich.Registration(),
 		lokiecho.Registration(), lokienrich.Registration(), lokirelabel.Registration(),
 		secretfilter.Registration(),
+		lokisourceapi.Registration(),
 		lokisourcefile.Registration(),
 		lokisourcesyslog.Registration(),
 		lokiwrite.Registration(),

@@ -27,6 +27,7 @@ import (
 	lokiprocess "github.com/weir-run/weir/natives/loki/process"
 	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
 	"github.com/weir-run/weir/natives/loki/secretfilter"
+	lokisourceapi "github.com/weir-run/weir/natives/loki/source/api"
 	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
 	lokisourcesyslog "github.com/weir-run/weir/natives/loki/source/syslog"
 	lokiwrite "github.com/weir-run/weir/natives/loki/write"
@@ -70,6 +71,7 @@ func natives() component.Catalog {
 		lokirelabel.Registration(),
 		secretfilter.Registration(),
 		lokiwrite.Registration(),
+		lokisourceapi.Registration(),
 		lokisourcefile.Registration(),
 		lokisourcesyslog.Registration(),
 		echo.Registration(),

@@ -955,6 +955,92 @@ loki.secretfilter "default" {
 loki.echo "default" { }
 `,
 	},
+	"loki.source.api": {
+		Summary: "Takes lines that others push to it as they would to Loki, and sends them on.",
+		Args: map[string]string{
+			"forward_to":                                  "Receivers to send the lines to.",
+			"graceful_shutdown_timeout":                   "How long requests in flight may take to end when the server stops or moves to another address.",
+			"grpc":                                        "Refused: nothing is served by gRPC.",
+			"grpc.conn_limit":                             "Refused, like the block.",
+			"grpc.listen_address":                         "Refused, like the block.",
+			"grpc.listen_port":                            "Refused, like the block.",
+			"grpc.max_connection_age":                     "Refused, like the block.",
+			"grpc.max_connection_age_grace":               "Refused, like the block.",
+			"grpc.max_connection_idle":                    "Refused, like the block.",
+			"grpc.server_max_concurrent_streams":          "Refused, like the block.",
+			"grpc.server_max_recv_msg_size":               "Refused, like the block.",
+			"grpc.server_max_send_msg_size":               "Refused, like the block.",
+			"grpc.tls":                                    "Refused, like the block.",
+			"grpc.tls.cert_file":                          "File with the certificate; it is read again when it changes.",
+			"grpc.tls.cert_pem":                           "Certificate of the server, as PEM text; those that signed it may follow.",
+			"grpc.tls.cipher_suites":                      "Cipher suites to allow up to TLS 1.2, by their names in Go, comma-separated; \"\" are Go's defaults.",
+			"grpc.tls.client_auth_type":                   "What is asked of clients: NoClientCert (the default), RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.",
+			"grpc.tls.client_ca":                          "CA certificates to verify clients with, as PEM text.",
+			"grpc.tls.client_ca_file":                     "File with the CA certificates to verify clients with.",
+			"grpc.tls.key_file":                           "File with the key; it is read again when it changes.",
+			"grpc.tls.key_pem":                            "Key of the certificate, as PEM text.",
+			"grpc.tls.min_version":                        "Lowest TLS version: VersionTLS12 (the default) or VersionTLS13; VersionTLS10 and VersionTLS11 are not safe.",
+			"http":                                        "Where and how HTTP is served.",
+			"http.conn_limit":                             "Most connections at a time, further ones wait; 0 is no limit.",
+			"http.http2":                                  "HTTP/2, over TLS and, if there is none, in the clear.",
+			"http.http2.enabled":                          "Whether HTTP/2 is spoken.",
+			"http.http2.idle_timeout":                     "Refused: server_idle_timeout holds for HTTP/2 too.",
+			"http.http2.max_concurrent_streams":           "Most requests at a time of one connection; 0 is Go's default.",
+			"http.http2.max_decoder_header_table_size":    "Size of the table with which headers are decoded, in bytes; 0 is Go's default.",
+			"http.http2.max_encoder_header_table_size":    "Most that the table with which headers are encoded may take, in bytes; 0 is Go's default.",
+			"http.http2.max_handlers":                     "Refused: connections and streams are limited by conn_limit and max_concurrent_streams.",
+			"http.http2.max_read_frame_size":              "Largest frame to read, in bytes, 16384 to 16777215; 0 is Go's default.",
+			"http.http2.max_upload_buffer_per_connection": "Bytes that a connection may send ahead, 65535 to 4194304; 0 is Go's default.",
+			"http.http2.max_upload_buffer_per_stream":     "Bytes that a request may send ahead, up to 4194304; 0 is Go's default.",
+			"http.http2.permit_prohibited_ciphers":        "Whether cipher suites are allowed that HTTP/2 forbids.",
+			"http.http2.ping_timeout":                     "How long a ping may stay unanswered before the connection is closed.",
+			"http.http2.read_idle_timeout":                "Silence after which a ping is sent; 0s is never.",
+			"http.http2.write_byte_timeout":               "How long a write may make no progress before the connection is closed; 0s is no limit.",
+			"http.listen_address":                         "Address to listen on; \"\" is every address of the host.",
+			"http.listen_port":                            "Port to listen on; 0 is one that is free.",
+			"http.server_idle_timeout":                    "How long a connection may wait for its next request; 0s is no limit.",
+			"http.server_read_timeout":                    "How long reading a request may take, its body included; 0s is no limit.",
+			"http.server_write_timeout":                   "How long handling a request and writing the answer may take; 0s is no limit.",
+			"http.tls":                                    "TLS; without it HTTP is served in the clear, to which a server that was started with TLS does not go back.",
+			"http.tls.cert_file":                          "File with the certificate; it is read again when it changes.",
+			"http.tls.cert_pem":                           "Certificate of the server, as PEM text; those that signed it may follow.",
+			"http.tls.cipher_suites":                      "Cipher suites to allow up to TLS 1.2, by their names in Go, comma-separated; \"\" are Go's defaults.",
+			"http.tls.client_auth_type":                   "What is asked of clients: NoClientCert (the default), RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.",
+			"http.tls.client_ca":                          "CA certificates to verify clients with, as PEM text.",
+			"http.tls.client_ca_file":                     "File with the CA certificates to verify clients with.",
+			"http.tls.key_file":                           "File with the key; it is read again when it changes.",
+			"http.tls.key_pem":                            "Key of the certificate, as PEM text.",
+			"http.tls.min_version":                        "Lowest TLS version: VersionTLS12 (the default) or VersionTLS13; VersionTLS10 and VersionTLS11 are not safe.",
+			"labels":                                      "Labels of all lines, in place of what a request says of the same names.",
+			"limits":                                      "Bounds that Alloy does not have.",
+			"limits.max_inflight_size":                    "Most memory for bodies and lines of requests that are not answered; further ones are answered 429.",
+			"limits.max_requests":                         "Most requests at a time; further ones are answered 429.",
+			"limits.max_wait":                             "How long the receivers may take to accept a request before it is answered 503. It is less when server_write_timeout is.",
+			"max_send_message_size":                       "Largest body, before and after decompression; a larger one is answered 413.",
+			"relabel_rules":                               "Rules for the streams that are pushed: the `rules` of a loki.relabel or prometheus.relabel. Labels that begin with \"__\" are dropped after them.",
+			"use_incoming_timestamp":                      "Whether a line has the time that its request says, and not that of its arrival.",
+		},
+		Example: `// Takes lines that agents push as to Loki, to http://…:3100/loki/api/v1/push, and
+// prints them.
+loki.source.api "default" {
+  http {
+    listen_address = "127.0.0.1"
+    listen_port    = 3100
+  }
+
+  labels                 = { via = "weir" }
+  use_incoming_timestamp = true
+
+  limits {
+    max_wait = "5s"
+  }
+
+  forward_to = [loki.echo.default.receiver]
+}
+
+loki.echo "default" {}
+`,
+	},
 	"loki.source.file": {
 		Summary: "Follows files and sends what is written to them, a line a row, and goes on after a restart where it left off. No line is lost when a file is rotated, by rename, by copy and truncation or by deletion, also while weir is down.",
 		Args: map[string]string{

@@ -1,0 +1,192 @@
+// Package api is loki.source.api: it takes lines that others push to it as they
+// would to Loki, and sends them on.
+//
+// In data order: the handler reads a body within its limits (handler.go),
+// decompresses it into an arena of which the lines are parts (decode.go,
+// json.go, natives/loki/push), finds the streams by the text of their labels
+// (streams.go), spreads the lines over lanes by stream and waits until the
+// receivers have accepted all of them (natives/intake); only then the client gets
+// its 204.
+//
+// The rules to know. An answer 2xx means accepted by every receiver, which for
+// loki.write is on disk, and kept in memory by nobody. 503 means not yet: the
+// client is to send the same body again, which is then sent on once. 400 names
+// the streams that are wrong; the others of the request are accepted, as Loki
+// does. The order of a stream is that in which its lines came.
+package api
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/intake"
+	"github.com/weir-run/weir/natives/loki/source"
+	"github.com/weir-run/weir/natives/server"
+)
+
+// Registration describes loki.source.api.
+func Registration() component.Registration {
+	return component.Registration{
+		Name:    "loki.source.api",
+		Sends:   batch.SignalLogs,
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Build:   func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
+		Doc: component.Doc{
+			Summary: "Receives lines that are pushed as to Loki at POST /loki/api/v1/push (protobuf or JSON), or as plain text at /loki/api/v1/raw, and sends them on. " +
+				"A request is answered 204 when every receiver has accepted its lines, and 503 with Retry-After when they do not in time; 429 says that too many are in flight. " +
+				"The header X-Scope-OrgID becomes the tenant of the lines.",
+		},
+	}
+}
+
+// Component is one loki.source.api.
+type Component struct {
+	o        component.Options
+	server   *server.Server
+	metrics  *metrics
+	lanes    [intake.Lanes]*intake.Lane[error, *batch.Logs]
+	pending  intake.Pending[error]
+	budget   intake.Budget
+	requests atomic.Int64
+	bodies   sync.Pool     // of *[]byte
+	stopping chan struct{} // closed when requests are to be answered soon
+
+	args atomic.Pointer[Arguments]
+	out  atomic.Pointer[flow.Output]
+	set  atomic.Pointer[settings]
+
+	mu      sync.Mutex
+	last    int64 // Unix ns, the latest time that a line was given
+	retired []retired
+}
+
+// retired are settings that were replaced.
+type retired struct {
+	set   *settings
+	since time.Time
+}
+
+var (
+	_ component.Component = (*Component)(nil)
+	_ component.Updater   = (*Component)(nil)
+	_ component.Sourced   = (*Component)(nil)
+	_ component.Debugger  = (*Component)(nil)
+)
+
+func build(o component.Options, a *Arguments) (*Component, error) {
+	o.Previous = nil // kept, it would keep all that were before it
+	c := &Component{o: o, stopping: make(chan struct{})}
+	c.bodies.New = func() any { return new([]byte) }
+	for i := range c.lanes {
+		c.lanes[i] = intake.NewLane[error](signal, o.Clock, c.out.Load, batch.NewPushSource())
+	}
+	var err error
+	if c.server, err = server.New(server.Options{Handler: c.routes(), Logger: o.Logger, Clock: o.Clock, Health: o.Health}, &a.Server); err != nil {
+		return nil, err
+	}
+	c.take(a)
+	c.metrics = newMetrics(c)
+	if err := o.Registerer.Register(c.metrics); err != nil {
+		return nil, fmt.Errorf("cannot register metrics: %w", err)
+	}
+	return c, nil
+}
+
+func sendLogs(o *flow.Output, ctx context.Context, b *batch.Logs) error { return o.SendLogs(ctx, b) }
+
+// Update takes new arguments; requests in flight end under the old ones.
+func (c *Component) Update(args any) error {
+	a := args.(*Arguments)
+	if err := c.server.Update(&a.Server); err != nil {
+		return err
+	}
+	c.take(a)
+	return nil
+}
+
+// take makes arguments effective that the server has taken.
+func (c *Component) take(a *Arguments) {
+	before := c.args.Swap(a)
+	c.budget.SetLimit(int64(a.Limits.MaxInflightSize))
+	if before == nil || !slices.Equal(before.ForwardTo, a.ForwardTo) {
+		c.out.Store(flow.NewOutput(c.o.Stats, a.ForwardTo))
+	}
+	if before != nil && maps.Equal(before.Labels, a.Labels) && reflect.DeepEqual(before.RelabelRules, a.RelabelRules) {
+		return
+	}
+	if set := c.set.Swap(newSettings(a, c.o.Clock)); set != nil {
+		c.mu.Lock()
+		c.retired = append(c.retired, retired{set, c.o.Clock.Now()})
+		c.mu.Unlock()
+	}
+}
+
+// Sourced returns the TLS files.
+func (c *Component) Sourced() []string { return c.server.Files() }
+
+// stopGrace is how long requests in flight may still wait for the receivers
+// when weir stops.
+const stopGrace = 3 * time.Second
+
+// Run serves until ctx ends and the requests in flight are answered.
+func (c *Component) Run(ctx context.Context) error {
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	for _, l := range c.lanes {
+		wg.Go(func() { l.Run(base) })
+	}
+	wg.Go(func() {
+		swept := c.o.Clock.Now()
+		for clock.Sleep(base, c.o.Clock, time.Second) == nil {
+			now := c.o.Clock.Now()
+			c.look(now)
+			if now.Sub(swept) >= source.Recheck {
+				swept = now
+				c.set.Load().sweep(now)
+			}
+		}
+	})
+	wg.Go(func() {
+		select {
+		case <-ctx.Done():
+			_ = clock.Sleep(base, c.o.Clock, stopGrace)
+		case <-base.Done():
+		}
+		close(c.stopping)
+	})
+	err := c.server.Run(ctx)
+	cancel()
+	wg.Wait()
+	c.set.Load().close()
+	for _, r := range c.retired {
+		r.set.close()
+	}
+	return err
+}
+
+// Info is what DebugInfo returns.
+type Info struct {
+	Address       string `json:"address"` // "" when it does not listen
+	Connections   int    `json:"connections"`
+	Requests      int64  `json:"requests_in_flight"`
+	InflightBytes int64  `json:"bytes_in_flight"`
+	Streams       int    `json:"streams"`
+}
+
+// DebugInfo returns an Info.
+func (c *Component) DebugInfo() any {
+	return Info{
+		Address: c.server.Address(), Connections: c.server.Connections(),
+		Requests: c.requests.Load(), InflightBytes: c.budget.Used(), Streams: c.set.Load().streams.Len(),
+	}
+}

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/natives/server"
+)
+
+// Arguments of loki.source.api.
+type Arguments struct {
+	// Receivers to send the lines to.
+	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
+	// Labels of all lines, in place of what a request says of the same names.
+	Labels map[string]string `alloy:"labels,attr,optional"`
+	// Rules for the streams that are pushed: the `rules` of a loki.relabel or
+	// prometheus.relabel. Labels that begin with "__" are dropped after them.
+	RelabelRules rule.Rules `alloy:"relabel_rules,attr,optional"`
+	// Whether a line has the time that its request says, and not that of its
+	// arrival.
+	UseIncomingTimestamp bool `alloy:"use_incoming_timestamp,attr,optional"`
+	// Largest body, before and after decompression; a larger one is answered 413.
+	MaxSize component.Size `alloy:"max_send_message_size,attr,optional"`
+
+	Server server.Arguments `alloy:",squash"`
+
+	// Bounds that Alloy does not have.
+	Limits Limits `alloy:"limits,block,optional"`
+}
+
+// Limits are bounds of what is taken in at a time.
+type Limits struct {
+	// Most requests at a time; further ones are answered 429.
+	MaxRequests int `alloy:"max_requests,attr,optional"`
+	// Most memory for bodies and lines of requests that are not answered; further
+	// ones are answered 429.
+	MaxInflightSize component.Size `alloy:"max_inflight_size,attr,optional"`
+	// How long the receivers may take to accept a request before it is answered
+	// 503. It is less when server_write_timeout is.
+	MaxWait time.Duration `alloy:"max_wait,attr,optional"`
+}
+
+// SetToDefault sets the defaults.
+func (l *Limits) SetToDefault() {
+	*l = Limits{MaxRequests: 256, MaxInflightSize: 512 << 20, MaxWait: 10 * time.Second}
+}
+
+// SetToDefault sets Alloy's defaults, and those of Limits.
+func (a *Arguments) SetToDefault() {
+	*a = Arguments{MaxSize: 100 << 20}
+	a.Server.SetToDefault()
+	a.Limits.SetToDefault()
+}
+
+// Validate returns all that is wrong with the arguments, joined.
+func (a *Arguments) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for name := range a.Labels {
+		if !model.LegacyValidation.IsValidLabelName(name) {
+			add("labels: %q is not a valid label name", name)
+		}
+	}
+	if a.MaxSize <= 0 || a.MaxSize > 1<<30 {
+		add("max_send_message_size is %d bytes, must be greater than 0 and at most 1GiB", a.MaxSize)
+	} else if a.Limits.MaxInflightSize < 3*a.MaxSize {
+		add("limits.max_inflight_size is %d bytes, must be at least three times max_send_message_size, or a large request would never fit", a.Limits.MaxInflightSize)
+	}
+	return errors.Join(append(errs, a.Server.Validate())...)
+}
+
+// Validate returns all that is wrong with the block, joined.
+func (l *Limits) Validate() error {
+	var errs []error
+	if l.MaxRequests <= 0 {
+		errs = append(errs, fmt.Errorf("max_requests is %d, must be greater than 0", l.MaxRequests))
+	}
+	if l.MaxWait <= 0 {
+		errs = append(errs, fmt.Errorf("max_wait is %s, must be greater than 0", l.MaxWait))
+	}
+	return errors.Join(errs...)
+}

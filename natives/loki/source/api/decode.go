@@ -1,0 +1,253 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unsafe"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zlib"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/intake"
+	"github.com/weir-run/weir/natives/loki/push"
+)
+
+// decoder makes batches of a body, one for each lane. What is wrong with one
+// stream costs that stream; a body that is no request is refused as a whole.
+type decoder struct {
+	set      *settings
+	tenant   string
+	incoming bool
+	now      int64 // Unix ns, for lines that should have a time and have none
+	reserve  func(int64) bool
+
+	byLane [intake.Lanes]*batch.Logs
+	to     *batch.Logs   // of the stream's lane, nil when it is not accepted
+	stream *batch.Stream // that is read
+	bad    bool          // the stream is not accepted because it is wrong
+	key    []byte
+
+	rows, counted    int
+	invalid, dropped int // lines
+	problems         []error
+	more             int // problems that are not in problems
+	busy             bool
+}
+
+var errBusy = errors.New("too much is in flight")
+
+// protobuf reads a push request.
+func (d *decoder) protobuf(body []byte) error {
+	r := push.NewReader(body)
+	for r.NextStream() {
+		d.begin(d.set.ofText(d.tenant, r.Labels, &d.key))
+		for r.NextEntry() {
+			t := r.T
+			if !r.Timed {
+				t = d.now
+				d.now++
+			}
+			d.add(t, r.Line, push.SortMeta(r.Meta))
+			if d.busy {
+				return errBusy
+			}
+		}
+	}
+	return r.Err()
+}
+
+// json reads a push request.
+func (d *decoder) json(body []byte) error {
+	err := pushJSON(text(body),
+		func(ls []batch.Label) { d.begin(d.set.ofLabels(d.tenant, ls)) },
+		func(t int64, line string, meta []batch.Label) { d.add(t, line, push.SortMeta(meta)) })
+	if d.busy {
+		return errBusy
+	}
+	return err
+}
+
+// raw reads lines.
+func (d *decoder) raw(body []byte) error {
+	d.incoming = false
+	d.begin(d.set.plain(d.tenant), nil)
+	for line := range strings.Lines(text(body)) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			d.add(0, line, nil)
+		}
+		if d.busy {
+			return errBusy
+		}
+	}
+	return nil
+}
+
+// begin begins a stream: nil is dropped, and one with an error is refused.
+func (d *decoder) begin(s *batch.Stream, err error) {
+	d.stream, d.to, d.bad = s, nil, err != nil
+	if err != nil {
+		d.problem(err)
+		return
+	}
+	if s == nil {
+		return
+	}
+	lane := s.Hash() % intake.Lanes
+	if d.byLane[lane] == nil {
+		d.byLane[lane] = new(batch.Logs)
+	}
+	d.to = d.byLane[lane]
+}
+
+// What a row takes until it is accepted, roughly, and for how many rows memory
+// is asked at once.
+const (
+	rowBytes   = 64
+	labelBytes = 32
+	rowChunk   = 1024
+)
+
+// add adds an entry to the stream. Without incoming times its time is its number,
+// see Component.date.
+func (d *decoder) add(t int64, line string, meta []batch.Label) {
+	if d.bad {
+		d.invalid++
+		return
+	}
+	if d.to == nil {
+		d.dropped++
+		return
+	}
+	need := int64(len(meta) * labelBytes)
+	if d.rows++; d.rows > d.counted {
+		d.counted += rowChunk
+		need += rowChunk * rowBytes
+	}
+	if need > 0 {
+		if !d.reserve(need) {
+			d.busy = true
+			return
+		}
+	}
+	if !d.incoming {
+		t = int64(d.rows)
+	}
+	b := d.to
+	if meta != nil && b.Meta == nil {
+		b.Meta = make([][]batch.Label, len(b.Line), len(b.Line)+1)
+	}
+	if b.Meta != nil {
+		b.Meta = append(b.Meta, meta)
+	}
+	b.Stream, b.T, b.Line = append(b.Stream, d.stream), append(b.T, t), append(b.Line, line)
+}
+
+// maxProblems bounds what a client is told.
+const maxProblems = 10
+
+func (d *decoder) problem(err error) {
+	if len(d.problems) == maxProblems {
+		d.more++
+		return
+	}
+	d.problems = append(d.problems, err)
+}
+
+// refused joins the problems, nil without.
+func (d *decoder) refused() error {
+	if len(d.problems) == 0 {
+		return nil
+	}
+	if d.more > 0 {
+		return errors.Join(append(d.problems, fmt.Errorf("and %d more", d.more))...)
+	}
+	return errors.Join(d.problems...)
+}
+
+// text returns b as a string without copying it. b is an arena: nobody writes to
+// it any more.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// unpack returns the body as its encodings say: that of the header and, of a
+// push request in protobuf, snappy. own says that it is other memory than body.
+func (c *Component) unpack(body []byte, encoding string, snappied bool, a *Arguments, res *intake.Reservation) (out []byte, own bool, e *intake.Refusal) {
+	limit := int64(a.MaxSize)
+	var r io.Reader
+	var err error
+	switch encoding {
+	case "gzip":
+		r, err = gzip.NewReader(bytes.NewReader(body))
+	case "deflate":
+		if len(body) > 1 && body[0] == 0x78 && (int(body[0])<<8|int(body[1]))%31 == 0 { // as RFC 9110 has it
+			r, err = zlib.NewReader(bytes.NewReader(body))
+		} else { // as Loki has it
+			r = flate.NewReader(bytes.NewReader(body))
+		}
+	}
+	if err != nil {
+		return nil, false, undecompressed(err)
+	}
+	out = body
+	if r != nil {
+		own = true
+		if out, e = c.inflate(r, limit, a, res); e != nil {
+			return nil, false, e
+		}
+	}
+	if !snappied {
+		return out, own, nil
+	}
+	n, err := snappy.DecodedLen(out)
+	if err != nil {
+		return nil, false, undecompressed(err)
+	}
+	if int64(n) > limit {
+		return nil, false, tooLarge(limit)
+	}
+	if !res.Reserve(int64(n)) {
+		return nil, false, c.overBudget(a, res)
+	}
+	if out, err = snappy.Decode(nil, out); err != nil {
+		return nil, false, undecompressed(err)
+	}
+	return out, true, nil
+}
+
+func undecompressed(err error) *intake.Refusal {
+	return intake.Refuse(http.StatusBadRequest, intake.Invalid, "cannot decompress the body: %w", err)
+}
+
+func tooLarge(limit int64) *intake.Refusal {
+	return intake.Refuse(http.StatusRequestEntityTooLarge, intake.TooLarge, "the decompressed body has more bytes than max_send_message_size, which is %d", limit)
+}
+
+// inflate reads r to its end.
+func (c *Component) inflate(r io.Reader, limit int64, a *Arguments, res *intake.Reservation) ([]byte, *intake.Refusal) {
+	var out []byte
+	for {
+		if len(out) == cap(out) {
+			grown := max(64<<10, 2*cap(out))
+			if !res.Reserve(int64(grown - cap(out))) {
+				return nil, c.overBudget(a, res)
+			}
+			out = append(make([]byte, 0, grown), out...)
+		}
+		n, err := r.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		switch {
+		case int64(len(out)) > limit:
+			return nil, tooLarge(limit)
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, undecompressed(err)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock/clocktest"
+)
+
+// Row is one line as it is read.
+type Row struct {
+	Labels string
+	T      int64
+	Line   string
+	Meta   []batch.Label
+}
+
+// Decoder reads bodies, for fuzz tests and benchmarks.
+type Decoder struct{ set *settings }
+
+// NewDecoder returns one without labels and rules.
+func NewDecoder() *Decoder {
+	return &Decoder{newSettings(&Arguments{}, clocktest.New(time.Unix(0, 0)))}
+}
+
+func (d *Decoder) decoder() *decoder {
+	return &decoder{set: d.set, incoming: true, reserve: func(int64) bool { return true }}
+}
+
+// Rows returns what a body has, the lines of a stream in their order, what is
+// wrong with some of its streams and what is with all of it.
+func (d *Decoder) Rows(json bool, body []byte) (rows []Row, bad, err error) {
+	x := d.decoder()
+	if json {
+		err = x.json(body)
+	} else {
+		err = x.protobuf(body)
+	}
+	for _, b := range x.byLane {
+		for i := range b.Len() {
+			rows = append(rows, Row{b.Stream[i].String(), b.T[i], b.Line[i], b.MetaOf(i)})
+		}
+	}
+	return rows, x.refused(), err
+}
+
+// Only decodes a body and returns how many lines it has.
+func (d *Decoder) Only(json bool, body []byte) int {
+	x := d.decoder()
+	if json {
+		_ = x.json(body)
+	} else {
+		_ = x.protobuf(body)
+	}
+	return x.rows
+}

@@ -1,0 +1,292 @@
+package api
+
+import (
+	"errors"
+	"mime"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/intake"
+	"github.com/weir-run/weir/natives/loki/push"
+)
+
+// form is how a body is written.
+type form uint8
+
+const (
+	formProtobuf form = iota
+	formJSON
+	formRaw
+)
+
+func (c *Component) routes() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { // net/http would cut the connection and tell nobody
+			if v := recover(); v != nil {
+				c.o.Logger.Error("BUG: a request made its handler panic", "client", r.RemoteAddr, "err", v, "stack", string(debug.Stack()))
+				c.metrics.requests.WithLabelValues(intake.Panic).Inc()
+				http.Error(w, "the request made its handler panic, see the log", http.StatusInternalServerError)
+			}
+		}()
+		if e := c.route(w, r); e != nil {
+			e.Write(w)
+			c.metrics.requests.WithLabelValues(e.Outcome).Inc()
+		}
+	})
+}
+
+// route answers a request that was accepted, and returns the answer to any other.
+func (c *Component) route(w http.ResponseWriter, r *http.Request) *intake.Refusal {
+	method := http.MethodPost
+	switch r.URL.Path {
+	case "/ready":
+		method = http.MethodGet
+	case "/loki/api/v1/push", "/api/v1/push", "/loki/api/v1/raw", "/api/v1/raw":
+	case "/otlp/v1/logs", "/loki/api/v1/otlp/v1/logs":
+		return intake.Refuse(http.StatusNotFound, intake.Unsupported, "OTLP is not taken here: lines are pushed to %s, in protobuf or JSON", push.Path)
+	default:
+		return intake.Refuse(http.StatusNotFound, intake.Unsupported, "there is nothing at %.100q: lines are posted to %s or /loki/api/v1/raw", r.URL.Path, push.Path)
+	}
+	if r.Method != method && !(method == http.MethodGet && r.Method == http.MethodHead) {
+		w.Header().Set("Allow", method)
+		return intake.Refuse(http.StatusMethodNotAllowed, intake.Unsupported, "want %s, not %.20q", method, r.Method)
+	}
+	if method == http.MethodGet {
+		_, _ = w.Write([]byte("ready\n")) // who asked may be gone
+		return nil
+	}
+	f, e := formOf(r)
+	if e != nil {
+		return e
+	}
+	return c.serve(w, r, f)
+}
+
+// formOf returns how the request says its body is written.
+func formOf(r *http.Request) (form, *intake.Refusal) {
+	switch enc := r.Header.Get("Content-Encoding"); enc {
+	case "", "snappy", "gzip", "deflate":
+	default:
+		return 0, intake.Refuse(http.StatusUnsupportedMediaType, intake.Unsupported, "encoding %.40q is not accepted, only snappy, gzip and deflate", enc)
+	}
+	if strings.HasSuffix(r.URL.Path, "/raw") {
+		return formRaw, nil
+	}
+	header := r.Header.Get("Content-Type")
+	if header == "" {
+		return formProtobuf, nil
+	}
+	ct, _, err := mime.ParseMediaType(header)
+	switch {
+	case err == nil && ct == "application/json":
+		return formJSON, nil
+	case err == nil && (ct == push.ContentType || ct == "application/octet-stream"):
+		return formProtobuf, nil
+	}
+	return 0, intake.Refuse(http.StatusUnsupportedMediaType, intake.Unsupported, "content type %.100q is not accepted, only application/json and %s", header, push.ContentType)
+}
+
+// busy is the answer when more is in flight than there may be.
+func busy(format string, args ...any) *intake.Refusal {
+	return intake.Refuse(http.StatusTooManyRequests, intake.Busy, format, args...).Later(intake.RetryBusy)
+}
+
+func (c *Component) overBudget(a *Arguments, res *intake.Reservation) *intake.Refusal {
+	if res.Needs() > int64(a.Limits.MaxInflightSize) { // it would never be there
+		return intake.Refuse(http.StatusRequestEntityTooLarge, intake.TooLarge, "the request takes more memory than max_inflight_size, which is %d bytes", a.Limits.MaxInflightSize)
+	}
+	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.budget.Used(), a.Limits.MaxInflightSize)
+}
+
+// serve takes a request in and waits until its lines were accepted.
+func (c *Component) serve(w http.ResponseWriter, r *http.Request, f form) *intake.Refusal {
+	a, start := c.args.Load(), c.o.Clock.Now()
+	if n := c.requests.Add(1); n > int64(a.Limits.MaxRequests) {
+		c.requests.Add(-1)
+		return busy("there are %d requests in flight, max_requests is %d", n-1, a.Limits.MaxRequests)
+	}
+	defer c.requests.Add(-1)
+	tenant, e := tenantOf(r)
+	if e != nil {
+		return e
+	}
+	req, e := c.accept(r, a, f, tenant)
+	if e != nil {
+		return e
+	}
+	wait := a.Limits.MaxWait
+	if t := a.Server.HTTP.WriteTimeout; t > 0 {
+		// An answer that comes after the timeout does not leave any more.
+		wait = min(wait, t*3/4-c.o.Clock.Now().Sub(start))
+	}
+	if e := intake.Await(intake.Waiting{Clock: c.o.Clock, Wait: wait, Stopping: c.stopping, What: "lines"}, r, &c.pending, req); e != nil {
+		return e
+	}
+	if err := req.Answer; err != nil {
+		return intake.Refuse(http.StatusBadRequest, intake.Partial, "%w", err)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	c.metrics.requests.WithLabelValues(intake.Accepted).Inc()
+	return nil
+}
+
+// tenantOf returns the tenant that the request names, "" for none.
+func tenantOf(r *http.Request) (string, *intake.Refusal) {
+	t := r.Header.Get(push.TenantHeader)
+	if len(t) > 150 || t == "." || t == ".." {
+		return "", intake.Refuse(http.StatusBadRequest, intake.Invalid, "%s is %.160q, which is no tenant", push.TenantHeader, t)
+	}
+	for _, c := range t {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("!-_.*'()", c) {
+			return "", intake.Refuse(http.StatusBadRequest, intake.Invalid, "%s is %.160q: want one tenant, of letters, digits and !-_.*'()", push.TenantHeader, t)
+		}
+	}
+	return t, nil
+}
+
+// accept reads the body and hands its lines to the lanes, unless it is one that
+// is under way.
+func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string) (*intake.Request[error], *intake.Refusal) {
+	res := c.budget.Reservation()
+	defer res.Release()
+	encoding := r.Header.Get("Content-Encoding")
+	buf := new([]byte)
+	if f == formProtobuf || encoding != "" { // else lines are parts of it
+		buf = c.bodies.Get().(*[]byte)
+	}
+	body, e := intake.ReadBody(r, (*buf)[:0], int64(a.MaxSize), "max_send_message_size", res.Reserve, func() *intake.Refusal { return c.overBudget(a, res) })
+	own := true // nothing has parts of the body
+	defer func() {
+		if own && cap(body) <= maxKept {
+			*buf = body
+			c.bodies.Put(buf)
+		}
+	}()
+	if e != nil {
+		return nil, e
+	}
+	c.metrics.received.Add(float64(len(body)))
+	read := res.Held()
+	key, alone := c.keyOf(r, a, f, tenant, body)
+	if req := c.pending.Join(key, alone); req != nil {
+		c.metrics.joined.Inc()
+		return req, nil
+	}
+	d := &decoder{set: c.set.Load(), tenant: tenant, incoming: a.UseIncomingTimestamp, now: c.o.Clock.Now().UnixNano(), reserve: res.Reserve}
+	var arena []byte
+	if arena, own, e = c.unpack(body, encoding, f == formProtobuf, a, res); e != nil {
+		own = true
+		return nil, e
+	}
+	c.metrics.bodies.Add(float64(len(arena)))
+	var err error
+	switch f {
+	case formProtobuf:
+		err = d.protobuf(arena)
+	case formJSON:
+		err = d.json(arena)
+	case formRaw:
+		err = d.raw(arena)
+	}
+	switch {
+	case errors.Is(err, errBusy):
+		return nil, c.overBudget(a, res)
+	case err != nil:
+		return nil, intake.Refuse(http.StatusBadRequest, intake.Invalid, "cannot read the request: %w", err)
+	}
+	c.o.Stats.DropLines("invalid_labels", d.invalid)
+	c.o.Stats.DropLines("relabel", d.dropped)
+	if !d.incoming {
+		c.date(d)
+	}
+	kept := res.Held() // until the lines were accepted
+	if own {
+		kept -= read
+	}
+	res.Keep(kept)
+	return c.send(d, key, kept), nil
+}
+
+// maxKept bounds the scratch memory that goes back into the pool.
+const maxKept = 4 << 20
+
+// send spreads the lines over the lanes.
+func (c *Component) send(d *decoder, key intake.Key, kept int64) *intake.Request[error] {
+	parts := 0
+	for _, b := range d.byLane {
+		if b.Len() > 0 {
+			parts++
+		}
+	}
+	req := intake.NewRequest(key, d.refused(), parts, func() { c.budget.Give(kept) })
+	c.pending.Add(req)
+	for i, b := range d.byLane {
+		if b.Len() > 0 {
+			c.lanes[i].Add(req, b)
+		}
+	}
+	return req
+}
+
+// keyOf returns what tells the request from others. Lines that have times of
+// their own are the same lines whoever sends them. Others may be equal and yet
+// be two, so only one that its own client sends again is the same: alone.
+func (c *Component) keyOf(r *http.Request, a *Arguments, f form, tenant string, body []byte) (key intake.Key, alone bool) {
+	how := r.Header.Get("Content-Encoding") + string('0'+rune(f))
+	if f != formRaw && a.UseIncomingTimestamp {
+		return intake.KeyOf(body, how, tenant), false
+	}
+	client, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return intake.KeyOf(body, how, tenant, client), true
+}
+
+// date gives the lines times that no other line of the component has: lines that
+// are equal in stream, time and text are one to Loki.
+func (c *Component) date(d *decoder) {
+	c.mu.Lock()
+	base := max(c.o.Clock.Now().UnixNano(), c.last+1)
+	c.last = base + int64(d.rows)
+	c.mu.Unlock()
+	for _, b := range d.byLane {
+		for i := range b.Len() {
+			b.T[i] += base
+		}
+	}
+}
+
+// signal is what lanes know of lines.
+var signal = intake.Signal[*batch.Logs]{
+	Len: (*batch.Logs).Len,
+	Join: func(source uint64, bs []*batch.Logs) *batch.Logs {
+		b := *batch.JoinLogs(source, 0, bs)
+		b.Source = source
+		return &b
+	},
+	Send: sendLogs,
+	Track: func(b *batch.Logs, done func()) func() {
+		b.Receipt = batch.NewReceipt(done)
+		return func() {
+			b.Receipt.Accepted()
+			// Its client waits, and sends nothing more that could belong to it.
+			b.Receipt.Flush()
+		}
+	},
+}
+
+// look looks after what nobody waits for, and after streams.
+func (c *Component) look(now time.Time) {
+	for _, l := range c.lanes {
+		l.Look(now)
+	}
+	c.pending.Expire(now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.retired) > 0 && now.Sub(c.retired[0].since) > intake.AbandonAfter {
+		c.retired[0].set.close()
+		c.retired = c.retired[1:]
+	}
+}

@@ -1,0 +1,337 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// pushJSON reads a push request in JSON:
+//
+//	{"streams": [{"stream": {"label": "value"}, "values": [["<Unix ns>", "<line>", {"name": "value"}]]}]}
+//
+// stream is called before the entries of each stream, with its labels as they
+// came, and entry with each of them. Strings are parts of s where nothing in
+// them is escaped.
+//
+// Format: https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
+func pushJSON(s string, stream func([]batch.Label), entry func(t int64, line string, meta []batch.Label)) error {
+	p := &jsonParser{s: s}
+	p.push(stream, entry)
+	if p.space(); p.err == nil && p.i < len(s) {
+		p.fail("want nothing after the object")
+	}
+	return p.err
+}
+
+// jsonParser reads JSON. After the first error nothing more is read.
+type jsonParser struct {
+	s   string
+	i   int
+	err error
+}
+
+var errJSON = errors.New("the body is not a push request in JSON")
+
+func (p *jsonParser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf("%w: at byte %d: "+format, append([]any{errJSON, p.i}, args...)...)
+	}
+	p.i = len(p.s)
+}
+
+func (p *jsonParser) push(stream func([]batch.Label), entry func(int64, string, []batch.Label)) {
+	for key := range p.object() {
+		if key != "streams" {
+			p.skip(0)
+			continue
+		}
+		if p.null() {
+			continue
+		}
+		for range p.list() {
+			p.stream(stream, entry)
+		}
+	}
+}
+
+// stream reads one stream. Its labels may stand behind its values.
+func (p *jsonParser) stream(stream func([]batch.Label), entry func(int64, string, []batch.Label)) {
+	var labels []batch.Label
+	values := -1
+	named := false
+	for key := range p.object() {
+		switch key {
+		case "stream":
+			labels, named = nil, true
+			if !p.null() {
+				labels = p.labels()
+			}
+		case "values":
+			if !named { // they are read when it is known whose they are
+				p.space()
+				values = p.i
+				p.skip(0)
+				continue
+			}
+			stream(labels)
+			p.values(entry)
+			values = -1
+		default:
+			p.skip(0)
+		}
+	}
+	if values >= 0 && p.err == nil {
+		end := p.i
+		p.i = values
+		stream(labels)
+		p.values(entry)
+		if p.err == nil {
+			p.i = end
+		}
+	}
+}
+
+func (p *jsonParser) values(entry func(int64, string, []batch.Label)) {
+	if p.null() {
+		return
+	}
+	for range p.list() {
+		var t int64
+		var line string
+		var meta []batch.Label
+		n := 0
+		for range p.list() {
+			switch n++; n {
+			case 1:
+				text := p.text()
+				v, err := strconv.ParseInt(text, 10, 64)
+				if err != nil && p.err == nil {
+					p.fail("want Unix nanoseconds in quotes, not %.40q", text)
+				}
+				t = v
+			case 2:
+				line = p.text()
+			case 3:
+				meta = p.labels()
+			default:
+				p.skip(0)
+			}
+		}
+		if p.err == nil && n < 2 {
+			p.fail("want a time and a line, there are %d values", n)
+		}
+		if p.err == nil {
+			entry(t, line, meta)
+		}
+	}
+}
+
+// labels reads an object of strings.
+func (p *jsonParser) labels() (ls []batch.Label) {
+	for key := range p.object() {
+		ls = append(ls, batch.Label{Name: key, Value: p.text()})
+	}
+	return ls
+}
+
+func (p *jsonParser) space() {
+	for p.i < len(p.s) {
+		switch p.s[p.i] {
+		case ' ', '\t', '\n', '\r':
+			p.i++
+		default:
+			return
+		}
+	}
+}
+
+// take takes c if it comes next.
+func (p *jsonParser) take(c byte) bool {
+	p.space()
+	if p.i < len(p.s) && p.s[p.i] == c {
+		p.i++
+		return true
+	}
+	return false
+}
+
+func (p *jsonParser) null() bool {
+	p.space()
+	if p.err == nil && strings.HasPrefix(p.s[p.i:], "null") {
+		p.i += len("null")
+		return true
+	}
+	return false
+}
+
+// object yields the keys of an object; whoever gets one reads the value.
+func (p *jsonParser) object() func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		if !p.take('{') {
+			p.fail("want an object")
+			return
+		}
+		if p.take('}') {
+			return
+		}
+		for p.err == nil {
+			key := p.text()
+			if p.err == nil && !p.take(':') {
+				p.fail(`want ":"`)
+			}
+			if p.err != nil || !yield(key) || p.err != nil {
+				return
+			}
+			if p.take('}') {
+				return
+			}
+			if !p.take(',') {
+				p.fail(`want "," or "}"`)
+			}
+		}
+	}
+}
+
+// list yields once for each element of a list, which whoever gets it reads.
+func (p *jsonParser) list() func(yield func() bool) {
+	return func(yield func() bool) {
+		if !p.take('[') {
+			p.fail("want a list")
+			return
+		}
+		if p.take(']') {
+			return
+		}
+		for p.err == nil {
+			if !yield() || p.err != nil || p.take(']') {
+				return
+			}
+			if !p.take(',') {
+				p.fail(`want "," or "]"`)
+			}
+		}
+	}
+}
+
+// text reads a string.
+func (p *jsonParser) text() string {
+	if !p.take('"') {
+		p.fail("want a string")
+		return ""
+	}
+	rest := p.s[p.i:]
+	n := strings.IndexByte(rest, '"')
+	if n < 0 {
+		p.fail("the string has no end")
+		return ""
+	}
+	if strings.IndexByte(rest[:n], '\\') < 0 {
+		p.i += n + 1
+		return rest[:n]
+	}
+	return p.escaped(rest)
+}
+
+// escaped reads a string that has escapes.
+func (p *jsonParser) escaped(rest string) string {
+	b := make([]byte, 0, 256)
+	for i := 0; i < len(rest); {
+		switch c := rest[i]; {
+		case c == '"':
+			p.i += i + 1
+			return string(b)
+		case c != '\\':
+			n := strings.IndexAny(rest[i:], `"\`)
+			if n < 0 {
+				p.fail("the string has no end")
+				return ""
+			}
+			b = append(b, rest[i:i+n]...)
+			i += n
+		default:
+			var n int
+			if b, n = unescape(b, rest[i:]); n == 0 {
+				p.i += i
+				p.fail("there is no such escape")
+				return ""
+			}
+			i += n
+		}
+	}
+	p.fail("the string has no end")
+	return ""
+}
+
+// unescape appends what an escape at the beginning of s stands for and returns
+// how long that is, 0 when it is none.
+func unescape(b []byte, s string) ([]byte, int) {
+	if len(s) < 2 {
+		return b, 0
+	}
+	if i := strings.IndexByte(`"\/bfnrt`, s[1]); i >= 0 {
+		return append(b, "\"\\/\b\f\n\r\t"[i]), 2
+	}
+	r := hex(s)
+	if r < 0 {
+		return b, 0
+	}
+	if utf16.IsSurrogate(r) {
+		if both := utf16.DecodeRune(r, hex(s[6:])); both != utf8.RuneError {
+			return utf8.AppendRune(b, both), 12
+		}
+		r = utf8.RuneError
+	}
+	return utf8.AppendRune(b, r), 6
+}
+
+// hex reads \uXXXX, -1 when s does not begin with that.
+func hex(s string) rune {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return -1
+	}
+	v, err := strconv.ParseUint(s[2:6], 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(v)
+}
+
+// maxDepth bounds how deep what nobody asks for may be nested.
+const maxDepth = 100
+
+// skip passes over a value of any kind.
+func (p *jsonParser) skip(depth int) {
+	p.space()
+	if p.i >= len(p.s) || depth > maxDepth {
+		p.fail("want a value")
+		return
+	}
+	switch p.s[p.i] {
+	case '"':
+		p.text()
+	case '{':
+		for range p.object() {
+			p.skip(depth + 1)
+		}
+	case '[':
+		for range p.list() {
+			p.skip(depth + 1)
+		}
+	default:
+		n := strings.IndexAny(p.s[p.i:], ",]} \t\r\n")
+		if n < 0 {
+			n = len(p.s) - p.i
+		}
+		if n == 0 {
+			p.fail("want a value")
+			return
+		}
+		p.i += n
+	}
+}
