@@ -29,9 +29,13 @@ func (f *follower) begin(now time.Time) error {
 		})
 		if err != nil {
 			for _, g := range found {
-				g.close()
+				f.drop(g)
 			}
 			return err
+		}
+		if g != nil && !f.c.owns.take(f, g.id) {
+			g.close()
+			g = nil
 		}
 		if g == nil {
 			missing = append(missing, p)
@@ -44,9 +48,6 @@ func (f *follower) begin(now time.Time) error {
 		g.grew = now
 		found = append(found, g)
 		f.c.opts.Logger.Info("a file was rotated while weir was not there; it is read to its end first", "path", f.target.path, "file", g.real, "offset", g.offset)
-	}
-	for _, g := range found {
-		f.c.owns.take(f, g.id)
 	}
 	f.gens, f.missing, f.began = found, missing, true
 	return nil
@@ -120,6 +121,10 @@ func (f *follower) older(g *generation, now time.Time) {
 		old, _ := beside(p.real, p.path).find(p, f.set.coding, f.set.format, func(id identity) bool {
 			return id == g.id || f.holds(id) || f.c.owns.other(f, id)
 		})
+		if old != nil && !f.c.owns.take(f, old.id) {
+			old.close()
+			old = nil
+		}
 		if old == nil {
 			f.lost(f.abandon(p, p.open), p.real, p.read, "it is not in its directory, nor is a copy of it")
 			f.c.opts.Logger.Warn("a file that was followed is not there any more, nor is a copy of it; if it was written to since, those lines are lost",
@@ -130,7 +135,6 @@ func (f *follower) older(g *generation, now time.Time) {
 		f.c.positions.change(p, func(p *position) { p.id, p.real = old.id, old.real })
 		old.resume(p)
 		old.grew = now
-		f.c.owns.take(f, old.id)
 		f.gens = append(f.gens, old)
 	}
 	f.missing = nil
@@ -193,7 +197,7 @@ func (g *generation) lastLine() (int64, error) {
 
 // newFollower returns the follower of a target.
 func newFollower(c *Component, set *settings, t target) *follower {
-	return &follower{c: c, set: set, target: t, stream: newStream(t), source: batch.NewSource(), pause: set.minPause}
+	return &follower{c: c, set: set, target: t, stream: newStream(t), source: batch.NewSource(), pause: set.minPause, hold: minHold, patient: minPatience}
 }
 
 func newStream(t target) *batch.Stream { return batch.NewSeries(t.labels) }

@@ -38,12 +38,15 @@ type Component struct {
 	out       atomic.Pointer[flow.Output]
 	held      atomic.Int64 // bytes of lines that were refused
 	unread    atomic.Bool  // a position of another collector was none
+	starved   atomic.Bool  // the process had too many files open
 
 	// Of Run and what it calls, set before there is a follower.
 	positions *positions
 	started   time.Time
 	damaged   bool
 	legacy    imports
+
+	claiming sync.Mutex
 
 	mu     sync.Mutex
 	args   *Arguments
@@ -91,12 +94,11 @@ func (c *Component) Run(ctx context.Context) error {
 	if err := c.open(); err != nil {
 		return err
 	}
-	s := newScheduler(c)
-	s.run(ctx)
+	failed := newScheduler(c).run(ctx)
 	if err := c.positions.close(); err != nil {
 		c.opts.Logger.Error("cannot save all positions", "err", err)
 	}
-	return nil
+	return failed
 }
 
 // open reads the positions.
@@ -181,6 +183,8 @@ func (c *Component) isTarget(path, key string) bool {
 // claim returns the positions of a target. If it has none, those of one of the
 // same path that is no target any more become its: its labels are others now.
 func (c *Component) claim(t *target) []*position {
+	c.claiming.Lock()
+	defer c.claiming.Unlock()
 	own := c.positions.where(func(p *position) bool { return p.labels == t.key && p.path == t.path })
 	if len(own) > 0 {
 		return own
@@ -197,6 +201,17 @@ func (c *Component) claim(t *target) []*position {
 		}
 	}
 	return own
+}
+
+// sweep forgets positions of files that are neither targets nor there any more.
+func (c *Component) sweep() {
+	for _, p := range c.positions.where(func(p *position) bool { return len(p.open) == 0 && !c.isTarget(p.path, p.labels) }) {
+		_, _, err := stat(p.path)
+		_, _, realErr := stat(p.real)
+		if err != nil && isMissing(err) && realErr != nil && isMissing(realErr) {
+			c.positions.remove(p)
+		}
+	}
 }
 
 // positionOf returns the position of what is in g, nil when there is none.

@@ -39,7 +39,10 @@ type follower struct {
 	appears time.Time     // compressed: when it may be read
 	leaving bool          // no more is to come after what is there
 	last    int64         // the timestamp of the last line
-	refused *shipment     // to be sent again
+	refused *shipment     // to be sent again, at retryAt
+	retryAt time.Time
+	hold    time.Duration // until the next attempt after that
+	patient time.Duration // how long a receiver may take
 	trouble string        // why it does not go on
 
 	// Of the scheduler.
@@ -49,7 +52,6 @@ type follower struct {
 	out      outcome
 	retarget *target
 	queued   bool
-	hold     time.Duration
 	known    []followerInfo
 }
 
@@ -59,7 +61,6 @@ type outcome uint8
 const (
 	idle    outcome = iota
 	more            // there may be another batch
-	held            // a receiver refused
 	crowded         // others hold too much memory
 	gone            // leaving, and at the end
 )
@@ -131,9 +132,14 @@ func (f *follower) change(now time.Time) error {
 		}
 		f.appears = time.Time{}
 	}
+	if !f.c.owns.take(f, g.id) {
+		g.close() // another one was quicker
+		f.here = false
+		return nil
+	}
 	if !f.met {
 		if err := f.first(g, now); err != nil {
-			g.close()
+			f.drop(g)
 			return err
 		}
 		f.met = true
@@ -143,7 +149,6 @@ func (f *follower) change(now time.Time) error {
 	}
 	g.grew = now
 	f.here = true
-	f.c.owns.take(f, g.id)
 	return nil
 }
 
@@ -199,6 +204,7 @@ func (f *follower) open(path string) (*generation, error) {
 		file.Close()
 		return nil, err
 	}
+	f.c.starved.Store(false)
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		real = path // it went meanwhile
@@ -237,12 +243,11 @@ func (f *follower) missed(since time.Time, g *generation) {
 		if err != nil || m == nil {
 			continue // it is looked at as lost if it was
 		}
-		if m.id != l.id {
+		if m.id != l.id || !f.c.owns.take(f, m.id) {
 			m.close()
 			continue
 		}
 		f.fresh(m, 0)
-		f.c.owns.take(f, m.id)
 		f.gens = append(f.gens, m)
 		f.c.metrics.rotations.WithLabelValues("missed").Inc()
 		f.c.opts.Logger.Info("a file was rotated more than once since it was last looked at; it is read before the current one", "path", f.target.path, "file", l.path)
@@ -265,6 +270,10 @@ func (f *follower) truncated(g *generation, now time.Time) {
 		copied, _ = d.find(g.pos, f.set.coding, f.set.format, func(id identity) bool {
 			return id == g.id || f.holds(id) || f.c.owns.other(f, id)
 		})
+		if copied != nil && !f.c.owns.take(f, copied.id) {
+			copied.close()
+			copied = nil
+		}
 	}
 	old := g.pos
 	if copied != nil {
@@ -273,7 +282,6 @@ func (f *follower) truncated(g *generation, now time.Time) {
 		copied.resume(old)
 		copied.again = again
 		copied.grew = now
-		f.c.owns.take(f, copied.id)
 	} else {
 		f.lose(g, "it was truncated")
 		f.c.positions.finish(old)
@@ -340,14 +348,14 @@ func (f *follower) pick(now time.Time) (g *generation, whole bool) {
 		g := f.gens[i]
 		old := g != f.at() || f.leaving
 		if old {
-			_, err := g.refresh(now)
+			names, err := g.refresh(now)
 			if err != nil {
 				f.lose(g, err.Error())
 				f.finish(i)
 				i--
 				continue
 			}
-			if !g.unread() && !g.waits() && f.over(i, now) {
+			if !g.unread() && !g.waits() && f.over(i, names, now) {
 				f.finish(i)
 				i--
 				continue
@@ -368,14 +376,15 @@ func (f *follower) pick(now time.Time) (g *generation, whole bool) {
 
 // over reports whether nobody will write to a generation any more that is at its
 // end and not at the path.
-func (f *follower) over(i int, now time.Time) bool {
+func (f *follower) over(i int, names uint64, now time.Time) bool {
 	switch {
 	case f.leaving:
 		return true
 	case f.gens[i].in != nil:
 		return i+1 < len(f.gens)
 	}
-	return f.replaced(i) && now.Sub(f.gens[i].grew) >= lateGrace
+	// Of a file without a name the handle holds the space on the disk, too.
+	return (names == 0 || f.replaced(i)) && now.Sub(f.gens[i].grew) >= lateGrace
 }
 
 // replaced reports whether there is something in a newer generation: who writes

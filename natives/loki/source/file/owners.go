@@ -23,10 +23,16 @@ func (o *owners) other(f *follower, id identity) bool {
 	return by != nil && by != f
 }
 
-func (o *owners) take(f *follower, id identity) {
+// take makes the file f's, unless another follower has it.
+func (o *owners) take(f *follower, id identity) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.by[owned{f.target.key, id}] = f
+	k := owned{f.target.key, id}
+	if by := o.by[k]; by != nil && by != f {
+		return false
+	}
+	o.by[k] = f
+	return true
 }
 
 func (o *owners) release(f *follower, id identity) {

@@ -3,7 +3,9 @@ package file
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +28,12 @@ const (
 	// the latest, and reportEvery how often the page learns of it.
 	saveEvery   = time.Second
 	reportEvery = time.Second
+	// sweepEvery is how often positions of files that are gone are forgotten.
+	sweepEvery = 10 * time.Minute
+	// A receiver that does not answer is asked again after minPatience, which
+	// doubles up to maxPatience: who waits for it sees no rotation.
+	minPatience = 5 * time.Second
+	maxPatience = time.Minute
 	// maxInflaters bounds the decompressors, which may take megabytes each.
 	maxInflaters = 8
 )
@@ -68,6 +76,7 @@ type scheduler struct {
 
 	jobs, back chan *follower
 	resolved   chan resolution
+	failed     chan error
 	resolving  bool
 	again      bool // the arguments changed while resolving
 	workers    int
@@ -76,6 +85,7 @@ type scheduler struct {
 	begun              bool // the targets are known, and all have begun
 	synced             time.Time
 	saved, shown       time.Time
+	swept              time.Time
 	troubles, reported string
 }
 
@@ -88,12 +98,12 @@ type resolution struct {
 func newScheduler(c *Component) *scheduler {
 	return &scheduler{
 		c: c, all: map[string]*follower{}, busy: map[*follower]struct{}{},
-		jobs: make(chan *follower, maxWorkers), back: make(chan *follower, maxWorkers), resolved: make(chan resolution, 1),
+		jobs: make(chan *follower, maxWorkers), back: make(chan *follower, maxWorkers), resolved: make(chan resolution, 1), failed: make(chan error, 1),
 	}
 }
 
 // run works until ctx ends, and then ends what is under way.
-func (s *scheduler) run(ctx context.Context) {
+func (s *scheduler) run(ctx context.Context) error {
 	// What is being sent when weir stops has some time left.
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -104,7 +114,10 @@ func (s *scheduler) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			s.stop(cancel)
-			return
+			return nil
+		case err := <-s.failed:
+			s.stop(cancel)
+			return err
 		case <-s.c.changed:
 			s.resolve()
 		case r := <-s.resolved:
@@ -253,6 +266,13 @@ func (s *scheduler) tick() {
 	if a := s.c.arguments(); a.FileMatch.Enabled && now.Sub(s.synced) >= a.FileMatch.SyncPeriod {
 		s.resolve()
 	}
+	if s.swept.IsZero() {
+		s.swept = now
+	}
+	if now.Sub(s.swept) >= sweepEvery && s.set != nil {
+		s.swept = now
+		s.wg.Go(s.c.sweep)
+	}
 	if now.Sub(s.saved) >= saveEvery {
 		s.saved = now
 		s.c.positions.save()
@@ -302,8 +322,7 @@ func (s *scheduler) dispatch(ctx context.Context) {
 			s.workers++
 			s.wg.Go(func() {
 				for f := range s.jobs {
-					f.out = f.turn(ctx)
-					s.back <- f
+					s.lend(ctx, f)
 				}
 			})
 		}
@@ -314,6 +333,21 @@ func (s *scheduler) dispatch(ctx context.Context) {
 	}
 }
 
+// lend lets f have its turn and gives it back. A panic ends the component, which
+// the engine builds anew.
+func (s *scheduler) lend(ctx context.Context, f *follower) {
+	defer func() {
+		if v := recover(); v != nil {
+			select {
+			case s.failed <- fmt.Errorf("BUG: following %s panicked: %v\n%s", f.target.path, v, debug.Stack()):
+			default:
+			}
+		}
+		s.back <- f
+	}()
+	f.out = f.turn(ctx)
+}
+
 // returned takes a follower back after its turn.
 func (s *scheduler) returned(f *follower) {
 	delete(s.busy, f)
@@ -322,9 +356,6 @@ func (s *scheduler) returned(f *follower) {
 	case more:
 		f.pause = f.set.minPause
 		s.enqueue(f)
-	case held:
-		f.due = now.Add(f.hold)
-		f.hold = min(2*f.hold, maxHold)
 	case crowded:
 		f.due = now
 	case gone:
@@ -438,16 +469,26 @@ func (f *follower) turn(ctx context.Context) outcome {
 	return out
 }
 
-// resend sends again what was refused. Nothing is read meanwhile, and rotations
-// are seen nevertheless.
+// resend sends again what was refused, if it is time. Nothing is read meanwhile,
+// and rotations are seen nevertheless.
 func (f *follower) resend(ctx context.Context, now time.Time) outcome {
-	if !f.again(ctx) {
-		f.c.metrics.refusals.Inc()
-		f.keepTrack(now)
-		return held
+	if !now.Before(f.retryAt) {
+		if f.again(ctx) {
+			f.hold, f.patient = minHold, minPatience
+			return more
+		}
+		f.wait(now)
 	}
-	f.hold = minHold
-	return more
+	f.keepTrack(now)
+	return idle
+}
+
+// wait says when what was refused is sent again.
+func (f *follower) wait(now time.Time) {
+	f.c.metrics.refusals.Inc()
+	f.retryAt = now.Add(f.hold)
+	f.hold = min(2*f.hold, maxHold)
+	f.pause = f.set.minPause
 }
 
 // read reads and sends one batch.
@@ -477,9 +518,8 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 	switch {
 	case ok && c.to > c.from:
 		if !f.send(ctx, g, c) {
-			f.c.metrics.refusals.Inc()
-			f.hold = minHold
-			return held, nil
+			f.wait(now)
+			return idle, nil
 		}
 		return more, nil
 	case ok:
@@ -497,7 +537,11 @@ func (f *follower) tell(err error) {
 	if text == f.trouble {
 		return
 	}
-	if f.trouble = text; text != "" {
+	if f.trouble = text; isStarved(err) {
+		if !f.c.starved.Swap(true) {
+			f.c.opts.Logger.Warn("cannot open all files, the process has too many open; it is tried again: raise its limit (LimitNOFILE, ulimit -n)", "path", f.target.path, "err", err)
+		}
+	} else if text != "" {
 		f.c.opts.Logger.Warn("cannot follow a file; it is tried again", "path", f.target.path, "err", err)
 	} else {
 		f.c.opts.Logger.Info("a file is followed again", "path", f.target.path)

@@ -100,9 +100,10 @@ func (f *follower) send(ctx context.Context, g *generation, c chunk) bool {
 	b.Receipt = f.c.receipts.add(func() { f.c.positions.done(p, from) })
 	f.c.metrics.counted(c)
 	to := f.c.out.Load()
-	err := to.SendLogs(ctx, b)
+	err := f.patiently(ctx, func(ctx context.Context) error { return to.SendLogs(ctx, b) })
 	if err == nil {
 		b.Receipt.Accepted()
+		f.hold, f.patient = minHold, minPatience
 		return true
 	}
 	s := &shipment{b: b, to: to, bytes: int64(b.Bytes())}
@@ -110,6 +111,17 @@ func (f *follower) send(ctx context.Context, g *generation, c chunk) bool {
 	f.refused = s
 	f.c.held.Add(s.bytes)
 	return false
+}
+
+// patiently calls send with a context that ends when a receiver takes too long.
+func (f *follower) patiently(ctx context.Context, send func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, f.patient)
+	defer cancel()
+	err := send(ctx)
+	if err != nil && ctx.Err() != nil {
+		f.patient = min(2*f.patient, maxPatience)
+	}
+	return err
 }
 
 // batch returns the lines of a range as a batch.
@@ -143,12 +155,12 @@ func (f *follower) again(ctx context.Context) bool {
 	s.pending = nil
 	if to := f.c.out.Load(); to != s.to {
 		if left := to.Without(s.to); left != nil {
-			s.keep(left.SendLogs(ctx, s.b), true)
+			s.keep(f.patiently(ctx, func(ctx context.Context) error { return left.SendLogs(ctx, s.b) }), true)
 		}
 		s.to, s.replaced = to, true
 	}
 	for _, p := range pending {
-		s.keep(p.Retry(ctx), s.replaced)
+		s.keep(f.patiently(ctx, p.Retry), s.replaced)
 	}
 	if len(s.pending) > 0 {
 		return false

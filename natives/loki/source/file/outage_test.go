@@ -1,0 +1,81 @@
+package file_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// await lets the bubble's own time pass, by which it is told how long receivers take.
+func await(d time.Duration) { <-time.After(d) }
+
+// TestBlockingReceiver: who waits for a receiver sees what becomes of the file
+// meanwhile.
+func TestBlockingReceiver(t *testing.T) {
+	scene(t, func(h *house) {
+		h.sink.block = true
+		h.append("app.log", "a\n")
+		h.start()
+		for i, line := range []string{"b\n", "c\n", "d\n"} {
+			h.append("app.log", line)
+			h.remove("app.log")
+			h.append("app.log", fmt.Sprintf("%d\n", i))
+			await(time.Minute)
+			h.pass(10 * time.Second)
+		}
+		h.sink.set(func() { h.sink.block = false })
+		await(2 * time.Minute)
+		h.pass(20 * time.Second)
+		h.want("a", "b", "0", "c", "1", "d", "2")
+	})
+}
+
+// TestRemovedFileIsClosed: its handle holds the space on the disk.
+func TestRemovedFileIsClosed(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "a\n")
+		h.start()
+		h.remove("app.log")
+		h.pass(4 * time.Minute)
+		h.counts("weir_source_file_files", 1)
+		h.pass(2 * time.Minute)
+		h.counts("weir_source_file_files", 0)
+		h.append("app.log", "b\n")
+		h.pass(time.Second)
+		h.want("a", "b")
+	})
+}
+
+// TestManyCompressedFiles: there are fewer decompressors than files.
+func TestManyCompressedFiles(t *testing.T) {
+	scene(t, func(h *house) {
+		decompressing(h, "gz")
+		var names, want []string
+		for i := range 30 {
+			names = append(names, fmt.Sprintf("%02d.gz", i))
+			want = append(want, h.path(names[i])+" "+names[i])
+			h.append(names[i], compressed(t, "gz", names[i]+"\n"))
+		}
+		h.follow(names...)
+		h.start()
+		h.pass(10 * time.Second)
+		h.wantLabelled("filename", want...)
+	})
+}
+
+// TestTruncatedAndGone: what was known to be there and is nowhere is counted.
+func TestTruncatedAndGone(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "aaaa\n")
+		h.start()
+		h.sink.set(func() { h.sink.hold = true })
+		h.append("app.log", "bbbb\n")
+		h.pass(time.Second)
+		h.stop()
+		h.remove("app.log")
+		h.append("app.log", "cccc\n")
+		h.start()
+		h.want("aaaa", "bbbb", "cccc")
+		h.counts("weir_source_file_lost_bytes_total", 5)
+	})
+}
