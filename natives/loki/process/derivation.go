@@ -34,6 +34,10 @@ type variants struct {
 // of such that take turns, like levels.
 const recents = 8
 
+// maxVariants is how many of a stream are remembered. Who makes labels of what is
+// different in each line gets other handles each time, and no more memory.
+const maxVariants = 10_000
+
 // place is where the variant of such values is among the recent ones.
 func place(values []value) int {
 	h := 0
@@ -102,6 +106,9 @@ func (d *derivation) lookup(vs *variants, s *batch.Stream, values []value) *batc
 	defer vs.mu.Unlock()
 	v := vs.by[string(key)]
 	if v == nil {
+		if len(vs.by) >= maxVariants {
+			vs.empty()
+		}
 		v = d.made(s, values)
 		if vs.dead { // its stream ended or the generation was closed
 			return v.to
@@ -173,13 +180,19 @@ func (d *derivation) forget(vs *variants) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	vs.dead = true
+	vs.empty()
+	vs.by = nil
+}
+
+// empty gives all variants back; mu is held.
+func (vs *variants) empty() {
 	for i := range vs.recent {
 		vs.recent[i].Store(nil)
 	}
 	for _, v := range vs.by {
 		v.giveBack()
 	}
-	vs.by = nil
+	clear(vs.by)
 }
 
 // giveBack is for a variant that nobody gets any more.

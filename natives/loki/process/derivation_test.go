@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -47,6 +48,24 @@ func TestDerivation(t *testing.T) {
 	c.pl.Close()
 	if !last.Released() || other.Released() {
 		t.Error("not given back at the end, or too much")
+	}
+}
+
+// TestDerivationIsBounded: labels that differ in each line do not fill the memory.
+func TestDerivationIsBounded(t *testing.T) {
+	c := &compiler{pl: &pipeline{env: env{mem: newMemory()}}}
+	d := c.derive(func(b *batch.Builder, values []value) { b.Set("v", values[0].text) })
+	s := batch.NewSeries([]batch.Label{{Name: "a", Value: "1"}})
+	first := d.of(s, []value{plain("first")})
+	for i := range maxVariants {
+		d.of(s, []value{plain(fmt.Sprint(i))})
+	}
+	vs, _ := d.memo.Get(s)
+	if !first.Released() || len(vs.by) > maxVariants {
+		t.Errorf("%d are remembered", len(vs.by))
+	}
+	if again := d.of(s, []value{plain("first")}); again == first || again.String() != first.String() {
+		t.Errorf("got %s", again)
 	}
 }
 

@@ -114,14 +114,15 @@ type lab struct {
 
 	mu       sync.Mutex
 	got      []*batch.Logs
-	refusals int // how often nothing is accepted
+	refusals int           // how often nothing is accepted
+	refused  chan struct{} // closed after that
 }
 
 // refuse makes the next calls refuse.
 func (n *lab) refuse(calls int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.refusals = calls
+	n.refusals, n.refused = calls, make(chan struct{})
 }
 
 type consumer interface {
@@ -200,7 +201,9 @@ func (n *lab) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.refusals > 0 {
-		n.refusals--
+		if n.refusals--; n.refusals == 0 {
+			close(n.refused)
+		}
 		return errRefused
 	}
 	n.got = append(n.got, b)

@@ -275,7 +275,7 @@ func (gs *groups) send(ctx context.Context, s *flow.Sender, source uint64, now t
 			delete(gs.by, key)
 		}
 	}
-	pl, after, clk := gs.pl, gs.after, gs.clock
+	pl, after, clk, mem := gs.pl, gs.after, gs.clock, gs.mem
 	gs.mu.Unlock()
 	// In the order in which their first lines came.
 	slices.SortFunc(ready, func(a, b *group) int {
@@ -286,12 +286,12 @@ func (gs *groups) send(ctx context.Context, s *flow.Sender, source uint64, now t
 		for n < len(ready) && ready[n].way == ready[0].way {
 			n++
 		}
-		gs.sendOne(ctx, clk, s, pl, after, ready[:n])
+		gs.sendOne(ctx, clk, mem, s, pl, after, ready[:n])
 		ready = ready[n:]
 	}
 }
 
-func (gs *groups) sendOne(ctx context.Context, clk clock.Clock, s *flow.Sender, pl *pipeline, after *link, ready []*group) {
+func (gs *groups) sendOne(ctx context.Context, clk clock.Clock, mem *memory, s *flow.Sender, pl *pipeline, after *link, ready []*group) {
 	var holds []*batch.Hold
 	receipt := batch.NewReceipt(func() {
 		for _, h := range holds {
@@ -307,7 +307,5 @@ func (gs *groups) sendOne(ctx context.Context, clk clock.Clock, s *flow.Sender, 
 	after.run(ctx, p)
 	out := p.finish()
 	p.release()
-	if deliver(ctx, clk, s, out) {
-		receipt.Accepted()
-	}
+	mem.deliver(ctx, clk, unsent{out.Source, func(ctx context.Context) error { return s.SendLogs(ctx, out) }, receipt})
 }

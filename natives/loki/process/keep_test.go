@@ -383,3 +383,34 @@ func TestDroppedMetric(t *testing.T) {
 }
 
 var errRefused = errors.New("refused")
+
+// TestRebuildInOutage: what time sent and nobody took is sent by the component
+// that comes next.
+func TestRebuildInOutage(t *testing.T) {
+	n := newLab(t)
+	a, err := n.arguments(blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := n.Build(t, process.Registration(), a).(consumer)
+	ctx, replaced := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	n.c = old
+	n.refuse(1)
+	s := n.sendWith("{} START 1")
+	n.Clock.Advance(3 * time.Second) // its time has come before it runs
+	go func() { ended <- old.Run(ctx) }()
+	n.await("a refusal", n.refused)
+	replaced(component.ErrReplaced)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if s.isDone() {
+		t.Error("lines were acknowledged that nobody has")
+	}
+	n.Previous = old
+	n.c = n.Build(t, process.Registration(), a).(consumer)
+	n.Run(t, n.c)
+	n.await("the batch being done", s.done)
+	n.wantOut(`{} START 1`)
+}

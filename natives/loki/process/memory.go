@@ -33,6 +33,7 @@ type memory struct {
 	current *pipeline
 	groups  []*groups // of the current pipeline, and others that have lines
 	sources map[uint64]*turn
+	unsent  []unsent
 }
 
 const never = math.MaxInt64
@@ -165,6 +166,7 @@ func (m *memory) keepTime(ctx context.Context, c clock.Clock) {
 	timer := c.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()
+	m.deliverLeft(ctx, c)
 	for {
 		m.armed.Store(never) // what comes from now on wakes it
 		at := m.flush(ctx, c.Now(), false)
@@ -184,6 +186,7 @@ func (m *memory) keepTime(ctx context.Context, c clock.Clock) {
 			// What is left is read again by sources that can: nobody released it.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 			defer cancel()
+			m.deliverLeft(last, c)
 			m.flush(last, c.Now(), true)
 			return
 		case <-m.wake:
@@ -224,20 +227,50 @@ func (m *memory) sendInTurn(ctx context.Context, g *groups, source uint64, now t
 	return nil
 }
 
-// deliver sends a batch until it was accepted or ctx ended, and reports whether
-// it was.
-func deliver(ctx context.Context, c clock.Clock, s *flow.Sender, b *batch.Logs) bool {
-	err := s.SendLogs(ctx, b)
-	for pause := 50 * time.Millisecond; err != nil; pause = min(2*pause, 5*time.Second) {
-		if clock.Sleep(ctx, c, pause) != nil {
-			return false
+// unsent is a batch that time sent and that was not accepted before its component
+// was replaced. The next one sends it.
+type unsent struct {
+	source  uint64
+	send    func(ctx context.Context) error
+	receipt *batch.Receipt
+}
+
+// deliver sends until everybody has accepted or ctx ended; then the batch is
+// left for later. It is the caller's turn on the Source.
+func (m *memory) deliver(ctx context.Context, c clock.Clock, u unsent) {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := u.send(ctx)
+		if err == nil {
+			u.receipt.Accepted()
+			return
 		}
-		partial, ok := errors.AsType[*flow.Partial](err)
-		if !ok {
-			err = s.SendLogs(ctx, b)
+		if partial, ok := errors.AsType[*flow.Partial](err); ok {
+			u.send = partial.Retry
+		}
+		if clock.Sleep(ctx, c, pause) != nil {
+			break
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unsent = append(m.unsent, u)
+}
+
+// deliverLeft sends what the component before could not.
+func (m *memory) deliverLeft(ctx context.Context, c clock.Clock) {
+	m.mu.Lock()
+	left := m.unsent
+	m.unsent = nil
+	m.mu.Unlock()
+	for _, u := range left {
+		leave, err := m.enter(ctx, u.source)
+		if err != nil {
+			m.mu.Lock()
+			m.unsent = append(m.unsent, u)
+			m.mu.Unlock()
 			continue
 		}
-		err = partial.Retry(ctx)
+		m.deliver(ctx, c, u)
+		leave()
 	}
-	return true
 }
