@@ -3,6 +3,7 @@ package process
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -62,7 +63,7 @@ func (p *pass) add(e *entry) (row int) {
 		p.slots[i] = append(p.slots[i], e.valueOf(p.pl.names, i))
 	}
 	if p.extra != nil {
-		p.extra = append(p.extra, e.extra)
+		p.extra = append(p.extra, maps.Clone(e.extra)) // an entry may be added more than once
 	}
 	return row
 }

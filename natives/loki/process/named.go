@@ -77,12 +77,7 @@ func (n *named) set(p *pass, row int, name, v string) {
 		return
 	}
 	if p.extra != nil {
-		m := maps.Clone(p.extra[row]) // another row may have it too
-		if m == nil {
-			m = map[string]value{}
-		}
-		m[name] = value{text, v}
-		p.extra[row] = m
+		p.setExtra(row, name, value{text, v})
 	}
 }
 

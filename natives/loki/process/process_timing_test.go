@@ -44,38 +44,40 @@ func benchLines(b *testing.B, asJSON bool) *batch.Logs {
 	return out
 }
 
+// benchStages passes batches through stages.
+func benchStages(b *testing.B, name, stages string, in *batch.Logs) {
+	b.Run(name, func(b *testing.B) {
+		n := componenttest.New(b, "loki.process.bench")
+		to := flow.NewReceiver("sink", batch.SignalLogs, nil, nil)
+		to.Set(takes{})
+		c, ds := config.Parse(map[string]string{"c.alloy": "loki.process \"bench\" {\n" + stages + "\nforward_to = []\n}\n"})
+		a := process.Registration().NewArgs().(*process.Arguments)
+		if len(ds) == 0 {
+			ds = c.Blocks[0].Decode(c.NewScope("v0.0.0"), a)
+		}
+		if len(ds) > 0 {
+			b.Fatal(ds)
+		}
+		a.ForwardTo = []*flow.Receiver{to}
+		p := n.Build(b, process.Registration(), a).(flow.LogsConsumer)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := p.ConsumeLogs(b.Context(), in); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(in.Len()), "ns/line")
+	})
+}
+
 // BenchmarkStages is the price of stages, by line.
 func BenchmarkStages(b *testing.B) {
-	f := func(name, stages string, asJSON bool) {
-		b.Run(name, func(b *testing.B) {
-			n := componenttest.New(b, "loki.process.bench")
-			to := flow.NewReceiver("sink", batch.SignalLogs, nil, nil)
-			to.Set(takes{})
-			c, ds := config.Parse(map[string]string{"c.alloy": "loki.process \"bench\" {\n" + stages + "\nforward_to = []\n}\n"})
-			a := process.Registration().NewArgs().(*process.Arguments)
-			if len(ds) == 0 {
-				ds = c.Blocks[0].Decode(c.NewScope("v0.0.0"), a)
-			}
-			if len(ds) > 0 {
-				b.Fatal(ds)
-			}
-			a.ForwardTo = []*flow.Receiver{to}
-			p := n.Build(b, process.Registration(), a).(flow.LogsConsumer)
-			in := benchLines(b, asJSON)
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := p.ConsumeLogs(b.Context(), in); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(in.Len()), "ns/line")
-		})
-	}
+	in := benchLines(b, true)
 	fields := "stage.json {\nexpressions = { level = \"\", msg = \"\", path = \"\", seq = \"\" }\n}\n"
 	debug := "stage.drop {\nsource = \"level\"\nvalue = \"debug\"\n}\n"
 	label := "stage.labels {\nvalues = { level = \"\" }\n}\n"
 	output := "stage.output {\nsource = \"msg\"\n}\n"
-	f("json", fields+output, true)
-	f("json and label", fields+label, true)
-	f("json, drop, label, output", fields+debug+label+output, true)
+	benchStages(b, "json", fields+output, in)
+	benchStages(b, "json and label", fields+label, in)
+	benchStages(b, "json, drop, label, output", fields+debug+label+output, in)
 }

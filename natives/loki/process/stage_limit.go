@@ -88,13 +88,13 @@ func (s *limitStage) run(ctx context.Context, p *pass) {
 	now := p.pl.clock.Now()
 	switch {
 	case s.ByLabelName != "":
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		p.drop(limitReason, func(row int) bool { return s.allowsLabel(p, row, now) })
 	case s.Drop:
-		p.drop(limitReason, func(int) bool {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.allows(&s.all, now)
-		})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.drop(limitReason, func(int) bool { return s.allows(&s.all, now) })
 	default:
 		s.wait(ctx, p.pl.clock, len(p.rows))
 	}
@@ -143,13 +143,12 @@ func (s *limitStage) allows(b *bucket, now time.Time) bool {
 	return true
 }
 
+// allowsLabel expects mu to be held.
 func (s *limitStage) allowsLabel(p *pass, row int, now time.Time) bool {
 	v := p.stream[row].Label(s.ByLabelName)
 	if v == "" {
 		return true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.allows(s.of(p, v), now) {
 		return true
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -154,7 +153,8 @@ func isLuhn(text string) bool {
 			digits = append(digits, text[i])
 		}
 	}
-	if _, err := strconv.ParseInt(string(digits), 10, 64); err != nil {
+	const most = "9223372036854775807"
+	if n := strings.TrimLeft(string(digits), "0"); len(n) > len(most) || len(n) == len(most) && n > most {
 		return false
 	}
 	sum := 0

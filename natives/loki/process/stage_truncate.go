@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -186,10 +185,7 @@ func (t *truncateRule) apply(p *pass, row int) (n int) {
 func (t *truncateRule) cutExtra(p *pass, row int) (n int) {
 	for name, v := range p.extra[row] {
 		if t.is(name) && v.kind == text && t.tooLong(v.text) {
-			if n == 0 {
-				p.extra[row] = maps.Clone(p.extra[row]) // another row may have it too
-			}
-			p.extra[row][name] = value{text, t.cut(v.text)}
+			p.setExtra(row, name, value{text, t.cut(v.text)})
 			n++
 		}
 	}
