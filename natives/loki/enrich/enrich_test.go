@@ -138,6 +138,9 @@ func TestTargetsChange(t *testing.T) {
 	l.n.Previous = l.c
 	l.c = l.n.Build(t, enrich.Registration(), l.arguments(match+`targets = []`)).(node)
 	stop2 := l.n.Run(t, l.c)
+	if err := l.n.Clock.WaitTimers(t.Context(), 4); err != nil { // two of each that runs
+		t.Fatal(err)
+	}
 	stop()
 	l.want(in, in)
 	stop2()

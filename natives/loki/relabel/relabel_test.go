@@ -147,6 +147,9 @@ func TestHandles(t *testing.T) {
 	l.n.Previous = l.c
 	l.c = l.n.Build(t, relabel.Registration(), l.arguments(addZone)).(node)
 	stop2 := l.n.Run(t, l.c)
+	if err := l.n.Clock.WaitTimers(t.Context(), 4); err != nil { // two of each that runs
+		t.Fatal(err)
+	}
 	stop()
 	l.send(b)
 	if l.last().Stream[0] != first || first.Released() {
