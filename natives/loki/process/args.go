@@ -46,6 +46,8 @@ type Stage struct {
 	Logfmt *LogfmtArguments `alloy:"logfmt,block,optional"`
 	// Replaces numbers of cards and others that end with a check digit.
 	Luhn *LuhnArguments `alloy:"luhn,block,optional"`
+	// Runs a pipeline of LogQL.
+	LogQL *LogQLArguments `alloy:"logql,block,optional"`
 	// Passes the lines that a selector means through stages of their own, or drops
 	// them.
 	Match *MatchArguments `alloy:"match,block,optional"`

@@ -37,8 +37,10 @@ var update = flag.Bool("update", false, "write testdata anew")
 //	dropped    how many lines were dropped so far, by reason
 //	error      what is wrong with config
 //	log        what is in the log
-func TestFiles(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
+func TestFiles(t *testing.T) { runFiles(t, "testdata/*.txtar") }
+
+func runFiles(t *testing.T, pattern string) {
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatal("no files", err)
 	}
@@ -142,6 +144,12 @@ func newLab(t testing.TB) *lab {
 
 // arguments decodes the stages as weir check would.
 func (n *lab) arguments(stages string) (*process.Arguments, error) {
+	a, err := decodeStages(stages)
+	a.ForwardTo = []*flow.Receiver{n.to}
+	return a, err
+}
+
+func decodeStages(stages string) (*process.Arguments, error) {
 	c, ds := config.Parse(map[string]string{"c.alloy": "loki.process \"default\" {\n" + stages + "\nforward_to = []\n}\n"})
 	a := process.Registration().NewArgs().(*process.Arguments)
 	if len(ds) == 0 {
@@ -151,7 +159,6 @@ func (n *lab) arguments(stages string) (*process.Arguments, error) {
 	for _, d := range ds {
 		errs = append(errs, d)
 	}
-	a.ForwardTo = []*flow.Receiver{n.to}
 	return a, errors.Join(errs...)
 }
 

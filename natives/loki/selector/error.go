@@ -18,12 +18,18 @@ func (e *Error) Error() string {
 	if e.Source == "" {
 		return "cannot use selector: " + e.Msg
 	}
-	before := e.Source[:min(e.Offset, len(e.Source))]
+	return "cannot use selector: " + e.Msg + Place(e.Source, e.Offset)
+}
+
+// Place says where an offset in bytes is, for the end of a message: line and
+// column, the line and a caret under it.
+func Place(src string, offset int) string {
+	before := src[:min(offset, len(src))]
 	begin := strings.LastIndexByte(before, '\n') + 1
-	line, _, _ := strings.Cut(e.Source[begin:], "\n")
+	line, _, _ := strings.Cut(src[begin:], "\n")
 	column := utf8.RuneCountInString(before[begin:])
 	// A tab takes one column, so that the caret is under its place.
 	line = strings.ReplaceAll(strings.TrimSuffix(line, "\r"), "\t", " ")
-	return fmt.Sprintf("cannot use selector: %s (%d:%d)\n | %s\n | %s^",
-		e.Msg, strings.Count(before, "\n")+1, column+1, line, strings.Repeat(" ", column))
+	return fmt.Sprintf(" (%d:%d)\n | %s\n | %s^",
+		strings.Count(before, "\n")+1, column+1, line, strings.Repeat(" ", column))
 }

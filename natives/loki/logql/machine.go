@@ -1,0 +1,158 @@
+//go:build !nologql
+
+package logql
+
+import (
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/grafana/loki/v3/pkg/logql/log"
+	"github.com/grafana/loki/v3/pkg/logqlmodel"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// Machine runs a pipeline on one line after the other; what Process found can be
+// asked for until the next one. It is of one goroutine.
+type Machine struct {
+	stages []log.Stage
+	base   *log.BaseLabelsBuilder
+
+	of      *batch.Stream
+	streams map[*batch.Stream]*log.LabelsBuilder
+
+	b     *log.LabelsBuilder // of the last line
+	meta  labels.ScratchBuilder
+	in    string
+	out   []byte
+	text  strings.Builder // of changed lines
+	found []labels.Label
+}
+
+// Machines returns what makes Machines. With all, results have all labels, as
+// those of a query; else only those that the pipeline needs and the ones named are
+// looked for, which is faster.
+func (p *Pipeline) Machines(all bool, names []string) func() (*Machine, error) {
+	return func() (*Machine, error) {
+		stages, err := p.make()
+		if err != nil {
+			return nil, err
+		}
+		m := &Machine{stages: stages, streams: map[*batch.Stream]*log.LabelsBuilder{}, meta: labels.NewScratchBuilder(8)}
+		read, known := p.reads(stages)
+		m.base = log.NewBaseLabelsBuilderWithGrouping(nil, log.NewParserHint(nil, nil, false, false, "", stages), false, false)
+		if !all && known {
+			// These hints are what metric queries have. Without a name, they
+			// make parsers find nothing.
+			m.base = log.NewBaseLabelsBuilderWithGrouping(nil, log.NewParserHint(append(read, names...), nil, false, true, "", stages), false, false)
+		}
+		return m, nil
+	}
+}
+
+// maxStreams is how many streams a Machine knows, after which it begins anew.
+const maxStreams = 256
+
+// Process runs the pipeline on a line and reports whether it passes. meta is
+// sorted by name.
+func (m *Machine) Process(of *batch.Stream, t int64, line string, meta []batch.Label) bool {
+	if of != m.of {
+		m.of, m.b = of, m.builder(of)
+	}
+	m.b.Reset()
+	if len(meta) > 0 {
+		m.meta.Reset()
+		for _, l := range meta {
+			m.meta.Add(l.Name, l.Value)
+		}
+		m.b.Add(log.StructuredMetadataLabel, m.meta.Labels())
+	}
+	m.in = line
+	// Stages do not write to a line, by their contract: a query's lines are in
+	// chunks that others read.
+	m.out = unsafe.Slice(unsafe.StringData(line), len(line))
+	for _, s := range m.stages {
+		var ok bool
+		if m.out, ok = s.Process(t, m.out, m.b); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Machine) builder(of *batch.Stream) *log.LabelsBuilder {
+	b, ok := m.streams[of]
+	if !ok {
+		if len(m.streams) >= maxStreams {
+			clear(m.streams)
+		}
+		// The hash is for results that are computed as a whole and remembered,
+		// which nobody here asks for: they would be one for each line.
+		b = m.base.ForLabels(of.PromLabels(), 0)
+		m.streams[of] = b
+	}
+	return b
+}
+
+// textBlock is how much memory for lines is asked for at once.
+const textBlock = 64 << 10
+
+// Line returns the line as the pipeline left it; changed is false when it is the
+// one that came.
+func (m *Machine) Line() (line string, changed bool) {
+	if len(m.out) == len(m.in) && (len(m.in) == 0 || unsafe.SliceData(m.out) == unsafe.StringData(m.in)) {
+		return m.in, false
+	}
+	if m.text.Cap()-m.text.Len() < len(m.out) {
+		m.text = strings.Builder{}
+		m.text.Grow(max(textBlock, len(m.out)))
+	}
+	from := m.text.Len()
+	m.text.Write(m.out) // the memory is the pipeline's and will be written to
+	return m.text.String()[from:], true
+}
+
+// Value returns a label of the result, and whether it is another than that of the
+// stream.
+func (m *Machine) Value(name string) (v string, own, ok bool) {
+	switch name {
+	case logqlmodel.ErrorLabel:
+		return m.b.GetErr(), true, m.b.HasErr()
+	case logqlmodel.ErrorDetailsLabel:
+		return m.b.GetErrorDetails(), true, m.b.HasErrorDetails()
+	}
+	v, kind, ok := m.b.GetWithCategory(name)
+	return v, kind != log.StreamLabel, ok
+}
+
+// AppendStream appends the labels of the result that are of the stream, sorted by
+// name.
+func (m *Machine) AppendStream(dst []batch.Label) []batch.Label {
+	return m.append(dst, log.StreamLabel)
+}
+
+// AppendMeta appends the labels of the result that are structured metadata,
+// sorted by name.
+func (m *Machine) AppendMeta(dst []batch.Label) []batch.Label {
+	return m.append(dst, log.StructuredMetadataLabel)
+}
+
+// AppendParsed appends the labels of the result that the pipeline made, errors
+// among them, sorted by name.
+func (m *Machine) AppendParsed(dst []batch.Label) []batch.Label {
+	return m.append(dst, log.ParsedLabel)
+}
+
+func (m *Machine) append(dst []batch.Label, kind log.LabelCategory) []batch.Label {
+	from := len(dst)
+	m.found = m.b.UnsortedLabels(m.found[:0], kind)
+	for _, l := range m.found {
+		if l.Name != logqlmodel.PreserveErrorLabel {
+			dst = append(dst, batch.Label{Name: l.Name, Value: l.Value})
+		}
+	}
+	slices.SortFunc(dst[from:], func(a, b batch.Label) int { return strings.Compare(a.Name, b.Name) })
+	return dst
+}

@@ -1,0 +1,34 @@
+//go:build nologql
+
+package logql
+
+import "github.com/weir-run/weir/engine/batch"
+
+// Pipeline is of no use in this build.
+type Pipeline struct{}
+
+// Parse refuses all pipelines.
+func Parse(string) (*Pipeline, error) {
+	return nil, &Error{Offset: -1, Msg: "this weir was built without LogQL (-tags nologql): use stage.json, stage.match and others in its place, or a weir that was built with it"}
+}
+
+// Machine is of no use in this build, as nobody gets one.
+type Machine struct{}
+
+const never = "BUG: a pipeline that was refused is used"
+
+func (*Pipeline) Machines(bool, []string) func() (*Machine, error) { panic(never) }
+
+func (*Pipeline) ChangesStreams() bool { panic(never) }
+
+func (*Machine) Process(*batch.Stream, int64, string, []batch.Label) bool { panic(never) }
+
+func (*Machine) Line() (string, bool) { panic(never) }
+
+func (*Machine) Value(string) (string, bool, bool) { panic(never) }
+
+func (*Machine) AppendStream([]batch.Label) []batch.Label { panic(never) }
+
+func (*Machine) AppendMeta([]batch.Label) []batch.Label { panic(never) }
+
+func (*Machine) AppendParsed([]batch.Label) []batch.Label { panic(never) }

@@ -1,0 +1,234 @@
+package process
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/loki/logql"
+)
+
+// LogQLArguments of stage.logql.
+type LogQLArguments struct {
+	// What stands after the selector in a query, such as
+	// `| json | level="error" | line_format "{{.msg}}"`. Lines that it filters out
+	// are dropped, the others become what the query would show. Loki's own code
+	// runs it, which a weir built with -tags nologql does not have.
+	Pipeline logql.Source `alloy:"pipeline,attr"`
+	// Labels of the result that become labels of the stream.
+	Labels []string `alloy:"labels,attr,optional"`
+	// What becomes of the other labels that the pipeline made:
+	// "structured_metadata", so that Loki shows them as the query would, or
+	// "extracted", values for the stages after this one, of which only those are
+	// looked for that a stage reads. They are extracted in either case.
+	Parsed string `alloy:"parsed,attr,optional"`
+	// Reason under which dropped lines are counted.
+	DropCounterReason string `alloy:"drop_counter_reason,attr,optional"`
+}
+
+// SetToDefault keeps all that a query would show.
+func (a *LogQLArguments) SetToDefault() {
+	*a = LogQLArguments{Parsed: sourceMetadata, DropCounterReason: "logql_stage"}
+}
+
+// Validate wants labels that can be some, and a known place for the others.
+func (a *LogQLArguments) Validate() error {
+	var errs []error
+	if a.Parsed != sourceMetadata && a.Parsed != sourceExtracted {
+		errs = append(errs, fmt.Errorf("parsed is %q, want structured_metadata or extracted", a.Parsed))
+	}
+	if a.DropCounterReason == "" {
+		errs = append(errs, errors.New("drop_counter_reason is empty"))
+	}
+	errs = append(errs, labelNames("labels", slices.Values(a.Labels)))
+	return errors.Join(errs...)
+}
+
+// logqlStage runs a pipeline of LogQL.
+type logqlStage struct {
+	machines sync.Pool // of *logql.Machine
+	make     func() (*logql.Machine, error)
+	reason   string
+	labels   []string
+	metadata bool // what is parsed goes there
+	edits    bool // the pipeline may change the stream's labels
+	names    []string
+	slots    []int // of names
+	all      bool  // all values are extracted
+	derived  *derivation
+}
+
+func (a *LogQLArguments) make(c *compiler) (stage, error) {
+	p, err := logql.Parse(string(a.Pipeline))
+	if err != nil {
+		return nil, err
+	}
+	s := &logqlStage{reason: a.DropCounterReason, labels: slices.Clone(a.Labels), metadata: a.Parsed == sourceMetadata, edits: p.ChangesStreams(), all: c.pl.all}
+	slices.Sort(s.labels)
+	s.labels = slices.Compact(s.labels)
+	// All that is asked for after this stage may be what the pipeline makes.
+	s.names = slices.Sorted(maps.Keys(c.slots))
+	for _, n := range s.names {
+		s.slots = append(s.slots, c.slots[n])
+	}
+	s.make = p.Machines(s.metadata || s.all, slices.Concat(s.names, s.labels))
+	m, err := s.make() // so that none will fail
+	if err != nil {
+		return nil, err
+	}
+	s.machines.Put(m)
+	s.derived = c.derive(s.edit)
+	return s, nil
+}
+
+// edit makes the labels of a stream those of the first value, if the pipeline may
+// have changed them, and sets the others.
+func (s *logqlStage) edit(b *batch.Builder, values []value) {
+	if s.edits {
+		b.Reset(nil)
+		for l := range labelsOf(values[0].text) {
+			b.Set(l.Name, l.Value)
+		}
+		values = values[1:]
+	}
+	for i, v := range values {
+		if v.kind != unset {
+			b.Set(s.labels[i], v.text)
+		}
+	}
+}
+
+func (s *logqlStage) run(_ context.Context, p *pass) {
+	m, ok := s.machines.Get().(*logql.Machine)
+	if !ok {
+		var err error
+		if m, err = s.make(); err != nil {
+			panic(fmt.Sprintf("BUG: a pipeline that was made before cannot be made: %v", err))
+		}
+	}
+	defer s.machines.Put(m)
+	var w logqlRows
+	p.drop(s.reason, func(row int) bool {
+		if !m.Process(p.stream[row], p.t[row], p.line[row], p.metaOf(row)) {
+			return false
+		}
+		if line, changed := m.Line(); changed {
+			p.setLine(row, line)
+		}
+		s.extract(p, m, row, &w)
+		if s.metadata || s.edits || len(s.labels) > 0 {
+			s.relabel(p, m, row, &w)
+		}
+		return true
+	})
+}
+
+// logqlRows is scratch memory of a run.
+type logqlRows struct {
+	labels []batch.Label
+	block  []batch.Label // of the metadata of several rows
+	text   []byte
+	last   string // of text
+}
+
+// extract sets the values that are asked for.
+func (s *logqlStage) extract(p *pass, m *logql.Machine, row int, w *logqlRows) {
+	for i, n := range s.names {
+		if v, own, ok := m.Value(n); ok && own {
+			p.set(s.slots[i], row, value{text, v})
+		}
+	}
+	if !s.all {
+		return
+	}
+	w.labels = m.AppendParsed(w.labels[:0])
+	for _, l := range w.labels {
+		if _, ok := slices.BinarySearch(s.names, l.Name); ok {
+			continue
+		}
+		if p.extra[row] == nil {
+			p.extra[row] = map[string]value{}
+		}
+		p.extra[row][l.Name] = value{text, l.Value}
+	}
+}
+
+// relabel makes the result's labels those of the row.
+func (s *logqlStage) relabel(p *pass, m *logql.Machine, row int, w *logqlRows) {
+	p.values = p.values[:0]
+	if s.edits {
+		w.labels = m.AppendStream(w.labels[:0])
+		w.text = w.text[:0]
+		for _, l := range w.labels {
+			for _, part := range []string{l.Name, l.Value} {
+				w.text = append(binary.AppendUvarint(w.text, uint64(len(part))), part...)
+			}
+		}
+		if w.last != string(w.text) {
+			w.last = string(w.text)
+		}
+		p.values = append(p.values, value{text, w.last})
+	}
+	for _, n := range s.labels {
+		v, _, ok := m.Value(n)
+		if !ok {
+			p.values = append(p.values, value{})
+			continue
+		}
+		p.values = append(p.values, value{text, v})
+	}
+	if s.edits || len(s.labels) > 0 {
+		p.setStream(row, s.derived.of(p.stream[row], p.values))
+	}
+	s.remeta(p, m, row, w)
+}
+
+// remeta makes the result's structured metadata that of the row, with what was
+// parsed if that goes there.
+func (s *logqlStage) remeta(p *pass, m *logql.Machine, row int, w *logqlRows) {
+	if !s.metadata && len(p.metaOf(row)) == 0 {
+		return
+	}
+	w.labels = m.AppendMeta(w.labels[:0])
+	if s.metadata {
+		w.labels = m.AppendParsed(w.labels)
+		slices.SortFunc(w.labels, func(a, b batch.Label) int { return strings.Compare(a.Name, b.Name) })
+	}
+	w.labels = slices.DeleteFunc(w.labels, func(l batch.Label) bool {
+		_, is := slices.BinarySearch(s.labels, l.Name)
+		return is
+	})
+	if slices.Equal(w.labels, p.metaOf(row)) {
+		return
+	}
+	if cap(w.block)-len(w.block) < len(w.labels) {
+		w.block = make([]batch.Label, 0, max(1024, len(w.labels)))
+	}
+	from := len(w.block)
+	w.block = append(w.block, w.labels...)
+	p.setMeta(row, w.block[from:len(w.block):len(w.block)])
+}
+
+// labelsOf yields the labels that relabel wrote.
+func labelsOf(s string) iter.Seq[batch.Label] {
+	cut := func() (part string) {
+		n, size := binary.Uvarint([]byte(s[:min(len(s), binary.MaxVarintLen64)]))
+		part, s = s[size:size+int(n)], s[size+int(n):]
+		return part
+	}
+	return func(yield func(batch.Label) bool) {
+		for s != "" {
+			name := cut()
+			if !yield(batch.Label{Name: name, Value: cut()}) {
+				return
+			}
+		}
+	}
+}
