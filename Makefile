@@ -21,15 +21,15 @@ race: ## run the tests with the race detector (needs a C compiler)
 
 lint: ## gofmt, vet and staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
-	$(GO) vet ./... && $(GO) vet -tags integration ./cmd/... ./natives/...
+	$(GO) vet ./... && $(GO) vet -tags integration ./cmd/... ./natives/... && $(GO) vet -tags nologql ./cmd/weir ./natives/loki/...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
 generated: ## generated files are up to date
 	$(GO) generate ./...
 	git diff --exit-code -- '*_gen.go'
 
-platforms: ## it builds everywhere, without cgo
-	for os in linux windows darwin freebsd; do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... || exit 1; done
+platforms: ## it builds everywhere, without cgo, and without LogQL
+	for os in linux windows darwin freebsd; do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... && CGO_ENABLED=0 GOOS=$$os $(GO) build -tags nologql ./cmd/weir ./natives/... || exit 1; done
 
 tsc: ## check the types of scripts, and the scripts that ship, with TypeScript's compiler (needs npm)
 	tsc=$$(scripting/api/testdata/tsc/fetch.sh bin/tsc) && WEIR_TSC=$$tsc $(GO) test -count=1 -run '^TestTSC$$' ./scripting/api

@@ -36,7 +36,7 @@ var doors = []rule{
 		why: "directories, debounce and hashes are solved once"},
 	{of: []string{"github.com/grafana/alloy/syntax"}, only: []string{"engine/config", "engine/component$"},
 		why: "the syntax package promises no stable API; engine/component has only the alias Secret"},
-	{of: []string{"github.com/prometheus/prometheus"}, only: []string{"engine/batch", "natives/discovery", "natives/prometheus", "stdlib", "cmd/weir/sandbox", "cmd/weirbench"},
+	{of: []string{"github.com/prometheus/prometheus"}, only: []string{"engine/batch", "natives/discovery", "natives/prometheus", "natives/loki/logql", "stdlib", "cmd/weir/sandbox", "cmd/weirbench"},
 		why: "Prometheus's types are the model of batches and of the prometheus.* components, not of the engine; scripts parse what it scrapes by its parser"},
 	{of: []string{"github.com/prometheus/node_exporter"}, only: []string{"natives/prometheus/exporter/unix"},
 		why: "its collectors have process-wide flags"},

@@ -21,6 +21,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/natives/loki/logql"
 )
 
 // version is set by the linker: -X main.version=v1.2.3.
@@ -147,10 +149,18 @@ func versionCommand(out io.Writer) *cobra.Command {
 		Example: "  weir version",
 		Args:    cobra.NoArgs,
 		RunE: failed(func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(out, "weir %s (%s, %s/%s%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
+			_, err := fmt.Fprintf(out, "weir %s (%s, %s/%s%s)\n%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision(), licence())
 			return err
 		}),
 	}
+}
+
+// licence says what the binary is under.
+func licence() string {
+	if logql.Linked {
+		return "Apache-2.0, with Loki's LogQL, which is AGPL-3.0 (built with -tags nologql, it would not be there)"
+	}
+	return "Apache-2.0, without Loki's LogQL (built with -tags nologql)"
 }
 
 // revision is the commit that the binary was built from, where Go knows it.

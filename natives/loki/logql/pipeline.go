@@ -14,6 +14,9 @@ import (
 	"github.com/grafana/loki/v3/pkg/logql/syntax"
 )
 
+// Linked reports whether this build has LogQL.
+const Linked = true
+
 // Pipeline is a parsed pipeline. It is immutable.
 type Pipeline struct {
 	stages syntax.MultiStageExpr

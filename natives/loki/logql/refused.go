@@ -4,6 +4,9 @@ package logql
 
 import "github.com/weir-run/weir/engine/batch"
 
+// Linked reports whether this build has LogQL.
+const Linked = false
+
 // Pipeline is of no use in this build.
 type Pipeline struct{}
 
