@@ -19,6 +19,8 @@ import (
 const (
 	period = 10 * time.Second
 	minute = 6
+	// step is how long it takes, twice, to see that collecting costs too much.
+	step = 250 * time.Millisecond
 )
 
 // Start is to be called before anything is made: what a start allocates lives
@@ -54,7 +56,7 @@ func (k *keeper) run(ctx context.Context) {
 	p := pacer{last: k.read(), at: k.clock.Now(), percent: startPercent}
 	// First much is done that is not done again.
 	for wait := time.Second; wait < period; wait *= 2 {
-		if clock.Sleep(ctx, k.clock, wait) != nil {
+		if !k.sleep(ctx, wait, &p) {
 			return
 		}
 		if err := k.release(); err != nil {
@@ -62,12 +64,29 @@ func (k *keeper) run(ctx context.Context) {
 			k.release = func() error { return nil }
 		}
 	}
-	for n := 1; clock.Sleep(ctx, k.clock, period) == nil; n++ {
+	for n := 1; k.sleep(ctx, period, &p); n++ {
 		if k.paced && p.look(k.read(), k.clock.Now()) {
 			k.set(p.percent)
 		}
 		if n%minute == 0 {
 			_ = k.release()
+		}
+	}
+}
+
+// sleep waits, and lets more garbage wait as soon as collecting it costs too
+// much; false: ctx has ended.
+func (k *keeper) sleep(ctx context.Context, d time.Duration, p *pacer) bool {
+	for end := k.clock.Now().Add(d); ; {
+		now := k.clock.Now()
+		if !now.Before(end) {
+			return true
+		}
+		if clock.Sleep(ctx, k.clock, min(step, end.Sub(now))) != nil {
+			return false
+		}
+		if k.paced && p.hurry(k.read(), k.clock.Now()) {
+			k.set(p.percent)
 		}
 	}
 }

@@ -79,6 +79,20 @@ func TestKeep(t *testing.T) {
 	check("after two minutes", "release", "release")
 }
 
+// TestKeepHurries holds that a burst does not wait for a look.
+func TestKeepHurries(t *testing.T) {
+	k, advance := startKept(t, true, nil)
+	advance(1, time.Second)
+	k.did = nil
+	for range 3 {
+		k.heap.allocated += 100e6
+		advance(1, step)
+	}
+	if d := cmp.Diff([]string{"set"}, k.did); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
 // TestKeepNothing holds that GOGC wins, and that what cannot be done is said
 // once and not tried again.
 func TestKeepNothing(t *testing.T) {

@@ -23,6 +23,10 @@ const (
 	// not measured again as weir runs: on a busy machine that gives the others'
 	// load.
 	marking = 1e-9
+	// tooMuch is the CPU time a second that collecting may take until the next
+	// look, and urgent how many bytes may wait before that at most.
+	tooMuch = 0.05
+	urgent  = 24e6
 )
 
 // reading is what a pacer looks at.
@@ -45,6 +49,34 @@ type pacer struct {
 	at      time.Time
 	rate    float64 // bytes of garbage a second, smoothed; 0 before the first look
 	percent int
+
+	step   reading // that hurry had last
+	stepAt time.Time
+	late   int // readings in turn at which collecting cost too much
+}
+
+// hurry takes a reading between two looks and reports whether percent was
+// changed: it rises at once when collecting costs too much, as it does when a
+// collector of logs finds a backlog of files.
+func (p *pacer) hurry(r reading, now time.Time) (changed bool) {
+	last, seconds := p.step, now.Sub(p.stepAt).Seconds()
+	first := p.stepAt.IsZero()
+	p.step, p.stepAt = r, now
+	if first || seconds <= 0 || r.grown <= 0 {
+		return false
+	}
+	rate := max(0, r.allocated-last.allocated-(r.grown-last.grown)) / seconds
+	wait := marking * r.scanned * rate / tooMuch
+	percent := min(int(100*min(wait, urgent)/r.grown), maxPercent)
+	if percent <= p.percent {
+		p.late = 0
+		return false
+	}
+	if p.late++; p.late < 2 {
+		return false // what comes once and is over
+	}
+	p.late, p.percent, p.rate = 0, percent, max(p.rate, rate)
+	return true
 }
 
 // look takes a reading and reports whether percent was changed. It rises by a

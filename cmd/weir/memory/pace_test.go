@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 )
@@ -103,6 +104,38 @@ func TestPaceLooks(t *testing.T) {
 	f("a thousand targets more", 10, garbage, 4*grown, "falls") // what lives on is no garbage
 	f("a clock that stands still", 0, garbage, grown, "stays")
 	f("a clock that goes back", -5, garbage, grown, "stays")
+}
+
+// TestPaceHurries holds that much garbage need not wait for the next look, if it
+// goes on, and that a heap which is large stays what it is.
+func TestPaceHurries(t *testing.T) {
+	const mb = 1e6
+	f := func(what string, garbage []float64, grown, scanned float64, want ...int) {
+		t.Helper()
+		now := time.Unix(0, 0)
+		r := reading{grown: grown, scanned: scanned}
+		p := pacer{last: r, at: now, percent: startPercent}
+		p.hurry(r, now)
+		var got []int
+		for _, g := range garbage {
+			now = now.Add(step)
+			r.allocated += g * step.Seconds()
+			was := p.percent
+			if changed := p.hurry(r, now); changed != (p.percent != was) {
+				t.Errorf("%s: changed is %t, %d to %d", what, changed, was, p.percent)
+			}
+			got = append(got, p.percent)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", what, got, want)
+		}
+	}
+	f("a backlog of logs", []float64{100 * mb, 100 * mb, 100 * mb}, 10*mb, 8*mb, startPercent, maxPercent, maxPercent)
+	f("a moment", []float64{100 * mb, 0, 100 * mb, 0}, 10*mb, 8*mb, startPercent, startPercent, startPercent, startPercent)
+	f("what is bearable", []float64{5 * mb, 5 * mb}, 30*mb, 6*mb, startPercent, startPercent)
+	f("a million series", []float64{100 * mb, 100 * mb}, 250*mb, 60*mb, startPercent, startPercent)
+	f("a heap of some size", []float64{100 * mb, 100 * mb}, 80*mb, 20*mb, startPercent, 30)
+	f("a clock that stands still", nil, 10*mb, 8*mb)
 }
 
 // TestRuntimeHeap holds that the runtime has what is read, and takes what is set.
