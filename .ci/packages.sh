@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the checks need beyond Go and make: a C compiler, for the race
-# detector, and npm, which fetches TypeScript's compiler by package name.
+# detector, and npm, which fetches TypeScript's compiler by package name. For
+# loki.source.journal, which make integration tests where the headers are, add
+# libsystemd-dev and systemd-journal-remote by hand.
 set -eu
 packages=()
 command -v cc >/dev/null || packages+=(gcc libc6-dev)

@@ -34,6 +34,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/secretfilter"
 	lokisourceapi "github.com/weir-run/weir/natives/loki/source/api"
 	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
+	lokisourcejournal "github.com/weir-run/weir/natives/loki/source/journal"
 	lokisourcesyslog "github.com/weir-run/weir/natives/loki/source/syslog"
 	lokiwrite "github.com/weir-run/weir/natives/loki/write"
 	"github.com/weir-run/weir/natives/prometheus/echo"
@@ -159,6 +160,7 @@ func blocks(t *testing.T) map[string]func() any {
 		secretfilter.Registration(),
 		lokisourceapi.Registration(),
 		lokisourcefile.Registration(),
+		lokisourcejournal.Registration(),
 		lokisourcesyslog.Registration(),
 		lokiwrite.Registration(),
 	} {

@@ -29,6 +29,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/secretfilter"
 	lokisourceapi "github.com/weir-run/weir/natives/loki/source/api"
 	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
+	lokisourcejournal "github.com/weir-run/weir/natives/loki/source/journal"
 	lokisourcesyslog "github.com/weir-run/weir/natives/loki/source/syslog"
 	lokiwrite "github.com/weir-run/weir/natives/loki/write"
 	"github.com/weir-run/weir/natives/prometheus/echo"
@@ -73,6 +74,7 @@ func natives() component.Catalog {
 		lokiwrite.Registration(),
 		lokisourceapi.Registration(),
 		lokisourcefile.Registration(),
+		lokisourcejournal.Registration(),
 		lokisourcesyslog.Registration(),
 		echo.Registration(),
 		enrich.Registration(),

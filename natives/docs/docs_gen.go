@@ -1087,6 +1087,46 @@ loki.write "default" {
 }
 `,
 	},
+	"loki.source.journal": {
+		Summary: "Follows systemd's journal and sends its entries on as lines.",
+		Args: map[string]string{
+			"format_as_json":       "Whether a line is all fields of the entry as a JSON object, and not its MESSAGE only.",
+			"forward_to":           "Receivers to send the lines to.",
+			"labels":               "Labels of all lines, beside job, which is the component's ID.",
+			"legacy_position":      "Where to begin when there is no position yet: that of Promtail.",
+			"legacy_position.file": "Promtail's positions file.",
+			"legacy_position.name": "The job's name in it.",
+			"matches":              "Fields that entries must have, such as \"_SYSTEMD_UNIT=ssh.service\", separated by spaces: several of one field are alternatives, several fields must all be there.",
+			"max_age":              "How old entries may be that are read, also when weir was down for longer.",
+			"path":                 "Directory of the journal; \"\" is the system's.",
+			"relabel_rules":        "Rules that make labels of an entry's fields, which are labels such as __journal__systemd_unit and are dropped after the rules: the `rules` of a loki.relabel or prometheus.relabel.",
+		},
+		Example: `// Sends the journal of this host on, with unit and severity as labels. It needs
+// a weir that was built with libsystemd: go build -tags journal ./cmd/weir.
+loki.relabel "journal" {
+  forward_to = []
+
+  rule {
+    source_labels = ["__journal__systemd_unit"]
+    target_label  = "unit"
+  }
+
+  rule {
+    source_labels = ["__journal_priority_keyword"]
+    target_label  = "level"
+  }
+}
+
+loki.source.journal "default" {
+  max_age       = "12h"
+  labels        = { host = constants.hostname }
+  relabel_rules = loki.relabel.journal.rules
+  forward_to    = [loki.echo.default.receiver]
+}
+
+loki.echo "default" {}
+`,
+	},
 	"loki.source.syslog": {
 		Summary: "Takes messages that others send in one of the formats of syslog, by TCP, TLS or UDP, and sends them on as lines.",
 		Args: map[string]string{
