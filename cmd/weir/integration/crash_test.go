@@ -81,7 +81,7 @@ func (k *link) cut() {
 func (k *link) moves(t *testing.T, to string) {
 	t.Helper()
 	k.cut()
-	k.to = to
+	k.to = strings.TrimPrefix(to, "http://")
 	k.up(t)
 }
 

@@ -160,7 +160,20 @@ func (l *lokiServer) down(t *testing.T) {
 
 // endpoint is an endpoint block that writes to it, with more arguments.
 func (l *lokiServer) endpoint(more ...string) string {
-	return fmt.Sprintf("  endpoint {\n    url = \"http://%s/loki/api/v1/push\"\n    batch_wait = \"200ms\"\n    max_backoff_period = \"1s\"\n    %s\n  }\n", l.wire.addr, strings.Join(more, "\n    "))
+	return endpointBlock("http://"+l.wire.addr, more...)
+}
+
+// endpointBlock is an endpoint of loki.write that does not let a test wait,
+// unless more arguments say so.
+func endpointBlock(url string, more ...string) string {
+	block := fmt.Sprintf("  endpoint {\n    url = \"%s/loki/api/v1/push\"\n", url)
+	for _, usual := range []string{`batch_wait = "200ms"`, `max_backoff_period = "1s"`} {
+		name, _, _ := strings.Cut(usual, " ")
+		if !strings.Contains(strings.Join(more, "\n"), name) {
+			more = append(more, usual)
+		}
+	}
+	return block + "    " + strings.Join(more, "\n    ") + "\n  }\n"
 }
 
 // entry is one line as Loki gives it back.
@@ -206,6 +219,27 @@ func (l *lokiServer) query(logql string) ([]entry, error) {
 	}
 }
 
+// count returns how many entries of the last hour a LogQL query selects.
+func (l *lokiServer) count(logql string) (int, error) {
+	if err := l.ready(); err != nil {
+		return 0, err
+	}
+	body, err := l.get("/loki/api/v1/query", url.Values{"query": {"sum(count_over_time(" + logql + " [1h]))"}})
+	if err != nil {
+		return 0, err
+	}
+	var r struct {
+		Data struct{ Result []struct{ Value [2]any } }
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return 0, fmt.Errorf("%w: %s", err, body)
+	}
+	if len(r.Data.Result) == 0 {
+		return 0, nil
+	}
+	return strconv.Atoi(r.Data.Result[0].Value[1].(string))
+}
+
 func (l *lokiServer) queryRange(logql string, from, to int64, limit int) ([]entry, error) {
 	ask := url.Values{
 		"query":     {logql},
@@ -214,7 +248,16 @@ func (l *lokiServer) queryRange(logql string, from, to int64, limit int) ([]entr
 		"limit":     {strconv.Itoa(limit)},
 		"direction": {"forward"},
 	}
-	req, err := http.NewRequest("GET", l.url+"/loki/api/v1/query_range?"+ask.Encode(), nil)
+	body, err := l.get("/loki/api/v1/query_range", ask)
+	if err != nil {
+		return nil, err
+	}
+	return parseEntries(body)
+}
+
+// get asks the server; what it finds wrong with a question is fatal.
+func (l *lokiServer) get(path string, ask url.Values) ([]byte, error) {
+	req, err := http.NewRequest("GET", l.url+path+"?"+ask.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -228,15 +271,13 @@ func (l *lokiServer) queryRange(logql string, from, to int64, limit int) ([]entr
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", ask.Get("query"), resp.Status, body)
+		if resp.StatusCode == http.StatusBadRequest {
+			err = fatal{err}
+		}
 	}
-	if resp.StatusCode == http.StatusBadRequest {
-		return nil, fatal{fmt.Errorf("%s: %s", logql, body)}
-	} else if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s: %s", logql, resp.Status, body)
-	}
-	return parseEntries(body)
+	return body, err
 }
 
 // parseEntries reads an answer to query_range, in order of time.

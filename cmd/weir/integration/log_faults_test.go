@@ -1,0 +1,162 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/cmd/weirbench/logfiles"
+)
+
+// dead is an endpoint that answers nobody.
+func dead(_ int, w http.ResponseWriter, _ *http.Request) bool { return cut(w) }
+
+// TestLogFaultyEndpoint: an endpoint answers 429, 500, nothing, half and late in
+// turn. Every line arrives, and in order as it comes.
+func TestLogFaultyEndpoint(t *testing.T) {
+	l := startLines(t, logfiles.Options{Files: 8, Seed: 4})
+	endpoint := startPushRecorder(t)
+	endpoint.set(faulty)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), l.source("loki.write.out.receiver")+
+		lokiWrite(endpoint.endpoint(`remote_timeout = "1s"`, `batch_size = "64KiB"`, `batch_wait = "50ms"`)))
+	weir := startWeir(t, dir)
+	l.flow(40)
+	eventually(t, "60 requests came", func() error {
+		endpoint.mu.Lock()
+		defer endpoint.mu.Unlock()
+		if endpoint.requests < 60 {
+			return fmt.Errorf("%d", endpoint.requests)
+		}
+		return nil
+	})
+	for file := range l.files {
+		l.rotate(file, logfiles.Rename, 10)
+	}
+	l.pause()
+	endpoint.whole(t, l)
+	noneDropped(t, weir)
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+}
+
+// TestLogKills kills weir -9 again and again while files are written and
+// renamed, with the endpoint up, dead and faulty. Every line arrives, in order;
+// what comes twice has the same time and text.
+func TestLogKills(t *testing.T) {
+	const kills = 9
+	l := startLines(t, logfiles.Options{Files: 8, JSON: true, Seed: 5})
+	endpoint := startPushRecorder(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), l.source("loki.write.out.receiver")+
+		lokiWrite(endpoint.endpoint(`remote_timeout = "1s"`)))
+	l.flow(40)
+	for k := range kills {
+		endpoint.set([]func(int, http.ResponseWriter, *http.Request) bool{nil, dead, faulty}[k%3])
+		weir := startWeir(t, dir)
+		eventually(t, "lines are read", func() error {
+			if got := counterOf(t, metricsPage(t, weir), lokiSourceID, "weir_component_lines_out_total", ""); got < float64(500*k) {
+				return fmt.Errorf("%v", got)
+			}
+			return nil
+		})
+		weir.kill()
+		l.rotate(k%l.files, logfiles.Rename, 20)
+	}
+	endpoint.set(nil)
+	l.pause()
+	weir := startWeir(t, dir)
+	endpoint.whole(t, l)
+	t.Logf("%d lines arrived in %d requests, %d came twice", endpoint.count(), endpoint.requests, endpoint.again)
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+}
+
+// TestLogKillWhileLokiIsDown stops a real Loki, kills weir -9, starts both, and
+// does it again by SIGTERM, which must not take long. Loki has every line once.
+func TestLogKillWhileLokiIsDown(t *testing.T) {
+	l := startLines(t, logfiles.Options{Files: 6, Seed: 6})
+	loki := startLoki(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), l.source("loki.write.out.receiver")+lokiWrite(loki.endpoint()))
+	weir := startWeir(t, dir)
+	l.flow(30)
+	loki.arrive(t, `{job="load"}`, 1000)
+
+	loki.down(t)
+	from := l.written()
+	eventually(t, "more is written", func() error { return l.atLeast(from + 5000) })
+	weir.kill()
+	l.rotate(0, logfiles.Rename, 10)
+	weir = startWeir(t, dir)
+	eventually(t, "more is written", func() error { return l.atLeast(from + 10000) })
+	weir.kill()
+	weir = startWeir(t, dir)
+	loki.up(t)
+	loki.arrive(t, `{job="load"}`, from+6000)
+
+	loki.down(t)
+	from = l.written()
+	eventually(t, "more is written", func() error { return l.atLeast(from + 5000) })
+	began := time.Now()
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("SIGTERM in an outage took %s, want at most 5s", took)
+	}
+	l.rotate(1, logfiles.Rename, 10)
+	l.pause()
+	loki.up(t)
+	weir = startWeir(t, dir)
+	l.whole(loki, `{job="load"}`)
+	noneDropped(t, weir)
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+}
+
+// TestLogFanOut: of two loki.write, and of the two endpoints that one of them
+// has, each but one is dead. That one gets every line at once, and the others
+// get them when they are back.
+func TestLogFanOut(t *testing.T) {
+	l := startLines(t, logfiles.Options{Files: 4, Seed: 7})
+	alive, slow, gone := startPushRecorder(t), startPushRecorder(t), startPushRecorder(t)
+	slow.set(func(_ int, w http.ResponseWriter, r *http.Request) bool { // hangs
+		io.Copy(io.Discard, r.Body) // or the server does not see that the client left
+		<-r.Context().Done()
+		return true
+	})
+	gone.set(dead)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), l.source("loki.write.gone.receiver, loki.write.out.receiver")+
+		lokiWrite(alive.endpoint(), slow.endpoint(`name = "slow"`, `remote_timeout = "2s"`))+
+		"\nloki.write \"gone\" {\n"+gone.endpoint()+"}\n")
+	weir := startWeir(t, dir)
+	for range 20 {
+		l.add(200)
+		at := time.Now()
+		alive.whole(t, l)
+		if took := time.Since(at); took > 20*time.Second {
+			t.Errorf("lines took %s beside a dead endpoint", took)
+		}
+	}
+	if slow.count()+gone.count() != 0 {
+		t.Error("the dead took lines")
+	}
+	slow.set(nil)
+	gone.set(nil)
+	slow.whole(t, l)
+	gone.whole(t, l)
+	noneDropped(t, weir)
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+}

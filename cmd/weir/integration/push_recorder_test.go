@@ -1,0 +1,180 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sort"
+	"sync"
+	"testing"
+
+	"github.com/grafana/loki/pkg/push"
+	"github.com/klauspost/compress/snappy"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// pushRecorder is an endpoint of Loki's push API that keeps every line in the
+// order it came, so that a test sees what a Loki would hide.
+type pushRecorder struct {
+	*httptest.Server
+
+	// counts: it counts lines, with those that come again, and keeps none.
+	counts bool
+
+	mu       sync.Mutex
+	requests int
+	counted  int
+	byStream map[string]*pushed
+	late     []string // lines with a time before the last of their stream, and no repetition
+	again    int      // lines that came with the same time again
+	// answer is asked before a request is looked at, and does so itself if it
+	// returns true.
+	answer func(request int, w http.ResponseWriter, r *http.Request) bool
+}
+
+// pushed is what came of one stream and tenant, repetitions left out.
+type pushed struct {
+	labels  map[string]string
+	entries []entry
+	seen    map[string]bool // by time and line
+}
+
+func startPushRecorder(t *testing.T) *pushRecorder {
+	r := &pushRecorder{byStream: map[string]*pushed{}}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *pushRecorder) set(answer func(request int, w http.ResponseWriter, r *http.Request) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer
+}
+
+func (r *pushRecorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.mu.Lock()
+	n, answer := r.requests, r.answer
+	r.requests++
+	r.mu.Unlock()
+	if answer != nil && answer(n, w, req) {
+		return
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the client left
+	}
+	var p push.PushRequest
+	if body, err = snappy.Decode(nil, body); err == nil {
+		err = p.Unmarshal(body)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range p.Streams {
+		if r.counted += len(s.Entries); r.counts {
+			continue
+		}
+		if err := r.add(req.Header.Get("X-Scope-OrgID"), s); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (r *pushRecorder) add(tenant string, s push.Stream) error {
+	key := tenant + "\xff" + s.Labels
+	at := r.byStream[key]
+	if at == nil {
+		labels, err := parser.NewParser(parser.Options{}).ParseMetric(s.Labels)
+		if err != nil {
+			return err
+		}
+		at = &pushed{labels: labels.Map(), seen: map[string]bool{}}
+		if tenant != "" {
+			at.labels["tenant"] = tenant
+		}
+		r.byStream[key] = at
+	}
+	for _, in := range s.Entries {
+		e := entry{labels: at.labels, ns: in.Timestamp.UnixNano(), line: in.Line, metadata: map[string]string{}}
+		for _, m := range in.StructuredMetadata {
+			e.metadata[m.Name] = m.Value
+		}
+		id := fmt.Sprint(e.ns, " ", e.line)
+		if at.seen[id] {
+			r.again++
+			continue
+		}
+		at.seen[id] = true
+		if n := len(at.entries); n > 0 && e.ns < at.entries[n-1].ns {
+			r.late = append(r.late, fmt.Sprintf("%s: %q", s.Labels, tail(e.line, 60)))
+		}
+		at.entries = append(at.entries, e)
+	}
+	return nil
+}
+
+// entries returns what came, per stream in the order it came.
+func (r *pushRecorder) entries() (all []entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := make([]string, 0, len(r.byStream))
+	for k := range r.byStream {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		all = append(all, r.byStream[k].entries...)
+	}
+	return all
+}
+
+// count returns how many different lines came.
+func (r *pushRecorder) count() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.counts {
+		return r.counted
+	}
+	for _, s := range r.byStream {
+		n += len(s.entries)
+	}
+	return n
+}
+
+// endpoint is an endpoint block that writes to it, with more arguments.
+func (r *pushRecorder) endpoint(more ...string) string { return endpointBlock(r.URL, more...) }
+
+// whole waits until all lines came, each once and in order.
+func (r *pushRecorder) whole(t *testing.T, l *lines) {
+	t.Helper()
+	want := l.written()
+	defer func() {
+		if err := l.judge(r.entries(), nil); err != nil {
+			t.Error(err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for i, what := range r.late {
+			if i == 5 {
+				t.Errorf("and %d more", len(r.late)-i)
+				break
+			}
+			t.Errorf("late: %s", what)
+		}
+	}()
+	eventually(t, "every line arrives", func() error {
+		if n := r.count(); n < want {
+			return fmt.Errorf("%d of %d lines came", n, want)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,125 @@
+//go:build integration
+
+package integration
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/weir-run/weir/cmd/weirbench/logfiles"
+)
+
+// everyWay are the rotations there are.
+var everyWay = []logfiles.Rotation{logfiles.Rename, logfiles.CopyTruncate, logfiles.Recreate}
+
+// TestLogRotations rotates files that are read, by all ways in turn, with lines
+// that are written to the old file after it was renamed, with lines that end
+// later than they begin, and several times between two looks. Every line
+// arrives in a real Loki, once and in order.
+func TestLogRotations(t *testing.T) {
+	const rounds, perRound = 12, 700
+	l := startLines(t, logfiles.Options{Files: 6, Seed: 1})
+	loki := startLoki(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), l.source("loki.write.out.receiver")+lokiWrite(loki.endpoint()))
+	l.add(perRound)
+	weir := startWeir(t, dir)
+	l.taken(weir)
+	for round := range rounds {
+		for file := range l.files {
+			how := everyWay[(round+file)%len(everyWay)]
+			if err := l.Write(file, perRound); err != nil {
+				t.Fatal(err)
+			}
+			if how != logfiles.Rename {
+				// What is removed before anybody has seen it is gone for everybody.
+				l.taken(weir)
+			}
+			for range 1 + file%3 { // several times if the files stay
+				l.rotate(file, how, 30)
+				if how != logfiles.Rename {
+					break
+				}
+				if err := l.Write(file, 3); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := l.WriteTorn(file, 5, func() {}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	l.whole(loki, `{job="load"}`)
+	noneDropped(t, weir)
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+}
+
+// TestLogRotationsUnderLoad is the same without waiting for anybody: the files
+// are written to all the time, and rotated by renames and copies. What the copy
+// has that was not read from the original is read from the copy.
+func TestLogRotationsUnderLoad(t *testing.T) {
+	l := startLines(t, logfiles.Options{Files: 6, JSON: true, Seed: 2})
+	loki := startLoki(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), l.source("loki.write.out.receiver")+lokiWrite(loki.endpoint()))
+	weir := startWeir(t, dir)
+	l.flow(50) // 6,000 lines a second
+	for round := range 15 {
+		eventually(t, "more is written", func() error { return l.atLeast((round + 1) * 4000) })
+		for file := range l.files {
+			how := logfiles.Rename
+			if file%2 == 1 {
+				how = logfiles.CopyTruncate
+			}
+			l.rotate(file, how, 40)
+		}
+	}
+	l.pause()
+	l.whole(loki, `{job="load"}`)
+	noneDropped(t, weir)
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+}
+
+// TestLogRotationsWhileDown stops weir, rotates the files several times and
+// starts it again: it finishes the old files before the new. A file that is
+// only truncated has its lines in the copy.
+func TestLogRotationsWhileDown(t *testing.T) {
+	l := startLines(t, logfiles.Options{Files: 4, Seed: 3})
+	loki := startLoki(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), l.source("loki.write.out.receiver")+lokiWrite(loki.endpoint()))
+	weir := startWeir(t, dir)
+	for round := range 4 {
+		l.add(500)
+		if round%2 == 0 {
+			loki.arrive(t, `{job="load"}`, l.written())
+			if code := weir.stop(); code != 0 {
+				t.Errorf("exit status %d after SIGTERM", code)
+			}
+		} else {
+			weir.kill()
+		}
+		for file := range l.files {
+			for n := range round + file {
+				how := logfiles.Rename
+				if file == 3 && n == 0 {
+					how = logfiles.CopyTruncate
+				}
+				if err := l.Write(file, 100); err != nil {
+					t.Fatal(err)
+				}
+				l.rotate(file, how, 20)
+			}
+		}
+		l.add(300)
+		weir = startWeir(t, dir)
+	}
+	l.whole(loki, `{job="load"}`)
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+}
