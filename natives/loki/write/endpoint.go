@@ -43,14 +43,14 @@ type endpoint struct {
 	counted   map[string]int64 // of dropped(), told to Options.Stats
 	openErr   error
 	lastErr   error
-	lastTime  time.Time       // of lastErr
-	waiting   map[int]waiting // by lane
-	rejecting error           // why all of the last request was refused, nil if it was not
-	toldRetry time.Time       // when that was logged last
-	toldLost  time.Time       // when that was
-	down      bool            // it was logged that lines wait
-	failing   bool            // since it took something last
-	back      chan struct{}   // closed and replaced when it takes something again; may be nil
+	lastTime  time.Time            // of lastErr
+	waiting   map[int]waiting      // by lane
+	rejecting error                // why all of the last request was refused, nil if it was not
+	toldRetry time.Time            // when that was logged last
+	toldLost  map[string]time.Time // by reason: when it was logged that lines are
+	down      bool                 // it was logged that lines wait
+	failing   bool                 // since it took something last
+	back      chan struct{}        // closed and replaced when it takes something again; may be nil
 
 	changed func()      // the health may have changed
 	fail    func(error) // the component must be built anew
@@ -342,9 +342,9 @@ func (e *endpoint) retries(s *settings, lane int, tenant string, err error) {
 	e.changed()
 }
 
-// answered notes that a lane's request was answered for good; err says why lost
-// lines of it were not taken.
-func (e *endpoint) answered(s *settings, lane int, tenant string, err error, lost int, all bool) {
+// answered notes that a lane's request was answered for good; lost is how many
+// lines of it were not taken, by reason, and err says why.
+func (e *endpoint) answered(s *settings, lane int, tenant string, err error, lost map[string]int, all bool) {
 	now := e.clock.Now()
 	e.mu.Lock()
 	if e.failing && !all {
@@ -368,9 +368,13 @@ func (e *endpoint) answered(s *settings, lane int, tenant string, err error, los
 			e.rejecting = err
 		}
 	}
-	told := err == nil || now.Sub(e.toldLost) < time.Minute
-	if !told {
-		e.toldLost = now
+	told, lines := true, 0
+	for reason, n := range lost {
+		lines += n
+		if at, ok := e.toldLost[reason]; !ok || now.Sub(at) >= time.Minute {
+			e.toldLost[reason] = now
+			told = false
+		}
 	}
 	changed := (was == nil) != (e.rejecting == nil)
 	e.mu.Unlock()
@@ -378,7 +382,7 @@ func (e *endpoint) answered(s *settings, lane int, tenant string, err error, los
 		e.about(s, tenant).Info("the endpoint accepts lines again", "after", now.Sub(since))
 	}
 	if !told {
-		e.about(s, tenant).Error("the endpoint rejects lines; they are dropped and counted", "lines", lost, "err", err)
+		e.about(s, tenant).Error("the endpoint rejects lines; they are dropped and counted", "lines", lines, "err", err)
 	}
 	if again || changed {
 		e.changed()

@@ -128,7 +128,7 @@ func (sd *sender) done(s *settings, r *request, a answer) {
 	if lost < lines {
 		e.stats.bytes.Add(int64(len(sd.body)))
 	}
-	e.answered(s, sd.lane, r.tenant, a.err, lost, lost == lines)
+	e.answered(s, sd.lane, r.tenant, a.err, a.lost, lost == lines)
 	for i := range r.parts {
 		f := r.parts[i].of
 		if f.pieces--; f.pieces == 0 {

@@ -144,7 +144,7 @@ func (c *Component) Update(args any) error {
 func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
 	e := &endpoint{
 		key: a.key(), o: &c.o, log: c.o.Logger.With("endpoint", a.label()), clock: c.o.Clock,
-		gate: c.gates.get(c, a), changed: c.report, fail: c.fail,
+		gate: c.gates.get(c, a), changed: c.report, fail: c.fail, toldLost: map[string]time.Time{},
 	}
 	e.settings.Store(s)
 	return e
