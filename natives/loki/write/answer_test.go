@@ -242,7 +242,7 @@ func TestHang(t *testing.T) {
 		}
 		return true
 	})
-	n := startNew(t, endpoint(srv.URL, `remote_timeout = "50ms"`))
+	n := startNew(t, endpoint(srv.URL, `remote_timeout = "1s"`))
 	n.accept(t, lines(1, stream("s", "a"), 3, t0))
 	srv.wait(t, func() bool { return srv.count() == 3 })
 	close(hold)

@@ -203,7 +203,7 @@ func TestManyFiles(t *testing.T) {
 	}
 	wg.Wait()
 	srv.wait(t, func() bool { return srv.count() == 2000 })
-	if k := len(srv.got()); k > 500 {
+	if k := len(srv.got()); k >= 1000 {
 		t.Errorf("1000 small batches came in %d requests", k)
 	}
 }
@@ -226,4 +226,50 @@ func TestDebugInfo(t *testing.T) {
 	if strings.Contains(string(text), "secret") {
 		t.Errorf("it tells the password: %s", text)
 	}
+}
+
+// TestFallsOff: what is older than max_age is dropped and counted, and its lane
+// waits no more.
+func TestFallsOff(t *testing.T) {
+	srv := newServer(t)
+	srv.answer(503, "down")
+	c := naps{clocktest.New(time.Unix(0, t0)), 10 * time.Hour, make(chan time.Duration, 10)}
+	n := start(t, componenttest.New(t, id), c, endpoint(srv.URL, "min_backoff_period = \"10h\"\nmax_backoff_period = \"10h\"")+`journal { max_age = "30m" }`)
+	n.accept(t, long(lines(1, stream("s", "a"), 3, t0)))
+	<-c.begun
+	c.Advance(20 * time.Hour)
+	n.Wait(t, func() bool {
+		return n.Health().State == component.Healthy && n.metric(t, "weir_loki_write_lines_dropped_total", "max_age") == 3
+	})
+	srv.heal()
+	n.accept(t, long(lines(1, stream("s", "a"), 3, t0+100)))
+	srv.wait(t, func() bool { return srv.count() == 3 })
+}
+
+// TestStopWhileServerHangs: a stop ends after drain_timeout, whatever the server
+// does, and what it did not take is sent after the next start.
+func TestStopWhileServerHangs(t *testing.T) {
+	srv := newServer(t)
+	hold := make(chan bool)
+	came := make(chan bool, 10)
+	srv.setFault(func(_ http.ResponseWriter, r request, _ int) bool {
+		came <- true
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+		return true
+	})
+	text := func(more string) string { return endpoint(srv.URL, "remote_timeout = \"10m\"\n"+more) }
+	n := startNew(t, text("queue_config { drain_timeout = \"50ms\" }"))
+	b := lines(1, stream("s", "a"), 3, t0)
+	n.accept(t, b)
+	<-came
+	n.stop()
+	close(hold)
+	srv.heal()
+	n.Registry = prometheus.NewRegistry()
+	start(t, n.Node, clock.System{}, text(""))
+	srv.wait(t, func() bool { return srv.count() == 3 })
+	diff(t, rows(b), srv.rows())
 }
