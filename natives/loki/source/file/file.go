@@ -37,6 +37,7 @@ type Component struct {
 	inflaters inflaters
 	out       atomic.Pointer[flow.Output]
 	held      atomic.Int64 // bytes of lines that were refused
+	flying    atomic.Int64 // bytes of lines that are being sent
 	unread    atomic.Bool  // a position of another collector was none
 	starved   atomic.Bool  // the process had too many files open
 

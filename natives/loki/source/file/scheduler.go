@@ -17,6 +17,11 @@ import (
 const (
 	// maxWorkers bounds the goroutines that read and send.
 	maxWorkers = 64
+	// maxFlying is how many bytes of lines are under way until only few workers
+	// may read more. Small batches wait for others, which their receivers write
+	// to the disk with them: the turns of a thousand files must not do so one
+	// after the other.
+	maxFlying = 4 << 20
 	// stuckAfter is how long a turn takes until another worker may stand in.
 	stuckAfter = time.Second
 	// stopWithin is how long what is under way may take when weir stops.
@@ -303,6 +308,9 @@ func (s *scheduler) begin() {
 func (s *scheduler) dispatch(ctx context.Context) {
 	now := s.c.opts.Clock.Now()
 	limit := max(4, 2*runtime.GOMAXPROCS(0))
+	if s.c.flying.Load() < maxFlying {
+		limit = maxWorkers
+	}
 	if len(s.busy) >= limit {
 		for f := range s.busy {
 			if now.Sub(f.started) >= stuckAfter {

@@ -100,7 +100,9 @@ func (f *follower) send(ctx context.Context, g *generation, c chunk) bool {
 	b.Receipt = f.c.receipts.add(func() { f.c.positions.done(p, from) })
 	f.c.metrics.counted(c)
 	to := f.c.out.Load()
+	f.c.flying.Add(c.to - c.from)
 	err := f.patiently(ctx, func(ctx context.Context) error { return to.SendLogs(ctx, b) })
+	f.c.flying.Add(c.from - c.to)
 	if err == nil {
 		b.Receipt.Accepted()
 		f.hold, f.patient = minHold, minPatience
