@@ -774,7 +774,7 @@ loki.echo "default" { }
 			"stage.match":                                      "Passes the lines that a selector means through stages of their own, or drops them.",
 			"stage.match.action":                               "\"keep\" passes the lines through the stages in the block, \"drop\" drops them.",
 			"stage.match.drop_counter_reason":                  "Reason under which dropped lines are counted.",
-			"stage.match.pipeline_name":                        "Name of the stages in the block, in what they write to the log.",
+			"stage.match.pipeline_name":                        "Has no effect: stages are counted by their node. Alloy takes it, too, and does nothing with it.",
 			"stage.match.selector":                             "LogQL's selector of streams, with line filters or without, such as `{app=\"api\"} |= \"error\"`. It sees the labels and the line as the stages before left them.",
 			"stage.metrics":                                    "Counts lines and extracted values, for weir's own metrics.",
 			"stage.metrics.metric.counter":                     "A value that only grows.",

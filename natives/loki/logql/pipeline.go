@@ -19,6 +19,7 @@ const Linked = true
 
 // Pipeline is a parsed pipeline. It is immutable.
 type Pipeline struct {
+	src    string
 	stages syntax.MultiStageExpr
 }
 
@@ -28,6 +29,18 @@ func Parse(src string) (*Pipeline, error) {
 	if strings.TrimSpace(src) == "" {
 		return nil, &Error{Offset: -1, Msg: `it is empty: write what comes after the selector of a query, such as "| json"`}
 	}
+	expr, err := parsed(src)
+	if err != nil {
+		return nil, err
+	}
+	out := &Pipeline{src, expr.MultiStages}
+	if _, err := out.make(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func parsed(src string) (*syntax.PipelineExpr, error) {
 	// In a line of its own, the selector moves no column.
 	expr, err := syntax.ParseLogSelector("{}\n"+src, false)
 	if err != nil {
@@ -37,11 +50,7 @@ func Parse(src string) (*Pipeline, error) {
 	if !ok {
 		return nil, &Error{Offset: -1, Msg: "it has no stage"}
 	}
-	out := &Pipeline{p.MultiStages}
-	if _, err := out.make(); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return p, nil
 }
 
 // place is where Loki found a mistake.
@@ -86,9 +95,15 @@ func offset(src string, line, col int) int {
 	return at
 }
 
-// make makes the stages, which are of one goroutine: they have buffers.
+// make makes the stages, which are of one goroutine: they have buffers. Making
+// them moves parts of the expression, and some are in the stages then, so that
+// each machine has one of its own.
 func (p *Pipeline) make() ([]log.Stage, error) {
-	made, err := p.stages.Pipeline()
+	expr, err := parsed(p.src)
+	if err != nil {
+		return nil, err
+	}
+	made, err := expr.Pipeline()
 	if err != nil {
 		return nil, &Error{Offset: -1, Msg: place.ReplaceAllString(err.Error(), "")}
 	}

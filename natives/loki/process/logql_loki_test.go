@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -155,6 +156,35 @@ func TestLogQLIsLokis(t *testing.T) {
 			if diff := cmp.Diff(ofLoki(t, pipeline, in), got); diff != "" {
 				t.Errorf("%s (-Loki +stage):\n%s", pipeline, diff)
 			}
+		}
+	}
+}
+
+// TestLogQLSideBySide: several sources at once get what one gets.
+func TestLogQLSideBySide(t *testing.T) {
+	const pipeline = `|= "e" | json | level=~"error|warn|" != "x" | label_format app="{{.level}}" | line_format "{{.msg}} {{.app}}"`
+	n := newLab(t)
+	n.reload("stage.logql {\n\tpipeline = " + quoted(pipeline) + "\n}")
+	want := ofLoki(t, pipeline, corpus(t, n.source))
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			in := corpus(t, batch.NewSource())
+			for range 10 {
+				if err := n.c.ConsumeLogs(t.Context(), in); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, b := range n.take() {
+		var got []string
+		for i, s := range b.Stream {
+			got = append(got, row(b.Line[i], append(s.AppendLabels(nil), b.MetaOf(i)...)))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("(-Loki +stage):\n%s", diff)
 		}
 	}
 }

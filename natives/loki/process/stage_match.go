@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/natives/loki/selector"
 )
 
@@ -21,7 +22,8 @@ type MatchArguments struct {
 	Stages []Stage `alloy:"stage,enum,optional"`
 	// "keep" passes the lines through the stages in the block, "drop" drops them.
 	Action string `alloy:"action,attr,optional"`
-	// Name of the stages in the block, in what they write to the log.
+	// Has no effect: stages are counted by their node. Alloy takes it, too, and does
+	// nothing with it.
 	PipelineName string `alloy:"pipeline_name,attr,optional"`
 	// Reason under which dropped lines are counted.
 	DropCounterReason string `alloy:"drop_counter_reason,attr,optional"`
@@ -46,12 +48,20 @@ func (a *MatchArguments) Validate() error {
 		errs = append(errs, fmt.Errorf("action is %q, want keep or drop", a.Action))
 	case a.Action == matchDrop && len(a.Stages) > 0:
 		errs = append(errs, errors.New("action is drop, which has no stages: no line would come to them"))
-	case a.Action == matchDrop && a.PipelineName != "":
-		errs = append(errs, errors.New("pipeline_name names stages, of which action = \"drop\" has none"))
 	case a.Action != matchDrop && len(a.Stages) == 0:
 		errs = append(errs, errors.New("there is nothing to do with the lines: write at least one stage in the block, or action = \"drop\""))
 	}
 	return errors.Join(errs...)
+}
+
+var _ component.Warner = (*MatchArguments)(nil)
+
+// Warnings names the argument that was written in vain.
+func (a *MatchArguments) Warnings() []string {
+	if a.PipelineName != "" {
+		return []string{"pipeline_name has no effect"}
+	}
+	return nil
 }
 
 // matchStage runs stages on some of the rows, or drops these.
@@ -69,10 +79,6 @@ func (a *MatchArguments) make(c *compiler) (stage, error) {
 		s.reason = "match_stage"
 	}
 	c.pl.sweeps = append(c.pl.sweeps, s.sel.Sweep)
-	if a.PipelineName != "" {
-		defer func(of env) { c.env = of }(c.env)
-		c.logger = c.logger.With("pipeline", a.PipelineName)
-	}
 	var err error
 	s.first, err = c.nested(a.Stages)
 	return s, err
