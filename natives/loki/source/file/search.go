@@ -1,12 +1,14 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -148,6 +150,18 @@ func (d *directory) between(since time.Time, skip func(listed) bool) (out []list
 			out = append(out, l)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b listed) int { return a.fi.ModTime().Compare(b.fi.ModTime()) })
+	slices.SortStableFunc(out, func(a, b listed) int {
+		if c := a.fi.ModTime().Compare(b.fi.ModTime()); c != 0 {
+			return c
+		}
+		// Clocks of file systems are coarse: app.log.2 was there before app.log.1.
+		return cmp.Compare(number(b.path), number(a.path))
+	})
 	return out
+}
+
+// number returns the number that a name ends in, 0 if it has none.
+func number(path string) int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(filepath.Ext(path), "."))
+	return n
 }
