@@ -183,6 +183,9 @@ func (l *lines) judge(arrived []entry, except func(sequence string, n int) bool)
 		return nil
 	}
 	sort.Strings(wrong)
+	sort.SliceStable(wrong, func(i, j int) bool {
+		return strings.Contains(wrong[i], " lost: ") && !strings.Contains(wrong[j], " lost: ")
+	})
 	if more := len(wrong) - 20; more > 0 {
 		wrong = append(wrong[:20], fmt.Sprintf("and %d more", more))
 	}
@@ -267,12 +270,14 @@ func (l *lines) whole(loki *lokiServer, selector string) []entry {
 	return arrived
 }
 
-// taken waits until weir has read every line that was written.
+// taken waits until weir, which ran from the start, has read every line that was
+// written until now.
 func (l *lines) taken(weir *weirRun) {
 	l.t.Helper()
+	want := l.written()
 	eventually(l.t, "every line is read", func() error {
 		got := counterOf(l.t, metricsPage(l.t, weir), lokiSourceID, "weir_component_lines_out_total", "")
-		if want := l.written(); int(got) < want {
+		if int(got) < want {
 			return fmt.Errorf("%v of %d", got, want)
 		}
 		return nil

@@ -75,6 +75,11 @@ func TestLogRotationsUnderLoad(t *testing.T) {
 			}
 			l.rotate(file, how, 40)
 		}
+		// Of content that comes and goes before anybody looks nobody knows that a
+		// copy is of it.
+		from := l.written()
+		eventually(t, "each has new lines", func() error { return l.atLeast(from + 2*50*l.files) })
+		l.taken(weir)
 	}
 	l.pause()
 	l.whole(loki, `{job="load"}`)
