@@ -3,6 +3,7 @@ package file
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -92,11 +93,7 @@ func (f *follower) look(now time.Time) error {
 		return fmt.Errorf("cannot look at %s: %w", f.target.path, err)
 	}
 	if g := f.at(); g != nil && g.id == id {
-		shrunk := g.in == nil && fi.Size() < g.size
-		if g.saw(fi, now); shrunk && (g.size < g.offset || g.fresh) {
-			f.truncated(g, now)
-		}
-		return nil
+		return f.doubt(g, fi, now)
 	}
 	if i := slices.IndexFunc(f.gens, func(g *generation) bool { return g.id == id }); i >= 0 {
 		// It was renamed and is back.
@@ -114,6 +111,31 @@ func (f *follower) look(now time.Time) error {
 		return nil // another target with these labels follows it by its other name
 	}
 	return f.change(now)
+}
+
+// doubt looks again at the file at the path. If it was written to and is not
+// longer than before, what is there may be another content: it was truncated and
+// has grown since, maybe to just the old place.
+func (f *follower) doubt(g *generation, fi fs.FileInfo, now time.Time) error {
+	shrunk := g.in == nil && fi.Size() < g.size
+	g.doubted = g.doubted || shrunk || g.in == nil && fi.Size() == g.size && !fi.ModTime().Equal(g.written)
+	g.saw(fi, now)
+	if !g.doubted {
+		return nil
+	}
+	g.scanned = 0 // the part of a line may be another one
+	same := g.size >= g.offset && !(shrunk && g.fresh)
+	if same {
+		var err error
+		if same, err = g.is(g.head, g.tail, g.offset); err != nil {
+			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
+		}
+	}
+	g.doubted = false
+	if !same {
+		f.truncated(g, now)
+	}
+	return nil
 }
 
 // change begins with the file that is at the path now.
@@ -283,6 +305,7 @@ func (f *follower) truncated(g *generation, now time.Time) {
 		copied.again = again
 		copied.grew = now
 	} else {
+		g.size = g.before
 		f.lose(g, "it was truncated")
 		f.c.positions.finish(old)
 	}

@@ -38,6 +38,7 @@ type generation struct {
 
 	offset int64 // where the next range begins
 	size   int64 // as last seen, of what is decompressed if it is
+	before int64 // the size that was seen before that
 	head   mark
 	tail   mark
 	fresh  bool   // nothing but a hole was read
@@ -48,6 +49,7 @@ type generation struct {
 	tracked int64     // the size when it was last compared with what was read
 	raw     int64     // size of the file as last seen
 	written time.Time // when the file was last written to, as last seen
+	doubted bool      // what was read is to be compared with what is there
 	ended   bool      // compressed, and read to its end
 	broken  error     // compressed, and not readable beyond what was read
 }
@@ -130,7 +132,7 @@ func (g *generation) saw(fi fs.FileInfo, now time.Time) {
 		g.grew = now
 	}
 	if g.in == nil {
-		g.size = fi.Size()
+		g.before, g.size = g.size, fi.Size()
 	} else if fi.Size() != g.raw || !fi.ModTime().Equal(g.written) {
 		g.ended, g.broken, g.size = false, nil, unknownSize
 		g.in.reset()
