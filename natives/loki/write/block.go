@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/s2"
@@ -59,7 +61,7 @@ func (bl *block) add(labels string, b *batch.Logs, row int32, next []int32) int3
 	room := bl.size - len(bl.buf) - len(labels) - 16
 	entries, lines, end := 0, 0, row
 	for ; end >= 0; end = next[end] {
-		n := push.EntrySize(b.T[end], b.Line[end], b.MetaOf(int(end)))
+		n := push.EntrySize(b.T[end], b.Line[end], sendable(b.MetaOf(int(end))))
 		if entries+n > room && (lines > 0 || bl.lines > 0) {
 			break
 		}
@@ -75,7 +77,7 @@ func (bl *block) add(labels string, b *batch.Logs, row int32, next []int32) int3
 	bl.lines += lines
 	bl.buf = push.AppendStream(bl.buf, labels, entries)
 	for i := row; i != end; i = next[i] {
-		bl.buf = push.AppendEntry(bl.buf, b.T[i], b.Line[i], b.MetaOf(int(i)))
+		bl.buf = push.AppendEntry(bl.buf, b.T[i], b.Line[i], sendable(b.MetaOf(int(i))))
 	}
 	return end
 }
@@ -127,4 +129,25 @@ func cutPart(compressed []byte) (p part, err error) {
 		return p, errors.New("block is cut off")
 	}
 	return part{raw: int(n), data: compressed[size:]}, nil
+}
+
+// sendable returns structured metadata with names that Loki can take. Of a name
+// without a letter or digit it makes nothing, and answers 500 for the whole
+// request for ever; such a name gets the prefix that Loki has for others.
+func sendable(meta []batch.Label) []batch.Label {
+	bad := func(l batch.Label) bool { return !strings.ContainsFunc(l.Name, isLetterOrDigit) }
+	if !slices.ContainsFunc(meta, bad) {
+		return meta
+	}
+	meta = slices.Clone(meta)
+	for i, l := range meta {
+		if bad(l) {
+			meta[i].Name = "key" + l.Name
+		}
+	}
+	return meta
+}
+
+func isLetterOrDigit(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }

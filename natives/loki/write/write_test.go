@@ -39,6 +39,22 @@ func TestEveryByteArrives(t *testing.T) {
 	diff(t, map[string]uint64{}, n.Stats.DroppedLines())
 }
 
+// TestMetadataNames: a name that Loki answers 500 for, for ever, gets one that
+// it takes.
+func TestMetadataNames(t *testing.T) {
+	srv := newServer(t)
+	n := startNew(t, endpoint(srv.URL, ""))
+	meta := []batch.Label{{Name: ""}, {Name: "_a"}, {Name: "__", Value: "1"}, {Name: "☃"}}
+	n.accept(t, &batch.Logs{Source: 1, Stream: []*batch.Stream{stream("app", "api")}, T: []int64{t0}, Line: []string{"one"}, Meta: [][]batch.Label{meta}})
+	srv.wait(t, func() bool { return srv.count() == 1 })
+	var got []string
+	for _, l := range srv.got()[0].push.Streams[0].Entries[0].StructuredMetadata {
+		got = append(got, l.Name)
+	}
+	diff(t, []string{"key", "_a", "key__", "key☃"}, got)
+	diff(t, "__", meta[2].Name) // the batch stays as it was
+}
+
 // TestOrder: lines of a stream come in order, through blocks and requests.
 func TestOrder(t *testing.T) {
 	srv := newServer(t)
