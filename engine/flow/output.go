@@ -159,6 +159,13 @@ func (p *Partial) WithoutStopped() *Partial {
 	return &left
 }
 
+// StoppedBelow reports whether some of p is refused by a node that left the graph
+// and that another node than o's sends to: that may send to others by now, which
+// get what is sent through o again.
+func (p *Partial) StoppedBelow(o *Output) bool {
+	return slices.ContainsFunc(p.pending, func(q pending) bool { return q.stats != o.stats && errors.Is(q.err, ErrStopped) })
+}
+
 // Len returns the number of samples and lines refused, each counted once for
 // each receiver that refused it.
 func (p *Partial) Len() int { return p.Samples() + p.Lines() }

@@ -223,10 +223,13 @@ func (gs *groups) hold(p *pass, touched []*group) {
 	}
 }
 
-// expedite makes a group leave soon, although more lines may come.
+// expedite makes a group leave soon, although more lines may come. It may be
+// empty by then: its lines have left, and whoever took them over keeps them.
 func (gs *groups) expedite(g *group) {
 	gs.mu.Lock()
-	g.wait = min(g.wait, 0)
+	if g.wait != never {
+		g.wait = min(g.wait, 0)
+	}
 	mem := gs.mem
 	gs.mu.Unlock()
 	mem.look(0)
@@ -308,5 +311,6 @@ func (gs *groups) sendOne(ctx context.Context, clk clock.Clock, mem *memory, s *
 	after.run(ctx, p)
 	out := p.finish()
 	p.release()
-	mem.deliver(ctx, clk, unsent{out.Source, func(ctx context.Context) error { return s.SendLogs(ctx, out) }, receipt})
+	whole := func(ctx context.Context) error { return s.SendLogs(ctx, out) }
+	mem.deliver(ctx, clk, unsent{out.Source, whole, whole, receipt})
 }

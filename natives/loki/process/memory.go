@@ -231,12 +231,15 @@ func (m *memory) sendInTurn(ctx context.Context, g *groups, source uint64, now t
 // was replaced. The next one sends it.
 type unsent struct {
 	source  uint64
-	send    func(ctx context.Context) error
+	send    func(ctx context.Context) error // what is refused still
+	whole   func(ctx context.Context) error // all, to the receivers of then
 	receipt *batch.Receipt
 }
 
 // deliver sends until everybody has accepted or ctx ended; then the batch is
-// left for later. It is the caller's turn on the Source.
+// left for later. It is the caller's turn on the Source. A receiver that left the
+// graph accepts nothing any more: then all of the batch goes to those of now, to
+// some of them again.
 func (m *memory) deliver(ctx context.Context, c clock.Clock, u unsent) {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := u.send(ctx)
@@ -246,6 +249,9 @@ func (m *memory) deliver(ctx context.Context, c clock.Clock, u unsent) {
 		}
 		if partial, ok := errors.AsType[*flow.Partial](err); ok {
 			u.send = partial.Retry
+		}
+		if errors.Is(err, flow.ErrStopped) {
+			u.send = u.whole
 		}
 		if clock.Sleep(ctx, c, pause) != nil {
 			break

@@ -274,12 +274,12 @@ type skipped struct {
 // hole that is left where a writer goes on at its place in a file that was
 // truncated. It returns how much of data is neither.
 func (g *generation) start(data []byte) (s skipped) {
+	if (!g.fresh || g.offset > 0) && g.actual == nil {
+		var b [4]byte
+		n, _ := g.readAt(b[:], 0) // what cannot be read has no mark
+		g.actual, _ = g.coding.byMark(b[:n])
+	}
 	if !g.fresh {
-		if g.actual == nil {
-			var b [4]byte
-			n, _ := g.readAt(b[:], 0) // what cannot be read has no mark
-			g.actual, _ = g.coding.byMark(b[:n])
-		}
 		return s
 	}
 	if g.offset == 0 {

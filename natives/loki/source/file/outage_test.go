@@ -1,9 +1,14 @@
 package file_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
 )
 
 // await lets the bubble's own time pass, by which it is told how long receivers take.
@@ -77,5 +82,33 @@ func TestTruncatedAndGone(t *testing.T) {
 		h.start()
 		h.want("aaaa", "bbbb", "cccc")
 		h.counts("weir_source_file_lost_bytes_total", 5)
+	})
+}
+
+// relay sends on what comes, as a node between the source and a sink.
+type relay struct{ *flow.Sender }
+
+func (r relay) ConsumeLogs(ctx context.Context, b *batch.Logs) error { return r.SendLogs(ctx, b) }
+
+// TestReceiverLeavesFarther: what a node farther down refused, which then left the
+// graph, goes to the one in its place, although the source's own receiver stays.
+func TestReceiverLeavesFarther(t *testing.T) {
+	scene(t, func(h *house) {
+		between, last := relay{flow.NewSender()}, h.sink
+		between.To(flow.NewOutput(nil, []*flow.Receiver{last.to}))
+		h.sink = newSink("between")
+		h.sink.to.Set(between)
+		h.args.ForwardTo = []*flow.Receiver{h.sink.to}
+		last.refuse = errors.New("full")
+		h.append("app.log", "a\n")
+		h.start()
+		h.pass(time.Second)
+		next := newSink("next")
+		between.To(flow.NewOutput(nil, []*flow.Receiver{next.to}))
+		last.to.Stop()
+		h.append("app.log", "b\n")
+		h.pass(20 * time.Second)
+		h.sink = next
+		h.want("a", "b")
 	})
 }

@@ -207,7 +207,9 @@ func (s *scheduler) reconcile(r resolution) {
 	}
 	for _, fs := range left {
 		for _, f := range fs {
-			f.pause, f.due = set.minPause, now
+			if !s.isBusy(f) { // else it comes back, and is adjusted then
+				f.pause, f.due = set.minPause, now
+			}
 			s.ended = append(s.ended, f)
 			s.adjust(f)
 		}

@@ -21,6 +21,7 @@ type shipment struct {
 	bytes   int64
 
 	replaced bool // the receivers were others at first
+	whole    bool // a node farther down left the graph, which accepts nothing any more
 }
 
 // receipts are those of batches under way.
@@ -140,6 +141,7 @@ func (f *follower) batch(c chunk) *batch.Logs {
 // that left the graph, because others have taken their places.
 func (s *shipment) keep(err error, replaced bool) {
 	if p, ok := errors.AsType[*flow.Partial](err); ok {
+		s.whole = s.whole || p.StoppedBelow(s.to)
 		if replaced {
 			p = p.WithoutStopped()
 		}
@@ -150,7 +152,8 @@ func (s *shipment) keep(err error, replaced bool) {
 }
 
 // again sends what was refused to those who refused it and to receivers that
-// came since. It reports whether all is accepted.
+// came since; all of it to all, some of whom have it, when a node farther down
+// has left the graph. It reports whether all is accepted.
 func (f *follower) again(ctx context.Context) bool {
 	s := f.refused
 	pending := s.pending
@@ -163,6 +166,10 @@ func (f *follower) again(ctx context.Context) bool {
 	}
 	for _, p := range pending {
 		s.keep(f.patiently(ctx, p.Retry), s.replaced)
+	}
+	if s.whole {
+		s.whole, s.pending = false, nil
+		s.keep(f.patiently(ctx, func(ctx context.Context) error { return s.to.SendLogs(ctx, s.b) }), s.replaced)
 	}
 	if len(s.pending) > 0 {
 		return false
