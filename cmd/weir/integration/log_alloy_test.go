@@ -19,7 +19,8 @@ func flat(es []entry) []string {
 		labels := maps.Clone(e.labels)
 		maps.Copy(labels, e.metadata)
 		maps.Copy(labels, e.parsed)
-		maps.DeleteFunc(labels, func(name, _ string) bool { return strings.HasPrefix(name, "__") }) // which no stream may have
+		// Those of Loki's own stay out of streams, and it stores none without a value.
+		maps.DeleteFunc(labels, func(name, value string) bool { return strings.HasPrefix(name, "__") || value == "" })
 		all[i] = series{Metric: labels}.key("way") + "| " + e.line
 	}
 	sort.SliceStable(all, func(i, j int) bool {
