@@ -53,6 +53,8 @@ type Component struct {
 	gates *gates
 	out   atomic.Pointer[flow.Output]
 
+	telling sync.Mutex // held to look and tell the health: the last to look is the last to tell
+
 	mu        sync.Mutex
 	endpoints []*endpoint // as configured
 
@@ -272,6 +274,8 @@ func (c *Component) current() []*endpoint {
 
 // report tells the node's health: the endpoints' problems.
 func (c *Component) report() {
+	c.telling.Lock()
+	defer c.telling.Unlock()
 	var problems []string
 	for _, e := range c.current() {
 		if err := e.problem(); err != nil {

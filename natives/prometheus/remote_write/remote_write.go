@@ -57,6 +57,8 @@ type Component struct {
 	out   atomic.Pointer[flow.Output]
 	none  atomic.Bool // there is no endpoint
 
+	telling sync.Mutex // held to look and tell the health: the last to look is the last to tell
+
 	mu        sync.Mutex
 	endpoints []*endpoint // as configured
 
@@ -294,6 +296,8 @@ func (c *Component) current() []*endpoint {
 
 // report tells the node's health: the endpoints' problems.
 func (c *Component) report() {
+	c.telling.Lock()
+	defer c.telling.Unlock()
 	var problems []string
 	for _, e := range c.current() {
 		if err := e.problem(); err != nil {

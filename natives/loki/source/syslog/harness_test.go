@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,8 +35,10 @@ type source struct {
 // gate is before the sink and can be closed: calls wait then.
 type gate struct {
 	to     *flowtest.Sink
-	open   chan struct{}
 	called chan struct{} // capacity 1
+
+	mu   sync.Mutex
+	open chan struct{}
 }
 
 // ConsumeLogs hands b to the sink once the gate is open.
@@ -44,8 +47,11 @@ func (g *gate) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	case g.called <- struct{}{}:
 	default:
 	}
+	g.mu.Lock()
+	open := g.open
+	g.mu.Unlock()
 	select {
-	case <-g.open:
+	case <-open:
 		return g.to.ConsumeLogs(ctx, b)
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -54,8 +60,11 @@ func (g *gate) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 
 // shut closes the gate until open is called. Nothing may be on its way.
 func (g *gate) shut() (open func()) {
-	g.open = make(chan struct{})
-	return func() { close(g.open) }
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	shut := make(chan struct{})
+	g.open = shut
+	return func() { close(shut) }
 }
 
 // advance lets time pass until done is closed.

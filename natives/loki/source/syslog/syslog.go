@@ -56,6 +56,7 @@ type Component struct {
 	delivery *source.Delivery
 	resolve  func(context.Context, string) string
 	changed  chan struct{} // capacity 1
+	telling  sync.Mutex    // held to look and tell the health: the last to look is the last to tell
 
 	mu      sync.Mutex
 	args    *Arguments
@@ -301,6 +302,8 @@ func (c *Component) known() (n int) {
 
 // report tells the health of all listeners.
 func (c *Component) report() {
+	c.telling.Lock()
+	defer c.telling.Unlock()
 	h := component.Health{State: component.Healthy, Time: c.o.Clock.Now()}
 	var on, not []string
 	for _, l := range c.info().Listeners {

@@ -60,14 +60,11 @@ func (l *listener) readUDP(ctx context.Context, conn *net.UDPConn, q *queue) {
 		failing = false
 		l.c.metrics.received.Add(float64(n))
 		put := q.put(buf[:n], from.Addr(), l.settings.Load().args.UDPQueueSize)
-		if !put {
-			l.c.o.Stats.DropLines("queue_full", 1)
+		if !put && !full {
+			l.c.o.Logger.Warn("datagrams are dropped: the receivers do not accept as fast as they come, and udp_queue_size blocks wait", "listener", l.key)
 		}
-		if full == put {
-			full = !put
-			if full {
-				l.c.o.Logger.Warn("datagrams are dropped: the receivers do not accept as fast as they come, and udp_queue_size blocks wait", "listener", l.key)
-			}
+		if full = !put; full {
+			l.c.o.Stats.DropLines("queue_full", 1)
 		}
 	}
 }
