@@ -716,7 +716,7 @@ loki.echo "default" { }
 		Args: map[string]string{
 			"forward_to":                      "Receivers to send the lines to that the stages leave.",
 			"stage.cri":                       "Reads the lines of container runtimes of Kubernetes and joins their parts.",
-			"stage.cri.max_partial_line_size": "How long a line may be that is put together of parts; 0 is without a limit.",
+			"stage.cri.max_partial_line_size": "How long a line may be that is put together of parts; 0 is without a limit but that of 16 MiB, after which what is there is sent as it is.",
 			"stage.cri.max_partial_line_size_truncate":         "Whether lines are cut at max_partial_line_size.",
 			"stage.cri.max_partial_lines":                      "How many streams may have the beginning of a line waiting for its end. When there are more, all are sent as they are.",
 			"stage.decolorize":                                 "Removes colours and other commands to terminals.",

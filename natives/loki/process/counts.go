@@ -18,7 +18,7 @@ func newCounts() *counts {
 		truncated: prometheus.NewCounterVec(opts("loki_process_truncated_fields_total",
 			"Lines, labels, extracted values and structured metadata that stage.truncate cut."), []string{"field"}),
 		criFlushed: prometheus.NewCounter(opts("loki_process_cri_partial_lines_flushed_total",
-			"Partial lines that stage.cri sent before their end came: there were more than max_partial_lines.")),
+			"Partial lines that stage.cri sent before their end came: there were more than max_partial_lines, or one was longer than 16 MiB.")),
 		criTruncated: prometheus.NewCounter(opts("loki_process_cri_lines_truncated_total",
 			"Lines that stage.cri cut because of max_partial_line_size.")),
 	}

@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,4 +73,22 @@ func TestReceiverLeaves(t *testing.T) {
 		n.Clock.Advance(time.Second)
 	}
 	other.wantOut(`{} START 1`)
+}
+
+// TestEndlessPartialLine: parts of a line whose end does not come do not use up the
+// memory.
+func TestEndlessPartialLine(t *testing.T) {
+	n := newLab(t)
+	n.reload("stage.cri {}")
+	b := n.parse("{} " + "2025-01-01T00:00:00Z stdout P x")
+	part := strings.Repeat("x", 1<<20)
+	b.Line[0] = "2025-01-01T00:00:00Z stdout P " + part
+	for range 17 {
+		if err := n.c.ConsumeLogs(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := n.take(); len(got) != 1 || len(got[0].Line[0]) != 16<<20 {
+		t.Errorf("got %d batches, want one of a line of 16 MiB", len(got))
+	}
 }

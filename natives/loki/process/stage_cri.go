@@ -13,7 +13,8 @@ type CRIArguments struct {
 	// How many streams may have the beginning of a line waiting for its end. When
 	// there are more, all are sent as they are.
 	MaxPartialLines int `alloy:"max_partial_lines,attr,optional"`
-	// How long a line may be that is put together of parts; 0 is without a limit.
+	// How long a line may be that is put together of parts; 0 is without a limit
+	// but that of 16 MiB, after which what is there is sent as it is.
 	MaxPartialLineSize uint64 `alloy:"max_partial_line_size,attr,optional"`
 	// Whether lines are cut at max_partial_line_size.
 	MaxPartialLineSizeTruncate bool `alloy:"max_partial_line_size_truncate,attr,optional"`
@@ -97,6 +98,11 @@ func (s *criStage) run(_ context.Context, p *pass) {
 				touched = append(touched, g)
 			}
 			s.add(p, r, g)
+			if len(g.text) >= maxBlock { // more would take the memory of all
+				p.pl.mem.counts.criFlushed.Inc()
+				rows = s.kept.leave(p, g, rows)
+				continue
+			}
 			s.kept.until(g, p.pl.clock.Now().Add(endWait).UnixNano())
 		case g != nil && g.lines > 0:
 			s.append(p, g, p.line[r])
