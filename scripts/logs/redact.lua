@@ -64,22 +64,39 @@ local function mod97(s)
 end
 
 -- KINDS are what it knows, in the order in which they are looked for: a pattern;
--- `only`, what must hold beside it; `hint`, a text without which a line is not
--- looked at; `keep`, that its first group stays.
+-- `only`, what must hold beside it; `keep`, that its first group stays. Few lines
+-- have something to hide, so that what is cheap comes first: `has` are texts of
+-- which a line has one (in lower case, for `fold`), and `hint` a pattern of Lua's
+-- that it has, or it is not looked at.
 local KINDS = {
-  { name = "secret", hint = "[=: ]", keep = true,
+  { name = "secret", has = { "pass", "pwd", "secret", "token", "key", "authorization" }, fold = true, keep = true,
     pattern = [[(?i)(\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|client[_-]?secret)"?\s*[=:]\s*"?|\bauthorization"?\s*[=:]\s*"?(?:bearer|basic|token)\s+)[^\s"',;&]+]] },
-  { name = "jwt", hint = "eyJ", pattern = [[\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}]] },
-  { name = "email", hint = "@", pattern = [[\b[0-9A-Za-z._%+-]+@[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\.[A-Za-z]{2,}\b]] },
+  { name = "jwt", has = { "eyJ" }, pattern = [[\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}]] },
+  { name = "email", has = { "@" }, pattern = [[\b[0-9A-Za-z._%+-]+@[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\.[A-Za-z]{2,}\b]] },
   { name = "iban", hint = "%u%u%d%d", only = mod97, pattern = [[\b[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?\b]] },
-  { name = "card", hint = "%d%d%d%d", only = luhn, pattern = [[\b[3-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}\b|\b3[47]\d{2}[ -]?\d{6}[ -]?\d{5}\b]] },
-  { name = "ssn", hint = "%d%d%d%-", pattern = [[\b\d{3}-\d{2}-\d{4}\b]] },
-  { name = "phone", hint = "+", pattern = [[\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{2,4}(?:[ .-]?\d{2,4}){1,4}\b]] },
-  { name = "ipv4", hint = "%d%.%d", pattern = [[\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b]] },
+  { name = "card", hint = "[3-6]%d%d%d[ -]?%d%d%d%d", only = luhn, pattern = [[\b[3-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}\b|\b3[47]\d{2}[ -]?\d{6}[ -]?\d{5}\b]] },
+  { name = "ssn", has = { "-" }, hint = "%d%d%d%-%d%d%-", pattern = [[\b\d{3}-\d{2}-\d{4}\b]] },
+  { name = "phone", has = { "+" }, pattern = [[\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{2,4}(?:[ .-]?\d{2,4}){1,4}\b]] },
+  { name = "ipv4", has = { "." }, hint = "%d%.%d%d?%d?%.", pattern = [[\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b]] },
 }
 local KNOWN = {}
 for i, k in ipairs(KINDS) do
   k.re, KNOWN[i] = assert(re.compile(k.pattern)), k.name
+end
+
+-- worth reports whether s may have what kind k is.
+local function worth(k, s)
+  if k.has then
+    local from, any = k.fold and s:lower() or s, false
+    for _, text in ipairs(k.has) do
+      if from:find(text, 1, true) then
+        any = true
+        break
+      end
+    end
+    if not any then return false end
+  end
+  return not k.hint or s:find(k.hint) ~= nil
 end
 
 return weir.transform {
@@ -115,7 +132,7 @@ return weir.transform {
     -- hide returns s without what the rules find in it.
     local function hide(s)
       for _, k in ipairs(rules) do
-        if not k.hint or s:find(k.hint) then
+        if worth(k, s) then
           s = k.re:replace(s, function(match, groups)
             if k.only and not k.only(match) then return nil end
             if k.keep then return groups[1] .. mark(k.name, match:sub(#groups[1] + 1)) end
