@@ -199,7 +199,11 @@ func writeFields(b *strings.Builder, fields []config.Field, docs map[string]stri
 			line += ", may be repeated"
 		}
 		fmt.Fprintf(b, "  %s\n", line)
-		if doc := strings.TrimSpace(docs[f.Path]); doc != "" {
+		doc := strings.TrimSpace(docs[f.Path])
+		if strings.HasSuffix(f.Path, ".*") && doc == "" {
+			doc = "Blocks of the same kinds as outside."
+		}
+		if doc != "" {
 			fmt.Fprintln(b, indent(config.Printable(doc), "      "))
 		}
 	}

@@ -19,7 +19,9 @@ import (
 // Field is one attribute or block of a component's arguments, or one of its
 // exports.
 type Field struct {
-	// Path is its name with those of the blocks around it: endpoint.url.
+	// Path is its name with those of the blocks around it: endpoint.url. For
+	// blocks of kinds that are there in a block around them as well it ends with
+	// an asterisk: stage.match.stage.*.
 	Path string
 	// Type is in words of the config: string, number, bool, duration, secret,
 	// receiver, list(string), map(secret), any, block.
@@ -69,8 +71,14 @@ func describe(out []Field, v reflect.Value, path string, around []reflect.Type) 
 			}
 			out = describeBlock(out, f.typ, fv, Field{Path: join(path, f.name), Required: !f.optional}, around)
 		case enumField:
-			for _, k := range tagged(deref(f.typ.Elem())) {
-				out = describeBlock(out, k.typ, reflect.Value{}, Field{Path: join(path, f.name+"."+k.name), Repeated: true}, around)
+			kinds := deref(f.typ.Elem())
+			if slices.Contains(around, kinds) { // stages of stage.match
+				out = append(out, Field{Path: join(path, f.name+".*"), Type: "block", Block: true, Repeated: true})
+				continue
+			}
+			within := append(slices.Clip(around), kinds)
+			for _, k := range tagged(kinds) {
+				out = describeBlock(out, k.typ, reflect.Value{}, Field{Path: join(path, f.name+"."+k.name), Repeated: true}, within)
 			}
 		}
 	}

@@ -186,6 +186,27 @@ func TestDescribe(t *testing.T) {
 	if got := config.Describe(nestedBlock{}); len(got) != 2 {
 		t.Errorf("got %+v for a block that nests itself", got)
 	}
+	want = []config.Field{
+		{Path: "stage.match", Type: "block", Block: true, Repeated: true},
+		{Path: "stage.match.stage.*", Type: "block", Block: true, Repeated: true},
+		{Path: "stage.drop", Type: "block", Block: true, Repeated: true},
+	}
+	if diff := cmp.Diff(want, config.Describe(nestedStages{})); diff != "" {
+		t.Errorf("kinds of blocks within one of them (-want +got):\n%s", diff)
+	}
+}
+
+type nestedStages struct {
+	Stages []nestedKind `alloy:"stage,enum,optional"`
+}
+
+type nestedKinds struct {
+	Stages []nestedKind `alloy:"stage,enum,optional"`
+}
+
+type nestedKind struct {
+	Match *nestedKinds `alloy:"match,block,optional"`
+	Drop  *struct{}    `alloy:"drop,block,optional"`
 }
 
 func TestRedactURLs(t *testing.T) {

@@ -55,7 +55,7 @@ limit block
 limit.burst number required
 limit.by_label_name string
 limit.drop bool = false
-limit.max_distinct_labels number = 0
+limit.max_distinct_labels number = 10000
 limit.rate number required
 logfmt block
 logfmt.mapping map(string)

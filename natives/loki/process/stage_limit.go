@@ -29,6 +29,9 @@ type LimitArguments struct {
 // minDistinctLabels is the least max_distinct_labels.
 const minDistinctLabels = 10_000
 
+// SetToDefault remembers as few values as can be chosen.
+func (a *LimitArguments) SetToDefault() { *a = LimitArguments{MaxDistinctLabels: minDistinctLabels} }
+
 // Validate returns all that is wrong with the arguments, joined.
 func (a *LimitArguments) Validate() error {
 	var errs []error
@@ -47,9 +50,9 @@ func (a *LimitArguments) Validate() error {
 // Warnings tells of a number that is not taken as it is.
 func (a *LimitArguments) Warnings() []string {
 	switch {
-	case a.MaxDistinctLabels != 0 && a.ByLabelName == "":
+	case a.MaxDistinctLabels != minDistinctLabels && a.ByLabelName == "":
 		return []string{"max_distinct_labels has no effect without by_label_name"}
-	case a.MaxDistinctLabels != 0 && a.MaxDistinctLabels < minDistinctLabels:
+	case a.MaxDistinctLabels < minDistinctLabels:
 		return []string{fmt.Sprintf("max_distinct_labels is below %d, which it is then", minDistinctLabels)}
 	}
 	return nil

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"strings"
+
+	"github.com/weir-run/weir/engine/component"
 )
 
 // RegexArguments of stage.regex.
@@ -20,6 +23,16 @@ type RegexArguments struct {
 func (a *RegexArguments) Validate() error {
 	_, err := compileRegexp("expression", a.Expression)
 	return errors.Join(err, notEmpty(a.Source))
+}
+
+var _ component.Warner = (*RegexArguments)(nil)
+
+// Warnings tells of an expression without named groups, which extracts nothing.
+func (a *RegexArguments) Warnings() []string {
+	if re, err := regexp.Compile(a.Expression); err == nil && a.Expression != "" && strings.Join(re.SubexpNames(), "") == "" {
+		return []string{"expression has no named group such as (?P<name>.*), so that nothing is extracted"}
+	}
+	return nil
 }
 
 // regexStage extracts what the groups of an expression match.
