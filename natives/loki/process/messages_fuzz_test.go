@@ -71,6 +71,7 @@ stage.structured_metadata {
 			if !model.LegacyValidation.IsValidLabelName(l.Name) || !utf8.ValidString(l.Value) {
 				t.Errorf("%q gives %q=%q", line, l.Name, l.Value)
 			}
+			// app is a label of the stream, which regex takes too.
 			if l.Name != "app" && !strings.Contains(left.Replace(line), left.Replace(l.Value)) {
 				t.Errorf("%q has no value %q, which %s has", line, l.Value, l.Name)
 			}

@@ -52,22 +52,6 @@ func (v value) num() (f float64, ok bool) {
 	return 0, false
 }
 
-// any returns the value as templates see it.
-func (v value) any() any {
-	switch v.kind {
-	case text:
-		return v.text
-	case number:
-		if f, err := strconv.ParseFloat(v.text, 64); err == nil {
-			return f
-		}
-		return v.text
-	case truth:
-		return v.text == "true"
-	}
-	return nil
-}
-
 // fromJSON is what a value of JSON is among the extracted: what is not there is
 // null. Integers stay as they were written, other numbers lose their exponent;
 // objects and lists are JSON without spaces.

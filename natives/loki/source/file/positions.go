@@ -98,11 +98,6 @@ func openPositions(dir string, now func() time.Time, problem func(error)) (s *po
 	return s, found, damage, nil
 }
 
-// of returns the positions of a target key, in the order of their making.
-func (s *positions) of(labels string) []*position {
-	return s.where(func(p *position) bool { return p.labels == labels })
-}
-
 // where returns those positions that ok is true for, in the order of their
 // making. ok must not call s.
 func (s *positions) where(ok func(*position) bool) (ps []*position) {
