@@ -24,7 +24,7 @@ func (f *follower) begin(now time.Time) error {
 		if p.finished && len(p.open) == 0 || p.path != f.target.path || err == nil && p.id == id || f.c.owns.other(f, p.id) {
 			continue
 		}
-		g, err := beside(p.real, p.path).find(p, f.set.coding, f.set.format, func(other identity) bool {
+		g, err := f.c.beside(p.real, p.path).find(p, f.set.coding, f.set.format, func(other identity) bool {
 			return other == id && other != (identity{}) || f.c.owns.other(f, other)
 		})
 		if err != nil {
@@ -64,11 +64,10 @@ func (f *follower) first(g *generation, now time.Time) error {
 		}
 		if ok {
 			f.take(p, g)
-			f.older(g, now)
-			return nil
+			return f.older(g, now)
 		}
 		other = true
-		if !p.finished {
+		if !p.finished && !slices.Contains(f.missing, p) {
 			f.missing = append(f.missing, p)
 		}
 	}
@@ -77,7 +76,9 @@ func (f *follower) first(g *generation, now time.Time) error {
 		g.resume(p)
 		return nil
 	}
-	f.older(g, now)
+	if err := f.older(g, now); err != nil {
+		return err
+	}
 	if f.knew {
 		since := time.Unix(0, f.written)
 		if n := len(f.gens); n > 0 && f.gens[n-1].written.After(since) {
@@ -115,12 +116,17 @@ func (f *follower) same(g *generation) *position {
 }
 
 // older adds what is found of files that are not there by their identity, before
-// g: the copies that truncations left. The rest is lost.
-func (f *follower) older(g *generation, now time.Time) {
-	for _, p := range f.missing {
-		old, _ := beside(p.real, p.path).find(p, f.set.coding, f.set.format, func(id identity) bool {
+// g: the copies that truncations left. The rest is lost. The error is that of
+// opening one, which may go away; what is left is still missing then.
+func (f *follower) older(g *generation, now time.Time) error {
+	for ; len(f.missing) > 0; f.missing = f.missing[1:] {
+		p := f.missing[0]
+		old, err := f.c.beside(p.real, p.path).find(p, f.set.coding, f.set.format, func(id identity) bool {
 			return id == g.id || f.holds(id) || f.c.owns.other(f, id)
 		})
+		if err != nil {
+			return err
+		}
 		if old != nil && !f.c.owns.take(f, old.id) {
 			old.close()
 			old = nil
@@ -137,7 +143,7 @@ func (f *follower) older(g *generation, now time.Time) {
 		old.grew = now
 		f.gens = append(f.gens, old)
 	}
-	f.missing = nil
+	return nil
 }
 
 // anew makes g, of which nothing is known, begin where the arguments say.

@@ -210,7 +210,7 @@ func (f *follower) rejoin(g *generation) {
 
 // open opens what is at a path, nil when that is not there any more.
 func (f *follower) open(path string) (*generation, error) {
-	file, err := openFile(path)
+	file, err := f.c.openFile(path)
 	if err != nil {
 		if isMissing(err) {
 			f.here = false
@@ -255,7 +255,7 @@ func (f *follower) fresh(g *generation, offset int64) {
 // missed adds the generations that came after one that was last written to at
 // since, and before g: rotations that nobody saw.
 func (f *follower) missed(since time.Time, g *generation) {
-	d := beside(g.real, f.target.path)
+	d := f.c.beside(g.real, f.target.path)
 	known := f.c.positions.where(func(p *position) bool { return p.labels == f.target.key && p.path == f.target.path })
 	for _, l := range d.between(since, func(l listed) bool {
 		return l.id == g.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key) ||
@@ -287,7 +287,7 @@ func (f *follower) truncated(g *generation, now time.Time) {
 	f.c.metrics.rotations.WithLabelValues("truncated").Inc()
 	var copied *generation
 	if g.head.n > 0 {
-		d := beside(g.real, f.target.path)
+		d := f.c.beside(g.real, f.target.path)
 		// What cannot be opened now will not be asked for later: the file goes on.
 		copied, _ = d.find(g.pos, f.set.coding, f.set.format, func(id identity) bool {
 			return id == g.id || f.holds(id) || f.c.owns.other(f, id)

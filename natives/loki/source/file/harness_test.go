@@ -104,6 +104,7 @@ type house struct {
 		component.Debugger
 	}
 	stop func()
+	open func(path string) (*os.File, error) // nil: as the system does
 }
 
 func newHouse(t testing.TB) *house {
@@ -179,6 +180,9 @@ func (h *house) start() {
 	a := *h.args
 	h.node.Registry = prometheus.NewRegistry() // the engine unregisters what it replaces
 	c := h.node.Build(h.t, file.Registration(), &a)
+	if h.open != nil {
+		file.SetOpen(c, h.open)
+	}
 	h.run = c.(interface {
 		component.Component
 		component.Updater

@@ -45,13 +45,14 @@ type listed struct {
 
 // directory is what lies beside a file, where rotation puts it.
 type directory struct {
+	open  func(path string) (*os.File, error)
 	base  []string // names that the file has itself
 	files []listed
 }
 
 // beside lists the directories of paths.
-func beside(paths ...string) *directory {
-	d := &directory{}
+func (c *Component) beside(paths ...string) *directory {
+	d := &directory{open: c.openFile}
 	var seen []string
 	for _, path := range paths {
 		if path == "" {
@@ -98,7 +99,7 @@ func (d *directory) find(p *position, c *coding, format Format, skip func(identi
 		if skip(l.id) {
 			return nil
 		}
-		f, err := openFile(l.path)
+		f, err := d.open(l.path)
 		if err != nil {
 			if l.id == p.id && !isMissing(err) || isStarved(err) {
 				failed = fmt.Errorf("cannot open %s, which holds lines that were not read: %w", l.path, err)

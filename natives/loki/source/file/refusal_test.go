@@ -1,0 +1,174 @@
+package file_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/loki/source/file"
+)
+
+// wantHealth checks the state and what the health says.
+func (h *house) wantHealth(state component.HealthState, says string) {
+	h.t.Helper()
+	if got := h.node.Health(); got.State != state || !strings.Contains(got.Message, says) {
+		h.t.Errorf("got health %v %q, want %v with %q", got.State, got.Message, state, says)
+	}
+}
+
+// TestCannotOpen: a file that the system does not open, for want of permission
+// or of descriptors, is tried again and read from its beginning, and others are
+// read meanwhile.
+func TestCannotOpen(t *testing.T) {
+	f := func(refusal error, logged string) {
+		t.Helper()
+		t.Run(refusal.Error(), func(t *testing.T) {
+			scene(t, func(h *house) {
+				var refuse atomic.Bool
+				refuse.Store(true)
+				h.open = func(path string) (*os.File, error) {
+					if refuse.Load() && path == h.path("app.log") {
+						return nil, &os.PathError{Op: "open", Path: path, Err: refusal}
+					}
+					return file.Open(path)
+				}
+				h.follow("app.log", "good.log")
+				h.append("app.log", "a\n")
+				h.append("good.log", "b\n")
+				h.start()
+				h.pass(10 * time.Second)
+				h.want("b")
+				h.wantHealth(component.Unhealthy, refusal.Error())
+				if n := strings.Count(h.node.Logs(), logged); n != 1 {
+					t.Errorf("it is logged %d times that it %s", n, logged)
+				}
+				h.append("app.log", "c\n")
+				refuse.Store(false)
+				h.pass(10 * time.Second)
+				h.want("b", "a", "c")
+				h.wantHealth(component.Healthy, "")
+			})
+		})
+	}
+	f(syscall.EACCES, "cannot follow a file")
+	if runtime.GOOS != "windows" { // which says it otherwise
+		f(syscall.EMFILE, "cannot open all files")
+	}
+}
+
+// TestStarvedAtStart: a file that was rotated while weir was down and cannot be
+// opened for want of descriptors is waited for, as is the copy of one.
+func TestStarvedAtStart(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it says it otherwise")
+	}
+	f := func(rotate func(h *house)) {
+		t.Helper()
+		scene(t, func(h *house) {
+			h.append("app.log", "a\n")
+			h.start()
+			h.stop()
+			h.append("app.log", "b\n")
+			rotate(h)
+			h.append("app.log", "c\n")
+			var refuse atomic.Bool
+			refuse.Store(true)
+			h.open = func(path string) (*os.File, error) {
+				if refuse.Load() && path == h.path("app.log.1") {
+					return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
+				}
+				return file.Open(path)
+			}
+			h.start()
+			h.pass(10 * time.Second)
+			h.want("a")
+			refuse.Store(false)
+			h.pass(10 * time.Second)
+			h.want("a", "b", "c")
+			h.counts("weir_source_file_lost_bytes_total", 0)
+		})
+	}
+	f(func(h *house) { h.rename("app.log", "app.log.1") })
+	f(func(h *house) {
+		b, err := os.ReadFile(h.path("app.log"))
+		h.must(err)
+		h.append("app.log.1", string(b))
+		h.must(os.Truncate(h.path("app.log"), 0))
+	})
+}
+
+// TestGoneAtStart: a file that a restart finds removed is no trouble, and its
+// path goes on with what comes there.
+func TestGoneAtStart(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "a\n")
+		h.start()
+		h.stop()
+		h.remove("app.log")
+		h.start()
+		h.pass(10 * time.Second)
+		h.wantHealth(component.Healthy, "")
+		h.append("app.log", "b\nc\n")
+		h.pass(10 * time.Second)
+		h.want("a", "b", "c")
+	})
+}
+
+// slow takes what is of one file only once free is closed.
+type slow struct {
+	*sink
+	file string
+	free chan struct{}
+}
+
+func (s slow) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	if strings.Contains(b.Stream[0].String(), s.file) {
+		select {
+		case <-s.free:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return s.sink.ConsumeLogs(ctx, b)
+}
+
+// TestSlowAndFast: a file with much to read, whose lines nobody takes, holds up
+// none of the others.
+func TestSlowAndFast(t *testing.T) {
+	scene(t, func(h *house) {
+		s := slow{h.sink, "slow.log", make(chan struct{})}
+		to := flow.NewReceiver("slow", batch.SignalLogs, nil, nil)
+		to.Set(s)
+		h.args.ForwardTo = []*flow.Receiver{to}
+		h.follow("slow.log", "fast.log")
+		much := numbers(strings.Repeat("x", 1000), 1, 2000)
+		h.append("slow.log", strings.Join(much, "\n")+"\n")
+		h.append("fast.log", "0\n")
+		h.start()
+		want := []string{"0"}
+		for i := range 5 {
+			want = append(want, fmt.Sprint(i+1))
+			h.append("fast.log", want[i+1]+"\n")
+			h.pass(time.Second)
+			h.want(want...)
+		}
+		h.sink.forget()
+		close(s.free)
+		await(2 * time.Minute)
+		h.pass(2 * time.Minute)
+		if diff := cmp.Diff(much, h.sink.lines()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
