@@ -2,8 +2,10 @@
 //
 //	| json | level="error" | line_format "{{.msg}}"
 //
-// on lines as they pass, with Loki's own code: results are those of a query. It is
-// not a component; stage.logql is its user.
+// on lines as they pass, with Loki's own code: results are those of a query. Where
+// a stage is plain, as json with names of members, ours takes its place, which
+// leaves lines that are not plain to Loki's. It is not a component; stage.logql is
+// its user.
 //
 // It is the only package that links pkg/logql of Loki, which is AGPL-3.0, and does
 // so only in files that the build tag nologql leaves out: without them every

@@ -21,14 +21,20 @@ type Machine struct {
 	base   *log.BaseLabelsBuilder
 
 	of      *batch.Stream
-	streams map[*batch.Stream]*log.LabelsBuilder
+	streams map[*batch.Stream]known
 
-	b     *log.LabelsBuilder // of the last line
+	known // of the last line's stream
 	meta  labels.ScratchBuilder
 	in    string
 	out   []byte
 	text  strings.Builder // of changed lines
 	found []labels.Label
+}
+
+// known is what a Machine keeps of a stream.
+type known struct {
+	b   *log.LabelsBuilder
+	own []labels.Label
 }
 
 // Machines returns what makes Machines. With all, results have all labels, as
@@ -40,10 +46,10 @@ func (p *Pipeline) Machines(all bool, names []string) func() (*Machine, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := &Machine{stages: stages, streams: map[*batch.Stream]*log.LabelsBuilder{}, meta: labels.NewScratchBuilder(8)}
-		read, known := p.reads(stages)
+		m := &Machine{stages: quicken(stages, p.stages), streams: map[*batch.Stream]known{}, meta: labels.NewScratchBuilder(8)}
+		read, ok := p.reads(stages)
 		m.base = log.NewBaseLabelsBuilderWithGrouping(nil, log.NewParserHint(nil, nil, false, false, "", stages), false, false)
-		if !all && known {
+		if !all && ok {
 			// These hints are what metric queries have. Without a name, they
 			// make parsers find nothing.
 			m.base = log.NewBaseLabelsBuilderWithGrouping(nil, log.NewParserHint(append(read, names...), nil, false, true, "", stages), false, false)
@@ -59,7 +65,7 @@ const maxStreams = 256
 // sorted by name.
 func (m *Machine) Process(of *batch.Stream, t int64, line string, meta []batch.Label) bool {
 	if of != m.of {
-		m.of, m.b = of, m.builder(of)
+		m.of, m.known = of, m.know(of)
 	}
 	m.b.Reset()
 	if len(meta) > 0 {
@@ -82,18 +88,20 @@ func (m *Machine) Process(of *batch.Stream, t int64, line string, meta []batch.L
 	return true
 }
 
-func (m *Machine) builder(of *batch.Stream) *log.LabelsBuilder {
-	b, ok := m.streams[of]
+func (m *Machine) know(of *batch.Stream) known {
+	k, ok := m.streams[of]
 	if !ok {
 		if len(m.streams) >= maxStreams {
 			clear(m.streams)
 		}
 		// The hash is for results that are computed as a whole and remembered,
 		// which nobody here asks for: they would be one for each line.
-		b = m.base.ForLabels(of.PromLabels(), 0)
-		m.streams[of] = b
+		own := of.PromLabels()
+		k.b = m.base.ForLabels(own, 0)
+		own.Range(func(l labels.Label) { k.own = append(k.own, l) })
+		m.streams[of] = k
 	}
-	return b
+	return k
 }
 
 // textBlock is how much memory for lines is asked for at once.
@@ -125,6 +133,13 @@ func (m *Machine) Value(name string) (v string, own, ok bool) {
 	}
 	v, kind, ok := m.b.GetWithCategory(name)
 	return v, kind != log.StreamLabel, ok
+}
+
+// ChangedStream reports whether the result has other labels of the stream than the
+// stream itself.
+func (m *Machine) ChangedStream() bool {
+	m.found = m.b.UnsortedLabels(m.found[:0], log.StreamLabel)
+	return !slices.Equal(m.found, m.own)
 }
 
 // AppendStream appends the labels of the result that are of the stream, sorted by

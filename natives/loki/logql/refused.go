@@ -30,6 +30,8 @@ func (*Machine) Line() (string, bool) { panic(never) }
 
 func (*Machine) Value(string) (string, bool, bool) { panic(never) }
 
+func (*Machine) ChangedStream() bool { panic(never) }
+
 func (*Machine) AppendStream([]batch.Label) []batch.Label { panic(never) }
 
 func (*Machine) AppendMeta([]batch.Label) []batch.Label { panic(never) }

@@ -88,13 +88,15 @@ func (a *LogQLArguments) make(c *compiler) (stage, error) {
 	return s, nil
 }
 
-// edit makes the labels of a stream those of the first value, if the pipeline may
-// have changed them, and sets the others.
+// edit makes the labels of a stream those of the first value, if the pipeline
+// changed them, and sets the others.
 func (s *logqlStage) edit(b *batch.Builder, values []value) {
 	if s.edits {
-		b.Reset(nil)
-		for l := range labelsOf(values[0].text) {
-			b.Set(l.Name, l.Value)
+		if values[0].kind != unset {
+			b.Reset(nil)
+			for l := range labelsOf(values[0].text) {
+				b.Set(l.Name, l.Value)
+			}
 		}
 		values = values[1:]
 	}
@@ -163,7 +165,9 @@ func (s *logqlStage) extract(p *pass, m *logql.Machine, row int, w *logqlRows) {
 // relabel makes the result's labels those of the row.
 func (s *logqlStage) relabel(p *pass, m *logql.Machine, row int, w *logqlRows) {
 	p.values = p.values[:0]
-	if s.edits {
+	edited := s.edits && m.ChangedStream()
+	switch {
+	case edited:
 		w.labels = m.AppendStream(w.labels[:0])
 		w.text = w.text[:0]
 		for _, l := range w.labels {
@@ -175,6 +179,8 @@ func (s *logqlStage) relabel(p *pass, m *logql.Machine, row int, w *logqlRows) {
 			w.last = string(w.text)
 		}
 		p.values = append(p.values, value{text, w.last})
+	case s.edits:
+		p.values = append(p.values, value{}) // as they are
 	}
 	for _, n := range s.labels {
 		v, _, ok := m.Value(n)
@@ -184,7 +190,7 @@ func (s *logqlStage) relabel(p *pass, m *logql.Machine, row int, w *logqlRows) {
 		}
 		p.values = append(p.values, value{text, v})
 	}
-	if s.edits || len(s.labels) > 0 {
+	if edited || len(s.labels) > 0 {
 		p.setStream(row, s.derived.of(p.stream[row], p.values))
 	}
 	s.remeta(p, m, row, w)
@@ -196,7 +202,10 @@ func (s *logqlStage) remeta(p *pass, m *logql.Machine, row int, w *logqlRows) {
 	if !s.metadata && len(p.metaOf(row)) == 0 {
 		return
 	}
-	w.labels = m.AppendMeta(w.labels[:0])
+	w.labels = w.labels[:0]
+	if len(p.metaOf(row)) > 0 {
+		w.labels = m.AppendMeta(w.labels)
+	}
 	if s.metadata {
 		w.labels = m.AppendParsed(w.labels)
 		slices.SortFunc(w.labels, func(a, b batch.Label) int { return strings.Compare(a.Name, b.Name) })
