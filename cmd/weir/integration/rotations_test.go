@@ -97,8 +97,11 @@ func TestLogRotationsWhileDown(t *testing.T) {
 	loki := startLoki(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "config.alloy"), l.source("loki.write.out.receiver")+lokiWrite(loki.endpoint()))
+	l.add(100)
 	weir := startWeir(t, dir)
 	for round := range 4 {
+		// A file of which nothing was read is not known by its copy.
+		loki.arrive(t, `{job="load"}`, l.written())
 		l.add(500)
 		if round%2 == 0 {
 			loki.arrive(t, `{job="load"}`, l.written())
