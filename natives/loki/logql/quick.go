@@ -271,6 +271,8 @@ func nested(s string, i int) int {
 	open := room[:0] // the brackets that close what is open
 	for i < len(s) {
 		switch c := s[i]; c {
+		case '\\':
+			return -1
 		case '"':
 			if i = quote(s, i+1); i < 0 {
 				return -1

@@ -40,7 +40,7 @@ var quickLines = []string{
 	"{\"level\":\"\xff\",\"msg\":\"\uFFFD\",\"a\":\"ünï\",\"b\":\"\x00\x1f\"}",
 	"{\"level\":\"a\nb\",\"msg\":\"c\x80d\"}",
 	`{"level":1,"msg":tru,"a":false}`, `{"level":TRUE}`, `{"level":nul}`, `{"level":undefined}`, `{"level":.5,"a":-}`, `{"level":}`, `{"level":,"msg":1}`,
-	`{"level":00!`, `{"level":1a2,"msg":01}`, `{"level":"a"x,"msg":"b"}`, `{"level":"a":"msg","msg":"b"}`,
+	`{"level":00!`, `{"level":[\0]`, `{"x":[\0],"level":"a"}`, `{"level":1a2,"msg":01}`, `{"level":"a"x,"msg":"b"}`, `{"level":"a":"msg","msg":"b"}`,
 	`{"level":"a","msg":"b",}`, `{"level":"a",,"msg":"b"}`, `{,"level":"a"}`, `{"level" "a"}`, `{"level":"a" "msg":"b"}`,
 	`{"level":"a"} {"msg":"b"}`, `{"level":"a"},"msg":"b"`, `{"level":"a"}}`, `{"level":"a"}"msg":"b"`, `{"level":"a"`,
 	`{"x":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `,"level":"a"}`,
