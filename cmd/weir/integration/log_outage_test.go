@@ -16,11 +16,11 @@ import (
 	"github.com/weir-run/weir/cmd/weirbench/logfiles"
 )
 
-// TestLogOutage writes 10,000 lines a second for a minute to a weir whose
+// TestLogOutage writes 10,000 lines a second for half a minute to a weir whose
 // endpoint is dead: its memory stays where it is. WEIR_OUTAGE=10m makes it ten
 // minutes. Then the endpoint takes what there is.
 func TestLogOutage(t *testing.T) {
-	long := 60 * time.Second
+	long := 30 * time.Second
 	if v := os.Getenv("WEIR_OUTAGE"); v != "" {
 		var err error
 		if long, err = time.ParseDuration(v); err != nil {
