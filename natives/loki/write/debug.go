@@ -25,7 +25,7 @@ type debugInfo struct {
 // DebugInfo returns the state of each endpoint.
 func (c *Component) DebugInfo() any {
 	var infos []debugInfo
-	for _, e := range c.current() {
+	for _, e := range c.endpoints.Current() {
 		infos = append(infos, e.debug())
 	}
 	return map[string]any{"endpoints": infos}

@@ -56,6 +56,12 @@ type endpoint struct {
 	fail    func(error) // the component must be built anew
 }
 
+// Key identifies it in its component.
+func (e *endpoint) Key() string { return e.key }
+
+// Gate is what its batches come by.
+func (e *endpoint) Gate() *flow.Receiver { return e.gate }
+
 // grace is how long sending may go on when weir stops, if not less is asked for. What is left is in the
 // journal for the next start.
 const grace = 3 * time.Second
@@ -111,9 +117,9 @@ func (d discard) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	return nil
 }
 
-// run sends until ctx ends. It returns once everything accepted is in the
+// Run sends until ctx ends. It returns once everything accepted is in the
 // journal and the journal is closed.
-func (e *endpoint) run(ctx context.Context) {
+func (e *endpoint) Run(ctx context.Context) {
 	if !e.open(ctx) {
 		return
 	}
@@ -420,8 +426,8 @@ func (e *endpoint) comeback() <-chan struct{} {
 	return e.back
 }
 
-// problem says why the endpoint is not healthy, nil if it is.
-func (e *endpoint) problem() error {
+// Problem says why the endpoint is not healthy, nil if it is.
+func (e *endpoint) Problem() error {
 	label := e.settings.Load().args.label()
 	e.mu.Lock()
 	defer e.mu.Unlock()

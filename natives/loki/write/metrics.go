@@ -46,7 +46,7 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (k collector) Collect(ch chan<- prometheus.Metric) {
-	for _, e := range k.c.current() {
+	for _, e := range k.c.endpoints.Current() {
 		e.collect(ch)
 	}
 }

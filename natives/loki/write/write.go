@@ -16,10 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -49,17 +45,8 @@ func Registration() component.Registration {
 
 // Component is one loki.write.
 type Component struct {
-	o     component.Options
-	gates *gates
-	out   atomic.Pointer[flow.Output]
-
-	telling sync.Mutex // held to look and tell the health: the last to look is the last to tell
-
-	mu        sync.Mutex
-	endpoints []*endpoint // as configured
-
-	changed chan struct{} // capacity 1: endpoints changed
-	failed  chan error    // capacity 1: an endpoint panicked
+	o         component.Options
+	endpoints *journaling.Endpoints[*endpoint]
 }
 
 var (
@@ -68,25 +55,15 @@ var (
 	_ flow.LogsConsumer  = (*Component)(nil)
 )
 
-// gates are the receivers of the endpoints of one node. They outlive its
-// components, like the node's own: a batch that an endpoint refused may be
-// retried after the component was replaced.
-type gates struct {
-	mu    sync.Mutex
-	byKey map[string]*flow.Receiver
-	off   map[string]bool // of endpoints that were removed: discard is behind it
-	owner *Component      // told about panics
-}
-
 // New returns a component that works once it runs.
 func New(o component.Options, a *Arguments) (*Component, error) {
-	c := &Component{o: o, changed: make(chan struct{}, 1), failed: make(chan error, 1)}
+	c := &Component{o: o}
 	c.o.Previous = nil // kept, it would keep all that were before it
+	var before *journaling.Endpoints[*endpoint]
 	if prev, ok := o.Previous.(*Component); ok {
-		c.gates = prev.gates
-	} else {
-		c.gates = &gates{byKey: map[string]*flow.Receiver{}, off: map[string]bool{}}
+		before = prev.endpoints
 	}
+	c.endpoints = journaling.NewEndpoints(&c.o, batch.SignalLogs, discard{o.Stats}, before)
 	if err := c.Update(a); err != nil {
 		return nil, err
 	}
@@ -99,12 +76,12 @@ func New(o component.Options, a *Arguments) (*Component, error) {
 // Update takes new arguments. Endpoints that did not change are not touched.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	old := map[string]*endpoint{}
-	for _, e := range c.endpoints {
-		old[e.key] = e
-	}
+	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) { return c.next(a, old) })
+}
+
+// next returns the endpoints of other arguments. On an error none of old was
+// touched.
+func (c *Component) next(a *Arguments, old map[string]*endpoint) ([]*endpoint, error) {
 	all := make([]*settings, len(a.Endpoints))
 	var errs []error
 	for i, ea := range a.Endpoints {
@@ -119,11 +96,10 @@ func (c *Component) Update(args any) error {
 		all[i] = s
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return nil, err
 	}
 	// From here on nothing fails.
-	c.endpoints = nil
-	var to []*flow.Receiver
+	endpoints := make([]*endpoint, len(all))
 	for i, ea := range a.Endpoints {
 		e := old[ea.key()]
 		switch {
@@ -132,159 +108,25 @@ func (c *Component) Update(args any) error {
 		case e.settings.Load() != all[i]:
 			e.update(all[i])
 		}
-		c.endpoints = append(c.endpoints, e)
-		to = append(to, e.gate)
+		endpoints[i] = e
 	}
-	c.out.Store(flow.NewOutput(c.o.Stats, to))
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
-	return nil
+	return endpoints, nil
 }
 
 func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
 	e := &endpoint{
 		key: a.key(), o: &c.o, log: c.o.Logger.With("endpoint", a.label()), clock: c.o.Clock,
-		gate: c.gates.get(c, a), changed: c.report, fail: c.fail, toldLost: map[string]time.Time{},
+		gate: c.endpoints.Gate(a.key(), a.label()), changed: c.endpoints.Report, fail: c.endpoints.Fail, toldLost: map[string]time.Time{},
 	}
 	e.settings.Store(s)
 	return e
 }
 
-// close puts discard behind the gate of an endpoint that was removed.
-func (g *gates) close(c *Component, e *endpoint) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.off[e.key] = true
-	e.gate.Set(discard{c.o.Stats})
-}
-
-// get returns the gate of an endpoint; panics behind any gate go to c from now on.
-func (g *gates) get(c *Component, a *Endpoint) *flow.Receiver {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.owner = c
-	r := g.byKey[a.key()]
-	if r == nil {
-		r = flow.NewReceiver(c.o.ID+"/"+a.label(), batch.SignalLogs, nil, func(p *flow.PanicError) {
-			g.mu.Lock()
-			owner := g.owner
-			g.mu.Unlock()
-			owner.fail(p)
-		})
-		g.byKey[a.key()] = r
-	}
-	if g.off[a.key()] {
-		delete(g.off, a.key())
-		r.Set(nil) // calls wait until the endpoint runs again
-	}
-	return r
-}
-
 // ConsumeLogs returns when the lines are in the journal of every
 // endpoint. The error is a *flow.Partial of the endpoints that refused.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
-	return c.out.Load().SendLogs(ctx, b)
-}
-
-// fail makes Run return err.
-func (c *Component) fail(err error) {
-	select {
-	case c.failed <- err:
-	default:
-	}
+	return c.endpoints.Output().SendLogs(ctx, b)
 }
 
 // Run sends until ctx ends.
-func (c *Component) Run(ctx context.Context) error {
-	type running struct {
-		stop context.CancelFunc
-		done chan struct{}
-	}
-	run := map[*endpoint]running{}
-	stop := func(es ...*endpoint) {
-		for _, e := range es {
-			run[e].stop()
-		}
-		for _, e := range es {
-			<-run[e].done
-			delete(run, e)
-		}
-	}
-	defer func() {
-		var all []*endpoint
-		for e := range run {
-			all = append(all, e)
-		}
-		stop(all...)
-	}()
-	// Not at once: the endpoints claim theirs first.
-	expired := c.o.Clock.NewTimer(time.Minute)
-	defer expired.Stop()
-	orphans := journaling.Orphans{Storage: c.o.StoragePath, Clock: c.o.Clock, Logger: c.o.Logger}
-	for {
-		select {
-		case <-c.changed:
-			wanted := c.current()
-			var gone []*endpoint
-			for e := range run {
-				if !slices.Contains(wanted, e) {
-					gone = append(gone, e)
-				}
-			}
-			stop(gone...)
-			c.discard(gone)
-			for _, e := range wanted {
-				if _, ok := run[e]; !ok {
-					ectx, cancel := context.WithCancel(ctx)
-					r := running{cancel, make(chan struct{})}
-					run[e] = r
-					go func() { defer close(r.done); e.run(ectx) }()
-				}
-			}
-			c.report()
-		case <-expired.C():
-			orphans.Tend()
-			expired.Reset(time.Hour)
-		case err := <-c.failed:
-			return err
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// discard closes the gates of endpoints that are not wanted back meanwhile.
-func (c *Component) discard(gone []*endpoint) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range gone {
-		if !slices.ContainsFunc(c.endpoints, func(w *endpoint) bool { return w.key == e.key }) {
-			c.gates.close(c, e)
-		}
-	}
-}
-
-func (c *Component) current() []*endpoint {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.endpoints
-}
-
-// report tells the node's health: the endpoints' problems.
-func (c *Component) report() {
-	c.telling.Lock()
-	defer c.telling.Unlock()
-	var problems []string
-	for _, e := range c.current() {
-		if err := e.problem(); err != nil {
-			problems = append(problems, err.Error())
-		}
-	}
-	h := component.Health{State: component.Healthy, Message: "sending", Time: c.o.Clock.Now()}
-	if len(problems) > 0 {
-		h.State, h.Message = component.Unhealthy, strings.Join(problems, "; ")
-	}
-	c.o.Health(h)
-}
+func (c *Component) Run(ctx context.Context) error { return c.endpoints.Run(ctx) }

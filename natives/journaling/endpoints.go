@@ -1,0 +1,230 @@
+package journaling
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// Endpoint is one of those a sink sends to, with a journal of its own.
+type Endpoint interface {
+	comparable
+	// Key identifies it among those of its component.
+	Key() string
+	// Gate is what its batches come by, one of Endpoints.Gate.
+	Gate() *flow.Receiver
+	// Run sends until ctx ends. It puts a consumer behind the gate and takes it
+	// away again.
+	Run(ctx context.Context)
+	// Problem says why it is not healthy, nil if it is.
+	Problem() error
+}
+
+// Endpoints are the endpoints of one component: which of them there are, what
+// runs, and how the node is. Its methods are safe for concurrent use, but for Run
+// and Update, which are called as the component's.
+type Endpoints[E Endpoint] struct {
+	o       *component.Options
+	removed any // a consumer, behind the gates of endpoints that were removed
+	gates   *gates
+	out     atomic.Pointer[flow.Output]
+
+	telling sync.Mutex // held to look and tell the health: the last to look is the last to tell
+
+	mu  sync.Mutex
+	all []E // as configured
+
+	changed chan struct{} // capacity 1: all changed
+	failed  chan error    // capacity 1: an endpoint panicked
+}
+
+// gates are the receivers of the endpoints of one node. They outlive its
+// components, like the node's own: a batch that an endpoint refused may be
+// retried after the component was replaced.
+type gates struct {
+	signal batch.Signals
+
+	mu    sync.Mutex
+	byKey map[string]*flow.Receiver
+	off   map[string]bool // of endpoints that were removed
+	fail  func(error)     // the newest component's, told about panics
+}
+
+// NewEndpoints returns the Endpoints of a component that takes a signal.
+// previous are those of the component before it, nil the first time. What an
+// endpoint refused that was removed then goes to removed, a consumer.
+func NewEndpoints[E Endpoint](o *component.Options, signal batch.Signals, removed any, previous *Endpoints[E]) *Endpoints[E] {
+	es := &Endpoints[E]{o: o, removed: removed, changed: make(chan struct{}, 1), failed: make(chan error, 1)}
+	if previous != nil {
+		es.gates = previous.gates
+	} else {
+		es.gates = &gates{signal: signal, byKey: map[string]*flow.Receiver{}, off: map[string]bool{}}
+	}
+	return es
+}
+
+// Update makes what next returns the endpoints; on an error those of before
+// stay. next gets them by key.
+func (es *Endpoints[E]) Update(next func(old map[string]E) ([]E, error)) error {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	old := map[string]E{}
+	for _, e := range es.all {
+		old[e.Key()] = e
+	}
+	all, err := next(old)
+	if err != nil {
+		return err
+	}
+	es.all = all
+	to := make([]*flow.Receiver, len(all))
+	for i, e := range all {
+		to[i] = e.Gate()
+	}
+	es.out.Store(flow.NewOutput(es.o.Stats, to))
+	select {
+	case es.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Output is the fan-out to all gates.
+func (es *Endpoints[E]) Output() *flow.Output { return es.out.Load() }
+
+// Current returns the endpoints as configured. It must not be written to.
+func (es *Endpoints[E]) Current() []E {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	return es.all
+}
+
+// Gate returns the gate of an endpoint, which label names; panics behind any gate
+// of the node fail es from now on.
+func (es *Endpoints[E]) Gate(key, label string) *flow.Receiver {
+	g := es.gates
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fail = es.Fail
+	r := g.byKey[key]
+	if r == nil {
+		r = flow.NewReceiver(es.o.ID+"/"+label, g.signal, nil, func(p *flow.PanicError) {
+			g.mu.Lock()
+			fail := g.fail
+			g.mu.Unlock()
+			fail(p)
+		})
+		g.byKey[key] = r
+	}
+	if g.off[key] {
+		delete(g.off, key)
+		r.Set(nil) // calls wait until the endpoint runs again
+	}
+	return r
+}
+
+// Fail makes Run return err: the component must be built anew.
+func (es *Endpoints[E]) Fail(err error) {
+	select {
+	case es.failed <- err:
+	default:
+	}
+}
+
+// Run runs the endpoints until ctx ends, or with an error of Fail.
+func (es *Endpoints[E]) Run(ctx context.Context) error {
+	type running struct {
+		stop context.CancelFunc
+		done chan struct{}
+	}
+	run := map[E]running{}
+	stop := func(all ...E) {
+		for _, e := range all {
+			run[e].stop()
+		}
+		for _, e := range all {
+			<-run[e].done
+			delete(run, e)
+		}
+	}
+	defer func() {
+		var all []E
+		for e := range run {
+			all = append(all, e)
+		}
+		stop(all...)
+	}()
+	// Not at once: the endpoints claim theirs first.
+	expired := es.o.Clock.NewTimer(time.Minute)
+	defer expired.Stop()
+	orphans := Orphans{Storage: es.o.StoragePath, Clock: es.o.Clock, Logger: es.o.Logger}
+	for {
+		select {
+		case <-es.changed:
+			wanted := es.Current()
+			var gone []E
+			for e := range run {
+				if !slices.Contains(wanted, e) {
+					gone = append(gone, e)
+				}
+			}
+			stop(gone...)
+			es.remove(gone)
+			for _, e := range wanted {
+				if _, ok := run[e]; !ok {
+					ectx, cancel := context.WithCancel(ctx)
+					r := running{cancel, make(chan struct{})}
+					run[e] = r
+					go func() { defer close(r.done); e.Run(ectx) }()
+				}
+			}
+			es.Report()
+		case <-expired.C():
+			orphans.Tend()
+			expired.Reset(time.Hour)
+		case err := <-es.failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// remove closes the gates of endpoints that are not wanted back meanwhile.
+func (es *Endpoints[E]) remove(gone []E) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	for _, e := range gone {
+		if slices.ContainsFunc(es.all, func(w E) bool { return w.Key() == e.Key() }) {
+			continue
+		}
+		es.gates.mu.Lock()
+		es.gates.off[e.Key()] = true
+		e.Gate().Set(es.removed)
+		es.gates.mu.Unlock()
+	}
+}
+
+// Report tells the node's health: the endpoints' problems.
+func (es *Endpoints[E]) Report() {
+	es.telling.Lock()
+	defer es.telling.Unlock()
+	var problems []string
+	for _, e := range es.Current() {
+		if err := e.Problem(); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	h := component.Health{State: component.Healthy, Message: "sending", Time: es.o.Clock.Now()}
+	if len(problems) > 0 {
+		h.State, h.Message = component.Unhealthy, strings.Join(problems, "; ")
+	}
+	es.o.Health(h)
+}
