@@ -1,7 +1,7 @@
 // Package journaling is what sinks with a journal have in common beside the
 // journal itself: the block journal { … }, the metrics weir_journal_…, the pauses
-// between attempts to send and how long requests took, and the care for journals
-// that nobody claims. It is no component, and knows nothing of what is in a
+// between attempts to send and how long requests took, which endpoints a component
+// has and runs, and the care for journals that nobody claims. It is no component, and knows nothing of what is in a
 // journal.
 package journaling
 
