@@ -57,7 +57,7 @@ func (f *follower) begin(now time.Time) error {
 // begin. now is the time of the look.
 func (f *follower) first(g *generation, now time.Time) error {
 	var other bool
-	for _, p := range slices.Backward(f.c.positions.where(func(p *position) bool { return p.labels == f.target.key && p.id == g.id })) {
+	for _, p := range slices.Backward(f.c.positions.ofFile(g.id, func(p *position) bool { return p.labels == f.target.key })) {
 		ok, err := g.is(p.head, p.tail, p.read)
 		if err != nil && g.in == nil {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)

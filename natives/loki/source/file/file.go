@@ -187,11 +187,11 @@ func (c *Component) isTarget(path, key string) bool {
 func (c *Component) claim(t *target) []*position {
 	c.claiming.Lock()
 	defer c.claiming.Unlock()
-	own := c.positions.where(func(p *position) bool { return p.labels == t.key && p.path == t.path })
+	own := c.positions.ofPath(t.path, func(p *position) bool { return p.labels == t.key })
 	if len(own) > 0 {
 		return own
 	}
-	left := c.positions.where(func(p *position) bool { return p.path == t.path })
+	left := c.positions.ofPath(t.path, func(*position) bool { return true })
 	key := ""
 	for _, p := range left {
 		if key == "" && !c.isTarget(p.path, p.labels) {
@@ -218,7 +218,7 @@ func (c *Component) sweep() {
 
 // positionOf returns the position of what is in g, nil when there is none.
 func (c *Component) positionOf(key string, g *generation) *position {
-	for _, p := range c.positions.where(func(p *position) bool { return p.labels == key && p.id == g.id }) {
+	for _, p := range c.positions.ofFile(g.id, func(p *position) bool { return p.labels == key }) {
 		if ok, err := g.is(p.head, p.tail, p.read); ok && err == nil && p.head.n > 0 {
 			return p
 		}

@@ -256,7 +256,7 @@ func (f *follower) fresh(g *generation, offset int64) {
 // since, and before g: rotations that nobody saw.
 func (f *follower) missed(since time.Time, g *generation) {
 	d := f.c.beside(g.real, f.target.path)
-	known := f.c.positions.where(func(p *position) bool { return p.labels == f.target.key && p.path == f.target.path })
+	known := f.c.positions.ofPath(f.target.path, func(p *position) bool { return p.labels == f.target.key })
 	for _, l := range d.between(since, func(l listed) bool {
 		return l.id == g.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key) ||
 			slices.ContainsFunc(known, func(p *position) bool { return p.id == l.id })

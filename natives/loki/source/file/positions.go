@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,6 +58,7 @@ type positions struct {
 	mu      sync.Mutex
 	f       *os.File
 	all     map[uint64]*position
+	index   index // of all
 	next    uint64
 	buf     []byte // records that are not written
 	size    int64  // of the log
@@ -77,7 +79,7 @@ func openPositions(dir string, now func() time.Time, problem func(error)) (s *po
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, false, nil, fmt.Errorf("cannot make the directory of the positions log: %w", err)
 	}
-	s = &positions{path: filepath.Join(dir, positionsName), problem: problem, all: map[uint64]*position{}, now: now}
+	s = &positions{path: filepath.Join(dir, positionsName), problem: problem, all: map[uint64]*position{}, index: newIndex(), now: now}
 	b, err := os.ReadFile(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -94,22 +96,19 @@ func openPositions(dir string, now func() time.Time, problem func(error)) (s *po
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, p := range s.all {
+		s.index.put(p)
+	}
 	s.replace()
 	return s, found, damage, nil
 }
 
-// where returns those positions that ok is true for, in the order of their
-// making. ok must not call s.
-func (s *positions) where(ok func(*position) bool) (ps []*position) {
+// where returns those of all positions that ok is true for, in the order of
+// their making. ok must not call s.
+func (s *positions) where(ok func(*position) bool) []*position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.all {
-		if ok(p) {
-			ps = append(ps, p)
-		}
-	}
-	slices.SortFunc(ps, func(a, b *position) int { return int(a.n) - int(b.n) })
-	return ps
+	return chosen(slices.Collect(maps.Values(s.all)), ok)
 }
 
 // add takes p in.
@@ -119,6 +118,7 @@ func (s *positions) add(p *position) {
 	s.next++
 	p.n = s.next
 	s.all[p.n] = p
+	s.index.put(p)
 	s.note(p)
 }
 
@@ -126,7 +126,12 @@ func (s *positions) add(p *position) {
 func (s *positions) change(p *position, edit func(*position)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	path, id := p.path, p.id
 	edit(p)
+	if s.all[p.n] == p && (p.path != path || p.id != id) {
+		s.index.cut(p, path, id)
+		s.index.put(p)
+	}
 	s.note(p)
 }
 
@@ -207,7 +212,7 @@ func (s *positions) acknowledged(p *position) int64 {
 
 // rekey makes the positions of a path and labels those of other labels.
 func (s *positions) rekey(path, from, to string) {
-	for _, p := range s.where(func(p *position) bool { return p.path == path && p.labels == from }) {
+	for _, p := range s.ofPath(path, func(p *position) bool { return p.labels == from }) {
 		s.change(p, func(p *position) { p.labels = to })
 	}
 }
@@ -220,6 +225,7 @@ func (s *positions) remove(p *position) {
 		return
 	}
 	delete(s.all, p.n)
+	s.index.cut(p, p.path, p.id)
 	s.buf = appendGone(s.buf, p.n)
 	s.write()
 }
@@ -228,8 +234,8 @@ func (s *positions) remove(p *position) {
 // path, if they are too many.
 func (s *positions) finish(p *position) {
 	s.change(p, func(p *position) { p.finished = true })
-	old := s.where(func(q *position) bool {
-		return q.finished && q.labels == p.labels && q.path == p.path && len(q.open) == 0
+	old := s.ofPath(p.path, func(q *position) bool {
+		return q.finished && q.labels == p.labels && len(q.open) == 0
 	})
 	for len(old) > maxFinished {
 		s.remove(old[0])
@@ -282,13 +288,8 @@ func (s *positions) replace() {
 
 func (s *positions) tryReplace() error {
 	b := appendHeader(nil)
-	order := make([]*position, 0, len(s.all))
-	for _, p := range s.all {
-		order = append(order, p)
-	}
-	slices.SortFunc(order, func(a, b *position) int { return int(a.n) - int(b.n) })
-	for _, p := range order {
-		b = appendPosition(b, p)
+	for _, n := range slices.Sorted(maps.Keys(s.all)) {
+		b = appendPosition(b, s.all[n])
 	}
 	tmp := s.path + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

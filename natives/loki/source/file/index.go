@@ -1,0 +1,63 @@
+package file
+
+import "slices"
+
+// index finds positions without a look at all of them: with ten thousand files,
+// each of which looks for its own, that is what a start would take.
+type index struct {
+	paths map[string][]*position
+	files map[identity][]*position
+}
+
+func newIndex() index {
+	return index{paths: map[string][]*position{}, files: map[identity][]*position{}}
+}
+
+func (x index) put(p *position) {
+	x.paths[p.path] = append(x.paths[p.path], p)
+	x.files[p.id] = append(x.files[p.id], p)
+}
+
+// cut takes p out, which is at path and id in the index.
+func (x index) cut(p *position, path string, id identity) {
+	without(x.paths, path, p)
+	without(x.files, id, p)
+}
+
+func without[K comparable](m map[K][]*position, k K, p *position) {
+	ps := m[k]
+	if i := slices.Index(ps, p); i >= 0 {
+		ps = slices.Delete(ps, i, i+1)
+	}
+	if len(ps) == 0 {
+		delete(m, k)
+		return
+	}
+	m[k] = ps
+}
+
+// ofPath returns the positions of a path that ok is true for, in the order of
+// their making. ok must not call s.
+func (s *positions) ofPath(path string, ok func(*position) bool) []*position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return chosen(s.index.paths[path], ok)
+}
+
+// ofFile returns the positions of a file that ok is true for, in the order of
+// their making. ok must not call s.
+func (s *positions) ofFile(id identity, ok func(*position) bool) []*position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return chosen(s.index.files[id], ok)
+}
+
+func chosen(from []*position, ok func(*position) bool) (ps []*position) {
+	for _, p := range from {
+		if ok(p) {
+			ps = append(ps, p)
+		}
+	}
+	slices.SortFunc(ps, func(a, b *position) int { return int(a.n) - int(b.n) })
+	return ps
+}
