@@ -88,6 +88,16 @@ func (s *Sink) Last() *batch.Metrics {
 	return s.batches[len(s.batches)-1]
 }
 
+// LastLogs returns the batch of log lines accepted last, nil when there is none.
+func (s *Sink) LastLogs() *batch.Logs {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.logs) == 0 {
+		return nil
+	}
+	return s.logs[len(s.logs)-1]
+}
+
 // Wait returns the first n batches of samples once there are so many, or ctx's error.
 func (s *Sink) Wait(ctx context.Context, n int) ([]*batch.Metrics, error) {
 	for {

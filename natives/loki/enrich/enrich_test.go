@@ -10,7 +10,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/natives/loki/enrich"
@@ -21,20 +20,6 @@ type node interface {
 	component.Updater
 	component.Debugger
 	flow.LogsConsumer
-}
-
-func decode(t *testing.T, body string) (*enrich.Arguments, string) {
-	t.Helper()
-	c, ds := config.Parse(map[string]string{"c.alloy": "loki.enrich \"e\" {\n" + body + "\n}\n"})
-	if len(ds) > 0 {
-		t.Fatal(ds)
-	}
-	a := enrich.Registration().NewArgs().(*enrich.Arguments)
-	var lines []string
-	for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), a) {
-		lines = append(lines, d.Error())
-	}
-	return a, strings.Join(lines, "\n")
 }
 
 // lab is a component and its sink, and the handles of the test's streams.
@@ -54,10 +39,7 @@ func newLab(t *testing.T, body string) *lab {
 
 func (l *lab) arguments(body string) *enrich.Arguments {
 	l.t.Helper()
-	a, errs := decode(l.t, "forward_to = []\n"+body)
-	if errs != "" {
-		l.t.Fatal(errs)
-	}
+	a := componenttest.Arguments[*enrich.Arguments](l.t, enrich.Registration(), "forward_to = []\n"+body)
 	a.ForwardTo = []*flow.Receiver{l.sink.Receiver()}
 	return a
 }
@@ -79,8 +61,7 @@ func (l *lab) want(in, want string) *batch.Logs {
 	if err := l.c.ConsumeLogs(l.t.Context(), b); err != nil {
 		l.t.Fatal(err)
 	}
-	all := l.sink.Logs()
-	out := all[len(all)-1]
+	out := l.sink.LastLogs()
 	if diff := cmp.Diff(want, strings.TrimSpace(string(batch.AppendLogsTextAt(nil, out, 0)))); diff != "" {
 		l.t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -158,7 +139,7 @@ func TestDebugInfo(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		_, got := decode(t, body)
+		_, got := componenttest.Decode[*enrich.Arguments](enrich.Registration(), body)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -20,7 +19,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/loki/process"
 )
@@ -143,38 +141,31 @@ func newLab(t testing.TB) *lab {
 }
 
 // arguments decodes the stages as weir check would.
-func (n *lab) arguments(stages string) (*process.Arguments, error) {
-	a, err := decodeStages(stages)
+func (n *lab) arguments(stages string) *process.Arguments {
+	n.t.Helper()
+	a, mistakes := decodeStages(stages)
+	if mistakes != "" {
+		n.t.Fatal(mistakes)
+	}
 	a.ForwardTo = []*flow.Receiver{n.to}
-	return a, err
+	return a
 }
 
-func decodeStages(stages string) (*process.Arguments, error) {
-	c, ds := config.Parse(map[string]string{"c.alloy": "loki.process \"default\" {\n" + stages + "\nforward_to = []\n}\n"})
-	a := process.Registration().NewArgs().(*process.Arguments)
-	if len(ds) == 0 {
-		ds = c.Blocks[0].Decode(c.NewScope("v0.0.0"), a)
-	}
-	var errs []error
-	for _, d := range ds {
-		errs = append(errs, d)
-	}
-	return a, errors.Join(errs...)
+func decodeStages(stages string) (*process.Arguments, string) {
+	return componenttest.Decode[*process.Arguments](process.Registration(), stages+"\nforward_to = []")
 }
 
 func (n *lab) reload(stages string) {
 	n.t.Helper()
-	a, err := n.arguments(stages)
-	if err != nil {
-		n.mistakes = err.Error()
+	if _, n.mistakes = decodeStages(stages); n.mistakes != "" {
 		return
 	}
 	if n.c == nil {
-		n.c = n.Build(n.t, process.Registration(), a).(consumer)
+		n.rebuild(stages)
 		n.Run(n.t, n.c)
 		return
 	}
-	if err := n.c.Update(a); err != nil {
+	if err := n.c.Update(n.arguments(stages)); err != nil {
 		n.t.Fatal(err)
 	}
 }

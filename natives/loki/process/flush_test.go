@@ -56,10 +56,7 @@ func TestReceiverLeaves(t *testing.T) {
 	n.Clock.Advance(3 * time.Second)
 	n.await("a refusal", n.refused)
 	n.to.Stop()
-	a, err := n.arguments(blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := n.arguments(blocks)
 	a.ForwardTo = []*flow.Receiver{other.to}
 	if err := n.c.Update(a); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/loki/process"
 )
 
 // FuzzStages passes any line through all stages that read text: none of them
@@ -15,8 +14,7 @@ func FuzzStages(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	n := newLab(f)
-	a, err := n.arguments(`
+	n := builtLab(f, `
 stage.split_json { }
 stage.json {
 	expressions = { level = "", list = "", len = "length(list)" }
@@ -61,10 +59,6 @@ stage.pack {
 stage.output {
 	source = "quoted"
 }`)
-	if err != nil {
-		f.Fatal(err)
-	}
-	n.c = n.Build(f, process.Registration(), a).(consumer)
 	f.Fuzz(func(t *testing.T, line string) {
 		in := &batch.Logs{Source: 1, Stream: []*batch.Stream{fuzzStream, fuzzStream}, T: []int64{1, 2}, Line: []string{line, "last"}}
 		if err := n.c.ConsumeLogs(t.Context(), in); err != nil {

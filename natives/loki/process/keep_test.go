@@ -15,7 +15,6 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/loki/process"
 )
 
 const blocks = `
@@ -183,19 +182,14 @@ stage.static_labels {
 
 // TestRebuild: another component of the node goes on with what is kept.
 func TestRebuild(t *testing.T) {
-	n := newLab(t)
-	a, err := n.arguments(blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := n.Build(t, process.Registration(), a).(consumer)
+	n := builtLab(t, blocks)
+	old := n.c
 	ctx, replaced := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- old.Run(ctx) }()
 	n.c = old
 	s := n.sendWith("{} START 1")
-	n.Previous = old
-	n.c = n.Build(t, process.Registration(), a).(consumer)
+	n.rebuild(blocks)
 	n.Run(t, n.c)
 	replaced(component.ErrReplaced)
 	if err := <-ended; err != nil {
@@ -211,12 +205,7 @@ func TestRebuild(t *testing.T) {
 // TestStop: what is kept is sent when the node leaves, and not acknowledged when
 // that is refused.
 func TestStop(t *testing.T) {
-	n := newLab(t)
-	a, err := n.arguments(blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.c = n.Build(t, process.Registration(), a).(consumer)
+	n := builtLab(t, blocks)
 	stop := n.Run(t, n.c)
 	s := n.sendWith("{} START 1")
 	stop()
@@ -230,12 +219,7 @@ func TestStopInOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes two seconds")
 	}
-	n := newLab(t)
-	a, err := n.arguments(blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.c = n.Build(t, process.Registration(), a).(consumer)
+	n := builtLab(t, blocks)
 	stop := n.Run(t, n.c)
 	s := n.sendWith("{} START 1")
 	n.refuse(1 << 30)
@@ -337,12 +321,7 @@ stage.labels {
 
 // TestGivesBack: streams that were made are given back when the node leaves.
 func TestGivesBack(t *testing.T) {
-	n := newLab(t)
-	a, err := n.arguments("stage.static_labels {\nvalues = { v = \"1\" }\n}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.c = n.Build(t, process.Registration(), a).(consumer)
+	n := builtLab(t, "stage.static_labels {\nvalues = { v = \"1\" }\n}")
 	stop := n.Run(t, n.c)
 	n.send(`{a="1"} x`)
 	out := n.take()[0].Stream[0]
@@ -387,12 +366,8 @@ var errRefused = errors.New("refused")
 // TestRebuildInOutage: what time sent and nobody took is sent by the component
 // that comes next.
 func TestRebuildInOutage(t *testing.T) {
-	n := newLab(t)
-	a, err := n.arguments(blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := n.Build(t, process.Registration(), a).(consumer)
+	n := builtLab(t, blocks)
+	old := n.c
 	ctx, replaced := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	n.c = old
@@ -408,8 +383,7 @@ func TestRebuildInOutage(t *testing.T) {
 	if s.isDone() {
 		t.Error("lines were acknowledged that nobody has")
 	}
-	n.Previous = old
-	n.c = n.Build(t, process.Registration(), a).(consumer)
+	n.rebuild(blocks)
 	n.Run(t, n.c)
 	n.await("the batch being done", s.done)
 	n.wantOut(`{} START 1`)

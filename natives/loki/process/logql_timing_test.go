@@ -30,9 +30,9 @@ func BenchmarkLogQL(b *testing.B) {
 	}
 	f := func(name, stages string) {
 		b.Run(name, func(b *testing.B) {
-			a, err := decodeStages(stages)
-			if err != nil {
-				b.Fatal(err)
+			a, mistakes := decodeStages(stages)
+			if mistakes != "" {
+				b.Fatal(mistakes)
 			}
 			to := flow.NewReceiver("nowhere", batch.SignalLogs, nil, nil)
 			to.Set(nowhere{})

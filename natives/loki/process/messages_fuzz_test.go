@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/loki/process"
 )
 
 var messages = []string{
@@ -36,23 +35,17 @@ func fuzzMessages(f *testing.F, stage string, left *strings.Replacer) {
 	type settings struct{ drop, overwrite bool }
 	labs := map[settings]*lab{}
 	for _, s := range []settings{{false, false}, {false, true}, {true, false}, {true, true}} {
-		n := newLab(f)
-		a, err := n.arguments(`
+		labs[s] = builtLab(f, `
 stage.regex {
 	expression = "^(?s)(?P<message>.*)$"
 }
-stage.` + stage + ` {
-	drop_invalid_labels = ` + fmt.Sprint(s.drop) + `
-	overwrite_existing  = ` + fmt.Sprint(s.overwrite) + `
+stage.`+stage+` {
+	drop_invalid_labels = `+fmt.Sprint(s.drop)+`
+	overwrite_existing  = `+fmt.Sprint(s.overwrite)+`
 }
 stage.structured_metadata {
 	regex = "."
 }`)
-		if err != nil {
-			f.Fatal(err)
-		}
-		n.c = n.Build(f, process.Registration(), a).(consumer)
-		labs[s] = n
 	}
 	f.Fuzz(func(t *testing.T, line string, drop, overwrite bool) {
 		n := labs[settings{drop, overwrite}]

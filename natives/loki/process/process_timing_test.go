@@ -10,7 +10,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/loki/process"
 )
@@ -50,13 +49,9 @@ func benchStages(b *testing.B, name, stages string, in *batch.Logs) {
 		n := componenttest.New(b, "loki.process.bench")
 		to := flow.NewReceiver("sink", batch.SignalLogs, nil, nil)
 		to.Set(takes{})
-		c, ds := config.Parse(map[string]string{"c.alloy": "loki.process \"bench\" {\n" + stages + "\nforward_to = []\n}\n"})
-		a := process.Registration().NewArgs().(*process.Arguments)
-		if len(ds) == 0 {
-			ds = c.Blocks[0].Decode(c.NewScope("v0.0.0"), a)
-		}
-		if len(ds) > 0 {
-			b.Fatal(ds)
+		a, mistakes := decodeStages(stages)
+		if mistakes != "" {
+			b.Fatal(mistakes)
 		}
 		a.ForwardTo = []*flow.Receiver{to}
 		p := n.Build(b, process.Registration(), a).(flow.LogsConsumer)

@@ -206,11 +206,7 @@ func TestGeoIPFile(t *testing.T) {
 	n.reload(stages)
 	want("FR")
 	write([]byte("not a database"))
-	a, err := n.arguments(stages)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.c.Update(a); err == nil || !strings.Contains(err.Error(), path) {
+	if err := n.c.Update(n.arguments(stages)); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v, want the database named", err)
 	}
 	want("FR")

@@ -12,7 +12,7 @@ import (
 
 // builtLab is a lab whose component does not run: the clock has no timers but
 // those of stages.
-func builtLab(t *testing.T, stages string) *lab {
+func builtLab(t testing.TB, stages string) *lab {
 	t.Helper()
 	n := newLab(t)
 	n.rebuild(stages)
@@ -22,14 +22,10 @@ func builtLab(t *testing.T, stages string) *lab {
 // rebuild builds a component in place of the one there is.
 func (n *lab) rebuild(stages string) {
 	n.t.Helper()
-	a, err := n.arguments(stages)
-	if err != nil {
-		n.t.Fatal(err)
-	}
 	if n.c != nil {
 		n.Previous = n.c
 	}
-	n.c = n.Build(n.t, registration(), a).(consumer)
+	n.c = n.Build(n.t, registration(), n.arguments(stages)).(consumer)
 }
 
 // lines returns the text of what came out.

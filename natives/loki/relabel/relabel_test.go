@@ -10,7 +10,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/natives/loki/relabel"
@@ -20,21 +19,6 @@ type node interface {
 	component.Component
 	component.Updater
 	flow.LogsConsumer
-}
-
-// decode decodes the body of a block as `weir check` would.
-func decode(t *testing.T, body string) (*relabel.Arguments, string) {
-	t.Helper()
-	c, ds := config.Parse(map[string]string{"c.alloy": "loki.relabel \"r\" {\n" + body + "\n}\n"})
-	if len(ds) > 0 {
-		t.Fatal(ds)
-	}
-	a := relabel.Registration().NewArgs().(*relabel.Arguments)
-	var lines []string
-	for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), a) {
-		lines = append(lines, d.Error())
-	}
-	return a, strings.Join(lines, "\n")
 }
 
 // lab is a component and its sink.
@@ -53,10 +37,7 @@ func newLab(t *testing.T, rules string) *lab {
 
 func (l *lab) arguments(rules string) *relabel.Arguments {
 	l.t.Helper()
-	a, errs := decode(l.t, "forward_to = []\n"+rules)
-	if errs != "" {
-		l.t.Fatal(errs)
-	}
+	a := componenttest.Arguments[*relabel.Arguments](l.t, relabel.Registration(), "forward_to = []\n"+rules)
 	a.ForwardTo = []*flow.Receiver{l.sink.Receiver()}
 	return a
 }
@@ -73,15 +54,6 @@ func (l *lab) send(b *batch.Logs) {
 	if err := l.c.ConsumeLogs(l.t.Context(), b); err != nil {
 		l.t.Fatal(err)
 	}
-}
-
-func (l *lab) last() *batch.Logs {
-	l.t.Helper()
-	all := l.sink.Logs()
-	if len(all) == 0 {
-		l.t.Fatal("nothing came")
-	}
-	return all[len(all)-1]
 }
 
 func parse(t *testing.T, text string) *batch.Logs {
@@ -134,14 +106,14 @@ func TestHandles(t *testing.T) {
 	stop := l.n.Run(t, l.c)
 	b := parse(t, `{app="a"} one`)
 	l.send(b)
-	first := l.last().Stream[0]
+	first := l.sink.LastLogs().Stream[0]
 	l.send(b)
-	if l.last().Stream[0] != first {
+	if l.sink.LastLogs().Stream[0] != first {
 		t.Error("one stream came out under two handles")
 	}
 	l.update(addZone)
 	l.send(b)
-	if l.last().Stream[0] != first {
+	if l.sink.LastLogs().Stream[0] != first {
 		t.Error("the same rules made another handle")
 	}
 	l.n.Previous = l.c
@@ -152,18 +124,18 @@ func TestHandles(t *testing.T) {
 	}
 	stop()
 	l.send(b)
-	if l.last().Stream[0] != first || first.Released() {
+	if l.sink.LastLogs().Stream[0] != first || first.Released() {
 		t.Error("a rebuild made another handle")
 	}
 	l.update(strings.ReplaceAll(addZone, `"a"`, `"b"`))
 	l.send(b)
-	second := l.last().Stream[0]
-	if diff := cmp.Diff(`{app="a",zone="b"} one`, text(l.last())); diff != "" {
+	second := l.sink.LastLogs().Stream[0]
+	if diff := cmp.Diff(`{app="a",zone="b"} one`, text(l.sink.LastLogs())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	l.update("")
 	l.send(b)
-	if l.last() == b || l.last().Stream[0] != b.Stream[0] {
+	if l.sink.LastLogs() == b || l.sink.LastLogs().Stream[0] != b.Stream[0] {
 		t.Error("without rules a stream is not its own")
 	}
 	stop2()
@@ -179,7 +151,7 @@ func TestReceiptGoesAlong(t *testing.T) {
 	b := parse(t, "{env=\"prod\"} one\n{env=\"dev\"} two")
 	b.Receipt = batch.NewReceipt(func() { done = true })
 	l.send(b)
-	h := l.last().Receipt.Hold(nil)
+	h := l.sink.LastLogs().Receipt.Hold(nil)
 	b.Receipt.Accepted()
 	if done {
 		t.Error("done while the line is held")
@@ -229,7 +201,7 @@ func TestSideBySide(t *testing.T) {
 func TestArguments(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		_, got := decode(t, body)
+		_, got := componenttest.Decode[*relabel.Arguments](relabel.Registration(), body)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

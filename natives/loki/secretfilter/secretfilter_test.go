@@ -16,7 +16,6 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/natives/loki/secretfilter"
@@ -29,19 +28,8 @@ type node interface {
 	flow.LogsConsumer
 }
 
-// decode decodes the body of a block as `weir check` would.
-func decode(t *testing.T, body string) (*secretfilter.Arguments, string) {
-	t.Helper()
-	c, ds := config.Parse(map[string]string{"c.alloy": "loki.secretfilter \"s\" {\nforward_to = []\n" + body + "\n}\n"})
-	if len(ds) > 0 {
-		t.Fatal(ds)
-	}
-	a := secretfilter.Registration().NewArgs().(*secretfilter.Arguments)
-	var lines []string
-	for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), a) {
-		lines = append(lines, d.Error())
-	}
-	return a, strings.Join(lines, "\n")
+func decode(body string) (*secretfilter.Arguments, string) {
+	return componenttest.Decode[*secretfilter.Arguments](secretfilter.Registration(), "forward_to = []\n"+body)
 }
 
 // lab is a component and its sink.
@@ -60,7 +48,7 @@ func newLab(t *testing.T, body string) *lab {
 
 func (l *lab) arguments(body string) *secretfilter.Arguments {
 	l.t.Helper()
-	a, errs := decode(l.t, body)
+	a, errs := decode(body)
 	if errs != "" {
 		l.t.Fatal(errs)
 	}
@@ -80,8 +68,7 @@ func (l *lab) send(lines ...string) *batch.Logs {
 	if err := l.c.ConsumeLogs(l.t.Context(), b); err != nil {
 		l.t.Fatal(err)
 	}
-	all := l.sink.Logs()
-	return all[len(all)-1]
+	return l.sink.LastLogs()
 }
 
 func (l *lab) want(in string, want string) {
@@ -285,7 +272,7 @@ weir_secretfilter_lines_timed_out_total{component_id="loki.secretfilter.s"} %d
 func TestArguments(t *testing.T) {
 	f := func(body string, want ...string) {
 		t.Helper()
-		_, errs := decode(t, body)
+		_, errs := decode(body)
 		for _, w := range want {
 			if !strings.Contains(errs, w) {
 				t.Errorf("%s: got %q, want %q", body, errs, w)
@@ -300,7 +287,7 @@ func TestArguments(t *testing.T) {
 	f("types = [\"aws\"]", "types")
 	w := func(body string, want ...string) {
 		t.Helper()
-		a, errs := decode(t, body)
+		a, errs := decode(body)
 		if diff := cmp.Diff(want, a.Warnings()); diff != "" || strings.Contains(errs, "error") {
 			t.Errorf("%s: %s (-want +got):\n%s", body, errs, diff)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/natives/prometheus/enrich"
@@ -26,20 +25,6 @@ type node interface {
 	component.Updater
 	flow.MetricsConsumer
 	component.Debugger
-}
-
-func decode(t *testing.T, body string) (*enrich.Arguments, string) {
-	t.Helper()
-	c, ds := config.Parse(map[string]string{"c.alloy": "prometheus.enrich \"e\" {\n" + body + "\n}\n"})
-	if len(ds) > 0 {
-		t.Fatal(ds)
-	}
-	a := enrich.Registration().NewArgs().(*enrich.Arguments)
-	var lines []string
-	for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), a) {
-		lines = append(lines, d.Error())
-	}
-	return a, strings.Join(lines, "\n")
 }
 
 // lab is a component and its sink, and the handles of the test's series.
@@ -60,10 +45,7 @@ func newLab(t *testing.T, body string) *lab {
 
 func (l *lab) arguments(body string) *enrich.Arguments {
 	l.t.Helper()
-	a, errs := decode(l.t, "forward_to = []\n"+body)
-	if errs != "" {
-		l.t.Fatal(errs)
-	}
+	a := componenttest.Arguments[*enrich.Arguments](l.t, enrich.Registration(), "forward_to = []\n"+body)
 	a.ForwardTo = []*flow.Receiver{l.sink.Receiver()}
 	return a
 }
@@ -255,7 +237,7 @@ func TestSideBySide(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		_, got := decode(t, body)
+		_, got := componenttest.Decode[*enrich.Arguments](enrich.Registration(), body)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

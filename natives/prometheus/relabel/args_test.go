@@ -6,28 +6,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
 	"github.com/weir-run/weir/natives/prometheus/rule"
 )
 
-// decode decodes the body of a block as `weir check` would.
-func decode(t *testing.T, body string) (*relabel.Arguments, []string) {
-	t.Helper()
-	c, ds := config.Parse(map[string]string{"c.alloy": "prometheus.relabel \"default\" {\n" + body + "\n}\n"})
-	if len(ds) > 0 {
-		t.Fatal(ds)
-	}
-	a := relabel.Registration().NewArgs().(*relabel.Arguments)
-	var lines []string
-	for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), a) {
-		lines = append(lines, d.Error())
-	}
-	return a, lines
-}
-
 func TestDecode(t *testing.T) {
-	a, ds := decode(t, `forward_to = []
+	a := componenttest.Arguments[*relabel.Arguments](t, relabel.Registration(), `forward_to = []
 rule {
 	target_label = "x"
 	replacement  = "y"
@@ -43,9 +28,6 @@ rule {
 	action = "labeldrop"
 	regex  = "tmp_.*"
 }`)
-	if len(ds) > 0 {
-		t.Fatal(ds)
-	}
 	want := []*rule.Rule{
 		{Separator: ";", Regex: "(.*)", TargetLabel: "x", Replacement: "y", Action: "replace"},
 		{SourceLabels: []string{"a", "b"}, Separator: "/", Regex: "(.*)", Modulus: 8, TargetLabel: "shard", Replacement: "$1", Action: "hashmod"},
@@ -59,8 +41,8 @@ rule {
 func TestDecodeMistakes(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		_, ds := decode(t, body)
-		if diff := cmp.Diff(strings.TrimSpace(want), strings.Join(ds, "\n")); diff != "" {
+		_, got := componenttest.Decode[*relabel.Arguments](relabel.Registration(), body)
+		if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

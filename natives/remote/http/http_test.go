@@ -14,7 +14,6 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
-	"github.com/weir-run/weir/engine/config"
 	remotehttp "github.com/weir-run/weir/natives/remote/http"
 )
 
@@ -65,28 +64,9 @@ func (s *server) request() (*http.Request, string, int) {
 	return s.last, s.body, s.polls
 }
 
-// decode decodes the body of a block.
-func decode(t *testing.T, body string) (*remotehttp.Arguments, string) {
-	t.Helper()
-	c, ds := config.Parse(map[string]string{"c.alloy": "remote.http \"h\" {\n" + body + "\n}\n"})
-	if len(ds) > 0 {
-		t.Fatal(ds)
-	}
-	a := remotehttp.Registration().NewArgs().(*remotehttp.Arguments)
-	var lines []string
-	for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), a) {
-		lines = append(lines, d.Error())
-	}
-	return a, strings.Join(lines, "\n")
-}
-
 func (s *server) arguments(t *testing.T, body string) *remotehttp.Arguments {
 	t.Helper()
-	a, errs := decode(t, fmt.Sprintf("url = %q\n%s", s.URL+"/x", body))
-	if errs != "" {
-		t.Fatal(errs)
-	}
-	return a
+	return componenttest.Arguments[*remotehttp.Arguments](t, remotehttp.Registration(), fmt.Sprintf("url = %q\n%s", s.URL+"/x", body))
 }
 
 type node interface {
@@ -358,7 +338,7 @@ func TestFrequencyChanges(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		_, got := decode(t, body)
+		_, got := componenttest.Decode[*remotehttp.Arguments](remotehttp.Registration(), body)
 		if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
