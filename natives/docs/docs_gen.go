@@ -1232,7 +1232,7 @@ loki.echo "default" {}
 			"endpoint.follow_redirects":                       "Whether HTTP 3xx answers are followed.",
 			"endpoint.headers":                                "Headers to add to each request.",
 			"endpoint.http_headers":                           "Headers to add to each request.",
-			"endpoint.max_backoff_period":                     "Longest wait between retries. Once the endpoint takes a request of one lane again, the others retry at once, unless it was too many of them (429) or they were asked to wait (Retry-After).",
+			"endpoint.max_backoff_period":                     "Longest wait between retries. While no connection can be made it is 30s at most, unless max_backoff_retries is set or min_backoff_period is more. Once the endpoint takes a request of one lane again, the others retry at once, unless it was too many of them (429) or they were asked to wait (Retry-After).",
 			"endpoint.max_backoff_retries":                    "How often a request is tried before its lines are dropped and counted. 0 is until they are taken, or fall off a bound of the journal.",
 			"endpoint.min_backoff_period":                     "Wait before the first retry, at most; it doubles with each further one. Each wait is shortened by up to a quarter at random.",
 			"endpoint.name":                                   "Name of the endpoint, in metrics and of its journal. Default: the URL. Under another name it begins another journal; what is in the old one waits for the old name, until max_age.",

@@ -29,6 +29,7 @@ type answer struct {
 	lost       map[string]int // lines that are, by reason; at least so many
 	all        bool           // all of them
 	retryAfter time.Duration  // what the endpoint asked for, 0 if nothing
+	unreached  bool           // there was no connection
 	stoodStill bool           // it was not the endpoint that had no time
 }
 

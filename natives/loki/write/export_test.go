@@ -1,10 +1,13 @@
 package write
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/journal"
 )
 
@@ -63,4 +66,16 @@ func Judge(status int, message string, retry429 bool, blocks ...journal.Block) (
 		return nil, "too large"
 	}
 	return a.lost, ""
+}
+
+// LongestPause posts once, and returns how long the pause may be after what came
+// of it.
+func LongestPause(o component.Options, args *Endpoint) (time.Duration, error) {
+	s := &settings{args: args}
+	if err := s.newClient(&o); err != nil {
+		return 0, err
+	}
+	defer s.client.CloseIdleConnections()
+	sd := &sender{e: &endpoint{clock: clock.System{}}, posting: context.Background()}
+	return s.longest(sd.post(s, &request{})), nil
 }

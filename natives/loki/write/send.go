@@ -3,8 +3,10 @@ package write
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -18,6 +20,11 @@ import (
 // there, which says all but a message. A server that never ends it would hold a
 // lane until remote_timeout.
 const answerWithin = time.Second
+
+// unreachable is the longest pause while no connection can be made. Such an
+// attempt costs an endpoint nothing, and an outage that ends is to be noticed
+// soon: what pauses of minutes spare is an endpoint that answers.
+const unreachable = 30 * time.Second
 
 // stoodStill is how long after its timeout a request may end before the time
 // was weir's own, which stood still, or its machine, and not the endpoint's.
@@ -93,9 +100,25 @@ func (sd *sender) deliver(ctx context.Context, r *request) bool {
 			back = nil // what others may send says nothing about this tenant
 		}
 		sd.pauses.Pause(ctx, e.clock, journaling.Reasons{
-			Min: s.args.MinBackoff, Max: s.args.MaxBackoff, RetryAfter: a.retryAfter, Back: back, Replaced: s.replaced,
+			Min: s.args.MinBackoff, Max: s.longest(a), RetryAfter: a.retryAfter, Back: back, Replaced: s.replaced,
 		})
 	}
+}
+
+// longest returns the longest pause after an answer. Where retries are counted,
+// they are to last as long as was written.
+func (s *settings) longest(a answer) time.Duration {
+	if a.unreached && s.args.MaxBackoffRetries == 0 {
+		return min(s.args.MaxBackoff, max(s.args.MinBackoff, unreachable))
+	}
+	return s.args.MaxBackoff
+}
+
+// unreached reports whether a request ended before there was a connection, to
+// the endpoint or to the proxy.
+func unreached(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
 // largest says of what line a request is that is too large.
@@ -164,7 +187,7 @@ func (sd *sender) post(s *settings, r *request) answer {
 		if ue, ok := err.(*url.Error); ok {
 			err = ue.Err // without the URL, which may hold secrets
 		}
-		return answer{kind: again, err: err, stoodStill: late && took > s.args.RemoteTimeout+stoodStill}
+		return answer{kind: again, err: err, unreached: unreached(err), stoodStill: late && took > s.args.RemoteTimeout+stoodStill}
 	}
 	defer resp.Body.Close()
 	defer time.AfterFunc(answerWithin, cancel).Stop()

@@ -81,3 +81,14 @@ func Put(n, size int) int {
 		}
 	}
 }
+
+// Socket is what datagrams are read of.
+type Socket = socket
+
+// ReadUDP reads of conn as the first listener of c does, and returns what is in
+// the queue then.
+func ReadUDP(c component.Component, conn Socket) (queued int) {
+	q := &queue{kick: make(chan struct{}, 1)}
+	c.(*Component).wanted()[0].readUDP(context.Background(), conn, q)
+	return q.left()
+}

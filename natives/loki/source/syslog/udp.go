@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -32,24 +33,52 @@ func (l *listener) serveUDP(ctx, base context.Context, a *Listener) error {
 	})
 	wg.Go(func() { l.sendUDP(reading, base, q) })
 	<-ctx.Done()
-	conn.Close()
+	_ = conn.SetReadDeadline(time.Unix(1, 0)) // readUDP sees it, and reads what is there
 	wg.Wait()
+	conn.Close()
+	l.c.o.Stats.DropLines("stopped", q.left())
 	return nil
+}
+
+// socket is a *net.UDPConn.
+type socket interface {
+	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
+	SetReadDeadline(t time.Time) error
 }
 
 // maxDatagram is the most that UDP can carry.
 const maxDatagram = 64 << 10
 
-// readUDP puts datagrams into q until conn is closed.
-func (l *listener) readUDP(ctx context.Context, conn *net.UDPConn, q *queue) {
+// When a listener stops, the kernel still has datagrams. They are read until none
+// comes for drainIdle, but not for longer than drainMost, for senders may go on.
+const (
+	drainIdle = 50 * time.Millisecond
+	drainMost = 500 * time.Millisecond
+)
+
+// readUDP puts datagrams into q until its reading is ended by a deadline, and
+// then those that are there.
+func (l *listener) readUDP(ctx context.Context, conn socket, q *queue) {
 	buf := make([]byte, maxDatagram)
 	full, failing := false, false
+	var most time.Time // zero until it drains
 	for {
-		n, from, err := conn.ReadFromUDPAddrPort(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
+		if !most.IsZero() {
+			next := time.Now().Add(drainIdle)
+			if next.After(most) {
+				return
+			}
+			_ = conn.SetReadDeadline(next) // fails with the read
 		}
-		if err != nil { // such as that a datagram we never sent came back
+		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		switch {
+		case err == nil:
+		case !most.IsZero() || errors.Is(err, net.ErrClosed):
+			return
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			most = time.Now().Add(drainMost)
+			continue
+		default: // such as that a datagram we never sent came back
 			if !failing {
 				l.c.o.Logger.Warn("cannot read datagrams", "listener", l.key, "err", err)
 			}
@@ -158,4 +187,12 @@ func (q *queue) take() *block {
 	q.blocks[0] = nil
 	q.blocks = q.blocks[1:]
 	return b
+}
+
+// left empties the queue and returns how many datagrams there were.
+func (q *queue) left() (n int) {
+	for b := q.take(); b != nil; b = q.take() {
+		n += len(b.grams)
+	}
+	return n
 }
