@@ -47,7 +47,7 @@ func (f *follower) begin(now time.Time) error {
 		g.resume(p)
 		g.grew = now
 		found = append(found, g)
-		f.c.opts.Logger.Info("a file was rotated while weir was not there; it is read to its end first", "path", f.target.path, "file", g.real, "offset", g.offset)
+		f.c.opts.Logger.Debug("a file was rotated while weir was not there; it is read to its end first", "path", f.target.path, "file", g.real, "offset", g.offset)
 	}
 	f.gens, f.missing, f.began = found, missing, true
 	return nil

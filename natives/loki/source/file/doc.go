@@ -22,10 +22,11 @@
 // the log is synced to the disk, which survives the death of the process and
 // not that of the machine.
 //
-// There is one scheduler, which owns all followers, and a few workers: a worker
-// has a follower for one turn, which is a look at its path and at most one
-// batch, and gives it back. So a follower needs no lock, its batches leave in
-// order, a file with much to read takes its turns among the others, and a
-// thousand idle files cost a thousand calls of stat an interval and no memory
-// for buffers.
+// There is one scheduler, which makes a follower of each target (reconcile.go),
+// lends followers to a few workers (scheduler.go) and tells how they are
+// (report.go). A worker has a follower for one turn (turn.go), which is a look at
+// its path (follower.go) and at most one batch (generation.go, ship.go). So a
+// follower needs no lock, its batches leave in order, a file with much to read
+// takes its turns among the others, and a thousand idle files cost a thousand
+// calls of stat an interval and no memory for buffers.
 package file

@@ -235,8 +235,12 @@ type followerInfo struct {
 	Size    int64  `json:"size"`
 	Acked   int64  `json:"acknowledged_offset"`
 	Rotated bool   `json:"rotated,omitempty"`
-	Refused bool   `json:"refused,omitempty"`
-	Error   string `json:"error,omitempty"`
+
+	Refused      bool      `json:"refused,omitempty"` // and nothing more is read until it is not
+	RefusedSince time.Time `json:"refused_since,omitzero"`
+	Refusal      string    `json:"refusal,omitempty"` // by whom, and why
+
+	Error string `json:"error,omitempty"`
 }
 
 // DebugInfo returns how far each file was read.

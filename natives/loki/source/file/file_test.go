@@ -2,6 +2,7 @@ package file_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,6 +86,25 @@ func TestRotatedWhileDown(t *testing.T) {
 		h.append("app.log", "c\n")
 		h.start()
 		h.want("a", "b", "c")
+	})
+}
+
+// TestRotationIsNoNews: a rotation while weir was down that loses nothing is not
+// worth a line of the log.
+func TestRotationIsNoNews(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "a\n")
+		h.start()
+		h.stop()
+		h.rename("app.log", "app.log.1")
+		h.append("app.log", "b\n")
+		h.start()
+		h.want("a", "b")
+		for line := range strings.Lines(h.node.Logs()) {
+			if !strings.Contains(line, "level=DEBUG") {
+				t.Errorf("it is logged: %s", line)
+			}
+		}
 	})
 }
 

@@ -17,6 +17,9 @@ import (
 // unknownSize is how long a compressed file is until it was read to its end.
 const unknownSize = math.MaxInt64
 
+// maxInflaters bounds the decompressors, which may take megabytes each.
+const maxInflaters = 8
+
 // inflater reads a compressed file at offsets of what is in it. It goes forward
 // cheaply, and back no farther than the last read; farther back it begins anew.
 type inflater struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/natives/loki/source/file"
 )
 
@@ -169,6 +170,53 @@ func TestSlowAndFast(t *testing.T) {
 		h.pass(2 * time.Minute)
 		if diff := cmp.Diff(much, h.sink.lines()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestRefusalIsTold: who refuses lines, and since when, is in the health and on
+// the page, and logged once when it begins to last and once when it is over.
+func TestRefusalIsTold(t *testing.T) {
+	scene(t, func(h *house) {
+		const begins, ends = "receivers refuse lines", "receivers take lines again"
+		logged := func(begun, ended int) {
+			t.Helper()
+			if b, e := strings.Count(h.node.Logs(), begins), strings.Count(h.node.Logs(), ends); b != begun || e != ended {
+				t.Errorf("it is logged %d times that it begins and %d times that it ends, want %d and %d", b, e, begun, ended)
+			}
+		}
+		set := func(err error) { h.sink.set(func() { h.sink.refuse = err }) }
+		h.start()
+		// Short ones are not worth a word.
+		for range 5 {
+			set(flowtest.ErrRefused)
+			h.append("app.log", "a\n")
+			h.pass(15 * time.Second)
+			set(nil)
+			h.pass(10 * time.Second)
+		}
+		h.wantHealth(component.Healthy, "")
+		logged(0, 0)
+
+		set(flowtest.ErrRefused)
+		h.append("app.log", "a\nb\n")
+		since := h.node.Clock.Now().Add(250 * time.Millisecond).UTC().Format(time.RFC3339)
+		h.pass(time.Minute)
+		told := "sink refused 2 lines: " + flowtest.ErrRefused.Error()
+		h.wantHealth(component.Unhealthy, "lines are refused since "+since+": "+told)
+		logged(1, 0)
+		page := fmt.Sprintf("%+v", h.run.DebugInfo())
+		if !strings.Contains(page, "Refused:true") || !strings.Contains(page, "Refusal:"+told) {
+			t.Errorf("got the page %s", page)
+		}
+		h.pass(10 * time.Minute)
+		logged(1, 0)
+		set(nil)
+		h.pass(10 * time.Second)
+		h.wantHealth(component.Healthy, "all files are followed")
+		logged(1, 1)
+		if page := fmt.Sprintf("%+v", h.run.DebugInfo()); strings.Contains(page, told) {
+			t.Errorf("got the page %s", page)
 		}
 	})
 }

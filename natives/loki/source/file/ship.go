@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
@@ -19,6 +20,8 @@ type shipment struct {
 	to      *flow.Output // that it was sent to
 	pending []*flow.Partial
 	bytes   int64
+	since   time.Time // it is refused
+	why     string    // the last time
 
 	replaced bool // the receivers were others at first
 	whole    bool // a node farther down left the graph, which accepts nothing any more
@@ -109,7 +112,7 @@ func (f *follower) send(ctx context.Context, g *generation, c chunk) bool {
 		f.hold, f.patient = minHold, minPatience
 		return true
 	}
-	s := &shipment{b: b, to: to, bytes: int64(b.Bytes())}
+	s := &shipment{b: b, to: to, bytes: int64(b.Bytes()), since: f.c.opts.Clock.Now()}
 	s.keep(err, false)
 	f.refused = s
 	f.c.held.Add(s.bytes)
@@ -141,6 +144,7 @@ func (f *follower) batch(c chunk) *batch.Logs {
 // that left the graph, because others have taken their places.
 func (s *shipment) keep(err error, replaced bool) {
 	if p, ok := errors.AsType[*flow.Partial](err); ok {
+		s.why = p.Error()
 		s.whole = s.whole || p.StoppedBelow(s.to)
 		if replaced {
 			p = p.WithoutStopped()

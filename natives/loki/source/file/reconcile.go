@@ -1,0 +1,144 @@
+package file
+
+import (
+	"slices"
+	"strings"
+)
+
+type resolution struct {
+	args     *Arguments
+	targets  []target
+	troubles []string
+}
+
+// resolve begins to find the targets.
+func (s *scheduler) resolve() {
+	if s.resolving {
+		s.again = true
+		return
+	}
+	s.resolving, s.again = true, false
+	now := s.c.opts.Clock.Now()
+	s.synced = now
+	s.wg.Go(func() {
+		a := s.c.arguments()
+		ts, troubles := resolve(a, now)
+		s.resolved <- resolution{a, ts, troubles}
+	})
+}
+
+// reconcile makes the followers those of the targets.
+func (s *scheduler) reconcile(r resolution) {
+	s.resolving = false
+	set := newSettings(r.args)
+	same := s.set != nil && *set == *s.set
+	if same {
+		set = s.set
+	}
+	s.set, s.troubles = set, strings.Join(r.troubles, "; ")
+	want := make(map[string]bool, len(r.targets))
+	for i := range r.targets {
+		want[r.targets[i].id()] = true
+	}
+	s.c.mu.Lock()
+	s.c.wanted = want
+	s.c.mu.Unlock()
+
+	left := map[string][]*follower{} // by path
+	for id, f := range s.all {
+		if !want[id] {
+			left[f.target.path] = append(left[f.target.path], f)
+			delete(s.all, id)
+		}
+	}
+	now := s.c.opts.Clock.Now()
+	for _, t := range r.targets {
+		if f := s.all[t.id()]; f != nil {
+			if f.set != set {
+				f.retarget = &t
+			}
+		} else if fs := left[t.path]; len(fs) > 0 {
+			f, left[t.path] = fs[0], fs[1:]
+			f.retarget = &t
+			s.all[t.id()] = f
+		} else if f := s.returning(t); f != nil {
+			f.leaving = false
+			s.all[t.id()] = f
+		} else {
+			f := newFollower(s.c, set, t)
+			f.due = now
+			s.all[t.id()] = f
+			s.enqueue(f)
+			continue
+		}
+		s.adjust(s.all[t.id()])
+	}
+	for _, fs := range left {
+		for _, f := range fs {
+			if !s.isBusy(f) { // else it comes back, and is adjusted then
+				f.pause, f.due = set.minPause, now
+			}
+			s.ended = append(s.ended, f)
+			s.adjust(f)
+		}
+	}
+	if s.again {
+		s.resolve()
+	}
+}
+
+// returning returns the follower of a target that left and is not ended, if it
+// comes back.
+func (s *scheduler) returning(t target) *follower {
+	i := slices.IndexFunc(s.ended, func(f *follower) bool { return f.target.id() == t.id() })
+	if i < 0 || s.isBusy(s.ended[i]) {
+		return nil
+	}
+	f := s.ended[i]
+	s.ended = slices.Delete(s.ended, i, i+1)
+	return f
+}
+
+// adjust makes a follower that no worker has what it is to be.
+func (s *scheduler) adjust(f *follower) {
+	if s.isBusy(f) {
+		return // when it comes back
+	}
+	if f.retarget != nil {
+		f.become(s.set, *f.retarget)
+		f.retarget = nil
+	}
+	f.leaving = slices.Contains(s.ended, f)
+	s.enqueue(f)
+}
+
+// become makes the follower that of another target of the same path, or with
+// other settings. It goes on where it is.
+func (f *follower) become(set *settings, t target) {
+	old := f.set
+	f.set = set
+	if t.key != f.target.key {
+		for _, g := range f.gens {
+			f.c.owns.release(f, g.id)
+		}
+		f.c.positions.rekey(f.target.path, f.target.key, t.key)
+		f.target = t
+		for _, g := range f.gens {
+			f.c.owns.take(f, g.id)
+		}
+		f.stream.Release()
+		f.stream = newStream(t)
+	}
+	if old.encoding == set.encoding && old.format == set.format {
+		return
+	}
+	for _, g := range f.gens {
+		g.coding, g.actual, g.scanned = set.coding, nil, 0
+	}
+	if old.format != set.format {
+		// Offsets of what is compressed are others: what is at the path begins anew.
+		for len(f.gens) > 0 {
+			f.finish(0)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package file
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// tellAfter is how long receivers must refuse the lines of a file until that is
+// told: what goes by before would only come and go.
+const tellAfter = 30 * time.Second
+
+// report tells the page, the metrics and the health how things are. A follower
+// that a worker has tells what it did last time.
+func (s *scheduler) report(now time.Time) {
+	info := make([]followerInfo, 0, len(s.all)+len(s.ended))
+	var files, unmet int
+	var lag int64
+	show := func(f *follower) {
+		if !s.isBusy(f) {
+			f.known = f.describe()
+		}
+		for _, i := range f.known {
+			info = append(info, i)
+			if i.File != "" {
+				files++
+			}
+			if i.Size > i.Offset {
+				lag += i.Size - i.Offset
+			}
+		}
+		if len(f.known) > 0 && f.known[0].Error != "" {
+			unmet++
+		}
+	}
+	for _, f := range s.all {
+		show(f)
+	}
+	for _, f := range s.ended {
+		show(f)
+	}
+	slices.SortStableFunc(info, func(a, b followerInfo) int {
+		return strings.Compare(a.Path+a.Labels, b.Path+b.Labels)
+	})
+	s.c.metrics.files.Set(float64(files))
+	s.c.metrics.unmet.Set(float64(unmet))
+	s.c.metrics.lag.Set(float64(lag))
+	s.c.metrics.held.Set(float64(s.c.held.Load()))
+	s.c.mu.Lock()
+	s.c.info = info
+	s.c.mu.Unlock()
+	if troubles := s.trouble(info, now); s.shown.IsZero() || troubles != s.reported {
+		s.reported = troubles
+		h := component.Health{State: component.Healthy, Message: "all files are followed", Time: now}
+		if troubles != "" {
+			h.State, h.Message = component.Unhealthy, troubles
+		}
+		s.c.opts.Health(h)
+	}
+}
+
+// trouble returns what of info is wrong, "" when nothing is: of files that
+// cannot be followed the first by name, and since when and by whom lines are
+// refused. That this begins or ends is logged.
+func (s *scheduler) trouble(info []followerInfo, now time.Time) string {
+	troubles := s.troubles
+	var longest followerInfo
+	for _, i := range info {
+		if troubles == "" {
+			troubles = i.Error
+		}
+		if i.Refused && (!longest.Refused || i.RefusedSince.Before(longest.RefusedSince)) {
+			longest = i
+		}
+	}
+	switch log := s.c.opts.Logger; {
+	case longest.Refused && now.Sub(longest.RefusedSince) >= tellAfter:
+		if s.refused.IsZero() {
+			log.Warn("receivers refuse lines; their files are read on when they take them", "path", longest.Path, "err", longest.Refusal)
+			s.refused = longest.RefusedSince
+		}
+	case !s.refused.IsZero():
+		log.Info("receivers take lines again", "refused_for", now.Sub(s.refused).Round(time.Second).String())
+		s.refused = time.Time{}
+	}
+	if s.refused.IsZero() {
+		return troubles
+	}
+	held := fmt.Sprintf("lines are refused since %s: %s", longest.RefusedSince.UTC().Format(time.RFC3339), longest.Refusal)
+	if troubles != "" {
+		held = troubles + "; " + held
+	}
+	return held
+}
+
+// describe returns what is to be shown of the follower.
+func (f *follower) describe() (infos []followerInfo) {
+	base := followerInfo{Path: f.target.path, Labels: f.target.key, Error: f.trouble}
+	if f.refused != nil {
+		base.Refused, base.RefusedSince, base.Refusal = true, f.refused.since, f.refused.why
+	}
+	if len(f.gens) == 0 {
+		return append(infos, base)
+	}
+	for _, g := range f.gens {
+		i := base
+		i.File, i.Offset, i.Size, i.Acked = g.real, g.offset, g.size, f.c.positions.acknowledged(g.pos)
+		if g.in != nil && !g.ended {
+			i.Size = 0 // nobody knows
+		}
+		i.Rotated = g != f.at()
+		infos = append(infos, i)
+	}
+	return infos
+}

@@ -1,0 +1,112 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// The pauses between attempts to send what was refused double from minHold to maxHold.
+	minHold = 100 * time.Millisecond
+	maxHold = 5 * time.Second
+	// A receiver that does not answer is asked again after minPatience, which
+	// doubles up to maxPatience: who waits for it sees no rotation.
+	minPatience = 5 * time.Second
+	maxPatience = time.Minute
+)
+
+// turn is one look at the path, and at most one batch.
+func (f *follower) turn(ctx context.Context) outcome {
+	now := f.c.opts.Clock.Now()
+	err := f.look(now)
+	out := idle
+	if f.refused != nil {
+		out = f.resend(ctx, now)
+	} else {
+		var readErr error
+		out, readErr = f.read(ctx, now)
+		err = errors.Join(err, readErr)
+	}
+	f.tell(err)
+	return out
+}
+
+// resend sends again what was refused, if it is time. Nothing is read meanwhile,
+// and rotations are seen nevertheless.
+func (f *follower) resend(ctx context.Context, now time.Time) outcome {
+	if !now.Before(f.retryAt) {
+		if f.again(ctx) {
+			f.hold, f.patient = minHold, minPatience
+			return more
+		}
+		f.wait(now)
+	}
+	f.keepTrack(now)
+	return idle
+}
+
+// wait says when what was refused is sent again.
+func (f *follower) wait(now time.Time) {
+	f.c.metrics.refusals.Inc()
+	f.retryAt = now.Add(f.hold)
+	f.hold = min(2*f.hold, maxHold)
+	f.pause = f.set.minPause
+}
+
+// read reads and sends one batch.
+func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
+	g, whole := f.pick(now)
+	if g == nil {
+		if f.leaving && len(f.gens) == 0 {
+			return gone, nil
+		}
+		return idle, nil
+	}
+	if f.c.held.Load() > maxHeld {
+		f.keepTrack(now)
+		return crowded, nil
+	}
+	if g.in != nil && !f.c.inflaters.enter(g.in) {
+		return crowded, nil
+	}
+	c, ok, err := g.next(chunkSize, whole)
+	if g.in != nil && (g.ended || err != nil) {
+		f.c.inflaters.leave(g.in)
+	}
+	if err != nil {
+		return f.readable(g, err, now)
+	}
+	f.c.metrics.holes.Add(float64(c.holes))
+	switch {
+	case ok && c.to > c.from:
+		if !f.send(ctx, g, c) {
+			f.wait(now)
+			return idle, nil
+		}
+		return more, nil
+	case ok:
+		return more, nil
+	}
+	return idle, g.broken
+}
+
+// tell logs what keeps a follower from its work, once as long as it is the same.
+func (f *follower) tell(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text == f.trouble {
+		return
+	}
+	if f.trouble = text; isStarved(err) {
+		if !f.c.starved.Swap(true) {
+			f.c.opts.Logger.Warn("cannot open all files, the process has too many open; it is tried again: raise its limit (LimitNOFILE, ulimit -n)", "path", f.target.path, "err", err)
+		}
+	} else if text != "" {
+		f.c.opts.Logger.Warn("cannot follow a file; it is tried again", "path", f.target.path, "err", err)
+	} else {
+		f.c.opts.Logger.Info("a file is followed again", "path", f.target.path)
+	}
+}
