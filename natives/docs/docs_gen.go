@@ -716,7 +716,7 @@ loki.echo "default" { }
 		Args: map[string]string{
 			"forward_to":                      "Receivers to send the lines to that the stages leave.",
 			"stage.cri":                       "Reads the lines of container runtimes of Kubernetes and joins their parts.",
-			"stage.cri.max_partial_line_size": "How long a line may be that is put together of parts; 0 is without a limit but that of 16 MiB, after which what is there is sent as it is.",
+			"stage.cri.max_partial_line_size": "How long a line may be that is put together of parts; 0 is without a limit but that of 16 MiB, or 64 MiB of all that wait, after which what is there is sent as it is.",
 			"stage.cri.max_partial_line_size_truncate":         "Whether lines are cut at max_partial_line_size.",
 			"stage.cri.max_partial_lines":                      "How many streams may have the beginning of a line waiting for its end. When there are more, all are sent as they are.",
 			"stage.decolorize":                                 "Removes colours and other commands to terminals.",
@@ -805,7 +805,7 @@ loki.echo "default" { }
 			"stage.metrics.metric.histogram.value":             "What the source must be for a line to count.",
 			"stage.multiline":                                  "Joins the lines of a block, such as a stack trace, into one.",
 			"stage.multiline.firstline":                        "The regular expression that the first line of a block matches.",
-			"stage.multiline.max_lines":                        "How many lines a block has at most; 0 for any number.",
+			"stage.multiline.max_lines":                        "How many lines a block has at most; 0 for any number. A block of 16 MiB is sent as it is, and so are those that wait when all have 64 MiB together.",
 			"stage.multiline.max_wait_time":                    "How long to wait for the next line of a block.",
 			"stage.multiline.trim_newlines":                    "Whether line ends at the ends of lines are removed before they are joined.",
 			"stage.output":                                     "Makes an extracted value the line.",

@@ -8,6 +8,7 @@ type counts struct {
 	truncated    *prometheus.CounterVec // by field
 	criFlushed   prometheus.Counter
 	criTruncated prometheus.Counter
+	multilineCut prometheus.Counter
 }
 
 func newCounts() *counts {
@@ -18,9 +19,11 @@ func newCounts() *counts {
 		truncated: prometheus.NewCounterVec(opts("loki_process_truncated_fields_total",
 			"Lines, labels, extracted values and structured metadata that stage.truncate cut."), []string{"field"}),
 		criFlushed: prometheus.NewCounter(opts("loki_process_cri_partial_lines_flushed_total",
-			"Partial lines that stage.cri sent before their end came: there were more than max_partial_lines, or one was longer than 16 MiB.")),
+			"Partial lines that stage.cri sent before their end came: there were more than max_partial_lines, or one was longer than 16 MiB or all than 64 MiB.")),
 		criTruncated: prometheus.NewCounter(opts("loki_process_cri_lines_truncated_total",
 			"Lines that stage.cri cut because of max_partial_line_size.")),
+		multilineCut: prometheus.NewCounter(opts("weir_loki_process_multiline_cut_blocks_total",
+			"Blocks that stage.multiline sent before their end came: one was longer than 16 MiB, or all that waited were longer than 64 MiB.")),
 	}
 	return c
 }
@@ -40,5 +43,5 @@ func (c *counts) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (c *counts) all() []prometheus.Collector {
-	return []prometheus.Collector{c.limited, c.truncated, c.criFlushed, c.criTruncated}
+	return []prometheus.Collector{c.limited, c.truncated, c.criFlushed, c.criTruncated, c.multilineCut}
 }

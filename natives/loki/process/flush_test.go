@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/loki/process"
 )
 
 // TestFlushOfWhatLeft: who asks for lines that have left already, in a batch that
@@ -88,4 +89,72 @@ func TestEndlessPartialLine(t *testing.T) {
 	if got := n.take(); len(got) != 1 || len(got[0].Line[0]) != 16<<20 {
 		t.Errorf("got %d batches, want one of a line of 16 MiB", len(got))
 	}
+}
+
+// TestCrowd: blocks of many streams do not use up the memory: when all that wait are
+// too long together, they are sent as they are, and so is what comes until then.
+func TestCrowd(t *testing.T) {
+	f := func(stages, begin, next, metric string) {
+		t.Helper()
+		n := newLab(t)
+		n.reload(stages)
+		process.KeepAtMost(n.c, 1000)
+		text := strings.Repeat("x", 300)
+		send := func(stream, line string) {
+			t.Helper()
+			b := n.parse(`{a="` + stream + `"} ` + begin)
+			b.Line[0] = line
+			if err := n.c.ConsumeLogs(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send("1", begin+text)
+		send("2", begin+text)
+		send("3", begin+text)
+		if got := n.take(); len(got) != 0 {
+			t.Fatalf("%d batches are sent before their blocks are complete", len(got))
+		}
+		send("4", begin+text) // the fourth leaves at once
+		got := n.take()
+		if len(got) == 0 || got[0].Stream[0].Label("a") != "4" {
+			t.Fatalf("got %v, want the block of the fourth stream at once", got)
+		}
+		for lines(got) < 4 { // the others when it is their turn
+			n.await("a batch", n.came)
+			got = append(got, n.take()...)
+		}
+		if got := n.counted(metric); got != 4 {
+			t.Errorf("%s is %v, want 4", metric, got)
+		}
+		send("5", begin+text) // there is room again
+		send("5", next+text)
+		if got := n.take(); len(got) != 0 {
+			t.Errorf("%d batches are sent though there is room", len(got))
+		}
+	}
+	f("stage.multiline {\nfirstline = \"^START\"\n}", "START", "", "weir_loki_process_multiline_cut_blocks_total")
+	const part = "2025-01-01T00:00:00Z stdout P "
+	f("stage.cri {}", part, part, "loki_process_cri_partial_lines_flushed_total")
+}
+
+func lines(bs []*batch.Logs) (n int) {
+	for _, b := range bs {
+		n += b.Len()
+	}
+	return n
+}
+
+// counted returns the value of a counter without labels of its own.
+func (n *lab) counted(name string) float64 {
+	n.t.Helper()
+	fs, err := n.Registry.Gather()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, f := range fs {
+		if f.GetName() == name {
+			return f.Metric[0].GetCounter().GetValue()
+		}
+	}
+	return 0
 }

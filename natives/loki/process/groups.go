@@ -85,18 +85,27 @@ func (e *entry) ownMemory() {
 	for i := range e.values {
 		e.values[i].text = strings.Clone(e.values[i].text)
 	}
+	e.meta = slices.Clone(e.meta) // which others have too
+	for i, l := range e.meta {
+		e.meta[i] = batch.Label{Name: strings.Clone(l.Name), Value: strings.Clone(l.Value)}
+	}
+	e.extra = maps.Clone(e.extra)
+	for name, v := range e.extra {
+		e.extra[strings.Clone(name)] = value{v.kind, strings.Clone(v.text)}
+	}
 }
 
 // group is what a stage keeps of the lines of one stream of one Source. It is
 // used by whoever has the turn on the Source; wait is guarded by groups.mu.
 type group struct {
 	groupKey
-	way    uint64
-	stream *batch.Stream
-	first  entry // what the group's line will be but for its text; kept after that
-	text   []byte
-	lines  int
-	holds  []*batch.Hold
+	way     uint64
+	stream  *batch.Stream
+	first   entry // what the group's line will be but for its text; kept after that
+	text    []byte
+	lines   int
+	counted int // bytes of text, in groups.size
+	holds   []*batch.Hold
 	// touched says that lines came in this pass.
 	touched bool
 
@@ -110,6 +119,9 @@ type groupKey struct{ source, stream uint64 }
 // forgotten.
 const forgetAfter = 15 * time.Minute
 
+// maxSpare is how much memory for text a group without lines keeps.
+const maxSpare = 64 << 10
+
 // groups are what one stage keeps, by Source and stream. They go from generation
 // to generation while the stage stays the same.
 type groups struct {
@@ -120,6 +132,8 @@ type groups struct {
 	pl      *pipeline            // through which lines leave
 	after   *link                // what they have before them
 	retired bool                 // the stage is no more: lines leave at once
+	size    int                  // of the text of all
+	crowded bool                 // size was more than maxKept and is not well below it again
 	by      map[groupKey]*group
 }
 
@@ -172,14 +186,53 @@ func (gs *groups) of(p *pass, row int, make bool) *group {
 	return g
 }
 
+// maxBlock is how long the text of a group may get, and maxKept that of all groups
+// of a stage: the first is what Loki would refuse anyway, the second less than what
+// takes the memory of all.
+const (
+	maxBlock = 16 << 20
+	maxKept  = 64 << 20
+)
+
+// grown says that the text of a group has grown. It returns how many groups leave
+// as they are because of that, 0 for none; if any does, that one has to leave in the
+// pass. When all have too much together, the others leave soon, and until they have,
+// whatever grows leaves: its source waits with it.
+func (gs *groups) grown(p *pass, g *group) (leaving int) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	gs.size += len(g.text) - g.counted
+	g.counted = len(g.text)
+	full := gs.size > p.pl.mem.maxKept
+	if full && !gs.crowded {
+		gs.crowded = true
+		for _, other := range gs.by {
+			if other != g && other.wait != never && other.wait != 0 {
+				other.wait = 0
+				leaving++
+			}
+		}
+		gs.mem.look(0)
+	}
+	if full || len(g.text) >= maxBlock {
+		leaving++
+	}
+	return leaving
+}
+
 // leave puts the row of a group that is complete into the pass, behind those in
 // rows, which it returns.
 func (gs *groups) leave(p *pass, g *group, rows []int) []int {
 	gs.mu.Lock()
 	finish := gs.finish
+	if gs.size -= g.counted; gs.size <= p.pl.mem.maxKept/2 {
+		gs.crowded = false
+	}
 	gs.mu.Unlock()
 	e := finish(g)
-	g.lines, g.text, g.touched = 0, g.text[:0], false
+	if g.lines, g.counted, g.text, g.touched = 0, 0, g.text[:0], false; cap(g.text) > maxSpare {
+		g.text = nil
+	}
 	for _, h := range g.holds {
 		if p.in.Receipt == nil {
 			p.free = append(p.free, h)

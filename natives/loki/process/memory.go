@@ -26,6 +26,7 @@ type memory struct {
 	counts  *counts
 	custom  *custom
 	geo     geoFiles
+	maxKept int           // bytes of text that the groups of a stage keep
 	wake    chan struct{} // capacity 1
 	armed   atomic.Int64  // when keepTime looks next, Unix ns; never is the end of time
 
@@ -52,7 +53,7 @@ func newMemory() *memory {
 			Name: "loki_process_dropped_lines_total",
 			Help: "Lines that a stage dropped, by the reason that its arguments give.",
 		}, []string{"reason"}),
-		counts: newCounts(), custom: newCustom(),
+		counts: newCounts(), custom: newCustom(), maxKept: maxKept,
 	}
 	m.armed.Store(never)
 	return m

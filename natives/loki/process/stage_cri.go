@@ -13,8 +13,9 @@ type CRIArguments struct {
 	// How many streams may have the beginning of a line waiting for its end. When
 	// there are more, all are sent as they are.
 	MaxPartialLines int `alloy:"max_partial_lines,attr,optional"`
-	// How long a line may be that is put together of parts; 0 is without a limit
-	// but that of 16 MiB, after which what is there is sent as it is.
+	// How long a line may be that is put together of parts; 0 is without a limit but
+	// that of 16 MiB, or 64 MiB of all that wait, after which what is there is sent as
+	// it is.
 	MaxPartialLineSize uint64 `alloy:"max_partial_line_size,attr,optional"`
 	// Whether lines are cut at max_partial_line_size.
 	MaxPartialLineSizeTruncate bool `alloy:"max_partial_line_size_truncate,attr,optional"`
@@ -98,8 +99,9 @@ func (s *criStage) run(_ context.Context, p *pass) {
 				touched = append(touched, g)
 			}
 			s.add(p, r, g)
-			if len(g.text) >= maxBlock { // more would take the memory of all
-				p.pl.mem.counts.criFlushed.Inc()
+			s.append(p, g, p.line[r])
+			if n := s.kept.grown(p, g); n > 0 {
+				p.pl.mem.counts.criFlushed.Add(float64(n))
 				rows = s.kept.leave(p, g, rows)
 				continue
 			}
@@ -134,12 +136,11 @@ func (s *criStage) extract(p *pass, row int, c criPart) {
 	p.setStream(row, s.derived.of(p.stream[row], []value{{text, c.stream}}))
 }
 
-// add puts a part into its group.
+// add makes the group of a part that of its row.
 func (s *criStage) add(p *pass, row int, g *group) {
 	if g.lines == 0 && s.waiting.Add(1) > int64(s.MaxPartialLines) {
 		s.tooMany(p, g)
 	}
-	s.append(p, g, p.line[row])
 	g.first = p.entry(row)
 	g.first.ownMemory()
 	g.first.line = ""

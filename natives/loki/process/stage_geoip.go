@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/jmespath-community/go-jmespath"
 	"github.com/oschwald/maxminddb-golang"
+
+	"github.com/weir-run/weir/engine/component"
 )
 
 // GeoIPArguments of stage.geoip.
@@ -53,6 +57,25 @@ func (a *GeoIPArguments) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+var _ component.Warner = (*GeoIPArguments)(nil)
+
+// Warnings tells of a database that is not there: it may be where weir will run.
+func (a *GeoIPArguments) Warnings() []string {
+	if a.DB == "" {
+		return nil
+	}
+	why := "it is no file"
+	switch i, err := os.Stat(a.DB); {
+	case errors.Is(err, fs.ErrNotExist):
+		why = "it does not exist"
+	case err != nil:
+		why = err.Error()
+	case i.Mode().IsRegular():
+		return nil
+	}
+	return []string{fmt.Sprintf("cannot read db %q: %s", a.DB, why)}
 }
 
 func (a *GeoIPArguments) lookup(name string) string {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/loki/process"
 )
 
 // mmdb makes a database of records by network.
@@ -215,4 +216,20 @@ func TestGeoIPFile(t *testing.T) {
 	}
 	n.reload(stages)
 	want("FR")
+}
+
+// TestGeoIPMissing: weir check tells of a database that is not there.
+func TestGeoIPMissing(t *testing.T) {
+	f := func(path, want string) {
+		t.Helper()
+		a := &process.GeoIPArguments{DB: path, Source: "ip", DBType: "city"}
+		got := strings.Join(a.Warnings(), "\n")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	dir := t.TempDir()
+	f(filepath.Join(dir, "gone.mmdb"), "it does not exist")
+	f(dir, "it is no file")
+	f(database(t, nil), "")
 }

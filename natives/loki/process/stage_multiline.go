@@ -12,7 +12,8 @@ import (
 type MultilineArguments struct {
 	// The regular expression that the first line of a block matches.
 	Expression string `alloy:"firstline,attr"`
-	// How many lines a block has at most; 0 for any number.
+	// How many lines a block has at most; 0 for any number. A block of 16 MiB is sent
+	// as it is, and so are those that wait when all have 64 MiB together.
 	MaxLines uint64 `alloy:"max_lines,attr,optional"`
 	// How long to wait for the next line of a block.
 	MaxWaitTime time.Duration `alloy:"max_wait_time,attr,optional"`
@@ -33,10 +34,6 @@ func (a *MultilineArguments) Validate() error {
 	}
 	return err
 }
-
-// maxBlock is how long the text of a block may get: what Loki would refuse
-// anyway, and less than what it takes to use up the memory.
-const maxBlock = 16 << 20
 
 // multilineStage joins the lines of blocks. A block has the time, labels, values
 // and metadata of its first line.
@@ -88,7 +85,9 @@ func (s *multilineStage) run(_ context.Context, p *pass) {
 		}
 		g.text = append(g.text, line...)
 		g.lines++
-		if uint64(g.lines) == s.MaxLines || len(g.text) >= maxBlock {
+		cut := s.groups.grown(p, g)
+		p.pl.mem.counts.multilineCut.Add(float64(cut))
+		if cut > 0 || uint64(g.lines) == s.MaxLines {
 			rows = s.groups.leave(p, g, rows)
 			continue
 		}

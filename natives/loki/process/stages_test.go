@@ -75,7 +75,7 @@ func TestCRITooMany(t *testing.T) {
 	n.send("{a=\"3\"} 2025-01-01T00:00:03Z stdout P three\n")
 	n.wait(0)
 	n.wantLines("one two")
-	n.wantMetrics(`# HELP loki_process_cri_partial_lines_flushed_total Partial lines that stage.cri sent before their end came: there were more than max_partial_lines, or one was longer than 16 MiB.
+	n.wantMetrics(`# HELP loki_process_cri_partial_lines_flushed_total Partial lines that stage.cri sent before their end came: there were more than max_partial_lines, or one was longer than 16 MiB or all than 64 MiB.
 # TYPE loki_process_cri_partial_lines_flushed_total counter
 loki_process_cri_partial_lines_flushed_total{component_id="loki.process.default"} 2
 `, "loki_process_cri_partial_lines_flushed_total")
