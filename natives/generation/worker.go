@@ -9,7 +9,7 @@ import (
 
 // Worker is the part of a component that is not its rules: it applies the current
 // generation of them and sends what they make through one Sender. A component
-// embeds it, and takes over Sender and Node from the one before it.
+// embeds it; Sender and Node go from one to the next.
 type Worker[R Rules] struct {
 	component.Options // without Previous
 	Sender            *flow.Sender
@@ -17,19 +17,21 @@ type Worker[R Rules] struct {
 	gen *Current[R]
 }
 
-// NewWorker returns the Worker of a new component without rules; before is that
-// of the component before it, nil when there was none.
-func NewWorker[R Rules](o component.Options, before *Worker[R]) *Worker[R] {
+// NewWorker returns the Worker of a new component, without rules. It goes on
+// where that of the component before it is, if there was one.
+func NewWorker[R Rules](o component.Options) *Worker[R] {
+	before, ok := o.Previous.(interface{ worker() *Worker[R] })
 	o.Previous = nil // kept, it would keep all that were before it
-	w := &Worker[R]{Options: o}
-	if before != nil {
-		w.Sender, w.gen = before.Sender, before.gen.node.Follow()
-		return w
+	if ok {
+		b := before.worker()
+		return &Worker[R]{Options: o, Sender: b.Sender, gen: b.gen.node.Follow()}
 	}
-	w.Sender = flow.NewSender()
-	w.gen = NewNode[R](w.Sender).Follow()
-	return w
+	s := flow.NewSender()
+	return &Worker[R]{Options: o, Sender: s, gen: NewNode[R](s).Follow()}
 }
+
+// worker is what a component that embeds w is known by.
+func (w *Worker[R]) worker() *Worker[R] { return w }
 
 // Set takes new arguments: Node.Next says what becomes of the rules.
 func (w *Worker[R]) Set(to []*flow.Receiver, same func(R) bool, made func() R) {

@@ -24,7 +24,8 @@ func Registration() component.Registration {
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
 		Build: func(o component.Options, args any) (component.Component, error) {
-			return newComponent(o, args.(*Arguments)), nil
+			c := &Component{generation.NewWorker[*inventory.Rules](o)}
+			return c, c.Update(args)
 		},
 	}
 }
@@ -41,29 +42,16 @@ var (
 	_ flow.LogsConsumer   = (*Component)(nil)
 )
 
-func newComponent(o component.Options, a *Arguments) *Component {
-	var before *generation.Worker[*inventory.Rules]
-	if p, ok := o.Previous.(*Component); ok {
-		before = p.Worker
-	}
-	c := &Component{generation.NewWorker(o, before)}
-	c.set(a)
-	return c
-}
-
 // Update takes new arguments. What was made of streams stays unless targets or
 // what they are matched by changed.
 func (c *Component) Update(args any) error {
-	c.set(args.(*Arguments))
-	return nil
-}
-
-func (c *Component) set(a *Arguments) {
+	a := args.(*Arguments)
 	spec := a.spec()
 	var before *inventory.Rules
 	c.Set(a.ForwardTo,
 		func(r *inventory.Rules) bool { before = r; return r.Same(spec) },
 		func() *inventory.Rules { return inventory.New(spec, before) })
+	return nil
 }
 
 // ConsumeLogs sends b on with the labels of the targets that match.

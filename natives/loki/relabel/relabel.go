@@ -25,7 +25,8 @@ func Registration() component.Registration {
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
 		Build: func(o component.Options, args any) (component.Component, error) {
-			return newComponent(o, args.(*Arguments)), nil
+			c := &Component{generation.NewWorker[*rule.Relabeler](o)}
+			return c, c.Update(args)
 		},
 	}
 }
@@ -41,28 +42,15 @@ var (
 	_ flow.LogsConsumer   = (*Component)(nil)
 )
 
-func newComponent(o component.Options, a *Arguments) *Component {
-	var before *generation.Worker[*rule.Relabeler]
-	if p, ok := o.Previous.(*Component); ok {
-		before = p.Worker
-	}
-	c := &Component{generation.NewWorker(o, before)}
-	c.set(a)
-	return c
-}
-
 // Update takes new arguments. What was remembered about streams stays unless
 // the rules changed.
 func (c *Component) Update(args any) error {
-	c.set(args.(*Arguments))
-	return nil
-}
-
-func (c *Component) set(a *Arguments) {
+	a := args.(*Arguments)
 	c.Set(a.ForwardTo,
 		func(r *rule.Relabeler) bool { return r.Is(a.Rules) },
 		func() *rule.Relabeler { return rule.NewRelabeler(a.Rules) })
 	c.Export(Exports{Rules: rule.Rules(slices.Clone(a.Rules))})
+	return nil
 }
 
 // ConsumeLogs applies the rules to b and sends what they leave.

@@ -61,12 +61,11 @@ type rules struct {
 }
 
 func newComponent(o component.Options, a *Arguments) (*Component, error) {
-	var before *generation.Worker[*rules]
 	m := newMetrics()
 	if p, ok := o.Previous.(*Component); ok {
-		before, m = p.Worker, p.metrics
+		m = p.metrics
 	}
-	c := &Component{Worker: generation.NewWorker(o, before), metrics: m}
+	c := &Component{Worker: generation.NewWorker[*rules](o), metrics: m}
 	if err := m.register(o.Registerer); err != nil {
 		return nil, err
 	}
