@@ -1,13 +1,13 @@
 package scripting
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
 )
 
 // metrics are the counters of one scripted node.
@@ -94,8 +94,7 @@ func (m *metrics) hooks(d *Definition) {
 	}
 }
 
-// register makes the counters visible. A generation that takes them over from
-// one that still runs finds them registered.
+// register makes the counters visible.
 func (m *metrics) register(r prometheus.Registerer, d *Definition, more ...prometheus.Collector) error {
 	all := []prometheus.Collector{m.calls, m.errors, m.seconds, m.vms, m.discarded, m.emitted, m.collisions, m.routed, m.silenced, m.skipped, m.own}
 	if (d.Accepts()|d.Sends)&batch.SignalLogs != 0 {
@@ -107,13 +106,8 @@ func (m *metrics) register(r prometheus.Registerer, d *Definition, more ...prome
 	if d.Poll {
 		all = append(all, m.pollTime)
 	}
-	for _, c := range slices.Concat(all, m.outside.collectors(d.Needs), m.more, more) {
-		if err := r.Register(c); err != nil {
-			if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok && there.ExistingCollector == c {
-				continue
-			}
-			return fmt.Errorf("cannot register the script's metrics: %w", err)
-		}
+	if err := component.Register(r, slices.Concat(all, m.outside.collectors(d.Needs), m.more, more)...); err != nil {
+		return fmt.Errorf("cannot register the script's metrics: %w", err)
 	}
 	return nil
 }

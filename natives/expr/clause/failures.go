@@ -47,14 +47,9 @@ func NewFailures(arguments ...string) *Failures {
 	return f
 }
 
-// Register makes the counter visible. A component that takes it over from one
-// that still runs finds it registered.
+// Register makes the counter visible.
 func (f *Failures) Register(r prometheus.Registerer) error {
-	err := r.Register(f.count)
-	if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok && there.ExistingCollector == f.count {
-		return nil
-	}
-	if err != nil {
+	if err := component.Register(r, f.count); err != nil {
 		return fmt.Errorf("cannot register the expressions' metrics: %w", err)
 	}
 	return nil

@@ -10,7 +10,6 @@ package set
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -78,8 +77,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 	if err := c.mem.failures.Register(o.Registerer); err != nil {
 		return nil, err
 	}
-	err := o.Registerer.Register(c.mem.collisions)
-	if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); err != nil && !(ok && there.ExistingCollector == c.mem.collisions) {
+	if err := component.Register(o.Registerer, c.mem.collisions); err != nil {
 		return nil, fmt.Errorf("cannot register the metrics: %w", err)
 	}
 	return c, c.Update(a)

@@ -1,8 +1,6 @@
 package secretfilter
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -39,19 +37,8 @@ func newMetrics() *metrics {
 	}
 }
 
-// register makes the metrics visible. A component that takes them over from one
-// that still runs finds them registered.
-func (m *metrics) register(r prometheus.Registerer) error {
-	for _, c := range []prometheus.Collector{m.redacted, m.bypassed, m.timedOut, m.took} {
-		err := r.Register(c)
-		if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok && there.ExistingCollector == c {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("cannot register metrics: %w", err)
-		}
-	}
-	return nil
+func (m *metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.redacted, m.bypassed, m.timedOut, m.took}
 }
 
 func (m *metrics) found(rule, origin string) {

@@ -13,6 +13,7 @@ package secretfilter
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -66,8 +67,8 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 		m = p.metrics
 	}
 	c := &Component{Worker: generation.NewWorker[*rules](o), metrics: m}
-	if err := m.register(o.Registerer); err != nil {
-		return nil, err
+	if err := component.Register(o.Registerer, m.all()...); err != nil {
+		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	return c, c.Update(a)
 }

@@ -62,13 +62,3 @@ func newMetrics(c *Component) *metrics {
 func (m *metrics) all() []prometheus.Collector {
 	return append([]prometheus.Collector{m.requests, m.received, m.bodies, m.joined, m.exemplars}, m.gauges...)
 }
-
-// Describe makes metrics a prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
-
-// Collect makes metrics a prometheus.Collector.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(ch)
-	}
-}

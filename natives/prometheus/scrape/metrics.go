@@ -78,14 +78,6 @@ func newMetrics() *metrics {
 	return m
 }
 
-// Describe makes metrics a prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
-
-// Collect makes metrics a prometheus.Collector.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	m.targets.Collect(ch)
-	m.unscraped.Collect(ch)
-	m.scrapes.Collect(ch)
-	m.bytes.Collect(ch)
-	m.missed.Collect(ch)
+func (m *metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.targets, m.unscraped, m.scrapes, m.bytes, m.missed}
 }

@@ -93,7 +93,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	if c.want, err = c.plan(a); err != nil {
 		return nil, err
 	}
-	if err := o.Registerer.Register(c.metrics); err != nil {
+	if err := component.Register(o.Registerer, c.metrics.all()...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	return c, nil

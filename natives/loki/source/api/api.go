@@ -96,7 +96,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	}
 	c.take(a)
 	c.metrics = newMetrics(c)
-	if err := o.Registerer.Register(c.metrics); err != nil {
+	if err := component.Register(o.Registerer, c.metrics.all()...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	return c, nil

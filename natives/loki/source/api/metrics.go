@@ -43,12 +43,6 @@ func newMetrics(c *Component) *metrics {
 	return m
 }
 
-// Describe makes metrics a prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
-
-// Collect makes metrics a prometheus.Collector.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range append([]prometheus.Collector{m.requests, m.received, m.bodies, m.joined}, m.gauges...) {
-		c.Collect(ch)
-	}
+func (m *metrics) all() []prometheus.Collector {
+	return append([]prometheus.Collector{m.requests, m.received, m.bodies, m.joined}, m.gauges...)
 }

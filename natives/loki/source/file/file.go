@@ -69,7 +69,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	if before, ok := o.Previous.(*Component); ok {
 		c.metrics = before.metrics
 	}
-	if err := o.Registerer.Register(c.metrics); err != nil {
+	if err := component.Register(o.Registerer, c.metrics.all()...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	c.out.Store(flow.NewOutput(o.Stats, a.ForwardTo))

@@ -61,13 +61,3 @@ func (m *metrics) all() []prometheus.Collector {
 		m.rotations, m.files, m.unmet, m.lag, m.held,
 	}
 }
-
-// Describe makes metrics a prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
-
-// Collect makes metrics a prometheus.Collector.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(ch)
-	}
-}

@@ -37,12 +37,6 @@ func newMetrics(c *Component) *metrics {
 	}
 }
 
-// Describe makes metrics a prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
-
-// Collect makes metrics a prometheus.Collector.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range []prometheus.Collector{m.received, m.cut, m.connections, m.streams} {
-		c.Collect(ch)
-	}
+func (m *metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.received, m.cut, m.connections, m.streams}
 }
