@@ -60,7 +60,7 @@ demo.mark "m" {
     limits { time = "10s" }
   }
 }
-`+lokiWrite(loki.endpoint(fmt.Sprintf(`batch_size = "%dKiB"`, 64+n%4*100))))
+`+lokiWrite(loki.endpoint(fmt.Sprintf(`batch_size = "%dKiB"`, 64+n*10))))
 	}
 	save()
 	config(0)
@@ -75,8 +75,8 @@ demo.mark "m" {
 		if l.quit == nil {
 			l.flow(10 + r.IntN(60))
 		}
-		from := l.written()
-		eventually(t, "lines are written", func() error { return l.atLeast(from + 200 + r.IntN(2000)) })
+		until := l.written() + 200 + r.IntN(2000)
+		eventually(t, "lines are written", func() error { return l.atLeast(until) })
 		file := r.IntN(l.files)
 		switch what := r.IntN(9); what {
 		case 0, 1:
