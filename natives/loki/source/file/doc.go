@@ -18,9 +18,11 @@
 // timestamp are written to the positions log before it is sent, and that it is
 // done when its batch.Receipt says so. After a crash the ranges that are not
 // done are read again, with the same boundaries and the same timestamps, a
-// nanosecond a line: who receives both can tell that they are one. Nothing of
-// the log is synced to the disk, which survives the death of the process and
-// not that of the machine.
+// nanosecond a line: who receives both can tell that they are one. The log
+// is not synced to the disk: what it knows is true after the death of the
+// process. After that of the machine, which may take with it what a journal has
+// accepted, a checkpoint (checkpoint.go) that is a minute old at least is what is
+// known, and lines since then come again.
 //
 // There is one scheduler, which makes a follower of each target (reconcile.go),
 // lends followers to a few workers (scheduler.go) and tells how they are

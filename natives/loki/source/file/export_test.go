@@ -11,5 +11,10 @@ func SetOpen(c component.Component, open func(path string) (*os.File, error)) {
 	c.(*Component).openFile = open
 }
 
+// SetBoot makes c, which does not run yet, believe in a life of the machine.
+func SetBoot(c component.Component, boot string) {
+	c.(*Component).boot = func() string { return boot }
+}
+
 // Open opens a file as a component does.
 func Open(path string) (*os.File, error) { return openFile(path) }

@@ -36,11 +36,13 @@ type Component struct {
 	owns      owners
 	inflaters inflaters
 	openFile  func(path string) (*os.File, error)
+	boot      func() string
 	out       atomic.Pointer[flow.Output]
 	held      atomic.Int64 // bytes of lines that were refused
 	flying    atomic.Int64 // bytes of lines that are being sent
 	unread    atomic.Bool  // a position of another collector was none
 	starved   atomic.Bool  // the process had too many files open
+	unkept    atomic.Bool  // the checkpoint could not be written
 
 	// Of Run and what it calls, set before there is a follower.
 	positions *positions
@@ -63,7 +65,7 @@ var (
 )
 
 func build(o component.Options, a *Arguments) (*Component, error) {
-	c := &Component{opts: o, changed: make(chan struct{}, 1), receipts: newReceipts(), args: a, openFile: openFile, owns: owners{by: map[owned]*follower{}}, inflaters: inflaters{open: map[*inflater]struct{}{}}}
+	c := &Component{opts: o, changed: make(chan struct{}, 1), receipts: newReceipts(), args: a, openFile: openFile, boot: bootID, owns: owners{by: map[owned]*follower{}}, inflaters: inflaters{open: map[*inflater]struct{}{}}}
 	c.opts.Previous = nil // kept, it would keep all that were before it
 	c.metrics = newMetrics()
 	if before, ok := o.Previous.(*Component); ok {
@@ -105,13 +107,16 @@ func (c *Component) Run(ctx context.Context) error {
 
 // open reads the positions.
 func (c *Component) open() error {
-	p, found, damage, err := openPositions(c.opts.DataPath, c.opts.Clock.Now, c.logProblem)
+	p, found, damage, err := openPositions(c.opts.DataPath, c.boot(), c.opts.Clock.Now, c.logProblem)
 	if err != nil {
 		return err
 	}
 	if damage != nil {
 		c.damaged = true
 		c.opts.Logger.Error("cannot read all positions", "err", damage, "on_positions_file_error", string(c.arguments().OnPositionsFileError))
+	}
+	if p.rewound {
+		c.opts.Logger.Warn("the machine ended and not weir: lines of the last minutes are sent again, as receivers may have lost what had not reached the disk")
 	}
 	c.positions = p
 	c.openLegacy(found)
@@ -159,6 +164,22 @@ func (c *Component) dropLegacy() {
 
 // imported returns what the positions file of another collector says of a target.
 func (c *Component) imported(t *target) (string, bool) { return c.legacy.of(t) }
+
+// checkpoint keeps the positions for a start after the end of the machine.
+func (c *Component) checkpoint() {
+	err := c.positions.checkpoint()
+	if err != nil {
+		c.metrics.failures.Inc()
+	}
+	if c.unkept.Swap(err != nil) == (err != nil) {
+		return
+	}
+	if err == nil {
+		c.opts.Logger.Info("the checkpoint of positions is written again")
+		return
+	}
+	c.opts.Logger.Error("cannot keep the positions for an end of the machine; it is tried again, and more lines come twice after one", "err", err)
+}
 
 func (c *Component) logProblem(err error) {
 	if err == nil {

@@ -247,7 +247,7 @@ func (f *follower) replaces(g, before *generation, names uint64) bool {
 
 // fresh makes g begin at an offset of which no position is known.
 func (f *follower) fresh(g *generation, offset int64) {
-	p := &position{labels: f.target.key, path: f.target.path, real: g.real, id: g.id, read: offset, last: f.last, written: max(g.written.UnixNano(), 0)}
+	p := &position{labels: f.target.key, path: f.target.path, real: g.real, id: g.id, began: offset, read: offset, last: f.last, written: max(g.written.UnixNano(), 0)}
 	f.c.positions.add(p)
 	g.resume(p)
 }

@@ -105,6 +105,7 @@ type house struct {
 	}
 	stop func()
 	open func(path string) (*os.File, error) // nil: as the system does
+	boot string                              // "": as the system says
 }
 
 func newHouse(t testing.TB) *house {
@@ -180,6 +181,9 @@ func (h *house) start() {
 	a := *h.args
 	h.node.Registry = prometheus.NewRegistry() // the engine unregisters what it replaces
 	c := h.node.Build(h.t, file.Registration(), &a)
+	if h.boot != "" {
+		file.SetBoot(c, h.boot)
+	}
 	if h.open != nil {
 		file.SetOpen(c, h.open)
 	}

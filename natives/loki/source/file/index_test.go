@@ -13,7 +13,7 @@ import (
 func TestIndex(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *positions {
-		s, _, damage, err := openPositions(dir, time.Now, func(err error) { t.Error(err) })
+		s, _, damage, err := openPositions(dir, "boot", time.Now, func(err error) { t.Error(err) })
 		if damage != nil || err != nil {
 			t.Fatal(damage, err)
 		}

@@ -21,6 +21,7 @@ type position struct {
 	id       identity
 	head     mark  // of its first bytes
 	tail     mark  // of the bytes before read
+	began    int64 // where it was begun with
 	read     int64 // the end of the last range that was sent
 	written  int64 // when the file was last written to as far as was seen, Unix ns
 	last     int64 // the timestamp of the last line that was sent
@@ -57,6 +58,8 @@ type positions struct {
 
 	mu      sync.Mutex
 	f       *os.File
+	boot    string // names the life of the machine, "" when nothing does
+	closing bool
 	all     map[uint64]*position
 	index   index // of all
 	next    uint64
@@ -66,6 +69,17 @@ type positions struct {
 	failing bool
 	retryAt time.Time
 	now     func() time.Time
+
+	// Of loading: when the log was written, whether who wrote it came to its end,
+	// the ranges that it has, and whether all is as it was at the checkpoint.
+	wrote   string
+	closed  bool
+	rewound bool
+	recent  map[uint64][]sentRange
+
+	// Of checkpoint.
+	aging        bool   // the next one was written a call ago
+	checkpointed uint64 // hash of the last that was written
 }
 
 type ack struct {
@@ -73,13 +87,14 @@ type ack struct {
 	from int64
 }
 
-// openPositions reads the log in dir and replaces it by a fresh one. damage says
-// why not all could be read, nil when all is well; err that nothing can be done.
-func openPositions(dir string, now func() time.Time, problem func(error)) (s *positions, found bool, damage, err error) {
+// openPositions reads the log in dir and replaces it by a fresh one. boot names
+// the life of the machine. damage says why not all could be read, nil when all is
+// well; err that nothing can be done.
+func openPositions(dir, boot string, now func() time.Time, problem func(error)) (s *positions, found bool, damage, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, false, nil, fmt.Errorf("cannot make the directory of the positions log: %w", err)
 	}
-	s = &positions{path: filepath.Join(dir, positionsName), problem: problem, all: map[uint64]*position{}, index: newIndex(), now: now}
+	s = &positions{path: filepath.Join(dir, positionsName), problem: problem, boot: boot, all: map[uint64]*position{}, index: newIndex(), recent: map[uint64][]sentRange{}, now: now}
 	b, err := os.ReadFile(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -94,6 +109,8 @@ func openPositions(dir string, now func() time.Time, problem func(error)) (s *po
 			}
 		}
 	}
+	s.rewound, err = s.rewind()
+	damage, s.recent = errors.Join(damage, err), nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.all {
@@ -286,11 +303,17 @@ func (s *positions) replace() {
 	}
 }
 
-func (s *positions) tryReplace() error {
-	b := appendHeader(nil)
+// state returns a log of what is known. mu is held.
+func (s *positions) state() []byte {
+	b := appendBoot(appendHeader(nil), s.boot, s.closing)
 	for _, n := range slices.Sorted(maps.Keys(s.all)) {
 		b = appendPosition(b, s.all[n])
 	}
+	return b
+}
+
+func (s *positions) tryReplace() error {
+	b := s.state()
 	tmp := s.path + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -333,6 +356,8 @@ func (s *positions) close() error {
 	defer s.mu.Unlock()
 	s.settle()
 	s.retryAt = time.Time{}
+	s.closing = true
+	s.buf = appendBoot(s.buf, s.boot, true)
 	s.write()
 	if s.f == nil {
 		return errors.New("the positions log could not be written: what was sent last is sent again")

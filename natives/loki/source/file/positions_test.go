@@ -30,7 +30,7 @@ var asValues = cmp.AllowUnexported(position{}, span{}, mark{}, identity{})
 
 func mustOpen(t testing.TB, dir string) *positions {
 	t.Helper()
-	s, _, damage, err := openPositions(dir, now, func(err error) {
+	s, _, damage, err := openPositions(dir, "boot", now, func(err error) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -122,7 +122,7 @@ func TestDamagedLog(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, positionsName), broken, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, found, damage, err := openPositions(dir, now, func(error) {})
+		s, found, damage, err := openPositions(dir, "boot", now, func(error) {})
 		if !found || damage == nil || err != nil {
 			t.Fatalf("byte %d: got found %v, damage %v, error %v", n, found, damage, err)
 		}
@@ -142,7 +142,7 @@ func TestFailingDisk(t *testing.T) {
 	dir := t.TempDir()
 	var problems []error
 	at := when
-	s, _, _, err := openPositions(dir, func() time.Time { return at }, func(err error) { problems = append(problems, err) })
+	s, _, _, err := openPositions(dir, "boot", func() time.Time { return at }, func(err error) { problems = append(problems, err) })
 	if err != nil {
 		t.Fatal(err)
 	}

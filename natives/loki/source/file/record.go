@@ -25,6 +25,13 @@ const (
 	kindSent     = 2 // a range of it
 	kindDone     = 3 // of a range
 	kindGone     = 4 // of a position
+	kindBoot     = 5 // in which life of the machine it is written, and whether that is its end
+)
+
+// The flags of a position.
+const (
+	isFinished = 1
+	hasBegan   = 2 // where it was begun with comes next
 )
 
 // mark is the hash of n bytes.
@@ -75,11 +82,11 @@ func appendPosition(dst []byte, p *position) []byte {
 		b = appendString(appendString(appendString(b, p.labels), p.path), p.real)
 		b = binary.AppendUvarint(binary.AppendUvarint(b, p.id.dev), p.id.ino)
 		b = appendMark(appendMark(b, p.head), p.tail)
-		var flags int64
+		flags := int64(hasBegan)
 		if p.finished {
-			flags = 1
+			flags |= isFinished
 		}
-		b = appendInts(b, p.read, p.last, p.written, flags, int64(len(p.open)))
+		b = appendInts(b, p.read, p.last, p.written, flags, p.began, int64(len(p.open)))
 		for _, r := range p.open {
 			b = appendInts(b, r.from, r.to, r.base, r.lines)
 		}
@@ -97,6 +104,16 @@ func appendSent(dst []byte, n uint64, r span, tail mark, written int64) []byte {
 func appendDone(dst []byte, n uint64, from int64) []byte {
 	return appendRecord(dst, func(b []byte) []byte {
 		return appendInts(binary.AppendUvarint(append(b, kindDone), n), from)
+	})
+}
+
+func appendBoot(dst []byte, boot string, closed bool) []byte {
+	return appendRecord(dst, func(b []byte) []byte {
+		var end int64
+		if closed {
+			end = 1
+		}
+		return appendInts(appendString(append(b, kindBoot, 0), boot), end)
 	})
 }
 
@@ -169,6 +186,7 @@ func (s *positions) take(payload []byte) error {
 		r, written := d.span(), d.int()
 		tail := d.mark()
 		if p != nil && !d.bad {
+			s.remember(n, sentRange{r, tail})
 			p.open = append(p.open, r)
 			p.read, p.tail, p.written, p.last = r.to, tail, written, max(p.last, r.base+r.lines-1)
 		}
@@ -179,6 +197,8 @@ func (s *positions) take(payload []byte) error {
 		}
 	case kindGone:
 		p = nil
+	case kindBoot:
+		s.wrote, s.closed = d.string(), d.int() == 1
 	default:
 		return fmt.Errorf("%w: kind %d", errRecord, kind)
 	}
@@ -263,7 +283,11 @@ func (d *decoder) position(n uint64) *position {
 	p.id = identity{d.uint(), d.uint()}
 	p.head, p.tail = d.mark(), d.mark()
 	p.read, p.last, p.written = d.int(), d.int(), d.int()
-	p.finished = d.int() == 1
+	flags := d.int()
+	p.finished = flags&isFinished != 0
+	if flags&hasBegan != 0 {
+		p.began = d.int()
+	}
 	for range d.int() {
 		if d.bad {
 			break

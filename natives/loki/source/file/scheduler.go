@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,6 +27,8 @@ const (
 	// the latest, and reportEvery how often the page learns of it.
 	saveEvery   = time.Second
 	reportEvery = time.Second
+	// checkpointEvery is how old a checkpoint of the positions must be to be one.
+	checkpointEvery = time.Minute
 	// sweepEvery is how often positions of files that are gone are forgotten.
 	sweepEvery = 10 * time.Minute
 )
@@ -51,7 +54,8 @@ type scheduler struct {
 	begun              bool // the targets are known, and all have begun
 	synced             time.Time
 	saved, shown       time.Time
-	swept              time.Time
+	swept, checked     time.Time
+	checking           atomic.Bool
 	troubles, reported string
 	refused            time.Time // since when, once that was told
 }
@@ -129,7 +133,14 @@ func (s *scheduler) tick() {
 		s.resolve()
 	}
 	if s.swept.IsZero() {
-		s.swept = now
+		s.swept, s.checked = now, now
+	}
+	if now.Sub(s.checked) >= checkpointEvery && s.checking.CompareAndSwap(false, true) {
+		s.checked = now
+		s.wg.Go(func() {
+			s.c.checkpoint()
+			s.checking.Store(false)
+		})
 	}
 	if now.Sub(s.swept) >= sweepEvery && s.set != nil {
 		s.swept = now

@@ -1,0 +1,124 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+const (
+	checkpointName = "positions.checkpoint"
+	// nextName is the checkpoint that is not old enough yet.
+	nextName = "positions.checkpoint.next"
+)
+
+// bootID returns what names the life of the machine since its start, "" where
+// nothing does.
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// A machine that loses its power loses what was not written to the disk. Then the
+// log may know that lines are done which a journal accepted and has lost again.
+// So what is known now is kept aside as the next checkpoint, and becomes the
+// checkpoint at the next call, when journals have brought to the disk what was
+// done until then: the system does so after 30 seconds if nobody does before. It
+// is for one goroutine at a time, and holds up nobody while it waits for the disk.
+func (s *positions) checkpoint() error {
+	dir := filepath.Dir(s.path)
+	next := filepath.Join(dir, nextName)
+	s.mu.Lock()
+	s.settle()
+	b := s.state()
+	s.mu.Unlock()
+	if s.aging {
+		if err := os.Rename(next, filepath.Join(dir, checkpointName)); err != nil {
+			s.aging, s.checkpointed = false, 0
+			return fmt.Errorf("cannot replace the checkpoint of positions: %w", err)
+		}
+		s.aging = false
+	}
+	sum := xxhash.Sum64(b)
+	if sum == s.checkpointed {
+		return nil // it is there, or became so now
+	}
+	if err := writeSynced(next, b); err != nil {
+		return fmt.Errorf("cannot write the checkpoint of positions: %w", err)
+	}
+	s.aging, s.checkpointed = true, sum
+	return nil
+}
+
+func writeSynced(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// rewind makes s, which was loaded, what it was at the checkpoint, if the machine
+// ended and not only the process. Ranges since then of which the log still has
+// the boundaries are open again, and come again as they were. It reports whether
+// that was so.
+func (s *positions) rewind() (bool, error) {
+	c := &positions{path: filepath.Join(filepath.Dir(s.path), checkpointName), all: map[uint64]*position{}}
+	b, err := os.ReadFile(c.path)
+	if err == nil {
+		err = c.load(b)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	s.next = max(s.next, c.next) // a number means one position in both
+	if s.wrote == "" {
+		s.wrote = c.wrote // nothing is left of the log
+	}
+	if s.closed || s.boot == "" || s.wrote == "" || s.wrote == s.boot {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot read the checkpoint of positions: %w", err)
+	}
+	for n, p := range s.all {
+		old := c.all[n]
+		if old == nil { // it is younger
+			old = &position{read: p.began, head: p.head}
+		}
+		p.head, p.tail, p.read, p.open, p.finished = old.head, old.tail, old.read, old.open, old.finished
+		for _, r := range s.recent[n] {
+			if r.from == p.read {
+				p.open = append(p.open, r.span)
+				p.read, p.tail = r.to, r.tail
+			}
+		}
+	}
+	for n, p := range c.all {
+		if s.all[n] == nil {
+			s.all[n] = p
+		}
+	}
+	return true, nil
+}
+
+// sentRange is a range that was sent, and what it ends with.
+type sentRange struct {
+	span
+	tail mark
+}
+
+// remember keeps a range of the log of a machine that may have ended.
+func (s *positions) remember(n uint64, r sentRange) {
+	if s.recent != nil && s.wrote != s.boot {
+		s.recent[n] = append(s.recent[n], r)
+	}
+}
