@@ -61,14 +61,13 @@ demo.mark "default" {
 		right = append(right, target.scrapedAfter(t, saveTargets, time.Now()))
 	}
 	target.scrapedAfter(t, saveTargets, time.Now())
+	served := target.servedEach(saveTargets)
+	for i, n := range served {
+		arrived(t, prometheus, i, n)
+	}
 	if code := weir.stop(); code != 0 {
 		t.Errorf("exit status %d after SIGTERM", code)
 	}
-	served := make([]int, saveTargets)
-	for i := range served {
-		served[i] = target.served(i)
-	}
-	arrived(t, prometheus, served[0])
 
 	// One scrape after each save only the new version is there, of the targets
 	// that were scraped in time.
@@ -111,7 +110,7 @@ demo.mark "default" {
 			t.Errorf("target %d: %d series, want %d", target, len(seen), saveSeries)
 		}
 		for k, scrapes := range seen {
-			for n := 1; n < served[target]; n++ { // the last one may have been cut off by SIGTERM
+			for n := 1; n < served[target]; n++ {
 				switch scrapes[n] {
 				case 0:
 					missing[n]++
@@ -134,13 +133,14 @@ demo.mark "default" {
 	}
 }
 
-// arrived waits until the server has seen at least all but the last scrapes.
-func arrived(t *testing.T, prometheus string, scrapes int) {
+// arrived waits until the server has seen a scrape of a target, or a later one:
+// the target is still scraped.
+func arrived(t *testing.T, prometheus string, target, scrape int) {
 	t.Helper()
 	eventually(t, "the last scrapes arrive", func() error {
-		n, err := number(prometheus, `max(max_over_time(load_total{target="0"}[30m]))`, time.Time{})
-		if err == nil && int(n) < scrapes-1 {
-			return fmt.Errorf("scrape %v of %d", n, scrapes)
+		n, err := number(prometheus, fmt.Sprintf(`max(max_over_time(load_total{target="%d"}[30m]))`, target), time.Time{})
+		if err == nil && int(n) < scrape {
+			return fmt.Errorf("scrape %v of %d of target %d", n, scrape, target)
 		}
 		return err
 	})
