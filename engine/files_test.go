@@ -356,9 +356,7 @@ func TestWatch(t *testing.T) {
 	l.write(chain + "test.sink \"d\" { }\n")
 	next("reloaded c.alloy (… ms), 1 of 4 nodes rebuilt")
 	l.saved("version test.pass 2")
-	if err := os.WriteFile(filepath.Join(scripts, "pass.lua"), []byte("return 2"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	replace(t, filepath.Join(scripts, "pass.lua"), []byte("return 2"))
 	next("reloaded test.pass (… ms), 1 of 4 nodes rebuilt")
 	cancel()
 	if err := <-done; err != nil {

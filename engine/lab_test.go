@@ -78,8 +78,16 @@ func bubble(t *testing.T, f func(l *lab)) {
 
 func (l *lab) write(config string) {
 	l.t.Helper()
-	if err := os.WriteFile(l.config, []byte(config), 0o644); err != nil {
-		l.t.Fatal(err)
+	replace(l.t, l.config, []byte(config))
+}
+
+// replace writes a file at once: a watcher may look at any time, and takes for
+// what was meant what stays half a save for long.
+func replace(t *testing.T, path string, data []byte) {
+	t.Helper()
+	next := filepath.Join(filepath.Dir(path), ".next~") // which no watcher asks for
+	if err := errors.Join(os.WriteFile(next, data, 0o644), os.Rename(next, path)); err != nil {
+		t.Fatal(err)
 	}
 }
 

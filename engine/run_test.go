@@ -636,7 +636,7 @@ func TestManyReloads(t *testing.T) {
 			round(50 + i)
 		}
 		goroutines2, heap2 := measure()
-		if goroutines2 > goroutines {
+		if goroutines2 > goroutines+10 { // some may be about to end
 			t.Errorf("%d goroutines before, %d after", goroutines, goroutines2)
 		}
 		if heap2 > heap+512<<10 {

@@ -218,9 +218,7 @@ func (l *lab) save(name string, data []byte) string {
 	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 		l.t.Fatal(err)
 	}
-	if err := os.WriteFile(full, data, 0o644); err != nil {
-		l.t.Fatal(err)
-	}
+	replace(l.t, full, data)
 	return full
 }
 

@@ -132,7 +132,9 @@ func patient(attrs string) string {
 	return attrs + "\n" + limits + "}"
 }
 
-func decodeTo(args any, r *flow.Receiver) error { return evaluate(args, "forward_to = [sink]", r) }
+func decodeTo(args any, r *flow.Receiver) error {
+	return evaluate(args, "forward_to = [sink]\n"+patient(""), r)
+}
 
 func evaluate(args any, config string, r *flow.Receiver) error {
 	file, err := parser.ParseFile("test.alloy", []byte(config))

@@ -166,7 +166,7 @@ func TestListen(t *testing.T) {
 		t.Errorf("got health %q", got)
 	}
 	l.Close()
-	n.Clock.Advance(time.Minute)
+	advanceUntil(t, n, time.Minute, func() bool { return listening.MatchString(n.Health().Message) })
 	url := n.address() + "/hook"
 	if want := fmt.Sprintf("http://127.0.0.1:%d/hook", port); url != want {
 		t.Errorf("it listens on %s, want %s", url, want)
@@ -333,7 +333,7 @@ func TestListenTLS(t *testing.T) {
 // from the VM.
 func TestSlowClient(t *testing.T) {
 	n := newNode(t)
-	n.save(source(hook(`return "ok"`)), listenOn(0, "read_timeout = \"200ms\"")+"script {\nconcurrency = \"single\"\n}\n")
+	n.save(source(hook(`return "ok"`)), listenOn(0, "read_timeout = \"3s\"")+"script {\nconcurrency = \"single\"\n}\n")
 	url := n.address()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {

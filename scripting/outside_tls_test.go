@@ -53,13 +53,21 @@ func TestHTTPConnections(t *testing.T) {
 	cert, key := certificate(t, "client.test")
 	f(fmt.Sprintf("tls_config {\nca_file = %q\ncert_pem = %q\nkey_pem = %q\n}", ca, cert, key), "1 certificates")
 
-	f("tls_config {\nca_file = \""+ca+"\"\n}", "0 certificates")
-	before := made.Load()
-	for i := range 100 { // on several VMs
-		n.send(text(t, batch.NewSource(), fmt.Sprintf("a{i=\"%d\"} 1\n", i)))
+	// On several VMs. A busy machine may give a connection back too late for the
+	// next request; not in every one of so many rounds.
+	var more int64
+	for round := range 5 {
+		f("tls_config {\nca_file = \""+ca+"\"\n}", "0 certificates")
+		before := made.Load()
+		for i := range 100 {
+			n.send(text(t, batch.NewSource(), fmt.Sprintf("a{i=\"%d\",round=\"%d\"} 1\n", i, round)))
+		}
+		if more = made.Load() - before; more == 0 {
+			break
+		}
 	}
-	if got := made.Load() - before; got != 0 {
-		t.Errorf("%d connections were made for 100 requests, for which there was one", got)
+	if more != 0 {
+		t.Errorf("%d connections were made for 100 requests, for which there was one", more)
 	}
 	if got := gathered(t, n.Registry, "weir_script_vms"); got < 2 {
 		t.Errorf("there are %v VMs", got)

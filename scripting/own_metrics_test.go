@@ -66,16 +66,7 @@ weir_script_custom_size 2
 	if got := gathered(t, n.Registry, "weir_script_custom_calls_total"); got != 13 {
 		t.Errorf("got %v calls, want 13", got)
 	}
-	limit := time.Now().Add(time.Minute)
-	for gathered(t, n.Registry, "weir_script_custom_series") > 1 {
-		if time.Now().After(limit) {
-			t.Fatal("what is not used is not forgotten")
-		}
-		if err := n.Clock.WaitTimers(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
-		n.Clock.Advance(time.Minute)
-	}
+	advanceUntil(t, n, time.Minute, func() bool { return gathered(t, n.Registry, "weir_script_custom_series") <= 1 })
 	if got := gathered(t, n.Registry, "weir_script_custom_calls_total"); got != 13 {
 		t.Errorf("got %v calls, want 13: this version uses it", got)
 	}

@@ -170,7 +170,7 @@ func TestStateOnBrokenDisk(t *testing.T) {
 	if err := os.Remove(blocked); err != nil {
 		t.Fatal(err)
 	}
-	advanceUntil(t, n, func() bool { return n.Health().State == component.Healthy })
+	advanceUntil(t, n, 100*time.Millisecond, func() bool { return n.Health().State == component.Healthy })
 	b := text(t, 1, "a{s=\"x\"} 0\n")
 	same(t, n.send(b), "a{s=\"x\"} 1\n")
 
@@ -191,7 +191,7 @@ func TestStateOnBrokenDisk(t *testing.T) {
 	if err := os.Remove(blocked); err != nil {
 		t.Fatal(err)
 	}
-	advanceUntil(t, n, func() bool { return n.Health().Message == "" })
+	advanceUntil(t, n, 100*time.Millisecond, func() bool { return n.Health().Message == "" })
 	n.restart(larger, "")
 	same(t, n.send(b), "a{s=\"x\"} 3\n")
 }
@@ -298,7 +298,7 @@ return weir.transform {
 	if got := n.Health().Message; !strings.Contains(got, "cannot migrate the state of version 1") {
 		t.Errorf("got %q", got)
 	}
-	advanceUntil(t, n, func() bool { return n.Health().State == component.Healthy })
+	advanceUntil(t, n, 100*time.Millisecond, func() bool { return n.Health().State == component.Healthy })
 	same(t, <-sent, "a 101\n")
 	n.restart(fmt.Sprintf(source, 2), "")
 	same(t, n.send(b), "a 102\n")

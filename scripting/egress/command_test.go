@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir/scripting/egress"
 )
@@ -120,6 +121,9 @@ func listen(t *testing.T) net.Listener {
 
 func accept(t *testing.T, l net.Listener) net.Conn {
 	t.Helper()
+	if err := l.(*net.TCPListener).SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)

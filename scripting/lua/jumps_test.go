@@ -13,7 +13,7 @@ func TestLoopsThatBeginWithAJump(t *testing.T) {
 		t.Helper()
 		src = strings.ReplaceAll(src, "@", mark)
 		src = strings.ReplaceAll(src, "tick()", "math.abs(1)")
-		f := build(t, metrics("local n, x, no, yes = 0, nil, false, true\n"+src+"\nbatch:set_label(\"n\", n)"), `script { limits { time = "100ms" } }`)
+		f := build(t, metrics("local n, x, no, yes = 0, nil, false, true\n"+src+"\nbatch:set_label(\"n\", n)"), `script { limits { time = "10s" } }`)
 		out := f.send(t, "m 1\n")
 		if h := f.Health(); h.Message != "" {
 			t.Errorf("%s: %s", src, h.Message)

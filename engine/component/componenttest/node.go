@@ -130,11 +130,11 @@ func (n *Node) Logs() string {
 }
 
 // Wait returns once ok, which is asked after every export and health report;
-// it fails the test when that does not happen within a minute: the machine may
+// it fails the test when that does not happen within two minutes: the machine may
 // be busy.
 func (n *Node) Wait(t testing.TB, ok func() bool) {
 	t.Helper()
-	timeout := time.NewTimer(time.Minute)
+	timeout := time.NewTimer(2 * time.Minute)
 	defer timeout.Stop()
 	for {
 		n.mu.Lock()
