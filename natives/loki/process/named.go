@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/weir-run/weir/natives/loki/push"
 )
 
 // MessageArguments are those of stage.eventlogmessage and stage.windowsevent,
@@ -64,7 +66,7 @@ func (n *named) set(p *pass, row int, name, v string) {
 		if n.DropInvalidLabels {
 			return
 		}
-		name = labelNameOf(name)
+		name = push.LabelName(name)
 	}
 	if !utf8.ValidString(v) {
 		return
@@ -90,21 +92,4 @@ func (n *named) has(p *pass, row int, name string) bool {
 		return true
 	}
 	return p.origin[row].Label(name) != ""
-}
-
-// labelNameOf returns a name of a label for one that is none: characters that
-// cannot be in it become _.
-func labelNameOf(name string) string {
-	if name == "" {
-		return "_"
-	}
-	first := true
-	return strings.Map(func(c rune) rune {
-		ok := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || !first && '0' <= c && c <= '9'
-		first = false
-		if !ok {
-			return '_'
-		}
-		return c
-	}, name)
 }

@@ -12,6 +12,7 @@ import (
 	_ "time/tzdata" // locations are known on machines that have none
 
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
 )
 
 // TimestampArguments of stage.timestamp.
@@ -72,6 +73,32 @@ func (a *TimestampArguments) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+var _ component.Warner = (*TimestampArguments)(nil)
+
+// Warnings names formats that no time is written in.
+func (a *TimestampArguments) Warnings() (ws []string) {
+	for i, f := range append([]string{a.Format}, a.FallbackFormats...) {
+		attr := "format"
+		if i > 0 {
+			attr = "fallback_formats"
+		}
+		switch _, named := layouts[f]; {
+		case named || f == "Unix" || f == "UnixMs" || f == "UnixUs" || f == "UnixNs" || f == "":
+		case strings.HasPrefix(f, "RFC") || strings.HasPrefix(f, "Unix"):
+			ws = append(ws, fmt.Sprintf("%s %q is not one of those that have a name: ANSIC, UnixDate, RubyDate, RFC822, RFC822Z, RFC850, RFC1123, RFC1123Z, RFC3339, RFC3339Nano, Unix, UnixMs, UnixUs and UnixNs", attr, f))
+		case oneTime.Format(f) == another.Format(f):
+			ws = append(ws, fmt.Sprintf("%s %q fits no time: write how Mon Jan 2 15:04:05 MST 2006 is written, such as \"2006-01-02 15:04:05\"", attr, f))
+		}
+	}
+	return ws
+}
+
+// Two times that no part of which is the same.
+var (
+	oneTime = time.Date(2001, time.February, 3, 4, 5, 6, 123456789, time.UTC)
+	another = time.Date(2012, time.November, 22, 17, 18, 19, 987654321, time.FixedZone("X", 3600))
+)
 
 // location returns nil for none.
 func (a *TimestampArguments) location() (*time.Location, error) {

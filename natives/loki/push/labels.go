@@ -14,26 +14,52 @@ import (
 )
 
 // AppendLabels appends the labels of a stream as Loki writes them,
-// {app="api", env="prod"}, without those that begin with two underscores.
+// {app="api", env="prod"}, without those that begin with two underscores. Names
+// that LogQL cannot have, such as k8s.pod, are sent as k8s_pod: Loki would store them
+// as they are, and then fail to answer every query that finds one of their lines.
+// One that is there so already counts more.
 func AppendLabels(dst []byte, s *batch.Stream) []byte {
 	dst = append(dst, '{')
 	first := true
+	var others []string // that were sent as another name
 	for name, value := range s.Labels() {
 		if strings.HasPrefix(name, "__") {
 			continue
+		}
+		if identifier(name) != len(name) {
+			name = LabelName(name)
+			if strings.HasPrefix(name, "__") {
+				name = "_" + strings.TrimLeft(name, "_")
+			}
+			if s.Label(name) != "" || slices.Contains(others, name) {
+				continue
+			}
+			others = append(others, name)
 		}
 		if !first {
 			dst = append(dst, ", "...)
 		}
 		first = false
-		if identifier(name) == len(name) {
-			dst = append(dst, name...)
-		} else {
-			dst = appendQuoted(dst, name)
-		}
-		dst = appendQuoted(append(dst, '='), value)
+		dst = appendQuoted(append(append(dst, name...), '='), value)
 	}
 	return append(dst, '}')
+}
+
+// LabelName returns a name of a label for one that is none to LogQL: characters
+// that cannot be in it become _.
+func LabelName(name string) string {
+	if name == "" {
+		return "_"
+	}
+	first := true
+	return strings.Map(func(c rune) rune {
+		ok := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || !first && '0' <= c && c <= '9'
+		first = false
+		if !ok {
+			return '_'
+		}
+		return c
+	}, name)
 }
 
 // appendQuoted quotes a string so that Loki's parser takes it, which knows Go's

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -27,7 +28,9 @@ func TestAppendLabels(t *testing.T) {
 	f("{}", "__tenant_id__", "x")
 	f(`{_a="b"}`, "_a", "b")
 	f(`{a="\"\\\n\t`+"`'"+`é"}`, "a", "\"\\\n\t`'é")
-	f(`{"1"="c", "k8s.pod"="b", "é"="d"}`, "k8s.pod", "b", "1", "c", "é", "d")
+	f(`{_="c", k8s_pod="b"}`, "k8s.pod", "b", "1", "c", "é", "d")
+	f(`{a_b="there"}`, "a.b", "x", "a_b", "there", "a-b", "y")
+	f(`{_tenant_id__="x"}`, "..tenant_id__", "x")
 	f(`{a="x\ufffdy"}`, "a", "x\uFFFDy")
 	f(`{a="\\\ufffd"}`, "a", `\`+"\uFFFD")
 	f(`{a="\xff"}`, "a", "\xff")
@@ -121,7 +124,8 @@ func FuzzParseLabels(f *testing.F) {
 	})
 }
 
-// FuzzAppendLabels: what is written, Loki reads as it was.
+// FuzzAppendLabels: what is written, Loki reads as it was, but for names that it
+// should not have.
 func FuzzAppendLabels(f *testing.F) {
 	f.Add("a", "b", "c.d", "é\n\"")
 	f.Add("a", "\uFFFD", "b", "\xff\\")
@@ -132,8 +136,10 @@ func FuzzAppendLabels(f *testing.F) {
 		s := b.Series(nil)
 		defer s.Release()
 		var want []batch.Label
+		same := true
 		for n, v := range s.Labels() {
-			if len(n) < 2 || n[:2] != "__" {
+			same = same && model.LegacyValidation.IsValidLabelName(n)
+			if !strings.HasPrefix(n, "__") {
 				want = append(want, batch.Label{Name: n, Value: v})
 			}
 		}
@@ -142,7 +148,12 @@ func FuzzAppendLabels(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(want, got, cmp.Transformer("empty", func(ls []batch.Label) []batch.Label { return append([]batch.Label{}, ls...) })); d != "" {
+		for _, l := range got {
+			if !model.LegacyValidation.IsValidLabelName(l.Name) || strings.HasPrefix(l.Name, "__") {
+				t.Errorf("%s has the name %q", text, l.Name)
+			}
+		}
+		if d := cmp.Diff(want, got, cmp.Transformer("empty", func(ls []batch.Label) []batch.Label { return append([]batch.Label{}, ls...) })); same && d != "" {
 			t.Errorf("%s: %s", text, d)
 		}
 		if loki, _, err := prometheusLabels(text); err != nil || len(loki) != len(got) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/natives/loki/push"
 )
 
 // kind is what an answer means for a request.
@@ -67,6 +68,9 @@ func judge(s *settings, r *request, resp *http.Response, message string, now tim
 	}
 	message = strings.TrimSpace(message)
 	a.err = fmt.Errorf("server answered %s: %s", resp.Status, short(message))
+	if a.status == http.StatusNotFound && !strings.HasSuffix(s.args.URL, push.Path) {
+		a.err = fmt.Errorf("%w; Loki takes lines at %s: see the endpoint's url", a.err, push.Path)
+	}
 	if class != 2 && isTooLarge(a.status, message) {
 		a.kind = tooLarge
 		return a

@@ -142,6 +142,21 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
+// TestWrongPath: who leaves out the path is told what it is.
+func TestWrongPath(t *testing.T) {
+	f := func(url string, status int, want string) {
+		t.Helper()
+		if got := write.AnswerError(url, status); got != want {
+			t.Errorf("%s, %d: got %q, want %q", url, status, got, want)
+		}
+	}
+	const hint = "server answered 404 Not Found: no; Loki takes lines at /loki/api/v1/push: see the endpoint's url"
+	f("http://loki:3100", 404, hint)
+	f("http://loki:3100/api/v1/push", 404, hint)
+	f("http://loki:3100/loki/api/v1/push", 404, "server answered 404 Not Found: no")
+	f("http://loki:3100", 405, "server answered 405 Method Not Allowed: no")
+}
+
 // TestWrongPassword: who mistypes a password or a path loses nothing.
 func TestWrongPassword(t *testing.T) {
 	for _, status := range []int{401, 403, 404} {

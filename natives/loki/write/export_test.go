@@ -2,6 +2,7 @@ package write
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -78,4 +79,10 @@ func LongestPause(o component.Options, args *Endpoint) (time.Duration, error) {
 	defer s.client.CloseIdleConnections()
 	sd := &sender{e: &endpoint{clock: clock.System{}}, posting: context.Background()}
 	return s.longest(sd.post(s, &request{})), nil
+}
+
+// AnswerError returns what is said of an answer.
+func AnswerError(url string, status int) string {
+	resp := &http.Response{StatusCode: status, Status: fmt.Sprint(status, " ", http.StatusText(status)), Header: http.Header{}}
+	return judge(&settings{args: &Endpoint{URL: url}}, &request{}, resp, "no", time.Now()).err.Error()
 }

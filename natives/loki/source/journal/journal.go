@@ -33,7 +33,7 @@ func Registration() component.Registration {
 			if errMissing == nil {
 				return nil
 			}
-			return []*component.ArgumentError{{Path: "forward_to", Err: errMissing, Warning: true}}
+			return []*component.ArgumentError{{Err: errMissing, Warning: true}}
 		},
 		Build: func(o component.Options, args any) (component.Component, error) {
 			return build(o, args.(*Arguments), open, errMissing)
