@@ -19,8 +19,8 @@ import (
 const (
 	period = 10 * time.Second
 	minute = 6
-	// step is how long it takes, twice, to see that collecting costs too much.
-	step = 250 * time.Millisecond
+	// first is the time in which a start makes garbage that is no hurry.
+	first = 500 * time.Millisecond
 )
 
 // Start is to be called before anything is made: what a start allocates lives
@@ -35,6 +35,9 @@ func Start() {
 // Keep looks after the process's memory until ctx ends.
 func Keep(ctx context.Context, c clock.Clock, log *slog.Logger) {
 	k := keeper{clock: c, log: log, paced: !userDecides(), read: readHeap, set: setPercent, release: ReleaseProgram}
+	if k.paced {
+		k.collected = collections(ctx)
+	}
 	k.run(ctx)
 }
 
@@ -44,16 +47,18 @@ func userDecides() bool { return os.Getenv("GOGC") != "" }
 
 // keeper is what Keep does, and to what.
 type keeper struct {
-	clock   clock.Clock
-	log     *slog.Logger
-	paced   bool
-	read    func() reading
-	set     func(percent int)
-	release func() error
+	clock     clock.Clock
+	log       *slog.Logger
+	paced     bool
+	collected <-chan struct{} // garbage was collected
+	read      func() reading
+	set       func(percent int)
+	release   func() error
 }
 
 func (k *keeper) run(ctx context.Context) {
-	p := pacer{last: k.read(), at: k.clock.Now(), percent: startPercent}
+	now := k.clock.Now()
+	p := pacer{last: k.read(), at: now, percent: startPercent, from: now.Add(first)}
 	// First much is done that is not done again.
 	for wait := time.Second; wait < period; wait *= 2 {
 		if !k.sleep(ctx, wait, &p) {
@@ -77,16 +82,18 @@ func (k *keeper) run(ctx context.Context) {
 // sleep waits, and lets more garbage wait as soon as collecting it costs too
 // much; false: ctx has ended.
 func (k *keeper) sleep(ctx context.Context, d time.Duration, p *pacer) bool {
-	for end := k.clock.Now().Add(d); ; {
-		now := k.clock.Now()
-		if !now.Before(end) {
-			return true
-		}
-		if clock.Sleep(ctx, k.clock, min(step, end.Sub(now))) != nil {
+	t := k.clock.NewTimer(d)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
 			return false
-		}
-		if k.paced && p.hurry(k.read(), k.clock.Now()) {
-			k.set(p.percent)
+		case <-t.C():
+			return true
+		case <-k.collected: // and not every now and then, which wakes up an idle process
+			if k.paced && p.hurry(k.read(), k.clock.Now()) {
+				k.set(p.percent)
+			}
 		}
 	}
 }

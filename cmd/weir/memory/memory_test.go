@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,16 +21,17 @@ type kept struct {
 	t     *testing.T
 	clock *clocktest.Fake
 	heap  reading
+	gc    chan struct{}
 	did   []string
 	log   strings.Builder
 }
 
 // startKept starts one; advance lets time pass, a step at a time.
 func startKept(t *testing.T, paced bool, released error) (k *kept, advance func(steps int, step time.Duration)) {
-	k = &kept{t: t, clock: clocktest.New(time.Unix(0, 0)), heap: reading{grown: 30e6, scanned: 6e6}}
+	k = &kept{t: t, clock: clocktest.New(time.Unix(0, 0)), heap: reading{grown: 30e6, scanned: 6e6}, gc: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(&k.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	keeper := keeper{
-		clock: k.clock, log: log, paced: paced,
+		clock: k.clock, log: log, paced: paced, collected: k.gc,
 		read:    func() reading { return k.heap },
 		set:     func(int) { k.did = append(k.did, "set") },
 		release: func() error { k.did = append(k.did, "release"); return released },
@@ -81,16 +83,20 @@ func TestKeep(t *testing.T) {
 
 // TestKeepHurries holds that a burst does not wait for a look.
 func TestKeepHurries(t *testing.T) {
-	k, advance := startKept(t, true, nil)
-	advance(1, time.Second)
-	k.did = nil
-	for range 3 {
-		k.heap.allocated += 100e6
-		advance(1, step)
-	}
-	if d := cmp.Diff([]string{"set"}, k.did); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		k, advance := startKept(t, true, nil)
+		advance(1, time.Second)
+		k.did = nil
+		for range 10 {
+			k.heap.collected++
+			k.clock.Advance(10 * time.Millisecond)
+			k.gc <- struct{}{}
+			synctest.Wait()
+		}
+		if d := cmp.Diff([]string{"set"}, k.did); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+	})
 }
 
 // TestKeepNothing holds that GOGC wins, and that what cannot be done is said

@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"context"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -24,13 +26,16 @@ const (
 	// load.
 	marking = 1e-9
 	// tooMuch is the CPU time a second that collecting may take until the next
-	// look, and urgent how many bytes may wait before that at most.
-	tooMuch = 0.05
-	urgent  = 24e6
+	// look, patience how many seconds beyond that are borne, and urgent how many
+	// bytes may wait from then on, if they are no more than what lives.
+	tooMuch  = 0.05
+	patience = 0.02
+	urgent   = 24e6
 )
 
 // reading is what a pacer looks at.
 type reading struct {
+	collected float64 // how often, since the start
 	allocated float64 // bytes, since the start
 	grown     float64 // bytes that a collection found alive, with stacks and globals: what the percentage is of
 	scanned   float64 // bytes of those that may hold pointers
@@ -50,32 +55,32 @@ type pacer struct {
 	rate    float64 // bytes of garbage a second, smoothed; 0 before the first look
 	percent int
 
-	step   reading // that hurry had last
+	from   time.Time // before that nothing is a hurry
+	step   reading   // that hurry had last
 	stepAt time.Time
-	late   int // readings in turn at which collecting cost too much
+	debt   float64 // CPU seconds that collecting has cost beyond tooMuch
 }
 
-// hurry takes a reading between two looks and reports whether percent was
+// hurry takes a reading after a collection and reports whether percent was
 // changed: it rises at once when collecting costs too much, as it does when a
 // collector of logs finds a backlog of files.
 func (p *pacer) hurry(r reading, now time.Time) (changed bool) {
-	last, seconds := p.step, now.Sub(p.stepAt).Seconds()
-	first := p.stepAt.IsZero()
+	if now.Before(p.from) {
+		return false
+	}
+	if !p.stepAt.IsZero() {
+		p.debt += marking*r.scanned*(r.collected-p.step.collected) - tooMuch*now.Sub(p.stepAt).Seconds()
+	}
 	p.step, p.stepAt = r, now
-	if first || seconds <= 0 || r.grown <= 0 {
+	if p.debt = max(0, p.debt); p.debt < patience || r.grown <= 0 {
 		return false
 	}
-	rate := max(0, r.allocated-last.allocated-(r.grown-last.grown)) / seconds
-	wait := marking * r.scanned * rate / tooMuch
-	percent := min(int(100*min(wait, urgent)/r.grown), maxPercent)
+	p.debt = 0
+	percent := min(int(100*urgent/r.grown), maxPercent)
 	if percent <= p.percent {
-		p.late = 0
 		return false
 	}
-	if p.late++; p.late < 2 {
-		return false // what comes once and is over
-	}
-	p.late, p.percent, p.rate = 0, percent, max(p.rate, rate)
+	p.percent = percent
 	return true
 }
 
@@ -101,11 +106,34 @@ func (p *pacer) look(r reading, now time.Time) (changed bool) {
 	return true
 }
 
+// collections returns a channel that gets a value after a collection of
+// garbage, unless it holds one still, until ctx ends. Who waits for it costs
+// nothing while nothing is collected.
+func collections(ctx context.Context) <-chan struct{} {
+	c := make(chan struct{}, 1)
+	var arm func()
+	arm = func() {
+		// What nobody holds is found by the next collection.
+		runtime.AddCleanup(new([4]uint64), func(arm func()) {
+			select {
+			case c <- struct{}{}:
+			default:
+			}
+			if ctx.Err() == nil {
+				arm()
+			}
+		}, arm)
+	}
+	arm()
+	return c
+}
+
 func setPercent(p int) { debug.SetGCPercent(p) }
 
 // readHeap reads this process's heap.
 func readHeap() reading {
 	s := []metrics.Sample{
+		{Name: "/gc/cycles/total:gc-cycles"},
 		{Name: "/gc/heap/allocs:bytes"},
 		{Name: "/gc/heap/live:bytes"},
 		{Name: "/gc/scan/stack:bytes"},
@@ -114,5 +142,5 @@ func readHeap() reading {
 	}
 	metrics.Read(s)
 	at := func(i int) float64 { return float64(s[i].Value.Uint64()) }
-	return reading{allocated: at(0), grown: at(1) + at(2) + at(3), scanned: at(4)}
+	return reading{collected: at(0), allocated: at(1), grown: at(2) + at(3) + at(4), scanned: at(5)}
 }

@@ -109,20 +109,29 @@ func TestPaceLooks(t *testing.T) {
 // TestPaceHurries holds that much garbage need not wait for the next look, if it
 // goes on, and that a heap which is large stays what it is.
 func TestPaceHurries(t *testing.T) {
-	const mb = 1e6
-	f := func(what string, garbage []float64, grown, scanned float64, want ...int) {
+	const mb, step = 1e6, 30 * time.Millisecond
+	// f gives the percentages after steps of so much garbage a second, in which a
+	// heap is collected as often as a percentage says.
+	f := func(what string, after time.Duration, garbage []float64, grown, scanned float64, want ...int) {
 		t.Helper()
 		now := time.Unix(0, 0)
 		r := reading{grown: grown, scanned: scanned}
-		p := pacer{last: r, at: now, percent: startPercent}
-		p.hurry(r, now)
+		p := pacer{last: r, at: now, percent: startPercent, from: now.Add(first)}
+		now = now.Add(after)
+		var waits float64
 		var got []int
 		for _, g := range garbage {
-			now = now.Add(step)
-			r.allocated += g * step.Seconds()
-			was := p.percent
-			if changed := p.hurry(r, now); changed != (p.percent != was) {
-				t.Errorf("%s: changed is %t, %d to %d", what, changed, was, p.percent)
+			for range step / time.Millisecond {
+				now = now.Add(time.Millisecond)
+				if waits += g / 1000; waits < grown*float64(p.percent)/100 {
+					continue
+				}
+				waits = 0
+				r.collected++
+				was := p.percent
+				if changed := p.hurry(r, now); changed != (p.percent != was) {
+					t.Errorf("%s: changed is %t, %d to %d", what, changed, was, p.percent)
+				}
 			}
 			got = append(got, p.percent)
 		}
@@ -130,12 +139,29 @@ func TestPaceHurries(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
 	}
-	f("a backlog of logs", []float64{100 * mb, 100 * mb, 100 * mb}, 10*mb, 8*mb, startPercent, maxPercent, maxPercent)
-	f("a moment", []float64{100 * mb, 0, 100 * mb, 0}, 10*mb, 8*mb, startPercent, startPercent, startPercent, startPercent)
-	f("what is bearable", []float64{5 * mb, 5 * mb}, 30*mb, 6*mb, startPercent, startPercent)
-	f("a million series", []float64{100 * mb, 100 * mb}, 250*mb, 60*mb, startPercent, startPercent)
-	f("a heap of some size", []float64{100 * mb, 100 * mb}, 80*mb, 20*mb, startPercent, 30)
-	f("a clock that stands still", nil, 10*mb, 8*mb)
+	second := func(garbage ...float64) []float64 { return append(garbage, make([]float64, 30)...) }
+	same := slices.Repeat([]int{startPercent}, 64)
+	f("a backlog of logs", time.Second, []float64{100 * mb, 100 * mb, 100 * mb}, 10*mb, 8*mb, startPercent, maxPercent, maxPercent)
+	f("a start", 0, []float64{100 * mb, 100 * mb, 100 * mb}, 10*mb, 8*mb, same[:3]...)
+	f("moments", time.Second, slices.Concat(second(100*mb), second(100*mb)), 10*mb, 8*mb, same[:62]...)
+	f("what is bearable", time.Second, slices.Repeat([]float64{5 * mb}, 64), 30*mb, 6*mb, same...)
+	f("a million series", time.Second, slices.Repeat([]float64{100 * mb}, 64), 250*mb, 60*mb, same...)
+	f("a heap of some size", time.Second, slices.Repeat([]float64{100 * mb}, 64), 80*mb, 20*mb, append(slices.Clone(same[:11]), slices.Repeat([]int{30}, 53)...)...)
+}
+
+// TestCollections holds that a collection is told, and the next one too.
+func TestCollections(t *testing.T) {
+	c := collections(t.Context())
+	for range 3 {
+		for told := false; !told; {
+			runtime.GC()
+			select {
+			case <-c:
+				told = true
+			default:
+			}
+		}
+	}
 }
 
 // TestRuntimeHeap holds that the runtime has what is read, and takes what is set.
@@ -144,7 +170,7 @@ func TestRuntimeHeap(t *testing.T) {
 	defer debug.SetGCPercent(was)
 	runtime.GC()
 	r := readHeap()
-	if r.allocated <= 0 || r.grown <= 0 || r.scanned <= 0 || r.grown > r.allocated+64e6 {
+	if r.collected <= 0 || r.allocated <= 0 || r.grown <= 0 || r.scanned <= 0 || r.grown > r.allocated+64e6 {
 		t.Errorf("the heap reads %+v", r)
 	}
 	setPercent(66)
