@@ -20,7 +20,10 @@ const (
 type Arguments struct {
 	// Targets whose label __path__ is a file to follow. Their other labels become
 	// those of its lines, but for those that begin with two underscores; the
-	// label filename is the path. A target that leaves is read to its end.
+	// label filename is the path. A target that leaves is read to its end. A file
+	// that is rotated is looked for in its directory. One that was moved to another
+	// (logrotate's olddir) is read on; while weir is down it is found there only if
+	// a target with the same labels, or a pattern, names it there too.
 	Targets []map[string]string `alloy:"targets,attr"`
 	// Receivers to send the lines to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`

@@ -19,23 +19,27 @@ func (f *follower) begin(now time.Time) error {
 	}
 	var missing []*position
 	var found []*generation
-	for _, p := range ps {
-		f.last, f.written, f.knew = max(f.last, p.last), max(f.written, p.written), true
-		if p.finished && len(p.open) == 0 || p.path != f.target.path || err == nil && p.id == id || f.c.owns.other(f, p.id) {
+	for i, v := range f.c.positions.copies(ps) {
+		p := ps[i]
+		f.last, f.written, f.knew = max(f.last, v.last), max(f.written, v.written), true
+		if v.finished && len(v.open) == 0 || err == nil && v.id == id || !f.reserve(p, v.id) {
 			continue
 		}
 		g, err := f.c.beside(p.real, p.path).find(p, f.set.coding, f.set.format, func(other identity) bool {
 			return other == id && other != (identity{}) || f.c.owns.other(f, other)
 		})
+		if err == nil && g != nil && !f.c.owns.take(f, g.id) {
+			g.close()
+			g = nil
+		}
+		if has := func(g *generation) bool { return g.id == v.id }; !slices.ContainsFunc(found, has) && (g == nil || !has(g)) {
+			f.c.owns.release(f, v.id)
+		}
 		if err != nil {
 			for _, g := range found {
 				f.drop(g)
 			}
 			return err
-		}
-		if g != nil && !f.c.owns.take(f, g.id) {
-			g.close()
-			g = nil
 		}
 		if g == nil {
 			missing = append(missing, p)
@@ -121,15 +125,24 @@ func (f *follower) same(g *generation) *position {
 func (f *follower) older(g *generation, now time.Time) error {
 	for ; len(f.missing) > 0; f.missing = f.missing[1:] {
 		p := f.missing[0]
-		old, err := f.c.beside(p.real, p.path).find(p, f.set.coding, f.set.format, func(id identity) bool {
+		gone := f.c.positions.copies(f.missing[:1])[0].id
+		if !f.reserve(p, gone) {
+			continue // its file is one that another follower has found
+		}
+		d := f.c.beside(p.real, p.path)
+		d.add(f.c.targetOf(f.target.key, gone))
+		old, err := d.find(p, f.set.coding, f.set.format, func(id identity) bool {
 			return id == g.id || f.holds(id) || f.c.owns.other(f, id)
 		})
-		if err != nil {
-			return err
-		}
-		if old != nil && !f.c.owns.take(f, old.id) {
+		if err == nil && old != nil && !f.c.owns.take(f, old.id) {
 			old.close()
 			old = nil
+		}
+		if gone != g.id && !f.holds(gone) && (old == nil || old.id != gone) {
+			f.c.owns.release(f, gone)
+		}
+		if err != nil {
+			return err
 		}
 		if old == nil {
 			f.lost(f.abandon(p, p.open), p.real, p.read, "it is not in its directory, nor is a copy of it")
@@ -144,6 +157,22 @@ func (f *follower) older(g *generation, now time.Time) error {
 		f.gens = append(f.gens, old)
 	}
 	return nil
+}
+
+// reserve makes the file that p is the position of, id, f's, unless another
+// follower has it: that has found it by a path of its own, and goes on at p.
+func (f *follower) reserve(p *position, id identity) bool {
+	if !f.c.owns.take(f, id) {
+		return false
+	}
+	v := f.c.positions.copies([]*position{p})[0]
+	if v.path == f.target.path || !f.c.isTarget(v.path, v.labels) {
+		return true
+	}
+	if !f.holds(id) {
+		f.c.owns.release(f, id)
+	}
+	return false
 }
 
 // anew makes g, of which nothing is known, begin where the arguments say.

@@ -54,7 +54,8 @@ type Component struct {
 
 	mu     sync.Mutex
 	args   *Arguments
-	wanted map[string]bool // ids of the targets there are
+	wanted map[string]bool  // ids of the targets there are
+	places map[owned]string // which files they lead to, nil until that is asked
 	info   []followerInfo
 }
 

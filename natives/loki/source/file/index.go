@@ -52,6 +52,16 @@ func (s *positions) ofFile(id identity, ok func(*position) bool) []*position {
 	return chosen(s.index.files[id], ok)
 }
 
+// copies returns what ps are now.
+func (s *positions) copies(ps []*position) (vs []position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range ps {
+		vs = append(vs, *p)
+	}
+	return vs
+}
+
 func chosen(from []*position, ok func(*position) bool) (ps []*position) {
 	for _, p := range from {
 		if ok(p) {

@@ -19,7 +19,7 @@ type owned struct {
 func (o *owners) other(f *follower, id identity) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	by := o.by[owned{f.target.key, id}]
+	by := o.by[owned{f.target.key, id}] // nobody has the file without an identity
 	return by != nil && by != f
 }
 
@@ -27,6 +27,9 @@ func (o *owners) other(f *follower, id identity) bool {
 func (o *owners) take(f *follower, id identity) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if id == (identity{}) {
+		return true
+	}
 	k := owned{f.target.key, id}
 	if by := o.by[k]; by != nil && by != f {
 		return false

@@ -41,7 +41,7 @@ func (s *scheduler) reconcile(r resolution) {
 		want[r.targets[i].id()] = true
 	}
 	s.c.mu.Lock()
-	s.c.wanted = want
+	s.c.wanted, s.c.places = want, nil
 	s.c.mu.Unlock()
 
 	left := map[string][]*follower{} // by path

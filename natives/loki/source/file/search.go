@@ -75,13 +75,38 @@ func (c *Component) beside(paths ...string) *directory {
 			if !e.Type().IsRegular() {
 				continue
 			}
-			file := filepath.Join(dir, e.Name())
-			if id, fi, err := stat(file); err == nil {
-				d.files = append(d.files, listed{file, id, fi})
-			}
+			d.add(filepath.Join(dir, e.Name()))
 		}
 	}
 	return d
+}
+
+// add adds what is at path, if that is anything.
+func (d *directory) add(path string) {
+	if path == "" {
+		return
+	}
+	if id, fi, err := stat(path); err == nil {
+		d.files = append(d.files, listed{path, id, fi})
+	}
+}
+
+// targetOf returns the path of a target with those labels that leads to a file,
+// "" when there is none: patterns may name the directory that rotated files are
+// moved to.
+func (c *Component) targetOf(key string, id identity) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.places == nil {
+		c.places = make(map[owned]string, len(c.wanted))
+		for t := range c.wanted {
+			path, key, _ := strings.Cut(t, "\x00")
+			if id, _, err := stat(path); err == nil {
+				c.places[owned{key, id}] = path
+			}
+		}
+	}
+	return c.places[owned{key, id}]
 }
 
 func (d *directory) inFamily(l listed) bool {
