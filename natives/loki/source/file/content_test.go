@@ -1,0 +1,148 @@
+package file_test
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// copytruncate does what logrotate does so named.
+func (h *house) copytruncate(name, to string) {
+	h.t.Helper()
+	b, err := os.ReadFile(h.path(name))
+	h.must(err)
+	h.append(to, string(b))
+	h.must(os.Truncate(h.path(name), 0))
+}
+
+// TestCopiedUnread: of a file that was copied and truncated before anything of it
+// was read, the copy is a file that is new; a pattern that finds it is enough.
+func TestCopiedUnread(t *testing.T) {
+	f := func(down bool) {
+		t.Helper()
+		scene(t, func(h *house) {
+			h.follow("*.log*")
+			h.args.FileMatch.Enabled = true
+			h.start()
+			if down {
+				h.stop()
+			}
+			h.append("app.log", "a\n")
+			h.copytruncate("app.log", "app.log.1")
+			h.append("app.log", "b\n")
+			if down {
+				h.start()
+			}
+			h.pass(20 * time.Second)
+			h.wantLabelled("filename", h.path("app.log.1")+" a", h.path("app.log")+" b")
+		})
+	}
+	f(false)
+	f(true)
+}
+
+// TestEqualLines: where all lines are equal, a truncated file that has grown to
+// the old place and past it looks as if it had only grown. One that is shorter
+// was truncated, whatever is in it.
+func TestEqualLines(t *testing.T) {
+	f := func(anew, want int) {
+		t.Helper()
+		scene(t, func(h *house) {
+			h.append("app.log", strings.Repeat("equal\n", 3))
+			h.start()
+			h.sink.forget()
+			h.must(os.Truncate(h.path("app.log"), 0))
+			h.append("app.log", strings.Repeat("equal\n", anew))
+			h.pass(time.Second)
+			if got := len(h.sink.lines()); got != want {
+				t.Errorf("got %d of %d lines, want %d", got, anew, want)
+			}
+		})
+	}
+	f(1, 1)
+	f(2, 2)
+	f(3, 0)
+	f(5, 2)
+}
+
+// TestStrangeNames: a target is a path, not a pattern, and may be called anything.
+func TestStrangeNames(t *testing.T) {
+	scene(t, func(h *house) {
+		names := []string{"[a-z]{x,y}.log", "sp ace.log", "ü.log"}
+		if runtime.GOOS == "linux" { // others refuse some
+			names = append(names, "new\nline.log", "star*?.log", `back\slash"quote.log`, "no utf-8 \xff.log")
+		}
+		h.follow(names...)
+		for _, name := range names {
+			h.append(name, "1\n")
+		}
+		h.start()
+		for _, name := range names {
+			h.append(name, "2\n")
+			h.rename(name, name+".1")
+			h.append(name, "3\n")
+		}
+		h.pass(time.Second)
+		if got := h.sink.lines(); len(got) != 3*len(names) {
+			t.Errorf("got %q", got)
+		}
+		h.stop()
+		h.sink.forget()
+		for _, name := range names {
+			h.append(name, "4\n")
+		}
+		h.start()
+		if got := strings.Join(h.sink.lines(), " "); got != strings.TrimSpace(strings.Repeat("4 ", len(names))) {
+			t.Errorf("after a restart got %q", got)
+		}
+	})
+}
+
+// TestDirectoryAnew: a directory that was removed with its files and made again
+// is the same path.
+func TestDirectoryAnew(t *testing.T) {
+	scene(t, func(h *house) {
+		h.follow("d/*.log")
+		h.args.FileMatch.Enabled = true
+		for _, line := range []string{"a", "b", "c"} {
+			h.must(os.Mkdir(h.path("d"), 0o755))
+			h.append("d/app.log", line+"\n")
+			if line == "a" {
+				h.start()
+			}
+			h.pass(11 * time.Second)
+			h.must(os.RemoveAll(h.path("d")))
+			h.pass(11 * time.Second)
+		}
+		h.want("a", "b", "c")
+		h.counts("weir_source_file_lost_bytes_total", 0)
+	})
+}
+
+// TestHuge: offsets beyond 4 GiB, in a file that is mostly a hole.
+func TestHuge(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "first\n")
+		h.start()
+		h.stop()
+		const at = 5 << 30
+		f, err := os.OpenFile(h.path("big.log"), os.O_CREATE|os.O_WRONLY, 0o600)
+		h.must(err)
+		_, err = f.WriteAt([]byte("\nold\n"), at)
+		h.must(err)
+		h.must(f.Close())
+		h.node.Clock.Advance(time.Hour * 24 * 365 * 20)
+		h.follow("big.log")
+		h.args.TailFromEnd = true
+		h.sink.forget()
+		h.start()
+		h.append("big.log", "a\n")
+		h.pass(time.Second)
+		h.stop()
+		h.append("big.log", "b\n")
+		h.start()
+		h.want("a", "b")
+	})
+}
