@@ -100,21 +100,30 @@ func TestPlainAsTransport(t *testing.T) {
 	f := func(name string, answers ...string) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
-			plain, prometheus := clients(t)
-			url, conns := rawServer(t, answers...)
-			var got, want []outcome
-			for range answers {
-				got = append(got, get(plain, url))
-			}
-			gotConns := conns.Swap(0)
-			for range answers {
-				want = append(want, get(prometheus, url))
-			}
-			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("(-Prometheus's client +plain):\n%s", d)
-			}
-			if wantConns := conns.Load(); gotConns != wantConns {
-				t.Errorf("it took %d connections, Prometheus's client %d", gotConns, wantConns)
+			for try := 1; ; try++ {
+				plain, prometheus := clients(t)
+				url, conns := rawServer(t, answers...)
+				play := func(c *http.Client) (os []outcome) {
+					for range answers {
+						os = append(os, get(c, url))
+					}
+					return os
+				}
+				got := play(plain)
+				gotConns := conns.Swap(0)
+				want := play(prometheus)
+				wantConns := conns.Load()
+				d := cmp.Diff(want, got)
+				if d == "" && gotConns == wantConns {
+					return
+				}
+				// http.Transport uses no connection again whose goroutine has
+				// not said within 50 ms that it has written a request, and the
+				// machine may be busy.
+				if try < 5 && wantConns > gotConns {
+					continue
+				}
+				t.Fatalf("it took %d connections, Prometheus's client %d (-Prometheus's client +plain):\n%s", gotConns, wantConns, d)
 			}
 		})
 	}

@@ -179,7 +179,7 @@ func TestSettingsChange(t *testing.T) {
 		}
 		fmt.Fprint(w, "done")
 	})
-	v := serve(t, slow, nil)
+	v := serve(t, slow, func(a *server.Arguments) { a.GracefulShutdownTimeout = time.Hour })
 	addr := v.s.Address()
 	got := make(chan string, 1)
 	go func() {

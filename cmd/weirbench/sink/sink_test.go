@@ -60,7 +60,7 @@ func start(t *testing.T) *endpoint {
 	}
 	client := func(msg remoteapi.WriteMessageType) remote.WriteClient {
 		c, err := remote.NewWriteClient("test", &remote.ClientConfig{
-			URL: &config_util.URL{URL: u}, Timeout: model.Duration(10 * time.Second), WriteProtoMsg: msg, RetryOnRateLimit: true,
+			URL: &config_util.URL{URL: u}, Timeout: model.Duration(2 * time.Minute), WriteProtoMsg: msg, RetryOnRateLimit: true,
 		})
 		if err != nil {
 			t.Fatal(err)

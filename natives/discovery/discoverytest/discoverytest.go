@@ -115,7 +115,7 @@ func (n *Node) await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.NewTimer(30 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute) // the machine may be busy
 	defer deadline.Stop()
 	for !ok() {
 		select {
@@ -173,7 +173,7 @@ func Prometheus(t testing.TB, cfg sd.Config, text string, n int) []map[string]st
 		cancel()
 		<-done
 	}()
-	deadline := time.NewTimer(30 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute) // the machine may be busy
 	defer deadline.Stop()
 	groups := map[string]*targetgroup.Group{}
 	for {

@@ -191,7 +191,7 @@ func TestEndpointThatNeverReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() // what connects is taken by the kernel
-	n := startNew(t, endpoint("http://"+l.Addr().String(), `remote_timeout = "20ms"`))
+	n := startNew(t, endpoint("http://"+l.Addr().String(), `remote_timeout = "300ms"`))
 	n.accept(t, gauges(1, 3, t0))
 	poll(t, n, func() bool { return strings.Contains(n.Logs(), "cannot send") })
 	if log := n.Logs(); !strings.Contains(log, "deadline exceeded") {

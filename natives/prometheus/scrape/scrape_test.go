@@ -598,7 +598,7 @@ func TestFaults(t *testing.T) {
 	t.Cleanup(missing.Close)
 
 	f := func(url, args, outcome, message string) {
-		interval, timeout := "3s", "3s" // more than a busy machine takes
+		interval, timeout := "6s", "6s" // more than a busy machine takes
 		if outcome == "timeout" {
 			interval, timeout = "200ms", "150ms"
 		}
