@@ -102,7 +102,7 @@ func TestKill(t *testing.T) {
 				continue // cut off
 			}
 			accepted[src] = i + 1
-			if n == 2000 {
+			if n == 1000 {
 				if err := cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}

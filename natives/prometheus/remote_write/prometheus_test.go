@@ -173,7 +173,7 @@ func (s *server) got() []request {
 // wait returns when ok, which is asked after every request, is true.
 func (s *server) wait(t testing.TB, ok func() bool) {
 	t.Helper()
-	timeout := time.NewTimer(time.Minute) // the machine may be busy
+	timeout := time.NewTimer(5 * time.Minute) // the machine may be busy
 	defer timeout.Stop()
 	for {
 		s.mu.Lock()
