@@ -2,6 +2,8 @@ package journaling
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -94,6 +96,45 @@ func (es *Endpoints[E]) Update(next func(old map[string]E) ([]E, error)) error {
 	default:
 	}
 	return nil
+}
+
+// Next returns the endpoints of other arguments, one for each of refs, for Update:
+// that of old, by the settings that settings returns, or one that build builds. The
+// settings of before are those of old, zero if there is none; returned they change
+// nothing. On an error none of old was touched.
+func Next[E interface {
+	Using() S
+	Use(s S)
+}, S comparable](refs []Ref, old map[string]E, settings func(i int, before S) (S, error), build func(i int, s S) E) ([]E, error) {
+	all := make([]S, len(refs))
+	var errs []error
+	for i, r := range refs {
+		var before S
+		if e, ok := old[r.Key()]; ok {
+			before = e.Using()
+		}
+		s, err := settings(i, before)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("endpoint %s: %w", r.Label(), err))
+		}
+		all[i] = s
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	// From here on nothing fails.
+	endpoints := make([]E, len(refs))
+	for i, r := range refs {
+		e, ok := old[r.Key()]
+		switch {
+		case !ok:
+			e = build(i, all[i])
+		case e.Using() != all[i]:
+			e.Use(all[i])
+		}
+		endpoints[i] = e
+	}
+	return endpoints, nil
 }
 
 // Output is the fan-out to all gates.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/textproto"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -156,22 +154,13 @@ func (a *Arguments) Validate() error {
 			add("external_labels: the value of %q is not UTF-8", name)
 		}
 	}
-	if t := a.ExternalLabels[push.TenantLabel]; !validTenant(t) {
+	if t := a.ExternalLabels[push.TenantLabel]; !journaling.ValidValue(t) {
 		add("external_labels: %q cannot be a tenant: it has a character that a header cannot have, or is too long", t)
 	}
 	if a.MaxStreams < 0 {
 		add("max_streams must not be negative")
 	}
-	seen := map[string]bool{}
-	for _, e := range a.Endpoints {
-		k := e.key()
-		if seen[k] && e.Name != "" {
-			add("two endpoints are named %q", e.Name)
-		} else if seen[k] {
-			add("two endpoints have the URL %s and no name", journal.PublicURL(e.URL))
-		}
-		seen[k] = true
-	}
+	errs = append(errs, journaling.Twice(a.refs())...)
 	return errors.Join(append(errs, a.validateWAL()...)...)
 }
 
@@ -194,7 +183,7 @@ func (a *Arguments) validateWAL() (errs []error) {
 		}
 		for _, e := range a.Endpoints {
 			if d := e.Queue.DrainTimeout; d != defaultDrain && d != *w.DrainTimeout {
-				errs = append(errs, fmt.Errorf("endpoint %s: at most one of its drain_timeout and wal's may be set: they are the same", e.label()))
+				errs = append(errs, fmt.Errorf("endpoint %s: at most one of its drain_timeout and wal's may be set: they are the same", e.ref().Label()))
 			}
 		}
 	}
@@ -203,17 +192,8 @@ func (a *Arguments) validateWAL() (errs []error) {
 
 // Validate returns all that is wrong, joined.
 func (e *Endpoint) Validate() error {
-	var errs []error
+	errs := []error{journaling.CheckURL(e.URL)}
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	u, err := url.Parse(e.URL)
-	switch {
-	case err != nil:
-		add("url: %w", errors.Unwrap(err)) // without the URL, which may hold a password
-	case u.Scheme != "http" && u.Scheme != "https":
-		add(`url must begin with "http://" or "https://"`)
-	case u.Host == "":
-		add("url has no host")
-	}
 	if e.RemoteTimeout <= 0 {
 		add("remote_timeout must be greater than 0")
 	}
@@ -232,28 +212,17 @@ func (e *Endpoint) Validate() error {
 	if e.MaxBackoffRetries < 0 {
 		add("max_backoff_retries must not be negative; 0 is without an end")
 	}
-	if !validTenant(e.TenantID) {
+	if !journaling.ValidValue(e.TenantID) {
 		add("tenant_id %q has a character that a header cannot have, or is too long", e.TenantID)
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
-		switch {
-		case !validName(name):
-			add("headers: %q is no name of a header", name)
-		case reservedHeaders[http.CanonicalHeaderKey(name)]:
-			add("headers: %q is set by weir and cannot be changed", name)
-		case e.TenantID != "" && http.CanonicalHeaderKey(name) == http.CanonicalHeaderKey(push.TenantHeader):
+	errs = append(errs, journaling.CheckHeaders(e.Headers))
+	for name := range e.Headers {
+		if e.TenantID != "" && http.CanonicalHeaderKey(name) == http.CanonicalHeaderKey(push.TenantHeader) {
 			add("headers: at most one of %s and tenant_id may be set: they are the same", push.TenantHeader)
-		case strings.ContainsFunc(e.Headers[name], notInValue): // no value here: it may be secret
-			add("headers: the value of %q has a line feed or another control character: no request can have it", name)
 		}
 	}
 	errs = append(errs, e.Client.Validate())
 	return errors.Join(errs...)
-}
-
-// reservedHeaders say what a request is.
-var reservedHeaders = map[string]bool{
-	"Host": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true, "Connection": true, "Keep-Alive": true, "Transfer-Encoding": true,
 }
 
 // Validate returns all that is wrong, joined.
@@ -298,30 +267,7 @@ func (a *Arguments) limits() journal.Limits {
 // drain returns how long sending may go on when an endpoint stops.
 func (a *Arguments) drain(e *Endpoint) time.Duration {
 	if a.WAL != nil && a.WAL.DrainTimeout != nil {
-		return min(*a.WAL.DrainTimeout, grace)
+		return min(*a.WAL.DrainTimeout, journaling.Grace)
 	}
-	return min(e.Queue.DrainTimeout, grace)
-}
-
-// validName reports whether a header can have the name.
-//
-// Format: https://www.rfc-editor.org/rfc/rfc9110#name-tokens
-func validName(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	})
-}
-
-// notInValue is true for what no header's value has.
-//
-// Format: https://www.rfc-editor.org/rfc/rfc9110#name-field-values
-func notInValue(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-
-// maxTenant is the longest tenant, in bytes: servers refuse requests with more
-// than some kilobytes of headers, and Loki tenants above 150 bytes.
-const maxTenant = 1024
-
-// validTenant reports whether a tenant arrives as it is in a header.
-func validTenant(t string) bool {
-	return len(t) <= maxTenant && textproto.TrimString(t) == t && !strings.ContainsFunc(t, notInValue)
+	return min(e.Queue.DrainTimeout, journaling.Grace)
 }

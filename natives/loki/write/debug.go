@@ -32,25 +32,14 @@ func (c *Component) DebugInfo() any {
 }
 
 func (e *endpoint) debug() debugInfo {
-	args := e.settings.Load().args
-	dropped, st := e.dropped()
+	d := e.Debug()
 	in := debugInfo{
-		Endpoint: args.label(), URL: journal.PublicURL(args.URL),
-		PendingBlocks: st.Blocks, PendingLines: st.Samples, JournalBytes: st.Bytes, OldestAge: "0s",
-		Sent: e.stats.sent.Load(), Dropped: dropped,
+		Endpoint: e.Label(), URL: journal.PublicURL(e.settings.Load().args.URL), Journal: d.Journal,
+		PendingBlocks: d.Blocks, PendingLines: d.Samples, JournalBytes: d.Bytes, OldestAge: d.OldestAge,
+		Sent: e.Sent.Load(), Dropped: d.Dropped, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
 	}
-	if !st.Oldest.IsZero() {
-		in.OldestAge = e.clock.Now().Sub(st.Oldest).Round(time.Second).String()
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.opened != nil {
-		in.Journal, in.Lanes = e.opened.Dir(), shards(e.opened.Lanes())
-	}
-	if e.lastErr != nil {
-		in.LastError, in.LastErrorTime = e.lastErr.Error(), e.lastTime
-	} else if e.openErr != nil {
-		in.LastError = e.openErr.Error()
+	if d.Journal != "" {
+		in.Lanes = len(e.lanes.gatherers)
 	}
 	return in
 }

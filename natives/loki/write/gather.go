@@ -1,19 +1,14 @@
 package write
 
 import (
-	"context"
-	"sync"
-	"time"
-
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/journaling"
 )
 
 const (
-	// gatherFor is how long a group stays open for more lines.
-	gatherFor = 100 * time.Millisecond
 	// maxGather is how many bytes of lines a group has when it is written.
 	maxGather = 128 << 10
 	// enough is how many a batch has that is written at once: its source has
@@ -43,8 +38,8 @@ type lanes struct {
 
 func newLanes(e *endpoint) *lanes {
 	l := &lanes{}
-	for lane := range shards(e.journal.Lanes()) {
-		l.gatherers = append(l.gatherers, &gatherer{e: e, lane: lane, kick: make(chan struct{}, 1)})
+	for lane := range shards(e.Journal.Lanes()) {
+		l.gatherers = append(l.gatherers, newGatherer(e, lane))
 	}
 	return l
 }
@@ -57,85 +52,70 @@ func (l *lanes) add(s *settings, b *batch.Logs) error {
 	g := l.gatherers[b.Source%uint64(len(l.gatherers))]
 	gr, skipped := g.place(s, b)
 	if gr != nil {
-		// Not in the caller's ctx: the outcome is known within the deadline,
-		// and a batch that is reported as refused must not arrive.
-		<-gr.done
-		if gr.err != nil {
-			return gr.err
+		if err := gr.Wait(); err != nil {
+			return err
 		}
 	}
 	for reason, n := range skipped {
-		g.e.drop(reason, n)
+		g.e.Drop(reason, n)
 	}
 	return nil
 }
 
 // gatherer joins the batches of some sources into blocks and the blocks into
-// groups. A group is what is written to the journal at once: a batch is in one
-// group, so that it is accepted whole or not at all.
+// groups.
 type gatherer struct {
+	journaling.Gatherer[*group]
 	e    *endpoint
 	lane int
-	kick chan struct{} // capacity 1: a group was opened
-
-	mu       sync.Mutex
-	stopping bool
-	group    *group
-	rows     grouped
+	rows grouped
 }
 
 // group is lines that wait for their journal write. All of it is gathered under
 // the same settings.
 type group struct {
-	s        *settings
-	deadline time.Time
-	own      block // for the endpoint's tenant
-	tenants  map[string]*block
-	order    []*block // of tenants, in the order they came
-	blocks   []journal.Block
-	size     int // bytes of streams
-	done     chan struct{}
-	err      error // set before done is closed
+	journaling.Group
+	s       *settings
+	own     block // for the endpoint's tenant
+	tenants map[string]*block
+	order   []*block // of tenants, in the order they came
+	blocks  []journal.Block
+	size    int // bytes of streams
+}
+
+func newGatherer(e *endpoint, lane int) *gatherer {
+	g := &gatherer{e: e, lane: lane}
+	g.Init(e.Outbox, journaling.Hooks[*group]{Close: g.close, Written: g.written})
+	return g
 }
 
 // place returns the group that the batch waits for, nil when nothing of it is
 // to be sent, and how many lines are not, by reason.
 func (g *gatherer) place(s *settings, b *batch.Logs) (_ *group, skipped map[string]int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.group != nil && g.group.s != s {
-		g.commit()
+	g.Lock()
+	defer g.Unlock()
+	if g.Open != nil && g.Open.s != s {
+		g.Commit()
 	}
-	opened := g.group == nil
+	opened := g.Open == nil
 	if opened {
-		now := g.e.clock.Now()
-		g.group = &group{s: s, deadline: due(now), done: make(chan struct{}), own: block{size: s.blockSize}}
+		g.Begin(&group{s: s, own: block{size: s.blockSize}}, journaling.GatherFor)
 	}
-	gr := g.group
+	gr := g.Open
 	before := gr.size
 	skipped = g.take(gr, b)
 	switch {
 	case gr.size == before:
 		if opened {
-			g.group = nil // nobody waits for it
+			g.Open = nil // nobody waits for it
 		}
 		return nil, skipped
-	case gr.size >= s.gather || gr.size-before >= enough || g.stopping:
-		g.commit()
+	case gr.size >= s.gather || gr.size-before >= enough || g.Stopping:
+		g.Commit()
 	case opened:
-		select {
-		case g.kick <- struct{}{}:
-		default:
-		}
+		g.Kick()
 	}
 	return gr, skipped
-}
-
-// due returns when a group that is opened now is written: groups of several lanes
-// that were opened within a quarter of the time are written at once. To wake up
-// costs more than to write.
-func due(now time.Time) time.Time {
-	return now.Add(gatherFor - time.Duration(now.UnixNano()%int64(gatherFor/4)))
 }
 
 // take puts the rows of a batch into a group, stream after stream.
@@ -146,7 +126,7 @@ func (g *gatherer) take(gr *group, b *batch.Logs) (skipped map[string]int) {
 	for _, run := range g.rows.runs {
 		what := s.streams.sent(run.stream)
 		reason := ""
-		if !validTenant(what.tenant) {
+		if !journaling.ValidValue(what.tenant) {
 			reason = "tenant_invalid"
 		} else if !s.streams.admit(what, s.maxStreams) {
 			reason = "max_streams"
@@ -196,7 +176,7 @@ func (g *gatherer) laneOf(tenant string) int {
 	if tenant == "" {
 		return g.lane
 	}
-	lanes := g.e.journal.Lanes()
+	lanes := g.e.Journal.Lanes()
 	first := shards(lanes)
 	if first == lanes {
 		return g.lane // a journal of another weir
@@ -204,13 +184,8 @@ func (g *gatherer) laneOf(tenant string) int {
 	return first + int(xxhash.Sum64String(tenant)%uint64(lanes-first))
 }
 
-// commit writes the group to the journal. mu is held: blocks of a lane are
-// written in the order of their lines.
-func (g *gatherer) commit() {
-	gr := g.group
-	g.group = nil
-	gr.err = errStopping // for who waits, should Append panic
-	defer close(gr.done)
+// close returns the blocks of a group.
+func (g *gatherer) close(gr *group) []journal.Block {
 	for _, bl := range append(gr.order, &gr.own) {
 		if bl.lines > 0 {
 			gr.blocks = append(gr.blocks, bl.close(g.laneOf(bl.tenant)))
@@ -218,59 +193,15 @@ func (g *gatherer) commit() {
 	}
 	putBuffer(gr.own.buf) // those of tenants may be many, and small
 	gr.own.buf, gr.tenants, gr.order = nil, nil, nil
-	gr.err = g.e.journal.Append(gr.blocks...)
+	return gr.blocks
+}
+
+// written ends a group, which may not be in the journal.
+func (g *gatherer) written(gr *group, _ error) {
 	for i := range gr.blocks {
 		putBuffer(gr.blocks[i].Payload)
 	}
 	gr.blocks = nil
-}
-
-// run commits groups at their deadline until ctx ends, then what is open, and
-// from then on every batch at once.
-func (g *gatherer) run(ctx context.Context) {
-	timer := g.e.clock.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		select {
-		case <-g.kick:
-		case <-ctx.Done():
-			g.flush()
-			return
-		}
-		g.mu.Lock()
-		gr := g.group
-		g.mu.Unlock()
-		if gr == nil { // it was full
-			continue
-		}
-		timer.Reset(gr.deadline.Sub(g.e.clock.Now()))
-		select {
-		case <-timer.C():
-			g.expire(gr)
-		case <-gr.done:
-		case <-ctx.Done():
-			g.flush()
-			return
-		}
-	}
-}
-
-// expire commits a group unless that was done.
-func (g *gatherer) expire(gr *group) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.group == gr {
-		g.commit()
-	}
-}
-
-func (g *gatherer) flush() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.stopping = true
-	if g.group != nil {
-		g.commit()
-	}
 }
 
 // grouped is the rows of a batch by stream.

@@ -155,8 +155,8 @@ func (j *joiner) next(ctx context.Context) *request {
 	for {
 		first := j.carry
 		j.carry = nil
-		if first == nil || !j.e.journal.Keeps(first.Block) {
-			b, err := j.e.journal.Next(ctx, j.lane, j.buffer())
+		if first == nil || !j.e.Journal.Keeps(first.Block) {
+			b, err := j.e.Journal.Next(ctx, j.lane, j.buffer())
 			if err != nil {
 				return nil
 			}
@@ -179,7 +179,7 @@ const maxParts = 512
 // waited long enough.
 func (j *joiner) fill(ctx context.Context, s *settings, r *request, first *flight) {
 	most := int(s.args.BatchSize)
-	left := min(time.UnixMilli(first.Time).Add(s.args.BatchWait).Sub(j.e.clock.Now()), s.args.BatchWait)
+	left := min(time.UnixMilli(first.Time).Add(s.args.BatchWait).Sub(j.e.Clock.Now()), s.args.BatchWait)
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	now, over := context.WithCancel(ctx)
@@ -195,12 +195,12 @@ func (j *joiner) fill(ctx context.Context, s *settings, r *request, first *fligh
 			return
 		}
 		buf := j.buffer()
-		b, err := j.e.journal.After(now, last.Block, buf)
+		b, err := j.e.Journal.After(now, last.Block, buf)
 		if err != nil && left > 0 && ctx.Err() == nil {
 			if alarm == nil {
-				alarm = clock.AfterFunc(j.e.clock, left, stop)
+				alarm = clock.AfterFunc(j.e.Clock, left, stop)
 			}
-			b, err = j.e.journal.After(waiting, last.Block, buf)
+			b, err = j.e.Journal.After(waiting, last.Block, buf)
 		}
 		if err != nil {
 			j.free = append(j.free, buf)
@@ -223,8 +223,8 @@ func (j *joiner) fill(ctx context.Context, s *settings, r *request, first *fligh
 func (j *joiner) add(r *request, f *flight, most int) bool {
 	tenant, p, err := openBlock(f.Block)
 	if err != nil {
-		j.e.log.Error("a block of the journal cannot be sent; it is lost", "lines", f.Samples, "err", err)
-		j.e.journal.Drop(f.Block, "unknown_kind")
+		j.e.Log.Error("a block of the journal cannot be sent; it is lost", "lines", f.Samples, "err", err)
+		j.e.Journal.Drop(f.Block, "unknown_kind")
 		j.free = append(j.free, f.Payload)
 		return false
 	}

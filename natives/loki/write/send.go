@@ -1,14 +1,11 @@
 package write
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -16,19 +13,10 @@ import (
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// answerWithin is how long the body of an answer may take once its head is
-// there, which says all but a message. A server that never ends it would hold a
-// lane until remote_timeout.
-const answerWithin = time.Second
-
 // unreachable is the longest pause while no connection can be made. Such an
 // attempt costs an endpoint nothing, and an outage that ends is to be noticed
 // soon: what pauses of minutes spare is an endpoint that answers.
 const unreachable = 30 * time.Second
-
-// stoodStill is how long after its timeout a request may end before the time
-// was weir's own, which stood still, or its machine, and not the endpoint's.
-const stoodStill = time.Second
 
 // sender delivers the requests of a lane, one at a time.
 type sender struct {
@@ -44,7 +32,7 @@ type sender struct {
 func (e *endpoint) send(ctx, posting context.Context, lane int) {
 	j := joiner{e: e, lane: lane}
 	s := sender{e: e, lane: lane, posting: posting}
-	for ctx.Err() == nil || !e.leave.Load() {
+	for e.Sending(ctx) {
 		r := j.next(ctx)
 		if r == nil {
 			return
@@ -64,16 +52,16 @@ func (sd *sender) deliver(ctx context.Context, r *request) bool {
 			if ctx.Err() != nil {
 				return false
 			}
-			if r.keep(e.journal); len(r.parts) == 0 {
+			if r.keep(e.Journal); len(r.parts) == 0 {
 				e.fellOff(sd.lane)
 				return true
 			}
 			_, lines := r.size()
-			e.stats.retried.Add(int64(lines))
+			e.Retried.Add(int64(lines))
 		}
 		s := e.settings.Load()
 		sd.body = r.appendBody(sd.body[:0])
-		back := e.comeback() // before the request, which may hang while it comes back
+		back := e.Comeback() // before the request, which may hang while it comes back
 		a := sd.post(s, r)
 		switch {
 		case a.kind == tooLarge:
@@ -99,8 +87,8 @@ func (sd *sender) deliver(ctx context.Context, r *request) bool {
 		if a.status == http.StatusTooManyRequests {
 			back = nil // what others may send says nothing about this tenant
 		}
-		sd.pauses.Pause(ctx, e.clock, journaling.Reasons{
-			Min: s.args.MinBackoff, Max: s.longest(a), RetryAfter: a.retryAfter, Back: back, Replaced: s.replaced,
+		sd.pauses.Pause(ctx, e.Clock, journaling.Reasons{
+			Min: s.args.MinBackoff, Max: s.longest(a), RetryAfter: a.retryAfter, Back: back, Replaced: s.Replaced,
 		})
 	}
 }
@@ -143,56 +131,36 @@ func (sd *sender) done(s *settings, r *request, a answer) {
 	e := sd.e
 	lost := 0
 	for reason, n := range a.lost {
-		e.drop(reason, n)
+		e.Drop(reason, n)
 		lost += n
 	}
 	_, lines := r.size()
-	e.stats.sent.Add(int64(lines - lost))
+	e.Sent.Add(int64(lines - lost))
 	if lost < lines {
-		e.stats.bytes.Add(int64(len(sd.body)))
+		e.Bytes.Add(int64(len(sd.body)))
 	}
 	e.answered(s, sd.lane, r.tenant, a.err, a.lost, lost == lines)
 	for i := range r.parts {
 		f := r.parts[i].of
 		if f.pieces--; f.pieces == 0 {
-			e.journal.Ack(f.Block)
+			e.Journal.Ack(f.Block)
 		}
 	}
 }
 
 // post posts the sender's body, which is r's.
 func (sd *sender) post(s *settings, r *request) answer {
-	ctx, cancel := context.WithTimeout(sd.posting, s.args.RemoteTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.args.URL, bytes.NewReader(sd.body))
-	if err != nil {
-		return answer{kind: again, err: err}
-	}
-	req.Header = s.header.Clone() // round-trippers write to it, and lanes post at once
+	header := s.Header.Clone() // round-trippers write to it, and lanes post at once
 	if r.tenant != "" {
-		req.Header.Set(push.TenantHeader, r.tenant)
+		header.Set(push.TenantHeader, r.tenant)
 	} else if t := s.tenant(); t != "" {
-		req.Header.Set(push.TenantHeader, t)
+		header.Set(push.TenantHeader, t)
 	}
-	stats := &sd.e.stats.seconds
-	began := time.Now()
-	resp, err := s.client.Do(req)
+	resp, err := sd.e.Post(sd.posting, &s.Settings, header, sd.body)
 	if err != nil {
-		took, outcome := time.Since(began), "error"
-		late := ctx.Err() == context.DeadlineExceeded // not by weir's stop
-		if late {
-			outcome = "timeout"
-		}
-		stats.Observe(outcome, took)
-		if ue, ok := err.(*url.Error); ok {
-			err = ue.Err // without the URL, which may hold secrets
-		}
-		return answer{kind: again, err: err, unreached: unreached(err), stoodStill: late && took > s.args.RemoteTimeout+stoodStill}
+		return answer{kind: again, err: err, unreached: unreached(err), stoodStill: resp.StoodStill}
 	}
-	defer resp.Body.Close()
-	defer time.AfterFunc(answerWithin, cancel).Stop()
-	message, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // more, and the connection is not used again
-	a := judge(s, r, resp, string(message), sd.e.clock.Now())
-	stats.Observe(a.outcome(), time.Since(began))
+	a := judge(s, r, resp.Response, resp.Message, sd.e.Clock.Now())
+	sd.e.Seconds.Observe(a.outcome(), time.Since(resp.Began))
 	return a
 }

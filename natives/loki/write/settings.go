@@ -1,32 +1,25 @@
 package write
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/natives/journaling"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
 // settings are what an endpoint works by. They are immutable and replaced as a
 // whole, while blocks gathered under the old ones may still be sent.
 type settings struct {
+	journaling.Settings
 	args     *Endpoint
 	external map[string]string
-	limits   journal.Limits
-	owner    journal.Owner
-	drain    time.Duration
-	replaced chan struct{} // closed when other settings follow
-
-	client *http.Client
-	header http.Header
 
 	streams    *streams
 	maxStreams int
@@ -37,13 +30,14 @@ type settings struct {
 // newSettings returns old itself when nothing changed. old may be nil.
 func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings) (*settings, error) {
 	s := &settings{
-		args: e, external: a.ExternalLabels, limits: a.limits(), drain: a.drain(e), replaced: make(chan struct{}), maxStreams: a.MaxStreams,
-		owner:     journal.Owner{Endpoint: e.Name, URL: e.URL, Node: o.ID, Tenant: e.tenant() + a.ExternalLabels[push.TenantLabel]},
-		gather:    int(min(e.Queue.Capacity, maxGather)),
-		blockSize: int(min(e.BatchSize, maxBlock)),
+		Settings: journaling.Settings{
+			Lanes: e.Queue.lanes(), Limits: a.limits(), Drain: a.drain(e), Replaced: make(chan struct{}), Timeout: e.RemoteTimeout,
+			Owner: journal.Owner{Endpoint: e.Name, URL: e.URL, Node: o.ID, Tenant: e.tenant() + a.ExternalLabels[push.TenantLabel]},
+		},
+		args: e, external: a.ExternalLabels, maxStreams: a.MaxStreams, gather: int(min(e.Queue.Capacity, maxGather)), blockSize: int(min(e.BatchSize, maxBlock)),
 	}
 	sameLabels := old != nil && reflect.DeepEqual(a.ExternalLabels, old.external)
-	if sameLabels && s.limits == old.limits && s.drain == old.drain && s.maxStreams == old.maxStreams && reflect.DeepEqual(e, old.args) {
+	if sameLabels && s.Limits == old.Limits && s.Drain == old.Drain && s.maxStreams == old.maxStreams && reflect.DeepEqual(e, old.args) {
 		return old, nil
 	}
 	if sameLabels {
@@ -52,16 +46,16 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 		s.streams = newStreams(a.ExternalLabels, o.Clock.Now)
 	}
 	if old != nil && e.sameClient(old.args) {
-		s.client = old.client // with its connections
+		s.Client = old.Client // with its connections
 	} else if err := s.newClient(o); err != nil {
-		return nil, fmt.Errorf("cannot send to %s: %w", e.label(), err)
+		return nil, fmt.Errorf("cannot send to %s: %w", e.ref().Label(), err)
 	}
-	s.header = http.Header{"User-Agent": {o.UserAgent}}
+	s.Header = http.Header{"User-Agent": {o.UserAgent}}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) { // of two ways to write one, the same each time
-		s.header.Set(name, e.Headers[name])
+		s.Header.Set(name, e.Headers[name])
 	}
-	s.header.Set("Content-Type", push.ContentType)
-	s.header.Set("Content-Encoding", "snappy")
+	s.Header.Set("Content-Type", push.ContentType)
+	s.Header.Set("Content-Encoding", "snappy")
 	return s, nil
 }
 
@@ -87,19 +81,7 @@ func (s *settings) newClient(o *component.Options) error {
 		return err
 	}
 	e.Client.Plain(client, nil)
-	client.CheckRedirect = e.redirect
-	s.client = client
-	return nil
-}
-
-// redirect follows those that keep the request. Of any other a client makes a
-// GET without the lines, and its answer may well be 200: they wait instead.
-func (e *Endpoint) redirect(req *http.Request, via []*http.Request) error {
-	if !e.Client.FollowRedirects || req.Method != http.MethodPost {
-		return fmt.Errorf("server redirects to %s: make that the endpoint's url", journal.PublicURL(req.URL.String()))
-	}
-	if len(via) >= 10 {
-		return errors.New("server redirects more than 10 times")
-	}
+	client.CheckRedirect = journaling.KeepPost(e.Client.FollowRedirects)
+	s.Client = client
 	return nil
 }

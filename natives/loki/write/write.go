@@ -14,7 +14,6 @@ package write
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -76,48 +75,15 @@ func New(o component.Options, a *Arguments) (*Component, error) {
 // Update takes new arguments. Endpoints that did not change are not touched.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
-	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) { return c.next(a, old) })
-}
-
-// next returns the endpoints of other arguments. On an error none of old was
-// touched.
-func (c *Component) next(a *Arguments, old map[string]*endpoint) ([]*endpoint, error) {
-	all := make([]*settings, len(a.Endpoints))
-	var errs []error
-	for i, ea := range a.Endpoints {
-		var before *settings
-		if e := old[ea.key()]; e != nil {
-			before = e.settings.Load()
-		}
-		s, err := newSettings(&c.o, a, ea, before)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("endpoint %s: %w", ea.label(), err))
-		}
-		all[i] = s
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	// From here on nothing fails.
-	endpoints := make([]*endpoint, len(all))
-	for i, ea := range a.Endpoints {
-		e := old[ea.key()]
-		switch {
-		case e == nil:
-			e = c.newEndpoint(ea, all[i])
-		case e.settings.Load() != all[i]:
-			e.update(all[i])
-		}
-		endpoints[i] = e
-	}
-	return endpoints, nil
+	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) {
+		return journaling.Next(a.refs(), old,
+			func(i int, before *settings) (*settings, error) { return newSettings(&c.o, a, a.Endpoints[i], before) },
+			func(i int, s *settings) *endpoint { return c.newEndpoint(a.Endpoints[i], s) })
+	})
 }
 
 func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
-	e := &endpoint{
-		key: a.key(), o: &c.o, log: c.o.Logger.With("endpoint", a.label()), clock: c.o.Clock,
-		gate: c.endpoints.Gate(a.key(), a.label()), changed: c.endpoints.Report, fail: c.endpoints.Fail, toldLost: map[string]time.Time{},
-	}
+	e := &endpoint{Outbox: c.endpoints.NewOutbox(outboxes, a.ref(), &s.Settings), toldLost: map[string]time.Time{}}
 	e.settings.Store(s)
 	return e
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -180,16 +178,7 @@ func (a *Arguments) Validate() error {
 			errs = append(errs, fmt.Errorf("external_labels: the value of %q is not UTF-8", name))
 		}
 	}
-	seen := map[string]bool{}
-	for _, e := range a.Endpoints {
-		k := e.key()
-		if seen[k] && e.Name != "" {
-			errs = append(errs, fmt.Errorf("two endpoints are named %q", e.Name))
-		} else if seen[k] {
-			errs = append(errs, fmt.Errorf("two endpoints have the URL %s and no name", journal.PublicURL(e.URL)))
-		}
-		seen[k] = true
-	}
+	errs = append(errs, journaling.Twice(a.refs())...)
 	if w := a.WAL; w != nil && w.MaxKeepaliveTime != nil {
 		if *w.MaxKeepaliveTime <= 0 {
 			errs = append(errs, errors.New("wal: max_keepalive_time must be greater than 0"))
@@ -203,31 +192,12 @@ func (a *Arguments) Validate() error {
 
 // Validate returns all that is wrong, joined.
 func (e *Endpoint) Validate() error {
-	var errs []error
+	errs := []error{journaling.CheckURL(e.URL)}
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	u, err := url.Parse(e.URL)
-	switch {
-	case err != nil:
-		add("url: %w", errors.Unwrap(err)) // without the URL, which may hold a password
-	case u.Scheme != "http" && u.Scheme != "https":
-		add(`url must begin with "http://" or "https://"`)
-	case u.Host == "":
-		add("url has no host")
-	}
 	if e.RemoteTimeout <= 0 {
 		add("remote_timeout must be greater than 0")
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
-		value := e.Headers[name]
-		switch {
-		case !validName(name):
-			add("headers: %q is no name of a header", name)
-		case reservedHeaders[http.CanonicalHeaderKey(name)]:
-			add("headers: %q is set by weir and cannot be changed", name)
-		case strings.ContainsFunc(value, notInValue): // no value here: it may be secret
-			add("headers: the value of %q has a line feed or another control character: no request can have it", name)
-		}
-	}
+	errs = append(errs, journaling.CheckHeaders(e.Headers, reservedHeaders...))
 	if e.ProtobufMessage != messageV1 && e.ProtobufMessage != messageV2 {
 		add("unknown protobuf_message %q, want %q or %q", e.ProtobufMessage, messageV1, messageV2)
 	}
@@ -241,19 +211,7 @@ func (e *Endpoint) Validate() error {
 // reservedHeaders are Prometheus's, except those that are about proxies and
 // connections, which http.Transport guards, and those that Alloy lets a user
 // set: Authorization and User-Agent.
-var reservedHeaders = map[string]bool{
-	"Host":                              true,
-	"Content-Encoding":                  true,
-	"Content-Length":                    true,
-	"Content-Type":                      true,
-	"Connection":                        true,
-	"Keep-Alive":                        true,
-	"Transfer-Encoding":                 true,
-	"X-Prometheus-Remote-Write-Version": true,
-	"X-Amz-Date":                        true,
-	"X-Amz-Security-Token":              true,
-	"X-Amz-Content-Sha256":              true,
-}
+var reservedHeaders = []string{"X-Prometheus-Remote-Write-Version", "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256"}
 
 // Validate returns all that is wrong, joined.
 func (q *Queue) Validate() error {

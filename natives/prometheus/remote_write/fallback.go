@@ -29,7 +29,7 @@ func (e *endpoint) message(s *settings) message {
 	if s.args.ProtobufMessage != messageV2 {
 		return v1
 	}
-	if f := e.fallback.Load(); f != nil && f.s == s && e.clock.Now().Before(f.until) {
+	if f := e.fallback.Load(); f != nil && f.s == s && e.Clock.Now().Before(f.until) {
 		return v1
 	}
 	return v2
@@ -38,15 +38,15 @@ func (e *endpoint) message(s *settings) message {
 // fallBack notes that the endpoint refused remote write 2.0 under s, and why.
 func (e *endpoint) fallBack(s *settings, why error) {
 	before := e.fallback.Load()
-	if before != nil && before.s == s && e.clock.Now().Before(before.until) {
+	if before != nil && before.s == s && e.Clock.Now().Before(before.until) {
 		return // by another lane
 	}
-	if !e.fallback.CompareAndSwap(before, &fallback{s, e.clock.Now().Add(askAgain)}) {
+	if !e.fallback.CompareAndSwap(before, &fallback{s, e.Clock.Now().Add(askAgain)}) {
 		return
 	}
 	e.stats.fallbacks.Add(1)
 	if before == nil || before.s != s {
-		e.log.Warn("the endpoint does not take remote write 2.0; it gets 1.0, without start timestamps, and is asked again from time to time",
+		e.Log.Warn("the endpoint does not take remote write 2.0; it gets 1.0, without start timestamps, and is asked again from time to time",
 			"url", journal.PublicURL(s.args.URL), "err", why)
 	}
 }
@@ -54,7 +54,7 @@ func (e *endpoint) fallBack(s *settings, why error) {
 // tookV2 notes that the endpoint took remote write 2.0 under s.
 func (e *endpoint) tookV2(s *settings) {
 	f := e.fallback.Load()
-	if f != nil && f.s == s && !e.clock.Now().Before(f.until) && e.fallback.CompareAndSwap(f, nil) {
-		e.log.Info("the endpoint takes remote write 2.0 now", "url", journal.PublicURL(s.args.URL))
+	if f != nil && f.s == s && !e.Clock.Now().Before(f.until) && e.fallback.CompareAndSwap(f, nil) {
+		e.Log.Info("the endpoint takes remote write 2.0 now", "url", journal.PublicURL(s.args.URL))
 	}
 }

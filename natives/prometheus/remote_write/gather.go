@@ -1,41 +1,35 @@
 package remotewrite
 
 import (
-	"context"
-	"sync"
-	"time"
-
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/journaling"
 )
 
-// maxDeadline is how long a block stays open for more samples.
-const maxDeadline = 100 * time.Millisecond
-
 // gatherer joins the batches of the sources of one lane into blocks and the
-// blocks into groups. A group is what is written to the journal at once: a
-// batch is in one group, so that it is accepted whole or not at all.
+// blocks into groups.
 type gatherer struct {
-	e    *endpoint
-	lane int
-	kick chan struct{} // capacity 1: a group was opened
-
-	mu       sync.Mutex
-	stopping bool
-	group    *group
-	labels   *labeler // of the group before
+	journaling.Gatherer[*group]
+	e      *endpoint
+	lane   int
+	labels *labeler // of the group before
 }
 
 // group is samples that wait for their journal write. All of it is gathered
 // under the same settings.
 type group struct {
-	s        *settings
-	deadline time.Time
-	open     block
-	blocks   []journal.Block
-	split    *split // with header_from_label: what is encoded when the group is written
-	done     chan struct{}
-	err      error // set before done is closed
+	journaling.Group
+	s      *settings
+	open   block
+	blocks []journal.Block
+	split  *split // with header_from_label: what is encoded when the group is written
+	lost   int    // of split, could not be encoded
+}
+
+func newGatherer(e *endpoint, lane int, labels *labeler) *gatherer {
+	g := &gatherer{e: e, lane: lane, labels: labels}
+	g.Init(e.Outbox, journaling.Hooks[*group]{Close: g.close, Written: g.written, After: func() { e.lanes.review() }})
+	return g
 }
 
 // empty reports whether there is nothing to write.
@@ -55,15 +49,12 @@ func (gr *group) full() bool {
 // wait returns when a group is written that a batch was placed in.
 func (g *gatherer) wait(gr *group, skipped map[string]int) error {
 	if gr != nil {
-		// Not in the caller's ctx: the outcome is known within the deadline,
-		// and a batch that is reported as refused must not arrive.
-		<-gr.done
-		if gr.err != nil {
-			return gr.err
+		if err := gr.Wait(); err != nil {
+			return err
 		}
 	}
 	for reason, n := range skipped {
-		g.e.drop(reason, n)
+		g.e.Drop(reason, n)
 	}
 	return nil
 }
@@ -72,53 +63,43 @@ func (g *gatherer) wait(gr *group, skipped map[string]int) error {
 // to be sent, and how many samples are not, by reason. Not ok means that the
 // batch belongs to another lane: used is not the number of them any more.
 func (g *gatherer) place(s *settings, b *batch.Metrics, used int32) (_ *group, skipped map[string]int, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.Lock()
+	defer g.Unlock()
 	if g.e.lanes.used.Load() != used {
 		return nil, nil, false
 	}
-	if g.group != nil && g.group.s != s {
-		g.commit()
+	if g.Open != nil && g.Open.s != s {
+		g.Commit()
 	}
 	if g.labels != s.labels {
 		if g.labels.splits() || s.labels.splits() {
-			g.e.journal.Barrier() // series are in other lanes now
+			g.e.Journal.Barrier() // series are in other lanes now
 		}
 		g.labels = s.labels
 	}
-	if g.group == nil {
-		g.group = newGroup(s, g.e.message(s), g.e.clock.Now())
-		select {
-		case g.kick <- struct{}{}:
-		default:
-		}
+	if g.Open == nil {
+		g.Begin(newGroup(s, g.e.message(s)), s.deadline)
+		g.Kick()
 	}
-	gr := g.group
+	gr := g.Open
 	skipped = g.take(gr, b)
 	switch {
 	case gr.empty():
-		g.group = nil // nobody waits for it
+		g.Open = nil // nobody waits for it
 		gr.open.free()
 		gr = nil
-	case gr.full() || g.stopping:
-		g.commit()
+	case gr.full() || g.Stopping:
+		g.Commit()
 	}
 	return gr, skipped, true
 }
 
-func newGroup(s *settings, m message, now time.Time) *group {
-	gr := &group{s: s, deadline: s.due(now), done: make(chan struct{}), open: block{s: s, message: m}}
+func newGroup(s *settings, m message) *group {
+	gr := &group{s: s, open: block{s: s, message: m}}
 	if s.args.HeaderFromLabel != nil {
 		gr.split = &split{byValue: map[string]*[]row{}}
 	}
 	return gr
-}
-
-// due returns when a group that is opened now is written: groups of several lanes
-// that were opened within a quarter of the deadline are written at once. To wake
-// up costs more than to write.
-func (s *settings) due(now time.Time) time.Time {
-	return now.Add(s.deadline - time.Duration(now.UnixNano()%max(int64(s.deadline)/4, 1)))
 }
 
 // take puts the rows of a batch into a group.
@@ -165,76 +146,24 @@ func (g *gatherer) take(gr *group, b *batch.Metrics) (skipped map[string]int) {
 	return skipped
 }
 
-// commit writes the group to the journal. mu is held: blocks of a lane are
-// written in the order of their samples.
-func (g *gatherer) commit() {
-	gr := g.group
-	g.group = nil
-	gr.err = errStopping // for who waits, should Append panic
-	defer close(gr.done)
-	lost := 0
+// close returns the blocks of a group.
+func (g *gatherer) close(gr *group) []journal.Block {
 	if gr.split != nil {
-		lost = gr.split.encode(gr, g.lane, g.e.journal.Lanes())
+		gr.lost = gr.split.encode(gr, g.lane, g.e.Journal.Lanes())
 	} else if gr.open.samples > 0 {
 		gr.blocks = append(gr.blocks, gr.open.close(g.lane, ""))
 	}
 	gr.open.free()
-	gr.err = g.e.journal.Append(gr.blocks...)
-	if gr.err == nil {
-		g.e.drop("cannot_encode", lost)
+	return gr.blocks
+}
+
+// written ends a group; err says why it is not in the journal.
+func (g *gatherer) written(gr *group, err error) {
+	if err == nil {
+		g.e.Drop("cannot_encode", gr.lost)
 	}
 	for i := range gr.blocks {
 		putBuffer(gr.blocks[i].Payload)
 	}
 	gr.blocks = nil
-}
-
-// run commits groups at their deadline until ctx ends, then what is open, and
-// from then on every batch at once.
-func (g *gatherer) run(ctx context.Context) {
-	timer := g.e.clock.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		select {
-		case <-g.kick:
-		case <-ctx.Done():
-			g.flush()
-			return
-		}
-		g.mu.Lock()
-		gr := g.group
-		g.mu.Unlock()
-		if gr == nil { // it was full
-			g.e.lanes.review()
-			continue
-		}
-		timer.Reset(gr.deadline.Sub(g.e.clock.Now()))
-		select {
-		case <-timer.C():
-			g.expire(gr)
-		case <-gr.done:
-		case <-ctx.Done():
-			g.flush()
-			return
-		}
-		g.e.lanes.review()
-	}
-}
-
-// expire commits a group unless that was done.
-func (g *gatherer) expire(gr *group) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.group == gr {
-		g.commit()
-	}
-}
-
-func (g *gatherer) flush() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.stopping = true
-	if g.group != nil {
-		g.commit()
-	}
 }

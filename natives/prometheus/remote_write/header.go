@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/textproto"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
+
+	"github.com/weir-run/weir/natives/journaling"
 )
 
 // HeaderFromLabel says which label of a series a header of its request has the
@@ -42,44 +42,21 @@ func (h *HeaderFromLabel) Validate() error {
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	canonical := http.CanonicalHeaderKey(h.Header)
 	switch {
-	case !validName(h.Header):
+	case !journaling.ValidName(h.Header):
 		add("header: %q is no name of a header", h.Header)
-	case reservedHeaders[canonical] || canonical == "Authorization" || canonical == "User-Agent":
+	case journaling.Reserved(h.Header, reservedHeaders...) || canonical == "Authorization" || canonical == "User-Agent":
 		add("header: %q cannot be taken from a label", h.Header)
 	}
 	if !model.UTF8Validation.IsValidLabelName(h.Label) || h.Label == model.MetricNameLabel {
 		add("label: %q is no label that can be taken away from a series", h.Label)
 	}
-	if h.Default != "" && !validValue(h.Default) {
+	if h.Default != "" && !journaling.ValidValue(h.Default) {
 		add("default: %q cannot be the value of a header", h.Default)
 	}
 	if h.MaxValues <= 0 {
 		add("max_values must be greater than 0")
 	}
 	return errors.Join(errs...)
-}
-
-// validName reports whether a header can have the name.
-//
-// Format: https://www.rfc-editor.org/rfc/rfc9110#name-tokens
-func validName(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	})
-}
-
-// notInValue is true for what no header's value has.
-//
-// Format: https://www.rfc-editor.org/rfc/rfc9110#name-field-values
-func notInValue(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-
-// maxValue is the longest value of a header, in bytes: servers refuse requests
-// with more than some kilobytes of headers.
-const maxValue = 1024
-
-// validValue reports whether v arrives as it is in a header.
-func validValue(v string) bool {
-	return len(v) <= maxValue && textproto.TrimString(v) == v && !strings.ContainsFunc(v, notInValue)
 }
 
 // split is a group's rows by the value of their header. They are encoded when
@@ -157,7 +134,7 @@ func (v *values) admit(value string, most int) (reason string) {
 	if value == "" {
 		return ""
 	}
-	if !validValue(value) {
+	if !journaling.ValidValue(value) {
 		return "header_invalid"
 	}
 	now := v.now()

@@ -36,10 +36,10 @@ type lanes struct {
 }
 
 func newLanes(e *endpoint) *lanes {
-	l := &lanes{e: e, since: e.clock.Now()}
+	l := &lanes{e: e, since: e.Clock.Now()}
 	s := e.settings.Load()
-	for lane := range e.journal.Lanes() {
-		l.gatherers = append(l.gatherers, &gatherer{e: e, lane: lane, kick: make(chan struct{}, 1), labels: s.labels})
+	for lane := range e.Journal.Lanes() {
+		l.gatherers = append(l.gatherers, newGatherer(e, lane, s.labels))
 	}
 	least, _ := l.bounds(s)
 	l.used.Store(int32(least))
@@ -71,14 +71,14 @@ func (l *lanes) add(s *settings, b *batch.Metrics) error {
 func (l *lanes) review() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, used := l.e.clock.Now(), int(l.used.Load())
-	blocks, age := l.e.journal.Waiting()
+	now, used := l.e.Clock.Now(), int(l.used.Load())
+	blocks, age := l.e.Journal.Waiting()
 	late := blocks > 1 && age >= lateAfter
 	span := now.Sub(l.since)
 	if span < lateAfter || !late && span < calmFor {
 		return
 	}
-	busy := l.e.stats.seconds.Busy()
+	busy := l.e.Seconds.Busy()
 	wanted := used
 	if late {
 		wanted *= 2
@@ -95,15 +95,13 @@ func (l *lanes) review() {
 // use changes the number of lanes in use.
 func (l *lanes) use(n int) {
 	for _, g := range l.gatherers {
-		g.mu.Lock()
-		defer g.mu.Unlock()
+		g.Lock()
+		defer g.Unlock()
 	}
 	for _, g := range l.gatherers {
-		if g.group != nil {
-			g.commit()
-		}
+		g.Commit()
 	}
-	l.e.journal.Barrier()
+	l.e.Journal.Barrier()
 	l.used.Store(int32(n))
-	l.e.log.Debug("uses another number of lanes", "lanes", n)
+	l.e.Log.Debug("uses another number of lanes", "lanes", n)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/journaling"
 )
 
 // metadata collects the metadata of the families that come by. Each source is
@@ -45,7 +46,7 @@ func (m *metadata) collect(s *settings, b *batch.Metrics) {
 			continue
 		}
 		out := s.labels.sent(series)
-		if out.dropped() || out.value != "" && !validValue(out.value) {
+		if out.dropped() || out.value != "" && !journaling.ValidValue(out.value) {
 			continue
 		}
 		key := familyKey{out.value, out.name(series)}
@@ -113,7 +114,7 @@ func (s sent) name(of *batch.Series) string {
 func (e *endpoint) sendMetadata(ctx context.Context) {
 	s := e.settings.Load()
 	// The first time sooner, for who waits to see it.
-	timer := e.clock.NewTimer(min(s.args.Metadata.SendInterval, 10*time.Second))
+	timer := e.Clock.NewTimer(min(s.args.Metadata.SendInterval, 10*time.Second))
 	defer timer.Stop()
 	for {
 		select {
@@ -121,7 +122,7 @@ func (e *endpoint) sendMetadata(ctx context.Context) {
 			if families := e.meta.take(); s.args.Metadata.Send && e.message(s) == v1 {
 				e.postMetadata(ctx, s, families)
 			}
-		case <-s.replaced:
+		case <-s.Replaced:
 		case <-ctx.Done():
 			return
 		}
@@ -139,7 +140,7 @@ func (e *endpoint) postMetadata(ctx context.Context, s *settings, families map[f
 	slices.SortFunc(keys, func(a, b familyKey) int {
 		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.name, b.name))
 	})
-	deadline := e.clock.Now().Add(s.args.Metadata.SendInterval)
+	deadline := e.Clock.Now().Add(s.args.Metadata.SendInterval)
 	for len(keys) > 0 {
 		n := 1
 		for n < len(keys) && n < s.args.Metadata.MaxSamplesPerSend && keys[n].value == keys[0].value {
@@ -157,7 +158,7 @@ func (e *endpoint) postMetadata(ctx context.Context, s *settings, families map[f
 			}
 			var err error
 			if raw, err = appendMessage(raw, 0x1a, &pb); err != nil {
-				e.log.Error("cannot encode metadata", "family", k.name, "err", err)
+				e.Log.Error("cannot encode metadata", "family", k.name, "err", err)
 				return
 			}
 		}
@@ -183,16 +184,16 @@ func (e *endpoint) postFamilies(ctx context.Context, s *settings, r *request, de
 			return false
 		}
 		wait := max(backoff, a.retryAfter)
-		if !a.retry || e.clock.Now().Add(wait).After(deadline) {
+		if !a.retry || e.Clock.Now().Add(wait).After(deadline) {
 			e.stats.metadataFailed.Add(int64(r.samples))
-			e.log.Warn("cannot send metadata", "families", r.samples, "err", a.err)
+			e.Log.Warn("cannot send metadata", "families", r.samples, "err", a.err)
 			return true
 		}
 		backoff = min(2*backoff, s.args.Queue.MaxBackoff)
-		t := e.clock.NewTimer(wait)
+		t := e.Clock.NewTimer(wait)
 		select {
 		case <-t.C():
-		case <-s.replaced:
+		case <-s.Replaced:
 			t.Stop()
 			return false
 		case <-ctx.Done():

@@ -15,7 +15,6 @@ package remotewrite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -82,42 +81,15 @@ func New(o component.Options, a *Arguments) (*Component, error) {
 // Update takes new arguments. Endpoints that did not change are not touched.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
-	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) { return c.next(a, old) })
-}
-
-// next returns the endpoints of other arguments. On an error none of old was
-// touched.
-func (c *Component) next(a *Arguments, old map[string]*endpoint) ([]*endpoint, error) {
-	all := make([]*settings, len(a.Endpoints))
-	var errs []error
-	for i, ea := range a.Endpoints {
-		var before *settings
-		if e := old[ea.key()]; e != nil {
-			before = e.settings.Load()
+	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) {
+		all, err := journaling.Next(a.refs(), old,
+			func(i int, before *settings) (*settings, error) { return newSettings(&c.o, a, a.Endpoints[i], before) },
+			func(i int, s *settings) *endpoint { return c.newEndpoint(a.Endpoints[i], s) })
+		if err == nil {
+			c.none.Store(len(all) == 0)
 		}
-		s, err := newSettings(&c.o, a, ea, before)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("endpoint %s: %w", ea.label(), err))
-		}
-		all[i] = s
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	// From here on nothing fails.
-	endpoints := make([]*endpoint, len(all))
-	for i, ea := range a.Endpoints {
-		e := old[ea.key()]
-		switch {
-		case e == nil:
-			e = c.newEndpoint(ea, all[i])
-		case e.settings.Load() != all[i]:
-			e.update(all[i])
-		}
-		endpoints[i] = e
-	}
-	c.none.Store(len(a.Endpoints) == 0)
-	return endpoints, nil
+		return all, err
+	})
 }
 
 // Sourced returns the files that a client reads once. Those of httpclient it
@@ -134,10 +106,7 @@ func (c *Component) Sourced() (paths []string) {
 }
 
 func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
-	e := &endpoint{
-		key: a.key(), o: &c.o, log: c.o.Logger.With("endpoint", a.label()), clock: c.o.Clock,
-		gate: c.endpoints.Gate(a.key(), a.label()), meta: newMetadata(), changed: c.endpoints.Report, fail: c.endpoints.Fail,
-	}
+	e := &endpoint{Outbox: c.endpoints.NewOutbox(outboxes, a.ref(), &s.Settings), meta: newMetadata()}
 	e.settings.Store(s)
 	return e
 }
@@ -182,25 +151,14 @@ func (c *Component) DebugInfo() any {
 
 func (e *endpoint) debug() debugInfo {
 	s := e.settings.Load()
-	args := s.args
-	dropped, st := e.dropped()
+	d := e.Debug()
 	in := debugInfo{
-		Endpoint: args.label(), URL: journal.PublicURL(args.URL), Message: e.message(s).String(),
-		PendingBlocks: st.Blocks, PendingSamples: st.Samples, JournalBytes: st.Bytes, OldestAge: "0s",
-		Sent: e.stats.sent.Load(), Dropped: dropped,
+		Endpoint: e.Label(), URL: journal.PublicURL(s.args.URL), Message: e.message(s).String(), Journal: d.Journal,
+		PendingBlocks: d.Blocks, PendingSamples: d.Samples, JournalBytes: d.Bytes, OldestAge: d.OldestAge,
+		Sent: e.Sent.Load(), Dropped: d.Dropped, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
 	}
-	if !st.Oldest.IsZero() {
-		in.OldestAge = e.clock.Now().Sub(st.Oldest).Round(time.Second).String()
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.opened != nil {
-		in.Journal, in.Lanes = e.opened.Dir(), int(e.lanes.used.Load())
-	}
-	if e.lastErr != nil {
-		in.LastError, in.LastErrorTime = e.lastErr.Error(), e.lastTime
-	} else if e.openErr != nil {
-		in.LastError = e.openErr.Error()
+	if d.Journal != "" {
+		in.Lanes = int(e.lanes.used.Load())
 	}
 	return in
 }

@@ -161,7 +161,7 @@ func BenchmarkTenants(b *testing.B) {
 			b.ReportAllocs()
 			sent := 0
 			for b.Loop() {
-				one := newGroup(gr.s, m, time.Time{})
+				one := newGroup(gr.s, m)
 				new(gatherer).take(one, in)
 				one.split.encode(one, 0, 8)
 				sent = 0
@@ -185,7 +185,7 @@ func BenchmarkTenants(b *testing.B) {
 func benchGroup(m message, l *labeler) *group {
 	s := &settings{args: &Endpoint{Metadata: Metadata{Send: true}}, labels: l, maxSamples: benchSamples + 1, symbols: new(atomic.Pointer[symbols])}
 	s.symbols.Store(newSymbols())
-	return newGroup(s, m, time.Time{})
+	return newGroup(s, m)
 }
 
 func BenchmarkCompress(b *testing.B) {

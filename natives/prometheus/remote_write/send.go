@@ -1,13 +1,9 @@
 package remotewrite
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -17,15 +13,6 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/natives/journaling"
 )
-
-// answerWithin is how long the body of an answer may take once its head is
-// there, which says all but a message. A server that never ends it would hold a
-// lane until remote_timeout.
-const answerWithin = time.Second
-
-// stoodStill is how long after its timeout a request may end before the time
-// was weir's own, which stood still, or its machine, and not the endpoint's.
-const stoodStill = time.Second
 
 // answer is what became of one request.
 type answer struct {
@@ -42,8 +29,8 @@ type answer struct {
 func (e *endpoint) send(ctx, posting context.Context, lane int) {
 	var buf []byte
 	var p journaling.Pauses
-	for ctx.Err() == nil || !e.leave.Load() {
-		b, err := e.journal.Next(ctx, lane, buf)
+	for e.Sending(ctx) {
+		b, err := e.Journal.Next(ctx, lane, buf)
 		if err != nil {
 			return
 		}
@@ -59,8 +46,8 @@ func (e *endpoint) send(ctx, posting context.Context, lane int) {
 func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses *journaling.Pauses) bool {
 	env, err := openBlock(b)
 	if err != nil {
-		e.log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
-		e.journal.Drop(b, "unknown_kind")
+		e.Log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
+		e.Journal.Drop(b, "unknown_kind")
 		return true
 	}
 	p := parcel{env: env, first: b.First, all: b.Samples}
@@ -68,23 +55,23 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses
 		if attempt > 0 && ctx.Err() != nil {
 			return false
 		}
-		if attempt > 0 && !e.journal.Keeps(b) {
+		if attempt > 0 && !e.Journal.Keeps(b) {
 			return true
 		}
 		s := e.settings.Load()
-		if err := p.prepare(e.message(s), s.oldest(e.clock.Now())); err != nil {
-			e.log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
-			e.journal.Drop(b, "cannot_encode")
+		if err := p.prepare(e.message(s), s.oldest(e.Clock.Now())); err != nil {
+			e.Log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
+			e.Journal.Drop(b, "cannot_encode")
 			return true
 		}
 		if p.samples == 0 {
-			e.journal.Drop(b, "too_old")
+			e.Journal.Drop(b, "too_old")
 			return true
 		}
 		if attempt > 0 {
-			e.stats.retried.Add(int64(p.samples))
+			e.Retried.Add(int64(p.samples))
 		}
-		back := e.comeback() // before the request, which may hang while it comes back
+		back := e.Comeback() // before the request, which may hang while it comes back
 		a := e.post(posting, s, &p.request, attempt)
 		if a.fallBack {
 			e.fallBack(s, a.err)
@@ -102,7 +89,7 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses
 		}
 		e.answered(s, "retry", a.err, nil)
 		q := &s.args.Queue
-		pauses.Pause(ctx, e.clock, journaling.Reasons{Min: q.MinBackoff, Max: q.MaxBackoff, RetryAfter: a.retryAfter, Back: back, Replaced: s.replaced})
+		pauses.Pause(ctx, e.Clock, journaling.Reasons{Min: q.MinBackoff, Max: q.MaxBackoff, RetryAfter: a.retryAfter, Back: back, Replaced: s.Replaced})
 	}
 }
 
@@ -110,19 +97,19 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses
 // the rest is dropped.
 func (e *endpoint) done(s *settings, b journal.Block, p *parcel, a answer) {
 	if a.written == 0 && a.err != nil {
-		e.journal.Drop(b, "rejected")
+		e.Journal.Drop(b, "rejected")
 		e.answered(s, "rejected", a.err, p)
 		return
 	}
-	e.journal.Ack(b)
-	e.stats.sent.Add(int64(a.written))
-	e.stats.bytes.Add(int64(len(p.body)))
-	e.drop("too_old", b.Samples-p.samples)
+	e.Journal.Ack(b)
+	e.Sent.Add(int64(a.written))
+	e.Bytes.Add(int64(len(p.body)))
+	e.Drop("too_old", b.Samples-p.samples)
 	if a.err == nil {
 		e.answered(s, "", nil, nil)
 		return
 	}
-	e.drop("partial_write", p.samples-a.written)
+	e.Drop("partial_write", p.samples-a.written)
 	e.answered(s, "partial", a.err, p)
 }
 
@@ -172,46 +159,25 @@ func (s *settings) oldest(now time.Time) int64 {
 
 // post makes one request.
 func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt int) answer {
-	ctx, cancel := context.WithTimeout(ctx, s.args.RemoteTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.args.URL, bytes.NewReader(r.body))
-	if err != nil {
-		return answer{err: err}
-	}
-	// Prometheus's round-trippers write to the header, and lanes post at once.
-	req.Header = s.header.Clone()
+	header := s.Header.Clone() // Prometheus's round-trippers write to it, and lanes post at once
 	if r.message == v2 {
-		req.Header.Set("Content-Type", "application/x-protobuf;proto="+messageV2)
-		req.Header.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
+		header.Set("Content-Type", "application/x-protobuf;proto="+messageV2)
+		header.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
 	} else {
-		req.Header.Set("Content-Type", "application/x-protobuf")
-		req.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+		header.Set("Content-Type", "application/x-protobuf")
+		header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
 	}
 	if r.header != "" {
-		req.Header.Set(r.header, r.value)
+		header.Set(r.header, r.value)
 	}
 	if attempt > 0 {
-		req.Header.Set("Retry-Attempt", strconv.Itoa(attempt))
+		header.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}
-	began := time.Now()
-	resp, err := s.client.Do(req)
+	resp, err := e.Post(ctx, &s.Settings, header, r.body)
 	if err != nil {
-		took, outcome := time.Since(began), "error"
-		late := ctx.Err() == context.DeadlineExceeded // not by weir's stop
-		if late {
-			outcome = "timeout"
-		}
-		e.stats.seconds.Observe(outcome, took)
-		if ue, ok := errors.AsType[*url.Error](err); ok {
-			err = ue.Err // without the URL, which may hold secrets
-		}
-		return answer{err: err, retry: true, stoodStill: late && took > s.args.RemoteTimeout+stoodStill}
+		return answer{err: err, retry: true, stoodStill: resp.StoodStill}
 	}
-	defer resp.Body.Close()
-	defer time.AfterFunc(answerWithin, cancel).Stop()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is used again
-	a := e.judge(s, r, resp, body)
+	a := e.judge(s, r, resp.Response, resp.Message)
 	outcome := "ok"
 	switch {
 	case a.retry:
@@ -223,13 +189,14 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 	case a.err != nil:
 		outcome = "rejected"
 	}
-	e.stats.seconds.Observe(outcome, time.Since(began))
+	e.Seconds.Observe(outcome, time.Since(resp.Began))
 	return a
 }
 
 // judge sorts an answer into a retry class: those of Prometheus.
-func (e *endpoint) judge(s *settings, r *request, resp *http.Response, body []byte) answer {
-	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+func (e *endpoint) judge(s *settings, r *request, resp *http.Response, message string) answer {
+	message = message[:min(len(message), 1<<10)]
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	if r.message == v2 {
 		if a, ok := e.judgeV2(s, r, resp, line); ok {
 			return a
@@ -241,7 +208,7 @@ func (e *endpoint) judge(s *settings, r *request, resp *http.Response, body []by
 	a := answer{err: fmt.Errorf("server answered %s: %s", resp.Status, line)}
 	a.retry = resp.StatusCode/100 == 5 || (resp.StatusCode == http.StatusTooManyRequests && s.args.Queue.RetryOnHTTP429)
 	if a.retry {
-		a.retryAfter = journaling.RetryAfter(resp.Header, e.clock.Now())
+		a.retryAfter = journaling.RetryAfter(resp.Header, e.Clock.Now())
 	}
 	return a
 }

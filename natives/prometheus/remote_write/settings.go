@@ -1,7 +1,6 @@
 package remotewrite
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,20 +14,16 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/natives/journaling"
 )
 
 // settings are what an endpoint works by. They are immutable and replaced as a
 // whole, while blocks gathered under the old ones may still be sent.
 type settings struct {
+	journaling.Settings
 	args     *Endpoint
 	external map[string]string
 	files    string // digest of the files that the client reads once
-	limits   journal.Limits
-	owner    journal.Owner
-	replaced chan struct{} // closed when other settings follow
-
-	client *http.Client
-	header http.Header
 
 	labels      *labeler                 // nil: as they are
 	symbols     *atomic.Pointer[symbols] // of what labels makes
@@ -41,17 +36,20 @@ type settings struct {
 // newSettings returns old itself when nothing changed. old may be nil.
 func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings) (*settings, error) {
 	s := &settings{
-		args: e, external: a.ExternalLabels, files: httpclient.Digest(e.files()), limits: a.limits(), replaced: make(chan struct{}),
+		Settings: journaling.Settings{
+			Lanes: e.Queue.lanes(), Limits: a.limits(), Drain: journaling.Grace, Replaced: make(chan struct{}), Timeout: e.RemoteTimeout,
+			Owner: journal.Owner{Endpoint: e.Name, URL: e.URL, Node: o.ID, Tenant: e.tenant()},
+		},
+		args: e, external: a.ExternalLabels, files: httpclient.Digest(e.files()),
 		maxSamples:  e.Queue.MaxSamplesPerSend,
-		owner:       journal.Owner{Endpoint: e.Name, URL: e.URL, Node: o.ID, Tenant: e.tenant()},
 		groupBlocks: max(e.Queue.Capacity/e.Queue.MaxSamplesPerSend, 1),
-		deadline:    min(e.Queue.BatchSendDeadline, maxDeadline),
+		deadline:    min(e.Queue.BatchSendDeadline, journaling.GatherFor),
 	}
 	var sameLabels bool
 	if old != nil {
 		sameLabels = reflect.DeepEqual(a.ExternalLabels, old.external) && reflect.DeepEqual(e.WriteRelabel, old.args.WriteRelabel) &&
 			reflect.DeepEqual(e.HeaderFromLabel, old.args.HeaderFromLabel)
-		if sameLabels && s.files == old.files && s.limits == old.limits && reflect.DeepEqual(e, old.args) {
+		if sameLabels && s.files == old.files && s.Limits == old.Limits && reflect.DeepEqual(e, old.args) {
 			return old, nil
 		}
 	}
@@ -64,15 +62,15 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 		s.values = &values{now: o.Clock.Now, at: map[string]time.Time{}}
 	}
 	if old != nil && s.files == old.files && e.sameClient(old.args) {
-		s.client = old.client // with its connections
+		s.Client = old.Client // with its connections
 	} else if err := s.newClient(o); err != nil {
-		return nil, fmt.Errorf("cannot send to %s: %w", e.label(), err)
+		return nil, fmt.Errorf("cannot send to %s: %w", e.ref().Label(), err)
 	}
-	s.header = http.Header{"User-Agent": {o.UserAgent}}
+	s.Header = http.Header{"User-Agent": {o.UserAgent}}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) { // of two ways to write one, the same each time
-		s.header.Set(name, e.Headers[name])
+		s.Header.Set(name, e.Headers[name])
 	}
-	s.header.Set("Content-Encoding", "snappy")
+	s.Header.Set("Content-Encoding", "snappy")
 	return s, nil
 }
 
@@ -99,20 +97,8 @@ func (s *settings) newClient(o *component.Options) error {
 	}
 	e.Client.Plain(client, dial)
 	client.Transport = e.authenticated(client.Transport)
-	client.CheckRedirect = e.redirect
-	s.client = client
-	return nil
-}
-
-// redirect follows those that keep the request. Of any other a client makes a
-// GET without the samples, and its answer may well be 200: they wait instead.
-func (e *Endpoint) redirect(req *http.Request, via []*http.Request) error {
-	if !e.Client.FollowRedirects || req.Method != http.MethodPost {
-		return fmt.Errorf("server redirects to %s: make that the endpoint's url", journal.PublicURL(req.URL.String()))
-	}
-	if len(via) >= 10 {
-		return errors.New("server redirects more than 10 times")
-	}
+	client.CheckRedirect = journaling.KeepPost(e.Client.FollowRedirects)
+	s.Client = client
 	return nil
 }
 

@@ -1,8 +1,10 @@
-package remotewrite
+package journaling_test
 
 import (
 	"testing"
 	"time"
+
+	"github.com/weir-run/weir/natives/journaling"
 )
 
 // TestDue: what several lanes begin to gather at about the same time is written
@@ -11,8 +13,7 @@ func TestDue(t *testing.T) {
 	ms := func(n int64) time.Time { return time.UnixMilli(1735689600000 + n) }
 	f := func(deadline time.Duration, opened, want int64) {
 		t.Helper()
-		s := &settings{deadline: deadline}
-		if got := s.due(ms(opened)); !got.Equal(ms(want)) {
+		if got := journaling.Due(ms(opened), deadline); !got.Equal(ms(want)) {
 			t.Errorf("opened at %d ms, with a deadline of %s it is due at %s, want %d ms", opened, deadline, got.Sub(ms(0)), want)
 		}
 	}
