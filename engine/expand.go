@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
@@ -203,9 +202,6 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 	}
 	x.exports(w, running)
 }
-
-// anySignal is what a receiver takes of which nobody knows better.
-const anySignal = batch.SignalMetrics | batch.SignalLogs
 
 // exports says in the scope what a component exports, as far as it is known.
 func (x *planner) exports(w *wanted, running *node) {

@@ -392,7 +392,7 @@ func (f pass) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 
 // catalog has the fakes: test.source, test.pass, test.sink, test.logs,
 // test.value, and their variants with Update: test.usource, test.upass,
-// test.uvalue.
+// test.uvalue; test.either passes the signal that is its value.
 type catalog struct {
 	l     *lab
 	mu    sync.Mutex
@@ -410,10 +410,24 @@ func newCatalog(l *lab) *catalog {
 	c.add(component.Registration{Name: "test.upass", Accepts: batch.SignalMetrics, Sends: batch.SignalMetrics, Exports: receiverExports{}})
 	c.add(component.Registration{Name: "test.sink", Accepts: batch.SignalMetrics, Exports: receiverExports{}})
 	c.add(component.Registration{Name: "test.logs", Accepts: batch.SignalLogs, Exports: receiverExports{}})
+	c.add(component.Registration{Name: "test.either", Accepts: bothSignals, Sends: bothSignals, Passes: passes, Exports: receiverExports{}})
+	c.add(component.Registration{Name: "test.stream_source", Sends: batch.SignalLogs})
 	c.add(component.Registration{Name: "test.value", Exports: valueExports{}})
 	c.add(component.Registration{Name: "test.uvalue", Exports: valueExports{}})
 	c.add(component.Registration{Name: "test.one", Unique: true})
 	return c
+}
+
+const bothSignals = batch.SignalMetrics | batch.SignalLogs
+
+func passes(args any) (batch.Signals, string) {
+	switch a := args.(*arguments); a.Value {
+	case "metrics":
+		return batch.SignalMetrics, "value says metrics"
+	case "logs":
+		return batch.SignalLogs, "value says logs"
+	}
+	return bothSignals, ""
 }
 
 // add adds or replaces a registration; what it does is a fake's.
@@ -458,7 +472,7 @@ func (l *lab) build(o component.Options, args any) (component.Component, error) 
 	l.fakes[o.ID] = f
 	l.mu.Unlock()
 	switch f.kind() {
-	case "pass", "sink":
+	case "pass", "sink", "either":
 		return pass{f}, nil
 	case "upass":
 		return upass{pass{f}}, nil

@@ -126,7 +126,7 @@ func (n *node) reconcile(w *wanted, args any, retry bool) result {
 		}
 		return n.fail(w.err, false)
 	}
-	n.recv.SetAccepts(w.reg.Accepts)
+	n.recv.SetAccepts(w.signal.accepts)
 	if w.mistake != nil {
 		return n.fail(w.mistake, false)
 	}
@@ -138,6 +138,9 @@ func (n *node) reconcile(w *wanted, args any, retry bool) result {
 		}
 		if err != nil {
 			return n.fail(err, false)
+		}
+		if w.reg.Passes != nil { // as by these arguments
+			n.recv.SetAccepts(w.signals(args, config.Receivers(args), taken).accepts)
 		}
 	}
 	r := n.apply(args, retry)

@@ -74,6 +74,7 @@ type wanted struct {
 	reg     component.Registration
 	recv    *flow.Receiver
 	stats   *flow.Stats
+	signal  signals // what it accepts and sends
 	// err says why reg is not what the catalogs have now, but the last good
 	// one, or unusable when there never was one.
 	err error
@@ -204,6 +205,7 @@ func (x *planner) connect() {
 			}
 		}
 	}
+	p.findSignals()
 	for _, w := range p.list {
 		x.report(w, p.checkSignals(w))
 	}
@@ -326,28 +328,6 @@ func (m *module) onlyReceiver(id string) bool {
 		return !slices.ContainsFunc(m.decl.Block.References(), other)
 	}
 	return true
-}
-
-// checkSignals returns a mistake for each receiver in a block's arguments that
-// takes nothing of what the block sends.
-func (p *plan) checkSignals(w *wanted) (ds config.Diagnostics) {
-	if w.kind != kindComponent {
-		return nil
-	}
-	said := map[string]bool{}
-	for _, r := range w.refs {
-		to := p.wanted[r.Receiver.Node()]
-		if to == nil || !to.usable() || said[r.Path+to.id] {
-			continue
-		}
-		if w.reg.Sends&to.reg.Accepts == 0 {
-			said[r.Path+to.id] = true
-			ids := w.m.locals([]string{to.id, w.id})
-			ds = append(ds, config.Diagnostic{Span: w.block.SpanOf(r.Path),
-				Msg: fmt.Sprintf("%s: %s accepts %s, but %s sends %s", r.Path, ids[0], to.reg.Accepts, ids[1], w.reg.Sends)})
-		}
-	}
-	return ds
 }
 
 // registered returns the files that the plan's registrations were made from.

@@ -27,6 +27,15 @@ type Logs struct {
 	Receipt *Receipt
 }
 
+// Millis returns a time in Unix ns as Unix ms: the ms in which it lies.
+func Millis(ns int64) int64 {
+	ms := ns / 1e6
+	if ns%1e6 < 0 {
+		ms--
+	}
+	return ms
+}
+
 // Len returns the number of rows; of nil none.
 func (b *Logs) Len() int {
 	if b == nil {

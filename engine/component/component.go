@@ -115,6 +115,11 @@ type Registration struct {
 	// Sends are the signals it sends to the receivers in its arguments. The
 	// engine checks them against what those accept before anything is built.
 	Sends batch.Signals
+	// Passes is for a component that sends on what it gets: it returns the signals,
+	// of Accepts, that one with these decoded arguments is for, at least one, and
+	// why it is not for the others. Such a node accepts and sends these and no
+	// others, and none that no receiver in its arguments takes. nil: all.
+	Passes func(args any) (signals batch.Signals, why string)
 
 	// NewArgs returns a new pointer to the arguments, defaults filled in.
 	NewArgs func() any

@@ -501,14 +501,14 @@ prometheus.remote_write "default" {
 `,
 	},
 	"expr.filter": {
-		Summary: "Drops the samples for which an expression is true, or all others.",
+		Summary: "Drops the samples and log lines for which an expression is true, or all others.",
 		Args: map[string]string{
-			"drop":       "Expression; samples for which it is true are dropped. It sees name, labels, value, type and time (Unix ms). A missing label is \"\".",
-			"forward_to": "Receivers to send the samples to that are left.",
-			"keep":       "Expression; samples for which it is false are dropped. Exactly one of drop and keep is set.",
+			"drop":       "Expression; samples and log lines for which it is true are dropped. Of a sample it sees name, labels, value, type and time (Unix ms); of a line, line, labels, meta (its structured metadata) and time. What is missing is \"\". A block with an expression that reads name, value or type takes samples only, with one that reads line or meta lines only, else what its receivers take.",
+			"forward_to": "Receivers to send to what is left.",
+			"keep":       "Expression; samples and lines for which it is false are dropped. Exactly one of drop and keep is set.",
 		},
 		Exports: map[string]string{
-			"receiver": "Where samples to be filtered go.",
+			"receiver": "Where samples and lines to be filtered go.",
 		},
 		Example: `// Drops what nobody looks at, and counters that never counted.
 expr.filter "default" {
@@ -526,18 +526,30 @@ prometheus.remote_write "default" {
     url = "http://prometheus.example.com:9090/api/v1/write"
   }
 }
+
+// Of log lines, drops what is only good for debugging.
+expr.filter "lines" {
+  drop       = "labels.env == \"prod\" && line matches \"(?i)level=(debug|trace)\""
+  forward_to = [loki.write.default.receiver]
+}
+
+loki.write "default" {
+  endpoint {
+    url = "http://loki.example.com:3100/loki/api/v1/push"
+  }
+}
 `,
 	},
 	"expr.route": {
-		Summary: "Sends each sample the first way whose expression is true, and the others on to forward_to.",
+		Summary: "Sends each sample and log line the first way whose expression is true, and the others on to forward_to.",
 		Args: map[string]string{
-			"forward_to":       "Receivers to send the samples to that no route takes; with an empty list they are dropped.",
-			"route":            "Routes in the order they are asked: a sample goes the first one whose expression is true, and no other.",
-			"route.forward_to": "Receivers to send them to; with an empty list they are dropped.",
-			"route.when":       "Expression that says which samples go this way. It sees name, labels, value, type and time (Unix ms). A missing label is \"\".",
+			"forward_to":       "Receivers to send to what no route takes; with an empty list it is dropped.",
+			"route":            "Routes in the order they are asked: a sample or log line goes the first one whose expression is true, and no other.",
+			"route.forward_to": "Receivers to send it to; with an empty list it is dropped.",
+			"route.when":       "Expression that says what goes this way. Of a sample it sees name, labels, value, type and time (Unix ms); of a log line, line, labels, meta (its structured metadata) and time. What is missing is \"\". A block in which one reads name, value or type takes samples only, with one that reads line or meta lines only, else what its receivers take.",
 		},
 		Exports: map[string]string{
-			"receiver": "Where samples to be sent on their ways go.",
+			"receiver": "Where samples and lines to be sent on their ways go.",
 		},
 		Example: `// Sends what pages somebody to one place, what is large to another that keeps
 // it shortly, and the rest to a third. The first route that matches wins.
@@ -574,19 +586,52 @@ prometheus.remote_write "default" {
     url = "http://prometheus.example.com:9090/api/v1/write"
   }
 }
+
+// Log lines of what is paid for go to a place of their own, and what is a secret
+// nowhere.
+expr.route "lines" {
+  route "secret" {
+    when = "line contains \"BEGIN PRIVATE KEY\""
+
+    forward_to = []
+  }
+
+  route "paid" {
+    when = "labels.team in [\"checkout\", \"billing\"]"
+
+    forward_to = [loki.write.paid.receiver]
+  }
+
+  forward_to = [loki.write.default.receiver]
+}
+
+loki.write "paid" {
+  endpoint {
+    url = "http://paid.example.com:3100/loki/api/v1/push"
+  }
+}
+
+loki.write "default" {
+  endpoint {
+    url = "http://loki.example.com:3100/loki/api/v1/push"
+  }
+}
 `,
 	},
 	"expr.set": {
-		Summary: "Sets the name, the value and labels of samples to what expressions make of them.",
+		Summary: "Sets the name, the value and labels of samples, and the text, labels and structured metadata of log lines, to what expressions make of them.",
 		Args: map[string]string{
-			"forward_to":  "Receivers to send the samples to.",
+			"forward_to":  "Receivers to send the samples and lines to.",
 			"label":       "Labels to set, each by its name.",
-			"label.value": "Expression for the label's value, a string; an empty one removes the label. One that reads the value or the time makes another series each time that its result changes; the one before gets no staleness marker, so that queries see both for five minutes.",
+			"label.value": "Expression for the label's value, a string; an empty one removes the label. Of samples, one that reads the value or the time makes another series each time that its result changes; the one before gets no staleness marker, so that queries see both for five minutes. Of lines, one that reads the line, its metadata or the time makes a stream for each of its results.",
+			"line":        "Expression for the text of a log line, a string.",
+			"meta":        "Structured metadata of log lines to set, each by its name.",
+			"meta.value":  "Expression for the value, a string; an empty one removes it.",
 			"name":        "Expression for the metric's name, a string.",
-			"value":       "Expression for the value, a number. Staleness markers and native histograms keep theirs.",
+			"value":       "Expression for a sample's value, a number. Staleness markers and native histograms keep theirs.",
 		},
 		Exports: map[string]string{
-			"receiver": "Where samples to be changed go.",
+			"receiver": "Where samples and lines to be changed go.",
 		},
 		Example: `// Gives latencies in seconds, and names the team that a job belongs to.
 expr.set "default" {
@@ -608,6 +653,31 @@ expr.set "default" {
 prometheus.remote_write "default" {
   endpoint {
     url = "http://prometheus.example.com:9090/api/v1/write"
+  }
+}
+
+// Makes a label of the level of log lines, and metadata of a label with many values.
+expr.set "lines" {
+  line = "trim(line)"
+
+  label "level" {
+    value = "line contains \"level=error\" ? \"error\" : \"other\""
+  }
+
+  meta "pod" {
+    value = "labels.pod"
+  }
+
+  label "pod" {
+    value = "\"\""
+  }
+
+  forward_to = [loki.write.default.receiver]
+}
+
+loki.write "default" {
+  endpoint {
+    url = "http://loki.example.com:3100/loki/api/v1/push"
   }
 }
 `,

@@ -122,6 +122,19 @@ func (r *rules) fail(at file.Location, format string, args ...any) {
 	}
 }
 
+// lacks refuses what only the other signal has.
+func (r *rules) lacks(at file.Location, name string) {
+	if r.err != nil {
+		return
+	}
+	if r.logs {
+		r.fail(at, "a log line has no %s: there is line, labels, meta, time and args", name)
+	} else {
+		r.fail(at, "a sample has no %s: there is name, labels, value, type, time and args", name)
+	}
+	r.err.other = true
+}
+
 func (r *rules) walk(n ast.Node, inPredicate bool) {
 	switch n := n.(type) {
 	case *ast.VariableDeclaratorNode, *ast.SequenceNode:
@@ -135,11 +148,11 @@ func (r *rules) walk(n ast.Node, inPredicate bool) {
 			r.fail(n.Location(), "$env is not supported")
 		case "name", "value", "type":
 			if r.logs {
-				r.fail(n.Location(), "a log line has no %s: there is line, labels, meta, time and args", n.Value)
+				r.lacks(n.Location(), n.Value)
 			}
 		case "line", "meta", "metadata":
 			if !r.logs {
-				r.fail(n.Location(), "a sample has no %s: there is name, labels, value, type, time and args", n.Value)
+				r.lacks(n.Location(), n.Value)
 			} else if n.Value == "metadata" {
 				r.fail(n.Location(), "metadata is called meta here")
 			}

@@ -14,6 +14,9 @@ type Error struct {
 	Line   int    // 1-based; 0 when the place is not known
 	Column int    // 1-based, in runes
 	Msg    string
+
+	// other: it reads what only the other signal has.
+	other bool
 }
 
 // Error returns the message with its place, and the line with a caret under it.

@@ -83,3 +83,40 @@ func TestLogMistakes(t *testing.T) {
 		t.Errorf("over samples: got %v", err)
 	}
 }
+
+// TestEither: an expression is one over what it reads.
+func TestEither(t *testing.T) {
+	f := func(src string, metrics, logs bool, why string) {
+		t.Helper()
+		p, err := expr.CompileEither(src, expr.Bool, map[string]any{"x": 1})
+		if (p.Metrics != nil) != metrics || (p.Logs != nil) != logs {
+			t.Errorf("%s: samples %v, lines %v", src, p.Metrics != nil, p.Logs != nil)
+		}
+		if (err == nil) != (metrics || logs) || (p.Why == nil) == (metrics != logs) {
+			t.Errorf("%s: got %v, why %v", src, err, p.Why)
+		}
+		if err == nil && p.Why != nil {
+			err = p.Why
+		}
+		if err == nil && why != "" || err != nil && !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: got %v, want %s", src, err, why)
+		}
+	}
+	f(`labels.app == "a" && time > args.x`, true, true, "")
+	f(`true`, true, true, "")
+	f(`value > 3`, true, false, "a log line has no value: there is line")
+	f(`name == "x" && labels.app == "a"`, true, false, "a log line has no name")
+	f(`type == "counter"`, true, false, "a log line has no type")
+	f(`line contains "x"`, false, true, "a sample has no line: there is name")
+	f(`meta.trace == ""`, false, true, "a sample has no meta")
+	// Of neither.
+	f(`labels.app == "a" && value > 3 && line contains "x"`, false, false, "a log line has no value: there is line, labels, meta, time and args; and a sample has no line: there is name, labels, value, type, time and args (1:22)")
+	f(`lables.app == "a"`, false, false, "unknown name lables")
+	f(`lien contains "x"`, false, false, "unknown name lien")
+	// A mistake in what is of one signal is said of that one.
+	f(`value > "x"`, false, false, "invalid operation")
+	f(`line matches "("`, false, false, "missing closing )")
+	f(`line`, false, false, "it must be true or false, not a string")
+	f(`value`, false, false, "it must be true or false, not a number")
+	f(`line contains lables.x`, false, false, "unknown name lables")
+}

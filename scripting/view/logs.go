@@ -93,15 +93,7 @@ func (m *Logs) FixedLine(i int) *string {
 const nsPerMs = int64(time.Millisecond)
 
 // Time returns the timestamp of row i in Unix ms, the ms in which it lies.
-func (m *Logs) Time(i int) int64 { return floorMs(m.t[i]) }
-
-func floorMs(ns int64) int64 {
-	ms := ns / nsPerMs
-	if ns%nsPerMs < 0 {
-		ms--
-	}
-	return ms
-}
+func (m *Logs) Time(i int) int64 { return batch.Millis(m.t[i]) }
 
 // Nanos returns the timestamp of row i in Unix ns.
 func (m *Logs) Nanos(i int) int64 { return m.t[i] }
@@ -159,7 +151,7 @@ func (m *Logs) judgeRow(p *predicate, i int, said expr.Verdict) (expr.Verdict, e
 }
 
 func (m *Logs) fill(i int) {
-	m.sample.Series, m.sample.Time = m.series[i], floorMs(m.t[i])
+	m.sample.Series, m.sample.Time = m.series[i], batch.Millis(m.t[i])
 	m.sample.Line, m.sample.Meta = m.line[i], m.Meta(i)
 }
 

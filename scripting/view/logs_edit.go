@@ -188,14 +188,14 @@ func (r *LogRecord) SetTime(ms int64) error {
 	if ms > maxMs || ms < -maxMs {
 		return fmt.Errorf("cannot set time to %d: a line's time is between the years 1678 and 2261, in Unix ms", ms)
 	}
-	if ms != floorMs(r.T) {
+	if ms != batch.Millis(r.T) {
 		r.T = ms * nsPerMs
 	}
 	return nil
 }
 
 // Time returns the time in Unix ms, the ms in which it lies.
-func (r *LogRecord) Time() int64 { return floorMs(r.T) }
+func (r *LogRecord) Time() int64 { return batch.Millis(r.T) }
 
 // SetTS sets the time in Unix ns, in decimal text.
 func (r *LogRecord) SetTS(ns string) error {

@@ -40,11 +40,19 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	f(new(clause.Predicate), `labels.job == "api" && value > 3`, "")
-	f(new(clause.Number), `value * 1000`, "")
-	f(new(clause.Text), `name + "_x"`, "")
+	f(new(clause.Predicate), `labels.job == "api" && line contains "x"`, "")
+	f(new(clause.SampleNumber), `value * 1000`, "")
+	f(new(clause.SampleText), `name + "_x"`, "")
+	f(new(clause.LineText), `meta.trace + line`, "")
+	f(new(clause.Text), `name + labels.x`, "")
+	f(new(clause.Text), `line + labels.x`, "")
 	// Of another type, and none at all.
 	f(new(clause.Predicate), `value`, "must be true or false, not a number")
-	f(new(clause.Number), `name`, "number")
+	f(new(clause.SampleNumber), `name`, "number")
+	f(new(clause.SampleNumber), `len(line)`, "a sample has no line")
+	f(new(clause.SampleText), `line`, "a sample has no line")
+	f(new(clause.LineText), `name`, "a log line has no name")
+	f(new(clause.Predicate), `line contains name`, "; and a sample has no line")
 	f(new(clause.Text), `value > 3`, "string")
 	f(new(clause.Predicate), ``, "empty")
 	f(new(clause.Predicate), `labels.job ==`, "1:")
@@ -65,7 +73,7 @@ func TestJudge(t *testing.T) {
 	hist.Histograms = []batch.Histogram{{Row: 0, Float: &histogram.FloatHistogram{Count: 1, Sum: 7}}}
 	f := func(src string, b *batch.Metrics, decided bool, want expr.Verdict) {
 		t.Helper()
-		j := clause.NewJudge(clause.Predicate(src))
+		j := clause.NewJudges(clause.Predicate(src)).Samples
 		var x expr.Sample
 		for range 2 { // evaluated, remembered
 			v := j.Labels(&x, b.Series[0])
@@ -101,10 +109,41 @@ func TestJudge(t *testing.T) {
 	f(`time == 5000`, row(api, batch.Stale()), false, expr.True)
 }
 
+// TestJudgeLines: as of samples, but there is always something to judge.
+func TestJudgeLines(t *testing.T) {
+	api, web := series("a", "api"), series("a", "web")
+	f := func(src string, s *batch.Stream, decided bool, want expr.Verdict) {
+		t.Helper()
+		j := clause.NewJudges(clause.Predicate(src)).Lines
+		b := &batch.Logs{Stream: []*batch.Stream{s}, T: []int64{5_999_999}, Line: []string{"a warning"}, Meta: [][]batch.Label{{{Name: "id", Value: "7"}}}}
+		var x expr.Sample
+		v := j.Labels(&x, s)
+		if got := j.Decides(v); got != decided {
+			t.Errorf("%s: labels decide: %v", src, got)
+		}
+		if !decided {
+			var err error
+			if v, err = j.Line(&x, b, 0, v); err != nil {
+				t.Errorf("%s: %v", src, err)
+			}
+		}
+		if v != want {
+			t.Errorf("%s of %s: got %v, want %v", src, s, v, want)
+		}
+	}
+	f(`labels.job == "api"`, api, true, expr.True)
+	f(`labels.job == "api" && line contains "warn"`, web, true, expr.False)
+	f(`labels.job == "api" && line contains "warn"`, api, false, expr.True)
+	f(`labels.job == "api" && line contains "x"`, api, false, expr.False)
+	f(`labels.job == "api" || line contains "warn"`, web, false, expr.True)
+	f(`meta.id == "7" && time == 5`, web, false, expr.True)
+	f(`labels.__name__ == "a"`, web, true, expr.True) // a label like others
+}
+
 // TestJudgeFails: labels on which a predicate fails decide nothing, and the row
 // says why.
 func TestJudgeFails(t *testing.T) {
-	j := clause.NewJudge(`float(labels.job) > 3`)
+	j := clause.NewJudges(`float(labels.job) > 3`).Samples
 	var x expr.Sample
 	b := &batch.Metrics{Series: []*batch.Series{series("a", "api"), series("a", "4")}, T: []int64{1, 1}, V: []float64{1, 1}}
 	v := j.Labels(&x, b.Series[0])
@@ -122,7 +161,8 @@ func TestJudgeFails(t *testing.T) {
 // TestJudgeOfReleased: what is found of a series that ended is not taken for
 // that of the one that gets its ID.
 func TestJudgeOfReleased(t *testing.T) {
-	j := clause.NewJudge(`labels.job == "api"`)
+	js := clause.NewJudges(`labels.job == "api"`)
+	j := js.Samples
 	var x expr.Sample
 	s := series("a", "api")
 	s.Release()
@@ -133,7 +173,7 @@ func TestJudgeOfReleased(t *testing.T) {
 	if v := j.Labels(&x, next); v != expr.False {
 		t.Errorf("got %v", v)
 	}
-	j.Sweep()
+	js.Sweep()
 	if v := j.Labels(&x, next); v != expr.False {
 		t.Errorf("got %v", v)
 	}
@@ -190,7 +230,7 @@ func TestFailures(t *testing.T) {
 	l.wantHealth(component.Unhealthy, failed)
 	l.done(2, 0)
 	l.wantHealth(component.Healthy, "")
-	want := `# HELP weir_expr_errors_total Samples on which an expression failed, by the argument it is in. They were passed on as they came.
+	want := `# HELP weir_expr_errors_total Samples and log lines on which an expression failed, by the argument it is in. They were passed on as they came.
 # TYPE weir_expr_errors_total counter
 weir_expr_errors_total{argument="drop",component_id="expr.filter.f"} 4
 weir_expr_errors_total{argument="keep",component_id="expr.filter.f"} 0
@@ -215,6 +255,40 @@ weir_expr_errors_total{argument="keep",component_id="expr.filter.f"} 0
 	l.wantHealth(component.Healthy, "")
 	l.done(1, 1)
 	l.wantHealth(component.Unhealthy, failed)
+}
+
+// TestFailuresOnLines: a line is told of by its stream.
+func TestFailuresOnLines(t *testing.T) {
+	l := newLab(t)
+	var b clause.Batch
+	b.AddLine("keep", batch.NewSeries([]batch.Label{{Name: "app", Value: "api"}}), &expr.Error{Line: 1, Column: 3, Msg: "no number"})
+	l.f.Done(&l.o, 1, &b)
+	l.wantHealth(component.Unhealthy, `keep: no number (1:3), in a line of {app="api"}`)
+}
+
+// TestFit: what the arguments of a block are for together.
+func TestFit(t *testing.T) {
+	f := func(add func(*clause.Fit), want batch.Signals, why, wrong string) {
+		t.Helper()
+		var fit clause.Fit
+		add(&fit)
+		if s, got := fit.Signals(); s != want || got != why {
+			t.Errorf("got %s, %q, want %s, %q", s, got, want, why)
+		}
+		if err := fit.Err(); err == nil && wrong != "" || err != nil && err.Error() != wrong {
+			t.Errorf("got %v, want %q", err, wrong)
+		}
+	}
+	const both = batch.SignalMetrics | batch.SignalLogs
+	reads := func(f *clause.Fit, p clause.Predicate) { f.Reads("drop", p.Compile()) }
+	f(func(f *clause.Fit) {}, both, "", "")
+	f(func(f *clause.Fit) { reads(f, `time > 3`) }, both, "", "")
+	f(func(f *clause.Fit) { reads(f, `time > 3`); reads(f, `value > 3`) }, batch.SignalMetrics, "drop: a log line has no value", "")
+	f(func(f *clause.Fit) { reads(f, `line == ""`); reads(f, `time > 3`) }, batch.SignalLogs, "drop: a sample has no line", "")
+	f(func(f *clause.Fit) { f.Sets("line", batch.SignalLogs) }, batch.SignalLogs, "line: a sample has none", "")
+	f(func(f *clause.Fit) { f.Sets("name", batch.SignalMetrics); reads(f, `value > 3`) }, batch.SignalMetrics, "name: a log line has none", "")
+	f(func(f *clause.Fit) { f.Sets("name", batch.SignalMetrics); reads(f, `meta.x == ""`) }, both, "",
+		"name: a log line has none, and drop: a sample has no meta; write a block for samples and one for log lines")
 }
 
 // TestFailuresOfGoneSources: a source that does not come again keeps nothing

@@ -19,7 +19,7 @@ import (
 // longer makes its node unhealthy: it is gone.
 const failureAge = 10 * time.Minute
 
-// Failures turns expressions that fail on samples into a counter, one line in
+// Failures turns expressions that fail on samples and lines into a counter, one line in
 // the log and the node's health. It is handed from component to component. Its
 // methods are safe for concurrent use.
 type Failures struct {
@@ -37,7 +37,7 @@ func NewFailures(arguments ...string) *Failures {
 	f := &Failures{
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_expr_errors_total",
-			Help: "Samples on which an expression failed, by the argument it is in. They were passed on as they came.",
+			Help: "Samples and log lines on which an expression failed, by the argument it is in. They were passed on as they came.",
 		}, []string{"argument"}),
 		failing: map[uint64]time.Time{},
 	}
@@ -63,11 +63,26 @@ type Batch struct {
 
 // Add notes that the expression in an argument failed on a sample of s.
 func (b *Batch) Add(argument string, s *batch.Series, err error) {
-	if b.n == nil {
-		b.n = map[string]int{}
+	if b.add(argument) {
 		b.first = fmt.Sprintf("%s: %s, in a sample of %s", argument, inOneLine(err), s)
 	}
+}
+
+// AddLine notes that the expression in an argument failed on a line of s.
+func (b *Batch) AddLine(argument string, s *batch.Stream, err error) {
+	if b.add(argument) {
+		b.first = fmt.Sprintf("%s: %s, in a line of %s", argument, inOneLine(err), batch.AppendStream(nil, s))
+	}
+}
+
+// add counts, and reports whether it is the first one.
+func (b *Batch) add(argument string) bool {
+	first := b.n == nil
+	if first {
+		b.n = map[string]int{}
+	}
 	b.n[argument]++
+	return first
 }
 
 func inOneLine(err error) string {

@@ -7,6 +7,25 @@ import (
 	"github.com/weir-run/weir/scripting/expr"
 )
 
+// Judges are a predicate over samples and over log lines. Of what it is not for
+// there is none.
+type Judges struct{ Samples, Lines *Judge }
+
+// NewJudges compiles p. It panics on one that UnmarshalText refuses.
+func NewJudges(p Predicate) Judges {
+	c := p.Compile()
+	return Judges{newJudge(c.Metrics), newJudge(c.Logs)}
+}
+
+// Sweep forgets released series and streams.
+func (j Judges) Sweep() {
+	for _, j := range []*Judge{j.Samples, j.Lines} {
+		if j != nil {
+			j.memo.Sweep(nil)
+		}
+	}
+}
+
 // Judge asks a predicate of rows and remembers what the labels decide. It is
 // safe for concurrent use.
 type Judge struct {
@@ -15,11 +34,11 @@ type Judge struct {
 	memo batch.Memo[expr.Verdict]
 }
 
-// NewJudge compiles p. It panics on one that UnmarshalText refuses.
-func NewJudge(p Predicate) *Judge {
-	j := &Judge{prog: must(string(p), expr.Bool)}
-	j.rest = j.prog.HasRest()
-	return j
+func newJudge(p *expr.Program) *Judge {
+	if p == nil {
+		return nil
+	}
+	return &Judge{prog: p, rest: p.HasRest()}
 }
 
 // Labels returns what the labels of s say: False when no sample of it matches,
@@ -60,6 +79,21 @@ func (j *Judge) Row(x *expr.Sample, b *batch.Metrics, i int, v expr.Verdict) (ex
 		return j.prog.WithoutValue(x)
 	}
 	x.Value = b.V[i]
+	return j.ask(x, v)
+}
+
+// Line is Row for a log line, which has all that there is to judge.
+func (j *Judge) Line(x *expr.Sample, b *batch.Logs, i int, v expr.Verdict) (expr.Verdict, error) {
+	FillLine(x, b, i)
+	return j.ask(x, v)
+}
+
+// FillLine makes x row i of b.
+func FillLine(x *expr.Sample, b *batch.Logs, i int) {
+	x.Series, x.Time, x.Line, x.Meta = b.Stream[i], batch.Millis(b.T[i]), b.Line[i], b.MetaOf(i)
+}
+
+func (j *Judge) ask(x *expr.Sample, v expr.Verdict) (expr.Verdict, error) {
 	ask := j.prog.Bool
 	if v == expr.True {
 		ask = j.prog.Rest
@@ -72,12 +106,6 @@ func (j *Judge) Row(x *expr.Sample, b *batch.Metrics, i int, v expr.Verdict) (ex
 	}
 	return expr.False, nil
 }
-
-// Sweep forgets released series.
-func (j *Judge) Sweep() { j.memo.Sweep(nil) }
-
-// Close does nothing: nothing is derived.
-func (j *Judge) Close() {}
 
 // Judged reports whether row i of b has a value to judge: it is no staleness
 // marker and no native histogram.

@@ -1,12 +1,13 @@
-// Package filter is expr.filter: it drops the samples for which an expression
-// is true, or all others.
+// Package filter is expr.filter: it drops the samples and log lines for which an
+// expression is true, or all others.
 //
-// The parts of the expression that read labels only are evaluated once for
-// each series. A sample on which the expression fails stays. Staleness markers
-// and native histograms have no value to judge: they follow the parts of the
-// expression that do not read it, and stay when there are none. Series that
-// stay under one expression and not under the next end at their source's next
-// batch.
+// What a block takes follows from its expression and from what its receivers
+// take. The parts of the expression that read labels only are evaluated once for
+// each series or stream. A sample or line on which the expression fails stays.
+// Staleness markers and native histograms have no value to judge: they follow the
+// parts of the expression that do not read it, and stay when there are none.
+// Series that stay under one expression and not under the next end at their
+// source's next batch.
 package filter
 
 import (
@@ -25,8 +26,9 @@ import (
 func Registration() component.Registration {
 	return component.Registration{
 		Name:    "expr.filter",
-		Accepts: batch.SignalMetrics,
-		Sends:   batch.SignalMetrics,
+		Accepts: batch.SignalMetrics | batch.SignalLogs,
+		Sends:   batch.SignalMetrics | batch.SignalLogs,
+		Passes:  passes,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
 		Build: func(o component.Options, args any) (component.Component, error) {
@@ -46,6 +48,7 @@ var (
 	_ component.Component  = (*Component)(nil)
 	_ component.Updater    = (*Component)(nil)
 	_ flow.MetricsConsumer = (*Component)(nil)
+	_ flow.LogsConsumer    = (*Component)(nil)
 )
 
 // memory is what a node's components hand down.
@@ -57,7 +60,7 @@ type memory struct {
 
 // rules is an expression at work.
 type rules struct {
-	*clause.Judge
+	judges  clause.Judges
 	src     clause.Predicate
 	drop    expr.Verdict // of rows that are dropped
 	columns batch.ColumnMemo[decided]
@@ -89,13 +92,14 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 // the expression changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
-	src, drop := a.Drop, expr.True
-	if src == nil {
-		src, drop = a.Keep, expr.False
+	src, of := a.source()
+	drop := expr.False
+	if of {
+		drop = expr.True
 	}
 	c.gen.Next(
 		func(r *rules) bool { return r.src == *src && r.drop == drop },
-		func() *rules { return &rules{Judge: clause.NewJudge(*src), src: *src, drop: drop} })
+		func() *rules { return &rules{judges: clause.NewJudges(*src), src: *src, drop: drop} })
 	c.mem.failures.Start(&c.opts)
 	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
 	c.gen.Redirected()
@@ -120,8 +124,25 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	return c.mem.sender.Send(ctx, gen.Number, left, slices.Max(b.T))
 }
 
-// apply returns the rows that stay.
+// ConsumeLogs sends what the expression leaves of b.
+func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	var failed clause.Batch
+	left := c.gen.Load().Rules.applyLogs(b, &failed)
+	c.mem.failures.Done(&c.opts, b.Source, &failed)
+	c.opts.Stats.DropLines("filter", b.Len()-left.Len())
+	return c.mem.sender.SendLogs(ctx, left)
+}
+
+// apply returns the rows that stay: all, while a change of the expression to one
+// over lines has not come to who sends samples.
 func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) *batch.Metrics {
+	j := r.judges.Samples
+	if j == nil {
+		return b
+	}
 	var x expr.Sample
 	d, at, ok := r.columns.Get(b.Origin(), b.Series)
 	if !ok {
@@ -133,10 +154,35 @@ func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) *batch.Metrics {
 	}
 	return b.Select(func(i int) bool {
 		v := d.labels[i]
-		if !r.Decides(v) {
+		if !j.Decides(v) {
 			var err error
-			if v, err = r.Row(&x, b, i, v); err != nil {
+			if v, err = j.Row(&x, b, i, v); err != nil {
 				failed.Add(r.argument(), b.Series[i], err)
+			}
+		}
+		return v != r.drop
+	})
+}
+
+// applyLogs is apply for log lines. Their columns are seldom the same twice, but
+// neighbours often are.
+func (r *rules) applyLogs(b *batch.Logs, failed *clause.Batch) *batch.Logs {
+	j := r.judges.Lines
+	if j == nil {
+		return b
+	}
+	var x expr.Sample
+	var last *batch.Stream
+	var labels expr.Verdict
+	return b.Select(func(i int) bool {
+		if s := b.Stream[i]; s != last {
+			last, labels = s, j.Labels(&x, s)
+		}
+		v := labels
+		if !j.Decides(v) {
+			var err error
+			if v, err = j.Line(&x, b, i, v); err != nil {
+				failed.AddLine(r.argument(), b.Stream[i], err)
 			}
 		}
 		return v != r.drop
@@ -145,12 +191,13 @@ func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) *batch.Metrics {
 
 // decide asks the labels of b's series.
 func (r *rules) decide(x *expr.Sample, b *batch.Metrics) decided {
+	j := r.judges.Samples
 	d := decided{labels: make([]expr.Verdict, len(b.Series))}
 	left := make([]*batch.Series, len(b.Series))
 	all := true
 	for i, s := range b.Series {
-		d.labels[i] = r.Labels(x, s)
-		all = all && r.Decides(d.labels[i])
+		d.labels[i] = j.Labels(x, s)
+		all = all && j.Decides(d.labels[i])
 		if d.labels[i] != r.drop {
 			left[i] = s
 		}
@@ -164,12 +211,10 @@ func (r *rules) decide(x *expr.Sample, b *batch.Metrics) decided {
 // Sweep forgets released series.
 func (r *rules) Sweep() {
 	r.columns.Sweep()
-	r.Judge.Sweep()
+	r.judges.Sweep()
 }
 
-func (r *rules) argument() string {
-	if r.drop == expr.True {
-		return "drop"
-	}
-	return "keep"
-}
+// Close does nothing: nothing is derived.
+func (r *rules) Close() {}
+
+func (r *rules) argument() string { return argument(r.drop == expr.True) }

@@ -56,7 +56,7 @@ func BenchmarkBeside(b *testing.B) {
 		return &relabel.Arguments{ForwardTo: to, Rules: []*rule.Rule{r}}
 	}
 	pred := func(s clause.Predicate) *clause.Predicate { return &s }
-	num := func(s clause.Number) *clause.Number { return &s }
+	num := func(s clause.SampleNumber) *clause.SampleNumber { return &s }
 	f("drop/relabel", relabel.Registration(), relabelWith(func(r *rule.Rule) {
 		r.Action, r.SourceLabels, r.Regex = "drop", []string{"side"}, "1"
 	}))

@@ -4,27 +4,31 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/expr/clause"
 )
 
 // Arguments of expr.route.
 type Arguments struct {
-	// Routes in the order they are asked: a sample goes the first one whose
-	// expression is true, and no other.
+	// Routes in the order they are asked: a sample or log line goes the first one
+	// whose expression is true, and no other.
 	Routes []*Route `alloy:"route,block"`
-	// Receivers to send the samples to that no route takes; with an empty list
-	// they are dropped.
+	// Receivers to send to what no route takes; with an empty list it is
+	// dropped.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
-// Route is where samples go for which an expression is true.
+// Route is where samples and lines go for which an expression is true.
 type Route struct {
 	Name string `alloy:",label"`
-	// Expression that says which samples go this way. It sees name, labels,
-	// value, type and time (Unix ms). A missing label is "".
+	// Expression that says what goes this way. Of a sample it sees name, labels,
+	// value, type and time (Unix ms); of a log line, line, labels, meta (its
+	// structured metadata) and time. What is missing is "". A block in which one
+	// reads name, value or type takes samples only, with one that reads line or
+	// meta lines only, else what its receivers take.
 	When clause.Predicate `alloy:"when,attr"`
-	// Receivers to send them to; with an empty list they are dropped.
+	// Receivers to send it to; with an empty list it is dropped.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
@@ -47,8 +51,23 @@ func (a *Arguments) Validate() error {
 		}
 		seen[r.Name] = true
 	}
+	errs = append(errs, a.fit().Err())
 	return errors.Join(errs...)
 }
+
+// fit is what the expressions are for.
+func (a *Arguments) fit() *clause.Fit {
+	var fit clause.Fit
+	for _, r := range a.Routes {
+		if r.When != "" { // else there is a mistake in it
+			fit.Reads(fmt.Sprintf("route %q", r.Name), r.When.Compile())
+		}
+	}
+	return &fit
+}
+
+// passes is Registration.Passes.
+func passes(args any) (batch.Signals, string) { return args.(*Arguments).fit().Signals() }
 
 // ways are the receivers by route, those of forward_to last.
 func (a *Arguments) ways() (out [][]*flow.Receiver) {
@@ -60,6 +79,6 @@ func (a *Arguments) ways() (out [][]*flow.Receiver) {
 
 // Exports of expr.route.
 type Exports struct {
-	// Where samples to be sent on their ways go.
+	// Where samples and lines to be sent on their ways go.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

@@ -1,11 +1,12 @@
-// Package route is expr.route: it sends each sample the first way whose
-// expression is true, and the others on to forward_to.
+// Package route is expr.route: it sends each sample and log line the first way
+// whose expression is true, and the others on to forward_to.
 //
-// The parts of an expression that read labels only are evaluated once for each
-// series. A sample on which an expression fails does not go that way, and the
-// next is asked. A staleness marker goes wherever samples of its series went
-// since the one before. Series that go another way after a change of the
-// routes end where they went before, at their source's next batch.
+// What a block takes follows from its expressions and from what its receivers
+// take. The parts of an expression that read labels only are evaluated once for
+// each series or stream. A sample or line on which an expression fails does not go
+// that way, and the next is asked. A staleness marker goes wherever samples of its
+// series went since the one before. Series that go another way after a change of
+// the routes end where they went before, at their source's next batch.
 package route
 
 import (
@@ -23,8 +24,9 @@ import (
 func Registration() component.Registration {
 	return component.Registration{
 		Name:    "expr.route",
-		Accepts: batch.SignalMetrics,
-		Sends:   batch.SignalMetrics,
+		Accepts: batch.SignalMetrics | batch.SignalLogs,
+		Sends:   batch.SignalMetrics | batch.SignalLogs,
+		Passes:  passes,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
 		Build: func(o component.Options, args any) (component.Component, error) {
@@ -44,6 +46,7 @@ var (
 	_ component.Component  = (*Component)(nil)
 	_ component.Updater    = (*Component)(nil)
 	_ flow.MetricsConsumer = (*Component)(nil)
+	_ flow.LogsConsumer    = (*Component)(nil)
 )
 
 // memory is what a node's components hand down.
@@ -98,4 +101,17 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	c.mem.failures.Done(&c.opts, b.Source, &failed)
 	c.opts.Stats.Drop("no_receiver", dropped)
 	return flow.SendParts(ctx, gen.Number, c.mem.exits.WithClosed(parts, b), slices.Max(b.T))
+}
+
+// ConsumeLogs sends the lines of b on their ways, as ConsumeMetrics does.
+func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	gen := c.gen.Load()
+	var failed clause.Batch
+	parts, dropped := gen.Rules.applyLogs(b, &failed)
+	c.mem.failures.Done(&c.opts, b.Source, &failed)
+	c.opts.Stats.DropLines("no_receiver", dropped)
+	return flow.SendParts(ctx, gen.Number, parts, 0)
 }

@@ -13,21 +13,27 @@ import (
 
 // rules are the routes of one generation and what they remember of series.
 type rules struct {
-	args   *Arguments
+	args    *Arguments
+	exits   []flow.Exit
+	samples side
+	lines   side
+}
+
+// side is the expressions over one signal. Without judges all goes to forward_to.
+type side struct {
 	judges []*clause.Judge
-	exits  []flow.Exit
-	taken  uint64 // routes that lead to a receiver, as bits
+	none   uint64 // the way of what no route takes, one bit
 	memo   batch.Memo[way]
 }
 
-// way is what is known of a series: the route that all its samples go, or that
-// each sample must be asked.
+// way is what is known of a series: the route that all its rows go, or that
+// each row must be asked.
 type way struct {
 	route uint64 // one bit, 0 when each must be asked
 	asked *asked
 }
 
-// asked is a series whose samples may go different ways.
+// asked is a series whose rows may go different ways.
 type asked struct {
 	labels []expr.Verdict // what the labels say, by route
 	went   atomic.Uint64  // the routes of the samples since the last marker, as bits
@@ -35,11 +41,17 @@ type asked struct {
 
 func newRules(a *Arguments, exits []flow.Exit) *rules {
 	r := &rules{args: a, exits: exits}
+	r.samples.none = 1 << len(a.Routes)
+	r.lines.none = r.samples.none
+	signals, _ := a.fit().Signals()
 	for _, route := range a.Routes {
-		r.judges = append(r.judges, clause.NewJudge(route.When))
-	}
-	for _, e := range exits {
-		r.taken |= e.Ways
+		j := clause.NewJudges(route.When)
+		if signals&batch.SignalMetrics != 0 {
+			r.samples.judges = append(r.samples.judges, j.Samples)
+		}
+		if signals&batch.SignalLogs != 0 {
+			r.lines.judges = append(r.lines.judges, j.Lines)
+		}
 	}
 	return r
 }
@@ -53,7 +65,10 @@ func (r *rules) same(a *Arguments) bool {
 }
 
 // Sweep forgets released series.
-func (r *rules) Sweep() { r.memo.Sweep(nil) }
+func (r *rules) Sweep() {
+	r.samples.memo.Sweep(nil)
+	r.lines.memo.Sweep(nil)
+}
 
 // Close does nothing: nothing is derived.
 func (r *rules) Close() {}
@@ -64,44 +79,79 @@ var words = sync.Pool{New: func() any { return new([]uint64) }}
 // apply returns what leaves through each exit, and how many rows go a way that
 // leads nowhere.
 func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) (parts []flow.Part, dropped int) {
+	var x expr.Sample
+	return r.split(batch.SignalMetrics, &r.samples, b.Series,
+		func(i int, a *asked) uint64 { return r.samples.ask(&x, b, i, a, failed) },
+		func(leave func(row int) bool) flow.Part { return flow.Part{Batch: b.Select(leave)} })
+}
+
+// applyLogs is apply for log lines.
+func (r *rules) applyLogs(b *batch.Logs, failed *clause.Batch) (parts []flow.Part, dropped int) {
+	var x expr.Sample
+	return r.split(batch.SignalLogs, &r.lines, b.Stream,
+		func(i int, a *asked) uint64 { return r.lines.askLine(&x, b, i, a, failed) },
+		func(leave func(row int) bool) flow.Part { return flow.Part{Logs: b.Select(leave)} })
+}
+
+// split divides the rows of a batch with that column. ask returns the route of a
+// row that the labels do not decide on, part the rows that leave.
+func (r *rules) split(signal batch.Signals, s *side, column []*batch.Series,
+	ask func(row int, a *asked) uint64, part func(leave func(row int) bool) flow.Part) (parts []flow.Part, dropped int) {
 	scratch := words.Get().(*[]uint64)
 	defer words.Put(scratch)
-	routes := (*scratch)[:0]
-	var x expr.Sample
-	for i, s := range b.Series {
-		w, ok := r.memo.Get(s)
+	routes := s.routes((*scratch)[:0], column, ask)
+	*scratch = routes
+	var taken uint64 // routes that lead to a receiver
+	parts = make([]flow.Part, 0, len(r.exits)+1)
+	made := map[uint64]flow.Part{} // several exits may have the same routes
+	for _, e := range r.exits {
+		if !e.Sender.Takes(signal) {
+			continue
+		}
+		taken |= e.Ways
+		p, ok := made[e.Ways]
 		if !ok {
-			w = r.way(&x, s)
+			p = part(func(row int) bool { return routes[row]&e.Ways != 0 })
+			made[e.Ways] = p
 		}
-		route := w.route
-		if route == 0 {
-			route = r.ask(&x, b, i, w.asked, failed)
-		}
-		if route&r.taken == 0 {
+		p.Sender = e.Sender
+		parts = append(parts, p)
+	}
+	for _, route := range routes {
+		if route&taken == 0 {
 			dropped++
 		}
-		routes = append(routes, route)
-	}
-	*scratch = routes
-	parts = make([]flow.Part, 0, len(r.exits)+1)
-	made := map[uint64]*batch.Metrics{} // several exits may have the same routes
-	for _, e := range r.exits {
-		out, ok := made[e.Ways]
-		if !ok {
-			out = b.Select(func(i int) bool { return routes[i]&e.Ways != 0 })
-			made[e.Ways] = out
-		}
-		parts = append(parts, flow.Part{Sender: e.Sender, Batch: out})
 	}
 	return parts, dropped
 }
 
-// way decides what the labels of s can decide.
-func (r *rules) way(x *expr.Sample, s *batch.Series) way {
-	w := way{route: 1 << len(r.judges)}
-	labels := make([]expr.Verdict, 0, len(r.judges))
-	for i, j := range r.judges {
-		v := j.LabelPart(x, s)
+// routes appends the route of each row to dst.
+func (s *side) routes(dst []uint64, column []*batch.Series, ask func(row int, a *asked) uint64) []uint64 {
+	var last *batch.Series
+	var w way
+	for i, of := range column {
+		if of != last {
+			last, w = of, s.wayOf(of)
+		}
+		if w.route != 0 {
+			dst = append(dst, w.route)
+		} else {
+			dst = append(dst, ask(i, w.asked))
+		}
+	}
+	return dst
+}
+
+// wayOf returns what the labels of a series can decide.
+func (s *side) wayOf(of *batch.Series) way {
+	if w, ok := s.memo.Get(of); ok {
+		return w
+	}
+	var x expr.Sample
+	w := way{route: s.none}
+	labels := make([]expr.Verdict, 0, len(s.judges))
+	for i, j := range s.judges {
+		v := j.LabelPart(&x, of)
 		labels = append(labels, v)
 		if !j.Decides(v) {
 			w = way{asked: &asked{}}
@@ -115,23 +165,23 @@ func (r *rules) way(x *expr.Sample, s *batch.Series) way {
 	if w.asked != nil {
 		w.asked.labels = labels
 	}
-	if s.Released() {
+	if of.Released() {
 		return w // its ID may be another's by now
 	}
-	return r.memo.Put(s, w)
+	return s.memo.Put(of, w)
 }
 
 // ask returns the route of row i, of several ones for a marker.
-func (r *rules) ask(x *expr.Sample, b *batch.Metrics, i int, a *asked, failed *clause.Batch) uint64 {
+func (s *side) ask(x *expr.Sample, b *batch.Metrics, i int, a *asked, failed *clause.Batch) uint64 {
 	stale := batch.IsStale(b.V[i])
 	if stale {
 		if went := a.went.Swap(0); went != 0 {
 			return went
 		}
 	}
-	route := uint64(1) << len(r.judges)
+	route := s.none
 	for k, v := range a.labels {
-		if j := r.judges[k]; !j.Decides(v) {
+		if j := s.judges[k]; !j.Decides(v) {
 			var err error
 			if v, err = j.Row(x, b, i, v); err != nil {
 				failed.Add("when", b.Series[i], err)
@@ -146,4 +196,20 @@ func (r *rules) ask(x *expr.Sample, b *batch.Metrics, i int, a *asked, failed *c
 		a.went.Or(route)
 	}
 	return route
+}
+
+// askLine is ask for log lines.
+func (s *side) askLine(x *expr.Sample, b *batch.Logs, i int, a *asked, failed *clause.Batch) uint64 {
+	for k, v := range a.labels {
+		if j := s.judges[k]; !j.Decides(v) {
+			var err error
+			if v, err = j.Line(x, b, i, v); err != nil {
+				failed.AddLine("when", b.Stream[i], err)
+			}
+		}
+		if v == expr.True {
+			return 1 << k
+		}
+	}
+	return s.none
 }

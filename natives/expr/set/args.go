@@ -3,23 +3,31 @@ package set
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/expr/clause"
 )
 
-// Arguments of expr.set. All expressions see the sample as it came: name,
-// labels, value, type and time (Unix ms); a missing label is "".
+// Arguments of expr.set. All expressions see the record as it came: of a sample
+// name, labels, value, type and time (Unix ms), of a log line line, labels, meta
+// (its structured metadata) and time. What is missing is "". A block that sets or
+// reads what only samples have takes samples, one that sets or reads what only
+// lines have lines, else it takes what its receivers take.
 type Arguments struct {
 	// Expression for the metric's name, a string.
-	Name *clause.Text `alloy:"name,attr,optional"`
-	// Expression for the value, a number. Staleness markers and native
+	Name *clause.SampleText `alloy:"name,attr,optional"`
+	// Expression for a sample's value, a number. Staleness markers and native
 	// histograms keep theirs.
-	Value *clause.Number `alloy:"value,attr,optional"`
+	Value *clause.SampleNumber `alloy:"value,attr,optional"`
+	// Expression for the text of a log line, a string.
+	Line *clause.LineText `alloy:"line,attr,optional"`
 	// Labels to set, each by its name.
 	Labels []*Label `alloy:"label,block,optional"`
-	// Receivers to send the samples to.
+	// Structured metadata of log lines to set, each by its name.
+	Meta []*Meta `alloy:"meta,block,optional"`
+	// Receivers to send the samples and lines to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
 }
 
@@ -27,10 +35,18 @@ type Arguments struct {
 type Label struct {
 	Name string `alloy:",label"`
 	// Expression for the label's value, a string; an empty one removes the
-	// label. One that reads the value or the time makes another series each
-	// time that its result changes; the one before gets no staleness marker,
-	// so that queries see both for five minutes.
+	// label. Of samples, one that reads the value or the time makes another series
+	// each time that its result changes; the one before gets no staleness marker,
+	// so that queries see both for five minutes. Of lines, one that reads the line,
+	// its metadata or the time makes a stream for each of its results.
 	Value clause.Text `alloy:"value,attr"`
+}
+
+// Meta is a value of the structured metadata to set.
+type Meta struct {
+	Name string `alloy:",label"`
+	// Expression for the value, a string; an empty one removes it.
+	Value clause.LineText `alloy:"value,attr"`
 }
 
 // SetToDefault leaves everything unset.
@@ -38,8 +54,8 @@ func (a *Arguments) SetToDefault() { *a = Arguments{} }
 
 // Validate returns all that is wrong with the arguments, joined.
 func (a *Arguments) Validate() error {
-	if a.Name == nil && a.Value == nil && len(a.Labels) == 0 {
-		return errors.New("there is nothing to set: write name, value or a label block")
+	if a.Name == nil && a.Value == nil && a.Line == nil && len(a.Labels) == 0 && len(a.Meta) == 0 {
+		return errors.New("there is nothing to set: write name, value, line or a label or meta block")
 	}
 	var errs []error
 	seen := map[string]bool{}
@@ -52,11 +68,51 @@ func (a *Arguments) Validate() error {
 		}
 		seen[l.Name] = true
 	}
+	clear(seen)
+	for _, m := range a.Meta {
+		if seen[m.Name] {
+			errs = append(errs, fmt.Errorf("meta %q is set twice", m.Name))
+		}
+		seen[m.Name] = true
+	}
+	errs = append(errs, a.fit().Err())
 	return errors.Join(errs...)
 }
 
+// same reports whether b sets the same to the same.
+func (a *Arguments) same(b *Arguments) bool {
+	without := func(a Arguments) Arguments { a.ForwardTo = nil; return a }
+	return reflect.DeepEqual(without(*a), without(*b))
+}
+
+// fit is what the arguments are for.
+func (a *Arguments) fit() *clause.Fit {
+	var fit clause.Fit
+	if a.Name != nil {
+		fit.Sets("name", batch.SignalMetrics)
+	}
+	if a.Value != nil {
+		fit.Sets("value", batch.SignalMetrics)
+	}
+	if a.Line != nil {
+		fit.Sets("line", batch.SignalLogs)
+	}
+	for _, l := range a.Labels {
+		if l.Value != "" { // else there is a mistake in it
+			fit.Reads(fmt.Sprintf("label %q", l.Name), l.Value.Compile())
+		}
+	}
+	for _, m := range a.Meta {
+		fit.Sets(fmt.Sprintf("meta %q", m.Name), batch.SignalLogs)
+	}
+	return &fit
+}
+
+// passes is Registration.Passes.
+func passes(args any) (batch.Signals, string) { return args.(*Arguments).fit().Signals() }
+
 // Exports of expr.set.
 type Exports struct {
-	// Where samples to be changed go.
+	// Where samples and lines to be changed go.
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

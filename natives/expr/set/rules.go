@@ -13,42 +13,71 @@ import (
 
 // rules are the expressions of one generation and what they made of series.
 type rules struct {
-	args  *Arguments
-	gen   *view.Generation
-	once  []edit // for each series
-	each  []edit // for each sample
-	value *expr.Program
+	args    *Arguments
+	gen     *view.Generation
+	samples *programs // nil: it is not for samples
+	lines   *programs // nil: it is not for lines
 
 	// last is what the newest sample of a series became, for its marker; only
-	// of series that each makes others of.
+	// of series that rows makes others of.
 	last batch.Memo[*atomic.Pointer[batch.Series]]
 }
 
-// edit sets a label, or the name.
-type edit struct {
-	argument, label string // label is __name__ for the name
-	prog            *expr.Program
+// programs are the expressions over samples, or those over lines.
+type programs struct {
+	series []edit        // for each series or stream
+	rows   []edit        // for each sample or line
+	value  *expr.Program // nil: stays
+	line   *expr.Program // nil: stays
 }
+
+// edit sets a label, the name or metadata.
+type edit struct {
+	argument string
+	label    string // __name__ for the name; of metadata its name
+	prog     *expr.Program
+}
+
+const argumentMeta = "meta"
 
 func newRules(a *Arguments) *rules {
 	r := &rules{args: a, gen: view.NewGeneration(view.Options{})}
-	add := func(e edit) {
-		if e.prog.ReadsSample() {
-			r.each = append(r.each, e)
-		} else {
-			r.once = append(r.once, e)
+	signals, _ := a.fit().Signals()
+	if signals&batch.SignalMetrics != 0 {
+		p := new(programs)
+		if a.Name != nil {
+			p.add(edit{"name", batch.NameLabel, a.Name.Compile()})
 		}
+		for _, l := range a.Labels {
+			p.add(edit{"label", l.Name, l.Value.Compile().Metrics})
+		}
+		if a.Value != nil {
+			p.value = a.Value.Compile()
+		}
+		r.samples = p
 	}
-	if a.Name != nil {
-		add(edit{"name", batch.NameLabel, a.Name.Compile()})
-	}
-	for _, l := range a.Labels {
-		add(edit{"label", l.Name, l.Value.Compile()})
-	}
-	if a.Value != nil {
-		r.value = a.Value.Compile()
+	if signals&batch.SignalLogs != 0 {
+		p := new(programs)
+		for _, l := range a.Labels {
+			p.add(edit{"label", l.Name, l.Value.Compile().Logs})
+		}
+		for _, m := range a.Meta {
+			p.rows = append(p.rows, edit{argumentMeta, m.Name, m.Value.Compile()})
+		}
+		if a.Line != nil {
+			p.line = a.Line.Compile()
+		}
+		r.lines = p
 	}
 	return r
+}
+
+func (p *programs) add(e edit) {
+	if e.prog.ReadsSample() {
+		p.rows = append(p.rows, e)
+	} else {
+		p.series = append(p.series, e)
+	}
 }
 
 // Sweep forgets released series.
@@ -62,63 +91,38 @@ func (r *rules) Close() { r.gen.Close() }
 
 var windows = sync.Pool{New: func() any { return new(view.Metrics) }}
 
-// call is one batch.
+// call is one batch of samples.
 type call struct {
-	*rules
+	*programs
+	once
 	b      *batch.Metrics
 	w      *view.Metrics
-	x      expr.Sample
+	last   *batch.Memo[*atomic.Pointer[batch.Series]]
 	failed *clause.Batch
-	asIs   []bool // rows that an expression of once failed on; nil while there are none
 }
 
-// apply returns b as the expressions make it.
+// apply returns b as the expressions make it: as it is, while a change of them to
+// others over lines has not come to who sends samples.
 func (r *rules) apply(b *batch.Metrics, now time.Time, failed *clause.Batch) view.Result {
+	if r.samples == nil {
+		return view.Result{Batch: b}
+	}
 	w := windows.Get().(*view.Metrics)
 	defer windows.Put(w)
 	w.Reset(b, r.gen, now)
 	defer w.Done()
-	k := &call{rules: r, b: b, w: w, failed: failed}
-	if len(r.once) > 0 {
-		if err := w.RunSeries(k.series); err != nil {
-			panic("BUG: " + err.Error()) // series returns ErrSkip only
-		}
+	k := &call{programs: r.samples, once: once{edits: r.samples.series, column: b.Series, add: failed.Add}, b: b, w: w, last: &r.last, failed: failed}
+	if !k.run(&w.Window) {
+		return view.Result{Batch: b}
 	}
-	if len(r.each) > 0 || r.value != nil {
+	if len(k.rows) > 0 || k.value != nil {
 		for i := range b.Series {
-			if k.asIs == nil || !k.asIs[i] {
+			if !k.failedOn(i) {
 				k.row(i)
 			}
 		}
 	}
 	return w.Apply()
-}
-
-// series is called once for each series, or, while it fails, for each sample.
-func (k *call) series(i int, s *view.Series) error {
-	k.x.Series = k.b.Series[i]
-	for _, e := range k.once {
-		text, err := e.prog.Text(&k.x)
-		if err == nil {
-			err = setSeries(s, e.label, text)
-		}
-		if err != nil {
-			k.failed.Add(e.argument, k.b.Series[i], err)
-			if k.asIs == nil {
-				k.asIs = make([]bool, len(k.b.Series))
-			}
-			k.asIs[i] = true
-			return view.ErrSkip
-		}
-	}
-	return nil
-}
-
-func setSeries(s *view.Series, label, text string) error {
-	if label == batch.NameLabel {
-		return s.SetName(text)
-	}
-	return s.SetLabel(label, text)
 }
 
 // row changes one sample, or leaves it as it is when an expression fails.
@@ -129,7 +133,7 @@ func (k *call) row(i int) {
 		k.w.Rollback()
 		k.failed.Add(argument, k.b.Series[i], err)
 	}
-	if len(k.each) > 0 && !batch.IsStale(k.b.V[i]) {
+	if len(k.rows) > 0 && !batch.IsStale(k.b.V[i]) {
 		k.remember(k.b.Series[i], k.w.Series(i))
 	}
 }
@@ -149,7 +153,7 @@ func (k *call) remember(s, became *batch.Series) {
 func (k *call) edit(i int) (argument string, err error) {
 	judged := clause.Judged(k.b, i)
 	k.x.Series, k.x.Time, k.x.Value = k.b.Series[i], k.b.T[i], k.b.V[i]
-	if len(k.each) > 0 {
+	if len(k.rows) > 0 {
 		if argument, err := k.labels(i, judged); err != nil {
 			return argument, err
 		}
@@ -174,7 +178,7 @@ func (k *call) labels(i int, judged bool) (argument string, err error) {
 			before = last.Swap(nil)
 		}
 	}
-	for _, e := range k.each {
+	for _, e := range k.rows {
 		var text string
 		switch {
 		case before != nil:

@@ -1,17 +1,18 @@
-// Package set is expr.set: it sets the name, the value and labels of samples
-// to what expressions make of them.
+// Package set is expr.set: it sets the name, the value and labels of samples, and
+// the text, labels and structured metadata of log lines, to what expressions make
+// of them.
 //
-// Names and labels whose expressions read labels only are worked out once for
-// each series. A sample on which an expression fails passes as it came. Series
-// that the expressions made and new ones do not make any more end at their
-// source's next batch. A staleness marker ends the series that its source's
-// last sample became.
+// What a block takes follows from what it sets and reads, and from what its
+// receivers take. Names and labels whose expressions read labels only are worked
+// out once for each series or stream. A sample or line on which an expression
+// fails passes as it came. Series that the expressions made and new ones do not
+// make any more end at their source's next batch. A staleness marker ends the
+// series that its source's last sample became.
 package set
 
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,8 +28,9 @@ import (
 func Registration() component.Registration {
 	return component.Registration{
 		Name:    "expr.set",
-		Accepts: batch.SignalMetrics,
-		Sends:   batch.SignalMetrics,
+		Accepts: batch.SignalMetrics | batch.SignalLogs,
+		Sends:   batch.SignalMetrics | batch.SignalLogs,
+		Passes:  passes,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
 		Build: func(o component.Options, args any) (component.Component, error) {
@@ -48,6 +50,7 @@ var (
 	_ component.Component  = (*Component)(nil)
 	_ component.Updater    = (*Component)(nil)
 	_ flow.MetricsConsumer = (*Component)(nil)
+	_ flow.LogsConsumer    = (*Component)(nil)
 )
 
 // memory is what a node's components hand down.
@@ -66,7 +69,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 	} else {
 		s := flow.NewSender()
 		c.mem = &memory{
-			sender: s, node: generation.NewNode[*rules](s), failures: clause.NewFailures("name", "value", "label"),
+			sender: s, node: generation.NewNode[*rules](s), failures: clause.NewFailures("name", "value", "label", "line", "meta"),
 			collisions: prometheus.NewCounter(prometheus.CounterOpts{
 				Name: "weir_expr_samples_collided_total",
 				Help: "Samples that left with the labels and the timestamp of another sample of their batch.",
@@ -88,9 +91,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	c.gen.Next(
-		func(r *rules) bool {
-			return reflect.DeepEqual(r.args.Name, a.Name) && reflect.DeepEqual(r.args.Value, a.Value) && reflect.DeepEqual(r.args.Labels, a.Labels)
-		},
+		func(r *rules) bool { return r.args.same(a) },
 		func() *rules { return newRules(a) })
 	c.mem.failures.Start(&c.opts)
 	c.mem.sender.To(flow.NewOutput(c.opts.Stats, a.ForwardTo))
@@ -114,4 +115,15 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	c.mem.failures.Done(&c.opts, b.Source, &failed)
 	c.mem.collisions.Add(float64(res.Collisions))
 	return c.mem.sender.Send(ctx, gen.Number, res.Batch, slices.Max(b.T))
+}
+
+// ConsumeLogs sends what the expressions make of b.
+func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	var failed clause.Batch
+	out := c.gen.Load().Rules.applyLogs(b, c.opts.Clock.Now(), &failed)
+	c.mem.failures.Done(&c.opts, b.Source, &failed)
+	return c.mem.sender.SendLogs(ctx, out)
 }

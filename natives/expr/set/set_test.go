@@ -243,7 +243,7 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	f("", `c.alloy:1:1: there is nothing to set: write name, value or a label block`)
+	f("", `c.alloy:1:1: there is nothing to set: write name, value, line or a label or meta block`)
 	f(label("__name__", "'a'"), `c.alloy:3:1: label "__name__" is the metric's name: set name instead`)
 	f(label("a", "'a'")+label("a", "'b'"), `c.alloy:3:1: label "a" is set twice`)
 	f(`value = "name"`, `
