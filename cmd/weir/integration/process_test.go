@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait: the machine may be slow, a hang may not pass.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // process is a program under test with its output.
 type process struct {
