@@ -27,7 +27,10 @@ type LogQLArguments struct {
 	// What becomes of the other labels that the pipeline made:
 	// "structured_metadata", so that Loki shows them as the query would, or
 	// "extracted", values for the stages after this one, of which only those are
-	// looked for that a stage reads. They are extracted in either case.
+	// looked for that a stage reads. They are extracted in either case. __error__ and
+	// __error_details__ are extracted only: stored, they would make Loki refuse every
+	// metric query that finds the line. Give them another name to keep them:
+	// `| label_format parse_error="{{.__error__}}"`.
 	Parsed string `alloy:"parsed,attr,optional"`
 	// Reason under which dropped lines are counted.
 	DropCounterReason string `alloy:"drop_counter_reason,attr,optional"`
@@ -196,6 +199,12 @@ func (s *logqlStage) relabel(p *pass, m *logql.Machine, row int, w *logqlRows) {
 	s.remeta(p, m, row, w)
 }
 
+// The labels by which a pipeline says that a line could not be read.
+const (
+	errorLabel        = "__error__"
+	errorDetailsLabel = "__error_details__"
+)
+
 // remeta makes the result's structured metadata that of the row, with what was
 // parsed if that goes there.
 func (s *logqlStage) remeta(p *pass, m *logql.Machine, row int, w *logqlRows) {
@@ -212,7 +221,7 @@ func (s *logqlStage) remeta(p *pass, m *logql.Machine, row int, w *logqlRows) {
 	}
 	w.labels = slices.DeleteFunc(w.labels, func(l batch.Label) bool {
 		_, is := slices.BinarySearch(s.labels, l.Name)
-		return is
+		return is || l.Name == errorLabel || l.Name == errorDetailsLabel
 	})
 	if slices.Equal(w.labels, p.metaOf(row)) {
 		return
