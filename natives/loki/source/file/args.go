@@ -3,8 +3,11 @@ package file
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/glob"
 )
@@ -172,4 +175,22 @@ func (a *Arguments) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+var _ component.Warner = (*Arguments)(nil)
+
+// Warnings names patterns that are taken for files of that name, which there are
+// not.
+func (a *Arguments) Warnings() (ws []string) {
+	if a.FileMatch.Enabled {
+		return nil
+	}
+	for i, t := range a.Targets {
+		if path := t[pathLabel]; strings.ContainsAny(path, "*?[{") {
+			if _, err := os.Stat(path); err != nil {
+				ws = append(ws, fmt.Sprintf("targets[%d] has %s %q, which is no file: to take it for a pattern, write file_match { enabled = true }", i, pathLabel, path))
+			}
+		}
+	}
+	return ws
 }

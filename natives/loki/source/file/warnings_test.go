@@ -1,0 +1,35 @@
+package file_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/natives/loki/source/file"
+)
+
+// TestPatternIsNoFile: who writes a pattern and does not enable file_match is told.
+func TestPatternIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	odd := filepath.Join(dir, "app[1].log")
+	if err := os.WriteFile(odd, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := func(path string, match bool, want string) {
+		t.Helper()
+		a := file.Registration().NewArgs().(*file.Arguments)
+		a.FileMatch.Enabled = match
+		a.Targets = []map[string]string{{"__path__": path}}
+		got := strings.Join(a.Warnings(), "\n")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	pattern := filepath.Join(dir, "*.log")
+	f(pattern, false, "targets[0] has __path__ ")
+	f(pattern, false, "which is no file: to take it for a pattern, write file_match { enabled = true }")
+	f(pattern, true, "")
+	f(odd, false, "")
+	f(filepath.Join(dir, "gone.log"), false, "")
+}
