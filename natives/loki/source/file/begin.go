@@ -107,11 +107,16 @@ func (f *follower) take(p *position, g *generation) {
 // same returns the position, of those whose files are not there, that is of the
 // content of g: it was moved, or the device has another number.
 func (f *follower) same(g *generation) *position {
-	for i, p := range f.missing {
-		if p.head.n == 0 {
+	for i, v := range f.c.positions.copies(f.missing) {
+		p := f.missing[i]
+		if v.head.n == 0 || !f.reserve(p, v.id) {
 			continue
 		}
-		if ok, err := g.is(p.head, p.tail, p.read); ok && err == nil {
+		ok, err := g.is(p.head, p.tail, p.read)
+		if v.id != g.id && !f.holds(v.id) {
+			f.c.owns.release(f, v.id)
+		}
+		if ok && err == nil {
 			f.missing = slices.Delete(f.missing, i, i+1)
 			return p
 		}

@@ -1,11 +1,16 @@
 package file_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
 )
 
 // copytruncate does what logrotate does so named.
@@ -41,6 +46,55 @@ func TestCopiedUnread(t *testing.T) {
 	}
 	f(false)
 	f(true)
+}
+
+// rotator is a sink during each of whose first calls something happens.
+type rotator struct {
+	*sink
+	left   int
+	happen func()
+}
+
+func (r *rotator) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	if r.left > 0 {
+		r.left--
+		r.happen()
+	}
+	return r.sink.ConsumeLogs(ctx, b)
+}
+
+// TestRotatedFasterThanRead: what is behind its writer knows the files that it
+// does not read yet, so that their copies are found.
+func TestRotatedFasterThanRead(t *testing.T) {
+	const each, rotations = 3000, 10 // 300 kB, which are two batches
+	f := func(rotate func(h *house, n int)) {
+		t.Helper()
+		scene(t, func(h *house) {
+			n := 0
+			write := func() {
+				h.append("app.log", strings.Join(numbers(strings.Repeat("x", 93), n*each, (n+1)*each-1), "\n")+"\n")
+				n++
+			}
+			r := &rotator{h.sink, rotations, func() { rotate(h, n); write() }}
+			to := flow.NewReceiver("rotator", batch.SignalLogs, nil, nil)
+			to.Set(r)
+			h.args.ForwardTo = []*flow.Receiver{to}
+			write()
+			h.start()
+			h.pass(time.Minute)
+			want, got := numbers(strings.Repeat("x", 93), 0, (rotations+1)*each-1), h.sink.lines()
+			for i, line := range want {
+				if i == len(got) || line != got[i] {
+					t.Errorf("got %d lines, want %d; line %d is another one", len(got), len(want), i)
+					break
+				}
+			}
+			h.counts("weir_source_file_lost_bytes_total", 0)
+		})
+	}
+	f(func(h *house, n int) { h.copytruncate("app.log", fmt.Sprintf("app.log-%03d", n)) })
+	f(func(h *house, n int) { h.rename("app.log", fmt.Sprintf("app.log-%03d", n)) })
+	f(func(h *house, _ int) { h.remove("app.log") })
 }
 
 // TestEqualLines: where all lines are equal, a truncated file that has grown to

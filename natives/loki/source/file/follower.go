@@ -256,10 +256,10 @@ func (f *follower) fresh(g *generation, offset int64) {
 // since, and before g: rotations that nobody saw.
 func (f *follower) missed(since time.Time, g *generation) {
 	d := f.c.beside(g.real, f.target.path)
-	known := f.c.positions.ofPath(f.target.path, func(p *position) bool { return p.labels == f.target.key })
+	known := f.c.positions.copies(f.c.positions.ofPath(f.target.path, func(p *position) bool { return p.labels == f.target.key }))
 	for _, l := range d.between(since, func(l listed) bool {
 		return l.id == g.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key) ||
-			slices.ContainsFunc(known, func(p *position) bool { return p.id == l.id })
+			slices.ContainsFunc(known, func(p position) bool { return p.id == l.id })
 	}) {
 		m, err := f.open(l.path)
 		if err != nil || m == nil {
@@ -286,7 +286,10 @@ func (f *follower) truncated(g *generation, now time.Time) {
 	i := slices.Index(f.gens, g)
 	f.c.metrics.rotations.WithLabelValues("truncated").Inc()
 	var copied *generation
-	if g.head.n > 0 {
+	for range maxSearches {
+		if g.head.n == 0 {
+			break // nothing tells which it is
+		}
 		d := f.c.beside(g.real, f.target.path)
 		// What cannot be opened now will not be asked for later: the file goes on.
 		copied, _ = d.find(g.pos, f.set.coding, f.set.format, func(id identity) bool {
@@ -296,27 +299,34 @@ func (f *follower) truncated(g *generation, now time.Time) {
 			copied.close()
 			copied = nil
 		}
+		if copied != nil || !d.moved() {
+			break
+		}
 	}
 	old := g.pos
+	f.gens = f.gens[:i]
 	if copied != nil {
 		again := g.again
 		f.c.positions.change(old, func(p *position) { p.id, p.real = copied.id, copied.real })
 		copied.resume(old)
 		copied.again = again
 		copied.grew = now
+		f.gens = append(f.gens, copied)
+		f.missed(copied.written, g)
 	} else {
-		g.size = g.before
-		f.lose(g, "it was truncated")
+		if g.fresh {
+			f.missed(g.earlier, g) // of what nothing was read a copy is one that is new
+		}
+		if len(f.gens) == i {
+			g.size = g.before
+			f.lose(g, "it was truncated")
+		}
 		f.c.positions.finish(old)
 	}
 	f.restart(g)
 	f.fresh(g, 0)
 	g.grew = now
-	if copied != nil {
-		f.gens = slices.Insert(f.gens[:i], i, copied)
-		f.missed(copied.written, g)
-		f.gens = append(f.gens, g)
-	}
+	f.gens = append(f.gens, g)
 }
 
 // restart forgets what is known of the content of g.
@@ -329,7 +339,7 @@ func (f *follower) restart(g *generation) {
 		g.size, g.ended, g.broken = unknownSize, false, nil
 		g.in.reset()
 	}
-	g.again, g.actual = nil, nil
+	g.again, g.actual, g.tracked = nil, nil, 0
 }
 
 // lose counts what is known to be there of g and will not be read.

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -49,6 +50,7 @@ type generation struct {
 	tracked int64     // the size when it was last compared with what was read
 	raw     int64     // size of the file as last seen
 	written time.Time // when the file was last written to, as last seen
+	earlier time.Time // and as seen before that
 	doubted bool      // what was read is to be compared with what is there
 	ended   bool      // compressed, and read to its end
 	broken  error     // compressed, and not readable beyond what was read
@@ -137,7 +139,7 @@ func (g *generation) saw(fi fs.FileInfo, now time.Time) {
 		g.ended, g.broken, g.size = false, nil, unknownSize
 		g.in.reset()
 	}
-	g.raw, g.written = fi.Size(), fi.ModTime()
+	g.raw, g.earlier, g.written = fi.Size(), g.written, fi.ModTime()
 }
 
 // waits reports whether all that is there is a part of a line.
@@ -265,6 +267,9 @@ func (g *generation) cut(b []byte) int {
 	return n
 }
 
+// zeros are what a hole is compared with: it may have gigabytes.
+var zeros [4096]byte
+
 type skipped struct {
 	n     int
 	holes int64
@@ -286,10 +291,14 @@ func (g *generation) start(data []byte) (s skipped) {
 		g.actual, s.n = g.coding.byMark(data)
 	}
 	if g.actual.width() == 1 {
+		mark := s.n
+		for len(data)-s.n >= len(zeros) && bytes.Equal(data[s.n:s.n+len(zeros)], zeros[:]) {
+			s.n += len(zeros)
+		}
 		for s.n < len(data) && data[s.n] == 0 {
 			s.n++
-			s.holes++
 		}
+		s.holes = int64(s.n - mark)
 	}
 	return s
 }

@@ -16,6 +16,9 @@ import (
 // maxEntries is how many files of a directory are looked at.
 const maxEntries = 10_000
 
+// maxSearches is how often is searched for a copy while files get other names.
+const maxSearches = 3
+
 // rotatedRest is what rotation adds to a name: a number, a date, a word.
 var rotatedRest = regexp.MustCompile(`^([-._]?(\d+|[-:.T+Z_\d]*\d[-:.T+Z_\d]*|old|bak|prev|orig|save))+$`)
 
@@ -48,6 +51,8 @@ type directory struct {
 	open  func(path string) (*os.File, error)
 	base  []string // names that the file has itself
 	files []listed
+	dirs  []fs.FileInfo // before they were listed
+	paths []string      // of dirs
 }
 
 // beside lists the directories of paths.
@@ -64,6 +69,9 @@ func (c *Component) beside(paths ...string) *directory {
 			continue
 		}
 		seen = append(seen, dir)
+		if fi, err := os.Stat(dir); err == nil {
+			d.dirs, d.paths = append(d.dirs, fi), append(d.paths, dir)
+		}
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			continue // nothing can be found there; what is missing is told by who searches
@@ -107,6 +115,17 @@ func (c *Component) targetOf(key string, id identity) string {
 		}
 	}
 	return c.places[owned{key, id}]
+}
+
+// moved reports whether files came, went or got other names since d was listed,
+// as when app.log.1 becomes app.log.2: one may have been missed.
+func (d *directory) moved() bool {
+	for i, before := range d.dirs {
+		if fi, err := os.Stat(d.paths[i]); err != nil || !fi.ModTime().Equal(before.ModTime()) {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *directory) inFamily(l listed) bool {

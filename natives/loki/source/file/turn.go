@@ -63,8 +63,11 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 		}
 		return idle, nil
 	}
-	if f.c.held.Load() > maxHeld {
-		f.keepTrack(now)
+	crowd := f.c.held.Load() > maxHeld
+	if crowd || g != f.at() {
+		f.keepTrack(now) // it is not read now
+	}
+	if crowd {
 		return crowded, nil
 	}
 	if g.in != nil && !f.c.inflaters.enter(g.in) {
