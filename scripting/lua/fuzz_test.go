@@ -50,10 +50,10 @@ func FuzzPattern(f *testing.F) {
 // TestPatternLikeGopherLua compares matches on plain patterns, on which
 // gopher-lua's matcher follows the manual.
 func TestPatternLikeGopherLua(t *testing.T) {
-	sources := []string{"", "a", "abc", "aXbXc", "key = value", "2024-01-02T03:04:05", "(a(b)c)", "  x  ", "f(x)[y]", "\x00\xff", "aaa"}
+	sources := []string{"", "a", "abc", "aXbXc", "key = value", "2024-01-02T03:04:05", "(a(b)c)", "  x  ", "f(x)[y]", "\x00\xff", "aaa", "to GB82 WEST", "1 12 1.2 1.23.4"}
 	patterns := []string{
 		"a", "b", ".", ".*", ".-c", "a+", "a-", "a?b", "%w+", "%W", "%d+", "%s*", "^%s*(.-)%s*$", "(%w+) = (%w+)",
-		"%d%d%d%d", "[abc]+", "[^abc]+", "[a-c]*", "%((.-)%)", "%b()", "%p", "%u", "%l+", "%x+", "%c", "x$", "^a", "()b()", "(a)(b?)", "[%w_]+", "(.)%1",
+		"%d%d%d%d", "[abc]+", "[^abc]+", "[a-c]*", "%((.-)%)", "%b()", "%p", "%u", "%l+", "%x+", "%c", "x$", "^a", "()b()", "(a)(b?)", "%u%u%d%d", "[3-6]%d", "[^%s]+%.", "%d%.%d%d?%.", "%.", "-", "=+ ", "e?y", "[%w_]+", "(.)%1",
 	}
 	for _, src := range sources {
 		for _, pat := range patterns {

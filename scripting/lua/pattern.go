@@ -3,6 +3,7 @@ package lua
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The matcher of Lua patterns is a port of the one in Lua 5.1's lstrlib.c.
@@ -56,7 +57,13 @@ func (m *matcher) find(init int) (start, end int) {
 	if anchor {
 		p = 1
 	}
+	first := m.first(p)
 	for s := init; s <= len(m.src); s++ {
+		if first > 0 && !anchor {
+			if s = m.skip(s, p, first); s < 0 {
+				break
+			}
+		}
 		m.level = 0
 		if e := m.match(s, p); e >= 0 && m.err == nil {
 			return s, e
@@ -68,12 +75,55 @@ func (m *matcher) find(init int) (start, end int) {
 	return -1, -1
 }
 
+// first returns where the class at p ends if a match needs a character of it
+// first, 0 if that is not so or not as simple.
+func (m *matcher) first(p int) int {
+	if p >= len(m.pat) {
+		return 0
+	}
+	switch m.pat[p] {
+	case '(', ')', '$':
+		return 0
+	case '%':
+		if p+1 >= len(m.pat) || m.pat[p+1] == 'b' || m.pat[p+1] == 'f' || '0' <= m.pat[p+1] && m.pat[p+1] <= '9' {
+			return 0
+		}
+	}
+	end := m.classEnd(p)
+	if end < 0 || end < len(m.pat) && strings.IndexByte("?*-", m.pat[end]) >= 0 {
+		return 0
+	}
+	return end
+}
+
+// skip returns where from s on a character is one of the class pat[p:ep], -1 when
+// none is.
+func (m *matcher) skip(s, p, ep int) int {
+	for ; s < len(m.src); s++ {
+		if m.single(s, p, ep) {
+			return s
+		}
+		if (s+1)%stepsPerLook == 0 {
+			if m.err = m.look(); m.err != nil {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
 // match returns the end of a match of pat[p:] at s, or -1.
 func (m *matcher) match(s, p int) int {
 	if m.depth++; m.depth > maxMatchDepth {
 		return m.fail("cannot match: the pattern is too complex")
 	}
-	defer func() { m.depth-- }()
+	end := m.matchOn(s, p)
+	m.depth--
+	return end
+}
+
+// matchOn is match; a repetition calls match for what comes after it.
+func (m *matcher) matchOn(s, p int) int {
 	for m.step() {
 		if p >= len(m.pat) {
 			return s

@@ -75,9 +75,9 @@ local KINDS = {
   { name = "email", has = { "@" }, pattern = [[\b[0-9A-Za-z._%+-]+@[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*\.[A-Za-z]{2,}\b]] },
   { name = "iban", hint = "%u%u%d%d", only = mod97, pattern = [[\b[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?\b]] },
   { name = "card", hint = "[3-6]%d%d%d[ -]?%d%d%d%d", only = luhn, pattern = [[\b[3-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}\b|\b3[47]\d{2}[ -]?\d{6}[ -]?\d{5}\b]] },
-  { name = "ssn", has = { "-" }, hint = "%d%d%d%-%d%d%-", pattern = [[\b\d{3}-\d{2}-\d{4}\b]] },
-  { name = "phone", has = { "+" }, pattern = [[\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{2,4}(?:[ .-]?\d{2,4}){1,4}\b]] },
-  { name = "ipv4", has = { "." }, hint = "%d%.%d%d?%d?%.", pattern = [[\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b]] },
+  { name = "ssn", has = { "-" }, hint = "%d%d%d%-%d%d%-%d%d%d%d", pattern = [[\b\d{3}-\d{2}-\d{4}\b]] },
+  { name = "phone", has = { "+" }, hint = "%+%d", pattern = [[\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{2,4}(?:[ .-]?\d{2,4}){1,4}\b]] },
+  { name = "ipv4", has = { "." }, hint = "%d%.%d%d?%d?%.%d%d?%d?%.%d", pattern = [[\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b]] },
 }
 local KNOWN = {}
 for i, k in ipairs(KINDS) do
@@ -85,18 +85,20 @@ for i, k in ipairs(KINDS) do
 end
 
 -- worth reports whether s may have what kind k is.
+local find, lower = string.find, string.lower
 local function worth(k, s)
-  if k.has then
-    local from, any = k.fold and s:lower() or s, false
-    for _, text in ipairs(k.has) do
-      if from:find(text, 1, true) then
+  local has = k.has
+  if has then
+    local from, any = k.fold and lower(s) or s, false
+    for i = 1, #has do
+      if find(from, has[i], 1, true) then
         any = true
         break
       end
     end
     if not any then return false end
   end
-  return not k.hint or s:find(k.hint) ~= nil
+  return not k.hint or find(s, k.hint) ~= nil
 end
 
 return weir.transform {
@@ -131,7 +133,8 @@ return weir.transform {
 
     -- hide returns s without what the rules find in it.
     local function hide(s)
-      for _, k in ipairs(rules) do
+      for i = 1, #rules do
+        local k = rules[i]
         if worth(k, s) then
           s = k.re:replace(s, function(match, groups)
             if k.only and not k.only(match) then return nil end
