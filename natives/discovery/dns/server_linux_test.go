@@ -29,7 +29,7 @@ func TestServer(t *testing.T) {
 	if os.Getenv(inside) != "" {
 		t.Skip("the namespaces are made")
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestInside", "-test.v", "-test.timeout=2m")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestInside", "-test.v", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
