@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 func weirbench(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = execute(t.Context(), args, strings.NewReader(""), &o, &e)
+	code = execute(t.Context(), append([]string{}, args...), strings.NewReader(""), &o, &e) // nil would be the test's own
 	return code, o.String(), e.String()
 }
 
