@@ -54,6 +54,9 @@ func (c *Component) successor(ctx context.Context) (*Component, error) {
 // before, when there may be one call at a time, state that is on disk, and
 // setup. It returns false when another component took over or ctx ended before.
 func (c *Component) open(ctx context.Context, before *Component) bool {
+	if before != nil && before.gen.number > c.gen.number {
+		return false // it has taken over already
+	}
 	if before != nil && c.block.Concurrency.exclusive() {
 		select {
 		case <-before.entrance.close():
