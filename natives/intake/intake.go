@@ -1,31 +1,144 @@
 // Package intake is what components have in common that are sent records by
-// HTTP and answer 2xx only when every receiver has accepted them: reading bodies
-// within a budget of memory, remembering those that were late so that a retry is
-// sent once, and lanes that send what several requests brought.
+// HTTP and answer 2xx only when every receiver has accepted them: a Desk, at which
+// bodies are read within a budget of memory, those that were late are remembered
+// so that a retry is sent once, and lanes send what several requests brought.
 //
 // It is not a component, and the HTTP server is natives/server. The rule to know:
 // a Request outlives its client, which may come back for it.
 package intake
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/flow"
 )
+
+// Desk is where the requests of a component come in and wait for their answers.
+// Each of its fields may be used by any number of requests at a time.
+type Desk[A any, B comparable] struct {
+	Budget   Budget
+	Pending  Pending[A]
+	InFlight atomic.Int64 // requests that are being read or wait
+
+	Answers  *prometheus.CounterVec // by outcome
+	Received prometheus.Counter     // bytes of bodies, as they came
+	Bodies   prometheus.Counter     // bytes of bodies, decompressed
+	Joined   prometheus.Counter     // requests that Pending knew
+
+	name     string
+	clock    clock.Clock
+	signal   Signal[B]
+	lanes    [Lanes]*lane[A, B]
+	stopping chan struct{} // closed when requests are to be answered soon
+}
+
+// NewDesk returns a Desk whose lanes send to what output returns. The names of
+// its metrics begin with name, such as weir_source_api.
+func NewDesk[A any, B comparable](name string, signal Signal[B], c clock.Clock, output func() *flow.Output) *Desk[A, B] {
+	counter := func(what, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name + what, Help: help})
+	}
+	d := &Desk[A, B]{
+		Answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: name + "_requests_total",
+			Help: "Requests by how they were answered.",
+		}, []string{"outcome"}),
+		Received: counter("_received_bytes_total", "Bytes of the bodies that were read, as they came."),
+		Bodies:   counter("_body_bytes_total", "Bytes of the bodies that were read, decompressed."),
+		Joined:   counter("_repeated_requests_total", "Requests whose body was under way already, or accepted without the client having heard of it."),
+		name:     name, clock: c, signal: signal, stopping: make(chan struct{}),
+	}
+	for i := range d.lanes {
+		d.lanes[i] = newLane[A](signal, c, output, batch.NewPushSource())
+	}
+	for _, o := range Outcomes {
+		d.Answers.WithLabelValues(o)
+	}
+	return d
+}
+
+// Metrics returns what is counted, with what connections returns as a gauge.
+func (d *Desk[A, B]) Metrics(connections func() int) []prometheus.Collector {
+	return []prometheus.Collector{
+		d.Answers, d.Received, d.Bodies, d.Joined,
+		d.Gauge("_inflight_bytes", "Memory reserved for requests that are not answered.", func() int { return int(d.Budget.Used()) }),
+		d.Gauge("_inflight_requests", "Requests that are being read or wait to be accepted.", func() int { return int(d.InFlight.Load()) }),
+		d.Gauge("_connections", "Open connections.", connections),
+	}
+}
+
+// Gauge returns one more metric.
+func (d *Desk[A, B]) Gauge(what, help string, value func() int) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: d.name + what, Help: help}, func() float64 { return float64(value()) })
+}
+
+// Handler serves requests by serve, which answers those that it accepts and
+// returns the answer to the others.
+func (d *Desk[A, B]) Handler(log *slog.Logger, serve func(http.ResponseWriter, *http.Request) *Refusal) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { // net/http would cut the connection and tell nobody
+			if v := recover(); v != nil {
+				log.Error("BUG: a request made its handler panic", "client", r.RemoteAddr, "err", v, "stack", string(debug.Stack()))
+				d.Answers.WithLabelValues(Panic).Inc()
+				http.Error(w, "the request made its handler panic, see the log", http.StatusInternalServerError)
+			}
+		}()
+		if e := serve(w, r); e != nil {
+			e.Write(w)
+			d.Answers.WithLabelValues(e.Outcome).Inc()
+		}
+	})
+}
+
+// Take hands the parts of a body to the lanes, and makes the request known.
+// byLane has a part for each lane; one that is nil or empty is none. free is
+// called when all parts have settled.
+func (d *Desk[A, B]) Take(key Key, a A, byLane []B, free func()) *Request[A] {
+	var none B
+	empty := func(b B) bool { return b == none || d.signal.Len(b) == 0 }
+	parts := 0
+	for _, b := range byLane {
+		if !empty(b) {
+			parts++
+		}
+	}
+	req := newRequest(key, a, parts, free)
+	d.Pending.add(req)
+	for i, b := range byLane {
+		if !empty(b) {
+			d.lanes[i].add(req, b)
+		}
+	}
+	return req
+}
 
 // Waiting is how long a client waits for its answer.
 type Waiting struct {
-	Clock    clock.Clock
-	Wait     time.Duration
-	Stopping <-chan struct{} // closed when clients are to be answered soon
-	What     string          // was sent, in the plural: samples
+	What         string // was sent, in the plural: samples
+	Since        time.Time
+	Most         time.Duration
+	WriteTimeout time.Duration // the server's; 0 for none
 }
 
 // Await returns nil when all of req was accepted, and else what to answer.
-func Await[A any](w Waiting, r *http.Request, p *Pending[A], req *Request[A]) *Refusal {
-	timer := w.Clock.NewTimer(w.Wait)
+func (d *Desk[A, B]) Await(w Waiting, r *http.Request, req *Request[A]) *Refusal {
+	wait := w.Most
+	if t := w.WriteTimeout; t > 0 {
+		// An answer that comes after the timeout does not leave any more.
+		wait = min(wait, t*3/4-d.clock.Now().Sub(w.Since))
+	}
+	timer := d.clock.NewTimer(wait)
 	defer timer.Stop()
 	var e *Refusal
 	answered := false
@@ -33,20 +146,56 @@ func Await[A any](w Waiting, r *http.Request, p *Pending[A], req *Request[A]) *R
 		e = Refuse(http.StatusServiceUnavailable, Refused, "the "+w.What+" were not accepted"+format, args...).Later(RetryRefused)
 	}
 	select {
-	case <-req.Done():
+	case <-req.done:
 		answered = true
-		if err := req.Err(); err != nil {
+		if err := req.err; err != nil {
 			refused(": %w", err)
 		}
 	case <-timer.C():
-		refused(" within %s; send them again", w.Wait.Round(time.Millisecond))
-	case <-w.Stopping:
+		refused(" within %s; send them again", wait.Round(time.Millisecond))
+	case <-d.stopping:
 		refused(": %w", errStopsSend)
 	case <-r.Context().Done():
 		e = &Refusal{Outcome: Gone}
 	}
-	p.Leave(req, answered, w.Clock.Now())
+	d.Pending.leave(req, answered, d.clock.Now())
 	return e
 }
 
 var errStopsSend = errors.New("weir is stopping; send them again")
+
+// stopGrace is how long requests in flight may still wait for the receivers
+// when weir stops.
+const stopGrace = 3 * time.Second
+
+// Run calls serve, which serves until ctx ends and the requests in flight are
+// answered, and sends what is taken meanwhile. look is called every second.
+func (d *Desk[A, B]) Run(ctx context.Context, serve func(context.Context) error, look func(now time.Time)) error {
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	for _, l := range d.lanes {
+		wg.Go(func() { l.run(base) })
+	}
+	wg.Go(func() {
+		for clock.Sleep(base, d.clock, time.Second) == nil {
+			now := d.clock.Now()
+			for _, l := range d.lanes {
+				l.look(now)
+			}
+			d.Pending.expire(now)
+			look(now)
+		}
+	})
+	wg.Go(func() {
+		select {
+		case <-ctx.Done():
+			_ = clock.Sleep(base, d.clock, stopGrace)
+		case <-base.Done():
+		}
+		close(d.stopping)
+	})
+	err := serve(ctx)
+	cancel()
+	wg.Wait()
+	return err
+}

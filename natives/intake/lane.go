@@ -17,7 +17,7 @@ const Lanes = 8
 // maxJoined is how many records of several requests go into one batch.
 const maxJoined = 10_000
 
-// Signal is what a Lane knows of the batches that it sends.
+// Signal is what a Desk knows of the batches that it sends.
 type Signal[B any] struct {
 	// Len returns the number of records.
 	Len func(B) int
@@ -30,11 +30,11 @@ type Signal[B any] struct {
 	Track func(b B, done func()) (accepted func())
 }
 
-// Lane sends the records of its series or streams, one batch after the other:
+// lane sends the records of its series or streams, one batch after the other:
 // what comes in while one is on its way is joined into the next. So requests do
 // not wait for each other's journal write one by one, and the order of a series
 // is that of its records' arrival.
-type Lane[A, B any] struct {
+type lane[A, B any] struct {
 	signal Signal[B]
 	clock  clock.Clock
 	output func() *flow.Output
@@ -55,13 +55,13 @@ type part[A, B any] struct {
 	b B
 }
 
-// NewLane returns a Lane that sends from a Source to what output returns.
-func NewLane[A, B any](signal Signal[B], c clock.Clock, output func() *flow.Output, source uint64) *Lane[A, B] {
-	return &Lane[A, B]{signal: signal, clock: c, output: output, source: source, kick: make(chan struct{}, 1)}
+// newLane returns a lane that sends from a Source to what output returns.
+func newLane[A, B any](signal Signal[B], c clock.Clock, output func() *flow.Output, source uint64) *lane[A, B] {
+	return &lane[A, B]{signal: signal, clock: c, output: output, source: source, kick: make(chan struct{}, 1)}
 }
 
-// Add sends b, which is a part of r, when its turn comes.
-func (l *Lane[A, B]) Add(r *Request[A], b B) {
+// add sends b, which is a part of r, when its turn comes.
+func (l *lane[A, B]) add(r *Request[A], b B) {
 	l.mu.Lock()
 	l.waiting = append(l.waiting, part[A, B]{r, b})
 	l.mu.Unlock()
@@ -71,8 +71,8 @@ func (l *Lane[A, B]) Add(r *Request[A], b B) {
 	}
 }
 
-// Run sends until ctx ends. What has not been accepted by then is refused.
-func (l *Lane[A, B]) Run(ctx context.Context) {
+// run sends until ctx ends. What has not been accepted by then is refused.
+func (l *lane[A, B]) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		fctx, b, ok := l.take(ctx)
 		if !ok {
@@ -109,7 +109,7 @@ func settle[A, B any](parts []part[A, B], err error) {
 }
 
 // take makes the next batch of what is waiting; ok is false when nothing is.
-func (l *Lane[A, B]) take(ctx context.Context) (_ context.Context, b B, ok bool) {
+func (l *lane[A, B]) take(ctx context.Context) (_ context.Context, b B, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 {
@@ -130,7 +130,7 @@ func (l *Lane[A, B]) take(ctx context.Context) (_ context.Context, b B, ok bool)
 	return ctx, l.signal.Join(l.source, bs), true
 }
 
-func (l *Lane[A, B]) landed() {
+func (l *lane[A, B]) landed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flying, l.out = nil, nil
@@ -145,7 +145,7 @@ const (
 
 // send sends b until every receiver has accepted it. Only those that refused
 // get it again. It gives up when ctx ends, and when a receiver is gone.
-func (l *Lane[A, B]) send(ctx context.Context, b B) error {
+func (l *lane[A, B]) send(ctx context.Context, b B) error {
 	err := l.signal.Send(l.out, ctx, b)
 	for pause := minPause; err != nil; pause = min(2*pause, maxPause) {
 		partial, ok := errors.AsType[*flow.Partial](err)
@@ -166,9 +166,9 @@ var (
 	errRedirected = errors.New("forward_to has changed")
 )
 
-// Look gives up what nobody waits for and what is on its way to receivers that
+// look gives up what nobody waits for and what is on its way to receivers that
 // are not sent to any more. Call it every second.
-func (l *Lane[A, B]) Look(now time.Time) {
+func (l *lane[A, B]) look(now time.Time) {
 	l.mu.Lock()
 	kept := l.waiting[:0]
 	var gone []part[A, B]

@@ -24,9 +24,9 @@ type Request[A any] struct {
 	left    time.Time // when the last one did
 }
 
-// NewRequest returns a Request of so many parts, with one waiter. free is called
+// newRequest returns a Request of so many parts, with one waiter. free is called
 // when all parts have settled; at once when there are none.
-func NewRequest[A any](key Key, answer A, parts int, free func()) *Request[A] {
+func newRequest[A any](key Key, answer A, parts int, free func()) *Request[A] {
 	r := &Request[A]{key: key, Answer: answer, done: make(chan struct{}), free: free, parts: parts, waiters: 1}
 	if parts == 0 {
 		free()
@@ -34,12 +34,6 @@ func NewRequest[A any](key Key, answer A, parts int, free func()) *Request[A] {
 	}
 	return r
 }
-
-// Done is closed when every part was accepted, or given up.
-func (r *Request[A]) Done() <-chan struct{} { return r.done }
-
-// Err says why not all was accepted. It may be called once Done is closed.
-func (r *Request[A]) Err() error { return r.err }
 
 // Key tells bodies apart: a hash of 128 bits whose seeds nobody knows.
 type Key struct {
@@ -115,8 +109,8 @@ func (p *Pending[A]) Join(key Key, alone bool) *Request[A] {
 	return r
 }
 
-// Add makes r, which has one waiter, known.
-func (p *Pending[A]) Add(r *Request[A]) {
+// add makes r, which has one waiter, known.
+func (p *Pending[A]) add(r *Request[A]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byKey == nil {
@@ -125,9 +119,9 @@ func (p *Pending[A]) Add(r *Request[A]) {
 	p.byKey[r.key] = r
 }
 
-// Leave is called by each waiter. answered says that the client was told how
+// leave is called by each waiter. answered says that the client was told how
 // the request ended.
-func (p *Pending[A]) Leave(r *Request[A], answered bool, now time.Time) {
+func (p *Pending[A]) leave(r *Request[A], answered bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r.mu.Lock()
@@ -143,8 +137,8 @@ func (p *Pending[A]) Leave(r *Request[A], answered bool, now time.Time) {
 // of it.
 const rememberFor = 5 * time.Minute
 
-// Expire forgets requests that nobody came back for.
-func (p *Pending[A]) Expire(now time.Time) {
+// expire forgets requests that nobody came back for.
+func (p *Pending[A]) expire(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, r := range p.byKey {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/intake"
 	"github.com/weir-run/weir/natives/wire"
 )
 
@@ -46,8 +47,7 @@ type decoder struct {
 	extra     int64 // memory reserved for histograms
 	dropped   map[string]int
 	exDropped map[string]int
-	problems  []error
-	more      int // problems that are not in problems
+	problems  intake.Problems
 	written   written
 }
 
@@ -68,8 +68,8 @@ func (d *decoder) reset() {
 	clear(d.orphans)
 	clear(d.labels)
 	d.symbols, d.orphans = d.symbols[:0], d.orphans[:0]
-	d.dropped, d.exDropped, d.problems, d.metas, d.texts = nil, nil, nil, nil, nil
-	d.more, d.counted, d.extra, d.written = 0, 0, 0, written{}
+	d.dropped, d.exDropped, d.metas, d.texts = nil, nil, nil, nil
+	d.counted, d.extra, d.problems, d.written = 0, 0, intake.Problems{}, written{}
 }
 
 // errBusy says that there is no memory for the request now.
@@ -189,7 +189,7 @@ func (d *decoder) histogram(s *batch.Series, h batch.Histogram, t, start int64) 
 	}
 	if err != nil {
 		d.drop("invalid_histogram", 1)
-		d.problem(fmt.Errorf("a histogram of series %s cannot be accepted: %w", s, err))
+		d.problems.Add(fmt.Errorf("a histogram of series %s cannot be accepted: %w", s, err))
 		return nil
 	}
 	d.histograms = append(d.histograms, h)
@@ -239,7 +239,7 @@ func (d *decoder) finish(s *batch.Series, bad *badSeries, from int) {
 		d.cut(from)
 		d.drop(bad.reason, n)
 		if bad.refuse {
-			d.problem(bad)
+			d.problems.Add(bad)
 		}
 		return
 	}
@@ -307,27 +307,4 @@ func (d *decoder) dropExemplar(reason string) {
 		d.exDropped = map[string]int{}
 	}
 	d.exDropped[reason]++
-}
-
-// maxProblems bounds what a client is told.
-const maxProblems = 10
-
-// problem notes what the client is to be told.
-func (d *decoder) problem(err error) {
-	if len(d.problems) == maxProblems {
-		d.more++
-		return
-	}
-	d.problems = append(d.problems, err)
-}
-
-// bad joins the problems, nil without.
-func (d *decoder) bad() error {
-	if len(d.problems) == 0 {
-		return nil
-	}
-	if d.more > 0 {
-		return errors.Join(append(d.problems, fmt.Errorf("and %d more", d.more))...)
-	}
-	return errors.Join(d.problems...)
 }

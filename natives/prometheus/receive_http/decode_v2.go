@@ -117,7 +117,7 @@ func (d *decoder) seriesV2(ts []byte) error {
 		return err
 	}
 	if s != nil && len(d.t) == from && len(d.histSeen) == 0 && len(d.exSeen) == 0 {
-		d.problem(fmt.Errorf("series %s has no sample, histogram or exemplar", s))
+		d.problems.Add(fmt.Errorf("series %s has no sample, histogram or exemplar", s))
 	}
 	d.finish(s, bad, from)
 	return nil
@@ -313,7 +313,7 @@ func (d *decoder) exemplarsV2(s *batch.Series, has bool) error {
 		}
 		if !good {
 			d.dropExemplar("invalid_labels")
-			d.problem(fmt.Errorf("an exemplar of series %s has labels_refs that are not in the symbols table", s))
+			d.problems.Add(fmt.Errorf("an exemplar of series %s has labels_refs that are not in the symbols table", s))
 			continue
 		}
 		if size > 4*maxExemplarRunes {

@@ -39,7 +39,7 @@ func (d *Decoder) Decode(message string, body []byte) (bs []*batch.Metrics, bad,
 			bs = append(bs, b)
 		}
 	}
-	return bs, d.d.bad(), nil
+	return bs, d.d.problems.Err(), nil
 }
 
 // Only decodes a body and makes no batches.

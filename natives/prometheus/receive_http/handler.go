@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,22 +17,6 @@ import (
 
 // writePath is where samples are posted.
 const writePath = "/api/v1/metrics/write"
-
-func (c *Component) routes() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() { // net/http would cut the connection and tell nobody
-			if v := recover(); v != nil {
-				c.o.Logger.Error("BUG: a request made its handler panic", "client", r.RemoteAddr, "err", v, "stack", string(debug.Stack()))
-				c.metrics.requests.WithLabelValues(intake.Panic).Inc()
-				http.Error(w, "the request made its handler panic, see the log", http.StatusInternalServerError)
-			}
-		}()
-		if e := c.serve(w, r); e != nil {
-			e.Write(w)
-			c.metrics.requests.WithLabelValues(e.Outcome).Inc()
-		}
-	})
-}
 
 // busy is the answer when more is in flight than there may be.
 func busy(format string, args ...any) *intake.Refusal {
@@ -53,11 +36,11 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request) *intake.Refusa
 	if e != nil {
 		return e
 	}
-	if n := c.requests.Add(1); n > int64(a.Limits.MaxRequests) {
-		c.requests.Add(-1)
+	if n := c.desk.InFlight.Add(1); n > int64(a.Limits.MaxRequests) {
+		c.desk.InFlight.Add(-1)
 		return busy("there are %d requests in flight, max_requests is %d", n-1, a.Limits.MaxRequests)
 	}
-	defer c.requests.Add(-1)
+	defer c.desk.InFlight.Add(-1)
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
 	if wait := c.rates.wait(client, a.Limits.MaxSampleRate, start); wait > 0 {
 		e := intake.Refuse(http.StatusTooManyRequests, intake.RateLimited, "%s sends more than max_sample_rate, %d samples per second", client, a.Limits.MaxSampleRate)
@@ -110,7 +93,7 @@ func negotiate(w http.ResponseWriter, r *http.Request, accepted []string) (strin
 // accept reads the body and hands its samples to the lanes. fresh says that it is
 // not one that was under way.
 func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *intake.Request[answer], fresh bool, _ *intake.Refusal) {
-	res := c.budget.Reservation()
+	res := c.desk.Budget.Reservation()
 	defer res.Release()
 	d := c.decoders.Get().(*decoder)
 	defer c.putDecoder(d)
@@ -118,10 +101,10 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *in
 	if d.compressed, e = intake.ReadBody(r, d.compressed[:0], int64(a.Limits.MaxBodySize), "max_body_size", res.Reserve, tooMuch); e != nil {
 		return nil, false, e
 	}
-	c.metrics.received.Add(float64(len(d.compressed)))
+	c.desk.Received.Add(float64(len(d.compressed)))
 	key := intake.KeyOf(d.compressed)
-	if req := c.pending.Join(key, false); req != nil {
-		c.metrics.joined.Inc()
+	if req := c.desk.Pending.Join(key, false); req != nil {
+		c.desk.Joined.Inc()
 		return req, false, nil
 	}
 	if e := c.decode(d, a, message, res); e != nil {
@@ -131,19 +114,13 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *in
 		c.o.Stats.Drop(reason, n)
 	}
 	for reason, n := range d.exDropped {
-		c.metrics.exemplars.WithLabelValues(reason).Add(float64(n))
+		c.exemplarsDropped.WithLabelValues(reason).Add(float64(n))
 	}
 	// The bodies' memory is used again for the next request; the rows' is kept.
 	rows := int64(len(d.t))*rowBytes + d.extra
 	res.Keep(rows)
-	req, byLane := newRequest(key, &d.rows, answer{bad: d.bad(), written: d.written}, func() { c.budget.Give(rows) })
-	c.pending.Add(req)
-	for i, b := range byLane {
-		if b != nil {
-			c.lanes[i].Add(req, b)
-		}
-	}
-	return req, true, nil
+	told := answer{bad: d.problems.Err(), written: d.written}
+	return c.desk.Take(key, told, d.split(intake.Lanes), func() { c.desk.Budget.Give(rows) }), true, nil
 }
 
 // decode decompresses the body in d and reads it into d's rows.
@@ -161,7 +138,7 @@ func (c *Component) decode(d *decoder, a *Arguments, message string, res *intake
 	if d.body, err = snappy.Decode(d.body[:cap(d.body)], d.compressed); err != nil {
 		return intake.Refuse(http.StatusBadRequest, intake.Invalid, "cannot decompress the body: %w", err)
 	}
-	c.metrics.bodies.Add(float64(n))
+	c.desk.Bodies.Add(float64(n))
 	d.known, d.held, d.limits, d.reserve, d.now = c.known.Load(), c.held, &a.Limits, res.Reserve, c.o.Clock.Now()
 	d.meta, d.typed = a.AppendMetadata, a.EnableTypeAndUnitLabels
 	if message == messageV1 {
@@ -185,7 +162,7 @@ func (c *Component) overBudget(a *Arguments, needs int64) *intake.Refusal {
 	if needs > int64(a.Limits.MaxInflightSize) { // it would never be there
 		return intake.Refuse(http.StatusBadRequest, intake.TooLarge, "the request's samples take more memory than max_inflight_size, which is %d bytes", a.Limits.MaxInflightSize)
 	}
-	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.budget.Used(), a.Limits.MaxInflightSize)
+	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.desk.Budget.Used(), a.Limits.MaxInflightSize)
 }
 
 // maxKept bounds the scratch memory that goes back into the pool.
@@ -200,12 +177,8 @@ func (c *Component) putDecoder(d *decoder) {
 
 // await answers when the receivers have accepted the samples, or did not in time.
 func (c *Component) await(w http.ResponseWriter, r *http.Request, a *Arguments, message string, req *intake.Request[answer], start time.Time) *intake.Refusal {
-	wait := a.Limits.MaxWait
-	if t := a.Server.HTTP.WriteTimeout; t > 0 {
-		// An answer that comes after the timeout does not leave any more.
-		wait = min(wait, t*3/4-c.o.Clock.Now().Sub(start))
-	}
-	if e := intake.Await(intake.Waiting{Clock: c.o.Clock, Wait: wait, Stopping: c.stopping, What: "samples"}, r, &c.pending, req); e != nil {
+	wait := intake.Waiting{What: "samples", Since: start, Most: a.Limits.MaxWait, WriteTimeout: a.Server.HTTP.WriteTimeout}
+	if e := c.desk.Await(wait, r, req); e != nil {
 		return e
 	}
 	if message == messageV2 {
@@ -218,6 +191,6 @@ func (c *Component) await(w http.ResponseWriter, r *http.Request, a *Arguments, 
 		return intake.Refuse(http.StatusBadRequest, intake.Partial, "%w", err)
 	}
 	w.WriteHeader(http.StatusNoContent)
-	c.metrics.requests.WithLabelValues(intake.Accepted).Inc()
+	c.desk.Answers.WithLabelValues(intake.Accepted).Inc()
 	return nil
 }

@@ -23,8 +23,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/intake"
@@ -49,15 +50,12 @@ func Registration() component.Registration {
 type Component struct {
 	o        component.Options
 	server   *server.Server
-	metrics  *metrics
-	lanes    [intake.Lanes]*lane
-	pending  intake.Pending[answer]
+	desk     *intake.Desk[answer, *batch.Metrics]
 	held     *held
-	budget   intake.Budget
-	requests atomic.Int64
 	rates    *rates
 	decoders sync.Pool
-	stopping chan struct{} // closed when requests are to be answered soon
+
+	exemplarsDropped *prometheus.CounterVec // by reason
 
 	args  atomic.Pointer[Arguments]
 	out   atomic.Pointer[flow.Output]
@@ -66,9 +64,6 @@ type Component struct {
 	mu      sync.Mutex
 	retired []retired
 }
-
-// lane sends what several requests brought.
-type lane = intake.Lane[answer, *batch.Metrics]
 
 // signal is what lanes know of samples.
 var signal = intake.Signal[*batch.Metrics]{
@@ -102,18 +97,16 @@ var (
 
 func build(o component.Options, a *Arguments) (*Component, error) {
 	o.Previous = nil // kept, it would keep all that were before it
-	c := &Component{o: o, held: newHeld(), rates: newRates(), stopping: make(chan struct{})}
+	c := &Component{o: o, held: newHeld(), rates: newRates(), exemplarsDropped: newExemplarsDropped()}
+	c.desk = intake.NewDesk[answer]("weir_receive_http", signal, o.Clock, c.out.Load)
 	c.decoders.New = func() any { return new(decoder) }
-	for i := range c.lanes {
-		c.lanes[i] = intake.NewLane[answer](signal, o.Clock, c.out.Load, batch.NewPushSource())
-	}
 	var err error
-	if c.server, err = server.New(server.Options{Handler: c.routes(), Logger: o.Logger, Clock: o.Clock, Health: o.Health}, &a.Server); err != nil {
+	if c.server, err = server.New(server.Options{Handler: c.desk.Handler(o.Logger, c.serve), Logger: o.Logger, Clock: o.Clock, Health: o.Health}, &a.Server); err != nil {
 		return nil, err
 	}
 	c.take(a)
-	c.metrics = newMetrics(c)
-	if err := component.Register(o.Registerer, c.metrics.all()...); err != nil {
+	series := c.desk.Gauge("_series", "Series that are known.", func() int { return c.known.Load().len() })
+	if err := component.Register(o.Registerer, append(c.desk.Metrics(c.server.Connections), c.exemplarsDropped, series)...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	return c, nil
@@ -132,7 +125,7 @@ func (c *Component) Update(args any) error {
 // take makes arguments effective that the server has taken.
 func (c *Component) take(a *Arguments) {
 	before := c.args.Swap(a)
-	c.budget.SetLimit(int64(a.Limits.MaxInflightSize))
+	c.desk.Budget.SetLimit(int64(a.Limits.MaxInflightSize))
 	if before == nil || !slices.Equal(before.ForwardTo, a.ForwardTo) {
 		c.out.Store(flow.NewOutput(c.o.Stats, a.ForwardTo))
 	}
@@ -155,29 +148,9 @@ func (l *Limits) labels() [3]int {
 // Sourced returns the TLS files.
 func (c *Component) Sourced() []string { return c.server.Files() }
 
-// stopGrace is how long requests in flight may still wait for the receivers
-// when weir stops.
-const stopGrace = 3 * time.Second
-
 // Run serves until ctx ends and the requests in flight are answered.
 func (c *Component) Run(ctx context.Context) error {
-	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	for _, l := range c.lanes {
-		wg.Go(func() { l.Run(base) })
-	}
-	wg.Go(func() { c.look(base) })
-	wg.Go(func() {
-		select {
-		case <-ctx.Done():
-			_ = clock.Sleep(base, c.o.Clock, stopGrace)
-		case <-base.Done():
-		}
-		close(c.stopping)
-	})
-	err := c.server.Run(ctx)
-	cancel()
-	wg.Wait()
+	err := c.desk.Run(ctx, c.server.Run, c.expire)
 	c.known.Load().clear()
 	for _, r := range c.retired {
 		r.k.clear()
@@ -185,24 +158,17 @@ func (c *Component) Run(ctx context.Context) error {
 	return err
 }
 
-// look looks after what nobody waits for, every second.
-func (c *Component) look(ctx context.Context) {
-	for clock.Sleep(ctx, c.o.Clock, time.Second) == nil {
-		now := c.o.Clock.Now()
-		for _, l := range c.lanes {
-			l.Look(now)
-		}
-		c.pending.Expire(now)
-		c.rates.expire(now)
-		if n := c.held.expire(now); n > 0 {
-			c.metrics.exemplars.WithLabelValues("no_sample").Add(float64(n))
-		}
-		c.mu.Lock()
-		for len(c.retired) > 0 && now.Sub(c.retired[0].since) > intake.AbandonAfter {
-			c.retired[0].k.clear()
-			c.retired = c.retired[1:]
-		}
-		c.mu.Unlock()
+// expire forgets what has been kept for long enough.
+func (c *Component) expire(now time.Time) {
+	c.rates.expire(now)
+	if n := c.held.expire(now); n > 0 {
+		c.exemplarsDropped.WithLabelValues("no_sample").Add(float64(n))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.retired) > 0 && now.Sub(c.retired[0].since) > intake.AbandonAfter {
+		c.retired[0].k.clear()
+		c.retired = c.retired[1:]
 	}
 }
 
@@ -219,6 +185,6 @@ type Info struct {
 func (c *Component) DebugInfo() any {
 	return Info{
 		Address: c.server.Address(), Connections: c.server.Connections(),
-		Requests: c.requests.Load(), InflightBytes: c.budget.Used(), Series: c.known.Load().len(),
+		Requests: c.desk.InFlight.Load(), InflightBytes: c.desk.Budget.Used(), Series: c.known.Load().len(),
 	}
 }

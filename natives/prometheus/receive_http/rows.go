@@ -1,9 +1,6 @@
 package receivehttp
 
-import (
-	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/intake"
-)
+import "github.com/weir-run/weir/engine/batch"
 
 // rows are the samples of one request, in memory that is used again.
 type rows struct {
@@ -67,15 +64,4 @@ func (r *rows) split(n uint64) []*batch.Metrics {
 		}
 	}
 	return out
-}
-
-// newRequest spreads the rows over the lanes. Nothing is sent yet.
-func newRequest(key intake.Key, rows *rows, a answer, free func()) (*intake.Request[answer], []*batch.Metrics) {
-	byLane, parts := rows.split(intake.Lanes), 0
-	for _, b := range byLane {
-		if b != nil {
-			parts++
-		}
-	}
-	return intake.NewRequest(key, a, parts, free), byLane
 }

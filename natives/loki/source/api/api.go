@@ -26,7 +26,6 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/intake"
@@ -51,15 +50,10 @@ func Registration() component.Registration {
 
 // Component is one loki.source.api.
 type Component struct {
-	o        component.Options
-	server   *server.Server
-	metrics  *metrics
-	lanes    [intake.Lanes]*intake.Lane[error, *batch.Logs]
-	pending  intake.Pending[error]
-	budget   intake.Budget
-	requests atomic.Int64
-	bodies   sync.Pool     // of *[]byte
-	stopping chan struct{} // closed when requests are to be answered soon
+	o      component.Options
+	server *server.Server
+	desk   *intake.Desk[error, *batch.Logs] // what is wrong with a body in part
+	bodies sync.Pool                        // of *[]byte
 
 	args atomic.Pointer[Arguments]
 	out  atomic.Pointer[flow.Output]
@@ -85,24 +79,20 @@ var (
 
 func build(o component.Options, a *Arguments) (*Component, error) {
 	o.Previous = nil // kept, it would keep all that were before it
-	c := &Component{o: o, stopping: make(chan struct{})}
+	c := &Component{o: o}
+	c.desk = intake.NewDesk[error]("weir_source_api", signal, o.Clock, c.out.Load)
 	c.bodies.New = func() any { return new([]byte) }
-	for i := range c.lanes {
-		c.lanes[i] = intake.NewLane[error](signal, o.Clock, c.out.Load, batch.NewPushSource())
-	}
 	var err error
-	if c.server, err = server.New(server.Options{Handler: c.routes(), Logger: o.Logger, Clock: o.Clock, Health: o.Health}, &a.Server); err != nil {
+	if c.server, err = server.New(server.Options{Handler: c.desk.Handler(o.Logger, c.route), Logger: o.Logger, Clock: o.Clock, Health: o.Health}, &a.Server); err != nil {
 		return nil, err
 	}
 	c.take(a)
-	c.metrics = newMetrics(c)
-	if err := component.Register(o.Registerer, c.metrics.all()...); err != nil {
+	streams := c.desk.Gauge("_streams", "Sets of labels that are known, before the rules.", func() int { return c.set.Load().streams.Len() })
+	if err := component.Register(o.Registerer, append(c.desk.Metrics(c.server.Connections), streams)...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	return c, nil
 }
-
-func sendLogs(o *flow.Output, ctx context.Context, b *batch.Logs) error { return o.SendLogs(ctx, b) }
 
 // Update takes new arguments; requests in flight end under the old ones.
 func (c *Component) Update(args any) error {
@@ -117,7 +107,7 @@ func (c *Component) Update(args any) error {
 // take makes arguments effective that the server has taken.
 func (c *Component) take(a *Arguments) {
 	before := c.args.Swap(a)
-	c.budget.SetLimit(int64(a.Limits.MaxInflightSize))
+	c.desk.Budget.SetLimit(int64(a.Limits.MaxInflightSize))
 	if before == nil || !slices.Equal(before.ForwardTo, a.ForwardTo) {
 		c.out.Store(flow.NewOutput(c.o.Stats, a.ForwardTo))
 	}
@@ -134,39 +124,16 @@ func (c *Component) take(a *Arguments) {
 // Sourced returns the TLS files.
 func (c *Component) Sourced() []string { return c.server.Files() }
 
-// stopGrace is how long requests in flight may still wait for the receivers
-// when weir stops.
-const stopGrace = 3 * time.Second
-
 // Run serves until ctx ends and the requests in flight are answered.
 func (c *Component) Run(ctx context.Context) error {
-	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	for _, l := range c.lanes {
-		wg.Go(func() { l.Run(base) })
-	}
-	wg.Go(func() {
-		swept := c.o.Clock.Now()
-		for clock.Sleep(base, c.o.Clock, time.Second) == nil {
-			now := c.o.Clock.Now()
-			c.look(now)
-			if now.Sub(swept) >= source.Recheck {
-				swept = now
-				c.set.Load().sweep(now)
-			}
+	swept := c.o.Clock.Now()
+	err := c.desk.Run(ctx, c.server.Run, func(now time.Time) {
+		c.expire(now)
+		if now.Sub(swept) >= source.Recheck {
+			swept = now
+			c.set.Load().sweep(now)
 		}
 	})
-	wg.Go(func() {
-		select {
-		case <-ctx.Done():
-			_ = clock.Sleep(base, c.o.Clock, stopGrace)
-		case <-base.Done():
-		}
-		close(c.stopping)
-	})
-	err := c.server.Run(ctx)
-	cancel()
-	wg.Wait()
 	c.set.Load().close()
 	for _, r := range c.retired {
 		r.set.close()
@@ -187,6 +154,6 @@ type Info struct {
 func (c *Component) DebugInfo() any {
 	return Info{
 		Address: c.server.Address(), Connections: c.server.Connections(),
-		Requests: c.requests.Load(), InflightBytes: c.budget.Used(), Streams: c.set.Load().streams.Len(),
+		Requests: c.desk.InFlight.Load(), InflightBytes: c.desk.Budget.Used(), Streams: c.set.Load().streams.Len(),
 	}
 }

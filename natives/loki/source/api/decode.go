@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -36,8 +35,7 @@ type decoder struct {
 
 	rows, counted    int
 	invalid, dropped int // lines
-	problems         []error
-	more             int // problems that are not in problems
+	problems         intake.Problems
 	busy             bool
 }
 
@@ -93,7 +91,7 @@ func (d *decoder) raw(body []byte) error {
 func (d *decoder) begin(s *batch.Stream, err error) {
 	d.stream, d.to, d.bad = s, nil, err != nil
 	if err != nil {
-		d.problem(err)
+		d.problems.Add(err)
 		return
 	}
 	if s == nil {
@@ -147,28 +145,6 @@ func (d *decoder) add(t int64, line string, meta []batch.Label) {
 		b.Meta = append(b.Meta, meta)
 	}
 	b.Stream, b.T, b.Line = append(b.Stream, d.stream), append(b.T, t), append(b.Line, line)
-}
-
-// maxProblems bounds what a client is told.
-const maxProblems = 10
-
-func (d *decoder) problem(err error) {
-	if len(d.problems) == maxProblems {
-		d.more++
-		return
-	}
-	d.problems = append(d.problems, err)
-}
-
-// refused joins the problems, nil without.
-func (d *decoder) refused() error {
-	if len(d.problems) == 0 {
-		return nil
-	}
-	if d.more > 0 {
-		return errors.Join(append(d.problems, fmt.Errorf("and %d more", d.more))...)
-	}
-	return errors.Join(d.problems...)
 }
 
 // text returns b as a string without copying it. b is an arena: nobody writes to

@@ -41,7 +41,7 @@ func (d *Decoder) Rows(json bool, body []byte) (rows []Row, bad, err error) {
 			rows = append(rows, Row{b.Stream[i].String(), b.T[i], b.Line[i], b.MetaOf(i)})
 		}
 	}
-	return rows, x.refused(), err
+	return rows, x.problems.Err(), err
 }
 
 // Only decodes a body and returns how many lines it has.

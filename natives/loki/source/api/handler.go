@@ -5,11 +5,11 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/intake"
 	"github.com/weir-run/weir/natives/loki/push"
 )
@@ -22,22 +22,6 @@ const (
 	formJSON
 	formRaw
 )
-
-func (c *Component) routes() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() { // net/http would cut the connection and tell nobody
-			if v := recover(); v != nil {
-				c.o.Logger.Error("BUG: a request made its handler panic", "client", r.RemoteAddr, "err", v, "stack", string(debug.Stack()))
-				c.metrics.requests.WithLabelValues(intake.Panic).Inc()
-				http.Error(w, "the request made its handler panic, see the log", http.StatusInternalServerError)
-			}
-		}()
-		if e := c.route(w, r); e != nil {
-			e.Write(w)
-			c.metrics.requests.WithLabelValues(e.Outcome).Inc()
-		}
-	})
-}
 
 // route answers a request that was accepted, and returns the answer to any other.
 func (c *Component) route(w http.ResponseWriter, r *http.Request) *intake.Refusal {
@@ -99,17 +83,17 @@ func (c *Component) overBudget(a *Arguments, res *intake.Reservation) *intake.Re
 	if res.Needs() > int64(a.Limits.MaxInflightSize) { // it would never be there
 		return intake.Refuse(http.StatusRequestEntityTooLarge, intake.TooLarge, "the request takes more memory than max_inflight_size, which is %d bytes", a.Limits.MaxInflightSize)
 	}
-	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.budget.Used(), a.Limits.MaxInflightSize)
+	return busy("%d bytes of requests are in flight, max_inflight_size is %d", c.desk.Budget.Used(), a.Limits.MaxInflightSize)
 }
 
 // serve takes a request in and waits until its lines were accepted.
 func (c *Component) serve(w http.ResponseWriter, r *http.Request, f form) *intake.Refusal {
 	a, start := c.args.Load(), c.o.Clock.Now()
-	if n := c.requests.Add(1); n > int64(a.Limits.MaxRequests) {
-		c.requests.Add(-1)
+	if n := c.desk.InFlight.Add(1); n > int64(a.Limits.MaxRequests) {
+		c.desk.InFlight.Add(-1)
 		return busy("there are %d requests in flight, max_requests is %d", n-1, a.Limits.MaxRequests)
 	}
-	defer c.requests.Add(-1)
+	defer c.desk.InFlight.Add(-1)
 	tenant, e := tenantOf(r)
 	if e != nil {
 		return e
@@ -118,19 +102,15 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request, f form) *intak
 	if e != nil {
 		return e
 	}
-	wait := a.Limits.MaxWait
-	if t := a.Server.HTTP.WriteTimeout; t > 0 {
-		// An answer that comes after the timeout does not leave any more.
-		wait = min(wait, t*3/4-c.o.Clock.Now().Sub(start))
-	}
-	if e := intake.Await(intake.Waiting{Clock: c.o.Clock, Wait: wait, Stopping: c.stopping, What: "lines"}, r, &c.pending, req); e != nil {
+	wait := intake.Waiting{What: "lines", Since: start, Most: a.Limits.MaxWait, WriteTimeout: a.Server.HTTP.WriteTimeout}
+	if e := c.desk.Await(wait, r, req); e != nil {
 		return e
 	}
 	if err := req.Answer; err != nil {
 		return intake.Refuse(http.StatusBadRequest, intake.Partial, "%w", err)
 	}
 	w.WriteHeader(http.StatusNoContent)
-	c.metrics.requests.WithLabelValues(intake.Accepted).Inc()
+	c.desk.Answers.WithLabelValues(intake.Accepted).Inc()
 	return nil
 }
 
@@ -151,7 +131,7 @@ func tenantOf(r *http.Request) (string, *intake.Refusal) {
 // accept reads the body and hands its lines to the lanes, unless it is one that
 // is under way.
 func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string) (*intake.Request[error], *intake.Refusal) {
-	res := c.budget.Reservation()
+	res := c.desk.Budget.Reservation()
 	defer res.Release()
 	encoding := r.Header.Get("Content-Encoding")
 	buf := new([]byte)
@@ -169,11 +149,11 @@ func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string)
 	if e != nil {
 		return nil, e
 	}
-	c.metrics.received.Add(float64(len(body)))
+	c.desk.Received.Add(float64(len(body)))
 	read := res.Held()
 	key, alone := c.keyOf(r, a, f, tenant, body)
-	if req := c.pending.Join(key, alone); req != nil {
-		c.metrics.joined.Inc()
+	if req := c.desk.Pending.Join(key, alone); req != nil {
+		c.desk.Joined.Inc()
 		return req, nil
 	}
 	d := &decoder{set: c.set.Load(), tenant: tenant, incoming: a.UseIncomingTimestamp, now: c.o.Clock.Now().UnixNano(), reserve: res.Reserve}
@@ -182,7 +162,7 @@ func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string)
 		own = true
 		return nil, e
 	}
-	c.metrics.bodies.Add(float64(len(arena)))
+	c.desk.Bodies.Add(float64(len(arena)))
 	var err error
 	switch f {
 	case formProtobuf:
@@ -208,29 +188,11 @@ func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string)
 		kept -= read
 	}
 	res.Keep(kept)
-	return c.send(d, key, kept), nil
+	return c.desk.Take(key, d.problems.Err(), d.byLane[:], func() { c.desk.Budget.Give(kept) }), nil
 }
 
 // maxKept bounds the scratch memory that goes back into the pool.
 const maxKept = 4 << 20
-
-// send spreads the lines over the lanes.
-func (c *Component) send(d *decoder, key intake.Key, kept int64) *intake.Request[error] {
-	parts := 0
-	for _, b := range d.byLane {
-		if b.Len() > 0 {
-			parts++
-		}
-	}
-	req := intake.NewRequest(key, d.refused(), parts, func() { c.budget.Give(kept) })
-	c.pending.Add(req)
-	for i, b := range d.byLane {
-		if b.Len() > 0 {
-			c.lanes[i].Add(req, b)
-		}
-	}
-	return req
-}
 
 // keyOf returns what tells the request from others. Lines that have times of
 // their own are the same lines whoever sends them. Others may be equal and yet
@@ -266,7 +228,7 @@ var signal = intake.Signal[*batch.Logs]{
 		b.Source = source
 		return &b
 	},
-	Send: sendLogs,
+	Send: (*flow.Output).SendLogs,
 	Track: func(b *batch.Logs, done func()) func() {
 		b.Receipt = batch.NewReceipt(done)
 		return func() {
@@ -277,12 +239,8 @@ var signal = intake.Signal[*batch.Logs]{
 	},
 }
 
-// look looks after what nobody waits for, and after streams.
-func (c *Component) look(now time.Time) {
-	for _, l := range c.lanes {
-		l.Look(now)
-	}
-	c.pending.Expire(now)
+// expire gives back the streams of settings that no request uses any more.
+func (c *Component) expire(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.retired) > 0 && now.Sub(c.retired[0].since) > intake.AbandonAfter {
