@@ -156,13 +156,26 @@ func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string)
 		c.desk.Joined.Inc()
 		return req, nil
 	}
-	d := &decoder{set: c.set.Load(), tenant: tenant, incoming: a.UseIncomingTimestamp, now: c.o.Clock.Now().UnixNano(), reserve: res.Reserve}
 	var arena []byte
 	if arena, own, e = c.unpack(body, encoding, f == formProtobuf, a, res); e != nil {
 		own = true
 		return nil, e
 	}
 	c.desk.Bodies.Add(float64(len(arena)))
+	d := &decoder{set: c.set.Load(), tenant: tenant, incoming: a.UseIncomingTimestamp, now: c.o.Clock.Now().UnixNano(), reserve: res.Reserve}
+	if e := c.decode(d, f, arena, a, res); e != nil {
+		return nil, e
+	}
+	kept := res.Held() // until the lines were accepted
+	if own {
+		kept -= read
+	}
+	res.Keep(kept)
+	return c.desk.Take(key, d.problems.Err(), d.byLane[:], func() { c.desk.Budget.Give(kept) }), nil
+}
+
+// decode reads the lines of an unpacked body into d. They are parts of it.
+func (c *Component) decode(d *decoder, f form, arena []byte, a *Arguments, res *intake.Reservation) *intake.Refusal {
 	var err error
 	switch f {
 	case formProtobuf:
@@ -174,21 +187,16 @@ func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string)
 	}
 	switch {
 	case errors.Is(err, errBusy):
-		return nil, c.overBudget(a, res)
+		return c.overBudget(a, res)
 	case err != nil:
-		return nil, intake.Refuse(http.StatusBadRequest, intake.Invalid, "cannot read the request: %w", err)
+		return intake.Refuse(http.StatusBadRequest, intake.Invalid, "cannot read the request: %w", err)
 	}
 	c.o.Stats.DropLines("invalid_labels", d.invalid)
 	c.o.Stats.DropLines("relabel", d.dropped)
 	if !d.incoming {
 		c.date(d)
 	}
-	kept := res.Held() // until the lines were accepted
-	if own {
-		kept -= read
-	}
-	res.Keep(kept)
-	return c.desk.Take(key, d.problems.Err(), d.byLane[:], func() { c.desk.Budget.Give(kept) }), nil
+	return nil
 }
 
 // maxKept bounds the scratch memory that goes back into the pool.
