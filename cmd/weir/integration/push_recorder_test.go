@@ -4,11 +4,9 @@ package integration
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"sort"
-	"sync"
 	"testing"
 
 	"github.com/grafana/loki/pkg/push"
@@ -19,20 +17,13 @@ import (
 // pushRecorder is an endpoint of Loki's push API that keeps every line in the
 // order it came, so that a test sees what a Loki would hide.
 type pushRecorder struct {
-	*httptest.Server
-
+	listener
 	// counts: it counts lines, with those that come again, and keeps none.
 	counts bool
 
-	mu       sync.Mutex
-	requests int
 	counted  int
 	byStream map[string]*pushed
-	late     []string // lines with a time before the last of their stream, and no repetition
-	again    int      // lines that came with the same time again
-	// answer is asked before a request is looked at, and does so itself if it
-	// returns true.
-	answer func(request int, w http.ResponseWriter, r *http.Request) bool
+	again    int // lines that came with the same time again
 }
 
 // pushed is what came of one stream and tenant, repetitions left out.
@@ -49,25 +40,13 @@ func startPushRecorder(t *testing.T) *pushRecorder {
 	return r
 }
 
-func (r *pushRecorder) set(answer func(request int, w http.ResponseWriter, r *http.Request) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answer = answer
-}
-
 func (r *pushRecorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	r.mu.Lock()
-	n, answer := r.requests, r.answer
-	r.requests++
-	r.mu.Unlock()
-	if answer != nil && answer(n, w, req) {
+	body, _, ok := r.body(w, req)
+	if !ok {
 		return
 	}
-	body, err := io.ReadAll(req.Body)
-	if err != nil {
-		return // the client left
-	}
 	var p push.PushRequest
+	var err error
 	if body, err = snappy.Decode(nil, body); err == nil {
 		err = p.Unmarshal(body)
 	}
@@ -161,15 +140,7 @@ func (r *pushRecorder) whole(t *testing.T, l *lines) {
 		if err := l.judge(r.entries(), nil); err != nil {
 			t.Error(err)
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for i, what := range r.late {
-			if i == 5 {
-				t.Errorf("and %d more", len(r.late)-i)
-				break
-			}
-			t.Errorf("late: %s", what)
-		}
+		r.tellLate(t)
 	}()
 	eventually(t, "every line arrives", func() error {
 		if n := r.count(); n < want {

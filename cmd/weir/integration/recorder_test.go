@@ -20,20 +20,60 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// recorder is a remote write endpoint that keeps every sample in the order it
-// came, so that a test sees what a database would hide.
-type recorder struct {
+// listener is a server of tests that can be made to answer as it should not.
+type listener struct {
 	*httptest.Server
-	// text: it takes batches in text form, as scripts send them, instead.
-	text bool
 
 	mu       sync.Mutex
 	requests int
-	bySeries map[string]*recorded
-	late     []string // samples older than one of their series before, and no repetition
+	late     []string // what is older than something before it, and no repetition
 	// answer is asked before a request is looked at, and does so itself if it
 	// returns true.
 	answer func(request int, w http.ResponseWriter, r *http.Request) bool
+}
+
+func (l *listener) set(answer func(request int, w http.ResponseWriter, r *http.Request) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answer = answer
+}
+
+// body returns a request's body and number; ok is false when there is nothing
+// more to do about it.
+func (l *listener) body(w http.ResponseWriter, req *http.Request) (body []byte, n int, ok bool) {
+	l.mu.Lock()
+	n, answer := l.requests, l.answer
+	l.requests++
+	l.mu.Unlock()
+	if answer != nil && answer(n, w, req) {
+		return nil, n, false
+	}
+	body, err := io.ReadAll(req.Body)
+	return body, n, err == nil // or the client left
+}
+
+// tellLate fails the test if something came late.
+func (l *listener) tellLate(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, what := range l.late {
+		if i == 5 {
+			t.Errorf("and %d more", len(l.late)-i)
+			break
+		}
+		t.Errorf("out of order: %s", what)
+	}
+}
+
+// recorder is a remote write endpoint that keeps every sample in the order it
+// came, so that a test sees what a database would hide.
+type recorder struct {
+	listener
+	// text: it takes batches in text form, as scripts send them, instead.
+	text bool
+
+	bySeries map[string]*recorded
 	// reject makes it answer 400; rejected counts the samples.
 	reject   func(request int) bool
 	rejected int
@@ -54,23 +94,10 @@ func startRecorder(t *testing.T) *recorder {
 	return r
 }
 
-func (r *recorder) set(answer func(request int, w http.ResponseWriter, r *http.Request) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answer = answer
-}
-
 func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	r.mu.Lock()
-	n, answer := r.requests, r.answer
-	r.requests++
-	r.mu.Unlock()
-	if answer != nil && answer(n, w, req) {
+	body, n, ok := r.body(w, req)
+	if !ok {
 		return
-	}
-	body, err := io.ReadAll(req.Body)
-	if err != nil {
-		return // the client left
 	}
 	wr, err := r.decode(body)
 	if err != nil {
@@ -206,15 +233,7 @@ func beside(ss []*recorded) (n int) {
 // its labels without some, how often each scrape is there.
 func (r *recorder) scrapes(t *testing.T, without ...string) map[string]map[int]int {
 	t.Helper()
-	r.mu.Lock()
-	for i, l := range r.late {
-		if i == 5 {
-			t.Errorf("and %d more", len(r.late)-i)
-			break
-		}
-		t.Errorf("out of order: %s", l)
-	}
-	r.mu.Unlock()
+	r.tellLate(t)
 	seen := map[string]map[int]int{}
 	for k, ss := range r.group("load_total", without...) {
 		seen[k] = map[int]int{}
