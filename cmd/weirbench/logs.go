@@ -3,10 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,82 +112,33 @@ Scenarios (all is all of them, the first one is what is run without a name):
 	return b.String()
 }
 
-// measuredLogs is a scenario with who is measured at it.
-type measuredLogs struct {
-	bench.LogScenario
-	collectors []*bench.Collector
-	report     *bench.LogReport
-}
-
-func runLogs(cmd *cobra.Command, o runOptions, ss []bench.LogScenario) (err error) {
-	var templates fs.FS = bench.LogTemplates()
-	if o.templates != "" {
-		templates = os.DirFS(o.templates)
-	}
+func runLogs(cmd *cobra.Command, o runOptions, ss []bench.LogScenario) error {
 	log := cmd.ErrOrStderr()
-	var ms []measuredLogs
-	for _, s := range ss {
-		m := measuredLogs{LogScenario: s, report: &bench.LogReport{
-			Scenario: s.Name, Help: s.Help, Began: time.Now(), Machine: bench.ThisMachine(),
-			Command: strings.Join(append([]string{"weirbench"}, os.Args[1:]...), " "),
-		}}
-		if m.collectors, m.report.Skipped, err = findCollectors(cmd.Context(), templates, s.Name, s.Usual, log); err != nil {
-			return err
-		}
-		ms = append(ms, m)
-	}
-	dir := o.keep
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "weirbench"); err != nil {
-			return fmt.Errorf("cannot make a directory: %w", err)
-		}
-		defer os.RemoveAll(dir)
-	}
-	err = measureLogs(cmd, ms, dir, log)
-	var reports []*bench.LogReport
-	complete := true
-	for _, m := range ms {
-		if len(m.report.Rounds) > 0 {
-			reports = append(reports, m.report)
-			complete = complete && m.report.Complete()
+	reports := make([]*bench.LogReport, len(ss))
+	bouts := make([]bout, len(ss))
+	for i, s := range ss {
+		r := &bench.LogReport{Scenario: s.Name, Help: s.Help, Began: time.Now(), Machine: bench.ThisMachine(), Command: commandLine()}
+		reports[i] = r
+		bouts[i] = bout{name: s.Name, usual: s.Usual, rounds: s.Rounds, skipped: &r.Skipped}
+		bouts[i].measure = func(c *bench.Collector, n int, dir string) error {
+			out, err := bench.MeasureLogs(cmd.Context(), c, s, n, dir)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(log, "  %.2f CPU s per million lines, %.0f MB, %.0f lines/s, %d of %d lines\n",
+				out.PerMillion(), float64(out.PeakRSS)/1e6, float64(out.Lines)/out.Seconds, out.Delivered, out.Expected)
+			r.Rounds = append(r.Rounds, out)
+			if err := os.RemoveAll(filepath.Join(dir, "logs")); err != nil { // hundreds of MB
+				return fmt.Errorf("cannot remove the logs of a round: %w", err)
+			}
+			return nil
 		}
 	}
+	err := measure(cmd.Context(), o, bench.LogTemplates(), bouts, log)
+	reports = slices.DeleteFunc(reports, func(r *bench.LogReport) bool { return len(r.Rounds) == 0 })
 	if len(reports) == 0 {
 		return err
 	}
 	err = errors.Join(err, bench.LogMarkdown(cmd.OutOrStdout(), reports...), writeJSON(o.json, reports))
-	if err == nil && !complete {
-		return errors.New("not everything was delivered; see above")
-	}
-	return err
-}
-
-// measureLogs is measure for lines.
-func measureLogs(cmd *cobra.Command, ms []measuredLogs, dir string, log io.Writer) error {
-	most := 0
-	for _, m := range ms {
-		most = max(most, m.Rounds)
-	}
-	for n := 1; n <= most; n++ {
-		for _, m := range ms {
-			for i, c := range m.collectors {
-				if n > m.Rounds {
-					continue
-				}
-				fmt.Fprintf(log, "%s, round %d of %d: %s %s\n", m.Name, n, m.Rounds, c.Title, c.Version)
-				work := filepath.Join(dir, fmt.Sprintf("%s-%d-%d-%s", m.Name, n, i, c.Name))
-				out, err := bench.MeasureLogs(cmd.Context(), c, m.LogScenario, n, work)
-				if err != nil {
-					return fmt.Errorf("cannot measure %s at %s: %w", c.Title, m.Name, err)
-				}
-				fmt.Fprintf(log, "  %.2f CPU s per million lines, %.0f MB, %.0f lines/s, %d of %d lines\n",
-					out.PerMillion(), float64(out.PeakRSS)/1e6, float64(out.Lines)/out.Seconds, out.Delivered, out.Expected)
-				m.report.Rounds = append(m.report.Rounds, out)
-				if err := os.RemoveAll(filepath.Join(work, "logs")); err != nil { // hundreds of MB
-					return fmt.Errorf("cannot remove the logs of a round: %w", err)
-				}
-			}
-		}
-	}
-	return nil
+	return delivered(err, reports)
 }

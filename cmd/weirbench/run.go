@@ -151,54 +151,65 @@ func applyFlags(given func(string) bool, s *bench.Scenario, to bench.Scenario) (
 	return changed
 }
 
-// measured is a scenario with who is measured at it.
-type measured struct {
-	bench.Scenario
-	collectors []*bench.Collector
-	report     *bench.Report
-}
-
-func run(cmd *cobra.Command, o runOptions, ss []bench.Scenario) (err error) {
-	ctx, out, log := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-	var templates fs.FS = bench.Templates()
-	if o.templates != "" {
-		templates = os.DirFS(o.templates)
-	}
-	var ms []measured
-	for _, s := range ss {
-		m := measured{Scenario: s, report: &bench.Report{
-			Scenario: s.Name, Help: s.Help, Began: time.Now(), Machine: bench.ThisMachine(),
-			Command: strings.Join(append([]string{"weirbench"}, os.Args[1:]...), " "),
-		}}
-		if m.collectors, m.report.Skipped, err = findCollectors(ctx, templates, s.Name, s.Usual, log); err != nil {
-			return err
-		}
-		ms = append(ms, m)
-	}
-	dir := o.keep
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "weirbench"); err != nil {
-			return fmt.Errorf("cannot make a directory: %w", err)
-		}
-		defer os.RemoveAll(dir)
-	}
-	err = measure(ctx, ms, dir, log)
-	var reports []*bench.Report
-	complete := true
-	for _, m := range ms {
-		if len(m.report.Rounds) > 0 {
-			reports = append(reports, m.report)
-			complete = complete && m.report.Complete()
+func run(cmd *cobra.Command, o runOptions, ss []bench.Scenario) error {
+	ctx, log := cmd.Context(), cmd.ErrOrStderr()
+	reports := make([]*bench.Report, len(ss))
+	bouts := make([]bout, len(ss))
+	for i, s := range ss {
+		r := &bench.Report{Scenario: s.Name, Help: s.Help, Began: time.Now(), Machine: bench.ThisMachine(), Command: commandLine()}
+		reports[i] = r
+		bouts[i] = bout{name: s.Name, usual: s.Usual, rounds: s.Rounds, lasts: fmt.Sprintf(" for %s", s.Warmup+s.Measure), skipped: &r.Skipped}
+		bouts[i].measure = func(c *bench.Collector, n int, dir string) error {
+			one := bench.Measure
+			if s.Ceiling {
+				one = func(ctx context.Context, c *bench.Collector, s bench.Scenario, n int, dir string) (*bench.Round, error) {
+					return bench.Ceiling(ctx, c, s, n, dir, log)
+				}
+			}
+			out, err := one(ctx, c, s, n, dir)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(log, "  %.2f CPU s per million samples, %.0f MB", out.PerMillion(), float64(out.PeakRSS)/1e6)
+			if !s.Ceiling {
+				fmt.Fprintf(log, ", %d of %d samples", out.Delivered, out.Expected)
+			}
+			fmt.Fprintln(log)
+			r.Rounds = append(r.Rounds, out)
+			return nil
 		}
 	}
+	err := measure(ctx, o, bench.Templates(), bouts, log)
+	reports = slices.DeleteFunc(reports, func(r *bench.Report) bool { return len(r.Rounds) == 0 })
 	if len(reports) == 0 {
 		return err
 	}
-	err = errors.Join(err, bench.Markdown(out, reports...), writeJSON(o.json, reports), drawMemory(o.svg, reports))
-	if err == nil && !complete {
+	err = errors.Join(err, bench.Markdown(cmd.OutOrStdout(), reports...), writeJSON(o.json, reports), drawMemory(o.svg, reports))
+	return delivered(err, reports)
+}
+
+// commandLine is how weirbench was called.
+func commandLine() string { return strings.Join(append([]string{"weirbench"}, os.Args[1:]...), " ") }
+
+// delivered returns err, and without one whether all of the reports are complete.
+func delivered[R interface{ Complete() bool }](err error, reports []R) error {
+	if err == nil && slices.ContainsFunc(reports, func(r R) bool { return !r.Complete() }) {
 		return errors.New("not everything was delivered; see above")
 	}
 	return err
+}
+
+// bout is a scenario that several are measured at.
+type bout struct {
+	name   string
+	usual  []string // who
+	rounds int
+	lasts  string // how long a round does, as words behind the collector; "" when nobody knows
+	// measure measures one once, tells what came out and keeps it.
+	measure func(c *bench.Collector, n int, dir string) error
+	skipped *[]string // why who is not measured
+
+	collectors []*bench.Collector
 }
 
 // findCollectors returns those of the wanted that can be measured at a scenario,
@@ -230,35 +241,36 @@ func findCollectors(ctx context.Context, templates fs.FS, scenario string, wante
 }
 
 // measure measures round by round, each with all scenarios: what the machine does
-// meanwhile meets all alike.
-func measure(ctx context.Context, ms []measured, dir string, log io.Writer) error {
+// meanwhile meets all alike. Collectors are found among the templates.
+func measure(ctx context.Context, o runOptions, templates fs.FS, bouts []bout, log io.Writer) (err error) {
+	if o.templates != "" {
+		templates = os.DirFS(o.templates)
+	}
 	most := 0
-	for _, m := range ms {
-		most = max(most, m.Rounds)
+	for i := range bouts {
+		b := &bouts[i]
+		if b.collectors, *b.skipped, err = findCollectors(ctx, templates, b.name, b.usual, log); err != nil {
+			return err
+		}
+		most = max(most, b.rounds)
+	}
+	dir := o.keep
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "weirbench"); err != nil {
+			return fmt.Errorf("cannot make a directory: %w", err)
+		}
+		defer os.RemoveAll(dir)
 	}
 	for n := 1; n <= most; n++ {
-		for _, m := range ms {
-			for i, c := range m.collectors {
-				if n > m.Rounds {
+		for _, b := range bouts {
+			for i, c := range b.collectors {
+				if n > b.rounds {
 					continue
 				}
-				fmt.Fprintf(log, "%s, round %d of %d: %s %s for %s\n", m.Name, n, m.Rounds, c.Title, c.Version, m.Warmup+m.Measure)
-				one := bench.Measure
-				if m.Ceiling {
-					one = func(ctx context.Context, c *bench.Collector, s bench.Scenario, n int, dir string) (*bench.Round, error) {
-						return bench.Ceiling(ctx, c, s, n, dir, log)
-					}
+				fmt.Fprintf(log, "%s, round %d of %d: %s %s%s\n", b.name, n, b.rounds, c.Title, c.Version, b.lasts)
+				if err := b.measure(c, n, filepath.Join(dir, fmt.Sprintf("%s-%d-%d-%s", b.name, n, i, c.Name))); err != nil {
+					return fmt.Errorf("cannot measure %s at %s: %w", c.Title, b.name, err)
 				}
-				out, err := one(ctx, c, m.Scenario, n, filepath.Join(dir, fmt.Sprintf("%s-%d-%d-%s", m.Name, n, i, c.Name)))
-				if err != nil {
-					return fmt.Errorf("cannot measure %s at %s: %w", c.Title, m.Name, err)
-				}
-				fmt.Fprintf(log, "  %.2f CPU s per million samples, %.0f MB", out.PerMillion(), float64(out.PeakRSS)/1e6)
-				if !m.Ceiling {
-					fmt.Fprintf(log, ", %d of %d samples", out.Delivered, out.Expected)
-				}
-				fmt.Fprintln(log)
-				m.report.Rounds = append(m.report.Rounds, out)
 			}
 		}
 	}

@@ -134,6 +134,10 @@ func (r *LogRound) PerMillion() float64 { return r.CPUSeconds / float64(r.Lines)
 
 func (r *LogRound) peakMB() float64 { return float64(r.PeakRSS) / 1e6 }
 
+func (r *LogRound) arrived() (got, want int64, faults []string) {
+	return r.Delivered, r.Expected, r.Faults
+}
+
 // logJob is what templates of collectors of logs see.
 type logJob struct {
 	Dir      string // of the round; the collector's files lie there

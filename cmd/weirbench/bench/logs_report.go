@@ -56,7 +56,7 @@ func LogMarkdown(w io.Writer, reports ...*LogReport) error {
 				spread(rounds, (*LogRound).PerMillion, "%.2f", ""), spread(rounds, (*LogRound).peakMB, "%.0f", " MB"),
 				median(rounds, func(o *LogRound) float64 { return float64(o.Lines) / o.Seconds }),
 				median(rounds, func(o *LogRound) float64 { return float64(o.Bytes) / float64(o.Lines) }),
-				deliveredLines(rounds))
+				delivered(rounds, (*LogRound).arrived))
 		})
 	}
 	for _, r := range reports {
@@ -75,16 +75,4 @@ func LogMarkdown(w io.Writer, reports ...*LogReport) error {
 	fmt.Fprintf(&b, "; other programs used %.2f cores meanwhile (at most %.2f).\nCommand: `%s`\n", median(all, others), highest(all, others), reports[0].Command)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func deliveredLines(rounds []*LogRound) string {
-	var got, want int64
-	bad := 0
-	for _, o := range rounds {
-		got, want = got+o.Delivered, want+o.Expected
-		if len(o.Faults) > 0 {
-			bad++
-		}
-	}
-	return allOrNot(got, want, bad)
 }

@@ -65,7 +65,7 @@ func Markdown(w io.Writer, reports ...*Report) error {
 				median(rounds, func(o *Round) float64 { return float64(o.Samples) / o.Seconds }),
 				median(rounds, func(o *Round) float64 { return float64(o.Bytes) / float64(o.Samples) }),
 				median(rounds, func(o *Round) float64 { return o.FirstAfter }),
-				delivered(rounds))
+				delivered(rounds, (*Round).arrived))
 		}
 	}
 	for _, r := range reports {
@@ -100,6 +100,10 @@ func Markdown(w io.Writer, reports ...*Report) error {
 }
 
 func (r *Round) peakMB() float64 { return float64(r.PeakRSS) / 1e6 }
+
+func (r *Round) arrived() (got, want int64, faults []string) {
+	return r.Delivered, r.Expected, r.Faults
+}
 
 func (r *Report) ceiling() bool {
 	return slices.ContainsFunc(r.Rounds, func(o *Round) bool { return len(o.Tried) > 0 })
@@ -181,20 +185,17 @@ func (r *Report) notes(b *strings.Builder) {
 // longRound is from how many seconds on a round tells how memory went.
 const longRound = 300
 
-func delivered(rounds []*Round) string {
+// delivered says whether all was delivered, or of how many rounds not.
+func delivered[R any](rounds []R, arrived func(R) (got, want int64, faults []string)) string {
 	var got, want int64
 	bad := 0
 	for _, o := range rounds {
-		got, want = got+o.Delivered, want+o.Expected
-		if len(o.Faults) > 0 {
+		g, w, faults := arrived(o)
+		got, want = got+g, want+w
+		if len(faults) > 0 {
 			bad++
 		}
 	}
-	return allOrNot(got, want, bad)
-}
-
-// allOrNot says whether all was delivered, or of how many rounds not.
-func allOrNot(got, want int64, bad int) string {
 	if bad > 0 {
 		return fmt.Sprintf("**no**: %d of %d, %d rounds with faults", got, want, bad)
 	}
