@@ -96,16 +96,16 @@ func (g *Gatherer[G]) Commit() {
 	g.hooks.Written(gr, base.err)
 }
 
-// Run commits groups at their deadline until ctx ends, then what is open, and
-// from then on every batch at once.
+// Run commits groups at their deadline until ctx ends or it panics, then what is
+// open, and from then on every batch at once.
 func (g *Gatherer[G]) Run(ctx context.Context) {
+	defer g.stop()
 	timer := g.box.Clock.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		select {
 		case <-g.kick:
 		case <-ctx.Done():
-			g.stop()
 			return
 		}
 		g.Lock()
@@ -119,7 +119,6 @@ func (g *Gatherer[G]) Run(ctx context.Context) {
 				g.expire(gr)
 			case <-base.done:
 			case <-ctx.Done():
-				g.stop()
 				return
 			}
 		}
@@ -138,6 +137,7 @@ func (g *Gatherer[G]) expire(gr G) {
 	}
 }
 
+// stop commits what is open: nobody would after Run.
 func (g *Gatherer[G]) stop() {
 	g.Lock()
 	defer g.Unlock()
