@@ -59,9 +59,10 @@ type Endpoint struct {
 	// wait is shortened by up to a quarter at random.
 	MinBackoff time.Duration `alloy:"min_backoff_period,attr,optional"`
 	// Longest wait between retries. While no connection can be made it is 30s at
-	// most, unless max_backoff_retries is set or min_backoff_period is more. Once the endpoint takes a request of one lane
-	// again, the others retry at once, unless it was too many of them (429) or they
-	// were asked to wait (Retry-After).
+	// most, unless max_backoff_retries is set or min_backoff_period is more. Once
+	// the endpoint takes a request of one lane again, the others retry at once,
+	// unless it was too many of them (429) or they were asked to wait
+	// (Retry-After).
 	MaxBackoff time.Duration `alloy:"max_backoff_period,attr,optional"`
 	// How often a request is tried before its lines are dropped and counted. 0 is
 	// until they are taken, or fall off a bound of the journal.
