@@ -301,8 +301,8 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 // make returns what the script makes of b, or the component that is to have it.
 func (c *Component) make(ctx context.Context, b *batch.Metrics) (out result, next *Component, err error) {
 	out, err = c.process(ctx, b)
-	if held, ok := err.(*heldError); ok {
-		out, next, err = c.hold(ctx, held, func() (result, error) { return c.process(ctx, b) })
+	if e, ok := err.(*heldError); ok {
+		out, next, err = held(ctx, c, b.Source, c.piecesOf(b), e)
 	}
 	if errors.Is(err, errReplaced) {
 		next, err = c.successor(ctx)

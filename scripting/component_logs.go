@@ -50,8 +50,8 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 // makeLogs is make for log lines.
 func (c *Component) makeLogs(ctx context.Context, b *batch.Logs) (out result, next *Component, err error) {
 	out, err = c.processLogs(ctx, b)
-	if held, ok := err.(*heldError); ok {
-		out, next, err = c.hold(ctx, held, func() (result, error) { return c.processLogs(ctx, b) })
+	if e, ok := err.(*heldError); ok {
+		out, next, err = held(ctx, c, b.Source, c.piecesOfLines(b), e)
 	}
 	if errors.Is(err, errReplaced) {
 		next, err = c.successor(ctx)

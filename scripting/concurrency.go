@@ -259,9 +259,10 @@ func (c *Component) poolOf(lane int) *pool {
 	return c.pool
 }
 
-// ended reports how the hooks ended for a source; a replay is none.
+// ended reports how the hooks ended for a source; a replay is none, and a piece
+// that works says nothing.
 func (c *Component) ended(ctx context.Context, source uint64, ran bool, first *Error) {
-	if ran && !isReplay(ctx) {
+	if ran && !isReplay(ctx) && (first != nil || !isPiece(ctx)) {
 		c.report.done(source, first)
 	}
 }

@@ -87,8 +87,11 @@ func (w *worker) wait(fn func(ctx context.Context) (Value, error)) (Value, error
 	return fn(ctx)
 }
 
+// errWaited is the limit of what a script waits for.
+var errWaited = fmt.Errorf("%w: it waited longer", ErrLimit)
+
 func waitedTooLong(limit time.Duration) error {
-	return fmt.Errorf("%w: it waited longer than %s, the limit is script.limits.wait", ErrLimit, limit)
+	return fmt.Errorf("%w than %s, the limit is script.limits.wait", errWaited, limit)
 }
 
 // sleeper is a clock on which a script does not wait: that of a test, who would

@@ -49,34 +49,46 @@ func (k *call) secure(b payload, whole *Error) error {
 var ErrHeld = errors.New("it is held until the script works")
 
 // hold keeps a batch that the script failed on, until it works on it when asked
-// again. It returns the component that is to have the batch when another
-// has taken over meanwhile: a save is tried at once.
-func (c *Component) hold(ctx context.Context, err *heldError, again func() (result, error)) (out result, next *Component, _ error) {
-	if observer(ctx) != nil {
-		return out, nil, fmt.Errorf("%s: %w", c.opts.ID, ErrHeld)
-	}
+// again: at once when there is less to do, else after a back-off. It returns the
+// component that is to have the batch when another has taken over meanwhile: a
+// save is tried at once.
+func (c *Component) hold(ctx context.Context, err *heldError, less func(*heldError) bool, again func(context.Context) error) (next *Component, _ error) {
 	c.mem.held.Inc()
 	defer c.mem.held.Dec()
-	for backoff := minHold; ; backoff = min(2*backoff, maxHold) {
-		t := c.opts.Clock.NewTimer(backoff)
-		select {
-		case <-t.C():
-		case <-c.replaced:
-			t.Stop()
-			return out, c.mem.newest(), nil
-		case <-c.stopped:
-			t.Stop()
-			return out, nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
-		case <-ctx.Done():
-			t.Stop()
-			return out, nil, fmt.Errorf("%s holds the batch until its script works (%s): %w", c.opts.ID, err.err.Pos(), context.Cause(ctx))
+	for backoff := minHold; ; {
+		if !less(err) {
+			next, failed := c.backOff(ctx, err, backoff)
+			if next != nil || failed != nil {
+				return next, failed
+			}
+			backoff = min(2*backoff, maxHold)
 		}
-		out, failed := again()
+		failed := again(ctx)
 		held, ok := failed.(*heldError)
 		if !ok {
-			return out, nil, failed
+			return nil, failed
 		}
 		err = held
+	}
+}
+
+// backOff waits until a batch that is held is to be tried again. The component is
+// the one that is to have it instead.
+func (c *Component) backOff(ctx context.Context, err *heldError, d time.Duration) (next *Component, _ error) {
+	if observer(ctx) != nil {
+		return nil, fmt.Errorf("%s: %w", c.opts.ID, ErrHeld)
+	}
+	t := c.opts.Clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return nil, nil
+	case <-c.replaced:
+		return c.mem.newest(), nil
+	case <-c.stopped:
+		return nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s holds the batch until its script works (%s): %w", c.opts.ID, err.err.Pos(), context.Cause(ctx))
 	}
 }
 
@@ -85,3 +97,6 @@ var onErrorSays = map[OnError]string{
 	OnErrorQuarantine: "what it failed on is in quarantine",
 	OnErrorHold:       "its sources are held until the script works",
 }
+
+// inPartsSays is onErrorSays of a batch that is held no longer: see pieces.
+const inPartsSays = "its batches get through in parts, each within the limit; raise the limit, or make the script do less"

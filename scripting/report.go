@@ -100,12 +100,22 @@ func (r *reporter) done(source uint64, err *Error) {
 
 // failing is done with an error of a source that may not be heard of for an age.
 func (r *reporter) failing(source uint64, err *Error, age time.Duration) {
+	r.unwell(source, err, r.says, age)
+}
+
+// inParts is done with the limit that made a batch get through in parts only.
+func (r *reporter) inParts(source uint64, err *Error) {
+	r.unwell(source, err, inPartsSays, failureAge)
+}
+
+// unwell is failing, with what becomes of data.
+func (r *reporter) unwell(source uint64, err *Error, says string, age time.Duration) {
 	now := r.o.Clock.Now()
 	r.mu.Lock()
 	r.fails[source] = now.Add(age)
 	message := err.Error()
-	if r.says != "" {
-		message += "\n  " + r.says
+	if says != "" {
+		message += "\n  " + says
 	}
 	changed := r.health != component.Unhealthy || r.message != message
 	r.health, r.message = component.Unhealthy, message

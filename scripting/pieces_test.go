@@ -1,0 +1,128 @@
+package scripting_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// A batch that takes longer than a call may is no reason to hold its sources for
+// ever: it gets through in parts, and the health says so.
+func TestHoldInParts(t *testing.T) {
+	const held = "script {\non_error = \"hold\"\nlimits { time = \"1s\" }\n}"
+	// f sends a batch of four to a script that gets through two in time.
+	f := func(name, script string, send func(ctx context.Context, n *node) error, want string, came func(n *node) string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+			defer cancel()
+			n := newNode(t)
+			n.save(script, held)
+			if err := send(ctx, n); err != nil {
+				t.Fatal(err)
+			}
+			same(t, came(n), want)
+			if h := n.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, "limit exceeded") || !strings.Contains(h.Message, "its batches get through in parts") {
+				t.Errorf("got health %+v", h)
+			}
+			if logs := n.Logs(); strings.Count(logs, "script failed") != 1 || strings.Contains(logs, "works again") {
+				t.Errorf("the log tells\n%s", logs)
+			}
+			n.save(strings.Replace(script, "> 2", "> 5", 1), held)
+			if err := send(ctx, n); err != nil {
+				t.Fatal(err)
+			}
+			same(t, came(n), want)
+			if h := n.Health(); h.State != component.Healthy {
+				t.Errorf("got health %+v after a batch that needed no parts", h)
+			}
+			if len(n.Stats.Dropped()) > 0 {
+				t.Errorf("dropped %v", n.Stats.Dropped())
+			}
+		})
+	}
+	var in strings.Builder
+	for _, line := range []string{"a", "b", "c", "d"} {
+		in.WriteString("{job=\"" + line + "\"} line of " + line + "\n")
+	}
+	sendLines := func(ctx context.Context, n *node) error {
+		return n.c.(flow.LogsConsumer).ConsumeLogs(ctx, lines(t, in.String()))
+	}
+	cameLines := func(n *node) string {
+		return string(batch.AppendLogsTextAt(nil, n.sink.Logs()[len(n.sink.Logs())-1], 1000))
+	}
+	f("lines", `return weir.transform { logs = function(batch)
+		while #batch > 2 do end
+		batch:each(function(r) r.labels.seen = "1" end)
+	end }`, sendLines, strings.ReplaceAll(in.String(), `"}`, `",seen="1"}`), cameLines)
+	f("lines that stay as they are", `return weir.transform { logs = function(batch) while #batch > 2 do end end }`,
+		sendLines, in.String(), cameLines)
+
+	const samples = "a 1\nb 2\nc 3\nd 4\n"
+	sendSamples := func(ctx context.Context, n *node) error {
+		return n.gate.ConsumeMetrics(ctx, text(t, 1, samples))
+	}
+	cameSamples := func(n *node) string { return string(batch.AppendTextAt(nil, n.sink.Last(), 1000)) }
+	f("samples", `return weir.transform { metrics = function(batch)
+		while #batch > 2 do end
+		batch:set_label("seen", "1")
+	end }`, sendSamples, strings.ReplaceAll(samples, " ", "{seen=\"1\"} "), cameSamples)
+	f("samples that stay as they are", `return weir.transform { metrics = function(batch) while #batch > 2 do end end }`,
+		sendSamples, samples, cameSamples)
+}
+
+// What one record is too much for is held, and what came before it is not done
+// again, but by the next version.
+func TestHoldOnePart(t *testing.T) {
+	const in = "{job=\"a\"} fine\n{job=\"a\"} endless\n{job=\"a\"} fine too\n"
+	const block = "script {\non_error = \"hold\"\nlimits { time = \"1s\" }\n}"
+	const endless = `while r:contains("endless") do end`
+	const script = `return weir.transform { logs = function(batch, ctx)
+		batch:each(function(r) ` + endless + ` end)
+		ctx.metrics.counter("worked", {}, "Lines."):add(#batch)
+	end }`
+	n := newNode(t)
+	n.save(script, block)
+	done := make(chan error, 1)
+	go func(c flow.LogsConsumer) { done <- c.ConsumeLogs(context.Background(), lines(t, in)) }(n.c.(flow.LogsConsumer))
+	// All of it, its end, and the line: that again after every back-off.
+	errorsAre := func(least float64) func() bool {
+		return func() bool { return gathered(t, n.Registry, "weir_script_errors_total") >= least }
+	}
+	n.Wait(t, errorsAre(3))
+	for !errorsAre(4)() {
+		n.Clock.Advance(time.Minute)
+		select {
+		case err := <-done:
+			t.Fatalf("the batch was not held: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	n.Wait(t, func() bool {
+		h := n.Health()
+		return h.State == component.Unhealthy && strings.Contains(h.Message, "its sources are held until the script works")
+	})
+	worked := func(want float64) {
+		t.Helper()
+		if got := gathered(t, n.Registry, "weir_script_custom_worked_total"); got != want {
+			t.Errorf("it worked on %v lines, want %v", got, want)
+		}
+	}
+	worked(1)
+	// The next version gets all of it.
+	n.save(strings.Replace(script, endless, "", 1), block)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	same(t, n.came(0), in)
+	worked(4)
+	if len(n.sink.Logs()) != 1 {
+		t.Errorf("%d batches came, want one", len(n.sink.Logs()))
+	}
+}
