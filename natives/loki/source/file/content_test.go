@@ -48,6 +48,29 @@ func TestCopiedUnread(t *testing.T) {
 	f(true)
 }
 
+// TestTruncatedAndRenamed: a file that was copied, truncated and then renamed
+// between two looks is the copy first and itself then.
+func TestTruncatedAndRenamed(t *testing.T) {
+	f := func(unread, anew string, want ...string) {
+		t.Helper()
+		scene(t, func(h *house) {
+			h.append("app.log", "a\nb\n")
+			h.start()
+			h.append("app.log", unread)
+			h.copytruncate("app.log", "app.log.2")
+			h.append("app.log", anew)
+			h.rename("app.log", "app.log.1")
+			h.append("app.log", "last\n")
+			h.pass(time.Minute)
+			h.want(want...)
+			h.counts("weir_source_file_lost_bytes_total", 0)
+		})
+	}
+	f("", "c\n", "a", "b", "c", "last")
+	f("c\n", "d\n", "a", "b", "c", "d", "last")
+	f("c\n", "d\ne\nf\ng\n", "a", "b", "c", "d", "e", "f", "g", "last")
+}
+
 // rotator is a sink during each of whose first calls something happens.
 type rotator struct {
 	*sink

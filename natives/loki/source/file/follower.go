@@ -192,6 +192,9 @@ func (f *follower) follows(g *generation, now time.Time) {
 		f.gens[n-1] = g
 		return
 	}
+	if same, err := before.is(before.head, before.tail, before.offset); before.in == nil && !same && err == nil {
+		f.truncated(before, now) // and renamed then, both since the last look
+	}
 	f.c.metrics.rotations.WithLabelValues("renamed").Inc()
 	f.missed(before.written, g)
 	f.rejoin(g)
