@@ -53,7 +53,8 @@ type follower struct {
 	out      outcome
 	retarget *target
 	queued   bool
-	known    []followerInfo
+	known    []followerInfo // for the page and the metrics
+	stale    bool           // known is to be told again after the turn
 }
 
 // outcome is how a turn ended.

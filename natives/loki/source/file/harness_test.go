@@ -30,7 +30,8 @@ type sink struct {
 	got    []entry
 	refuse error
 	block  bool
-	hold   bool // keep what comes
+	slow   <-chan time.Time // what each call waits for
+	hold   bool             // keep what comes
 	holds  []*batch.Hold
 	calls  int
 }
@@ -48,12 +49,15 @@ func newSink(node string) *sink {
 
 func (s *sink) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	s.mu.Lock()
-	block := s.block
+	block, slow := s.block, s.slow
 	s.calls++
 	s.mu.Unlock()
-	if block {
-		<-ctx.Done()
-		return ctx.Err()
+	if block || slow != nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-slow:
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

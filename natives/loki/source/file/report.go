@@ -13,14 +13,14 @@ import (
 // told: what goes by before would only come and go.
 const tellAfter = 30 * time.Second
 
-// report tells the page, the metrics and the health how things are. A follower
-// that a worker has tells what it did last time.
+// report tells the page, the metrics and the health how things are. Of a follower
+// that a worker has it tells what was when the worker had it last.
 func (s *scheduler) report(now time.Time) {
 	info := make([]followerInfo, 0, len(s.all)+len(s.ended))
 	var files, unmet int
 	var lag int64
 	show := func(f *follower) {
-		if !s.isBusy(f) {
+		if f.stale = s.isBusy(f); !f.stale {
 			f.known = f.describe()
 		}
 		for _, i := range f.known {

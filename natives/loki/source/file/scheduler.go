@@ -227,6 +227,9 @@ func (s *scheduler) lend(ctx context.Context, f *follower) {
 // returned takes a follower back after its turn.
 func (s *scheduler) returned(f *follower) {
 	delete(s.busy, f)
+	if f.stale {
+		f.known, f.stale = f.describe(), false
+	}
 	now := f.started
 	switch f.out {
 	case more:

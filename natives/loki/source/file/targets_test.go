@@ -394,3 +394,20 @@ func TestDebugInfo(t *testing.T) {
 		h.counts("weir_source_file_files", 1)
 	})
 }
+
+// TestDebugInfoOfABusyFile: of a file that is being read whenever it is asked, the
+// page and the metrics tell how far that came.
+func TestDebugInfoOfABusyFile(t *testing.T) {
+	scene(t, func(h *house) {
+		const batch = 256 << 10
+		slow := make(chan time.Time)
+		h.sink.slow = slow
+		h.append("app.log", strings.Repeat(strings.Repeat("x", 255)+"\n", 4*batch/256))
+		h.start()
+		for _, lag := range []float64{3 * batch, 2 * batch} {
+			slow <- time.Time{} // the next one is on its way when this returns
+			h.pass(2 * time.Second)
+			h.counts("weir_source_file_lag_bytes", lag)
+		}
+	})
+}
