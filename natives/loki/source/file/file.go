@@ -54,8 +54,8 @@ type Component struct {
 
 	mu     sync.Mutex
 	args   *Arguments
-	wanted map[string]bool  // ids of the targets there are
-	places map[owned]string // which files they lead to, nil until that is asked
+	wanted map[string]bool         // ids of the targets there are
+	places func() map[owned]string // which files they lead to, looked up when it is asked first
 	info   []followerInfo
 }
 
@@ -229,11 +229,14 @@ func (c *Component) claim(t *target) []*position {
 
 // sweep forgets positions of files that are neither targets nor there any more.
 func (c *Component) sweep() {
-	for _, p := range c.positions.where(func(p *position) bool { return len(p.open) == 0 && !c.isTarget(p.path, p.labels) }) {
-		_, _, err := stat(p.path)
-		_, _, realErr := stat(p.real)
+	unused := func(p *position) bool { return len(p.open) == 0 && !c.isTarget(p.path, p.labels) }
+	ps := c.positions.where(unused)
+	for i, v := range c.positions.copies(ps) {
+		_, _, err := stat(v.path)
+		_, _, realErr := stat(v.real)
 		if err != nil && isMissing(err) && realErr != nil && isMissing(realErr) {
-			c.positions.remove(p)
+			// It may have been taken up meanwhile.
+			c.positions.removeIf(ps[i], func(p *position) bool { return unused(p) && p.path == v.path && p.real == v.real })
 		}
 	}
 }

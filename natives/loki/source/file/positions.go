@@ -236,9 +236,14 @@ func (s *positions) rekey(path, from, to string) {
 
 // remove forgets p.
 func (s *positions) remove(p *position) {
+	s.removeIf(p, func(*position) bool { return true })
+}
+
+// removeIf forgets p, if ok is true for it. ok must not call s.
+func (s *positions) removeIf(p *position, ok func(*position) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all[p.n] != p {
+	if s.all[p.n] != p || !ok(p) {
 		return
 	}
 	delete(s.all, p.n)

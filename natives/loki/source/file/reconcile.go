@@ -3,6 +3,7 @@ package file
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 type resolution struct {
@@ -41,7 +42,7 @@ func (s *scheduler) reconcile(r resolution) {
 		want[r.targets[i].id()] = true
 	}
 	s.c.mu.Lock()
-	s.c.wanted, s.c.places = want, nil
+	s.c.wanted, s.c.places = want, sync.OnceValue(func() map[owned]string { return placesOf(want) })
 	s.c.mu.Unlock()
 
 	left := map[string][]*follower{} // by path

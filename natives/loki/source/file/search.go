@@ -104,17 +104,21 @@ func (d *directory) add(path string) {
 // moved to.
 func (c *Component) targetOf(key string, id identity) string {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.places == nil {
-		c.places = make(map[owned]string, len(c.wanted))
-		for t := range c.wanted {
-			path, key, _ := strings.Cut(t, "\x00")
-			if id, _, err := stat(path); err == nil {
-				c.places[owned{key, id}] = path
-			}
+	places := c.places
+	c.mu.Unlock()
+	return places()[owned{key, id}] // not under mu: a file system may hang
+}
+
+// placesOf returns which files the targets with those ids lead to.
+func placesOf(ids map[string]bool) map[owned]string {
+	places := make(map[owned]string, len(ids))
+	for t := range ids {
+		path, key, _ := strings.Cut(t, "\x00")
+		if id, _, err := stat(path); err == nil {
+			places[owned{key, id}] = path
 		}
 	}
-	return c.places[owned{key, id}]
+	return places
 }
 
 // moved reports whether files came, went or got other names since d was listed,

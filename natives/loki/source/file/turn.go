@@ -61,6 +61,9 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 		if f.leaving && len(f.gens) == 0 {
 			return gone, nil
 		}
+		if at := f.at(); at != nil && at.unread() { // what is older holds it up
+			f.keepTrack(now)
+		}
 		return idle, nil
 	}
 	crowd := f.c.held.Load() > maxHeld
