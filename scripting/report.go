@@ -28,6 +28,8 @@ type reporter struct {
 	metrics *metrics
 	says    string // what becomes of data, beside the error
 
+	telling sync.Mutex // held while the health is reported
+
 	mu      sync.Mutex
 	fails   map[uint64]time.Time // sources whose last call failed: until when that counts
 	health  component.HealthState
@@ -121,8 +123,19 @@ func (r *reporter) unwell(source uint64, err *Error, says string, age time.Durat
 	r.health, r.message = component.Unhealthy, message
 	r.mu.Unlock()
 	if changed {
-		r.o.Health(component.Health{State: component.Unhealthy, Message: message, Time: now})
+		r.tell(now)
 	}
+}
+
+// tell reports how the node is by now: of several at once, the last one reports
+// the last health.
+func (r *reporter) tell(now time.Time) {
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	r.mu.Lock()
+	h := component.Health{State: r.health, Message: r.message, Time: now}
+	r.mu.Unlock()
+	r.o.Health(h)
 }
 
 // settle is called with mu held and lets it go: healthy when nothing fails.
@@ -142,7 +155,7 @@ func (r *reporter) settle(now time.Time) {
 	if again {
 		r.o.Logger.Info("script works again", "errors_not_logged", quiet)
 	}
-	r.o.Health(component.Health{State: component.Healthy, Time: now})
+	r.tell(now)
 }
 
 // lastError is the last error since all was well, nil when it is.
