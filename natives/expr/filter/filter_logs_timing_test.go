@@ -34,15 +34,8 @@ func BenchmarkLines(b *testing.B) {
 	gate.Set(nowhere{})
 	to := []*flow.Receiver{gate}
 	f := func(name string, r component.Registration, args any) {
-		b.Run(name, func(b *testing.B) {
-			c := componenttest.New(b, name).Build(b, r, args).(flow.LogsConsumer)
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := c.ConsumeLogs(b.Context(), in); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*in.Len()), "ns/line")
+		perRow(b, name, r, args, in.Len(), "ns/line", func(c component.Component) error {
+			return c.(flow.LogsConsumer).ConsumeLogs(b.Context(), in)
 		})
 	}
 	pred := func(s clause.Predicate) *clause.Predicate { return &s }

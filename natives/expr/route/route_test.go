@@ -14,7 +14,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/natives/expr/clause"
@@ -279,15 +278,8 @@ func TestFailures(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		c, ds := config.Parse(map[string]string{"c.alloy": "expr.route \"r\" {\n" + body + "\n}\n"})
-		if len(ds) > 0 {
-			t.Fatal(ds)
-		}
-		var lines []string
-		for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), route.Registration().NewArgs()) {
-			lines = append(lines, d.Error())
-		}
-		if diff := cmp.Diff(strings.TrimSpace(want), strings.Join(lines, "\n")); diff != "" {
+		_, got := componenttest.Decode[*route.Arguments](route.Registration(), body)
+		if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

@@ -141,7 +141,7 @@ func TestPasses(t *testing.T) {
 	const both = batch.SignalMetrics | batch.SignalLogs
 	f := func(body string, want batch.Signals, why string) {
 		t.Helper()
-		a, problems := decode(t, "forward_to = []\n"+body)
+		a, problems := decode(body)
 		if problems != "" {
 			t.Fatal(problems)
 		}
@@ -162,7 +162,7 @@ func TestPasses(t *testing.T) {
 func TestMistakesOnLines(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		_, got := decode(t, "forward_to = []\n"+body)
+		_, got := decode(body)
 		if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/natives/expr/set"
@@ -24,27 +23,14 @@ type node interface {
 	flow.MetricsConsumer
 }
 
-// decode decodes the body of a block; forward_to is sink's.
-func decode(t testing.TB, body string) (*set.Arguments, string) {
-	t.Helper()
-	c, ds := config.Parse(map[string]string{"c.alloy": "expr.set \"s\" {\n" + body + "\n}\n"})
-	if len(ds) > 0 {
-		t.Fatal(ds)
-	}
-	a := set.Registration().NewArgs().(*set.Arguments)
-	var lines []string
-	for _, d := range c.Blocks[0].Decode(c.NewScope("v0.0.0"), a) {
-		lines = append(lines, d.Error())
-	}
-	return a, strings.Join(lines, "\n")
+// decode decodes the body of a block but for forward_to.
+func decode(body string) (*set.Arguments, string) {
+	return componenttest.Decode[*set.Arguments](set.Registration(), "forward_to = []\n"+body)
 }
 
 func arguments(t testing.TB, to *flow.Receiver, body string) *set.Arguments {
 	t.Helper()
-	a, errs := decode(t, "forward_to = []\n"+body)
-	if errs != "" {
-		t.Fatal(errs)
-	}
+	a := componenttest.Arguments[*set.Arguments](t, set.Registration(), "forward_to = []\n"+body)
 	a.ForwardTo = []*flow.Receiver{to}
 	return a
 }
@@ -238,7 +224,7 @@ func TestIDsComeBack(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
-		_, got := decode(t, "forward_to = []\n"+body)
+		_, got := decode(body)
 		if diff := cmp.Diff(strings.TrimSpace(want), got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
