@@ -22,8 +22,8 @@
 // is not synced to the disk: what it knows is true after the death of the
 // process. After that of the machine, which may take with it what a journal has
 // accepted, a checkpoint (checkpoint.go) that is a minute old at least is what is
-// known, and lines since then come again. That the machine began anew is known on
-// Linux only.
+// known, and lines since then come again; on Linux only, where it is known that the
+// machine began anew.
 //
 // There is one scheduler, which makes a follower of each target (reconcile.go),
 // lends followers to a few workers (scheduler.go) and tells how they are
