@@ -133,7 +133,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		for reason, v := range n.stats.DroppedLines() {
 			counter(descLinesDropped, v, strings.ToValidUTF8(reason, "?"))
 		}
-		health(ch, n.id, s.health().State)
+		health(ch, n.id, s.health.State)
 		n.collect(all)
 	}
 	all.send(ch)

@@ -58,16 +58,18 @@ type state struct {
 	run  component.Health // how Run does
 	own  component.Health // what the component says
 
-	lastError component.Health // the last health that was worse than healthy
+	health    component.Health // of the three, since its state began
+	lastError component.Health // the last that was worse than healthy, when it was last reported
 }
 
 // silent reports whether what is exported is still to come.
 func (s *state) silent() bool { return s.reg.ExportsLater && !s.exported }
 
-// health is the worst of the parts.
-func (s *state) health() component.Health {
+// worst returns the worst of the parts. Among equals, the component's own words
+// tell more than that it runs.
+func (s *state) worst() component.Health {
 	h := s.wish
-	for _, p := range []component.Health{s.run, s.own} {
+	for _, p := range []component.Health{s.own, s.run} {
 		if p.State > h.State || p.State == h.State && h.Message == "" {
 			h = p
 		}
@@ -92,9 +94,12 @@ func (n *node) change(f func(s *state)) {
 func (n *node) changeLocked(f func(s *state)) {
 	s := *n.state.Load()
 	f(&s)
-	if h := s.health(); h.State > component.Healthy {
+	h := s.worst()
+	if h.State > component.Healthy {
 		s.lastError = h
 	}
+	h.Time = n.e.clock.Now() // the part that is now the worst may be as it is for long
+	s.health = h.Following(s.health)
 	n.state.Store(&s)
 }
 

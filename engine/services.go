@@ -154,7 +154,7 @@ func (e *Engine) configure(s *serviceNode, args any) error {
 	s.args = args
 	s.change(func(i *service.Info) {
 		i.Arguments = args
-		i.Health = component.Health{State: component.Healthy, Message: "running", Time: e.clock.Now()}
+		i.Health = component.Health{State: component.Healthy, Message: "running", Time: e.clock.Now()}.Following(i.Health)
 	})
 	return nil
 }
@@ -173,7 +173,10 @@ func (e *Engine) runService(ctx context.Context, s *serviceNode) {
 		}
 		e.log.Error("service failed", attrs...)
 	}
-	s.change(func(i *service.Info) { i.Health = h })
+	s.change(func(i *service.Info) {
+		i.Health = h.Following(i.Health)
+		i.LastError = h
+	})
 }
 
 // reconcileService updates a service when its block says something else.
@@ -232,8 +235,8 @@ func (e *Engine) serviceFailed(s *serviceNode, err error) {
 	}
 	e.log.Log(e.hard, level, "cannot configure service, the last good version stays as far as that is safe", "service", s.def.Name, "err", err)
 	s.change(func(i *service.Info) {
-		i.Health = component.Health{State: component.Unhealthy, Message: err.Error(), Time: e.clock.Now()}
-		i.LastError = i.Health
+		i.LastError = component.Health{State: component.Unhealthy, Message: err.Error(), Time: e.clock.Now()}
+		i.Health = i.LastError.Following(i.Health)
 	})
 }
 

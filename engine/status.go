@@ -98,7 +98,7 @@ func (n *node) info() service.Info {
 	s := n.state.Load()
 	w := n.shown.Load()
 	i := service.Info{
-		ID: n.id, Name: w.block.Name, Health: s.health(), LastError: s.lastError, Stats: n.stats, Position: w.position(),
+		ID: n.id, Name: w.block.Name, Health: s.health, LastError: s.lastError, Stats: n.stats, Position: w.position(),
 		DependsOn: w.deps, SendsTo: w.sendsTo(), Sources: existing(w.reg.Sources), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
 		Arguments: s.args, Exports: s.exports,
 	}

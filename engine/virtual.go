@@ -153,6 +153,9 @@ func (h *head) set(i service.Info, state component.HealthState, message string, 
 		if state > component.Healthy {
 			i.LastError = i.Health
 		}
+		if old != nil {
+			i.Health = i.Health.Following(old.Health)
+		}
 		switch {
 		case !loud:
 		case state > component.Healthy:

@@ -209,7 +209,8 @@ type Options struct {
 	// nodes that depend on it.
 	Export func(exports any)
 	// Health reports how the component itself sees its health. The engine
-	// merges it with what it knows (build, update and run errors).
+	// merges it with what it knows (build, update and run errors), and keeps
+	// when the state began: a report may repeat the state.
 	Health func(h Health)
 	// Service returns the data of a service named in NeedsServices.
 	Service func(name string) (any, error)

@@ -36,5 +36,16 @@ func (s HealthState) MarshalText() ([]byte, error) { return []byte(s.String()), 
 type Health struct {
 	State   HealthState `json:"state"`
 	Message string      `json:"message"`
-	Time    time.Time   `json:"time"`
+	// Time is when the state began. In a report of a component it is when the
+	// component reports: the engine knows when the state began.
+	Time time.Time `json:"time"`
+}
+
+// Following returns h as the health that follows before: a state that stays the
+// same began when it began before, whatever the message says.
+func (h Health) Following(before Health) Health {
+	if h.State == before.State && !before.Time.IsZero() {
+		h.Time = before.Time
+	}
+	return h
 }
