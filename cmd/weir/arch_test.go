@@ -71,6 +71,7 @@ var leaves = []struct {
 }{
 	{"engine/batch", "everything stands on it", nil},
 	{"engine/clock$", "time has no dependencies", nil},
+	{"engine/backoff", "intervals between attempts, whatever is attempted", []string{"engine/clock"}},
 	{"engine/graph", "a DAG of names", nil},
 	{"engine/scan", "text in, fields out", nil},
 	{"engine/flow$", "the gate knows batches, not components", []string{"engine/batch"}},
@@ -84,7 +85,7 @@ var leaves = []struct {
 	{"scripting/egress", "the way out: it knows grants, no scripts", []string{"scripting/grant", "natives/httpclient"}},
 	{"scripting/expr", "expressions over columns", []string{"engine/batch"}},
 	{"scripting/state", "collections and their files: they know no script", nil},
-	{"scripting/outbox", "a queue of batches: it knows no script", []string{"engine/batch", "engine/clock", "engine/flow", "engine/journal"}},
+	{"scripting/outbox", "a queue of batches: it knows no script", []string{"engine/backoff", "engine/batch", "engine/clock", "engine/flow", "engine/journal"}},
 	{"scripting/quarantine", "files of text: it knows no script and no signal", []string{"engine/clock"}},
 	{"scripting/view", "language-neutral", []string{"engine/batch", "engine/scan", "scripting/expr"}},
 }

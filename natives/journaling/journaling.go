@@ -1,6 +1,6 @@
 // Package journaling is what sinks with a journal have in common beside the
-// journal itself: the block journal { … }, the metrics weir_journal_…, the pauses
-// between attempts to send and how long requests took, which endpoints a component
+// journal itself: the block journal { … }, the metrics weir_journal_…, how long
+// requests took, which endpoints a component
 // has and runs, and the care for journals that nobody claims. An Outbox is an
 // endpoint's journal in use: how it is opened, filled, emptied and closed, and what
 // is said of it. It is no component, and knows nothing of what is in a journal.

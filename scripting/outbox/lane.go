@@ -6,10 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/journal"
@@ -38,7 +38,7 @@ type lane struct {
 	offer  *Offer // nil: none
 	bounds [2]int // of the offer: records, bytes
 	buf    []byte
-	cut    time.Time // when a pause was cut short last, zero if none was
+	pauses backoff.Pauses
 }
 
 // block is a block in flight: some of its records are not done.

@@ -2,12 +2,12 @@ package outbox
 
 import (
 	"context"
-	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
 )
@@ -122,7 +122,7 @@ func (l *lane) send(ctx, posting context.Context, s *Settings, deliver Deliver, 
 // still there.
 func (l *lane) deliver(ctx, posting context.Context, deliver Deliver) bool {
 	q, o := l.q, l.offer
-	for backoff := time.Duration(0); ; {
+	for l.pauses.Reset(); ; {
 		back := q.back.next() // before the attempt, during which it may come back
 		if o.Attempt++; o.Attempt > 1 {
 			q.counts.retried.Add(int64(o.Len()))
@@ -149,8 +149,12 @@ func (l *lane) deliver(ctx, posting context.Context, deliver Deliver) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		backoff = min(max(2*backoff, minBackoff), maxBackoff)
-		if !l.pause(ctx, backoff, out.After, back) {
+		r := backoff.Reasons{Min: minBackoff, Max: maxBackoff, Back: back}
+		if out.After > 0 {
+			r.RetryAfter = min(max(out.After, minAfter), maxAfter)
+		}
+		l.pauses.Pause(ctx, q.o.Clock, r)
+		if ctx.Err() != nil {
 			return false
 		}
 		if !l.keeps() {
@@ -167,34 +171,6 @@ const (
 	minAfter   = 100 * time.Millisecond
 	maxAfter   = 10 * time.Minute
 )
-
-// pause returns when the offer is to be made again, false when ctx ended: after
-// the back-off, or, once back is closed because the sink delivers another lane's
-// offer, soon. Who was asked to wait is to wait whatever becomes of others. And
-// an endpoint that now takes a request and now does not has to be spared still:
-// so no pause is cut short within maxBackoff of another of that lane.
-func (l *lane) pause(ctx context.Context, backoff, after time.Duration, back <-chan struct{}) bool {
-	c := l.q.o.Clock
-	began := c.Now()
-	if after > 0 || !l.cut.IsZero() && began.Sub(l.cut) < maxBackoff {
-		back = nil
-	}
-	d := wait(backoff, after)
-	t := c.NewTimer(d)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C():
-			return true
-		case <-back:
-			back = nil
-			l.cut = c.Now()
-			t.Reset(min(d-l.cut.Sub(began), rand.N(backoff/16+1))) // not all lanes in one instant
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
 
 // comeback tells lanes that wait that the sink delivers.
 type comeback struct {
@@ -220,18 +196,6 @@ func (c *comeback) came() {
 		close(c.back)
 		c.back = nil
 	}
-}
-
-// wait returns how long to wait before the next attempt. Lanes, and other weirs,
-// fail at the same moment and are not to come again at the same moment: so it is
-// between three quarters of the back-off and all of it. What was asked for is
-// never cut short but a little longer.
-func wait(backoff, after time.Duration) time.Duration {
-	if after > 0 {
-		after = min(max(after, minAfter), maxAfter)
-		return after + rand.N(after/8+1)
-	}
-	return backoff - rand.N(backoff/4+1)
 }
 
 func timeOf(b journal.Block) time.Time { return time.UnixMilli(b.Time) }

@@ -55,8 +55,8 @@ type Endpoint struct {
 	RemoteTimeout time.Duration `alloy:"remote_timeout,attr,optional"`
 	// Headers to add to each request.
 	Headers map[string]string `alloy:"headers,attr,optional"`
-	// Wait before the first retry, at most; it doubles with each further one. Each
-	// wait is shortened by up to a quarter at random.
+	// Wait before the first retry. The wait doubles with each further retry, and
+	// each is lengthened by up to a tenth at random.
 	MinBackoff time.Duration `alloy:"min_backoff_period,attr,optional"`
 	// Longest wait between retries. While no connection can be made it is 30s at
 	// most, unless max_backoff_retries is set or min_backoff_period is more. Once

@@ -31,7 +31,7 @@ type naps struct {
 
 func (c naps) NewTimer(d time.Duration) clock.Timer {
 	t := c.Fake.NewTimer(d)
-	if d >= c.long*3/4 && d <= c.long*5/4 {
+	if d >= c.long*9/10 && d <= c.long*11/10 {
 		c.begun <- d
 	}
 	return t

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/journaling"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -23,7 +23,7 @@ type sender struct {
 	e       *endpoint
 	lane    int
 	posting context.Context
-	pauses  journaling.Pauses
+	pauses  backoff.Pauses
 	body    []byte
 }
 
@@ -87,7 +87,7 @@ func (sd *sender) deliver(ctx context.Context, r *request) bool {
 		if a.status == http.StatusTooManyRequests {
 			back = nil // what others may send says nothing about this tenant
 		}
-		sd.pauses.Pause(ctx, e.Clock, journaling.Reasons{
+		sd.pauses.Pause(ctx, e.Clock, backoff.Reasons{
 			Min: s.args.MinBackoff, Max: s.longest(a), RetryAfter: a.retryAfter, Back: back, Replaced: s.Replaced,
 		})
 	}

@@ -94,8 +94,8 @@ type Queue struct {
 	// How long a sample may wait for others before it is written to the
 	// journal; more than 100ms means 100ms, since the sender waits meanwhile.
 	BatchSendDeadline time.Duration `alloy:"batch_send_deadline,attr,optional"`
-	// Wait before the first retry, at most; it doubles with each further one. Each
-	// wait is shortened by up to a quarter at random.
+	// Wait before the first retry. The wait doubles with each further retry, and
+	// each is lengthened by up to a tenth at random.
 	MinBackoff time.Duration `alloy:"min_backoff,attr,optional"`
 	// Longest wait between retries. Once the endpoint takes a request of one lane
 	// again, the others retry at once, unless it asked them to wait (Retry-After).

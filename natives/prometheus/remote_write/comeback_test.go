@@ -22,7 +22,7 @@ type naps struct {
 
 func (c naps) NewTimer(d time.Duration) clock.Timer {
 	t := c.Fake.NewTimer(d)
-	if d < long*3/4 || d > long*5/4 {
+	if d < long*9/10 || d > long*11/10 {
 		return t
 	}
 	c.begun <- d
@@ -81,10 +81,10 @@ func TestComeback(t *testing.T) {
 	}
 	send := func(lane uint64, at int64) { n.accept(t, gauges(lane, 3, at)) } // fills a block
 	send(asked, t0)
-	want(c.begun, "the wait that was asked for", long, long*5/4)
+	want(c.begun, "the wait that was asked for", long, long*11/10)
 	for _, lane := range []uint64{waiting, alsoWaiting} {
 		send(lane, t0)
-		want(c.begun, "the back-off", long*3/4, long)
+		want(c.begun, "the back-off", long, long)
 	}
 
 	send(free, t0)
@@ -93,7 +93,7 @@ func TestComeback(t *testing.T) {
 	}
 	c.Advance(long / 16)
 	for range 2 {
-		want(c.begun, "the next back-off", long*3/4, long)
+		want(c.begun, "the next back-off", long, long)
 	}
 
 	send(free, t0+1)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/prompb"
 
+	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/natives/journaling"
 )
@@ -170,10 +171,10 @@ func (e *endpoint) postMetadata(ctx context.Context, s *settings, families map[f
 	}
 }
 
-// postFamilies retries as Prometheus does, but no longer than until the next
-// interval. false: there is no use in going on.
+// postFamilies retries as Prometheus does, but only until the next interval. It
+// returns false if sending further families is pointless.
 func (e *endpoint) postFamilies(ctx context.Context, s *settings, r *request, deadline time.Time) bool {
-	backoff := s.args.Queue.MinBackoff
+	var pauses backoff.Pauses
 	for attempt := 0; ; attempt++ {
 		a := e.post(ctx, s, r, attempt)
 		if a.err == nil {
@@ -183,21 +184,14 @@ func (e *endpoint) postFamilies(ctx context.Context, s *settings, r *request, de
 		if ctx.Err() != nil {
 			return false
 		}
-		wait := max(backoff, a.retryAfter)
-		if !a.retry || e.Clock.Now().Add(wait).After(deadline) {
+		if !a.retry || e.Clock.Now().Add(a.retryAfter).After(deadline) {
 			e.stats.metadataFailed.Add(int64(r.samples))
 			e.Log.Warn("cannot send metadata", "families", r.samples, "err", a.err)
 			return true
 		}
-		backoff = min(2*backoff, s.args.Queue.MaxBackoff)
-		t := e.Clock.NewTimer(wait)
-		select {
-		case <-t.C():
-		case <-s.Replaced:
-			t.Stop()
-			return false
-		case <-ctx.Done():
-			t.Stop()
+		q := &s.args.Queue
+		pauses.Pause(ctx, e.Clock, backoff.Reasons{Min: q.MinBackoff, Max: q.MaxBackoff, RetryAfter: a.retryAfter, Replaced: s.Replaced})
+		if ctx.Err() != nil || s != e.settings.Load() {
 			return false
 		}
 	}

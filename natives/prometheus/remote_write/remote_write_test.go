@@ -414,12 +414,12 @@ func TestRetry(t *testing.T) {
 		max_backoff = "700ms" }`))
 	b := gauges(1, 3, t0)
 	n.accept(t, b) // fills a block, so it does not wait
-	// A wait that was asked for is a little longer, one of our own a little shorter.
-	c.Advance(c.waitWithin(t, 17*time.Second, 17*time.Second+30*time.Millisecond))
-	c.Advance(c.waitWithin(t, 23*time.Second, 23*time.Second+60*time.Millisecond))
-	c.Advance(c.waitWithin(t, 330*time.Millisecond, 440*time.Millisecond))
-	c.Advance(c.waitWithin(t, 525*time.Millisecond, 700*time.Millisecond))
-	c.waitWithin(t, 525*time.Millisecond, 700*time.Millisecond)
+	// Jitter makes each interval a little longer, max_backoff at most. What the
+	// endpoint asked for counts as the previous interval.
+	c.Advance(c.waitWithin(t, 17*time.Second, 17*time.Second+70*time.Millisecond))
+	c.Advance(c.waitWithin(t, 23*time.Second, 23*time.Second+70*time.Millisecond))
+	c.Advance(c.waitWithin(t, 630*time.Millisecond, 700*time.Millisecond))
+	c.waitWithin(t, 630*time.Millisecond, 700*time.Millisecond)
 	// It fails for more than 30 s by now; watch says so every 5 s, from when it
 	// sleeps again.
 	stop := advance(c.Fake)

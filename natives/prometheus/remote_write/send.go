@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/prometheus/storage/remote"
 
+	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/natives/journaling"
 )
@@ -28,7 +29,7 @@ type answer struct {
 // as there are any and they are taken, but not after posting has ended.
 func (e *endpoint) send(ctx, posting context.Context, lane int) {
 	var buf []byte
-	var p journaling.Pauses
+	var p backoff.Pauses
 	for e.Sending(ctx) {
 		b, err := e.Journal.Next(ctx, lane, buf)
 		if err != nil {
@@ -43,7 +44,7 @@ func (e *endpoint) send(ctx, posting context.Context, lane int) {
 }
 
 // deliver returns when b is done; false: ctx ended and b is still in the journal.
-func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses *journaling.Pauses) bool {
+func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses *backoff.Pauses) bool {
 	env, err := openBlock(b)
 	if err != nil {
 		e.Log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
@@ -89,7 +90,7 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses
 		}
 		e.answered(s, "retry", a.err, nil)
 		q := &s.args.Queue
-		pauses.Pause(ctx, e.Clock, journaling.Reasons{Min: q.MinBackoff, Max: q.MaxBackoff, RetryAfter: a.retryAfter, Back: back, Replaced: s.Replaced})
+		pauses.Pause(ctx, e.Clock, backoff.Reasons{Min: q.MinBackoff, Max: q.MaxBackoff, RetryAfter: a.retryAfter, Back: back, Replaced: s.Replaced})
 	}
 }
 
