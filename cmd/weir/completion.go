@@ -111,8 +111,8 @@ func directories(*cobra.Command, []string, string) ([]cobra.Completion, cobra.Sh
 }
 
 // componentNames completes names of components, with the first sentence of
-// each manual.
-func componentNames(scripts *string) cobra.CompletionFunc {
+// each manual; with source only those that 'weir components --source' can print.
+func componentNames(scripts *string, source *bool) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, typed string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -127,6 +127,9 @@ func componentNames(scripts *string) cobra.CompletionFunc {
 		}
 		for _, c := range catalogs {
 			for _, name := range c.Names() {
+				if shipped, _ := shippedFiles(name); *source && shipped == "" {
+					continue
+				}
 				if r, ok := c.Lookup(name); ok && strings.HasPrefix(name, typed) {
 					out = append(out, cobra.CompletionWithDesc(name, config.Printable(firstSentence(r.Doc.Summary))))
 				}

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -13,32 +13,48 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
-	"github.com/weir-run/weir/scripts"
 )
 
 func componentsCommand(t *terminal) *cobra.Command {
-	var dir string
+	var (
+		dir          string
+		source, test bool
+	)
 	cmd := &cobra.Command{
 		Use:   "components [NAME]",
-		Short: "List the components, or print the manual of one",
-		Long: `List what a config can use: weir's own components, the scripts that ship with it
-and those of the scripts folder, and the blocks that make and import components
-or configure weir itself. With a name, print its manual: arguments with types
-and defaults, exports and an example. With the first parts of names, list those
-that begin with them.`,
+		Short: "List the components, or print the manual or the source of one",
+		Long: `List what a config can use: the native components, the scripts that ship with
+weir, the scripts in the scripts folder, and the blocks that create and import
+components or configure weir itself. With a name, print the manual of that
+component: its arguments with types and defaults, its exports and an example.
+With the first parts of a name, list the components whose names begin with them.
+
+With --source, print the source of a script that ships with weir, to read it or
+to change a copy: a script of the same name in the scripts folder replaces the
+one that ships. With --source --test, print its test file.`,
 		Example: `  weir components
   weir components prometheus
   weir components prometheus.scrape
   weir components foreach
-  weir components --scripts=./scripts demo.units`,
+  weir components --scripts=./scripts demo.units
+  weir components --source logs.redact > scripts/logs/redact.lua
+  weir components --source --test logs.redact > scripts/logs/redact_test.lua`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("components takes one name, not %d; without a name it lists all", len(args))
+			switch {
+			case len(args) > 1:
+				return fmt.Errorf("components takes one name, not %d; without a name it lists all components", len(args))
+			case test && !source:
+				return errors.New("--test prints the test of a script: use it with --source")
+			case source && len(args) == 0:
+				return errors.New("name the script to print, such as 'weir components --source demo.tidy'")
 			}
 			return nil
 		},
-		ValidArgsFunction: componentNames(&dir),
+		ValidArgsFunction: componentNames(&dir, &source),
 		RunE: failed(func(_ *cobra.Command, args []string) error {
+			if source {
+				return printSource(t, args[0], test)
+			}
 			dir, err := scriptsDir(dir, ".")
 			if err != nil {
 				return cannotStart(err)
@@ -56,18 +72,12 @@ that begin with them.`,
 			}
 			r, ok := lookup(catalogs, name)
 			if !ok {
-				var names []string
-				for _, c := range catalogs {
-					names = append(names, c.Names()...)
-				}
+				names := allNames(catalogs)
 				prefix := strings.TrimSuffix(name, ".") + "."
 				if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, prefix) }) {
 					return listComponents(t.out, catalogs, prefix)
 				}
-				if hint := config.DidYouMean(name, names); hint != "" {
-					return fmt.Errorf("there is no component %s; %s", name, hint)
-				}
-				return fmt.Errorf("there is no component %s; 'weir components' lists them", name)
+				return noComponent(name, names)
 			}
 			if r.Err != nil {
 				return r.Err
@@ -76,7 +86,23 @@ that begin with them.`,
 		}),
 	}
 	cmd.Flags().StringVar(&dir, "scripts", "", "folder of scripts (default: ./scripts)")
+	cmd.Flags().BoolVar(&source, "source", false, "print the source of a script that ships with weir")
+	cmd.Flags().BoolVar(&test, "test", false, "with --source: print the test file of the script")
 	return cmd
+}
+
+func noComponent(name string, names []string) error {
+	if hint := config.DidYouMean(name, names); hint != "" {
+		return fmt.Errorf("there is no component %s; %s", name, hint)
+	}
+	return fmt.Errorf("there is no component %s; 'weir components' lists all components", name)
+}
+
+func allNames(catalogs []component.Catalog) (names []string) {
+	for _, c := range catalogs {
+		names = append(names, c.Names()...)
+	}
+	return names
 }
 
 func lookup(catalogs []component.Catalog, name string) (component.Registration, bool) {
@@ -127,12 +153,12 @@ func origin(r component.Registration) string {
 	if len(r.Sources) == 0 {
 		return ""
 	}
-	shipped, _ := fs.Glob(scripts.FS, strings.ReplaceAll(r.Name, ".", "/")+".*")
+	shipped, _ := shippedFiles(r.Name)
 	// One that ships with weir has as source the file that would replace it.
-	if _, err := os.Stat(r.Sources[0]); err != nil && len(shipped) > 0 {
+	if _, err := os.Stat(r.Sources[0]); err != nil && shipped != "" {
 		return "  (ships with weir)"
 	}
-	if len(shipped) > 0 {
+	if shipped != "" {
 		return "  (" + r.Sources[0] + ", replaces the one that ships with weir)"
 	}
 	return "  (" + r.Sources[0] + ")"

@@ -65,6 +65,7 @@ func TestScript(t *testing.T) {
 				return err
 			}
 			e.Setenv("MAKEFILE", makefile)
+			e.Setenv("SCRIPTS", filepath.Join(filepath.Dir(makefile), "scripts"))
 			e.Setenv("NO_COLOR", "1")
 			s := newSink()
 			e.Values["sink"] = s
