@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/scripts"
 	"github.com/weir-run/weir/stdlib"
@@ -78,7 +79,7 @@ how time has changed; with --update the file is written anew.
 The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 2 when there was nothing to run.
 
-` + strings.TrimRight(scripttest.Manual(), "\n"),
+` + strings.TrimRight(scripttest.Manual(api.InJS), "\n"),
 		Example: `  weir test
   weir test scripts/http
   weir test --run='folds ids' scripts/http/paths_test.lua

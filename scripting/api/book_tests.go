@@ -27,7 +27,7 @@ func (b *Book) tests(lua, js *scripting.TestAPI) {
 	for i := range js.Globals {
 		if f := &js.Globals[i]; !inLua[scripting.CamelCase(f.Name)] {
 			area.Members = append(area.Members, "test."+scripting.CamelCase(f.Name))
-			b.inJS("test.", "", f)
+			b.InJS("test.", "", f)
 		}
 	}
 	b.entries[at] = area
@@ -67,7 +67,7 @@ func (b *Book) area(name, doc, prefix string, fs []scripting.Function, otherPref
 				full = prefix
 			}
 			area.Members = append(area.Members, full+scripting.CamelCase(f.Name))
-			b.inJS(full, prefix, f)
+			b.InJS(full, prefix, f)
 		}
 	}
 	add(prefix, fs)
@@ -76,7 +76,7 @@ func (b *Book) area(name, doc, prefix string, fs []scripting.Function, otherPref
 }
 
 // inJS adds the entry of a function that only JavaScript has.
-func (b *Book) inJS(area, prefix string, f *scripting.Function) {
+func (b *Book) InJS(area, prefix string, f *scripting.Function) {
 	e := function(area+scripting.CamelCase(f.Name), "", prefix+scripting.CamelCase(f.Name), f)
 	e.Head, e.Doc = "", camelAll(f.Doc)
 	b.add(e)

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// inJS is a doc, which speaks of Lua, for readers of JavaScript: nil is
-// undefined, methods are called with a dot and names are in camelCase.
-func inJS(doc string) string {
+// InJS translates a doc, which uses the names of Lua, for readers of JavaScript:
+// nil is undefined, methods are called with a dot and names are in camelCase.
+func InJS(doc string) string {
 	doc = strings.NewReplacer(
 		`{ "Token ", ctx.args.token }`, `["Token ", ctx.args.token]`,
 		"return weir.transform { … }", "export default defineTransform({ … })",
@@ -24,9 +24,8 @@ func inJS(doc string) string {
 		"for k, v in pairs(old_state.seen:entries())", "for (const [k, v] of Object.entries(oldState.seen.entries()))",
 		"gone over with pairs", "gone over with Object.entries",
 		"as so many results", "as an array",
-		`["GET https://x/y"], or without the method, or with * at the end, = { status =, body =, headers = }, or { error = "…" }`,
-		`"GET https://x/y", or without the method, or with * at the end: { status, body, headers }, or { error: "…" }`,
-		`["df -h"], or without arguments for all, = { code =, stdout =, stderr = }`, `"df -h", or without arguments for all: { code, stdout, stderr }`,
+		`{ status = 200, headers = …, body = "…" }, { json = … }`, `{ status: 200, headers: …, body: "…" }, { json: … }`, `{ error = "…" }`, `{ error: "…" }`,
+		`{ code = 0, stdout = "…", stderr = "…" }`, `{ code: 0, stdout: "…", stderr: "…" }`,
 		`{ REGION = "eu" }`, `{ REGION: "eu" }`,
 		"What Lua's own math lacks", "What the language's own Math lacks",
 		` It is called xmath by those who use the other as well: local xmath = require "math".`, "",

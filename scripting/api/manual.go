@@ -96,7 +96,7 @@ func (v words) js() bool { return Lang(v) == JS }
 
 func (v words) doc(s string) string {
 	if v.js() {
-		return inJS(s)
+		return InJS(s)
 	}
 	return s
 }

@@ -174,7 +174,7 @@ func (w *tsTypes) doc(text string, tags ...string) {
 			lines = append(lines, strings.TrimSpace(l))
 		}
 	}
-	add(inJS(text))
+	add(InJS(text))
 	for _, tag := range tags {
 		if strings.Contains(tag, "\n") { // an example
 			lines = append(lines, strings.Split(tag, "\n")...)
@@ -424,11 +424,11 @@ func (w *tsTypes) tags(f *scripting.Function) []string {
 	var tags []string
 	for i, p := range f.Params {
 		if p.Doc != "" {
-			tags = append(tags, "@param "+jsName(p, i)+" - "+inJS(p.Doc))
+			tags = append(tags, "@param "+jsName(p, i)+" - "+InJS(p.Doc))
 		}
 	}
 	if r := f.Result; r.Doc != "" && !strings.HasPrefix(r.Doc, "Nothing") {
-		tags = append(tags, "@returns "+inJS(r.Doc))
+		tags = append(tags, "@returns "+InJS(r.Doc))
 	}
 	if f.Result.Fails {
 		tags = append(tags, "@throws when it cannot.")

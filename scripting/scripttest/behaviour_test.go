@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/scripttest"
 )
 
@@ -364,17 +365,41 @@ func TestProve(t *testing.T) {
 	f("-- scripts/a/a_test.lua --\nit(\"a # b\", function() end)\nit(\"later\")\n", "All tests successful", "Tests=2", "Result: PASS")
 }
 
-// The manual fits a terminal and names everything that tests may call.
+// The manual fits a terminal and names everything that tests may call, in the
+// names of the language.
 func TestManual(t *testing.T) {
-	m := scripttest.Manual()
+	m := scripttest.Manual(api.InJS)
 	for l := range strings.Lines(m) {
 		if len([]rune(l)) > 82 {
 			t.Errorf("a line has %d columns: %s", len(l), l)
 		}
 	}
-	for _, name := range []string{"describe", "weir.test.component", ":metrics(text)", ":label_values", "  near(expected, actual, tolerance)", "fixtures.every_metric_kind", "beforeAll", "toStrictEqual(expected)", "expect.objectContaining", "vi.spyOn", "mockReturnValueOnce", ":outcome()", "  .status"} {
-		if !strings.Contains(m, name) {
-			t.Errorf("the manual does not name %s", name)
+	inLua, inJS, ok := strings.Cut(m, "\nA test file in JavaScript or TypeScript")
+	inJS, fixtures, _ := strings.Cut(inJS, "\nFixtures.")
+	if !ok {
+		t.Fatalf("the manual has no part for JavaScript:\n%s", m)
+	}
+	for text, names := range map[string][]string{
+		inLua: {"describe", "weir.test.component", "{ json = … }", ":metrics(text)", ":label_values", "  near(expected, actual, tolerance)", ":outcome()", "  .status"},
+		inJS: {"beforeAll", "toStrictEqual(expected)", "expect.objectContaining", "vi.spyOn", "mockReturnValueOnce",
+			"  http(replies)", "{ json: … }", "  component(file, args)", ".labelValues(label)", ".outcome()", "As toThrow.", "out.length"},
+		fixtures: {"fixtures.every_metric_kind"},
+	} {
+		for _, name := range names {
+			if !strings.Contains(text, name) {
+				t.Errorf("the manual does not name %s in\n%s", name, text)
+			}
+		}
+	}
+	// What has an underscore in JavaScript is a block's attribute or a value.
+	for _, word := range regexp.MustCompile(`\b[a-z]+(_[a-z]+)+\b`).FindAllString(inJS, -1) {
+		if word != "on_error" && word != "script_error" {
+			t.Errorf("the part for JavaScript has a name of Lua: %s", word)
+		}
+	}
+	for _, lua := range []string{"nil", "table", "weir.test", " = {", `= "`, "#out", "out:"} {
+		if regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(lua) + `(\W|$)`).MatchString(inJS) {
+			t.Errorf("the part for JavaScript has Lua in it: %q", lua)
 		}
 	}
 }

@@ -28,9 +28,10 @@ type mocks struct {
 	file   replies // said outside of tests
 	test   replies // said in the test that runs
 	calls  []*scripting.Map
-	denied error                   // the first use of what was not mocked
-	used   bool                    // something was asked
-	fault  func(what string) error // of --chaos; nil: none
+	denied error                                   // the first use of what was not mocked
+	used   bool                                    // something was asked
+	encode func(v scripting.Value) (string, error) // as JSON
+	fault  func(what string) error                 // of --chaos; nil: none
 }
 
 // replies are mocks by kind and key: "http" and "GET https://x/", "env", "files"
@@ -180,7 +181,7 @@ func (m *mocks) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := response(v)
+	res, err := m.response(v)
 	if err != nil {
 		return nil, err
 	}
@@ -189,13 +190,19 @@ func (m *mocks) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // response makes a response of a string, which is the body, or of a table.
-func response(v scripting.Value) (*http.Response, error) {
+func (m *mocks) response(v scripting.Value) (*http.Response, error) {
 	status, body := 200, ""
 	header := http.Header{}
 	switch v := v.(type) {
 	case string:
 		body = v
 	case *scripting.Map:
+		if text, ok, err := m.jsonOf(v); err != nil {
+			return nil, fmt.Errorf("cannot use this mocked response: %w", err)
+		} else if ok {
+			body = text
+			header.Set("Content-Type", "application/json") // unless headers has another
+		}
 		for _, k := range v.Keys() {
 			x, _ := v.Get(k)
 			ok := true
@@ -206,6 +213,7 @@ func response(v scripting.Value) (*http.Response, error) {
 				status = int(n)
 			case "body":
 				body, ok = x.(string)
+			case "json":
 			case "error":
 				if text, is := x.(string); is {
 					return nil, errors.New(text)
@@ -221,20 +229,35 @@ func response(v scripting.Value) (*http.Response, error) {
 					}
 				}
 			default:
-				return nil, fmt.Errorf("a mocked response has no %q: it has status, body, headers or error", k)
+				return nil, fmt.Errorf("a mocked response has no %q: it has status, headers and body or json, or error", k)
 			}
 			if !ok {
 				return nil, fmt.Errorf("cannot use a %s as %s of a mocked response", typeName(x), k)
 			}
 		}
 	default:
-		return nil, fmt.Errorf("cannot use a %s as a mocked response: write a table with status and body, or the body", typeName(v))
+		return nil, fmt.Errorf("cannot use a %s as a mocked response: write a table with status and body or json, or the body", typeName(v))
 	}
 	return &http.Response{
 		StatusCode: status, Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
 	}, nil
+}
+
+// jsonOf returns the value of the key json as text; ok is false without one.
+func (m *mocks) jsonOf(v *scripting.Map) (text string, ok bool, err error) {
+	x, ok := v.Get("json")
+	if !ok || x == nil {
+		return "", false, nil
+	}
+	if body, both := v.Get("body"); both && body != nil {
+		return "", false, errors.New("it has both body and json; give one of them")
+	}
+	if text, err = m.encode(x); err != nil {
+		return "", false, fmt.Errorf("json: %w", err)
+	}
+	return text, true, nil
 }
 
 func (m *mocks) lookupEnv(name string) (string, bool) {
@@ -374,14 +397,15 @@ func (s *session) mockFuncs() []scripting.Function {
 		}
 		return f
 	}
-	const scope = " Said in a test it is for that test, outside for the file."
+	const scope = " A call inside a test holds for that test, one outside for the whole file."
 	return []scripting.Function{
-		mock("http", `Says what requests get: ["GET https://x/y"], or without the method, or with * at the end, = { status =, body =, headers = }, `+
-			`or { error = "…" }, the body alone, a list of these for one call after the other, or a function that gets the request. `+
-			`A request that nothing answers fails the test.`+scope),
-		mock("env", `Sets environment variables, { REGION = "eu" }. A component gets them when it is opened.`+scope),
-		mock("files", `Says what is in files, ["/etc/x"] = "…"; false is one that is not there, and other forms are as for http.`+scope),
-		mock("exec", `Says what commands do: ["df -h"], or without arguments for all, = { code =, stdout =, stderr = }, or what it prints, `+
-			`or a function that gets the arguments and the input; other forms are as for http.`+scope),
+		mock("http", `Sets what HTTP requests get. A key is "GET https://x/y", the URL without a method, or either with * at its end. `+
+			`An answer is { status = 200, headers = …, body = "…" }, { json = … } for a JSON body, { error = "…" } for a request that fails, `+
+			`the body alone, a list of answers to one call after the other, or a function that gets the request and returns an answer. `+
+			`A request without an answer fails the test.`+scope),
+		mock("env", `Sets environment variables: { REGION = "eu" }. A component reads them when it is opened.`+scope),
+		mock("files", `Sets what files contain. A key is a path; its value is the content, false for a file that does not exist, or a list or a function as for http.`+scope),
+		mock("exec", `Sets what commands do. A key is "df -h", or "df" for any arguments. A result is { code = 0, stdout = "…", stderr = "…" }, `+
+			`what the command prints, a list of results, or a function that gets the arguments and the input.`+scope),
 	}
 }

@@ -26,6 +26,7 @@ func (s *session) requestMethod() scripting.Function {
 			{Name: "path", Kind: scripting.KindString, Doc: "The path, with the query: /hook?team=a."},
 			{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Optional: true, Doc: "Headers by name."},
 			{Name: "body", Kind: scripting.KindString, Optional: true, Doc: "The body."},
+			{Name: "json", Kind: scripting.KindAny, Optional: true, Doc: "A value to send as a JSON body."},
 			{Name: "remote_address", Kind: scripting.KindString, Optional: true, Doc: "Who asks; " + clientAddress + " by default."},
 		}}},
 		Result: scripting.Result{Kind: scripting.KindObject, Type: answerType, Doc: "The answer."},
@@ -34,7 +35,15 @@ func (s *session) requestMethod() scripting.Function {
 			if err := cmp.Or(s.usable(n), s.chaos.before(s.ctx, n)); err != nil {
 				return nil, err
 			}
-			out, err := n.request(s.ctx, a[1].(*scripting.Map))
+			q := a[1].(*scripting.Map)
+			body, isJSON, err := s.mocks.jsonOf(q)
+			if err != nil {
+				return nil, fmt.Errorf("cannot make this request: %w", err)
+			}
+			if !isJSON {
+				body = stringOf(q, "body")
+			}
+			out, err := n.request(s.ctx, q, body, isJSON)
 			if err := cmp.Or(s.mocks.takeDenied(), err, n.failure()); err != nil {
 				return nil, err
 			}
@@ -75,20 +84,25 @@ var answerType = &scripting.ObjectType{
 	String: func(data any) string { return fmt.Sprintf("answer(%d)", data.(*answered).status) },
 }
 
-// request sends a request to the component.
-func (n *node) request(ctx context.Context, q *scripting.Map) (*answered, error) {
-	text := func(name string) string {
-		v, _ := q.Get(name)
-		s, _ := v.(string)
-		return s
-	}
-	body := text("body")
+// stringOf returns the string of a key, "" without one.
+func stringOf(q *scripting.Map, name string) string {
+	v, _ := q.Get(name)
+	s, _ := v.(string)
+	return s
+}
+
+// request sends a request with a body to the component.
+func (n *node) request(ctx context.Context, q *scripting.Map, body string, isJSON bool) (*answered, error) {
+	text := func(name string) string { return stringOf(q, name) }
 	method := cmp.Or(text("method"), map[bool]string{true: http.MethodGet, false: http.MethodPost}[body == ""])
 	r, err := http.NewRequestWithContext(scripting.Observe(ctx, n.failed), method, "http://weir.test"+text("path"), strings.NewReader(body))
 	if err != nil || !strings.HasPrefix(text("path"), "/") {
 		return nil, fmt.Errorf(`cannot make this request: the method must be one such as POST, the path begin with "/", not %q`, text("path"))
 	}
 	r.RemoteAddr = net.JoinHostPort(cmp.Or(text("remote_address"), clientAddress), "50000")
+	if isJSON {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	if h, ok := q.Get("headers"); ok && h != nil {
 		for _, name := range h.(*scripting.Map).Keys() {
 			v, _ := h.(*scripting.Map).Get(name)

@@ -42,10 +42,28 @@ type session struct {
 	componentKind *scripting.ObjectType
 }
 
+// encoder returns the function encode of the module json.
+func encoder(modules []*scripting.Module) func(scripting.Value) (string, error) {
+	return func(v scripting.Value) (string, error) {
+		for _, m := range modules {
+			if m.Name != "json" {
+				continue
+			}
+			encode, _ := m.Func("encode")
+			text, err := encode.Call(nil, []scripting.Value{v})
+			if err != nil {
+				return "", err
+			}
+			return text.(string), nil
+		}
+		return "", errors.New("there is no module json")
+	}
+}
+
 // newSession compiles a test file and runs it, so that its tests are known.
 func newSession(ctx context.Context, s suite, f scripting.File, lang scripting.Tester) (*session, error) {
 	ses := &session{ctx: ctx, folder: s.folder, langs: s.langs, file: f, words: lang.Words(), top: &group{}, used: map[string]bool{f.Path: true}}
-	ses.mocks.words = ses.words
+	ses.mocks.words, ses.mocks.encode = ses.words, encoder(s.modules)
 	ses.at = ses.top
 	vm, err := lang.NewTest(f, ses.env(s, lang), ses.api())
 	if err != nil {
