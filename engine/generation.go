@@ -274,5 +274,5 @@ func (n *node) retire(g *generation, left <-chan struct{}, cause error) {
 	})
 }
 
-// errStopping is the cause with which components end that are not replaced.
-var errStopping = errors.New("the node is being stopped")
+// errStopping is the cause with which components end when weir stops.
+var errStopping = errors.New("weir is stopping")

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -30,6 +31,48 @@ test.pass "b" {
 }
 test.sink "c" { }
 `
+
+// A component learns from the cause of its context whether its node was removed
+// or weir stops.
+func TestCauseOfStop(t *testing.T) {
+	bubble(t, func(l *lab) {
+		removed := map[string]bool{}
+		l.onRun = func(ctx context.Context, f *fake) error {
+			<-ctx.Done()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			removed[f.id] = errors.Is(context.Cause(ctx), component.ErrRemoved)
+			return nil
+		}
+		each := func(items string) string {
+			return `
+foreach "f" {
+  collection = [` + items + `]
+  var        = "v"
+  template {
+    test.source "s" {
+      forward_to = [test.pass.b.receiver]
+    }
+  }
+}
+`
+		}
+		l.start(chain + each(`"x", "y"`) + "test.source \"gone\" {\n  forward_to = [test.pass.b.receiver]\n}\n")
+		if err := l.reload(chain + each(`"x"`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.end(); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		want := map[string]bool{
+			"test.source.gone": true, "foreach.f/foreach_y_1/test.source.s": true,
+			"test.source.a": false, "test.pass.b": false, "test.sink.c": false, "foreach.f/foreach_x_1/test.source.s": false,
+		}
+		if d := cmp.Diff(want, removed); d != "" {
+			t.Errorf("ended because the node was removed (-want +got)\n%s", d)
+		}
+	})
+}
 
 func TestStopOrder(t *testing.T) {
 	bubble(t, func(l *lab) {

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/graph"
 )
 
 // halt takes the node out of the graph: later calls are refused, those in
-// flight finish, then the component ends. It returns when all is done or hard
-// has ended and a grace has passed.
-func (n *node) halt() {
+// flight finish, then the component ends with that cause. It returns when all
+// is done or hard has ended and a grace has passed.
+func (n *node) halt(cause error) {
 	left := n.recv.Stop()
 	select {
 	case <-left:
@@ -30,7 +31,7 @@ func (n *node) halt() {
 	n.mu.Unlock()
 	for _, g := range gens {
 		// Calls in flight on replaced ones have left, or their callers have.
-		g.cancel(errStopping)
+		g.cancel(cause)
 	}
 	for _, g := range gens {
 		<-g.done
@@ -87,7 +88,7 @@ func (e *Engine) remove(gone []*node, old *graph.Graph) {
 			select {
 			case <-p.back:
 			default:
-				n.halt()
+				n.halt(component.ErrRemoved)
 				return
 			}
 			// It may send to those that were removed with it for a while yet.
@@ -213,7 +214,7 @@ func (e *Engine) stop(idle <-chan struct{}) error {
 					case <-ctx.Done():
 					}
 				}
-				n.halt()
+				n.halt(errStopping)
 			})
 		}
 		e.wg.Wait()

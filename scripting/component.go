@@ -223,7 +223,7 @@ func (c *Component) Run(ctx context.Context) error {
 	wg.Wait()
 	close(c.idle)
 	if c.script.def.Kind == Source && !errors.Is(context.Cause(ctx), component.ErrReplaced) {
-		c.endSource(ctx)
+		c.endSource(ctx, errors.Is(context.Cause(ctx), component.ErrRemoved))
 	}
 	if c.routes != nil {
 		<-c.entrance.close() // requests are bounded

@@ -32,6 +32,7 @@ type node struct {
 	c       component.Component
 	stop    func()
 	replace func() // stop, since another takes over
+	remove  func() // stop, since the node leaves the graph
 	real    bool   // the clock is the real one, of a synctest bubble
 	args    any    // of c
 
@@ -91,6 +92,7 @@ func (n *node) swap(r component.Registration, attrs string) {
 	}
 	n.c, n.args, n.overlaps = c, args, r.Overlaps
 	n.stop, n.replace = func() { stop(context.Canceled) }, func() { stop(component.ErrReplaced) }
+	n.remove = func() { stop(component.ErrRemoved) }
 }
 
 // run is componenttest's Run, and says why it ends as the engine does.

@@ -55,16 +55,23 @@ func (c *Component) inTurn(life, run context.Context, jobs []func(life, run cont
 	wg.Wait()
 }
 
-// endSource sends what is left to be sent when the source goes for good, and
-// ends what timers and poll sent: of this generation, and of those before it
-// that left that to it. run is Run's and has ended.
-func (c *Component) endSource(run context.Context) {
+// endSource sends what is left to be sent when the source stops. If its node was
+// removed, it also ends the series that timers and poll sent, of this generation
+// and of those before it that left that to it; when weir stops, the next process
+// continues them. run is Run's context and has ended.
+func (c *Component) endSource(run context.Context, removed bool) {
 	c.mem.turn <- struct{}{} // who has it was replaced, and ends soon
 	defer func() { <-c.mem.turn }()
 	var wg sync.WaitGroup
 	wg.Go(func() { c.collect(run, &c.mem.going.box) })
 	for _, t := range c.mem.allTimers() {
-		wg.Go(func() { c.endTimer(run, t) })
+		wg.Go(func() {
+			if removed {
+				c.endTimer(run, t)
+			} else {
+				c.collect(run, &t.box)
+			}
+		})
 	}
 	wg.Wait()
 }

@@ -109,7 +109,7 @@ func TestSumOfPolls(t *testing.T) {
 			n.Clock.Advance(15 * time.Second)
 			expect(f.want)
 		}
-		n.stop()
+		n.remove()
 		n.Clock.Advance(time.Second)
 		if got := d.query(t, "sum(m)", n.Clock.Now()); got != "0 results" {
 			wrong++

@@ -46,9 +46,21 @@ func TestPoll(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 
-		// All that is left ends when the source goes.
-		n.stop()
+		// All that is left ends when the node is removed.
+		n.remove()
 		same(t, n.emitted(start), "17s: polls stale\npoll{n=\"1\",v=\"2\"} stale\n")
+	})
+}
+
+// When weir stops, no series ends: the next process polls again.
+func TestPollWhenWeirStops(t *testing.T) {
+	timed(t, func(t *testing.T, n *node) {
+		start := time.Now()
+		n.save(`return weir.source { interval = "10s", poll = function(ctx) ctx.emit { name = "x", value = 1 } end }`, "")
+		pass(time.Second)
+		same(t, n.emitted(start), "0s: x 1\n")
+		n.stop()
+		same(t, n.emitted(start), "")
 	})
 }
 
@@ -387,6 +399,6 @@ func TestWhatIsLeftOfHooksThatAreGone(t *testing.T) {
 	f("gone before its setup", "10s", func(n *node) {
 		n.save(`return weir.source { setup = function(ctx) error("no") end, interval = "10m", poll = function(ctx) end }`, "")
 		n.sink.Refuse(nil)
-		n.stop()
+		n.remove()
 	})
 }

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 //	target         serves a metrics page at $TARGET, and takes remote writes at
 //	               $SINK; at $HANG they are never answered
 //	ready DIR      waits until the weir with that storage path is ready
-//	received RE    waits until a sample that matches has come to $SINK
+//	received RE    waits until a sample that matches has come to $SINK; with !, none has come yet
 //	fetch DIR PATH FILE
 //	               writes the answer of that weir to FILE
 //	answers DIR PATH RE
@@ -102,9 +102,15 @@ func TestScript(t *testing.T) {
 					return err
 				})
 			},
-			"received": func(ts *testscript.TestScript, _ bool, args []string) {
+			"received": func(ts *testscript.TestScript, neg bool, args []string) {
 				re := regexp.MustCompile(args[0])
 				s := ts.Value("sink").(*sink)
+				if neg {
+					if s.has(re) == nil {
+						ts.Fatalf("a sample that matches %s has come", re)
+					}
+					return
+				}
 				poll(ts, func() error { return s.has(re) })
 			},
 			"fetch": func(ts *testscript.TestScript, _ bool, args []string) {

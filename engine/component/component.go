@@ -18,9 +18,10 @@ type Component interface {
 	// error before that means the component is done (health: exited); an error
 	// makes the engine build and run a new one, with back-off.
 	//
-	// When ctx ends because weir stops or the node is removed, a source first
-	// ends what it started (staleness markers, the batch in flight) and then
-	// returns; the components it sends to are still running by then.
+	// When ctx ends, a source first finishes the batch in flight and then
+	// returns; the components it sends to are still running by then. If the
+	// cause is ErrRemoved, its series end: it sends their staleness markers.
+	// When weir stops, it sends none: the next process continues the series.
 	//
 	// A component that is replaced gets ErrReplaced as the cause. Without a
 	// receiver, its Run has returned before the new one's is called. With one,

@@ -9,9 +9,13 @@ import (
 var ErrRebuild = errors.New("the change needs a rebuild")
 
 // ErrReplaced is the cause (context.Cause) with which the context of Run ends
-// when another component, whose Options.Previous it was, has taken over. With
-// any other cause the node leaves the graph.
+// when another component, whose Options.Previous it was, has taken over.
 var ErrReplaced = errors.New("the component was replaced")
+
+// ErrRemoved is the cause (context.Cause) with which the context of Run ends
+// when the node leaves the graph while weir goes on running. With a cause that
+// is neither ErrRemoved nor ErrReplaced, weir stops and expects to come back.
+var ErrRemoved = errors.New("the node was removed")
 
 // HealthState is how well a node does.
 type HealthState uint8

@@ -86,20 +86,29 @@ func (n *Node) Build(t testing.TB, r component.Registration, args any) component
 	return c
 }
 
-// Run runs c until the test ends or stop is called, whichever is first, and
-// fails the test if Run returns an error.
+// Run runs c until the test ends or stop is called, whichever is first, as if
+// weir then stopped. It fails the test if Run returns an error.
 func (n *Node) Run(t testing.TB, c component.Component) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+	end := n.Start(t, c)
+	return func() { end(nil) }
+}
+
+// Start is Run, but end takes the cause, such as component.ErrRemoved.
+func (n *Node) Start(t testing.TB, c component.Component) (end func(cause error)) {
+	ctx, cancel := context.WithCancelCause(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("%s ended with %v", n.ID, err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
+	var once sync.Once
+	end = func(cause error) {
+		once.Do(func() {
+			cancel(cause)
+			if err := <-done; err != nil {
+				t.Errorf("%s ended with %v", n.ID, err)
+			}
+		})
+	}
+	t.Cleanup(func() { end(nil) })
+	return end
 }
 
 // Exports returns the last exports, nil when there were none.

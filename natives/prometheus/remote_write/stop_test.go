@@ -13,8 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 )
 
-// What was accepted last, such as the staleness markers of a shutdown, is sent
-// before Run returns, if it is taken.
+// What was accepted last is sent before Run returns, if the endpoint accepts it.
 func TestStopSendsWhatIsThere(t *testing.T) {
 	srv := newServer(t)
 	hold := make(chan bool)

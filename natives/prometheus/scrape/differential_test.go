@@ -227,6 +227,7 @@ type collector struct {
 	scrapes [][]sample
 	batches []*batch.Metrics
 	refs    map[string]storage.SeriesRef
+	latest  map[string]int64 // Unix ms, by series
 }
 
 func (c *collector) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
@@ -307,12 +308,19 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		// Whether its time is the scrape's is known at the end.
 		m.Exemplars = append(m.Exemplars, fmt.Sprintf("%s %v %v %d", e.Labels, e.Value, e.HasTs, e.Ts))
 	}
-	a.rows = append(a.rows, m)
-	a.ts = append(a.ts, t)
-	a.now = t // the report comes last
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	key := ls.String()
+	if a.c.latest == nil {
+		a.c.latest = map[string]int64{}
+	}
+	if opts.RejectOutOfOrder && t <= a.c.latest[key] { // as in the TSDB
+		return 0, storage.ErrOutOfOrderSample
+	}
+	a.c.latest[key] = max(a.c.latest[key], t)
+	a.rows = append(a.rows, m)
+	a.ts = append(a.ts, t)
+	a.now = t // the report comes last
 	if a.c.refs[key] == 0 {
 		a.c.refs[key] = storage.SeriesRef(len(a.c.refs) + 1)
 	}
@@ -367,6 +375,21 @@ func byManager(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 // manage has Prometheus scrape the world n times into a storage.
 func manage(t testing.TB, w *world, a *Arguments, n int, into storage.AppendableV2) {
 	t.Helper()
+	m := startManager(t, w, a, into)
+	time.Sleep(time.Duration(n+1) * a.ScrapeInterval)
+	m.stop()
+}
+
+// manager is a running scrape manager of Prometheus.
+type manager struct {
+	*scrape.Manager
+	sets chan map[string][]*targetgroup.Group
+	done chan struct{}
+}
+
+// startManager has Prometheus scrape the world into a storage until stop is called.
+func startManager(t testing.TB, w *world, a *Arguments, into storage.AppendableV2) *manager {
+	t.Helper()
 	m, err := scrape.NewManager(&scrape.Options{
 		AppendMetadata: true, DiscoveryReloadOnStartup: true, EnableTypeAndUnitLabels: a.EnableTypeAndUnitLabels,
 		EnableStartTimestampZeroIngestion: a.StartTimestampZeroIngestion,
@@ -375,35 +398,47 @@ func manage(t testing.TB, w *world, a *Arguments, n int, into storage.Appendable
 	if err != nil {
 		t.Fatal(err)
 	}
+	run := &manager{m, make(chan map[string][]*targetgroup.Group, 1), make(chan struct{})}
+	run.apply(t, a)
+	go func() { defer close(run.done); _ = m.Run(run.sets) }()
+	return run
+}
+
+// apply gives the manager a config and its targets; nil is a config without jobs.
+func (m *manager) apply(t testing.TB, a *Arguments) {
+	t.Helper()
 	cfg, err := config.Load("", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc := a.config("prometheus.scrape.test")
-	hc, err := a.Client.Config()
-	if err != nil {
-		t.Fatal(err)
+	sets := map[string][]*targetgroup.Group{}
+	if a != nil {
+		sc := a.config("prometheus.scrape.test")
+		hc, err := a.Client.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc.HTTPClientConfig = *hc
+		cfg.ScrapeConfigs = []*config.ScrapeConfig{sc}
+		g := &targetgroup.Group{Source: "x"}
+		for _, tg := range a.Targets {
+			set := model.LabelSet{}
+			for n, v := range tg {
+				set[model.LabelName(n)] = model.LabelValue(v)
+			}
+			g.Targets = append(g.Targets, set)
+		}
+		sets[sc.JobName] = []*targetgroup.Group{g}
 	}
-	sc.HTTPClientConfig = *hc
-	cfg.ScrapeConfigs = []*config.ScrapeConfig{sc}
 	if err := m.ApplyConfig(cfg); err != nil {
 		t.Fatal(err)
 	}
-	g := &targetgroup.Group{Source: "x"}
-	for _, tg := range a.Targets {
-		set := model.LabelSet{}
-		for n, v := range tg {
-			set[model.LabelName(n)] = model.LabelValue(v)
-		}
-		g.Targets = append(g.Targets, set)
-	}
-	sets := make(chan map[string][]*targetgroup.Group, 1)
-	sets <- map[string][]*targetgroup.Group{sc.JobName: {g}}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = m.Run(sets) }()
-	time.Sleep(time.Duration(n+1) * a.ScrapeInterval)
+	m.sets <- sets
+}
+
+func (m *manager) stop() {
 	m.Stop()
-	<-done
+	<-m.done
 }
 
 // byWeir has weir scrape the world n times.
@@ -422,6 +457,13 @@ func byWeir(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 // runWeir has weir scrape the world until stop is called.
 func runWeir(t testing.TB, w *world, a *Arguments, c *collector) (_ *Component, stop func()) {
 	t.Helper()
+	comp, end := startWeir(t, w, a, c)
+	return comp, func() { end(nil) }
+}
+
+// startWeir has weir scrape the world until end is called, which says why.
+func startWeir(t testing.TB, w *world, a *Arguments, c *collector) (_ *Component, end func(cause error)) {
+	t.Helper()
 	recv := flow.NewReceiver("sink", batch.SignalMetrics, nil, nil)
 	recv.Set(c)
 	a.ForwardTo = []*flow.Receiver{recv}
@@ -435,11 +477,11 @@ func runWeir(t testing.TB, w *world, a *Arguments, c *collector) (_ *Component, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error)
 	go func() { done <- comp.Run(ctx) }()
-	return comp, func() {
-		cancel()
+	return comp, func(cause error) {
+		cancel(cause)
 		if err := <-done; err != nil {
 			t.Errorf("Run ended with %v", err)
 		}

@@ -27,7 +27,7 @@ const maxLate = time.Second
 // Why a loop ends.
 var (
 	errRemoved    = errors.New("target was removed")
-	errStopped    = errors.New("scraping was stopped")
+	errStopped    = errors.New("weir is stopping")
 	errHandedOver = errors.New("target goes on elsewhere")
 )
 
@@ -94,8 +94,7 @@ type loop struct {
 	err     error
 }
 
-// run scrapes until ctx ends, and then, depending on its cause, ends the
-// series.
+// run scrapes until ctx ends. If the target was removed, it then ends the series.
 func (l *loop) run(ctx context.Context) {
 	j := l.job.Load()
 	now := l.clock.Now()
@@ -108,8 +107,11 @@ func (l *loop) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			if !errors.Is(context.Cause(ctx), errHandedOver) {
+			switch cause := context.Cause(ctx); {
+			case errors.Is(cause, errRemoved):
 				l.end(ctx)
+			case errors.Is(cause, errStopped):
+				l.releaseAll()
 			}
 			return
 		case <-l.wake:

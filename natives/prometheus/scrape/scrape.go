@@ -6,8 +6,9 @@
 // series (up and its kin) come out equal, and a test compares them. The loop
 // differs in three things. A target is scraped within a second of its start
 // and then at its own place in the interval. A batch that is refused is sent
-// again until the next scrape is due. Targets that go get their staleness
-// markers at once, when weir stops too, because it may not come back.
+// again until the next scrape is due. A target that is removed gets its
+// staleness markers at once. When weir stops, no series gets any, as in
+// Prometheus: the next process continues them.
 //
 // A target's body repeats, so most of it is not parsed at all: see layout.
 package scrape
@@ -149,8 +150,9 @@ func (c *Component) Sourced() []string {
 	return c.want.set.args.Client.Files()
 }
 
-// Run scrapes until ctx ends. When it ends for another component to go on, that
-// gets the targets; otherwise, also after a failure, their series end.
+// Run scrapes until ctx ends. A component that takes over gets the targets with
+// their state. When the node is removed, or after a failure, all series end.
+// When weir stops, they do not: the next process scrapes the same targets.
 func (c *Component) Run(ctx context.Context) error {
 	c.mu.Lock()
 	c.started = true
@@ -168,12 +170,15 @@ func (c *Component) Run(ctx context.Context) error {
 		case <-c.changed:
 			r.reconcile(nil)
 		case err := <-c.failed:
-			r.stop(errStopped) // the next one begins anew, and maybe not soon
+			r.stop(errRemoved) // the next component starts from scratch, and maybe not soon
 			return err
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), component.ErrReplaced) {
+			switch cause := context.Cause(ctx); {
+			case errors.Is(cause, component.ErrReplaced):
 				r.stop(errHandedOver)
-			} else {
+			case errors.Is(cause, component.ErrRemoved):
+				r.stop(errRemoved)
+			default:
 				r.stop(errStopped)
 			}
 			return nil
