@@ -28,6 +28,9 @@ type Options struct {
 	// Scripts returns the catalog of a folder of scripts, whose names begin with
 	// the namespace, for import.scripts; nil when there can be none.
 	Scripts func(namespace, dir string) (component.Catalog, error)
+	// Unsupported lists block names that configs may bring along although no
+	// catalog has them, with what to use instead.
+	Unsupported config.Unsupported
 	// Services run as long as the engine.
 	Services []service.Service
 	// Clock is the time of the engine and all components; nil is the system's.

@@ -160,7 +160,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 			w.err = nil
 		}
 	default:
-		_, ds := b.Check(append(m.names.all(), e.blockNames()...), e.roots()...)
+		_, ds := b.Check(append(m.names.all(), e.blockNames()...), e.o.Unsupported, e.roots()...)
 		if !ds.HasErrors() { // it has no effect
 			x.report(w, ds)
 			m.scope.SetUnknown(b.ID)

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/service"
 )
@@ -113,6 +114,7 @@ func (l *lab) make() *engine.Engine {
 			l.onSaid(line)
 		}
 	}
+	o.Unsupported = config.Unsupported{"remotecfg": "write a file", "import.git": "use import.file", "import.http": "use import.string"}
 	e, err := engine.New(o)
 	if err != nil {
 		l.t.Fatal(err)

@@ -183,7 +183,7 @@ func lookingEngine(path, scripts string, checks *scripting.Checks) (*engine.Engi
 	if err != nil {
 		return nil, cannotStart(err)
 	}
-	e, err := engine.New(engine.Options{Catalogs: catalogs, Scripts: importScripts(nil, checks), Services: services.all(), Version: version, NoWatch: true})
+	e, err := engine.New(engine.Options{Catalogs: catalogs, Scripts: importScripts(nil, checks), Unsupported: unsupported(), Services: services.all(), Version: version, NoWatch: true})
 	if err != nil {
 		return nil, cannotStart(err)
 	}

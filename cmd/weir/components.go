@@ -92,8 +92,8 @@ one that ships. With --source --test, print its test file.`,
 }
 
 func noComponent(name string, names []string) error {
-	if hint := config.DidYouMean(name, names); hint != "" {
-		return fmt.Errorf("there is no component %s; %s", name, hint)
+	if err := lacking(name, names); err != nil {
+		return err
 	}
 	return fmt.Errorf("there is no component %s; 'weir components' lists all components", name)
 }
@@ -103,6 +103,23 @@ func allNames(catalogs []component.Catalog) (names []string) {
 		names = append(names, c.Names()...)
 	}
 	return names
+}
+
+// lacking returns the error for a name that no component has: that weir lacks
+// the component and what to use instead, or what may be meant; nil when neither
+// is known.
+func lacking(name string, names []string) error {
+	u := unsupported()
+	if instead, ok := u[name]; ok {
+		return fmt.Errorf("%s is not supported: %s", name, instead)
+	}
+	if hint := u.Suggest(name, names); hint != "" {
+		return fmt.Errorf("there is no component %s; %s", name, hint)
+	}
+	if instead, ok := u.Find(name); ok {
+		return fmt.Errorf("%s is not supported: %s", name, instead)
+	}
+	return nil
 }
 
 func lookup(catalogs []component.Catalog, name string) (component.Registration, bool) {

@@ -126,8 +126,8 @@ func docOfComponent(t *terminal, name, dir string, unknown error) error {
 		for _, c := range catalogs {
 			names = append(names, c.Names()...)
 		}
-		if hint := config.DidYouMean(name, names); hint != "" {
-			return fmt.Errorf("there is nothing called %s; %s", name, hint)
+		if err := lacking(name, names); err != nil {
+			return err
 		}
 	}
 	return unknown

@@ -136,6 +136,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	e, err := engine.New(engine.Options{
 		Catalogs:        catalogs,
 		Scripts:         importScripts(s.telemetry.Logger(), nil),
+		Unsupported:     unsupported(),
 		Services:        s.all(),
 		Logger:          s.telemetry.Logger(),
 		Registerer:      s.telemetry.Registerer(),

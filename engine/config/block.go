@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,58 +71,87 @@ func (b *Block) CheckLabel(rule LabelRule) (ds Diagnostics) {
 	return ds
 }
 
-// unsupported are blocks of Alloy that weir does not have, and what to do.
-var unsupported = map[string]string{
-	"remotecfg":   "",
-	"import.git":  "clone the repository beside the config and use import.file, which sees every pull",
-	"import.http": `give the content of a remote.http to import.string: content = remote.http.modules.content`,
-}
-
 // inModules are blocks with a meaning inside of a declare only.
 var inModules = map[string]bool{"argument": true, "export": true}
 
-// withoutEffect are blocks of Alloy that weir takes and ignores.
+// withoutEffect are blocks of Alloy that weir accepts and ignores.
 var withoutEffect = map[string]bool{"livedebugging": true, "tracing": true}
 
 // knownBlocks are blocks with a meaning of their own, which no declare can have
 // the name of.
-var knownBlocks = map[string]bool{"declare": true, "foreach": true, "import": true, "template": true, "logging": true, "module_path": true}
+var knownBlocks = map[string]bool{"declare": true, "foreach": true, "import": true, "template": true, "logging": true, "module_path": true, "remotecfg": true}
 
 // IsBlock reports whether a name is that of a block, or the beginning of one,
 // that means the same everywhere.
 func IsBlock(name string) bool {
-	_, not := unsupported[name]
-	return knownBlocks[name] || inModules[name] || withoutEffect[name] || not
+	return knownBlocks[name] || inModules[name] || withoutEffect[name]
 }
 
 // ofLanguage are blocks that no catalog knows.
 var ofLanguage = []string{"declare", "foreach", "import.file", "import.scripts", "import.string"}
 
+// Unsupported lists the blocks that weir knows of but does not have, each with
+// what to use instead. A name that ends in ".*" stands for all names that begin
+// with what is before the star.
+type Unsupported map[string]string
+
+// Find returns what to use instead of a block, and whether it is in the list.
+func (u Unsupported) Find(name string) (instead string, ok bool) {
+	if instead, ok = u[name]; ok {
+		return instead, true
+	}
+	for i := strings.LastIndexByte(name, '.'); i > 0; i = strings.LastIndexByte(name[:i], '.') {
+		if instead, ok = u[name[:i]+".*"]; ok {
+			return instead, true
+		}
+	}
+	return "", false
+}
+
+// Suggest returns a hint at the names that a misspelt name may stand for, ""
+// when none is near. names are those that mean something.
+func (u Unsupported) Suggest(name string, names []string) string {
+	near := nearest(name, slices.Concat(names, slices.Collect(maps.Keys(u))))
+	if len(near) == 0 {
+		return ""
+	}
+	if i := slices.IndexFunc(near, func(n string) bool { return u[n] == "" }); i > 0 { // weir has it
+		near = append([]string{near[i]}, slices.Delete(near, i, i+1)...)
+	}
+	near = slices.DeleteFunc(near, func(n string) bool { return n != near[0] && u[n] != "" })
+	hint := didYouMean(near)
+	if instead := u[near[0]]; instead != "" {
+		hint += " It is not supported: " + instead
+	}
+	return hint
+}
+
 // Check reports whether a block's name is one of names, which are all those
 // that mean something now. When it is not, the diagnostics say what is wrong
 // with it; a warning if it is one that weir ignores, and may then be skipped.
 // scripts are the folders in which a file would make the name one of names.
-func (b *Block) Check(names []string, scripts ...string) (known bool, ds Diagnostics) {
-	for _, n := range names {
-		if n == b.Name {
-			return true, nil
-		}
+func (b *Block) Check(names []string, u Unsupported, scripts ...string) (known bool, ds Diagnostics) {
+	if slices.Contains(names, b.Name) {
+		return true, nil
 	}
-	advice, unsupports := unsupported[b.Name]
+	instead, unsupported := u.Find(b.Name)
+	suggestion := ""
+	if _, exact := u[b.Name]; !exact {
+		suggestion = u.Suggest(b.Name, slices.Concat(names, ofLanguage))
+	}
 	switch {
 	case inModules[b.Name]:
 		ds.add(b.Span, fmt.Sprintf("block %s belongs inside of a declare", b.Name), "")
-	case unsupports:
-		ds.add(b.Span, fmt.Sprintf("block %s is not supported yet", b.Name), advice)
 	case withoutEffect[b.Name]:
-		ds = append(ds, Diagnostic{Span: b.Span, Severity: Warning, Msg: fmt.Sprintf("block %s has no effect", b.Name)})
+		ds = append(ds, Diagnostic{Span: b.Span, Severity: Warning, Msg: fmt.Sprintf("block %s has no effect", b.Name), Hint: "remove the block"})
+	case suggestion != "":
+		ds.add(b.Span, fmt.Sprintf("component %s does not exist", b.Name), suggestion)
+	case unsupported:
+		ds.add(b.Span, fmt.Sprintf("block %s is not supported", b.Name), instead)
 	default:
-		hint := DidYouMean(b.Name, slices.Concat(names, ofLanguage))
-		if hint == "" {
-			hint = "`weir components` lists all there are"
-			if len(scripts) > 0 {
-				hint += "; a script of this name would be " + filepath.Join(scripts[0], filepath.FromSlash(strings.ReplaceAll(b.Name, ".", "/"))) + ".lua"
-			}
+		hint := "`weir components` lists all there are"
+		if len(scripts) > 0 {
+			hint += "; a script of this name would be " + filepath.Join(scripts[0], filepath.FromSlash(strings.ReplaceAll(b.Name, ".", "/"))) + ".lua"
 		}
 		ds.add(b.Span, fmt.Sprintf("component %s does not exist", b.Name), hint)
 	}

@@ -27,7 +27,11 @@ import (
 // Decode again when the value is there. Of Validate that is what does not name
 // an attribute or a block that is written and known, or names one that is not.
 // Warnings of a component.Warner come back as such.
-func (b *Block) Decode(s *Scope, into any) Diagnostics {
+func (b *Block) Decode(s *Scope, into any) Diagnostics { return b.decode(s, into, nil) }
+
+// decode is Decode of a block that has other attributes and blocks than those of
+// into, which hints name as well.
+func (b *Block) decode(s *Scope, into any, others []string) Diagnostics {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		panic(fmt.Sprintf("BUG: cannot decode %s into %T", b.ID, into))
@@ -35,7 +39,7 @@ func (b *Block) Decode(s *Scope, into any) Diagnostics {
 	if b.of == nil {
 		b.of = map[ast.Expr][]Reference{}
 	}
-	d := &decoder{scope: s, of: b.of}
+	d := &decoder{scope: s, of: b.of, name: b.Name, others: others}
 	// The label is part of the node's ID, not of its arguments.
 	top := *b.stmt
 	top.Label = ""
@@ -72,6 +76,11 @@ type decoder struct {
 	scope *Scope
 	ds    Diagnostics
 	of    map[ast.Expr][]Reference
+
+	// name is that of the top-level block, and others are what it has besides
+	// what is decoded.
+	name   string
+	others []string
 }
 
 // references returns the dotted names in an expression.
@@ -211,7 +220,7 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			case blocks[name] != nil:
 				o.and(d.fail(span, fmt.Sprintf("%s is a block, not an attribute", join(path, name)), fmt.Sprintf("write: %s { … }", name)))
 			case !ok: // what is known can be validated all the same
-				o.doubtful = append(o.doubtful, d.misspelt(span, "attribute "+join(path, name), suggestField(name, fs))...)
+				o.doubtful = append(o.doubtful, d.misspelt(span, "attribute", path, name, fs)...)
 			case twice:
 				o.and(d.fail(span, fmt.Sprintf("attribute %s is set twice", join(path, name)), "first set at "+first.String()))
 			default:
@@ -225,7 +234,7 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			case isAttr:
 				o.and(d.fail(span, fmt.Sprintf("%s is an attribute, not a block", join(path, name)), fmt.Sprintf("write: %s = …", name)))
 			case decode == nil:
-				o.doubtful = append(o.doubtful, d.misspelt(span, "block "+join(path, name), suggestField(name, fs))...)
+				o.doubtful = append(o.doubtful, d.misspelt(span, "block", path, name, fs)...)
 			default:
 				if _, twice := seen[name]; !twice {
 					seen[name] = span
@@ -361,14 +370,57 @@ func (d *decoder) label(stmt *ast.BlockStmt, v reflect.Value, f *field) (o outco
 	return o
 }
 
-// misspelt records a name that is not known, and returns the words of the hint.
-func (d *decoder) misspelt(s Span, what, hint string) []string {
-	d.fail(s, "unknown "+what, hint)
-	return identifiers.FindAllString(hint, -1)
+// misspelt records an attribute or a block that is not among the fields of the
+// block at path, and returns the names that may be meant.
+func (d *decoder) misspelt(s Span, kind, path, name string, fs []field) []string {
+	have, of := fieldNames(fs), path
+	if path == "" {
+		have, of = append(have, d.others...), d.name
+	}
+	hint := DidYouMean(name, have)
+	if hint != "" {
+		d.fail(s, fmt.Sprintf("unknown %s %s", kind, join(path, name)), hint)
+		return identifiers.FindAllString(hint, -1)
+	}
+	switch inside := inside(name, fs); {
+	case inside != "":
+		hint = fmt.Sprintf("it belongs in the block %s", join(path, inside))
+	case len(have) == 0:
+		hint = of + " has no attributes or blocks"
+	case len(have) <= maxListed:
+		hint = fmt.Sprintf("%s has %s", of, strings.Join(have, ", "))
+	default:
+		hint = fmt.Sprintf("'weir components %s' lists its attributes and blocks", d.name)
+	}
+	d.fail(s, fmt.Sprintf("unknown %s %s", kind, join(path, name)), hint)
+	return nil
+}
+
+// maxListed is how many names of attributes and blocks a hint may list.
+const maxListed = 8
+
+// inside returns the one nested block that has an attribute or block of a name,
+// "" when none has it, or several.
+func inside(name string, fs []field) (block string) {
+	for _, f := range fs {
+		t := deref(f.typ)
+		for f.kind == blockField && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
+			t = deref(t.Elem())
+		}
+		if f.kind != blockField || t.Kind() != reflect.Struct || !slices.Contains(fieldNames(tagged(t)), name) {
+			continue
+		}
+		if block != "" {
+			return ""
+		}
+		block = f.name
+	}
+	return block
 }
 
 // invalid records an error of Validate, each one apart if it joins several, as
-// far as what is known of the block bears it out.
+// far as what is known of the block bears it out. Lines after the first one of
+// an error are its detail.
 func (d *decoder) invalid(stmt *ast.BlockStmt, err error, known outcome) outcome {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
@@ -376,10 +428,12 @@ func (d *decoder) invalid(stmt *ast.BlockStmt, err error, known outcome) outcome
 		}
 		return outcome{failed: true}
 	}
-	if !known.holds(stmt, err.Error()) {
+	msg, detail, _ := strings.Cut(err.Error(), "\n")
+	if !known.holds(stmt, msg) {
 		return outcome{}
 	}
-	return d.fail(mentioned(stmt, err.Error()), err.Error(), "")
+	d.ds = append(d.ds, Diagnostic{Span: mentioned(stmt, msg), Msg: msg, Detail: detail})
+	return outcome{failed: true}
 }
 
 var identifiers = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
@@ -404,8 +458,8 @@ func mentioned(stmt *ast.BlockStmt, msg string) Span {
 	return headerSpan(stmt)
 }
 
-func suggestField(name string, fs []field) string {
-	var names []string
+// fieldNames returns the names of the attributes and blocks among fields.
+func fieldNames(fs []field) (names []string) {
 	for _, f := range fs {
 		switch f.kind {
 		case attrField, blockField:
@@ -416,7 +470,7 @@ func suggestField(name string, fs []field) string {
 			}
 		}
 	}
-	return DidYouMean(name, names)
+	return names
 }
 
 func count(body ast.Body, name string) (n int) {

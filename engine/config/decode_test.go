@@ -145,7 +145,7 @@ func TestDecodeMistakes(t *testing.T) {
 	f("", `c.alloy:1:1: missing required attribute forward_to`)
 	f(ok+"scrape_intervall = \"1s\"", `c.alloy:3:1: unknown attribute scrape_intervall (did you mean scrape_interval?)`)
 	f(ok+"basic_auht {\n}", `c.alloy:3:1: unknown block basic_auht (did you mean basic_auth?)`)
-	f(ok+"zzz = 1", `c.alloy:3:1: unknown attribute zzz`)
+	f(ok+"zzz = 1", `c.alloy:3:1: unknown attribute zzz ('weir components prometheus.scrape' lists its attributes and blocks)`)
 	f(ok+"basic_auth = 1", `c.alloy:3:1: basic_auth is a block, not an attribute (write: basic_auth { … })`)
 	f(ok+"targets {\n}", `c.alloy:3:1: targets is an attribute, not a block (write: targets = …)`)
 	f(ok+"honor_labels = true\nhonor_labels = false", `c.alloy:4:1: attribute honor_labels is set twice (first set at c.alloy:3:1)`)
@@ -246,7 +246,7 @@ c.alloy:8:2: missing required attribute endpoint.url
 c.alloy:9:11: endpoint.size: should be number, got string
 c.alloy:12:15: basic_auth.password: should be secret, got number
 c.alloy:13:15: basic_auth.username: should be string, got array
-c.alloy:15:2: unknown block unknown`)
+c.alloy:15:2: unknown block unknown ('weir components prometheus.scrape' lists its attributes and blocks)`)
 }
 
 func TestDecodeValues(t *testing.T) {

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/grafana/alloy/syntax/ast"
 )
@@ -164,13 +163,7 @@ func (b *Block) decodeConstant(stmt *ast.BlockStmt, s *Scope, into any, others .
 	}
 	ds = constants.constant(b.Name, appendReferences(nil, stmt.Body))
 	own := &Block{ID: b.ID, Name: b.Name, Span: b.Span, stmt: stmt}
-	for _, d := range own.Decode(constants, into) {
-		if name, ok := strings.CutPrefix(d.Msg, "unknown attribute "); ok && d.Hint == "" {
-			d.Hint = DidYouMean(name, others)
-		}
-		ds = append(ds, d)
-	}
-	return ds
+	return append(ds, own.decode(constants, into, others)...)
 }
 
 // constant returns a mistake for each reference to what is neither in the

@@ -9,7 +9,10 @@ import (
 // DidYouMean returns a hint that names the candidates nearest to name, "" when
 // none is near.
 func DidYouMean(name string, candidates []string) string {
-	near := nearest(name, candidates)
+	return didYouMean(nearest(name, candidates))
+}
+
+func didYouMean(near []string) string {
 	if len(near) == 0 {
 		return ""
 	}

@@ -253,13 +253,17 @@ type nestedBlock struct {
 }
 
 func TestCheck(t *testing.T) {
-	c, ds := config.Parse(map[string]string{"c.alloy": "prometheus.scrap \"x\" {}\nlogging \"y\" {}\nremotecfg {}\ntracing {}\nprometheus.scrape {}\nzzz.yyy \"a\" {}\n"})
+	c, ds := config.Parse(map[string]string{"c.alloy": "prometheus.scrap \"x\" {}\nlogging \"y\" {}\nremotecfg {}\ntracing {}\nprometheus.scrape {}\nzzz.yyy \"a\" {}\n" +
+		"discovery.ec2 \"x\" {}\ndiscovery.ec3 \"x\" {}\notelcol.new.thing \"x\" {}\nprometheus.scrapf \"x\" {}\n"})
 	if len(ds) > 0 {
 		t.Fatal(diagnose(ds))
 	}
+	unsupported := config.Unsupported{
+		"discovery.ec2": "use discovery.file", "otelcol.*": "run a collector", "remotecfg": "write a file", "prometheus.scrapg": "x",
+	}
 	var got strings.Builder
 	for _, b := range c.Blocks {
-		known, ds := b.Check([]string{"prometheus.scrape", "logging"}, "my/scripts")
+		known, ds := b.Check([]string{"prometheus.scrape", "logging", "discovery.dns"}, unsupported, "my/scripts")
 		if known {
 			rule := config.LabelRequired
 			if b.Name == "logging" {
@@ -271,10 +275,14 @@ func TestCheck(t *testing.T) {
 	}
 	want := "c.alloy:1:1: component prometheus.scrap does not exist (did you mean prometheus.scrape?)\n" +
 		"c.alloy:2:1: block logging takes no label (there is only one: write: logging {)\n" +
-		"c.alloy:3:1: block remotecfg is not supported yet\n" +
-		"c.alloy:4:1: warning: block tracing has no effect\n" +
+		"c.alloy:3:1: block remotecfg is not supported (write a file)\n" +
+		"c.alloy:4:1: warning: block tracing has no effect (remove the block)\n" +
 		"c.alloy:5:1: block prometheus.scrape needs a label (write: prometheus.scrape \"default\" {)\n" +
-		"c.alloy:6:1: component zzz.yyy does not exist (`weir components` lists all there are; a script of this name would be my/scripts/zzz/yyy.lua)\n"
+		"c.alloy:6:1: component zzz.yyy does not exist (`weir components` lists all there are; a script of this name would be my/scripts/zzz/yyy.lua)\n" +
+		"c.alloy:7:1: block discovery.ec2 is not supported (use discovery.file)\n" +
+		"c.alloy:8:1: component discovery.ec3 does not exist (did you mean discovery.ec2? It is not supported: use discovery.file)\n" +
+		"c.alloy:9:1: block otelcol.new.thing is not supported (run a collector)\n" +
+		"c.alloy:10:1: component prometheus.scrapf does not exist (did you mean prometheus.scrape?)\n"
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -299,7 +307,7 @@ func FuzzParse(f *testing.F) {
 		for _, b := range c.Blocks {
 			_, more := b.Resolve(s)
 			ds = append(ds, more...)
-			_, more = b.Check([]string{"a"})
+			_, more = b.Check([]string{"a"}, nil)
 			ds = append(ds, more...)
 			args := new(arguments)
 			ds = append(ds, b.Decode(s, args)...)

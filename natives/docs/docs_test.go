@@ -70,7 +70,7 @@ func TestExamples(t *testing.T) {
 			scope := c.NewScope("v0.0.0")
 			shown := false
 			for _, b := range c.Blocks {
-				known, more := b.Check(natives.Names())
+				known, more := b.Check(natives.Names(), nil)
 				ds = append(ds, more...)
 				if !known {
 					continue

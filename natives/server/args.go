@@ -13,7 +13,7 @@ import (
 type Arguments struct {
 	// Where and how HTTP is served.
 	HTTP HTTP `alloy:"http,block,optional"`
-	// Refused: nothing is served by gRPC.
+	// Not supported: requests are received over HTTP only.
 	GRPC *GRPC `alloy:"grpc,block,optional"`
 	// How long requests in flight may take to end when the server stops or
 	// moves to another address.
@@ -134,7 +134,7 @@ func notNegative(name string, d time.Duration) error {
 
 // Validate refuses the block.
 func (g *GRPC) Validate() error {
-	return errors.New("nothing is served by gRPC here, remove the block grpc")
+	return errors.New("grpc is not supported: requests are received over HTTP only; remove the block")
 }
 
 // Validate returns all that is wrong with the block, joined.

@@ -28,7 +28,7 @@ type Arguments struct {
 	Format string `alloy:"format,attr,optional"`
 	// Destination is where logs go. Only stderr is supported.
 	Destination string `alloy:"destination,attr,optional"`
-	// WriteTo is a list of receivers of logs. It is not supported yet.
+	// WriteTo is a list of receivers of logs. It is not supported.
 	WriteTo []*flow.Receiver `alloy:"write_to,attr,optional"`
 }
 
@@ -52,10 +52,10 @@ func (a *Arguments) Validate() error {
 		errs = append(errs, fmt.Errorf("format must be logfmt or json, not %q", a.Format))
 	}
 	if a.Destination != "stderr" {
-		errs = append(errs, fmt.Errorf("destination %q is not supported yet, only stderr", a.Destination))
+		errs = append(errs, fmt.Errorf("destination %q is not supported: use \"stderr\"", a.Destination))
 	}
 	if len(a.WriteTo) > 0 {
-		errs = append(errs, errors.New("write_to is not supported yet"))
+		errs = append(errs, errors.New("write_to is not supported: collect the standard error output of weir like the log of any other process"))
 	}
 	return errors.Join(errs...)
 }

@@ -171,7 +171,7 @@ func TestBlock(t *testing.T) {
 	f(def.Doc.Example, "")
 	f("logging {\n level = \"loud\"\n}", `level must be debug, info, warn or error, not "loud"`)
 	f("logging {\n format = \"xml\"\n}", `format must be logfmt or json, not "xml"`)
-	f("logging {\n destination = \"windows_event_log\"\n}", `destination "windows_event_log" is not supported yet, only stderr`)
+	f("logging {\n destination = \"windows_event_log\"\n}", `destination "windows_event_log" is not supported: use "stderr"`)
 	f("logging {\n level = \"x\"\n format = \"y\"\n}", `level must be debug, info, warn or error, not "x"; format must be logfmt or json, not "y"`)
 	for _, field := range config.Describe(def.NewConfig()) {
 		if def.Doc.Args[field.Path] == "" {

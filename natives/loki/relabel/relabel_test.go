@@ -211,5 +211,5 @@ func TestArguments(t *testing.T) {
 	f("forward_to = []\nmax_cache_size = 0", "c.alloy:3:1: max_cache_size is 0, must be greater than 0\nc.alloy:3:1: warning: max_cache_size has no effect")
 	f("forward_to = []\nrule {\n\tregex = \"a(\"\n\taction = \"drop\"\n}",
 		"c.alloy:4:10: rule.regex: cannot compile regex: error parsing regexp: missing closing ): `^(?s:a()$`")
-	f("forward_to = []\ncache_ttl = \"2m\"", "c.alloy:3:1: unknown attribute cache_ttl")
+	f("forward_to = []\ncache_ttl = \"2m\"", "c.alloy:3:1: unknown attribute cache_ttl (loki.relabel has forward_to, rule, max_cache_size)")
 }

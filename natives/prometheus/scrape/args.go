@@ -106,15 +106,33 @@ type Arguments struct {
 
 	Client httpclient.Arguments `alloy:",squash"`
 
-	// Sharing of targets between several instances.
+	// Distribution of targets among several instances.
 	Clustering Clustering `alloy:"clustering,block,optional"`
 }
 
 // Clustering says whether targets are shared with other instances.
 type Clustering struct {
-	// Not supported yet: true is refused.
+	// Must be false: instances of weir do not distribute targets among
+	// themselves. The error for true has the rules to write instead.
 	Enabled bool `alloy:"enabled,attr"`
 }
+
+// noClustering is the error for clustering, with what to write instead.
+const noClustering = `clustering: enabled = true is not supported: instances of weir do not distribute targets among themselves
+Remove the block and let each instance keep its own part of the targets. For the
+first of 3 instances, write in a discovery.relabel before this block (the second
+has regex = "1", the third regex = "2"):
+  rule {
+    source_labels = ["__address__"]
+    action        = "hashmod"
+    modulus       = 3
+    target_label  = "__tmp_instance"
+  }
+  rule {
+    source_labels = ["__tmp_instance"]
+    action        = "keep"
+    regex         = "0"
+  }`
 
 // timeout returns how long a request may take. As in Prometheus, and not in
 // Alloy, a short interval needs no timeout written beside it.
@@ -198,7 +216,7 @@ func (a *Arguments) Validate() error {
 		add(`metric_name_escaping_scheme must be "allow-utf-8", "underscores", "dots" or "values", not %q`, a.MetricNameEscapingScheme)
 	}
 	if a.Clustering.Enabled {
-		add("clustering: enabled = true is not supported yet")
+		add("%s", noClustering)
 	}
 	return errors.Join(append(errs, a.Client.Validate())...)
 }

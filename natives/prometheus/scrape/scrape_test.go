@@ -794,7 +794,7 @@ func TestArguments(t *testing.T) {
 	f(`metric_name_validation_scheme = "x"`, "metric_name_validation_scheme must be")
 	f(`metric_name_escaping_scheme = "allow-utf-8"`, "needs metric_name_validation_scheme")
 	f(`metric_name_escaping_scheme = "x"`, "metric_name_escaping_scheme must be")
-	f("clustering {\nenabled = true\n}", "clustering: enabled = true is not supported yet")
+	f("clustering {\nenabled = true\n}", "clustering: enabled = true is not supported: instances of weir do not distribute targets among themselves\n")
 	f("bearer_token = \"x\"\nbasic_auth {\n}", "at most one of basic_auth")
 	f("scrape_timeout = \"2m\"\nscheme = \"x\"", "scrape_timeout", "scheme must be")
 }
