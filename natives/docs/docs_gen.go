@@ -1134,7 +1134,7 @@ loki.echo "default" {}
 			"forward_to":                    "Receivers to send the lines to.",
 			"legacy_positions_file":         "Positions file of Promtail or of Alloy to begin with, when there is no positions log yet. It is removed once its positions are taken over.",
 			"on_positions_file_error":       "What to do with a file whose position cannot be read because the positions are damaged: \"restart_from_beginning\", \"restart_from_end\", or \"skip\", which leaves it alone until weir is restarted.",
-			"tail_from_end":                 "Whether a file of which no position is known, and which was there before weir, is read from its end instead of from its beginning.",
+			"tail_from_end":                 "Whether a file without a stored position is read from its end instead of from its beginning. Lines that a new file has when weir first sees it are skipped too. After a rotation, the new file is read from its beginning. It has no effect on compressed files, which are read as a whole.",
 			"targets":                       "Targets whose label __path__ is a file to follow. Their other labels become those of its lines, but for those that begin with two underscores; the label filename is the path. A target that leaves is read to its end. A file that is rotated is looked for in its directory. One that was moved to another (logrotate's olddir) is read on; while weir is down it is found there only if a target with the same labels, or a pattern, names it there too.",
 		},
 		Example: `// Follows the logs of an application and sends them to Loki.

@@ -33,8 +33,10 @@ type Arguments struct {
 	// IANA name of the encoding of the files, such as UTF-16LE or GBK; UTF-8 when
 	// it is empty. A byte order mark at the start of a file wins over it.
 	Encoding string `alloy:"encoding,attr,optional"`
-	// Whether a file of which no position is known, and which was there before
-	// weir, is read from its end instead of from its beginning.
+	// Whether a file without a stored position is read from its end instead of
+	// from its beginning. Lines that a new file has when weir first sees it are
+	// skipped too. After a rotation, the new file is read from its beginning. It
+	// has no effect on compressed files, which are read as a whole.
 	TailFromEnd bool `alloy:"tail_from_end,attr,optional"`
 	// Positions file of Promtail or of Alloy to begin with, when there is no
 	// positions log yet. It is removed once its positions are taken over.
@@ -158,9 +160,6 @@ func (a *Arguments) Validate() error {
 			errs = append(errs, fmt.Errorf("file_watch.%s_poll_frequency is %s, must be greater than 0", w.name, w.pause))
 		}
 	}
-	if a.Decompression.Enabled && a.TailFromEnd {
-		errs = append(errs, errors.New("tail_from_end does not go with decompression: a compressed file is read as a whole; leave one of them out"))
-	}
 	if a.FileMatch.SyncPeriod <= 0 {
 		errs = append(errs, fmt.Errorf("file_match.sync_period is %s, must be greater than 0", a.FileMatch.SyncPeriod))
 	}
@@ -179,11 +178,14 @@ func (a *Arguments) Validate() error {
 
 var _ component.Warner = (*Arguments)(nil)
 
-// Warnings names patterns that are taken for files of that name, which there are
-// not.
+// Warnings reports arguments without effect, and patterns that are taken for the
+// names of files because file_match is not enabled.
 func (a *Arguments) Warnings() (ws []string) {
+	if a.Decompression.Enabled && a.TailFromEnd {
+		ws = append(ws, "tail_from_end has no effect with decompression: a compressed file is always read as a whole")
+	}
 	if a.FileMatch.Enabled {
-		return nil
+		return ws
 	}
 	for i, t := range a.Targets {
 		if path := t[pathLabel]; strings.ContainsAny(path, "*?[{") {

@@ -184,7 +184,7 @@ func (f *follower) reserve(p *position, id identity) bool {
 func (f *follower) anew(g *generation) error {
 	made := born(g.f)
 	new := !made.IsZero() && made.After(f.c.started.Add(-time.Second))
-	atEnd := f.set.tailFromEnd && !new
+	atEnd := f.set.tailFromEnd
 	var offset int64
 	text, imported := f.c.imported(&f.target)
 	switch n, err := strconv.ParseInt(text, 10, 64); {

@@ -198,7 +198,6 @@ func TestFileMatch(t *testing.T) {
 
 func TestTailFromEnd(t *testing.T) {
 	scene(t, func(h *house) {
-		h.node.Clock.Advance(time.Hour * 24 * 365 * 20) // the file is from before that
 		h.args.TailFromEnd = true
 		h.append("app.log", strings.Repeat("old\n", 5000)+"part")
 		h.start()
@@ -217,16 +216,38 @@ func TestTailFromEnd(t *testing.T) {
 	})
 }
 
-// TestTailFromEndOfANewFile: what came after weir is read from its beginning.
-func TestTailFromEndOfANewFile(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("not every system knows when a file was made")
+// TestTailFromEndOfMatchedFiles: every file without a position starts at its end,
+// as in Alloy: files that exist at the start and files that appear later, however
+// young they are. A file that follows a rotation starts at its beginning.
+func TestTailFromEndOfMatchedFiles(t *testing.T) {
+	f := func(start func(h *house)) {
+		t.Helper()
+		scene(t, func(h *house) {
+			h.args.TailFromEnd = true
+			h.append("a.log", "old\n")
+			start(h)
+			h.append("b.log", "old\n")
+			h.pass(11 * time.Second)
+			h.append("a.log", "a\n")
+			h.append("b.log", "b\n")
+			h.pass(time.Second)
+			h.rename("a.log", "a.log.1")
+			h.append("a.log", "first\n")
+			h.pass(11 * time.Second)
+			h.wantLabelled("filename", h.path("a.log")+" a", h.path("a.log")+" first", h.path("b.log")+" b")
+		})
 	}
-	scene(t, func(h *house) {
-		h.args.TailFromEnd = true // the clock shows a time long before now
-		h.append("app.log", "a\n")
+	f(func(h *house) {
+		h.follow("*.log")
+		h.args.FileMatch.Enabled = true
 		h.start()
-		h.want("a")
+	})
+	f(func(h *house) { // as local.file_match does
+		h.follow("a.log")
+		h.start()
+		h.update(func(a *file.Arguments) {
+			a.Targets = append(a.Targets, map[string]string{"__path__": h.path("b.log"), "job": "j"})
+		})
 	})
 }
 
@@ -371,7 +392,6 @@ func TestValidate(t *testing.T) {
 	f(func(a *file.Arguments) { a.FileWatch = file.FileWatch{} }, "min_poll_frequency is 0s", "max_poll_frequency is 0s")
 	f(func(a *file.Arguments) { a.FileMatch = file.FileMatch{IgnoreOlderThan: -1} }, "sync_period is 0s", "ignore_older_than is -1ns")
 	f(func(a *file.Arguments) { a.Decompression.InitialDelay = -1 }, "initial_delay is -1ns")
-	f(func(a *file.Arguments) { a.Decompression.Enabled, a.TailFromEnd = true, true }, "tail_from_end does not go with decompression")
 	f(func(a *file.Arguments) {
 		a.FileMatch.Enabled = true
 		a.Targets = []map[string]string{{"__path__": "/x["}}

@@ -33,3 +33,18 @@ func TestPatternIsNoFile(t *testing.T) {
 	f(odd, false, "")
 	f(filepath.Join(dir, "gone.log"), false, "")
 }
+
+// TestTailFromEndOfCompressedFiles: Alloy accepts tail_from_end together with
+// decompression, where it is not supported; the file is read as a whole.
+func TestTailFromEndOfCompressedFiles(t *testing.T) {
+	scene(t, func(h *house) {
+		decompressing(h, "gz")
+		h.args.TailFromEnd = true
+		h.append("app.log", compressed(t, "gz", "one\ntwo\n"))
+		h.start()
+		h.want("one", "two")
+		if got, want := strings.Join(h.args.Warnings(), "\n"), "tail_from_end has no effect with decompression"; !strings.Contains(got, want) {
+			t.Errorf("got warnings %q, want %q", got, want)
+		}
+	})
+}
