@@ -50,6 +50,8 @@ type Arguments struct {
 	Decompression Decompression `alloy:"decompression,block,optional"`
 	// How often is looked for new lines.
 	FileWatch FileWatch `alloy:"file_watch,block,optional"`
+	// Says how long a file is read after it was renamed or deleted.
+	FileRotation FileRotation `alloy:"file_rotation,block,optional"`
 	// Takes __path__ for a pattern, as local.file_match does.
 	FileMatch FileMatch `alloy:"file_match,block,optional"`
 }
@@ -73,6 +75,21 @@ type FileWatch struct {
 	MinPollFrequency time.Duration `alloy:"min_poll_frequency,attr,optional"`
 	// Longest pause between two looks at a file.
 	MaxPollFrequency time.Duration `alloy:"max_poll_frequency,attr,optional"`
+}
+
+// FileRotation says how long a file is read after it was renamed or deleted: its
+// writer may write to it until it opens the new file.
+type FileRotation struct {
+	// How long nothing must have been written to the file before it is closed. On
+	// Linux it then stays open until no process has it open for writing. weir can
+	// see that if it runs as the owner of the file or with CAP_LEASE, and if the
+	// file system supports leases; otherwise the file stays open for max_wait.
+	IdleTimeout time.Duration `alloy:"idle_timeout,attr,optional"`
+	// How long a file is kept at most. What a renamed file has by then is still
+	// read. A deleted file is closed to free its space on the disk: lines that are
+	// not read by then are lost. Losses are logged and counted in
+	// weir_source_file_lost_bytes_total.
+	MaxWait time.Duration `alloy:"max_wait,attr,optional"`
 }
 
 // FileMatch finds files by patterns.
@@ -139,6 +156,7 @@ func (a *Arguments) SetToDefault() {
 	*a = Arguments{
 		OnPositionsFileError: fromBeginning,
 		FileWatch:            FileWatch{MinPollFrequency: 250 * time.Millisecond, MaxPollFrequency: 250 * time.Millisecond},
+		FileRotation:         FileRotation{IdleTimeout: 5 * time.Second, MaxWait: 5 * time.Minute},
 		FileMatch:            FileMatch{SyncPeriod: 10 * time.Second},
 	}
 }
@@ -159,6 +177,14 @@ func (a *Arguments) Validate() error {
 		if w.pause <= 0 {
 			errs = append(errs, fmt.Errorf("file_watch.%s_poll_frequency is %s, must be greater than 0", w.name, w.pause))
 		}
+	}
+	if a.FileRotation.IdleTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("file_rotation.idle_timeout is %s, must be greater than 0", a.FileRotation.IdleTimeout))
+	}
+	if r := a.FileRotation; r.MaxWait <= 0 {
+		errs = append(errs, fmt.Errorf("file_rotation.max_wait is %s, must be greater than 0", r.MaxWait))
+	} else if r.MaxWait < r.IdleTimeout {
+		errs = append(errs, fmt.Errorf("file_rotation.max_wait is %s, must not be less than idle_timeout (%s)", r.MaxWait, r.IdleTimeout))
 	}
 	if a.FileMatch.SyncPeriod <= 0 {
 		errs = append(errs, fmt.Errorf("file_match.sync_period is %s, must be greater than 0", a.FileMatch.SyncPeriod))

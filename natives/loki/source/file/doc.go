@@ -6,9 +6,14 @@
 // What is followed is not a path but content, a generation: a file that is known
 // by its identity (device and inode), by the hash of its first bytes and by the
 // hash of the last bytes that were read. A look at the path tells whether its
-// current generation is still there. If it is not, the old one is read to its
-// end, its handle is kept for what writers that do not know yet still write to
-// it, and the new one begins. Generations that came and went between two looks,
+// current generation is still there. If it is not, it was rotated: it is read to
+// its end and kept open (rotated.go), because its writer may write to it until
+// it opens the new file. It is closed when it has been idle for
+// file_rotation.idle_timeout and no process has it open for writing
+// (writers_linux.go), at the latest after file_rotation.max_wait. That also
+// applies when the target is removed because a pattern no longer matches; if the
+// file still has its name, the target was removed by a change of the config, and
+// the file is only read to its end. Generations that came and went between two looks,
 // and those that a restart finds gone, are searched for in the directory, by
 // identity and then by content, which also finds the copy that a truncation
 // leaves and the compressed file that became of it. What was not read and is

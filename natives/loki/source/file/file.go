@@ -42,6 +42,8 @@ type Component struct {
 	flying    atomic.Int64 // bytes of lines that are being sent
 	unread    atomic.Bool  // a position of another collector was none
 	starved   atomic.Bool  // the process had too many files open
+	rotated   atomic.Int64 // rotated files that are open
+	crowded   atomic.Bool  // there were more of them than maxRotated
 	unkept    atomic.Bool  // the checkpoint could not be written
 
 	// Of Run and what it calls, set before there is a follower.
@@ -213,7 +215,7 @@ func (c *Component) claim(t *target) []*position {
 	if len(own) > 0 {
 		return own
 	}
-	left := c.positions.ofPath(t.path, func(*position) bool { return true })
+	left := c.positions.ofPath(t.path, func(p *position) bool { return !c.owns.has(p) })
 	key := ""
 	for _, p := range left {
 		if key == "" && !c.isTarget(p.path, p.labels) {
@@ -229,7 +231,9 @@ func (c *Component) claim(t *target) []*position {
 
 // sweep forgets positions of files that are neither targets nor there any more.
 func (c *Component) sweep() {
-	unused := func(p *position) bool { return len(p.open) == 0 && !c.isTarget(p.path, p.labels) }
+	unused := func(p *position) bool {
+		return len(p.open) == 0 && !c.isTarget(p.path, p.labels) && !c.owns.has(p)
+	}
 	ps := c.positions.where(unused)
 	for i, v := range c.positions.copies(ps) {
 		_, _, err := stat(v.path)
@@ -255,7 +259,7 @@ func (c *Component) positionOf(key string, g *generation) *position {
 type followerInfo struct {
 	Path    string `json:"path"`
 	Labels  string `json:"labels"`
-	File    string `json:"file,omitempty"` // where the path leads, or led before a rotation
+	File    string `json:"file,omitempty"` // where the path leads; of a rotated file, where it is now if that is known
 	Offset  int64  `json:"offset"`
 	Size    int64  `json:"size"`
 	Acked   int64  `json:"acknowledged_offset"`

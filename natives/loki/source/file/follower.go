@@ -11,15 +11,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-const (
-	// partialGrace is how long the end of a rotated file may lack the end of its
-	// last line before that is sent as it is. Newer lines wait meanwhile.
-	partialGrace = 5 * time.Second
-	// lateGrace is how long a rotated file must not have grown before it is closed,
-	// once there is something in the file after it: its writer has moved on.
-	lateGrace = 5 * time.Minute
-)
-
 // follower follows one target. A worker has it for one turn at a time; between
 // turns the scheduler has it.
 type follower struct {
@@ -34,6 +25,8 @@ type follower struct {
 	knew    bool          // they knew something
 	written int64         // and that was last written to then
 	met     bool          // there was something at the path since
+	past    time.Time     // when the last rotated file that was finished was last written to
+	tended  time.Time     // when rotated files were last checked for max_wait
 	began   bool          // what the positions know was taken over
 	missing []*position   // of files that are not there by their identity
 	ignored bool          // for on_positions_file_error = "skip"
@@ -82,10 +75,17 @@ func (f *follower) look(now time.Time) error {
 			return err
 		}
 	}
-	if f.leaving || f.ignored {
+	if f.ignored {
 		return nil
 	}
 	id, fi, err := stat(f.target.path)
+	if f.leaving {
+		// If its name is gone too, the file was rotated or deleted: a pattern does
+		// not match it any more.
+		g := f.at()
+		f.here = g != nil && err == nil && g.id == id
+		return nil
+	}
 	if err != nil {
 		if isMissing(err) {
 			f.here = false
@@ -101,6 +101,7 @@ func (f *follower) look(now time.Time) error {
 		g := f.gens[i]
 		f.gens = append(slices.Delete(f.gens, i, i+1), g)
 		f.here = true
+		g.rotation = rotation{}
 		g.saw(fi, now)
 		return nil
 	}
@@ -179,7 +180,10 @@ func (f *follower) change(now time.Time) error {
 func (f *follower) follows(g *generation, now time.Time) {
 	n := len(f.gens)
 	if n == 0 {
-		// Another target with these labels had it, or had all before it.
+		if !f.past.IsZero() {
+			f.c.metrics.rotations.WithLabelValues("renamed").Inc()
+			f.missed(f.past, g)
+		} // else another target with these labels had it, or had all before it
 		f.rejoin(g)
 		return
 	}
@@ -260,16 +264,16 @@ func (f *follower) fresh(g *generation, offset int64) {
 // since, and before g: rotations that nobody saw.
 func (f *follower) missed(since time.Time, g *generation) {
 	d := f.c.beside(g.real, f.target.path)
-	known := f.c.positions.copies(f.c.positions.ofPath(f.target.path, func(p *position) bool { return p.labels == f.target.key }))
 	for _, l := range d.between(since, func(l listed) bool {
-		return l.id == g.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key) ||
-			slices.ContainsFunc(known, func(p position) bool { return p.id == l.id })
+		return l.id == g.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key)
 	}) {
 		m, err := f.open(l.path)
 		if err != nil || m == nil {
 			continue // it is looked at as lost if it was
 		}
-		if m.id != l.id || !f.c.owns.take(f, m.id) {
+		// The inode of a file that was deleted may belong to another one by now.
+		known := f.c.positionOf(f.target.key, m) != nil
+		if m.id != l.id || known || !f.c.owns.take(f, m.id) {
 			m.close()
 			continue
 		}
@@ -349,8 +353,12 @@ func (f *follower) restart(g *generation) {
 // lose counts what is known to be there of g and will not be read.
 func (f *follower) lose(g *generation, why string) {
 	n := f.abandon(g.pos, g.again)
-	if g.in == nil && g.size > g.offset {
-		n += g.size - g.offset
+	size := g.size
+	if g.expired {
+		size = max(size, g.raw)
+	}
+	if g.in == nil && size > g.offset {
+		n += size - g.offset
 	}
 	g.again = nil
 	f.lost(n, g.real, g.offset, why)
@@ -373,61 +381,9 @@ func (f *follower) abandon(p *position, again []span) (n int64) {
 func (f *follower) lost(n int64, real string, offset int64, why string) {
 	if n > 0 {
 		f.c.metrics.lost.Add(float64(n))
-		f.c.opts.Logger.Warn("lines are lost: a file is not there any more and was not read to its end",
+		f.c.opts.Logger.Warn("lines are lost: a file was not read to its end",
 			"path", f.target.path, "file", real, "offset", offset, "lost_bytes", n, "reason", why)
 	}
-}
-
-// pick returns the generation to read next, nil when there is none, and whether
-// its last line is over although it has no end.
-func (f *follower) pick(now time.Time) (g *generation, whole bool) {
-	for i := 0; i < len(f.gens); i++ {
-		g := f.gens[i]
-		old := g != f.at() || f.leaving
-		if old {
-			names, err := g.refresh(now)
-			if err != nil {
-				f.lose(g, err.Error())
-				f.finish(i)
-				i--
-				continue
-			}
-			if !g.unread() && !g.waits() && f.over(i, names, now) {
-				f.finish(i)
-				i--
-				continue
-			}
-		}
-		switch {
-		case g.in != nil && g.ended && !g.unread():
-		case g.unread():
-			return g, false
-		case g.waits() && f.leaving, g.waits() && f.replaced(i) && now.Sub(g.grew) >= partialGrace:
-			return g, true
-		case g.waits() && old:
-			return nil, false // what is newer comes after its end
-		}
-	}
-	return nil, false
-}
-
-// over reports whether nobody will write to a generation any more that is at its
-// end and not at the path.
-func (f *follower) over(i int, names uint64, now time.Time) bool {
-	switch {
-	case f.leaving:
-		return true
-	case f.gens[i].in != nil:
-		return i+1 < len(f.gens)
-	}
-	// Of a file without a name the handle holds the space on the disk, too.
-	return (names == 0 || f.replaced(i)) && now.Sub(f.gens[i].grew) >= lateGrace
-}
-
-// replaced reports whether there is something in a newer generation: who writes
-// to this one will know soon, if it does not already.
-func (f *follower) replaced(i int) bool {
-	return slices.ContainsFunc(f.gens[i+1:], func(g *generation) bool { return g.raw > 0 })
 }
 
 // finish closes a generation that was read to its end.
@@ -437,6 +393,7 @@ func (f *follower) finish(i int) {
 		// It is at its path still, and goes on if the target comes back.
 	} else {
 		f.c.positions.finish(g.pos)
+		f.past = g.written
 	}
 	f.drop(g)
 	if g == f.at() {

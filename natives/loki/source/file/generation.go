@@ -52,8 +52,9 @@ type generation struct {
 	written time.Time // when the file was last written to, as last seen
 	earlier time.Time // and as seen before that
 	doubted bool      // what was read is to be compared with what is there
-	ended   bool      // compressed, and read to its end
-	broken  error     // compressed, and not readable beyond what was read
+	rotation
+	ended  bool  // compressed, and read to its end
+	broken error // compressed, and not readable beyond what was read
 }
 
 // chunk is a range of a generation and its lines.
@@ -134,7 +135,9 @@ func (g *generation) saw(fi fs.FileInfo, now time.Time) {
 		g.grew = now
 	}
 	if g.in == nil {
-		g.before, g.size = g.size, fi.Size()
+		if size := fi.Size(); !g.expired || size < g.size {
+			g.before, g.size = g.size, size
+		}
 	} else if fi.Size() != g.raw || !fi.ModTime().Equal(g.written) {
 		g.ended, g.broken, g.size = false, nil, unknownSize
 		g.in.reset()

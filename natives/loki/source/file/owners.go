@@ -23,6 +23,13 @@ func (o *owners) other(f *follower, id identity) bool {
 	return by != nil && by != f
 }
 
+// has reports whether a follower has the file of p.
+func (o *owners) has(p *position) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.by[owned{p.labels, p.id}] != nil
+}
+
 // take makes the file f's, unless another follower has it.
 func (o *owners) take(f *follower, id identity) bool {
 	o.mu.Lock()

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"slices"
 	"strings"
 	"sync"
 )
@@ -52,6 +51,10 @@ func (s *scheduler) reconcile(r resolution) {
 			delete(s.all, id)
 		}
 	}
+	returning := make(map[string]*follower, len(s.ended))
+	for f := range s.ended {
+		returning[f.target.id()] = f
+	}
 	now := s.c.opts.Clock.Now()
 	for _, t := range r.targets {
 		if f := s.all[t.id()]; f != nil {
@@ -62,8 +65,8 @@ func (s *scheduler) reconcile(r resolution) {
 			f, left[t.path] = fs[0], fs[1:]
 			f.retarget = &t
 			s.all[t.id()] = f
-		} else if f := s.returning(t); f != nil {
-			f.leaving = false
+		} else if f := returning[t.id()]; f != nil {
+			delete(s.ended, f)
 			s.all[t.id()] = f
 		} else {
 			f := newFollower(s.c, set, t)
@@ -79,25 +82,13 @@ func (s *scheduler) reconcile(r resolution) {
 			if !s.isBusy(f) { // else it comes back, and is adjusted then
 				f.pause, f.due = set.minPause, now
 			}
-			s.ended = append(s.ended, f)
+			s.ended[f] = struct{}{}
 			s.adjust(f)
 		}
 	}
 	if s.again {
 		s.resolve()
 	}
-}
-
-// returning returns the follower of a target that left and is not ended, if it
-// comes back.
-func (s *scheduler) returning(t target) *follower {
-	i := slices.IndexFunc(s.ended, func(f *follower) bool { return f.target.id() == t.id() })
-	if i < 0 || s.isBusy(s.ended[i]) {
-		return nil
-	}
-	f := s.ended[i]
-	s.ended = slices.Delete(s.ended, i, i+1)
-	return f
 }
 
 // adjust makes a follower that no worker has what it is to be.
@@ -109,7 +100,7 @@ func (s *scheduler) adjust(f *follower) {
 		f.become(s.set, *f.retarget)
 		f.retarget = nil
 	}
-	f.leaving = slices.Contains(s.ended, f)
+	f.leaving = s.hasLeft(f)
 	s.enqueue(f)
 }
 

@@ -17,7 +17,7 @@ const tellAfter = 30 * time.Second
 // that a worker has it tells what was when the worker had it last.
 func (s *scheduler) report(now time.Time) {
 	info := make([]followerInfo, 0, len(s.all)+len(s.ended))
-	var files, unmet int
+	var files, rotated, unmet int
 	var lag int64
 	show := func(f *follower) {
 		if f.stale = s.isBusy(f); !f.stale {
@@ -27,6 +27,9 @@ func (s *scheduler) report(now time.Time) {
 			info = append(info, i)
 			if i.File != "" {
 				files++
+			}
+			if i.Rotated {
+				rotated++
 			}
 			if i.Size > i.Offset {
 				lag += i.Size - i.Offset
@@ -39,13 +42,15 @@ func (s *scheduler) report(now time.Time) {
 	for _, f := range s.all {
 		show(f)
 	}
-	for _, f := range s.ended {
+	for f := range s.ended {
 		show(f)
 	}
 	slices.SortStableFunc(info, func(a, b followerInfo) int {
 		return strings.Compare(a.Path+a.Labels, b.Path+b.Labels)
 	})
 	s.c.metrics.files.Set(float64(files))
+	s.c.rotated.Store(int64(rotated))
+	s.c.metrics.rotated.Set(float64(rotated))
 	s.c.metrics.unmet.Set(float64(unmet))
 	s.c.metrics.lag.Set(float64(lag))
 	s.c.metrics.held.Set(float64(s.c.held.Load()))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,8 +37,8 @@ type scheduler struct {
 	c   *Component
 	set *settings
 
-	all   map[string]*follower // by the id of the target
-	ended []*follower          // whose targets left
+	all   map[string]*follower   // by the id of the target
+	ended map[*follower]struct{} // whose targets left
 	ready []*follower
 	busy  map[*follower]struct{}
 
@@ -62,7 +61,7 @@ type scheduler struct {
 
 func newScheduler(c *Component) *scheduler {
 	return &scheduler{
-		c: c, all: map[string]*follower{}, busy: map[*follower]struct{}{},
+		c: c, all: map[string]*follower{}, ended: map[*follower]struct{}{}, busy: map[*follower]struct{}{},
 		jobs: make(chan *follower, maxWorkers), back: make(chan *follower, maxWorkers), resolved: make(chan resolution, 1), failed: make(chan error, 1),
 	}
 }
@@ -103,6 +102,12 @@ func (s *scheduler) period() time.Duration {
 	return min(max(min(w.MinPollFrequency, w.MaxPollFrequency), 5*time.Millisecond), time.Second)
 }
 
+// hasLeft reports whether the target of f is none any more.
+func (s *scheduler) hasLeft(f *follower) bool {
+	_, ok := s.ended[f]
+	return ok
+}
+
 func (s *scheduler) isBusy(f *follower) bool {
 	_, ok := s.busy[f]
 	return ok
@@ -126,7 +131,7 @@ func (s *scheduler) tick() {
 	for _, f := range s.all {
 		due(f)
 	}
-	for _, f := range s.ended {
+	for f := range s.ended {
 		due(f)
 	}
 	if a := s.c.arguments(); a.FileMatch.Enabled && now.Sub(s.synced) >= a.FileMatch.SyncPeriod {
@@ -238,8 +243,8 @@ func (s *scheduler) returned(f *follower) {
 	case crowded:
 		f.due = now
 	case gone:
-		if i := slices.Index(s.ended, f); i >= 0 {
-			s.ended = slices.Delete(s.ended, i, i+1)
+		if s.hasLeft(f) {
+			delete(s.ended, f)
 			f.close()
 			return
 		}
@@ -247,7 +252,7 @@ func (s *scheduler) returned(f *follower) {
 		f.due = now.Add(f.pause)
 		f.pause = min(2*f.pause, f.set.maxPause)
 	}
-	if f.retarget != nil || f.leaving != slices.Contains(s.ended, f) {
+	if f.retarget != nil || f.leaving != s.hasLeft(f) {
 		s.adjust(f)
 	}
 }
@@ -274,7 +279,7 @@ func (s *scheduler) stop(cancel context.CancelFunc) {
 	for _, f := range s.all {
 		f.close()
 	}
-	for _, f := range s.ended {
+	for f := range s.ended {
 		f.close()
 	}
 }

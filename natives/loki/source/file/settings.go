@@ -11,6 +11,7 @@ type settings struct {
 	onError            OnPositionsFileError
 	minPause, maxPause time.Duration
 	encoding           string
+	idle, maxWait      time.Duration // of rotated files
 }
 
 func newSettings(a *Arguments) *settings {
@@ -21,6 +22,7 @@ func newSettings(a *Arguments) *settings {
 	s := &settings{
 		coding: coding, encoding: a.Encoding, tailFromEnd: a.TailFromEnd, onError: a.OnPositionsFileError,
 		minPause: min(a.FileWatch.MinPollFrequency, a.FileWatch.MaxPollFrequency), maxPause: a.FileWatch.MaxPollFrequency,
+		idle: a.FileRotation.IdleTimeout, maxWait: a.FileRotation.MaxWait,
 	}
 	if a.Decompression.Enabled {
 		s.format, s.delay = a.Decompression.Format, a.Decompression.InitialDelay

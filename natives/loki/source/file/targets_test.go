@@ -392,6 +392,9 @@ func TestValidate(t *testing.T) {
 	f(func(a *file.Arguments) { a.FileWatch = file.FileWatch{} }, "min_poll_frequency is 0s", "max_poll_frequency is 0s")
 	f(func(a *file.Arguments) { a.FileMatch = file.FileMatch{IgnoreOlderThan: -1} }, "sync_period is 0s", "ignore_older_than is -1ns")
 	f(func(a *file.Arguments) { a.Decompression.InitialDelay = -1 }, "initial_delay is -1ns")
+	f(func(a *file.Arguments) { a.FileRotation = file.FileRotation{} }, "file_rotation.idle_timeout is 0s, must be greater than 0", "file_rotation.max_wait is 0s, must be greater than 0")
+	f(func(a *file.Arguments) { a.FileRotation.IdleTimeout = -1 }, "file_rotation.idle_timeout is -1ns, must be greater than 0")
+	f(func(a *file.Arguments) { a.FileRotation.IdleTimeout = time.Hour }, "file_rotation.max_wait is 5m0s, must not be less than idle_timeout (1h0m0s)")
 	f(func(a *file.Arguments) {
 		a.FileMatch.Enabled = true
 		a.Targets = []map[string]string{{"__path__": "/x["}}

@@ -20,6 +20,10 @@ const (
 func (f *follower) turn(ctx context.Context) outcome {
 	now := f.c.opts.Clock.Now()
 	err := f.look(now)
+	if now.Sub(f.tended) >= locateEvery && (len(f.gens) > 1 || !f.here) {
+		f.tended = now
+		f.expireAll(now)
+	}
 	out := idle
 	if f.refused != nil {
 		out = f.resend(ctx, now)

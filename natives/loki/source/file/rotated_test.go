@@ -1,0 +1,354 @@
+package file_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/natives/loki/source/file"
+)
+
+// open opens a file as its writer does.
+func (h *house) opened(name string) *os.File {
+	h.t.Helper()
+	f, err := os.OpenFile(h.path(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	h.must(err)
+	return f
+}
+
+func (h *house) write(f *os.File, text string) {
+	h.t.Helper()
+	_, err := f.WriteString(text)
+	h.must(err)
+}
+
+// withdraw makes the target disappear, as local.file_match does when the name is
+// gone, and bring back makes it come back.
+func (h *house) withdraw() (bringBack func()) {
+	targets := h.args.Targets
+	h.update(func(a *file.Arguments) { a.Targets = nil })
+	return func() { h.update(func(a *file.Arguments) { a.Targets = targets }) }
+}
+
+// TestRotatedWithoutNewFile is logrotate with nocreate: the writer goes on in the
+// old file, the name is gone and so is the target, and the new file appears later.
+// What is written meanwhile arrives at once.
+func TestRotatedWithoutNewFile(t *testing.T) {
+	f := func(prepare func(h *house), rotate func(h *house), vanish func(h *house) (appear func())) {
+		t.Helper()
+		scene(t, func(h *house) {
+			h.must(os.Mkdir(h.path("old"), 0o755))
+			prepare(h)
+			w := h.opened("app.log")
+			h.write(w, "a\n")
+			h.start()
+			rotate(h)
+			appear := vanish(h)
+			want := []string{"a"}
+			for i := range 20 {
+				h.write(w, fmt.Sprintf("late %d\npart", i))
+				h.pass(time.Second)
+				h.write(w, " of a line\n")
+				want = append(want, fmt.Sprintf("late %d", i), "part of a line")
+			}
+			h.pass(time.Second)
+			h.want(want...)
+			h.write(w, "last\n")
+			h.must(w.Close())
+			h.append("app.log", "new\n")
+			appear()
+			h.pass(11 * time.Second)
+			want = append(want, "last", "new")
+			h.want(want...)
+			h.counts("weir_source_file_rotated_files", 0)
+			h.counts("weir_source_file_files", 1)
+			h.counts("weir_source_file_lost_bytes_total", 0)
+			h.counts("weir_source_file_abandoned_files_total", 0)
+			h.stop()
+			h.start()
+			h.pass(11 * time.Second)
+			h.want(want...) // nothing comes again
+		})
+	}
+	for _, rotate := range []func(h *house){
+		func(h *house) { h.rename("app.log", "app.log.1") },
+		func(h *house) { h.rename("app.log", "old/app.1") },
+		func(h *house) { h.remove("app.log") },
+	} {
+		f(func(*house) {}, rotate, func(*house) func() { return func() {} })
+		f(func(*house) {}, rotate, (*house).withdraw)
+		f(func(h *house) {
+			h.follow("*.log")
+			h.args.FileMatch.Enabled = true
+		}, rotate, func(h *house) func() {
+			h.pass(11 * time.Second)
+			return func() {}
+		})
+	}
+}
+
+// TestRenamedIntoThePattern: the pattern matches the new name of the file too. Its
+// lines come once.
+func TestRenamedIntoThePattern(t *testing.T) {
+	scene(t, func(h *house) {
+		h.follow("app.log*")
+		h.args.FileMatch.Enabled = true
+		w := h.opened("app.log")
+		h.write(w, "a\n")
+		h.start()
+		h.write(w, "b\n")
+		h.rename("app.log", "app.log.1")
+		want := []string{"a", "b"}
+		for i := range 400 { // longer than max_wait: the target app.log.1 goes on with it
+			h.write(w, fmt.Sprintf("late %d\n", i))
+			want = append(want, fmt.Sprintf("late %d", i))
+			h.pass(time.Second)
+		}
+		h.must(w.Close())
+		h.rename("app.log.1", "app.log.2")
+		h.append("app.log", "new\n")
+		h.pass(time.Minute)
+		h.want(append(want, "new")...)
+		h.counts("weir_source_file_lost_bytes_total", 0)
+		h.counts("weir_source_file_abandoned_files_total", 0)
+		h.stop()
+		h.start()
+		h.pass(time.Minute)
+		h.want(append(want, "new")...)
+	})
+}
+
+// TestIdleTimeout: a rotated file without a writer is closed when it has been idle
+// for idle_timeout, counted from its rotation at the earliest.
+func TestIdleTimeout(t *testing.T) {
+	f := func(rotate func(h *house)) {
+		t.Helper()
+		scene(t, func(h *house) {
+			h.args.FileRotation.IdleTimeout = 30 * time.Second
+			h.append("app.log", "a\n")
+			h.start()
+			h.pass(time.Hour)
+			rotate(h)
+			h.pass(25 * time.Second)
+			h.counts("weir_source_file_rotated_files", 1)
+			h.pass(10 * time.Second)
+			h.counts("weir_source_file_rotated_files", 0)
+			h.counts("weir_source_file_abandoned_files_total", 0)
+		})
+	}
+	f(func(h *house) { h.rename("app.log", "app.log.1") })
+	f(func(h *house) { h.rename("app.log", "app.log.1"); h.append("app.log", "b\n") })
+	f(func(h *house) { h.rename("app.log", "app.log.1"); h.withdraw() })
+	f(func(h *house) { h.remove("app.log") })
+	f(func(h *house) { h.remove("app.log"); h.withdraw() })
+	f(func(h *house) { h.append("app.log", "part of a line"); h.pass(time.Second); h.remove("app.log") })
+}
+
+// TestLastPart: a rotated file ends with a part of a line, which is sent as a line
+// when nobody writes to the file any more.
+func TestLastPart(t *testing.T) {
+	scene(t, func(h *house) {
+		h.append("app.log", "a\npart")
+		h.start()
+		h.rename("app.log", "app.log.1")
+		h.pass(4 * time.Second)
+		h.want("a")
+		h.pass(3 * time.Second)
+		h.want("a", "part")
+		h.counts("weir_source_file_files", 0)
+	})
+}
+
+// TestMaxWait: a file whose writer never lets go of it is closed after max_wait.
+// What it has by then is read, and what comes later is counted or at least warned
+// of.
+func TestMaxWait(t *testing.T) {
+	onlyLeases(t)
+	scene(t, func(h *house) {
+		h.args.FileRotation.MaxWait = time.Minute
+		w := h.opened("app.log")
+		h.write(w, "a\n")
+		h.start()
+		h.rename("app.log", "app.log.1")
+		h.pass(50 * time.Second)
+		h.write(w, "b\n")
+		h.pass(5 * time.Second)
+		h.counts("weir_source_file_rotated_files", 1)
+		h.pass(10 * time.Second)
+		h.write(w, "too late\n")
+		h.pass(10 * time.Second)
+		h.must(w.Close())
+		h.want("a", "b")
+		h.counts("weir_source_file_rotated_files", 0)
+		h.counts("weir_source_file_abandoned_files_total", 1)
+		if n := strings.Count(h.node.Logs(), "still open for writing after file_rotation.max_wait"); n != 1 {
+			t.Errorf("it is logged %d times:\n%s", n, h.node.Logs())
+		}
+	})
+}
+
+// TestMaxWaitInAnOutage: while receivers refuse, a deleted file is given up after
+// max_wait, which frees its space on the disk, and its lines are counted. A
+// renamed one is not.
+func TestMaxWaitInAnOutage(t *testing.T) {
+	f := func(rotate func(h *house), lost float64, want ...string) {
+		t.Helper()
+		scene(t, func(h *house) {
+			h.append("app.log", "a\n")
+			h.start()
+			h.sink.set(func() { h.sink.refuse = flowtest.ErrRefused })
+			h.append("app.log", "b\n")
+			h.pass(time.Second)
+			h.append("app.log", "c\n")
+			h.pass(time.Second)
+			rotate(h)
+			h.append("app.log", "d\n")
+			h.pass(10 * time.Minute)
+			h.sink.set(func() { h.sink.refuse = nil })
+			h.pass(time.Minute)
+			h.want(want...)
+			h.counts("weir_source_file_lost_bytes_total", lost)
+			h.counts("weir_source_file_rotated_files", 0)
+			if logged := strings.Contains(h.node.Logs(), "lines are lost"); logged != (lost > 0) {
+				t.Errorf("the loss is logged: %v", logged)
+			}
+		})
+	}
+	f(func(h *house) { h.remove("app.log") }, 2, "a", "b", "d")
+	f(func(h *house) { h.rename("app.log", "app.log.1") }, 0, "a", "b", "c", "d")
+}
+
+// TestRestartWhileKept: weir stops or is killed while a renamed file is still
+// written to. It goes on with the file, which may have been moved to another
+// directory, as soon as the target is back.
+func TestRestartWhileKept(t *testing.T) {
+	f := func(to string, restart func(h *house)) {
+		t.Helper()
+		scene(t, func(h *house) {
+			h.must(os.Mkdir(h.path("old"), 0o755))
+			h.follow("*.log")
+			h.args.FileMatch.Enabled = true
+			w := h.opened("app.log")
+			h.write(w, "a\n")
+			h.start()
+			h.rename("app.log", to)
+			h.pass(11 * time.Second) // the target is gone
+			h.write(w, "b\n")
+			h.pass(2 * time.Second)
+			match := h.args.FileMatch
+			restart(h)
+			h.args.FileMatch = match
+			h.stop()
+			h.write(w, "c\n")
+			h.start()
+			h.pass(11 * time.Minute) // positions are swept
+			h.write(w, "d\n")
+			h.must(w.Close())
+			h.append("app.log", "new\n")
+			h.pass(11 * time.Second)
+			h.want("a", "b", "c", "d", "new")
+			h.counts("weir_source_file_lost_bytes_total", 0)
+		})
+	}
+	names := []string{"app.log.1"}
+	if runtime.GOOS == "linux" {
+		names = append(names, "old/app.log-20250101")
+	}
+	for _, name := range names {
+		f(name, func(h *house) { h.stop(); h.start() })
+		f(name, func(h *house) { h.crash() })
+	}
+}
+
+// TestCompressedWhileKept: the renamed file is compressed and removed while it is
+// kept, and again after a restart.
+func TestCompressedWhileKept(t *testing.T) {
+	f := func(down bool) {
+		t.Helper()
+		scene(t, func(h *house) {
+			w := h.opened("app.log")
+			h.write(w, "a\n")
+			h.start()
+			h.rename("app.log", "app.log.1")
+			h.pass(time.Second)
+			if down {
+				h.stop()
+			}
+			h.write(w, "b\n")
+			b, err := os.ReadFile(h.path("app.log.1"))
+			h.must(err)
+			h.append("app.log.1.gz", compressed(t, "gz", string(b)))
+			h.remove("app.log.1")
+			h.must(w.Close())
+			h.append("app.log", "new\n")
+			if down {
+				h.start()
+			}
+			h.pass(10 * time.Second)
+			h.want("a", "b", "new")
+			h.counts("weir_source_file_rotated_files", 0)
+			h.counts("weir_source_file_lost_bytes_total", 0)
+		})
+	}
+	f(false)
+	f(true)
+}
+
+// TestManyRotatedFiles: above a limit, idle files are closed although they have
+// writers.
+func TestManyRotatedFiles(t *testing.T) {
+	onlyLeases(t)
+	scene(t, func(h *house) {
+		const files = 1100
+		names := make([]string, files)
+		for i := range names {
+			names[i] = fmt.Sprintf("%04d.log", i)
+			w := h.opened(names[i])
+			defer w.Close()
+			h.write(w, names[i]+"\n")
+		}
+		h.follow(names...)
+		h.start()
+		for _, name := range names {
+			h.rename(name, name+".1")
+		}
+		h.pass(20 * time.Second)
+		h.counts("weir_source_file_rotated_files", 1000)
+		h.counts("weir_source_file_abandoned_files_total", 100)
+		if n := strings.Count(h.node.Logs(), "too many rotated files are open"); n != 1 {
+			t.Errorf("it is logged %d times", n)
+		}
+	})
+}
+
+// TestUnknownWriters: where the system does not tell whether a file has a writer,
+// the file is kept for max_wait, and nothing is said of it.
+func TestUnknownWriters(t *testing.T) {
+	onlyLeases(t)
+	scene(t, func(h *house) {
+		h.append("app.log", "a\n")
+		// A file that is not open for reading only gets no lease.
+		h.open = func(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR, 0) }
+		h.start()
+		h.rename("app.log", "app.log.1")
+		h.pass(4 * time.Minute)
+		h.append("app.log.1", "late\n")
+		h.pass(30 * time.Second)
+		h.counts("weir_source_file_rotated_files", 1)
+		h.pass(time.Minute)
+		h.want("a", "late")
+		h.counts("weir_source_file_rotated_files", 0)
+	})
+}
+
+// onlyLeases skips a test where it is not known which files have writers.
+func onlyLeases(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells which files are open for writing")
+	}
+}
