@@ -51,6 +51,7 @@ func (g *generation) build(old *generation) error {
 	n := g.n
 	o := component.Options{
 		ID:          n.id,
+		Position:    func() string { return n.shown.Load().position() },
 		Logger:      n.e.log.With("component_id", n.id),
 		Registerer:  g.registry,
 		DataPath:    filepath.Join(n.e.o.StoragePath, filepath.FromSlash(n.id)),

@@ -174,7 +174,8 @@ func (l *listener) update(c *Component) error {
 		c.health.set(aspectListen, l.health)
 		return l.server.Update(a)
 	}
-	s, err := server.New(server.Options{Handler: l, Logger: c.opts.Logger, Clock: c.opts.Clock, Health: l.report}, c.listen)
+	s, err := server.New(server.Options{Handler: l, Logger: c.opts.Logger, Clock: c.opts.Clock, Health: l.report,
+		Setting: func() string { return "address or port in the block listen of " + c.opts.Where() }}, c.listen)
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func TestListen(t *testing.T) {
 	}
 	save(0, listenOn(port, ""))
 	n.Wait(t, func() bool { return n.Health().State == component.Unhealthy })
-	if got := n.Health().Message; !strings.Contains(got, "the address is in use by another process or block, choose another port or stop that; next try in") {
+	if got := n.Health().Message; !strings.Contains(got, "the address is already in use by another process or another block; stop that, or change address or port in the block listen of ") {
 		t.Errorf("got health %q", got)
 	}
 	l.Close()

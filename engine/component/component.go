@@ -185,6 +185,9 @@ type Catalog interface {
 type Options struct {
 	// ID is the node's name in the graph: prometheus.scrape.default.
 	ID string
+	// Position returns where the node's block is now, as file:line, for errors.
+	// nil: nobody knows.
+	Position func() string
 	// Logger carries component_id.
 	Logger *slog.Logger
 	// Registerer adds the label component_id. What the component registers is
@@ -220,4 +223,12 @@ type Options struct {
 	// outlive a generation is taken from it. A component that keeps its Options
 	// sets Previous to nil, or it keeps all that were before it.
 	Previous Component
+}
+
+// Where names the node and the place of its block, for errors.
+func (o Options) Where() string {
+	if o.Position == nil {
+		return o.ID
+	}
+	return o.ID + " (" + o.Position() + ")"
 }

@@ -15,21 +15,22 @@ type Door struct {
 	slots *slots
 }
 
-// OpenDoor opens a TCP address.
-func OpenDoor(address string) (*Door, error) {
+// OpenDoor opens a TCP address. setting is what sets it, as in CannotListen.
+func OpenDoor(address, setting string) (*Door, error) {
 	d, err := open(address)
 	if err != nil {
-		return nil, CannotListen(address, err)
+		return nil, CannotListen(address, setting, err)
 	}
 	return &Door{d, newSlots()}, nil
 }
 
-// CannotListen says why an address could not be opened and what to do.
-func CannotListen(address string, err error) error {
+// CannotListen says why an address could not be opened and what to do. setting
+// is what sets the address: "address in the block listener of x.y.z (file:line)".
+func CannotListen(address, setting string, err error) error {
 	if inUse(err) {
-		return fmt.Errorf("cannot listen on %s: the address is in use by another process or block, choose another port or stop that", address)
+		return fmt.Errorf("cannot listen on %s: the address is already in use by another process or another block; stop that, or change %s", address, setting)
 	}
-	return fmt.Errorf("cannot listen on %s: %w", address, err)
+	return fmt.Errorf("cannot listen on %s: %w; %s sets this address", address, err, setting)
 }
 
 // Accept calls hand with every connection until the door is closed; hand does

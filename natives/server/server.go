@@ -37,6 +37,9 @@ type Options struct {
 	Clock clock.Clock
 	// Health is told whether the server listens, and where.
 	Health func(component.Health)
+	// Setting returns what sets the address, for errors: "address and port in
+	// the block listen of x.y.z (file:line)".
+	Setting func() string
 }
 
 // Server serves HTTP while it runs. All methods are safe for concurrent use.
@@ -267,7 +270,7 @@ func (r *run) open(address string) (*door, error) {
 	if err == nil {
 		return next, nil
 	}
-	return nil, CannotListen(address, err)
+	return nil, CannotListen(address, r.s.o.Setting(), err)
 }
 
 func samePort(a, b string) bool {

@@ -60,7 +60,7 @@ func serve(t *testing.T, h http.Handler, edit func(*server.Arguments)) *served {
 		edit(&v.args)
 	}
 	o := v.Options()
-	s, err := server.New(server.Options{Handler: h, Logger: o.Logger, Clock: o.Clock, Health: o.Health}, &v.args)
+	s, err := server.New(server.Options{Handler: h, Logger: o.Logger, Clock: o.Clock, Health: o.Health, Setting: func() string { return "listen_address or port in the block http of test (c.alloy:1)" }}, &v.args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestMoves(t *testing.T) {
 	taken := l.Addr().String()
 	v.applied(func(a *server.Arguments) { a.HTTP.ListenPort = port(t, taken) })
 	h := v.Health()
-	for _, want := range []string{taken, "in use", "choose another port", "next try in 250ms", old} {
+	for _, want := range []string{taken, "in use", "change listen_address or port in the block http of test (c.alloy:1)", "next try in 250ms", old} {
 		if h.State != component.Unhealthy || !strings.Contains(h.Message, want) {
 			t.Errorf("got health %+v, want %q in it", h, want)
 		}

@@ -325,7 +325,7 @@ func TestListen(t *testing.T) {
 	}
 	defer l.Close()
 	s := http.New(http.Options{Listen: l.Addr().String()})
-	if err := s.Update(new(http.Arguments)); err == nil || !strings.Contains(err.Error(), "cannot listen on "+l.Addr().String()) {
+	if err := s.Update(new(http.Arguments)); err == nil || !strings.Contains(err.Error(), "cannot listen on "+l.Addr().String()+": the address is already in use") || !strings.Contains(err.Error(), "--server.http.listen-addr") {
 		t.Errorf("got %v for an address that is taken", err)
 	}
 	// Run with a ctx that has ended gives the port back.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	nethttp "net/http"
+	"syscall"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service"
@@ -153,10 +154,18 @@ func (s *Service) listen() error {
 	}
 	l, err := net.Listen("tcp", s.o.Listen)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", s.o.Listen, err)
+		return cannotListen(s.o.Listen, err)
 	}
 	s.tcp = l
 	return nil
+}
+
+// cannotListen says why the address of the page could not be opened.
+func cannotListen(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("cannot listen on %s: the address is already in use; stop the process that uses it, or choose another address with --server.http.listen-addr", address)
+	}
+	return fmt.Errorf("cannot listen on %s: %w; choose another address with --server.http.listen-addr", address, err)
 }
 
 // Sourced returns the files of the certificates.

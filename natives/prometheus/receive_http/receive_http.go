@@ -101,7 +101,8 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	c.desk = intake.NewDesk[answer]("weir_receive_http", signal, o.Clock, c.out.Load)
 	c.decoders.New = func() any { return new(decoder) }
 	var err error
-	if c.server, err = server.New(server.Options{Handler: c.desk.Handler(o.Logger, c.serve), Logger: o.Logger, Clock: o.Clock, Health: o.Health}, &a.Server); err != nil {
+	if c.server, err = server.New(server.Options{Handler: c.desk.Handler(o.Logger, c.serve), Logger: o.Logger, Clock: o.Clock, Health: o.Health,
+		Setting: func() string { return "listen_address or listen_port in the block http of " + o.Where() }}, &a.Server); err != nil {
 		return nil, err
 	}
 	c.take(a)

@@ -83,7 +83,8 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	c.desk = intake.NewDesk[error]("weir_source_api", signal, o.Clock, c.out.Load)
 	c.bodies.New = func() any { return new([]byte) }
 	var err error
-	if c.server, err = server.New(server.Options{Handler: c.desk.Handler(o.Logger, c.route), Logger: o.Logger, Clock: o.Clock, Health: o.Health}, &a.Server); err != nil {
+	if c.server, err = server.New(server.Options{Handler: c.desk.Handler(o.Logger, c.route), Logger: o.Logger, Clock: o.Clock, Health: o.Health,
+		Setting: func() string { return "listen_address or listen_port in the block http of " + o.Where() }}, &a.Server); err != nil {
 		return nil, err
 	}
 	c.take(a)

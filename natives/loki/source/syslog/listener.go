@@ -68,6 +68,9 @@ func (l *listener) serve(ctx, base context.Context, a *Listener) error {
 	return l.serveTCP(ctx, base, a)
 }
 
+// setting is what sets the address, for errors.
+func (l *listener) setting() string { return "address in a block listener of " + l.c.o.Where() }
+
 func (l *listener) report(address string, err error) {
 	l.mu.Lock()
 	l.address, l.err = address, err

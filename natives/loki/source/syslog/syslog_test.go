@@ -263,7 +263,7 @@ func TestPortInUse(t *testing.T) {
 	s := build(t, func(a *syslog.Listener) { a.Address = l.Addr().String() })
 	s.stop = s.Run(t, s.c)
 	s.Wait(t, func() bool { return s.Health().State == component.Unhealthy })
-	if h := s.Health(); !strings.Contains(h.Message, "in use") {
+	if h := s.Health(); !strings.Contains(h.Message, "in use") || !strings.Contains(h.Message, "address in a block listener of ") {
 		t.Errorf("health is %q", h.Message)
 	}
 	l.Close()

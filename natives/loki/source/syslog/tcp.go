@@ -13,7 +13,7 @@ import (
 )
 
 func (l *listener) serveTCP(ctx, base context.Context, a *Listener) error {
-	door, err := server.OpenDoor(a.Address)
+	door, err := server.OpenDoor(a.Address, l.setting())
 	if err != nil {
 		return err
 	}

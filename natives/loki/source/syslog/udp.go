@@ -19,7 +19,7 @@ const kernelBuffer = 1 << 20
 func (l *listener) serveUDP(ctx, base context.Context, a *Listener) error {
 	pc, err := net.ListenPacket("udp", a.Address)
 	if err != nil {
-		return server.CannotListen(a.Address, err)
+		return server.CannotListen(a.Address, l.setting(), err)
 	}
 	conn := pc.(*net.UDPConn)
 	_ = conn.SetReadBuffer(kernelBuffer) // as much as the system allows
