@@ -552,7 +552,7 @@ func (c *Component) DebugInfo() any {
 		Listening  string `json:"listening,omitempty"` // address of its own
 
 		Timers []timerSummary `json:"timers,omitempty"`
-		State  []stateSummary `json:"state,omitempty"`
+		State  []StateSummary `json:"state,omitempty"`
 		Sink   *sinkInfo      `json:"sink,omitempty"`
 		Error  *Error         `json:"error,omitempty"` // the last one since all was well
 	}{c.script.file.Name, c.gen.number, c.vms(), c.mem.listener.address(), c.timerSummaries(), c.stateSummaries(), c.sink.debug(), c.report.lastError()}

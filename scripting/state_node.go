@@ -281,7 +281,7 @@ func (n *nodeState) collections() []*state.Collection {
 	return n.store.All()
 }
 
-func (c *Component) stateSummaries() (out []stateSummary) {
+func (c *Component) stateSummaries() (out []StateSummary) {
 	for _, col := range c.state.collections() {
 		out = append(out, summaryOf(col))
 	}

@@ -55,8 +55,12 @@ func (v *StateView) noKey(name, key string) error {
 	return &NoStateError{fmt.Sprintf("cannot find key %q in state %s of %s", key, name, v.Node)}
 }
 
-// stateSummary is a piece of state without its entries.
-type stateSummary struct {
+// StoredNodes returns the nodes that have persistent state in a storage
+// directory, sorted. It returns those that it found with an error as well.
+func StoredNodes(storage string) ([]string, error) { return state.Nodes(storage) }
+
+// StateSummary is a piece of state without its entries.
+type StateSummary struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
 	Scope   string `json:"scope"`
@@ -69,9 +73,9 @@ type stateSummary struct {
 	Refused uint64 `json:"refused"`
 }
 
-func summaryOf(c *state.Collection) stateSummary {
+func summaryOf(c *state.Collection) StateSummary {
 	d, s := c.Decl(), c.Stats()
-	out := stateSummary{
+	out := StateSummary{
 		Name: d.Name, Kind: string(d.Kind), Scope: "instance", Entries: s.Entries, Max: d.Max, Bytes: s.Bytes, Most: d.MaxBytes,
 		Evicted: s.Evicted, Refused: s.Refused,
 	}
@@ -84,9 +88,9 @@ func summaryOf(c *state.Collection) stateSummary {
 	return out
 }
 
-// summaries are the pieces of state without their entries.
-func (v *StateView) summaries() []stateSummary {
-	out := make([]stateSummary, 0, len(v.Cols))
+// Summaries returns the pieces of state without their entries.
+func (v *StateView) Summaries() []StateSummary {
+	out := make([]StateSummary, 0, len(v.Cols))
 	for _, c := range v.Cols {
 		c.Expire(v.Now)
 		out = append(out, summaryOf(c))
@@ -100,7 +104,7 @@ func (v *StateView) Get(w io.Writer, name string, key *string) error {
 	if name == "" {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		return e.Encode(v.summaries())
+		return e.Encode(v.Summaries())
 	}
 	c, err := v.find(name)
 	if err != nil {

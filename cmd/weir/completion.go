@@ -83,6 +83,9 @@ var flagValues = map[string][]string{
 	"weir graph --format":         graphFormats,
 	"weir journal stats --format": journalFormats,
 	"weir run --log.format":       telemetry.Formats,
+	"weir audit --format":         auditFormats,
+	"weir quarantine ls --format": stateFormats,
+	"weir state ls --format":      stateFormats,
 	"weir test --format":          formats,
 }
 

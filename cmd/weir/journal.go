@@ -38,26 +38,34 @@ func journalCommand(t *terminal) *cobra.Command {
 var journalFormats = []string{"text", "json"}
 
 func journalStatsCommand(t *terminal) *cobra.Command {
-	var format string
+	var storage, format string
 	cmd := &cobra.Command{
 		Use:   "stats [DIR]",
 		Short: "Count what waits in journals: blocks, samples, series, age",
-		Long: `Count what waits in the journals of a storage directory, or in one journal.
+		Long: `Count what waits in the journals of a storage directory, or in the journal in DIR.
 Nothing is changed and nothing is locked, so weir may be running; what it does
 meanwhile may be seen in part. Files that are damaged are named.`,
 		Example: `  weir journal stats
-  weir journal stats /var/lib/weir
+  weir journal stats --storage.path=/var/lib/weir
   weir journal stats --format=json data-weir/journal/name-far`,
-		Args:              cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.Flags().Changed("storage.path") {
+				return errors.New("give a directory or --storage.path, not both")
+			}
+			return cobra.MaximumNArgs(1)(cmd, args)
+		},
 		ValidArgsFunction: directories,
 		RunE: failed(func(_ *cobra.Command, args []string) error {
-			dir := "./data-weir"
+			dir := storage
 			if len(args) > 0 {
 				dir = args[0]
+			} else if err := checkStorage(dir); err != nil {
+				return err
 			}
 			return journalStats(t.out, dir, format)
 		}),
 	}
+	storageFlag(cmd.Flags(), &storage)
 	cmd.Flags().StringVar(&format, "format", "text", `"text" or "json"`)
 	return cmd
 }
@@ -76,7 +84,7 @@ func journalStats(out io.Writer, dir, format string) error {
 		return cannotStart(fmt.Errorf(`--format must be "text" or "json", not %q`, format))
 	}
 	dirs, err := journal.Find(dir)
-	if err != nil {
+	if err != nil && checkStorage(dir) != nil { // else no sink has made a journal yet
 		return err
 	}
 	reports := []journalReport{}

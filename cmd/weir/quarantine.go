@@ -48,10 +48,6 @@ fixed they are replayed through it; what passes leaves the quarantine.`,
 	return cmd
 }
 
-func storageFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "storage.path", "./data-weir", "storage directory of weir, which may be running or not")
-}
-
 func quarantineLsCommand(t *terminal) *cobra.Command {
 	var dir, format string
 	cmd := &cobra.Command{
@@ -63,10 +59,13 @@ func quarantineLsCommand(t *terminal) *cobra.Command {
 			if format != "text" && format != "json" {
 				return cannotStart(fmt.Errorf(`--format must be "text" or "json", not %q`, format))
 			}
+			if err := checkStorage(dir); err != nil {
+				return err
+			}
 			return quarantineLs(t.out, dir, args, format)
 		}),
 	}
-	storageFlag(cmd, &dir)
+	storageFlag(cmd.Flags(), &dir)
 	cmd.Flags().StringVar(&format, "format", "text", `"text" or "json"`)
 	return cmd
 }
@@ -132,6 +131,9 @@ func quarantineShowCommand(t *terminal) *cobra.Command {
 			return err
 		},
 		RunE: failed(func(_ *cobra.Command, args []string) error {
+			if err := checkStorage(dir); err != nil {
+				return err
+			}
 			ids, _ := entryIDs(args[1:]) // checked above
 			for i, id := range ids {
 				e, data, err := quarantine.Read(quarantine.Dir(dir, args[0]), id)
@@ -148,7 +150,7 @@ func quarantineShowCommand(t *terminal) *cobra.Command {
 			return nil
 		}),
 	}
-	storageFlag(cmd, &dir)
+	storageFlag(cmd.Flags(), &dir)
 	return cmd
 }
 
@@ -195,7 +197,7 @@ quarantine, unless there is --send.`,
 			return quarantineReplay(cmd.Context(), t, dir, args[0], req)
 		}),
 	}
-	storageFlag(cmd, &dir)
+	storageFlag(cmd.Flags(), &dir)
 	cmd.Flags().StringVar(&with, "with", "", "script to use instead of the node's; prints what comes out")
 	cmd.Flags().BoolVar(&send, "send", false, "with --with: send on what comes out, and let it leave the quarantine")
 	return cmd
@@ -212,6 +214,9 @@ func nodeAndIDs(what string) cobra.PositionalArgs {
 }
 
 func quarantineReplay(ctx context.Context, t *terminal, dir, node string, req scripting.QuarantineRequest) error {
+	if err := checkStorage(dir); err != nil {
+		return err
+	}
 	results, err := askQuarantine(ctx, dir, node, "replay", req)
 	if err != nil {
 		if e, ok := errors.AsType[*control.NotRunningError](err); ok {
@@ -294,11 +299,14 @@ storage path or not.`,
 			return quarantineDrop(cmd.Context(), t, dir, args[0], ids)
 		}),
 	}
-	storageFlag(cmd, &dir)
+	storageFlag(cmd.Flags(), &dir)
 	return cmd
 }
 
 func quarantineDrop(ctx context.Context, t *terminal, dir, node string, ids []uint64) error {
+	if err := checkStorage(dir); err != nil {
+		return err
+	}
 	results, err := askQuarantine(ctx, dir, node, "drop", scripting.QuarantineRequest{IDs: ids})
 	_, idle := errors.AsType[*control.NotRunningError](err)
 	switch {

@@ -19,23 +19,27 @@ func reloadCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Make a running weir read its config and scripts again",
-		Long: `Make the weir that has a storage path read its config and its scripts again. A
-config with a mistake is refused, and what runs goes on; the exit code is then 1.`,
+		Long: `Make the weir that runs with the storage path read its config and its scripts
+again. If the config contains a mistake, the running version stays active and the
+exit code is 1. The exit code is 2 when no weir runs with the storage path.`,
 		Example: `  weir reload
   weir reload --storage.path=/var/lib/weir`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("reload takes no %q: the running weir knows its config; say with --storage.path which weir", args[0])
+				return fmt.Errorf("reload takes no %q: the running weir knows its config; choose the weir with --storage.path", args[0])
 			}
 			return nil
 		},
 		RunE: failed(func(cmd *cobra.Command, _ []string) error { return reload(cmd.Context(), t, dir) }),
 	}
-	cmd.Flags().StringVar(&dir, "storage.path", "./data-weir", "storage directory of the running weir")
+	storageFlag(cmd.Flags(), &dir)
 	return cmd
 }
 
 func reload(ctx context.Context, t *terminal, dir string) error {
+	if err := checkStorage(dir); err != nil {
+		return err
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, control.URL("/-/reload"), nil)
 	if err != nil {
 		return fmt.Errorf("cannot ask for a reload: %w", err)

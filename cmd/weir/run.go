@@ -83,7 +83,7 @@ Go program.`,
 	f.BoolVar(&o.poll, "config.poll", false, "look at files every second instead of waiting for file events")
 	f.BoolVar(&o.watch, "config.watch", true, "reload when the config's files change; scripts are watched in any case")
 	f.StringVar(&o.listen, "server.http.listen-addr", "127.0.0.1:12345", "address of the page, the API and /metrics")
-	f.StringVar(&o.storage, "storage.path", "./data-weir", "directory for what must outlive the process")
+	storageFlag(f, &o.storage)
 	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: scripts beside the config)")
 	f.BoolVar(&o.sandbox, "sandbox", false, "start a throwaway Prometheus to send to")
 	f.StringVar(&o.sandboxAddr, "sandbox.listen-addr", "127.0.0.1:12346", "address of the sandbox; a free port if this one is taken")

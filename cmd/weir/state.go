@@ -18,15 +18,17 @@ import (
 )
 
 func stateCommand(t *terminal) *cobra.Command {
-	const verbs = "get, set, delete, export"
-	var dir string
+	const verbs = "ls, get, set, delete, export"
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Look into the state of scripted nodes, and change it",
-		Long: `Look into what the scripts of a running weir keep in ctx.state, and change it.
-A node is named as in the config: metrics.cardinality_guard.default.
+		Short: "List, read and change the state of scripted nodes",
+		Long: `List, read and change what scripts keep in ctx.state. A node has the name of its
+block in the config: metrics.cardinality_guard.default.
 
-Values are JSON. Without a running weir, get and export show what is persistent.`,
+Values are JSON. Without a running weir, ls, get and export show persistent state.`,
+		Example: `  weir state ls
+  weir state get metrics.cardinality_guard.default
+  weir state get metrics.cardinality_guard.default series`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("say what to do with the state: " + verbs)
@@ -35,10 +37,11 @@ Values are JSON. Without a running weir, get and export show what is persistent.
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.PersistentFlags().StringVar(&dir, "storage.path", "./data-weir", "storage directory of weir")
+	cmd.AddCommand(stateLsCommand(t))
 	verb := func(use, short, long, example string, least, most int, run func(ctx context.Context, s stateCall) error) {
 		name, what, _ := strings.Cut(use, " ")
-		cmd.AddCommand(&cobra.Command{
+		var dir string
+		c := &cobra.Command{
 			Use: use, Short: short, Long: long, Example: example,
 			Args: func(_ *cobra.Command, args []string) error {
 				if len(args) < least || len(args) > most {
@@ -47,6 +50,9 @@ Values are JSON. Without a running weir, get and export show what is persistent.
 				return nil
 			},
 			RunE: failed(func(cmd *cobra.Command, args []string) error {
+				if err := checkStorage(dir); err != nil {
+					return err
+				}
 				s := stateCall{t: t, storage: dir, node: args[0]}
 				for i, to := range []**string{&s.name, &s.key, &s.value} {
 					if i+1 < len(args) {
@@ -55,11 +61,13 @@ Values are JSON. Without a running weir, get and export show what is persistent.
 				}
 				return run(cmd.Context(), s)
 			}),
-		})
+		}
+		storageFlag(c.Flags(), &dir)
+		cmd.AddCommand(c)
 	}
 	verb("get NODE [NAME [KEY]]", "Print a node's state, its entries, or the value of a key",
-		`Print a node's state in JSON: what there is and how large, the entries of one, or
-the value of a key. The exit code is 1 when there is no such thing.`,
+		`Print a node's state in JSON: the names with kinds and sizes, the entries of one
+name, or the value of a key. The exit code is 1 when it does not exist.`,
 		`  weir state get metrics.cardinality_guard.default
   weir state get metrics.cardinality_guard.default series
   weir state get my.script.default last job1`, 1, 3, stateGet)
@@ -130,25 +138,35 @@ func (s stateCall) ask(ctx context.Context, method, what string) error {
 	if err != nil {
 		return fmt.Errorf("cannot ask for the state: %w", err)
 	}
-	resp, err := control.Client(s.storage).Do(req)
+	body, err := answer(control.Client(s.storage).Do(req))
 	if err != nil {
-		if e, ok := errors.AsType[*control.NotRunningError](err); ok {
-			return cannotStart(e)
-		}
-		return fmt.Errorf("cannot ask for the state: %w", err)
+		return err
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= 300 {
-		body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-		if err != nil {
-			return fmt.Errorf("cannot read the answer: %w", err)
-		}
-		return errors.New(config.Printable(strings.TrimSpace(string(body))))
-	}
-	if _, err := io.Copy(s.t.out, resp.Body); err != nil {
+	defer body.Close()
+	if _, err := io.Copy(s.t.out, body); err != nil {
 		return fmt.Errorf("cannot read the answer: %w", err)
 	}
 	return nil
+}
+
+// answer returns the body of a running weir's answer, which the caller closes.
+// Another status than success is an error with the text of the answer.
+func answer(resp *http.Response, err error) (io.ReadCloser, error) {
+	if err != nil {
+		if e, ok := errors.AsType[*control.NotRunningError](err); ok {
+			return nil, cannotStart(e)
+		}
+		return nil, fmt.Errorf("cannot ask weir: %w", err)
+	}
+	if resp.StatusCode < 300 {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the answer: %w", err)
+	}
+	return nil, errors.New(config.Printable(strings.TrimSpace(string(text))))
 }
 
 func text(s *string) string {

@@ -47,20 +47,55 @@ type Lock struct {
 	f   *os.File
 }
 
+// errEmpty is for an unset variable in a service file, which filepath.Abs would
+// turn into the working directory.
+var errEmpty = errors.New("cannot use the storage directory: --storage.path is empty")
+
+// Check returns why dir cannot be the storage directory of a weir that runs or
+// has run: what only reads there must not take another directory for an empty
+// one.
+func Check(dir string) error {
+	if dir == "" {
+		return errEmpty
+	}
+	fi, err := os.Stat(dir)
+	why := "no weir has run with it"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		why = "it does not exist"
+	case err != nil:
+		return fmt.Errorf("cannot use the storage directory: %w", err)
+	case !fi.IsDir():
+		why = "it is a file"
+	default:
+		_, err := os.Stat(filepath.Join(dir, lockFile))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot use the storage directory: %w", err)
+		}
+	}
+	return fmt.Errorf("cannot use the storage directory %s: %s; name the storage directory of a weir with --storage.path", dir, why)
+}
+
 // Acquire makes dir, with mode 0700, if it is not there, and locks it for this
 // process until Release or until the process ends, however that happens. When
 // another process has it the error is a *LockedError. now is written down for
 // others to read.
 func Acquire(dir string, now time.Time) (*Lock, error) {
-	if dir == "" { // an unset variable of a service file; Abs would make it the working directory
-		return nil, errors.New("cannot use the storage directory: its name is empty")
+	if dir == "" {
+		return nil, errEmpty
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the storage directory: %w", err)
 	}
+	if fi, err := os.Stat(dir); err == nil && !fi.IsDir() {
+		return nil, fmt.Errorf("cannot use the storage directory %s: it is a file; name a directory with --storage.path", dir)
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the storage directory: %w", err)
+		return nil, fmt.Errorf("cannot create the storage directory: %w; choose another with --storage.path", err)
 	}
 	// The lock file is never removed: two processes could then lock two files
 	// of the same name.

@@ -147,11 +147,11 @@ func TestAcquireErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := storage.Acquire(file, time.Now()); err == nil || !strings.Contains(err.Error(), "cannot make the storage directory") {
+	if _, err := storage.Acquire(file, time.Now()); err == nil || !strings.Contains(err.Error(), "it is a file; name a directory with --storage.path") {
 		t.Errorf("got %v for a file", err)
 	}
 	t.Chdir(dir)
-	if _, err := storage.Acquire("", time.Now()); err == nil || !strings.Contains(err.Error(), "its name is empty") {
+	if _, err := storage.Acquire("", time.Now()); err == nil || !strings.Contains(err.Error(), "--storage.path is empty") {
 		t.Errorf("got %v for an empty name", err)
 	}
 	data := filepath.Join(dir, "data")
@@ -170,4 +170,32 @@ func TestAcquireErrors(t *testing.T) {
 	if l.Dir() != data {
 		t.Errorf("got directory %q, want %q", l.Dir(), data)
 	}
+}
+
+func TestCheck(t *testing.T) {
+	f := func(dir, want string) {
+		t.Helper()
+		err := storage.Check(dir)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("got %v for %q, want %q", err, dir, want)
+		}
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f("", "--storage.path is empty")
+	f(filepath.Join(dir, "nowhere"), "nowhere: it does not exist; name the storage directory of a weir with --storage.path")
+	f(file, "file: it is a file; name the storage")
+	f(dir, ": no weir has run with it; name the storage")
+	l, err := storage.Acquire(dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(dir, "")
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	f(dir, "")
 }

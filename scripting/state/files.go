@@ -128,6 +128,36 @@ func readFile(path string) (*image, error) {
 	return readImage(f, fi.Size())
 }
 
+// Nodes returns the nodes that have persistent state in a storage directory,
+// sorted. An error names directories that cannot be read; the nodes of the others
+// are returned with it.
+func Nodes(storage string) (nodes []string, err error) {
+	root := filepath.Join(storage, "state")
+	dirs, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the persistent state: %w", err)
+	}
+	var errs []error
+	for _, d := range dirs {
+		dir := filepath.Join(root, d.Name())
+		f, err := look(dir)
+		if err == nil && f.im == nil && len(f.bad) > 0 {
+			err = f.bad[0].err
+		}
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("cannot read the persistent state in %s: %w", dir, err))
+		case f.im != nil:
+			nodes = append(nodes, f.im.meta.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes, errors.Join(errs...)
+}
+
 // Read returns the persistent state of a node as it is in a storage directory,
 // of which there may be none. Nothing is changed, so weir may be running; what
 // it does meanwhile may be seen in part.
