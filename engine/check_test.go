@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/engine/component"
 )
 
@@ -83,4 +84,42 @@ func TestRegistrationChecksWhileRunning(t *testing.T) {
 		}
 		l.wantHealth("test.source.x", component.Healthy, "")
 	})
+}
+
+// own is an arguments struct that names weir's own files.
+type own struct {
+	Path string `alloy:"path,attr"`
+}
+
+func (a *own) CheckStorage(dir string) []*component.ArgumentError {
+	if !strings.HasPrefix(a.Path, dir) {
+		return nil
+	}
+	return []*component.ArgumentError{{Path: "path", Err: errors.New("path is weir's own"), Warning: true}}
+}
+
+// TestStorageIsChecked: arguments are asked about the storage directory, if it is
+// known.
+func TestStorageIsChecked(t *testing.T) {
+	l := newLab(t)
+	l.write(`test.own "a" { path = "/elsewhere" }
+test.own "b" { path = "` + l.dir + `/x" }`)
+	f := func(storage, want string) {
+		t.Helper()
+		r := component.Registration{Name: "test.own", NewArgs: func() any { return new(own) }, Build: l.build}
+		e, err := engine.New(engine.Options{Catalogs: []component.Catalog{component.NewList(r)}, StoragePath: storage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, ds := e.Check(l.config)
+		got := ""
+		for _, d := range ds {
+			got += strings.ReplaceAll(d.Error(), l.dir+"/", "")
+		}
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	f(l.dir, "c.alloy:2:23: warning: path is weir's own")
+	f("", "")
 }

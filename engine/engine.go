@@ -41,6 +41,7 @@ type Options struct {
 	// components; nil for none.
 	Registerer prometheus.Registerer
 	// StoragePath is where components keep files. Relative ones become absolute.
+	// Without it, Check does not look for arguments that name weir's own files.
 	StoragePath string
 	// Version is weir's, such as v1.2.3.
 	Version string
@@ -65,7 +66,8 @@ type Options struct {
 // for concurrent use, but Check and Graph: these are for one that does not run.
 type Engine struct {
 	o         Options
-	announces bool // somebody hears Options.Announce
+	announces bool   // somebody hears Options.Announce
+	storage   string // Options.StoragePath, absolute; "" if Check is not told
 	log       *slog.Logger
 	clock     clock.Clock
 	metrics   *metrics
@@ -134,9 +136,13 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find storage path %q: %w", o.StoragePath, err)
 	}
+	storage := ""
+	if o.StoragePath != "" {
+		storage = abs
+	}
 	o.StoragePath = abs
 	e := &Engine{
-		o: o, announces: announces, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
+		o: o, announces: announces, storage: storage, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
 		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
 		heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{},
 	}

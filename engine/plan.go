@@ -188,7 +188,7 @@ func (x *planner) connect() {
 				w.args = w.newArgs()
 				ds := w.block.Decode(w.values(), w.args)
 				if !ds.HasErrors() {
-					ds = append(ds, w.checked()...)
+					ds = append(ds, w.checked(x.e.storage)...)
 				}
 				w.refs = w.values().Receivers(w.args)
 				w.failed = ds.HasErrors()
@@ -218,13 +218,17 @@ func (x *planner) connect() {
 	p.connectFlow()
 }
 
-// checked returns what the registration says of the arguments.
-func (w *wanted) checked() (ds config.Diagnostics) {
-	if w.reg.Check == nil {
-		return nil
+// checked returns what the registration and the arguments themselves say of the
+// arguments, in a weir with this storage directory, "" if it is not known.
+func (w *wanted) checked(storage string) (ds config.Diagnostics) {
+	var es []*component.ArgumentError
+	if w.reg.Check != nil {
+		es = w.reg.Check(w.args, func(name string) bool { return w.block.Settled(w.values(), name) })
 	}
-	settled := func(name string) bool { return w.block.Settled(w.values(), name) }
-	for _, e := range w.reg.Check(w.args, settled) {
+	if c, ok := w.args.(component.StorageChecker); ok && storage != "" {
+		es = append(es, c.CheckStorage(storage)...)
+	}
+	for _, e := range es {
 		d := config.Diagnostic{Span: w.block.SpanOf(e.Path), Msg: e.Error(), Detail: e.Detail}
 		if e.Warning {
 			d.Severity = config.Warning

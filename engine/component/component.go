@@ -62,6 +62,15 @@ type Warner interface {
 	Warnings() []string
 }
 
+// StorageChecker is an arguments struct that names files to read, which must not
+// be weir's own.
+type StorageChecker interface {
+	// CheckStorage returns what is wrong with the arguments of a weir with this
+	// storage directory, which is absolute and need not exist. It is asked after
+	// Validate.
+	CheckStorage(dir string) []*ArgumentError
+}
+
 // ArgumentError is what is wrong with one argument of a block.
 type ArgumentError struct {
 	// Path is where it is, such as tls.cert_file; of one that is not written, the

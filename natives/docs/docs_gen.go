@@ -715,7 +715,7 @@ prometheus.remote_write "default" {
 		Summary: "Finds files by patterns and exports a target for each, again and again as files come and go.",
 		Args: map[string]string{
 			"ignore_older_than": "Files that were not written to for so long are left out; 0s leaves none out.",
-			"path_targets":      "Targets whose label __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for any number of directories); files that match the pattern in the label __path_exclude__, if there is one, are left out. A relative path starts where weir was started. Targets without __path__ match nothing.",
+			"path_targets":      "Targets whose label __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for any number of directories); files that match the pattern in the label __path_exclude__, if there is one, are left out. A relative path starts where weir was started. Targets without __path__ match nothing. Files in weir's storage directory are left out.",
 			"sync_period":       "How often the file system is looked at.",
 		},
 		Exports: map[string]string{
@@ -1138,7 +1138,7 @@ loki.echo "default" {}
 			"legacy_positions_file":         "Positions file of Promtail or of Alloy to begin with, when there is no positions log yet. It is removed once its positions are taken over.",
 			"on_positions_file_error":       "What to do with a file whose position cannot be read because the positions are damaged: \"restart_from_beginning\", \"restart_from_end\", or \"skip\", which leaves it alone until weir is restarted.",
 			"tail_from_end":                 "Whether a file without a stored position is read from its end instead of from its beginning. Lines that a new file has when weir first sees it are skipped too. After a rotation, the new file is read from its beginning. It has no effect on compressed files, which are read as a whole.",
-			"targets":                       "Targets whose label __path__ is a file to follow. Their other labels become those of its lines, but for those that begin with two underscores; the label filename is the path. A target that leaves is read to its end. A file that is rotated is looked for in its directory. One that was moved to another (logrotate's olddir) is read on; while weir is down it is found there only if a target with the same labels, or a pattern, names it there too.",
+			"targets":                       "Targets whose label __path__ is a file to follow. Their other labels become those of its lines, but for those that begin with two underscores; the label filename is the path. A target that leaves is read to its end. A file that is rotated is looked for in its directory. One that was moved to another (logrotate's olddir) is read on; while weir is down it is found there only if a target with the same labels, or a pattern, names it there too. Files in weir's storage directory are left out. Do not read a file that weir's own output goes to: lines that weir logs about a problem with its lines would be read again.",
 		},
 		Example: `// Follows the logs of an application and sends them to Loki.
 loki.source.file "app" {

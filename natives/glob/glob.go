@@ -1,4 +1,5 @@
-// Package glob finds files by patterns as local.file_match documents them. It is
+// Package glob finds files by patterns as local.file_match documents them, without
+// the files in weir's storage directory. It is
 // no component: local.file_match exports what it finds, and loki.source.file
 // reads it.
 package glob
@@ -20,11 +21,20 @@ import (
 // directories lie, so that several patterns cost less than several looks.
 type Look struct {
 	dirs     map[string]string // real paths of directories, by path
+	storage  string            // real path of weir's storage directory
+	own      string            // a file in it that was left out
 	troubles []string
 }
 
-// NewLook returns a Look that has seen nothing.
-func NewLook() *Look { return &Look{dirs: map[string]string{}} }
+// NewLook returns a Look that has seen nothing. It leaves out the files in
+// storage, weir's storage directory: weir writes to them when it reads lines.
+func NewLook(storage string) *Look {
+	s := &Look{dirs: map[string]string{}}
+	if storage != "" {
+		s.storage = s.real(storage)
+	}
+	return s
+}
 
 // Troubles returns what could not be looked at, in sentences, sorted, each once.
 func (s *Look) Troubles() []string {
@@ -60,7 +70,7 @@ func (s *Look) Find(pattern, exclude string, oldest time.Time) (paths []string) 
 	for _, name := range names {
 		given := filepath.FromSlash(t.path(name))
 		file := Absolute(given)
-		if excluded(exclude, given) || excluded(exclude, file) {
+		if excluded(exclude, given) || excluded(exclude, file) || s.IsOwn(file) {
 			continue
 		}
 		fi, err := os.Stat(file)
@@ -143,14 +153,17 @@ func (t tree) leadsBack(dir, name string) bool {
 	return strings.HasPrefix(t.real(t.base), above)
 }
 
-func (t tree) real(dir string) string {
-	if r, ok := t.dirs[dir]; ok {
+func (s *Look) real(dir string) string {
+	if r, ok := s.dirs[dir]; ok {
 		return r
 	}
-	r, err := filepath.EvalSymlinks(Absolute(dir))
-	if err != nil {
-		r = dir
+	abs := Absolute(dir)
+	r, err := filepath.EvalSymlinks(abs)
+	if parent := filepath.Dir(abs); err != nil && parent != abs {
+		r = filepath.Join(s.real(parent), filepath.Base(abs)) // it need not exist
+	} else if err != nil {
+		r = abs
 	}
-	t.dirs[dir] = r
+	s.dirs[dir] = r
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/natives/glob"
 )
 
@@ -19,7 +20,8 @@ type Arguments struct {
 	// Targets whose label __path__ is a pattern (*, ?, [a-z], {a,b}, and ** for
 	// any number of directories); files that match the pattern in the label
 	// __path_exclude__, if there is one, are left out. A relative path starts
-	// where weir was started. Targets without __path__ match nothing.
+	// where weir was started. Targets without __path__ match nothing. Files in
+	// weir's storage directory are left out.
 	PathTargets []map[string]string `alloy:"path_targets,attr"`
 	// How often the file system is looked at.
 	SyncPeriod time.Duration `alloy:"sync_period,attr,optional"`
@@ -48,6 +50,13 @@ func (a *Arguments) Validate() error {
 		errs = append(errs, fmt.Errorf("ignore_older_than is %s, must not be negative", a.IgnoreOlderThan))
 	}
 	return errors.Join(errs...)
+}
+
+var _ component.StorageChecker = (*Arguments)(nil)
+
+// CheckStorage warns about patterns that match weir's own files.
+func (a *Arguments) CheckStorage(dir string) []*component.ArgumentError {
+	return glob.CheckStorage("path_targets", a.PathTargets, true, dir)
 }
 
 // Exports of local.file_match.

@@ -41,6 +41,7 @@ type Component struct {
 	// Of Run alone.
 	exported []map[string]string // nil before the first
 	troubles string              // as last logged
+	own      bool                // that files of weir are left out was logged
 }
 
 var (
@@ -81,7 +82,7 @@ func (c *Component) sync() time.Duration {
 	args := c.args
 	c.mu.Unlock()
 	targets := make([]map[string]string, 0, len(c.exported))
-	look := glob.NewLook()
+	look := glob.NewLook(c.opts.StoragePath)
 	var oldest time.Time
 	if args.IgnoreOlderThan > 0 {
 		oldest = c.opts.Clock.Now().Add(-args.IgnoreOlderThan)
@@ -94,6 +95,10 @@ func (c *Component) sync() time.Duration {
 		}
 	}
 	c.report(look.Troubles())
+	if own := look.Own(); own != "" && !c.own {
+		c.own = true
+		c.opts.Logger.Info("a pattern matches files in weir's storage directory; they are left out", "file", own)
+	}
 	if c.exported == nil || !slices.EqualFunc(c.exported, targets, maps.Equal[map[string]string]) {
 		c.exported = targets
 		c.opts.Export(Exports{Targets: targets})

@@ -176,6 +176,34 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestOwnFiles: the files in weir's storage directory are left out, whichever of
+// the paths is one through a link.
+func TestOwnFiles(t *testing.T) {
+	f := func(storage, pattern string, want ...string) {
+		t.Helper()
+		h := newHouse(t, "a.log", "data/node/positions.log", "data/b.log", "database/c.log")
+		h.link("data", "link")
+		h.link("data/node/positions.log", "file.log")
+		n := componenttest.New(t, "local.file_match.f")
+		n.StoragePath = h.path(storage)
+		h.run(n, h.arguments(pattern))
+		if diff := cmp.Diff(want, h.found(n)); diff != "" {
+			t.Errorf("%s in %s (-want +got):\n%s", pattern, storage, diff)
+		}
+		if got := strings.Count(n.Logs(), "matches files in weir's storage directory"); got != 1 {
+			t.Errorf("it is logged %d times: %s", got, n.Logs())
+		}
+	}
+	for _, storage := range []string{"data", "link"} {
+		f(storage, "**/*.log", "a.log", "database/c.log")
+		f(storage, "*.log", "a.log")
+		f(storage, "link/**")
+		f(storage, "data/node/positions.log")
+		f(storage, "{a,file}.log", "a.log")
+	}
+	f("data/node", "*/**/*.log", "data/b.log", "database/c.log", "link/b.log")
+}
+
 // TestTroubles: what cannot be looked at is named once, and hides nothing else.
 func TestTroubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

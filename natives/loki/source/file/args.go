@@ -26,7 +26,10 @@ type Arguments struct {
 	// label filename is the path. A target that leaves is read to its end. A file
 	// that is rotated is looked for in its directory. One that was moved to another
 	// (logrotate's olddir) is read on; while weir is down it is found there only if
-	// a target with the same labels, or a pattern, names it there too.
+	// a target with the same labels, or a pattern, names it there too. Files in
+	// weir's storage directory are left out. Do not read a file that weir's own
+	// output goes to: lines that weir logs about a problem with its lines would be
+	// read again.
 	Targets []map[string]string `alloy:"targets,attr"`
 	// Receivers to send the lines to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
@@ -202,7 +205,15 @@ func (a *Arguments) Validate() error {
 	return errors.Join(errs...)
 }
 
-var _ component.Warner = (*Arguments)(nil)
+var (
+	_ component.Warner         = (*Arguments)(nil)
+	_ component.StorageChecker = (*Arguments)(nil)
+)
+
+// CheckStorage warns about targets that lead to weir's own files.
+func (a *Arguments) CheckStorage(dir string) []*component.ArgumentError {
+	return glob.CheckStorage("targets", a.Targets, a.FileMatch.Enabled, dir)
+}
 
 // Warnings reports arguments without effect, and patterns that are taken for the
 // names of files because file_match is not enabled.

@@ -9,6 +9,7 @@ type resolution struct {
 	args     *Arguments
 	targets  []target
 	troubles []string
+	own      string // a file of weir that was left out, "" if there was none
 }
 
 // resolve begins to find the targets.
@@ -22,8 +23,8 @@ func (s *scheduler) resolve() {
 	s.synced = now
 	s.wg.Go(func() {
 		a := s.c.arguments()
-		ts, troubles := resolve(a, now)
-		s.resolved <- resolution{a, ts, troubles}
+		ts, troubles, own := resolve(a, s.c.opts.StoragePath, now)
+		s.resolved <- resolution{a, ts, troubles, own}
 	})
 }
 
@@ -36,6 +37,10 @@ func (s *scheduler) reconcile(r resolution) {
 		set = s.set
 	}
 	s.set, s.troubles = set, strings.Join(r.troubles, "; ")
+	if r.own != "" && !s.own {
+		s.own = true
+		s.c.opts.Logger.Info("targets lead to files in weir's storage directory; they are not read", "file", r.own)
+	}
 	want := make(map[string]bool, len(r.targets))
 	for i := range r.targets {
 		want[r.targets[i].id()] = true

@@ -55,6 +55,7 @@ type scheduler struct {
 	saved, shown       time.Time
 	swept, checked     time.Time
 	checking           atomic.Bool
+	own                bool // that files of weir are left out was logged
 	troubles, reported string
 	refused            time.Time // since when, once that was told
 }

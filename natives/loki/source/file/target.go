@@ -44,9 +44,9 @@ func newTarget(path string, set map[string]string) target {
 	return t
 }
 
-// resolve returns the targets of arguments, each once, and what could not be
-// looked at.
-func resolve(a *Arguments, now time.Time) (ts []target, troubles []string) {
+// resolve returns the targets of arguments, each once, what could not be looked
+// at, and a file in storage, weir's storage directory, that was left out.
+func resolve(a *Arguments, storage string, now time.Time) (ts []target, troubles []string, own string) {
 	seen := map[string]bool{}
 	add := func(path string, set map[string]string) {
 		if t := newTarget(path, set); !seen[t.id()] {
@@ -54,7 +54,7 @@ func resolve(a *Arguments, now time.Time) (ts []target, troubles []string) {
 			ts = append(ts, t)
 		}
 	}
-	look := glob.NewLook()
+	look := glob.NewLook(storage)
 	var oldest time.Time
 	if a.FileMatch.IgnoreOlderThan > 0 {
 		oldest = now.Add(-a.FileMatch.IgnoreOlderThan)
@@ -65,12 +65,14 @@ func resolve(a *Arguments, now time.Time) (ts []target, troubles []string) {
 		case path == "":
 			troubles = append(troubles, fmt.Sprintf("targets[%d] has no label %s", i, pathLabel))
 		case !a.FileMatch.Enabled:
-			add(path, set)
+			if !look.IsOwn(glob.Absolute(path)) {
+				add(path, set)
+			}
 		default:
 			for _, found := range look.Find(path, set[excludeLabel], oldest) {
 				add(found, set)
 			}
 		}
 	}
-	return ts, append(troubles, look.Troubles()...)
+	return ts, append(troubles, look.Troubles()...), look.Own()
 }
