@@ -244,7 +244,7 @@ func (e *Engine) reloadConfig() error {
 // asked for it but a file that changed: then nothing is said of no change.
 func (e *Engine) applyConfig(start time.Time, asked bool) error {
 	path := *e.path.Load()
-	_, p, err := e.load(path)
+	_, p, err := e.load(e.hard, path)
 	if err != nil {
 		e.refused, e.missed = true, p.watch
 		for path := range p.polled { // only those of what runs are

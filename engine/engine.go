@@ -204,8 +204,8 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 	if e.watcher, err = e.newWatcher(path); err != nil {
 		return fail(err)
 	}
-	cfg, p, err := e.load(path)
-	if err != nil {
+	cfg, p, err := e.load(ctx, path)
+	if err != nil || ctx.Err() != nil {
 		return fail(err)
 	}
 	stopServices, err := e.startServices(ctx, p)

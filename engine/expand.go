@@ -183,6 +183,9 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 	if err := x.mode.demoted[w.id]; err != nil {
 		w.reg, w.err = component.Registration{Name: b.Name, Version: w.reg.Version, Sources: w.reg.Sources}, err
 	}
+	if r := x.mode.rejected[w.id]; r != nil && w.err == nil {
+		r.replace(w, running)
+	}
 	x.add(w)
 	if running != nil {
 		w.recv, w.stats = running.recv, running.stats

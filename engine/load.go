@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,16 +27,21 @@ type planMode struct {
 	demoted, kept map[string]error
 	// awaits are the nodes whose exports may be what makes these mistakes.
 	awaits map[string]bool
+	// rejected are the nodes, by ID, whose new registration failed its trial.
+	rejected map[string]*rejected
 }
 
-// load reads and plans a config. The error is a config.Diagnostics.
-func (e *Engine) load(path string) (*config.Config, *plan, error) {
+// load reads and plans a config. The error is a config.Diagnostics. Trials end
+// with ctx.
+func (e *Engine) load(ctx context.Context, path string) (*config.Config, *plan, error) {
 	cfg, ds := config.Load(path)
 	p, more := e.makePlan(cfg, planMode{})
 	if !ds.HasErrors() && more.HasErrors() && e.plan != nil {
 		if q, err := e.tolerate(cfg); err == nil {
 			p, more = q, nil
 		}
+	} else if !ds.HasErrors() && !more.HasErrors() {
+		p = e.choose(ctx, p, planMode{})
 	}
 	ds = append(ds, more...)
 	ds = append(ds, e.checkServices(p)...).Sort()
@@ -76,7 +82,7 @@ func (e *Engine) plans(cfg *config.Config, mode planMode) (*plan, error) {
 		case !ds.HasErrors():
 			p = e.release(p, mode)
 			p.awaits = mode.awaits
-			return p, nil
+			return e.choose(e.hard, p, mode), nil
 		case e.blame(p, ds, mode):
 		case mode.tolerant:
 			return p, ds.Err()

@@ -277,6 +277,9 @@ func (n *node) fail(err error, retry bool) result {
 		if n.gen != nil && !n.gen.crashed {
 			msg = "cannot build the new version, the last good one keeps running"
 		}
+		if _, ok := errors.AsType[*rejectedError](err); ok {
+			msg = "the new version fails its tests"
+		}
 		if p, ok := errors.AsType[*panicError](err); ok {
 			attrs = append(attrs, "stack", string(p.stack)) // which is not announced
 		} else if n.e.committing {

@@ -101,7 +101,9 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 			continue
 		}
 		outcome = "partial"
-		if n.gen == nil {
+		if _, ok := errors.AsType[*rejectedError](n.failed); ok {
+			lines = append(lines, withSource("cannot accept the new version of "+id, n.failed.Error(), ""))
+		} else if n.gen == nil {
 			lines = append(lines, withSource("cannot run "+id, n.failed.Error(), ""))
 		} else {
 			lines = append(lines, withSource("cannot reload "+id, n.failed.Error(), "; the last good version keeps running"))

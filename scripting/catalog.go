@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting/versions"
 )
 
 // MaxFileSize is how large a script or module may be, in bytes.
@@ -39,9 +41,13 @@ type Options struct {
 	Modules []*Module
 	// Outside is what scripts reach beyond weir.
 	Outside Outside
-	// Test runs the tests of a user's script before a saved change of it takes
-	// over; its error refuses the change. nil: saved changes are not tested.
-	Test func(Tested) error
+	// Test runs the tests of a user's script before a version of it takes over, at
+	// the start and after a save. Its error rejects the version. nil: scripts are
+	// not tested.
+	Test func(context.Context, Tested) error
+	// Versions keeps the versions that passed their tests; nil: nothing does, so a
+	// start has no last good version to fall back on.
+	Versions *versions.Store
 	// Probe measures the scripts; nil: nothing does.
 	Probe *Probe
 	// Checks look at scripts more closely than is needed to run them; nil: not.
@@ -53,7 +59,10 @@ type Options struct {
 // NewCatalog returns the catalog of the scripts in a folder and of those that
 // ship with weir. A user's file replaces a shipped one of the same name.
 func NewCatalog(o Options) (component.Catalog, error) {
-	c := &catalog{o: o, known: map[string]component.Registration{}, made: map[string]*script{}}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &catalog{o: o, known: map[string]component.Registration{}, made: map[string]*script{}, passed: map[string]string{}}
 	if o.Namespace != "" {
 		for s := range strings.SplitSeq(o.Namespace, ".") {
 			if !identifier.MatchString(s) {
@@ -86,6 +95,8 @@ type catalog struct {
 	known map[string]component.Registration
 	made  map[string]*script // of those known that are not broken
 	told  map[string]bool    // misnamed files that are in the log
+
+	passed map[string]string // versions that passed their tests, by name
 }
 
 // scriptFiles are the files that claim one name.
@@ -201,7 +212,7 @@ func (c *catalog) tell() {
 			continue
 		}
 		told[name] = true
-		if !c.told[name] && c.o.Logger != nil {
+		if !c.told[name] {
 			c.o.Logger.Warn("script cannot be a component", "err", c.misnamed(name, f))
 		}
 	}
@@ -314,47 +325,58 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	deps.language, deps.embedded, deps.own = lang, from[0].embedded, file.Path
 	deps.hashPart(lang.Name(), lang.Version())
 	deps.hashPart(from[0].rel, file.Text)
-	p, err := lang.Compile(file, deps.env(c.o.Probe))
+	s, err := c.compile(name, file, deps, c.o.Probe)
 	if err != nil {
 		return fail(err)
-	}
-	s := &script{name: name, file: file, program: p, def: p.Definition(), dir: c.dir, outside: c.o.Outside, modules: c.o.Modules}
-	s.recompile = func(f File) (*script, error) {
-		deps := &dependencies{c: c, hash: sha256.New(), language: lang, embedded: from[0].embedded}
-		p, err := lang.Compile(f, deps.env(nil))
-		if err != nil {
-			return nil, err
-		}
-		deps.hashPart(f.Name, f.Text)
-		other := &script{
-			name: name, file: f, program: p, def: p.Definition(), dir: c.dir, outside: c.o.Outside, modules: c.o.Modules,
-			version: hex.EncodeToString(deps.hash.Sum(nil)[:12]),
-		}
-		return other, register(other, Header{}, false).Err
 	}
 	header := ParseHeader(lang.Comment(file.Text))
 	test, err := c.testFile(from[0], deps)
 	if err != nil {
 		return fail(err)
 	}
+	s.version = deps.version()
 	if s.tested = test.Path != ""; c.o.Test != nil && file.Path != "" && (s.tested || len(header.Examples) > 0) {
-		s.tests = sync.OnceValue(func() error { return c.o.Test(Tested{Script: file, Test: test, Folder: c.folder()}) })
+		s.trial = &trial{c: c, s: s, test: test, modules: deps.modules, sources: deps.sources()}
 	}
-	s.version = hex.EncodeToString(deps.hash.Sum(nil)[:12])
 	replaces := len(fs.user) > 0 && len(fs.embedded) > 0
 	reg = register(s, header, replaces)
 	if reg.Err != nil {
 		return fail(reg.Err)
 	}
 	if c.o.Checks != nil {
-		if err := c.o.Checks.check(p, Tested{Script: file, Test: test, Folder: c.folder()}); err != nil {
+		if err := c.o.Checks.check(s.program, Tested{Script: file, Test: test, Folder: c.folder()}); err != nil {
 			return fail(err)
+		}
+	}
+	if c.o.Checks != nil && c.o.Checks.Warn != nil && s.trial != nil {
+		if err := s.trial.rejected(); err != nil {
+			c.o.Checks.Warn(err)
 		}
 	}
 	reg.Version, reg.Sources = s.version, deps.sources()
 	reg.About = s.audit(lang, deps.modules)
 	c.made[name] = s
 	return reg
+}
+
+// compile makes a script of the text of a file.
+func (c *catalog) compile(name string, f File, deps *dependencies, probe *Probe) (*script, error) {
+	p, err := deps.language.Compile(f, deps.env(probe))
+	if err != nil {
+		return nil, err
+	}
+	s := &script{name: name, file: f, program: p, def: p.Definition(), dir: c.dir, outside: c.o.Outside, modules: c.o.Modules}
+	s.recompile = func(f File) (*script, error) {
+		again := &dependencies{c: c, hash: sha256.New(), language: deps.language, embedded: deps.embedded, stored: deps.stored}
+		other, err := c.compile(name, f, again, nil)
+		if err != nil {
+			return nil, err
+		}
+		again.hashPart(f.Name, f.Text)
+		other.version = again.version()
+		return other, register(other, Header{}, false).Err
+	}
+	return s, nil
 }
 
 // testFile returns the test file beside a script, a zero one when there is
@@ -416,12 +438,20 @@ func (c *catalog) display(l location) string {
 	return filepath.ToSlash(full)
 }
 
-// read returns a file's text.
-func (c *catalog) read(l location) (File, error) {
-	f := File{Name: c.display(l)}
-	var tree fs.FS = c.o.Embedded
+// file returns the file at a location, with a text.
+func (c *catalog) file(l location, text string) File {
+	f := File{Name: c.display(l), Text: text}
 	if !l.embedded {
 		f.Path = filepath.Join(c.dir, filepath.FromSlash(l.rel))
+	}
+	return f
+}
+
+// read returns a file's text.
+func (c *catalog) read(l location) (File, error) {
+	f := c.file(l, "")
+	var tree fs.FS = c.o.Embedded
+	if !l.embedded {
 		tree = os.DirFS(c.dir)
 	}
 	r, err := tree.Open(l.rel)
@@ -448,7 +478,10 @@ type dependencies struct {
 	own      string // path of the script itself; "" for one that ships with weir
 	paths    []string
 	modules  []File // that were required, each once
-	hash     interface {
+	// stored has the user's files of a version that is not on disk any more, by
+	// their paths below the scripts folder; nil: they are read from disk.
+	stored map[string]string
+	hash   interface {
 		io.Writer
 		Sum([]byte) []byte
 	}
@@ -457,6 +490,9 @@ type dependencies struct {
 func (d *dependencies) hashPart(name, text string) {
 	fmt.Fprintf(d.hash, "%d %s %d %s\n", len(name), name, len(text), text)
 }
+
+// version is the ID of what was hashed.
+func (d *dependencies) version() string { return hex.EncodeToString(d.hash.Sum(nil)[:12]) }
 
 // candidate notes a path whose appearance changes the answer.
 func (d *dependencies) candidate(rel string) {

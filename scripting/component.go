@@ -90,11 +90,6 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		c.ready = make(chan struct{})
 	}
 	if p, ok := previous.(*Component); ok {
-		if p.script.version != s.version && s.testsFirst(a.block) {
-			if err := s.tests(); err != nil {
-				return nil, err
-			}
-		}
 		c.mem = p.mem
 	} else {
 		c.mem = newMemory()

@@ -27,8 +27,9 @@
 // must not be at work in two generations takes its turn.
 //
 // Tests of scripts are run by package scripttest, and written in a language
-// that is a Tester. A script that has a test file takes over from its old
-// version when its tests pass.
+// that is a Tester. A version of a script that has a test file runs when
+// its tests pass. A trial finds that out and keeps the version that passed last in
+// package versions.
 //
 // The limits contain mistakes. They are no wall against an attacker who can
 // write scripts.

@@ -128,13 +128,7 @@ func (d *dependencies) importFile(from File, name string) (File, error) {
 // of the scripts folder is not followed: who may write a script must not be able
 // to read with it what weir can.
 func (d *dependencies) open(l location) (File, error) {
-	if !l.embedded {
-		d.candidate(l.rel)
-		if err := d.c.inside(l.rel); err != nil {
-			return File{}, err
-		}
-	}
-	f, err := d.c.read(l)
+	f, err := d.read(l)
 	if err != nil {
 		return File{}, err
 	}
@@ -143,6 +137,24 @@ func (d *dependencies) open(l location) (File, error) {
 		d.modules = append(d.modules, f)
 	}
 	return f, nil
+}
+
+func (d *dependencies) read(l location) (File, error) {
+	if l.embedded {
+		return d.c.read(l)
+	}
+	if d.stored != nil {
+		text, ok := d.stored[l.rel]
+		if !ok {
+			return File{}, fmt.Errorf("cannot read script %s: %w", d.c.display(l), fs.ErrNotExist)
+		}
+		return d.c.file(l, text), nil
+	}
+	d.candidate(l.rel)
+	if err := d.c.inside(l.rel); err != nil {
+		return File{}, err
+	}
+	return d.c.read(l)
 }
 
 // inside returns an error for a file that lies elsewhere than its path says.

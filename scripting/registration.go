@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -23,17 +24,17 @@ type script struct {
 	program   Program
 	def       *Definition
 	newArgs   func() any
-	tests     func() error // nil: it has none
-	dir       string       // absolute, the folder of scripts; "" without
+	trial     *trial // nil: it has no tests
+	dir       string // absolute, the folder of scripts; "" without
 	outside   Outside
 	modules   []*Module                   // the standard library
 	recompile func(File) (*script, error) // the same component from another text
-	tested    bool                        // there is a test file; tests also runs examples
+	tested    bool                        // there is a test file; the trial also runs examples
 }
 
-// testsFirst reports whether a saved change takes over only if its tests pass.
+// testsFirst reports whether a version takes over only if its tests pass.
 func (s *script) testsFirst(b ScriptBlock) bool {
-	return s.tests != nil && (b.OnReload == OnReloadTest || b.OnReload == "" && s.tested)
+	return s.trial != nil && (b.OnReload == OnReloadTest || b.OnReload == "" && s.tested)
 }
 
 // register makes the registration of a script. replaced says that one of the
@@ -58,6 +59,14 @@ func register(s *script, h Header, replaced bool) component.Registration {
 		},
 		Doc: s.doc(h, replaced),
 	}
+	if s.trial != nil {
+		reg.Trial = func(ctx context.Context, args any) *component.Rejection {
+			if !s.testsFirst(scriptArgs(s.def, args).block) {
+				return nil
+			}
+			return s.trial.run(ctx)
+		}
+	}
 	if len(s.def.HTTP) > 0 {
 		reg.NeedsServices, reg.Overlaps = []string{"http"}, true
 	}
@@ -78,7 +87,7 @@ var hostDocs = withDocs(withDocs(allowDocs, listenDocs), map[string]string{
 	"script.quarantine":          `What on_error = "quarantine" may store. The oldest falls off and is counted.`,
 	"script.quarantine.max_size": "How much is kept on disk.",
 	"script.quarantine.max_age":  "How long it is kept.",
-	"script.on_reload":           `How a saved change takes over: "swap" at once; "test" when the tests in the file <name>_test beside the script and the examples in its header pass, until then the old version goes on. By default "test" if there is such a file.`,
+	"script.on_reload":           `How a changed script takes over, at the start of weir and after a save. "swap": at once. "test": when the tests in the file <name>_test next to the script and the examples in its header pass; until then, the last version that passed runs. The default is "test" if there is such a file.`,
 	"script.limits":              "What one call may use.",
 	"script.limits.time":         "How long the hooks of one batch may run, plus 20µs for each record.",
 	"script.limits.memory":       "How much a VM may hold of what the script can reach: tables, strings, functions. It is added up when the process has allocated as much, so a call may exceed it for a moment.",

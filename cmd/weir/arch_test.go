@@ -86,6 +86,7 @@ var leaves = []struct {
 	{"scripting/expr", "expressions over columns", []string{"engine/batch"}},
 	{"scripting/state", "collections and their files: they know no script", nil},
 	{"scripting/outbox", "a queue of batches: it knows no script", []string{"engine/backoff", "engine/batch", "engine/clock", "engine/flow", "engine/journal"}},
+	{"scripting/versions", "files and their text: it compiles and tests nothing", nil},
 	{"scripting/quarantine", "files of text: it knows no script and no signal", []string{"engine/clock"}},
 	{"scripting/view", "language-neutral", []string{"engine/batch", "engine/scan", "scripting/expr"}},
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,15 +15,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/scripttest"
+	"github.com/weir-run/weir/scripting/versions"
 	"github.com/weir-run/weir/scripts"
 	"github.com/weir-run/weir/stdlib"
 )
 
 func checkCommand(t *terminal) *cobra.Command {
-	var dir string
+	var o checkOptions
 	cmd := &cobra.Command{
 		Use:   "check CONFIG|SCRIPTS...",
 		Short: "Find every mistake in a config or in scripts",
@@ -32,11 +35,16 @@ started, and no hook is run: what is found in a script is what its text tells.
 Misspelt fields, operations and arguments, wrong constants, expressions and
 patterns are mistakes; what may be meant so is a warning.
 
+With --test, also run the tests of the scripts that the config uses, with the
+limits that they have when weir starts. Without it, a warning names the scripts that
+failed their tests when weir ran with this --storage.path.
+
 With files or folders of scripts in place of a config, look at those, used or not.
 
 The exit code is 0 when there is no mistake (there may be warnings), 1 when
 there is one.`,
 		Example: `  weir check config.alloy
+  weir check --test config.alloy
   weir check --scripts=../scripts /etc/weir
   weir check scripts`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -49,20 +57,38 @@ there is one.`,
 			return nil
 		},
 		ValidArgsFunction: configFiles(oneConfig),
-		RunE: failed(func(_ *cobra.Command, args []string) error {
+		RunE: failed(func(cmd *cobra.Command, args []string) error {
 			if slices.ContainsFunc(args, isScripts) {
-				return checkScripts(t, dir, args)
+				return checkScripts(cmd.Context(), t, o, args)
 			}
-			return checkConfig(t, dir, args[0])
+			return checkConfig(cmd.Context(), t, o, args[0])
 		}),
 	}
-	cmd.Flags().StringVar(&dir, "scripts", "", "folder of scripts (default: scripts beside the config)")
+	cmd.Flags().StringVar(&o.scripts, "scripts", "", "folder of scripts (default: scripts beside the config)")
+	storageFlag(cmd.Flags(), &o.storage)
+	cmd.Flags().BoolVar(&o.test, "test", false, "run the tests of scripts")
 	return cmd
 }
 
-func checkConfig(t *terminal, dir, path string) error {
+// checkOptions are the flags of weir check.
+type checkOptions struct {
+	scripts string
+	storage string
+	test    bool
+}
+
+// versions returns which scripts failed their tests. With --test, they are run
+// instead.
+func (o checkOptions) versions() *versions.Store {
+	if o.test {
+		return nil
+	}
+	return versions.Look(o.storage)
+}
+
+func checkConfig(ctx context.Context, t *terminal, o checkOptions, path string) error {
 	var warned warnings
-	e, err := lookingEngine(path, dir, warned.checks())
+	e, err := lookingEngine(path, o.scripts, scriptsUse{checks: warned.checks(), versions: o.versions()})
 	if err != nil {
 		return err
 	}
@@ -70,43 +96,88 @@ func checkConfig(t *terminal, dir, path string) error {
 	if err := errors.Join(warned.write(t), ds.Write(t.err, cfg.Files, t.errColor)); err != nil {
 		return err
 	}
-	if ds.HasErrors() {
-		errs, _ := errors.AsType[config.Diagnostics](ds.Err())
-		fmt.Fprintln(t.err, count(len(errs), "mistake"))
+	var tested []string
+	var failures []error
+	if o.test {
+		for _, c := range e.all() {
+			names, errs := scripting.TestLoaded(ctx, c)
+			tested, failures = append(tested, names...), append(failures, errs...)
+		}
+		for _, err := range failures {
+			fmt.Fprintln(t.err, config.Printable(err.Error()))
+		}
+	}
+	errs, _ := errors.AsType[config.Diagnostics](ds.Err())
+	if n := len(errs) + len(failures); n > 0 {
+		fmt.Fprintln(t.err, count(n, "mistake"))
 		return &exitError{code: exitFailed}
 	}
-	_, err = fmt.Fprintf(t.out, "%s is fine: %s\n", path, count(len(cfg.Blocks), "block"))
+	passed := ""
+	if o.test {
+		passed = fmt.Sprintf(", tests of %s passed", count(len(tested), "script"))
+	}
+	_, err = fmt.Fprintf(t.out, "%s is fine: %s%s\n", path, count(len(cfg.Blocks), "block"), passed)
 	return err
 }
 
 // checkScripts looks at files and folders of scripts.
-func checkScripts(t *terminal, dir string, paths []string) error {
+func checkScripts(ctx context.Context, t *terminal, o checkOptions, paths []string) error {
 	var warned warnings
 	checks := warned.checks()
 	checks.Test = nil // test files are named, or in the folders
-	n, err := scripttest.Check(scripttest.Options{
-		Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: dir, Paths: paths, Checks: checks,
-	})
+	what := scripttest.Options{
+		Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, Dir: o.scripts, Paths: paths, Checks: checks, Versions: o.versions(),
+	}
+	n, err := scripttest.Check(what)
 	if n == 0 {
 		return cannotStart(err)
 	}
 	if e := warned.write(t); e != nil {
 		return e
 	}
-	if err != nil {
-		mistakes := flat(err)
-		for _, e := range mistakes {
-			fmt.Fprintln(t.err, config.Printable(e.Error()))
+	mistakes := flat(err)
+	for _, e := range mistakes {
+		fmt.Fprintln(t.err, config.Printable(e.Error()))
+	}
+	wrong, passed := len(mistakes), ""
+	if o.test && wrong == 0 {
+		if wrong, passed, err = runTests(ctx, t, what); err != nil {
+			return cannotStart(err)
 		}
-		fmt.Fprintln(t.err, count(len(mistakes), "mistake"))
+	}
+	if wrong > 0 {
+		fmt.Fprintln(t.err, count(wrong, "mistake"))
 		return &exitError{code: exitFailed}
 	}
-	_, err = fmt.Fprintf(t.out, "%s fine\n", map[bool]string{true: "1 script is", false: count(n, "script") + " are"}[n == 1])
+	_, err = fmt.Fprintf(t.out, "%s fine%s\n", map[bool]string{true: "1 script is", false: count(n, "script") + " are"}[n == 1], passed)
 	return err
 }
 
-// flat are the errors that err joins.
+// runTests runs the tests of files and folders of scripts, prints those that fail,
+// and returns how many do, and a clause about the others.
+func runTests(ctx context.Context, t *terminal, what scripttest.Options) (failed int, passed string, err error) {
+	pretty := scripttest.Pretty{W: t.err, Clean: config.Printable, Paint: func(code, s string) string { return paint(t.errColor, code, s) }}
+	what.Checks, what.Versions = nil, nil
+	what.Each = func(f scripttest.File) {
+		if f.Failing() {
+			pretty.File(f)
+		}
+	}
+	r, err := scripttest.Run(ctx, what)
+	if errors.Is(err, scripttest.ErrNoTests) {
+		return 0, ", without tests", nil
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	return r.Count(scripttest.Failed) + r.Count(scripttest.Broken), ", " + count(r.Count(scripttest.Passed), "test") + " passed", nil
+}
+
+// flat are the errors that err joins; none for nil.
 func flat(err error) (out []error) {
+	if err == nil {
+		return nil
+	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
 			out = append(out, flat(e)...)
@@ -168,14 +239,24 @@ func (w *warnings) write(t *terminal) error {
 	return nil
 }
 
-// lookingEngine returns an engine that looks at the config in path and runs
-// nothing. checks look at the scripts; nil: as a run does.
-func lookingEngine(path, scripts string, checks *scripting.Checks) (*engine.Engine, error) {
+// looker is an engine that looks at a config and runs nothing.
+type looker struct {
+	*engine.Engine
+	catalogs []component.Catalog
+	imported []component.Catalog // of import.scripts
+}
+
+// all returns the catalogs of everything that the engine has looked at.
+func (l *looker) all() []component.Catalog { return append(l.catalogs, l.imported...) }
+
+// lookingEngine returns an engine that looks at the config in path.
+func lookingEngine(path, scripts string, use scriptsUse) (*looker, error) {
 	dir, err := scriptsDir(scripts, path)
 	if err != nil {
 		return nil, cannotStart(err)
 	}
-	catalogs, err := catalogs(dir, nil, checks)
+	l := &looker{}
+	l.catalogs, err = use.catalogs(dir)
 	if err != nil {
 		return nil, cannotStart(err)
 	}
@@ -183,11 +264,18 @@ func lookingEngine(path, scripts string, checks *scripting.Checks) (*engine.Engi
 	if err != nil {
 		return nil, cannotStart(err)
 	}
-	e, err := engine.New(engine.Options{Catalogs: catalogs, Scripts: importScripts(nil, checks), Unsupported: unsupported(), Services: services.all(), Version: version, NoWatch: true})
+	imported := func(namespace, dir string) (component.Catalog, error) {
+		c, err := use.imported(namespace, dir)
+		if err == nil {
+			l.imported = append(l.imported, c)
+		}
+		return c, err
+	}
+	l.Engine, err = engine.New(engine.Options{Catalogs: l.catalogs, Scripts: imported, Unsupported: unsupported(), Services: services.all(), Version: version, NoWatch: true})
 	if err != nil {
 		return nil, cannotStart(err)
 	}
-	return e, nil
+	return l, nil
 }
 
 func count(n int, what string) string {

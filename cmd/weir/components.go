@@ -133,7 +133,7 @@ func lookup(catalogs []component.Catalog, name string) (component.Registration, 
 
 // usable says what a config can use: components, and the blocks around them.
 func usable(scriptsDir string) ([]component.Catalog, error) {
-	components, err := catalogs(scriptsDir, nil, nil)
+	components, err := scriptsUse{}.catalogs(scriptsDir)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
 	"github.com/weir-run/weir/engine/storage"
+	"github.com/weir-run/weir/scripting/versions"
 )
 
 // runOptions are the flags of weir run.
@@ -34,6 +35,7 @@ type runOptions struct {
 	listen      string
 	storage     string
 	scripts     string
+	test        bool
 	sandbox     bool
 	sandboxAddr string
 	shutdown    time.Duration
@@ -48,6 +50,11 @@ func runCommand(t *terminal) *cobra.Command {
 		Long: `Run a config, a file or a directory of *.alloy files, until SIGTERM or SIGINT; a
 second one ends weir at once. SIGHUP, 'weir reload' or saving the config or a
 script reloads. A config with a mistake is not applied: what runs goes on.
+
+A script takes over when its tests pass, at the start and after a save. If they
+fail, weir runs the last version that passed, of which it keeps a copy in
+--storage.path. If no version has passed, the script runs as it is. Either way the
+log, the health of the component, the page and 'weir check' say so.
 
 With --sandbox, weir starts a throwaway Prometheus and tells the config its URL
 in the environment variable WEIR_SANDBOX_URL. Without CONFIG it then runs a
@@ -85,6 +92,7 @@ Go program.`,
 	f.StringVar(&o.listen, "server.http.listen-addr", "127.0.0.1:12345", "address of the page, the API and /metrics")
 	storageFlag(f, &o.storage)
 	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: scripts beside the config)")
+	f.BoolVar(&o.test, "scripts.test", true, "test scripts before they take over, at the start and after a save")
 	f.BoolVar(&o.sandbox, "sandbox", false, "start a throwaway Prometheus to send to")
 	f.StringVar(&o.sandboxAddr, "sandbox.listen-addr", "127.0.0.1:12346", "address of the sandbox; a free port if this one is taken")
 	f.DurationVar(&o.shutdown, "shutdown-timeout", 30*time.Second, "how long stopping may take")
@@ -129,13 +137,14 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		defer func() { err = errors.Join(err, box.Close()) }()
 		sandboxURL = box.URL
 	}
-	catalogs, err := catalogs(scripts, s.telemetry.Logger(), nil)
+	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, versions: versions.Open(lock.Dir(), s.telemetry.Logger())}
+	catalogs, err := use.catalogs(scripts)
 	if err != nil {
 		return cannotStart(err)
 	}
 	e, err := engine.New(engine.Options{
 		Catalogs:        catalogs,
-		Scripts:         importScripts(s.telemetry.Logger(), nil),
+		Scripts:         use.imported,
 		Unsupported:     unsupported(),
 		Services:        s.all(),
 		Logger:          s.telemetry.Logger(),
@@ -145,7 +154,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		ShutdownTimeout: o.shutdown,
 		WatchConfig:     o.watch,
 		PollFiles:       o.poll,
-		Announce:        announcer(v, s.http, sandboxURL),
+		Announce:        announcer(v, s.http, sandboxURL, use.versions),
 	})
 	if err != nil {
 		return cannotStart(err)
@@ -178,8 +187,9 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 // announcer says what the engine says, and before the first line, which says
 // that it has started, where the page and the sandbox are. Only then it is known
 // how the config wants logs.
-func announcer(v *voice, h *http.Service, sandboxURL string) func(line string) {
+func announcer(v *voice, h *http.Service, sandboxURL string, tested *versions.Store) func(line string) {
 	where := sync.OnceFunc(func() {
+		tested.Sweep()              // every script of the config has been tested
 		_ = memory.ReleaseProgram() // what starting needed; memory.Keep tries again
 		if sandboxURL != "" {
 			v.say("sandbox", sandboxURL+" answers PromQL, and is gone when weir stops")

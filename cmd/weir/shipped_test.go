@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,7 +13,7 @@ import (
 // TestShippedScriptsConfigs holds that the config in the header of each script
 // that ships is one, and that there is one.
 func TestShippedScriptsConfigs(t *testing.T) {
-	cs, err := catalogs(t.TempDir(), slog.New(slog.DiscardHandler), nil)
+	cs, err := scriptsUse{}.catalogs(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

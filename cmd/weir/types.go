@@ -77,7 +77,7 @@ Write these anew when arguments have changed.`,
 }
 
 func writeLuaTypes(t *terminal, home, scripts, out string) error {
-	catalogs, err := catalogs(scripts, nil, nil)
+	catalogs, err := scriptsUse{}.catalogs(scripts)
 	if err != nil {
 		return cannotStart(err)
 	}

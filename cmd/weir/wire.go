@@ -46,6 +46,7 @@ import (
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/scripting/scripttest"
+	"github.com/weir-run/weir/scripting/versions"
 	"github.com/weir-run/weir/scripts"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -96,35 +97,43 @@ func natives() component.Catalog {
 // languages are what scripts may be written in.
 func languages() []scripting.Language { return []scripting.Language{lua.New(), js.New()} }
 
-// scriptsOptions are what all folders of scripts have in common. checks is nil
-// for scripts that are to be run.
-func scriptsOptions(dir string, log *slog.Logger, checks *scripting.Checks) scripting.Options {
+// scriptsUse is what a command does with scripts. The zero value looks at them.
+type scriptsUse struct {
+	log      *slog.Logger
+	checks   *scripting.Checks // nil: none beyond what loading a script needs
+	versions *versions.Store   // nil: there is no last good version
+	untested bool              // every version may run
+}
+
+// options are what all folders of scripts have in common.
+func (u scriptsUse) options(dir string) scripting.Options {
 	langs := languages()
-	return scripting.Options{
+	o := scripting.Options{
 		Languages: langs,
 		UserDir:   dir,
 		Modules:   stdlib.Modules(),
 		Outside:   scripting.Outside{LookupEnv: os.LookupEnv},
-		Test:      scripttest.OnReload(langs, stdlib.Modules()),
-		Checks:    checks,
-		Logger:    log,
+		Checks:    u.checks,
+		Logger:    u.log,
 	}
+	if !u.untested {
+		o.Test, o.Versions = scripttest.OnReload(langs, stdlib.Modules()), u.versions
+	}
+	return o
 }
 
-// importScripts returns what makes the catalogs of import.scripts: the scripts
-// of another folder, in a namespace.
-func importScripts(log *slog.Logger, checks *scripting.Checks) func(namespace, dir string) (component.Catalog, error) {
-	return func(namespace, dir string) (component.Catalog, error) {
-		o := scriptsOptions(dir, log, checks)
-		o.Namespace = namespace
-		return scripting.NewCatalog(o)
-	}
+// imported makes the catalog of an import.scripts: the scripts of another folder,
+// in a namespace.
+func (u scriptsUse) imported(namespace, dir string) (component.Catalog, error) {
+	o := u.options(dir)
+	o.Namespace = namespace
+	return scripting.NewCatalog(o)
 }
 
 // catalogs say what a block name means: a native, or a script of the folder or
 // of those that ship with weir.
-func catalogs(scriptsDir string, log *slog.Logger, checks *scripting.Checks) ([]component.Catalog, error) {
-	o := scriptsOptions(scriptsDir, log, checks)
+func (u scriptsUse) catalogs(scriptsDir string) ([]component.Catalog, error) {
+	o := u.options(scriptsDir)
 	o.Embedded = scripts.FS
 	scripted, err := scripting.NewCatalog(o)
 	if err != nil {

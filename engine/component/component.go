@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -143,6 +144,11 @@ type Registration struct {
 	// tells whether all that an attribute or block of the block depends on is
 	// known; else its value may be another when it is built. nil: nothing.
 	Check func(args any, settled func(name string) bool) []*ArgumentError
+	// Trial tests this version before a node runs it with decoded arguments. It
+	// returns nil if the version may run. The engine calls it for each plan, from
+	// several goroutines; the verdict is remembered unless ctx ends first. nil:
+	// every version may run.
+	Trial func(ctx context.Context, args any) *Rejection
 	// Build makes a component. args is what NewArgs returned, decoded; the
 	// component may keep it. Build has no side effect that Run must undo.
 	Build func(o Options, args any) (Component, error)
@@ -161,6 +167,17 @@ type Registration struct {
 	// About is what its catalog has to say of it beyond this, for tools that know
 	// the catalog; nil: nothing.
 	About any
+}
+
+// Rejection says that a version of a component failed its trial. The engine
+// keeps the version that runs, or starts LastGood. Without either, it starts the
+// rejected version. It reports Err in all cases.
+type Rejection struct {
+	Err error
+	// LastGood is the newest version that passed its trial; nil when none has.
+	LastGood *Registration
+	// Passed is when LastGood passed.
+	Passed time.Time
 }
 
 // Doc is a component's manual, as `weir components NAME` prints it.

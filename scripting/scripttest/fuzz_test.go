@@ -1,6 +1,7 @@
 package scripttest_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ import (
 
 // gate returns what tests a saved script, and a function that makes one of a
 // test file's text.
-func gate(t testing.TB) (func(scripting.Tested) error, func(test string) scripting.Tested) {
+func gate(t testing.TB) (func(context.Context, scripting.Tested) error, func(test string) scripting.Tested) {
 	t.Helper()
 	langs := []scripting.Language{lua.New()}
 	dir := t.TempDir()
@@ -68,7 +69,7 @@ func FuzzTestFile(f *testing.F) {
 	test, of := gate(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		started := time.Now()
-		if err := test(of(text)); err != nil && strings.Contains(err.Error(), "BUG") {
+		if err := test(t.Context(), of(text)); err != nil && strings.Contains(err.Error(), "BUG") {
 			t.Error(err)
 		}
 		if d := time.Since(started); d > 2*time.Minute { // 2 s of script time, on any machine
@@ -98,12 +99,12 @@ end)
 		}
 		return id
 	}
-	if err := test(file); err != nil {
+	if err := test(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
 	before := highest()
 	for range 20 {
-		if err := test(file); err != nil {
+		if err := test(t.Context(), file); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +124,7 @@ end)
 `)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := test(file); err != nil {
+		if err := test(b.Context(), file); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// reloadLimit is what all tests of a saved script may take together, and
-// reloadTest what one of them may, in time of the script: meanwhile no other
-// change is made. reloadWall bounds the rest, which is the machine's as well: a
+// reloadLimit is what all tests of a script may take together when it starts or
+// is saved, and reloadTest what one of them may, in time of the script: meanwhile
+// no other change is made. reloadWall bounds the rest, which is the machine's as well: a
 // save is not refused because it is busy.
 const (
 	reloadLimit = 2 * time.Second
@@ -22,9 +22,11 @@ const (
 )
 
 // OnReload returns what scripting.Options.Test takes: it runs the test file
-// and the examples of a saved script, and its error names what failed.
-func OnReload(langs []scripting.Language, modules []*scripting.Module) func(scripting.Tested) error {
-	return func(t scripting.Tested) error {
+// and the examples of a script, and its error names what failed.
+//
+// The tests end with their context, whose cause is then a part of the error.
+func OnReload(langs []scripting.Language, modules []*scripting.Module) func(context.Context, scripting.Tested) error {
+	return func(ctx context.Context, t scripting.Tested) error {
 		left := reloadLimit
 		s := &suite{folder: t.Folder, langs: langs, modules: modules, limit: reloadTest, left: &left}
 		target := target{suite: s, script: t.Script, test: t.Test}
@@ -36,7 +38,7 @@ func OnReload(langs []scripting.Language, modules []*scripting.Module) func(scri
 		if ns := t.Folder.Namespace; ns != "" {
 			target.name = ns + "." + target.name
 		}
-		ctx, cancel := context.WithTimeoutCause(context.Background(), reloadWall, // bounded, and nobody waits for less
+		ctx, cancel := context.WithTimeoutCause(ctx, reloadWall,
 			fmt.Errorf("the tests took longer than %s", reloadWall))
 		defer cancel()
 		examples, _ := s.script(ctx, target)

@@ -66,7 +66,16 @@ func (s *saved) reload(want string) {
 	node.Previous = s.running
 	args := r.NewArgs()
 	setScript(args, s.script)
-	c, err := r.Build(node.Options(), args)
+	var c component.Component
+	var err error
+	if r.Trial != nil {
+		if rejected := r.Trial(s.t.Context(), args); rejected != nil {
+			err = rejected.Err
+		}
+	}
+	if err == nil {
+		c, err = r.Build(node.Options(), args)
+	}
 	switch {
 	case err != nil && want == "":
 		s.t.Fatalf("got %v, want the new version to run", err)
@@ -101,7 +110,7 @@ it("marks", function() assert.same({ "` + label + `" }, t:metrics("up 1"):label_
 func TestOnReload(t *testing.T) {
 	s := newSaved(t)
 	s.write("http/mark.lua", mark("a", "wrong"))
-	s.reload("") // the start is no change, and there is no test file
+	s.reload("") // there is no test file
 
 	s.write("http/mark_test.lua", markTest("a"))
 	s.reload(`mark.lua:6: test "acme.http.mark example in line 3" failed`)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/versions"
 )
 
 // DefaultLimit is how long a test may run in time of the script.
@@ -61,6 +62,11 @@ type Options struct {
 	Skip func(name string) bool
 	// Checks are for Check; Run leaves them out.
 	Checks *scripting.Checks
+	// Versions tells Check which scripts failed their tests where they run; nil:
+	// nothing does. Run leaves it out.
+	Versions *versions.Store
+	// test is what scripting.Options.Test takes, of Check.
+	test func(context.Context, scripting.Tested) error
 	// Each is told of every file when it is done, in order; nil: nobody.
 	Each func(File)
 }

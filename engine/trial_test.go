@@ -1,0 +1,277 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+)
+
+// tried has versions of test.sink and remembers which of them was built last.
+type tried struct {
+	l        *lab
+	lastGood *component.Registration
+	passed   time.Time
+	builds   atomic.Value // the version
+}
+
+// version returns a version of test.sink, which fails its trial with the error.
+func (v *tried) version(name string, fails error) component.Registration {
+	r := component.Registration{Name: "test.sink", Version: name, Accepts: batch.SignalMetrics, Exports: receiverExports{}}
+	r.NewArgs = func() any { return &arguments{} }
+	r.Build = func(o component.Options, args any) (component.Component, error) {
+		v.builds.Store(name)
+		return v.l.build(o, args)
+	}
+	r.Trial = func(context.Context, any) *component.Rejection {
+		if fails == nil {
+			return nil
+		}
+		return &component.Rejection{Err: fails, LastGood: v.lastGood, Passed: v.passed}
+	}
+	return r
+}
+
+// save puts a version into the catalog.
+func (v *tried) save(r component.Registration) {
+	v.l.catalog.mu.Lock()
+	defer v.l.catalog.mu.Unlock()
+	v.l.catalog.regs[r.Name] = r
+}
+
+func (v *tried) wantRuns(t *testing.T, version string) {
+	t.Helper()
+	if got := v.l.info("test.sink.a").Version; got != version {
+		t.Errorf("version %s runs, want %s", got, version)
+	}
+	if got := v.builds.Load(); got != version {
+		t.Errorf("version %s was built last, want %s", got, version)
+	}
+}
+
+func triedVersions(l *lab) *tried {
+	return &tried{l: l, passed: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
+
+var errTrial = errors.New("a_test:2: test \"marks\" failed")
+
+const passedInstead = `a_test:2: test "marks" failed; the version that passed its tests on 2026-01-02 03:04:05 UTC runs instead`
+
+// A version that fails its trial at the start is replaced by the last one that
+// passed, until a version passes again.
+func TestTrialAtStart(t *testing.T) {
+	bubble(t, func(l *lab) {
+		v := triedVersions(l)
+		last := v.version("1", nil)
+		last.Trial = nil
+		v.lastGood = &last
+		v.save(v.version("2", errTrial))
+		l.start(`test.sink "a" { }`)
+		v.wantRuns(t, "1")
+		l.wantHealth("test.sink.a", component.Unhealthy, passedInstead)
+		l.wantSaid("started c.alloy (… ms), 1 node, 1 failed\ncannot accept the new version of test.sink.a: " + passedInstead)
+
+		// Nothing is said again while nothing changes, and a config change reaches
+		// the version that runs.
+		if err := l.reload("test.sink \"a\" {\n  value = \"x\"\n}"); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "1")
+		l.wantHealth("test.sink.a", component.Unhealthy, passedInstead)
+		if a, _ := l.fake("test.sink.a").get(); a.Value != "x" {
+			t.Errorf("the version that runs has value %q, want x", a.Value)
+		}
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "1")
+
+		// A node that is added later must not run the rejected version either.
+		if err := l.reload("test.sink \"a\" {\n  value = \"x\"\n}\ntest.sink \"b\" { }"); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.info("test.sink.b").Version; got != "1" {
+			t.Errorf("the new node runs version %s, want 1", got)
+		}
+
+		v.save(v.version("3", nil))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "3")
+		l.wantHealth("test.sink.a", component.Healthy, "")
+	})
+}
+
+// With no version that has passed, the version that fails runs, and its health
+// says so until it is repaired.
+func TestTrialWithoutLastGood(t *testing.T) {
+	bubble(t, func(l *lab) {
+		v := triedVersions(l)
+		v.save(v.version("1", errTrial))
+		const want = `a_test:2: test "marks" failed; this version runs although it fails its tests, because no version has passed them yet`
+		l.start(`test.sink "a" { }`)
+		v.wantRuns(t, "1")
+		l.wantHealth("test.sink.a", component.Unhealthy, want)
+		l.said()
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		l.wantHealth("test.sink.a", component.Unhealthy, want)
+		l.wantSaid("")
+
+		// Another version that fails does not replace it.
+		v.save(v.version("2", errTrial))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "1")
+		l.wantHealth("test.sink.a", component.Unhealthy, `a_test:2: test "marks" failed; the version that ran before keeps running`)
+
+		v.save(v.version("3", nil))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "3")
+		l.wantHealth("test.sink.a", component.Healthy, "")
+	})
+}
+
+// Only the new version has the arguments of the config.
+func TestTrialOtherArguments(t *testing.T) {
+	bubble(t, func(l *lab) {
+		v := triedVersions(l)
+		last := v.version("1", nil)
+		last.Trial = nil
+		last.NewArgs = func() any { return &struct{}{} }
+		v.lastGood = &last
+		v.save(v.version("2", errTrial))
+		l.start("test.sink \"a\" {\n  value = \"new\"\n}")
+		v.wantRuns(t, "2")
+		l.wantHealth("test.sink.a", component.Unhealthy, `does not fit the config (`)
+		l.wantHealth("test.sink.a", component.Unhealthy, `c.alloy:2:3: `)
+		l.wantHealth("test.sink.a", component.Unhealthy, `a_test:2: test "marks" failed; this version runs although it fails its tests, because the one that passed them on 2026-01-02 03:04:05 UTC does not fit`)
+		before := l.info("test.sink.a").Health.Message
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		l.wantHealth("test.sink.a", component.Unhealthy, before)
+	})
+}
+
+// A version is rejected together with the config that needs it: what ran keeps
+// running as it was.
+func TestTrialOfReload(t *testing.T) {
+	bubble(t, func(l *lab) {
+		v := triedVersions(l)
+		first := v.version("1", nil)
+		first.NewArgs = func() any { return &arguments{} }
+		v.save(first)
+		l.start("test.sink \"a\" {\n  value = \"old\"\n}")
+		v.wantRuns(t, "1")
+
+		type more struct {
+			arguments
+			Fresh string `alloy:"fresh,attr,optional"`
+		}
+		second := v.version("2", errTrial)
+		second.NewArgs = func() any { return &more{} }
+		v.save(second)
+		if err := l.reload("test.sink \"a\" {\n  fresh = \"new\"\n}"); err != nil {
+			t.Fatal(err)
+		}
+		v.wantRuns(t, "1")
+		l.wantHealth("test.sink.a", component.Unhealthy, "failed; the version that ran before keeps running with its old arguments")
+		if a, _ := l.fake("test.sink.a").get(); a.Value != "old" {
+			t.Errorf("the version that runs has value %q, want old", a.Value)
+		}
+	})
+}
+
+// A component that failed is not replaced by a version that was rejected.
+func TestTrialAfterCrash(t *testing.T) {
+	bubble(t, func(l *lab) {
+		v := triedVersions(l)
+		crash := make(chan error)
+		l.onRun = func(ctx context.Context, _ *fake) error {
+			select {
+			case err := <-crash:
+				return err
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		v.save(v.version("1", nil))
+		l.start(`test.sink "a" { }`)
+		v.save(v.version("2", errTrial))
+		if err := l.changed(); err != nil {
+			t.Fatal(err)
+		}
+		crash <- errors.New("oh no")
+		time.Sleep(time.Minute)
+		v.wantRuns(t, "1")
+	})
+}
+
+// Trials that do not end cost the start a bounded time, all together, and those
+// of several versions run at once.
+func TestTrialLimit(t *testing.T) {
+	bubble(t, func(l *lab) {
+		config := ""
+		for i := range 50 {
+			name := fmt.Sprintf("test.slow%d", i)
+			r := component.Registration{Name: name, Version: "1", NewArgs: func() any { return &arguments{} }, Build: l.build}
+			r.Trial = func(ctx context.Context, _ any) *component.Rejection {
+				<-ctx.Done()
+				return &component.Rejection{Err: context.Cause(ctx)}
+			}
+			l.catalog.regs[name] = r
+			config += name + " \"a\" { }\n"
+		}
+		began := time.Now()
+		l.start(config)
+		time.Sleep(10 * time.Second) // of the bubble
+		synctest.Wait()
+		l.wantHealth("test.slow49.a", component.Unhealthy, "the tests of all components together took longer than 10s")
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("the start took %s, want 10s", took)
+		}
+	})
+}
+
+// A signal ends a start that waits for trials.
+func TestTrialStopped(t *testing.T) {
+	bubble(t, func(l *lab) {
+		r := component.Registration{Name: "test.slow", Version: "1", NewArgs: func() any { return &arguments{} }, Build: l.build}
+		r.Trial = func(ctx context.Context, _ any) *component.Rejection {
+			<-ctx.Done()
+			return &component.Rejection{Err: context.Cause(ctx)}
+		}
+		l.catalog.regs["test.slow"] = r
+		l.start(`test.slow "a" { }`)
+		if err := l.end(); err != nil {
+			t.Errorf("got %v, want no error", err)
+		}
+		l.wantEvents("")
+		l.stop = nil
+	})
+}
+
+// A panic in a trial is a rejection.
+func TestTrialPanics(t *testing.T) {
+	bubble(t, func(l *lab) {
+		v := triedVersions(l)
+		r := v.version("1", nil)
+		r.Trial = func(context.Context, any) *component.Rejection { panic("oh no") }
+		v.save(r)
+		l.start(`test.sink "a" { }`)
+		v.wantRuns(t, "1")
+		l.wantHealth("test.sink.a", component.Unhealthy, "panicked: oh no")
+	})
+}
