@@ -42,7 +42,6 @@ integration: build ## the faults and counterparts that need real servers, as pro
 	$(GO) build -C testdata/servers -o ../../bin/servers/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
 	$(GO) build -C testdata/loki -o ../../bin/servers/ github.com/grafana/loki/v3/cmd/loki
 	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/bin/servers $(GO) test -tags integration -count=1 -timeout 30m -p 1 -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix
-	if [ -e /usr/include/systemd/sd-journal.h ]; then CGO_ENABLED=1 $(GO) test -tags journal -count=1 ./natives/loki/source/journal; fi
 
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs what the checks need beyond Go and make: a C compiler, for the race
-# detector, and npm, which fetches TypeScript's compiler by package name. For
-# loki.source.journal, which make integration tests where the headers are, add
-# libsystemd-dev and systemd-journal-remote by hand.
+# Installs what the checks need beyond Go and make: a C compiler for the race
+# detector, npm to fetch TypeScript's compiler, and systemd's tools, which tests
+# of loki.source.journal write journals with and compare what they read with.
 set -eu
 packages=()
 command -v cc >/dev/null || packages+=(gcc libc6-dev)
 command -v npm >/dev/null || packages+=(npm)
+command -v journalctl >/dev/null || packages+=(systemd)
+[ -x /lib/systemd/systemd-journal-remote ] || packages+=(systemd-journal-remote)
 [ ${#packages[@]} -gt 0 ] || exit 0
 sudo=
 [ "$(id -u)" = 0 ] || sudo=sudo

@@ -1161,21 +1161,21 @@ loki.write "default" {
 `,
 	},
 	"loki.source.journal": {
-		Summary: "Follows systemd's journal and sends its entries on as lines.",
+		Summary: "Follows systemd's journal and sends its entries as lines.",
 		Args: map[string]string{
-			"format_as_json":       "Whether a line is all fields of the entry as a JSON object, and not its MESSAGE only.",
+			"format_as_json":       "Whether a line contains all fields of the entry as a JSON object, instead of its MESSAGE only.",
 			"forward_to":           "Receivers to send the lines to.",
-			"labels":               "Labels of all lines, beside job, which is the component's ID.",
-			"legacy_position":      "Where to begin when there is no position yet: that of Promtail.",
+			"labels":               "Labels of all lines. The label job is always the component's ID.",
+			"legacy_position":      "Position of Promtail to start from if this component has no position yet.",
 			"legacy_position.file": "Promtail's positions file.",
-			"legacy_position.name": "The job's name in it.",
-			"matches":              "Fields that entries must have, such as \"_SYSTEMD_UNIT=ssh.service\", separated by spaces: several of one field are alternatives, several fields must all be there.",
-			"max_age":              "How old entries may be that are read, also when weir was down for longer.",
-			"path":                 "Directory of the journal; \"\" is the system's.",
-			"relabel_rules":        "Rules that make labels of an entry's fields, which are labels such as __journal__systemd_unit and are dropped after the rules: the `rules` of a loki.relabel or prometheus.relabel.",
+			"legacy_position.name": "Name of the job in the positions file.",
+			"matches":              "Fields that an entry must have, separated by spaces, such as \"_SYSTEMD_UNIT=ssh.service PRIORITY=3\". Values of the same field are alternatives; different fields must all match.",
+			"max_age":              "Maximum age of entries when weir starts; older entries are left out, even those after the stored position.",
+			"path":                 "Directory with journal files, such as \"/var/log/journal\" or \"/run/log/journal\". Subdirectories that are named by a machine ID are read too. It may be created later. \"\" reads this machine's journals in both.",
+			"relabel_rules":        "Rules that set labels from the entry's fields, which they see as labels such as __journal__systemd_unit: the `rules` export of a loki.relabel or prometheus.relabel.",
 		},
-		Example: `// Sends the journal of this host on, with unit and severity as labels. It needs
-// a weir that was built with libsystemd: go build -tags journal ./cmd/weir.
+		Example: `// Sends the journal of this host, with unit and severity as labels. weir must be
+// in the group systemd-journal to read it.
 loki.relabel "journal" {
   forward_to = []
 

@@ -16,32 +16,35 @@ import (
 type Arguments struct {
 	// Receivers to send the lines to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
-	// Whether a line is all fields of the entry as a JSON object, and not its
-	// MESSAGE only.
+	// Whether a line contains all fields of the entry as a JSON object, instead of
+	// its MESSAGE only.
 	FormatAsJSON bool `alloy:"format_as_json,attr,optional"`
-	// How old entries may be that are read, also when weir was down for longer.
+	// Maximum age of entries when weir starts; older entries are left out, even
+	// those after the stored position.
 	MaxAge time.Duration `alloy:"max_age,attr,optional"`
-	// Directory of the journal; "" is the system's.
+	// Directory with journal files, such as "/var/log/journal" or
+	// "/run/log/journal". Subdirectories that are named by a machine ID are read
+	// too. It may be created later. "" reads this machine's journals in both.
 	Path string `alloy:"path,attr,optional"`
-	// Fields that entries must have, such as "_SYSTEMD_UNIT=ssh.service", separated
-	// by spaces: several of one field are alternatives, several fields must all be
-	// there.
+	// Fields that an entry must have, separated by spaces, such as
+	// "_SYSTEMD_UNIT=ssh.service PRIORITY=3". Values of the same field are
+	// alternatives; different fields must all match.
 	Matches string `alloy:"matches,attr,optional"`
-	// Labels of all lines, beside job, which is the component's ID.
+	// Labels of all lines. The label job is always the component's ID.
 	Labels map[string]string `alloy:"labels,attr,optional"`
-	// Rules that make labels of an entry's fields, which are labels such as
-	// __journal__systemd_unit and are dropped after the rules: the `rules` of a
-	// loki.relabel or prometheus.relabel.
+	// Rules that set labels from the entry's fields, which they see as labels
+	// such as __journal__systemd_unit: the `rules` export of a loki.relabel or
+	// prometheus.relabel.
 	RelabelRules rule.Rules `alloy:"relabel_rules,attr,optional"`
-	// Where to begin when there is no position yet: that of Promtail.
+	// Position of Promtail to start from if this component has no position yet.
 	Legacy *Legacy `alloy:"legacy_position,block,optional"`
 }
 
-// Legacy is a position that Promtail kept.
+// Legacy is a position that Promtail stored.
 type Legacy struct {
 	// Promtail's positions file.
 	File string `alloy:"file,attr"`
-	// The job's name in it.
+	// Name of the job in the positions file.
 	Name string `alloy:"name,attr"`
 }
 

@@ -1,51 +1,26 @@
 package journal
 
 import (
+	"log/slog"
 	"time"
 
-	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
 )
 
-// Entry is one of a journal that a test has.
-type Entry struct {
-	Fields map[string]string
-	Cursor string
-	Usec   int64
+// Problem is what health says of a reader.
+func Problem(a *Arguments, r *journalfile.Reader) string {
+	return (&Component{args: a}).problem(r, nil)
 }
 
-// Fake is a journal that a test writes to before it is read.
-type Fake struct {
-	Entries []Entry
-	More    chan struct{} // what wait waits for
-	Cursor  string        // that it was opened with
-	at      int
-}
-
-func (f *Fake) next() (*entry, error) {
-	if f.at == len(f.Entries) {
-		return nil, nil
+// LoadPosition returns the position that a file has for a boot of the machine.
+func LoadPosition(path, boot string) ([]journalfile.Cursor, error) {
+	p, err := loadPosition(path, boot, nil, time.Now(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
 	}
-	e := f.Entries[f.at]
-	f.at++
-	return &entry{e.Fields, e.Cursor, e.Usec}, nil
+	at, _ := p.at()
+	return at, nil
 }
 
-func (f *Fake) wait() { <-f.More }
-
-func (f *Fake) close() error { return nil }
-
-// Build makes a component that reads f.
-func Build(o component.Options, a *Arguments, f *Fake) (component.Component, error) {
-	return build(o, a, func(_ *Arguments, cursor string, _ time.Time) (reader, error) {
-		f.Cursor = cursor
-		for i, e := range f.Entries {
-			if e.Cursor == cursor {
-				f.at = i + 1
-			}
-		}
-		return f, nil
-	}, nil)
-}
-
-// Missing is why journals cannot be read, nil when they can.
-var Missing = errMissing
+// BootID is the ID of the machine's boot.
+var BootID = bootID

@@ -1,11 +1,10 @@
 // Package journal is loki.source.journal: it follows systemd's journal and sends
-// its entries on as lines.
+// its entries as lines.
 //
-// It needs libsystemd, by cgo, and is there when weir is built with the tag
-// journal (reader_systemd.go); without it the block says what is missing
-// (reader_none.go). The rule to know: the position, a cursor of the journal,
-// moves only past entries that every receiver has accepted and nobody keeps in
-// memory; what is read again has the same times.
+// It reads the journal's files by itself (journalfile). The rule to know: the
+// position of each sequence of entries moves only past entries that every
+// receiver has accepted and nobody keeps in memory, and an entry that is read
+// again has the same labels, time and text.
 package journal
 
 import (
@@ -21,6 +20,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/loki/source"
+	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
 )
 
 // Registration describes loki.source.journal.
@@ -29,40 +29,30 @@ func Registration() component.Registration {
 		Name:    "loki.source.journal",
 		Sends:   batch.SignalLogs,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Check: func(any, func(string) bool) []*component.ArgumentError {
-			if errMissing == nil {
-				return nil
+		Check: func(args any, _ func(string) bool) []*component.ArgumentError {
+			if err := checkHost(args.(*Arguments)); err != nil {
+				return []*component.ArgumentError{{Err: err}}
 			}
-			return []*component.ArgumentError{{Err: errMissing, Warning: true}}
+			return nil
 		},
-		Build: func(o component.Options, args any) (component.Component, error) {
-			return build(o, args.(*Arguments), open, errMissing)
-		},
+		Build: func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
 		Doc: component.Doc{
-			Summary: "Follows systemd's journal and sends its entries on as lines, from where the receivers have accepted them. " +
-				"It needs a weir that was built with libsystemd: on Linux, with cgo and the build tag journal.",
+			Summary: "Follows systemd's journal and sends its entries as lines. " +
+				"It reads the files itself: neither libsystemd nor journalctl is needed, but permission to read them, which the group systemd-journal has.",
 		},
 	}
 }
-
-// reader reads entries of a journal, for one goroutine.
-type reader interface {
-	next() (*entry, error) // nil when there is none now
-	wait()                 // until there may be more, for a short while at most
-	close() error
-}
-
-type opener func(a *Arguments, cursor string, since time.Time) (reader, error)
 
 // Component is one loki.source.journal.
 type Component struct {
 	o        component.Options
 	args     *Arguments
-	open     opener
 	source   uint64
 	delivery *source.Delivery
 	liner    *liner
 	position *position
+	reported string          // the last message of health
+	damaged  map[string]bool // files whose damage was logged
 }
 
 var (
@@ -71,13 +61,13 @@ var (
 	_ component.Debugger  = (*Component)(nil)
 )
 
-func build(o component.Options, a *Arguments, open opener, missing error) (*Component, error) {
-	o.Previous = nil // kept, it would keep all that were before it
-	if missing != nil {
-		return nil, missing
+func build(o component.Options, a *Arguments) (*Component, error) {
+	if err := checkHost(a); err != nil {
+		return nil, err
 	}
+	o.Previous = nil // kept, it would keep all that were before it
 	return &Component{
-		o: o, args: a, open: open, source: batch.NewPushSource(), liner: newLiner(a, o.ID),
+		o: o, args: a, source: batch.NewPushSource(), liner: newLiner(a, o.ID), damaged: map[string]bool{},
 		delivery: source.NewDelivery(o.Clock, flow.NewOutput(o.Stats, a.ForwardTo)),
 	}, nil
 }
@@ -98,77 +88,77 @@ func (c *Component) Update(args any) error {
 func (c *Component) Run(ctx context.Context) error {
 	defer c.liner.streams.Close()
 	var err error
-	if c.position, err = loadPosition(filepath.Join(c.o.DataPath, "cursor"), c.args.Legacy); err != nil {
+	now := c.o.Clock.Now()
+	if c.position, err = loadPosition(filepath.Join(c.o.DataPath, "cursor"), bootID(), c.args.Legacy, now, c.o.Logger); err != nil {
 		return err
 	}
-	r, err := c.open(c.args, c.position.at(), c.o.Clock.Now().Add(-c.args.MaxAge))
-	if err != nil {
-		return err
-	}
-	c.o.Health(component.Health{State: component.Healthy, Message: "following the journal", Time: c.o.Clock.Now()})
+	position, foreign := c.position.at()
+	r := journalfile.NewReader(journalfile.Options{
+		Roots: roots(c.args.Path), Position: position, Foreign: foreign, Since: now.Add(-c.args.MaxAge), Now: c.o.Clock.Now,
+	})
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for clock.Sleep(ctx, c.o.Clock, time.Second) == nil {
 			c.delivery.Look()
+			if err := c.position.save(c.o.Clock.Now()); err != nil {
+				c.o.Logger.Warn("entries may be sent again after a crash", "err", err)
+			}
 		}
 	})
-	err = c.follow(ctx, r)
+	c.follow(ctx, r)
 	cancel()
 	wg.Wait()
 	c.settle(ctx)
-	return errors.Join(err, c.position.save(), r.close())
+	return errors.Join(c.position.save(c.o.Clock.Now()), r.Close())
 }
 
-// maxRows and maxFlying bound what is on its way.
+// Bounds of a batch and of the batches that are sent and not done.
 const (
-	maxRows   = 1000
-	maxFlying = 64
+	maxRows    = 1000
+	maxEntries = 10_000 // of which others do not match
+	maxBytes   = 4 << 20
+	maxPending = 64
 )
 
+// pollInterval is how often the journal is looked at while nothing is written.
+const pollInterval = 100 * time.Millisecond
+
 // follow reads and sends until ctx ends.
-func (c *Component) follow(ctx context.Context, r reader) error {
-	saved, swept := c.o.Clock.Now(), c.o.Clock.Now()
+func (c *Component) follow(ctx context.Context, r *journalfile.Reader) {
+	swept := c.o.Clock.Now()
 	for ctx.Err() == nil {
-		b, cursor, err := c.read(r)
-		if err != nil {
-			return err
-		}
-		if cursor != "" {
-			c.send(ctx, b, cursor)
+		b, ends, err := c.read(r)
+		c.count(r.Losses())
+		c.report(r, err)
+		if len(ends) > 0 {
+			c.send(ctx, b, ends)
 		} else {
-			r.wait()
+			_ = clock.Sleep(ctx, c.o.Clock, pollInterval)
 		}
-		now := c.o.Clock.Now()
-		if now.Sub(saved) >= time.Second {
-			saved = now
-			if err := c.position.save(); err != nil {
-				c.o.Logger.Warn("entries may be read again after a crash", "err", err)
-			}
-		}
-		if now.Sub(swept) >= source.Recheck {
+		if now := c.o.Clock.Now(); now.Sub(swept) >= source.Recheck {
 			swept = now
 			c.liner.streams.Sweep()
 		}
 	}
-	return nil
 }
 
-// read returns the entries that are there, as many as go into a batch, and the
-// cursor of the last one.
-func (c *Component) read(r reader) (b *batch.Logs, cursor string, err error) {
-	b = &batch.Logs{Source: c.source}
+// read returns a batch of the entries that are there, and where it ends. An error
+// comes after them.
+func (c *Component) read(r *journalfile.Reader) (*batch.Logs, cursors, error) {
+	b, ends := &batch.Logs{Source: c.source}, cursors{}
 	now := c.o.Clock.Now().UnixNano()
-	none, dropped := 0, 0
-	for range maxRows {
-		e, err := r.next()
-		if err != nil {
-			return nil, "", err
-		}
-		if e == nil {
+	none, dropped, size := 0, 0, 0
+	var err error
+	for n := 0; n < maxEntries && len(b.Line) < maxRows && size < maxBytes; n++ {
+		var e *journalfile.Entry
+		if e, err = r.Next(); e == nil {
 			break
 		}
-		cursor = e.cursor
+		ends[e.Cursor.SeqnumID] = e.Cursor
+		if !c.liner.matched(e) {
+			continue
+		}
 		line := c.liner.line(e)
 		if line == "" {
 			none++
@@ -179,35 +169,36 @@ func (c *Component) read(r reader) (b *batch.Logs, cursor string, err error) {
 			dropped++
 			continue
 		}
-		b.Stream, b.T, b.Line = append(b.Stream, s), append(b.T, e.time()), append(b.Line, line)
+		size += len(line)
+		b.Stream, b.T, b.Line = append(b.Stream, s), append(b.T, timestamp(e.Cursor)), append(b.Line, line)
 	}
 	c.o.Stats.DropLines("no_message", none)
 	c.o.Stats.DropLines("relabel", dropped)
-	return b, cursor, nil
+	return b, ends, err
 }
 
 // send returns when b was accepted, or ctx has ended.
-func (c *Component) send(ctx context.Context, b *batch.Logs, cursor string) {
-	b.Receipt = c.position.begin(cursor)
-	if c.delivery.Send(ctx, b) != nil {
-		c.position.refused() // it is read again
+func (c *Component) send(ctx context.Context, b *batch.Logs, ends cursors) {
+	b.Receipt = c.position.begin(ends)
+	if len(b.Line) > 0 && c.delivery.Send(ctx, b) != nil {
+		c.position.cancel() // it is read again
 		return
 	}
 	b.Receipt.Accepted()
-	for c.position.flying() >= maxFlying && ctx.Err() == nil {
+	for c.position.pending() >= maxPending && ctx.Err() == nil {
 		c.position.flush()
-		_ = clock.Sleep(ctx, c.o.Clock, 100*time.Millisecond)
+		_ = clock.Sleep(ctx, c.o.Clock, pollInterval)
 	}
 }
 
-// settle waits a while for who keeps lines in memory.
+// settle waits up to two seconds for receivers that keep lines in memory.
 func (c *Component) settle(ctx context.Context) {
 	c.position.flush()
 	for range 20 {
-		if c.position.flying() == 0 {
+		if c.position.pending() == 0 {
 			return
 		}
-		_ = clock.Sleep(context.WithoutCancel(ctx), c.o.Clock, 100*time.Millisecond)
+		_ = clock.Sleep(context.WithoutCancel(ctx), c.o.Clock, pollInterval)
 	}
 }
 
@@ -218,5 +209,3 @@ type Info struct {
 
 // DebugInfo returns an Info.
 func (c *Component) DebugInfo() any { return Info{c.liner.streams.Len()} }
-
-func timeOf(ns int64) time.Time { return time.Unix(0, ns) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -12,92 +13,272 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/natives/loki/source/journal"
+	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
+	"github.com/weir-run/weir/natives/loki/source/journal/journalfile/journalfiletest"
 	"github.com/weir-run/weir/natives/prometheus/rule"
 )
 
-func entry(n int, fields ...string) journal.Entry {
-	e := journal.Entry{Fields: map[string]string{}, Cursor: fmt.Sprintf("s=1;i=%x", n), Usec: 1_000_000}
-	for i := 0; i < len(fields); i += 2 {
-		e.Fields[fields[i]] = fields[i+1]
-	}
-	return e
+// lab has a journal and a node that reads it, which is started again and again.
+type lab struct {
+	t     *testing.T
+	dir   string // of the journal
+	node  *componenttest.Node
+	start time.Time // of entry 0
 }
 
-// run reads a journal to its end, waits until n lines were accepted and stops.
-func run(t *testing.T, node *componenttest.Node, f *journal.Fake, n int, edit func(*journal.Arguments)) []string {
-	t.Helper()
-	sink := flowtest.NewSink("sink")
-	a := journal.Registration().NewArgs().(*journal.Arguments)
-	a.ForwardTo = []*flow.Receiver{sink.Receiver()}
-	if edit != nil {
-		edit(a)
+func newLab(t *testing.T) *lab {
+	return &lab{t, t.TempDir(), componenttest.New(t, "loki.source.journal.default"), time.Now().Add(-time.Hour).Truncate(time.Microsecond)}
+}
+
+func (l *lab) create(name string) *journalfiletest.Writer {
+	l.t.Helper()
+	return journalfiletest.Create(l.t, filepath.Join(l.dir, name), journalfile.ID{1}, true)
+}
+
+// at is the place of entry number n.
+func (l *lab) at(n uint64) journalfile.Cursor {
+	return journalfile.Cursor{SeqnumID: journalfile.ID{1}, Seqnum: n, BootID: journalfile.ID{2}, Monotonic: n, Realtime: uint64(l.start.UnixMicro()) + n}
+}
+
+// write appends entries with the numbers as messages.
+func (l *lab) write(w *journalfiletest.Writer, from, to uint64) {
+	l.t.Helper()
+	for n := from; n <= to; n++ {
+		w.Append(l.at(n), fmt.Sprintf("MESSAGE=%d", n), "_SYSTEMD_UNIT=a.service")
 	}
-	if err := a.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	f.More = make(chan struct{})
-	c, err := journal.Build(node.Options(), a, f)
+}
+
+// arguments returns arguments with a body in the config language, without
+// path and forward_to.
+func (l *lab) arguments(body string, to *flow.Receiver) *journal.Arguments {
+	l.t.Helper()
+	a := componenttest.Arguments[*journal.Arguments](l.t, journal.Registration(), fmt.Sprintf("path = %q\nforward_to = []\n%s", l.dir, body))
+	a.ForwardTo = []*flow.Receiver{to}
+	return a
+}
+
+// build builds the component with the real clock.
+func (l *lab) build(a *journal.Arguments) component.Component {
+	l.t.Helper()
+	o := l.node.Options()
+	o.Clock = clock.System{}
+	c, err := journal.Registration().Build(o, a)
 	if err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
-	stop := node.Run(t, c)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	return c
+}
+
+// wait returns the lines that a sink has got once there are n.
+func (l *lab) wait(sink *flowtest.Sink, n int) (lines []string) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	bs, err := sink.WaitLines(ctx, n)
 	if err != nil {
-		t.Errorf("waited for %d lines: %v", n, err)
+		l.t.Fatalf("waited for %d lines: %v\n%s", n, err, l.node.Logs())
 	}
-	close(f.More)
-	stop()
-	var out []string
 	for _, b := range bs {
-		for i, l := range b.Line {
-			out = append(out, fmt.Sprintf("%s %d %s", b.Stream[i], b.T[i], l))
+		for i := range b.Line {
+			lines = append(lines, fmt.Sprintf("%s %d %s", b.Stream[i], b.T[i]-l.start.UnixNano(), b.Line[i]))
 		}
 	}
-	return out
+	return lines
+}
+
+// run starts the component, waits for n lines and stops it.
+func (l *lab) run(n int, body string) []string {
+	l.t.Helper()
+	sink := flowtest.NewSink("sink")
+	stop := l.node.Run(l.t, l.build(l.arguments(body, sink.Receiver())))
+	defer stop()
+	return l.wait(sink, n)
+}
+
+// want checks the messages of lines, which are numbers.
+func (l *lab) want(lines []string, from, to int) {
+	l.t.Helper()
+	var got, want []string
+	for _, line := range lines {
+		got = append(got, line[strings.LastIndexByte(line, ' ')+1:])
+	}
+	for n := from; n <= to; n++ {
+		want = append(want, fmt.Sprint(n))
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		l.t.Errorf("messages (-want +got):\n%s", d)
+	}
+}
+
+func label(source, target string) *rule.Rule {
+	r := new(rule.Rule)
+	r.SetToDefault()
+	r.SourceLabels, r.TargetLabel = []string{source}, target
+	return r
 }
 
 func TestEntries(t *testing.T) {
-	r := new(rule.Rule)
-	r.SetToDefault()
-	r.SourceLabels, r.TargetLabel = []string{"__journal__systemd_unit"}, "unit"
-	p := new(rule.Rule)
-	p.SetToDefault()
-	p.SourceLabels, p.TargetLabel = []string{"__journal_priority_keyword"}, "level"
-	node := componenttest.New(t, "loki.source.journal.default")
-	f := &journal.Fake{Entries: []journal.Entry{
-		entry(1, "MESSAGE", "one", "_SYSTEMD_UNIT", "ssh.service", "PRIORITY", "3"),
-		entry(2, "PRIORITY", "3"),
-		entry(3, "MESSAGE", "one", "_SYSTEMD_UNIT", "ssh.service", "PRIORITY", "3", "OTHER", "x"),
-	}}
-	edit := func(a *journal.Arguments) {
-		a.RelabelRules = rule.Rules{r, p}
-		a.Labels = map[string]string{"host": "h", "job": "not this"}
-	}
+	l := newLab(t)
+	w := l.create("system.journal")
+	w.Append(l.at(1), "MESSAGE=one", "_SYSTEMD_UNIT=ssh.service", "PRIORITY=3")
+	w.Append(l.at(2), "PRIORITY=3")
+	w.Append(l.at(1003), "MESSAGE=one", "_SYSTEMD_UNIT=ssh.service", "PRIORITY=3", "OTHER=x")
+	sink := flowtest.NewSink("sink")
+	a := l.arguments(`labels = { host = "h", job = "not this" }`, sink.Receiver())
+	a.RelabelRules = rule.Rules{label("__journal__systemd_unit", "unit"), label("__journal_priority_keyword", "level")}
+	stop := l.node.Run(t, l.build(a))
+	got := l.wait(sink, 2)
+	stop()
 	labels := `{host="h",job="loki.source.journal.default",level="error",unit="ssh.service"} `
-	want := []string{labels + "1000000001 one", labels + "1000000003 one"}
-	if d := cmp.Diff(want, run(t, node, f, 2, edit)); d != "" {
+	if d := cmp.Diff([]string{labels + "1001 one", labels + "1003003 one"}, got); d != "" {
 		t.Errorf("lines (-want +got):\n%s", d)
 	}
-	if got := node.Stats.DroppedLines()["no_message"]; got != 1 {
+	if got := l.node.Stats.DroppedLines()["no_message"]; got != 1 {
 		t.Errorf("%d entries without a message were counted, want 1", got)
 	}
-
-	// The next one begins behind what was accepted.
-	next := componenttest.New(t, node.ID)
-	next.DataPath = node.DataPath
-	f = &journal.Fake{Entries: append(f.Entries, entry(4, "MESSAGE", "four"))}
-	got := run(t, next, f, 1, func(a *journal.Arguments) { a.FormatAsJSON = true })
-	if d := cmp.Diff([]string{`{job="loki.source.journal.default"} 1000000004 {"MESSAGE":"four"}`}, got); d != "" {
+	w.Append(l.at(1004), "MESSAGE=four")
+	got = l.run(1, "format_as_json = true")
+	if d := cmp.Diff([]string{`{job="loki.source.journal.default"} 1004004 {"MESSAGE":"four"}`}, got); d != "" {
 		t.Errorf("lines after a restart (-want +got):\n%s", d)
 	}
-	if f.Cursor != "s=1;i=3" {
-		t.Errorf("the journal was opened at %q", f.Cursor)
+}
+
+// TestMatches: values of one field are alternatives, fields must all match, and
+// the position moves past what does not.
+func TestMatches(t *testing.T) {
+	l := newLab(t)
+	w := l.create("system.journal")
+	for n, fields := range []string{"A=1 B=1", "A=2 B=1", "A=3 B=1", "A=1 B=2", "B=1", "A=2 B=1 A=9", "A=7"} {
+		w.Append(l.at(uint64(n)+1), append(strings.Fields(fields), fmt.Sprintf("MESSAGE=%d", n+1))...)
+	}
+	var got []string
+	for _, line := range l.run(3, `matches = "A=1 A=2 B=1"`) {
+		got = append(got, line[strings.LastIndexByte(line, ' ')+1:])
+	}
+	if d := cmp.Diff([]string{"1", "2", "6"}, got); d != "" {
+		t.Errorf("messages (-want +got):\n%s", d)
+	}
+	at, err := journal.LoadPosition(filepath.Join(l.node.DataPath, "cursor"), journal.BootID())
+	if err != nil || len(at) != 1 || at[0].Seqnum != 7 {
+		t.Errorf("the position is %v, %v, want entry 7", at, err)
+	}
+}
+
+func TestMaxAge(t *testing.T) {
+	l := newLab(t)
+	w := l.create("system.journal")
+	old := l.at(1)
+	old.Realtime -= uint64(8 * time.Hour / time.Microsecond)
+	w.Append(old, "MESSAGE=old")
+	l.write(w, 2, 3)
+	l.want(l.run(2, ""), 2, 3)
+}
+
+// TestRotation follows a journal over rotations, over the deletion of a file that
+// was not read yet because the receiver was slow, and over restarts.
+func TestRotation(t *testing.T) {
+	l := newLab(t)
+	w := l.create("system.journal")
+	l.write(w, 1, 100)
+	slow := &slowSink{open: make(chan struct{}), all: make(chan struct{}), n: 1000}
+	to := flow.NewReceiver("slow", batch.SignalLogs, nil, nil)
+	to.Set(slow)
+	stop := l.node.Run(t, l.build(l.arguments("", to)))
+	l.waitHealth("following the journal")
+	for n := uint64(100); n < 1000; n += 100 {
+		l.write(w, n+1, n+100)
+		w.Archive(filepath.Join(l.dir, fmt.Sprintf("system@%d.journal", n)))
+		w = l.create("system.journal")
+	}
+	close(slow.open)
+	<-slow.all
+	stop()
+	l.want(slow.lines, 1, 1000)
+	if err := os.Remove(filepath.Join(l.dir, "system@100.journal")); err != nil {
+		t.Fatal(err)
+	}
+	l.write(w, 1001, 1002)
+	l.want(l.run(2, ""), 1001, 1002)
+}
+
+// slowSink accepts nothing until open is closed.
+type slowSink struct {
+	open  chan struct{}
+	lines []string
+	all   chan struct{} // closed when there are n lines
+	n     int
+}
+
+func (s *slowSink) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	select {
+	case <-s.open:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.lines = append(s.lines, b.Line...)
+	if s.n -= len(b.Line); s.n == 0 {
+		close(s.all)
+	}
+	return nil
+}
+
+// TestVacuum goes on with the nearest entry when those after the position were
+// deleted while weir was down, and counts and logs them.
+func TestVacuum(t *testing.T) {
+	l := newLab(t)
+	w := l.create("system.journal")
+	l.write(w, 1, 5)
+	l.want(l.run(5, ""), 1, 5)
+	l.write(w, 6, 10)
+	w.Archive(filepath.Join(l.dir, "system@1.journal"))
+	l.write(l.create("system.journal"), 11, 12)
+	if err := os.Remove(filepath.Join(l.dir, "system@1.journal")); err != nil {
+		t.Fatal(err)
+	}
+	l.want(l.run(2, ""), 11, 12)
+	if got := l.node.Stats.DroppedLines()["deleted"]; got != 5 {
+		t.Errorf("%d entries were counted as deleted, want 5", got)
+	}
+	if logs := l.node.Logs(); !strings.Contains(logs, "reason=deleted") {
+		t.Errorf("the log does not tell that entries were deleted:\n%s", logs)
+	}
+}
+
+func TestDamage(t *testing.T) {
+	l := newLab(t)
+	w := l.create("system.journal")
+	l.write(w, 1, 3)
+	w.Damage()
+	l.write(w, 5, 6)
+	got := l.run(5, "")
+	if len(got) != 5 || l.node.Stats.DroppedLines()["damaged"] != 1 {
+		t.Errorf("got %d lines, and %v were counted, want 5 and one that is damaged", len(got), l.node.Stats.DroppedLines())
+	}
+}
+
+// TestUpdate changes the receivers while the component runs: nothing is lost or
+// sent twice. Other arguments need another component.
+func TestUpdate(t *testing.T) {
+	l := newLab(t)
+	w := l.create("system.journal")
+	l.write(w, 1, 5)
+	first, second := flowtest.NewSink("first"), flowtest.NewSink("second")
+	c := l.build(l.arguments("", first.Receiver()))
+	l.node.Run(t, c)
+	l.want(l.wait(first, 5), 1, 5)
+	if err := c.(component.Updater).Update(l.arguments("", second.Receiver())); err != nil {
+		t.Fatal(err)
+	}
+	l.write(w, 6, 9)
+	l.want(l.wait(second, 4), 6, 9)
+	if err := c.(component.Updater).Update(l.arguments(`max_age = "1h"`, second.Receiver())); err != component.ErrRebuild {
+		t.Errorf("an update of max_age returns %v, want ErrRebuild", err)
 	}
 }
 
@@ -120,50 +301,64 @@ func (k *keeper) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 
 func TestPositionWaitsForReceipt(t *testing.T) {
 	for _, lets := range []bool{false, true} {
-		node := componenttest.New(t, "loki.source.journal.default")
+		l := newLab(t)
+		l.write(l.create("system.journal"), 1, 1)
 		k := &keeper{make(chan struct{}, 1), lets}
 		to := flow.NewReceiver("keeper", batch.SignalLogs, nil, nil)
 		to.Set(k)
-		a := journal.Registration().NewArgs().(*journal.Arguments)
-		a.ForwardTo = []*flow.Receiver{to}
-		f := &journal.Fake{Entries: []journal.Entry{entry(1, "MESSAGE", "kept")}, More: make(chan struct{})}
-		c, err := journal.Build(node.Options(), a, f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := node.Run(t, c)
+		stop := l.node.Run(t, l.build(l.arguments("", to)))
 		<-k.got
-		close(f.More)
-		stopped := make(chan struct{})
-		go func() {
-			defer close(stopped)
-			stop()
-		}()
-		for over := false; !over; {
-			select {
-			case <-stopped:
-				over = true
-			default:
-				node.Clock.Advance(100 * time.Millisecond)
-			}
-		}
-		_, err = os.Stat(filepath.Join(node.DataPath, "cursor"))
+		stop()
+		_, err := os.Stat(filepath.Join(l.node.DataPath, "cursor"))
 		if lets != (err == nil) {
 			t.Errorf("lines let go %v: the position is %v", lets, err)
 		}
 	}
 }
 
-func TestLegacyPosition(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "positions.yml")
-	if err := os.WriteFile(file, []byte("positions:\n  cursor-journal: s=1;i=1\n"), 0o600); err != nil {
+// TestOtherPositions starts from the positions of Promtail and of a weir that
+// stored one cursor only, and starts over if the position is damaged.
+func TestOtherPositions(t *testing.T) {
+	l := newLab(t)
+	l.write(l.create("system.journal"), 1, 5)
+	cursor := filepath.Join(l.node.DataPath, "cursor")
+	if err := os.MkdirAll(l.node.DataPath, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	node := componenttest.New(t, "loki.source.journal.default")
-	f := &journal.Fake{Entries: []journal.Entry{entry(1, "MESSAGE", "one"), entry(2, "MESSAGE", "two")}}
-	got := run(t, node, f, 1, func(a *journal.Arguments) { a.Legacy = &journal.Legacy{File: file, Name: "journal"} })
-	if d := cmp.Diff([]string{`{job="loki.source.journal.default"} 1000000002 two`}, got); d != "" {
-		t.Errorf("lines (-want +got):\n%s", d)
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promtail := filepath.Join(t.TempDir(), "positions.yml")
+	write(promtail, "positions:\n  cursor-journal: "+l.at(2).String()+"\n")
+	l.want(l.run(3, fmt.Sprintf("legacy_position {\nfile = %q\nname = \"journal\"\n}", promtail)), 3, 5)
+
+	write(cursor, l.at(3).String())
+	l.want(l.run(2, ""), 4, 5)
+
+	write(cursor, "weir journal position 1\nboot "+journal.BootID()+"\ns=nonsense\n")
+	l.want(l.run(5, ""), 1, 5)
+	if _, err := os.Stat(cursor + ".damaged"); err != nil {
+		t.Errorf("the damaged position is not kept: %v", err)
+	}
+}
+
+// TestPowerCut: after a start of the machine the position is the one that sinks
+// have surely brought to the disk.
+func TestPowerCut(t *testing.T) {
+	l := newLab(t)
+	path := filepath.Join(t.TempDir(), "cursor")
+	text := "weir journal position 1\nboot b1\n" + l.at(9).String() + "\ncheckpoint " + l.at(4).String() + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for boot, want := range map[string]uint64{"b1": 9, "b2": 4} {
+		at, err := journal.LoadPosition(path, boot)
+		if err != nil || len(at) != 1 || at[0].Seqnum != want {
+			t.Errorf("boot %s: the position is %v, %v, want entry %d", boot, at, err, want)
+		}
 	}
 }
 
@@ -178,16 +373,41 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestWithoutSystemd(t *testing.T) {
-	if journal.Missing == nil {
-		t.Skip("it is here")
+// waitHealth waits until health says msg.
+func (l *lab) waitHealth(msg string) component.Health {
+	l.t.Helper()
+	l.node.Wait(l.t, func() bool { return strings.Contains(l.node.Health().Message, msg) })
+	return l.node.Health()
+}
+
+// TestLater waits for a directory that does not exist, and says so.
+func TestLater(t *testing.T) {
+	l := newLab(t)
+	l.dir = filepath.Join(l.dir, "later")
+	sink := flowtest.NewSink("sink")
+	l.node.Run(t, l.build(l.arguments("", sink.Receiver())))
+	if h := l.waitHealth("there are no journal files in " + l.dir); h.State != component.Unhealthy {
+		t.Errorf("health is %v, want unhealthy", h)
+	}
+	l.write(l.create("system.journal"), 1, 3)
+	l.want(l.wait(sink, 3), 1, 3)
+	if h := l.waitHealth("following the journal"); h.State != component.Healthy {
+		t.Errorf("health is %v, want healthy", h)
+	}
+}
+
+// TestHost: without a path, the journal of another system is an error of the
+// config, in a check and at a start.
+func TestHost(t *testing.T) {
+	if runtime.GOOS == "linux" {
+		t.Skip("this host can have a journal")
 	}
 	r := journal.Registration()
 	node := componenttest.New(t, "loki.source.journal.default")
-	if _, err := r.Build(node.Options(), r.NewArgs()); err == nil || !strings.Contains(err.Error(), "-tags journal") {
-		t.Errorf("got %v, want what is missing and how to get it", err)
+	if _, err := r.Build(node.Options(), r.NewArgs()); err == nil || !strings.Contains(err.Error(), "set path") {
+		t.Errorf("got %v, want what to do", err)
 	}
-	if es := r.Check(r.NewArgs(), nil); len(es) != 1 || !es[0].Warning {
-		t.Errorf("a check says %v", es)
+	if es := r.Check(r.NewArgs(), nil); len(es) != 1 || es[0].Warning {
+		t.Errorf("a check says %v, want an error", es)
 	}
 }

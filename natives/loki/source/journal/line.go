@@ -2,32 +2,33 @@ package journal
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/natives/loki/source"
+	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
 )
 
-// entry is one of the journal.
-type entry struct {
-	fields map[string]string
-	cursor string
-	usec   int64 // Unix µs
-}
-
-// liner makes lines of entries. It is not safe for concurrent use.
+// liner turns entries into lines. It is not safe for concurrent use.
 type liner struct {
 	json    bool
+	matches map[string][]string // the values that a field may have
 	labels  []batch.Label
 	streams *source.Streams
-	reads   map[string]string // labels that some rule reads, "" if none does, by field
+	reads   map[string]string // the label of a field, "" if no rule reads it
 	builder batch.Builder
 }
 
 func newLiner(a *Arguments, id string) *liner {
-	l := &liner{json: a.FormatAsJSON, streams: source.NewStreams(a.RelabelRules), reads: map[string]string{}}
+	l := &liner{json: a.FormatAsJSON, streams: source.NewStreams(a.RelabelRules), reads: map[string]string{}, matches: map[string][]string{}}
+	for _, m := range strings.Fields(a.Matches) {
+		name, value, _ := strings.Cut(m, "=")
+		l.matches[name] = append(l.matches[name], value)
+	}
 	for name, v := range a.Labels {
 		if name != "job" {
 			l.labels = append(l.labels, batch.Label{Name: name, Value: v})
@@ -41,17 +42,37 @@ func newLiner(a *Arguments, id string) *liner {
 const (
 	fieldMessage  = "MESSAGE"
 	fieldPriority = "PRIORITY"
+	labelKeyword  = "__journal_priority_keyword"
 )
 
 var priorities = [...]string{"emerg", "alert", "crit", "error", "warning", "notice", "info", "debug"}
 
-// line returns the text of an entry, "" when it has none.
-func (l *liner) line(e *entry) string {
-	if !l.json {
-		return e.fields[fieldMessage]
+// matched reports whether an entry has the fields that it must have.
+func (l *liner) matched(e *journalfile.Entry) bool {
+	for name, values := range l.matches {
+		if !slices.ContainsFunc(e.Fields, func(f journalfile.Field) bool { return f.Name == name && slices.Contains(values, f.Value) }) {
+			return false
+		}
 	}
-	b, err := json.Marshal(e.fields)
-	if err != nil { // of strings it never is
+	return true
+}
+
+// line returns the text of an entry, "" if it has none.
+func (l *liner) line(e *journalfile.Entry) string {
+	if !l.json {
+		for _, f := range slices.Backward(e.Fields) {
+			if f.Name == fieldMessage {
+				return f.Value
+			}
+		}
+		return ""
+	}
+	fields := make(map[string]string, len(e.Fields))
+	for _, f := range e.Fields {
+		fields[f.Name] = f.Value
+	}
+	b, err := json.Marshal(fields)
+	if err != nil { // a map of strings has no error
 		return ""
 	}
 	return string(b)
@@ -61,28 +82,34 @@ func (l *liner) line(e *entry) string {
 // hundreds.
 const maxFields = 10_000
 
-// stream returns the stream of an entry, nil when the rules drop it.
-func (l *liner) stream(e *entry, now int64) *batch.Stream {
+// stream returns the stream of an entry, nil if the rules drop it.
+func (l *liner) stream(e *journalfile.Entry, now int64) *batch.Stream {
 	l.builder.Reset(nil)
 	for _, x := range l.labels {
 		l.builder.Set(x.Name, x.Value)
 	}
-	for field, v := range e.fields {
-		l.set("__journal_"+strings.ToLower(field), field, v)
-	}
-	if p := e.fields[fieldPriority]; p != "" {
-		if n, err := strconv.Atoi(p); err == nil && n >= 0 && n < len(priorities) {
-			p = priorities[n]
+	for _, f := range e.Fields {
+		l.set(f.Name, f.Value)
+		if f.Name == fieldPriority {
+			p := f.Value
+			if n, err := strconv.Atoi(p); err == nil && n >= 0 && n < len(priorities) {
+				p = priorities[n]
+			}
+			l.set("", p)
 		}
-		l.set("__journal_priority_keyword", "", p)
 	}
-	return l.streams.Of(l.builder.Labels(), timeOf(now))
+	return l.streams.Of(l.builder.Labels(), time.Unix(0, now))
 }
 
-// set sets a label if some rule reads it. field is what it is remembered by.
-func (l *liner) set(label, field, v string) {
+// set sets the label of a field if a rule reads it. The field "" is the keyword
+// of the priority.
+func (l *liner) set(field, v string) {
 	name, ok := l.reads[field]
 	if !ok {
+		label := "__journal_" + strings.ToLower(field)
+		if field == "" {
+			label = labelKeyword
+		}
 		if l.streams.Reads(label) {
 			name = label
 		}
@@ -100,17 +127,7 @@ func (l *liner) set(label, field, v string) {
 	l.builder.Set(name, v)
 }
 
-// time returns the entry's in Unix ns, always the same of an entry: entries of
-// one microsecond are told apart by their number in the journal, since lines that
-// are equal in stream, time and text are one to Loki.
-func (e *entry) time() int64 {
-	t := e.usec * 1000
-	for part := range strings.SplitSeq(e.cursor, ";") {
-		if hex, ok := strings.CutPrefix(part, "i="); ok {
-			if n, err := strconv.ParseUint(hex, 16, 64); err == nil {
-				t += int64(n % 1000)
-			}
-		}
-	}
-	return t
-}
+// timestamp returns the time of an entry in Unix ns, which is always the same for
+// an entry. The nanoseconds are its number: Loki takes lines of one stream with
+// the same time and text for one line, and journald counts in microseconds.
+func timestamp(c journalfile.Cursor) int64 { return int64(c.Realtime)*1000 + int64(c.Seqnum%1000) }

@@ -1,132 +1,294 @@
 package journal
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
 )
 
-// position is how far the journal was accepted. It is safe for concurrent use.
+// The position file has a first line that names the format, and then a line for
+// each cursor. Prefixes tell what is not the position itself:
+//
+//   - checkpoint: the position at least checkpointAge ago. After a power cut it is
+//     what counts, because sinks may have lost what they had accepted since, and
+//     not brought to the disk.
+//   - foreign: the cursor of Promtail, or of a weir that stored one cursor only.
+//   - boot: the boot of the machine that the position was stored in.
+const (
+	positionFormat   = "weir journal position 1"
+	checkpointPrefix = "checkpoint "
+	foreignPrefix    = "foreign "
+	bootPrefix       = "boot "
+)
+
+// checkpointAge is longer than the system waits before it writes to the disk.
+const checkpointAge = time.Minute
+
+// maxSequences bounds the position: those that were read last are kept.
+const maxSequences = 1000
+
+// cursors are the last entries of sequences.
+type cursors map[journalfile.ID]journalfile.Cursor
+
+// position is the last entry of each sequence that was accepted. It is safe for
+// concurrent use; load and save are for one goroutine.
 type position struct {
 	path string
+	boot string // of the machine; "" if it is not known
 
-	mu     sync.Mutex
-	cursor string
-	saved  string
-	open   []*mark
+	foreign    *journalfile.Cursor
+	checkpoint cursors // at least checkpointAge old
+	aging      cursors // the next checkpoint
+	aged       time.Time
+
+	mu    sync.Mutex
+	done  cursors
+	moved bool // since it was saved
+	open  []*mark
 }
 
-// mark is the end of a batch that is on its way.
+// mark is where a batch ends that was sent and is not done.
 type mark struct {
-	cursor  string
+	ends    cursors
 	receipt *batch.Receipt
 	done    bool
 }
 
-// loadPosition reads the position, or Promtail's when there is none.
-func loadPosition(path string, legacy *Legacy) (*position, error) {
-	p := &position{path: path}
+// loadPosition reads the position, or Promtail's if there is none. A position file
+// that cannot be used is set aside: entries are read again then, up to max_age.
+func loadPosition(path, boot string, legacy *Legacy, now time.Time, logger *slog.Logger) (*position, error) {
+	p := &position{path: path, boot: boot, done: cursors{}, aged: now}
 	b, err := os.ReadFile(path)
-	if err == nil {
-		p.cursor, p.saved = string(b), string(b)
-		return p, nil
+	switch {
+	case err == nil:
+		if err := p.parse(string(b)); err != nil {
+			aside := path + ".damaged"
+			logger.Error("cannot use the journal position; entries may be sent again", "err", err, "kept", aside)
+			p.done, p.foreign = cursors{}, nil
+			if err := os.Rename(path, aside); err != nil {
+				return nil, fmt.Errorf("cannot set journal position aside: %w", err)
+			}
+		}
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("cannot read journal position: %w", err)
+	case legacy != nil:
+		if err := p.takeLegacy(legacy); err != nil {
+			return nil, err
+		}
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("cannot read the position: %w", err)
-	}
-	if legacy == nil {
-		return p, nil
-	}
-	b, err = os.ReadFile(legacy.File)
+	p.checkpoint, p.aging = maps.Clone(p.done), maps.Clone(p.done)
+	return p, nil
+}
+
+// takeLegacy takes the position of Promtail, if there is one.
+func (p *position) takeLegacy(legacy *Legacy) error {
+	b, err := os.ReadFile(legacy.File)
 	if errors.Is(err, os.ErrNotExist) {
-		return p, nil
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read Promtail's positions: %w", err)
+		return fmt.Errorf("cannot read Promtail's positions file: %w", err)
 	}
 	var doc struct {
 		Positions map[string]string `yaml:"positions"`
 	}
 	if err := yaml.Unmarshal(b, &doc); err != nil {
-		return nil, fmt.Errorf("cannot read Promtail's positions in %q: %w", legacy.File, err)
+		return fmt.Errorf("cannot read Promtail's positions file %q: %w", legacy.File, err)
 	}
-	p.cursor = doc.Positions["cursor-"+legacy.Name]
-	return p, nil
+	if s := doc.Positions["cursor-"+legacy.Name]; s != "" {
+		return p.takeForeign(s)
+	}
+	return nil
 }
 
-// begin notes that a batch that ends at cursor is on its way. Once its Receipt is
-// done, and all before it are, the position moves past it.
-func (p *position) begin(cursor string) *batch.Receipt {
-	m := &mark{cursor: cursor}
-	m.receipt = batch.NewReceipt(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		m.done = true
-		for len(p.open) > 0 && p.open[0].done {
-			p.cursor = p.open[0].cursor
-			p.open = p.open[1:]
+func (p *position) takeForeign(s string) error {
+	c, err := journalfile.ParseCursor(strings.TrimSpace(s))
+	if err != nil {
+		return err
+	}
+	p.foreign, p.done[c.SeqnumID], p.moved = &c, c, true
+	return nil
+}
+
+// parse parses a position file.
+func (p *position) parse(s string) error {
+	format, rest, _ := strings.Cut(s, "\n")
+	if strings.HasPrefix(format, "s=") {
+		return p.takeForeign(s)
+	}
+	if format != positionFormat {
+		return fmt.Errorf("%q does not begin with %q: it is damaged, or of a later version", p.path, positionFormat)
+	}
+	boot, checkpoint := "", cursors{}
+	for line := range strings.Lines(rest) {
+		line = strings.TrimSpace(line)
+		if id, ok := strings.CutPrefix(line, bootPrefix); ok {
+			boot = id
+			continue
 		}
-	})
+		text, old := strings.CutPrefix(line, checkpointPrefix)
+		text, foreign := strings.CutPrefix(text, foreignPrefix)
+		c, err := journalfile.ParseCursor(text)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%q is damaged: %w", p.path, err)
+		case foreign:
+			p.foreign = &c
+		case old:
+			checkpoint[c.SeqnumID] = c
+		default:
+			p.done[c.SeqnumID] = c
+		}
+	}
+	if boot != p.boot {
+		p.done = checkpoint
+	}
+	return nil
+}
+
+// at returns the position in the form that a Reader takes.
+func (p *position) at() ([]journalfile.Cursor, *journalfile.Cursor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.done)), p.foreign
+}
+
+// begin notes that a batch is sent with which the sequences end at ends. Once its
+// Receipt and those of all batches before it are done, the position moves.
+func (p *position) begin(ends cursors) *batch.Receipt {
+	m := &mark{ends: ends}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.receipt = batch.NewReceipt(func() { p.finish(m) })
 	p.open = append(p.open, m)
 	return m.receipt
 }
 
-// refused says that the batch that was begun last was not accepted.
-func (p *position) refused() {
+func (p *position) finish(m *mark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.done = true
+	for len(p.open) > 0 && p.open[0].done {
+		maps.Copy(p.done, p.open[0].ends)
+		p.open, p.moved = p.open[1:], true
+	}
+}
+
+// cancel forgets the batch that was begun last: it was not accepted.
+func (p *position) cancel() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open = p.open[:len(p.open)-1]
 }
 
-// flush asks those who keep lines to send them.
+// flush asks receivers that keep lines in memory to send them.
 func (p *position) flush() {
 	p.mu.Lock()
-	open := append([]*mark(nil), p.open...)
+	open := slices.Clone(p.open)
 	p.mu.Unlock()
 	for _, m := range open {
 		m.receipt.Flush()
 	}
 }
 
-// flying returns how many batches are on their way.
-func (p *position) flying() int {
+// pending returns how many batches are sent and not done.
+func (p *position) pending() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.open)
 }
 
-// at returns the position, "" for none.
-func (p *position) at() string {
+// save writes the position if it has moved.
+func (p *position) save(now time.Time) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.cursor
-}
-
-// save writes the position if it moved. One goroutine at a time calls it.
-func (p *position) save() error {
-	cursor := p.at()
-	if cursor == p.saved {
+	if len(p.done) > maxSequences {
+		p.dropOldest()
+	}
+	done, moved := maps.Clone(p.done), p.moved
+	p.moved = false
+	p.mu.Unlock()
+	renewed := now.Sub(p.aged) >= checkpointAge && !maps.Equal(p.checkpoint, p.aging)
+	if now.Sub(p.aged) >= checkpointAge {
+		p.checkpoint, p.aging, p.aged = p.aging, done, now
+	}
+	if !moved && !renewed {
 		return nil
 	}
-	tmp := p.path + ".tmp"
-	err := os.MkdirAll(filepath.Dir(p.path), 0o700)
-	if err == nil {
-		err = os.WriteFile(tmp, []byte(cursor), 0o600)
+	var b strings.Builder
+	b.WriteString(positionFormat + "\n" + bootPrefix + p.boot + "\n")
+	for _, x := range []struct {
+		prefix string
+		at     cursors
+	}{{"", done}, {checkpointPrefix, p.checkpoint}} {
+		for _, c := range x.at.sorted() {
+			b.WriteString(x.prefix + c.String() + "\n")
+		}
 	}
-	if err == nil {
-		err = os.Rename(tmp, p.path)
+	if p.foreign != nil {
+		b.WriteString(foreignPrefix + p.foreign.String() + "\n")
 	}
-	if err != nil {
-		return fmt.Errorf("cannot save the position: %w", err)
+	if err := replace(p.path, b.String(), renewed); err != nil {
+		p.mu.Lock()
+		p.moved = true
+		p.mu.Unlock()
+		return fmt.Errorf("cannot write journal position: %w", err)
 	}
-	p.saved = cursor
 	return nil
+}
+
+// dropOldest keeps the sequences that were written to last.
+func (p *position) dropOldest() {
+	for _, c := range p.done.sorted()[maxSequences:] {
+		delete(p.done, c.SeqnumID)
+	}
+}
+
+// sorted returns the cursors, the latest first.
+func (cs cursors) sorted() []journalfile.Cursor {
+	return slices.SortedFunc(maps.Values(cs), func(a, b journalfile.Cursor) int {
+		return cmp.Or(cmp.Compare(b.Realtime, a.Realtime), bytes.Compare(a.SeqnumID[:], b.SeqnumID[:]))
+	})
+}
+
+// replace replaces a file as a whole, and brings it to the disk if sync is set.
+func replace(path, content string, sync bool) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	tmp := path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
+
+// bootID returns the ID of the machine's boot, "" where there is none.
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
 }

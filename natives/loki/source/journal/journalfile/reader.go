@@ -1,0 +1,341 @@
+package journalfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// Root is a directory of journals: files, and subdirectories that are named by a
+// machine ID.
+type Root struct {
+	Path    string
+	Machine string // the only subdirectory to read; "" reads those of all machines
+}
+
+// Options are what a Reader reads.
+type Options struct {
+	Roots    []Root
+	Position []Cursor // the last entry that was read of each sequence
+	// Foreign is the position of a program that has one cursor only, such as
+	// Promtail; it is used for sequences that are not in Position.
+	Foreign *Cursor
+	Since   time.Time // entries before it are left out; zero: none
+	Now     func() time.Time
+}
+
+// Entry is an entry of the journal.
+type Entry struct {
+	Cursor Cursor
+	Fields []Field // valid until the next call of Next; a name may occur twice
+}
+
+// Loss is what a Reader could not read.
+type Loss struct {
+	Path    string // of the file, if it is known
+	Reason  string // LossDamaged or LossDeleted
+	Entries uint64 // 0: an entry lacks a field, or the number is not known
+	Detail  string
+}
+
+// Reasons of losses.
+const (
+	LossDamaged = "damaged" // the content of a file is not what the format says
+	LossDeleted = "deleted" // entries were deleted from the journal before they were read
+)
+
+// Reader reads all files of its roots as one journal. It is for one goroutine.
+type Reader struct {
+	o       Options
+	at      map[ID]Cursor // the last entry that was read of each sequence
+	foreign *Cursor
+	since   uint64
+	wanted  map[ID]Cursor // positions whose next entry is still looked for
+	lowest  map[ID]uint64 // the lowest number in files that begin behind it
+	latest  ID            // the sequence of the latest position
+
+	scan   scan
+	files  []*file
+	ended  []ended // files that were read and that nobody writes to
+	bounds map[ID]uint64
+	losses []Loss
+	fields []Field
+	ready  bool // a round has found what there is to read
+}
+
+// ended is a file that is of no interest any more while its name stays.
+type ended struct {
+	path string
+	info os.FileInfo
+}
+
+// NewReader returns a Reader. Nothing is opened yet: directories and files may
+// come later.
+func NewReader(o Options) *Reader {
+	r := &Reader{o: o, at: map[ID]Cursor{}, wanted: map[ID]Cursor{}, lowest: map[ID]uint64{}, foreign: o.Foreign, bounds: map[ID]uint64{}}
+	if !o.Since.IsZero() {
+		r.since = uint64(max(0, o.Since.UnixMicro()))
+	}
+	for _, c := range o.Position {
+		if latest := r.at[r.latest]; c.Realtime >= latest.Realtime {
+			r.latest = c.SeqnumID
+		}
+		r.at[c.SeqnumID] = c
+		if c.Realtime >= r.since {
+			r.wanted[c.SeqnumID] = c
+		}
+	}
+	r.scan.failed = map[string]error{}
+	return r
+}
+
+// Next returns the next entry, valid until the next call, or nil when there is
+// none now. An error is one of the operating system, and may pass: call Next
+// again later, and nothing is left out.
+func (r *Reader) Next() (*Entry, error) {
+	for {
+		f, err := r.first()
+		if err != nil {
+			return nil, err
+		}
+		if f == nil {
+			if r.ready { // all that the last round has found was read
+				r.ready = false
+				return nil, nil
+			}
+			found, err := r.round()
+			if err != nil {
+				return nil, err
+			}
+			if !found {
+				return nil, nil
+			}
+			r.ready = true
+			continue
+		}
+		r.ready = false
+		c := f.head.cursor
+		var damaged int
+		r.fields, damaged, err = f.fields(r.fields[:0], f.head)
+		if err != nil && !isDamage(err) {
+			return nil, fmt.Errorf("%w (%s)", err, f.path)
+		}
+		f.next++
+		f.head = nil
+		r.at[c.SeqnumID] = c
+		if err != nil {
+			r.damaged(f.path, 1, err.Error())
+			continue
+		}
+		if damaged > 0 {
+			r.damaged(f.path, 0, "a field could not be read")
+		}
+		return &Entry{c, r.fields}, nil
+	}
+}
+
+// first returns the file with the next entry, nil when there is none.
+func (r *Reader) first() (*file, error) {
+	var best *file
+	for _, f := range r.files {
+		if err := r.loadHead(f); err != nil {
+			return nil, err
+		}
+		if f.head == nil || f.head.cursor.Seqnum > r.bounds[f.h.seqnum] {
+			continue
+		}
+		if best == nil || less(f.head.cursor, best.head.cursor) {
+			best = f
+		}
+	}
+	return best, nil
+}
+
+// loadHead loads the next entry of a file, past those that are damaged.
+func (r *Reader) loadHead(f *file) error {
+	for f.head == nil && f.next < f.h.entries {
+		err := f.load(f.next, &f.spare)
+		switch {
+		case err == nil:
+			f.head = &f.spare
+		case !isDamage(err):
+			return fmt.Errorf("%w (%s)", err, f.path)
+		case f.chainEnds(f.next):
+			r.damaged(f.path, f.unread(), err.Error())
+			f.next = f.h.entries
+		default:
+			r.damaged(f.path, 1, err.Error())
+			f.next++
+		}
+	}
+	return nil
+}
+
+func (r *Reader) damaged(path string, n uint64, detail string) {
+	if k := len(r.losses) - 1; k >= 0 && n > 0 && r.losses[k].Entries > 0 && r.losses[k].Path == path && r.losses[k].Reason == LossDamaged {
+		r.losses[k].Entries += n
+		return
+	}
+	r.losses = append(r.losses, Loss{path, LossDamaged, n, detail})
+}
+
+func (r *Reader) deleted(path string, n uint64, detail string) {
+	r.losses = append(r.losses, Loss{path, LossDeleted, n, detail})
+}
+
+// Losses returns what was lost since the last call.
+func (r *Reader) Losses() []Loss {
+	l := r.losses
+	r.losses = nil
+	return l
+}
+
+// round looks for entries that are new, and reports whether there may be any.
+//
+// A sequence is read up to bounds, the greatest number that was there before its
+// files were refreshed. What has a smaller number was written before, so it is
+// visible after the refresh, whichever file it is in. Without the bound, an
+// entry could be returned before a smaller one of another file, and a position
+// behind it would leave that one out.
+func (r *Reader) round() (bool, error) {
+	now := r.o.Now()
+	if err := r.refresh(now); err != nil {
+		return false, err
+	}
+	r.setBounds()
+	added, err := r.rescan(now)
+	if err != nil {
+		return false, err
+	}
+	if err := r.refresh(now); err != nil {
+		return false, err
+	}
+	if added { // their bounds are not known yet
+		r.setBounds()
+		if err := r.refresh(now); err != nil {
+			return false, err
+		}
+	}
+	r.findGaps()
+	r.retire(now)
+	return slices.ContainsFunc(r.files, func(f *file) bool { return f.unread() > 0 }), nil
+}
+
+func (r *Reader) setBounds() {
+	for _, f := range r.files {
+		r.bounds[f.h.seqnum] = max(r.bounds[f.h.seqnum], f.h.tailSeqnum)
+	}
+}
+
+// refresh reads the headers of the files that grow.
+func (r *Reader) refresh(now time.Time) error {
+	var errs []error
+	r.files = slices.DeleteFunc(r.files, func(f *file) bool {
+		if f.archived() {
+			return false
+		}
+		replaced, err := f.refresh(now)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w (%s)", err, f.path))
+		}
+		if replaced {
+			r.damaged(f.path, f.unread(), "the file was overwritten")
+			_ = f.close()
+			r.scan.force()
+		}
+		return replaced
+	})
+	return errors.Join(errs...)
+}
+
+// lookForNext notes whether a file begins before the entry behind a position.
+// Entries have consecutive numbers, so what lies between is known.
+func (r *Reader) lookForNext(f *file) {
+	c, ok := r.wanted[f.h.seqnum]
+	if !ok || f.h.entries == 0 {
+		return
+	}
+	if f.h.headSeqnum <= c.Seqnum+1 {
+		delete(r.wanted, f.h.seqnum)
+	} else if lowest, ok := r.lowest[f.h.seqnum]; !ok || f.h.headSeqnum < lowest {
+		r.lowest[f.h.seqnum] = f.h.headSeqnum
+	}
+}
+
+// findGaps reports positions that the entries behind are gone of.
+func (r *Reader) findGaps() {
+	for id, c := range r.wanted {
+		lowest, ok := r.lowest[id]
+		switch {
+		case ok:
+			r.deleted("", lowest-c.Seqnum-1, "the entries after the last position were deleted from the journal; reading goes on with the next one")
+		case id == r.latest && r.Found():
+			r.deleted("", 0, "the journal of the last position no longer exists; reading goes on with the journals that do")
+		default: // its files may come; those of a sequence that has ended are deleted in the end
+			continue
+		}
+		delete(r.wanted, id)
+	}
+}
+
+// How long a deleted file is read that journald has not closed, and how much
+// deleted files may hold of the disk.
+const (
+	deletedIdle = 10 * time.Minute
+	deletedSize = 1 << 30
+)
+
+// retire closes the files that are read and that nobody writes to.
+func (r *Reader) retire(now time.Time) {
+	var held int64
+	slices.SortStableFunc(r.files, func(a, b *file) int { return cmp.Compare(b.h.tailRealtime, a.h.tailRealtime) })
+	r.files = slices.DeleteFunc(r.files, func(f *file) bool {
+		if f.deleted && f.unread() > 0 {
+			if held += f.info.Size(); held > deletedSize {
+				r.deleted(f.path, f.unread(), "the file was deleted before it could be read")
+				f.next = f.h.entries
+			}
+		}
+		if f.unread() > 0 {
+			return false
+		}
+		if !f.archived() && !(f.deleted && (f.h.state == stateOffline || now.Sub(f.changed) > deletedIdle)) {
+			f.idle(now)
+			return false
+		}
+		r.end(f)
+		return true
+	})
+}
+
+// end closes a file that is read.
+func (r *Reader) end(f *file) {
+	if !f.deleted {
+		r.ended = append(r.ended, ended{f.path, f.info})
+	}
+	_ = f.close()
+}
+
+// idle gives back what a file keeps in memory if it is seldom written to.
+func (f *file) idle(now time.Time) {
+	if now.Sub(f.changed) > time.Minute {
+		f.windows.free()
+		clear(f.kept)
+	}
+}
+
+// Open returns how many files are open.
+func (r *Reader) Open() int { return len(r.files) }
+
+// Close closes all files.
+func (r *Reader) Close() error {
+	var errs []error
+	for _, f := range r.files {
+		errs = append(errs, f.close())
+	}
+	r.files = nil
+	return errors.Join(errs...)
+}

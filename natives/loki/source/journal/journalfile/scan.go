@@ -1,0 +1,193 @@
+package journalfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Directories are read again when they have changed. Two changes within one tick
+// of the file system's clock look like one, so a directory that changed less
+// than settled ago may have changed since; rescanEvery bounds what a file system
+// without such times costs, and how long a file that cannot be opened waits.
+const (
+	settled     = 2 * time.Second
+	rescanEvery = 5 * time.Second
+)
+
+// scan is what is known of the directories.
+type scan struct {
+	last   time.Time
+	dirs   map[string]time.Time // when each that was read had changed; zero if it does not exist
+	failed map[string]error     // files and directories that cannot be read
+}
+
+// force makes the next round read the directories.
+func (s *scan) force() { s.last = time.Time{} }
+
+// due reports whether the directories must be read.
+func (s *scan) due(now time.Time) bool {
+	if s.last.IsZero() || now.Sub(s.last) >= rescanEvery || now.Before(s.last) {
+		return true
+	}
+	for dir, at := range s.dirs {
+		info, err := os.Stat(dir)
+		if missing := errors.Is(err, fs.ErrNotExist); missing || at.IsZero() {
+			if missing != at.IsZero() {
+				return true
+			}
+		} else if err != nil || !info.ModTime().Equal(at) || s.last.Sub(at) < settled {
+			return true
+		}
+	}
+	return false
+}
+
+// rescan opens the files that are new, and reports whether there are any.
+func (r *Reader) rescan(now time.Time) (added bool, err error) {
+	if !r.scan.due(now) {
+		return false, nil
+	}
+	r.scan.last = now
+	r.scan.dirs = map[string]time.Time{}
+	clear(r.scan.failed)
+	type listed struct {
+		path string
+		info os.FileInfo
+	}
+	var there []listed
+	for _, root := range r.o.Roots {
+		for _, path := range r.list(root) {
+			info, err := os.Stat(path)
+			if err != nil {
+				r.fail(path, err)
+			} else if info.Mode().IsRegular() {
+				there = append(there, listed{path, info})
+			}
+		}
+	}
+	for _, f := range r.files {
+		i := slices.IndexFunc(there, func(l listed) bool { return os.SameFile(l.info, f.info) })
+		f.deleted = i < 0
+		if i >= 0 {
+			f.path, f.info = there[i].path, there[i].info
+		}
+	}
+	r.ended = slices.DeleteFunc(r.ended, func(e ended) bool {
+		return !slices.ContainsFunc(there, func(l listed) bool { return l.path == e.path && os.SameFile(l.info, e.info) })
+	})
+	for _, l := range there {
+		if slices.ContainsFunc(r.files, func(f *file) bool { return os.SameFile(l.info, f.info) }) ||
+			slices.ContainsFunc(r.ended, func(e ended) bool { return l.path == e.path && os.SameFile(l.info, e.info) }) {
+			continue
+		}
+		f, err := r.open(l.path, now)
+		switch {
+		case errors.Is(err, errEmpty), errors.Is(err, fs.ErrNotExist): // for now, or since it was listed
+		case err != nil && !permanent(err):
+			// To go on without it would move the position past its entries.
+			r.scan.force()
+			return added, err
+		case err != nil:
+			r.fail(l.path, err)
+		case f.archived() && f.unread() == 0:
+			r.end(f)
+		default:
+			r.files = append(r.files, f)
+			added = true
+		}
+	}
+	return added, nil
+}
+
+// open opens a file at the place where reading it begins.
+func (r *Reader) open(path string, now time.Time) (*file, error) {
+	f, err := openFile(path, now)
+	if err != nil {
+		return nil, err
+	}
+	r.lookForNext(f)
+	if err := r.place(f); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return f, nil
+}
+
+// permanent reports whether opening a file again is of no use: it may not be
+// read, or has a content that cannot be.
+func permanent(err error) bool {
+	var pe *fs.PathError
+	return errors.Is(err, fs.ErrPermission) || !errors.As(err, &pe)
+}
+
+// list returns the paths of the journal files of a root.
+func (r *Reader) list(root Root) (paths []string) {
+	for _, d := range r.readDir(root.Path) {
+		path := filepath.Join(root.Path, d.Name())
+		if isJournal(d.Name()) {
+			paths = append(paths, path)
+		} else if _, err := ParseID(d.Name()); err == nil && (root.Machine == "" || d.Name() == root.Machine) {
+			for _, d := range r.readDir(path) {
+				if isJournal(d.Name()) {
+					paths = append(paths, filepath.Join(path, d.Name()))
+				}
+			}
+		}
+	}
+	return paths
+}
+
+func isJournal(name string) bool {
+	return strings.HasSuffix(name, ".journal") || strings.HasSuffix(name, ".journal~")
+}
+
+// readDir returns what is in a directory, and notes when it had changed before.
+func (r *Reader) readDir(dir string) []os.DirEntry {
+	info, err := os.Stat(dir)
+	if err == nil {
+		r.scan.dirs[dir] = info.ModTime()
+		var in []os.DirEntry
+		if in, err = os.ReadDir(dir); err == nil {
+			return in
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		r.scan.dirs[dir] = time.Time{}
+	}
+	r.fail(dir, err)
+	return nil
+}
+
+func (r *Reader) fail(path string, err error) { r.scan.failed[path] = err }
+
+// Problem is a file or directory that cannot be read.
+type Problem struct {
+	Path string
+	Err  error
+}
+
+// Problems returns what cannot be read at present, sorted by path. Directories
+// that do not exist are not in it as long as one of the roots does.
+func (r *Reader) Problems() (ps []Problem) {
+	missing := 0
+	for _, root := range r.o.Roots {
+		if errors.Is(r.scan.failed[root.Path], fs.ErrNotExist) {
+			missing++
+		}
+	}
+	for path, err := range r.scan.failed {
+		if errors.Is(err, fs.ErrNotExist) && missing < len(r.o.Roots) {
+			continue
+		}
+		ps = append(ps, Problem{path, err})
+	}
+	slices.SortFunc(ps, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	return ps
+}
+
+// Found returns whether the roots have any journal file that can be read.
+func (r *Reader) Found() bool { return len(r.files) > 0 || len(r.ended) > 0 }

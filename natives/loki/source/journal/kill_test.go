@@ -1,0 +1,153 @@
+package journal_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives/loki/source/journal"
+)
+
+const childVariable = "WEIR_TEST_JOURNAL_READER"
+
+// fileSink appends lines with their times to a file, which outlives a kill.
+type fileSink struct{ f *os.File }
+
+func (s fileSink) ConsumeLogs(_ context.Context, b *batch.Logs) error {
+	var out strings.Builder
+	for i, line := range b.Line {
+		fmt.Fprintf(&out, "%d %s end\n", b.T[i], line)
+	}
+	_, err := s.f.WriteString(out.String())
+	return err
+}
+
+// readForever is the process that TestKill kills.
+func readForever(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteString("\n"); err != nil { // the process before may have written half a line
+		return err
+	}
+	to := flow.NewReceiver("file", batch.SignalLogs, nil, nil)
+	to.Set(fileSink{f})
+	r := journal.Registration()
+	a := r.NewArgs().(*journal.Arguments)
+	a.Path, a.ForwardTo = filepath.Join(dir, "journal"), []*flow.Receiver{to}
+	c, err := r.Build(component.Options{
+		ID: "loki.source.journal.default", Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		DataPath: filepath.Join(dir, "data"), Clock: clock.System{}, Stats: new(flow.Stats), Health: func(component.Health) {},
+	}, a)
+	if err != nil {
+		return err
+	}
+	return c.Run(context.Background())
+}
+
+// TestKill kills a process that reads a journal, again and again, while the
+// journal is written, rotated and vacuumed. Every entry arrives; one that arrives
+// twice has the same time and text, so that Loki keeps one.
+func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes for some seconds")
+	}
+	l := newLab(t)
+	dir := t.TempDir()
+	l.dir = filepath.Join(dir, "journal")
+	out := filepath.Join(dir, "out")
+	seen := func() map[uint64]string { // times by number
+		m := map[uint64]string{}
+		b, err := os.ReadFile(out)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			words := strings.Fields(line)
+			if len(words) != 3 || words[2] != "end" {
+				continue // half a line
+			}
+			n, err := strconv.ParseUint(words[1], 10, 64)
+			if err != nil {
+				t.Fatalf("line %q: %v", line, err)
+			}
+			if at, ok := m[n]; ok && at != words[0] {
+				t.Fatalf("entry %d arrived with the times %s and %s", n, at, words[0])
+			}
+			m[n] = words[0]
+		}
+		return m
+	}
+	const rounds, perRound = 12, 2000
+	const written = rounds * perRound
+	w := l.create("system.journal")
+	var old []string
+	random := rand.New(rand.NewPCG(1, 2))
+	for round := range uint64(rounds) {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), childVariable+"="+dir)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		l.write(w, round*perRound+1, (round+1)*perRound)
+		if round%3 == 2 {
+			name := filepath.Join(l.dir, fmt.Sprintf("system@%d.journal", round))
+			w.Archive(name)
+			old = append(old, name)
+			w = l.create("system.journal")
+		}
+		// It is killed when it has read some of it, or all.
+		until := int(round*perRound) + random.IntN(perRound+1)
+		for start := time.Now(); len(seen()) < until; {
+			if time.Since(start) > 2*time.Minute {
+				t.Fatalf("%d entries have arrived, want %d", len(seen()), until)
+			}
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if len(old) > 1 { // it is read, or held open by nobody
+			all := seen()
+			if _, ok := all[(round-2)*perRound]; ok && os.Remove(old[0]) == nil {
+				old = old[1:]
+			}
+		}
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for start := time.Now(); len(seen()) < written && time.Since(start) < 2*time.Minute; {
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	all := seen()
+	for n := range uint64(written + 1) {
+		if _, ok := all[n]; n > 0 && !ok {
+			t.Fatalf("entry %d of %d never arrived; %d did", n, written, len(all))
+		}
+	}
+	if got := len(all); got != written {
+		t.Errorf("%d entries have arrived, want %d", got, written)
+	}
+}

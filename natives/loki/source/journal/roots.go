@@ -1,0 +1,40 @@
+package journal
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
+)
+
+// The directories that journald writes to: the first is lost at a reboot.
+const (
+	volatileDir   = "/run/log/journal"
+	persistentDir = "/var/log/journal"
+)
+
+// checkHost returns why the journal of this host cannot be read, nil if it can.
+func checkHost(a *Arguments) error {
+	if a.Path == "" && runtime.GOOS != "linux" {
+		return errors.New("this host has no systemd journal (" + runtime.GOOS + "): check and run this config on the Linux host that it is for, " +
+			"or set path to a directory that journal files were copied to")
+	}
+	return nil
+}
+
+// roots returns the directories to read. journald writes to a subdirectory that
+// is named by the machine's ID; without an ID, as in some containers, the
+// subdirectories of all machines are read.
+func roots(path string) []journalfile.Root {
+	if path != "" {
+		return []journalfile.Root{{Path: path}}
+	}
+	b, _ := os.ReadFile("/etc/machine-id")
+	id := strings.TrimSpace(string(b))
+	if _, err := journalfile.ParseID(id); err != nil {
+		id = ""
+	}
+	return []journalfile.Root{{Path: volatileDir, Machine: id}, {Path: persistentDir, Machine: id}}
+}
