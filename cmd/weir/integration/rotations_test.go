@@ -89,6 +89,50 @@ func TestLogRotationsUnderLoad(t *testing.T) {
 	}
 }
 
+// TestLogRotationsWithoutNewFile is logrotate with nocreate: services write to the
+// renamed or deleted file for two seconds before they make the new one. Meanwhile
+// no pattern matches the file.
+func TestLogRotationsWithoutNewFile(t *testing.T) {
+	const perTick = 5
+	l := startLines(t, logfiles.Options{Files: 6, Seed: 4})
+	loki := startLoki(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), l.source("loki.write.out.receiver")+lokiWrite(loki.endpoint()))
+	l.add(100)
+	weir := startWeir(t, dir)
+	l.taken(weir)
+	l.flow(perTick) // 20 times a second
+	more := func(ticks int) {
+		from := l.written()
+		eventually(t, "more is written", func() error { return l.atLeast(from + ticks*perTick*l.files) })
+	}
+	for round := range 3 {
+		for file := range l.files {
+			how := logfiles.Rename
+			if (round+file)%2 == 1 {
+				how = logfiles.Recreate
+			}
+			if err := l.Detach(file, how); err != nil {
+				t.Fatal(err)
+			}
+		}
+		more(40)
+		for file := range l.files {
+			if err := l.Reopen(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		more(20)
+		l.taken(weir) // and has all new files open: what is deleted unseen is gone
+	}
+	l.pause()
+	l.whole(loki, `{job="load"}`)
+	noneDropped(t, weir)
+	if code := weir.stop(); code != 0 {
+		t.Errorf("exit status %d after SIGTERM", code)
+	}
+}
+
 // TestLogRotationsWhileDown stops weir, rotates the files several times and
 // starts it again: it finishes the old files before the new. A file that is
 // only truncated has its lines in the copy.

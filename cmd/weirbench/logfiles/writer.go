@@ -147,7 +147,38 @@ func (w *Writer) Rotate(file int, how Rotation, late int) error {
 	return w.rotate(w.files[file], how, late)
 }
 
+// Detach renames a file to app.log.1, or removes it with Recreate, and makes no
+// new one, as logrotate does with nocreate. Lines go to the old file until Reopen.
+func (w *Writer) Detach(file int, how Rotation) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if how == CopyTruncate {
+		return fmt.Errorf("cannot detach by %q", how)
+	}
+	return w.unname(w.files[file], how)
+}
+
+// Reopen makes the new file after Detach.
+func (w *Writer) Reopen(file int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.files[file].reopen()
+}
+
 func (w *Writer) rotate(f *file, how Rotation, late int) error {
+	if err := w.unname(f, how); err != nil || how == CopyTruncate {
+		return err
+	}
+	if late > 0 {
+		if err := w.write(f, late); err != nil {
+			return err
+		}
+	}
+	return f.reopen()
+}
+
+// unname takes the content of a file away from its path.
+func (w *Writer) unname(f *file, how Rotation) error {
 	switch how {
 	case Rename:
 		if err := w.shift(f); err != nil {
@@ -172,15 +203,7 @@ func (w *Writer) rotate(f *file, how Rotation, late int) error {
 	default:
 		return fmt.Errorf("cannot rotate by %q", how)
 	}
-	if late > 0 {
-		if err := w.write(f, late); err != nil {
-			return err
-		}
-	}
-	if err := f.f.Close(); err != nil {
-		return err
-	}
-	return f.create()
+	return nil
 }
 
 // shift makes app.log.1 free.
@@ -232,6 +255,13 @@ func (f *file) write(text []byte) error {
 		return fmt.Errorf("cannot write lines: %w", err)
 	}
 	return nil
+}
+
+func (f *file) reopen() error {
+	if err := f.f.Close(); err != nil {
+		return err
+	}
+	return f.create()
 }
 
 func (f *file) create() (err error) {
