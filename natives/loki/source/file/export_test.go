@@ -16,5 +16,8 @@ func SetBoot(c component.Component, boot string) {
 	c.(*Component).boot = func() string { return boot }
 }
 
+// SetMaxRotated makes c, which does not run yet, keep fewer rotated files open.
+func SetMaxRotated(c component.Component, n int64) { c.(*Component).maxRotated = n }
+
 // Open opens a file as a component does.
 func Open(path string) (*os.File, error) { return openFile(path) }

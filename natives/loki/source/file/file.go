@@ -29,22 +29,23 @@ func Registration() component.Registration {
 
 // Component is one loki.source.file.
 type Component struct {
-	opts      component.Options
-	metrics   *metrics
-	changed   chan struct{} // the arguments did
-	receipts  *receipts
-	owns      owners
-	inflaters inflaters
-	openFile  func(path string) (*os.File, error)
-	boot      func() string
-	out       atomic.Pointer[flow.Output]
-	held      atomic.Int64 // bytes of lines that were refused
-	flying    atomic.Int64 // bytes of lines that are being sent
-	unread    atomic.Bool  // a position of another collector was none
-	starved   atomic.Bool  // the process had too many files open
-	rotated   atomic.Int64 // rotated files that are open
-	crowded   atomic.Bool  // there were more of them than maxRotated
-	unkept    atomic.Bool  // the checkpoint could not be written
+	opts       component.Options
+	metrics    *metrics
+	changed    chan struct{} // the arguments did
+	receipts   *receipts
+	owns       owners
+	inflaters  inflaters
+	openFile   func(path string) (*os.File, error)
+	boot       func() string
+	out        atomic.Pointer[flow.Output]
+	held       atomic.Int64 // bytes of lines that were refused
+	flying     atomic.Int64 // bytes of lines that are being sent
+	unread     atomic.Bool  // a position of another collector was none
+	starved    atomic.Bool  // the process had too many files open
+	rotated    atomic.Int64 // rotated files that are open
+	maxRotated int64
+	crowded    atomic.Bool // there were more of them than maxRotated
+	unkept     atomic.Bool // the checkpoint could not be written
 
 	// Of Run and what it calls, set before there is a follower.
 	positions *positions
@@ -68,7 +69,7 @@ var (
 )
 
 func build(o component.Options, a *Arguments) (*Component, error) {
-	c := &Component{opts: o, changed: make(chan struct{}, 1), receipts: newReceipts(), args: a, openFile: openFile, boot: bootID, owns: owners{by: map[owned]*follower{}}, inflaters: inflaters{open: map[*inflater]struct{}{}}}
+	c := &Component{opts: o, changed: make(chan struct{}, 1), receipts: newReceipts(), args: a, openFile: openFile, boot: bootID, maxRotated: maxRotated, owns: owners{by: map[owned]*follower{}}, inflaters: inflaters{open: map[*inflater]struct{}{}}}
 	c.opts.Previous = nil // kept, it would keep all that were before it
 	c.metrics = newMetrics()
 	if before, ok := o.Previous.(*Component); ok {
@@ -264,6 +265,7 @@ type followerInfo struct {
 	Size    int64  `json:"size"`
 	Acked   int64  `json:"acknowledged_offset"`
 	Rotated bool   `json:"rotated,omitempty"`
+	Closed  bool   `json:"closed,omitempty"` // until it is read, because too many rotated files are open
 
 	Refused      bool      `json:"refused,omitempty"` // and nothing more is read until it is not
 	RefusedSince time.Time `json:"refused_since,omitzero"`

@@ -26,6 +26,7 @@ type follower struct {
 	written int64         // and that was last written to then
 	met     bool          // there was something at the path since
 	past    time.Time     // when the last rotated file that was finished was last written to
+	stuck   error         // why a rotated file cannot be opened again
 	tended  time.Time     // when rotated files were last checked for max_wait
 	began   bool          // what the positions know was taken over
 	missing []*position   // of files that are not there by their identity
@@ -102,6 +103,13 @@ func (f *follower) look(now time.Time) error {
 		f.gens = append(slices.Delete(f.gens, i, i+1), g)
 		f.here = true
 		g.rotation = rotation{}
+		if g.f == nil {
+			m, err := f.open(f.target.path)
+			if err != nil || m == nil {
+				return err
+			}
+			g.f = m.f // of another file only if it was renamed again, which the next look tells
+		}
 		g.saw(fi, now)
 		return nil
 	}

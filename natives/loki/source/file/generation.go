@@ -29,7 +29,7 @@ var errChanged = errors.New("the content before the position is another one")
 
 // generation is one content at a path, open.
 type generation struct {
-	f      *os.File
+	f      *os.File  // nil: closed until it is read, as there are too many
 	in     *inflater // nil when the file is not compressed
 	id     identity
 	real   string

@@ -107,9 +107,10 @@ type house struct {
 		component.Updater
 		component.Debugger
 	}
-	stop func()
-	open func(path string) (*os.File, error) // nil: as the system does
-	boot string                              // "": as the system says
+	stop    func()
+	open    func(path string) (*os.File, error) // nil: as the system does
+	boot    string                              // "": as the system says
+	rotated int64                               // limit of rotated files, 0: the usual one
 }
 
 func newHouse(t testing.TB) *house {
@@ -187,6 +188,9 @@ func (h *house) start() {
 	c := h.node.Build(h.t, file.Registration(), &a)
 	if h.boot != "" {
 		file.SetBoot(c, h.boot)
+	}
+	if h.rotated > 0 {
+		file.SetMaxRotated(c, h.rotated)
 	}
 	if h.open != nil {
 		file.SetOpen(c, h.open)

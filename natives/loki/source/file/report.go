@@ -25,11 +25,11 @@ func (s *scheduler) report(now time.Time) {
 		}
 		for _, i := range f.known {
 			info = append(info, i)
-			if i.File != "" {
+			if i.File != "" && !i.Closed {
 				files++
-			}
-			if i.Rotated {
-				rotated++
+				if i.Rotated {
+					rotated++
+				}
 			}
 			if i.Size > i.Offset {
 				lag += i.Size - i.Offset
@@ -116,7 +116,7 @@ func (f *follower) describe() (infos []followerInfo) {
 		if g.in != nil && !g.ended {
 			i.Size = 0 // nobody knows
 		}
-		i.Rotated = g != f.at()
+		i.Rotated, i.Closed = g != f.at(), g.f == nil
 		infos = append(infos, i)
 	}
 	return infos

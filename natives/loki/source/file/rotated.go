@@ -10,9 +10,9 @@ const (
 	// last line, if a newer file has lines, before it is sent as it is. Newer
 	// lines wait meanwhile.
 	partialGrace = 5 * time.Second
-	// maxRotated is the number of rotated files per component above which those
-	// that are idle are closed although they may have a writer. Each holds a file
-	// descriptor.
+	// maxRotated is the number of open rotated files per component above which
+	// those that are idle are closed although they may have a writer, and those
+	// that are not read now are closed until they are.
 	maxRotated = 1000
 	// locateEvery is how often the current path of a rotated file is looked up.
 	locateEvery = time.Second
@@ -59,6 +59,8 @@ func (f *follower) pick(now time.Time) (g *generation, whole bool) {
 			}
 		}
 		switch {
+		case g.f == nil:
+			return nil, false // it could not be opened; what is newer comes after it
 		case g.in != nil && g.ended && !g.unread():
 		case g.unread():
 			return g, false
@@ -77,6 +79,10 @@ func (f *follower) pick(now time.Time) (g *generation, whole bool) {
 // written to it, as far as is known or waited for.
 func (f *follower) tend(i int, now time.Time) (ending, closed bool) {
 	g := f.gens[i]
+	if g.f == nil && !f.unpark(i) {
+		return false, !f.holds(g.id)
+	}
+	g = f.gens[i]
 	if err := f.visit(g, now); err != nil {
 		f.lose(g, err.Error())
 		f.finish(i)
@@ -139,13 +145,13 @@ func (f *follower) over(i int, now time.Time) bool {
 	if g.abandoned == byNumber {
 		return true
 	}
-	if f.c.rotated.Add(-1) < maxRotated {
+	if f.c.rotated.Add(-1) < f.c.maxRotated {
 		f.c.rotated.Add(1)
 		return false
 	}
 	g.abandoned = byNumber
 	if !f.c.crowded.Swap(true) {
-		f.c.opts.Logger.Warn("too many rotated files are open; those that are idle are closed although a process may still write to them", "limit", maxRotated, "path", f.target.path, "file", g.real)
+		f.c.opts.Logger.Warn("too many rotated files are open; those that are idle are closed although a process may still write to them", "limit", f.c.maxRotated, "path", f.target.path, "file", g.real)
 	}
 	return true
 }
@@ -179,15 +185,53 @@ func (f *follower) expire(i int, now time.Time) (closed bool) {
 	return true
 }
 
-// expireAll expires generations that are not read now because receivers refuse
-// lines.
+// expireAll expires and parks generations that are not read now, because others
+// are or because receivers refuse lines.
 func (f *follower) expireAll(now time.Time) {
+	waits := f.refused != nil // whether lines that come first are not read yet
 	for i := 0; i < len(f.gens); {
 		g := f.gens[i]
-		if g == f.at() || f.withdrawn() || f.visit(g, now) != nil || !f.expire(i, now) {
+		if g.f == nil || g == f.at() || f.withdrawn() || f.visit(g, now) != nil {
 			i++
+			continue
 		}
+		if f.expire(i, now) {
+			continue
+		}
+		if waits && g.unread() && g.in == nil && g.names > 0 && f.c.rotated.Load() > f.c.maxRotated {
+			f.c.rotated.Add(-1)
+			g.close()
+			g.f = nil
+		}
+		waits = waits || g.unread()
+		i++
 	}
+}
+
+// unpark opens the file of a generation that was closed because there were too
+// many. It may have another name by now, or be compressed. If it is not found, it
+// is lost and not among the generations any more.
+func (f *follower) unpark(i int) bool {
+	g := f.gens[i]
+	found, err := f.c.beside(g.real, f.target.path).find(g.pos, f.set.coding, f.set.format, func(id identity) bool {
+		return id != g.id && f.holds(id) || f.c.owns.other(f, id)
+	})
+	if f.stuck = err; err != nil {
+		return false // it is tried again
+	}
+	if found == nil || !f.c.owns.take(f, found.id) {
+		f.lose(g, "it is not in its directory, nor is a copy of it")
+		f.finish(i)
+		return false
+	}
+	if found.id != g.id {
+		f.c.owns.release(f, g.id)
+		f.c.positions.change(g.pos, func(p *position) { p.id, p.real = found.id, found.real })
+	}
+	found.resume(g.pos)
+	found.again, found.grew, found.rotation = g.again, g.grew, g.rotation
+	f.gens[i] = found
+	return true
 }
 
 // replaced reports whether there is something in a newer generation: who writes

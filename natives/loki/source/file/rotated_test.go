@@ -303,7 +303,8 @@ func TestCompressedWhileKept(t *testing.T) {
 func TestManyRotatedFiles(t *testing.T) {
 	onlyLeases(t)
 	scene(t, func(h *house) {
-		const files = 1100
+		const files = 30
+		h.rotated = 20
 		names := make([]string, files)
 		for i := range names {
 			names[i] = fmt.Sprintf("%04d.log", i)
@@ -317,11 +318,41 @@ func TestManyRotatedFiles(t *testing.T) {
 			h.rename(name, name+".1")
 		}
 		h.pass(20 * time.Second)
-		h.counts("weir_source_file_rotated_files", 1000)
-		h.counts("weir_source_file_abandoned_files_total", 100)
+		h.counts("weir_source_file_rotated_files", 20)
+		h.counts("weir_source_file_abandoned_files_total", 10)
 		if n := strings.Count(h.node.Logs(), "too many rotated files are open"); n != 1 {
 			t.Errorf("it is logged %d times", n)
 		}
+	})
+}
+
+// TestManyUnreadFiles: rotated files that are not read, because receivers refuse
+// lines, are closed above a limit, and found when they are read.
+func TestManyUnreadFiles(t *testing.T) {
+	scene(t, func(h *house) {
+		const rotations = 40
+		h.rotated = 20
+		h.sink.refuse = flowtest.ErrRefused
+		h.append("app.log", "000000\n")
+		h.start()
+		for i := range rotations {
+			h.rename("app.log", fmt.Sprintf("app.log-%04d", i))
+			h.append("app.log", fmt.Sprintf("%06d\n", i+1))
+			h.pass(250 * time.Millisecond)
+		}
+		h.pass(3 * time.Second)
+		h.counts("weir_source_file_rotated_files", 20)
+		h.counts("weir_source_file_files", 21)
+		b, err := os.ReadFile(h.path("app.log-0005"))
+		h.must(err)
+		h.append("app.log-0005.gz", compressed(t, "gz", string(b)))
+		h.remove("app.log-0005")
+		h.rename("app.log-0006", "app.log-0006.bak")
+		h.sink.set(func() { h.sink.refuse = nil })
+		h.pass(time.Minute)
+		h.want(numbers("", 0, rotations)...)
+		h.counts("weir_source_file_lost_bytes_total", 0)
+		h.counts("weir_source_file_files", 1)
 	})
 }
 

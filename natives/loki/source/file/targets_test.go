@@ -409,7 +409,7 @@ func TestDebugInfo(t *testing.T) {
 		h.append("app.log", "c\nd")
 		h.pass(2 * time.Second)
 		got := fmt.Sprintf("%+v", h.run.DebugInfo())
-		want := fmt.Sprintf(`{Files:[{Path:%[1]s Labels:{job="j"} File:%[1]s Offset:5 Size:6 Acked:2 Rotated:false Refused:false RefusedSince:0001-01-01 00:00:00 +0000 UTC Refusal: Error:}]}`, h.path("app.log"))
+		want := fmt.Sprintf(`{Files:[{Path:%[1]s Labels:{job="j"} File:%[1]s Offset:5 Size:6 Acked:2 Rotated:false Closed:false Refused:false RefusedSince:0001-01-01 00:00:00 +0000 UTC Refusal: Error:}]}`, h.path("app.log"))
 		if got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}

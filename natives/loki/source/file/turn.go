@@ -32,7 +32,7 @@ func (f *follower) turn(ctx context.Context) outcome {
 		out, readErr = f.read(ctx, now)
 		err = errors.Join(err, readErr)
 	}
-	f.tell(err)
+	f.tell(errors.Join(err, f.stuck))
 	return out
 }
 
