@@ -71,12 +71,23 @@ func execute(ctx context.Context, t *terminal, args []string) int {
 	if err == nil {
 		return exitOK
 	}
+	if cmd.Name() == "run" && !t.errTerminal && t.log == nil { // before it had a log
+		s, _ := newServices("", cmd.Flag("log.format").Value.String(), t.err)
+		if s == nil { // it is the format that is wrong
+			s, _ = newServices("", "", t.err)
+		}
+		t.log = s.telemetry.Logger
+	}
 	var exit *exitError
 	if errors.As(err, &exit) {
 		if exit.err != nil {
 			t.errorf("%v", exit.err)
 		}
 		return exit.code
+	}
+	if l := t.logger(); l != nil {
+		l.Error(err.Error(), "hint", "see '"+cmd.CommandPath()+" --help'")
+		return exitUsage
 	}
 	t.errorf("%v", err)
 	fmt.Fprintf(t.err, "See '%s --help'.\n", cmd.CommandPath())

@@ -47,22 +47,35 @@ func runCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [CONFIG]",
 		Short: "Run a config",
-		Long: `Run a config, a file or a directory of *.alloy files, until SIGTERM or SIGINT; a
-second one ends weir at once. SIGHUP, 'weir reload' or saving the config or a
-script reloads. A config with a mistake is not applied: what runs goes on.
+		Long: `Run a config, a file or a directory of *.alloy files, until SIGTERM or SIGINT.
+weir then stops gracefully; a second signal, a second later or more, stops it at
+once. SIGHUP, 'weir reload', or saving the config or a script reloads. If the new
+version contains a mistake, the running version stays active.
 
 A script takes over when its tests pass, at the start and after a save. If they
 fail, weir runs the last version that passed, of which it keeps a copy in
 --storage.path. If no version has passed, the script runs as it is. Either way the
 log, the health of the component, the page and 'weir check' say so.
 
-With --sandbox, weir starts a throwaway Prometheus and tells the config its URL
-in the environment variable WEIR_SANDBOX_URL. Without CONFIG it then runs a
-quickstart: this host and weir itself, through a script, into that Prometheus.
+With --sandbox, weir starts a throwaway Prometheus and passes its URL to the
+config in the environment variable WEIR_SANDBOX_URL. Without CONFIG, it runs a
+quickstart: metrics of this host and of weir itself, through a script, into that
+Prometheus.
 
-How much garbage may wait in memory follows from what collecting it costs, unless
-the environment variable GOGC says it (in percent). GOMEMLIMIT works as in every
-Go program.`,
+The log goes to the standard error stream. On a terminal, weir prints messages for
+people next to it. In a file, a pipe or systemd's journal every line is logfmt, or
+JSON with --log.format=json or with format = "json" in the block logging.
+
+weir sets the garbage collector's target itself, by measuring what a collection
+costs, unless the environment variable GOGC is set. GOMEMLIMIT works as in every
+Go program.
+
+Exit codes:
+  0  stopped gracefully by a signal
+  1  the config contains mistakes or cannot be read, stopping took longer than
+     --shutdown-timeout, or a second signal stopped weir
+  2  weir cannot start: a mistake on the command line, a storage directory that
+     another weir uses or that is no directory, an address that is in use`,
 		Example: `  weir run --sandbox
   weir run config.alloy
   weir run --storage.path=/var/lib/weir --server.http.listen-addr=0.0.0.0:12345 /etc/weir`,
@@ -73,7 +86,7 @@ Go program.`,
 			case len(args) == 0 && !o.sandbox:
 				return errors.New("name a config to run, or try the quickstart with --sandbox")
 			case o.shutdown <= 0:
-				return fmt.Errorf("--shutdown-timeout must be longer than 0s, not %s", o.shutdown)
+				return fmt.Errorf("--shutdown-timeout must be greater than 0s, not %s", o.shutdown)
 			}
 			return nil
 		},
@@ -87,22 +100,27 @@ Go program.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.poll, "config.poll", false, "look at files every second instead of waiting for file events")
-	f.BoolVar(&o.watch, "config.watch", true, "reload when the config's files change; scripts are watched in any case")
+	f.BoolVar(&o.poll, "config.poll", false, "check files for changes every second instead of waiting for file events")
+	f.BoolVar(&o.watch, "config.watch", true, "reload when the files of the config change; scripts are always watched")
 	f.StringVar(&o.listen, "server.http.listen-addr", "127.0.0.1:12345", "address of the page, the API and /metrics")
 	storageFlag(f, &o.storage)
-	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: scripts beside the config)")
+	f.StringVar(&o.scripts, "scripts", "", "folder of scripts (default: the folder scripts next to the config)")
 	f.BoolVar(&o.test, "scripts.test", true, "test scripts before they take over, at the start and after a save")
 	f.BoolVar(&o.sandbox, "sandbox", false, "start a throwaway Prometheus to send to")
-	f.StringVar(&o.sandboxAddr, "sandbox.listen-addr", "127.0.0.1:12346", "address of the sandbox; a free port if this one is taken")
-	f.DurationVar(&o.shutdown, "shutdown-timeout", 30*time.Second, "how long stopping may take")
-	f.StringVar(&o.logFormat, "log.format", "", "logfmt or json; wins over the block logging")
+	f.StringVar(&o.sandboxAddr, "sandbox.listen-addr", "127.0.0.1:12346", "address of the sandbox; if its port is in use, a free port is chosen")
+	f.DurationVar(&o.shutdown, "shutdown-timeout", 30*time.Second, "time limit for stopping gracefully")
+	f.StringVar(&o.logFormat, "log.format", "", "logfmt or json; overrides the block logging")
 	return cmd
 }
 
 // run runs the config at path until a signal; "" is the quickstart.
 func run(ctx context.Context, t *terminal, o runOptions, path string) (err error) {
 	memory.Start()
+	s, err := newServices(o.listen, o.logFormat, t.err)
+	if err != nil {
+		return cannotStart(err)
+	}
+	logTo(t, s.telemetry, o.logFormat, path)
 	scripts, err := scriptsDir(o.scripts, path)
 	if err != nil {
 		return cannotStart(err)
@@ -118,16 +136,12 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 			return cannotStart(err)
 		}
 	}
-	s, err := newServices(o.listen, o.logFormat, t.err)
-	if err != nil {
-		return cannotStart(err)
-	}
-	klog.SetSlogLogger(s.telemetry.Logger()) // where the client of discovery.kubernetes says what failed
-	stop := handleSignals(ctx)
+	stop := handleSignals(ctx, func() {
+		t.errorf("stopped at once by a second signal: requests in flight were cut off; what was not delivered stays in %s and is sent after the next start", o.storage)
+	})
 	defer stop.release()
 	ctx = stop.ctx
 
-	v := &voice{t: t, telemetry: s.telemetry}
 	var sandboxURL string
 	if o.sandbox {
 		box, err := startSandbox(ctx, t, o.sandboxAddr)
@@ -154,7 +168,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		ShutdownTimeout: o.shutdown,
 		WatchConfig:     o.watch,
 		PollFiles:       o.poll,
-		Announce:        announcer(v, s.http, sandboxURL, use.versions),
+		Announce:        announcer(t, s.http, sandboxURL, use.versions),
 	})
 	if err != nil {
 		return cannotStart(err)
@@ -177,7 +191,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	})
 	err = e.Run(ctx, path)
 	if err == nil && ctx.Err() != nil {
-		v.say("stopped", "no call was cut short; what is not sent yet is kept in "+o.storage)
+		t.say("stopped", "no call was cut short; what is not sent yet is kept in "+o.storage)
 	}
 	end()
 	wg.Wait()
@@ -187,48 +201,46 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 // announcer says what the engine says, and before the first line, which says
 // that it has started, where the page and the sandbox are. Only then it is known
 // how the config wants logs.
-func announcer(v *voice, h *http.Service, sandboxURL string, tested *versions.Store) func(line string) {
+func announcer(t *terminal, h *http.Service, sandboxURL string, tested *versions.Store) func(line string) {
 	where := sync.OnceFunc(func() {
 		tested.Sweep()              // every script of the config has been tested
 		_ = memory.ReleaseProgram() // what starting needed; memory.Keep tries again
 		if sandboxURL != "" {
-			v.say("sandbox", sandboxURL+" answers PromQL, and is gone when weir stops")
+			t.say("sandbox", sandboxURL+" answers PromQL, and is gone when weir stops")
 		}
 		if url := h.URL(); url != "" {
-			v.say("page", url)
+			t.say("page", url)
 		}
 	})
 	return func(line string) {
 		where()
-		v.announce(line)
+		t.announce(line)
 	}
 }
 
-// voice says how the run goes: on the terminal, and as log lines when those are
-// JSON, so that a program can read every line.
-type voice struct {
-	t         *terminal
-	telemetry *telemetry.Service
-}
-
-func (v *voice) say(word, text string) {
-	if v.telemetry.Format() == "json" {
-		v.telemetry.Logger().Info(word + ": " + text)
+// logTo makes the log of a run what t says, unless that is read by people: on a
+// terminal, as long as nobody asks for a format. Before a config is loaded, the
+// log has the level and format of its block logging, if that can be read alone.
+func logTo(t *terminal, log *telemetry.Service, format, path string) {
+	logger := log.Logger()
+	t.log = func() *slog.Logger {
+		if t.errTerminal && format == "" && log.Format() != "json" {
+			return nil
+		}
+		return logger
+	}
+	slog.SetDefault(logger)    // libraries that log by slog or log
+	klog.SetSlogLogger(logger) // the client of discovery.kubernetes
+	if path == "" {
 		return
 	}
-	v.t.say(word, text)
-}
-
-func (v *voice) announce(line string) {
-	if v.telemetry.Format() != "json" {
-		v.t.announce(line)
-		return
+	cfg, _ := config.Load(path) // its mistakes are reported when it is run
+	for _, b := range cfg.Blocks {
+		def := log.Definition()
+		if args := def.NewConfig(); b.Name == def.Block && !b.Decode(cfg.NewScope(version), args).HasErrors() {
+			_ = log.Update(args) // valid arguments are always accepted
+		}
 	}
-	level := slog.LevelInfo
-	if bad(line) {
-		level = slog.LevelError
-	}
-	v.telemetry.Logger().Log(context.Background(), level, line)
 }
 
 // runError prints the mistakes of a config that was refused. What else ends the
@@ -236,7 +248,7 @@ func (v *voice) announce(line string) {
 func runError(t *terminal, e *engine.Engine, path string, err error, told bool) error {
 	if ds, ok := errors.AsType[config.Diagnostics](err); ok {
 		cfg, _ := e.Check(path) // for its files, and those it imports
-		if err := ds.Write(t.err, cfg.Files, t.errColor); err != nil {
+		if err := t.diagnostics(ds, cfg.Files); err != nil {
 			return err
 		}
 		return &exitError{code: exitFailed, err: fmt.Errorf("cannot run %s: %s", path, count(len(ds), "mistake"))}
@@ -254,7 +266,7 @@ func startSandbox(ctx context.Context, t *terminal, addr string) (*sandbox.Proce
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the sandbox: %w", err)
 	}
-	box, err := sandbox.Start(ctx, exe, []string{"sandbox", "--listen-addr=" + addr}, t.err)
+	box, err := sandbox.Start(ctx, exe, []string{"sandbox", "--listen-addr=" + addr}, func(line string) { t.errorf("the sandbox: %s", line) })
 	if err != nil {
 		return nil, err
 	}
@@ -277,8 +289,9 @@ type signals struct {
 const oneWish = time.Second
 
 // handleSignals takes over the process's signals until release. A second
-// SIGTERM or SIGINT, oneWish after the first or later, ends the process.
-func handleSignals(ctx context.Context) *signals {
+// SIGTERM or SIGINT, oneWish after the first or later, ends the process after a
+// call of last.
+func handleSignals(ctx context.Context, last func()) *signals {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &signals{ctx: ctx, hup: make(chan os.Signal, 1)}
 	term := make(chan os.Signal, 2)
@@ -295,6 +308,7 @@ func handleSignals(ctx context.Context) *signals {
 					first = time.Now()
 					cancel()
 				} else if time.Since(first) >= oneWish {
+					last()
 					os.Exit(exitFailed)
 				}
 			case <-released:

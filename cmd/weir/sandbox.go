@@ -24,7 +24,13 @@ func sandboxCommand() *cobra.Command {
 			// The parent still has samples to send, and closes our standard
 			// input when it is done.
 			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-			o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})).With("component", "sandbox")
+			// Without time and level: the parent logs it as an error.
+			o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+				if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+					return slog.Attr{}
+				}
+				return a
+			}}))
 			return sandbox.Serve(cmd.Context(), o, os.Stdin, os.Stdout)
 		}),
 	}

@@ -53,6 +53,9 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 //	signal NAME DIR [again]
 //	               sends SIGTERM, SIGINT, SIGHUP or SIGKILL to that weir; again and again
 //	               until it has ended
+//	logged FORMAT FILE
+//	               checks that every line of FILE is logfmt or json, and that there
+//	               is one
 //	exitcode N CMD…
 //	               is exec for a command that ends with N
 func TestScript(t *testing.T) {
@@ -160,6 +163,17 @@ func TestScript(t *testing.T) {
 					})
 				}
 			},
+			"logged": func(ts *testscript.TestScript, _ bool, args []string) {
+				text := ts.ReadFile(args[1])
+				if text == "" {
+					ts.Fatalf("%s is empty", args[1])
+				}
+				for line := range strings.Lines(text) {
+					if args[0] == "logfmt" && !logfmtLine.MatchString(line) || args[0] == "json" && !json.Valid([]byte(line)) {
+						ts.Fatalf("this line is not %s: %s", args[0], line)
+					}
+				}
+			},
 			"exitcode": func(ts *testscript.TestScript, _ bool, args []string) {
 				err := ts.Exec(args[1], args[2:]...)
 				got := 0
@@ -175,6 +189,9 @@ func TestScript(t *testing.T) {
 		},
 	})
 }
+
+// logfmtLine is a line of logfmt with the keys that all lines have.
+var logfmtLine = regexp.MustCompile(`^ts=\S+ level=(debug|info|warn|error) msg=("(\\.|[^"\\])*"|[^\s"=]+)( [\w.]+=("(\\.|[^"\\])*"|[^\s"=]*))*\n$`)
 
 // fence is a block of code in the README: its language and its text.
 var fence = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")

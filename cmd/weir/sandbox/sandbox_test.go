@@ -178,7 +178,7 @@ func start(t *testing.T, env string) (*sandbox.Process, error) {
 	}
 	name, value, _ := strings.Cut(env, "=")
 	t.Setenv(name, value)
-	return sandbox.Start(t.Context(), exe, nil, io.Discard)
+	return sandbox.Start(t.Context(), exe, nil, func(string) {})
 }
 
 func TestStartAndClose(t *testing.T) {
@@ -211,7 +211,7 @@ func TestStartReportsAChildThatFails(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	if _, err := sandbox.Start(t.Context(), "/does/not/exist", nil, io.Discard); err == nil {
+	if _, err := sandbox.Start(t.Context(), "/does/not/exist", nil, func(string) {}); err == nil {
 		t.Error("no error")
 	}
 }

@@ -76,7 +76,7 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.Writer) (err err
 
 	l, err := listen(ctx, o.ListenAddr)
 	if err != nil {
-		return fmt.Errorf("cannot listen for the sandbox: %w", err)
+		return fmt.Errorf("cannot listen on %s: %w; choose another address with --sandbox.listen-addr", o.ListenAddr, err)
 	}
 	r := route.New()
 	newAPI(apiParts{db: db, stats: stats, engine: engine, reg: reg, addr: l.Addr().String(), logger: o.Logger}).Register(r.WithPrefix("/api/v1"))

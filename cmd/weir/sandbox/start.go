@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,11 +26,13 @@ type Process struct {
 }
 
 // Start runs name with args, a program that calls Serve, and returns when it
-// listens or ctx ends. What the child logs goes to stderr.
-func Start(ctx context.Context, name string, args []string, stderr io.Writer) (*Process, error) {
+// listens or ctx ends. report gets the lines of the child's standard error
+// stream; those before it listens are in the error instead if it fails to start.
+func Start(ctx context.Context, name string, args []string, report func(line string)) (*Process, error) {
 	// Not CommandContext: the child outlives ctx, until Close.
 	cmd := exec.Command(name, args...)
-	cmd.Stderr = stderr
+	errs := &reporter{report: report}
+	cmd.Stderr = errs
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the sandbox: %w", err)
@@ -60,9 +64,11 @@ func Start(ctx context.Context, name string, args []string, stderr io.Writer) (*
 	case s := <-line:
 		url, ok := strings.CutPrefix(s, announcement)
 		if !ok {
-			return nil, errors.Join(errors.New("cannot start the sandbox: it ended before it listened"), p.Close())
+			err := p.Close() // which waits for what it says
+			return nil, errors.Join(fmt.Errorf("cannot start the sandbox: %s", cmp.Or(errs.text(), "it ended before it listened")), err)
 		}
 		p.URL = strings.TrimSpace(url)
+		errs.started()
 		return p, nil
 	case <-ctx.Done():
 		err := errors.Join(context.Cause(ctx), p.Close())
@@ -89,4 +95,51 @@ func (p *Process) Close() error {
 		return fmt.Errorf("the sandbox ended with %w", p.err)
 	}
 	return nil
+}
+
+// reporter passes on whole lines once the child has started, and keeps those
+// before.
+type reporter struct {
+	report func(line string)
+
+	mu      sync.Mutex
+	running bool
+	kept    []string
+	rest    string // a line that is not finished
+}
+
+// Write takes a part of the stream.
+func (r *reporter) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := strings.Split(r.rest+string(p), "\n")
+	r.rest = lines[len(lines)-1]
+	r.kept = append(r.kept, lines[:len(lines)-1]...)
+	r.flush()
+	return len(p), nil
+}
+
+func (r *reporter) started() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = true
+	r.flush()
+}
+
+// flush reports what was kept. mu is held.
+func (r *reporter) flush() {
+	if !r.running {
+		return
+	}
+	for _, l := range r.kept {
+		r.report(l)
+	}
+	r.kept = nil
+}
+
+// text returns what the child said, in one line.
+func (r *reporter) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.TrimPrefix(strings.Join(r.kept, "; "), "weir: ")
 }
