@@ -95,13 +95,9 @@ func (j *Journal) removeKept() bool {
 func (j *Journal) drop(s *segment, reason string) {
 	if s.pending.blocks > 0 {
 		t := j.dropped[reason]
-		t.blocks += s.pending.blocks
-		t.samples += s.pending.samples
-		t.bytes += s.pending.bytes
+		t.addAll(s.pending, 1)
 		j.dropped[reason] = t
-		j.pending.blocks -= s.pending.blocks
-		j.pending.samples -= s.pending.samples
-		j.pending.bytes -= s.pending.bytes
+		j.pending.addAll(s.pending, -1)
 		s.pending = tally{}
 	}
 	j.remove(s)

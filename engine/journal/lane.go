@@ -15,8 +15,9 @@ import (
 // ref is where a pending block is.
 type ref struct {
 	record
-	seg *segment
-	off int64
+	seg  *segment
+	off  int64
+	done int // samples of it that are done, while it is in flight
 }
 
 // laneQueue is how many refs a lane keeps in memory. Further ones are found
@@ -309,6 +310,23 @@ func (r *ref) read(buf []byte) (Block, error) {
 
 // Ack says that a block in flight was delivered.
 func (j *Journal) Ack(b Block) { j.Drop(b, "") }
+
+// Done says that some samples of a block in flight are done, delivered or lost:
+// they are not pending any more. After a restart the whole block is again.
+func (j *Journal) Done(b Block, samples int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l := j.lanes[b.Lane]
+	i, ok := l.flying(b)
+	if !ok || l.inflight[i].seg.dead {
+		return
+	}
+	r := &l.inflight[i]
+	samples = min(samples, r.samples-r.done)
+	r.done += samples
+	j.pending.count(r.kind, -int64(samples))
+	r.seg.pending.count(r.kind, -int64(samples))
+}
 
 // Drop gives up a block in flight, counted under reason, one of a closed set.
 func (j *Journal) Drop(b Block, reason string) {

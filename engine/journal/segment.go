@@ -232,18 +232,37 @@ type segment struct {
 // tally counts blocks.
 type tally struct {
 	blocks, samples, bytes int64
+	kinds                  map[uint8]int64 // samples by kind
 }
 
 func (t *tally) add(r *ref) {
 	t.blocks++
-	t.samples += int64(r.samples)
 	t.bytes += int64(r.size)
+	t.count(r.kind, int64(r.samples-r.done))
 }
 
 func (t *tally) sub(r *ref) {
 	t.blocks--
-	t.samples -= int64(r.samples)
 	t.bytes -= int64(r.size)
+	t.count(r.kind, -int64(r.samples-r.done))
+}
+
+// count adds samples of a kind.
+func (t *tally) count(kind uint8, samples int64) {
+	if t.kinds == nil {
+		t.kinds = map[uint8]int64{}
+	}
+	t.samples += samples
+	t.kinds[kind] += samples
+}
+
+// addAll adds another tally, once or, to take it away, minus once.
+func (t *tally) addAll(o tally, times int64) {
+	t.blocks += times * o.blocks
+	t.bytes += times * o.bytes
+	for kind, samples := range o.kinds {
+		t.count(kind, times*samples)
+	}
 }
 
 func segmentPath(dir string, first uint64) string {

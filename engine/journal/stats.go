@@ -10,16 +10,18 @@ var DropReasons = []string{"corrupt", "disk_full", "max_age", "max_size"}
 
 // Stats are a journal's figures at one moment.
 type Stats struct {
-	Bytes        int64     // on disk
-	Segments     int       // on disk
-	Blocks       int64     // pending
-	Samples      int64     // pending
-	PendingBytes int64     // payloads of the pending blocks
-	Oldest       time.Time // when the oldest pending block was appended; zero when none is pending
-	SkippedBytes int64     // that were no blocks: damage and unfinished writes
+	Bytes        int64           // on disk
+	Segments     int             // on disk
+	Blocks       int64           // pending
+	Samples      int64           // pending
+	Kinds        map[uint8]int64 // Samples by Block.Kind
+	PendingBytes int64           // payloads of the pending blocks
+	Oldest       time.Time       // when the oldest pending block was appended; zero when none is pending
+	SkippedBytes int64           // that were no blocks: damage and unfinished writes
 
-	DroppedBlocks  map[string]int64 // by reason, since Open; some more may be corrupt where the end of a segment is gone
-	DroppedSamples map[string]int64 // by reason, since Open; of blocks whose header is damaged nobody knows
+	DroppedBlocks  map[string]int64           // by reason, since Open; some more may be corrupt where the end of a segment is gone
+	DroppedSamples map[string]int64           // by reason, since Open; of blocks whose header is damaged nobody knows
+	DroppedKinds   map[string]map[uint8]int64 // DroppedSamples by Block.Kind
 }
 
 // Stats returns the figures now. The maps are the caller's.
@@ -29,11 +31,11 @@ func (j *Journal) Stats() Stats {
 	st := Stats{
 		Bytes: j.size, Segments: len(j.segments),
 		Blocks: j.pending.blocks, Samples: j.pending.samples, PendingBytes: j.pending.bytes,
-		SkippedBytes:  j.skipped,
-		DroppedBlocks: map[string]int64{}, DroppedSamples: map[string]int64{},
+		Kinds: maps.Clone(j.pending.kinds), SkippedBytes: j.skipped,
+		DroppedBlocks: map[string]int64{}, DroppedSamples: map[string]int64{}, DroppedKinds: map[string]map[uint8]int64{},
 	}
-	for reason, t := range maps.All(j.dropped) {
-		st.DroppedBlocks[reason], st.DroppedSamples[reason] = t.blocks, t.samples
+	for reason, t := range j.dropped {
+		st.DroppedBlocks[reason], st.DroppedSamples[reason], st.DroppedKinds[reason] = t.blocks, t.samples, maps.Clone(t.kinds)
 	}
 	st.Oldest = j.oldest()
 	return st
