@@ -69,13 +69,13 @@ var (
 	descIn = prometheus.NewDesc("weir_component_samples_in_total",
 		"Samples that came in through the node's receiver and were accepted.", []string{"component_id"}, nil)
 	descOut = prometheus.NewDesc("weir_component_samples_out_total",
-		"Samples that were accepted by a receiver the node sends to, once for each receiver.", []string{"component_id"}, nil)
+		"Samples that were accepted by a receiver the node sends to, or by an endpoint of a sink, once for each.", []string{"component_id"}, nil)
 	descDropped = prometheus.NewDesc("weir_component_samples_dropped_total",
 		"Samples that the node did not send on, by reason.", []string{"component_id", "reason"}, nil)
 	descLinesIn = prometheus.NewDesc("weir_component_lines_in_total",
 		"Log lines that came in through the node's receiver and were accepted.", []string{"component_id"}, nil)
 	descLinesOut = prometheus.NewDesc("weir_component_lines_out_total",
-		"Log lines that were accepted by a receiver the node sends to, once for each receiver.", []string{"component_id"}, nil)
+		"Log lines that were accepted by a receiver the node sends to, or by an endpoint of a sink, once for each.", []string{"component_id"}, nil)
 	descLinesDropped = prometheus.NewDesc("weir_component_lines_dropped_total",
 		"Log lines that the node did not send on, by reason.", []string{"component_id", "reason"}, nil)
 	descHealth = prometheus.NewDesc("weir_component_health",

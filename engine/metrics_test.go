@@ -62,7 +62,7 @@ weir_component_samples_in_total{component_id="test.pass.b"} 3
 weir_component_samples_in_total{component_id="test.sink.c"} 3
 weir_component_samples_in_total{component_id="test.source.a"} 0
 weir_component_samples_in_total{component_id="test.value.bad"} 0
-# HELP weir_component_samples_out_total Samples that were accepted by a receiver the node sends to, once for each receiver.
+# HELP weir_component_samples_out_total Samples that were accepted by a receiver the node sends to, or by an endpoint of a sink, once for each.
 # TYPE weir_component_samples_out_total counter
 weir_component_samples_out_total{component_id="test.pass.b"} 3
 weir_component_samples_out_total{component_id="test.sink.c"} 0

@@ -102,6 +102,11 @@ func (n *node) info() service.Info {
 		DependsOn: w.deps, SendsTo: w.sendsTo(), Sources: existing(w.reg.Sources), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
 		Arguments: s.args, Exports: s.exports,
 	}
+	if q, ok := s.component.(component.Queuer); ok {
+		if err := guard(func() error { i.Backlog = q.Backlog(); return nil }); err != nil {
+			n.e.log.Error("cannot ask for what a component keeps", "component_id", n.id, "err", err)
+		}
+	}
 	if d, ok := s.component.(component.Debugger); ok {
 		if err := guard(func() error { i.Debug = d.DebugInfo(); return nil }); err != nil {
 			i.Debug = map[string]string{"error": err.Error()}

@@ -74,6 +74,7 @@ var (
 	_ component.Component  = (*Component)(nil)
 	_ component.Updater    = (*Component)(nil)
 	_ component.Debugger   = (*Component)(nil)
+	_ component.Queuer     = (*Component)(nil)
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
@@ -140,7 +141,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 			return nil, err
 		}
 	case Sink:
-		c.openSink(a)
+		c.openSink(a, previous)
 		c.jobs = append(c.jobs, c.runTimers)
 	default:
 		c.jobs = append(c.jobs, c.runTimers)
@@ -421,7 +422,6 @@ func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (out r
 		m.emitted.Add(float64(res.Emitted))
 		m.collisions.Add(float64(res.Collisions))
 		c.opts.Stats.Drop("script_error", k.dropped)
-		c.opts.Stats.Drop("quarantine", k.stored)
 		c.opts.Stats.Drop("script", res.Dropped-k.dropped-k.stored)
 		c.routed(&w.win)
 		out.samples = c.made(res.Batch, &w.win)
@@ -537,6 +537,18 @@ func (k *call) recover(b *batch.Metrics, e *Error) view.Result {
 type brokenVM struct{ VM }
 
 func (brokenVM) Broken() bool { return true }
+
+// Backlog returns what waits in the journal of a sink, and what is in quarantine.
+func (c *Component) Backlog() (b component.Backlog) {
+	if c.sink != nil && c.opts.StoragePath != "" {
+		st := c.mem.sent.tell()
+		b = component.Backlog{Journal: true, Samples: st.Samples.Waiting, Lines: st.Lines.Waiting}
+	}
+	if q := c.mem.quarantine; q != nil {
+		b.Quarantined = q.store.Records()
+	}
+	return b
+}
 
 // DebugInfo tells what runs.
 func (c *Component) DebugInfo() any {

@@ -194,7 +194,6 @@ func (c *Component) runLogs(ctx context.Context, w *worker, b *batch.Logs) (out 
 		m.emitted.Add(float64(samples.Emitted))
 		m.emittedLines.Add(float64(res.Emitted))
 		c.opts.Stats.DropLines("script_error", k.dropped)
-		c.opts.Stats.DropLines("quarantine", k.stored)
 		c.opts.Stats.DropLines("script", res.Dropped-k.dropped-k.stored)
 		out.lines = c.madeLines(res.Batch, &w.lines)
 		c.routedLines(&w.lines)

@@ -57,14 +57,19 @@ func newQuarantined(o component.Options) *quarantined {
 			Name: "weir_script_quarantined_samples_total", Help: "Samples and log lines that were put into quarantine because the script failed on them.",
 		}),
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_script_quarantine_lost_samples_total", Help: "Samples and log lines that fell off the quarantine, by the bound that they were beyond.",
+			Name: "weir_script_quarantine_lost_samples_total", Help: "Samples and log lines that left the quarantine without a replay: beyond a bound, damaged, or dropped by the user.",
 		}, []string{"reason"}),
 	}
-	for _, reason := range []string{quarantine.LostSize, quarantine.LostAge, quarantine.LostDamaged} {
+	for _, reason := range []string{quarantine.LostSize, quarantine.LostAge, quarantine.LostDamaged, quarantine.LostDropped} {
 		q.lost.WithLabelValues(reason)
 	}
-	q.store = quarantine.New(quarantine.Dir(o.StoragePath, o.ID), o.Clock, o.Logger, func(reason string, records int) {
-		q.lost.WithLabelValues(reason).Add(float64(records))
+	q.store = quarantine.New(quarantine.Dir(o.StoragePath, o.ID), o.Clock, o.Logger, func(reason string, lost quarantine.Entry) {
+		q.lost.WithLabelValues(reason).Add(float64(lost.Records))
+		signal := batch.SignalMetrics
+		if lost.Signal == batch.SignalLogs.String() {
+			signal = batch.SignalLogs
+		}
+		o.Stats.CountDropped(signal, "quarantine", lost.Records)
 	})
 	q.entries = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_script_quarantine_entries", Help: "Batches, or parts of batches, in quarantine."},
 		func() float64 { n, _ := q.store.Size(); return float64(n) })

@@ -79,7 +79,7 @@ func (c *Component) serveDrop(w http.ResponseWriter, r *http.Request) {
 	results := []QuarantineResult{}
 	for _, id := range req.IDs {
 		res := QuarantineResult{ID: id, Passed: true, Gone: true}
-		if err := c.mem.quarantine.store.Drop(id); err != nil {
+		if err := c.mem.quarantine.store.Discard(id); err != nil {
 			res = QuarantineResult{ID: id, Error: err.Error()}
 		}
 		results = append(results, res)
@@ -186,8 +186,12 @@ func (c *Component) replaySink(ctx context.Context, through *Component, id uint6
 	if through != c && !req.Send {
 		return errors.New("cannot show what a sink would send without sending it: say --send")
 	}
-	if err := through.sink.sendNow(ctx, b); err != nil {
+	sent, err := through.sink.sendNow(ctx, b)
+	if err != nil {
 		return err
+	}
+	if c.sink != nil {
+		c.mem.outbox.Delivered(b.Signal(), sent)
 	}
 	res.Passed = true
 	if err := c.mem.quarantine.store.Drop(id); err != nil {

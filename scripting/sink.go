@@ -45,8 +45,10 @@ const sinkGrace = 3 * time.Second
 // sinkUnhealthyAfter is how long a sink may fail before its node says so.
 const sinkUnhealthyAfter = 10 * time.Second
 
-// openSink makes what a component has because it is a sink. Nothing is opened.
-func (c *Component) openSink(a arguments) {
+// openSink makes what a component has because it is a sink. Nothing is opened. An
+// outage goes on over a save: until something is delivered, the sink is as the
+// previous component of the node was.
+func (c *Component) openSink(a arguments, previous component.Component) {
 	s := &sink{c: c, settings: outbox.Settings{
 		// The arguments say where it sends and as whom: what a node left that
 		// sent somewhere else is not this one's.
@@ -64,6 +66,12 @@ func (c *Component) openSink(a arguments) {
 		s.settings.InFlight = min(s.settings.InFlight, len(c.lanes))
 	}
 	c.sink = s
+	if p, ok := previous.(*Component); ok && p.sink != nil {
+		p.sink.mu.Lock()
+		s.state, s.since, s.why = p.sink.state, p.sink.since, p.sink.why
+		p.sink.mu.Unlock()
+		s.report() // now, so that the node's health does not change for a moment
+	}
 	if c.opts.StoragePath != "" {
 		c.jobs = append(c.jobs, s.send, s.watch)
 	}
@@ -91,7 +99,8 @@ func (m *memory) outboxChanged() {
 // accept returns when the batch is in the journal.
 func (s *sink) accept(ctx context.Context, b outbox.Batch) error {
 	if s.c.opts.StoragePath == "" {
-		return s.sendNow(ctx, b)
+		_, err := s.sendNow(ctx, b)
+		return err
 	}
 	err := s.c.mem.outbox.Accept(ctx, s.c.stopped, b)
 	if errors.Is(err, outbox.ErrStopped) {

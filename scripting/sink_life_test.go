@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -34,7 +35,9 @@ func TestSinkReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, n.after(time.Second), nil)
-		equal(t, lost(t, n), map[string]float64{"quarantine": 5})
+		backlog := func() component.Backlog { return n.c.(component.Queuer).Backlog() }
+		equal(t, lost(t, n), map[string]float64{})
+		equal(t, backlog(), component.Backlog{Journal: true, Quarantined: 5})
 		replay := func(req scripting.QuarantineRequest) string {
 			t.Helper()
 			results, problem := askQuarantine(t, n.node, "/quarantine/replay", req)
@@ -57,6 +60,9 @@ func TestSinkReplay(t *testing.T) {
 		equal(t, replay(scripting.QuarantineRequest{}), "1 passed=true gone=true \n")
 		equal(t, n.e.got(), []string{string(batch.AppendLogsText(nil, logs)), string(batch.AppendText(nil, text(t, 1, everyKind)))})
 		equal(t, replay(scripting.QuarantineRequest{}), "")
+		equal(t, backlog(), component.Backlog{Journal: true})
+		equal(t, []uint64{n.Stats.Out.Load(), n.Stats.LinesOut.Load()}, []uint64{4, 1})
+		equal(t, len(n.Stats.Dropped())+len(n.Stats.DroppedLines()), 0)
 		equal(t, n.after(time.Hour), nil) // nothing of a replay is in the journal
 	})
 }
@@ -150,6 +156,85 @@ func TestSinkLeaksNothing(t *testing.T) {
 		t.Logf("the heap grew by %d KiB in %d reloads", grown>>10, reloads)
 		if grown > int64(reloads)*4<<10 {
 			t.Error("that is too much")
+		}
+	})
+}
+
+// What is in the journal waits, by signal, also what is left of an offer of which
+// some was delivered. After a restart it waits still.
+func TestSinkBacklog(t *testing.T) {
+	const source = `return weir.sink { needs = { http = { "https://hook.example/*" } }, accepts = { "metrics", "logs" }, batch = { max_records = 2 }, send = function(batch, ctx)
+		if string.find(batch:text(), "bad") then
+			for r in batch:records() do
+				if r.line == "bad" then ctx.reject(r, "bad") end
+			end
+		end
+		local answer, err = ctx.http.post("https://hook.example/v1", batch:text())
+		if not answer then return ctx.retry { reason = err } end
+		if answer.status >= 500 then return ctx.retry { reason = answer.body } end
+	end }`
+	onSink(t, func(t *testing.T, n *sinkNode) {
+		n.e.set(status(503))
+		n.save(source, sinkAttrs)
+		figures := func(samples, lines int64, out, linesOut uint64, rejected uint64) {
+			t.Helper()
+			equal(t, n.c.(component.Queuer).Backlog(), component.Backlog{Journal: true, Samples: samples, Lines: lines})
+			equal(t, []uint64{n.Stats.Out.Load(), n.Stats.LinesOut.Load(), n.Stats.DroppedLines()["rejected"]}, []uint64{out, linesOut, rejected})
+			equal(t, len(n.Stats.Dropped()), 0)
+		}
+		n.accept(text(t, batch.NewSource(), "a 1 1\nb 1 1\nc 1 1\n"))
+		logs, err := batch.ParseLogsText("{app=\"api\"} @2025-01-01T00:00:00Z bad\n{app=\"api\"} @2025-01-01T00:00:01Z good\n", batch.TextOptions{Source: batch.NewSource()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.gate.ConsumeLogs(t.Context(), logs); err != nil {
+			t.Fatal(err)
+		}
+		n.after(time.Minute)
+		figures(3, 1, 0, 0, 1)
+		n.e.set(func(body string) int { // the first two samples only
+			if strings.HasPrefix(body, "a ") {
+				return 200
+			}
+			return 503
+		})
+		n.after(time.Minute)
+		figures(1, 1, 2, 0, 1)
+		n.stop()
+
+		n.open(t)
+		n.save(source, sinkAttrs)
+		n.after(time.Second)
+		equal(t, n.c.(component.Queuer).Backlog().Samples, 1)
+		n.e.set(nil)
+		n.after(time.Minute)
+		equal(t, n.c.(component.Queuer).Backlog(), component.Backlog{Journal: true})
+	})
+}
+
+// A save during an outage does not make the sink healthy: it still delivers
+// nothing, since the outage began.
+func TestSinkOutageLastsOverASave(t *testing.T) {
+	onSink(t, func(t *testing.T, n *sinkNode) {
+		n.e.set(status(503))
+		n.save(poster, sinkAttrs)
+		n.accept(text(t, batch.NewSource(), "a 1 1\n"))
+		n.after(time.Minute)
+		sick := func() {
+			t.Helper()
+			if h := n.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, "cannot send since 2000-01-01T00:00:00Z: said 503") {
+				t.Errorf("got %+v", h)
+			}
+		}
+		sick()
+		n.save("-- saved\n"+poster, sinkAttrs)
+		sick()
+		n.after(time.Minute)
+		sick()
+		n.e.set(nil)
+		n.after(time.Minute)
+		if h := n.Health(); h.State != component.Healthy {
+			t.Errorf("got %+v", h)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/natives/journaling"
 	"github.com/weir-run/weir/scripting/outbox"
@@ -18,7 +19,7 @@ type sinkMetrics struct {
 	seconds *prometheus.HistogramVec
 
 	mu   sync.Mutex
-	told map[string]int64 // of Lost, told to Options.Stats
+	told outbox.Stats // to Options.Stats
 }
 
 var (
@@ -29,7 +30,7 @@ var (
 )
 
 func newSinkMetrics(q *outbox.Queue, o component.Options) *sinkMetrics {
-	return &sinkMetrics{queue: q, o: o, told: map[string]int64{}, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	return &sinkMetrics{queue: q, o: o, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "weir_script_sink_send_seconds", Help: "Time that an attempt to send a batch took, by outcome.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 	}, []string{"outcome"})}
@@ -52,14 +53,22 @@ func (m *sinkMetrics) observe(out outbox.Outcome, records int, took time.Duratio
 	m.seconds.WithLabelValues(outcome).Observe(took.Seconds())
 }
 
-// tell tells the node's figures what was lost since the last call.
-func (m *sinkMetrics) tell() {
+// tell tells the node's figures what was sent and lost since the last call, and
+// returns the queue's.
+func (m *sinkMetrics) tell() outbox.Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for reason, n := range m.queue.Stats().Lost {
-		m.o.Stats.Drop(reason, int(n-m.told[reason]))
-		m.told[reason] = n
+	st := m.queue.Stats()
+	count := func(of batch.Signals, now, told outbox.Figures) {
+		m.o.Stats.CountOut(of, int(now.Sent-told.Sent))
+		for reason, n := range now.Lost {
+			m.o.Stats.CountDropped(of, reason, int(n-told.Lost[reason]))
+		}
 	}
+	count(batch.SignalMetrics, st.Samples, m.told.Samples)
+	count(batch.SignalLogs, st.Lines, m.told.Lines)
+	m.told = st
+	return st
 }
 
 // Describe implements prometheus.Collector.

@@ -249,19 +249,20 @@ func Again(ctx context.Context, e *Undelivered) context.Context {
 	return context.WithValue(ctx, anotherAttempt{}, e)
 }
 
-// sendNow sends a batch that is not in the journal, once. What is not delivered,
-// unless the script dropped it, makes an *Undelivered.
-func (s *sink) sendNow(ctx context.Context, b outbox.Batch) error {
+// sendNow sends a batch that is not in the journal, once, and returns how many
+// records were delivered. What is not delivered, unless the script dropped it,
+// makes an *Undelivered.
+func (s *sink) sendNow(ctx context.Context, b outbox.Batch) (sent int, err error) {
 	c := s.c
 	if c.ready != nil {
 		if to, err := c.admit(ctx); err != nil {
-			return err
+			return 0, err
 		} else if to != c {
 			return to.sink.sendNow(ctx, b)
 		}
 	}
 	if !c.entrance.enter() {
-		return errReplaced
+		return 0, errReplaced
 	}
 	defer c.entrance.leave()
 	c.gen.enter()
@@ -271,18 +272,13 @@ func (s *sink) sendNow(ctx context.Context, b outbox.Batch) error {
 		o.ID, o.Attempt = before.ID, before.Attempt+1
 	}
 	out, err := s.attempt(ctx, 0, o)
-	s.dropped(b, out.Lost[outbox.ReasonScript])
+	s.c.opts.Stats.CountDropped(b.Signal(), outbox.ReasonScript, out.Lost[outbox.ReasonScript])
+	sent = o.Len() - len(out.Left)
+	for _, n := range out.Lost {
+		sent -= n
+	}
 	if len(out.Left) == 0 && len(out.Lost) == 0 || err == nil {
-		return nil
+		return sent, nil
 	}
-	return &Undelivered{Records: o.Len(), Left: out.Left, Attempt: o.Attempt, ID: o.ID, After: out.After, Lost: out.Lost, Err: err}
-}
-
-// dropped counts what the script dropped of a batch.
-func (s *sink) dropped(b outbox.Batch, n int) {
-	if b.Logs != nil {
-		s.c.opts.Stats.DropLines("script", n)
-		return
-	}
-	s.c.opts.Stats.Drop("script", n)
+	return sent, &Undelivered{Records: o.Len(), Left: out.Left, Attempt: o.Attempt, ID: o.ID, After: out.After, Lost: out.Lost, Err: err}
 }

@@ -392,12 +392,12 @@ end }`
 			}
 		})
 	}
-	f(each, "", []string{"a c", ""}, map[string]float64{}, 3)
+	f(each, "", []string{"a c", ""}, map[string]float64{}, 1)
 	f(each, `on_error = "drop"`, []string{"a c"}, map[string]float64{"script_error": 1}, 0)
-	f(each, `on_error = "quarantine"`, []string{"a c"}, map[string]float64{"quarantine": 1}, 0)
+	f(each, `on_error = "quarantine"`, []string{"a c"}, map[string]float64{}, 0)
 	f(whole, "", []string{"3", "3"}, map[string]float64{}, 3)
 	f(whole, `on_error = "drop"`, []string{"3"}, map[string]float64{"script_error": 3}, 0)
-	f(whole, `on_error = "quarantine"`, []string{"3"}, map[string]float64{"quarantine": 3}, 0)
+	f(whole, `on_error = "quarantine"`, []string{"3"}, map[string]float64{}, 0)
 }
 
 // A save that repairs the script is tried at once, with what waited, in order.

@@ -13,7 +13,7 @@ import (
 // The zero value is ready. All methods are safe for concurrent use.
 type Stats struct {
 	In  atomic.Uint64 // samples that came in through the gate and were accepted
-	Out atomic.Uint64 // samples accepted by a receiver, once for each receiver
+	Out atomic.Uint64 // samples accepted by a receiver, or by the endpoint of a sink, once for each
 
 	LinesIn  atomic.Uint64 // as In
 	LinesOut atomic.Uint64 // as Out
@@ -39,6 +39,24 @@ func (s *Stats) LastLogsIn() *batch.Logs { return s.lastLogsIn.Load() }
 
 // LastLogsOut is LastOut for log lines.
 func (s *Stats) LastLogsOut() *batch.Logs { return s.lastLogsOut.Load() }
+
+// CountOut adds n samples or log lines to Out or LinesOut.
+func (s *Stats) CountOut(of batch.Signals, n int) {
+	out := &s.Out
+	if of == batch.SignalLogs {
+		out = &s.LinesOut
+	}
+	out.Add(uint64(max(n, 0)))
+}
+
+// CountDropped is Drop or DropLines, by the signal.
+func (s *Stats) CountDropped(of batch.Signals, reason string, n int) {
+	if of == batch.SignalLogs {
+		s.DropLines(reason, n)
+		return
+	}
+	s.Drop(reason, n)
+}
 
 // Drop counts n samples that the node will never send on. reason is one of a
 // closed set, lower_snake_case. Filtering a user asked for counts too.

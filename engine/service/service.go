@@ -129,14 +129,15 @@ type Info struct {
 	Health    component.Health
 	LastError component.Health // the last that was unhealthy or exited, also when it is over
 	Stats     *flow.Stats
-	Position  string   // file:line of the block
-	DependsOn []string // IDs of the nodes it refers to
-	SendsTo   []string // IDs of the nodes whose receivers are in its arguments; they are in DependsOn too
-	Sources   []string // files of its registration
-	Version   string   // of the registration that runs
-	Builds    uint64   // since the node is there, the first included
-	Restarts  uint64   // after an error or a panic
-	Arguments any      // decoded; secrets still in it
+	Backlog   component.Backlog // of component.Queuer
+	Position  string            // file:line of the block
+	DependsOn []string          // IDs of the nodes it refers to
+	SendsTo   []string          // IDs of the nodes whose receivers are in its arguments; they are in DependsOn too
+	Sources   []string          // files of its registration
+	Version   string            // of the registration that runs
+	Builds    uint64            // since the node is there, the first included
+	Restarts  uint64            // after an error or a panic
+	Arguments any               // decoded; secrets still in it
 	Exports   any
 	Debug     any // of component.Debugger
 }

@@ -22,7 +22,10 @@ type Account struct {
 
 	mu      sync.Mutex
 	dropped map[string]int64 // but for what the journal counts
-	counted map[string]int64 // of Outbox.Dropped, told to Options.Stats
+
+	counting       sync.Mutex
+	countedSent    int64            // of Sent, told to Options.Stats
+	countedDropped map[string]int64 // of Outbox.Dropped, told to Options.Stats
 }
 
 // Drop counts rows that will not be sent, for one of the Kind's reasons.
@@ -58,15 +61,25 @@ func (b *Outbox) Dropped() (map[string]int64, journal.Stats) {
 	return all, st
 }
 
-// count tells the node's figures what was dropped since the last call. One
-// goroutine at a time calls it.
-func (b *Outbox) count() {
-	all, _ := b.Dropped()
+// count tells the node's figures what was sent and dropped since the last call,
+// and returns how many rows wait.
+func (b *Outbox) count() (waiting int64) {
+	b.counting.Lock()
+	defer b.counting.Unlock()
+	all, st := b.Dropped()
 	for reason, n := range all {
-		b.kind.Drop(b.o.Stats, reason, int(n-b.counted[reason]))
+		b.o.Stats.CountDropped(b.kind.Signal, reason, int(n-b.countedDropped[reason]))
 	}
-	b.counted = all
+	b.countedDropped = all
+	sent := b.Sent.Load()
+	b.o.Stats.CountOut(b.kind.Signal, int(sent-b.countedSent))
+	b.countedSent = sent
+	return st.Samples
 }
+
+// Waiting returns how many rows are in the journal and not done, and brings the
+// node's figures up to date.
+func (b *Outbox) Waiting() int64 { return b.count() }
 
 // Metrics are those of a component's outboxes.
 type Metrics struct{ sent, retried, dropped, bytes, seconds, pending *prometheus.Desc }

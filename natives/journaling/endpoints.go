@@ -27,6 +27,9 @@ type Endpoint interface {
 	Run(ctx context.Context)
 	// Problem says why it is not healthy, nil if it is.
 	Problem() error
+	// Waiting returns how many rows are in its journal, and brings the node's
+	// figures up to date.
+	Waiting() int64
 }
 
 // Endpoints are the endpoints of one component: which of them there are, what
@@ -90,7 +93,7 @@ func (es *Endpoints[E]) Update(next func(old map[string]E) ([]E, error)) error {
 	for i, e := range all {
 		to[i] = e.Gate()
 	}
-	es.out.Store(flow.NewOutput(es.o.Stats, to))
+	es.out.Store(flow.NewOutput(nil, to)) // what is in a journal has not left the node
 	select {
 	case es.changed <- struct{}{}:
 	default:
@@ -145,6 +148,19 @@ func (es *Endpoints[E]) Current() []E {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	return es.all
+}
+
+// Backlog returns what waits in the journals of all endpoints.
+func (es *Endpoints[E]) Backlog() component.Backlog {
+	b := component.Backlog{Journal: true}
+	waiting := &b.Samples
+	if es.gates.signal == batch.SignalLogs {
+		waiting = &b.Lines
+	}
+	for _, e := range es.Current() {
+		*waiting += e.Waiting()
+	}
+	return b
 }
 
 // Gate returns the gate of an endpoint, which label names; panics behind any gate

@@ -23,6 +23,7 @@ type endpoint struct {
 func (e *endpoint) Key() string          { return e.key }
 func (e *endpoint) Gate() *flow.Receiver { return e.gate }
 func (e *endpoint) Problem() error       { return nil }
+func (e *endpoint) Waiting() int64       { return 0 }
 
 func (e *endpoint) Run(ctx context.Context) {
 	e.gate.Set(e.to)

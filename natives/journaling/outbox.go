@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
@@ -31,7 +32,7 @@ type Kind struct {
 	// Reasons are all for which rows are dropped, the journal's among them: a
 	// counter that is there from the start shows its first increase.
 	Reasons []string
-	Drop    func(s *flow.Stats, reason string, n int) // counts what was dropped of the signal
+	Signal  batch.Signals // of the rows
 }
 
 // Settings are those of an endpoint that its outbox works by. They are immutable

@@ -48,6 +48,7 @@ type block struct {
 	size int    // about how many bytes its records take
 	sum  uint64 // of the payload
 	from int    // the rows below are done
+	done int    // how many of the rows of the offer are done
 }
 
 // next makes the offer of what comes next, unless there is one, and reports
@@ -123,7 +124,7 @@ func (l *lane) take(ctx context.Context, s *Settings) bool {
 		content, size, err := unpack(b, l.source, l.q.handles, c.Now())
 		if err != nil {
 			l.q.o.Logger.Error("a block of the journal cannot be sent; it is lost", "records", b.Samples, "err", err)
-			l.q.counts.lose(reasonUnreadable, b.Samples)
+			l.q.counts.lose(signalOf(b), reasonUnreadable, b.Samples)
 			j.Ack(b)
 			continue
 		}
@@ -134,10 +135,21 @@ func (l *lane) take(ctx context.Context, s *Settings) bool {
 	}
 }
 
+// done says that some more records of the offer are done.
+func (l *lane) done(records int) {
+	for i, to := range l.offer.parts {
+		b := &l.blocks[i]
+		n := min(records, to-b.from-b.done)
+		b.done += n
+		l.q.journal.Done(b.Block, n)
+		records -= n
+	}
+}
+
 // finish ends the records of the offer.
 func (l *lane) finish() {
 	for i, to := range l.offer.parts {
-		l.blocks[i].from = to
+		l.blocks[i].from, l.blocks[i].done = to, 0
 	}
 	l.offer = nil
 	done := 0

@@ -114,6 +114,14 @@ const (
 	kindLogs    = 33 // batch.AppendLogsBinary, compressed with snappy
 )
 
+// signalOf returns the signal of a block's records.
+func signalOf(b journal.Block) batch.Signals {
+	if b.Kind == kindLogs {
+		return batch.SignalLogs
+	}
+	return batch.SignalMetrics
+}
+
 // BlockStats counts what is in blocks. The zero value is usable.
 type BlockStats struct {
 	handles *batch.Interner

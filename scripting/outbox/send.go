@@ -134,10 +134,11 @@ func (l *lane) deliver(ctx, posting context.Context, deliver Deliver) bool {
 		}
 		sent := o.Len() - len(out.Left)
 		for reason, n := range out.Lost {
-			q.counts.lose(reason, n)
+			q.counts.lose(o.Signal(), reason, n)
 			sent -= n
 		}
-		q.counts.sent.Add(int64(sent))
+		q.counts.deliver(o.Signal(), sent)
+		l.done(o.Len() - len(out.Left))
 		if len(out.Left) < o.Len() {
 			q.back.came()
 		}

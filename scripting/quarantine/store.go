@@ -29,6 +29,7 @@ const (
 	LostSize    = "size" // or number
 	LostAge     = "age"
 	LostDamaged = "damaged"
+	LostDropped = "dropped" // by Discard
 )
 
 // Store is the quarantine of one node. All methods are safe for concurrent use.
@@ -36,7 +37,7 @@ type Store struct {
 	dir    string
 	clock  clock.Clock
 	logger *slog.Logger
-	lost   func(reason string, records int)
+	lost   func(reason string, e Entry)
 
 	mu      sync.Mutex
 	limits  Limits
@@ -54,21 +55,30 @@ type kept struct {
 	size    int64
 	time    time.Time
 	records int
+	signal  string
+}
+
+// entry returns what is known, as an Entry.
+func (k kept) entry() Entry {
+	return Entry{ID: k.id, Time: k.time, Records: k.records, Signal: k.signal}
 }
 
 // New returns the store of a directory, which is made when something is put
-// there. lost is told what falls off.
-func New(dir string, c clock.Clock, logger *slog.Logger, lost func(reason string, records int)) *Store {
+// there. lost is told what leaves it but by Drop: ID, Time, Records and Signal of
+// the entry are set.
+func New(dir string, c clock.Clock, logger *slog.Logger, lost func(reason string, e Entry)) *Store {
 	return &Store{dir: dir, clock: c, logger: logger, lost: lost, write: writeFile}
 }
 
-// Configure sets the limits.
+// Configure sets the limits. What a process before this one put there counts.
 func (s *Store) Configure(l Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limits = l
 	if s.opened {
 		s.shrink()
+	} else if err := s.open(); err != nil {
+		s.logger.Warn("cannot look into the quarantine", "err", err)
 	}
 }
 
@@ -98,7 +108,7 @@ func (s *Store) open() error {
 			s.setAside(path, err)
 			continue
 		}
-		s.entries = append(s.entries, kept{id: id, size: e.Size, time: e.Time, records: e.Records})
+		s.entries = append(s.entries, kept{id: id, size: e.Size, time: e.Time, records: e.Records, signal: e.Signal})
 		s.size += e.Size
 	}
 	s.opened = true
@@ -137,7 +147,7 @@ func (s *Store) Put(e Entry, data []byte) (id uint64, err error) {
 		return 0, fmt.Errorf("cannot put a batch into quarantine: %w", err)
 	}
 	s.next++
-	s.entries = append(s.entries, kept{id: e.ID, size: int64(len(b)), time: e.Time, records: e.Records})
+	s.entries = append(s.entries, kept{id: e.ID, size: int64(len(b)), time: e.Time, records: e.Records, signal: e.Signal})
 	s.size += int64(len(b))
 	s.shrink()
 	return e.ID, nil
@@ -174,7 +184,7 @@ func (s *Store) shrink() {
 			s.logger.Warn("cannot remove an entry of the quarantine", "id", first.id, "err", err)
 			return
 		}
-		s.lost(reason, first.records)
+		s.lost(reason, first.entry())
 	}
 }
 
@@ -201,9 +211,17 @@ func (s *Store) Sweep() {
 	}
 }
 
-// Drop removes entries. An ID that is not there is an error that wraps
-// fs.ErrNotExist; the others are removed all the same.
-func (s *Store) Drop(ids ...uint64) error {
+// Drop removes entries that are not needed any more: what is in them was
+// delivered. An ID that is not there is an error that wraps fs.ErrNotExist; the
+// others are removed all the same.
+func (s *Store) Drop(ids ...uint64) error { return s.drop(func(kept) {}, ids) }
+
+// Discard is Drop for entries that are lost by that.
+func (s *Store) Discard(ids ...uint64) error {
+	return s.drop(func(k kept) { s.lost(LostDropped, k.entry()) }, ids)
+}
+
+func (s *Store) drop(dropped func(kept), ids []uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.open(); err != nil {
@@ -214,9 +232,14 @@ func (s *Store) Drop(ids ...uint64) error {
 		i := slices.IndexFunc(s.entries, func(k kept) bool { return k.id == id })
 		if i < 0 {
 			errs = append(errs, fmt.Errorf("there is no entry %d in the quarantine: %w", id, fs.ErrNotExist))
-		} else if err := s.remove(i); err != nil {
-			errs = append(errs, fmt.Errorf("cannot drop entry %d of the quarantine: %w", id, err))
+			continue
 		}
+		k := s.entries[i]
+		if err := s.remove(i); err != nil {
+			errs = append(errs, fmt.Errorf("cannot drop entry %d of the quarantine: %w", id, err))
+			continue
+		}
+		dropped(k)
 	}
 	return errors.Join(errs...)
 }
@@ -233,7 +256,7 @@ func (s *Store) Read(id uint64) (Entry, []byte, error) {
 	if errors.Is(err, errDamaged) || errors.Is(err, errVersion) {
 		s.setAside(filepath.Join(s.dir, fileName(id)), err)
 		if i := slices.IndexFunc(s.entries, func(k kept) bool { return k.id == id }); i >= 0 {
-			s.lost(LostDamaged, s.entries[i].records)
+			s.lost(LostDamaged, s.entries[i].entry())
 			s.size -= s.entries[i].size
 			s.entries = slices.Delete(s.entries, i, i+1)
 		}
@@ -260,4 +283,14 @@ func (s *Store) Size() (entries int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.entries), s.size
+}
+
+// Records returns how many records are in the entries.
+func (s *Store) Records() (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.entries {
+		n += int64(k.records)
+	}
+	return n
 }

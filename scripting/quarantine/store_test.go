@@ -34,7 +34,7 @@ func newLab(t *testing.T) *lab {
 
 // reopen is what the next process does.
 func (l *lab) reopen() {
-	l.s = New(l.dir, l.clock, slog.New(slog.DiscardHandler), func(reason string, records int) { l.lost[reason] += records })
+	l.s = New(l.dir, l.clock, slog.New(slog.DiscardHandler), func(reason string, e Entry) { l.lost[reason] += e.Records })
 }
 
 func (l *lab) put(data string) uint64 {

@@ -109,9 +109,9 @@ func TestNodePage(t *testing.T) {
 		}
 	}
 	f("/node/a.source.x", `<code>c.alloy:7</code>`, `<div>sends to</div><div><a href="/node/a.sink.b">`, `<div>refers to</div><div><a href="/node/local.file.p">`,
-		"last batch out", "300 rows, the first 200 are shown", "temperature{room=&#34;&lt;script&gt;alert(1)", "in 0, out 300")
+		"last batch out", "300 rows, the first 200 are shown", "temperature{room=&#34;&lt;script&gt;alert(1)", "in 0, sent 300")
 	f("/node/a.sink.b", "last batch in", `<div>gets from</div><div><a href="/node/a.source.x">`, "&lt;b&gt;no disk", "&#34;password&#34;: &#34;(secret)&#34;")
-	f("/node/a.source.idle", "none yet", "in 0, out 0")
+	f("/node/a.source.idle", "none yet", "in 0, sent 0")
 	f("/node/local.file.p", `<div>used by</div><div><a href="/node/a.source.x">`, `<a href="/node/http">`)
 	if _, body := get(t, c, "GET", base+"/node/local.file.p"); strings.Contains(body, "last batch") || strings.Contains(body, "samples") {
 		t.Errorf("a node that no samples can come to speaks of them:\n%s", body)
@@ -209,12 +209,12 @@ func TestLines(t *testing.T) {
 			t.Errorf("%s has no %s:\n%s", path, want, body)
 		}
 	}
-	f("/node/l.sink.b", "<div>lines</div><div>in 2, out 0, dropped as too_old 5</div>")
+	f("/node/l.sink.b", "<div>lines</div><div>in 2, sent 0, dropped as too_old 5</div>")
 	f("/node/l.sink.b", "last batch in <span class=\"soft\">2 lines</span>")
 	f("/node/l.sink.b", "{app=&#34;x&#34;} @1970-01-01T00:00:00Z &lt;b&gt;hi")
 	f("/graph", ">2 out</text>")
 	f("/", `l.sink.b</a></td><td class="state">healthy</td>
-        <td class="num">2</td><td class="num">0</td><td class="num">5</td>`)
+        <td class="num">2</td><td class="num">0</td><td class="num"></td><td class="num">5</td>`)
 	if _, body := get(t, c, "GET", base+"/api/v0/batch/l.source.a?rows=1"); body != "{app=\"x\"} @1970-01-01T00:00:00Z <b>hi\n# 1 of 2 lines" {
 		t.Errorf("got %q", body)
 	}
@@ -223,4 +223,51 @@ func TestLines(t *testing.T) {
 	if err := json.Compact(&compact, []byte(body)); err != nil || !strings.Contains(compact.String(), `"lines":{"in":2,"out":0,"dropped":{"too_old":5}}`) {
 		t.Errorf("the status has no lines: %v\n%s", err, body)
 	}
+}
+
+// A sink shows what waits in its journal, of this process or of one before it.
+func TestBacklog(t *testing.T) {
+	h := house(t)
+	samples, lines, before := new(flow.Stats), new(flow.Stats), new(flow.Stats)
+	samples.In.Store(483)
+	lines.LinesIn.Store(20)
+	lines.LinesOut.Store(12)
+	lines.DropLines("rejected", 1)
+	h.infos = append(h.infos,
+		service.Info{ID: "w.metrics.a", Stats: samples, Backlog: component.Backlog{Journal: true, Samples: 483}},
+		service.Info{ID: "w.logs.a", Stats: lines, Backlog: component.Backlog{Journal: true, Lines: 7}},
+		service.Info{ID: "w.before.a", Stats: before, Backlog: component.Backlog{Journal: true, Lines: 9}},
+		service.Info{ID: "w.transform.a", Stats: new(flow.Stats), Backlog: component.Backlog{Quarantined: 4}},
+	)
+	s := run(t, h, http.Options{})
+	c, base := client(t, nil), "http://"+s.Address()
+	_, body := get(t, c, "GET", base+"/api/v0/status")
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	status := func(id, want string) {
+		t.Helper()
+		_, node, _ := strings.Cut(compact.String(), `{"id":"`+id+`"`)
+		node, _, _ = strings.Cut(node, `"arguments"`)
+		if !strings.Contains(node, want) {
+			t.Errorf("the status of %s has no %s: %s", id, want, node)
+		}
+	}
+	status("w.metrics.a", `"samples":{"in":483,"out":0,"sent":0,"waiting":483,"dropped":{}}`)
+	status("w.logs.a", `"lines":{"in":20,"out":12,"sent":12,"waiting":7,"dropped":{"rejected":1}}`)
+	status("w.before.a", `"lines":{"in":0,"out":0,"sent":0,"waiting":9,"dropped":{}}`)
+	status("w.transform.a", `"quarantined":4`)
+	status("a.sink.b", `"samples":{"in":300,"out":0,"dropped":{}}`)
+	page := func(path, want string) {
+		t.Helper()
+		if _, body := get(t, c, "GET", base+path); !strings.Contains(body, want) {
+			t.Errorf("%s has no %s:\n%s", path, want, body)
+		}
+	}
+	page("/node/w.metrics.a", "in 483, sent 0, waiting 483<")
+	page("/node/w.logs.a", "in 20, sent 12, waiting 7, dropped as rejected 1<")
+	page("/node/w.transform.a", "<div>quarantined</div><div>4</div>")
+	page("/", `<td class="num">483</td><td class="num">0</td><td class="num">483</td><td class="num">0</td>`)
+	page("/", `<td class="num">20</td><td class="num">12</td><td class="num">7</td><td class="num">1</td>`)
 }

@@ -47,16 +47,31 @@ type Node struct {
 	Restarts  uint64            `json:"restarts"`
 	Samples   *Samples          `json:"samples"`         // null for services
 	Lines     *Samples          `json:"lines,omitempty"` // log lines; missing when there were none
-	Arguments any               `json:"arguments"`
-	Exports   any               `json:"exports"`
-	Debug     any               `json:"debug"`
+	// Quarantined is how many samples and lines are in quarantine.
+	Quarantined int64 `json:"quarantined,omitempty"`
+	Arguments   any   `json:"arguments"`
+	Exports     any   `json:"exports"`
+	Debug       any   `json:"debug"`
 }
 
 // Samples are the counts of samples, or of lines, since the node is there.
 type Samples struct {
-	In      uint64            `json:"in"`
-	Out     uint64            `json:"out"`
+	In  uint64 `json:"in"`
+	Out uint64 `json:"out"`
+	// Sent and Waiting are of a node that sends out of a journal: what its
+	// endpoints accepted, which is Out, and what they are still to get.
+	Sent    *uint64           `json:"sent,omitempty"`
+	Waiting *int64            `json:"waiting,omitempty"`
 	Dropped map[string]uint64 `json:"dropped"` // by reason
+}
+
+// newSamples returns counts; waiting is of a node with a journal.
+func newSamples(in, out uint64, dropped map[string]uint64, journal bool, waiting int64) *Samples {
+	s := &Samples{In: in, Out: out, Dropped: dropped}
+	if journal {
+		s.Sent, s.Waiting = &s.Out, &waiting
+	}
+	return s
 }
 
 // Page is where there is more of the node.
@@ -70,20 +85,26 @@ func (s Samples) Lost() (n uint64) {
 	return n
 }
 
-func (s Samples) none() bool { return s.In == 0 && s.Out == 0 && len(s.Dropped) == 0 }
+func (s Samples) none() bool {
+	return s.In == 0 && s.Out == 0 && s.Lost() == 0 && (s.Waiting == nil || *s.Waiting == 0)
+}
 
 // Flow are samples and lines together, nil for services.
 func (n Node) Flow() *Samples {
 	if n.Lines == nil {
 		return n.Samples
 	}
-	sum := *n.Samples
-	sum.In, sum.Out = sum.In+n.Lines.In, sum.Out+n.Lines.Out
-	sum.Dropped = maps.Clone(sum.Dropped)
-	for reason, d := range n.Lines.Dropped {
-		sum.Dropped[reason] += d
+	waiting := int64(0)
+	for _, w := range []*int64{n.Samples.Waiting, n.Lines.Waiting} {
+		if w != nil {
+			waiting += *w
+		}
 	}
-	return &sum
+	dropped := maps.Clone(n.Samples.Dropped)
+	for reason, d := range n.Lines.Dropped {
+		dropped[reason] += d
+	}
+	return newSamples(n.Samples.In+n.Lines.In, n.Samples.Out+n.Lines.Out, dropped, n.Samples.Waiting != nil, waiting)
 }
 
 func newStatus(host service.Host) Status {
@@ -115,11 +136,12 @@ func newNode(i service.Info) Node {
 	if i.LastError.State != component.Unknown {
 		n.LastError = &i.LastError
 	}
-	if i.Stats != nil {
-		n.Samples = &Samples{In: i.Stats.In.Load(), Out: i.Stats.Out.Load(), Dropped: i.Stats.Dropped()}
-		if lines := (Samples{In: i.Stats.LinesIn.Load(), Out: i.Stats.LinesOut.Load(), Dropped: i.Stats.DroppedLines()}); !lines.none() {
-			n.Lines = &lines
+	if s, b := i.Stats, i.Backlog; s != nil {
+		n.Samples = newSamples(s.In.Load(), s.Out.Load(), s.Dropped(), b.Journal, b.Samples)
+		if lines := newSamples(s.LinesIn.Load(), s.LinesOut.Load(), s.DroppedLines(), b.Journal, b.Lines); !lines.none() {
+			n.Lines = lines
 		}
+		n.Quarantined = b.Quarantined
 	}
 	return n
 }

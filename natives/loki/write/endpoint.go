@@ -31,7 +31,7 @@ type endpoint struct {
 
 // outboxes is what those of all endpoints have in common.
 var outboxes = &journaling.Kind{
-	Rows: "lines", Stopping: errors.New("loki.write is stopping"), Drop: (*flow.Stats).DropLines,
+	Rows: "lines", Stopping: errors.New("loki.write is stopping"), Signal: batch.SignalLogs,
 	Metrics: journaling.NewMetrics("loki_write", "lines", " Of what Loki refuses in part of a request, these are those that its answer tells of."),
 	Reasons: []string{
 		"blocked", "corrupt", "disk_full", "invalid_labels", "label_limit", "line_too_long", "max_age", "max_size", "max_streams",

@@ -144,6 +144,8 @@ func (sd *sender) done(s *settings, r *request, a answer) {
 		f := r.parts[i].of
 		if f.pieces--; f.pieces == 0 {
 			e.Journal.Ack(f.Block)
+		} else {
+			e.Journal.Done(f.Block, r.parts[i].lines)
 		}
 	}
 }

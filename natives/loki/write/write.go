@@ -51,6 +51,7 @@ type Component struct {
 var (
 	_ component.Updater  = (*Component)(nil)
 	_ component.Debugger = (*Component)(nil)
+	_ component.Queuer   = (*Component)(nil)
 	_ flow.LogsConsumer  = (*Component)(nil)
 )
 
@@ -93,6 +94,9 @@ func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	return c.endpoints.Output().SendLogs(ctx, b)
 }
+
+// Backlog returns what waits to be sent.
+func (c *Component) Backlog() component.Backlog { return c.endpoints.Backlog() }
 
 // Run sends until ctx ends.
 func (c *Component) Run(ctx context.Context) error { return c.endpoints.Run(ctx) }

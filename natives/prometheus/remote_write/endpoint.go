@@ -32,7 +32,7 @@ type endpoint struct {
 
 // outboxes is what those of all endpoints have in common.
 var outboxes = &journaling.Kind{
-	Rows: "samples", Stopping: errors.New("remote_write is stopping"), Metrics: journaling.NewMetrics("remote_write", "samples", ""), Drop: (*flow.Stats).Drop,
+	Rows: "samples", Stopping: errors.New("remote_write is stopping"), Metrics: journaling.NewMetrics("remote_write", "samples", ""), Signal: batch.SignalMetrics,
 	Reasons: []string{
 		"cannot_encode", "corrupt", "disk_full", "header_invalid", "header_values", "max_age", "max_size", "native_histogram",
 		"partial_write", "rejected", "too_old", "unknown_kind", "write_relabel",

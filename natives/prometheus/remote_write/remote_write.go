@@ -57,6 +57,7 @@ var (
 	_ component.Updater    = (*Component)(nil)
 	_ component.Sourced    = (*Component)(nil)
 	_ component.Debugger   = (*Component)(nil)
+	_ component.Queuer     = (*Component)(nil)
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
@@ -119,6 +120,9 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	}
 	return c.endpoints.Output().SendMetrics(ctx, b)
 }
+
+// Backlog returns what waits to be sent.
+func (c *Component) Backlog() component.Backlog { return c.endpoints.Backlog() }
 
 // Run sends until ctx ends.
 func (c *Component) Run(ctx context.Context) error { return c.endpoints.Run(ctx) }

@@ -1,0 +1,20 @@
+package component
+
+// Queuer is a Component that keeps some of what it accepted. What its flow.Stats
+// count as out is what was sent, and not what was put aside to be sent later.
+type Queuer interface {
+	// Backlog returns what the component keeps now, and brings Options.Stats up
+	// to date. It is called from any goroutine and must not block.
+	Backlog() Backlog
+}
+
+// Backlog is what a component has accepted and neither sent nor dropped. It may
+// be from before the process was started.
+type Backlog struct {
+	// Journal says that the component sends out of a journal.
+	Journal bool
+	// Samples and Lines wait in the journal, once for each endpoint.
+	Samples, Lines int64
+	// Quarantined is how many samples and lines are in quarantine.
+	Quarantined int64
+}
