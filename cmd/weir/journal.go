@@ -14,8 +14,6 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/journal"
-	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
-	"github.com/weir-run/weir/scripting/outbox"
 )
 
 func journalCommand(t *terminal) *cobra.Command {
@@ -41,10 +39,12 @@ func journalStatsCommand(t *terminal) *cobra.Command {
 	var storage, format string
 	cmd := &cobra.Command{
 		Use:   "stats [DIR]",
-		Short: "Count what waits in journals: blocks, samples, series, age",
-		Long: `Count what waits in the journals of a storage directory, or in the journal in DIR.
-Nothing is changed and nothing is locked, so weir may be running; what it does
-meanwhile may be seen in part. Files that are damaged are named.`,
+		Short: "Count what waits in journals: samples and series, lines and streams, age",
+		Long: `Count what waits in the journals of a storage directory, or in one journal: of
+prometheus.remote_write, loki.write and scripted sinks. Nothing is changed and
+nothing is locked, so weir may be running; what it does meanwhile may be seen in
+part. Files and blocks that are damaged are named. A journal of a kind that this
+weir does not know is reported as unknown, and not as damaged.`,
 		Example: `  weir journal stats
   weir journal stats --storage.path=/var/lib/weir
   weir journal stats --format=json data-weir/journal/name-far`,
@@ -68,15 +68,6 @@ meanwhile may be seen in part. Files that are damaged are named.`,
 	storageFlag(cmd.Flags(), &storage)
 	cmd.Flags().StringVar(&format, "format", "text", `"text" or "json"`)
 	return cmd
-}
-
-// journalReport is a journal's figures, with those that only who wrote the
-// blocks can tell.
-type journalReport struct {
-	journal.Report
-	Series   int            `json:"pending_series"`
-	Messages map[string]int `json:"pending_messages,omitempty"` // blocks by message, of a scripted sink by signal
-	Tenants  int            `json:"pending_header_values,omitempty"`
 }
 
 func journalStats(out io.Writer, dir, format string) error {
@@ -116,31 +107,6 @@ func journalStats(out io.Writer, dir, format string) error {
 	return nil
 }
 
-func inspectJournal(dir string) (journalReport, error) {
-	var blocks remotewrite.BlockStats
-	var batches outbox.BlockStats // of a scripted sink
-	unknown := map[string]int{}
-	r, err := journal.Inspect(dir, func(b journal.Block) error {
-		add := blocks.Add
-		if batches.Has(b) {
-			add = batches.Add
-		}
-		if err := add(b); err != nil {
-			unknown[err.Error()]++ // it is there all the same
-		}
-		return nil
-	})
-	for _, why := range slices.Sorted(maps.Keys(unknown)) {
-		r.Problems = append(r.Problems, fmt.Sprintf("%s cannot be read: %s", count(unknown[why], "block"), why))
-	}
-	messages := maps.Clone(blocks.Messages())
-	if messages == nil {
-		messages = map[string]int{}
-	}
-	maps.Copy(messages, batches.Signals())
-	return journalReport{r, blocks.Series() + batches.Series(), messages, blocks.Values()}, err
-}
-
 // write prints the report for people.
 func (r journalReport) write(out io.Writer, now time.Time) error {
 	var errs []error
@@ -155,15 +121,12 @@ func (r journalReport) write(out io.Writer, now time.Time) error {
 	if r.Node != "" {
 		line("node", "%s", r.Node)
 	}
+	line("component", "%s", r.Component)
 	line("on disk", "%s in %s", bytesText(r.Bytes), count(len(r.Segments), "segment"))
 	if r.Blocks == 0 {
 		line("pending", "nothing")
 	} else {
-		tenants := ""
-		if r.Tenants > 0 {
-			tenants = fmt.Sprintf(", for %s of a header", count(r.Tenants, "value"))
-		}
-		line("pending", "%s of %d series in %s, %s%s", count(int(r.Samples), "sample"), r.Series, count(int(r.Blocks), "block"), bytesText(r.Payload), tenants)
+		line("pending", "%s in %s, %s%s", r.records(), count(int(r.Blocks), "block"), bytesText(r.Payload), r.audience())
 		line("oldest", "%s old", age(now, r.Oldest))
 	}
 	if !r.Newest.IsZero() {
@@ -190,6 +153,12 @@ func (r journalReport) write(out io.Writer, now time.Time) error {
 		if s.Unfinished > 0 {
 			line("damaged", "%s: %d bytes at its end are no block, unless weir is writing one", s.File, s.Unfinished)
 		}
+	}
+	for _, what := range r.Report.Damage {
+		line("damaged", "%s", what)
+	}
+	for _, why := range slices.Sorted(maps.Keys(r.Damaged)) {
+		line("damaged", "%s cannot be read: %s", count(r.Damaged[why], "block"), why)
 	}
 	for _, f := range r.Aside {
 		line("set aside", "%s", f)

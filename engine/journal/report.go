@@ -28,6 +28,7 @@ type Report struct {
 	Lanes       []LaneReport    `json:"lanes"`
 	Segments    []SegmentReport `json:"segments"`
 	Aside       []string        `json:"set_aside,omitempty"` // files that are kept for who wants to look at them
+	Damage      []string        `json:"damage,omitempty"`    // blocks whose payload is not what was written
 	Problems    []string        `json:"problems,omitempty"`  // what could not be read
 }
 
@@ -170,6 +171,10 @@ func (r *Report) segment(dir, name string, last bool, each func(Block) error) er
 			continue
 		}
 		b, err := (&ref{record: rec, seg: seg, off: off}).read(buf)
+		if errors.Is(err, errChecksum) {
+			r.Damage = append(r.Damage, fmt.Sprintf("%s: block %d: %v", name, rec.seq, err))
+			continue
+		}
 		if err != nil {
 			r.problem(fmt.Sprintf("%s: block %d", name, rec.seq), err)
 			continue

@@ -124,7 +124,7 @@ func TestInspectDamage(t *testing.T) {
 	if diff := cmp.Diff([]string{"1.seg.damaged"}, r.Aside); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	got := strings.Join(r.Problems, "\n")
+	got := strings.Join(append(r.Problems, r.Damage...), "\n")
 	for _, want := range []string{"meta.json: ", "cursor: it is no cursor file", "block 2: checksum does not match", "x.seg: its name"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("problems do not name %q:\n%s", want, got)

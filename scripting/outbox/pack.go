@@ -124,35 +124,43 @@ func signalOf(b journal.Block) batch.Signals {
 
 // BlockStats counts what is in blocks. The zero value is usable.
 type BlockStats struct {
-	handles *batch.Interner
-	counts  map[string]int
+	Samples, Lines SignalStats
+}
+
+// SignalStats are the part of BlockStats of one signal.
+type SignalStats struct {
+	Blocks, Records int
+	handles         *batch.Interner
 }
 
 // Has reports whether a block is of this package.
 func (*BlockStats) Has(b journal.Block) bool { return b.Kind == kindMetrics || b.Kind == kindLogs }
 
-// Add counts a block.
+// Add counts a block. An error means that the block is damaged.
 func (s *BlockStats) Add(b journal.Block) error {
-	if s.handles == nil {
-		s.handles, s.counts = batch.NewInterner(0), map[string]int{}
+	of := &s.Samples
+	if signalOf(b) == batch.SignalLogs {
+		of = &s.Lines
 	}
-	content, _, err := unpack(b, 0, s.handles, time.Time{})
-	if err == nil {
-		s.counts[content.Signal().String()]++
+	if of.handles == nil {
+		of.handles = batch.NewInterner(0)
 	}
-	return err
+	content, _, err := unpack(b, 0, of.handles, time.Time{})
+	if err != nil {
+		return err
+	}
+	of.Blocks++
+	of.Records += content.Len()
+	return nil
 }
 
-// Series returns how many different series and streams there are.
-func (s *BlockStats) Series() int {
+// Series returns how many different series or streams there are.
+func (s *SignalStats) Series() int {
 	if s.handles == nil {
 		return 0
 	}
 	return s.handles.Len()
 }
-
-// Signals returns how many blocks there are of each signal.
-func (s *BlockStats) Signals() map[string]int { return s.counts }
 
 // maxBlock is about how many bytes a block has before it is compressed: a batch
 // of more is several.

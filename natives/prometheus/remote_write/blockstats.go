@@ -1,6 +1,8 @@
 package remotewrite
 
 import (
+	"errors"
+
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/weir-run/weir/engine/journal"
@@ -9,12 +11,20 @@ import (
 // BlockStats counts what is in blocks of journals that prometheus.remote_write
 // wrote. The zero value is ready.
 type BlockStats struct {
+	samples  int
 	messages map[string]int
 	values   map[string]bool
 	series   map[uint64]struct{} // by the hash of their labels, of which a header may be one
 }
 
-// Add counts a block.
+// Has reports whether the kind of a block is one of this package. Other
+// components may use the same number.
+func (*BlockStats) Has(b journal.Block) bool {
+	_, err := openBlock(b)
+	return !errors.Is(err, errUnknownKind)
+}
+
+// Add counts a block. An error means that the block is damaged.
 func (s *BlockStats) Add(b journal.Block) error {
 	env, err := openBlock(b)
 	if err != nil {
@@ -30,8 +40,9 @@ func (s *BlockStats) Add(b journal.Block) error {
 		return err
 	}
 	if s.series == nil {
-		*s = BlockStats{map[string]int{}, map[string]bool{}, map[uint64]struct{}{}}
+		*s = BlockStats{0, map[string]int{}, map[string]bool{}, map[uint64]struct{}{}}
 	}
+	s.samples += len(rows)
 	s.messages[env.message.String()]++
 	salt := uint64(0)
 	if env.header != "" {
@@ -43,6 +54,9 @@ func (s *BlockStats) Add(b journal.Block) error {
 	}
 	return nil
 }
+
+// Samples returns how many samples there are.
+func (s *BlockStats) Samples() int { return s.samples }
 
 // Series returns how many different series there are.
 func (s *BlockStats) Series() int { return len(s.series) }

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine/journal"
+	lokiwrite "github.com/weir-run/weir/natives/loki/write"
+	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
+	"github.com/weir-run/weir/scripting/outbox"
+)
+
+// journalReport is a journal's figures, with those that only the component that
+// wrote the blocks can tell.
+type journalReport struct {
+	journal.Report
+	Component string         `json:"component"`       // that wrote it, or "unknown"
+	Samples   int            `json:"pending_samples"` // of the blocks that can be read, as all below
+	Lines     int            `json:"pending_lines"`
+	Series    int            `json:"pending_series"`
+	Streams   int            `json:"pending_streams"`
+	Messages  map[string]int `json:"pending_messages,omitempty"` // blocks by message, of a scripted sink by signal
+	Headers   int            `json:"pending_header_values,omitempty"`
+	Tenants   int            `json:"pending_tenants,omitempty"`
+	Unknown   int            `json:"unknown_blocks,omitempty"` // blocks whose kind is not known
+	Damaged   map[string]int `json:"damaged_blocks,omitempty"` // blocks by what is wrong with them
+}
+
+// The components whose blocks have numbers that others use as well.
+const (
+	remoteWrite = "prometheus.remote_write"
+	lokiWrite   = "loki.write"
+)
+
+// blockReader counts the blocks of one kind of journal.
+type blockReader interface {
+	Has(journal.Block) bool // whether the number of the kind is one of the component's
+	Add(journal.Block) error
+}
+
+// journalBlocks counts blocks by the component that wrote them.
+type journalBlocks struct {
+	samples remotewrite.BlockStats
+	lines   lokiwrite.BlockStats
+	scripts outbox.BlockStats
+	unknown int
+	damaged map[string]int
+}
+
+// readers returns who may read a block, in the order to try. Kinds of blocks are
+// numbers of their component, but for those of scripted sinks: whose the journal
+// is decides, and if that is not known, who can read the block.
+func (b *journalBlocks) readers(component string, of journal.Block) (readers []blockReader) {
+	switch {
+	case b.scripts.Has(of):
+		return []blockReader{&b.scripts}
+	case component == remoteWrite:
+		readers = []blockReader{&b.samples}
+	case component == lokiWrite:
+		readers = []blockReader{&b.lines}
+	case component == "":
+		readers = []blockReader{&b.samples, &b.lines}
+	}
+	return slices.DeleteFunc(readers, func(r blockReader) bool { return !r.Has(of) })
+}
+
+// add counts a block of a component's journal, "" if that is not known.
+func (b *journalBlocks) add(component string, of journal.Block) {
+	readers := b.readers(component, of)
+	var err error
+	for _, r := range readers {
+		if err = r.Add(of); err == nil {
+			return
+		}
+	}
+	if len(readers) != 1 { // nobody knows whose it is
+		b.unknown++
+		return
+	}
+	if b.damaged == nil {
+		b.damaged = map[string]int{}
+	}
+	b.damaged[err.Error()]++
+}
+
+// componentOf returns the name of a node's component: loki.write of
+// m.x/loki.write.default.
+func componentOf(node string) string {
+	base := path.Base(node)
+	return base[:max(strings.LastIndexByte(base, '.'), 0)]
+}
+
+func inspectJournal(dir string) (journalReport, error) {
+	before, err := journal.Inspect(dir, nil)
+	if err != nil {
+		return journalReport{}, err
+	}
+	component := componentOf(before.Node)
+	var b journalBlocks
+	r, err := journal.Inspect(dir, func(of journal.Block) error { b.add(component, of); return nil })
+	return journalReport{
+		Report: r, Component: b.component(component),
+		Samples: b.samples.Samples() + b.scripts.Samples.Records, Lines: b.lines.Lines() + b.scripts.Lines.Records,
+		Series: b.samples.Series() + b.scripts.Samples.Series(), Streams: b.lines.Streams() + b.scripts.Lines.Series(),
+		Messages: b.messages(), Headers: b.samples.Values(), Tenants: b.lines.Tenants(),
+		Unknown: b.unknown, Damaged: b.damaged,
+	}, err
+}
+
+// component returns the name of the component that wrote the blocks, if the
+// journal does not say it.
+func (b *journalBlocks) component(name string) string {
+	switch {
+	case name != "":
+		return name
+	case b.scripts.Samples.Blocks+b.scripts.Lines.Blocks > 0:
+		return "a scripted sink"
+	case b.samples.Samples() > 0:
+		return remoteWrite
+	case b.lines.Lines() > 0:
+		return lokiWrite
+	}
+	return "unknown"
+}
+
+// messages returns how many blocks there are of each form.
+func (b *journalBlocks) messages() map[string]int {
+	all := map[string]int{}
+	for name, n := range b.samples.Messages() {
+		all[name] = n
+	}
+	for name, n := range map[string]int{"metrics": b.scripts.Samples.Blocks, "logs": b.scripts.Lines.Blocks} {
+		if n > 0 {
+			all[name] = n
+		}
+	}
+	return all
+}
+
+// records says what is in the blocks.
+func (r *journalReport) records() string {
+	damaged := 0
+	for _, n := range r.Damaged {
+		damaged += n
+	}
+	var parts []string
+	if r.Samples > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %d series", count(r.Samples, "sample"), r.Series))
+	}
+	if r.Lines > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s", count(r.Lines, "line"), count(r.Streams, "stream")))
+	}
+	if r.Unknown > 0 {
+		parts = append(parts, count(r.Unknown, "block")+" of an unknown kind")
+	}
+	if damaged > 0 {
+		parts = append(parts, count(damaged, "damaged block"))
+	}
+	if parts == nil {
+		return "nothing that can be read"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// audience says for whom the blocks are, if they say.
+func (r *journalReport) audience() (text string) {
+	if r.Headers > 0 {
+		text = fmt.Sprintf(", for %s of a header", count(r.Headers, "value"))
+	}
+	if r.Tenants > 0 {
+		text += ", for " + count(r.Tenants, "tenant")
+	}
+	return text
+}
