@@ -95,7 +95,7 @@ var leaves = []struct {
 }
 
 // sharedNatives are packages under natives that are no components.
-var sharedNatives = []string{"natives/discovery", "natives/prometheus/exporter", "natives/httpclient", "natives/journaling", "natives/server", "natives/prometheus/rule",
+var sharedNatives = []string{"natives/discovery", "natives/prometheus/exporter", "natives/httpclient", "natives/journaling", "natives/server", "natives/prometheus/rule", "natives/prometheus/valid",
 	"natives/generation", "natives/intake", "natives/glob", "natives/inventory", "natives/expr/clause", "natives/wire", "natives/loki/push", "natives/loki/selector", "natives/loki/logql", "natives/loki/source", "natives/loki/source/journal/journalfile"}
 
 func TestImports(t *testing.T) {

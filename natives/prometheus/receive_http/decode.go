@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
-
-	"github.com/prometheus/prometheus/model/histogram"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/natives/intake"
+	"github.com/weir-run/weir/natives/prometheus/valid"
 	"github.com/weir-run/weir/natives/wire"
 )
 
@@ -47,6 +45,7 @@ type decoder struct {
 	extra     int64 // memory reserved for histograms
 	dropped   map[string]int
 	exDropped map[string]int
+	reduced   int // histograms whose resolution was reduced
 	problems  intake.Problems
 	written   written
 }
@@ -69,7 +68,7 @@ func (d *decoder) reset() {
 	clear(d.labels)
 	d.symbols, d.orphans = d.symbols[:0], d.orphans[:0]
 	d.dropped, d.exDropped, d.metas, d.texts = nil, nil, nil, nil
-	d.counted, d.extra, d.problems, d.written = 0, 0, intake.Problems{}, written{}
+	d.counted, d.extra, d.reduced, d.problems, d.written = 0, 0, 0, intake.Problems{}, written{}
 }
 
 // errBusy says that there is no memory for the request now.
@@ -167,30 +166,24 @@ func (d *decoder) histogram(s *batch.Series, h batch.Histogram, t, start int64) 
 	}
 	h.Row = len(d.t)
 	var sum float64
-	var err error
-	if s == nil {
-		// The row goes with the series.
-	} else if h.Int != nil {
-		if histogram.IsExponentialSchemaReserved(h.Int.Schema) && h.Int.Schema > histogram.ExponentialSchemaMax {
-			err = h.Int.ReduceResolution(histogram.ExponentialSchemaMax)
-		}
+	if s != nil { // otherwise the row goes with the series
+		reduced, err := valid.ReduceHistogram(&h)
 		if err == nil {
-			err = h.Int.Validate()
+			err = valid.CheckHistogram(&h)
 		}
-		sum = h.Int.Sum
-	} else {
-		if histogram.IsExponentialSchemaReserved(h.Float.Schema) && h.Float.Schema > histogram.ExponentialSchemaMax {
-			err = h.Float.ReduceResolution(histogram.ExponentialSchemaMax)
+		if err != nil {
+			d.drop(valid.HistogramReason(err), 1)
+			d.problems.Add(fmt.Errorf("a histogram of series %s cannot be accepted: %w", s, err))
+			return nil
 		}
-		if err == nil {
-			err = h.Float.Validate()
+		if reduced {
+			d.reduced++
 		}
-		sum = h.Float.Sum
-	}
-	if err != nil {
-		d.drop("invalid_histogram", 1)
-		d.problems.Add(fmt.Errorf("a histogram of series %s cannot be accepted: %w", s, err))
-		return nil
+		if h.Int != nil {
+			sum = h.Int.Sum
+		} else {
+			sum = h.Float.Sum
+		}
 	}
 	d.histograms = append(d.histograms, h)
 	if start != 0 {
@@ -200,28 +193,17 @@ func (d *decoder) histogram(s *batch.Series, h batch.Histogram, t, start int64) 
 	return nil
 }
 
-// maxExemplarRunes is OpenMetrics's and Prometheus's bound of an exemplar's labels.
-const maxExemplarRunes = 128
-
 // exemplar keeps one for the last row of the series, or for one that comes
 // later. One that is no good is dropped without fuss, as in Prometheus.
 func (d *decoder) exemplar(s *batch.Series, e batch.Exemplar, has bool) {
 	if s == nil {
 		return
 	}
-	sortLabels(e.Labels)
-	runes := 0
-	for i, l := range e.Labels {
-		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) || l.Name == "" || i > 0 && e.Labels[i-1].Name == l.Name {
-			d.dropExemplar("invalid_labels")
-			return
-		}
-		runes += utf8.RuneCountInString(l.Name) + utf8.RuneCountInString(l.Value)
-	}
-	if runes > maxExemplarRunes {
-		d.dropExemplar("too_long")
+	if reason := valid.CheckExemplar(e.Labels); reason != "" {
+		d.dropExemplar(reason)
 		return
 	}
+	sortLabels(e.Labels)
 	e.Labels = slices.DeleteFunc(e.Labels, func(l batch.Label) bool { return l.Value == "" })
 	d.written.exemplars++
 	if !has {

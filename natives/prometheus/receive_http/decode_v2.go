@@ -7,6 +7,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/prometheus/valid"
 	"github.com/weir-run/weir/natives/wire"
 )
 
@@ -306,18 +307,18 @@ func (d *decoder) exemplarsV2(s *batch.Series, has bool) error {
 			name, ok := d.symbol(pb.LabelsRefs[i])
 			value, ok2 := d.symbol(pb.LabelsRefs[i+1])
 			good = good && ok && ok2
-			if size += len(name) + len(value); size > 4*maxExemplarRunes {
+			if size += len(name) + len(value); size > 4*valid.MaxExemplarRunes {
 				continue // too long in any case, and not to be copied
 			}
 			e.Labels = append(e.Labels, batch.Label{Name: string(name), Value: string(value)})
 		}
 		if !good {
-			d.dropExemplar("invalid_labels")
+			d.dropExemplar(valid.ExemplarLabels)
 			d.problems.Add(fmt.Errorf("an exemplar of series %s has labels_refs that are not in the symbols table", s))
 			continue
 		}
-		if size > 4*maxExemplarRunes {
-			d.dropExemplar("too_long")
+		if size > 4*valid.MaxExemplarRunes {
+			d.dropExemplar(valid.ExemplarLength)
 			continue
 		}
 		d.exemplar(s, e, has)

@@ -234,7 +234,7 @@ func TestBetterThanPrometheus(t *testing.T) {
 	if !strings.Contains(a.body, `h{a="b"}`) {
 		t.Errorf("got %q, want the series to be named", a.body)
 	}
-	if got := r.Stats.Dropped()["invalid_histogram"]; got != 1 {
-		t.Errorf("%d counted as invalid_histogram, want 1", got)
+	if got := r.Stats.Dropped()["invalid_histogram_spans"]; got != 1 {
+		t.Errorf("%d counted as invalid_histogram_spans, want 1", got)
 	}
 }

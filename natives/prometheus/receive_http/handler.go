@@ -113,6 +113,7 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *in
 	for reason, n := range d.dropped {
 		c.o.Stats.Drop(reason, n)
 	}
+	c.histogramsReduced.Add(float64(d.reduced))
 	for reason, n := range d.exDropped {
 		c.exemplarsDropped.WithLabelValues(reason).Add(float64(n))
 	}

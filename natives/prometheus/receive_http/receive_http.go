@@ -55,7 +55,8 @@ type Component struct {
 	rates    *rates
 	decoders sync.Pool
 
-	exemplarsDropped *prometheus.CounterVec // by reason
+	exemplarsDropped  *prometheus.CounterVec // by reason
+	histogramsReduced prometheus.Counter
 
 	args  atomic.Pointer[Arguments]
 	out   atomic.Pointer[flow.Output]
@@ -97,7 +98,7 @@ var (
 
 func build(o component.Options, a *Arguments) (*Component, error) {
 	o.Previous = nil // kept, it would keep all that were before it
-	c := &Component{o: o, held: newHeld(), rates: newRates(), exemplarsDropped: newExemplarsDropped()}
+	c := &Component{o: o, held: newHeld(), rates: newRates(), exemplarsDropped: newExemplarsDropped(), histogramsReduced: newHistogramsReduced()}
 	c.desk = intake.NewDesk[answer]("weir_receive_http", signal, o.Clock, c.out.Load)
 	c.decoders.New = func() any { return new(decoder) }
 	var err error
@@ -107,7 +108,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	}
 	c.take(a)
 	series := c.desk.Gauge("_series", "Series that are known.", func() int { return c.known.Load().len() })
-	if err := component.Register(o.Registerer, append(c.desk.Metrics(c.server.Connections), c.exemplarsDropped, series)...); err != nil {
+	if err := component.Register(o.Registerer, append(c.desk.Metrics(c.server.Connections), c.exemplarsDropped, c.histogramsReduced, series)...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	return c, nil

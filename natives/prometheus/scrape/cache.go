@@ -42,6 +42,8 @@ type cache struct {
 	// about a family that samples before it were taken for.
 	changed bool
 
+	exemplars exemplars
+
 	layout *layout // of the last body, nil for none
 	// settled says that the last scrape was one of that layout and that another
 	// such body would leave the cache as it is.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/grafana/alloy/syntax"
@@ -26,10 +28,12 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/logging"
 	"go.uber.org/goleak"
 
@@ -228,6 +232,18 @@ type collector struct {
 	batches []*batch.Metrics
 	refs    map[string]storage.SeriesRef
 	latest  map[string]int64 // Unix ms, by series
+	// exemplars is what Prometheus decides by which exemplars it keeps.
+	exemplars *tsdb.CircularExemplarStorage
+}
+
+// newCollector returns a collector for Prometheus.
+func newCollector(t testing.TB) *collector {
+	t.Helper()
+	es, err := tsdb.NewCircularExemplarStorage(10_000, tsdb.NewExemplarMetrics(prometheus.NewRegistry()), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &collector{refs: map[string]storage.SeriesRef{}, latest: map[string]int64{}, exemplars: es.(*tsdb.CircularExemplarStorage)}
 }
 
 func (c *collector) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
@@ -283,11 +299,15 @@ func (c *collector) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 
 func (c *collector) AppenderV2(context.Context) storage.AppenderV2 { return &appender{c: c} }
 
+// appender does what an appender of the TSDB does, with a difference: an invalid
+// histogram is refused by an error after which the scrape goes on.
 type appender struct {
-	c    *collector
-	rows []sample
-	ts   []int64
-	now  int64
+	c         *collector
+	rows      []sample
+	ts        []int64
+	now       int64
+	series    []labels.Labels
+	exemplars [][]exemplar.Exemplar
 }
 
 func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options) (storage.SeriesRef, error) {
@@ -295,31 +315,35 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 		return 0, fmt.Errorf("label name %q is not unique", name)
 	}
 	m := sample{Series: ls.String(), V: formatValue(v), Start: st}
+	var invalid error
 	switch {
 	case h != nil:
 		m.Histogram = fmt.Sprintf("%d %s", h.Schema, h)
+		v, invalid = h.Sum, h.Validate()
 	case fh != nil:
 		m.Histogram = fmt.Sprintf("%d %s", fh.Schema, fh)
+		v, invalid = fh.Sum, fh.Validate()
+	}
+	if invalid != nil {
+		return 0, storage.ErrOutOfBounds
 	}
 	if opts.Metadata.Type != "" || opts.Metadata.Help != "" || opts.Metadata.Unit != "" {
 		m.Meta = fmt.Sprintf("%s %q %q", opts.Metadata.Type, opts.Metadata.Unit, opts.Metadata.Help)
 	}
-	for _, e := range opts.Exemplars {
-		// Whether its time is the scrape's is known at the end.
-		m.Exemplars = append(m.Exemplars, fmt.Sprintf("%s %v %v %d", e.Labels, e.Value, e.HasTs, e.Ts))
-	}
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
 	key := ls.String()
-	if a.c.latest == nil {
-		a.c.latest = map[string]int64{}
-	}
 	if opts.RejectOutOfOrder && t <= a.c.latest[key] { // as in the TSDB
 		return 0, storage.ErrOutOfOrderSample
 	}
 	a.c.latest[key] = max(a.c.latest[key], t)
 	a.rows = append(a.rows, m)
 	a.ts = append(a.ts, t)
+	a.series = append(a.series, ls)
+	a.exemplars = append(a.exemplars, nil)
+	if !batch.IsStale(v) {
+		a.exemplars[len(a.rows)-1] = slices.Clone(opts.Exemplars)
+	}
 	a.now = t // the report comes last
 	if a.c.refs[key] == 0 {
 		a.c.refs[key] = storage.SeriesRef(len(a.c.refs) + 1)
@@ -328,21 +352,44 @@ func (a *appender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, 
 }
 
 func (a *appender) Commit() error {
+	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
 	for i := range a.rows {
 		if a.ts[i] != a.now {
 			a.rows[i].Own, a.rows[i].T = true, a.ts[i]
 		}
-		for j, e := range a.rows[i].Exemplars {
-			a.rows[i].Exemplars[j] = strings.Replace(e, fmt.Sprintf(" false %d", a.now), " false 0", 1)
+		for _, e := range a.exemplars[i] {
+			e.Labels = e.Labels.WithoutEmpty()
+			if !sendable(e.Labels) || a.c.exemplars.ValidateExemplar(a.series[i], e) != nil {
+				continue
+			}
+			if err := a.c.exemplars.AddExemplar(a.series[i], e); err != nil {
+				return err
+			}
+			t := e.Ts
+			if !e.HasTs && t == a.now {
+				t = 0
+			}
+			a.rows[i].Exemplars = append(a.rows[i].Exemplars, fmt.Sprintf("%s %v %v %d", e.Labels, e.Value, e.HasTs, t))
 		}
 	}
-	a.c.mu.Lock()
-	defer a.c.mu.Unlock()
 	a.c.scrapes = append(a.c.scrapes, tidy(a.rows))
 	return nil
 }
 
 func (a *appender) Rollback() error { return nil }
+
+// sendable reports whether the labels of an exemplar can be sent: beyond what the
+// TSDB checks, names must be unique, as for the agent, and all must be UTF-8.
+func sendable(ls labels.Labels) bool {
+	_, twice := ls.HasDuplicateLabelNames()
+	return !twice && ls.Validate(func(l labels.Label) error {
+		if l.Name == "" || !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {
+			return errors.New("cannot be sent")
+		}
+		return nil
+	}) == nil
+}
 
 func decode(t testing.TB, text string) *Arguments {
 	t.Helper()
@@ -362,7 +409,7 @@ func decode(t testing.TB, text string) *Arguments {
 // byManager has Prometheus scrape the world n times.
 func byManager(t testing.TB, w *world, a *Arguments, n int) [][]sample {
 	t.Helper()
-	c := &collector{refs: map[string]storage.SeriesRef{}}
+	c := newCollector(t)
 	manage(t, w, a, n, c)
 	c.mu.Lock()
 	defer c.mu.Unlock()

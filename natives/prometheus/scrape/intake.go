@@ -61,6 +61,11 @@ type intake struct {
 	repeated    int // dropped, their series was in the body before
 	ahead       int // dropped, too far in the future
 
+	invalid    map[string]int // native histograms that were dropped, by reason
+	invalidErr error          // of the first of them
+	reduced    map[string]int // native histograms of a lower resolution now, by reason
+	exDropped  map[string]int // exemplars that were dropped, by reason
+
 	appended  int // what counts towards sample_limit
 	limitErr  error
 	bucketErr error
@@ -119,6 +124,7 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 		}
 		if err != nil {
 			in.rec.layout.free()
+			c.exemplars.done(false)
 		}
 	}()
 	if err := in.parse(b, contentType, old); err != nil {
@@ -145,6 +151,7 @@ func (in *intake) body(b []byte, contentType string) (err error) {
 		c.layout = in.rec.layout.kept()
 	}
 	c.settled = !c.changed && in.ahead == 0
+	c.exemplars.done(true)
 	c.done(true)
 	if first {
 		c.pack() // the memory that is taken now stays
@@ -195,6 +202,11 @@ func (in *intake) parse(b []byte, contentType string, old *layout) error {
 	p, err := textparse.New(b, contentType, labels.NewSymbolTable(), in.opts)
 	if p == nil {
 		return err
+	}
+	if _, ok := p.(*textparse.ProtobufParser); ok && !in.opts.IgnoreNativeHistograms {
+		if fixed, ok := replaceMismatches(b); ok {
+			p, _ = textparse.New(fixed, contentType, labels.NewSymbolTable(), in.opts)
+		}
 	}
 	// Start timestamps of OpenMetrics are in lines of their own, wherever
 	// the parser looks for them.

@@ -50,9 +50,11 @@ type state struct {
 	set    *settings // of the last scrape, nil before the first
 	next   time.Time // when it is scraped next, zero before the loop has run
 	period time.Duration
-	missed bool  // the last scrape was left out
-	sentT  int64 // time of the last scrape, Unix ms
-	latest int64 // no sample of the target has a later time, Unix ms
+	missed bool // the last scrape was left out
+	// rejecting says that native histograms of the last scrape were invalid.
+	rejecting bool
+	sentT     int64 // time of the last scrape, Unix ms
+	latest    int64 // no sample of the target has a later time, Unix ms
 
 	// out is where the last scrape went, but for receivers that were sent
 	// markers since; nil before the first. markT is the time of those.
@@ -216,6 +218,7 @@ func (l *loop) ask(ctx context.Context, j *job, at, start time.Time) (in *intake
 		rep.scraped, rep.added, rep.seriesAdded = in.total, in.added, in.seriesAdded
 		l.stats.Drop("duplicate", in.repeated)
 		l.stats.Drop("too_far_ahead", in.ahead)
+		l.noteDropped(j, in)
 	}
 	took := l.clock.Now().Sub(start)
 	rep.up, rep.seconds = err == nil, took.Seconds()
@@ -273,6 +276,26 @@ func (l *loop) note(j *job, start time.Time, took time.Duration, samples int, er
 	case err == nil && was != nil:
 		l.log.Info("target is scraped again", "target", j.redacted)
 	}
+}
+
+// noteDropped counts what was dropped of a good scrape, or changed, besides plain
+// samples. It logs when a target begins to serve invalid native histograms.
+func (l *loop) noteDropped(j *job, in *intake) {
+	dropped := 0
+	for reason, n := range in.invalid {
+		l.stats.Drop(reason, n)
+		dropped += n
+	}
+	for reason, n := range in.reduced {
+		l.metrics.reduced.WithLabelValues(reason).Add(float64(n))
+	}
+	for reason, n := range in.exDropped {
+		l.metrics.exemplarsDropped.WithLabelValues(reason).Add(float64(n))
+	}
+	if dropped > 0 && !l.rejecting {
+		l.log.Warn("native histograms are invalid; they are dropped and counted", "target", j.redacted, "dropped", dropped, "first", in.invalidErr)
+	}
+	l.rejecting = dropped > 0
 }
 
 func outcome(err error) string {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/natives/prometheus/valid"
 )
 
 // Outcomes of a scrape, the values of the label outcome.
@@ -29,6 +31,8 @@ type metrics struct {
 	scrapes   *prometheus.CounterVec
 	bytes     prometheus.Counter
 	missed    prometheus.Counter
+	// reduced are native histograms, and exemplarsDropped exemplars, by reason.
+	reduced, exemplarsDropped *prometheus.CounterVec
 
 	mu   sync.Mutex
 	told time.Time // of scrapes that were missed
@@ -68,6 +72,20 @@ func newMetrics() *metrics {
 			Name: "weir_scrape_missed_total",
 			Help: "Scrapes that were left out because weir or its machine stood still for more than a second at their time.",
 		}),
+		reduced: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_scrape_histograms_reduced_total",
+			Help: "Native histograms whose resolution was reduced, by the limit that asked for it.",
+		}, []string{"reason"}),
+		exemplarsDropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_scrape_exemplars_dropped_total",
+			Help: "Exemplars that were dropped, by reason. Exemplars that a target repeats do not count.",
+		}, []string{"reason"}),
+	}
+	for _, r := range []string{reducedByFactor, reducedByLimit} {
+		m.reduced.WithLabelValues(r)
+	}
+	for _, r := range []string{valid.ExemplarLength, valid.ExemplarLabels, exemplarOrder} {
+		m.exemplarsDropped.WithLabelValues(r)
 	}
 	for _, o := range []string{
 		outcomeOK, outcomeFailed, outcomeTimeout, outcomeStatus, outcomeBodySize, outcomeInvalid,
@@ -79,5 +97,5 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.targets, m.unscraped, m.scrapes, m.bytes, m.missed}
+	return []prometheus.Collector{m.targets, m.unscraped, m.scrapes, m.bytes, m.missed, m.reduced, m.exemplarsDropped}
 }

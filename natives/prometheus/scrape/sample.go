@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/prometheus/common/model"
@@ -99,10 +98,7 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 			}
 			exemplars = true
 		}
-		fits, err := in.fitsBuckets(h, fh)
-		if err != nil {
-			return -1, -1, err
-		}
+		fits := in.reduce(h, fh)
 		var series *batch.Series
 		var name string
 		if l >= 0 {
@@ -111,7 +107,7 @@ func (in *intake) parsed(b []byte, p textparse.Parser, native bool) (at, bound i
 			name = in.lset.Get(model.MetricNameLabel)
 		}
 		meta := in.meta(series, name)
-		if fits && in.fits(t) {
+		if fits && in.fits(t) && in.valid(h, fh) {
 			if l < 0 {
 				l = in.c.add(text, in.c.labelled(in.wire, in.tags))
 				if in.limitErr == nil && in.bucketErr == nil {
@@ -210,24 +206,8 @@ func (in *intake) row(s *batch.Series, t int64, v float64, h *histogram.Histogra
 		in.histograms = append(in.histograms, batch.Histogram{Row: row, Float: fh})
 	}
 	in.rows.add(s, t, v)
-	if len(in.exemplars) == 0 {
-		return
-	}
-	for i := range in.exemplars {
-		if !in.exemplars[i].HasTs {
-			in.exemplars[i].Ts = t // only for the order
-		}
-	}
-	slices.SortFunc(in.exemplars, exemplar.Compare)
-	for _, e := range in.exemplars {
-		out := batch.Exemplar{Row: row, Value: e.Value, HasT: e.HasTs}
-		if e.HasTs {
-			out.T = e.Ts
-		}
-		e.Labels.Range(func(l labels.Label) {
-			out.Labels = append(out.Labels, batch.Label{Name: l.Name, Value: l.Value})
-		})
-		in.rows.exemplars = append(in.rows.exemplars, out)
+	if len(in.exemplars) > 0 && !batch.IsStale(v) {
+		in.addExemplars(s, row, t)
 	}
 }
 
@@ -245,41 +225,6 @@ func (in *intake) fits(t int64) bool {
 		return false
 	}
 	return true
-}
-
-// fitsBuckets makes a native histogram as coarse as the limits ask for.
-func (in *intake) fitsBuckets(h *histogram.Histogram, fh *histogram.FloatHistogram) (bool, error) {
-	switch {
-	case h != nil:
-		return in.coarsen(h.Schema, func() int { return len(h.PositiveBuckets) + len(h.NegativeBuckets) }, h.ReduceResolution)
-	case fh != nil:
-		return in.coarsen(fh.Schema, func() int { return len(fh.PositiveBuckets) + len(fh.NegativeBuckets) }, fh.ReduceResolution)
-	}
-	return true, nil
-}
-
-func (in *intake) coarsen(schema int32, buckets func() int, reduce func(int32) error) (bool, error) {
-	if most := in.set.maxSchema; histogram.IsExponentialSchemaReserved(schema) && schema > most {
-		if err := reduce(most); err != nil {
-			return false, err
-		}
-		schema = most
-	}
-	limit := int(in.set.cfg.NativeHistogramBucketLimit)
-	if limit == 0 {
-		return true, nil
-	}
-	for buckets() > limit {
-		if !histogram.IsExponentialSchema(schema) || schema <= histogram.ExponentialSchemaMin {
-			in.bucketErr = errBucketLimit
-			return false, nil
-		}
-		schema--
-		if err := reduce(schema); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // meta returns the metadata that a sample of h has, or one of that name when h

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/prometheus/storage"
 
 	"github.com/weir-run/weir/engine/component"
 )
@@ -80,7 +79,7 @@ func TestEndsAsPrometheus(t *testing.T) {
 					w.server.Close()
 					synctest.Wait()
 				}()
-				theirs := &collector{refs: map[string]storage.SeriesRef{}}
+				theirs := newCollector(t)
 				ours := new(collector)
 				run := func(start func() scraper) {
 					s := start()
@@ -154,7 +153,7 @@ func TestRestartWithoutSeries(t *testing.T) {
 			w.server.Close()
 			synctest.Wait()
 		}()
-		theirs := &collector{refs: map[string]storage.SeriesRef{}}
+		theirs := newCollector(t)
 		ours := new(collector)
 		a := decode(t, "scrape_interval = \"15s\"")
 		manage(t, w, a, 3, theirs)
