@@ -74,7 +74,7 @@ type auditBlock struct {
 }
 
 func audit(t *terminal, path, dir, format string) error {
-	e, err := lookingEngine(path, dir, scriptsUse{})
+	e, err := lookingEngine(path, dir, "", scriptsUse{})
 	if err != nil {
 		return err
 	}

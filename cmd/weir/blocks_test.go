@@ -39,7 +39,7 @@ func TestBlocks(t *testing.T) {
 			continue // of a service, which tests it
 		}
 		path := save(name+".alloy", r.Doc.Example)
-		e, err := lookingEngine(path, "", scriptsUse{})
+		e, err := lookingEngine(path, "", "", scriptsUse{})
 		if err != nil {
 			t.Fatal(err)
 		}

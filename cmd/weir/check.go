@@ -88,7 +88,7 @@ func (o checkOptions) versions() *versions.Store {
 
 func checkConfig(ctx context.Context, t *terminal, o checkOptions, path string) error {
 	var warned warnings
-	e, err := lookingEngine(path, o.scripts, scriptsUse{checks: warned.checks(), versions: o.versions()})
+	e, err := lookingEngine(path, o.scripts, o.storage, scriptsUse{checks: warned.checks(), versions: o.versions()})
 	if err != nil {
 		return err
 	}
@@ -249,8 +249,9 @@ type looker struct {
 // all returns the catalogs of everything that the engine has looked at.
 func (l *looker) all() []component.Catalog { return append(l.catalogs, l.imported...) }
 
-// lookingEngine returns an engine that looks at the config in path.
-func lookingEngine(path, scripts string, use scriptsUse) (*looker, error) {
+// lookingEngine returns an engine that looks at the config in path. With a storage
+// directory, "" for none, it also looks for arguments that name files in it.
+func lookingEngine(path, scripts, storage string, use scriptsUse) (*looker, error) {
 	dir, err := scriptsDir(scripts, path)
 	if err != nil {
 		return nil, cannotStart(err)
@@ -271,7 +272,7 @@ func lookingEngine(path, scripts string, use scriptsUse) (*looker, error) {
 		}
 		return c, err
 	}
-	l.Engine, err = engine.New(engine.Options{Catalogs: l.catalogs, Scripts: imported, Unsupported: unsupported(), Services: services.all(), Version: version, NoWatch: true})
+	l.Engine, err = engine.New(engine.Options{Catalogs: l.catalogs, Scripts: imported, Unsupported: unsupported(), Services: services.all(), StoragePath: storage, Version: version, NoWatch: true})
 	if err != nil {
 		return nil, cannotStart(err)
 	}

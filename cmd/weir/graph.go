@@ -58,7 +58,7 @@ The exit code is 1, and nothing is drawn, when the config has a mistake.`,
 
 // chartOf returns the chart of a config, after it has written its mistakes.
 func chartOf(t *terminal, path, scripts string) (*flowchart.Chart, error) {
-	e, err := lookingEngine(path, scripts, scriptsUse{})
+	e, err := lookingEngine(path, scripts, "", scriptsUse{})
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func TestScrapeAdvice(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		e, err := lookingEngine(path, "", scriptsUse{})
+		e, err := lookingEngine(path, "", "", scriptsUse{})
 		if err != nil {
 			t.Fatal(err)
 		}

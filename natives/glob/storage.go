@@ -55,12 +55,20 @@ func CheckStorage(attr string, targets []map[string]string, patterns bool, stora
 			if NewLook(storage).IsOwn(Absolute(path)) {
 				warn(fmt.Errorf("%s[%d]: __path__ %q is in weir's storage directory %s and is not read", attr, i, path, storage), "")
 			}
-		case Valid(path) && reaches(path, storage) && !excluded(t["__path_exclude__"], filepath.Join(storage, "node", "positions.log")):
+		case Valid(path) && reaches(path, storage) && !leavesOut(t["__path_exclude__"], storage):
 			warn(fmt.Errorf("%s[%d]: __path__ %q also matches files in weir's storage directory %s, which are not read", attr, i, path, storage),
 				fmt.Sprintf("use a narrower pattern, or leave the directory out: __path_exclude__ = %q", filepath.ToSlash(filepath.Join(storage, "**"))))
 		}
 	}
 	return es
+}
+
+// leavesOut reports whether an exclude pattern matches a file as weir has them
+// below dir, by its absolute path or from the working directory.
+func leavesOut(exclude, dir string) bool {
+	file := filepath.Join(dir, "node", "positions.log")
+	rel, err := filepath.Rel(Absolute("."), file)
+	return excluded(exclude, file) || err == nil && excluded(exclude, rel)
 }
 
 // reaches reports whether a valid pattern can match files below dir, which is

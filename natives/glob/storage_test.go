@@ -68,6 +68,9 @@ func TestCheckStorageOfRelativePatterns(t *testing.T) {
 	f("**/*.log", true, 1)
 	f("./*/*/*.log", true, 1)
 	f("logs/**", true, 0)
+	if got := glob.CheckStorage("targets", []map[string]string{{"__path__": "**", "__path_exclude__": "data-weir/**"}}, true, filepath.Join(dir, "data-weir")); len(got) > 0 {
+		t.Errorf("got %v, want nothing about what is left out", got)
+	}
 	f("data-weir/loki.source.file.a/positions.log", false, 1)
 	f("data-weir.log", false, 0)
 	if runtime.GOOS == "windows" {
