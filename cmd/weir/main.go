@@ -146,6 +146,7 @@ reloaded without losing a sample.`,
 		completionCommand(t),
 		versionCommand(t.out),
 		scriptsTopic(),
+		configTopic(), exprTopic(),
 		luaTopic(), jsTopic(),
 		sandboxCommand(),
 	)

@@ -6,8 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/expr"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
@@ -115,10 +117,11 @@ script needs. 'weir components http.paths' has them all.
 		b.WriteString("\n" + area.title + "\n" + book.Summary(area.name))
 	}
 	b.WriteString(`
-An expression is of the language of the components expr.*, in a text:
+An expression is a string in the language of the components expr.*, which
+'weir help expr' describes:
   [[ name startsWith "go_" && labels.job in args.keep || value > 10 ]]
-It sees name, labels (a missing one is ""), value, type, time and args; of a log
-line line, labels, meta, time and args. Parts that read labels only are evaluated
+It can use name, labels (a missing one is ""), value, type, time and args; for a log
+line, line, labels, meta, time and args. Parts that use labels only are evaluated
 once for each series or stream.
 
 Modules, by require; their functions return value, error. Lua's own math, string and
@@ -130,6 +133,24 @@ and throw ('weir help js').
 		scripting.WriteManual(&b, m.Name, m.Doc)
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// exprTopic is what 'weir help expr' prints.
+func exprTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "expr",
+		Short: "The language of expressions: operators, functions, precedence",
+		Long:  strings.TrimRight(expr.Manual(), "\n"),
+	}
+}
+
+// configTopic is what 'weir help config' prints.
+func configTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "The config language: blocks, references, functions, modules",
+		Long:  strings.TrimRight(config.Manual(), "\n"),
+	}
 }
 
 // luaTopic is what `weir help lua` prints.

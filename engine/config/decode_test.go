@@ -171,7 +171,7 @@ c.alloy:2:88: forward_to[3]: should be receiver, got number`)
 c.alloy:3:35: targets[1].d: should be string, got array
 c.alloy:3:41: targets[2]: should be map(string), got number`)
 	f(ok+"sample_limit = 1 / 0", `c.alloy:3:20: sample_limit: divide by zero error`)
-	f(ok+"any = string.jion([\"a\"], \",\")", `c.alloy:3:14: any: field "jion" does not exist`)
+	f(ok+"any = string.jion([\"a\"], \",\")", `c.alloy:3:7: function string.jion does not exist (did you mean string.join?)`)
 	f(ok+"any = [1][3]", `c.alloy:3:11: any: index 3 is out of range of array with length 1`)
 
 	// References.

@@ -105,12 +105,7 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 		return s.unknownArgument(r, ids)
 	}
 	if r.call {
-		d.Msg = fmt.Sprintf("function %s does not exist", r)
-		// Only the first name is unknown; what follows is looked up in it.
-		if near := nearest(r.Path[0], stdlibNames); len(near) > 0 {
-			d.Hint = fmt.Sprintf("did you mean %s?", strings.Join(append(near[:1], r.Path[1:]...), "."))
-		}
-		return d
+		return unknownFunction(r)
 	}
 	// The longest part of the path that could be meant as an ID is all but the
 	// export; with less than three parts, all of it.

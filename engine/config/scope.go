@@ -245,10 +245,14 @@ func (s *Scope) resolve(r Reference) (nodes []string, d *Diagnostic) {
 	id, in, n, rest := s.find(&r)
 	switch {
 	case n == nil:
-		if _, ok := stdlib(r.Path[0]); ok {
-			return nil, nil
+		std, ok := stdlib(r.Path[0])
+		switch {
+		case !ok:
+			return nil, s.unknown(r)
+		case len(r.Path) > 1 && reflect.TypeOf(std).Kind() == reflect.Map && !reflect.ValueOf(std).MapIndex(reflect.ValueOf(r.Path[1])).IsValid():
+			return nil, unknownFunction(r)
 		}
-		return nil, s.unknown(r)
+		return nil, nil
 	case n.whole && len(rest) == 0:
 		vars := in.fieldsOf(id, n)
 		for _, f := range n.object {

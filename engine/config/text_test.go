@@ -72,8 +72,16 @@ func TestUnknownFunction(t *testing.T) {
 			t.Errorf("%s\ngot %s\nwant %s", value, got, want)
 		}
 	}
-	f(`uppercase("x")`, "c.alloy:2:6: function uppercase does not exist")
-	f(`prometheus.upper("x")`, "c.alloy:2:6: function prometheus.upper does not exist")
+	const list = " ('weir help config' lists the functions)"
+	f(`uppercase("x")`, "c.alloy:2:6: function uppercase does not exist"+list)
+	f(`prometheus.upper("x")`, "c.alloy:2:6: function prometheus.upper does not exist"+list)
+	f(`tolower("x")`, "c.alloy:2:6: function tolower does not exist (did you mean string.to_lower?)")
+	f(`path_join("x")`, "c.alloy:2:6: function path_join does not exist (did you mean file.path_join?)")
+	f(`string.lowercase("x")`, "c.alloy:2:6: function string.lowercase does not exist (string has format, join, replace, split, to_lower, to_upper, trim, trim_prefix, trim_suffix, trim_space)")
+	f(`encoding.from_jsn("x")`, "c.alloy:2:6: function encoding.from_jsn does not exist (did you mean encoding.from_json?)")
+	f(`sys.getenv("x")`, "c.alloy:2:6: function sys.getenv does not exist (did you mean sys.env?)")
+	f(`constants.hostnam`, "c.alloy:2:6: constant constants.hostnam does not exist (did you mean constants.hostname?)")
+	f(`to_lower("x") + constants.os`, "")
 	f(`coalesc(uppercase)`, `c.alloy:2:6: function coalesc does not exist (did you mean coalesce?)
 c.alloy:2:14: uppercase does not exist (a text is written in quotes: "uppercase")`)
 	f(`strings.to_upper("x")`, "c.alloy:2:6: function strings.to_upper does not exist (did you mean string.to_upper?)")

@@ -503,9 +503,9 @@ prometheus.remote_write "default" {
 	"expr.filter": {
 		Summary: "Drops the samples and log lines for which an expression is true, or all others.",
 		Args: map[string]string{
-			"drop":       "Expression; samples and log lines for which it is true are dropped. Of a sample it sees name, labels, value, type and time (Unix ms); of a line, line, labels, meta (its structured metadata) and time. What is missing is \"\". A block with an expression that reads name, value or type takes samples only, with one that reads line or meta lines only, else what its receivers take.",
+			"drop":       "Expression that is true or false; samples and log lines for which it is true are dropped. For a sample it can use name, labels, value, type and time (Unix ms); for a log line, line, labels, meta (the structured metadata) and time. A label that is missing is \"\". A block whose expression uses name, value or type takes samples only, one whose expression uses line or meta takes lines only; any other takes what its receivers take. 'weir help expr' describes expressions.",
 			"forward_to": "Receivers to send to what is left.",
-			"keep":       "Expression; samples and lines for which it is false are dropped. Exactly one of drop and keep is set.",
+			"keep":       "Expression that is true or false; samples and lines for which it is false are dropped. Set exactly one of drop and keep.",
 		},
 		Exports: map[string]string{
 			"receiver": "Where samples and lines to be filtered go.",
@@ -546,7 +546,7 @@ loki.write "default" {
 			"forward_to":       "Receivers to send to what no route takes; with an empty list it is dropped.",
 			"route":            "Routes in the order they are asked: a sample or log line goes the first one whose expression is true, and no other.",
 			"route.forward_to": "Receivers to send it to; with an empty list it is dropped.",
-			"route.when":       "Expression that says what goes this way. Of a sample it sees name, labels, value, type and time (Unix ms); of a log line, line, labels, meta (its structured metadata) and time. What is missing is \"\". A block in which one reads name, value or type takes samples only, with one that reads line or meta lines only, else what its receivers take.",
+			"route.when":       "Expression that is true for what goes this way. For a sample it can use name, labels, value, type and time (Unix ms); for a log line, line, labels, meta (the structured metadata) and time. A label that is missing is \"\". A block with an expression that uses name, value or type takes samples only, one with an expression that uses line or meta takes lines only; any other takes what its receivers take. 'weir help expr' describes expressions.",
 		},
 		Exports: map[string]string{
 			"receiver": "Where samples and lines to be sent on their ways go.",
@@ -627,7 +627,7 @@ loki.write "default" {
 			"line":        "Expression for the text of a log line, a string.",
 			"meta":        "Structured metadata of log lines to set, each by its name.",
 			"meta.value":  "Expression for the value, a string; an empty one removes it.",
-			"name":        "Expression for the metric's name, a string.",
+			"name":        "Expression for the metric's name, a string. 'weir help expr' describes expressions.",
 			"value":       "Expression for a sample's value, a number. Staleness markers and native histograms keep theirs.",
 		},
 		Exports: map[string]string{

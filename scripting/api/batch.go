@@ -2,10 +2,13 @@ package api
 
 import "github.com/weir-run/weir/scripting"
 
+// exprHelp says where the language of expressions is described.
+const exprHelp = "'weir help expr' describes expressions."
+
 // batch is the type of batch in the hook metrics: its operations, cheapest
 // first.
 func (t *Table) batch() {
-	where := text("where", "Which records: an expression, nil for all.")
+	where := text("where", "Which records: an expression, nil for all. "+exprHelp)
 	where.Optional = true
 	label := text("name", "The label's name.")
 	fields := scripting.Param{
@@ -18,14 +21,14 @@ func (t *Table) batch() {
 	t.Batch.Methods = []scripting.Function{
 		{
 			Name: "drop_where", Doc: "Drops the records for which the expression is true. Parts that read labels only are evaluated once for each series.",
-			Params: []scripting.Param{text("where", "The expression.")},
+			Params: []scripting.Param{text("where", "An expression that is true or false. "+exprHelp)},
 			Uses: []scripting.Use{use(`batch:drop_where [[ name startsWith "go_" && labels.job != "api" ]]`,
 				`batch.dropWhere('name startsWith "go_" && labels.job != "api"');`,
 				"go_threads{job=\"api\"} 1\ngo_threads{job=\"web\"} 2\n", "go_threads{job=\"api\"} 1\n")},
 		},
 		{
 			Name: "keep_where", Doc: "Drops the records for which the expression is false.",
-			Params: []scripting.Param{text("where", "The expression.")},
+			Params: []scripting.Param{text("where", "An expression that is true or false. "+exprHelp)},
 			Uses: []scripting.Use{use(`batch:keep_where [[ value > 10 ]]`,
 				`batch.keepWhere("value > 10");`, "a 1\nb 11\n", "b 11\n")},
 		},
@@ -55,7 +58,7 @@ func (t *Table) batch() {
 		},
 		{
 			Name: "set_value", Doc: "Sets values to what an expression gives.",
-			Params: []scripting.Param{where, text("value", "The expression of the value.")},
+			Params: []scripting.Param{where, text("value", "An expression that gives the value, a number. "+exprHelp)},
 			Uses: []scripting.Use{use(`batch:set_value([[ value < 0 ]], "0")`,
 				`batch.setValue("value < 0", "0");`, "a -1\nb 2\n", "a 0\nb 2\n")},
 		},

@@ -136,7 +136,7 @@ func pattern() scripting.Param {
 // first.
 func (t *Table) logBatch() {
 	const fieldDoc = "line, time, ts, labels.app or app, meta.trace_id, json.user.id, logfmt.level"
-	where := text("where", "The expression: over line, labels, meta, time and args.")
+	where := text("where", "An expression over line, labels, meta, time and args that is true or false. "+exprHelp)
 	fields := scripting.Param{
 		Name: "fields", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "What fn gets: " + fieldDoc + "; 32 at most.",
 	}

@@ -15,45 +15,21 @@ import (
 	"github.com/expr-lang/expr/types"
 )
 
-// allowed are the functions of expr that an expression may call. Those that
-// read a clock are missing because an answer may be remembered; those whose
-// result is a multiple of what goes in because, nested, they fill the memory.
-var allowed = map[string]bool{
-	"len": true, "type": true, "int": true, "float": true, "string": true,
-	"abs": true, "ceil": true, "floor": true, "round": true, "min": true, "max": true,
-	"trim": true, "trimPrefix": true, "trimSuffix": true, "upper": true, "lower": true,
-	"split": true, "indexOf": true, "lastIndexOf": true, "hasPrefix": true, "hasSuffix": true,
-	"first": true, "last": true,
-	"all": true, "none": true, "any": true, "one": true, "count": true, "find": true, "filter": true, "map": true,
-}
-
-// refused says why, for functions that a user may look for.
-var refused = map[string]string{
-	"now":      "an expression sees the sample's time, not the clock",
-	"date":     "an expression sees times as Unix milliseconds",
-	"duration": "an expression sees durations as seconds",
-}
-
-var predicates = map[string]bool{
-	"all": true, "none": true, "any": true, "one": true, "count": true, "find": true, "filter": true, "map": true,
-}
-
 // config is what expr's checker and compiler get: the names an expression sees
 // and the functions it may call.
 func config(logs bool) *conf.Config {
 	c := conf.CreateNew()
 	c.Optimize = false
 	c.MaxNodes = 4096
-	texts := types.TypeOf(map[string]string(nil))
-	if logs {
-		c.WithEnv(types.Map{"line": types.String, "labels": texts, "meta": texts, "time": types.Int, "args": types.Any})
-	} else {
-		c.WithEnv(types.Map{
-			"name": types.String, "labels": texts, "value": types.Float64, "type": types.String, "time": types.Int, "args": types.Any,
-		})
+	env := types.Map{}
+	for _, v := range variables {
+		if v.samples && !logs || v.logs && logs {
+			env[v.name] = v.typ
+		}
 	}
+	c.WithEnv(env)
 	for name := range c.Builtins {
-		if !allowed[name] {
+		if f := lookup(name); f == nil || f.own {
 			c.Disabled[name] = true
 			delete(c.Builtins, name)
 		}
@@ -162,10 +138,11 @@ func (r *rules) walk(n ast.Node, inPredicate bool) {
 			r.function(n.Location(), n.Callee.String())
 		}
 	case *ast.BuiltinNode:
-		if !allowed[n.Name] {
+		f := lookup(n.Name)
+		if f == nil {
 			r.function(n.Location(), n.Name)
 		}
-		if predicates[n.Name] {
+		if f != nil && f.predicate {
 			if inPredicate {
 				r.fail(n.Location(), "%s within a predicate is not supported", n.Name)
 			}
@@ -227,8 +204,13 @@ func (r *rules) typed(n ast.Node) {
 
 // nilable reports whether a checked node may be nil.
 func nilable(n ast.Node) bool {
-	if _, ok := n.(*ast.NilNode); ok {
+	switch n := n.(type) {
+	case *ast.NilNode:
 		return true
+	case *ast.BuiltinNode:
+		if n.Name == "first" || n.Name == "last" || n.Name == "find" { // of an empty list
+			return true
+		}
 	}
 	switch n.Type().Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Float64, reflect.Map, reflect.Slice:

@@ -128,7 +128,7 @@ func (c *compiler) modulo(n *ast.BinaryNode, l, r code) code {
 func (x *Sample) failAt(at *Error, format string, args ...any) {
 	if x.err == nil {
 		e := *at
-		e.Msg = fmt.Sprintf(format, args...)
+		e.Msg, e.failure = fmt.Sprintf(format, args...), true
 		x.err = &e
 	}
 }

@@ -17,14 +17,21 @@ type Error struct {
 
 	// other: it reads what only the other signal has.
 	other bool
+	// failure: it was found when the expression was evaluated.
+	failure bool
 }
 
-// Error returns the message with its place, and the line with a caret under it.
+// Error returns the message with its place, the line with a caret under it, and,
+// of a mistake in the expression, where the language is described.
 func (e *Error) Error() string {
-	if e.Line == 0 {
-		return "cannot use expression: " + e.Msg
+	msg := "cannot use expression: " + e.Msg
+	if e.Line > 0 {
+		msg += fmt.Sprintf(" (%d:%d)%s", e.Line, e.Column, e.Snippet())
 	}
-	return fmt.Sprintf("cannot use expression: %s (%d:%d)%s", e.Msg, e.Line, e.Column, e.Snippet())
+	if !e.failure {
+		msg += "\n 'weir help expr' describes expressions"
+	}
+	return msg
 }
 
 // Snippet returns the line of the mistake and a caret line, each after a line
@@ -77,11 +84,11 @@ func foreign(src string, err error) *Error {
 // foreignOperators are those of languages that users know, and what to write
 // instead.
 var foreignOperators = []struct{ operator, instead string }{
-	{"=~", `a regular expression is asked for by matches: name matches "^go_"`},
-	{"!~", `a regular expression is asked for by matches: not (name matches "^go_")`},
+	{"=~", `use matches for a regular expression: name matches "^go_"`},
+	{"!~", `use matches for a regular expression: not (name matches "^go_")`},
 	{"===", "write =="},
 	{"=>", "write >="},
-	{"=", "values are compared by =="},
+	{"=", "use == to compare values"},
 	{"AND", "write and, or &&"},
 	{"OR", "write or, or ||"},
 }

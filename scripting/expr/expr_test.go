@@ -197,9 +197,9 @@ func TestCompileErrors(t *testing.T) {
 	f(`value >`, expr.Bool, "unexpected token EOF (1:7)")
 	f(`value > 3)`, expr.Bool, `unexpected token Bracket(")") (1:10)`)
 	// what other languages write
-	f(`labels.job = "x"`, expr.Bool, `unexpected token Operator("="); values are compared by == (1:12)`)
-	f("true &&\n\tname =~ \"ä\"", expr.Bool, `; a regular expression is asked for by matches: name matches "^go_" (2:7)`)
-	f(`name !~ "x"`, expr.Bool, `; a regular expression is asked for by matches: not (name matches "^go_")`)
+	f(`labels.job = "x"`, expr.Bool, `unexpected token Operator("="); use == to compare values (1:12)`)
+	f("true &&\n\tname =~ \"ä\"", expr.Bool, `; use matches for a regular expression: name matches "^go_" (2:7)`)
+	f(`name !~ "x"`, expr.Bool, `; use matches for a regular expression: not (name matches "^go_")`)
 	f(`labels.job === "x"`, expr.Bool, "; write ==")
 	f(`value => 3`, expr.Bool, "; write >=")
 	f(`value > 1 AND value < 3`, expr.Bool, "; write and, or &&")
@@ -225,7 +225,7 @@ func TestCompileErrors(t *testing.T) {
 	// what the language leaves out
 	f(`let x = 1; x > value`, expr.Bool, "let and ; are not supported")
 	f(`value > 1; true`, expr.Bool, "let and ; are not supported")
-	f(`now() > 1`, expr.Bool, "function now is not supported: an expression sees the sample's time")
+	f(`now() > 1`, expr.Bool, "function now is not supported: an expression sees the time of the record")
 	f(`repeat("x", 1000000) == ""`, expr.Bool, "function repeat is not supported")
 	f(`nope(1)`, expr.Bool, "unknown function nope (1:1)")
 	f(`name()`, expr.Bool, "unknown function name")

@@ -50,7 +50,9 @@ func (m *machine) eval(x *Sample) any {
 	out, err := r.vm.Run(m.prog, r.env)
 	clear(r.env)
 	if err != nil {
-		x.fail(foreign(m.src, err))
+		e := foreign(m.src, err)
+		e.failure = true
+		x.fail(e)
 		return nil
 	}
 	return out

@@ -68,8 +68,8 @@ func TestLoadErrors(t *testing.T) {
 	f("arg type", head+"local a = weir.arg.block {}",
 		`embedded/test/script.lua:2: cannot declare weir.arg.block without fields: write fields = { name = weir.arg.string {} }`, `  2 | local a = weir.arg.block {}`)
 	f("expression", head+"return weir.transform { metrics = function(batch)\n  batch:drop_where(\"value >\")\n  batch:keep_where(\"args.nope == 1\")\nend }",
-		`embedded/test/script.lua:3: cannot use expression: unexpected token EOF (1:7)`, ` | value >`, ` |       ^`, `  3 | batch:drop_where("value >")`,
-		`embedded/test/script.lua:4: cannot use expression: args has no "nope"; it is empty (1:6)`, ` | args.nope == 1`, ` |      ^`, `  4 | batch:keep_where("args.nope == 1")`)
+		`embedded/test/script.lua:3: cannot use expression: unexpected token EOF (1:7)`, ` | value >`, ` |       ^`, ` 'weir help expr' describes expressions`, `  3 | batch:drop_where("value >")`,
+		`embedded/test/script.lua:4: cannot use expression: args has no "nope"; it is empty (1:6)`, ` | args.nope == 1`, ` |      ^`, ` 'weir help expr' describes expressions`, `  4 | batch:keep_where("args.nope == 1")`)
 	f("module", head+"\nlocal x = require \"nope\"",
 		`embedded/test/script.lua:3: cannot require "nope": module not found: there is no lib/nope.lua in the scripts folder, and the standard library has base64, csv, fake, hash, json, logfmt, math, net, prom, re, semver, text, time, url, uuid, weir, yaml`, `  3 | local x = require "nope"`)
 	f("dynamic require", head+"local n = \"json\"\nlocal x = require(n)",
@@ -140,7 +140,7 @@ func TestRuntimeErrors(t *testing.T) {
 	f(`local x = nil .. "a"`, at+"in metrics: attempt to concatenate a nil value\n  3 | local x = nil .. \"a\"")
 	f(`batch:nope()`, at+`in metrics: a batch has no "nope": there is drop_where(), keep_where(), set_label(), drop_label(), rename_label(), scale(), set_value(), map_label(), map_value(), filter(), rows(), set(), drop(), each(), records(), group_by(), text(), #batch and batch[i]`+"\n  3 | batch:nope()")
 	f(`batch.drop_where("x")`, at+"in metrics: cannot use string as a batch: call methods with a colon\n  3 | batch.drop_where(\"x\")")
-	f(`local e = "nam == 1" batch:drop_where(e)`, at+"in metrics: cannot use expression: unknown name nam (1:1)\n | nam == 1\n | ^\n  3 | local e = \"nam == 1\" batch:drop_where(e)")
+	f(`local e = "nam == 1" batch:drop_where(e)`, at+"in metrics: cannot use expression: unknown name nam (1:1)\n | nam == 1\n | ^\n 'weir help expr' describes expressions\n  3 | local e = \"nam == 1\" batch:drop_where(e)")
 	f(`batch:filter({"name"}, function() end)`, at+"in metrics: cannot filter by a nil: the function must return true to keep or false to drop\n  3 | batch:filter({\"name\"}, function() end)")
 	f(`batch:set_label("__name__", "x")`, at+"in metrics: cannot use __name__ as a label: it is the record's name\n  3 | batch:set_label(\"__name__\", \"x\")")
 	f(`string.foo = 1`, at+"in metrics: cannot assign to string.foo: it is read-only\n  3 | string.foo = 1")

@@ -50,7 +50,7 @@ return weir.transform {
       name    = weir.arg.string { doc = "Its name." },
       type    = weir.arg.enum { values = { "counter", "gauge", "histogram" }, default = "counter", doc = "What it is. A gauge has the last value." },
       help    = weir.arg.string { default = "", doc = "What it says." },
-      where   = weir.arg.string { default = "", doc = "A field that a line must have to count: json.status, logfmt.level, labels.app, meta.trace_id." },
+      where   = weir.arg.string { default = "", doc = "A field that a line must have to count: json.status, logfmt.level, labels.app, meta.trace_id. It is the name of a field, not an expression; to choose lines by an expression ('weir help expr'), put an expr.filter before this block." },
       match   = weir.arg.regexp { optional = true, doc = "What this field, or else the line, must match." },
       value   = weir.arg.string { default = "", doc = "The field that is counted, set or observed; without it lines are counted." },
       scale   = weir.arg.number { default = 1, doc = "What the value is multiplied by: 0.001 makes seconds of milliseconds." },

@@ -10,14 +10,16 @@ import (
 
 // Arguments of expr.filter.
 type Arguments struct {
-	// Expression; samples and log lines for which it is true are dropped. Of a
-	// sample it sees name, labels, value, type and time (Unix ms); of a line, line,
-	// labels, meta (its structured metadata) and time. What is missing is "". A
-	// block with an expression that reads name, value or type takes samples only,
-	// with one that reads line or meta lines only, else what its receivers take.
+	// Expression that is true or false; samples and log lines for which it is true
+	// are dropped. For a sample it can use name, labels, value, type and time (Unix
+	// ms); for a log line, line, labels, meta (the structured metadata) and time. A
+	// label that is missing is "". A block whose expression uses name, value or type
+	// takes samples only, one whose expression uses line or meta takes lines only;
+	// any other takes what its receivers take. 'weir help expr' describes
+	// expressions.
 	Drop *clause.Predicate `alloy:"drop,attr,optional"`
-	// Expression; samples and lines for which it is false are dropped. Exactly one
-	// of drop and keep is set.
+	// Expression that is true or false; samples and lines for which it is false are
+	// dropped. Set exactly one of drop and keep.
 	Keep *clause.Predicate `alloy:"keep,attr,optional"`
 	// Receivers to send to what is left.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`

@@ -329,22 +329,27 @@ func TestMistakes(t *testing.T) {
 	}
 	f("forward_to = []", `c.alloy:1:1: one of drop and keep must be set`)
 	f("forward_to = []\ndrop = \"true\"\nkeep = \"true\"", `c.alloy:3:1: drop and keep cannot both be set: drop what is true, or keep only that`)
-	f("forward_to = []\n  drop = \"\"", `c.alloy:3:10: drop: cannot use expression: it is empty`)
+	f("forward_to = []\n  drop = \"\"", `c.alloy:3:10: drop: cannot use expression: it is empty
+   'weir help expr' describes expressions`)
 	f("forward_to = []\ndrop = \"lables.x == 'a'\"", `
 c.alloy:3:8: drop: cannot use expression: unknown name lables (1:1)
    | lables.x == 'a'
-   | ^`)
+   | ^
+   'weir help expr' describes expressions`)
 	f("forward_to = []\nkeep = \"name\"", `
 c.alloy:3:8: keep: cannot use expression: it must be true or false, not a string (1:1)
    | name
-   | ^`)
+   | ^
+   'weir help expr' describes expressions`)
 	f("forward_to = []\nkeep = \"value > args.x\"", `
 c.alloy:3:8: keep: cannot use expression: args has no "x"; it is empty (1:14)
    | value > args.x
-   |              ^`)
+   |              ^
+   'weir help expr' describes expressions`)
 	f("keep = \"value >\"", `
 c.alloy:1:1: missing required attribute forward_to
 c.alloy:2:8: keep: cannot use expression: unexpected token EOF (1:7)
    | value >
-   |       ^`)
+   |       ^
+   'weir help expr' describes expressions`)
 }

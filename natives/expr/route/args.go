@@ -22,11 +22,12 @@ type Arguments struct {
 // Route is where samples and lines go for which an expression is true.
 type Route struct {
 	Name string `alloy:",label"`
-	// Expression that says what goes this way. Of a sample it sees name, labels,
-	// value, type and time (Unix ms); of a log line, line, labels, meta (its
-	// structured metadata) and time. What is missing is "". A block in which one
-	// reads name, value or type takes samples only, with one that reads line or
-	// meta lines only, else what its receivers take.
+	// Expression that is true for what goes this way. For a sample it can use name,
+	// labels, value, type and time (Unix ms); for a log line, line, labels, meta (the
+	// structured metadata) and time. A label that is missing is "". A block with an
+	// expression that uses name, value or type takes samples only, one with an
+	// expression that uses line or meta takes lines only; any other takes what its
+	// receivers take. 'weir help expr' describes expressions.
 	When clause.Predicate `alloy:"when,attr"`
 	// Receivers to send it to; with an empty list it is dropped.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`

@@ -289,7 +289,8 @@ func TestMistakes(t *testing.T) {
 	f("forward_to = []\n"+fmt.Sprintf(one, "a", "value"), `
 c.alloy:4:10: route.when: cannot use expression: it must be true or false, not a number (1:1)
    | value
-   | ^`)
+   | ^
+   'weir help expr' describes expressions`)
 	f("forward_to = []\nroute \"a\" { }", "c.alloy:3:1: missing required attribute route.forward_to (write: forward_to = …, or [] for nobody)\nc.alloy:3:1: missing required attribute route.when")
 	var many strings.Builder
 	for i := range 64 {

@@ -10,13 +10,15 @@ import (
 	"github.com/weir-run/weir/natives/expr/clause"
 )
 
-// Arguments of expr.set. All expressions see the record as it came: of a sample
-// name, labels, value, type and time (Unix ms), of a log line line, labels, meta
-// (its structured metadata) and time. What is missing is "". A block that sets or
-// reads what only samples have takes samples, one that sets or reads what only
-// lines have lines, else it takes what its receivers take.
+// Arguments of expr.set. All expressions see the record as it came: for a sample
+// name, labels, value, type and time (Unix ms), for a log line, line, labels, meta
+// (the structured metadata) and time. A label that is missing is "". A block that
+// sets or uses something that only samples have takes samples, one that sets or
+// uses something that only lines have takes lines; any other takes what its
+// receivers take. 'weir help expr' describes expressions.
 type Arguments struct {
-	// Expression for the metric's name, a string.
+	// Expression for the metric's name, a string. 'weir help expr' describes
+	// expressions.
 	Name *clause.SampleText `alloy:"name,attr,optional"`
 	// Expression for a sample's value, a number. Staleness markers and native
 	// histograms keep theirs.

@@ -171,19 +171,23 @@ func TestMistakesOnLines(t *testing.T) {
 	f(`line = "name + 'x'"`, `
 c.alloy:3:8: line: cannot use expression: a log line has no name: there is line, labels, meta, time and args (1:1)
    | name + 'x'
-   | ^`)
+   | ^
+   'weir help expr' describes expressions`)
 	f(`name = "line"`, `
 c.alloy:3:8: name: cannot use expression: a sample has no line: there is name, labels, value, type, time and args (1:1)
    | line
-   | ^`)
+   | ^
+   'weir help expr' describes expressions`)
 	f(meta("a", "time"), `
 c.alloy:4:9: meta.value: cannot use expression: it must be a string, not a number (1:1)
    | time
-   | ^`)
+   | ^
+   'weir help expr' describes expressions`)
 	f(label("a", "name + line"), `
 c.alloy:4:9: label.value: cannot use expression: a log line has no name: there is line, labels, meta, time and args; and a sample has no line: there is name, labels, value, type, time and args (1:1)
    | name + line
-   | ^`)
+   | ^
+   'weir help expr' describes expressions`)
 	// Of both signals in one block.
 	f("value = \"1\"\nline = \"''\"", `c.alloy:3:1: value: a log line has none, and line: a sample has none; write a block for samples and one for log lines`)
 	f(label("a", "name")+label("b", "line"), `c.alloy:3:1: label "a": a log line has no name, and label "b": a sample has no line; write a block for samples and one for log lines`)

@@ -235,13 +235,16 @@ func TestMistakes(t *testing.T) {
 	f(`value = "name"`, `
 c.alloy:3:9: value: cannot use expression: it must be a number, not a string (1:1)
    | name
-   | ^`)
+   | ^
+   'weir help expr' describes expressions`)
 	f(label("a", "value"), `
 c.alloy:4:9: label.value: cannot use expression: it must be a string, not a number (1:1)
    | value
-   | ^`)
+   | ^
+   'weir help expr' describes expressions`)
 	f(`name = "now()"`, `
-c.alloy:3:8: name: cannot use expression: function now is not supported: an expression sees the sample's time, not the clock (1:1)
+c.alloy:3:8: name: cannot use expression: function now is not supported: an expression sees the time of the record, not the clock (1:1)
    | now()
-   | ^`)
+   | ^
+   'weir help expr' describes expressions`)
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/scripting/expr"
+)
+
+// configSections returns the blocks of config that a manual shows: indented lines, from
+// one that begins a block or names a file to the last brace before other text.
+// Those that follow each other are one section.
+func configSections(manual string) (sections []string) {
+	begin := regexp.MustCompile(`^  (// \S+\.alloy|[a-z_.]+( "\w+")? \{.*)$`)
+	var b strings.Builder
+	end := func() {
+		if b.Len() > 0 {
+			sections = append(sections, b.String())
+		}
+		b.Reset()
+	}
+	for line := range strings.Lines(manual) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case b.Len() == 0 && !begin.MatchString(line):
+		case line == "" || strings.HasPrefix(line, "  "):
+			b.WriteString(strings.TrimPrefix(line, "  ") + "\n")
+		default:
+			end()
+		}
+	}
+	end()
+	return sections
+}
+
+// TestManualConfigs: the blocks in the manuals of the languages pass the check.
+func TestManualConfigs(t *testing.T) {
+	for name, m := range map[string]struct {
+		text string
+		n    int
+	}{"config": {config.Manual(), 6}, "expr": {expr.Manual(), 1}} {
+		dir := t.TempDir()
+		sections := configSections(m.text)
+		if len(sections) != m.n {
+			t.Errorf("help %s shows %d configs, want %d", name, len(sections), m.n)
+		}
+		for _, text := range sections {
+			text, _, _ = strings.Cut(text, "\na + b\n") // the table of operators
+			text = strings.TrimRight(text, "\n") + "\n"
+			file := "config.alloy"
+			if first, _, _ := strings.Cut(text, "\n"); strings.HasPrefix(first, "// ") {
+				file = strings.TrimPrefix(first, "// ")
+			}
+			path := filepath.Join(dir, file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			e, err := lookingEngine(path, "", "", scriptsUse{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ds := e.Check(path); ds.HasErrors() {
+				t.Errorf("help %s: %v\n%s", name, ds, text)
+			}
+		}
+	}
+}
