@@ -4,16 +4,24 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 FUZZTIME ?= 10s
 SCENARIO ?= all --measure=30s
 
+# Counts the packages that go build -v names, and prints everything else. The
+# last line is "exit CODE".
+progress = awk '/^exit [0-9]+$$/ {code = $$2; next} /^[A-Za-z0-9._~\/-]+$$/ {if (++n % 100 == 0) {print "  " n " packages compiled"; fflush()} next} {print; fflush()} END {exit code}'
+
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "%-12s %s\n", $$1, $$2}'
 
 build: ## build bin/weir
-	$(GO) build -ldflags '-X main.version=$(VERSION)' -o bin/weir ./cmd/weir
+	@echo "Building bin/weir. The first build compiles some 1,800 packages, which takes several minutes; later builds take seconds."
+	@($(GO) build -v -ldflags '-X main.version=$(VERSION)' -o bin/weir ./cmd/weir 2>&1; echo "exit $$?") | $(progress)
 
 run: build ## run the quickstart: this host and weir itself, through a script, into a throwaway Prometheus
 	bin/weir run --sandbox --scripts=scripts
 
 test: ## run the tests
+	@echo "Compiling the packages. The first time this takes several minutes."
+	@($(GO) build -v ./... 2>&1; echo "exit $$?") | $(progress)
+	@echo "Running the tests. This takes several minutes more; packages are listed as they finish, and later runs test only what has changed."
 	$(GO) test -timeout 20m ./...
 
 race: ## run the tests with the race detector (needs a C compiler)
