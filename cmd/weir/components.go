@@ -212,10 +212,18 @@ func writeManual(t *terminal, r component.Registration) error {
 		writeFields(&b, exports, r.Doc.Exports, false)
 	}
 	if r.Doc.Example != "" {
-		fmt.Fprintf(&b, "\n%s\n%s\n", head("Example"), indent(config.Printable(strings.Trim(r.Doc.Example, "\n")), "  "))
+		fmt.Fprintf(&b, "\n%s\n%s\n", head("Example"), indent(config.Printable(strings.Trim(exampleOf(r), "\n")), "  "))
 	}
 	_, err := io.WriteString(t.out, b.String())
 	return err
+}
+
+// exampleOf returns the example of a component as 'weir fmt' writes it.
+func exampleOf(r component.Registration) string {
+	if text, ds := config.Format(r.Name, r.Doc.Example); len(ds) == 0 {
+		return text
+	}
+	return r.Doc.Example
 }
 
 func writeFields(b *strings.Builder, fields []config.Field, docs map[string]string, required bool) {

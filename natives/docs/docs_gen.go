@@ -79,28 +79,28 @@ var byName = map[string]component.Doc{
 		},
 		Example: `// Scrapes the instances of all services with the tag metrics.
 discovery.consul "services" {
-  server = "consul.example.com:8500"
-  tags   = ["metrics"]
+	server = "consul.example.com:8500"
+	tags   = ["metrics"]
 }
 
 discovery.relabel "services" {
-  targets = discovery.consul.services.targets
+	targets = discovery.consul.services.targets
 
-  rule {
-    source_labels = ["__meta_consul_service"]
-    target_label  = "job"
-  }
+	rule {
+		source_labels = ["__meta_consul_service"]
+		target_label  = "job"
+	}
 }
 
 prometheus.scrape "services" {
-  targets    = discovery.relabel.services.output
-  forward_to = [prometheus.remote_write.default.receiver]
+	targets    = discovery.relabel.services.output
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -117,20 +117,20 @@ prometheus.remote_write "default" {
 		},
 		Example: `// Scrapes every address behind a name of a headless service.
 discovery.dns "api" {
-  names = ["api.prod.svc.cluster.local"]
-  type  = "A"
-  port  = 9090
+	names = ["api.prod.svc.cluster.local"]
+	type  = "A"
+	port  = 9090
 }
 
 prometheus.scrape "api" {
-  targets    = discovery.dns.api.targets
-  forward_to = [prometheus.remote_write.default.receiver]
+	targets    = discovery.dns.api.targets
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -199,34 +199,34 @@ prometheus.remote_write "default" {
 		},
 		Example: `// Scrapes the containers of this host that ask for it with a label.
 discovery.docker "local" {
-  host = "unix:///var/run/docker.sock"
+	host = "unix:///var/run/docker.sock"
 
-  filter {
-    name   = "label"
-    values = ["prometheus.io/scrape=true"]
-  }
+	filter {
+		name   = "label"
+		values = ["prometheus.io/scrape=true"]
+	}
 }
 
 discovery.relabel "local" {
-  targets = discovery.docker.local.targets
+	targets = discovery.docker.local.targets
 
-  // The API calls a container /name.
-  rule {
-    source_labels = ["__meta_docker_container_name"]
-    regex         = "/(.*)"
-    target_label  = "container"
-  }
+	// The API calls a container /name.
+	rule {
+		source_labels = ["__meta_docker_container_name"]
+		regex         = "/(.*)"
+		target_label  = "container"
+	}
 }
 
 prometheus.scrape "local" {
-  targets    = discovery.relabel.local.output
-  forward_to = [prometheus.remote_write.default.receiver]
+	targets    = discovery.relabel.local.output
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -243,18 +243,18 @@ prometheus.remote_write "default" {
 //
 //   [{"targets": ["10.0.0.7:9100"], "labels": {"team": "payments"}}]
 discovery.file "teams" {
-  files = ["/etc/weir/targets/*.json", "/etc/weir/targets/*.yaml"]
+	files = ["/etc/weir/targets/*.json", "/etc/weir/targets/*.yaml"]
 }
 
 prometheus.scrape "teams" {
-  targets    = discovery.file.teams.targets
-  forward_to = [prometheus.remote_write.default.receiver]
+	targets    = discovery.file.teams.targets
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -317,24 +317,24 @@ prometheus.remote_write "default" {
 		},
 		Example: `// Asks an inventory for what to scrape.
 discovery.http "inventory" {
-  url              = "https://inventory.example.com/targets?team=payments"
-  refresh_interval = "30s"
+	url              = "https://inventory.example.com/targets?team=payments"
+	refresh_interval = "30s"
 
-  basic_auth {
-    username      = "weir"
-    password_file = "/etc/weir/inventory-password"
-  }
+	basic_auth {
+		username      = "weir"
+		password_file = "/etc/weir/inventory-password"
+	}
 }
 
 prometheus.scrape "inventory" {
-  targets    = discovery.http.inventory.targets
-  forward_to = [prometheus.remote_write.default.receiver]
+	targets    = discovery.http.inventory.targets
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -409,43 +409,43 @@ prometheus.remote_write "default" {
 		Example: `// Scrapes the pods of this node that ask for it with an annotation. weir runs
 // in the cluster, on every node.
 discovery.kubernetes "pods" {
-  role = "pod"
+	role = "pod"
 
-  selectors {
-    role  = "pod"
-    field = "spec.nodeName=" + constants.hostname
-  }
+	selectors {
+		role  = "pod"
+		field = "spec.nodeName=" + constants.hostname
+	}
 }
 
 discovery.relabel "pods" {
-  targets = discovery.kubernetes.pods.targets
+	targets = discovery.kubernetes.pods.targets
 
-  rule {
-    action        = "keep"
-    source_labels = ["__meta_kubernetes_pod_annotation_prometheus_io_scrape"]
-    regex         = "true"
-  }
+	rule {
+		action        = "keep"
+		source_labels = ["__meta_kubernetes_pod_annotation_prometheus_io_scrape"]
+		regex         = "true"
+	}
 
-  rule {
-    source_labels = ["__meta_kubernetes_namespace"]
-    target_label  = "namespace"
-  }
+	rule {
+		source_labels = ["__meta_kubernetes_namespace"]
+		target_label  = "namespace"
+	}
 
-  rule {
-    source_labels = ["__meta_kubernetes_pod_name"]
-    target_label  = "pod"
-  }
+	rule {
+		source_labels = ["__meta_kubernetes_pod_name"]
+		target_label  = "pod"
+	}
 }
 
 prometheus.scrape "pods" {
-  targets    = discovery.relabel.pods.output
-  forward_to = [prometheus.remote_write.default.receiver]
+	targets    = discovery.relabel.pods.output
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -468,35 +468,35 @@ prometheus.remote_write "default" {
 		},
 		Example: `// Scrapes the nodes of one environment, and names their rack.
 discovery.file "nodes" {
-  files = ["/etc/weir/nodes.json"]
+	files = ["/etc/weir/nodes.json"]
 }
 
 discovery.relabel "nodes" {
-  targets = discovery.file.nodes.targets
+	targets = discovery.file.nodes.targets
 
-  rule {
-    action        = "keep"
-    source_labels = ["env"]
-    regex         = "production"
-  }
+	rule {
+		action        = "keep"
+		source_labels = ["env"]
+		regex         = "production"
+	}
 
-  // node-r12-07.example.com:9100 is in rack r12.
-  rule {
-    source_labels = ["__address__"]
-    regex         = "node-(r[0-9]+)-.*"
-    target_label  = "rack"
-  }
+	// node-r12-07.example.com:9100 is in rack r12.
+	rule {
+		source_labels = ["__address__"]
+		regex         = "node-(r[0-9]+)-.*"
+		target_label  = "rack"
+	}
 }
 
 prometheus.scrape "nodes" {
-  targets    = discovery.relabel.nodes.output
-  forward_to = [prometheus.remote_write.default.receiver]
+	targets    = discovery.relabel.nodes.output
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -512,31 +512,31 @@ prometheus.remote_write "default" {
 		},
 		Example: `// Drops what nobody looks at, and counters that never counted.
 expr.filter "default" {
-  drop       = "name startsWith \"go_\" && labels.job != \"api\""
-  forward_to = [expr.filter.counted.receiver]
+	drop       = "name startsWith \"go_\" && labels.job != \"api\""
+	forward_to = [expr.filter.counted.receiver]
 }
 
 expr.filter "counted" {
-  keep       = "type != \"counter\" || value > 0"
-  forward_to = [prometheus.remote_write.default.receiver]
+	keep       = "type != \"counter\" || value > 0"
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 
 // Of log lines, drops what is only good for debugging.
 expr.filter "lines" {
-  drop       = "labels.env == \"prod\" && line matches \"(?i)level=(debug|trace)\""
-  forward_to = [loki.write.default.receiver]
+	drop       = "labels.env == \"prod\" && line matches \"(?i)level=(debug|trace)\""
+	forward_to = [loki.write.default.receiver]
 }
 
 loki.write "default" {
-  endpoint {
-    url = "http://loki.example.com:3100/loki/api/v1/push"
-  }
+	endpoint {
+		url = "http://loki.example.com:3100/loki/api/v1/push"
+	}
 }
 `,
 	},
@@ -554,67 +554,67 @@ loki.write "default" {
 		Example: `// Sends what pages somebody to one place, what is large to another that keeps
 // it shortly, and the rest to a third. The first route that matches wins.
 expr.route "default" {
-  route "paging" {
-    when = "labels.severity == \"page\" || name == \"up\""
+	route "paging" {
+		when = "labels.severity == \"page\" || name == \"up\""
 
-    forward_to = [prometheus.remote_write.paging.receiver]
-  }
+		forward_to = [prometheus.remote_write.paging.receiver]
+	}
 
-  route "detail" {
-    when = "name endsWith \"_bucket\""
+	route "detail" {
+		when = "name endsWith \"_bucket\""
 
-    forward_to = [prometheus.remote_write.short.receiver]
-  }
+		forward_to = [prometheus.remote_write.short.receiver]
+	}
 
-  forward_to = [prometheus.remote_write.default.receiver]
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "paging" {
-  endpoint {
-    url = "http://paging.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://paging.example.com:9090/api/v1/write"
+	}
 }
 
 prometheus.remote_write "short" {
-  endpoint {
-    url = "http://short.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://short.example.com:9090/api/v1/write"
+	}
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 
 // Log lines of what is paid for go to a place of their own, and what is a secret
 // nowhere.
 expr.route "lines" {
-  route "secret" {
-    when = "line contains \"BEGIN PRIVATE KEY\""
+	route "secret" {
+		when = "line contains \"BEGIN PRIVATE KEY\""
 
-    forward_to = []
-  }
+		forward_to = []
+	}
 
-  route "paid" {
-    when = "labels.team in [\"checkout\", \"billing\"]"
+	route "paid" {
+		when = "labels.team in [\"checkout\", \"billing\"]"
 
-    forward_to = [loki.write.paid.receiver]
-  }
+		forward_to = [loki.write.paid.receiver]
+	}
 
-  forward_to = [loki.write.default.receiver]
+	forward_to = [loki.write.default.receiver]
 }
 
 loki.write "paid" {
-  endpoint {
-    url = "http://paid.example.com:3100/loki/api/v1/push"
-  }
+	endpoint {
+		url = "http://paid.example.com:3100/loki/api/v1/push"
+	}
 }
 
 loki.write "default" {
-  endpoint {
-    url = "http://loki.example.com:3100/loki/api/v1/push"
-  }
+	endpoint {
+		url = "http://loki.example.com:3100/loki/api/v1/push"
+	}
 }
 `,
 	},
@@ -635,50 +635,50 @@ loki.write "default" {
 		},
 		Example: `// Gives latencies in seconds, and names the team that a job belongs to.
 expr.set "default" {
-  name  = "trimSuffix(name, \"_ms\") + (name endsWith \"_ms\" ? \"_seconds\" : \"\")"
-  value = "name endsWith \"_ms\" ? value / 1000 : value"
+	name  = "trimSuffix(name, \"_ms\") + (name endsWith \"_ms\" ? \"_seconds\" : \"\")"
+	value = "name endsWith \"_ms\" ? value / 1000 : value"
 
-  label "team" {
-    value = "labels.job in [\"api\", \"web\"] ? \"front\" : \"back\""
-  }
+	label "team" {
+		value = "labels.job in [\"api\", \"web\"] ? \"front\" : \"back\""
+	}
 
-  // An empty value removes a label.
-  label "pod_uid" {
-    value = "\"\""
-  }
+	// An empty value removes a label.
+	label "pod_uid" {
+		value = "\"\""
+	}
 
-  forward_to = [prometheus.remote_write.default.receiver]
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 
 // Makes a label of the level of log lines, and metadata of a label with many values.
 expr.set "lines" {
-  line = "trim(line)"
+	line = "trim(line)"
 
-  label "level" {
-    value = "line contains \"level=error\" ? \"error\" : \"other\""
-  }
+	label "level" {
+		value = "line contains \"level=error\" ? \"error\" : \"other\""
+	}
 
-  meta "pod" {
-    value = "labels.pod"
-  }
+	meta "pod" {
+		value = "labels.pod"
+	}
 
-  label "pod" {
-    value = "\"\""
-  }
+	label "pod" {
+		value = "\"\""
+	}
 
-  forward_to = [loki.write.default.receiver]
+	forward_to = [loki.write.default.receiver]
 }
 
 loki.write "default" {
-  endpoint {
-    url = "http://loki.example.com:3100/loki/api/v1/push"
-  }
+	endpoint {
+		url = "http://loki.example.com:3100/loki/api/v1/push"
+	}
 }
 `,
 	},
@@ -695,19 +695,19 @@ loki.write "default" {
 		},
 		Example: `// Takes a password from a file, and takes the new one when it is rotated.
 local.file "password" {
-  filename  = "/var/run/secrets/prometheus/password"
-  is_secret = true
+	filename  = "/var/run/secrets/prometheus/password"
+	is_secret = true
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "https://prometheus.example.com/api/v1/write"
+	endpoint {
+		url = "https://prometheus.example.com/api/v1/write"
 
-    basic_auth {
-      username = "weir"
-      password = local.file.password.content
-    }
-  }
+		basic_auth {
+			username = "weir"
+			password = local.file.password.content
+		}
+	}
 }
 `,
 	},
@@ -723,14 +723,14 @@ prometheus.remote_write "default" {
 		},
 		Example: `// Finds the logs of all services, but for what was rotated or lies still.
 local.file_match "services" {
-  path_targets = [
-    {
-      __path__         = "/var/log/services/**/*.log",
-      __path_exclude__ = "/var/log/services/**/*.{gz,old}.log",
-      job              = "services",
-    },
-  ]
-  ignore_older_than = "24h"
+	path_targets = [
+		{
+			__path__         = "/var/log/services/**/*.log",
+			__path_exclude__ = "/var/log/services/**/*.{gz,old}.log",
+			job              = "services",
+		},
+	]
+	ignore_older_than = "24h"
 }
 `,
 	},
@@ -741,13 +741,13 @@ local.file_match "services" {
 		},
 		Example: `// Prints what the rules leave of the lines that come to them.
 loki.relabel "production" {
-  forward_to = [loki.echo.default.receiver]
+	forward_to = [loki.echo.default.receiver]
 
-  rule {
-    action        = "keep"
-    source_labels = ["env"]
-    regex         = "prod"
-  }
+	rule {
+		action        = "keep"
+		source_labels = ["env"]
+		regex         = "prod"
+	}
 }
 
 loki.echo "default" { }
@@ -767,15 +767,15 @@ loki.echo "default" { }
 		},
 		Example: `// Says on every line of a host who owns it, from an inventory.
 discovery.http "inventory" {
-  url = "http://inventory.example.com/targets"
+	url = "http://inventory.example.com/targets"
 }
 
 loki.enrich "default" {
-  targets            = discovery.http.inventory.targets
-  target_match_label = "__meta_hostname"
-  logs_match_label   = "host"
-  labels_to_copy     = ["owner", "rack"]
-  forward_to         = [loki.echo.default.receiver]
+	targets            = discovery.http.inventory.targets
+	target_match_label = "__meta_hostname"
+	logs_match_label   = "host"
+	labels_to_copy     = ["owner", "rack"]
+	forward_to         = [loki.echo.default.receiver]
 }
 
 loki.echo "default" { }
@@ -938,25 +938,25 @@ loki.echo "default" { }
 		Example: `// Makes the level of JSON lines a label, drops what is debug, and keeps the
 // message alone.
 loki.process "app" {
-  forward_to = [loki.echo.default.receiver]
+	forward_to = [loki.echo.default.receiver]
 
-  stage.json {
-    expressions = { level = "", message = "msg" }
-  }
+	stage.json {
+		expressions = {level = "", message = "msg"}
+	}
 
-  stage.drop {
-    source              = "level"
-    value               = "debug"
-    drop_counter_reason = "debug"
-  }
+	stage.drop {
+		source              = "level"
+		value               = "debug"
+		drop_counter_reason = "debug"
+	}
 
-  stage.labels {
-    values = { level = "" }
-  }
+	stage.labels {
+		values = {level = ""}
+	}
 
-  stage.output {
-    source = "message"
-  }
+	stage.output {
+		source = "message"
+	}
 }
 
 loki.echo "default" { }
@@ -982,23 +982,23 @@ loki.echo "default" { }
 		},
 		Example: `// Keeps the lines of production only, and calls their host instance.
 loki.relabel "production" {
-  forward_to = [loki.echo.default.receiver]
+	forward_to = [loki.echo.default.receiver]
 
-  rule {
-    action        = "keep"
-    source_labels = ["env"]
-    regex         = "prod"
-  }
+	rule {
+		action        = "keep"
+		source_labels = ["env"]
+		regex         = "prod"
+	}
 
-  rule {
-    source_labels = ["host"]
-    target_label  = "instance"
-  }
+	rule {
+		source_labels = ["host"]
+		target_label  = "instance"
+	}
 
-  rule {
-    action = "labeldrop"
-    regex  = "host"
-  }
+	rule {
+		action = "labeldrop"
+		regex  = "host"
+	}
 }
 
 loki.echo "default" { }
@@ -1023,8 +1023,8 @@ loki.echo "default" { }
 		Example: `// Redacts passwords, tokens and keys in the lines of a program before they are
 // printed.
 loki.secretfilter "default" {
-  redact_with = "<secret:$SECRET_NAME:$SECRET_HASH>"
-  forward_to  = [loki.echo.default.receiver]
+	redact_with = "<secret:$SECRET_NAME:$SECRET_HASH>"
+	forward_to  = [loki.echo.default.receiver]
 }
 
 loki.echo "default" { }
@@ -1098,22 +1098,22 @@ loki.echo "default" { }
 		Example: `// Takes lines that agents push as to Loki, to http://…:3100/loki/api/v1/push, and
 // prints them.
 loki.source.api "default" {
-  http {
-    listen_address = "127.0.0.1"
-    listen_port    = 3100
-  }
+	http {
+		listen_address = "127.0.0.1"
+		listen_port    = 3100
+	}
 
-  labels                 = { via = "weir" }
-  use_incoming_timestamp = true
+	labels                 = {via = "weir"}
+	use_incoming_timestamp = true
 
-  limits {
-    max_wait = "5s"
-  }
+	limits {
+		max_wait = "5s"
+	}
 
-  forward_to = [loki.echo.default.receiver]
+	forward_to = [loki.echo.default.receiver]
 }
 
-loki.echo "default" {}
+loki.echo "default" { }
 `,
 	},
 	"loki.source.file": {
@@ -1142,21 +1142,21 @@ loki.echo "default" {}
 		},
 		Example: `// Follows the logs of an application and sends them to Loki.
 loki.source.file "app" {
-  targets = [
-    { __path__ = "/var/log/app/*.log", job = "app" },
-  ]
+	targets = [
+		{__path__ = "/var/log/app/*.log", job = "app"},
+	]
 
-  file_match {
-    enabled = true
-  }
+	file_match {
+		enabled = true
+	}
 
-  forward_to = [loki.write.default.receiver]
+	forward_to = [loki.write.default.receiver]
 }
 
 loki.write "default" {
-  endpoint {
-    url = "http://loki.example.com:3100/loki/api/v1/push"
-  }
+	endpoint {
+		url = "http://loki.example.com:3100/loki/api/v1/push"
+	}
 }
 `,
 	},
@@ -1177,27 +1177,27 @@ loki.write "default" {
 		Example: `// Sends the journal of this host, with unit and severity as labels. weir must be
 // in the group systemd-journal to read it.
 loki.relabel "journal" {
-  forward_to = []
+	forward_to = []
 
-  rule {
-    source_labels = ["__journal__systemd_unit"]
-    target_label  = "unit"
-  }
+	rule {
+		source_labels = ["__journal__systemd_unit"]
+		target_label  = "unit"
+	}
 
-  rule {
-    source_labels = ["__journal_priority_keyword"]
-    target_label  = "level"
-  }
+	rule {
+		source_labels = ["__journal_priority_keyword"]
+		target_label  = "level"
+	}
 }
 
 loki.source.journal "default" {
-  max_age       = "12h"
-  labels        = { host = constants.hostname }
-  relabel_rules = loki.relabel.journal.rules
-  forward_to    = [loki.echo.default.receiver]
+	max_age       = "12h"
+	labels        = {host = constants.hostname}
+	relabel_rules = loki.relabel.journal.rules
+	forward_to    = [loki.echo.default.receiver]
 }
 
-loki.echo "default" {}
+loki.echo "default" { }
 `,
 	},
 	"loki.source.syslog": {
@@ -1241,48 +1241,48 @@ loki.echo "default" {}
 		Example: `// Takes messages that rsyslog and others send, by TCP and by UDP, with the
 // sending host, the program and the severity as labels.
 loki.relabel "syslog" {
-  forward_to = []
+	forward_to = []
 
-  rule {
-    source_labels = ["__syslog_message_hostname"]
-    target_label  = "host"
-  }
+	rule {
+		source_labels = ["__syslog_message_hostname"]
+		target_label  = "host"
+	}
 
-  rule {
-    source_labels = ["__syslog_message_app_name"]
-    target_label  = "app"
-  }
+	rule {
+		source_labels = ["__syslog_message_app_name"]
+		target_label  = "app"
+	}
 
-  rule {
-    source_labels = ["__syslog_message_severity"]
-    target_label  = "level"
-  }
+	rule {
+		source_labels = ["__syslog_message_severity"]
+		target_label  = "level"
+	}
 }
 
 loki.source.syslog "default" {
-  listener {
-    address = "0.0.0.0:6514"
-    labels  = { job = "syslog" }
+	listener {
+		address = "0.0.0.0:6514"
+		labels  = {job = "syslog"}
 
-    tls_config {
-      cert_file = "/etc/weir/tls.crt"
-      key_file  = "/etc/weir/tls.key"
-      ca_file   = "/etc/weir/senders.crt"
-    }
-  }
+		tls_config {
+			cert_file = "/etc/weir/tls.crt"
+			key_file  = "/etc/weir/tls.key"
+			ca_file   = "/etc/weir/senders.crt"
+		}
+	}
 
-  listener {
-    address       = "0.0.0.0:514"
-    protocol      = "udp"
-    syslog_format = "rfc3164"
-    labels        = { job = "syslog" }
-  }
+	listener {
+		address       = "0.0.0.0:514"
+		protocol      = "udp"
+		syslog_format = "rfc3164"
+		labels        = {job = "syslog"}
+	}
 
-  relabel_rules = loki.relabel.syslog.rules
-  forward_to    = [loki.echo.default.receiver]
+	relabel_rules = loki.relabel.syslog.rules
+	forward_to    = [loki.echo.default.receiver]
 }
 
-loki.echo "default" {}
+loki.echo "default" { }
 `,
 	},
 	"loki.write": {
@@ -1373,29 +1373,29 @@ loki.echo "default" {}
 		Example: `// Sends all lines to a Loki in the house and to one that is far away, which keeps
 // tenants apart. Each has a journal of its own, so neither waits for the other.
 loki.write "default" {
-  external_labels = { cluster = "eu-1" }
+	external_labels = {cluster = "eu-1"}
 
-  endpoint {
-    name = "near"
-    url  = "http://loki.example.com:3100/loki/api/v1/push"
-  }
+	endpoint {
+		name = "near"
+		url  = "http://loki.example.com:3100/loki/api/v1/push"
+	}
 
-  endpoint {
-    name       = "far"
-    url        = "https://logs.example.com/loki/api/v1/push"
-    tenant_id  = "shop"
-    batch_size = "4MiB"
+	endpoint {
+		name       = "far"
+		url        = "https://logs.example.com/loki/api/v1/push"
+		tenant_id  = "shop"
+		batch_size = "4MiB"
 
-    basic_auth {
-      username      = "weir"
-      password_file = "/etc/weir/password"
-    }
-  }
+		basic_auth {
+			username      = "weir"
+			password_file = "/etc/weir/password"
+		}
+	}
 
-  journal {
-    max_size = "2GiB"
-    max_age  = "4h"
-  }
+	journal {
+		max_size = "2GiB"
+		max_age  = "4h"
+	}
 }
 `,
 	},
@@ -1409,12 +1409,12 @@ loki.write "default" {
 		},
 		Example: `// Prints what a scrape brings in, to see it before it goes anywhere.
 prometheus.echo "look" {
-  format = "openmetrics"
+	format = "openmetrics"
 }
 
 prometheus.scrape "app" {
-  targets    = [{ __address__ = "127.0.0.1:8080" }]
-  forward_to = [prometheus.echo.look.receiver]
+	targets    = [{__address__ = "127.0.0.1:8080"}]
+	forward_to = [prometheus.echo.look.receiver]
 }
 `,
 	},
@@ -1433,20 +1433,20 @@ prometheus.scrape "app" {
 		},
 		Example: `// Says on every series of a host who owns it, from an inventory.
 discovery.http "inventory" {
-  url = "http://inventory.example.com/targets"
+	url = "http://inventory.example.com/targets"
 }
 
 prometheus.enrich "default" {
-  targets                = discovery.http.inventory.targets
-  target_to_metric_match = { "__meta_hostname" = "host" }
-  labels_to_copy         = ["owner", "rack"]
-  forward_to             = [prometheus.remote_write.default.receiver]
+	targets                = discovery.http.inventory.targets
+	target_to_metric_match = {"__meta_hostname" = "host"}
+	labels_to_copy         = ["owner", "rack"]
+	forward_to             = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -1459,15 +1459,15 @@ prometheus.remote_write "default" {
 prometheus.exporter.self "default" { }
 
 prometheus.scrape "weir" {
-  targets         = prometheus.exporter.self.default.targets
-  scrape_interval = "15s"
-  forward_to      = [prometheus.remote_write.default.receiver]
+	targets         = prometheus.exporter.self.default.targets
+	scrape_interval = "15s"
+	forward_to      = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -1482,29 +1482,29 @@ prometheus.remote_write "default" {
 		Example: `// Tells which release runs here, and until when a certificate is good: the
 // content of a file that a script of the host writes.
 prometheus.exporter.static "release" {
-  text = "# HELP release_info The release that runs here.\n# TYPE release_info gauge\nrelease_info{version=\"1.2\"} 1\n"
+	text = "# HELP release_info The release that runs here.\n# TYPE release_info gauge\nrelease_info{version=\"1.2\"} 1\n"
 }
 
 local.file "certificate" {
-  filename = "/var/lib/node/certificate.prom"
+	filename = "/var/lib/node/certificate.prom"
 }
 
 prometheus.exporter.static "certificate" {
-  text = local.file.certificate.content
+	text = local.file.certificate.content
 }
 
 prometheus.scrape "static" {
-  targets = array.concat(
-    prometheus.exporter.static.release.targets,
-    prometheus.exporter.static.certificate.targets,
-  )
-  forward_to = [prometheus.remote_write.default.receiver]
+	targets = array.concat(
+		prometheus.exporter.static.release.targets,
+		prometheus.exporter.static.certificate.targets,
+	)
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -1598,28 +1598,28 @@ prometheus.remote_write "default" {
 		},
 		Example: `// Scrapes this host, without collectors that a server in a rack does not need.
 prometheus.exporter.unix "host" {
-  disable_collectors = ["infiniband", "ipvs", "wifi"]
-  enable_collectors  = ["processes"]
+	disable_collectors = ["infiniband", "ipvs", "wifi"]
+	enable_collectors  = ["processes"]
 
-  filesystem {
-    mount_timeout = "2s"
-  }
+	filesystem {
+		mount_timeout = "2s"
+	}
 
-  textfile {
-    directory = "/var/lib/node_exporter"
-  }
+	textfile {
+		directory = "/var/lib/node_exporter"
+	}
 }
 
 prometheus.scrape "host" {
-  targets         = prometheus.exporter.unix.host.targets
-  scrape_interval = "15s"
-  forward_to      = [prometheus.remote_write.default.receiver]
+	targets         = prometheus.exporter.unix.host.targets
+	scrape_interval = "15s"
+	forward_to      = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -1697,29 +1697,29 @@ prometheus.remote_write "default" {
 		Example: `// Takes what Prometheus servers and agents send by remote write, 1.0 and 2.0,
 // over TLS, to https://…:9201/api/v1/metrics/write, and sends it on.
 prometheus.receive_http "default" {
-  http {
-    listen_port = 9201
+	http {
+		listen_port = 9201
 
-    tls {
-      cert_file = "/etc/weir/tls.crt"
-      key_file  = "/etc/weir/tls.key"
-    }
-  }
+		tls {
+			cert_file = "/etc/weir/tls.crt"
+			key_file  = "/etc/weir/tls.key"
+		}
+	}
 
-  accepted_remote_write_protobuf_messages = ["prometheus.WriteRequest", "io.prometheus.write.v2.Request"]
+	accepted_remote_write_protobuf_messages = ["prometheus.WriteRequest", "io.prometheus.write.v2.Request"]
 
-  limits {
-    max_wait    = "5s"
-    label_limit = 40
-  }
+	limits {
+		max_wait    = "5s"
+		label_limit = 40
+	}
 
-  forward_to = [prometheus.remote_write.default.receiver]
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -1744,36 +1744,36 @@ prometheus.remote_write "default" {
 		},
 		Example: `// Names the environment on every series and drops what nobody looks at.
 prometheus.relabel "production" {
-  forward_to = [prometheus.remote_write.default.receiver]
+	forward_to = [prometheus.remote_write.default.receiver]
 
-  rule {
-    action        = "drop"
-    source_labels = ["__name__"]
-    regex         = "go_gc_.*|go_memstats_.*"
-  }
+	rule {
+		action        = "drop"
+		source_labels = ["__name__"]
+		regex         = "go_gc_.*|go_memstats_.*"
+	}
 
-  rule {
-    target_label = "env"
-    replacement  = "production"
-  }
+	rule {
+		target_label = "env"
+		replacement  = "production"
+	}
 
-  // node-7.eu.example.com:9100 becomes node-7.
-  rule {
-    source_labels = ["instance"]
-    regex         = "([^.:]+).*"
-    target_label  = "host"
-  }
+	// node-7.eu.example.com:9100 becomes node-7.
+	rule {
+		source_labels = ["instance"]
+		regex         = "([^.:]+).*"
+		target_label  = "host"
+	}
 }
 
 prometheus.scrape "nodes" {
-  targets    = [{ __address__ = "node-7.eu.example.com:9100" }]
-  forward_to = [prometheus.relabel.production.receiver]
+	targets    = [{__address__ = "node-7.eu.example.com:9100"}]
+	forward_to = [prometheus.relabel.production.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -1916,45 +1916,45 @@ prometheus.remote_write "default" {
 // keeps tenants apart: the label tenant says whose a series is. Each has a
 // journal of its own, so neither waits for the other.
 prometheus.remote_write "default" {
-  external_labels = { cluster = "eu-1" }
+	external_labels = {cluster = "eu-1"}
 
-  endpoint {
-    name = "near"
-    url  = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		name = "near"
+		url  = "http://prometheus.example.com:9090/api/v1/write"
+	}
 
-  endpoint {
-    name = "far"
-    url  = "https://metrics.example.com/api/v1/push"
+	endpoint {
+		name = "far"
+		url  = "https://metrics.example.com/api/v1/push"
 
-    basic_auth {
-      username      = "tenant-7"
-      password_file = "/etc/weir/password"
-    }
+		basic_auth {
+			username      = "tenant-7"
+			password_file = "/etc/weir/password"
+		}
 
-    protobuf_message = "io.prometheus.write.v2.Request"
+		protobuf_message = "io.prometheus.write.v2.Request"
 
-    header_from_label {
-      label   = "tenant"
-      default = "anonymous"
-    }
+		header_from_label {
+			label   = "tenant"
+			default = "anonymous"
+		}
 
-    queue_config {
-      max_samples_per_send = 5000
-      sample_age_limit     = "2h"
-    }
+		queue_config {
+			max_samples_per_send = 5000
+			sample_age_limit     = "2h"
+		}
 
-    write_relabel_config {
-      action        = "drop"
-      source_labels = ["__name__"]
-      regex         = "debug_.*"
-    }
-  }
+		write_relabel_config {
+			action        = "drop"
+			source_labels = ["__name__"]
+			regex         = "debug_.*"
+		}
+	}
 
-  journal {
-    max_size = "2GiB"
-    max_age  = "4h"
-  }
+	journal {
+		max_size = "2GiB"
+		max_age  = "4h"
+	}
 }
 `,
 	},
@@ -2048,30 +2048,30 @@ prometheus.remote_write "default" {
 		Example: `// Scrapes two instances of an application over TLS, and the application's
 // other metrics of a second path.
 prometheus.scrape "app" {
-  targets = [
-    { __address__ = "app-1.example.com:8443", zone = "a" },
-    { __address__ = "app-2.example.com:8443", zone = "b" },
-    { __address__ = "app-2.example.com:8443", zone = "b", __metrics_path__ = "/metrics/jvm" },
-  ]
+	targets = [
+		{__address__ = "app-1.example.com:8443", zone = "a"},
+		{__address__ = "app-2.example.com:8443", zone = "b"},
+		{__address__ = "app-2.example.com:8443", zone = "b", __metrics_path__ = "/metrics/jvm"},
+	]
 
-  job_name        = "app"
-  scheme          = "https"
-  scrape_interval = "15s"
-  scrape_timeout  = "5s"
-  sample_limit    = 20000
-  body_size_limit = "10MB"
+	job_name        = "app"
+	scheme          = "https"
+	scrape_interval = "15s"
+	scrape_timeout  = "5s"
+	sample_limit    = 20000
+	body_size_limit = "10MB"
 
-  tls_config {
-    ca_file = "/etc/weir/ca.pem"
-  }
+	tls_config {
+		ca_file = "/etc/weir/ca.pem"
+	}
 
-  forward_to = [prometheus.remote_write.default.receiver]
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},
@@ -2140,30 +2140,30 @@ prometheus.remote_write "default" {
 		},
 		Example: `// Gets the targets from an inventory, with a token that is rotated.
 local.file "token" {
-  filename  = "/var/run/secrets/inventory/token"
-  is_secret = true
+	filename  = "/var/run/secrets/inventory/token"
+	is_secret = true
 }
 
 remote.http "inventory" {
-  url            = "https://inventory.example.com/targets.json"
-  poll_frequency = "5m"
+	url            = "https://inventory.example.com/targets.json"
+	poll_frequency = "5m"
 
-  client {
-    authorization {
-      credentials = local.file.token.content
-    }
-  }
+	client {
+		authorization {
+			credentials = local.file.token.content
+		}
+	}
 }
 
 prometheus.scrape "inventory" {
-  targets    = encoding.from_json(remote.http.inventory.content)
-  forward_to = [prometheus.remote_write.default.receiver]
+	targets    = encoding.from_json(remote.http.inventory.content)
+	forward_to = [prometheus.remote_write.default.receiver]
 }
 
 prometheus.remote_write "default" {
-  endpoint {
-    url = "http://prometheus.example.com:9090/api/v1/write"
-  }
+	endpoint {
+		url = "http://prometheus.example.com:9090/api/v1/write"
+	}
 }
 `,
 	},

@@ -8,13 +8,15 @@
  * too. When the API does not answer, the last targets stay.
  *
  *   discovery.http_json "default" {
- *     url     = "https://consul.internal/v1/catalog/service/node-exporter"
- *     address = "{ServiceAddress}:{ServicePort}"
- *     labels  = { instance = "{Node}", dc = "{Datacenter}", rack = "{NodeMeta.rack}" }
+ *   	url     = "https://consul.internal/v1/catalog/service/node-exporter"
+ *   	address = "{ServiceAddress}:{ServicePort}"
+ *   	labels  = {instance = "{Node}", dc = "{Datacenter}", rack = "{NodeMeta.rack}"}
  *
- *     script {
- *       allow { http = ["https://consul.internal/*"] }
- *     }
+ *   	script {
+ *   		allow {
+ *   			http = ["https://consul.internal/*"]
+ *   		}
+ *   	}
  *   }
  *
  *   prometheus.scrape "nodes" {

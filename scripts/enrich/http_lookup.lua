@@ -6,14 +6,16 @@
 -- again after `retry`. A label that the sample has is replaced.
 --
 --   enrich.http_lookup "default" {
---     url        = "https://cmdb.internal/hosts/{value}"
---     label      = "instance"
---     labels     = { team = "owner.team", rack = "location.rack" }
---     forward_to = [prometheus.remote_write.default.receiver]
+--   	url        = "https://cmdb.internal/hosts/{value}"
+--   	label      = "instance"
+--   	labels     = {team = "owner.team", rack = "location.rack"}
+--   	forward_to = [prometheus.remote_write.default.receiver]
 --
---     script {
---       allow { http = ["https://cmdb.internal/*"] }
---     }
+--   	script {
+--   		allow {
+--   			http = ["https://cmdb.internal/*"]
+--   		}
+--   	}
 --   }
 local url  = require "url"
 local weir = require "weir"

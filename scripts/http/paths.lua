@@ -5,9 +5,9 @@
 -- counters and histograms of requests.
 --
 --   http.paths "default" {
---     labels     = ["path", "uri"]
---     also       = "^(alice|bob)$"
---     forward_to = [prometheus.remote_write.default.receiver]
+--   	labels     = ["path", "uri"]
+--   	also       = "^(alice|bob)$"
+--   	forward_to = [prometheus.remote_write.default.receiver]
 --   }
 --
 -- Example Input:

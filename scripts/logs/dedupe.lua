@@ -8,9 +8,9 @@
 -- weir_component_lines_dropped_total.
 --
 --   logs.dedupe "default" {
---     window     = "1m"
---     alike      = true
---     forward_to = [loki.write.default.receiver]
+--   	window     = "1m"
+--   	alike      = true
+--   	forward_to = [loki.write.default.receiver]
 --   }
 --
 -- Example Args:

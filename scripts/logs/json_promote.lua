@@ -6,11 +6,11 @@
 -- the line becomes one of its fields, where it has that.
 --
 --   logs.json_promote "default" {
---     labels     = { level = "level", service = "kubernetes.labels.app" }
---     metadata   = { trace_id = "trace_id" }
---     drop       = { level = "^(debug|trace)$" }
---     line       = "msg"
---     forward_to = [loki.write.default.receiver]
+--   	labels     = {level    = "level", service = "kubernetes.labels.app"}
+--   	metadata   = {trace_id = "trace_id"}
+--   	drop       = {level    = "^(debug|trace)$"}
+--   	line       = "msg"
+--   	forward_to = [loki.write.default.receiver]
 --   }
 --
 -- Example Args:

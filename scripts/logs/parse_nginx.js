@@ -9,9 +9,9 @@
  * that have names.
  *
  *   logs.parse_nginx "default" {
- *     labels     = { method = "method", status = "class" }
- *     metadata   = { client = "remote_addr" }
- *     forward_to = [loki.write.default.receiver]
+ *   	labels     = {method = "method", status = "class"}
+ *   	metadata   = {client = "remote_addr"}
+ *   	forward_to = [loki.write.default.receiver]
  *   }
  *
  * Example Input:

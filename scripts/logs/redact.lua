@@ -11,10 +11,10 @@
 -- mistake in here. weir_script_custom_redacted_total counts what was hidden.
 --
 --   logs.redact "default" {
---     kinds      = ["email", "card", "iban", "secret"]
---     also       = { customer = "\\bC-\\d{8}\\b" }
---     hash_key   = sys.env("REDACT_KEY")
---     forward_to = [loki.write.default.receiver]
+--   	kinds      = ["email", "card", "iban", "secret"]
+--   	also       = {customer = "\\bC-\\d{8}\\b"}
+--   	hash_key   = sys.env("REDACT_KEY")
+--   	forward_to = [loki.write.default.receiver]
 --   }
 --
 -- Example Input:

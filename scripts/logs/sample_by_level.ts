@@ -8,9 +8,9 @@
  * stay have the structured metadata sample_rate, so that counts can be put right.
  *
  *   logs.sample_by_level "default" {
- *     keep       = { debug = 0.01, info = 0.2 }
- *     by         = "json.trace_id"
- *     forward_to = [loki.write.default.receiver]
+ *   	keep       = {debug = 0.01, info = 0.2}
+ *   	by         = "json.trace_id"
+ *   	forward_to = [loki.write.default.receiver]
  *   }
  *
  * Example Args:

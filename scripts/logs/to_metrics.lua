@@ -7,19 +7,20 @@
 -- lines for more are counted by weir_script_custom_over_limit_total.
 --
 --   logs.to_metrics "default" {
---     metric {
---       name   = "http_requests_total"
---       labels = { job = "labels.job", status = "json.status" }
---       where  = "json.status"
---     }
---     metric {
---       name    = "http_request_seconds"
---       type    = "histogram"
---       value   = "json.took_ms"
---       scale   = 0.001
---       buckets = [0.1, 1, 10]
---     }
---     forward_to = [prometheus.remote_write.default.receiver]
+--   	metric {
+--   		name   = "http_requests_total"
+--   		labels = {job = "labels.job", status = "json.status"}
+--   		where  = "json.status"
+--   	}
+--
+--   	metric {
+--   		name    = "http_request_seconds"
+--   		type    = "histogram"
+--   		value   = "json.took_ms"
+--   		scale   = 0.001
+--   		buckets = [0.1, 1, 10]
+--   	}
+--   	forward_to = [prometheus.remote_write.default.receiver]
 --   }
 local json = require "json"
 local weir = require "weir"

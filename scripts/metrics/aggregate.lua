@@ -11,11 +11,11 @@
 -- them apart, such as instance. At most 20,000 series are kept in mind.
 --
 --   metrics.aggregate "default" {
---     match      = "^requests_inflight$"
---     by         = ["job"]
---     functions  = ["sum", "max"]
---     every      = "1m"
---     forward_to = [prometheus.remote_write.default.receiver]
+--   	match      = "^requests_inflight$"
+--   	by         = ["job"]
+--   	functions  = ["sum", "max"]
+--   	every      = "1m"
+--   	forward_to = [prometheus.remote_write.default.receiver]
 --   }
 --
 -- Example Args:

@@ -11,10 +11,10 @@
 -- two targets apart.
 --
 --   metrics.cardinality_guard "default" {
---     limit      = 500
---     limits     = { http_requests_total = 5000 }
---     fold       = ["path"]
---     forward_to = [prometheus.remote_write.default.receiver]
+--   	limit      = 500
+--   	limits     = {http_requests_total = 5000}
+--   	fold       = ["path"]
+--   	forward_to = [prometheus.remote_write.default.receiver]
 --   }
 --
 -- Example Args:

@@ -6,8 +6,8 @@
 -- comes after more than ten minutes; a rate ends with its counter.
 --
 --   metrics.counter_to_rate "default" {
---     match      = "^(node_network|node_disk)_.*_total$"
---     forward_to = [prometheus.remote_write.default.receiver]
+--   	match      = "^(node_network|node_disk)_.*_total$"
+--   	forward_to = [prometheus.remote_write.default.receiver]
 --   }
 --
 -- Example Args:

@@ -8,8 +8,8 @@
  * its name and native histograms are left alone.
  *
  *   metrics.unit_convert "default" {
- *     ignore     = ["node_cpu_scaling_frequency_percent"]
- *     forward_to = [prometheus.remote_write.default.receiver]
+ *   	ignore     = ["node_cpu_scaling_frequency_percent"]
+ *   	forward_to = [prometheus.remote_write.default.receiver]
  *   }
  *
  * Example Input:

@@ -6,13 +6,15 @@
 -- stays in the journal and is sent again.
 --
 --   sink.influx_line "default" {
---     url   = "https://influx.internal:8086/api/v2/write"
---     query = { org = "ops", bucket = "metrics" }
---     token = sys.env("INFLUX_TOKEN")
+--   	url   = "https://influx.internal:8086/api/v2/write"
+--   	query = {org = "ops", bucket = "metrics"}
+--   	token = sys.env("INFLUX_TOKEN")
 --
---     script {
---       allow { http = ["https://influx.internal:8086/*"] }
---     }
+--   	script {
+--   		allow {
+--   			http = ["https://influx.internal:8086/*"]
+--   		}
+--   	}
 --   }
 --
 -- https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/

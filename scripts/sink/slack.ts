@@ -11,13 +11,15 @@
  * that may post, and it is shown on weir's page.
  *
  *   sink.slack "default" {
- *     token   = sys.env("SLACK_TOKEN")
- *     channel = "#ops"
- *     title   = "{job} on {instance}"
+ *   	token   = sys.env("SLACK_TOKEN")
+ *   	channel = "#ops"
+ *   	title   = "{job} on {instance}"
  *
- *     script {
- *       allow { http = ["https://slack.com/api/*"] }
- *     }
+ *   	script {
+ *   		allow {
+ *   			http = ["https://slack.com/api/*"]
+ *   		}
+ *   	}
  *   }
  *
  * https://docs.slack.dev/reference/methods/chat.postMessage

@@ -8,19 +8,21 @@
  * Alertmanager's webhook; those that fail are made again, in order.
  *
  *   sink.webhook "default" {
- *     url = "https://chat.internal/hooks/ops"
+ *   	url = "https://chat.internal/hooks/ops"
  *
- *     rule {
- *       name    = "DiskFull"
- *       metric  = "^node_filesystem_avail_ratio$"
- *       below   = 0.05
- *       for     = "5m"
- *       summary = "{mountpoint} of {instance} is almost full: {value}"
- *     }
+ *   	rule {
+ *   		name    = "DiskFull"
+ *   		metric  = "^node_filesystem_avail_ratio$"
+ *   		below   = 0.05
+ *   		for     = "5m"
+ *   		summary = "{mountpoint} of {instance} is almost full: {value}"
+ *   	}
  *
- *     script {
- *       allow { http = ["https://chat.internal/*"] }
- *     }
+ *   	script {
+ *   		allow {
+ *   			http = ["https://chat.internal/*"]
+ *   		}
+ *   	}
  *   }
  *
  * https://prometheus.io/docs/alerting/latest/configuration/#webhook_config

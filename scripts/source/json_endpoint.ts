@@ -6,25 +6,28 @@
  * with a number in them are values; what is missing gives no sample.
  *
  *   source.json_endpoint "default" {
- *     url        = "https://queue.internal/api/overview"
- *     interval   = "30s"
- *     forward_to = [prometheus.remote_write.default.receiver]
+ *   	url        = "https://queue.internal/api/overview"
+ *   	interval   = "30s"
+ *   	forward_to = [prometheus.remote_write.default.receiver]
  *
- *     metric {
- *       name = "queue_messages_total"
- *       type = "counter"
- *       path = "totals.messages"
- *     }
- *     metric {
- *       name   = "queue_depth"
- *       each   = "queues"
- *       path   = "depth"
- *       labels = { queue = "name" }
- *     }
+ *   	metric {
+ *   		name = "queue_messages_total"
+ *   		type = "counter"
+ *   		path = "totals.messages"
+ *   	}
  *
- *     script {
- *       allow { http = ["https://queue.internal/*"] }
- *     }
+ *   	metric {
+ *   		name   = "queue_depth"
+ *   		each   = "queues"
+ *   		path   = "depth"
+ *   		labels = {queue = "name"}
+ *   	}
+ *
+ *   	script {
+ *   		allow {
+ *   			http = ["https://queue.internal/*"]
+ *   		}
+ *   	}
  *   }
  *
  * How it went is told with the label url: json_endpoint_success (1 when the answer

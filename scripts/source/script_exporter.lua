@@ -11,14 +11,16 @@
 -- All get the label script, the name of the program unless `name` says otherwise.
 --
 --   source.script_exporter "default" {
---     command    = "/usr/local/bin/raid_status"
---     arguments  = ["--all"]
---     interval   = "1m"
---     forward_to = [prometheus.remote_write.default.receiver]
+--   	command    = "/usr/local/bin/raid_status"
+--   	arguments  = ["--all"]
+--   	interval   = "1m"
+--   	forward_to = [prometheus.remote_write.default.receiver]
 --
---     script {
---       allow { exec = ["/usr/local/bin/raid_status --all"] }
---     }
+--   	script {
+--   		allow {
+--   			exec = ["/usr/local/bin/raid_status --all"]
+--   		}
+--   	}
 --   }
 local prom = require "prom"
 local text = require "text"

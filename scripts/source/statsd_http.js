@@ -9,13 +9,13 @@
  * not heard of for an hour ends.
  *
  *   source.statsd_http "default" {
- *     interval   = "15s"
- *     forward_to = [prometheus.remote_write.default.receiver]
+ *   	interval   = "15s"
+ *   	forward_to = [prometheus.remote_write.default.receiver]
  *
- *     listen {
- *       address = "0.0.0.0"
- *       port    = 9125
- *     }
+ *   	listen {
+ *   		address = "0.0.0.0"
+ *   		port    = 9125
+ *   	}
  *   }
  *
  * Without `listen` it is served below /api/v0/component/source.statsd_http.default/
