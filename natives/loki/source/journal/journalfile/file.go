@@ -53,6 +53,9 @@ type array struct {
 	at, first, n uint64 // offset; index of its first entry; number of entries
 }
 
+// copyIdle is how long a file that is too short must not have changed.
+const copyIdle = 10 * time.Second
+
 // openFile opens a file and reads its header.
 func openFile(path string, now time.Time) (*file, error) {
 	f, err := os.Open(path)
@@ -62,6 +65,9 @@ func openFile(path string, now time.Time) (*file, error) {
 	x := &file{path: path, f: f, windows: windows{f: f}, kept: map[uint64]Field{}, changed: now}
 	if x.info, err = f.Stat(); err == nil {
 		x.h, err = x.readHeader()
+	}
+	if err == nil && x.h.size+x.h.arena > uint64(x.info.Size()) && now.Sub(x.info.ModTime()) < copyIdle {
+		err = errShort // once it stands still, it is damaged
 	}
 	if err != nil {
 		_ = f.Close()

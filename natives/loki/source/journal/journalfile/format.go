@@ -48,8 +48,12 @@ const (
 
 var errSignature = errors.New("not a journal file: it does not begin with LPKSHHRH")
 
-// errEmpty says that journald has created a file and not written its header yet.
-var errEmpty = errors.New("the file has no header yet")
+// Errors of files that are not complete yet: journald has created them and not
+// written the header, or somebody copies them.
+var (
+	errEmpty = errors.New("the file has no header yet")
+	errShort = errors.New("the file is shorter than its header says")
+)
 
 // header is what the reader needs of a file's header.
 type header struct {
@@ -58,6 +62,7 @@ type header struct {
 	file         ID
 	seqnum       ID // of the sequence
 	size         uint64
+	arena        uint64 // size of what follows the header
 	entries      uint64
 	tailSeqnum   uint64
 	headSeqnum   uint64
@@ -75,7 +80,7 @@ func parseHeader(b []byte) (h header, err error) {
 	u64 := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 	h = header{
 		incompatible: binary.LittleEndian.Uint32(b[12:]), state: b[16],
-		file: ID(b[24:40]), seqnum: ID(b[72:88]), size: u64(88),
+		file: ID(b[24:40]), seqnum: ID(b[72:88]), size: u64(88), arena: u64(96),
 		entries: u64(152), tailSeqnum: u64(160), headSeqnum: u64(168), entryArray: u64(176), tailRealtime: u64(192),
 	}
 	if unknown := h.incompatible &^ flagsKnown; unknown != 0 {

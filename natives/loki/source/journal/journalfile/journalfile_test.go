@@ -263,6 +263,9 @@ func TestDamage(t *testing.T) {
 		if err := os.WriteFile(path, d(b), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
 		write(journalfiletest.Create(t, filepath.Join(dir, "b.journal"), sequence, false), 21, 22)
 		r := open(t, dir, journalfile.Options{})
 		got, _ := messages(t, r)
@@ -291,6 +294,32 @@ func TestDamage(t *testing.T) {
 	f("a signature", func(b []byte) []byte { b[0] = 'x'; return b }, "21 22", 0)
 	f("an unknown feature", func(b []byte) []byte { b[12] = 1 << 6; return b }, "21 22", 0)
 	f("an unknown compression", func(b []byte) []byte { b[find(b, 1, 8)+1] = 64; return b }, entry(7), 0)
+}
+
+// TestCopy waits until a file is complete that somebody copies.
+func TestCopy(t *testing.T) {
+	dir, from := t.TempDir(), filepath.Join(t.TempDir(), "from")
+	write(journalfiletest.Create(t, from, sequence, false), 1, 20)
+	b, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "copy.journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	r := open(t, dir, journalfile.Options{})
+	for _, part := range [][]byte{nil, b[:100], b[100:1000], b[1000:]} {
+		wantMessages(t, r, "")
+		if _, err := f.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantMessages(t, r, numbers(1, 20))
+	if ls := r.Losses(); len(ls) != 0 {
+		t.Errorf("got losses %v, want none", ls)
+	}
 }
 
 func TestParseCursor(t *testing.T) {

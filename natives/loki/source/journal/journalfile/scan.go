@@ -87,7 +87,7 @@ func (r *Reader) rescan(now time.Time) (added bool, err error) {
 		}
 		f, err := r.open(l.path, now)
 		switch {
-		case errors.Is(err, errEmpty), errors.Is(err, fs.ErrNotExist): // for now, or since it was listed
+		case errors.Is(err, errEmpty), errors.Is(err, errShort), errors.Is(err, fs.ErrNotExist): // for now, or since it was listed
 		case err != nil && !permanent(err):
 			// To go on without it would move the position past its entries.
 			r.scan.force()
