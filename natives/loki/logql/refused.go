@@ -12,7 +12,7 @@ type Pipeline struct{}
 
 // Parse refuses all pipelines.
 func Parse(string) (*Pipeline, error) {
-	return nil, &Error{Offset: -1, Msg: "this weir was built without LogQL (-tags nologql): use stage.json, stage.match and others in its place, or a weir that was built with it"}
+	return nil, &Error{Offset: -1, Msg: "this weir was built without LogQL (-tags nologql): use other stages, such as stage.json and stage.match, or a weir that was built with LogQL"}
 }
 
 // Machine is of no use in this build, as nobody gets one.

@@ -8,7 +8,7 @@ import "testing"
 func TestLogQLRefused(t *testing.T) {
 	n := newLab(t)
 	n.reload("stage.logql {\n\tpipeline = `| json`\n}")
-	const want = "c.alloy:3:13: stage.logql.pipeline: cannot use pipeline: this weir was built without LogQL (-tags nologql): use stage.json, stage.match and others in its place, or a weir that was built with it"
+	const want = "c.alloy:3:13: stage.logql.pipeline: cannot use pipeline: this weir was built without LogQL (-tags nologql): use other stages, such as stage.json and stage.match, or a weir that was built with LogQL"
 	if n.mistakes != want {
 		t.Errorf("got %s", n.mistakes)
 	}

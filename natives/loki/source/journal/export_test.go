@@ -22,5 +22,8 @@ func LoadPosition(path, boot string) ([]journalfile.Cursor, error) {
 	return at, nil
 }
 
+// CheckHost is what a check and a start say of a host.
+var CheckHost = checkHost
+
 // BootID is the ID of the machine's boot.
 var BootID = bootID

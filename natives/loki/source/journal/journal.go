@@ -12,6 +12,7 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ func Registration() component.Registration {
 		Sends:   batch.SignalLogs,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Check: func(args any, _ func(string) bool) []*component.ArgumentError {
-			if err := checkHost(args.(*Arguments)); err != nil {
+			if err := checkHost(args.(*Arguments).Path, runtime.GOOS); err != nil {
 				return []*component.ArgumentError{{Err: err}}
 			}
 			return nil
@@ -62,7 +63,7 @@ var (
 )
 
 func build(o component.Options, a *Arguments) (*Component, error) {
-	if err := checkHost(a); err != nil {
+	if err := checkHost(a.Path, runtime.GOOS); err != nil {
 		return nil, err
 	}
 	o.Previous = nil // kept, it would keep all that were before it

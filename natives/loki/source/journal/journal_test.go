@@ -396,18 +396,23 @@ func TestLater(t *testing.T) {
 	}
 }
 
-// TestHost: without a path, the journal of another system is an error of the
-// config, in a check and at a start.
+// TestHost: without a path, a host that has no journal is an error of the config,
+// in a check and at a start.
 func TestHost(t *testing.T) {
-	if runtime.GOOS == "linux" {
-		t.Skip("this host can have a journal")
+	for _, goos := range []string{"darwin", "windows", "linux"} {
+		err := journal.CheckHost("", goos)
+		if goos == "linux" != (err == nil) || err != nil && !strings.Contains(err.Error(), "this host runs "+goos+": check and run this config on the Linux host") {
+			t.Errorf("%s: got %v, want an error with what to do, except on Linux", goos, err)
+		}
+		if err := journal.CheckHost("copies", goos); err != nil {
+			t.Errorf("%s, with a path: got %v, want no error", goos, err)
+		}
 	}
 	r := journal.Registration()
-	node := componenttest.New(t, "loki.source.journal.default")
-	if _, err := r.Build(node.Options(), r.NewArgs()); err == nil || !strings.Contains(err.Error(), "set path") {
-		t.Errorf("got %v, want what to do", err)
-	}
-	if es := r.Check(r.NewArgs(), nil); len(es) != 1 || es[0].Warning {
-		t.Errorf("a check says %v, want an error", es)
+	want := journal.CheckHost("", runtime.GOOS)
+	for _, e := range r.Check(r.NewArgs(), nil) {
+		if e.Warning || want == nil || e.Err.Error() != want.Error() {
+			t.Errorf("a check says %v (warning %v), want the error %v", e, e.Warning, want)
+		}
 	}
 }

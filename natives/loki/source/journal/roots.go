@@ -1,9 +1,8 @@
 package journal
 
 import (
-	"errors"
+	"fmt"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
@@ -15,11 +14,11 @@ const (
 	persistentDir = "/var/log/journal"
 )
 
-// checkHost returns why the journal of this host cannot be read, nil if it can.
-func checkHost(a *Arguments) error {
-	if a.Path == "" && runtime.GOOS != "linux" {
-		return errors.New("this host has no systemd journal (" + runtime.GOOS + "): check and run this config on the Linux host that it is for, " +
-			"or set path to a directory that journal files were copied to")
+// checkHost returns why a host has no journal to read, nil if it may have one.
+func checkHost(path, goos string) error {
+	if path == "" && goos != "linux" {
+		return fmt.Errorf("loki.source.journal needs Linux, and this host runs %s: check and run this config on the Linux host that it is for, "+
+			"or set path to a directory with copies of journal files", goos)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -39,22 +40,36 @@ func setup(flags []string) (available map[string]bool, err error) {
 		}
 		return process.available, nil
 	}
-	available = map[string]bool{}
+	available = switches()
 	all := slices.Clone(flags)
-	for _, f := range kingpin.CommandLine.Model().Flags {
-		name, ok := strings.CutPrefix(f.Name, "collector.")
-		if !ok || !strings.HasPrefix(f.Help, "Enable the "+name+" collector ") {
-			continue
-		}
-		available[name] = slices.Equal(f.Default, []string{"true"})
+	for name := range available {
 		// All are on; which of them run is the node's choice.
-		all = append(all, "--"+f.Name)
+		all = append(all, "--collector."+name)
 	}
 	if _, err := kingpin.CommandLine.Parse(all); err != nil {
 		return nil, fmt.Errorf("cannot set up node_exporter's collectors: %w", err)
 	}
 	process.flags, process.available = flags, available
 	return available, nil
+}
+
+// switches returns the collectors there are, and whether they run by default.
+func switches() map[string]bool {
+	available := map[string]bool{}
+	for _, f := range kingpin.CommandLine.Model().Flags {
+		name, ok := strings.CutPrefix(f.Name, "collector.")
+		if ok && strings.HasPrefix(f.Help, "Enable the "+name+" collector ") {
+			available[name] = slices.Equal(f.Default, []string{"true"})
+		}
+	}
+	return available
+}
+
+// collectorNames returns the names of the collectors there are, sorted.
+func collectorNames() []string {
+	process.Lock()
+	defer process.Unlock()
+	return slices.Sorted(maps.Keys(switches()))
 }
 
 // metrics serves what a node's collectors gather.

@@ -9,7 +9,11 @@ package unix
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/weir-run/weir/engine/component"
@@ -23,6 +27,12 @@ func Registration() component.Registration {
 		NewArgs:       func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports:       exporter.Exports{},
 		NeedsServices: []string{"http"},
+		Check: func(args any, _ func(string) bool) []*component.ArgumentError {
+			if err := checkHost(runtime.GOOS); err != nil {
+				return []*component.ArgumentError{{Err: err}}
+			}
+			return args.(*Arguments).checkCollectors(collectorNames())
+		},
 		Build: func(o component.Options, args any) (component.Component, error) {
 			o.Previous = nil // kept, it would keep all that were before it
 			c := &Component{opts: o, mux: http.NewServeMux()}
@@ -33,6 +43,32 @@ func Registration() component.Registration {
 			return c, nil
 		},
 	}
+}
+
+// checkHost returns why the collectors cannot run on a host, nil if they can.
+func checkHost(goos string) error {
+	if goos == "linux" {
+		return nil
+	}
+	return fmt.Errorf("prometheus.exporter.unix needs Linux, and this host runs %s: check and run this config on the Linux host that it is for", goos)
+}
+
+// checkCollectors returns a warning for each collector that is named and is not
+// among those that exist.
+func (a *Arguments) checkCollectors(exist []string) (es []*component.ArgumentError) {
+	for _, list := range []struct {
+		attribute string
+		names     []string
+	}{{"enable_collectors", a.EnableCollectors}, {"disable_collectors", a.DisableCollectors}, {"set_collectors", a.SetCollectors}} {
+		for _, name := range list.names {
+			if !slices.Contains(exist, name) {
+				es = append(es, &component.ArgumentError{Path: list.attribute, Warning: true,
+					Err:    fmt.Errorf("there is no collector %q, so it is ignored", name),
+					Detail: "the collectors are " + strings.Join(exist, ", ")})
+			}
+		}
+	}
+	return es
 }
 
 // Component is one prometheus.exporter.unix.
