@@ -65,13 +65,9 @@ func (p *Pauses) Pause(ctx context.Context, c clock.Clock, r Reasons) {
 // next returns the length of the next interval. Senders fail at the same moment
 // and must not return at the same moment, so each interval has up to a tenth of
 // jitter. The back-off stops doubling that much below Max, so that the jitter
-// fits below Max too.
+// fits below Max too, unless Min leaves no room for it.
 func (p *Pauses) next(r Reasons) time.Duration {
 	longest := max(r.Min, r.Max-r.Max/11)
 	p.last = max(min(max(2*p.last, r.Min), longest), r.RetryAfter)
-	d := p.last + rand.N(min(p.last, longest)/10+1)
-	if r.RetryAfter < longest {
-		d = min(d, max(r.Min, r.Max))
-	}
-	return d
+	return p.last + rand.N(min(p.last, longest)/10+1)
 }

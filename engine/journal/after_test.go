@@ -19,7 +19,7 @@ func several(t *testing.T, j *journal.Journal, lane int) (all []journal.Block) {
 	b, ok := j.TryNext(lane)
 	for ok {
 		all = append(all, b)
-		b, ok = j.TryAfter(b)
+		b, ok = j.TryAfter(b, nil)
 	}
 	return all
 }
@@ -101,7 +101,7 @@ func TestAfterStopsAtABarrier(t *testing.T) {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 	j.Ack(all[0])
-	if b, ok := j.TryAfter(all[1]); ok {
+	if b, ok := j.TryAfter(all[1], nil); ok {
 		t.Errorf("got %q before all below the barrier was done", b.Payload)
 	}
 	j.Ack(all[1])

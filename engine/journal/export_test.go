@@ -34,19 +34,7 @@ func (j *Journal) Queued() int {
 }
 
 // TryNext is Next that does not wait.
-func (j *Journal) TryNext(lane int) (Block, bool) { return j.tryBehind(lane, 0) }
-
-// TryAfter is After that does not wait.
-func (j *Journal) TryAfter(b Block) (Block, bool) { return j.tryBehind(b.Lane, b.Seq) }
-
-func (j *Journal) tryBehind(lane int, seq uint64) (Block, bool) {
-	for {
-		b, ok, wait := j.tryNext(j.lanes[lane], seq, nil)
-		if ok || wait {
-			return b, ok
-		}
-	}
-}
+func (j *Journal) TryNext(lane int) (Block, bool) { return j.TryAfter(Block{Lane: lane}, nil) }
 
 // Kill lets go of the files as the kernel does when a process dies.
 func (j *Journal) Kill() { j.cursorFile.close(); j.lock.Close() }

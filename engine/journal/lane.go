@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,6 +93,21 @@ func (j *Journal) After(ctx context.Context, b Block, buf []byte) (Block, error)
 	return j.nextBehind(ctx, j.lanes[b.Lane], b.Seq, buf)
 }
 
+// TryAfter is After, but it returns false instead of waiting for a block.
+func (j *Journal) TryAfter(b Block, buf []byte) (Block, bool) {
+	l := j.lanes[b.Lane]
+	for {
+		next, ok, wait := j.tryNext(l, b.Seq, buf)
+		if ok || wait {
+			return next, ok
+		}
+	}
+}
+
+// Woken returns the channel that receives when a lane may have another block. It
+// is for callers that wait for something else too, in place of Next and After.
+func (j *Journal) Woken(laneNumber int) <-chan struct{} { return j.lanes[laneNumber].wake }
+
 // nextBehind returns the lane's first block behind a sequence number.
 func (j *Journal) nextBehind(ctx context.Context, l *lane, seq uint64, buf []byte) (Block, error) {
 	for {
@@ -136,12 +152,8 @@ func (j *Journal) tryNext(l *lane, seq uint64, buf []byte) (b Block, ok, wait bo
 // behind returns which block in flight is the first behind a sequence number,
 // or how many are in flight.
 func (l *lane) behind(seq uint64) int {
-	for i := range l.inflight {
-		if l.inflight[i].seq > seq {
-			return i
-		}
-	}
-	return len(l.inflight)
+	i, _ := slices.BinarySearchFunc(l.inflight, seq+1, func(r ref, seq uint64) int { return cmp.Compare(r.seq, seq) })
+	return i
 }
 
 // take returns the lane's first block behind a sequence number, which it makes

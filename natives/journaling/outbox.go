@@ -160,16 +160,16 @@ func (b *Outbox) Serve(ctx context.Context, w Work) {
 	defer stopPosting()
 	var gatherers, senders, rest sync.WaitGroup
 	for _, run := range gather {
-		gatherers.Go(b.guard(func() { run(gathering) }))
+		gatherers.Go(b.Guard(func() { run(gathering) }))
 	}
 	for lane := range b.Journal.Lanes() {
-		senders.Go(b.guard(func() { w.Send(sending, posting, lane) }))
+		senders.Go(b.Guard(func() { w.Send(sending, posting, lane) }))
 	}
-	rest.Go(b.guard(func() { b.Journal.Run(upkeep) }))
+	rest.Go(b.Guard(func() { b.Journal.Run(upkeep) }))
 	if w.Aside != nil {
-		rest.Go(b.guard(func() { w.Aside(sending) }))
+		rest.Go(b.Guard(func() { w.Aside(sending) }))
 	}
-	rest.Go(b.guard(func() { b.watch(upkeep, w.Sweep) }))
+	rest.Go(b.Guard(func() { b.watch(upkeep, w.Sweep) }))
 	b.gate.Set(w.Consumer(gathering))
 
 	<-ctx.Done()
@@ -210,8 +210,8 @@ func (b *Outbox) Serve(ctx context.Context, w Work) {
 // is in the journal is left to a successor.
 func (b *Outbox) Sending(ctx context.Context) bool { return ctx.Err() == nil || !b.leave.Load() }
 
-// guard makes a panic of f the component's failure.
-func (b *Outbox) guard(f func()) func() {
+// Guard returns f, whose panic is then the component's failure.
+func (b *Outbox) Guard(f func()) func() {
 	return func() {
 		defer func() {
 			if v := recover(); v != nil {

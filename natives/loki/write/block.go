@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/journaling"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -124,11 +125,8 @@ func openBlock(b journal.Block) (tenant string, p part, err error) {
 
 // cutPart cuts the length off what snappy made.
 func cutPart(compressed []byte) (p part, err error) {
-	n, size := binary.Uvarint(compressed)
-	if size <= 0 {
-		return p, errors.New("block is cut off")
-	}
-	return part{raw: int(n), data: compressed[size:]}, nil
+	p.raw, p.data, err = journaling.CutSnappy(compressed)
+	return p, err
 }
 
 // sendable returns structured metadata with names that Loki can take. Of a name

@@ -80,20 +80,26 @@ type Endpoint struct {
 // Queue says how samples are gathered and sent.
 type Queue struct {
 	// Most samples of one lane that are gathered, in blocks of
-	// max_samples_per_send, before they are written to the journal together.
+	// max_samples_per_send, before they are written to the journal together. While
+	// a backlog is sent in several requests at once, it also bounds how many samples
+	// are read ahead for each of them; more than twice max_samples_per_send are
+	// never read ahead.
 	Capacity int `alloy:"capacity,attr,optional"`
-	// Most lanes, which send side by side; 64 at most. More than one is used
-	// when samples wait for more than a second. More than before takes effect
-	// when the journal is opened and nothing is in it.
+	// Most requests in flight at once. A new journal has as many lanes, 64 at most.
+	// One lane is used as long as one request at a time is enough. A lane that
+	// falls behind a slow endpoint is sent in several requests at once, in which
+	// each series stays in order.
 	MaxShards int `alloy:"max_shards,attr,optional"`
 	// Least lanes in use, also if it is more than max_shards. The fewer there
 	// are, the fuller are the requests.
 	MinShards int `alloy:"min_shards,attr,optional"`
-	// Most samples in a request; large ones, of 8MiB together, are fewer.
+	// Most samples in a request. Blocks that wait in the journal are joined up to
+	// that; large samples, of 8MiB together, are fewer.
 	MaxSamplesPerSend int `alloy:"max_samples_per_send,attr,optional"`
-	// How long a sample may wait for others before it is written to the
-	// journal; more than 100ms means 100ms, since the sender waits meanwhile.
-	BatchSendDeadline time.Duration `alloy:"batch_send_deadline,attr,optional"`
+	// How long samples wait until max_samples_per_send of them can be sent
+	// together. Default: they are written to the journal within 100ms and sent at
+	// once. When weir stops, nothing waits.
+	BatchSendDeadline *time.Duration `alloy:"batch_send_deadline,attr,optional"`
 	// Wait before the first retry. The wait doubles with each further retry, and
 	// each is lengthened by up to a tenth at random.
 	MinBackoff time.Duration `alloy:"min_backoff,attr,optional"`
@@ -151,7 +157,7 @@ func (e *Endpoint) SetToDefault() {
 // SetToDefault sets Alloy's defaults.
 func (q *Queue) SetToDefault() {
 	*q = Queue{
-		Capacity: 10000, MaxShards: defaultLanes, MinShards: 1, MaxSamplesPerSend: 2000, BatchSendDeadline: 5 * time.Second,
+		Capacity: 10000, MaxShards: defaultLanes, MinShards: 1, MaxSamplesPerSend: 2000,
 		MinBackoff: 30 * time.Millisecond, MaxBackoff: 5 * time.Second, RetryOnHTTP429: true,
 	}
 }
@@ -225,7 +231,7 @@ func (q *Queue) Validate() error {
 	positive("max_shards", q.MaxShards > 0)
 	positive("min_shards", q.MinShards > 0)
 	positive("max_samples_per_send", q.MaxSamplesPerSend > 0)
-	positive("batch_send_deadline", q.BatchSendDeadline > 0)
+	positive("batch_send_deadline", q.BatchSendDeadline == nil || *q.BatchSendDeadline > 0)
 	positive("min_backoff", q.MinBackoff > 0)
 	if q.MaxBackoff < q.MinBackoff {
 		errs = append(errs, errors.New("max_backoff must not be less than min_backoff"))

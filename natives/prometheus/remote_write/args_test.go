@@ -15,7 +15,7 @@ func TestDefaults(t *testing.T) {
 	a := decode(t, `endpoint { url = "http://x/" }`)
 	e := a.Endpoints[0]
 	diff(t, remotewrite.Queue{
-		Capacity: 10000, MaxShards: 8, MinShards: 1, MaxSamplesPerSend: 2000, BatchSendDeadline: 5 * time.Second,
+		Capacity: 10000, MaxShards: 8, MinShards: 1, MaxSamplesPerSend: 2000,
 		MinBackoff: 30 * time.Millisecond, MaxBackoff: 5 * time.Second, RetryOnHTTP429: true,
 	}, e.Queue)
 	diff(t, remotewrite.Metadata{Send: true, SendInterval: time.Minute, MaxSamplesPerSend: 2000}, e.Metadata)

@@ -84,7 +84,7 @@ func TestComeback(t *testing.T) {
 	want(c.begun, "the wait that was asked for", long, long*11/10)
 	for _, lane := range []uint64{waiting, alsoWaiting} {
 		send(lane, t0)
-		want(c.begun, "the back-off", long, long)
+		want(c.begun, "the back-off", long, long*11/10)
 	}
 
 	send(free, t0)
@@ -93,7 +93,7 @@ func TestComeback(t *testing.T) {
 	}
 	c.Advance(long / 16)
 	for range 2 {
-		want(c.begun, "the next back-off", long, long)
+		want(c.begun, "the next back-off", long, long*11/10)
 	}
 
 	send(free, t0+1)

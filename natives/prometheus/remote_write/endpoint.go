@@ -23,6 +23,12 @@ type endpoint struct {
 	stats    stats
 	lanes    *lanes // set before the first batch
 
+	inflight  inflight
+	spreading atomic.Int64 // lanes that are spread
+	answers   atomic.Int64 // to requests that were not retried
+	failures  atomic.Int64 // requests that were retried
+	took      atomic.Int64 // moving average of how long those took, in ns
+
 	mu      sync.Mutex
 	state   string    // of the last answer: "", "retry", "partial", "rejected"
 	since   time.Time // when that began
@@ -93,6 +99,18 @@ func (e *endpoint) Run(ctx context.Context) {
 	})
 }
 
+// measured notes how long a request took that was not retried.
+func (e *endpoint) measured(took time.Duration) {
+	before := e.took.Load()
+	if e.answers.Add(1) == 1 {
+		before = int64(took)
+	}
+	e.took.Store(before + (int64(took)-before)/8) // of two at once, one is lost
+}
+
+// latency returns how long requests take, 0 if that is not known yet.
+func (e *endpoint) latency() time.Duration { return time.Duration(e.took.Load()) }
+
 // Using returns the settings in effect.
 func (e *endpoint) Using() *settings { return e.settings.Load() }
 
@@ -107,6 +125,7 @@ func (e *endpoint) Use(s *settings) {
 // of that is lost.
 func (e *endpoint) answered(s *settings, state string, err error, p *parcel) {
 	if state == "retry" {
+		e.failures.Add(1)
 		e.Failed(err)
 	} else {
 		e.Answered(state != "rejected", err)

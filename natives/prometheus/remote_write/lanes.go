@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,22 +18,24 @@ const (
 	calmFor = time.Minute
 )
 
-// lanes spreads sources over the lanes in use. Each has a request in flight and
-// a block that fills, so there are no more of them than it takes to keep up:
-// requests are fuller the fewer they are.
+// lanes distributes sources over the lanes in use. Each lane has a request in
+// flight and a block that fills, so there are no more of them than it takes to
+// keep up: requests are fuller the fewer there are. A lane that does not keep up
+// with one request at a time is spread when it is sent (spread.go).
 //
-// To use another number of them moves series from lane to lane. What is
-// gathered is written before that, and a barrier in the journal keeps what
-// comes behind all that is in it. So lanes are added while little is waiting: in
-// the first second of an outage, not at its end.
+// Using another number of lanes moves series from lane to lane. What is gathered
+// is written before that, and a barrier in the journal keeps later blocks behind
+// all earlier ones. So lanes are added while little is waiting: in the first second
+// of an outage, not at its end.
 type lanes struct {
 	e         *endpoint
 	gatherers []*gatherer // one for each lane of the journal
 	used      atomic.Int32
+	came      atomic.Int64 // samples
 
 	mu    sync.Mutex
-	since time.Time     // when used was changed or was last too small
-	busy  time.Duration // of requests, in all, at that time
+	since time.Time // when used was changed or was last too small
+	at    moment    // what had happened then
 }
 
 func newLanes(e *endpoint) *lanes {
@@ -60,36 +63,55 @@ func (l *lanes) add(s *settings, b *batch.Metrics) error {
 		g := l.gatherers[b.Source%uint64(used)]
 		gr, skipped, ok := g.place(s, b, used)
 		if ok {
+			l.came.Add(int64(b.Len()))
 			return g.wait(gr, skipped)
 		}
 	}
 }
 
-// review uses more lanes when blocks wait for long, and fewer when half of them
-// would be idle half of the time. It is called after each group; no gatherer is
-// locked.
+// review changes the number of lanes in use. It is called after each group; no
+// gatherer is locked.
+//
+// More lanes are used when blocks wait although the endpoint answers fast, and as
+// soon as it fails. An endpoint that is slow gets the blocks of each lane in
+// several requests at once, whatever the number of lanes (spread.go); a barrier
+// would only hold up its backlog. Once nothing is late, the number follows from
+// the samples that come, those that a request holds, and the time that it takes.
 func (l *lanes) review() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, used := l.e.Clock.Now(), int(l.used.Load())
+	s, latency := l.e.settings.Load(), l.e.latency()
 	blocks, age := l.e.Journal.Waiting()
-	late := blocks > 1 && age >= lateAfter
+	late := blocks > 1 && age >= lateAfter+s.wait+2*latency // one for the request before and one for its own
 	span := now.Sub(l.since)
 	if span < lateAfter || !late && span < calmFor {
 		return
 	}
-	busy := l.e.Seconds.Busy()
+	at := moment{l.came.Load(), l.e.answers.Load(), l.e.failures.Load()}
+	busy := float64(at.samples-l.at.samples) / span.Seconds() / float64(s.maxSamples) * latency.Seconds() // lanes
+	answered, failed := at.answers > l.at.answers, at.failures > l.at.failures
 	wanted := used
-	if late {
+	switch {
+	case late && (answered && latency < spreadFrom || failed && !answered):
 		wanted *= 2
-	} else if busy-l.busy <= span*time.Duration(used/2)/2 {
+	case late:
+	case busy > float64(used):
+		wanted = int(math.Ceil(busy * 1.25))
+	case busy <= float64(used/2)/2:
 		wanted /= 2
 	}
-	l.since, l.busy = now, busy
-	least, most := l.bounds(l.e.settings.Load())
+	l.since, l.at = now, at
+	least, most := l.bounds(s)
 	if wanted = min(max(wanted, least), most); wanted != used {
 		l.use(wanted)
 	}
+}
+
+// moment is what had happened at some time.
+type moment struct {
+	samples           int64 // that came
+	answers, failures int64 // of the endpoint
 }
 
 // use changes the number of lanes in use.

@@ -10,6 +10,7 @@ import (
 type stats struct {
 	metadata, metadataFailed atomic.Int64
 	fallbacks                atomic.Int64
+	spreads                  atomic.Int64
 }
 
 // collector reads all endpoints when it is scraped; nothing is counted twice
@@ -24,12 +25,13 @@ var (
 	descMetadata       = desc("weir_remote_write_metadata_sent_total", "Metric families whose metadata the endpoint accepted.")
 	descMetadataFailed = desc("weir_remote_write_metadata_failed_total", "Metric families whose metadata could not be sent.")
 	descFallbacks      = desc("weir_remote_write_fallbacks_total", "Times that the endpoint turned out not to take remote write 2.0, and got 1.0 from then on.")
+	descSpreads        = desc("weir_remote_write_spreads_total", "Times that a lane did not keep up with one request at a time, and its blocks were spread over several.")
 	descValues         = desc("weir_remote_write_header_values", "Values of header_from_label that came within the last ten minutes.")
 )
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descMetadata, descMetadataFailed, descFallbacks, descValues} {
+	for _, d := range []*prometheus.Desc{descMetadata, descMetadataFailed, descFallbacks, descSpreads, descValues} {
 		ch <- d
 	}
 	outboxes.Metrics.Describe(ch)
@@ -50,6 +52,7 @@ func (e *endpoint) collect(ch chan<- prometheus.Metric) {
 	put(descMetadata, prometheus.CounterValue, float64(e.stats.metadata.Load()))
 	put(descMetadataFailed, prometheus.CounterValue, float64(e.stats.metadataFailed.Load()))
 	put(descFallbacks, prometheus.CounterValue, float64(e.stats.fallbacks.Load()))
+	put(descSpreads, prometheus.CounterValue, float64(e.stats.spreads.Load()))
 	if s := e.settings.Load(); s.args.HeaderFromLabel != nil {
 		put(descValues, prometheus.GaugeValue, float64(s.values.len()))
 	}

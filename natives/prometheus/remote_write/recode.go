@@ -16,10 +16,9 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// A block is made anew only when its bytes cannot be sent as they are: when the
-// endpoint wants the other message, or when some of its samples are too old to
-// be sent. What comes out depends on what goes in alone, so a retry is the same
-// bytes.
+// A request is decoded and encoded again only when its bytes cannot be sent as
+// they are: when the endpoint wants the other message, or when some of the samples
+// are too old to be sent.
 
 // noneOld is a time that no sample is before.
 const noneOld = math.MinInt64

@@ -817,9 +817,9 @@ func TestSampleAgeLimit(t *testing.T) {
 	b.T[0] = t0 - 45_000
 	b.T[2] = t0 - 50_000
 	n.accept(t, b)
-	c.waitWithin(t, 23*time.Second, 31*time.Second)
+	d := c.waitWithin(t, 31*time.Second, 34100*time.Millisecond)
 	srv.heal()
-	c.Advance(31 * time.Second)
+	c.Advance(d)
 	srv.wait(t, func() bool { return srv.count(t) == 1 })
 	diff(t, rows(b.Rows([]int{1})), srv.samples(t))
 	n.accept(t, gauges(1, 3, t0-100_000)) // all of them too old
@@ -838,11 +838,10 @@ func TestMaxAge(t *testing.T) {
 		min_backoff = "40m"
 		max_backoff = "40m" }`)+`wal { max_keepalive_time = "1h" }`)
 	n.accept(t, gauges(1, 3, t0))
-	c.waitWithin(t, 30*time.Minute, 40*time.Minute)
-	c.Advance(40 * time.Minute)
-	c.waitWithin(t, 30*time.Minute, 40*time.Minute)
+	c.Advance(c.waitWithin(t, 40*time.Minute, 44*time.Minute))
+	d := c.waitWithin(t, 40*time.Minute, 44*time.Minute)
 	srv.heal()
-	c.Advance(40 * time.Minute)
+	c.Advance(d)
 	n.accept(t, gauges(1, 3, t0+1))
 	srv.wait(t, func() bool { return srv.count(t) == 3 })
 	diff(t, rows(gauges(1, 3, t0+1)), srv.samples(t))

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/prometheus/storage/remote"
 
 	"github.com/weir-run/weir/engine/backoff"
-	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/natives/journaling"
 )
 
@@ -23,57 +22,83 @@ type answer struct {
 	retryAfter time.Duration // what the endpoint asked for, 0 if nothing
 	fallBack   bool          // it is to be sent again as remote write 1.0
 	stoodStill bool          // it was not the endpoint that had no time
+	divide     bool          // it was rejected for what is in it, or for its size
 }
 
-// send delivers a lane's blocks, one at a time, until ctx ends and then as long
-// as there are any and they are taken, but not after posting has ended.
+// send delivers a lane's blocks, one request at a time or several, until ctx ends
+// and then as long as there are any and they are taken, but not after posting has
+// ended.
 func (e *endpoint) send(ctx, posting context.Context, lane int) {
-	var buf []byte
-	var p backoff.Pauses
+	j := joiner{e: e, lane: lane}
+	var pauses backoff.Pauses
 	for e.Sending(ctx) {
-		b, err := e.Journal.Next(ctx, lane, buf)
-		if err != nil {
+		p := j.next(ctx)
+		if p == nil {
 			return
 		}
-		buf = b.Payload[:0]
-		p.Reset()
-		if !e.deliver(ctx, posting, b, &p) {
+		if e.behind(e.settings.Load(), p, j.carry != nil) {
+			flights := []*flight{}
+			for i := range p.pieces {
+				flights = append(flights, p.pieces[i].of)
+			}
+			flights = append(flights, j.carry)
+			j.carry = nil
+			if !e.spread(ctx, posting, lane, flights) {
+				return
+			}
+			continue
+		}
+		pauses.Reset()
+		if !e.deliver(ctx, posting, p, &pauses) {
 			return
 		}
 	}
 }
 
-// deliver returns when b is done; false: ctx ended and b is still in the journal.
-func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses *backoff.Pauses) bool {
-	env, err := openBlock(b)
-	if err != nil {
-		e.Log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
-		e.Journal.Drop(b, "unknown_kind")
-		return true
-	}
-	p := parcel{env: env, first: b.First, all: b.Samples}
+// deliver returns when p is done; false: ctx ended and some of it is still in the
+// journal.
+func (e *endpoint) deliver(ctx, posting context.Context, p *parcel, pauses *backoff.Pauses) bool {
+	defer func() {
+		if p.slot {
+			e.inflight.end()
+		}
+	}()
 	for attempt := 0; ; attempt++ {
 		if attempt > 0 && ctx.Err() != nil {
 			return false
 		}
-		if attempt > 0 && !e.Journal.Keeps(b) {
+		if (attempt > 0 || !p.whole) && !p.keep(e.Journal) {
 			return true
 		}
 		s := e.settings.Load()
-		if err := p.prepare(e.message(s), s.oldest(e.Clock.Now())); err != nil {
-			e.Log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
-			e.Journal.Drop(b, "cannot_encode")
+		err := p.prepare(e.message(s), s.oldest(e.Clock.Now()))
+		if err != nil || p.tooLarge() {
+			if a, b, ok := p.halves(); ok {
+				return e.deliver(ctx, posting, a, pauses) && e.deliver(ctx, posting, b, pauses)
+			}
+		}
+		if err != nil {
+			e.Log.Error("a block of the journal cannot be sent; it is lost", "samples", p.all, "err", err)
+			e.Drop("cannot_encode", p.all)
+			e.settleAll(p)
 			return true
 		}
 		if p.samples == 0 {
-			e.Journal.Drop(b, "too_old")
+			e.Drop("too_old", p.all)
+			e.settleAll(p)
 			return true
 		}
 		if attempt > 0 {
 			e.Retried.Add(int64(p.samples))
 		}
+		if !p.slot && !e.inflight.wait(posting, s.requests) {
+			return false
+		}
+		p.slot = true
 		back := e.Comeback() // before the request, which may hang while it comes back
 		a := e.post(posting, s, &p.request, attempt)
+		p.slot = false
+		e.inflight.end()
 		if a.fallBack {
 			e.fallBack(s, a.err)
 			continue // at once, but as a retry
@@ -82,7 +107,13 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses
 			return false // weir stops; the endpoint is not to blame
 		}
 		if !a.retry {
-			e.done(s, b, &p, a)
+			if a.divide && a.written == 0 {
+				if first, second, ok := p.halves(); ok {
+					e.Retried.Add(int64(p.samples))
+					return e.deliver(ctx, posting, first, pauses) && e.deliver(ctx, posting, second, pauses)
+				}
+			}
+			e.done(s, p, a)
 			return true
 		}
 		if a.stoodStill {
@@ -94,18 +125,18 @@ func (e *endpoint) deliver(ctx, posting context.Context, b journal.Block, pauses
 	}
 }
 
-// done ends a block that was answered for good. What was written of it is sent,
+// done ends a request that was answered for good. What was written of it is sent,
 // the rest is dropped.
-func (e *endpoint) done(s *settings, b journal.Block, p *parcel, a answer) {
+func (e *endpoint) done(s *settings, p *parcel, a answer) {
+	e.settleAll(p)
+	e.Drop("too_old", p.all-p.samples)
 	if a.written == 0 && a.err != nil {
-		e.Journal.Drop(b, "rejected")
+		e.Drop("rejected", p.samples)
 		e.answered(s, "rejected", a.err, p)
 		return
 	}
-	e.Journal.Ack(b)
 	e.Sent.Add(int64(a.written))
 	e.Bytes.Add(int64(len(p.body)))
-	e.Drop("too_old", b.Samples-p.samples)
 	if a.err == nil {
 		e.answered(s, "", nil, nil)
 		return
@@ -120,34 +151,6 @@ type request struct {
 	header, value string // if header is not ""
 	body          []byte
 	samples       int
-}
-
-// parcel is a block on its way.
-type parcel struct {
-	env   envelope
-	first int64
-	all   int
-
-	request
-	oldest int64 // that request was made for
-}
-
-// prepare makes the request of a message without the samples before oldest.
-func (p *parcel) prepare(m message, oldest int64) (err error) {
-	p.header, p.value = p.env.header, p.env.value
-	if p.first >= oldest {
-		oldest = noneOld
-	}
-	if m == p.env.message && oldest == noneOld {
-		p.message, p.body, p.samples = m, p.env.body, p.all
-		return nil
-	}
-	if m == p.message && oldest == p.oldest {
-		return nil
-	}
-	p.message, p.oldest = m, oldest
-	p.body, p.samples, err = recode(p.env.body, p.env.message, m, oldest)
-	return err
 }
 
 // oldest returns the time before which samples are not sent.
@@ -179,6 +182,10 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 		return answer{err: err, retry: true, stoodStill: resp.StoodStill}
 	}
 	a := e.judge(s, r, resp.Response, resp.Message)
+	if code := resp.StatusCode; code == http.StatusBadRequest || code == http.StatusUnprocessableEntity || code == http.StatusRequestEntityTooLarge {
+		// A block may be to blame for the others.
+		a.divide = !a.fallBack && !a.retry
+	}
 	outcome := "ok"
 	switch {
 	case a.retry:
@@ -190,7 +197,11 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 	case a.err != nil:
 		outcome = "rejected"
 	}
-	e.Seconds.Observe(outcome, time.Since(resp.Began))
+	took := time.Since(resp.Began)
+	e.Seconds.Observe(outcome, took)
+	if !a.retry && !a.fallBack {
+		e.measured(took)
+	}
 	return a
 }
 

@@ -30,7 +30,9 @@ type settings struct {
 	values      *values
 	maxSamples  int
 	groupBlocks int
-	deadline    time.Duration
+	deadline    time.Duration // how long samples are gathered before they are written to the journal
+	wait        time.Duration // how long they then wait in it for a full request
+	requests    int           // most in flight
 }
 
 // newSettings returns old itself when nothing changed. old may be nil.
@@ -43,7 +45,12 @@ func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings)
 		args: e, external: a.ExternalLabels, files: httpclient.Digest(e.files()),
 		maxSamples:  e.Queue.MaxSamplesPerSend,
 		groupBlocks: max(e.Queue.Capacity/e.Queue.MaxSamplesPerSend, 1),
-		deadline:    min(e.Queue.BatchSendDeadline, journaling.GatherFor),
+		deadline:    journaling.GatherFor,
+		requests:    max(e.Queue.MaxShards, e.Queue.MinShards),
+	}
+	if d := e.Queue.BatchSendDeadline; d != nil {
+		s.deadline = min(*d, journaling.GatherFor)
+		s.wait = *d - s.deadline
 	}
 	var sameLabels bool
 	if old != nil {

@@ -1,0 +1,23 @@
+package journaling
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// CutSnappy returns what stands behind the length in a snappy block: its elements.
+// raw is that length, the number of bytes before compression.
+//
+// Elements refer to earlier bytes by distance and never beyond the beginning of
+// their own block. So the elements of several blocks, one behind the other, are
+// the elements of their contents, one behind the other, and blocks are joined
+// without decompressing them.
+//
+// Format: https://github.com/google/snappy/blob/main/format_description.txt
+func CutSnappy(block []byte) (raw int, elements []byte, err error) {
+	n, size := binary.Uvarint(block)
+	if size <= 0 {
+		return 0, nil, errors.New("block is cut off")
+	}
+	return int(n), block[size:], nil
+}

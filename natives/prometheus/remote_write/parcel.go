@@ -1,0 +1,221 @@
+package remotewrite
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/journaling"
+)
+
+// flight is a journal block in flight. Several requests may have parts of it.
+type flight struct {
+	journal.Block
+	envelope
+	left atomic.Int64 // samples that are not done
+}
+
+// openFlight returns a block that was handed out by the journal. A block that
+// cannot be sent is dropped; the result is nil then.
+func (e *endpoint) openFlight(b journal.Block) *flight {
+	env, err := openBlock(b)
+	if err != nil {
+		e.Log.Error("a block of the journal cannot be sent; it is lost", "samples", b.Samples, "err", err)
+		e.Journal.Drop(b, "unknown_kind")
+		return nil
+	}
+	f := &flight{Block: b, envelope: env}
+	f.left.Store(int64(b.Samples))
+	return f
+}
+
+// settle notes that n samples of a block are done.
+func (e *endpoint) settle(f *flight, n int) {
+	if f.left.Add(int64(-n)) <= 0 {
+		e.Journal.Ack(f.Block)
+	} else {
+		e.Journal.Done(f.Block, n)
+	}
+}
+
+// piece is a part of a request: a whole block, or one TimeSeries of a block.
+type piece struct {
+	of    *flight
+	data  []byte       // the block's request, compressed, or the TimeSeries
+	table *symbolTable // of a TimeSeries of remote write 2.0
+}
+
+// parcel is a request on its way, made of blocks or of parts of blocks. All are of
+// the same message and have the same header.
+type parcel struct {
+	whole  bool    // the pieces are blocks
+	pieces []piece // in the order of their blocks
+	all    int     // samples
+
+	request
+	oldest int64 // that request was made for
+	slot   bool  // it counts as in flight already
+}
+
+// form is what the blocks of a parcel have in common.
+type form struct {
+	message       message
+	header, value string
+}
+
+func (f *flight) form() form { return form{f.message, f.header, f.value} }
+
+// add appends a piece of n samples.
+func (p *parcel) add(pc piece, n int) {
+	p.pieces = append(p.pieces, pc)
+	p.all += n
+}
+
+// samples returns how many samples a piece has.
+func (p *parcel) samplesOf(pc *piece) int {
+	if p.whole {
+		return pc.of.Samples
+	}
+	return 1
+}
+
+// prepare makes the request of a message, without the samples before oldest.
+func (p *parcel) prepare(m message, oldest int64) error {
+	first := p.pieces[0].of.First
+	for i := range p.pieces {
+		first = min(first, p.pieces[i].of.First)
+	}
+	if first >= oldest {
+		oldest = noneOld
+	}
+	if p.body != nil && m == p.message && oldest == p.oldest {
+		return nil
+	}
+	f := p.pieces[0].of.form()
+	body, err := p.merge(f.message)
+	if err != nil {
+		return err
+	}
+	samples := p.all
+	if m != f.message || oldest != noneOld {
+		if body, samples, err = recode(body, f.message, m, oldest); err != nil {
+			return err
+		}
+	}
+	p.request, p.oldest = request{message: m, header: f.header, value: f.value, body: body, samples: samples}, oldest
+	return nil
+}
+
+// merge returns the request of all pieces in the message that they have.
+func (p *parcel) merge(m message) ([]byte, error) {
+	if p.whole && len(p.pieces) == 1 {
+		return p.pieces[0].data, nil
+	}
+	if p.whole && m == v1 {
+		return p.concatenate()
+	}
+	mg := newMerger(m)
+	for i := range p.pieces {
+		pc := &p.pieces[i]
+		var err error
+		if !p.whole {
+			err = mg.add(pc.data, pc.table)
+		} else if serr := scan(pc.data, m, func(data []byte, _ uint64, table *symbolTable) {
+			if err == nil {
+				err = mg.add(data, table)
+			}
+		}); serr != nil {
+			err = serr
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return mg.close(), nil
+}
+
+// concatenate joins blocks of remote write 1.0. Requests one behind the other are
+// one request, and so they are when they are compressed.
+func (p *parcel) concatenate() ([]byte, error) {
+	raw, size := 0, binary.MaxVarintLen64
+	for i := range p.pieces {
+		n, elements, err := journaling.CutSnappy(p.pieces[i].data)
+		if err != nil {
+			return nil, err
+		}
+		raw, size = raw+n, size+len(elements)
+	}
+	body := binary.AppendUvarint(make([]byte, 0, size), uint64(raw))
+	for i := range p.pieces {
+		_, elements, _ := journaling.CutSnappy(p.pieces[i].data) // it was cut above
+		body = append(body, elements...)
+	}
+	return body, nil
+}
+
+// tooLarge reports whether the request became larger than a block may be, which
+// happens when remote write 1.0 takes the place of 2.0.
+func (p *parcel) tooLarge() bool {
+	n, err := s2.DecodedLen(p.body)
+	return err == nil && n > maxBlock && p.message != p.pieces[0].of.message
+}
+
+// halves returns two parcels in place of one; ok is false if it is of one block.
+// A block is in one of them only.
+func (p *parcel) halves() (a, b *parcel, ok bool) {
+	at := len(p.pieces) / 2
+	for i := range at + 1 {
+		for _, cut := range []int{at - i, at + i} {
+			if cut > 0 && cut < len(p.pieces) && p.pieces[cut-1].of != p.pieces[cut].of {
+				return p.part(p.pieces[:cut:cut]), p.part(p.pieces[cut:]), true
+			}
+		}
+	}
+	return nil, nil, false
+}
+
+func (p *parcel) part(pieces []piece) *parcel {
+	part := &parcel{whole: p.whole, pieces: pieces}
+	part.count()
+	return part
+}
+
+func (p *parcel) count() {
+	p.all = 0
+	for i := range p.pieces {
+		p.all += p.samplesOf(&p.pieces[i])
+	}
+}
+
+// keep leaves out the blocks that fell off the journal meanwhile. It reports
+// whether anything is left.
+func (p *parcel) keep(j *journal.Journal) bool {
+	var of *flight
+	keeps := false
+	n := len(p.pieces)
+	p.pieces = slices.DeleteFunc(p.pieces, func(pc piece) bool {
+		if pc.of != of {
+			of, keeps = pc.of, j.Keeps(pc.of.Block)
+		}
+		return !keeps
+	})
+	if len(p.pieces) < n {
+		p.body = nil
+		p.count()
+	}
+	return len(p.pieces) > 0
+}
+
+// settleAll notes that all samples of a parcel are done.
+func (e *endpoint) settleAll(p *parcel) {
+	for i := 0; i < len(p.pieces); {
+		of, n := p.pieces[i].of, 0
+		for ; i < len(p.pieces) && p.pieces[i].of == of; i++ {
+			n += p.samplesOf(&p.pieces[i])
+		}
+		e.settle(of, n)
+	}
+}
