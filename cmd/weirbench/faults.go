@@ -16,7 +16,7 @@ import (
 )
 
 func faultsCommand() *cobra.Command {
-	o := faults.Options{Weir: "bin/weir", Targets: 10, Series: 300, Interval: 500 * time.Millisecond, Steps: 60, StopWithin: 5 * time.Second, Patience: 2 * time.Minute}
+	o := faults.Options{Weir: "bin/weir", Targets: 10, Series: 300, Interval: 500 * time.Millisecond, Steps: 60, StopWithin: 5 * time.Second, MinDrain: 0.9, Patience: 2 * time.Minute}
 	var keep string
 	var disk bool
 	cmd := &cobra.Command{
@@ -30,16 +30,18 @@ were lost: they were accepted, and did not arrive.
 Every sample is a number in a sequence, so a gap cannot be hidden. Numbers may
 be missing only where a death met a scrape before it was accepted, where weir
 logged that a full disk refused a batch, or where a block was damaged here, and
-then weir must have counted as many. What comes twice must come in the same
-bytes. The same seed breaks the same things in the same order.
+then weir must have counted as many. What comes twice must be the same series,
+timestamp and value. While the endpoint takes 1.5 s for each answer, a backlog
+forms, and it must drain at 90 % of the rate that the endpoint can take. The same
+seed breaks the same things in the same order.
 
 The disk is filled where users may have namespaces (Linux).`,
 		Example: `  weirbench faults
   weirbench faults --seed=42 --steps=200 --weir=/tmp/weir`,
 		Args: cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
-			if o.Targets < 1 || o.Series < 1 || o.Steps < 1 || o.Interval < 100*time.Millisecond || o.StopWithin <= 0 || o.Patience <= 0 {
-				return errors.New("cannot break anything so: give at least 1 target, series and step, an interval of at least 100ms, and times that are more than 0")
+			if o.Targets < 1 || o.Series < 1 || o.Steps < 1 || o.Interval < 100*time.Millisecond || o.StopWithin <= 0 || o.Patience <= 0 || o.MinDrain < 0 || o.MinDrain > 1 {
+				return errors.New("cannot break anything so: give at least 1 target, series and step, an interval of at least 100ms, times that are more than 0, and a drain from 0 to 1")
 			}
 			return nil
 		},
@@ -74,6 +76,7 @@ The disk is filled where users may have namespaces (Linux).`,
 	f.StringVar(&o.Only, "only", "", "only faults whose name has this in it, such as kill")
 	f.Uint64Var(&o.Seed, "seed", 0, "decides the order (default: another one each time)")
 	f.DurationVar(&o.StopWithin, "stop-within", o.StopWithin, "how long SIGTERM may take while the endpoint is dead")
+	f.Float64Var(&o.MinDrain, "min-drain", o.MinDrain, "least part of what a slow endpoint can take at which a backlog must drain")
 	f.DurationVar(&o.Patience, "patience", o.Patience, "how long anything that must happen may take")
 	f.StringVar(&keep, "keep", "", "folder to keep config and journal in")
 	f.BoolVar(&disk, "disk", false, "mount a small file system on data in the folder, and fill it")
@@ -98,7 +101,7 @@ func breakThings(cmd *cobra.Command, o faults.Options, disk bool) error {
 	}
 	alone := exec.CommandContext(cmd.Context(), exe, "faults", "--disk", "--weir="+o.Weir, "--keep="+o.Dir, "--seed="+strconv.FormatUint(o.Seed, 10),
 		"--targets="+strconv.Itoa(o.Targets), "--series="+strconv.Itoa(o.Series), "--interval="+o.Interval.String(),
-		"--only="+o.Only, "--steps="+strconv.Itoa(o.Steps), "--stop-within="+o.StopWithin.String(), "--patience="+o.Patience.String())
+		"--only="+o.Only, "--steps="+strconv.Itoa(o.Steps), "--stop-within="+o.StopWithin.String(), fmt.Sprint("--min-drain=", o.MinDrain), "--patience="+o.Patience.String())
 	alone.Stdout, alone.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
 	alone.Cancel = func() error { return alone.Process.Signal(os.Interrupt) }
 	faults.Alone(alone)

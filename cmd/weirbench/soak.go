@@ -141,7 +141,7 @@ func (k *soak) run(ctx context.Context) error {
 	}
 }
 
-var soakPage = regexp.MustCompile(`(?m)^page +(https?://127\.0\.0\.1:\d+)$`)
+var soakPage = regexp.MustCompile(`page:? +(https?://127\.0\.0\.1:\d+)`)
 
 // soakMetrics are the metrics of weir that a soak reports.
 var soakMetrics = []string{"weir_script_errors_total", "weir_script_vms_discarded_total", "weir_script_calls_total", "weir_component_builds_total", "go_goroutines"}

@@ -11,7 +11,8 @@
 // or its block was damaged on purpose, and then weir must have counted exactly
 // the blocks that were. And whatever lay in the journal when a process died
 // must arrive. Everything else that is missing is lost. What comes twice must
-// come in the same bytes, nothing may come late, and of a scrape all samples
+// be the same series with the same timestamp and value, in whichever request;
+// nothing may come late, and of a scrape all samples
 // come or none.
 package faults
 
@@ -46,6 +47,7 @@ type Options struct {
 	Disk bool
 	// StopWithin is how long a stop may take while the endpoint is dead.
 	StopWithin time.Duration
+	MinDrain   float64       // the least part of what a slow endpoint can take at which a backlog drains
 	Patience   time.Duration // bounds every wait: the machine may be slow, a hang may not pass
 	Out        io.Writer     // what happens, line by line
 }
@@ -61,12 +63,14 @@ type run struct {
 	began   time.Time
 	sink    *sink.Server
 	targets *target.Server
-	weir    *weir // the one that runs now
-	variant int   // of the config
+	weir    *weir  // the one that runs now
+	variant int    // of the config
+	queue   string // what queue_config has, "" for that of the variant
 
 	deaths   []map[string]int // by instance: the last scrape that a process had been answered when it died
 	rest     []span           // times at which the targets were frozen
 	output   []string         // of processes that are gone
+	drains   []string         // of the slow endpoint
 	problems []string
 	damaged  int // blocks
 	repeated int // blocks that had arrived and were in the journal when a process died

@@ -57,13 +57,16 @@ func (r *run) judge() error {
 	lost = max(lost, p.Owed) // most are among them
 	check(int64(p.Owed), "samples were in the journal of a process that died, and did not arrive")
 	check(st.Reordered, "numbers came late")
-	check(st.Changed, "numbers came again in other bytes")
+	check(st.Changed, "numbers came again with other timestamps")
 	check(st.Invalid, "requests could not be read")
 	r.say("")
 	for _, p := range r.problems {
 		r.say("WRONG: %s", p)
 	}
-	r.say("%d samples of %d series arrived; %d blocks came again, all in the same bytes: %t", st.Samples-st.Duplicates, st.Sequences, st.Repeats, st.Changed == 0)
+	r.say("%d samples of %d series arrived; %d came again, all with the same timestamps and values: %t", st.Samples-st.Duplicates, st.Sequences, st.Duplicates, st.Changed == 0)
+	for _, d := range r.drains {
+		r.say("slow endpoint: %s", d)
+	}
 	r.say("missing by right: %d samples that a death met before they were accepted, %d refused by a full disk and logged, %d of scrapes that failed, %d in %d damaged blocks",
 		met, refused, failed, forgiven, r.damaged)
 	r.say("lost = %d", lost)

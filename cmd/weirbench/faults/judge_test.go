@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
@@ -64,10 +65,13 @@ func newTrial(t *testing.T, n int) *trial {
 
 // body is a request with these numbers of the target's series, first and
 // second in turn.
-func (r *trial) body(numbers ...int) []byte {
+func (r *trial) body(numbers ...int) []byte { return r.bodyAt(0, numbers...) }
+
+// bodyAt is body with a timestamp.
+func (r *trial) bodyAt(ms int64, numbers ...int) []byte {
 	var req prompb.WriteRequest
 	for i, n := range numbers {
-		req.Timeseries = append(req.Timeseries, r.series(fmt.Sprintf("%s%d_total", target.SequencePrefix, i%2), float64(target.SequenceBase+n), 0))
+		req.Timeseries = append(req.Timeseries, r.series(fmt.Sprintf("%s%d_total", target.SequencePrefix, i%2), float64(target.SequenceBase+n), ms))
 	}
 	b, err := req.Marshal()
 	if err != nil {
@@ -139,7 +143,8 @@ func TestJudge(t *testing.T) {
 			r.arrives(r.body(n + 1))
 		}
 	})
-	f("again in other bytes", 0, "3 numbers came again in other bytes", func(r *trial) { all(r, 1, 2, 3, 4); r.arrives(r.body(3, 3, 3)) })
+	f("again in another request", 0, "", func(r *trial) { all(r, 1, 2, 3, 4); r.arrives(r.body(3, 3, 4, 4)) })
+	f("again with another timestamp", 0, "3 numbers came again with other timestamps", func(r *trial) { all(r, 1, 2, 3, 4); r.arrives(r.bodyAt(7, 3, 3, 3)) })
 	f("late", 0, "2 numbers came late", func(r *trial) { all(r, 1, 3, 2, 4) })
 
 	// Deaths.
@@ -299,4 +304,19 @@ func next(j *journal.Journal, lane int) (journal.Block, bool) {
 	cancel() // a lane can be emptied after its context ended
 	b, err := j.Next(ctx, lane, nil)
 	return b, err == nil
+}
+
+// TestDrainage counts from one rise to another.
+func TestDrainage(t *testing.T) {
+	at := time.Unix(0, 0)
+	var d drainage
+	for i, n := range []int64{100, 100, 150, 150, 250, 350, 350} {
+		d.note(at.Add(time.Duration(i)*time.Second), n)
+	}
+	if got, want := d.rate(), 200.0/3; got != want {
+		t.Errorf("got %v samples/s, want %v", got, want)
+	}
+	if got := new(drainage).rate(); got != 0 {
+		t.Errorf("got %v samples/s of nothing", got)
+	}
 }

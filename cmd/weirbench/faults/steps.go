@@ -55,6 +55,7 @@ func (r *run) kinds() []kind {
 		endpoint("takes and answers 500", lying),
 		endpoint("takes and half-closes", forgetful),
 		endpoint("hangs", hanging),
+		{"endpoint slow", r.slowed},
 		{"bits flipped in the journal", r.flipped},
 	}
 	if r.o.Disk {
@@ -93,7 +94,7 @@ func (r *run) endpoint(ctx context.Context, f sink.Fault) (string, error) {
 		return "", err
 	}
 	st := r.sink.Stats(false)
-	return fmt.Sprintf("%d requests refused, %d came again, %.0f samples waited", st.Refused-before.Refused, st.Repeats-before.Repeats, waiting), nil
+	return fmt.Sprintf("%d requests refused, %d samples came again, %.0f waited", st.Refused-before.Refused, st.Duplicates-before.Duplicates, waiting), nil
 }
 
 // killed kills weir under load and starts it again. With a fault the endpoint

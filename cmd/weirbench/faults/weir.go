@@ -56,7 +56,7 @@ func (w *weir) gone() error {
 	}
 }
 
-var pageLine = regexp.MustCompile(`(?m)^page +(https?://127\.0\.0\.1:\d+)$`)
+var pageLine = regexp.MustCompile(`page:? +(https?://127\.0\.0\.1:\d+)`)
 
 // start starts weir and waits for its page.
 func (r *run) start(ctx context.Context) error {
@@ -155,6 +155,10 @@ func (r *run) config() string { return filepath.Join(r.o.Dir, "config.alloy") }
 func (r *run) writeConfig() error {
 	v := r.variant
 	r.variant++
+	timeout, queue := "2s", fmt.Sprintf("max_samples_per_send = %d\n      min_shards = %d", []int{500, 2000, 700}[v%3], 8+v%2)
+	if r.queue != "" {
+		timeout, queue = "1m", r.queue // the endpoint is slow
+	}
 	var b strings.Builder
 	b.WriteString("prometheus.scrape \"load\" {\n  targets = [\n")
 	for _, a := range r.targets.Addresses() {
@@ -175,19 +179,18 @@ prometheus.remote_write "sink" {
   endpoint {
     name           = "sink"
     url            = "http://%[2]s/api/v1/write"
-    remote_timeout = "2s"
+    remote_timeout = %[6]q
     headers        = { "X-Variant" = "%[3]d" }
     queue_config {
-      max_samples_per_send = %[4]d
-      min_shards           = %[5]d
-      max_backoff          = "300ms"
+      %[4]s
+      max_backoff = "300ms"
     }
   }
   journal {
-    fsync = %[6]q
+    fsync = %[5]q
   }
 }
-`, r.o.Interval, r.sink.Address(), v, []int{500, 2000, 700}[v%3], 8+v%2, []string{"none", "interval", "always"}[v%3])
+`, r.o.Interval, r.sink.Address(), v, queue, []string{"none", "interval", "always"}[v%3], timeout)
 	return replace(r.config(), b.String())
 }
 

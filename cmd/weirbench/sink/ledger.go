@@ -2,6 +2,7 @@ package sink
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -35,7 +36,7 @@ type Stats struct {
 	Gaps       int64          `json:"gaps"`       // numbers that are missing in a sequence
 	Duplicates int64          `json:"duplicates"` // numbers that came again
 	Repeats    int64          `json:"repeats"`    // requests that came again, byte for byte the same
-	Changed    int64          `json:"changed"`    // numbers that came again in a request that did not
+	Changed    int64          `json:"changed"`    // numbers that came again with another timestamp, and those of lines that came again in another request
 	Reordered  int64          `json:"reordered"`  // numbers that came after a higher one
 	First      map[string]int `json:"first"`      // by instance, or file and level: the number that all its sequences had come to at first
 	Last       map[string]int `json:"last"`       // and the one that all have come to
@@ -47,20 +48,36 @@ type ledger struct {
 	sequences map[uint64]*sequence // by hash of labels
 	files     map[string]*sequence // by the name in package logfiles
 	streams   map[uint64]struct{}  // by hash of labels
-	bodies    map[uint64]time.Time // of requests, by hash: when they were last answered well, zero if never
+	instances map[string]*instance
+	bodies    map[uint64]struct{} // of requests, by hash
 	owes      map[owed]struct{}
 	forgiven  map[owed]struct{}
 	down      map[string][]int64
 
 	repeated bool      // the request that is visited came before
+	visited  []*scrape // in it
 	cur      *sequence // of the series that is visited
 	report   bool
 	up       string // instance, if the series that is visited is up
 }
 
+// instance is a target.
+type instance struct {
+	name    string
+	scrapes map[int]*scrape // by number
+	last    int             // the number that was visited last
+	current *scrape         // the scrape with that number
+}
+
+// scrape is a number that all sequences of an instance have at the same time.
+type scrape struct {
+	t        int64     // timestamp
+	answered time.Time // when a request with some of it was last answered well, zero if never
+}
+
 // sequence is a series whose value rises by one at each scrape.
 type sequence struct {
-	instance    string
+	instance    *instance // nil for a file
 	first, last int
 	missing     map[int]bool // numbers between first and last, at most maxMissing
 }
@@ -71,7 +88,7 @@ const maxMissing = 10_000
 
 func newLedger() *ledger {
 	return &ledger{
-		sequences: map[uint64]*sequence{}, files: map[string]*sequence{}, streams: map[uint64]struct{}{}, bodies: map[uint64]time.Time{},
+		sequences: map[uint64]*sequence{}, files: map[string]*sequence{}, streams: map[uint64]struct{}{}, bodies: map[uint64]struct{}{}, instances: map[string]*instance{},
 		owes: map[owed]struct{}{}, forgiven: map[owed]struct{}{}, down: map[string][]int64{},
 	}
 }
@@ -84,19 +101,24 @@ func isSequence(name []byte) bool { return bytes.HasPrefix(name, []byte(target.S
 
 func (l *ledger) wants(name []byte) bool { return isReport(name) || isSequence(name) }
 
-func (l *ledger) series(key, name, instance []byte) {
+func (l *ledger) series(key, name, of []byte) {
 	l.cur, l.up, l.report = nil, "", false
 	if key == nil {
 		return
 	}
 	l.report = isReport(name)
 	if string(name) == "up" {
-		l.up = string(instance)
+		l.up = string(of)
 	}
 	if isSequence(name) {
 		h := xxhash.Sum64(key)
 		if l.cur = l.sequences[h]; l.cur == nil {
-			l.cur = &sequence{instance: string(instance), first: -1}
+			in := l.instances[string(of)]
+			if in == nil {
+				in = &instance{name: string(of), scrapes: map[int]*scrape{}}
+				l.instances[in.name] = in
+			}
+			l.cur = &sequence{instance: in, first: -1}
 			l.sequences[h] = l.cur
 		}
 	}
@@ -110,7 +132,7 @@ func (l *ledger) sample(bits uint64, t int64, histogram bool) {
 		return
 	case l.report:
 		st.Report++
-		if bits == 0 && l.up != "" && !l.repeated {
+		if bits == 0 && l.up != "" && !slices.Contains(l.down[l.up], t) {
 			l.down[l.up] = append(l.down[l.up], t)
 		}
 		return
@@ -119,12 +141,29 @@ func (l *ledger) sample(bits uint64, t int64, histogram bool) {
 	}
 	st.Samples++
 	if l.cur != nil && !histogram {
-		l.number(l.cur, sequenceNumber(bits))
+		n := sequenceNumber(bits)
+		l.number(l.cur, n, l.visit(l.cur.instance, n, t))
 	}
 }
 
-// number books the next number of a sequence.
-func (l *ledger) number(s *sequence, n int) {
+// visit notes that a scrape is in the request, and reports whether it has the
+// timestamp that it had before.
+func (l *ledger) visit(in *instance, n int, t int64) (same bool) {
+	if in.current == nil || in.last != n || len(l.visited) == 0 {
+		sc := in.scrapes[n]
+		if sc == nil {
+			sc = &scrape{t: t}
+			in.scrapes[n] = sc
+		}
+		in.last, in.current = n, sc
+		l.visited = append(l.visited, sc)
+	}
+	return in.current.t == t
+}
+
+// number books the next number of a sequence. same says whether it is the same
+// sample as before if the number came before.
+func (l *ledger) number(s *sequence, n int, same bool) {
 	switch {
 	case s.first < 0:
 		s.first, s.last = n, n
@@ -142,7 +181,7 @@ func (l *ledger) number(s *sequence, n int) {
 		s.first = n
 	default:
 		l.stats.Duplicates++
-		if !l.repeated {
+		if !same {
 			l.stats.Changed++
 		}
 	}
@@ -171,11 +210,12 @@ func (l *ledger) snapshot(detail bool) Stats {
 		st.First[name], st.Last[name] = s.first, s.last
 	}
 	for _, s := range l.sequences {
-		if first, ok := st.First[s.instance]; !ok || s.first > first {
-			st.First[s.instance] = s.first
+		name := s.instance.name
+		if first, ok := st.First[name]; !ok || s.first > first {
+			st.First[name] = s.first
 		}
-		if last, ok := st.Last[s.instance]; !ok || s.last < last {
-			st.Last[s.instance] = s.last
+		if last, ok := st.Last[name]; !ok || s.last < last {
+			st.Last[name] = s.last
 		}
 	}
 	return st

@@ -36,34 +36,43 @@ type owed struct {
 	n      int
 }
 
-// Arrival says whether a request arrived, byte for byte as it is asked about.
+// Arrival says whether all samples of a request arrived, in whichever requests.
 type Arrival struct {
 	Known    bool
-	Answered time.Time // when it was last answered well, zero if never
+	Answered time.Time // when a request with one of their scrapes was last answered well, zero if never
 }
 
 // Owe notes that the samples of a request, compressed as it is sent, are to
 // arrive: whoever writes down what a collector has accepted learns from Prove
-// whether it came. It returns the number of samples, and whether the request
-// arrived already.
+// whether they came. It returns the number of samples, and whether they arrived
+// already.
 func (s *Server) Owe(body []byte, v2 bool) (samples int, a Arrival, err error) {
-	return s.note(body, v2, func(l *ledger, o owed) { l.owes[o] = struct{}{} })
+	a.Known = true
+	samples, err = s.note(body, v2, func(l *ledger, o owed) {
+		l.owes[o] = struct{}{}
+		q := l.sequences[o.series]
+		if q == nil || q.lacks(o.n) {
+			a.Known = false
+		} else if sc := q.instance.scrapes[o.n]; sc.answered.After(a.Answered) {
+			a.Answered = sc.answered
+		}
+	})
+	return samples, a, err
 }
 
 // Forgive notes that the samples of a request need not arrive: it was damaged
 // on purpose.
 func (s *Server) Forgive(body []byte, v2 bool) (samples int, err error) {
-	samples, _, err = s.note(body, v2, func(l *ledger, o owed) {
+	return s.note(body, v2, func(l *ledger, o owed) {
 		delete(l.owes, o)
 		l.forgiven[o] = struct{}{}
 	})
-	return samples, err
 }
 
-func (s *Server) note(body []byte, v2 bool, f func(*ledger, owed)) (samples int, a Arrival, err error) {
+func (s *Server) note(body []byte, v2 bool, f func(*ledger, owed)) (samples int, err error) {
 	raw, err := s2.Decode(nil, body)
 	if err != nil {
-		return 0, a, fmt.Errorf("cannot decompress the request: %w", err)
+		return 0, fmt.Errorf("cannot decompress the request: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +83,7 @@ func (s *Server) note(body []byte, v2 bool, f func(*ledger, owed)) (samples int,
 	} else {
 		err = d.v1(raw)
 	}
-	a.Answered, a.Known = s.ledger.bodies[xxhash.Sum64(body)]
-	return n.samples, a, err
+	return n.samples, err
 }
 
 // noting is a visitor that hands on the samples of sequences.
@@ -114,8 +122,9 @@ func (s *Server) Prove(last map[string]int) Proof {
 		p.Down[instance] = slices.Clone(times)
 	}
 	for h, q := range l.sequences {
-		p.Sequences[q.instance]++
-		for n := 1; n <= last[q.instance]; n++ {
+		instance := q.instance.name
+		p.Sequences[instance]++
+		for n := 1; n <= last[instance]; n++ {
 			if !q.lacks(n) {
 				continue
 			}
@@ -123,10 +132,10 @@ func (s *Server) Prove(last map[string]int) Proof {
 			if _, ok := l.forgiven[owed{h, n}]; ok {
 				in = p.Forgiven
 			}
-			if in[q.instance] == nil {
-				in[q.instance] = map[int]int{}
+			if in[instance] == nil {
+				in[instance] = map[int]int{}
 			}
-			in[q.instance][n]++
+			in[instance][n]++
 		}
 	}
 	for o := range l.owes {

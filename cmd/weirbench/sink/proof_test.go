@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang/snappy"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/prompb"
 
 	"github.com/weir-run/weir/cmd/weirbench/sink"
 	"github.com/weir-run/weir/cmd/weirbench/target"
@@ -38,7 +40,24 @@ func TestProve(t *testing.T) {
 		t.Errorf("got %+v", st)
 	}
 	e.mustSend(seq(3), other(2), up) // the same samples in another request
-	if st := e.stats(); st.Repeats != 1 || st.Changed != 2 || st.Duplicates != 4 {
+	if st := e.stats(); st.Repeats != 1 || st.Changed != 0 || st.Duplicates != 4 {
+		t.Errorf("got %+v", st)
+	}
+	var later prompb.WriteRequest
+	for _, r := range []row{seq(3), other(2)} {
+		later.Timeseries = append(later.Timeseries, prompb.TimeSeries{
+			Labels:  []prompb.Label{{Name: "__name__", Value: r.name}, {Name: "instance", Value: r.instance}},
+			Samples: []prompb.Sample{{Value: r.v, Timestamp: 2000}},
+		})
+	}
+	b, err := later.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.v1.Store(context.Background(), snappy.Encode(nil, b), 0); err != nil {
+		t.Fatal(err)
+	}
+	if st := e.stats(); st.Changed != 2 || st.Duplicates != 6 {
 		t.Errorf("got %+v", st)
 	}
 }

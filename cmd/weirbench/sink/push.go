@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -70,7 +69,7 @@ func (s *Server) bookPush(b *scratch) error {
 	if _, l.repeated = l.bodies[hash]; l.repeated {
 		l.stats.Repeats++
 	} else {
-		l.bodies[hash] = time.Time{}
+		l.bodies[hash] = struct{}{}
 	}
 	l.stats.Requests++
 	l.stats.Bytes += int64(b.in.Len())
@@ -138,5 +137,5 @@ func (l *ledger) line(line []byte) {
 		q = &sequence{first: -1}
 		l.files[string(name)] = q
 	}
-	l.number(q, n)
+	l.number(q, n, l.repeated)
 }

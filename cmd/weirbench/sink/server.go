@@ -130,6 +130,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 		return err
 	}
 	s.take(w, r, err, book, func() {
+		s.answered(took)
 		if v2 {
 			h := w.Header()
 			h.Set("X-Prometheus-Remote-Write-Samples-Written", strconv.FormatInt(took.samples, 10))
@@ -140,9 +141,9 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 }
 
 // take reads and decompresses a request, books it, and answers as the fault in
-// effect says, or well: headers sets what a good answer says. unsupported is what
+// effect says, or well: good is called before a good answer, to set headers. unsupported is what
 // is wrong with its content type, if anything is.
-func (s *Server) take(w http.ResponseWriter, r *http.Request, unsupported error, book func(*scratch) error, headers func()) {
+func (s *Server) take(w http.ResponseWriter, r *http.Request, unsupported error, book func(*scratch) error, good func()) {
 	f, refused := s.misbehave(w, r)
 	if refused {
 		return
@@ -173,8 +174,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, unsupported error,
 	if f != nil && f.answer(w) {
 		return
 	}
-	s.answered(b.in.Bytes())
-	headers()
+	good()
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -195,7 +195,10 @@ func (s *Server) misbehave(w http.ResponseWriter, r *http.Request) (f *Fault, re
 }
 
 // written is what one request held.
-type written struct{ samples, histograms int64 }
+type written struct {
+	samples, histograms int64
+	scrapes             []*scrape
+}
 
 // book reads a request into the ledger.
 func (s *Server) book(v2 bool, b *scratch) (written, error) {
@@ -206,6 +209,7 @@ func (s *Server) book(v2 bool, b *scratch) (written, error) {
 	s.dec.v = l
 	hash := xxhash.Sum64(b.in.Bytes())
 	_, l.repeated = l.bodies[hash]
+	l.visited = nil
 	var err error
 	if v2 {
 		err = s.dec.v2(b.raw)
@@ -220,7 +224,7 @@ func (s *Server) book(v2 bool, b *scratch) (written, error) {
 	if l.repeated {
 		st.Repeats++
 	} else {
-		l.bodies[hash] = time.Time{}
+		l.bodies[hash] = struct{}{}
 	}
 	st.Bytes += int64(b.in.Len())
 	st.Raw += int64(len(b.raw))
@@ -229,14 +233,17 @@ func (s *Server) book(v2 bool, b *scratch) (written, error) {
 	}
 	histograms := st.Histograms - before.Histograms
 	all := st.Samples + st.Report + st.Stale - before.Samples - before.Report - before.Stale
-	return written{samples: all - histograms, histograms: histograms}, nil
+	return written{samples: all - histograms, histograms: histograms, scrapes: l.visited}, nil
 }
 
 // answered notes that a request gets a good answer now.
-func (s *Server) answered(body []byte) {
+func (s *Server) answered(w written) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ledger.bodies[xxhash.Sum64(body)] = time.Now()
+	now := time.Now()
+	for _, sc := range w.scrapes {
+		sc.answered = now
+	}
 }
 
 func (s *Server) refuse() {
