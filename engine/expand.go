@@ -43,6 +43,7 @@ func (x *planner) root(cfg *config.Config) *module {
 		dir = filepath.Dir(dir)
 	}
 	m := &module{scope: cfg.NewScope(x.e.o.Version), blocks: cfg.Blocks}
+	m.scope.SetUnsupported(x.e.o.Unsupported)
 	m.names = newNames(nil, dir)
 	m.names.isBroken(cfg.Broken)
 	m.scope.SetVariable("module_path", "", config.Value{V: m.names.dir})

@@ -121,6 +121,7 @@ reloaded without losing a sample.`,
   weir run config.alloy         run a config
   weir fmt -w config.alloy      format a config
   weir components               list what a config can use
+  weir help config              read about the config language
 `, "\n"),
 		SilenceUsage:      true,
 		SilenceErrors:     true,

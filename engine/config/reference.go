@@ -131,6 +131,10 @@ func (s *Scope) unknown(r Reference) *Diagnostic {
 			return d
 		}
 	}
+	if instead, ok := s.lacks.Find(name[:strings.LastIndexByte(name, '.')]); ok {
+		d.Hint = fmt.Sprintf("block %s is not supported: %s", name[:strings.LastIndexByte(name, '.')], instead)
+		return d
+	}
 	d.Hint = DidYouMean(name, ids)
 	if d.Hint == "" && len(r.Path) < 3 {
 		d.Hint = DidYouMean(r.Path[0], s.words())

@@ -22,6 +22,7 @@ type Scope struct {
 	names  map[string]*entry
 	base   map[string]any
 	types  map[reflect.Type][]field // what tagged said, of all scopes of a config
+	lacks  Unsupported              // blocks that cannot be added to the config
 }
 
 // tagged is the function of that name, which remembers.
@@ -91,15 +92,19 @@ func (c *Config) NewScope(version string) *Scope {
 	return s
 }
 
+// SetUnsupported says which blocks cannot be added to the config, for hints of s
+// and of scopes that are made from it.
+func (s *Scope) SetUnsupported(u Unsupported) { s.lacks = u }
+
 // Apart returns an empty scope that has only the standard library in common
 // with s. Resolve returns its nodes with prefix before their IDs.
 func (s *Scope) Apart(prefix string) *Scope {
-	return &Scope{around: s, prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types}
+	return &Scope{around: s, prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types, lacks: s.lacks}
 }
 
 // Within is Apart of a scope that sees the names of s, too, after its own.
 func (s *Scope) Within(prefix string) *Scope {
-	return &Scope{parent: s, prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types}
+	return &Scope{parent: s, prefix: prefix, names: map[string]*entry{}, base: s.base, types: s.types, lacks: s.lacks}
 }
 
 // outside returns the scope around the declare that s is in, nil if there is none.

@@ -58,11 +58,11 @@ They are used in these places:
                     batch:set_value                the value: a number
   in JavaScript     batch.dropWhere, keepWhere, scale, setValue
 
-In a config, an expression is a string. Quotes in it are escaped, or the string is
-written between backquotes:
+In a config, an expression is a string. Use single quotes inside of it, or write the
+string between backquotes:
 
   expr.filter "default" {
-    drop       = "name startsWith \"go_\" && labels.job != \"api\""
+    drop       = "name startsWith 'go_' && labels.job != 'api'"
     forward_to = [expr.set.default.receiver]
   }
 
@@ -114,8 +114,9 @@ between /* and */, or after //, is a comment.
 Whole numbers and numbers with a fraction can be mixed. Nothing else is converted
 by itself: a label is a string, so write int(labels.status) >= 500.
 
-A label or metadata that is missing is "", never nil: compare it with "". Only
-first, last and find can return nil.
+A label or metadata that is missing is "", never nil: compare it with "". nil is
+what first, last and find return when there is no element, and what a map that is
+written in the expression has under a missing name.
 
 Staleness markers and native histograms have no value to compare. In a predicate,
 the parts joined by && that use value are left out for them, and if there are no
