@@ -87,7 +87,7 @@ func BenchmarkIdleLook(b *testing.B) {
 		b.Fatal(err)
 	}
 	id, _ := identify(nil, fi)
-	f := &follower{began: true, met: true, here: true, target: target{path: path}, gens: []*generation{{id: id, raw: fi.Size()}}}
+	f := &follower{began: true, met: true, here: true, target: target{path: path}, gens: []*generation{{id: id, raw: fi.Size(), written: fi.ModTime()}}}
 	b.ReportAllocs()
 	now := time.Now()
 	for b.Loop() {
