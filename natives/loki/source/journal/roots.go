@@ -35,5 +35,5 @@ func roots(path string) []journalfile.Root {
 	if _, err := journalfile.ParseID(id); err != nil {
 		id = ""
 	}
-	return []journalfile.Root{{Path: volatileDir, Machine: id}, {Path: persistentDir, Machine: id}}
+	return []journalfile.Root{{Path: volatileDir, Machine: id, Volatile: true}, {Path: persistentDir, Machine: id}}
 }

@@ -23,11 +23,13 @@ const (
 
 // file is one journal file that is being read.
 type file struct {
-	path    string
-	info    os.FileInfo
-	f       *os.File
-	deleted bool
-	changed time.Time // when the header last changed
+	path     string
+	info     os.FileInfo
+	f        *os.File
+	volatile bool // in a volatile root
+	deleted  bool
+	seen     time.Time // when its name was last there
+	changed  time.Time // when the header last changed
 
 	h      header
 	next   uint64 // index of the next entry
@@ -62,7 +64,7 @@ func openFile(path string, now time.Time) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &file{path: path, f: f, windows: windows{f: f}, kept: map[uint64]Field{}, changed: now}
+	x := &file{path: path, f: f, windows: windows{f: f}, kept: map[uint64]Field{}, changed: now, seen: now}
 	if x.info, err = f.Stat(); err == nil {
 		x.h, err = x.readHeader()
 	}

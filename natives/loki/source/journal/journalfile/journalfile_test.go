@@ -234,6 +234,30 @@ func TestFlush(t *testing.T) {
 	}
 }
 
+// TestFlushMeanwhile reads entries once while journald copies them, whether they
+// had been read before or not.
+func TestFlushMeanwhile(t *testing.T) {
+	volatile, persistent := t.TempDir(), t.TempDir()
+	o := journalfile.Options{Roots: []journalfile.Root{{Path: volatile, Volatile: true}, {Path: persistent}}, Now: time.Now}
+	r := journalfile.NewReader(o)
+	t.Cleanup(func() { _ = r.Close() })
+	write(journalfiletest.Create(t, filepath.Join(volatile, "system.journal"), sequence, false), 1, 10)
+	wantMessages(t, r, numbers(1, 10))
+	flushed := journalfiletest.Create(t, filepath.Join(persistent, "system.journal"), journalfile.ID{5}, true)
+	write(flushed, 1, 4)
+	wantMessages(t, r, "")
+	write(flushed, 5, 10)
+	if err := os.Remove(filepath.Join(volatile, "system.journal")); err != nil {
+		t.Fatal(err)
+	}
+	write(flushed, 11, 12)
+	cs := wantMessages(t, r, "11 12")
+	o.Position = cs
+	after := journalfile.NewReader(o)
+	t.Cleanup(func() { _ = after.Close() })
+	wantMessages(t, after, "")
+}
+
 // TestDamage reads around entries, fields and arrays that are damaged, and goes
 // on with other files.
 func TestDamage(t *testing.T) {

@@ -28,8 +28,43 @@ func (r *Reader) place(f *file) error {
 	return r.skipCopies(f)
 }
 
-// skipCopies moves a file behind the copy of an entry that was read from another
-// file: when journald begins to keep its journal in /var it copies that of /run.
+// journald copies its journal from /run to /var when it can write there, numbers
+// the entries anew in another sequence, and deletes what it has copied. Copies
+// are left out in two ways: a file that is complete when it is found is read from
+// behind the copy of the last entry (skipCopies); in one that journald is still
+// copying to, each entry is looked for in the files that it comes from (copied).
+
+// copied reports whether an entry of f is also in a volatile file.
+func (r *Reader) copied(f *file, c Cursor) (bool, error) {
+	if f.volatile {
+		return false, nil
+	}
+	var e entry
+	for _, g := range r.files {
+		if !g.volatile {
+			continue
+		}
+		i, err := g.search(func(x Cursor) bool { return x.Monotonic >= c.Monotonic }) // all of one boot
+		for ; err == nil && i < g.h.entries; i++ {
+			if err = g.load(i, &e); isDamage(err) {
+				err = nil
+				continue
+			}
+			if err == nil && twins(e.cursor, c) {
+				return true, nil
+			}
+			if e.cursor.Monotonic > c.Monotonic {
+				break
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// skipCopies moves a file behind the copy of the last entry that was read.
 func (r *Reader) skipCopies(f *file) error {
 	for id, at := range r.at {
 		if err := r.skipCopy(f, at, id == f.h.seqnum); err != nil {

@@ -14,6 +14,9 @@ import (
 type Root struct {
 	Path    string
 	Machine string // the only subdirectory to read; "" reads those of all machines
+	// Volatile is the directory whose entries journald copies to another root
+	// when it can write there. Copies are read once.
+	Volatile bool
 }
 
 // Options are what a Reader reads.
@@ -118,6 +121,15 @@ func (r *Reader) Next() (*Entry, error) {
 		}
 		r.ready = false
 		c := f.head.cursor
+		copied, err := r.copied(f, c)
+		if err != nil {
+			return nil, fmt.Errorf("%w (%s)", err, f.path)
+		}
+		if copied {
+			f.next++
+			f.head = nil
+			continue
+		}
 		var damaged int
 		r.fields, damaged, err = f.fields(r.fields[:0], f.head)
 		if err != nil && !isDamage(err) {
@@ -281,11 +293,13 @@ func (r *Reader) findGaps() {
 	}
 }
 
-// How long a deleted file is read that journald has not closed, and how much
-// deleted files may hold of the disk.
+// How long a deleted file is read that journald has not closed, how long one is
+// kept to know copies of its entries, and how much deleted files may hold of the
+// disk.
 const (
-	deletedIdle = 10 * time.Minute
-	deletedSize = 1 << 30
+	deletedIdle   = 10 * time.Minute
+	deletedCopied = time.Minute
+	deletedSize   = 1 << 30
 )
 
 // retire closes the files that are read and that nobody writes to.
@@ -302,7 +316,8 @@ func (r *Reader) retire(now time.Time) {
 		if f.unread() > 0 {
 			return false
 		}
-		if !f.archived() && !(f.deleted && (f.h.state == stateOffline || now.Sub(f.changed) > deletedIdle)) {
+		over := f.archived() || f.deleted && (f.h.state == stateOffline || now.Sub(f.changed) > deletedIdle)
+		if !over || f.volatile && now.Sub(f.seen) < deletedCopied {
 			f.idle(now)
 			return false
 		}

@@ -56,8 +56,9 @@ func (r *Reader) rescan(now time.Time) (added bool, err error) {
 	r.scan.dirs = map[string]time.Time{}
 	clear(r.scan.failed)
 	type listed struct {
-		path string
-		info os.FileInfo
+		path     string
+		info     os.FileInfo
+		volatile bool
 	}
 	var there []listed
 	for _, root := range r.o.Roots {
@@ -66,7 +67,7 @@ func (r *Reader) rescan(now time.Time) (added bool, err error) {
 			if err != nil {
 				r.fail(path, err)
 			} else if info.Mode().IsRegular() {
-				there = append(there, listed{path, info})
+				there = append(there, listed{path, info, root.Volatile})
 			}
 		}
 	}
@@ -74,7 +75,7 @@ func (r *Reader) rescan(now time.Time) (added bool, err error) {
 		i := slices.IndexFunc(there, func(l listed) bool { return os.SameFile(l.info, f.info) })
 		f.deleted = i < 0
 		if i >= 0 {
-			f.path, f.info = there[i].path, there[i].info
+			f.path, f.info, f.seen = there[i].path, there[i].info, now
 		}
 	}
 	r.ended = slices.DeleteFunc(r.ended, func(e ended) bool {
@@ -97,6 +98,7 @@ func (r *Reader) rescan(now time.Time) (added bool, err error) {
 		case f.archived() && f.unread() == 0:
 			r.end(f)
 		default:
+			f.volatile = l.volatile
 			r.files = append(r.files, f)
 			added = true
 		}
