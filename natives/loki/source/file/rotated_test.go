@@ -267,22 +267,22 @@ func TestRestartWhileKept(t *testing.T) {
 // TestCompressedWhileKept: the renamed file is compressed and removed while it is
 // kept, and again after a restart.
 func TestCompressedWhileKept(t *testing.T) {
-	f := func(down bool) {
+	f := func(name string, down bool) {
 		t.Helper()
 		scene(t, func(h *house) {
 			w := h.opened("app.log")
 			h.write(w, "a\n")
 			h.start()
-			h.rename("app.log", "app.log.1")
+			h.rename("app.log", name)
 			h.pass(time.Second)
 			if down {
 				h.stop()
 			}
 			h.write(w, "b\n")
-			b, err := os.ReadFile(h.path("app.log.1"))
+			b, err := os.ReadFile(h.path(name))
 			h.must(err)
-			h.append("app.log.1.gz", compressed(t, "gz", string(b)))
-			h.remove("app.log.1")
+			h.append(name+".gz", compressed(t, "gz", string(b)))
+			h.remove(name)
 			h.must(w.Close())
 			h.append("app.log", "new\n")
 			if down {
@@ -294,8 +294,11 @@ func TestCompressedWhileKept(t *testing.T) {
 			h.counts("weir_source_file_lost_bytes_total", 0)
 		})
 	}
-	f(false)
-	f(true)
+	f("app.log.1", false)
+	f("app.log.1", true)
+	if runtime.GOOS == "linux" {
+		f("saved.txt", true)
+	}
 }
 
 // TestManyRotatedFiles: above a limit, idle files are closed although they have

@@ -23,8 +23,12 @@ const maxSearches = 3
 var rotatedRest = regexp.MustCompile(`^([-._]?(\d+|[-:.T+Z_\d]*\d[-:.T+Z_\d]*|old|bak|prev|orig|save))+$`)
 
 // family reports whether name is one that rotation gives to the file base:
-// app.log.1, app.log-20250101, app-2025-01-01T10-00-00.log, app.1.log.
+// app.log.1, app.log-20250101, app-2025-01-01T10-00-00.log, app.1.log, and these
+// and app.log compressed.
 func family(base, name string) bool {
+	if name == base+".gz" {
+		return true
+	}
 	name = strings.TrimSuffix(name, ".gz")
 	if rest, ok := strings.CutPrefix(name, base); ok {
 		return rest != "" && rotatedRest.MatchString(rest)
