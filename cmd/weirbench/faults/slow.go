@@ -2,11 +2,8 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/weir-run/weir/cmd/weirbench/sink"
@@ -30,9 +27,6 @@ func (r *run) slowSamples() int {
 // slowed has every response take a while, until a backlog has formed, and measures
 // how fast the backlog drains once the targets rest.
 func (r *run) slowed(ctx context.Context) (string, error) {
-	if err := r.drained(ctx); err != nil { // so that the backlog is of this configuration
-		return "", err
-	}
 	each := r.slowSamples()
 	if err := r.configure(ctx, fmt.Sprintf("max_samples_per_send = %d\n      min_shards = 1\n      max_shards = %d", each, slowShards)); err != nil {
 		return "", err
@@ -88,23 +82,22 @@ func (r *run) slowed(ctx context.Context) (string, error) {
 	return what, nil
 }
 
-// configure writes another config, with a queue_config if it is not "", and waits
-// until weir has taken it.
+// configure writes another config, with a queue_config if it is not "", and starts
+// weir again: an empty journal then gets as many lanes as requests may be in
+// flight.
 func (r *run) configure(ctx context.Context, queue string) error {
-	from := len(r.weir.output())
+	if err := r.drained(ctx); err != nil {
+		return err
+	}
 	r.queue = queue
 	if err := r.writeConfig(); err != nil {
 		return err
 	}
-	if err := r.weir.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		return fmt.Errorf("cannot send SIGHUP: %w", err)
+	r.stop(false)
+	if _, err := r.died(true); err != nil {
+		return err
 	}
-	return r.eventually(ctx, "weir has reloaded", func() error {
-		if out := r.weir.output()[from:]; !strings.Contains(out, "1 updated") {
-			return errors.New("it printed " + out)
-		}
-		return nil
-	})
+	return r.start(ctx)
 }
 
 // drainage is how many samples had arrived when.

@@ -5,9 +5,10 @@
 // that a retry goes only to those that refused it; an endpoint puts it into
 // the open block of its lane (gather.go, block.go) in the bytes that will be
 // sent (encode.go, encode_v2.go), and answers once the block is in the journal
-// (engine/journal); one sender a lane posts block after block until each is
-// accepted or rejected (send.go). Only where the endpoint turns out to want
-// other bytes is a block made anew (recode.go).
+// (engine/journal); one sender a lane joins the blocks that wait into requests
+// (join.go, parcel.go, merge.go) and posts them until each is accepted or rejected
+// (send.go), several at once while the lane is behind (spread.go). Only where the
+// endpoint turns out to want other bytes is a request encoded again (recode.go).
 //
 // It makes no difference between samples that are new and samples from before a
 // restart.

@@ -90,11 +90,11 @@ func (s *slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	s.inflight++
 	s.most = max(s.most, s.inflight)
-	s.mu.Unlock()
 	wait := s.latency
 	if s.down {
 		wait = time.Millisecond
 	}
+	s.mu.Unlock()
 	failed := clock.Sleep(r.Context(), clock.System{}, wait)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,6 +127,19 @@ func (s *slow) RoundTrip(r *http.Request) (*http.Response, error) {
 		header.Set("X-Prometheus-Remote-Write-Exemplars-Written", "0")
 	}
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: header, Body: io.NopCloser(bytes.NewReader(nil)), Request: r}, nil
+}
+
+func (s *slow) requests() []acceptance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.accepted)
+}
+
+// atOnce returns how many requests were in flight at once, at most.
+func (s *slow) atOnce() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
 }
 
 func (s *slow) count() int {
@@ -235,10 +248,10 @@ func TestSlowEndpointKeepsUp(t *testing.T) {
 			if waiting := 80*perSecond - s.count(); waiting > 5*perSecond {
 				t.Errorf("%v: %d samples are waiting, which is more than those of 5 s", sizes, waiting)
 			}
-			if s.most > 8 {
-				t.Errorf("%v: %d requests were in flight at once", sizes, s.most)
+			if most := s.atOnce(); most > 8 {
+				t.Errorf("%v: %d requests were in flight at once", sizes, most)
 			}
-			if mean := s.count() / len(s.accepted); mean < min(100, perSecond*2/3) {
+			if mean := s.count() / len(s.requests()); mean < min(100, perSecond*2/3) {
 				t.Errorf("%v: requests have %d samples in the mean", sizes, mean)
 			}
 			drain(t, n, 10)
@@ -287,8 +300,8 @@ func TestBacklogDrainsAtFullRate(t *testing.T) {
 			if got := s.rate(0); got < 0.9*possible {
 				t.Errorf("%d sources, %q: the backlog drained at %.0f samples/s; the endpoint can take %.0f", sources, config, got, possible)
 			}
-			if s.most > shards {
-				t.Errorf("%d requests were in flight at once", s.most)
+			if most := s.atOnce(); most > shards {
+				t.Errorf("%d requests were in flight at once", most)
 			}
 			n.stop()
 		})
@@ -348,13 +361,14 @@ func TestBatchSendDeadline(t *testing.T) {
 		scrape(t, n, []*batch.Metrics{gauges(1, 10, 0), gauges(2, 10, 0)}, 9)
 		_ = clock.Sleep(t.Context(), clock.System{}, time.Minute)
 		// The first request is full when all but the last 80 have come.
-		if len(s.accepted) != 2 || s.accepted[0].samples != 100 || s.accepted[1].samples != 80 {
-			t.Fatalf("got %v", s.accepted)
+		accepted := s.requests()
+		if len(accepted) != 2 || accepted[0].samples != 100 || accepted[1].samples != 80 {
+			t.Fatalf("got %v", accepted)
 		}
-		if took := s.accepted[0].at.Sub(began); took < 4*time.Second || took > 5*time.Second {
+		if took := accepted[0].at.Sub(began); took < 4*time.Second || took > 5*time.Second {
 			t.Errorf("the full request was sent after %s", took)
 		}
-		if took := s.accepted[1].at.Sub(began); took < 9900*time.Millisecond || took > 10200*time.Millisecond {
+		if took := accepted[1].at.Sub(began); took < 9900*time.Millisecond || took > 10200*time.Millisecond {
 			t.Errorf("the other request was sent after %s", took)
 		}
 		n.accept(t, gauges(1, 10, time.Now().UnixMilli()))
@@ -371,8 +385,8 @@ func TestBatchSendDeadline(t *testing.T) {
 		began := time.Now()
 		n.accept(t, gauges(1, 10, began.UnixMilli()))
 		_ = clock.Sleep(t.Context(), clock.System{}, time.Minute)
-		if len(s.accepted) != 1 || s.accepted[0].at.Sub(began) > 200*time.Millisecond {
-			t.Errorf("got %v after %s", s.accepted, began)
+		if accepted := s.requests(); len(accepted) != 1 || accepted[0].at.Sub(began) > 200*time.Millisecond {
+			t.Errorf("got %v after %s", accepted, began)
 		}
 		n.stop()
 	})
@@ -395,12 +409,15 @@ func TestTenantsOfSlowEndpoint(t *testing.T) {
 		scrape(t, n, []*batch.Metrics{&b}, 60)
 		drain(t, n, 60)
 		for i := range tenants {
-			if got := s.headers[fmt.Sprint("t", i)]; got != 60*each {
+			s.mu.Lock()
+			got := s.headers[fmt.Sprint("t", i)]
+			s.mu.Unlock()
+			if got != 60*each {
 				t.Errorf("%d samples of tenant %d arrived, want %d", got, i, 60*each)
 			}
 		}
-		if s.most > 8 {
-			t.Errorf("%d requests were in flight at once", s.most)
+		if most := s.atOnce(); most > 8 {
+			t.Errorf("%d requests were in flight at once", most)
 		}
 		n.stop()
 	})
