@@ -187,7 +187,7 @@ func (x *planner) connect() {
 			if w.usable() {
 				w.args = w.newArgs()
 				ds := w.block.Decode(w.values(), w.args)
-				if !ds.HasErrors() {
+				if ds.OnlyUnknown() {
 					ds = append(ds, w.checked(x.e.storage)...)
 				}
 				w.refs = w.values().Receivers(w.args)

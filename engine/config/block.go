@@ -41,6 +41,19 @@ func newBlock(stmt *ast.BlockStmt) *Block {
 	return b
 }
 
+// aside is in the IDs of blocks that are defined twice.
+const aside = " (block "
+
+// setAside gives the block, which is defined twice, an ID that nothing can refer
+// to.
+func (b *Block) setAside(n int) {
+	suffix := fmt.Sprintf("%s%d)", aside, n+1)
+	b.ID += suffix
+	if b.Name == "declare" || b.IsImport() {
+		b.Label += suffix
+	}
+}
+
 func headerSpan(stmt *ast.BlockStmt) Span {
 	end := stmt.NamePos.Add(len(stmt.GetBlockName()) - 1)
 	if stmt.LabelPos.Valid() {

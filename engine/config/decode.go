@@ -220,9 +220,10 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			case blocks[name] != nil:
 				o.and(d.fail(span, fmt.Sprintf("%s is a block, not an attribute", join(path, name)), fmt.Sprintf("write: %s { … }", name)))
 			case !ok: // what is known can be validated all the same
-				o.doubtful = append(o.doubtful, d.misspelt(span, "attribute", path, name, fs)...)
+				o.doubtful = append(o.doubtful, absent(stmt.Body, d.misspelt(span, "attribute", path, name, fs))...)
 			case twice:
 				o.and(d.fail(span, fmt.Sprintf("attribute %s is set twice", join(path, name)), "first set at "+first.String()))
+				d.attribute(st, reflect.New(f.typ).Elem(), path) // for its mistakes
 			default:
 				seen[name] = span
 				o.and(d.attribute(st, f.at(v), path).of(name))
@@ -234,7 +235,7 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			case isAttr:
 				o.and(d.fail(span, fmt.Sprintf("%s is an attribute, not a block", join(path, name)), fmt.Sprintf("write: %s = …", name)))
 			case decode == nil:
-				o.doubtful = append(o.doubtful, d.misspelt(span, "block", path, name, fs)...)
+				o.doubtful = append(o.doubtful, absent(stmt.Body, d.misspelt(span, "block", path, name, fs))...)
 			default:
 				if _, twice := seen[name]; !twice {
 					seen[name] = span
@@ -303,7 +304,9 @@ func (d *decoder) blockDecoder(f field, v reflect.Value, n int, path string) fun
 		}
 		next++
 		if next > 1 {
-			return d.fail(headerSpan(stmt), fmt.Sprintf("block %s can be there only once", path), "")
+			o := d.fail(headerSpan(stmt), fmt.Sprintf("block %s can be there only once", path), "")
+			d.block(stmt, alloc(reflect.New(fv.Type()).Elem()), path) // for its mistakes
+			return o
 		}
 		if start.IsValid() {
 			fv.Set(start)
@@ -368,6 +371,22 @@ func (d *decoder) label(stmt *ast.BlockStmt, v reflect.Value, f *field) (o outco
 		f.at(v).SetString(stmt.Label)
 	}
 	return o
+}
+
+// absent returns the names that body has no attribute and no block of: only these
+// may be meant by a name that is misspelt.
+func absent(body ast.Body, names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(body, func(s ast.Stmt) bool {
+			switch s := s.(type) {
+			case *ast.AttributeStmt:
+				return s.Name.Name == name
+			case *ast.BlockStmt:
+				return s.GetBlockName() == name
+			}
+			return false
+		})
+	})
 }
 
 // misspelt records an attribute or a block that is not among the fields of the

@@ -149,7 +149,8 @@ func TestDecodeMistakes(t *testing.T) {
 	f(ok+"basic_auth = 1", `c.alloy:3:1: basic_auth is a block, not an attribute (write: basic_auth { … })`)
 	f(ok+"targets {\n}", `c.alloy:3:1: targets is an attribute, not a block (write: targets = …)`)
 	f(ok+"honor_labels = true\nhonor_labels = false", `c.alloy:4:1: attribute honor_labels is set twice (first set at c.alloy:3:1)`)
-	f(ok+"basic_auth {\nusername = \"a\"\n}\nbasic_auth {\n}", `c.alloy:6:1: block basic_auth can be there only once`)
+	f(ok+"basic_auth {\nusername = \"a\"\n}\nbasic_auth {\n}", `c.alloy:6:1: block basic_auth can be there only once
+c.alloy:6:1: missing required attribute basic_auth.username`)
 	f(ok+"basic_auth \"x\" {\nusername = \"a\"\n}", `c.alloy:3:1: block basic_auth takes no label`)
 	f(ok+"endpoint {\n url = \"a\"\n}", `c.alloy:3:1: block endpoint needs a label`)
 	f(ok+"basic_auth {\n}", `c.alloy:3:1: missing required attribute basic_auth.username`)

@@ -111,6 +111,14 @@ func (ds Diagnostics) HasErrors() bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
+// OnlyUnknown reports whether all errors are names of attributes or blocks that
+// Decode does not know: what it knows has been decoded.
+func (ds Diagnostics) OnlyUnknown() bool {
+	return !slices.ContainsFunc(ds, func(d Diagnostic) bool {
+		return d.Severity == Error && !strings.HasPrefix(d.Msg, "unknown attribute ") && !strings.HasPrefix(d.Msg, "unknown block ")
+	})
+}
+
 // Sort returns them in order of position, without repetitions. It sorts in place.
 func (ds Diagnostics) Sort() Diagnostics {
 	slices.SortStableFunc(ds, func(a, b Diagnostic) int {

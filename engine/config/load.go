@@ -19,7 +19,8 @@ type Config struct {
 	// Files are the contents by path, for snippets.
 	Files map[string]string
 	// Blocks are the top-level blocks that parse, of all files, files in order
-	// of their names. IDs are unique.
+	// of their names. IDs are unique: a block that is defined twice has one that
+	// nothing can refer to, so that its mistakes are found as well.
 	Blocks []*Block
 	// Broken are the IDs of blocks that are there but do not parse. They are
 	// not in Blocks; references to them are no mistake.
@@ -135,7 +136,7 @@ func (c *Config) parse() (ds Diagnostics) {
 				if first, ok := seen[b.ID]; ok {
 					ds.add(b.Span, fmt.Sprintf("block %s is defined twice", b.ID),
 						fmt.Sprintf("first defined at %s; give one of them another label", first.Span))
-					continue
+					b.setAside(len(c.Blocks))
 				}
 				seen[b.ID] = b
 				c.Blocks = append(c.Blocks, b)
@@ -164,12 +165,23 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 	if err == nil {
 		return file.Body, nil, nil
 	}
-	// The parser is at a loss after its first error and reports what follows
+	// Behind a quote that is missing nothing is what it seems to be.
+	closed, quotes := closeQuotes(name, text)
+	if stmts, ds = scan(name, closed.text); len(ds) > 0 {
+		return nil, nil, ds
+	}
+	// The parser cannot go on after its first error and reports what follows
 	// from that too, so statements are parsed one by one.
-	rest := []byte(text)
+	rest := []byte(closed.text)
+	ds = quotes
 	for i, s := range stmts {
-		errs := s.errors(name, text)
-		if len(errs) == 0 {
+		errs := slices.DeleteFunc(closed.originals(s.errors(name, closed.text), text), func(d Diagnostic) bool {
+			return slices.ContainsFunc(quotes, func(q Diagnostic) bool { return q.Line == d.Line })
+		})
+		quoted := slices.ContainsFunc(closed.inserts, func(in insert) bool {
+			return closed.original(s.start) <= in.at && in.at <= closed.original(s.end)
+		})
+		if len(errs) == 0 && !quoted {
 			continue
 		}
 		if len(errs) == 1 && errs[0].Msg == errUnclosed {
@@ -201,7 +213,7 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 	for _, s := range stmts {
 		broken = append(broken, s.id)
 	}
-	return nil, broken, append(ds, fromSyntax(err, Span{File: name})...)
+	return nil, broken, append(ds, closed.originals(fromSyntax(err, Span{File: name}), text)...)
 }
 
 // notText is the diagnostic of a file that is no UTF-8 text, nil for one that
@@ -251,6 +263,9 @@ func (s statement) errors(name, text string) Diagnostics {
 	}
 	ds := fromSyntax(err, Span{File: name, Line: 1, Col: 1})
 	if len(ds) > 1 {
+		if s.end-s.start <= maxRepaired {
+			ds = repair(name, text[s.start:s.end])
+		}
 		// The end is missing because the parser got lost, or it will be seen
 		// once the rest is right.
 		ds = slices.DeleteFunc(ds, func(d Diagnostic) bool { return strings.HasSuffix(d.Msg, ", got EOF") })

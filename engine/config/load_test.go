@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 	f("a.b \"c\" {}\nlogging {\n level = 1\n}", "a.b.c logging", "", "")
 
 	// Duplicates name the first place, a label counts.
-	f("a \"x\" {}\na \"y\" {}\na \"x\" {}", "a.x a.y", "",
+	f("a \"x\" {}\na \"y\" {}\na \"x\" {}", "a.x a.y a.x (block 3)", "",
 		"c.alloy:3:1: block a.x is defined twice (first defined at c.alloy:1:1; give one of them another label)")
 	f("x = 1\na {}", "a", "", `c.alloy:1:1: attribute "x" is not inside a block (the top level of a config has only blocks)`)
 
@@ -58,8 +58,22 @@ c.alloy:8:6: expected expression, got ,`)
 	// A missing bracket is reported where it is missing, not at the end.
 	f("a.b \"x\" {\n  v = 1\n\nb \"y\" {\n  v = 2\n}\n\nc {}\n", "b.y c", "a.b.x",
 		"c.alloy:1:1: block a.b.x is not closed (a } is missing before line 4, where b.y begins)")
-	f("a \"x\" {\n  v = [1, 2\n}\nb \"y\" {\n  v = 2\n}\n", "b.y", "a.x", "c.alloy:2:12: missing ',' in expression list\nc.alloy:3:1: expected expression, got }")
+	f("a \"x\" {\n  v = [1, 2\n}\nb \"y\" {\n  v = 2\n}\n", "b.y", "a.x", "c.alloy:2:12: missing ']'")
 	f("a \"x\" {\n  v = 1\n", "", "a.x", "c.alloy:1:1: block a.x is not closed (a } is missing at the end of the file)")
+	// One mistake is one diagnostic, and does not hide those behind it.
+	const notClosed = "string literal not terminated (a \" is missing at its end)"
+	f("a {\n  v = [{\"b\" = \"x:1}]\n  w = [b.receiver]\n}\nb {}", "b", "a", "c.alloy:2:15: "+notClosed)
+	f("a {\n  v = \"x\n  w = \"y,\n}\nb {}", "b", "a", "c.alloy:2:7: "+notClosed+"\nc.alloy:3:7: "+notClosed)
+	f("a {\n  v = [x:1\"]\n}", "", "a", "c.alloy:2:8: string literal not terminated (a \" is missing before it)")
+	f("a \"x {\n  v = 1\n}\nb {}", "b", "a.x", "c.alloy:1:3: "+notClosed)
+	f("a {\n  v = concat([\"x], b.c)\n w = 1 2\n}", "", "a", "c.alloy:2:15: "+notClosed+"\nc.alloy:3:8: expected the end of the line, got a number")
+	f("a {\n  v = [\n    {\"b\" = \"x},\n    {\"b\" = \"y\"},\n  ]\n}", "", "a", "c.alloy:3:12: "+notClosed)
+	f("a {\n  v = `x\n}", "", "a", "c.alloy:2:7: string literal not terminated")
+	f("a {\n  v = [{\"b\" = 1}\n  w = [b]\n}\nb \"c\" {}", "b.c", "a", "c.alloy:2:17: missing ']'")
+	f("a {\n  v = [{\"b\" = 1]\n  w = b]\n}", "", "a", "c.alloy:2:16: missing '}'\nc.alloy:3:8: expected the end of the line, got ]")
+	f("a {\n  v = concat([1], [2]\n  w = 1\n}", "", "a", "c.alloy:2:22: missing ')'")
+	f("a {\n  v = [\n    1\n    2,\n  ]\n  w = [1 2]\n  x =\n}", "", "a", "c.alloy:3:6: missing ',' in expression list\nc.alloy:6:10: missing ',' in expression list\nc.alloy:8:1: expected expression, got }")
+
 	// What people write who come from other languages.
 	f("a x {}", "", "a", "c.alloy:1:3: expected block label, got a name (a label is written in quotes)")
 	f(`a "x" "y" {}`, "", "a", `c.alloy:1:7: expected block body, got a string (a block has at most one label)`)
@@ -123,7 +137,7 @@ func TestLoad(t *testing.T) {
 	write("30.alloy", `a "x" {}`)
 
 	c, ds := config.Load(dir)
-	if diff := cmp.Diff([]string{"a.x", "b.x"}, ids(c)); diff != "" {
+	if diff := cmp.Diff([]string{"a.x", "b.x", "a.x (block 3)"}, ids(c)); diff != "" {
 		t.Errorf("blocks (-want +got):\n%s", diff)
 	}
 	want := filepath.Join(dir, "10.alloy") + ":2:1: block c is not closed (a } is missing at the end of the file)\n" +

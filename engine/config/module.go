@@ -92,7 +92,7 @@ func (b *Block) inside(body ast.Body) (blocks []*Block, ds Diagnostics) {
 			in := newBlock(stmt)
 			if first, ok := seen[in.ID]; ok {
 				ds.add(in.Span, fmt.Sprintf("block %s is defined twice", in.ID), fmt.Sprintf("first defined at %s; give one of them another label", first.Span))
-				continue
+				in.setAside(len(blocks)) // its mistakes are found as well
 			}
 			seen[in.ID] = in
 			blocks = append(blocks, in)

@@ -205,7 +205,7 @@ func (n *entry) unknown() bool { return n.err != nil && !n.provisional }
 func (s *Scope) ids() (ids []string) {
 	for ; s != nil; s = s.parent {
 		for id, n := range s.names {
-			if !n.variable || !strings.Contains(id, ".") {
+			if (!n.variable || !strings.Contains(id, ".")) && !strings.Contains(id, aside) {
 				ids = append(ids, id)
 			}
 		}
