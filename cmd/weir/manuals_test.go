@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting/expr"
 )
 
@@ -37,12 +36,21 @@ func configSections(manual string) (sections []string) {
 	return sections
 }
 
+// TestManualLayout: the lines of the manuals fit into a terminal.
+func TestManualLayout(t *testing.T) {
+	for line := range strings.Lines(configManual()) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 88 && !strings.Contains(line, "→") {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
 // TestManualConfigs: the blocks in the manuals of the languages pass the check.
 func TestManualConfigs(t *testing.T) {
 	for name, m := range map[string]struct {
 		text string
 		n    int
-	}{"config": {config.Manual(), 6}, "expr": {expr.Manual(), 1}} {
+	}{"config": {configManual(), 6}, "expr": {expr.Manual(), 1}} {
 		dir := t.TempDir()
 		sections := configSections(m.text)
 		if len(sections) != m.n {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/expr"
@@ -149,7 +148,7 @@ func configTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
 		Short: "The config language: blocks, references, functions, modules",
-		Long:  strings.TrimRight(config.Manual(), "\n"),
+		Long:  strings.TrimRight(configManual(), "\n"),
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// topic describes an operator or a function of the config language. Manual
+// topic describes an operator or a function of the config language. Language
 // prints the tables of them, and its test evaluates every example.
 type topic struct {
 	name     string
@@ -80,7 +80,7 @@ var oldNames = map[string]string{
 	"trim_prefix": "string.trim_prefix", "trim_suffix": "string.trim_suffix", "trim_space": "string.trim_space",
 }
 
-// operators are listed as the manual shows them.
+// operators are listed as Language shows them.
 var operators = []topic{
 	about("+", "a + b", "The sum of two numbers, or two strings joined.", `1 + 2`, `3`, `"http://" + constants.hostname`, `"http://host-1"`, `"port " + 1`, "error: should be string, got number"),
 	about("-", "a - b, -a", "The difference of two numbers, or the negative of one.", `3 - 5`, `-2`),

@@ -19,8 +19,8 @@ import (
 	alloytoken "github.com/grafana/alloy/syntax/token"
 )
 
-// manualScope is what the examples of the manual see.
-func manualScope(t *testing.T, c *Config) *Scope {
+// languageScope is what the examples of Language see.
+func languageScope(t *testing.T, c *Config) *Scope {
 	t.Setenv("REGION", "eu")
 	t.Setenv("NO_SUCH_VARIABLE", "")
 	s := c.NewScope("v1.2.3")
@@ -39,12 +39,12 @@ func manualScope(t *testing.T, c *Config) *Scope {
 // message.
 func evaluated(t *testing.T, src string) string {
 	t.Helper()
-	c, ds := Parse(map[string]string{"manual.alloy": "a \"b\" {\n  v = " + src + "\n}\n"})
+	c, ds := Parse(map[string]string{"reference.alloy": "a \"b\" {\n  v = " + src + "\n}\n"})
 	if len(ds) > 0 {
 		t.Errorf("%s: %v", src, ds)
 		return ""
 	}
-	s := manualScope(t, c)
+	s := languageScope(t, c)
 	xs, _ := c.Blocks[0].Attributes()
 	_, ds = xs["v"].Resolve(s)
 	v := xs["v"].Evaluate(s)
@@ -61,13 +61,13 @@ func evaluated(t *testing.T, src string) string {
 	return string(out)
 }
 
-// TestManualExamples evaluates every example of the manual, and the result that
+// TestLanguageExamples evaluates every example of Language, and the result that
 // it shows, which is written as in a config.
-func TestManualExamples(t *testing.T) {
+func TestLanguageExamples(t *testing.T) {
 	arrow := regexp.MustCompile(`(?m)^ +(\S.*?)\s+→ (.*)$`)
-	examples := arrow.FindAllStringSubmatch(Manual(), -1)
+	examples := arrow.FindAllStringSubmatch(Language(), -1)
 	if len(examples) < 60 {
-		t.Errorf("the manual has %d examples, want more than 60", len(examples))
+		t.Errorf("Language has %d examples, want more than 60", len(examples))
 	}
 	for _, x := range examples {
 		got, want := evaluated(t, x[1]), x[2]
@@ -126,9 +126,9 @@ func standard(t *testing.T) (names, old []string) {
 	return names, top["DeprecatedIdentifiers"]
 }
 
-// TestManualComplete: the manual describes each function of the standard library
+// TestLanguageComplete: Language describes each function of the standard library
 // and each operator, with an example that uses it.
-func TestManualComplete(t *testing.T) {
+func TestLanguageComplete(t *testing.T) {
 	names, old := standard(t)
 	check := func(f topic, use string) {
 		t.Helper()
@@ -188,9 +188,9 @@ func TestManualComplete(t *testing.T) {
 	}
 }
 
-// TestManualLayout: the lines of the manual fit into a terminal.
-func TestManualLayout(t *testing.T) {
-	for line := range strings.Lines(Manual()) {
+// TestLanguageLayout: the lines of Language fit into a terminal.
+func TestLanguageLayout(t *testing.T) {
+	for line := range strings.Lines(Language()) {
 		line = strings.TrimRight(line, "\n")
 		if n := len([]rune(line)); n > 88 && !strings.Contains(line, "→") {
 			t.Errorf("%d columns: %s", n, line)

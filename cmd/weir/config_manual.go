@@ -1,41 +1,12 @@
-package config
+package main
 
-import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-)
+import "github.com/weir-run/weir/engine/config"
 
-// Manual describes the config language, from its tables of operators and
-// functions. Each example in it is evaluated, and each block loaded, by a test.
-func Manual() string {
-	var b strings.Builder
-	b.WriteString(manualHead)
-	for _, o := range operators {
-		o.write(&b)
-	}
-	b.WriteString(manualPrecedence)
-	for _, level := range precedence {
-		fmt.Fprintf(&b, "  %s\n", strings.Join(level, "   "))
-	}
-	b.WriteString("\n")
-	for _, x := range precedenceExamples {
-		x.write(&b, 2)
-	}
-	b.WriteString(manualFunctions)
-	for _, f := range functions {
-		f.write(&b)
-	}
-	b.WriteString("\nOld names of functions still work; write the new ones:\n\n")
-	for _, old := range slices.Sorted(maps.Keys(oldNames)) {
-		fmt.Fprintf(&b, "  %-14s %s\n", old, oldNames[old])
-	}
-	b.WriteString(manualModules)
-	return b.String()
-}
+// configManual describes the config language. Tests load the blocks in it, and
+// evaluate the examples of config.Language.
+func configManual() string { return configManualHead + config.Language() + configManualModules }
 
-const manualHead = `The config language of weir is that of Grafana Alloy. A config is a file, or a
+const configManualHead = `The config language of weir is that of Grafana Alloy. A config is a file, or a
 directory whose *.alloy files are read as one config; their order does not matter.
 
 BLOCKS AND ATTRIBUTES
@@ -134,48 +105,9 @@ from a map, and make several blocks with foreach.
     }
   }
 
-OPERATORS
-
-The examples below are evaluated on a host host-1 with Linux, with REGION = "eu" in
-the environment, in /etc/weir/config.alloy, with these blocks:
-
-  local.file "sites" {
-    filename = "/etc/weir/sites.json"    // [{"name":"north"},{"name":"south"}]
-  }
-
-  local.file "token" {
-    filename  = "/etc/weir/token"        // s3cr3t
-    is_secret = true
-  }
-
 `
 
-const manualPrecedence = `
-PRECEDENCE
-
-Operators that bind more tightly come first. Operators on the same line have the same
-precedence and are evaluated from left to right, powers from right to left. Use
-brackets ( ) for another order.
-
-`
-
-// precedenceExamples show what binds more tightly.
-var precedenceExamples = about("", "", "",
-	`1 + 2 * 3`, `7`,
-	`(1 + 2) * 3`, `9`,
-	`-2 ^ 2`, `4`,
-	`2 ^ 3 ^ 2`, `512`,
-	`true || false && false`, `true`,
-).examples
-
-const manualFunctions = `
-FUNCTIONS
-
-`
-
-const manualModules = `
-The name module_path stands for the directory of the file that uses it.
-
+const configManualModules = `
 MODULES
 
 A declare defines a component that consists of blocks. Its arguments are the attributes
@@ -240,39 +172,3 @@ and expr.route ('weir help expr'), regular expressions (RE2), which relabel rule
 against the whole value, and LogQL in loki.process. Scripts are blocks of their own
 ('weir help scripts').
 `
-
-// manualWidth is how many columns a line of a description has.
-const manualWidth = 82
-
-// write writes a topic: how it is written, what it is, and its examples.
-func (t topic) write(b *strings.Builder) {
-	fmt.Fprintf(b, "  %s\n", t.form)
-	col := 0
-	for _, w := range strings.Fields(t.doc) {
-		switch n := len([]rune(w)); {
-		case col == 0:
-			b.WriteString("      ")
-			col = 6 + n
-		case col+1+n > manualWidth:
-			b.WriteString("\n      ")
-			col = 6 + n
-		default:
-			b.WriteByte(' ')
-			col += 1 + n
-		}
-		b.WriteString(w)
-	}
-	b.WriteByte('\n')
-	for _, x := range t.examples {
-		x.write(b, 10)
-	}
-}
-
-// write writes an example; a result that does not fit is on the next line.
-func (x example) write(b *strings.Builder, indent int) {
-	if len(x.source)+len(x.result)+indent > manualWidth {
-		fmt.Fprintf(b, "%*s%s\n%*s→ %s\n", indent, "", x.source, indent+4, "", x.result)
-		return
-	}
-	fmt.Fprintf(b, "%*s%-*s → %s\n", indent, "", 46-indent, x.source, x.result)
-}

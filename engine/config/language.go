@@ -1,0 +1,115 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Language describes the operators and functions of the config language, from
+// their tables. Each example in it is evaluated by a test.
+func Language() string {
+	var b strings.Builder
+	b.WriteString(languageHead)
+	for _, o := range operators {
+		o.write(&b)
+	}
+	b.WriteString(languagePrecedence)
+	for _, level := range precedence {
+		fmt.Fprintf(&b, "  %s\n", strings.Join(level, "   "))
+	}
+	b.WriteString("\n")
+	for _, x := range precedenceExamples {
+		x.write(&b, 2)
+	}
+	b.WriteString(languageFunctions)
+	for _, f := range functions {
+		f.write(&b)
+	}
+	b.WriteString("\nOld names of functions still work; write the new ones:\n\n")
+	for _, old := range slices.Sorted(maps.Keys(oldNames)) {
+		fmt.Fprintf(&b, "  %-14s %s\n", old, oldNames[old])
+	}
+	b.WriteString(languageTail)
+	return b.String()
+}
+
+const languageHead = `OPERATORS
+
+The examples below are evaluated on a host host-1 with Linux, with REGION = "eu" in
+the environment, in /etc/weir/config.alloy, with these blocks:
+
+  local.file "sites" {
+    filename = "/etc/weir/sites.json"    // [{"name":"north"},{"name":"south"}]
+  }
+
+  local.file "token" {
+    filename  = "/etc/weir/token"        // s3cr3t
+    is_secret = true
+  }
+
+`
+
+const languagePrecedence = `
+PRECEDENCE
+
+Operators that bind more tightly come first. Operators on the same line have the same
+precedence and are evaluated from left to right, powers from right to left. Use
+brackets ( ) for another order.
+
+`
+
+// precedenceExamples show what binds more tightly.
+var precedenceExamples = about("", "", "",
+	`1 + 2 * 3`, `7`,
+	`(1 + 2) * 3`, `9`,
+	`-2 ^ 2`, `4`,
+	`2 ^ 3 ^ 2`, `512`,
+	`true || false && false`, `true`,
+).examples
+
+const languageFunctions = `
+FUNCTIONS
+
+`
+
+const languageTail = `
+The name module_path stands for the directory of the file that uses it.
+`
+
+// languageWidth is how many columns a line of a description has.
+const languageWidth = 82
+
+// write writes a topic: how it is written, what it is, and its examples.
+func (t topic) write(b *strings.Builder) {
+	fmt.Fprintf(b, "  %s\n", t.form)
+	col := 0
+	for _, w := range strings.Fields(t.doc) {
+		switch n := len([]rune(w)); {
+		case col == 0:
+			b.WriteString("      ")
+			col = 6 + n
+		case col+1+n > languageWidth:
+			b.WriteString("\n      ")
+			col = 6 + n
+		default:
+			b.WriteByte(' ')
+			col += 1 + n
+		}
+		b.WriteString(w)
+	}
+	b.WriteByte('\n')
+	for _, x := range t.examples {
+		x.write(b, 10)
+	}
+}
+
+// write writes an example; a result that does not fit is on the next line.
+func (x example) write(b *strings.Builder, indent int) {
+	if len(x.source)+len(x.result)+indent > languageWidth {
+		fmt.Fprintf(b, "%*s%s\n%*s→ %s\n", indent, "", x.source, indent+4, "", x.result)
+		return
+	}
+	fmt.Fprintf(b, "%*s%-*s → %s\n", indent, "", 46-indent, x.source, x.result)
+}
