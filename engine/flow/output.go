@@ -202,6 +202,35 @@ func (p *Partial) Unwrap() []error {
 	return errs
 }
 
+// Whole returns err, of a batch sent through o, as a refusal of the node itself
+// if nobody took the batch: it may come again as a whole, and has not come in
+// yet. It is for a node whose receivers are parts of itself.
+func (o *Output) Whole(err error) error {
+	p, ok := err.(*Partial)
+	if !ok || len(p.pending) != len(o.to) {
+		return err
+	}
+	for _, q := range p.pending {
+		if q.stats != o.stats {
+			return err // somebody took it and was refused further down
+		}
+	}
+	return refusal{p}
+}
+
+// refusal is a Partial of all branches that is not to be retried by branch.
+type refusal struct{ p *Partial }
+
+func (r refusal) Error() string {
+	if len(r.p.pending) == 1 {
+		return r.p.pending[0].err.Error()
+	}
+	return r.p.Error()
+}
+
+// Unwrap returns the branches' errors.
+func (r refusal) Unwrap() []error { return r.p.Unwrap() }
+
 // send delivers all of ps.
 func send(ctx context.Context, ps []pending) error {
 	return sideBySide(ctx, ps, pending.send)

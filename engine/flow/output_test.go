@@ -240,3 +240,35 @@ func TestWithout(t *testing.T) {
 	f("nil", ab, flow.NewOutput(nil, []*flow.Receiver{c, b, a}))
 	f("a b", ab, flow.NewOutput(nil, nil))
 }
+
+// TestWhole: a batch that no part of a node took has not come in, and comes again
+// as a whole. One that some took is retried by branch.
+func TestWhole(t *testing.T) {
+	bad, good := flowtest.NewSink("bad"), flowtest.NewSink("good")
+	broken := errors.New("no space left on device")
+	worse := flowtest.NewSink("worse")
+	bad.Refuse(broken)
+	worse.Refuse(broken)
+	gate := func(sinks ...*flowtest.Sink) (*flow.Receiver, *flow.Stats) {
+		var to []*flow.Receiver
+		for _, s := range sinks {
+			to = append(to, s.Receiver())
+		}
+		stats := new(flow.Stats)
+		out := flow.NewOutput(nil, to)
+		r := flow.NewReceiver("node", batch.SignalMetrics, stats, nil)
+		r.Set(consumer(func(ctx context.Context, b *batch.Metrics) error { return out.Whole(out.SendMetrics(ctx, b)) }))
+		return r, stats
+	}
+	f := func(in uint64, partial bool, sinks ...*flowtest.Sink) {
+		t.Helper()
+		r, stats := gate(sinks...)
+		err := r.ConsumeMetrics(t.Context(), one(1, 1))
+		if _, ok := errors.AsType[*flow.Partial](err); ok != partial || !errors.Is(err, broken) || stats.In.Load() != in {
+			t.Errorf("got %v, %d in; want partial %v, %d in", err, stats.In.Load(), partial, in)
+		}
+	}
+	f(0, false, bad)
+	f(0, false, bad, worse)
+	f(1, true, bad, good)
+}

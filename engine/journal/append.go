@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // appending is one call of Append. done and err are guarded by Journal.writeMu.
@@ -80,7 +81,28 @@ func (j *Journal) Append(blocks ...Block) error {
 			a.err = j.write([]*appending{a}) // a smaller one may fit
 		}
 	}
+	j.wrote(err)
 	return a.err
+}
+
+// wrote keeps why the last write failed, and logs changes.
+func (j *Journal) wrote(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch was := j.unwritten; {
+	case err != nil && was == nil:
+		j.o.Logger.Error("cannot write the journal; what comes is refused until it can be written", "err", err)
+	case err == nil && was != nil:
+		j.o.Logger.Info("the journal is written again", "dir", j.dir)
+	}
+	j.unwritten = err
+}
+
+// Unwritten returns why the last Append failed, nil if it did not.
+func (j *Journal) Unwritten() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.unwritten
 }
 
 func (j *Journal) write(group []*appending) error {
@@ -101,7 +123,7 @@ func (j *Journal) write(group []*appending) error {
 			return nil
 		}
 		j.mu.Lock()
-		freed := j.recycle() || errors.Is(err, syscall.ENOSPC) && (j.removeKept() || drops && j.dropOldest("disk_full"))
+		freed := j.recycle() || errors.Is(err, syscall.ENOSPC) && (j.removeKept() || drops && j.makeRoom(err))
 		j.mu.Unlock()
 		if !freed {
 			return fmt.Errorf("cannot write journal %s: %w", j.dir, err)
@@ -241,6 +263,19 @@ func (j *Journal) recycle() bool {
 	}
 	j.seal()
 	j.sweep()
+	return true
+}
+
+// makeRoom drops the oldest segment because of err, a full disk, and says so once
+// a minute at most. writeMu and mu are held.
+func (j *Journal) makeRoom(err error) bool {
+	if !j.dropOldest("disk_full") {
+		return false
+	}
+	if now := j.now(); now.Sub(j.crowded) >= time.Minute {
+		j.crowded = now
+		j.o.Logger.Warn("the disk is full; the oldest blocks of the journal are dropped and counted", "dir", j.dir, "err", err)
+	}
 	return true
 }
 

@@ -96,17 +96,19 @@ type Journal struct {
 	dirty   bool // written since the last sync
 	parted  bool // the next segment begins behind a barrier
 
-	mu       sync.Mutex
-	limits   Limits
-	segments []*segment // ascending; the active one is last
-	active   *segment   // nil until something is appended; changed under writeMu and mu
-	appended uint64     // all blocks below are in the segments or gone
-	barriers []uint64   // ascending; blocks from each wait until those below are done
-	size     int64      // of all segments
-	pending  tally
-	dropped  map[string]tally
-	skipped  int64         // bytes that were no records
-	room     chan struct{} // closed and replaced when size shrinks or limits change
+	mu        sync.Mutex
+	limits    Limits
+	segments  []*segment // ascending; the active one is last
+	active    *segment   // nil until something is appended; changed under writeMu and mu
+	appended  uint64     // all blocks below are in the segments or gone
+	barriers  []uint64   // ascending; blocks from each wait until those below are done
+	size      int64      // of all segments
+	pending   tally
+	dropped   map[string]tally
+	skipped   int64         // bytes that were no records
+	unwritten error         // why the last Append failed; nil if it did not
+	crowded   time.Time     // when it was last logged that blocks make room on a full disk
+	room      chan struct{} // closed and replaced when size shrinks or limits change
 
 	cursorFile cursorFile // of who calls saveCursor
 	saveErr    bool       // the last save failed

@@ -246,8 +246,8 @@ func Find(dir string) ([]string, error) {
 }
 
 func isJournal(dir string) bool {
-	if _, err := os.Stat(filepath.Join(dir, metaName)); err == nil {
-		return true
+	if _, err := os.Stat(filepath.Join(dir, metaName)); !errors.Is(err, fs.ErrNotExist) {
+		return true // also if it cannot be looked at, which Inspect says
 	}
 	segs, _ := filepath.Glob(filepath.Join(dir, "*.seg")) // the pattern is valid, or dir has strange characters
 	return len(segs) > 0

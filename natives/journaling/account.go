@@ -191,12 +191,17 @@ func (b *Outbox) Comeback() <-chan struct{} {
 	return b.back
 }
 
-// Unopened returns why the journal cannot be opened, nil if it can.
-func (b *Outbox) Unopened() error {
+// JournalProblem returns why the journal cannot be opened or written, nil if it
+// can.
+func (b *Outbox) JournalProblem() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.openErr != nil {
-		return fmt.Errorf("endpoint %s: %w", b.label, b.openErr)
+	err := b.openErr
+	if err == nil && b.opened != nil {
+		err = b.opened.Unwritten()
+	}
+	if err != nil {
+		return fmt.Errorf("endpoint %s: %w", b.label, err)
 	}
 	return nil
 }

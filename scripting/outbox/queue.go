@@ -283,14 +283,21 @@ func (q *Queue) open(ctx context.Context) (*journal.Journal, error) {
 	return j, nil
 }
 
-// Err says why the journal is not open, nil when it is or nobody has tried.
+// Err says why the journal cannot be opened or written, nil when it can or nobody
+// has tried.
 func (q *Queue) Err() error {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.openErr != nil {
-		return fmt.Errorf("cannot open the journal: %w", q.openErr)
+	err := q.openErr
+	q.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("cannot open the journal: %w", err)
 	}
-	return nil
+	q.calls.RLock()
+	defer q.calls.RUnlock()
+	if q.journal == nil {
+		return nil
+	}
+	return q.journal.Unwritten()
 }
 
 // Dir returns the journal's directory, "" when it is not open.

@@ -197,7 +197,7 @@ func (e *endpoint) about(s *settings, tenant string) *slog.Logger {
 
 // Problem says why the endpoint is not healthy, nil if it is.
 func (e *endpoint) Problem() error {
-	if err := e.Unopened(); err != nil {
+	if err := e.JournalProblem(); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -90,9 +90,11 @@ func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
 }
 
 // ConsumeLogs returns when the lines are in the journal of every
-// endpoint. The error is a *flow.Partial of the endpoints that refused.
+// endpoint. The error is a *flow.Partial of the endpoints that refused, unless
+// all did.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
-	return c.endpoints.Output().SendLogs(ctx, b)
+	out := c.endpoints.Output()
+	return out.Whole(out.SendLogs(ctx, b))
 }
 
 // Backlog returns what waits to be sent.

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/flow"
 )
 
 // TestFullDisk fills a real file system: batches are refused, not lost, and
@@ -28,7 +31,11 @@ func TestFullDisk(t *testing.T) {
 	defer n.stop() // before the unmount
 
 	first := gauges(1, 500, t0)
-	n.accept(t, first)
+	gate := flow.NewReceiver(home.ID, batch.SignalMetrics, home.Stats, nil)
+	gate.Set(n.c)
+	if err := gate.ConsumeMetrics(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
 	ballast := filepath.Join(dir, "ballast")
 	f, err := os.Create(ballast)
 	if err != nil {
@@ -42,7 +49,7 @@ func TestFullDisk(t *testing.T) {
 	accepted := []*batch.Metrics{first}
 	for i := range int64(20) {
 		b := gauges(1, 500, t0+1+i)
-		err := n.c.ConsumeMetrics(t.Context(), b)
+		err := gate.ConsumeMetrics(t.Context(), b)
 		switch {
 		case err == nil:
 			accepted = append(accepted, b) // the last page had room
@@ -55,10 +62,27 @@ func TestFullDisk(t *testing.T) {
 	if len(refused) < 15 {
 		t.Fatalf("only %d of 20 batches were refused by a full disk", len(refused))
 	}
+	// The health tells why, and where; what was refused has not come in.
+	home.Wait(t, func() bool {
+		h := n.Health()
+		return h.State == component.Unhealthy && strings.Contains(h.Message, "no space left on device") && strings.Contains(h.Message, dir+"/journal/")
+	})
+	if !strings.Contains(home.Logs(), "cannot write the journal; what comes is refused until it can be written") || !strings.Contains(home.Logs(), ".seg: no space left on device") {
+		t.Errorf("the log does not tell why the journal is not written:\n%s", home.Logs())
+	}
+	in := uint64(len(accepted) * 500)
+	if got := home.Stats.In.Load(); got != in {
+		t.Errorf("%d samples came in, want %d", got, in)
+	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	n.accept(t, refused...)
+	for _, b := range refused {
+		if err := gate.ConsumeMetrics(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	home.Wait(t, func() bool { return !strings.Contains(n.Health().Message, "no space left") })
 	srv.heal()
 	all := append(accepted, refused...)
 	srv.wait(t, func() bool { return srv.count(t) >= 500*len(all) })

@@ -170,7 +170,7 @@ func (e *endpoint) answered(s *settings, state string, err error, p *parcel) {
 
 // Problem says why the endpoint is not healthy, nil if it is.
 func (e *endpoint) Problem() error {
-	if err := e.Unopened(); err != nil {
+	if err := e.JournalProblem(); err != nil {
 		return err
 	}
 	e.mu.Lock()

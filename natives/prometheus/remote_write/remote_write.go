@@ -114,12 +114,14 @@ func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
 }
 
 // ConsumeMetrics returns when the samples are in the journal of every
-// endpoint. The error is a *flow.Partial of the endpoints that refused.
+// endpoint. The error is a *flow.Partial of the endpoints that refused, unless
+// all did.
 func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if c.none.Load() {
 		c.o.Stats.Drop("no_endpoint", b.Len())
 	}
-	return c.endpoints.Output().SendMetrics(ctx, b)
+	out := c.endpoints.Output()
+	return out.Whole(out.SendMetrics(ctx, b))
 }
 
 // Backlog returns what waits to be sent.
