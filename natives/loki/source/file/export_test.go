@@ -19,5 +19,11 @@ func SetBoot(c component.Component, boot string) {
 // SetMaxRotated makes c, which does not run yet, keep fewer rotated files open.
 func SetMaxRotated(c component.Component, n int64) { c.(*Component).maxRotated = n }
 
+// HideWriters makes c, which does not run yet, unable to tell which files have
+// writers.
+func HideWriters(c component.Component) {
+	c.(*Component).writersOf = func(*os.File) writers { return unknownWriter }
+}
+
 // Open opens a file as a component does.
 func Open(path string) (*os.File, error) { return openFile(path) }

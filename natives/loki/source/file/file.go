@@ -37,6 +37,7 @@ type Component struct {
 	inflaters  inflaters
 	openFile   func(path string) (*os.File, error)
 	boot       func() string
+	writersOf  func(*os.File) writers
 	out        atomic.Pointer[flow.Output]
 	held       atomic.Int64 // bytes of lines that were refused
 	flying     atomic.Int64 // bytes of lines that are being sent
@@ -69,7 +70,7 @@ var (
 )
 
 func build(o component.Options, a *Arguments) (*Component, error) {
-	c := &Component{opts: o, changed: make(chan struct{}, 1), receipts: newReceipts(), args: a, openFile: openFile, boot: bootID, maxRotated: maxRotated, owns: owners{by: map[owned]*follower{}}, inflaters: inflaters{open: map[*inflater]struct{}{}}}
+	c := &Component{opts: o, changed: make(chan struct{}, 1), receipts: newReceipts(), args: a, openFile: openFile, boot: bootID, writersOf: writersOf, maxRotated: maxRotated, owns: owners{by: map[owned]*follower{}}, inflaters: inflaters{open: map[*inflater]struct{}{}}}
 	c.opts.Previous = nil // kept, it would keep all that were before it
 	c.metrics = newMetrics()
 	if before, ok := o.Previous.(*Component); ok {

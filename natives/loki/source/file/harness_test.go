@@ -110,6 +110,7 @@ type house struct {
 	stop    func()
 	open    func(path string) (*os.File, error) // nil: as the system does
 	boot    string                              // "": as the system says
+	hidden  bool                                // whether files have writers is not known
 	rotated int64                               // limit of rotated files, 0: the usual one
 }
 
@@ -188,6 +189,9 @@ func (h *house) start() {
 	c := h.node.Build(h.t, file.Registration(), &a)
 	if h.boot != "" {
 		file.SetBoot(c, h.boot)
+	}
+	if h.hidden {
+		file.HideWriters(c)
 	}
 	if h.rotated > 0 {
 		file.SetMaxRotated(c, h.rotated)

@@ -138,7 +138,7 @@ func (f *follower) over(i int, now time.Time) bool {
 	if now.Sub(g.grew) < f.set.idle || now.Sub(g.left) < f.set.idle {
 		return false
 	}
-	if writersOf(g.f) == noWriter {
+	if f.c.writersOf(g.f) == noWriter {
 		// The last writer may have written something before it closed the file.
 		return f.visit(g, now) == nil && !g.unread()
 	}
@@ -168,7 +168,7 @@ func (f *follower) expire(i int, now time.Time) (closed bool) {
 	if !g.expired {
 		g.expired = true
 		// A target that names it where it is now goes on with it.
-		if writersOf(g.f) == hasWriter && (g.real == f.target.path || !f.c.isTarget(g.real, f.target.key)) {
+		if f.c.writersOf(g.f) == hasWriter && (g.real == f.target.path || !f.c.isTarget(g.real, f.target.key)) {
 			g.abandoned = byMaxWait
 			f.c.opts.Logger.Warn("a rotated file is still open for writing after file_rotation.max_wait; lines written to it from now on are lost: make the writer reopen its log, or increase max_wait",
 				"path", f.target.path, "file", g.real, "max_wait", f.set.maxWait.String())

@@ -362,11 +362,9 @@ func TestManyUnreadFiles(t *testing.T) {
 // TestUnknownWriters: where the system does not tell whether a file has a writer,
 // the file is kept for max_wait, and nothing is said of it.
 func TestUnknownWriters(t *testing.T) {
-	onlyLeases(t)
 	scene(t, func(h *house) {
+		h.hidden = true
 		h.append("app.log", "a\n")
-		// A file that is not open for reading only gets no lease.
-		h.open = func(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR, 0) }
 		h.start()
 		h.rename("app.log", "app.log.1")
 		h.pass(4 * time.Minute)
@@ -376,6 +374,10 @@ func TestUnknownWriters(t *testing.T) {
 		h.pass(time.Minute)
 		h.want("a", "late")
 		h.counts("weir_source_file_rotated_files", 0)
+		h.counts("weir_source_file_abandoned_files_total", 0)
+		if logs := h.node.Logs(); strings.Contains(logs, "level=WARN") {
+			t.Errorf("got logs %s", logs)
+		}
 	})
 }
 
