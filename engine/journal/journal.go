@@ -77,8 +77,8 @@ type Options struct {
 // ErrLocked is what Open returns when somebody has the journal open.
 var ErrLocked = errors.New("journal is in use")
 
-// Journal is an open journal. All methods are safe for concurrent use, but
-// that one goroutine at a time works on a lane.
+// Journal is an open journal. All methods are safe for concurrent use, but only
+// one goroutine at a time may take blocks of a lane.
 type Journal struct {
 	dir   string
 	o     Options
