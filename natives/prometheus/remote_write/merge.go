@@ -24,11 +24,21 @@ type symbolTable struct {
 // errBlock is what scan returns, wrapped, for a block that is not a request.
 var errBlock = errors.New("cannot read a block")
 
+// decompress returns a request that is not compressed, in new memory.
+func decompress(body []byte) ([]byte, error) {
+	// Three bytes stand for 64 at most. A length that is more is wrong, and there
+	// may be no memory for it.
+	if n, err := s2.DecodedLen(body); err == nil && n > 32*len(body) {
+		return nil, fmt.Errorf("%d compressed bytes cannot be %d bytes", len(body), n)
+	}
+	return s2.Decode(nil, body)
+}
+
 // scan decompresses a request and calls f with each TimeSeries and a hash of its
 // labels, which is the same in both messages. data aliases memory that is not
 // written to again; table is nil for remote write 1.0.
 func scan(body []byte, m message, f func(data []byte, hash uint64, table *symbolTable)) error {
-	raw, err := s2.Decode(nil, body)
+	raw, err := decompress(body)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBlock, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/snappy"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	prommeta "github.com/prometheus/prometheus/model/metadata"
@@ -54,7 +53,7 @@ func recode(body []byte, from, to message, oldest int64) (_ []byte, samples int,
 // read returns the rows of a request. Their handles are to be released, also
 // after an error.
 func read(body []byte, form message) (rows []row, err error) {
-	raw, err := snappy.Decode(nil, body)
+	raw, err := decompress(body)
 	if err != nil {
 		return nil, err
 	}
