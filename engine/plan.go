@@ -208,6 +208,7 @@ func (x *planner) connect() {
 	p.findSignals()
 	for _, w := range p.list {
 		x.report(w, p.checkSignals(w))
+		x.checkContents(w)
 	}
 	if p.order = p.graph.Order(); len(p.order) < p.graph.Len() {
 		for _, c := range p.graph.Cycles() {

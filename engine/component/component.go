@@ -72,6 +72,34 @@ type StorageChecker interface {
 	CheckStorage(dir string) []*ArgumentError
 }
 
+// Content is something in batches that not every sink can send, in words that
+// complete "this makes …".
+type Content string
+
+// CustomBuckets is what a sink needs remote write 2.0 for.
+const CustomBuckets Content = "native histograms with custom buckets"
+
+// Maker is an arguments struct that may ask for a Content.
+type Maker interface {
+	// Makes returns the Contents that the component makes, each with the argument
+	// that asks for it.
+	Makes() map[Content]string
+}
+
+// Loser is an arguments struct of a sink that may drop a Content.
+type Loser interface {
+	// Loses returns why, with these arguments, the sink drops a Content; nothing
+	// if it sends it.
+	Loses(c Content) []Loss
+}
+
+// Loss says why a sink drops a Content.
+type Loss struct {
+	Path string // the argument that is about it
+	Why  string // a main clause
+	Hint string // what to do
+}
+
 // ArgumentError is what is wrong with one argument of a block.
 type ArgumentError struct {
 	// Path is where it is, such as tls.cert_file; of one that is not written, the

@@ -52,7 +52,8 @@ type Endpoint struct {
 	// Message to send: "prometheus.WriteRequest" (remote write 1.0), or
 	// "io.prometheus.write.v2.Request" (2.0), which is smaller and has start
 	// timestamps and metadata with each sample. An endpoint that does not take
-	// 2.0 gets 1.0, and is asked again every ten minutes.
+	// 2.0 gets 1.0, and is asked again every ten minutes. Native histograms with
+	// custom buckets need 2.0: over 1.0 they are dropped and counted.
 	ProtobufMessage string `alloy:"protobuf_message,attr,optional"`
 	// Whether connections are spread over all addresses that the host's name has.
 	RoundRobinDNS bool `alloy:"round_robin_dns,attr,optional"`

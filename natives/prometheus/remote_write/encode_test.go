@@ -117,11 +117,11 @@ func TestRandomBlocks(t *testing.T) {
 		}
 		checkSymbols(t, body)
 
-		old, n, err := recode(body, v2, v1, noneOld)
+		old, n, _, err := recode(body, v2, v1, noneOld)
 		if err != nil || n != len(rows) {
 			t.Fatalf("%d rows, %v", n, err)
 		}
-		again, _, err := recode(body, v2, v1, noneOld)
+		again, _, _, err := recode(body, v2, v1, noneOld)
 		if err != nil || string(again) != string(old) {
 			t.Fatal("another try makes other bytes")
 		}
@@ -132,7 +132,7 @@ func TestRandomBlocks(t *testing.T) {
 		if d := cmp.Diff(withoutV2(rows), text(got)); d != "" {
 			t.Fatalf("by 1.0 (-sent +read):\n%s", d)
 		}
-		new, _, err := recode(old, v1, v2, noneOld)
+		new, _, _, err := recode(old, v1, v2, noneOld)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func FuzzRead(f *testing.F) {
 			from = v2
 		}
 		for _, to := range []message{v1, v2} {
-			out, n, err := recode(snappy.Encode(nil, raw), from, to, noneOld)
+			out, n, _, err := recode(snappy.Encode(nil, raw), from, to, noneOld)
 			if err != nil {
 				continue
 			}

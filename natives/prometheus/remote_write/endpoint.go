@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/natives/prometheus/valid"
 )
 
 // endpoint sends to one URL from one journal.
@@ -21,7 +22,10 @@ type endpoint struct {
 	fallback atomic.Pointer[fallback]
 	meta     *metadata
 	stats    stats
-	lanes    *lanes // set before the first batch
+
+	toldCustomBuckets atomic.Bool
+
+	lanes *lanes // set before the first batch
 
 	inflight  inflight
 	spreading atomic.Int64 // lanes that are spread
@@ -39,10 +43,10 @@ type endpoint struct {
 // outboxes is what those of all endpoints have in common.
 var outboxes = &journaling.Kind{
 	Rows: "samples", Stopping: errors.New("remote_write is stopping"), Metrics: journaling.NewMetrics("remote_write", "samples", ""), Signal: batch.SignalMetrics,
-	Reasons: []string{
+	Reasons: append([]string{
 		"cannot_encode", "corrupt", "disk_full", "header_invalid", "header_values", "max_age", "max_size", "native_histogram",
-		"partial_write", "rejected", "too_old", "unknown_kind", "write_relabel",
-	},
+		reasonCustomBuckets, "partial_write", "rejected", "too_old", "unknown_kind", "write_relabel",
+	}, valid.HistogramReasons...),
 }
 
 // consumer is what stands behind an endpoint's gate; stop ends calls that wait

@@ -53,6 +53,8 @@ func (g *gatherer) wait(gr *group, skipped map[string]int) error {
 			return err
 		}
 	}
+	g.e.dropCustomBuckets(skipped[reasonCustomBuckets])
+	delete(skipped, reasonCustomBuckets)
 	for reason, n := range skipped {
 		g.e.Drop(reason, n)
 	}
@@ -125,8 +127,16 @@ func (g *gatherer) take(gr *group, b *batch.Metrics) (skipped map[string]int) {
 				skip("native_histogram")
 				continue
 			}
+			if r.h != nil {
+				if reason := unsendable(r.h, gr.open.message); reason != "" {
+					skip(reason)
+					continue
+				}
+			}
 			if !s.args.SendExemplars {
 				r.exemplars = nil
+			} else if len(r.exemplars) > 0 {
+				r.exemplars = g.e.sendable(r.exemplars)
 			}
 		}
 		if gr.split != nil {

@@ -57,6 +57,7 @@ type parcel struct {
 
 	request
 	oldest int64 // that request was made for
+	custom int   // samples left out of it because remote write 1.0 cannot carry them
 	slot   bool  // it counts as in flight already
 }
 
@@ -99,13 +100,13 @@ func (p *parcel) prepare(m message, oldest int64) error {
 	if err != nil {
 		return err
 	}
-	samples := p.all
+	samples, custom := p.all, 0
 	if m != f.message || oldest != noneOld {
-		if body, samples, err = recode(body, f.message, m, oldest); err != nil {
+		if body, samples, custom, err = recode(body, f.message, m, oldest); err != nil {
 			return err
 		}
 	}
-	p.request, p.oldest = request{message: m, header: f.header, value: f.value, body: body, samples: samples}, oldest
+	p.request, p.oldest, p.custom = request{message: m, header: f.header, value: f.value, body: body, samples: samples}, oldest, custom
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/prometheus/valid"
 )
 
 // A request is decoded and encoded again only when its bytes cannot be sent as
@@ -23,8 +24,9 @@ import (
 const noneOld = math.MinInt64
 
 // recode returns a request of form from as one of form to, without the samples
-// before oldest (Unix ms), and how many are left.
-func recode(body []byte, from, to message, oldest int64) (_ []byte, samples int, err error) {
+// before oldest (Unix ms), and how many are left. custom is how many are left out
+// because remote write 1.0 cannot carry them.
+func recode(body []byte, from, to message, oldest int64) (_ []byte, samples, custom int, err error) {
 	rows, err := read(body, from)
 	defer func() {
 		for i := range rows {
@@ -32,7 +34,7 @@ func recode(body []byte, from, to message, oldest int64) (_ []byte, samples int,
 		}
 	}()
 	if err != nil {
-		return nil, 0, fmt.Errorf("cannot read a block: %w", err)
+		return nil, 0, 0, fmt.Errorf("cannot read a block: %w", err)
 	}
 	s := &settings{args: &Endpoint{Metadata: Metadata{Send: true}}, symbols: new(atomic.Pointer[symbols])}
 	s.symbols.Store(newSymbols())
@@ -42,12 +44,16 @@ func recode(body []byte, from, to message, oldest int64) (_ []byte, samples int,
 		if rows[i].t < oldest {
 			continue
 		}
+		if to == v1 && rows[i].h != nil && valid.IsCustom(rows[i].h) {
+			custom++
+			continue
+		}
 		if err := b.add(&rows[i]); err != nil {
-			return nil, 0, fmt.Errorf("cannot write a block anew: %w", err)
+			return nil, 0, 0, fmt.Errorf("cannot write a block anew: %w", err)
 		}
 	}
 	samples = b.samples
-	return b.close(0, "").Payload, samples, nil
+	return b.close(0, "").Payload, samples, custom, nil
 }
 
 // read returns the rows of a request. Their handles are to be released, also

@@ -84,7 +84,7 @@ func (e *endpoint) deliver(ctx, posting context.Context, p *parcel, pauses *back
 			return true
 		}
 		if p.samples == 0 {
-			e.Drop("too_old", p.all)
+			e.dropLeftOut(p)
 			e.settleAll(p)
 			return true
 		}
@@ -129,7 +129,7 @@ func (e *endpoint) deliver(ctx, posting context.Context, p *parcel, pauses *back
 // the rest is dropped.
 func (e *endpoint) done(s *settings, p *parcel, a answer) {
 	e.settleAll(p)
-	e.Drop("too_old", p.all-p.samples)
+	e.dropLeftOut(p)
 	if a.written == 0 && a.err != nil {
 		e.Drop("rejected", p.samples)
 		e.answered(s, "rejected", a.err, p)
@@ -143,6 +143,12 @@ func (e *endpoint) done(s *settings, p *parcel, a answer) {
 	}
 	e.Drop("partial_write", p.samples-a.written)
 	e.answered(s, "partial", a.err, p)
+}
+
+// dropLeftOut counts the samples of a parcel that are not in its request.
+func (e *endpoint) dropLeftOut(p *parcel) {
+	e.Drop("too_old", p.all-p.samples-p.custom)
+	e.dropCustomBuckets(p.custom)
 }
 
 // request is what is posted.

@@ -34,12 +34,12 @@ func everything(source uint64, at int64) *batch.Metrics {
 		return s
 	}
 	is := fmt.Sprint(source)
-	h, f, c := tsdbutil.GenerateTestHistogram(1), tsdbutil.GenerateTestFloatHistogram(2), tsdbutil.GenerateTestCustomBucketsHistogram(3)
+	h, f, c := tsdbutil.GenerateTestHistogram(1), tsdbutil.GenerateTestFloatHistogram(2), tsdbutil.GenerateTestHistogram(3)
 	return &batch.Metrics{
 		Source: source,
 		Series: []*batch.Series{
 			meta(series("c_total", "source", is), "counter", "Counts.", "things"), meta(series("h", "source", is), "histogram", "Spreads.", ""),
-			series("f", "source", is), series("custom", "source", is), series("zero", "source", is), series("minus", "source", is, "long", strings.Repeat("é", 200)),
+			series("f", "source", is), series("h2", "source", is), series("zero", "source", is), series("minus", "source", is, "long", strings.Repeat("é", 200)),
 		},
 		T:          []int64{at, at, at, at, at, at},
 		V:          []float64{3, h.Sum, f.Sum, c.Sum, 0, math.Copysign(0, -1)},
@@ -68,7 +68,7 @@ func TestMessageV2(t *testing.T) {
 		}
 		return out
 	}
-	h, f, c := tsdbutil.GenerateTestHistogram(1), tsdbutil.GenerateTestFloatHistogram(2), tsdbutil.GenerateTestCustomBucketsHistogram(3)
+	h, f, c := tsdbutil.GenerateTestHistogram(1), tsdbutil.GenerateTestFloatHistogram(2), tsdbutil.GenerateTestHistogram(3)
 	want := []writev2.TimeSeries{
 		{
 			LabelsRefs: refs("__name__", "c_total", "source", "1"),
@@ -81,7 +81,7 @@ func TestMessageV2(t *testing.T) {
 			Metadata:   writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_HISTOGRAM, HelpRef: table.Symbolize("Spreads.")},
 		},
 		{LabelsRefs: refs("__name__", "f", "source", "1"), Histograms: []writev2.Histogram{writev2.FromFloatHistogram(t0-62_000, t0, f)}},
-		{LabelsRefs: refs("__name__", "custom", "source", "1"), Histograms: []writev2.Histogram{writev2.FromIntHistogram(0, t0, c)}},
+		{LabelsRefs: refs("__name__", "h2", "source", "1"), Histograms: []writev2.Histogram{writev2.FromIntHistogram(0, t0, c)}},
 		{LabelsRefs: refs("__name__", "zero", "source", "1"), Samples: []writev2.Sample{{Timestamp: t0}}},
 		{LabelsRefs: refs("__name__", "minus", "long", strings.Repeat("é", 200), "source", "1"), Samples: []writev2.Sample{{Value: math.Copysign(0, -1), Timestamp: t0}}},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/alecthomas/units"
@@ -83,7 +84,8 @@ type Arguments struct {
 	// "underscores", "dots" or "values". Default: "underscores" with legacy
 	// validation, otherwise "allow-utf-8".
 	MetricNameEscapingScheme string `alloy:"metric_name_escaping_scheme,attr,optional"`
-	// Whether classic histograms become native ones with custom buckets.
+	// Whether classic histograms become native ones with custom buckets, which
+	// prometheus.remote_write can send by remote write 2.0 only.
 	ConvertClassicHistogramsToNHCB bool `alloy:"convert_classic_histograms_to_nhcb,attr,optional"`
 	// Whether compressed answers are asked for.
 	EnableCompression bool `alloy:"enable_compression,attr,optional"`
@@ -220,6 +222,24 @@ func (a *Arguments) Validate() error {
 	}
 	return errors.Join(append(errs, a.Client.Validate())...)
 }
+
+// Makes implements component.Maker.
+func (a *Arguments) Makes() map[component.Content]string {
+	makes := a.ConvertClassicHistogramsToNHCB
+	for _, t := range a.Targets {
+		// A target's label overrides the argument.
+		if v, err := strconv.ParseBool(t[nhcbLabel]); err == nil && v {
+			makes = true
+		}
+	}
+	if !makes {
+		return nil
+	}
+	return map[component.Content]string{component.CustomBuckets: "convert_classic_histograms_to_nhcb"}
+}
+
+// nhcbLabel is the label by which a target overrides convert_classic_histograms_to_nhcb.
+const nhcbLabel = "__convert_classic_histograms_to_nhcb__"
 
 var validationSchemes = map[string]model.ValidationScheme{
 	"legacy": model.LegacyValidation,

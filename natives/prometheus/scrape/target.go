@@ -129,7 +129,7 @@ func newTarget(st *scrape.Target, cfg *config.ScrapeConfig) (*target, error) {
 		socket:  st.GetValue(scrape.UnixSocketLabel),
 		native:  flag(st, "__scrape_native_histograms__", cfg.ScrapeNativeHistogramsEnabled()),
 		classic: flag(st, "__always_scrape_classic_histograms__", cfg.AlwaysScrapeClassicHistogramsEnabled()),
-		nhcb:    flag(st, "__convert_classic_histograms_to_nhcb__", cfg.ConvertClassicHistogramsToNHCBEnabled()),
+		nhcb:    flag(st, nhcbLabel, cfg.ConvertClassicHistogramsToNHCBEnabled()),
 	}
 	if t.socket != "" {
 		return nil, errors.New("the label __unix_socket__ is not supported yet")
