@@ -1,8 +1,9 @@
 -- scripts/demo/tidy.lua
 -- Adds a label `site`, drops what nobody looks at, and gives memory in MiB.
 --
--- Change a line, save, and look at the next scrape: only the nodes that use
--- this file are rebuilt, and series that no longer come end at once.
+-- Add "weir_script_" to the default of drop, save, and look at the next scrape:
+-- only the nodes that use this file are rebuilt, and series that are no longer
+-- sent end at once.
 --
 -- Example Args:
 --   site = "lab"
