@@ -186,7 +186,7 @@ func (x *planner) connect() {
 			}
 			if w.usable() {
 				w.args = w.newArgs()
-				ds := w.block.Decode(w.values(), w.args)
+				ds := w.withOrigin(w.block.Decode(w.values(), w.args))
 				if ds.OnlyUnknown() {
 					ds = append(ds, w.checked(x.e.storage)...)
 				}
@@ -217,6 +217,28 @@ func (x *planner) connect() {
 		}
 	}
 	p.connectFlow()
+}
+
+// withOrigin says in mistakes about the names of arguments where the component
+// declares them.
+func (w *wanted) withOrigin(ds config.Diagnostics) config.Diagnostics {
+	if w.reg.Origin == "" {
+		return ds
+	}
+	for i := range ds {
+		d := &ds[i]
+		_, name, _ := strings.Cut(d.Msg, "attribute ")
+		switch unknown := strings.HasPrefix(d.Msg, "unknown "); {
+		case d.Severity != config.Error, !unknown && !strings.HasPrefix(d.Msg, "missing required "),
+			!unknown && !strings.Contains(w.reg.Origin, " "+name+" (required)"), // one of every block, such as forward_to
+			strings.HasPrefix(d.Hint, "it belongs "), strings.Contains(d.Msg, " script."):
+		case d.Hint == "", strings.HasPrefix(d.Hint, w.reg.Name+" has "), strings.HasPrefix(d.Hint, "'weir components "):
+			d.Hint = w.reg.Origin
+		default:
+			d.Hint += "; " + w.reg.Origin
+		}
+	}
+	return ds
 }
 
 // checked returns what the registration and the arguments themselves say of the

@@ -1,12 +1,29 @@
 package scripting
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // Finding is what a linter says of a line that was not run.
 type Finding struct {
 	Err *Error
 	// Warning says that it need not be a mistake; else it fails whenever it runs.
 	Warning bool
+}
+
+// Advice returns what a finding adds to an error in its line. raw says that the
+// error is the language's own, which knows nothing of weir.
+func (f Finding) Advice(err error, raw bool) string {
+	switch msg := f.Err.Err.Error(); {
+	case strings.Contains(err.Error(), msg) || f.Err.Hint != "" && !raw:
+		return f.Err.Hint
+	case f.Err.Hint != "":
+		return msg + ": " + f.Err.Hint
+	case raw:
+		return msg
+	}
+	return ""
 }
 
 // Linted is a Program that knows what would go wrong in it.

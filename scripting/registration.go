@@ -59,6 +59,7 @@ func register(s *script, h Header, replaced bool) component.Registration {
 		},
 		Doc: s.doc(h, replaced),
 	}
+	reg.Origin = s.origin()
 	if s.trial != nil {
 		reg.Trial = func(ctx context.Context, args any) *component.Rejection {
 			if !s.testsFirst(scriptArgs(s.def, args).block) {
@@ -71,6 +72,26 @@ func register(s *script, h Header, replaced bool) component.Registration {
 		reg.NeedsServices, reg.Overlaps = []string{"http"}, true
 	}
 	return reg
+}
+
+// origin says which file declares which arguments; "" if it declares none.
+func (s *script) origin() string {
+	if len(s.def.Args) == 0 {
+		return ""
+	}
+	where := s.file.Name
+	if s.file.Path == "" {
+		where = "the shipped script " + s.name
+	}
+	var names []string
+	for _, a := range s.def.Args {
+		name := a.Name
+		if !a.Optional && a.Default == nil && a.Kind != ArgBlock {
+			name += " (required)"
+		}
+		names = append(names, name)
+	}
+	return where + " declares " + strings.Join(names, ", ")
 }
 
 // exprArgs are the arguments that expressions see.

@@ -139,6 +139,9 @@ type Registration struct {
 	// Version changes when the component's code does; the engine rebuilds the
 	// nodes whose Version changed. Natives leave it empty.
 	Version string
+	// Origin is a clause that says where the component is defined and what its
+	// arguments are, for errors about unknown and missing ones; "" for none.
+	Origin string
 	// Sources are the files, absolute, that the registration was made from; the
 	// first is the one that is called by its name, where there is one.
 	// The engine asks the catalog again when one of them changes.

@@ -23,6 +23,8 @@ type Known struct {
 	What   string                // what one of them is,
 	Where  string                // and the key it is declared in
 	Yields []*Known              // of an iterator
+	Rest   bool                  // the iterator gives more values than Yields, however many
+	Plain  bool                  // it is a text, a number or a boolean
 	Own    any                   // what a language knows beside that
 }
 
@@ -34,8 +36,13 @@ type Rules struct {
 	Modules map[string]*scripting.Module
 	// Spell is how the language spells a declared name.
 	Spell func(name string) string
+	// Length is the field that has the number of records, "" where # does.
+	Length string
 	// Series is what the language says of ctx.x in hooks whose answer is remembered.
 	Series func(what string) error
+	// Instead is what to write in the place of a member that is not there; "" for
+	// nothing better than a list of those that are. nil: always that.
+	Instead func(owner *Known, name string) string
 	// Say notes a finding at a name. at is a place as the language counts them.
 	Say func(warning bool, at int, name string, err error, hint string)
 }
@@ -104,14 +111,17 @@ func (r *Rules) inObject(owner *Known, key string, at int) *Known {
 	if t == r.Table.Labels || len(t.Fields)+len(t.Methods) == 0 {
 		return nil // any name may be there
 	}
-	err := Unknown(r.spelt(t), key)
+	err, hint := Unknown(r.spelt(t), key), ""
+	if r.Instead != nil {
+		hint = r.Instead(owner, key)
+	}
 	switch {
 	case t == r.Table.Series && slices.Contains(Members(r.Table.Record), key):
 		err = fmt.Errorf("cannot read %s in series: the hook sees labels only, because what it decides is remembered for the series; use metrics", key)
 	case t == r.Table.Remembered && slices.Contains(Members(r.spelt(r.Table.Context)), key):
 		err = r.Series("ctx." + key)
 	}
-	r.Say(false, at, key, err, "")
+	r.Say(false, at, key, err, hint)
 	return nil
 }
 
@@ -124,6 +134,10 @@ func (r *Rules) spelt(t *scripting.ObjectType) *scripting.ObjectType {
 	}
 	for i := range out.Methods {
 		out.Methods[i].Name = r.Spell(out.Methods[i].Name)
+	}
+	if r.Length != "" && t.Len != nil {
+		out.Fields = append([]scripting.Param{{Name: r.Length}}, out.Fields...)
+		out.Index = nil // which is listed as #batch
 	}
 	return &out
 }
@@ -161,9 +175,50 @@ func (r *Rules) needed(owner *Known, key string, at int) {
 	}
 }
 
+// plain are the kinds of values that have nothing and cannot be called.
+var plain = map[scripting.Kind]bool{scripting.KindString: true, scripting.KindInt: true, scripting.KindNumber: true, scripting.KindBool: true}
+
+// Called looks at a value that is called as a function, and reports whether that
+// is a mistake.
+func (r *Rules) Called(k *Known, word string, at int) bool {
+	var functions []string
+	switch {
+	case k == nil || k.Fn != nil || k.Yields != nil:
+		return false
+	case k.Object != nil:
+		functions = r.functions(k.Object.Methods)
+	case k.Module != nil:
+		functions = r.functions(k.Module.Funcs)
+	case !k.Plain:
+		return false
+	}
+	hint := ""
+	switch {
+	case k.Object == r.Table.Log:
+		hint = "write " + k.Name + ".info(…); there is also debug, warn and error"
+	case len(functions) > 0 && len(functions) <= maxListed:
+		hint = k.Name + " has " + list(functions)
+	}
+	r.Say(false, at, word, fmt.Errorf("cannot call %s: it is not a function", k.Name), hint)
+	return true
+}
+
+// maxListed is how many functions a hint lists.
+const maxListed = 12
+
+func (r *Rules) functions(fs []scripting.Function) (names []string) {
+	for i := range fs {
+		names = append(names, r.Spell(fs[i].Name)+"()")
+	}
+	return names
+}
+
 // Value is what is known of a field or parameter.
 func (r *Rules) Value(p *scripting.Param, name string) *Known {
 	if p.Kind != scripting.KindObject || p.Type == nil || len(p.Or) > 0 {
+		if plain[p.Kind] && !p.Optional && len(p.Or) == 0 {
+			return &Known{Name: name, Plain: true}
+		}
 		return nil
 	}
 	switch {
@@ -213,8 +268,12 @@ func (r *Rules) Result(f *Known) *Known {
 			return &Known{Object: res.Type, Name: res.Type.Name}
 		}
 	case scripting.KindSequence:
-		k := &Known{}
+		k := &Known{Name: f.Name}
 		for i := range res.Yields {
+			if res.Yields[i].Rest {
+				k.Rest = true
+				continue
+			}
 			k.Yields = append(k.Yields, r.Value(&res.Yields[i], res.Yields[i].Name))
 		}
 		return k

@@ -10,7 +10,7 @@ import (
 func (v *vm) openClock() {
 	v.rt.SetTimeSource(v.now)
 	v.rt.SetRandSource(func() float64 {
-		v.raise(errors.New("there is no randomness in a script: the same input gives the same output"))
+		v.raise(errors.New(noRandomness))
 		return 0
 	})
 }

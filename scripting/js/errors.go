@@ -152,7 +152,13 @@ func (v *vm) scriptError(err error) error {
 		out.Col = cols[0]
 		out.Trace = frames
 	}
+	if len(cols) > 0 {
+		out.Err = v.prog.named(v.prog.files[out.File], out.Line, out.Col, inner)
+	}
 	out.Hint = v.hint(fmt.Sprint(inner))
+	if out.Hint == "" && v.prog.test == nil && !v.broken {
+		out.Hint = v.prog.advice(out.File, out.Line, out.Err)
+	}
 	return out
 }
 

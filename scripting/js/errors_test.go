@@ -64,7 +64,7 @@ func TestRuntimeErrors(t *testing.T) {
 			t.Errorf("%s: got line %d: %s\nwant line %d: %s", body, e.Line, got, line, want)
 		}
 	}
-	f(`let x: any; x.y`, `TypeError: Cannot read property 'y' of undefined`, 3)
+	f(`let x: any; x.y`, `TypeError: Cannot read property 'y' of undefined: x is undefined or null`, 3)
 	f("\n\nthrow \"a string\"", "a string", 5)
 	f(`throw { code: 5 }`, "the script threw an object: throw new Error(…) says more", 3)
 	f(`throw undefined`, "the script threw undefined", 3)

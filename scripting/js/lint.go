@@ -38,7 +38,7 @@ func (p *program) lint(names globals) {
 			def = p.def
 		}
 		l := &linter{c: c, code: file.NewFile(name, c.code, c.tree.File.Base()), prog: p, globals: names, seen: map[string]bool{}, bound: map[string]bool{}, loose: map[string]bool{}}
-		l.rules = api.Rules{Table: api.Get(), Def: def, Modules: p.stdlib, Spell: scripting.CamelCase, Series: refusedInSeries, Say: l.sayAt}
+		l.rules = api.Rules{Table: api.Get(), Def: def, Modules: p.stdlib, Spell: scripting.CamelCase, Series: refusedInSeries, Say: l.sayAt, Instead: l.insteadOf, Length: "length"}
 		l.loosen()
 		l.node(c.tree, (*lintScope)(nil).inner())
 		slices.SortStableFunc(l.found, func(a, b scripting.Finding) int {
@@ -218,7 +218,9 @@ func (l *linter) node(n ast.Node, sc *lintScope) {
 		l.expr(n.Source, sc)
 		l.loop(n.Into, nil, n.Body, sc)
 	case *ast.ForOfStatement:
-		l.loop(n.Into, elementOf(l.expr(n.Source, sc)), n.Body, sc)
+		k := l.expr(n.Source, sc)
+		l.iterable(k, n.Source)
+		l.loop(n.Into, elementOf(k), n.Body, sc)
 	case *ast.CatchStatement:
 		in := sc.inner()
 		if n.Parameter != nil {
@@ -378,6 +380,7 @@ func (l *linter) bind(target ast.Expression, k *known, sc *lintScope) {
 			l.bind(t.Rest, nil, sc)
 		}
 	case *ast.ArrayPattern:
+		l.destructured(k, t)
 		for i, e := range t.Elements {
 			var in *known
 			if tuple := keptOf(k).tuple; i < len(tuple) {

@@ -1,6 +1,7 @@
 package js
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -101,6 +102,11 @@ func (l *linter) member(owner *known, name string, at file.Idx) *known {
 			l.say(false, at, fmt.Errorf("%s does not export %q", own.file, name), config.DidYouMean(name, own.exports))
 		}
 		return nil
+	case owner != nil && owner.Yields != nil:
+		if name != "next" && !ofObjects[name] {
+			l.say(false, at, fmt.Errorf("an iterator has no %q", name), "write for (const r of …) { … }, or [...iterator]."+name)
+		}
+		return nil
 	case own.promise != nil:
 		if !ofPromises[name] && !ofObjects[name] {
 			l.say(false, at, fmt.Errorf("a promise has no %q: await it first", name), "write (await …)."+name)
@@ -149,6 +155,7 @@ func (l *linter) call(e *ast.CallExpression, sc *lintScope) *known {
 		return k
 	case f == nil || f.Fn == nil:
 		l.ofGlobal(e.Callee, sc)
+		l.called(f, e.Callee)
 		for _, a := range args {
 			l.expr(a, sc)
 		}
@@ -184,6 +191,9 @@ func (l *linter) ofGlobal(callee ast.Expression, sc *lintScope) {
 		return
 	}
 	object, name := id.Name.String(), dot.Identifier.Name.String()
+	if _, at := sc.of(object); at == nil && object == "Math" && name == "random" {
+		l.say(false, dot.Identifier.Idx, errors.New("cannot call Math.random: "+noRandomness), insteadOfRandom)
+	}
 	if _, at := sc.of(object); at != nil || l.globals[object] == nil || l.globals[object][name] || l.loose[object] || asked[name] {
 		return
 	}

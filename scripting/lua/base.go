@@ -45,7 +45,7 @@ var removed = map[string]string{
 	"collectgarbage":  "memory is managed by the host",
 	"getfenv":         "environments are not supported",
 	"setfenv":         "environments are not supported",
-	"math.random":     "there is no randomness in a script: the same input gives the same output",
+	"math.random":     "there is no randomness in a script: the same input gives the same output; to keep one in ten, write require(\"hash\").bucket(s.labels.instance, 10) == 0",
 	"math.randomseed": "there is no randomness in a script: the same input gives the same output",
 	"newproxy":        "newproxy is not supported: use a table with a metatable",
 }
@@ -163,11 +163,25 @@ func (v *vm) pairs(L *lua.LState) int {
 			}
 		}
 	}
+	v.noTable(L, "pairs")
 	L.ArgError(1, "table expected, got "+L.Get(1).Type().String())
 	return 0
 }
 
+// noTable raises an error about an argument that has records and is no table.
+func (v *vm) noTable(L *lua.LState, fn string) {
+	x, ok := L.Get(1).(*lua.LUserData)
+	if !ok {
+		return
+	}
+	switch x.Value.(type) {
+	case batchHandle, logsHandle, *group:
+		v.raise(L, fmt.Errorf("cannot go over a batch or a group with %s: write for r in batch:records() do … end", fn))
+	}
+}
+
 func (v *vm) ipairs(L *lua.LState) int {
+	v.noTable(L, "ipairs")
 	t := L.CheckTable(1)
 	L.Push(v.ipairsNext)
 	L.Push(t)

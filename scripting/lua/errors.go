@@ -84,7 +84,8 @@ func (v *vm) scriptError(err error) error {
 		v.broken = true
 		out.Err = errors.New("BUG: " + strings.TrimPrefix(msg, "BUG: "))
 	}
-	if out.Err == nil {
+	raw := out.Err == nil // of Lua itself, or error
+	if raw {
 		c, line, rest := v.prog.position(msg)
 		v.place(out, c, line)
 		out.Err = errors.New(readable(rest))
@@ -98,6 +99,9 @@ func (v *vm) scriptError(err error) error {
 	}
 	if out.File == "" {
 		out.File = v.prog.main.file.Name
+	}
+	if out.Hint == "" && v.test == nil && !v.broken {
+		out.Hint = v.prog.advice(out.File, out.Line, out.Err, raw && ofLua.MatchString(out.Err.Error()))
 	}
 	return out
 }
@@ -181,5 +185,8 @@ var (
 	keyRe = regexp.MustCompile(`nil\)? (?:value )?with key '(\w+)'`)
 	useRe = regexp.MustCompile(`\b([A-Za-z_]\w*)\s*[.:]\s*([A-Za-z_]\w*)`)
 )
+
+// ofLua are messages of Lua's own.
+var ofLua = regexp.MustCompile(`^(attempt to|bad argument) `)
 
 var wordRe = regexp.MustCompile(`\b[A-Za-z_]\w*\b`)

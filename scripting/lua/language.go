@@ -79,6 +79,9 @@ type program struct {
 	def     *scripting.Definition
 	probe   *scripting.Probe
 	covered []*scripting.Covered
+
+	advise  sync.Once // fills in advices
+	advices []scripting.Finding
 }
 
 // chunk is one compiled file.

@@ -40,11 +40,11 @@ func (p *program) Lint() []scripting.Finding {
 // each, nil for nothing.
 func globalsOf(p *program, t *scripting.TestAPI) map[string]*known {
 	globals := map[string]*known{}
-	for _, names := range [][]string{fromBase, {"math", "table", "string", "coroutine", "_VERSION"}} {
-		for _, n := range names {
-			globals[n] = nil
-		}
+	for _, n := range fromBase {
+		globals[n] = nil
 	}
+	globals["_VERSION"] = nil
+	maps.Copy(globals, p.libraries())
 	for n := range (*vm)(nil).baseLib() {
 		globals[n] = nil
 	}
@@ -77,13 +77,17 @@ type linter struct {
 	globals map[string]*known
 	depth   int // of functions
 	found   []scripting.Finding
-	seen    map[string]bool // findings, as a function may be visited twice
-	bound   map[string]bool // functions of hooks that were visited, by line and parameter
+	test    bool             // it is a test file
+	missing []nilUse         // globals
+	reads   map[string]int   // of what Lua's libraries do not have, calls among them
+	calls   map[string][]int // and the lines of those
+	seen    map[string]bool  // findings, as a function may be visited twice
+	bound   map[string]bool  // functions of hooks that were visited, by line and parameter
 }
 
 // newLinter looks at a file; def is that of the component, nil in another file.
 func newLinter(p *program, f scripting.File, def *scripting.Definition) *linter {
-	l := &linter{file: f, prog: p, seen: map[string]bool{}, bound: map[string]bool{}}
+	l := &linter{file: f, prog: p, reads: map[string]int{}, calls: map[string][]int{}, seen: map[string]bool{}, bound: map[string]bool{}}
 	l.rules = api.Rules{
 		Table: api.Get(), Def: def, Modules: p.stdlib, Say: l.say,
 		Spell: func(name string) string { return name }, Series: refusedInSeries,
@@ -100,6 +104,10 @@ type kept struct {
 	local   *ast.FunctionExpr // a function of this file
 	scope   *lintScope        // that it was written in
 	long    bool              // a table that lives as long as its VM
+	library map[string]bool   // the members of one of Lua's own libraries
+	absent  string            // a member that such a library does not have
+	never   string            // why it is always nil
+	instead string            // what to write so that it is not
 }
 
 // ownOf is what Lua knows of a value beside the rules.
@@ -138,6 +146,8 @@ func (l *linter) run(globals map[string]*known) {
 	l.globals = globals
 	l.lines = strings.Split(l.file.Text, "\n")
 	l.block(stmts, (*lintScope)(nil).inner())
+	l.unknownGlobals()
+	l.absentCalls()
 	slices.SortStableFunc(l.found, func(a, b scripting.Finding) int {
 		return cmp.Or(a.Err.Line-b.Err.Line, a.Err.Col-b.Err.Col)
 	})
@@ -195,19 +205,8 @@ func (l *linter) stmt(s ast.Stmt, sc *lintScope) {
 		in.vars[s.Name] = nil
 		l.block(s.Stmts, in)
 	case *ast.GenericForStmt:
-		var yields []*known
-		for i, k := range l.exprs(s.Exprs, sc) {
-			if i == 0 && k != nil {
-				yields = k.Yields
-			}
-		}
 		in := sc.inner()
-		for i, n := range s.Names {
-			in.vars[n] = nil
-			if i < len(yields) {
-				in.vars[n] = yields[i]
-			}
-		}
+		l.generic(s, sc, in)
 		l.block(s.Stmts, in)
 	case *ast.FuncDefStmt:
 		if s.Name.Func != nil {
@@ -253,7 +252,7 @@ func (l *linter) assign(s *ast.AssignStmt, sc *lintScope) {
 				at.vars[lhs.Value] = nil // it may be anything from here on
 			}
 		case *ast.AttrGetExpr:
-			owner := l.expr(lhs.Object, sc)
+			owner := l.used(lhs.Object, sc)
 			l.expr(lhs.Key, sc)
 			key, isName := lhs.Key.(*ast.StringExpr)
 			if owner == nil {
@@ -318,8 +317,8 @@ func (l *linter) function(f *ast.FunctionExpr, sc *lintScope, params []*known, s
 	l.depth--
 }
 
-// unknownGlobal warns of a global that is not there.
-func (l *linter) unknownGlobal(e *ast.IdentExpr) {
+// unknownGlobal reports a global that is not there.
+func (l *linter) unknownGlobal(e *ast.IdentExpr, warning bool) {
 	hint := removed[e.Value]
 	if hint == "" {
 		hint = config.DidYouMean(e.Value, slices.Sorted(maps.Keys(l.globals)))
@@ -327,7 +326,7 @@ func (l *linter) unknownGlobal(e *ast.IdentExpr) {
 	if hint == "" && (l.prog.stdlib[e.Value] != nil || e.Value == "weir") {
 		hint = fmt.Sprintf("write local %s = require %q above", e.Value, e.Value)
 	}
-	l.say(true, e.Line(), e.Value, fmt.Errorf("there is no global %q: it is nil", e.Value), hint)
+	l.say(warning, e.Line(), e.Value, fmt.Errorf("there is no global %q: it is nil", e.Value), hint)
 }
 
 // LintTest compiles a test file and looks at it as Lint does at a script.
@@ -338,6 +337,7 @@ func (l *Language) LintTest(f scripting.File, env scripting.Env, t *scripting.Te
 	}
 	p := vm.(*test).v.prog
 	lint := newLinter(p, p.main.file, nil)
+	lint.test = true
 	lint.run(globalsOf(p, t))
 	return lint.found, nil
 }

@@ -88,10 +88,10 @@ func TestLint(t *testing.T) {
 	f(`json.decode = nil`, `4:6: cannot assign to json.decode: it is read-only`)
 	f(`batch:drop_label(unpack { "a" })`)
 	// Globals.
-	f(`foo()`, `warning: 4:1: there is no global "foo": it is nil`)
-	f(`local t = tostrign(1)`, `warning: 4:11: there is no global "tostrign": it is nil | did you mean tostring?`)
-	f(`local t = os.time()`, `warning: 4:11: there is no global "os": it is nil | there is no os in a script: the clock of a batch is ctx.now, times are formatted by require "time"`)
-	f(`local s = time.now()`, `warning: 4:11: there is no global "time": it is nil | write local time = require "time" above`)
+	f(`foo()`, `4:1: there is no global "foo": it is nil`)
+	f(`local t = tostrign(1)`, `4:11: there is no global "tostrign": it is nil | did you mean tostring?`)
+	f(`local t = os.time()`, `4:11: there is no global "os": it is nil | there is no os in a script: the clock of a batch is ctx.now, times are formatted by require "time"`)
+	f(`local s = time.now()`, `4:11: there is no global "time": it is nil | write local time = require "time" above`)
 	// What is not known is left alone.
 	f("local batch = { drop_wher = function() end }\nbatch:drop_wher()")
 	f("if ctx then batch = {} end\nbatch:drop_wher()")

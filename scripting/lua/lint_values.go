@@ -18,7 +18,7 @@ func (l *linter) expr(e ast.Expr, sc *lintScope) *known {
 	case *ast.IdentExpr:
 		return l.ident(e, sc)
 	case *ast.AttrGetExpr:
-		owner := l.expr(e.Object, sc)
+		owner := l.used(e.Object, sc)
 		l.expr(e.Key, sc)
 		return l.member(owner, e)
 	case *ast.TableExpr:
@@ -51,13 +51,26 @@ func (l *linter) expr(e ast.Expr, sc *lintScope) *known {
 	return nil
 }
 
+// used visits an expression that is called or indexed, which nil cannot be.
+func (l *linter) used(e ast.Expr, sc *lintScope) *known {
+	before := len(l.missing)
+	k := l.expr(e, sc)
+	if id, ok := e.(*ast.IdentExpr); ok {
+		for i := range l.missing[before:] {
+			l.missing[before+i].fails = true
+		}
+		l.never(k, id.Line())
+	}
+	return k
+}
+
 func (l *linter) ident(e *ast.IdentExpr, sc *lintScope) *known {
 	if k, _, ok := sc.of(e.Value); ok {
 		return k
 	}
 	k, ok := l.globals[e.Value]
 	if !ok {
-		l.unknownGlobal(e)
+		l.missing = append(l.missing, nilUse{e: e})
 	}
 	if e.Value == "require" {
 		return &known{Own: kept{require: true}}
@@ -77,6 +90,10 @@ func (l *linter) member(owner *known, e *ast.AttrGetExpr) *known {
 		}
 		return nil
 	}
+	if lib := ownOf(owner).library; lib != nil && !lib[key.Value] {
+		l.reads[owner.Name+"."+key.Value]++
+		return &known{Name: owner.Name + "." + key.Value, Own: kept{absent: owner.Name + "." + key.Value}}
+	}
 	return l.rules.Member(owner, key.Value, key.Line())
 }
 
@@ -85,7 +102,7 @@ func (l *linter) call(e *ast.FuncCallExpr, sc *lintScope) *known {
 	var f *known
 	args := e.Args
 	if e.Receiver != nil {
-		owner := l.expr(e.Receiver, sc)
+		owner := l.used(e.Receiver, sc)
 		key := &ast.StringExpr{Value: e.Method}
 		key.SetLine(e.Line())
 		f = l.member(owner, &ast.AttrGetExpr{Object: e.Receiver, Key: key})
@@ -93,7 +110,8 @@ func (l *linter) call(e *ast.FuncCallExpr, sc *lintScope) *known {
 			f = nil // a module's function with the module as argument: it takes what it takes
 		}
 	} else {
-		f = l.expr(e.Func, sc)
+		l.overObject(e, sc)
+		f = l.used(e.Func, sc)
 		if f != nil && f.Fn != nil && f.Method {
 			if len(args) == 0 || !l.mayBeObject(args[0], sc) {
 				l.say(false, e.Line(), f.Fn.Name, fmt.Errorf("cannot call %s without its %s: write a colon, %s", f.Name, owning(f.Name), colon(f.Name)), "")
@@ -103,6 +121,13 @@ func (l *linter) call(e *ast.FuncCallExpr, sc *lintScope) *known {
 		}
 	}
 	if f == nil || f.Fn == nil {
+		if name := ownOf(f).absent; name != "" {
+			if _, direct := e.Func.(*ast.AttrGetExpr); direct { // a local may be asked for first
+				l.calls[name] = append(l.calls[name], e.Line())
+			}
+		} else if f != nil && !l.test && !computed(e.Func) {
+			l.rules.Called(f, last(f.Name), e.Line())
+		}
 		if ownOf(f).require && len(args) == 1 {
 			return l.required(args[0])
 		}
@@ -111,6 +136,16 @@ func (l *linter) call(e *ast.FuncCallExpr, sc *lintScope) *known {
 	}
 	l.given(e, f, args, sc)
 	return l.rules.Result(f)
+}
+
+// computed reports whether an expression is a member whose name is not written.
+func computed(e ast.Expr) bool {
+	get, ok := e.(*ast.AttrGetExpr)
+	if !ok {
+		return false
+	}
+	_, named := get.Key.(*ast.StringExpr)
+	return !named
 }
 
 // mayBeObject reports whether an argument can stand for the object of a method.
