@@ -94,13 +94,15 @@ func (c *Component) Run(ctx context.Context) error {
 		return err
 	}
 	position, foreign := c.position.at()
-	r := journalfile.NewReader(journalfile.Options{
-		Roots: roots(c.args.Path), Position: position, Foreign: foreign, Since: now.Add(-c.args.MaxAge), Now: c.o.Clock.Now,
-	})
+	since := now.Add(-c.args.MaxAge)
+	if foreign != nil && int64(foreign.Realtime) < since.UnixMicro() {
+		foreign = nil // of no use any more, and wrong if the clock goes back
+	}
+	r := journalfile.NewReader(journalfile.Options{Roots: roots(c.args.Path), Position: position, Foreign: foreign, Since: since, Now: c.o.Clock.Now})
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for clock.Sleep(ctx, c.o.Clock, time.Second) == nil {
+		for clock.Sleep(ctx, c.o.Clock, saveInterval) == nil {
 			c.delivery.Look()
 			if err := c.position.save(c.o.Clock.Now()); err != nil {
 				c.o.Logger.Warn("entries may be sent again after a crash", "err", err)
@@ -122,8 +124,12 @@ const (
 	maxPending = 64
 )
 
+// saveInterval is how often the position is stored while it moves: what was
+// accepted since then is sent again after a crash.
+const saveInterval = 200 * time.Millisecond
+
 // pollInterval is how often the journal is looked at while nothing is written.
-const pollInterval = 100 * time.Millisecond
+const pollInterval = 200 * time.Millisecond
 
 // follow reads and sends until ctx ends.
 func (c *Component) follow(ctx context.Context, r *journalfile.Reader) {
@@ -195,7 +201,7 @@ func (c *Component) send(ctx context.Context, b *batch.Logs, ends cursors) {
 // settle waits up to two seconds for receivers that keep lines in memory.
 func (c *Component) settle(ctx context.Context) {
 	c.position.flush()
-	for range 20 {
+	for range 10 {
 		if c.position.pending() == 0 {
 			return
 		}

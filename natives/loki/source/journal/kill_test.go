@@ -22,7 +22,11 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/journal"
 )
 
-const childVariable = "WEIR_TEST_JOURNAL_READER"
+// Variables that make the test binary another process, with a directory.
+const (
+	childVariable    = "WEIR_TEST_JOURNAL_READER"
+	journaldVariable = "WEIR_TEST_JOURNALD"
+)
 
 // fileSink appends lines with their times to a file, which outlives a kill.
 type fileSink struct{ f *os.File }
@@ -36,8 +40,8 @@ func (s fileSink) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	return err
 }
 
-// readForever is the process that TestKill kills.
-func readForever(dir string) error {
+// readForever is the process that TestKill kills. Lines and position are in dir.
+func readForever(dir, path, matches string) error {
 	f, err := os.OpenFile(filepath.Join(dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -49,7 +53,7 @@ func readForever(dir string) error {
 	to.Set(fileSink{f})
 	r := journal.Registration()
 	a := r.NewArgs().(*journal.Arguments)
-	a.Path, a.ForwardTo = filepath.Join(dir, "journal"), []*flow.Receiver{to}
+	a.Path, a.Matches, a.ForwardTo = path, matches, []*flow.Receiver{to}
 	c, err := r.Build(component.Options{
 		ID: "loki.source.journal.default", Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 		DataPath: filepath.Join(dir, "data"), Clock: clock.System{}, Stats: new(flow.Stats), Health: func(component.Health) {},
@@ -58,6 +62,45 @@ func readForever(dir string) error {
 		return err
 	}
 	return c.Run(context.Background())
+}
+
+// arrived returns the times of the lines that readForever has got, which are
+// numbers.
+func arrived(t *testing.T, dir string) map[uint64]string {
+	t.Helper()
+	m := map[uint64]string{}
+	b, err := os.ReadFile(filepath.Join(dir, "out"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		words := strings.Fields(line)
+		if len(words) != 3 || words[2] != "end" {
+			continue // half a line
+		}
+		n, err := strconv.ParseUint(words[1], 10, 64)
+		if err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		if at, ok := m[n]; ok && at != words[0] {
+			t.Fatalf("entry %d arrived with the times %s and %s", n, at, words[0])
+		}
+		m[n] = words[0]
+	}
+	return m
+}
+
+// waitArrived waits until n entries have arrived. It calls check meanwhile.
+func waitArrived(t *testing.T, dir string, n int, check func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	for len(arrived(t, dir)) < n {
+		check()
+		if err := clock.Sleep(ctx, clock.System{}, 20*time.Millisecond); err != nil {
+			t.Fatalf("%d entries have arrived, want %d", len(arrived(t, dir)), n)
+		}
+	}
 }
 
 // TestKill kills a process that reads a journal, again and again, while the
@@ -70,29 +113,7 @@ func TestKill(t *testing.T) {
 	l := newLab(t)
 	dir := t.TempDir()
 	l.dir = filepath.Join(dir, "journal")
-	out := filepath.Join(dir, "out")
-	seen := func() map[uint64]string { // times by number
-		m := map[uint64]string{}
-		b, err := os.ReadFile(out)
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(b)) {
-			words := strings.Fields(line)
-			if len(words) != 3 || words[2] != "end" {
-				continue // half a line
-			}
-			n, err := strconv.ParseUint(words[1], 10, 64)
-			if err != nil {
-				t.Fatalf("line %q: %v", line, err)
-			}
-			if at, ok := m[n]; ok && at != words[0] {
-				t.Fatalf("entry %d arrived with the times %s and %s", n, at, words[0])
-			}
-			m[n] = words[0]
-		}
-		return m
-	}
+	seen := func() map[uint64]string { return arrived(t, dir) }
 	const rounds, perRound = 12, 2000
 	const written = rounds * perRound
 	w := l.create("system.journal")
@@ -114,11 +135,7 @@ func TestKill(t *testing.T) {
 		}
 		// It is killed when it has read some of it, or all.
 		until := int(round*perRound) + random.IntN(perRound+1)
-		for start := time.Now(); len(seen()) < until; {
-			if time.Since(start) > 2*time.Minute {
-				t.Fatalf("%d entries have arrived, want %d", len(seen()), until)
-			}
-		}
+		waitArrived(t, dir, until, func() {})
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -135,8 +152,7 @@ func TestKill(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for start := time.Now(); len(seen()) < written && time.Since(start) < 2*time.Minute; {
-	}
+	waitArrived(t, dir, written, func() {})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
