@@ -189,14 +189,21 @@ func (e *Engine) reconcileService(w *wanted) {
 	args := w.newArgs()
 	ds := w.block.Decode(e.plan.scope, args)
 	err := ds.Err()
-	if err == nil && w.block.Provisional(e.plan.scope) {
-		err = errOpen
-	}
-	if err == nil {
+	why, pending := w.block.Unready(e.plan.scope).(config.Pending)
+	switch {
+	case err == nil && pending: // it will be there; until then nothing is wrong
+		s.failed = true
+		s.change(func(i *service.Info) {
+			i.Health = component.Health{State: component.Unknown, Message: why.Error(), Time: e.clock.Now()}.Following(i.Health)
+		})
+	case err == nil && w.block.Provisional(e.plan.scope):
+		e.serviceFailed(s, errOpen)
+	case err == nil:
 		e.updateService(s, args)
 		return
+	default:
+		e.serviceFailed(s, err)
 	}
-	e.serviceFailed(s, err)
 	if err := e.wait(s, args); err != nil {
 		e.log.Error("cannot tell a service to wait", "service", s.def.Name, "err", err)
 	}

@@ -55,8 +55,11 @@ func (x *Expression) Evaluate(s *Scope) (v Value) {
 	if err == nil {
 		return v
 	}
-	if v.Provisional {
-		return Value{Err: ErrUnknown}
+	if v.Provisional { // it may well be what is not known yet that makes it fail
+		if v.Err == nil {
+			v.Err = ErrUnknown
+		}
+		return Value{Err: v.Err}
 	}
 	ds := fromSyntax(err, x.Span)
 	for i := range ds {
