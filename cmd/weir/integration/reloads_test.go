@@ -109,14 +109,23 @@ return weir.transform { series = function(s, ctx) if s.labels.i then s.labels.s 
 			t.Fatalf("%s: only %d scrapes", k, last)
 		}
 	}
-	samples := 0
-	for _, ss := range first.group("load_total", "r", "s") {
+	// What a reload replaced has ended. What weir last sent has not: it stopped.
+	samples, alive := 0, 0
+	for k, ss := range first.group("load_total", "r", "s") {
 		samples += beside(ss)
+		n := 0
 		for _, s := range ss {
 			if !s.ended() {
-				t.Fatalf("%v does not end", s.labels)
+				n++
 			}
 		}
+		if n > 1 {
+			t.Fatalf("%s: %d of %d series have not ended, want 1", k, n, len(ss))
+		}
+		alive += n
+	}
+	if alive == 0 {
+		t.Error("all series have ended: weir sent staleness markers when it stopped")
 	}
 	if samples > 0 {
 		t.Errorf("%d samples came beside an old series", samples)
