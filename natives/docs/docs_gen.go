@@ -1338,7 +1338,7 @@ loki.echo "default" { }
 			"endpoint.queue_config.block_on_overflow":         "Whether sources wait while the journal is full; otherwise lines that come meanwhile are dropped and counted.",
 			"endpoint.queue_config.capacity":                  "Most bytes of lines of one lane that are gathered before they are written to the journal; more than 128KiB means 128KiB.",
 			"endpoint.queue_config.drain_timeout":             "How long sending may go on when weir stops; more than 3s means 3s. What is left is in the journal for the next start.",
-			"endpoint.queue_config.min_shards":                "Lanes that send side by side lines without a tenant of their own, 4 at least and 32 at most; those with __tenant_id__ have 24 others. Another number than before takes effect when the journal is opened and nothing is in it.",
+			"endpoint.queue_config.min_shards":                "Lanes that send side by side lines without a tenant of their own, 8 at least and 32 at most; those with __tenant_id__ have 24 others. Another number than before takes effect when the journal is opened and nothing is in it.",
 			"endpoint.remote_timeout":                         "How long a request may take.",
 			"endpoint.retry_on_http_429":                      "Whether a request answered 429 is retried; otherwise its lines are dropped and counted.",
 			"endpoint.tenant_id":                              "Tenant of the lines, sent as X-Scope-OrgID; the label __tenant_id__ of a stream counts more.",

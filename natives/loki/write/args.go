@@ -85,7 +85,7 @@ type Queue struct {
 	// Most bytes of lines of one lane that are gathered before they are written to
 	// the journal; more than 128KiB means 128KiB.
 	Capacity component.Size `alloy:"capacity,attr,optional"`
-	// Lanes that send side by side lines without a tenant of their own, 4 at
+	// Lanes that send side by side lines without a tenant of their own, 8 at
 	// least and 32 at most; those with __tenant_id__ have 24 others. Another number
 	// than before takes effect when the journal is opened and nothing is in it.
 	MinShards int `alloy:"min_shards,attr,optional"`

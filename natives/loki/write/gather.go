@@ -20,7 +20,7 @@ const (
 // belongs to some sources, and those for the others, of which each belongs to
 // some tenants: who is not let in, or not so much, holds up nobody but them.
 const (
-	minShards   = 4
+	minShards   = 8
 	maxShards   = 32
 	tenantLanes = 24
 )

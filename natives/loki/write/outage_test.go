@@ -218,7 +218,7 @@ func TestDebugInfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"lanes":4`, `"pending_lines":3`, `"pending_blocks":1`, "500 Internal Server Error: down"} {
+	for _, want := range []string{`"lanes":8`, `"pending_lines":3`, `"pending_blocks":1`, "500 Internal Server Error: down"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s is not in %s", want, text)
 		}
