@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/weir-run/weir/engine/manual"
 )
 
 // Language describes the operators and functions of the config language, from
@@ -78,28 +80,10 @@ const languageTail = `
 The name module_path stands for the directory of the file that uses it.
 `
 
-// languageWidth is how many columns a line of a description has.
-const languageWidth = 82
-
 // write writes a topic: how it is written, what it is, and its examples.
 func (t topic) write(b *strings.Builder) {
 	fmt.Fprintf(b, "  %s\n", t.form)
-	col := 0
-	for _, w := range strings.Fields(t.doc) {
-		switch n := len([]rune(w)); {
-		case col == 0:
-			b.WriteString("      ")
-			col = 6 + n
-		case col+1+n > languageWidth:
-			b.WriteString("\n      ")
-			col = 6 + n
-		default:
-			b.WriteByte(' ')
-			col += 1 + n
-		}
-		b.WriteString(w)
-	}
-	b.WriteByte('\n')
+	manual.WriteParagraph(b, "      ", t.doc)
 	for _, x := range t.examples {
 		x.write(b, 10)
 	}
@@ -107,7 +91,7 @@ func (t topic) write(b *strings.Builder) {
 
 // write writes an example; a result that does not fit is on the next line.
 func (x example) write(b *strings.Builder, indent int) {
-	if len(x.source)+len(x.result)+indent > languageWidth {
+	if len(x.source)+len(x.result)+indent > manual.Width {
 		fmt.Fprintf(b, "%*s%s\n%*s→ %s\n", indent, "", x.source, indent+4, "", x.result)
 		return
 	}

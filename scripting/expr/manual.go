@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/parser/operator"
+
+	"github.com/weir-run/weir/engine/manual"
 )
 
 // Manual describes the language, from its tables. Each example in it is
@@ -211,27 +213,10 @@ func rank(op string) int {
 	return len(operators)
 }
 
-const manualWidth = 82
-
 // write writes an entry: how it is written, what it is, and its examples.
 func (e entry) write(b *strings.Builder) {
 	fmt.Fprintf(b, "  %s\n", cmp.Or(e.form, e.name))
-	col := 0
-	for _, w := range strings.Fields(e.doc) {
-		switch n := len([]rune(w)); {
-		case col == 0:
-			b.WriteString("      ")
-			col = 6 + n
-		case col+1+n > manualWidth:
-			b.WriteString("\n      ")
-			col = 6 + n
-		default:
-			b.WriteByte(' ')
-			col += 1 + n
-		}
-		b.WriteString(w)
-	}
-	b.WriteByte('\n')
+	manual.WriteParagraph(b, "      ", e.doc)
 	for _, x := range e.examples {
 		x.write(b, 10)
 	}
