@@ -157,8 +157,7 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 	if d := notText(name, text); d != nil {
 		return nil, nil, Diagnostics{*d}
 	}
-	stmts, ds := scan(name, text)
-	if len(ds) > 0 {
+	if _, ds := scan(name, text); len(ds) > 0 {
 		return nil, nil, ds
 	}
 	file, err := parser.ParseFile(name, []byte(text))
@@ -167,7 +166,8 @@ func parseFile(name, text string) (body ast.Body, broken []string, ds Diagnostic
 	}
 	// Behind a quote that is missing nothing is what it seems to be.
 	closed, quotes := closeQuotes(name, text)
-	if stmts, ds = scan(name, closed.text); len(ds) > 0 {
+	stmts, ds := scan(name, closed.text)
+	if len(ds) > 0 {
 		return nil, nil, ds
 	}
 	// The parser cannot go on after its first error and reports what follows

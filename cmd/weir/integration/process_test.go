@@ -173,7 +173,7 @@ type weirRun struct {
 
 // pageLine is how weir says where its page is. The log may name other
 // addresses before it.
-const pageLine = `(?m)^page +(https?://127\.0\.0\.1:\d+)$`
+const pageLine = `(?m)msg="page: (https?://127\.0\.0\.1:\d+)"$`
 
 // startWeir runs a config that stands in dir/config.alloy.
 func startWeir(t *testing.T, dir string, flags ...string) *weirRun {
