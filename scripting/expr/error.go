@@ -75,6 +75,9 @@ func foreign(src string, err error) *Error {
 		if strings.HasPrefix(e.Msg, "unexpected token") {
 			e.Msg += advice(src, e)
 		}
+		if name, ok := strings.CutPrefix(e.Msg, "unknown name "); ok && foreignNames[name] != "" {
+			e.Msg += "; " + foreignNames[name]
+		}
 		return e
 	}
 	msg, _, _ := strings.Cut(err.Error(), "\n")
@@ -91,6 +94,18 @@ var foreignOperators = []struct{ operator, instead string }{
 	{"=", "use == to compare values"},
 	{"AND", "write and, or &&"},
 	{"OR", "write or, or ||"},
+	{"<>", "write !="},
+	{"startswith", "write startsWith"},
+	{"endswith", "write endsWith"},
+	{"like ", "use contains, startsWith, endsWith or matches"},
+	{"LIKE ", "use contains, startsWith, endsWith or matches"},
+}
+
+// foreignNames are names that users know from PromQL, and what to write instead.
+var foreignNames = map[string]string{
+	"__name__": "the name of the metric is name",
+	"job":      "write labels.job",
+	"instance": "write labels.instance",
 }
 
 // advice says what to write instead of a token that was not expected.
@@ -103,6 +118,9 @@ func advice(src string, e *Error) string {
 	at := min(e.Column-1, len(line))
 	if at >= 2 && string(line[at-2:at]) == "==" { // of ===, the third one is too much
 		at -= 2
+	}
+	if at >= 1 && at < len(line) && string(line[at-1:at+1]) == "<>" { // the parser accepts the < of it
+		at--
 	}
 	for _, o := range foreignOperators {
 		if strings.HasPrefix(string(line[at:]), o.operator) {

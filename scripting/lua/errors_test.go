@@ -86,6 +86,19 @@ func TestLoadErrors(t *testing.T) {
 	f("nil from the library", head+"local re = require \"re\"\nlocal M = { id = (re.compile(\"((\")) }\nlocal x = M.id:find(\"x\")",
 		`embedded/test/script.lua:4: attempt to index a nil value with key 'find'`, `  4 | local x = M.id:find("x")`,
 		"  hint: re.compile at embedded/test/script.lua:3 returned nil and an error: cannot compile pattern \"((\": missing closing ): `((`")
+	for _, c := range []struct{ src, near, hint string }{
+		{"if 1 != 2 then end", "Invalid token near \"!\"", "write ~= for values that differ"},
+		{"if !x then end", "Invalid token near \"!\"", "write not"},
+		{"if a && b then end", "Invalid token near \"&\"", "write and"},
+		{"if a || b then end", "Invalid token near \"|\"", "write or"},
+		{"n += 1", "parse error near \"+\"", "write n = n + 1"},
+		{"n++", "parse error near \"+\"", "write n = n + 1"},
+		{"// why", "syntax error near \"/\"", "a comment begins with --"},
+	} {
+		if got := load(t, head+c.src).Err.Error(); !strings.Contains(got, c.near) || !strings.Contains(got, "\n  hint: "+c.hint) {
+			t.Errorf("%s: got %s, want %s with the hint %s", c.src, got, c.near, c.hint)
+		}
+	}
 	f("weir not required", "return weir.transform {}",
 		`embedded/test/script.lua:1: attempt to index a nil value with key 'transform'`, `  1 | return weir.transform {}`, `  hint: write local weir = require "weir" above`)
 	f("module not required", head+"local x = json.decode(\"1\")",
@@ -96,6 +109,8 @@ func TestLoadErrors(t *testing.T) {
 		`embedded/test/script.lua:2: there is no argument type "integer" (did you mean weir.arg.int?): there is string, int, number, bool, duration, size, list, map, enum, secret, targets, regexp, block`, `  2 | local x = weir.arg.integer {}`)
 	f("float", head+"local x = weir.arg.float {}",
 		`embedded/test/script.lua:2: there is no argument type "float" (did you mean weir.arg.number?): there is string, int, number, bool, duration, size, list, map, enum, secret, targets, regexp, block`, `  2 | local x = weir.arg.float {}`)
+	f("text", head+"local x = weir.arg.text {}",
+		`embedded/test/script.lua:2: there is no argument type "text" (did you mean weir.arg.string?): there is string, int, number, bool, duration, size, list, map, enum, secret, targets, regexp, block`, `  2 | local x = weir.arg.text {}`)
 	f("no such type", head+"local x = weir.arg.x {}",
 		`embedded/test/script.lua:2: there is no argument type "x": there is string, int, number, bool, duration, size, list, map, enum, secret, targets, regexp, block`, `  2 | local x = weir.arg.x {}`)
 	f("byte order mark", "\ufefflocal x = = 1",

@@ -234,6 +234,7 @@ func syntaxError(f scripting.File, err error) error {
 		}
 		out.Col = tokenStart(f.Text, e)
 		out.Err = fmt.Errorf("%s near %q", e.Message, e.Token)
+		out.Hint = foreignOperatorHint(f.Text, e.Pos.Line, out.Col)
 		return out
 	}
 	if e, ok := errors.AsType[*lua.CompileError](err); ok {
@@ -253,6 +254,34 @@ func tokenStart(text string, e *parse.Error) int {
 		return end - len(e.Token) + 1
 	}
 	return e.Pos.Column
+}
+
+// foreignOperators are operators of other languages, and what to write in Lua.
+var foreignOperators = []struct{ operator, hint string }{
+	{"!=", "write ~= for values that differ"},
+	{"!", "write not"},
+	{"&&", "write and"},
+	{"||", "write or"},
+	{"+=", "write n = n + 1"},
+	{"++", "write n = n + 1"},
+	{"-=", "write n = n - 1"},
+	{"//", "a comment begins with --"},
+}
+
+// foreignOperatorHint says what to write for an operator of another language at
+// a place where the syntax of Lua ends.
+func foreignOperatorHint(text string, line, col int) string {
+	lines := strings.Split(text, "\n")
+	if line < 1 || line > len(lines) || col < 1 || col > len(lines[line-1]) {
+		return ""
+	}
+	src := lines[line-1]
+	for _, o := range foreignOperators {
+		if strings.HasPrefix(src[col-1:], o.operator) || len(o.operator) == 2 && strings.HasSuffix(src[:col], o.operator) {
+			return o.hint
+		}
+	}
+	return ""
 }
 
 // globalWrites finds assignments to globals in the code: what a VM keeps

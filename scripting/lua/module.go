@@ -130,7 +130,7 @@ func noArgKind(name string) error {
 
 // otherNames are what other languages call the argument types.
 var otherNames = map[string]scripting.ArgKind{
-	"float": scripting.ArgNumber, "double": scripting.ArgNumber, "array": scripting.ArgList, "table": scripting.ArgMap,
+	"text": scripting.ArgString, "float": scripting.ArgNumber, "double": scripting.ArgNumber, "array": scripting.ArgList, "table": scripting.ArgMap,
 	"dict": scripting.ArgMap, "object": scripting.ArgMap, "bytes": scripting.ArgSize, "password": scripting.ArgSecret,
 }
 
