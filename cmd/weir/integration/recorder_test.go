@@ -74,9 +74,16 @@ type recorder struct {
 	text bool
 
 	bySeries map[string]*recorded
-	// reject makes it answer 400; rejected counts the samples.
+	// reject makes it answer 400; rejected are the samples that it has rejected and
+	// not accepted since.
 	reject   func(request int) bool
-	rejected int
+	rejected map[rejectedSample]bool
+}
+
+// rejectedSample is a sample by its series and timestamp.
+type rejectedSample struct {
+	series string
+	t      int64
 }
 
 // recorded is what came of one series, repetitions left out.
@@ -88,7 +95,7 @@ type recorded struct {
 }
 
 func startRecorder(t *testing.T) *recorder {
-	r := &recorder{bySeries: map[string]*recorded{}}
+	r := &recorder{bySeries: map[string]*recorded{}, rejected: map[rejectedSample]bool{}}
 	r.Server = httptest.NewServer(r)
 	t.Cleanup(r.Close)
 	return r
@@ -106,11 +113,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.reject != nil && r.reject(n) {
-		r.rejected += len(wr.Timeseries)
-		http.Error(w, "no", http.StatusBadRequest)
-		return
-	}
+	rejects := r.reject != nil && r.reject(n)
 	var key strings.Builder
 	for _, ts := range wr.Timeseries {
 		key.Reset()
@@ -119,6 +122,16 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			key.WriteByte(0xff)
 			key.WriteString(l.Value)
 			key.WriteByte(0xff)
+		}
+		for _, sample := range ts.Samples {
+			if at := (rejectedSample{key.String(), sample.Timestamp}); rejects {
+				r.rejected[at] = true
+			} else {
+				delete(r.rejected, at)
+			}
+		}
+		if rejects {
+			continue
 		}
 		s := r.bySeries[key.String()]
 		if s == nil {
@@ -133,6 +146,10 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 				r.late = append(r.late, fmt.Sprintf("%v: %s", s.labels, m))
 			}
 		}
+	}
+	if rejects {
+		http.Error(w, "no", http.StatusBadRequest)
+		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
