@@ -250,9 +250,10 @@ const errUnclosed = "expected }, got EOF"
 
 // syntaxHints are for what people write who come from other languages.
 var syntaxHints = map[string]string{
-	"expected block label, got IDENT": "a label is written in quotes",
-	"expected block body, got STRING": "a block has at most one label",
-	"illegal character U+003A ':'":    "an attribute is written as name = value",
+	"expected block label, got IDENT":     "a label is written in quotes",
+	"expected block body, got STRING":     "a block has at most one label",
+	"illegal character U+003A ':'":        "an attribute is written as name = value",
+	"cannot use a block as an expression": "separate the elements of a list by commas; a map is written {name = value}",
 }
 
 // errors parses a statement on its own.

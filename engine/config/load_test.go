@@ -78,6 +78,7 @@ c.alloy:8:6: expected expression, got ,`)
 	f("a x {}", "", "a", "c.alloy:1:3: expected block label, got a name (a label is written in quotes)")
 	f(`a "x" "y" {}`, "", "a", `c.alloy:1:7: expected block body, got a string (a block has at most one label)`)
 	f("a \"x\" {\n  v : 1\n}", "", "a.x", "c.alloy:2:5: illegal character U+003A ':' (an attribute is written as name = value)")
+	f("a \"x\" {\n  v = [{b = 1} {b = 2}]\n}", "", "a.x", "c.alloy:2:8: cannot use a block as an expression (separate the elements of a list by commas; a map is written {name = value})")
 	f("a \"x\" {\n  v = 'y'\n}", "", "a.x", "c.alloy:2:7: illegal single-quoted string; use double quotes")
 	f("a \"1x\" {}\nb {}", "b", "a.1x", `c.alloy:1:3: expected block label to be a valid identifier, but got "1x"`)
 }
