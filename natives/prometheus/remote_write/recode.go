@@ -49,7 +49,7 @@ func recode(body []byte, from, to message, oldest int64) (_ []byte, samples, cus
 			continue
 		}
 		if err := b.add(&rows[i]); err != nil {
-			return nil, 0, 0, fmt.Errorf("cannot write a block anew: %w", err)
+			return nil, 0, 0, fmt.Errorf("cannot re-encode a block: %w", err)
 		}
 	}
 	samples = b.samples

@@ -103,7 +103,7 @@ func (s *scheduler) period() time.Duration {
 	return min(max(min(w.MinPollFrequency, w.MaxPollFrequency), 5*time.Millisecond), time.Second)
 }
 
-// hasLeft reports whether the target of f is none any more.
+// hasLeft reports whether the target of f was removed.
 func (s *scheduler) hasLeft(f *follower) bool {
 	_, ok := s.ended[f]
 	return ok

@@ -83,7 +83,7 @@ func less(a, b Cursor) bool {
 }
 
 // twins reports whether a and b are copies of one entry: journald copies entries
-// from /run to /var and numbers the copies anew.
+// from /run to /var and gives the copies new numbers.
 func twins(a, b Cursor) bool {
 	return a.BootID == b.BootID && a.Monotonic == b.Monotonic && a.Realtime == b.Realtime && a.XorHash == b.XorHash
 }
