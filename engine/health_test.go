@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,13 +52,13 @@ func TestHealthLastsSinceTheStateBegan(t *testing.T) {
 // the first of them.
 func TestHealthLastsOverReasons(t *testing.T) {
 	bubble(t, func(l *lab) {
-		var reason string
-		l.onBuild = func(string, *arguments, component.Options) error { return errors.New(reason) }
-		reason = "first"
+		var reason atomic.Value // a string
+		l.onBuild = func(string, *arguments, component.Options) error { return errors.New(reason.Load().(string)) }
+		reason.Store("first")
 		l.start(`test.sink "a" { }`)
 		l.wantHealth("test.sink.a", component.Unhealthy, "first")
 		began := l.info("test.sink.a").Health.Time
-		reason = "second"
+		reason.Store("second")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		l.wantHealth("test.sink.a", component.Unhealthy, "second")
