@@ -10,12 +10,16 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/stall"
 )
 
 // work is the worker: it alone changes the graph. It returns when ctx has
 // ended and the component it is in a call of, if any, has returned to it.
 func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	start := time.Now()
+	var op stall.Op
+	defer op.End()
+	e.watch.Start(&op, "the start", workerLimit)
 	c := e.run(p)
 	for range maxRounds {
 		if !e.propagate() {
@@ -27,13 +31,16 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	e.report("started "+configName(cfg.Path), start, c)
 	stopWatch := e.startWatch(ctx)
 	defer stopWatch()
+	op.End()
 	for ctx.Err() == nil {
+		e.watch.Start(&op, "a change of the graph", workerLimit)
 		spread := e.propagate() // one round: who exports all the time holds up no job
-		if job := e.box.next(); job != nil {
+		job := e.box.next()
+		if job != nil {
 			job()
-			continue
 		}
-		if spread {
+		op.End()
+		if job != nil || spread {
 			continue
 		}
 		select {

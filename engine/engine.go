@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/service"
+	"github.com/weir-run/weir/engine/stall"
 	"github.com/weir-run/weir/engine/watch"
 )
 
@@ -80,6 +81,9 @@ type Engine struct {
 	started  atomic.Pointer[time.Time]
 	reload   atomic.Pointer[service.Reload]
 	path     atomic.Pointer[string]
+
+	watch      *stall.Watch // of the worker
+	stalledOwn atomic.Pointer[[]string]
 
 	// hard ends when the shutdown timeout has passed: whatever still runs is
 	// told to return at once.
@@ -147,6 +151,8 @@ func New(o Options) (*Engine, error) {
 		heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{},
 	}
 	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx
+	e.watch = stall.New(e.clock)
+	e.stalledOwn.Store(new([]string))
 	e.box.init()
 	e.graph.Store(&snapshot{byID: map[string]*node{}})
 	if e.services, err = orderServices(o.Services); err != nil {
@@ -215,6 +221,16 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 	// The worker outlives ctx until it has nothing in its hands.
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
+	look, stopLook := context.WithCancel(context.WithoutCancel(ctx))
+	looks := make(chan struct{})
+	go func() {
+		defer close(looks)
+		e.watchStalls(look)
+	}()
+	defer func() {
+		stopLook()
+		<-looks
+	}()
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)

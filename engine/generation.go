@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/stall"
 )
 
 // generation is one component that was built for a node. Between two of them
@@ -30,7 +31,9 @@ type generation struct {
 
 	// Under n.mu: what the component said before it was swapped in.
 	exports any
-	own     component.Health
+	own     []component.Health
+
+	ending *stall.Op // under n.mu: from the end of ctx until Run has returned
 }
 
 func (n *node) newGeneration(reg component.Registration, args any) *generation {
@@ -61,12 +64,15 @@ func (g *generation) build(old *generation) error {
 		Stats:       n.stats,
 		Export:      g.export,
 		Health:      g.health,
+		Watch:       n.watch,
 		Service:     func(name string) (any, error) { return n.e.serviceData(g.reg.NeedsServices, name) },
 	}
 	if old != nil && !old.crashed {
 		o.Previous = old.c
 	}
 	start := time.Now()
+	op := n.watch.Begin("build", 0)
+	defer op.End()
 	err := guard(func() (err error) {
 		g.c, err = g.reg.Build(o, g.args)
 		return err
@@ -115,15 +121,17 @@ func (g *generation) health(h component.Health) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.live != g {
-		g.own = h
+		g.own = said(g.own, h)
 		return
 	}
-	n.changeLocked(func(s *state) { s.own = h })
+	n.changeLocked(func(s *state) { s.own = said(s.own, h) })
 }
 
 // sourced returns the files that the component reads.
 func (g *generation) sourced() (files []string) {
 	if s, ok := g.c.(component.Sourced); ok {
+		op := g.n.watch.Begin("ask for its files", 0)
+		defer op.End()
 		if err := guard(func() error { files = s.Sourced(); return nil }); err != nil {
 			g.n.e.log.Error("cannot ask for the files a component reads", "component_id", g.n.id, "err", err)
 		}
@@ -254,6 +262,7 @@ func (n *node) forget(g *generation) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.gens, g)
+	g.ending.End()
 	if n.live == g && g.ctx.Err() != nil {
 		n.live = nil
 	}
@@ -263,7 +272,7 @@ func (n *node) forget(g *generation) {
 func (n *node) retire(g *generation, left <-chan struct{}, cause error) {
 	n.drains = append(live(n.drains), g.done)
 	if !g.gated() {
-		g.cancel(cause)
+		g.end(cause)
 		return
 	}
 	n.e.wg.Go(func() {
@@ -271,8 +280,19 @@ func (n *node) retire(g *generation, left <-chan struct{}, cause error) {
 		case <-left:
 		case <-g.ctx.Done():
 		}
-		g.cancel(cause)
+		g.end(cause)
 	})
+}
+
+// end tells the component to return, and watches whether it does.
+func (g *generation) end(cause error) {
+	n := g.n
+	n.mu.Lock()
+	if _, ok := n.gens[g]; ok && g.ending == nil {
+		g.ending = n.watch.Begin("stop of a version of the component", 0)
+	}
+	n.mu.Unlock()
+	g.cancel(cause)
 }
 
 // errStopping is the cause with which components end when weir stops.

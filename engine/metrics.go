@@ -20,6 +20,8 @@ type metrics struct {
 	evaluations   prometheus.Counter
 	current       prometheus.Gauge
 	polling       prometheus.Gauge
+	stalled       prometheus.Gauge
+	stalls        prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -41,6 +43,10 @@ func newMetrics() *metrics {
 		polling: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_engine_files_polled",
 			Help: "1 while files are looked at every second, because not all changes come as events or none are wanted; else 0."}),
 	}
+	m.stalled = prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_engine_operations_stalled",
+		Help: "Operations of nodes, of removed nodes and of the engine that have not returned in time: builds, updates, calls, sends, stops."})
+	m.stalls = prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_engine_stalls_total",
+		Help: "Times a node became unhealthy because an operation had not returned in time."})
 	m.current.Set(1)
 	for _, o := range []string{"applied", "partial", "refused"} {
 		m.reloads.WithLabelValues(o)
@@ -80,6 +86,8 @@ var (
 		"Log lines that the node did not send on, by reason.", []string{"component_id", "reason"}, nil)
 	descHealth = prometheus.NewDesc("weir_component_health",
 		"1 for the state the node is in: unknown, healthy, unhealthy or exited.", []string{"component_id", "state"}, nil)
+	descUnhealthy = prometheus.NewDesc("weir_component_unhealthy_since_timestamp_seconds",
+		"Unix time since when the node is unhealthy, for each reason; missing while it is not.", []string{"component_id", "reason"}, nil)
 	descBuilds = prometheus.NewDesc("weir_component_builds_total",
 		"Times the node's component was built and took over, the first included.", []string{"component_id"}, nil)
 	descRestarts = prometheus.NewDesc("weir_component_restarts_total",
@@ -98,7 +106,7 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // Collect sends everything.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m := c.e.metrics
-	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current, m.polling} {
+	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current, m.polling, m.stalled, m.stalls} {
 		own.Collect(ch)
 	}
 	ch <- prometheus.MustNewConstMetric(descBuild, prometheus.GaugeValue, 1, strings.ToValidUTF8(c.e.o.Version, "?"))
@@ -110,6 +118,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			continue // instances have their nodes
 		}
 		health(ch, i.ID, i.Health.State)
+		unhealthy(ch, i.ID, i.Problems)
 	}
 	for _, n := range snap.nodes {
 		counter := func(d *prometheus.Desc, v uint64, labels ...string) {
@@ -134,9 +143,17 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			counter(descLinesDropped, v, strings.ToValidUTF8(reason, "?"))
 		}
 		health(ch, n.id, s.health.State)
+		unhealthy(ch, n.id, s.problems)
 		n.collect(all)
 	}
 	all.send(ch)
+}
+
+// unhealthy sends since when a node has which problem.
+func unhealthy(ch chan<- prometheus.Metric, id string, problems []component.Health) {
+	for _, p := range problems {
+		ch <- prometheus.MustNewConstMetric(descUnhealthy, prometheus.GaugeValue, float64(p.Time.UnixMilli())/1000, id, strings.ToValidUTF8(p.Reason, "?"))
+	}
 }
 
 // health sends the state that a node is in.

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/stall"
 )
 
 // node is a component block of the running graph. It lives as long as its
@@ -21,6 +23,7 @@ type node struct {
 	id    string
 	stats *flow.Stats
 	recv  *flow.Receiver
+	watch *stall.Watch
 	state atomic.Pointer[state]  // what others see; written under mu
 	shown atomic.Pointer[wanted] // want, for others; written by the worker
 
@@ -56,29 +59,80 @@ type state struct {
 
 	wish component.Health // whether what is wanted could be built
 	run  component.Health // how Run does
-	own  component.Health // what the component says
+	// own is what the component says, once for each reason. It is not written to.
+	own []component.Health
+	// stalled is the oldest operation that has not returned in time.
+	stalled component.Health
 
-	health    component.Health // of the three, since its state began
+	health    component.Health // of all of them, since its state began
 	lastError component.Health // the last that was worse than healthy, when it was last reported
+	// problems are why the node is unhealthy, each since it began.
+	problems []component.Health
 }
 
 // silent reports whether what is exported is still to come.
 func (s *state) silent() bool { return s.reg.ExportsLater && !s.exported }
 
-// worst returns the worst of the parts. Among equals, the component's own words
+// parts are what the health consists of. Among equals, the component's own words
 // tell more than that it runs.
-func (s *state) worst() component.Health {
-	h := s.wish
-	for _, p := range []component.Health{s.own, s.run} {
+func (s *state) parts(yield func(component.Health) bool) {
+	part := func(h component.Health, reason string) bool {
+		if h.Reason = ""; h.State > component.Healthy {
+			h.Reason = reason
+		}
+		return yield(h)
+	}
+	if !part(s.wish, component.ReasonBuild) || !part(s.stalled, component.ReasonStalled) {
+		return
+	}
+	for _, h := range s.own {
+		if !part(h, h.Reason) {
+			return
+		}
+	}
+	part(s.run, component.ReasonRun)
+}
+
+// decide makes one health of the parts.
+func (s *state) decide(now time.Time) {
+	var h component.Health
+	before := s.problems
+	s.problems = nil
+	for p := range s.parts {
 		if p.State > h.State || p.State == h.State && h.Message == "" {
 			h = p
 		}
+		if p.State != component.Unhealthy {
+			continue
+		}
+		if i := slices.IndexFunc(before, func(b component.Health) bool { return b.Reason == p.Reason }); i >= 0 && p.Reason != component.ReasonStalled {
+			p.Time = before[i].Time
+		}
+		s.problems = append(s.problems, p)
 	}
-	return h
+	if h.State > component.Healthy {
+		s.lastError = h
+	}
+	h.Time = now // the part that is now the worst may be as it is for long
+	s.health = h.Following(s.health)
+}
+
+// said returns what a component says, with a report in the place of the last one
+// for the same reason.
+func said(own []component.Health, h component.Health) []component.Health {
+	if h.Reason == "" {
+		h.Reason = component.ReasonComponent
+	}
+	own = slices.Clone(own)
+	if i := slices.IndexFunc(own, func(o component.Health) bool { return o.Reason == h.Reason }); i >= 0 {
+		own[i] = h
+		return own
+	}
+	return append(own, h)
 }
 
 func newNode(e *Engine, w *wanted) *node {
-	n := &node{e: e, id: w.id, stats: w.stats, recv: w.recv, gens: map[*generation]int{}, stopped: make(chan struct{})}
+	n := &node{e: e, id: w.id, stats: w.stats, recv: w.recv, watch: stall.New(e.clock), gens: map[*generation]int{}, stopped: make(chan struct{})}
 	n.shown.Store(w)
 	n.state.Store(&state{exports: config.WithReceiver(w.reg.Exports, w.recv)})
 	return n
@@ -94,12 +148,7 @@ func (n *node) change(f func(s *state)) {
 func (n *node) changeLocked(f func(s *state)) {
 	s := *n.state.Load()
 	f(&s)
-	h := s.worst()
-	if h.State > component.Healthy {
-		s.lastError = h
-	}
-	h.Time = n.e.clock.Now() // the part that is now the worst may be as it is for long
-	s.health = h.Following(s.health)
+	s.decide(n.e.clock.Now())
 	n.state.Store(&s)
 }
 
@@ -202,7 +251,7 @@ func (n *node) apply(args any, retry bool) result {
 	if !ok {
 		return n.build(args, g)
 	}
-	err := guard(func() error { return up.Update(args) })
+	err := n.update(up, args)
 	switch {
 	case errors.Is(err, component.ErrRebuild):
 		return n.build(args, g)
@@ -221,6 +270,13 @@ func (n *node) apply(args any, retry bool) result {
 	n.redirected(before, args)
 	n.succeed()
 	return updated
+}
+
+// update calls Update.
+func (n *node) update(up component.Updater, args any) error {
+	op := n.watch.Begin("update", 0)
+	defer op.End()
+	return guard(func() error { return up.Update(args) })
 }
 
 // redirected keeps receivers that the node does not send to any more for a
@@ -314,7 +370,7 @@ func (n *node) reread() result {
 	if !ok {
 		return n.build(n.gen.args, n.gen)
 	}
-	err := guard(func() error { return up.Update(n.gen.args) })
+	err := n.update(up, n.gen.args)
 	switch {
 	case errors.Is(err, component.ErrRebuild):
 		return n.build(n.gen.args, n.gen)

@@ -75,7 +75,7 @@ func (n *node) crash(g *generation, err error) {
 	left := n.recv.Set(nil)
 	n.change(func(s *state) {
 		s.run = component.Health{State: component.Unhealthy, Message: err.Error(), Time: n.e.clock.Now()}
-		s.own, s.component = component.Health{}, nil
+		s.own, s.component = nil, nil
 		s.restarts++
 	})
 	n.retire(g, left, err)

@@ -88,6 +88,7 @@ func (e *Engine) Overview() service.Overview {
 	if r := e.reload.Load(); r != nil {
 		o.Reload = *r
 	}
+	o.Stalled = *e.stalledOwn.Load()
 	for _, s := range e.services {
 		o.Services = append(o.Services, s.info())
 	}
@@ -102,6 +103,9 @@ func (n *node) info() service.Info {
 		DependsOn: w.deps, SendsTo: w.sendsTo(), Sources: existing(w.reg.Sources), Version: s.reg.Version, Builds: s.builds, Restarts: s.restarts,
 		Arguments: s.args, Exports: s.exports,
 	}
+	i.Problems = s.problems
+	op := n.watch.Begin("status", 0)
+	defer op.End()
 	if q, ok := s.component.(component.Queuer); ok {
 		if err := guard(func() error { i.Backlog = q.Backlog(); return nil }); err != nil {
 			n.e.log.Error("cannot ask for what a component keeps", "component_id", n.id, "err", err)

@@ -31,7 +31,7 @@ func (n *node) halt(cause error) {
 	n.mu.Unlock()
 	for _, g := range gens {
 		// Calls in flight on replaced ones have left, or their callers have.
-		g.cancel(cause)
+		g.end(cause)
 	}
 	for _, g := range gens {
 		<-g.done

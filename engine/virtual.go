@@ -151,6 +151,7 @@ func (h *head) set(i service.Info, state component.HealthState, message string, 
 			i.LastError = old.LastError
 		}
 		if state > component.Healthy {
+			i.Health.Reason = component.ReasonBuild
 			i.LastError = i.Health
 		}
 		if old != nil {
@@ -170,6 +171,9 @@ func (h *head) set(i service.Info, state component.HealthState, message string, 
 		case old != nil && old.Health.State > component.Healthy:
 			h.e.log.Info("node recovered", "component_id", i.ID)
 		}
+	}
+	if i.Problems = nil; i.Health.State == component.Unhealthy {
+		i.Problems = []component.Health{i.Health}
 	}
 	h.state.Store(&i)
 }

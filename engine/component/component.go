@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/stall"
 )
 
 // Component is one running node of the graph.
@@ -269,10 +270,15 @@ type Options struct {
 	// Build, Update and Run, from any goroutine, and does not wait for the
 	// nodes that depend on it.
 	Export func(exports any)
-	// Health reports how the component itself sees its health. The engine
-	// merges it with what it knows (build, update and run errors), and keeps
-	// when the state began: a report may repeat the state.
+	// Health reports how the component itself sees its health. The engine keeps
+	// the last report for each h.Reason: a report ends that of the same reason
+	// alone. It merges them with what it knows (build, update and run errors,
+	// operations that do not return), and keeps when each began: a report may
+	// repeat the state.
 	Health func(h Health)
+	// Watch is told of operations that could hang, so that the node is unhealthy
+	// while one has not returned. nil: nobody watches.
+	Watch *stall.Watch
 	// Service returns the data of a service named in NeedsServices.
 	Service func(name string) (any, error)
 	// Previous is the component of the same node that the new one is about to

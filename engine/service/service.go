@@ -105,6 +105,9 @@ type Overview struct {
 	Stopping bool
 	// Reload is the last change, from a file, a signal or a request.
 	Reload Reload
+	// Stalled are operations of the engine itself and of nodes that were removed
+	// that have not returned in time.
+	Stalled []string
 	// Services are in the order they were started. Of their Info, what is about
 	// samples and scripts is not set.
 	Services []Info
@@ -127,7 +130,8 @@ type Info struct {
 	ID        string
 	Name      string // of the block
 	Health    component.Health
-	LastError component.Health // the last that was unhealthy or exited, also when it is over
+	Problems  []component.Health // why it is unhealthy, one for each reason; Time is when each began
+	LastError component.Health   // the last that was unhealthy or exited, also when it is over
 	Stats     *flow.Stats
 	Backlog   component.Backlog // of component.Queuer
 	Position  string            // file:line of the block

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/clock/clocktest"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/stall"
 )
 
 // Node is what the engine would be to one component. Its fields are set by New
@@ -30,6 +31,7 @@ type Node struct {
 	DataPath    string // below StoragePath, not created
 	Services    map[string]any
 	Previous    component.Component
+	Watch       *stall.Watch
 
 	mu      sync.Mutex
 	logs    bytes.Buffer
@@ -41,9 +43,11 @@ type Node struct {
 // New returns a Node whose clock stands at 2025-01-01T00:00:00Z.
 func New(t testing.TB, id string) *Node {
 	dir := t.TempDir()
+	clk := clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC))
 	return &Node{
 		ID:          id,
-		Clock:       clocktest.New(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)),
+		Clock:       clk,
+		Watch:       stall.New(clk),
 		Registry:    prometheus.NewRegistry(),
 		Stats:       new(flow.Stats),
 		StoragePath: dir,
@@ -66,6 +70,7 @@ func (n *Node) Options() component.Options {
 		Stats:       n.Stats,
 		Export:      n.export,
 		Health:      n.report,
+		Watch:       n.Watch,
 		Service: func(name string) (any, error) {
 			if s, ok := n.Services[name]; ok {
 				return s, nil

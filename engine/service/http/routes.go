@@ -116,6 +116,7 @@ func healthy(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
 			sick = append(sick, fmt.Sprintf("%s is %s: %s", i.ID, i.Health.State, i.Health.Message))
 		}
 	}
+	sick = append(sick, host.Overview().Stalled...)
 	if len(sick) > 0 {
 		nethttp.Error(w, strings.Join(sick, "\n"), nethttp.StatusServiceUnavailable)
 		return

@@ -13,15 +13,17 @@ import (
 
 // Status is what /api/v0/status returns. Secrets are not in it.
 type Status struct {
-	Time       time.Time `json:"time"` // of this answer
-	Version    string    `json:"version"`
-	Config     string    `json:"config"`
-	Started    time.Time `json:"started"`
-	Ready      bool      `json:"ready"`
-	Stopping   bool      `json:"stopping"`
-	Reload     *Reload   `json:"reload"` // null before the first
-	Services   []Node    `json:"services"`
-	Components []Node    `json:"components"` // in config order
+	Time     time.Time `json:"time"` // of this answer
+	Version  string    `json:"version"`
+	Config   string    `json:"config"`
+	Started  time.Time `json:"started"`
+	Ready    bool      `json:"ready"`
+	Stopping bool      `json:"stopping"`
+	Reload   *Reload   `json:"reload"` // null before the first
+	// Stalled are operations of weir itself that have not returned in time.
+	Stalled    []string `json:"stalled,omitempty"`
+	Services   []Node   `json:"services"`
+	Components []Node   `json:"components"` // in config order
 }
 
 // Reload is how the last change went.
@@ -34,19 +36,21 @@ type Reload struct {
 
 // Node is one component or service.
 type Node struct {
-	ID        string            `json:"id"`
-	Name      string            `json:"name"` // of its block
-	Health    component.Health  `json:"health"`
-	LastError *component.Health `json:"last_error"` // null when there was none
-	Position  string            `json:"position"`   // file:line of its block
-	DependsOn []string          `json:"depends_on"`
-	SendsTo   []string          `json:"sends_to"`
-	Sources   []string          `json:"sources"` // script files
-	Version   string            `json:"version"` // of the script
-	Builds    uint64            `json:"builds"`  // since the node is there; not counted: arguments that it took while it ran
-	Restarts  uint64            `json:"restarts"`
-	Samples   *Samples          `json:"samples"`         // null for services
-	Lines     *Samples          `json:"lines,omitempty"` // log lines; missing when there were none
+	ID     string           `json:"id"`
+	Name   string           `json:"name"` // of its block
+	Health component.Health `json:"health"`
+	// Problems are why it is unhealthy, one for each reason, since when each began.
+	Problems  []component.Health `json:"problems,omitempty"`
+	LastError *component.Health  `json:"last_error"` // null when there was none
+	Position  string             `json:"position"`   // file:line of its block
+	DependsOn []string           `json:"depends_on"`
+	SendsTo   []string           `json:"sends_to"`
+	Sources   []string           `json:"sources"` // script files
+	Version   string             `json:"version"` // of the script
+	Builds    uint64             `json:"builds"`  // since the node is there; not counted: arguments that it took while it ran
+	Restarts  uint64             `json:"restarts"`
+	Samples   *Samples           `json:"samples"`         // null for services
+	Lines     *Samples           `json:"lines,omitempty"` // log lines; missing when there were none
 	// Quarantined is how many samples and lines are in quarantine.
 	Quarantined int64 `json:"quarantined,omitempty"`
 	Arguments   any   `json:"arguments"`
@@ -110,7 +114,7 @@ func (n Node) Flow() *Samples {
 func newStatus(host service.Host) Status {
 	o := host.Overview()
 	s := Status{
-		Time: o.Time, Version: o.Version, Config: o.Config, Started: o.Started, Ready: o.Ready, Stopping: o.Stopping,
+		Time: o.Time, Version: o.Version, Config: o.Config, Started: o.Started, Ready: o.Ready, Stopping: o.Stopping, Stalled: o.Stalled,
 		Services: []Node{}, Components: []Node{},
 	}
 	if r := o.Reload; r.Outcome != "" {
@@ -127,7 +131,7 @@ func newStatus(host service.Host) Status {
 
 func newNode(i service.Info) Node {
 	n := Node{
-		ID: i.ID, Name: i.Name, Health: i.Health, Position: i.Position, DependsOn: list(i.DependsOn), SendsTo: list(i.SendsTo), Sources: list(i.Sources),
+		ID: i.ID, Name: i.Name, Health: i.Health, Problems: i.Problems, Position: i.Position, DependsOn: list(i.DependsOn), SendsTo: list(i.SendsTo), Sources: list(i.Sources),
 		Version: i.Version, Builds: i.Builds, Restarts: i.Restarts,
 		Arguments: marshal(func() any { return config.Redact(i.Arguments) }),
 		Exports:   marshal(func() any { return config.Redact(i.Exports) }),

@@ -1,0 +1,146 @@
+// Package stall finds operations that have not returned: a call into a
+// component, a hook of a script, a stage, a request, the stop of a replaced
+// version. Whoever begins an operation that could hang says what it is and how
+// long it may take, and ends it when it has returned:
+//
+//	op := o.Watch.Begin("send", time.Minute)
+//	defer op.End()
+//
+// The engine looks at the operations of all nodes every second, also while its
+// worker waits for one of them. From the moment an operation is overdue until it
+// ends, its node is unhealthy with the reason "stalled" and the time at which the
+// operation began, and weir_engine_operations_stalled counts it. Nothing is
+// interrupted: bounding the work is up to the one who does it. An operation that
+// waits by design, such as one that passes on backpressure, is not begun, or is
+// ended before it waits.
+//
+// All methods are safe for concurrent use and work on a nil *Watch or *Op,
+// which do nothing.
+package stall
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+)
+
+// DefaultLimit is how long an operation may take that has no limit of its own.
+const DefaultLimit = 15 * time.Second
+
+// Watch knows the operations of one node that are in progress.
+type Watch struct {
+	clock clock.Clock
+
+	mu  sync.Mutex
+	ops []*Op
+}
+
+// New returns a Watch of a node without operations.
+func New(c clock.Clock) *Watch { return &Watch{clock: c} }
+
+// Op is an operation in progress. The zero value is none; Start uses it again and
+// again, without an allocation.
+type Op struct {
+	w     *Watch
+	index int
+	call  Call
+}
+
+// Call says what an operation is.
+type Call struct {
+	// What it does, in a few words: "send to http://…", "hook metrics".
+	What string
+	// Since is when it began.
+	Since time.Time
+	// Limit is how long it may take.
+	Limit time.Duration
+}
+
+// String says what has not returned, since when and what the limit is.
+func (c Call) String() string {
+	return fmt.Sprintf("%s has not returned since %s (limit %s)", c.What, c.Since.UTC().Format(time.RFC3339), c.Limit)
+}
+
+// Begin says that an operation begins, which may take that long; DefaultLimit if
+// limit is not above zero. End must be called.
+func (w *Watch) Begin(what string, limit time.Duration) *Op {
+	if w == nil {
+		return nil
+	}
+	op := new(Op)
+	w.Start(op, what, limit)
+	return op
+}
+
+// Start is Begin for an Op of the caller's, which must have ended.
+func (w *Watch) Start(op *Op, what string, limit time.Duration) {
+	if w == nil || op == nil {
+		return
+	}
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	call := Call{What: what, Since: w.clock.Now(), Limit: limit}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	op.w, op.call, op.index = w, call, len(w.ops)
+	w.ops = append(w.ops, op)
+}
+
+// Next says that the operation has got on: from now on it does something else,
+// which may take that long.
+func (op *Op) Next(what string, limit time.Duration) {
+	if op == nil || op.w == nil {
+		return
+	}
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	call := Call{What: what, Since: op.w.clock.Now(), Limit: limit}
+	op.w.mu.Lock()
+	defer op.w.mu.Unlock()
+	op.call = call
+}
+
+// End says that the operation has returned. It may be called again.
+func (op *Op) End() {
+	if op == nil || op.w == nil {
+		return
+	}
+	w := op.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := len(w.ops) - 1
+	w.ops[op.index] = w.ops[last]
+	w.ops[op.index].index = op.index
+	w.ops[last] = nil
+	w.ops = w.ops[:last]
+	op.w = nil
+}
+
+// Overdue returns the operations that have taken longer than they may, the
+// oldest first; nil when there are none.
+func (w *Watch) Overdue(now time.Time) (calls []Call) {
+	return w.list(func(c Call) bool { return now.Sub(c.Since) > c.Limit })
+}
+
+// All returns all operations in progress, the oldest first.
+func (w *Watch) All() []Call { return w.list(func(Call) bool { return true }) }
+
+func (w *Watch) list(which func(Call) bool) (calls []Call) {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	for _, op := range w.ops {
+		if which(op.call) {
+			calls = append(calls, op.call)
+		}
+	}
+	w.mu.Unlock()
+	slices.SortFunc(calls, func(a, b Call) int { return a.Since.Compare(b.Since) })
+	return calls
+}

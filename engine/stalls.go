@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/stall"
+)
+
+const (
+	// stallInterval is how often operations in progress are looked at.
+	stallInterval = time.Second
+	// workerLimit is how long the worker may take for one change of the graph.
+	workerLimit = time.Minute
+)
+
+// watchStalls finds operations that have not returned, until ctx ends. It needs
+// neither the worker nor any lock that is held during a call.
+func (e *Engine) watchStalls(ctx context.Context) {
+	timer := e.clock.NewTimer(stallInterval)
+	defer timer.Stop()
+	seen := map[*node]bool{} // that were stalled when last looked at
+	for {
+		select {
+		case <-timer.C():
+			e.lookForStalls(seen)
+			timer.Reset(stallInterval)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Engine) lookForStalls(seen map[*node]bool) {
+	now := e.clock.Now()
+	calls := e.watch.Overdue(now)
+	total := len(calls)
+	var own []string
+	for _, c := range calls {
+		own = append(own, c.String())
+	}
+	for _, n := range e.graph.Load().nodes {
+		calls := n.watch.Overdue(now)
+		total += len(calls)
+		if len(calls) == 0 && !seen[n] {
+			continue
+		}
+		if e.stalled(n, calls); len(calls) > 0 {
+			seen[n] = true
+		} else {
+			delete(seen, n)
+		}
+	}
+	for n := range seen {
+		if e.graph.Load().byID[n.id] != n {
+			delete(seen, n)
+		}
+	}
+	e.metrics.stalled.Set(float64(total))
+	e.stalledOwn.Store(&own)
+}
+
+// stalled makes a node unhealthy while operations of it have not returned.
+func (e *Engine) stalled(n *node, calls []stall.Call) {
+	var h component.Health
+	if len(calls) > 0 {
+		h = component.Health{State: component.Unhealthy, Message: calls[0].String(), Time: calls[0].Since}
+		if more := len(calls) - 1; more > 0 {
+			h.Message += fmt.Sprintf(", and %d more", more)
+		}
+	}
+	before := n.state.Load().stalled
+	if before.Message == h.Message {
+		return
+	}
+	n.change(func(s *state) { s.stalled = h })
+	switch {
+	case before.State == component.Unknown:
+		e.metrics.stalls.Inc()
+		e.log.Warn("an operation does not return", "component_id", n.id, "operation", calls[0].What, "since", calls[0].Since, "limit", calls[0].Limit)
+	case h.State == component.Unknown:
+		e.log.Info("the operation has returned", "component_id", n.id)
+	}
+}
