@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 )
@@ -197,7 +196,8 @@ func (p *binaryParser) str() (s string) {
 func (p *binaryParser) series() *Series {
 	wire := p.str()
 	var room [512]byte
-	if s := p.o.Handles.Lookup(xxhash.Sum64String(wire), append(room[:0], wire...), p.o.Now); s != nil {
+	known := append(room[:0], wire...)
+	if s := p.o.Handles.Lookup(Hash(known), known, p.o.Now); s != nil {
 		return s
 	}
 	inner := binaryParser{rest: wire}

@@ -3,8 +3,6 @@ package batch
 import (
 	"sync"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // Interner gives equal labels the same handle, for records whose labels are
@@ -39,11 +37,11 @@ func NewInterner(ttl time.Duration) *Interner {
 func (in *Interner) Intern(sorted []Label, meta *Metadata, now time.Time) *Series {
 	var buf [512]byte // most label sets fit, and a look-up of known ones allocates nothing
 	wire := AppendLabels(buf[:0], sorted)
-	return in.intern(xxhash.Sum64(wire), wire, meta, now)
+	return in.intern(Hash(wire), wire, meta, now)
 }
 
-// Lookup returns the handle whose AppendWire appends the given bytes, of which hash is the
-// xxhash64, nil when there is none. It allocates nothing; what comes encoded
+// Lookup returns the handle whose AppendWire appends the given bytes, of which hash is
+// the Hash, nil when there is none. It allocates nothing; what comes encoded
 // needs no decoding while its series is known.
 func (in *Interner) Lookup(hash uint64, wire []byte, now time.Time) *Series {
 	in.mu.Lock()

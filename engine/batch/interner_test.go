@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/weir-run/weir/engine/batch"
 )
 
@@ -86,14 +84,14 @@ func TestInternerLookup(t *testing.T) {
 	s := in.Intern([]batch.Label{{Name: batch.NameLabel, Value: "up"}}, nil, epoch)
 	wire := s.AppendWire(nil)
 	for i := 1; i < 5; i++ { // a look-up is a use
-		if got := in.Lookup(xxhash.Sum64(wire), wire, epoch.Add(time.Duration(i)*50*time.Second)); got != s {
+		if got := in.Lookup(batch.Hash(wire), wire, epoch.Add(time.Duration(i)*50*time.Second)); got != s {
 			t.Fatalf("got %v, want %v", got, s)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { in.Lookup(xxhash.Sum64(wire), wire, epoch) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { in.Lookup(batch.Hash(wire), wire, epoch) }); n != 0 {
 		t.Errorf("a look-up allocates %v times", n)
 	}
-	if got := in.Lookup(xxhash.Sum64(wire[1:]), wire[1:], epoch); got != nil {
+	if got := in.Lookup(batch.Hash(wire[1:]), wire[1:], epoch); got != nil {
 		t.Errorf("got %v for bytes that nobody interned", got)
 	}
 	var all []*batch.Series
@@ -101,7 +99,7 @@ func TestInternerLookup(t *testing.T) {
 	if len(all) != 1 || all[0] != s {
 		t.Errorf("got %v, want the one series", all)
 	}
-	if got := in.Lookup(xxhash.Sum64(wire), wire, epoch.Add(time.Hour)); got != nil || !s.Released() {
+	if got := in.Lookup(batch.Hash(wire), wire, epoch.Add(time.Hour)); got != nil || !s.Released() {
 		t.Errorf("got %v an hour later, want it to be forgotten", got)
 	}
 }

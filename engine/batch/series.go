@@ -5,7 +5,6 @@ import (
 	"iter"
 	"sync/atomic"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
@@ -68,7 +67,7 @@ func newSeries(sorted []Label, source *Series) *Series {
 	b := appendFormHead(make([]byte, 0, formSize(0, n)), nil, n)
 	at := len(b)
 	b = AppendLabels(b, sorted)
-	s := &Series{form: formOf(b), hash: xxhash.Sum64(b[at:]), source: source, id: ids.take()}
+	s := &Series{form: formOf(b), hash: Hash(b[at:]), source: source, id: ids.take()}
 	if n == 0 {
 		s.form = noLabels
 	}
@@ -81,7 +80,7 @@ func fromWire(wire []byte) *Series {
 		return NewSeries(nil)
 	}
 	b := appendFormHead(make([]byte, 0, formSize(0, len(wire))), nil, len(wire))
-	return &Series{form: formOf(append(b, wire...)), hash: xxhash.Sum64(wire), id: ids.take()}
+	return &Series{form: formOf(append(b, wire...)), hash: Hash(wire), id: ids.take()}
 }
 
 // Derive returns a handle for sorted labels that was made from s: its metadata
@@ -117,7 +116,8 @@ func (s *Series) WireSize() int {
 // Empty reports whether there are no labels.
 func (s *Series) Empty() bool { return s.form == noLabels }
 
-// Hash is the xxhash64 of what AppendWire appends: equal labels, equal hash.
+// Hash is the Hash of what AppendWire appends: equal labels, equal hash, within one
+// process. Do not store it.
 func (s *Series) Hash() uint64 { return s.hash }
 
 // Equal reports whether both have the same labels.
@@ -132,8 +132,7 @@ func (s *Series) Equal(o *Series) bool {
 	return s.Is(o.hash, o.AppendWire(room[:0]))
 }
 
-// Is reports whether wire, of which hash is the xxhash64, is what AppendWire
-// appends.
+// Is reports whether wire, of which hash is the Hash, is what AppendWire appends.
 func (s *Series) Is(hash uint64, wire []byte) bool {
 	if s.hash != hash || s.WireSize() != len(wire) {
 		return false

@@ -1,10 +1,6 @@
 package batch
 
-import (
-	"unsafe"
-
-	"github.com/cespare/xxhash/v2"
-)
+import "unsafe"
 
 // Slab makes handles that begin together, in memory that several of them share:
 // allocations of their own would cost each a sixth more, and the collector its
@@ -46,7 +42,7 @@ func (p *Slab) Expect(n int) {
 }
 
 // Series returns a new handle for the labels of a wire, of which hash is the
-// xxhash64. wire is copied, but for the labels of tags if it has them all; tags
+// Hash. wire is copied, but for the labels of tags if it has them all; tags
 // may be nil.
 func (p *Slab) Series(hash uint64, wire []byte, tags *Tags) *Series {
 	if len(p.series) == 0 {
@@ -77,7 +73,7 @@ func (p *Slab) together() int { return max(slabSeries, min(p.expected, slabMost)
 func (p *Slab) form(cuts, own []byte) *form {
 	var key uint64
 	if p.sharing {
-		key = xxhash.Sum64(own) + xxhash.Sum64(cuts)
+		key = Hash(own) + Hash(cuts)
 		if f := p.find(key, cuts, own); f != nil {
 			p.shared++
 			return f

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/weir-run/weir/engine/batch"
 )
 
@@ -126,12 +124,12 @@ func TestTags(t *testing.T) {
 		if !target.Is(wireOf(tags.Labels())) || target.Is(append(wireOf(tags.Labels()), 'x')) {
 			t.Fatal("tags are not what they were made of")
 		}
-		got := slab.Series(xxhash.Sum64(wire), wire, target)
+		got := slab.Series(batch.Hash(wire), wire, target)
 		want := batch.NewSeries(ls)
 		clear(wire) // it is the caller's
 		sameSeries(t, got, want, ls)
 		again := wireOf(ls)
-		if twice := slab.Series(xxhash.Sum64(again), again, target); !twice.Equal(got) {
+		if twice := slab.Series(batch.Hash(again), again, target); !twice.Equal(got) {
 			t.Fatalf("%v is not equal to itself", got)
 		}
 		if len(tags.Labels()) > 0 && !conflict {
@@ -178,7 +176,7 @@ func makeSeries(slab *batch.Slab, wires [][]byte, tags *batch.Tags) (out []*batc
 	slab.Expect(len(wires))
 	defer slab.Expect(0)
 	for _, w := range wires {
-		out = append(out, slab.Series(xxhash.Sum64(w), w, tags))
+		out = append(out, slab.Series(batch.Hash(w), w, tags))
 	}
 	return out
 }
@@ -252,7 +250,7 @@ func TestFleetConcurrent(t *testing.T) {
 				all := makeSeries(&slab, wires, tags)
 				for j := range 100 { // churn, in what is left of the memory
 					w := wireOf([]batch.Label{{Name: "a", Value: fmt.Sprint(i, j)}})
-					all, wires = append(all, slab.Series(xxhash.Sum64(w), w, tags)), append(wires, w)
+					all, wires = append(all, slab.Series(batch.Hash(w), w, tags)), append(wires, w)
 				}
 				for j, s := range all {
 					if !bytes.Equal(s.AppendWire(nil), wires[j]) {

@@ -140,7 +140,9 @@ func match(g *targetgroup.Group, before []entry) (entries []entry, built int) {
 }
 
 // hash of a target's labels, which win over those of its group, whatever the
-// order.
+// order. It has no seed, so that targets of one address are in the same order
+// after a restart. Nothing is looked up by it: targets of one hash, which anybody
+// can make, are compared one by one with those before, each once.
 func hash(target, group model.LabelSet) (sum uint64) {
 	for n, v := range target {
 		sum += pair(n, v)

@@ -275,10 +275,17 @@ func (s Split) lanes(b Batch, n int) func(yield func(lane int, rows batch.Rows) 
 			return
 		}
 		rows := make([]batch.Rows, n)
+		// The journal keeps the lane, and after a restart a series must not go to
+		// another one: so the hash has no seed of the process. Who chooses labels
+		// can fill one lane with them; nothing is looked up by it.
 		var h xxhash.Digest
+		var wire []byte
 		for i, series := range b.series() {
-			hash := series.Hash()
-			if !s.Series {
+			var hash uint64
+			if s.Series {
+				wire = series.AppendWire(wire[:0])
+				hash = xxhash.Sum64(wire)
+			} else {
 				h.Reset()
 				for _, name := range s.By {
 					_, _ = h.WriteString(series.Label(name))

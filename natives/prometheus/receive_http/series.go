@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -44,13 +43,13 @@ func (k *known) shard(hash uint64) *batch.Interner { return k.shards[hash>>60%sh
 // lookup returns the series with the labels as batch.Series.AppendWire writes them,
 // nil when it is not known.
 func (k *known) lookup(wire []byte, now time.Time) *batch.Series {
-	hash := xxhash.Sum64(wire)
+	hash := batch.Hash(wire)
 	return k.shard(hash).Lookup(hash, wire, now)
 }
 
 // intern returns the series with the sorted labels.
 func (k *known) intern(sorted []batch.Label, now time.Time) *batch.Series {
-	s := k.shard(xxhash.Sum64(batch.AppendLabels(nil, sorted))).Intern(sorted, nil, now)
+	s := k.shard(batch.Hash(batch.AppendLabels(nil, sorted))).Intern(sorted, nil, now)
 	if s.Meta() == nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()

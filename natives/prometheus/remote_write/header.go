@@ -97,7 +97,9 @@ func (p *split) add(s *settings, value string, r row) (reason string) {
 func (p *split) encode(gr *group, own, lanes int) (lost int) {
 	for _, value := range p.values {
 		// The lane is the value's: one source may have many of them, and no
-		// lane could send all that one after the other.
+		// lane could send all that one after the other. The journal keeps it, so
+		// the hash has no seed of the process; who chooses values can fill one
+		// lane with them, as with one value, and nothing is looked up by it.
 		lane := own
 		if value != "" {
 			lane = int(xxhash.Sum64String(value) % uint64(lanes))

@@ -3,9 +3,9 @@ package remotewrite
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math/bits"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/s2"
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -54,7 +54,7 @@ func scan(body []byte, m message, f func(data []byte, hash uint64, table *symbol
 	table := &symbolTable{}
 	if err := eachField(raw, 4, func(s []byte) error {
 		table.strings = append(table.strings, string(s))
-		table.hashes = append(table.hashes, xxhash.Sum64(s))
+		table.hashes = append(table.hashes, maphash.Bytes(seed, s))
 		table.size += len(s) + 3
 		return nil
 	}); err != nil {
@@ -118,11 +118,14 @@ func hashLabels(series []byte) (hash uint64, err error) {
 	err = eachField(series, 1, func(label []byte) error {
 		// Name and value are always there, in this order.
 		return errors.Join(
-			eachField(label, 1, func(name []byte) error { hash = mix(hash, xxhash.Sum64(name)); return nil }),
-			eachField(label, 2, func(value []byte) error { hash = mix(hash, xxhash.Sum64(value)); return nil }))
+			eachField(label, 1, func(name []byte) error { hash = mix(hash, maphash.Bytes(seed, name)); return nil }),
+			eachField(label, 2, func(value []byte) error { hash = mix(hash, maphash.Bytes(seed, value)); return nil }))
 	})
 	return hash, err
 }
+
+// seed is the process's own: who chooses labels must not choose bins.
+var seed = maphash.MakeSeed()
 
 func mix(hash, next uint64) uint64 {
 	return bits.RotateLeft64(hash^next, 27) * 0x9e3779b97f4a7c15

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -121,7 +120,7 @@ func (c *cache) labelled(wire []byte, tags []labels.Label) int {
 	if len(c.byLabels.slots) == 0 {
 		c.indexSeries(len(c.series))
 	}
-	hash := xxhash.Sum64(wire)
+	hash := batch.Hash(wire)
 	i, slot := c.byLabels.first(hash)
 	for i >= 0 && !c.series[i].h.Is(hash, wire) {
 		i, slot = c.byLabels.next(slot)

@@ -171,7 +171,8 @@ func flag(st *scrape.Target, label string, def bool) bool {
 // them does others in passing, and to wake up costs more than to scrape.
 const together = 250 * time.Millisecond
 
-// offset returns the target's place in a span of time.
+// offset returns the target's place in a span of time. It is the same after a
+// restart, as in Prometheus, so the hash has no seed; nothing is looked up by it.
 func (t *target) offset(span time.Duration) time.Duration {
 	d := time.Duration(t.hash % uint64(span))
 	if span >= 4*together {
