@@ -162,6 +162,21 @@ func (d *Desk[A, B]) Await(w Waiting, r *http.Request, req *Request[A]) *Refusal
 	return e
 }
 
+// Ended returns the answer to a request for which there is no use in going on: its
+// client has gone, or weir stops. It is nil while there is. Who decodes a body asks
+// again and again, since that may take longer than either can wait.
+func (d *Desk[A, B]) Ended(r *http.Request) *Refusal {
+	select {
+	case <-d.stopping:
+		return Refuse(http.StatusServiceUnavailable, Refused, "the request was not read to its end: %w", errStopsSend).Later(RetryRefused)
+	default:
+	}
+	if r.Context().Err() != nil {
+		return &Refusal{Outcome: Gone}
+	}
+	return nil
+}
+
 var errStopsSend = errors.New("weir is stopping; send them again")
 
 // stopGrace is how long requests in flight may still wait for the receivers

@@ -25,6 +25,7 @@ type decoder struct {
 	meta    bool             // append_metadata
 	typed   bool             // enable_type_and_unit_labels
 	reserve func(int64) bool // asks for memory, in bytes
+	ended   func() bool      // whether nobody waits for the samples any more
 	now     time.Time
 
 	compressed []byte
@@ -41,6 +42,7 @@ type decoder struct {
 	histSeen  [][]byte                       // of the series that is read
 	exSeen    [][]byte
 	orphans   []orphan
+	parts     int   // series and metadata that were read
 	counted   int   // rows that memory was reserved for
 	extra     int64 // memory reserved for histograms
 	dropped   map[string]int
@@ -68,11 +70,14 @@ func (d *decoder) reset() {
 	clear(d.labels)
 	d.symbols, d.orphans = d.symbols[:0], d.orphans[:0]
 	d.dropped, d.exDropped, d.metas, d.texts = nil, nil, nil, nil
-	d.counted, d.extra, d.reduced, d.problems, d.written = 0, 0, 0, intake.Problems{}, written{}
+	d.parts, d.counted, d.extra, d.reduced, d.problems, d.written = 0, 0, 0, 0, intake.Problems{}, written{}
 }
 
 // errBusy says that there is no memory for the request now.
 var errBusy = errors.New("too much is in flight")
+
+// errEnded says that nobody waits for the request any more.
+var errEnded = errors.New("the request has ended")
 
 // errSampleLimit says that a request is over sample_limit.
 var errSampleLimit = errors.New("the request has more samples than sample_limit")
@@ -95,6 +100,26 @@ func (d *decoder) room() error {
 			return errBusy
 		}
 		d.counted += rowChunk
+		return d.goOn()
+	}
+	return nil
+}
+
+// lookEvery is after how many series a decoder asks whether the request has ended.
+const lookEvery = 64
+
+// goOn returns errEnded when the request has ended.
+func (d *decoder) goOn() error {
+	if d.ended() {
+		return errEnded
+	}
+	return nil
+}
+
+// next is called before each series and each metadata.
+func (d *decoder) next() error {
+	if d.parts++; d.parts%lookEvery == 0 {
+		return d.goOn()
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ func (d *decoder) decodeV1(body []byte) error {
 	c := wire.Read(body)
 	families := map[string]batch.Metadata{}
 	for c.More() {
+		if err := d.next(); err != nil {
+			return err
+		}
 		num, typ := c.Field()
 		switch num {
 		case 1:

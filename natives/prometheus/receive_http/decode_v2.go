@@ -22,6 +22,9 @@ func (d *decoder) decodeV2(body []byte) error {
 	for _, wanted := range []int32{4, 5} {
 		c := wire.Read(body)
 		for c.More() {
+			if err := d.next(); err != nil {
+				return err
+			}
 			num, typ := c.Field()
 			if num != 4 && num != 5 {
 				c.Skip(typ)

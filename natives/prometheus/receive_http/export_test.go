@@ -1,6 +1,7 @@
 package receivehttp
 
 import (
+	"errors"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -16,7 +17,7 @@ func NewDecoder() *Decoder {
 	var l Limits
 	l.SetToDefault()
 	return &Decoder{&decoder{
-		known: newKnown(), held: newHeld(), limits: &l, meta: true, reserve: func(int64) bool { return true },
+		known: newKnown(), held: newHeld(), limits: &l, meta: true, reserve: func(int64) bool { return true }, ended: func() bool { return false },
 		now: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
 	}}
 }
@@ -51,6 +52,19 @@ func (d *Decoder) Only(message string, body []byte) (rows int, err error) {
 		err = d.d.decodeV2(body)
 	}
 	return len(d.d.t), err
+}
+
+// EndAfter lets the request end when the decoder has asked so many times, and returns
+// how many rows were read by then.
+func (d *Decoder) EndAfter(asks int, message string, body []byte) (rows int, ended bool) {
+	defer d.d.reset()
+	d.d.ended = func() bool { asks--; return asks < 0 }
+	decode := d.d.decodeV2
+	if message == messageV1 {
+		decode = d.d.decodeV1
+	}
+	err := decode(body)
+	return len(d.d.t), errors.Is(err, errEnded)
 }
 
 // Now sets the time.

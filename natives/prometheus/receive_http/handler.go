@@ -107,7 +107,7 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *in
 		c.desk.Joined.Inc()
 		return req, false, nil
 	}
-	if e := c.decode(d, a, message, res); e != nil {
+	if e := c.decode(d, r, a, message, res); e != nil {
 		return nil, false, e
 	}
 	for reason, n := range d.dropped {
@@ -125,7 +125,7 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *in
 }
 
 // decode decompresses the body in d and reads it into d's rows.
-func (c *Component) decode(d *decoder, a *Arguments, message string, res *intake.Reservation) *intake.Refusal {
+func (c *Component) decode(d *decoder, r *http.Request, a *Arguments, message string, res *intake.Reservation) *intake.Refusal {
 	n, err := snappy.DecodedLen(d.compressed)
 	if err != nil {
 		return intake.Refuse(http.StatusBadRequest, intake.Invalid, "cannot decompress the body: %w", err)
@@ -141,6 +141,8 @@ func (c *Component) decode(d *decoder, a *Arguments, message string, res *intake
 	}
 	c.desk.Bodies.Add(float64(n))
 	d.known, d.held, d.limits, d.reserve, d.now = c.known.Load(), c.held, &a.Limits, res.Reserve, c.o.Clock.Now()
+	var end *intake.Refusal
+	d.ended = func() bool { end = c.desk.Ended(r); return end != nil }
 	d.meta, d.typed = a.AppendMetadata, a.EnableTypeAndUnitLabels
 	if message == messageV1 {
 		err = d.decodeV1(d.body)
@@ -148,6 +150,8 @@ func (c *Component) decode(d *decoder, a *Arguments, message string, res *intake
 		err = d.decodeV2(d.body)
 	}
 	switch {
+	case errors.Is(err, errEnded):
+		return end
 	case errors.Is(err, errBusy):
 		return c.overBudget(a, res.Needs())
 	case errors.Is(err, errSampleLimit):
@@ -171,6 +175,7 @@ const maxKept = 4 << 20
 
 func (c *Component) putDecoder(d *decoder) {
 	d.reset()
+	d.reserve, d.ended = nil, nil // they keep the request
 	if cap(d.body)+cap(d.compressed)+cap(d.t)*40+(cap(d.symbols)+cap(d.histSeen)+cap(d.exSeen))*24+cap(d.refs)*4+cap(d.region) <= maxKept {
 		c.decoders.Put(d)
 	}

@@ -26,6 +26,7 @@ type decoder struct {
 	incoming bool
 	now      int64 // Unix ns, for lines that should have a time and have none
 	reserve  func(int64) bool
+	ended    func() bool // whether nobody waits for the lines any more
 
 	byLane [intake.Lanes]*batch.Logs
 	to     *batch.Logs   // of the stream's lane, nil when it is not accepted
@@ -33,13 +34,18 @@ type decoder struct {
 	bad    bool          // the stream is not accepted because it is wrong
 	key    []byte
 
-	rows, counted    int
+	seen             int // lines
+	rows, counted    int // of them accepted, and for how many memory was reserved
 	invalid, dropped int // lines
 	problems         intake.Problems
-	busy             bool
+	streams          int
+	err              error // errBusy or errEnded, once decoding cannot go on
 }
 
-var errBusy = errors.New("too much is in flight")
+var (
+	errBusy  = errors.New("too much is in flight")
+	errEnded = errors.New("the request has ended")
+)
 
 // protobuf reads a push request.
 func (d *decoder) protobuf(body []byte) error {
@@ -53,9 +59,12 @@ func (d *decoder) protobuf(body []byte) error {
 				d.now++
 			}
 			d.add(t, r.Line, push.SortMeta(r.Meta))
-			if d.busy {
-				return errBusy
+			if d.err != nil {
+				return d.err
 			}
+		}
+		if d.err != nil {
+			return d.err
 		}
 	}
 	return r.Err()
@@ -63,13 +72,12 @@ func (d *decoder) protobuf(body []byte) error {
 
 // json reads a push request.
 func (d *decoder) json(body []byte) error {
-	err := pushJSON(text(body),
-		func(ls []batch.Label) { d.begin(d.set.ofLabels(d.tenant, ls)) },
-		func(t int64, line string, meta []batch.Label) { d.add(t, line, push.SortMeta(meta)) })
-	if d.busy {
-		return errBusy
-	}
-	return err
+	return pushJSON(text(body),
+		func(ls []batch.Label) error { d.begin(d.set.ofLabels(d.tenant, ls)); return d.err },
+		func(t int64, line string, meta []batch.Label) error {
+			d.add(t, line, push.SortMeta(meta))
+			return d.err
+		})
 }
 
 // raw reads lines.
@@ -80,8 +88,8 @@ func (d *decoder) raw(body []byte) error {
 		if line = strings.TrimRight(line, "\r\n"); line != "" {
 			d.add(0, line, nil)
 		}
-		if d.busy {
-			return errBusy
+		if d.err != nil {
+			return d.err
 		}
 	}
 	return nil
@@ -89,6 +97,9 @@ func (d *decoder) raw(body []byte) error {
 
 // begin begins a stream: nil is dropped, and one with an error is refused.
 func (d *decoder) begin(s *batch.Stream, err error) {
+	if d.streams++; d.streams%lookEvery == 0 && d.ended() {
+		d.err = errEnded
+	}
 	d.stream, d.to, d.bad = s, nil, err != nil
 	if err != nil {
 		d.problems.Add(err)
@@ -112,9 +123,17 @@ const (
 	rowChunk   = 1024
 )
 
+// lookEvery is after how many streams a decoder asks whether the request has ended.
+// It also asks after rowChunk lines.
+const lookEvery = 64
+
 // add adds an entry to the stream. Without incoming times its time is its number,
 // see Component.date.
 func (d *decoder) add(t int64, line string, meta []batch.Label) {
+	if d.seen++; d.seen%rowChunk == 0 && d.ended() {
+		d.err = errEnded
+		return
+	}
 	if d.bad {
 		d.invalid++
 		return
@@ -130,7 +149,7 @@ func (d *decoder) add(t int64, line string, meta []batch.Label) {
 	}
 	if need > 0 {
 		if !d.reserve(need) {
-			d.busy = true
+			d.err = errBusy
 			return
 		}
 	}
@@ -153,7 +172,7 @@ func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // unpack returns the body as its encodings say: that of the header and, of a
 // push request in protobuf, snappy. own says that it is other memory than body.
-func (c *Component) unpack(body []byte, encoding string, snappied bool, a *Arguments, res *intake.Reservation) (out []byte, own bool, e *intake.Refusal) {
+func (c *Component) unpack(body []byte, from *http.Request, encoding string, snappied bool, a *Arguments, res *intake.Reservation) (out []byte, own bool, e *intake.Refusal) {
 	limit := int64(a.MaxSize)
 	var r io.Reader
 	var err error
@@ -173,7 +192,7 @@ func (c *Component) unpack(body []byte, encoding string, snappied bool, a *Argum
 	out = body
 	if r != nil {
 		own = true
-		if out, e = c.inflate(r, limit, a, res); e != nil {
+		if out, e = c.inflate(r, from, limit, a, res); e != nil {
 			return nil, false, e
 		}
 	}
@@ -205,7 +224,7 @@ func tooLarge(limit int64) *intake.Refusal {
 }
 
 // inflate reads r to its end.
-func (c *Component) inflate(r io.Reader, limit int64, a *Arguments, res *intake.Reservation) ([]byte, *intake.Refusal) {
+func (c *Component) inflate(r io.Reader, from *http.Request, limit int64, a *Arguments, res *intake.Reservation) ([]byte, *intake.Refusal) {
 	var out []byte
 	for {
 		if len(out) == cap(out) {
@@ -215,7 +234,10 @@ func (c *Component) inflate(r io.Reader, limit int64, a *Arguments, res *intake.
 			}
 			out = append(make([]byte, 0, grown), out...)
 		}
-		n, err := r.Read(out[len(out):cap(out)])
+		if e := c.desk.Ended(from); e != nil {
+			return nil, e
+		}
+		n, err := r.Read(out[len(out):min(cap(out), len(out)+64<<10)])
 		out = out[:len(out)+n]
 		switch {
 		case int64(len(out)) > limit:

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -24,7 +25,7 @@ func NewDecoder() *Decoder {
 }
 
 func (d *Decoder) decoder() *decoder {
-	return &decoder{set: d.set, incoming: true, reserve: func(int64) bool { return true }}
+	return &decoder{set: d.set, incoming: true, reserve: func(int64) bool { return true }, ended: func() bool { return false }}
 }
 
 // Rows returns what a body has, the lines of a stream in their order, what is
@@ -53,4 +54,21 @@ func (d *Decoder) Only(json bool, body []byte) int {
 		_ = x.protobuf(body)
 	}
 	return x.rows
+}
+
+// EndAfter lets the request end when the decoder has asked so many times, and returns
+// how many streams and lines were read by then.
+func (d *Decoder) EndAfter(asks int, form string, body []byte) (streams, lines int, ended bool) {
+	x := d.decoder()
+	x.ended = func() bool { asks--; return asks < 0 }
+	var err error
+	switch form {
+	case "json":
+		err = x.json(body)
+	case "raw":
+		err = x.raw(body)
+	default:
+		err = x.protobuf(body)
+	}
+	return x.streams, x.seen, errors.Is(err, errEnded)
 }

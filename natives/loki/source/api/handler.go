@@ -157,13 +157,18 @@ func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string)
 		return req, nil
 	}
 	var arena []byte
-	if arena, own, e = c.unpack(body, encoding, f == formProtobuf, a, res); e != nil {
+	if arena, own, e = c.unpack(body, r, encoding, f == formProtobuf, a, res); e != nil {
 		own = true
 		return nil, e
 	}
 	c.desk.Bodies.Add(float64(len(arena)))
 	d := &decoder{set: c.set.Load(), tenant: tenant, incoming: a.UseIncomingTimestamp, now: c.o.Clock.Now().UnixNano(), reserve: res.Reserve}
+	var end *intake.Refusal
+	d.ended = func() bool { end = c.desk.Ended(r); return end != nil }
 	if e := c.decode(d, f, arena, a, res); e != nil {
+		if end != nil {
+			return nil, end
+		}
 		return nil, e
 	}
 	kept := res.Held() // until the lines were accepted

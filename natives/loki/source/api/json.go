@@ -16,11 +16,11 @@ import (
 //	{"streams": [{"stream": {"label": "value"}, "values": [["<Unix ns>", "<line>", {"name": "value"}]]}]}
 //
 // stream is called before the entries of each stream, with its labels as they
-// came, and entry with each of them. Strings are parts of s where nothing in
-// them is escaped.
+// came, and entry with each of them. The first error of either ends it. Strings are
+// parts of s where nothing in them is escaped.
 //
 // Format: https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
-func pushJSON(s string, stream func([]batch.Label), entry func(t int64, line string, meta []batch.Label)) error {
+func pushJSON(s string, stream func([]batch.Label) error, entry func(t int64, line string, meta []batch.Label) error) error {
 	p := &jsonParser{s: s}
 	p.push(stream, entry)
 	if p.space(); p.err == nil && p.i < len(s) {
@@ -45,7 +45,15 @@ func (p *jsonParser) fail(format string, args ...any) {
 	p.i = len(p.s)
 }
 
-func (p *jsonParser) push(stream func([]batch.Label), entry func(int64, string, []batch.Label)) {
+// end makes err the first error, unless it is nil.
+func (p *jsonParser) end(err error) {
+	if err != nil && p.err == nil {
+		p.err = err
+		p.i = len(p.s)
+	}
+}
+
+func (p *jsonParser) push(stream func([]batch.Label) error, entry func(int64, string, []batch.Label) error) {
 	for key := range p.object() {
 		if key != "streams" {
 			p.skip(0)
@@ -61,7 +69,7 @@ func (p *jsonParser) push(stream func([]batch.Label), entry func(int64, string, 
 }
 
 // stream reads one stream. Its labels may stand behind its values.
-func (p *jsonParser) stream(stream func([]batch.Label), entry func(int64, string, []batch.Label)) {
+func (p *jsonParser) stream(stream func([]batch.Label) error, entry func(int64, string, []batch.Label) error) {
 	var labels []batch.Label
 	values := -1
 	named := false
@@ -79,7 +87,7 @@ func (p *jsonParser) stream(stream func([]batch.Label), entry func(int64, string
 				p.skip(0)
 				continue
 			}
-			stream(labels)
+			p.end(stream(labels))
 			p.values(entry)
 			values = -1
 		default:
@@ -89,7 +97,7 @@ func (p *jsonParser) stream(stream func([]batch.Label), entry func(int64, string
 	if values >= 0 && p.err == nil {
 		end := p.i
 		p.i = values
-		stream(labels)
+		p.end(stream(labels))
 		p.values(entry)
 		if p.err == nil {
 			p.i = end
@@ -97,7 +105,7 @@ func (p *jsonParser) stream(stream func([]batch.Label), entry func(int64, string
 	}
 }
 
-func (p *jsonParser) values(entry func(int64, string, []batch.Label)) {
+func (p *jsonParser) values(entry func(int64, string, []batch.Label) error) {
 	if p.null() {
 		return
 	}
@@ -127,7 +135,7 @@ func (p *jsonParser) values(entry func(int64, string, []batch.Label)) {
 			p.fail("want a time and a line, there are %d values", n)
 		}
 		if p.err == nil {
-			entry(t, line, meta)
+			p.end(entry(t, line, meta))
 		}
 	}
 }
