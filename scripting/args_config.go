@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/regex"
 	"github.com/weir-run/weir/natives/journaling"
 )
 
@@ -50,7 +50,7 @@ func (r *Regexp) UnmarshalText(text []byte) error {
 	if len(text) > maxPattern {
 		return fmt.Errorf("cannot use a regular expression of %d bytes: at most %d", len(text), maxPattern)
 	}
-	if _, err := regexp.Compile(string(text)); err != nil {
+	if _, err := regex.Compile(string(text), regex.MaxBytes); err != nil {
 		return fmt.Errorf("cannot use %q as a regular expression: %s", text, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 	*r = Regexp(text)

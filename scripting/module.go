@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // Value is what crosses between a script and a host function, in Go:
@@ -78,14 +79,8 @@ type Callback func(args ...Value) (Value, error)
 // a record that is still valid as its Row.
 type Row int
 
-// Pattern is what an Object holds that re.compile made: a regular expression
-// that matches in linear time.
-type Pattern interface {
-	// FindStringSubmatchIndex is that of regexp.Regexp.
-	FindStringSubmatchIndex(s string) []int
-	// Fits says what is wrong when s is too long for the pattern.
-	Fits(s string) error
-}
+// Pattern is what an Object holds that re.compile made.
+type Pattern = *regex.Regexp
 
 // CompilePattern asks the module re among modules for what its function compile
 // makes of a regular expression: an Object that holds a Pattern.
@@ -109,6 +104,34 @@ func CompilePattern(modules map[string]*Module, src string) (*Object, error) {
 		}
 	}
 	return nil, none
+}
+
+// Patterns are what a VM was passed as the text of a pattern, compiled. The zero
+// value has none. Not safe for concurrent use.
+type Patterns struct {
+	by   map[string]Pattern
+	used int // bytes
+}
+
+// maxPatternBytes is what the patterns of a VM may take.
+const maxPatternBytes = 4 << 20
+
+// Compile is CompilePattern, or what it returned before.
+func (p *Patterns) Compile(modules map[string]*Module, src string) (Pattern, error) {
+	if re, ok := p.by[src]; ok {
+		return re, nil
+	}
+	o, err := CompilePattern(modules, src)
+	if err != nil {
+		return nil, err
+	}
+	re := o.Data.(Pattern)
+	n := re.Bytes() + len(src)
+	if p.used += n; p.by == nil || p.used > maxPatternBytes {
+		p.by, p.used = map[string]Pattern{}, n
+	}
+	p.by[src] = re
+	return re, nil
 }
 
 // Object is a Go value of a script: immutable, or safe for concurrent use.
@@ -185,6 +208,9 @@ type Function struct {
 	// before them. An error is a result: `value, err` in Lua, a throw in JS.
 	// nil: the language binds it itself, such as the operations of a batch.
 	Fn func(args []Value) (Value, error)
+	// Checked is Fn where little input can take long: it asks check about every
+	// 10 ms and ends with its error. nil: Fn never does.
+	Checked func(check func() error, args []Value) (Value, error)
 }
 
 // Kind is what a parameter or a result is.
@@ -300,6 +326,12 @@ func (e *ArgError) Error() string {
 // object of a method, nil for a function. A wrong argument is an *ArgError.
 // args may be written to.
 func (f *Function) Call(self *Object, args []Value) (Value, error) {
+	return f.CallChecked(func() error { return nil }, self, args)
+}
+
+// CallChecked is Call for a caller that may want to end it: check is asked now
+// and then by a function that can take long, which ends with its error.
+func (f *Function) CallChecked(check func() error, self *Object, args []Value) (Value, error) {
 	rest := len(f.Params) > 0 && f.Params[len(f.Params)-1].Rest
 	if len(args) > len(f.Params) && !rest {
 		return nil, &ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(f.Params), len(args))}
@@ -331,6 +363,9 @@ func (f *Function) Call(self *Object, args []Value) (Value, error) {
 			return nil, &ArgError{Func: f.Name, Param: p.Name, Msg: msg}
 		}
 		in = append(in, v)
+	}
+	if f.Checked != nil {
+		return f.Checked(check, in)
 	}
 	return f.Fn(in)
 }

@@ -17,13 +17,19 @@ func (f *Function) Camel() *Function {
 	if f.Fn == nil || !args && !renames(result) {
 		return &out
 	}
-	out.Fn = func(in []Value) (Value, error) {
+	renamed := func(call func([]Value) (Value, error), in []Value) (Value, error) {
 		self := len(in) - len(f.Params) // a method's object
 		for i := range f.Params {
 			in[self+i] = f.Params[i].rename(in[self+i], CamelCase, keepName)
 		}
-		v, err := f.Fn(in)
+		v, err := call(in)
 		return result.rename(v, keepName, CamelCase), err
+	}
+	out.Fn = func(in []Value) (Value, error) { return renamed(f.Fn, in) }
+	if f.Checked != nil {
+		out.Checked = func(check func() error, in []Value) (Value, error) {
+			return renamed(func(in []Value) (Value, error) { return f.Checked(check, in) }, in)
+		}
 	}
 	return &out
 }

@@ -2,47 +2,40 @@ package stdlib
 
 import (
 	"fmt"
+	"io"
 	"regexp"
-	"regexp/syntax"
 	"strings"
 
+	"github.com/weir-run/weir/engine/regex"
 	"github.com/weir-run/weir/scripting"
 )
 
 const (
 	maxPattern = 8 << 10
 	maxMatches = 100_000
-	// maxWork bounds the pattern's instructions times the text's bytes, which
-	// is what a match may cost: nothing can stop one that runs.
-	maxWork = 1 << 24
+	// patternBytes is what the patterns take that are remembered, in all scripts.
+	patternBytes = 16 << 20
 )
 
-// pattern is a compiled pattern: a scripting.Pattern.
-type pattern struct {
-	*regexp.Regexp
-	size int // instructions
+// bounded is the guard of one text.
+func bounded(check func() error) regex.Guard {
+	return regex.Guard{Steps: regex.MaxSteps, Check: check}
 }
 
-// Fits reports whether matching s takes a bounded time.
-func (p *pattern) Fits(s string) error {
-	if p.size*len(s) > maxWork {
-		return fmt.Errorf("cannot match a text of %d bytes with a pattern of %d instructions: at most %d bytes", len(s), p.size, maxWork/p.size)
-	}
-	return nil
-}
+func unchecked() error { return nil }
 
 // reModule is RE2: linear in its input, whatever the pattern.
 //
 // Syntax: https://github.com/google/re2/wiki/Syntax
 func reModule() *scripting.Module {
-	patterns := newCache[*pattern](1000)
+	patterns := regex.NewCache(patternBytes)
 	typ := &scripting.ObjectType{
 		Name:   "re.Pattern",
 		Doc:    "A compiled pattern. Compile outside the hooks: the methods then cost no look-up.",
 		New:    "compile",
-		String: func(data any) string { return data.(*pattern).String() },
+		String: func(data any) string { return data.(*regex.Regexp).String() },
 	}
-	compiled := func(v scripting.Value) (*pattern, error) { return patterns.get(v.(string), compile) }
+	compiled := func(v scripting.Value) (*regex.Regexp, error) { return compile(v.(string), patterns.Compile) }
 
 	ops := []scripting.Function{
 		{
@@ -50,12 +43,8 @@ func reModule() *scripting.Module {
 			Doc:    "Reports whether the pattern matches somewhere in the text. Anchor it with ^ and $ to match all of it.",
 			Params: []scripting.Param{text("s", "The text.")},
 			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it matches.", Fails: true},
-			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				p, s := a[0].(*pattern), a[1].(string)
-				if err := p.Fits(s); err != nil {
-					return nil, err
-				}
-				return p.MatchString(s), nil
+			Checked: func(check func() error, a []scripting.Value) (scripting.Value, error) {
+				return a[0].(*regex.Regexp).Match(a[1].(string), bounded(check))
 			},
 			Examples: examples(`\d+`,
 				ex(true, "a1b"),
@@ -66,16 +55,13 @@ func reModule() *scripting.Module {
 			Doc:    "Returns the first match: the matched text, then its groups; a group that took no part is an empty text.",
 			Params: []scripting.Param{text("s", "The text.")},
 			Result: scripting.Result{Kind: scripting.KindList, Doc: "The match and its groups, nothing when there is no match.", Optional: true, Fails: true},
-			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				p, s := a[0].(*pattern), a[1].(string)
-				if err := p.Fits(s); err != nil {
+			Checked: func(check func() error, a []scripting.Value) (scripting.Value, error) {
+				s := a[1].(string)
+				m, err := a[0].(*regex.Regexp).FindSubmatchIndex(s, bounded(check))
+				if m == nil {
 					return nil, err
 				}
-				m := p.FindStringSubmatch(s)
-				if m == nil {
-					return nil, nil
-				}
-				return stringList(m), nil
+				return &scripting.List{Items: append([]scripting.Value{s[m[0]:m[1]]}, groups(s, m).Items...)}, nil
 			},
 			Examples: examples(`(\w+)@(\w+)(\.\w+)?`,
 				ex(list("joe@home", "joe", "home", ""), "to joe@home"),
@@ -93,12 +79,16 @@ func reModule() *scripting.Module {
 					}}}},
 			},
 			Result: scripting.Result{Kind: scripting.KindString, Doc: "The text with the replacements.", Fails: true},
-			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				p, s := a[0].(*pattern), a[1].(string)
+			Checked: func(check func() error, a []scripting.Value) (scripting.Value, error) {
+				p, s := a[0].(*regex.Regexp), a[1].(string)
 				if fn, ok := a[2].(scripting.Callback); ok {
-					return replaceBy(p, s, func(dst []byte, m []int) ([]byte, error) { return appendAnswer(dst, fn, s, m) })
+					return replace(p, s, bounded(check), few(func(dst []byte, m []int) ([]byte, error) { return appendAnswer(dst, fn, s, m) }))
 				}
-				return replaceAll(p, s, a[2].(string))
+				with := a[2].(string)
+				if strings.Contains(with, "$") {
+					return replace(p, s, bounded(check), few(func(dst []byte, m []int) ([]byte, error) { return p.Expand(dst, with, s, m), nil }))
+				}
+				return replace(p, s, bounded(check), func(dst []byte, _ []int) ([]byte, error) { return append(dst, with...), nil })
 			},
 			Uses: []scripting.Use{{
 				Lua: "local re = require \"re\"\nlocal digits = re.compile [[\\d+]]\n" +
@@ -119,14 +109,17 @@ func reModule() *scripting.Module {
 				{Name: "max", Kind: scripting.KindInt, Doc: "At most so many parts; the last one is the rest.", Optional: true},
 			},
 			Result: scripting.Result{Kind: scripting.KindList, Doc: "The parts.", Fails: true},
-			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				return split(a[0].(*pattern), a[1].(string), a[2])
+			Checked: func(check func() error, a []scripting.Value) (scripting.Value, error) {
+				return split(a[0].(*regex.Regexp), a[1].(string), a[2], bounded(check))
 			},
 			Examples: examples(`\s*,\s*`,
 				ex(list("a", "b", "c"), "a, b ,c"),
 				ex(list("a", "b ,c"), "a, b ,c", int64(2)),
 				ex(list(""), "")),
 		},
+	}
+	for i := range ops {
+		ops[i].Fn = func(a []scripting.Value) (scripting.Value, error) { return ops[i].Checked(unchecked, a) }
 	}
 	typ.Methods = ops
 
@@ -167,17 +160,18 @@ func reModule() *scripting.Module {
 }
 
 // withPattern makes a function of a method: the pattern comes first, as text.
-func withPattern(op scripting.Function, compiled func(scripting.Value) (*pattern, error)) scripting.Function {
+func withPattern(op scripting.Function, compiled func(scripting.Value) (*regex.Regexp, error)) scripting.Function {
 	f := op
 	f.Params = append([]scripting.Param{checked(text("pattern", "The pattern."))}, op.Params...)
 	f.Result.Fails = true
-	f.Fn = func(a []scripting.Value) (scripting.Value, error) {
+	f.Fn = func(a []scripting.Value) (scripting.Value, error) { return f.Checked(unchecked, a) }
+	f.Checked = func(check func() error, a []scripting.Value) (scripting.Value, error) {
 		re, err := compiled(a[0])
 		if err != nil {
 			return nil, err
 		}
 		a[0] = re
-		return op.Fn(a)
+		return op.Checked(check, a)
 	}
 	f.Examples = nil
 	for _, e := range op.Examples {
@@ -188,77 +182,42 @@ func withPattern(op scripting.Function, compiled func(scripting.Value) (*pattern
 	return f
 }
 
-func compile(src string) (*pattern, error) {
+// compile compiles a pattern by what knows some already.
+func compile(src string, by func(string) (*regex.Regexp, error)) (*regex.Regexp, error) {
 	if len(src) > maxPattern {
 		return nil, fmt.Errorf("cannot compile a pattern of %d bytes: at most %d", len(src), maxPattern)
 	}
-	re, err := regexp.Compile(src)
+	re, err := by(src)
 	if err != nil {
-		return nil, fmt.Errorf("cannot compile pattern %q: %s", src, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return nil, fmt.Errorf("cannot compile pattern %q: %s", regex.Shorten(src), strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
-	// regexp does not tell the size of its program: it is made once more.
-	tree, err := syntax.Parse(src, syntax.Perl)
-	if err != nil {
-		return nil, fmt.Errorf("cannot compile pattern %q: %w", src, err)
-	}
-	prog, err := syntax.Compile(tree.Simplify())
-	if err != nil {
-		return nil, fmt.Errorf("cannot compile pattern %q: %w", src, err)
-	}
-	return &pattern{Regexp: re, size: len(prog.Inst)}, nil
+	return re, nil
 }
 
-func replaceAll(re *pattern, s, with string) (scripting.Value, error) {
-	if err := re.Fits(s); err != nil {
+// replace replaces every match by what is appended for it.
+func replace(re *regex.Regexp, s string, g regex.Guard, with func(dst []byte, m []int) ([]byte, error)) (scripting.Value, error) {
+	out, err := re.Replace(s, scripting.MaxString, g, with)
+	if err != nil {
 		return nil, err
 	}
-	if !strings.Contains(with, "$") && (len(s)+1)*(len(with)+1) <= scripting.MaxString {
-		return re.ReplaceAllLiteralString(s, with), nil
-	}
-	return replaceBy(re, s, func(dst []byte, m []int) ([]byte, error) { return re.ExpandString(dst, with, s, m), nil })
+	return out, nil
 }
 
-// replaceBy replaces every match by what is appended for it.
-func replaceBy(re *pattern, s string, with func(dst []byte, m []int) ([]byte, error)) (_ scripting.Value, err error) {
-	if err := re.Fits(s); err != nil {
-		return nil, err
-	}
-	ms := re.FindAllStringSubmatchIndex(s, maxMatches+1)
-	if len(ms) == 0 {
-		return s, nil
-	}
-	if len(ms) > maxMatches {
-		return nil, fmt.Errorf("cannot replace more than %d matches", maxMatches)
-	}
-	var out []byte
-	last := 0
-	for _, m := range ms {
-		out = append(out, s[last:m[0]]...)
-		if out, err = with(out, m); err != nil {
-			return nil, err
+// few is with for maxMatches matches at most.
+func few(with func(dst []byte, m []int) ([]byte, error)) func(dst []byte, m []int) ([]byte, error) {
+	n := 0
+	return func(dst []byte, m []int) ([]byte, error) {
+		if n++; n > maxMatches {
+			return nil, fmt.Errorf("cannot replace more than %d matches", maxMatches)
 		}
-		last = m[1]
-		if len(out) > scripting.MaxString {
-			return nil, errLong("replace")
-		}
+		return with(dst, m)
 	}
-	if len(out)+len(s)-last > scripting.MaxString {
-		return nil, errLong("replace")
-	}
-	return string(append(out, s[last:]...)), nil
 }
 
 // appendAnswer appends what a script's function makes of a match.
 func appendAnswer(dst []byte, fn scripting.Callback, s string, m []int) ([]byte, error) {
-	match, groups := s[m[0]:m[1]], &scripting.List{}
-	for i := 2; i < len(m); i += 2 {
-		g := ""
-		if m[i] >= 0 {
-			g = s[m[i]:m[i+1]]
-		}
-		groups.Items = append(groups.Items, g)
-	}
-	v, err := fn(match, groups)
+	match := s[m[0]:m[1]]
+	v, err := fn(match, groups(s, m))
 	if err != nil {
 		return nil, &scripting.ArgError{Func: "replace", Param: "with", Msg: "failed: " + err.Error()}
 	}
@@ -271,10 +230,22 @@ func appendAnswer(dst []byte, fn scripting.Callback, s string, m []int) ([]byte,
 	return nil, &scripting.ArgError{Func: "replace", Param: "with", Msg: "must return a text, or nothing to leave the match as it is"}
 }
 
-func split(re *pattern, s string, limit scripting.Value) (scripting.Value, error) {
-	if err := re.Fits(s); err != nil {
-		return nil, err
+// groups returns the groups of a match; one that took no part is "".
+func groups(s string, m []int) *scripting.List {
+	l := &scripting.List{}
+	for i := 2; i < len(m); i += 2 {
+		g := ""
+		if m[i] >= 0 {
+			g = s[m[i]:m[i+1]]
+		}
+		l.Items = append(l.Items, g)
 	}
+	return l
+}
+
+// split is Split of regexp.Regexp: an empty match splits neither at the start of
+// the text nor at its end.
+func split(re *regex.Regexp, s string, limit scripting.Value, g regex.Guard) (scripting.Value, error) {
 	n := maxMatches + 1
 	if limit != nil {
 		n = int(min(limit.(int64), maxMatches))
@@ -282,11 +253,32 @@ func split(re *pattern, s string, limit scripting.Value) (scripting.Value, error
 			return nil, fmt.Errorf("cannot split into %d parts", limit)
 		}
 	}
-	parts := re.Split(s, n)
-	if len(parts) > maxMatches {
+	parts, last := &scripting.List{}, 0
+	if n == 1 || s == "" && re.String() != "" {
+		parts.Items = append(parts.Items, s)
+		return parts, nil
+	}
+	end := -1
+	err := re.Each(s, -1, g, func(m []int) error {
+		if len(parts.Items) == n-1 {
+			return io.EOF
+		}
+		if end = m[0]; m[1] != 0 {
+			parts.Items = append(parts.Items, s[last:end])
+		}
+		last = m[1]
+		return nil
+	})
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if end != len(s) {
+		parts.Items = append(parts.Items, s[last:])
+	}
+	if len(parts.Items) > maxMatches {
 		return nil, fmt.Errorf("cannot split into more than %d parts", maxMatches)
 	}
-	return stringList(parts), nil
+	return parts, nil
 }
 
 func errLong(what string) error {
@@ -323,6 +315,9 @@ func examples(self scripting.Value, es ...scripting.FunctionExample) []scripting
 // checked makes a parameter one whose constants are compiled when a script is
 // checked.
 func checked(p scripting.Param) scripting.Param {
-	p.Check = func(src string) error { _, err := compile(src); return err }
+	p.Check = func(src string) error {
+		_, err := compile(src, func(src string) (*regex.Regexp, error) { return regex.Compile(src, regex.MaxBytes) })
+		return err
+	}
 	return p
 }

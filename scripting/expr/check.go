@@ -13,6 +13,8 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // config is what expr's checker and compiler get: the names an expression sees
@@ -39,6 +41,7 @@ func config(logs bool) *conf.Config {
 		Func:  func(a ...any) (any, error) { return replace(a[0].(string), a[1].(string), a[2].(string)) },
 		Types: []reflect.Type{reflect.TypeFor[func(string, string, string) string]()},
 	}
+	c.Functions["matches"] = &builtin.Function{Name: "matches", Func: matches} // no source can call it: it is an operator
 	return c
 }
 
@@ -156,6 +159,12 @@ func (r *rules) walk(n ast.Node, inPredicate bool) {
 		}
 	case *ast.BinaryNode:
 		switch n.Operator {
+		case "matches": // expr's checker compiles it
+			if k, ok := n.Right.(*ast.StringNode); ok {
+				if size, err := regex.Measure(k.Value); err == nil && size.Fits(regex.MaxBytes) != nil {
+					r.fail(n.Right.Location(), "%v", size.Fits(regex.MaxBytes))
+				}
+			}
 		case "..":
 			from, ok1 := n.Left.(*ast.IntegerNode)
 			to, ok2 := n.Right.(*ast.IntegerNode)

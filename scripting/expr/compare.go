@@ -2,11 +2,11 @@ package expr
 
 import (
 	"reflect"
-	"regexp"
 
 	"github.com/expr-lang/expr/ast"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/regex"
 )
 
 func (c *compiler) equal(n *ast.BinaryNode) code {
@@ -127,7 +127,7 @@ func (c *compiler) matches(n *ast.BinaryNode) code {
 		c.refuse(n.Right, "matches takes a constant pattern")
 		return byMachine
 	}
-	re, err := regexp.Compile(pattern)
+	re, err := regex.Compile(pattern, regex.MaxBytes)
 	if err != nil {
 		c.refuse(n.Right, "%v", err)
 		return byMachine
@@ -135,8 +135,14 @@ func (c *compiler) matches(n *ast.BinaryNode) code {
 	if l.s == nil {
 		return byMachine
 	}
-	s := l.s
-	return code{fails: l.fails, b: func(x *Sample) bool { return re.MatchString(s(x)) }}
+	s, at := l.s, c.at(n)
+	return code{fails: l.fails, b: func(x *Sample) bool {
+		ok, err := re.Match(s(x), regex.Guard{Steps: regex.MaxSteps})
+		if err != nil {
+			x.failAt(at, "%v", err)
+		}
+		return ok
+	}}
 }
 
 func (c *compiler) in(n *ast.BinaryNode) code {

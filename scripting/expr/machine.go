@@ -11,6 +11,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/regex"
 )
 
 var errTooLong = errors.New("the result of replace is longer than 64 KiB")
@@ -30,6 +31,7 @@ type run struct {
 }
 
 func (c *compiler) machine(n ast.Node) *machine {
+	ast.Walk(&n, boundMatches{})
 	prog, err := exprcompiler.Compile(&parser.Tree{Node: n, Source: file.NewSource(c.src)}, c.conf)
 	if err != nil {
 		if c.err == nil {
@@ -40,6 +42,40 @@ func (c *compiler) machine(n ast.Node) *machine {
 	m := &machine{src: c.src, prog: prog, reads: dependsOn(n), logs: c.logs}
 	m.pool.New = func() any { return &run{env: map[string]any{}} }
 	return m
+}
+
+// boundMatches puts a function of ours in the place of matches: expr's compiles a
+// pattern of any size, and matches texts of any length.
+type boundMatches struct{}
+
+// Visit makes boundMatches an ast.Visitor.
+func (boundMatches) Visit(n *ast.Node) {
+	b, ok := (*n).(*ast.BinaryNode)
+	if !ok || b.Operator != "matches" {
+		return
+	}
+	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: b.Operator}, Arguments: []ast.Node{b.Left, b.Right}}
+	call.SetLocation(b.Location())
+	call.SetNature(*b.Nature())
+	*n = call
+}
+
+// patterns are those that machines have met; what an element of a list is matched
+// by may be another one each time.
+var patterns = regex.NewCache(4 << 20)
+
+// matches is the operator on expr's machine.
+func matches(a ...any) (any, error) {
+	s, ok1 := a[0].(string)
+	pattern, ok2 := a[1].(string)
+	if !ok1 || !ok2 {
+		return false, nil // of nothing
+	}
+	re, err := patterns.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return re.Match(s, regex.Guard{Steps: regex.MaxSteps})
 }
 
 // eval returns what the subtree gives for x; nil after an error, which is in x.

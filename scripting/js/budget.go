@@ -188,6 +188,15 @@ func (b *budget) check() {
 	}
 }
 
+// stopped is for functions of the host that are at work: its error is that the
+// call was stopped.
+func (b *budget) stopped() error {
+	if b.flag.Load() == 0 {
+		return nil
+	}
+	return b.look()
+}
+
 // charge is for functions of the host: it takes n for work that is about as
 // much as n instructions, which bounds them whatever the clock says. The error
 // is that the call was stopped.
@@ -195,10 +204,7 @@ func (b *budget) charge(n int64) error {
 	if b.spent += n; b.spent > b.max {
 		return b.trip(fmt.Errorf("%w: the call made the host do more than the work of %d instructions%s", scripting.ErrLimit, b.max, b.setting))
 	}
-	if b.flag.Load() == 0 {
-		return nil
-	}
-	return b.look()
+	return b.stopped()
 }
 
 // native says that a function of the host is at work on so many bytes.

@@ -90,12 +90,8 @@ func (v *vm) argValue(x any) goja.Value {
 
 // pattern is a regular expression of the config as the module re makes one.
 func (v *vm) pattern(re scripting.Regexp) goja.Value {
-	if m, ok := v.prog.stdlib["re"]; ok {
-		if f, ok := m.Func("compile"); ok {
-			if o, err := f.Call(nil, []scripting.Value{string(re)}); err == nil { // checked when it was decoded
-				return v.fromGo(o)
-			}
-		}
+	if o, err := scripting.CompilePattern(v.prog.stdlib, string(re)); err == nil { // checked when it was decoded
+		return v.fromGo(o)
 	}
 	return v.rt.ToValue(string(re))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dop251/goja"
 
+	"github.com/weir-run/weir/engine/regex"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/view"
 )
@@ -208,9 +209,6 @@ func (v *vm) matchEach(call goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
-// maxPatterns is how many patterns a VM remembers.
-const maxPatterns = 256
-
 // patternArg is a regular expression that a script passes: its text, or what
 // re.compile made.
 func (v *vm) patternArg(x goja.Value, method string) scripting.Pattern {
@@ -226,23 +224,17 @@ func (v *vm) patternArg(x goja.Value, method string) scripting.Pattern {
 	if !ok {
 		v.wrong(method, "pattern", x, "a string, or what re.compile returned")
 	}
-	if re, ok := v.data.patterns[src]; ok {
-		return re
-	}
-	o, err := scripting.CompilePattern(v.prog.stdlib, src)
+	re, err := v.data.patterns.Compile(v.prog.stdlib, src)
 	v.must(err)
-	re := o.Data.(scripting.Pattern)
-	if len(v.data.patterns) < maxPatterns {
-		v.data.patterns[src] = re
-	}
 	return re
 }
 
 func (v *vm) find(re scripting.Pattern, text string) []int {
-	v.must(re.Fits(text))
 	v.budget.native(len(text))
 	v.must(v.budget.charge(int64(len(text)>>5) + 2))
-	return re.FindStringSubmatchIndex(text)
+	at, err := re.FindSubmatchIndex(text, regex.Guard{Steps: regex.MaxSteps, Check: v.budget.stopped})
+	v.must(err)
+	return at
 }
 
 // groups appends the groups of a match, or all of it when there are none; a

@@ -343,5 +343,5 @@ func (v *vm) guarded(f *scripting.Function, self *scripting.Object, args []scrip
 	if v.test != nil && (self != nil || f.Name == "component") {
 		defer v.test.pause()()
 	}
-	return f.Call(self, args)
+	return f.CallChecked(v.budget.stopped, self, args)
 }

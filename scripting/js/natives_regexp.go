@@ -29,6 +29,8 @@ const (
 	// matchWork bounds the instructions of a pattern times the characters of a
 	// text, for one match.
 	matchWork = 1 << 26
+	// regexp2Bytes is about what a character of a pattern takes on regexp2.
+	regexp2Bytes = 200
 	// easyText is how long a text may be that no pattern takes long for.
 	easyText = 4 << 10
 )

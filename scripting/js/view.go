@@ -25,7 +25,7 @@ type data struct {
 	rows     []rowValues // likewise
 	cells    []goja.Value
 	read     []view.Cell // scratch
-	patterns map[string]scripting.Pattern
+	patterns scripting.Patterns
 
 	rowIterator rowIterator
 	step        step // its result
@@ -37,7 +37,6 @@ type data struct {
 
 // openData makes what scripts see of batches.
 func (v *vm) openData() {
-	v.data.patterns = map[string]scripting.Pattern{}
 	v.data.methods = map[*scripting.ObjectType]map[string]goja.Value{}
 	v.data.proto.record = v.intrinsics.objectProto
 	// Its names are labels, so it has none of an object's; text is asked for by

@@ -6,8 +6,11 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/dlclark/regexp2/v2"
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/unistring"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // walker adds up what can be reached from a value of goja's, of whose types it
@@ -29,10 +32,10 @@ type place struct {
 type shape struct {
 	typ    reflect.Type
 	size   int
-	parts  []part // that lead on
-	direct bool   // an interface has the value itself, which is a pointer
-	stop   bool   // what it leads to is not the VM's own
-	sized  bool   // the host says what it holds
+	parts  []part                             // that lead on
+	direct bool                               // an interface has the value itself, which is a pointer
+	stop   bool                               // what it leads to is not the VM's own
+	held   func(w *walker, at unsafe.Pointer) // adds what it holds; nil: its parts tell
 }
 
 // part of a type is a pointer, a list, a text, an interface or a map.
@@ -71,7 +74,7 @@ func shapeOf(t reflect.Type) *shape {
 func foreign(t reflect.Type) bool {
 	pkg := t.PkgPath()
 	switch {
-	case pkg == "", pkg == "math/big", strings.HasSuffix(pkg, "/goja/unistring"):
+	case pkg == "", pkg == "math/big", pkg == "regexp", pkg == "regexp/syntax", strings.HasSuffix(pkg, "/goja/unistring"):
 		return false
 	case strings.HasSuffix(pkg, "/goja"):
 		return t.Name() == "Program" || t.Name() == "objectTemplate"
@@ -87,13 +90,30 @@ func newShape(t reflect.Type) *shape {
 	sh := &shape{typ: t, size: int(t.Size())}
 	shapes.of[t] = sh // types contain themselves
 	sh.direct = isDirect(t)
-	if sh.sized = reflect.PointerTo(t).Implements(reflect.TypeFor[sized]()); sh.sized {
+	if sh.held = holds(t); sh.held != nil {
 		return sh
 	}
 	if sh.stop = foreign(t); !sh.stop {
 		sh.add(t, 0)
 	}
 	return sh
+}
+
+// holds returns what adds what a value of the host holds, nil if its parts do.
+func holds(t reflect.Type) func(w *walker, at unsafe.Pointer) {
+	switch {
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[sized]()):
+		return func(w *walker, at unsafe.Pointer) { w.size += reflect.NewAt(t, at).Interface().(sized).heldBytes() }
+	case t == reflect.TypeFor[scripting.Object]():
+		return func(w *walker, at unsafe.Pointer) {
+			if re, ok := (*scripting.Object)(at).Data.(scripting.Pattern); ok {
+				w.first(unsafe.Pointer(re), re.Bytes())
+			}
+		}
+	case t == reflect.TypeFor[regexp2.Regexp]():
+		return func(w *walker, at unsafe.Pointer) { w.size += regexp2Bytes * len((*regexp2.Regexp)(at).String()) }
+	}
+	return nil
 }
 
 func isDirect(t reflect.Type) bool {
@@ -147,8 +167,8 @@ func (w *walker) first(p unsafe.Pointer, n int) bool {
 
 func (w *walker) later(sh *shape, at unsafe.Pointer) {
 	switch {
-	case sh.sized:
-		w.size += reflect.NewAt(sh.typ, at).Interface().(sized).heldBytes()
+	case sh.held != nil:
+		sh.held(w, at)
 	case !sh.stop && len(sh.parts) > 0:
 		w.todo = append(w.todo, place{sh, at})
 	}

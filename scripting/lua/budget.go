@@ -159,6 +159,13 @@ func (b *budget) native(bytes int) {
 	b.gap += nativeGap + time.Duration(bytes)*time.Second/nativeRate
 }
 
+// check is for functions of the host that are at work: its error is that the call
+// was stopped.
+func (b *budget) check() error {
+	b.native(0)
+	return b.look()
+}
+
 // pause stops the time of the call, which waits for the outside until resume.
 func (b *budget) pause() error { return b.look() }
 

@@ -7,6 +7,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"github.com/weir-run/weir/engine/regex"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/view"
@@ -209,27 +210,17 @@ func (v *vm) patternArg(L *lua.LState, n int) scripting.Pattern {
 		}
 		v.raise(L, errors.New("cannot use this value as a pattern: it must be a string, or what re.compile returned"))
 	}
-	src := L.CheckString(n)
-	if re, ok := v.patterns[src]; ok {
-		return re
-	}
-	o, err := scripting.CompilePattern(v.prog.stdlib, src)
+	re, err := v.patterns.Compile(v.prog.stdlib, L.CheckString(n))
 	v.must(L, err)
-	re := o.Data.(scripting.Pattern)
-	if len(v.patterns) < maxPatterns {
-		v.patterns[src] = re
-	}
 	return re
 }
 
-// maxPatterns is how many patterns a VM remembers.
-const maxPatterns = 256
-
 func (v *vm) find(L *lua.LState, re scripting.Pattern, text string) []int {
-	v.must(L, re.Fits(text))
 	v.budget.native(len(text))
 	v.must(L, v.budget.charge(int64(len(text)>>5)+2))
-	return re.FindStringSubmatchIndex(text)
+	at, err := re.FindSubmatchIndex(text, regex.Guard{Steps: regex.MaxSteps, Check: v.budget.check})
+	v.must(L, err)
+	return at
 }
 
 // pushGroups pushes the groups of a match, or all of it when there are none, and

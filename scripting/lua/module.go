@@ -414,5 +414,5 @@ func (v *vm) guarded(f *scripting.Function, self *scripting.Object, args []scrip
 			err = v.budget.trip(fmt.Errorf("BUG: %s panicked: %v", f.Name, r))
 		}
 	}()
-	return f.Call(self, args)
+	return f.CallChecked(v.budget.check, self, args)
 }

@@ -145,6 +145,10 @@ func (w *walker) host(x any) {
 		w.size += c.rec.Held()
 	case *copiedLine:
 		w.size += c.rec.Held()
+	case *scripting.Object:
+		if re, ok := c.Data.(scripting.Pattern); ok && w.first(unsafe.Pointer(re), 0) {
+			w.size += re.Bytes()
+		}
 	}
 }
 

@@ -69,8 +69,8 @@ type vm struct {
 	outLogs  *view.Logs    // what ctx.emit adds log records to; nil where there is nothing
 	lineRecs []line        // handles not given out yet
 	cells    []view.Cell
-	patterns map[string]scripting.Pattern // by their text
-	cursor   *cursor                      // nil outside of an each with one
+	patterns scripting.Patterns
+	cursor   *cursor // nil outside of an each with one
 
 	projections map[*lua.FunctionProto]*projection // of callbacks; nil for those without one
 	recordField func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int
@@ -98,7 +98,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v := &vm{
 		L: lua.NewState(stateOptions), prog: p, host: h,
 		walkAt: retainedEvery, loaded: map[string]lua.LValue{}, frozen: map[*lua.LTable]*lua.LTable{}, names: map[*lua.LFunction]string{},
-		projections: map[*lua.FunctionProto]*projection{}, patterns: map[string]scripting.Pattern{},
+		projections: map[*lua.FunctionProto]*projection{},
 	}
 	v.budget.held = v.held
 	v.budget.heap.start(scripting.DefaultMemory)
