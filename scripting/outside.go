@@ -116,7 +116,7 @@ func newWorld(s *script, o component.Options, b ScriptBlock) (*world, error) {
 	if w.needs.HTTP {
 		w.http, err = egress.New(egress.Options{
 			Granted: g.urls, Needed: w.needs.URLs, Settings: b.http.client(),
-			Name: o.ID, UserAgent: o.UserAgent, Transport: w.outside.HTTP,
+			UserAgent: o.UserAgent, Transport: w.outside.HTTP,
 		})
 		if err != nil {
 			return nil, err

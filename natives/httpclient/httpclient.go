@@ -12,15 +12,20 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// NewClient returns the client that the arguments describe. name is the node's
-// ID. opts are Prometheus's own: WithDialContextFunc, WithUserAgent and so on.
+// tracked is the label of the metrics that Prometheus's client counts connections
+// with, in the process's default registry, where nothing is ever removed. It is the
+// same for all clients: nodes come and go.
+const tracked = "weir"
+
+// NewClient returns the client that the arguments describe. opts are Prometheus's
+// own: WithDialContextFunc, WithUserAgent and so on.
 // The client has no timeout; bound each request by its context.
-func NewClient(a *Arguments, name string, opts ...config.HTTPClientOption) (*http.Client, error) {
+func NewClient(a *Arguments, opts ...config.HTTPClientOption) (*http.Client, error) {
 	cfg, err := a.Config()
 	if err != nil {
 		return nil, err
 	}
-	client, err := config.NewClientFromConfig(*cfg, name, opts...)
+	client, err := config.NewClientFromConfig(*cfg, tracked, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the HTTP client: %w", err)
 	}

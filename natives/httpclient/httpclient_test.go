@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/grafana/alloy/syntax"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/config"
 	"go.uber.org/goleak"
 
@@ -62,7 +63,7 @@ func TestRequests(t *testing.T) {
 			got = r.Header
 		}))
 		defer srv.Close()
-		client, err := httpclient.NewClient(decode(t, strings.ReplaceAll(text, "SERVER", srv.URL)), "test")
+		client, err := httpclient.NewClient(decode(t, strings.ReplaceAll(text, "SERVER", srv.URL)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,7 @@ func TestProxy(t *testing.T) {
 	var got string
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { got = r.URL.String() }))
 	defer proxy.Close()
-	client, err := httpclient.NewClient(decode(t, fmt.Sprintf("proxy_url = %q", proxy.URL)), "test")
+	client, err := httpclient.NewClient(decode(t, fmt.Sprintf("proxy_url = %q", proxy.URL)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestTLSAndRedirects(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
 		var got string
-		client, err := httpclient.NewClient(decode(t, text), "test")
+		client, err := httpclient.NewClient(decode(t, text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +147,7 @@ func TestDialContext(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
 	defer srv.Close()
 	var dialled string
-	client, err := httpclient.NewClient(decode(t, ""), "test", config.WithDialContextFunc(func(ctx context.Context, network, addr string) (net.Conn, error) {
+	client, err := httpclient.NewClient(decode(t, ""), config.WithDialContextFunc(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		dialled = addr
 		return new(net.Dialer).DialContext(ctx, network, srv.Listener.Addr().String())
 	}))
@@ -207,5 +208,33 @@ func TestFiles(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"/t", ca, "/c", "/k"}, a.Files()); d != "" {
 		t.Errorf("files (-want +got)\n%s", d)
+	}
+}
+
+// Prometheus's client counts connections by the name it is given, in the process's
+// default registry, for ever: a foreach whose items come and go would fill it.
+func TestClientsLeaveNothingBehind(t *testing.T) {
+	series := func() (n int) {
+		fams, err := prometheus.DefaultGatherer.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range fams {
+			n += len(f.GetMetric())
+		}
+		return n
+	}
+	a := decode(t, "")
+	if _, err := httpclient.NewClient(a); err != nil {
+		t.Fatal(err)
+	}
+	before := series()
+	for range 100 {
+		if _, err := httpclient.NewClient(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := series(); after != before {
+		t.Errorf("100 clients left %d series", after-before)
 	}
 }

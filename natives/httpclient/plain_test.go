@@ -30,7 +30,7 @@ func clients(t *testing.T) (plain, prometheus *http.Client) {
 		var a httpclient.Arguments
 		a.SetToDefault()
 		var err error
-		if *c, err = httpclient.NewClient(&a, "test"); err != nil {
+		if *c, err = httpclient.NewClient(&a); err != nil {
 			t.Fatal(err)
 		}
 		if c == &plain {
@@ -313,7 +313,7 @@ func TestPlainOnly(t *testing.T) {
 	var a httpclient.Arguments
 	a.SetToDefault()
 	a.TLSConfig.InsecureSkipVerify = true
-	c, err := httpclient.NewClient(&a, "test")
+	c, err := httpclient.NewClient(&a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -476,7 +476,7 @@ func TestPlainHost(t *testing.T) {
 		for _, makePlain := range []bool{false, true} {
 			var a httpclient.Arguments
 			a.SetToDefault()
-			c, err := httpclient.NewClient(&a, "test", config.WithDialContextFunc(dial))
+			c, err := httpclient.NewClient(&a, config.WithDialContextFunc(dial))
 			if err != nil {
 				t.Fatal(err)
 			}

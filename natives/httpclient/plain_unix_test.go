@@ -48,7 +48,7 @@ func TestPlainIdleAnswer(t *testing.T) {
 		}()
 		var a httpclient.Arguments
 		a.SetToDefault()
-		c, err := httpclient.NewClient(&a, "test")
+		c, err := httpclient.NewClient(&a)
 		if err != nil {
 			t.Fatal(err)
 		}

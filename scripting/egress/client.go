@@ -25,8 +25,6 @@ type Options struct {
 	Granted, Needed []grant.URL
 	// Settings are those of the connections: TLS and the proxy.
 	Settings httpclient.Arguments
-	// Name is the node's ID.
-	Name string
 	// UserAgent is what requests say who asks.
 	UserAgent string
 	// Transport answers instead of the network, for tests; nil: the network.
@@ -63,7 +61,7 @@ func New(o Options) (*Client, error) {
 	}
 	c.proxy = cfg.ProxyConfig.Proxy()
 	d := &net.Dialer{Timeout: dialTimeout, ControlContext: control, Resolver: o.Resolver}
-	c.http, err = httpclient.NewClient(&o.Settings, o.Name, config.WithDialContextFunc(d.DialContext), config.WithUserAgent(o.UserAgent),
+	c.http, err = httpclient.NewClient(&o.Settings, config.WithDialContextFunc(d.DialContext), config.WithUserAgent(o.UserAgent),
 		config.WithIdleConnTimeout(90*time.Second))
 	if err != nil {
 		return nil, err

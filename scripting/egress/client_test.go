@@ -49,7 +49,6 @@ func patterns(t *testing.T, texts ...string) (us []grant.URL) {
 
 func newClient(t *testing.T, o egress.Options) *egress.Client {
 	t.Helper()
-	o.Name, o.UserAgent = "test", "weir/test"
 	c, err := egress.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func (e *Endpoint) sameClient(o *Endpoint) bool {
 // newClient makes the client. What it is made of, sameClient compares.
 func (s *settings) newClient(o *component.Options) error {
 	e := s.args
-	client, err := httpclient.NewClient(&e.Client, o.ID)
+	client, err := httpclient.NewClient(&e.Client)
 	if err != nil {
 		return err
 	}

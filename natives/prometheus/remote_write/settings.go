@@ -98,7 +98,7 @@ func (s *settings) newClient(o *component.Options) error {
 		dial = dialAny
 		opts = append(opts, config.WithDialContextFunc(dial))
 	}
-	client, err := httpclient.NewClient(&e.Client, o.ID, opts...)
+	client, err := httpclient.NewClient(&e.Client, opts...)
 	if err != nil {
 		return err
 	}

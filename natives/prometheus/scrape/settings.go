@@ -67,7 +67,7 @@ func newSettings(o component.Options, a *Arguments, http service.HTTPData, befor
 		return s, nil
 	}
 	dial := dialer(http)
-	s.client, err = httpclient.NewClient(&a.Client, o.ID, commonconfig.WithDialContextFunc(dial))
+	s.client, err = httpclient.NewClient(&a.Client, commonconfig.WithDialContextFunc(dial))
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (c *Component) Update(args any) error {
 		}
 	}
 	var err error
-	if p.client, err = httpclient.NewClient(&p.args.Client.HTTP, c.opts.ID, config.WithUserAgent(agent)); err != nil {
+	if p.client, err = httpclient.NewClient(&p.args.Client.HTTP, config.WithUserAgent(agent)); err != nil {
 		return err
 	}
 	c.mu.Lock()
