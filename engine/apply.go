@@ -32,9 +32,13 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	stopWatch := e.startWatch(ctx)
 	defer stopWatch()
 	op.End()
+	rest := e.clock.NewTimer(0)
+	defer rest.Stop()
 	for ctx.Err() == nil {
 		e.watch.Start(&op, "a change of the graph", workerLimit)
-		spread := e.propagate() // one round: who exports all the time holds up no job
+		e.letGo(e.box.takeParted())
+		wait := e.pace.next.Sub(e.clock.Now())
+		spread := wait <= 0 && e.propagate() // one round: who exports all the time holds up no job
 		job := e.box.next()
 		if job != nil {
 			job()
@@ -43,8 +47,17 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 		if job != nil || spread {
 			continue
 		}
+		if calm := e.calm(); wait <= 0 || calm > 0 && calm < wait {
+			wait = calm
+		}
+		var rested <-chan time.Time
+		if wait > 0 {
+			rest.Reset(wait)
+			rested = rest.C()
+		}
 		select {
 		case <-e.box.signal:
+		case <-rested:
 		case <-ctx.Done():
 		}
 	}
@@ -61,7 +74,7 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 func (e *Engine) run(p *plan) counts {
 	c := e.commit(p)
 	for range maxRounds {
-		if !e.stale {
+		if !e.stale || e.removing.len() > maxRemoving {
 			break
 		}
 		if p = e.planExports(); p == nil {
@@ -96,6 +109,8 @@ func (e *Engine) planExports() *plan {
 // that can be said before it runs.
 func (e *Engine) commit(p *plan) counts {
 	e.committing, e.stale, e.broken = true, false, nil
+	e.letGo(e.box.takeParted()) // many commits may follow each other
+	clear(e.behind)
 	defer func() { e.committing = false }()
 	c := counts{results: map[result][]string{}}
 	old := e.plan
@@ -180,6 +195,7 @@ func (e *Engine) commit(p *plan) counts {
 // of the graph; false when there are none. A burst of exports is one evaluation;
 // one that changes nothing ends there.
 func (e *Engine) propagate() bool {
+	start := e.clock.Now()
 	dirty := e.box.takeDirty()
 	changed := map[string]bool{}
 	for _, id := range dirty {
@@ -218,10 +234,20 @@ func (e *Engine) propagate() bool {
 			e.exported(n)
 		}
 	}
-	if e.stale {
+	followed := e.stale && e.removing.len() <= maxRemoving
+	switch before := e.plan.collections(); {
+	case followed:
 		e.followExports()
+		e.churned(before, e.box.marked())
+	case e.stale:
+		for id := range e.behind {
+			e.stuck(e.plan.wanted[id])
+		}
 	}
-	return len(dirty) > 0
+	if len(dirty) > 0 || followed {
+		e.pace.followed(start, e.clock.Now(), e.box.marked())
+	}
+	return len(dirty) > 0 || followed
 }
 
 // followExports changes what there is after what components export.

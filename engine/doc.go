@@ -26,7 +26,10 @@
 // running is touched; a component that cannot be built or updated, and a
 // registration that has become broken, leave their one node on its last good
 // version, unhealthy and saying why; a component that fails while it runs is
-// built again, with back-off. Nothing a component does ends the process.
+// built again, with back-off. An operation that does not return makes its node
+// unhealthy while it hangs (package stall). Exports that change faster than they
+// can be followed are one change, the newest (pace.go). Nothing a component does
+// ends the process.
 //
 // The engine knows no component and no signal by name, and cannot tell a
 // script from a native.

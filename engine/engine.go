@@ -82,6 +82,7 @@ type Engine struct {
 	reload   atomic.Pointer[service.Reload]
 	path     atomic.Pointer[string]
 
+	removing   leavers
 	watch      *stall.Watch // of the worker
 	stalledOwn atomic.Pointer[[]string]
 
@@ -97,6 +98,9 @@ type Engine struct {
 	nodes      map[string]*node
 	leaving    map[string][]<-chan struct{} // by ID: nodes that were removed and still stop
 	parting    map[string]*node             // by ID: those of them that can be called back
+	pace       pace
+	churns     map[string]*churn            // by ID: foreachs and imports that change fast
+	behind     map[string]bool              // by ID: those of them that want another plan
 	committing bool                         // what fails now will be announced
 	refused    bool                         // the config on disk is not the one that runs
 	lastErr    string                       // what was announced last of a failure
@@ -148,7 +152,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, announces: announces, storage: storage, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
 		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
-		heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{},
+		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{},
 	}
 	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx
 	e.watch = stall.New(e.clock)

@@ -23,6 +23,8 @@ type generation struct {
 	registry *registry
 	started  time.Time // the worker's
 	crashed  bool      // the worker's
+	// after must be closed before Run is called. The worker's own.
+	after []<-chan struct{}
 
 	// ctx is Run's. It ends with a cause.
 	ctx    context.Context
@@ -175,13 +177,15 @@ func (n *node) swap(g *generation) bool {
 	n.mu.Unlock()
 	g.started = n.e.clock.Now()
 
-	var after []<-chan struct{}
 	if old == nil {
 		// A node of this ID may have left just now and still hold its files.
-		after = n.e.leaving[n.id]
+		g.after = n.e.leaving[n.id]
 	} else if !old.overlaps() || !g.overlaps() || old.crashed {
-		after = append(after, old.done)
+		// Old may itself still wait for the one before it: it ends without having
+		// run then.
+		g.after = append(live(old.after), old.done)
 	}
+	after := g.after
 	if g.gated() && len(after) == 0 {
 		n.running(g)
 		n.e.wg.Go(g.run)

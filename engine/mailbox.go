@@ -9,6 +9,8 @@ type mailbox struct {
 	mu     sync.Mutex
 	jobs   []func()
 	dirty  map[string]bool // IDs of nodes with new exports
+	merged uint64          // exports that came before those of the same node were looked at
+	parted []*node         // nodes that were removed and need not be called back any more
 	ended  bool
 	signal chan struct{} // has a value when there is something to do
 	closed chan struct{}
@@ -37,9 +39,55 @@ func (m *mailbox) mark(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.ended {
+		if m.dirty[id] {
+			m.merged++
+		}
 		m.dirty[id] = true
 		m.wake()
 	}
+}
+
+// marked reports whether any node has new exports.
+func (m *mailbox) marked() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.dirty) > 0
+}
+
+// coalesced returns how many exports were replaced by newer ones before anybody
+// had looked at them.
+func (m *mailbox) coalesced() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.merged
+}
+
+// part says that a node that was removed may stop; false when nobody will hear it.
+// They are many when a foreach changes, and taken all at once.
+func (m *mailbox) part(n *node) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		return false
+	}
+	m.parted = append(m.parted, n)
+	m.wake()
+	return true
+}
+
+// takeParted takes all nodes that may stop.
+func (m *mailbox) takeParted() (all []*node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all, m.parted = m.parted, nil
+	return all
+}
+
+// poke has the worker look again, whatever there is to do.
+func (m *mailbox) poke() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wake()
 }
 
 func (m *mailbox) wake() {
@@ -85,7 +133,7 @@ func (m *mailbox) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.ended {
-		m.ended, m.jobs = true, nil
+		m.ended, m.jobs, m.parted = true, nil, nil
 		close(m.closed)
 	}
 }

@@ -22,6 +22,7 @@ type metrics struct {
 	polling       prometheus.Gauge
 	stalled       prometheus.Gauge
 	stalls        prometheus.Counter
+	abandoned     prometheus.Gauge
 }
 
 func newMetrics() *metrics {
@@ -47,6 +48,8 @@ func newMetrics() *metrics {
 		Help: "Operations of nodes, of removed nodes and of the engine that have not returned in time: builds, updates, calls, sends, stops."})
 	m.stalls = prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_engine_stalls_total",
 		Help: "Times a node became unhealthy because an operation had not returned in time."})
+	m.abandoned = prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_engine_nodes_abandoned",
+		Help: "Removed nodes that have not stopped within 15 s. They keep their memory until they do."})
 	m.current.Set(1)
 	for _, o := range []string{"applied", "partial", "refused"} {
 		m.reloads.WithLabelValues(o)
@@ -92,6 +95,10 @@ var (
 		"Times the node's component was built and took over, the first included.", []string{"component_id"}, nil)
 	descRestarts = prometheus.NewDesc("weir_component_restarts_total",
 		"Times the node's component failed while it ran and was started again.", []string{"component_id"}, nil)
+	descRemoving = prometheus.NewDesc("weir_engine_nodes_removing",
+		"Nodes that were removed from the graph and have not stopped yet.", nil, nil)
+	descCoalesced = prometheus.NewDesc("weir_engine_exports_coalesced_total",
+		"Exports of nodes that were replaced by newer ones before they could be followed.", nil, nil)
 	descBuild = prometheus.NewDesc("weir_build_info",
 		"1, with the version as a label.", []string{"version"}, nil)
 )
@@ -106,9 +113,11 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // Collect sends everything.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m := c.e.metrics
-	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current, m.polling, m.stalled, m.stalls} {
+	for _, own := range []prometheus.Collector{m.reloads, m.reloadSeconds, m.builds, m.buildSeconds, m.updates, m.evaluations, m.current, m.polling, m.stalled, m.stalls, m.abandoned} {
 		own.Collect(ch)
 	}
+	ch <- prometheus.MustNewConstMetric(descRemoving, prometheus.GaugeValue, float64(c.e.removing.len()))
+	ch <- prometheus.MustNewConstMetric(descCoalesced, prometheus.CounterValue, float64(c.e.box.coalesced()))
 	ch <- prometheus.MustNewConstMetric(descBuild, prometheus.GaugeValue, 1, strings.ToValidUTF8(c.e.o.Version, "?"))
 	all := newFamilies()
 	snap := c.e.graph.Load()

@@ -38,6 +38,8 @@ type node struct {
 	tries   int                // failed tries in a row
 	parting *parting           // while it is out of the graph and can be called back
 
+	abandoned bool // watchStalls's: it was removed and does not stop, which is in the log
+
 	mu      sync.Mutex
 	live    *generation         // gen, as components see it
 	gens    map[*generation]int // all that have not returned, by age
@@ -288,12 +290,30 @@ func (n *node) redirected(before, after any) {
 	}
 }
 
+// maxUnreturned bounds the versions of a node that were told to end and have not.
+const maxUnreturned = 10
+
+// unreturned returns how many generations there are besides the one that runs.
+func (n *node) unreturned() (count int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for g := range n.gens {
+		if g != n.gen {
+			count++
+		}
+	}
+	return count
+}
+
 // build makes a new generation and puts it in the place of old, which may be
 // nil.
 func (n *node) build(args any, old *generation) result {
 	var before any
 	if old != nil {
 		before = old.args
+	}
+	if unreturned := n.unreturned(); unreturned > maxUnreturned {
+		return n.fail(fmt.Errorf("cannot build: %d earlier versions of it have not returned; each holds its memory until it does", unreturned), true)
 	}
 	g := n.newGeneration(n.want.reg, args)
 	if err := g.build(old); err != nil {

@@ -53,6 +53,21 @@ func (e *Engine) lookForStalls(seen map[*node]bool) {
 			delete(seen, n)
 		}
 	}
+	abandoned := e.removing.abandoned(now)
+	for i, n := range abandoned {
+		total++
+		if i < maxNamed {
+			own = append(own, n.notStopped())
+		}
+		if !n.abandoned {
+			n.abandoned = true
+			e.log.Warn("a removed node does not stop", "component_id", n.id, "operations", n.notStopped())
+		}
+	}
+	if more := len(abandoned) - maxNamed; more > 0 {
+		own = append(own, fmt.Sprintf("%d more removed nodes have not stopped", more))
+	}
+	e.metrics.abandoned.Set(float64(len(abandoned)))
 	for n := range seen {
 		if e.graph.Load().byID[n.id] != n {
 			delete(seen, n)
@@ -60,6 +75,17 @@ func (e *Engine) lookForStalls(seen map[*node]bool) {
 	}
 	e.metrics.stalled.Set(float64(total))
 	e.stalledOwn.Store(&own)
+}
+
+// maxNamed is how many abandoned nodes are named.
+const maxNamed = 10
+
+// notStopped says what a removed node waits for.
+func (n *node) notStopped() string {
+	for _, c := range n.watch.All() {
+		return fmt.Sprintf("%s was removed and has not stopped: %s", n.id, c)
+	}
+	return n.id + " was removed and has not stopped: calls into it are in flight"
 }
 
 // stalled makes a node unhealthy while operations of it have not returned.

@@ -52,9 +52,11 @@ type parting struct {
 // can be called back: what is removed and comes again, as in an editor's undo,
 // has its receiver, its component and its memory still.
 func (e *Engine) remove(gone []*node, old *graph.Graph) {
+	now := e.clock.Now()
 	for _, n := range gone {
 		n.parting = &parting{halt: make(chan struct{}), back: make(chan struct{}), done: make(chan struct{})}
 		e.parting[n.id] = n
+		e.removing.add(n, now)
 		n.recv.SetLeaving(true)
 	}
 	for _, n := range gone {
@@ -78,7 +80,7 @@ func (e *Engine) remove(gone []*node, old *graph.Graph) {
 				case <-e.hard.Done():
 				}
 			}
-			if e.box.post(func() { e.letGo(n, p) }) {
+			if e.box.part(n) {
 				select {
 				case <-p.back:
 				case <-p.halt:
@@ -89,6 +91,9 @@ func (e *Engine) remove(gone []*node, old *graph.Graph) {
 			case <-p.back:
 			default:
 				n.halt(component.ErrRemoved)
+				if e.removing.remove(n) == maxRemoving { // what waited for it goes on
+					e.box.poke()
+				}
 				return
 			}
 			// It may send to those that were removed with it for a while yet.
@@ -102,13 +107,15 @@ func (e *Engine) remove(gone []*node, old *graph.Graph) {
 	}
 }
 
-// letGo ends the time in which a node can be called back.
-func (e *Engine) letGo(n *node, p *parting) {
-	if n.parting == p {
-		n.cancelTry()
-		n.parting = nil
-		delete(e.parting, n.id)
-		close(p.halt)
+// letGo ends the time in which nodes can be called back.
+func (e *Engine) letGo(all []*node) {
+	for _, n := range all {
+		if p := n.parting; p != nil {
+			n.cancelTry()
+			n.parting = nil
+			delete(e.parting, n.id)
+			close(p.halt)
+		}
 	}
 }
 
@@ -121,6 +128,7 @@ func (e *Engine) callBack(id string) *node {
 	}
 	delete(e.parting, id)
 	n.recv.SetLeaving(false)
+	e.removing.remove(n)
 	close(n.parting.back)
 	n.parting = nil
 	e.leaving[id] = slices.DeleteFunc(e.leaving[id], func(c <-chan struct{}) bool { return c == n.stopped })
@@ -204,11 +212,12 @@ func (e *Engine) stop(idle <-chan struct{}) error {
 	// The snapshot is the worker's last; if it is stuck, in a call for one of
 	// these nodes.
 	snap := e.graph.Load()
+	removed := e.removing.senders()
 	go func() {
 		defer close(all)
 		for _, n := range snap.nodes {
 			e.wg.Go(func() {
-				for _, d := range snap.dependants[n.id] {
+				for _, d := range append(slices.Clone(snap.dependants[n.id]), removed[n.id]...) {
 					select {
 					case <-d.stopped:
 					case <-ctx.Done():

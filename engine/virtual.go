@@ -25,7 +25,7 @@ func (e *Engine) evaluate(w *wanted) (changed bool) {
 		changed = e.evaluateLoop(w)
 	case kindImport:
 		if w.source.im.Content != nil && w.source.changed(w) {
-			e.stale = true
+			e.outdated(w)
 		}
 	}
 	e.show(w)
@@ -79,7 +79,7 @@ func (e *Engine) evaluateLoop(w *wanted) (changed bool) {
 	}
 	l.err = nil
 	if !l.known || !slices.Equal(l.keys, next.keys) {
-		e.stale = true
+		e.outdated(w)
 		return false
 	}
 	if equal(l.items, next.items) {
@@ -87,6 +87,12 @@ func (e *Engine) evaluateLoop(w *wanted) (changed bool) {
 	}
 	l.items = next.items
 	return true
+}
+
+// outdated notes that something is to be written out otherwise.
+func (e *Engine) outdated(w *wanted) {
+	e.stale = true
+	e.behind[w.id] = true
 }
 
 // changed reports whether an import.string has another content than the one
@@ -130,28 +136,32 @@ func (e *Engine) show(w *wanted) {
 			err = config.Pending("its content")
 		}
 	}
-	state, message := component.Healthy, ""
+	if err == nil {
+		err = e.churning(w.id)
+	}
+	is := component.Health{State: component.Healthy}
 	if err != nil {
-		state, message = component.Unhealthy, err.Error()
-		if _, pending := err.(config.Pending); pending || err == config.ErrUnknown {
-			state = component.Unknown
+		is = component.Health{State: component.Unhealthy, Message: err.Error(), Reason: reason(err)}
+		if pending(err) {
+			is = component.Health{State: component.Unknown, Message: err.Error()}
 		}
 	}
-	h.set(i, state, message, loud)
+	h.set(i, is, loud)
 }
 
 // set takes over what there is to see.
-func (h *head) set(i service.Info, state component.HealthState, message string, loud bool) {
+func (h *head) set(i service.Info, is component.Health, loud bool) {
 	old := h.state.Load()
+	state, message := is.State, is.Message
 	if old != nil && old.Health.State == state && old.Health.Message == message {
 		i.Health, i.LastError = old.Health, old.LastError
 	} else {
-		i.Health = component.Health{State: state, Message: message, Time: h.e.clock.Now()}
+		is.Time = h.e.clock.Now()
+		i.Health = is
 		if old != nil {
 			i.LastError = old.LastError
 		}
 		if state > component.Healthy {
-			i.Health.Reason = component.ReasonBuild
 			i.LastError = i.Health
 		}
 		if old != nil {

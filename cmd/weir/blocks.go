@@ -127,9 +127,9 @@ prometheus.echo "default" { }`,
 			Doc: component.Doc{
 				Summary: `Has the blocks of its template once for each item of a collection.
 
-The collection may be what a component exports, and change while weir runs: blocks of items that stay are not touched.`,
+The collection may be what a component exports, and change while weir runs: blocks of items that stay are not touched. Changes that come faster than blocks can be built are one change, the newest, and make the foreach unhealthy; while more than 1,000 removed components have not stopped, the next change waits.`,
 				Args: map[string]string{
-					"collection":     "The items.",
+					"collection":     "The items, up to 10,000.",
 					"var":            "The name of the item in the template.",
 					"id":             "The field of an item that says which one it is, such as __address__ of a target. Without it an item that changes is another one, so the blocks of the old are stopped and new ones built.",
 					"hash_string_id": "Whether blocks are named by a hash of an item that is a string, instead of by the string.",
