@@ -3,7 +3,6 @@ package js
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/dop251/goja"
 
@@ -47,13 +46,11 @@ func (v *vm) awaited(p goja.Value, name string, f *scripting.Function) goja.Valu
 
 // promiseOf is the promise that x is, nil for none.
 func promiseOf(x goja.Value) *goja.Promise {
-	if o, ok := x.(*goja.Object); ok && o.ExportType() == promiseType {
-		return o.Export().(*goja.Promise)
+	if o, ok := x.(*goja.Object); ok {
+		return exported[*goja.Promise](o)
 	}
 	return nil
 }
-
-var promiseType = reflect.TypeFor[*goja.Promise]()
 
 // settle returns what a hook's promise came to, and what is no promise as it is.
 func (v *vm) settle(x goja.Value) (goja.Value, error) {

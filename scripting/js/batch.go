@@ -149,7 +149,7 @@ func (v *vm) callbackArg(call goja.FunctionCall, i int, method string) native {
 	if !ok {
 		v.wrong(method, "fn", x, "a function")
 	}
-	if fn, ok := o.Export().(native); ok {
+	if fn := exported[native](o); fn != nil {
 		return fn
 	}
 	fn, ok := goja.AssertFunction(o) // a proxy of one
@@ -440,7 +440,7 @@ func (v *vm) setRow(call goja.FunctionCall, set func(field string, x goja.Value)
 		v.wrong("set", "field", call.Argument(1), "a string or an object of fields and values")
 	}
 	o := v.plain(call.Argument(1), "set fields to")
-	for _, k := range o.Keys() {
+	for _, k := range v.keys(o) {
 		set(k, o.Get(k))
 	}
 }

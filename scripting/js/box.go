@@ -110,10 +110,7 @@ func number(x goja.Value) (f float64, ok bool) {
 
 // exportedNumber is number as goja reads it.
 func exportedNumber(x goja.Value) (f float64, ok bool) {
-	if _, is := x.(*goja.Object); is || x == nil {
-		return 0, false
-	}
-	switch n := x.Export().(type) {
+	switch n := primitive(x).(type) {
 	case int64:
 		return float64(n), true
 	case float64:
@@ -126,9 +123,7 @@ func exportedNumber(x goja.Value) (f float64, ok bool) {
 func boolean(x goja.Value) (b, ok bool) {
 	switch i := (*iface)(unsafe.Pointer(&x)); {
 	case boolTab == nil:
-		if _, is := x.(*goja.Object); !is && x != nil {
-			b, ok = x.Export().(bool)
-		}
+		b, ok = primitive(x).(bool)
 		return b, ok
 	case i.tab == boolTab:
 		return *(*bool)(i.data), true

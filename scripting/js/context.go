@@ -111,7 +111,7 @@ func (v *vm) newLog() *goja.Object {
 			}
 			var fields []any
 			if f, ok := call.Argument(1).(*goja.Object); ok {
-				for _, k := range f.Keys() {
+				for _, k := range v.keys(f) {
 					fields = append(fields, k, v.logValue(f.Get(k)))
 				}
 			}
@@ -169,17 +169,17 @@ func (v *vm) text(x goja.Value) string {
 	case hostOf(o) != nil, arrayOf(o) != nil: // of a batch
 		s = o.String()
 	case o.ClassName() == "Date":
-		iso, err := o.MarshalJSON()
+		iso, err := v.native("Date", "toISOString")(o)
 		if err != nil {
 			return kindOf(o)
 		}
-		s = strings.Trim(string(iso), `"`)
+		s = iso.String()
 	default:
 		y, err := v.toGo(o)
 		if err != nil {
 			return kindOf(o)
 		}
-		s = jsonText(y)
+		s = jsonText(y, maxText)
 	}
 	if len(s) > maxText {
 		s = strings.ToValidUTF8(s[:maxText-3], "") + "…"

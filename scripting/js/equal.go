@@ -64,7 +64,7 @@ func (e *equality) objects(x, y *goja.Object) bool {
 	}
 	switch kind {
 	case "Number", "String", "Boolean":
-		return e.method(x, "valueOf").SameAs(e.method(y, "valueOf"))
+		return e.t.v.unboxed(x).SameAs(e.t.v.unboxed(y))
 	case "Date":
 		return e.method(x, "getTime").SameAs(e.method(y, "getTime"))
 	case "RegExp":
@@ -98,7 +98,7 @@ func sameHosts(a, b any) bool {
 // properties compares what two objects have of their own. With part, what is
 // wanted may also be inherited.
 func (e *equality) properties(x, y *goja.Object) bool {
-	for _, k := range y.Keys() {
+	for _, k := range e.t.v.keys(y) {
 		if !e.property(x, y, k) {
 			return false
 		}
@@ -111,7 +111,7 @@ func (e *equality) properties(x, y *goja.Object) bool {
 	if e.part && x.ClassName() != "Array" {
 		return true
 	}
-	for _, k := range x.Keys() {
+	for _, k := range e.t.v.keys(x) {
 		if !e.t.has(y, k) && (e.strict || !goja.IsUndefined(orUndefined(x.Get(k)))) {
 			return false
 		}
@@ -136,18 +136,6 @@ func (e *equality) property(x, y *goja.Object, key string) bool {
 		}
 	}
 	return e.values(x.Get(key), y.Get(key))
-}
-
-// collection is Map or Set for what is one, which goja calls an Object.
-func collection(o *goja.Object) string {
-	switch t := o.ExportType(); {
-	case o.ClassName() == "Array":
-	case t == mapType:
-		return "Map"
-	case t == setType:
-		return "Set"
-	}
-	return ""
 }
 
 // maps compares Maps whatever their order. A key that is an object may be

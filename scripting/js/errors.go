@@ -1,6 +1,7 @@
 package js
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -27,11 +28,31 @@ type thrown struct {
 
 // panicked is a Go panic in a host function: our bug.
 type panicked struct {
-	value any
-	stack []byte
+	value  any
+	stack  []byte
+	engine bool // it is goja's own
 }
 
-func (p *panicked) Error() string { return fmt.Sprintf("BUG: panic in a host function: %v", p.value) }
+func newPanicked(value any, stack []byte) *panicked {
+	// The frame behind that of the runtime's panic is the one to blame.
+	_, at, _ := bytes.Cut(stack, []byte("\npanic("))
+	for line := range bytes.Lines(at) {
+		if len(line) == 0 || line[0] == '\t' || bytes.HasPrefix(line, []byte("runtime.")) || bytes.Contains(line, []byte("0x")) && bytes.HasPrefix(line, []byte("{")) {
+			continue
+		}
+		if bytes.HasPrefix(line, []byte("github.com/")) {
+			return &panicked{value, stack, bytes.HasPrefix(line, []byte("github.com/dop251/goja"))}
+		}
+	}
+	return &panicked{value: value, stack: stack}
+}
+
+func (p *panicked) Error() string {
+	if p.engine {
+		return fmt.Sprintf("the JavaScript engine failed on what the script does: %v", p.value)
+	}
+	return fmt.Sprintf("BUG: panic in a host function: %v", p.value)
+}
 
 // raise throws a Go error in the script. What goja returned as an error goes on
 // as it was.

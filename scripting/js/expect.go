@@ -343,7 +343,7 @@ var alikes = map[string]func(t *test, a []goja.Value) func(goja.Value) bool{
 func (t *test) madeBy(x goja.Value, class *goja.Object) bool {
 	kinds := map[string]bool{
 		"String": goja.IsString(x), "Number": goja.IsNumber(x), "BigInt": goja.IsBigInt(x),
-		"Boolean": isBool(x), "Symbol": isSymbol(x),
+		"Boolean": isBoolean(x), "Symbol": isSymbol(x),
 		"Function": isFunction(x), "Object": objectOf(x) != nil,
 	}
 	if name := class.Get("name"); name != nil && kinds[name.String()] && class == objectOf(t.v.rt.GlobalObject().Get(name.String())) {
@@ -351,8 +351,6 @@ func (t *test) madeBy(x goja.Value, class *goja.Object) bool {
 	}
 	return t.v.rt.InstanceOf(x, class)
 }
-
-func isBool(x goja.Value) bool { _, ok := x.Export().(bool); return ok && objectOf(x) == nil }
 
 func isSymbol(x goja.Value) bool { _, ok := x.(*goja.Symbol); return ok }
 
@@ -390,7 +388,7 @@ func (t *test) matches(pattern, text goja.Value) bool {
 
 // exactNumber is a number or a BigInt, to be compared exactly.
 func exactNumber(x goja.Value) (*big.Float, bool) {
-	switch n := x.Export().(type) {
+	switch n := primitive(x).(type) {
 	case int64:
 		return new(big.Float).SetInt64(n), true
 	case float64:

@@ -131,14 +131,6 @@ func arrayOf(x goja.Value) (host goja.DynamicArray) {
 	return host
 }
 
-// exported is the host that goja says an object has.
-func exported[T any](o *goja.Object) (host T) {
-	if t := o.ExportType(); t != nil && t.Implements(reflect.TypeFor[T]()) {
-		host, _ = o.Export().(T)
-	}
-	return host
-}
-
 // sealed is what a host has in common that nobody writes to or lists.
 type sealed struct{}
 

@@ -92,6 +92,7 @@ type kind struct {
 	array       bool    // a list, whose length nobody computes
 	buffer      bool    // of bytes, whose size was bounded when it was made
 	plain       bool    // an object with nothing but properties
+	target      uintptr // of a Proxy, the object behind it; of a bound function, the function; 0: it is neither
 }
 
 var theLayout = sync.OnceValue(func() *gojaLayout {
@@ -112,6 +113,17 @@ var theLayout = sync.OnceValue(func() *gojaLayout {
 	f(array, "nativeFuncObject", false, true)
 	f(pattern.Get("prototype"), "guardedObject", false, false)
 	f(rt.NewArray(), "arrayObject", false, false)
+	for src, name := range map[string]string{
+		"new Proxy({}, {})": "proxyObject", "(() => 1).bind()": "boundFuncObject", "new Map()": "mapObject", "new Set()": "setObject", "new String()": "stringObject",
+	} {
+		v, err := rt.RunString(src)
+		if err != nil {
+			panic(fmt.Sprintf("BUG: cannot make %s: %v", name, err))
+		}
+		if k := l.kindOf(v.(*goja.Object)); k.name != name {
+			panic(fmt.Sprintf("BUG: goja makes %s in another way: look at how values are read", name))
+		}
+	}
 	nan := (*base)(l.data(rt.GlobalObject())).values["NaN"]
 	if nan == nil {
 		rt.GlobalObject().Get("NaN")
@@ -169,6 +181,10 @@ func (l *gojaLayout) newKind(t reflect.Type) *kind {
 		k.buffer = true
 	case "baseObject", "argumentsObject":
 		k.plain = true
+	case "proxyObject":
+		k.target = l.offset(t, "target")
+	case "boundFuncObject":
+		k.target = l.offset(t, "wrapped")
 	}
 	for at := t; at.Kind() == reflect.Struct && at.NumField() > 0; at = at.Field(0).Type {
 		if k.base = at.Name() == "baseObject"; k.base {
@@ -190,6 +206,11 @@ func (l *gojaLayout) newKind(t reflect.Type) *kind {
 		k.call, k.build = l.offset(t, "f"), l.offset(t, "construct")
 	}
 	return k
+}
+
+// behind is what a Proxy or a bound function stands for, nil of a revoked Proxy.
+func (l *gojaLayout) behind(o *goja.Object, k *kind) *goja.Object {
+	return *(**goja.Object)(unsafe.Add(l.data(o), k.target))
 }
 
 func (l *gojaLayout) field(t reflect.Type, name string) reflect.StructField {

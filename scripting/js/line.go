@@ -3,7 +3,6 @@ package js
 import (
 	"fmt"
 	"iter"
-	"math/big"
 	"strings"
 
 	"github.com/dop251/goja"
@@ -191,7 +190,7 @@ func (v *vm) nanosField(x goja.Value) string {
 	switch {
 	case ok:
 	case x != nil && goja.IsBigInt(x):
-		s = x.Export().(*big.Int).String()
+		s = x.String()
 	default:
 		v.raise(fmt.Errorf("cannot set ts to %s: it is Unix ns in a BigInt, as a number cannot hold it; time takes Unix ms", kindOf(x)))
 	}

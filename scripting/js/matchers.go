@@ -35,7 +35,7 @@ var matchers = map[string]matcher{
 	"toBeUndefined": is("be undefined", goja.IsUndefined),
 	"toBeNull":      is("be null", goja.IsNull),
 	"toBeNullish":   is("be undefined or null", func(x goja.Value) bool { return goja.IsUndefined(x) || goja.IsNull(x) }),
-	"toBeNaN":       is("be NaN", func(x goja.Value) bool { n, ok := x.Export().(float64); return ok && math.IsNaN(n) }),
+	"toBeNaN":       is("be NaN", func(x goja.Value) bool { n, ok := primitive(x).(float64); return ok && math.IsNaN(n) }),
 	"toBeTypeOf": func(_ *test, x goja.Value, a []goja.Value) verdict {
 		return verdict{ok: typeOf(x) == argument(a, 0).String(), rest: "be of type " + argument(a, 0).String()}
 	},
@@ -258,7 +258,7 @@ func typeOf(x goja.Value) string {
 		return "number"
 	case goja.IsBigInt(x):
 		return "bigint"
-	case isBool(x):
+	case isBoolean(x):
 		return "boolean"
 	case isSymbol(x):
 		return "symbol"

@@ -199,7 +199,7 @@ func (v *vm) fields(o *goja.Object, raw *scripting.Raw) error {
 			}
 		}
 	}
-	for _, name := range o.Keys() {
+	for _, name := range v.keys(o) {
 		at := lines[name]
 		if at == 0 {
 			at = line
@@ -238,7 +238,14 @@ func (v *vm) rawValue(x goja.Value, depth int) (any, error) {
 	}
 	switch o.ClassName() {
 	case "Array":
-		list := make([]any, int(o.Get("length").ToInteger()))
+		n := v.sandbox.lengthOf(o)
+		if n > maxItems {
+			return nil, fmt.Errorf("cannot use a list of %d items in a definition: the limit is %d", n, maxItems)
+		}
+		if err := v.budget.charge(n/4 + 1); err != nil {
+			return nil, err
+		}
+		list := make([]any, n)
 		for i := range list {
 			e, err := v.rawValue(o.Get(fmt.Sprint(i)), depth+1)
 			if err != nil {
@@ -247,9 +254,17 @@ func (v *vm) rawValue(x goja.Value, depth int) (any, error) {
 			list[i] = e
 		}
 		return list, nil
+	case "Number", "String", "Boolean":
+		return v.rawValue(v.unboxed(o), depth)
 	case "Object":
+		if c := collection(o); c != "" {
+			return nil, fmt.Errorf("cannot use a %s in a definition: use a plain object or an array", c)
+		}
+		if err := v.budget.charge(1); err != nil {
+			return nil, err
+		}
 		m := map[string]any{}
-		for _, k := range o.Keys() {
+		for _, k := range v.keys(o) {
 			e, err := v.rawValue(o.Get(k), depth+1)
 			if err != nil {
 				return nil, err

@@ -12,6 +12,8 @@ const (
 	// maxItems is how long a list may be that one native function makes or goes
 	// over.
 	maxItems = 1 << 20
+	// maxTargets is how many Proxies and bound functions may be behind each other.
+	maxTargets = 1000
 	// maxArgs is how many arguments a list may become.
 	maxArgs = 1 << 16
 	// maxBuffer is how large a buffer may be, in bytes.
@@ -34,13 +36,15 @@ var natives = func() map[string]func(*sandbox, nativeFunc) nativeFunc {
 		"GeneratorFunction":              (*sandbox).noText,
 		"AsyncFunction":                  (*sandbox).noText,
 		"Function.prototype.apply":       (*sandbox).fewArgs,
+		"Function.prototype.bind":        (*sandbox).bind,
+		"Proxy.revocable":                (*sandbox).revocable,
 		"Reflect.apply":                  (*sandbox).fewArgs,
 		"Reflect.construct":              (*sandbox).fewArgs,
 		"Array.prototype.concat":         (*sandbox).concatLists,
-		"Array.prototype.flat":           (*sandbox).deeper,
+		"Array.prototype.flat":           (*sandbox).overList,
 		"Array.prototype.join":           (*sandbox).join,
-		"Array.prototype.toLocaleString": (*sandbox).deeper,
-		"Array.prototype.toString":       (*sandbox).deeper,
+		"Array.prototype.toLocaleString": (*sandbox).overList,
+		"Array.prototype.toString":       (*sandbox).overList,
 		"Array.prototype.sort":           (*sandbox).sort,
 		"Array.prototype.toSorted":       (*sandbox).sort,
 		"Array.prototype.toReversed":     (*sandbox).copied,
@@ -49,7 +53,7 @@ var natives = func() map[string]func(*sandbox, nativeFunc) nativeFunc {
 		"Array.from":                     (*sandbox).fromList,
 		"TypedArray.from":                (*sandbox).fromList,
 		"TypedArray.prototype.join":      (*sandbox).joinNumbers,
-		"TypedArray.prototype.toString":  (*sandbox).deeper,
+		"TypedArray.prototype.toString":  (*sandbox).overList,
 		"TypedArray.prototype.set":       (*sandbox).fromList,
 		"BigInt":                         (*sandbox).fewDigits,
 		"BigInt.asIntN":                  (*sandbox).fewBits,
@@ -97,6 +101,7 @@ var constructors = func() map[string]func(*sandbox, constructFunc) constructFunc
 		"GeneratorFunction": (*sandbox).noNew,
 		"AsyncFunction":     (*sandbox).noNew,
 		"ArrayBuffer":       (*sandbox).newBuffer,
+		"Proxy":             (*sandbox).newProxy,
 		"RegExp":            (*sandbox).newPattern,
 	}
 	for name := range allowed {
@@ -136,16 +141,39 @@ func object(v goja.Value) *goja.Object {
 	return o
 }
 
-// deeper counts native functions that call themselves with nothing of the
-// script in between, so that no limit of calls bounds them.
-func (s *sandbox) deeper(f nativeFunc) nativeFunc {
-	return func(call goja.FunctionCall) goja.Value {
-		if s.depth >= maxDepth {
-			s.rangeError("cannot go deeper than %d levels", maxDepth)
+// fewTargets bounds the chain of Proxies and bound functions, through which
+// goja goes by calling itself, with a list of arguments for each.
+func (s *sandbox) fewTargets(o *goja.Object) {
+	for n := 0; o != nil; n++ {
+		k := s.layout.kindOf(o)
+		if k.target == 0 {
+			return
 		}
-		s.depth++
-		defer func() { s.depth-- }()
-		return s.overList(f)(call)
+		if n >= maxTargets {
+			s.rangeError("cannot put more than %d Proxies and bound functions behind each other", maxTargets)
+		}
+		o = s.layout.behind(o, k)
+	}
+}
+
+func (s *sandbox) bind(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		s.fewTargets(object(call.This))
+		return f(call)
+	}
+}
+
+func (s *sandbox) revocable(f nativeFunc) nativeFunc {
+	return func(call goja.FunctionCall) goja.Value {
+		s.fewTargets(object(call.Argument(0)))
+		return f(call)
+	}
+}
+
+func (s *sandbox) newProxy(build constructFunc) constructFunc {
+	return func(args []goja.Value, newTarget *goja.Object) *goja.Object {
+		s.fewTargets(object(arg(args, 0)))
+		return build(args, newTarget)
 	}
 }
 

@@ -262,9 +262,6 @@ func (s *sandbox) join(nativeFunc) nativeFunc {
 		if slices.Contains(s.joining, o) {
 			return s.rt.ToValue("")
 		}
-		if len(s.joining) >= maxDepth {
-			s.rangeError("cannot go deeper than %d levels", maxDepth)
-		}
 		s.joining = append(s.joining, o)
 		defer func() { s.joining = s.joining[:len(s.joining)-1] }()
 

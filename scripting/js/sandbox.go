@@ -19,7 +19,7 @@ type sandbox struct {
 	own     map[string]bool         // globals of the host's
 	roots   map[*goja.Object]string // what is met on many paths, by its own
 	met     func(path string)       // told of what is bounded or made assignable; nil: nobody asks
-	depth   int                     // native functions inside each other that recurse
+	depth   int                     // native functions inside each other
 	joining []*goja.Object          // lists that become texts inside each other
 
 	setters    map[string]*goja.Object // of what scripts may override
@@ -52,8 +52,9 @@ const (
 	// maxStack is how many calls may be inside each other; one may take some
 	// kilobytes of the goroutine's stack where native functions are between them.
 	maxStack = 1000
-	// maxDepth is how many native functions that recurse without the script, such
-	// as the join of lists in lists, may be inside each other.
+	// maxDepth is how many native functions may be inside each other. Any that
+	// makes a text or a number of a value may call itself so, with nothing of the
+	// script in between: let o.toString be String.prototype.trim.
 	maxDepth = 1000
 )
 
@@ -175,11 +176,20 @@ func (s *sandbox) wrap(path string, call nativeFunc, build constructFunc) (nativ
 			if b.flag.Load() != 0 {
 				b.check()
 			}
+			if s.depth >= maxDepth {
+				s.depth -= 10 // room for making the error
+				defer func() { s.depth += 10 }()
+				s.rangeError("cannot go deeper than %d levels", maxDepth)
+			}
+			s.depth++
+			defer s.leave()
 			return inner(c)
 		}
 	}
 	return call, build
 }
+
+func (s *sandbox) leave() { s.depth-- }
 
 // overridden reports whether scripts assign to their own objects what the
 // object at path has: an assignment would else be refused because the

@@ -57,7 +57,7 @@ func (s *shower) value(x goja.Value) string {
 	case goja.IsBigInt(x):
 		return x.String() + "n"
 	}
-	if n, ok := x.Export().(float64); ok && n == 0 && math.Signbit(n) {
+	if n, ok := primitive(x).(float64); ok && n == 0 && math.Signbit(n) {
 		return "-0"
 	}
 	if sym, ok := x.(*goja.Symbol); ok {
@@ -101,7 +101,7 @@ func (s *shower) object(o *goja.Object) string {
 	case "Error":
 		return "[" + messageOf(o) + "]"
 	case "Number", "String", "Boolean":
-		return class + " {" + s.value(s.t.call(o, "valueOf")) + "}"
+		return class + " {" + s.value(s.t.v.unboxed(o)) + "}"
 	}
 	if len(s.above) == maxShownDepth {
 		return "[" + class + "]"
@@ -115,14 +115,14 @@ func (s *shower) object(o *goja.Object) string {
 		return s.entries("Set", o, func(e *goja.Object) string { return s.value(e.Get("0")) })
 	}
 	if class == "Array" {
-		n := int(o.Get("length").ToInteger())
+		n := int(s.t.v.sandbox.lengthOf(o))
 		return s.list("[", "]", "", min(n, maxShownItems), n, func(i int) string { return s.value(o.Get(strconv.Itoa(i))) })
 	}
 	return s.properties(o)
 }
 
 func (s *shower) properties(o *goja.Object) string {
-	keys := o.Keys()
+	keys := s.t.v.keys(o)
 	slices.Sort(keys)
 	before := ""
 	if name := s.className(o); name != "Object" {

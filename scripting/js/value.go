@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/dop251/goja"
 
@@ -122,7 +120,7 @@ func (v *vm) toGoAt(x goja.Value, depth int) (scripting.Value, error) {
 	case goja.IsNull(x):
 		return scripting.Null, nil
 	}
-	switch n := x.Export().(type) {
+	switch n := primitive(x).(type) {
 	case bool, int64:
 		return n, nil
 	case float64:
@@ -154,11 +152,11 @@ func (v *vm) objectToGo(o *goja.Object, depth int) (scripting.Value, error) {
 	}
 	switch o.ClassName() {
 	case "Array":
-		n := int(o.Get("length").ToInteger())
+		n := v.sandbox.lengthOf(o)
 		if n > maxItems {
 			return nil, fmt.Errorf("cannot pass a list of %d items to a function of the host: the limit is %d", n, maxItems)
 		}
-		if err := v.budget.charge(int64(n/4) + 1); err != nil {
+		if err := v.budget.charge(n/4 + 1); err != nil {
 			return nil, err
 		}
 		l := &scripting.List{Items: make([]scripting.Value, n)}
@@ -175,16 +173,20 @@ func (v *vm) objectToGo(o *goja.Object, depth int) (scripting.Value, error) {
 	case "Date":
 		return nil, errors.New("cannot pass a Date to a function of the host: pass its getTime() or its toISOString()")
 	case "Number", "String", "Boolean":
-		return v.toGoAt(o.Get("valueOf"), depth)
+		return v.toGoAt(v.unboxed(o), depth)
 	}
-	switch o.ExportType() {
-	case mapType:
+	switch collection(o) {
+	case "Map":
 		return nil, errors.New("cannot pass a Map to a function of the host: pass Object.fromEntries(map)")
-	case setType:
+	case "Set":
 		return nil, errors.New("cannot pass a Set to a function of the host: pass [...set]")
 	}
 	m := scripting.NewMap()
-	for _, k := range o.Keys() {
+	keys, err := v.ownKeys(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
 		if err := v.budget.charge(1); err != nil {
 			return nil, err
 		}
@@ -217,14 +219,6 @@ func (v *vm) callback(fn *goja.Object) scripting.Callback {
 		return v.toGo(out)
 	}
 }
-
-// mapType and setType are what goja exports a Map and a Set as.
-var mapType, setType = func() (reflect.Type, reflect.Type) {
-	rt := goja.New()
-	m, _ := rt.RunString("new Map()")
-	s, _ := rt.RunString("new Set()")
-	return m.ExportType(), s.ExportType()
-}()
 
 // isFunction reports whether a value can be called.
 func isFunction(x goja.Value) bool {
@@ -261,7 +255,7 @@ func kindOf(x goja.Value) string {
 			return "a " + c
 		}
 	}
-	if x.ExportType() == reflect.TypeFor[bool]() {
+	if isBoolean(x) {
 		return "a boolean"
 	}
 	return "a symbol"
@@ -286,19 +280,17 @@ func (*box) Delete(string) bool { return false }
 // Keys returns nothing.
 func (*box) Keys() []string { return nil }
 
-var boxType, indexedType = reflect.TypeFor[*box](), reflect.TypeFor[*indexed]()
-
 // boxed is the Go value in a box, nil if x is none.
 func boxed(x goja.Value) any {
 	o, ok := x.(*goja.Object)
 	if !ok {
 		return nil
 	}
-	switch o.ExportType() {
-	case boxType:
-		return o.Export().(*box).value
-	case indexedType:
-		return o.Export().(*indexed).value
+	switch host := hostOf(o).(type) {
+	case *box:
+		return host.value
+	case *indexed:
+		return host.value
 	}
 	return nil
 }
@@ -322,28 +314,48 @@ func (v *vm) object(x *scripting.Object) goja.Value {
 	return o
 }
 
-// jsonText is a value in a line of the log.
-func jsonText(x scripting.Value) string {
+// jsonText is a value in a line of the log, which is cut somewhere behind limit
+// bytes: what is shared by many lists would become longer than memory.
+func jsonText(x scripting.Value, limit int) string {
+	return string(appendJSONText(nil, x, limit))
+}
+
+func appendJSONText(dst []byte, x scripting.Value, limit int) []byte {
+	if len(dst) > limit {
+		return dst
+	}
 	switch x := x.(type) {
 	case nil:
-		return "undefined"
+		return append(dst, "undefined"...)
 	case string:
-		return strconv.Quote(x)
+		return strconv.AppendQuote(dst, x[:min(len(x), limit)])
 	case *scripting.List:
-		parts := make([]string, len(x.Items))
+		dst = append(dst, '[')
 		for i, e := range x.Items {
-			parts[i] = jsonText(e)
+			if len(dst) > limit {
+				break
+			}
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendJSONText(dst, e, limit)
 		}
-		return "[" + strings.Join(parts, ",") + "]"
+		return append(dst, ']')
 	case *scripting.Map:
-		parts := make([]string, x.Len())
+		dst = append(dst, '{')
 		for i, k := range x.Keys() {
+			if len(dst) > limit {
+				break
+			}
+			if i > 0 {
+				dst = append(dst, ',')
+			}
 			e, _ := x.Get(k)
-			parts[i] = strconv.Quote(k) + ":" + jsonText(e)
+			dst = appendJSONText(append(strconv.AppendQuote(dst, k[:min(len(k), limit)]), ':'), e, limit)
 		}
-		return "{" + strings.Join(parts, ",") + "}"
+		return append(dst, '}')
 	case scripting.Callback:
-		return "a function"
+		return append(dst, "a function"...)
 	}
-	return boxText(x)
+	return append(dst, boxText(x)...)
 }

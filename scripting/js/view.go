@@ -274,7 +274,7 @@ func (v *vm) plain(x goja.Value, use string) *goja.Object {
 // that are undefined.
 func (v *vm) entries(o *goja.Object) iter.Seq2[string, goja.Value] {
 	return func(yield func(string, goja.Value) bool) {
-		for _, name := range o.Keys() {
+		for _, name := range v.keys(o) {
 			if x := o.Get(name); x != nil && !goja.IsUndefined(x) && !yield(name, x) {
 				return
 			}

@@ -148,7 +148,7 @@ func (v *vm) try(fn func() error) (err error) {
 		case *goja.StackOverflowError:
 			err = r
 		default:
-			err = &panicked{value: r, stack: debug.Stack()}
+			err = newPanicked(r, debug.Stack())
 		}
 	}()
 	var inner error

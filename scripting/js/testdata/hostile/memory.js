@@ -44,7 +44,7 @@ bombs.copies = (batch) => { for (;;) kept.push(batch[0].copy()) }
 
 // want: limit exceeded
 bombs.jobs = () => { for (;;) Promise.resolve().then(() => {}) }
-bombs.bound = () => { let f = () => {}; for (;;) f = f.bind(null, {}) }
+bombs.bound = () => { for (;;) kept.push((() => {}).bind(null, {}, {}, {}, {}, {}, {}, {}, {})) }
 bombs.long_texts = () => { for (;;) kept.push("x".repeat(1e6) + kept.length) }
 bombs.doubled = () => { let s = "x"; for (;;) s += s }
 
