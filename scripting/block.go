@@ -19,14 +19,15 @@ type ScriptBlock struct {
 	By []string `alloy:"by,attr,optional"`
 	// OnError says what becomes of data whose hook failed: "pass" sends it on
 	// unchanged, "drop" drops and counts it, "quarantine" stores it, "hold" does
-	// not accept it until the script works; "" is the kind's default.
+	// not accept it until the script works, but stores single records that it
+	// cannot process; "" is the kind's default.
 	OnError OnError `alloy:"on_error,attr,optional"`
 	// OnReload says how a saved change takes over: "swap" at once, "test" when
 	// its tests pass, "" which of them depends on whether it has a test file.
 	OnReload OnReload `alloy:"on_reload,attr,optional"`
 	// Limits bound what one call may use.
 	Limits LimitsBlock `alloy:"limits,block,optional"`
-	// Quarantine bounds what on_error = "quarantine" stores.
+	// Quarantine bounds what on_error = "quarantine" and "hold" store.
 	Quarantine QuarantineBlock `alloy:"quarantine,block,optional"`
 	// Allow grants what the script needs of the world outside.
 	Allow AllowBlock `alloy:"allow,block,optional"`

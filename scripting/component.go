@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,7 @@ type Component struct {
 	stopped  chan struct{} // closed when Run ends and no other component takes over
 
 	progress *progress
+	trust    trust
 
 	beats []beat // the timers, and poll
 	sink  *sink  // nil: it is none
@@ -179,7 +181,7 @@ func (c *Component) Sourced() []string {
 // Run sets up, runs timers and sweeps until ctx ends, and tears down.
 func (c *Component) Run(ctx context.Context) error {
 	before := c.mem.enter(c)
-	if c.block.OnError == OnErrorQuarantine {
+	if c.block.OnError.stores() {
 		c.mem.quarantine.store.Configure(quarantine.Limits{MaxSize: int64(c.block.Quarantine.MaxSize), MaxAge: c.block.Quarantine.MaxAge})
 	}
 	defer func() { c.mem.leave(c.gen, errors.Is(context.Cause(ctx), component.ErrReplaced)) }()
@@ -337,10 +339,14 @@ type call struct {
 	first       *Error // of the call
 
 	replay bool       // out of the quarantine
+	on     OnError    // what becomes of data that the script fails on
+	final  bool       // it is asked no more in parts
 	sends  *sending   // nil: it is not of a sink's send
 	held   *heldError // the batch stays where it is
-	kept   []failures // for the quarantine
-	stored int        // rows that go there
+
+	outside, outsideFailed bool       // it used the outside, and that did not work
+	kept                   []failures // for the quarantine
+	stored                 int        // rows that go there
 }
 
 // note reports an error of the call.
@@ -351,9 +357,7 @@ func (k *call) note(e *Error) {
 	if k.observe != nil {
 		k.observe(e)
 	}
-	if k.first == nil {
-		k.first = e
-	}
+	k.first = cmp.Or(k.first, e)
 }
 
 // failed notes an error that costs the record in a row.
@@ -364,14 +368,14 @@ func (k *call) failed(row int, e *Error) (drop bool) {
 		return true
 	}
 	switch {
-	case k.holds():
+	case k.replay:
 		if k.held == nil {
-			k.held = &heldError{e}
+			k.held = &heldError{err: e}
 		}
-	case k.c.block.OnError == OnErrorDrop:
+	case k.on == OnErrorDrop:
 		k.dropped++
 		return true
-	case k.c.block.OnError == OnErrorQuarantine:
+	case k.on == OnErrorQuarantine, k.on == OnErrorHold:
 		k.keep(row, e)
 		k.stored++
 		return true
@@ -379,12 +383,10 @@ func (k *call) failed(row int, e *Error) (drop bool) {
 	return false
 }
 
-// holds reports whether what the script fails on is not to go on.
-func (k *call) holds() bool { return k.replay || k.c.block.OnError == OnErrorHold }
-
 // newCall begins a call on a worker. It is valid until the next one on it.
 func (c *Component) newCall(ctx context.Context, w *worker) *call {
 	w.at = call{c: c, w: w, ctx: ctx, now: c.opts.Clock.Now(), observe: observer(ctx), replay: isReplay(ctx)}
+	w.at.on, w.at.final = c.onError(ctx)
 	w.call = &w.at
 	return w.call
 }
@@ -432,6 +434,7 @@ func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (out r
 			c.routedLines(&w.lines)
 		}
 	}
+	k.proved(err)
 	w.win.Done()
 	if c.script.def.Sends&batch.SignalLogs != 0 {
 		w.lines.Done()
@@ -466,7 +469,7 @@ func (k *call) hooks(b *batch.Metrics) (res view.Result, lines view.LogsResult, 
 			return res, lines, err
 		}
 	}
-	if k.held != nil {
+	if k.holdsRows(b.Len()) {
 		return res, lines, nil // it is asked again
 	}
 	if call.Logs != nil {
@@ -495,16 +498,21 @@ const (
 
 // costs notes an error that costs all of a batch of n records.
 func (k *call) costs(n int, e *Error) cost {
-	k.note(e)
 	k.dropped, k.stored = 0, 0
-	switch {
-	case k.holds():
-		k.held = &heldError{e}
+	if k.replay || k.asksAgain(n) {
+		observe := k.observe
+		k.observe = nil // what comes of it is not known yet
+		k.note(e)
+		k.observe = observe
+		k.held = &heldError{err: e, outside: k.outsideFailed || errors.Is(e, errWaited)}
 		return costsNothing
-	case k.c.block.OnError == OnErrorDrop:
+	}
+	k.note(e)
+	switch k.on {
+	case OnErrorDrop:
 		k.dropped = n
 		return costsAll
-	case k.c.block.OnError == OnErrorQuarantine:
+	case OnErrorQuarantine:
 		k.stored = n
 		return costsAll
 	}

@@ -85,7 +85,7 @@ func (c *Component) processLogs(ctx context.Context, b *batch.Logs) (result, err
 	parts := c.partsOf(b)
 	if parts == nil {
 		out, ran, first, err := c.oneLogs(ctx, c.pool, b)
-		c.ended(ctx, b.Source, ran, first)
+		c.ended(ctx, b.Source, ran, first, err)
 		return out, err
 	}
 	outs, err := c.eachPart(ctx, b.Source, len(parts), func(i int) (result, bool, *Error, error) {
@@ -105,6 +105,11 @@ func (c *Component) oneLogs(ctx context.Context, p *pool, b *batch.Logs) (out re
 	}
 	out, first, err = c.runLogs(ctx, w, b)
 	c.putBack(p, w)
+	if e, ok := err.(*heldError); ok && c.isolates(ctx) {
+		out, first, err = isolate(ctx, c, c.piecesOfLines(b), e, func(ctx context.Context, part *batch.Logs) (result, bool, *Error, error) {
+			return c.oneLogs(ctx, p, part)
+		})
+	}
 	return out, true, first, err
 }
 
@@ -203,6 +208,7 @@ func (c *Component) runLogs(ctx context.Context, w *worker, b *batch.Logs) (out 
 			c.unsent(out.samples)
 		}
 	}
+	k.proved(err)
 	w.lines.Done()
 	w.win.Done()
 	first = k.first
@@ -237,7 +243,7 @@ func (k *call) logHooks(b *batch.Logs) (res view.LogsResult, samples view.Result
 			return res, samples, err
 		}
 	}
-	if k.held != nil {
+	if k.holdsRows(b.Len()) {
 		return res, samples, nil // it is asked again
 	}
 	return w.lines.Apply(), w.win.Apply(), nil

@@ -212,7 +212,7 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (result, erro
 		}
 	}
 	out, ran, first, err := c.one(ctx, c.pool, b)
-	c.ended(ctx, b.Source, ran, first)
+	c.ended(ctx, b.Source, ran, first, err)
 	return out, err
 }
 
@@ -247,7 +247,7 @@ func (c *Component) eachPart(ctx context.Context, source uint64, n int, one func
 		failed = cmp.Or(failed, first)
 		return err
 	})
-	c.ended(ctx, source, anyRan, failed)
+	c.ended(ctx, source, anyRan, failed, err)
 	return outs, err
 }
 
@@ -259,11 +259,20 @@ func (c *Component) poolOf(lane int) *pool {
 	return c.pool
 }
 
-// ended reports how the hooks ended for a source; a replay is none, and a piece
-// that works says nothing.
-func (c *Component) ended(ctx context.Context, source uint64, ran bool, first *Error) {
-	if ran && !isReplay(ctx) && (first != nil || !isPiece(ctx)) {
-		c.report.done(source, first)
+// ended reports how the hooks ended for a source; a replay is none, of what is
+// held it is not known yet, and a piece that works says nothing.
+func (c *Component) ended(ctx context.Context, source uint64, ran bool, first *Error, err error) {
+	_, held := err.(*heldError)
+	switch {
+	case !ran || held || isReplay(ctx):
+	case first != nil:
+		on, _ := c.onError(ctx)
+		if on == OnErrorHold { // it was not all of the batch
+			on = OnErrorQuarantine
+		}
+		c.report.unwell(source, first, onErrorSays[on], failureAge)
+	case !isPiece(ctx):
+		c.report.done(source, nil)
 	}
 }
 
@@ -276,6 +285,11 @@ func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics) (out res
 	}
 	out, first, err = c.run(ctx, w, b)
 	c.putBack(p, w)
+	if e, ok := err.(*heldError); ok && c.isolates(ctx) {
+		out, first, err = isolate(ctx, c, c.piecesOf(b), e, func(ctx context.Context, part *batch.Metrics) (result, bool, *Error, error) {
+			return c.one(ctx, p, part)
+		})
+	}
 	return out, true, first, err
 }
 

@@ -84,7 +84,9 @@ func (w *worker) wait(fn func(ctx context.Context) (Value, error)) (Value, error
 	defer cancel(nil)
 	alarm := clock.AfterFunc(k.c.opts.Clock, limit, func() { cancel(waitedTooLong(limit)) })
 	defer alarm.Stop()
-	return fn(ctx)
+	v, err := fn(ctx)
+	k.outside, k.outsideFailed = true, k.outsideFailed || err != nil
+	return v, err
 }
 
 // errWaited is the limit of what a script waits for.

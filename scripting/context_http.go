@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -248,6 +249,9 @@ func (o *world) request(w *worker, method, to string, body Value, opts *Map) (Va
 		}
 		if err != nil {
 			return nil, err
+		}
+		if resp.Status >= 500 || resp.Status == http.StatusTooManyRequests {
+			w.call.outsideFailed = true
 		}
 		out := &response{Response: resp, took: took, body: string(resp.Body), decode: o.json("decode")}
 		resp.Body = nil

@@ -134,6 +134,7 @@ assert.same({ "lab" }, t:metrics("a 1"):label_values("site"))`,
 			body, err := o.read(path, limit)
 			o.note(w.call, reading{path, limit}, body)
 			if err != nil {
+				w.call.outsideFailed = true
 				return nil, err
 			}
 			if s, _ := option[bool](opts, "secret"); s {

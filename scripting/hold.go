@@ -16,8 +16,16 @@ const (
 )
 
 // heldError is what process returns for a batch that the script failed on and
-// that is not to go on: on_error holds it, or it is replayed.
-type heldError struct{ err *Error }
+// that is not to go on as it is: on_error holds it, it is to be asked in parts, or
+// it is replayed.
+type heldError struct {
+	err *Error
+	// rows says that the script failed on each of the records for itself.
+	rows bool
+	// outside says that what the script asked of the outside failed, so that no
+	// record is to blame.
+	outside bool
+}
 
 func (e *heldError) Error() string { return e.err.Error() }
 
@@ -48,34 +56,11 @@ func (k *call) secure(b payload, whole *Error) error {
 // the script meanwhile.
 var ErrHeld = errors.New("it is held until the script works")
 
-// hold keeps a batch that the script failed on, until it works on it when asked
-// again: at once when there is less to do, else after a back-off. It returns the
-// component that is to have the batch when another has taken over meanwhile: a
-// save is tried at once.
-func (c *Component) hold(ctx context.Context, err *heldError, less func(*heldError) bool, again func(context.Context) error) (next *Component, _ error) {
-	c.mem.held.Inc()
-	defer c.mem.held.Dec()
-	for backoff := minHold; ; {
-		if !less(err) {
-			next, failed := c.backOff(ctx, err, backoff)
-			if next != nil || failed != nil {
-				return next, failed
-			}
-			backoff = min(2*backoff, maxHold)
-		}
-		failed := again(ctx)
-		held, ok := failed.(*heldError)
-		if !ok {
-			return nil, failed
-		}
-		err = held
-	}
-}
-
 // backOff waits until a batch that is held is to be tried again. The component is
 // the one that is to have it instead.
 func (c *Component) backOff(ctx context.Context, err *heldError, d time.Duration) (next *Component, _ error) {
-	if observer(ctx) != nil {
+	if tell := observer(ctx); tell != nil {
+		tell(err.err)
 		return nil, fmt.Errorf("%s: %w", c.opts.ID, ErrHeld)
 	}
 	t := c.opts.Clock.NewTimer(d)
@@ -100,3 +85,61 @@ var onErrorSays = map[OnError]string{
 
 // inPartsSays is onErrorSays of a batch that is held no longer: see pieces.
 const inPartsSays = "its batches get through in parts, each within the limit; raise the limit, or make the script do less"
+
+// stores reports whether some of what the script fails on goes into quarantine.
+func (o OnError) stores() bool { return o == OnErrorQuarantine || o == OnErrorHold }
+
+// finalOn is the context key of a call that is asked no more: its value is the
+// OnError that holds for it.
+type finalOn struct{}
+
+// onError is what becomes of data that a call fails on, and whether it is asked
+// no more.
+func (c *Component) onError(ctx context.Context) (on OnError, final bool) {
+	if on, ok := ctx.Value(finalOn{}).(OnError); ok {
+		return on, true
+	}
+	return c.block.OnError, false
+}
+
+// isolates reports whether a call that failed on a batch is followed by calls for
+// parts of it at once. What is held is asked again elsewhere, see held.
+func (c *Component) isolates(ctx context.Context) bool {
+	on, final := c.onError(ctx)
+	return on != OnErrorHold && !final && !isReplay(ctx) && !isPiece(ctx)
+}
+
+// asksAgain reports whether the hook, which failed on n records, is asked again
+// about them, or about parts of them. What is sent to the outside is sent twice
+// only if on_error says that it is tried until it works.
+func (k *call) asksAgain(n int) bool {
+	switch {
+	case k.final:
+		return false
+	case k.on == OnErrorHold:
+		return true
+	case k.outside || k.outsideFailed:
+		return false
+	case isPiece(k.ctx):
+		return true
+	}
+	return n > 1 && !k.c.trust.broken()
+}
+
+// holdsRows reports whether the batch of n records is asked again because of the
+// records that each failed on. When it works on others, they are withheld instead.
+func (k *call) holdsRows(n int) bool {
+	if k.on == OnErrorHold && !k.final && k.held == nil && k.stored > 0 && (k.stored >= n || k.outsideFailed) {
+		k.held = &heldError{err: k.first, rows: true, outside: k.outsideFailed}
+		k.stored, k.kept = 0, nil
+	}
+	return k.held != nil
+}
+
+// proved notes that the call worked, or on some of its records, if it did; err is
+// why none of its batch may go on.
+func (k *call) proved(err error) {
+	if err == nil && !k.final && k.on == OnErrorHold {
+		k.c.trust.worked()
+	}
+}

@@ -82,11 +82,11 @@ func newMemory() *memory {
 // register makes the counters visible that a generation has to do with.
 func (m *memory) register(r prometheus.Registerer, d *Definition, on OnError) error {
 	var more []prometheus.Collector
-	switch on {
-	case OnErrorQuarantine:
+	if on.stores() {
 		more = m.quarantine.collectors()
-	case OnErrorHold:
-		more = []prometheus.Collector{m.held}
+	}
+	if on == OnErrorHold {
+		more = append(more, m.held)
 	}
 	if d.Kind == Sink {
 		more = append(more, m.sent)

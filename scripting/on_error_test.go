@@ -254,11 +254,11 @@ const held = "script {\non_error = \"hold\"\n}"
 // A batch that is held waits, is tried again, and goes on with what is saved.
 func TestHold(t *testing.T) {
 	n := newNode(t)
-	n.save(`return weir.transform { metrics = function(batch) batch:each(function(m) if m.name == "a" then error("no a") end end) end }`, held)
+	n.save(`return weir.transform { metrics = function(batch) batch:each(function(m) if m.name == "a" or m.name == "c" then error("no a") end end) end }`, held)
 	// Another source is not held.
 	same(t, n.send(text(t, 2, "b 2\n")), "b 2\n")
 	done := make(chan error, 1)
-	go func() { done <- n.gate.ConsumeMetrics(context.Background(), text(t, 1, "a 1\nb 2\n")) }()
+	go func() { done <- n.gate.ConsumeMetrics(context.Background(), text(t, 1, "a 1\nc 2\n")) }()
 	n.Wait(t, func() bool {
 		h := n.Health()
 		return h.State == component.Unhealthy && strings.Contains(h.Message, "its sources are held until the script works")
@@ -281,7 +281,7 @@ func TestHold(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	same(t, string(batch.AppendTextAt(nil, n.sink.Last(), 1000)), "a{v=\"2\"} 1\nb{v=\"2\"} 2\n")
+	same(t, string(batch.AppendTextAt(nil, n.sink.Last(), 1000)), "a{v=\"2\"} 1\nc{v=\"2\"} 2\n")
 	if len(n.Stats.Dropped()) > 0 {
 		t.Errorf("dropped %v", n.Stats.Dropped())
 	}

@@ -1,25 +1,45 @@
 package scripting
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// pieces are the parts in which a batch that is held goes through the script. A
-// limit is one of a call: a part that one stops is halved, down to one record, so
-// that a batch which is too much at once does not hold its source for ever. What
-// became of a part is kept when a later one is held.
+// maxIsolating is how many calls look for the records that a script fails on, in
+// a batch that it failed on as a whole. A batch that is held gets as many after
+// each back-off.
+const maxIsolating = 64
+
+// pieces are the parts in which a batch that the script failed on goes through it
+// again: halves, down to one record, so that neither a batch which is too much at
+// once nor a record which it cannot process stops the others. What became of a
+// part is kept when a later one fails.
 type pieces[B interface{ Len() int }] struct {
 	cut  func(rows *batch.Rows, from int) B
 	run  func(ctx context.Context, part B) (result, error)
 	join func(ins []B, outs []result) result
 
-	todo []span // the next is the last
-	ins  []B
-	outs []result
-	over *Error // the limit that made parts of it; nil: it is whole
+	todo  []span // the next is the last
+	done  []piece[B]
+	bad   []span // that the script failed on, each a record, or records for themselves
+	good  int    // records that it worked on
+	calls int    // since the last back-off
+	stale bool   // some of bad are from before the last back-off
+	over  *Error // the limit that made parts of it; nil: none did
+}
+
+// span is the rows of a batch from from on, below to.
+type span struct{ from, to int }
+
+// piece is what became of a part.
+type piece[B any] struct {
+	span
+	in  B
+	out result
 }
 
 // piecesOf are those of samples.
@@ -55,60 +75,186 @@ func (c *Component) piecesOfLines(b *batch.Logs) *pieces[*batch.Logs] {
 	}
 }
 
-// held returns what becomes of a batch of a source that the script failed on,
-// once it no longer does, or the component that is to have the batch instead.
-func held[B interface{ Len() int }](ctx context.Context, c *Component, source uint64, p *pieces[B], err *heldError) (out result, next *Component, _ error) {
-	next, failed := c.hold(ctx, err, p.halve, p.do)
-	switch {
-	case next != nil || failed != nil:
-		return out, next, failed
-	case len(p.outs) == 1:
-		return p.outs[0], nil, nil
+// isolate returns what becomes of a batch that a call failed on: the records that
+// the script fails on for themselves are what on_error says, the others go on.
+// one is a call for a part.
+func isolate[B interface{ Len() int }](ctx context.Context, c *Component, p *pieces[B], err *heldError, one func(ctx context.Context, part B) (result, bool, *Error, error)) (result, *Error, error) {
+	p.run = func(ctx context.Context, part B) (result, error) {
+		out, _, _, err := one(ctx, part)
+		return out, err
 	}
-	if !isReplay(ctx) {
-		c.report.inParts(source, p.over)
+	if _, failed := p.search(ctx, err); failed != nil {
+		return result{}, err.err, failed
 	}
-	return p.join(p.ins, p.outs), nil, nil
+	c.trust.isolated(p.good)
+	p.tell(ctx, err)
+	on, _ := c.onError(ctx)
+	if failed := p.settle(ctx, on); failed != nil {
+		return result{}, err.err, failed
+	}
+	return p.joined(), err.err, nil
 }
 
-// span is the rows of a batch from from on, below to.
-type span struct{ from, to int }
+// held returns what becomes of a batch of a source that the script failed on and
+// that is held: all of it, once the script works, or what is left without the
+// records that it fails on, once that is known; or next, the component that is to
+// have the batch instead.
+func held[B interface{ Len() int }](ctx context.Context, c *Component, source uint64, p *pieces[B], err *heldError) (out result, next *Component, _ error) {
+	c.mem.held.Inc()
+	defer c.mem.held.Dec()
+	backoff, tries := minHold, 1
+	for again := err; ; {
+		last, failed := p.search(ctx, again)
+		if failed != nil {
+			return out, nil, failed
+		}
+		again, err = nil, cmp.Or(last, err)
+		switch {
+		case last != nil && last.outside, len(p.todo) > 0: // or the calls are used up
+		case len(p.bad) == 0:
+			c.report.through(source, p.over)
+			p.tell(ctx, err)
+			return p.joined(), nil, nil
+		case p.good > 0 && p.stale: // it works by now
+			p.retry()
+			continue
+		case p.good > 0 || c.trust.blames(lenOf(p.bad), tries, overran(err.err)):
+			if failed := p.settle(ctx, OnErrorQuarantine); failed != nil {
+				return out, nil, failed
+			}
+			return p.joined(), nil, nil
+		default:
+			tries++
+		}
+		c.report.unwell(source, err.err, onErrorSays[OnErrorHold], failureAge)
+		next, failed := c.backOff(ctx, err, backoff)
+		if next != nil || failed != nil {
+			return out, next, failed
+		}
+		backoff = min(2*backoff, maxHold)
+		if p.calls, p.stale = 0, len(p.bad) > 0; len(p.todo) == 0 {
+			p.retry()
+		}
+	}
+}
 
-// halve makes two parts of the next one if a limit stopped the script on it, and
-// reports whether it did.
-func (p *pieces[B]) halve(err *heldError) bool {
+// tell tells a test of an error that no part had; of others it is told by settle.
+func (p *pieces[B]) tell(ctx context.Context, err *heldError) {
+	if tell := observer(ctx); tell != nil && len(p.bad)+len(p.todo) == 0 {
+		tell(err.err)
+	}
+}
+
+// search asks the script about smaller and smaller parts, until it is known which
+// records it fails on or the calls are used up. err is why it failed on the next
+// of todo, nil when it is still to be asked. The outside ends the search: last is
+// then its error, else the last one.
+func (p *pieces[B]) search(ctx context.Context, err *heldError) (last *heldError, _ error) {
+	ctx = context.WithValue(ctx, inPieces{}, true)
+	for {
+		if err != nil {
+			if last = err; err.outside {
+				return last, nil
+			}
+			p.failed(err)
+		}
+		failed := p.do(ctx)
+		held, ok := failed.(*heldError)
+		if !ok {
+			return last, failed
+		}
+		err = held
+	}
+}
+
+// failed makes two parts of the next one, which the script failed on, or knows
+// what it failed on.
+func (p *pieces[B]) failed(err *heldError) {
 	last := len(p.todo) - 1
 	s := p.todo[last]
-	if !overran(err.err) || s.to-s.from < 2 {
-		return false
+	p.todo = p.todo[:last]
+	if err.rows || s.to-s.from < 2 {
+		p.bad = append(p.bad, s)
+		return
 	}
 	mid := s.from + (s.to-s.from)/2
-	p.todo = append(p.todo[:last], span{mid, s.to}, span{s.from, mid})
-	p.over = err.err
-	return true
+	p.todo = append(p.todo, span{mid, s.to}, span{s.from, mid})
+	if overran(err.err) {
+		p.over = err.err
+	}
 }
 
-// do runs the script on what is to do.
+// retry has the script asked again about what it failed on.
+func (p *pieces[B]) retry() {
+	slices.Reverse(p.bad)
+	p.todo, p.bad, p.stale, p.calls = append(p.todo, p.bad...), nil, false, 0
+}
+
+// do runs the script on what is to do, as long as there are calls left.
 func (p *pieces[B]) do(ctx context.Context) error {
-	if p.over != nil {
-		ctx = context.WithValue(ctx, inPieces{}, true)
-	}
-	for len(p.todo) > 0 {
-		last := len(p.todo) - 1
-		s := p.todo[last]
-		rows := batch.RowsBetween(s.from, s.to)
-		in := p.cut(&rows, s.from)
-		out, err := p.run(ctx, in)
-		if err != nil {
+	for len(p.todo) > 0 && p.calls < maxIsolating {
+		p.calls++
+		s := p.todo[len(p.todo)-1]
+		if err := p.ask(ctx, s); err != nil {
 			return err
 		}
-		p.todo, p.ins, p.outs = p.todo[:last], append(p.ins, in), append(p.outs, out)
+		p.todo, p.good = p.todo[:len(p.todo)-1], p.good+s.to-s.from
 	}
 	return nil
 }
 
-// inPieces is the context key of a part of a batch that was too much at once:
-// that it works says little.
+// ask runs the script on a part.
+func (p *pieces[B]) ask(ctx context.Context, s span) error {
+	rows := batch.RowsBetween(s.from, s.to)
+	in := p.cut(&rows, s.from)
+	out, err := p.run(ctx, in)
+	if err == nil {
+		p.done = append(p.done, piece[B]{s, in, out})
+	}
+	return err
+}
+
+// settle asks the script for the last time about what it failed on, and what is
+// not known: on is what becomes of that if it fails again.
+func (p *pieces[B]) settle(ctx context.Context, on OnError) error {
+	ctx = context.WithValue(context.WithValue(ctx, inPieces{}, true), finalOn{}, on)
+	rest := append(p.bad, p.todo...)
+	slices.SortFunc(rest, func(a, b span) int { return a.from - b.from })
+	p.todo, p.bad = nil, nil
+	for len(rest) > 0 {
+		s := rest[0]
+		for rest = rest[1:]; len(rest) > 0 && rest[0].from == s.to; rest = rest[1:] {
+			s.to = rest[0].to
+		}
+		if err := p.ask(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joined is one of what became of all parts, in their order.
+func (p *pieces[B]) joined() result {
+	if len(p.done) == 1 {
+		return p.done[0].out
+	}
+	slices.SortFunc(p.done, func(a, b piece[B]) int { return a.from - b.from })
+	ins, outs := make([]B, len(p.done)), make([]result, len(p.done))
+	for i, d := range p.done {
+		ins[i], outs[i] = d.in, d.out
+	}
+	return p.join(ins, outs)
+}
+
+func lenOf(spans []span) (n int) {
+	for _, s := range spans {
+		n += s.to - s.from
+	}
+	return n
+}
+
+// inPieces is the context key of a part of a batch that the script failed on: that
+// it works says little.
 type inPieces struct{}
 
 func isPiece(ctx context.Context) bool { return ctx.Value(inPieces{}) != nil }

@@ -105,9 +105,14 @@ func (r *reporter) failing(source uint64, err *Error, age time.Duration) {
 	r.unwell(source, err, r.says, age)
 }
 
-// inParts is done with the limit that made a batch get through in parts only.
-func (r *reporter) inParts(source uint64, err *Error) {
-	r.unwell(source, err, inPartsSays, failureAge)
+// through reports that a batch which was held got through: over is the limit that
+// it did in parts for, nil when there is none.
+func (r *reporter) through(source uint64, over *Error) {
+	if over == nil {
+		r.done(source, nil)
+		return
+	}
+	r.unwell(source, over, inPartsSays, failureAge)
 }
 
 // unwell is failing, with what becomes of data.

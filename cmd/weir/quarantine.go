@@ -28,7 +28,8 @@ func quarantineCommand(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "quarantine",
 		Short: "Look at what scripts failed on, replay it or drop it",
-		Long: `Look at what scripts failed on in blocks with script { on_error = "quarantine" }:
+		Long: `Look at what scripts failed on in blocks with script { on_error = "quarantine" }
+or "hold":
 batches, or records of them, as they came, with the error. Once the script is
 fixed they are replayed through it; what passes leaves the quarantine.`,
 		Example: `  weir quarantine ls

@@ -7,8 +7,14 @@
 -- <email>, <card> and so on; with `hash_key` it becomes <email:1f3a…> instead, the
 -- same for the same text, so that what belongs together can still be found.
 --
--- What fails is held back, not passed on: nothing leaves as it came because of a
--- mistake in here. weir_script_custom_redacted_total counts what was hidden.
+-- A line, or a value of its metadata, that is longer than `max_length` is cut there,
+-- and ends in <truncated from … bytes>. What the cut may go through goes as well, up
+-- to 1,024 bytes and the word before them.
+--
+-- A line that cannot be looked at is withheld: it is put into quarantine, and the
+-- others go on. Nothing leaves as it came because of a mistake in here.
+-- weir_script_custom_redacted_total counts what was hidden, and
+-- weir_script_custom_truncated_total what was cut.
 --
 --   logs.redact "default" {
 --   	kinds      = ["email", "card", "iban", "secret"]
@@ -101,6 +107,22 @@ local function worth(k, s)
   return not k.hint or find(s, k.hint) ~= nil
 end
 
+-- MARGIN is what goes of the end of a text that was cut, in bytes: it is longer than
+-- anything of KINDS that has spaces in it.
+local MARGIN = 1024
+
+-- BREAKS are bytes that no word has in it.
+local BREAKS = {}
+for c in (" \t\r\n\"',;&"):gmatch "." do BREAKS[c:byte()] = true end
+
+-- margin returns s, the beginning of a text, without its last bytes and the word
+-- that they begin in.
+local function margin(s)
+  local n = #s - MARGIN
+  while n > 0 and not BREAKS[s:byte(n)] do n = n - 1 end
+  return s:sub(1, n)
+end
+
 return weir.transform {
   on_error = "hold",
 
@@ -108,11 +130,12 @@ return weir.transform {
     kinds    = weir.arg.list { of = weir.arg.enum { values = KNOWN }, default = KNOWN, doc = "What to hide." },
     also     = weir.arg.map { of = weir.arg.regexp {}, default = {}, doc = "Further patterns to hide, by the name that stands for what they match." },
     hash_key = weir.arg.secret { optional = true, doc = "Key of the hashes; without it there are none." },
+    max_length = weir.arg.size { default = "64KiB", doc = "Length beyond which a line, or a value of its metadata, is cut." },
     metadata = weir.arg.bool { default = true, doc = "Whether structured metadata is looked at as well." },
   },
 
   logs = function(batch, ctx)
-    local args, found = ctx.args, {}
+    local args, found, truncated = ctx.args, {}, 0
 
     local rules = {}
     for _, k in ipairs(KINDS) do
@@ -136,28 +159,38 @@ return weir.transform {
       for i = 1, #rules do
         local k = rules[i]
         if worth(k, s) then
-          s = k.re:replace(s, function(match, groups)
+          s = assert(k.re:replace(s, function(match, groups)
             if k.only and not k.only(match) then return nil end
             if k.keep then return groups[1] .. mark(k.name, match:sub(#groups[1] + 1)) end
             return mark(k.name, match)
-          end)
+          end))
         end
       end
       return s
     end
 
+    -- safe is hide for a text of any length.
+    local function safe(s)
+      if #s <= args.max_length then return hide(s) end
+      truncated = truncated + 1
+      return margin(hide(s:sub(1, args.max_length))) .. "<truncated from " .. #s .. " bytes>"
+    end
+
     for i, line in batch:rows("line") do
-      local hidden = hide(line)
+      local hidden = safe(line)
       if hidden ~= line then batch:set(i, "line", hidden) end
       if args.metadata then
         for k, v in pairs(batch[i].metadata) do
-          local h = hide(v)
+          local h = safe(v)
           if h ~= v then batch:set(i, "meta." .. k, h) end
         end
       end
     end
     for name, n in pairs(found) do
       ctx.metrics.counter("redacted", { kind = name }, "What was hidden, by its kind."):add(n)
+    end
+    if truncated > 0 then
+      ctx.metrics.counter("truncated", {}, "Lines and values of metadata that were cut, because they are longer than max_length."):add(truncated)
     end
   end,
 }
