@@ -48,7 +48,9 @@ func Listen(storage string) (*Server, error) {
 		return nil, fmt.Errorf("cannot make the control socket: %w", err)
 	}
 	lc := net.ListenConfig{Control: beforeBind}
+	restore := narrowUmask()
 	ln, err := lc.Listen(context.Background(), "unix", addr) // does not block
+	restore()
 	if err != nil {
 		free()
 		return nil, fmt.Errorf("cannot make the control socket %s: %w", path, err)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 )
 
@@ -77,6 +78,20 @@ func Check(dir string) error {
 		}
 	}
 	return fmt.Errorf("cannot use the storage directory %s: %s; name the storage directory of a weir with --storage.path", dir, why)
+}
+
+// CheckPrivate returns an error if users other than the owner of dir can put
+// files into it or replace them: sockets, journals, states. It knows only the
+// permissions that Unix has.
+func CheckPrivate(dir string) error {
+	fi, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("cannot check the storage directory: %w", err)
+	}
+	if mode := fi.Mode().Perm(); runtime.GOOS != "windows" && mode&0o022 != 0 {
+		return fmt.Errorf("other users can change files in %s, which has mode %#o: run chmod go-w on it", dir, mode)
+	}
+	return nil
 }
 
 // Acquire makes dir, with mode 0700, if it is not there, and locks it for this

@@ -199,3 +199,27 @@ func TestCheck(t *testing.T) {
 	}
 	f(dir, "")
 }
+
+func TestCheckPrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such permissions")
+	}
+	dir := t.TempDir()
+	f := func(mode os.FileMode, want string) {
+		t.Helper()
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := storage.CheckPrivate(dir); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%#o: got %q, want %q", mode, got, want)
+		}
+	}
+	f(0o700, "")
+	f(0o755, "")
+	f(0o770, "other users can change files in "+dir+", which has mode 0770: run chmod go-w on it")
+	f(0o702, "other users can change files in "+dir+", which has mode 0702: run chmod go-w on it")
+}
