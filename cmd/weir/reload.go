@@ -2,16 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/weir-run/weir/engine/config"
-	"github.com/weir-run/weir/engine/control"
 )
 
 func reloadCommand(t *terminal) *cobra.Command {
@@ -37,27 +30,11 @@ exit code is 1. The exit code is 2 when no weir runs with the storage path.`,
 }
 
 func reload(ctx context.Context, t *terminal, dir string) error {
-	if err := checkStorage(dir); err != nil {
+	text, ok, err := postTo(ctx, dir, "/-/reload")
+	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, control.URL("/-/reload"), nil)
-	if err != nil {
-		return fmt.Errorf("cannot ask for a reload: %w", err)
-	}
-	resp, err := control.Client(dir).Do(req)
-	if err != nil {
-		if e, ok := errors.AsType[*control.NotRunningError](err); ok {
-			return cannotStart(e)
-		}
-		return fmt.Errorf("cannot ask for a reload: %w", err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		return fmt.Errorf("cannot read the answer: %w", err)
-	}
-	text := config.Printable(strings.TrimSpace(string(body)))
-	if resp.StatusCode != http.StatusOK {
+	if !ok {
 		fmt.Fprintln(t.err, text)
 		return &exitError{code: exitFailed}
 	}

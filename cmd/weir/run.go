@@ -62,6 +62,11 @@ config in the environment variable WEIR_SANDBOX_URL. Without CONFIG, it runs a
 quickstart: metrics of this host and of weir itself, through a script, into that
 Prometheus.
 
+The page, the API and profiles are for the user that weir runs as. On a terminal,
+weir prints a link that opens the page; 'weir page' prints another at any time and
+explains how API clients get in. Others can read only /metrics, the state of the
+nodes and what components serve.
+
 The log goes to the standard error stream. On a terminal, weir prints messages for
 people next to it. In a file, a pipe or systemd's journal every line is logfmt, or
 JSON with --log.format=json or with format = "json" in the block logging.
@@ -177,6 +182,13 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	if err != nil {
 		return cannotStart(err)
 	}
+	if err := control.WriteToken(lock.Dir(), s.http.Token()); err != nil {
+		// A full disk, for one, is no reason not to start.
+		s.telemetry.Logger().Warn("API clients cannot use weir over TCP, only the control socket", "err", err)
+	}
+	if err := storage.CheckPrivate(lock.Dir()); err != nil {
+		s.telemetry.Logger().Warn("the storage directory is not protected", "err", err)
+	}
 
 	// What runs beside the engine ends with it, not with the signal: a reload
 	// by socket is answered while the engine stops.
@@ -208,7 +220,12 @@ func announcer(t *terminal, h *http.Service, sandboxURL string, tested *versions
 		if sandboxURL != "" {
 			t.say("sandbox", sandboxURL+" answers PromQL, and is gone when weir stops")
 		}
-		if url := h.URL(); url != "" {
+		switch url := h.URL(); {
+		case url == "":
+		case t.logger() == nil && t.errTerminal:
+			t.say("page", h.PageURL())
+			t.say("", "this link opens the page once, within 10 minutes; 'weir page' prints another")
+		default: // a log is for more eyes than the link is
 			t.say("page", url)
 		}
 	})

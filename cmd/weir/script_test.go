@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -48,6 +49,13 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 //	posted DIR PATH BODY RE
 //	               posts to that weir until its answer matches, a status and a
 //	               text; with own: before the path, to the address of a node's own
+//	overtcp DIR AUTH METHOD PATH RE
+//	               makes a request to that weir's port and checks its answer: a
+//	               status, headers and a text; AUTH is token or ''. With !, it must
+//	               not match
+//	opened FILE RE
+//	               opens the link in FILE, as a browser with cookies does, and
+//	               checks a status, headers and a text
 //	asked DIR PROMQL RE
 //	               waits until that weir's sandbox answers a query so
 //	signal NAME DIR [again]
@@ -141,6 +149,24 @@ func TestScript(t *testing.T) {
 					return err
 				})
 			},
+			"overtcp": func(ts *testscript.TestScript, neg bool, args []string) {
+				answer, err := overTCP(ts.MkAbs(args[0]), args[1], args[2], args[3])
+				ts.Check(err)
+				if regexp.MustCompile(args[4]).MatchString(answer) == neg {
+					ts.Fatalf("got %s", answer)
+				}
+			},
+			"opened": func(ts *testscript.TestScript, _ bool, args []string) {
+				jar, err := cookiejar.New(nil)
+				ts.Check(err)
+				resp, err := (&http.Client{Jar: jar}).Get(strings.TrimSpace(ts.ReadFile(args[0])))
+				ts.Check(err)
+				answer, err := answerOf(resp)
+				ts.Check(err)
+				if !regexp.MustCompile(args[1]).MatchString(answer) {
+					ts.Fatalf("got %s", answer)
+				}
+			},
 			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
 				re := regexp.MustCompile(args[2])
 				poll(ts, func() error { return asked(ts.MkAbs(args[0]), args[1], re) })
@@ -227,6 +253,51 @@ func fetch(dir, path string) (string, error) {
 		err = fmt.Errorf("%s: %s", resp.Status, b)
 	}
 	return string(b), err
+}
+
+// ownAddress finds the address of weir's own port in the status.
+var ownAddress = regexp.MustCompile(`"debug": \{\s+"address": "([^"]+)"`)
+
+func overTCP(dir, auth, method, path string) (answer string, err error) {
+	status, err := fetch(dir, "/api/v0/status")
+	if err != nil {
+		return "", err
+	}
+	m := ownAddress.FindStringSubmatch(status)
+	if m == nil {
+		return "", fmt.Errorf("no address in the status:\n%s", status)
+	}
+	req, err := http.NewRequest(method, "http://"+m[1]+path, nil)
+	if err != nil {
+		return "", err
+	}
+	if auth == "token" {
+		token, err := os.ReadFile(filepath.Join(dir, control.TokenFile))
+		if err != nil {
+			return "", err
+		}
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	return answerOf(resp)
+}
+
+// answerOf returns a status, headers and a text.
+func answerOf(resp *http.Response) (string, error) {
+	defer resp.Body.Close()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d ", resp.StatusCode)
+	for name, values := range resp.Header {
+		for _, v := range values {
+			fmt.Fprintf(&b, "%s: %s\n", name, v)
+		}
+	}
+	b.WriteString("\n")
+	_, err := io.Copy(&b, resp.Body)
+	return b.String(), err
 }
 
 // ownURL finds the address of a node's own in the status.

@@ -157,7 +157,7 @@ func newServices(listen, logFormat string, log io.Writer) (*services, error) {
 	}
 	return &services{
 		telemetry: t,
-		http:      http.New(http.Options{Listen: listen, Gatherer: t.Gatherer(), Logger: t.Logger()}),
+		http:      http.New(http.Options{Listen: listen, Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger()}),
 	}, nil
 }
 

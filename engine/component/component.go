@@ -118,8 +118,11 @@ func (e *ArgumentError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// HTTPHandler is a Component that serves HTTP below
-// /api/v0/component/<id>/. The handler sees paths without that prefix.
+// HTTPHandler is a Component that serves HTTP below /api/v0/component/<id>/, to
+// everyone. The handler sees paths without that prefix, and no credentials of
+// weir's. Headers that act on weir's whole origin, such as Set-Cookie, are taken
+// off its answers, and browsers are told to isolate them
+// (Content-Security-Policy: sandbox).
 type HTTPHandler interface {
 	Handler() http.Handler
 }
@@ -129,7 +132,7 @@ type HTTPHandler interface {
 // send.
 type Controller interface {
 	// Control serves below /api/v0/control/<id>/, over the control socket and
-	// to programs of this machine. The handler sees paths without that prefix.
+	// to callers with credentials. The handler sees paths without that prefix.
 	Control() http.Handler
 }
 

@@ -150,8 +150,9 @@ type Info struct {
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 // HTTPData is what the http service's Data returns: Handle adds a handler for
-// paths that start with prefix; DialContext reaches the service's handlers in
-// memory when the address is MemoryAddress, whatever the service listens on.
+// paths that start with prefix, which is treated as a component.HTTPHandler is;
+// DialContext reaches metrics, health and component.HTTPHandlers in memory when
+// the address is MemoryAddress, whatever the service listens on.
 type HTTPData struct {
 	// ListenAddress is the TCP address, such as 127.0.0.1:12345; "" when the
 	// service does not listen.

@@ -112,4 +112,5 @@ const httpDoc = `Requests that it answers: functions by method and path, such as
 	`They are served below /api/v0/component/<id>/ on weir's own address, and at these paths on one of its own when the block has listen { port = … }. ` +
 	`It returns nothing (200), a text, a status, or a table with status, headers, and body or json. ` +
 	`What it emits was accepted when the answer goes out; what cannot be accepted in time is answered 503 with Retry-After, an error 500. ` +
-	`Routes are open to whoever reaches the address: see req:authorized.`
+	`Routes are open to whoever reaches the address: see req:authorized. ` +
+	`On weir's own address a browser isolates the answers (Content-Security-Policy: sandbox): HTML is shown, its scripts and forms do not work, and Set-Cookie is left out.`

@@ -23,6 +23,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weir-run/weir/engine/control"
 )
 
 // issuer signs certificates for 127.0.0.1.
@@ -235,14 +237,14 @@ func TestPlaintextToTLS(t *testing.T) {
 	// Nonsense: the last good one stays, and the page says why.
 	replace("cert.pem", "nonsense")
 	eventually(t, "the service is unhealthy", func() error {
-		if err := fetchHealth(addr, client(false)); err == nil || !strings.Contains(err.Error(), "cannot use cert_pem") {
+		if err := fetchHealth(weir, client(false)); err == nil || !strings.Contains(err.Error(), "cannot use cert_pem") {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil
 	})
 	awaitSerial(serial)
 	replace("cert.pem", cert)
-	eventually(t, "the service is healthy again", func() error { return fetchHealth(addr, client(false)) })
+	eventually(t, "the service is healthy again", func() error { return fetchHealth(weir, client(false)) })
 
 	// The same with files, behind a link as in a Kubernetes Secret.
 	swap := func() int64 {
@@ -333,8 +335,18 @@ func TestWaitsForItsCertificate(t *testing.T) {
 	})
 }
 
-func fetchHealth(addr string, client *http.Client) error {
-	res, err := client.Get("https://" + addr + "/-/healthy")
+// fetchHealth asks with the token, for the messages.
+func fetchHealth(weir *weirRun, client *http.Client) error {
+	token, err := os.ReadFile(filepath.Join(weir.storage, control.TokenFile))
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequest("GET", strings.Replace(weir.url, "http://", "https://", 1)+"/-/healthy", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	res, err := client.Do(req)
 	if err != nil {
 		return err
 	}

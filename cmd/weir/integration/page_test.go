@@ -4,16 +4,21 @@ package integration
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// TestPage: a browser runs the page's script to its end: it shows the nodes, and
-// after the next poll their rates; what is broken with its source line.
-func TestPage(t *testing.T) {
+// browser returns a function that opens a URL in Chromium and returns the page
+// that its scripts have made of it. Cookies are kept between calls.
+func browser(t *testing.T) (open func(url string) (string, error)) {
+	t.Helper()
 	browser := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -24,6 +29,84 @@ func TestPage(t *testing.T) {
 	if browser == "" {
 		t.Skip("there is no chromium to look at the page with")
 	}
+	profile := t.TempDir()
+	return func(url string) (string, error) {
+		out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+			"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+profile,
+			"--virtual-time-budget=30000", "--enable-logging=stderr", "--dump-dom", url).CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("cannot open the page: %w\n%s", err, out)
+		}
+		return string(out), nil
+	}
+}
+
+// link returns what weir page prints.
+func (w *weirRun) link() string {
+	w.t.Helper()
+	out, err := exec.Command(env(w.t, "WEIR"), "page", "--storage.path="+w.storage).Output()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// TestForeignPages: the page of a component's route, which has weir's address,
+// cannot use weir's API in a browser that has a session; nor does the browser
+// give the session to a server on another port.
+func TestForeignPages(t *testing.T) {
+	open := browser(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.alloy"), `
+my.echo "in" {
+  forward_to = []
+}
+`)
+	write(t, filepath.Join(dir, "scripts/my/echo.lua"), `
+local weir = require "weir"
+return weir.source {
+  http = {
+    ["GET /page"] = function(req, ctx)
+      return { status = 200, headers = { ["Content-Type"] = "text/html" }, body = req.query.html }
+    end,
+  },
+}
+`)
+	w := startWeir(t, dir)
+	page, err := open(w.link())
+	if err != nil || !strings.Contains(page, `<span class="id">my.echo.in</span>`) {
+		t.Fatalf("the session does not show the nodes: %v\n%s", err, page)
+	}
+	const script = `<p id="out">nothing ran</p><script>
+		const out = document.getElementById("out");
+		fetch("/-/reload", {method: "POST"}).then(r => out.textContent = "reload: " + r.status, e => out.textContent = "reload: " + e);
+	</script>`
+	page, err = open(w.url + "/api/v0/component/my.echo.in/page?html=" + url.QueryEscape(script))
+	if err != nil || !strings.Contains(page, `<p id="out">nothing ran</p>`) {
+		t.Errorf("the page of the route ran its script: %v\n%s", err, page)
+	}
+	if out := w.output(); strings.Contains(out, "reloaded config") {
+		t.Errorf("the page of the route reloaded weir:\n%s", out)
+	}
+
+	var mu sync.Mutex
+	var got []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, r.Header.Get("Cookie"))
+	}))
+	_, err = open(other.URL)
+	other.Close() // and waits for the handler
+	if err != nil || len(got) == 0 || strings.Join(got, "") != "" {
+		t.Errorf("a server on another port got cookies %q, %v", got, err)
+	}
+}
+
+// TestPage: a browser runs the page's script to its end: it shows the nodes, and
+// after the next poll their rates; what is broken with its source line.
+func TestPage(t *testing.T) {
+	open := browser(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "config.alloy"), `
 prometheus.exporter.self "weir" { }
@@ -57,13 +140,10 @@ return weir.transform { series = function(s, ctx) s.labels.site = end }
 `)
 	w := startWeir(t, dir)
 	eventually(t, "the page has rates", func() error {
-		dom, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-			"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
-			"--virtual-time-budget=30000", "--enable-logging=stderr", "--dump-dom", w.url).CombinedOutput()
+		page, err := open(w.link())
 		if err != nil {
-			return fatal{fmt.Errorf("cannot look at the page: %w\n%s", err, dom)}
+			return fatal{err}
 		}
-		page := string(dom)
 		if m := regexp.MustCompile(`Uncaught.*`).FindString(page); m != "" {
 			return fatal{fmt.Errorf("the page's script throws: %s", m)}
 		}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weir-run/weir/engine/control"
 )
 
 // patience bounds every wait: the machine may be slow, a hang may not pass.
@@ -168,7 +171,23 @@ func tail(s string, n int) string {
 // weirRun is a weir with its storage.
 type weirRun struct {
 	*process
-	url string // of its page
+	url     string // of its port
+	storage string
+}
+
+// ask returns the answer to a request over the control socket.
+func (w *weirRun) ask(path string) string {
+	w.t.Helper()
+	resp, err := control.Client(w.storage).Get(control.URL(path))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(body)
 }
 
 // pageLine is how weir says where its page is. The log may name other
@@ -184,11 +203,10 @@ func startWeir(t *testing.T, dir string, flags ...string) *weirRun {
 // startWeirAt runs a config that stands in dir, as a file or a directory.
 func startWeirAt(t *testing.T, dir, config string, flags ...string) *weirRun {
 	t.Helper()
-	args := append([]string{"run",
-		"--server.http.listen-addr=127.0.0.1:0",
-		"--storage.path=" + filepath.Join(dir, "data")}, flags...)
+	storage := filepath.Join(dir, "data")
+	args := append([]string{"run", "--server.http.listen-addr=127.0.0.1:0", "--storage.path=" + storage}, flags...)
 	p := start(t, env(t, "WEIR"), append(args, filepath.Join(dir, config))...)
-	return &weirRun{process: p, url: p.await(1, pageLine)}
+	return &weirRun{process: p, url: p.await(1, pageLine), storage: storage}
 }
 
 // startPrometheus runs a real server that takes remote writes and scrapes what

@@ -4,8 +4,14 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	nethttp "net/http"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
 )
 
 // auth is who may come over TCP, and where that is asked.
@@ -42,4 +48,103 @@ func (a *auth) knows(r *nethttp.Request) bool {
 	u, p := sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))
 	same := subtle.ConstantTimeCompare(u[:], a.user[:]) & subtle.ConstantTimeCompare(p[:], a.password[:])
 	return ok && same == 1
+}
+
+// The bounds of failed logins from one address, or from one /64 network of IPv6:
+// so many at once, and then one in each interval.
+const (
+	maxFailures     = 20
+	failureInterval = 6 * time.Second
+	maxAddresses    = 1024 // that failures are remembered of
+)
+
+// connection is what is known of a connection over TCP.
+type connection struct {
+	made *posture    // how it was met
+	in   atomic.Bool // a login on it was right
+}
+
+type connectionKey struct{}
+
+func connectionOf(r *nethttp.Request) *connection {
+	c, _ := r.Context().Value(connectionKey{}).(*connection)
+	return c
+}
+
+// failures slow down those who guess the password.
+type failures struct {
+	clock   clock.Clock
+	limited func(limit string)
+
+	mu    sync.Mutex
+	until map[netip.Addr]time.Time // when the failures of an address are forgotten
+}
+
+// take counts an attempt, before it is known whether it is right, so that
+// attempts at the same time count as well. It returns false if there have been
+// too many. A connection on which a login was right may go on, so that others
+// behind its address cannot lock it out.
+func (f *failures) take(r *nethttp.Request) bool {
+	if c := connectionOf(r); c != nil && c.in.Load() {
+		return true
+	}
+	now, addr := f.clock.Now(), addressOf(r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	until := f.until[addr]
+	if until.Before(now) {
+		until = now
+	}
+	if until.Sub(now) > (maxFailures-1)*failureInterval {
+		f.limited("failed_logins")
+		return false
+	}
+	if _, ok := f.until[addr]; !ok {
+		f.makeRoom(now)
+	}
+	f.until[addr] = until.Add(failureInterval)
+	return true
+}
+
+// giveBack takes an attempt off the count, because it was right.
+func (f *failures) giveBack(r *nethttp.Request) {
+	if c := connectionOf(r); c != nil && c.in.Swap(true) {
+		return // take did not count it
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	addr := addressOf(r)
+	if until, ok := f.until[addr]; ok {
+		f.until[addr] = until.Add(-failureInterval)
+	}
+}
+
+// makeRoom forgets an address if there are too many. f.mu is held.
+func (f *failures) makeRoom(now time.Time) {
+	if len(f.until) < maxAddresses {
+		return
+	}
+	var first netip.Addr
+	for addr, until := range f.until {
+		if !now.Before(until) {
+			delete(f.until, addr)
+		} else if !first.IsValid() || until.Before(f.until[first]) {
+			first = addr
+		}
+	}
+	if len(f.until) >= maxAddresses {
+		delete(f.until, first)
+	}
+}
+
+func addressOf(r *nethttp.Request) netip.Addr {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	addr := from.Addr().Unmap()
+	if p, err := addr.Prefix(64); err == nil && addr.Is6() {
+		return p.Addr()
+	}
+	return addr
 }

@@ -109,7 +109,6 @@ func lastBatch(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) 
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
 	for _, b := range batches {
 		text, n := b.first(rows, mostBytes)
 		if n < b.len {

@@ -1,15 +1,20 @@
 // Package http is the service behind weir's port: the page, health and reload
 // endpoints, metrics, profiles, the status API, and what components serve.
 //
-// The same handlers are reached over TCP, in memory (HTTPData.DialContext with
-// HTTPData.MemoryAddress) and, through Service.Handler, over the control
-// socket. The last two are trusted: who is there has the process or its files
-// anyway. Over TCP, what shows weir's inside asks for a Host that no foreign
-// page can have (an IP address, localhost, the listen address), and what
-// changes something or looks into the process works from this machine only, by
-// POST where it changes something, and not from another origin. What components
-// serve is for the network, as their exporters and webhooks are: it is not for
-// foreign pages, which could else send from a user's browser what they like.
+// The same handlers are reached over TCP, over the control socket
+// (Service.Handler) and in memory (HTTPData.DialContext with
+// HTTPData.MemoryAddress). The control socket is trusted: only weir's user can
+// open it. Over TCP, what runs code, shows data or changes anything needs
+// credentials, also from this machine, which may have other users: the token of
+// the token file, a session that a link started (session.go), or the login of the
+// block http. Credentials are accepted over TLS or from this machine. Everyone
+// may read metrics, health and the states of nodes, and use what components
+// serve. Connections in memory reach only that: a scrape makes them, and its
+// targets may come from elsewhere.
+//
+// Each route says who may use it (routes.go, access.go). Pages of other origins
+// may use nothing that needs credentials. What components serve has weir's
+// origin, so a browser is told to isolate it (contain.go).
 //
 // The block http adds TLS and a password to that, for TCP only. How connections
 // are met is one immutable posture (posture.go), replaced when the block, what

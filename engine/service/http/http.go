@@ -3,12 +3,14 @@ package http
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log"
 	"log/slog"
 	"net"
 	nethttp "net/http"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/service"
 )
 
@@ -29,6 +32,10 @@ type Options struct {
 	Hosts []string
 	// Gatherer is what /metrics shows.
 	Gatherer prometheus.Gatherer
+	// Registerer gets the metrics of the service; nil: nobody does.
+	Registerer prometheus.Registerer
+	// Clock ends links and sessions; nil is the system's.
+	Clock clock.Clock
 	// Logger gets errors of serving; nil discards.
 	Logger *slog.Logger
 }
@@ -38,11 +45,16 @@ const memoryAddress = "weir.internal:12345"
 
 // Service is the http service.
 type Service struct {
-	o      Options
-	log    *slog.Logger
-	memory *memoryListener
-	host   atomic.Pointer[service.Host]
-	routes *nethttp.ServeMux
+	o        Options
+	log      *slog.Logger
+	memory   *memoryListener
+	host     atomic.Pointer[service.Host]
+	routes   *nethttp.ServeMux
+	access   map[string]access // of routes, by pattern
+	token    string
+	sessions *sessions
+	failures *failures
+	metrics  *metrics
 
 	posture atomic.Pointer[posture] // how TCP is met; written under mu
 
@@ -63,9 +75,45 @@ func New(o Options) *Service {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{o: o, log: o.Logger, memory: newMemoryListener()}
-	s.routes = s.mux()
+	if o.Clock == nil {
+		o.Clock = clock.System{}
+	}
+	s := &Service{o: o, log: o.Logger, memory: newMemoryListener(), token: rand.Text() + rand.Text()}
+	s.metrics = newMetrics(o.Registerer)
+	limited := func(limit string) { s.metrics.limited.WithLabelValues(limit).Inc() }
+	s.sessions = newSessions(o.Clock, limited)
+	s.failures = &failures{clock: o.Clock, limited: limited, until: map[netip.Addr]time.Time{}}
+	s.routes, s.access = s.mux()
 	return s
+}
+
+// Token returns the secret that API clients send over TCP, as a bearer token: 52
+// letters and digits, different in every process. The caller writes it to
+// control.TokenFile.
+func (s *Service) Token() string { return s.token }
+
+// metrics are of what is refused.
+type metrics struct {
+	refused, limited *prometheus.CounterVec
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_http_requests_refused_total",
+			Help: "Requests to weir's own port that were refused, by reason."}, []string{"reason"}),
+		limited: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_http_limited_total",
+			Help: "How often a limit of weir's own port took effect: page_links and page_sessions ended the oldest one, failed_logins refused an address."}, []string{"limit"}),
+	}
+	for _, reason := range reasons {
+		m.refused.WithLabelValues(reason)
+	}
+	for _, limit := range []string{"failed_logins", "page_links", "page_sessions"} {
+		m.limited.WithLabelValues(limit)
+	}
+	if r != nil {
+		r.MustRegister(m.refused, m.limited)
+	}
+	return m
 }
 
 // Definition describes the service.
@@ -84,9 +132,13 @@ func (s *Service) Address() string {
 	return s.o.Listen
 }
 
-// URL returns where the page is, "" when it does not listen.
+// URL returns where the page is for a browser on this machine, "" when the
+// service does not listen.
 func (s *Service) URL() string {
 	addr := s.Address()
+	if a, err := netip.ParseAddrPort(addr); err == nil && a.Addr().IsUnspecified() {
+		addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), a.Port()).String()
+	}
 	switch p := s.posture.Load(); {
 	case addr == "":
 		return ""
@@ -138,8 +190,9 @@ func (s *Service) added(path string) nethttp.Handler {
 	return nil
 }
 
-// Handler returns all there is, for connections that are trusted.
-func (s *Service) Handler() nethttp.Handler { return s.serve(true) }
+// Handler returns the handler of the control socket, over which everything is
+// allowed.
+func (s *Service) Handler() nethttp.Handler { return s.serve(overSocket) }
 
 // closeTime is how long requests have to end when weir does.
 const closeTime = 2 * time.Second
@@ -158,11 +211,11 @@ func (s *Service) Run(ctx context.Context, host service.Host) error {
 		servers = append(servers, srv)
 		go func() { errs <- srv.Serve(l) }()
 	}
-	serve(s.memory, &nethttp.Server{Handler: s.serve(true)})
+	serve(s.memory, &nethttp.Server{Handler: s.serve(inMemory)})
 	if tcp != nil {
 		l := &listener{Listener: tcp, s: s}
-		serve(l, &nethttp.Server{Handler: s.serve(false), ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
-			return context.WithValue(ctx, postureKey{}, l.last)
+		serve(l, &nethttp.Server{Handler: s.serve(overTCP), ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, &connection{made: l.last})
 		}})
 	}
 	var failed error

@@ -6,13 +6,21 @@ var doc = component.Doc{
 	Summary: "Protects weir's own port, which serves the page, the API and /metrics: with TLS, with a password.\n\n" +
 		"Arguments may refer to what components export, and files are read again when they change: new connections get the new certificate at once. " +
 		"While a certificate that the block asks for is not known, nobody is served; one that cannot be used leaves the last good one. " +
-		"A reload that would make the port plaintext again is refused.",
+		"A reload that would make the port plaintext again is refused.\n\n" +
+		"Everyone who can connect may use /metrics, /-/ready, /-/healthy (how many nodes are not healthy), /api/v0/status (the names and the states of the nodes) and what components serve below /api/v0/component/. " +
+		"The page, the whole status, batches, states, quarantines, reloads and profiles need credentials, which are accepted over TLS and from the machine that weir runs on: " +
+		"the login that this block sets; or the token in the file weir.token of the storage directory, which only weir's user can read and which changes at every start, as 'Authorization: Bearer TOKEN'; " +
+		"or the session that a link starts. 'weir run' prints a link on a terminal, and 'weir page' prints one at any time. A link works once, within 10 minutes; a session lasts 12 hours, until weir stops, or until 16 newer ones have started. " +
+		"The socket weir.sock in the storage directory needs no credentials: only weir's user can open it. On Windows, both files have the permissions of the storage directory.\n\n" +
+		"After 20 failed logins from one address, or one /64 network of IPv6, weir accepts one attempt in 6 seconds from it and answers others with 429; connections on which a login has succeeded are not affected. " +
+		"weir_http_requests_refused_total and weir_http_limited_total count refused requests and limits that took effect.\n\n" +
+		"Answers of components get the headers 'Content-Security-Policy: sandbox' and 'X-Content-Type-Options: nosniff', and lose headers that act on all of weir's address, such as Set-Cookie. Components do not see weir's credentials.",
 	Args: map[string]string{
-		"auth":                "Asks who comes over TCP for a name and a password; the control socket and prometheus.exporter.* are not asked.",
+		"auth":                "Asks who comes over TCP for a name and a password; the control socket and prometheus.exporter.* are not asked. The token and links do as well. Over TLS, and from the machine that weir runs on, the login opens the page and the whole API.",
 		"auth.basic":          "HTTP basic authentication.",
 		"auth.basic.username": "Who may come.",
 		"auth.basic.password": "What they must know.",
-		"auth.filter":         "For which paths a password is asked; without the block, for all.",
+		"auth.filter":         "For which paths a password is asked; without the block, for all. What needs credentials needs them at all paths.",
 		"auth.filter.paths":   "Beginnings of paths.",
 		"auth.filter.authenticate_matching_paths": "Whether the paths are those that need a password (true) or those that do not (false).",
 		"tls":                                   "Serves HTTPS instead of plaintext.",

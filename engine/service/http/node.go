@@ -21,7 +21,7 @@ const (
 )
 
 // node is the page of one node or service. It works without JavaScript.
-func (s *Service) node(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+func node(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	i, kind, ok := find(host, r.PathValue("id"))
 	if !ok {
 		nethttp.Error(w, fmt.Sprintf("there is no node %s", r.PathValue("id")), nethttp.StatusNotFound)
@@ -29,23 +29,19 @@ func (s *Service) node(host service.Host, w nethttp.ResponseWriter, r *nethttp.R
 	}
 	o := host.Overview()
 	n := newNode(i)
-	show(w, nodeTemplate, func(nonce string) any {
-		d := nodePage{Nonce: nonce, Node: n, Since: age(o.Time.Sub(n.Health.Time)), Links: links(host, i, kind)}
+	show(w, nethttp.StatusOK, nodeTemplate, func(nonce string) any {
+		d := nodePage{Nonce: nonce, Base: callerOf(r).base, Node: n, Since: age(o.Time.Sub(n.Health.Time)), Links: links(host, i, kind)}
 		if n.Health.State > component.Healthy {
 			d.Error, d.Node.LastError = n.Health.Message, nil
 		}
 		if !flows(d.Links, n) {
 			d.Node.Samples, i.Stats = nil, nil
 		}
-		switch {
-		case i.Stats == nil:
-		case s.check(r, local) == nil || trusted(r):
+		if i.Stats != nil {
 			d.Batches = shownBatches(i.Stats)
 			if len(d.Batches) == 0 {
 				d.Batches = []excerpt{{Name: "last batch", Note: "none yet"}}
 			}
-		default:
-			d.Batches = []excerpt{{Name: "last batch", Note: "is shown on the machine that weir runs on only"}}
 		}
 		for _, v := range []struct {
 			name string
@@ -60,6 +56,7 @@ func (s *Service) node(host service.Host, w nethttp.ResponseWriter, r *nethttp.R
 // nodePage is what node.html shows.
 type nodePage struct {
 	Nonce   string
+	Base    string
 	Node    Node
 	Error   string
 	Since   string

@@ -22,48 +22,57 @@ var (
 	pageText string
 	//go:embed node.html
 	nodeText string
+	//go:embed refused.html
+	refusedText string
 
 	pages        = template.Must(template.New("style").Funcs(template.FuncMap{"page": nodePath}).Parse(styleText))
 	pageTemplate = template.Must(template.Must(pages.Clone()).New("page").Parse(pageText))
 	nodeTemplate = template.Must(template.Must(pages.Clone()).New("node").Parse(nodeText))
+
+	refusedTemplate = template.Must(template.Must(pages.Clone()).New("refused").Parse(refusedText))
 )
 
 // page shows the nodes. What it shows first is in it, for browsers without
 // JavaScript too; it asks the status API for more.
-func page(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
-	show(w, pageTemplate, func(nonce string) any {
+func page(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+	base := callerOf(r).base
+	show(w, nethttp.StatusOK, pageTemplate, func(nonce string) any {
 		return struct {
-			Nonce  string
-			Status Status
-			Graph  template.HTML
-		}{nonce, newStatus(host), template.HTML(drawing(host))}
+			Nonce, Base string
+			Status      Status
+			Graph       template.HTML
+		}{nonce, base, newStatus(host), template.HTML(drawing(host, base))}
 	})
 }
 
+// refusedPage is what refused.html shows.
+type refusedPage struct {
+	Nonce, Text string
+	Continue    bool // ask again, from this page
+}
+
 // graph is the drawing in the page, when it has changed.
-func graph(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
+func graph(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "image/svg+xml")
-	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	w.Write([]byte(drawing(host)))
+	w.Write([]byte(drawing(host, callerOf(r).base)))
 }
 
 // show writes a page that may load nothing.
-func show(w nethttp.ResponseWriter, t *template.Template, data func(nonce string) any) {
+func show(w nethttp.ResponseWriter, status int, t *template.Template, data func(nonce string) any) {
 	nonce := rand.Text()
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'; img-src data:; style-src 'nonce-"+nonce+
 		"'; script-src 'nonce-"+nonce+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	w.WriteHeader(status)
 	t.Execute(w, data(nonce)) // an error is the client's: it went away
 }
 
-// drawing returns the graph as SVG, with links to the nodes' pages.
-func drawing(host service.Host) string {
+// drawing returns the graph as SVG, with links to the nodes' pages
+// below base.
+func drawing(host service.Host, base string) string {
 	nodes := host.ListComponents()
 	c := flowchart.Of(nodes, host.Overview().Services)
 	stats := map[string]*flow.Stats{}
@@ -72,7 +81,7 @@ func drawing(host service.Host) string {
 	}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		n.Href, n.Rates = nodePath(n.ID), totals(stats[n.ID])
+		n.Href, n.Rates = base+nodePath(n.ID), totals(stats[n.ID])
 	}
 	var b bytes.Buffer
 	c.WriteSVG(&b, flowchart.SVGOptions{Inline: true, Rates: true}) // a buffer takes everything

@@ -59,9 +59,9 @@ func (p *posture) closedFor(a *Arguments) *posture {
 // serves reports whether it has a certificate to serve HTTPS with.
 func (p *posture) serves() bool { return p != nil && p.tls != nil && p.tls != noCertificate }
 
-// refuse answers a request that the posture does not let in.
+// refuse answers a request on a connection that the posture does not serve.
 func (p *posture) refuse(w nethttp.ResponseWriter, r *nethttp.Request) (refused bool) {
-	made, _ := r.Context().Value(postureKey{}).(*posture)
+	made := connectionOf(r)
 	switch {
 	case p.tls != nil && r.TLS == nil:
 		// A connection from before. net/http says the same to a new one.
@@ -69,19 +69,14 @@ func (p *posture) refuse(w nethttp.ResponseWriter, r *nethttp.Request) (refused 
 		nethttp.Error(w, "Client sent an HTTP request to an HTTPS server.", nethttp.StatusBadRequest)
 	case p.closed:
 		nethttp.Error(w, "weir does not serve: what the block http refers to is not there, or cannot be used", nethttp.StatusServiceUnavailable)
-	case made != nil && made.clients != p.clients:
+	case made != nil && made.made.clients != p.clients:
 		w.Header().Set("Connection", "close")
 		nethttp.Error(w, "client certificates are checked in another way since this connection was made: connect again", nethttp.StatusMisdirectedRequest)
-	case p.auth.asks(r.URL.Path) && !p.auth.knows(r):
-		w.Header().Set("WWW-Authenticate", `Basic realm="weir", charset="UTF-8"`)
-		nethttp.Error(w, "name and password, please", nethttp.StatusUnauthorized)
 	default:
 		return false
 	}
 	return true
 }
-
-type postureKey struct{}
 
 // listener gives connections TLS as the posture of the moment says.
 type listener struct {

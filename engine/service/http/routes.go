@@ -1,7 +1,6 @@
 package http
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,9 +16,15 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// mux returns the service's own paths, for connections that may use them.
-func (s *Service) mux() *nethttp.ServeMux {
-	m := nethttp.NewServeMux()
+// route is one of the service's own.
+type route struct {
+	pattern string
+	access  access
+	handler nethttp.HandlerFunc
+}
+
+// table returns the service's own routes. Each says who may use it.
+func (s *Service) table() []route {
 	with := func(f func(service.Host, nethttp.ResponseWriter, *nethttp.Request)) nethttp.HandlerFunc {
 		return func(w nethttp.ResponseWriter, r *nethttp.Request) {
 			host := s.host.Load()
@@ -30,75 +35,51 @@ func (s *Service) mux() *nethttp.ServeMux {
 			f(*host, w, r)
 		}
 	}
-	m.HandleFunc("GET /{$}", with(page))
-	m.HandleFunc("GET /graph", with(graph))
-	m.HandleFunc("GET /node/{id...}", with(s.node))
-	m.HandleFunc("GET /-/ready", with(ready))
-	m.HandleFunc("GET /-/healthy", with(healthy))
-	m.HandleFunc("POST /-/reload", with(reload))
-	m.HandleFunc("GET /api/v0/status", with(status))
-	m.HandleFunc("GET /api/v0/batch/{id...}", with(lastBatch))
-	m.HandleFunc("/api/v0/component/{path...}", with(componentHandler))
-	m.HandleFunc("/api/v0/control/{path...}", with(control))
+	routes := []route{
+		{"GET /{$}", owned, with(page)},
+		{"GET /graph", owned, with(graph)},
+		{"GET /node/{id...}", owned, with(node)},
+		{"GET /-/ready", public, with(ready)},
+		{"GET /-/healthy", public, with(healthy)},
+		{"POST /-/reload", owned, with(reload)},
+		{"GET " + linkPath, public, s.openLink}, // the token is in the query
+		{"POST " + linkPath, socketOnly, with(s.newLink)},
+		{"GET /api/v0/status", limited, with(status)},
+		{"GET /api/v0/batch/{id...}", owned, with(lastBatch)},
+		{"/api/v0/component/{path...}", served, with(componentHandler)},
+		{"/api/v0/control/{path...}", owned, with(controlHandler)},
+		{"GET /debug/pprof/", owned, pprof.Index},
+		{"GET /debug/pprof/cmdline", owned, pprof.Cmdline},
+		{"GET /debug/pprof/profile", owned, pprof.Profile},
+		{"GET /debug/pprof/symbol", owned, pprof.Symbol},
+		{"POST /debug/pprof/symbol", owned, pprof.Symbol},
+		{"GET /debug/pprof/trace", owned, pprof.Trace},
+	}
 	if s.o.Gatherer != nil {
-		m.Handle("GET /metrics", promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{
-			ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true, ErrorLog: gatherLog{s}}))
+		routes = append(routes, route{"GET /metrics", public, promhttp.HandlerFor(s.o.Gatherer, promhttp.HandlerOpts{
+			ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true, ErrorLog: gatherLog{s}}).ServeHTTP})
 	}
-	m.HandleFunc("GET /debug/pprof/", pprof.Index)
-	m.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	m.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	m.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	m.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
-	m.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return m
+	return routes
 }
 
-// needs returns what a request over TCP has to be.
-func needs(r *nethttp.Request) access {
-	path := r.URL.Path
-	switch {
-	case path == "/metrics" || path == "/-/ready" || path == "/-/healthy":
-		return open
-	case path == "/" || path == "/graph" || path == "/api/v0/status" || strings.HasPrefix(path, "/node/"):
-		return shown
-	case strings.HasPrefix(path, "/api/v0/component/") && (r.Method == nethttp.MethodGet || r.Method == nethttp.MethodHead):
-		return open // exporters
-	case strings.HasPrefix(path, "/api/v0/component/"):
-		return sent // what components are sent: hooks of scripts
+// mux returns the service's own routes, and who may use them by pattern.
+func (s *Service) mux() (*nethttp.ServeMux, map[string]access) {
+	m, accesses := nethttp.NewServeMux(), map[string]access{}
+	for _, rt := range s.table() {
+		if rt.access == unclassified {
+			panic("BUG: the route " + rt.pattern + " does not say who may use it")
+		}
+		m.Handle(rt.pattern, rt.handler)
+		accesses[rt.pattern] = rt.access
 	}
-	return local
+	return m, accesses
 }
 
-type trustedKey struct{}
-
-// trusted reports whether a request came another way than over TCP.
-func trusted(r *nethttp.Request) bool { return r.Context().Value(trustedKey{}) != nil }
-
-// serve returns the handler for a kind of connection. Panics are net/http's:
-// it logs them and closes the connection.
-func (s *Service) serve(trusted bool) nethttp.Handler {
-	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
-		if !trusted && s.posture.Load().refuse(w, r) {
-			return
-		}
-		if _, pattern := s.routes.Handler(r); pattern == "" {
-			if h := s.added(r.URL.Path); h != nil {
-				h.ServeHTTP(w, r) // whoever added it decides for whom
-				return
-			}
-		}
-		if !trusted {
-			if err := s.check(r, needs(r)); err != nil {
-				nethttp.Error(w, "refused: "+err.Error(), nethttp.StatusForbidden)
-				return
-			}
-		}
-		if trusted {
-			r = r.WithContext(context.WithValue(r.Context(), trustedKey{}, true))
-		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		s.routes.ServeHTTP(w, r)
-	})
+// accessOf returns who may use the route of a request; unclassified if there is
+// none.
+func (s *Service) accessOf(r *nethttp.Request) access {
+	_, pattern := s.routes.Handler(r)
+	return s.access[pattern]
 }
 
 func ready(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
@@ -109,19 +90,30 @@ func ready(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
 	fmt.Fprintln(w, "weir is ready")
 }
 
-func healthy(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
+// healthy says which nodes are not healthy, and why; without credentials, only
+// how many.
+func healthy(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	var sick []string
-	for _, i := range append(host.ListComponents(), host.Overview().Services...) {
+	nodes := append(host.ListComponents(), host.Overview().Services...)
+	for _, i := range nodes {
 		if i.Health.State > component.Healthy {
 			sick = append(sick, fmt.Sprintf("%s is %s: %s", i.ID, i.Health.State, i.Health.Message))
 		}
 	}
-	sick = append(sick, host.Overview().Stalled...)
-	if len(sick) > 0 {
+	stalled := host.Overview().Stalled
+	switch {
+	case len(sick) == 0 && len(stalled) == 0:
+		fmt.Fprintln(w, "all nodes are healthy")
+	case callerOf(r).owner:
+		sick = append(sick, stalled...)
 		nethttp.Error(w, strings.Join(sick, "\n"), nethttp.StatusServiceUnavailable)
-		return
+	default:
+		text := fmt.Sprintf("%d of %d nodes are not healthy", len(sick), len(nodes))
+		if len(stalled) > 0 {
+			text += fmt.Sprintf("; operations that have not returned: %d", len(stalled))
+		}
+		nethttp.Error(w, text, nethttp.StatusServiceUnavailable)
 	}
-	fmt.Fprintln(w, "all nodes are healthy")
 }
 
 func reload(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
@@ -137,12 +129,16 @@ func reload(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	}
 }
 
-func status(host service.Host, w nethttp.ResponseWriter, _ *nethttp.Request) {
+func status(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	e.Encode(newStatus(host)) // an error is the client's: it went away
+	// An error is the client's: it went away.
+	if callerOf(r).owner {
+		_ = e.Encode(newStatus(host))
+	} else {
+		_ = e.Encode(newPublicStatus(host))
+	}
 }
 
 // componentOf returns the component with the longest ID that a path begins
@@ -178,8 +174,8 @@ func componentHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Re
 	nethttp.StripPrefix("/api/v0/component/"+id, h.Handler()).ServeHTTP(w, r)
 }
 
-// control passes on to what a component shows of itself to its user.
-func control(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
+// controlHandler passes on to what a component shows of itself to its user.
+func controlHandler(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 	id, c := componentOf(host, r.PathValue("path"))
 	if c == nil {
 		nethttp.Error(w, fmt.Sprintf("no component runs as %s", id), nethttp.StatusNotFound)
@@ -190,6 +186,7 @@ func control(host service.Host, w nethttp.ResponseWriter, r *nethttp.Request) {
 		nethttp.Error(w, fmt.Sprintf("%s has nothing to look into", id), nethttp.StatusNotFound)
 		return
 	}
+	w.Header().Set("Content-Security-Policy", "sandbox") // scripts have a say in what it shows
 	nethttp.StripPrefix("/api/v0/control/"+id, h.Control()).ServeHTTP(w, r)
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// Status is what /api/v0/status returns. Secrets are not in it.
+// Status is what /api/v0/status returns to callers with credentials. Secrets are
+// not in it.
 type Status struct {
 	Time     time.Time `json:"time"` // of this answer
 	Version  string    `json:"version"`
@@ -24,6 +25,29 @@ type Status struct {
 	Stalled    []string `json:"stalled,omitempty"`
 	Services   []Node   `json:"services"`
 	Components []Node   `json:"components"` // in config order
+}
+
+// PublicStatus is what /api/v0/status returns without credentials: which nodes
+// there are and in which state, as /metrics has it too. It has no messages,
+// addresses, arguments or data.
+type PublicStatus struct {
+	Time       time.Time    `json:"time"` // of this answer
+	Version    string       `json:"version"`
+	Started    time.Time    `json:"started"`
+	Ready      bool         `json:"ready"`
+	Stopping   bool         `json:"stopping"`
+	Services   []PublicNode `json:"services"`
+	Components []PublicNode `json:"components"` // in config order
+}
+
+// PublicNode is one component or service.
+type PublicNode struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"` // of its block
+	Health struct {
+		State component.HealthState `json:"state"`
+		Time  time.Time             `json:"time"` // since when
+	} `json:"health"`
 }
 
 // Reload is how the last change went.
@@ -127,6 +151,22 @@ func newStatus(host service.Host) Status {
 		s.Components = append(s.Components, newNode(i))
 	}
 	return s
+}
+
+func newPublicStatus(host service.Host) PublicStatus {
+	o := host.Overview()
+	nodes := func(infos []service.Info) []PublicNode {
+		out := make([]PublicNode, len(infos))
+		for i, info := range infos {
+			out[i].ID, out[i].Name = info.ID, info.Name
+			out[i].Health.State, out[i].Health.Time = info.Health.State, info.Health.Time
+		}
+		return out
+	}
+	return PublicStatus{
+		Time: o.Time, Version: o.Version, Started: o.Started, Ready: o.Ready, Stopping: o.Stopping,
+		Services: nodes(o.Services), Components: nodes(host.ListComponents()),
+	}
 }
 
 func newNode(i service.Info) Node {
