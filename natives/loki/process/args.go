@@ -10,7 +10,10 @@ import (
 type Arguments struct {
 	// Receivers to send the lines to that the stages leave.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
-	// What is done with each line, in the order in which it is written.
+	// What is done with each line, in the order in which it is written. A stage that
+	// matches an expression or runs a template gives up on a line after 1 s, or when
+	// it would make more than 16 MiB of it, and on all long lines of a batch after
+	// 5 s. Such a line is dropped with the reason match_limit.
 	Stages []Stage `alloy:"stage,enum,optional"`
 }
 

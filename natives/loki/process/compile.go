@@ -37,8 +37,16 @@ type link struct {
 }
 
 func (l *link) run(ctx context.Context, p *pass) {
-	for ; l != nil && len(p.rows) > 0; l = l.next {
+	l.runUntil(ctx, p, nil)
+}
+
+// runUntil runs the stages before end.
+func (l *link) runUntil(ctx context.Context, p *pass, end *link) {
+	for ; l != end && len(p.rows) > 0; l = l.next {
 		l.stage.run(ctx, p)
+		if len(p.slow) > 0 {
+			p.dropSlow()
+		}
 	}
 }
 

@@ -355,7 +355,7 @@ func (gs *groups) sendOne(ctx context.Context, clk clock.Clock, mem *memory, s *
 			h.Release()
 		}
 	})
-	p := pl.begin(&batch.Logs{Source: ready[0].source, Way: ready[0].way, Receipt: receipt})
+	p := pl.begin(ctx, &batch.Logs{Source: ready[0].source, Way: ready[0].way, Receipt: receipt})
 	for _, g := range ready {
 		holds = append(holds, g.holds...)
 		g.holds = nil

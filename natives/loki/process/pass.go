@@ -1,9 +1,11 @@
 package process
 
 import (
+	"context"
 	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // pass is a batch on its way through the stages: columns, of which those that
@@ -28,6 +30,10 @@ type pass struct {
 	own  columns       // those that are not shared with the batch
 	free []*batch.Hold // to be released when the rows were sent
 
+	meter   *regex.Meter
+	slow    []int // rows that a stage could not work on in time
+	stopped bool  // some of them because the call has to end
+
 	values []value // scratch
 }
 
@@ -35,9 +41,9 @@ type pass struct {
 type columns struct{ stream, t, line, meta, origin bool }
 
 // begin returns the pass of a batch. It ends with release.
-func (pl *pipeline) begin(b *batch.Logs) *pass {
+func (pl *pipeline) begin(ctx context.Context, b *batch.Logs) *pass {
 	p := pl.scratch.Get().(*pass)
-	p.in = b
+	p.in, p.meter = b, regex.NewMeter(ctx)
 	p.stream, p.t, p.line, p.meta, p.origin = b.Stream, b.T, b.Line, b.Meta, b.Stream
 	for i := range b.Len() {
 		p.rows = append(p.rows, i)
@@ -130,6 +136,32 @@ func (p *pass) keep(f func(row int) bool) (removed int) {
 	removed = len(p.rows) - len(left)
 	p.rows = left
 	return removed
+}
+
+// guard bounds what matching a text of one row takes.
+func (p *pass) guard() regex.Guard { return p.meter.Guard() }
+
+// slowReason is the reason that rows are dropped for which a stage would take
+// too long.
+const slowReason = "match_limit"
+
+// tooSlow says that a stage could not work on a row within its guard, or made too
+// much of it. The row is dropped after the stage: what the stage was to take out
+// of it must not get through.
+func (p *pass) tooSlow(row int) {
+	p.slow = append(p.slow, row)
+	p.stopped = p.stopped || p.meter.Err() != nil
+}
+
+// dropSlow drops the rows that a stage was too slow for.
+func (p *pass) dropSlow() {
+	p.drop(slowReason, func(row int) bool {
+		i := slices.Index(p.slow, row)
+		if i >= 0 {
+			p.slow = slices.Delete(p.slow, i, i+1)
+		}
+		return i < 0
+	})
 }
 
 // drop is keep, whose removed rows count as dropped for a reason.

@@ -128,11 +128,14 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 		}
 		defer leave()
 	}
-	p := pl.begin(b)
+	p := pl.begin(ctx, b)
 	pl.first.run(ctx, p)
-	out, free := p.finish(), p.free
+	out, free, stopped := p.finish(), p.free, p.stopped
 	p.release()
-	err := c.mem.sender.SendLogs(ctx, out)
+	err := context.Cause(ctx)
+	if !stopped { // else what was dropped comes again
+		err = c.mem.sender.SendLogs(ctx, out)
+	}
 	for _, h := range free {
 		h.Release()
 	}

@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"unicode/utf8"
 
 	"github.com/prometheus/common/model"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // compileRegexp compiles an attribute that must not be empty.
-func compileRegexp(attr, expr string) (*regexp.Regexp, error) {
+func compileRegexp(attr, expr string) (*regex.Regexp, error) {
 	if expr == "" {
 		return nil, fmt.Errorf("%s is empty: write a regular expression", attr)
 	}
-	re, err := regexp.Compile(expr)
+	re, err := regex.Compile(expr, 0) // the config's own may take what they need
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", attr, err)
 	}
@@ -91,8 +91,8 @@ func (n *namedParts) idle() bool {
 }
 
 // run asks find for the parts of each row; there are fewer than names if the
-// text ended, and none if it does not match.
-func (n *namedParts) run(_ context.Context, p *pass, find func(in string, parts []value) []value) {
+// text ended, and none if it does not match. An error drops the row.
+func (n *namedParts) run(_ context.Context, p *pass, find func(in string, parts []value) ([]value, error)) {
 	if n.idle() {
 		return
 	}
@@ -102,7 +102,11 @@ func (n *namedParts) run(_ context.Context, p *pass, find func(in string, parts 
 		if !ok {
 			continue
 		}
-		if parts = find(in, parts[:0]); len(parts) == 0 {
+		var err error
+		if parts, err = find(in, parts[:0]); err != nil {
+			p.tooSlow(r)
+		}
+		if len(parts) == 0 {
 			continue
 		}
 		for i, v := range parts {

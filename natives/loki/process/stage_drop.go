@@ -3,12 +3,11 @@ package process
 import (
 	"context"
 	"errors"
-	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // DropArguments of stage.drop.
@@ -48,17 +47,14 @@ func (a *DropArguments) Validate() error {
 	if a.Value != "" && a.Source == "" {
 		errs = append(errs, errors.New("value needs a source"))
 	}
-	if _, err := regexp.Compile(a.Expression); err != nil {
-		errs = append(errs, fmt.Errorf("expression: %w", err))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, optionalRegexp("expression", a.Expression))...)
 }
 
 // dropStage drops rows that meet all conditions.
 type dropStage struct {
 	DropArguments
 	slots []int
-	expr  *regexp.Regexp // nil for none
+	expr  *regex.Regexp // nil for none
 }
 
 func (a *DropArguments) make(c *compiler) (stage, error) {
@@ -76,7 +72,7 @@ func (a *DropArguments) make(c *compiler) (stage, error) {
 	}
 	if a.Expression != "" {
 		var err error
-		if s.expr, err = regexp.Compile(a.Expression); err != nil {
+		if s.expr, err = compileRegexp("expression", a.Expression); err != nil {
 			return nil, err
 		}
 	}
@@ -89,6 +85,13 @@ func (s *dropStage) run(_ context.Context, p *pass) {
 		oldest = p.pl.clock.Now().Add(-s.OlderThan).UnixNano()
 	}
 	var room []byte
+	meant := func(row int, text string) bool {
+		ok, err := s.expr.Match(text, p.guard())
+		if err != nil {
+			p.tooSlow(row)
+		}
+		return ok
+	}
 	p.drop(s.DropReason, func(row int) bool {
 		if s.LongerThan > 0 && len(p.line[row]) <= int(s.LongerThan) {
 			return true
@@ -98,7 +101,7 @@ func (s *dropStage) run(_ context.Context, p *pass) {
 		}
 		switch {
 		case len(s.slots) == 0:
-			return s.expr != nil && !s.expr.MatchString(p.line[row])
+			return s.expr != nil && !meant(row, p.line[row])
 		case s.expr == nil && s.Value == "":
 			for _, slot := range s.slots {
 				if !p.get(slot, row).there() {
@@ -128,11 +131,11 @@ func (s *dropStage) run(_ context.Context, p *pass) {
 		}
 		switch {
 		case len(s.slots) == 1 && s.expr != nil:
-			return !s.expr.MatchString(one)
+			return !meant(row, one)
 		case len(s.slots) == 1:
 			return one != s.Value
 		case s.expr != nil:
-			return !s.expr.Match(room)
+			return !meant(row, string(room))
 		}
 		return string(room) != s.Value
 	})

@@ -3,10 +3,10 @@ package process
 import (
 	"context"
 	"errors"
-	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // LuhnArguments of stage.luhn.
@@ -32,10 +32,7 @@ func (a *LuhnArguments) SetToDefault() {
 func (a *LuhnArguments) Validate() error {
 	var errs []error
 	errs = append(errs, notEmpty(a.Source))
-	if _, err := regexp.Compile(a.SkipRegex); err != nil {
-		errs = append(errs, fmt.Errorf("skip_regex: %w", err))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, optionalRegexp("skip_regex", a.SkipRegex))...)
 }
 
 // luhnStage replaces numbers whose last digit is the check digit of Luhn's
@@ -45,7 +42,7 @@ func (a *LuhnArguments) Validate() error {
 type luhnStage struct {
 	LuhnArguments
 	source int
-	skip   *regexp.Regexp // nil for none
+	skip   *regex.Regexp // nil for none
 }
 
 func (a *LuhnArguments) make(c *compiler) (stage, error) {
@@ -58,7 +55,7 @@ func (a *LuhnArguments) make(c *compiler) (stage, error) {
 	}
 	if a.SkipRegex != "" {
 		var err error
-		if s.skip, err = regexp.Compile(a.SkipRegex); err != nil {
+		if s.skip, err = compileRegexp("skip_regex", a.SkipRegex); err != nil {
 			return nil, err
 		}
 	}
@@ -74,27 +71,33 @@ func (s *luhnStage) run(_ context.Context, p *pass) {
 		if !ok {
 			continue
 		}
-		if out := s.redacted(in); s.source >= 0 || len(out) != len(in) || out != in {
+		out, err := s.redacted(in, p.guard())
+		if err != nil {
+			p.tooSlow(r)
+			continue
+		}
+		if s.source >= 0 || len(out) != len(in) || out != in {
 			p.setLine(r, out)
 		}
 	}
 }
 
 // redacted returns in without the numbers; in itself when there are none.
-func (s *luhnStage) redacted(in string) string {
+func (s *luhnStage) redacted(in string, g regex.Guard) (string, error) {
 	out := s.replaceIn(in)
 	if s.skip == nil || out == in {
-		return out
+		return out, nil
 	}
 	var b strings.Builder
 	done := 0
-	for _, at := range s.skip.FindAllStringIndex(in, -1) {
+	err := s.skip.Each(in, -1, g, func(at []int) error {
 		b.WriteString(s.replaceIn(in[done:at[0]]))
 		b.WriteString(in[at[0]:at[1]])
 		done = at[1]
-	}
+		return nil
+	})
 	b.WriteString(s.replaceIn(in[done:]))
-	return b.String()
+	return b.String(), err
 }
 
 func (s *luhnStage) replaceIn(in string) string {

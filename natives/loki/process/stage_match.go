@@ -104,9 +104,7 @@ func (s *matchStage) run(ctx context.Context, p *pass) {
 	all, came := p.rows, len(p.line)
 	p.rows = mine
 	p.takeLabels()
-	for l := s.first; l != s.after && len(p.rows) > 0; l = l.next {
-		l.stage.run(ctx, p)
-	}
+	s.first.runUntil(ctx, p, s.after)
 	p.rows = merge(all, p.rows, others, came)
 	// Lines that took different ways may be of one stream now.
 	if byTime := func(a, b int) int { return cmp.Compare(p.t[a], p.t[b]) }; !slices.IsSortedFunc(p.rows, byTime) {
@@ -122,7 +120,14 @@ func (s *matchStage) meant(p *pass) func(row int) bool {
 		if of := p.stream[row]; of != last {
 			last, is = of, s.sel.Stream(of)
 		}
-		return is && s.sel.Line(p.line[row])
+		if !is || !s.sel.Filters() {
+			return is
+		}
+		ok, err := s.sel.Line(p.line[row], p.guard())
+		if err != nil {
+			p.tooSlow(row)
+		}
+		return ok
 	}
 }
 

@@ -3,9 +3,10 @@ package process
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // MultilineArguments of stage.multiline.
@@ -39,7 +40,7 @@ func (a *MultilineArguments) Validate() error {
 // and metadata of its first line.
 type multilineStage struct {
 	*MultilineArguments
-	first  *regexp.Regexp
+	first  *regex.Regexp
 	groups *groups
 }
 
@@ -62,7 +63,12 @@ func (s *multilineStage) run(_ context.Context, p *pass) {
 	var rows []int
 	var open []*group
 	for _, r := range append([]int(nil), p.rows...) {
-		first := s.first.MatchString(p.line[r])
+		first, err := s.first.Match(p.line[r], p.guard())
+		if err != nil {
+			p.tooSlow(r)
+			rows = append(rows, r)
+			continue
+		}
 		g := s.groups.of(p, r, first)
 		if g == nil { // lines before the first block
 			rows = append(rows, r)

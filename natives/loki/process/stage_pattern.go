@@ -138,4 +138,6 @@ func (a *PatternArguments) make(c *compiler) (stage, error) {
 	return &patternStage{newNamedParts(c, names, a.LabelsFromGroups, a.Source), p}, nil
 }
 
-func (s *patternStage) run(ctx context.Context, p *pass) { s.namedParts.run(ctx, p, s.pattern.find) }
+func (s *patternStage) run(ctx context.Context, p *pass) {
+	s.namedParts.run(ctx, p, func(in string, parts []value) ([]value, error) { return s.pattern.find(in, parts), nil })
+}

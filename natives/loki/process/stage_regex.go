@@ -3,10 +3,10 @@ package process
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // RegexArguments of stage.regex.
@@ -29,7 +29,7 @@ var _ component.Warner = (*RegexArguments)(nil)
 
 // Warnings tells of an expression without named groups, which extracts nothing.
 func (a *RegexArguments) Warnings() []string {
-	if re, err := regexp.Compile(a.Expression); err == nil && a.Expression != "" && strings.Join(re.SubexpNames(), "") == "" {
+	if re, err := compileRegexp("expression", a.Expression); err == nil && strings.Join(re.SubexpNames(), "") == "" {
 		return []string{"expression has no named group such as (?P<name>.*), so that nothing is extracted"}
 	}
 	return nil
@@ -38,7 +38,7 @@ func (a *RegexArguments) Warnings() []string {
 // regexStage extracts what the groups of an expression match.
 type regexStage struct {
 	*namedParts
-	re     *regexp.Regexp
+	re     *regex.Regexp
 	groups []int // those with names
 }
 
@@ -59,10 +59,10 @@ func (a *RegexArguments) make(c *compiler) (stage, error) {
 }
 
 func (s *regexStage) run(ctx context.Context, p *pass) {
-	s.namedParts.run(ctx, p, func(in string, parts []value) []value {
-		at := s.re.FindStringSubmatchIndex(in)
+	s.namedParts.run(ctx, p, func(in string, parts []value) ([]value, error) {
+		at, err := s.re.FindSubmatchIndex(in, p.guard())
 		if at == nil {
-			return nil
+			return nil, err
 		}
 		for _, g := range s.groups {
 			v := value{kind: text} // a group that took no part is empty
@@ -71,6 +71,6 @@ func (s *regexStage) run(ctx context.Context, p *pass) {
 			}
 			parts = append(parts, v)
 		}
-		return parts
+		return parts, nil
 	})
 }

@@ -3,11 +3,12 @@ package process
 import (
 	"context"
 	"errors"
-	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // ReplaceArguments of stage.replace.
@@ -32,7 +33,7 @@ var _ component.Warner = (*ReplaceArguments)(nil)
 
 // Warnings tells of an expression without groups, which changes nothing.
 func (a *ReplaceArguments) Warnings() []string {
-	if re, err := regexp.Compile(a.Expression); err == nil && re.NumSubexp() == 0 {
+	if re, err := compileRegexp("expression", a.Expression); err == nil && re.NumSubexp() == 0 {
 		return []string{"expression has no group in parentheses, so that nothing is replaced"}
 	}
 	return nil
@@ -41,7 +42,7 @@ func (a *ReplaceArguments) Warnings() []string {
 // replaceStage replaces groups.
 type replaceStage struct {
 	source int // negative for the line
-	re     *regexp.Regexp
+	re     *regex.Regexp
 	t      *template.Template // nil for plain text
 	plain  string
 	data   *templateData
@@ -77,55 +78,69 @@ func (a *ReplaceArguments) make(c *compiler) (stage, error) {
 func (s *replaceStage) run(_ context.Context, p *pass) {
 	data := *s.data // several Sources come at once
 	data.to = nil
-	var made strings.Builder
+	var made bounded
 	for _, r := range p.rows {
 		in, ok := p.source(s.source, r)
 		if !ok {
 			continue
 		}
-		matches := s.re.FindAllStringSubmatchIndex(in, -1)
-		if matches == nil {
-			continue
-		}
 		var td map[string]any
-		if s.t != nil {
-			td = data.fill(p, r)
-		}
-		s.replace(p, r, in, matches, func(group string) (string, bool) {
+		made.guard = p.guard()
+		err := s.replace(p, r, in, made.guard, func(group string) (string, error) {
 			if s.t == nil {
-				return s.plain, true
+				return s.plain, nil
+			}
+			if td == nil {
+				td = data.fill(p, r)
 			}
 			td["Value"] = group
-			made.Reset()
-			err := s.t.Execute(&made, td)
-			return made.String(), err == nil
+			return made.execute(s.t, td)
 		})
+		if err != nil && !errors.Is(err, errValue) {
+			p.tooSlow(r)
+		}
 	}
 }
 
 // replace changes what in has at the groups of matches, one after the other;
-// groups in others stay with them.
-func (s *replaceStage) replace(p *pass, row int, in string, matches [][]int, with func(group string) (string, bool)) {
+// groups in others stay with them. After an error all stays.
+func (s *replaceStage) replace(p *pass, row int, in string, g regex.Guard, with func(group string) (string, error)) error {
 	var out strings.Builder
 	end := 0
-	became := make(map[string]string, len(matches))
-	for _, at := range matches {
+	var first []int
+	var became map[string]string // by group, for the names
+	err := s.re.Each(in, -1, g, func(at []int) error {
+		if first == nil {
+			first = at
+			if slices.ContainsFunc(s.names, func(slot int) bool { return slot >= 0 }) {
+				became = map[string]string{}
+			}
+		}
 		for g := 2; g < len(at); g += 2 {
 			if at[g] < 0 {
 				continue
 			}
 			group := in[at[g]:at[g+1]]
-			text, ok := with(group)
-			if !ok {
-				return // a value that the template cannot work with: all stays
+			text, err := with(group)
+			if err != nil {
+				return err
 			}
 			if end <= at[g] {
 				out.WriteString(in[end:at[g]])
 				out.WriteString(text)
 				end = at[g+1]
 			}
-			became[group] = text
+			if became != nil {
+				became[group] = text
+			}
+			if out.Len()+len(in)-end > maxMade {
+				return errTooLong
+			}
 		}
+		return nil
+	})
+	if err != nil || first == nil {
+		return err
 	}
 	out.WriteString(in[end:])
 	if s.source < 0 {
@@ -138,11 +153,12 @@ func (s *replaceStage) replace(p *pass, row int, in string, matches [][]int, wit
 			continue
 		}
 		group := ""
-		if at := matches[0][2*g]; at >= 0 {
-			group = in[at:matches[0][2*g+1]]
+		if at := first[2*g]; at >= 0 {
+			group = in[at:first[2*g+1]]
 		}
 		if text, ok := became[group]; ok {
 			p.set(slot, row, plain(text))
 		}
 	}
+	return nil
 }

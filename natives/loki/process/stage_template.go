@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"strings"
 	"text/template"
 )
 
@@ -54,18 +53,22 @@ func (idleStage) run(context.Context, *pass) {}
 func (s *templateStage) run(_ context.Context, p *pass) {
 	data := *s.data // several Sources come at once
 	data.to = nil
-	var b strings.Builder
+	var b bounded
 	for _, r := range p.rows {
 		td := data.fill(p, r)
 		if v, ok := p.get(s.slot, r).str(); ok {
 			td["Value"] = v
 		}
 		td["Entry"] = p.line[r]
-		b.Reset()
-		if s.t.Execute(&b, td) != nil {
+		b.guard = p.guard()
+		made, err := b.execute(s.t, td)
+		if err != nil {
+			if !errors.Is(err, errValue) {
+				p.tooSlow(r)
+			}
 			continue // a value that it cannot work with: it stays
 		}
-		v := value{text, b.String()}
+		v := value{text, made}
 		if v.text == "" {
 			v.kind = gone
 		}

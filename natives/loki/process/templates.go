@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"regexp"
 	"strings"
 	"sync"
 	"text/template"
@@ -29,7 +28,6 @@ var templateFunctions = sync.OnceValue(func() template.FuncMap {
 	maps.Copy(fs, template.FuncMap{
 		"ToLower":    strings.ToLower,
 		"ToUpper":    strings.ToUpper,
-		"Replace":    strings.Replace,
 		"Trim":       strings.Trim,
 		"TrimLeft":   strings.TrimLeft,
 		"TrimRight":  strings.TrimRight,
@@ -44,55 +42,20 @@ var templateFunctions = sync.OnceValue(func() template.FuncMap {
 			sum := sha256.Sum256([]byte(salt + s))
 			return hex.EncodeToString(sum[:])
 		},
-		"regexReplaceAll": func(expr, s, with string) (string, error) {
-			re, err := cachedRegexp(expr)
-			if err != nil {
-				return "", err
-			}
-			return re.ReplaceAllString(s, with), nil
-		},
-		"regexReplaceAllLiteral": func(expr, s, with string) (string, error) {
-			re, err := cachedRegexp(expr)
-			if err != nil {
-				return "", err
-			}
-			return re.ReplaceAllLiteralString(s, with), nil
-		},
 	})
+	maps.Copy(fs, boundedFunctions())
 	return fs
 })
-
-// expressions are those that templates used.
-var expressions struct {
-	mu sync.Mutex
-	by map[string]*regexp.Regexp
-}
-
-// cachedRegexp compiles an expression, which mostly is the same for each line.
-func cachedRegexp(expr string) (*regexp.Regexp, error) {
-	expressions.mu.Lock()
-	defer expressions.mu.Unlock()
-	if re := expressions.by[expr]; re != nil {
-		return re, nil
-	}
-	re, err := regexp.Compile(expr)
-	if err != nil {
-		return nil, err
-	}
-	if len(expressions.by) > 1000 { // a template may make them of the line
-		clear(expressions.by)
-	}
-	if expressions.by == nil {
-		expressions.by = map[string]*regexp.Regexp{}
-	}
-	expressions.by[expr] = re
-	return re, nil
-}
 
 // parseTemplate compiles an attribute.
 func parseTemplate(attr, src string) (*template.Template, error) {
 	t, err := template.New(attr).Funcs(templateFunctions()).Parse(src)
 	if err == nil {
+		for _, t := range t.Templates() {
+			if t.Tree != nil {
+				checkLoops(t.Root)
+			}
+		}
 		return t, nil
 	}
 	for _, f := range noFunctions {

@@ -2,32 +2,31 @@ package selector
 
 import (
 	"fmt"
-	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
-// newExpression returns what reports whether a regular expression matches a part
-// of a line. One that stands for a few plain texts is looked for as such; of
-// another, a text that every match has in it is looked for first.
-func newExpression(src string) (func(line string) bool, error) {
-	re, err := regexp.Compile(src)
-	if err != nil {
-		return nil, fmt.Errorf("cannot compile regular expression: %w", err)
+// newExpression returns what reports whether a regular expression may match a
+// part of a line, and the expression when that does not decide. One that stands
+// for a few plain texts is looked for as such; of another, a text that every match
+// has in it is looked for first.
+func newExpression(src string) (in func(line string) bool, re *regex.Regexp, err error) {
+	if re, err = regex.Compile(src, 0); err != nil {
+		return nil, nil, fmt.Errorf("cannot compile regular expression: %w", err)
 	}
 	tree, err := syntax.Parse(src, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("cannot compile regular expression: %w", err)
+		return nil, nil, fmt.Errorf("cannot compile regular expression: %w", err)
 	}
 	if texts, ok := expand(tree); ok {
-		return anyOf(texts), nil
+		return anyOf(texts), nil, nil
 	}
-	if must := required(tree); must != "" {
-		return func(line string) bool { return strings.Contains(line, must) && re.MatchString(line) }, nil
-	}
-	return re.MatchString, nil
+	must := required(tree) // mostly "", which every line has
+	return func(line string) bool { return strings.Contains(line, must) }, re, nil
 }
 
 // anyOf returns what reports whether one of the texts is in a line.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // filter is one line filter: a line passes if one of the operands is in it, or,
@@ -18,6 +20,8 @@ type operand struct {
 	text string
 	ip   bool
 	in   func(line string) bool
+	// re decides when in says that the line may have it; nil: in does alone.
+	re *regex.Regexp
 }
 
 // isFilter reports whether a sign begins a line filter.
@@ -35,7 +39,7 @@ func (f *filter) add(o operand) (err error) {
 	case o.ip:
 		o.in, err = newAddresses(o.text)
 	case f.op[1] == '~':
-		o.in, err = newExpression(o.text)
+		o.in, o.re, err = newExpression(o.text)
 	case f.op[1] == '>':
 		o.in, err = newPattern(o.text)
 	default:
@@ -45,11 +49,16 @@ func (f *filter) add(o operand) (err error) {
 	return err
 }
 
-func (f *filter) passes(line string) bool {
+func (f *filter) passes(line string, g regex.Guard) (bool, error) {
 	for i := range f.operands {
-		if f.operands[i].in(line) {
-			return !f.negative()
+		o := &f.operands[i]
+		is, err := o.in(line), error(nil)
+		if is && o.re != nil {
+			is, err = o.re.Match(line, g)
+		}
+		if is || err != nil {
+			return !f.negative(), err
 		}
 	}
-	return f.negative()
+	return f.negative(), nil
 }

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // Source is the text of a selector that parses: selectors that are equal are
@@ -102,14 +103,15 @@ func (s *Selector) matches(of *batch.Stream) bool {
 	return true
 }
 
-// Line reports whether a line passes the filters; without any, all do.
-func (s *Selector) Line(line string) bool {
+// Line reports whether a line passes the filters; without any, all do. The error is
+// that of g.
+func (s *Selector) Line(line string, g regex.Guard) (bool, error) {
 	for i := range s.filters {
-		if !s.filters[i].passes(line) {
-			return false
+		if ok, err := s.filters[i].passes(line, g); !ok || err != nil {
+			return false, err
 		}
 	}
-	return true
+	return true, nil
 }
 
 // Filters reports whether there are line filters: without any, the stream

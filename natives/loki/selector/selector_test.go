@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/regex"
 	"github.com/weir-run/weir/natives/loki/selector"
 )
 
@@ -76,8 +77,8 @@ func TestLine(t *testing.T) {
 	f := func(filters, line string, want bool) {
 		t.Helper()
 		s := parse(t, `{a="b"} `+filters)
-		if got := s.Line(line); got != want {
-			t.Errorf("%s of %q: got %v", filters, line, got)
+		if got, err := s.Line(line, regex.Guard{}); got != want || err != nil {
+			t.Errorf("%s of %q: got %v, %v", filters, line, got, err)
 		}
 		if s.Filters() != (filters != "") {
 			t.Errorf("%s: says it has filters: %v", filters, s.Filters())
@@ -247,7 +248,7 @@ func TestSource(t *testing.T) {
 	if text, err := s.MarshalText(); err != nil || string(text) != string(s) {
 		t.Errorf("got %q, %v", text, err)
 	}
-	if !s.Compile().Line("abc") {
+	if ok, _ := s.Compile().Line("abc", regex.Guard{}); !ok {
 		t.Error("what was compiled filters otherwise")
 	}
 	var none selector.Source
