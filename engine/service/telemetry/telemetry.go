@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/service"
 )
@@ -87,6 +88,7 @@ func New(o Options) (*Service, error) {
 	s.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		files.Collector{},
 		s.root.lines,
 	)
 	var a Arguments
