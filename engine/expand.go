@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/flow"
 )
 
@@ -170,7 +170,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 		if x.mode.running && running != nil {
 			err = fmt.Errorf("component %s is no longer there", b.Name)
 			if gen := running.gen; gen != nil && len(gen.reg.Sources) > 0 {
-				if _, gone := os.Stat(gen.reg.Sources[0]); errors.Is(gone, fs.ErrNotExist) {
+				if _, gone := files.Stat(gen.reg.Sources[0]); errors.Is(gone, fs.ErrNotExist) {
 					err = fmt.Errorf("%w: %s is gone", err, nearby(gen.reg.Sources[0]))
 				}
 			}

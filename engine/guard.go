@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime/debug"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // panicError is what a call of a component that panicked comes to.
@@ -43,9 +45,9 @@ func nearby(path string) string {
 }
 
 // existing returns the files that are there.
-func existing(files []string) (out []string) {
-	for _, f := range files {
-		if _, err := os.Stat(f); err == nil {
+func existing(paths []string) (out []string) {
+	for _, f := range paths {
+		if _, err := files.Stat(f); err == nil {
 			out = append(out, f)
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/files"
 )
 
 // source is what an import was written out with.
@@ -73,8 +73,8 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 	abs, err := filepath.Abs(dir)
 	if err == nil {
 		x.p.watch[abs] = true
-		var fi os.FileInfo
-		switch fi, err = os.Stat(abs); {
+		var fi fs.FileInfo
+		switch fi, err = files.Stat(abs); {
 		case errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("there is no folder %s", dir)
 		case err == nil && !fi.IsDir():
@@ -114,7 +114,7 @@ func (x *planner) elsewhere(said, path string) string {
 	if said == path || filepath.IsAbs(said) {
 		return ""
 	}
-	if _, err := os.Stat(said); err != nil {
+	if _, err := files.Stat(said); err != nil {
 		return ""
 	}
 	return fmt.Sprintf("paths start at the file that says them, not where weir was started: there is %s", nearby(absolute(said)))

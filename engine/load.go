@@ -34,7 +34,11 @@ type planMode struct {
 // load reads and plans a config. The error is a config.Diagnostics. Trials end
 // with ctx.
 func (e *Engine) load(ctx context.Context, path string) (*config.Config, *plan, error) {
-	cfg, ds := config.Load(path)
+	read := config.Load
+	if e.plan != nil {
+		read = config.Reload
+	}
+	cfg, ds := read(path)
 	p, more := e.makePlan(cfg, planMode{})
 	if !ds.HasErrors() && more.HasErrors() && e.plan != nil {
 		if q, err := e.tolerate(cfg); err == nil {

@@ -1,8 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/grafana/alloy/syntax/ast"
 	"github.com/grafana/alloy/syntax/parser"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // Config is what Load found.
@@ -28,36 +31,55 @@ type Config struct {
 }
 
 // Load reads a config file, or all *.alloy files of a directory (not of those
-// below it) as one config. With mistakes, the Config is what could be read,
-// never nil, for the caller to look for more.
-func Load(path string) (*Config, Diagnostics) {
-	files, ds := ReadFiles(path)
-	c := &Config{Path: path, Files: files}
+// below it) as one config. The file may be a FIFO, which is what <(command) of a
+// shell is. With mistakes, the Config is what could be read, never nil, for the
+// caller to look for more.
+func Load(path string) (*Config, Diagnostics) { return load(path, files.ReadArgument) }
+
+// Reload is Load of what was loaded before. A FIFO was read then, and is refused.
+func Reload(path string) (*Config, Diagnostics) { return load(path, files.Read) }
+
+func load(path string, read reader) (*Config, Diagnostics) {
+	texts, ds := readFiles(path, read)
+	c := &Config{Path: path, Files: texts}
 	return c, append(ds, c.parse()...)
 }
 
-// ReadFiles returns what Load parses: the contents of a file, or of all *.alloy
+// ReadFiles returns what Reload parses: the contents of a file, or of all *.alloy
 // files of a directory, by path.
-func ReadFiles(path string) (files map[string]string, ds Diagnostics) {
-	files = map[string]string{}
+func ReadFiles(path string) (map[string]string, Diagnostics) { return readFiles(path, files.Read) }
+
+// reader is files.Read or one like it.
+type reader func(path string, limit int64) ([]byte, error)
+
+func readFiles(path string, read reader) (texts map[string]string, ds Diagnostics) {
+	texts = map[string]string{}
 	names, err := configFiles(path)
 	if err != nil {
 		ds.add(Span{File: path}, err.Error(), "")
-		return files, ds
+		return texts, ds
 	}
 	if len(names) == 0 {
 		ds.add(Span{File: path}, "no *.alloy file in this directory", "name a config file, or a directory that has some")
-		return files, ds
+		return texts, ds
 	}
+	total := 0
 	for _, name := range names {
-		text, err := readFile(name)
+		text, err := read(name, maxFileSize)
 		if err != nil {
-			ds.add(Span{File: name}, err.Error(), "")
+			ds.add(Span{File: name}, fmt.Sprintf("cannot read the config: %v", err), "")
+			if errors.Is(err, files.ErrHung) {
+				break // each of the others would be waited for too
+			}
 			continue
 		}
-		files[name] = text
+		if total += len(text); total > maxTotalSize {
+			ds.add(Span{File: path}, fmt.Sprintf("cannot read the config directory: its *.alloy files are larger than %d MiB together", maxTotalSize>>20), "")
+			return map[string]string{}, ds
+		}
+		texts[name] = string(text)
 	}
-	return files, ds
+	return texts, ds
 }
 
 // Parse is Load of files that are given as path to content.
@@ -67,51 +89,41 @@ func Parse(files map[string]string) (*Config, Diagnostics) {
 	return c, ds
 }
 
-// maxFileSize is far beyond any config written by hand or by a tool.
-const maxFileSize = 1 << 20
+// Bounds of what is read as a config. They are far beyond any that was written by
+// hand or by a tool.
+const (
+	maxFileSize  = 1 << 20  // of a file
+	maxTotalSize = 16 << 20 // of all files of a directory
+	maxFiles     = 1_000    // *.alloy files of a directory
+	maxEntries   = 20_000   // all files of a directory
+)
 
 func configFiles(path string) ([]string, error) {
-	fi, err := os.Stat(path)
+	fi, err := files.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the config: %w", err)
 	}
 	if !fi.IsDir() {
 		return []string{path}, nil
 	}
-	entries, err := os.ReadDir(path)
+	entries, err := files.List(path, maxEntries)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the config directory: %w", err)
 	}
 	var names []string
 	for _, e := range entries {
-		// A directory may be called x.alloy, and a ConfigMap's files are
-		// symbolic links: Stat decides. A dangling link is reported when it is
-		// read.
+		// A directory may be called x.alloy, and a ConfigMap's files are symbolic
+		// links. One that dangles is reported when it is read.
 		name := filepath.Join(path, e.Name())
-		if !IsConfigFile(name) {
+		if !IsConfigFile(name) || e.IsDir() || e.Type()&fs.ModeSymlink != 0 && files.IsDir(name) {
 			continue
 		}
-		if fi, err := os.Stat(name); err == nil && fi.IsDir() {
-			continue
+		if len(names) == maxFiles {
+			return nil, fmt.Errorf("cannot read the config directory: it has more than %d *.alloy files", maxFiles)
 		}
 		names = append(names, name)
 	}
 	return names, nil
-}
-
-func readFile(name string) (string, error) {
-	fi, err := os.Stat(name)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the config: %w", err)
-	}
-	if fi.Size() > maxFileSize {
-		return "", fmt.Errorf("config file has %d bytes, more than the %d allowed", fi.Size(), maxFileSize)
-	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the config: %w", err)
-	}
-	return string(b), nil
 }
 
 // parse fills Blocks and Broken from Files.
@@ -292,7 +304,7 @@ func (s statement) errors(name, text string) Diagnostics {
 // Pattern returns what to watch for changes of the config at path, as package
 // watch understands it: the file, or the directory's files that Load reads.
 func Pattern(path string) string {
-	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+	if files.IsDir(path) {
 		return filepath.Join(path, "*.alloy")
 	}
 	return path
