@@ -686,7 +686,7 @@ loki.write "default" {
 		Summary: "Exports the content of a file, and exports it again when the file changes.",
 		Args: map[string]string{
 			"detector":       "How a change is noticed: \"fsnotify\" asks the operating system and still polls, for file systems that do not tell; \"poll\" only polls.",
-			"filename":       "File to read; a relative path starts where weir was started.",
+			"filename":       "File to read; a relative path starts where weir was started. It must be a regular file, or a link to one, of at most 16 MiB. While its file system does not answer, the last content stays exported and the node is unhealthy.",
 			"is_secret":      "Whether the content is a secret: never shown, and usable only where a secret is expected.",
 			"poll_frequency": "How often the file is read to see whether it changed.",
 		},

@@ -10,7 +10,9 @@ import (
 
 // Arguments of local.file.
 type Arguments struct {
-	// File to read; a relative path starts where weir was started.
+	// File to read; a relative path starts where weir was started. It must be a
+	// regular file, or a link to one, of at most 16 MiB. While its file system does
+	// not answer, the last content stays exported and the node is unhealthy.
 	Filename string `alloy:"filename,attr"`
 	// How a change is noticed: "fsnotify" asks the operating system and still
 	// polls, for file systems that do not tell; "poll" only polls.

@@ -9,12 +9,12 @@ package file
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 )
 
 // Registration describes local.file.
@@ -58,9 +58,10 @@ func (c *Component) Update(args any) error {
 	if err != nil {
 		return fmt.Errorf("cannot find %q: %w", a.Filename, err)
 	}
+	content, err := files.Read(path, maxSize) // may take a while, so not under mu
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = c.read(path, a.IsSecret)
+	err = c.export(content, err, a.IsSecret)
 	if err != nil && (a != c.args || path != c.path) {
 		return err
 	}
@@ -108,14 +109,23 @@ func (c *Component) pollFrequency() time.Duration {
 
 func (c *Component) poll() {
 	c.mu.Lock()
+	path := c.path
+	c.mu.Unlock()
+	content, err := files.Read(path, maxSize)
+	c.mu.Lock()
 	defer c.mu.Unlock()
-	// An error is in the health by now, and the next poll may do better.
-	_ = c.read(c.path, c.args.IsSecret)
+	if path == c.path {
+		// An error is in the health by now, and the next poll may do better.
+		_ = c.export(content, err, c.args.IsSecret)
+	}
 }
 
-// read exports the content of path and reports how that went.
-func (c *Component) read(path string, secret bool) error {
-	content, err := os.ReadFile(path)
+// maxSize bounds a file, in bytes: its content is a value of the config. It is the
+// limit of remote.http too.
+const maxSize = 16 << 20
+
+// export exports what was read of a file and reports how that went.
+func (c *Component) export(content []byte, err error, secret bool) error {
 	if err != nil {
 		err = fmt.Errorf("cannot read file: %w", err) // err has the path
 		c.opts.Health(component.Health{State: component.Unhealthy, Message: err.Error(), Time: c.opts.Clock.Now()})
