@@ -17,14 +17,12 @@ import (
 	"sync"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/scripting/versions"
 )
 
 // MaxFileSize is how large a script or module may be, in bytes.
 const MaxFileSize = 256 << 10
-
-// maxDepth bounds the walk through folders, which may be linked in a circle.
-const maxDepth = 8
 
 // Options are what a catalog of scripts is made from.
 type Options struct {
@@ -95,6 +93,8 @@ type catalog struct {
 	known map[string]component.Registration
 	made  map[string]*script // of those known that are not broken
 	told  map[string]bool    // misnamed files that are in the log
+	found []string           // the user's files, as they were listed last
+	lost  string             // why not all of them were, as it is in the log
 
 	passed map[string]string // versions that passed their tests, by name
 }
@@ -193,10 +193,10 @@ func (c *catalog) index() map[string]*scriptFiles {
 		}
 	}
 	if c.o.Embedded != nil {
-		walk(c.o.Embedded, ".", 0, func(rel string) { add(rel, true) })
+		_ = walk(c.o.Embedded, libraries, func(rel string) { add(rel, true) })
 	}
-	if c.dir != "" {
-		walk(os.DirFS(c.dir), ".", 0, func(rel string) { add(rel, false) })
+	for _, rel := range c.list() {
+		add(rel, false)
 	}
 	c.tell()
 	return c.files
@@ -226,27 +226,6 @@ func (c *catalog) misnamed(rel string, f *scriptFiles) error {
 	}
 	return fmt.Errorf("cannot make a component of %s: %s is not an identifier: rename the %s, letters, digits and _ make a name, and it begins with no digit",
 		c.display(append(f.user, f.embedded...)[0]), f.misnamed, what)
-}
-
-// walk visits the files below dir but for what is hidden and private. It follows symbolic links, which a mounted ConfigMap consists of.
-func walk(tree fs.FS, dir string, depth int, visit func(rel string)) {
-	entries, err := fs.ReadDir(tree, dir)
-	if err != nil || depth > maxDepth {
-		return
-	}
-	for _, e := range entries {
-		rel := path.Join(dir, e.Name())
-		info, err := fs.Stat(tree, rel)
-		switch {
-		case err != nil:
-		case info.IsDir():
-			if !private(e.Name()) && rel != "lib" {
-				walk(tree, rel, depth+1, visit)
-			}
-		case info.Mode().IsRegular():
-			visit(rel)
-		}
-	}
 }
 
 // private reports whether a file or folder of this name is not to be looked at:
@@ -447,24 +426,20 @@ func (c *catalog) file(l location, text string) File {
 	return f
 }
 
-// read returns a file's text.
+// read returns a file's text. A user's file lies in the scripts folder after all
+// links are followed: whoever may put one there must not read with it what weir
+// can, and see it in an error.
 func (c *catalog) read(l location) (File, error) {
 	f := c.file(l, "")
-	var tree fs.FS = c.o.Embedded
-	if !l.embedded {
-		tree = os.DirFS(c.dir)
+	var text []byte
+	var err error
+	if l.embedded {
+		text, err = fs.ReadFile(c.o.Embedded, l.rel)
+	} else {
+		text, err = files.ReadIn(c.dir, l.rel, MaxFileSize)
 	}
-	r, err := tree.Open(l.rel)
 	if err != nil {
-		return f, fmt.Errorf("cannot read script %s: %w", f.Name, err)
-	}
-	defer r.Close()
-	text, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
-	if err != nil {
-		return f, fmt.Errorf("cannot read script %s: %w", f.Name, err)
-	}
-	if len(text) > MaxFileSize {
-		return f, fmt.Errorf("cannot use script %s: it is larger than %d KiB", f.Name, MaxFileSize>>10)
+		return f, ReadError(f.Name, err)
 	}
 	f.Text = string(text)
 	return f, nil

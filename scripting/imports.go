@@ -124,9 +124,7 @@ func (d *dependencies) importFile(from File, name string) (File, error) {
 	return File{}, fmt.Errorf("cannot import %q: there is no %s", name, d.c.display(location{candidates[0], embedded}))
 }
 
-// open reads a file that a script requires, and notes it. A link that leads out
-// of the scripts folder is not followed: who may write a script must not be able
-// to read with it what weir can.
+// open reads a file that a script requires, and notes it.
 func (d *dependencies) open(l location) (File, error) {
 	f, err := d.read(l)
 	if err != nil {
@@ -151,26 +149,7 @@ func (d *dependencies) read(l location) (File, error) {
 		return d.c.file(l, text), nil
 	}
 	d.candidate(l.rel)
-	if err := d.c.inside(l.rel); err != nil {
-		return File{}, err
-	}
 	return d.c.read(l)
-}
-
-// inside returns an error for a file that lies elsewhere than its path says.
-func (c *catalog) inside(rel string) error {
-	root, err := filepath.EvalSymlinks(c.dir)
-	if err != nil {
-		return err
-	}
-	real, err := filepath.EvalSymlinks(filepath.Join(c.dir, filepath.FromSlash(rel)))
-	if err != nil {
-		return err
-	}
-	if in, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(in) {
-		return fmt.Errorf("cannot use %s: it is a link to %s, which lies outside of the scripts folder", c.display(location{rel: rel}), real)
-	}
-	return nil
 }
 
 func moduleNames(ms []*Module) string {

@@ -3,12 +3,12 @@ package scripttest
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -45,7 +45,7 @@ func Folders(o Options) ([]string, error) {
 	}
 	var out []string
 	for _, p := range paths {
-		info, err := os.Stat(p)
+		info, err := files.Stat(p)
 		if err != nil {
 			return nil, fmt.Errorf("cannot find the tests: %w", err)
 		}
@@ -69,7 +69,7 @@ func find(o Options) ([]target, error) {
 	var out []target
 	seen := map[string]int{}
 	for _, p := range paths {
-		info, err := os.Stat(p)
+		info, err := files.Stat(p)
 		if err != nil {
 			return nil, fmt.Errorf("cannot find the tests: %w", err)
 		}
@@ -88,15 +88,15 @@ func find(o Options) ([]target, error) {
 			}
 			suites[dir] = s
 		}
-		files := []string{p}
+		found := []string{p}
 		if info.IsDir() {
-			if files, err = below(p, 0); err != nil {
+			if found, err = below(p); err != nil {
 				return nil, err
 			}
 		} else if l, _, _ := s.parts(p); l == nil {
 			return nil, fmt.Errorf("cannot test %s: it is not a script; scripts end in %s", p, strings.Join(extensions(o.Languages), ", "))
 		}
-		for _, f := range files {
+		for _, f := range found {
 			if err := s.add(&out, seen, f, !info.IsDir()); err != nil {
 				return nil, err
 			}
@@ -164,30 +164,18 @@ func newSuite(o Options, dir string, probe *scripting.Probe) (*suite, error) {
 	return s, nil
 }
 
-// maxDepth bounds the walk through folders, which may be linked in a circle.
-const maxDepth = 8
-
-// below returns the files of a folder, without hidden and private ones. It
-// follows symbolic links, as the catalog does.
-func below(dir string, depth int) (out []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+// below returns the files of a folder, as the catalog finds them, and the
+// libraries.
+func below(dir string) (out []string, err error) {
+	if _, err := files.Stat(dir); err != nil {
 		return nil, fmt.Errorf("cannot look for tests: %w", err)
 	}
-	for _, e := range entries {
-		p := filepath.Join(dir, e.Name())
-		info, err := os.Stat(p)
-		switch {
-		case err != nil || strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_"):
-		case !info.IsDir():
-			out = append(out, p)
-		case depth < maxDepth:
-			inner, err := below(p, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, inner...)
-		}
+	found, err := scripting.Walk(dir, "")
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for tests in %s: %w", dir, err)
+	}
+	for _, rel := range found {
+		out = append(out, filepath.Join(dir, filepath.FromSlash(rel)))
 	}
 	return out, nil
 }
@@ -255,7 +243,7 @@ func (s *suite) add(out *[]target, seen map[string]int, path string, named bool)
 		return nil
 	}
 	for _, p := range scripting.TestFiles(base, s.langs) {
-		if _, err := os.Stat(p); err == nil {
+		if _, err := files.Stat(p); err == nil {
 			if err := s.add(out, seen, p, false); err != nil {
 				return err
 			}
@@ -291,17 +279,13 @@ func display(path string) string {
 
 func (s *suite) read(path string) (scripting.File, error) {
 	f := scripting.File{Name: display(path), Path: path}
-	r, err := os.Open(path)
+	rel, err := filepath.Rel(s.folder.Dir, path)
 	if err != nil {
 		return f, fmt.Errorf("cannot read %s: %w", f.Name, err)
 	}
-	defer r.Close()
-	text, err := io.ReadAll(io.LimitReader(r, scripting.MaxFileSize+1))
+	text, err := files.ReadIn(s.folder.Dir, filepath.ToSlash(rel), scripting.MaxFileSize)
 	if err != nil {
-		return f, fmt.Errorf("cannot read %s: %w", f.Name, err)
-	}
-	if len(text) > scripting.MaxFileSize {
-		return f, fmt.Errorf("cannot use %s: it is larger than %d KiB", f.Name, scripting.MaxFileSize>>10)
+		return f, scripting.ReadError(f.Name, err)
 	}
 	f.Text = string(text)
 	return f, nil

@@ -3,7 +3,6 @@ package scripttest
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/weir-run/weir/scripting"
@@ -34,8 +33,8 @@ func (o *output) like(before string) string {
 // rewrite writes a script anew, with other outputs of its examples, unless the
 // file is another by now.
 func (s *suite) rewrite(f scripting.File, all []rewrite) error {
-	now, err := os.ReadFile(f.Path)
-	if err == nil && string(now) != f.Text {
+	now, err := s.read(f.Path)
+	if err == nil && now.Text != f.Text {
 		err = errors.New("it was changed meanwhile; run the tests again")
 	}
 	if err != nil {
