@@ -97,11 +97,18 @@ func (s *Service) admit(p *posture, r *nethttp.Request) (*nethttp.Request, calle
 	if s.hasToken(r) {
 		who.owner = secure
 	}
+	a, asks := s.accessOf(r), p.auth.asks(r.URL.Path) && r.URL.Path != linkPath
+	if a == owned && !secure {
+		return r, who, errPlaintextPath // before a browser asks for a password
+	}
 	if _, _, ok := r.BasicAuth(); ok && p.auth != nil {
 		// Routes of components may have passwords of their own.
-		counts := p.auth.asks(r.URL.Path) || s.accessOf(r) != served
+		counts := asks || a != served
 		if counts && !s.failures.take(r) {
-			return r, who, errTooMany
+			if asks || a == owned {
+				return r, who, errTooMany
+			}
+			return r, who, nil // as without a login
 		}
 		if who.login = p.auth.knows(r); who.login {
 			who.owner = secure
@@ -110,7 +117,7 @@ func (s *Service) admit(p *posture, r *nethttp.Request) (*nethttp.Request, calle
 			}
 		}
 	}
-	if p.auth.asks(r.URL.Path) && r.URL.Path != linkPath && !who.owner && !who.login {
+	if asks && !who.owner && !who.login {
 		return r, who, errPassword
 	}
 	return r, who, nil
@@ -154,8 +161,6 @@ func (s *Service) check(r *nethttp.Request, who caller, a access) error {
 		return s.checkHost(r, who)
 	case who.owner:
 		return ownOrigin(r)
-	case r.TLS == nil && !onMachine(r):
-		return errPlaintextPath
 	}
 	return errNoCredentials
 }

@@ -118,8 +118,9 @@ func TestNetwork(t *testing.T) {
 	h := &host{components: map[string]component.Component{"x": server{}}}
 	s := run(t, h, http.Options{Gatherer: prometheus.NewRegistry()})
 	get(t, client(t, nil), "GET", "http://"+s.Address()+"/-/ready") // it runs
-	update(t, s, &http.Arguments{Auth: &http.AuthArguments{
-		Basic: &http.BasicArguments{Username: "me", Password: "secret"}, Filter: &http.FilterArguments{Paths: []string{"/metrics"}, AuthenticateMatchingPaths: true}}})
+	filtered := &http.Arguments{Auth: &http.AuthArguments{
+		Basic: &http.BasicArguments{Username: "me", Password: "secret"}, Filter: &http.FilterArguments{Paths: []string{"/metrics"}, AuthenticateMatchingPaths: true}}}
+	update(t, s, filtered)
 	f := func(method, path, remote, authorization string, secure bool, want int) {
 		t.Helper()
 		r := httptest.NewRequest(method, "http://10.0.0.1:12345"+path, nil)
@@ -151,6 +152,12 @@ func TestNetwork(t *testing.T) {
 	f("POST", "/-/reload", "10.0.0.2:99", "Basic bWU6d3Jvbmc=", true, 401)
 	f("POST", "/-/reload", "127.0.0.1:99", "", false, 401)
 	f("GET", "/-/page?token=x", "10.0.0.2:99", "", false, 403)
+	// A browser does not ask for a password that opens nothing, in plaintext.
+	update(t, s, &http.Arguments{Auth: &http.AuthArguments{Basic: &http.BasicArguments{Username: "me", Password: "secret"}}})
+	f("GET", "/", "10.0.0.2:99", "", false, 403)
+	f("GET", "/", "10.0.0.2:99", "", true, 401)
+	f("GET", "/api/v0/status", "10.0.0.2:99", "", false, 401)
+	update(t, s, filtered)
 	f("GET", "/s/x/", "10.0.0.2:99", "", false, 403)
 	// As in Alloy, a password may protect metrics without TLS.
 	f("GET", "/metrics", "10.0.0.2:99", "", false, 401)

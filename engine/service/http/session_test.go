@@ -240,7 +240,7 @@ func TestGuesses(t *testing.T) {
 	f(in, right, 200)      // on its connection
 	// Other addresses, and other credentials, are not held up.
 	f(guesser, "Bearer "+s.Token(), 200)
-	other := httptest.NewRequest("GET", "http://10.0.0.1/", nil)
+	other := httptest.NewRequest("GET", "http://10.0.0.1/-/healthy", nil)
 	other.RemoteAddr = "10.0.0.2:1"
 	other.Header.Set("Authorization", wrong)
 	w := httptest.NewRecorder()
@@ -253,4 +253,18 @@ func TestGuesses(t *testing.T) {
 	f(guesser, wrong, 429)
 	clk.Advance(6 * time.Second)
 	f(guesser, right, 200)
+
+	// What needs no login is not held up by wrong ones, and does not tell them
+	// from right ones.
+	update(t, s, &http.Arguments{Auth: &http.AuthArguments{Basic: &http.BasicArguments{Username: "me", Password: "other"},
+		Filter: &http.FilterArguments{Paths: []string{"/api"}, AuthenticateMatchingPaths: true}}})
+	guesser = client(t, nil)
+	for range 25 {
+		if status, body := get(t, guesser, "GET", base+"/-/healthy", "Authorization", wrong); status != 503 || strings.Contains(body, "no disk") {
+			t.Fatalf("health with a wrong login: got %d %s", status, body)
+		}
+	}
+	if _, body := get(t, guesser, "GET", base+"/-/healthy", "Authorization", "Basic bWU6b3RoZXI="); strings.Contains(body, "no disk") {
+		t.Errorf("health after too many logins tells the right one: %s", body)
+	}
 }
