@@ -44,7 +44,8 @@ const dialTimeout = 10 * time.Second
 type Client struct {
 	o     Options
 	rt    http.RoundTripper
-	http  *http.Client // nil with a Transport of the options
+	wide  http.RoundTripper // of requests for hosts that no pattern names; the connections of others are not theirs
+	https []*http.Client    // none with a Transport of the options
 	proxy func(*http.Request) (*url.URL, error)
 	slots chan struct{}
 }
@@ -52,7 +53,7 @@ type Client struct {
 // New returns a client. Close it when nobody uses it any more.
 func New(o Options) (*Client, error) {
 	c := &Client{o: o, rt: o.Transport, slots: make(chan struct{}, maxInFlight)}
-	if o.Transport != nil {
+	if c.wide = o.Transport; o.Transport != nil {
 		return c, nil
 	}
 	cfg, err := o.Settings.Config()
@@ -61,19 +62,21 @@ func New(o Options) (*Client, error) {
 	}
 	c.proxy = cfg.ProxyConfig.Proxy()
 	d := &net.Dialer{Timeout: dialTimeout, ControlContext: control, Resolver: o.Resolver}
-	c.http, err = httpclient.NewClient(&o.Settings, config.WithDialContextFunc(d.DialContext), config.WithUserAgent(o.UserAgent),
-		config.WithIdleConnTimeout(90*time.Second))
-	if err != nil {
-		return nil, err
+	for _, rt := range []*http.RoundTripper{&c.rt, &c.wide} {
+		h, err := httpclient.NewClient(&o.Settings, config.WithDialContextFunc(d.DialContext), config.WithUserAgent(o.UserAgent),
+			config.WithIdleConnTimeout(90*time.Second))
+		if err != nil {
+			return nil, err
+		}
+		*rt, c.https = h.Transport, append(c.https, h)
 	}
-	c.rt = c.http.Transport
 	return c, nil
 }
 
 // Close closes the connections that nobody uses. Requests under way go on.
 func (c *Client) Close() {
-	if c.http != nil {
-		c.http.CloseIdleConnections()
+	for _, h := range c.https {
+		h.CloseIdleConnections()
 	}
 }
 
@@ -81,8 +84,9 @@ type permitKey struct{}
 
 // control looks at the address that is about to be connected to: names were
 // resolved by now, so that what a name led to when it was asked before is of no
-// matter. All requests for one host and port have the same permit, which is why
-// they can share its connections.
+// matter. Requests for one host and port have the same permit, which is why they
+// can share its connections, but for whether a pattern names the host for their
+// path: see Client.wide.
 func control(ctx context.Context, network, address string, _ syscall.RawConn) error {
 	p, ok := ctx.Value(permitKey{}).(permit)
 	if !ok {
@@ -112,7 +116,7 @@ func (c *Client) permit(req *http.Request) (permit, error) {
 		return permit{}, &DeniedError{Err: fmt.Errorf("cannot ask %s: the script's needs.http does not name it", grant.Shown(req.URL))}
 	}
 	p := permit{host: t.Host()}
-	p.named = slices.ContainsFunc(c.o.Granted, func(u grant.URL) bool { return u.Named() && u.MatchHost(t.Host(), t.Port()) })
+	p.named = slices.ContainsFunc(c.o.Granted, func(u grant.URL) bool { return u.Named() && u.Match(t) })
 	addr, err := netip.ParseAddr(t.Host())
 	p.listed = p.named && (err == nil || slices.Contains(metadataNames, t.Host()))
 	if c.proxy != nil {

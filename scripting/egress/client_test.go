@@ -324,6 +324,27 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// TestNamedByPath holds that a host is named only where the pattern's path is
+// met: neither a pattern with a star beside it nor a connection that is kept
+// makes more of it.
+func TestNamedByPath(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
+	c := newClient(t, egress.Options{Granted: patterns(t, s.URL+"/health", "http://*:*/public/*")})
+	for range 2 {
+		if got := ask(t, c, &egress.Request{URL: s.URL + "/health"}); got != "200 /health" {
+			t.Errorf("got %s", got)
+		}
+		if got := ask(t, c, &egress.Request{URL: s.URL + "/public/x"}); !strings.Contains(got, "is of a private network") {
+			t.Errorf("got %s", got)
+		}
+	}
+	other := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
+	c = newClient(t, egress.Options{Granted: patterns(t, s.URL+"/x", other.URL+"/y")})
+	if got := ask(t, c, &egress.Request{URL: s.URL + "/y"}); !strings.Contains(got, "does not grant it") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestRebinding holds that it is the address that is connected to that counts,
 // not one that the name had before.
 func TestRebinding(t *testing.T) {

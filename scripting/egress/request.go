@@ -149,7 +149,11 @@ func (c *Client) once(req *http.Request, r *Request) (*Response, error) {
 	}
 	req = req.WithContext(context.WithValue(req.Context(), permitKey{}, p))
 	req.Header.Set("Accept-Encoding", "gzip")
-	resp, err := c.rt.RoundTrip(req)
+	rt := c.rt
+	if !p.named {
+		rt = c.wide
+	}
+	resp, err := rt.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

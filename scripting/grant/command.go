@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +18,7 @@ type Command struct {
 	args []string
 	any  bool // any arguments
 	more bool // after args, any further ones
+	opts bool // which may be options
 }
 
 // ParseCommand reads a pattern of command lines: the absolute path of a
@@ -23,6 +26,11 @@ type Command struct {
 // text within an argument, and ... at the end for any further arguments; with
 // nothing after the path, any arguments are meant. What has a space in it
 // stands in single quotes.
+//
+// An argument that begins with a minus can be an option that does something else
+// than was meant, as -delete of find does. A star at the beginning of an argument,
+// or ..., does not stand for one: write -* for a single option, -... for further
+// arguments with options. Behind --, after which programs take no options, they do.
 func ParseCommand(text string) (Command, error) {
 	c, err := parseCommand(text)
 	if err != nil {
@@ -46,12 +54,12 @@ func parseCommand(text string) (c Command, err error) {
 	if strings.Contains(c.file, "*") {
 		return c, errors.New("its path has a star: name the program")
 	}
-	if n := len(c.args); n > 0 && c.args[n-1] == "..." {
-		c.args, c.more = c.args[:n-1], true
+	if n := len(c.args); n > 0 && (c.args[n-1] == "..." || c.args[n-1] == "-...") {
+		c.args, c.more, c.opts = c.args[:n-1], true, c.args[n-1] == "-..."
 	}
 	for _, a := range c.args {
-		if a == "..." {
-			return c, errors.New("... must be the last of it")
+		if a == "..." || a == "-..." {
+			return c, fmt.Errorf("%s must be the last of it", a)
 		}
 	}
 	return c, nil
@@ -105,10 +113,17 @@ func (p Command) MatchArgs(args []string) bool {
 	if len(args) < len(p.args) || len(args) > len(p.args) && !p.more {
 		return false
 	}
+	operands := false
 	for i, a := range p.args {
-		if !glob(a, args[i]) {
+		if !glob(a, args[i]) || strings.HasPrefix(a, "*") && !operands && isOption(args[i]) {
 			return false
 		}
+		operands = operands || a == "--"
 	}
-	return true
+	return operands || p.opts || !slices.ContainsFunc(args[len(p.args):], isOption)
+}
+
+// isOption reports whether a program may take an argument for an option.
+func isOption(arg string) bool {
+	return strings.HasPrefix(arg, "-") || runtime.GOOS == "windows" && strings.HasPrefix(arg, "/")
 }

@@ -66,6 +66,22 @@ func TestURL(t *testing.T) {
 	f("http://h/x*z", "http://h/x/y/zz", true)
 	f("http://h/", "http://h/x", false)
 	f("http://h/*", "ftp://h/x", false)
+	// What a server or a proxy before it may resolve.
+	for _, out := range []string{
+		"..;/admin", "..;x=1/admin", "%2e%2e;/admin", "%2e%2e%3b/admin", "..%3Ba/admin", ".;/x", "%252e%252e/admin", "%252e%252e%252fadmin",
+		"%25252e%25252e/admin", "%25252525252525252e%25252525252525252e/", "..%255cadmin", "..%20/admin", "..%09/admin", "%c0%ae%c0%ae/admin",
+		"%25c0%25ae/x", "%u002e%u002e/admin", "%25zz/%252e%252e/admin", "..%00/admin", "x%00/y", "x%0d%0aHost:%20evil", "..%5c..%5cadmin", "x/..%2f..;/admin", "..%ef%bc%8fadmin", "%ef%bc%8e%ef%bc%8e/admin",
+	} {
+		f("http://h/api/*", "http://h/api/"+out, false)
+		f("http://h/*", "http://h/"+out, false)
+	}
+	for _, in := range []string{"a..b", "...", "x;v=1/y", "100%25", "a%2520b", "%c3%a9", "%e9", "//x", "a.", "..a"} {
+		f("http://h/api/*", "http://h/api/"+in, true)
+	}
+	f("http://h/api/*", "http://h/api;/x", false)
+	f("http://h/api/*", "http://h//api/x", false)
+	f("http://h/api/*", "http://h/api%2f..%2fadmin", false)
+	f("http://h/api/*", "http://h/API/x", false)
 	f("http://h/*", "http:h/x", false)
 }
 
@@ -94,6 +110,8 @@ func TestURLMistakes(t *testing.T) {
 	f("https://[1.2.3.4]/*", "no address of IPv6")
 	f("https://h/../*", "part . or ..")
 	f("https://h/%2e%2e/*", "part . or ..")
+	f("https://h/..;/*", "part . or ..")
+	f("https://h/%252e%252e/*", "part . or ..")
 	f("https://h/%2A", "%2A")
 	f("https://h/%zz", "cannot be read")
 	f("https://bücher.de/*", "beyond ASCII")
@@ -262,6 +280,20 @@ func TestCommand(t *testing.T) {
 	f("/bin/x is-active *", false, "is-active", "a", "b")
 	f("/bin/x is-active ...", true, "is-active")
 	f("/bin/x is-active ...", true, "is-active", "a", "b")
+	// A star is no option, unless the pattern says so.
+	f("/bin/x /dir *", true, "/dir", "a")
+	f("/bin/x /dir *", true, "/dir", "")
+	f("/bin/x /dir *", false, "/dir", "-delete")
+	f("/bin/x *dir", false, "-dir")
+	f("/bin/x /dir -*", true, "/dir", "-delete")
+	f("/bin/x /dir -*", false, "/dir", "a")
+	f("/bin/x --n=*", true, "--n=1")
+	f("/bin/x -- *", true, "--", "-delete")
+	f("/bin/x -- ...", true, "--", "-a", "b", "-c")
+	f("/bin/x /dir ...", true, "/dir", "a", "b")
+	f("/bin/x /dir ...", false, "/dir", "a", "-delete")
+	f("/bin/x /dir -...", true, "/dir", "-delete", "a", "-x")
+	f("/bin/x -...", true, "-delete")
 	f("/bin/x ...", true)
 	f("/bin/x 'a b' *.txt", true, "a b", "c.txt")
 	f("/bin/x 'a b' *.txt", false, "a b", "c.txt.gz")
@@ -274,7 +306,7 @@ func TestCommand(t *testing.T) {
 		t.Errorf("%s is not what it is", p)
 	}
 	for pattern, want := range map[string]string{
-		"": "empty", "df": "absolute", abs("/bin/*"): "has a star", abs("/bin/df") + " ... x": "must be the last",
+		"": "empty", "df": "absolute", abs("/bin/*"): "has a star", abs("/bin/df") + " ... x": "must be the last", abs("/bin/df") + " -... x": "must be the last",
 		abs("/bin/df") + " 'x": "quote", abs("/bin/df") + " x'y'": "quote", abs("/bin/df") + " x\ny": "line feed", abs("/bin/../df"): "write it as",
 	} {
 		if _, err := grant.ParseCommand(pattern); err == nil || !strings.Contains(err.Error(), want) {

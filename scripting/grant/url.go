@@ -57,17 +57,15 @@ func parsePattern(text string) (u URL, err error) {
 	if slash < 0 {
 		return u, fmt.Errorf("it has no path: write %s/* for all paths", text)
 	}
-	if u.path = rest[slash:]; dotted(u.path) {
-		return u, errors.New("its path has a part . or .., which leads elsewhere")
+	u.path = rest[slash:]
+	if err := leadsElsewhere(u.path); err != nil {
+		return u, fmt.Errorf("its path %w", err)
 	}
 	if u.plain, err = url.PathUnescape(u.path); err != nil {
 		return u, fmt.Errorf("its path cannot be read: %w", err)
 	}
 	if strings.Count(u.plain, "*") != strings.Count(u.path, "*") {
 		return u, errors.New("its path has %2A, which cannot be told from a star")
-	}
-	if dotted(u.plain) {
-		return u, errors.New("its path has a part . or .., which leads elsewhere")
 	}
 	return u, u.authority(rest[:slash])
 }
@@ -172,16 +170,6 @@ func defaultPort(scheme string) string {
 	return "80"
 }
 
-// dotted reports whether a path has a part that servers resolve away.
-func dotted(path string) bool {
-	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
-		if part == "." || part == ".." {
-			return true
-		}
-	}
-	return false
-}
-
 // String returns the pattern as it was written.
 func (p URL) String() string { return p.text }
 
@@ -241,8 +229,8 @@ func (t Target) Origin() string { return t.scheme + "://" + t.host + ":" + t.por
 func (t Target) Encrypted() bool { return t.scheme == "https" }
 
 // ParseTarget reads a URL that is to be requested. One that a server may
-// understand otherwise than a pattern is refused: with dots to resolve, a user, a
-// host that is no name.
+// understand otherwise than a pattern is refused: with dots to resolve, however they
+// are written, a user, a host that is no name.
 func ParseTarget(u *url.URL) (t Target, err error) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -272,8 +260,8 @@ func ParseTarget(u *url.URL) (t Target, err error) {
 	if t.plain[0] != '/' {
 		return t, fmt.Errorf("cannot request %q: its path does not begin with a slash", Shown(u))
 	}
-	if dotted(t.escaped) || dotted(t.plain) {
-		return t, fmt.Errorf("cannot request %q: its path has a part . or .., write the path that is meant", Shown(u))
+	if err := leadsElsewhere(t.escaped); err != nil {
+		return t, fmt.Errorf("cannot request %q: its path %w, write the path that is meant", Shown(u), err)
 	}
 	return t, nil
 }
