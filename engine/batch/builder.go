@@ -40,6 +40,28 @@ func (b *Builder) Set(name, value string) {
 	}
 }
 
+// SetAll makes ls, in any order, the set: of a name that is there twice the last one
+// counts, and labels without a value are left out. That takes less than Set for each,
+// which moves those behind it. It keeps nothing of ls but the strings.
+func (b *Builder) SetAll(ls []Label) {
+	b.Reset(nil)
+	b.labels = append(b.labels, ls...)
+	slices.SortStableFunc(b.labels, func(x, y Label) int { return strings.Compare(x.Name, y.Name) })
+	kept := b.labels[:0]
+	for i, l := range b.labels {
+		if (i+1 == len(b.labels) || b.labels[i+1].Name != l.Name) && l.Value != "" {
+			kept = append(kept, l)
+		}
+	}
+	clear(b.labels[len(kept):])
+	b.labels = kept
+}
+
+// Keep removes the labels that keep does not report.
+func (b *Builder) Keep(keep func(Label) bool) {
+	b.labels = slices.DeleteFunc(b.labels, func(l Label) bool { return !keep(l) })
+}
+
 // Labels returns the set, sorted by name. It is valid until the next call.
 func (b *Builder) Labels() []Label { return b.labels }
 

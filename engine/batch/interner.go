@@ -16,6 +16,7 @@ type Interner struct {
 	mu     sync.Mutex
 	series map[uint64][]interned // by label hash
 	n      int
+	bytes  int // of the labels, as AppendWire appends them
 	swept  time.Time
 }
 
@@ -67,6 +68,13 @@ func (in *Interner) Len() int {
 	return in.n
 }
 
+// Size returns how many handles are known and how many bytes their labels take.
+func (in *Interner) Size() (n, bytes int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.n, in.bytes
+}
+
 // Clear releases and forgets every handle.
 func (in *Interner) Clear() {
 	in.mu.Lock()
@@ -77,7 +85,7 @@ func (in *Interner) Clear() {
 		}
 	}
 	clear(in.series)
-	in.n = 0
+	in.n, in.bytes = 0, 0
 }
 
 func (in *Interner) intern(hash uint64, wire []byte, meta *Metadata, now time.Time) *Series {
@@ -92,6 +100,7 @@ func (in *Interner) intern(hash uint64, wire []byte, meta *Metadata, now time.Ti
 	}
 	in.series[hash] = append(in.series[hash], interned{s, now})
 	in.n++
+	in.bytes += len(wire)
 	return s
 }
 
@@ -121,6 +130,7 @@ func (in *Interner) sweep(now time.Time) {
 			}
 			e.s.Release()
 			in.n--
+			in.bytes -= e.s.WireSize()
 		}
 		clear(es[len(kept):])
 		if len(kept) == 0 {

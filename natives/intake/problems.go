@@ -14,13 +14,14 @@ type Problems struct {
 	more int
 }
 
-// Add adds one, which is told if it is among the first.
-func (p *Problems) Add(err error) {
+// Add adds one, a format as of fmt.Errorf, which is told if it is among the first:
+// others are not formatted, since there may be millions.
+func (p *Problems) Add(format string, args ...any) {
 	if len(p.told) == maxProblems {
 		p.more++
 		return
 	}
-	p.told = append(p.told, err)
+	p.told = append(p.told, fmt.Errorf(format, args...))
 }
 
 // Err joins them; it is nil when there are none.

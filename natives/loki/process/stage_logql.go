@@ -96,10 +96,7 @@ func (a *LogQLArguments) make(c *compiler) (stage, error) {
 func (s *logqlStage) edit(b *batch.Builder, values []value) {
 	if s.edits {
 		if values[0].kind != unset {
-			b.Reset(nil)
-			for l := range labelsOf(values[0].text) {
-				b.Set(l.Name, l.Value)
-			}
+			b.SetAll(slices.Collect(labelsOf(values[0].text)))
 		}
 		values = values[1:]
 	}

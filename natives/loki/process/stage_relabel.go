@@ -63,11 +63,7 @@ func (a *LabelDropArguments) make(c *compiler) (stage, error) {
 
 func (a *LabelKeepArguments) make(c *compiler) (stage, error) {
 	return &relabelStage{c.derive(func(b *batch.Builder, _ []value) {
-		for _, l := range slices.Clone(b.Labels()) {
-			if !slices.Contains(a.Values, l.Name) {
-				b.Set(l.Name, "")
-			}
-		}
+		b.Keep(func(l batch.Label) bool { return slices.Contains(a.Values, l.Name) })
 	})}, nil
 }
 

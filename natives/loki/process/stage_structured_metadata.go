@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/loki/push"
 )
 
 // StructuredMetadataArguments of stage.structured_metadata.
@@ -48,11 +49,9 @@ func (a *StructuredMetadataArguments) make(c *compiler) (stage, error) {
 		s.slots = append(s.slots, c.read(from))
 	}
 	s.unlabel = c.derive(func(b *batch.Builder, _ []value) {
-		for _, l := range slices.Clone(b.Labels()) {
-			if slices.Contains(s.sources, l.Name) || s.re != nil && s.re.MatchString(l.Name) {
-				b.Set(l.Name, "")
-			}
-		}
+		b.Keep(func(l batch.Label) bool {
+			return !slices.Contains(s.sources, l.Name) && (s.re == nil || !s.re.MatchString(l.Name))
+		})
 	})
 	return s, nil
 }
@@ -112,15 +111,12 @@ func (m *metadata) add(name string, v value) {
 		return
 	}
 	m.changed = true
-	if i, there := findMeta(m.labels, name); there {
-		m.labels[i].Value = s
-	} else {
-		m.labels = slices.Insert(m.labels, i, batch.Label{Name: name, Value: s})
-	}
+	m.labels = append(m.labels, batch.Label{Name: name, Value: s}) // finish brings them in order
 }
 
 // finish returns what the row has now, which is not written to any more.
 func (m *metadata) finish() []batch.Label {
+	m.labels = push.SortMeta(m.labels)
 	if m.last == nil || !slices.Equal(m.last, m.labels) {
 		m.last = slices.Clone(m.labels)
 	}

@@ -35,6 +35,9 @@ type Reader struct {
 	// there twice; see SortMeta. It is another slice for each entry, nil if
 	// there is none.
 	Meta []batch.Label
+	// MetaLimit bounds Meta, unless it is 0: of more than that, Meta has one more.
+	// An entry of two bytes would be 32.
+	MetaLimit int
 
 	request, entries wire.Cursor
 	err              error
@@ -132,7 +135,7 @@ func (r *Reader) entry(b []byte) (err error) {
 			if err != nil {
 				return err
 			}
-			if num == 3 && c.OK() {
+			if num == 3 && c.OK() && (r.MetaLimit == 0 || len(r.Meta) <= r.MetaLimit) {
 				r.Meta = append(r.Meta, l)
 			}
 		default:

@@ -21,7 +21,7 @@ import (
 func AppendLabels(dst []byte, s *batch.Stream) []byte {
 	dst = append(dst, '{')
 	first := true
-	var others []string // that were sent as another name
+	var taken map[string]bool // names that are there or were sent, once a name is changed
 	for name, value := range s.Labels() {
 		if strings.HasPrefix(name, "__") {
 			continue
@@ -31,10 +31,16 @@ func AppendLabels(dst []byte, s *batch.Stream) []byte {
 			if strings.HasPrefix(name, "__") {
 				name = "_" + strings.TrimLeft(name, "_")
 			}
-			if s.Label(name) != "" || slices.Contains(others, name) {
+			if taken == nil {
+				taken = map[string]bool{}
+				for n := range s.Labels() {
+					taken[n] = true
+				}
+			}
+			if taken[name] {
 				continue
 			}
-			others = append(others, name)
+			taken[name] = true
 		}
 		if !first {
 			dst = append(dst, ", "...)
@@ -76,12 +82,12 @@ func appendQuoted(dst []byte, s string) []byte {
 
 // ParseLabels reads the labels of a stream from text, as Loki does: sorted by
 // name and without those that are empty. They may be parts of s. It refuses a
-// name that is there twice.
+// name that is there twice, and more labels than most by ErrTooMany; 0 is any number.
 //
 // Format: https://prometheus.io/docs/prometheus/latest/querying/basics/, with =
 // alone
-func ParseLabels(s string) ([]batch.Label, error) {
-	p := parser{s: s}
+func ParseLabels(s string, most int) ([]batch.Label, error) {
+	p := parser{s: s, most: most}
 	labels, err := p.all()
 	if err != nil {
 		return nil, fmt.Errorf("cannot parse labels %s at byte %d: %w", quote(s), p.i, err)
@@ -131,9 +137,13 @@ func SortMeta(ls []batch.Label) []batch.Label {
 
 // parser reads the labels of a stream.
 type parser struct {
-	s string
-	i int
+	s    string
+	i    int
+	most int
 }
+
+// ErrTooMany says that there are more labels than there may be.
+var ErrTooMany = errors.New("there are too many labels")
 
 func (p *parser) all() (labels []batch.Label, err error) {
 	p.space()
@@ -148,12 +158,15 @@ func (p *parser) all() (labels []batch.Label, err error) {
 		return nil, errors.New(`want "{"`)
 	}
 	if labels == nil {
-		labels = make([]batch.Label, 0, strings.Count(p.s, "="))
+		labels = make([]batch.Label, 0, min(strings.Count(p.s, "="), 64)) // values may be full of them
 	}
 	for p.space(); !p.take('}'); {
 		l, err := p.label()
 		if err != nil {
 			return nil, err
+		}
+		if p.most > 0 && len(labels) == p.most {
+			return nil, ErrTooMany
 		}
 		labels = append(labels, l)
 		p.space()

@@ -39,7 +39,7 @@ func TestAppendLabels(t *testing.T) {
 func TestParseLabels(t *testing.T) {
 	f := func(in string, want ...string) {
 		t.Helper()
-		got, err := push.ParseLabels(in)
+		got, err := push.ParseLabels(in, 0)
 		if err != nil {
 			t.Errorf("%s: %v", in, err)
 			return
@@ -67,7 +67,7 @@ func TestParseLabels(t *testing.T) {
 
 	bad := func(in, want string) {
 		t.Helper()
-		if _, err := push.ParseLabels(in); err == nil || err.Error() != want {
+		if _, err := push.ParseLabels(in, 0); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", in, err, want)
 		}
 	}
@@ -107,7 +107,7 @@ func FuzzParseLabels(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got, err := push.ParseLabels(s)
+		got, err := push.ParseLabels(s, 0)
 		want, twice, promErr := prometheusLabels(s)
 		if err != nil {
 			if promErr == nil && !twice && strings.HasPrefix(s, "{") {
@@ -144,7 +144,7 @@ func FuzzAppendLabels(f *testing.F) {
 			}
 		}
 		text := string(push.AppendLabels(nil, s))
-		got, err := push.ParseLabels(text)
+		got, err := push.ParseLabels(text, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,8 @@ package push_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -213,4 +215,36 @@ func FuzzReader(f *testing.F) {
 			t.Error(d)
 		}
 	})
+}
+
+// Names that LogQL cannot have may be many: each must not be compared with all others.
+func TestManyOddNames(t *testing.T) {
+	var ls []batch.Label
+	for i := range 100_000 {
+		ls = append(ls, batch.Label{Name: fmt.Sprintf("a.%06d", i), Value: "v"})
+	}
+	s := batch.NewSeries(ls)
+	defer s.Release()
+	start := time.Now()
+	text := push.AppendLabels(nil, s)
+	if d := time.Since(start); d > 20*time.Second { // it takes milliseconds, and minutes if it is quadratic
+		t.Errorf("it took %s", d)
+	}
+	if got := bytes.Count(text, []byte("a_")); got != len(ls) {
+		t.Errorf("%d labels are %d", len(ls), got)
+	}
+}
+
+// Two bytes stand for metadata that takes 32 in memory.
+func TestMetaLimit(t *testing.T) {
+	entry := bytes.Repeat([]byte{0x1a, 0}, 100)
+	stream := append([]byte{0x12}, append(binary.AppendUvarint(nil, uint64(len(entry))), entry...)...)
+	body := append([]byte{0x0a}, append(binary.AppendUvarint(nil, uint64(len(stream))), stream...)...)
+	for limit, want := range map[int]int{0: 100, 100: 100, 10: 11} {
+		r := push.NewReader(body)
+		r.MetaLimit = limit
+		if !r.NextStream() || !r.NextEntry() || len(r.Meta) != want {
+			t.Errorf("with a limit of %d there are %d, want %d: %v", limit, len(r.Meta), want, r.Err())
+		}
+	}
 }

@@ -47,24 +47,31 @@ type Limits struct {
 	// what is more is answered 429. 0 is no limit.
 	MaxSampleRate int `alloy:"max_sample_rate,attr,optional"`
 	// Most series known at a time; further ones are dropped and answered 400. A
-	// series is known for 15 minutes after its last sample. 0 is no limit.
+	// series is known for 15 minutes after its last sample. 0 is no limit. (Mimir
+	// allows 150,000 to a tenant; weir may receive for several.)
 	SeriesLimit int `alloy:"series_limit,attr,optional"`
+	// Most memory for the labels of the series that are known, each counted as 350
+	// bytes more; further ones are dropped and answered 400. 0 is no limit.
+	MaxSeriesSize component.Size `alloy:"max_series_size,attr,optional"`
 	// Most samples of a request; one with more is answered 400. 0 is no limit.
 	SampleLimit int `alloy:"sample_limit,attr,optional"`
 	// Most labels of a series; one with more is dropped and answered 400. 0 is no
-	// limit.
+	// limit. (The default is that of Mimir's max_label_names_per_series.)
 	LabelLimit int `alloy:"label_limit,attr,optional"`
 	// Longest label name in bytes; a series with a longer one is dropped and
-	// answered 400. 0 is no limit.
+	// answered 400. 0 is no limit. (The default is that of Mimir's
+	// max_label_name_length.)
 	LabelNameLengthLimit int `alloy:"label_name_length_limit,attr,optional"`
 	// Longest label value in bytes; a series with a longer one is dropped and
-	// answered 400. 0 is no limit.
+	// answered 400. 0 is no limit. (The default is that of Mimir's
+	// max_label_value_length.)
 	LabelValueLengthLimit int `alloy:"label_value_length_limit,attr,optional"`
 }
 
 // SetToDefault sets the defaults.
 func (l *Limits) SetToDefault() {
-	*l = Limits{MaxBodySize: 32 << 20, MaxRequests: 256, MaxInflightSize: 256 << 20, MaxWait: 10 * time.Second}
+	*l = Limits{MaxBodySize: 32 << 20, MaxRequests: 256, MaxInflightSize: 256 << 20, MaxWait: 10 * time.Second,
+		SeriesLimit: 1_000_000, MaxSeriesSize: 512 << 20, LabelLimit: 30, LabelNameLengthLimit: 1024, LabelValueLengthLimit: 2048}
 }
 
 // The messages of remote write, by their names in Content-Type.
@@ -106,6 +113,9 @@ func (l *Limits) Validate() error {
 	}
 	if l.MaxRequests <= 0 {
 		add("max_requests is %d, must be greater than 0", l.MaxRequests)
+	}
+	if l.MaxSeriesSize < 0 {
+		add("max_series_size is %d bytes, must not be negative", l.MaxSeriesSize)
 	}
 	if l.MaxWait <= 0 {
 		add("max_wait is %s, must be greater than 0", l.MaxWait)

@@ -45,6 +45,7 @@ type decoder struct {
 	parts     int   // series and metadata that were read
 	counted   int   // rows that memory was reserved for
 	extra     int64 // memory reserved for histograms
+	expanded  int64 // bytes of labels that refs of 2.0 stand for
 	dropped   map[string]int
 	exDropped map[string]int
 	reduced   int // histograms whose resolution was reduced
@@ -70,6 +71,7 @@ func (d *decoder) reset() {
 	clear(d.labels)
 	d.symbols, d.orphans = d.symbols[:0], d.orphans[:0]
 	d.dropped, d.exDropped, d.metas, d.texts = nil, nil, nil, nil
+	d.expanded = 0
 	d.parts, d.counted, d.extra, d.reduced, d.problems, d.written = 0, 0, 0, 0, intake.Problems{}, written{}
 }
 
@@ -198,7 +200,7 @@ func (d *decoder) histogram(s *batch.Series, h batch.Histogram, t, start int64) 
 		}
 		if err != nil {
 			d.drop(valid.HistogramReason(err), 1)
-			d.problems.Add(fmt.Errorf("a histogram of series %s cannot be accepted: %w", s, err))
+			d.problems.Add("a histogram of series %s cannot be accepted: %w", shown{s}, err)
 			return nil
 		}
 		if reduced {
@@ -246,7 +248,7 @@ func (d *decoder) finish(s *batch.Series, bad *badSeries, from int) {
 		d.cut(from)
 		d.drop(bad.reason, n)
 		if bad.refuse {
-			d.problems.Add(bad)
+			d.problems.Add("%w", bad)
 		}
 		return
 	}
@@ -267,8 +269,7 @@ func (d *decoder) seriesOf(wire []byte) (*batch.Series, *badSeries, error) {
 	if s := d.known.lookup(wire, d.now); s != nil {
 		return s, nil, nil
 	}
-	var err error
-	if d.labels, err = parseLabels(d.labels[:0], wire); err != nil {
+	if err := d.parseLabels(wire); err != nil {
 		return nil, nil, err
 	}
 	return d.newSeries(d.labels)
@@ -290,15 +291,29 @@ func (d *decoder) newSeries(ls []batch.Label) (*batch.Series, *badSeries, error)
 	if !d.reserve(int64(n)) { // a symbol of 2.0 may be in every series
 		return nil, nil, errBusy
 	}
-	if n := d.limits.SeriesLimit; n > 0 && d.known.len() >= n {
+	if over := d.full(); over != nil {
 		// It may be known by labels in another order.
 		if s := d.known.lookup(batch.AppendLabels(nil, ls), d.now); s != nil {
 			return s, nil, nil
 		}
-		return nil, &badSeries{reason: "series_limit", refuse: true,
-			err: fmt.Errorf("series %s is over a limit: as many series as series_limit (%d) are known", show(ls), n)}, nil
+		return nil, &badSeries{reason: "series_limit", refuse: true, err: fmt.Errorf("series %s is over a limit: %w", show(ls), over)}, nil
 	}
 	return d.known.intern(ls, d.now), nil, nil
+}
+
+// full returns why no further series may become known.
+func (d *decoder) full() error {
+	most, bytes := d.limits.SeriesLimit, int(d.limits.MaxSeriesSize)
+	if most == 0 && bytes == 0 {
+		return nil
+	}
+	switch n, b := d.known.size(); {
+	case most > 0 && n >= most:
+		return fmt.Errorf("as many series as series_limit (%d) are known", most)
+	case bytes > 0 && b >= bytes:
+		return fmt.Errorf("the series that are known take as many bytes as max_series_size (%d)", bytes)
+	}
+	return nil
 }
 
 // drop counts rows that are not accepted.

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/natives/prometheus/valid"
 	"github.com/weir-run/weir/natives/wire"
 )
 
@@ -46,7 +47,7 @@ func (d *decoder) decodeV1(body []byte) error {
 		return err
 	}
 	if len(families) > 0 {
-		d.known.learn(families)
+		d.known.learn(families, d.now)
 	}
 	d.placeOrphans()
 	return nil
@@ -130,6 +131,10 @@ func (d *decoder) seriesV1(ts []byte) error {
 		}
 	}
 	for _, b := range d.exSeen {
+		if len(b) > maxExemplar {
+			d.dropExemplar(valid.ExemplarLength)
+			continue
+		}
 		var e prompb.Exemplar
 		if err := e.Unmarshal(b); err != nil {
 			return fmt.Errorf("%w: an exemplar is broken", wire.ErrMessage)

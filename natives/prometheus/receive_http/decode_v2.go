@@ -1,6 +1,7 @@
 package receivehttp
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/prometheus/common/model"
@@ -121,7 +122,7 @@ func (d *decoder) seriesV2(ts []byte) error {
 		return err
 	}
 	if s != nil && len(d.t) == from && len(d.histSeen) == 0 && len(d.exSeen) == 0 {
-		d.problems.Add(fmt.Errorf("series %s has no sample, histogram or exemplar", s))
+		d.problems.Add("series %s has no sample, histogram or exemplar", shown{s})
 	}
 	d.finish(s, bad, from)
 	return nil
@@ -182,6 +183,13 @@ func (d *decoder) symbol(ref uint32) ([]byte, bool) {
 // for symbols of any length. Those of 1.0 are in the body.
 const maxLabelBytes = 1 << 20
 
+// maxExpanded is how many times max_body_size the labels of all series of a request
+// of 2.0 may take, which are copied and hashed series by series.
+const maxExpanded = 16
+
+// errExpanded says that they take more.
+var errExpanded = errors.New("the labels of its series take too much")
+
 // seriesOfRefs returns the series of d.refs, or why there is none.
 func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error) {
 	bad := func(format string, args ...any) (*batch.Series, *badSeries, error) {
@@ -190,6 +198,7 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 	if len(d.refs)%2 != 0 {
 		return bad("a series has a label name without a value: %d labels_refs", len(d.refs))
 	}
+	some := 0 // labels that have a value
 	d.region = d.region[:0]
 	for i := 0; i < len(d.refs); i += 2 {
 		name, ok := d.symbol(d.refs[i])
@@ -200,7 +209,22 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 		if len(d.region)+len(name)+len(value) > maxLabelBytes {
 			return bad("the labels of a series take more than %d bytes", maxLabelBytes)
 		}
+		if over := d.limits.over(len(name), len(value)); over {
+			return nil, d.limits.check([]batch.Label{{Name: string(name), Value: string(value)}}), nil
+		}
+		if len(value) > 0 {
+			some++
+		}
 		d.region = batch.AppendLabel(d.region, name, value)
+	}
+	if d.expanded += int64(len(d.region)); d.expanded > maxExpanded*int64(d.limits.MaxBodySize) {
+		return nil, nil, errExpanded
+	}
+	if n := d.limits.LabelLimit; n > 0 && some > n {
+		if err := d.parseLabels(d.region); err != nil {
+			return nil, nil, err
+		}
+		return nil, d.limits.tooMany(d.labels, some), nil
 	}
 	help, ok := d.symbol(m.help)
 	unit, ok2 := d.symbol(m.unit)
@@ -219,7 +243,9 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 	if s == nil {
 		if len(d.labels) == 0 {
 			// The region was made here, so it can be read.
-			d.labels, _ = parseLabels(d.labels, d.region)
+			if err := d.parseLabels(d.region); err != nil {
+				return nil, nil, err
+			}
 		}
 		var b *badSeries
 		var err error
@@ -297,6 +323,10 @@ func (d *decoder) withType(dst []batch.Label, typ model.MetricType, unit string)
 // exemplarsV2 reads the exemplars of the series.
 func (d *decoder) exemplarsV2(s *batch.Series, has bool) error {
 	for _, b := range d.exSeen {
+		if len(b) > maxExemplar {
+			d.dropExemplar(valid.ExemplarLength)
+			continue
+		}
 		var pb writev2.Exemplar
 		if err := pb.Unmarshal(b); err != nil {
 			return fmt.Errorf("%w: an exemplar is broken", wire.ErrMessage)
@@ -317,7 +347,7 @@ func (d *decoder) exemplarsV2(s *batch.Series, has bool) error {
 		}
 		if !good {
 			d.dropExemplar(valid.ExemplarLabels)
-			d.problems.Add(fmt.Errorf("an exemplar of series %s has labels_refs that are not in the symbols table", s))
+			d.problems.Add("an exemplar of series %s has labels_refs that are not in the symbols table", shown{s})
 			continue
 		}
 		if size > 4*valid.MaxExemplarRunes {

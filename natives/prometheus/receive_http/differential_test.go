@@ -162,7 +162,7 @@ func TestSameAsPrometheus(t *testing.T) {
 	compare := func(name, message string, body []byte) {
 		t.Run(name+" "+message, func(t *testing.T) {
 			sink := flowtest.NewSink("sink")
-			r := start(t, nil, sink.Receiver())
+			r := start(t, noLabelLimits, sink.Receiver())
 			store := &appended{}
 			h := remote.NewWriteHandler(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), store,
 				remoteapi.MessageTypes{remoteapi.WriteV1MessageType, remoteapi.WriteV2MessageType}, false, false, false)

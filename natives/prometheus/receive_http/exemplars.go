@@ -23,6 +23,10 @@ type heldExemplar struct {
 	since time.Time
 }
 
+// maxExemplar is the longest message of an exemplar that is looked at, in bytes. Its
+// labels may have valid.MaxExemplarRunes, and in memory take many times the message.
+const maxExemplar = 16 << 10
+
 const (
 	// maxHeld bounds the exemplars that wait.
 	maxHeld = 10_000

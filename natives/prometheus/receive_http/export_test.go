@@ -12,10 +12,11 @@ import (
 // Decoder is a decoder with what it needs, for fuzz tests and benchmarks.
 type Decoder struct{ d *decoder }
 
-// NewDecoder returns one with the default limits.
+// NewDecoder returns one with the default limits, but for those of labels.
 func NewDecoder() *Decoder {
 	var l Limits
 	l.SetToDefault()
+	l.LabelLimit, l.LabelNameLengthLimit, l.LabelValueLengthLimit = 0, 0, 0
 	return &Decoder{&decoder{
 		known: newKnown(), held: newHeld(), limits: &l, meta: true, reserve: func(int64) bool { return true }, ended: func() bool { return false },
 		now: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),

@@ -1,11 +1,16 @@
 package receivehttp_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/weir-run/weir/engine/batch/batchtest"
+	"github.com/weir-run/weir/engine/flow/flowtest"
 	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 )
 
@@ -55,4 +60,66 @@ func TestDecodingEnds(t *testing.T) {
 	f("samples of 1.0", v1, body(t, long...))
 	f("samples of 2.0", v2, v2Body(t, nil, long...))
 	f("metadata", v1, marshal(t, &families))
+}
+
+// The defaults are Mimir's. What is within them is accepted, and so is the rest of a
+// request that has something beyond.
+func TestDefaultLimits(t *testing.T) {
+	labels := func(n int) string {
+		b := "__name__=a"
+		for i := range n - 1 {
+			b += fmt.Sprintf(" l%d=v", i)
+		}
+		return b
+	}
+	good := []prompb.TimeSeries{
+		series(labels(30), sample(1, 1)),
+		series("__name__=b "+strings.Repeat("n", 1024)+"="+strings.Repeat("v", 2048), sample(1, 1)),
+	}
+	bad := []prompb.TimeSeries{
+		series(labels(31), sample(1, 1)), series(labels(500), sample(1, 1)),
+		series("__name__=b "+strings.Repeat("n", 1025)+"=v", sample(1, 1)),
+		series("__name__=b n="+strings.Repeat("v", 2049), sample(1, 1)),
+	}
+	all := append(slices.Clone(bad), good...)
+	for message, body := range map[string][]byte{v1: body(t, all...), v2: v2Body(t, nil, all...)} {
+		sink := flowtest.NewSink("sink")
+		r := start(t, nil, sink.Receiver())
+		a := r.post(message, body)
+		if a.status != 400 || strings.Count(a.body, "is over a limit") != len(bad) {
+			t.Errorf("%s: got %d %s", message, a.status, a.body)
+		}
+		n := 0
+		for _, b := range sink.Batches() {
+			n += b.Len()
+		}
+		if n != len(good) {
+			t.Errorf("%s: %d samples were accepted, want %d", message, n, len(good))
+		}
+		if got := r.Stats.Dropped()["label_limit"]; got != uint64(len(bad)) {
+			t.Errorf("%s: %d samples are counted as dropped, want %d", message, got, len(bad))
+		}
+		if a.status == 400 && len(a.body) > 5000 {
+			t.Errorf("%s: the answer has %d bytes", message, len(a.body))
+		}
+		r.stop()
+	}
+	var l receivehttp.Limits
+	if l.SetToDefault(); l.SeriesLimit == 0 || l.MaxSeriesSize == 0 {
+		t.Errorf("nothing limits the series that are known: %+v", l)
+	}
+}
+
+// Two bytes stand for a symbol of any length, in any number of series.
+func TestExpandedLabels(t *testing.T) {
+	r := start(t, func(a *receivehttp.Arguments) { a.Limits.MaxBodySize, a.Limits.MaxInflightSize = 64<<10, 16<<20 })
+	body := v2Body(t, func(req *writev2.Request) {
+		for range 1000 {
+			req.Timeseries = append(req.Timeseries, req.Timeseries[0])
+		}
+	}, series("__name__=a b="+strings.Repeat("v", 2048), sample(1, 1)))
+	a := r.post(v2, body)
+	if a.status != 400 || !strings.Contains(a.body, "take more than 16 times max_body_size") {
+		t.Errorf("got %d %.300s", a.status, a.body)
+	}
 }

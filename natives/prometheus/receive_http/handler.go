@@ -154,6 +154,8 @@ func (c *Component) decode(d *decoder, r *http.Request, a *Arguments, message st
 		return end
 	case errors.Is(err, errBusy):
 		return c.overBudget(a, res.Needs())
+	case errors.Is(err, errExpanded):
+		return intake.Refuse(http.StatusBadRequest, intake.TooLarge, "the labels that the symbols of the request stand for take more than %d times max_body_size, which is %d bytes", maxExpanded, a.Limits.MaxBodySize)
 	case errors.Is(err, errSampleLimit):
 		return intake.Refuse(http.StatusBadRequest, intake.TooLarge, "%w", err)
 	case err != nil:
@@ -176,7 +178,7 @@ const maxKept = 4 << 20
 func (c *Component) putDecoder(d *decoder) {
 	d.reset()
 	d.reserve, d.ended = nil, nil // they keep the request
-	if cap(d.body)+cap(d.compressed)+cap(d.t)*40+(cap(d.symbols)+cap(d.histSeen)+cap(d.exSeen))*24+cap(d.refs)*4+cap(d.region) <= maxKept {
+	if cap(d.body)+cap(d.compressed)+cap(d.t)*40+(cap(d.symbols)+cap(d.histSeen)+cap(d.exSeen))*24+cap(d.labels)*labelBytes+cap(d.refs)*4+cap(d.region) <= maxKept {
 		c.decoders.Put(d)
 	}
 }

@@ -133,6 +133,11 @@ func marshal(t testing.TB, m interface{ Marshal() ([]byte, error) }) []byte {
 	return b
 }
 
+// noLabelLimits is how Prometheus receives.
+func noLabelLimits(a *receivehttp.Arguments) {
+	a.Limits.LabelLimit, a.Limits.LabelNameLengthLimit, a.Limits.LabelValueLengthLimit = 0, 0, 0
+}
+
 // series returns a TimeSeries of labels in text and samples.
 func series(labels string, samples ...prompb.Sample) prompb.TimeSeries {
 	ts := prompb.TimeSeries{Samples: samples}

@@ -8,9 +8,10 @@ import (
 	"github.com/weir-run/weir/natives/wire"
 )
 
-// parseLabels appends the labels of a region of label fields to dst. Their
-// strings are copies.
-func parseLabels(dst []batch.Label, region []byte) ([]batch.Label, error) {
+// parseLabels makes d.labels those of a region of label fields. Their strings are
+// copies.
+func (d *decoder) parseLabels(region []byte) error {
+	d.labels = d.labels[:0]
 	c := wire.Read(region)
 	for c.More() {
 		_, typ := c.Field()
@@ -31,12 +32,18 @@ func parseLabels(dst []batch.Label, region []byte) ([]batch.Label, error) {
 			}
 		}
 		if err := m.Err("a label"); err != nil {
-			return dst, err
+			return err
 		}
-		dst = append(dst, l)
+		if len(d.labels)%rowChunk == rowChunk-1 && !d.reserve(rowChunk*labelBytes) {
+			return errBusy // a label of two bytes takes 32
+		}
+		d.labels = append(d.labels, l)
 	}
-	return dst, c.Err("a series' labels")
+	return c.Err("a series' labels")
 }
+
+// labelBytes is what a label takes beside its texts.
+const labelBytes = 32
 
 // sortLabels sorts labels by name.
 func sortLabels(ls []batch.Label) {

@@ -163,6 +163,7 @@ func (c *Component) Run(ctx context.Context) error {
 // expire forgets what has been kept for long enough.
 func (c *Component) expire(now time.Time) {
 	c.rates.expire(now)
+	c.known.Load().tell(now)
 	if n := c.held.expire(now); n > 0 {
 		c.exemplarsDropped.WithLabelValues("no_sample").Add(float64(n))
 	}

@@ -158,6 +158,7 @@ func TestLimits(t *testing.T) {
 	f(func(l *receivehttp.Limits) { l.LabelLimit = 2 }, "label_limit is 2", "label_limit", series("__name__=bad a=1 b=2", sample(1, 1)))
 	f(func(l *receivehttp.Limits) { l.LabelNameLengthLimit = 8 }, "label_name_length_limit is 8", "label_limit", series("__name__=bad toolonganame=1", sample(1, 1)))
 	f(func(l *receivehttp.Limits) { l.LabelValueLengthLimit = 8 }, "label_value_length_limit is 8", "label_limit", series("__name__=bad a=123456789", sample(1, 1)))
+	f(func(l *receivehttp.Limits) { l.MaxSeriesSize = 300 }, "max_series_size (300)", "series_limit", series("__name__=bad", sample(1, 1)))
 	f(func(l *receivehttp.Limits) { l.SeriesLimit = 1 }, "series_limit (1)", "series_limit", series("__name__=bad", sample(1, 1)))
 
 	r := start(t, func(a *receivehttp.Arguments) { a.Limits.SampleLimit = 2 }, sink.Receiver())
@@ -831,7 +832,10 @@ func TestPanic(t *testing.T) {
 // TestSymbolBomb: refs of a few bytes stand for symbols of many.
 func TestSymbolBomb(t *testing.T) {
 	sink := flowtest.NewSink("sink")
-	r := start(t, func(a *receivehttp.Arguments) { a.Limits.MaxBodySize, a.Limits.MaxInflightSize = 2<<20, 16<<20 }, sink.Receiver())
+	r := start(t, func(a *receivehttp.Arguments) {
+		noLabelLimits(a)
+		a.Limits.MaxBodySize, a.Limits.MaxInflightSize = 2<<20, 16<<20
+	}, sink.Receiver())
 	long := strings.Repeat("x", 900<<10)
 	good := series("__name__=good", sample(1, 1))
 	a := r.post(v2, v2Body(t, func(req *writev2.Request) {

@@ -28,6 +28,8 @@ type known struct {
 	mu          sync.Mutex
 	families    map[string]*batch.Metadata // of remote write 1.0
 	familyBytes int                        // of their texts
+	told        time.Time                  // when series were last given what is known of their families
+	owed        bool                       // it has changed since
 }
 
 func newKnown() *known {
@@ -60,11 +62,18 @@ func (k *known) intern(sorted []batch.Label, now time.Time) *batch.Series {
 	return s
 }
 
-func (k *known) len() (n int) {
-	for _, in := range k.shards {
-		n += in.Len()
-	}
+func (k *known) len() int {
+	n, _ := k.size()
 	return n
+}
+
+// size returns how many series are known and about how many bytes they take.
+func (k *known) size() (n, bytes int) {
+	for _, in := range k.shards {
+		m, b := in.Size()
+		n, bytes = n+m, bytes+b
+	}
+	return n, bytes + n*seriesBytes
 }
 
 func (k *known) clear() {
@@ -79,9 +88,14 @@ const (
 	maxFamilyBytes = 32 << 20
 )
 
+// tellEvery is how often known series are given what changed of their families: it
+// takes a look at all of them, and a request that changes something may be small.
+const tellEvery = time.Second
+
 // learn keeps the metadata of families, which remote write 1.0 sends beside
-// the series, and gives it to the series that are known.
-func (k *known) learn(families map[string]batch.Metadata) {
+// the series, and gives it to the series that are known, at the latest when tell is
+// called tellEvery later.
+func (k *known) learn(families map[string]batch.Metadata, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	changed := false
@@ -102,9 +116,22 @@ func (k *known) learn(families map[string]batch.Metadata) {
 		k.families[name] = &m
 		changed = true
 	}
-	if !changed {
+	k.owed = k.owed || changed
+	k.tellLocked(now)
+}
+
+// tell gives series what is owed to them.
+func (k *known) tell(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tellLocked(now)
+}
+
+func (k *known) tellLocked(now time.Time) {
+	if since := now.Sub(k.told); !k.owed || since >= 0 && since < tellEvery {
 		return
 	}
+	k.owed, k.told = false, now
 	for _, in := range k.shards {
 		in.Each(func(s *batch.Series) {
 			if m := k.family(s.Name()); m != nil && m != s.Meta() {
@@ -149,6 +176,17 @@ var (
 // normalize sorts labels and drops empty ones, after Prometheus's checks in
 // Prometheus's order: a name and valid UTF-8, nothing twice.
 func normalize(ls []batch.Label, lim *Limits) ([]batch.Label, *badSeries) {
+	if n := lim.LabelLimit; n > 0 && len(ls) > n { // before they are sorted: they may be millions
+		some := 0
+		for _, l := range ls {
+			if l.Value != "" {
+				some++
+			}
+		}
+		if some > n {
+			return nil, lim.tooMany(ls, some)
+		}
+	}
 	sortLabels(ls)
 	bad := func(err error) *badSeries {
 		return &badSeries{reason: "invalid_labels", err: fmt.Errorf("series %s cannot be accepted: %w", show(ls), err)}
@@ -174,23 +212,44 @@ func normalize(ls []batch.Label, lim *Limits) ([]batch.Label, *badSeries) {
 	return ls, lim.check(ls)
 }
 
-// check looks at the limits of labels.
+// overLimit says that a series is over a limit of labels.
+func overLimit(ls []batch.Label, format string, args ...any) *badSeries {
+	return &badSeries{reason: "label_limit", refuse: true, err: fmt.Errorf("series %s is over a limit: "+format, append([]any{show(ls)}, args...)...)}
+}
+
+func (lim *Limits) tooMany(ls []batch.Label, n int) *badSeries {
+	return overLimit(ls, "it has %d labels, label_limit is %d", n, lim.LabelLimit)
+}
+
+// over reports whether a label is too long.
+func (lim *Limits) over(name, value int) bool {
+	return lim.LabelNameLengthLimit > 0 && name > lim.LabelNameLengthLimit || lim.LabelValueLengthLimit > 0 && value > lim.LabelValueLengthLimit
+}
+
+// check looks at the lengths of labels.
 func (lim *Limits) check(ls []batch.Label) *badSeries {
-	bad := func(format string, args ...any) *badSeries {
-		return &badSeries{reason: "label_limit", refuse: true, err: fmt.Errorf("series %s is over a limit: "+format, append([]any{show(ls)}, args...)...)}
-	}
-	if n := lim.LabelLimit; n > 0 && len(ls) > n {
-		return bad("it has %d labels, label_limit is %d", len(ls), n)
-	}
 	for _, l := range ls {
 		if n := lim.LabelNameLengthLimit; n > 0 && len(l.Name) > n {
-			return bad("a label name has %d bytes, label_name_length_limit is %d", len(l.Name), n)
+			return overLimit(ls, "a label name has %d bytes, label_name_length_limit is %d", len(l.Name), n)
 		}
 		if n := lim.LabelValueLengthLimit; n > 0 && len(l.Value) > n {
-			return bad("the value of label %s has %d bytes, label_value_length_limit is %d", show([]batch.Label{{Name: l.Name}}), len(l.Value), n)
+			return overLimit(ls, "the value of label %s has %d bytes, label_value_length_limit is %d", show([]batch.Label{{Name: l.Name}}), len(l.Value), n)
 		}
 	}
 	return nil
+}
+
+// shown shows a series in a message, if that is needed.
+type shown struct{ s *batch.Series }
+
+func (s shown) String() string {
+	if s.s == nil {
+		return "that is not accepted"
+	}
+	if s.s.WireSize() < 300 {
+		return s.s.String()
+	}
+	return show(s.s.AppendLabels(nil))
 }
 
 // show returns labels for a message: short, and valid UTF-8.

@@ -112,7 +112,7 @@ func (c *Component) take(a *Arguments) {
 	if before == nil || !slices.Equal(before.ForwardTo, a.ForwardTo) {
 		c.out.Store(flow.NewOutput(c.o.Stats, a.ForwardTo))
 	}
-	if before != nil && maps.Equal(before.Labels, a.Labels) && reflect.DeepEqual(before.RelabelRules, a.RelabelRules) {
+	if before != nil && maps.Equal(before.Labels, a.Labels) && reflect.DeepEqual(before.RelabelRules, a.RelabelRules) && before.Limits == a.Limits {
 		return
 	}
 	if set := c.set.Swap(newSettings(a, c.o.Clock)); set != nil {

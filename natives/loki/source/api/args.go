@@ -44,11 +44,46 @@ type Limits struct {
 	// How long the receivers may take to accept a request before it is answered
 	// 503. It is less when server_write_timeout is.
 	MaxWait time.Duration `alloy:"max_wait,attr,optional"`
+	// Most streams known at a time, each of one tenant; lines of further ones are
+	// dropped and answered 400. A stream is known for 15 minutes after its last
+	// line; the labels of all may take 640 bytes for each. 0 is no limit. (Loki
+	// allows a tenant 5,000.)
+	StreamLimit int `alloy:"stream_limit,attr,optional"`
+	// Most lines of a request; one with more is answered 413. 0 is no limit.
+	LineLimit int `alloy:"line_limit,attr,optional"`
+	// Largest line; a larger one is dropped and answered 400. 0B is no limit. (The
+	// default is that of Loki's max_line_size.)
+	MaxLineSize component.Size `alloy:"max_line_size,attr,optional"`
+	// Most labels of a stream as it comes; the lines of one with more are dropped
+	// and answered 400. 0 is no limit. (The default is that of Loki's
+	// max_label_names_per_series.)
+	LabelLimit int `alloy:"label_limit,attr,optional"`
+	// Longest label name in bytes; the lines of a stream with a longer one are
+	// dropped and answered 400. 0 is no limit. (The default is that of Loki's
+	// max_label_name_length.)
+	LabelNameLengthLimit int `alloy:"label_name_length_limit,attr,optional"`
+	// Longest label value in bytes; the lines of a stream with a longer one are
+	// dropped and answered 400. 0 is no limit. (The default is that of Loki's
+	// max_label_value_length.)
+	LabelValueLengthLimit int `alloy:"label_value_length_limit,attr,optional"`
+	// Most structured metadata of a line; a line with more is dropped and answered
+	// 400. 0 is no limit. (The default is that of Loki's
+	// max_structured_metadata_entries_count.)
+	MetadataLimit int `alloy:"structured_metadata_limit,attr,optional"`
+	// Most bytes of names and values of a line's structured metadata; a line with
+	// more is dropped and answered 400. 0B is no limit. (The default is that of
+	// Loki's max_structured_metadata_size.)
+	MaxMetadataSize component.Size `alloy:"max_structured_metadata_size,attr,optional"`
 }
 
 // SetToDefault sets the defaults.
 func (l *Limits) SetToDefault() {
-	*l = Limits{MaxRequests: 256, MaxInflightSize: 512 << 20, MaxWait: 10 * time.Second}
+	*l = Limits{
+		MaxRequests: 256, MaxInflightSize: 512 << 20, MaxWait: 10 * time.Second,
+		StreamLimit: 100_000, LineLimit: 1_000_000, MaxLineSize: 256 << 10,
+		LabelLimit: 15, LabelNameLengthLimit: 1024, LabelValueLengthLimit: 2048,
+		MetadataLimit: 128, MaxMetadataSize: 64 << 10,
+	}
 }
 
 // SetToDefault sets Alloy's defaults, and those of Limits.
@@ -83,6 +118,18 @@ func (l *Limits) Validate() error {
 	}
 	if l.MaxWait <= 0 {
 		errs = append(errs, fmt.Errorf("max_wait is %s, must be greater than 0", l.MaxWait))
+	}
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"stream_limit", int64(l.StreamLimit)}, {"line_limit", int64(l.LineLimit)}, {"max_line_size", int64(l.MaxLineSize)},
+		{"label_limit", int64(l.LabelLimit)}, {"label_name_length_limit", int64(l.LabelNameLengthLimit)}, {"label_value_length_limit", int64(l.LabelValueLengthLimit)},
+		{"structured_metadata_limit", int64(l.MetadataLimit)}, {"max_structured_metadata_size", int64(l.MaxMetadataSize)},
+	} {
+		if n.value < 0 {
+			errs = append(errs, fmt.Errorf("%s is %d, must not be negative", n.name, n.value))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -31,25 +31,28 @@ type decoder struct {
 	byLane [intake.Lanes]*batch.Logs
 	to     *batch.Logs   // of the stream's lane, nil when it is not accepted
 	stream *batch.Stream // that is read
-	bad    bool          // the stream is not accepted because it is wrong
+	reason string        // why the stream is not accepted, "" if it is
 	key    []byte
 
-	seen             int // lines
-	rows, counted    int // of them accepted, and for how many memory was reserved
-	invalid, dropped int // lines
-	problems         intake.Problems
-	streams          int
-	err              error // errBusy or errEnded, once decoding cannot go on
+	seen          int            // lines
+	rows, counted int            // of them accepted, and for how many memory was reserved
+	dropped       map[string]int // lines, by reason
+	problems      intake.Problems
+	streams       int
+	err           error // errBusy or errEnded, once decoding cannot go on
 }
 
 var (
 	errBusy  = errors.New("too much is in flight")
 	errEnded = errors.New("the request has ended")
+	// errLineLimit says that a request has too many lines.
+	errLineLimit = errors.New("the request has more lines than line_limit")
 )
 
 // protobuf reads a push request.
 func (d *decoder) protobuf(body []byte) error {
 	r := push.NewReader(body)
+	r.MetaLimit = d.set.limits.MetadataLimit
 	for r.NextStream() {
 		d.begin(d.set.ofText(d.tenant, r.Labels, &d.key))
 		for r.NextEntry() {
@@ -72,7 +75,7 @@ func (d *decoder) protobuf(body []byte) error {
 
 // json reads a push request.
 func (d *decoder) json(body []byte) error {
-	return pushJSON(text(body),
+	return pushJSON(text(body), &d.set.limits,
 		func(ls []batch.Label) error { d.begin(d.set.ofLabels(d.tenant, ls)); return d.err },
 		func(t int64, line string, meta []batch.Label) error {
 			d.add(t, line, push.SortMeta(meta))
@@ -83,7 +86,7 @@ func (d *decoder) json(body []byte) error {
 // raw reads lines.
 func (d *decoder) raw(body []byte) error {
 	d.incoming = false
-	d.begin(d.set.plain(d.tenant), nil)
+	d.begin(d.set.plain(d.tenant))
 	for line := range strings.Lines(text(body)) {
 		if line = strings.TrimRight(line, "\r\n"); line != "" {
 			d.add(0, line, nil)
@@ -100,12 +103,17 @@ func (d *decoder) begin(s *batch.Stream, err error) {
 	if d.streams++; d.streams%lookEvery == 0 && d.ended() {
 		d.err = errEnded
 	}
-	d.stream, d.to, d.bad = s, nil, err != nil
+	d.stream, d.to, d.reason = s, nil, ""
 	if err != nil {
-		d.problems.Add(err)
+		d.reason = "invalid_labels"
+		if e, ok := errors.AsType[*refused](err); ok {
+			d.reason = e.reason
+		}
+		d.problems.Add("%w", err)
 		return
 	}
 	if s == nil {
+		d.reason = "relabel"
 		return
 	}
 	lane := s.Hash() % intake.Lanes
@@ -134,12 +142,21 @@ func (d *decoder) add(t int64, line string, meta []batch.Label) {
 		d.err = errEnded
 		return
 	}
-	if d.bad {
-		d.invalid++
+	if n := d.set.limits.LineLimit; n > 0 && d.seen > n {
+		d.err = errLineLimit
 		return
 	}
-	if d.to == nil {
-		d.dropped++
+	if d.reason != "" {
+		d.drop(d.reason)
+		return
+	}
+	if n := d.set.limits.MaxLineSize; n > 0 && len(line) > int(n) {
+		d.drop("line_too_long")
+		d.problems.Add("a line is over a limit: it has %d bytes, max_line_size is %d", len(line), n)
+		return
+	}
+	if len(meta) > 0 && d.tooMuch(meta) {
+		d.drop("structured_metadata_limit")
 		return
 	}
 	need := int64(len(meta) * labelBytes)
@@ -164,6 +181,31 @@ func (d *decoder) add(t int64, line string, meta []batch.Label) {
 		b.Meta = append(b.Meta, meta)
 	}
 	b.Stream, b.T, b.Line = append(b.Stream, d.stream), append(b.T, t), append(b.Line, line)
+}
+
+func (d *decoder) drop(reason string) {
+	if d.dropped == nil {
+		d.dropped = map[string]int{}
+	}
+	d.dropped[reason]++
+}
+
+// tooMuch reports whether the metadata of a line is over a limit, and says so.
+func (d *decoder) tooMuch(meta []batch.Label) bool {
+	l := &d.set.limits
+	if n := l.MetadataLimit; n > 0 && len(meta) > n {
+		d.problems.Add("a line is over a limit: it has structured metadata of %d names, structured_metadata_limit is %d", len(meta), n)
+		return true
+	}
+	size := 0
+	for _, m := range meta {
+		size += len(m.Name) + len(m.Value)
+	}
+	if n := l.MaxMetadataSize; n > 0 && size > int(n) {
+		d.problems.Add("a line is over a limit: its structured metadata has %d bytes, max_structured_metadata_size is %d", size, n)
+		return true
+	}
+	return false
 }
 
 // text returns b as a string without copying it. b is an arena: nobody writes to

@@ -193,11 +193,14 @@ func (c *Component) decode(d *decoder, f form, arena []byte, a *Arguments, res *
 	switch {
 	case errors.Is(err, errBusy):
 		return c.overBudget(a, res)
+	case errors.Is(err, errLineLimit):
+		return intake.Refuse(http.StatusRequestEntityTooLarge, intake.TooLarge, "%w (%d)", err, a.Limits.LineLimit)
 	case err != nil:
 		return intake.Refuse(http.StatusBadRequest, intake.Invalid, "cannot read the request: %w", err)
 	}
-	c.o.Stats.DropLines("invalid_labels", d.invalid)
-	c.o.Stats.DropLines("relabel", d.dropped)
+	for reason, n := range d.dropped {
+		c.o.Stats.DropLines(reason, n)
+	}
 	if !d.incoming {
 		c.date(d)
 	}

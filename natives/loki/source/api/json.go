@@ -20,8 +20,8 @@ import (
 // parts of s where nothing in them is escaped.
 //
 // Format: https://grafana.com/docs/loki/latest/reference/loki-http-api/#ingest-logs
-func pushJSON(s string, stream func([]batch.Label) error, entry func(t int64, line string, meta []batch.Label) error) error {
-	p := &jsonParser{s: s}
+func pushJSON(s string, limits *Limits, stream func([]batch.Label) error, entry func(t int64, line string, meta []batch.Label) error) error {
+	p := &jsonParser{s: s, limits: limits}
 	p.push(stream, entry)
 	if p.space(); p.err == nil && p.i < len(s) {
 		p.fail("want nothing after the object")
@@ -31,9 +31,10 @@ func pushJSON(s string, stream func([]batch.Label) error, entry func(t int64, li
 
 // jsonParser reads JSON. After the first error nothing more is read.
 type jsonParser struct {
-	s   string
-	i   int
-	err error
+	s      string
+	i      int
+	limits *Limits
+	err    error
 }
 
 var errJSON = errors.New("the body is not a push request in JSON")
@@ -78,7 +79,7 @@ func (p *jsonParser) stream(stream func([]batch.Label) error, entry func(int64, 
 		case "stream":
 			labels, named = nil, true
 			if !p.null() {
-				labels = p.labels()
+				labels = p.labels(p.limits.LabelLimit)
 			}
 		case "values":
 			if !named { // they are read when it is known whose they are
@@ -126,7 +127,7 @@ func (p *jsonParser) values(entry func(int64, string, []batch.Label) error) {
 			case 2:
 				line = p.text()
 			case 3:
-				meta = p.labels()
+				meta = p.labels(p.limits.MetadataLimit)
 			default:
 				p.skip(0)
 			}
@@ -140,10 +141,14 @@ func (p *jsonParser) values(entry func(int64, string, []batch.Label) error) {
 	}
 }
 
-// labels reads an object of strings.
-func (p *jsonParser) labels() (ls []batch.Label) {
+// labels reads an object of strings. Of more than most, if that is not 0, it returns
+// one more.
+func (p *jsonParser) labels(most int) (ls []batch.Label) {
 	for key := range p.object() {
-		ls = append(ls, batch.Label{Name: key, Value: p.text()})
+		l := batch.Label{Name: key, Value: p.text()}
+		if most == 0 || len(ls) <= most {
+			ls = append(ls, l)
+		}
 	}
 	return ls
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -23,11 +24,13 @@ type settings struct {
 	clock   clock.Clock
 	labels  map[string]string
 	rules   rule.Rules
+	limits  Limits
 	streams *source.Streams
 	whole   *batch.Interner // with the tenant
 
 	mu    sync.Mutex
 	texts map[string]known // by tenant and labels as they came
+	size  int              // bytes of the keys of texts
 }
 
 // known is what became of a stream, nil when the rules drop it.
@@ -36,12 +39,15 @@ type known struct {
 	asked  time.Time
 }
 
-// maxTexts bounds how many label texts are remembered.
-const maxTexts = 100_000
+// maxTexts and maxTextBytes bound how many label texts are remembered.
+const (
+	maxTexts     = 100_000
+	maxTextBytes = 64 << 20
+)
 
 func newSettings(a *Arguments, c clock.Clock) *settings {
 	return &settings{
-		clock: c, labels: a.Labels, rules: a.RelabelRules, streams: source.NewStreams(a.RelabelRules),
+		clock: c, labels: a.Labels, rules: a.RelabelRules, limits: a.Limits, streams: source.NewStreams(a.RelabelRules, a.Limits.StreamLimit),
 		whole: batch.NewInterner(ttl), texts: map[string]known{},
 	}
 }
@@ -57,7 +63,10 @@ func (s *settings) ofText(tenant, text string, key *[]byte) (*batch.Stream, erro
 	if ok && now.Sub(k.asked) < source.Recheck {
 		return k.stream, nil
 	}
-	ls, err := push.ParseLabels(text)
+	ls, err := push.ParseLabels(text, s.limits.LabelLimit)
+	if errors.Is(err, push.ErrTooMany) {
+		return nil, refuse("label_limit", "a stream is over a limit: %w, label_limit is %d", err, s.limits.LabelLimit)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +76,12 @@ func (s *settings) ofText(tenant, text string, key *[]byte) (*batch.Stream, erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.texts) >= maxTexts {
+	if len(s.texts) >= maxTexts || s.size >= maxTextBytes {
 		clear(s.texts)
+		s.size = 0
+	}
+	if _, again := s.texts[string(*key)]; !again {
+		s.size += len(*key)
 	}
 	s.texts[string(*key)] = known{stream, now}
 	return stream, nil
@@ -77,13 +90,11 @@ func (s *settings) ofText(tenant, text string, key *[]byte) (*batch.Stream, erro
 // ofLabels returns the stream of labels in any order, nil when the rules drop
 // it. Of a name that is there twice the last one counts.
 func (s *settings) ofLabels(tenant string, ls []batch.Label) (*batch.Stream, error) {
-	var b batch.Builder
-	for _, l := range ls {
-		if l.Name == "" || !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {
-			return nil, fmt.Errorf("cannot use label %q=%q: a name must not be empty, and both must be UTF-8", l.Name, l.Value)
-		}
-		b.Set(l.Name, l.Value)
+	if err := s.check(ls); err != nil {
+		return nil, err
 	}
+	var b batch.Builder
+	b.SetAll(ls)
 	for name, v := range s.labels {
 		b.Set(name, v)
 	}
@@ -91,17 +102,63 @@ func (s *settings) ofLabels(tenant string, ls []batch.Label) (*batch.Stream, err
 		return nil, fmt.Errorf("a stream has no labels")
 	}
 	now := s.clock.Now()
+	if s.streams.Full(b.Labels(), s.limits.StreamLimit, now) {
+		return nil, s.full()
+	}
 	stream := s.streams.Of(b.Labels(), now)
 	if stream == nil || tenant == "" {
 		return stream, nil
 	}
 	b.Reset(stream)
 	b.Set(push.TenantLabel, tenant)
+	return s.tenants(&b, now)
+}
+
+// tenants returns the stream of labels with a tenant.
+func (s *settings) tenants(b *batch.Builder, now time.Time) (*batch.Stream, error) {
+	if source.Full(s.whole, b.Labels(), s.limits.StreamLimit, now) {
+		return nil, s.full()
+	}
 	return s.whole.Intern(b.Labels(), nil, now), nil
 }
 
+// refused is why lines are not accepted that are not wrong but too much.
+type refused struct {
+	reason string // of metrics
+	err    error
+}
+
+func (e *refused) Error() string { return e.err.Error() }
+
+func refuse(reason, format string, args ...any) error {
+	return &refused{reason, fmt.Errorf(format, args...)}
+}
+
+func (s *settings) full() error {
+	return refuse("stream_limit", "a stream is over a limit: as many streams as stream_limit (%d) are known, or their labels take more than %d bytes on average", s.limits.StreamLimit, source.StreamBytes)
+}
+
+// check looks at labels as they came.
+func (s *settings) check(ls []batch.Label) error {
+	if n := s.limits.LabelLimit; n > 0 && len(ls) > n {
+		return refuse("label_limit", "a stream is over a limit: it has %d labels, label_limit is %d", len(ls), n)
+	}
+	for _, l := range ls {
+		if n := s.limits.LabelNameLengthLimit; n > 0 && len(l.Name) > n {
+			return refuse("label_limit", "a stream is over a limit: label name %.60q… has %d bytes, label_name_length_limit is %d", l.Name, len(l.Name), n)
+		}
+		if n := s.limits.LabelValueLengthLimit; n > 0 && len(l.Value) > n {
+			return refuse("label_limit", "a stream is over a limit: the value of label %.60q has %d bytes, label_value_length_limit is %d", l.Name, len(l.Value), n)
+		}
+		if l.Name == "" || !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {
+			return fmt.Errorf("cannot use label %.60q=%.60q: a name must not be empty, and both must be UTF-8", l.Name, l.Value)
+		}
+	}
+	return nil
+}
+
 // plain returns the stream of lines that come without labels.
-func (s *settings) plain(tenant string) *batch.Stream {
+func (s *settings) plain(tenant string) (*batch.Stream, error) {
 	var b batch.Builder
 	for name, v := range s.labels {
 		if !strings.HasPrefix(name, "__") {
@@ -109,7 +166,7 @@ func (s *settings) plain(tenant string) *batch.Stream {
 		}
 	}
 	b.Set(push.TenantLabel, tenant)
-	return s.whole.Intern(b.Labels(), nil, s.clock.Now())
+	return s.tenants(&b, s.clock.Now())
 }
 
 // sweep forgets what is not used any more.
@@ -120,6 +177,7 @@ func (s *settings) sweep(now time.Time) {
 	for key, k := range s.texts {
 		if now.Sub(k.asked) >= 2*source.Recheck {
 			delete(s.texts, key)
+			s.size -= len(key)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type settings struct {
 }
 
 func newSettings(l *Listener, rules rule.Rules) *settings {
-	s := &settings{args: l, rules: rules, streams: source.NewStreams(rules)}
+	s := &settings{args: l, rules: rules, streams: source.NewStreams(rules, source.MaxStreams)}
 	for name, v := range l.Labels {
 		s.static = append(s.static, batch.Label{Name: name, Value: v})
 	}
