@@ -329,7 +329,7 @@ var allowDocs = map[string]string{
 		"Loopback and private addresses need a pattern with the host's name, link-local addresses and clouds' metadata one with the address.",
 	"script.allow.env": "Environment variables in ctx.env: REGION, WEIR_*.",
 	"script.allow.read": "Files that ctx.read may read: /etc/weir/*, /etc/weir/**/*.json. A star stands for any text in a name, ** for any folders. " +
-		"Symbolic links must not lead out of the folder before the first star.",
+		"Symbolic links must not lead out of the folder before the first star. Files in weir's storage directory are never read.",
 	"script.allow.exec": "Programs that ctx.exec may run, by their absolute path: /usr/bin/df; with their arguments, if not all are meant: " +
 		"/usr/bin/systemctl is-active *. A star stands for any text in an argument, ... at the end for any further ones; what has spaces stands in single quotes. " +
 		"A star at the beginning of an argument, or ..., does not stand for an option, which begins with -: write -* for one option, -... for any further arguments with options. Behind an argument -- it does.",

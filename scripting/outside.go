@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -79,6 +80,7 @@ type world struct {
 	env      map[string]string
 	http     *egress.Client // nil: not needed
 	commands []grant.Command
+	storage  string // weir's storage directory, links resolved; "" for none
 
 	mu   sync.Mutex
 	seen map[reading][32]byte // files that setup has read: their content's hash
@@ -92,6 +94,9 @@ func newWorld(s *script, o component.Options, b ScriptBlock) (*world, error) {
 		return nil, err
 	}
 	w := &world{name: s.name, needs: s.def.Needs, modules: s.modules, outside: s.outside}
+	if o.StoragePath != "" {
+		w.storage = resolve(o.StoragePath)
+	}
 	if s.outside.GrantAll {
 		g = w.needs.grantAll()
 	}
@@ -206,7 +211,32 @@ func (w *world) read(path string, limit int64) ([]byte, error) {
 	if w.outside.ReadFile != nil {
 		return w.outside.ReadFile(path, limit)
 	}
+	if w.stored(path) {
+		return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: it is in weir's storage directory", path)}
+	}
 	return egress.ReadFile(dir, rel, limit)
+}
+
+// stored reports whether a path leads into weir's storage directory, which no
+// grant opens: the token of the API is there, and the data of other nodes.
+func (w *world) stored(path string) bool {
+	if w.storage == "" {
+		return false
+	}
+	rel, err := filepath.Rel(w.storage, resolve(path))
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// resolve follows the links in a path. If it does not exist, those of its folder
+// are followed.
+func resolve(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	return filepath.Clean(path)
 }
 
 // command finds the program that a script means by name, and checks its

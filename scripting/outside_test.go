@@ -192,6 +192,37 @@ func TestRead(t *testing.T) {
 	f(`read = { "DIR/*.txt" }`, `return ctx.read("DIR/other.json")`, `nil | cannot read "DIR/other.json": the script's needs.read does not name it`)
 }
 
+// TestReadStorage: a script cannot read weir's storage directory, where the token
+// of the API and the data of other nodes are, whatever its block grants.
+func TestReadStorage(t *testing.T) {
+	n := newOutside(t, scripting.Outside{})
+	dir := t.TempDir()
+	granted := filepath.Dir(dir) // the node's storage directory is below it as well
+	if !strings.HasPrefix(n.StoragePath, granted+string(filepath.Separator)) {
+		t.Fatalf("%s is not in %s", n.StoragePath, granted)
+	}
+	for path, text := range map[string]string{filepath.Join(n.StoragePath, "weir.token"): "secret", filepath.Join(dir, "map.txt"): "one"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join("..", filepath.Base(n.StoragePath)), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	attrs := allow(fmt.Sprintf("read = [%q]", filepath.ToSlash(granted)+"/**"))
+	f := func(path, want string) {
+		t.Helper()
+		path = filepath.ToSlash(path)
+		if got := n.ask(says("read = true", "", fmt.Sprintf("return ctx.read(%q)", path)), attrs); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+	f(filepath.Join(dir, "map.txt"), "one")
+	for _, path := range []string{filepath.Join(n.StoragePath, "weir.token"), filepath.Join(dir, "link", "weir.token"), filepath.Join(n.StoragePath, "missing")} {
+		f(path, fmt.Sprintf("nil | cannot read %q: it is in weir's storage directory", filepath.ToSlash(path)))
+	}
+}
+
 // TestReadInSetup holds that a file that setup has read makes the component anew
 // when it changes, and that no other one does.
 func TestReadInSetup(t *testing.T) {
