@@ -22,9 +22,9 @@ const (
 	childCasesVar = "WEIR_TEST_HOSTILE_CASES"
 	// childMemory is what a child may have in memory, in bytes.
 	childMemory = 1 << 30
-	// caseTime is what a case may take: far more than any limit of a script, as the
-	// machine may be busy.
-	caseTime = 2 * time.Minute
+	// caseTime is what a case may take: far more than any limit, as the machine may
+	// be busy.
+	caseTime = 5 * time.Minute
 	// maxCase bounds a case and its answer, in bytes.
 	maxCase = 64 << 20
 )

@@ -2,7 +2,9 @@ package js
 
 import (
 	"fmt"
+	"iter"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -16,14 +18,16 @@ const (
 )
 
 // checkNesting looks at a text before any parser does. It counts what nests
-// wherever it stands, in strings as well, so that no clever text hides it; only
-// lines of // are left out, which are long without being deep. line is where
+// wherever it stands, in strings and patterns as well, so that no clever text
+// hides it: where those end depends on all that is before them. Only lines of //
+// are left out, which are long without being deep, if nothing in them could end
+// a comment, a string or a template that began in a line above. line is where
 // there is too much.
 func checkNesting(text string) (line int, err error) {
 	n := nesting{}
-	for l := range strings.Lines(text) {
+	for l := range lines(text) {
 		line++
-		if strings.HasPrefix(strings.TrimSpace(l), "//") && !strings.ContainsAny(l, "`$") {
+		if strings.HasPrefix(strings.TrimSpace(l), "//") && !strings.ContainsAny(l, "`$'\"") && !strings.Contains(l, "*/") {
 			continue
 		}
 		if n.line(l); len(n.open) > maxNesting {
@@ -34,6 +38,31 @@ func checkNesting(text string) (line int, err error) {
 		}
 	}
 	return 0, nil
+}
+
+// lines are the lines of a text with what ends them, which JavaScript has four
+// characters for.
+//
+// Source: https://tc39.es/ecma262/#sec-line-terminators
+func lines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for text != "" {
+			i := strings.IndexAny(text, "\n\r\u2028\u2029")
+			end := len(text)
+			switch {
+			case i < 0:
+			case strings.HasPrefix(text[i:], "\r\n"):
+				end = i + 2
+			default:
+				_, size := utf8.DecodeRuneInString(text[i:])
+				end = i + size
+			}
+			if !yield(text[:end]) {
+				return
+			}
+			text = text[end:]
+		}
+	}
 }
 
 type nesting struct {
@@ -65,7 +94,7 @@ func (n *nesting) line(l string) {
 			n.chain = 0
 		case '!', '~', '+', '-', '*', '/', '%', '&', '|', '^', '=', '<', '>', '?', ':', '.', ',', '`':
 			n.chain++
-		case ' ', '\t', '\n':
+		case ' ', '\t', '\n', '\r', '\v', '\f', 0xc2, 0xe2, 0xe3, 0xef: // the last begin other blanks
 			if i > 0 && 'a' <= l[i-1] && l[i-1] <= 'z' {
 				n.chain++ // typeof typeof x, new new x, do do
 			}
