@@ -131,7 +131,7 @@ func TestForeachNodesDoNotStop(t *testing.T) {
 		time.Sleep(time.Minute)
 		l.wantHealth("foreach.f", component.Unhealthy, "it has changed, but more than 1000 nodes that were removed have not stopped")
 		l.wantMetric("weir_engine_nodes_abandoned 1200")
-		if s := l.e.Overview().Stalled; len(s) != 11 || !strings.Contains(s[0], "was removed and has not stopped: stop of a version of the component has not returned since 2000") || s[10] != "1190 more removed nodes have not stopped" {
+		if s := l.e.Overview().Stalled; len(s) != 11 || !strings.Contains(s[0], "was removed and has not stopped: stop has not returned since 2000") || s[10] != "1190 more removed nodes have not stopped" {
 			t.Errorf("the engine says %q", s)
 		}
 		close(hang)

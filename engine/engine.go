@@ -195,8 +195,9 @@ func (p *plan) brokenOnes() (ds config.Diagnostics) {
 
 // Run applies the config at path and runs it until ctx ends, then stops it,
 // sources first, within Options.ShutdownTimeout. The error is a
-// config.Diagnostics when the config is refused, nil when everything stopped
-// in time.
+// config.Diagnostics when the config is refused, nil when everything stopped by
+// itself, a *StopError when something had to be cut short or left behind: its
+// goroutines go on then, and the process should end.
 func (e *Engine) Run(ctx context.Context, path string) error {
 	if !e.phase.CompareAndSwap(phaseNew, phaseStarting) {
 		panic("BUG: an Engine runs once")
@@ -214,7 +215,7 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 	if e.watcher, err = e.newWatcher(path); err != nil {
 		return fail(err)
 	}
-	cfg, p, err := e.load(ctx, path)
+	cfg, p, err := e.loadUntil(ctx, path)
 	if err != nil || ctx.Err() != nil {
 		return fail(err)
 	}
@@ -243,7 +244,38 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 	<-ctx.Done()
 	e.phase.Store(phaseStopping)
 	stopWork()
-	return errors.Join(e.stop(idle), stopServices())
+	err = e.stop(idle)
+	if !within(e.clock, e.reserve()/3, func() { _ = stopServices() }) {
+		e.log.Warn("a service does not return, weir stops without waiting for it")
+	}
+	return err
+}
+
+// loadUntil is load, but does not wait for it for long once ctx has ended.
+func (e *Engine) loadUntil(ctx context.Context, path string) (*config.Config, *plan, error) {
+	type result struct {
+		cfg *config.Config
+		p   *plan
+		err error
+	}
+	loaded := make(chan result, 1)
+	go func() {
+		cfg, p, err := e.load(ctx, path)
+		loaded <- result{cfg, p, err}
+	}()
+	select {
+	case r := <-loaded:
+		return r.cfg, r.p, r.err
+	case <-ctx.Done():
+	}
+	timer := e.clock.NewTimer(e.o.ShutdownTimeout - e.reserve())
+	defer timer.Stop()
+	select {
+	case r := <-loaded:
+		return r.cfg, r.p, r.err
+	case <-timer.C():
+		return nil, nil, &StopError{Timeout: e.o.ShutdownTimeout, Abandoned: []string{"the engine: the config was still being loaded"}}
+	}
 }
 
 // Reload reads the config again, asks the catalogs again, and makes the

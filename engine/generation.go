@@ -293,7 +293,7 @@ func (g *generation) end(cause error) {
 	n := g.n
 	n.mu.Lock()
 	if _, ok := n.gens[g]; ok && g.ending == nil {
-		g.ending = n.watch.Begin("stop of a version of the component", 0)
+		g.ending = n.watch.Begin("stop", 0)
 	}
 	n.mu.Unlock()
 	g.cancel(cause)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +37,18 @@ func (l *leavers) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.since)
+}
+
+// each yields them in any order.
+func (l *leavers) each(yield func(*node) bool) {
+	l.mu.Lock()
+	all := slices.Collect(maps.Keys(l.since))
+	l.mu.Unlock()
+	for _, n := range all {
+		if !yield(n) {
+			return
+		}
+	}
 }
 
 // senders returns them by what they depend on, and may still send to.

@@ -111,7 +111,7 @@ func TestStalledStop(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Second)
-		l.wantProblem("test.pass.a", component.ReasonStalled, "stop of a version of the component has not returned", began)
+		l.wantProblem("test.pass.a", component.ReasonStalled, "stop has not returned", began)
 		close(hang)
 		time.Sleep(2 * time.Second)
 		l.wantProblem("test.pass.a", "", "", began)

@@ -1,11 +1,7 @@
 package engine
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -14,7 +10,7 @@ import (
 
 // halt takes the node out of the graph: later calls are refused, those in
 // flight finish, then the component ends with that cause. It returns when all
-// is done or hard has ended and a grace has passed.
+// is done; once hard has ended, the component ends without waiting for calls.
 func (n *node) halt(cause error) {
 	left := n.recv.Stop()
 	select {
@@ -36,6 +32,7 @@ func (n *node) halt(cause error) {
 	for _, g := range gens {
 		<-g.done
 	}
+	<-left // who does not heed that all contexts have ended is abandoned
 	close(n.stopped)
 }
 
@@ -187,72 +184,4 @@ func (e *Engine) forgetLeft() {
 			e.leaving[id] = cs
 		}
 	}
-}
-
-// hardGrace is how long components have to return once the shutdown timeout
-// has passed and their contexts have ended.
-const hardGrace = time.Second
-
-// stop ends the running graph, sources first. idle is closed when the worker
-// has returned, which it has not if a component does not return to it.
-func (e *Engine) stop(idle <-chan struct{}) error {
-	timeout := e.clock.NewTimer(e.o.ShutdownTimeout)
-	defer timeout.Stop()
-	all := make(chan struct{})
-	ctx, expire := context.WithCancel(e.hard)
-	defer expire()
-	stuck := false
-	select {
-	case <-idle:
-	case <-timeout.C():
-		stuck = true
-		e.hardStop()
-	}
-	e.box.close()
-	// The snapshot is the worker's last; if it is stuck, in a call for one of
-	// these nodes.
-	snap := e.graph.Load()
-	removed := e.removing.senders()
-	go func() {
-		defer close(all)
-		for _, n := range snap.nodes {
-			e.wg.Go(func() {
-				for _, d := range append(slices.Clone(snap.dependants[n.id]), removed[n.id]...) {
-					select {
-					case <-d.stopped:
-					case <-ctx.Done():
-					}
-				}
-				n.halt(errStopping)
-			})
-		}
-		e.wg.Wait()
-	}()
-	if !stuck {
-		select {
-		case <-all:
-			return nil
-		case <-timeout.C():
-			e.hardStop()
-		}
-	}
-	grace := e.clock.NewTimer(hardGrace)
-	defer grace.Stop()
-	select {
-	case <-all:
-	case <-grace.C():
-	}
-	var names []string
-	for _, n := range snap.nodes {
-		select {
-		case <-n.stopped:
-		default:
-			names = append(names, n.id)
-		}
-	}
-	err := fmt.Errorf("cannot stop within %s", e.o.ShutdownTimeout)
-	if len(names) > 0 {
-		return errors.Join(fmt.Errorf("%w: %s did not return", err, strings.Join(names, ", ")))
-	}
-	return fmt.Errorf("%w: calls in flight were cut short", err)
 }

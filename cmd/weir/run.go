@@ -48,8 +48,9 @@ func runCommand(t *terminal) *cobra.Command {
 		Use:   "run [CONFIG]",
 		Short: "Run a config",
 		Long: `Run a config, a file or a directory of *.alloy files, until SIGTERM or SIGINT.
-weir then stops gracefully; a second signal, a second later or more, stops it at
-once. SIGHUP, 'weir reload', or saving the config or a script reloads. If the new
+weir then stops within --shutdown-timeout: sources finish what they have begun, and
+what has not ended by then is cut off, or abandoned and named in the log. A second
+signal, a second later or more, stops it at once. SIGHUP, 'weir reload', or saving the config or a script reloads. If the new
 version contains a mistake, the running version stays active.
 
 A script takes over when its tests pass, at the start and after a save. If they
@@ -76,9 +77,9 @@ costs, unless the environment variable GOGC is set. GOMEMLIMIT works as in every
 Go program.
 
 Exit codes:
-  0  stopped gracefully by a signal
-  1  the config contains mistakes or cannot be read, stopping took longer than
-     --shutdown-timeout, or a second signal stopped weir
+  0  stopped by a signal; nothing that was accepted is lost
+  1  the config contains mistakes or cannot be read, data was lost that had been
+     accepted, or a second signal stopped weir
   2  weir cannot start: a mistake on the command line, a storage directory that
      another weir uses or that is no directory, an address that is in use`,
 		Example: `  weir run --sandbox
@@ -113,7 +114,7 @@ Exit codes:
 	f.BoolVar(&o.test, "scripts.test", true, "test scripts before they take over, at the start and after a save")
 	f.BoolVar(&o.sandbox, "sandbox", false, "start a throwaway Prometheus to send to")
 	f.StringVar(&o.sandboxAddr, "sandbox.listen-addr", "127.0.0.1:12346", "address of the sandbox; if its port is in use, a free port is chosen")
-	f.DurationVar(&o.shutdown, "shutdown-timeout", 30*time.Second, "time limit for stopping gracefully")
+	f.DurationVar(&o.shutdown, "shutdown-timeout", 30*time.Second, "time limit for stopping; the last 30%, at most 3s, is for what does not stop by itself")
 	f.StringVar(&o.logFormat, "log.format", "", "logfmt or json; overrides the block logging")
 	return cmd
 }
@@ -202,7 +203,11 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		}
 	})
 	err = e.Run(ctx, path)
-	if err == nil && ctx.Err() != nil {
+	switch stopped, ok := errors.AsType[*engine.StopError](err); {
+	case ok && !stopped.Lost():
+		t.say("stopped", stopped.Error()+"; nothing that was accepted is lost, what is not sent yet is kept in "+o.storage)
+		err = nil
+	case err == nil && ctx.Err() != nil:
 		t.say("stopped", "no call was cut short; what is not sent yet is kept in "+o.storage)
 	}
 	end()

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -61,6 +62,9 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 //	signal NAME DIR [again]
 //	               sends SIGTERM, SIGINT, SIGHUP or SIGKILL to that weir; again and again
 //	               until it has ended
+//	holdopen DIR N
+//	               waits until N nodes of that weir listen, and sends each the beginning
+//	               of a request or a message, of which the rest never comes
 //	logged FORMAT FILE
 //	               checks that every line of FILE is logfmt or json, and that there
 //	               is one
@@ -165,6 +169,24 @@ func TestScript(t *testing.T) {
 				ts.Check(err)
 				if !regexp.MustCompile(args[1]).MatchString(answer) {
 					ts.Fatalf("got %s", answer)
+				}
+			},
+			"holdopen": func(ts *testscript.TestScript, _ bool, args []string) {
+				var all [][]string
+				poll(ts, func() error {
+					status, err := fetch(ts.MkAbs(args[0]), "/api/v0/status")
+					all = nodeAddress.FindAllStringSubmatch(status, -1)
+					if n := fmt.Sprint(len(all)); err == nil && n != args[1] {
+						err = fmt.Errorf("%s nodes listen, not %s", n, args[1])
+					}
+					return err
+				})
+				for _, m := range all {
+					conn, err := net.Dial("tcp", m[1])
+					ts.Check(err)
+					ts.Defer(func() { conn.Close() })
+					_, err = conn.Write([]byte("POST /loki/api/v1/push HTTP/1.1\r\nHost: weir\r\nContent-Length: 1000\r\n\r\nabc"))
+					ts.Check(err)
 				}
 			},
 			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -301,6 +323,9 @@ func answerOf(resp *http.Response) (string, error) {
 }
 
 // ownURL finds the address of a node's own in the status.
+// nodeAddress finds what nodes say of the address that they listen on.
+var nodeAddress = regexp.MustCompile(`"message": "listening on (?:http://|tcp )([^"]+)"`)
+
 var ownURL = regexp.MustCompile(`"listening": "([^"]+)"`)
 
 func post(dir, path, body string) (answer string, err error) {

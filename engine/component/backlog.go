@@ -8,6 +8,14 @@ type Queuer interface {
 	Backlog() Backlog
 }
 
+// Holder is a Component that takes data from senders that will not send it again,
+// and has it in memory until it is accepted further down.
+type Holder interface {
+	// Unaccepted returns how many samples and lines it has in memory now. It is
+	// called from any goroutine and must not block.
+	Unaccepted() (samples, lines int)
+}
+
 // Backlog is what a component has accepted and neither sent nor dropped. It may
 // be from before the process was started.
 type Backlog struct {

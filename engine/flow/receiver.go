@@ -57,7 +57,7 @@ type Receiver struct {
 	mu      sync.Mutex
 	current *slot
 	changed chan struct{} // closed and replaced when current changes
-	calls   int           // in flight, on whatever component
+	flight  Flight        // on whatever component
 	stopped chan struct{} // nil until Stop; closed when no call is left
 }
 
@@ -125,7 +125,7 @@ func (r *Receiver) Stop() <-chan struct{} {
 	if r.stopped == nil {
 		r.stopped = make(chan struct{})
 		r.swap(nil)
-		if r.calls == 0 {
+		if r.flight.Calls == 0 {
 			close(r.stopped)
 		}
 	}
@@ -151,7 +151,19 @@ func (r *Receiver) swap(next any) <-chan struct{} {
 	return old.left
 }
 
-func (r *Receiver) enter(ctx context.Context) (*slot, error) {
+// Flight is what is in calls that have not returned, and so has not been accepted.
+type Flight struct {
+	Calls, Samples, Lines int
+}
+
+// InFlight returns what is in calls to a component that have not returned.
+func (r *Receiver) InFlight() Flight {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.flight
+}
+
+func (r *Receiver) enter(ctx context.Context, samples, lines int) (*slot, error) {
 	for {
 		r.mu.Lock()
 		if r.stopped != nil {
@@ -160,7 +172,9 @@ func (r *Receiver) enter(ctx context.Context) (*slot, error) {
 		}
 		if s := r.current; s != nil {
 			s.calls++
-			r.calls++
+			r.flight.Calls++
+			r.flight.Samples += samples
+			r.flight.Lines += lines
 			r.mu.Unlock()
 			return s, nil
 		}
@@ -174,26 +188,28 @@ func (r *Receiver) enter(ctx context.Context) (*slot, error) {
 	}
 }
 
-func (r *Receiver) leave(s *slot) {
+func (r *Receiver) leave(s *slot, samples, lines int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.calls--
 	if s.calls == 0 && r.current != s {
 		close(s.left)
 	}
-	r.calls--
-	if r.calls == 0 && r.stopped != nil {
+	r.flight.Calls--
+	r.flight.Samples -= samples
+	r.flight.Lines -= lines
+	if r.flight.Calls == 0 && r.stopped != nil {
 		close(r.stopped)
 	}
 }
 
 // ConsumeMetrics passes b to the component behind the gate.
 func (r *Receiver) ConsumeMetrics(ctx context.Context, b *batch.Metrics) (err error) {
-	s, err := r.enter(ctx)
+	s, err := r.enter(ctx, b.Len(), 0)
 	if err != nil {
 		return err
 	}
-	defer r.leave(s)
+	defer r.leave(s, b.Len(), 0)
 	stats := r.stats()
 	stats.lastIn.Store(b)
 	defer r.guard(s, &err)
@@ -209,11 +225,11 @@ func (r *Receiver) ConsumeMetrics(ctx context.Context, b *batch.Metrics) (err er
 
 // ConsumeLogs passes b to the component behind the gate.
 func (r *Receiver) ConsumeLogs(ctx context.Context, b *batch.Logs) (err error) {
-	s, err := r.enter(ctx)
+	s, err := r.enter(ctx, 0, b.Len())
 	if err != nil {
 		return err
 	}
-	defer r.leave(s)
+	defer r.leave(s, 0, b.Len())
 	stats := r.stats()
 	stats.lastLogsIn.Store(b)
 	defer r.guard(s, &err)

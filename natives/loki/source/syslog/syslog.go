@@ -25,6 +25,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -56,7 +57,9 @@ type Component struct {
 	delivery *source.Delivery
 	resolve  func(context.Context, string) string
 	changed  chan struct{} // capacity 1
-	telling  sync.Mutex    // held to look and tell the health: the last to look is the last to tell
+	// unaccepted are lines that were read and that no receiver has accepted yet.
+	unaccepted atomic.Int64
+	telling    sync.Mutex // held to look and tell the health: the last to look is the last to tell
 
 	mu      sync.Mutex
 	args    *Arguments
@@ -75,6 +78,7 @@ var (
 	_ component.Updater   = (*Component)(nil)
 	_ component.Sourced   = (*Component)(nil)
 	_ component.Debugger  = (*Component)(nil)
+	_ component.Holder    = (*Component)(nil)
 )
 
 func build(o component.Options, a *Arguments) (*Component, error) {
@@ -245,6 +249,20 @@ func (c *Component) run(ctx context.Context, l *listener) {
 	cancel()
 	wg.Wait()
 }
+
+// send sends what was read. It returns false when weir stops before it is accepted.
+func (c *Component) send(ctx context.Context, b *batch.Logs) bool {
+	c.unaccepted.Add(int64(b.Len()))
+	defer c.unaccepted.Add(-int64(b.Len()))
+	if c.delivery.Send(ctx, b) != nil {
+		c.o.Stats.DropLines("stopped", b.Len())
+		return false
+	}
+	return true
+}
+
+// Unaccepted returns how many lines were read and not accepted yet.
+func (c *Component) Unaccepted() (samples, lines int) { return 0, int(c.unaccepted.Load()) }
 
 // look looks after deliveries every second, and after streams every minute.
 func (c *Component) look(ctx context.Context) {

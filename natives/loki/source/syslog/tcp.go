@@ -80,8 +80,7 @@ func (l *listener) connection(ctx, base context.Context, raw net.Conn) {
 		ended := err != nil && ctx.Err() == nil
 		took, bad := x.addAll(buf, ended, l.c.o.Clock.Now())
 		buf = buf[:copy(buf, buf[took:])]
-		if b := x.take(); b != nil && l.c.delivery.Send(base, b) != nil {
-			l.c.o.Stats.DropLines("stopped", b.Len())
+		if b := x.take(); b != nil && !l.c.send(base, b) {
 			return
 		}
 		switch {
@@ -112,10 +111,10 @@ func grow(buf []byte, filled bool, need int) []byte {
 	return append(make([]byte, 0, want), buf...)
 }
 
-// left counts the beginning of a message that is lost.
+// left counts the beginning of a message that never came to its end.
 func (l *listener) left(buf []byte) {
 	if len(buf) > 0 {
-		l.c.o.Stats.DropLines("stopped", 1)
+		l.c.o.Stats.DropLines("incomplete", 1)
 	}
 }
 

@@ -36,7 +36,9 @@ func (l *listener) serveUDP(ctx, base context.Context, a *Listener) error {
 	_ = conn.SetReadDeadline(time.Unix(1, 0)) // readUDP sees it, and reads what is there
 	wg.Wait()
 	conn.Close()
-	l.c.o.Stats.DropLines("stopped", q.left())
+	left := q.left()
+	l.c.unaccepted.Add(-int64(left))
+	l.c.o.Stats.DropLines("stopped", left)
 	return nil
 }
 
@@ -94,6 +96,8 @@ func (l *listener) readUDP(ctx context.Context, conn socket, q *queue) {
 		}
 		if full = !put; full {
 			l.c.o.Stats.DropLines("queue_full", 1)
+		} else {
+			l.c.unaccepted.Add(1)
 		}
 	}
 }
@@ -125,8 +129,8 @@ func (l *listener) sendUDP(reading, base context.Context, q *queue) {
 				l.c.o.Stats.DropLines("framing", 1)
 			}
 		}
-		if b := x.take(); b != nil && l.c.delivery.Send(base, b) != nil {
-			l.c.o.Stats.DropLines("stopped", b.Len())
+		l.c.unaccepted.Add(-int64(len(b.grams)))
+		if b := x.take(); b != nil && !l.c.send(base, b) {
 			return
 		}
 	}

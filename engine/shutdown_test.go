@@ -1,0 +1,108 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+)
+
+// A call that never returns, into a transform: weir ends within the timeout and
+// says where how much is.
+func TestAbandonedCall(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.options.ShutdownTimeout = 10 * time.Second
+		hang := make(chan struct{})
+		l.onTake = func(f *fake, _ *batch.Metrics) error {
+			if f.id == "test.pass.b" {
+				<-hang
+			}
+			return nil
+		}
+		l.start(chain)
+		_, out := l.fake("test.source.a").get()
+		go out.SendMetrics(context.Background(), samples(3))
+		time.Sleep(time.Second)
+		start := time.Now()
+		err := l.end()
+		stopped, ok := errors.AsType[*engine.StopError](err)
+		if !ok || stopped.Lost() || len(stopped.Abandoned) != 1 || stopped.Abandoned[0] != "test.pass.b: calls into it have not returned: 1, with 3 samples and 0 lines" {
+			t.Errorf("Run returned %v", err)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		close(hang)
+	})
+}
+
+// What a source had taken and could not hand on when weir stopped is lost, and
+// what it has in memory when it does not even return.
+func TestLostAtShutdown(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.onRun = func(ctx context.Context, f *fake) error {
+			if <-ctx.Done(); f.id == "test.source.a" {
+				f.o.Stats.Drop("stopped", 3)
+				f.o.Stats.Drop("relabel", 5)
+				f.o.Stats.DropLines("stopped", 4)
+			}
+			return nil
+		}
+		l.start(chain)
+		l.fake("test.source.a").o.Stats.Drop("stopped", 7) // an earlier version
+		err := l.end()
+		stopped, ok := errors.AsType[*engine.StopError](err)
+		if !ok || stopped.LostSamples != 3 || stopped.LostLines != 4 || err.Error() != "3 samples and 4 lines were lost, whose senders will not send them again" {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+	bubble(t, func(l *lab) {
+		hang := make(chan struct{})
+		l.catalog.add(component.Registration{Name: "test.holder"})
+		r, _ := l.catalog.Lookup("test.holder")
+		build := r.Build
+		r.Build = func(o component.Options, args any) (component.Component, error) {
+			c, err := build(o, args)
+			return holder{c}, err
+		}
+		l.catalog.regs["test.holder"] = r
+		l.onRun = func(ctx context.Context, _ *fake) error { <-ctx.Done(); <-hang; return nil }
+		l.start(`test.holder "a" { }`)
+		err := l.end()
+		stopped, ok := errors.AsType[*engine.StopError](err)
+		if !ok || stopped.LostLines != 9 || !strings.Contains(err.Error(), "1 node was abandoned: test.holder.a: stop has not returned since") {
+			t.Errorf("Run returned %v", err)
+		}
+		close(hang)
+	})
+}
+
+type holder struct{ component.Component }
+
+func (holder) Unaccepted() (samples, lines int) { return 0, 9 }
+
+// A start that hangs, because a catalog does, does not keep weir from ending.
+func TestStopWhileLoading(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.options.ShutdownTimeout = 10 * time.Second
+		hang := make(chan struct{})
+		r, _ := l.catalog.Lookup("test.sink")
+		r.Trial = func(context.Context, any) *component.Rejection { <-hang; return nil }
+		l.catalog.regs["test.sink"] = r
+		l.start(`test.sink "a" { }`)
+		start := time.Now()
+		err := l.end()
+		if stopped, ok := errors.AsType[*engine.StopError](err); !ok || stopped.Lost() || !strings.Contains(err.Error(), "the config was still being loaded") {
+			t.Errorf("Run returned %v", err)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		close(hang)
+	})
+}
