@@ -3,6 +3,7 @@ package js
 import (
 	"fmt"
 
+	"github.com/weir-run/weir/engine/regex"
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -38,7 +39,8 @@ reads or writes %d values of JSON, %d levels deep; more is a RangeError.
 
 A pattern with lookaround or a backreference, and one that goes on from the middle
 of a text by lastIndex, may go back and try again too often: after %s for one
-match that is a RangeError. All others run on RE2. Patterns have %d characters at
-most.
-`, maxStack, scripting.MaxString>>20, maxItems, maxArgs, maxJSONValues, maxJSONDepth, matchTime, maxPattern)
+match that is a RangeError. All others run on RE2, and end with the call. Patterns
+have %d characters at most and take %d MiB of memory, which counts towards the
+limit of the script.
+`, maxStack, scripting.MaxString>>20, maxItems, maxArgs, maxJSONValues, maxJSONDepth, matchTime, maxPattern, regex.MaxBytes>>20)
 }

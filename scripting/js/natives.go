@@ -84,9 +84,10 @@ var natives = func() map[string]func(*sandbox, nativeFunc) nativeFunc {
 	} {
 		m["Array.prototype."+name] = (*sandbox).overList
 	}
-	for _, sym := range []string{"match", "matchAll", "replace", "search", "split"} {
-		m["RegExp.prototype[Symbol."+sym+"]"] = (*sandbox).match
-	}
+	m["RegExp.prototype[Symbol.match]"] = (*sandbox).matchAll
+	m["RegExp.prototype[Symbol.matchAll]"] = (*sandbox).matchIterator
+	m["RegExp.prototype[Symbol.search]"] = (*sandbox).match
+	m["RegExp.prototype[Symbol.split]"] = (*sandbox).splitMatches
 	for _, name := range []string{"assign", "entries", "getOwnPropertyDescriptors", "getOwnPropertyNames", "keys", "values"} {
 		m["Object."+name] = (*sandbox).fewKeys
 	}

@@ -188,26 +188,50 @@ func (s *sandbox) replaceText(f nativeFunc) nativeFunc {
 		}
 		what := s.text(call.Argument(0))
 		s.searchable(this, what)
-		if n := int64(this.Length()); n > shortList {
-			call.Arguments = append([]goja.Value{what}, s.bounded(call.Argument(1), this, int64(occurrences(this, what))))
-		}
+		call.Arguments = []goja.Value{what, s.replacement(call.Argument(1), this, func() int64 { return int64(occurrences(this, what)) })}
 		return f(call)
 	}
 }
 
-// bounded returns what is to be put in the place of n matches in a text: with
-// itself if that makes no string that is too long.
-func (s *sandbox) bounded(with goja.Value, in goja.String, n int64) goja.Value {
-	if _, ok := goja.AssertFunction(with); ok {
-		return with // each of its results is a string already; the loop looks at the budget
+// replacement returns what is to be put in the place of matches in a text: with
+// itself if that makes no string that is too long. matches counts them.
+func (s *sandbox) replacement(with goja.Value, in goja.String, matches func() int64) goja.Value {
+	if fn, ok := goja.AssertFunction(with); ok {
+		return s.rt.ToValue(s.answers(fn))
 	}
 	t := s.text(with)
+	n := int64(in.Length())
 	size := int64(t.Length())
-	if dollars := strings.Count(t.String(), "$"); dollars > 0 {
-		size += int64(dollars) * int64(in.Length()) // what a $ stands for is at most all of the text
+	if size > 0 {
+		if dollars := strings.Count(t.String(), "$"); dollars > 0 {
+			size += product(int64(dollars), n) // what a $ stands for is at most all of the text
+		}
 	}
-	s.room(int64(in.Length()) + product(n, size))
+	if all := product(n+1, size); n+all > shortReplace {
+		s.room(n + product(matches(), size))
+	}
 	return t
+}
+
+// shortReplace is how long a text may become without a look at how often there is
+// something to replace.
+const shortReplace = 1 << 20
+
+// answers is a function that a script passes for the replacement of each match,
+// whose answers make a string together.
+func (s *sandbox) answers(fn goja.Callable) func(goja.FunctionCall) goja.Value {
+	all := int64(0)
+	return func(call goja.FunctionCall) goja.Value {
+		v, err := fn(call.This, call.Arguments...)
+		if err != nil {
+			panic(err)
+		}
+		t := s.text(v)
+		if all += int64(t.Length()); all > scripting.MaxString {
+			s.tooLarge(all)
+		}
+		return t
+	}
 }
 
 // raw bounds String.raw over what is no template of the script's.

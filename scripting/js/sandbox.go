@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // sandbox keeps a runtime from what a script must not do: change the
@@ -24,8 +26,12 @@ type sandbox struct {
 
 	setters    map[string]*goja.Object // of what scripts may override
 	reflectHas goja.Callable
-	sizes      map[*regexp.Regexp]int // instructions of patterns
-	errors     struct{ rangeError, syntaxError *goja.Object }
+	sizes      map[*regexp.Regexp]*regex.Regexp
+	sizesUsed  int // bytes
+
+	pattern, patternProto *goja.Object // RegExp and its prototype
+
+	errors struct{ rangeError, syntaxError *goja.Object }
 }
 
 // allowed are the globals that a script has. eval and GoError, which goja has as
@@ -77,7 +83,7 @@ func newSandbox(rt *goja.Runtime, b *budget) *sandbox { return openSandbox(rt, b
 
 func openSandbox(rt *goja.Runtime, b *budget, met func(string)) *sandbox {
 	limitPatterns()
-	s := &sandbox{rt: rt, met: met, layout: theLayout(), budget: b, own: map[string]bool{}, setters: map[string]*goja.Object{}, sizes: map[*regexp.Regexp]int{}}
+	s := &sandbox{rt: rt, met: met, layout: theLayout(), budget: b, own: map[string]bool{}, setters: map[string]*goja.Object{}, sizes: map[*regexp.Regexp]*regex.Regexp{}}
 	rt.SetMaxCallStackSize(maxStack)
 	rt.SetFieldNameMapper(s)
 	global := rt.GlobalObject()
@@ -117,6 +123,8 @@ func openSandbox(rt *goja.Runtime, b *budget, met func(string)) *sandbox {
 	for _, r := range list {
 		s.roots[r.o] = r.path
 	}
+	s.pattern = rt.Get("RegExp").(*goja.Object)
+	s.patternProto = s.pattern.Get("prototype").(*goja.Object)
 	s.errors.rangeError = rt.Get("RangeError").(*goja.Object)
 	s.errors.syntaxError = rt.Get("SyntaxError").(*goja.Object)
 	for _, r := range list {

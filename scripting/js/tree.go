@@ -7,6 +7,7 @@ import (
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
 
+	"github.com/weir-run/weir/engine/regex"
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -19,12 +20,25 @@ type keys struct {
 // look finds in a file's tree what is needed before it runs: what it imports,
 // and where the keys of definitions are.
 func (c *chunk) look() {
+	patterns := 0 // bytes
 	visit(c.tree, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpression); ok {
-			c.lookAt(call)
+		switch n := n.(type) {
+		case *ast.CallExpression:
+			c.lookAt(n)
+		case *ast.RegExpLiteral:
+			size := patternSize(n.Pattern, n.Flags)
+			patterns += min(size.Bytes, maxLiterals)
+			if err := size.Fits(regex.MaxBytes); err != nil {
+				c.errs = append(c.errs, c.error(n.Idx0(), fmt.Errorf("cannot compile pattern %q: %w", regex.Shorten(n.Pattern), err)))
+			} else if len(n.Pattern) > maxPattern {
+				c.errs = append(c.errs, c.error(n.Idx0(), fmt.Errorf("cannot compile a pattern of %d characters: the limit is %d", len(n.Pattern), maxPattern)))
+			}
 		}
 		return true
 	})
+	if patterns > maxLiterals {
+		c.errs = append(c.errs, c.file.Error(0, hookLoad, fmt.Errorf("cannot use a file whose patterns take %d MiB of memory: the limit is %d MiB", patterns>>20, maxLiterals>>20)))
+	}
 }
 
 func (c *chunk) lookAt(call *ast.CallExpression) {
