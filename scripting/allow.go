@@ -287,6 +287,9 @@ func (s *script) check(args any, settled func(string) bool) []*component.Argumen
 	es := s.checkKind(a, settled)
 	if settled("script") { // else Build looks again
 		es = append(es, s.checkGrants(a.block)...)
+		if err := s.checkState(a.block); err != nil {
+			es = append(es, &component.ArgumentError{Path: "script.limits.state", Err: err})
+		}
 	}
 	return es
 }

@@ -86,6 +86,9 @@ type LimitsBlock struct {
 	// Emit is how many records a call may emit; by default ten for each record
 	// of the batch, plus 10,000.
 	Emit int `alloy:"emit,attr,optional"`
+	// State is how many bytes the entries of all of ctx.state may have, each with
+	// its key and 128 bytes; 0 is 256MiB, within 1GiB of all nodes.
+	State component.Size `alloy:"state,attr,optional"`
 }
 
 // SetToDefault fills in the defaults.
@@ -103,6 +106,9 @@ func (l *LimitsBlock) Validate() error {
 	}
 	if l.Memory < 1<<20 || l.Memory > 1<<40 {
 		return fmt.Errorf("cannot use script.limits.memory = %d: it must be between 1MiB and 1TiB", l.Memory)
+	}
+	if l.State != 0 && (l.State < 1<<10 || l.State > 1<<40) {
+		return fmt.Errorf("cannot use script.limits.state = %d: it must be between 1KiB and 1TiB", l.State)
 	}
 	if l.Emit < 0 {
 		return fmt.Errorf("cannot use script.limits.emit = %d: it must not be negative", l.Emit)

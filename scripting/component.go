@@ -98,6 +98,9 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		c.mem = newMemory()
 		c.mem.quarantine = newQuarantined(o)
 	}
+	if err := s.checkState(a.block); err != nil {
+		return nil, err
+	}
 	c.prepareState()
 	exprs := s.exprArgs(a.values)
 	if err := checkExprs(s.program, exprs); err != nil {

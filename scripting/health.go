@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/weir-run/weir/engine/component"
@@ -65,6 +66,7 @@ func healthFunc(w *worker) Function {
 			if len(message) > maxHealthMessage {
 				message = message[:maxHealthMessage]
 			}
+			message = strings.Clone(message)
 			h := component.Health{State: component.Healthy, Message: message, Time: w.call.now}
 			switch s := args[0].(string); s {
 			case "healthy":

@@ -154,6 +154,7 @@ func (m *memory) leave(g *generation, replaced bool) {
 		g.close()
 	}
 	m.dying, m.retired = nil, nil
+	m.state.release()
 }
 
 func (m *memory) sweep(current *generation) {

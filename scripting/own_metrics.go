@@ -109,7 +109,7 @@ func (m *ownMetrics) get(generation uint64, kind ownKind, name string, labels *M
 			case len(text) > maxOwnValue:
 				return nil, "labels", fmt.Sprintf("cannot have a label value of %d bytes: the limit is %d", len(text), maxOwnValue)
 			}
-			values[l] = text
+			values[strings.Clone(l)] = strings.Clone(text) // they may be parts of long texts
 		}
 	}
 	if len(values) > maxOwnLabels {
@@ -129,7 +129,7 @@ func (m *ownMetrics) get(generation uint64, kind ownKind, name string, labels *M
 		if help == "" {
 			help = "Counted by the script."
 		}
-		f = &ownFamily{kind: kind, help: strings.ToValidUTF8(help, "\ufffd"), labels: names, series: map[string]*ownSeries{}}
+		f = &ownFamily{kind: kind, help: strings.Clone(strings.ToValidUTF8(help, "\ufffd")), labels: names, series: map[string]*ownSeries{}}
 	}
 	switch {
 	case f.kind != kind:

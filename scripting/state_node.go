@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -24,6 +25,9 @@ const migrateTime = 10 * time.Second
 
 const hookMigrate = "migrate"
 
+// allState is the room for the state of all nodes of the process.
+var allState state.Share
+
 // nodeState is the state of a node, which its generations share. A nil one has
 // none.
 type nodeState struct {
@@ -42,7 +46,7 @@ type nodeState struct {
 
 func newNodeState(o component.Options) *nodeState {
 	n := &nodeState{onDisk: o.StoragePath != ""}
-	so := state.Options{Node: o.ID, Logger: o.Logger, Trouble: n.troubled}
+	so := state.Options{Node: o.ID, Logger: o.Logger, Trouble: n.troubled, Total: &allState}
 	if n.onDisk {
 		so.Dir = state.Dir(o.StoragePath, o.ID)
 	}
@@ -77,6 +81,7 @@ func (c *Component) prepareState() {
 	n := c.state
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.store.Limit(int64(c.block.Limits.State))
 	c.stateLater = n.onDisk && persistent && !n.loaded
 	if c.stateLater && c.ready == nil {
 		c.ready = make(chan struct{})
@@ -271,6 +276,26 @@ func (n *nodeState) close() {
 	if n != nil {
 		n.store.Close()
 	}
+}
+
+// release says that the node has ended.
+func (n *nodeState) release() {
+	if n != nil {
+		n.store.Release()
+	}
+}
+
+// checkState returns an error when a script declares more state than its block
+// lets it keep.
+func (s *script) checkState(b ScriptBlock) error {
+	limit := cmp.Or(int64(b.Limits.State), state.DefaultNodeBytes)
+	for _, d := range s.def.State {
+		if d.MaxBytes > limit {
+			return fmt.Errorf("cannot use max_bytes = %s of state %s in %s: the node may keep %s; declare less, or write limits { state = %q } in the block script",
+				sizeText(d.MaxBytes), d.Name, s.name, sizeText(limit), sizeText(d.MaxBytes))
+		}
+	}
+	return nil
 }
 
 // collections are those of the newest generation.

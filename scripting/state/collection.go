@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/binary"
+	"strings"
 	"sync"
 )
 
@@ -120,12 +121,15 @@ func (c *Collection) victim(spared int32) int32 {
 // room makes room for more entries and bytes. spared is an entry that is being
 // written.
 func (c *Collection) room(entries int, bytes int64, spared int32, now int64) error {
-	over := func() *FullError {
+	over := func() error {
 		if len(c.t.index)+entries > c.decl.Max {
 			return c.fullEntries
 		}
 		if c.t.bytes+bytes > c.decl.MaxBytes {
 			return c.fullBytes
+		}
+		if c.t.share != nil {
+			return c.t.share.full(c.decl.Name, bytes)
 		}
 		return nil
 	}
@@ -150,7 +154,8 @@ func (c *Collection) room(entries int, bytes int64, spared int32, now int64) err
 	}
 }
 
-// put writes a key, which is there at i or nowhere.
+// put writes a key, which is there at i or nowhere. What is kept is a copy: a
+// script's text may be a small part of a large one.
 func (c *Collection) put(i int32, key string, v Value, now int64) error {
 	if n := int64(len(key) + len(v.Data)); n > c.decl.MaxValue {
 		c.refused++
@@ -164,12 +169,16 @@ func (c *Collection) put(i int32, key string, v Value, now int64) error {
 		if err := c.room(1, EntrySize(key, v), nowhere, now); err != nil {
 			return err
 		}
+		v.Data = strings.Clone(v.Data)
 		if j, ok := c.t.index[key]; ok { // expired, and still there
 			c.t.write(j, v, now)
+			key = c.t.at(j).key
 		} else {
+			key = strings.Clone(key)
 			c.t.insert(key, v, now)
 		}
 	} else {
+		key, v.Data = c.t.at(i).key, strings.Clone(v.Data)
 		if more := int64(len(v.Data) - len(c.t.at(i).val.Data)); more > 0 {
 			if err := c.room(0, more, i, now); err != nil {
 				return err

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -15,6 +16,8 @@ type Options struct {
 	// Trouble is told when writing begins to fail, and with nil when it works
 	// again. Until then the state goes on in memory.
 	Trouble func(error)
+	// Total is the room of all nodes; nil: there is none.
+	Total *Share
 
 	open    func(path string, flag int) (file, error)
 	syncDir func(path string) error
@@ -24,6 +27,7 @@ type Options struct {
 // Plan and Commit, which one goroutine at a time calls.
 type Store struct {
 	o       Options
+	share   Share
 	written atomic.Uint64 // bytes
 
 	mu      sync.Mutex
@@ -45,7 +49,7 @@ func New(o Options) *Store {
 	if o.syncDir == nil {
 		o.syncDir = syncDir
 	}
-	return &Store{o: o}
+	return &Store{o: o, share: Share{Total: o.Total}}
 }
 
 // Load reads what is on disk, if there is any. It changes nothing there. An
@@ -171,6 +175,7 @@ func (p *Plan) Commit(now int64) {
 		d := p.decls[i]
 		kept[d.Name] = true
 		old := s.named(d.Name)
+		c.join(&s.share)
 		switch {
 		case !p.fresh[i]:
 			c.mu.Lock()
@@ -184,13 +189,51 @@ func (p *Plan) Commit(now int64) {
 		}
 	}
 	for _, c := range s.cols {
+		if !slices.Contains(p.Collections, c) {
+			c.join(nil)
+		}
 		if n := c.Stats().Entries; !kept[c.decl.Name] && n > 0 {
 			s.o.Logger.Info("state is no longer declared: it is dropped", "state", c.decl.Name, "entries", n)
 		}
 	}
 	s.cols, s.version, s.any = p.Collections, p.version, true
+	for _, c := range s.cols {
+		if n := c.fit(); n > 0 {
+			s.o.Logger.Warn("state has more than script.limits.state: the oldest entries are dropped", "state", c.decl.Name, "dropped", n)
+		}
+	}
 	s.mu.Unlock()
 	s.disk.changed = true
+}
+
+// Limit sets how many bytes the entries of all collections may have together; 0 is
+// the default, with that of all nodes.
+func (s *Store) Limit(bytes int64) { s.share.Limit(bytes) }
+
+// Release says that the node has ended: its entries count no longer.
+func (s *Store) Release() {
+	for _, c := range s.All() {
+		c.join(nil)
+	}
+}
+
+// join counts the entries as part of a share; nil: of none.
+func (c *Collection) join(s *Share) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t.join(s)
+}
+
+// fit drops what the share has no room for, the oldest writes first, and returns
+// how many.
+func (c *Collection) fit() (dropped int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := c.t.first(byWrite); i != nowhere && c.t.share.full(c.decl.Name, 0) != nil; i = c.t.first(byWrite) {
+		c.drop(i)
+		dropped++
+	}
+	return dropped
 }
 
 // All returns the collections, in the order of their declarations.

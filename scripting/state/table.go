@@ -35,6 +35,7 @@ type table struct {
 	ends   [2]link
 	lists  int
 	bytes  int64
+	share  *Share // that bytes are of; nil: of none
 	seq    uint64
 }
 
@@ -46,10 +47,27 @@ func newTable(lists int) table {
 
 // reset drops everything.
 func (t *table) reset() {
-	t.index, t.chunks, t.used, t.free, t.bytes = map[string]int32{}, nil, 0, nowhere, 0
+	t.grow(-t.bytes)
+	t.index, t.chunks, t.used, t.free = map[string]int32{}, nil, 0, nowhere
 	for i := range t.ends {
 		t.ends[i] = link{nowhere, nowhere}
 	}
+}
+
+// grow counts n bytes more, or fewer.
+func (t *table) grow(n int64) {
+	if t.bytes += n; t.share != nil {
+		t.share.add(n)
+	}
+}
+
+// join counts the bytes as those of a share instead of the one before; nil: of
+// none.
+func (t *table) join(s *Share) {
+	n := t.bytes
+	t.grow(-n)
+	t.share = s
+	t.grow(n)
 }
 
 func (t *table) at(i int32) *entry { return &t.chunks[i>>chunkBits][i&(chunkSize-1)] }
@@ -110,13 +128,13 @@ func (t *table) insert(key string, v Value, now int64) {
 		t.pushBack(l, i)
 	}
 	t.index[key] = i
-	t.bytes += EntrySize(key, v)
+	t.grow(EntrySize(key, v))
 }
 
 // write gives an entry another value.
 func (t *table) write(i int32, v Value, now int64) {
 	e := t.at(i)
-	t.bytes += int64(len(v.Data) - len(e.val.Data))
+	t.grow(int64(len(v.Data) - len(e.val.Data)))
 	t.seq++
 	e.val, e.written, e.seq = v, now, t.seq
 	for l := range t.lists {
@@ -126,7 +144,7 @@ func (t *table) write(i int32, v Value, now int64) {
 
 func (t *table) remove(i int32) {
 	e := t.at(i)
-	t.bytes -= EntrySize(e.key, e.val)
+	t.grow(-EntrySize(e.key, e.val))
 	delete(t.index, e.key)
 	for l := range t.lists {
 		t.unlink(l, i)

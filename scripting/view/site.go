@@ -47,7 +47,9 @@ func (s *mapSite) remember(v, to string) string {
 	if len(s.values) >= s.max {
 		clear(s.values)
 	}
-	// v is a part of a series' labels and must not keep them all alive.
+	// v is a part of a series' labels, and to may be one of a script's text: they
+	// must not keep them alive.
+	to = strings.Clone(to)
 	s.values[strings.Clone(v)] = to
 	return to
 }
