@@ -11,11 +11,16 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // maxFiles bounds what one Set can make us read: a directory named by mistake
 // may be the whole disk.
 const maxFiles = 20_000
+
+// maxListed bounds a directory, of which most may be files that are not watched.
+const maxListed = 100_000
 
 type kind uint8
 
@@ -47,20 +52,22 @@ type finding struct {
 	files     map[string]state
 	dirs      map[string]interest // real directories whose events matter
 	truncated string              // a directory that has too many files
+	hung      map[string]error    // what is on a file system that does not answer: the states below are those of before
 }
 
 // look finds the state of all files that are wanted. A file is read only if it
 // may have changed: its time, size or identity did, or its real path is in
 // force, or its time is so recent that a later write may have left the same.
 func look(wanted []string, known map[string]state, force map[string]bool, now time.Time) finding {
-	l := looker{finding: finding{files: map[string]state{}, dirs: map[string]interest{}}, known: known, force: force, now: now}
+	l := looker{finding: finding{files: map[string]state{}, dirs: map[string]interest{}, hung: map[string]error{}}, known: known, force: force, now: now}
 	for _, path := range wanted {
 		if dir, pattern, ok := glob(path); ok {
 			l.matching(dir, pattern)
 			continue
 		}
-		real, fi := l.resolve(path)
+		real, fi, err := l.resolve(path)
 		switch {
+		case l.hangs(path, err):
 		case fi == nil:
 			l.files[path] = state{}
 		case fi.IsDir():
@@ -69,7 +76,26 @@ func look(wanted []string, known map[string]state, force map[string]bool, now ti
 			l.file(path, real, fi)
 		}
 	}
+	for path, s := range known {
+		for at := path; len(l.hung) > 0; at = filepath.Dir(at) {
+			if _, ok := l.files[path]; !ok && l.hung[at] != nil {
+				l.files[path] = s
+			}
+			if at == filepath.Dir(at) {
+				break
+			}
+		}
+	}
 	return l.finding
+}
+
+// hangs notes a path whose file system does not answer.
+func (l *looker) hangs(path string, err error) bool {
+	if !errors.Is(err, files.ErrHung) {
+		return false
+	}
+	l.hung[path] = err
+	return true
 }
 
 type looker struct {
@@ -91,8 +117,24 @@ func (l *looker) want(dir, name string) {
 // resolve follows symbolic links and notes every directory in which a change
 // can make path mean something else: those that hold a link, and the one that
 // holds the last element or the first that is missing. fi is nil when there is
-// nothing.
-func (l *looker) resolve(path string) (real string, fi os.FileInfo) {
+// nothing. The error is that the file system does not answer.
+func (l *looker) resolve(path string) (real string, fi os.FileInfo, err error) {
+	type result struct {
+		real string
+		fi   os.FileInfo
+		want [][2]string
+	}
+	r, err := files.Do(path, "following", func() (r result, err error) {
+		r.real, r.fi = resolve(path, func(dir, name string) { r.want = append(r.want, [2]string{dir, name}) })
+		return r, nil
+	})
+	for _, w := range r.want {
+		l.want(w[0], w[1])
+	}
+	return r.real, r.fi, err
+}
+
+func resolve(path string, want func(dir, name string)) (real string, fi os.FileInfo) {
 	vol := filepath.VolumeName(path)
 	root := vol + string(filepath.Separator)
 	cur, rest := root, elements(path[len(vol):])
@@ -107,11 +149,11 @@ func (l *looker) resolve(path string) (real string, fi os.FileInfo) {
 		next := filepath.Join(cur, name)
 		fi, err = os.Lstat(next)
 		if err != nil {
-			l.want(cur, name)
+			want(cur, name)
 			return next, nil
 		}
 		if fi.Mode()&fs.ModeSymlink != 0 {
-			l.want(cur, name)
+			want(cur, name)
 			target, err := os.Readlink(next)
 			if links++; err != nil || links > 40 {
 				return next, nil
@@ -125,7 +167,7 @@ func (l *looker) resolve(path string) (real string, fi os.FileInfo) {
 			continue
 		}
 		if len(rest) == 0 {
-			l.want(cur, name)
+			want(cur, name)
 		}
 		cur = next
 	}
@@ -152,7 +194,10 @@ func (l *looker) tree(path, real string, dir os.FileInfo, above []os.FileInfo) {
 	in := l.dirs[real]
 	in.all = true
 	l.dirs[real] = in
-	entries, err := os.ReadDir(real)
+	entries, err := list(real)
+	if l.hangs(path, err) {
+		return
+	}
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			l.files[path] = state{kind: unreadable, err: err.Error()}
@@ -168,13 +213,12 @@ func (l *looker) tree(path, real string, dir os.FileInfo, above []os.FileInfo) {
 			return
 		}
 		p, r := filepath.Join(path, e.Name()), filepath.Join(real, e.Name())
-		var fi os.FileInfo
-		if e.Type()&fs.ModeSymlink != 0 {
-			r, fi = l.resolve(r)
-		} else if fi, err = os.Lstat(r); err != nil {
-			continue
+		fi := e.FileInfo
+		if fi.Mode()&fs.ModeSymlink != 0 {
+			r, fi, err = l.resolve(r)
 		}
 		switch {
+		case l.hangs(p, err):
 		case fi == nil:
 		case fi.IsDir():
 			l.tree(p, r, fi, above)
@@ -198,14 +242,17 @@ func matches(pattern, name string) bool {
 // matching looks at the files of a directory, not of those below it, whose
 // names match.
 func (l *looker) matching(dir, pattern string) {
-	real, fi := l.resolve(dir)
-	if fi == nil || !fi.IsDir() {
+	real, fi, err := l.resolve(dir)
+	if l.hangs(dir, err) || fi == nil || !fi.IsDir() {
 		return
 	}
 	in := l.dirs[real]
 	in.globs = append(in.globs, pattern)
 	l.dirs[real] = in
-	entries, err := os.ReadDir(real)
+	entries, err := list(real)
+	if l.hangs(dir, err) {
+		return
+	}
 	if err != nil {
 		l.files[dir] = state{kind: unreadable, err: err.Error()}
 		return
@@ -214,8 +261,9 @@ func (l *looker) matching(dir, pattern string) {
 		if !matches(pattern, e.Name()) {
 			continue
 		}
-		if r, fi := l.resolve(filepath.Join(real, e.Name())); fi != nil && fi.Mode().IsRegular() {
-			l.file(filepath.Join(dir, e.Name()), r, fi)
+		p := filepath.Join(dir, e.Name())
+		if r, fi, err := l.resolve(filepath.Join(real, e.Name())); !l.hangs(p, err) && fi != nil && fi.Mode().IsRegular() {
+			l.file(p, r, fi)
 		}
 	}
 }
@@ -236,22 +284,63 @@ func (l *looker) file(path, real string, fi os.FileInfo) {
 		l.files[path] = old
 		return
 	}
-	l.files[path] = read(real, l.now)
+	s, err := read(real, l.now)
+	if !l.hangs(path, err) {
+		l.files[path] = s
+	}
 }
 
-// read hashes a file.
-func read(path string, now time.Time) state {
-	f, err := os.Open(path)
+// entry is a file of a directory, as Lstat sees it.
+type entry struct{ os.FileInfo }
+
+// list returns the files of a directory.
+func list(dir string) ([]entry, error) {
+	entries, err := files.List(dir, maxListed)
+	if err != nil {
+		return nil, err
+	}
+	return files.Do(filepath.Join(dir, "*"), "listing", func() (all []entry, err error) {
+		for _, e := range entries {
+			if fi, err := e.Info(); err == nil {
+				all = append(all, entry{fi})
+			}
+		}
+		return all, nil
+	})
+}
+
+// maxHash is how much of a file is worth reading to see whether it changed. No file
+// that is used is as large; of those that are, the time tells.
+const maxHash = 64 << 20
+
+// read hashes a file. The error is that the file system does not answer.
+func read(path string, now time.Time) (state, error) {
+	f, err := files.Open(path)
+	if errors.Is(err, files.ErrHung) {
+		return state{}, err
+	}
+	if err != nil {
+		return hash(nil, err, now), nil
+	}
+	return files.Do(path, "reading", func() (state, error) {
+		defer f.Close()
+		return hash(f, nil, now), nil
+	})
+}
+
+func hash(f *os.File, err error, now time.Time) state {
 	if errors.Is(err, fs.ErrNotExist) {
 		return state{}
 	}
 	if err != nil {
 		return state{kind: unreadable, err: err.Error()}
 	}
-	defer f.Close()
 	before, err := f.Stat()
 	if err != nil {
 		return state{kind: unreadable, err: err.Error()}
+	}
+	if before.Size() > maxHash {
+		return state{kind: regular, size: before.Size(), hash: uint64(before.ModTime().UnixNano()), fi: before, hashed: now}
 	}
 	h := xxhash.New()
 	n, err := io.Copy(h, f)

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // interest is what matters in a directory.
@@ -93,9 +96,9 @@ func (l *loop) sync(dirs map[string]interest) (added bool) {
 	// In order: where the kernel's limit is met, it is met at the same one.
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		in := dirs[dir]
-		fi, err := os.Stat(dir)
+		fi, err := files.Stat(dir)
 		if err != nil {
-			continue // it went; the next look finds its parent
+			continue // it went, and the next look finds its parent, or it hangs
 		}
 		if old, ok := l.dirs[dir]; ok {
 			if os.SameFile(old.fi, fi) {
@@ -105,15 +108,30 @@ func (l *loop) sync(dirs map[string]interest) (added bool) {
 			}
 			l.unwatch(dir)
 		}
-		if err := l.n.Add(dir); err != nil {
-			if _, gone := os.Stat(dir); gone != nil {
+		n := l.n
+		fsys, err := files.Do(filepath.Join(dir, "*"), "watching", func() (string, error) {
+			if err := n.Add(dir); err != nil {
+				return "", err
+			}
+			return l.w.silent(dir), nil
+		})
+		if errors.Is(err, files.ErrHung) {
+			// It holds a lock that all other calls of n need, so n is left to it.
+			go n.Close()
+			l.n = nil
+			clear(l.dirs)
+			l.fallBack("cannot receive events of a directory, looking every second", "path", dir, "err", err)
+			return false
+		}
+		if err != nil {
+			if _, gone := files.Stat(dir); gone != nil {
 				continue
 			}
 			failed = true
 			l.fallBack("cannot receive events of a directory, looking every second", "path", dir, "err", err)
 			continue
 		}
-		l.dirs[dir] = watched{in, fi, l.w.silent(dir)}
+		l.dirs[dir] = watched{in, fi, fsys}
 		added = true
 	}
 	for _, dir := range slices.Sorted(maps.Keys(l.dirs)) {

@@ -139,7 +139,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer stop()
 	wg.Go(func() { w.deliverAll(ctx) })
 
-	l := &loop{w: w, dirs: map[string]watched{}, force: map[string]bool{}}
+	l := &loop{w: w, dirs: map[string]watched{}, force: map[string]bool{}, hung: map[string]bool{}}
 	if w.o.Poll {
 		l.setPolling(true)
 		w.o.Logger.Info("looking at files every second, without events")
@@ -199,6 +199,7 @@ type loop struct {
 	first time.Time       // of the burst; zero when there is none
 	force map[string]bool // real paths named by events: hash them whatever their time says
 	lost  bool            // events were lost: hash everything
+	hung  map[string]bool // on a file system that did not answer when it was looked at last
 }
 
 func (l *loop) run(ctx context.Context) {
@@ -259,7 +260,7 @@ func (l *loop) lose() {
 
 // interval is how long to wait before looking without an event.
 func (l *loop) interval() time.Duration {
-	if l.poll {
+	if l.poll || len(l.hung) > 0 {
 		return poll
 	}
 	return recheck
@@ -305,6 +306,7 @@ func (l *loop) settle() {
 		return
 	}
 	for _, path := range changed {
+		delete(l.hung, path)
 		if s, ok := found[path]; ok {
 			l.w.known[path] = s
 		} else {
@@ -341,6 +343,17 @@ func (l *loop) compare() (changed []string, files map[string]state, settled bool
 		l.w.o.Logger.Warn("too many files to watch, changes of some will not be seen", "path", found.truncated, "limit", maxFiles)
 	}
 	settled = true
+	for path, err := range found.hung {
+		if !l.hung[path] {
+			l.hung[path] = true
+			l.w.o.Logger.Warn("cannot look at a file, changes of it and what is below it are not seen", "path", path, "err", err)
+		}
+	}
+	for path := range l.hung {
+		if found.hung[path] == nil {
+			changed = append(changed, path) // who could not read it will
+		}
+	}
 	for path, s := range found.files {
 		old, ok := l.w.known[path]
 		switch {
@@ -363,5 +376,6 @@ func (l *loop) compare() (changed []string, files map[string]state, settled bool
 		}
 	}
 	slices.Sort(changed)
+	changed = slices.Compact(changed)
 	return changed, found.files, settled
 }
