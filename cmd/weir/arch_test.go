@@ -86,7 +86,7 @@ var leaves = []struct {
 	{"engine/flowchart", "it draws what a service sees of the nodes", []string{"engine/component", "engine/service"}},
 	{"engine/journal", "blocks of bytes: it knows no component and no signal", []string{"engine/clock", "engine/files"}},
 	{"engine/watch", "files, not components", []string{"engine/clock", "engine/files"}},
-	{"natives/loki/source/journal/journalfile$", "a file format: it knows no component and no signal", []string{"engine/files"}},
+	{"natives/loki/source/journal/journalfile$", "a file format: it knows no component and no signal", nil},
 	{"stdlib", "only the contract in scripting", []string{"scripting$", "stdlib", "engine/regex"}},
 	{"scripting/grant", "patterns: it decides and does nothing", nil},
 	{"scripting/egress", "the way out: it knows grants, no scripts", []string{"engine/files", "scripting/grant", "natives/httpclient"}},
@@ -163,6 +163,61 @@ func TestProcessBelongsToCmd(t *testing.T) {
 			return true
 		})
 	})
+}
+
+// opens are calls that open a file by its path.
+var opens = []string{"Open", "OpenFile", "ReadFile", "OpenRoot"}
+
+// opening are the packages, or files, that may open files other than by
+// engine/files, which bounds what a FIFO, a device or a dead file system costs.
+var opening = []struct{ at, why string }{
+	{"engine/files", "it is the way"},
+	{"engine/journal", "it writes its segments, in weir's storage directory"},
+	{"engine/storage", "it locks weir's storage directory"},
+	{"engine/control/address_linux.go", "it opens the directory of the socket that it listens on"},
+	{"engine/control/token.go", "it writes a token, in weir's storage directory"},
+	{"scripting/state", "it writes its files, in weir's storage directory"},
+	{"scripting/versions", "it writes its files, in weir's storage directory"},
+	{"scripting/egress/file.go", "it opens below a granted directory, without blocking, in a call of engine/files"},
+	{"natives/loki/source/file", "log files are read for as long as they grow; it opens them without blocking and refuses what is not regular"},
+	{"natives/loki/source/journal/position.go", "it writes positions, in weir's storage directory"},
+	{"natives/loki/source/journal/journalfile", "journals are read for as long as they grow; it looks at what they are before"},
+	{"natives/docs/gen", "it generates source code"},
+	{"natives/glob/glob.go", "an fs.FS must have Open; patterns only stat and list"},
+	{"cmd/weir/memory", "it reads /proc"},
+	{"cmd/weirbench", "a load generator reads its own files"},
+}
+
+// TestFilesAreOpenedInOnePlace holds that files are read by engine/files.
+func TestFilesAreOpenedInOnePlace(t *testing.T) {
+	used := map[string]bool{}
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(pkg, "test") {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); !ok || x.Obj != nil || x.Name != "os" || !slices.Contains(opens, sel.Sel.Name) {
+				return true
+			}
+			for _, o := range opening {
+				if match(o.at, file) {
+					used[o.at] = true
+					return true
+				}
+			}
+			t.Errorf("%s calls os.%s: use engine/files, which does not wait for a FIFO or a dead file system and has a limit", file, sel.Sel.Name)
+			return true
+		})
+	})
+	for _, o := range opening {
+		if !used[o.at] {
+			t.Errorf("%s opens no file any more: remove it from the list", o.at)
+		}
+	}
 }
 
 func TestPackageComments(t *testing.T) {

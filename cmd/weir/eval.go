@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripts"
 	"github.com/weir-run/weir/stdlib"
@@ -80,18 +81,16 @@ runtime error or limit error. It is 2 when the file cannot be read.
 	return cmd
 }
 
-// readPlain reads a file, of which no more is needed than the limit and a byte.
+// readPlain reads a file, or stdin, of which no more is needed than the limit and a
+// byte.
 func readPlain(stdin io.Reader, name string) (string, error) {
-	r := stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return "", fmt.Errorf("cannot read the file: %w", err)
-		}
-		defer f.Close()
-		r = f
+	var text []byte
+	var err error
+	if name == "-" {
+		text, err = io.ReadAll(io.LimitReader(stdin, scripting.MaxFileSize+1))
+	} else {
+		text, err = files.ReadArgument(name, scripting.MaxFileSize)
 	}
-	text, err := io.ReadAll(io.LimitReader(r, scripting.MaxFileSize+1))
 	if err != nil {
 		return "", fmt.Errorf("cannot read the file: %w", err)
 	}

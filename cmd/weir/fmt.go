@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/files"
 )
 
 // maxStdin bounds what is read from standard input; config.Format refuses less.
@@ -110,7 +111,7 @@ func (f *formatter) argument(arg string, stdin io.Reader) error {
 }
 
 func (f *formatter) file(path string) error {
-	b, err := os.ReadFile(path)
+	b, err := files.ReadArgument(path, 16<<20)
 	if err != nil {
 		return err
 	}

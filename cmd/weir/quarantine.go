@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/control"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/storage"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/quarantine"
@@ -189,7 +189,7 @@ quarantine, unless there is --send.`,
 				return cannotStart(errors.New("--send is for --with FILE: without it what passes is sent on anyway"))
 			}
 			if with != "" {
-				text, err := os.ReadFile(with)
+				text, err := files.ReadArgument(with, scripting.MaxFileSize)
 				if err != nil {
 					return cannotStart(fmt.Errorf("cannot read the script: %w", err))
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/scripttest"
@@ -143,7 +144,7 @@ func within(home, path string) string {
 // settle writes the settings of editors to path. Those that are there stay as
 // they are: unless enough says that they will do, lacks is what to do.
 func settle(t *terminal, path string, settings any, lacks string, enough func(have []byte) bool) error {
-	have, err := os.ReadFile(path)
+	have, err := files.Read(path, 16<<20)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		want, err := json.MarshalIndent(settings, "", "  ")

@@ -188,6 +188,9 @@ var anywhere = opener{os.Stat, os.OpenFile}
 func (o opener) file(path string, check func(string, fs.FileInfo) error) (*os.File, error) {
 	fi, err := o.stat(path)
 	if err != nil {
+		if e, ok := err.(*fs.PathError); ok {
+			e.Op = "open" // which is what was asked for
+		}
 		return nil, err
 	}
 	if err := check(path, fi); err != nil {

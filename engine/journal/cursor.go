@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // The cursor file has two slots of 1024 bytes, of which the one with the higher
@@ -115,7 +117,7 @@ func (c *cursorFile) close() error {
 // pending.
 func (j *Journal) readCursor() (done []uint64, next uint64) {
 	path := filepath.Join(j.dir, cursorName)
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0
 	}

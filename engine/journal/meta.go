@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // Owner says what a journal is for.
@@ -99,7 +101,7 @@ const (
 )
 
 func parseMeta(dir string) (m meta, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, metaName))
+	b, err := files.Read(filepath.Join(dir, metaName), 1<<20)
 	if err != nil {
 		return m, err
 	}
@@ -162,7 +164,7 @@ func (j *Journal) writeMeta() error {
 	}
 	b = append(b, '\n')
 	path := filepath.Join(j.dir, metaName)
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) {
+	if old, err := files.Read(path, 1<<20); err == nil && bytes.Equal(old, b) {
 		return nil
 	}
 	return replaceFile(path, b, false)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // Report is what a journal's files say at one moment.
@@ -99,7 +101,7 @@ func (r *Report) problem(file string, err error) {
 // cursor returns the lowest block that is not done, by lane.
 func (r *Report) cursor(dir string) (next []uint64, err error) {
 	path := filepath.Join(dir, cursorName)
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -121,7 +123,7 @@ func (r *Report) segment(dir, name string, last bool, each func(Block) error) er
 		return nil
 	}
 	path := filepath.Join(dir, name)
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // done meanwhile
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 const (
@@ -170,7 +172,7 @@ func (l *Lock) writeOwner(now time.Time) error {
 }
 
 func readOwner(dir string) (o Owner) {
-	b, err := os.ReadFile(filepath.Join(dir, infoFile))
+	b, err := files.Read(filepath.Join(dir, infoFile), 1<<20)
 	if err != nil || json.Unmarshal(b, &o) != nil {
 		return Owner{}
 	}

@@ -1,15 +1,18 @@
 package httpclient
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/common/config"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 )
 
 // tracked is the label of the metrics that Prometheus's client counts connections
@@ -25,11 +28,50 @@ func NewClient(a *Arguments, opts ...config.HTTPClientOption) (*http.Client, err
 	if err != nil {
 		return nil, err
 	}
-	client, err := config.NewClientFromConfig(*cfg, tracked, opts...)
+	byReference(cfg)
+	client, err := config.NewClientFromConfig(*cfg, tracked, append(slices.Clip(opts), config.WithSecretManager(reader{}))...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the HTTP client: %w", err)
 	}
 	return client, nil
+}
+
+// reader reads the files that byReference names.
+type reader struct{}
+
+// Fetch returns the content of a file without white space around it, as
+// Prometheus's own reader does, which waits for a FIFO for ever.
+func (reader) Fetch(_ context.Context, path string) (string, error) {
+	b, err := files.Read(path, files.MaxSecret)
+	if err != nil {
+		return "", fmt.Errorf("cannot read file: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// byReference makes all files of cfg references, which reader resolves.
+func byReference(cfg *config.HTTPClientConfig) {
+	move := func(file, ref *string) {
+		if *file != "" {
+			*ref, *file = *file, ""
+		}
+	}
+	pki := func(t *config.TLSConfig) {
+		move(&t.CAFile, &t.CARef)
+		move(&t.CertFile, &t.CertRef)
+		move(&t.KeyFile, &t.KeyRef)
+	}
+	pki(&cfg.TLSConfig)
+	if b := cfg.BasicAuth; b != nil {
+		move(&b.PasswordFile, &b.PasswordRef)
+	}
+	if z := cfg.Authorization; z != nil {
+		move(&z.CredentialsFile, &z.CredentialsRef)
+	}
+	if o := cfg.OAuth2; o != nil {
+		move(&o.ClientSecretFile, &o.ClientSecretRef)
+		pki(&o.TLSConfig)
+	}
 }
 
 // Config returns the arguments as Prometheus has them, valid, in memory of
@@ -119,7 +161,7 @@ func Digest(paths []string) string {
 	}
 	h := sha256.New()
 	for _, p := range paths {
-		b, err := os.ReadFile(p)
+		b, err := files.Read(p, files.MaxSecret)
 		if err != nil {
 			b = []byte(err.Error())
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/common/config"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 )
 
 // TLS are the TLS settings of a server.
@@ -154,7 +154,7 @@ func content(what, pem, file string) ([]byte, error) {
 	if pem != "" {
 		return []byte(pem), nil
 	}
-	b, err := os.ReadFile(file)
+	b, err := files.Read(file, files.MaxSecret)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the TLS %s: %w", what, err)
 	}

@@ -6,12 +6,19 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // ReadFile reads a file below dir. Symbolic links are followed as long as they
 // do not lead out of dir, whatever changes meanwhile; dir itself may be one.
 // Only regular files are read, of at most limit bytes.
 func ReadFile(dir, rel string, limit int64) ([]byte, error) {
+	return files.Do(filepath.Join(dir, filepath.FromSlash(rel)), "reading", func() ([]byte, error) { return readFile(dir, rel, limit) })
+}
+
+func readFile(dir, rel string, limit int64) ([]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", rel, plain(err))

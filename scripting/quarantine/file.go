@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // Entry is what is known of a batch, or of some of its records.
@@ -172,7 +174,7 @@ func List(dir string) (l Listing, err error) {
 }
 
 func head(path string) (Entry, error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -187,7 +189,7 @@ func head(path string) (Entry, error) {
 
 // Read returns an entry and its data, checked.
 func Read(dir string, id uint64) (e Entry, data []byte, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, fileName(id)))
+	b, err := files.Read(filepath.Join(dir, fileName(id)), files.MaxOwn)
 	if errors.Is(err, fs.ErrNotExist) {
 		return e, nil, fmt.Errorf("there is no entry %d in the quarantine: %w", id, fs.ErrNotExist)
 	}

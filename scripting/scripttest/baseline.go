@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // tolerance and spare are how many instructions more than in the baseline a
@@ -40,7 +41,7 @@ func (b *Benchmark) key() string { return b.File + ": " + b.Name }
 // ReadBaseline gives the report's benchmarks their figures of before. known is
 // false when there is no such file.
 func ReadBaseline(path string, r *Report) (known bool, err error) {
-	text, err := os.ReadFile(path)
+	text, err := files.Read(path, 16<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

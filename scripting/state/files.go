@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // file is what a state file is written with; tests put faults into it.
@@ -116,7 +118,7 @@ func look(dir string) (found, error) {
 }
 
 func readFile(path string) (*image, error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 const (
@@ -207,14 +209,10 @@ func writeFile(path string, b []byte) error {
 }
 
 func read(path string) (r Record, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return r, err
-	}
-	if info.Size() > maxFile {
+	b, err := files.Read(path, maxFile)
+	if errors.Is(err, files.ErrTooLarge) {
 		return r, errors.New("it is damaged: it is too large")
 	}
-	b, err := os.ReadFile(path)
 	if err != nil {
 		return r, err
 	}

@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 )
 
 // ClientAuth is what is asked of clients, by Go's names.
@@ -159,7 +159,7 @@ func (a *TLSArguments) clients(c *tls.Config) string {
 	}
 	ca := []byte(a.ClientCA)
 	if a.ClientCAFile != "" {
-		ca, _ = os.ReadFile(a.ClientCAFile) // was read a moment ago
+		ca, _ = files.Read(a.ClientCAFile, files.MaxSecret) // was read a moment ago
 	}
 	return fmt.Sprintf("%d %x", c.ClientAuth, sha256.Sum256(ca))
 }
@@ -170,7 +170,7 @@ func content(text, file, textName, fileName string) (data []byte, name string, e
 	if file == "" {
 		return []byte(text), textName, nil
 	}
-	if data, err = os.ReadFile(file); err != nil {
+	if data, err = files.Read(file, files.MaxSecret); err != nil {
 		return nil, fileName, &component.ArgumentError{Path: "tls." + fileName, Err: fmt.Errorf("cannot read %s: %w", fileName, err)}
 	}
 	return data, fileName, nil

@@ -27,13 +27,13 @@ func Registration() component.Registration {
 			k := new(known) // outlives the discoverers
 			return discovery.New(o, discovery.Kind{
 				Config: func(args any) (sd.Config, error) { return &config{args.(*Arguments), k}, nil },
-				Files:  files,
+				Files:  paths,
 			}, args)
 		},
 	}
 }
 
-func files(args any) (paths []string) {
+func paths(args any) (paths []string) {
 	for _, f := range args.(*Arguments).Files {
 		if abs, err := filepath.Abs(f); err == nil {
 			paths = append(paths, abs)

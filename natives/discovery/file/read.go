@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/prometheus/discovery/refresh"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"go.yaml.in/yaml/v2"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // config is the discovery of files as Prometheus's packages want it.
@@ -74,7 +76,7 @@ func (k *known) read(patterns []string, log *slog.Logger) (all []*targetgroup.Gr
 	defer k.mu.Unlock()
 	now := map[string]int{}
 	for _, p := range patterns {
-		paths, err := filepath.Glob(p)
+		paths, err := files.Do(p, "listing", func() ([]string, error) { return filepath.Glob(p) })
 		if err != nil {
 			log.Error("cannot find files", "pattern", p, "err", err)
 		}
@@ -100,7 +102,7 @@ func (k *known) read(patterns []string, log *slog.Logger) (all []*targetgroup.Gr
 
 // read returns the groups of one file, labelled as Prometheus does.
 func read(path string) (groups []*targetgroup.Group, err error) {
-	text, err := os.ReadFile(path)
+	text, err := files.Read(path, files.MaxTargets)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +112,7 @@ func read(path string) (groups []*targetgroup.Group, err error) {
 		err = yaml.UnmarshalStrict(text, &groups)
 	}
 	if err != nil {
-		return nil, err
+		return nil, withoutContent(err)
 	}
 	for i, g := range groups {
 		if g == nil {
@@ -123,6 +125,20 @@ func read(path string) (groups []*targetgroup.Group, err error) {
 		g.Labels[model.MetaLabelPrefix+"filepath"] = model.LabelValue(path)
 	}
 	return groups, nil
+}
+
+// quoted is what a YAML error shows of a file.
+var quoted = regexp.MustCompile("`[^`]*`")
+
+// withoutContent leaves out what an error shows of a file: a pattern may match one
+// that is no file of targets but has secrets.
+func withoutContent(err error) error {
+	if e, ok := errors.AsType[*yaml.TypeError](err); ok {
+		for i, line := range e.Errors {
+			e.Errors[i] = quoted.ReplaceAllString(line, "a value")
+		}
+	}
+	return err
 }
 
 func source(path string, group int) string { return fmt.Sprintf("%s:%d", path, group) }

@@ -2,12 +2,13 @@ package process
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/oschwald/maxminddb-golang"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // geoFiles are the databases of a node's stages, by path.
@@ -30,8 +31,11 @@ type fileStamp struct {
 	modified time.Time
 }
 
+// maxDatabase bounds a database, in bytes: it is in memory.
+const maxDatabase = 1 << 30
+
 func stampOf(path string) (fileStamp, error) {
-	i, err := os.Stat(path)
+	i, err := files.Stat(path)
 	if err != nil {
 		return fileStamp{}, err
 	}
@@ -53,7 +57,7 @@ func (g *geoFiles) open(path string) (*geoDB, error) {
 	if db := g.all[path]; db != nil && db.fileStamp == stamp {
 		return db, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := files.Read(path, maxDatabase)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the database: %w", err)
 	}

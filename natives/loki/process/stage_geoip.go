@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/oschwald/maxminddb-golang"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 )
 
 // GeoIPArguments of stage.geoip.
@@ -67,7 +67,7 @@ func (a *GeoIPArguments) Warnings() []string {
 		return nil
 	}
 	why := "it is no file"
-	switch i, err := os.Stat(a.DB); {
+	switch i, err := files.Stat(a.DB); {
 	case errors.Is(err, fs.ErrNotExist):
 		why = "it does not exist"
 	case err != nil:

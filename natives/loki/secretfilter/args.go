@@ -3,10 +3,10 @@ package secretfilter
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/flow"
 )
 
@@ -103,7 +103,7 @@ func load(path string) (*ruleset, []string, error) {
 	if path == "" {
 		return defaultRuleset(), nil, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := files.Read(path, maxRules)
 	if err != nil {
 		return nil, []string{path}, fmt.Errorf("cannot read the rules: %w", err)
 	}

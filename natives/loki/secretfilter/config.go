@@ -4,7 +4,6 @@ import (
 	_ "embed" // the default rules
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -12,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // defaultRules are those of Gitleaks v8.30.1, unchanged.
@@ -21,6 +22,9 @@ var defaultRules []byte
 
 // maxExtends is how many files may extend each other, as in Gitleaks.
 const maxExtends = 2
+
+// maxRules bounds a file of rules, in bytes.
+const maxRules = 4 << 20
 
 // fileConfig is a Gitleaks configuration, as far as it matters for lines.
 //
@@ -106,7 +110,7 @@ func readConfig(text []byte, depth int) (f *fileConfig, extended []string, err e
 		return nil, nil, errors.New("extend.path cannot be used beside extend.useDefault")
 	case f.Extend.Path != "":
 		extended = append(extended, f.Extend.Path)
-		if base, err = os.ReadFile(f.Extend.Path); err != nil {
+		if base, err = files.Read(f.Extend.Path, maxRules); err != nil {
 			return nil, extended, fmt.Errorf("cannot read extend.path: %w", err)
 		}
 	case !f.Extend.UseDefault:

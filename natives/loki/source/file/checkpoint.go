@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // bootID returns what names the life of the machine since its start, "" where
 // nothing does.
 func bootID() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	b, err := files.Read("/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {
 		return ""
 	}
@@ -76,7 +78,7 @@ func writeSynced(path string, b []byte) error {
 // that was so.
 func (s *positions) rewind() (bool, error) {
 	c := &positions{path: filepath.Join(filepath.Dir(s.path), checkpointName), all: map[uint64]*position{}}
-	b, err := os.ReadFile(c.path)
+	b, err := files.Read(c.path, files.MaxOwn)
 	if err == nil {
 		err = c.load(b)
 	} else if errors.Is(err, fs.ErrNotExist) {

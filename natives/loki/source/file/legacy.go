@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // imports are offsets of a positions file of Promtail or Alloy.
@@ -26,7 +27,7 @@ func (m imports) of(t *target) (string, bool) {
 
 // readImports reads a positions file, which need not be there.
 func readImports(path string) (imports, error) {
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path, files.MaxOwn)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

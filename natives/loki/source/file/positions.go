@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // position is how far one generation of a file was read for one target.
@@ -95,7 +97,7 @@ func openPositions(dir, boot string, now func() time.Time, problem func(error)) 
 		return nil, false, nil, fmt.Errorf("cannot make the directory of the positions log: %w", err)
 	}
 	s = &positions{path: filepath.Join(dir, positionsName), problem: problem, boot: boot, all: map[uint64]*position{}, index: newIndex(), recent: map[uint64][]sentRange{}, now: now}
-	b, err := os.ReadFile(s.path)
+	b, err := files.Read(s.path, files.MaxOwn)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:

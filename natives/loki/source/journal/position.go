@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
 )
 
@@ -72,7 +73,7 @@ type mark struct {
 // that cannot be used is set aside: entries are read again then, up to max_age.
 func loadPosition(path, boot string, legacy *Legacy, now time.Time, logger *slog.Logger) (*position, error) {
 	p := &position{path: path, boot: boot, done: cursors{}, aged: now}
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path, files.MaxOwn)
 	switch {
 	case err == nil:
 		if err := p.parse(string(b)); err != nil {
@@ -96,7 +97,7 @@ func loadPosition(path, boot string, legacy *Legacy, now time.Time, logger *slog
 
 // takeLegacy takes the position of Promtail, if there is one.
 func (p *position) takeLegacy(legacy *Legacy) error {
-	b, err := os.ReadFile(legacy.File)
+	b, err := files.Read(legacy.File, files.MaxOwn)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -286,7 +287,7 @@ func replace(path, content string, sync bool) error {
 
 // bootID returns the ID of the machine's boot, "" where there is none.
 func bootID() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	b, err := files.Read("/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {
 		return ""
 	}

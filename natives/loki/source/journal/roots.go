@@ -2,9 +2,9 @@ package journal
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
 )
 
@@ -30,7 +30,7 @@ func roots(path string) []journalfile.Root {
 	if path != "" {
 		return []journalfile.Root{{Path: path}}
 	}
-	b, _ := os.ReadFile("/etc/machine-id")
+	b, _ := files.Read("/etc/machine-id", 1<<10)
 	id := strings.TrimSpace(string(b))
 	if _, err := journalfile.ParseID(id); err != nil {
 		id = ""
