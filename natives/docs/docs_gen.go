@@ -1012,7 +1012,7 @@ loki.echo "default" { }
 			"gitleaks_config":    "The file with what secrets look like, in the format of Gitleaks; it is read again when it changes. Default: the rules of Gitleaks, which come with weir.",
 			"label_timed_out":    "Whether to label lines for which processing_timeout was too short with secretfilter=\"timed-out\".",
 			"origin_label":       "The label whose value tells in the metrics where secrets came from. Default: none.",
-			"processing_timeout": "How long to look at one line; 0s is for as long as it takes.",
+			"processing_timeout": "How long to look at one line; 0s is for as long as it takes. In any case the matches of one rule in a line may take 1 s, and 5 s in all lines of a batch together; a line that takes longer is dropped with the reason match_limit.",
 			"rate":               "The part of all lines to look at, between 0 and 1. The others are passed on as they are.",
 			"redact_percent":     "How much of a secret to leave out without redact_with: 80 leaves its first fifth, 100 leaves \"REDACTED\". 0 is 80.",
 			"redact_with":        "What to write in place of a secret. $SECRET_NAME stands for the id of the rule that found it, $SECRET_HASH for the SHA-1 of the secret in hexadecimal digits. Default: the beginning of the secret and three dots, see redact_percent.",

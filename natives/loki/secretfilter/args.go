@@ -31,7 +31,9 @@ type Arguments struct {
 	// The label whose value tells in the metrics where secrets came from. Default:
 	// none.
 	OriginLabel string `alloy:"origin_label,attr,optional"`
-	// How long to look at one line; 0s is for as long as it takes.
+	// How long to look at one line; 0s is for as long as it takes. In any case the
+	// matches of one rule in a line may take 1 s, and 5 s in all lines of a batch
+	// together; a line that takes longer is dropped with the reason match_limit.
 	ProcessingTimeout time.Duration `alloy:"processing_timeout,attr,optional"`
 	// Whether to drop lines for which processing_timeout was too short, instead of
 	// passing them on as they are.

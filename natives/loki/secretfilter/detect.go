@@ -3,10 +3,11 @@ package secretfilter
 import (
 	"math"
 	"math/bits"
-	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // ruleset is a configuration at work. It is immutable; its methods are safe for
@@ -22,10 +23,10 @@ type ruleset struct {
 type rule struct {
 	id      string
 	generic bool
-	regex   func() *regexp.Regexp
-	hint    func() *regexp.Regexp // cheaper than regex, and matches where it does; nil for none
-	anchor  *anchor               // cheaper still; nil for none
-	run     int                   // bytes of a token that a match has at least
+	regex   func() *regex.Regexp
+	hint    func() *regex.Regexp // cheaper than regex, and matches where it does; nil for none
+	anchor  *anchor              // cheaper still; nil for none
+	run     int                  // bytes of a token that a match has at least
 	group   int
 	entropy float64
 	allow   []*allowlist
@@ -35,7 +36,7 @@ type rule struct {
 type allowlist struct {
 	all    bool   // all that is said must be true
 	target string // what regex is about: "" the secret, match or line
-	regex  func() *regexp.Regexp
+	regex  func() *regex.Regexp
 	stop   []string // lower case
 }
 
@@ -48,8 +49,14 @@ type finding struct {
 
 // lazily returns what compiles a regex at its first use: most rules never see a
 // line with their keyword.
-func lazily(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+func lazily(expr string) func() *regex.Regexp {
+	return sync.OnceValue(func() *regex.Regexp {
+		re, err := regex.Compile(expr, 0)
+		if err != nil {
+			panic("BUG: a regex was not checked: " + err.Error())
+		}
+		return re
+	})
 }
 
 // scratch is what find needs beside the line.
@@ -62,8 +69,8 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // find returns the secrets in line; they are valid until the next call with s.
 // over is asked before each rule and tells it to give up, ok is false then; it
-// may be nil.
-func (rs *ruleset) find(line string, s *scratch, over func() bool) (fs []finding, ok bool) {
+// may be nil. So it gives up when g ends the matches of a rule.
+func (rs *ruleset) find(line string, s *scratch, over func() bool, g regex.Guard) (fs []finding, ok bool) {
 	s.found.reset(len(rs.rules))
 	rs.words.scan(line, &s.found)
 	if len(rs.always) > 0 {
@@ -84,8 +91,12 @@ func (rs *ruleset) find(line string, s *scratch, over func() bool) (fs []finding
 			if over != nil && over() {
 				return nil, false
 			}
-			if r.mayMatch(line, ascii) {
-				s.findings = rs.apply(r, line, s.findings)
+			may, err := r.mayMatch(line, ascii, g)
+			if may && err == nil {
+				s.findings, err = rs.apply(r, line, s.findings, g)
+			}
+			if err != nil {
+				return nil, false
 			}
 		}
 	}
@@ -99,38 +110,50 @@ func (rs *ruleset) find(line string, s *scratch, over func() bool) (fs []finding
 const allowed = "gitleaks:allow"
 
 // apply appends what r finds in line.
-func (rs *ruleset) apply(r *rule, line string, fs []finding) []finding {
-	for _, at := range r.regex().FindAllStringIndex(line, -1) {
+func (rs *ruleset) apply(r *rule, line string, fs []finding, g regex.Guard) ([]finding, error) {
+	err := r.regex().Each(line, -1, g, func(at []int) error {
 		match := strings.Trim(line[at[0]:at[1]], "\n")
-		secret := r.secret(match)
-		if secret == "" || r.entropy != 0 && entropy(secret) <= r.entropy {
-			continue
+		secret, err := r.secret(match, g)
+		if err != nil || secret == "" || r.entropy != 0 && entropy(secret) <= r.entropy {
+			return err
 		}
 		whole := lineAround(line, at[0], at[0]+len(match))
-		if strings.Contains(whole, allowed) || anyAllows(rs.allow, secret, match, whole) || anyAllows(r.allow, secret, match, whole) {
-			continue
+		if strings.Contains(whole, allowed) {
+			return nil
+		}
+		for _, lists := range [][]*allowlist{rs.allow, r.allow} {
+			if allows, err := anyAllows(lists, secret, match, whole, g); allows || err != nil {
+				return err
+			}
 		}
 		fs = append(fs, finding{r, secret, strings.Count(line[:at[0]], "\n")})
-	}
-	return fs
+		return nil
+	})
+	return fs, err
 }
 
 // secret returns the part of a match that is one: the group that is named, the
 // first that is not empty, or all.
-func (r *rule) secret(match string) string {
-	groups := r.regex().FindStringSubmatch(match)
-	if len(groups) < 2 {
-		return match
+func (r *rule) secret(match string, g regex.Guard) (string, error) {
+	at, err := r.regex().FindSubmatchIndex(match, g)
+	if len(at) < 4 || err != nil {
+		return match, err
+	}
+	group := func(i int) string {
+		if at[2*i] < 0 {
+			return ""
+		}
+		return match[at[2*i]:at[2*i+1]]
 	}
 	if r.group > 0 {
-		return groups[r.group]
+		return group(r.group), nil
 	}
-	for _, g := range groups[1:] {
-		if g != "" {
-			return g
+	for i := 1; i < len(at)/2; i++ {
+		if g := group(i); g != "" {
+			return g, nil
 		}
 	}
-	return match
+	return match, nil
 }
 
 // lineAround returns the whole lines that text[from:to] is in.
@@ -142,7 +165,7 @@ func lineAround(text string, from, to int) string {
 	return text[from:]
 }
 
-func anyAllows(lists []*allowlist, secret, match, line string) bool {
+func anyAllows(lists []*allowlist, secret, match, line string, g regex.Guard) (bool, error) {
 	for _, a := range lists {
 		target := secret
 		switch a.target {
@@ -151,17 +174,23 @@ func anyAllows(lists []*allowlist, secret, match, line string) bool {
 		case "line":
 			target = line
 		}
-		if a.allows(target, secret) {
-			return true
+		if allows, err := a.allows(target, secret, g); allows || err != nil {
+			return allows, err
 		}
 	}
-	return false
+	return false, nil
 }
 
-func (a *allowlist) allows(target, secret string) bool {
-	byRegex := a.regex != nil && a.regex().MatchString(target)
+func (a *allowlist) allows(target, secret string, g regex.Guard) (bool, error) {
+	byRegex := false
+	if a.regex != nil {
+		var err error
+		if byRegex, err = a.regex().Match(target, g); err != nil {
+			return false, err
+		}
+	}
 	if !a.all && byRegex {
-		return true
+		return true, nil
 	}
 	byWord := false
 	if len(a.stop) > 0 {
@@ -173,9 +202,9 @@ func (a *allowlist) allows(target, secret string) bool {
 		}
 	}
 	if !a.all {
-		return byWord
+		return byWord, nil
 	}
-	return (a.regex == nil || byRegex) && (len(a.stop) == 0 || byWord)
+	return (a.regex == nil || byRegex) && (len(a.stop) == 0 || byWord), nil
 }
 
 // preferred leaves out what a generic rule found where another one says more.

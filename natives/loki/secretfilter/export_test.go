@@ -1,6 +1,10 @@
 package secretfilter
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weir-run/weir/engine/regex"
+)
 
 // Found is a finding, for tests.
 type Found struct{ Rule, Secret string }
@@ -15,7 +19,7 @@ func Find(config []byte, line string) ([]Found, error) {
 			return nil, err
 		}
 	}
-	fs, _ := rs.find(line, new(scratch), nil)
+	fs, _ := rs.find(line, new(scratch), nil, regex.Guard{})
 	var out []Found
 	for _, f := range fs {
 		out = append(out, Found{f.rule.id, f.secret})

@@ -1,10 +1,11 @@
 package secretfilter
 
 import (
-	"regexp"
 	"regexp/syntax"
 	"strings"
 	"unicode"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // maxHeads bounds how many beginnings of a regex are looked at.
@@ -21,7 +22,7 @@ type head struct {
 type anchor struct {
 	words []string
 	first [256]bool // the bytes that a word begins with, in both cases
-	regex func() *regexp.Regexp
+	regex func() *regex.Regexp
 }
 
 // newAnchor returns the anchor of the regex of a tree at words, which are in
@@ -60,22 +61,33 @@ func isWord(c byte) bool {
 
 // matches reports whether the regex may match in a line of ASCII; a line where
 // it does not has no match.
-func (a *anchor) matches(line string) bool {
+func (a *anchor) matches(line string, g regex.Guard) (bool, error) {
+	tries := 0
 	for i := range len(line) {
 		if !a.first[line[i]] {
 			continue
 		}
 		for _, w := range a.words {
 			if hasFold(line, i, w) {
-				if a.regex().MatchString(line[i:]) {
-					return true
+				if ok, err := a.regex().Match(line[i:], g); ok || err != nil {
+					return ok, err
+				}
+				// Each may go to the end of the line.
+				if tries++; tries%triesPerCheck == 0 && g.Check != nil {
+					if err := g.Check(); err != nil {
+						return false, err
+					}
 				}
 				break
 			}
 		}
 	}
-	return false
+	return false, nil
 }
+
+// triesPerCheck is how often an anchor tries its regex between looks at the
+// clock.
+const triesPerCheck = 16
 
 // heads returns how the texts begin that a regex matches; ok is false when that
 // is not known, or too much.

@@ -65,4 +65,4 @@ func (m *metrics) add(c counts, took time.Duration) {
 }
 
 // counts are those of one batch.
-type counts struct{ bypassed, timedOut, dropped int }
+type counts struct{ bypassed, timedOut, dropped, slow int }

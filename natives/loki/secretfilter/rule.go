@@ -3,6 +3,8 @@ package secretfilter
 import (
 	"regexp/syntax"
 	"strings"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // newRule returns a rule whose regex has the given tree.
@@ -46,14 +48,14 @@ func withoutPrefix(tree *syntax.Regexp) (rest *syntax.Regexp, ok bool) {
 
 // mayMatch reports whether the regex may match; a line where it does not has no
 // match.
-func (r *rule) mayMatch(line string, ascii bool) bool {
+func (r *rule) mayMatch(line string, ascii bool, g regex.Guard) (bool, error) {
 	switch {
 	case ascii && r.anchor != nil:
-		return r.anchor.matches(line)
+		return r.anchor.matches(line, g)
 	case r.hint != nil:
-		return r.hint().MatchString(line)
+		return r.hint().Match(line, g)
 	}
-	return true
+	return true, nil
 }
 
 // isToken tells the bytes that secrets are mostly made of.

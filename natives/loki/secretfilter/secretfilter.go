@@ -22,6 +22,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/regex"
 	"github.com/weir-run/weir/natives/generation"
 )
 
@@ -108,19 +109,25 @@ func timedOut(s *batch.Stream) *batch.Stream {
 // ConsumeLogs sends the lines of b without secrets.
 func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	start := c.Clock.Now()
-	out, counts := c.Load().Rules.apply(b, c.Clock.Now, c.metrics)
+	out, counts, err := c.Load().Rules.apply(ctx, b, c.Clock.Now, c.metrics)
+	if err != nil {
+		return err
+	}
 	c.metrics.add(counts, c.Clock.Now().Sub(start))
-	c.Stats.DropLines("timeout", counts.dropped)
+	c.Stats.DropLines("timeout", counts.dropped-counts.slow)
+	c.Stats.DropLines("match_limit", counts.slow)
 	return c.Sender.SendLogs(ctx, out)
 }
 
-// apply returns b without secrets; b itself when there are none.
-func (r *rules) apply(b *batch.Logs, now func() time.Time, m *metrics) (out *batch.Logs, n counts) {
+// apply returns b without secrets; b itself when there are none. The error is that
+// the call had to end.
+func (r *rules) apply(ctx context.Context, b *batch.Logs, now func() time.Time, m *metrics) (out *batch.Logs, n counts, err error) {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	c := &changed{Logs: b}
 	var over func() bool
 	var start time.Time
+	meter := regex.NewMeter(ctx)
 	if r.args.ProcessingTimeout > 0 {
 		over = func() bool { return now().Sub(start) > r.args.ProcessingTimeout }
 	}
@@ -132,8 +139,13 @@ func (r *rules) apply(b *batch.Logs, now func() time.Time, m *metrics) (out *bat
 		if over != nil {
 			start = now()
 		}
-		fs, ok := r.set.find(line, s, over)
+		fs, ok := r.set.find(line, s, over, meter.Guard())
 		switch {
+		case !ok && meter.Err() != nil:
+			return nil, n, context.Cause(ctx)
+		case !ok && (over == nil || !over()):
+			n.slow++
+			c.dropped = append(c.dropped, i)
 		case !ok:
 			n.timedOut++
 			r.late(c, i)
@@ -144,7 +156,7 @@ func (r *rules) apply(b *batch.Logs, now func() time.Time, m *metrics) (out *bat
 	}
 	clear(s.findings) // they hold parts of lines
 	n.dropped = len(c.dropped)
-	return c.result(), n
+	return c.result(), n, nil
 }
 
 // late does what is to be done with a line that took too long.

@@ -1,6 +1,7 @@
 package secretfilter_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -295,4 +296,28 @@ func TestArguments(t *testing.T) {
 	w("redact_with = \"x\"\nredact_percent = 3", "redact_percent has no effect beside redact_with")
 	w("drop_on_timeout = true", "drop_on_timeout has no effect without processing_timeout")
 	w("label_timed_out = true", "label_timed_out has no effect without processing_timeout, or beside drop_on_timeout")
+}
+
+// TestMatchLimit sends a line that a rule would work on for hours: it is dropped,
+// as nobody knows what is in it, and the other lines go on.
+func TestMatchLimit(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "rules.toml")
+	rule := "[[rules]]\nid = \"slow\"\nregex = '''token=(x*y|x)|x*y|x'''\nkeywords = [\"token\"]\n"
+	if err := os.WriteFile(config, []byte(rule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := newLab(t, fmt.Sprintf("gitleaks_config = %q", config))
+	out := l.send("before", "token"+strings.Repeat("x", 300_000), "after")
+	if diff := cmp.Diff([]string{"before", "after"}, out.Line); diff != "" {
+		t.Errorf("(-want +got):\n%.1000s", diff)
+	}
+	if got := l.n.Stats.DroppedLines()["match_limit"]; got != 1 {
+		t.Errorf("got %d dropped, want 1", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := &batch.Logs{Line: []string{"token" + strings.Repeat("x", 300_000)}, Stream: []*batch.Stream{web}, T: []int64{1}}
+	if err := l.c.ConsumeLogs(ctx, b); err != context.Canceled {
+		t.Errorf("got %v", err)
+	}
 }

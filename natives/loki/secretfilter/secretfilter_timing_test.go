@@ -3,6 +3,8 @@ package secretfilter
 import (
 	"strings"
 	"testing"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // timed are lines as programs write them.
@@ -21,7 +23,7 @@ func BenchmarkFind(b *testing.B) {
 			b.SetBytes(int64(len(l.line)))
 			b.ReportAllocs()
 			for b.Loop() {
-				rs.find(l.line, s, nil)
+				rs.find(l.line, s, nil, regex.Guard{})
 			}
 		})
 	}
