@@ -233,3 +233,15 @@ func TestBrokenScriptIsCheap(t *testing.T) {
 		t.Errorf("%d lines were dropped, want %d", dropped, batches*rows)
 	}
 }
+
+// A script that uses all of its time on every part is not asked about each.
+func TestSlowScriptIsNotAskedForEver(t *testing.T) {
+	n := newNode(t)
+	n.save(`return weir.transform { logs = function() while true do end end }`, "script {\non_error = \"drop\"\nlimits { time = \"1s\" }\n}")
+	if out := n.sendLines(strings.Repeat("{job=\"a\"} line\n", 64)); out != "" {
+		t.Fatalf("got %q", out)
+	}
+	if calls := gathered(t, n.Registry, "weir_script_calls_total"); calls > 30 {
+		t.Errorf("%v calls of 1s for a batch", calls)
+	}
+}

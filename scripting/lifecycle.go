@@ -50,6 +50,17 @@ func (c *Component) successor(ctx context.Context) (*Component, error) {
 	}
 }
 
+// ends reports whether another component, or none, is to have what comes.
+func (c *Component) ends() bool {
+	select {
+	case <-c.replaced:
+	case <-c.stopped:
+	default:
+		return false
+	}
+	return true
+}
+
 // open lets batches in, after what must come first: the calls of the generation
 // before, when there may be one call at a time, state that is on disk, and
 // setup. It returns false when another component took over or ctx ended before.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/weir-run/weir/engine/batch"
 )
@@ -14,6 +15,14 @@ import (
 // each back-off.
 const maxIsolating = 64
 
+// A script that has worked on no part after isolatingTime and minIsolating calls,
+// which are halves of some thousand records down to one, is asked no more: it may
+// use all of its time for each call.
+const (
+	isolatingTime = 5 * time.Second
+	minIsolating  = 12
+)
+
 // pieces are the parts in which a batch that the script failed on goes through it
 // again: halves, down to one record, so that neither a batch which is too much at
 // once nor a record which it cannot process stops the others. What became of a
@@ -22,14 +31,16 @@ type pieces[B interface{ Len() int }] struct {
 	cut  func(rows *batch.Rows, from int) B
 	run  func(ctx context.Context, part B) (result, error)
 	join func(ins []B, outs []result) result
+	ends func() bool // whether this version of the script ends
 
 	todo  []span // the next is the last
 	done  []piece[B]
-	bad   []span // that the script failed on, each a record, or records for themselves
-	good  int    // records that it worked on
-	calls int    // since the last back-off
-	stale bool   // some of bad are from before the last back-off
-	over  *Error // the limit that made parts of it; nil: none did
+	bad   []span    // that the script failed on, each a record, or records for themselves
+	good  int       // records that it worked on
+	calls int       // since the last back-off
+	began time.Time // of the first of calls
+	stale bool      // some of bad are from before the last back-off
+	over  *Error    // the limit that made parts of it; nil: none did
 }
 
 // span is the rows of a batch from from on, below to.
@@ -54,7 +65,8 @@ func (c *Component) piecesOf(b *batch.Metrics) *pieces[*batch.Metrics] {
 			// See split.partsOf.
 			return in.Along(uint64(from)).Along(uint64(in.Len()))
 		},
-		run: c.process,
+		run:  c.process,
+		ends: c.ends,
 		join: func(ins []*batch.Metrics, outs []result) result {
 			parts := make([]part, len(ins))
 			for i := range ins {
@@ -71,6 +83,7 @@ func (c *Component) piecesOfLines(b *batch.Logs) *pieces[*batch.Logs] {
 		todo: []span{{0, b.Len()}},
 		cut:  func(rows *batch.Rows, _ int) *batch.Logs { return b.Only(rows) },
 		run:  c.processLogs,
+		ends: c.ends,
 		join: func(_ []*batch.Logs, outs []result) result { return c.joinLines(b, outs) },
 	}
 }
@@ -193,6 +206,11 @@ func (p *pieces[B]) retry() {
 // do runs the script on what is to do, as long as there are calls left.
 func (p *pieces[B]) do(ctx context.Context) error {
 	for len(p.todo) > 0 && p.calls < maxIsolating {
+		if p.calls == 0 {
+			p.began = time.Now()
+		} else if p.ends() || p.good == 0 && p.calls >= minIsolating && time.Since(p.began) > isolatingTime {
+			return nil
+		}
 		p.calls++
 		s := p.todo[len(p.todo)-1]
 		if err := p.ask(ctx, s); err != nil {
