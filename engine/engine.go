@@ -81,6 +81,7 @@ type Engine struct {
 	started  atomic.Pointer[time.Time]
 	reload   atomic.Pointer[service.Reload]
 	path     atomic.Pointer[string]
+	imports  atomic.Pointer[[]string] // files and directories, of the plan that runs
 
 	removing   leavers
 	watch      *stall.Watch // of the worker
@@ -283,6 +284,9 @@ func (e *Engine) loadUntil(ctx context.Context, path string) (*config.Config, *p
 // error is then a config.Diagnostics. Nodes that stay on their last good
 // version are no error.
 func (e *Engine) Reload(ctx context.Context) error {
+	if err := e.readAhead(ctx); err != nil {
+		return err
+	}
 	return e.ask(ctx, e.reloadConfig)
 }
 
@@ -290,6 +294,9 @@ func (e *Engine) Reload(ctx context.Context) error {
 // absolute. It returns when the running graph has followed, or with an error
 // when that was refused, as Reload does.
 func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
+	if err := e.readAhead(ctx); err != nil {
+		return err
+	}
 	return e.ask(ctx, func() error { return e.filesChanged(paths) })
 }
 

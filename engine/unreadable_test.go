@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -99,5 +100,31 @@ func TestImportHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.wantHealth("import.file.m", component.Healthy, "")
+	})
+}
+
+// TestHangsOffWorker: while a file system is waited for, the worker does all else.
+func TestHangsOffWorker(t *testing.T) {
+	bubble(t, func(l *lab) {
+		mods := filepath.Join(l.dir, "mods")
+		if err := os.Mkdir(mods, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		l.save("mods/m.alloy", []byte(strings.Replace(passModule, "VALUE", "1", 1)))
+		l.start("import.file \"m\" {\n  filename = \"mods\"\n}\nm.p \"x\" { }\ntest.uvalue \"v\" { }\ntest.usource \"a\" {\n  value = test.uvalue.v.value\n}\n")
+		_, release := filestest.Hang(t, mods)
+		done := make(chan error)
+		go func() { done <- l.e.FilesChanged(context.Background(), []string{mods}) }()
+		synctest.Wait()
+		l.fake("test.uvalue.v").exportValue(&arguments{Value: "new"})
+		synctest.Wait()
+		if a, _ := l.fake("test.usource.a").get(); a.Value != "new" {
+			t.Errorf("the worker waits for a file system: the value is %q", a.Value)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		l.wantHealth("import.file.m", component.Unhealthy, "has not returned since")
+		release()
 	})
 }

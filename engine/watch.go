@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/watch"
 )
 
@@ -85,8 +86,48 @@ func (e *Engine) startWatch(ctx context.Context) (stop func()) {
 	}
 }
 
+// readAhead reads what the worker is about to. A file system that does not answer
+// is waited for here, and the worker, which others wait for, knows by then.
+func (e *Engine) readAhead(ctx context.Context) error {
+	var paths []string
+	if path := e.path.Load(); path != nil {
+		paths = append(paths, *path)
+	}
+	if imports := e.imports.Load(); imports != nil {
+		paths = append(paths, *imports...)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, path := range paths {
+			_, _ = config.ReadFiles(path) // the worker tells what is wrong
+		}
+		for _, c := range e.o.Catalogs {
+			for _, dir := range c.Roots() {
+				_, _ = files.Stat(dir)
+			}
+		}
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-e.box.closed:
+		return ErrNotRunning
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // followFiles watches what matters now.
 func (e *Engine) followFiles() {
+	imports := map[string]bool{}
+	for _, s := range e.plan.sources {
+		if s.path != "" {
+			imports[s.path] = true
+		}
+	}
+	paths := slices.Sorted(maps.Keys(imports))
+	e.imports.Store(&paths)
 	if e.watcher == nil {
 		return
 	}
