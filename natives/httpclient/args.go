@@ -31,7 +31,8 @@ type Arguments struct {
 	OAuth2 *OAuth2 `alloy:"oauth2,block,optional"`
 	// Bearer token to send with each request.
 	BearerToken component.Secret `alloy:"bearer_token,attr,optional"`
-	// File with the bearer token; it is read again for each request.
+	// File with the bearer token, a regular file of at most 1 MiB; it is read again
+	// for each request.
 	BearerTokenFile string `alloy:"bearer_token_file,attr,optional"`
 	// TLS settings of the connection.
 	TLSConfig TLSConfig `alloy:"tls_config,block,optional"`
@@ -63,7 +64,8 @@ type BasicAuth struct {
 	Username string `alloy:"username,attr,optional"`
 	// Password.
 	Password component.Secret `alloy:"password,attr,optional"`
-	// File with the password; it is read again for each request.
+	// File with the password, a regular file of at most 1 MiB; it is read again for
+	// each request.
 	PasswordFile string `alloy:"password_file,attr,optional"`
 }
 
@@ -73,7 +75,8 @@ type Authorization struct {
 	Type string `alloy:"type,attr,optional"`
 	// Credentials that follow the scheme.
 	Credentials component.Secret `alloy:"credentials,attr,optional"`
-	// File with the credentials; it is read again for each request.
+	// File with the credentials, a regular file of at most 1 MiB; it is read again
+	// for each request.
 	CredentialsFile string `alloy:"credentials_file,attr,optional"`
 }
 
@@ -83,7 +86,7 @@ type OAuth2 struct {
 	ClientID string `alloy:"client_id,attr,optional"`
 	// Client secret.
 	ClientSecret component.Secret `alloy:"client_secret,attr,optional"`
-	// File with the client secret.
+	// File with the client secret, a regular file of at most 1 MiB.
 	ClientSecretFile string `alloy:"client_secret_file,attr,optional"`
 	// Scopes to ask for.
 	Scopes []string `alloy:"scopes,attr,optional"`
@@ -101,7 +104,7 @@ type OAuth2 struct {
 type TLSConfig struct {
 	// CA certificates to verify the server with, as PEM text.
 	CA string `alloy:"ca_pem,attr,optional"`
-	// File with the CA certificates.
+	// File with the CA certificates, a regular file of at most 1 MiB.
 	CAFile string `alloy:"ca_file,attr,optional"`
 	// Client certificate, as PEM text.
 	Cert string `alloy:"cert_pem,attr,optional"`

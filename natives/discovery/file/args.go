@@ -13,7 +13,8 @@ type Arguments struct {
 	// Files with targets in the format of Prometheus's file service discovery;
 	// they end in .json, .yml or .yaml, and the last element of a path may be a
 	// pattern, such as /etc/targets/*.json. A relative path starts where weir
-	// was started. Changes are noticed at once.
+	// was started. Each is a regular file of at most 32 MiB. Changes are noticed at
+	// once.
 	Files []string `alloy:"files,attr"`
 	// How often the files are read in any case, for file systems that do not
 	// tell of changes.

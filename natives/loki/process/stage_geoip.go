@@ -21,8 +21,8 @@ import (
 
 // GeoIPArguments of stage.geoip.
 type GeoIPArguments struct {
-	// The file with the database, in MaxMind's format; it is read again when it
-	// changes.
+	// The file with the database, in MaxMind's format, of at most 1 GiB; it is read
+	// again when it changes.
 	DB string `alloy:"db,attr"`
 	// The extracted value that is the IP address.
 	Source string `alloy:"source,attr"`

@@ -14,8 +14,9 @@ import (
 type Arguments struct {
 	// Receivers to send the lines to.
 	ForwardTo []*flow.Receiver `alloy:"forward_to,attr"`
-	// The file with what secrets look like, in the format of Gitleaks; it is read
-	// again when it changes. Default: the rules of Gitleaks, which come with weir.
+	// The file with what secrets look like, in the format of Gitleaks, of at most
+	// 4 MiB; it is read again when it changes. Default: the rules of Gitleaks, which
+	// come with weir.
 	GitleaksConfig string `alloy:"gitleaks_config,attr,optional"`
 	// What to write in place of a secret. $SECRET_NAME stands for the id of the
 	// rule that found it, $SECRET_HASH for the SHA-1 of the secret in hexadecimal
