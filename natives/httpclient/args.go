@@ -36,7 +36,9 @@ type Arguments struct {
 	BearerTokenFile string `alloy:"bearer_token_file,attr,optional"`
 	// TLS settings of the connection.
 	TLSConfig TLSConfig `alloy:"tls_config,block,optional"`
-	// Whether HTTP 3xx answers are followed.
+	// Whether HTTP 3xx answers are followed. To another host or port, credentials,
+	// headers of the config and bodies are not sent, and no redirect leads from
+	// https to http. The discovery of targets follows none when it has http_headers.
 	FollowRedirects bool `alloy:"follow_redirects,attr,optional"`
 	// Whether HTTP/2 is offered over TLS.
 	EnableHTTP2 bool `alloy:"enable_http2,attr,optional"`

@@ -22,7 +22,8 @@ const tracked = "weir"
 
 // NewClient returns the client that the arguments describe. opts are Prometheus's
 // own: WithDialContextFunc, WithUserAgent and so on.
-// The client has no timeout; bound each request by its context.
+// The client has no timeout; bound each request by its context. What of a request
+// follows redirects, CheckRedirect says.
 func NewClient(a *Arguments, opts ...config.HTTPClientOption) (*http.Client, error) {
 	cfg, err := a.Config()
 	if err != nil {
@@ -32,6 +33,10 @@ func NewClient(a *Arguments, opts ...config.HTTPClientOption) (*http.Client, err
 	client, err := config.NewClientFromConfig(*cfg, tracked, append(slices.Clip(opts), config.WithSecretManager(reader{}))...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the HTTP client: %w", err)
+	}
+	client.Transport = newGuard(client.Transport, *cfg, opts)
+	if a.FollowRedirects {
+		client.CheckRedirect = CheckRedirect
 	}
 	return client, nil
 }
@@ -75,7 +80,8 @@ func byReference(cfg *config.HTTPClientConfig) {
 }
 
 // Config returns the arguments as Prometheus has them, valid, in memory of
-// their own.
+// their own. Clients that Prometheus makes of it send http_headers to whatever host
+// they are redirected to, so with such it follows no redirects.
 func (a *Arguments) Config() (*config.HTTPClientConfig, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -84,7 +90,7 @@ func (a *Arguments) Config() (*config.HTTPClientConfig, error) {
 		BearerToken:     config.Secret(a.BearerToken),
 		BearerTokenFile: a.BearerTokenFile,
 		TLSConfig:       a.TLSConfig.config(),
-		FollowRedirects: a.FollowRedirects,
+		FollowRedirects: a.FollowRedirects && len(a.HTTPHeaders) == 0,
 		EnableHTTP2:     a.EnableHTTP2,
 		ProxyConfig:     a.Proxy.config(),
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/natives/httpclient"
 )
 
 // CheckURL returns what is wrong with the argument url, to which something is
@@ -89,9 +90,6 @@ func KeepPost(follow bool) func(req *http.Request, via []*http.Request) error {
 		if !follow || req.Method != http.MethodPost {
 			return fmt.Errorf("server redirects to %s: make that the endpoint's url", journal.PublicURL(req.URL.String()))
 		}
-		if len(via) >= 10 {
-			return errors.New("server redirects more than 10 times")
-		}
-		return nil
+		return httpclient.CheckRedirect(req, via)
 	}
 }

@@ -508,13 +508,23 @@ func TestRejectedBlocksAreDropped(t *testing.T) {
 	f(503, "", false)
 }
 
-// TestRedirects: one that keeps the request is followed. Of the others a client
+// TestRedirects: one that keeps the request and the host is followed. Of others a client
 // makes a GET without a body, whatever the answer to which is, nothing arrived.
 func TestRedirects(t *testing.T) {
-	f := func(status int, follow, arrives bool) {
+	f := func(status int, follow, arrives, another bool) {
 		t.Helper()
 		srv := newServer(t)
-		front := httptest.NewServer(http.RedirectHandler(srv.URL+"/elsewhere?token=hunter2", status))
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/elsewhere" {
+				srv.Config.Handler.ServeHTTP(w, r)
+				return
+			}
+			to := "/elsewhere?token=hunter2"
+			if another {
+				to = srv.URL + to
+			}
+			http.Redirect(w, r, to, status)
+		}))
 		defer front.Close()
 		config := func(url string) string {
 			return endpoint(url, fmt.Sprintf("name = \"x\"\nfollow_redirects = %t", follow))
@@ -523,7 +533,11 @@ func TestRedirects(t *testing.T) {
 		n.accept(t, gauges(1, 2, t0))
 		if !arrives {
 			n.Wait(t, func() bool { return strings.Contains(n.Logs(), "cannot send") })
-			if log := n.Logs(); !strings.Contains(log, "redirects to "+srv.URL+"/elsewhere?…") || strings.Contains(log, "hunter2") {
+			says := "redirects to " + front.URL + "/elsewhere?…"
+			if another {
+				says = "redirects to another host, " + strings.TrimPrefix(srv.URL, "http://")
+			}
+			if log := n.Logs(); !strings.Contains(log, says) || strings.Contains(log, "hunter2") {
 				t.Errorf("%d: the log says:\n%s", status, log)
 			}
 			if err := n.c.Update(decode(t, config(srv.URL))); err != nil {
@@ -534,11 +548,13 @@ func TestRedirects(t *testing.T) {
 		n.stop()
 		diff(t, map[string]uint64{}, n.Stats.Dropped())
 	}
-	f(http.StatusTemporaryRedirect, true, true)
-	f(http.StatusPermanentRedirect, true, true)
-	f(http.StatusMovedPermanently, true, false)
-	f(http.StatusFound, true, false)
-	f(http.StatusPermanentRedirect, false, false)
+	f(http.StatusTemporaryRedirect, true, true, false)
+	f(http.StatusPermanentRedirect, true, true, false)
+	f(http.StatusMovedPermanently, true, false, false)
+	f(http.StatusFound, true, false, false)
+	f(http.StatusPermanentRedirect, false, false, false)
+	f(http.StatusTemporaryRedirect, true, false, true)
+	f(http.StatusPermanentRedirect, true, false, true)
 }
 
 func TestDeadEndpointHoldsUpNobody(t *testing.T) {
