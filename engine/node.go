@@ -65,6 +65,8 @@ type state struct {
 	own []component.Health
 	// stalled is the oldest operation that has not returned in time.
 	stalled component.Health
+	// queue says that its queue does not drain.
+	queue component.Health
 
 	health    component.Health // of all of them, since its state began
 	lastError component.Health // the last that was worse than healthy, when it was last reported
@@ -92,7 +94,9 @@ func (s *state) parts(yield func(component.Health) bool) {
 			return
 		}
 	}
-	part(s.run, component.ReasonRun)
+	if part(s.queue, component.ReasonQueue) {
+		part(s.run, component.ReasonRun)
+	}
 }
 
 // decide makes one health of the parts.

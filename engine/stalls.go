@@ -22,10 +22,12 @@ func (e *Engine) watchStalls(ctx context.Context) {
 	timer := e.clock.NewTimer(stallInterval)
 	defer timer.Stop()
 	seen := map[*node]bool{} // that were stalled when last looked at
+	var q queues
 	for {
 		select {
 		case <-timer.C():
 			e.lookForStalls(seen)
+			q.look(e.graph.Load().nodes, e.clock.Now())
 			timer.Reset(stallInterval)
 		case <-ctx.Done():
 			return

@@ -104,13 +104,14 @@ func (n *node) info() service.Info {
 		Arguments: s.args, Exports: s.exports,
 	}
 	i.Problems = s.problems
-	op := n.watch.Begin("status", 0)
-	defer op.End()
 	if q, ok := s.component.(component.Queuer); ok {
-		if err := guard(func() error { i.Backlog = q.Backlog(); return nil }); err != nil {
+		var err error
+		if i.Backlog, err = n.backlog(q); err != nil {
 			n.e.log.Error("cannot ask for what a component keeps", "component_id", n.id, "err", err)
 		}
 	}
+	op := n.watch.Begin("status", 0)
+	defer op.End()
 	if d, ok := s.component.(component.Debugger); ok {
 		if err := guard(func() error { i.Debug = d.DebugInfo(); return nil }); err != nil {
 			i.Debug = map[string]string{"error": err.Error()}

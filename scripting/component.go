@@ -46,6 +46,7 @@ type Component struct {
 	slots      []*stateSlot // ctx.state
 	stateLater bool         // it is on disk, and taken by Run
 
+	holding  holding
 	entrance entrance      // of process and timers
 	ready    chan struct{} // closed when batches are let in; nil: they always are
 	replaced chan struct{} // closed when another component takes over
@@ -116,7 +117,13 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		c.mem.openOutbox(o)
 	}
 	c.gen = c.mem.next(view.Options{Args: exprs, Outputs: len(s.def.Outputs)})
-	o.Health = func(h component.Health) { c.health.set(aspectErrors, h) }
+	o.Health = func(h component.Health) {
+		if h.Reason != "" {
+			c.opts.Health(h)
+			return
+		}
+		c.health.set(aspectErrors, h)
+	}
 	c.report = newReporter(o, s.name, c.mem.metrics)
 	c.report.says = onErrorSays[a.block.OnError]
 	c.openPools(func() (*worker, error) { return c.newWorker(a.values) })
@@ -391,11 +398,29 @@ func (c *Component) newCall(ctx context.Context, w *worker) *call {
 	w.at = call{c: c, w: w, ctx: ctx, now: c.opts.Clock.Now(), observe: observer(ctx), replay: isReplay(ctx)}
 	w.at.on, w.at.final = c.onError(ctx)
 	w.call = &w.at
+	w.begin(c)
 	return w.call
 }
 
+// callName is what an operation of a script is called, and callGrace what it may
+// take beyond the script's own limits: they count the time that the call had the
+// CPU, which on a busy machine is less than what went by.
+const (
+	callName  = "a call of the script"
+	callGrace = 5 * time.Second
+)
+
+// begin makes the node unhealthy when the call does not return in time: functions
+// of the host may take longer than the limits that the VM looks after.
+func (w *worker) begin(c *Component) {
+	c.opts.Watch.Start(&w.op, callName, c.block.Limits.Time+callGrace)
+}
+
 // done ends the call: it holds nothing of whoever sent the batch.
-func (k *call) done() { k.ctx, k.observe, k.sends, k.w.call = nil, nil, nil, nil }
+func (k *call) done() {
+	k.w.op.End()
+	k.ctx, k.observe, k.sends, k.w.call = nil, nil, nil, nil
+}
 
 // limits are those of a call for so many records.
 func (k *call) limits(records int) *Call {
@@ -553,7 +578,7 @@ func (brokenVM) Broken() bool { return true }
 func (c *Component) Backlog() (b component.Backlog) {
 	if c.sink != nil && c.opts.StoragePath != "" {
 		st := c.mem.sent.tell()
-		b = component.Backlog{Journal: true, Samples: st.Samples.Waiting, Lines: st.Lines.Waiting}
+		b = component.Backlog{Journal: true, Samples: st.Samples.Waiting, Lines: st.Lines.Waiting, Patience: c.sink.settings.MaxWait}
 	}
 	if q := c.mem.quarantine; q != nil {
 		b.Quarantined = q.store.Records()

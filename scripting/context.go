@@ -80,6 +80,8 @@ func (w *worker) wait(fn func(ctx context.Context) (Value, error)) (Value, error
 	w.pool.wait()
 	defer w.pool.resume()
 	limit := k.c.block.Limits.Wait
+	w.op.Next("a wait of the script", limit+callGrace)
+	defer func() { w.op.Next(callName, k.c.block.Limits.Time+callGrace) }()
 	ctx, cancel := context.WithCancelCause(k.ctx)
 	defer cancel(nil)
 	alarm := clock.AfterFunc(k.c.opts.Clock, limit, func() { cancel(waitedTooLong(limit)) })
@@ -90,7 +92,7 @@ func (w *worker) wait(fn func(ctx context.Context) (Value, error)) (Value, error
 }
 
 // errWaited is the limit of what a script waits for.
-var errWaited = fmt.Errorf("%w: it waited longer", ErrLimit)
+var errWaited = fmt.Errorf("%w: it waited longer", ErrTime)
 
 func waitedTooLong(limit time.Duration) error {
 	return fmt.Errorf("%w than %s, the limit is script.limits.wait", errWaited, limit)

@@ -13,6 +13,16 @@ import (
 // instructions, memory of strings, depth. The VM it ran on is thrown away.
 var ErrLimit = errors.New("limit exceeded")
 
+// ErrTime is an ErrLimit: the call took longer than it may.
+var ErrTime error = timeError{}
+
+type timeError struct{}
+
+func (timeError) Error() string { return ErrLimit.Error() }
+
+// Unwrap returns ErrLimit.
+func (timeError) Unwrap() error { return ErrLimit }
+
 // Error is what went wrong in a script and where. It is made once and not
 // changed after it was returned.
 type Error struct {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 )
 
@@ -55,6 +57,28 @@ func (k *call) secure(b payload, whole *Error) error {
 // ErrHeld is in the error of a batch that is held in a test, where nobody will mend
 // the script meanwhile.
 var ErrHeld = errors.New("it is held until the script works")
+
+// holding makes a node unhealthy while batches of it are held.
+type holding struct {
+	mu sync.Mutex
+	n  int
+}
+
+// add notes a batch that is held, until it is released.
+func (h *holding) add(c *Component) (release func()) {
+	tell := func(d int) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.n += d
+		is := component.Health{State: component.Healthy, Reason: component.ReasonHeld, Time: c.opts.Clock.Now()}
+		if h.n > 0 {
+			is.State, is.Message = component.Unhealthy, "batches are held until the script works on them; weir_script_held_batches counts them"
+		}
+		c.opts.Health(is)
+	}
+	tell(1)
+	return func() { tell(-1) }
+}
 
 // backOff waits until a batch that is held is to be tried again. The component is
 // the one that is to have it instead.

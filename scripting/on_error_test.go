@@ -263,6 +263,7 @@ func TestHold(t *testing.T) {
 		h := n.Health()
 		return h.State == component.Unhealthy && strings.Contains(h.Message, "its sources are held until the script works")
 	})
+	n.Wait(t, func() bool { return n.Problem(component.ReasonHeld).State == component.Unhealthy })
 	same(t, n.send(text(t, 2, "b 3\n")), "b 3\n")
 	// The back-off ends, and it fails again.
 	errorsBefore := strings.Count(n.Logs(), "script failed")

@@ -115,6 +115,8 @@ func isolate[B interface{ Len() int }](ctx context.Context, c *Component, p *pie
 func held[B interface{ Len() int }](ctx context.Context, c *Component, source uint64, p *pieces[B], err *heldError) (out result, next *Component, _ error) {
 	c.mem.held.Inc()
 	defer c.mem.held.Dec()
+	release := func() {}
+	defer func() { release() }()
 	backoff, tries := minHold, 1
 	for again := err; ; {
 		last, failed := p.search(ctx, again)
@@ -140,6 +142,9 @@ func held[B interface{ Len() int }](ctx context.Context, c *Component, source ui
 			tries++
 		}
 		c.report.unwell(source, err.err, onErrorSays[OnErrorHold], failureAge)
+		if backoff == minHold { // the first time that it waits
+			release = c.holding.add(c)
+		}
 		next, failed := c.backOff(ctx, err, backoff)
 		if next != nil || failed != nil {
 			return out, next, failed

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weir-run/weir/engine/stall"
 	"github.com/weir-run/weir/scripting/view"
 )
 
@@ -16,6 +17,7 @@ type worker struct {
 	win   view.Metrics
 	lines view.Logs
 	pool  *pool // that it is of
+	op    stall.Op
 	// call is the call at hand, nil outside of calls: what ctx is about.
 	call *call
 

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type reporter struct {
 	says    string // what becomes of data, beside the error
 
 	telling sync.Mutex // held while the health is reported
+	said    bool       // late, as it was reported last; under telling
 
 	mu      sync.Mutex
 	fails   map[uint64]time.Time // sources whose last call failed: until when that counts
@@ -37,6 +39,7 @@ type reporter struct {
 	logged  map[string]bool // positions that are in the log since all was well
 	quiet   int             // errors since then that are not
 	last    *Error          // since then
+	late    *Error          // of a call that took longer than it may, since then
 	tokens  float64
 	filled  time.Time
 }
@@ -126,6 +129,9 @@ func (r *reporter) unwell(source uint64, err *Error, says string, age time.Durat
 	}
 	changed := r.health != component.Unhealthy || r.message != message
 	r.health, r.message = component.Unhealthy, message
+	if r.late == nil && errors.Is(err, ErrTime) {
+		r.late, changed = err, true
+	}
 	r.mu.Unlock()
 	if changed {
 		r.tell(now)
@@ -139,8 +145,16 @@ func (r *reporter) tell(now time.Time) {
 	defer r.telling.Unlock()
 	r.mu.Lock()
 	h := component.Health{State: r.health, Message: r.message, Time: now}
+	late := component.Health{State: component.Healthy, Time: now, Reason: component.ReasonTimeout}
+	if r.late != nil {
+		late.State, late.Message = component.Unhealthy, r.late.Error()
+	}
 	r.mu.Unlock()
 	r.o.Health(h)
+	if is := late.State == component.Unhealthy; is != r.said {
+		r.said = is
+		r.o.Health(late)
+	}
 }
 
 // settle is called with mu held and lets it go: healthy when nothing fails.
@@ -152,6 +166,7 @@ func (r *reporter) settle(now time.Time) {
 	again := r.health == component.Unhealthy
 	r.health, r.message = component.Healthy, ""
 	quiet := r.quiet
+	r.late = nil
 	if again { // else errors of a call that is under way are told once it is done
 		clear(r.logged)
 		r.quiet, r.last = 0, nil

@@ -122,6 +122,7 @@ func (r *runner) take() {
 // accepted.
 func (r *runner) pause() error {
 	r.c.mem.metrics.seconds.Add(time.Since(r.went).Seconds())
+	r.k.w.op.End()
 	r.take()
 	r.k.openEmitted(r.hook, r.c.mem.going.source)
 	for len(r.kept) > 0 {
@@ -137,6 +138,7 @@ func (r *runner) pause() error {
 // that does not return would else go on for ever.
 func (r *runner) resume() bool {
 	r.went = time.Now()
+	r.k.w.begin(r.c)
 	if r.ctx.Err() != nil {
 		return false
 	}

@@ -1,5 +1,7 @@
 package component
 
+import "time"
+
 // Queuer is a Component that keeps some of what it accepted. What its flow.Stats
 // count as out is what was sent, and not what was put aside to be sent later.
 type Queuer interface {
@@ -23,6 +25,9 @@ type Backlog struct {
 	Journal bool
 	// Samples and Lines wait in the journal, once for each endpoint.
 	Samples, Lines int64
+	// Patience is how long the component waits on purpose, by its arguments, before
+	// it sends what waits.
+	Patience time.Duration
 	// Quarantined is how many samples and lines are in quarantine.
 	Quarantined int64
 }

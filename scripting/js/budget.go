@@ -161,7 +161,7 @@ func (b *budget) trip(err error) error {
 func (b *budget) tick(now time.Time, m *memoryNow) {
 	b.use(now)
 	if b.ran > b.limit || now.Sub(b.started) > max(wallFactor*b.limit, leastWall) {
-		b.trip(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrLimit, b.limit, b.setting))
+		b.trip(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrTime, b.limit, b.setting))
 		return
 	}
 	if err := b.heap.tick(now, m, &b.flag); err != nil {

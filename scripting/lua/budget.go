@@ -139,7 +139,7 @@ func (b *budget) look() error {
 		return b.trip(errStopped)
 	}
 	if b.used > b.limit || now.Sub(b.started) > wallFactor*b.limit {
-		return b.trip(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrLimit, b.limit, b.setting))
+		return b.trip(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrTime, b.limit, b.setting))
 	}
 	if b.spent > b.max {
 		return b.trip(fmt.Errorf("%w: the call ran more than %d instructions%s", scripting.ErrLimit, b.max, b.setting))

@@ -37,7 +37,9 @@ type Node struct {
 	logs    bytes.Buffer
 	exports []any
 	health  []component.Health
-	changed chan struct{} // closed and replaced at every export and health report
+	// problems are the last reports that had a reason.
+	problems map[string]component.Health
+	changed  chan struct{} // closed and replaced at every export and health report
 }
 
 // New returns a Node whose clock stands at 2025-01-01T00:00:00Z.
@@ -126,7 +128,7 @@ func (n *Node) Exports() any {
 	return n.exports[len(n.exports)-1]
 }
 
-// Health returns the last health reported, the zero value when there was none.
+// Health returns the last health reported without a reason, the zero value when there was none.
 func (n *Node) Health() component.Health {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -134,6 +136,14 @@ func (n *Node) Health() component.Health {
 		return component.Health{}
 	}
 	return n.health[len(n.health)-1]
+}
+
+// Problem returns the last health that was reported for a reason, the zero value
+// when there was none.
+func (n *Node) Problem(reason string) component.Health {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.problems[reason]
 }
 
 // Logs returns the log so far.
@@ -175,7 +185,14 @@ func (n *Node) export(e any) {
 func (n *Node) report(h component.Health) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.health = append(n.health, h)
+	if h.Reason == "" {
+		n.health = append(n.health, h)
+	} else {
+		if n.problems == nil {
+			n.problems = map[string]component.Health{}
+		}
+		n.problems[h.Reason] = h
+	}
 	n.wake()
 }
 

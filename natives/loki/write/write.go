@@ -98,7 +98,13 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 }
 
 // Backlog returns what waits to be sent.
-func (c *Component) Backlog() component.Backlog { return c.endpoints.Backlog() }
+func (c *Component) Backlog() component.Backlog {
+	b := c.endpoints.Backlog()
+	for _, e := range c.endpoints.Current() {
+		b.Patience = max(b.Patience, e.Using().args.BatchWait)
+	}
+	return b
+}
 
 // Run sends until ctx ends.
 func (c *Component) Run(ctx context.Context) error { return c.endpoints.Run(ctx) }

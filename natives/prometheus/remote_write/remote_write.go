@@ -125,7 +125,15 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 }
 
 // Backlog returns what waits to be sent.
-func (c *Component) Backlog() component.Backlog { return c.endpoints.Backlog() }
+func (c *Component) Backlog() component.Backlog {
+	b := c.endpoints.Backlog()
+	for _, e := range c.endpoints.Current() {
+		if d := e.Using().args.Queue.BatchSendDeadline; d != nil {
+			b.Patience = max(b.Patience, *d)
+		}
+	}
+	return b
+}
 
 // Run sends until ctx ends.
 func (c *Component) Run(ctx context.Context) error { return c.endpoints.Run(ctx) }

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+const (
+	// queueInterval is how often queues are looked at.
+	queueInterval = 5 * time.Second
+	// queueLimit is how long nothing may leave a queue in which data waits, besides
+	// what the component waits on purpose.
+	queueLimit = time.Minute
+)
+
+// drain is how the queue of a node was when something last left it.
+type drain struct {
+	left    uint64 // sent and dropped so far
+	waiting int64
+	since   time.Time
+}
+
+// queues finds queues that do not drain. It is watchStalls's own.
+type queues struct {
+	next  time.Time
+	nodes map[*node]*drain
+}
+
+// look makes nodes unhealthy in whose queue data waits that does not leave it.
+func (q *queues) look(nodes []*node, now time.Time) {
+	if now.Before(q.next) {
+		return
+	}
+	q.next = now.Add(queueInterval)
+	seen := map[*node]*drain{}
+	for _, n := range nodes {
+		c, ok := n.state.Load().component.(component.Queuer)
+		if !ok {
+			continue
+		}
+		b, err := n.backlog(c)
+		if err != nil {
+			continue // reported where it is asked for
+		}
+		d := drain{left: n.left(), waiting: b.Samples + b.Lines, since: now}
+		before := q.nodes[n]
+		if before != nil && d.waiting > 0 && d.left == before.left && d.waiting >= before.waiting {
+			d.since = before.since
+		}
+		seen[n] = &d
+		var h component.Health
+		if stuck := now.Sub(d.since); stuck >= queueLimit+b.Patience {
+			h = component.Health{State: component.Unhealthy, Time: d.since,
+				Message: fmt.Sprintf("its queue does not drain: nothing has left it since %s, while %d samples and lines wait", d.since.UTC().Format(time.RFC3339), d.waiting)}
+		}
+		if before := n.state.Load().queue; before.State != h.State || h.State == component.Unhealthy && before.Message != h.Message {
+			n.change(func(s *state) { s.queue = h })
+		}
+	}
+	q.nodes = seen
+}
+
+// backlog asks a component what it keeps.
+func (n *node) backlog(c component.Queuer) (b component.Backlog, err error) {
+	op := n.watch.Begin("status", 0)
+	defer op.End()
+	err = guard(func() error { b = c.Backlog(); return nil })
+	return b, err
+}
+
+// left counts what has left the node in any way.
+func (n *node) left() uint64 {
+	sum := n.stats.Out.Load() + n.stats.LinesOut.Load()
+	for _, v := range n.stats.Dropped() {
+		sum += v
+	}
+	for _, v := range n.stats.DroppedLines() {
+		sum += v
+	}
+	return sum
+}

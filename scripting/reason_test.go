@@ -1,0 +1,25 @@
+package scripting_test
+
+import (
+	"testing"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// A call that takes longer than it may is a reason of its own, until a call works,
+// and calls are operations that end.
+func TestTimeoutIsAReason(t *testing.T) {
+	n := newNode(t)
+	limits := "script {\nlimits {\ntime = \"20ms\"\n}\n}"
+	n.save(`return weir.transform { metrics = function(batch) while true do end end }`, limits)
+	n.send(text(t, 1, "a 1\n"))
+	n.Wait(t, func() bool { return n.Problem(component.ReasonTimeout).State == component.Unhealthy })
+	n.save(`return weir.transform { metrics = function(batch) end }`, limits)
+	n.send(text(t, 1, "a 2\n"))
+	if h := n.Health(); h.State != component.Healthy {
+		t.Errorf("got %+v", h)
+	}
+	if calls := n.Watch.All(); len(calls) > 0 {
+		t.Errorf("calls have not ended: %v", calls)
+	}
+}
