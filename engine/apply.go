@@ -29,6 +29,7 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	e.phase.CompareAndSwap(phaseStarting, phaseReady)
 	c.first = true
 	e.report("started "+configName(cfg.Path), start, c)
+	e.hear()
 	stopWatch := e.startWatch(ctx)
 	defer stopWatch()
 	op.End()
@@ -188,7 +189,22 @@ func (e *Engine) commit(p *plan) counts {
 	c.broken = e.broken
 	e.publish()
 	e.followFiles()
+	if e.phase.Load() == phaseReady {
+		e.hear()
+	}
 	return c
+}
+
+// hear looks again at what catalogs say has changed. At the start they wait until
+// they know.
+func (e *Engine) hear() {
+	for _, c := range e.catalogs() {
+		if c, ok := c.(component.Changing); ok {
+			c.OnChange(func(paths []string) {
+				e.box.post(func() { _ = e.filesChanged(paths) }) // which reports its errors
+			})
+		}
+	}
 }
 
 // propagate re-evaluates what depends on nodes with new exports, in the order

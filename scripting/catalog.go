@@ -46,6 +46,9 @@ type Options struct {
 	// Versions keeps the versions that passed their tests; nil: nothing does, so a
 	// start has no last good version to fall back on.
 	Versions *versions.Store
+	// Compilers bound how long scripts may take to compile; nil: the catalog makes
+	// its own.
+	Compilers *Compilers
 	// Probe measures the scripts; nil: nothing does.
 	Probe *Probe
 	// Checks look at scripts more closely than is needed to run them; nil: not.
@@ -57,10 +60,13 @@ type Options struct {
 // NewCatalog returns the catalog of the scripts in a folder and of those that
 // ship with weir. A user's file replaces a shipped one of the same name.
 func NewCatalog(o Options) (component.Catalog, error) {
+	if o.Compilers == nil {
+		o.Compilers = NewCompilers(0)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &catalog{o: o, known: map[string]component.Registration{}, made: map[string]*script{}, passed: map[string]string{}}
+	c := &catalog{o: o, known: map[string]component.Registration{}, made: map[string]*script{}, passed: map[string]string{}, compiling: map[string]*compilation{}}
 	if o.Namespace != "" {
 		for s := range strings.SplitSeq(o.Namespace, ".") {
 			if !identifier.MatchString(s) {
@@ -88,6 +94,7 @@ type catalog struct {
 	dir    string // absolute; "" without
 	work   string // the working directory when weir started
 
+	loads sync.Mutex // held by a lookup of what is not known, before mu
 	mu    sync.Mutex
 	files map[string]*scriptFiles // by component name; nil: walk again
 	known map[string]component.Registration
@@ -95,6 +102,10 @@ type catalog struct {
 	told  map[string]bool    // misnamed files that are in the log
 	found []string           // the user's files, as they were listed last
 	lost  string             // why not all of them were, as it is in the log
+
+	refreshed int                     // how often Refresh was called
+	compiling map[string]*compilation // that a lookup did not wait for, by name
+	changed   func(paths []string)    // told when one is done; nil: lookups wait
 
 	passed map[string]string // versions that passed their tests, by name
 }
@@ -113,6 +124,8 @@ type location struct {
 }
 
 func (c *catalog) Lookup(name string) (component.Registration, bool) {
+	c.loads.Lock()
+	defer c.loads.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r, ok := c.known[name]; ok {
@@ -122,8 +135,11 @@ func (c *catalog) Lookup(name string) (component.Registration, bool) {
 	if !ok {
 		return component.Registration{}, false
 	}
+	refreshed := c.refreshed
 	r := c.load(name, fs)
-	c.known[name] = r
+	if c.refreshed == refreshed { // while this waited for the compiler
+		c.known[name] = r
+	}
 	return r, true
 }
 
@@ -157,6 +173,7 @@ func (c *catalog) Refresh(paths []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.files = nil
+	c.refreshed++
 	for name, r := range c.known {
 		if slices.ContainsFunc(r.Sources, func(s string) bool {
 			return slices.ContainsFunc(paths, func(p string) bool {
@@ -304,8 +321,9 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	deps.language, deps.embedded, deps.own = lang, from[0].embedded, file.Path
 	deps.hashPart(lang.Name(), lang.Version())
 	deps.hashPart(from[0].rel, file.Text)
-	s, err := c.compile(name, file, deps, c.o.Probe)
+	s, deps, err := c.compiled(name, file, deps)
 	if err != nil {
+		reg.Sources = deps.sources()
 		return fail(err)
 	}
 	header := ParseHeader(lang.Comment(file.Text))
@@ -339,7 +357,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 }
 
 // compile makes a script of the text of a file.
-func (c *catalog) compile(name string, f File, deps *dependencies, probe *Probe) (*script, error) {
+func (c *catalog) compileNow(name string, f File, deps *dependencies, probe *Probe) (*script, error) {
 	p, err := deps.language.Compile(f, deps.env(probe))
 	if err != nil {
 		return nil, err

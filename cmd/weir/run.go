@@ -20,11 +20,13 @@ import (
 	"github.com/weir-run/weir/cmd/weir/sandbox"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/control"
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
 	"github.com/weir-run/weir/engine/storage"
+	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/versions"
 )
 
@@ -158,6 +160,10 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		sandboxURL = box.URL
 	}
 	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, versions: versions.Open(lock.Dir(), s.telemetry.Logger())}
+	use.compilers = scripting.NewCompilers(0)
+	if err := component.Register(s.telemetry.Registerer(), use.compilers.Collectors()...); err != nil {
+		return cannotStart(err)
+	}
 	catalogs, err := use.catalogs(scripts)
 	if err != nil {
 		return cannotStart(err)

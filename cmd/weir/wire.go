@@ -99,10 +99,11 @@ func languages() []scripting.Language { return []scripting.Language{lua.New(), j
 
 // scriptsUse is what a command does with scripts. The zero value looks at them.
 type scriptsUse struct {
-	log      *slog.Logger
-	checks   *scripting.Checks // nil: none beyond what loading a script needs
-	versions *versions.Store   // nil: there is no last good version
-	untested bool              // every version may run
+	log       *slog.Logger
+	checks    *scripting.Checks    // nil: none beyond what loading a script needs
+	versions  *versions.Store      // nil: there is no last good version
+	untested  bool                 // every version may run
+	compilers *scripting.Compilers // nil: each folder has its own
 }
 
 // options are what all folders of scripts have in common.
@@ -114,6 +115,7 @@ func (u scriptsUse) options(dir string) scripting.Options {
 		Modules:   stdlib.Modules(),
 		Outside:   scripting.Outside{LookupEnv: os.LookupEnv},
 		Checks:    u.checks,
+		Compilers: u.compilers,
 		Logger:    u.log,
 	}
 	if !u.untested {

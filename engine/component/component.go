@@ -241,6 +241,15 @@ type Catalog interface {
 	Refresh(paths []string)
 }
 
+// Changing is a Catalog of which an answer may change although no file does, as
+// when something that took long is ready.
+type Changing interface {
+	// OnChange has fn called with the files whose answers changed, from any
+	// goroutine; fn does not block. It replaces what was set before. From then on
+	// Lookup does not wait for long.
+	OnChange(fn func(paths []string))
+}
+
 // Options is what the engine gives to Build. The zero value of a field is
 // never passed, but for Previous.
 type Options struct {

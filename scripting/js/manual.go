@@ -35,12 +35,14 @@ message all the same. BigInts cannot be shifted or raised to a power; multiply.
 A call is bounded: in time and memory (script.limits), and neither catch nor
 finally holds its end up. Calls nest %d deep. A function of the language makes
 strings of %d MiB at most, goes over %d items of a list, passes %d arguments and
-reads or writes %d values of JSON, %d levels deep; more is a RangeError.
+reads or writes %d values of JSON, %d levels deep; more is a RangeError. Up to %d
+of them may be inside each other, and as many Proxies or bound functions behind
+each other. A file has %d KiB at most, nests %d brackets and compiles within %s.
 
 A pattern with lookaround or a backreference, and one that goes on from the middle
 of a text by lastIndex, may go back and try again too often: after %s for one
 match that is a RangeError. All others run on RE2, and end with the call. Patterns
 have %d characters at most and take %d MiB of memory, which counts towards the
 limit of the script.
-`, maxStack, scripting.MaxString>>20, maxItems, maxArgs, maxJSONValues, maxJSONDepth, matchTime, maxPattern, regex.MaxBytes>>20)
+`, maxStack, scripting.MaxString>>20, maxItems, maxArgs, maxJSONValues, maxJSONDepth, maxDepth, scripting.MaxFileSize>>10, maxNesting, scripting.CompileTime, matchTime, maxPattern, regex.MaxBytes>>20)
 }

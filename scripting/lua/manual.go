@@ -36,7 +36,7 @@ A call is bounded: in time, instructions and memory (script.limits); strings hav
 %d MiB at most, calls nest %d deep, coroutines %d; unpack and string.byte return
 at most %d values; a table's items beyond index %d are not counted by #. A
 coroutine cannot yield across pcall, a metamethod, an iterator or a callback of
-the host. A file has 256 KiB at most and nests %d levels.
-`, maxString>>20, stateOptions.CallStackSize, maxResume, maxResults, maxArrayIndex, maxNesting)
+the host. A file has %d KiB at most, nests %d levels and compiles within %s.
+`, maxString>>20, stateOptions.CallStackSize, maxResume, maxResults, maxArrayIndex, scripting.MaxFileSize>>10, maxNesting, scripting.CompileTime)
 	return b.String()
 }
