@@ -67,7 +67,7 @@ var natives = func() map[string]func(*sandbox, nativeFunc) nativeFunc {
 		"String.prototype.padStart":      (*sandbox).pad,
 		"String.prototype.repeat":        (*sandbox).repeat,
 		"String.prototype.replace":       (*sandbox).replaceText,
-		"String.prototype.replaceAll":    (*sandbox).replaceText,
+		"String.prototype.replaceAll":    (*sandbox).replaceAllText,
 		"String.prototype.split":         (*sandbox).split,
 		"String.raw":                     (*sandbox).raw,
 		"JSON.parse":                     (*sandbox).parseJSON,

@@ -193,6 +193,22 @@ func (s *sandbox) replaceText(f nativeFunc) nativeFunc {
 	}
 }
 
+// replaceAllText is replaceText for replaceAll. For an empty text in one that is not
+// ASCII goja goes on for ever; a pattern that is empty does the same, and ends.
+func (s *sandbox) replaceAllText(f nativeFunc) nativeFunc {
+	replace := s.replaceText(f)
+	return func(call goja.FunctionCall) goja.Value {
+		if t, ok := call.Argument(0).(goja.String); ok && t.Length() == 0 {
+			empty, err := s.rt.New(s.pattern, s.rt.ToValue("(?:)"), s.rt.ToValue("g"))
+			if err != nil {
+				panic(err)
+			}
+			call.Arguments = []goja.Value{empty, call.Argument(1)}
+		}
+		return replace(call)
+	}
+}
+
 // replacement returns what is to be put in the place of matches in a text: with
 // itself if that makes no string that is too long. matches counts them.
 func (s *sandbox) replacement(with goja.Value, in goja.String, matches func() int64) goja.Value {

@@ -30,7 +30,10 @@ func TestPatternsInChild(t *testing.T) {
 			if strings.Contains(stages, "%s") {
 				// A config's own expressions are trusted to be of a size.
 				expr := "(?P<all>" + p.Pattern + ")"
-				if _, err := regexp.Compile(expr); err != nil || len(expr) > 200 {
+				if len(expr) > 200 {
+					return nil
+				}
+				if _, err := regexp.Compile(expr); err != nil {
 					return nil
 				}
 				stages = strings.Replace(stages, "%s", strconv.Quote(expr), 1)
