@@ -9,8 +9,8 @@ import (
 // metricsTable is ctx.metrics: metrics of the script's own, which weir shows
 // beside those of the node.
 func metricsTable(w *worker) *Module {
-	labels := Param{Name: "labels", Kind: KindMap, Optional: true, Doc: "Label values by name; the names are the same in all uses of a metric."}
-	help := Param{Name: "help", Kind: KindString, Optional: true, Doc: "What it counts; the first use decides."}
+	labels := Param{Name: "labels", Kind: KindMap, Optional: true, Doc: fmt.Sprintf("Label values by name; the names are the same in all uses of a metric. At most %d, of %d bytes, with values of %d bytes.", maxOwnLabels, maxOwnLabel, maxOwnValue)}
+	help := Param{Name: "help", Kind: KindString, Optional: true, Doc: fmt.Sprintf("What it counts; the first use decides. At most %d bytes.", maxOwnHelp)}
 	name := Param{Name: "name", Kind: KindString, Doc: "Lower case letters, digits and underscores; it is shown as weir_script_custom_<name>, with the label component_id."}
 	get := func(kind ownKind) func([]Value) (Value, error) {
 		return func(args []Value) (Value, error) {
@@ -26,8 +26,8 @@ func metricsTable(w *worker) *Module {
 	}
 	return &Module{
 		Name: "metrics",
-		Doc: fmt.Sprintf("Metrics of the script's own. They go on over a reload; one that the new version does not use is gone after %d minutes. A node has %d series of them at most, and what is over does nothing but count in weir_script_custom_refused_total.",
-			ownIdle, maxOwnSeries),
+		Doc: fmt.Sprintf("Metrics of the script's own. They go on over a reload; one that the new version does not use is gone after %d minutes. A node has %d metrics with %d series at most, and what is over does nothing but count in weir_script_custom_refused_total.",
+			ownIdle, maxOwnNames, maxOwnSeries),
 		Funcs: []Function{
 			{
 				Name: "counter", Doc: "A counter, from zero up; _total is put behind its name.",

@@ -16,11 +16,16 @@ const (
 	// ownPrefix is before the names of a script's own metrics: none of weir's
 	// begins with it.
 	ownPrefix = "weir_script_custom_"
-	// maxOwnSeries bounds the series of a node's scripts.
+	// maxOwnSeries bounds the series of a node's scripts, and maxOwnNames their
+	// metrics.
 	maxOwnSeries = 1000
-	// maxOwnLabels and maxOwnValue bound the labels of one.
+	maxOwnNames  = 200
+	// maxOwnLabels, maxOwnLabel and maxOwnValue bound the labels of one, maxOwnHelp
+	// its help; the last three are bytes.
 	maxOwnLabels = 10
+	maxOwnLabel  = 100
 	maxOwnValue  = 256
+	maxOwnHelp   = 1000
 	// ownIdle is after how many sweeps, of a minute each, a series is forgotten
 	// that no version since the last reload has used.
 	ownIdle = 15
@@ -72,7 +77,7 @@ type ownSeries struct {
 func newOwnMetrics() *ownMetrics {
 	return &ownMetrics{
 		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_script_custom_refused_total",
-			Help: fmt.Sprintf("Uses of series of ctx.metrics that were over the limit of %d.", maxOwnSeries)}),
+			Help: fmt.Sprintf("Uses of series of ctx.metrics that were over the limit of %d series or %d metrics.", maxOwnSeries, maxOwnNames)}),
 		description: prometheus.NewDesc("weir_script_custom_series", "Series that the script counts in ctx.metrics.", nil, nil),
 		families:    map[string]*ownFamily{},
 	}
@@ -98,22 +103,25 @@ func (m *ownMetrics) get(generation uint64, kind ownKind, name string, labels *M
 	if kind == ownCounter && !strings.HasSuffix(full, "_total") {
 		full += "_total"
 	}
+	if len(help) > maxOwnHelp {
+		return nil, "help", fmt.Sprintf("cannot have %d bytes: the limit is %d", len(help), maxOwnHelp)
+	}
 	values := map[string]string{}
 	if labels != nil {
+		if n := labels.Len(); n > maxOwnLabels {
+			return nil, "labels", fmt.Sprintf("cannot have %d labels: the limit is %d", n, maxOwnLabels)
+		}
 		for _, l := range labels.Keys() {
 			v, _ := labels.Get(l)
 			text := strings.ToValidUTF8(fmt.Sprint(v), "\ufffd")
 			switch {
-			case !ownLabel.MatchString(l) || strings.HasPrefix(l, "__") || l == "component_id" || l == "le":
+			case len(l) > maxOwnLabel || !ownLabel.MatchString(l) || strings.HasPrefix(l, "__") || l == "component_id" || l == "le":
 				return nil, "labels", fmt.Sprintf("cannot have the label %.120q", l)
 			case len(text) > maxOwnValue:
 				return nil, "labels", fmt.Sprintf("cannot have a label value of %d bytes: the limit is %d", len(text), maxOwnValue)
 			}
 			values[strings.Clone(l)] = strings.Clone(text) // they may be parts of long texts
 		}
-	}
-	if len(values) > maxOwnLabels {
-		return nil, "labels", fmt.Sprintf("cannot have %d labels: the limit is %d", len(values), maxOwnLabels)
 	}
 	names := slices.Sorted(maps.Keys(values))
 	var key strings.Builder
@@ -139,7 +147,7 @@ func (m *ownMetrics) get(generation uint64, kind ownKind, name string, labels *M
 	}
 	s = f.series[key.String()]
 	if s == nil {
-		if m.count >= maxOwnSeries {
+		if m.count >= maxOwnSeries || len(f.series) == 0 && len(m.families) >= maxOwnNames {
 			m.refused.Inc()
 			return &ownSeries{name: full}, "", ""
 		}

@@ -43,7 +43,7 @@ func TestOwnMetricsOfScripts(t *testing.T) {
 	const want = `# HELP weir_script_custom_calls_total Counted by the script.
 # TYPE weir_script_custom_calls_total counter
 weir_script_custom_calls_total 3
-# HELP weir_script_custom_refused_total Uses of series of ctx.metrics that were over the limit of 1000.
+# HELP weir_script_custom_refused_total Uses of series of ctx.metrics that were over the limit of 1000 series or 200 metrics.
 # TYPE weir_script_custom_refused_total counter
 weir_script_custom_refused_total 0
 # HELP weir_script_custom_seen_total What was seen.
@@ -91,6 +91,9 @@ func TestOwnMetricsRefused(t *testing.T) {
 	f(`ctx.metrics.gauge("g")`, `cannot call gauge: argument labels must be those of the first use: [a], not []`)
 	f(`ctx.metrics.histogram("g", { a = "b" })`, `cannot call histogram: argument name is that of a gauge already`)
 	f(`ctx.metrics.counter("c"):add(-1)`, `cannot call add: argument n must not be negative: a counter only goes up`)
+	f(`ctx.metrics.counter("long", {}, ("x"):rep(1001))`, `cannot call counter: argument help cannot have 1001 bytes: the limit is 1000`)
+	f(`local t = {} for i = 1, 100000 do t["l" .. i] = "v" end ctx.metrics.counter("wide", t)`, `cannot call counter: argument labels cannot have 100000 labels: the limit is 10`)
+	f(`ctx.metrics.gauge("g", { [("x"):rep(101)] = "v" })`, `cannot call gauge: argument labels cannot have the label "`+strings.Repeat("x", 101)+`"`)
 	f(`ctx.metrics.nonsense()`, `ctx.metrics has no "nonsense"`)
 
 	// Too many series do nothing, and nothing else.
@@ -106,5 +109,20 @@ func TestOwnMetricsRefused(t *testing.T) {
 	}
 	if got := gathered(t, n.Registry, "weir_script_custom_refused_total"); got != 102 { // c and g are there
 		t.Errorf("got %v refused, want 102", got)
+	}
+}
+
+// Too many names are refused like too many series.
+func TestOwnMetricsNames(t *testing.T) {
+	n := newNode(t)
+	n.save(`return weir.transform { metrics = function(batch, ctx)
+		for i = 1, 300 do ctx.metrics.counter("n" .. i, nil, ("x"):rep(1000)):add() end
+	end }`, "")
+	n.send(text(t, 1, "a 1\n"))
+	if got := gathered(t, n.Registry, "weir_script_custom_series"); got != 200 {
+		t.Errorf("got %v series, want 200", got)
+	}
+	if got := gathered(t, n.Registry, "weir_script_custom_refused_total"); got != 100 {
+		t.Errorf("got %v refused, want 100", got)
 	}
 }
