@@ -2030,7 +2030,7 @@ prometheus.remote_write "default" {
 			"proxy_connect_header":                   "Headers to send to the proxy with CONNECT requests.",
 			"proxy_from_environment":                 "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
 			"proxy_url":                              "URL of the proxy to send requests through.",
-			"sample_limit":                           "Number of samples above which a scrape fails; 0 is no limit.",
+			"sample_limit":                           "Number of samples above which a scrape fails; 0 is no limit, and a target with more than 100000 is warned of.",
 			"scheme":                                 "Scheme of the request, http or https.",
 			"scrape_classic_histograms":              "Whether a histogram that also comes as a native histogram keeps its classic buckets.",
 			"scrape_failure_log_file":                "File to which failed requests are logged, one JSON object a line.",

@@ -62,7 +62,8 @@ type Arguments struct {
 	// Uncompressed size from which on a body makes the scrape fail, such as
 	// "10MB"; 0 is 256MiB. Bodies above 16MiB are read two at a time.
 	BodySizeLimit component.Size `alloy:"body_size_limit,attr,optional"`
-	// Number of samples above which a scrape fails; 0 is no limit.
+	// Number of samples above which a scrape fails; 0 is no limit, and a target with
+	// more than 100000 is warned of.
 	SampleLimit uint `alloy:"sample_limit,attr,optional"`
 	// Number of targets above which every scrape fails; 0 is no limit. Of more
 	// than 100000, and than target_limit, the last are not scraped at all.

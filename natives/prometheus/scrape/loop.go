@@ -53,8 +53,10 @@ type state struct {
 	missed bool // the last scrape was left out
 	// rejecting says that native histograms of the last scrape were invalid.
 	rejecting bool
-	sentT     int64 // time of the last scrape, Unix ms
-	latest    int64 // no sample of the target has a later time, Unix ms
+	// large says that the last good scrape had more samples than largeScrape.
+	large  bool
+	sentT  int64 // time of the last scrape, Unix ms
+	latest int64 // no sample of the target has a later time, Unix ms
 
 	// out is where the last scrape went, but for receivers that were sent
 	// markers since; nil before the first. markT is the time of those.
@@ -270,12 +272,33 @@ func (l *loop) note(j *job, start time.Time, took time.Duration, samples int, er
 	was := l.err
 	l.last, l.took, l.samples, l.err = start, took, samples, err
 	l.mu.Unlock()
+	l.noteLarge(j, samples, err)
 	switch {
 	case err != nil && was == nil:
 		l.log.Warn("scrape failed", "target", j.redacted, "err", err)
 	case err == nil && was != nil:
 		l.log.Info("target is scraped again", "target", j.redacted)
 	}
+}
+
+// largeScrape is from how many samples on a target is warned of that no sample_limit
+// bounds. node_exporter has some thousands, a kubelet or an API server tens of
+// thousands; with more, it mostly has a label whose values have no end.
+const largeScrape = 100_000
+
+// noteLarge warns when a target begins to be large.
+func (l *loop) noteLarge(j *job, samples int, err error) {
+	if err != nil {
+		return
+	}
+	large := samples > largeScrape && j.set.cfg.SampleLimit == 0
+	if large {
+		l.metrics.large.Inc()
+		if !l.large {
+			l.log.Warn("target has very many samples: bound them by sample_limit, or set it above their number if they are wanted", "target", j.redacted, "samples", samples)
+		}
+	}
+	l.large = large
 }
 
 // noteDropped counts what was dropped of a good scrape, or changed, besides plain

@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type metrics struct {
 	scrapes   *prometheus.CounterVec
 	bytes     prometheus.Counter
 	missed    prometheus.Counter
+	large     prometheus.Counter
 	// reduced are native histograms, and exemplarsDropped exemplars, by reason.
 	reduced, exemplarsDropped *prometheus.CounterVec
 
@@ -72,6 +74,10 @@ func newMetrics() *metrics {
 			Name: "weir_scrape_missed_total",
 			Help: "Scrapes that were left out because weir or its machine stood still for more than a second at their time.",
 		}),
+		large: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_scrape_large_total",
+			Help: fmt.Sprintf("Scrapes with more than %d samples of targets for which no sample_limit is set.", largeScrape),
+		}),
 		reduced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_scrape_histograms_reduced_total",
 			Help: "Native histograms whose resolution was reduced, by the limit that asked for it.",
@@ -97,5 +103,5 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.targets, m.unscraped, m.scrapes, m.bytes, m.missed, m.reduced, m.exemplarsDropped}
+	return []prometheus.Collector{m.targets, m.unscraped, m.scrapes, m.bytes, m.missed, m.large, m.reduced, m.exemplarsDropped}
 }
