@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting/view"
 )
 
 // ScriptBlock is the host's side of every scripted block.
@@ -86,6 +87,9 @@ type LimitsBlock struct {
 	// Emit is how many records a call may emit; by default ten for each record
 	// of the batch, plus 10,000.
 	Emit int `alloy:"emit,attr,optional"`
+	// Output is how many bytes of lines, labels and metadata a call may set and
+	// emit, beside 4 KiB for each record and what the lines of its batch have.
+	Output component.Size `alloy:"output,attr,optional"`
 	// State is how many bytes the entries of all of ctx.state may have, each with
 	// its key and 128 bytes; 0 is 256MiB, within 1GiB of all nodes.
 	State component.Size `alloy:"state,attr,optional"`
@@ -93,7 +97,7 @@ type LimitsBlock struct {
 
 // SetToDefault fills in the defaults.
 func (l *LimitsBlock) SetToDefault() {
-	*l = LimitsBlock{Time: 200 * time.Millisecond, Memory: DefaultMemory, Wait: 10 * time.Second}
+	*l = LimitsBlock{Time: 200 * time.Millisecond, Memory: DefaultMemory, Wait: 10 * time.Second, Output: view.DefaultMade}
 }
 
 // Validate checks the ranges.
@@ -106,6 +110,9 @@ func (l *LimitsBlock) Validate() error {
 	}
 	if l.Memory < 1<<20 || l.Memory > 1<<40 {
 		return fmt.Errorf("cannot use script.limits.memory = %d: it must be between 1MiB and 1TiB", l.Memory)
+	}
+	if l.Output < 1<<20 || l.Output > 1<<40 {
+		return fmt.Errorf("cannot use script.limits.output = %d: it must be between 1MiB and 1TiB", l.Output)
 	}
 	if l.State != 0 && (l.State < 1<<10 || l.State > 1<<40) {
 		return fmt.Errorf("cannot use script.limits.state = %d: it must be between 1KiB and 1TiB", l.State)

@@ -116,7 +116,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	if s.def.Kind == Sink {
 		c.mem.openOutbox(o)
 	}
-	c.gen = c.mem.next(view.Options{Args: exprs, Outputs: len(s.def.Outputs)})
+	c.gen = c.mem.next(view.Options{Args: exprs, Outputs: len(s.def.Outputs), MaxMade: int64(a.block.Limits.Output)})
 	o.Health = func(h component.Health) {
 		if h.Reason != "" {
 			c.opts.Health(h)
@@ -425,7 +425,7 @@ func (k *call) done() {
 // limits are those of a call for so many records.
 func (k *call) limits(records int) *Call {
 	c, w := k.c, k.w
-	w.limits = Call{Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: records, Emit: c.block.emitLimit(c.script.def.Kind, records), Now: k.now, Failed: w.failed}
+	w.limits = Call{Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: records, Emit: shareOf(k.ctx, records, c.block.emitLimit(c.script.def.Kind, records)), Now: k.now, Failed: w.failed}
 	if k.run != nil {
 		w.limits.Pause, w.limits.Resume = k.run.pause, k.run.resume
 	}
@@ -483,6 +483,7 @@ func (k *call) hooks(b *batch.Metrics) (res view.Result, lines view.LogsResult, 
 		}
 	}()
 	w.win.Reset(b, c.gen.Generation, k.now)
+	w.win.Limit(shareOf(k.ctx, b.Len(), int64(c.block.Limits.Output)))
 	call := k.limits(b.Len())
 	call.Logs = k.logLines(b.Source, b.Way)
 	w.vm.Begin(call)

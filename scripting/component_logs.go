@@ -229,6 +229,7 @@ func (k *call) logHooks(b *batch.Logs) (res view.LogsResult, samples view.Result
 	w.lines.Reset(b, c.gen.Generation, k.now)
 	// What is emitted of it says nothing about what is not.
 	w.win.Reset(&batch.Metrics{Source: batch.PushSourceOf(b.Source), Way: b.Way}, c.gen.Generation, k.now)
+	w.lines.Limit(shareOf(k.ctx, b.Len(), int64(c.block.Limits.Output)))
 	call := k.limits(b.Len())
 	call.Metrics = k.samples()
 	w.vm.Begin(call)

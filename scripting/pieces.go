@@ -33,6 +33,7 @@ type pieces[B interface{ Len() int }] struct {
 	join func(ins []B, outs []result) result
 	ends func() bool // whether this version of the script ends
 
+	total int    // records
 	todo  []span // the next is the last
 	done  []piece[B]
 	bad   []span    // that the script failed on, each a record, or records for themselves
@@ -56,7 +57,8 @@ type piece[B any] struct {
 // piecesOf are those of samples.
 func (c *Component) piecesOf(b *batch.Metrics) *pieces[*batch.Metrics] {
 	return &pieces[*batch.Metrics]{
-		todo: []span{{0, b.Len()}},
+		total: b.Len(),
+		todo:  []span{{0, b.Len()}},
 		cut: func(rows *batch.Rows, from int) *batch.Metrics {
 			in := batch.NewSelection(b.Series, rows).Apply(b)
 			if in == b {
@@ -80,11 +82,12 @@ func (c *Component) piecesOf(b *batch.Metrics) *pieces[*batch.Metrics] {
 // piecesOfLines are those of log lines.
 func (c *Component) piecesOfLines(b *batch.Logs) *pieces[*batch.Logs] {
 	return &pieces[*batch.Logs]{
-		todo: []span{{0, b.Len()}},
-		cut:  func(rows *batch.Rows, _ int) *batch.Logs { return b.Only(rows) },
-		run:  c.processLogs,
-		ends: c.ends,
-		join: func(_ []*batch.Logs, outs []result) result { return c.joinLines(b, outs) },
+		total: b.Len(),
+		todo:  []span{{0, b.Len()}},
+		cut:   func(rows *batch.Rows, _ int) *batch.Logs { return b.Only(rows) },
+		run:   c.processLogs,
+		ends:  c.ends,
+		join:  func(_ []*batch.Logs, outs []result) result { return c.joinLines(b, outs) },
 	}
 }
 
@@ -168,7 +171,7 @@ func (p *pieces[B]) tell(ctx context.Context, err *heldError) {
 // of todo, nil when it is still to be asked. The outside ends the search: last is
 // then its error, else the last one.
 func (p *pieces[B]) search(ctx context.Context, err *heldError) (last *heldError, _ error) {
-	ctx = context.WithValue(ctx, inPieces{}, true)
+	ctx = context.WithValue(ctx, inPieces{}, p.total)
 	for {
 		if err != nil {
 			if last = err; err.outside {
@@ -240,7 +243,7 @@ func (p *pieces[B]) ask(ctx context.Context, s span) error {
 // settle asks the script for the last time about what it failed on, and what is
 // not known: on is what becomes of that if it fails again.
 func (p *pieces[B]) settle(ctx context.Context, on OnError) error {
-	ctx = context.WithValue(context.WithValue(ctx, inPieces{}, true), finalOn{}, on)
+	ctx = context.WithValue(context.WithValue(ctx, inPieces{}, p.total), finalOn{}, on)
 	rest := append(p.bad, p.todo...)
 	slices.SortFunc(rest, func(a, b span) int { return a.from - b.from })
 	p.todo, p.bad = nil, nil
@@ -277,10 +280,20 @@ func lenOf(spans []span) (n int) {
 }
 
 // inPieces is the context key of a part of a batch that the script failed on: that
-// it works says little.
+// it works says little. The value is how many records the batch has, of whose
+// limits the part has its share: what the parts make is kept together.
 type inPieces struct{}
 
 func isPiece(ctx context.Context) bool { return ctx.Value(inPieces{}) != nil }
+
+// shareOf is the share of a part of so many records in a limit of its batch.
+func shareOf[N int | int64](ctx context.Context, records int, limit N) N {
+	total, _ := ctx.Value(inPieces{}).(int)
+	if total <= records {
+		return limit
+	}
+	return limit / N(total) * N(records)
+}
 
 // overran reports whether err is of a limit that a call stays within when it has
 // less to do: not that of what it waits for.

@@ -114,7 +114,8 @@ var hostDocs = withDocs(withDocs(allowDocs, listenDocs), map[string]string{
 	"script.limits.memory":       "How much a VM may hold of what the script can reach: tables, strings, functions. It is added up when the process has allocated as much, so a call may exceed it for a moment.",
 	"script.limits.wait":         "How long a hook may wait for the outside each time: ctx.sleep, a request. The time limit stands still meanwhile.",
 	"script.limits.state":        "How many bytes the entries of all of ctx.state may have together, in memory and on disk, each with its key, its value and 128 bytes. By default 256 MiB, as long as the state of all nodes has less than 1 GiB; a node with a limit of its own does not depend on others. An entry more is refused, or evicts those before it, and weir_script_state_entries_refused_total or …_evicted_total counts it.",
-	"script.limits.emit":         "How many records one call may emit. By default ten for each record of the batch, plus 10,000; of a source 100,000. Their labels may have 64 MiB, plus 4 KiB for each record of the batch.",
+	"script.limits.emit":         "How many records one call may emit. By default ten for each record of the batch, plus 10,000; of a source 100,000.",
+	"script.limits.output":       "How many bytes of lines, labels and metadata one call may set and emit, whether or not they are set again later, plus 4 KiB for each record of the batch and what its lines have. One line counts for each record that it is set to.",
 })
 
 func (s *script) doc(h Header, replaced bool) component.Doc {

@@ -56,6 +56,7 @@ func (r *reporter) errored(e *Error) {
 	if e.Script == "" {
 		e.Script = r.script
 	}
+	e.shorten()
 	e.Node = r.o.ID
 	r.metrics.errors.WithLabelValues(e.Hook).Inc()
 	r.mu.Lock()
@@ -213,6 +214,12 @@ func (r *reporter) log(level slog.Level, pos, msg string, fields []any) {
 		return
 	}
 	// The message is the script's own.
+	msg = shortText(msg)
+	for i, f := range fields {
+		if s, ok := f.(string); ok {
+			fields[i] = shortText(s)
+		}
+	}
 	fields = append([]any{"pos", pos}, fields...)
 	switch level {
 	case slog.LevelDebug:

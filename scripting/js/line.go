@@ -167,7 +167,7 @@ func (v *vm) setLineField(row int, field string, x goja.Value, label bool) {
 	m := v.lines
 	switch field {
 	case "line":
-		m.SetLine(row, v.stringField(field, x))
+		v.must(m.SetLine(row, v.stringField(field, x)))
 	case "time":
 		v.must(m.SetTime(row, v.timeField(x)))
 	case "ts":

@@ -287,7 +287,7 @@ func (v *vm) setLineField(L *lua.LState, row int, field string, x lua.LValue, la
 	m := v.lines
 	switch field {
 	case "line":
-		m.SetLine(row, v.lineArg(L, x))
+		v.must(L, m.SetLine(row, v.lineArg(L, x)))
 	case "time":
 		v.must(L, m.SetTime(row, v.timeArg(L, x)))
 	case "ts":

@@ -25,6 +25,10 @@ type Options struct {
 	// and the remembered MapLabel sites, each; zero means 256. What does not
 	// fit works unremembered, hence slower. Sweep forgets what is not in use.
 	MaxMemos int
+	// MaxMade is how many bytes of lines, labels and metadata one use of a window
+	// may set and emit, beside 4 KiB for each of its rows and what its lines have;
+	// zero means DefaultMade.
+	MaxMade int64
 	// Outputs is how many outputs records may be routed to, at most MaxOutputs.
 	Outputs int
 }
@@ -68,6 +72,9 @@ func NewGeneration(o Options) *Generation {
 	}
 	if o.MaxMemos == 0 {
 		o.MaxMemos = 256
+	}
+	if o.MaxMade == 0 {
+		o.MaxMade = DefaultMade
 	}
 	g := &Generation{
 		opts:    o,

@@ -13,21 +13,33 @@ const (
 	maxLabels     = 256      // of a record to which labels are added
 	maxLabelName  = 1 << 10  // bytes
 	maxLabelValue = 64 << 10 // bytes
-	// madeBytes is what a call may set of labels and emit, plus madePerRow for each
-	// of its rows: one value for a whole batch is copied for each series.
-	madeBytes  = 64 << 20
+	// madePerRow is what a call may set and emit for each of its rows beside
+	// Options.MaxMade: one value for a whole batch is copied for each series.
 	madePerRow = 4 << 10
 )
+
+// DefaultMade is MaxMade of Options unless they say otherwise.
+const DefaultMade = 64 << 20
 
 // ErrTooMuch is what an error wraps when a call makes more than it may.
 var ErrTooMuch = errors.New("too much")
 
-// made takes n bytes of labels for each of so many rows.
+// Limit sets what may be set and emitted in this use of the window, in bytes, beside
+// what its rows add to it; it is called behind Reset.
+func (m *Window) Limit(bytes int64) { m.room = bytes + int64(len(m.column))*madePerRow }
+
+// made takes n bytes of what the call sets or emits for each of so many rows.
 func (m *Window) made(rows, n int) error {
-	if m.room -= int64(rows) * int64(n+16); m.room < 0 {
-		return fmt.Errorf("%w: the call set and emitted more than %d MiB of labels", ErrTooMuch, (madeBytes+int64(len(m.column))*madePerRow)>>20)
+	if m.room -= int64(rows) * int64(n+16); m.room >= 0 {
+		return nil
 	}
-	return nil
+	if m.spare != nil { // costs time, so it is only asked for when it matters
+		m.room += m.spare()
+		if m.spare = nil; m.room >= 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: the call set and emitted more than %d MiB of lines, labels and metadata, the limit is script.limits.output", ErrTooMuch, m.gen.opts.MaxMade>>20)
 }
 
 // labelBytes is the text of labels.

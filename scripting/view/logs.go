@@ -33,6 +33,7 @@ type Logs struct {
 
 	// What is looked up in this batch, and by this VM.
 	promoted    map[promotion]*batch.Stream
+	bytes       func() int64 // of in
 	projections map[string]*Projection
 	templates   map[string]*template
 	text        []byte // scratch of templates
@@ -46,12 +47,13 @@ var noLogs = new(batch.Logs)
 func (m *Logs) Reset(b *batch.Logs, gen *Generation, now time.Time) {
 	if m.judge == nil {
 		m.judge, m.logs = m.judgeRow, true
+		m.bytes = func() int64 { return int64(m.in.Bytes()) }
 	}
 	if sweep := gen.sweeps.Load(); m.gen != gen || m.sweep != sweep {
 		m.projections, m.templates = map[string]*Projection{}, map[string]*template{}
 	}
 	m.Window.reset(gen, now, b.Origin(), b.Stream)
-	m.in = b
+	m.in, m.spare = b, m.bytes
 	m.t, m.line, m.meta = b.T, b.Line, b.Meta
 	m.ownT, m.ownLine, m.ownMeta = false, false, false
 	if clear(m.emitted); cap(m.emitted) > maxKept {

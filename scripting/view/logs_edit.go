@@ -14,10 +14,15 @@ import (
 const maxMs = int64(1<<63-1)/nsPerMs - 1
 
 // SetLine sets the line of row i.
-func (m *Logs) SetLine(i int, line string) {
-	if m.line[i] != line {
-		m.writeLine()[i] = line
+func (m *Logs) SetLine(i int, line string) error {
+	if m.line[i] == line {
+		return nil
 	}
+	if err := m.made(1, len(line)); err != nil {
+		return err
+	}
+	m.writeLine()[i] = line
+	return nil
 }
 
 // SetTime sets the timestamp of row i, Unix ms. One that lies in that ms
@@ -157,7 +162,9 @@ func (m *Logs) Rollback() {
 		m.writeSeries()[i] = k.stream
 	}
 	m.setNanos(i, k.t)
-	m.SetLine(i, k.line)
+	if m.line[i] != k.line {
+		m.writeLine()[i] = k.line
+	}
 	if m.ownMeta {
 		m.meta[i] = k.meta
 	}

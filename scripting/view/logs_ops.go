@@ -132,10 +132,6 @@ func parseTemplate(src string) (*template, error) {
 	return t, nil
 }
 
-// maxLines is how many bytes the lines may have together that an operation
-// makes, beside what the batch had.
-const maxLines = 64 << 20
-
 // SetLineAll sets the line of each row to a template: a text with fields in
 // braces, such as "{labels.app}: {json.msg}"; see field for how they are named.
 // What a row does not have is an empty text; {{ and }} are braces.
@@ -157,7 +153,7 @@ func (m *Logs) SetLineAll(src string) error {
 	}
 	m.flush()
 	m.text, m.ends = m.text[:0], m.ends[:0]
-	limit := maxLines + m.in.Bytes()
+	from := 0
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
 		t.proj.read(m, i)
 		for k, text := range t.texts {
@@ -166,9 +162,10 @@ func (m *Logs) SetLineAll(src string) error {
 				m.text = append(m.text, t.proj.at(m, i, k).text()...)
 			}
 		}
-		if len(m.text) > limit {
-			return fmt.Errorf("cannot make lines of more than %d bytes of one batch", limit)
+		if err := m.made(1, len(m.text)-from); err != nil {
+			return err
 		}
+		from = len(m.text)
 		m.ends = append(m.ends, len(m.text))
 	}
 	if len(m.ends) == 0 {

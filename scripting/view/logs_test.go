@@ -1,10 +1,12 @@
 package view_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -83,7 +85,7 @@ func TestLogsEdits(t *testing.T) {
 {app="b"} {trace="t2",zone=""} {b}  0 0 t2|plain
 `)
 	f("row", func(m *view.Logs) error {
-		m.SetLine(0, "new")
+		_ = m.SetLine(0, "new")
 		m.Drop(1)
 		if err := m.SetTime(2, 5); err != nil {
 			return err
@@ -117,7 +119,7 @@ func TestLogsEdits(t *testing.T) {
 `)
 	f("rolled back", func(m *view.Logs) error {
 		m.Mark(3)
-		m.SetLine(3, "x")
+		_ = m.SetLine(3, "x")
 		m.Drop(3)
 		_ = m.SetLabel(3, "app", "x")
 		_ = m.SetMeta(3, "trace", "x")
@@ -143,13 +145,13 @@ func TestLogsUntouchedColumns(t *testing.T) {
 	for name, edit := range map[string]func(){
 		"nothing":               func() {},
 		"drop none":             func() { _ = m.DropWhere(`labels.app == "none"`) },
-		"same line":             func() { m.SetLine(0, m.Line(0)) },
-		"line, back":            func() { l := m.Line(0); m.SetLine(0, "x"); m.SetLine(0, l) },
+		"same line":             func() { _ = m.SetLine(0, m.Line(0)) },
+		"line, back":            func() { l := m.Line(0); _ = m.SetLine(0, "x"); _ = m.SetLine(0, l) },
 		"same ms":               func() { _ = m.SetTime(0, 0) },
 		"same label":            func() { _ = m.SetLabel(0, "app", "a") },
 		"same meta":             func() { _ = m.SetMeta(1, "trace", "t1"); _ = m.SetMeta(1, "none", "") },
 		"meta, back":            func() { _ = m.SetMeta(0, "a", "t1"); _ = m.SetMeta(0, "a", "") },
-		"rolled back":           func() { m.Mark(1); m.SetLine(1, "x"); _ = m.SetMeta(1, "y", "x"); m.Drop(1); m.Rollback() },
+		"rolled back":           func() { m.Mark(1); _ = m.SetLine(1, "x"); _ = m.SetMeta(1, "y", "x"); m.Drop(1); m.Rollback() },
 		"same line by template": func() { _ = m.SetLineAll("{line}") },
 	} {
 		if got := apply(edit); got != in {
@@ -163,7 +165,7 @@ func TestLogsUntouchedColumns(t *testing.T) {
 	if again := apply(func() { _ = m.SetLabelAll("x", "1") }); !slices.Equal(again.Stream, out.Stream) {
 		t.Error("labels: other handles came out")
 	}
-	if out = apply(func() { m.SetLine(0, "x") }); &out.Stream[0] != &in.Stream[0] || &out.Meta[0] != &in.Meta[0] {
+	if out = apply(func() { _ = m.SetLine(0, "x") }); &out.Stream[0] != &in.Stream[0] || &out.Meta[0] != &in.Meta[0] {
 		t.Error("line: a column is not shared")
 	}
 }
@@ -297,4 +299,33 @@ func TestProjection(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// A line counts for each record that it is set to, also where it is the same text:
+// it is written as often.
+func TestLinesAreBounded(t *testing.T) {
+	const rows = 100
+	in := logs(t, strings.Repeat("{job=\"a\"} x\n", rows))
+	var m view.Logs
+	g := view.NewGeneration(view.Options{MaxMade: 1 << 20})
+	big := strings.Repeat("x", 64<<10)
+	f := func(name string, do func(i int) error) {
+		t.Helper()
+		m.Reset(in, g, time.Time{})
+		for i := range rows {
+			if err := do(i); err != nil {
+				if !errors.Is(err, view.ErrTooMuch) || !strings.Contains(err.Error(), "script.limits.output") || i < 5 || i > 30 {
+					t.Errorf("%s: after %d: %v", name, i, err)
+				}
+				return
+			}
+		}
+		t.Errorf("%s is not bounded", name)
+	}
+	f("a line", func(i int) error { return m.SetLine(i, big) })
+	f("a line again and again", func(i int) error { return m.SetLine(0, big[:len(big)-i%2]) })
+	f("metadata", func(i int) error { return m.SetMeta(i, "k", big) })
+	f("a label", func(i int) error { return m.SetLabel(i, "k", big) })
+	f("emitted lines", func(int) error { return m.Emit(view.LogRecord{Line: big}) })
+	f("all lines", func(int) error { return m.SetLineAll(big[:2000]) })
 }

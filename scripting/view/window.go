@@ -33,7 +33,8 @@ type Window struct {
 	yes     batch.Rows // scratch
 	open    openRows   // scratch
 
-	room int64 // bytes of labels that the call may still make
+	room  int64        // bytes of labels that the call may still make
+	spare func() int64 // more of it; nil: there is none
 
 	flags   []flags // scratch, one a row; nil length when no row has any
 	dropped int
@@ -73,7 +74,7 @@ func (m *Window) reset(gen *Generation, now time.Time, of batch.Origin, column [
 		m.edits, m.sites, m.cols = map[labelEdit]*editMemo{}, map[siteKey]*mapSite{}, map[string]*Column{}
 	}
 	m.gen, m.now, m.origin, m.column = gen, now, of, column
-	m.room = madeBytes + int64(len(column))*madePerRow
+	m.room, m.spare = m.gen.opts.MaxMade+int64(len(column))*madePerRow, nil
 	m.epoch++
 	m.series, m.ownSeries = column, false
 	m.flags, m.dropped = m.flags[:0], 0
