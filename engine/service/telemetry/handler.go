@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/component"
 )
 
 // root is what all loggers end in.
@@ -51,7 +53,7 @@ func (r *root) set(level slog.Level, name string) {
 }
 
 // attr writes time and level as Alloy does, and durations with their unit, which
-// as a JSON number is anybody's guess.
+// as a JSON number is anybody's guess. Of URLs it hides what may be secret.
 func attr(groups []string, a slog.Attr) slog.Attr {
 	switch {
 	case a.Value.Kind() == slog.KindDuration:
@@ -62,6 +64,14 @@ func attr(groups []string, a slog.Attr) slog.Attr {
 	case a.Key == slog.LevelKey:
 		if l, ok := a.Value.Any().(slog.Level); ok {
 			return slog.String(slog.LevelKey, levelName(l))
+		}
+	}
+	switch text := a.Value; text.Kind() {
+	case slog.KindString:
+		a.Value = slog.StringValue(component.HideURLs(text.String()))
+	case slog.KindAny:
+		if err, ok := text.Any().(error); ok {
+			a.Value = slog.StringValue(component.HideURLs(err.Error()))
 		}
 	}
 	return a

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/engine/component"
 )
 
 // TargetInfo is a target as DebugInfo shows it.
@@ -83,7 +85,7 @@ func (l *loop) info() TargetInfo {
 	}
 	t.Health, t.LastScrape, t.Seconds, t.Samples = "up", l.last, l.took.Seconds(), l.samples
 	if l.err != nil {
-		t.Health, t.Error = "down", l.err.Error()
+		t.Health, t.Error = "down", component.HideURLs(l.err.Error())
 	}
 	return t
 }

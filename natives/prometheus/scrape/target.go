@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/scrape"
+
+	"github.com/weir-run/weir/engine/component"
 )
 
 // firstWithin is how soon after its start a target is scraped first, of as many
@@ -125,7 +127,7 @@ func makeTargets(m map[string]string, cfg *config.ScrapeConfig, b *labels.Builde
 func newTarget(st *scrape.Target, cfg *config.ScrapeConfig) (*target, error) {
 	u := st.URL()
 	t := &target{
-		url: u.String(), redacted: u.Redacted(),
+		url: u.String(), redacted: component.HideURLs(u.String()),
 		socket:  st.GetValue(scrape.UnixSocketLabel),
 		native:  flag(st, "__scrape_native_histograms__", cfg.ScrapeNativeHistogramsEnabled()),
 		classic: flag(st, "__always_scrape_classic_histograms__", cfg.AlwaysScrapeClassicHistogramsEnabled()),
