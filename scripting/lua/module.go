@@ -211,7 +211,9 @@ func (v *vm) rawValue(L *lua.LState, x lua.LValue, depth int) any {
 		return x.Value
 	case *lua.LTable:
 		x = v.real(x)
-		if n := x.Len(); n > 0 {
+		n := x.Len()
+		v.must(L, v.budget.charge(int64(n/4)+1)) // a few tables within each other may be read a great many times
+		if n > 0 {
 			list := make([]any, n)
 			for i := range list {
 				list[i] = v.rawValue(L, x.RawGetInt(i+1), depth+1)
@@ -220,6 +222,7 @@ func (v *vm) rawValue(L *lua.LState, x lua.LValue, depth int) any {
 		}
 		m := map[string]any{}
 		for k, e := range entries(x) {
+			v.must(L, v.budget.charge(1))
 			m[k.String()] = v.rawValue(L, e, depth+1)
 		}
 		return m
