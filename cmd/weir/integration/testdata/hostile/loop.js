@@ -1,0 +1,3 @@
+// Never ends.
+import { defineTransform } from "weir"
+export default defineTransform({ logs() { for (;;); } })
