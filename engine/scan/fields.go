@@ -37,20 +37,22 @@ type Path []string
 // CutPath splits "a.b.0" at its dots; a backslash before one makes it a part of
 // a name. ok is false of one with more than MaxPath names.
 func CutPath(s string) (path Path, ok bool) {
-	name := ""
+	var name []byte
 	for i := 0; i < len(s); i++ {
 		switch {
 		case s[i] == '\\' && i+1 < len(s):
 			i++
-			name += s[i : i+1]
+			name = append(name, s[i])
 		case s[i] == '.':
-			path, name = append(path, name), ""
+			if path = append(path, string(name)); len(path) == MaxPath {
+				return path, false
+			}
+			name = name[:0]
 		default:
-			name += s[i : i+1]
+			name = append(name, s[i])
 		}
 	}
-	path = append(path, name)
-	return path, len(path) <= MaxPath
+	return append(path, string(name)), true
 }
 
 // Fields looks for some paths in JSON text. It goes over the text once, up to
