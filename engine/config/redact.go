@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 	"time"
 
@@ -16,15 +15,15 @@ import (
 
 const redacted = "(secret)"
 
-// password finds the password of a URL, which may be in an argument that is no
-// secret: url and proxy_url are strings in Alloy.
-var password = regexp.MustCompile(`(://[^/@:\s?#]*:)[^/\s?#]*@`)
+// hidden are the attributes whose values may be secret although their type is not:
+// headers, and queries that are written apart from their URL.
+var hidden = map[string]bool{"headers": true, "http_headers": true, "proxy_connect_header": true, "params": true}
 
 // Redact returns arguments or exports, structs with alloy tags, as maps,
 // slices, strings, numbers and bools that encoding/json can marshal: keyed by
-// attribute name, secrets and the passwords in URLs as "(secret)", durations as
-// "30s", receivers as "x.y.z.receiver", other opaque values as their type. nil
-// gives nil.
+// attribute name, secrets, headers and query parameters as "(secret)", durations as
+// "30s", receivers as "x.y.z.receiver", other opaque values as their type; URLs
+// as component.HideURLs returns them. nil gives nil.
 func Redact(v any) any { return redact(reflect.ValueOf(v)) }
 
 func redact(v reflect.Value) any {
@@ -59,7 +58,11 @@ func redact(v reflect.Value) any {
 	case reflect.Map:
 		m := map[string]any{}
 		for it := v.MapRange(); it.Next(); {
-			m[fmt.Sprint(it.Key().Interface())] = redact(it.Value())
+			k := fmt.Sprint(it.Key().Interface())
+			m[k] = redact(it.Value())
+			if strings.HasPrefix(k, "__param_") { // of a target
+				m[k] = hide(m[k])
+			}
 		}
 		return m
 	case reflect.Slice, reflect.Array:
@@ -74,7 +77,7 @@ func redact(v reflect.Value) any {
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
 		return "(" + typeWords(v.Type()) + ")"
 	case reflect.String: // of a type of its own, too
-		return password.ReplaceAllString(v.String(), "${1}"+redacted+"@")
+		return component.HideURLs(v.String())
 	case reflect.Float32, reflect.Float64:
 		// JSON has no words for NaN and the infinities.
 		if f := v.Float(); f != f || f-f != 0 {
@@ -125,8 +128,30 @@ func redactStruct(v reflect.Value, fs []field) any {
 			continue
 		}
 		m[name] = redact(fv)
+		if hidden[name] {
+			m[name] = hide(m[name])
+		}
 	}
 	return m
+}
+
+// hide returns what redact returned with all of its texts hidden. It may change v.
+func hide(v any) any {
+	switch v := v.(type) {
+	case string:
+		if v != "" {
+			return redacted
+		}
+	case []any:
+		for i := range v {
+			v[i] = hide(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = hide(v[k])
+		}
+	}
+	return v
 }
 
 // asText returns a value that is a string in the config, or a capsule.

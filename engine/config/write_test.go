@@ -216,12 +216,34 @@ func TestRedactURLs(t *testing.T) {
 			t.Errorf("got %v for %q, want %q", got, in, want)
 		}
 	}
-	f("http://me:hush@h:1/p?q=a@b", "http://me:(secret)@h:1/p?q=a@b")
-	f("http://:hush@h", "http://:(secret)@h")
-	f("http://me:hu@sh@h/a:b@c", "http://me:(secret)@h/a:b@c")
-	f("a://b:c@d and e://f:g@h", "a://b:(secret)@d and e://f:(secret)@h")
+	f("http://me:hush@h:1/p?q=a@b", "http://me:(hidden)@h:1/p?q=(hidden)")
+	f("http://:hush@h", "http://:(hidden)@h")
+	f("http://me:hu@sh@h/a:b@c", "http://me:(hidden)@h/a:b@c")
+	f("a://b:c@d and e://f:g@h", "a://b:(hidden)@d and e://f:(hidden)@h")
 	for _, same := range []string{"http://me@h/", "http://h:1/a:b@c", "http://h:1?a:b@c", "a:b@c", "://", "http://h:1"} {
 		f(same, same)
+	}
+}
+
+// Headers and query parameters are strings in Alloy, and often secret.
+func TestRedactHeaders(t *testing.T) {
+	type arguments struct {
+		Headers map[string]string   `alloy:"headers,attr,optional"`
+		Params  map[string][]string `alloy:"params,attr,optional"`
+		Targets []map[string]string `alloy:"targets,attr,optional"`
+	}
+	got := config.Redact(arguments{
+		Headers: map[string]string{"X-Api-Key": "hush", "Empty": ""},
+		Params:  map[string][]string{"token": {"hush", "hush"}},
+		Targets: []map[string]string{{"__address__": "h:1", "__param_token": "hush"}},
+	})
+	want := map[string]any{
+		"headers": map[string]any{"X-Api-Key": "(secret)", "Empty": ""},
+		"params":  map[string]any{"token": []any{"(secret)", "(secret)"}},
+		"targets": []any{map[string]any{"__address__": "h:1", "__param_token": "(secret)"}},
+	}
+	if diff := cmp.Diff(any(want), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

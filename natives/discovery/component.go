@@ -159,7 +159,7 @@ func (c *Component) DebugInfo() any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	info := c.info
-	info.LastError = c.failed.current()
+	info.LastError = component.HideURLs(c.failed.current())
 	return info
 }
 

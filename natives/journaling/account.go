@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/journal"
 )
 
@@ -148,7 +149,7 @@ func (b *Outbox) Debug() Debug {
 		d.Journal = b.opened.Dir()
 	}
 	if b.lastErr != nil {
-		d.LastError, d.LastErrorTime = b.lastErr.Error(), b.lastTime
+		d.LastError, d.LastErrorTime = component.HideURLs(b.lastErr.Error()), b.lastTime
 	} else if b.openErr != nil {
 		d.LastError = b.openErr.Error()
 	}
