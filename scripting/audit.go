@@ -94,6 +94,9 @@ func (a *Audit) Block(args any) AuditBlock {
 		Concurrency: block.Concurrency, OnError: block.OnError, OnReload: block.OnReload,
 	}
 	b.Limits, _ = config.Redact(block.Limits).(map[string]any)
+	if block.Limits.State == 0 {
+		delete(b.Limits, "state") // that of all nodes together
+	}
 	if g, err := block.Allow.grants(); err == nil {
 		for _, l := range a.script.def.Needs.lacking(g) {
 			b.Missing = append(b.Missing, l.what)

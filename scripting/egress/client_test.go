@@ -139,7 +139,7 @@ func TestGrants(t *testing.T) {
 	f(o, "https://geo.internal/v2/?token=x", "cannot ask https://geo.internal/v2/: the script's needs.http does not name it")
 	f(o, "https://a.example.com/v2/", "cannot ask https://a.example.com/v2/: script.allow.http does not grant it")
 	f(o, "http://geo.internal/v1/x", "cannot ask http://geo.internal/v1/x: script.allow.http does not grant it")
-	f(o, "https://geo.internal/v1/../x", `cannot request "https://geo.internal/v1/../x": its path has a part . or .., write the path that is meant`)
+	f(o, "https://geo.internal/v1/../x", `cannot request "https://geo.internal/v1/../x": its path has . or .. as a part, write the path that is meant`)
 	f(o, "https://u:p@geo.internal/v1/x", `cannot request "https://geo.internal/v1/x": it has a user in it, give basic = { username =, password = } instead`)
 	f(o, "file:///etc/passwd", `cannot request "file:///etc/passwd": it must begin with http:// or https://`)
 	f(o, "https://geo.internal/v1/\nx", "cannot ask this URL: it has a control character in it")
@@ -314,7 +314,7 @@ func TestRedirects(t *testing.T) {
 	f("GET", "302", "ftp://h/x", "it redirects: cannot request", "")
 	f("GET", "302", "//u:p@h/x", "it has a user in it", "")
 	f("GET", "302", "/a/../b", "200 ", "") // which is /b, as the server knows
-	f("GET", "302", "/a/%2e%2e/b", "its path has a part . or ..", "")
+	f("GET", "302", "/a/%2e%2e/b", "its path has . or .. as a part", "")
 	loop := near.URL + "/from?to=" + url.QueryEscape("/from?to=%2Ffrom%3Fto%3D%252Ffrom%253Fto%253D%252Fx")
 	if got, want := ask(t, c, &egress.Request{URL: loop, Redirects: 2}), "cannot ask "+near.URL+"/from: it redirects more than 2 times"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -25,7 +25,7 @@ func leadsElsewhere(escaped string) error {
 		for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
 			part, _, _ = strings.Cut(part, ";")
 			if part = strings.TrimRight(part, " "); part == "." || part == ".." {
-				return errors.New("has a part . or ..")
+				return errors.New("has . or .. as a part")
 			}
 		}
 		next := unescape(path)

@@ -131,7 +131,7 @@ func TestTooMuch(t *testing.T) {
 	if out := l.sendLines(in); &out.Stream[0] != &in.Stream[0] {
 		t.Error("the batch is another")
 	}
-	if h := l.n.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, "of labels") {
+	if h := l.n.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, "lines, labels and metadata") {
 		t.Errorf("got health %+v", h)
 	}
 }
