@@ -32,6 +32,13 @@ func (l *slowLua) Compile(f scripting.File, env scripting.Env) (scripting.Progra
 	return l.Language.Compile(f, env)
 }
 
+// compiledTimes returns how often slow files were compiled.
+func (l *slowLua) compiledTimes() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.times
+}
+
 // compiled is a folder of scripts with a language that is slow, and what its
 // catalog said has changed.
 func compiled(t *testing.T, texts map[string]string) (l *slowLua, c component.Catalog, changes chan []string, value func(metric int) float64) {
@@ -74,16 +81,16 @@ func TestCompileTakesLong(t *testing.T) {
 			t.Errorf("the other script: %v", r.Err)
 		}
 		c.Refresh(c.Roots()) // as any reload does
-		if r, _ := c.Lookup("a.slow"); r.Err == nil || l.times != 1 {
-			t.Errorf("got %v after it was compiled %d times", r.Err, l.times)
+		if r, _ := c.Lookup("a.slow"); r.Err == nil || l.compiledTimes() != 1 {
+			t.Errorf("got %v after it was compiled %d times", r.Err, l.compiledTimes())
 		}
 		close(l.let)
 		c.Refresh(<-changes)
 		if r, _ := c.Lookup("a.slow"); r.Err != nil {
 			t.Errorf("after it was done: %v", r.Err)
 		}
-		if l.times != 1 || value(0) != 0 || value(1) != 0 {
-			t.Errorf("compiled %d times, %v overdue, %v timeouts", l.times, value(0), value(1))
+		if l.compiledTimes() != 1 || value(0) != 0 || value(1) != 0 {
+			t.Errorf("compiled %d times, %v overdue, %v timeouts", l.compiledTimes(), value(0), value(1))
 		}
 		synctest.Wait()
 	})
