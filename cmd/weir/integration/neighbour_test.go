@@ -174,7 +174,7 @@ func scriptNuisances(t *testing.T, dir, lines string, victim *load, logLines fun
 	return all
 }
 
-// fileNuisances are files that are none.
+// fileNuisances are special files, and a file that changes all the time.
 func fileNuisances(t *testing.T, dir string) []nuisance {
 	t.Helper()
 	fifo, zero := filepath.Join(dir, "fifo"), filepath.Join(dir, "zero")
