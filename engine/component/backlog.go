@@ -28,6 +28,19 @@ type Backlog struct {
 	// Patience is how long the component waits on purpose, by its arguments, before
 	// it sends what waits.
 	Patience time.Duration
+	// Queues are what it consists of, if that can wait for one of several receivers
+	// while the others take what is theirs: one for each endpoint.
+	Queues []Queue
 	// Quarantined is how many samples and lines are in quarantine.
 	Quarantined int64
+}
+
+// Queue is one of several queues of a component.
+type Queue struct {
+	// Name tells the queues of a component apart, for people: "endpoint a".
+	Name string
+	// Waiting is how many samples and lines wait, and Left how many have left it in
+	// any way.
+	Waiting int64
+	Left    uint64
 }

@@ -241,6 +241,13 @@ type Catalog interface {
 	Refresh(paths []string)
 }
 
+// Extensible is a Catalog to which users add components by writing files.
+type Extensible interface {
+	// NewFile returns the path of a file that would make a component of name; ""
+	// if no file would.
+	NewFile(name string) string
+}
+
 // Changing is a Catalog of which an answer may change although no file does, as
 // when something that took long is ready.
 type Changing interface {

@@ -112,8 +112,8 @@ func ReadArgument(path string, limit int64) ([]byte, error) {
 	})
 }
 
-// Open opens a regular file to read. Links are followed. What is read from it is
-// the caller's to bound.
+// Open opens a regular file to read. Links are followed. The caller limits
+// how much it reads.
 func Open(path string) (*os.File, error) {
 	return do(path, "opening", func() (*os.File, error) { return anywhere.file(path, regular) },
 		func(f *os.File) { f.Close() })

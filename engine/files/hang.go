@@ -58,6 +58,7 @@ type call struct {
 	doing, path string
 	since       time.Time
 	done        chan struct{} // closed when it has returned
+	place       string        // of path, once it hangs
 }
 
 func (c *call) error() *HungError { return &HungError{c.doing, c.path, c.since} }
@@ -92,11 +93,11 @@ func (r *registry) begin(doing, path string) (c, other *call, patience time.Dura
 	return c, nil, patience, nil
 }
 
-// near reports whether path lies in the directory of what hangs, or the other way
-// round.
+// near reports whether path lies in the directory of a call that hangs, or the
+// other way round, or on the same mounted file system.
 func (c *call) near(path string) bool {
 	a, b := filepath.Dir(c.path), filepath.Dir(path)
-	return below(a, b) || below(b, a)
+	return below(a, b) || below(b, a) || below(c.place, path)
 }
 
 func below(dir, path string) bool {
@@ -109,6 +110,7 @@ func (r *registry) overdue(c *call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running[c.path] == c {
+		c.place = Place(c.path)
 		if r.hung == nil {
 			r.hung = map[string]*call{}
 		}
@@ -151,10 +153,7 @@ func Do[T any](path, doing string, fn func() (T, error)) (T, error) {
 // do is Do that releases a result that comes too late.
 func do[T any](path, doing string, fn func() (T, error), release func(T)) (T, error) {
 	var zero T
-	key := path
-	if abs, err := filepath.Abs(path); err == nil {
-		key = abs
-	}
+	key := Absolute(path)
 	var timer *time.Timer
 	for {
 		c, other, patience, err := calls.begin(doing, key)
@@ -199,6 +198,63 @@ func do[T any](path, doing string, fn func() (T, error), release func(T)) (T, er
 			return zero, calls.overdue(c)
 		}
 	}
+}
+
+// Glance is Do for a caller that must not be kept waiting, such as a check of the
+// config: it waits for a moment only, and does not ask near a call that hangs.
+func Glance[T any](path, doing string, fn func() (T, error)) (T, error) {
+	type result struct {
+		v   T
+		err error
+	}
+	var zero T
+	if err := calls.hungNear(Absolute(path)); err != nil {
+		return zero, err
+	}
+	results := make(chan result, 1)
+	go func() {
+		v, err := Do(path, doing, fn)
+		results <- result{v, err}
+	}()
+	timer := time.NewTimer(min(minPatience, seam.Limit(Patience)))
+	defer timer.Stop()
+	select {
+	case r := <-results:
+		return r.v, r.err
+	case <-timer.C:
+		return zero, &HungError{doing, path, time.Now().Add(-minPatience)}
+	}
+}
+
+// hungNear returns the error of a call that hangs on the file system of path.
+func (r *registry) hungNear(path string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, h := range r.hung {
+		if h.near(path) {
+			return h.error()
+		}
+	}
+	return nil
+}
+
+// Place returns the directory that fails together with path: where its file system
+// is mounted, or the directory of path if that is the root file system. Links
+// are not followed, and no file system is asked.
+func Place(path string) string {
+	path = Absolute(path)
+	if m := mountOf(path); m != "/" {
+		return m
+	}
+	return filepath.Dir(path)
+}
+
+// Absolute is filepath.Abs, which fails only when the working directory is gone.
+func Absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // legible makes the path in an error fit for a message.

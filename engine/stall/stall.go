@@ -41,8 +41,8 @@ type Watch struct {
 // New returns a Watch of a node without operations.
 func New(c clock.Clock) *Watch { return &Watch{clock: c} }
 
-// Op is an operation in progress. The zero value is none; Start uses it again and
-// again, without an allocation.
+// Op is an operation in progress. The zero value is no operation; Start uses it
+// repeatedly, without an allocation.
 type Op struct {
 	w     *Watch
 	index int
@@ -51,7 +51,7 @@ type Op struct {
 
 // Call says what an operation is.
 type Call struct {
-	// What it does, in a few words: "send to http://…", "hook metrics".
+	// What describes the operation in a few words: "send to http://…", "hook metrics".
 	What string
 	// Since is when it began.
 	Since time.Time

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // Look is one look at the file system, by one goroutine. It remembers where
@@ -24,12 +26,54 @@ type Look struct {
 	storage  string            // real path of weir's storage directory
 	own      string            // a file in it that was left out
 	troubles []string
+	glance   bool                        // do not wait for a file system that is slow
+	hung     map[string]*files.HungError // by files.Place: what does not answer
+}
+
+// ask calls fn, which asks the file system about path. One that has not answered
+// once is not asked again.
+func ask[T any](s *Look, path, doing string, fn func(string) (T, error)) (T, error) {
+	if len(s.hung) > 0 {
+		if err := s.hung[files.Place(path)]; err != nil {
+			var zero T
+			return zero, err
+		}
+	}
+	do := files.Do[T]
+	if s.glance {
+		do = files.Glance[T]
+	}
+	v, err := do(path, doing, func() (T, error) { return fn(path) })
+	if hung, ok := errors.AsType[*files.HungError](err); ok {
+		if s.hung == nil {
+			s.hung = map[string]*files.HungError{}
+		}
+		s.hung[files.Place(path)] = hung
+	}
+	return v, err
+}
+
+func (s *Look) stat(path string) (fs.FileInfo, error) { return ask(s, path, "looking at", os.Stat) }
+
+// Hung reports whether the file system that path is on has not answered this Look.
+// Whether there are files is unknown then.
+func (s *Look) Hung(path string) bool { return len(s.hung) > 0 && s.hung[files.Place(path)] != nil }
+
+// AnyHung returns the error of a file system that has not answered this Look, nil
+// if all have.
+func (s *Look) AnyHung() error {
+	for _, err := range s.hung {
+		return err
+	}
+	return nil
 }
 
 // NewLook returns a Look that has seen nothing. It leaves out the files in
 // storage, weir's storage directory: weir writes to them when it reads lines.
-func NewLook(storage string) *Look {
-	s := &Look{dirs: map[string]string{}}
+func NewLook(storage string) *Look { return newLook(storage, false) }
+
+func newLook(storage string, glance bool) *Look {
+	s := &Look{dirs: map[string]string{}, glance: glance}
 	if storage != "" {
 		s.storage = s.real(storage)
 	}
@@ -44,14 +88,6 @@ func (s *Look) Troubles() []string {
 
 // Valid reports whether pattern can be searched for.
 func Valid(pattern string) bool { return doublestar.ValidatePathPattern(pattern) }
-
-// Absolute is filepath.Abs, which fails only when the working directory is gone.
-func Absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
-}
 
 // Find returns the absolute paths of the files that match pattern and not
 // exclude, which may be empty, sorted. Directories are left out, and files
@@ -69,11 +105,11 @@ func (s *Look) Find(pattern, exclude string, oldest time.Time) (paths []string) 
 	}
 	for _, name := range names {
 		given := filepath.FromSlash(t.path(name))
-		file := Absolute(given)
+		file := files.Absolute(given)
 		if excluded(exclude, given) || excluded(exclude, file) || s.IsOwn(file) {
 			continue
 		}
-		fi, err := os.Stat(file)
+		fi, err := s.stat(file)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				s.trouble(err)
@@ -112,7 +148,7 @@ func (t tree) Open(name string) (fs.File, error) { return os.Open(t.path(name)) 
 
 // Stat follows links.
 func (t tree) Stat(name string) (fs.FileInfo, error) {
-	fi, err := os.Stat(t.path(name))
+	fi, err := t.stat(t.path(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir) {
 		t.trouble(err)
 	}
@@ -121,7 +157,7 @@ func (t tree) Stat(name string) (fs.FileInfo, error) {
 
 // ReadDir leaves out links to directories that name leads through.
 func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
-	entries, err := os.ReadDir(t.path(name))
+	entries, err := ask(t.Look, t.path(name), "listing", os.ReadDir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir) {
 			t.trouble(err)
@@ -135,7 +171,7 @@ func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
 
 func (t tree) leadsBack(dir, name string) bool {
 	target := t.path(path.Join(dir, name))
-	if fi, err := os.Stat(target); err != nil || !fi.IsDir() {
+	if fi, err := t.stat(target); err != nil || !fi.IsDir() {
 		return false // a file, or a link that dangles
 	}
 	real := t.real(target)
@@ -157,8 +193,8 @@ func (s *Look) real(dir string) string {
 	if r, ok := s.dirs[dir]; ok {
 		return r
 	}
-	abs := Absolute(dir)
-	r, err := filepath.EvalSymlinks(abs)
+	abs := files.Absolute(dir)
+	r, err := ask(s, abs, "following", filepath.EvalSymlinks)
 	if parent := filepath.Dir(abs); err != nil && parent != abs {
 		r = filepath.Join(s.real(parent), filepath.Base(abs)) // it need not exist
 	} else if err != nil {

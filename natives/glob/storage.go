@@ -10,6 +10,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 )
 
 // IsOwn reports whether a file lies in the storage directory of weir, which
@@ -20,8 +21,8 @@ func (s *Look) IsOwn(file string) bool {
 		return false
 	}
 	own := inside(s.storage, s.real(filepath.Dir(file)))
-	if fi, err := os.Lstat(file); !own && err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-		real, err := filepath.EvalSymlinks(file)
+	if fi, err := ask(s, file, "looking at", os.Lstat); !own && err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		real, err := ask(s, file, "following", filepath.EvalSymlinks)
 		own = err == nil && inside(s.storage, real)
 	}
 	if own {
@@ -48,14 +49,15 @@ func CheckStorage(attr string, targets []map[string]string, patterns bool, stora
 	warn := func(err error, detail string) {
 		es = append(es, &component.ArgumentError{Path: attr, Err: err, Detail: detail, Warning: true})
 	}
+	look := newLook(storage, true)
 	for i, t := range targets {
 		switch path := t["__path__"]; {
 		case path == "":
 		case !patterns:
-			if NewLook(storage).IsOwn(Absolute(path)) {
+			if look.IsOwn(files.Absolute(path)) {
 				warn(fmt.Errorf("%s[%d]: __path__ %q is in weir's storage directory %s and is not read", attr, i, path, storage), "")
 			}
-		case Valid(path) && reaches(path, storage) && !leavesOut(t["__path_exclude__"], storage):
+		case Valid(path) && look.reaches(path, storage) && !leavesOut(t["__path_exclude__"], storage):
 			warn(fmt.Errorf("%s[%d]: __path__ %q also matches files in weir's storage directory %s, which are not read", attr, i, path, storage),
 				fmt.Sprintf("use a narrower pattern, or leave the directory out: __path_exclude__ = %q", filepath.ToSlash(filepath.Join(storage, "**"))))
 		}
@@ -67,19 +69,18 @@ func CheckStorage(attr string, targets []map[string]string, patterns bool, stora
 // below dir, by its absolute path or from the working directory.
 func leavesOut(exclude, dir string) bool {
 	file := filepath.Join(dir, "node", "positions.log")
-	rel, err := filepath.Rel(Absolute("."), file)
+	rel, err := filepath.Rel(files.Absolute("."), file)
 	return excluded(exclude, file) || err == nil && excluded(exclude, rel)
 }
 
 // reaches reports whether a valid pattern can match files below dir, which is
 // absolute, whether there are any or not. A part of a pattern with braces around a
 // slash matches nothing here.
-func reaches(pattern, dir string) bool {
+func (s *Look) reaches(pattern, dir string) bool {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
-	look := NewLook("")
-	base = Absolute(filepath.FromSlash(base))
-	for _, base := range []string{base, look.real(base)} {
-		for _, dir := range []string{dir, look.real(dir)} {
+	base = files.Absolute(filepath.FromSlash(base))
+	for _, base := range []string{base, s.real(base)} {
+		for _, dir := range []string{dir, s.real(dir)} {
 			if inside(dir, base) {
 				return true
 			}

@@ -62,7 +62,7 @@ func Swap(t testing.TB, fn func()) {
 }
 
 // Within fails the test if fn has not returned after a time that is long enough
-// for a slow machine. What fn waits for is then left behind: it cannot hang the
+// for a slow machine. fn is then abandoned, so it cannot hang the
 // tests.
 func Within(t testing.TB, what string, fn func()) {
 	t.Helper()

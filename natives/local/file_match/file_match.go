@@ -35,13 +35,16 @@ type Component struct {
 	opts    component.Options
 	changed chan struct{} // the arguments did
 
-	mu   sync.Mutex
-	args Arguments
+	mu      sync.Mutex
+	args    Arguments
+	updates int
 
 	// Of Run alone.
 	exported []map[string]string // nil before the first
 	troubles string              // as last logged
 	own      bool                // that files of weir are left out was logged
+	matched  int                 // updates of the arguments that exported is for
+	hung     bool                // as last reported
 }
 
 var (
@@ -53,6 +56,7 @@ var (
 func (c *Component) Update(args any) error {
 	c.mu.Lock()
 	c.args = *args.(*Arguments)
+	c.updates++
 	c.mu.Unlock()
 	select {
 	case c.changed <- struct{}{}:
@@ -79,7 +83,7 @@ func (c *Component) Run(ctx context.Context) error {
 // sync looks once and returns when to look again.
 func (c *Component) sync() time.Duration {
 	c.mu.Lock()
-	args := c.args
+	args, updates := c.args, c.updates
 	c.mu.Unlock()
 	targets := make([]map[string]string, 0, len(c.exported))
 	look := glob.NewLook(c.opts.StoragePath)
@@ -94,6 +98,7 @@ func (c *Component) sync() time.Duration {
 			targets = append(targets, found)
 		}
 	}
+	targets = c.keepHung(look, targets, updates)
 	c.report(look.Troubles())
 	if own := look.Own(); own != "" && !c.own {
 		c.own = true
@@ -104,6 +109,34 @@ func (c *Component) sync() time.Duration {
 		c.opts.Export(Exports{Targets: targets})
 	}
 	return args.SyncPeriod
+}
+
+// keepHung returns targets with those exported before that are on a file system
+// that does not answer: their files may still be there. The node is unhealthy
+// until it answers.
+func (c *Component) keepHung(look *glob.Look, targets []map[string]string, updates int) []map[string]string {
+	err := look.AnyHung()
+	if err != nil && c.matched == updates {
+		found := make(map[string]bool, len(targets))
+		for _, t := range targets {
+			found[t[pathLabel]] = true
+		}
+		for _, t := range c.exported {
+			if !found[t[pathLabel]] && look.Hung(t[pathLabel]) {
+				targets = append(targets, t)
+			}
+		}
+	}
+	c.matched = updates
+	if hung := err != nil; hung != c.hung {
+		c.hung = hung
+		h := component.Health{State: component.Healthy, Time: c.opts.Clock.Now()}
+		if hung {
+			h.State, h.Message, h.Reason = component.Unhealthy, err.Error(), component.ReasonStalled
+		}
+		c.opts.Health(h)
+	}
+	return targets
 }
 
 // report logs what could not be looked at, once as long as it is the same.

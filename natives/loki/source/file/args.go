@@ -3,11 +3,13 @@ package file
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives/glob"
 )
@@ -226,7 +228,7 @@ func (a *Arguments) Warnings() (ws []string) {
 	}
 	for i, t := range a.Targets {
 		if path := t[pathLabel]; strings.ContainsAny(path, "*?[{") {
-			if _, err := os.Stat(path); err != nil {
+			if _, err := files.Glance(path, "looking at", func() (fs.FileInfo, error) { return os.Stat(path) }); err != nil && !errors.Is(err, files.ErrHung) {
 				ws = append(ws, fmt.Sprintf("targets[%d] has %s %q, which is no file: to take it for a pattern, write file_match { enabled = true }", i, pathLabel, path))
 			}
 		}

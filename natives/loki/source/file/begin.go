@@ -237,7 +237,7 @@ func (g *generation) lastLine() (int64, error) {
 
 // newFollower returns the follower of a target.
 func newFollower(c *Component, set *settings, t target) *follower {
-	return &follower{c: c, set: set, target: t, stream: newStream(t), source: batch.NewSource(), pause: set.minPause, hold: minHold, patient: minPatience, stale: true}
+	return &follower{c: c, set: set, target: t, reading: "reading " + t.path, stream: newStream(t), source: batch.NewSource(), pause: set.minPause, hold: minHold, patient: minPatience, stale: true}
 }
 
 func newStream(t target) *batch.Stream { return batch.NewSeries(t.labels) }

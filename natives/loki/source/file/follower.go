@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/stall"
 )
 
 // follower follows one target. A worker has it for one turn at a time; between
@@ -43,7 +45,10 @@ type follower struct {
 	// Of the scheduler.
 	due      time.Time
 	pause    time.Duration
-	started  time.Time // of the turn
+	started  time.Time   // of the turn
+	asking   atomic.Bool // the turn asks the file system, which may not answer
+	op       stall.Op    // while it does
+	reading  string      // what op is called
 	out      outcome
 	retarget *target
 	queued   bool

@@ -3,13 +3,15 @@ package file
 import (
 	"strings"
 	"sync"
+
+	"github.com/weir-run/weir/natives/glob"
 )
 
 type resolution struct {
 	args     *Arguments
 	targets  []target
 	troubles []string
-	own      string // a file of weir that was left out, "" if there was none
+	look     *glob.Look
 }
 
 // resolve begins to find the targets.
@@ -23,8 +25,8 @@ func (s *scheduler) resolve() {
 	s.synced = now
 	s.wg.Go(func() {
 		a := s.c.arguments()
-		ts, troubles, own := resolve(a, s.c.opts.StoragePath, now)
-		s.resolved <- resolution{a, ts, troubles, own}
+		ts, troubles, look := resolve(a, s.c.opts.StoragePath, now)
+		s.resolved <- resolution{a, ts, troubles, look}
 	})
 }
 
@@ -37,14 +39,22 @@ func (s *scheduler) reconcile(r resolution) {
 		set = s.set
 	}
 	s.set, s.troubles = set, strings.Join(r.troubles, "; ")
-	if r.own != "" && !s.own {
+	if own := r.look.Own(); own != "" && !s.own {
 		s.own = true
-		s.c.opts.Logger.Info("targets lead to files in weir's storage directory; they are not read", "file", r.own)
+		s.c.opts.Logger.Info("targets lead to files in weir's storage directory; they are not read", "file", own)
 	}
 	want := make(map[string]bool, len(r.targets))
 	for i := range r.targets {
 		want[r.targets[i].id()] = true
 	}
+	if r.args == s.matched { // what a file system that does not answer had is not gone
+		for id, f := range s.all {
+			if !want[id] && r.look.Hung(f.target.path) {
+				want[id] = true
+			}
+		}
+	}
+	s.matched = r.args
 	s.c.mu.Lock()
 	s.c.wanted, s.c.places = want, sync.OnceValue(func() map[owned]string { return placesOf(want) })
 	s.c.mu.Unlock()

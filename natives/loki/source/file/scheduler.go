@@ -8,11 +8,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 const (
-	// maxWorkers bounds the goroutines that read and send.
+	// maxWorkers bounds the goroutines that read and send, without those that wait
+	// for a file system that does not answer.
 	maxWorkers = 64
+	// maxHung bounds the goroutines that wait for file systems, each of which holds
+	// a thread, and maxHungPlace those that wait for the same one.
+	maxHung      = 192
+	maxHungPlace = 16
 	// maxFlying is how many bytes of lines are under way until only few workers
 	// may read more. Small batches wait for others, which their receivers write
 	// to the disk with them: the turns of a thousand files must not do so one
@@ -46,7 +53,8 @@ type scheduler struct {
 	resolved   chan resolution
 	failed     chan error
 	resolving  bool
-	again      bool // the arguments changed while resolving
+	matched    *Arguments // that the followers are for
+	again      bool       // the arguments changed while resolving
 	workers    int
 	wg         sync.WaitGroup
 
@@ -63,7 +71,7 @@ type scheduler struct {
 func newScheduler(c *Component) *scheduler {
 	return &scheduler{
 		c: c, all: map[string]*follower{}, ended: map[*follower]struct{}{}, busy: map[*follower]struct{}{},
-		jobs: make(chan *follower, maxWorkers), back: make(chan *follower, maxWorkers), resolved: make(chan resolution, 1), failed: make(chan error, 1),
+		jobs: make(chan *follower, maxWorkers+maxHung), back: make(chan *follower, maxWorkers+maxHung), resolved: make(chan resolution, 1), failed: make(chan error, 1),
 	}
 }
 
@@ -178,7 +186,8 @@ func (s *scheduler) begin() {
 }
 
 // dispatch gives ready followers to workers. Turns that take long do not count
-// among those that may run: they wait for a receiver or a file system.
+// among those that may run: they wait for a receiver or a file system. Where many
+// wait for a file system, the other files on it have no turn until it answers.
 func (s *scheduler) dispatch(ctx context.Context) {
 	now := s.c.opts.Clock.Now()
 	limit := max(4, 2*runtime.GOMAXPROCS(0))
@@ -192,12 +201,17 @@ func (s *scheduler) dispatch(ctx context.Context) {
 			}
 		}
 	}
-	limit = min(limit, maxWorkers)
+	hung, places := s.hung(now)
+	limit = min(limit, maxWorkers) + min(hung, maxHung)
 	for len(s.ready) > 0 && len(s.busy) < limit {
 		f := s.ready[0]
 		s.ready[0] = nil
 		s.ready = s.ready[1:]
 		f.queued = false
+		if len(places) > 0 && places[files.Place(f.target.path)] >= maxHungPlace {
+			f.due = now.Add(stuckAfter)
+			continue
+		}
 		f.started = now
 		s.busy[f] = struct{}{}
 		if s.workers < len(s.busy) {
@@ -213,6 +227,20 @@ func (s *scheduler) dispatch(ctx context.Context) {
 	if len(s.ready) == 0 {
 		s.ready = nil // or its start would stay for ever
 	}
+}
+
+// hung returns how many turns wait for a file system, and for which.
+func (s *scheduler) hung(now time.Time) (n int, places map[string]int) {
+	for f := range s.busy {
+		if f.asking.Load() && now.Sub(f.started) >= stuckAfter {
+			if places == nil {
+				places = map[string]int{}
+			}
+			places[files.Place(f.target.path)]++
+			n++
+		}
+	}
+	return n, places
 }
 
 // lend lets f have its turn and gives it back. A panic ends the component, which

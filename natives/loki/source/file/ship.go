@@ -123,7 +123,9 @@ func (f *follower) send(ctx context.Context, g *generation, c chunk) bool {
 func (f *follower) patiently(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.patient)
 	defer cancel()
+	f.asked()
 	err := send(ctx)
+	f.ask()
 	if err != nil && ctx.Err() != nil {
 		f.patient = min(2*f.patient, maxPatience)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/natives/glob"
 )
 
@@ -45,8 +46,9 @@ func newTarget(path string, set map[string]string) target {
 }
 
 // resolve returns the targets of arguments, each once, what could not be looked
-// at, and a file in storage, weir's storage directory, that was left out.
-func resolve(a *Arguments, storage string, now time.Time) (ts []target, troubles []string, own string) {
+// at, and the look itself, which leaves out the files in storage, weir's storage
+// directory.
+func resolve(a *Arguments, storage string, now time.Time) (ts []target, troubles []string, look *glob.Look) {
 	seen := map[string]bool{}
 	add := func(path string, set map[string]string) {
 		if t := newTarget(path, set); !seen[t.id()] {
@@ -54,7 +56,7 @@ func resolve(a *Arguments, storage string, now time.Time) (ts []target, troubles
 			ts = append(ts, t)
 		}
 	}
-	look := glob.NewLook(storage)
+	look = glob.NewLook(storage)
 	var oldest time.Time
 	if a.FileMatch.IgnoreOlderThan > 0 {
 		oldest = now.Add(-a.FileMatch.IgnoreOlderThan)
@@ -65,7 +67,7 @@ func resolve(a *Arguments, storage string, now time.Time) (ts []target, troubles
 		case path == "":
 			troubles = append(troubles, fmt.Sprintf("targets[%d] has no label %s", i, pathLabel))
 		case !a.FileMatch.Enabled:
-			if !look.IsOwn(glob.Absolute(path)) {
+			if !look.IsOwn(files.Absolute(path)) {
 				add(path, set)
 			}
 		default:
@@ -74,5 +76,5 @@ func resolve(a *Arguments, storage string, now time.Time) (ts []target, troubles
 			}
 		}
 	}
-	return ts, append(troubles, look.Troubles()...), look.Own()
+	return ts, append(troubles, look.Troubles()...), look
 }

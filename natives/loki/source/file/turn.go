@@ -18,6 +18,8 @@ const (
 
 // turn is one look at the path, and at most one batch.
 func (f *follower) turn(ctx context.Context) outcome {
+	f.ask()
+	defer f.asked()
 	now := f.c.opts.Clock.Now()
 	err := f.look(now)
 	if now.Sub(f.tended) >= locateEvery && (len(f.gens) > 1 || !f.here) {
@@ -34,6 +36,17 @@ func (f *follower) turn(ctx context.Context) outcome {
 	}
 	f.tell(errors.Join(err, f.stuck))
 	return out
+}
+
+// ask begins the part of a turn that asks the file system, and asked ends it.
+func (f *follower) ask() {
+	f.asking.Store(true)
+	f.c.opts.Watch.Start(&f.op, f.reading, 0)
+}
+
+func (f *follower) asked() {
+	f.op.End()
+	f.asking.Store(false)
 }
 
 // resend sends again what was refused, if it is time. Nothing is read meanwhile,

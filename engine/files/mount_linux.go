@@ -1,0 +1,51 @@
+package files
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// mounts are the mount points, as they were at a time: where many calls hang, each
+// asks for its own.
+var mounts struct {
+	mu     sync.Mutex
+	read   time.Time
+	points []string // longest first
+}
+
+// mountsFor is how long a list of mount points is used.
+const mountsFor = time.Second
+
+// mountOf returns where the file system is mounted that has the absolute path.
+func mountOf(path string) string {
+	mounts.mu.Lock()
+	defer mounts.mu.Unlock()
+	if age := time.Since(mounts.read); age < 0 || age >= mountsFor {
+		mounts.read, mounts.points = time.Now(), mountPoints()
+	}
+	for _, point := range mounts.points {
+		if below(point, path) {
+			return point
+		}
+	}
+	return "/"
+}
+
+// mountPoints returns all mount points, longest first.
+func mountPoints() (points []string) {
+	// https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html: the fifth
+	// field is the mount point, in which spaces and the like are \040.
+	table, _ := os.ReadFile("/proc/self/mountinfo") // without it all is the root's
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); len(fields) >= 5 {
+			points = append(points, unescape.Replace(fields[4]))
+		}
+	}
+	slices.SortFunc(points, func(a, b string) int { return len(b) - len(a) })
+	return points
+}
+
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
