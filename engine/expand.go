@@ -161,7 +161,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 			w.err = nil
 		}
 	default:
-		_, ds := b.Check(append(m.names.all(), e.blockNames()...), e.o.Unsupported, e.roots()...)
+		_, ds := b.Check(append(m.names.all(), e.blockNames()...), e.o.Unsupported, e.newFiles(b.Name)...)
 		if !ds.HasErrors() { // it has no effect
 			x.report(w, ds)
 			m.scope.SetUnknown(b.ID)
@@ -325,14 +325,17 @@ func (e *Engine) knows(name string) bool {
 	return false
 }
 
-// roots returns the folders that catalogs are made from, to be read by people.
-func (e *Engine) roots() (dirs []string) {
+// newFiles returns the paths at which a file would make a component of a name, to
+// be read by people.
+func (e *Engine) newFiles(name string) (paths []string) {
 	for _, c := range e.o.Catalogs {
-		for _, dir := range c.Roots() {
-			dirs = append(dirs, nearby(dir))
+		if c, ok := c.(component.Extensible); ok {
+			if path := c.NewFile(name); path != "" {
+				paths = append(paths, nearby(path))
+			}
 		}
 	}
-	return dirs
+	return paths
 }
 
 // blockNames returns all names a block can have anywhere.

@@ -81,7 +81,7 @@ func (s *state) silent() bool { return s.reg.ExportsLater && !s.exported }
 // tell more than that it runs.
 func (s *state) parts(yield func(component.Health) bool) {
 	part := func(h component.Health, reason string) bool {
-		h.Message = component.HideURLs(h.Message)
+		h.Message = component.HideURLs(component.Shorten(h.Message))
 		if h.Reason = ""; h.State > component.Healthy {
 			h.Reason = reason
 		}

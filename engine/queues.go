@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -22,10 +23,24 @@ type drain struct {
 	since   time.Time
 }
 
+// queueKey is a queue of a node; name is empty if there is only one.
+type queueKey struct {
+	n    *node
+	name string
+}
+
+// describe says that the queue is stuck.
+func (d drain) describe(name string) string {
+	if name != "" {
+		name = " to " + name
+	}
+	return fmt.Sprintf("its queue%s does not drain: nothing has left it since %s, while %d samples and lines wait", name, d.since.UTC().Format(time.RFC3339), d.waiting)
+}
+
 // queues finds queues that do not drain. It is watchStalls's own.
 type queues struct {
-	next  time.Time
-	nodes map[*node]*drain
+	next   time.Time
+	drains map[queueKey]drain
 }
 
 // look makes nodes unhealthy in whose queue data waits that does not leave it.
@@ -34,7 +49,7 @@ func (q *queues) look(nodes []*node, now time.Time) {
 		return
 	}
 	q.next = now.Add(queueInterval)
-	seen := map[*node]*drain{}
+	seen := map[queueKey]drain{}
 	for _, n := range nodes {
 		c, ok := n.state.Load().component.(component.Queuer)
 		if !ok {
@@ -44,22 +59,35 @@ func (q *queues) look(nodes []*node, now time.Time) {
 		if err != nil {
 			continue // reported where it is asked for
 		}
-		d := drain{left: n.left(), waiting: b.Samples + b.Lines, since: now}
-		before := q.nodes[n]
-		if before != nil && d.waiting > 0 && d.left == before.left && d.waiting >= before.waiting {
-			d.since = before.since
+		all := b.Queues
+		if len(all) == 0 {
+			all = []component.Queue{{Waiting: b.Samples + b.Lines, Left: n.left()}}
 		}
-		seen[n] = &d
+		var stuck []string
 		var h component.Health
-		if stuck := now.Sub(d.since); stuck >= queueLimit+b.Patience {
-			h = component.Health{State: component.Unhealthy, Time: d.since,
-				Message: fmt.Sprintf("its queue does not drain: nothing has left it since %s, while %d samples and lines wait", d.since.UTC().Format(time.RFC3339), d.waiting)}
+		for _, one := range all {
+			key := queueKey{n, one.Name}
+			d := drain{left: one.Left, waiting: one.Waiting, since: now}
+			before, known := q.drains[key]
+			if known && d.waiting > 0 && d.left == before.left && d.waiting >= before.waiting {
+				d.since = before.since
+			}
+			seen[key] = d
+			if now.Sub(d.since) < queueLimit+b.Patience {
+				continue
+			}
+			if stuck = append(stuck, d.describe(one.Name)); len(stuck) == 1 || d.since.Before(h.Time) {
+				h.Time = d.since
+			}
+		}
+		if len(stuck) > 0 {
+			h.State, h.Message = component.Unhealthy, strings.Join(stuck, "; ")
 		}
 		if before := n.state.Load().queue; before.State != h.State || h.State == component.Unhealthy && before.Message != h.Message {
 			n.change(func(s *state) { s.queue = h })
 		}
 	}
-	q.nodes = seen
+	q.drains = seen
 }
 
 // backlog asks a component what it keeps.

@@ -12,10 +12,15 @@ import (
 type queuer struct {
 	component.Component
 	waiting, patience *atomic.Int64
+	queues            func() []component.Queue
 }
 
-func (q queuer) Backlog() component.Backlog {
-	return component.Backlog{Journal: true, Samples: q.waiting.Load(), Patience: time.Duration(q.patience.Load())}
+func (q *queuer) Backlog() component.Backlog {
+	b := component.Backlog{Journal: true, Samples: q.waiting.Load(), Patience: time.Duration(q.patience.Load())}
+	if q.queues != nil {
+		b.Queues = q.queues()
+	}
+	return b
 }
 
 // A queue in which data waits, and that nothing leaves, makes its node unhealthy
@@ -28,7 +33,7 @@ func TestQueueDoesNotDrain(t *testing.T) {
 		build := r.Build
 		r.Build = func(o component.Options, args any) (component.Component, error) {
 			c, err := build(o, args)
-			return queuer{c, &waiting, &patience}, err
+			return &queuer{c, &waiting, &patience, nil}, err
 		}
 		l.catalog.regs["test.queue"] = r
 		l.start(`test.queue "a" { }`)
@@ -66,5 +71,36 @@ func TestQueueDoesNotDrain(t *testing.T) {
 		stats.Drop("too_old", 1)
 		time.Sleep(10 * time.Second)
 		healthy()
+	})
+}
+
+// One of several queues that does not drain makes the node unhealthy, and is named,
+// while another drains.
+func TestOneOfSeveralQueuesDoesNotDrain(t *testing.T) {
+	bubble(t, func(l *lab) {
+		var waiting, patience, left, dead atomic.Int64
+		l.catalog.add(component.Registration{Name: "test.queue"})
+		r, _ := l.catalog.Lookup("test.queue")
+		build := r.Build
+		r.Build = func(o component.Options, args any) (component.Component, error) {
+			c, err := build(o, args)
+			return &queuer{c, &waiting, &patience, func() []component.Queue {
+				return []component.Queue{
+					{Name: "endpoint alive", Waiting: 5, Left: uint64(left.Add(10))},
+					{Name: "endpoint dead", Waiting: dead.Load()},
+				}
+			}}, err
+		}
+		l.catalog.regs["test.queue"] = r
+		l.start(`test.queue "a" { }`)
+		time.Sleep(5 * time.Minute)
+		l.wantProblem("test.queue.a", "", "", time.Time{})
+		dead.Store(7)
+		time.Sleep(2 * time.Minute)
+		l.wantHealth("test.queue.a", component.Unhealthy, "its queue to endpoint dead does not drain: nothing has left it since ")
+		l.wantMetric(`weir_component_unhealthy_since_timestamp_seconds{component_id="test.queue.a",reason="queue_not_draining"}`)
+		dead.Store(0)
+		time.Sleep(10 * time.Second)
+		l.wantProblem("test.queue.a", "", "", time.Time{})
 	})
 }

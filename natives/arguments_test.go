@@ -55,7 +55,7 @@ type known struct {
 	path, line string // line as String of what Describe says
 	value      string
 	verdict    string
-	beside     bool // only what all others need beside them
+	beside     bool // needed together with every other argument
 }
 
 // sections returns the lines of testdata/arguments.txt by block.

@@ -77,7 +77,7 @@ func TestIntervalsDouble(t *testing.T) {
 	p.Reset()
 	f(time.Second)
 
-	// What the endpoint asks for counts as the previous interval.
+	// The interval that the endpoint asks for counts as the previous one.
 	r.RetryAfter = 40 * time.Second
 	p.Pause(context.Background(), c, r)
 	if c.last < 40*time.Second || c.last > 41*time.Second {

@@ -129,7 +129,7 @@ func Acquire(dir string, now time.Time) (*Lock, error) {
 	}
 	l := &Lock{dir: dir, f: f}
 	if err := l.writeOwner(now); err != nil {
-		// Who is refused is told less; a full disk is no reason not to start.
+		// A refused process learns less then; a full disk is no reason not to start.
 		_ = os.Remove(filepath.Join(dir, infoFile))
 	}
 	return l, nil
@@ -138,7 +138,7 @@ func Acquire(dir string, now time.Time) (*Lock, error) {
 // Dir returns the directory, absolute.
 func (l *Lock) Dir() string { return l.dir }
 
-// Release gives the directory to others.
+// Release lets another process use the directory.
 func (l *Lock) Release() error {
 	// The owner is removed while the lock is held, so that it is never that of
 	// the next.

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/httpclient"
 )
 
 // Exports of every component that discovers.
@@ -51,6 +52,8 @@ const (
 	settled = 10 * time.Second
 	// look is how often a stream is looked after.
 	look = time.Second
+	// again is how long a stream whose update was refused is left as it is.
+	again = time.Minute
 	// grace is how long a discoverer that was stopped is waited for. Consul's
 	// sleeps up to 15 s or its refresh interval before it looks whether it was.
 	grace = 2 * time.Second
@@ -67,6 +70,7 @@ type Component struct {
 	changed chan struct{} // holds a signal when next was set
 
 	mu    sync.Mutex
+	args  any // of next, or of the last one
 	next  *discoverer
 	files []string
 	info  Info
@@ -112,7 +116,7 @@ func (c *Component) Update(args any) error {
 	d.Discoverer, err = cfg.NewDiscoverer(sd.DiscovererOptions{
 		Logger:            log,
 		Metrics:           c.metrics.theirs,
-		HTTPClientOptions: []config.HTTPClientOption{config.WithUserAgent(c.opts.UserAgent)},
+		HTTPClientOptions: []config.HTTPClientOption{config.WithUserAgent(c.opts.UserAgent), httpclient.ReadReferences()},
 		SetName:           c.opts.ID,
 	})
 	if err != nil {
@@ -120,7 +124,7 @@ func (c *Component) Update(args any) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.next = d
+	c.next, c.args = d, args
 	if c.kind.Files != nil {
 		c.files = c.kind.Files(args)
 	}

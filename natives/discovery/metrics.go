@@ -15,6 +15,7 @@ type metrics struct {
 	targets prometheus.Gauge
 	updates prometheus.Counter
 	errors  prometheus.Counter
+	refused prometheus.Counter
 
 	theirs    sd.DiscovererMetrics
 	collected collected
@@ -41,8 +42,10 @@ func newMetrics(cfg sd.Config) (*metrics, error) {
 		targets: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_discovery_targets", Help: "Targets that are exported."}),
 		updates: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_discovery_updates_total", Help: "Times that the exported targets changed."}),
 		errors:  prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_discovery_errors_total", Help: "Errors that the discovery reported."}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_discovery_refused_updates_total",
+			Help: "Updates that were not used because they had too many targets or too large labels; the last targets stay."}),
 	}
-	m.collected = collected{m.targets, m.updates, m.errors}
+	m.collected = collected{m.targets, m.updates, m.errors, m.refused}
 	refresh := sd.NewRefreshMetrics(&m.collected)
 	m.theirs = cfg.NewDiscovererMetrics(&m.collected, refresh)
 	for _, r := range []interface{ Register() error }{refresh, m.theirs} {

@@ -30,6 +30,9 @@ type run struct {
 	counted       float64
 	began, latest time.Time // the discoverer, and the last update
 	complete      bool      // the discoverer has told everything
+
+	over    error     // the limit that what is found exceeds
+	refused time.Time // when the discoverer's first update was refused for that, zero for none
 }
 
 // Run discovers until ctx ends. It returns an error when the discovery ends or
@@ -91,7 +94,7 @@ func (r *run) begin(ctx context.Context, wg *sync.WaitGroup) {
 	}
 	r.d = next
 	r.set.Begin()
-	r.began, r.latest, r.complete = r.opts.Clock.Now(), time.Time{}, false
+	r.began, r.latest, r.complete, r.refused = r.opts.Clock.Now(), time.Time{}, false, time.Time{}
 	next.start(ctx, wg, r.ended)
 }
 
@@ -118,6 +121,10 @@ func (r *run) leave(wg *sync.WaitGroup) {
 // receive takes an update.
 func (r *run) receive(groups []*targetgroup.Group) {
 	r.latest = r.opts.Clock.Now()
+	if r.exceeds(groups) {
+		r.well(r.failed.current())
+		return
+	}
 	changed := false
 	sources := make(map[string]bool, len(groups))
 	for _, g := range groups {
@@ -140,11 +147,35 @@ func (r *run) receive(groups []*targetgroup.Group) {
 	r.well(failed)
 }
 
+// exceeds reports whether an update is refused for a limit.
+func (r *run) exceeds(groups []*targetgroup.Group) bool {
+	// Targets that an update lacks because of an error stay.
+	err := r.set.check(groups, r.kind.Stream || r.failed.current() != "")
+	if err == nil {
+		if !r.kind.Stream {
+			r.over = nil
+		}
+		return false
+	}
+	r.metrics.refused.Inc()
+	if r.over == nil {
+		r.opts.Logger.Error("cannot use the targets that were found, the last ones stay", "err", err)
+	}
+	r.over = err
+	if r.refused.IsZero() {
+		r.refused = r.opts.Clock.Now()
+	}
+	return true
+}
+
 // well reports how it goes; failed is empty or says what does not.
 func (r *run) well(failed string) {
 	r.mu.Lock()
 	r.info = Info{Targets: r.set.targets, Groups: len(r.set.groups), LastUpdate: r.latest}
 	r.mu.Unlock()
+	if failed == "" && r.over != nil {
+		failed = r.over.Error()
+	}
 	if failed != "" {
 		r.unwell(failed)
 		return
@@ -195,12 +226,30 @@ func (r *run) look() {
 		sick = false
 		r.well("")
 	}
+	if !r.refused.IsZero() {
+		if now.Sub(r.refused) >= again {
+			r.again()
+		}
+		return
+	}
 	if sick || r.complete {
 		return
 	}
 	told := !r.latest.IsZero() && now.Sub(r.latest) >= quiet
 	if r.complete = told || now.Sub(r.began) >= settled; r.complete {
+		r.over = nil
 		r.due(r.set.Prune() || r.exported.IsZero())
 		r.well("")
+	}
+}
+
+// again discovers from the start: a stream does not repeat what was refused.
+func (r *run) again() {
+	r.refused = time.Time{}
+	r.mu.Lock()
+	args := r.args
+	r.mu.Unlock()
+	if err := r.Update(args); err != nil {
+		r.fail(err.Error(), false)
 	}
 }

@@ -17,12 +17,14 @@ type Set struct {
 	groups  map[string]*group
 	round   int // of the discoverer that runs now
 	targets int
+	size    int // of their labels, see size
 }
 
 // group is what one source has.
 type group struct {
 	round   int
 	entries []entry // sorted
+	size    int
 }
 
 // entry is a target with what it is sorted by.
@@ -54,8 +56,13 @@ func (s *Set) Merge(g *targetgroup.Group) (changed bool) {
 	if s.groups == nil {
 		s.groups = map[string]*group{}
 	}
-	s.groups[g.Source] = &group{s.round, entries}
+	now := &group{s.round, entries, size(g)}
+	s.groups[g.Source] = now
 	s.targets += len(entries) - len(before)
+	s.size += now.size
+	if old != nil {
+		s.size -= old.size
+	}
 	return built > 0 || len(entries) != len(before)
 }
 
@@ -66,6 +73,7 @@ func (s *Set) drop(source string) (changed bool) {
 	}
 	delete(s.groups, source)
 	s.targets -= len(g.entries)
+	s.size -= g.size
 	return true
 }
 

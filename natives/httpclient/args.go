@@ -110,11 +110,11 @@ type TLSConfig struct {
 	CAFile string `alloy:"ca_file,attr,optional"`
 	// Client certificate, as PEM text.
 	Cert string `alloy:"cert_pem,attr,optional"`
-	// File with the client certificate.
+	// File with the client certificate, a regular file of at most 1 MiB.
 	CertFile string `alloy:"cert_file,attr,optional"`
 	// Key of the client certificate, as PEM text.
 	Key component.Secret `alloy:"key_pem,attr,optional"`
-	// File with the key of the client certificate.
+	// File with the key of the client certificate, a regular file of at most 1 MiB.
 	KeyFile string `alloy:"key_file,attr,optional"`
 	// Server name to verify instead of the address's.
 	ServerName string `alloy:"server_name,attr,optional"`

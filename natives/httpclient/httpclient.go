@@ -3,6 +3,7 @@ package httpclient
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -30,7 +31,7 @@ func NewClient(a *Arguments, opts ...config.HTTPClientOption) (*http.Client, err
 		return nil, err
 	}
 	byReference(cfg)
-	client, err := config.NewClientFromConfig(*cfg, tracked, append(slices.Clip(opts), config.WithSecretManager(reader{}))...)
+	client, err := config.NewClientFromConfig(*cfg, tracked, append(slices.Clip(opts), ReadReferences())...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the HTTP client: %w", err)
 	}
@@ -40,6 +41,9 @@ func NewClient(a *Arguments, opts ...config.HTTPClientOption) (*http.Client, err
 	}
 	return client, nil
 }
+
+// ReadReferences makes a client of ByReference read its files.
+func ReadReferences() config.HTTPClientOption { return config.WithSecretManager(reader{}) }
 
 // reader reads the files that byReference names.
 type reader struct{}
@@ -123,6 +127,85 @@ func (a *Arguments) Config() (*config.HTTPClientConfig, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// ByReference is Config for a client that is made with ReadReferences.
+func (a *Arguments) ByReference() (*config.HTTPClientConfig, error) {
+	c, err := a.Config()
+	if err == nil {
+		byReference(c)
+	}
+	return c, err
+}
+
+// Checked is Config for a client that others make, that takes no options and must
+// read files again while it runs. Those that cannot be read now are an error; a file
+// that becomes a FIFO later still holds up the client.
+func (a *Arguments) Checked() (*config.HTTPClientConfig, error) {
+	c, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, path := range a.Files() {
+		if _, err := (reader{}).Fetch(context.Background(), path); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+// Loaded is Config with the content of all files that it names, for clients that
+// others make and that would wait for a FIFO or a dead file system for ever. Load
+// it again when one of Files changes.
+func (a *Arguments) Loaded() (*config.HTTPClientConfig, error) {
+	c, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	l := loader{}
+	l.tls(&c.TLSConfig)
+	if b := c.BasicAuth; b != nil {
+		l.secret(&b.PasswordFile, &b.Password)
+	}
+	if z := c.Authorization; z != nil {
+		l.secret(&z.CredentialsFile, &z.Credentials)
+	}
+	if o := c.OAuth2; o != nil {
+		l.secret(&o.ClientSecretFile, &o.ClientSecret)
+		l.tls(&o.TLSConfig)
+	}
+	return c, errors.Join(l.errs...)
+}
+
+// loader reads files, and collects the errors.
+type loader struct{ errs []error }
+
+func (l *loader) secret(file *string, to *config.Secret) {
+	if *file == "" {
+		return
+	}
+	text, err := reader{}.Fetch(context.Background(), *file)
+	if err != nil {
+		l.errs = append(l.errs, err)
+	}
+	*to, *file = config.Secret(text), ""
+}
+
+// tls reads the files of a block, which must not be empty: Prometheus's client
+// would take that for no certificate.
+func (l *loader) tls(t *config.TLSConfig) {
+	pem := func(file *string, to *config.Secret) {
+		name := *file
+		if l.secret(file, to); name != "" && *to == "" && len(l.errs) == 0 {
+			l.errs = append(l.errs, fmt.Errorf("%s is empty", files.Name(name)))
+		}
+	}
+	ca, cert := config.Secret(t.CA), config.Secret(t.Cert)
+	pem(&t.CAFile, &ca)
+	pem(&t.CertFile, &cert)
+	pem(&t.KeyFile, &t.Key)
+	t.CA, t.Cert = string(ca), string(cert)
 }
 
 func (t *TLSConfig) config() config.TLSConfig {

@@ -31,6 +31,12 @@ func TestUnreadable(t *testing.T) {
 				var a httpclient.Arguments
 				a.SetToDefault()
 				edit(&a, path)
+				if _, err := a.Loaded(); err == nil || !strings.Contains(err.Error(), "cannot read file: ") {
+					t.Errorf("Loaded: %s that is a %s: got %v", name, kind, err)
+				}
+				if _, err := a.Checked(); err == nil || !strings.Contains(err.Error(), "cannot read file: ") {
+					t.Errorf("Checked: %s that is a %s: got %v", name, kind, err)
+				}
 				client, err := httpclient.NewClient(&a)
 				if err == nil {
 					res, rerr := client.Get("http://127.0.0.1:1")

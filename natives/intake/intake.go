@@ -69,12 +69,15 @@ func NewDesk[A any, B comparable](name string, signal Signal[B], c clock.Clock, 
 }
 
 // Metrics returns what is counted, with what connections returns as a gauge.
-func (d *Desk[A, B]) Metrics(connections func() int) []prometheus.Collector {
+func (d *Desk[A, B]) Metrics(connections, limitReached func() int) []prometheus.Collector {
 	return []prometheus.Collector{
 		d.Answers, d.Received, d.Bodies, d.Joined,
 		d.Gauge("_inflight_bytes", "Memory reserved for requests that are not answered.", func() int { return int(d.Budget.Used()) }),
 		d.Gauge("_inflight_requests", "Requests that are being read or wait to be accepted.", func() int { return int(d.InFlight.Load()) }),
 		d.Gauge("_connections", "Open connections.", connections),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: d.name + "_connection_limit_total", Help: "How often as many connections were open as conn_limit allows; further ones wait until one ends.",
+		}, func() float64 { return float64(limitReached()) }),
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/weir-run/weir/engine/flow"
 )
 
 // Outcomes of a request, the values of a label outcome.
@@ -107,6 +109,9 @@ func ReadBody(r *http.Request, dst []byte, limit int64, limitName string, reserv
 
 // readRefusal is the answer to a body that did not come whole.
 func readRefusal(ctx context.Context, err error) *Refusal {
+	if errors.Is(err, flow.ErrStopped) {
+		return Refuse(http.StatusServiceUnavailable, Refused, "cannot read the body: %w", err).Later(RetryRefused)
+	}
 	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 		return Refuse(http.StatusRequestTimeout, Invalid, "the body did not come within server_read_timeout: %w", err)
 	}

@@ -1,8 +1,8 @@
 // Package inventory is targets that others take labels from: what matches one of
 // them, be it a series or a stream, gets some of its labels.
 //
-// It is not a component. What matches is decided once for each handle, and again
-// when the targets change: what has a target that stays keeps its handle.
+// It is not a component. Matching is done once for each handle, and again
+// when the targets change: a series whose target stays keeps its handle.
 package inventory
 
 import (
@@ -57,7 +57,7 @@ type Rules struct {
 }
 
 // New returns the rules of s, which must not be written to any more. They share
-// what before, which may be nil, made of series if only the targets are others.
+// the results of before, which may be nil, if only the targets differ.
 func New(s Spec, before *Rules) *Rules {
 	r := &Rules{spec: s, copied: make(map[string]map[string]string, len(s.Targets))}
 	if before != nil && before.spec.labelsAre(&s) {

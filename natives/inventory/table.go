@@ -16,8 +16,8 @@ type table struct {
 	columns batch.ColumnMemo[change]
 
 	mu sync.Mutex
-	// Handles that another took the place of. Those downstream should know
-	// them by the markers that they are owed.
+	// Handles that were replaced by another one. Components downstream should
+	// still know them when the pending staleness markers arrive.
 	replaced []*batch.Series // since the last sweep
 	dying    []*batch.Series // before that
 }

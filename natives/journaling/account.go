@@ -62,25 +62,24 @@ func (b *Outbox) Dropped() (map[string]int64, journal.Stats) {
 	return all, st
 }
 
-// count tells the node's figures what was sent and dropped since the last call,
-// and returns how many rows wait.
-func (b *Outbox) count() (waiting int64) {
+// Queue returns how many rows are in the journal and not done, and how many have
+// left it. It tells the node's figures what was sent and dropped since the last call.
+func (b *Outbox) Queue() component.Queue {
 	b.counting.Lock()
 	defer b.counting.Unlock()
 	all, st := b.Dropped()
+	q := component.Queue{Name: "endpoint " + b.label, Waiting: st.Samples}
 	for reason, n := range all {
 		b.o.Stats.CountDropped(b.kind.Signal, reason, int(n-b.countedDropped[reason]))
+		q.Left += uint64(n)
 	}
 	b.countedDropped = all
 	sent := b.Sent.Load()
 	b.o.Stats.CountOut(b.kind.Signal, int(sent-b.countedSent))
 	b.countedSent = sent
-	return st.Samples
+	q.Left += uint64(sent)
+	return q
 }
-
-// Waiting returns how many rows are in the journal and not done, and brings the
-// node's figures up to date.
-func (b *Outbox) Waiting() int64 { return b.count() }
 
 // Metrics are those of a component's outboxes.
 type Metrics struct{ sent, retried, dropped, bytes, seconds, pending *prometheus.Desc }

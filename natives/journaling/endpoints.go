@@ -27,9 +27,9 @@ type Endpoint interface {
 	Run(ctx context.Context)
 	// Problem says why it is not healthy, nil if it is.
 	Problem() error
-	// Waiting returns how many rows are in its journal, and brings the node's
-	// figures up to date.
-	Waiting() int64
+	// Queue returns how many rows are in its journal and have left it, and brings
+	// the node's figures up to date.
+	Queue() component.Queue
 }
 
 // Endpoints are the endpoints of one component: which of them there are, what
@@ -158,7 +158,12 @@ func (es *Endpoints[E]) Backlog() component.Backlog {
 		waiting = &b.Lines
 	}
 	for _, e := range es.Current() {
-		*waiting += e.Waiting()
+		q := e.Queue()
+		*waiting += q.Waiting
+		b.Queues = append(b.Queues, q)
+	}
+	if len(b.Queues) == 1 {
+		b.Queues = nil // it is all there is
 	}
 	return b
 }

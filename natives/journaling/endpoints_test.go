@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
@@ -20,10 +21,10 @@ type endpoint struct {
 	started chan struct{}
 }
 
-func (e *endpoint) Key() string          { return e.key }
-func (e *endpoint) Gate() *flow.Receiver { return e.gate }
-func (e *endpoint) Problem() error       { return nil }
-func (e *endpoint) Waiting() int64       { return 0 }
+func (e *endpoint) Key() string            { return e.key }
+func (e *endpoint) Gate() *flow.Receiver   { return e.gate }
+func (e *endpoint) Problem() error         { return nil }
+func (e *endpoint) Queue() component.Queue { return component.Queue{} }
 
 func (e *endpoint) Run(ctx context.Context) {
 	e.gate.Set(e.to)

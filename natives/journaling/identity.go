@@ -23,13 +23,16 @@ func (r Ref) Key() string {
 	return "url " + r.URL
 }
 
+// ShownURL is a URL without what may be secret in it, its path included.
+func ShownURL(text string) string { return component.HideURLs(journal.PublicURL(text)) }
+
 // Label is its name for people and metrics, without secrets. It is another one
 // for each: URLs that differ only in what is not shown differ in a hash.
 func (r Ref) Label() string {
 	if r.Name != "" {
 		return r.Name
 	}
-	public := journal.PublicURL(r.URL)
+	public := ShownURL(r.URL)
 	if public != r.URL {
 		sum := sha256.Sum256([]byte(r.URL))
 		public += fmt.Sprintf("#%x", sum[:3])
@@ -45,7 +48,7 @@ func Twice(all []Ref) (errs []error) {
 		if seen[k] && r.Name != "" {
 			errs = append(errs, fmt.Errorf("two endpoints are named %q", r.Name))
 		} else if seen[k] {
-			errs = append(errs, fmt.Errorf("two endpoints have the URL %s and no name", journal.PublicURL(r.URL)))
+			errs = append(errs, fmt.Errorf("two endpoints have the URL %s and no name", ShownURL(r.URL)))
 		}
 		seen[k] = true
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/engine/stall"
 )
 
 // Grace is how long sending may go on when weir stops, at most. What is left is in
@@ -56,6 +57,7 @@ type Settings struct {
 type Outbox struct {
 	Log   *slog.Logger
 	Clock clock.Clock
+	Watch *stall.Watch // of the node; nil: nobody watches
 	// Journal is set before the first batch, and closed after the last.
 	Journal *journal.Journal
 	Account
@@ -87,7 +89,7 @@ type Outbox struct {
 func (es *Endpoints[E]) NewOutbox(kind *Kind, r Ref, s *Settings) *Outbox {
 	key, label := r.Key(), r.Label()
 	b := &Outbox{
-		Log: es.o.Logger.With("endpoint", label), Clock: es.o.Clock, o: es.o, kind: kind, key: key, label: label,
+		Log: es.o.Logger.With("endpoint", label), Clock: es.o.Clock, Watch: es.o.Watch, o: es.o, kind: kind, key: key, label: label,
 		gate: es.Gate(key, label), report: es.Report, fail: es.Fail,
 	}
 	b.settings.Store(s)
@@ -197,7 +199,7 @@ func (b *Outbox) Serve(ctx context.Context, w Work) {
 	stopUpkeep()
 	rest.Wait()
 	b.settings.Load().Client.CloseIdleConnections()
-	b.count()
+	b.Queue()
 	b.mu.Lock()
 	b.opened = nil
 	b.mu.Unlock()
@@ -291,7 +293,7 @@ func (b *Outbox) configure(j *journal.Journal, s *Settings) {
 // watch looks after the endpoint every few seconds.
 func (b *Outbox) watch(ctx context.Context, sweep func()) {
 	for n := 0; clock.Sleep(ctx, b.Clock, 5*time.Second) == nil; n++ {
-		b.count()
+		b.Queue()
 		if n%12 == 11 {
 			sweep()
 		}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/weir-run/weir/engine/stall"
 )
 
 // answerWithin is how long the body of an answer may take once its head is
@@ -37,6 +39,7 @@ func (b *Outbox) Post(ctx context.Context, s *Settings, header http.Header, body
 		return Answer{}, err
 	}
 	req.Header = header
+	defer b.Watch.Begin("send to endpoint "+b.label, s.Timeout+stall.DefaultLimit).End()
 	began := time.Now()
 	resp, err := s.Client.Do(req)
 	if err != nil {

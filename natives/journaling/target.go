@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/natives/httpclient"
 )
 
@@ -88,7 +87,7 @@ func ValidValue(v string) bool {
 func KeepPost(follow bool) func(req *http.Request, via []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if !follow || req.Method != http.MethodPost {
-			return fmt.Errorf("server redirects to %s: make that the endpoint's url", journal.PublicURL(req.URL.String()))
+			return fmt.Errorf("server redirects to %s: make that the endpoint's url", ShownURL(req.URL.String()))
 		}
 		return httpclient.CheckRedirect(req, via)
 	}

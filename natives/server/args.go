@@ -41,10 +41,11 @@ type HTTP struct {
 	HTTP2 HTTP2 `alloy:"http2,block,optional"`
 }
 
-// SetToDefault sets Alloy's defaults. The config language calls it for the
+// SetToDefault sets Alloy's defaults, and a limit of connections, of which Alloy has
+// none. The config language calls it for the
 // block, but not for the squashed arguments around it.
 func (h *HTTP) SetToDefault() {
-	*h = HTTP{ListenPort: 8080, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	*h = HTTP{ListenPort: 8080, ConnLimit: 10_000, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	h.HTTP2.SetToDefault()
 }
 

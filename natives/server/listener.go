@@ -75,23 +75,28 @@ func (d *door) accept(c clock.Clock, slots *slots, hand func(net.Conn), failed f
 
 // slots counts connections, up to a limit that may change.
 type slots struct {
-	mu    sync.Mutex
-	used  int           // by connections, and by doors that wait for one
-	open  int           // connections
-	limit int           // 0 is none
-	freed chan struct{} // closed and replaced when there may be room again
+	mu   sync.Mutex
+	used int // by connections, and by doors that wait for one
+	open int // connections
+	// reached is how often there were as many as the limit allows.
+	reached int
+	limit   int           // 0 is none
+	freed   chan struct{} // closed and replaced when there may be room again
 }
 
 func newSlots() *slots { return &slots{freed: make(chan struct{})} }
 
 // take waits for room and returns false when closed came first.
 func (s *slots) take(closed <-chan struct{}) bool {
-	for {
+	for waited := false; ; waited = true {
 		s.mu.Lock()
 		if s.limit == 0 || s.used < s.limit {
 			s.used++
 			s.mu.Unlock()
 			return true
+		}
+		if !waited {
+			s.reached++
 		}
 		freed := s.freed
 		s.mu.Unlock()

@@ -139,6 +139,13 @@ func (s *Server) Connections() int {
 	return s.slots.open
 }
 
+// LimitReached returns how often as many connections were open as conn_limit allows.
+func (s *Server) LimitReached() int {
+	s.slots.mu.Lock()
+	defer s.slots.mu.Unlock()
+	return s.slots.reached
+}
+
 func (s *Server) wanted() *settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,6 +222,8 @@ type generation struct {
 	queue *queue
 	tls   atomic.Pointer[tls.Config]
 	end   time.Duration // graceful shutdown
+	clock clock.Clock
+	open  bodies
 }
 
 // reconcile makes what is served what is wanted.
@@ -290,10 +299,9 @@ func sameServer(a, b *Arguments) bool {
 // serve starts a generation for the settings and ends the one before.
 func (r *run) serve(set *settings) {
 	h := &set.args.HTTP
-	g := &generation{queue: newQueue(r.door.Addr()), end: set.args.GracefulShutdownTimeout}
+	g := &generation{queue: newQueue(r.door.Addr()), end: set.args.GracefulShutdownTimeout, clock: r.s.o.Clock}
 	g.tls.Store(set.tls)
 	g.http = &http.Server{
-		Handler:     r.s.o.Handler,
 		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout,
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(r.s.o.Logger.Handler(), slog.LevelDebug),
@@ -312,6 +320,7 @@ func (r *run) serve(set *settings) {
 			MaxReceiveBufferPerStream:     h.HTTP2.MaxUploadBufferPerStream,
 		},
 	}
+	g.open.serve(g.http, r.s.o.Handler)
 	g.http.Protocols.SetHTTP1(true)
 	g.http.Protocols.SetHTTP2(h.HTTP2.Enabled)
 	g.http.Protocols.SetUnencryptedHTTP2(h.HTTP2.Enabled && set.tls == nil)
@@ -341,11 +350,14 @@ func (r *run) serve(set *settings) {
 }
 
 // shutdown lets the requests in flight end, within the graceful shutdown
-// timeout.
+// timeout. It waits for bodies that have not arrived for a shorter time.
 func (g *generation) shutdown(ctx context.Context) {
 	g.queue.Close()
 	ctx, cancel := context.WithTimeout(ctx, g.end)
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	defer cancel()
+	wg.Go(func() { g.open.cutAfter(ctx, g.clock, bodyGrace) })
 	if g.http.Shutdown(ctx) != nil {
 		g.http.Close()
 	}

@@ -299,6 +299,22 @@ func TestGracefulShutdown(t *testing.T) {
 	}
 }
 
+// reached waits until the limit of connections was reached n times.
+func (v *served) reached(t *testing.T, n int) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.NewTimer(time.Minute)
+	defer deadline.Stop()
+	for v.s.LimitReached() != n {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("the limit was reached %d times, want %d", v.s.LimitReached(), n)
+		}
+	}
+}
+
 func TestConnLimit(t *testing.T) {
 	v := serve(t, hello, func(a *server.Arguments) { a.HTTP.ConnLimit = 1 })
 	first, err := net.Dial("tcp", v.s.Address())
@@ -316,6 +332,7 @@ func TestConnLimit(t *testing.T) {
 	if n := v.s.Connections(); n != 1 {
 		t.Errorf("%d connections, want 1", n)
 	}
+	v.reached(t, 1)
 	second, err := net.Dial("tcp", v.s.Address())
 	if err != nil {
 		t.Fatal(err)

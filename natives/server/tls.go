@@ -21,14 +21,14 @@ type TLS struct {
 	Cert string `alloy:"cert_pem,attr,optional"`
 	// Key of the certificate, as PEM text.
 	Key component.Secret `alloy:"key_pem,attr,optional"`
-	// File with the certificate; it is read again when it changes.
+	// File with the certificate, a regular file of at most 1 MiB; it is read again when it changes.
 	CertFile string `alloy:"cert_file,attr,optional"`
-	// File with the key; it is read again when it changes.
+	// File with the key, a regular file of at most 1 MiB; it is read again when it changes.
 	KeyFile string `alloy:"key_file,attr,optional"`
 	// What is asked of clients: NoClientCert (the default), RequestClientCert,
 	// RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.
 	ClientAuthType string `alloy:"client_auth_type,attr,optional"`
-	// File with the CA certificates to verify clients with.
+	// File with the CA certificates to verify clients with, a regular file of at most 1 MiB.
 	ClientCAFile string `alloy:"client_ca_file,attr,optional"`
 	// CA certificates to verify clients with, as PEM text.
 	ClientCA string `alloy:"client_ca,attr,optional"`

@@ -4,11 +4,12 @@ package clocktest
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/golayout"
 )
 
 // Fake is a clock that moves only by Advance and Leap. Like those of the real
@@ -34,7 +35,7 @@ func (f *Fake) Now() time.Time {
 }
 
 // shown returns the time it shows. mu is held.
-func (f *Fake) shown() time.Time { return withMonotonic(f.now.Add(f.leapt), f.now) }
+func (f *Fake) shown() time.Time { return withMonotonic()(f.now.Add(f.leapt), f.now) }
 
 // Leap sets the clock on the wall forward by d, or back, as an administrator
 // does. No time goes by: no timer fires, and none fires at another moment.
@@ -135,19 +136,16 @@ func (t *timer) stop() bool {
 var _ clock.Clock = (*Fake)(nil)
 
 // withMonotonic returns wall with the monotonic reading of a clock that shows
-// mono, which package time makes by time.Now alone: hence unsafe, and here only.
-func withMonotonic(wall, mono time.Time) time.Time {
-	const (
-		hasMonotonic = 1 << 63
-		nsecBits     = 30
-	)
-	layout := (*struct {
-		wall uint64
-		ext  int64
-		loc  *time.Location
-	})(unsafe.Pointer(&wall))
-	since1885 := wall.Unix() - time.Date(1885, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-	layout.wall = hasMonotonic | uint64(since1885)<<nsecBits | uint64(wall.Nanosecond())
-	layout.ext = mono.UnixNano()
-	return wall
+// mono. With a Go whose times are laid out differently, it returns wall: what
+// measures durations by this clock then sees each Leap.
+var withMonotonic = sync.OnceValue(func() func(wall, mono time.Time) time.Time {
+	return monotonicOr(golayout.CheckTime())
+})
+
+func monotonicOr(err error) func(wall, mono time.Time) time.Time {
+	if err != nil {
+		slog.Warn("clocks in tests have no monotonic reading", "err", err)
+		return func(wall, _ time.Time) time.Time { return wall }
+	}
+	return golayout.WithMonotonic
 }

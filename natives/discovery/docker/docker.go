@@ -25,7 +25,7 @@ func Registration() component.Registration {
 
 func config(args any) (sd.Config, error) {
 	a := args.(*Arguments)
-	client, err := a.Client.Config()
+	client, err := a.Client.Loaded()
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package file
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v2"
 
 	"github.com/weir-run/weir/engine/files"
+	"github.com/weir-run/weir/natives/discovery"
 )
 
 // config is the discovery of files as Prometheus's packages want it.
@@ -107,7 +107,7 @@ func read(path string) (groups []*targetgroup.Group, err error) {
 		return nil, err
 	}
 	if strings.EqualFold(filepath.Ext(path), ".json") {
-		err = json.Unmarshal(text, &groups)
+		groups, err = discovery.ParseJSON(text)
 	} else {
 		err = yaml.UnmarshalStrict(text, &groups)
 	}

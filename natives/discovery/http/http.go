@@ -1,11 +1,12 @@
 // Package http is discovery.http: it gets targets from a URL that answers with
 // JSON, in the format of Prometheus's HTTP service discovery.
+//
+// The targets are Prometheus's, and a test compares them. The requests are not:
+// Prometheus's discovery reads answers of any size.
 package http
 
 import (
-	"github.com/prometheus/common/model"
 	sd "github.com/prometheus/prometheus/discovery"
-	"github.com/prometheus/prometheus/discovery/http"
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/natives/discovery"
@@ -18,22 +19,10 @@ func Registration() component.Registration {
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: discovery.Exports{},
 		Build: func(o component.Options, args any) (component.Component, error) {
-			return discovery.New(o, discovery.Kind{Config: config, Files: files}, args)
+			return discovery.New(o, discovery.Kind{
+				Config: func(args any) (sd.Config, error) { return &config{args.(*Arguments)}, nil },
+				Files:  func(args any) []string { return args.(*Arguments).Client.Files() },
+			}, args)
 		},
 	}
 }
-
-func config(args any) (sd.Config, error) {
-	a := args.(*Arguments)
-	client, err := a.Client.Config()
-	if err != nil {
-		return nil, err
-	}
-	return &http.SDConfig{
-		HTTPClientConfig: *client,
-		RefreshInterval:  model.Duration(a.RefreshInterval),
-		URL:              a.URL,
-	}, nil
-}
-
-func files(args any) []string { return args.(*Arguments).Client.Files() }

@@ -1,6 +1,7 @@
 package http_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -126,6 +127,36 @@ func TestServerGone(t *testing.T) {
 	if logs := n.Logs(); strings.Count(logs, "connection refused") > 3 { // the text has the port that was used
 		t.Errorf("the log is full of it:\n%s", logs)
 	}
+}
+
+// An answer that never ends is read up to the limit.
+func TestLargeAnswer(t *testing.T) {
+	var large atomic.Bool
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !large.Load() {
+			fmt.Fprint(w, groups)
+			return
+		}
+		for spaces := bytes.Repeat([]byte{' '}, 1<<20); ; {
+			if _, err := w.Write(spaces); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	body := fmt.Sprintf("url = %q\nrefresh_interval = \"1h\"", s.URL) // it is also how long an answer may take
+	n := discoverytest.Run(t, weirhttp.Registration(), body)
+	n.Await(t, "three targets", count(3))
+	large.Store(true)
+	n.Update(t, body)
+	n.AwaitHealth(t, component.Unhealthy, "larger than 32 MiB")
+	if got := len(n.Targets()); got != 3 {
+		t.Errorf("%d targets are left, want 3", got)
+	}
+	large.Store(false)
+	n.Update(t, body)
+	n.AwaitHealth(t, component.Healthy, "found 3 targets")
 }
 
 func TestMistakes(t *testing.T) {

@@ -7,7 +7,9 @@
 package kubernetes
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/kubernetes"
 
 	"github.com/weir-run/weir/engine/component"
+	weirfiles "github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/natives/discovery"
 )
 
@@ -39,9 +42,14 @@ func Registration() component.Registration {
 
 func config(args any) (sd.Config, error) {
 	a := args.(*Arguments)
-	client, err := a.Client.Config()
+	client, err := a.Client.Checked()
 	if err != nil {
 		return nil, err
+	}
+	if a.KubeConfig != "" { // which its client would wait for
+		if _, err := weirfiles.Read(a.KubeConfig, weirfiles.MaxSecret); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("cannot read kubeconfig_file: %w", err)
+		}
 	}
 	cfg := &kubernetes.SDConfig{
 		Role:             kubernetes.Role(a.Role),

@@ -1,8 +1,8 @@
 // Package relabel is discovery.relabel: it changes and drops targets by their
 // labels.
 //
-// What it made of a target is kept as long as that target stays, so that a
-// change of one among thousands costs one, and the others are the same maps
+// The result for a target is kept as long as that target stays, so that a
+// change of one among thousands costs one, and the other targets are the same maps
 // downstream.
 package relabel
 

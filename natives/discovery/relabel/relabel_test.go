@@ -88,7 +88,7 @@ func TestRelabel(t *testing.T) {
 }
 
 // TestKeepsMaps: targets that stay are relabelled once, and are the same maps
-// in every output; other rules make all of them anew.
+// in every output; other rules relabel all of them again.
 func TestKeepsMaps(t *testing.T) {
 	n := componenttest.New(t, "discovery.relabel.default")
 	a := decode(t, rules)

@@ -2,7 +2,7 @@
 // stream, time and metadata, to look at what flows.
 //
 // A line is printed as {label="value",…} @time {metadata} line, which is the form
-// that `weir tap` shows and that tests of scripts are written in.
+// that tests of scripts are written in.
 package echo
 
 import (

@@ -1,7 +1,7 @@
 // Package enrich is loki.enrich: it copies labels of targets to the streams that
 // match them, such as a host's owner from an inventory.
 //
-// What matches is decided once for each stream, and again when the targets
+// Matching is done once for each stream, and again when the targets
 // change. Streams that match no target pass as they are.
 package enrich
 
@@ -42,8 +42,8 @@ var (
 	_ flow.LogsConsumer   = (*Component)(nil)
 )
 
-// Update takes new arguments. What was made of streams stays unless targets or
-// what they are matched by changed.
+// Update takes new arguments. Results for streams are kept unless the targets or
+// the matching labels changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	spec := a.spec()

@@ -87,7 +87,7 @@ func TestEnrich(t *testing.T) {
 	f("", `{host="h1"} {trace_id="t"} line`, `{host="h1",owner="ann",zone="a"} {trace_id="t"} line`)
 	f(`logs_match_label = "instance"`, `{instance="h1"} line`, `{host="h1",instance="h1",owner="ann",zone="a"} line`)
 	f(`logs_match_label = "instance"`, `{host="h1"} line`, `{host="h1"} line`)
-	// What matches nothing is left alone.
+	// A stream without a match is left alone.
 	f("", "{host=\"h9\"} line\n{x=\"h1\"} line\n{host=\"h1\"} line", "{host=\"h9\"} line\n{x=\"h1\"} line\n{host=\"h1\",owner=\"ann\",zone=\"a\"} line")
 	// The last of several counts.
 	f("", `{host="h3"} line`, `{host="h3",owner="new"} line`)

@@ -42,7 +42,7 @@ var (
 	_ flow.LogsConsumer   = (*Component)(nil)
 )
 
-// Update takes new arguments. What was remembered about streams stays unless
+// Update takes new arguments. Results for streams are kept unless
 // the rules changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)

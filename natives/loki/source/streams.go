@@ -21,14 +21,16 @@ const Recheck = time.Minute
 type Streams struct {
 	rules   []*rule.Rule
 	most    int
+	forgot  func(n int)
 	known   *batch.Interner
 	relabel *rule.Relabeler
 }
 
 // NewStreams returns Streams after rules, which may be none. most is how many label
-// sets are known at a time, 0 for any number.
-func NewStreams(rules []*rule.Rule, most int) *Streams {
-	return &Streams{rules: rules, most: most, known: batch.NewInterner(ttl), relabel: rule.NewPublicRelabeler(rules)}
+// sets are known at a time, 0 for any number; forgot is told how many are forgotten
+// when there would be more.
+func NewStreams(rules []*rule.Rule, most int, forgot func(n int)) *Streams {
+	return &Streams{rules: rules, most: most, forgot: forgot, known: batch.NewInterner(ttl), relabel: rule.NewPublicRelabeler(rules)}
 }
 
 // MaxStreams is how many label sets a source knows at a time unless its arguments say
@@ -59,6 +61,7 @@ func Full(in *batch.Interner, sorted []batch.Label, most int, now time.Time) boo
 // known, all are forgotten: each gets another handle when it comes again.
 func (s *Streams) Of(sorted []batch.Label, now time.Time) *batch.Stream {
 	if Full(s.known, sorted, s.most, now) {
+		s.forgot(s.known.Len())
 		s.known.Clear()
 	}
 	return s.relabel.Series(s.known.Intern(sorted, nil, now))

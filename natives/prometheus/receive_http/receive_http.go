@@ -108,7 +108,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	}
 	c.take(a)
 	series := c.desk.Gauge("_series", "Series that are known.", func() int { return c.known.Load().len() })
-	if err := component.Register(o.Registerer, append(c.desk.Metrics(c.server.Connections), c.exemplarsDropped, c.histogramsReduced, series)...); err != nil {
+	if err := component.Register(o.Registerer, append(c.desk.Metrics(c.server.Connections, c.server.LimitReached), c.exemplarsDropped, c.histogramsReduced, series)...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	return c, nil

@@ -409,7 +409,7 @@ func TestStop(t *testing.T) {
 	r.timers(2)
 	stopped := make(chan struct{})
 	go func() { r.stop(); close(stopped) }()
-	r.timers(3)
+	r.timers(4) // also that of bodies that have not arrived
 	r.Clock.Advance(3 * time.Second)
 	if a := <-answers; a.status != 503 || !strings.Contains(a.body, "stopping") {
 		t.Errorf("got %v", a)

@@ -45,7 +45,7 @@ var (
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
-// Update takes new arguments. What was remembered about series stays unless
+// Update takes new arguments. Results for series are kept unless
 // the rules changed.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)

@@ -133,7 +133,7 @@ func TestUpdate(t *testing.T) {
 	send(t, c, at(10, a))
 	v1 := sink.Last().Series[0]
 
-	// Another receiver: the handle stays, and the one before sees it end.
+	// Another receiver: the handle stays, and the previous receiver sees it end.
 	if err := c.Update(arguments(sink2.Receiver(), set("v", "1"))); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/natives/journaling"
 )
 
@@ -168,7 +167,7 @@ func (e *endpoint) debug() debugInfo {
 	s := e.settings.Load()
 	d := e.Debug()
 	in := debugInfo{
-		Endpoint: e.Label(), URL: journal.PublicURL(s.args.URL), Message: e.message(s).String(), Journal: d.Journal,
+		Endpoint: e.Label(), URL: journaling.ShownURL(s.args.URL), Message: e.message(s).String(), Journal: d.Journal,
 		PendingBlocks: d.Blocks, PendingSamples: d.Samples, JournalBytes: d.Bytes, OldestAge: d.OldestAge,
 		Sent: e.Sent.Load(), Dropped: d.Dropped, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/relabel"
+
+	"github.com/weir-run/weir/engine/regex"
 )
 
 // Rule is one `rule` block: one relabelling step.
@@ -115,8 +117,18 @@ type Regexp string
 
 const defaultRegex Regexp = "(.*)"
 
-// UnmarshalText accepts what compiles between the anchors of Prometheus.
+// maxRegexBytes is what the regex of a rule may take of memory: enough for a list
+// of thousands of names.
+const maxRegexBytes = 32 << 20
+
+// UnmarshalText accepts what compiles between the anchors of Prometheus, if it
+// does not take too much memory.
 func (re *Regexp) UnmarshalText(text []byte) error {
+	if size, err := regex.Measure(string(text)); err == nil { // else Prometheus says what is wrong
+		if err := size.Fits(maxRegexBytes); err != nil {
+			return fmt.Errorf("cannot compile regex %q: %w", regex.Shorten(string(text)), err)
+		}
+	}
 	if _, err := relabel.NewRegexp(string(text)); err != nil {
 		return fmt.Errorf("cannot compile regex: %w", err)
 	}

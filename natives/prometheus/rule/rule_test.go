@@ -107,3 +107,15 @@ var actions = []relabel.Action{
 	relabel.Replace, relabel.Keep, relabel.Drop, relabel.HashMod, relabel.LabelMap, relabel.LabelDrop,
 	relabel.LabelKeep, relabel.Lowercase, relabel.Uppercase, relabel.KeepEqual, relabel.DropEqual,
 }
+
+// TestRegexpTooLarge: what a regex takes of memory is known before it is compiled.
+func TestRegexpTooLarge(t *testing.T) {
+	var re rule.Regexp
+	err := re.UnmarshalText([]byte(strings.Repeat("(?:[a-z]{500}|b)", 500)))
+	if err == nil || !strings.Contains(err.Error(), "the limit is 32.0 MiB") {
+		t.Errorf("got %v", err)
+	}
+	if err := re.UnmarshalText([]byte(strings.Repeat("kube_pod_container_status_ready|", 3000))); err != nil {
+		t.Errorf("a list of names: %v", err)
+	}
+}

@@ -95,7 +95,8 @@ func TestEndsAsPrometheus(t *testing.T) {
 				})
 				want, got := theirs.atEnd(), ours.atEnd()
 				if len(differ) > 0 {
-					// The deliberate difference, see RATIONALE.md.
+					// The deliberate difference: see RATIONALE.md, "Why are there no
+					// staleness markers when weir stops?"
 					for s := range want {
 						own := strings.Contains(s, `__name__="c"`) // has timestamps of its own, and never gets a marker
 						if want[s] != differ[0] || got[s] != differ[1] && !own {

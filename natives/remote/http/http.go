@@ -77,7 +77,7 @@ type poller struct {
 	// Run's.
 	answered bool
 	wait     time.Duration // between polls, until it answered
-	// What the server said of the content that is exported.
+	// Validators that the server sent with the exported content.
 	etag, modified string
 }
 

@@ -184,7 +184,7 @@ func TestNotModified(t *testing.T) {
 		if n.Health().State != component.Healthy || answers != 1 {
 			t.Errorf("%s: %d answers, health %+v", name, answers, n.Health())
 		}
-		// Other arguments ask anew: what is exported may be something else.
+		// Other arguments ask again: the exported value may differ.
 		change(t, s, n, c, "is_secret = true")
 		wantContent(t, n, true, "hello")
 		if answers != 2 {

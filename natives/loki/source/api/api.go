@@ -89,7 +89,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	}
 	c.take(a)
 	streams := c.desk.Gauge("_streams", "Sets of labels that are known, before the rules.", func() int { return c.set.Load().streams.Len() })
-	if err := component.Register(o.Registerer, append(c.desk.Metrics(c.server.Connections), streams)...); err != nil {
+	if err := component.Register(o.Registerer, append(c.desk.Metrics(c.server.Connections, c.server.LimitReached), streams)...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	return c, nil

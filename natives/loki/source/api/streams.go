@@ -47,7 +47,7 @@ const (
 
 func newSettings(a *Arguments, c clock.Clock) *settings {
 	return &settings{
-		clock: c, labels: a.Labels, rules: a.RelabelRules, limits: a.Limits, streams: source.NewStreams(a.RelabelRules, a.Limits.StreamLimit),
+		clock: c, labels: a.Labels, rules: a.RelabelRules, limits: a.Limits, streams: source.NewStreams(a.RelabelRules, a.Limits.StreamLimit, func(int) {}),
 		whole: batch.NewInterner(ttl), texts: map[string]known{},
 	}
 }

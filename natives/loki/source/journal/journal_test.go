@@ -380,7 +380,7 @@ func (l *lab) waitHealth(msg string) component.Health {
 	return l.node.Health()
 }
 
-// TestLater waits for a directory that does not exist, and says so.
+// TestLater waits for a directory that does not exist, and reports it.
 func TestLater(t *testing.T) {
 	l := newLab(t)
 	l.dir = filepath.Join(l.dir, "later")

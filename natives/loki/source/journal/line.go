@@ -24,7 +24,7 @@ type liner struct {
 }
 
 func newLiner(a *Arguments, id string) *liner {
-	l := &liner{json: a.FormatAsJSON, streams: source.NewStreams(a.RelabelRules, source.MaxStreams), reads: map[string]string{}, matches: map[string][]string{}}
+	l := &liner{json: a.FormatAsJSON, streams: source.NewStreams(a.RelabelRules, source.MaxStreams, func(int) {}), reads: map[string]string{}, matches: map[string][]string{}}
 	for _, m := range strings.Fields(a.Matches) {
 		name, value, _ := strings.Cut(m, "=")
 		l.matches[name] = append(l.matches[name], value)

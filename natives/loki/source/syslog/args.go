@@ -68,6 +68,9 @@ type Listener struct {
 	// Whether a timestamp without a year is one of this year, or of the one before
 	// when it would be months ahead (rfc3164). Else it is not used.
 	RFC3164CurrentYear bool `alloy:"rfc3164_default_to_current_year,attr,optional"`
+	// Most connections at a time (tcp); further ones are closed at once and counted.
+	// 0 is no limit.
+	MaxConnections int `alloy:"max_connections,attr,optional"`
 	// How many blocks of 64 KiB of datagrams may wait for the receivers (udp); what
 	// comes when all are full is dropped and counted.
 	UDPQueueSize int `alloy:"udp_queue_size,attr,optional"`
@@ -110,14 +113,14 @@ type TLS struct {
 	Cert string `alloy:"cert_pem,attr,optional"`
 	// Key of the certificate, as PEM text.
 	Key component.Secret `alloy:"key_pem,attr,optional"`
-	// File with the certificate; it is read again when it changes.
+	// File with the certificate, a regular file of at most 1 MiB; it is read again when it changes.
 	CertFile string `alloy:"cert_file,attr,optional"`
-	// File with the key; it is read again when it changes.
+	// File with the key, a regular file of at most 1 MiB; it is read again when it changes.
 	KeyFile string `alloy:"key_file,attr,optional"`
 	// CA certificates as PEM text; senders must then show a certificate that one
 	// of them signed.
 	CA string `alloy:"ca_pem,attr,optional"`
-	// File with such CA certificates.
+	// File with such CA certificates, a regular file of at most 1 MiB.
 	CAFile string `alloy:"ca_file,attr,optional"`
 	// Lowest TLS version to accept: TLS10, TLS11, TLS12 (the default) or TLS13.
 	MinVersion string `alloy:"min_version,attr,optional"`
@@ -127,10 +130,11 @@ type TLS struct {
 	InsecureSkipVerify bool `alloy:"insecure_skip_verify,attr,optional"`
 }
 
-// SetToDefault sets Alloy's defaults.
+// SetToDefault sets Alloy's defaults, and a limit of connections, of which Alloy has
+// none.
 func (l *Listener) SetToDefault() {
 	*l = Listener{
-		Protocol: "tcp", Format: rfc5424Format, IdleTimeout: 2 * time.Minute, MaxMessageLength: 8192,
+		Protocol: "tcp", Format: rfc5424Format, IdleTimeout: 2 * time.Minute, MaxMessageLength: 8192, MaxConnections: 1000,
 		UDPQueueSize: 10, UDPHostCacheSize: 128,
 	}
 }
@@ -174,6 +178,9 @@ func (l *Listener) Validate() error {
 	}
 	if l.MaxMessageLength < 0 || l.MaxMessageLength > maxLength {
 		add("max_message_length is %d, must be 1 to %d, or 0 for 8192", l.MaxMessageLength, maxLength)
+	}
+	if l.MaxConnections < 0 {
+		add("max_connections is %d, must not be negative", l.MaxConnections)
 	}
 	if l.UDPQueueSize <= 0 || l.UDPQueueSize > 1<<14 {
 		add("udp_queue_size is %d, must be 1 to 16384", l.UDPQueueSize)

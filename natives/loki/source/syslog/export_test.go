@@ -61,7 +61,7 @@ type Lines struct{ x *lines }
 func NewLines(c component.Component, rules rule.Rules) *Lines {
 	l := c.(*Component).wanted()[0]
 	x := &lines{l: l, source: 1}
-	x.use(newSettings(l.settings.Load().args, rules))
+	x.use(newSettings(l.settings.Load().args, rules, l.c.forgot))
 	return &Lines{x}
 }
 
@@ -91,4 +91,12 @@ func ReadUDP(c component.Component, conn Socket) (queued int) {
 	q := &queue{kick: make(chan struct{}, 1)}
 	c.(*Component).wanted()[0].readUDP(context.Background(), conn, q)
 	return q.left()
+}
+
+// Remembered returns the bytes of the labels that streams are remembered by.
+func (l *Lines) Remembered() (bytes int) {
+	for key := range l.x.known {
+		bytes += len(key)
+	}
+	return bytes
 }

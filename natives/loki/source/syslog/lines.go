@@ -41,8 +41,8 @@ type settings struct {
 	reads   [fields]bool // which make a difference
 }
 
-func newSettings(l *Listener, rules rule.Rules) *settings {
-	s := &settings{args: l, rules: rules, streams: source.NewStreams(rules, source.MaxStreams)}
+func newSettings(l *Listener, rules rule.Rules, forgot func(n int)) *settings {
+	s := &settings{args: l, rules: rules, streams: source.NewStreams(rules, source.MaxStreams, forgot)}
 	for name, v := range l.Labels {
 		s.static = append(s.static, batch.Label{Name: name, Value: v})
 	}
@@ -65,6 +65,7 @@ type lines struct {
 	builder batch.Builder
 	key     []byte
 	known   map[string]known
+	bytes   int // of the keys of known
 	b       *batch.Logs
 	last    int64 // Unix ns
 
@@ -79,8 +80,13 @@ type known struct {
 	asked  time.Time
 }
 
-// maxKnown bounds how many streams are remembered beside the listener's.
-const maxKnown = 1024
+// maxKnown and maxKnownBytes bound the streams that a connection remembers in
+// addition to its listener. There may be thousands of connections, and a message decides how
+// large its labels are.
+const (
+	maxKnown      = 1024
+	maxKnownBytes = 128 << 10
+)
 
 // use makes s the settings for what is added from now on.
 func (x *lines) use(s *settings) {
@@ -88,7 +94,7 @@ func (x *lines) use(s *settings) {
 		return
 	}
 	x.p = newParser(s)
-	x.known = map[string]known{}
+	x.known, x.bytes = map[string]known{}, 0
 	x.framer.max, x.framer.raw, x.framer.delim = s.args.maxLength(), s.args.Format == rawFormat, '\n'
 	x.framer.datagram = s.args.Protocol == "udp" && !x.framer.raw
 	if r := s.args.Raw; r != nil && r.Null {
@@ -165,8 +171,11 @@ func (x *lines) stream(now time.Time) *batch.Stream {
 		}
 	}
 	s := x.p.streams.Of(x.builder.Labels(), now)
-	if len(x.known) >= maxKnown {
-		clear(x.known)
+	if _, again := x.known[string(x.key)]; !again {
+		if len(x.known) >= maxKnown || x.bytes+len(x.key) > maxKnownBytes {
+			x.known, x.bytes = map[string]known{}, 0
+		}
+		x.bytes += len(x.key)
 	}
 	x.known[string(x.key)] = known{s, now}
 	return s

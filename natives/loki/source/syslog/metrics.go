@@ -6,6 +6,8 @@ import "github.com/prometheus/client_golang/prometheus"
 type metrics struct {
 	received    prometheus.Counter
 	cut         prometheus.Counter
+	refused     prometheus.Counter
+	forgotten   prometheus.Counter
 	connections prometheus.Collector
 	streams     prometheus.Collector
 }
@@ -19,6 +21,14 @@ func newMetrics(c *Component) *metrics {
 		cut: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_source_syslog_cut_messages_total",
 			Help: "Messages that were cut to max_message_length, or by the end of their connection.",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_source_syslog_refused_connections_total",
+			Help: "TCP connections that were closed at once because there were max_connections.",
+		}),
+		forgotten: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_source_syslog_forgotten_streams_total",
+			Help: "Sets of labels that were forgotten because too many were known. No line is lost; a set that comes again is made again.",
 		}),
 		connections: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "weir_source_syslog_connections",
@@ -38,5 +48,5 @@ func newMetrics(c *Component) *metrics {
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.received, m.cut, m.connections, m.streams}
+	return []prometheus.Collector{m.received, m.cut, m.refused, m.forgotten, m.connections, m.streams}
 }

@@ -87,10 +87,10 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 		o: o, resolve: resolve, changed: make(chan struct{}, 1), by: map[string][]*listener{},
 		delivery: source.NewDelivery(o.Clock, flow.NewOutput(o.Stats, a.ForwardTo)),
 	}
+	c.metrics = newMetrics(c)
 	if err := c.Update(a); err != nil {
 		return nil, err
 	}
-	c.metrics = newMetrics(c)
 	if err := component.Register(o.Registerer, c.metrics.all()...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
@@ -153,7 +153,7 @@ func (c *Component) set(l *listener, la *Listener, a *Arguments) {
 	if before != nil && reflect.DeepEqual(before.args, la) && slices.EqualFunc(before.rules, a.RelabelRules, equal) {
 		return
 	}
-	l.settings.Store(newSettings(la, a.RelabelRules))
+	l.settings.Store(newSettings(la, a.RelabelRules, c.forgot))
 	if before != nil {
 		c.retire(before)
 	}
@@ -164,6 +164,8 @@ func equal[T any](a, b *T) bool { return reflect.DeepEqual(a, b) }
 func (c *Component) retire(s *settings) {
 	c.retired = append(c.retired, retired{s, c.o.Clock.Now()})
 }
+
+func (c *Component) forgot(n int) { c.metrics.forgotten.Add(float64(n)) }
 
 // load reads the TLS files of all listeners.
 func load(a *Arguments) ([]*tls.Config, error) {

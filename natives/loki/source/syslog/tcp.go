@@ -23,7 +23,19 @@ func (l *listener) serveTCP(ctx, base context.Context, a *Listener) error {
 	l.listening(door.Addr())
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		full := false
 		door.Accept(l.c.o.Clock, func(conn net.Conn) {
+			most := l.settings.Load().args.MaxConnections
+			if most > 0 && door.Connections() > most {
+				if !full {
+					l.c.o.Logger.Warn("connections are refused: there are max_connections; more of them are counted only", "listener", l.key, "max_connections", most)
+				}
+				full = true
+				l.c.metrics.refused.Inc()
+				_ = conn.Close()
+				return
+			}
+			full = false
 			wg.Go(func() { l.connection(ctx, base, conn) })
 		}, func(err error) {
 			if err != nil {

@@ -93,7 +93,7 @@ func newMetrics(a *Arguments, logger *slog.Logger) (http.Handler, error) {
 		logger.Warn("collectors do not exist on this system", "collectors", strings.Join(unknown, ", "))
 	}
 	m := &metrics{collectors: run, logger: logger, buildInfo: newBuildInfo()}
-	// What a collector has to say against its settings, it says here.
+	// A collector reports invalid settings here.
 	if _, err := m.gatherer(run); err != nil {
 		return nil, err
 	}

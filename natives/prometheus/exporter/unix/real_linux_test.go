@@ -40,8 +40,8 @@ func TestLikeRealNodeExporter(t *testing.T) {
 	}
 	theirs := nodeExporter(t, filepath.Join(dir, "node_exporter"))
 
-	// What depends on the moment or on the process, and what another process
-	// makes appear.
+	// These metrics depend on the moment or on the process, or appear because of
+	// another process.
 	skip := regexp.MustCompile(`^(go_|process_|promhttp_|node_exporter_build_info|node_scrape_collector_)`)
 	want, got := series(theirs, skip), series(string(mine), skip)
 	if diff := cmp.Diff(want, got); diff != "" {
