@@ -92,9 +92,13 @@ func (a *reply) fill(m *Map, encode *Function) error {
 		a.header.Set("Content-Type", jsonText)
 	}
 	if headers, ok := option[*Map](m, "headers"); ok {
+		size := 0
 		for _, name := range headers.Keys() {
 			v, _ := headers.Get(name)
+			size += len(name) + len(v.(string))
 			switch value := v.(string); {
+			case size > maxHeaderBytes:
+				return headersTooLong()
 			case !httpguts.ValidHeaderFieldName(name):
 				return fmt.Errorf("cannot use %q as the name of a header", name)
 			case slices.Contains(ownAnswerHeaders, http.CanonicalHeaderKey(name)):

@@ -169,6 +169,17 @@ func (c *catalog) Roots() []string {
 	return []string{c.dir}
 }
 
+// NewFile returns the path of a script of this name, in the first language.
+func (c *catalog) NewFile(name string) string {
+	rel, ok := strings.CutPrefix(name, c.prefix)
+	if c.dir == "" || !ok || len(c.o.Languages) == 0 {
+		return ""
+	}
+	return filepath.Join(c.dir, filepath.FromSlash(strings.ReplaceAll(rel, ".", "/"))) + c.o.Languages[0].Extensions()[0]
+}
+
+var _ component.Extensible = (*catalog)(nil)
+
 func (c *catalog) Refresh(paths []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

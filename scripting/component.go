@@ -154,6 +154,9 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 		}
 	case Sink:
 		c.openSink(a, previous)
+		if a.block.OnError == OnErrorHold {
+			c.report.says = sinkHoldsSays
+		}
 		c.jobs = append(c.jobs, c.runTimers)
 	default:
 		c.jobs = append(c.jobs, c.runTimers)

@@ -250,13 +250,27 @@ func (o *world) request(w *worker, method, to string, body Value, opts *Map) (Va
 		if err != nil {
 			return nil, err
 		}
-		if resp.Status >= 500 || resp.Status == http.StatusTooManyRequests {
+		if w.call.failsBy(resp.Status) {
 			w.call.outsideFailed = true
 		}
 		out := &response{Response: resp, took: took, body: string(resp.Body), decode: o.json("decode")}
 		resp.Body = nil
 		return &Object{Type: responseType, Data: out}, nil
 	})
+}
+
+// failsBy reports whether an answer says that the outside does not work, rather
+// than something about the data. To a sink that is every error but those which
+// servers answer to what they cannot accept: a record is not to blame for a
+// password.
+func (k *call) failsBy(status int) bool {
+	switch status {
+	case http.StatusTooManyRequests:
+		return true
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return false
+	}
+	return status >= 500 || k.sends != nil && status >= 400
 }
 
 func (o *world) newRequest(method, to string, body Value, opts *Map) (*egress.Request, error) {
@@ -315,7 +329,7 @@ func addQuery(req *egress.Request, opts *Map) error {
 	if !ok {
 		return nil
 	}
-	values := url.Values{}
+	values, size := url.Values{}, 0
 	for _, k := range query.Keys() {
 		v, _ := query.Get(k)
 		s, ok := revealed(v)
@@ -327,6 +341,9 @@ func addQuery(req *egress.Request, opts *Map) error {
 		}
 		if !ok {
 			return fmt.Errorf("cannot use a %s as the query parameter %q: it must be a text, a number or a secret", nameOf(v), k)
+		}
+		if size += len(k) + len(s) + 2; size > maxHeaderBytes {
+			return fmt.Errorf("cannot use a query of more than %d bytes", maxHeaderBytes)
 		}
 		values.Set(k, s)
 	}
@@ -347,6 +364,7 @@ func addHeaders(req *egress.Request, opts *Map) error {
 	if !ok {
 		return nil
 	}
+	size := 0
 	for _, name := range headers.Keys() {
 		v, _ := headers.Get(name)
 		value, ok := revealed(v)
@@ -355,8 +373,14 @@ func addHeaders(req *egress.Request, opts *Map) error {
 			for _, part := range list.Items {
 				s, text := revealed(part)
 				ok = ok && text
+				if len(value)+len(s) > maxHeaderBytes {
+					return headersTooLong()
+				}
 				value += s
 			}
+		}
+		if size += len(name) + len(value); size > maxHeaderBytes {
+			return headersTooLong()
 		}
 		if !ok {
 			return fmt.Errorf("cannot use a %s as the header %s: it must be a text or a secret, or a list of them", nameOf(v), name)
@@ -365,6 +389,10 @@ func addHeaders(req *egress.Request, opts *Map) error {
 		req.Header = append(req.Header, egress.Header{Name: name, Value: value})
 	}
 	return nil
+}
+
+func headersTooLong() error {
+	return fmt.Errorf("cannot use headers of more than %d bytes together", maxHeaderBytes)
 }
 
 func addAuth(req *egress.Request, opts *Map) error {

@@ -18,6 +18,10 @@ import (
 const (
 	outsideBytes    = 1 << 20
 	maxOutsideBytes = MaxString
+	// maxCommandLine bounds the arguments of a program together, and maxHeaderBytes
+	// the headers of a request or an answer, and its URL.
+	maxCommandLine = 128 << 10
+	maxHeaderBytes = 64 << 10
 )
 
 // addOutside adds to ctx what is granted to a script, or everything for the
@@ -239,7 +243,11 @@ assert.same({ "007f0101" }, t:metrics("a 1"):label_values("id"))`,
 func (o *world) exec(w *worker, name string, list Value, opts *Map) (Value, error) {
 	var args []string
 	if l, ok := list.(*List); ok {
+		size := 0
 		for _, a := range l.Items {
+			if size += len(a.(string)) + 1; size > maxCommandLine {
+				return nil, fmt.Errorf("cannot use arguments of more than %d bytes; pass what is longer as stdin", maxCommandLine)
+			}
 			if strings.IndexByte(a.(string), 0) >= 0 {
 				return nil, errors.New("cannot use an argument with a zero byte in it")
 			}
@@ -271,6 +279,9 @@ func (o *world) exec(w *worker, name string, list Value, opts *Map) (Value, erro
 		res, err := run(ctx, c)
 		if err != nil {
 			return nil, err
+		}
+		if res.Code != 0 && w.call.sends != nil {
+			w.call.outsideFailed = true
 		}
 		m := NewMap()
 		m.Set("code", int64(res.Code))

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/weir-run/weir/engine/component"
 )
 
 // ErrLimit is what an Error wraps when a limit stopped the script: time,
@@ -116,19 +118,8 @@ func spaces(s string) string {
 	}, s)
 }
 
-// maxMessage is how long a text of a script is in the log and the health, in bytes:
-// a message may have all of a record in it.
-const maxMessage = 8 << 10
-
-// shortText is a copy of what is shown of a text.
-func shortText(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(s[:maxMessage], ""), len(s))
-}
-
-// shortError is an error with a message that is cut.
+// shortError is an error with a message that is cut, or in which something is
+// hidden.
 type shortError struct {
 	error
 	text string
@@ -138,12 +129,14 @@ func (e *shortError) Error() string { return e.text }
 
 func (e *shortError) Unwrap() error { return e.error }
 
-// shorten cuts what is longer than anyone reads. Only who made e may call it.
+// shorten cuts what is longer than anyone reads, and hides what may be secret in
+// URLs. Only who made e may call it.
 func (e *Error) shorten() {
-	e.Record = shortText(e.Record)
+	e.Record = component.Shorten(e.Record)
 	if e.Err != nil {
-		if text := e.Err.Error(); len(text) > maxMessage {
-			e.Err = &shortError{e.Err, shortText(text)}
+		text := e.Err.Error()
+		if short := component.Shorten(component.HideURLs(text)); short != text {
+			e.Err = &shortError{e.Err, short}
 		}
 	}
 }

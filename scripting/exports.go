@@ -90,6 +90,9 @@ func (c *Component) owesExports() bool {
 // is given when one of them is wrong.
 func (c *Component) export(given *Map) error {
 	exports := c.script.def.Exports
+	if limit := int(c.block.Limits.Output); !fits(given, &limit) {
+		return fmt.Errorf("%w: it has more than %d MiB, the limit is script.limits.output", ErrLimit, c.block.Limits.Output>>20)
+	}
 	values := map[string]reflect.Value{}
 	for _, name := range given.Keys() {
 		i := slices.IndexFunc(exports, func(a *Arg) bool { return a.Name == name })
@@ -112,6 +115,31 @@ func (c *Component) export(given *Map) error {
 		c.opts.Export(all) // under the lock, so that the last one is the last
 	}
 	return nil
+}
+
+// fits takes what a value has in bytes from room, and reports whether that was
+// enough. A text counts as often as it is there: it is written as often.
+func fits(v Value, room *int) bool {
+	const each = 16
+	switch v := v.(type) {
+	case string:
+		*room -= len(v)
+	case *List:
+		for _, x := range v.Items {
+			if !fits(x, room) {
+				return false
+			}
+		}
+	case *Map:
+		for _, k := range v.Keys() {
+			*room -= len(k)
+			if x, _ := v.Get(k); !fits(x, room) {
+				return false
+			}
+		}
+	}
+	*room -= each
+	return *room >= 0
 }
 
 func argNames(args []*Arg) []string {

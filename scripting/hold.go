@@ -27,6 +27,8 @@ type heldError struct {
 	// outside says that what the script asked of the outside failed, so that no
 	// record is to blame.
 	outside bool
+	// used says that the call used the outside.
+	used bool
 }
 
 func (e *heldError) Error() string { return e.err.Error() }
@@ -106,6 +108,9 @@ var onErrorSays = map[OnError]string{
 	OnErrorQuarantine: "what it failed on is in quarantine",
 	OnErrorHold:       "its sources are held until the script works",
 }
+
+// sinkHoldsSays is onErrorSays of OnErrorHold for a sink.
+const sinkHoldsSays = "its records wait in the journal until the script works"
 
 // inPartsSays is onErrorSays of a batch that is held no longer: see pieces.
 const inPartsSays = "its batches get through in parts, each within the limit; raise the limit, or make the script do less"

@@ -32,11 +32,11 @@ type ListenBlock struct {
 	TLS *server.TLS `alloy:"tls,block,optional"`
 }
 
-// SetToDefault fills in the defaults, those of Alloy's server.
+// SetToDefault fills in the defaults, those of package server.
 func (b *ListenBlock) SetToDefault() {
 	var a server.Arguments
 	a.SetToDefault()
-	*b = ListenBlock{ReadTimeout: a.HTTP.ReadTimeout, IdleTimeout: a.HTTP.IdleTimeout, GracefulShutdownTimeout: a.GracefulShutdownTimeout}
+	*b = ListenBlock{ConnLimit: a.HTTP.ConnLimit, ReadTimeout: a.HTTP.ReadTimeout, IdleTimeout: a.HTTP.IdleTimeout, GracefulShutdownTimeout: a.GracefulShutdownTimeout}
 }
 
 // Validate returns all that is wrong with the block, joined.
@@ -107,10 +107,10 @@ var listenDocs = map[string]string{
 	"listen.tls":                       "TLS; without it HTTP is served in the clear, to which a node that was started with TLS does not go back.",
 	"listen.tls.cert_pem":              "Certificate of the server, as PEM text; those that signed it may follow.",
 	"listen.tls.key_pem":               "Key of the certificate, as PEM text.",
-	"listen.tls.cert_file":             "File with the certificate; it is read again when it changes.",
-	"listen.tls.key_file":              "File with the key; it is read again when it changes.",
+	"listen.tls.cert_file":             "File with the certificate, a regular file of at most 1 MiB; it is read again when it changes.",
+	"listen.tls.key_file":              "File with the key, a regular file of at most 1 MiB; it is read again when it changes.",
 	"listen.tls.client_auth_type":      "What is asked of clients: NoClientCert (the default), RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert.",
-	"listen.tls.client_ca_file":        "File with the CA certificates to verify clients with.",
+	"listen.tls.client_ca_file":        "File with the CA certificates to verify clients with, a regular file of at most 1 MiB.",
 	"listen.tls.client_ca":             "CA certificates to verify clients with, as PEM text.",
 	"listen.tls.cipher_suites":         "Cipher suites to allow up to TLS 1.2, by their names in Go, comma-separated.",
 	"listen.tls.min_version":           "Lowest TLS version: VersionTLS12 (the default) or VersionTLS13.",

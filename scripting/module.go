@@ -364,10 +364,29 @@ func (f *Function) CallChecked(check func() error, self *Object, args []Value) (
 		}
 		in = append(in, v)
 	}
+	long := longest(in) // a method may write to in
+	v, err := f.run(check, in)
+	if err == nil && len(long) > longText {
+		v = ownParts(v, long)
+	}
+	return v, err
+}
+
+func (f *Function) run(check func() error, in []Value) (Value, error) {
 	if f.Checked != nil {
 		return f.Checked(check, in)
 	}
 	return f.Fn(in)
+}
+
+// longest is the longest text among arguments.
+func longest(args []Value) (long string) {
+	for _, v := range args {
+		if s, ok := v.(string); ok && len(s) > len(long) {
+			long = s
+		}
+	}
+	return long
 }
 
 func (p *Param) convert(v Value) (Value, string) {

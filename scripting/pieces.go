@@ -33,6 +33,9 @@ type pieces[B interface{ Len() int }] struct {
 	join func(ins []B, outs []result) result
 	ends func() bool // whether this version of the script ends
 
+	// sparing says that calls which use the outside are few while none works.
+	sparing bool
+
 	total int    // records
 	todo  []span // the next is the last
 	done  []piece[B]
@@ -42,6 +45,8 @@ type pieces[B interface{ Len() int }] struct {
 	began time.Time // of the first of calls
 	stale bool      // some of bad are from before the last back-off
 	over  *Error    // the limit that made parts of it; nil: none did
+	tries int       // in how many rounds it failed on all there is
+	used  bool      // it used the outside in a call that failed
 }
 
 // span is the rows of a batch from from on, below to.
@@ -120,29 +125,26 @@ func held[B interface{ Len() int }](ctx context.Context, c *Component, source ui
 	defer c.mem.held.Dec()
 	release := func() {}
 	defer func() { release() }()
-	backoff, tries := minHold, 1
+	backoff := minHold
 	for again := err; ; {
 		last, failed := p.search(ctx, again)
 		if failed != nil {
 			return out, nil, failed
 		}
 		again, err = nil, cmp.Or(last, err)
-		switch {
-		case last != nil && last.outside, len(p.todo) > 0: // or the calls are used up
-		case len(p.bad) == 0:
+		switch p.verdict(&c.trust, last, err) {
+		case works:
 			c.report.through(source, p.over)
 			p.tell(ctx, err)
 			return p.joined(), nil, nil
-		case p.good > 0 && p.stale: // it works by now
+		case worksByNow:
 			p.retry()
 			continue
-		case p.good > 0 || c.trust.blames(lenOf(p.bad), tries, overran(err.err)):
+		case blamed:
 			if failed := p.settle(ctx, OnErrorQuarantine); failed != nil {
 				return out, nil, failed
 			}
 			return p.joined(), nil, nil
-		default:
-			tries++
 		}
 		c.report.unwell(source, err.err, onErrorSays[OnErrorHold], failureAge)
 		if backoff == minHold { // the first time that it waits
@@ -153,9 +155,43 @@ func held[B interface{ Len() int }](ctx context.Context, c *Component, source ui
 			return out, next, failed
 		}
 		backoff = min(2*backoff, maxHold)
-		if p.calls, p.stale = 0, len(p.bad) > 0; len(p.todo) == 0 {
-			p.retry()
-		}
+		p.nextRound()
+	}
+}
+
+// verdict is what a round of a search has shown.
+type verdict uint8
+
+const (
+	undecided  verdict = iota // it is asked again after a back-off
+	works                     // on all records
+	worksByNow                // on others, so what it failed on before is asked again
+	blamed                    // the records are to blame
+)
+
+// verdict returns what the calls since the last back-off have shown: last is the
+// last error of them, nil when there was none, err that before.
+func (p *pieces[B]) verdict(t *trust, last, err *heldError) verdict {
+	switch {
+	case last != nil && last.outside, len(p.todo) > 0: // or the calls are used up
+		return undecided
+	case len(p.bad) == 0:
+		return works
+	case p.good > 0 && p.stale:
+		return worksByNow
+	case p.good > 0:
+		return blamed
+	}
+	if p.tries++; t.blames(lenOf(p.bad), p.tries, overran(err.err)) {
+		return blamed
+	}
+	return undecided
+}
+
+// nextRound begins the calls after a back-off.
+func (p *pieces[B]) nextRound() {
+	if p.calls, p.stale = 0, len(p.bad) > 0; len(p.todo) == 0 {
+		p.retry()
 	}
 }
 
@@ -191,6 +227,7 @@ func (p *pieces[B]) search(ctx context.Context, err *heldError) (last *heldError
 // failed makes two parts of the next one, which the script failed on, or knows
 // what it failed on.
 func (p *pieces[B]) failed(err *heldError) {
+	p.used = p.used || err.used
 	last := len(p.todo) - 1
 	s := p.todo[last]
 	p.todo = p.todo[:last]
@@ -216,7 +253,7 @@ func (p *pieces[B]) do(ctx context.Context) error {
 	for len(p.todo) > 0 && p.calls < maxIsolating {
 		if p.calls == 0 {
 			p.began = time.Now()
-		} else if p.ends() || p.good == 0 && p.calls >= minIsolating && time.Since(p.began) > isolatingTime {
+		} else if p.ends() || p.good == 0 && p.calls >= minIsolating && (p.used && p.sparing || time.Since(p.began) > isolatingTime) {
 			return nil
 		}
 		p.calls++

@@ -20,6 +20,8 @@ const maxPositions = 1000
 const (
 	logBurst = 20
 	logRate  = 10
+	// MaxLogFields is how many fields a line has that a script writes.
+	MaxLogFields = 64
 )
 
 // reporter turns errors of a script into health, log lines and counts.
@@ -214,10 +216,11 @@ func (r *reporter) log(level slog.Level, pos, msg string, fields []any) {
 		return
 	}
 	// The message is the script's own.
-	msg = shortText(msg)
+	msg = component.Shorten(msg)
+	fields = fields[:min(len(fields), 2*MaxLogFields)]
 	for i, f := range fields {
 		if s, ok := f.(string); ok {
-			fields[i] = shortText(s)
+			fields[i] = component.Shorten(s)
 		}
 	}
 	fields = append([]any{"pos", pos}, fields...)

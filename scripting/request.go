@@ -18,6 +18,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/weir-run/weir/engine/flow"
 )
 
 // request is a request as the hook http has it. It is not written to.
@@ -343,6 +345,8 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) (string, erro
 		_, err = io.Copy(&b, io.LimitReader(in, limit+1))
 	}
 	switch timeout, is := errors.AsType[net.Error](err); {
+	case errors.Is(err, flow.ErrStopped):
+		return "", &bodyError{http.StatusServiceUnavailable, fmt.Errorf("cannot read the body: %w", err)}
 	case is && timeout.Timeout():
 		return "", &bodyError{http.StatusRequestTimeout, errors.New("the body did not come in time")}
 	case errors.As(err, new(*http.MaxBytesError)) || int64(b.Len()) > limit:

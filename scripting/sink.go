@@ -23,6 +23,9 @@ type sink struct {
 	settings outbox.Settings
 	session  *outbox.Session // from begin on; nil without a journal
 
+	// divisions are the searches under way, by lane; calls of one do not overlap.
+	divisions [2 * outbox.MaxInFlight]*division
+
 	mu    sync.Mutex
 	state sinkState
 	since time.Time // when that began
@@ -144,6 +147,9 @@ func (s *sink) send(life, run context.Context) {
 	}
 	for {
 		err := s.session.Send(life, s.deliver, stop)
+		for lane := range s.divisions {
+			s.endDivision(lane)
+		}
 		if err == nil {
 			return
 		}

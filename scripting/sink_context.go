@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -18,7 +19,7 @@ func (w *worker) sends(name string) (*sending, error) {
 
 func reasonOf(v Value) string {
 	s, _ := v.(string)
-	return s[:min(len(s), maxReason)]
+	return strings.Clone(s[:min(len(s), maxReason)]) // of a text that may be long
 }
 
 // retryFunc is ctx.retry.
@@ -189,7 +190,7 @@ func batchIDFunc(w *worker) Function {
 	return Function{
 		Name: "batch_id",
 		Doc: "A name of the batch that is the same at every attempt to send these records, and no other batch's: for who must not take them twice, as in a header Idempotency-Key. " +
-			"After a process was killed, records may come again in other company, under another name.",
+			"A part of a batch that the script failed on has a name of its own. After a process was killed, records may come again in other company, under another name.",
 		Result: Result{Kind: KindString, Doc: "32 hexadecimal digits."},
 		Uses: []Use{{
 			Lua: `local weir = require "weir"

@@ -36,7 +36,7 @@ const again = "again"
 // errStopsSending is why an attempt ended that is nobody's fault.
 var errStopsSending = errors.New("weir stops, or another version takes over")
 
-// deliver runs send on an offer.
+// deliver runs send on an offer, and on parts of it when it fails.
 func (s *sink) deliver(ctx context.Context, lane int, o *outbox.Offer) outbox.Outcome {
 	c := s.c
 	if !c.entrance.enter() {
@@ -45,7 +45,7 @@ func (s *sink) deliver(ctx context.Context, lane int, o *outbox.Offer) outbox.Ou
 	defer c.entrance.leave()
 	c.gen.enter()
 	defer c.gen.leave()
-	out, err := s.attempt(ctx, lane, o)
+	out, err := s.round(ctx, lane, o)
 	switch {
 	case len(out.Left) > 0 && ctx.Err() != nil: // there was no time
 	case len(out.Left) > 0:
@@ -58,8 +58,36 @@ func (s *sink) deliver(ctx context.Context, lane int, o *outbox.Offer) outbox.Ou
 	return out
 }
 
-// attempt runs send on an offer once. The error is why not all was delivered.
-func (s *sink) attempt(ctx context.Context, lane int, o *outbox.Offer) (outbox.Outcome, error) {
+// attempt is what a call of send made of its records.
+type attempt struct {
+	fate  []string      // of each row; "": it is delivered
+	after time.Duration // that the script asks for
+	why   error         // not all was delivered
+	held  *heldError    // it failed on all of them and nothing else is known
+}
+
+// attemptOf is that in which all rows of an offer have one fate.
+func attemptOf(o *outbox.Offer, fate string, why error) attempt {
+	return attempt{fate: slices.Repeat([]string{fate}, o.Len()), why: why}
+}
+
+// outcome is what becomes of the offer.
+func (a *attempt) outcome() outbox.Outcome {
+	out := outbox.Outcome{Lost: map[string]int{}, After: a.after}
+	for row, reason := range a.fate {
+		switch reason {
+		case "":
+		case again:
+			out.Left = append(out.Left, row)
+		default:
+			out.Lost[reason]++
+		}
+	}
+	return out
+}
+
+// attempt runs send on an offer once.
+func (s *sink) attempt(ctx context.Context, lane int, o *outbox.Offer) attempt {
 	c := s.c
 	p := c.pool
 	if c.lanes != nil {
@@ -67,7 +95,7 @@ func (s *sink) attempt(ctx context.Context, lane int, o *outbox.Offer) (outbox.O
 	}
 	w, _, err := c.borrow(ctx, p)
 	if err != nil {
-		return outbox.Retry(o, 0), err
+		return attemptOf(o, again, err)
 	}
 	defer c.putBack(p, w)
 	started := time.Now()
@@ -83,14 +111,14 @@ func (s *sink) attempt(ctx context.Context, lane int, o *outbox.Offer) (outbox.O
 	if err != nil && ctx.Err() == nil {
 		k.note(AsError(err))
 	}
+	a := s.judge(k, dropped, err)
 	first := k.first
 	k.done()
-	out, why := s.judge(ctx, said, dropped, err)
-	c.mem.sent.observe(out, o.Len(), took)
-	if !errors.Is(why, errStopsSending) && !isReplay(ctx) {
+	c.mem.sent.observe(a.outcome(), o.Len(), took)
+	if !errors.Is(a.why, errStopsSending) && a.held == nil && !isReplay(ctx) && !isPiece(ctx) {
 		c.report.done(uint64(lane), first)
 	}
-	return out, why
+	return a
 }
 
 // send runs the hook, and returns the rows that it dropped. The error costs the
@@ -132,86 +160,105 @@ func (k *call) send(b outbox.Batch) (dropped []int, err error) {
 
 // judge is what becomes of an offer after an attempt: err is that of the hook,
 // dropped are the rows that it dropped, those it failed on among them.
-func (s *sink) judge(ctx context.Context, said *sending, dropped []int, err error) (outbox.Outcome, error) {
+func (s *sink) judge(k *call, dropped []int, err error) attempt {
+	said := k.sends
 	o := said.offer
-	if err != nil && ctx.Err() != nil {
-		return outbox.Retry(o, 0), errStopsSending
+	if err != nil && k.ctx.Err() != nil {
+		return attemptOf(o, again, errStopsSending)
 	}
 	if said.all != "" {
-		return outbox.Lose(o, outbox.ReasonRejected), errors.New(said.all)
+		return attemptOf(o, outbox.ReasonRejected, errors.New(said.all))
 	}
-	out := outbox.Outcome{Lost: map[string]int{}, After: said.after}
-	fate := make([]string, o.Len()) // of each row; "": it is delivered
+	a := attempt{fate: make([]string, o.Len()), after: said.after}
 	all := func(reason string) {
-		for row := range fate {
-			fate[row] = cmp.Or(fate[row], reason)
+		for row := range a.fate {
+			a.fate[row] = cmp.Or(a.fate[row], reason)
 		}
 	}
-	var why error
 	for _, row := range slices.Sorted(maps.Keys(said.rejected)) {
-		fate[row] = outbox.ReasonRejected
-		why = cmp.Or(why, errors.New(said.rejected[row]))
-	}
-	on := s.c.block.OnError
-	if isReplay(ctx) {
-		on = OnErrorHold
+		a.fate[row] = outbox.ReasonRejected
+		a.why = cmp.Or(a.why, errors.New(said.rejected[row]))
 	}
 	switch {
 	case said.retry:
-		why = errors.New(cmp.Or(said.reason, "the script asks to send it again"))
+		a.why = errors.New(cmp.Or(said.reason, "the script asks to send it again"))
 		all(again)
+		return a
 	case err != nil:
 		e := AsError(err)
-		why = e
-		all(s.failed(on, o.Batch, fate, nil, e))
-	default:
-		for _, f := range said.failed {
-			why = f.err
-			if fate[f.row] == "" {
-				fate[f.row] = s.failed(on, o.Batch, fate, []int{f.row}, f.err)
-			}
+		a.why = e
+		if !k.replay && len(said.rejected) == 0 && k.asksAgain(o.Len()) {
+			a.held = &heldError{err: e, outside: k.outsideFailed || errors.Is(e, errWaited), used: k.outside}
 		}
-		for _, row := range dropped {
-			fate[row] = cmp.Or(fate[row], outbox.ReasonScript)
+		if a.held != nil {
+			all(again)
+		} else {
+			all(s.failed(k, k.on, a.fate, nil, e))
+		}
+		return a
+	}
+	on := k.on
+	if on == OnErrorHold && !k.replay && !k.outsideFailed && len(said.failed) > 0 {
+		if len(said.failed) == o.Len() { // each
+			first := said.failed[0].err
+			a = attemptOf(o, again, first)
+			a.held = &heldError{err: first, rows: true, used: k.outside}
+			return a
+		}
+		on = OnErrorQuarantine // it works on others
+	}
+	for _, f := range said.failed {
+		a.why = f.err
+		if a.fate[f.row] == "" {
+			a.fate[f.row] = s.failed(k, on, a.fate, []int{f.row}, f.err)
 		}
 	}
-	for row, reason := range fate {
-		switch reason {
-		case "":
-		case again:
-			out.Left = append(out.Left, row)
-		default:
-			out.Lost[reason]++
-		}
+	for _, row := range dropped {
+		a.fate[row] = cmp.Or(a.fate[row], outbox.ReasonScript)
 	}
-	return out, why
+	if len(said.failed) < o.Len() {
+		s.c.trust.worked()
+	}
+	return a
 }
 
 // failed is what becomes of rows that the script failed on, nil for all that
 // have no fate yet.
-func (s *sink) failed(on OnError, b outbox.Batch, fate []string, rows []int, e *Error) string {
+func (s *sink) failed(k *call, on OnError, fate []string, rows []int, e *Error) string {
+	if k.replay {
+		return again
+	}
+	if rows == nil {
+		for row, reason := range fate {
+			if reason == "" {
+				rows = append(rows, row)
+			}
+		}
+	}
 	switch on {
 	case OnErrorDrop:
 		return outbox.ReasonError
 	case OnErrorQuarantine:
-		if rows == nil {
-			for row, reason := range fate {
-				if reason == "" {
-					rows = append(rows, row)
-				}
-			}
+		if k.observe != nil {
+			return outbox.ReasonQuarantine // a test has no disk
 		}
-		part := payload{metrics: b.Metrics, logs: b.Logs}.rows(rows)
-		if err := s.c.storeEntry(part, e); err != nil {
-			full := AsError(err)
-			full.Hook = hookSend
-			full.Hint = "the batch stays in the journal; make room, or lower script.quarantine.max_size"
-			s.c.report.errored(full)
-			return again
-		}
-		return outbox.ReasonQuarantine
+		return s.quarantine(k.sends.offer.Batch, rows, e)
 	}
 	return again
+}
+
+// quarantine puts rows of a batch into quarantine. Those for which there is no
+// room are offered again.
+func (s *sink) quarantine(b outbox.Batch, rows []int, e *Error) string {
+	part := payload{metrics: b.Metrics, logs: b.Logs}.rows(rows)
+	if err := s.c.storeEntry(part, e); err != nil {
+		full := AsError(err)
+		full.Hook = hookSend
+		full.Hint = "the batch stays in the journal; make room, or lower script.quarantine.max_size"
+		s.c.report.errored(full)
+		return again
+	}
+	return outbox.ReasonQuarantine
 }
 
 // Undelivered is the error of a sink that has no storage, as in tests: what is
@@ -271,7 +318,8 @@ func (s *sink) sendNow(ctx context.Context, b outbox.Batch) (sent int, err error
 	if before, ok := ctx.Value(anotherAttempt{}).(*Undelivered); ok {
 		o.ID, o.Attempt = before.ID, before.Attempt+1
 	}
-	out, err := s.attempt(ctx, 0, o)
+	a := s.attempt(ctx, 0, o)
+	out, err := a.outcome(), a.why
 	s.c.opts.Stats.CountDropped(b.Signal(), outbox.ReasonScript, out.Lost[outbox.ReasonScript])
 	sent = o.Len() - len(out.Left)
 	for _, n := range out.Lost {

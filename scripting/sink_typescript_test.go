@@ -47,7 +47,7 @@ export default defineSink({
 		n.e.set(status(400))
 		equal(t, n.after(3 * time.Second)[0], "a 1 1\nc 1 1\n")
 		n.e.set(nil)
-		equal(t, n.after(time.Minute), []string{"a 1 1\nc 1 1\n", "d 1 1\n"})
+		equal(t, n.after(time.Minute), []string{"a 1 1\n", "c 1 1\n", "d 1 1\n"})
 		equal(t, lost(t, n), map[string]float64{"rejected": 1})
 		equal(t, figures(t, n.node, "weir_script_sink_records_sent_total"), map[string]float64{"": 3})
 	})

@@ -58,7 +58,7 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s needs an example in its header", name)
 		}
 		if !in(path+"_test") && !in(path+".test") {
-			t.Errorf("%s needs a test file beside it", name)
+			t.Errorf("%s needs a test file in its directory", name)
 		}
 	}
 }

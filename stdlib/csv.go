@@ -134,6 +134,9 @@ func decodeCSV(s string, opts *scripting.Map) (scripting.Value, error) {
 		if err != nil {
 			return nil, csvError(err)
 		}
+		for i, field := range row { // which are parts of one text
+			row[i] = scripting.Part(field, s)
+		}
 		if fields += len(row); fields > maxValues {
 			return nil, fmt.Errorf("cannot decode CSV: there are more than %d fields", maxValues)
 		}
@@ -234,7 +237,7 @@ func csvRow(item scripting.Value, header []string) ([]string, error) {
 	default:
 		return nil, errors.New("it is no list and no map")
 	}
-	row := make([]string, len(values))
+	row, size := make([]string, len(values)), 0
 	for i, v := range values {
 		if v == nil {
 			continue
@@ -242,6 +245,9 @@ func csvRow(item scripting.Value, header []string) ([]string, error) {
 		var err error
 		if row[i], err = plainText(v); err != nil {
 			return nil, err
+		}
+		if size += len(row[i]) + 1; size > scripting.MaxString {
+			return nil, errLong("encode it")
 		}
 	}
 	return row, nil

@@ -223,7 +223,7 @@ func (e *encoder) value(v scripting.Value, depth int) error {
 	}
 	e.deep = max(e.deep, depth)
 	if e.buf.Len() > scripting.MaxString {
-		return errors.New("the result is too long") // before it is done: it may be very long
+		return fmt.Errorf("the result is longer than %d bytes", scripting.MaxString) // before it is done: it may be very long
 	}
 	if v == scripting.Null {
 		v = nil

@@ -241,3 +241,15 @@ func FuzzText(f *testing.F) {
 		_, _ = call(t, "uuid.parse", s)
 	})
 }
+
+// TestTrimManyCharacters would not end if each character of the text were looked
+// for among the characters to remove.
+func TestTrimManyCharacters(t *testing.T) {
+	chars := strings.Repeat("é", 1<<19) + "a"
+	for _, fn := range []string{"text.trim", "text.trim_left", "text.trim_right"} {
+		got, err := call(t, fn, strings.Repeat("a", 1<<20), chars)
+		if got != "" || err != nil {
+			t.Errorf("%s: got %.20q, %v", fn, got, err)
+		}
+	}
+}

@@ -216,8 +216,12 @@ func few(with func(dst []byte, m []int) ([]byte, error)) func(dst []byte, m []in
 
 // appendAnswer appends what a script's function makes of a match.
 func appendAnswer(dst []byte, fn scripting.Callback, s string, m []int) ([]byte, error) {
-	match := s[m[0]:m[1]]
-	v, err := fn(match, groups(s, m))
+	match := scripting.Part(s[m[0]:m[1]], s)
+	given := groups(s, m)
+	for i, g := range given.Items {
+		given.Items[i] = scripting.Part(g.(string), s)
+	}
+	v, err := fn(match, given)
 	if err != nil {
 		return nil, &scripting.ArgError{Func: "replace", Param: "with", Msg: "failed: " + err.Error()}
 	}

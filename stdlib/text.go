@@ -28,12 +28,12 @@ func textModule() *scripting.Module {
 				return fn(a[0].(string), o), nil
 			}}
 	}
-	trim := func(all func(string, string) string) func(s, chars string) scripting.Value {
+	trim := func(by func(string, func(rune) bool) string) func(s, chars string) scripting.Value {
 		return func(s, chars string) scripting.Value {
 			if chars == "" {
 				chars = " \t\r\n\v\f\u0085\u00a0"
 			}
-			return all(s, chars)
+			return by(s, oneOf(chars))
 		}
 	}
 	pad := func(name, doc string, join func(s, fill string) string, es ...scripting.FunctionExample) scripting.Function {
@@ -51,10 +51,10 @@ func textModule() *scripting.Module {
 		Name: "text",
 		Doc:  "Text without patterns. A character is a Unicode code point. Results are at most 8 MiB.",
 		Funcs: []scripting.Function{
-			of("trim", "Removes characters at both ends.", cutset, result, trim(strings.Trim),
+			of("trim", "Removes characters at both ends.", cutset, result, trim(strings.TrimFunc),
 				ex("a b", "  a b\n"), ex("a", "--a-", "-")),
-			of("trim_left", "Removes characters at the beginning.", cutset, result, trim(strings.TrimLeft), ex("a ", "  a ")),
-			of("trim_right", "Removes characters at the end.", cutset, result, trim(strings.TrimRight), ex(" a", " a  ")),
+			of("trim_left", "Removes characters at the beginning.", cutset, result, trim(strings.TrimLeftFunc), ex("a ", "  a ")),
+			of("trim_right", "Removes characters at the end.", cutset, result, trim(strings.TrimRightFunc), ex(" a", " a  ")),
 			of("trim_prefix", "Removes a prefix, once.", text("prefix", "What to remove."), result,
 				func(s, p string) scripting.Value { return strings.TrimPrefix(s, p) }, ex("users", "/users", "/"), ex("users", "users", "/")),
 			of("trim_suffix", "Removes a suffix, once.", text("suffix", "What to remove."), result,
@@ -320,4 +320,17 @@ func nameOf(s string, colons bool) string {
 		return "_"
 	}
 	return b.String()
+}
+
+// oneOf reports whether a character is one of chars. Where chars is long, looking
+// through it for each character would take chars × text.
+func oneOf(chars string) func(rune) bool {
+	if len(chars) <= 64 {
+		return func(c rune) bool { return strings.ContainsRune(chars, c) }
+	}
+	set := map[rune]bool{}
+	for _, c := range chars {
+		set[c] = true
+	}
+	return func(c rune) bool { return set[c] }
 }

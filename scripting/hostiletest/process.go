@@ -67,7 +67,7 @@ type Node struct {
 	Health func() component.Health
 }
 
-// Range explodes bombs beside a neighbour that has to be served.
+// Range explodes bombs next to a neighbour that must still be served.
 type Range struct {
 	Beside *Neighbour
 	// Peak is what the process may have in memory while a bomb explodes, in bytes:

@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
-	"reflect"
 	"strings"
 	"unsafe"
 
 	"github.com/dop251/goja"
 
+	"github.com/weir-run/weir/engine/golayout"
 	"github.com/weir-run/weir/scripting/view"
 )
 
@@ -18,31 +18,14 @@ import (
 // is there already and is never written again. A goja whose values are not what
 // they were makes them itself.
 
-type iface struct{ tab, data unsafe.Pointer }
-
-// What interfaces on goja's primitive values begin with; nil of all: one of them
-// is not what it was.
-var intTab, floatTab, asciiTab, boolTab = tabs()
-
-func tabs() (ints, floats, texts, bools unsafe.Pointer) {
-	i, f, s, b := engine.ToValue(1000), engine.ToValue(1.5), engine.ToValue("x"), engine.ToValue(true)
-	kind := func(x goja.Value) reflect.Kind { return reflect.TypeOf(x).Kind() }
-	if kind(i) != reflect.Int64 || kind(f) != reflect.Float64 || kind(s) != reflect.String || kind(b) != reflect.Bool {
-		return nil, nil, nil, nil
-	}
-	return tabOf(i), tabOf(f), tabOf(s), tabOf(b)
-}
-
 // engine is asked what goja's values are like. No script runs in it.
 var engine = goja.New()
 
 var trueValue, falseValue, emptyText = engine.ToValue(true), engine.ToValue(false), engine.ToValue("")
 
-func tabOf(x goja.Value) unsafe.Pointer { return (*iface)(unsafe.Pointer(&x)).tab }
-
 // point makes a value of what is at p, which must never be written to again.
 func point(tab, p unsafe.Pointer) (x goja.Value) {
-	*(*iface)(unsafe.Pointer(&x)) = iface{tab, p}
+	*(*golayout.Interface)(unsafe.Pointer(&x)) = golayout.Interface{Type: tab, Data: p}
 	return x
 }
 
@@ -97,13 +80,13 @@ func (n *numbers) int(i int64) goja.Value {
 
 // number reads a number, which a BigInt and a text of digits are not.
 func number(x goja.Value) (f float64, ok bool) {
-	switch i := (*iface)(unsafe.Pointer(&x)); {
+	switch i := (*golayout.Interface)(unsafe.Pointer(&x)); {
 	case floatTab == nil:
 		return exportedNumber(x)
-	case i.tab == floatTab:
-		return *(*float64)(i.data), true
-	case i.tab == intTab:
-		return float64(*(*int64)(i.data)), true
+	case i.Type == floatTab:
+		return *(*float64)(i.Data), true
+	case i.Type == intTab:
+		return float64(*(*int64)(i.Data)), true
 	}
 	return 0, false
 }
@@ -121,12 +104,12 @@ func exportedNumber(x goja.Value) (f float64, ok bool) {
 
 // boolean reads true or false.
 func boolean(x goja.Value) (b, ok bool) {
-	switch i := (*iface)(unsafe.Pointer(&x)); {
+	switch i := (*golayout.Interface)(unsafe.Pointer(&x)); {
 	case boolTab == nil:
 		b, ok = primitive(x).(bool)
 		return b, ok
-	case i.tab == boolTab:
-		return *(*bool)(i.data), true
+	case i.Type == boolTab:
+		return *(*bool)(i.Data), true
 	}
 	return false, false
 }
@@ -138,8 +121,8 @@ func isBoolean(x goja.Value) bool {
 
 // stringOf reads a string.
 func stringOf(x goja.Value) (s string, ok bool) {
-	if i := (*iface)(unsafe.Pointer(&x)); i.tab == asciiTab && asciiTab != nil {
-		return *(*string)(i.data), true
+	if i := (*golayout.Interface)(unsafe.Pointer(&x)); i.Type == asciiTab && asciiTab != nil {
+		return *(*string)(i.Data), true
 	}
 	if s, ok := x.(goja.String); ok {
 		return s.String(), true

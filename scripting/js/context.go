@@ -112,6 +112,9 @@ func (v *vm) newLog() *goja.Object {
 			var fields []any
 			if f, ok := call.Argument(1).(*goja.Object); ok {
 				for _, k := range v.keys(f) {
+					if len(fields) == 2*scripting.MaxLogFields {
+						break
+					}
 					fields = append(fields, k, v.logValue(f.Get(k)))
 				}
 			}

@@ -1,10 +1,11 @@
 package js
 
 import (
-	"reflect"
 	"unsafe"
 
 	"github.com/dop251/goja"
+
+	"github.com/weir-run/weir/engine/golayout"
 )
 
 // hosted is an object of goja's whose properties are asked of Go. It is what
@@ -19,65 +20,12 @@ type hosted struct {
 	body   objectBody
 }
 
-// objectHead mirrors goja.Object.
-type objectHead struct {
-	self    iface // on an objectBody, if tab says so
-	runtime *goja.Runtime
-}
-
-// objectBody mirrors goja's dynamic objects and arrays.
-type objectBody struct {
-	val, prototype *goja.Object
-	host           iface // a DynamicObject or a DynamicArray
-}
-
-// What goja's interface on its dynamic objects and arrays begins with; nil: goja
-// makes them.
-var objectTab, arrayTab = layout()
-
-// layout compares hosted with goja's structs.
-func layout() (object, array unsafe.Pointer) {
-	o, a := engine.NewDynamicObject(&box{}), engine.NewDynamicArray(nil)
-	if !mirrors(o, reflect.TypeFor[goja.DynamicObject]()) || !mirrors(a, reflect.TypeFor[goja.DynamicArray]()) {
-		return nil, nil
-	}
-	return (*objectHead)(unsafe.Pointer(o)).self.tab, (*objectHead)(unsafe.Pointer(a)).self.tab
-}
-
-// mirrors reports whether o is laid out as hosted is, of a host that has the
-// interface of a type.
-func mirrors(o *goja.Object, host reflect.Type) bool {
-	var h hosted
-	var val *goja.Object
-	head := reflect.TypeFor[goja.Object]()
-	self, ok := head.FieldByName("self")
-	if !ok || self.Type.Kind() != reflect.Interface || self.Type.NumMethod() == 0 || head.NumField() != 2 || head.Size() != unsafe.Sizeof(h.object) ||
-		!fieldAt(head, "self", unsafe.Offsetof(h.object.self), self.Type) || !fieldAt(head, "runtime", unsafe.Offsetof(h.object.runtime), reflect.TypeOf(engine)) {
-		return false
-	}
-	impl := reflect.ValueOf(o).Elem().FieldByName("self").Elem().Type()
-	if impl.Kind() != reflect.Pointer || impl.Elem().Kind() != reflect.Struct {
-		return false
-	}
-	body := impl.Elem()
-	return body.NumField() == 2 && body.Size() == unsafe.Sizeof(h.body) && body.Field(0).Type.NumField() == 2 &&
-		fieldAt(body, "val", unsafe.Offsetof(h.body.val), reflect.TypeOf(val)) && fieldAt(body, "prototype", unsafe.Offsetof(h.body.prototype), reflect.TypeOf(val)) &&
-		body.Field(1).Offset == unsafe.Offsetof(h.body.host) && body.Field(1).Type == host
-}
-
-// fieldAt reports whether a struct has a field at an offset, in what is embedded at
-// its start too.
-func fieldAt(t reflect.Type, name string, offset uintptr, is reflect.Type) bool {
-	f, ok := t.FieldByName(name)
-	return ok && f.Offset == offset && f.Type == is
-}
-
 // open makes h the object of host.
 func (h *hosted) open(rt *goja.Runtime, prototype *goja.Object, host goja.DynamicObject) *goja.Object {
 	if objectTab == nil {
 		return h.made(rt.NewDynamicObject(host), prototype)
 	}
-	return h.set(rt, prototype, objectTab, *(*iface)(unsafe.Pointer(&host)))
+	return h.set(rt, prototype, objectTab, *(*golayout.Interface)(unsafe.Pointer(&host)))
 }
 
 // openArray makes h the array of host.
@@ -85,12 +33,12 @@ func (h *hosted) openArray(rt *goja.Runtime, prototype *goja.Object, host goja.D
 	if arrayTab == nil {
 		return h.made(rt.NewDynamicArray(host), prototype)
 	}
-	return h.set(rt, prototype, arrayTab, *(*iface)(unsafe.Pointer(&host)))
+	return h.set(rt, prototype, arrayTab, *(*golayout.Interface)(unsafe.Pointer(&host)))
 }
 
-func (h *hosted) set(rt *goja.Runtime, prototype *goja.Object, tab unsafe.Pointer, host iface) *goja.Object {
+func (h *hosted) set(rt *goja.Runtime, prototype *goja.Object, tab unsafe.Pointer, host golayout.Interface) *goja.Object {
 	h.body.val, h.body.prototype, h.body.host = (*goja.Object)(unsafe.Pointer(&h.object)), prototype, host
-	h.object.self, h.object.runtime = iface{tab, unsafe.Pointer(&h.body)}, rt
+	h.object.self, h.object.runtime = golayout.Interface{Type: tab, Data: unsafe.Pointer(&h.body)}, rt
 	return h.body.val
 }
 
@@ -111,8 +59,8 @@ func hostOf(x goja.Value) (host goja.DynamicObject) {
 		if objectTab == nil {
 			return exported[goja.DynamicObject](o)
 		}
-		if self := (*objectHead)(unsafe.Pointer(o)).self; self.tab == objectTab {
-			*(*iface)(unsafe.Pointer(&host)) = (*objectBody)(self.data).host
+		if self := (*objectHead)(unsafe.Pointer(o)).self; self.Type == objectTab {
+			*(*golayout.Interface)(unsafe.Pointer(&host)) = (*objectBody)(self.Data).host
 		}
 	}
 	return host
@@ -124,8 +72,8 @@ func arrayOf(x goja.Value) (host goja.DynamicArray) {
 		if arrayTab == nil {
 			return exported[goja.DynamicArray](o)
 		}
-		if self := (*objectHead)(unsafe.Pointer(o)).self; self.tab == arrayTab {
-			*(*iface)(unsafe.Pointer(&host)) = (*objectBody)(self.data).host
+		if self := (*objectHead)(unsafe.Pointer(o)).self; self.Type == arrayTab {
+			*(*golayout.Interface)(unsafe.Pointer(&host)) = (*objectBody)(self.Data).host
 		}
 	}
 	return host

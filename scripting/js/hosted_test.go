@@ -2,9 +2,7 @@ package js
 
 import (
 	"fmt"
-	"reflect"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/dop251/goja"
@@ -143,18 +141,6 @@ func TestBoxes(t *testing.T) {
 		withoutMirrors(t)
 		f(t)
 	})
-}
-
-// TestBoundable: a goja that cannot be bounded is an error of scripts, not weir's
-// end.
-func TestBoundable(t *testing.T) {
-	if err := boundable(); err != nil {
-		t.Error(err)
-	}
-	err := layoutError(func() { theLayout().field(reflect.TypeFor[goja.Object](), "nothing") })
-	if err == nil || !strings.Contains(err.Error(), "goja's goja.Object has no nothing any more") {
-		t.Errorf("got %v", err)
-	}
 }
 
 // withoutMirrors is what a goja is met with that has other structs.

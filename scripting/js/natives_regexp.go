@@ -1,8 +1,6 @@
 package js
 
 import (
-	"fmt"
-	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf16"
-	"unsafe"
 
 	"github.com/dlclark/regexp2/v2"
 	"github.com/dop251/goja"
@@ -66,39 +63,13 @@ func stopPatternClock() {
 	}
 }
 
-// patternLayout is where goja's regexpObject has its parts.
-type patternLayout struct {
-	pattern, standard   uintptr // in regexpObject
-	re2, global, sticky uintptr // in regexpPattern
-}
-
-var thePatternLayout = sync.OnceValue(func() *patternLayout {
-	l := theLayout()
-	rt := goja.New()
-	o, err := rt.New(rt.Get("RegExp"), rt.ToValue("x"))
-	if err != nil {
-		panic(fmt.Sprintf("BUG: cannot make a pattern: %v", err))
-	}
-	t := reflect.ValueOf(o).Elem().FieldByName("self").Elem().Type().Elem()
-	pattern := l.field(t, "pattern").Type.Elem()
-	if re2 := l.field(pattern, "regexpWrapper"); !re2.Type.Elem().ConvertibleTo(reflect.TypeFor[regexp.Regexp]()) {
-		l.gone(pattern, "regexp.Regexp")
-	}
-	return &patternLayout{
-		pattern: l.offset(t, "pattern"), standard: l.offset(t, "standard"),
-		re2: l.offset(pattern, "regexpWrapper"), global: l.offset(pattern, "global"), sticky: l.offset(pattern, "sticky"),
-	}
-})
-
 // re2 returns what a pattern is on RE2; nil: it is none of goja's, or it is on
 // regexp2.
 func (s *sandbox) re2(o *goja.Object) (re *regexp.Regexp, ok bool) {
 	if s.layout.kindOf(o).name != "regexpObject" {
 		return nil, false
 	}
-	l := thePatternLayout()
-	p := *(*unsafe.Pointer)(unsafe.Add(s.layout.data(o), l.pattern))
-	return *(**regexp.Regexp)(unsafe.Add(p, l.re2)), true
+	return s.layout.pattern(o).re2(), true
 }
 
 // parts are what decides how goja runs a pattern.
@@ -109,7 +80,7 @@ type parts struct {
 
 func (s *sandbox) partsOf(o *goja.Object) (p parts, ok bool) {
 	if p.re, ok = s.re2(o); ok {
-		p.standard = (*bool)(unsafe.Add(s.layout.data(o), thePatternLayout().standard))
+		p.standard = s.layout.pattern(o).standard()
 	}
 	return p, ok
 }
@@ -175,9 +146,8 @@ func (s *sandbox) onPattern(call *goja.FunctionCall) (o *goja.Object, t goja.Str
 
 // repeated reports whether a pattern goes on from its lastIndex.
 func (s *sandbox) repeated(o *goja.Object) bool {
-	l := thePatternLayout()
-	p := *(*unsafe.Pointer)(unsafe.Add(s.layout.data(o), l.pattern))
-	return *(*bool)(unsafe.Add(p, l.global)) || *(*bool)(unsafe.Add(p, l.sticky))
+	p := s.layout.pattern(o)
+	return p.global() || p.sticky()
 }
 
 // isASCII reports whether goja searches a text as bytes.

@@ -41,6 +41,9 @@ func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
 	if line, err := checkNesting(f.Text); err != nil {
 		return nil, f.Error(line, hookLoad, err)
 	}
+	if line, err := checkRedeclared(f.Text); err != nil {
+		return nil, f.Error(line, hookLoad, err)
+	}
 	loader := api.LoaderJS
 	if path.Ext(f.Name) == ".ts" {
 		loader = api.LoaderTS
@@ -88,10 +91,15 @@ func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
 	return c, nil
 }
 
+// maxErrors is how many mistakes of a file are shown. Each comes with its line,
+// which may be all of the file.
+const maxErrors = 20
+
 // transformErrors are what esbuild has to say.
 func transformErrors(f scripting.File, ms []api.Message) error {
-	errs := make([]error, len(ms))
-	for i, m := range ms {
+	shown := ms[:min(len(ms), maxErrors)]
+	errs := make([]error, len(shown))
+	for i, m := range shown {
 		line, col := 0, 0
 		if m.Location != nil {
 			line, col = m.Location.Line, m.Location.Column+1
@@ -102,6 +110,9 @@ func transformErrors(f scripting.File, ms []api.Message) error {
 			e.Hint = m.Notes[0].Text
 		}
 		errs[i] = e
+	}
+	if more := len(ms) - len(shown); more > 0 {
+		errs = append(errs, f.Error(0, hookLoad, fmt.Errorf("%d more errors are not shown", more)))
 	}
 	return errors.Join(errs...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/unistring"
 
+	"github.com/weir-run/weir/engine/golayout"
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -89,7 +90,7 @@ func newShape(t reflect.Type) *shape {
 	}
 	sh := &shape{typ: t, size: int(t.Size())}
 	shapes.of[t] = sh // types contain themselves
-	sh.direct = isDirect(t)
+	sh.direct = golayout.Direct(t)
 	if sh.held = holds(t); sh.held != nil {
 		return sh
 	}
@@ -114,18 +115,6 @@ func holds(t reflect.Type) func(w *walker, at unsafe.Pointer) {
 		return func(w *walker, at unsafe.Pointer) { w.size += regexp2Bytes * len((*regexp2.Regexp)(at).String()) }
 	}
 	return nil
-}
-
-func isDirect(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Chan, reflect.UnsafePointer:
-		return true
-	case reflect.Struct:
-		return t.NumField() == 1 && isDirect(t.Field(0).Type)
-	case reflect.Array:
-		return t.Len() == 1 && isDirect(t.Elem())
-	}
-	return false
 }
 
 // add adds the parts of a type that lies at an offset.
@@ -205,18 +194,17 @@ const jobSize = 500
 
 // slice adds a list. What is beyond its length is room of its own.
 func (w *walker) slice(elem *shape, at unsafe.Pointer) {
-	s := *(*[]byte)(at) // its elements are of another size
-	data := unsafe.Pointer(unsafe.SliceData(s))
-	if !w.first(data, cap(s)*elem.size) {
+	data, length, capacity := golayout.Slice(at)
+	if !w.first(data, capacity*elem.size) {
 		return
 	}
 	if elem.typ.Kind() == reflect.Func {
-		w.size += jobSize * len(s)
+		w.size += jobSize * length
 	}
 	if elem.stop || len(elem.parts) == 0 {
 		return
 	}
-	for i := range len(s) {
+	for i := range length {
 		w.visit(elem, unsafe.Add(data, uintptr(i)*uintptr(elem.size)))
 		if w.size > w.limit {
 			return
@@ -226,25 +214,25 @@ func (w *walker) slice(elem *shape, at unsafe.Pointer) {
 
 // iface adds what an interface has.
 func (w *walker) iface(t reflect.Type, at unsafe.Pointer) {
-	words := (*[2]unsafe.Pointer)(at)
-	if words[0] == nil || words[1] == nil {
+	words := (*golayout.Interface)(at)
+	if words.Type == nil || words.Data == nil {
 		return
 	}
 	shapes.RLock()
-	sh := shapes.word[words[0]]
+	sh := shapes.word[words.Type]
 	shapes.RUnlock()
 	if sh == nil {
 		sh = shapeOf(reflect.NewAt(t, at).Elem().Elem().Type())
 		shapes.Lock()
-		shapes.word[words[0]] = sh
+		shapes.word[words.Type] = sh
 		shapes.Unlock()
 	}
 	if sh.direct { // the second word is the value
-		w.visit(sh, unsafe.Pointer(&words[1]))
+		w.visit(sh, unsafe.Pointer(&words.Data))
 		return
 	}
-	if w.first(words[1], sh.size) {
-		w.later(sh, words[1])
+	if w.first(words.Data, sh.size) {
+		w.later(sh, words.Data)
 	}
 }
 
@@ -254,7 +242,7 @@ func (w *walker) table(t reflect.Type, at unsafe.Pointer) {
 	switch t {
 	case reflect.TypeFor[map[unistring.String]goja.Value]():
 		m := *(*map[unistring.String]goja.Value)(at)
-		if n = len(m); n == 0 || !w.first(*(*unsafe.Pointer)(at), 0) {
+		if n = len(m); n == 0 || !w.first(golayout.Map(at), 0) {
 			return
 		}
 		for k, v := range m {
@@ -263,7 +251,7 @@ func (w *walker) table(t reflect.Type, at unsafe.Pointer) {
 		}
 	default:
 		m := reflect.NewAt(t, at).Elem()
-		if n = m.Len(); n == 0 || !w.first(*(*unsafe.Pointer)(at), 0) {
+		if n = m.Len(); n == 0 || !w.first(golayout.Map(at), 0) {
 			return
 		}
 		if t.Elem().Kind() == reflect.Pointer && t.Elem().Elem().Name() == "mapEntry" {

@@ -4,27 +4,43 @@ import (
 	"unsafe"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"github.com/weir-run/weir/engine/golayout"
 )
 
 // A number or a string that Go hands to a script becomes an interface, which
 // costs an allocation each. These make interfaces that point at memory which
-// is there already and is never written again.
+// is there already and is never written again. With a Go whose interfaces are laid
+// out differently, they allocate.
 
-type iface struct{ tab, data unsafe.Pointer }
+// The words that interfaces begin with; nil: they are not known. They are read for
+// every value, hence variables and no function.
+var numTab, strTab = tabs(golayout.CheckInterfaces())
 
-var numTab, strTab = tabOf(lua.LNumber(1.5)), tabOf(lua.LString("x"))
+func tabs(err error) (num, str unsafe.Pointer) {
+	if err != nil {
+		return nil, nil
+	}
+	return tabOf(lua.LNumber(1.5)), tabOf(lua.LString("x"))
+}
 
-func tabOf(v lua.LValue) unsafe.Pointer { return (*iface)(unsafe.Pointer(&v)).tab }
+func tabOf(v lua.LValue) unsafe.Pointer { return (*golayout.Interface)(unsafe.Pointer(&v)).Type }
 
 // boxNumber returns the number at p, which must never be written to again.
 func boxNumber(p *float64) (v lua.LValue) {
-	*(*iface)(unsafe.Pointer(&v)) = iface{numTab, unsafe.Pointer(p)}
+	if numTab == nil {
+		return lua.LNumber(*p)
+	}
+	*(*golayout.Interface)(unsafe.Pointer(&v)) = golayout.Interface{Type: numTab, Data: unsafe.Pointer(p)}
 	return v
 }
 
 // boxString returns the string at p, which must never be written to again.
 func boxString(p *string) (v lua.LValue) {
-	*(*iface)(unsafe.Pointer(&v)) = iface{strTab, unsafe.Pointer(p)}
+	if strTab == nil {
+		return lua.LString(*p)
+	}
+	*(*golayout.Interface)(unsafe.Pointer(&v)) = golayout.Interface{Type: strTab, Data: unsafe.Pointer(p)}
 	return v
 }
 

@@ -128,6 +128,9 @@ func (v *vm) newLog() *lua.LTable {
 			var fields []any
 			if f, ok := L.Get(i + 1).(*lua.LTable); ok {
 				for k, x := range entries(v.real(f)) {
+					if len(fields) == 2*scripting.MaxLogFields {
+						break
+					}
 					fields = append(fields, k.String(), v.logValue(L, x))
 				}
 			}

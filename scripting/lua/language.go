@@ -116,6 +116,9 @@ const (
 
 // read compiles a file and the modules that it requires.
 func read(f scripting.File, env scripting.Env, kind fileKind) (*program, error) {
+	if err := supported(); err != nil {
+		return nil, f.Error(0, "load", err)
+	}
 	p := &program{
 		files: map[string]*chunk{}, modules: map[string]*chunk{}, data: map[string]scripting.Value{}, stdlib: map[string]*scripting.Module{},
 		probe: env.Probe,

@@ -2,7 +2,6 @@ package lua
 
 import (
 	"fmt"
-	"reflect"
 	"unsafe"
 
 	lua "github.com/yuin/gopher-lua"
@@ -99,11 +98,11 @@ func (w *walker) value(x lua.LValue) {
 			}
 			// A deleted key stays in keys, and an array that was filled up with
 			// nil stays long, which only reflection shows.
-			keys := len(tableFields.keys.of(x))
+			keys, slots := room(x)
 			if keys > 0 {
 				w.size += 500 // two maps
 			}
-			w.size += 100*keys + 16*cap(tableFields.array.of(x))
+			w.size += 100*keys + 16*slots
 			if x.Metatable != nil {
 				todo = append(todo, x.Metatable)
 			}
@@ -150,21 +149,4 @@ func (w *walker) host(x any) {
 			w.size += re.Bytes()
 		}
 	}
-}
-
-// tableFields are the lists of values that a table has.
-var tableFields = struct{ keys, array valuesField }{newValuesField("keys"), newValuesField("array")}
-
-type valuesField uintptr
-
-func newValuesField(name string) valuesField {
-	f, ok := reflect.TypeFor[lua.LTable]().FieldByName(name)
-	if !ok || f.Type != reflect.TypeFor[[]lua.LValue]() {
-		panic("BUG: lua.LTable has no list of " + name + " any more: look at its memory again")
-	}
-	return valuesField(f.Offset)
-}
-
-func (f valuesField) of(t *lua.LTable) []lua.LValue {
-	return *(*[]lua.LValue)(unsafe.Add(unsafe.Pointer(t), f))
 }

@@ -193,6 +193,20 @@ func (o *Offer) keep(left []int) {
 	o.ID = hex.EncodeToString(sum[:16])
 }
 
+// Part returns the rows from from on, below to, as an offer of its own. Its ID
+// follows from o's and the rows, so it is the same at every attempt, and after a
+// restart if o's is. All of the rows are o itself.
+func (o *Offer) Part(from, to int) *Offer {
+	part := *o
+	part.parts = nil
+	if to-from < o.Len() {
+		part.Batch = o.only(batch.RowsBetween(from, to))
+		sum := sha256.Sum256(fmt.Appendln([]byte(o.ID), from, to))
+		part.ID = hex.EncodeToString(sum[:16])
+	}
+	return &part
+}
+
 // NewID returns an ID for an offer that is of no lane.
 func NewID() string {
 	var b [16]byte

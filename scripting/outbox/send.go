@@ -24,6 +24,8 @@ type Outcome struct {
 	// Left are the rows that are offered again, ascending, after back-off or After.
 	Left  []int
 	After time.Duration // 0: after back-off
+	// Again is how many records were sent again in parts of the offer.
+	Again int
 }
 
 // Retry is the outcome of an offer of which nothing was delivered or lost.
@@ -128,6 +130,7 @@ func (l *lane) deliver(ctx, posting context.Context, deliver Deliver) bool {
 			q.counts.retried.Add(int64(o.Len()))
 		}
 		out := deliver(posting, l.number, o)
+		q.counts.retried.Add(int64(out.Again))
 		if len(out.Left) == o.Len() && posting.Err() != nil {
 			o.Attempt-- // weir stops; nobody is to blame
 			return false
@@ -141,6 +144,7 @@ func (l *lane) deliver(ctx, posting context.Context, deliver Deliver) bool {
 		l.done(o.Len() - len(out.Left))
 		if len(out.Left) < o.Len() {
 			q.back.came()
+			l.pauses.Reset() // it delivers
 		}
 		if len(out.Left) == 0 {
 			l.finish()

@@ -2,7 +2,7 @@
 // with the error, in a file of its own, until it is replayed or dropped, or
 // falls off a bound, which is counted.
 //
-// In data order: Put writes an entry to a file beside its place and renames it
+// In data order: Put writes an entry to a temporary file and renames it into place
 // (store.go, file.go), so that a killed process leaves whole entries only; List
 // and Read look into a directory without changing it, whoever has it open. A
 // file that is damaged or of another version is set aside and named.

@@ -70,7 +70,7 @@ func New(dir string, c clock.Clock, logger *slog.Logger, lost func(reason string
 	return &Store{dir: dir, clock: c, logger: logger, lost: lost, write: writeFile}
 }
 
-// Configure sets the limits. What a process before this one put there counts.
+// Configure sets the limits. Entries of earlier processes count.
 func (s *Store) Configure(l Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,6 +44,10 @@ local function sorted(t)
   return keys
 end
 
+-- LONGEST is how many bytes a label or a value of metadata may have; longer values
+-- are left where they are.
+local LONGEST = 65536
+
 return weir.transform {
   args = {
     format   = weir.arg.enum { values = { "json", "logfmt" }, default = "json", doc = "What the lines are in." },
@@ -71,11 +75,11 @@ return weir.transform {
     end
     if next(args.drop) then
       for _, label in ipairs(sorted(args.labels)) do
-        want(args.labels[label], function(v, r) r.labels[label] = v end)
+        want(args.labels[label], function(v, r) if #v <= LONGEST then r.labels[label] = v end end)
       end
     end
     for _, name in ipairs(sorted(args.metadata)) do
-      want(args.metadata[name], function(v, r) r.metadata[name] = v end)
+      want(args.metadata[name], function(v, r) if #v <= LONGEST then r.metadata[name] = v end end)
     end
     if args.line ~= "" then want(args.line, function(v, r) r.line = v end) end
     if #fields == 0 then return end

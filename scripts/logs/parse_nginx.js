@@ -36,6 +36,8 @@ import time from "weir/time";
 const COMBINED = re.compile(
   '^(\\S+) (\\S+) (.+?) \\[([^\\]]+)\\] "((?:[^"\\\\]|\\\\.)*)" (\\d{3}) (\\d+|-)(?: "((?:[^"\\\\]|\\\\.)*)" "((?:[^"\\\\]|\\\\.)*)")?(?: "?(\\d+\\.\\d+)"?)?',
 );
+/** Length of the longest line that is parsed: servers accept requests of some 8 KiB. */
+const MAX_LINE = 65536;
 const REQUEST = re.compile("^(\\S+) (.*?)(?: (HTTP/[0-9.]+))?$");
 const NAMES = ["remote_addr", "ident", "user", "time", "request", "status", "bytes", "referer", "user_agent", "request_time"];
 const NUMBERS = new Set(["status", "bytes", "request_time"]);
@@ -78,7 +80,7 @@ export default defineTransform({
     let unparsed = 0;
 
     for (const [i, line] of batch.rows("line")) {
-      const found = (pattern ?? COMBINED).find(line);
+      const found = line.length <= MAX_LINE ? (pattern ?? COMBINED).find(line) : null;
       if (!found) {
         unparsed++;
         batch.set(i, "parsed", "no");

@@ -30,7 +30,7 @@
 import { arg, defineTransform } from "weir";
 import hash from "weir/hash";
 
-const ALIASES: Record<string, string> = { warning: "warn", err: "error", information: "info", dbg: "debug", fatal: "critical", crit: "critical" };
+const ALIASES = new Map(Object.entries({ warning: "warn", err: "error", information: "info", dbg: "debug", fatal: "critical", crit: "critical" }));
 
 export default defineTransform({
   args: {
@@ -41,13 +41,14 @@ export default defineTransform({
 
   logs(batch, ctx) {
     const { level: places, keep, by } = ctx.args;
+    const rates = new Map(Object.entries(keep)); // of an object, a level called "constructor" would have a value
     const fields = by === "" ? ["line", "ts"] : [by, "line", "ts"];
 
     for (const [i, ...values] of batch.rows(...places, ...fields)) {
       const said = values.slice(0, places.length).find((v) => v !== undefined && v !== "");
       if (said === undefined) continue;
       const name = String(said).toLowerCase();
-      const rate = keep[name] ?? keep[ALIASES[name] ?? ""];
+      const rate = rates.get(name) ?? rates.get(ALIASES.get(name) ?? "");
       if (rate === undefined || rate >= 1) continue;
       const together = by === "" ? undefined : values[places.length];
       const key = together === undefined ? `${values.at(-1)} ${values.at(-2)}` : String(together);

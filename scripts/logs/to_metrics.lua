@@ -26,6 +26,7 @@ local json = require "json"
 local weir = require "weir"
 
 local MOST = 10000
+local LONGEST = 8 * 1024 * 1024 -- bytes of a text that can be matched; longer ones do not match
 
 -- text is how a bound is written in the label le.
 local function text(v)
@@ -82,7 +83,8 @@ return weir.transform {
       for _, where, value, a, b, c, d, e, f, g, h in batch:rows(unpack(wanted)) do
         local v = 1
         if rule.value ~= "" then v = tonumber(value) end
-        if v and where ~= nil and (not rule.match or rule.match:match(tostring(where))) then
+        local s = where ~= nil and tostring(where)
+        if v and s and (not rule.match or #s <= LONGEST and rule.match:match(s)) then
           local labels = {}
           for i, got in ipairs { a or "", b or "", c or "", d or "", e or "", f or "", g or "", h or "" } do
             if names[i] and got ~= "" then labels[names[i]] = tostring(got) end

@@ -82,6 +82,7 @@ const known = /** @type {Map<string, Conversion | undefined>} */ (new Map());
 
 /** @param {string} name */
 function remembered(name) {
+  if (name.length > 256) return conversion(name); // what is remembered is bounded in bytes, too
   if (!known.has(name)) {
     if (known.size > 10000) known.clear();
     known.set(name, conversion(name));

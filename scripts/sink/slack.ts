@@ -75,7 +75,7 @@ export default defineSink({
 
     const streams = new Map<string, string[]>();
     for (const r of batch) {
-      const name = title.replace(/\{([^{}]*)\}/g, (_, n: string) => r.labels[n] ?? "");
+      const name = title.replace(/\{([^{}]*)\}/g, (_, n: string) => r.labels[n] ?? "").slice(0, 200);
       const lines = streams.get(name);
       if (lines) lines.push(r.line);
       else streams.set(name, [r.line]);

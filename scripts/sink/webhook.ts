@@ -28,6 +28,7 @@
  * https://prometheus.io/docs/alerting/latest/configuration/#webhook_config
  */
 import { arg, defineSink, state } from "weir";
+import hash from "weir/hash";
 
 /** What is known of a series that is beyond a bound: times in Unix ms, said 0 for not yet. */
 type Known = { since: number; said: number };
@@ -41,6 +42,11 @@ type Alert = {
 };
 
 const NEVER = "0001-01-01T00:00:00Z";
+
+/** A time in Unix ms as text; JavaScript has none beyond the year 275760. */
+function iso(ms: number): string {
+  return new Date(Math.min(Math.max(ms, -8.64e15), 8.64e15)).toISOString();
+}
 
 function fill(template: string, labels: Record<string, string>, value: number | undefined): string {
   return template.replace(/\{([^{}]*)\}/g, (_, name: string) => (name === "value" ? String(value ?? "gone") : labels[name] ?? ""));
@@ -82,26 +88,28 @@ export default defineSink({
     const changes = new Map<string, Known | undefined>();
 
     for (const m of batch) {
+      const time = Number(m.time); // of a time beyond 2^53 ms a BigInt
       for (const rule of rules) {
         if (!rule.metric.match(m.name)) continue;
         const value = m.stale ? undefined : m.value;
         const beyond = value !== undefined && ((rule.above !== undefined && value > rule.above) || (rule.below !== undefined && value < rule.below));
         const labels: Record<string, string> = { ...m.labels, ...rule.labels, alertname: rule.name, metric: m.name };
-        const key = JSON.stringify(Object.entries(labels).sort());
+        const text = JSON.stringify(Object.entries(labels).sort());
+        const key = text.length <= 1000 ? text : hash.sha256(text); // a key of the state is limited
         const before = changes.has(key) ? changes.get(key) : (known.get(key) as Known | undefined);
         if (!beyond && !before) continue;
 
-        const since = before?.since ?? m.time;
+        const since = before?.since ?? time;
         const said = before?.said ?? 0;
-        const due = beyond ? m.time - since >= rule.for * 1000 && (said === 0 || m.time - said >= repeat * 1000) : said > 0;
-        changes.set(key, beyond ? { since, said: due ? m.time : said } : undefined);
+        const due = beyond ? time - since >= rule.for * 1000 && (said === 0 || time - said >= repeat * 1000) : said > 0;
+        changes.set(key, beyond ? { since, said: due ? time : said } : undefined);
         if (!due) continue;
         alerts.push({
           status: beyond ? "firing" : "resolved",
           labels,
           annotations: rule.summary === "" ? {} : { summary: fill(rule.summary, labels, value) },
-          startsAt: new Date(since).toISOString(),
-          endsAt: beyond ? NEVER : new Date(m.time).toISOString(),
+          startsAt: iso(since),
+          endsAt: beyond ? NEVER : iso(time),
         });
       }
     }

@@ -1,0 +1,433 @@
+package js
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+	"regexp"
+	"sync"
+	"unsafe"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/unistring"
+
+	"github.com/weir-run/weir/engine/golayout"
+)
+
+// This file has every copy of what goja keeps private. Fields are found by name
+// and compared with ours before the first script is compiled. Scripts could not be
+// kept in their bounds without most of them: then none is compiled (see boundable).
+// Without the others, which are hosted and the words of values, scripts run, but
+// more slowly.
+
+// factory makes what a property of a template has.
+type factory = func(*goja.Runtime) goja.Value
+
+// property is goja's valueProperty.
+type property struct {
+	value                                        goja.Value
+	writable, configurable, enumerable, accessor bool
+	getter, setter                               *goja.Object
+}
+
+// base is how goja's baseObject begins, which every object does.
+type base struct {
+	class      string
+	val        *goja.Object
+	prototype  *goja.Object
+	extensible bool
+	values     map[unistring.String]goja.Value
+	propNames  []unistring.String
+	_          [2]int
+	symbols    *ordered
+}
+
+// ordered is how goja's orderedMap is laid out, and entry its mapEntry.
+type (
+	ordered struct {
+		_     uintptr
+		_     map[uint64]*entry
+		first *entry
+	}
+	entry struct {
+		key, value goja.Value
+		_, next    *entry
+	}
+)
+
+// template is goja's objectTemplate.
+type template struct {
+	names   []unistring.String
+	props   map[unistring.String]factory
+	symbols map[*goja.Symbol]factory
+	_       []*goja.Symbol
+	proto   func(*goja.Runtime) *goja.Object
+}
+
+type (
+	nativeFunc    = func(goja.FunctionCall) goja.Value
+	constructFunc = func(args []goja.Value, newTarget *goja.Object) *goja.Object
+)
+
+// gojaLayout is where the fields of goja's types are.
+type gojaLayout struct {
+	self     uintptr      // in Object, of an interface
+	mapper   uintptr      // in Runtime
+	property reflect.Type // valueProperty
+
+	mu    sync.RWMutex
+	kinds map[unsafe.Pointer]*kind // by the type's word in that interface
+}
+
+// kind is what an object is to the host.
+type kind struct {
+	name        string
+	base        bool // it begins with a base
+	tmpl        uintptr
+	call, build uintptr // of a native function; 0: it is none
+	array       bool    // a list, whose length nobody computes
+	buffer      bool    // of bytes, whose size was bounded when it was made
+	plain       bool    // an object with nothing but properties
+	target      uintptr // of a Proxy, the object behind it; of a bound function, the function; 0: it is neither
+}
+
+var theLayout = sync.OnceValue(func() *gojaLayout {
+	l := &gojaLayout{kinds: map[unsafe.Pointer]*kind{}}
+	l.self = l.offset(reflect.TypeFor[goja.Object](), "self")
+	l.mapper = l.offset(reflect.TypeFor[goja.Runtime](), "fieldNameMapper")
+	l.kind(reflect.TypeFor[goja.Object](), "self", reflect.Interface)
+	l.kind(reflect.TypeFor[goja.Runtime](), "fieldNameMapper", reflect.Interface)
+	l.field(l.field(reflect.TypeFor[goja.Runtime](), "vm").Type.Elem(), "interruptVal") // which walkers leave out
+	rt := goja.New()
+	array, pattern := rt.Get("Array").(*goja.Object), rt.Get("RegExp").(*goja.Object)
+	f := func(o goja.Value, name string, tmpl, call bool) {
+		k := l.kindOf(o.(*goja.Object))
+		if k.name != name || !k.base || (k.tmpl != 0) != tmpl || (k.call != 0) != call {
+			panic(fmt.Sprintf("BUG: goja makes %s in another way: look at how it is frozen", name))
+		}
+	}
+	f(rt.GlobalObject(), "templatedObject", true, false)
+	f(rt.Get("Date"), "templatedFuncObject", true, true)
+	f(array.Get("prototype"), "templatedArrayObject", true, false)
+	f(array, "nativeFuncObject", false, true)
+	f(pattern.Get("prototype"), "guardedObject", false, false)
+	f(rt.NewArray(), "arrayObject", false, false)
+	for src, name := range map[string]string{
+		"new Proxy({}, {})": "proxyObject", "(() => 1).bind()": "boundFuncObject", "new Map()": "mapObject", "new Set()": "setObject", "new String()": "stringObject",
+	} {
+		v, err := rt.RunString(src)
+		if err != nil {
+			panic(fmt.Sprintf("BUG: cannot make %s: %v", name, err))
+		}
+		if k := l.kindOf(v.(*goja.Object)); k.name != name {
+			panic(fmt.Sprintf("BUG: goja makes %s in another way: look at how values are read", name))
+		}
+	}
+	nan := (*base)(l.data(rt.GlobalObject())).values["NaN"]
+	if nan == nil {
+		rt.GlobalObject().Get("NaN")
+		nan = (*base)(l.data(rt.GlobalObject())).values["NaN"]
+	}
+	l.property = reflect.TypeOf(nan).Elem()
+	l.same(reflect.TypeFor[property](), l.property, map[string]string{"getter": "getterFunc", "setter": "setterFunc"})
+	return l
+})
+
+// boundable returns why this build of weir cannot run JavaScript, nil if it can.
+var boundable = sync.OnceValue(func() error {
+	err := layoutError(golayout.CheckInterfaces, golayout.CheckContainers, func() error {
+		theLayout()
+		thePatternLayout()
+		return nil
+	})
+	switch {
+	case err != nil:
+		slog.Error(err.Error())
+	case objectTab == nil || arrayTab == nil || intTab == nil:
+		slog.Warn("JavaScript runs more slowly: this build of weir has a version of goja that it does not support")
+	}
+	return err
+})
+
+// layoutError returns the error, or the panic, of what compares layouts.
+func layoutError(checks ...func() error) error {
+	for _, check := range checks {
+		if err := golayout.Guard(check); err != nil {
+			return fmt.Errorf("cannot run JavaScript, because this build of weir could not limit what scripts take: %w; install a released build", err)
+		}
+	}
+	return nil
+}
+
+// kindOf returns what o is.
+func (l *gojaLayout) kindOf(o *goja.Object) *kind {
+	word := l.interfaceOf(o).Type
+	l.mu.RLock()
+	k := l.kinds[word]
+	l.mu.RUnlock()
+	if k == nil {
+		k = l.newKind(reflect.ValueOf(o).Elem().FieldByName("self").Elem().Type())
+		l.mu.Lock()
+		l.kinds[word] = k
+		l.mu.Unlock()
+	}
+	return k
+}
+
+// newKind looks at a type that is the data of objects.
+func (l *gojaLayout) newKind(t reflect.Type) *kind {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	k := &kind{name: t.Name()}
+	switch k.name {
+	case "arrayObject", "sparseArrayObject":
+		k.array = true
+	case "typedArrayObject", "arrayBufferObject":
+		k.buffer = true
+	case "baseObject", "argumentsObject":
+		k.plain = true
+	case "proxyObject":
+		k.target = l.offset(t, "target")
+	case "boundFuncObject":
+		k.target = l.offset(t, "wrapped")
+	}
+	for at := t; at.Kind() == reflect.Struct && at.NumField() > 0; at = at.Field(0).Type {
+		if k.base = at.Name() == "baseObject"; k.base {
+			l.same(reflect.TypeFor[base](), at, map[string]string{"symbols": "symValues"})
+			symbols := l.field(at, "symValues").Type.Elem()
+			l.same(reflect.TypeFor[ordered](), symbols, map[string]string{"first": "iterFirst"})
+			l.named(l.field(symbols, "iterFirst").Type.Elem(), "mapEntry")
+			l.same(reflect.TypeFor[entry](), l.field(symbols, "iterFirst").Type.Elem(), map[string]string{"next": "iterNext"})
+			break
+		}
+	}
+	if !k.base {
+		return k
+	}
+	if f, ok := t.FieldByName("tmpl"); ok {
+		k.tmpl = l.offset(t, "tmpl")
+		l.named(f.Type.Elem(), "objectTemplate")
+		l.same(reflect.TypeFor[template](), f.Type.Elem(), map[string]string{"names": "propNames", "symbols": "symProps", "proto": "protoFactory"})
+	}
+	if _, ok := t.FieldByName("construct"); ok {
+		k.call, k.build = l.offset(t, "f"), l.offset(t, "construct")
+	}
+	return k
+}
+
+// behind is what a Proxy or a bound function stands for, nil of a revoked Proxy.
+func (l *gojaLayout) behind(o *goja.Object, k *kind) *goja.Object {
+	return *(**goja.Object)(unsafe.Add(l.data(o), k.target))
+}
+
+func (l *gojaLayout) field(t reflect.Type, name string) reflect.StructField {
+	f, ok := t.FieldByName(name)
+	if !ok {
+		l.gone(t, name)
+	}
+	return f
+}
+
+// offset is that of a field, which embedded structs may have.
+func (l *gojaLayout) offset(t reflect.Type, name string) uintptr {
+	at := uintptr(0)
+	for _, i := range l.field(t, name).Index {
+		f := t.Field(i)
+		at, t = at+f.Offset, f.Type
+	}
+	return at
+}
+
+// same makes sure that the named fields of ours are where theirs are, and as large.
+func (l *gojaLayout) same(ours, theirs reflect.Type, names map[string]string) {
+	for i := range ours.NumField() {
+		f := ours.Field(i)
+		if f.Name == "_" {
+			continue
+		}
+		name := f.Name
+		if n, ok := names[name]; ok {
+			name = n
+		}
+		if g := l.field(theirs, name); g.Offset != f.Offset || g.Type.Size() != f.Type.Size() || g.Type.Kind() != f.Type.Kind() {
+			l.gone(theirs, name)
+		}
+	}
+}
+
+// kind makes sure that a field is of a kind.
+func (l *gojaLayout) kind(t reflect.Type, name string, k reflect.Kind) {
+	if l.field(t, name).Type.Kind() != k {
+		l.gone(t, name)
+	}
+}
+
+// named makes sure of a name that a walker knows a type by.
+func (l *gojaLayout) named(t reflect.Type, name string) {
+	if t.Name() != name {
+		l.gone(t, name)
+	}
+}
+
+func (*gojaLayout) gone(t reflect.Type, what string) {
+	panic(fmt.Sprintf("BUG: goja's %s has no %s any more: look at layout.go", t, what))
+}
+
+func (l *gojaLayout) interfaceOf(o *goja.Object) *golayout.Interface {
+	return (*golayout.Interface)(unsafe.Add(unsafe.Pointer(o), l.self))
+}
+
+// data is where what o is lies.
+func (l *gojaLayout) data(o *goja.Object) unsafe.Pointer { return l.interfaceOf(o).Data }
+
+// template is that of an object whose kind has one.
+func (l *gojaLayout) template(o *goja.Object, k *kind) **template {
+	return (**template)(unsafe.Add(l.data(o), k.tmpl))
+}
+
+// calls are what a native function does when it is called, and with new.
+func (l *gojaLayout) calls(o *goja.Object, k *kind) (*nativeFunc, *constructFunc) {
+	return (*nativeFunc)(unsafe.Add(l.data(o), k.call)), (*constructFunc)(unsafe.Add(l.data(o), k.build))
+}
+
+// mapperOf is the FieldNameMapper of a runtime.
+func (l *gojaLayout) mapperOf(rt *goja.Runtime) *goja.FieldNameMapper {
+	return (*goja.FieldNameMapper)(unsafe.Add(unsafe.Pointer(rt), l.mapper))
+}
+
+// asProperty returns what v is when it is more than a plain value, else nil.
+func (l *gojaLayout) asProperty(v goja.Value) *property {
+	if v == nil || reflect.TypeOf(v) != reflect.PointerTo(l.property) {
+		return nil
+	}
+	return (*property)((*golayout.Interface)(unsafe.Pointer(&v)).Data)
+}
+
+// newProperty makes a property that cannot be changed.
+func (l *gojaLayout) newProperty(p property) goja.Value {
+	v := reflect.New(l.property)
+	*(*property)(v.UnsafePointer()) = p
+	return v.Interface().(goja.Value)
+}
+
+// patternLayout is where goja's regexpObject has its parts.
+type patternLayout struct {
+	pattern, standard   uintptr // in regexpObject
+	re2, global, sticky uintptr // in regexpPattern
+}
+
+var thePatternLayout = sync.OnceValue(func() *patternLayout {
+	l := theLayout()
+	rt := goja.New()
+	o, err := rt.New(rt.Get("RegExp"), rt.ToValue("x"))
+	if err != nil {
+		panic(fmt.Sprintf("BUG: cannot make a pattern: %v", err))
+	}
+	return l.patternLayout(reflect.ValueOf(o).Elem().FieldByName("self").Elem().Type().Elem())
+})
+
+// patternLayout looks at a regexpObject.
+func (l *gojaLayout) patternLayout(t reflect.Type) *patternLayout {
+	l.kind(t, "pattern", reflect.Pointer)
+	l.kind(t, "standard", reflect.Bool)
+	pattern := l.field(t, "pattern").Type.Elem()
+	l.kind(pattern, "global", reflect.Bool)
+	l.kind(pattern, "sticky", reflect.Bool)
+	l.kind(pattern, "regexpWrapper", reflect.Pointer)
+	if re2 := l.field(pattern, "regexpWrapper"); !re2.Type.Elem().ConvertibleTo(reflect.TypeFor[regexp.Regexp]()) {
+		l.gone(pattern, "regexp.Regexp")
+	}
+	return &patternLayout{
+		pattern: l.offset(t, "pattern"), standard: l.offset(t, "standard"),
+		re2: l.offset(pattern, "regexpWrapper"), global: l.offset(pattern, "global"), sticky: l.offset(pattern, "sticky"),
+	}
+}
+
+// pattern is a regexpObject.
+type pattern struct{ object, pattern unsafe.Pointer }
+
+func (l *gojaLayout) pattern(o *goja.Object) pattern {
+	p := l.data(o)
+	return pattern{p, *(*unsafe.Pointer)(unsafe.Add(p, thePatternLayout().pattern))}
+}
+
+func (p pattern) standard() *bool { return (*bool)(unsafe.Add(p.object, thePatternLayout().standard)) }
+
+func (p pattern) re2() *regexp.Regexp {
+	return *(**regexp.Regexp)(unsafe.Add(p.pattern, thePatternLayout().re2))
+}
+
+func (p pattern) global() bool { return *(*bool)(unsafe.Add(p.pattern, thePatternLayout().global)) }
+func (p pattern) sticky() bool { return *(*bool)(unsafe.Add(p.pattern, thePatternLayout().sticky)) }
+
+// objectHead mirrors goja.Object.
+type objectHead struct {
+	self    golayout.Interface // on an objectBody, if Type is objectTab or arrayTab
+	runtime *goja.Runtime
+}
+
+// objectBody mirrors goja's dynamic objects and arrays.
+type objectBody struct {
+	val, prototype *goja.Object
+	host           golayout.Interface // a DynamicObject or a DynamicArray
+}
+
+// What goja's interface on its dynamic objects and arrays begins with; nil: goja
+// makes them.
+var objectTab, arrayTab = hostedTabs()
+
+// hostedTabs compares hosted with goja's structs.
+func hostedTabs() (object, array unsafe.Pointer) {
+	_ = golayout.Guard(func() error { // without, goja makes them
+		o, a := engine.NewDynamicObject(&box{}), engine.NewDynamicArray(nil)
+		if golayout.CheckInterfaces() == nil && mirrors(o, reflect.TypeFor[goja.DynamicObject]()) && mirrors(a, reflect.TypeFor[goja.DynamicArray]()) {
+			object, array = (*objectHead)(unsafe.Pointer(o)).self.Type, (*objectHead)(unsafe.Pointer(a)).self.Type
+		}
+		return nil
+	})
+	return object, array
+}
+
+// mirrors reports whether o is laid out as hosted is, of a host that has the
+// interface of a type.
+func mirrors(o *goja.Object, host reflect.Type) bool {
+	var h hosted
+	var val *goja.Object
+	head := reflect.TypeFor[goja.Object]()
+	self, ok := head.FieldByName("self")
+	if !ok || self.Type.Kind() != reflect.Interface || self.Type.NumMethod() == 0 || head.NumField() != 2 || head.Size() != unsafe.Sizeof(h.object) ||
+		!fieldAt(head, "self", unsafe.Offsetof(h.object.self), self.Type) || !fieldAt(head, "runtime", unsafe.Offsetof(h.object.runtime), reflect.TypeOf(engine)) {
+		return false
+	}
+	impl := reflect.ValueOf(o).Elem().FieldByName("self").Elem().Type()
+	if impl.Kind() != reflect.Pointer || impl.Elem().Kind() != reflect.Struct {
+		return false
+	}
+	body := impl.Elem()
+	return body.NumField() == 2 && body.Size() == unsafe.Sizeof(h.body) && body.Field(0).Type.NumField() == 2 &&
+		fieldAt(body, "val", unsafe.Offsetof(h.body.val), reflect.TypeOf(val)) && fieldAt(body, "prototype", unsafe.Offsetof(h.body.prototype), reflect.TypeOf(val)) &&
+		body.Field(1).Offset == unsafe.Offsetof(h.body.host) && body.Field(1).Type == host
+}
+
+// fieldAt reports whether a struct has a field at an offset, in what is embedded at
+// its start too.
+func fieldAt(t reflect.Type, name string, offset uintptr, is reflect.Type) bool {
+	f, ok := t.FieldByName(name)
+	return ok && f.Offset == offset && f.Type == is
+}
+
+// What interfaces on goja's primitive values begin with; nil of all: one of them
+// is not what it was.
+var intTab, floatTab, asciiTab, boolTab = tabs()
+
+func tabs() (ints, floats, texts, bools unsafe.Pointer) {
+	i, f, s, b := engine.ToValue(1000), engine.ToValue(1.5), engine.ToValue("x"), engine.ToValue(true)
+	kind := func(x goja.Value) reflect.Kind { return reflect.TypeOf(x).Kind() }
+	if golayout.CheckInterfaces() != nil || kind(i) != reflect.Int64 || kind(f) != reflect.Float64 || kind(s) != reflect.String || kind(b) != reflect.Bool {
+		return nil, nil, nil, nil
+	}
+	return tabOf(i), tabOf(f), tabOf(s), tabOf(b)
+}
+
+func tabOf(x goja.Value) unsafe.Pointer { return (*golayout.Interface)(unsafe.Pointer(&x)).Type }
