@@ -33,8 +33,8 @@ lint: ## gofmt, vet and staticcheck
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
 generated: ## generated files are up to date
-	$(GO) generate ./...
-	git diff --exit-code -- '*_gen.go'
+	$(GO) generate ./natives/... && $(GO) generate ./docs
+	git diff --exit-code -- '*_gen.go' docs/reference
 
 platforms: ## it builds everywhere, without cgo, and without LogQL
 	for os in linux windows darwin freebsd; do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... && CGO_ENABLED=0 GOOS=$$os $(GO) build -tags nologql ./cmd/weir ./natives/... || exit 1; done

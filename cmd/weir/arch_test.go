@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,8 @@ var doors = []rule{
 		why: "Loki's packages are heavy and in part AGPL"},
 	{of: []string{"github.com/pierrec/lz4", "github.com/ulikunitz/xz"}, only: []string{"natives/loki/source/journal/journalfile"},
 		why: "only the journals of older systemds are compressed by them"},
+	{of: []string{"github.com/yuin/goldmark"}, only: []string{"docs"},
+		why: "the web UI shows HTML that it is given, whatever it was written in"},
 	{of: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "flag"}, only: []string{"cmd"},
 		why: "flags are read where the process begins"},
 }
@@ -54,6 +57,8 @@ var house = []rule{
 		why: "components know the contract (engine/component), never the engine that runs them"},
 	{of: []string{"cmd"}, only: []string{"cmd"},
 		why: "nothing depends on a program"},
+	{of: []string{"docs"}, only: []string{"cmd"},
+		why: "the documentation describes everything; nothing depends on it"},
 	{of: []string{"natives"}, only: []string{"cmd", "natives/docs"},
 		why: "no component imports another; what two share is a package that is no component"},
 	{of: []string{"stdlib"}, only: []string{"cmd", "stdlib"},
@@ -133,6 +138,32 @@ func TestImports(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// language is a text that names a language of scripts, or a file of one.
+var language = regexp.MustCompile(`(?i)\b(lua|goja|javascript|typescript)\b|\.(lua|m?js|m?ts)\b`)
+
+// TestEngineKnowsNoLanguage holds that the engine is the same whatever languages
+// there are: it asks catalogs.
+func TestEngineKnowsNoLanguage(t *testing.T) {
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		if strings.HasSuffix(file, "_test.go") || !match("engine", pkg) {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				if n.Kind == token.STRING && language.MatchString(n.Value) {
+					t.Errorf("%s has the text %s: what a language is called and how its files end belongs to scripting", file, n.Value)
+				}
+			case *ast.Ident:
+				if language.MatchString(n.Name) {
+					t.Errorf("%s has the name %s: no language belongs into the engine", file, n.Name)
+				}
+			}
+			return true
+		})
 	})
 }
 

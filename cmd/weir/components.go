@@ -17,7 +17,7 @@ import (
 
 func componentsCommand(t *terminal) *cobra.Command {
 	var (
-		dir          string
+		dir, format  string
 		source, test bool
 	)
 	cmd := &cobra.Command{
@@ -29,6 +29,9 @@ components or configure weir itself. With a name, print the manual of that
 component: its arguments with types and defaults, its exports and an example.
 With the first parts of a name, list the components whose names begin with them.
 
+With --format=markdown, print the manuals as Markdown; without a name, those of all
+components.
+
 With --source, print the source of a script that ships with weir, to read it or
 to change a copy: a script of the same name in the scripts folder replaces the
 one that ships. With --source --test, print its test file.`,
@@ -37,12 +40,15 @@ one that ships. With --source --test, print its test file.`,
   weir components prometheus.scrape
   weir components foreach
   weir components --scripts=./scripts demo.units
+  weir components --format=markdown > components.md
   weir components --source logs.redact > scripts/logs/redact.lua
   weir components --source --test logs.redact > scripts/logs/redact_test.lua`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
 				return fmt.Errorf("components takes one name, not %d; without a name it lists all components", len(args))
+			case format != "text" && format != "markdown":
+				return fmt.Errorf("cannot use --format=%s: it must be text or markdown", format)
 			case test && !source:
 				return errors.New("--test prints the test of a script: use it with --source")
 			case source && len(args) == 0:
@@ -63,6 +69,9 @@ one that ships. With --source --test, print its test file.`,
 			if err != nil {
 				return cannotStart(err)
 			}
+			if len(args) == 0 && format == "markdown" {
+				return writeAllManuals(t.out, catalogs)
+			}
 			if len(args) == 0 {
 				return listComponents(t.out, catalogs, "")
 			}
@@ -82,10 +91,15 @@ one that ships. With --source --test, print its test file.`,
 			if r.Err != nil {
 				return r.Err
 			}
+			if format == "markdown" {
+				_, err := io.WriteString(t.out, markdownManual(r))
+				return err
+			}
 			return writeManual(t, r)
 		}),
 	}
 	cmd.Flags().StringVar(&dir, "scripts", "", "folder of scripts (default: ./scripts)")
+	cmd.Flags().StringVar(&format, "format", "text", "how to print manuals: text or markdown")
 	cmd.Flags().BoolVar(&source, "source", false, "print the source of a script that ships with weir")
 	cmd.Flags().BoolVar(&test, "test", false, "with --source: print the test file of the script")
 	return cmd

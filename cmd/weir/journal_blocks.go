@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/journal"
 	lokiwrite "github.com/weir-run/weir/natives/loki/write"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
@@ -97,11 +98,12 @@ func inspectJournal(dir string) (journalReport, error) {
 	if err != nil {
 		return journalReport{}, err
 	}
-	component := componentOf(before.Node)
+	writer := componentOf(before.Node)
 	var b journalBlocks
-	r, err := journal.Inspect(dir, func(of journal.Block) error { b.add(component, of); return nil })
+	r, err := journal.Inspect(dir, func(of journal.Block) error { b.add(writer, of); return nil })
+	r.URL = component.HideURLs(r.URL)
 	return journalReport{
-		Report: r, Component: b.component(component),
+		Report: r, Component: b.component(writer),
 		Samples: b.samples.Samples() + b.scripts.Samples.Records, Lines: b.lines.Lines() + b.scripts.Lines.Records,
 		Series: b.samples.Series() + b.scripts.Samples.Series(), Streams: b.lines.Streams() + b.scripts.Lines.Series(),
 		Messages: b.messages(), Headers: b.samples.Values(), Tenants: b.lines.Tenants(),

@@ -1,5 +1,6 @@
-// Command weir is a telemetry collector whose components are written in Go, in
-// Lua, or in one line of expr, and which cannot tell them apart.
+// Command weir is a telemetry collector whose components are written in Go, Lua,
+// JavaScript or TypeScript, or as an expression of one line. It treats them all
+// the same.
 //
 // The commands are one file each. wire.go is the list of everything that is
 // compiled in. What is here is what belongs to a process: flags, the
@@ -110,7 +111,7 @@ func failed(run func(cmd *cobra.Command, args []string) error) func(*cobra.Comma
 func rootCommand(t *terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
-		Short: "A telemetry collector with components in Go, Lua and expr",
+		Short: "A telemetry collector with components in Go, Lua, JavaScript, TypeScript and expr",
 		Long: `weir collects telemetry, passes it through components and sends it on. What runs
 is written in a config of blocks that refer to each other; a block's component
 is one of weir's own or a script beside the config, and a saved script is
@@ -152,6 +153,7 @@ reloaded without losing a sample.`,
 		luaTopic(), jsTopic(),
 		sandboxCommand(),
 	)
+	root.AddCommand(docsTopics()...)
 	completeFlags(root)
 	return root
 }

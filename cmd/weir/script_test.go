@@ -38,7 +38,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"weir": main}
 // TestScript runs the command lines of testdata/script. Besides testscript's
 // own commands there are:
 //
-//	readme         writes the README's files, and its commands to the file commands
+//	readme         writes the files that the README and docs show
 //	target         serves a metrics page at $TARGET, and takes remote writes at
 //	               $SINK; at $HANG they are never answered
 //	ready DIR      waits until the weir with that storage path is ready
@@ -89,21 +89,16 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"readme": func(ts *testscript.TestScript, _ bool, _ []string) {
-				text, err := os.ReadFile(filepath.Join(filepath.Dir(ts.Getenv("MAKEFILE")), "README.md"))
+				blocks, err := allDocBlocks(filepath.Dir(ts.Getenv("MAKEFILE")))
 				ts.Check(err)
-				var commands strings.Builder
-				for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
-					if m[1] == "sh" {
-						commands.WriteString(m[2])
+				for _, b := range blocks {
+					if b.file == "" {
 						continue
 					}
-					// Its first line is a comment with its name.
-					first, _, _ := strings.Cut(m[2], "\n")
-					path := ts.MkAbs(first[strings.LastIndexByte(first, ' ')+1:])
+					path := ts.MkAbs(b.file)
 					ts.Check(os.MkdirAll(filepath.Dir(path), 0o700))
-					ts.Check(os.WriteFile(path, []byte(m[2]), 0o600))
+					ts.Check(os.WriteFile(path, []byte(b.text), 0o600))
 				}
-				ts.Check(os.WriteFile(ts.MkAbs("commands"), []byte(commands.String()), 0o600))
 			},
 			"target": func(ts *testscript.TestScript, _ bool, _ []string) {
 				s := ts.Value("sink").(*sink)
@@ -240,9 +235,6 @@ func TestScript(t *testing.T) {
 
 // logfmtLine is a line of logfmt with the keys that all lines have.
 var logfmtLine = regexp.MustCompile(`^ts=\S+ level=(debug|info|warn|error) msg=("(\\.|[^"\\])*"|[^\s"=]+)( [\w.]+=("(\\.|[^"\\])*"|[^\s"=]*))*\n$`)
-
-// fence is a block of code in the README: its language and its text.
-var fence = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
 
 // poll asks until ok is nil; the process under test is another one, so there is
 // nothing to wait on.

@@ -90,10 +90,14 @@ func TestShippedConfigsAreFormatted(t *testing.T) {
 			check(path, string(text))
 			return nil
 		}
-		for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
-			if m[1] == "alloy" {
+		blocks, err := docBlocks("", path)
+		if err != nil {
+			return err
+		}
+		for _, b := range blocks {
+			if b.lang == "alloy" {
 				n++
-				check(path, m[2])
+				check(path, b.text)
 			}
 		}
 		return nil

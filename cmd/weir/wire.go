@@ -159,7 +159,7 @@ func newServices(listen, logFormat string, log io.Writer) (*services, error) {
 	}
 	return &services{
 		telemetry: t,
-		http:      http.New(http.Options{Listen: listen, Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger()}),
+		http:      http.New(http.Options{Listen: listen, Docs: docsPage, Gatherer: t.Gatherer(), Registerer: t.Registerer(), Logger: t.Logger()}),
 	}, nil
 }
 

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -142,8 +141,8 @@ func (u Unsupported) Suggest(name string, names []string) string {
 // Check reports whether a block's name is one of names, which are all those
 // that mean something now. When it is not, the diagnostics say what is wrong
 // with it; a warning if it is one that weir ignores, and may then be skipped.
-// scripts are the folders in which a file would make the name one of names.
-func (b *Block) Check(names []string, u Unsupported, scripts ...string) (known bool, ds Diagnostics) {
+// files are the paths at which a file would make the name one of names.
+func (b *Block) Check(names []string, u Unsupported, files ...string) (known bool, ds Diagnostics) {
 	if slices.Contains(names, b.Name) {
 		return true, nil
 	}
@@ -163,8 +162,8 @@ func (b *Block) Check(names []string, u Unsupported, scripts ...string) (known b
 		ds.add(b.Span, fmt.Sprintf("block %s is not supported", b.Name), instead)
 	default:
 		hint := "`weir components` lists all there are"
-		if len(scripts) > 0 {
-			hint += "; a script of this name would be " + filepath.Join(scripts[0], filepath.FromSlash(strings.ReplaceAll(b.Name, ".", "/"))) + ".lua"
+		if len(files) > 0 {
+			hint += "; a script of this name would be " + files[0]
 		}
 		ds.add(b.Span, fmt.Sprintf("component %s does not exist", b.Name), hint)
 	}

@@ -81,7 +81,13 @@ func (d Diagnostic) Error() string {
 type Diagnostics []Diagnostic
 
 // Error returns all of them, one a line.
-func (ds Diagnostics) Error() string { return errors.Join(ds.Unwrap()...).Error() }
+func (ds Diagnostics) Error() string {
+	texts := make([]string, len(ds))
+	for i, d := range ds {
+		texts[i] = d.Error()
+	}
+	return strings.Join(texts, "\n")
+}
 
 // Unwrap returns each as an error.
 func (ds Diagnostics) Unwrap() []error {

@@ -151,3 +151,10 @@ func TestLoad(t *testing.T) {
 		t.Errorf("got %v, %v for one file", ids(c), ds)
 	}
 }
+
+// The text of no diagnostics is empty; it was a panic.
+func TestNoDiagnostics(t *testing.T) {
+	if got := (config.Diagnostics{}).Error(); got != "" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -218,9 +218,10 @@ func TestRedactURLs(t *testing.T) {
 	}
 	f("http://me:hush@h:1/p?q=a@b", "http://me:(hidden)@h:1/p?q=(hidden)")
 	f("http://:hush@h", "http://:(hidden)@h")
-	f("http://me:hu@sh@h/a:b@c", "http://me:(hidden)@h/a:b@c")
+	f("http://me:hu@sh@h/a:b@c", "http://me:(hidden)@h/(hidden)")
+	f("http://h:1/a:b@c", "http://h:1/(hidden)")
 	f("a://b:c@d and e://f:g@h", "a://b:(hidden)@d and e://f:(hidden)@h")
-	for _, same := range []string{"http://me@h/", "http://h:1/a:b@c", "http://h:1?a:b@c", "a:b@c", "://", "http://h:1"} {
+	for _, same := range []string{"http://me@h/", "http://h:1?a:b@c", "a:b@c", "://", "http://h:1"} {
 		f(same, same)
 	}
 }
@@ -285,7 +286,7 @@ func TestCheck(t *testing.T) {
 	}
 	var got strings.Builder
 	for _, b := range c.Blocks {
-		known, ds := b.Check([]string{"prometheus.scrape", "logging", "discovery.dns"}, unsupported, "my/scripts")
+		known, ds := b.Check([]string{"prometheus.scrape", "logging", "discovery.dns"}, unsupported, "my/scripts/"+strings.ReplaceAll(b.Name, ".", "/")+".x")
 		if known {
 			rule := config.LabelRequired
 			if b.Name == "logging" {
@@ -300,7 +301,7 @@ func TestCheck(t *testing.T) {
 		"c.alloy:3:1: block remotecfg is not supported (write a file)\n" +
 		"c.alloy:4:1: warning: block tracing has no effect (remove the block)\n" +
 		"c.alloy:5:1: block prometheus.scrape needs a label (write: prometheus.scrape \"default\" {)\n" +
-		"c.alloy:6:1: component zzz.yyy does not exist (`weir components` lists all there are; a script of this name would be my/scripts/zzz/yyy.lua)\n" +
+		"c.alloy:6:1: component zzz.yyy does not exist (`weir components` lists all there are; a script of this name would be my/scripts/zzz/yyy.x)\n" +
 		"c.alloy:7:1: block discovery.ec2 is not supported (use discovery.file)\n" +
 		"c.alloy:8:1: component discovery.ec3 does not exist (did you mean discovery.ec2? It is not supported: use discovery.file)\n" +
 		"c.alloy:9:1: block otelcol.new.thing is not supported (run a collector)\n" +

@@ -133,7 +133,7 @@ func TestStaleSocket(t *testing.T) {
 	}
 	stop()
 
-	// What is not a socket is not removed.
+	// A file that is not a socket is not removed.
 	if err := os.WriteFile(control.Path(dir), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}

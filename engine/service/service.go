@@ -62,7 +62,7 @@ type Checker interface {
 // evaluated: it refers to a component that does not run yet, or has exported
 // something unusable.
 type Waiter interface {
-	// Wait is called instead of Update then. What is not known is zero. An error
+	// Wait is called instead of Update then. Values that are not known are zero. An error
 	// ends weir at start.
 	Wait(config any) error
 }

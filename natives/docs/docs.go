@@ -1,11 +1,11 @@
 // Package docs has the manual of every native component. It is generated from
 // what stands in the code: the first paragraph of a component's package comment
 // is its summary, the comments on the fields of its Arguments and Exports are
-// the manual of those, and example.alloy beside it is its example.
+// the manual of those, and example.alloy in its directory is its example.
 //
 // It is data only, and imports no component: who lists the natives adds their
-// manual with Of. A comment that changes needs `go generate ./natives/docs`; a
-// test of this package says so.
+// manual with Of. After changing a comment, run `go generate ./natives/docs`; a
+// test of this package checks it.
 package docs
 
 import "github.com/weir-run/weir/engine/component"

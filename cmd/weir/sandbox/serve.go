@@ -24,7 +24,7 @@ import (
 // announcement precedes the URL on the child's standard output.
 const announcement = "sandbox listens on "
 
-// outOfOrder is how late a sample may come: a backlog is sent beside new
+// outOfOrder is how late a sample may come: a backlog is sent together with new
 // samples, and an afternoon without the sandbox is a long one.
 const outOfOrder = 24 * time.Hour
 

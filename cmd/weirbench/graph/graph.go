@@ -1,5 +1,5 @@
 // Package graph draws how something went over time, small: as one line of text
-// and as SVG. It is for figures beside a report, not for dashboards.
+// and as SVG. It is for figures in a report, not for dashboards.
 package graph
 
 import (

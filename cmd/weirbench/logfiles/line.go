@@ -108,7 +108,7 @@ func pad(dst []byte, n uint64, width int) []byte {
 }
 
 // Find returns the sequence in which a line is, as in 00012i, and its number. The
-// name aliases line. A line without a mark is none of ours.
+// name aliases line. A line without a mark is not ours.
 func Find(line []byte) (sequence []byte, number int, ok bool) {
 	for {
 		i := bytes.IndexByte(line, '#')

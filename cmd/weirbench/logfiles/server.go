@@ -125,7 +125,7 @@ func (s *Server) run(ctx context.Context) {
 			s.mu.Lock()
 			rate := s.rate
 			s.mu.Unlock()
-			// What a busy machine leaves out is made up for.
+			// Lines that a busy machine delayed are made up for.
 			owed += float64(rate) * now.Sub(last).Seconds()
 			last = now
 			n := int(owed)

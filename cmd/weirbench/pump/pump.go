@@ -1,6 +1,6 @@
 // Package pump takes scrapes from targets and gives writes to a sink as fast as
 // they go, without doing what a collector does between: it shows what the bench
-// itself can carry. What it writes is always the same, so the sink's sequences
+// itself can carry. Its samples are always the same, so the sink's sequences
 // mean nothing.
 package pump
 

@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What was answered at the very end may not be counted.
+	// Requests that were answered at the very end may not be counted.
 	if st := writes.Stats(false); n > st.Samples || n < st.Samples-2*100 || n < 18*100 || st.Invalid > 0 {
 		t.Errorf("pumped %d samples, the sink has %+v", n, st)
 	}

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-run/weir/engine/control"
 )
@@ -289,6 +290,8 @@ func (s *Service) serve(v via) nethttp.Handler {
 	return nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		who := caller{via: v, owner: v == overSocket}
 		if v == overTCP {
+			// Not that of an earlier request on the connection.
+			_ = nethttp.NewResponseController(w).SetWriteDeadline(time.Time{}) // a recorder in a test has none
 			p := s.posture.Load()
 			if p.refuse(w, r) {
 				return

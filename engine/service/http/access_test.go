@@ -28,6 +28,7 @@ var routes = []struct {
 	{"GET /{$}", "GET /", 401, 200, 403, 200},
 	{"GET /graph", "GET /graph", 401, 200, 403, 200},
 	{"GET /node/{id...}", "GET /node/a.sink.b", 401, 200, 403, 200},
+	{"GET /docs/{page...}", "GET /docs/x", 401, 404, 403, 404},
 	{"GET /-/ready", "GET /-/ready", 503, 503, 503, 503},
 	{"GET /-/healthy", "GET /-/healthy", 503, 503, 503, 503},
 	{"POST /-/reload", "POST /-/reload", 401, 200, 403, 200},

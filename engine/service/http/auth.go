@@ -134,6 +134,7 @@ func (f *failures) makeRoom(now time.Time) {
 	}
 	if len(f.until) >= maxAddresses {
 		delete(f.until, first)
+		f.limited("failed_login_addresses")
 	}
 }
 

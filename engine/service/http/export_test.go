@@ -1,6 +1,10 @@
 package http
 
-import nethttp "net/http"
+import (
+	"net"
+	nethttp "net/http"
+	"sync/atomic"
+)
 
 // TCPHandler is what connections over TCP meet.
 func (s *Service) TCPHandler() nethttp.Handler { return s.serve(overTCP) }
@@ -15,3 +19,12 @@ func (s *Service) Routes() (patterns []string) {
 
 // PageText is the page's template.
 var PageText = pageText
+
+// MaxConnections is the limit of connections over TCP.
+const MaxConnections = maxConnections
+
+// StuckTime is how long a write waits for a client that does not read.
+const StuckTime = stuckTime
+
+// NewClient returns a connection as the port accepts it.
+func NewClient(c net.Conn) net.Conn { return &client{Conn: c, open: new(atomic.Int64)} }

@@ -30,6 +30,9 @@ type Options struct {
 	Listen string
 	// Hosts are more names, without port, under which the page may be asked for.
 	Hosts []string
+	// Docs returns a page of the documentation by its name; nil: the page has no
+	// documentation.
+	Docs func(name string) (Doc, bool)
 	// Gatherer is what /metrics shows.
 	Gatherer prometheus.Gatherer
 	// Registerer gets the metrics of the service; nil: nobody does.
@@ -102,12 +105,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_http_requests_refused_total",
 			Help: "Requests to weir's own port that were refused, by reason."}, []string{"reason"}),
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_http_limited_total",
-			Help: "How often a limit of weir's own port took effect: page_links and page_sessions ended the oldest one, failed_logins refused an address."}, []string{"limit"}),
+			Help: "How often a limit of weir's own port took effect: page_links and page_sessions ended the oldest one, failed_logins refused an address, failed_login_addresses forgot the failed logins of one, connections closed a new one."}, []string{"limit"}),
 	}
 	for _, reason := range reasons {
 		m.refused.WithLabelValues(reason)
 	}
-	for _, limit := range []string{"failed_logins", "page_links", "page_sessions"} {
+	for _, limit := range []string{"connections", "failed_login_addresses", "failed_logins", "page_links", "page_sessions"} {
 		m.limited.WithLabelValues(limit)
 	}
 	if r != nil {
@@ -214,7 +217,7 @@ func (s *Service) Run(ctx context.Context, host service.Host) error {
 	serve(s.memory, &nethttp.Server{Handler: s.serve(inMemory)})
 	if tcp != nil {
 		l := &listener{Listener: tcp, s: s}
-		serve(l, &nethttp.Server{Handler: s.serve(overTCP), ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+		serve(l, &nethttp.Server{Handler: s.serve(overTCP), ReadTimeout: readTime, ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
 			return context.WithValue(ctx, connectionKey{}, &connection{made: l.last})
 		}})
 	}

@@ -12,7 +12,8 @@ var doc = component.Doc{
 		"the login that this block sets; or the token in the file weir.token of the storage directory, which only weir's user can read and which changes at every start, as 'Authorization: Bearer TOKEN'; " +
 		"or the session that a link starts. 'weir run' prints a link on a terminal, and 'weir page' prints one at any time. A link works once, within 10 minutes; a session lasts 12 hours, until weir stops, or until 16 newer ones have started. " +
 		"The socket weir.sock in the storage directory needs no credentials: only weir's user can open it. On Windows, both files have the permissions of the storage directory.\n\n" +
-		"After 20 failed logins from one address, or one /64 network of IPv6, weir accepts one attempt in 6 seconds from it and answers others with 429; connections on which a login has succeeded are not affected. " +
+		"After 20 failed logins from one address, or one /64 network of IPv6, weir accepts one attempt in 6 seconds from it and answers others with 429; connections on which a login has succeeded are not affected. It remembers the failed logins of 1,024 addresses. " +
+		"The port has at most 1,000 connections, and closes further ones at once. A request must arrive within 30 s, its header within 10 s; an answer may take any time, but a client that reads nothing of it for 30 s is disconnected. " +
 		"weir_http_requests_refused_total and weir_http_limited_total count refused requests and limits that took effect.\n\n" +
 		"Answers of components get the headers 'Content-Security-Policy: sandbox' and 'X-Content-Type-Options: nosniff', and lose headers that act on all of weir's address, such as Set-Cookie. Components do not see weir's credentials.",
 	Args: map[string]string{

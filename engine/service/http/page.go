@@ -22,6 +22,8 @@ var (
 	pageText string
 	//go:embed node.html
 	nodeText string
+	//go:embed docs.html
+	docsText string
 	//go:embed refused.html
 	refusedText string
 
@@ -29,6 +31,7 @@ var (
 	pageTemplate = template.Must(template.Must(pages.Clone()).New("page").Parse(pageText))
 	nodeTemplate = template.Must(template.Must(pages.Clone()).New("node").Parse(nodeText))
 
+	docsTemplate    = template.Must(template.Must(pages.Clone()).New("docs").Parse(docsText))
 	refusedTemplate = template.Must(template.Must(pages.Clone()).New("refused").Parse(refusedText))
 )
 

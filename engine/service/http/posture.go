@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	nethttp "net/http"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/weir-run/weir/engine/component"
@@ -81,7 +82,8 @@ func (p *posture) refuse(w nethttp.ResponseWriter, r *nethttp.Request) (refused 
 // listener gives connections TLS as the posture of the moment says.
 type listener struct {
 	net.Listener
-	s *Service
+	s    *Service
+	open atomic.Int64 // connections
 	// last is how the connection was met that Accept returned last. Server.Serve
 	// asks for its context before it accepts another one.
 	last *posture
@@ -90,7 +92,7 @@ type listener struct {
 // Accept returns the next connection; a *tls.Conn, which the server looks for,
 // when the posture is that.
 func (l *listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+	c, err := l.accept()
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +101,22 @@ func (l *listener) Accept() (net.Conn, error) {
 		return tls.Server(c, l.last.tls), nil
 	}
 	return c, nil
+}
+
+// accept returns the next connection that there is room for.
+func (l *listener) accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= maxConnections {
+			return &client{Conn: c, open: &l.open}, nil
+		}
+		l.open.Add(-1)
+		_ = c.Close()
+		l.s.metrics.limited.WithLabelValues("connections").Inc()
+	}
 }
 
 // Check refuses what Update would refuse.

@@ -39,6 +39,7 @@ func (s *Service) table() []route {
 		{"GET /{$}", owned, with(page)},
 		{"GET /graph", owned, with(graph)},
 		{"GET /node/{id...}", owned, with(node)},
+		{"GET /docs/{page...}", owned, s.showDocs},
 		{"GET /-/ready", public, with(ready)},
 		{"GET /-/healthy", public, with(healthy)},
 		{"POST /-/reload", owned, with(reload)},

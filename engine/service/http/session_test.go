@@ -172,8 +172,10 @@ func TestSessionLimits(t *testing.T) {
 	c, base := client(t, nil), "http://"+s.Address()
 	limited := func(links, sessions int) {
 		t.Helper()
-		want := fmt.Sprintf(`# HELP weir_http_limited_total How often a limit of weir's own port took effect: page_links and page_sessions ended the oldest one, failed_logins refused an address.
+		want := fmt.Sprintf(`# HELP weir_http_limited_total How often a limit of weir's own port took effect: page_links and page_sessions ended the oldest one, failed_logins refused an address, failed_login_addresses forgot the failed logins of one, connections closed a new one.
 # TYPE weir_http_limited_total counter
+weir_http_limited_total{limit="connections"} 0
+weir_http_limited_total{limit="failed_login_addresses"} 0
 weir_http_limited_total{limit="failed_logins"} 0
 weir_http_limited_total{limit="page_links"} %d
 weir_http_limited_total{limit="page_sessions"} %d

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/docs"
+	"github.com/weir-run/weir/engine/service/http"
+)
+
+// docsTopics are the pages of the documentation that 'weir help TOPIC' prints. The
+// reference is left out: 'weir components' and 'weir doc' print it.
+func docsTopics() []*cobra.Command {
+	var topics []*cobra.Command
+	for _, p := range docs.Pages() {
+		if !strings.Contains(p.Name, "/") {
+			topics = append(topics, &cobra.Command{Use: p.Name, Short: strings.TrimSuffix(p.Summary, "."), Long: strings.TrimSpace(p.Text)})
+		}
+	}
+	return topics
+}
+
+// docsPage returns a page of the documentation for the web UI.
+func docsPage(name string) (http.Doc, bool) {
+	p, ok := docs.Find(name)
+	if name == "" {
+		p, ok = docs.Index(), true
+	}
+	if !ok {
+		return http.Doc{}, false
+	}
+	html, err := p.HTML()
+	if err != nil {
+		html = "<p>This page cannot be shown; weir help prints it.</p>"
+	}
+	return http.Doc{Title: p.Title, HTML: html}, true
+}
