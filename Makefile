@@ -55,7 +55,7 @@ bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 bench-stages: ## measure what a sample costs at each stage, with the floor beside it
-	$(GO) test -run '^$$' -bench '^Benchmark(Floor|Intake|Churn|Encode|Compress|Journal|Apply)$$' -benchtime 300ms ./natives/prometheus/scrape ./natives/prometheus/rule ./natives/prometheus/remote_write | $(GO) run ./cmd/weirbench stages
+	$(GO) test -run '^$$' -bench '^Benchmark(Floor|Intake|Churn|Encode|Compress|Journal|Apply)$$' -benchtime 300ms ./natives/prometheus/scrape ./engine/rule ./natives/prometheus/remote_write | $(GO) run ./cmd/weirbench stages
 
 peers: ## fetch the collectors that weir is measured against into bin/peers
 	cmd/weirbench/peers.sh bin/peers

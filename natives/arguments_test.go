@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/rule"
 	"github.com/weir-run/weir/engine/service/telemetry"
 	discoveryconsul "github.com/weir-run/weir/natives/discovery/consul"
 	discoverydns "github.com/weir-run/weir/natives/discovery/dns"
@@ -45,7 +46,6 @@ import (
 	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
-	"github.com/weir-run/weir/natives/prometheus/rule"
 	"github.com/weir-run/weir/natives/prometheus/scrape"
 	remotehttp "github.com/weir-run/weir/natives/remote/http"
 )

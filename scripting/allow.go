@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/scripting/grant"
 )
 

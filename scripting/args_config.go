@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/journaling"
 	"github.com/weir-run/weir/engine/regex"
-	"github.com/weir-run/weir/natives/journaling"
 )
 
 // Enum is a string of the config that must be one of a list.

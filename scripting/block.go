@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/view"
 )
 
 // ScriptBlock is the host's side of every scripted block.

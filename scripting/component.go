@@ -12,10 +12,10 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/server"
+	"github.com/weir-run/weir/engine/server"
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting/outbox"
 	"github.com/weir-run/weir/scripting/quarantine"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // sweepInterval is how often what was remembered of released series is
@@ -38,7 +38,7 @@ type Component struct {
 
 	pool     *pool
 	splitter *splitter // nil: batches are not split
-	lanes    []*pool   // one VM each, of mode partition
+	shards   []*pool   // one VM each, of mode partition
 	runs     *pool     // of the hook run, which has a VM of its own
 	pools    []*pool   // all of them
 

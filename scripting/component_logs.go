@@ -7,8 +7,8 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting/outbox"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 var _ flow.LogsConsumer = (*Component)(nil)
@@ -89,7 +89,7 @@ func (c *Component) processLogs(ctx context.Context, b *batch.Logs) (result, err
 		return out, err
 	}
 	outs, err := c.eachPart(ctx, b.Source, len(parts), func(i int) (result, bool, *Error, error) {
-		return c.oneLogs(ctx, c.poolOf(parts[i].lane), parts[i].in)
+		return c.oneLogs(ctx, c.poolOf(parts[i].shard), parts[i].in)
 	})
 	if err != nil {
 		return result{}, err
@@ -115,8 +115,8 @@ func (c *Component) oneLogs(ctx context.Context, p *pool, b *batch.Logs) (out re
 
 // logsPart is a part of a batch of lines.
 type logsPart struct {
-	in   *batch.Logs
-	lane int // of the VM that it meets, in mode partition
+	in    *batch.Logs
+	shard int // of the VM that it meets, in mode partition
 }
 
 // partsOf splits a batch as the block's concurrency says; nil: it does not. A
@@ -127,22 +127,22 @@ func (c *Component) partsOf(b *batch.Logs) []logsPart {
 	if s == nil || !c.script.def.Logs || s.by == nil && n < 2*splitRows {
 		return nil
 	}
-	lane, lanes := func(row int) int { return row / splitRows }, (n+splitRows-1)/splitRows
+	shard, shards := func(row int) int { return row / splitRows }, (n+splitRows-1)/splitRows
 	if s.by != nil {
 		known := map[*batch.Stream]int{}
-		lanes = s.lanes
-		lane = func(row int) int {
+		shards = s.shards
+		shard = func(row int) int {
 			l, ok := known[b.Stream[row]]
 			if !ok {
-				l = s.lane(b.Stream[row])
+				l = s.shard(b.Stream[row])
 				known[b.Stream[row]] = l
 			}
 			return l
 		}
 	}
-	rows := make([]batch.Rows, lanes)
+	rows := make([]batch.Rows, shards)
 	for i := range n {
-		rows[lane(i)].Add(i)
+		rows[shard(i)].Add(i)
 	}
 	var parts []logsPart
 	for l := range rows {

@@ -47,16 +47,16 @@ const splitRows = 2000
 
 // splitter makes parts of batches and one batch of what became of them.
 type splitter struct {
-	by    []string // label names; nil: any part will do
-	lanes int
-	seed  maphash.Seed
-	known batch.ColumnMemo[*split]
+	by     []string // label names; nil: any part will do
+	shards int
+	seed   maphash.Seed
+	known  batch.ColumnMemo[*split]
 }
 
 // split is how a column of series is split: which rows go into which part.
 type split struct {
 	changes []*batch.Change
-	lanes   []int // of each part
+	shards  []int // of each part
 
 	mu     sync.Mutex
 	parts  [][]*batch.Series // the columns of what became of the parts last time
@@ -65,8 +65,8 @@ type split struct {
 
 // part is a part of a batch.
 type part struct {
-	in   *batch.Metrics
-	lane int // of the VM that it meets, in mode partition
+	in    *batch.Metrics
+	shard int // of the VM that it meets, in mode partition
 }
 
 // of returns how a column that an Origin sent is split, nil when it is not.
@@ -84,34 +84,34 @@ func (s *splitter) of(origin batch.Origin, column []*batch.Series) *split {
 
 func (s *splitter) make(column []*batch.Series) *split {
 	n := len(column)
-	lane := func(row int) int { return row / splitRows }
-	lanes := (n + splitRows - 1) / splitRows
+	shard := func(row int) int { return row / splitRows }
+	shards := (n + splitRows - 1) / splitRows
 	if s.by != nil {
-		lane, lanes = func(row int) int { return s.lane(column[row]) }, s.lanes
+		shard, shards = func(row int) int { return s.shard(column[row]) }, s.shards
 	}
-	rows := make([]batch.Rows, lanes)
+	rows := make([]batch.Rows, shards)
 	for i := range n {
-		rows[lane(i)].Add(i)
+		rows[shard(i)].Add(i)
 	}
 	sp := &split{}
 	for l := range rows {
 		if rows[l].Len() > 0 {
 			sp.changes = append(sp.changes, batch.NewSelection(column, &rows[l]))
-			sp.lanes = append(sp.lanes, l)
+			sp.shards = append(sp.shards, l)
 		}
 	}
 	return sp
 }
 
-// lane is which VM a series meets.
-func (s *splitter) lane(series *batch.Series) int {
+// shard is which VM a series meets.
+func (s *splitter) shard(series *batch.Series) int {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	for _, name := range s.by {
 		h.WriteString(series.Label(name))
 		h.WriteByte(0xff) // no UTF-8 has it
 	}
-	return int(h.Sum64() % uint64(s.lanes))
+	return int(h.Sum64() % uint64(s.shards))
 }
 
 // partsOf returns the parts of b, each with a Way of its own, so that what is
@@ -121,9 +121,9 @@ func (sp *split) partsOf(b *batch.Metrics) []part {
 	for i, ch := range sp.changes {
 		in := ch.Apply(b)
 		if in != b {
-			in.Way = b.Along(uint64(sp.lanes[i]) + 1).Way
+			in.Way = b.Along(uint64(sp.shards[i]) + 1).Way
 		}
-		parts[i] = part{in, sp.lanes[i]}
+		parts[i] = part{in, sp.shards[i]}
 	}
 	return parts
 }
@@ -220,7 +220,7 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (result, erro
 func (c *Component) inParts(ctx context.Context, b *batch.Metrics, sp *split) (result, error) {
 	parts := sp.partsOf(b)
 	outs, err := c.eachPart(ctx, b.Source, len(parts), func(i int) (result, bool, *Error, error) {
-		return c.one(ctx, c.poolOf(parts[i].lane), parts[i].in)
+		return c.one(ctx, c.poolOf(parts[i].shard), parts[i].in)
 	})
 	if err != nil {
 		return result{}, err
@@ -251,10 +251,10 @@ func (c *Component) eachPart(ctx context.Context, source uint64, n int, one func
 	return outs, err
 }
 
-// poolOf is where a part of a lane meets its VM.
-func (c *Component) poolOf(lane int) *pool {
-	if c.lanes != nil {
-		return c.lanes[lane]
+// poolOf is where a part of a shard meets its VM.
+func (c *Component) poolOf(shard int) *pool {
+	if c.shards != nil {
+		return c.shards[shard]
 	}
 	return c.pool
 }
@@ -320,13 +320,13 @@ func (c *Component) openPools(newWorker func() (*worker, error)) {
 	case ConcurrencyParallel:
 		c.splitter = &splitter{}
 	case ConcurrencyPartition:
-		c.splitter = &splitter{by: c.block.By, lanes: workers(), seed: maphash.MakeSeed()}
-		c.lanes = make([]*pool, workers())
-		for i := range c.lanes {
-			c.lanes[i] = newPool(1, 0, newWorker)
+		c.splitter = &splitter{by: c.block.By, shards: workers(), seed: maphash.MakeSeed()}
+		c.shards = make([]*pool, workers())
+		for i := range c.shards {
+			c.shards[i] = newPool(1, 0, newWorker)
 		}
 	}
-	c.pools = append(c.lanes, c.pool)
+	c.pools = append(c.shards, c.pool)
 }
 
 // vms is how many VMs there are.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine/config"
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/view"
 )
 
 // defineOutputs reads the names of outputs beside forward_to.

@@ -1,6 +1,6 @@
 package scripting
 
-import "github.com/weir-run/weir/scripting/view"
+import "github.com/weir-run/weir/engine/view"
 
 // Rows are the rows of a batch, over which a script goes one at a time. An error
 // undoes what was done to its row, and what was emitted meanwhile, and costs

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/scripting/expr"
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/expr"
+	"github.com/weir-run/weir/engine/view"
 )
 
 // File is a script or a module.

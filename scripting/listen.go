@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/server"
+	"github.com/weir-run/weir/engine/server"
 )
 
 // ListenBlock is an address of the node's own, on which the routes of its

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/stall"
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/view"
 )
 
 // worker is a VM with its window on batches.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/view"
 )
 
 // routesField is the Go field of the block routes.

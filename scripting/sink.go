@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 	"github.com/weir-run/weir/scripting/outbox"
 )
 
@@ -23,7 +23,7 @@ type sink struct {
 	settings outbox.Settings
 	session  *outbox.Session // from begin on; nil without a journal
 
-	// divisions are the searches under way, by lane; calls of one do not overlap.
+	// divisions are the searches under way, by shard; calls of one do not overlap.
 	divisions [2 * outbox.MaxInFlight]*division
 
 	mu    sync.Mutex
@@ -66,7 +66,7 @@ func (c *Component) openSink(a arguments, previous component.Component) {
 		s.settings.Split.Series = true
 	case ConcurrencyPartition:
 		s.settings.Split.By = c.block.By
-		s.settings.InFlight = min(s.settings.InFlight, len(c.lanes))
+		s.settings.InFlight = min(s.settings.InFlight, len(c.shards))
 	}
 	c.sink = s
 	if p, ok := previous.(*Component); ok && p.sink != nil {
@@ -147,8 +147,8 @@ func (s *sink) send(life, run context.Context) {
 	}
 	for {
 		err := s.session.Send(life, s.deliver, stop)
-		for lane := range s.divisions {
-			s.endDivision(lane)
+		for shard := range s.divisions {
+			s.endDivision(shard)
 		}
 		if err == nil {
 			return

@@ -12,10 +12,10 @@ import (
 
 // division is the search for the records of an offer that send fails on, in parts
 // of it that are sent one after the other, in order. It goes on after a back-off,
-// as long as the lane has the same offer.
+// as long as the shard has the same offer.
 type division struct {
 	s       *sink
-	lane    int
+	shard   int
 	offer   *outbox.Offer
 	whole   outbox.Offer // the offer when it began
 	rows    []int        // of whole that the offer still has, ascending
@@ -36,9 +36,9 @@ type division struct {
 var errUnsent = errors.New("it was not sent")
 
 // divide begins the search in an offer that send failed on.
-func (s *sink) divide(lane int, o *outbox.Offer) *division {
+func (s *sink) divide(shard int, o *outbox.Offer) *division {
 	n := o.Len()
-	d := &division{s: s, lane: lane, offer: o, whole: *o, fate: slices.Repeat([]string{again}, n), errs: map[int]*Error{}}
+	d := &division{s: s, shard: shard, offer: o, whole: *o, fate: slices.Repeat([]string{again}, n), errs: map[int]*Error{}}
 	for row := range n {
 		d.rows = append(d.rows, row)
 	}
@@ -56,24 +56,24 @@ func (s *sink) divide(lane int, o *outbox.Offer) *division {
 
 // round runs send on an offer, and on parts of it until it is known which records
 // it fails on, the destination fails, or the calls of a round are used up.
-func (s *sink) round(ctx context.Context, lane int, o *outbox.Offer) (outbox.Outcome, error) {
-	d := s.divisions[lane]
+func (s *sink) round(ctx context.Context, shard int, o *outbox.Offer) (outbox.Outcome, error) {
+	d := s.divisions[shard]
 	if d != nil && (d.offer != o || d.over) {
-		s.endDivision(lane)
+		s.endDivision(shard)
 		d = nil
 	}
 	var first *heldError
 	if d == nil {
-		a := s.attempt(ctx, lane, o)
+		a := s.attempt(ctx, shard, o)
 		if first = a.held; first == nil {
 			return a.outcome(), a.why
 		}
 		if first.outside {
-			s.c.report.failing(uint64(lane), first.err, failureAge)
+			s.c.report.failing(uint64(shard), first.err, failureAge)
 			return a.outcome(), a.why
 		}
-		d = s.divide(lane, o)
-		s.divisions[lane] = d
+		d = s.divide(shard, o)
+		s.divisions[shard] = d
 		d.errs[0] = first.err
 	} else {
 		d.p.nextRound()
@@ -82,24 +82,24 @@ func (s *sink) round(ctx context.Context, lane int, o *outbox.Offer) (outbox.Out
 	d.search(ctx, first)
 	out := d.outcome()
 	if len(out.Left) == 0 {
-		s.endDivision(lane)
+		s.endDivision(shard)
 	}
 	return out, cmp.Or(d.why, error(d.err))
 }
 
-// endDivision forgets the search of a lane.
-func (s *sink) endDivision(lane int) {
-	if d := s.divisions[lane]; d != nil && d.release != nil {
+// endDivision forgets the search of a shard.
+func (s *sink) endDivision(shard int) {
+	if d := s.divisions[shard]; d != nil && d.release != nil {
 		d.release()
 	}
-	s.divisions[lane] = nil
+	s.divisions[shard] = nil
 }
 
 // search runs send on parts. err is why it failed on the next, nil when it is
 // still to be asked.
 func (d *division) search(ctx context.Context, err *heldError) {
 	c := d.s.c
-	source := uint64(d.lane)
+	source := uint64(d.shard)
 	on, _ := c.onError(ctx)
 	for {
 		last, failed := d.p.search(ctx, err)
@@ -141,7 +141,7 @@ func (d *division) search(ctx context.Context, err *heldError) {
 // send sends a part. The error is a *heldError if the script failed on it.
 func (d *division) send(ctx context.Context, part *outbox.Offer) (result, error) {
 	d.again += part.Len()
-	a := d.s.attempt(ctx, d.lane, part)
+	a := d.s.attempt(ctx, d.shard, part)
 	if a.held != nil {
 		d.errs[d.from] = a.held.err
 		return result{}, a.held

@@ -37,7 +37,7 @@ const again = "again"
 var errStopsSending = errors.New("weir stops, or another version takes over")
 
 // deliver runs send on an offer, and on parts of it when it fails.
-func (s *sink) deliver(ctx context.Context, lane int, o *outbox.Offer) outbox.Outcome {
+func (s *sink) deliver(ctx context.Context, shard int, o *outbox.Offer) outbox.Outcome {
 	c := s.c
 	if !c.entrance.enter() {
 		return outbox.Retry(o, 0)
@@ -45,7 +45,7 @@ func (s *sink) deliver(ctx context.Context, lane int, o *outbox.Offer) outbox.Ou
 	defer c.entrance.leave()
 	c.gen.enter()
 	defer c.gen.leave()
-	out, err := s.round(ctx, lane, o)
+	out, err := s.round(ctx, shard, o)
 	switch {
 	case len(out.Left) > 0 && ctx.Err() != nil: // there was no time
 	case len(out.Left) > 0:
@@ -87,11 +87,11 @@ func (a *attempt) outcome() outbox.Outcome {
 }
 
 // attempt runs send on an offer once.
-func (s *sink) attempt(ctx context.Context, lane int, o *outbox.Offer) attempt {
+func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer) attempt {
 	c := s.c
 	p := c.pool
-	if c.lanes != nil {
-		p = c.lanes[lane%outbox.MaxInFlight%len(c.lanes)]
+	if c.shards != nil {
+		p = c.shards[shard%outbox.MaxInFlight%len(c.shards)]
 	}
 	w, _, err := c.borrow(ctx, p)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *sink) attempt(ctx context.Context, lane int, o *outbox.Offer) attempt {
 	k.done()
 	c.mem.sent.observe(a.outcome(), o.Len(), took)
 	if !errors.Is(a.why, errStopsSending) && a.held == nil && !isReplay(ctx) && !isPiece(ctx) {
-		c.report.done(uint64(lane), first)
+		c.report.done(uint64(shard), first)
 	}
 	return a
 }

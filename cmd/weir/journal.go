@@ -133,7 +133,7 @@ func (r journalReport) write(out io.Writer, now time.Time) error {
 		line("newest", "%s old", age(now, r.Newest))
 	}
 	low, busy := uint64(0), 0
-	for _, l := range r.Lanes {
+	for _, l := range r.Shards {
 		if low == 0 || l.Next < low {
 			low = l.Next
 		}
@@ -144,7 +144,7 @@ func (r journalReport) write(out io.Writer, now time.Time) error {
 	if r.CursorSaved.IsZero() {
 		line("cursor", "none yet: everything is pending")
 	} else {
-		line("cursor", "at block %d, saved %s ago; %d of %s wait", low, age(now, r.CursorSaved), busy, count(len(r.Lanes), "lane"))
+		line("cursor", "at block %d, saved %s ago; %d of %s wait", low, age(now, r.CursorSaved), busy, count(len(r.Shards), "shard"))
 	}
 	for _, s := range r.Segments {
 		if s.Damaged > 0 {

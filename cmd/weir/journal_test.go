@@ -39,7 +39,7 @@ func TestJournalStatsByComponent(t *testing.T) {
 	f := func(node string, blocks []journal.Block, want string, jsonHas ...string) {
 		t.Helper()
 		dir := t.TempDir()
-		j, err := journal.Open(dir, journal.Options{Lanes: 1, Owner: journal.Owner{Node: node}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+		j, err := journal.Open(dir, journal.Options{Shards: 1, Owner: journal.Owner{Node: node}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestJournalStatsByComponent(t *testing.T) {
 // named.
 func TestJournalStatsOfADamagedFile(t *testing.T) {
 	dir := t.TempDir()
-	j, err := journal.Open(dir, journal.Options{Lanes: 1, Owner: journal.Owner{Node: "loki.write.default"}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+	j, err := journal.Open(dir, journal.Options{Shards: 1, Owner: journal.Owner{Node: "loki.write.default"}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

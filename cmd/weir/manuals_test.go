@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-run/weir/scripting/expr"
+	"github.com/weir-run/weir/engine/expr"
 )
 
 // configSections returns the blocks of config that a manual shows: indented lines, from

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/engine/expr"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/expr"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
@@ -134,12 +134,27 @@ and throw ('weir help js').
 	return strings.TrimRight(b.String(), "\n")
 }
 
+// exprInScripts is the last section of 'weir help expr'.
+const exprInScripts = `
+IN SCRIPTS
+
+  Lua               batch:drop_where, keep_where   true or false
+                    batch:scale, set_value         which samples: true or false
+                    batch:set_value                the value: a number
+  JavaScript        batch.dropWhere, keepWhere, scale, setValue
+
+In Lua, write an expression between double brackets, in JavaScript between backquotes:
+
+  batch:drop_where [[ name startsWith "go_" && !(labels.job in args.keep) ]]
+  batch.dropWhere(` + "`name startsWith \"go_\" && !(labels.job in args.keep)`" + `)
+`
+
 // exprTopic is what 'weir help expr' prints.
 func exprTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "expr",
 		Short: "The language of expressions: operators, functions, precedence",
-		Long:  strings.TrimRight(expr.Manual(), "\n"),
+		Long:  expr.Manual() + "\n" + strings.TrimSpace(exprInScripts),
 	}
 }
 

@@ -8,7 +8,7 @@ var lastSource atomic.Uint64
 const pushed = 1 << 63
 
 // NewSource returns a Source that no other caller in this process got.
-// Consecutive ones differ in their low bits, so they spread over lanes.
+// Consecutive ones differ in their low bits, so they spread over shards.
 func NewSource() uint64 { return lastSource.Add(1) }
 
 // NewPushSource is NewSource for who gets samples sent: a batch holds some of

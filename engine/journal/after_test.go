@@ -13,10 +13,10 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// several takes all blocks of a lane into flight and returns them.
-func several(t *testing.T, j *journal.Journal, lane int) (all []journal.Block) {
+// several takes all blocks of a shard into flight and returns them.
+func several(t *testing.T, j *journal.Journal, shard int) (all []journal.Block) {
 	t.Helper()
-	b, ok := j.TryNext(lane)
+	b, ok := j.TryNext(shard)
 	for ok {
 		all = append(all, b)
 		b, ok = j.TryAfter(b, nil)
@@ -36,10 +36,10 @@ func TestSeveralBlocksInFlight(t *testing.T) {
 	o := options(clocktest.New(start))
 	j := open(t, dir, o)
 	var want []string
-	for i := range 300 { // more than a lane keeps in memory
+	for i := range 300 { // more than a shard keeps in memory
 		put(t, j, 0, fmt.Sprint(i))
 		want = append(want, fmt.Sprint(i))
-		put(t, j, 1, "of the other lane")
+		put(t, j, 1, "of the other shard")
 	}
 	all := several(t, j, 0)
 	if diff := cmp.Diff(want, payloads(all)); diff != "" {

@@ -55,8 +55,8 @@ func (j *Journal) Room(ctx context.Context) error {
 // Append works again once the disk does.
 func (j *Journal) Append(blocks ...Block) error {
 	for i := range blocks {
-		if b := &blocks[i]; b.Lane < 0 || b.Lane >= len(j.lanes) || len(b.Payload) > maxPayload {
-			return fmt.Errorf("BUG: block of %d bytes for lane %d of %d", len(b.Payload), b.Lane, len(j.lanes))
+		if b := &blocks[i]; b.Shard < 0 || b.Shard >= len(j.shards) || len(b.Payload) > maxPayload {
+			return fmt.Errorf("BUG: block of %d bytes for shard %d of %d", len(b.Payload), b.Shard, len(j.shards))
 		}
 	}
 	a := &appending{blocks: blocks}
@@ -193,7 +193,7 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 		for i := range a.blocks {
 			b := &a.blocks[i]
 			r := ref{seg: s, off: off, record: record{
-				size: len(b.Payload), seq: b.Seq, time: now, first: b.First, samples: b.Samples, lane: b.Lane, kind: b.Kind,
+				size: len(b.Payload), seq: b.Seq, time: now, first: b.First, samples: b.Samples, shard: b.Shard, kind: b.Kind,
 				crc: binary.LittleEndian.Uint32(buf[off-start+crcOffset:]),
 			}}
 			off += recordHeaderSize + int64(r.size)

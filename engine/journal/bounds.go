@@ -101,7 +101,7 @@ func (j *Journal) drop(s *segment, reason string) {
 		s.pending = tally{}
 	}
 	j.remove(s)
-	for _, l := range j.lanes {
+	for _, l := range j.shards {
 		l.notify()
 	}
 }
@@ -139,7 +139,7 @@ func (j *Journal) maintain() {
 	j.writeMu.Unlock()
 	j.sweep()
 	low := j.appended
-	for _, l := range j.lanes {
+	for _, l := range j.shards {
 		low = min(low, j.low(l))
 	}
 	for _, s := range slices.Clone(j.segments) {
@@ -149,13 +149,13 @@ func (j *Journal) maintain() {
 		if j.expired(s.newest, now) {
 			j.drop(s, "max_age")
 		} else if s.last < low {
-			// No lane will come to what is left: its headers were damaged
+			// No shard will come to what is left: its headers were damaged
 			// after they were written.
 			s.damaged = true
 			j.drop(s, "corrupt")
 		}
 	}
-	for _, l := range j.lanes {
+	for _, l := range j.shards {
 		if l.stuck > 0 {
 			l.stuck++
 			l.notify()

@@ -18,10 +18,10 @@ import (
 // one is whole. To make a new file every second and rename it cost more than all
 // the writing of 20,000 samples a second.
 //
-// A slot: "WEIRCUR\n", version u32, number of lanes u32, generation u64, next
-// sequence number u64, then for each lane the lowest block that is not done
+// A slot: "WEIRCUR\n", version u32, number of shards u32, generation u64, next
+// sequence number u64, then for each shard the lowest block that is not done
 // u64, CRC32C of all before u32. Little endian. The journal's cursor is the
-// lowest of the lanes; keeping all of them repeats less after a crash.
+// lowest of the shards; keeping all of them repeats less after a crash.
 //
 // Version 1 is a slot without the generation, alone in its file.
 const (
@@ -41,8 +41,8 @@ type cursorFile struct {
 // cursor returns what the cursor file is to say: a slot from its next sequence
 // number on. mu is held.
 func (j *Journal) cursor() []byte {
-	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+8*len(j.lanes)), j.appended)
-	for _, l := range j.lanes {
+	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+8*len(j.shards)), j.appended)
+	for _, l := range j.shards {
 		b = binary.LittleEndian.AppendUint64(b, j.low(l))
 	}
 	return b
@@ -112,7 +112,7 @@ func (c *cursorFile) close() error {
 	return f.Close()
 }
 
-// readCursor returns the lowest block that is not done, by lane, and the next
+// readCursor returns the lowest block that is not done, by shard, and the next
 // sequence number. Without a good cursor file everything in the journal is
 // pending.
 func (j *Journal) readCursor() (done []uint64, next uint64) {
@@ -154,7 +154,7 @@ func parseCursor(b []byte) (done []uint64, next uint64, err error) {
 		if len(s) < 36 || string(s[:8]) != cursorMagic {
 			continue
 		}
-		n := 32 + 8*int(min(le.Uint32(s[12:]), MaxLanes))
+		n := 32 + 8*int(min(le.Uint32(s[12:]), MaxShards))
 		if len(s) < n+4 || le.Uint32(s[n:]) != crc32.Checksum(s[:n], castagnoli) {
 			if done == nil {
 				found = errors.New("checksum does not match")
@@ -176,19 +176,19 @@ func parseCursor(b []byte) (done []uint64, next uint64, err error) {
 }
 
 // parsePositions reads what follows a version; skip is what stands between the
-// number of lanes and the next sequence number.
+// number of shards and the next sequence number.
 func parsePositions(b []byte, skip int) (done []uint64, next uint64, err error) {
 	le := binary.LittleEndian
 	if len(b) < 12+skip {
 		return nil, 0, errors.New("it is too short")
 	}
-	lanes := int(le.Uint32(b))
+	shards := int(le.Uint32(b))
 	b = b[4+skip:]
-	if lanes > MaxLanes || len(b) != 8+8*lanes {
+	if shards > MaxShards || len(b) != 8+8*shards {
 		return nil, 0, errors.New("its length is wrong")
 	}
 	next = le.Uint64(b)
-	done = make([]uint64, lanes)
+	done = make([]uint64, shards)
 	for i := range done {
 		done[i] = le.Uint64(b[8+8*i:])
 	}

@@ -80,12 +80,12 @@ func TestCursorOfVersion1(t *testing.T) {
 	f := func(version uint32, want ...string) {
 		t.Helper()
 		dir, cursor := acked(t, 1)
-		lanes := int(binary.LittleEndian.Uint32(cursor[12:]))
+		shards := int(binary.LittleEndian.Uint32(cursor[12:]))
 		old := binary.LittleEndian.AppendUint32([]byte("WEIRCUR\n"), version)
-		old = binary.LittleEndian.AppendUint32(old, uint32(lanes))
+		old = binary.LittleEndian.AppendUint32(old, uint32(shards))
 		old = binary.LittleEndian.AppendUint64(old, 6) // the next
-		old = binary.LittleEndian.AppendUint64(old, 4) // of lane 0
-		for range lanes - 1 {
+		old = binary.LittleEndian.AppendUint64(old, 4) // of shard 0
+		for range shards - 1 {
 			old = binary.LittleEndian.AppendUint64(old, 6)
 		}
 		old = binary.LittleEndian.AppendUint32(old, crc32.Checksum(old, crc32.MakeTable(crc32.Castagnoli)))

@@ -6,14 +6,14 @@
 // In data order: Append writes blocks to the active segment, many callers in
 // one write (append.go); a segment is a file of records with checksums, whose
 // reader finds the next valid record after damage (segment.go); each block
-// belongs to a lane, and Next hands out one block per lane at a time, read back
-// from disk, in order, After those behind it (lane.go); Ack moves the lane's cursor, which is saved
+// belongs to a shard, and Next hands out one block per shard at a time, read back
+// from disk, in order, After those behind it (shard.go); Ack moves the shard's cursor, which is saved
 // every second (cursor.go); segments without pending blocks are removed.
 // Memory does not grow with the backlog.
 //
 // After a restart the blocks since the last saved cursor are handed out again,
 // byte for byte the same. Blocks of the new run wait until those of earlier
-// runs are done: a source has another number then, so its lane says nothing
+// runs are done: a source has another number then, so its shard says nothing
 // about order across runs. Barrier does the same within a run. A segment begins
 // at each barrier and says so, so that it holds however often the process dies
 // before the blocks are done.

@@ -34,7 +34,7 @@ func (j *Journal) Queued() int {
 }
 
 // TryNext is Next that does not wait.
-func (j *Journal) TryNext(lane int) (Block, bool) { return j.TryAfter(Block{Lane: lane}, nil) }
+func (j *Journal) TryNext(shard int) (Block, bool) { return j.TryAfter(Block{Shard: shard}, nil) }
 
 // Kill lets go of the files as the kernel does when a process dies.
 func (j *Journal) Kill() { j.cursorFile.close(); j.lock.Close() }
@@ -42,7 +42,7 @@ func (j *Journal) Kill() { j.cursorFile.close(); j.lock.Close() }
 // Found is a record that Scan found.
 type Found struct {
 	Seq     uint64
-	Lane    int
+	Shard   int
 	Payload []byte
 }
 
@@ -60,13 +60,13 @@ func Scan(r io.ReaderAt, size int64) (found []Found, skipped int64) {
 		}
 		b := make([]byte, rec.size)
 		r.ReadAt(b, off+recordHeaderSize)
-		found = append(found, Found{rec.seq, rec.lane, b})
+		found = append(found, Found{rec.seq, rec.shard, b})
 	}
 }
 
 // AppendRecord appends a record as a journal writes it.
-func AppendRecord(dst []byte, seq uint64, lane int, payload []byte) []byte {
-	return appendRecord(dst, seq, &Block{Lane: lane, Samples: 1, Payload: payload})
+func AppendRecord(dst []byte, seq uint64, shard int, payload []byte) []byte {
+	return appendRecord(dst, seq, &Block{Shard: shard, Samples: 1, Payload: payload})
 }
 
 // SegmentStart is a segment's content up to its first record.

@@ -64,7 +64,7 @@ func TestSegmentsThatCannotBeReadForNow(t *testing.T) {
 			log := logged(&o)
 			j := openJournal(t, o)
 			defer j.Close()
-			const blocks = 600 // more than a lane keeps in memory, in several segments
+			const blocks = 600 // more than a shard keeps in memory, in several segments
 			for i := range blocks {
 				put(t, j, 0, fmt.Sprintf("%03d %s", i, strings.Repeat("x", 1000)))
 			}
@@ -82,7 +82,7 @@ func TestSegmentsThatCannotBeReadForNow(t *testing.T) {
 					j.Ack(b)
 				}
 			}
-			// At the first block, in the middle, and where the lane must look
+			// At the first block, in the middle, and where the shard must look
 			// for more.
 			for _, n := range []int{0, 100, 156} {
 				take(n)
@@ -132,7 +132,7 @@ func TestBadSector(t *testing.T) {
 	}
 	*reading = nil
 	if got := drain(t, j, 1); !slices.Equal(got, []string{"later"}) {
-		t.Errorf("lane 1 has %q", got)
+		t.Errorf("shard 1 has %q", got)
 	}
 	if st := j.Stats(); seconds < 20 || seconds > 40 || st.DroppedBlocks["corrupt"] != 1 || st.DroppedSamples["corrupt"] != 3 {
 		t.Errorf("after %d s: %+v", seconds, st)

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 )
 
-// MaxLanes is the most lanes a journal can have.
-const MaxLanes = 64
+// MaxShards is the most shards a journal can have.
+const MaxShards = 64
 
 // Block is what is appended, handed out and acknowledged as one.
 type Block struct {
-	Lane    int    // 0 ≤ Lane < Journal.Lanes()
+	Shard   int    // 0 ≤ Shard < Journal.Shards()
 	Kind    uint8  // the caller's: how Payload is encoded
 	Samples int    // in Payload, for accounting
 	First   int64  // lowest sample timestamp in Payload, the caller's unit
@@ -58,9 +58,9 @@ type Limits struct {
 
 // Options are what Open needs.
 type Options struct {
-	// Lanes is how many lanes a new journal gets, 1 to MaxLanes. A journal with
+	// Shards is how many shards a new journal gets, 1 to MaxShards. A journal with
 	// pending blocks keeps the number it has.
-	Lanes  int
+	Shards int
 	Limits Limits
 	// Owner is written into the journal, for who looks for it.
 	Owner Owner
@@ -78,12 +78,12 @@ type Options struct {
 var ErrLocked = errors.New("journal is in use")
 
 // Journal is an open journal. All methods are safe for concurrent use, but only
-// one goroutine at a time may take blocks of a lane.
+// one goroutine at a time may take blocks of a shard.
 type Journal struct {
-	dir   string
-	o     Options
-	lock  *os.File
-	lanes []*lane
+	dir    string
+	o      Options
+	lock   *os.File
+	shards []*shard
 
 	opened time.Time // when
 
@@ -117,8 +117,8 @@ type Journal struct {
 // Open opens the journal in dir, or makes it. The error is ErrLocked when it
 // is open already, in this process or another.
 func Open(dir string, o Options) (*Journal, error) {
-	if o.Lanes < 1 || o.Lanes > MaxLanes {
-		return nil, fmt.Errorf("journal lanes must be 1 to %d, not %d", MaxLanes, o.Lanes)
+	if o.Shards < 1 || o.Shards > MaxShards {
+		return nil, fmt.Errorf("journal shards must be 1 to %d, not %d", MaxShards, o.Shards)
 	}
 	if o.open == nil {
 		o.open = openOSFile
@@ -155,8 +155,8 @@ func (j *Journal) now() time.Time {
 // Dir returns the journal's directory.
 func (j *Journal) Dir() string { return j.dir }
 
-// Lanes returns the number of lanes. It does not change while the journal is open.
-func (j *Journal) Lanes() int { return len(j.lanes) }
+// Shards returns the number of shards. It does not change while the journal is open.
+func (j *Journal) Shards() int { return len(j.shards) }
 
 // Configure changes the limits and what is noted of the owner from now on.
 func (j *Journal) Configure(o Owner, l Limits) error {
@@ -168,7 +168,7 @@ func (j *Journal) Configure(o Owner, l Limits) error {
 }
 
 // Barrier makes the blocks that are appended from now on wait until all before
-// them are done: whoever changes what a lane stands for keeps the order of what
+// them are done: whoever changes what a shard stands for keeps the order of what
 // is in it.
 func (j *Journal) Barrier() {
 	j.writeMu.Lock()

@@ -29,7 +29,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func options(c clock.Clock) journal.Options {
 	return journal.Options{
-		Lanes: 2, SegmentSize: 64 << 10, Clock: c, Logger: slog.New(slog.DiscardHandler),
+		Shards: 2, SegmentSize: 64 << 10, Clock: c, Logger: slog.New(slog.DiscardHandler),
 		Owner: journal.Owner{Endpoint: "test", URL: "http://localhost/", Node: "prometheus.remote_write.test"},
 	}
 }
@@ -43,23 +43,23 @@ func open(t *testing.T, dir string, o journal.Options) *journal.Journal {
 	return j
 }
 
-func put(t *testing.T, j *journal.Journal, lane int, payload string) {
+func put(t *testing.T, j *journal.Journal, shard int, payload string) {
 	t.Helper()
-	if err := j.Append(block(lane, payload)); err != nil {
+	if err := j.Append(block(shard, payload)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func block(lane int, payload string) journal.Block {
-	return journal.Block{Lane: lane, Kind: 3, Samples: len(payload), First: 77, Payload: []byte(payload)}
+func block(shard int, payload string) journal.Block {
+	return journal.Block{Shard: shard, Kind: 3, Samples: len(payload), First: 77, Payload: []byte(payload)}
 }
 
-// drain acknowledges all blocks of a lane and returns their payloads.
-func drain(t *testing.T, j *journal.Journal, lane int) []string {
+// drain acknowledges all blocks of a shard and returns their payloads.
+func drain(t *testing.T, j *journal.Journal, shard int) []string {
 	t.Helper()
 	var got []string
 	for {
-		b, ok := j.TryNext(lane)
+		b, ok := j.TryNext(shard)
 		if !ok {
 			return got
 		}
@@ -76,19 +76,19 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestLanesKeepTheirOrder(t *testing.T) {
+func TestShardsKeepTheirOrder(t *testing.T) {
 	j := open(t, t.TempDir(), options(clocktest.New(start)))
 	defer j.Close()
-	for i := range 600 { // more than a lane keeps in memory
+	for i := range 600 { // more than a shard keeps in memory
 		put(t, j, i%2, fmt.Sprint(i))
 	}
-	for lane := range 2 {
+	for shard := range 2 {
 		var want []string
-		for i := lane; i < 600; i += 2 {
+		for i := shard; i < 600; i += 2 {
 			want = append(want, fmt.Sprint(i))
 		}
-		if diff := cmp.Diff(want, drain(t, j, lane)); diff != "" {
-			t.Errorf("lane %d (-want +got):\n%s", lane, diff)
+		if diff := cmp.Diff(want, drain(t, j, shard)); diff != "" {
+			t.Errorf("shard %d (-want +got):\n%s", shard, diff)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestBlockComesBackAsItWent(t *testing.T) {
 
 func TestRestart(t *testing.T) {
 	// f writes blocks, acknowledges some, ends the journal by end and returns
-	// what the next one has for each lane.
+	// what the next one has for each shard.
 	f := func(end func(*journal.Journal), want ...[]string) {
 		t.Helper()
 		dir := t.TempDir()
@@ -123,8 +123,8 @@ func TestRestart(t *testing.T) {
 		for i := range 6 {
 			put(t, j, i%2, fmt.Sprint(i))
 		}
-		ack := func(lane int) {
-			b, _ := j.TryNext(lane)
+		ack := func(shard int) {
+			b, _ := j.TryNext(shard)
 			j.Ack(b)
 		}
 		ack(1)
@@ -134,9 +134,9 @@ func TestRestart(t *testing.T) {
 		end(j)
 		j = open(t, dir, options(c))
 		defer j.Close()
-		for lane, w := range want {
-			if diff := cmp.Diff(w, drain(t, j, lane)); diff != "" {
-				t.Errorf("lane %d (-want +got):\n%s", lane, diff)
+		for shard, w := range want {
+			if diff := cmp.Diff(w, drain(t, j, shard)); diff != "" {
+				t.Errorf("shard %d (-want +got):\n%s", shard, diff)
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func TestBlocksOfThisRunWaitForThoseOfEarlierRuns(t *testing.T) {
 func TestBarriersOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	o := options(clocktest.New(start))
-	o.Lanes = 3
+	o.Shards = 3
 	j := open(t, dir, o)
 	put(t, j, 0, "first run")
 	j.Barrier()
@@ -204,8 +204,8 @@ func TestBarriersOutliveTheProcess(t *testing.T) {
 	for _, want := range []string{"first run", "first run, other settings", "second run", "third run", "last run"} {
 		var next journal.Block
 		var got []string
-		for lane := range o.Lanes {
-			if b, ok := j.TryNext(lane); ok {
+		for shard := range o.Shards {
+			if b, ok := j.TryNext(shard); ok {
 				next, got = b, append(got, string(b.Payload))
 			}
 		}
@@ -216,16 +216,16 @@ func TestBarriersOutliveTheProcess(t *testing.T) {
 	}
 }
 
-func TestLanesAreFixedWhileBlocksArePending(t *testing.T) {
+func TestShardsAreFixedWhileBlocksArePending(t *testing.T) {
 	dir := t.TempDir()
 	c := clocktest.New(start)
 	o := options(c)
 	f := func(wanted, want int) *journal.Journal {
 		t.Helper()
-		o.Lanes = wanted
+		o.Shards = wanted
 		j := open(t, dir, o)
-		if j.Lanes() != want {
-			t.Fatalf("got %d lanes, want %d", j.Lanes(), want)
+		if j.Shards() != want {
+			t.Fatalf("got %d shards, want %d", j.Shards(), want)
 		}
 		return j
 	}
@@ -250,7 +250,7 @@ func TestSegmentsGoOnceTheyAreDone(t *testing.T) {
 	}
 	drain(t, j, 0)
 	if st := j.Stats(); st.Blocks != 30 || st.Segments != 10 {
-		t.Errorf("got %+v with a lane done", st)
+		t.Errorf("got %+v with a shard done", st)
 	}
 	drain(t, j, 1)
 	j.Maintain()
@@ -381,7 +381,7 @@ func TestMaxAge(t *testing.T) {
 	if diff := cmp.Diff([]string{"young"}, drain(t, j, 0)); diff != "" {
 		t.Error(diff)
 	}
-	// A sealed segment goes whole, also when no lane moves.
+	// A sealed segment goes whole, also when no shard moves.
 	put(t, j, 0, strings.Repeat("x", 40<<10))
 	c.Advance(2 * time.Hour)
 	j.Maintain()
@@ -1047,8 +1047,8 @@ func TestDamagedCursorAndMeta(t *testing.T) {
 			j = open(t, dir, options(clocktest.New(start)))
 			kept, _ := filepath.Glob(filepath.Join(dir, "unknown", "*.seg.*"))
 			var got []string
-			for lane := range j.Lanes() {
-				got = append(got, drain(t, j, lane)...)
+			for shard := range j.Shards() {
+				got = append(got, drain(t, j, shard)...)
 			}
 			j.Close()
 			slices.Sort(got)

@@ -16,10 +16,10 @@ import (
 )
 
 func killOptions() journal.Options {
-	return journal.Options{Lanes: 4, SegmentSize: 256 << 10, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)}
+	return journal.Options{Shards: 4, SegmentSize: 256 << 10, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)}
 }
 
-// writeForever is the process that TestKill kills: every lane appends blocks
+// writeForever is the process that TestKill kills: every shard appends blocks
 // and says so on stdout once they are accepted, and acknowledges some.
 func writeForever(dir string) {
 	j, err := journal.Open(dir, killOptions())
@@ -30,26 +30,26 @@ func writeForever(dir string) {
 	go j.Run(context.Background())
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for lane := range 4 {
+	for shard := range 4 {
 		wg.Go(func() {
 			for i := 0; ; i++ {
-				text := fmt.Sprintf("%d:%d:%s", lane, i, strings.Repeat("x", 1+i%5000))
-				b := []journal.Block{{Lane: lane, Samples: 1, Payload: []byte(text)}}
+				text := fmt.Sprintf("%d:%d:%s", shard, i, strings.Repeat("x", 1+i%5000))
+				b := []journal.Block{{Shard: shard, Samples: 1, Payload: []byte(text)}}
 				if err := j.Append(b...); err != nil {
 					fmt.Println("error", err)
 					os.Exit(1)
 				}
 				mu.Lock()
-				fmt.Printf("put %d %d\n", lane, i)
+				fmt.Printf("put %d %d\n", shard, i)
 				mu.Unlock()
 			}
 		})
-		if lane > 1 {
-			continue // two lanes deliver, two do not
+		if shard > 1 {
+			continue // two shards deliver, two do not
 		}
 		wg.Go(func() {
 			for {
-				b, _ := j.Next(context.Background(), lane, nil)
+				b, _ := j.Next(context.Background(), shard, nil)
 				mu.Lock()
 				fmt.Printf("got %s\n", b.Payload[:strings.LastIndexByte(string(b.Payload), ':')])
 				mu.Unlock()
@@ -81,15 +81,15 @@ func TestKill(t *testing.T) {
 		var accepted, delivered [4]int // how many
 		lines := bufio.NewScanner(out)
 		for n := 0; lines.Scan(); n++ {
-			var lane, i int
+			var shard, i int
 			switch line := lines.Text(); {
 			case strings.HasPrefix(line, "put "):
-				if _, err := fmt.Sscanf(line, "put %d %d", &lane, &i); err == nil {
-					accepted[lane] = i + 1
+				if _, err := fmt.Sscanf(line, "put %d %d", &shard, &i); err == nil {
+					accepted[shard] = i + 1
 				}
 			case strings.HasPrefix(line, "got "):
-				if _, err := fmt.Sscanf(line, "got %d:%d", &lane, &i); err == nil {
-					delivered[lane] = i + 1
+				if _, err := fmt.Sscanf(line, "got %d:%d", &shard, &i); err == nil {
+					delivered[shard] = i + 1
 				}
 			default:
 				t.Fatal(line)
@@ -104,21 +104,21 @@ func TestKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for lane := range 4 {
+		for shard := range 4 {
 			next := 0
-			for _, p := range drain(t, j, lane) {
+			for _, p := range drain(t, j, shard) {
 				var l, i int
-				if _, err := fmt.Sscanf(p, "%d:%d:", &l, &i); err != nil || l != lane {
-					t.Fatalf("lane %d has %.20q", lane, p)
+				if _, err := fmt.Sscanf(p, "%d:%d:", &l, &i); err != nil || l != shard {
+					t.Fatalf("shard %d has %.20q", shard, p)
 				}
 				// What is missing was delivered, and its segment removed.
-				if i != next && (i < next || i > delivered[lane]) {
-					t.Fatalf("lane %d: block %d after %d, delivered were %d", lane, i, next-1, delivered[lane])
+				if i != next && (i < next || i > delivered[shard]) {
+					t.Fatalf("shard %d: block %d after %d, delivered were %d", shard, i, next-1, delivered[shard])
 				}
 				next = i + 1
 			}
-			if next = max(next, delivered[lane]); next < accepted[lane] {
-				t.Errorf("lane %d: %d blocks were accepted, %d arrived", lane, accepted[lane], next)
+			if next = max(next, delivered[shard]); next < accepted[shard] {
+				t.Errorf("shard %d: %d blocks were accepted, %d arrived", shard, accepted[shard], next)
 			}
 		}
 		if st := j.Stats(); len(st.DroppedBlocks) > 0 || st.Blocks > 0 {

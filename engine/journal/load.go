@@ -20,19 +20,19 @@ func (j *Journal) load() error {
 		return err
 	}
 	done, next := j.readCursor()
-	lanes := m.Lanes
-	if lanes == 0 {
-		lanes = j.o.Lanes
+	shards := m.Shards
+	if shards == 0 {
+		shards = j.o.Shards
 	}
-	for range MaxLanes {
-		j.lanes = append(j.lanes, newLane())
+	for range MaxShards {
+		j.shards = append(j.shards, newShard())
 	}
 	low := uint64(0) // all blocks below are done
 	if len(done) > 0 {
 		low = slices.Min(done)
 	}
 	for i, d := range done {
-		j.lanes[i].acked = max(d, 1) - 1
+		j.shards[i].acked = max(d, 1) - 1
 	}
 	j.next = max(next, 1)
 	for _, s := range j.segments {
@@ -51,14 +51,14 @@ func (j *Journal) load() error {
 		j.barriers = append(j.barriers, j.next)
 		j.parted = true
 	} else {
-		lanes = j.o.Lanes
+		shards = j.o.Shards
 	}
-	for i := lanes; i < MaxLanes; i++ {
-		if l := j.lanes[i]; len(l.queue) > 0 || !l.complete {
-			lanes = i + 1 // the meta file was lost or is wrong
+	for i := shards; i < MaxShards; i++ {
+		if l := j.shards[i]; len(l.queue) > 0 || !l.complete {
+			shards = i + 1 // the meta file was lost or is wrong
 		}
 	}
-	j.lanes = j.lanes[:lanes]
+	j.shards = j.shards[:shards]
 	j.sweep()
 	if err := j.writeMeta(); err != nil {
 		if m.Version == 0 && j.pending.blocks == 0 {
@@ -145,7 +145,7 @@ func (j *Journal) scan(s *segment, low uint64) error {
 			continue
 		}
 		s.last = r.seq
-		if l := j.lanes[r.lane]; r.seq > l.acked {
+		if l := j.shards[r.shard]; r.seq > l.acked {
 			j.admit(ref{record: r, seg: s, off: off})
 		}
 	}

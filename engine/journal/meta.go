@@ -86,7 +86,7 @@ func PublicURL(raw string) string {
 // meta is the file meta.json.
 type meta struct {
 	Version  int    `json:"version"`
-	Lanes    int    `json:"lanes"`
+	Shards   int    `json:"lanes"`
 	Endpoint string `json:"endpoint"`
 	URL      string `json:"url"`
 	Node     string `json:"node"`
@@ -111,8 +111,8 @@ func parseMeta(dir string) (m meta, err error) {
 	if m.Version != metaVersion {
 		return m, fmt.Errorf("%w %d", errUnknownVersion, m.Version)
 	}
-	if m.Lanes < 0 || m.Lanes > MaxLanes {
-		return meta{}, fmt.Errorf("it has %d lanes", m.Lanes)
+	if m.Shards < 0 || m.Shards > MaxShards {
+		return meta{}, fmt.Errorf("it has %d shards", m.Shards)
 	}
 	return m, nil
 }
@@ -150,7 +150,7 @@ func (j *Journal) writeMeta() error {
 	j.mu.Lock()
 	m := meta{
 		Version:  metaVersion,
-		Lanes:    len(j.lanes),
+		Shards:   len(j.shards),
 		Endpoint: j.o.Owner.Endpoint,
 		URL:      PublicURL(j.o.Owner.URL),
 		Node:     j.o.Owner.Node,

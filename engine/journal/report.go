@@ -27,15 +27,15 @@ type Report struct {
 	Newest  time.Time `json:"newest,omitzero"` // when the newest block was written, pending or not
 
 	CursorSaved time.Time       `json:"cursor_saved,omitzero"`
-	Lanes       []LaneReport    `json:"lanes"`
+	Shards      []ShardReport   `json:"shards"`
 	Segments    []SegmentReport `json:"segments"`
 	Aside       []string        `json:"set_aside,omitempty"` // files that are kept for who wants to look at them
 	Damage      []string        `json:"damage,omitempty"`    // blocks whose payload is not what was written
 	Problems    []string        `json:"problems,omitempty"`  // what could not be read
 }
 
-// LaneReport is a lane's part of a Report.
-type LaneReport struct {
+// ShardReport is a shard's part of a Report.
+type ShardReport struct {
 	Next    uint64 `json:"next"` // its lowest block that is not done is not below this
 	Blocks  int64  `json:"pending_blocks"`
 	Samples int64  `json:"pending_samples"`
@@ -72,9 +72,9 @@ func Inspect(dir string, each func(Block) error) (Report, error) {
 	if err != nil {
 		r.problem(cursorName, err)
 	}
-	r.Lanes = make([]LaneReport, max(m.Lanes, len(next)))
+	r.Shards = make([]ShardReport, max(m.Shards, len(next)))
 	for i, n := range next {
-		r.Lanes[i].Next = n
+		r.Shards[i].Next = n
 	}
 	var names []string
 	for _, e := range entries {
@@ -98,7 +98,7 @@ func (r *Report) problem(file string, err error) {
 	r.Problems = append(r.Problems, fmt.Sprintf("%s: %v", file, err))
 }
 
-// cursor returns the lowest block that is not done, by lane.
+// cursor returns the lowest block that is not done, by shard.
 func (r *Report) cursor(dir string) (next []uint64, err error) {
 	path := filepath.Join(dir, cursorName)
 	b, err := files.Read(path, 1<<20)
@@ -200,10 +200,10 @@ func (r *Report) segment(dir, name string, last bool, each func(Block) error) er
 
 // pending counts a block if it is not done.
 func (r *Report) pending(rec record) bool {
-	for rec.lane >= len(r.Lanes) {
-		r.Lanes = append(r.Lanes, LaneReport{}) // the meta file was lost or is wrong
+	for rec.shard >= len(r.Shards) {
+		r.Shards = append(r.Shards, ShardReport{}) // the meta file was lost or is wrong
 	}
-	l := &r.Lanes[rec.lane]
+	l := &r.Shards[rec.shard]
 	if rec.seq < l.Next {
 		return false
 	}

@@ -21,7 +21,7 @@ func inspect(t *testing.T, dir string) (journal.Report, []string) {
 	t.Helper()
 	var pending []string
 	r, err := journal.Inspect(dir, func(b journal.Block) error {
-		pending = append(pending, fmt.Sprint(b.Lane, " ", string(b.Payload)))
+		pending = append(pending, fmt.Sprint(b.Shard, " ", string(b.Payload)))
 		return nil
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func TestInspect(t *testing.T) {
 	want := journal.Report{
 		Dir: dir, Endpoint: "test", URL: "http://localhost/", Node: "prometheus.remote_write.test",
 		Bytes: r.Bytes, Blocks: 2, Samples: 5, Payload: 5, Oldest: r.Oldest, Newest: r.Newest, CursorSaved: r.CursorSaved,
-		Lanes:    []journal.LaneReport{{Next: 3, Blocks: 1, Samples: 3}, {Next: 2, Blocks: 1, Samples: 2}},
+		Shards:   []journal.ShardReport{{Next: 3, Blocks: 1, Samples: 3}, {Next: 2, Blocks: 1, Samples: 2}},
 		Segments: []journal.SegmentReport{{File: "00000000000000000001.seg", Bytes: r.Bytes, First: 1, Blocks: 3, Pending: 2}},
 	}
 	if diff := cmp.Diff(want, r); diff != "" {
@@ -193,11 +193,11 @@ func TestBarrier(t *testing.T) {
 	put(t, j, 1, "c")
 	j.Barrier()
 	put(t, j, 0, "d")
-	next := func(lane int, want string) journal.Block {
+	next := func(shard int, want string) journal.Block {
 		t.Helper()
-		b, ok := j.TryNext(lane)
+		b, ok := j.TryNext(shard)
 		if got := string(b.Payload); got != want || ok != (want != "") {
-			t.Fatalf("lane %d: got %q, want %q", lane, got, want)
+			t.Fatalf("shard %d: got %q, want %q", shard, got, want)
 		}
 		return b
 	}

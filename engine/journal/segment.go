@@ -18,7 +18,7 @@ import (
 //	u64, CRC32C of the 24 bytes before u32, zero u32
 //
 //	record header, 48 bytes: "\xd7WJ\x01", payload length u32, sequence number
-//	u64, time i64, lowest sample timestamp i64, samples u32, lane u8, kind u8,
+//	u64, time i64, lowest sample timestamp i64, samples u32, shard u8, kind u8,
 //	zero u16, CRC32C of the payload u32, CRC32C of the 44 bytes before u32;
 //	then the payload
 //
@@ -61,7 +61,7 @@ type record struct {
 	time    int64
 	first   int64
 	samples int
-	lane    int
+	shard   int
 	kind    uint8
 	crc     uint32
 }
@@ -85,7 +85,7 @@ func appendRecord(dst []byte, seq uint64, b *Block) []byte {
 	dst = le.AppendUint64(dst, uint64(b.Time))
 	dst = le.AppendUint64(dst, uint64(b.First))
 	dst = le.AppendUint32(dst, uint32(b.Samples))
-	dst = append(dst, byte(b.Lane), b.Kind, 0, 0)
+	dst = append(dst, byte(b.Shard), b.Kind, 0, 0)
 	dst = le.AppendUint32(dst, crc32.Checksum(b.Payload, castagnoli)) // at crcOffset
 	dst = le.AppendUint32(dst, crc32.Checksum(dst[n:], castagnoli))
 	return append(dst, b.Payload...)
@@ -103,11 +103,11 @@ func parseRecord(b []byte) (r record, ok bool) {
 		time:    int64(le.Uint64(b[16:])),
 		first:   int64(le.Uint64(b[24:])),
 		samples: int(le.Uint32(b[32:])),
-		lane:    int(b[36]),
+		shard:   int(b[36]),
 		kind:    b[37],
 		crc:     le.Uint32(b[crcOffset:]),
 	}
-	return r, r.size <= maxPayload && r.lane < MaxLanes && r.seq > 0
+	return r, r.size <= maxPayload && r.shard < MaxShards && r.seq > 0
 }
 
 // errUnknownVersion is what a segment of a later weir gives.

@@ -55,7 +55,7 @@ func (j *Journal) Waiting() (blocks int64, age time.Duration) {
 // oldest returns when the oldest pending block was appended, zero when none is
 // pending. mu is held.
 func (j *Journal) oldest() (oldest time.Time) {
-	for _, l := range j.lanes {
+	for _, l := range j.shards {
 		var t int64
 		if len(l.inflight) > 0 {
 			t = l.inflight[0].time

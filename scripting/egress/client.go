@@ -14,7 +14,7 @@ import (
 
 	"github.com/prometheus/common/config"
 
-	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/scripting/grant"
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/miekg/dns"
 	"go.uber.org/goleak"
 
-	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/scripting/egress"
 	"github.com/weir-run/weir/scripting/grant"
 )

@@ -8,9 +8,9 @@ import (
 
 	"github.com/dop251/goja"
 
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // native is a function that goja calls.

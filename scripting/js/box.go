@@ -10,7 +10,7 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/weir-run/weir/engine/golayout"
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/view"
 )
 
 // A number or a string that Go hands to a script becomes an interface, which

@@ -6,9 +6,9 @@ import (
 
 	"github.com/dop251/goja"
 
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // group is some records of a batch of either signal: those with the same values

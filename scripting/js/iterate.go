@@ -6,7 +6,7 @@ import (
 
 	"github.com/dop251/goja"
 
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/view"
 )
 
 // iterator is what rows, records and groupBy return: for of goes over it once.

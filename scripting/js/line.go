@@ -7,9 +7,9 @@ import (
 
 	"github.com/dop251/goja"
 
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // line is a script's handle of one row of a batch of log lines; what record is

@@ -12,9 +12,9 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/expr"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/expr"
 )
 
 // expr visits an expression and returns what is known of its value.

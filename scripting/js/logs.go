@@ -10,8 +10,8 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/weir-run/weir/engine/regex"
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 func (v *vm) openLogs() {

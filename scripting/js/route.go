@@ -7,8 +7,8 @@ import (
 
 	"github.com/dop251/goja"
 
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // ctxEmit is ctx.emit({ name, labels, value, time }), or of a copied or present

@@ -8,9 +8,9 @@ import (
 
 	"github.com/dop251/goja"
 
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // seen is `s` of the hooks series and stream; there is one of each a VM.

@@ -10,9 +10,9 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // data is what a VM has for scripts to see batches.

@@ -12,8 +12,8 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // vm is one goja runtime with a component's program loaded.

@@ -7,9 +7,9 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // batchHandle is `batch` of the hook metrics; there is one a VM.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // openContext makes `ctx`: one for metrics, and one for series, where all that

@@ -5,7 +5,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/view"
 )
 
 // A record that `each` hands to its callback is a handle: what reads it costs a

@@ -6,8 +6,8 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // group is some records of a batch of either signal: those with the same values

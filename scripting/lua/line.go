@@ -11,8 +11,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // line is a script's handle of one row of a batch of log lines; what record is

@@ -8,9 +8,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"github.com/weir-run/weir/engine/regex"
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 // logsHandle is `batch` of the hook logs; there is one a VM.

@@ -6,8 +6,8 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/expr"
 	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/scripting/expr"
 )
 
 // tree is what was found in a file's syntax tree.

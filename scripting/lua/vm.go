@@ -12,8 +12,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/scripting/view"
 )
 
 const (

@@ -9,25 +9,25 @@ import (
 	"github.com/weir-run/weir/scripting/outbox"
 )
 
-// The first offer that is delivered after an outage wakes the lanes that wait for
+// The first offer that is delivered after an outage wakes the shards that wait for
 // it, but not who was asked to wait, and not again at once who then failed again.
 func TestComeback(t *testing.T) {
 	inLab(t, func(t *testing.T, l *lab) {
-		const asked, waiting, alsoWaiting, free = 0, 1, 2, 3 // lanes
+		const asked, waiting, alsoWaiting, free = 0, 1, 2, 3 // shards
 		var down atomic.Bool
 		down.Store(true)
-		l.r.set(func(lane int, o *outbox.Offer) outbox.Outcome {
-			if lane == asked && o.Attempt == 1 {
+		l.r.set(func(shard int, o *outbox.Offer) outbox.Outcome {
+			if shard == asked && o.Attempt == 1 {
 				return outbox.Retry(o, 10*time.Minute)
 			}
-			if down.Load() || lane == alsoWaiting {
+			if down.Load() || shard == alsoWaiting {
 				return outbox.Retry(o, 0)
 			}
 			return outbox.Outcome{}
 		})
 		stop := l.run(settings())
-		for lane := range uint64(free) {
-			l.accept(samples(t, lane, fmt.Sprintf("s%d 1 1\n", lane)))
+		for shard := range uint64(free) {
+			l.accept(samples(t, shard, fmt.Sprintf("s%d 1 1\n", shard)))
 		}
 		pass(3 * time.Minute) // the back-off is 22.5 s to 30 s by now
 		l.r.got()

@@ -26,13 +26,13 @@ import (
 // receiver is what a queue delivers to.
 type receiver struct {
 	mu     sync.Mutex
-	answer func(lane int, o *outbox.Offer) outbox.Outcome // nil: delivered
-	offers []string                                       // lane: records
+	answer func(shard int, o *outbox.Offer) outbox.Outcome // nil: delivered
+	offers []string                                        // shard: records
 	ids    []string
 	panics bool
 }
 
-func (r *receiver) deliver(_ context.Context, lane int, o *outbox.Offer) outbox.Outcome {
+func (r *receiver) deliver(_ context.Context, shard int, o *outbox.Offer) outbox.Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text := ""
@@ -41,7 +41,7 @@ func (r *receiver) deliver(_ context.Context, lane int, o *outbox.Offer) outbox.
 	} else {
 		text = string(batch.AppendText(nil, o.Metrics))
 	}
-	r.offers = append(r.offers, fmt.Sprintf("%d: %s", lane, strings.ReplaceAll(strings.TrimSpace(text), "\n", " | ")))
+	r.offers = append(r.offers, fmt.Sprintf("%d: %s", shard, strings.ReplaceAll(strings.TrimSpace(text), "\n", " | ")))
 	r.ids = append(r.ids, o.ID)
 	if r.panics {
 		panic("a bug")
@@ -49,7 +49,7 @@ func (r *receiver) deliver(_ context.Context, lane int, o *outbox.Offer) outbox.
 	if r.answer == nil {
 		return outbox.Outcome{}
 	}
-	return r.answer(lane, o)
+	return r.answer(shard, o)
 }
 
 func (r *receiver) set(answer func(int, *outbox.Offer) outbox.Outcome) {
@@ -176,7 +176,7 @@ func TestSessionsHandOn(t *testing.T) {
 	})
 }
 
-// Records that change lanes wait for those before them.
+// Records that change shards wait for those before them.
 func TestAnotherSplitKeepsTheOrder(t *testing.T) {
 	inLab(t, func(t *testing.T, l *lab) {
 		l.r.set(retry)

@@ -183,10 +183,10 @@ func (w *buffers) free() {
 	pool.Put(w)
 }
 
-// pack appends the blocks of a batch, each for one lane and within the bounds.
+// pack appends the blocks of a batch, each for one shard and within the bounds.
 func (q *Queue) pack(w *buffers, b Batch) (blocks []journal.Block) {
 	s := q.settings
-	for lane, rows := range s.Split.lanes(b, s.InFlight) {
+	for shard, rows := range s.Split.shards(b, s.InFlight) {
 		part := b
 		if rows.Len() > 0 {
 			part = b.only(rows)
@@ -194,24 +194,24 @@ func (q *Queue) pack(w *buffers, b Batch) (blocks []journal.Block) {
 		if part.Len() == 0 {
 			continue
 		}
-		lane += firstLane(b.Signal())
+		shard += firstShard(b.Signal())
 		size, from, n := part.sizes(), 0, 0
 		for row := range part.Len() {
 			if at := size(row); row > from && (row-from >= s.MaxRecords || n+at > min(s.MaxBytes, maxBlock)) {
-				blocks = append(blocks, w.block(lane, part, from, row, len(blocks)))
+				blocks = append(blocks, w.block(shard, part, from, row, len(blocks)))
 				from, n = row, 0
 			}
 			n += size(row)
 		}
-		blocks = append(blocks, w.block(lane, part, from, part.Len(), len(blocks)))
+		blocks = append(blocks, w.block(shard, part, from, part.Len(), len(blocks)))
 	}
 	return blocks
 }
 
 // block makes the block of some rows, with the i-th buffer.
-func (w *buffers) block(lane int, b Batch, from, to, i int) journal.Block {
+func (w *buffers) block(shard int, b Batch, from, to, i int) journal.Block {
 	b = b.only(batch.RowsBetween(from, to))
-	out := journal.Block{Lane: lane, Samples: b.Len(), First: slices.Min(b.times())}
+	out := journal.Block{Shard: shard, Samples: b.Len(), First: slices.Min(b.times())}
 	if b.Logs != nil {
 		out.Kind, w.raw = kindLogs, batch.AppendLogsBinary(w.raw[:0], b.Logs)
 	} else {
@@ -258,26 +258,26 @@ func unpack(b journal.Block, source uint64, handles *batch.Interner, now time.Ti
 	return out, size, err
 }
 
-// Split says which records have to stay in their order, and so go to one lane.
+// Split says which records have to stay in their order, and so go to one shard.
 type Split struct {
-	// Series: those of one series; others go to other lanes.
+	// Series: those of one series; others go to other shards.
 	Series bool
 	// By: those with the same values of these labels; __name__ is the metric
 	// name. Neither: those of one Source.
 	By []string
 }
 
-// lanes yields the rows of each of n lanes; no rows are all of them.
-func (s Split) lanes(b Batch, n int) func(yield func(lane int, rows batch.Rows) bool) {
+// shards yields the rows of each of n shards; no rows are all of them.
+func (s Split) shards(b Batch, n int) func(yield func(shard int, rows batch.Rows) bool) {
 	return func(yield func(int, batch.Rows) bool) {
 		if !s.Series && len(s.By) == 0 {
 			yield(int(b.source()%uint64(n)), batch.Rows{})
 			return
 		}
 		rows := make([]batch.Rows, n)
-		// The journal keeps the lane, and after a restart a series must not go to
+		// The journal keeps the shard, and after a restart a series must not go to
 		// another one: so the hash has no seed of the process. Who chooses labels
-		// can fill one lane with them; nothing is looked up by it.
+		// can fill one shard with them; nothing is looked up by it.
 		var h xxhash.Digest
 		var wire []byte
 		for i, series := range b.series() {
@@ -295,8 +295,8 @@ func (s Split) lanes(b Batch, n int) func(yield func(lane int, rows batch.Rows) 
 			}
 			rows[hash%uint64(n)].Add(i)
 		}
-		for lane := range rows {
-			if rows[lane].Len() > 0 && !yield(lane, rows[lane]) {
+		for shard := range rows {
+			if rows[shard].Len() > 0 && !yield(shard, rows[shard]) {
 				return
 			}
 		}

@@ -17,10 +17,10 @@ import (
 // MaxInFlight is the most offers of one signal that can be under way at once.
 const MaxInFlight = 8
 
-// journalLanes are those of every journal: metrics, then logs.
-const journalLanes = 2 * MaxInFlight
+// journalShards are those of every journal: metrics, then logs.
+const journalShards = 2 * MaxInFlight
 
-func firstLane(s batch.Signals) int {
+func firstShard(s batch.Signals) int {
 	if s == batch.SignalLogs {
 		return MaxInFlight
 	}
@@ -43,7 +43,7 @@ type Settings struct {
 	Split    Split
 }
 
-// spread says which lane records go to: more than one kind of it must not be in
+// spread says which shard records go to: more than one kind of it must not be in
 // a journal without a barrier between them.
 func (s *Settings) spread() string {
 	return fmt.Sprintf("%d %v %s", s.InFlight, s.Split.Series, strings.Join(s.Split.By, "\x00"))
@@ -65,7 +65,7 @@ type Queue struct {
 	handles *batch.Interner
 	counts  counts
 	back    comeback
-	lanes   [journalLanes]*lane // of who has sending
+	shards  [journalShards]*shard // of who has sending
 
 	keeping chan struct{} // capacity 1: who has it keeps the journal open
 	sending chan struct{} // capacity 1: who has it sends
@@ -99,8 +99,8 @@ func New(o Options) *Queue {
 // reset forgets what is under way.
 func (q *Queue) reset() {
 	q.handles.Clear()
-	for i := range q.lanes {
-		q.lanes[i] = &lane{q: q, number: i, source: batch.NewPushSource()}
+	for i := range q.shards {
+		q.shards[i] = &shard{q: q, number: i, source: batch.NewPushSource()}
 	}
 }
 
@@ -256,10 +256,10 @@ func (q *Queue) open(ctx context.Context) (*journal.Journal, error) {
 		return j, nil
 	}
 	j, err := journal.Claim(ctx, q.o.Root, journal.Options{
-		Lanes: journalLanes, Limits: s.Limits, Owner: s.Owner, Clock: q.o.Clock, Logger: q.o.Logger,
+		Shards: journalShards, Limits: s.Limits, Owner: s.Owner, Clock: q.o.Clock, Logger: q.o.Logger,
 	})
-	if err == nil && j.Lanes() != journalLanes {
-		err = fmt.Errorf("it has %d lanes and not %d: another component's blocks are in it", j.Lanes(), journalLanes)
+	if err == nil && j.Shards() != journalShards {
+		err = fmt.Errorf("it has %d shards and not %d: another component's blocks are in it", j.Shards(), journalShards)
 		j.Close()
 	}
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// Deliver delivers an offer. lane is below 2 × MaxInFlight; calls of one lane do
+// Deliver delivers an offer. shard is below 2 × MaxInFlight; calls of one shard do
 // not overlap. ctx ends when there is no time left: the offer stays in the
 // journal then, unless the outcome says that it is done.
-type Deliver func(ctx context.Context, lane int, o *Offer) Outcome
+type Deliver func(ctx context.Context, shard int, o *Offer) Outcome
 
 // Outcome is what became of an offer: what is neither lost nor left was delivered.
 type Outcome struct {
@@ -82,7 +82,7 @@ func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) e
 		return stop()
 	}
 	var senders sync.WaitGroup
-	for _, l := range q.lanes {
+	for _, l := range q.shards {
 		senders.Go(func() {
 			defer func() {
 				if v := recover(); v != nil {
@@ -111,8 +111,8 @@ func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) e
 	return nil
 }
 
-// send offers what is in the lane.
-func (l *lane) send(ctx, posting context.Context, s *Settings, deliver Deliver, stop func() Stop) {
+// send offers what is in the shard.
+func (l *shard) send(ctx, posting context.Context, s *Settings, deliver Deliver, stop func() Stop) {
 	for ctx.Err() == nil || !stop().Replaced {
 		if !l.next(ctx, s) || !l.deliver(ctx, posting, deliver) {
 			return
@@ -122,7 +122,7 @@ func (l *lane) send(ctx, posting context.Context, s *Settings, deliver Deliver, 
 
 // deliver returns when the offer is done or gone; false: ctx ended, and it is
 // still there.
-func (l *lane) deliver(ctx, posting context.Context, deliver Deliver) bool {
+func (l *shard) deliver(ctx, posting context.Context, deliver Deliver) bool {
 	q, o := l.q, l.offer
 	for l.pauses.Reset(); ; {
 		back := q.back.next() // before the attempt, during which it may come back
@@ -177,7 +177,7 @@ const (
 	maxAfter   = 10 * time.Minute
 )
 
-// comeback tells lanes that wait that the sink delivers.
+// comeback tells shards that wait that the sink delivers.
 type comeback struct {
 	mu   sync.Mutex
 	back chan struct{} // nil: nobody has asked since it was closed

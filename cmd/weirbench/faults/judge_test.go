@@ -198,12 +198,12 @@ func (r *trial) written(bodies ...[]byte) (dir string) {
 	r.t.Helper()
 	dir = filepath.Join(r.data(), "journal", "name-sink")
 	for _, half := range [][][]byte{bodies[:len(bodies)/2], bodies[len(bodies)/2:]} {
-		j, err := journal.Open(dir, journal.Options{Lanes: 2, Clock: clock.System{}, Logger: discard})
+		j, err := journal.Open(dir, journal.Options{Shards: 2, Clock: clock.System{}, Logger: discard})
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		for i, b := range half {
-			if err := j.Append(journal.Block{Lane: i % 2, Kind: 1, Samples: 2, Payload: b}); err != nil {
+			if err := j.Append(journal.Block{Shard: i % 2, Kind: 1, Samples: 2, Payload: b}); err != nil {
 				r.t.Fatal(err)
 			}
 		}
@@ -258,14 +258,14 @@ func TestFlip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j, err := journal.Open(dir, journal.Options{Lanes: 2, Clock: clock.System{}, Logger: discard})
+		j, err := journal.Open(dir, journal.Options{Shards: 2, Clock: clock.System{}, Logger: discard})
 		if err != nil {
 			t.Fatal(err)
 		}
-		came, lanes := 0, j.Lanes()
+		came, shards := 0, j.Shards()
 		for j.Stats().Blocks > 0 {
-			for lane := range lanes {
-				for b, ok := next(j, lane); ok; b, ok = next(j, lane) {
+			for shard := range shards {
+				for b, ok := next(j, shard); ok; b, ok = next(j, shard) {
 					if !slices.ContainsFunc(bodies, func(x []byte) bool { return bytes.Equal(x, b.Payload) }) {
 						t.Fatalf("seed %d: block %d has other bytes", seed, b.Seq)
 					}
@@ -298,11 +298,11 @@ func TestFill(t *testing.T) {
 
 var discard = slog.New(slog.DiscardHandler)
 
-// next is the lane's next block, if there is one now.
-func next(j *journal.Journal, lane int) (journal.Block, bool) {
+// next is the shard's next block, if there is one now.
+func next(j *journal.Journal, shard int) (journal.Block, bool) {
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // a lane can be emptied after its context ended
-	b, err := j.Next(ctx, lane, nil)
+	cancel() // a shard can be emptied after its context ended
+	b, err := j.Next(ctx, shard, nil)
 	return b, err == nil
 }
 

@@ -83,7 +83,7 @@ func (r *run) slowed(ctx context.Context) (string, error) {
 }
 
 // configure writes another config, with a queue_config if it is not "", and starts
-// weir again: an empty journal then gets as many lanes as requests may be in
+// weir again: an empty journal then gets as many shards as requests may be in
 // flight.
 func (r *run) configure(ctx context.Context, queue string) error {
 	if err := r.drained(ctx); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/engine/httpclient"
 )
 
 // Arguments of discovery.consul.

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/consul"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/discovery"
+	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
 // attempt is the longest that a query takes to fail, with the pause before it:

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/dns"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/discovery"
+	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
 // Registration describes discovery.dns.

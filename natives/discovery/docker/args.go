@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/engine/httpclient"
 )
 
 // Arguments of discovery.docker.

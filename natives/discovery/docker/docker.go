@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/moby"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/discovery"
+	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
 // Registration describes discovery.docker.

@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v2"
 
 	"github.com/weir-run/weir/engine/files"
-	"github.com/weir-run/weir/natives/discovery"
+	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
 // config is the discovery of files as Prometheus's packages want it.

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/engine/httpclient"
 )
 
 // Arguments of discovery.http.

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
 	"github.com/weir-run/weir/engine/files"
-	"github.com/weir-run/weir/natives/discovery"
-	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/engine/httpclient"
+	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
 // config is the discovery of a URL as Prometheus's packages want it.

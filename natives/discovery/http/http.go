@@ -9,7 +9,7 @@ import (
 	sd "github.com/prometheus/prometheus/discovery"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/discovery"
+	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
 // Registration describes discovery.http.

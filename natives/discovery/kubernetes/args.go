@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/engine/httpclient"
 )
 
 // Arguments of discovery.kubernetes.

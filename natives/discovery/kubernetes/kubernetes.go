@@ -20,7 +20,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	weirfiles "github.com/weir-run/weir/engine/files"
-	"github.com/weir-run/weir/natives/discovery"
+	"github.com/weir-run/weir/natives/discovery/internal/discovery"
 )
 
 // Registration describes discovery.kubernetes.

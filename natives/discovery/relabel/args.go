@@ -1,6 +1,6 @@
 package relabel
 
-import "github.com/weir-run/weir/natives/prometheus/rule"
+import "github.com/weir-run/weir/engine/rule"
 
 // Arguments of discovery.relabel.
 type Arguments struct {

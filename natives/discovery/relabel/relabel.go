@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/engine/rule"
 )
 
 // Registration describes discovery.relabel.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/expr/clause"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
 // Arguments of expr.filter.

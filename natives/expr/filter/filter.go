@@ -16,10 +16,10 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/expr"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/expr/clause"
-	"github.com/weir-run/weir/natives/generation"
-	"github.com/weir-run/weir/scripting/expr"
+	"github.com/weir-run/weir/engine/ruleset"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
 // Registration describes expr.filter.
@@ -41,7 +41,7 @@ func Registration() component.Registration {
 type Component struct {
 	opts component.Options
 	mem  *memory
-	gen  *generation.Current[*rules]
+	gen  *ruleset.Current[*rules]
 }
 
 var (
@@ -54,7 +54,7 @@ var (
 // memory is what a node's components hand down.
 type memory struct {
 	sender   *flow.Sender
-	node     *generation.Node[*rules]
+	node     *ruleset.Node[*rules]
 	failures *clause.Failures
 }
 
@@ -79,7 +79,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 		c.mem = p.mem
 	} else {
 		s := flow.NewSender()
-		c.mem = &memory{sender: s, node: generation.NewNode[*rules](s), failures: clause.NewFailures("drop", "keep")}
+		c.mem = &memory{sender: s, node: ruleset.NewNode[*rules](s), failures: clause.NewFailures("drop", "keep")}
 	}
 	c.gen = c.mem.node.Follow()
 	if err := c.mem.failures.Register(o.Registerer); err != nil {

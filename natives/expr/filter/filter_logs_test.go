@@ -16,8 +16,8 @@ import (
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
-	"github.com/weir-run/weir/natives/expr/clause"
 	"github.com/weir-run/weir/natives/expr/filter"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/lua"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
-	"github.com/weir-run/weir/natives/expr/clause"
 	"github.com/weir-run/weir/natives/expr/filter"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
 func arguments(to *flow.Receiver, kind string, src clause.Predicate) *filter.Arguments {

@@ -9,12 +9,12 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/expr/clause"
+	"github.com/weir-run/weir/engine/rule"
 	"github.com/weir-run/weir/natives/expr/filter"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 	"github.com/weir-run/weir/natives/expr/route"
 	"github.com/weir-run/weir/natives/expr/set"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
-	"github.com/weir-run/weir/natives/prometheus/rule"
 )
 
 type nowhere struct{}

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/expr/clause"
-	"github.com/weir-run/weir/natives/generation"
+	"github.com/weir-run/weir/engine/ruleset"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
 // Registration describes expr.route.
@@ -39,7 +39,7 @@ func Registration() component.Registration {
 type Component struct {
 	opts component.Options
 	mem  *memory
-	gen  *generation.Current[*rules]
+	gen  *ruleset.Current[*rules]
 }
 
 var (
@@ -52,7 +52,7 @@ var (
 // memory is what a node's components hand down.
 type memory struct {
 	exits    *flow.Exits
-	node     *generation.Node[*rules]
+	node     *ruleset.Node[*rules]
 	failures *clause.Failures
 }
 
@@ -63,7 +63,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 		c.mem = p.mem
 	} else {
 		e := flow.NewExits()
-		c.mem = &memory{exits: e, node: generation.NewNode[*rules](e), failures: clause.NewFailures("when")}
+		c.mem = &memory{exits: e, node: ruleset.NewNode[*rules](e), failures: clause.NewFailures("when")}
 	}
 	c.gen = c.mem.node.Follow()
 	if err := c.mem.failures.Register(o.Registerer); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
-	"github.com/weir-run/weir/natives/expr/clause"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 	"github.com/weir-run/weir/natives/expr/route"
 )
 

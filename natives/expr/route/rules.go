@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/expr"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/expr/clause"
-	"github.com/weir-run/weir/scripting/expr"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
 // rules are the routes of one generation and what they remember of series.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/expr/clause"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
 // Arguments of expr.set. All expressions see the record as it came: for a sample

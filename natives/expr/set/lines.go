@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/expr/clause"
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/view"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
 var logWindows = sync.Pool{New: func() any { return new(view.Logs) }}

@@ -2,8 +2,8 @@ package set
 
 import (
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/scripting/expr"
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/expr"
+	"github.com/weir-run/weir/engine/view"
 )
 
 // once sets, in one batch, the labels that follow from labels alone.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/expr/clause"
-	"github.com/weir-run/weir/scripting/expr"
-	"github.com/weir-run/weir/scripting/view"
+	"github.com/weir-run/weir/engine/expr"
+	"github.com/weir-run/weir/engine/view"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
 // rules are the expressions of one generation and what they made of series.

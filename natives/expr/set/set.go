@@ -20,8 +20,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/expr/clause"
-	"github.com/weir-run/weir/natives/generation"
+	"github.com/weir-run/weir/engine/ruleset"
+	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
 // Registration describes expr.set.
@@ -43,7 +43,7 @@ func Registration() component.Registration {
 type Component struct {
 	opts component.Options
 	mem  *memory
-	gen  *generation.Current[*rules]
+	gen  *ruleset.Current[*rules]
 }
 
 var (
@@ -56,7 +56,7 @@ var (
 // memory is what a node's components hand down.
 type memory struct {
 	sender     *flow.Sender
-	node       *generation.Node[*rules]
+	node       *ruleset.Node[*rules]
 	failures   *clause.Failures
 	collisions prometheus.Counter
 }
@@ -69,7 +69,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 	} else {
 		s := flow.NewSender()
 		c.mem = &memory{
-			sender: s, node: generation.NewNode[*rules](s), failures: clause.NewFailures("name", "value", "label", "line", "meta"),
+			sender: s, node: ruleset.NewNode[*rules](s), failures: clause.NewFailures("name", "value", "label", "line", "meta"),
 			collisions: prometheus.NewCounter(prometheus.CounterOpts{
 				Name: "weir_expr_samples_collided_total",
 				Help: "Samples that left with the labels and the timestamp of another sample of their batch.",

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/glob"
+	"github.com/weir-run/weir/engine/glob"
 )
 
 // The labels with a meaning here.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/glob"
+	"github.com/weir-run/weir/engine/glob"
 )
 
 // Registration describes local.file_match.

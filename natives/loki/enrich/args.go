@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/inventory"
+	"github.com/weir-run/weir/engine/inventory"
 )
 
 // Arguments of loki.enrich.

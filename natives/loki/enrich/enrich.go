@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/generation"
-	"github.com/weir-run/weir/natives/inventory"
+	"github.com/weir-run/weir/engine/inventory"
+	"github.com/weir-run/weir/engine/ruleset"
 )
 
 // Registration describes loki.enrich.
@@ -24,7 +24,7 @@ func Registration() component.Registration {
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
 		Build: func(o component.Options, args any) (component.Component, error) {
-			c := &Component{generation.NewWorker[*inventory.Rules](o)}
+			c := &Component{ruleset.NewWorker[*inventory.Rules](o)}
 			return c, c.Update(args)
 		},
 	}
@@ -32,7 +32,7 @@ func Registration() component.Registration {
 
 // Component is one loki.enrich.
 type Component struct {
-	*generation.Worker[*inventory.Rules]
+	*ruleset.Worker[*inventory.Rules]
 }
 
 var (

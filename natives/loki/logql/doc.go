@@ -12,7 +12,7 @@
 // pipeline is refused when it is parsed, and the rest of weir is as it was.
 package logql
 
-import "github.com/weir-run/weir/natives/loki/selector"
+import "github.com/weir-run/weir/natives/loki/internal/selector"
 
 // Source is the text of a pipeline that parses: pipelines that are equal are
 // equal by ==. The zero value is none.

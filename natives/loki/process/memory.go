@@ -15,13 +15,13 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/generation"
+	"github.com/weir-run/weir/engine/ruleset"
 )
 
 // memory is what a node's components hand down.
 type memory struct {
 	sender  *flow.Sender
-	node    *generation.Node[*pipeline]
+	node    *ruleset.Node[*pipeline]
 	dropped *prometheus.CounterVec
 	counts  *counts
 	custom  *custom
@@ -48,7 +48,7 @@ type turn struct {
 func newMemory() *memory {
 	s := flow.NewSender()
 	m := &memory{
-		sender: s, node: generation.NewNode[*pipeline](s), wake: make(chan struct{}, 1), sources: map[uint64]*turn{},
+		sender: s, node: ruleset.NewNode[*pipeline](s), wake: make(chan struct{}, 1), sources: map[uint64]*turn{},
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "loki_process_dropped_lines_total",
 			Help: "Lines that a stage dropped, by the reason that its arguments give.",
@@ -76,7 +76,7 @@ func (e *env) countDropped(reason string, n int) {
 
 // next makes stages the ones that gen works by. fresh says that it is of another
 // component, which shows what stages count by its own Registerer.
-func (m *memory) next(gen *generation.Current[*pipeline], e env, stages []Stage, fresh bool) error {
+func (m *memory) next(gen *ruleset.Current[*pipeline], e env, stages []Stage, fresh bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if fresh || !m.current.same(stages) {

@@ -33,7 +33,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/generation"
+	"github.com/weir-run/weir/engine/ruleset"
 )
 
 // Registration describes loki.process.
@@ -54,7 +54,7 @@ func Registration() component.Registration {
 type Component struct {
 	opts component.Options
 	mem  *memory
-	gen  *generation.Current[*pipeline]
+	gen  *ruleset.Current[*pipeline]
 }
 
 var (
@@ -62,7 +62,7 @@ var (
 	_ component.Updater   = (*Component)(nil)
 	_ component.Sourced   = (*Component)(nil)
 	_ flow.LogsConsumer   = (*Component)(nil)
-	_ generation.Rules    = (*pipeline)(nil)
+	_ ruleset.Rules       = (*pipeline)(nil)
 )
 
 func newComponent(o component.Options, a *Arguments) (*Component, error) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/loki/selector"
+	"github.com/weir-run/weir/natives/loki/internal/selector"
 )
 
 // MatchArguments of stage.match.

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/wire"
+	"github.com/weir-run/weir/engine/wire"
 )
 
 // Reader reads a request, which is not compressed any more:

@@ -102,9 +102,9 @@ func check(args any, settled func(string) bool) []*component.ArgumentError {
 
 // load returns the rules of a file, those that come with weir for none, and all
 // files that they are in.
-func load(path string) (*ruleset, []string, error) {
+func load(path string) (*detectors, []string, error) {
 	if path == "" {
-		return defaultRuleset(), nil, nil
+		return defaultDetectors(), nil, nil
 	}
 	text, err := files.Read(path, maxRules)
 	if err != nil {

@@ -66,7 +66,7 @@ type fileAllowlist struct {
 
 // parseConfig returns the rules of a Gitleaks configuration, and the files it
 // extends. The error has all that is wrong, joined.
-func parseConfig(text []byte) (*ruleset, []string, error) {
+func parseConfig(text []byte) (*detectors, []string, error) {
 	f, extended, err := readConfig(text, 0)
 	if err != nil {
 		return nil, extended, err
@@ -75,7 +75,7 @@ func parseConfig(text []byte) (*ruleset, []string, error) {
 	return rs, extended, err
 }
 
-var defaultRuleset = sync.OnceValue(func() *ruleset {
+var defaultDetectors = sync.OnceValue(func() *detectors {
 	rs, _, err := parseConfig(defaultRules)
 	if err != nil {
 		panic("BUG: cannot read the default rules: " + err.Error())
@@ -170,14 +170,14 @@ func (r *fileRule) allowlists() []fileAllowlist {
 	return r.Allowlists
 }
 
-func (f *fileConfig) compile() (*ruleset, error) {
+func (f *fileConfig) compile() (*detectors, error) {
 	var errs []error
 	add := func(where string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", where, err))
 		}
 	}
-	rs := new(ruleset)
+	rs := new(detectors)
 	targeted := map[string][]*allowlist{}
 	for i, a := range f.Allowlists {
 		al, err := a.compile()

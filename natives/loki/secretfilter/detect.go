@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/engine/regex"
 )
 
-// ruleset is a configuration at work. It is immutable; its methods are safe for
+// detectors is a configuration at work. It is immutable; its methods are safe for
 // concurrent use.
-type ruleset struct {
+type detectors struct {
 	rules  []*rule
 	allow  []*allowlist
 	words  *scanner
@@ -70,7 +70,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // find returns the secrets in line; they are valid until the next call with s.
 // over is asked before each rule and tells it to give up, ok is false then; it
 // may be nil. So it gives up when g ends the matches of a rule.
-func (rs *ruleset) find(line string, s *scratch, over func() bool, g regex.Guard) (fs []finding, ok bool) {
+func (rs *detectors) find(line string, s *scratch, over func() bool, g regex.Guard) (fs []finding, ok bool) {
 	s.found.reset(len(rs.rules))
 	rs.words.scan(line, &s.found)
 	if len(rs.always) > 0 {
@@ -110,7 +110,7 @@ func (rs *ruleset) find(line string, s *scratch, over func() bool, g regex.Guard
 const allowed = "gitleaks:allow"
 
 // apply appends what r finds in line.
-func (rs *ruleset) apply(r *rule, line string, fs []finding, g regex.Guard) ([]finding, error) {
+func (rs *detectors) apply(r *rule, line string, fs []finding, g regex.Guard) ([]finding, error) {
 	err := r.regex().Each(line, -1, g, func(at []int) error {
 		match := strings.Trim(line[at[0]:at[1]], "\n")
 		secret, err := r.secret(match, g)

@@ -12,7 +12,7 @@ type Found struct{ Rule, Secret string }
 // Find returns what the rules of a configuration find in a line, nil for the
 // default ones.
 func Find(config []byte, line string) ([]Found, error) {
-	rs := defaultRuleset()
+	rs := defaultDetectors()
 	if config != nil {
 		var err error
 		if rs, _, err = parseConfig(config); err != nil {

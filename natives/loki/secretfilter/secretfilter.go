@@ -23,7 +23,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/regex"
-	"github.com/weir-run/weir/natives/generation"
+	"github.com/weir-run/weir/engine/ruleset"
 )
 
 // Registration describes loki.secretfilter.
@@ -43,7 +43,7 @@ func Registration() component.Registration {
 
 // Component is one loki.secretfilter.
 type Component struct {
-	*generation.Worker[*rules]
+	*ruleset.Worker[*rules]
 	metrics *metrics
 	files   []string
 }
@@ -57,9 +57,9 @@ var (
 
 // rules are one generation's.
 type rules struct {
-	*generation.Mapper // to streams of lines that took too long
-	args               *Arguments
-	set                *ruleset
+	*ruleset.Mapper // to streams of lines that took too long
+	args            *Arguments
+	set             *detectors
 }
 
 func newComponent(o component.Options, a *Arguments) (*Component, error) {
@@ -67,7 +67,7 @@ func newComponent(o component.Options, a *Arguments) (*Component, error) {
 	if p, ok := o.Previous.(*Component); ok {
 		m = p.metrics
 	}
-	c := &Component{Worker: generation.NewWorker[*rules](o), metrics: m}
+	c := &Component{Worker: ruleset.NewWorker[*rules](o), metrics: m}
 	if err := component.Register(o.Registerer, m.all()...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
@@ -84,7 +84,7 @@ func (c *Component) Update(args any) error {
 	c.files = files
 	c.Set(a.ForwardTo,
 		func(r *rules) bool { return r.set == set && r.args.sameRules(a) },
-		func() *rules { return &rules{generation.NewMapper(timedOut), a, set} })
+		func() *rules { return &rules{ruleset.NewMapper(timedOut), a, set} })
 	return nil
 }
 

@@ -16,7 +16,7 @@ var timed = []struct{ name, line string }{
 }
 
 func BenchmarkFind(b *testing.B) {
-	rs := defaultRuleset()
+	rs := defaultDetectors()
 	s := new(scratch)
 	for _, l := range timed {
 		b.Run(l.name, func(b *testing.B) {
@@ -30,7 +30,7 @@ func BenchmarkFind(b *testing.B) {
 }
 
 func BenchmarkScan(b *testing.B) {
-	rs := defaultRuleset()
+	rs := defaultDetectors()
 	line := strings.Repeat("0123 4567 ", 20)
 	var f rulesFound
 	f.reset(len(rs.rules))

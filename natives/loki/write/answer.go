@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/httpclient"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -60,7 +60,7 @@ type Endpoint struct {
 	MinBackoff time.Duration `alloy:"min_backoff_period,attr,optional"`
 	// Longest wait between retries. While no connection can be made it is 30s at
 	// most, unless max_backoff_retries is set or min_backoff_period is more. Once
-	// the endpoint takes a request of one lane again, the others retry at once,
+	// the endpoint takes a request of one shard again, the others retry at once,
 	// unless it was too many of them (429) or they were asked to wait
 	// (Retry-After).
 	MaxBackoff time.Duration `alloy:"max_backoff_period,attr,optional"`
@@ -82,10 +82,10 @@ type Endpoint struct {
 
 // Queue says how lines are gathered and sent.
 type Queue struct {
-	// Most bytes of lines of one lane that are gathered before they are written to
+	// Most bytes of lines of one shard that are gathered before they are written to
 	// the journal; more than 128KiB means 128KiB.
 	Capacity component.Size `alloy:"capacity,attr,optional"`
-	// Lanes that send side by side lines without a tenant of their own, 8 at
+	// Shards that send side by side lines without a tenant of their own, 8 at
 	// least and 32 at most; those with __tenant_id__ have 24 others. Another number
 	// than before takes effect when the journal is opened and nothing is in it.
 	MinShards int `alloy:"min_shards,attr,optional"`

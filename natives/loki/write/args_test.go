@@ -7,7 +7,7 @@ import (
 
 	"github.com/grafana/alloy/syntax"
 
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 	"github.com/weir-run/weir/natives/loki/write"
 )
 

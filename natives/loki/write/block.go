@@ -12,7 +12,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -34,7 +34,7 @@ type block struct {
 	buf    []byte // streams, one after the other, not compressed
 }
 
-// buffers are what open blocks and their compression need; between blocks a lane
+// buffers are what open blocks and their compression need; between blocks a shard
 // holds none.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
@@ -85,14 +85,14 @@ func (bl *block) add(labels string, b *batch.Logs, row int32, next []int32) int3
 
 // close returns the block as the journal takes it, and makes bl ready for the
 // next one. Give the payload back by putBuffer.
-func (bl *block) close(lane int) journal.Block {
+func (bl *block) close(shard int) journal.Block {
 	head := binary.MaxVarintLen64 + len(bl.tenant)
 	payload := getBuffer(head + s2.MaxEncodedLen(len(bl.buf)))
 	payload = append(binary.AppendUvarint(payload, uint64(len(bl.tenant))), bl.tenant...)
 	at := len(payload)
 	// The library's snappy.Encode compresses a little better in twice the time.
 	payload = payload[:at+len(s2.EncodeSnappy(payload[at:cap(payload)], bl.buf))]
-	out := journal.Block{Lane: lane, Kind: kindPush, Samples: bl.lines, First: bl.first, Payload: payload}
+	out := journal.Block{Shard: shard, Kind: kindPush, Samples: bl.lines, First: bl.first, Payload: payload}
 	bl.buf, bl.lines = bl.buf[:0], 0
 	return out
 }

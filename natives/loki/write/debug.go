@@ -3,7 +3,7 @@ package write
 import (
 	"time"
 
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 // debugInfo is what the page shows of an endpoint.
@@ -11,7 +11,7 @@ type debugInfo struct {
 	Endpoint      string           `json:"endpoint"`
 	URL           string           `json:"url"`
 	Journal       string           `json:"journal"`
-	Lanes         int              `json:"lanes"` // for lines without a tenant of their own
+	Shards        int              `json:"shards"` // for lines without a tenant of their own
 	PendingBlocks int64            `json:"pending_blocks"`
 	PendingLines  int64            `json:"pending_lines"`
 	JournalBytes  int64            `json:"journal_bytes"`
@@ -39,7 +39,7 @@ func (e *endpoint) debug() debugInfo {
 		Sent: e.Sent.Load(), Dropped: d.Dropped, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
 	}
 	if d.Journal != "" {
-		in.Lanes = len(e.lanes.gatherers)
+		in.Shards = len(e.shards.gatherers)
 	}
 	return in
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 // endpoint sends to one URL from one journal.
 type endpoint struct {
 	*journaling.Outbox
 	settings atomic.Pointer[settings]
-	lanes    *lanes // set before the first batch
+	shards   *shards // set before the first batch
 
 	mu        sync.Mutex
-	waiting   map[int]waiting      // by lane
+	waiting   map[int]waiting      // by shard
 	rejecting error                // why all of the last request was refused, nil if it was not
 	toldRetry time.Time            // when that was logged last
 	toldLost  map[string]time.Time // by reason: when it was logged that lines are
@@ -64,7 +64,7 @@ func (c consumer) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 			return err
 		}
 	}
-	return e.lanes.add(s, b)
+	return e.shards.add(s, b)
 }
 
 // discard stands behind the gate of an endpoint that was removed: batches that
@@ -82,8 +82,8 @@ func (d discard) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 func (e *endpoint) Run(ctx context.Context) {
 	e.Serve(ctx, journaling.Work{
 		Opened: func() (gather []func(context.Context)) {
-			e.lanes = newLanes(e)
-			for _, g := range e.lanes.gatherers {
+			e.shards = newShards(e)
+			for _, g := range e.shards.gatherers {
 				gather = append(gather, g.Run)
 			}
 			return gather
@@ -103,19 +103,19 @@ func (e *endpoint) Use(s *settings) {
 	e.Update(&s.Settings)
 }
 
-// waiting is a lane that the endpoint takes nothing of.
+// waiting is a shard that the endpoint takes nothing of.
 type waiting struct {
 	since time.Time
 	err   error
 }
 
-// retries notes that a lane's request is to be sent again. It logs the first of
-// them, and not more than once a minute: lanes may disagree at every request.
-func (e *endpoint) retries(s *settings, lane int, tenant string, err error) {
+// retries notes that a shard's request is to be sent again. It logs the first of
+// them, and not more than once a minute: shards may disagree at every request.
+func (e *endpoint) retries(s *settings, shard int, tenant string, err error) {
 	e.Failed(err)
 	now := e.Clock.Now()
 	e.mu.Lock()
-	w, ok := e.waiting[lane]
+	w, ok := e.waiting[shard]
 	if !ok {
 		w.since = now
 	}
@@ -123,7 +123,7 @@ func (e *endpoint) retries(s *settings, lane int, tenant string, err error) {
 	if e.waiting == nil {
 		e.waiting = map[int]waiting{}
 	}
-	e.waiting[lane] = w
+	e.waiting[shard] = w
 	e.rejecting = nil
 	quiet := ok || now.Sub(e.toldRetry) < time.Minute
 	if !quiet {
@@ -137,14 +137,14 @@ func (e *endpoint) retries(s *settings, lane int, tenant string, err error) {
 	e.Report()
 }
 
-// answered notes that a lane's request was answered for good; lost is how many
+// answered notes that a shard's request was answered for good; lost is how many
 // lines of it were not taken, by reason, and err says why.
-func (e *endpoint) answered(s *settings, lane int, tenant string, err error, lost map[string]int, all bool) {
+func (e *endpoint) answered(s *settings, shard int, tenant string, err error, lost map[string]int, all bool) {
 	e.Answered(!all, err)
 	now := e.Clock.Now()
 	e.mu.Lock()
-	since := e.waiting[lane].since
-	delete(e.waiting, lane)
+	since := e.waiting[shard].since
+	delete(e.waiting, shard)
 	again := e.down && len(e.waiting) == 0 && err == nil
 	if again {
 		e.down = false
@@ -175,10 +175,10 @@ func (e *endpoint) answered(s *settings, lane int, tenant string, err error, los
 	}
 }
 
-// fellOff notes that a lane does not wait any more: its request fell off the journal.
-func (e *endpoint) fellOff(lane int) {
+// fellOff notes that a shard does not wait any more: its request fell off the journal.
+func (e *endpoint) fellOff(shard int) {
 	e.mu.Lock()
-	delete(e.waiting, lane)
+	delete(e.waiting, shard)
 	e.mu.Unlock()
 	e.Report()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 // Encode returns the journal blocks that a batch becomes.
@@ -21,7 +21,7 @@ func Encode(b *batch.Logs) []journal.Block {
 	return append(gr.blocks, gr.own.close(0))
 }
 
-// Encoder encodes batches as a lane does, again and again.
+// Encoder encodes batches as a shard does, again and again.
 func Encoder() func(b *batch.Logs) (size int) {
 	g := &gatherer{}
 	s := &settings{blockSize: maxBlock, streams: newStreams(nil, time.Now)}

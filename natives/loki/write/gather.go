@@ -5,7 +5,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 const (
@@ -16,36 +16,36 @@ const (
 	enough = 32 << 10
 )
 
-// A journal has lanes for lines without a tenant of their own, of which each
+// A journal has shards for lines without a tenant of their own, of which each
 // belongs to some sources, and those for the others, of which each belongs to
 // some tenants: who is not let in, or not so much, holds up nobody but them.
 const (
-	minShards   = 8
-	maxShards   = 32
-	tenantLanes = 24
+	minShards    = 8
+	maxShards    = 32
+	tenantShards = 24
 )
 
-// lanes returns how many lanes a new journal gets.
-func (q *Queue) lanes() int { return min(max(q.MinShards, minShards), maxShards) + tenantLanes }
+// shards returns how many shards a new journal gets.
+func (q *Queue) shards() int { return min(max(q.MinShards, minShards), maxShards) + tenantShards }
 
-// shards returns how many of a journal's lanes belong to sources: the first.
-func shards(lanes int) int { return max(lanes-tenantLanes, 1) }
+// sourceShards returns how many of a journal's shards belong to sources: the first.
+func sourceShards(shards int) int { return max(shards-tenantShards, 1) }
 
-// lanes spreads sources over gatherers.
-type lanes struct {
+// shards spreads sources over gatherers.
+type shards struct {
 	gatherers []*gatherer
 }
 
-func newLanes(e *endpoint) *lanes {
-	l := &lanes{}
-	for lane := range shards(e.Journal.Lanes()) {
-		l.gatherers = append(l.gatherers, newGatherer(e, lane))
+func newShards(e *endpoint) *shards {
+	l := &shards{}
+	for shard := range sourceShards(e.Journal.Shards()) {
+		l.gatherers = append(l.gatherers, newGatherer(e, shard))
 	}
 	return l
 }
 
 // add gathers a batch and returns when it is written.
-func (l *lanes) add(s *settings, b *batch.Logs) error {
+func (l *shards) add(s *settings, b *batch.Logs) error {
 	if b.Len() == 0 {
 		return nil
 	}
@@ -66,9 +66,9 @@ func (l *lanes) add(s *settings, b *batch.Logs) error {
 // groups.
 type gatherer struct {
 	journaling.Gatherer[*group]
-	e    *endpoint
-	lane int
-	rows grouped
+	e     *endpoint
+	shard int
+	rows  grouped
 }
 
 // group is lines that wait for their journal write. All of it is gathered under
@@ -83,8 +83,8 @@ type group struct {
 	size    int // bytes of streams
 }
 
-func newGatherer(e *endpoint, lane int) *gatherer {
-	g := &gatherer{e: e, lane: lane}
+func newGatherer(e *endpoint, shard int) *gatherer {
+	g := &gatherer{e: e, shard: shard}
 	g.Init(e.Outbox, journaling.Hooks[*group]{Close: g.close, Written: g.written})
 	return g
 }
@@ -138,26 +138,26 @@ func (g *gatherer) take(gr *group, b *batch.Logs) (skipped map[string]int) {
 			skipped[reason] += run.n
 			continue
 		}
-		bl, lane := gr.block(g, what.tenant)
+		bl, shard := gr.block(g, what.tenant)
 		for row := run.first; row >= 0; {
 			before := len(bl.buf)
 			row = bl.add(what.labels, b, row, g.rows.next)
 			gr.size += len(bl.buf) - before
 			if row >= 0 {
-				gr.blocks = append(gr.blocks, bl.close(lane))
+				gr.blocks = append(gr.blocks, bl.close(shard))
 			}
 		}
 	}
 	return skipped
 }
 
-// block returns the open block of a tenant, and its lane.
+// block returns the open block of a tenant, and its shard.
 func (gr *group) block(g *gatherer, tenant string) (*block, int) {
 	if tenant == "" {
 		if gr.own.buf == nil {
 			gr.own.buf = getBuffer(0)
 		}
-		return &gr.own, g.lane
+		return &gr.own, g.shard
 	}
 	bl := gr.tenants[tenant]
 	if bl == nil {
@@ -168,27 +168,27 @@ func (gr *group) block(g *gatherer, tenant string) (*block, int) {
 		gr.tenants[tenant] = bl
 		gr.order = append(gr.order, bl)
 	}
-	return bl, g.laneOf(tenant)
+	return bl, g.shardOf(tenant)
 }
 
-// laneOf returns the lane of a tenant.
-func (g *gatherer) laneOf(tenant string) int {
+// shardOf returns the shard of a tenant.
+func (g *gatherer) shardOf(tenant string) int {
 	if tenant == "" {
-		return g.lane
+		return g.shard
 	}
-	lanes := g.e.Journal.Lanes()
-	first := shards(lanes)
-	if first == lanes {
-		return g.lane // a journal of another weir
+	shards := g.e.Journal.Shards()
+	first := sourceShards(shards)
+	if first == shards {
+		return g.shard // a journal of another weir
 	}
-	return first + int(xxhash.Sum64String(tenant)%uint64(lanes-first))
+	return first + int(xxhash.Sum64String(tenant)%uint64(shards-first))
 }
 
 // close returns the blocks of a group.
 func (g *gatherer) close(gr *group) []journal.Block {
 	for _, bl := range append(gr.order, &gr.own) {
 		if bl.lines > 0 {
-			gr.blocks = append(gr.blocks, bl.close(g.laneOf(bl.tenant)))
+			gr.blocks = append(gr.blocks, bl.close(g.shardOf(bl.tenant)))
 		}
 	}
 	putBuffer(gr.own.buf) // those of tenants may be many, and small

@@ -1,6 +1,6 @@
 package write
 
-import "github.com/weir-run/weir/natives/journaling"
+import "github.com/weir-run/weir/engine/journaling"
 
 func (e *Endpoint) ref() journaling.Ref { return journaling.Ref{Name: e.Name, URL: e.URL} }
 

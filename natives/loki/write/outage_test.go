@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 	"github.com/weir-run/weir/natives/loki/write"
 )
 
@@ -164,7 +164,7 @@ func TestFullJournalBlocks(t *testing.T) {
 func TestUnknownBlocks(t *testing.T) {
 	home := componenttest.New(t, id)
 	j, err := journal.Claim(t.Context(), journaling.Root(home.StoragePath), journal.Options{
-		Lanes: 28, Clock: clock.System{}, Logger: home.Options().Logger, Owner: journal.Owner{Endpoint: "x", URL: "http://old/", Node: id},
+		Shards: 28, Clock: clock.System{}, Logger: home.Options().Logger, Owner: journal.Owner{Endpoint: "x", URL: "http://old/", Node: id},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func TestDebugInfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"lanes":8`, `"pending_lines":3`, `"pending_blocks":1`, "500 Internal Server Error: down"} {
+	for _, want := range []string{`"shards":8`, `"pending_lines":3`, `"pending_blocks":1`, "500 Internal Server Error: down"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s is not in %s", want, text)
 		}
@@ -228,7 +228,7 @@ func TestDebugInfo(t *testing.T) {
 	}
 }
 
-// TestFallsOff: what is older than max_age is dropped and counted, and its lane
+// TestFallsOff: what is older than max_age is dropped and counted, and its shard
 // waits no more.
 func TestFallsOff(t *testing.T) {
 	srv := newServer(t)

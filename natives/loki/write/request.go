@@ -138,10 +138,10 @@ func (r *request) each(f func(labels string, t int64, line string, meta []batch.
 	}
 }
 
-// joiner makes requests of a lane's blocks.
+// joiner makes requests of a shard's blocks.
 type joiner struct {
-	e    *endpoint
-	lane int
+	e     *endpoint
+	shard int
 
 	carry *flight  // read, and part of no request yet
 	free  [][]byte // buffers
@@ -156,7 +156,7 @@ func (j *joiner) next(ctx context.Context) *request {
 		first := j.carry
 		j.carry = nil
 		if first == nil || !j.e.Journal.Keeps(first.Block) {
-			b, err := j.e.Journal.Next(ctx, j.lane, j.buffer())
+			b, err := j.e.Journal.Next(ctx, j.shard, j.buffer())
 			if err != nil {
 				return nil
 			}

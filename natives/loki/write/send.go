@@ -18,20 +18,20 @@ import (
 // soon: what pauses of minutes spare is an endpoint that answers.
 const unreachable = 30 * time.Second
 
-// sender delivers the requests of a lane, one at a time.
+// sender delivers the requests of a shard, one at a time.
 type sender struct {
 	e       *endpoint
-	lane    int
+	shard   int
 	posting context.Context
 	pauses  backoff.Pauses
 	body    []byte
 }
 
-// send delivers a lane's blocks until ctx ends and then as long as there are any
+// send delivers a shard's blocks until ctx ends and then as long as there are any
 // and they are taken, but not after posting has ended.
-func (e *endpoint) send(ctx, posting context.Context, lane int) {
-	j := joiner{e: e, lane: lane}
-	s := sender{e: e, lane: lane, posting: posting}
+func (e *endpoint) send(ctx, posting context.Context, shard int) {
+	j := joiner{e: e, shard: shard}
+	s := sender{e: e, shard: shard, posting: posting}
 	for e.Sending(ctx) {
 		r := j.next(ctx)
 		if r == nil {
@@ -53,7 +53,7 @@ func (sd *sender) deliver(ctx context.Context, r *request) bool {
 				return false
 			}
 			if r.keep(e.Journal); len(r.parts) == 0 {
-				e.fellOff(sd.lane)
+				e.fellOff(sd.shard)
 				return true
 			}
 			_, lines := r.size()
@@ -83,7 +83,7 @@ func (sd *sender) deliver(ctx context.Context, r *request) bool {
 			sd.discard(s, r, "retries", fmt.Errorf("given up after %d attempts: %w", attempt+1, a.err))
 			return true
 		}
-		e.retries(s, sd.lane, r.tenant, a.err)
+		e.retries(s, sd.shard, r.tenant, a.err)
 		if a.status == http.StatusTooManyRequests {
 			back = nil // what others may send says nothing about this tenant
 		}
@@ -139,7 +139,7 @@ func (sd *sender) done(s *settings, r *request, a answer) {
 	if lost < lines {
 		e.Bytes.Add(int64(len(sd.body)))
 	}
-	e.answered(s, sd.lane, r.tenant, a.err, a.lost, lost == lines)
+	e.answered(s, sd.shard, r.tenant, a.err, a.lost, lost == lines)
 	for i := range r.parts {
 		f := r.parts[i].of
 		if f.pieces--; f.pieces == 0 {
@@ -152,7 +152,7 @@ func (sd *sender) done(s *settings, r *request, a answer) {
 
 // post posts the sender's body, which is r's.
 func (sd *sender) post(s *settings, r *request) answer {
-	header := s.Header.Clone() // round-trippers write to it, and lanes post at once
+	header := s.Header.Clone() // round-trippers write to it, and shards post at once
 	if r.tenant != "" {
 		header.Set(push.TenantHeader, r.tenant)
 	} else if t := s.tenant(); t != "" {

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/httpclient"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -31,7 +31,7 @@ type settings struct {
 func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings) (*settings, error) {
 	s := &settings{
 		Settings: journaling.Settings{
-			Lanes: e.Queue.lanes(), Limits: a.limits(), Drain: a.drain(e), Replaced: make(chan struct{}), Timeout: e.RemoteTimeout,
+			Shards: e.Queue.shards(), Limits: a.limits(), Drain: a.drain(e), Replaced: make(chan struct{}), Timeout: e.RemoteTimeout,
 			Owner: journal.Owner{Endpoint: e.Name, URL: e.URL, Node: o.ID, Tenant: e.tenant() + a.ExternalLabels[push.TenantLabel]},
 		},
 		args: e, external: a.ExternalLabels, maxStreams: a.MaxStreams, gather: int(min(e.Queue.Capacity, maxGather)), blockSize: int(min(e.BatchSize, maxBlock)),

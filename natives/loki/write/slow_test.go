@@ -50,7 +50,7 @@ func TestSlowEndpoint(t *testing.T) {
 	for i, b := range sent {
 		diff(t, rows(b), byStream[byte('a'+i)])
 	}
-	if got := len(srv.got()); got > 2*sources { // the first, and all the rest of its lane
+	if got := len(srv.got()); got > 2*sources { // the first, and all the rest of its shard
 		t.Errorf("%d requests, want %d", got, 2*sources)
 	}
 }

@@ -3,9 +3,9 @@
 //
 // In data order: ConsumeLogs fans a batch out to the endpoints' gates, so that a
 // retry goes only to those that refused it; an endpoint puts it into the open
-// block of its lane and tenant (gather.go, streams.go, block.go) in the bytes
+// block of its shard and tenant (gather.go, streams.go, block.go) in the bytes
 // that will be sent, compressed, and answers once the block is in the journal
-// (engine/journal). One sender a lane joins the blocks that wait into a request
+// (engine/journal). One sender a shard joins the blocks that wait into a request
 // without looking into them (request.go) and posts it until it is accepted, or
 // until Loki says that it will not take all of it (send.go, answer.go).
 //
@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 // Registration returns the component's registration.

@@ -222,7 +222,7 @@ func TestStopSendsWhatIsThere(t *testing.T) {
 	n.stop()
 	diff(t, sorted(rows(want...)), sorted(srv.rows()))
 	if k := len(srv.got()); k > 6 {
-		t.Errorf("there were %d requests of 8 lanes", k)
+		t.Errorf("there were %d requests of 8 shards", k)
 	}
 }
 

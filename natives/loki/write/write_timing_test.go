@@ -39,7 +39,7 @@ func corpus(source uint64, streams, size int) *batch.Logs {
 	return b
 }
 
-// BenchmarkEncode is what a lane does with a batch: group, encode, compress.
+// BenchmarkEncode is what a shard does with a batch: group, encode, compress.
 func BenchmarkEncode(b *testing.B) {
 	for _, streams := range []int{1, 8} {
 		for _, size := range []int{64 << 10, 256 << 10} {

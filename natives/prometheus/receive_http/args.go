@@ -7,7 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/server"
+	"github.com/weir-run/weir/engine/server"
 )
 
 // Arguments of prometheus.receive_http.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/intake"
-	"github.com/weir-run/weir/natives/prometheus/valid"
-	"github.com/weir-run/weir/natives/wire"
+	"github.com/weir-run/weir/engine/intake"
+	"github.com/weir-run/weir/engine/wire"
+	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 // decoder turns the body of a request into rows. It is scratch memory: reset

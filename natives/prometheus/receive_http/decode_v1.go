@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/prometheus/valid"
-	"github.com/weir-run/weir/natives/wire"
+	"github.com/weir-run/weir/engine/wire"
+	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 // decodeV1 reads a WriteRequest of remote write 1.0.

@@ -8,8 +8,8 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/prometheus/valid"
-	"github.com/weir-run/weir/natives/wire"
+	"github.com/weir-run/weir/engine/wire"
+	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 // decodeV2 reads a Request of remote write 2.0.

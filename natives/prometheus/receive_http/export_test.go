@@ -6,7 +6,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/intake"
+	"github.com/weir-run/weir/engine/intake"
 )
 
 // Decoder is a decoder with what it needs, for fuzz tests and benchmarks.
@@ -23,7 +23,7 @@ func NewDecoder() *Decoder {
 	}}
 }
 
-// Decode returns the batches of a body by lane, what the client is told, and
+// Decode returns the batches of a body by shard, what the client is told, and
 // why the message is refused.
 func (d *Decoder) Decode(message string, body []byte) (bs []*batch.Metrics, bad, err error) {
 	defer d.d.reset()
@@ -36,7 +36,7 @@ func (d *Decoder) Decode(message string, body []byte) (bs []*batch.Metrics, bad,
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, b := range d.d.split(intake.Lanes) {
+	for _, b := range d.d.split(intake.Shards) {
 		if b != nil {
 			bs = append(bs, b)
 		}

@@ -14,7 +14,7 @@ import (
 	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 )
 
-// Nobody can choose labels that all come to one lane, nor to one slot of what is known.
+// Nobody can choose labels that all come to one shard, nor to one slot of what is known.
 func TestFlood(t *testing.T) {
 	const n = 1000
 	var all []prompb.TimeSeries
@@ -32,7 +32,7 @@ func TestFlood(t *testing.T) {
 	}
 	for _, b := range bs {
 		if b.Len() > n/2 {
-			t.Errorf("%d of %d samples are in one lane", b.Len(), n)
+			t.Errorf("%d of %d samples are in one shard", b.Len(), n)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/snappy"
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
 
-	"github.com/weir-run/weir/natives/intake"
+	"github.com/weir-run/weir/engine/intake"
 )
 
 // writePath is where samples are posted.
@@ -90,7 +90,7 @@ func negotiate(w http.ResponseWriter, r *http.Request, accepted []string) (strin
 	return message, nil
 }
 
-// accept reads the body and hands its samples to the lanes. fresh says that it is
+// accept reads the body and hands its samples to the shards. fresh says that it is
 // not one that was under way.
 func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *intake.Request[answer], fresh bool, _ *intake.Refusal) {
 	res := c.desk.Budget.Reservation()
@@ -121,7 +121,7 @@ func (c *Component) accept(r *http.Request, a *Arguments, message string) (_ *in
 	rows := int64(len(d.t))*rowBytes + d.extra
 	res.Keep(rows)
 	told := answer{bad: d.problems.Err(), written: d.written}
-	return c.desk.Take(key, told, d.split(intake.Lanes), func() { c.desk.Budget.Give(rows) }), true, nil
+	return c.desk.Take(key, told, d.split(intake.Shards), func() { c.desk.Budget.Give(rows) }), true, nil
 }
 
 // decode decompresses the body in d and reads it into d's rows.

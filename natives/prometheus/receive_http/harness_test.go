@@ -199,7 +199,7 @@ func v2Body(t testing.TB, edit func(*writev2.Request), ts ...prompb.TimeSeries) 
 	return marshal(t, req)
 }
 
-// rows prints the rows of batches, sorted: what a sink got, whatever the lanes.
+// rows prints the rows of batches, sorted: what a sink got, whatever the shards.
 func rows(bs []*batch.Metrics) []string {
 	var out []string
 	for _, b := range bs {

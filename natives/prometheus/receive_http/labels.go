@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/wire"
+	"github.com/weir-run/weir/engine/wire"
 )
 
 // parseLabels makes d.labels those of a region of label fields. Their strings are

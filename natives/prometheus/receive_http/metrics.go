@@ -3,7 +3,7 @@ package receivehttp
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-run/weir/natives/prometheus/valid"
+	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 func newExemplarsDropped() *prometheus.CounterVec {

@@ -3,7 +3,7 @@
 //
 // In data order: the handler reads a body within its limits (handler.go),
 // turns it into rows without decoding the labels of series that are known
-// (decode_v1.go, decode_v2.go, series.go), spreads them over lanes by series and
+// (decode_v1.go, decode_v2.go, series.go), spreads them over shards by series and
 // waits until the receivers have accepted all of them (natives/intake);
 // only then the client gets its 2xx.
 //
@@ -28,8 +28,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/intake"
-	"github.com/weir-run/weir/natives/server"
+	"github.com/weir-run/weir/engine/intake"
+	"github.com/weir-run/weir/engine/server"
 )
 
 // Registration describes prometheus.receive_http.
@@ -66,7 +66,7 @@ type Component struct {
 	retired []retired
 }
 
-// signal is what lanes know of samples.
+// signal is what shards know of samples.
 var signal = intake.Signal[*batch.Metrics]{
 	Len: (*batch.Metrics).Len,
 	Join: func(source uint64, bs []*batch.Metrics) *batch.Metrics {

@@ -325,7 +325,7 @@ func TestRefusal(t *testing.T) {
 	r := start(t, nil, sinks(refuses, takes)...)
 	answers := make(chan answer, 1)
 	go func() { answers <- r.post(v1, one(t, "a", 1, 1)) }()
-	r.timers(3) // the look, the request's wait and the lane's pause
+	r.timers(3) // the look, the request's wait and the shard's pause
 	refuses.Refuse(nil)
 	r.Clock.Advance(20 * time.Millisecond)
 	if a := <-answers; a.status != 204 {
@@ -522,7 +522,7 @@ func TestOrder(t *testing.T) {
 		sources[s] = true
 	}
 	if len(last) != clients*perRequest || len(sources) != 8 {
-		t.Errorf("%d series over %d lanes", len(last), len(sources))
+		t.Errorf("%d series over %d shards", len(last), len(sources))
 	}
 }
 

@@ -89,7 +89,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkBatches reads a body and makes the lanes' batches.
+// BenchmarkBatches reads a body and makes the shards' batches.
 func BenchmarkBatches(b *testing.B) {
 	for message, body := range bodies(b) {
 		b.Run(message, func(b *testing.B) {

@@ -31,17 +31,17 @@ func (r *rows) cut(n int) {
 	}
 }
 
-// split returns the rows as a batch for each of n lanes, nil where there is
-// none. A series is always in the same lane, so its order is that of the lane.
+// split returns the rows as a batch for each of n shards, nil where there is
+// none. A series is always in the same shard, so its order is that of the shard.
 func (r *rows) split(n uint64) []*batch.Metrics {
 	counts := make([]int, n)
 	for _, s := range r.series {
 		counts[s.Hash()%n]++
 	}
 	out := make([]*batch.Metrics, n)
-	for lane, c := range counts {
+	for shard, c := range counts {
 		if c > 0 {
-			out[lane] = &batch.Metrics{Series: make([]*batch.Series, 0, c), T: make([]int64, 0, c), V: make([]float64, 0, c)}
+			out[shard] = &batch.Metrics{Series: make([]*batch.Series, 0, c), T: make([]int64, 0, c), V: make([]float64, 0, c)}
 		}
 	}
 	hs, es, sts := r.histograms, r.exemplars, r.starts

@@ -18,12 +18,12 @@ import (
 // again is only work for those downstream that remember what they made of it.
 const ttl = 15 * time.Minute
 
-// shards divide the known series, so that requests do not wait for each other.
-const shards = 16
+// partitions divide the known series, so that requests do not wait for each other.
+const partitions = 16
 
 // known are the series that were received, by their labels.
 type known struct {
-	shards [shards]*batch.Interner
+	partitions [partitions]*batch.Interner
 
 	mu          sync.Mutex
 	families    map[string]*batch.Metadata // of remote write 1.0
@@ -34,24 +34,24 @@ type known struct {
 
 func newKnown() *known {
 	k := &known{families: map[string]*batch.Metadata{}}
-	for i := range k.shards {
-		k.shards[i] = batch.NewInterner(ttl)
+	for i := range k.partitions {
+		k.partitions[i] = batch.NewInterner(ttl)
 	}
 	return k
 }
 
-func (k *known) shard(hash uint64) *batch.Interner { return k.shards[hash>>60%shards] }
+func (k *known) partition(hash uint64) *batch.Interner { return k.partitions[hash>>60%partitions] }
 
 // lookup returns the series with the labels as batch.Series.AppendWire writes them,
 // nil when it is not known.
 func (k *known) lookup(wire []byte, now time.Time) *batch.Series {
 	hash := batch.Hash(wire)
-	return k.shard(hash).Lookup(hash, wire, now)
+	return k.partition(hash).Lookup(hash, wire, now)
 }
 
 // intern returns the series with the sorted labels.
 func (k *known) intern(sorted []batch.Label, now time.Time) *batch.Series {
-	s := k.shard(batch.Hash(batch.AppendLabels(nil, sorted))).Intern(sorted, nil, now)
+	s := k.partition(batch.Hash(batch.AppendLabels(nil, sorted))).Intern(sorted, nil, now)
 	if s.Meta() == nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -69,7 +69,7 @@ func (k *known) len() int {
 
 // size returns how many series are known and about how many bytes they take.
 func (k *known) size() (n, bytes int) {
-	for _, in := range k.shards {
+	for _, in := range k.partitions {
 		m, b := in.Size()
 		n, bytes = n+m, bytes+b
 	}
@@ -77,7 +77,7 @@ func (k *known) size() (n, bytes int) {
 }
 
 func (k *known) clear() {
-	for _, in := range k.shards {
+	for _, in := range k.partitions {
 		in.Clear()
 	}
 }
@@ -132,7 +132,7 @@ func (k *known) tellLocked(now time.Time) {
 		return
 	}
 	k.owed, k.told = false, now
-	for _, in := range k.shards {
+	for _, in := range k.partitions {
 		in.Each(func(s *batch.Series) {
 			if m := k.family(s.Name()); m != nil && m != s.Meta() {
 				s.SetMeta(m)

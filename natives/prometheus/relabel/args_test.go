@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/rule"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
-	"github.com/weir-run/weir/natives/prometheus/rule"
 )
 
 func TestDecode(t *testing.T) {

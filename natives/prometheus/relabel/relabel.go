@@ -15,8 +15,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/generation"
-	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/engine/rule"
+	"github.com/weir-run/weir/engine/ruleset"
 )
 
 // Registration describes prometheus.relabel.
@@ -28,7 +28,7 @@ func Registration() component.Registration {
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
 		Build: func(o component.Options, args any) (component.Component, error) {
-			c := &Component{generation.NewWorker[*rule.Relabeler](o)}
+			c := &Component{ruleset.NewWorker[*rule.Relabeler](o)}
 			return c, c.Update(args)
 		},
 	}
@@ -36,7 +36,7 @@ func Registration() component.Registration {
 
 // Component is one prometheus.relabel.
 type Component struct {
-	*generation.Worker[*rule.Relabeler]
+	*ruleset.Worker[*rule.Relabeler]
 }
 
 var (

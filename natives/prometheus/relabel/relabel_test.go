@@ -15,8 +15,8 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/engine/rule"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
-	"github.com/weir-run/weir/natives/prometheus/rule"
 )
 
 func with(edit func(*rule.Rule)) *rule.Rule {

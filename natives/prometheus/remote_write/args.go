@@ -12,10 +12,10 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/httpclient"
-	"github.com/weir-run/weir/natives/journaling"
-	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/rule"
 )
 
 // Arguments of prometheus.remote_write.
@@ -80,18 +80,18 @@ type Endpoint struct {
 
 // Queue says how samples are gathered and sent.
 type Queue struct {
-	// Most samples of one lane that are gathered, in blocks of
+	// Most samples of one shard that are gathered, in blocks of
 	// max_samples_per_send, before they are written to the journal together. While
 	// a backlog is sent in several requests at once, it also bounds how many samples
 	// are read ahead for each of them; more than twice max_samples_per_send are
 	// never read ahead.
 	Capacity int `alloy:"capacity,attr,optional"`
-	// Most requests in flight at once. A new journal has as many lanes, 64 at most.
-	// One lane is used as long as one request at a time is enough. A lane that
+	// Most requests in flight at once. A new journal has as many shards, 64 at most.
+	// One shard is used as long as one request at a time is enough. A shard that
 	// falls behind a slow endpoint is sent in several requests at once, in which
 	// each series stays in order.
 	MaxShards int `alloy:"max_shards,attr,optional"`
-	// Least lanes in use, also if it is more than max_shards. The fewer there
+	// Least shards in use, also if it is more than max_shards. The fewer there
 	// are, the fuller are the requests.
 	MinShards int `alloy:"min_shards,attr,optional"`
 	// Most samples in a request. Blocks that wait in the journal are joined up to
@@ -104,7 +104,7 @@ type Queue struct {
 	// Wait before the first retry. The wait doubles with each further retry, and
 	// each is lengthened by up to a tenth at random.
 	MinBackoff time.Duration `alloy:"min_backoff,attr,optional"`
-	// Longest wait between retries. Once the endpoint takes a request of one lane
+	// Longest wait between retries. Once the endpoint takes a request of one shard
 	// again, the others retry at once, unless it asked them to wait (Retry-After).
 	MaxBackoff time.Duration `alloy:"max_backoff,attr,optional"`
 	// Whether a request answered 429 is retried; otherwise its samples are
@@ -158,7 +158,7 @@ func (e *Endpoint) SetToDefault() {
 // SetToDefault sets Alloy's defaults.
 func (q *Queue) SetToDefault() {
 	*q = Queue{
-		Capacity: 10000, MaxShards: defaultLanes, MinShards: 1, MaxSamplesPerSend: 2000,
+		Capacity: 10000, MaxShards: defaultShards, MinShards: 1, MaxSamplesPerSend: 2000,
 		MinBackoff: 30 * time.Millisecond, MaxBackoff: 5 * time.Second, RetryOnHTTP429: true,
 	}
 }
@@ -262,12 +262,12 @@ func (w *WAL) Warnings() (ws []string) {
 	return ws
 }
 
-// defaultLanes carry far more than a host sends.
-const defaultLanes = 8
+// defaultShards carry far more than a host sends.
+const defaultShards = 8
 
-// lanes returns how many lanes a new journal gets.
-func (q *Queue) lanes() int {
-	return min(max(q.MaxShards, q.MinShards), journal.MaxLanes)
+// shards returns how many shards a new journal gets.
+func (q *Queue) shards() int {
+	return min(max(q.MaxShards, q.MinShards), journal.MaxShards)
 }
 
 func (a *Arguments) limits() journal.Limits {

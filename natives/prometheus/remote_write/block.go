@@ -38,7 +38,7 @@ type block struct {
 }
 
 // buffers are what an open block and its compression need; between blocks a
-// lane holds none.
+// shard holds none.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxPooledBuffer = 4 << 20
@@ -92,7 +92,7 @@ func (b *block) full() bool {
 // close returns the block as the journal takes it, to be sent with a value of
 // header_from_label unless that is empty, and makes b ready for the next one.
 // Give the payload back by putBuffer.
-func (b *block) close(lane int, value string) journal.Block {
+func (b *block) close(shard int, value string) journal.Block {
 	raw := b.buf
 	if b.table != nil {
 		// Receivers may decode in one go: the symbols come first.
@@ -101,7 +101,7 @@ func (b *block) close(lane int, value string) journal.Block {
 		b.table.free()
 		b.table = nil
 	}
-	out := journal.Block{Lane: lane, Kind: uint8(b.message), Samples: b.samples, First: b.first}
+	out := journal.Block{Shard: shard, Kind: uint8(b.message), Samples: b.samples, First: b.first}
 	payload := getBuffer()
 	if value != "" {
 		out.Kind |= withHeader

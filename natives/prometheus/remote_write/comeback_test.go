@@ -41,10 +41,10 @@ func (t nap) Reset(d time.Duration) bool {
 }
 
 // TestComeback: the first request that an endpoint takes after it did not wakes
-// up the lanes that wait for it, but not who was asked to wait, and not again at
+// up the shards that wait for it, but not who was asked to wait, and not again at
 // once who then failed again.
 func TestComeback(t *testing.T) {
-	const asked, waiting, alsoWaiting, free = 0, 1, 2, 3 // lanes
+	const asked, waiting, alsoWaiting, free = 0, 1, 2, 3 // shards
 	srv := newServer(t)
 	srv.setFault(func(w http.ResponseWriter, _ *http.Request, n int) bool {
 		switch n {
@@ -79,11 +79,11 @@ func TestComeback(t *testing.T) {
 			t.Fatal(what + " did not happen")
 		}
 	}
-	send := func(lane uint64, at int64) { n.accept(t, gauges(lane, 3, at)) } // fills a block
+	send := func(shard uint64, at int64) { n.accept(t, gauges(shard, 3, at)) } // fills a block
 	send(asked, t0)
 	want(c.begun, "the wait that was asked for", long, long*11/10)
-	for _, lane := range []uint64{waiting, alsoWaiting} {
-		send(lane, t0)
+	for _, shard := range []uint64{waiting, alsoWaiting} {
+		send(shard, t0)
 		want(c.begun, "the back-off", long, long*11/10)
 	}
 

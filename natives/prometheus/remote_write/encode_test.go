@@ -293,8 +293,8 @@ func TestEnvelope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.message != v1 || e.header != "X-Scope-OrgID" || e.value != "tenant" || b.Lane != 3 {
-		t.Errorf("got %+v in lane %d", e, b.Lane)
+	if e.message != v1 || e.header != "X-Scope-OrgID" || e.value != "tenant" || b.Shard != 3 {
+		t.Errorf("got %+v in shard %d", e, b.Shard)
 	}
 	rows, err := read(e.body, v1)
 	release(rows)

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/journaling"
-	"github.com/weir-run/weir/natives/prometheus/valid"
+	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 // endpoint sends to one URL from one journal.
@@ -25,10 +25,10 @@ type endpoint struct {
 
 	toldCustomBuckets atomic.Bool
 
-	lanes *lanes // set before the first batch
+	shards *shards // set before the first batch
 
 	inflight  inflight
-	spreading atomic.Int64 // lanes that are spread
+	spreading atomic.Int64 // shards that are spread
 	answers   atomic.Int64 // to requests that were not retried
 	failures  atomic.Int64 // requests that were retried
 	took      atomic.Int64 // moving average of how long those took, in ns
@@ -72,7 +72,7 @@ func (c consumer) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if s.args.Metadata.Send && e.message(s) == v1 {
 		e.meta.collect(s, b)
 	}
-	return e.lanes.add(s, b)
+	return e.shards.add(s, b)
 }
 
 // discard stands behind the gate of an endpoint that was removed: batches that
@@ -90,8 +90,8 @@ func (d discard) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 func (e *endpoint) Run(ctx context.Context) {
 	e.Serve(ctx, journaling.Work{
 		Opened: func() (gather []func(context.Context)) {
-			e.lanes = newLanes(e)
-			for _, g := range e.lanes.gatherers {
+			e.shards = newShards(e)
+			for _, g := range e.shards.gatherers {
 				gather = append(gather, g.Run)
 			}
 			return gather
@@ -145,7 +145,7 @@ func (e *endpoint) answered(s *settings, state string, err error, p *parcel) {
 		return
 	}
 	e.state, e.since = state, now
-	quiet := now.Sub(e.logged[state]) < time.Minute // lanes may disagree at every block
+	quiet := now.Sub(e.logged[state]) < time.Minute // shards may disagree at every block
 	if !quiet {
 		if e.logged == nil {
 			e.logged = map[string]time.Time{}

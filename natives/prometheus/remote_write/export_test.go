@@ -2,8 +2,8 @@ package remotewrite
 
 import "net/http"
 
-// UseLanes makes the first endpoint use n lanes.
-func (c *Component) UseLanes(n int) { c.endpoints.Current()[0].lanes.use(n) }
+// UseShards makes the first endpoint use n shards.
+func (c *Component) UseShards(n int) { c.endpoints.Current()[0].shards.use(n) }
 
 // SetTransport makes the first endpoint send by rt. Call it before Run.
 func (c *Component) SetTransport(rt http.RoundTripper) {

@@ -39,7 +39,7 @@ func (e *endpoint) message(s *settings) message {
 func (e *endpoint) fallBack(s *settings, why error) {
 	before := e.fallback.Load()
 	if before != nil && before.s == s && e.Clock.Now().Before(before.until) {
-		return // by another lane
+		return // by another shard
 	}
 	if !e.fallback.CompareAndSwap(before, &fallback{s, e.Clock.Now().Add(askAgain)}) {
 		return

@@ -3,15 +3,15 @@ package remotewrite
 import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
-// gatherer joins the batches of the sources of one lane into blocks and the
+// gatherer joins the batches of the sources of one shard into blocks and the
 // blocks into groups.
 type gatherer struct {
 	journaling.Gatherer[*group]
 	e      *endpoint
-	lane   int
+	shard  int
 	labels *labeler // of the group before
 }
 
@@ -26,9 +26,9 @@ type group struct {
 	lost   int    // of split, could not be encoded
 }
 
-func newGatherer(e *endpoint, lane int, labels *labeler) *gatherer {
-	g := &gatherer{e: e, lane: lane, labels: labels}
-	g.Init(e.Outbox, journaling.Hooks[*group]{Close: g.close, Written: g.written, After: func() { e.lanes.review() }})
+func newGatherer(e *endpoint, shard int, labels *labeler) *gatherer {
+	g := &gatherer{e: e, shard: shard, labels: labels}
+	g.Init(e.Outbox, journaling.Hooks[*group]{Close: g.close, Written: g.written, After: func() { e.shards.review() }})
 	return g
 }
 
@@ -63,11 +63,11 @@ func (g *gatherer) wait(gr *group, skipped map[string]int) error {
 
 // place returns the group that the batch waits for, nil when nothing of it is
 // to be sent, and how many samples are not, by reason. Not ok means that the
-// batch belongs to another lane: used is not the number of them any more.
+// batch belongs to another shard: used is not the number of them any more.
 func (g *gatherer) place(s *settings, b *batch.Metrics, used int32) (_ *group, skipped map[string]int, ok bool) {
 	g.Lock()
 	defer g.Unlock()
-	if g.e.lanes.used.Load() != used {
+	if g.e.shards.used.Load() != used {
 		return nil, nil, false
 	}
 	if g.Open != nil && g.Open.s != s {
@@ -75,7 +75,7 @@ func (g *gatherer) place(s *settings, b *batch.Metrics, used int32) (_ *group, s
 	}
 	if g.labels != s.labels {
 		if g.labels.splits() || s.labels.splits() {
-			g.e.Journal.Barrier() // series are in other lanes now
+			g.e.Journal.Barrier() // series are in other shards now
 		}
 		g.labels = s.labels
 	}
@@ -150,7 +150,7 @@ func (g *gatherer) take(gr *group, b *batch.Metrics) (skipped map[string]int) {
 			continue
 		}
 		if gr.open.full() {
-			gr.blocks = append(gr.blocks, gr.open.close(g.lane, ""))
+			gr.blocks = append(gr.blocks, gr.open.close(g.shard, ""))
 		}
 	}
 	return skipped
@@ -159,9 +159,9 @@ func (g *gatherer) take(gr *group, b *batch.Metrics) (skipped map[string]int) {
 // close returns the blocks of a group.
 func (g *gatherer) close(gr *group) []journal.Block {
 	if gr.split != nil {
-		gr.lost = gr.split.encode(gr, g.lane, g.e.Journal.Lanes())
+		gr.lost = gr.split.encode(gr, g.shard, g.e.Journal.Shards())
 	} else if gr.open.samples > 0 {
-		gr.blocks = append(gr.blocks, gr.open.close(g.lane, ""))
+		gr.blocks = append(gr.blocks, gr.open.close(g.shard, ""))
 	}
 	gr.open.free()
 	return gr.blocks

@@ -10,7 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
 
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 // HeaderFromLabel says which label of a series a header of its request has the
@@ -94,15 +94,15 @@ func (p *split) add(s *settings, value string, r row) (reason string) {
 }
 
 // encode makes the blocks of gr. It returns how many rows could not be encoded.
-func (p *split) encode(gr *group, own, lanes int) (lost int) {
+func (p *split) encode(gr *group, own, shards int) (lost int) {
 	for _, value := range p.values {
-		// The lane is the value's: one source may have many of them, and no
-		// lane could send all that one after the other. The journal keeps it, so
+		// The shard is the value's: one source may have many of them, and no
+		// shard could send all that one after the other. The journal keeps it, so
 		// the hash has no seed of the process; who chooses values can fill one
-		// lane with them, as with one value, and nothing is looked up by it.
-		lane := own
+		// shard with them, as with one value, and nothing is looked up by it.
+		shard := own
 		if value != "" {
-			lane = int(xxhash.Sum64String(value) % uint64(lanes))
+			shard = int(xxhash.Sum64String(value) % uint64(shards))
 		}
 		rows := *p.byValue[value]
 		for i := range rows {
@@ -111,11 +111,11 @@ func (p *split) encode(gr *group, own, lanes int) (lost int) {
 				continue
 			}
 			if gr.open.full() {
-				gr.blocks = append(gr.blocks, gr.open.close(lane, value))
+				gr.blocks = append(gr.blocks, gr.open.close(shard, value))
 			}
 		}
 		if gr.open.samples > 0 {
-			gr.blocks = append(gr.blocks, gr.open.close(lane, value))
+			gr.blocks = append(gr.blocks, gr.open.close(shard, value))
 		}
 	}
 	return lost

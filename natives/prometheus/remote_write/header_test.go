@@ -223,9 +223,9 @@ func TestManyTenants(t *testing.T) {
 	diff(t, map[string]uint64{}, n.Stats.Dropped())
 }
 
-// TestOrderWhenLanesChange: series go to other lanes when header_from_label is
+// TestOrderWhenShardsChange: series go to other shards when header_from_label is
 // written, and may not overtake what is in the old ones.
-func TestOrderWhenLanesChange(t *testing.T) {
+func TestOrderWhenShardsChange(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(503)
 	home := componenttest.New(t, "prometheus.remote_write.test")

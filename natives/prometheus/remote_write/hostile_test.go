@@ -141,7 +141,7 @@ func TestHostileEndpoint(t *testing.T) {
 }
 
 // TestAnswersThatDoNotEnd: the head of an answer says all; who never ends the
-// body of one holds a lane up for seconds and not until remote_timeout, which is
+// body of one holds a shard up for seconds and not until remote_timeout, which is
 // beyond this test's.
 func TestAnswersThatDoNotEnd(t *testing.T) {
 	f := func(status int, sent float64, dropped map[string]uint64) {
@@ -166,7 +166,7 @@ func TestAnswersThatDoNotEnd(t *testing.T) {
 		defer close(release)
 		n := startNew(t, endpoint(srv.URL, "remote_timeout = \"24h\"\nqueue_config { max_samples_per_send = 2 }"))
 		for i := range int64(2) {
-			n.accept(t, gauges(1, 2, t0+i)) // of one lane
+			n.accept(t, gauges(1, 2, t0+i)) // of one shard
 		}
 		poll(t, n, func() bool {
 			mu.Lock()
@@ -218,7 +218,7 @@ func TestEndpointThatNeverReads(t *testing.T) {
 	diff(t, map[string]uint64{}, n.Stats.Dropped())
 }
 
-// TestJitter: lanes that fail together do not come again together.
+// TestJitter: shards that fail together do not come again together.
 func TestJitter(t *testing.T) {
 	srv := newServer(t)
 	srv.answer(503)
@@ -234,7 +234,7 @@ func TestJitter(t *testing.T) {
 		waits[c.waitWithin(t, 40*time.Minute, 44*time.Minute)] = true
 	}
 	if len(waits) < 6 {
-		t.Errorf("8 lanes wait for %v", waits)
+		t.Errorf("8 shards wait for %v", waits)
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// joiner makes requests of a lane's blocks: of as many as are waiting, up to
+// joiner makes requests of a shard's blocks: of as many as are waiting, up to
 // max_samples_per_send.
 type joiner struct {
-	e    *endpoint
-	lane int
+	e     *endpoint
+	shard int
 
 	carry *flight // read, and part of no request yet
 	raw   int     // bytes of the request, before compression
@@ -29,7 +29,7 @@ func (j *joiner) next(ctx context.Context) *parcel {
 		first := j.carry
 		j.carry = nil
 		if first == nil || !j.e.Journal.Keeps(first.Block) {
-			b, err := j.e.Journal.Next(ctx, j.lane, j.buffer())
+			b, err := j.e.Journal.Next(ctx, j.shard, j.buffer())
 			if err != nil {
 				return nil
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/engine/rule"
 )
 
 // labeler turns the labels of a series into those that are sent, once for each
@@ -42,7 +42,7 @@ func newLabeler(external map[string]string, rules []*rule.Rule, header *HeaderFr
 	return l
 }
 
-// splits reports whether series are in lanes by a value of theirs.
+// splits reports whether series are in shards by a value of theirs.
 func (l *labeler) splits() bool { return l != nil && l.header != nil }
 
 // sent returns what is sent of a series.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 // metadata collects the metadata of the families that come by. Each source is

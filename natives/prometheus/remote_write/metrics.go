@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-run/weir/natives/prometheus/valid"
+	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 // stats count what an endpoint's account does not.
@@ -29,7 +29,7 @@ var (
 	descMetadata       = desc("weir_remote_write_metadata_sent_total", "Metric families whose metadata the endpoint accepted.")
 	descMetadataFailed = desc("weir_remote_write_metadata_failed_total", "Metric families whose metadata could not be sent.")
 	descFallbacks      = desc("weir_remote_write_fallbacks_total", "Times that the endpoint turned out not to take remote write 2.0, and got 1.0 from then on.")
-	descSpreads        = desc("weir_remote_write_spreads_total", "Times that a lane did not keep up with one request at a time, and its blocks were spread over several.")
+	descSpreads        = desc("weir_remote_write_spreads_total", "Times that a shard did not keep up with one request at a time, and its blocks were spread over several.")
 	descExemplars      = prometheus.NewDesc("weir_remote_write_exemplars_dropped_total", "Exemplars that were not sent, by reason.", []string{"endpoint", "reason"}, nil)
 	descValues         = desc("weir_remote_write_header_values", "Values of header_from_label that came within the last ten minutes.")
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 // flight is a journal block in flight. Several requests may have parts of it.

@@ -13,7 +13,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/prometheus/valid"
+	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 // A request is decoded and encoded again only when its bytes cannot be sent as

@@ -3,11 +3,11 @@
 //
 // In data order: ConsumeMetrics fans a batch out to the endpoints' gates, so
 // that a retry goes only to those that refused it; an endpoint puts it into
-// the open block of its lane (gather.go, block.go) in the bytes that will be
+// the open block of its shard (gather.go, block.go) in the bytes that will be
 // sent (encode.go, encode_v2.go), and answers once the block is in the journal
-// (engine/journal); one sender a lane joins the blocks that wait into requests
+// (engine/journal); one sender a shard joins the blocks that wait into requests
 // (join.go, parcel.go, merge.go) and posts them until each is accepted or rejected
-// (send.go), several at once while the lane is behind (spread.go). Only where the
+// (send.go), several at once while the shard is behind (spread.go). Only where the
 // endpoint turns out to want other bytes is a request encoded again (recode.go).
 //
 // It makes no difference between samples that are new and samples from before a
@@ -24,7 +24,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 // Registration returns the component's registration.
@@ -143,7 +143,7 @@ type debugInfo struct {
 	URL            string           `json:"url"`
 	Message        string           `json:"protobuf_message"` // in use
 	Journal        string           `json:"journal"`
-	Lanes          int              `json:"lanes"` // in use
+	Shards         int              `json:"shards"` // in use
 	PendingBlocks  int64            `json:"pending_blocks"`
 	PendingSamples int64            `json:"pending_samples"`
 	JournalBytes   int64            `json:"journal_bytes"`
@@ -172,7 +172,7 @@ func (e *endpoint) debug() debugInfo {
 		Sent: e.Sent.Load(), Dropped: d.Dropped, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
 	}
 	if d.Journal != "" {
-		in.Lanes = int(e.lanes.used.Load())
+		in.Shards = int(e.shards.used.Load())
 	}
 	return in
 }

@@ -898,7 +898,7 @@ func TestDebugInfoHasNoSecrets(t *testing.T) {
 	}
 }
 
-// TestBatchesShareBlocks sends small batches of many sources through one lane.
+// TestBatchesShareBlocks sends small batches of many sources through one shard.
 func TestBatchesShareBlocks(t *testing.T) {
 	srv := newServer(t)
 	c := timers{clocktest.New(time.UnixMilli(t0)), make(chan time.Duration, 1000)}

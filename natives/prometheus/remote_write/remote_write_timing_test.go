@@ -214,7 +214,7 @@ func BenchmarkJournal(b *testing.B) {
 	new(gatherer).take(gr, hostBatch(1, benchSamples))
 	raw := gr.open.buf
 	payload := snappy.Encode(nil, raw)
-	j, err := journal.Open(b.TempDir(), journal.Options{Lanes: 1, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+	j, err := journal.Open(b.TempDir(), journal.Options{Shards: 1, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

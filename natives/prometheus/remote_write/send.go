@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/storage/remote"
 
 	"github.com/weir-run/weir/engine/backoff"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 // answer is what became of one request.
@@ -25,11 +25,11 @@ type answer struct {
 	divide     bool          // it was rejected for what is in it, or for its size
 }
 
-// send delivers a lane's blocks, one request at a time or several, until ctx ends
+// send delivers a shard's blocks, one request at a time or several, until ctx ends
 // and then as long as there are any and they are taken, but not after posting has
 // ended.
-func (e *endpoint) send(ctx, posting context.Context, lane int) {
-	j := joiner{e: e, lane: lane}
+func (e *endpoint) send(ctx, posting context.Context, shard int) {
+	j := joiner{e: e, shard: shard}
 	var pauses backoff.Pauses
 	for e.Sending(ctx) {
 		p := j.next(ctx)
@@ -43,7 +43,7 @@ func (e *endpoint) send(ctx, posting context.Context, lane int) {
 			}
 			flights = append(flights, j.carry)
 			j.carry = nil
-			if !e.spread(ctx, posting, lane, flights) {
+			if !e.spread(ctx, posting, shard, flights) {
 				return
 			}
 			continue
@@ -169,7 +169,7 @@ func (s *settings) oldest(now time.Time) int64 {
 
 // post makes one request.
 func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt int) answer {
-	header := s.Header.Clone() // Prometheus's round-trippers write to it, and lanes post at once
+	header := s.Header.Clone() // Prometheus's round-trippers write to it, and shards post at once
 	if r.message == v2 {
 		header.Set("Content-Type", "application/x-protobuf;proto="+messageV2)
 		header.Set("X-Prometheus-Remote-Write-Version", "2.0.0")

@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/common/config"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/natives/httpclient"
-	"github.com/weir-run/weir/natives/journaling"
+	"github.com/weir-run/weir/engine/journaling"
 )
 
 // settings are what an endpoint works by. They are immutable and replaced as a
@@ -39,7 +39,7 @@ type settings struct {
 func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings) (*settings, error) {
 	s := &settings{
 		Settings: journaling.Settings{
-			Lanes: e.Queue.lanes(), Limits: a.limits(), Drain: journaling.Grace, Replaced: make(chan struct{}), Timeout: e.RemoteTimeout,
+			Shards: e.Queue.shards(), Limits: a.limits(), Drain: journaling.Grace, Replaced: make(chan struct{}), Timeout: e.RemoteTimeout,
 			Owner: journal.Owner{Endpoint: e.Name, URL: e.URL, Node: o.ID, Tenant: e.tenant()},
 		},
 		args: e, external: a.ExternalLabels, files: httpclient.Digest(e.files()),

@@ -267,7 +267,7 @@ func TestSlowEndpointKeepsUp(t *testing.T) {
 	f("", 10, 10, 10)
 }
 
-// TestBacklogDrainsAtFullRate lets a backlog form, mostly in one lane, and holds
+// TestBacklogDrainsAtFullRate lets a backlog form, mostly in one shard, and holds
 // that it drains at 90 % of the rate that the endpoint can take.
 func TestBacklogDrainsAtFullRate(t *testing.T) {
 	f := func(shards, sources, each, seconds int, restart bool, config string) {
@@ -394,7 +394,7 @@ func TestBatchSendDeadline(t *testing.T) {
 
 // TestTenantsOfSlowEndpoint holds that requests of several tenants are in flight
 // at once, and that those of one tenant that is asked to wait hold up no other
-// lane.
+// shard.
 func TestTenantsOfSlowEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tenants, each = 40, 20

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// spreadFrom is the latency of an endpoint from which a lane may be spread. To
+	// spreadFrom is the latency of an endpoint from which a shard may be spread. To
 	// take blocks apart costs CPU time, and an endpoint that answers faster takes
 	// enough from one request at a time.
 	spreadFrom = 20 * time.Millisecond
-	// spreadWait is how long samples of a spread lane wait for a full request.
+	// spreadWait is how long samples of a spread shard wait for a full request.
 	spreadWait = 500 * time.Millisecond
-	// bins is how many groups the series of a lane are divided into.
+	// bins is how many groups the series of a shard are divided into.
 	bins = 1024
-	// maxSpreadBytes and maxSpreadBlocks bound what a spread lane has in memory.
+	// maxSpreadBytes and maxSpreadBlocks bound what a spread shard has in memory.
 	maxSpreadBytes  = 64 << 20
 	maxSpreadBlocks = 4096
 )
 
-// spread sends a lane's blocks with several requests in flight. A lane is spread
+// spread sends a shard's blocks with several requests in flight. A shard is spread
 // while one request at a time is not enough: see endpoint.behind.
 //
 // It reads blocks ahead and divides their samples into bins by the labels of
@@ -31,8 +31,8 @@ const (
 // it is done. So each series is in one request at a time, and its samples stay in
 // order, whatever the number of requests in flight.
 type spread struct {
-	e    *endpoint
-	lane int
+	e     *endpoint
+	shard int
 
 	bins      map[binKey]*bin
 	samples   int // in bins and in flight
@@ -59,7 +59,7 @@ type bin struct {
 	busy   bool
 }
 
-// shipment is a request of a spread lane.
+// shipment is a request of a spread shard.
 type shipment struct {
 	*parcel
 	keys    []binKey // of its bins
@@ -68,7 +68,7 @@ type shipment struct {
 	ok      bool // it is done
 }
 
-// behind reports whether a lane is to be spread: samples have waited for long,
+// behind reports whether a shard is to be spread: samples have waited for long,
 // more are waiting than the request p can take, and the endpoint could take more
 // at a time. more says whether there is a block behind p.
 func (e *endpoint) behind(s *settings, p *parcel, more bool) bool {
@@ -78,13 +78,13 @@ func (e *endpoint) behind(s *settings, p *parcel, more bool) bool {
 	return e.inflight.idle(s.requests) || p.all*10 < s.maxSamples*9
 }
 
-// spread sends the lane's blocks until few are waiting, beginning with flights. It
+// spread sends the shard's blocks until few are waiting, beginning with flights. It
 // returns false if ctx ended and blocks are left in the journal.
-func (e *endpoint) spread(ctx, posting context.Context, lane int, flights []*flight) bool {
+func (e *endpoint) spread(ctx, posting context.Context, shard int, flights []*flight) bool {
 	e.spreading.Add(1)
 	defer e.spreading.Add(-1)
 	e.stats.spreads.Add(1)
-	w := &spread{e: e, lane: lane, bins: map[binKey]*bin{}, done: make(chan *shipment)}
+	w := &spread{e: e, shard: shard, bins: map[binKey]*bin{}, done: make(chan *shipment)}
 	for _, f := range flights {
 		w.add(f)
 		w.last = f.Block
@@ -116,14 +116,14 @@ func (e *endpoint) spread(ctx, posting context.Context, lane int, flights []*fli
 			w.finish(sh)
 			failed = failed || !sh.ok
 		case <-ended:
-		case <-e.Journal.Woken(lane):
+		case <-e.Journal.Woken(shard):
 		case <-timer.C():
 		case <-stopped:
 		}
 	}
 }
 
-// limit returns how many samples a lane may have in memory: for each request that
+// limit returns how many samples a shard may have in memory: for each request that
 // it may have in flight, what that has and as many that wait.
 func (w *spread) limit(s *settings) int {
 	each := s.maxSamples + min(s.maxSamples, max(s.args.Queue.Capacity-s.maxSamples, s.maxSamples/4))
@@ -301,7 +301,7 @@ func (w *spread) finish(sh *shipment) {
 	}
 }
 
-// patience returns how long samples wait for a full request. While some lane has
+// patience returns how long samples wait for a full request. While some shard has
 // a backlog and no further request may be in flight, a request that is not full
 // takes the place of a full one. So it waits for longer then.
 func (e *endpoint) patience(s *settings) time.Duration {

@@ -22,7 +22,7 @@ func TestStopSendsWhatIsThere(t *testing.T) {
 	n := start(t, componenttest.New(t, "prometheus.remote_write.test"), clocktest.New(time.UnixMilli(t0)),
 		endpoint(srv.URL, "queue_config { max_samples_per_send = 10 }"))
 	var sent []*batch.Metrics
-	for source := range uint64(5) { // several lanes, several blocks in each
+	for source := range uint64(5) { // several shards, several blocks in each
 		for i := range int64(3) {
 			b := gauges(source, 10, t0+i*1000)
 			n.accept(t, b)

@@ -361,15 +361,15 @@ func TestBlocksOfAnotherWeir(t *testing.T) {
 	srv := newServerOf(t, time.Hour, v2)
 	home := componenttest.New(t, "prometheus.remote_write.test")
 	j, err := journal.Claim(t.Context(), filepath.Join(home.StoragePath, "journal"), journal.Options{
-		Lanes: 8, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler), Owner: journal.Owner{URL: srv.URL, Node: home.ID},
+		Shards: 8, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler), Owner: journal.Owner{URL: srv.URL, Node: home.ID},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for lane, b := range []journal.Block{
+	for shard, b := range []journal.Block{
 		{Kind: 9, Payload: []byte("later")}, {Kind: 0x81, Payload: []byte{200}}, {Kind: 1, Payload: []byte("not snappy")},
 	} {
-		b.Lane, b.Samples, b.First = lane, 7, t0
+		b.Shard, b.Samples, b.First = shard, 7, t0
 		if err := j.Append(b); err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/prometheus/valid"
+	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 // Why the resolution of a native histogram was reduced.

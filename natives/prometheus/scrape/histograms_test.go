@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/weir-run/weir/natives/prometheus/valid"
+	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 // delimited returns families in protobuf form.

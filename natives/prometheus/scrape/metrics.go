@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-run/weir/natives/prometheus/valid"
+	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 // Outcomes of a scrape, the values of the label outcome.

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weir-run/weir/natives/wire"
+	"github.com/weir-run/weir/engine/wire"
 )
 
 // Of a native histogram whose spans do not match its buckets, textparse makes an

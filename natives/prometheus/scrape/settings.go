@@ -19,8 +19,8 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/service"
-	"github.com/weir-run/weir/natives/httpclient"
 )
 
 // settings are arguments made ready for the targets. They are immutable; a

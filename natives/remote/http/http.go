@@ -25,7 +25,7 @@ import (
 	"github.com/prometheus/common/config"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/httpclient"
+	"github.com/weir-run/weir/engine/httpclient"
 )
 
 // maxContent is far beyond what belongs into an argument.

@@ -4,7 +4,7 @@
 // In data order: the handler reads a body within its limits (handler.go),
 // decompresses it into an arena of which the lines are parts (decode.go,
 // json.go, natives/loki/push), finds the streams by the text of their labels
-// (streams.go), spreads the lines over lanes by stream and waits until the
+// (streams.go), spreads the lines over shards by stream and waits until the
 // receivers have accepted all of them (natives/intake); only then the client gets
 // its 204.
 //
@@ -28,9 +28,9 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/intake"
-	"github.com/weir-run/weir/natives/loki/source"
-	"github.com/weir-run/weir/natives/server"
+	"github.com/weir-run/weir/engine/intake"
+	"github.com/weir-run/weir/engine/server"
+	"github.com/weir-run/weir/natives/loki/source/internal/source"
 )
 
 // Registration describes loki.source.api.

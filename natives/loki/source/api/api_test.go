@@ -18,8 +18,8 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/engine/rule"
 	"github.com/weir-run/weir/natives/loki/source/api"
-	"github.com/weir-run/weir/natives/prometheus/rule"
 )
 
 const jsonBody = `{"streams": [{"stream": {"app": "a"}, "values": [["1", "one"], ["2", "two \"q\" \u00e9\n", {"trace": "t"}]]}]}`

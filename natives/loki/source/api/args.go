@@ -9,8 +9,8 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/prometheus/rule"
-	"github.com/weir-run/weir/natives/server"
+	"github.com/weir-run/weir/engine/rule"
+	"github.com/weir-run/weir/engine/server"
 )
 
 // Arguments of loki.source.api.

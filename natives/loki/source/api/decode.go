@@ -14,11 +14,11 @@ import (
 	"github.com/klauspost/compress/zlib"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/intake"
+	"github.com/weir-run/weir/engine/intake"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
-// decoder makes batches of a body, one for each lane. What is wrong with one
+// decoder makes batches of a body, one for each shard. What is wrong with one
 // stream costs that stream; a body that is no request is refused as a whole.
 type decoder struct {
 	set      *settings
@@ -28,11 +28,11 @@ type decoder struct {
 	reserve  func(int64) bool
 	ended    func() bool // whether nobody waits for the lines any more
 
-	byLane [intake.Lanes]*batch.Logs
-	to     *batch.Logs   // of the stream's lane, nil when it is not accepted
-	stream *batch.Stream // that is read
-	reason string        // why the stream is not accepted, "" if it is
-	key    []byte
+	byShard [intake.Shards]*batch.Logs
+	to      *batch.Logs   // of the stream's shard, nil when it is not accepted
+	stream  *batch.Stream // that is read
+	reason  string        // why the stream is not accepted, "" if it is
+	key     []byte
 
 	seen          int            // lines
 	rows, counted int            // of them accepted, and for how many memory was reserved
@@ -116,11 +116,11 @@ func (d *decoder) begin(s *batch.Stream, err error) {
 		d.reason = "relabel"
 		return
 	}
-	lane := s.Hash() % intake.Lanes
-	if d.byLane[lane] == nil {
-		d.byLane[lane] = new(batch.Logs)
+	shard := s.Hash() % intake.Shards
+	if d.byShard[shard] == nil {
+		d.byShard[shard] = new(batch.Logs)
 	}
-	d.to = d.byLane[lane]
+	d.to = d.byShard[shard]
 }
 
 // What a row takes until it is accepted, roughly, and for how many rows memory

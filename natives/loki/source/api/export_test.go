@@ -37,7 +37,7 @@ func (d *Decoder) Rows(json bool, body []byte) (rows []Row, bad, err error) {
 	} else {
 		err = x.protobuf(body)
 	}
-	for _, b := range x.byLane {
+	for _, b := range x.byShard {
 		for i := range b.Len() {
 			rows = append(rows, Row{b.Stream[i].String(), b.T[i], b.Line[i], b.MetaOf(i)})
 		}

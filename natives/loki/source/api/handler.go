@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/intake"
+	"github.com/weir-run/weir/engine/intake"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -128,7 +128,7 @@ func tenantOf(r *http.Request) (string, *intake.Refusal) {
 	return t, nil
 }
 
-// accept reads the body and hands its lines to the lanes, unless it is one that
+// accept reads the body and hands its lines to the shards, unless it is one that
 // is under way.
 func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string) (*intake.Request[error], *intake.Refusal) {
 	res := c.desk.Budget.Reservation()
@@ -176,7 +176,7 @@ func (c *Component) accept(r *http.Request, a *Arguments, f form, tenant string)
 		kept -= read
 	}
 	res.Keep(kept)
-	return c.desk.Take(key, d.problems.Err(), d.byLane[:], func() { c.desk.Budget.Give(kept) }), nil
+	return c.desk.Take(key, d.problems.Err(), d.byShard[:], func() { c.desk.Budget.Give(kept) }), nil
 }
 
 // decode reads the lines of an unpacked body into d. They are parts of it.
@@ -229,14 +229,14 @@ func (c *Component) date(d *decoder) {
 	base := max(c.o.Clock.Now().UnixNano(), c.last+1)
 	c.last = base + int64(d.rows)
 	c.mu.Unlock()
-	for _, b := range d.byLane {
+	for _, b := range d.byShard {
 		for i := range b.Len() {
 			b.T[i] += base
 		}
 	}
 }
 
-// signal is what lanes know of lines.
+// signal is what shards know of lines.
 var signal = intake.Signal[*batch.Logs]{
 	Len: (*batch.Logs).Len,
 	Join: func(source uint64, bs []*batch.Logs) *batch.Logs {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/rule"
 	"github.com/weir-run/weir/natives/loki/push"
-	"github.com/weir-run/weir/natives/loki/source"
-	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/natives/loki/source/internal/source"
 )
 
 // ttl is how long a stream of a tenant is known after its last line.

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/glob"
+	"github.com/weir-run/weir/engine/glob"
 )
 
 // The labels with a meaning here.

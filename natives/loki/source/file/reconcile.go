@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/weir-run/weir/natives/glob"
+	"github.com/weir-run/weir/engine/glob"
 )
 
 type resolution struct {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/files"
-	"github.com/weir-run/weir/natives/glob"
+	"github.com/weir-run/weir/engine/glob"
 )
 
 // target is a path and the labels of its lines.

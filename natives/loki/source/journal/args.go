@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/engine/rule"
 )
 
 // Arguments of loki.source.journal.

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
+	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
 // Problem is what health says of a reader.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
+	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
 // report reports the health when it has changed. err is why nothing can be read

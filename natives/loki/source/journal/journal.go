@@ -20,8 +20,8 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/loki/source"
-	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
+	"github.com/weir-run/weir/natives/loki/source/internal/source"
+	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
 // Registration describes loki.source.journal.

@@ -18,10 +18,10 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/engine/rule"
 	"github.com/weir-run/weir/natives/loki/source/journal"
-	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
-	"github.com/weir-run/weir/natives/loki/source/journal/journalfile/journalfiletest"
-	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
+	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile/journalfiletest"
 )
 
 // lab has a journal and a node that reads it, which is started again and again.

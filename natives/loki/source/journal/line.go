@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/loki/source"
-	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
+	"github.com/weir-run/weir/natives/loki/source/internal/source"
+	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
 // liner turns entries into lines. It is not safe for concurrent use.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-run/weir/natives/loki/source/journal"
-	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
+	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
 // TestPermission reads what may be read, and says what to do about the rest.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/files"
-	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
+	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
 // The position file has a first line that names the format, and then a line for

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine/files"
-	"github.com/weir-run/weir/natives/loki/source/journal/journalfile"
+	"github.com/weir-run/weir/natives/loki/source/journal/internal/journalfile"
 )
 
 // The directories that journald writes to: the first is lost at a reboot.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/engine/rule"
 )
 
 // Resolve makes names the answer for the host names of senders.

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/engine/rule"
 	"github.com/weir-run/weir/natives/loki/source/syslog"
-	"github.com/weir-run/weir/natives/prometheus/rule"
 )
 
 // source is a running component.

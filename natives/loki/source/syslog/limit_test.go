@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	lokisource "github.com/weir-run/weir/natives/loki/source"
+	lokisource "github.com/weir-run/weir/natives/loki/source/internal/source"
 	"github.com/weir-run/weir/natives/loki/source/syslog"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/natives/loki/source"
-	"github.com/weir-run/weir/natives/prometheus/rule"
+	"github.com/weir-run/weir/engine/rule"
+	"github.com/weir-run/weir/natives/loki/source/internal/source"
 )
 
 // field is what a message or its connection says that may become a label.

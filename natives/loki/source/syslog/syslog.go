@@ -32,8 +32,8 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/natives/loki/source"
-	"github.com/weir-run/weir/natives/server"
+	"github.com/weir-run/weir/engine/server"
+	"github.com/weir-run/weir/natives/loki/source/internal/source"
 )
 
 // Registration describes loki.source.syslog.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-run/weir/natives/server"
+	"github.com/weir-run/weir/engine/server"
 )
 
 func (l *listener) serveTCP(ctx, base context.Context, a *Listener) error {

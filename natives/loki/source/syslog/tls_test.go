@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/server"
 	"github.com/weir-run/weir/natives/loki/source/syslog"
-	"github.com/weir-run/weir/natives/server"
 )
 
 func TestTLS(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/clock"
-	"github.com/weir-run/weir/natives/server"
+	"github.com/weir-run/weir/engine/server"
 )
 
 // kernelBuffer is asked for, for what comes while nobody reads.

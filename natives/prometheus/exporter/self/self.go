@@ -12,7 +12,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/service"
-	"github.com/weir-run/weir/natives/prometheus/exporter"
+	"github.com/weir-run/weir/natives/prometheus/exporter/internal/exporter"
 )
 
 // Registration describes prometheus.exporter.self.

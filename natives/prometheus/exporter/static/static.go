@@ -18,7 +18,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/prometheus/exporter"
+	"github.com/weir-run/weir/natives/prometheus/exporter/internal/exporter"
 )
 
 // Registration describes prometheus.exporter.static.

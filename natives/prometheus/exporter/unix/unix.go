@@ -17,7 +17,7 @@ import (
 	"sync"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/natives/prometheus/exporter"
+	"github.com/weir-run/weir/natives/prometheus/exporter/internal/exporter"
 )
 
 // Registration describes prometheus.exporter.unix.

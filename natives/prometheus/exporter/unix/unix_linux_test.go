@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/service"
-	"github.com/weir-run/weir/natives/prometheus/exporter"
+	"github.com/weir-run/weir/natives/prometheus/exporter/internal/exporter"
 	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
 )
 

@@ -1,0 +1,127 @@
+package journaling_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/engine/journaling"
+)
+
+// endpoint takes what comes while it runs.
+type endpoint struct {
+	key     string
+	gate    *flow.Receiver
+	to      any // a consumer
+	started chan struct{}
+}
+
+func (e *endpoint) Key() string            { return e.key }
+func (e *endpoint) Gate() *flow.Receiver   { return e.gate }
+func (e *endpoint) Problem() error         { return nil }
+func (e *endpoint) Queue() component.Queue { return component.Queue{} }
+
+func (e *endpoint) Run(ctx context.Context) {
+	e.gate.Set(e.to)
+	close(e.started)
+	<-ctx.Done()
+	<-e.gate.Set(nil)
+}
+
+type panics struct{}
+
+func (panics) ConsumeLogs(context.Context, *batch.Logs) error { panic("boom") }
+
+func lines() *batch.Logs {
+	return &batch.Logs{Stream: []*batch.Stream{batch.NewSeries(nil)}, T: []int64{1}, Line: []string{"x"}}
+}
+
+// TestEndpoints: one stays, one goes and comes back, by the same gate.
+func TestEndpoints(t *testing.T) {
+	n := componenttest.New(t, "sink.default")
+	o := n.Options()
+	removed := flowtest.NewSink("removed")
+	es := journaling.NewEndpoints[*endpoint](&o, batch.SignalLogs, removed, nil)
+	made := func(key string, to any) *endpoint {
+		return &endpoint{key: key, gate: es.Gate(key, key), to: to, started: make(chan struct{})}
+	}
+	set := func(next func() []*endpoint) {
+		t.Helper()
+		if err := es.Update(func(map[string]*endpoint) ([]*endpoint, error) { return next(), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	first, second := flowtest.NewSink("a"), flowtest.NewSink("b")
+	var a, b, back *endpoint
+	set(func() []*endpoint {
+		a, b = made("a", first), made("b", second)
+		return []*endpoint{a, b}
+	})
+	go func() { done <- es.Run(ctx) }()
+	send := func() {
+		t.Helper()
+		if err := es.Output().SendLogs(t.Context(), lines()); err != nil {
+			t.Error(err)
+		}
+	}
+	send()
+	gate := b.gate
+	set(func() []*endpoint { return []*endpoint{a} })
+	send()
+	if err := gate.ConsumeLogs(t.Context(), lines()); err != nil { // what it once refused, whoever is behind it
+		t.Error(err)
+	}
+
+	// On an error all stays.
+	wrong := errors.New("wrong")
+	if err := es.Update(func(map[string]*endpoint) ([]*endpoint, error) { return nil, wrong }); !errors.Is(err, wrong) {
+		t.Errorf("got %v, want the error", err)
+	}
+	if all := es.Current(); len(all) != 1 || all[0] != a {
+		t.Errorf("after an error there are %d endpoints, want the one", len(all))
+	}
+
+	third := flowtest.NewSink("b again")
+	set(func() []*endpoint {
+		back = made("b", third)
+		return []*endpoint{a, back}
+	})
+	if back.gate != gate {
+		t.Error("an endpoint that came back has another gate")
+	}
+	<-back.started
+	send()
+	got := func(s *flowtest.Sink) int { return len(s.Logs()) }
+	if got(first) != 3 || got(second)+got(removed) != 2 || got(third) != 1 {
+		t.Errorf("got %d, %d and %d removed, %d batches", got(first), got(second), got(removed), got(third))
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+
+	// A panic behind a gate fails the component that has it now.
+	next := journaling.NewEndpoints(&o, batch.SignalLogs, removed, es)
+	bad := &endpoint{key: "a", gate: next.Gate("a", "a"), to: panics{}, started: make(chan struct{})}
+	if bad.gate != a.gate {
+		t.Error("the next component's endpoint has another gate")
+	}
+	if err := next.Update(func(map[string]*endpoint) ([]*endpoint, error) { return []*endpoint{bad}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	go func() { done <- next.Run(t.Context()) }()
+	<-bad.started
+	if err := bad.gate.ConsumeLogs(t.Context(), lines()); err == nil {
+		t.Error("a panic was taken for accepted")
+	}
+	if _, ok := errors.AsType[*flow.PanicError](<-done); !ok {
+		t.Error("Run did not end with the panic")
+	}
+}

@@ -1,0 +1,63 @@
+package journaling_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component/componenttest"
+	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/engine/journaling"
+)
+
+// TestDue: what several shards begin to gather at about the same time is written
+// at the same time, and never later than the deadline.
+func TestDue(t *testing.T) {
+	ms := func(n int64) time.Time { return time.UnixMilli(1735689600000 + n) }
+	f := func(deadline time.Duration, opened, want int64) {
+		t.Helper()
+		if got := journaling.Due(ms(opened), deadline); !got.Equal(ms(want)) {
+			t.Errorf("opened at %d ms, with a deadline of %s it is due at %s, want %d ms", opened, deadline, got.Sub(ms(0)), want)
+		}
+	}
+	f(100*time.Millisecond, 0, 100)
+	f(100*time.Millisecond, 3, 100)
+	f(100*time.Millisecond, 24, 100)
+	f(100*time.Millisecond, 25, 125)
+	f(8*time.Millisecond, 1, 8)
+	f(0, 1, 1)
+}
+
+// TestGathererPanics: who waits is told, and nobody waits for it any more.
+func TestGathererPanics(t *testing.T) {
+	type group struct{ journaling.Group }
+	var g journaling.Gatherer[*group]
+	gr, stopping := &group{}, errors.New("stopping")
+	o := componenttest.New(t, "sink.default").Options()
+	es := journaling.NewEndpoints[*endpoint](&o, batch.SignalLogs, nil, nil)
+	g.Init(es.NewOutbox(&journaling.Kind{Stopping: stopping}, journaling.Ref{Name: "a"}, &journaling.Settings{}), journaling.Hooks[*group]{
+		Close: func(*group) []journal.Block { panic("and again") },
+		After: func() {
+			g.Lock()
+			defer g.Unlock()
+			g.Begin(gr, time.Hour)
+			panic("boom")
+		},
+	})
+	g.Kick()
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("nobody hears of the panic")
+			}
+		}()
+		g.Run(t.Context())
+	}()
+	if !g.Stopping {
+		t.Fatal("it gathers, and nobody will commit that")
+	}
+	if err := gr.Wait(); err != stopping {
+		t.Errorf("got %v", err)
+	}
+}

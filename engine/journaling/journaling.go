@@ -1,0 +1,75 @@
+// Package journaling is what sinks with a journal have in common beside the
+// journal itself: the block journal { … }, the metrics weir_journal_…, how long
+// requests took, which endpoints a component
+// has and runs, and the care for journals that nobody claims. An Outbox is an
+// endpoint's journal in use: how it is opened, filled, emptied and closed, and what
+// is said of it. It is no component, and knows nothing of what is in a journal.
+//
+// Which answers of an endpoint are worth a word in the log, and when it is healthy,
+// each component knows itself: loki.write does by shard, since its shards are those
+// of tenants, prometheus.remote_write for an endpoint as a whole.
+package journaling
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/journal"
+)
+
+// Arguments bound the queue on disk.
+type Arguments struct {
+	// Bytes on disk above which on_full acts, for each endpoint.
+	MaxSize component.Size `alloy:"max_size,attr,optional"`
+	// Age above which samples that could not be sent are dropped and counted.
+	// The journal of an endpoint or a node that went, such as that of an item
+	// that left a foreach, is kept as long: its samples are sent when the node
+	// is there again, or another one with the same URL, headers and user.
+	// wal's max_keepalive_time is the same.
+	MaxAge time.Duration `alloy:"max_age,attr,optional"`
+	// When what was written is forced to the disk: "none" (the kernel decides),
+	// "interval" (every second) or "always" (before a batch is accepted).
+	Fsync string `alloy:"fsync,attr,optional"`
+	// What a full journal does: "block" (the sources wait) or "drop_oldest".
+	OnFull string `alloy:"on_full,attr,optional"`
+}
+
+// DefaultMaxAge is max_age when the block does not say.
+const DefaultMaxAge = 8 * time.Hour
+
+// SetToDefault sets the defaults.
+func (a *Arguments) SetToDefault() {
+	*a = Arguments{MaxSize: 10 << 30, MaxAge: DefaultMaxAge, Fsync: string(journal.FsyncNone), OnFull: string(journal.OnFullBlock)}
+}
+
+// Validate returns all that is wrong, joined.
+func (a *Arguments) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if a.MaxSize < 1<<20 {
+		add("max_size must be at least 1MiB, not %d bytes", int64(a.MaxSize))
+	}
+	if a.MaxAge <= 0 {
+		add("max_age must be greater than 0")
+	}
+	switch journal.Fsync(a.Fsync) {
+	case journal.FsyncNone, journal.FsyncInterval, journal.FsyncAlways:
+	default:
+		add(`fsync must be "none", "interval" or "always", not %q`, a.Fsync)
+	}
+	switch journal.OnFull(a.OnFull) {
+	case journal.OnFullBlock, journal.OnFullDropOldest:
+	default:
+		add(`on_full must be "block" or "drop_oldest", not %q`, a.OnFull)
+	}
+	return errors.Join(errs...)
+}
+
+// Limits are the journal's.
+func (a *Arguments) Limits() journal.Limits {
+	return journal.Limits{
+		MaxSize: int64(a.MaxSize), MaxAge: a.MaxAge, Fsync: journal.Fsync(a.Fsync), OnFull: journal.OnFull(a.OnFull),
+	}
+}

@@ -1,0 +1,306 @@
+package view
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/expr"
+)
+
+// predicate is a compiled expression and what its label part said of a series.
+type predicate struct {
+	use
+	op   uint64
+	prog *expr.Program
+	memo batch.Memo[expr.Verdict]
+}
+
+// number is a compiled expression for a value.
+type number struct {
+	use
+	prog *expr.Program
+}
+
+// DropWhere drops the rows that match the expression. The error is an
+// *expr.Error; by then the rows are dropped that match by their labels, and of
+// the others those before the failing one.
+//
+// Rows without a value to judge (staleness markers, native histograms) are
+// dropped when the parts of the expression that do not read the value say so;
+// when there are none, they stay.
+func (m *Window) DropWhere(src string) error {
+	return m.where(src, 'd', expr.True)
+}
+
+// KeepWhere drops the rows that do not match the expression. A row without a
+// value to judge stays unless a part of the expression that does not read the
+// value is false. The error is that of DropWhere.
+func (m *Window) KeepWhere(src string) error {
+	return m.where(src, 'k', expr.False)
+}
+
+// where drops the rows whose verdict is drop. does is that in the name of the
+// operation.
+func (m *Window) where(src string, does byte, drop expr.Verdict) error {
+	p, err := m.predicate(src)
+	if err != nil {
+		return err
+	}
+	m.flush()
+	return m.judgeAll(p, m.whereLabels(p, op{p.op, does}, drop), func(i int, verdict expr.Verdict) error {
+		if verdict == drop {
+			m.Drop(i)
+		}
+		return nil
+	})
+}
+
+// judgeAll calls f with the verdict on each of the open rows. The error is that
+// of the expression or of f.
+func (m *Window) judgeAll(p *predicate, open *openRows, f func(i int, verdict expr.Verdict) error) error {
+	for i := range open.All() {
+		said := expr.True
+		if open.failed {
+			said = m.labelPart(p, m.series[i])
+		}
+		verdict, err := m.judge(p, i, said)
+		if err == nil {
+			err = f(i, verdict)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whereLabels drops the rows whose labels decide on drop, and returns those
+// that must be judged.
+func (m *Window) whereLabels(p *predicate, o op, drop expr.Verdict) *openRows {
+	from := m.from()
+	if from != nil {
+		if st := from.step(o); st != nil {
+			m.take(st.to)
+			return &st.open
+		}
+	}
+	m.open.reset()
+	for i, s := range m.series {
+		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
+			continue
+		}
+		switch verdict := m.labelPart(p, s); {
+		case p.opens(verdict):
+			m.open.add(i, verdict)
+		case verdict == drop:
+			m.drop(i)
+		}
+	}
+	if from == nil {
+		return &m.open
+	}
+	st := step{op: o, to: m.asShape(from), open: m.open.clone()}
+	from.learn(st)
+	m.shape = st.to
+	return &m.open
+}
+
+// opens reports whether the sample decides, after the labels said verdict.
+func (p *predicate) opens(verdict expr.Verdict) bool {
+	return verdict == expr.Open || verdict == expr.True && p.prog.HasRest()
+}
+
+// matching calls f for every row that is left and matches p, or for all that are
+// left when p is nil: first those that match by their labels. The error is that
+// of the expression or of f.
+func (m *Window) matching(p *predicate, f func(i int) error) error {
+	if p == nil {
+		for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
+			if err := f(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	yes, open := m.matchingLabels(p)
+	for i := range yes.All() {
+		if err := f(i); err != nil {
+			return err
+		}
+	}
+	return m.judgeAll(p, open, func(i int, verdict expr.Verdict) error {
+		if verdict != expr.True {
+			return nil
+		}
+		return f(i)
+	})
+}
+
+// matchingLabels returns the rows that are left and match p by their labels, and
+// those that must be judged.
+func (m *Window) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) {
+	o := op{p.op, '?'}
+	from := m.from()
+	if from != nil {
+		if st := from.step(o); st != nil {
+			return &st.yes, &st.open
+		}
+	}
+	m.yes.Reset()
+	m.open.reset()
+	for i, s := range m.series {
+		if !m.Alive(i) {
+			continue
+		}
+		switch verdict := m.labelPart(p, s); {
+		case p.opens(verdict):
+			m.open.add(i, verdict)
+		case verdict == expr.True:
+			m.yes.Add(i)
+		}
+	}
+	if from != nil {
+		from.learn(step{op: o, to: from, yes: m.yes.Clone(), open: m.open.clone()})
+	}
+	return &m.yes, &m.open
+}
+
+// matches reports whether row i, which must be alive, matches.
+func (m *Window) matches(p *predicate, i int) (bool, error) {
+	verdict := m.labelPart(p, m.series[i])
+	if p.opens(verdict) {
+		var err error
+		if verdict, err = m.judge(p, i, verdict); err != nil {
+			return false, err
+		}
+	}
+	return verdict == expr.True, nil
+}
+
+// labelPart returns what the labels of s say.
+func (m *Window) labelPart(p *predicate, s *batch.Series) expr.Verdict {
+	if verdict, ok := p.memo.Get(s); ok {
+		return verdict
+	}
+	m.sample.Series = s
+	verdict := p.prog.LabelPart(&m.sample)
+	if s.Released() {
+		return verdict // its ID may be another's by now
+	}
+	return p.memo.Put(s, verdict)
+}
+
+// judge evaluates what the label part, which said so, left to tell of row i.
+func (m *Metrics) judgeRow(p *predicate, i int, said expr.Verdict) (expr.Verdict, error) {
+	m.sample.Series, m.sample.Time = m.series[i], m.t[i]
+	if p.prog.ReadsValue() && !m.Judged(i) {
+		return p.prog.WithoutValue(&m.sample)
+	}
+	m.sample.Value = m.v[i]
+	var ok bool
+	var err error
+	if said == expr.True {
+		ok, err = p.prog.Rest(&m.sample)
+	} else {
+		ok, err = p.prog.Bool(&m.sample)
+	}
+	if ok {
+		return expr.True, err
+	}
+	return expr.False, err
+}
+
+// Scale multiplies the values of the rows that match the expression, or of all
+// when src is "". A native histogram is multiplied as PromQL does: sum, count
+// and every bucket, as a float histogram. Staleness markers stay. The bounds
+// of classic and native buckets and the values of exemplars are not scaled.
+// An error in the expression is an *expr.Error.
+func (m *Metrics) Scale(src string, factor float64) error {
+	if math.IsNaN(factor) {
+		return fmt.Errorf("cannot scale by NaN")
+	}
+	if factor == 1 {
+		if src == "" {
+			return nil
+		}
+		_, err := m.predicate(src)
+		return err
+	}
+	var p *predicate
+	if src != "" {
+		var err error
+		if p, err = m.predicate(src); err != nil {
+			return err
+		}
+	}
+	m.flush()
+	err := m.matching(p, func(i int) error {
+		if v := m.v[i]; !batch.IsStale(v) {
+			m.writeV()[i] = v * factor
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.scaleHistograms(p, factor)
+}
+
+// SetValueWhere sets the values of the rows that match the predicate where, or
+// of all when it is "", to what the expression to results in. Staleness
+// markers and native histograms stay. An error in an expression is an
+// *expr.Error.
+func (m *Metrics) SetValueWhere(where, to string) error {
+	n, err := m.number(to)
+	if err != nil {
+		return err
+	}
+	var p *predicate
+	if where != "" {
+		if p, err = m.predicate(where); err != nil {
+			return err
+		}
+	}
+	m.flush()
+	return m.matching(p, func(i int) error {
+		if !m.Judged(i) {
+			return nil
+		}
+		m.sample.Series, m.sample.Time, m.sample.Value = m.series[i], m.t[i], m.v[i]
+		f, err := n.prog.Float(&m.sample)
+		if err == nil {
+			m.writeV()[i] = unmarked(f)
+		}
+		return err
+	})
+}
+
+func (m *Window) predicate(src string) (*predicate, error) {
+	if p, ok := m.preds[src]; ok {
+		return p, nil
+	}
+	p, err := m.gen.predicate(src, m.logs)
+	if err == nil {
+		cache(m, m.preds, src, p)
+	}
+	return p, err
+}
+
+func (m *Window) number(src string) (*number, error) {
+	if p, ok := m.numbers[src]; ok {
+		return p, nil
+	}
+	p, err := m.gen.number(src)
+	if err == nil {
+		cache(m, m.numbers, src, p)
+	}
+	return p, err
+}
+
+// cache remembers v beside the generation's map, within the same bound.
+func cache[K comparable, V any](m *Window, c map[K]V, k K, v V) {
+	if len(c) < m.gen.opts.MaxMemos {
+		c[k] = v
+	}
+}

@@ -1,0 +1,211 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/common/config"
+	sd "github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/httpclient"
+)
+
+// Exports of every component that discovers.
+type Exports struct {
+	// The targets found: maps of labels, of which __address__ is where to
+	// scrape and __meta_… are what is known of it.
+	Targets []map[string]string `alloy:"targets,attr"`
+}
+
+// Kind is a way to discover.
+type Kind struct {
+	// Config returns Prometheus's configuration for decoded arguments.
+	Config func(args any) (sd.Config, error)
+	// Files returns the files, absolute, that need a new discoverer when they
+	// change; patterns are allowed. nil for none.
+	Files func(args any) []string
+
+	// Stream is of discoverers whose updates are about some sources; otherwise
+	// an update has everything there is.
+	Stream bool
+	// Forget is how long after the last error a stream is taken to be well
+	// again: longer than it takes to fail once more. It tells of errors only.
+	Forget time.Duration
+	// Failures names a counter of Prometheus's that counts errors which are not
+	// logged with the logger that it is given. Empty for none.
+	Failures string
+}
+
+const (
+	// pause is between two exports.
+	pause = 250 * time.Millisecond
+	// quiet is how long nothing must have come from a stream for its answer to
+	// be complete, and settled when that is taken for granted in any case.
+	quiet   = time.Second
+	settled = 10 * time.Second
+	// look is how often a stream is looked after.
+	look = time.Second
+	// again is how long a stream whose update was refused is left as it is.
+	again = time.Minute
+	// grace is how long a discoverer that was stopped is waited for. Consul's
+	// sleeps up to 15 s or its refresh interval before it looks whether it was.
+	grace = 2 * time.Second
+)
+
+// Component is one discovery.
+type Component struct {
+	opts    component.Options
+	kind    Kind
+	metrics *metrics
+	set     *Set // Run's
+	failed  failures
+
+	changed chan struct{} // holds a signal when next was set
+
+	mu    sync.Mutex
+	args  any // of next, or of the last one
+	next  *discoverer
+	files []string
+	info  Info
+}
+
+var (
+	_ component.Component = (*Component)(nil)
+	_ component.Updater   = (*Component)(nil)
+	_ component.Sourced   = (*Component)(nil)
+	_ component.Debugger  = (*Component)(nil)
+)
+
+// New returns a Component; args are decoded and valid.
+func New(o component.Options, kind Kind, args any) (*Component, error) {
+	c := &Component{opts: o, kind: kind, set: new(Set), changed: make(chan struct{}, 1)}
+	if p, ok := o.Previous.(*Component); ok { // its Run ends before ours begins
+		c.set, c.metrics = p.set, p.metrics
+	}
+	c.opts.Previous = nil // kept, it would keep all that were before it
+	if err := c.Update(args); err != nil {
+		return nil, err
+	}
+	if err := c.metrics.register(o.Registerer); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Update makes a new discoverer. The targets of the one that runs stay until
+// the new one has answered.
+func (c *Component) Update(args any) error {
+	cfg, err := c.kind.Config(args)
+	if err != nil {
+		return err
+	}
+	if c.metrics == nil {
+		if c.metrics, err = newMetrics(cfg); err != nil {
+			return err
+		}
+	}
+	d := &discoverer{up: make(chan []*targetgroup.Group)}
+	log := slog.New(listener{Handler: c.opts.Logger.Handler(), failed: c.fail, deaf: &d.stopped})
+	d.Discoverer, err = cfg.NewDiscoverer(sd.DiscovererOptions{
+		Logger:            log,
+		Metrics:           c.metrics.theirs,
+		HTTPClientOptions: []config.HTTPClientOption{config.WithUserAgent(c.opts.UserAgent), httpclient.ReadReferences()},
+		SetName:           c.opts.ID,
+	})
+	if err != nil {
+		return fmt.Errorf("cannot set up discovery %s: %w", cfg.Name(), err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next, c.args = d, args
+	if c.kind.Files != nil {
+		c.files = c.kind.Files(args)
+	}
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Sourced returns the files that need a new discoverer when they change.
+func (c *Component) Sourced() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.files
+}
+
+// discoverer is one of Prometheus's.
+type discoverer struct {
+	sd.Discoverer
+	up      chan []*targetgroup.Group
+	cancel  context.CancelFunc
+	stopped atomic.Bool
+}
+
+// Info is what DebugInfo returns.
+type Info struct {
+	Targets    int       `json:"targets"`
+	Groups     int       `json:"groups"`
+	LastUpdate time.Time `json:"last_update,omitzero"`
+	LastError  string    `json:"last_error,omitempty"`
+}
+
+// DebugInfo returns an Info.
+func (c *Component) DebugInfo() any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info := c.info
+	info.LastError = component.HideURLs(c.failed.current())
+	return info
+}
+
+// fail takes an error of the discoverer, from any of its goroutines. It
+// reports whether it is to be logged.
+func (c *Component) fail(text string, part bool) (news bool) {
+	c.metrics.errors.Inc()
+	news = c.failed.note(text, part && !c.kind.Stream, c.opts.Clock.Now())
+	c.unwell(text)
+	return news
+}
+
+func (c *Component) unwell(text string) {
+	c.report(component.Unhealthy, "cannot discover all targets: "+text)
+}
+
+func (c *Component) report(state component.HealthState, msg string) {
+	c.opts.Health(component.Health{State: state, Message: msg, Time: c.opts.Clock.Now()})
+}
+
+// start runs d until it is stopped. What it panics with comes out of done.
+func (d *discoverer) start(ctx context.Context, wg *sync.WaitGroup, done chan<- error) {
+	ctx, d.cancel = context.WithCancel(ctx)
+	wg.Go(func() {
+		err := errEnded
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("the discovery panicked: %v\n%s", v, debug.Stack())
+			}
+			if ctx.Err() != nil {
+				return // it was stopped
+			}
+			select {
+			case done <- err:
+			default:
+			}
+		}()
+		d.Run(ctx, d.up)
+	})
+}
+
+func (d *discoverer) stop() {
+	d.stopped.Store(true)
+	d.cancel()
+}

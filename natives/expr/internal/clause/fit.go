@@ -1,0 +1,65 @@
+package clause
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/expr"
+)
+
+// Fit is the signals that the arguments of a block are for. The zero value is
+// both.
+type Fit struct {
+	noSamples, noLines string // why not; "": they are
+}
+
+// Reads adds an argument that is an expression.
+func (f *Fit) Reads(argument string, p expr.Programs) {
+	if p.Why == nil {
+		return
+	}
+	why, _, _ := strings.Cut(p.Why.Msg, ":") // without what there is instead
+	f.not(p.Metrics == nil, fmt.Sprintf("%s: %s", argument, why))
+}
+
+// Sets adds an argument that sets what only records of a signal have.
+func (f *Fit) Sets(argument string, only batch.Signals) {
+	if only == batch.SignalLogs {
+		f.not(true, fmt.Sprintf("%s: a sample has none", argument))
+	} else {
+		f.not(false, fmt.Sprintf("%s: a log line has none", argument))
+	}
+}
+
+func (f *Fit) not(samples bool, why string) {
+	to := &f.noLines
+	if samples {
+		to = &f.noSamples
+	}
+	if *to == "" {
+		*to = why
+	}
+}
+
+// Signals returns the signals, and why it is not both, as Registration.Passes
+// does; of arguments with an Err it is both.
+func (f *Fit) Signals() (s batch.Signals, why string) {
+	const both = batch.SignalMetrics | batch.SignalLogs
+	switch {
+	case f.noSamples == f.noLines, f.Err() != nil:
+		return both, ""
+	case f.noSamples != "":
+		return batch.SignalLogs, f.noSamples
+	}
+	return batch.SignalMetrics, f.noLines
+}
+
+// Err returns what is wrong with arguments that are for neither signal.
+func (f *Fit) Err() error {
+	if f.noSamples == "" || f.noLines == "" {
+		return nil
+	}
+	return errors.New(f.noLines + ", and " + f.noSamples + "; write a block for samples and one for log lines")
+}

@@ -1,0 +1,215 @@
+package outbox
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/weir-run/weir/engine/backoff"
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/journal"
+)
+
+// Offer is what is to be delivered as one.
+type Offer struct {
+	Batch
+	// ID is the same at every attempt at the same records of this process, and
+	// nobody else's: other records, another ID. After a crash records may come
+	// again in other company.
+	ID string
+	// Attempt counts from 1.
+	Attempt int
+
+	parts []int // of each block of the shard that it has records of: below which row
+}
+
+// shard is what is under way of a journal's shard. Who has Queue.sending works
+// with it, one goroutine at a time.
+type shard struct {
+	q      *Queue
+	number int
+	source uint64 // of its batches
+	blocks []block
+	offer  *Offer // nil: none
+	bounds [2]int // of the offer: records, bytes
+	buf    []byte
+	pauses backoff.Pauses
+}
+
+// block is a block in flight: some of its records are not done.
+type block struct {
+	journal.Block // without the payload
+	Batch
+	size int    // about how many bytes its records take
+	sum  uint64 // of the payload
+	from int    // the rows below are done
+	done int    // how many of the rows of the offer are done
+}
+
+// next makes the offer of what comes next, unless there is one, and reports
+// whether there is any: there is none when ctx ended and the shard is empty.
+func (l *shard) next(ctx context.Context, s *Settings) bool {
+	bounds := [2]int{s.MaxRecords, s.MaxBytes}
+	if l.offer != nil && l.bounds == bounds {
+		return true
+	}
+	// A session has other bounds: what the sink does not take may be too large.
+	l.offer, l.bounds = nil, bounds
+	rows, bytes := 0, 0
+	var parts []int
+	for i := 0; ; i++ {
+		if i == len(l.blocks) && !l.take(ctx, s) {
+			break
+		}
+		b := &l.blocks[i]
+		if b.Signal() != l.blocks[0].Signal() {
+			break
+		}
+		each := max(b.size/b.Len(), 1)
+		n := min(b.Len()-b.from, s.MaxRecords-rows, (s.MaxBytes-bytes)/each)
+		if n <= 0 && rows > 0 {
+			break
+		}
+		n = max(n, 1)
+		parts = append(parts, b.from+n)
+		rows, bytes = rows+n, bytes+n*each
+		if b.from+n < b.Len() || rows >= s.MaxRecords || bytes >= s.MaxBytes {
+			break
+		}
+	}
+	if len(parts) == 0 {
+		return false
+	}
+	bs := make([]Batch, len(parts))
+	id := sha256.New()
+	for i, to := range parts {
+		b := &l.blocks[i]
+		bs[i] = b.only(batch.RowsBetween(b.from, to))
+		fmt.Fprintln(id, b.Seq, b.Time, b.sum, b.from, to)
+	}
+	l.offer = &Offer{Batch: join(bs), ID: hex.EncodeToString(id.Sum(nil)[:16]), parts: parts}
+	return true
+}
+
+// take takes the shard's next block. For the first it waits until ctx ends, for
+// those behind it while the first is not old enough.
+func (l *shard) take(ctx context.Context, s *Settings) bool {
+	j, c := l.q.journal, l.q.o.Clock
+	for {
+		var b journal.Block
+		var err error
+		if n := len(l.blocks); n == 0 {
+			b, err = j.Next(ctx, l.number, l.buf)
+		} else {
+			wait, cancel := context.WithCancel(ctx)
+			left := s.MaxWait - c.Now().Sub(timeOf(l.blocks[0].Block))
+			if left <= 0 {
+				cancel()
+			} else {
+				alarm := clock.AfterFunc(c, min(left, s.MaxWait), cancel)
+				defer alarm.Stop()
+			}
+			b, err = j.After(wait, l.blocks[n-1].Block, l.buf)
+			cancel()
+		}
+		if err != nil {
+			return false
+		}
+		l.buf = b.Payload[:0]
+		content, size, err := unpack(b, l.source, l.q.handles, c.Now())
+		if err != nil {
+			l.q.o.Logger.Error("a block of the journal cannot be sent; it is lost", "records", b.Samples, "err", err)
+			l.q.counts.lose(signalOf(b), reasonUnreadable, b.Samples)
+			j.Ack(b)
+			continue
+		}
+		sum := xxhash.Sum64(b.Payload)
+		b.Payload = nil
+		l.blocks = append(l.blocks, block{Block: b, Batch: content, size: size, sum: sum})
+		return true
+	}
+}
+
+// done says that some more records of the offer are done.
+func (l *shard) done(records int) {
+	for i, to := range l.offer.parts {
+		b := &l.blocks[i]
+		n := min(records, to-b.from-b.done)
+		b.done += n
+		l.q.journal.Done(b.Block, n)
+		records -= n
+	}
+}
+
+// finish ends the records of the offer.
+func (l *shard) finish() {
+	for i, to := range l.offer.parts {
+		l.blocks[i].from, l.blocks[i].done = to, 0
+	}
+	l.offer = nil
+	done := 0
+	for done < len(l.blocks) && l.blocks[done].from == l.blocks[done].Len() {
+		l.q.journal.Ack(l.blocks[done].Block)
+		done++
+	}
+	rest := copy(l.blocks, l.blocks[done:])
+	clear(l.blocks[rest:])
+	l.blocks = l.blocks[:rest]
+}
+
+// keeps reports whether all of the offer is still to be sent. If not, the offer
+// is gone, and so are the blocks that fell off a bound.
+func (l *shard) keeps() bool {
+	kept := l.blocks[:0]
+	for _, b := range l.blocks {
+		if l.q.journal.Keeps(b.Block) {
+			kept = append(kept, b)
+		}
+	}
+	if len(kept) == len(l.blocks) {
+		return true
+	}
+	clear(l.blocks[len(kept):])
+	l.blocks, l.offer = kept, nil
+	return false
+}
+
+// keep leaves only some rows in the offer, ascending. It is another one then.
+func (o *Offer) keep(left []int) {
+	if len(left) == o.Len() {
+		return
+	}
+	var rows batch.Rows
+	for _, row := range left {
+		rows.Add(row)
+	}
+	o.Batch = o.only(rows)
+	sum := sha256.Sum256(fmt.Appendln([]byte(o.ID), left))
+	o.ID = hex.EncodeToString(sum[:16])
+}
+
+// Part returns the rows from from on, below to, as an offer of its own. Its ID
+// follows from o's and the rows, so it is the same at every attempt, and after a
+// restart if o's is. All of the rows are o itself.
+func (o *Offer) Part(from, to int) *Offer {
+	part := *o
+	part.parts = nil
+	if to-from < o.Len() {
+		part.Batch = o.only(batch.RowsBetween(from, to))
+		sum := sha256.Sum256(fmt.Appendln([]byte(o.ID), from, to))
+		part.ID = hex.EncodeToString(sum[:16])
+	}
+	return &part
+}
+
+// NewID returns an ID for an offer that is of no shard.
+func NewID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
