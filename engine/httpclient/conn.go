@@ -27,7 +27,7 @@ type conn struct {
 }
 
 func newConn(nc net.Conn, address string) *conn {
-	c := &conn{Conn: nc, address: address}
+	c := &conn{Conn: newSocket(nc), address: address}
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
 		return c

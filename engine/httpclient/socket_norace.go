@@ -1,0 +1,6 @@
+//go:build linux && !race
+
+package httpclient
+
+func raceAcquire(uintptr) {}
+func raceRelease()        {}
