@@ -154,6 +154,9 @@ func ascii(s string) bool {
 type texts struct {
 	view.Texts
 	wide map[string]goja.Value // short ones that goja has as UTF-16
+	// given counts the bytes of texts that the script got and may keep, since the last
+	// look at the memory of the VM.
+	given int64
 }
 
 const (
@@ -169,6 +172,7 @@ func (t *texts) value(s string) goja.Value {
 	case !ascii(s):
 		return t.wideText(s)
 	case len(s) > shortText:
+		t.given += int64(len(s))
 		return point(asciiTab, unsafe.Pointer(t.Long(s)))
 	}
 	return point(asciiTab, unsafe.Pointer(t.Short(s)))
@@ -176,6 +180,7 @@ func (t *texts) value(s string) goja.Value {
 
 func (t *texts) wideText(s string) goja.Value {
 	if len(s) > shortText {
+		t.given += int64(len(s))
 		return engine.ToValue(s)
 	}
 	x, ok := t.wide[s]
@@ -193,6 +198,7 @@ func (t *texts) wideText(s string) goja.Value {
 // fixed is the string at p, which must never be written to again.
 func (t *texts) fixed(p *string) goja.Value {
 	if ascii(*p) {
+		t.given += int64(len(*p))
 		return point(asciiTab, unsafe.Pointer(p))
 	}
 	return t.value(*p)

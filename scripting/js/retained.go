@@ -20,10 +20,10 @@ const (
 // retained looks now and then at what the VM holds between calls: what a script
 // puts into a variable of its file stays, and would add up.
 func (v *vm) retained() error {
-	if v.broken || v.budget.worked < max(retainedEvery, v.walked*heapShare) {
+	if v.broken || v.budget.worked < max(retainedEvery, v.walked*heapShare) && !v.hoards() {
 		return nil
 	}
-	v.budget.worked = 0
+	v.budget.worked, v.data.texts.given = 0, 0
 	began := time.Now()
 	size := v.sandbox.held(int(v.budget.heap.limit))
 	v.walked = time.Since(began)
@@ -37,14 +37,27 @@ func (v *vm) retained() error {
 	return e
 }
 
+// hoards reports whether the script got so many long texts since the last look that
+// it may hold much more memory, in however little time. A look is worth a byte for
+// each nanosecond that it takes.
+func (v *vm) hoards() bool {
+	limit := v.budget.heap.limit
+	return limit > 0 && v.data.texts.given > max(limit/2, v.walked.Nanoseconds())
+}
+
 // held is what the VM holds, in bytes, or something over limit: all that can be
-// reached from the runtime, its stack and what closures and suspended functions
-// have included. It must run on the goroutine that the VM runs on. What the host
+// reached from the runtime and from kept, their stack and what closures and suspended
+// functions have included. It must run on the goroutine that the VM runs on. What the host
 // shares with the VM is not among it, nor what is in Go's own closures: what a
 // bound function is bound to, and jobs that wait.
 func (s *sandbox) held(limit int) int {
 	w := walker{seen: map[unsafe.Pointer]struct{}{}, limit: limit}
 	w.todo = append(w.todo, place{shapeOf(reflect.TypeFor[goja.Runtime]()), unsafe.Pointer(s.rt)})
+	if s.kept != nil {
+		for x := range s.kept {
+			w.iface(valueType, unsafe.Pointer(&x))
+		}
+	}
 	for len(w.todo) > 0 && w.size <= limit {
 		p := w.todo[len(w.todo)-1]
 		w.todo = w.todo[:len(w.todo)-1]

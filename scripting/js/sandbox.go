@@ -2,6 +2,7 @@ package js
 
 import (
 	"fmt"
+	"iter"
 	"regexp"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ type sandbox struct {
 	met     func(path string)       // told of what is bounded or made assignable; nil: nobody asks
 	depth   int                     // native functions inside each other
 	joining []*goja.Object          // lists that become texts inside each other
+	kept    iter.Seq[goja.Value]    // values of the script that the host keeps between calls; nil: none
 
 	setters    map[string]*goja.Object // of what scripts may override
 	reflectHas goja.Callable

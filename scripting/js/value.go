@@ -42,6 +42,7 @@ func (v *vm) fromGoAt(x scripting.Value, depth int) goja.Value {
 		return v.rt.ToValue(x)
 	case string:
 		v.must(v.budget.chargeString(int64(len(x))))
+		v.data.texts.given += int64(len(x))
 		return v.rt.ToValue(x)
 	case *scripting.List:
 		v.must(v.budget.charge(int64(len(x.Items)/4) + 1))

@@ -98,6 +98,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 		p.test.open(v)
 	}
 	v.sandbox = newSandbox(v.rt, &v.budget)
+	v.sandbox.kept = v.kept
 	v.budget.held = v.sandbox.held
 	return v
 }
@@ -369,6 +370,21 @@ func (v *vm) openHooks() {
 		}
 	}
 	v.openContext()
+}
+
+// kept yields the hooks and the modules. Their closures hold the variables of files,
+// to which nothing in the runtime leads between calls.
+func (v *vm) kept(yield func(goja.Value) bool) {
+	for _, fn := range v.hooks.all {
+		if !yield(fn) {
+			return
+		}
+	}
+	for _, m := range v.loaded {
+		if !yield(m) {
+			return
+		}
+	}
 }
 
 // hookLine is the line of the hook at hand in the definition, 0 while there is
