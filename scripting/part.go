@@ -8,9 +8,9 @@ import (
 // longText is how long a text is whose parts are copied, in bytes.
 const longText = 256
 
-// Part returns a part of a text, as a copy if the text is long and the part short:
-// a part that a script keeps would keep all of the text in memory, and count for
-// itself alone.
+// Part returns a part of a text, or of a copy of the text, as a copy if the text is
+// long and the part is short: a part that a script keeps would keep the whole text in
+// memory, and only the part would be counted.
 func Part(part, text string) string {
 	if len(text) <= longText || len(part) > len(text)/2 {
 		return part
@@ -18,8 +18,69 @@ func Part(part, text string) string {
 	return strings.Clone(part)
 }
 
+// Parts does what Part does for the scripts of one VM. The zero value is ready for
+// use. It is not safe for concurrent use.
+//
+// A part that is longer than half of its text shares the memory of the text. Parts
+// remembers the last of these texts, so that a part of a part is compared with the
+// whole text.
+type Parts struct {
+	whole [4]string
+	next  int  // index in whole of the text that is forgotten next
+	any   bool // whole has a text
+}
+
+// Of returns part as Part does if it shares the memory of text, and unchanged if it
+// does not.
+func (p *Parts) Of(part, text string) string {
+	if !p.Long(text) {
+		return part
+	}
+	whole := p.wholeOf(text)
+	if !within(part, whole) {
+		return part
+	}
+	if 2*len(part) > len(whole) && len(part) < len(text) {
+		p.remember(whole)
+	}
+	return Part(part, whole)
+}
+
+// Long reports whether Of copies some parts of text.
+func (p *Parts) Long(text string) bool {
+	return len(text) > longText || p.any && len(p.wholeOf(text)) > longText
+}
+
+// Forget forgets the texts. It must be called when a call of a script ends, because
+// Parts keeps them in memory.
+func (p *Parts) Forget() { *p = Parts{} }
+
+// wholeOf returns the text whose memory text shares.
+func (p *Parts) wholeOf(text string) string {
+	if !p.any {
+		return text
+	}
+	for _, w := range p.whole {
+		if len(w) > len(text) && within(text, w) {
+			return w
+		}
+	}
+	return text
+}
+
+func (p *Parts) remember(text string) {
+	for _, w := range p.whole {
+		if unsafe.StringData(w) == unsafe.StringData(text) && len(w) == len(text) {
+			return
+		}
+	}
+	p.any = true
+	p.whole[p.next] = text
+	p.next = (p.next + 1) % len(p.whole)
+}
+
 // ownParts copies the parts of a text that are in what a function returned, as
-// Part does. It writes to lists and maps.
+// Parts does. It writes to lists and maps.
 func ownParts(v Value, text string) Value {
 	switch v := v.(type) {
 	case string:

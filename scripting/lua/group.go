@@ -41,7 +41,7 @@ func (v *vm) groupBy(L *lua.LState) int {
 		read = func(row int) (vs []lua.LValue) {
 			v.cells = m.Read(p, row, v.cells[:0])
 			for _, c := range v.cells {
-				vs = append(vs, v.cell(c))
+				vs = append(vs, v.cell(c, m.Line(row)))
 			}
 			return vs
 		}

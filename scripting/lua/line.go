@@ -94,17 +94,25 @@ func (v *vm) text(s string) lua.LValue {
 	return boxString(v.texts.Long(s))
 }
 
+// part is a part of a text in a script.
+func (v *vm) part(part, text string) lua.LValue {
+	if len(part) <= shortText {
+		return boxString(v.texts.Short(part))
+	}
+	return boxString(v.texts.Long(v.parts.Of(part, text)))
+}
+
 // cell is a field of a line in a script.
-func (v *vm) cell(c view.Cell) lua.LValue {
+func (v *vm) cell(c view.Cell, line string) lua.LValue {
 	if c.Fixed != nil {
 		return boxString(c.Fixed)
 	}
-	return v.lineValue(c.Value)
+	return v.lineValue(c.Value, line)
 }
 
 // lineValue is what a line holds in a script: an integer that a number would
 // round is its text, an object or a list JSON.
-func (v *vm) lineValue(x view.Value) lua.LValue {
+func (v *vm) lineValue(x view.Value, line string) lua.LValue {
 	switch x.Kind {
 	case view.Missing:
 		return lua.LNil
@@ -115,7 +123,7 @@ func (v *vm) lineValue(x view.Value) lua.LValue {
 	case view.Bool:
 		return lua.LBool(x.Text == "true")
 	}
-	return v.text(x.Text)
+	return v.part(x.Text, line)
 }
 
 func (v *vm) lineText(m *view.Logs, row int) lua.LValue {
@@ -255,7 +263,7 @@ func (v *vm) lineJSON(L *lua.LState) int {
 	v.must(L, v.budget.charge(int64(len(m.Line(r.row))>>7)))
 	x, err := m.JSON(r.row, L.CheckString(2))
 	v.must(L, err)
-	L.Push(v.lineValue(x))
+	L.Push(v.lineValue(x, m.Line(r.row)))
 	return 1
 }
 

@@ -132,7 +132,7 @@ func (v *vm) filterLines(L *lua.LState) int {
 func (v *vm) pushCells(L *lua.LState, m *view.Logs, p *view.Projection, row int) {
 	v.cells = m.Read(p, row, v.cells[:0])
 	for _, c := range v.cells {
-		L.Push(v.cell(c))
+		L.Push(v.cell(c, m.Line(row)))
 	}
 }
 
@@ -227,7 +227,7 @@ func (v *vm) find(L *lua.LState, re scripting.Pattern, text string) []int {
 // returns how many; a group that took no part is nil.
 func (v *vm) pushGroups(L *lua.LState, text string, at []int) int {
 	if len(at) == 2 {
-		L.Push(v.text(text[at[0]:at[1]]))
+		L.Push(v.part(text[at[0]:at[1]], text))
 		return 1
 	}
 	for i := 2; i < len(at); i += 2 {
@@ -235,7 +235,7 @@ func (v *vm) pushGroups(L *lua.LState, text string, at []int) int {
 			L.Push(lua.LNil)
 			continue
 		}
-		L.Push(v.text(text[at[i]:at[i+1]]))
+		L.Push(v.part(text[at[i]:at[i+1]], text))
 	}
 	return len(at)/2 - 1
 }

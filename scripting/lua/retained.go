@@ -16,6 +16,7 @@ const retainedEvery = 500_000
 // End ends a call: it looks now and then at what the VM holds. What a script
 // puts into a local of its file stays, and would add up.
 func (v *vm) End() error {
+	v.parts.Forget()
 	ran := v.budget.ran()
 	v.prog.probe.Ran(ran)
 	v.worked += ran

@@ -49,6 +49,7 @@ type vm struct {
 
 	numbers numbers
 	texts   view.Texts
+	parts   scripting.Parts
 
 	loadFailed string // the same while the file ran
 
