@@ -172,6 +172,21 @@ func TestHostileCorpus(t *testing.T) {
 	})
 }
 
+// TestHostileParts runs the bombs in testdata/parts.
+func TestHostileParts(t *testing.T) {
+	if hostiletest.RaceDetector {
+		t.Skip("what they take of memory takes minutes")
+	}
+	if hostiletest.InChild(t) {
+		return
+	}
+	r := newRange(t)
+	r.Peak = 256 << 20 // a bomb makes long strings of 320 MiB and more
+	r.Corpus(t, "testdata/parts/*.js", "//", regexp.MustCompile(`^bombs\.(\w+) = `), func(t testing.TB, src, attrs string) hostiletest.Node {
+		return build(t, src, attrs).bombed()
+	})
+}
+
 // bombed is the fixture for bombs.
 func (f *fixture) bombed() hostiletest.Node { return hostiletest.Node{Send: f.send, Health: f.Health} }
 

@@ -97,6 +97,12 @@ func canonical(path string) string {
 	if p, ok := strings.CutSuffix(path, ".prototype.constructor"); ok {
 		return p
 	}
+	switch path {
+	case "String.prototype.trimLeft":
+		return "String.prototype.trimStart"
+	case "String.prototype.trimRight":
+		return "String.prototype.trimEnd"
+	}
 	for _, end := range []string{"Array.__proto__", "Array.prototype.__proto__"} {
 		if p, ok := strings.CutSuffix(path, end); ok && p != "" {
 			return "Typed" + strings.TrimSuffix(end, ".__proto__")

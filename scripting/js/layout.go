@@ -86,6 +86,7 @@ type kind struct {
 	tmpl        uintptr
 	call, build uintptr // of a native function; 0: it is none
 	array       bool    // a list, whose length nobody computes
+	items       uintptr // of a list with all items in a slice, the slice; 0: another object
 	buffer      bool    // of bytes, whose size was bounded when it was made
 	plain       bool    // an object with nothing but properties
 	target      uintptr // of a Proxy, the object behind it; of a bound function, the function; 0: it is neither
@@ -181,7 +182,12 @@ func (l *gojaLayout) newKind(t reflect.Type) *kind {
 	}
 	k := &kind{name: t.Name()}
 	switch k.name {
-	case "arrayObject", "sparseArrayObject":
+	case "arrayObject":
+		if l.field(t, "values").Type != reflect.TypeFor[[]goja.Value]() {
+			l.gone(t, "values")
+		}
+		k.array, k.items = true, l.offset(t, "values")
+	case "sparseArrayObject":
 		k.array = true
 	case "typedArrayObject", "arrayBufferObject":
 		k.buffer = true
@@ -219,6 +225,15 @@ func (l *gojaLayout) newKind(t reflect.Type) *kind {
 // behind is what a Proxy or a bound function stands for, nil of a revoked Proxy.
 func (l *gojaLayout) behind(o *goja.Object, k *kind) *goja.Object {
 	return *(**goja.Object)(unsafe.Add(l.data(o), k.target))
+}
+
+// items returns the items of a list, valid until the list changes; nil of other objects.
+func (l *gojaLayout) items(o *goja.Object) []goja.Value {
+	k := l.kindOf(o)
+	if k.items == 0 {
+		return nil
+	}
+	return *(*[]goja.Value)(unsafe.Add(l.data(o), k.items))
 }
 
 func (l *gojaLayout) field(t reflect.Type, name string) reflect.StructField {

@@ -135,7 +135,7 @@ func (v *vm) lineJSON(call goja.FunctionCall) goja.Value {
 	v.must(v.budget.charge(int64(len(m.Line(r.row)) >> 7)))
 	x, err := m.JSON(r.row, v.stringArg(call, 0, "json", "path"))
 	v.must(err)
-	return v.lineValue(x)
+	return v.lineValue(x, m.Line(r.row))
 }
 
 func (v *vm) lineContains(call goja.FunctionCall) goja.Value {

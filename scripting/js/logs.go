@@ -82,7 +82,7 @@ func (v *vm) readCells(m *view.Logs, p projection, row int, out []goja.Value) {
 		if c.Fixed != nil {
 			out[i] = v.data.texts.fixed(c.Fixed)
 		} else {
-			out[i] = v.lineValue(c.Value)
+			out[i] = v.lineValue(c.Value, m.Line(row))
 		}
 	}
 	for _, i := range p.nanos {
@@ -95,7 +95,7 @@ func nanos(ns int64) goja.Value { return engine.ToValue(big.NewInt(ns)) }
 
 // lineValue is what a line holds in a script: an integer that a number would
 // round is a BigInt, its text beyond 64 bits, an object or a list JSON.
-func (v *vm) lineValue(x view.Value) goja.Value {
+func (v *vm) lineValue(x view.Value, line string) goja.Value {
 	switch x.Kind {
 	case view.Missing:
 		return goja.Undefined()
@@ -109,7 +109,15 @@ func (v *vm) lineValue(x view.Value) goja.Value {
 	case view.Bool:
 		return boolOf(x.Text == "true")
 	}
-	return v.data.texts.value(x.Text)
+	return v.part(x.Text, line)
+}
+
+// part is a part of a text in a script.
+func (v *vm) part(part, text string) goja.Value {
+	if len(part) > shortText {
+		part = v.sandbox.parts.Of(part, text)
+	}
+	return v.data.texts.value(part)
 }
 
 func (v *vm) filterLines(call goja.FunctionCall) goja.Value {
@@ -241,13 +249,13 @@ func (v *vm) find(re scripting.Pattern, text string) []int {
 // group that took no part is undefined.
 func (v *vm) groups(out []goja.Value, text string, at []int) []goja.Value {
 	if len(at) == 2 {
-		return append(out, v.data.texts.value(text[at[0]:at[1]]))
+		return append(out, v.part(text[at[0]:at[1]], text))
 	}
 	for i := 2; i < len(at); i += 2 {
 		if at[i] < 0 {
 			out = append(out, goja.Undefined())
 		} else {
-			out = append(out, v.data.texts.value(text[at[i]:at[i+1]]))
+			out = append(out, v.part(text[at[i]:at[i+1]], text))
 		}
 	}
 	return out

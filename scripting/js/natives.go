@@ -88,6 +88,12 @@ var natives = func() map[string]func(*sandbox, nativeFunc) nativeFunc {
 	m["RegExp.prototype[Symbol.matchAll]"] = (*sandbox).matchIterator
 	m["RegExp.prototype[Symbol.search]"] = (*sandbox).match
 	m["RegExp.prototype[Symbol.split]"] = (*sandbox).splitMatches
+	for _, name := range []string{"at", "charAt", "slice", "substr", "substring"} {
+		m["String.prototype."+name] = (*sandbox).ownPart
+	}
+	for _, name := range []string{"trim", "trimEnd", "trimStart"} {
+		m["String.prototype."+name] = (*sandbox).ownTrimmed
+	}
 	for _, name := range []string{"assign", "entries", "getOwnPropertyDescriptors", "getOwnPropertyNames", "keys", "values"} {
 		m["Object."+name] = (*sandbox).fewKeys
 	}

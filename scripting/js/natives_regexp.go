@@ -97,7 +97,7 @@ func (s *sandbox) match(f nativeFunc) nativeFunc {
 			s.fits(s.sized(p.re), t)
 		}
 		if p.re != nil && !s.repeated(o) {
-			return f(call)
+			return s.ownParts(f(call), t)
 		}
 		patternClock.Store(true)
 		began := time.Now()
@@ -105,7 +105,7 @@ func (s *sandbox) match(f nativeFunc) nativeFunc {
 		if time.Since(began) >= matchTime-20*time.Millisecond {
 			s.rangeError("the pattern took longer than %s for a text of %d characters: it goes back and tries again too often", matchTime, t.Length())
 		}
-		return got
+		return s.ownParts(got, t)
 	}
 }
 
@@ -122,14 +122,14 @@ func (s *sandbox) matchAll(f nativeFunc) nativeFunc {
 			if t.Length() > easyText {
 				s.fits(s.sized(p.re), t)
 			}
-			return f(call)
+			return s.ownParts(f(call), t)
 		}
 		if s.try(p, t) || !*p.standard {
-			return f(call)
+			return s.ownParts(f(call), t)
 		}
 		*p.standard = false
 		defer func() { *p.standard = true }()
-		return f(call)
+		return s.ownParts(f(call), t)
 	}
 }
 
@@ -252,9 +252,9 @@ func (s *sandbox) splitMatches(f nativeFunc) nativeFunc {
 			return f(call)
 		}
 		if p, _ := s.partsOf(o); s.try(p, t) {
-			return f(call)
+			return s.ownParts(f(call), t)
 		}
-		return s.splitStepwise(o, t, call.Argument(1))
+		return s.ownParts(s.splitStepwise(o, t, call.Argument(1)), t)
 	}
 }
 

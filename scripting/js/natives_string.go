@@ -163,7 +163,11 @@ func (s *sandbox) split(f nativeFunc) nativeFunc {
 				}
 			}
 		}
-		return f(call)
+		got := f(call)
+		if ok {
+			s.ownParts(got, this)
+		}
+		return got
 	}
 }
 
@@ -213,7 +217,7 @@ func (s *sandbox) replaceAllText(f nativeFunc) nativeFunc {
 // itself if that makes no string that is too long. matches counts them.
 func (s *sandbox) replacement(with goja.Value, in goja.String, matches func() int64) goja.Value {
 	if fn, ok := goja.AssertFunction(with); ok {
-		return s.rt.ToValue(s.answers(fn))
+		return s.rt.ToValue(s.answers(fn, in))
 	}
 	t := s.text(with)
 	n := int64(in.Length())
@@ -233,11 +237,12 @@ func (s *sandbox) replacement(with goja.Value, in goja.String, matches func() in
 // something to replace.
 const shortReplace = 1 << 20
 
-// answers is a function that a script passes for the replacement of each match,
-// whose answers make a string together.
-func (s *sandbox) answers(fn goja.Callable) func(goja.FunctionCall) goja.Value {
+// answers is a function that a script passes for the replacement of each match in
+// a text, whose answers make a string together.
+func (s *sandbox) answers(fn goja.Callable, in goja.String) func(goja.FunctionCall) goja.Value {
 	all := int64(0)
 	return func(call goja.FunctionCall) goja.Value {
+		s.ownMatch(call.Arguments, in)
 		v, err := fn(call.This, call.Arguments...)
 		if err != nil {
 			panic(err)

@@ -51,7 +51,7 @@ func (v *vm) hoards() bool {
 // shares with the VM is not among it, nor what is in Go's own closures: what a
 // bound function is bound to, and jobs that wait.
 func (s *sandbox) held(limit int) int {
-	w := walker{seen: map[unsafe.Pointer]struct{}{}, limit: limit}
+	w := walker{seen: map[unsafe.Pointer]struct{}{}, texts: map[*byte]int{}, limit: limit}
 	w.todo = append(w.todo, place{shapeOf(reflect.TypeFor[goja.Runtime]()), unsafe.Pointer(s.rt)})
 	if s.kept != nil {
 		for x := range s.kept {

@@ -10,6 +10,7 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/weir-run/weir/engine/regex"
+	"github.com/weir-run/weir/scripting"
 )
 
 // sandbox keeps a runtime from what a script must not do: change the
@@ -24,7 +25,8 @@ type sandbox struct {
 	met     func(path string)       // told of what is bounded or made assignable; nil: nobody asks
 	depth   int                     // native functions inside each other
 	joining []*goja.Object          // lists that become texts inside each other
-	kept    iter.Seq[goja.Value]    // values of the script that the host keeps between calls; nil: none
+	parts   scripting.Parts
+	kept    iter.Seq[goja.Value] // values of the script that the host keeps between calls; nil: none
 
 	setters    map[string]*goja.Object // of what scripts may override
 	reflectHas goja.Callable

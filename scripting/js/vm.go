@@ -318,6 +318,7 @@ func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
 // End ends the call.
 func (v *vm) End() error {
 	v.ran()
+	v.sandbox.parts.Forget()
 	return v.retained()
 }
 

@@ -18,6 +18,7 @@ import (
 // knows what reflection tells.
 type walker struct {
 	seen  map[unsafe.Pointer]struct{}
+	texts map[*byte]int // bytes that were counted, by the first
 	todo  []place
 	limit int
 	size  int
@@ -45,6 +46,7 @@ type part struct {
 	kind   reflect.Kind
 	elem   *shape       // of a pointer or a list
 	typ    reflect.Type // of a map or an interface
+	fixed  bool         // of an interface: it is not written to
 }
 
 // sized is what the host gives to scripts that holds memory of its own, of which
@@ -123,7 +125,8 @@ func (sh *shape) add(t reflect.Type, at uintptr) {
 	case reflect.Pointer, reflect.Slice:
 		sh.parts = append(sh.parts, part{offset: at, kind: t.Kind(), elem: newShape(t.Elem())})
 	case reflect.String, reflect.Interface, reflect.Map:
-		sh.parts = append(sh.parts, part{offset: at, kind: t.Kind(), typ: t})
+		// VMs share the properties of a template literal's strings.
+		sh.parts = append(sh.parts, part{offset: at, kind: t.Kind(), typ: t, fixed: sh.typ.Name() == "valueProperty"})
 	case reflect.Struct:
 		if foreign(t) {
 			return
@@ -154,6 +157,33 @@ func (w *walker) first(p unsafe.Pointer, n int) bool {
 	return true
 }
 
+// text adds a string. Strings that begin at the same byte count once, by the longest.
+func (w *walker) text(s string) {
+	if len(s) == 0 {
+		return
+	}
+	p := unsafe.StringData(s)
+	if n := w.texts[p]; n < len(s) {
+		w.texts[p] = len(s)
+		w.size += len(s) - n
+	}
+}
+
+// char replaces a string of one ASCII character by one that shares no memory with a
+// longer text: goja calls no function of weir for line[i]. x is only written to if it
+// belongs to the VM.
+func (w *walker) char(x *golayout.Interface) (changed bool) {
+	if x.Type != asciiTab || asciiTab == nil || x.Data == nil {
+		return false
+	}
+	s := *(*string)(x.Data)
+	if len(s) != 1 || unsafe.StringData(s) == unsafe.StringData(chars[s[0]]) {
+		return false
+	}
+	x.Data = unsafe.Pointer(&chars[s[0]])
+	return true
+}
+
 func (w *walker) later(sh *shape, at unsafe.Pointer) {
 	switch {
 	case sh.held != nil:
@@ -174,11 +204,13 @@ func (w *walker) visit(sh *shape, at unsafe.Pointer) {
 				w.later(p.elem, to)
 			}
 		case reflect.String:
-			s := *(*string)(here)
-			w.first(unsafe.Pointer(unsafe.StringData(s)), len(s))
+			w.text(*(*string)(here))
 		case reflect.Slice:
 			w.slice(p.elem, here)
 		case reflect.Interface:
+			if !p.fixed {
+				w.char((*golayout.Interface)(here))
+			}
 			w.iface(p.typ, here)
 		case reflect.Map:
 			w.table(p.typ, here)
@@ -246,7 +278,10 @@ func (w *walker) table(t reflect.Type, at unsafe.Pointer) {
 			return
 		}
 		for k, v := range m {
-			w.first(unsafe.Pointer(unsafe.StringData(string(k))), len(k))
+			w.text(string(k))
+			if w.char((*golayout.Interface)(unsafe.Pointer(&v))) {
+				m[k] = v
+			}
 			w.iface(valueType, unsafe.Pointer(&v))
 		}
 	default:
