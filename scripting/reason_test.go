@@ -10,11 +10,10 @@ import (
 // and calls are operations that end.
 func TestTimeoutIsAReason(t *testing.T) {
 	n := newNode(t)
-	limits := "script {\nlimits {\ntime = \"20ms\"\n}\n}"
-	n.save(`return weir.transform { metrics = function(batch) while true do end end }`, limits)
+	n.save(`return weir.transform { metrics = function(batch) while true do end end }`, "script {\nlimits {\ntime = \"20ms\"\n}\n}")
 	n.send(text(t, 1, "a 1\n"))
 	n.Wait(t, func() bool { return n.Problem(component.ReasonTimeout).State == component.Unhealthy })
-	n.save(`return weir.transform { metrics = function(batch) end }`, limits)
+	n.save(`return weir.transform { metrics = function(batch) end }`, "")
 	n.send(text(t, 1, "a 2\n"))
 	if h := n.Health(); h.State != component.Healthy {
 		t.Errorf("got %+v", h)
