@@ -80,7 +80,7 @@ func TestCursor(t *testing.T) {
 	f(`for k, v in pairs(m.labels) do m.labels.v = (m.labels.v or "") .. k .. v end`)
 	f(`for i = 1, 3 do m.labels["n" .. i] = m.value; m.value = m.value + i end`)
 	f(`while m.value < 5 do m.value = m.value + 1 end`)
-	f(`repeat local v = m.value; m.value = v + 1 until m.value > 4`)
+	f(`repeat local v = m.value; m.value = v + 1 until not (m.value <= 4)`) // one value is NaN
 	// It is changed otherwise.
 	f(`batch:set(1, "value", 77); m.labels.v = m.value`)
 	f(`batch:set_label("job", "all"); m.labels.v = m.labels.job; m.labels.job = "mine"; m.labels.w = m.labels.job`)
