@@ -4,6 +4,9 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 FUZZTIME ?= 10s
 SCENARIO ?= all --measure=30s
 
+# Without the path of the checkout in binaries, checkouts share the build cache.
+export GOFLAGS := -trimpath $(GOFLAGS)
+
 # Counts the packages that go build -v names, and prints everything else. The
 # last line is "exit CODE".
 progress = awk '/^exit [0-9]+$$/ {code = $$2; next} /^[A-Za-z0-9._~\/-]+$$/ {if (++n % 100 == 0) {print "  " n " packages compiled"; fflush()} next} {print; fflush()} END {exit code}'
@@ -24,8 +27,11 @@ test: ## run the tests
 	@echo "Running the tests. This takes several minutes more; packages are listed as they finish, and later runs test only what has changed."
 	$(GO) test -timeout 20m ./...
 
-race: ## run the tests with the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
+race: ## run the tests that are not slow with the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 20m ./...
+
+race-all: ## run all tests with the race detector, also the slow ones
+	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m ./...
 
 lint: ## gofmt, vet and staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
@@ -36,8 +42,9 @@ generated: ## generated files are up to date
 	$(GO) generate ./natives/... && $(GO) generate ./docs
 	git diff --exit-code -- '*_gen.go' docs/reference
 
-platforms: ## it builds everywhere, without cgo, and without LogQL
-	for os in linux windows darwin freebsd; do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... && CGO_ENABLED=0 GOOS=$$os $(GO) build -tags nologql ./cmd/weir ./natives/... || exit 1; done
+platforms: ## it builds everywhere without cgo, and without LogQL
+	for os in linux windows darwin freebsd; do echo "build for $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) build ./... || exit 1; done
+	CGO_ENABLED=0 $(GO) build -tags nologql ./cmd/weir ./natives/...
 
 tsc: ## check the types of scripts, and the scripts that ship, with TypeScript's compiler (needs npm)
 	tsc=$$(scripting/api/testdata/tsc/fetch.sh bin/tsc) && WEIR_TSC=$$tsc $(GO) test -count=1 -run '^TestTSC$$' ./scripting/api
@@ -74,4 +81,4 @@ faults: build ## kill, stop, reload, fill and corrupt a weir under load for some
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
-.PHONY: help build run test race lint generated platforms check tsc integration bench bench-stages peers bench-peers bench-logs faults fuzz
+.PHONY: help build run test race race-all lint generated platforms check tsc integration bench bench-stages peers bench-peers bench-logs faults fuzz
