@@ -12,42 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/rule"
 	"github.com/weir-run/weir/engine/service/telemetry"
-	discoveryconsul "github.com/weir-run/weir/natives/discovery/consul"
-	discoverydns "github.com/weir-run/weir/natives/discovery/dns"
-	discoverydocker "github.com/weir-run/weir/natives/discovery/docker"
-	discoveryfile "github.com/weir-run/weir/natives/discovery/file"
-	discoveryhttp "github.com/weir-run/weir/natives/discovery/http"
-	discoverykubernetes "github.com/weir-run/weir/natives/discovery/kubernetes"
-	discoveryrelabel "github.com/weir-run/weir/natives/discovery/relabel"
-	"github.com/weir-run/weir/natives/expr/filter"
-	"github.com/weir-run/weir/natives/expr/route"
-	"github.com/weir-run/weir/natives/expr/set"
-	"github.com/weir-run/weir/natives/local/file"
-	filematch "github.com/weir-run/weir/natives/local/file_match"
-	lokiecho "github.com/weir-run/weir/natives/loki/echo"
-	lokienrich "github.com/weir-run/weir/natives/loki/enrich"
-	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
-	"github.com/weir-run/weir/natives/loki/secretfilter"
-	lokisourceapi "github.com/weir-run/weir/natives/loki/source/api"
-	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
-	lokisourcejournal "github.com/weir-run/weir/natives/loki/source/journal"
-	lokisourcesyslog "github.com/weir-run/weir/natives/loki/source/syslog"
-	lokiwrite "github.com/weir-run/weir/natives/loki/write"
+	"github.com/weir-run/weir/natives"
 	"github.com/weir-run/weir/natives/prometheus/echo"
-	"github.com/weir-run/weir/natives/prometheus/enrich"
-	"github.com/weir-run/weir/natives/prometheus/exporter/self"
-	"github.com/weir-run/weir/natives/prometheus/exporter/static"
-	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
-	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
 	"github.com/weir-run/weir/natives/prometheus/relabel"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 	"github.com/weir-run/weir/natives/prometheus/scrape"
-	remotehttp "github.com/weir-run/weir/natives/remote/http"
 )
 
 // known is a line of testdata/arguments.txt.
@@ -150,21 +123,10 @@ func described(f config.Field) string {
 func blocks(t *testing.T) map[string]func() any {
 	t.Helper()
 	made := map[string]func() any{}
-	for _, r := range []component.Registration{discoveryconsul.Registration(), discoverydns.Registration(), discoverydocker.Registration(), discoveryfile.Registration(), discoveryhttp.Registration(),
-		discoverykubernetes.Registration(), discoveryrelabel.Registration(),
-		file.Registration(), echo.Registration(), self.Registration(), unix.Registration(),
-		receivehttp.Registration(), relabel.Registration(), remotewrite.Registration(), scrape.Registration(),
-		filter.Registration(), route.Registration(), set.Registration(),
-		filematch.Registration(), remotehttp.Registration(), static.Registration(), enrich.Registration(),
-		lokiecho.Registration(), lokienrich.Registration(), lokirelabel.Registration(),
-		secretfilter.Registration(),
-		lokisourceapi.Registration(),
-		lokisourcefile.Registration(),
-		lokisourcejournal.Registration(),
-		lokisourcesyslog.Registration(),
-		lokiwrite.Registration(),
-	} {
-		made[r.Name] = r.NewArgs
+	for _, r := range natives.All() {
+		if r.Name != "loki.process" { // its own tests check its stages
+			made[r.Name] = r.NewArgs
+		}
 	}
 	tel, err := telemetry.New(telemetry.Options{})
 	if err != nil {

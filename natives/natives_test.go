@@ -24,23 +24,7 @@ import (
 	"github.com/weir-run/weir/engine/service"
 	weirhttp "github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
-	discoveryfile "github.com/weir-run/weir/natives/discovery/file"
-	discoveryrelabel "github.com/weir-run/weir/natives/discovery/relabel"
-	"github.com/weir-run/weir/natives/expr/filter"
-	"github.com/weir-run/weir/natives/expr/route"
-	"github.com/weir-run/weir/natives/expr/set"
-	"github.com/weir-run/weir/natives/local/file"
-	filematch "github.com/weir-run/weir/natives/local/file_match"
-	"github.com/weir-run/weir/natives/prometheus/echo"
-	"github.com/weir-run/weir/natives/prometheus/enrich"
-	"github.com/weir-run/weir/natives/prometheus/exporter/self"
-	"github.com/weir-run/weir/natives/prometheus/exporter/static"
-	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
-	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
-	"github.com/weir-run/weir/natives/prometheus/relabel"
-	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
-	"github.com/weir-run/weir/natives/prometheus/scrape"
-	remotehttp "github.com/weir-run/weir/natives/remote/http"
+	"github.com/weir-run/weir/natives"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -210,11 +194,7 @@ func TestHundredRebuilds(t *testing.T) {
 	started := make(chan struct{})
 	once := sync.OnceFunc(func() { close(started) })
 	e, err := engine.New(engine.Options{
-		Catalogs: []component.Catalog{component.NewList(discoveryfile.Registration(), discoveryrelabel.Registration(),
-			file.Registration(), echo.Registration(), self.Registration(),
-			unix.Registration(), receivehttp.Registration(), relabel.Registration(), remotewrite.Registration(), scrape.Registration(),
-			filter.Registration(), route.Registration(), set.Registration(), enrich.Registration(), static.Registration(),
-			filematch.Registration(), remotehttp.Registration())},
+		Catalogs:    []component.Catalog{component.NewList(natives.All()...)},
 		Services:    []service.Service{tel, weirhttp.New(weirhttp.Options{Gatherer: tel.Gatherer(), Logger: tel.Logger()})},
 		Logger:      tel.Logger(),
 		Registerer:  tel.Registerer(),

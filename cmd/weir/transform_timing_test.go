@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/natives"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -143,7 +144,7 @@ func buildTransform(b *testing.B, block, attrs string, c *counter) func(*batch.M
 	if err != nil {
 		b.Fatal(err)
 	}
-	reg, ok := natives().Lookup(block)
+	reg, ok := component.NewList(natives.All()...).Lookup(block)
 	if !ok {
 		reg, ok = scripted.Lookup(block)
 	}

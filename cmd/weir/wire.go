@@ -9,39 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/service"
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
-	discoveryconsul "github.com/weir-run/weir/natives/discovery/consul"
-	discoverydns "github.com/weir-run/weir/natives/discovery/dns"
-	discoverydocker "github.com/weir-run/weir/natives/discovery/docker"
-	discoveryfile "github.com/weir-run/weir/natives/discovery/file"
-	discoveryhttp "github.com/weir-run/weir/natives/discovery/http"
-	discoverykubernetes "github.com/weir-run/weir/natives/discovery/kubernetes"
-	discoveryrelabel "github.com/weir-run/weir/natives/discovery/relabel"
-	"github.com/weir-run/weir/natives/docs"
-	exprfilter "github.com/weir-run/weir/natives/expr/filter"
-	exprroute "github.com/weir-run/weir/natives/expr/route"
-	exprset "github.com/weir-run/weir/natives/expr/set"
-	"github.com/weir-run/weir/natives/local/file"
-	filematch "github.com/weir-run/weir/natives/local/file_match"
-	lokiecho "github.com/weir-run/weir/natives/loki/echo"
-	lokienrich "github.com/weir-run/weir/natives/loki/enrich"
-	lokiprocess "github.com/weir-run/weir/natives/loki/process"
-	lokirelabel "github.com/weir-run/weir/natives/loki/relabel"
-	"github.com/weir-run/weir/natives/loki/secretfilter"
-	lokisourceapi "github.com/weir-run/weir/natives/loki/source/api"
-	lokisourcefile "github.com/weir-run/weir/natives/loki/source/file"
-	lokisourcejournal "github.com/weir-run/weir/natives/loki/source/journal"
-	lokisourcesyslog "github.com/weir-run/weir/natives/loki/source/syslog"
-	lokiwrite "github.com/weir-run/weir/natives/loki/write"
-	"github.com/weir-run/weir/natives/prometheus/echo"
-	"github.com/weir-run/weir/natives/prometheus/enrich"
-	"github.com/weir-run/weir/natives/prometheus/exporter/self"
-	"github.com/weir-run/weir/natives/prometheus/exporter/static"
-	"github.com/weir-run/weir/natives/prometheus/exporter/unix"
-	receivehttp "github.com/weir-run/weir/natives/prometheus/receive_http"
-	"github.com/weir-run/weir/natives/prometheus/relabel"
-	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
-	"github.com/weir-run/weir/natives/prometheus/scrape"
-	remotehttp "github.com/weir-run/weir/natives/remote/http"
+	"github.com/weir-run/weir/natives"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
@@ -50,49 +18,6 @@ import (
 	"github.com/weir-run/weir/scripts"
 	"github.com/weir-run/weir/stdlib"
 )
-
-// natives are the components in Go. This is the list: what is not here is not
-// in weir.
-func natives() component.Catalog {
-	rs := []component.Registration{
-		discoveryconsul.Registration(),
-		discoverydns.Registration(),
-		discoverydocker.Registration(),
-		discoveryfile.Registration(),
-		discoveryhttp.Registration(),
-		discoverykubernetes.Registration(),
-		discoveryrelabel.Registration(),
-		exprfilter.Registration(),
-		exprroute.Registration(),
-		exprset.Registration(),
-		file.Registration(),
-		filematch.Registration(),
-		lokiecho.Registration(),
-		lokienrich.Registration(),
-		lokiprocess.Registration(),
-		lokirelabel.Registration(),
-		secretfilter.Registration(),
-		lokiwrite.Registration(),
-		lokisourceapi.Registration(),
-		lokisourcefile.Registration(),
-		lokisourcejournal.Registration(),
-		lokisourcesyslog.Registration(),
-		echo.Registration(),
-		enrich.Registration(),
-		receivehttp.Registration(),
-		relabel.Registration(),
-		remotewrite.Registration(),
-		remotehttp.Registration(),
-		scrape.Registration(),
-		self.Registration(),
-		static.Registration(),
-		unix.Registration(),
-	}
-	for i := range rs {
-		rs[i] = docs.Of(rs[i])
-	}
-	return component.NewList(rs...)
-}
 
 // languages are what scripts may be written in.
 func languages() []scripting.Language { return []scripting.Language{lua.New(), js.New()} }
@@ -141,7 +66,7 @@ func (u scriptsUse) catalogs(scriptsDir string) ([]component.Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []component.Catalog{natives(), scripted}, nil
+	return []component.Catalog{component.NewList(natives.All()...), scripted}, nil
 }
 
 // services are the parts of weir that run once: the port, logs and metrics.

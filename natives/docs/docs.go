@@ -3,8 +3,8 @@
 // is its summary, the comments on the fields of its Arguments and Exports are
 // the manual of those, and example.alloy in its directory is its example.
 //
-// It is data only, and imports no component: who lists the natives adds their
-// manual with Of. After changing a comment, run `go generate ./natives/docs`; a
+// It is data only and imports no component. Package natives adds the manual to
+// each registration with Of. After changing a comment, run `go generate ./natives/docs`; a
 // test of this package checks it.
 package docs
 
