@@ -20,7 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-run/weir/natives/discovery/internal/discoverytest"
+	"github.com/weir-run/weir/natives/discovery/discoverytest"
 )
 
 // found is what there is to discover: six kinds of servers, each of which says

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/natives/discovery/consul"
-	"github.com/weir-run/weir/natives/discovery/internal/discoverytest"
+	"github.com/weir-run/weir/natives/discovery/discoverytest"
 )
 
 func TestSameAsPrometheus(t *testing.T) {

@@ -3,8 +3,8 @@ package dns_test
 import (
 	"testing"
 
+	"github.com/weir-run/weir/natives/discovery/discoverytest"
 	"github.com/weir-run/weir/natives/discovery/dns"
-	"github.com/weir-run/weir/natives/discovery/internal/discoverytest"
 )
 
 func TestMistakes(t *testing.T) {

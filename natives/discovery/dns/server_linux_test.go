@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/discovery/discoverytest"
 	weirdns "github.com/weir-run/weir/natives/discovery/dns"
-	"github.com/weir-run/weir/natives/discovery/internal/discoverytest"
 )
 
 // inside is set in the process that has a network and an /etc/resolv.conf of

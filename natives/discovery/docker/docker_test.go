@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/discovery/moby"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/discovery/discoverytest"
 	"github.com/weir-run/weir/natives/discovery/docker"
-	"github.com/weir-run/weir/natives/discovery/internal/discoverytest"
 )
 
 // recorded returns the answers of a real Docker daemon that Prometheus's own

@@ -12,8 +12,8 @@ import (
 	upstream "github.com/prometheus/prometheus/discovery/file"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/discovery/discoverytest"
 	"github.com/weir-run/weir/natives/discovery/file"
-	"github.com/weir-run/weir/natives/discovery/internal/discoverytest"
 )
 
 func write(t *testing.T, path, text string) {

@@ -14,8 +14,8 @@ import (
 	upstream "github.com/prometheus/prometheus/discovery/http"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/natives/discovery/discoverytest"
 	weirhttp "github.com/weir-run/weir/natives/discovery/http"
-	"github.com/weir-run/weir/natives/discovery/internal/discoverytest"
 )
 
 // server answers with what is stored in it, as JSON, to those who know the

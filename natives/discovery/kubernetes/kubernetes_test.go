@@ -13,7 +13,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
-	"github.com/weir-run/weir/natives/discovery/internal/discoverytest"
+	"github.com/weir-run/weir/natives/discovery/discoverytest"
 	"github.com/weir-run/weir/natives/discovery/kubernetes"
 )
 
