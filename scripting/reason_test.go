@@ -15,9 +15,7 @@ func TestTimeoutIsAReason(t *testing.T) {
 	n.Wait(t, func() bool { return n.Problem(component.ReasonTimeout).State == component.Unhealthy })
 	n.save(`return weir.transform { metrics = function(batch) end }`, "")
 	n.send(text(t, 1, "a 2\n"))
-	if h := n.Health(); h.State != component.Healthy {
-		t.Errorf("got %+v", h)
-	}
+	n.Wait(t, func() bool { return n.Health().State == component.Healthy }) // Run may be the one that reports it
 	if calls := n.Watch.All(); len(calls) > 0 {
 		t.Errorf("calls have not ended: %v", calls)
 	}
