@@ -50,7 +50,7 @@ func ParseHeader(comment []string) Header {
 			continue
 		}
 		if section == "" {
-			if !(i == 0 && strings.HasPrefix(t, "scripts/")) {
+			if len(summary) > 0 || t != "" && !strings.HasPrefix(t, "scripts/") {
 				summary = append(summary, strings.TrimRight(line, " \t\r"))
 			}
 			continue

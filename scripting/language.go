@@ -33,7 +33,8 @@ type Language interface {
 	// Extensions are of its files, with the dot.
 	Extensions() []string
 	// Comment returns the lines of the comment that text begins with, without
-	// comment marks; nil for none.
+	// comment marks; nil for none. Its first line is that of the text, also when
+	// it is empty, so that lines of examples can be found.
 	Comment(text string) []string
 	// Compile reads a component's file and the modules it requires, and its
 	// Definition, for which it runs the file once, within limits. The error

@@ -43,7 +43,8 @@ func (*Language) Version() string { return version }
 func (*Language) Extensions() []string { return []string{".ts", ".js"} }
 
 // Comment returns the lines of the comment that text begins with: lines of //,
-// or one block of /* or /**, without the * that its lines begin with.
+// or one block of /* or /**, without the * that its lines begin with. Line i of
+// the result is line i of the text: what is empty at the start is kept.
 func (*Language) Comment(text string) []string {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if block, ok := strings.CutPrefix(text, "/*"); ok {
@@ -70,9 +71,6 @@ func blockComment(block string) []string {
 			line = strings.TrimPrefix(c, " ")
 		}
 		out = append(out, line)
-	}
-	for len(out) > 0 && out[0] == "" {
-		out = out[1:]
 	}
 	for len(out) > 0 && out[len(out)-1] == "" {
 		out = out[:len(out)-1]

@@ -42,7 +42,9 @@ func (s *suite) rewrite(f scripting.File, all []rewrite) error {
 	}
 	lines := strings.SplitAfter(f.Text, "\n")
 	for i := len(all) - 1; i >= 0; i-- { // from below: lines above keep their numbers
-		lines = all[i].apply(lines)
+		if lines, err = all[i].apply(lines); err != nil {
+			return fmt.Errorf("cannot rewrite the examples of %s: %w", f.Name, err)
+		}
 	}
 	if err := s.update(f.Path, strings.Join(lines, "")); err != nil {
 		return fmt.Errorf("cannot rewrite the examples of %s: %w", f.Name, err)
@@ -50,8 +52,9 @@ func (s *suite) rewrite(f scripting.File, all []rewrite) error {
 	return nil
 }
 
-// apply returns the lines of a file with the output of one example changed.
-func (r rewrite) apply(lines []string) []string {
+// apply returns the lines of a file with the output of one example changed. A
+// block comment must end where it ended before.
+func (r rewrite) apply(lines []string) ([]string, error) {
 	first := r.example.OutputLine - 1
 	heading := lines[first-1] // "-- Example Output:\n"
 	mark, end, _ := strings.Cut(heading, "Example Output:")
@@ -60,5 +63,13 @@ func (r rewrite) apply(lines []string) []string {
 		added = append(added, mark+"  "+strings.TrimSuffix(line, "\n")+end)
 	}
 	last := first + strings.Count(r.example.Output, "\n")
-	return append(append(append([]string(nil), lines[:first]...), added...), lines[last:]...)
+	if m := strings.TrimSpace(mark); !strings.HasPrefix(m, "//") && !strings.HasPrefix(m, "--") {
+		switch {
+		case strings.Contains(r.output, "*/"):
+			return nil, fmt.Errorf("the output of the example in line %d contains */, which ends the comment; begin the lines of the header with //", r.example.Line)
+		case strings.Contains(strings.Join(lines[first:last], "")+heading, "*/"):
+			return nil, fmt.Errorf("the comment ends in a line of the example in line %d; put */ on a line of its own", r.example.Line)
+		}
+	}
+	return append(append(append([]string(nil), lines[:first]...), added...), lines[last:]...), nil
 }
