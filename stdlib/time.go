@@ -39,7 +39,7 @@ func timeModule() *scripting.Module {
 	}
 	layout := scripting.Param{
 		Name: "layout", Kind: scripting.KindString, Optional: true,
-		Doc: "A Go layout (2006-01-02 15:04:05), a strftime layout (with %), or a name: rfc3339 (the default), rfc1123, rfc1123z, rfc822, rfc822z, rfc850, ansic, date, datetime, unix (seconds), unix_ms.",
+		Doc: "A Go layout (2006-01-02 15:04:05), a strftime layout (with %; %f, %L and %N are micro-, milli- and nanoseconds), or a name: rfc3339 (the default), rfc1123, rfc1123z, rfc822, rfc822z, rfc850, ansic, date, datetime, unix (seconds), unix_ms.",
 	}
 	zoneParam := scripting.Param{
 		Name: "zone", Kind: scripting.KindString, Optional: true,

@@ -45,6 +45,17 @@ func TestTimeParse(t *testing.T) {
 	f("1700000000.5", "%s.%L", "", at+500)
 	f("at 2: 100%", "at 2: 100%%", "", 0)
 	f("23:59:60", "%T", "", 86400000)
+	f("2020-02-29 23:59:60", "%F %T", "", 1583020800000)
+	f("2024-02-29", "%F", "", 1709164800000)
+	f("2024 366", "%Y %j", "", 1735603200000)
+	f("01.1.2024", "%-d.%_m.%Y", "", 1704067200000)
+	f("2024-W01-1", "%G-W%V-%u", "", 1704067200000)
+	f("10+01:30", "%H%z", "", 30600000)
+	f("10+01:30", "%H%:z", "", 30600000)
+	f("2023-11-14 23:13:20 CET", "%F %T %Z", "Europe/Berlin", at)
+	f("2023-11-14 23:13:20 CET +0100", "%F %T %Z %z", "", at)
+	f("20.123456789 2023", "%S.%N %Y", "", 1672531220123)
+	f("20.123 2023", "%S.%L %Y", "", 1672531220123)
 
 	fails := func(s, layout, want string) {
 		t.Helper()
@@ -54,17 +65,24 @@ func TestTimeParse(t *testing.T) {
 	}
 	fails("2023-02-30", "%F", "out of range")
 	fails("2023-02-30", "date", "out of range")
-	fails("25:00", "%R", "out of range")
-	fails("13:00 PM", "%I:%M %p", "hour 13 is out of range")
+	fails("30 Feb 2024", "%d %b %Y", "out of range")
+	fails("31 Apr", "%d %b", "out of range")
+	fails("29 Feb", "%d %b", "out of range") // 1970
+	fails("0", "%d", `cannot parse "%d"`)
+	fails("1", "%3L", `unknown conversion "%3L"`)
+	fails("1", "%:d", `unknown conversion "%:d"`)
+	fails("1", "%9", "incomplete conversion")
+	fails("25:00", "%R", `cannot parse "%H"`)
+	fails("13:00 PM", "%I:%M %p", `cannot parse "%I"`)
 	fails("2023 366", "%Y %j", "out of range")
-	fails("x", "%Y", "%Y should be a number")
-	fails("2023-1", "%Y/%m", `should go on with "/"`)
-	fails("2023x", "%Y", `"x" is left over`)
-	fails("2023", "%Q", "unknown %Q")
-	fails("2023", "%Y%", "the layout ends with %")
-	fails("10 CEST", "%H %Z", "only UTC and GMT")
-	fails("10 +1", "%H %z", "an offset such as +0100")
-	fails("Mai 1", "%b %d", "one of Jan, Feb")
+	fails("x", "%Y", `cannot parse "%Y"`)
+	fails("2023-1", "%Y/%m", `expected '/'`)
+	fails("2023x", "%Y", `unparsed string "x"`)
+	fails("2023", "%Q", `unknown conversion "%Q"`)
+	fails("2023", "%Y%", "the layout ends with an incomplete conversion")
+	fails("10 CEST", "%H %Z", "the offset of the zone CEST is unknown")
+	fails("10 +1", "%H %z", `cannot parse "%z"`)
+	fails("Mai 1", "%b %d", `cannot parse "%b"`)
 	fails("1.2.3", "unix", "no number of seconds")
 	fails("", "unix_ms", "no number of milliseconds")
 	fails("99999999999999999999", "unix", "no number of seconds")
@@ -88,10 +106,12 @@ func TestTimeFormat(t *testing.T) {
 	f(1700000000123, "%a %A %b %B %d %e %H %I %j %m %M %p %S %y %Y %z %Z %%", "Tue Tuesday Nov November 14 14 22 10 318 11 13 PM 20 23 2023 +0000 UTC %")
 	f(1700000000123, "%s %f %L %N|%D|%R|%r|%c|%n%t", "1700000000 123000 123 123000000|11/14/23|22:13|10:13:20 PM|Tue Nov 14 22:13:20 2023|\n\t")
 	f(1700000000123, "2 on 02: %Y", "2 on 02: 2023")
+	f(1700000000123, "%-j %_m %:z %^a %5d %C %u %w %V %U %W %G %g %k %l %P %v %x %X %+", "318 11 +00:00 TUE 00014 20 2 2 46 46 46 2023 23 22 10 pm 14-Nov-2023 11/14/23 22:13:20 Tue Nov 14 22:13:20 UTC 2023")
+	f(1700000000123, "%%L %%%L", "%L %123")
 	f(-1, "unix", "-0.001")
 	f(-1500, "unix", "-1.500")
 	f(1700000000123, "unix_ms", "1700000000123")
-	if _, err := call(t, "time.format", int64(0), "%Q"); err == nil || !strings.Contains(err.Error(), "unknown %Q") {
+	if _, err := call(t, "time.format", int64(0), "%Q"); err == nil || !strings.Contains(err.Error(), `unknown conversion "%Q"`) {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -102,8 +122,8 @@ func TestStrftimeAgainstDate(t *testing.T) {
 	if err != nil {
 		t.Skip("no date command")
 	}
-	const layout = "%a|%A|%b|%B|%d|%e|%H|%I|%j|%m|%M|%p|%S|%y|%Y|%z|%Z|%T|%F|%D|%R|%s"
-	for _, s := range []int64{0, 1700000000, 951782400, 1704067199, 1709164800} {
+	const layout = "%a|%A|%b|%B|%c|%C|%d|%D|%e|%F|%g|%G|%h|%H|%I|%j|%k|%l|%m|%M|%n|%N|%p|%P|%r|%R|%s|%S|%t|%T|%u|%U|%V|%w|%W|%x|%X|%y|%Y|%z|%:z|%Z|%%|%-d|%_m|%^a|%5d"
+	for _, s := range []int64{0, 1700000000, 951782400, 1704067199, 1709164800, 1609459199, 1230768000} {
 		cmd := exec.Command(date, "-u", "-d", "@"+strconv.FormatInt(s, 10), "+"+layout)
 		cmd.Env = []string{"LC_ALL=C"}
 		out, err := cmd.Output()
