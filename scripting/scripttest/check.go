@@ -42,6 +42,9 @@ func (s *suite) lint(l scripting.Language, f scripting.File, warn func(*scriptin
 // Check looks at the scripts and test files that o names, as at those of a
 // config, and returns how many there are. The error joins what is wrong.
 func Check(o Options) (n int, err error) {
+	if o.Checks == nil {
+		o.Checks = &scripting.Checks{}
+	}
 	o.test = OnReload(o.Languages, o.Modules) // as weir run has it, so that versions have the same ID
 	targets, err := find(o)
 	if err != nil {

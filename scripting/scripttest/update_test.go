@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/scripting/scripttest"
 )
 
-// Outputs of examples are written anew, in the comment of their language, with
+// Outputs of examples are written in the comment of their language, with
 // the kinds of metadata that they had; all else of the file stays.
 func TestUpdate(t *testing.T) {
 	f := func(name, before, want string) {
