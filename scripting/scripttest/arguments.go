@@ -3,6 +3,7 @@ package scripttest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -106,6 +107,9 @@ func writeValue(b *strings.Builder, v scripting.Value) error {
 	case int64:
 		b.WriteString(strconv.FormatInt(v, 10))
 	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%s is no value of the config", show(v))
+		}
 		text := strconv.FormatFloat(v, 'g', -1, 64)
 		if !strings.ContainsAny(text, ".e") {
 			text += ".0"

@@ -224,7 +224,10 @@ func (m *mocks) response(v scripting.Value) (*http.Response, error) {
 				if h, ok = x.(*scripting.Map); ok {
 					for _, name := range h.Keys() {
 						value, _ := h.Get(name)
-						text, _ := value.(string)
+						text, is := value.(string)
+						if !is {
+							return nil, fmt.Errorf("cannot use a %s as the header %s of a mocked response: it is a string", typeName(value), name)
+						}
 						header.Set(name, text)
 					}
 				}
@@ -264,8 +267,7 @@ func (m *mocks) lookupEnv(name string) (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.find("env", name); r != nil {
-		v, _ := r.value.(string)
-		return v, true
+		return r.value.(string), true
 	}
 	return "", false
 }
@@ -347,7 +349,9 @@ func commandResult(v scripting.Value) (out egress.CommandResult, err error) {
 			case "stderr":
 				out.Stderr = text
 			case "error":
-				return out, errors.New(text)
+				if ok {
+					return out, errors.New(text)
+				}
 			default:
 				return out, fmt.Errorf("a mocked command has no %q: it has code, stdout, stderr or error", k)
 			}
@@ -359,6 +363,16 @@ func commandResult(v scripting.Value) (out egress.CommandResult, err error) {
 		return out, fmt.Errorf("cannot use a %s as what a mocked command did: write a table with code and stdout, or what it prints", typeName(v))
 	}
 	return out, nil
+}
+
+// allStrings returns an error for the first variable whose value is no string.
+func allStrings(env *scripting.Map) error {
+	for _, k := range env.Keys() {
+		if v, _ := env.Get(k); typeName(v) != "string" {
+			return fmt.Errorf("cannot use a %s as the environment variable %s: it is a string", typeName(v), k)
+		}
+	}
+	return nil
 }
 
 // mocksType is what weir.test.http and its like return.
@@ -385,7 +399,13 @@ func (s *session) mockFuncs() []scripting.Function {
 		f := scripting.Function{
 			Name: name, Doc: doc, Params: []scripting.Param{{Name: "replies", Kind: scripting.KindMap}},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				s.mocks.set(name, s.inTest, a[0].(*scripting.Map))
+				values := a[0].(*scripting.Map)
+				if name == "env" {
+					if err := allStrings(values); err != nil {
+						return nil, err
+					}
+				}
+				s.mocks.set(name, s.inTest, values)
 				if name == "http" {
 					return &scripting.Object{Type: mocksType, Data: &s.mocks}, nil
 				}

@@ -90,6 +90,9 @@ func typeName(v scripting.Value) string {
 	case *scripting.Object:
 		return v.Type.Name
 	}
+	if v == scripting.Null {
+		return "null"
+	}
 	return "value"
 }
 
