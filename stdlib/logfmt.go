@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/weir-run/weir/engine/scan"
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -45,27 +46,22 @@ func logfmtModule() *scripting.Module {
 func decodeLogfmt(s string) (scripting.Value, error) {
 	m := scripting.NewMap()
 	for i := 0; ; {
-		for i < len(s) && s[i] <= ' ' {
-			i++
-		}
-		if i == len(s) {
+		key, value, marks, at, end := scan.NextPair(s, i)
+		if at == len(s) {
 			return m, nil
 		}
-		from := i
-		for i < len(s) && s[i] > ' ' && s[i] != '=' && s[i] != '"' {
-			i++
-		}
-		key, value := s[from:i], ""
+		inValue := at + len(key) + 2
 		switch {
 		case key == "":
-			return nil, fmt.Errorf("cannot decode logfmt: a value without a key at byte %d", from+1)
-		case i < len(s) && s[i] == '"':
-			return nil, fmt.Errorf("cannot decode logfmt: a quote in a key at byte %d", i+1)
-		case i < len(s) && s[i] == '=':
-			i++
+			return nil, fmt.Errorf("cannot decode logfmt: a value without a key at byte %d", at+1)
+		case strings.Contains(key, `"`):
+			return nil, fmt.Errorf("cannot decode logfmt: a quote in a key at byte %d", at+strings.IndexByte(key, '"')+1)
+		case marks&scan.Open != 0:
+			return nil, fmt.Errorf("cannot decode logfmt: a quote without its end at byte %d", inValue)
+		case marks&scan.Escaped != 0:
 			var err error
-			if value, i, err = logfmtValue(s, i); err != nil {
-				return nil, fmt.Errorf("cannot decode logfmt: %w", err)
+			if value, err = strconv.Unquote(`"` + logfmtEscapes.Replace(value) + `"`); err != nil {
+				return nil, fmt.Errorf("cannot decode logfmt: an escape that is none, in the value at byte %d", inValue)
 			}
 		}
 		if _, there := m.Get(key); !there {
@@ -74,35 +70,13 @@ func decodeLogfmt(s string) (scripting.Value, error) {
 			}
 			m.Set(key, value)
 		}
+		i = end
 	}
 }
 
-// logfmtValue reads the value that begins at i.
-func logfmtValue(s string, i int) (value string, end int, err error) {
-	if i == len(s) || s[i] != '"' {
-		for end = i; end < len(s) && s[end] > ' '; end++ {
-		}
-		return s[i:end], end, nil
-	}
-	for end = i + 1; end < len(s) && s[end] != '"'; end++ {
-		if s[end] == '\\' {
-			end++
-		}
-	}
-	if end >= len(s) {
-		return "", 0, fmt.Errorf("a quote without its end at byte %d", i+1)
-	}
-	end++
-	if strings.IndexByte(s[i:end], '\\') < 0 {
-		return s[i+1 : end-1], end, nil
-	}
-	// JSON has \/ beside what Go has, and no raw line feeds need escaping here.
-	value, err = strconv.Unquote(strings.NewReplacer("\n", `\n`, `\\`, `\\`, `\/`, "/").Replace(s[i:end]))
-	if err != nil {
-		return "", 0, fmt.Errorf("an escape that is none, in the value at byte %d", i+1)
-	}
-	return value, end, nil
-}
+// logfmtEscapes makes a value that Go can unquote: JSON has \/ besides Go's
+// escapes, and logfmt may have line feeds in a value.
+var logfmtEscapes = strings.NewReplacer("\n", `\n`, `\\`, `\\`, `\/`, "/")
 
 func encodeLogfmt(m *scripting.Map) (scripting.Value, error) {
 	var b strings.Builder

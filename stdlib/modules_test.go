@@ -199,6 +199,43 @@ func FuzzProm(f *testing.F) {
 	})
 }
 
+func TestLogfmtDecode(t *testing.T) {
+	f := func(line string, want ...any) {
+		t.Helper()
+		m := map[string]any{}
+		for i := 0; i < len(want); i += 2 {
+			m[want[i].(string)] = want[i+1]
+		}
+		got, err := call(t, "logfmt.decode", line)
+		if err != nil {
+			t.Errorf("%q: %v", line, err)
+		} else if diff := cmp.Diff(m, plain(got)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", line, diff)
+		}
+	}
+	f("a= b=\"\" c", "a", "", "b", "", "c", "")
+	f("a=1 a=2 a", "a", "1")
+	f("url=/x?a=b&c=\"d\" n=1", "url", `/x?a=b&c="d"`, "n", "1")
+	f(`a="x"b=2`, "a", "x", "b", "2")
+	f(" a=1\tb=2\nc=3\r\n", "a", "1", "b", "2", "c", "3")
+	f("a=\"x\ny\"", "a", "x\ny")
+	f(`a="\"\\\/\n\x1b\u00e4"`, "a", "\"\\/\n\x1bä")
+	f("é=\xff", "é", "\xff")
+	f(`a=\n`, "a", `\n`)
+
+	fails := func(line, want string) {
+		t.Helper()
+		if _, err := call(t, "logfmt.decode", line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got error %v, want %q", line, err, want)
+		}
+	}
+	fails("a=1 =2", "a value without a key at byte 5")
+	fails("a=1 b\"c=2", "a quote in a key at byte 6")
+	fails(`a=1 b="c`, "a quote without its end at byte 7")
+	fails(`a=1 b="c\"`, "a quote without its end at byte 7")
+	fails(`a=1 b="\q"`, "in the value at byte 7")
+}
+
 // FuzzLogfmt: what is decoded can be encoded and decoded as the same.
 func FuzzLogfmt(f *testing.F) {
 	f.Add(`level=warn msg="disk \"full\"" retry n=1`)

@@ -90,7 +90,7 @@ var leaves = []struct {
 	{"engine/journal", "blocks of bytes: it knows no component and no signal", []string{"engine/clock", "engine/files"}},
 	{"engine/watch", "files, not components", []string{"engine/clock", "engine/files"}},
 	{"natives/loki/source/journal/internal/journalfile$", "a file format: it knows no component and no signal", nil},
-	{"stdlib", "only the contract in scripting", []string{"scripting$", "stdlib", "engine/regex"}},
+	{"stdlib", "the contract in scripting, expressions and logfmt", []string{"scripting$", "stdlib", "engine/regex", "engine/scan"}},
 	{"scripting/grant", "patterns: it decides and does nothing", nil},
 	{"scripting/egress", "the way out: it knows grants, no scripts", []string{"engine/files", "scripting/grant", "engine/httpclient"}},
 	{"engine/expr", "expressions over columns", []string{"engine/batch", "engine/manual", "engine/regex"}},
