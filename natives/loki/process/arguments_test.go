@@ -12,8 +12,9 @@ import (
 	"github.com/weir-run/weir/natives/loki/process"
 )
 
-// arguments are those of Alloy's stages: name, type, whether they must be there,
-// default; longer_than and limit of truncate are sizes.
+// arguments lists the arguments of all stages but logql: name, type, whether they
+// are required, default. A stage that Alloy has takes the same arguments, except
+// that longer_than and the limit of truncate are sizes.
 const arguments = `
 cri block
 cri.max_partial_line_size number = 0
@@ -159,7 +160,7 @@ windowsevent.overwrite_existing bool = false
 windowsevent.source string = "message"
 `
 
-// TestArguments holds names, types and defaults against Alloy's.
+// TestArguments compares names, types and defaults with the list.
 func TestArguments(t *testing.T) {
 	got := map[string]bool{}
 	for _, f := range config.Describe(process.Registration().NewArgs()) {
