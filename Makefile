@@ -21,6 +21,9 @@ build: ## build bin/weir
 run: build ## run the quickstart: this host and weir itself, through a script, into a throwaway Prometheus
 	bin/weir run --sandbox --scripts=scripts
 
+quick: ## check what differs from the main branch: gofmt, build, vet, short tests (under a minute)
+	@GO='$(GO)' .ci/quick.sh
+
 test: ## run the tests
 	@echo "Compiling the packages. The first time this takes several minutes."
 	@($(GO) build -v ./... 2>&1; echo "exit $$?") | $(progress)
@@ -81,4 +84,4 @@ faults: build ## kill, stop, reload, fill and corrupt a weir under load for some
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
-.PHONY: help build run test race race-all lint generated platforms check tsc integration bench bench-stages peers bench-peers bench-logs faults fuzz
+.PHONY: help build run quick test race race-all lint generated platforms check tsc integration bench bench-stages peers bench-peers bench-logs faults fuzz
