@@ -2,6 +2,7 @@ package js
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/dop251/goja"
@@ -74,9 +75,12 @@ func (t *test) title(format string, index int, c goja.Value, args []goja.Value) 
 }
 
 func (t *test) verb(verb byte, x goja.Value) string {
+	if goja.IsBigInt(x) || isSymbol(x) {
+		return t.showFlat(x) // neither is a number
+	}
 	switch verb {
 	case 'i':
-		return fmt.Sprint(int64(x.ToFloat()))
+		return t.v.rt.ToValue(math.Trunc(x.ToFloat())).String()
 	case 'd', 'f':
 		return x.ToNumber().String()
 	case 's':
