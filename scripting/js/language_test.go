@@ -43,7 +43,7 @@ func TestLanguageFunctions(t *testing.T) {
 	f("String.raw({ raw: { length: 2, 0: 'a', 1: 'b' } })", "ab")
 	f("String.raw({ raw: [] }, 1)", "")
 	f(`"a-b-c".replaceAll("-", "$&$&")`, "a--b--c")
-	f(`"abc".replace("b", "[$` + "`" + `|$'|$$]")`, "a[a|c|$]c")
+	f(`"abc".replace("b", "[$`+"`"+`|$'|$$]")`, "a[a|c|$]c")
 	f(`"abc".replaceAll("", "-")`, "-a-b-c-")
 	f(`"aXbX".replaceAll(/x/gi, (m, at) => m + at)`, "aX1bX3")
 	f(`"a".replaceAll(/a/, "b")`, "TypeError")
