@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
 // dropped matches counters of dropped samples that are not 0.
@@ -39,26 +42,44 @@ func metricsPage(t *testing.T, weir *weirRun) string {
 // remoteWriteID is the node of the block that remoteWrite writes.
 const remoteWriteID = "prometheus.remote_write.out"
 
-// counter returns a counter of the sink, of one endpoint or reason.
-func counter(t *testing.T, page, name, label string) float64 {
+// metricsOf returns the series of a counter or gauge on weir's page of metrics.
+func metricsOf(t *testing.T, page, name string) []*dto.Metric {
 	t.Helper()
-	return counterOf(t, page, remoteWriteID, name, label)
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	fams, err := p.TextToMetricFamilies(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fams[name].GetMetric()
 }
 
-// counterOf returns a counter of a node, of one label; 0 if there is none.
-func counterOf(t *testing.T, page, id, name, label string) float64 {
-	t.Helper()
-	for line := range strings.SplitSeq(page, "\n") {
-		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, `component_id="`+id+`"`) || !strings.Contains(line, label) {
-			continue
+func valueOf(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetGauge().GetValue() }
+
+// labelOf returns a label of a series, "" if it has none of the name.
+func labelOf(m *dto.Metric, name string) string {
+	for _, l := range m.Label {
+		if l.GetName() == name {
+			return l.GetValue()
 		}
-		v, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
 	}
-	return 0
+	return ""
+}
+
+// counter returns the sum of a counter of the sink, of one reason or all.
+func counter(t *testing.T, page, name, reason string) float64 {
+	t.Helper()
+	return counterOf(t, page, remoteWriteID, name, reason)
+}
+
+// counterOf returns the sum of a counter of a node, of one reason or all ("").
+func counterOf(t *testing.T, page, id, name, reason string) (sum float64) {
+	t.Helper()
+	for _, m := range metricsOf(t, page, name) {
+		if labelOf(m, "component_id") == id && (reason == "" || labelOf(m, "reason") == reason) {
+			sum += valueOf(m)
+		}
+	}
+	return sum
 }
 
 // cut ends the connection without an answer.
@@ -125,7 +146,7 @@ prometheus.remote_write "out" {
 		page := metricsPage(t, weir)
 		in = counter(t, page, "weir_component_samples_in_total", "")
 		sent = counter(t, page, "weir_remote_write_samples_sent_total", "")
-		rejected = counter(t, page, "weir_remote_write_samples_dropped_total", `reason="rejected"`)
+		rejected = counter(t, page, "weir_remote_write_samples_dropped_total", "rejected")
 		if in != sent+rejected {
 			return fmt.Errorf("%v in, %v sent, %v rejected", in, sent, rejected)
 		}

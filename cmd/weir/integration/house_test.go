@@ -208,16 +208,13 @@ func (h *house) shows(matcher string) {
 	})
 }
 
-// metric returns the sum of a metric's values over lines that match.
-func (h *house) metric(name, match string) (sum float64) {
+// metric returns the sum of a metric's series, without some reasons.
+func (h *house) metric(name string, except ...string) (sum float64) {
 	h.t.Helper()
-	re := regexp.MustCompile(`(?m)^` + name + `\{` + match + `\} (\S+)$`)
-	for _, m := range re.FindAllStringSubmatch(metricsPage(h.t, h.weir), -1) {
-		v, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			h.t.Fatal(err)
+	for _, m := range metricsOf(h.t, metricsPage(h.t, h.weir), name) {
+		if !slices.Contains(except, labelOf(m, "reason")) {
+			sum += valueOf(m)
 		}
-		sum += v
 	}
 	return sum
 }

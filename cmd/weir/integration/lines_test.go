@@ -305,13 +305,7 @@ func noneDropped(t *testing.T, weir *weirRun) {
 // droppedLines returns how many lines a node says it dropped, for whatever reason.
 func droppedLines(t *testing.T, page, id string) int {
 	t.Helper()
-	n := 0.0
-	for line := range strings.SplitSeq(page, "\n") {
-		if strings.HasPrefix(line, "weir_component_lines_dropped_total{") && strings.Contains(line, `component_id="`+id+`"`) {
-			n += counterOf(t, line, id, "weir_component_lines_dropped_total", "")
-		}
-	}
-	return int(n)
+	return int(counterOf(t, page, id, "weir_component_lines_dropped_total", ""))
 }
 
 // appendTo adds to a file, which it makes if need be.

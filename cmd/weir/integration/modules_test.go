@@ -120,7 +120,7 @@ func TestModulesUnderLoad(t *testing.T) {
 		t.Helper()
 		h.load.eachScrapedAfter(t, all(), time.Now())
 		eventually(t, "the journals are empty", func() error {
-			if n := h.metric("weir_journal_pending_blocks", ".*"); n > 0 {
+			if n := h.metric("weir_journal_pending_blocks"); n > 0 {
 				return fmt.Errorf("%v blocks", n)
 			}
 			return nil
@@ -140,11 +140,11 @@ func TestModulesUnderLoad(t *testing.T) {
 		h.save("tenants.json", `[{"name": "a", "target": "91"}, {"name": "b", "target": "92"}, {"name": "c", "target": "93"}]`)
 	}, "", `foreach\.tenants/foreach_b_1.*`)
 	drainAll()
-	if restarts := h.metric("weir_component_restarts_total", ".*"); restarts > 0 {
+	if restarts := h.metric("weir_component_restarts_total"); restarts > 0 {
 		t.Errorf("%v components failed", restarts)
 	}
 	// But for what a machine that is too slow for its scrapes loses.
-	if lost := h.metric("weir_component_samples_dropped_total", `.*reason="(?:[^r][^"]*|re[^f][^"]*)"`); lost > 0 {
+	if lost := h.metric("weir_component_samples_dropped_total", "refused"); lost > 0 {
 		t.Errorf("weir dropped %v samples", lost)
 	}
 	if code := h.weir.stop(); code != 0 {

@@ -310,17 +310,8 @@ func TestReceiveBackPressure(t *testing.T) {
 	}
 	startPrometheus(t, writesTo(port, "io.prometheus.write.v2.Request", "")+"scrape_configs:\n"+jobs.String())
 	refused := func() error {
-		resp, err := http.Get(weir.url + "/metrics")
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			return err
-		}
-		for line := range strings.Lines(string(body)) {
-			if strings.HasPrefix(line, "weir_receive_http_requests_total") && strings.Contains(line, `outcome="refused"`) && !strings.HasSuffix(line, " 0\n") {
+		for _, m := range metricsOf(t, metricsPage(t, weir), "weir_receive_http_requests_total") {
+			if labelOf(m, "outcome") == "refused" && valueOf(m) > 0 {
 				return nil
 			}
 		}

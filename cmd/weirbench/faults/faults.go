@@ -241,7 +241,7 @@ func (r *run) drained(ctx context.Context) error {
 		if n := r.sink.Prove(nil).Owed; n > 0 {
 			return fmt.Errorf("%d samples of earlier processes are missing", n)
 		}
-		n, err := r.weir.metric("weir_journal_pending_blocks")
+		n, err := r.weir.metric("weir_journal_pending_blocks", "")
 		if err == nil && n > 0 {
 			err = fmt.Errorf("%v blocks are in the journal", n)
 		}

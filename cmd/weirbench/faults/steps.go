@@ -80,7 +80,7 @@ func (r *run) endpoint(ctx context.Context, f sink.Fault) (string, error) {
 	if err := r.progress(ctx, 2+r.rng.IntN(3)); err != nil {
 		return "", err
 	}
-	waiting, err := r.weir.metric("weir_remote_write_samples_pending")
+	waiting, err := r.weir.metric("weir_remote_write_samples_pending", "")
 	if err != nil {
 		return "", err
 	}
@@ -242,11 +242,11 @@ func (r *run) flipped(ctx context.Context) (string, error) {
 	if err := r.drained(ctx); err != nil {
 		return "", err
 	}
-	blocks, err := r.weir.metric("weir_journal_blocks_dropped_total", `reason="corrupt"`)
+	blocks, err := r.weir.metric("weir_journal_blocks_dropped_total", "corrupt")
 	if err != nil {
 		return "", err
 	}
-	samples, err := r.weir.metric("weir_remote_write_samples_dropped_total", `reason="corrupt"`)
+	samples, err := r.weir.metric("weir_remote_write_samples_dropped_total", "corrupt")
 	if err != nil {
 		return "", err
 	}

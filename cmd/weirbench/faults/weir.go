@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
 // weir is a process.
@@ -113,37 +116,28 @@ func (r *run) stop(dead bool) (took time.Duration) {
 	return took
 }
 
-// metric returns the sum of a metric of the sink, with these labels.
-func (w *weir) metric(name string, labels ...string) (sum float64, err error) {
+// metric returns the sum of a metric of the sink; a reason leaves out series
+// with another one.
+func (w *weir) metric(name, reason string) (sum float64, err error) {
 	resp, err := (&http.Client{Timeout: 10 * time.Second}).Get(w.url + "/metrics")
 	if err != nil {
 		return 0, err
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	fams, err := p.TextToMetricFamilies(resp.Body)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("cannot read weir's metrics: %w", err)
 	}
 	found := false
-lines:
-	for line := range strings.Lines(string(b)) {
-		if !strings.HasPrefix(line, name+"{") {
-			continue
+	for _, m := range fams[name].GetMetric() {
+		if reason == "" || slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == "reason" && l.GetValue() == reason }) {
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			found = true
 		}
-		for _, l := range labels {
-			if !strings.Contains(line, l) {
-				continue lines
-			}
-		}
-		v, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]), 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += v
-		found = true
 	}
 	if !found {
-		return 0, fmt.Errorf("weir has no metric %s with %s yet", name, strings.Join(labels, " "))
+		return 0, fmt.Errorf("weir has no metric %s with reason %q yet", name, reason)
 	}
 	return sum, nil
 }

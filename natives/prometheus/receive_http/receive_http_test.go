@@ -18,6 +18,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
@@ -705,13 +706,8 @@ func metricsText(t *testing.T, r *receiver) string {
 	}
 	var b strings.Builder
 	for _, f := range fams {
-		for _, m := range f.Metric {
-			var ls []string
-			for _, l := range m.Label {
-				ls = append(ls, l.GetName()+"="+strconv.Quote(l.GetValue()))
-			}
-			v := m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			b.WriteString(f.GetName() + "{" + strings.Join(ls, ",") + "} " + strconv.FormatFloat(v, 'f', -1, 64) + "\n")
+		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return b.String()
