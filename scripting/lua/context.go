@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -153,6 +154,9 @@ func (v *vm) frozenOf(t *lua.LTable) *lua.LTable {
 func (v *vm) logValue(L *lua.LState, x lua.LValue) any {
 	switch x := x.(type) {
 	case lua.LNumber:
+		if n := float64(x); n == math.Trunc(n) && math.Abs(n) <= 1<<53 {
+			return int64(n) // the log writes large floats with an exponent, which makes times unreadable
+		}
 		return float64(x)
 	case lua.LBool:
 		return bool(x)
