@@ -3,6 +3,7 @@ package stdlib
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,6 +109,9 @@ func strptime(s, layout string, loc *time.Location) (time.Time, error) {
 	t, err := timefmt.ParseInLocation(s, layout, loc)
 	if err != nil {
 		return time.Time{}, errors.Unwrap(err) // the caller names the text
+	}
+	if s := t.Unix(); s <= math.MinInt64/1000 || s >= math.MaxInt64/1000 { // as milliseconds
+		return time.Time{}, errors.New("the number of seconds is out of range")
 	}
 	name, offset := t.Zone()
 	if l := t.Location(); l != loc && l != time.UTC && offset == 0 && !slices.Contains([]string{"", "UTC", "GMT"}, name) {

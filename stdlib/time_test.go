@@ -68,6 +68,8 @@ func TestTimeParse(t *testing.T) {
 	fails("30 Feb 2024", "%d %b %Y", "out of range")
 	fails("31 Apr", "%d %b", "out of range")
 	fails("29 Feb", "%d %b", "out of range") // 1970
+	fails("9300000000000000", "%s", "out of range")
+	fails("-9300000000000000", "%s", "out of range")
 	fails("0", "%d", `cannot parse "%d"`)
 	fails("1", "%3L", `unknown conversion "%3L"`)
 	fails("1", "%:d", `unknown conversion "%:d"`)
