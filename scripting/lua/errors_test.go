@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/api"
 )
 
 // TestLoadErrors checks position and message of what makes a script unusable.
@@ -153,7 +154,11 @@ func TestRuntimeErrors(t *testing.T) {
 	f(`error({ code = 1, message = "table" })`, at+"in metrics: table\n  3 | error({ code = 1, message = \"table\" })")
 	f(`error("no position", 0)`, at+"in metrics: no position\n  3 | error(\"no position\", 0)")
 	f(`local x = nil .. "a"`, at+"in metrics: attempt to concatenate a nil value\n  3 | local x = nil .. \"a\"")
-	f(`batch:nope()`, at+`in metrics: a batch has no "nope": there is drop_where(), keep_where(), set_label(), drop_label(), rename_label(), scale(), set_value(), map_label(), map_value(), filter(), rows(), set(), drop(), each(), records(), group_by(), text(), #batch and batch[i]`+"\n  3 | batch:nope()")
+	var operations strings.Builder
+	for _, m := range api.Get().Batch.Methods {
+		operations.WriteString(m.Name + "(), ")
+	}
+	f(`batch:nope()`, at+`in metrics: a batch has no "nope": there is `+operations.String()+"#batch and batch[i]\n  3 | batch:nope()")
 	f(`batch.drop_where("x")`, at+"in metrics: cannot use string as a batch: call methods with a colon\n  3 | batch.drop_where(\"x\")")
 	f(`local e = "nam == 1" batch:drop_where(e)`, at+"in metrics: cannot use expression: unknown name nam (1:1)\n | nam == 1\n | ^\n 'weir help expr' describes expressions\n  3 | local e = \"nam == 1\" batch:drop_where(e)")
 	f(`batch:filter({"name"}, function() end)`, at+"in metrics: cannot filter by a nil: the function must return true to keep or false to drop\n  3 | batch:filter({\"name\"}, function() end)")
