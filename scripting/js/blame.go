@@ -1,6 +1,7 @@
 package js
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -20,8 +21,44 @@ var (
 	notFunction = regexp.MustCompile(`^TypeError: (?:Not a function: |Dynamic object is not callable|Object has no member '([^']*)')`)
 )
 
-// named is an error of goja's with the expression that it is about.
+// named is an error of goja's with the expression that it is about, as the script
+// writes it.
 func (p *program) named(c *chunk, line, col int, err error) error {
+	err = p.blamed(c, line, col, err)
+	if msg := err.Error(); c != nil && strings.HasPrefix(msg, "TypeError: ") && compiledImport.MatchString(msg) {
+		return errors.New(c.asWritten(msg))
+	}
+	return err
+}
+
+// compiledImport is what is imported as esbuild writes it: import_beside.one,
+// import_beside2.default, the number for a file that is imported again.
+var compiledImport = regexp.MustCompile(`\bimport_(\w+)\.(default\b)?`)
+
+var notWord = regexp.MustCompile(`\W`)
+
+// defaultImport is an import that gives what a file exports by default a name.
+var defaultImport = regexp.MustCompile(`(?m)^\s*import\s+(?:type\s+)?(\w+)\s*(?:,[^;"']*)?from\s*["'](?:[^"']*/)?([^"'/]+?)(?:\.\w+)?["']`)
+
+// asWritten replaces what is imported in a message by its name in the script.
+func (c *chunk) asWritten(msg string) string {
+	names := map[string]string{} // of default imports, by the file's name
+	for _, m := range defaultImport.FindAllStringSubmatch(c.file.Text, -1) {
+		names[notWord.ReplaceAllString(m[2], "_")] = m[1]
+	}
+	return compiledImport.ReplaceAllStringFunc(msg, func(text string) string {
+		m := compiledImport.FindStringSubmatch(text)
+		if m[2] == "" {
+			return ""
+		}
+		first := strings.TrimRight(m[1], "0123456789")
+		return cmp.Or(names[m[1]], names[first], first)
+	})
+}
+
+// blamed is an error of goja's with the expression that it is about, as it is
+// compiled.
+func (p *program) blamed(c *chunk, line, col int, err error) error {
 	msg := err.Error()
 	var parts func(n ast.Node, name string) []ast.Expression
 	var say func(expr string) string
@@ -51,6 +88,11 @@ func (p *program) named(c *chunk, line, col int, err error) error {
 	}
 	if expr := p.nearest(c, line, col, nameable, func(n ast.Node) []ast.Expression { return parts(n, name) }); expr != "" {
 		return errors.New(say(expr))
+	}
+	if strings.HasPrefix(msg, "TypeError: Value is not an object: ") {
+		if expr := p.nearest(c, line, col, nameable, importedCallee); expr != "" {
+			return fmt.Errorf("TypeError: %s is not a function", expr)
+		}
 	}
 	if strings.HasSuffix(msg, "coercible") {
 		if pattern := p.nearest(c, line, col, short, patterns); pattern != "" {
@@ -112,6 +154,17 @@ func ownerOf(n ast.Node, name string) []ast.Expression {
 		}
 	case *ast.BracketExpression:
 		return []ast.Expression{n.Left}
+	}
+	return nil
+}
+
+// importedCallee is the function in (0, import_x.f)(), as which esbuild writes a
+// call of what is imported by its name.
+func importedCallee(n ast.Node) []ast.Expression {
+	if call, ok := n.(*ast.CallExpression); ok {
+		if s, ok := call.Callee.(*ast.SequenceExpression); ok && len(s.Sequence) == 2 {
+			return s.Sequence[1:]
+		}
 	}
 	return nil
 }

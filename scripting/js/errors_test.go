@@ -80,3 +80,26 @@ func TestRuntimeErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsNameImports holds that an error of the engine names what is imported
+// as the script does, not as it is compiled.
+func TestErrorsNameImports(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		e := failureOf(t, "import { defineTransform } from \"weir\"\nimport { tools, nothing } from \"./tools\"\nimport whole from \"./tools\"\nimport * as all from \"./tools\"\nimport odd from \"../lib/odd-name2.js\"\nexport default defineTransform({ metrics(batch: any, ctx: any) {\n"+body+"\n} })\n", "",
+			"test/tools.ts", "export const tools: any = { known() { return {} } }\nexport let nothing: any\nexport default { tools }\n", "lib/odd-name2.ts", "const o: any = {}\nexport default o\n")
+		if got := e.Err.Error(); got != want || e.Line != 7 {
+			t.Errorf("%s: got line %d: %s\nwant line 7: %s", body, e.Line, got, want)
+		}
+	}
+	f(`tools.gone()`, "TypeError: tools.gone is not a function")
+	f(`tools.known().gone()`, "TypeError: tools.known().gone is not a function")
+	f(`nothing()`, "TypeError: nothing is not a function")
+	f(`nothing.x`, "TypeError: Cannot read property 'x' of undefined: nothing is undefined or null")
+	f(`nothing.x()`, "TypeError: Cannot read property 'x' of undefined or null: nothing is undefined or null")
+	f(`new tools.gone()`, "TypeError: Value is not an object: tools.gone is undefined or null")
+	f(`whole.tools.gone()`, "TypeError: whole.tools.gone is not a function")
+	f(`odd.gone()`, "TypeError: odd.gone is not a function")
+	f(`all.tools.gone()`, "TypeError: all.tools.gone is not a function")
+	f(`throw new Error("import_tools.x is mine")`, "import_tools.x is mine")
+}
