@@ -29,7 +29,7 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 	e.phase.CompareAndSwap(phaseStarting, phaseReady)
 	c.first = true
 	e.report("started "+configName(cfg.Path), start, c)
-	e.hear()
+	e.applyCatalogChanges()
 	stopWatch := e.startWatch(ctx)
 	defer stopWatch()
 	op.End()
@@ -48,7 +48,7 @@ func (e *Engine) work(ctx context.Context, cfg *config.Config, p *plan) {
 		if job != nil || spread {
 			continue
 		}
-		if calm := e.calm(); wait <= 0 || calm > 0 && calm < wait {
+		if calm := e.endChurn(); wait <= 0 || calm > 0 && calm < wait {
 			wait = calm
 		}
 		var rested <-chan time.Time
@@ -153,7 +153,7 @@ func (e *Engine) commit(p *plan) counts {
 			e.reconcileService(w)
 			continue
 		default:
-			if same && w.known() {
+			if same && w.isEvaluated() {
 				e.show(w)
 			} else if e.evaluate(w) {
 				changed[id] = true
@@ -190,14 +190,14 @@ func (e *Engine) commit(p *plan) counts {
 	e.publish()
 	e.followFiles()
 	if e.phase.Load() == phaseReady {
-		e.hear()
+		e.applyCatalogChanges()
 	}
 	return c
 }
 
-// hear looks again at what catalogs say has changed. At the start they wait until
+// applyCatalogChanges looks again at what catalogs say has changed. At the start they wait until
 // they know.
-func (e *Engine) hear() {
+func (e *Engine) applyCatalogChanges() {
 	for _, c := range e.catalogs() {
 		if c, ok := c.(component.Changing); ok {
 			c.OnChange(func(paths []string) {
@@ -257,7 +257,7 @@ func (e *Engine) propagate() bool {
 		e.churned(before, e.box.marked())
 	case e.stale:
 		for id := range e.behind {
-			e.stuck(e.plan.wanted[id])
+			e.markStuck(e.plan.wanted[id])
 		}
 	}
 	if len(dirty) > 0 || followed {
@@ -392,7 +392,7 @@ func (e *Engine) filesRead(paths []string) {
 	}
 	for _, id := range e.plan.order {
 		n := e.nodes[id]
-		if n == nil || n.gen == nil || !slices.ContainsFunc(n.state.Load().sourced, reads) {
+		if n == nil || n.current == nil || !slices.ContainsFunc(n.state.Load().sourced, reads) {
 			continue
 		}
 		r := n.reread()

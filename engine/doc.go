@@ -9,7 +9,7 @@
 // the zero value; every mistake is known by then and refuses the change as a
 // whole (mistakes.go says where each belongs). commit walks the graph in order
 // and asks each node to reconcile with what is wanted of it: nothing, an Update,
-// or a new generation that is built, started and swapped in behind the node's
+// or a new instance that is built, started and swapped in behind the node's
 // gate while the old one finishes its calls. Nodes that are no longer wanted are
 // stopped, sources first. When what is exported decides what there is, the
 // collection of a foreach or the content of an import, the same config is

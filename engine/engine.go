@@ -246,7 +246,7 @@ func (e *Engine) Run(ctx context.Context, path string) error {
 	e.phase.Store(phaseStopping)
 	stopWork()
 	err = e.stop(idle)
-	if !within(e.clock, e.reserve()/3, func() { _ = stopServices() }) {
+	if !finishesWithin(e.clock, e.reserve()/3, func() { _ = stopServices() }) {
 		e.log.Warn("a service does not return, weir stops without waiting for it")
 	}
 	return err
@@ -287,7 +287,7 @@ func (e *Engine) Reload(ctx context.Context) error {
 	if err := e.readAhead(ctx); err != nil {
 		return err
 	}
-	return e.ask(ctx, e.reloadConfig)
+	return e.runOnWorker(ctx, e.reloadConfig)
 }
 
 // FilesChanged tells the engine that files or directories changed; paths are
@@ -297,11 +297,11 @@ func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
 	if err := e.readAhead(ctx); err != nil {
 		return err
 	}
-	return e.ask(ctx, func() error { return e.filesChanged(paths) })
+	return e.runOnWorker(ctx, func() error { return e.filesChanged(paths) })
 }
 
-// ask has the worker do a job and returns what came of it.
-func (e *Engine) ask(ctx context.Context, job func() error) error {
+// runOnWorker has the worker do a job and returns what came of it.
+func (e *Engine) runOnWorker(ctx context.Context, job func() error) error {
 	done := make(chan error, 1)
 	if !e.box.post(func() { done <- job() }) {
 		return ErrNotRunning

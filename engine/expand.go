@@ -154,7 +154,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 	switch err := error(nil); {
 	case means.catalog != nil:
 		w.reg, w.err = lookup(b.Name, means.catalog)
-	case e.knows(b.Name):
+	case e.hasName(b.Name):
 		w.reg, w.err = e.register(b.Name)
 		if _, ok := errors.AsType[collisionError](w.err); ok && !x.mode.running {
 			x.mistaken(m, w, b.Span, w.err.Error(), "rename the script")
@@ -169,7 +169,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 		}
 		if x.mode.running && running != nil {
 			err = fmt.Errorf("component %s is no longer there", b.Name)
-			if gen := running.gen; gen != nil && len(gen.reg.Sources) > 0 {
+			if gen := running.current; gen != nil && len(gen.reg.Sources) > 0 {
 				if _, gone := files.Stat(gen.reg.Sources[0]); errors.Is(gone, fs.ErrNotExist) {
 					err = fmt.Errorf("%w: %s is gone", err, nearby(gen.reg.Sources[0]))
 				}
@@ -190,8 +190,8 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 	x.add(w)
 	if running != nil {
 		w.recv, w.stats = running.recv, running.stats
-		if w.reg.Build == nil && running.gen != nil {
-			w.reg = running.gen.reg
+		if w.reg.Build == nil && running.current != nil {
+			w.reg = running.current.reg
 		}
 	} else {
 		w.stats = new(flow.Stats)
@@ -217,8 +217,8 @@ func (x *planner) exports(w *wanted, running *node) {
 		} else {
 			scope.SetUnknown(id)
 		}
-	case !x.mode.unknown && running != nil && running.gen != nil && sameType(running.exports(), w.reg.Exports):
-		if running.state.Load().silent() {
+	case !x.mode.unknown && running != nil && running.current != nil && sameType(running.exports(), w.reg.Exports):
+		if running.state.Load().awaitsExports() {
 			scope.SetWaiting(id, running.exports(), config.Pending(running.id))
 		} else {
 			scope.Set(id, running.exports())
@@ -238,7 +238,7 @@ func (x *planner) instance(m *module, b *config.Block, d *declare) {
 		d.used = true
 	}
 	x.report(w, b.CheckLabel(config.LabelRequired))
-	given := x.given(w, d)
+	given := x.instanceArguments(w, d)
 	if len(m.chain) >= maxDepth {
 		x.mistaken(m, w, b.Span, fmt.Sprintf("instances are nested deeper than %d", maxDepth), "")
 		return
@@ -284,9 +284,9 @@ func (x *planner) instance(m *module, b *config.Block, d *declare) {
 	x.body(in, d.Blocks)
 }
 
-// given returns the arguments that an instance has, and reports what is wrong
+// instanceArguments returns the arguments that an instance has, and reports what is wrong
 // with their names.
-func (x *planner) given(w *wanted, d *declare) map[string]*config.Expression {
+func (x *planner) instanceArguments(w *wanted, d *declare) map[string]*config.Expression {
 	given, ds := w.block.Attributes()
 	names := d.ArgumentNames()
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -315,8 +315,8 @@ func (x *planner) value(w *wanted) {
 	x.add(w)
 }
 
-// knows reports whether a catalog knows a name.
-func (e *Engine) knows(name string) bool {
+// hasName reports whether a catalog knows a name.
+func (e *Engine) hasName(name string) bool {
 	for _, c := range e.o.Catalogs {
 		if _, ok := c.Lookup(name); ok {
 			return true

@@ -41,7 +41,7 @@ func (e *Engine) load(ctx context.Context, path string) (*config.Config, *plan, 
 	cfg, ds := read(path)
 	p, more := e.makePlan(cfg, planMode{})
 	if !ds.HasErrors() && more.HasErrors() && e.plan != nil {
-		if q, err := e.tolerate(cfg); err == nil {
+		if q, err := e.planTolerantly(cfg); err == nil {
 			p, more = q, nil
 		}
 	} else if !ds.HasErrors() && !more.HasErrors() {
@@ -53,10 +53,10 @@ func (e *Engine) load(ctx context.Context, path string) (*config.Config, *plan, 
 	return cfg, p, ds.Err()
 }
 
-// tolerate plans a config that a start would accept, but that makes nothing of
+// planTolerantly plans a config that a start would accept, but that makes nothing of
 // what nodes export now: that is no mistake of the config, and the change may be
 // what mends it. Those that cannot follow are unhealthy.
-func (e *Engine) tolerate(cfg *config.Config) (*plan, error) {
+func (e *Engine) planTolerantly(cfg *config.Config) (*plan, error) {
 	if _, ds := e.makePlan(cfg, planMode{unknown: true}); ds.HasErrors() {
 		return nil, ds.Err()
 	}
@@ -186,7 +186,7 @@ func (e *Engine) freshRegistration(w *wanted) bool {
 		return false
 	}
 	n := e.nodes[w.id]
-	return n == nil || n.gen == nil || n.gen.reg.Version != w.reg.Version
+	return n == nil || n.current == nil || n.current.reg.Version != w.reg.Version
 }
 
 // freshSource reports whether an import's content is not the one that runs.

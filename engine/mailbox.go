@@ -83,8 +83,8 @@ func (m *mailbox) takeParted() (all []*node) {
 	return all
 }
 
-// poke has the worker look again, whatever there is to do.
-func (m *mailbox) poke() {
+// wakeWorker has the worker look again, whatever there is to do.
+func (m *mailbox) wakeWorker() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.wake()

@@ -91,7 +91,7 @@ weir_engine_reloads_total{outcome="refused"} 1
 	})
 }
 
-// TestComponentMetrics: generations and nodes may register the same metrics.
+// TestComponentMetrics: instances and nodes may register the same metrics.
 func TestComponentMetrics(t *testing.T) {
 	bubble(t, func(l *lab) {
 		block := make(chan struct{})

@@ -90,11 +90,11 @@ func (x *planner) ownMatter(m mistake) bool {
 	if !x.mode.running || m.w == nil || m.Severity != config.Error || m.w.kind != kindComponent && m.w.kind != kindValue {
 		return false
 	}
-	return x.mode.tolerant && !x.e.freshRegistration(m.w) || x.e.suffers(m) || m.m.inItem() && !x.fresh(m)
+	return x.mode.tolerant && !x.e.freshRegistration(m.w) || x.e.hasMistake(m) || m.m.inItem() && !x.fresh(m)
 }
 
-// suffers reports whether what runs has a mistake already, which values made.
-func (e *Engine) suffers(m mistake) bool {
+// hasMistake reports whether what runs has a mistake already, which values made.
+func (e *Engine) hasMistake(m mistake) bool {
 	var err error
 	if n := e.nodes[m.w.id]; n != nil {
 		err = n.failed

@@ -17,7 +17,7 @@ import (
 )
 
 // node is a component block of the running graph. It lives as long as its
-// block is in the config; what runs behind its gate are its generations.
+// block is in the config; what runs behind its gate are its instances.
 type node struct {
 	e     *Engine
 	id    string
@@ -29,7 +29,7 @@ type node struct {
 
 	// The worker's own.
 	want    *wanted
-	gen     *generation        // the one behind the gate; nil before the first good one
+	current *instance          // the one behind the gate; nil before the first good one
 	failed  error              // why what is wanted does not run; nil when it does
 	waits   config.Pending     // what is to come before it can be built; "" when nothing is
 	unread  bool               // failed is that its files could not be read again
@@ -40,12 +40,12 @@ type node struct {
 
 	abandoned bool // watchStalls's: it was removed and does not stop, which is in the log
 
-	mu      sync.Mutex
-	live    *generation         // gen, as components see it
-	gens    map[*generation]int // all that have not returned, by age
-	age     int
-	removed bool
-	stopped chan struct{} // closed when everything of it has returned
+	mu        sync.Mutex
+	visible   *instance         // gen, as components see it
+	instances map[*instance]int // all that have not returned, by age
+	age       int
+	removed   bool
+	stopped   chan struct{} // closed when everything of it has returned
 }
 
 // state is an immutable view of a node.
@@ -74,8 +74,8 @@ type state struct {
 	problems []component.Health
 }
 
-// silent reports whether what is exported is still to come.
-func (s *state) silent() bool { return s.reg.ExportsLater && !s.exported }
+// awaitsExports reports whether what is exported is still to come.
+func (s *state) awaitsExports() bool { return s.reg.ExportsLater && !s.exported }
 
 // parts are what the health consists of. Among equals, the component's own words
 // tell more than that it runs.
@@ -124,9 +124,9 @@ func (s *state) decide(now time.Time) {
 	s.health = h.Following(s.health)
 }
 
-// said returns what a component says, with a report in the place of the last one
+// replaceReport returns what a component says, with a report in the place of the last one
 // for the same reason.
-func said(own []component.Health, h component.Health) []component.Health {
+func replaceReport(own []component.Health, h component.Health) []component.Health {
 	if h.Reason == "" {
 		h.Reason = component.ReasonComponent
 	}
@@ -139,7 +139,7 @@ func said(own []component.Health, h component.Health) []component.Health {
 }
 
 func newNode(e *Engine, w *wanted) *node {
-	n := &node{e: e, id: w.id, stats: w.stats, recv: w.recv, watch: stall.New(e.clock), gens: map[*generation]int{}, stopped: make(chan struct{})}
+	n := &node{e: e, id: w.id, stats: w.stats, recv: w.recv, watch: stall.New(e.clock), instances: map[*instance]int{}, stopped: make(chan struct{})}
 	n.shown.Store(w)
 	n.state.Store(&state{exports: config.WithReceiver(w.reg.Exports, w.recv)})
 	return n
@@ -178,7 +178,7 @@ const (
 func (n *node) reconcile(w *wanted, args any, retry bool) result {
 	n.want, n.waits = w, ""
 	n.shown.Store(w)
-	if n.gen == nil {
+	if n.current == nil {
 		n.change(func(s *state) { s.reg = w.reg })
 	}
 	if !w.usable() {
@@ -201,7 +201,7 @@ func (n *node) reconcile(w *wanted, args any, retry bool) result {
 			return n.fail(err, false)
 		}
 		if w.reg.Passes != nil { // as by these arguments
-			n.recv.SetAccepts(w.signals(args, config.Receivers(args), taken).accepts)
+			n.recv.SetAccepts(w.signals(args, config.Receivers(args), acceptedSignals).accepts)
 		}
 	}
 	r := n.apply(args, retry)
@@ -225,7 +225,7 @@ func (n *node) evaluate() (any, error) {
 func (n *node) wait(p config.Pending) result {
 	n.cancelTry()
 	n.failed, n.waits = nil, p
-	if n.gen == nil {
+	if n.current == nil {
 		n.change(func(s *state) {
 			s.wish = component.Health{State: component.Unknown, Message: p.Error(), Time: n.e.clock.Now()}
 		})
@@ -235,7 +235,7 @@ func (n *node) wait(p config.Pending) result {
 
 // apply makes the arguments those of the running component.
 func (n *node) apply(args any, retry bool) result {
-	g := n.gen
+	g := n.current
 	same := g != nil && g.reg.Version == n.want.reg.Version && equal(g.args, args)
 	if !same && !retry {
 		n.tries = 0 // it is another attempt
@@ -291,28 +291,28 @@ func (n *node) update(up component.Updater, args any) error {
 // there.
 func (n *node) redirected(before, after any) {
 	if !slices.Equal(config.Receivers(before), config.Receivers(after)) {
-		n.drains = append(live(n.drains), n.e.linger())
+		n.drains = append(live(n.drains), n.e.lingerTimer())
 	}
 }
 
 // maxUnreturned bounds the versions of a node that were told to end and have not.
 const maxUnreturned = 10
 
-// unreturned returns how many generations there are besides the one that runs.
+// unreturned returns how many instances there are besides the one that runs.
 func (n *node) unreturned() (count int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for g := range n.gens {
-		if g != n.gen {
+	for g := range n.instances {
+		if g != n.current {
 			count++
 		}
 	}
 	return count
 }
 
-// build makes a new generation and puts it in the place of old, which may be
+// build makes a new instance and puts it in the place of old, which may be
 // nil.
-func (n *node) build(args any, old *generation) result {
+func (n *node) build(args any, old *instance) result {
 	var before any
 	if old != nil {
 		before = old.args
@@ -320,7 +320,7 @@ func (n *node) build(args any, old *generation) result {
 	if unreturned := n.unreturned(); unreturned > maxUnreturned {
 		return n.fail(fmt.Errorf("cannot build: %d earlier versions of it have not returned; each holds its memory until it does", unreturned), true)
 	}
-	g := n.newGeneration(n.want.reg, args)
+	g := n.newInstance(n.want.reg, args)
 	if err := g.build(old); err != nil {
 		return n.fail(fmt.Errorf("cannot build: %w", err), true)
 	}
@@ -355,7 +355,7 @@ func (n *node) fail(err error, retry bool) result {
 	if n.failed == nil || n.failed.Error() != err.Error() {
 		attrs := []any{"component_id", n.id, "err", err}
 		msg, level := "cannot build the component", slog.LevelError
-		if n.gen != nil && !n.gen.crashed {
+		if n.current != nil && !n.current.crashed {
 			msg = "cannot build the new version, the last good one keeps running"
 		}
 		if _, ok := errors.AsType[*rejectedError](err); ok {
@@ -364,14 +364,14 @@ func (n *node) fail(err error, retry bool) result {
 		if p, ok := errors.AsType[*panicError](err); ok {
 			attrs = append(attrs, "stack", string(p.stack)) // which is not announced
 		} else if n.e.committing {
-			level = n.e.said(level)
+			level = n.e.announcedLevel(level)
 		}
 		n.e.log.Log(n.e.hard, level, msg, attrs...)
 		n.change(func(s *state) {
 			s.wish = component.Health{State: component.Unhealthy, Message: err.Error(), Time: n.e.clock.Now()}
 		})
 	}
-	if n.failed == nil && n.gen != nil && n.ranWell(n.gen) {
+	if n.failed == nil && n.current != nil && n.ranWell(n.current) {
 		n.tries = 0
 	}
 	n.failed, n.unread = err, false
@@ -386,19 +386,19 @@ func (n *node) fail(err error, retry bool) result {
 // changed.
 func (n *node) reread() result {
 	switch {
-	case n.gen.crashed:
+	case n.current.crashed:
 		return untouched // it will be built again anyway
 	case n.failed != nil && !n.unread && n.want.err == nil:
 		return n.reconcile(n.want, nil, true) // that reads them too
 	}
-	up, ok := n.gen.c.(component.Updater)
+	up, ok := n.current.c.(component.Updater)
 	if !ok {
-		return n.build(n.gen.args, n.gen)
+		return n.build(n.current.args, n.current)
 	}
-	err := n.update(up, n.gen.args)
+	err := n.update(up, n.current.args)
 	switch {
 	case errors.Is(err, component.ErrRebuild):
-		return n.build(n.gen.args, n.gen)
+		return n.build(n.current.args, n.current)
 	case err != nil:
 		r := n.fail(fmt.Errorf("cannot read its files again: %w", err), false)
 		n.unread = true
@@ -407,7 +407,7 @@ func (n *node) reread() result {
 	if n.failed != nil {
 		n.succeed()
 	}
-	sourced := n.gen.sourced()
+	sourced := n.current.sourced()
 	n.change(func(s *state) { s.sourced = sourced })
 	return updated
 }
@@ -422,11 +422,11 @@ func (e *Engine) exported(n *node) (changed bool) {
 	}
 	switch {
 	case w == nil:
-	case n.gen == nil && n.waits != "":
+	case n.current == nil && n.waits != "":
 		w.m.scope.SetWaiting(w.block.ID, n.exports(), n.waits)
-	case n.gen == nil:
+	case n.current == nil:
 		w.m.scope.SetProvisional(w.block.ID, n.exports())
-	case n.state.Load().silent():
+	case n.state.Load().awaitsExports():
 		w.m.scope.SetWaiting(w.block.ID, n.exports(), config.Pending(n.id))
 	default:
 		w.m.scope.Set(w.block.ID, n.exports())

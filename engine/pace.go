@@ -96,8 +96,8 @@ func (e *Engine) churned(before map[string]any, more bool) {
 	}
 }
 
-// stuck notes that a foreach or an import is not followed.
-func (e *Engine) stuck(w *wanted) {
+// markStuck notes that a foreach or an import is not followed.
+func (e *Engine) markStuck(w *wanted) {
 	if c := e.churns[w.id]; c == nil || c.why == "" {
 		e.churns[w.id] = &churn{last: e.clock.Now(), why: churnStuck}
 		e.show(w)
@@ -106,9 +106,9 @@ func (e *Engine) stuck(w *wanted) {
 	}
 }
 
-// calm ends what has not been too fast for a while. It returns how long to wait
+// endChurn ends what has not been too fast for a while. It returns how long to wait
 // for the next one to end; 0 when there is none.
-func (e *Engine) calm() (wait time.Duration) {
+func (e *Engine) endChurn() (wait time.Duration) {
 	now := e.clock.Now()
 	for id, c := range e.churns {
 		if e.stale && c.why == churnStuck {

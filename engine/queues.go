@@ -43,8 +43,8 @@ type queues struct {
 	drains map[queueKey]drain
 }
 
-// look makes nodes unhealthy in whose queue data waits that does not leave it.
-func (q *queues) look(nodes []*node, now time.Time) {
+// checkQueues makes nodes unhealthy in whose queue data waits that does not leave it.
+func (q *queues) checkQueues(nodes []*node, now time.Time) {
 	if now.Before(q.next) {
 		return
 	}

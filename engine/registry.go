@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// registry is what one generation registers its metrics with. Each generation
+// registry is what one instance registers its metrics with. Each instance
 // has one, so that two of them, old and new, can have the same metrics.
 type registry struct {
 	prometheus.Registerer
@@ -66,13 +66,13 @@ func (r *registry) gather() []*dto.MetricFamily {
 	return fams
 }
 
-// collect adds the node's metrics to all: those of its newest generation. What
+// collect adds the node's metrics to all: those of its newest instance. What
 // counts on over a reload a component takes from its Previous.
 func (n *node) collect(all *families) {
 	n.mu.Lock()
-	var newest *generation
-	for g, age := range n.gens {
-		if newest == nil || age > n.gens[newest] {
+	var newest *instance
+	for g, age := range n.instances {
+		if newest == nil || age > n.instances[newest] {
 			newest = g
 		}
 	}

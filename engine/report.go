@@ -103,7 +103,7 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 		outcome = "partial"
 		if _, ok := errors.AsType[*rejectedError](n.failed); ok {
 			lines = append(lines, withSource("cannot accept the new version of "+id, n.failed.Error(), ""))
-		} else if n.gen == nil {
+		} else if n.current == nil {
 			lines = append(lines, withSource("cannot run "+id, n.failed.Error(), ""))
 		} else {
 			lines = append(lines, withSource("cannot reload "+id, n.failed.Error(), "; the last good version keeps running"))
@@ -134,7 +134,7 @@ func (e *Engine) report(what string, start time.Time, c counts) {
 	}
 	level := slog.LevelInfo
 	if len(lines) > 0 {
-		level = e.said(level)
+		level = e.announcedLevel(level)
 	}
 	e.log.Log(e.hard, level, "configuration applied", "duration", took, "outcome", outcome,
 		"nodes", c.nodes, "added", len(c.added), "rebuilt", len(c.results[rebuilt]), "updated", len(c.results[updated]), "removed", len(c.removed), "failed", len(c.results[failed]))
@@ -173,13 +173,13 @@ func (e *Engine) refuse(what string, start time.Time, err error, files map[strin
 		return
 	}
 	e.lastErr = text
-	e.log.Log(e.hard, e.said(slog.LevelError), "configuration refused, nothing was changed", "err", err)
+	e.log.Log(e.hard, e.announcedLevel(slog.LevelError), "configuration refused, nothing was changed", "err", err)
 	e.o.Announce(withSource("cannot reload "+what, first, more+"; nothing was changed"))
 }
 
-// said returns the level to log at what is announced as well: once is enough for
+// announcedLevel returns the level to log at what is announced as well: once is enough for
 // people.
-func (e *Engine) said(level slog.Level) slog.Level {
+func (e *Engine) announcedLevel(level slog.Level) slog.Level {
 	if e.announces {
 		return slog.LevelDebug
 	}

@@ -17,7 +17,7 @@ const (
 	goodRun    = time.Minute
 )
 
-func (n *node) ranWell(g *generation) bool { return n.e.clock.Now().Sub(g.started) >= goodRun }
+func (n *node) ranWell(g *instance) bool { return n.e.clock.Now().Sub(g.started) >= goodRun }
 
 // tryAgain posts a job after the node's back-off.
 func (n *node) tryAgain(job func()) {
@@ -51,16 +51,16 @@ func (n *node) cancelTry() {
 func (e *Engine) gatePanic(id string, p *flow.PanicError) {
 	e.box.post(func() {
 		// It may have been replaced meanwhile.
-		if n := e.nodes[id]; n != nil && n.gen != nil && any(n.gen.c) == p.Consumer {
-			n.crash(n.gen, &panicError{p.Value, p.Stack})
+		if n := e.nodes[id]; n != nil && n.current != nil && any(n.current.c) == p.Consumer {
+			n.crash(n.current, &panicError{p.Value, p.Stack})
 		}
 	})
 }
 
-// crash takes a generation out that failed while it ran, and builds another
+// crash takes an instance out that failed while it ran, and builds another
 // one after a while.
-func (n *node) crash(g *generation, err error) {
-	if n.gen != g || g.crashed {
+func (n *node) crash(g *instance, err error) {
+	if n.current != g || g.crashed {
 		return
 	}
 	g.crashed = true

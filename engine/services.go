@@ -237,7 +237,7 @@ func (e *Engine) serviceFailed(s *serviceNode, err error) {
 	}
 	level := slog.LevelError
 	if e.committing {
-		level = e.said(level)
+		level = e.announcedLevel(level)
 		e.broken = append(e.broken, s.def.Name)
 	}
 	e.log.Log(e.hard, level, "cannot configure service, the last good version stays as far as that is safe", "service", s.def.Name, "err", err)

@@ -184,8 +184,8 @@ func (e *Engine) abandon(snap *snapshot, err *StopError) {
 	}
 }
 
-// within calls f and returns when it has, or when the time is up.
-func within(c clock.Clock, d time.Duration, f func()) bool {
+// finishesWithin calls f and returns when it has, or when the time is up.
+func finishesWithin(c clock.Clock, d time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -101,8 +101,8 @@ func (p *plan) checkSignals(w *wanted) (ds config.Diagnostics) {
 	return ds
 }
 
-// taken is what a receiver takes, as far as it has been said.
-func taken(r *flow.Receiver) batch.Signals {
+// acceptedSignals is what a receiver takes, as far as it has been said.
+func acceptedSignals(r *flow.Receiver) batch.Signals {
 	if s := r.Accepts(); s != 0 {
 		return s
 	}

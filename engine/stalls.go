@@ -27,7 +27,7 @@ func (e *Engine) watchStalls(ctx context.Context) {
 		select {
 		case <-timer.C():
 			e.lookForStalls(seen)
-			q.look(e.graph.Load().nodes, e.clock.Now())
+			q.checkQueues(e.graph.Load().nodes, e.clock.Now())
 			timer.Reset(stallInterval)
 		case <-ctx.Done():
 			return

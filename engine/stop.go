@@ -19,9 +19,9 @@ func (n *node) halt(cause error) {
 	}
 	n.mu.Lock()
 	n.removed = true
-	n.live = nil
-	var gens []*generation
-	for g := range n.gens {
+	n.visible = nil
+	var gens []*instance
+	for g := range n.instances {
 		gens = append(gens, g)
 	}
 	n.mu.Unlock()
@@ -89,7 +89,7 @@ func (e *Engine) remove(gone []*node, old *graph.Graph) {
 			default:
 				n.halt(component.ErrRemoved)
 				if e.removing.remove(n) == maxRemoving { // what waited for it goes on
-					e.box.poke()
+					e.box.wakeWorker()
 				}
 				return
 			}
@@ -129,7 +129,7 @@ func (e *Engine) callBack(id string) *node {
 	close(n.parting.back)
 	n.parting = nil
 	e.leaving[id] = slices.DeleteFunc(e.leaving[id], func(c <-chan struct{}) bool { return c == n.stopped })
-	if n.failed != nil || n.gen != nil && n.gen.crashed {
+	if n.failed != nil || n.current != nil && n.current.crashed {
 		n.tryAgain(func() { e.retry(n) }) // remove has ended the other try
 	}
 	return n
@@ -148,8 +148,8 @@ func (e *Engine) node(id string) *node {
 // to it any more. Longer than flow.EndAfter.
 const lingerTime = 2 * time.Second
 
-// linger returns a channel that is closed after lingerTime.
-func (e *Engine) linger() <-chan struct{} {
+// lingerTimer returns a channel that is closed after lingerTime.
+func (e *Engine) lingerTimer() <-chan struct{} {
 	c := make(chan struct{})
 	timer := e.clock.NewTimer(lingerTime)
 	e.wg.Go(func() {

@@ -145,9 +145,9 @@ func tryVersion(ctx context.Context, w *wanted) (r *component.Rejection) {
 
 // replace puts in the place of a rejected version what runs instead.
 func (r *rejected) replace(w *wanted, running *node) {
-	var gen *generation
+	var gen *instance
 	if running != nil {
-		gen = running.gen
+		gen = running.current
 	}
 	err := &rejectedError{err: r.Err}
 	w.err = err

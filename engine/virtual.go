@@ -32,8 +32,8 @@ func (e *Engine) evaluate(w *wanted) (changed bool) {
 	return changed
 }
 
-// known reports whether something virtual has been evaluated for good.
-func (w *wanted) known() bool {
+// isEvaluated reports whether something virtual has been evaluated for good.
+func (w *wanted) isEvaluated() bool {
 	switch w.kind {
 	case kindValue:
 		v := w.scope.Variable(w.name)
@@ -172,7 +172,7 @@ func (h *head) set(i service.Info, is component.Health, loud bool) {
 		case state > component.Healthy:
 			level := slog.LevelError
 			if h.e.committing {
-				level = h.e.said(level)
+				level = h.e.announcedLevel(level)
 				h.e.broken = append(h.e.broken, i.ID)
 			}
 			h.e.log.Log(h.e.hard, level, "cannot follow a change, what was before stays", "component_id", i.ID, "err", message)

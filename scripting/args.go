@@ -102,7 +102,7 @@ func NewArg(kind ArgKind, options map[string]any, line int) (*Arg, error) {
 func (a *Arg) option(name string, v any) error {
 	only, known := argOptions[name]
 	if !known || only != "" && !slices.Contains(strings.Split(only, ", "), string(a.Kind)) || name == "default" && a.Kind == ArgBlock {
-		return fmt.Errorf("cannot use %q in weir.arg.%s: there is %s%s", name, a.Kind, a.knownOptions(), meant(name, strings.Split(a.knownOptions(), ", ")))
+		return fmt.Errorf("cannot use %q in weir.arg.%s: there is %s%s", name, a.Kind, a.knownOptions(), suggestName(name, strings.Split(a.knownOptions(), ", ")))
 	}
 	ok := true
 	switch name {
@@ -196,7 +196,7 @@ func (a *Arg) goType() reflect.Type {
 	case ArgSize:
 		return reflect.TypeFor[component.Size]()
 	case ArgList, ArgMap:
-		if a.choosy() {
+		if a.hasEnums() {
 			return reflect.TypeFor[Choices]()
 		}
 		return a.plainType()
@@ -241,8 +241,8 @@ func stringList(v any) ([]string, bool) {
 	return out, true
 }
 
-// meant is a guess at what a misspelt name stands for, as the end of a message.
-func meant(name string, names []string) string {
+// suggestName is a guess at what a misspelt name stands for, as the end of a message.
+func suggestName(name string, names []string) string {
 	if hint := config.DidYouMean(name, names); hint != "" {
 		return "; " + hint
 	}

@@ -88,9 +88,9 @@ func (c Choices) Plain() any {
 	return c.value
 }
 
-// choosy reports whether there are enums in the elements.
-func (a *Arg) choosy() bool {
-	return (a.Kind == ArgList || a.Kind == ArgMap) && (a.Of.Kind == ArgEnum || a.Of.choosy())
+// hasEnums reports whether there are enums in the elements.
+func (a *Arg) hasEnums() bool {
+	return (a.Kind == ArgList || a.Kind == ArgMap) && (a.Of.Kind == ArgEnum || a.Of.hasEnums())
 }
 
 // plainType is goType with strings for enums in lists and maps.
@@ -121,7 +121,7 @@ func plainValue(v reflect.Value, t reflect.Type) reflect.Value {
 
 // chosen is v, of plainType, as goType.
 func (a *Arg) chosen(v reflect.Value) reflect.Value {
-	if a.choosy() {
+	if a.hasEnums() {
 		return reflect.ValueOf(Choices{arg: a, value: v.Interface()})
 	}
 	return v
@@ -133,7 +133,7 @@ func (a *Arg) choose(v reflect.Value) error {
 	case a.Kind == ArgEnum:
 		e := Enum{allowed: a.Values}
 		return e.UnmarshalText([]byte(v.String()))
-	case !a.choosy():
+	case !a.hasEnums():
 		return nil
 	case a.Kind == ArgList:
 		for i := range v.Len() {
@@ -203,9 +203,9 @@ func setDefaults(v reflect.Value, args []*Arg) {
 			f.Set(reflect.ValueOf(&Enum{allowed: a.Values}))
 		case a.Kind == ArgEnum:
 			f.Set(reflect.ValueOf(Enum{allowed: a.Values}))
-		case a.choosy() && a.Optional:
+		case a.hasEnums() && a.Optional:
 			f.Set(reflect.ValueOf(&Choices{arg: a}))
-		case a.choosy():
+		case a.hasEnums():
 			f.Set(reflect.ValueOf(Choices{arg: a}))
 		}
 	}
@@ -305,7 +305,7 @@ type arguments struct {
 
 func scriptArgs(def *Definition, v any) arguments {
 	rv := reflect.ValueOf(v).Elem()
-	a := arguments{values: structValues(def.Args, rv), ways: ways(def, rv), block: scriptBlock(rv.FieldByName("Script").Interface())}
+	a := arguments{values: structValues(def.Args, rv), ways: receiversByOutput(def, rv), block: scriptBlock(rv.FieldByName("Script").Interface())}
 	if def.Poll {
 		a.interval = time.Duration(rv.FieldByName(intervalField).Int())
 	}

@@ -226,13 +226,13 @@ func (c *catalog) index() map[string]*scriptFiles {
 	for _, rel := range c.list() {
 		add(rel, false)
 	}
-	c.tell()
+	c.warnUnusedFiles()
 	return c.files
 }
 
-// tell warns of files that no block can mean, each once while it is there: no
+// warnUnusedFiles warns of files that no block can mean, each once while it is there: no
 // config names them, so that nothing else would.
-func (c *catalog) tell() {
+func (c *catalog) warnUnusedFiles() {
 	told := map[string]bool{}
 	for _, name := range sortedKeys(c.files) {
 		f := c.files[name]

@@ -22,19 +22,19 @@ import (
 // forgotten.
 const sweepInterval = time.Minute
 
-// Component is one generation of a scripted node: a version of the script with
+// Component is one instance of a scripted node: a version of the script with
 // one set of arguments. A change of either makes a new one, which takes over
 // the memory of the one before; calls in flight finish on the old one.
 type Component struct {
-	script *script
-	opts   component.Options
-	block  ScriptBlock
-	exits  []flow.Exit
-	sets   []uint64 // the ways of exits, each once, after that of forward_to alone
-	mem    *memory
-	gen    *generation
-	report *reporter
-	health *healths
+	script   *script
+	opts     component.Options
+	block    ScriptBlock
+	exits    []flow.Exit
+	sets     []uint64 // the ways of exits, each once, after that of forward_to alone
+	mem      *memory
+	instance *instance
+	report   *reporter
+	health   *healths
 
 	pool     *pool
 	splitter *splitter // nil: batches are not split
@@ -63,7 +63,7 @@ type Component struct {
 	idle   chan struct{}     // closed when no job goes on any more
 
 	// jobs go on from when the component is open until life ends, which it does
-	// when another generation takes over, or when run, which is Run's, ends. Each
+	// when another instance takes over, or when run, which is Run's, ends. Each
 	// kind has its own beside the timers.
 	jobs []func(life, run context.Context)
 
@@ -83,7 +83,7 @@ var (
 
 func newComponent(s *script, o component.Options, args any) (*Component, error) {
 	previous := o.Previous
-	o.Previous = nil // or each generation would keep all before it
+	o.Previous = nil // or each instance would keep all before it
 	a := scriptArgs(s.def, args)
 	c := &Component{
 		script: s, opts: o, block: a.block, args: args, health: &healths{report: o.Health},
@@ -116,7 +116,7 @@ func newComponent(s *script, o component.Options, args any) (*Component, error) 
 	if s.def.Kind == Sink {
 		c.mem.openOutbox(o)
 	}
-	c.gen = c.mem.next(view.Options{Args: exprs, Outputs: len(s.def.Outputs), MaxMade: int64(a.block.Limits.Output)})
+	c.instance = c.mem.next(view.Options{Args: exprs, Outputs: len(s.def.Outputs), MaxMade: int64(a.block.Limits.Output)})
 	o.Health = func(h component.Health) {
 		if h.Reason != "" {
 			c.opts.Health(h)
@@ -171,7 +171,7 @@ func (c *Component) newWorker(args map[string]any) (w *worker, err error) {
 	return w, err
 }
 
-// Update asks for a new generation: what was remembered of series depends on
+// Update asks for a new instance: what was remembered of series depends on
 // the arguments. With the same ones, a file that may be read has changed: that
 // is of matter if setup has read it, all else reads it again anyway.
 func (c *Component) Update(args any) error {
@@ -193,15 +193,15 @@ func (c *Component) Sourced() []string {
 
 // Run sets up, runs timers and sweeps until ctx ends, and tears down.
 func (c *Component) Run(ctx context.Context) error {
-	before := c.mem.enter(c)
+	before := c.mem.beginRun(c)
 	if c.block.OnError.stores() {
 		c.mem.quarantine.store.Configure(quarantine.Limits{MaxSize: int64(c.block.Quarantine.MaxSize), MaxAge: c.block.Quarantine.MaxAge})
 	}
-	defer func() { c.mem.leave(c.gen, errors.Is(context.Cause(ctx), component.ErrReplaced)) }()
-	c.mem.listener.enter(c)
-	defer c.mem.listener.leave(ctx, c)
+	defer func() { c.mem.retire(c.instance, errors.Is(context.Cause(ctx), component.ErrReplaced)) }()
+	c.mem.listener.addComponent(c)
+	defer c.mem.listener.removeComponent(ctx, c)
 	defer c.world.close()
-	c.report.sweep() // reports healthy
+	c.report.forgetIdleSources() // reports healthy
 	if c.sink != nil {
 		defer c.sink.begin(ctx)()
 	}
@@ -227,7 +227,7 @@ func (c *Component) Run(ctx context.Context) error {
 		case <-life.Done():
 		}
 	})
-	c.sweep(ctx)
+	c.sweepPeriodically(ctx)
 	if !errors.Is(context.Cause(ctx), component.ErrReplaced) {
 		close(c.stopped)
 	}
@@ -245,8 +245,8 @@ func (c *Component) Run(ctx context.Context) error {
 	return nil
 }
 
-// sweep forgets what is no longer needed until ctx ends.
-func (c *Component) sweep(ctx context.Context) {
+// sweepPeriodically forgets what is no longer needed until ctx ends.
+func (c *Component) sweepPeriodically(ctx context.Context) {
 	t := c.opts.Clock.NewTimer(sweepInterval)
 	defer t.Stop()
 	end := c.opts.Clock.NewTimer(flow.EndAfter)
@@ -258,12 +258,12 @@ func (c *Component) sweep(ctx context.Context) {
 		case <-end.C():
 			c.mem.exits.EndLeaving(ctx)
 		case <-t.C():
-			c.mem.sweep(c.gen)
+			c.mem.sweep(c.instance)
 			c.state.expire(c.opts.Clock.Now())
 			c.mem.quarantine.store.Sweep()
-			c.report.sweep()
+			c.report.forgetIdleSources()
 			for _, p := range c.pools {
-				p.sweep()
+				p.shrink()
 			}
 			if c.splitter != nil {
 				c.splitter.known.Sweep()
@@ -290,8 +290,8 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 			return to.ConsumeMetrics(ctx, b)
 		}
 	}
-	c.gen.enter()
-	defer c.gen.leave()
+	c.instance.addCall()
+	defer c.instance.endCall()
 	out, ok := c.remembered(b)
 	if !ok {
 		var err error
@@ -316,7 +316,7 @@ func (c *Component) make(ctx context.Context, b *batch.Metrics) (out result, nex
 		out, next, err = held(ctx, c, b.Source, c.piecesOf(b), e)
 	}
 	if errors.Is(err, errReplaced) {
-		next, err = c.successor(ctx)
+		next, err = c.findSuccessor(ctx)
 	}
 	return out, next, err
 }
@@ -327,14 +327,14 @@ func (c *Component) remembered(b *batch.Metrics) (result, bool) {
 	if def.Metrics || def.Sends&batch.SignalMetrics == 0 {
 		return result{}, false
 	}
-	res, ok := c.gen.Remembered(b)
+	res, ok := c.instance.Remembered(b)
 	if !ok {
 		return result{}, false
 	}
 	c.report.done(b.Source, nil)
 	c.mem.metrics.collisions.Add(float64(res.Collisions))
 	c.opts.Stats.Drop("script", res.Dropped)
-	return result{samples: c.made(res.Batch, nil)}, true
+	return result{samples: c.divideOutput(res.Batch, nil)}, true
 }
 
 // call is one batch in a script.
@@ -362,8 +362,8 @@ type call struct {
 	stored                 int        // rows that go there
 }
 
-// note reports an error of the call.
-func (k *call) note(e *Error) {
+// reportError reports an error of the call.
+func (k *call) reportError(e *Error) {
 	if !k.replay {
 		k.c.report.errored(e)
 	}
@@ -375,7 +375,7 @@ func (k *call) note(e *Error) {
 
 // failed notes an error that costs the record in a row.
 func (k *call) failed(row int, e *Error) (drop bool) {
-	k.note(e)
+	k.reportError(e)
 	if k.sends != nil {
 		k.sends.failed = append(k.sends.failed, failedRow{row, e})
 		return true
@@ -389,7 +389,7 @@ func (k *call) failed(row int, e *Error) (drop bool) {
 		k.dropped++
 		return true
 	case k.on == OnErrorQuarantine, k.on == OnErrorHold:
-		k.keep(row, e)
+		k.quarantineRecord(row, e)
 		k.stored++
 		return true
 	}
@@ -447,7 +447,7 @@ func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (out r
 		res, lines = k.recover(b, whole), view.LogsResult{}
 	}
 	if err := w.vm.End(); err != nil {
-		k.note(AsError(err))
+		k.reportError(AsError(err))
 	}
 	m := c.mem.metrics
 	m.seconds.Add(time.Since(started).Seconds())
@@ -457,7 +457,7 @@ func (c *Component) run(ctx context.Context, w *worker, b *batch.Metrics) (out r
 		c.opts.Stats.Drop("script_error", k.dropped)
 		c.opts.Stats.Drop("script", res.Dropped-k.dropped-k.stored)
 		c.routed(&w.win)
-		out.samples = c.made(res.Batch, &w.win)
+		out.samples = c.divideOutput(res.Batch, &w.win)
 		c.unsent(out.samples)
 		if lines.Emitted > 0 {
 			m.emittedLines.Add(float64(lines.Emitted))
@@ -485,7 +485,7 @@ func (k *call) hooks(b *batch.Metrics) (res view.Result, lines view.LogsResult, 
 			err = &Error{Script: c.script.name, File: c.script.file.Name, Hook: "metrics", Err: panicError(v)}
 		}
 	}()
-	w.win.Reset(b, c.gen.Generation, k.now)
+	w.win.Reset(b, c.instance.Cache, k.now)
 	w.win.Limit(shareOf(k.ctx, b.Len(), int64(c.block.Limits.Output)))
 	call := k.limits(b.Len())
 	call.Logs = k.logLines(b.Source, b.Way)
@@ -534,12 +534,12 @@ func (k *call) costs(n int, e *Error) cost {
 	if k.replay || k.asksAgain(n) {
 		observe := k.observe
 		k.observe = nil // what comes of it is not known yet
-		k.note(e)
+		k.reportError(e)
 		k.observe = observe
 		k.held = &heldError{err: e, outside: k.outsideFailed || errors.Is(e, errWaited)}
 		return costsNothing
 	}
-	k.note(e)
+	k.reportError(e)
 	switch k.on {
 	case OnErrorDrop:
 		k.dropped = n
@@ -556,7 +556,7 @@ func (k *call) costs(n int, e *Error) cost {
 // pass that are dropped or have other labels on all other days.
 func (k *call) recover(b *batch.Metrics, e *Error) view.Result {
 	w := k.w
-	w.win.Reset(b, k.c.gen.Generation, k.now)
+	w.win.Reset(b, k.c.instance.Cache, k.now)
 	switch k.costs(b.Len(), e) {
 	case costsNothing:
 		return view.Result{}
@@ -581,7 +581,7 @@ func (brokenVM) Broken() bool { return true }
 // Backlog returns what waits in the journal of a sink, and what is in quarantine.
 func (c *Component) Backlog() (b component.Backlog) {
 	if c.sink != nil && c.opts.StoragePath != "" {
-		st := c.mem.sent.tell()
+		st := c.mem.sent.updateStats()
 		b = component.Backlog{Journal: true, Samples: st.Samples.Waiting, Lines: st.Lines.Waiting, Patience: c.sink.settings.MaxWait}
 	}
 	if q := c.mem.quarantine; q != nil {
@@ -602,7 +602,7 @@ func (c *Component) DebugInfo() any {
 		State  []StateSummary `json:"state,omitempty"`
 		Sink   *sinkInfo      `json:"sink,omitempty"`
 		Error  *Error         `json:"error,omitempty"` // the last one since all was well
-	}{c.script.file.Name, c.gen.number, c.vms(), c.mem.listener.address(), c.timerSummaries(), c.stateSummaries(), c.sink.debug(), c.report.lastError()}
+	}{c.script.file.Name, c.instance.number, c.vms(), c.mem.listener.address(), c.timerSummaries(), c.stateSummaries(), c.sink.debug(), c.report.lastError()}
 }
 
 // String names the component for messages.

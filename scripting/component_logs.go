@@ -30,8 +30,8 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 			return to.ConsumeLogs(ctx, b)
 		}
 	}
-	c.gen.enter()
-	defer c.gen.leave()
+	c.instance.addCall()
+	defer c.instance.endCall()
 	out, ok := c.rememberedLogs(b)
 	if !ok {
 		var err error
@@ -54,7 +54,7 @@ func (c *Component) makeLogs(ctx context.Context, b *batch.Logs) (out result, ne
 		out, next, err = held(ctx, c, b.Source, c.piecesOfLines(b), e)
 	}
 	if errors.Is(err, errReplaced) {
-		next, err = c.successor(ctx)
+		next, err = c.findSuccessor(ctx)
 	}
 	return out, next, err
 }
@@ -66,7 +66,7 @@ func (c *Component) rememberedLogs(b *batch.Logs) (result, bool) {
 	if def.Logs || def.Sends&batch.SignalLogs == 0 {
 		return result{}, false
 	}
-	res, ok := c.gen.RememberedLogs(b)
+	res, ok := c.instance.RememberedLogs(b)
 	if !ok {
 		return result{}, false
 	}
@@ -78,7 +78,7 @@ func (c *Component) rememberedLogs(b *batch.Logs) (result, bool) {
 // processLogs returns what the hooks make of b. An error is errReplaced, or that
 // of getting a VM: what came of the parts before is lost.
 func (c *Component) processLogs(ctx context.Context, b *batch.Logs) (result, error) {
-	if !c.entrance.enter() {
+	if !c.entrance.tryEnter() {
 		return result{}, errReplaced
 	}
 	defer c.entrance.leave()
@@ -191,7 +191,7 @@ func (c *Component) runLogs(ctx context.Context, w *worker, b *batch.Logs) (out 
 		res, samples = k.recoverLogs(b, whole), view.Result{}
 	}
 	if err := w.vm.End(); err != nil {
-		k.note(AsError(err))
+		k.reportError(AsError(err))
 	}
 	m := c.mem.metrics
 	m.seconds.Add(time.Since(started).Seconds())
@@ -203,7 +203,7 @@ func (c *Component) runLogs(ctx context.Context, w *worker, b *batch.Logs) (out 
 		out.lines = c.madeLines(res.Batch, &w.lines)
 		c.routedLines(&w.lines)
 		if samples.Emitted > 0 {
-			out.samples = c.made(samples.Batch, &w.win)
+			out.samples = c.divideOutput(samples.Batch, &w.win)
 			c.routed(&w.win)
 			c.unsent(out.samples)
 		}
@@ -226,9 +226,9 @@ func (k *call) logHooks(b *batch.Logs) (res view.LogsResult, samples view.Result
 			err = &Error{Script: c.script.name, File: c.script.file.Name, Hook: "logs", Err: panicError(v)}
 		}
 	}()
-	w.lines.Reset(b, c.gen.Generation, k.now)
+	w.lines.Reset(b, c.instance.Cache, k.now)
 	// What is emitted of it says nothing about what is not.
-	w.win.Reset(&batch.Metrics{Source: batch.PushSourceOf(b.Source), Way: b.Way}, c.gen.Generation, k.now)
+	w.win.Reset(&batch.Metrics{Source: batch.PushSourceOf(b.Source), Way: b.Way}, c.instance.Cache, k.now)
 	w.lines.Limit(shareOf(k.ctx, b.Len(), int64(c.block.Limits.Output)))
 	call := k.limits(b.Len())
 	call.Metrics = k.samples()
@@ -265,7 +265,7 @@ func (k *call) logLines(source, way uint64) *view.Logs {
 	if k.c.script.def.Sends&batch.SignalLogs == 0 {
 		return nil
 	}
-	k.w.lines.Reset(&batch.Logs{Source: source, Way: way}, k.c.gen.Generation, k.now)
+	k.w.lines.Reset(&batch.Logs{Source: source, Way: way}, k.c.instance.Cache, k.now)
 	return &k.w.lines
 }
 
@@ -299,7 +299,7 @@ func (k *call) skipped(err error, rows *view.Window, record func() string, row i
 // recoverLogs is what becomes of a batch whose hook failed; see recover.
 func (k *call) recoverLogs(b *batch.Logs, e *Error) view.LogsResult {
 	w := k.w
-	w.lines.Reset(b, k.c.gen.Generation, k.now)
+	w.lines.Reset(b, k.c.instance.Cache, k.now)
 	switch k.costs(b.Len(), e) {
 	case costsNothing:
 		return view.LogsResult{}

@@ -35,7 +35,7 @@ func (c *Concurrency) UnmarshalText(text []byte) error {
 	return choose((*string)(c), "concurrency", text, []string{"ordered", "parallel", "single", "partition"}, nil)
 }
 
-// exclusive reports whether calls of two generations must not overlap.
+// exclusive reports whether calls of two instances must not overlap.
 func (c Concurrency) exclusive() bool {
 	return c == ConcurrencySingle || c == ConcurrencyPartition
 }
@@ -69,8 +69,8 @@ type part struct {
 	shard int // of the VM that it meets, in mode partition
 }
 
-// of returns how a column that an Origin sent is split, nil when it is not.
-func (s *splitter) of(origin batch.Origin, column []*batch.Series) *split {
+// splitOf returns how a column that an Origin sent is split, nil when it is not.
+func (s *splitter) splitOf(origin batch.Origin, column []*batch.Series) *split {
 	if s.by == nil && len(column) < 2*splitRows {
 		return nil
 	}
@@ -202,16 +202,16 @@ var errReplaced = errors.New("another component has taken over")
 // process returns what the hooks make of b. An error is errReplaced, that of
 // getting a VM, or of run: what came of the parts before is lost.
 func (c *Component) process(ctx context.Context, b *batch.Metrics) (result, error) {
-	if !c.entrance.enter() {
+	if !c.entrance.tryEnter() {
 		return result{}, errReplaced
 	}
 	defer c.entrance.leave()
 	if c.splitter != nil && c.script.def.Metrics { // a series hook knows no batches
-		if sp := c.splitter.of(b.Origin(), b.Series); sp != nil {
+		if sp := c.splitter.splitOf(b.Origin(), b.Series); sp != nil {
 			return c.inParts(ctx, b, sp)
 		}
 	}
-	out, ran, first, err := c.one(ctx, c.pool, b)
+	out, ran, first, err := c.runOnVM(ctx, c.pool, b)
 	c.ended(ctx, b.Source, ran, first, err)
 	return out, err
 }
@@ -220,7 +220,7 @@ func (c *Component) process(ctx context.Context, b *batch.Metrics) (result, erro
 func (c *Component) inParts(ctx context.Context, b *batch.Metrics, sp *split) (result, error) {
 	parts := sp.partsOf(b)
 	outs, err := c.eachPart(ctx, b.Source, len(parts), func(i int) (result, bool, *Error, error) {
-		return c.one(ctx, c.poolOf(parts[i].shard), parts[i].in)
+		return c.runOnVM(ctx, c.poolOf(parts[i].shard), parts[i].in)
 	})
 	if err != nil {
 		return result{}, err
@@ -270,15 +270,15 @@ func (c *Component) ended(ctx context.Context, source uint64, ran bool, first *E
 		if on == OnErrorHold { // it was not all of the batch
 			on = OnErrorQuarantine
 		}
-		c.report.unwell(source, first, onErrorSays[on], failureAge)
+		c.report.reportFailure(source, first, onErrorSays[on], failureAge)
 	case !isPiece(ctx):
 		c.report.done(source, nil)
 	}
 }
 
-// one runs the hooks on a batch or a part of one, on a VM of p. first is the
+// runOnVM runs the hooks on a batch or a part of one, on a VM of p. first is the
 // first error of the script; ran says whether there was a VM to have one.
-func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics) (out result, ran bool, first *Error, err error) {
+func (c *Component) runOnVM(ctx context.Context, p *pool, b *batch.Metrics) (out result, ran bool, first *Error, err error) {
 	w, first, err := c.borrow(ctx, p)
 	if err != nil {
 		return result{}, first != nil, first, err
@@ -287,7 +287,7 @@ func (c *Component) one(ctx context.Context, p *pool, b *batch.Metrics) (out res
 	c.putBack(p, w)
 	if e, ok := err.(*heldError); ok && c.isolates(ctx) {
 		out, first, err = isolate(ctx, c, c.piecesOf(b), e, func(ctx context.Context, part *batch.Metrics) (result, bool, *Error, error) {
-			return c.one(ctx, p, part)
+			return c.runOnVM(ctx, p, part)
 		})
 	}
 	return out, true, first, err

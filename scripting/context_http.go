@@ -236,7 +236,7 @@ func (o *world) request(w *worker, method, to string, body Value, opts *Map) (Va
 	if err != nil {
 		return nil, err
 	}
-	return o.within(w, opts, func(ctx context.Context) (Value, error) {
+	return o.waitFor(w, opts, func(ctx context.Context) (Value, error) {
 		started := w.call.c.opts.Clock.Now()
 		resp, err := o.http.Do(ctx, req)
 		took := w.call.c.opts.Clock.Now().Sub(started)
@@ -332,7 +332,7 @@ func addQuery(req *egress.Request, opts *Map) error {
 	values, size := url.Values{}, 0
 	for _, k := range query.Keys() {
 		v, _ := query.Get(k)
-		s, ok := revealed(v)
+		s, ok := revealText(v)
 		switch v := v.(type) {
 		case int64:
 			s, ok = strconv.FormatInt(v, 10), true
@@ -367,11 +367,11 @@ func addHeaders(req *egress.Request, opts *Map) error {
 	size := 0
 	for _, name := range headers.Keys() {
 		v, _ := headers.Get(name)
-		value, ok := revealed(v)
+		value, ok := revealText(v)
 		if list, is := v.(*List); is {
 			ok = true
 			for _, part := range list.Items {
-				s, text := revealed(part)
+				s, text := revealText(part)
 				ok = ok && text
 				if len(value)+len(s) > maxHeaderBytes {
 					return headersTooLong()
@@ -403,7 +403,7 @@ func addAuth(req *egress.Request, opts *Map) error {
 	case hasBearer && hasBasic || set && (hasBearer || hasBasic):
 		return errors.New("cannot use more than one of basic, bearer and the header Authorization")
 	case hasBearer:
-		token, ok := revealed(bearer)
+		token, ok := revealText(bearer)
 		if !ok {
 			return fmt.Errorf("cannot use a %s as bearer: it must be a text or a secret", nameOf(bearer))
 		}
@@ -411,8 +411,8 @@ func addAuth(req *egress.Request, opts *Map) error {
 	case hasBasic:
 		u, _ := basic.Get("username")
 		p, _ := basic.Get("password")
-		user, ok := revealed(u)
-		password, ok2 := revealed(p)
+		user, ok := revealText(u)
+		password, ok2 := revealText(p)
 		if !ok || !ok2 || strings.Contains(user, ":") {
 			return errors.New("cannot use this as basic: username and password must be texts or secrets, and the name without a colon")
 		}

@@ -17,7 +17,7 @@ func metricsTable(w *worker) *Module {
 			labels, _ := args[1].(*Map)
 			help, _ := args[2].(string)
 			c := w.call.c
-			s, wrong, msg := c.mem.metrics.own.get(c.gen.number, kind, args[0].(string), labels, help)
+			s, wrong, msg := c.mem.metrics.own.get(c.instance.number, kind, args[0].(string), labels, help)
 			if msg != "" {
 				return nil, &ArgError{Func: kind.String(), Param: wrong, Msg: msg}
 			}

@@ -136,7 +136,7 @@ assert.same({ "lab" }, t:metrics("a 1"):label_values("site"))`,
 			}
 			path := args[0].(string)
 			body, err := o.read(path, limit)
-			o.note(w.call, reading{path, limit}, body)
+			o.recordReading(w.call, reading{path, limit}, body)
 			if err != nil {
 				w.call.outsideFailed = true
 				return nil, err
@@ -155,9 +155,9 @@ type reading struct {
 	limit int64
 }
 
-// note keeps what setup has read of a file; body is nil when it could not be
+// recordReading keeps what setup has read of a file; body is nil when it could not be
 // read.
-func (o *world) note(k *call, r reading, body []byte) {
+func (o *world) recordReading(k *call, r reading, body []byte) {
 	if !k.setup {
 		return
 	}
@@ -266,7 +266,7 @@ func (o *world) exec(w *worker, name string, list Value, opts *Map) (Value, erro
 		c.SearchPath = v
 	}
 	if in, ok := option[Value](opts, "stdin"); ok {
-		if c.Stdin, ok = revealed(in); !ok {
+		if c.Stdin, ok = revealText(in); !ok {
 			return nil, errors.New("cannot use this as stdin: it must be a text or a secret")
 		}
 	}
@@ -274,7 +274,7 @@ func (o *world) exec(w *worker, name string, list Value, opts *Map) (Value, erro
 	if run == nil {
 		run = egress.Run
 	}
-	return o.within(w, opts, func(ctx context.Context) (Value, error) {
+	return o.waitFor(w, opts, func(ctx context.Context) (Value, error) {
 		started := w.call.c.opts.Clock.Now()
 		res, err := run(ctx, c)
 		if err != nil {
@@ -302,8 +302,8 @@ func (o *world) lookupEnv(name string) (string, bool) {
 	return o.outside.LookupEnv(name)
 }
 
-// within waits for fn within the call's limits, and within the option timeout.
-func (o *world) within(w *worker, opts *Map, fn func(ctx context.Context) (Value, error)) (Value, error) {
+// waitFor waits for fn within the call's limits, and within the option timeout.
+func (o *world) waitFor(w *worker, opts *Map, fn func(ctx context.Context) (Value, error)) (Value, error) {
 	limit, err := timeout(opts)
 	if err != nil {
 		return nil, err
@@ -378,8 +378,8 @@ func option[T any](opts *Map, name string) (v T, ok bool) {
 	return v, ok
 }
 
-// revealed returns a text, also of a secret.
-func revealed(v Value) (string, bool) {
+// revealText returns a text, also of a secret.
+func revealText(v Value) (string, bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true

@@ -102,7 +102,7 @@ func (s *State) option(name string, v any) error {
 			return wrong("a string")
 		}
 	default:
-		return fmt.Errorf("cannot use %q in weir.state.%s%s", name, s.Kind, instead(name, Names(StateOptions)))
+		return fmt.Errorf("cannot use %q in weir.state.%s%s", name, s.Kind, suggestAlternatives(name, Names(StateOptions)))
 	}
 	return err
 }

@@ -5,26 +5,26 @@
 // Language implementations, one folder each (lua), listed by cmd.
 //
 // In data order: NewCatalog finds files and reads their Definition (manifest);
-// a Registration builds a Component, which is one generation of a node; its
+// a Registration builds a Component, which is one instance of a node; its
 // pool lends a VM to each batch; the VM sees a view.Metrics and records edits;
 // applied, they are the batch that is sent on.
 //
-// A generation lets batches in when its setup has worked, and is torn down
+// An instance lets batches in when its setup has worked, and is torn down
 // after its last call; what must outlive it (what was sent last, timers,
 // counters, state) is the node's memory, which Previous hands down.
 //
 // The rules to know: a VM serves one call at a time and is thrown away after
 // it was killed by a limit; what a series hook decides is remembered per
-// series for the life of the generation; a function that waits for the outside
+// series for the life of the instance; a function that waits for the outside
 // does so in worker.wait, where limits hold and the pool makes room.
 //
 // A component has one of three kinds (kinds.go), which share pools, timers,
 // state, limits, errors and life. A transform is what the above speaks of. A
 // source (source.go) has hooks that get no batch: ask runs one on a VM of the
-// pool and takes what it emitted, a parcel carries that to the receivers, and
+// pool and takes what it emitted, an emission carries that to the receivers, and
 // what a source could not send when it was replaced is left in a mailbox of the
 // node. Timers and poll are beats; run has a VM and a runner of its own; what
-// must not be at work in two generations takes its turn.
+// must not be at work in two instances takes its turn.
 //
 // Tests of scripts are run by package scripttest, and written in a language
 // that is a Tester. A version of a script that has a test file runs when

@@ -44,7 +44,7 @@ func (a *Arg) exportType() reflect.Type {
 	return a.plainType()
 }
 
-// exported are the values that a node exports, which its generations hand down:
+// exported are the values that a node exports, which its instances hand down:
 // what is declared as before stays until other values are given.
 type exported struct {
 	mu     sync.Mutex
@@ -53,7 +53,7 @@ type exported struct {
 
 func newExported() *exported { return &exported{values: map[string]reflect.Value{}} }
 
-// declare begins a generation. What is known of its exports is exported, when
+// declare begins an instance. What is known of its exports is exported, when
 // that is all.
 func (x *exported) declare(exports []*Arg, export func(any)) {
 	x.mu.Lock()
@@ -98,7 +98,7 @@ func (c *Component) export(given *Map) error {
 		i := slices.IndexFunc(exports, func(a *Arg) bool { return a.Name == name })
 		if i < 0 {
 			names := argNames(exports)
-			return fmt.Errorf("cannot export %q: the definition's exports have %s%s", name, strings.Join(names, ", "), meant(name, names))
+			return fmt.Errorf("cannot export %q: the definition's exports have %s%s", name, strings.Join(names, ", "), suggestName(name, names))
 		}
 		x, _ := given.Get(name)
 		v, err := exports[i].convert(exports[i].raw(x))

@@ -155,7 +155,7 @@ func AsError(err error) *Error {
 // checkExprs compiles the program's constant expressions against arguments, of
 // which none is a secret.
 func checkExprs(p Program, args map[string]any) error {
-	gen := view.NewGeneration(view.Options{Args: args})
+	gen := view.NewCache(view.Options{Args: args})
 	var errs []error
 	for _, e := range p.Exprs() {
 		if err := e.check(gen, p.Definition()); err != nil {
@@ -169,7 +169,7 @@ func checkExprs(p Program, args map[string]any) error {
 
 // check compiles an expression. Of one for either signal it is not known which
 // batches it will meet; then it must be right over one.
-func (e Expr) check(gen *view.Generation, def *Definition) error {
+func (e Expr) check(gen *view.Cache, def *Definition) error {
 	over := e.Over
 	if over == 0 {
 		over = def.Accepts()

@@ -37,9 +37,9 @@ func (c *Component) admit(ctx context.Context) (*Component, error) {
 	}
 }
 
-// successor is the component that is to have what this one no longer takes. It
+// findSuccessor is the component that is to have what this one no longer takes. It
 // may have been built and not run yet.
-func (c *Component) successor(ctx context.Context) (*Component, error) {
+func (c *Component) findSuccessor(ctx context.Context) (*Component, error) {
 	select {
 	case <-c.replaced:
 		return c.mem.newest(), nil
@@ -61,11 +61,11 @@ func (c *Component) ends() bool {
 	return true
 }
 
-// open lets batches in, after what must come first: the calls of the generation
+// open lets batches in, after what must come first: the calls of the instance
 // before, when there may be one call at a time, state that is on disk, and
 // setup. It returns false when another component took over or ctx ended before.
 func (c *Component) open(ctx context.Context, before *Component) bool {
-	if before != nil && before.gen.number > c.gen.number {
+	if before != nil && before.instance.number > c.instance.number {
 		return false // it has taken over already
 	}
 	if before != nil && c.block.Concurrency.exclusive() {
@@ -85,7 +85,7 @@ func (c *Component) open(ctx context.Context, before *Component) bool {
 	return true
 }
 
-// alone waits until the jobs of the generation before have ended, if it is that
+// alone waits until the jobs of the instance before have ended, if it is that
 // of a source: it may still answer requests. It returns false when ctx ended
 // before.
 func (c *Component) alone(ctx context.Context, before *Component) bool {
@@ -154,7 +154,7 @@ func (k *call) hook(h *Hook) (out Value, err error) {
 		if v := recover(); v != nil {
 			w.vm = brokenVM{w.vm}
 			e := &Error{File: c.script.file.Name, Hook: h.Name, Err: panicError(v)}
-			k.note(e)
+			k.reportError(e)
 			err = e
 		}
 		if k.run != nil {
@@ -172,11 +172,11 @@ func (k *call) hook(h *Hook) (out Value, err error) {
 	out, err = w.vm.Run(h)
 	if err != nil {
 		e := AsError(err)
-		k.note(e)
+		k.reportError(e)
 		err = e
 	}
 	if e := w.vm.End(); e != nil {
-		k.note(AsError(e))
+		k.reportError(AsError(e))
 	}
 	c.state.flush()
 	return out, err

@@ -93,11 +93,11 @@ func TestSetupThatNeverWorks(t *testing.T) {
 	}
 }
 
-// Each generation is set up and torn down once, in any order of reloads.
+// Each instance is set up and torn down once, in any order of reloads.
 func TestTeardownOncePerGeneration(t *testing.T) {
 	n := newNode(t)
-	const generations = 30
-	for i := range generations {
+	const instances = 30
+	for i := range instances {
 		n.save(fmt.Sprintf(`return weir.transform {
 			setup = function(ctx) ctx.log.warn("up %[1]d") end,
 			teardown = function(ctx) ctx.sleep(0) ctx.log.warn("down %[1]d") end,
@@ -107,7 +107,7 @@ func TestTeardownOncePerGeneration(t *testing.T) {
 		n.Clock.Advance(5 * time.Second) // log lines are limited by the second
 	}
 	n.stop()
-	for i := range generations {
+	for i := range instances {
 		for _, what := range []string{"up", "down"} {
 			if got := strings.Count(n.Logs(), fmt.Sprintf("msg=\"%s %d\"", what, i)); got != 1 {
 				t.Errorf("%s %d: %d times, want 1", what, i, got)

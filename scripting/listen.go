@@ -119,7 +119,7 @@ var listenDocs = map[string]string{
 	"script.requests.max_requests":     "Most requests at a time; further ones are answered 503.",
 }
 
-// listener is the server on a node's own address. The generations of the node
+// listener is the server on a node's own address. The instances of the node
 // hand it down: the port stays open while one takes over from another.
 type listener struct {
 	newest func() *Component
@@ -148,8 +148,8 @@ func (l *listener) check(a *server.Arguments) error {
 	return err
 }
 
-// enter begins c's Run: what is served is what the newest generation asks for.
-func (l *listener) enter(c *Component) {
+// addComponent begins c's Run: what is served is what the newest instance asks for.
+func (l *listener) addComponent(c *Component) {
 	l.mu.Lock()
 	l.users++
 	l.mu.Unlock()
@@ -158,7 +158,7 @@ func (l *listener) enter(c *Component) {
 	}
 }
 
-// update makes the server what c asks for, unless another generation is to say.
+// update makes the server what c asks for, unless another instance is to say.
 func (l *listener) update(c *Component) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +179,7 @@ func (l *listener) update(c *Component) error {
 	if err != nil {
 		return err
 	}
-	// The next generation goes on with it, so that it ends when leave says so.
+	// The next instance goes on with it, so that it ends when leave says so.
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	l.server, l.stop, l.ended = s, stop, append(l.ended, ended)
@@ -208,12 +208,12 @@ func (l *listener) address() string {
 	return l.server.Address()
 }
 
-// handover is how long a generation that was replaced keeps the port open for
+// handover is how long an instance that was replaced keeps the port open for
 // the next one, whose Run is about to be called.
 const handover = 2 * time.Second
 
-// leave ends c's Run; ctx is Run's and has ended. The last one closes the port.
-func (l *listener) leave(ctx context.Context, c *Component) {
+// removeComponent ends c's Run; ctx is Run's and has ended. The last one closes the port.
+func (l *listener) removeComponent(ctx context.Context, c *Component) {
 	if c.listen != nil && errors.Is(context.Cause(ctx), component.ErrReplaced) {
 		t := c.opts.Clock.NewTimer(handover)
 		defer t.Stop()
@@ -249,7 +249,7 @@ func (l *listener) report(h component.Health) {
 // address.
 type ownAddress struct{}
 
-// ServeHTTP hands a request to the newest generation.
+// ServeHTTP hands a request to the newest instance.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := l.newest()
 	if c == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/scripting/outbox"
 )
 
-// memory is what the generations of one node hand down: what they sent last,
+// memory is what the instances of one node hand down: what they sent last,
 // and their counters, which must not start from zero at every save.
 type memory struct {
 	exits      *flow.Exits
@@ -24,23 +24,23 @@ type memory struct {
 	held       prometheus.Gauge // batches that are held
 	exports    *exported
 	going      *going
-	turn       chan struct{} // of a source: capacity 1, held by the generation that is at work
-	outbox     *outbox.Queue // nil: no generation was a sink yet
+	turn       chan struct{} // of a source: capacity 1, held by the instance that is at work
+	outbox     *outbox.Queue // nil: no instance was a sink yet
 	sent       *sinkMetrics  // of outbox
 
 	mu      sync.Mutex
 	current *Component // the newest whose Run was called
 	timers  map[string]*timer
-	state   *nodeState // nil until a generation declares some
-	last    uint64     // number of the newest generation
+	state   *nodeState // nil until an instance declares some
+	last    uint64     // number of the newest instance
 	running int        // components whose Run has not returned
-	retired []*generation
-	dying   []*generation
+	retired []*instance
+	dying   []*instance
 }
 
-// generation is one version of a script with one set of arguments.
-type generation struct {
-	*view.Generation
+// instance is one version of a script with one set of arguments.
+type instance struct {
+	*view.Cache
 	number uint64
 
 	calls   atomic.Int64
@@ -48,27 +48,27 @@ type generation struct {
 	once    sync.Once
 }
 
-func (g *generation) enter() { g.calls.Add(1) }
+func (g *instance) addCall() { g.calls.Add(1) }
 
-func (g *generation) leave() {
+func (g *instance) endCall() {
 	if g.calls.Add(-1) == 0 && g.closing.Load() {
-		g.once.Do(g.Generation.Close)
+		g.once.Do(g.Cache.Close)
 	}
 }
 
 // close gives back what was derived, once the last call has returned.
-func (g *generation) close() {
+func (g *instance) close() {
 	g.closing.Store(true)
 	if g.calls.Load() == 0 {
-		g.once.Do(g.Generation.Close)
+		g.once.Do(g.Cache.Close)
 	}
 }
 
-func (m *memory) next(o view.Options) *generation {
+func (m *memory) next(o view.Options) *instance {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last++
-	return &generation{Generation: view.NewGeneration(o), number: m.last}
+	return &instance{Cache: view.NewCache(o), number: m.last}
 }
 
 func newMemory() *memory {
@@ -79,7 +79,7 @@ func newMemory() *memory {
 	return m
 }
 
-// register makes the counters visible that a generation has to do with.
+// register makes the counters visible that an instance has to do with.
 func (m *memory) register(r prometheus.Registerer, d *Definition, on OnError) error {
 	var more []prometheus.Collector
 	if on.stores() {
@@ -94,9 +94,9 @@ func (m *memory) register(r prometheus.Registerer, d *Definition, on OnError) er
 	return m.metrics.register(r, d, more...)
 }
 
-// enter begins c's Run, which replaces the component that ran before, if any.
+// beginRun begins c's Run, which replaces the component that ran before, if any.
 // Runs may begin in another order than components were built.
-func (m *memory) enter(c *Component) (before *Component) {
+func (m *memory) beginRun(c *Component) (before *Component) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running++
@@ -104,7 +104,7 @@ func (m *memory) enter(c *Component) (before *Component) {
 	switch {
 	case before == nil:
 		m.current = c
-	case before.gen.number < c.gen.number:
+	case before.instance.number < c.instance.number:
 		m.current = c
 		close(before.replaced)
 	default:
@@ -120,18 +120,18 @@ func (m *memory) newest() *Component {
 	return m.current
 }
 
-// maxRetired is how many generations of a node live on after they were
+// maxRetired is how many instances of a node live on after they were
 // replaced: one that is saved every second would else hold its series a hundred
 // times.
 const maxRetired = 3
 
-// leave retires a generation. Its handles live on until two sweeps of another,
+// retire retires an instance. Its handles live on until two sweeps of another,
 // or maxRetired younger ones are retired: the markers that its series are owed
 // should still find the handles in the memos downstream. When there is no
 // other, the node is gone.
 //
 // A source that is replaced leaves before the next one enters, which may never.
-func (m *memory) leave(g *generation, replaced bool) {
+func (m *memory) retire(g *instance, replaced bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running--
@@ -157,7 +157,7 @@ func (m *memory) leave(g *generation, replaced bool) {
 	m.state.release()
 }
 
-func (m *memory) sweep(current *generation) {
+func (m *memory) sweep(current *instance) {
 	m.mu.Lock()
 	dying := m.dying
 	m.dying, m.retired = m.retired, nil
@@ -167,5 +167,5 @@ func (m *memory) sweep(current *generation) {
 	}
 	current.Sweep()
 	m.exits.Sweep()
-	m.metrics.own.sweep(current.number)
+	m.metrics.own.removeOutdated(current.number)
 }

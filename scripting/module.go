@@ -483,7 +483,7 @@ func (p *Param) entries(m *Map) (Value, string) {
 			e = &p.Fields[i]
 		}
 		if e == nil {
-			return nil, fmt.Sprintf("has no key %q%s", k, instead(k, Names(p.Fields)))
+			return nil, fmt.Sprintf("has no key %q%s", k, suggestAlternatives(k, Names(p.Fields)))
 		}
 		x, _ := m.Get(k)
 		v, msg := e.convert(x)
@@ -510,9 +510,9 @@ func Names(ps []Param) []string {
 	return names
 }
 
-// instead is what follows a name that is not there: what may have been meant,
+// suggestAlternatives is what follows a name that is not there: what may have been meant,
 // or all there is.
-func instead(name string, all []string) string {
+func suggestAlternatives(name string, all []string) string {
 	if hint := config.DidYouMean(name, all); hint != "" {
 		return ": " + hint
 	}

@@ -68,7 +68,7 @@ func (c *outsideCatalog) Lookup(name string) (component.Registration, bool) {
 	return r, ok
 }
 
-// world is what one generation of a node may reach: what its script needs and
+// world is what one instance of a node may reach: what its script needs and
 // its block grants.
 type world struct {
 	name     string // of the component, for messages

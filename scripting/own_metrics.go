@@ -44,7 +44,7 @@ const (
 func (k ownKind) String() string { return [...]string{"counter", "gauge", "histogram"}[k] }
 
 // ownMetrics are the metrics that the scripts of one node count themselves. The
-// node's generations hand them down.
+// node's instances hand them down.
 type ownMetrics struct {
 	refused     prometheus.Counter
 	description *prometheus.Desc
@@ -69,9 +69,9 @@ type ownSeries struct {
 	gauge     prometheus.Gauge
 	histogram prometheus.Histogram
 
-	generation uint64 // that asked for it last; under ownMetrics.mu
-	idle       int    // sweeps since it was used; under ownMetrics.mu
-	used       atomic.Bool
+	instance uint64 // that asked for it last; under ownMetrics.mu
+	idle     int    // sweeps since it was used; under ownMetrics.mu
+	used     atomic.Bool
 }
 
 func newOwnMetrics() *ownMetrics {
@@ -95,7 +95,7 @@ var (
 
 // get returns a series, which it makes if there is none. msg says what is wrong
 // with the argument of that name.
-func (m *ownMetrics) get(generation uint64, kind ownKind, name string, labels *Map, help string) (s *ownSeries, wrong, msg string) {
+func (m *ownMetrics) get(instance uint64, kind ownKind, name string, labels *Map, help string) (s *ownSeries, wrong, msg string) {
 	if !ownName.MatchString(name) {
 		return nil, "name", fmt.Sprintf("must be of lower case letters, digits and underscores, begin with a letter and have 100 at most, unlike %.120q", name)
 	}
@@ -156,7 +156,7 @@ func (m *ownMetrics) get(generation uint64, kind ownKind, name string, labels *M
 		m.families[full] = f
 		m.count++
 	}
-	s.generation = generation
+	s.instance = instance
 	s.touch()
 	return s, "", ""
 }
@@ -184,8 +184,8 @@ func (s *ownSeries) collector() prometheus.Collector {
 	return s.histogram
 }
 
-// sweep forgets the series that belonged to an older version of the script.
-func (m *ownMetrics) sweep(generation uint64) {
+// removeOutdated forgets the series that belonged to an older version of the script.
+func (m *ownMetrics) removeOutdated(instance uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, f := range m.families {
@@ -193,7 +193,7 @@ func (m *ownMetrics) sweep(generation uint64) {
 			if s.idle++; s.used.Swap(false) {
 				s.idle = 0
 			}
-			if s.generation < generation && s.idle >= ownIdle {
+			if s.instance < instance && s.idle >= ownIdle {
 				delete(f.series, key)
 				m.count--
 			}

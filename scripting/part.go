@@ -37,7 +37,7 @@ func (p *Parts) Of(part, text string) string {
 		return part
 	}
 	whole := p.wholeOf(text)
-	if !within(part, whole) {
+	if !sharesMemory(part, whole) {
 		return part
 	}
 	if 2*len(part) > len(whole) && len(part) < len(text) {
@@ -61,7 +61,7 @@ func (p *Parts) wholeOf(text string) string {
 		return text
 	}
 	for _, w := range p.whole {
-		if len(w) > len(text) && within(text, w) {
+		if len(w) > len(text) && sharesMemory(text, w) {
 			return w
 		}
 	}
@@ -84,7 +84,7 @@ func (p *Parts) remember(text string) {
 func ownParts(v Value, text string) Value {
 	switch v := v.(type) {
 	case string:
-		if within(v, text) {
+		if sharesMemory(v, text) {
 			return Part(v, text)
 		}
 	case *List:
@@ -94,7 +94,7 @@ func ownParts(v Value, text string) Value {
 	case *Map:
 		for i, k := range v.keys {
 			x := ownParts(v.values[k], text)
-			if within(k, text) {
+			if sharesMemory(k, text) {
 				delete(v.values, k) // an assignment would leave the key as it is
 				k = Part(k, text)
 				v.keys[i] = k
@@ -105,8 +105,8 @@ func ownParts(v Value, text string) Value {
 	return v
 }
 
-// within reports whether a text lies within the memory of another one.
-func within(part, text string) bool {
+// sharesMemory reports whether a text lies within the memory of another one.
+func sharesMemory(part, text string) bool {
 	from, at := uintptr(unsafe.Pointer(unsafe.StringData(text))), uintptr(unsafe.Pointer(unsafe.StringData(part)))
 	return len(part) > 0 && at >= from && at < from+uintptr(len(text))
 }

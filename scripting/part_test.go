@@ -15,7 +15,7 @@ func TestParts(t *testing.T) {
 		for _, end := range ends {
 			part = p.Of(part[:end], part)
 		}
-		if got := within(part, text); got != shared {
+		if got := sharesMemory(part, text); got != shared {
 			t.Errorf("%s: shared is %t, want %t", name, got, shared)
 		}
 		if part != text[:len(part)] {
@@ -37,7 +37,7 @@ func TestParts(t *testing.T) {
 		parts = append(parts, p.Of(texts[i][:600], texts[i]))
 	}
 	for i, text := range texts {
-		if part := p.Of(parts[i][:400], parts[i]); within(part, text) {
+		if part := p.Of(parts[i][:400], parts[i]); sharesMemory(part, text) {
 			t.Errorf("text %d: the part is shared", i)
 		}
 	}

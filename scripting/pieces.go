@@ -108,9 +108,9 @@ func isolate[B interface{ Len() int }](ctx context.Context, c *Component, p *pie
 		return result{}, err.err, failed
 	}
 	c.trust.isolated(p.good)
-	p.tell(ctx, err)
+	p.reportToTest(ctx, err)
 	on, _ := c.onError(ctx)
-	if failed := p.settle(ctx, on); failed != nil {
+	if failed := p.retryFailed(ctx, on); failed != nil {
 		return result{}, err.err, failed
 	}
 	return p.joined(), err.err, nil
@@ -134,19 +134,19 @@ func held[B interface{ Len() int }](ctx context.Context, c *Component, source ui
 		again, err = nil, cmp.Or(last, err)
 		switch p.verdict(&c.trust, last, err) {
 		case works:
-			c.report.through(source, p.over)
-			p.tell(ctx, err)
+			c.report.reportDelivered(source, p.over)
+			p.reportToTest(ctx, err)
 			return p.joined(), nil, nil
 		case worksByNow:
 			p.retry()
 			continue
 		case blamed:
-			if failed := p.settle(ctx, OnErrorQuarantine); failed != nil {
+			if failed := p.retryFailed(ctx, OnErrorQuarantine); failed != nil {
 				return out, nil, failed
 			}
 			return p.joined(), nil, nil
 		}
-		c.report.unwell(source, err.err, onErrorSays[OnErrorHold], failureAge)
+		c.report.reportFailure(source, err.err, onErrorSays[OnErrorHold], failureAge)
 		if backoff == minHold { // the first time that it waits
 			release = c.holding.add(c)
 		}
@@ -195,8 +195,8 @@ func (p *pieces[B]) nextRound() {
 	}
 }
 
-// tell tells a test of an error that no part had; of others it is told by settle.
-func (p *pieces[B]) tell(ctx context.Context, err *heldError) {
+// reportToTest tells a test of an error that no part had; of others it is told by settle.
+func (p *pieces[B]) reportToTest(ctx context.Context, err *heldError) {
 	if tell := observer(ctx); tell != nil && len(p.bad)+len(p.todo) == 0 {
 		tell(err.err)
 	}
@@ -215,7 +215,7 @@ func (p *pieces[B]) search(ctx context.Context, err *heldError) (last *heldError
 			}
 			p.failed(err)
 		}
-		failed := p.do(ctx)
+		failed := p.runAll(ctx)
 		held, ok := failed.(*heldError)
 		if !ok {
 			return last, failed
@@ -248,8 +248,8 @@ func (p *pieces[B]) retry() {
 	p.todo, p.bad, p.stale, p.calls = append(p.todo, p.bad...), nil, false, 0
 }
 
-// do runs the script on what is to do, as long as there are calls left.
-func (p *pieces[B]) do(ctx context.Context) error {
+// runAll runs the script on what is to do, as long as there are calls left.
+func (p *pieces[B]) runAll(ctx context.Context) error {
 	for len(p.todo) > 0 && p.calls < maxIsolating {
 		if p.calls == 0 {
 			p.began = time.Now()
@@ -258,7 +258,7 @@ func (p *pieces[B]) do(ctx context.Context) error {
 		}
 		p.calls++
 		s := p.todo[len(p.todo)-1]
-		if err := p.ask(ctx, s); err != nil {
+		if err := p.runPart(ctx, s); err != nil {
 			return err
 		}
 		p.todo, p.good = p.todo[:len(p.todo)-1], p.good+s.to-s.from
@@ -266,8 +266,8 @@ func (p *pieces[B]) do(ctx context.Context) error {
 	return nil
 }
 
-// ask runs the script on a part.
-func (p *pieces[B]) ask(ctx context.Context, s span) error {
+// runPart runs the script on a part.
+func (p *pieces[B]) runPart(ctx context.Context, s span) error {
 	rows := batch.RowsBetween(s.from, s.to)
 	in := p.cut(&rows, s.from)
 	out, err := p.run(ctx, in)
@@ -277,9 +277,9 @@ func (p *pieces[B]) ask(ctx context.Context, s span) error {
 	return err
 }
 
-// settle asks the script for the last time about what it failed on, and what is
+// retryFailed asks the script for the last time about what it failed on, and what is
 // not known: on is what becomes of that if it fails again.
-func (p *pieces[B]) settle(ctx context.Context, on OnError) error {
+func (p *pieces[B]) retryFailed(ctx context.Context, on OnError) error {
 	ctx = context.WithValue(context.WithValue(ctx, inPieces{}, p.total), finalOn{}, on)
 	rest := append(p.bad, p.todo...)
 	slices.SortFunc(rest, func(a, b span) int { return a.from - b.from })
@@ -289,7 +289,7 @@ func (p *pieces[B]) settle(ctx context.Context, on OnError) error {
 		for rest = rest[1:]; len(rest) > 0 && rest[0].from == s.to; rest = rest[1:] {
 			s.to = rest[0].to
 		}
-		if err := p.ask(ctx, s); err != nil {
+		if err := p.runPart(ctx, s); err != nil {
 			return err
 		}
 	}

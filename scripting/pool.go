@@ -115,7 +115,7 @@ type entrance struct {
 	left   chan struct{}
 }
 
-func (e *entrance) enter() bool {
+func (e *entrance) tryEnter() bool {
 	e.calls.Add(1)
 	if e.closed.Load() {
 		e.leave()
@@ -162,9 +162,9 @@ func (p *pool) resume() {
 	p.waiting--
 }
 
-// sweep gives up VMs that stood in for waiting ones, as far as fewer waited
+// shrink gives up VMs that stood in for waiting ones, as far as fewer waited
 // since the last sweep.
-func (p *pool) sweep() {
+func (p *pool) shrink() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ; p.extra > p.peak; p.extra-- {

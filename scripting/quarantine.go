@@ -41,7 +41,7 @@ func (b *QuarantineBlock) Validate() error {
 	return errors.Join(errs...)
 }
 
-// quarantined are a node's store and its counts, which its generations hand
+// quarantined are a node's store and its counts, which its instances hand
 // down.
 type quarantined struct {
 	store   *quarantine.Store
@@ -125,8 +125,8 @@ type failures struct {
 	rows []int
 }
 
-// keep notes a record for the quarantine.
-func (k *call) keep(row int, e *Error) {
+// quarantineRecord notes a record for the quarantine.
+func (k *call) quarantineRecord(row int, e *Error) {
 	i := slices.IndexFunc(k.kept, func(f failures) bool { return f.err.Hook == e.Hook && f.err.Pos() == e.Pos() })
 	if i < 0 {
 		i = len(k.kept)

@@ -283,7 +283,7 @@ func (c *Component) try(ctx context.Context, f File) (try *Component, done func(
 	}
 	return try, func() {
 		try.world.close()
-		try.gen.close()
+		try.instance.close()
 	}, nil
 }
 

@@ -103,26 +103,26 @@ func (r *reporter) done(source uint64, err *Error) {
 		return
 	}
 	delete(r.fails, source)
-	r.settle(now)
+	r.recoverIfWell(now)
 }
 
 // failing is done with an error of a source that may not be heard of for an age.
 func (r *reporter) failing(source uint64, err *Error, age time.Duration) {
-	r.unwell(source, err, r.says, age)
+	r.reportFailure(source, err, r.says, age)
 }
 
-// through reports that a batch which was held got through: over is the limit that
+// reportDelivered reports that a batch which was held got through: over is the limit that
 // it did in parts for, nil when there is none.
-func (r *reporter) through(source uint64, over *Error) {
+func (r *reporter) reportDelivered(source uint64, over *Error) {
 	if over == nil {
 		r.done(source, nil)
 		return
 	}
-	r.unwell(source, over, inPartsSays, failureAge)
+	r.reportFailure(source, over, inPartsSays, failureAge)
 }
 
-// unwell is failing, with what becomes of data.
-func (r *reporter) unwell(source uint64, err *Error, says string, age time.Duration) {
+// reportFailure is failing, with what becomes of data.
+func (r *reporter) reportFailure(source uint64, err *Error, says string, age time.Duration) {
 	now := r.o.Clock.Now()
 	r.mu.Lock()
 	r.fails[source] = now.Add(age)
@@ -137,13 +137,13 @@ func (r *reporter) unwell(source uint64, err *Error, says string, age time.Durat
 	}
 	r.mu.Unlock()
 	if changed {
-		r.tell(now)
+		r.reportHealth(now)
 	}
 }
 
-// tell reports how the node is by now: of several at once, the last one reports
+// reportHealth reports how the node is by now: of several at once, the last one reports
 // the last health.
-func (r *reporter) tell(now time.Time) {
+func (r *reporter) reportHealth(now time.Time) {
 	r.telling.Lock()
 	defer r.telling.Unlock()
 	r.mu.Lock()
@@ -160,8 +160,8 @@ func (r *reporter) tell(now time.Time) {
 	}
 }
 
-// settle is called with mu held and lets it go: healthy when nothing fails.
-func (r *reporter) settle(now time.Time) {
+// recoverIfWell is called with mu held and lets it go: healthy when nothing fails.
+func (r *reporter) recoverIfWell(now time.Time) {
 	if len(r.fails) > 0 || r.health == component.Healthy {
 		r.mu.Unlock()
 		return
@@ -178,7 +178,7 @@ func (r *reporter) settle(now time.Time) {
 	if again {
 		r.o.Logger.Info("script works again", "errors_not_logged", quiet)
 	}
-	r.tell(now)
+	r.reportHealth(now)
 }
 
 // lastError is the last error since all was well, nil when it is.
@@ -188,8 +188,8 @@ func (r *reporter) lastError() *Error {
 	return r.last
 }
 
-// sweep forgets the failures of sources that send no more.
-func (r *reporter) sweep() {
+// forgetIdleSources forgets the failures of sources that send no more.
+func (r *reporter) forgetIdleSources() {
 	now := r.o.Clock.Now()
 	r.mu.Lock()
 	for s, until := range r.fails {
@@ -197,7 +197,7 @@ func (r *reporter) sweep() {
 			delete(r.fails, s)
 		}
 	}
-	r.settle(now)
+	r.recoverIfWell(now)
 }
 
 // log writes a line that the script wrote.

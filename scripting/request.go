@@ -297,7 +297,7 @@ func (q *request) signed(by *Map) (bool, error) {
 // secretOption returns a text, also of a secret, which must not be empty: it
 // would let everybody in.
 func secretOption(v Value, name string) (string, error) {
-	s, ok := revealed(v)
+	s, ok := revealText(v)
 	if !ok {
 		return "", &ArgError{Func: "authorized", Param: name, Msg: fmt.Sprintf("must be a text or a secret, not a %s", nameOf(v))}
 	}

@@ -43,9 +43,9 @@ func (s *script) routesDoc(docs map[string]string) string {
 	return b.String() + "  }\n"
 }
 
-// ways are the receivers by way: those of forward_to, then those of each output;
+// receiversByOutput are the receivers by way: those of forward_to, then those of each output;
 // nil of a component that sends nothing.
-func ways(def *Definition, args reflect.Value) [][]*flow.Receiver {
+func receiversByOutput(def *Definition, args reflect.Value) [][]*flow.Receiver {
 	if def.Sends == 0 {
 		return nil
 	}
@@ -106,9 +106,9 @@ func (c *Component) openExits(ways [][]*flow.Receiver) {
 	}
 }
 
-// made divides what became of a batch. win is the window after Apply; nil when
+// divideOutput divides what became of a batch. win is the window after Apply; nil when
 // no hook was asked, hence nothing routed.
-func (c *Component) made(out *batch.Metrics, win *view.Metrics) made {
+func (c *Component) divideOutput(out *batch.Metrics, win *view.Metrics) made {
 	m := make(made, len(c.sets))
 	for i, ways := range c.sets {
 		switch {
@@ -224,10 +224,10 @@ func (c *Component) routed(win *view.Metrics) {
 
 // send sends what became of a batch, whose latest time is t, Unix ms.
 func (c *Component) send(ctx context.Context, out result, t int64) error {
-	return c.sendAs(ctx, c.gen.number, out, t)
+	return c.sendAs(ctx, c.instance.number, out, t)
 }
 
-// sendAs is send of what another generation of rules made, see batch.Outputs.
+// sendAs is send of what another instance of rules made, see batch.Outputs.
 func (c *Component) sendAs(ctx context.Context, gen uint64, out result, t int64) error {
 	sends := c.script.def.Sends
 	if len(c.exits) == 1 && sends == batch.SignalMetrics && out.samples != nil && !c.mem.exits.AnyClosed() { // as it mostly is

@@ -31,7 +31,7 @@ const retryAfter = "1"
 // Handler serves the routes of the script's hook http.
 func (c *Component) Handler() http.Handler { return c.routes }
 
-// routes are the routes of a generation; nil has none.
+// routes are the routes of an instance; nil has none.
 type routes struct{ mux *http.ServeMux }
 
 func (c *Component) openRoutes() {
@@ -57,7 +57,7 @@ func (rs *routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rs.mux.ServeHTTP(w, r)
 }
 
-// route is a Route of a generation.
+// route is a Route of an instance.
 type route struct {
 	c *Component
 	Route
@@ -85,7 +85,7 @@ func refusal(status int, format string, args ...any) *reply {
 	return a
 }
 
-// serve answers a request, or says which other generation is to have it; its
+// serve answers a request, or says which other instance is to have it; its
 // body is there to be read again then.
 func (c *Component) serve(w http.ResponseWriter, r *http.Request, rt Route) (*reply, *Component) {
 	limits := &c.block.requests
@@ -143,13 +143,13 @@ func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body
 	if err != nil {
 		return refusal(http.StatusBadRequest, "%v", err), nil
 	}
-	c.gen.enter()
-	defer c.gen.leave()
+	c.instance.addCall()
+	defer c.instance.endCall()
 	source := c.mem.shipper.source
-	a, ok := c.ask(ctx, ctx, &Hook{Name: hookHTTP, Key: rt.Key, Args: []Value{&Object{Type: requestType, Data: q}}}, source)
+	a, ok := c.runBatchlessHook(ctx, ctx, &Hook{Name: hookHTTP, Key: rt.Key, Args: []Value{&Object{Type: requestType, Data: q}}}, source)
 	switch {
 	case !ok && c.entrance.closed.Load():
-		to, err := c.successor(ctx)
+		to, err := c.findSuccessor(ctx)
 		if err != nil {
 			return later(err)
 		}

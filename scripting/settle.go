@@ -38,7 +38,7 @@ func (p *progress) update(f func()) {
 // error is setup's, or the context's. Run must be running.
 func (c *Component) Settled(ctx context.Context) (next time.Time, err error) {
 	for {
-		next, done, changed, err := c.settled()
+		next, done, changed, err := c.awaitIdle()
 		if done || err != nil {
 			return next, err
 		}
@@ -50,7 +50,7 @@ func (c *Component) Settled(ctx context.Context) (next time.Time, err error) {
 	}
 }
 
-func (c *Component) settled() (next time.Time, done bool, changed <-chan struct{}, err error) {
+func (c *Component) awaitIdle() (next time.Time, done bool, changed <-chan struct{}, err error) {
 	p := c.progress
 	now := c.opts.Clock.Now()
 	p.mu.Lock()

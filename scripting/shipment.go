@@ -15,7 +15,7 @@ import (
 // shipper sends what requests emitted, one batch after the other, so that the
 // order of a series is that in which requests were answered: what comes while
 // one is on its way is joined into the next, or each would wait for the journal
-// writes of all before it. The generations of a node share it.
+// writes of all before it. The instances of a node share it.
 type shipper struct {
 	source uint64
 	turn   chan struct{} // capacity 1: holds a value while somebody sends
@@ -58,7 +58,7 @@ func (s *shipper) send(ctx context.Context, c *Component, out result, limit time
 		case s.turn <- struct{}{}:
 			s.sendNext(ctx, limit)
 		case <-ctx.Done():
-			if s.withdraw(mine) {
+			if s.takeBack(mine) {
 				return context.Cause(ctx)
 			}
 			select {
@@ -71,8 +71,8 @@ func (s *shipper) send(ctx context.Context, c *Component, out result, limit time
 	}
 }
 
-// withdraw takes back what nobody has begun to send.
-func (s *shipper) withdraw(mine *shipment) bool {
+// takeBack takes back what nobody has begun to send.
+func (s *shipper) takeBack(mine *shipment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, w := range s.waiting {
@@ -89,7 +89,7 @@ func (s *shipper) withdraw(mine *shipment) bool {
 // gone before.
 func (s *shipper) sendNext(ctx context.Context, limit time.Duration) {
 	defer func() { <-s.turn }() // after a panic of ours too
-	group := s.take()
+	group := s.takeGroup()
 	if len(group) == 0 {
 		return
 	}
@@ -108,9 +108,9 @@ func (s *shipper) sendNext(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// take returns what goes into the next batch: of one generation, which knows
+// takeGroup returns what goes into the next batch: of one instance, which knows
 // where it leads.
-func (s *shipper) take() (group []*shipment) {
+func (s *shipper) takeGroup() (group []*shipment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, records := 0, 0

@@ -118,7 +118,7 @@ func (s *sink) begin(ctx context.Context) (end func()) {
 	if s.c.opts.StoragePath == "" {
 		return func() {}
 	}
-	s.session = s.c.mem.outbox.Begin(s.c.gen.number, s.settings)
+	s.session = s.c.mem.outbox.Begin(s.c.instance.number, s.settings)
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { s.session.Keep(keep) })
@@ -126,12 +126,12 @@ func (s *sink) begin(ctx context.Context) (end func()) {
 		stop()
 		wg.Wait()
 		s.session.End()
-		s.c.mem.sent.tell()
+		s.c.mem.sent.updateStats()
 	}
 }
 
 // send delivers what is in the journal until life ends, and then, unless another
-// generation goes on with it, what is there. A panic of ours costs a second.
+// instance goes on with it, what is there. A panic of ours costs a second.
 func (s *sink) send(life, run context.Context) {
 	c := s.c
 	stop := func() outbox.Stop {
@@ -167,7 +167,7 @@ func (s *sink) watch(life, _ context.Context) {
 	c := s.c
 	orphans := journaling.Orphans{Storage: c.opts.StoragePath, Clock: c.opts.Clock, Logger: c.opts.Logger}
 	for n := 1; clock.Sleep(life, c.opts.Clock, 5*time.Second) == nil; n++ {
-		c.mem.sent.tell()
+		c.mem.sent.updateStats()
 		s.report()
 		if n%720 == 12 { // after a minute, when all have claimed theirs, and every hour
 			orphans.Tend()

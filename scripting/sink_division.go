@@ -109,20 +109,20 @@ func (d *division) search(ctx context.Context, err *heldError) {
 			return
 		case on != OnErrorHold:
 			c.trust.isolated(d.p.good)
-			d.over = d.p.settle(ctx, on) != nil
-			c.report.unwell(source, d.err.err, onErrorSays[on], failureAge)
+			d.over = d.p.retryFailed(ctx, on) != nil
+			c.report.reportFailure(source, d.err.err, onErrorSays[on], failureAge)
 			return
 		}
 		switch d.p.verdict(&c.trust, last, d.err) {
 		case works:
-			c.report.through(source, d.p.over)
+			c.report.reportDelivered(source, d.p.over)
 			return
 		case worksByNow:
 			d.p.retry()
 			continue
 		case blamed:
 			d.quarantine()
-			c.report.unwell(source, d.err.err, onErrorSays[OnErrorQuarantine], failureAge)
+			c.report.reportFailure(source, d.err.err, onErrorSays[OnErrorQuarantine], failureAge)
 			return
 		}
 		c.report.failing(source, d.err.err, failureAge)

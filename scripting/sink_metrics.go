@@ -53,9 +53,9 @@ func (m *sinkMetrics) observe(out outbox.Outcome, records int, took time.Duratio
 	m.seconds.WithLabelValues(outcome).Observe(took.Seconds())
 }
 
-// tell tells the node's figures what was sent and lost since the last call, and
+// updateStats tells the node's figures what was sent and lost since the last call, and
 // returns the queue's.
-func (m *sinkMetrics) tell() outbox.Stats {
+func (m *sinkMetrics) updateStats() outbox.Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	st := m.queue.Stats()

@@ -39,12 +39,12 @@ var errStopsSending = errors.New("weir stops, or another version takes over")
 // deliver runs send on an offer, and on parts of it when it fails.
 func (s *sink) deliver(ctx context.Context, shard int, o *outbox.Offer) outbox.Outcome {
 	c := s.c
-	if !c.entrance.enter() {
+	if !c.entrance.tryEnter() {
 		return outbox.Retry(o, 0)
 	}
 	defer c.entrance.leave()
-	c.gen.enter()
-	defer c.gen.leave()
+	c.instance.addCall()
+	defer c.instance.endCall()
 	out, err := s.round(ctx, shard, o)
 	switch {
 	case len(out.Left) > 0 && ctx.Err() != nil: // there was no time
@@ -104,14 +104,14 @@ func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer) attempt 
 	k.sends = said
 	dropped, err := k.send(o.Batch)
 	if err := w.vm.End(); err != nil {
-		k.note(AsError(err))
+		k.reportError(AsError(err))
 	}
 	took := time.Since(started)
 	c.mem.metrics.seconds.Add(took.Seconds())
 	if err != nil && ctx.Err() == nil {
-		k.note(AsError(err))
+		k.reportError(AsError(err))
 	}
-	a := s.judge(k, dropped, err)
+	a := s.classifyAttempt(k, dropped, err)
 	first := k.first
 	k.done()
 	c.mem.sent.observe(a.outcome(), o.Len(), took)
@@ -141,11 +141,11 @@ func (k *call) send(b outbox.Batch) (dropped []int, err error) {
 	window := &w.win.Window
 	if b.Logs != nil {
 		window = &w.lines.Window
-		w.lines.Reset(b.Logs, c.gen.Generation, k.now)
+		w.lines.Reset(b.Logs, c.instance.Cache, k.now)
 		w.vm.Begin(k.limits(b.Len()))
 		err = w.vm.Logs(&w.lines)
 	} else {
-		w.win.Reset(b.Metrics, c.gen.Generation, k.now)
+		w.win.Reset(b.Metrics, c.instance.Cache, k.now)
 		w.vm.Begin(k.limits(b.Len()))
 		err = w.vm.Metrics(&w.win)
 	}
@@ -158,9 +158,9 @@ func (k *call) send(b outbox.Batch) (dropped []int, err error) {
 	return dropped, err
 }
 
-// judge is what becomes of an offer after an attempt: err is that of the hook,
+// classifyAttempt is what becomes of an offer after an attempt: err is that of the hook,
 // dropped are the rows that it dropped, those it failed on among them.
-func (s *sink) judge(k *call, dropped []int, err error) attempt {
+func (s *sink) classifyAttempt(k *call, dropped []int, err error) attempt {
 	said := k.sends
 	o := said.offer
 	if err != nil && k.ctx.Err() != nil {
@@ -308,12 +308,12 @@ func (s *sink) sendNow(ctx context.Context, b outbox.Batch) (sent int, err error
 			return to.sink.sendNow(ctx, b)
 		}
 	}
-	if !c.entrance.enter() {
+	if !c.entrance.tryEnter() {
 		return 0, errReplaced
 	}
 	defer c.entrance.leave()
-	c.gen.enter()
-	defer c.gen.leave()
+	c.instance.addCall()
+	defer c.instance.endCall()
 	o := &outbox.Offer{Batch: b, ID: outbox.NewID(), Attempt: 1}
 	if before, ok := ctx.Value(anotherAttempt{}).(*Undelivered); ok {
 		o.ID, o.Attempt = before.ID, before.Attempt+1

@@ -40,7 +40,7 @@ func (c *Component) openSource(a arguments) error {
 	return nil
 }
 
-// inTurn runs jobs of which two generations must not be at work at a time.
+// inTurn runs jobs of which two instances must not be at work at a time.
 func (c *Component) inTurn(life, run context.Context, jobs []func(life, run context.Context)) {
 	select {
 	case c.mem.turn <- struct{}{}:
@@ -56,7 +56,7 @@ func (c *Component) inTurn(life, run context.Context, jobs []func(life, run cont
 }
 
 // endSource sends what is left to be sent when the source stops. If its node was
-// removed, it also ends the series that timers and poll sent, of this generation
+// removed, it also ends the series that timers and poll sent, of this instance
 // and of those before it that left that to it; when weir stops, the next process
 // continues them. run is Run's context and has ended.
 func (c *Component) endSource(run context.Context, removed bool) {
@@ -76,5 +76,5 @@ func (c *Component) endSource(run context.Context, removed bool) {
 	wg.Wait()
 }
 
-// endOfAll is a generation of rules by which nothing comes any more.
+// endOfAll is an instance of rules by which nothing comes any more.
 const endOfAll = math.MaxUint64

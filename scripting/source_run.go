@@ -22,7 +22,7 @@ const (
 // errStops is what a run gets that waits when it is to end.
 var errStops = errors.New("the component stops")
 
-// going is what the generations of a source hand down of its run.
+// going is what the instances of a source hand down of its run.
 type going struct {
 	source uint64
 	box    mailbox
@@ -39,9 +39,9 @@ type runner struct {
 	hook *Hook
 	// ctx is what the hook waits within. It ends with life.
 	ctx     context.Context
-	resumed func()    // told when the hook goes on
-	kept    []*parcel // what could not be sent before ctx ended, in order
-	went    time.Time // since when it has not waited
+	resumed func()      // told when the hook goes on
+	kept    []*emission // what could not be sent before ctx ended, in order
+	went    time.Time   // since when it has not waited
 }
 
 // runRun calls run, again after an error, until life ends or it returns.
@@ -103,18 +103,18 @@ func (c *Component) runOnce(life, run context.Context, well time.Time) error {
 		c.report.failing(source, r.k.first, maxEvery)
 	}
 	// What it emitted before an error stands: it may have been sent already.
-	r.take()
+	r.takeEmitted()
 	for _, p := range r.kept {
 		c.post(run, &c.mem.going.box, p)
 	}
 	return err
 }
 
-// take makes a parcel of what was emitted since the last time.
-func (r *runner) take() {
+// takeEmitted makes an emission of what was emitted since the last time.
+func (r *runner) takeEmitted() {
 	out, any := r.k.emitted(r.hook, true)
 	if any {
-		r.kept = append(r.kept, &parcel{c: r.c, gen: r.c.gen.number, out: out, t: r.k.now.UnixMilli()})
+		r.kept = append(r.kept, &emission{c: r.c, instance: r.c.instance.number, out: out, t: r.k.now.UnixMilli()})
 	}
 }
 
@@ -123,7 +123,7 @@ func (r *runner) take() {
 func (r *runner) pause() error {
 	r.c.mem.metrics.seconds.Add(time.Since(r.went).Seconds())
 	r.k.w.op.End()
-	r.take()
+	r.takeEmitted()
 	r.k.openEmitted(r.hook, r.c.mem.going.source)
 	for len(r.kept) > 0 {
 		if r.c.deliver(r.ctx, r.kept[0]) != nil {

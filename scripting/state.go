@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/scripting/state"
 )
 
-// stateSlot is a piece of state of one generation.
+// stateSlot is a piece of state of one instance.
 type stateSlot struct {
 	decl *State
 	col  *state.Collection // set before the first call
@@ -22,8 +22,8 @@ type stateRef struct {
 
 var errStateRemembered = errors.New("cannot use ctx.state in series or stream: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics or logs")
 
-// use returns the collection and the time, or why it cannot be used here.
-func (r *stateRef) use() (*state.Collection, int64, error) {
+// collection returns the collection and the time, or why it cannot be used here.
+func (r *stateRef) collection() (*state.Collection, int64, error) {
 	k := r.w.call
 	switch {
 	case k == nil:
@@ -167,7 +167,7 @@ func entriesResult(kind state.Kind) Result {
 func stateFunc(kind state.Kind, name, doc string, params []Param, result Result, fn func(c *state.Collection, now int64, args []Value) (Value, error)) Function {
 	return Function{Name: name, Doc: doc, Params: params, Result: result, Uses: stateUses(kind, name),
 		Fn: func(args []Value) (Value, error) {
-			c, now, err := args[0].(*stateRef).use()
+			c, now, err := args[0].(*stateRef).collection()
 			if err != nil {
 				return nil, err
 			}

@@ -34,7 +34,7 @@ func (c *Component) stateRoutes(m *http.ServeMux) {
 	}
 	get := serve(func(v *StateView, w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Type", "application/json")
-		return v.Get(w, r.PathValue("name"), given(r.URL.Query(), "key"))
+		return v.Get(w, r.PathValue("name"), queryParameter(r.URL.Query(), "key"))
 	})
 	export := serve(func(v *StateView, w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Type", "application/x-ndjson")
@@ -47,16 +47,16 @@ func (c *Component) stateRoutes(m *http.ServeMux) {
 	m.HandleFunc("PUT /state/{name}", serve(func(v *StateView, _ http.ResponseWriter, r *http.Request) error {
 		q := r.URL.Query()
 		defer c.state.flush()
-		return v.Set(r.PathValue("name"), given(q, "key"), given(q, "value"))
+		return v.Set(r.PathValue("name"), queryParameter(q, "key"), queryParameter(q, "value"))
 	}))
 	m.HandleFunc("DELETE /state/{name}", serve(func(v *StateView, _ http.ResponseWriter, r *http.Request) error {
 		defer c.state.flush()
-		return v.Delete(r.PathValue("name"), given(r.URL.Query(), "key"))
+		return v.Delete(r.PathValue("name"), queryParameter(r.URL.Query(), "key"))
 	}))
 }
 
-// given returns a parameter of a query, nil when it is not there.
-func given(q url.Values, name string) *string {
+// queryParameter returns a parameter of a query, nil when it is not there.
+func queryParameter(q url.Values, name string) *string {
 	if !q.Has(name) {
 		return nil
 	}

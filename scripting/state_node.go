@@ -28,7 +28,7 @@ const hookMigrate = "migrate"
 // allState is the room for the state of all nodes of the process.
 var allState state.Share
 
-// nodeState is the state of a node, which its generations share. A nil one has
+// nodeState is the state of a node, which its instances share. A nil one has
 // none.
 type nodeState struct {
 	store  *state.Store
@@ -46,7 +46,7 @@ type nodeState struct {
 
 func newNodeState(o component.Options) *nodeState {
 	n := &nodeState{onDisk: o.StoragePath != ""}
-	so := state.Options{Node: o.ID, Logger: o.Logger, Trouble: n.troubled, Total: &allState}
+	so := state.Options{Node: o.ID, Logger: o.Logger, Trouble: n.reportDisk, Total: &allState}
 	if n.onDisk {
 		so.Dir = state.Dir(o.StoragePath, o.ID)
 	}
@@ -113,7 +113,7 @@ func (c *Component) takeState(ctx context.Context) error {
 	for i, s := range c.slots {
 		s.col = p.Collections[i]
 	}
-	if n.newest != nil && n.newest.gen.number > c.gen.number {
+	if n.newest != nil && n.newest.instance.number > c.instance.number {
 		return nil // this one was replaced before it began
 	}
 	if p.Changed && def.Migrate {
@@ -170,9 +170,9 @@ func (c *Component) openState(ctx context.Context) bool {
 	return true
 }
 
-// troubled is told when the disk fails, and when it does no more. The node is
+// reportDisk is told when the disk fails, and when it does no more. The node is
 // healthy all the same: who restarts what is not would lose the state.
-func (n *nodeState) troubled(err error) {
+func (n *nodeState) reportDisk(err error) {
 	n.troubleMu.Lock()
 	defer n.troubleMu.Unlock()
 	n.trouble = err
@@ -188,7 +188,7 @@ func (n *nodeState) showTrouble(c *Component) {
 	}
 	n.troubleMu.Lock()
 	defer n.troubleMu.Unlock()
-	if n.shown == nil || n.shown.gen.number < c.gen.number {
+	if n.shown == nil || n.shown.instance.number < c.instance.number {
 		n.shown = c
 	}
 	n.show(c)
@@ -298,7 +298,7 @@ func (s *script) checkState(b ScriptBlock) error {
 	return nil
 }
 
-// collections are those of the newest generation.
+// collections are those of the newest instance.
 func (n *nodeState) collections() []*state.Collection {
 	if n == nil {
 		return nil

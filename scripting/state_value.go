@@ -114,7 +114,7 @@ type formReader struct {
 	bad bool
 }
 
-func (r *formReader) take(n int) string {
+func (r *formReader) takeBytes(n int) string {
 	if r.bad || n < 0 || n > len(r.b) {
 		r.bad = true
 		return "\x00\x00\x00\x00\x00\x00\x00\x00"[:min(max(n, 0), 8)]
@@ -126,7 +126,7 @@ func (r *formReader) take(n int) string {
 
 func (r *formReader) uvarint() uint64 {
 	v, n := binary.Uvarint([]byte(r.b[:min(len(r.b), binary.MaxVarintLen64)]))
-	r.take(n)
+	r.takeBytes(n)
 	r.bad = r.bad || n <= 0
 	return v
 }
@@ -148,20 +148,20 @@ func (r *formReader) value(depth int) Value {
 	if r.bad {
 		return nil
 	}
-	switch kind := r.take(1)[0]; kind {
+	switch kind := r.takeBytes(1)[0]; kind {
 	case byte(state.Null):
 		return Null
 	case byte(state.Bool):
-		return r.take(1)[0] != 0
+		return r.takeBytes(1)[0] != 0
 	case byte(state.Int):
 		v, n := binary.Varint([]byte(r.b[:min(len(r.b), binary.MaxVarintLen64)]))
-		r.take(n)
+		r.takeBytes(n)
 		r.bad = r.bad || n <= 0
 		return v
 	case byte(state.Float):
-		return math.Float64frombits(binary.LittleEndian.Uint64([]byte(r.take(8))))
+		return math.Float64frombits(binary.LittleEndian.Uint64([]byte(r.takeBytes(8))))
 	case byte(state.String):
-		return r.take(r.length())
+		return r.takeBytes(r.length())
 	case formList:
 		l := &List{Items: make([]Value, r.length())}
 		for i := range l.Items {
@@ -171,7 +171,7 @@ func (r *formReader) value(depth int) Value {
 	case formMap:
 		m := NewMap()
 		for range r.length() {
-			key := r.take(r.length())
+			key := r.takeBytes(r.length())
 			m.Set(key, r.value(depth+1))
 		}
 		return m

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// timer is what the generations of a node hand down of one of their timers:
+// timer is what the instances of a node hand down of one of their timers:
 // when it began, so that it goes on in phase, and its Source.
 type timer struct {
 	began  time.Time
@@ -59,7 +59,7 @@ func (m *memory) goneTimers(beats []beat) map[string]*timer {
 	return gone
 }
 
-// allTimers returns the timers of all generations that have not ended.
+// allTimers returns the timers of all instances that have not ended.
 func (m *memory) allTimers() []*timer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *memory) allTimers() []*timer {
 }
 
 // runTimers runs the timers until ctx ends, which it does when another
-// generation takes over. run is Run's: what has begun may go on for as long.
+// instance takes over. run is Run's: what has begun may go on for as long.
 func (c *Component) runTimers(ctx, run context.Context) {
 	var wg sync.WaitGroup
 	for key, t := range c.mem.goneTimers(c.beats) {
@@ -75,7 +75,7 @@ func (c *Component) runTimers(ctx, run context.Context) {
 			select {
 			case t.busy <- struct{}{}:
 			case <-ctx.Done():
-				return // the next generation ends it
+				return // the next instance ends it
 			}
 			defer func() { <-t.busy }()
 			if c.endTimer(run, t) {
@@ -96,19 +96,19 @@ func (m *memory) forgetTimer(key string) {
 }
 
 // endTimer sends what a timer that is no more left to be sent, and the markers
-// of all that it emitted. It returns false when the next generation is to.
+// of all that it emitted. It returns false when the next instance is to.
 func (c *Component) endTimer(run context.Context, t *timer) bool {
 	c.collect(run, &t.box)
 	ctx, stop := c.sending(run)
 	defer stop()
 	now := c.opts.Clock.Now()
-	p := &parcel{c: c, gen: endOfAll, out: c.nothing(t.source), t: max(now.UnixMilli(), t.sent+1), due: now.Add(time.Minute)}
+	p := &emission{c: c, instance: endOfAll, out: c.emptyResult(t.source), t: max(now.UnixMilli(), t.sent+1), due: now.Add(time.Minute)}
 	err := c.deliver(ctx, p)
 	if errors.Is(err, component.ErrReplaced) {
 		return false // a timer of that key may come back, so no marker is left
 	}
 	if err != nil {
-		p.lose(err)
+		p.countDropped(err)
 	}
 	return true
 }
@@ -152,7 +152,7 @@ func (c *Component) runTimer(ctx, run context.Context, b beat, t *timer) {
 			c.tick(ctx, run, b, t)
 			failed = t.failed
 			<-t.busy
-		default: // the generation before is still at it
+		default: // the instance before is still at it
 			c.mem.metrics.skipped.Inc()
 		}
 		now := c.opts.Clock.Now()
@@ -174,18 +174,18 @@ func (c *Component) tick(ctx, run context.Context, b beat, t *timer) {
 	hook := b.hook
 	hooked, stop := c.graceful(run)
 	started := time.Now()
-	a, ok := c.ask(ctx, hooked, &hook, t.source)
+	a, ok := c.runBatchlessHook(ctx, hooked, &hook, t.source)
 	stop()
 	if !ok {
 		return
 	}
 	t.failed = a.err != nil
-	p := &parcel{c: c, gen: c.gen.number, out: a.out, t: a.began.UnixMilli(), due: t.next(c.opts.Clock.Now(), b.interval)}
+	p := &emission{c: c, instance: c.instance.number, out: a.out, t: a.began.UnixMilli(), due: t.next(c.opts.Clock.Now(), b.interval)}
 	if b.poll {
 		c.mem.metrics.pollTime.Add(time.Since(started).Seconds())
 		t.polls++ // each knows all that there is: what is not in it ends
-		if p.gen = t.polls; t.failed {
-			p.out = c.nothing(t.source)
+		if p.instance = t.polls; t.failed {
+			p.out = c.emptyResult(t.source)
 		}
 	} else if !a.any {
 		return

@@ -42,7 +42,7 @@ func (t *trial) run(ctx context.Context) *component.Rejection {
 	}
 	t.ended = true
 	if err == nil {
-		t.keep()
+		t.storePassed()
 		return nil
 	}
 	t.outcome = t.reject(err, ctx.Err() != nil)
@@ -55,8 +55,8 @@ func (c *catalog) hasPassed(s *script) bool {
 	return c.passed[s.name] == s.version
 }
 
-// keep stores the version as the last one that passed.
-func (t *trial) keep() {
+// storePassed stores the version as the last one that passed.
+func (t *trial) storePassed() {
 	c, s := t.c, t.s
 	c.mu.Lock()
 	c.passed[s.name] = s.version

@@ -150,8 +150,8 @@ func escapedLen(s string) int {
 	return n
 }
 
-// without is a URL's error without the URL, which may be long or secret.
-func without(err error) error {
+// withoutURL is a URL's error without the URL, which may be long or secret.
+func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}
@@ -161,7 +161,7 @@ func without(err error) error {
 func parseURL(s string) (scripting.Value, error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		return nil, fmt.Errorf("cannot parse URL: %w", without(err))
+		return nil, fmt.Errorf("cannot parse URL: %w", withoutURL(err))
 	}
 	m := scripting.NewMap()
 	set := func(name, v string) {
@@ -217,7 +217,7 @@ func formatURL(m *scripting.Map) (scripting.Value, error) {
 	}
 	// A slash in a host is escaped, which no host may have.
 	if _, err := url.Parse(s); err != nil {
-		return nil, fmt.Errorf("cannot format URL: %w", without(err))
+		return nil, fmt.Errorf("cannot format URL: %w", withoutURL(err))
 	}
 	return s, nil
 }
@@ -225,11 +225,11 @@ func formatURL(m *scripting.Map) (scripting.Value, error) {
 func joinURL(base, reference string) (scripting.Value, error) {
 	b, err := url.Parse(base)
 	if err != nil {
-		return nil, fmt.Errorf("cannot join URLs: the base: %w", without(err))
+		return nil, fmt.Errorf("cannot join URLs: the base: %w", withoutURL(err))
 	}
 	r, err := b.Parse(reference)
 	if err != nil {
-		return nil, fmt.Errorf("cannot join URLs: the reference: %w", without(err))
+		return nil, fmt.Errorf("cannot join URLs: the reference: %w", withoutURL(err))
 	}
 	s := r.String()
 	if len(s) > scripting.MaxString {

@@ -211,10 +211,10 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	err = e.Run(ctx, path)
 	switch stopped, ok := errors.AsType[*engine.StopError](err); {
 	case ok && !stopped.Lost():
-		t.say("stopped", stopped.Error()+"; nothing that was accepted is lost, what is not sent yet is kept in "+o.storage)
+		t.printStatus("stopped", stopped.Error()+"; nothing that was accepted is lost, what is not sent yet is kept in "+o.storage)
 		err = nil
 	case err == nil && ctx.Err() != nil:
-		t.say("stopped", "no call was cut short; what is not sent yet is kept in "+o.storage)
+		t.printStatus("stopped", "no call was cut short; what is not sent yet is kept in "+o.storage)
 	}
 	end()
 	wg.Wait()
@@ -229,15 +229,15 @@ func announcer(t *terminal, h *http.Service, sandboxURL string, tested *versions
 		tested.Sweep()              // every script of the config has been tested
 		_ = memory.ReleaseProgram() // what starting needed; memory.Keep tries again
 		if sandboxURL != "" {
-			t.say("sandbox", sandboxURL+" answers PromQL, and is gone when weir stops")
+			t.printStatus("sandbox", sandboxURL+" answers PromQL, and is gone when weir stops")
 		}
 		switch url := h.URL(); {
 		case url == "":
 		case t.logger() == nil && t.errTerminal:
-			t.say("page", h.PageURL())
-			t.say("", "this link opens the page once, within 10 minutes; 'weir page' prints another")
+			t.printStatus("page", h.PageURL())
+			t.printStatus("", "this link opens the page once, within 10 minutes; 'weir page' prints another")
 		default: // a log is for more eyes than the link is
-			t.say("page", url)
+			t.printStatus("page", url)
 		}
 	})
 	return func(line string) {

@@ -92,22 +92,24 @@ type stateCall struct {
 }
 
 func stateGet(ctx context.Context, s stateCall) error {
-	return s.look(ctx, "state", func(v *scripting.StateView) error { return v.Get(s.t.out, text(s.name), s.key) })
+	return s.queryState(ctx, "state", func(v *scripting.StateView) error { return v.Get(s.t.out, text(s.name), s.key) })
 }
 
 func stateExport(ctx context.Context, s stateCall) error {
-	return s.look(ctx, "state-export", func(v *scripting.StateView) error { return v.Export(s.t.out, text(s.name)) })
+	return s.queryState(ctx, "state-export", func(v *scripting.StateView) error { return v.Export(s.t.out, text(s.name)) })
 }
 
-func stateSet(ctx context.Context, s stateCall) error { return s.ask(ctx, http.MethodPut, "state") }
+func stateSet(ctx context.Context, s stateCall) error {
+	return s.sendRequest(ctx, http.MethodPut, "state")
+}
 
 func stateDelete(ctx context.Context, s stateCall) error {
-	return s.ask(ctx, http.MethodDelete, "state")
+	return s.sendRequest(ctx, http.MethodDelete, "state")
 }
 
-// look asks the running weir, or the storage directory of one that does not run.
-func (s stateCall) look(ctx context.Context, what string, stored func(*scripting.StateView) error) error {
-	err := s.ask(ctx, http.MethodGet, what)
+// queryState asks the running weir, or the storage directory of one that does not run.
+func (s stateCall) queryState(ctx context.Context, what string, stored func(*scripting.StateView) error) error {
+	err := s.sendRequest(ctx, http.MethodGet, what)
 	if _, ok := errors.AsType[*control.NotRunningError](err); !ok {
 		return err
 	}
@@ -121,8 +123,8 @@ func (s stateCall) look(ctx context.Context, what string, stored func(*scripting
 	return stored(v)
 }
 
-// ask sends a request to the node and prints the answer.
-func (s stateCall) ask(ctx context.Context, method, what string) error {
+// sendRequest sends a request to the node and prints the answer.
+func (s stateCall) sendRequest(ctx context.Context, method, what string) error {
 	u := &url.URL{Path: "/api/v0/control/" + s.node + "/" + what}
 	if s.name != nil {
 		u = u.JoinPath(url.PathEscape(*s.name))

@@ -79,8 +79,8 @@ func (t *terminal) diagnostics(ds config.Diagnostics, files map[string]string) e
 	return nil
 }
 
-// say prints a line about the running process.
-func (t *terminal) say(word, text string) {
+// printStatus prints a line about the running process.
+func (t *terminal) printStatus(word, text string) {
 	if l := t.logger(); l != nil {
 		l.Info(word + ": " + text)
 		return

@@ -94,7 +94,7 @@ The exit code is 0 when all tests passed, 1 when one failed or a file is broken,
 			if o.Chaos = cmd.Flags().Changed("chaos"); chaos != 0 {
 				o.Seed = chaos
 			} else if o.Seed %= 1_000_000; o.Chaos { // a number that one can type
-				t.say("chaos", fmt.Sprint(o.Seed))
+				t.printStatus("chaos", fmt.Sprint(o.Seed))
 			}
 			if err := o.check(cmd, re); err != nil {
 				return cannotStart(err)
@@ -271,7 +271,7 @@ func (o *testOptions) reportBenchmarks(t *terminal, r *scripttest.Report) (good 
 	if err := write(o.baseline, scripttest.Baseline(r)); err != nil {
 		return false, fmt.Errorf("cannot write the baseline: %w", err)
 	}
-	t.say("written", o.baseline)
+	t.printStatus("written", o.baseline)
 	return true, nil
 }
 

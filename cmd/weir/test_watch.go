@@ -33,7 +33,7 @@ func (o *testOptions) watch(ctx context.Context, t *terminal) error {
 		return cannotStart(err)
 	}
 	r.run(ctx, nil)
-	t.say("watching", strings.Join(dirs, ", ")+"; ctrl-C ends")
+	t.printStatus("watching", strings.Join(dirs, ", ")+"; ctrl-C ends")
 	return w.Run(ctx)
 }
 
@@ -46,10 +46,10 @@ func (r *rerun) changed(ctx context.Context, paths []string) {
 	}
 	for i, p := range paths {
 		if i == 3 && len(paths) > 4 {
-			r.t.say("changed", fmt.Sprintf("… and %d more", len(paths)-i))
+			r.t.printStatus("changed", fmt.Sprintf("… and %d more", len(paths)-i))
 			break
 		}
-		r.t.say("changed", p)
+		r.t.printStatus("changed", p)
 	}
 	skip := func(name string) bool { return !concerned(name) }
 	if r.o.Coverage {
@@ -76,7 +76,7 @@ func (r *rerun) run(ctx context.Context, skip func(string) bool) {
 		return
 	}
 	if len(report.Files) == 0 {
-		r.t.say("nothing", "no test depends on it")
+		r.t.printStatus("nothing", "no test depends on it")
 	}
 	for _, f := range report.Files {
 		r.files[f.Name] = f

@@ -109,9 +109,9 @@ func writeTSTypes(t *terminal, home, scripts, out string) error {
 	if _, err := fmt.Fprintf(t.out, "%s\n", filepath.Join(out, api.TSFile)); err != nil {
 		return err
 	}
-	types := within(home, filepath.Join(out, api.TSFile))
-	settings := api.TSConfig(within(home, scripts), types)
-	return settle(t, filepath.Join(home, "tsconfig.json"), settings, fmt.Sprintf("add %q to its include", types), func(have []byte) bool {
+	types := relativeTo(home, filepath.Join(out, api.TSFile))
+	settings := api.TSConfig(relativeTo(home, scripts), types)
+	return writeSettings(t, filepath.Join(home, "tsconfig.json"), settings, fmt.Sprintf("add %q to its include", types), func(have []byte) bool {
 		return bytes.Contains(have, []byte(strconv.Quote(types))) // it may have comments
 	})
 }
@@ -129,8 +129,8 @@ func writeTypes(out string, files map[string]string) error {
 	return nil
 }
 
-// within is a path as settings in the folder home write it.
-func within(home, path string) string {
+// relativeTo is a path as settings in the folder home write it.
+func relativeTo(home, path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		if from, err := filepath.Abs(home); err == nil {
 			if r, err := filepath.Rel(from, abs); err == nil {
@@ -141,9 +141,9 @@ func within(home, path string) string {
 	return filepath.ToSlash(path)
 }
 
-// settle writes the settings of editors to path. Those that are there stay as
+// writeSettings writes the settings of editors to path. Those that are there stay as
 // they are: unless enough says that they will do, lacks is what to do.
-func settle(t *terminal, path string, settings any, lacks string, enough func(have []byte) bool) error {
+func writeSettings(t *terminal, path string, settings any, lacks string, enough func(have []byte) bool) error {
 	have, err := files.Read(path, 16<<20)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -169,7 +169,7 @@ func settle(t *terminal, path string, settings any, lacks string, enough func(ha
 //
 // Format: https://luals.github.io/wiki/settings/
 func luarc(t *terminal, home, scripts, types string) error {
-	rel := func(path string) string { return within(home, path) }
+	rel := func(path string) string { return relativeTo(home, path) }
 	settings := map[string]any{
 		"$schema":                        "https://raw.githubusercontent.com/LuaLS/vscode-lua/master/setting/schema.json",
 		"runtime.version":                "Lua 5.1",
@@ -184,7 +184,7 @@ func luarc(t *terminal, home, scripts, types string) error {
 		"diagnostics.unusedLocalExclude": []string{"_*", "ctx"},
 	}
 	lacks := fmt.Sprintf("add %q to its workspace.library", rel(types))
-	return settle(t, filepath.Join(home, ".luarc.json"), settings, lacks, func(have []byte) bool { return leads(have, rel(types)) })
+	return writeSettings(t, filepath.Join(home, ".luarc.json"), settings, lacks, func(have []byte) bool { return leads(have, rel(types)) })
 }
 
 // leads reports whether settings have the folder in workspace.library, written

@@ -83,7 +83,7 @@ does not, or memory grows.`,
 			if err = errors.Join(err, <-saved); err != nil {
 				return err
 			}
-			return k.judge(cmd.OutOrStdout(), r, maxGrowth, csv, svg)
+			return k.checkGrowth(cmd.OutOrStdout(), r, maxGrowth, csv, svg)
 		}),
 	}
 	f := cmd.Flags()
@@ -178,8 +178,8 @@ func (k *soak) metrics(ctx context.Context) (map[string]float64, error) {
 	return counts, nil
 }
 
-// judge reports, and says what is not as it should be.
-func (k *soak) judge(w io.Writer, r *bench.Round, maxGrowth float64, csv, svg string) error {
+// checkGrowth reports, and says what is not as it should be.
+func (k *soak) checkGrowth(w io.Writer, r *bench.Round, maxGrowth float64, csv, svg string) error {
 	early, late := r.Growth()
 	var b strings.Builder
 	memory := r.Memory()

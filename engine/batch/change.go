@@ -46,7 +46,7 @@ func (c *Change) Apply(b *Metrics) *Metrics {
 	case c.same:
 		return b
 	case len(c.series) < c.from:
-		return b.with(c.series, &c.rows)
+		return b.withRows(c.series, &c.rows)
 	}
 	out := *b
 	out.Series = c.series
@@ -59,7 +59,7 @@ func (c *Change) ApplyLogs(b *Logs) *Logs {
 	case c.same:
 		return b
 	case len(c.series) < c.from:
-		return b.with(c.series, &c.rows)
+		return b.withRows(c.series, &c.rows)
 	}
 	out := *b
 	out.Stream = c.series

@@ -13,7 +13,7 @@ type idSpace struct {
 	next uint32
 }
 
-func (p *idSpace) take() uint32 {
+func (p *idSpace) acquireID() uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.free); n > 0 {
@@ -25,7 +25,7 @@ func (p *idSpace) take() uint32 {
 	return p.next - 1
 }
 
-func (p *idSpace) give(id uint32) {
+func (p *idSpace) releaseID(id uint32) {
 	p.mu.Lock()
 	p.free = append(p.free, id)
 	p.mu.Unlock()

@@ -3,7 +3,7 @@ package batch
 import "slices"
 
 // JoinLogs returns the rows of batches one after the other, as one of an Origin,
-// with the Receipt that all of them have: the batch itself when there is one, nil
+// with the Ack that all of them have: the batch itself when there is one, nil
 // when there is none.
 func JoinLogs(source, way uint64, bs []*Logs) *Logs {
 	switch len(bs) {
@@ -18,8 +18,8 @@ func JoinLogs(source, way uint64, bs []*Logs) *Logs {
 		meta = meta || b.Meta != nil
 	}
 	out := &Logs{Source: source, Way: way, Stream: make([]*Stream, 0, rows), T: make([]int64, 0, rows), Line: make([]string, 0, rows)}
-	if !slices.ContainsFunc(bs, func(b *Logs) bool { return b.Receipt != bs[0].Receipt }) {
-		out.Receipt = bs[0].Receipt
+	if !slices.ContainsFunc(bs, func(b *Logs) bool { return b.Ack != bs[0].Ack }) {
+		out.Ack = bs[0].Ack
 	}
 	if meta {
 		out.Meta = make([][]Label, 0, rows)

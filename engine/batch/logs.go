@@ -22,9 +22,9 @@ type Logs struct {
 	// unique, values may be empty. Rows may share a slice.
 	Meta [][]Label
 
-	// Receipt is the source's, nil when it does not ask. It is not a part of what
+	// Ack is the source's, nil when it does not ask. It is not a part of what
 	// the batch says: no form of text or bytes has it.
-	Receipt *Receipt
+	Ack *Ack
 }
 
 // Millis returns a time in Unix ns as Unix ms: the ms in which it lies.
@@ -50,7 +50,7 @@ func (b *Logs) Origin() Origin { return Origin{b.Source, b.Way} }
 // Along is Metrics.Along.
 func (b *Logs) Along(receiver uint64) *Logs {
 	c := *b
-	c.Way = along(b.Way, receiver)
+	c.Way = nextWay(b.Way, receiver)
 	return &c
 }
 
@@ -70,9 +70,9 @@ func (b *Logs) Bytes() (n int) {
 	return n
 }
 
-// with returns the batch with only those rows, of which streams are the handles.
-func (b *Logs) with(streams []*Stream, r *Rows) *Logs {
-	out := &Logs{Source: b.Source, Way: b.Way, Receipt: b.Receipt, Stream: streams, T: pick(r, b.T), Line: pick(r, b.Line)}
+// withRows returns the batch with only those rows, of which streams are the handles.
+func (b *Logs) withRows(streams []*Stream, r *Rows) *Logs {
+	out := &Logs{Source: b.Source, Way: b.Way, Ack: b.Ack, Stream: streams, T: pick(r, b.T), Line: pick(r, b.Line)}
 	if b.Meta != nil {
 		out.Meta = pick(r, b.Meta)
 	}
@@ -92,11 +92,11 @@ func (b *Logs) Only(r *Rows) *Logs {
 	if r.n == len(b.Stream) {
 		return b
 	}
-	return b.with(pick(r, b.Stream), r)
+	return b.withRows(pick(r, b.Stream), r)
 }
 
 // Rows returns a new batch of the given rows, which must be ascending.
 func (b *Logs) Rows(rows []int) *Logs {
 	r := rowsOf(rows)
-	return b.with(pick(&r, b.Stream), &r)
+	return b.withRows(pick(&r, b.Stream), &r)
 }

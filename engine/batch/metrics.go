@@ -95,11 +95,11 @@ func (b *Metrics) Origin() Origin { return Origin{b.Source, b.Way} }
 // All columns are shared.
 func (b *Metrics) Along(receiver uint64) *Metrics {
 	c := *b
-	c.Way = along(b.Way, receiver)
+	c.Way = nextWay(b.Way, receiver)
 	return &c
 }
 
-func along(way, receiver uint64) uint64 {
+func nextWay(way, receiver uint64) uint64 {
 	h := (way ^ receiver) * 0x9e3779b97f4a7c15
 	return h ^ h>>29
 }

@@ -3,15 +3,15 @@ package batch
 import "sync"
 
 // Outputs knows which series a node that renames or drops series sent last for
-// each source, and under which generation of its rules. When the next batch of
-// that Origin is made by another generation, some of those series may not come
+// each source, and under which version of its rules. When the next batch of
+// that Origin is made by another version, some of those series may not come
 // again; they are owed a staleness marker, or an instant query would show the
 // old series beside the new one for five minutes. Keeping the last output
 // costs a pointer a series and no work per sample, and is exact whatever a
 // script does.
 //
-// A generation is any number that a rule set has to itself. It is passed in,
-// not announced: while rules change, calls of both generations are in flight,
+// A version is any number that a rule set has to itself. It is passed in,
+// not announced: while rules change, calls of both versions are in flight,
 // and only the batch knows which of them made it.
 //
 // All methods are safe for concurrent use; calls for one Origin come one after
@@ -24,7 +24,7 @@ type Outputs struct {
 type sourceOutput struct {
 	gen  uint64
 	live []*Series
-	owed []*Series // of generations before gen, not accepted yet
+	owed []*Series // of versions before gen, not accepted yet
 }
 
 // debts are the series that may be owed a marker when gen makes a batch.
@@ -40,7 +40,7 @@ func NewOutputs() *Outputs {
 	return &Outputs{last: map[Origin]sourceOutput{}}
 }
 
-// Settle returns out, what generation gen made of a batch of its Origin, with
+// Settle returns out, what version gen made of a batch of its Origin, with
 // the markers appended that the Origin's series are owed, at time t (Unix ms);
 // out itself when there are none. It changes nothing: Sent does, once the
 // batch was accepted.

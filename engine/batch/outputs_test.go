@@ -44,10 +44,10 @@ func TestOutputs(t *testing.T) {
 	}
 	o.Sent(1, first)
 
-	// The same generation owes nothing for a series that just does not come.
+	// The same version owes nothing for a series that just does not come.
 	wantMarkers(t, o.Settle(1, rowsOf(1, a), 20), 20)
 
-	// Another generation: b has a new handle, which counts as b.
+	// Another version: b has a new handle, which counts as b.
 	next := rowsOf(1, b2, c)
 	next.V[0] = 7
 	settled := o.Settle(2, next, 20)

@@ -99,8 +99,8 @@ func pickCells[C any](r *Rows, cells []C, row func(*C) *int) (to []C) {
 	return to
 }
 
-// with returns the batch with only those rows, of which series are the handles.
-func (b *Metrics) with(series []*Series, r *Rows) *Metrics {
+// withRows returns the batch with only those rows, of which series are the handles.
+func (b *Metrics) withRows(series []*Series, r *Rows) *Metrics {
 	return &Metrics{
 		Source: b.Source, Way: b.Way, Series: series, T: r.times(b.T), V: pick(r, b.V),
 		Histograms: pickCells(r, b.Histograms, func(h *Histogram) *int { return &h.Row }),
@@ -140,11 +140,11 @@ func (b *Metrics) Only(r *Rows) *Metrics {
 	if r.n == len(b.Series) {
 		return b
 	}
-	return b.with(pick(r, b.Series), r)
+	return b.withRows(pick(r, b.Series), r)
 }
 
 // Rows returns a new batch of the given rows, which must be ascending.
 func (b *Metrics) Rows(rows []int) *Metrics {
 	r := rowsOf(rows)
-	return b.with(pick(&r, b.Series), &r)
+	return b.withRows(pick(&r, b.Series), &r)
 }

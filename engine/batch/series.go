@@ -67,7 +67,7 @@ func newSeries(sorted []Label, source *Series) *Series {
 	b := appendFormHead(make([]byte, 0, formSize(0, n)), nil, n)
 	at := len(b)
 	b = AppendLabels(b, sorted)
-	s := &Series{form: formOf(b), hash: Hash(b[at:]), source: source, id: ids.take()}
+	s := &Series{form: formOf(b), hash: Hash(b[at:]), source: source, id: ids.acquireID()}
 	if n == 0 {
 		s.form = noLabels
 	}
@@ -80,7 +80,7 @@ func fromWire(wire []byte) *Series {
 		return NewSeries(nil)
 	}
 	b := appendFormHead(make([]byte, 0, formSize(0, len(wire))), nil, len(wire))
-	return &Series{form: formOf(append(b, wire...)), hash: Hash(wire), id: ids.take()}
+	return &Series{form: formOf(append(b, wire...)), hash: Hash(wire), id: ids.acquireID()}
 }
 
 // Derive returns a handle for sorted labels that was made from s: its metadata
@@ -217,7 +217,7 @@ func (s *Series) SetMeta(m *Metadata) { s.meta.Store(m) }
 // the handle stay valid. Further calls do nothing.
 func (s *Series) Release() {
 	if s.dead.CompareAndSwap(false, true) {
-		ids.give(s.id)
+		ids.releaseID(s.id)
 	}
 }
 

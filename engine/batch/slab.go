@@ -51,7 +51,7 @@ func (p *Slab) Series(hash uint64, wire []byte, tags *Tags) *Series {
 	p.expected--
 	s := &p.series[0]
 	p.series = p.series[1:]
-	s.hash, s.id = hash, ids.take()
+	s.hash, s.id = hash, ids.acquireID()
 	if tags != nil && len(tags.ends) > 0 {
 		var ownRoom [1024]byte
 		var cutsRoom [64]byte
@@ -100,16 +100,16 @@ const lookAhead = 16
 func (p *Slab) find(key uint64, cuts, own []byte) *form {
 	rest := p.others
 	for i := 0; i < lookAhead && rest != ""; i++ {
-		if f := p.take(rest, cuts, own); f != nil {
+		if f := p.findForm(rest, cuts, own); f != nil {
 			return f
 		}
 		_, _, rest = cutForm(rest)
 	}
-	return p.take(published.find(key), cuts, own)
+	return p.findForm(published.find(key), cuts, own)
 }
 
-// take returns the first one of forms if it has those parts.
-func (p *Slab) take(forms string, cuts, own []byte) *form {
+// findForm returns the first one of forms if it has those parts.
+func (p *Slab) findForm(forms string, cuts, own []byte) *form {
 	if forms == "" {
 		return nil
 	}

@@ -155,8 +155,8 @@ var familySuffixes = map[model.MetricType][]string{
 	model.MetricTypeInfo:           {"_info"},
 }
 
-// of returns the metadata of a series by its name: its own, else its family's.
-func (f families) of(name string) *Metadata {
+// metadataOf returns the metadata of a series by its name: its own, else its family's.
+func (f families) metadataOf(name string) *Metadata {
 	if m, ok := f[name]; ok {
 		return m
 	}
@@ -177,7 +177,7 @@ func (f *families) announce(dst []byte, s *Series) []byte {
 	}
 	name := s.Name()
 	var known Metadata
-	if m := f.of(name); m != nil {
+	if m := f.metadataOf(name); m != nil {
 		known = *m
 	}
 	if want == known {

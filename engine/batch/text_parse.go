@@ -156,7 +156,7 @@ func (p *textParser) series() (*Series, error) {
 			name = l.Value
 		}
 	}
-	meta := p.said.of(name)
+	meta := p.said.metadataOf(name)
 	if meta != nil && *meta == (Metadata{}) { // an empty help says nothing
 		meta = nil
 	}

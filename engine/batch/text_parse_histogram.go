@@ -77,7 +77,7 @@ type histogramFields struct {
 }
 
 func (f *histogramFields) histogram() Histogram {
-	counts := f.take("counts")
+	counts := f.takeField("counts")
 	if counts != "" && counts != "float" && counts != "int" {
 		f.fail("counts", "counts are int or float")
 	}
@@ -101,7 +101,7 @@ func (f *histogramFields) histogram() Histogram {
 	}}
 }
 
-func (f *histogramFields) take(key string) string {
+func (f *histogramFields) takeField(key string) string {
 	v := f.fields[key]
 	delete(f.fields, key)
 	return v
@@ -115,7 +115,7 @@ func (f *histogramFields) fail(key, msg string) {
 }
 
 func (f *histogramFields) hint() histogram.CounterResetHint {
-	v := f.take("reset")
+	v := f.takeField("reset")
 	if v == "" {
 		return histogram.UnknownCounterReset
 	}
@@ -130,7 +130,7 @@ func (f *histogramFields) hint() histogram.CounterResetHint {
 }
 
 func (f *histogramFields) int32(key string) int32 {
-	v := f.take(key)
+	v := f.takeField(key)
 	if v == "" {
 		return 0
 	}
@@ -142,7 +142,7 @@ func (f *histogramFields) int32(key string) int32 {
 }
 
 func (f *histogramFields) uint(key string) uint64 {
-	v := f.take(key)
+	v := f.takeField(key)
 	if v == "" {
 		return 0
 	}
@@ -154,7 +154,7 @@ func (f *histogramFields) uint(key string) uint64 {
 }
 
 func (f *histogramFields) float(key string) float64 {
-	v := f.take(key)
+	v := f.takeField(key)
 	if v == "" {
 		return 0
 	}
@@ -167,7 +167,7 @@ func (f *histogramFields) float(key string) float64 {
 
 // list returns the elements of [a,b,c].
 func (f *histogramFields) list(key string) []string {
-	v := f.take(key)
+	v := f.takeField(key)
 	if v == "" {
 		return nil
 	}

@@ -58,7 +58,7 @@ func headerSpan(stmt *ast.BlockStmt) Span {
 	if stmt.LabelPos.Valid() {
 		end = stmt.LabelPos.Add(len(stmt.Label) + 1)
 	}
-	return between(stmt.NamePos, end)
+	return newSpan(stmt.NamePos, end)
 }
 
 // LabelRule says whether a block has a label.
@@ -184,7 +184,7 @@ func (b *Block) Settled(s *Scope, name string) bool {
 				return false
 			}
 		}
-		return s.unready(appendReferences(nil, st)) != nil
+		return s.findUnready(appendReferences(nil, st)) != nil
 	})
 }
 

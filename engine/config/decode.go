@@ -55,11 +55,11 @@ func (b *Block) Provisional(s *Scope) bool {
 
 // Unready returns why the block cannot be decoded for good: the error of a value
 // that it refers to, or that one is not known yet; nil when all is known.
-func (b *Block) Unready(s *Scope) (err error) { return s.unready(b.refs) }
+func (b *Block) Unready(s *Scope) (err error) { return s.findUnready(b.refs) }
 
-func (s *Scope) unready(refs []Reference) (err error) {
+func (s *Scope) findUnready(refs []Reference) (err error) {
 	for _, r := range refs {
-		switch c, why := s.known(r); {
+		switch c, why := s.lookupKnown(r); {
 		case c != certain && why != nil && why != ErrUnknown:
 			return why
 		case c != certain:
@@ -107,14 +107,14 @@ type outcome struct {
 	doubtful []string
 }
 
-func (o *outcome) and(p outcome) {
+func (o *outcome) merge(p outcome) {
 	o.failed = o.failed || p.failed
 	o.open = o.open || p.open
 	o.doubtful = append(o.doubtful, p.doubtful...)
 }
 
-// of returns the outcome of what has a name.
-func (o outcome) of(name string) outcome {
+// member returns the outcome of what has a name.
+func (o outcome) member(name string) outcome {
 	if o.open {
 		o.doubtful = append(o.doubtful, name)
 	}
@@ -145,14 +145,14 @@ func (d *decoder) block(stmt *ast.BlockStmt, v reflect.Value, path string) (o ou
 	if u, ok := v.Addr().Interface().(syntax.Unmarshaler); ok {
 		err := u.UnmarshalAlloy(func(into any) error {
 			p := d.block(stmt, alloc(reflect.ValueOf(into)), path)
-			o.and(p)
+			o.merge(p)
 			if p.failed {
 				return errDecode
 			}
 			return nil
 		})
 		if err != nil && !errors.Is(err, errDecode) && !o.open {
-			o.and(d.invalid(stmt, err, o))
+			o.merge(d.invalid(stmt, err, o))
 		}
 		return o
 	}
@@ -210,7 +210,7 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			d.enumDecoders(f, v, stmt.Body, path, blocks)
 		}
 	}
-	o.and(d.label(stmt, v, label))
+	o.merge(d.label(stmt, v, label))
 	for _, st := range stmt.Body {
 		switch st := st.(type) {
 		case *ast.AttributeStmt:
@@ -218,29 +218,29 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 			f, ok := attrs[name]
 			switch first, twice := seen[name]; {
 			case blocks[name] != nil:
-				o.and(d.fail(span, fmt.Sprintf("%s is a block, not an attribute", join(path, name)), fmt.Sprintf("write: %s { … }", name)))
+				o.merge(d.fail(span, fmt.Sprintf("%s is a block, not an attribute", join(path, name)), fmt.Sprintf("write: %s { … }", name)))
 			case !ok: // what is known can be validated all the same
 				o.doubtful = append(o.doubtful, absent(stmt.Body, d.misspelt(span, "attribute", path, name, fs))...)
 			case twice:
-				o.and(d.fail(span, fmt.Sprintf("attribute %s is set twice", join(path, name)), "first set at "+first.String()))
+				o.merge(d.fail(span, fmt.Sprintf("attribute %s is set twice", join(path, name)), "first set at "+first.String()))
 				d.attribute(st, reflect.New(f.typ).Elem(), path) // for its mistakes
 			default:
 				seen[name] = span
-				o.and(d.attribute(st, f.at(v), path).of(name))
+				o.merge(d.attribute(st, f.allocate(v), path).member(name))
 			}
 		case *ast.BlockStmt:
 			name, span := st.GetBlockName(), headerSpan(st)
 			_, isAttr := attrs[name]
 			switch decode := blocks[name]; {
 			case isAttr:
-				o.and(d.fail(span, fmt.Sprintf("%s is an attribute, not a block", join(path, name)), fmt.Sprintf("write: %s = …", name)))
+				o.merge(d.fail(span, fmt.Sprintf("%s is an attribute, not a block", join(path, name)), fmt.Sprintf("write: %s = …", name)))
 			case decode == nil:
 				o.doubtful = append(o.doubtful, absent(stmt.Body, d.misspelt(span, "block", path, name, fs))...)
 			default:
 				if _, twice := seen[name]; !twice {
 					seen[name] = span
 				}
-				o.and(decode(st).of(name))
+				o.merge(decode(st).member(name))
 			}
 		}
 	}
@@ -252,7 +252,7 @@ func (d *decoder) structBlock(stmt *ast.BlockStmt, v reflect.Value, path string)
 		if f.kind == blockField {
 			kind = "block"
 		}
-		o.and(d.fail(headerSpan(stmt), fmt.Sprintf("missing required %s %s", kind, join(path, f.name)), f.toWrite(path)))
+		o.merge(d.fail(headerSpan(stmt), fmt.Sprintf("missing required %s %s", kind, join(path, f.name)), f.toWrite(path)))
 	}
 	return o
 }
@@ -283,7 +283,7 @@ func (d *decoder) blockDecoder(f field, v reflect.Value, n int, path string) fun
 	next := 0
 	start := f.start(v)
 	return func(stmt *ast.BlockStmt) outcome {
-		fv := alloc(f.at(v))
+		fv := alloc(f.allocate(v))
 		switch fv.Kind() {
 		case reflect.Slice:
 			if next == 0 {
@@ -333,18 +333,18 @@ func (d *decoder) enumDecoders(f field, v reflect.Value, body ast.Body, path str
 	next := 0
 	for name, k := range kinds {
 		blocks[name] = func(stmt *ast.BlockStmt) outcome {
-			list := alloc(f.at(v))
+			list := alloc(f.allocate(v))
 			if next == 0 {
 				list.Set(reflect.MakeSlice(list.Type(), n, n))
 			}
 			next++
-			return d.block(stmt, alloc(k.at(alloc(list.Index(next-1)))), join(path, name))
+			return d.block(stmt, alloc(k.allocate(alloc(list.Index(next-1)))), join(path, name))
 		}
 	}
 }
 
 func (d *decoder) mapBlock(stmt *ast.BlockStmt, m reflect.Value, path string) (o outcome) {
-	o.and(d.label(stmt, m, nil))
+	o.merge(d.label(stmt, m, nil))
 	if m.IsNil() {
 		m.Set(reflect.MakeMap(m.Type()))
 	}
@@ -352,10 +352,10 @@ func (d *decoder) mapBlock(stmt *ast.BlockStmt, m reflect.Value, path string) (o
 		switch st := st.(type) {
 		case *ast.AttributeStmt:
 			elem := reflect.New(m.Type().Elem()).Elem()
-			o.and(d.attribute(st, elem, path))
+			o.merge(d.attribute(st, elem, path))
 			m.SetMapIndex(reflect.ValueOf(st.Name.Name), elem)
 		case *ast.BlockStmt:
-			o.and(d.fail(headerSpan(st), fmt.Sprintf("block %s takes attributes, not blocks", path), ""))
+			o.merge(d.fail(headerSpan(st), fmt.Sprintf("block %s takes attributes, not blocks", path), ""))
 		}
 	}
 	return o
@@ -368,7 +368,7 @@ func (d *decoder) label(stmt *ast.BlockStmt, v reflect.Value, f *field) (o outco
 	case f != nil && stmt.Label == "":
 		return d.fail(headerSpan(stmt), fmt.Sprintf("block %s needs a label", stmt.GetBlockName()), "")
 	case f != nil:
-		f.at(v).SetString(stmt.Label)
+		f.allocate(v).SetString(stmt.Label)
 	}
 	return o
 }
@@ -465,7 +465,7 @@ func mentioned(stmt *ast.BlockStmt, msg string) Span {
 			switch s := s.(type) {
 			case *ast.AttributeStmt:
 				if s.Name.Name == word {
-					return between(ast.StartPos(s), ast.EndPos(s))
+					return newSpan(ast.StartPos(s), ast.EndPos(s))
 				}
 			case *ast.BlockStmt:
 				if s.GetBlockName() == word {

@@ -55,7 +55,7 @@ func describe(out []Field, v reflect.Value, path string, around []reflect.Type) 
 		switch f.kind {
 		case attrField:
 			fd := Field{Path: join(path, f.name), Type: typeWords(f.typ), Required: !f.optional}
-			if fv, ok := f.in(v); ok {
+			if fv, ok := f.valueIn(v); ok {
 				if p, ok := asPlain(fv); ok {
 					fd.Type = typeWords(reflect.TypeOf(p))
 				}
@@ -65,7 +65,7 @@ func describe(out []Field, v reflect.Value, path string, around []reflect.Type) 
 			}
 			out = append(out, fd)
 		case blockField:
-			fv, _ := f.in(v)
+			fv, _ := f.valueIn(v)
 			if start := f.start(v); start.IsValid() {
 				fv = start
 			}

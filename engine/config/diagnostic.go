@@ -146,9 +146,9 @@ func (ds *Diagnostics) add(s Span, msg, hint string) {
 }
 
 // spanOf returns where a syntax node is. Nodes without a body only.
-func spanOf(n ast.Node) Span { return between(ast.StartPos(n), ast.EndPos(n)) }
+func spanOf(n ast.Node) Span { return newSpan(ast.StartPos(n), ast.EndPos(n)) }
 
-func between(from, to token.Pos) Span {
+func newSpan(from, to token.Pos) Span {
 	if !from.Valid() {
 		return Span{}
 	}

@@ -64,7 +64,7 @@ func fields(obj any) map[string]any {
 		}
 	case reflect.Struct:
 		for _, f := range tagged(v.Type()) {
-			if fv, ok := f.in(v); ok && f.kind == attrField {
+			if fv, ok := f.valueIn(v); ok && f.kind == attrField {
 				m[f.name] = fv.Interface()
 			}
 		}
@@ -97,7 +97,7 @@ func export(exports any, name string) (reflect.Value, bool) {
 	}
 	for _, f := range tagged(v.Type()) {
 		if f.name == name {
-			return f.in(v)
+			return f.valueIn(v)
 		}
 	}
 	return reflect.Value{}, false
@@ -117,7 +117,7 @@ func WithReceiver(exports any, r *flow.Receiver) any {
 		if f.name == "receiver" && f.typ == reflect.TypeFor[*flow.Receiver]() {
 			out := reflect.New(v.Type()).Elem()
 			out.Set(v)
-			f.at(out).Set(reflect.ValueOf(r))
+			f.allocate(out).Set(reflect.ValueOf(r))
 			return out.Interface()
 		}
 	}

@@ -38,7 +38,7 @@ func (x *Expression) Resolve(s *Scope) (nodes []string, ds Diagnostics) {
 // map[string]any, and opaque values such as receivers.
 func (x *Expression) Evaluate(s *Scope) (v Value) {
 	for _, r := range x.refs {
-		switch c, why := s.known(r); c {
+		switch c, why := s.lookupKnown(r); c {
 		case unknown:
 			return Value{Err: why}
 		case provisional:
@@ -99,7 +99,9 @@ func (x *Expression) Mentions(name string) bool { return mentions(x.refs, x.Span
 
 // Mentions reports whether something of the block at a place, or around it,
 // refers to a name or a part of it.
-func (b *Block) Mentions(at Span, name string) bool { return mentions(b.refs, b.around(at), name) }
+func (b *Block) Mentions(at Span, name string) bool {
+	return mentions(b.refs, b.enclosingValue(at), name)
+}
 
 func mentions(refs []Reference, in Span, name string) bool {
 	for _, r := range refs {
@@ -113,17 +115,17 @@ func mentions(refs []Reference, in Span, name string) bool {
 	return false
 }
 
-// around returns the attribute's value that a place is in, else the place, or
+// enclosingValue returns the attribute's value that a place is in, else the place, or
 // the whole block when the place is its header.
-func (b *Block) around(at Span) Span {
+func (b *Block) enclosingValue(at Span) Span {
 	found := at
 	ast.Walk(statements(func(st *ast.AttributeStmt) {
-		if s := between(ast.StartPos(st), ast.EndPos(st)); s.contains(at) {
+		if s := newSpan(ast.StartPos(st), ast.EndPos(st)); s.contains(at) {
 			found = s
 		}
 	}), b.stmt.Body)
 	if at == b.Span {
-		found = between(b.stmt.NamePos, b.stmt.RCurlyPos)
+		found = newSpan(b.stmt.NamePos, b.stmt.RCurlyPos)
 	}
 	return found
 }

@@ -78,17 +78,17 @@ func deref(t reflect.Type) reflect.Type {
 	return t
 }
 
-// at returns the field of an addressable struct, with the pointers on the way
+// allocate returns the field of an addressable struct, with the pointers on the way
 // allocated.
-func (f field) at(v reflect.Value) reflect.Value {
+func (f field) allocate(v reflect.Value) reflect.Value {
 	for _, i := range f.index {
 		v = alloc(v).Field(i)
 	}
 	return v
 }
 
-// in returns the field of a struct; ok is false when a pointer on the way is nil.
-func (f field) in(v reflect.Value) (_ reflect.Value, ok bool) {
+// valueIn returns the field of a struct; ok is false when a pointer on the way is nil.
+func (f field) valueIn(v reflect.Value) (_ reflect.Value, ok bool) {
 	for _, i := range f.index {
 		for v.Kind() == reflect.Pointer {
 			if v.IsNil() {

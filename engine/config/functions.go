@@ -19,7 +19,7 @@ type topic struct {
 // with the message.
 type example struct{ source, result string }
 
-func about(name, form, doc string, pairs ...string) topic {
+func newTopic(name, form, doc string, pairs ...string) topic {
 	e := topic{name: name, form: form, doc: doc}
 	for i := 0; i < len(pairs); i += 2 {
 		e.examples = append(e.examples, example{pairs[i], pairs[i+1]})
@@ -29,46 +29,46 @@ func about(name, form, doc string, pairs ...string) topic {
 
 // functions are those of alloy/syntax's standard library, and its constants.
 var functions = []topic{
-	about("string.format", "string.format(format, value, …)", "A string made of a format and values: %s stands for a string, %d for a whole number, %v for any value, %% for a percent sign.",
+	newTopic("string.format", "string.format(format, value, …)", "A string made of a format and values: %s stands for a string, %d for a whole number, %v for any value, %% for a percent sign.",
 		`string.format("%s:%d", "10.1.0.1", 9100)`, `"10.1.0.1:9100"`),
-	about("string.join", "string.join(list, separator)", "The strings of a list, joined.", `string.join(["a", "b"], ",")`, `"a,b"`),
-	about("string.replace", "string.replace(text, from, to)", "The string with all occurrences replaced.", `string.replace("a.b.c", ".", "-")`, `"a-b-c"`),
-	about("string.split", "string.split(text, separator)", "The list of the parts of a string.", `string.split("a,b", ",")`, `["a", "b"]`, `string.split("10.1.0.1:9100", ":")[0]`, `"10.1.0.1"`),
-	about("string.to_lower", "string.to_lower(text)", "The string in lower case.", `string.to_lower("EU")`, `"eu"`),
-	about("string.to_upper", "string.to_upper(text)", "The string in upper case.", `string.to_upper("eu")`, `"EU"`),
-	about("string.trim", "string.trim(text, characters)", "The string without some characters at both ends.", `string.trim("/metrics/", "/")`, `"metrics"`),
-	about("string.trim_prefix", "string.trim_prefix(text, prefix)", "The string without a prefix, if it has that.", `string.trim_prefix("www.example.com", "www.")`, `"example.com"`),
-	about("string.trim_suffix", "string.trim_suffix(text, suffix)", "The string without a suffix, if it has that.", `string.trim_suffix("a.log", ".log")`, `"a"`),
-	about("string.trim_space", "string.trim_space(text)", "The string without white space at both ends. Files often end with a line break.", `string.trim_space(" eu\n")`, `"eu"`),
+	newTopic("string.join", "string.join(list, separator)", "The strings of a list, joined.", `string.join(["a", "b"], ",")`, `"a,b"`),
+	newTopic("string.replace", "string.replace(text, from, to)", "The string with all occurrences replaced.", `string.replace("a.b.c", ".", "-")`, `"a-b-c"`),
+	newTopic("string.split", "string.split(text, separator)", "The list of the parts of a string.", `string.split("a,b", ",")`, `["a", "b"]`, `string.split("10.1.0.1:9100", ":")[0]`, `"10.1.0.1"`),
+	newTopic("string.to_lower", "string.to_lower(text)", "The string in lower case.", `string.to_lower("EU")`, `"eu"`),
+	newTopic("string.to_upper", "string.to_upper(text)", "The string in upper case.", `string.to_upper("eu")`, `"EU"`),
+	newTopic("string.trim", "string.trim(text, characters)", "The string without some characters at both ends.", `string.trim("/metrics/", "/")`, `"metrics"`),
+	newTopic("string.trim_prefix", "string.trim_prefix(text, prefix)", "The string without a prefix, if it has that.", `string.trim_prefix("www.example.com", "www.")`, `"example.com"`),
+	newTopic("string.trim_suffix", "string.trim_suffix(text, suffix)", "The string without a suffix, if it has that.", `string.trim_suffix("a.log", ".log")`, `"a"`),
+	newTopic("string.trim_space", "string.trim_space(text)", "The string without white space at both ends. Files often end with a line break.", `string.trim_space(" eu\n")`, `"eu"`),
 
-	about("array.concat", "array.concat(list, …)", "One list of the elements of all lists, such as the targets of several discoveries.", `array.concat([1, 2], [3])`, `[1, 2, 3]`),
-	about("array.combine_maps", "array.combine_maps(list, other, names), array.combine_maps(list, other, names, keep)", "Joins the maps of two lists that have the same values under all names. A value of the second list wins. Maps without a partner are left out. With keep = true, a map of the first list is added once more for each map of the second list that it does not match.",
+	newTopic("array.concat", "array.concat(list, …)", "One list of the elements of all lists, such as the targets of several discoveries.", `array.concat([1, 2], [3])`, `[1, 2, 3]`),
+	newTopic("array.combine_maps", "array.combine_maps(list, other, names), array.combine_maps(list, other, names, keep)", "Joins the maps of two lists that have the same values under all names. A value of the second list wins. Maps without a partner are left out. With keep = true, a map of the first list is added once more for each map of the second list that it does not match.",
 		`array.combine_maps([{ a = 1, b = 2 }], [{ a = 1, c = 3 }], ["a"])`, `[{ a = 1, b = 2, c = 3 }]`),
-	about("array.group_by", "array.group_by(list, name, drop)", "A list with a map for each value that the maps of a list have under a name: the value, and items, which is the list of those maps. Maps without the name form a group \"\", or are dropped with drop = true.",
+	newTopic("array.group_by", "array.group_by(list, name, drop)", "A list with a map for each value that the maps of a list have under a name: the value, and items, which is the list of those maps. Maps without the name form a group \"\", or are dropped with drop = true.",
 		`array.group_by([{ a = "x", b = 1 }, { a = "x", b = 2 }], "a", true)`, `[{ a = "x", items = [{ a = "x", b = 1 }, { a = "x", b = 2 }] }]`),
 
-	about("encoding.from_json", "encoding.from_json(text)", "The value that a JSON text stands for.", `encoding.from_json(local.file.sites.content)`, `[{ name = "north" }, { name = "south" }]`, `encoding.from_json(local.file.sites.content)[0].name`, `"north"`),
-	about("encoding.to_json", "encoding.to_json(map)", "The JSON text of a map.", `encoding.to_json({ team = "ops" })`, `"{\"team\":\"ops\"}"`),
-	about("encoding.from_yaml", "encoding.from_yaml(text)", "The value that a YAML text stands for.", "encoding.from_yaml(\"team: ops\")", `{ team = "ops" }`),
-	about("encoding.from_base64", "encoding.from_base64(text)", "The bytes that are encoded in Base64. They can be the value of an attribute that takes a string, but not of one that takes a secret, and + cannot join them; string.trim_space makes a string of them.",
+	newTopic("encoding.from_json", "encoding.from_json(text)", "The value that a JSON text stands for.", `encoding.from_json(local.file.sites.content)`, `[{ name = "north" }, { name = "south" }]`, `encoding.from_json(local.file.sites.content)[0].name`, `"north"`),
+	newTopic("encoding.to_json", "encoding.to_json(map)", "The JSON text of a map.", `encoding.to_json({ team = "ops" })`, `"{\"team\":\"ops\"}"`),
+	newTopic("encoding.from_yaml", "encoding.from_yaml(text)", "The value that a YAML text stands for.", "encoding.from_yaml(\"team: ops\")", `{ team = "ops" }`),
+	newTopic("encoding.from_base64", "encoding.from_base64(text)", "The bytes that are encoded in Base64. They can be the value of an attribute that takes a string, but not of one that takes a secret, and + cannot join them; string.trim_space makes a string of them.",
 		`string.trim_space(encoding.from_base64("d2Vpcg=="))`, `"weir"`, `encoding.from_base64("d2Vpcg==") + "x"`, "error: should be number or string or capsule for +, got array"),
-	about("encoding.to_base64", "encoding.to_base64(text)", "The text encoded in Base64.", `encoding.to_base64("weir")`, `"d2Vpcg=="`),
-	about("encoding.from_URLbase64", "encoding.from_URLbase64(text)", "As from_base64, with - and _ in place of + and /.", `string.trim_space(encoding.from_URLbase64("Pz8_"))`, `"???"`),
-	about("encoding.to_URLbase64", "encoding.to_URLbase64(text)", "As to_base64, with - and _ in place of + and /.", `encoding.to_URLbase64("???")`, `"Pz8_"`),
-	about("encoding.url_encode", "encoding.url_encode(text)", "The text encoded for the query of a URL.", `encoding.url_encode("a b&c")`, `"a+b%26c"`),
-	about("encoding.url_decode", "encoding.url_decode(text)", "The text that is encoded for the query of a URL.", `encoding.url_decode("a+b%26c")`, `"a b&c"`),
+	newTopic("encoding.to_base64", "encoding.to_base64(text)", "The text encoded in Base64.", `encoding.to_base64("weir")`, `"d2Vpcg=="`),
+	newTopic("encoding.from_URLbase64", "encoding.from_URLbase64(text)", "As from_base64, with - and _ in place of + and /.", `string.trim_space(encoding.from_URLbase64("Pz8_"))`, `"???"`),
+	newTopic("encoding.to_URLbase64", "encoding.to_URLbase64(text)", "As to_base64, with - and _ in place of + and /.", `encoding.to_URLbase64("???")`, `"Pz8_"`),
+	newTopic("encoding.url_encode", "encoding.url_encode(text)", "The text encoded for the query of a URL.", `encoding.url_encode("a b&c")`, `"a+b%26c"`),
+	newTopic("encoding.url_decode", "encoding.url_decode(text)", "The text that is encoded for the query of a URL.", `encoding.url_decode("a+b%26c")`, `"a b&c"`),
 
-	about("json_path", "json_path(text, path)", "The list of the values in a JSON text that a JSONPath expression selects. An element of it is taken by its index.", `json_path(local.file.sites.content, "$[*].name")`, `["north", "south"]`, `json_path(local.file.sites.content, "$[0].name")[0]`, `"north"`),
-	about("coalesce", "coalesce(value, …)", "The first value that is not null or empty: not \"\", 0, false, [] or {}. If all are, the last one.", `coalesce(sys.env("NO_SUCH_VARIABLE"), "eu")`, `"eu"`, `coalesce([], ["a"])`, `["a"]`),
+	newTopic("json_path", "json_path(text, path)", "The list of the values in a JSON text that a JSONPath expression selects. An element of it is taken by its index.", `json_path(local.file.sites.content, "$[*].name")`, `["north", "south"]`, `json_path(local.file.sites.content, "$[0].name")[0]`, `"north"`),
+	newTopic("coalesce", "coalesce(value, …)", "The first value that is not null or empty: not \"\", 0, false, [] or {}. If all are, the last one.", `coalesce(sys.env("NO_SUCH_VARIABLE"), "eu")`, `"eu"`, `coalesce([], ["a"])`, `["a"]`),
 
-	about("sys.env", "sys.env(name)", "The value of an environment variable of weir; \"\" if it is not set. It is read when the config is loaded.", `sys.env("REGION")`, `"eu"`, `sys.env("NO_SUCH_VARIABLE")`, `""`),
-	about("file.path_join", "file.path_join(part, …)", "A path made of parts.", `file.path_join("/var/log", "app", "*.log")`, `"/var/log/app/*.log"`, `file.path_join(module_path, "rules.yml")`, `"/etc/weir/rules.yml"`),
-	about("convert.nonsensitive", "convert.nonsensitive(secret)", "A secret as a plain string. It is then visible on the page and in the API.", `convert.nonsensitive(local.file.token.content)`, `"s3cr3t"`),
+	newTopic("sys.env", "sys.env(name)", "The value of an environment variable of weir; \"\" if it is not set. It is read when the config is loaded.", `sys.env("REGION")`, `"eu"`, `sys.env("NO_SUCH_VARIABLE")`, `""`),
+	newTopic("file.path_join", "file.path_join(part, …)", "A path made of parts.", `file.path_join("/var/log", "app", "*.log")`, `"/var/log/app/*.log"`, `file.path_join(module_path, "rules.yml")`, `"/etc/weir/rules.yml"`),
+	newTopic("convert.nonsensitive", "convert.nonsensitive(secret)", "A secret as a plain string. It is then visible on the page and in the API.", `convert.nonsensitive(local.file.token.content)`, `"s3cr3t"`),
 
-	about("constants.hostname", "constants.hostname", "The name of the host.", `constants.hostname + ":9100"`, `"host-1:9100"`),
-	about("constants.os", "constants.os", "The operating system: \"linux\", \"windows\", \"darwin\" and so on.", `constants.os`, `"linux"`),
-	about("constants.arch", "constants.arch", "The architecture: \"amd64\", \"arm64\" and so on.", `constants.arch`, `"amd64"`),
-	about("constants.version", "constants.version", "The version of weir.", `constants.version`, `"v1.2.3"`),
+	newTopic("constants.hostname", "constants.hostname", "The name of the host.", `constants.hostname + ":9100"`, `"host-1:9100"`),
+	newTopic("constants.os", "constants.os", "The operating system: \"linux\", \"windows\", \"darwin\" and so on.", `constants.os`, `"linux"`),
+	newTopic("constants.arch", "constants.arch", "The architecture: \"amd64\", \"arm64\" and so on.", `constants.arch`, `"amd64"`),
+	newTopic("constants.version", "constants.version", "The version of weir.", `constants.version`, `"v1.2.3"`),
 }
 
 // oldNames are the deprecated names of functions, and the names to use instead.
@@ -82,23 +82,23 @@ var oldNames = map[string]string{
 
 // operators are listed as Language shows them.
 var operators = []topic{
-	about("+", "a + b", "The sum of two numbers, or two strings joined.", `1 + 2`, `3`, `"http://" + constants.hostname`, `"http://host-1"`, `"port " + 1`, "error: should be string, got number"),
-	about("-", "a - b, -a", "The difference of two numbers, or the negative of one.", `3 - 5`, `-2`),
-	about("*", "a * b", "The product.", `10 * 1024`, `10240`),
-	about("/", "a / b", "The quotient. That of two whole numbers is a whole number.", `7 / 2`, `3`, `7 / 2.0`, `3.5`),
-	about("%", "a % b", "The remainder.", `7 % 2`, `1`),
-	about("^", "a ^ b", "A number raised to a power.", `2 ^ 10`, `1024`),
-	about("==", "a == b", "Whether two values are equal. Values of different types are not.", `constants.os == "linux"`, `true`, `1 == "1"`, `false`),
-	about("!=", "a != b", "Whether two values differ.", `"a" != "b"`, `true`),
-	about("<", "a < b", "Whether a number is less than another, or a string sorts before another.", `1 < 2`, `true`, `"a" < "b"`, `true`),
-	about("<=", "a <= b", "Less than or equal.", `2 <= 2`, `true`),
-	about(">", "a > b", "Greater than.", `1 > 2`, `false`),
-	about(">=", "a >= b", "Greater than or equal.", `2 >= 3`, `false`),
-	about("&&", "a && b", "Whether both are true.", `true && false`, `false`),
-	about("||", "a || b", "Whether one of them is true.", `true || false`, `true`),
-	about("!", "!a", "Whether it is false.", `!(constants.os == "windows")`, `true`),
-	about("[ ]", "list[i], map[name]", "An element of a list, which counts from 0, or a value of a map.", `["a", "b"][1]`, `"b"`, `{ eu = 1, us = 2 }[sys.env("REGION")]`, `1`, `["a"][3]`, "error: index 3 is out of range of array with length 1"),
-	about(".", "map.name", "A value of a map, or an export of a component.", `{ eu = 1 }.eu`, `1`, `local.file.token.content == ""`, `false`),
+	newTopic("+", "a + b", "The sum of two numbers, or two strings joined.", `1 + 2`, `3`, `"http://" + constants.hostname`, `"http://host-1"`, `"port " + 1`, "error: should be string, got number"),
+	newTopic("-", "a - b, -a", "The difference of two numbers, or the negative of one.", `3 - 5`, `-2`),
+	newTopic("*", "a * b", "The product.", `10 * 1024`, `10240`),
+	newTopic("/", "a / b", "The quotient. That of two whole numbers is a whole number.", `7 / 2`, `3`, `7 / 2.0`, `3.5`),
+	newTopic("%", "a % b", "The remainder.", `7 % 2`, `1`),
+	newTopic("^", "a ^ b", "A number raised to a power.", `2 ^ 10`, `1024`),
+	newTopic("==", "a == b", "Whether two values are equal. Values of different types are not.", `constants.os == "linux"`, `true`, `1 == "1"`, `false`),
+	newTopic("!=", "a != b", "Whether two values differ.", `"a" != "b"`, `true`),
+	newTopic("<", "a < b", "Whether a number is less than another, or a string sorts before another.", `1 < 2`, `true`, `"a" < "b"`, `true`),
+	newTopic("<=", "a <= b", "Less than or equal.", `2 <= 2`, `true`),
+	newTopic(">", "a > b", "Greater than.", `1 > 2`, `false`),
+	newTopic(">=", "a >= b", "Greater than or equal.", `2 >= 3`, `false`),
+	newTopic("&&", "a && b", "Whether both are true.", `true && false`, `false`),
+	newTopic("||", "a || b", "Whether one of them is true.", `true || false`, `true`),
+	newTopic("!", "!a", "Whether it is false.", `!(constants.os == "windows")`, `true`),
+	newTopic("[ ]", "list[i], map[name]", "An element of a list, which counts from 0, or a value of a map.", `["a", "b"][1]`, `"b"`, `{ eu = 1, us = 2 }[sys.env("REGION")]`, `1`, `["a"][3]`, "error: index 3 is out of range of array with length 1"),
+	newTopic(".", "map.name", "A value of a map, or an export of a component.", `{ eu = 1 }.eu`, `1`, `local.file.token.content == ""`, `false`),
 }
 
 // precedence lists the operators by how tightly they bind, most tightly first.

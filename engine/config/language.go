@@ -63,7 +63,7 @@ brackets ( ) for another order.
 `
 
 // precedenceExamples show what binds more tightly.
-var precedenceExamples = about("", "", "",
+var precedenceExamples = newTopic("", "", "",
 	`1 + 2 * 3`, `7`,
 	`(1 + 2) * 3`, `9`,
 	`-2 ^ 2`, `4`,

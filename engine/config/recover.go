@@ -59,16 +59,16 @@ func (r *repaired) originals(ds Diagnostics, original string) Diagnostics {
 	return ds
 }
 
-// with returns r with text inserted at an offset of r.text.
-func (r *repaired) with(at int, text string) *repaired {
+// insert returns r with text inserted at an offset of r.text.
+func (r *repaired) insert(at int, text string) *repaired {
 	out := &repaired{text: r.text[:at] + text + r.text[at:]}
 	out.inserts = append(slices.Clone(r.inserts), insert{r.original(at), text})
 	slices.SortStableFunc(out.inserts, func(a, b insert) int { return a.at - b.at })
 	return out
 }
 
-// without returns r with blanks in place of a part of r.text.
-func (r *repaired) without(from, to int) *repaired {
+// blank returns r with blanks in place of a part of r.text.
+func (r *repaired) blank(from, to int) *repaired {
 	return &repaired{text: r.text[:from] + strings.Repeat(" ", to-from) + r.text[to:], inserts: r.inserts}
 }
 
@@ -96,7 +96,7 @@ func closeQuotes(name, text string) (r *repaired, ds Diagnostics) {
 			d.Span, d.Hint = spanAt(name, text, r.original(start), r.original(start)), `a " is missing before it`
 		}
 		ds = append(ds, d)
-		r = r.with(place, `"`)
+		r = r.insert(place, `"`)
 	}
 	return r, ds
 }
@@ -230,21 +230,21 @@ func (r *repaired) candidates(e syntaxError) (out []candidate) {
 	switch {
 	case strings.HasPrefix(e.msg, "missing ','"):
 		for _, s := range []string{"]", "}", ")"} {
-			add(r.with(pos, s), s)
+			add(r.insert(pos, s), s)
 		}
 		for _, s := range []string{"}]", ")]", "]}", "])"} {
-			add(r.with(pos, s), s)
+			add(r.insert(pos, s), s)
 		}
-		add(r.with(pos, ","), "")
+		add(r.insert(pos, ","), "")
 	case strings.HasPrefix(e.msg, "expected expression"):
-		add(r.with(pos, "null "), "")
-		add(r.with(pos, "null\n"), "")
+		add(r.insert(pos, "null "), "")
+		add(r.insert(pos, "null\n"), "")
 	}
 	if pos < len(r.text) && strings.IndexByte(")]}", r.text[pos]) >= 0 {
-		add(r.without(pos, pos+1), "") // one too many
+		add(r.blank(pos, pos+1), "") // one too many
 	}
 	if balanced(r.text[line:end]) {
-		add(r.without(line, end), "")
+		add(r.blank(line, end), "")
 	}
 	return out
 }

@@ -114,7 +114,7 @@ func asPlain(v reflect.Value) (any, bool) {
 func redactStruct(v reflect.Value, fs []field) any {
 	m := map[string]any{}
 	for _, f := range fs {
-		fv, ok := f.in(v)
+		fv, ok := f.valueIn(v)
 		if !ok {
 			continue
 		}
@@ -258,7 +258,7 @@ func appendReceivers(refs []ReceiverRef, v reflect.Value, path string, tagged fu
 		}
 	case reflect.Struct:
 		for _, f := range tagged(v.Type()) {
-			if fv, ok := f.in(v); ok && f.kind != labelField {
+			if fv, ok := f.valueIn(v); ok && f.kind != labelField {
 				refs = appendReceivers(refs, fv, join(path, f.name), tagged)
 			}
 		}

@@ -100,7 +100,7 @@ func scan(name, text string) (stmts []statement, ds Diagnostics) {
 			finish(l.pos)
 		}
 		if cur == nil && l.tok != token.TERMINATOR {
-			cur = &statement{start: l.pos.Offset(), line: p.Line, id: l.lit, header: between(l.pos, l.pos.Add(len(l.lit)-1))}
+			cur = &statement{start: l.pos.Offset(), line: p.Line, id: l.lit, header: newSpan(l.pos, l.pos.Add(len(l.lit)-1))}
 			if n > 0 {
 				var parts []string
 				for _, h := range ls[i : i+n] {
@@ -110,7 +110,7 @@ func scan(name, text string) (stmts []statement, ds Diagnostics) {
 				}
 				last := ls[i+n-1]
 				cur.id = strings.Join(parts, ".")
-				cur.header = between(l.pos, last.pos.Add(len(last.lit)-1))
+				cur.header = newSpan(l.pos, last.pos.Add(len(last.lit)-1))
 			}
 		}
 		switch l.tok {
@@ -148,11 +148,11 @@ func scan(name, text string) (stmts []statement, ds Diagnostics) {
 			chains = chains[:len(chains)-1]
 		}
 		if len(closers) > maxDepth {
-			ds.add(between(l.pos, l.pos), fmt.Sprintf("brackets nest deeper than the %d levels allowed", maxDepth), "")
+			ds.add(newSpan(l.pos, l.pos), fmt.Sprintf("brackets nest deeper than the %d levels allowed", maxDepth), "")
 			return nil, ds
 		}
 		if total > maxChain {
-			ds.add(between(l.pos, l.pos), fmt.Sprintf("expression has more than the %d operators allowed", maxChain), "")
+			ds.add(newSpan(l.pos, l.pos), fmt.Sprintf("expression has more than the %d operators allowed", maxChain), "")
 			return nil, ds
 		}
 	}

@@ -300,12 +300,12 @@ const (
 )
 
 func (s *Scope) certainty(r Reference) certainty {
-	c, _ := s.known(r)
+	c, _ := s.lookupKnown(r)
 	return c
 }
 
-// known returns what is known of a reference's value, and why it is no more.
-func (s *Scope) known(r Reference) (certainty, error) {
+// lookupKnown returns what is known of a reference's value, and why it is no more.
+func (s *Scope) lookupKnown(r Reference) (certainty, error) {
 	if _, d := s.resolve(r); d != nil {
 		return unknown, ErrUnknown
 	}

@@ -94,7 +94,7 @@ func (f *foldArgs) Visit(node *ast.Node) {
 		}
 		v, ok := f.args[name.Value]
 		if !ok {
-			f.fail(n, "args has no %q%s", name.Value, f.known())
+			f.fail(n, "args has no %q%s", name.Value, f.knownText())
 			return
 		}
 		c, err := normal(v)
@@ -118,7 +118,7 @@ func (f *foldArgs) fail(n ast.Node, format string, args ...any) {
 	}
 }
 
-func (f *foldArgs) known() string {
+func (f *foldArgs) knownText() string {
 	if len(f.args) == 0 {
 		return "; it is empty"
 	}

@@ -228,14 +228,14 @@ func nilable(n ast.Node) bool {
 	return true
 }
 
-// loosen forgets the checker's word where it does not hold, and reports whether
+// loosenTypes forgets the checker's word where it does not hold, and reports whether
 // it did: min(1, value) has the type of its first argument, a conditional that
 // of one branch, whatever comes out. expr's compiler would pick instructions
 // by it that fail.
-func loosen(n ast.Node) bool {
+func loosenTypes(n ast.Node) bool {
 	loose := false
 	for _, c := range children(n) {
-		loose = loosen(c) || loose
+		loose = loosenTypes(c) || loose
 	}
 	switch n := n.(type) {
 	case *ast.BuiltinNode:

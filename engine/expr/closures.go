@@ -279,7 +279,7 @@ func (c *compiler) binary(n *ast.BinaryNode) code {
 	case "+", "-", "*", "/", "%", "**", "^":
 		return c.arithmetic(n)
 	case "in":
-		return c.in(n)
+		return c.compileIn(n)
 	case "matches":
 		return c.matches(n)
 	case "contains":

@@ -135,7 +135,7 @@ func (c *compiler) matches(n *ast.BinaryNode) code {
 	if l.s == nil {
 		return byMachine
 	}
-	s, at := l.s, c.at(n)
+	s, at := l.s, c.errorFor(n)
 	return code{fails: l.fails, b: func(x *Sample) bool {
 		ok, err := re.Match(s(x), regex.Guard{Steps: regex.MaxSteps})
 		if err != nil {
@@ -145,7 +145,7 @@ func (c *compiler) matches(n *ast.BinaryNode) code {
 	}}
 }
 
-func (c *compiler) in(n *ast.BinaryNode) code {
+func (c *compiler) compileIn(n *ast.BinaryNode) code {
 	l := c.node(n.Left)
 	if id, ok := n.Right.(*ast.IdentifierNode); ok && id.Value == "labels" && l.s != nil {
 		s, logs := l.s, c.logs

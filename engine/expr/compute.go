@@ -114,7 +114,7 @@ func (c *compiler) modulo(n *ast.BinaryNode, l, r code) code {
 	if k, ok := constInt(n.Right); ok && k != 0 {
 		return code{fails: l.fails, i: func(x *Sample) int { return li(x) % k }}
 	}
-	at := c.at(n)
+	at := c.errorFor(n)
 	return code{fails: true, i: func(x *Sample) int {
 		a, b := li(x), ri(x)
 		if b == 0 {
@@ -220,7 +220,7 @@ func (c *compiler) toInt(n ast.Node, a code) code {
 		f := a.f
 		return code{i: func(x *Sample) int { return int(f(x)) }}
 	case a.s != nil:
-		s, at := a.s, c.at(n)
+		s, at := a.s, c.errorFor(n)
 		return code{fails: true, i: func(x *Sample) int {
 			text := s(x)
 			i, err := strconv.Atoi(text)
@@ -239,7 +239,7 @@ func (c *compiler) toFloat(n ast.Node, a code) code {
 	case a.numeric():
 		return code{f: a.float()}
 	case a.s != nil:
-		s, at := a.s, c.at(n)
+		s, at := a.s, c.errorFor(n)
 		return code{fails: true, f: func(x *Sample) float64 {
 			text := s(x)
 			f, err := strconv.ParseFloat(text, 64)
@@ -334,7 +334,7 @@ func (c *compiler) call(n *ast.CallNode) code {
 			return byMachine
 		}
 	}
-	at := c.at(n)
+	at := c.errorFor(n)
 	return code{fails: true, s: func(x *Sample) string {
 		out, err := replace(s[0](x), s[1](x), s[2](x))
 		if err != nil {

@@ -148,7 +148,7 @@ func byMachineAs[T any](c *compiler, n ast.Node, want string) func(*Sample) T {
 	if m == nil {
 		return nil
 	}
-	at := c.at(n)
+	at := c.errorFor(n)
 	return func(x *Sample) T {
 		v := m.eval(x)
 		t, ok := v.(T)
@@ -164,7 +164,7 @@ func (c *compiler) numberByMachine(n ast.Node) func(*Sample) float64 {
 	if m == nil {
 		return nil
 	}
-	at := c.at(n)
+	at := c.errorFor(n)
 	return func(x *Sample) float64 {
 		switch v := m.eval(x).(type) {
 		case float64:

@@ -84,7 +84,7 @@ func compile(src string, kind Kind, args map[string]any, logs bool) (*Program, e
 	if !fits(tree.Node, kind) {
 		return nil, errorAt(src, tree.Node.Location(), "it must be %s, not %s", kind, typeName(tree.Node.Type()))
 	}
-	loosen(tree.Node)
+	loosenTypes(tree.Node)
 	p := &Program{reads: dependsOn(tree.Node)}
 	c := &compiler{src: src, conf: conf, logs: logs}
 	switch kind {
@@ -149,7 +149,7 @@ func every(cs []conjunct, x *Sample) (bool, error) {
 	for i := range cs {
 		ok := cs[i].eval(x)
 		if x.err != nil {
-			return false, x.take()
+			return false, x.takeError()
 		}
 		if !ok {
 			return false, nil
@@ -167,7 +167,7 @@ func (p *Program) WithoutValue(x *Sample) (Verdict, error) {
 	for i := range p.all {
 		v := p.all[i].open(x)
 		if x.err != nil {
-			return Open, x.take()
+			return Open, x.takeError()
 		}
 		switch v {
 		case False:
@@ -183,7 +183,7 @@ func (p *Program) WithoutValue(x *Sample) (Verdict, error) {
 func (p *Program) Float(x *Sample) (float64, error) {
 	f := p.number(x)
 	if x.err != nil {
-		return math.NaN(), x.take()
+		return math.NaN(), x.takeError()
 	}
 	return f, nil
 }
@@ -192,7 +192,7 @@ func (p *Program) Float(x *Sample) (float64, error) {
 func (p *Program) Text(x *Sample) (string, error) {
 	s := p.text(x)
 	if x.err != nil {
-		return "", x.take()
+		return "", x.takeError()
 	}
 	return s, nil
 }
@@ -204,7 +204,7 @@ func (p *Program) ReadsValue() bool { return p.reads&readsValue != 0 }
 // its time, or on the line. When it does not, it is the same for every sample of a series.
 func (p *Program) ReadsSample() bool { return p.reads&^readsLabels != 0 }
 
-func (x *Sample) take() error {
+func (x *Sample) takeError() error {
 	err := x.err
 	x.err = nil
 	return err

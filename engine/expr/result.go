@@ -2,7 +2,7 @@ package expr
 
 import "github.com/expr-lang/expr/ast"
 
-func (c *compiler) at(n ast.Node) *Error { return errorAt(c.src, n.Location(), "") }
+func (c *compiler) errorFor(n ast.Node) *Error { return errorAt(c.src, n.Location(), "") }
 
 func (c *compiler) asBool(n ast.Node, e code) func(*Sample) bool {
 	if e.b != nil {

@@ -115,7 +115,7 @@ func ReadArgument(path string, limit int64) ([]byte, error) {
 // Open opens a regular file to read. Links are followed. The caller limits
 // how much it reads.
 func Open(path string) (*os.File, error) {
-	return do(path, "opening", func() (*os.File, error) { return anywhere.file(path, regular) },
+	return doAndRelease(path, "opening", func() (*os.File, error) { return anywhere.file(path, regular) },
 		func(f *os.File) { f.Close() })
 }
 

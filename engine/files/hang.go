@@ -72,7 +72,7 @@ func (r *registry) begin(doing, path string) (c, other *call, patience time.Dura
 	}
 	near, oldest := 0, (*call)(nil)
 	for _, h := range r.hung {
-		if h.near(path) {
+		if h.isNear(path) {
 			if near++; oldest == nil || h.since.Before(oldest.since) {
 				oldest = h
 			}
@@ -93,14 +93,14 @@ func (r *registry) begin(doing, path string) (c, other *call, patience time.Dura
 	return c, nil, patience, nil
 }
 
-// near reports whether path lies in the directory of a call that hangs, or the
+// isNear reports whether path lies in the directory of a call that hangs, or the
 // other way round, or on the same mounted file system.
-func (c *call) near(path string) bool {
+func (c *call) isNear(path string) bool {
 	a, b := filepath.Dir(c.path), filepath.Dir(path)
-	return below(a, b) || below(b, a) || below(c.place, path)
+	return isBelow(a, b) || isBelow(b, a) || isBelow(c.place, path)
 }
 
-func below(dir, path string) bool {
+func isBelow(dir, path string) bool {
 	rest, ok := strings.CutPrefix(path, dir)
 	return ok && dir != filepath.Dir(dir) && (rest == "" || os.IsPathSeparator(rest[0]))
 }
@@ -147,11 +147,11 @@ func Hung() (all []*HungError) {
 // fn must not use anything that its caller goes on with, and what it acquires must
 // be released if nobody gets its result: only memory is.
 func Do[T any](path, doing string, fn func() (T, error)) (T, error) {
-	return do(path, doing, fn, nil)
+	return doAndRelease(path, doing, fn, nil)
 }
 
-// do is Do that releases a result that comes too late.
-func do[T any](path, doing string, fn func() (T, error), release func(T)) (T, error) {
+// doAndRelease is Do that releases a result that comes too late.
+func doAndRelease[T any](path, doing string, fn func() (T, error), release func(T)) (T, error) {
 	var zero T
 	key := Absolute(path)
 	var timer *time.Timer
@@ -231,7 +231,7 @@ func (r *registry) hungNear(path string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, h := range r.hung {
-		if h.near(path) {
+		if h.isNear(path) {
 			return h.error()
 		}
 	}

@@ -27,7 +27,7 @@ func mountOf(path string) string {
 		mounts.read, mounts.points = time.Now(), mountPoints()
 	}
 	for _, point := range mounts.points {
-		if below(point, path) {
+		if isBelow(point, path) {
 			return point
 		}
 	}

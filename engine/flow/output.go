@@ -77,7 +77,7 @@ func (o *Output) SendMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 || len(o.to) == 0 {
 		return nil
 	}
-	ps := o.address(samples{b})
+	ps := o.address(samplesPayload{b})
 	if len(ps) == 0 {
 		o.stats.Drop(noReceiver, b.Len())
 		return nil
@@ -91,7 +91,7 @@ func (o *Output) SendLogs(ctx context.Context, b *batch.Logs) error {
 	if b.Len() == 0 || len(o.to) == 0 {
 		return nil
 	}
-	ps := o.address(lines{b})
+	ps := o.address(linesPayload{b})
 	if len(ps) == 0 {
 		o.stats.DropLines(noReceiver, b.Len())
 		return nil
@@ -106,11 +106,11 @@ const noReceiver = "no_receiver"
 
 // address returns p for each receiver that takes its signal. One of which that
 // is not known yet will say so.
-func (o *Output) address(p parcel) []pending {
+func (o *Output) address(p payload) []pending {
 	ps := make([]pending, 0, len(o.to))
 	for _, r := range o.to {
 		if accepts := r.Accepts(); accepts == 0 || accepts&p.signal() != 0 {
-			ps = append(ps, pending{to: r, b: p.along(r.number), stats: o.stats})
+			ps = append(ps, pending{to: r, b: p.withReceiver(r.number), stats: o.stats})
 		}
 	}
 	return ps
@@ -124,7 +124,7 @@ type Partial struct{ pending []pending }
 // pending is one batch still to be accepted by one receiver.
 type pending struct {
 	to    *Receiver
-	b     parcel
+	b     payload
 	stats *Stats // of the node whose Output it left through
 	err   error
 }

@@ -20,7 +20,7 @@ type Part struct {
 	closed bool // made by Exits.WithClosed
 }
 
-// SendParts sends the parts that generation gen made of one batch, whose
+// SendParts sends the parts that version gen made of one batch, whose
 // latest time is t, side by side, each through a Sender of its own, and returns
 // when all have answered. t is Unix ms, and of no use to parts of lines alone.
 // The error is nil or a *Partial.
@@ -62,7 +62,7 @@ func (p Part) send(ctx context.Context, gen uint64, t int64) (left []pending) {
 	}
 	// Its turn did not come before ctx ended.
 	if p.Batch.Len() > 0 {
-		left = p.Sender.current().address(samples{p.Batch})
+		left = p.Sender.current().address(samplesPayload{p.Batch})
 		for i := range left {
 			left[i].err = err
 		}

@@ -217,7 +217,7 @@ func (r *Receiver) ConsumeMetrics(ctx context.Context, b *batch.Metrics) (err er
 	if !ok {
 		return fmt.Errorf("%s does not accept metrics", r.node)
 	}
-	if err = c.ConsumeMetrics(ctx, b); taken(err) {
+	if err = c.ConsumeMetrics(ctx, b); tookBatch(err) {
 		stats.In.Add(uint64(b.Len()))
 	}
 	return err
@@ -237,15 +237,15 @@ func (r *Receiver) ConsumeLogs(ctx context.Context, b *batch.Logs) (err error) {
 	if !ok {
 		return fmt.Errorf("%s does not accept logs", r.node)
 	}
-	if err = c.ConsumeLogs(ctx, b); taken(err) {
+	if err = c.ConsumeLogs(ctx, b); tookBatch(err) {
 		stats.LinesIn.Add(uint64(b.Len()))
 	}
 	return err
 }
 
-// taken reports whether the component took the batch: a *Partial is a refusal
+// tookBatch reports whether the component took the batch: a *Partial is a refusal
 // further down.
-func taken(err error) bool {
+func tookBatch(err error) bool {
 	if err == nil {
 		return true
 	}

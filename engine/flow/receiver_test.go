@@ -36,7 +36,7 @@ func TestSwapUnderLoadLosesNothing(t *testing.T) {
 
 	var mu sync.Mutex
 	next := make([]int, sources)
-	generation := func() (flow.MetricsConsumer, func()) {
+	version := func() (flow.MetricsConsumer, func()) {
 		left := false
 		return consumer(func(_ context.Context, b *batch.Metrics) error {
 				mu.Lock()
@@ -71,7 +71,7 @@ func TestSwapUnderLoadLosesNothing(t *testing.T) {
 	go func() { wg.Wait(); close(sent) }()
 	retire := func() {}
 	for i := 0; i < swaps || !isClosed(sent); i++ {
-		c, end := generation()
+		c, end := version()
 		if i%2 == 1 {
 			<-r.Set(nil) // nothing there for a while
 		}

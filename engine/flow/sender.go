@@ -10,7 +10,7 @@ import (
 
 // Sender sends on what a node that renames or drops series makes of batches.
 // Series that will not come again because the node changed get their staleness
-// markers: those of an older generation of its rules, see batch.Outputs, and
+// markers: those of an older version of its rules, see batch.Outputs, and
 // those that went to receivers it does not send to any more.
 //
 // A node hands its Sender from component to component. All methods are safe
@@ -71,7 +71,7 @@ func (s *Sender) current() *Output {
 	return s.to
 }
 
-// Send sends out, which generation gen made of a batch of the latest time t.
+// Send sends out, which version gen made of a batch of the latest time t.
 // The error is a *Partial, or ctx's when nothing was sent.
 func (s *Sender) Send(ctx context.Context, gen uint64, out *batch.Metrics, t int64) error {
 	tr, err := s.enter(ctx, out.Origin())

@@ -91,9 +91,9 @@ func parent(id string) string {
 	return id[:max(i, 0)]
 }
 
-// below returns which child of a frame ("" for the whole chart) an ID is, or is
+// childOf returns which child of a frame ("" for the whole chart) an ID is, or is
 // inside of; ok is false when it is not inside of the frame.
-func below(frame, id string) (child string, ok bool) {
+func childOf(frame, id string) (child string, ok bool) {
 	rest := id
 	if frame != "" {
 		if rest, ok = strings.CutPrefix(id, frame+"/"); !ok {

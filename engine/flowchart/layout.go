@@ -83,8 +83,8 @@ func arrange(c *Chart, rates bool) *layout {
 	return l
 }
 
-// known reports whether an edge can be drawn.
-func (f *frames) known(e Edge) bool {
+// hasEdge reports whether an edge can be drawn.
+func (f *frames) hasEdge(e Edge) bool {
 	has := func(id string) bool { return f.nodes[id] != nil }
 	return has(e.From) && has(e.To) && e.From != e.To
 }
@@ -124,11 +124,11 @@ func (f *frames) frame(id string) *box {
 		return v
 	}
 	for i, e := range f.chart.Edges {
-		if !f.known(e) {
+		if !f.hasEdge(e) {
 			continue
 		}
-		from, fromIn := below(id, e.From)
-		to, toIn := below(id, e.To)
+		from, fromIn := childOf(id, e.From)
+		to, toIn := childOf(id, e.To)
 		var a, z *vertex
 		switch {
 		case fromIn && toIn && from == to, !fromIn && !toIn:
@@ -183,19 +183,19 @@ func (f *frames) frame(id string) *box {
 			f.paths[i] = path
 		}
 	}
-	f.settle(id, b)
+	f.moveEdges(id, b)
 	return b
 }
 
-// settle moves the paths of edges inside of the children to where those are.
-func (f *frames) settle(id string, b *box) {
+// moveEdges moves the paths of edges inside of the children to where those are.
+func (f *frames) moveEdges(id string, b *box) {
 	for _, c := range b.children {
 		if len(c.children) == 0 {
 			continue
 		}
 		for i, e := range f.chart.Edges {
-			from, ok := below(id, e.From)
-			to, also := below(id, e.To)
+			from, ok := childOf(id, e.From)
+			to, also := childOf(id, e.To)
 			if ok && also && from == c.id && to == c.id && f.paths[i] != nil {
 				f.paths[i] = shifted(f.paths[i], c)
 			}
@@ -205,7 +205,7 @@ func (f *frames) settle(id string, b *box) {
 
 // inner returns the frame below id that an end of an edge is inside of.
 func (f *frames) inner(byID map[string]*vertex, id, end string) *box {
-	child, ok := below(id, end)
+	child, ok := childOf(id, end)
 	if !ok || child == end {
 		return nil
 	}

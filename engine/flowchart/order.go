@@ -74,7 +74,7 @@ func (p *piece) swap() {
 		for _, l := range p.layers {
 			for i := range len(l) - 1 {
 				a, b := l[i], l[i+1]
-				if between(a.in, b.in)+between(a.out, b.out) > between(b.in, a.in)+between(b.out, a.out) {
+				if countCrossings(a.in, b.in)+countCrossings(a.out, b.out) > countCrossings(b.in, a.in)+countCrossings(b.out, a.out) {
 					l[i], l[i+1] = b, a
 					a.slot, b.slot = i+1, i
 					better = true
@@ -87,9 +87,9 @@ func (p *piece) swap() {
 	}
 }
 
-// between counts the crossings of the edges of two vertices, the first of which
+// countCrossings counts the crossings of the edges of two vertices, the first of which
 // stands above.
-func between(a, b []*vertex) (n int) {
+func countCrossings(a, b []*vertex) (n int) {
 	if len(a)*len(b) > 10_000 {
 		return 0 // two hubs: sorting has done what can be done
 	}
@@ -143,7 +143,7 @@ func (p *piece) place() {
 		y := 0.0
 		for i, v := range l {
 			if i > 0 {
-				y += apart(l[i-1], v)
+				y += minDistance(l[i-1], v)
 			}
 			v.mid = y
 		}
@@ -209,8 +209,8 @@ func (p *piece) measure() {
 	}
 }
 
-// apart is how far the middles of two neighbours have to be from each other.
-func apart(a, b *vertex) float64 {
+// minDistance is how far the middles of two neighbours have to be from each other.
+func minDistance(a, b *vertex) float64 {
 	g := gap
 	if a.bend() || b.bend() {
 		g = gap * 0.75
@@ -233,7 +233,7 @@ func align(layer []*vertex, beside func(*vertex) []*vertex) {
 	offset := make([]float64, len(layer)) // of each from the first, when packed
 	for i, v := range layer {
 		if i > 0 {
-			offset[i] = offset[i-1] + apart(layer[i-1], v)
+			offset[i] = offset[i-1] + minDistance(layer[i-1], v)
 		}
 		want, weight := v.mid, 0.2
 		if ns := beside(v); len(ns) > 0 {

@@ -69,7 +69,7 @@ func (d *drawing) frames(b *box, x, y float64) {
 	x, y = x+b.x, y+b.y
 	class, tip := "", b.id
 	if b.node != nil {
-		class, tip = " "+b.node.Class, b.node.tip()
+		class, tip = " "+b.node.Class, b.node.tooltip()
 	}
 	d.open(b.node)
 	d.f("\n<g class=\"module%s\" data-id=\"%s\"><title>%s</title><rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"10\"/>",
@@ -94,7 +94,7 @@ func (d *drawing) nodes(b *box, x, y float64) {
 	name, label := n.lines()
 	d.open(n)
 	d.f("\n<g class=\"node %s\" data-id=\"%s\"><title>%s</title><rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"6\"/>",
-		html.EscapeString(n.Class), html.EscapeString(n.ID), html.EscapeString(n.tip()), num(x), num(y), num(b.w), num(b.h))
+		html.EscapeString(n.Class), html.EscapeString(n.ID), html.EscapeString(n.tooltip()), num(x), num(y), num(b.w), num(b.h))
 	d.f("<rect class=\"bar\" x=\"%s\" y=\"%s\" width=\"4\" height=\"%s\" rx=\"2\"/>", num(x), num(y+4), num(b.h-8))
 	top := y
 	if name == "" {
@@ -110,7 +110,7 @@ func (d *drawing) nodes(b *box, x, y float64) {
 	d.close(n)
 }
 
-func (n *Node) tip() string {
+func (n *Node) tooltip() string {
 	if n.Tip == "" {
 		return n.ID
 	}

@@ -30,9 +30,9 @@ type Look struct {
 	hung     map[string]*files.HungError // by files.Place: what does not answer
 }
 
-// ask calls fn, which asks the file system about path. One that has not answered
+// callWithDeadline calls fn, which asks the file system about path. One that has not answered
 // once is not asked again.
-func ask[T any](s *Look, path, doing string, fn func(string) (T, error)) (T, error) {
+func callWithDeadline[T any](s *Look, path, doing string, fn func(string) (T, error)) (T, error) {
 	if len(s.hung) > 0 {
 		if err := s.hung[files.Place(path)]; err != nil {
 			var zero T
@@ -53,7 +53,9 @@ func ask[T any](s *Look, path, doing string, fn func(string) (T, error)) (T, err
 	return v, err
 }
 
-func (s *Look) stat(path string) (fs.FileInfo, error) { return ask(s, path, "looking at", os.Stat) }
+func (s *Look) stat(path string) (fs.FileInfo, error) {
+	return callWithDeadline(s, path, "looking at", os.Stat)
+}
 
 // Hung reports whether the file system that path is on has not answered this Look.
 // Whether there are files is unknown then.
@@ -101,7 +103,7 @@ func (s *Look) Find(pattern, exclude string, oldest time.Time) (paths []string) 
 	// The pattern is valid and reading goes on after errors, which t notes.
 	names, err := doublestar.Glob(t, rest, doublestar.WithFilesOnly())
 	if err != nil {
-		s.trouble(err)
+		s.addTrouble(err)
 	}
 	for _, name := range names {
 		given := filepath.FromSlash(t.path(name))
@@ -112,7 +114,7 @@ func (s *Look) Find(pattern, exclude string, oldest time.Time) (paths []string) 
 		fi, err := s.stat(file)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				s.trouble(err)
+				s.addTrouble(err)
 			}
 			continue
 		}
@@ -132,7 +134,7 @@ func excluded(pattern, path string) bool {
 	return ok && err == nil
 }
 
-func (s *Look) trouble(err error) { s.troubles = append(s.troubles, err.Error()) }
+func (s *Look) addTrouble(err error) { s.troubles = append(s.troubles, err.Error()) }
 
 // tree is the file system below a directory, in which no symbolic link leads
 // back to a directory above it: ** follows links, and would not end.
@@ -150,17 +152,17 @@ func (t tree) Open(name string) (fs.File, error) { return os.Open(t.path(name)) 
 func (t tree) Stat(name string) (fs.FileInfo, error) {
 	fi, err := t.stat(t.path(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir) {
-		t.trouble(err)
+		t.addTrouble(err)
 	}
 	return fi, err
 }
 
 // ReadDir leaves out links to directories that name leads through.
 func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
-	entries, err := ask(t.Look, t.path(name), "listing", os.ReadDir)
+	entries, err := callWithDeadline(t.Look, t.path(name), "listing", os.ReadDir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotDir) {
-			t.trouble(err)
+			t.addTrouble(err)
 		}
 		return entries, err
 	}
@@ -194,7 +196,7 @@ func (s *Look) real(dir string) string {
 		return r
 	}
 	abs := files.Absolute(dir)
-	r, err := ask(s, abs, "following", filepath.EvalSymlinks)
+	r, err := callWithDeadline(s, abs, "following", filepath.EvalSymlinks)
 	if parent := filepath.Dir(abs); err != nil && parent != abs {
 		r = filepath.Join(s.real(parent), filepath.Base(abs)) // it need not exist
 	} else if err != nil {

@@ -21,8 +21,8 @@ func (s *Look) IsOwn(file string) bool {
 		return false
 	}
 	own := inside(s.storage, s.real(filepath.Dir(file)))
-	if fi, err := ask(s, file, "looking at", os.Lstat); !own && err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-		real, err := ask(s, file, "following", filepath.EvalSymlinks)
+	if fi, err := callWithDeadline(s, file, "looking at", os.Lstat); !own && err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		real, err := callWithDeadline(s, file, "following", filepath.EvalSymlinks)
 		own = err == nil && inside(s.storage, real)
 	}
 	if own {

@@ -141,7 +141,7 @@ func (p *plain) pop(address string) (c *conn) {
 		all[len(all)-1] = nil
 		p.idle[address] = all[:len(all)-1]
 	}
-	old := p.sweep(now)
+	old := p.removeIdle(now)
 	p.mu.Unlock()
 	for _, o := range old {
 		o.Close()
@@ -149,8 +149,8 @@ func (p *plain) pop(address string) (c *conn) {
 	return c
 }
 
-// sweep takes out what was idle for too long. mu is held.
-func (p *plain) sweep(now time.Time) (old []*conn) {
+// removeIdle takes out what was idle for too long. mu is held.
+func (p *plain) removeIdle(now time.Time) (old []*conn) {
 	if now.Sub(p.swept) < maxIdleFor/5 {
 		return nil
 	}

@@ -161,7 +161,7 @@ func (d *Desk[A, B]) Await(w Waiting, r *http.Request, req *Request[A]) *Refusal
 	case <-r.Context().Done():
 		e = &Refusal{Outcome: Gone}
 	}
-	d.Pending.leave(req, answered, d.clock.Now())
+	d.Pending.removeWaiter(req, answered, d.clock.Now())
 	return e
 }
 
@@ -198,7 +198,7 @@ func (d *Desk[A, B]) Run(ctx context.Context, serve func(context.Context) error,
 		for clock.Sleep(base, d.clock, time.Second) == nil {
 			now := d.clock.Now()
 			for _, l := range d.shards {
-				l.look(now)
+				l.giveUpStale(now)
 			}
 			d.Pending.expire(now)
 			look(now)

@@ -53,8 +53,8 @@ func KeyOf(body []byte, also ...string) Key {
 	return k
 }
 
-// settle notes that one shard is done with its part.
-func (r *Request[A]) settle(err error) {
+// finishPart notes that one shard is done with its part.
+func (r *Request[A]) finishPart(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -119,9 +119,9 @@ func (p *Pending[A]) add(r *Request[A]) {
 	p.byKey[r.key] = r
 }
 
-// leave is called by each waiter. answered says that the client was told how
+// removeWaiter is called by each waiter. answered says that the client was told how
 // the request ended.
-func (p *Pending[A]) leave(r *Request[A], answered bool, now time.Time) {
+func (p *Pending[A]) removeWaiter(r *Request[A], answered bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r.mu.Lock()

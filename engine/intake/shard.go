@@ -74,7 +74,7 @@ func (l *shard[A, B]) add(r *Request[A], b B) {
 // run sends until ctx ends. What has not been accepted by then is refused.
 func (l *shard[A, B]) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		fctx, b, ok := l.take(ctx)
+		fctx, b, ok := l.nextBatch(ctx)
 		if !ok {
 			select {
 			case <-l.kick:
@@ -83,14 +83,14 @@ func (l *shard[A, B]) run(ctx context.Context) {
 			continue
 		}
 		parts := l.flying
-		accepted := func() { settle(parts, nil) }
+		accepted := func() { finishParts(parts, nil) }
 		if l.signal.Track != nil {
 			accepted = l.signal.Track(b, accepted)
 		}
 		err := l.send(fctx, b)
 		l.landed()
 		if err != nil {
-			settle(parts, err)
+			finishParts(parts, err)
 		} else {
 			accepted()
 		}
@@ -99,17 +99,17 @@ func (l *shard[A, B]) run(ctx context.Context) {
 	rest := l.waiting
 	l.waiting = nil
 	l.mu.Unlock()
-	settle(rest, errStopping)
+	finishParts(rest, errStopping)
 }
 
-func settle[A, B any](parts []part[A, B], err error) {
+func finishParts[A, B any](parts []part[A, B], err error) {
 	for _, p := range parts {
-		p.r.settle(err)
+		p.r.finishPart(err)
 	}
 }
 
-// take makes the next batch of what is waiting; ok is false when nothing is.
-func (l *shard[A, B]) take(ctx context.Context) (_ context.Context, b B, ok bool) {
+// nextBatch makes the next batch of what is waiting; ok is false when nothing is.
+func (l *shard[A, B]) nextBatch(ctx context.Context) (_ context.Context, b B, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 {
@@ -166,9 +166,9 @@ var (
 	errRedirected = errors.New("forward_to has changed")
 )
 
-// look gives up what nobody waits for and what is on its way to receivers that
+// giveUpStale gives up what nobody waits for and what is on its way to receivers that
 // are not sent to any more. Call it every second.
-func (l *shard[A, B]) look(now time.Time) {
+func (l *shard[A, B]) giveUpStale(now time.Time) {
 	l.mu.Lock()
 	kept := l.waiting[:0]
 	var gone []part[A, B]
@@ -194,5 +194,5 @@ func (l *shard[A, B]) look(now time.Time) {
 		}
 	}
 	l.mu.Unlock()
-	settle(gone, errAbandoned)
+	finishParts(gone, errAbandoned)
 }

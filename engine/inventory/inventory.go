@@ -101,7 +101,7 @@ func (r *Rules) ApplyLogs(b *batch.Logs) *batch.Logs {
 // Sweep forgets released series.
 func (r *Rules) Sweep() {
 	if !r.shared {
-		r.table.sweep()
+		r.table.removeExpired()
 	}
 }
 

@@ -69,7 +69,7 @@ func (t *table) series(s *batch.Series, by uint64, copied func(*batch.Series) ma
 	if !ok {
 		p = new(atomic.Pointer[made])
 		first := &made{by: by, labels: copied(s)}
-		first.series = with(s, first.labels)
+		first.series = withLabels(s, first.labels)
 		p.Store(first)
 		if got := t.memo.Put(s, p); got != p {
 			release(s, p) // another goroutine was first
@@ -84,7 +84,7 @@ func (t *table) series(s *batch.Series, by uint64, copied func(*batch.Series) ma
 		next := &made{by: by, labels: copied(s), series: m.series}
 		same := maps.Equal(next.labels, m.labels)
 		if !same {
-			next.series = with(s, next.labels)
+			next.series = withLabels(s, next.labels)
 		}
 		switch swapped := p.CompareAndSwap(m, next); {
 		case !swapped && next.series != m.series:
@@ -97,7 +97,7 @@ func (t *table) series(s *batch.Series, by uint64, copied func(*batch.Series) ma
 	}
 }
 
-func (t *table) sweep() {
+func (t *table) removeExpired() {
 	t.columns.Sweep()
 	t.memo.Sweep(release)
 	t.mu.Lock()
@@ -109,8 +109,8 @@ func (t *table) sweep() {
 }
 
 func (t *table) close() {
-	t.sweep()
-	t.sweep()
+	t.removeExpired()
+	t.removeExpired()
 	t.memo.Clear(release)
 	t.columns.Revoke()
 }
@@ -125,8 +125,8 @@ func giveBack(s, derived *batch.Series) {
 
 var builders = sync.Pool{New: func() any { return new(batch.Builder) }}
 
-// with returns s with other labels, s itself when it has them.
-func with(s *batch.Series, labels map[string]string) *batch.Series {
+// withLabels returns s with other labels, s itself when it has them.
+func withLabels(s *batch.Series, labels map[string]string) *batch.Series {
 	if len(labels) == 0 {
 		return s
 	}

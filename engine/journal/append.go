@@ -170,7 +170,7 @@ func (j *Journal) tryWrite(group []*appending, n int64) error {
 			j.next = next
 			j.mu.Lock()
 			j.seal()
-			j.sweep()
+			j.removeSegments()
 			j.mu.Unlock()
 		}
 		return err
@@ -210,7 +210,7 @@ func (j *Journal) activate(n int64) error {
 	j.mu.Lock()
 	if s := j.active; s != nil && s.size > 0 && s.size+n > j.segmentSize() {
 		j.seal()
-		j.sweep()
+		j.removeSegments()
 	}
 	j.mu.Unlock()
 	if j.active != nil {
@@ -262,7 +262,7 @@ func (j *Journal) recycle() bool {
 		return false
 	}
 	j.seal()
-	j.sweep()
+	j.removeSegments()
 	return true
 }
 

@@ -106,8 +106,8 @@ func (j *Journal) drop(s *segment, reason string) {
 	}
 }
 
-// sweep removes sealed segments without pending blocks. mu is held.
-func (j *Journal) sweep() {
+// removeSegments removes sealed segments without pending blocks. mu is held.
+func (j *Journal) removeSegments() {
 	for _, s := range slices.Clone(j.segments) {
 		if s != j.active && s.pending.blocks == 0 {
 			j.remove(s)
@@ -137,7 +137,7 @@ func (j *Journal) maintain() {
 		j.seal()
 	}
 	j.writeMu.Unlock()
-	j.sweep()
+	j.removeSegments()
 	low := j.appended
 	for _, l := range j.shards {
 		low = min(low, j.low(l))

@@ -185,7 +185,7 @@ func (j *Journal) Barrier() {
 	j.parted = true
 	if j.active != nil && j.active.size > 0 {
 		j.seal()
-		j.sweep()
+		j.removeSegments()
 	}
 }
 
@@ -218,7 +218,7 @@ func (j *Journal) Close() error {
 	if j.active != nil {
 		j.seal()
 	}
-	j.sweep()
+	j.removeSegments()
 	cursor := j.cursor()
 	j.mu.Unlock()
 	errs = append(errs, j.saveCursor(cursor, policy), j.cursorFile.close(), j.lock.Close())

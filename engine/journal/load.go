@@ -59,7 +59,7 @@ func (j *Journal) load() error {
 		}
 	}
 	j.shards = j.shards[:shards]
-	j.sweep()
+	j.removeSegments()
 	if err := j.writeMeta(); err != nil {
 		if m.Version == 0 && j.pending.blocks == 0 {
 			return err
@@ -137,7 +137,7 @@ func (j *Journal) scan(s *segment, low uint64) error {
 		if sc.skipped > 0 {
 			j.skip(s, sc.skipped)
 			// Numbers follow each other in a segment.
-			j.lose(max(s.last+1, low), r.seq)
+			j.countLost(max(s.last+1, low), r.seq)
 		}
 		s.size, s.newest = sc.off, max(s.newest, r.time)
 		if r.seq <= s.last || r.seq < s.first {
@@ -160,7 +160,7 @@ func (j *Journal) scan(s *segment, low uint64) error {
 		return os.Truncate(s.path, s.size)
 	case sc.torn > 0:
 		j.skip(s, sc.torn)
-		j.lose(s.last+1, s.last+2) // at least
+		j.countLost(s.last+1, s.last+2) // at least
 	}
 	return nil
 }
@@ -178,9 +178,9 @@ func unfinished(r io.ReaderAt, off, end int64) bool {
 	return valid || hdr == [recordHeaderSize]byte{}
 }
 
-// lose counts the blocks from from to below to as lost; nobody knows what was in
+// countLost counts the blocks from from to below to as lost; nobody knows what was in
 // them.
-func (j *Journal) lose(from, to uint64) {
+func (j *Journal) countLost(from, to uint64) {
 	if from >= to {
 		return
 	}

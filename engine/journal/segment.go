@@ -151,7 +151,7 @@ type scanner struct {
 // false; err says if reading failed.
 func (s *scanner) next() (r record, off int64, ok bool) {
 	s.skipped = 0
-	if r, ok := s.at(s.off); ok {
+	if r, ok := s.readHeader(s.off); ok {
 		off, s.off = s.off, s.off+recordHeaderSize+int64(r.size)
 		return r, off, true
 	}
@@ -160,7 +160,7 @@ func (s *scanner) next() (r record, off int64, ok bool) {
 	}
 	from := s.off
 	for s.off++; s.find(); s.off++ {
-		if r, ok := s.at(s.off); ok {
+		if r, ok := s.readHeader(s.off); ok {
 			s.skipped = s.off - from
 			off, s.off = s.off, s.off+recordHeaderSize+int64(r.size)
 			return r, off, true
@@ -174,8 +174,8 @@ func (s *scanner) next() (r record, off int64, ok bool) {
 	return r, 0, false
 }
 
-// at reads the header at off; ok is false also when its payload is not there.
-func (s *scanner) at(off int64) (r record, ok bool) {
+// readHeader reads the header at off; ok is false also when its payload is not there.
+func (s *scanner) readHeader(off int64) (r record, ok bool) {
 	if off+recordHeaderSize > s.end {
 		return r, false
 	}

@@ -129,7 +129,7 @@ func (j *Journal) nextBehind(ctx context.Context, l *shard, seq uint64, buf []by
 // tryNext returns the shard's first block behind a sequence number; if there is
 // none, wait says whether to wait for one or to try again.
 func (j *Journal) tryNext(l *shard, seq uint64, buf []byte) (b Block, ok, wait bool) {
-	r, wait := j.take(l, seq)
+	r, wait := j.takeBlock(l, seq)
 	if r.seg == nil {
 		return b, false, wait
 	}
@@ -142,27 +142,27 @@ func (j *Journal) tryNext(l *shard, seq uint64, buf []byte) (b Block, ok, wait b
 			return b, false, true
 		}
 		j.damage(r.seg, fmt.Errorf("block %d of %d samples, at byte %d: %w", r.seq, r.samples, r.off, err))
-		j.finish(l, l.behind(r.seq-1), "corrupt")
+		j.finish(l, l.indexAfter(r.seq-1), "corrupt")
 		return b, false, false
 	}
 	l.stuck = 0
 	return b, true, false
 }
 
-// behind returns which block in flight is the first behind a sequence number,
+// indexAfter returns which block in flight is the first behind a sequence number,
 // or how many are in flight.
-func (l *shard) behind(seq uint64) int {
+func (l *shard) indexAfter(seq uint64) int {
 	i, _ := slices.BinarySearchFunc(l.inflight, seq+1, func(r ref, seq uint64) int { return cmp.Compare(r.seq, seq) })
 	return i
 }
 
-// take returns the shard's first block behind a sequence number, which it makes
+// takeBlock returns the shard's first block behind a sequence number, which it makes
 // one in flight, and acquires its segment. No segment and no wait means to try
 // again.
-func (j *Journal) take(l *shard, seq uint64) (r ref, wait bool) {
+func (j *Journal) takeBlock(l *shard, seq uint64) (r ref, wait bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	i := l.behind(seq)
+	i := l.indexAfter(seq)
 	if i == len(l.inflight) {
 		for len(l.queue) > 0 && l.queue[0].seg.dead {
 			l.queue = l.queue[1:]
@@ -362,7 +362,7 @@ func (j *Journal) Keeps(b Block) bool {
 
 // flying returns which of the blocks in flight b is.
 func (l *shard) flying(b Block) (i int, ok bool) {
-	i = l.behind(b.Seq - 1)
+	i = l.indexAfter(b.Seq - 1)
 	return i, i < len(l.inflight) && l.inflight[i].seq == b.Seq
 }
 

@@ -285,7 +285,7 @@ func (r *Regexp) Each(s string, n int, g Guard, f func(match []int) error) error
 				return err
 			}
 		}
-		m, err := r.from(s, pos, g)
+		m, err := r.findFrom(s, pos, g)
 		if err != nil || m == nil {
 			return err
 		}
@@ -312,9 +312,9 @@ func (r *Regexp) Each(s string, n int, g Guard, f func(match []int) error) error
 	return nil
 }
 
-// from finds the first match in s from pos on. What is before pos counts only as
+// findFrom finds the first match in s from pos on. What is before pos counts only as
 // what is before the match.
-func (r *Regexp) from(s string, pos int, g Guard) ([]int, error) {
+func (r *Regexp) findFrom(s string, pos int, g Guard) ([]int, error) {
 	switch {
 	case pos == 0:
 		return r.find(r.re, s, g)

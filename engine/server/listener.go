@@ -40,7 +40,7 @@ func (d *door) Close() error {
 func (d *door) accept(c clock.Clock, slots *slots, hand func(net.Conn), failed func(error)) {
 	pause := time.Duration(0)
 	for {
-		if !slots.take(d.closed) {
+		if !slots.acquireSlot(d.closed) {
 			return
 		}
 		conn, err := d.Accept()
@@ -53,7 +53,7 @@ func (d *door) accept(c clock.Clock, slots *slots, hand func(net.Conn), failed f
 			hand(&counted{Conn: conn, slots: slots})
 			continue
 		}
-		slots.give()
+		slots.releaseSlot()
 		select {
 		case <-d.closed:
 			return
@@ -86,8 +86,8 @@ type slots struct {
 
 func newSlots() *slots { return &slots{freed: make(chan struct{})} }
 
-// take waits for room and returns false when closed came first.
-func (s *slots) take(closed <-chan struct{}) bool {
+// acquireSlot waits for room and returns false when closed came first.
+func (s *slots) acquireSlot(closed <-chan struct{}) bool {
 	for waited := false; ; waited = true {
 		s.mu.Lock()
 		if s.limit == 0 || s.used < s.limit {
@@ -108,7 +108,7 @@ func (s *slots) take(closed <-chan struct{}) bool {
 	}
 }
 
-func (s *slots) give() {
+func (s *slots) releaseSlot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used--
@@ -140,7 +140,7 @@ type counted struct {
 func (c *counted) Close() error {
 	c.once.Do(func() {
 		c.slots.opened(-1)
-		c.slots.give()
+		c.slots.releaseSlot()
 	})
 	return c.Conn.Close()
 }

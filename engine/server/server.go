@@ -213,11 +213,11 @@ type run struct {
 	door *door // nil while there is none
 
 	mu  sync.Mutex
-	gen *generation // whom connections go to
+	gen *httpServer // whom connections go to
 }
 
-// generation is an http.Server: its timeouts cannot be changed.
-type generation struct {
+// httpServer is an http.Server: its timeouts cannot be changed.
+type httpServer struct {
 	http  *http.Server
 	queue *queue
 	tls   atomic.Pointer[tls.Config]
@@ -253,7 +253,7 @@ func (r *run) reconcile() error {
 			before.Close()
 		}
 		d := r.door
-		r.wg.Go(func() { d.accept(r.s.o.Clock, r.s.slots, r.hand, r.accepting) })
+		r.wg.Go(func() { d.accept(r.s.o.Clock, r.s.slots, r.handOver, r.accepting) })
 		r.s.o.Logger.Info("listening", "address", d.Addr().String(), "tls", want.tls != nil)
 	}
 	at := r.door.Addr().String()
@@ -296,10 +296,10 @@ func sameServer(a, b *Arguments) bool {
 	return same && x == y
 }
 
-// serve starts a generation for the settings and ends the one before.
+// serve starts a server for the settings and ends the one before.
 func (r *run) serve(set *settings) {
 	h := &set.args.HTTP
-	g := &generation{queue: newQueue(r.door.Addr()), end: set.args.GracefulShutdownTimeout, clock: r.s.o.Clock}
+	g := &httpServer{queue: newQueue(r.door.Addr()), end: set.args.GracefulShutdownTimeout, clock: r.s.o.Clock}
 	g.tls.Store(set.tls)
 	g.http = &http.Server{
 		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout,
@@ -351,7 +351,7 @@ func (r *run) serve(set *settings) {
 
 // shutdown lets the requests in flight end, within the graceful shutdown
 // timeout. It waits for bodies that have not arrived for a shorter time.
-func (g *generation) shutdown(ctx context.Context) {
+func (g *httpServer) shutdown(ctx context.Context) {
 	g.queue.Close()
 	ctx, cancel := context.WithTimeout(ctx, g.end)
 	var wg sync.WaitGroup
@@ -363,8 +363,8 @@ func (g *generation) shutdown(ctx context.Context) {
 	}
 }
 
-// hand gives a connection to the current generation.
-func (r *run) hand(c net.Conn) {
+// handOver gives a connection to the current server.
+func (r *run) handOver(c net.Conn) {
 	for {
 		r.mu.Lock()
 		g := r.gen

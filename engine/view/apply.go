@@ -63,7 +63,7 @@ func (m *Metrics) Apply() Result {
 	}
 	r.Batch = out
 	if relabelled && len(out.Series) > 0 {
-		r.Collisions, r.Collision = m.gen.collisionsOf(shape, out)
+		r.Collisions, r.Collision = m.cache.collisionsOf(shape, out)
 	}
 	// The columns are the result's now.
 	m.ownSeries, m.ownT, m.ownV, m.ownH = false, false, false, false
@@ -97,13 +97,13 @@ func (m *Metrics) forgetNothings() {
 
 // strip leaves out the sparse cells of stripped rows.
 func (m *Metrics) strip(out *batch.Metrics) {
-	out.Histograms = without(out.Histograms, func(h batch.Histogram) bool { return m.isStripped(h.Row) })
-	out.Exemplars = without(out.Exemplars, func(e batch.Exemplar) bool { return m.isStripped(e.Row) })
-	out.Starts = without(out.Starts, func(s batch.Start) bool { return m.isStripped(s.Row) })
+	out.Histograms = removeCells(out.Histograms, func(h batch.Histogram) bool { return m.isStripped(h.Row) })
+	out.Exemplars = removeCells(out.Exemplars, func(e batch.Exemplar) bool { return m.isStripped(e.Row) })
+	out.Starts = removeCells(out.Starts, func(s batch.Start) bool { return m.isStripped(s.Row) })
 }
 
-// without returns the cells that are not gone, cells itself when all stay.
-func without[C any](cells []C, gone func(C) bool) []C {
+// removeCells returns the cells that are not gone, cells itself when all stay.
+func removeCells[C any](cells []C, gone func(C) bool) []C {
 	for i, c := range cells {
 		if !gone(c) {
 			continue

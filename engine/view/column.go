@@ -29,7 +29,7 @@ func (m *Window) Column(name string) *Column {
 	if c, ok := m.cols[name]; ok {
 		return c
 	}
-	g := m.gen
+	g := m.cache
 	label, isLabel := strings.CutPrefix(name, "labels.")
 	switch {
 	case m.logs: // where any name is a label's

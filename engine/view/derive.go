@@ -26,7 +26,7 @@ type variants struct {
 // derive returns the handle for the labels in b, made from s: s itself, or one
 // that s was made from, when they are its own. lasting says that it lives as
 // long as s, so that a memo may lead from s to it.
-func (g *Generation) derive(s *batch.Series, b *batch.Builder, now time.Time) (d *batch.Series, lasting bool) {
+func (g *Cache) derive(s *batch.Series, b *batch.Builder, now time.Time) (d *batch.Series, lasting bool) {
 	for o := s; o != nil; o = o.Source() {
 		if b.Matches(o) {
 			return o, !s.Released()

@@ -3,7 +3,7 @@
 //
 // It knows no language. A VM package wraps Metrics in its own values; what is
 // the same for every language, and what must be fast, is here: the batch
-// operations, what a generation remembers of series, and Apply, which makes
+// operations, what a Cache remembers of series, and Apply, which makes
 // one new batch that shares every column that was not edited.
 //
 // Three rules. A script's edit never reaches the source batch. A row keeps its

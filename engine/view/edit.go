@@ -17,7 +17,7 @@ func (m *Metrics) SetName(i int, name string) error {
 		return err
 	}
 	m.labelsOf(i).Set(batch.NameLabel, name)
-	return m.made(1, len(name))
+	return m.chargeRows(1, len(name))
 }
 
 // SetLabel sets a label of row i; an empty value removes it.
@@ -33,7 +33,7 @@ func (m *Window) SetLabel(i int, name, value string) error {
 		return err
 	}
 	b.Set(name, value)
-	return m.made(1, len(name)+len(value))
+	return m.chargeRows(1, len(name)+len(value))
 }
 
 // SetValue sets the value of row i. On a staleness marker it does nothing; on
@@ -46,7 +46,7 @@ func (m *Metrics) SetValue(i int, v float64) error {
 	if m.HasHistogram(i) {
 		return fmt.Errorf("cannot set the value of %s: it is a native histogram; scale is what it takes", m.Series(i))
 	}
-	m.writeV()[i] = unmarked(v)
+	m.writeV()[i] = withoutMarker(v)
 	return nil
 }
 
@@ -64,7 +64,7 @@ func (m *Metrics) SetStale(i int, stale bool) {
 	if stale == batch.IsStale(m.v[i]) {
 		return
 	}
-	m.loosen()
+	m.forgetShape()
 	f := m.writeFlags()
 	f[i] |= isStripped
 	m.stripped = true
@@ -77,7 +77,7 @@ func (m *Metrics) SetStale(i int, stale bool) {
 
 // Drop drops row i.
 func (m *Window) Drop(i int) {
-	m.loosen()
+	m.forgetShape()
 	m.drop(i)
 	if len(m.ways) > 0 {
 		m.setWay(i, 0)
@@ -128,7 +128,7 @@ func (m *Metrics) Rollback() {
 	}
 	i := k.row
 	if m.series[i] != k.series {
-		m.loosen()
+		m.forgetShape()
 		m.writeSeries()[i] = k.series
 	}
 	if m.t[i] != k.t {
@@ -138,7 +138,7 @@ func (m *Metrics) Rollback() {
 		m.writeV()[i] = k.v
 	}
 	if len(m.flags) > 0 && m.flags[i] != k.flags {
-		m.loosen()
+		m.forgetShape()
 		if m.flags[i]&isDropped != 0 && k.flags&isDropped == 0 {
 			m.dropped--
 		}
@@ -167,8 +167,8 @@ func (m *Window) flush() {
 		return
 	}
 	m.editing = -1
-	if s, _ := m.gen.derive(m.series[i], &m.edit, m.now); s != m.series[i] {
-		m.loosen()
+	if s, _ := m.cache.derive(m.series[i], &m.edit, m.now); s != m.series[i] {
+		m.forgetShape()
 		m.writeSeries()[i] = s
 	}
 }
@@ -207,8 +207,8 @@ func (m *Window) writeFlags() []flags {
 	return m.flags
 }
 
-// unmarked keeps what a script computes from being taken for a marker.
-func unmarked(v float64) float64 {
+// withoutMarker keeps what a script computes from being taken for a marker.
+func withoutMarker(v float64) float64 {
 	if batch.IsStale(v) {
 		return math.Float64frombits(normalNaN)
 	}

@@ -147,8 +147,8 @@ type Cell struct {
 	Value Value
 }
 
-// at returns a field of row i, for which read was called.
-func (p *Projection) at(m *Logs, i, k int) Cell {
+// cellAt returns a field of row i, for which read was called.
+func (p *Projection) cellAt(m *Logs, i, k int) Cell {
 	slot := p.order[k]
 	switch f := &p.slots[slot]; f.kind {
 	case fieldLabel:

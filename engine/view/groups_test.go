@@ -13,7 +13,7 @@ import (
 // dropped row is of no group.
 func TestGroupBy(t *testing.T) {
 	one, two := series("m", "a", "x", "b", "1:y"), series("m", "a", "x1:", "b", "y")
-	m := over(metrics(one, two, one, one), view.NewGeneration(view.Options{}))
+	m := over(metrics(one, two, one, one), view.NewCache(view.Options{}))
 	m.Drop(2)
 	got := view.GroupBy(&m.Window, func(row int) []string { return []string{m.Label(row, "a"), m.Label(row, "b")} }, func(s string) string { return s })
 	want := []view.Group[string]{
@@ -27,7 +27,7 @@ func TestGroupBy(t *testing.T) {
 
 // A row's text is one line, cut to what fits a message.
 func TestRowText(t *testing.T) {
-	m := over(metrics(series("m", "a", "x"), series("m", "a", strings.Repeat("x", 1000))), view.NewGeneration(view.Options{}))
+	m := over(metrics(series("m", "a", "x"), series("m", "a", strings.Repeat("x", 1000))), view.NewCache(view.Options{}))
 	if got, want := m.RowText(0), `m{a="x"} 1 0`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -41,7 +41,7 @@ func (m *Window) SetLabelAll(name, value string) error {
 	if err := checkLabelValue(name, value); err != nil {
 		return err
 	}
-	if err := m.made(len(m.series), len(name)+len(value)); err != nil {
+	if err := m.chargeRows(len(m.series), len(name)+len(value)); err != nil {
 		return err
 	}
 	m.editAll(labelEdit{'=', name, value})
@@ -76,13 +76,13 @@ func (m *Window) editAll(k labelEdit) {
 	m.flush()
 	e, ok := m.edits[k]
 	if !ok {
-		e = m.gen.edit(k)
+		e = m.cache.edit(k)
 		cache(m, m.edits, k, e)
 	}
-	from := m.from()
+	from := m.currentShape()
 	if from != nil {
 		if st := from.step(op{e.op, k.op}); st != nil {
-			m.take(st.to)
+			m.setShape(st.to)
 			return
 		}
 	}
@@ -106,7 +106,7 @@ func (m *Window) editAll(k labelEdit) {
 
 // derived turns m.edit into a handle derived from s and remembers it.
 func (m *Window) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batch.Series {
-	d, lasting := m.gen.derive(s, &m.edit, m.now)
+	d, lasting := m.cache.derive(s, &m.edit, m.now)
 	if !lasting {
 		m.passing = true
 		return d
@@ -116,7 +116,7 @@ func (m *Window) derived(memo *batch.Memo[*batch.Series], s *batch.Series) *batc
 
 // MapLabel sets a label of every row that has it to what fn makes of its
 // value. fn is called once per distinct value and its answer is remembered for
-// site, which identifies the function: the same in every VM of the generation,
+// site, which identifies the function: the same in every VM of the cache,
 // such as a pointer into its shared code. A nil site remembers nothing beyond
 // this call.
 //
@@ -131,16 +131,16 @@ func (m *Window) MapLabel(site any, name string, fn func(value string) (to strin
 	k := siteKey{site, name}
 	if st = m.sites[k]; st == nil {
 		if site == nil {
-			st = newSite(0, m.gen.opts.MaxValues)
+			st = newSite(0, m.cache.opts.MaxValues)
 		} else {
-			st = m.gen.site(k)
+			st = m.cache.site(k)
 			cache(m, m.sites, k, st)
 		}
 	}
-	from := m.from()
+	from := m.currentShape()
 	if from != nil {
 		if known := from.step(op{st.op, 'm'}); known != nil {
-			m.take(known.to)
+			m.setShape(known.to)
 			return nil
 		}
 	}
@@ -154,13 +154,13 @@ func (m *Window) MapLabel(site any, name string, fn func(value string) (to strin
 		if !ok {
 			var err error
 			if d, err = m.mapLabel(st, s, name, fn); err != nil {
-				m.loosen()
+				m.forgetShape()
 				return err
 			}
 			if edited := m.series[i]; edited != s {
 				s = edited
 				if d, err = m.mapLabel(st, s, name, fn); err != nil {
-					m.loosen()
+					m.forgetShape()
 					return err
 				}
 			}
@@ -185,7 +185,7 @@ func (m *Window) mapLabel(st *mapSite, s *batch.Series, name string, fn func(str
 	if !ok {
 		var keep bool
 		var err error
-		m.loosen() // fn may edit the batch, of which a part was mapped
+		m.forgetShape() // fn may edit the batch, of which a part was mapped
 		to, keep, err = fn(value)
 		m.flush() // what fn edited; m.edit is used below
 		if err != nil {
@@ -197,7 +197,7 @@ func (m *Window) mapLabel(st *mapSite, s *batch.Series, name string, fn func(str
 		if err := checkLabelValue(name, to); err != nil {
 			return nil, fmt.Errorf("%w, which was made of %q", err, value)
 		}
-		if err := m.made(1, len(to)); err != nil {
+		if err := m.chargeRows(1, len(to)); err != nil {
 			return nil, err
 		}
 		to = st.remember(value, to)

@@ -28,8 +28,8 @@ var ErrTooMuch = errors.New("too much")
 // what its rows add to it; it is called behind Reset.
 func (m *Window) Limit(bytes int64) { m.room = bytes + int64(len(m.column))*madePerRow }
 
-// made takes n bytes of what the call sets or emits for each of so many rows.
-func (m *Window) made(rows, n int) error {
+// chargeRows takes n bytes of what the call sets or emits for each of so many rows.
+func (m *Window) chargeRows(rows, n int) error {
 	if m.room -= int64(rows) * int64(n+16); m.room >= 0 {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (m *Window) made(rows, n int) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the call set and emitted more than %d MiB of lines, labels and metadata, the limit is script.limits.output", ErrTooMuch, m.gen.opts.MaxMade>>20)
+	return fmt.Errorf("%w: the call set and emitted more than %d MiB of lines, labels and metadata, the limit is script.limits.output", ErrTooMuch, m.cache.opts.MaxMade>>20)
 }
 
 // labelBytes is the text of labels.

@@ -44,12 +44,12 @@ var noLogs = new(batch.Logs)
 
 // Reset puts the window over b and forgets all edits. now stamps the use of
 // interned handles. Records of the batch before are dead from here on.
-func (m *Logs) Reset(b *batch.Logs, gen *Generation, now time.Time) {
+func (m *Logs) Reset(b *batch.Logs, gen *Cache, now time.Time) {
 	if m.judge == nil {
 		m.judge, m.logs = m.judgeRow, true
 		m.bytes = func() int64 { return int64(m.in.Bytes()) }
 	}
-	if sweep := gen.sweeps.Load(); m.gen != gen || m.sweep != sweep {
+	if sweep := gen.sweeps.Load(); m.cache != gen || m.sweep != sweep {
 		m.projections, m.templates = map[string]*Projection{}, map[string]*template{}
 	}
 	m.Window.reset(gen, now, b.Origin(), b.Stream)
@@ -67,7 +67,7 @@ func (m *Logs) Reset(b *batch.Logs, gen *Generation, now time.Time) {
 // Done ends the use of the batch: the window is empty, records are dead, and
 // nothing of the batch is held. Apply's result stays valid.
 func (m *Logs) Done() {
-	m.Reset(noLogs, m.gen, m.now)
+	m.Reset(noLogs, m.cache, m.now)
 	m.clear()
 	for _, p := range m.projections {
 		clear(p.values)
@@ -183,7 +183,7 @@ func (m *Logs) Projection(kind string, names []string) (*Projection, error) {
 			}
 		}
 		p = newProjection(fields)
-		if len(m.projections) < m.gen.opts.MaxMemos {
+		if len(m.projections) < m.cache.opts.MaxMemos {
 			m.projections[key] = p
 		}
 	}
@@ -200,7 +200,7 @@ func (m *Logs) Projection(kind string, names []string) (*Projection, error) {
 func (m *Logs) Read(p *Projection, i int, dst []Cell) []Cell {
 	p.read(m, i)
 	for k := range p.order {
-		dst = append(dst, p.at(m, i, k))
+		dst = append(dst, p.cellAt(m, i, k))
 	}
 	return dst
 }

@@ -18,7 +18,7 @@ func (m *Logs) SetLine(i int, line string) error {
 	if m.line[i] == line {
 		return nil
 	}
-	if err := m.made(1, len(line)); err != nil {
+	if err := m.chargeRows(1, len(line)); err != nil {
 		return err
 	}
 	m.writeLine()[i] = line
@@ -69,7 +69,7 @@ func (m *Logs) SetMeta(i int, name, value string) error {
 	if err := checkMeta(name, value); err != nil {
 		return err
 	}
-	if err := m.made(1, len(name)+len(value)); err != nil {
+	if err := m.chargeRows(1, len(name)+len(value)); err != nil {
 		return err
 	}
 	old := m.Meta(i)
@@ -247,7 +247,7 @@ func (m *Logs) EmitTo(way int, r LogRecord) error {
 	if err := checkCount(r.Meta); err != nil {
 		return err
 	}
-	if err := m.made(1, 100+len(r.Line)+labelBytes(r.Labels)+labelBytes(r.Meta)); err != nil {
+	if err := m.chargeRows(1, 100+len(r.Line)+labelBytes(r.Labels)+labelBytes(r.Meta)); err != nil {
 		return err
 	}
 	for _, l := range r.Labels {
@@ -275,9 +275,9 @@ func (m *Logs) EmitTo(way int, r LogRecord) error {
 	}
 	e := emittedLine{way: way, t: r.T, line: r.Line, meta: meta}
 	if r.from != nil && !r.from.Released() {
-		e.stream, _ = m.gen.derive(r.from, b, m.now)
+		e.stream, _ = m.cache.derive(r.from, b, m.now)
 	} else {
-		e.stream = m.gen.intern.Intern(b.Labels(), nil, m.now)
+		e.stream = m.cache.intern.Intern(b.Labels(), nil, m.now)
 	}
 	m.emitted = append(m.emitted, e)
 	return nil
@@ -313,7 +313,7 @@ func (m *Logs) Apply() LogsResult {
 		return r
 	}
 	if m.ownSeries || m.ownT || m.ownLine || m.ownMeta {
-		m.whole = &batch.Logs{Source: m.in.Source, Way: m.in.Way, Receipt: m.in.Receipt, Stream: m.series, T: m.t, Line: m.line, Meta: m.meta}
+		m.whole = &batch.Logs{Source: m.in.Source, Way: m.in.Way, Ack: m.in.Ack, Stream: m.series, T: m.t, Line: m.line, Meta: m.meta}
 	}
 	r.Batch = m.Part(1)
 	// The columns are the result's now.
@@ -343,7 +343,7 @@ func (m *Logs) forgetNothings() {
 // Part returns, after Apply, what leaves by any of the ways, which are bits.
 func (m *Logs) Part(ways uint64) *batch.Logs {
 	on := func(way int) bool { return ways>>way&1 == 1 }
-	out := m.whole.Select(func(i int) bool { return on(m.way(i)) })
+	out := m.whole.Select(func(i int) bool { return on(m.outputOf(i)) })
 	var emitted []emittedLine
 	for _, e := range m.emitted {
 		if on(e.way) {
@@ -361,7 +361,7 @@ func (m *Logs) Part(ways uint64) *batch.Logs {
 // RoutedTo returns, after Apply, how many records leave by a way.
 func (m *Logs) RoutedTo(way int) (n int) {
 	for i := range m.series {
-		if m.way(i) == way {
+		if m.outputOf(i) == way {
 			n++
 		}
 	}

@@ -34,20 +34,20 @@ func (m *Logs) Promote(from, label string) error {
 	m.flush()
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
 		p.read(m, i)
-		value := p.at(m, i, 0).text()
+		value := p.cellAt(m, i, 0).text()
 		if value == "" {
 			continue
 		}
-		if err := m.promote(i, label, value); err != nil {
+		if err := m.setRowLabel(i, label, value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// promote sets a label of row i. What a value makes of a stream is worked out
+// setRowLabel sets a label of row i. What a value makes of a stream is worked out
 // once a batch: it has few of both.
-func (m *Logs) promote(i int, label, value string) error {
+func (m *Logs) setRowLabel(i int, label, value string) error {
 	s := m.series[i]
 	k := promotion{s, label, value}
 	d, ok := m.promoted[k]
@@ -57,10 +57,10 @@ func (m *Logs) promote(i int, label, value string) error {
 		}
 		m.edit.Reset(s)
 		m.edit.Set(label, value)
-		if err := m.made(1, len(label)+len(value)); err != nil {
+		if err := m.chargeRows(1, len(label)+len(value)); err != nil {
 			return err
 		}
-		d, _ = m.gen.derive(s, &m.edit, m.now)
+		d, _ = m.cache.derive(s, &m.edit, m.now)
 		if m.promoted == nil {
 			m.promoted = map[promotion]*batch.Stream{}
 		}
@@ -142,7 +142,7 @@ func (m *Logs) SetLineAll(src string) error {
 		if t, err = parseTemplate(src); err != nil {
 			return err
 		}
-		if len(m.templates) < m.gen.opts.MaxMemos {
+		if len(m.templates) < m.cache.opts.MaxMemos {
 			m.templates[src] = t
 		}
 	}
@@ -159,10 +159,10 @@ func (m *Logs) SetLineAll(src string) error {
 		for k, text := range t.texts {
 			m.text = append(m.text, text...)
 			if k < len(t.fields) {
-				m.text = append(m.text, t.proj.at(m, i, k).text()...)
+				m.text = append(m.text, t.proj.cellAt(m, i, k).text()...)
 			}
 		}
-		if err := m.made(1, len(m.text)-from); err != nil {
+		if err := m.chargeRows(1, len(m.text)-from); err != nil {
 			return err
 		}
 		from = len(m.text)

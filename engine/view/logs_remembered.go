@@ -4,7 +4,7 @@ import "github.com/weir-run/weir/engine/batch"
 
 // RememberedLogs returns what RunSeries and Apply would make of b, if that is
 // known without asking anybody.
-func (g *Generation) RememberedLogs(b *batch.Logs) (r LogsResult, ok bool) {
+func (g *Cache) RememberedLogs(b *batch.Logs) (r LogsResult, ok bool) {
 	var become []*batch.Stream
 	var last, to *batch.Stream // lines of a stream mostly follow each other
 	for i, s := range b.Stream {

@@ -36,7 +36,7 @@ const someLines = `{app="a",env="dev"} {"level":"debug","msg":"one","user":{"id"
 func TestLogsEdits(t *testing.T) {
 	f := func(name string, edit func(m *view.Logs) error, want string) {
 		t.Helper()
-		g := newGeneration()
+		g := newCache()
 		defer g.Close()
 		in := logs(t, someLines)
 		m := new(view.Logs)
@@ -133,7 +133,7 @@ func TestLogsEdits(t *testing.T) {
 // TestLogsUntouchedColumns: an unedited batch is the same one, an edited one
 // shares what was not edited.
 func TestLogsUntouchedColumns(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	in := logs(t, someLines)
 	m := new(view.Logs)
@@ -172,7 +172,7 @@ func TestLogsUntouchedColumns(t *testing.T) {
 
 // TestStreamHook: the hook is asked once a stream, and its answer remembered.
 func TestStreamHook(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	in := logs(t, someLines)
 	m := new(view.Logs)
@@ -204,7 +204,7 @@ func TestStreamHook(t *testing.T) {
 }
 
 func TestLogsMistakes(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	m := new(view.Logs)
 	m.Reset(logs(t, someLines), g, start)
@@ -242,7 +242,7 @@ func TestLogsMistakes(t *testing.T) {
 
 // TestLateStreams: streams that end give back what was derived from them.
 func TestLateStreams(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	in := logs(t, someLines)
 	m := new(view.Logs)
 	m.Reset(in, g, start)
@@ -265,7 +265,7 @@ func TestLateStreams(t *testing.T) {
 }
 
 func TestProjection(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	m := new(view.Logs)
 	m.Reset(logs(t, someLines), g, start)
@@ -307,7 +307,7 @@ func TestLinesAreBounded(t *testing.T) {
 	const rows = 100
 	in := logs(t, strings.Repeat("{job=\"a\"} x\n", rows))
 	var m view.Logs
-	g := view.NewGeneration(view.Options{MaxMade: 1 << 20})
+	g := view.NewCache(view.Options{MaxMade: 1 << 20})
 	big := strings.Repeat("x", 64<<10)
 	f := func(name string, do func(i int) error) {
 		t.Helper()

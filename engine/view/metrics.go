@@ -34,7 +34,7 @@ const maxKept = 4096
 
 // Reset puts the window over b and forgets all edits. now stamps the use of
 // interned handles. Records of the batch before are dead from here on.
-func (m *Metrics) Reset(b *batch.Metrics, gen *Generation, now time.Time) {
+func (m *Metrics) Reset(b *batch.Metrics, gen *Cache, now time.Time) {
 	if m.judge == nil {
 		m.judge = m.judgeRow
 	}
@@ -57,7 +57,7 @@ var noBatch = new(batch.Metrics)
 // Done ends the use of the batch: the window is empty, records are dead, and
 // nothing of the batch is held. Apply's result stays valid.
 func (m *Metrics) Done() {
-	m.Reset(noBatch, m.gen, m.now)
+	m.Reset(noBatch, m.cache, m.now)
 	m.clear()
 }
 

@@ -397,8 +397,8 @@ func (w *world) emit() step {
 
 var start = time.Unix(1700000000, 0)
 
-func newGeneration() *view.Generation {
-	return view.NewGeneration(view.Options{Args: map[string]any{"keep": []string{"api"}}})
+func newCache() *view.Cache {
+	return view.NewCache(view.Options{Args: map[string]any{"keep": []string{"api"}}})
 }
 
 // script is what is done to a batch: mostly that of the batch before.
@@ -430,7 +430,7 @@ func (w *world) script(before []step) (script []step) {
 // compares with the naive way.
 func check(t *testing.T, seed uint64) {
 	w := newWorld(seed)
-	gen := newGeneration()
+	gen := newCache()
 	defer gen.Close()
 	var windows [2]view.Metrics
 	var script []step

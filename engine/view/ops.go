@@ -30,19 +30,19 @@ type number struct {
 // dropped when the parts of the expression that do not read the value say so;
 // when there are none, they stay.
 func (m *Window) DropWhere(src string) error {
-	return m.where(src, 'd', expr.True)
+	return m.dropWhere(src, 'd', expr.True)
 }
 
 // KeepWhere drops the rows that do not match the expression. A row without a
 // value to judge stays unless a part of the expression that does not read the
 // value is false. The error is that of DropWhere.
 func (m *Window) KeepWhere(src string) error {
-	return m.where(src, 'k', expr.False)
+	return m.dropWhere(src, 'k', expr.False)
 }
 
-// where drops the rows whose verdict is drop. does is that in the name of the
+// dropWhere drops the rows whose verdict is drop. does is that in the name of the
 // operation.
-func (m *Window) where(src string, does byte, drop expr.Verdict) error {
+func (m *Window) dropWhere(src string, does byte, drop expr.Verdict) error {
 	p, err := m.predicate(src)
 	if err != nil {
 		return err
@@ -78,10 +78,10 @@ func (m *Window) judgeAll(p *predicate, open *openRows, f func(i int, verdict ex
 // whereLabels drops the rows whose labels decide on drop, and returns those
 // that must be judged.
 func (m *Window) whereLabels(p *predicate, o op, drop expr.Verdict) *openRows {
-	from := m.from()
+	from := m.currentShape()
 	if from != nil {
 		if st := from.step(o); st != nil {
-			m.take(st.to)
+			m.setShape(st.to)
 			return &st.open
 		}
 	}
@@ -101,7 +101,7 @@ func (m *Window) whereLabels(p *predicate, o op, drop expr.Verdict) *openRows {
 		return &m.open
 	}
 	st := step{op: o, to: m.asShape(from), open: m.open.clone()}
-	from.learn(st)
+	from.addStep(st)
 	m.shape = st.to
 	return &m.open
 }
@@ -141,7 +141,7 @@ func (m *Window) matching(p *predicate, f func(i int) error) error {
 // those that must be judged.
 func (m *Window) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) {
 	o := op{p.op, '?'}
-	from := m.from()
+	from := m.currentShape()
 	if from != nil {
 		if st := from.step(o); st != nil {
 			return &st.yes, &st.open
@@ -161,7 +161,7 @@ func (m *Window) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) 
 		}
 	}
 	if from != nil {
-		from.learn(step{op: o, to: from, yes: m.yes.Clone(), open: m.open.clone()})
+		from.addStep(step{op: o, to: from, yes: m.yes.Clone(), open: m.open.clone()})
 	}
 	return &m.yes, &m.open
 }
@@ -270,7 +270,7 @@ func (m *Metrics) SetValueWhere(where, to string) error {
 		m.sample.Series, m.sample.Time, m.sample.Value = m.series[i], m.t[i], m.v[i]
 		f, err := n.prog.Float(&m.sample)
 		if err == nil {
-			m.writeV()[i] = unmarked(f)
+			m.writeV()[i] = withoutMarker(f)
 		}
 		return err
 	})
@@ -280,7 +280,7 @@ func (m *Window) predicate(src string) (*predicate, error) {
 	if p, ok := m.preds[src]; ok {
 		return p, nil
 	}
-	p, err := m.gen.predicate(src, m.logs)
+	p, err := m.cache.predicate(src, m.logs)
 	if err == nil {
 		cache(m, m.preds, src, p)
 	}
@@ -291,16 +291,16 @@ func (m *Window) number(src string) (*number, error) {
 	if p, ok := m.numbers[src]; ok {
 		return p, nil
 	}
-	p, err := m.gen.number(src)
+	p, err := m.cache.number(src)
 	if err == nil {
 		cache(m, m.numbers, src, p)
 	}
 	return p, err
 }
 
-// cache remembers v beside the generation's map, within the same bound.
+// cache remembers v beside the cache's map, within the same bound.
 func cache[K comparable, V any](m *Window, c map[K]V, k K, v V) {
-	if len(c) < m.gen.opts.MaxMemos {
+	if len(c) < m.cache.opts.MaxMemos {
 		c[k] = v
 	}
 }

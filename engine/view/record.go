@@ -70,7 +70,7 @@ func (m *Metrics) EmitTo(way int, r Record) error {
 	if err := checkCount(r.Labels); err != nil {
 		return err
 	}
-	if err := m.made(1, 100+len(r.Name)+labelBytes(r.Labels)); err != nil {
+	if err := m.chargeRows(1, 100+len(r.Name)+labelBytes(r.Labels)); err != nil {
 		return err
 	}
 	b.Set(batch.NameLabel, r.Name)
@@ -86,7 +86,7 @@ func (m *Metrics) EmitTo(way int, r Record) error {
 	if !knownType(r.Type) {
 		return fmt.Errorf("cannot emit type %q: it is one of %s", r.Type, strings.Join(metricTypes, ", "))
 	}
-	e := emitted{way: way, t: r.Time, v: unmarked(r.Value), start: r.Start, hasStart: r.HasStart}
+	e := emitted{way: way, t: r.Time, v: withoutMarker(r.Value), start: r.Start, hasStart: r.HasStart}
 	switch {
 	case r.Stale:
 		e.v, e.hasStart = batch.Stale(), false
@@ -117,14 +117,14 @@ func (m *Metrics) handleOf(r Record, b *batch.Builder) *batch.Series {
 	// A copy that lies around until its source ended must not be derived from
 	// it: nothing would give the handle back.
 	if r.from != nil && !r.from.Released() && sameMeta(r.from.Meta(), r) {
-		s, _ := m.gen.derive(r.from, b, m.now)
+		s, _ := m.cache.derive(r.from, b, m.now)
 		return s
 	}
 	var meta *batch.Metadata
 	if r.Type != "" || r.Help != "" || r.Unit != "" {
 		meta = &batch.Metadata{Type: batch.MetricType(r.Type), Help: r.Help, Unit: r.Unit}
 	}
-	return m.gen.intern.Intern(b.Labels(), meta, m.now)
+	return m.cache.intern.Intern(b.Labels(), meta, m.now)
 }
 
 // sameMeta reports whether a record still has the metadata of the series that

@@ -44,8 +44,8 @@ func (m *Window) setWay(i int, way uint8) {
 	m.ways[i] = way
 }
 
-// way returns where row i leaves.
-func (m *Window) way(i int) int {
+// outputOf returns where row i leaves.
+func (m *Window) outputOf(i int) int {
 	switch {
 	case len(m.ways) > 0 && m.ways[i] != 0:
 		return int(m.ways[i])
@@ -59,7 +59,7 @@ func (m *Window) way(i int) int {
 // rows, emitted records and the markers of series that went there before.
 func (m *Metrics) Part(ways uint64) *batch.Metrics {
 	on := func(way int) bool { return ways>>way&1 == 1 }
-	out := *m.whole.Select(func(i int) bool { return on(m.way(i)) }) // a copy: it may be the whole itself
+	out := *m.whole.Select(func(i int) bool { return on(m.outputOf(i)) }) // a copy: it may be the whole itself
 	m.append(&out, on)
 	m.appendEnds(&out, on)
 	return &out
@@ -101,18 +101,18 @@ type end struct {
 // wherever records of it went: the script decided where by what it is without.
 func (m *Metrics) follow() {
 	m.ends = m.ends[:0]
-	if m.gen.opts.Outputs == 0 {
+	if m.cache.opts.Outputs == 0 {
 		return
 	}
 	for i, s := range m.in.Series {
-		way := m.way(i)
-		at, known := m.gen.went.Get(s)
+		way := m.outputOf(i)
+		at, known := m.cache.went.Get(s)
 		if !batch.IsStale(m.v[i]) {
 			if way == nowhere || s.Released() {
 				continue
 			}
 			if !known {
-				at = m.gen.went.Put(s, make(went, 1+m.gen.opts.Outputs))
+				at = m.cache.went.Put(s, make(went, 1+m.cache.opts.Outputs))
 			}
 			if at[way].Load() != m.series[i] {
 				at[way].Store(m.series[i])
@@ -136,7 +136,7 @@ func (m *Metrics) appendEnds(out *batch.Metrics, on func(way int) bool) {
 	n := len(out.Series)
 	out.Series, out.T, out.V = out.Series[:n:n], out.T[:n:n], out.V[:n:n]
 	for _, e := range m.ends {
-		if !on(e.way) || on(m.way(e.row)) && m.series[e.row] == e.series || slices.Contains(out.Series[n:], e.series) {
+		if !on(e.way) || on(m.outputOf(e.row)) && m.series[e.row] == e.series || slices.Contains(out.Series[n:], e.series) {
 			continue
 		}
 		out.Series = append(out.Series, e.series)

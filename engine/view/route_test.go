@@ -13,13 +13,13 @@ import (
 // lab routes one batch after the other.
 type routeLab struct {
 	t    *testing.T
-	gen  *view.Generation
+	gen  *view.Cache
 	a, b *batch.Series
 	at   int64
 }
 
 func newRouteLab(t *testing.T) *routeLab {
-	return &routeLab{t: t, gen: view.NewGeneration(view.Options{Outputs: 2}), a: series("a"), b: series("b")}
+	return &routeLab{t: t, gen: view.NewCache(view.Options{Outputs: 2}), a: series("a"), b: series("b")}
 }
 
 // batch is a of value 1 and b of value 2; with stale, their markers.

@@ -97,21 +97,21 @@ func (s *Series) SetLabel(name, value string) error {
 func (s *Series) Drop() { s.dropped = true }
 
 // RunSeries applies the series hook, on lines the stream hook: fn is called for every row whose series
-// the generation has not decided on yet, with row i as a hint for messages.
+// the cache has not decided on yet, with row i as a hint for messages.
 // What it decides is remembered and applied. ErrSkip leaves that row alone and
 // goes on; any other error ends the run, is returned as it is, and nothing is
 // remembered for that series.
 func (m *Window) RunSeries(fn func(i int, s *Series) error) error {
 	m.flush()
-	from := m.from()
+	from := m.currentShape()
 	if from != nil {
 		if st := from.step(seriesOp); st != nil {
-			m.take(st.to)
+			m.setShape(st.to)
 			return nil
 		}
 	}
 	m.passing = false
-	memo := m.gen.hooked(m.logs)
+	memo := m.cache.hooked(m.logs)
 	for i, s := range m.series {
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
 			continue
@@ -123,7 +123,7 @@ func (m *Window) RunSeries(fn func(i int, s *Series) error) error {
 				m.passing = true
 				continue
 			} else if err != nil {
-				m.loosen()
+				m.forgetShape()
 				return err
 			}
 		}
@@ -150,15 +150,15 @@ func (m *Window) runSeries(i int, s *batch.Series, fn func(int, *Series) error) 
 			m.passing = true
 			return nil, nil
 		}
-		return m.gen.hooked(m.logs).Put(s, nil), nil
+		return m.cache.hooked(m.logs).Put(s, nil), nil
 	}
-	if err := m.made(1, e.set); err != nil {
+	if err := m.chargeRows(1, e.set); err != nil {
 		return nil, err
 	}
-	d, lasting := m.gen.derive(s, &e.edit, m.now)
+	d, lasting := m.cache.derive(s, &e.edit, m.now)
 	if !lasting {
 		m.passing = true
 		return d, nil
 	}
-	return m.gen.hooked(m.logs).Put(s, d), nil
+	return m.cache.hooked(m.logs).Put(s, d), nil
 }

@@ -10,7 +10,7 @@ import (
 
 // A script mostly does the same to every batch of a source, and what it does by
 // labels alone ends the same while the source sends the same column of series.
-// So a Generation remembers by column where such operations led: a shape, and
+// So a Cache remembers by column where such operations led: a shape, and
 // from it by the next operation to the next shape. An operation that is known
 // costs a look-up, whatever the number of rows, and Apply makes a batch with the
 // very column of series of the batch before.
@@ -63,7 +63,7 @@ type op struct {
 	does   byte
 }
 
-// seriesOp is RunSeries. Others have the numbers that Generation.ops gives.
+// seriesOp is RunSeries. Others have the numbers that Cache.ops gives.
 var seriesOp = op{1, 's'}
 
 // root is the shape that a column begins with. Who uses it or what it leads to
@@ -86,7 +86,7 @@ func (s *shape) step(o op) *step {
 	return nil
 }
 
-func (s *shape) learn(st step) {
+func (s *shape) addStep(st step) {
 	if len(s.steps) >= maxSteps {
 		clear(s.steps)
 		s.steps = s.steps[:0]
@@ -97,7 +97,7 @@ func (s *shape) learn(st step) {
 // root returns the root of a column, locked; nil when it is not known or
 // in use. A column that comes for the first time is not worth remembering yet:
 // sources that never send one twice should not pay for those that do.
-func (g *Generation) root(of batch.Origin, column []*batch.Series) *root {
+func (g *Cache) root(of batch.Origin, column []*batch.Series) *root {
 	r, at, ok := g.roots.Get(of, column)
 	if !ok {
 		g.roots.Put(of, column, &root{shape: shape{series: column}}, at)
@@ -109,11 +109,11 @@ func (g *Generation) root(of batch.Origin, column []*batch.Series) *root {
 	return r
 }
 
-// from returns the shape that the rows have, nil when it is not known or one of
+// currentShape returns the shape that the rows have, nil when it is not known or one of
 // them was edited by itself.
-func (m *Window) from() *shape {
+func (m *Window) currentShape() *shape {
 	if m.shape == nil && !m.loose {
-		if m.root = m.gen.root(m.origin, m.column); m.root == nil {
+		if m.root = m.cache.root(m.origin, m.column); m.root == nil {
 			m.loose = true
 		} else {
 			m.shape = &m.root.shape
@@ -122,19 +122,19 @@ func (m *Window) from() *shape {
 	return m.shape
 }
 
-// loosen says that a row is edited by itself.
-func (m *Window) loosen() { m.shape, m.loose = nil, true }
+// forgetShape says that a row is edited by itself.
+func (m *Window) forgetShape() { m.shape, m.loose = nil, true }
 
-// leave gives up the root.
-func (m *Window) leave() {
+// releaseRoot gives up the root.
+func (m *Window) releaseRoot() {
 	if m.root != nil {
 		m.root.mu.Unlock()
 	}
 	m.root, m.shape, m.loose = nil, nil, false
 }
 
-// take makes a shape that of the rows.
-func (m *Window) take(s *shape) {
+// setShape makes a shape that of the rows.
+func (m *Window) setShape(s *shape) {
 	if s == m.shape {
 		return
 	}
@@ -150,11 +150,11 @@ func (m *Window) done(from *shape, o op, lasting bool) {
 	case m.loose:
 		return
 	case !lasting || o.number == 0:
-		m.loosen()
+		m.forgetShape()
 		return
 	}
 	to := m.asShape(from)
-	from.learn(step{op: o, to: to})
+	from.addStep(step{op: o, to: to})
 	m.shape = to
 }
 
@@ -191,7 +191,7 @@ func (s *shape) changed(column []*batch.Series) *batch.Change {
 
 // collisions returns how many rows of out, which has the shape, collide, and one
 // of their series.
-func (g *Generation) collisionsOf(s *shape, out *batch.Metrics) (int, *batch.Series) {
+func (g *Cache) collisionsOf(s *shape, out *batch.Metrics) (int, *batch.Series) {
 	if s == nil || !sameTime(out.T) {
 		return g.collisions.find(out)
 	}
@@ -214,7 +214,7 @@ func sameTime(ts []int64) bool {
 
 // Remembered returns what RunSeries and Apply would make of b, if that is known
 // without asking anybody.
-func (g *Generation) Remembered(b *batch.Metrics) (r Result, ok bool) {
+func (g *Cache) Remembered(b *batch.Metrics) (r Result, ok bool) {
 	root, _, ok := g.roots.Get(b.Origin(), b.Series)
 	if !ok || !root.mu.TryLock() {
 		return r, false

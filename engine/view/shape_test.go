@@ -13,7 +13,7 @@ import (
 // TestMapLabelEdits: a function of map_label that edits the batch finds it half
 // mapped, whatever is known of the column.
 func TestMapLabelEdits(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	b := metrics(series("a", "job", "p"), series("b", "job", "q"))
 	var m view.Metrics
@@ -49,7 +49,7 @@ func TestMapLabelEdits(t *testing.T) {
 // TestLateColumn: handles that expire are not remembered by column: a batch that
 // was held up gets one that is alive.
 func TestLateColumn(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	s := series("late", "job", "a")
 	b := metrics(s)
@@ -81,7 +81,7 @@ func TestLateColumn(t *testing.T) {
 
 // TestRemembered is what the hook and Apply make, once they made it twice.
 func TestRemembered(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	b := metrics(series("a", "job", "p", "n", "1"), series("a", "job", "p", "n", "2"), series("go", "job", "p"), series("c", "job", "q"))
 	var m view.Metrics
@@ -129,7 +129,7 @@ func TestRemembered(t *testing.T) {
 // TestRollbackOfKnownDrop: what is undone of one row is undone, whether the
 // operation that dropped it was known or not.
 func TestRollbackOfKnownDrop(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	b := metrics(series("a"), series("b"))
 	var m view.Metrics

@@ -39,7 +39,7 @@ func metrics(ss ...*batch.Series) *batch.Metrics {
 	return b
 }
 
-func over(b *batch.Metrics, g *view.Generation) *view.Metrics {
+func over(b *batch.Metrics, g *view.Cache) *view.Metrics {
 	m := new(view.Metrics)
 	m.Reset(b, g, start)
 	return m
@@ -87,7 +87,7 @@ func TestHandles(t *testing.T) {
 	}
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
-			g := newGeneration()
+			g := newCache()
 			defer g.Close()
 			src := series("up", "job", "api")
 			src.SetMeta(&batch.Metadata{Type: "counter"})
@@ -134,7 +134,7 @@ func equalHandles(a, b []*batch.Series) bool {
 // TestManyResults: a result that differs from batch to batch has a bounded
 // number of handles that live as long as their source; the others expire.
 func TestManyResults(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	src := series("up")
 	var m view.Metrics
 	all := map[*batch.Series]string{}
@@ -173,13 +173,13 @@ func TestManyResults(t *testing.T) {
 	g.Close()
 	for s := range all {
 		if !s.Released() {
-			t.Fatalf("%s outlives its generation", s)
+			t.Fatalf("%s outlives its cache", s)
 		}
 	}
 }
 
 func TestSweep(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	gone, stays := series("gone", "job", "a"), series("stays", "job", "a")
 	var m view.Metrics
@@ -215,7 +215,7 @@ func TestSweep(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 
-	// IDs come back: a thousand generations of series take the same ones. One
+	// IDs come back: a thousand caches of series take the same ones. One
 	// that is given back is the next to be taken.
 	ids := map[uint32]bool{}
 	for i := range 1000 {
@@ -232,7 +232,7 @@ func TestSweep(t *testing.T) {
 }
 
 func TestSeriesHook(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	a, b, c := series("a"), series("b"), series("c")
 	var m view.Metrics
@@ -280,7 +280,7 @@ func TestSeriesHook(t *testing.T) {
 }
 
 func TestMapLabel(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	var ss []*batch.Series
 	for i := range 30 {
@@ -351,7 +351,7 @@ func TestMapLabel(t *testing.T) {
 // TestBounds: what a script makes up anew in every batch does not fill the
 // memory, and works as what fits does.
 func TestBounds(t *testing.T) {
-	g := view.NewGeneration(view.Options{MaxMemos: 3, MaxValues: 3})
+	g := view.NewCache(view.Options{MaxMemos: 3, MaxValues: 3})
 	defer g.Close()
 	src := series("m", "job", "api")
 	var m view.Metrics
@@ -395,7 +395,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestEditErrors(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	b := metrics(series("m", "job", "api"), series("h"))
 	b.Histograms = []batch.Histogram{{Row: 1, Int: &histogram.Histogram{}}}
@@ -449,7 +449,7 @@ func TestEditErrors(t *testing.T) {
 }
 
 func TestStale(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	b := metrics(series("s", "job", "api"), series("v", "job", "api"), series("other"))
 	b.V[0] = batch.Stale()
@@ -490,7 +490,7 @@ func TestStale(t *testing.T) {
 }
 
 func TestScaleHistogram(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	in := &histogram.Histogram{Count: 6, Sum: 10, ZeroCount: 1, Schema: 1,
 		PositiveSpans: []histogram.Span{{Offset: 0, Length: 2}}, PositiveBuckets: []int64{2, 1}}
@@ -520,7 +520,7 @@ func TestScaleHistogram(t *testing.T) {
 }
 
 func TestRecords(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	b := metrics(series("m", "job", "api", "name", "x"))
 	b.T[0] = 7
@@ -559,7 +559,7 @@ func TestRecords(t *testing.T) {
 }
 
 func TestRollback(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	b := metrics(series("a"), series("b"))
 	b.Starts = []batch.Start{{Row: 0, T: 3}}
@@ -595,7 +595,7 @@ func TestRollback(t *testing.T) {
 }
 
 func TestCollisions(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	ss := []*batch.Series{series("m", "id", "1"), series("m", "id", "2"), series("m", "id", "3"), series("n")}
 	for range 2 { // found, then remembered
@@ -619,9 +619,9 @@ func TestCollisions(t *testing.T) {
 	}
 }
 
-// TestManyVMs: VMs share a generation; all see the same handles. Run with -race.
+// TestManyVMs: VMs share a Cache; all see the same handles. Run with -race.
 func TestManyVMs(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	var ss []*batch.Series
 	for i := range 200 {
 		ss = append(ss, series("m", "job", []string{"api", "web"}[i%2], "i", fmt.Sprint(i)))
@@ -690,7 +690,7 @@ func TestManyVMs(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	var ss []*batch.Series
 	for i := range 500 {
@@ -751,7 +751,7 @@ func TestAllocations(t *testing.T) {
 // TestSweepForgets: what is in use is remembered over any number of Sweeps,
 // what is not is forgotten by the second.
 func TestSweepForgets(t *testing.T) {
-	g := view.NewGeneration(view.Options{MaxMemos: 2})
+	g := view.NewCache(view.Options{MaxMemos: 2})
 	defer g.Close()
 	src := series("m", "job", "api")
 	calls := map[string]int{}
@@ -794,7 +794,7 @@ func TestSweepForgets(t *testing.T) {
 // over; no row gets the labels of another.
 func TestMapLabelEditedMeanwhile(t *testing.T) {
 	b := metrics(series("a", "job", "x"), series("b", "job", "y"), series("c", "job", "z"))
-	m := over(b, view.NewGeneration(view.Options{}))
+	m := over(b, view.NewCache(view.Options{}))
 	err := m.MapLabel("site", "job", func(v string) (string, bool, error) {
 		if v == "y" {
 			for i := range 3 {

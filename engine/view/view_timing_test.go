@@ -49,7 +49,7 @@ func versus(b *testing.B, native, scripted func()) {
 
 func BenchmarkView(b *testing.B) {
 	in := timingBatch()
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	m := new(view.Metrics)
 	var sink *batch.Metrics
@@ -173,7 +173,7 @@ func BenchmarkManySeries(b *testing.B) {
 	if testing.Short() {
 		b.Skip("needs a gigabyte")
 	}
-	g := newGeneration()
+	g := newCache()
 	defer g.Close()
 	var batches []*batch.Metrics
 	for range 500 {

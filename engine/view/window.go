@@ -11,7 +11,7 @@ import (
 // Window is what the windows on both signals have in common: rows of handles,
 // which of them are dropped, and what is remembered by handle.
 type Window struct {
-	gen    *Generation
+	cache  *Cache
 	now    time.Time
 	epoch  uint64
 	logs   bool // it is on lines, and labels are all that a handle has
@@ -24,7 +24,7 @@ type Window struct {
 	series    []*batch.Series // the current column: the source's until the first write copies it
 	ownSeries bool
 
-	// Where in what the generation remembers of this column the rows are; see
+	// Where in what the cache remembers of this column the rows are; see
 	// shape.
 	root    *root
 	shape   *shape
@@ -66,15 +66,15 @@ const (
 )
 
 // reset puts the window over a column and forgets all edits.
-func (m *Window) reset(gen *Generation, now time.Time, of batch.Origin, column []*batch.Series) {
-	m.leave()
-	if sweep := gen.sweeps.Load(); m.gen != gen || m.sweep != sweep {
+func (m *Window) reset(gen *Cache, now time.Time, of batch.Origin, column []*batch.Series) {
+	m.releaseRoot()
+	if sweep := gen.sweeps.Load(); m.cache != gen || m.sweep != sweep {
 		m.sweep = sweep
 		m.preds, m.numbers = map[string]*predicate{}, map[string]*number{}
 		m.edits, m.sites, m.cols = map[labelEdit]*editMemo{}, map[siteKey]*mapSite{}, map[string]*Column{}
 	}
-	m.gen, m.now, m.origin, m.column = gen, now, of, column
-	m.room, m.spare = m.gen.opts.MaxMade+int64(len(column))*madePerRow, nil
+	m.cache, m.now, m.origin, m.column = gen, now, of, column
+	m.room, m.spare = m.cache.opts.MaxMade+int64(len(column))*madePerRow, nil
 	m.epoch++
 	m.series, m.ownSeries = column, false
 	m.flags, m.dropped = m.flags[:0], 0

@@ -55,10 +55,10 @@ type finding struct {
 	hung      map[string]error    // what is on a file system that does not answer: the states below are those of before
 }
 
-// look finds the state of all files that are wanted. A file is read only if it
+// compareFiles finds the state of all files that are wanted. A file is read only if it
 // may have changed: its time, size or identity did, or its real path is in
 // force, or its time is so recent that a later write may have left the same.
-func look(wanted []string, known map[string]state, force map[string]bool, now time.Time) finding {
+func compareFiles(wanted []string, known map[string]state, force map[string]bool, now time.Time) finding {
 	l := looker{finding: finding{files: map[string]state{}, dirs: map[string]interest{}, hung: map[string]error{}}, known: known, force: force, now: now}
 	for _, path := range wanted {
 		if dir, pattern, ok := glob(path); ok {

@@ -21,7 +21,7 @@ type interest struct {
 	names map[string]bool // and these
 }
 
-func (in interest) in(name string) bool {
+func (in interest) contains(name string) bool {
 	return in.names[fold(name)] || in.all && !ignored(name) ||
 		slices.ContainsFunc(in.globs, func(g string) bool { return matches(g, name) })
 }
@@ -52,19 +52,19 @@ func (l *loop) relevant(e fsnotify.Event) bool {
 	}
 	if _, ok := l.dirs[e.Name]; ok && e.Op&(fsnotify.Remove|fsnotify.Rename) != 0 {
 		// The watch went with the directory, even if it comes back.
-		l.unwatch(e.Name)
+		l.removeWatch(e.Name)
 		return true
 	}
 	dir, name := filepath.Dir(e.Name), filepath.Base(e.Name)
 	d, ok := l.dirs[dir]
-	if ok && !d.in(name) {
+	if ok && !d.contains(name) {
 		return false
 	}
 	l.force[e.Name] = true
 	return true
 }
 
-func (l *loop) unwatch(dir string) {
+func (l *loop) removeWatch(dir string) {
 	delete(l.dirs, dir)
 	if l.n != nil {
 		// It may be gone already, and with it the watch.
@@ -89,7 +89,7 @@ func (l *loop) sync(dirs map[string]interest) (added bool) {
 	}
 	for dir := range l.dirs {
 		if _, ok := dirs[dir]; !ok {
-			l.unwatch(dir)
+			l.removeWatch(dir)
 		}
 	}
 	failed := false
@@ -106,7 +106,7 @@ func (l *loop) sync(dirs map[string]interest) (added bool) {
 				l.dirs[dir] = old
 				continue
 			}
-			l.unwatch(dir)
+			l.removeWatch(dir)
 		}
 		n := l.n
 		fsys, err := files.Do(filepath.Join(dir, "*"), "watching", func() (string, error) {

@@ -26,9 +26,9 @@ var silentTypes = map[uint32]string{
 	0x62656572: "sysfs",
 }
 
-// silent returns the name of the file system of dir if it does not tell of all
+// silentFileSystem returns the name of the file system of dir if it does not tell of all
 // changes, "" if it does or is not known.
-func silent(dir string) string {
+func silentFileSystem(dir string) string {
 	var st syscall.Statfs_t
 	if syscall.Statfs(dir, &st) != nil {
 		return ""

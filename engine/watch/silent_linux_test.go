@@ -9,7 +9,7 @@ import (
 func TestSilent(t *testing.T) {
 	f := func(dir, want string) {
 		t.Helper()
-		if got := silent(dir); got != want {
+		if got := silentFileSystem(dir); got != want {
 			t.Errorf("%s: got %q, want %q", dir, got, want)
 		}
 	}

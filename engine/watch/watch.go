@@ -81,7 +81,7 @@ func New(o Options) *Watcher {
 			}
 			return system{w}, nil
 		},
-		silent:  silent,
+		silent:  silentFileSystem,
 		kick:    make(chan struct{}, 1),
 		known:   map[string]state{},
 		pending: map[string]bool{},
@@ -112,7 +112,7 @@ func (w *Watcher) Set(paths []string) error {
 	}
 	// What was watched before keeps its state: a change that is about to be
 	// reported is not forgotten.
-	found := look(wanted, w.known, nil, w.o.Clock.Now())
+	found := compareFiles(wanted, w.known, nil, w.o.Clock.Now())
 	for path, s := range found.files {
 		if !covers(w.wanted, path) {
 			w.known[path] = s
@@ -205,7 +205,7 @@ type loop struct {
 func (l *loop) run(ctx context.Context) {
 	c := l.w.o.Clock
 	defer l.closeNotifier()
-	l.look() // also opens
+	l.pollFiles() // also opens
 	tick := c.NewTimer(l.interval())
 	defer tick.Stop()
 	for {
@@ -223,7 +223,7 @@ func (l *loop) run(ctx context.Context) {
 			return
 		case e, ok := <-events:
 			if !ok {
-				l.lose()
+				l.recoverLostEvents()
 			} else if l.relevant(e) {
 				l.burst()
 			}
@@ -236,25 +236,25 @@ func (l *loop) run(ctx context.Context) {
 				level = slog.LevelDebug // nothing is lost: everything is looked at
 			}
 			l.w.o.Logger.Log(ctx, level, "file events were lost, looking at every file", "err", err)
-			l.lose()
+			l.recoverLostEvents()
 		case <-l.w.kick:
-			l.look()
+			l.pollFiles()
 			tick.Reset(l.interval())
 		case <-due:
-			l.settle()
+			l.endBurst()
 			tick.Reset(l.interval())
 		case <-tick.C():
-			l.look()
+			l.pollFiles()
 			tick.Reset(l.interval())
 		}
 	}
 }
 
-// lose makes up for events that were lost.
-func (l *loop) lose() {
+// recoverLostEvents makes up for events that were lost.
+func (l *loop) recoverLostEvents() {
 	l.closeNotifier()
 	l.lost = true
-	l.look()
+	l.pollFiles()
 	l.burst()
 }
 
@@ -283,9 +283,9 @@ func (l *loop) arm(d time.Duration) {
 	}
 }
 
-// look compares without having been told of an event, and begins a burst when
+// pollFiles compares without having been told of an event, and begins a burst when
 // it finds a change.
-func (l *loop) look() {
+func (l *loop) pollFiles() {
 	l.w.mu.Lock()
 	changed, _, _ := l.compare()
 	l.w.mu.Unlock()
@@ -294,8 +294,8 @@ func (l *loop) look() {
 	}
 }
 
-// settle ends the burst, or waits for a file that is in the midst of a save.
-func (l *loop) settle() {
+// endBurst ends the burst, or waits for a file that is in the midst of a save.
+func (l *loop) endBurst() {
 	l.w.mu.Lock()
 	changed, found, settled := l.compare()
 	now := l.w.o.Clock.Now()
@@ -332,7 +332,7 @@ func (l *loop) compare() (changed []string, files map[string]state, settled bool
 		if l.lost {
 			known = nil
 		}
-		found = look(l.w.wanted, known, l.force, l.w.o.Clock.Now())
+		found = compareFiles(l.w.wanted, known, l.force, l.w.o.Clock.Now())
 		// What happened in a directory before it was watched is seen by looking
 		// again after.
 		if !l.sync(found.dirs) {

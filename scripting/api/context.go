@@ -16,7 +16,7 @@ func (t *Table) context() {
 			Name: "emit", Doc: "Sends a record more: a copy of one, or a table. A series that is emitted ends when a record of it is emitted with stale set: a copy of a stale record is one.",
 			Params: []scripting.Param{{Name: "record", Kind: scripting.KindMap, Fields: t.Emitted(), Doc: "The record.",
 				Or: t.emitted(object("", t.Copy, ""), object("", t.Record, ""))}},
-			Uses: []scripting.Use{use(`ctx.emit { name = "records", labels = { job = "weir" }, value = #batch }`,
+			Uses: []scripting.Use{newUse(`ctx.emit { name = "records", labels = { job = "weir" }, value = #batch }`,
 				`ctx.emit({ name: "records", labels: { job: "weir" }, value: batch.length });`, "a 1\nb 1\n", "a 1\nb 1\nrecords{job=\"weir\"} 2\n")},
 		},
 	}
@@ -25,7 +25,7 @@ func (t *Table) context() {
 		Params: []scripting.Param{
 			text("output", "The name of an output, one of outputs of the definition."),
 			{Name: "record", Kind: scripting.KindMap, Fields: t.Emitted(), Doc: "The record, or its number as rows gives it.",
-				Or: t.emitted(object("", t.Record, ""), object("", t.Copy, ""), whole("", ""))},
+				Or: t.emitted(object("", t.Record, ""), object("", t.Copy, ""), integerParam("", ""))},
 		},
 		Uses: []scripting.Use{
 			{
@@ -86,7 +86,7 @@ func (t *Table) Emitted() []scripting.Param {
 	labels.Or = []scripting.Param{object("", t.Labels, "")}
 	return []scripting.Param{
 		text("name", "The name of the metric."), optional(number("value", "The value; it may only be left out of a stale record.")),
-		labels, optional(whole("time", "Unix ms; the time of the batch's first record when it is left out.")),
+		labels, optional(integerParam("time", "Unix ms; the time of the batch's first record when it is left out.")),
 		optional(text("type", typeDoc)), optional(text("help", "The metric's help.")), optional(text("unit", "The metric's unit.")),
 		optional(flag("stale", "Whether it is the marker that ends the series.")),
 	}
@@ -100,7 +100,7 @@ func (t *Table) EmittedLine() []scripting.Param {
 	}
 	return []scripting.Param{
 		text("line", "The line."), texts("labels", "The labels of its stream.", t.Labels), texts("metadata", "Its structured metadata.", t.Metadata),
-		optional(whole("time", "Unix ms; the time of the batch's first record when it is left out.")),
+		optional(integerParam("time", "Unix ms; the time of the batch's first record when it is left out.")),
 		optional(text("ts", "The time in Unix ns, as a text of digits.")),
 	}
 }

@@ -56,8 +56,8 @@ func (t *Table) keys() {
 		hook("setup", "Called once before all other hooks. An error keeps data waiting and is tried again.", ctx),
 		hook("teardown", "Called once after all other hooks, when weir stops or a new version takes over.", ctx),
 		hook("migrate", "Called when the version has changed, or what state declares has in more than limits: it makes what ctx.state is to have of what the version before kept. What fits as it is is in ctx.state already. An error keeps the version before.",
-			scripting.Param{Name: "old_state", Kind: scripting.KindMap, Doc: "What the version before kept, by name, to be read with get, has, size, full, peek and entries: for k, v in pairs(old_state.seen:entries())."}, whole("old_version", "Its version."), ctx),
-		optional(whole("version", "The version of what the script keeps in state, for migrate; 1 by default.")),
+			scripting.Param{Name: "old_state", Kind: scripting.KindMap, Doc: "What the version before kept, by name, to be read with get, has, size, full, peek and entries: for k, v in pairs(old_state.seen:entries())."}, integerParam("old_version", "Its version."), ctx),
+		optional(integerParam("version", "The version of what the script keeps in state, for migrate; 1 by default.")),
 		entries("state", "What hooks, VMs and versions share, by name, each of a kind of weir.state. It is ctx.state in the hooks.", object("", t.State, "")),
 	}
 	onError := func(doc string) scripting.Param {
@@ -96,10 +96,10 @@ func (t *Table) keys() {
 				object("batch", t.Batch, "The batch; of a sink that accepts logs also one of log lines."), ctx),
 			listOf("accepts", `What it takes, "metrics" and "logs"; metrics by default. It gets batches of one signal each.`, text("", "")),
 			{Name: "batch", Kind: scripting.KindMap, Optional: true, Doc: "How large the batches for send are, unless the block's batch says it.", Fields: []scripting.Param{
-				optional(whole("max_records", "At most so many records; 1000 by default.")),
+				optional(integerParam("max_records", "At most so many records; 1000 by default.")),
 				optional(text("max_bytes", `About so many bytes of records at most; "1MiB" by default.`)),
 				optional(text("max_wait", `How long records wait for more; "1s" by default. They are accepted before.`)),
-				optional(whole("in_flight", "How many batches of a signal are sent at once, 1 to 8; 4 by default. Those of one source never are, as its records stay in order.")),
+				optional(integerParam("in_flight", "How many batches of a signal are sent at once, 1 to 8; 4 by default. Those of one source never are, as its records stay in order.")),
 			}},
 			onError(`"hold" (the default), "drop" or "quarantine".`),
 		}, common, []scripting.Param{needs}),

@@ -30,7 +30,7 @@ func (t *Table) line() {
 		settable(text("line", "The line: any bytes.")),
 		settable(object("labels", t.Labels, "The labels of its stream. Setting it to a table replaces all of them.")),
 		settable(object("metadata", t.Metadata, "Its structured metadata. Setting it to a table replaces all of it.")),
-		settable(whole("time", "Its time in Unix ms. Setting it to the ms in which it lies changes nothing.")),
+		settable(integerParam("time", "Its time in Unix ms. Setting it to the ms in which it lies changes nothing.")),
 		settable(text("ts", "Its time in Unix ns, as a text of digits: a number cannot hold it.")),
 	}
 	t.Line.Doc = "One line of a batch. It ends with its hook; keep a copy() instead. What is not set goes on as it came, to the nanosecond."
@@ -86,10 +86,10 @@ func (t *Table) groups() {
 	}{
 		{
 			t.Group, t.Record,
-			use("for group, job in batch:group_by { \"job\" } do\n  local sum = 0\n  for r in group:records() do sum = sum + r.value end\n  ctx.emit { name = \"sum\", labels = { job = job }, value = sum }\nend",
+			newUse("for group, job in batch:group_by { \"job\" } do\n  local sum = 0\n  for r in group:records() do sum = sum + r.value end\n  ctx.emit { name = \"sum\", labels = { job = job }, value = sum }\nend",
 				"for (const [group, job] of batch.groupBy([\"job\"])) {\n  let sum = 0;\n  for (const r of group.records()) sum += r.value;\n  ctx.emit({ name: \"sum\", labels: { job }, value: sum });\n}",
 				"a{job=\"x\"} 1\nb{job=\"x\"} 2\n", "a{job=\"x\"} 1\nb{job=\"x\"} 2\nsum{job=\"x\"} 3\n"),
-			use("for group in batch:group_by { \"job\" } do\n  if #group > 1 then group:drop() end\nend",
+			newUse("for group in batch:group_by { \"job\" } do\n  if #group > 1 then group:drop() end\nend",
 				"for (const [group] of batch.groupBy([\"job\"])) {\n  if (group.length > 1) group.drop();\n}", "a{job=\"x\"} 1\nb{job=\"x\"} 2\nc{job=\"y\"} 3\n", "c{job=\"y\"} 3\n"),
 		},
 		{
@@ -233,14 +233,14 @@ func (t *Table) logBatch() {
 		scripting.Function{
 			Name: "rows", Doc: "An iterator over the records' numbers and the named fields, for batch:set and batch:drop.",
 			Params: []scripting.Param{{Name: "field", Kind: scripting.KindString, Rest: true, Doc: "What to read: " + fieldDoc + "; 32 at most."}},
-			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{whole("i", "The number."), rest(scripting.KindAny)}},
+			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{integerParam("i", "The number."), rest(scripting.KindAny)}},
 			Uses: []scripting.Use{logUse("for i, line, trace in batch:rows(\"line\", \"json.trace\") do\n  if trace then batch:set(i, \"meta.trace\", trace) end\nend",
 				"for (const [i, line, trace] of batch.rows(\"line\", \"json.trace\")) {\n  if (trace) batch.set(i, \"meta.trace\", trace);\n}",
 				"{} {\"trace\":\"t1\"}\n", "{} {trace=\"t1\"} {\"trace\":\"t1\"}\n")},
 		},
 		scripting.Function{
 			Name: "set", Doc: "Sets a field of a record by its number: line, time, ts, a label by its name, or one of the metadata by meta.NAME.",
-			Params: []scripting.Param{whole("i", "The number of the record, as batch:rows gives it."),
+			Params: []scripting.Param{integerParam("i", "The number of the record, as batch:rows gives it."),
 				{Name: "field", Kind: scripting.KindString, Doc: "The field, or a table of fields and values.", Or: []scripting.Param{{Kind: scripting.KindMap}}},
 				{Name: "value", Kind: scripting.KindAny, Doc: "Its value; nil removes a label."}},
 			Uses: []scripting.Use{logUse("for i, line in batch:rows(\"line\") do\n  batch:set(i, { line = line:upper(), level = \"info\" })\nend",

@@ -136,7 +136,7 @@ func (w *luaTypes) scripts(scripts []Script) {
 		for _, a := range s.Def.Args {
 			typ := argType(a)
 			w.line("---@field %s%s %s%s", a.Name, optionalMark(a), typ, space(oneLine(a.Doc)))
-			for _, one := range typ.with(optionalMark(a)) {
+			for _, one := range typ.optional(optionalMark(a)) {
 				if !slices.Contains(all[a.Name], one) {
 					all[a.Name] = append(all[a.Name], one)
 				}
@@ -163,8 +163,8 @@ func (w *luaTypes) scripts(scripts []Script) {
 // argTypeName is a type in LuaCATS.
 type argTypeName string
 
-// with returns the type, and nil with an optional mark.
-func (t argTypeName) with(mark string) []string {
+// optional returns the type, and nil with an optional mark.
+func (t argTypeName) optional(mark string) []string {
 	if mark != "" {
 		return []string{string(t), "nil"}
 	}

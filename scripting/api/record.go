@@ -9,17 +9,17 @@ func (t *Table) record() {
 	stale := settable(flag("stale", "Whether it is the marker that ends a series. It has no value then, and what changes values leaves it alone."))
 	name := settable(text("name", "The name of the metric."))
 	labels := settable(object("labels", t.Labels, "The labels. Setting it to a table replaces all of them."))
-	time := settable(whole("time", "Its time in Unix ms."))
+	time := settable(integerParam("time", "Its time in Unix ms."))
 	value := settable(number("value", "The value: NaN of a stale record, nil of a native histogram."))
 
 	more := []scripting.Param{
 		{Name: "histogram", Kind: scripting.KindMap, Doc: "The native histogram, to read: count, sum, schema, zero_count, zero_threshold and buckets, a list of lower, upper and count. nil of other records.",
-			Fields: []scripting.Param{number("count", "All observations."), number("sum", "Of them."), whole("schema", "The schema."), number("zero_count", "Observations near zero."),
+			Fields: []scripting.Param{number("count", "All observations."), number("sum", "Of them."), integerParam("schema", "The schema."), number("zero_count", "Observations near zero."),
 				number("zero_threshold", "How near."), {Name: "buckets", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindMap, Fields: []scripting.Param{
 					number("lower", "The lower bound."), number("upper", "The upper bound."), number("count", "Observations in between.")}}, Doc: "The buckets that are not empty."}}},
 		{Name: "exemplars", Kind: scripting.KindList, Doc: "The exemplars, to read: tables of labels, value and time. nil for none.",
 			Of: &scripting.Param{Kind: scripting.KindMap, Fields: []scripting.Param{{Name: "labels", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "Its labels."},
-				number("value", "Its value."), optional(whole("time", "Its time in Unix ms."))}}},
+				number("value", "Its value."), optional(integerParam("time", "Its time in Unix ms."))}}},
 	}
 	t.Record.Doc = "One sample of a batch. It ends with its hook; keep a copy() instead. What is not set goes on as it came, bit for bit."
 	t.Record.Fields = []scripting.Param{
@@ -30,13 +30,13 @@ func (t *Table) record() {
 	t.Record.Methods = []scripting.Function{
 		{
 			Name: "drop", Doc: "Drops the record.",
-			Uses: []scripting.Use{use("batch:each(function(r)\n  if r.value < 0 then r:drop() end\nend)",
+			Uses: []scripting.Use{newUse("batch:each(function(r)\n  if r.value < 0 then r:drop() end\nend)",
 				"batch.each((r) => {\n  if (r.value < 0) r.drop();\n});", "a -1\nb 1\n", "b 1\n")},
 		},
 		{
 			Name: "copy", Doc: "Returns a copy, which may be kept, changed and emitted.",
 			Result: scripting.Result{Kind: scripting.KindObject, Type: t.Copy, Doc: "The copy."},
-			Uses: []scripting.Use{use(
+			Uses: []scripting.Use{newUse(
 				"local max\nfor r in batch:records() do\n  if not max or r.value > max.value then max = r:copy() end\nend\nmax.name = \"largest\"\nctx.emit(max)",
 				"let max = batch[0].copy();\nfor (const r of batch) if (r.value > max.value) max = r.copy();\nmax.name = \"largest\";\nctx.emit(max);",
 				"a 1\nb 2\n", "a 1\nb 2\nlargest 2\n")},

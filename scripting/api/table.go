@@ -163,7 +163,7 @@ func number(name, doc string) scripting.Param {
 	return scripting.Param{Name: name, Kind: scripting.KindNumber, Doc: doc}
 }
 
-func whole(name, doc string) scripting.Param {
+func integerParam(name, doc string) scripting.Param {
 	return scripting.Param{Name: name, Kind: scripting.KindInt, Doc: doc}
 }
 
@@ -190,8 +190,8 @@ func labelValue(name, doc string) scripting.Param {
 	return p
 }
 
-// use is an example of one batch, in Lua and in JavaScript.
-func use(lua, js, input, output string) scripting.Use {
+// newUse is an example of one batch, in Lua and in JavaScript.
+func newUse(lua, js, input, output string) scripting.Use {
 	return scripting.Use{Lua: lua, JS: js, Input: input, Output: output}
 }
 

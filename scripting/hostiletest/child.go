@@ -76,7 +76,7 @@ func (c *Child) Run(t testing.TB, data []byte) {
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it prints where it hangs
 		time.AfterFunc(5*time.Second, func() { _ = p.cmd.Process.Kill() })
 	})
-	answer, err := p.ask(data)
+	answer, err := p.roundTrip(data)
 	hung := !timer.Stop()
 	if err == nil && !hung {
 		if len(answer) > 0 {
@@ -111,7 +111,7 @@ func start(test string) (*process, error) {
 	return p, cmd.Start()
 }
 
-func (p *process) ask(data []byte) ([]byte, error) {
+func (p *process) roundTrip(data []byte) ([]byte, error) {
 	if err := writeFrame(p.in, data); err != nil {
 		return nil, err
 	}

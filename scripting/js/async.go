@@ -52,8 +52,8 @@ func promiseOf(x goja.Value) *goja.Promise {
 	return nil
 }
 
-// settle returns what a hook's promise came to, and what is no promise as it is.
-func (v *vm) settle(x goja.Value) (goja.Value, error) {
+// awaitPromise returns what a hook's promise came to, and what is no promise as it is.
+func (v *vm) awaitPromise(x goja.Value) (goja.Value, error) {
 	p := promiseOf(x)
 	if p == nil {
 		return x, nil

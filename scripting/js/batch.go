@@ -115,8 +115,8 @@ func (v *vm) current() *view.Window {
 	return nil
 }
 
-// wrong is the error of an argument of the wrong kind.
-func (v *vm) wrong(method, param string, x goja.Value, want string) {
+// typeError is the error of an argument of the wrong kind.
+func (v *vm) typeError(method, param string, x goja.Value, want string) {
 	msg := fmt.Sprintf("must be %s, not %s", want, kindOf(x))
 	if x == nil || goja.IsUndefined(x) {
 		msg = "is missing; it is " + want
@@ -127,7 +127,7 @@ func (v *vm) wrong(method, param string, x goja.Value, want string) {
 func (v *vm) stringArg(call goja.FunctionCall, i int, method, param string) string {
 	s, ok := stringOf(call.Argument(i))
 	if !ok {
-		v.wrong(method, param, call.Argument(i), "a string")
+		v.typeError(method, param, call.Argument(i), "a string")
 	}
 	return s
 }
@@ -147,14 +147,14 @@ func (v *vm) callbackArg(call goja.FunctionCall, i int, method string) native {
 	x := call.Argument(i)
 	o, ok := x.(*goja.Object)
 	if !ok {
-		v.wrong(method, "fn", x, "a function")
+		v.typeError(method, "fn", x, "a function")
 	}
 	if fn := exported[native](o); fn != nil {
 		return fn
 	}
 	fn, ok := goja.AssertFunction(o) // a proxy of one
 	if !ok {
-		v.wrong(method, "fn", x, "a function")
+		v.typeError(method, "fn", x, "a function")
 	}
 	return func(call goja.FunctionCall) goja.Value {
 		out, err := fn(call.This, call.Arguments...)
@@ -198,7 +198,7 @@ func (v *vm) scale(call goja.FunctionCall) goja.Value {
 	v.work(&m.Window)
 	factor, ok := number(call.Argument(1))
 	if !ok {
-		v.wrong("scale", "factor", call.Argument(1), "a number")
+		v.typeError("scale", "factor", call.Argument(1), "a number")
 	}
 	v.must(m.Scale(v.whereArg(call, "scale"), factor))
 	return goja.Undefined()
@@ -329,7 +329,7 @@ const maxFields = 32
 func (v *vm) fieldNames(x goja.Value, method string) []string {
 	o, ok := x.(*goja.Object)
 	if !ok || o.ClassName() != "Array" {
-		v.wrong(method, "fields", x, "an array of strings")
+		v.typeError(method, "fields", x, "an array of strings")
 	}
 	n := o.Get("length").ToInteger()
 	if n > maxFields {
@@ -437,7 +437,7 @@ func (v *vm) setRow(call goja.FunctionCall, set func(field string, x goja.Value)
 		return
 	}
 	if _, ok := call.Argument(1).(*goja.Object); !ok {
-		v.wrong("set", "field", call.Argument(1), "a string or an object of fields and values")
+		v.typeError("set", "field", call.Argument(1), "a string or an object of fields and values")
 	}
 	o := v.plain(call.Argument(1), "set fields to")
 	for _, k := range v.keys(o) {
@@ -522,11 +522,11 @@ func (v *vm) records(call goja.FunctionCall) goja.Value {
 func (v *vm) batchText(call goja.FunctionCall) goja.Value {
 	m := v.samples(call)
 	v.must(v.budget.charge(int64(m.Len()) * 10))
-	return v.made(string(m.Text()))
+	return v.hostString(string(m.Text()))
 }
 
-// made is a string that the host made.
-func (v *vm) made(s string) goja.Value {
+// hostString is a string that the host made.
+func (v *vm) hostString(s string) goja.Value {
 	v.must(v.budget.chargeString(int64(len(s))))
 	return v.data.texts.value(s)
 }

@@ -68,7 +68,7 @@ const (
 // start begins a call. The script runs between enter and leave; it may be in
 // between already, and begins anew then.
 func (b *budget) start(limit time.Duration, records int) {
-	watching.do(func() {
+	watching.runUnwatched(func() {
 		b.limit, b.ran, b.started = limit, 0, time.Time{}
 		if b.entered > 0 {
 			b.started = time.Now()
@@ -82,7 +82,7 @@ func (b *budget) start(limit time.Duration, records int) {
 
 // memory sets what the VM may hold.
 func (b *budget) memory(limit int64, setting string) {
-	watching.do(func() { b.heap.start(limit, setting) })
+	watching.runUnwatched(func() { b.heap.start(limit, setting) })
 }
 
 // enter says that the script runs from here on the calling goroutine, leave
@@ -107,7 +107,7 @@ func (b *budget) leave() {
 	}
 	watching.remove(b)
 	b.left = time.Now()
-	b.use(b.left)
+	b.addTime(b.left)
 	b.worked += b.ran
 }
 
@@ -123,9 +123,9 @@ func (b *budget) resume() {
 	b.entered = b.paused
 }
 
-// use adds the time since the last look, as far as a tick can take: what is
+// addTime adds the time since the last look, as far as a tick can take: what is
 // longer is time in which the machine did something else.
-func (b *budget) use(now time.Time) {
+func (b *budget) addTime(now time.Time) {
 	b.ran += min(now.Sub(b.looked), maxGap)
 	b.looked = now
 }
@@ -134,7 +134,7 @@ func (b *budget) use(now time.Time) {
 // waited.
 func (b *budget) used() time.Duration {
 	if b.entered > 0 {
-		watching.do(func() { b.use(time.Now()) })
+		watching.runUnwatched(func() { b.addTime(time.Now()) })
 	}
 	return b.ran
 }
@@ -147,9 +147,9 @@ func (b *budget) err() error {
 	return nil
 }
 
-// trip stops the call. It may be called by any goroutine while the budget is
+// stopCall stops the call. It may be called by any goroutine while the budget is
 // entered.
-func (b *budget) trip(err error) error {
+func (b *budget) stopCall(err error) error {
 	if b.why.CompareAndSwap(nil, &err) {
 		b.flag.Or(flagStop)
 		b.rt.Interrupt(err)
@@ -159,22 +159,22 @@ func (b *budget) trip(err error) error {
 
 // tick is the watchdog's look at a script that runs.
 func (b *budget) tick(now time.Time, m *memoryNow) {
-	b.use(now)
+	b.addTime(now)
 	if b.ran > b.limit || now.Sub(b.started) > max(wallFactor*b.limit, leastWall) {
-		b.trip(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrTime, b.limit, b.setting))
+		b.stopCall(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrTime, b.limit, b.setting))
 		return
 	}
 	if err := b.heap.tick(now, m, &b.flag); err != nil {
-		b.trip(err)
+		b.stopCall(err)
 	}
 }
 
-// look does what flag asks for.
-func (b *budget) look() error {
+// checkFlag does what flag asks for.
+func (b *budget) checkFlag() error {
 	if b.flag.Load()&flagLook != 0 {
 		b.flag.And(^uint32(flagLook))
-		if err := b.heap.look(b.held); err != nil {
-			return b.trip(err)
+		if err := b.heap.measureHeld(b.held); err != nil {
+			return b.stopCall(err)
 		}
 	}
 	return b.err()
@@ -182,7 +182,7 @@ func (b *budget) look() error {
 
 // check is for native functions: it does not return when the call was stopped.
 func (b *budget) check() {
-	if b.flag.Load() != 0 && b.look() != nil {
+	if b.flag.Load() != 0 && b.checkFlag() != nil {
 		// What an interrupted runtime panics with; the reason is in why.
 		panic(&goja.InterruptedError{})
 	}
@@ -194,7 +194,7 @@ func (b *budget) stopped() error {
 	if b.flag.Load() == 0 {
 		return nil
 	}
-	return b.look()
+	return b.checkFlag()
 }
 
 // charge is for functions of the host: it takes n for work that is about as
@@ -202,7 +202,7 @@ func (b *budget) stopped() error {
 // is that the call was stopped.
 func (b *budget) charge(n int64) error {
 	if b.spent += n; b.spent > b.max {
-		return b.trip(fmt.Errorf("%w: the call made the host do more than the work of %d instructions%s", scripting.ErrLimit, b.max, b.setting))
+		return b.stopCall(fmt.Errorf("%w: the call made the host do more than the work of %d instructions%s", scripting.ErrLimit, b.max, b.setting))
 	}
 	return b.stopped()
 }
@@ -216,7 +216,7 @@ func (b *budget) chargeString(n int64) error {
 		return fmt.Errorf("cannot make a string of %d bytes: the limit is %d", n, scripting.MaxString)
 	}
 	if b.bytes -= n; b.bytes < 0 {
-		return b.trip(fmt.Errorf("%w: the call made more than %d bytes of strings", scripting.ErrLimit, b.allowed))
+		return b.stopCall(fmt.Errorf("%w: the call made more than %d bytes of strings", scripting.ErrLimit, b.allowed))
 	}
 	return b.charge(n >> 7)
 }

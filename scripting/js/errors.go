@@ -62,7 +62,7 @@ func (v *vm) raise(err error) {
 		panic(e)
 	}
 	if errors.Is(err, view.ErrTooMuch) {
-		err = v.budget.trip(fmt.Errorf("%w: %w", scripting.ErrLimit, err))
+		err = v.budget.stopCall(fmt.Errorf("%w: %w", scripting.ErrLimit, err))
 	}
 	panic(v.errorObject(err))
 }

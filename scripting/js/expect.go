@@ -58,8 +58,8 @@ func (t *test) openExpect() *goja.Object {
 		name := scripting.CamelCase(t.api.Expect[i].Name)
 		names = append(names, name)
 		if make, ok := alikes[name]; ok {
-			v.method(expect, name, func(call goja.FunctionCall) goja.Value { return t.like(name, make, false, call.Arguments) })
-			v.method(not, name, func(call goja.FunctionCall) goja.Value { return t.like(name, make, true, call.Arguments) })
+			v.method(expect, name, func(call goja.FunctionCall) goja.Value { return t.newAsymmetric(name, make, false, call.Arguments) })
+			v.method(not, name, func(call goja.FunctionCall) goja.Value { return t.newAsymmetric(name, make, true, call.Arguments) })
 			continue
 		}
 		do := counted[name]
@@ -84,18 +84,18 @@ func (t *test) openExpectation(w way, p *goja.Object) {
 			panic("BUG: there is no matcher " + name)
 		}
 		v.method(p, name, func(call goja.FunctionCall) goja.Value {
-			x := t.about(call.This, name)
+			x := t.subjectOf(call.This, name)
 			t.count++
 			if w.settled != "" {
-				return t.later(w, name, check, x, call.Arguments)
+				return t.checkPromise(w, name, check, x, call.Arguments)
 			}
-			t.judge(w, x, check(t, x, call.Arguments))
+			t.checkVerdict(w, x, check(t, x, call.Arguments))
 			return goja.Undefined()
 		})
 	}
 	turn := func(name string, to way) {
 		names = append(names, name)
-		get := v.function1(name, func(call goja.FunctionCall) goja.Value { return t.expectation(to, t.about(call.This, name)) })
+		get := v.function1(name, func(call goja.FunctionCall) goja.Value { return t.expectation(to, t.subjectOf(call.This, name)) })
 		v.must(p.DefineAccessorProperty(name, get, nil, goja.FLAG_FALSE, goja.FLAG_FALSE))
 	}
 	turn("not", way{!w.negated, w.settled})
@@ -125,8 +125,8 @@ func (t *test) expectation(w way, x goja.Value) goja.Value {
 	return o
 }
 
-// about is the value that an expectation is about.
-func (t *test) about(this goja.Value, name string) goja.Value {
+// subjectOf is the value that an expectation is about.
+func (t *test) subjectOf(this goja.Value, name string) goja.Value {
 	o := objectOf(this)
 	if o == nil || o.GetSymbol(t.value) == nil {
 		t.v.raise(fmt.Errorf("cannot call %s without an expectation: write expect(x).%s", name, name))
@@ -134,15 +134,15 @@ func (t *test) about(this goja.Value, name string) goja.Value {
 	return o.GetSymbol(t.value)
 }
 
-// judge fails the test unless a verdict is as it should be.
-func (t *test) judge(w way, x goja.Value, d verdict) {
-	if err := t.wrong(w, x, d); err != nil {
+// checkVerdict fails the test unless a verdict is as it should be.
+func (t *test) checkVerdict(w way, x goja.Value, d verdict) {
+	if err := t.failureOf(w, x, d); err != nil {
 		t.v.raise(err)
 	}
 }
 
-// wrong is the failure that a verdict is, nil for none.
-func (t *test) wrong(w way, x goja.Value, d verdict) error {
+// failureOf is the failure that a verdict is, nil for none.
+func (t *test) failureOf(w way, x goja.Value, d verdict) error {
 	if d.ok != w.negated {
 		return nil
 	}
@@ -168,8 +168,8 @@ func (t *test) subject(x goja.Value) string {
 	return kindOf(x)
 }
 
-// later checks what a promise comes to.
-func (t *test) later(w way, name string, check matcher, x goja.Value, args []goja.Value) goja.Value {
+// checkPromise checks what a promise comes to.
+func (t *test) checkPromise(w way, name string, check matcher, x goja.Value, args []goja.Value) goja.Value {
 	v := t.v
 	args = slices.Clone(args) // as in like
 	if call, ok := goja.AssertFunction(x); ok && w.settled == "rejects" {
@@ -182,7 +182,7 @@ func (t *test) later(w way, name string, check matcher, x goja.Value, args []goj
 		v.raise(fmt.Errorf("cannot use %s: it takes a promise, not %s", w.settled, kindOf(x)))
 	}
 	// Nothing of the test is on the stack when the promise is settled.
-	at, line, col := v.where()
+	at, line, col := v.callerPosition()
 	say := func(err error) goja.Value {
 		if err != nil && at != nil {
 			e := at.file.Error(line, "", err)
@@ -197,7 +197,7 @@ func (t *test) later(w way, name string, check matcher, x goja.Value, args []goj
 		if w.settled == "rejects" {
 			return say(t.api.Fail("expected the promise to be rejected, it gave "+t.subject(got), "", ""))
 		}
-		return say(t.wrong(w, got, check(t, got, args)))
+		return say(t.failureOf(w, got, check(t, got, args)))
 	})
 	bad := v.function1("", func(call goja.FunctionCall) goja.Value {
 		why := call.Argument(0)
@@ -205,9 +205,9 @@ func (t *test) later(w way, name string, check matcher, x goja.Value, args []goj
 		case w.settled == "resolves":
 			return say(t.api.Fail("expected the promise to give a value, it was rejected: "+v.message(why), "", ""))
 		case name == "toThrow" || name == "toThrowError":
-			return say(t.wrong(w, why, t.threw(why, args)))
+			return say(t.failureOf(w, why, t.threw(why, args)))
 		}
-		return say(t.wrong(w, why, check(t, why, args)))
+		return say(t.failureOf(w, why, check(t, why, args)))
 	})
 	return t.call(p, "then", good, bad)
 }
@@ -263,8 +263,8 @@ func (l *like) String() string {
 	return name + "<" + l.of + ">"
 }
 
-// like makes an object that stands for values.
-func (t *test) like(name string, make func(t *test, a []goja.Value) func(goja.Value) bool, negated bool, args []goja.Value) goja.Value {
+// newAsymmetric makes an object that stands for values.
+func (t *test) newAsymmetric(name string, make func(t *test, a []goja.Value) func(goja.Value) bool, negated bool, args []goja.Value) goja.Value {
 	args = slices.Clone(args) // goja's own are only there during the call
 	o := t.v.rt.NewObject()
 	l := &like{name: name, negated: negated, is: make(t, args)}
@@ -320,7 +320,7 @@ var alikes = map[string]func(t *test, a []goja.Value) func(goja.Value) bool{
 			items, ok := t.items(x)
 			want, _ := t.items(argument(a, 0))
 			for _, w := range want {
-				ok = ok && t.among(items, func(i goja.Value) bool { return t.equal(i, w, equality{}) })
+				ok = ok && t.anyMatches(items, func(i goja.Value) bool { return t.equal(i, w, equality{}) })
 			}
 			return ok
 		}
@@ -334,7 +334,7 @@ var alikes = map[string]func(t *test, a []goja.Value) func(goja.Value) bool{
 		return func(x goja.Value) bool { return goja.IsString(x) && t.matches(argument(a, 0), x) }
 	},
 	"closeTo": func(t *test, a []goja.Value) func(goja.Value) bool {
-		return func(x goja.Value) bool { return goja.IsNumber(x) && t.near(x, a) }
+		return func(x goja.Value) bool { return goja.IsNumber(x) && t.isClose(x, a) }
 	},
 }
 
@@ -368,7 +368,7 @@ func (t *test) items(x goja.Value) (out []goja.Value, ok bool) {
 	return out, true
 }
 
-func (t *test) among(items []goja.Value, holds func(goja.Value) bool) bool {
+func (t *test) anyMatches(items []goja.Value, holds func(goja.Value) bool) bool {
 	for _, i := range items {
 		if holds(i) {
 			return true

@@ -73,7 +73,7 @@ func (v *vm) ownKeys(o *goja.Object) ([]string, error) {
 	for range maxTargets {
 		switch k := v.sandbox.layout.kindOf(at); {
 		case k.name == "proxyObject":
-			if at = v.sandbox.layout.behind(at, k); at == nil {
+			if at = v.sandbox.layout.targetOf(at, k); at == nil {
 				return o.Keys(), nil // a revoked Proxy, which throws
 			}
 			continue

@@ -93,17 +93,17 @@ func (h *heap) tick(now time.Time, m *memoryNow, flag *atomic.Uint32) error {
 	h.asked++
 	limit := uint64(h.limit)
 	if h.asked > maxAsked && m.alive > h.base.alive+limit || h.asked > 1 && m.objects > h.base.objects+4*limit+heapUrgent {
-		return h.over()
+		return h.limitError()
 	}
 	return nil
 }
 
-func (h *heap) over() error {
+func (h *heap) limitError() error {
 	return fmt.Errorf("%w: the call holds more than %s%s", scripting.ErrLimit, sizeText(h.limit), h.setting)
 }
 
-// look adds up what the VM holds.
-func (h *heap) look(held func(limit int) int) error {
+// measureHeld adds up what the VM holds.
+func (h *heap) measureHeld(held func(limit int) int) error {
 	if h.limit == 0 {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (h *heap) look(held func(limit int) int) error {
 	known := int64(held(int(h.limit)))
 	h.known.Store(known)
 	if known > h.limit {
-		return h.over()
+		return h.limitError()
 	}
 	end := time.Now()
 	h.after.Store(end.Add(heapShare * end.Sub(began)).UnixNano())

@@ -23,7 +23,7 @@ func TestALookIsAnAnswer(t *testing.T) {
 	if err := tick(0); err != nil {
 		t.Fatal(err)
 	}
-	err := h.look(func(int) int {
+	err := h.measureHeld(func(int) int {
 		for range 2 * maxAsked {
 			if err := tick(1 << 30); err != nil {
 				t.Error(err)

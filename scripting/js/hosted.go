@@ -23,7 +23,7 @@ type hosted struct {
 // open makes h the object of host.
 func (h *hosted) open(rt *goja.Runtime, prototype *goja.Object, host goja.DynamicObject) *goja.Object {
 	if objectTab == nil {
-		return h.made(rt.NewDynamicObject(host), prototype)
+		return h.setObject(rt.NewDynamicObject(host), prototype)
 	}
 	return h.set(rt, prototype, objectTab, *(*golayout.Interface)(unsafe.Pointer(&host)))
 }
@@ -31,7 +31,7 @@ func (h *hosted) open(rt *goja.Runtime, prototype *goja.Object, host goja.Dynami
 // openArray makes h the array of host.
 func (h *hosted) openArray(rt *goja.Runtime, prototype *goja.Object, host goja.DynamicArray) *goja.Object {
 	if arrayTab == nil {
-		return h.made(rt.NewDynamicArray(host), prototype)
+		return h.setObject(rt.NewDynamicArray(host), prototype)
 	}
 	return h.set(rt, prototype, arrayTab, *(*golayout.Interface)(unsafe.Pointer(&host)))
 }
@@ -42,8 +42,8 @@ func (h *hosted) set(rt *goja.Runtime, prototype *goja.Object, tab unsafe.Pointe
 	return h.body.val
 }
 
-// made makes h stand for what goja made.
-func (h *hosted) made(o, prototype *goja.Object) *goja.Object {
+// setObject makes h stand for what goja made.
+func (h *hosted) setObject(o, prototype *goja.Object) *goja.Object {
 	_ = o.SetPrototype(prototype) // such an object takes any
 	h.body.val = o
 	return o

@@ -184,7 +184,7 @@ func (l *gojaLayout) newKind(t reflect.Type) *kind {
 	switch k.name {
 	case "arrayObject":
 		if l.field(t, "values").Type != reflect.TypeFor[[]goja.Value]() {
-			l.gone(t, "values")
+			l.reportMissing(t, "values")
 		}
 		k.array, k.items = true, l.offset(t, "values")
 	case "sparseArrayObject":
@@ -222,8 +222,8 @@ func (l *gojaLayout) newKind(t reflect.Type) *kind {
 	return k
 }
 
-// behind is what a Proxy or a bound function stands for, nil of a revoked Proxy.
-func (l *gojaLayout) behind(o *goja.Object, k *kind) *goja.Object {
+// targetOf is what a Proxy or a bound function stands for, nil of a revoked Proxy.
+func (l *gojaLayout) targetOf(o *goja.Object, k *kind) *goja.Object {
 	return *(**goja.Object)(unsafe.Add(l.data(o), k.target))
 }
 
@@ -239,7 +239,7 @@ func (l *gojaLayout) items(o *goja.Object) []goja.Value {
 func (l *gojaLayout) field(t reflect.Type, name string) reflect.StructField {
 	f, ok := t.FieldByName(name)
 	if !ok {
-		l.gone(t, name)
+		l.reportMissing(t, name)
 	}
 	return f
 }
@@ -266,7 +266,7 @@ func (l *gojaLayout) same(ours, theirs reflect.Type, names map[string]string) {
 			name = n
 		}
 		if g := l.field(theirs, name); g.Offset != f.Offset || g.Type.Size() != f.Type.Size() || g.Type.Kind() != f.Type.Kind() {
-			l.gone(theirs, name)
+			l.reportMissing(theirs, name)
 		}
 	}
 }
@@ -274,18 +274,18 @@ func (l *gojaLayout) same(ours, theirs reflect.Type, names map[string]string) {
 // kind makes sure that a field is of a kind.
 func (l *gojaLayout) kind(t reflect.Type, name string, k reflect.Kind) {
 	if l.field(t, name).Type.Kind() != k {
-		l.gone(t, name)
+		l.reportMissing(t, name)
 	}
 }
 
 // named makes sure of a name that a walker knows a type by.
 func (l *gojaLayout) named(t reflect.Type, name string) {
 	if t.Name() != name {
-		l.gone(t, name)
+		l.reportMissing(t, name)
 	}
 }
 
-func (*gojaLayout) gone(t reflect.Type, what string) {
+func (*gojaLayout) reportMissing(t reflect.Type, what string) {
 	panic(fmt.Sprintf("BUG: goja's %s has no %s any more: look at layout.go", t, what))
 }
 
@@ -351,7 +351,7 @@ func (l *gojaLayout) patternLayout(t reflect.Type) *patternLayout {
 	l.kind(pattern, "sticky", reflect.Bool)
 	l.kind(pattern, "regexpWrapper", reflect.Pointer)
 	if re2 := l.field(pattern, "regexpWrapper"); !re2.Type.Elem().ConvertibleTo(reflect.TypeFor[regexp.Regexp]()) {
-		l.gone(pattern, "regexp.Regexp")
+		l.reportMissing(pattern, "regexp.Regexp")
 	}
 	return &patternLayout{
 		pattern: l.offset(t, "pattern"), standard: l.offset(t, "standard"),

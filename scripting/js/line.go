@@ -209,7 +209,7 @@ type copiedLine struct {
 func (c *copiedLine) Get(name string) goja.Value {
 	switch name {
 	case "line":
-		return c.v.made(c.rec.Line)
+		return c.v.hostString(c.rec.Line)
 	case "labels":
 		return c.labels.value()
 	case "metadata":

@@ -39,7 +39,7 @@ func (p *program) lint(names globals) {
 		}
 		l := &linter{c: c, code: file.NewFile(name, c.code, c.tree.File.Base()), prog: p, globals: names, seen: map[string]bool{}, bound: map[string]bool{}, loose: map[string]bool{}}
 		l.rules = api.Rules{Table: api.Get(), Def: def, Modules: p.stdlib, Spell: scripting.CamelCase, Series: refusedInSeries, Say: l.sayAt, Instead: l.insteadOf, Length: "length"}
-		l.loosen()
+		l.findUnknown()
 		l.node(c.tree, (*lintScope)(nil).inner())
 		slices.SortStableFunc(l.found, func(a, b scripting.Finding) int {
 			return cmp.Or(a.Err.Line-b.Err.Line, a.Err.Col-b.Err.Col)
@@ -131,8 +131,8 @@ type lintScope struct {
 
 func (s *lintScope) inner() *lintScope { return &lintScope{vars: map[string]*known{}, up: s} }
 
-// of finds a name; at is nil when there is none.
-func (s *lintScope) of(name string) (k *known, at *lintScope) {
+// find finds a name; at is nil when there is none.
+func (s *lintScope) find(name string) (k *known, at *lintScope) {
 	for ; s != nil; s = s.up {
 		if k, ok := s.vars[name]; ok {
 			return k, s
@@ -141,8 +141,8 @@ func (s *lintScope) of(name string) (k *known, at *lintScope) {
 	return nil, nil
 }
 
-// loosen finds the names of which nothing is known for long.
-func (l *linter) loosen() {
+// findUnknown finds the names of which nothing is known for long.
+func (l *linter) findUnknown() {
 	name := func(n ast.Node) {
 		visit(n, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Identifier); ok {
@@ -169,11 +169,11 @@ func (l *linter) loosen() {
 }
 
 func (l *linter) sayAt(warning bool, at int, _ string, err error, hint string) {
-	l.say(warning, file.Idx(at), err, hint)
+	l.addFinding(warning, file.Idx(at), err, hint)
 }
 
-// say notes a finding, of what the author of the file wrote.
-func (l *linter) say(warning bool, at file.Idx, err error, hint string) {
+// addFinding notes a finding, of what the author of the file wrote.
+func (l *linter) addFinding(warning bool, at file.Idx, err error, hint string) {
 	line, col, ok := l.written(at)
 	if !ok {
 		return
@@ -454,5 +454,5 @@ func (l *linter) unknownName(id *ast.Identifier) {
 	default:
 		hint = config.DidYouMean(name, slices.Sorted(maps.Keys(l.globals)))
 	}
-	l.say(false, id.Idx, fmt.Errorf("%s is not defined", name), hint)
+	l.addFinding(false, id.Idx, fmt.Errorf("%s is not defined", name), hint)
 }

@@ -73,7 +73,7 @@ func (l *linter) expr(e ast.Expression, sc *lintScope) *known {
 
 func (l *linter) ident(id *ast.Identifier, sc *lintScope) *known {
 	name := id.Name.String()
-	if k, at := sc.of(name); at != nil {
+	if k, at := sc.find(name); at != nil {
 		if name == "require" && at.up != nil && at.up.up == nil {
 			return &known{Own: kept{require: true}} // of the function that a file is made
 		}
@@ -99,17 +99,17 @@ func (l *linter) member(owner *known, name string, at file.Idx) *known {
 		return l.member(own.imported, name, at)
 	case own.exports != nil:
 		if !slices.Contains(own.exports, name) && name != "__esModule" {
-			l.say(false, at, fmt.Errorf("%s does not export %q", own.file, name), config.DidYouMean(name, own.exports))
+			l.addFinding(false, at, fmt.Errorf("%s does not export %q", own.file, name), config.DidYouMean(name, own.exports))
 		}
 		return nil
 	case owner != nil && owner.Yields != nil:
 		if name != "next" && !ofObjects[name] {
-			l.say(false, at, fmt.Errorf("an iterator has no %q", name), "write for (const r of …) { … }, or [...iterator]."+name)
+			l.addFinding(false, at, fmt.Errorf("an iterator has no %q", name), "write for (const r of …) { … }, or [...iterator]."+name)
 		}
 		return nil
 	case own.promise != nil:
 		if !ofPromises[name] && !ofObjects[name] {
-			l.say(false, at, fmt.Errorf("a promise has no %q: await it first", name), "write (await …)."+name)
+			l.addFinding(false, at, fmt.Errorf("a promise has no %q: await it first", name), "write (await …)."+name)
 		}
 		return nil
 	case owner == nil, ofObjects[name], asked[name], name == "length" && owner.Object != nil && owner.Object.Len != nil:
@@ -162,8 +162,8 @@ func (l *linter) call(e *ast.CallExpression, sc *lintScope) *known {
 		return nil
 	}
 	fn := f.Fn.Camel()
-	l.note(f, args)
-	l.given(e, f, fn, sc)
+	l.collectConstants(f, args)
+	l.checkArguments(e, f, fn, sc)
 	k := l.rules.Result(f)
 	if fn.Waits {
 		return &known{Own: kept{promise: orUnknown(k)}}
@@ -191,13 +191,13 @@ func (l *linter) ofGlobal(callee ast.Expression, sc *lintScope) {
 		return
 	}
 	object, name := id.Name.String(), dot.Identifier.Name.String()
-	if _, at := sc.of(object); at == nil && object == "Math" && name == "random" {
-		l.say(false, dot.Identifier.Idx, errors.New("cannot call Math.random: "+noRandomness), insteadOfRandom)
+	if _, at := sc.find(object); at == nil && object == "Math" && name == "random" {
+		l.addFinding(false, dot.Identifier.Idx, errors.New("cannot call Math.random: "+noRandomness), insteadOfRandom)
 	}
-	if _, at := sc.of(object); at != nil || l.globals[object] == nil || l.globals[object][name] || l.loose[object] || asked[name] {
+	if _, at := sc.find(object); at != nil || l.globals[object] == nil || l.globals[object][name] || l.loose[object] || asked[name] {
 		return
 	}
-	l.say(false, dot.Identifier.Idx, fmt.Errorf("there is no %s.%s", object, name), config.DidYouMean(name, slices.Sorted(maps.Keys(l.globals[object]))))
+	l.addFinding(false, dot.Identifier.Idx, fmt.Errorf("there is no %s.%s", object, name), config.DidYouMean(name, slices.Sorted(maps.Keys(l.globals[object]))))
 }
 
 // required is what an import gives.
@@ -301,9 +301,9 @@ func (c *chunk) exported() []string {
 	return names
 }
 
-// note keeps the constant expressions among the arguments of an operation of a
+// collectConstants keeps the constant expressions among the arguments of an operation of a
 // batch.
-func (l *linter) note(f *known, args []ast.Expression) {
+func (l *linter) collectConstants(f *known, args []ast.Expression) {
 	var over batch.Signals
 	switch t := l.rules.Table; f.Of {
 	case t.Batch:
@@ -346,8 +346,8 @@ func constant(e ast.Expression) (string, bool) {
 	return "", false
 }
 
-// given looks at the arguments of a known function.
-func (l *linter) given(e *ast.CallExpression, f *known, fn *scripting.Function, sc *lintScope) {
+// checkArguments looks at the arguments of a known function.
+func (l *linter) checkArguments(e *ast.CallExpression, f *known, fn *scripting.Function, sc *lintScope) {
 	params, args := fn.Params, e.ArgumentList
 	at := nameOf(e.Callee)
 	open := slices.ContainsFunc(args, func(a ast.Expression) bool { _, ok := a.(*ast.SpreadElement); return ok })
@@ -360,12 +360,12 @@ func (l *linter) given(e *ast.CallExpression, f *known, fn *scripting.Function, 
 	}
 	if len(args) > len(params) && !rest {
 		// What the language binds itself does not look at more.
-		l.say(fn.Fn == nil, at, &scripting.ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(params), len(args))}, "")
+		l.addFinding(fn.Fn == nil, at, &scripting.ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(params), len(args))}, "")
 	}
 	if f.Name == "ctx.route" && len(args) > 0 && l.rules.Def != nil {
 		if s, ok := constant(args[0]); ok {
 			if _, err := l.rules.Def.Way(s); err != nil {
-				l.say(false, args[0].Idx0(), reworded(err), "")
+				l.addFinding(false, args[0].Idx0(), reworded(err), "")
 			}
 		}
 	}
@@ -382,7 +382,7 @@ func (l *linter) given(e *ast.CallExpression, f *known, fn *scripting.Function, 
 	for i := len(args); i < len(params); i++ {
 		if p := &params[i]; !p.Rest {
 			if msg := p.Accepts(nil); msg != "" {
-				l.say(false, at, &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
+				l.addFinding(false, at, &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
 			}
 		}
 	}
@@ -408,7 +408,7 @@ func nameOf(callee ast.Expression) file.Idx {
 func (l *linter) argument(f *known, p *scripting.Param, a ast.Expression, sc *lintScope) {
 	wrong := func(x scripting.Value) {
 		if msg := p.Accepts(x); msg != "" {
-			l.say(false, a.Idx0(), &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
+			l.addFinding(false, a.Idx0(), &scripting.ArgError{Func: f.Name, Param: p.Name, Msg: msg}, "")
 		}
 	}
 	if s, ok := constant(a); ok {
@@ -478,7 +478,7 @@ func (l *linter) object(p *scripting.Param, o *ast.ObjectLiteral, sc *lintScope)
 			return &p.Fields[i]
 		}
 		if !api.Open(p) {
-			l.say(false, at, fmt.Errorf("there is no key %q here", name), config.DidYouMean(name, scripting.Names(p.Fields)))
+			l.addFinding(false, at, fmt.Errorf("there is no key %q here", name), config.DidYouMean(name, scripting.Names(p.Fields)))
 		}
 		return p.Of
 	}

@@ -18,7 +18,7 @@ func (v *vm) openLogs() {
 	v.logBatch = v.openRows(&rowsHandle{logs: true}, named().logs, map[string]native{
 		"dropWhere": v.dropWhere, "keepWhere": v.keepWhere,
 		"setLabel": v.setLabel, "dropLabel": v.dropLabel, "renameLabel": v.renameLabel, "mapLabel": v.mapLabel,
-		"setLine": v.setLine, "promote": v.promote,
+		"setLine": v.setLine, "promote": v.promoteField,
 		"json": v.jsonEach, "logfmt": v.logfmtEach, "match": v.matchEach,
 		"filter": v.filterLines, "rows": v.lineRows, "set": v.setLineRow, "drop": v.drop,
 		"each": v.eachLine, "records": v.lineRecords, "groupBy": v.groupBy, "text": v.logsText,
@@ -49,7 +49,7 @@ func (v *vm) setLine(call goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
-func (v *vm) promote(call goja.FunctionCall) goja.Value {
+func (v *vm) promoteField(call goja.FunctionCall) goja.Value {
 	m := v.logs(call)
 	v.readLines(m)
 	v.must(m.Promote(v.stringArg(call, 0, "promote", "field"), v.stringArg(call, 1, "promote", "label")))
@@ -230,7 +230,7 @@ func (v *vm) patternArg(x goja.Value, method string) scripting.Pattern {
 		v.raise(fmt.Errorf("cannot match by a RegExp of JavaScript: write its text, as in %q, or what re.compile of weir/re returns", o.Get("source").String()))
 	}
 	if !ok {
-		v.wrong(method, "pattern", x, "a string, or what re.compile returned")
+		v.typeError(method, "pattern", x, "a string, or what re.compile returned")
 	}
 	re, err := v.data.patterns.Compile(v.prog.stdlib, src)
 	v.must(err)
@@ -314,5 +314,5 @@ func (v *vm) logsText(call goja.FunctionCall) goja.Value {
 			break // made says so
 		}
 	}
-	return v.made(string(out))
+	return v.hostString(string(out))
 }

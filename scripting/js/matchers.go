@@ -29,13 +29,13 @@ var matchers = map[string]matcher{
 	"toEqual":       compared("equal", equality{}),
 	"toStrictEqual": compared("strictly equal", equality{strict: true}),
 	"toMatchObject": compared("match", equality{part: true}),
-	"toBeTruthy":    is("be truthy", func(x goja.Value) bool { return x.ToBoolean() }),
-	"toBeFalsy":     is("be falsy", func(x goja.Value) bool { return !x.ToBoolean() }),
-	"toBeDefined":   is("be defined", func(x goja.Value) bool { return !goja.IsUndefined(x) }),
-	"toBeUndefined": is("be undefined", goja.IsUndefined),
-	"toBeNull":      is("be null", goja.IsNull),
-	"toBeNullish":   is("be undefined or null", func(x goja.Value) bool { return goja.IsUndefined(x) || goja.IsNull(x) }),
-	"toBeNaN":       is("be NaN", func(x goja.Value) bool { n, ok := primitive(x).(float64); return ok && math.IsNaN(n) }),
+	"toBeTruthy":    newMatcher("be truthy", func(x goja.Value) bool { return x.ToBoolean() }),
+	"toBeFalsy":     newMatcher("be falsy", func(x goja.Value) bool { return !x.ToBoolean() }),
+	"toBeDefined":   newMatcher("be defined", func(x goja.Value) bool { return !goja.IsUndefined(x) }),
+	"toBeUndefined": newMatcher("be undefined", goja.IsUndefined),
+	"toBeNull":      newMatcher("be null", goja.IsNull),
+	"toBeNullish":   newMatcher("be undefined or null", func(x goja.Value) bool { return goja.IsUndefined(x) || goja.IsNull(x) }),
+	"toBeNaN":       newMatcher("be NaN", func(x goja.Value) bool { n, ok := primitive(x).(float64); return ok && math.IsNaN(n) }),
 	"toBeTypeOf": func(_ *test, x goja.Value, a []goja.Value) verdict {
 		return verdict{ok: typeOf(x) == argument(a, 0).String(), rest: "be of type " + argument(a, 0).String()}
 	},
@@ -49,7 +49,7 @@ var matchers = map[string]matcher{
 		if !goja.IsNumber(x) || !goja.IsNumber(argument(a, 0)) {
 			t.v.raise(errors.New("cannot use toBeCloseTo on what is no number"))
 		}
-		return verdict{ok: t.near(x, a), rest: "be close to " + argument(a, 0).String()}
+		return verdict{ok: t.isClose(x, a), rest: "be close to " + argument(a, 0).String()}
 	},
 	"toContain": contain, "toContainEqual": containEqual,
 	"toHaveLength": haveLength, "toHaveProperty": haveProperty,
@@ -78,15 +78,15 @@ var matchers = map[string]matcher{
 		return slices.ContainsFunc(s.returned(), func(c *spyCall) bool { return t.equal(c.result, argument(a, 0), equality{}) })
 	}),
 	"toHaveLastReturnedWith": called("have returned last", func(t *test, s *spy, a []goja.Value) bool {
-		return len(s.calls) > 0 && s.calls[len(s.calls)-1].gave(t, argument(a, 0))
+		return len(s.calls) > 0 && s.calls[len(s.calls)-1].returnedEqual(t, argument(a, 0))
 	}),
 	"toHaveNthReturnedWith": called("have returned, from this call,", func(t *test, s *spy, a []goja.Value) bool {
 		n := times(a)
-		return n > 0 && n <= len(s.calls) && s.calls[n-1].gave(t, argument(a, 1))
+		return n > 0 && n <= len(s.calls) && s.calls[n-1].returnedEqual(t, argument(a, 1))
 	}),
 }
 
-func is(rest string, holds func(x goja.Value) bool) matcher {
+func newMatcher(rest string, holds func(x goja.Value) bool) matcher {
 	return func(_ *test, x goja.Value, _ []goja.Value) verdict { return verdict{ok: holds(x), rest: rest} }
 }
 
@@ -140,8 +140,8 @@ func order(rest string, holds func(cmp int) bool) matcher {
 	}
 }
 
-// near reports whether a number is within half a unit of a digit.
-func (t *test) near(x goja.Value, a []goja.Value) bool {
+// isClose reports whether a number is within half a unit of a digit.
+func (t *test) isClose(x goja.Value, a []goja.Value) bool {
 	digits := 2.0
 	if d := argument(a, 1); !goja.IsUndefined(d) {
 		digits = d.ToFloat()
@@ -161,7 +161,7 @@ func contain(t *test, x goja.Value, a []goja.Value) verdict {
 	if !ok {
 		t.v.raise(fmt.Errorf("cannot look for an element in %s", kindOf(x)))
 	}
-	d.ok = t.among(items, func(i goja.Value) bool { return i.StrictEquals(item) || i.SameAs(item) })
+	d.ok = t.anyMatches(items, func(i goja.Value) bool { return i.StrictEquals(item) || i.SameAs(item) })
 	return d
 }
 
@@ -171,7 +171,7 @@ func containEqual(t *test, x goja.Value, a []goja.Value) verdict {
 		t.v.raise(fmt.Errorf("cannot look for an element in %s", kindOf(x)))
 	}
 	item := argument(a, 0)
-	return verdict{ok: t.among(items, func(i goja.Value) bool { return t.equal(i, item, equality{}) }), rest: "contain what equals " + t.subject(item)}
+	return verdict{ok: t.anyMatches(items, func(i goja.Value) bool { return t.equal(i, item, equality{}) }), rest: "contain what equals " + t.subject(item)}
 }
 
 func haveLength(t *test, x goja.Value, a []goja.Value) verdict {
@@ -236,7 +236,7 @@ func oneOf(t *test, x goja.Value, a []goja.Value) verdict {
 	if !ok {
 		t.v.raise(errors.New("cannot use toBeOneOf without a list"))
 	}
-	return verdict{ok: t.among(items, func(i goja.Value) bool { return t.equal(x, i, equality{}) }), rest: "be one of " + t.show(argument(a, 0))}
+	return verdict{ok: t.anyMatches(items, func(i goja.Value) bool { return t.equal(x, i, equality{}) }), rest: "be one of " + t.show(argument(a, 0))}
 }
 
 func instanceOf(t *test, x goja.Value, a []goja.Value) verdict {

@@ -183,13 +183,13 @@ func (v *vm) options(what string, x goja.Value) map[string]any {
 
 // line is the script's line that called the host.
 func (v *vm) line() int {
-	_, line, _ := v.where()
+	_, line, _ := v.callerPosition()
 	return line
 }
 
 // fields reads the object of a definition.
 func (v *vm) fields(o *goja.Object, raw *scripting.Raw) error {
-	c, line, _ := v.where()
+	c, line, _ := v.callerPosition()
 	raw.Line = line
 	lines := map[string]int{}
 	if c != nil {
@@ -352,7 +352,7 @@ func (v *vm) guarded(f *scripting.Function, self *scripting.Object, args []scrip
 		case goja.Value, *goja.Exception, *goja.InterruptedError, *goja.StackOverflowError:
 			panic(r)
 		default:
-			err = v.budget.trip(fmt.Errorf("BUG: %s panicked: %v", f.Name, r))
+			err = v.budget.stopCall(fmt.Errorf("BUG: %s panicked: %v", f.Name, r))
 		}
 	}()
 	if v.test != nil && (self != nil || f.Name == "component") {

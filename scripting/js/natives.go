@@ -159,7 +159,7 @@ func (s *sandbox) fewTargets(o *goja.Object) {
 		if n >= maxTargets {
 			s.rangeError("cannot put more than %d Proxies and bound functions behind each other", maxTargets)
 		}
-		o = s.layout.behind(o, k)
+		o = s.layout.targetOf(o, k)
 	}
 }
 

@@ -292,7 +292,7 @@ func (s *sandbox) join(nativeFunc) nativeFunc {
 				b.WriteString(item)
 			}
 		}
-		s.made(size)
+		s.chargeString(size)
 		return b.String()
 	}
 }

@@ -90,11 +90,11 @@ func (s *sandbox) stringifyJSON(f nativeFunc) nativeFunc {
 			// With a list goja calls no function: a first run without it is measured,
 			// which makes as much at least.
 			f(goja.FunctionCall{This: call.This, Arguments: []goja.Value{value, s.rt.ToValue(m.value)}})
-			s.made(m.size)
+			s.chargeString(m.size)
 			return f(call)
 		}
 		got := f(goja.FunctionCall{This: call.This, Arguments: []goja.Value{value, s.rt.ToValue(m.value), call.Argument(2)}})
-		s.made(m.size)
+		s.chargeString(m.size)
 		return got
 	}
 }

@@ -30,11 +30,11 @@ func (s *sandbox) room(n int64) {
 	if n > scripting.MaxString {
 		s.tooLarge(n)
 	}
-	s.made(n)
+	s.chargeString(n)
 }
 
-// made counts a string of n characters.
-func (s *sandbox) made(n int64) {
+// chargeString counts a string of n characters.
+func (s *sandbox) chargeString(n int64) {
 	if err := s.budget.chargeString(n); err != nil {
 		s.budget.check()
 		s.tooLarge(n)

@@ -52,7 +52,7 @@ func (p *program) plain(ctx context.Context, o scripting.PlainOptions) error {
 	v.budget.memory(cmp.Or(o.Memory, scripting.DefaultMemory), ", the limit is --memory")
 	v.budget.start(o.Time, 0)
 	v.budget.setting = ", the limit is --time"
-	defer context.AfterFunc(ctx, func() { v.budget.trip(errStopped) })()
+	defer context.AfterFunc(ctx, func() { v.budget.stopCall(errStopped) })()
 	err := v.try(func() error {
 		_, err := v.module(p.main)
 		return err

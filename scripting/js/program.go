@@ -124,7 +124,7 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 		if m == nil && scripting.IsData(f.Name) {
 			m = &chunk{file: f}
 			if m.data, err = env.Data(f); err != nil {
-				*errs = append(*errs, c.at(r.idx, err))
+				*errs = append(*errs, c.errorAt(r.idx, err))
 				continue
 			}
 			p.files[f.Name] = m
@@ -187,8 +187,8 @@ func (c *chunk) error(idx file.Idx, err error) *scripting.Error {
 	return e
 }
 
-// at makes an error at a place in the file of one that says no place.
-func (c *chunk) at(idx file.Idx, err error) error {
+// errorAt makes an error at a place in the file of one that says no place.
+func (c *chunk) errorAt(idx file.Idx, err error) error {
 	if _, ok := errors.AsType[*scripting.Error](err); ok {
 		return err
 	}

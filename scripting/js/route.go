@@ -62,7 +62,7 @@ func (v *vm) ctxRoute(call goja.FunctionCall) goja.Value {
 // emitTo emits a record, a copy or an object to a way.
 func (v *vm) emitTo(way int, x goja.Value) {
 	if v.emit--; v.emit < 0 {
-		v.must(v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
+		v.must(v.budget.stopCall(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
 	}
 	v.must(v.budget.charge(10))
 	switch r := hostOf(x).(type) {

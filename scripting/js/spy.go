@@ -30,8 +30,8 @@ type spyCall struct {
 	result goja.Value
 }
 
-// gave reports whether the call returned what equals a value.
-func (c *spyCall) gave(t *test, want goja.Value) bool {
+// returnedEqual reports whether the call returned what equals a value.
+func (c *spyCall) returnedEqual(t *test, want goja.Value) bool {
 	return c.how == "return" && t.equal(c.result, want, equality{})
 }
 

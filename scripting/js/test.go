@@ -168,7 +168,7 @@ func (t *test) calls(fn func() (goja.Value, error)) (out scripting.Value, err er
 		if got, err = fn(); err != nil {
 			return err
 		}
-		got, err = v.settle(got)
+		got, err = v.awaitPromise(got)
 		return err
 	})
 	t.depth--
@@ -215,7 +215,7 @@ func (t *test) start(limit time.Duration) {
 
 // Pos is where the test calls the host.
 func (t *test) Pos() (file string, line int) {
-	c, line, _ := t.v.where()
+	c, line, _ := t.v.callerPosition()
 	if c == nil {
 		return t.v.prog.main.file.Name, 0
 	}

@@ -78,7 +78,7 @@ func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
 	tree.File.SetSourceMap(smap)
 	c.tree, c.smap = tree, smap
 	restrict(c.tree)
-	c.look()
+	c.scanTree()
 	if len(c.errs) > 0 {
 		return nil, errors.Join(c.errs...)
 	}

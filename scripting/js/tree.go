@@ -17,9 +17,9 @@ type keys struct {
 	lines map[string]int
 }
 
-// look finds in a file's tree what is needed before it runs: what it imports,
+// scanTree finds in a file's tree what is needed before it runs: what it imports,
 // and where the keys of definitions are.
-func (c *chunk) look() {
+func (c *chunk) scanTree() {
 	patterns := 0 // bytes
 	visit(c.tree, func(n ast.Node) bool {
 		switch n := n.(type) {

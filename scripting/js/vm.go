@@ -180,7 +180,7 @@ func (v *vm) runWith(fn goja.Value, returned func(goja.Value), args ...goja.Valu
 		if returned != nil {
 			returned(out)
 		}
-		out, err = v.settle(out)
+		out, err = v.awaitPromise(out)
 		return err
 	})
 	if err == nil {
@@ -403,8 +403,8 @@ func (v *vm) hookLine() int {
 	return 0
 }
 
-// where is where the script is that called the host, nil when there is none.
-func (v *vm) where() (c *chunk, line, col int) {
+// callerPosition is where the script is that called the host, nil when there is none.
+func (v *vm) callerPosition() (c *chunk, line, col int) {
 	for _, f := range v.rt.CaptureCallStack(0, nil) {
 		if c := v.prog.files[f.SrcName()]; c != nil {
 			at := f.Position()
@@ -420,7 +420,7 @@ func (v *vm) log(level slog.Level, msg string, fields []any) {
 		return
 	}
 	pos := ""
-	if c, line, _ := v.where(); c != nil {
+	if c, line, _ := v.callerPosition(); c != nil {
 		pos = c.file.Name + ":" + strconv.Itoa(line)
 	}
 	v.host.Log(level, pos, msg, fields)

@@ -184,7 +184,7 @@ func (w *walker) char(x *golayout.Interface) (changed bool) {
 	return true
 }
 
-func (w *walker) later(sh *shape, at unsafe.Pointer) {
+func (w *walker) queue(sh *shape, at unsafe.Pointer) {
 	switch {
 	case sh.held != nil:
 		sh.held(w, at)
@@ -201,7 +201,7 @@ func (w *walker) visit(sh *shape, at unsafe.Pointer) {
 		switch p.kind {
 		case reflect.Pointer:
 			if to := *(*unsafe.Pointer)(here); w.first(to, p.elem.size) {
-				w.later(p.elem, to)
+				w.queue(p.elem, to)
 			}
 		case reflect.String:
 			w.text(*(*string)(here))
@@ -264,7 +264,7 @@ func (w *walker) iface(t reflect.Type, at unsafe.Pointer) {
 		return
 	}
 	if w.first(words.Data, sh.size) {
-		w.later(sh, words.Data)
+		w.queue(sh, words.Data)
 	}
 }
 

@@ -51,8 +51,8 @@ func (w *watchdog) remove(b *budget) {
 	b.index = -1
 }
 
-// do runs fn while the watchdog does not look.
-func (w *watchdog) do(fn func()) {
+// runUnwatched runs fn while the watchdog does not look.
+func (w *watchdog) runUnwatched(fn func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fn()

@@ -405,7 +405,7 @@ func (v *vm) each(L *lua.LState) int {
 	v.cursor = cursor
 	defer func() {
 		v.cursor = nil
-		cursor.leave()
+		cursor.release()
 	}()
 	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
 		L.Push(fn)

@@ -105,7 +105,7 @@ func (b *budget) Done() <-chan struct{} {
 	if b.left > 0 {
 		return nil
 	}
-	if b.look() != nil {
+	if b.checkFlag() != nil {
 		return closed
 	}
 	return nil
@@ -120,7 +120,7 @@ func (b *budget) Deadline() (time.Time, bool) { return time.Time{}, false }
 // Value returns nil.
 func (b *budget) Value(any) any { return nil }
 
-func (b *budget) look() error {
+func (b *budget) checkFlag() error {
 	if b.tripped != nil {
 		b.left = 0
 		return b.tripped
@@ -136,16 +136,16 @@ func (b *budget) look() error {
 	b.used += min(gap, maxGap+b.gap)
 	b.looked, b.gap = now, 0
 	if b.stop.Load() {
-		return b.trip(errStopped)
+		return b.stopCall(errStopped)
 	}
 	if b.used > b.limit || now.Sub(b.started) > wallFactor*b.limit {
-		return b.trip(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrTime, b.limit, b.setting))
+		return b.stopCall(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrTime, b.limit, b.setting))
 	}
 	if b.spent > b.max {
-		return b.trip(fmt.Errorf("%w: the call ran more than %d instructions%s", scripting.ErrLimit, b.max, b.setting))
+		return b.stopCall(fmt.Errorf("%w: the call ran more than %d instructions%s", scripting.ErrLimit, b.max, b.setting))
 	}
 	if err := b.heap.check(now, b.held); err != nil {
-		return b.trip(err)
+		return b.stopCall(err)
 	}
 	return nil
 }
@@ -163,11 +163,11 @@ func (b *budget) native(bytes int) {
 // was stopped.
 func (b *budget) check() error {
 	b.native(0)
-	return b.look()
+	return b.checkFlag()
 }
 
 // pause stops the time of the call, which waits for the outside until resume.
-func (b *budget) pause() error { return b.look() }
+func (b *budget) pause() error { return b.checkFlag() }
 
 func (b *budget) resume() {
 	now := time.Now()
@@ -175,7 +175,7 @@ func (b *budget) resume() {
 	b.looked = now
 }
 
-func (b *budget) trip(err error) error {
+func (b *budget) stopCall(err error) error {
 	if b.tripped == nil {
 		b.tripped = err
 	}
@@ -189,7 +189,7 @@ func (b *budget) charge(n int64) error {
 	if b.left > 0 {
 		return nil
 	}
-	return b.look()
+	return b.checkFlag()
 }
 
 // chargeString takes n bytes for a string that is about to be made.
@@ -198,7 +198,7 @@ func (b *budget) chargeString(n int64) error {
 		return fmt.Errorf("cannot make a string of %d bytes: the limit is %d", n, maxString)
 	}
 	if b.bytes -= n; b.bytes < 0 {
-		return b.trip(fmt.Errorf("%w: the call made more than %d bytes of strings", scripting.ErrLimit, b.allowed))
+		return b.stopCall(fmt.Errorf("%w: the call made more than %d bytes of strings", scripting.ErrLimit, b.allowed))
 	}
 	b.gap += time.Duration(n) * time.Second / copyRate
 	// A copied byte is about as much work as a hundredth of an instruction.

@@ -21,7 +21,7 @@ func TestBudgetCountsScriptTime(t *testing.T) {
 			for b.tripped == nil {
 				time.Sleep(gap) // the bubble's clock: it takes no time
 				b.left = 0
-				b.look()
+				b.checkFlag()
 				got++
 			}
 			if got != want {

@@ -209,7 +209,7 @@ func (v *vm) ctxEmit(L *lua.LState) int {
 // emitTo emits a record, a copy or a table to a way.
 func (v *vm) emitTo(L *lua.LState, way int, arg lua.LValue) {
 	if v.emit--; v.emit < 0 {
-		v.must(L, v.budget.trip(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
+		v.must(L, v.budget.stopCall(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
 	}
 	v.must(L, v.budget.charge(10))
 	switch x := arg.(type) {

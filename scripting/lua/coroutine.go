@@ -24,7 +24,7 @@ func (v *vm) coroutineLib(lib *lua.LTable) map[string]lua.LGFunction {
 	yield := lib.RawGetString("yield").(*lua.LFunction).GFunction
 	newThread := func(L *lua.LState) int {
 		if v.budget.threads--; v.budget.threads < 0 {
-			v.must(L, v.budget.trip(fmt.Errorf("%w: the call made too many coroutines", scripting.ErrLimit)))
+			v.must(L, v.budget.stopCall(fmt.Errorf("%w: the call made too many coroutines", scripting.ErrLimit)))
 		}
 		v.must(L, v.budget.charge(200)) // a thread is memory: about 10 KiB
 		n := create(L)

@@ -348,8 +348,8 @@ func (c *cursor) fill() {
 	}
 }
 
-// leave ends the use of the cursor's row.
-func (c *cursor) leave() {
+// release ends the use of the cursor's row.
+func (c *cursor) release() {
 	c.touch()
 	c.win = nil
 }

@@ -123,8 +123,8 @@ func (t *tree) closeGotos(p *lua.FunctionProto) {
 	}
 }
 
-// meant is an error of the compiler with the lines that it meant.
-func (t *tree) meant(err error) error {
+// mapLines is an error of the compiler with the lines that it meant.
+func (t *tree) mapLines(err error) error {
 	e, ok := errors.AsType[*lua.CompileError](err)
 	if !ok {
 		return err

@@ -146,7 +146,7 @@ func (p *program) Exprs() []scripting.Expr {
 	var out []scripting.Expr
 	for _, c := range p.files {
 		for _, e := range c.tree.exprs {
-			e.Over = c.tree.over(e.Line)
+			e.Over = c.tree.signalAt(e.Line)
 			out = append(out, e)
 		}
 	}
@@ -205,7 +205,7 @@ func compile(f scripting.File, kind fileKind, change func(scripting.File, []ast.
 	}
 	proto, err := compileTree(t.body, f.Name)
 	if err != nil {
-		return nil, syntaxError(f, t.meant(err))
+		return nil, syntaxError(f, t.mapLines(err))
 	}
 	t.closeGotos(proto)
 	if kind == componentFile {

@@ -89,7 +89,7 @@ type linter struct {
 func newLinter(p *program, f scripting.File, def *scripting.Definition) *linter {
 	l := &linter{file: f, prog: p, reads: map[string]int{}, calls: map[string][]int{}, seen: map[string]bool{}, bound: map[string]bool{}}
 	l.rules = api.Rules{
-		Table: api.Get(), Def: def, Modules: p.stdlib, Say: l.say,
+		Table: api.Get(), Def: def, Modules: p.stdlib, Say: l.addFinding,
 		Spell: func(name string) string { return name }, Series: refusedInSeries,
 	}
 	return l
@@ -127,8 +127,8 @@ type lintScope struct {
 
 func (s *lintScope) inner() *lintScope { return &lintScope{vars: map[string]*known{}, up: s} }
 
-// of finds a local; ok is false when there is none.
-func (s *lintScope) of(name string) (k *known, at *lintScope, ok bool) {
+// find finds a local; ok is false when there is none.
+func (s *lintScope) find(name string) (k *known, at *lintScope, ok bool) {
 	for ; s != nil; s = s.up {
 		if k, ok := s.vars[name]; ok {
 			return k, s, true
@@ -153,8 +153,8 @@ func (l *linter) run(globals map[string]*known) {
 	})
 }
 
-// say notes a finding at a word of a line, or at the line.
-func (l *linter) say(warning bool, line int, word string, err error, hint string) {
+// addFinding notes a finding at a word of a line, or at the line.
+func (l *linter) addFinding(warning bool, line int, word string, err error, hint string) {
 	e := l.file.Error(line, hookLoad, err)
 	e.Hint = hint
 	for i := line; i > 0 && i <= len(l.lines) && i < line+5 && word != ""; i++ { // a chain of calls has the line of its first
@@ -248,7 +248,7 @@ func (l *linter) assign(s *ast.AssignStmt, sc *lintScope) {
 	for i, lhs := range s.Lhs {
 		switch lhs := lhs.(type) {
 		case *ast.IdentExpr:
-			if _, at, ok := sc.of(lhs.Value); ok {
+			if _, at, ok := sc.find(lhs.Value); ok {
 				at.vars[lhs.Value] = nil // it may be anything from here on
 			}
 		case *ast.AttrGetExpr:
@@ -273,7 +273,7 @@ func (l *linter) leak(at *ast.AttrGetExpr, owner *known, removes bool) {
 	if removes {
 		err = fmt.Errorf("%s keeps the key although its value is nil: what is removed from a table takes up its place", owner.Name)
 	}
-	l.say(true, at.Line(), owner.Name, err, "declare it as state = { "+owner.Name+" = weir.state.map { max = 10000 } }, which is shared, bounded and kept over a reload")
+	l.addFinding(true, at.Line(), owner.Name, err, "declare it as state = { "+owner.Name+" = weir.state.map { max = 10000 } }, which is shared, bounded and kept over a reload")
 }
 
 // grows reports whether the key is a number by its look, such as #t + 1: an
@@ -326,7 +326,7 @@ func (l *linter) unknownGlobal(e *ast.IdentExpr, warning bool) {
 	if hint == "" && (l.prog.stdlib[e.Value] != nil || e.Value == "weir") {
 		hint = fmt.Sprintf("write local %s = require %q above", e.Value, e.Value)
 	}
-	l.say(warning, e.Line(), e.Value, fmt.Errorf("there is no global %q: it is nil", e.Value), hint)
+	l.addFinding(warning, e.Line(), e.Value, fmt.Errorf("there is no global %q: it is nil", e.Value), hint)
 }
 
 // LintTest compiles a test file and looks at it as Lint does at a script.

@@ -32,7 +32,7 @@ func (v *vm) openLogs(mt func(index, newindex, tostring lua.LGFunction) *lua.LTa
 	for name, f := range map[lua.LString]lua.LGFunction{
 		"drop_where": v.dropWhere, "keep_where": v.keepWhere,
 		"set_label": v.setLabel, "drop_label": v.dropLabel, "rename_label": v.renameLabel, "map_label": v.mapLabel,
-		"set_line": v.setLine, "promote": v.promote,
+		"set_line": v.setLine, "promote": v.promoteField,
 		"json": v.jsonEach, "logfmt": v.logfmtEach, "match": v.matchEach,
 		"filter": v.filterLines, "rows": v.lineRows, "set": v.setLineRow, "drop": v.drop,
 		"each": v.eachLine, "records": v.lineRecords, "group_by": v.groupBy, "text": v.logsText,
@@ -88,7 +88,7 @@ func (v *vm) setLine(L *lua.LState) int {
 	return 0
 }
 
-func (v *vm) promote(L *lua.LState) int {
+func (v *vm) promoteField(L *lua.LState) int {
 	m := v.logs(L)
 	v.read(L, m)
 	v.must(L, m.Promote(L.CheckString(2), L.CheckString(3)))

@@ -145,13 +145,13 @@ func isEmptyTable(x lua.LValue) bool {
 
 // line is the script's line that called the host.
 func (v *vm) line(L *lua.LState) int {
-	_, line, _ := v.prog.position(where(L))
+	_, line, _ := v.prog.position(callerPosition(L))
 	return line
 }
 
 // fields reads the table of a definition.
 func (v *vm) fields(L *lua.LState, t *lua.LTable, raw *scripting.Raw) []scripting.RawField {
-	c, line, _ := v.prog.position(where(L))
+	c, line, _ := v.prog.position(callerPosition(L))
 	raw.Line = line
 	lines := map[string]int{}
 	if c != nil {
@@ -361,7 +361,7 @@ func absent(m *scripting.Module, name string, err error) error {
 func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, self *scripting.Object, first int) int {
 	v.must(L, v.budget.charge(20))
 	if v.test != nil {
-		defer v.test.enter(L)()
+		defer v.test.recordCaller(L)()
 	}
 	args := make([]scripting.Value, 0, 4)
 	size := 0
@@ -392,7 +392,7 @@ func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, sel
 		if _, wrong := errors.AsType[*scripting.ArgError](err); wrong || v.test != nil && v.test.raises(f) {
 			v.raise(L, err)
 		}
-		if c, line, _ := v.prog.position(where(L)); c != nil {
+		if c, line, _ := v.prog.position(callerPosition(L)); c != nil {
 			if v.hook == hookLoad && c.tree.unheard[line] == f.Name {
 				v.raise(L, err)
 			}
@@ -414,7 +414,7 @@ func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, sel
 func (v *vm) guarded(f *scripting.Function, self *scripting.Object, args []scripting.Value) (out scripting.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = v.budget.trip(fmt.Errorf("BUG: %s panicked: %v", f.Name, r))
+			err = v.budget.stopCall(fmt.Errorf("BUG: %s panicked: %v", f.Name, r))
 		}
 	}()
 	return f.CallChecked(v.budget.check, self, args)

@@ -151,7 +151,7 @@ func (t *test) callSpy(L *lua.LState, s *spy) int {
 	}
 	var call scripting.SpyCall
 	for i := range n {
-		call.Args = append(call.Args, t.noted(L, L.Get(i+2)))
+		call.Args = append(call.Args, t.snapshotValue(L, L.Get(i+2)))
 	}
 	at := len(s.calls)
 	s.calls = append(s.calls, call)
@@ -171,14 +171,14 @@ func (t *test) callSpy(L *lua.LState, s *spy) int {
 	}
 	for i := range results {
 		if at < len(s.calls) {
-			s.calls[at].Results = append(s.calls[at].Results, t.noted(L, L.Get(-results+i)))
+			s.calls[at].Results = append(s.calls[at].Results, t.snapshotValue(L, L.Get(-results+i)))
 		}
 	}
 	return results
 }
 
-// noted is a value as it is at the moment. Functions are themselves.
-func (t *test) noted(L *lua.LState, x lua.LValue) scripting.Value {
+// snapshotValue is a value as it is at the moment. Functions are themselves.
+func (t *test) snapshotValue(L *lua.LState, x lua.LValue) scripting.Value {
 	if fn, ok := x.(*lua.LFunction); ok {
 		return fn
 	}
@@ -209,7 +209,7 @@ func (t *test) spyWords(s *spy, words string) *lua.LTable {
 	mt.RawSetString("__call", t.v.L.NewFunction(func(L *lua.LState) int {
 		var args []scripting.Value
 		for i := 2; i <= L.GetTop(); i++ {
-			args = append(args, t.noted(L, L.Get(i)))
+			args = append(args, t.snapshotValue(L, L.Get(i)))
 		}
 		t.v.must(L, t.api.Spied(words, s.calls, args))
 		return 0

@@ -77,7 +77,7 @@ func (t *test) open() {
 		for i := range parts {
 			parts[i] = v.tostring(L, L.Get(i+1))
 		}
-		t.api.Print(strings.TrimSuffix(where(L), ":"), strings.Join(parts, "\t"))
+		t.api.Print(strings.TrimSuffix(callerPosition(L), ":"), strings.Join(parts, "\t"))
 		return 0
 	}))
 	t.openSpies()
@@ -175,8 +175,8 @@ func (t *test) globals() []string {
 // the API; the standard library's are results, as in a script.
 func (t *test) raises(f *scripting.Function) bool { return !t.funcs[f] }
 
-// enter notes who calls the host until the returned function is called.
-func (t *test) enter(L *lua.LState) func() {
+// recordCaller notes who calls the host until the returned function is called.
+func (t *test) recordCaller(L *lua.LState) func() {
 	before := t.at
 	t.at = L
 	return func() { t.at = before }
@@ -245,7 +245,7 @@ func (t *test) Call(fn scripting.Callback, limit time.Duration) error {
 
 // Used is the time of the last call.
 func (t *test) Used() time.Duration {
-	_ = t.v.budget.look() // counts what ran since it looked last
+	_ = t.v.budget.checkFlag() // counts what ran since it looked last
 	return t.v.budget.used
 }
 
@@ -259,7 +259,7 @@ func (t *test) Pos() (file string, line int) {
 	if t.at == nil {
 		return t.v.prog.main.file.Name, 0
 	}
-	c, line, _ := t.v.prog.position(where(t.at))
+	c, line, _ := t.v.prog.position(callerPosition(t.at))
 	if c == nil {
 		return t.v.prog.main.file.Name, 0
 	}

@@ -45,9 +45,9 @@ type hookLines struct {
 // batchHooks are the hooks that see batches, by their keys.
 var batchHooks = map[string]batch.Signals{"metrics": batch.SignalMetrics, "logs": batch.SignalLogs}
 
-// over is the signal of the batches that an expression in a line meets, 0 for
+// signalAt is the signal of the batches that an expression in a line meets, 0 for
 // one outside of the hooks.
-func (t *tree) over(line int) batch.Signals {
+func (t *tree) signalAt(line int) batch.Signals {
 	for _, h := range t.hooks {
 		if h.first <= line && line <= h.end {
 			return h.over

@@ -396,9 +396,9 @@ func (v *vm) openHooks() {
 	v.openContext()
 }
 
-// where is the position of the script's line that called the host, with a
+// callerPosition is the position of the script's line that called the host, with a
 // colon at its end; "" when there is none.
-func where(L *lua.LState) string { return L.Where(1) }
+func callerPosition(L *lua.LState) string { return L.Where(1) }
 
 // hostError is a Go error on its way through the script.
 type hostError struct {
@@ -411,10 +411,10 @@ func (e *hostError) Error() string { return strings.TrimSpace(e.where + " " + e.
 // raise raises a Go error at the caller's line.
 func (v *vm) raise(L *lua.LState, err error) {
 	if errors.Is(err, view.ErrTooMuch) {
-		err = v.budget.trip(fmt.Errorf("%w: %w", scripting.ErrLimit, err))
+		err = v.budget.stopCall(fmt.Errorf("%w: %w", scripting.ErrLimit, err))
 	}
 	ud := L.NewUserData()
-	ud.Value = &hostError{err, where(L)}
+	ud.Value = &hostError{err, callerPosition(L)}
 	L.Error(ud, 0)
 }
 
@@ -431,7 +431,7 @@ func (v *vm) errorValue(obj lua.LValue) lua.LValue {
 // log passes a line of the script on.
 func (v *vm) log(L *lua.LState, level slog.Level, msg string, fields []any) {
 	if v.host.Log != nil {
-		v.host.Log(level, strings.TrimSuffix(where(L), ":"), msg, fields)
+		v.host.Log(level, strings.TrimSuffix(callerPosition(L), ":"), msg, fields)
 	}
 }
 

@@ -8,7 +8,7 @@
 // function that delivers, again and again with back-off until that is done with
 // it (send.go); then the blocks are acknowledged.
 //
-// The queue is the node's: its generations, each with its own settings and its
+// The queue is the node's: its instances, each with its own settings and its
 // own function, hand it on with what is under way (queue.go). One of them sends
 // at a time. The order of a series holds, since it stays in its shard, which has
 // one offer under way; when series change shards, a barrier in the journal keeps

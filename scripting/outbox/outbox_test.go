@@ -149,7 +149,7 @@ func equal[T any](t *testing.T, got, want T) {
 	}
 }
 
-// What one generation has under way is the next one's: attempts, names, order.
+// What one instance has under way is the next one's: attempts, names, order.
 func TestSessionsHandOn(t *testing.T) {
 	inLab(t, func(t *testing.T, l *lab) {
 		l.r.set(retry)

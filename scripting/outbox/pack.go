@@ -36,8 +36,8 @@ func (b Batch) Len() int {
 	return b.Logs.Len()
 }
 
-// only returns the batch with only those rows.
-func (b Batch) only(r batch.Rows) Batch {
+// withRows returns the batch with only those rows.
+func (b Batch) withRows(r batch.Rows) Batch {
 	if b.Logs != nil {
 		return Batch{Logs: b.Logs.Only(&r)}
 	}
@@ -189,7 +189,7 @@ func (q *Queue) pack(w *buffers, b Batch) (blocks []journal.Block) {
 	for shard, rows := range s.Split.shards(b, s.InFlight) {
 		part := b
 		if rows.Len() > 0 {
-			part = b.only(rows)
+			part = b.withRows(rows)
 		}
 		if part.Len() == 0 {
 			continue
@@ -210,7 +210,7 @@ func (q *Queue) pack(w *buffers, b Batch) (blocks []journal.Block) {
 
 // block makes the block of some rows, with the i-th buffer.
 func (w *buffers) block(shard int, b Batch, from, to, i int) journal.Block {
-	b = b.only(batch.RowsBetween(from, to))
+	b = b.withRows(batch.RowsBetween(from, to))
 	out := journal.Block{Shard: shard, Samples: b.Len(), First: slices.Min(b.times())}
 	if b.Logs != nil {
 		out.Kind, w.raw = kindLogs, batch.AppendLogsBinary(w.raw[:0], b.Logs)

@@ -27,7 +27,7 @@ func firstShard(s batch.Signals) int {
 	return 0
 }
 
-// Settings are what a generation of a sink wants of its queue.
+// Settings are what an instance of a sink wants of its queue.
 type Settings struct {
 	Owner  journal.Owner
 	Limits journal.Limits
@@ -163,13 +163,13 @@ func (q *Queue) room(ctx context.Context, stopped <-chan struct{}) error {
 	return j.Room(ctx)
 }
 
-// Session is one generation's use of the queue.
+// Session is one instance's use of the queue.
 type Session struct {
 	q *Queue
 	s *Settings
 }
 
-// Begin begins a session. number is ascending with the generations of a node:
+// Begin begins a session. number is ascending with the instances of a node:
 // the settings of the highest are those in effect, whichever began last.
 func (q *Queue) Begin(number uint64, s Settings) *Session {
 	q.calls.Lock()

@@ -137,20 +137,20 @@ func (l *shard) deliver(ctx, posting context.Context, deliver Deliver) bool {
 		}
 		sent := o.Len() - len(out.Left)
 		for reason, n := range out.Lost {
-			q.counts.lose(o.Signal(), reason, n)
+			q.counts.countLost(o.Signal(), reason, n)
 			sent -= n
 		}
 		q.counts.deliver(o.Signal(), sent)
 		l.done(o.Len() - len(out.Left))
 		if len(out.Left) < o.Len() {
-			q.back.came()
+			q.back.closeOnce()
 			l.pauses.Reset() // it delivers
 		}
 		if len(out.Left) == 0 {
 			l.finish()
 			return true
 		}
-		o.keep(out.Left)
+		o.setRows(out.Left)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -193,8 +193,8 @@ func (c *comeback) next() <-chan struct{} {
 	return c.back
 }
 
-// came closes it.
-func (c *comeback) came() {
+// closeOnce closes it.
+func (c *comeback) closeOnce() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.back != nil {

@@ -63,7 +63,7 @@ func (l *shard) next(ctx context.Context, s *Settings) bool {
 	rows, bytes := 0, 0
 	var parts []int
 	for i := 0; ; i++ {
-		if i == len(l.blocks) && !l.take(ctx, s) {
+		if i == len(l.blocks) && !l.takeBlock(ctx, s) {
 			break
 		}
 		b := &l.blocks[i]
@@ -89,16 +89,16 @@ func (l *shard) next(ctx context.Context, s *Settings) bool {
 	id := sha256.New()
 	for i, to := range parts {
 		b := &l.blocks[i]
-		bs[i] = b.only(batch.RowsBetween(b.from, to))
+		bs[i] = b.withRows(batch.RowsBetween(b.from, to))
 		fmt.Fprintln(id, b.Seq, b.Time, b.sum, b.from, to)
 	}
 	l.offer = &Offer{Batch: join(bs), ID: hex.EncodeToString(id.Sum(nil)[:16]), parts: parts}
 	return true
 }
 
-// take takes the shard's next block. For the first it waits until ctx ends, for
+// takeBlock takes the shard's next block. For the first it waits until ctx ends, for
 // those behind it while the first is not old enough.
-func (l *shard) take(ctx context.Context, s *Settings) bool {
+func (l *shard) takeBlock(ctx context.Context, s *Settings) bool {
 	j, c := l.q.journal, l.q.o.Clock
 	for {
 		var b journal.Block
@@ -124,7 +124,7 @@ func (l *shard) take(ctx context.Context, s *Settings) bool {
 		content, size, err := unpack(b, l.source, l.q.handles, c.Now())
 		if err != nil {
 			l.q.o.Logger.Error("a block of the journal cannot be sent; it is lost", "records", b.Samples, "err", err)
-			l.q.counts.lose(signalOf(b), reasonUnreadable, b.Samples)
+			l.q.counts.countLost(signalOf(b), reasonUnreadable, b.Samples)
 			j.Ack(b)
 			continue
 		}
@@ -179,8 +179,8 @@ func (l *shard) keeps() bool {
 	return false
 }
 
-// keep leaves only some rows in the offer, ascending. It is another one then.
-func (o *Offer) keep(left []int) {
+// setRows leaves only some rows in the offer, ascending. It is another one then.
+func (o *Offer) setRows(left []int) {
 	if len(left) == o.Len() {
 		return
 	}
@@ -188,7 +188,7 @@ func (o *Offer) keep(left []int) {
 	for _, row := range left {
 		rows.Add(row)
 	}
-	o.Batch = o.only(rows)
+	o.Batch = o.withRows(rows)
 	sum := sha256.Sum256(fmt.Appendln([]byte(o.ID), left))
 	o.ID = hex.EncodeToString(sum[:16])
 }
@@ -200,7 +200,7 @@ func (o *Offer) Part(from, to int) *Offer {
 	part := *o
 	part.parts = nil
 	if to-from < o.Len() {
-		part.Batch = o.only(batch.RowsBetween(from, to))
+		part.Batch = o.withRows(batch.RowsBetween(from, to))
 		sum := sha256.Sum256(fmt.Appendln([]byte(o.ID), from, to))
 		part.ID = hex.EncodeToString(sum[:16])
 	}

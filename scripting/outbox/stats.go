@@ -45,8 +45,8 @@ func (c *counts) deliver(of batch.Signals, n int) {
 	c.sent[of] += int64(n)
 }
 
-// lose counts records that are lost.
-func (c *counts) lose(of batch.Signals, reason string, n int) {
+// countLost counts records that are lost.
+func (c *counts) countLost(of batch.Signals, reason string, n int) {
 	if n == 0 || reason == ReasonQuarantine {
 		return
 	}

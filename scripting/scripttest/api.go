@@ -160,7 +160,7 @@ func (s *session) componentType() *scripting.ObjectType {
 					return nil, err
 				}
 				n := a[0].(*node)
-				if err := cmp.Or(s.usable(n), s.chaos.before(s.ctx, n)); err != nil {
+				if err := cmp.Or(s.usable(n), s.chaos.replaceVMs(s.ctx, n)); err != nil {
 					return nil, err
 				}
 				out, err := n.advance(s.ctx, d)
@@ -187,7 +187,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				}
 				return c.StateOf(a[1].(string))
 			}},
-		{Name: "reload", Doc: "Does what a save of the script does: a new generation takes over, with new VMs and the state of the old one.",
+		{Name: "reload", Doc: "Does what a save of the script does: a new instance takes over, with new VMs and the state of the old one.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*node)
 				if err := s.usable(n); err != nil {
@@ -210,7 +210,9 @@ func (s *session) componentType() *scripting.ObjectType {
 		{Name: "now", Doc: "The clock's time, in Unix ms. Samples without a time have it.", Result: scripting.Result{Kind: scripting.KindInt},
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*node).now(), nil }},
 		{Name: "logged", Doc: "The lines that the script has logged (ctx.log) since the last call of logged.", Result: scripting.Result{Kind: scripting.KindList},
-			Fn: func(a []scripting.Value) (scripting.Value, error) { return stringList(a[0].(*node).log.take()), nil }},
+			Fn: func(a []scripting.Value) (scripting.Value, error) {
+				return stringList(a[0].(*node).log.takeLines()), nil
+			}},
 	}
 	t.Methods = append(t.Methods, s.drainMethod())
 	t.Methods = append(t.Methods, s.sourceMethods()...)
@@ -241,7 +243,7 @@ func (n *node) failure() error {
 
 // send sends a batch through a component that has not ended.
 func (s *session) send(n *node, text string) (*output, error) {
-	if err := cmp.Or(s.usable(n), s.chaos.before(s.ctx, n)); err != nil {
+	if err := cmp.Or(s.usable(n), s.chaos.replaceVMs(s.ctx, n)); err != nil {
 		return nil, err
 	}
 	if n.accepts == 0 {

@@ -48,7 +48,7 @@ func (s *session) itFunc(name, doc string, fn scripting.Param, m mode) scripting
 func (s *session) aroundFunc(name, doc string, into func(g *group) *[]scripting.Callback) scripting.Function {
 	return scripting.Function{Name: name, Doc: doc, Params: []scripting.Param{fnParam},
 		Fn: func(a []scripting.Value) (scripting.Value, error) {
-			return nil, s.around(into, s.called(name), a[0].(scripting.Callback))
+			return nil, s.addCallback(into, s.called(name), a[0].(scripting.Callback))
 		}}
 }
 

@@ -18,7 +18,7 @@ const chaosRounds = 5
 // in store, and a script must not notice.
 type chaos struct {
 	rng     *rand.Rand
-	outside bool     // requests fail; else generations take over
+	outside bool     // requests fail; else instances take over
 	calls   int      // of components so far
 	did     []string // in the test at hand
 }
@@ -31,9 +31,9 @@ func newChaos(seed uint64, file string, round int, outside bool) *chaos {
 	return &chaos{rng: rand.New(rand.NewPCG(seed, h.Sum64())), outside: outside}
 }
 
-// before is called before each call of a component. A save between two batches
+// replaceVMs is called before each call of a component. A save between two batches
 // gives it new VMs, which know nothing of what the old ones had in their locals.
-func (c *chaos) before(ctx context.Context, n *node) error {
+func (c *chaos) replaceVMs(ctx context.Context, n *node) error {
 	if c == nil || c.outside {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (c *chaos) fault(what string) error {
 }
 
 // survive runs the tests of a file, which have passed, again and again with
-// faults, and returns them with the first failure of each. When generations take
+// faults, and returns them with the first failure of each. When instances take
 // over, the tests must pass; when the world outside fails, it is enough that
 // scripts do not.
 func (s *suite) survive(ctx context.Context, t target, lang scripting.Tester, tests []Test, outside bool) ([]Test, error) {

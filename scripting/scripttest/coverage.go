@@ -47,7 +47,7 @@ func (s Share) Percent() float64 {
 	return 100 * float64(s.Ran) / float64(s.All)
 }
 
-func (s Share) plus(o Share) Share { return Share{s.Ran + o.Ran, s.All + o.All} }
+func (s Share) sum(o Share) Share { return Share{s.Ran + o.Ran, s.All + o.All} }
 
 func (s *Share) add(ran bool) {
 	s.All++
@@ -77,8 +77,8 @@ func (f *FileCoverage) BranchShare() (s Share) {
 // Total is the share of lines and of branches over all files.
 func (c *Coverage) Total() (lines, branches Share) {
 	for i := range c.Files {
-		lines = lines.plus(c.Files[i].LineShare())
-		branches = branches.plus(c.Files[i].BranchShare())
+		lines = lines.sum(c.Files[i].LineShare())
+		branches = branches.sum(c.Files[i].BranchShare())
 	}
 	return lines, branches
 }

@@ -95,7 +95,7 @@ func (s *suite) example(ctx context.Context, t target, e scripting.Example) (got
 		return "", out.errors[0]
 	}
 	if diff := out.difference(want, false); diff != "" {
-		return out.like(e.Output), t.script.Error(e.OutputLine, "", &Failure{Msg: fmt.Sprintf("the example gives other %s", n.sends), Diff: diff})
+		return out.textLike(e.Output), t.script.Error(e.OutputLine, "", &Failure{Msg: fmt.Sprintf("the example gives other %s", n.sends), Diff: diff})
 	}
 	return "", nil
 }

@@ -90,7 +90,7 @@ func find(o Options) ([]target, error) {
 		}
 		found := []string{p}
 		if info.IsDir() {
-			if found, err = below(p); err != nil {
+			if found, err = listFiles(p); err != nil {
 				return nil, err
 			}
 		} else if l, _, _ := s.parts(p); l == nil {
@@ -164,9 +164,9 @@ func newSuite(o Options, dir string, probe *scripting.Probe) (*suite, error) {
 	return s, nil
 }
 
-// below returns the files of a folder, as the catalog finds them, and the
+// listFiles returns the files of a folder, as the catalog finds them, and the
 // libraries.
-func below(dir string) (out []string, err error) {
+func listFiles(dir string) (out []string, err error) {
 	if _, err := files.Stat(dir); err != nil {
 		return nil, fmt.Errorf("cannot look for tests: %w", err)
 	}

@@ -49,8 +49,8 @@ func (c *testCase) fullName() string {
 	return name
 }
 
-// is reports whether the test, or a group around it, was declared so.
-func (c *testCase) is(m mode) bool {
+// hasMode reports whether the test, or a group around it, was declared so.
+func (c *testCase) hasMode(m mode) bool {
 	if c.mode == m {
 		return true
 	}
@@ -62,9 +62,9 @@ func (c *testCase) is(m mode) bool {
 	return false
 }
 
-// around returns what runs before the test, outermost first, and after it,
+// callbacks returns what runs before the test, outermost first, and after it,
 // innermost first.
-func (c *testCase) around() (before, after []scripting.Callback) {
+func (c *testCase) callbacks() (before, after []scripting.Callback) {
 	for g := c.in; g != nil; g = g.up {
 		before = append(append([]scripting.Callback(nil), g.before...), before...)
 		after = append(after, g.after...)
@@ -96,8 +96,8 @@ func (s *session) it(name string, fn scripting.Callback, m mode) error {
 	return nil
 }
 
-// around adds what runs before or after tests of the group.
-func (s *session) around(into func(g *group) *[]scripting.Callback, what string, fn scripting.Callback) error {
+// addCallback adds what runs before or after tests of the group.
+func (s *session) addCallback(into func(g *group) *[]scripting.Callback, what string, fn scripting.Callback) error {
 	if s.running {
 		return fmt.Errorf("cannot use %s inside of it: put it beside the test", what)
 	}
@@ -109,9 +109,9 @@ func (s *session) around(into func(g *group) *[]scripting.Callback, what string,
 // plan drops the functions of tests that are not to run, and counts for each
 // group those from an index on that are, of which wanted chooses.
 func (s *session) plan(from int, wanted func(name string) bool) {
-	some := slices.ContainsFunc(s.all, func(c *testCase) bool { return c.is(only) })
+	some := slices.ContainsFunc(s.all, func(c *testCase) bool { return c.hasMode(only) })
 	for i, c := range s.all {
-		if c.is(skipped) || some && !c.is(only) {
+		if c.hasMode(skipped) || some && !c.hasMode(only) {
 			c.fn = nil
 		}
 		if i < from || c.fn == nil || !wanted(c.fullName()) {
@@ -123,12 +123,12 @@ func (s *session) plan(from int, wanted func(name string) bool) {
 	}
 }
 
-// enter runs what is to run before the first test of a group, outermost first.
-func (s *suite) enter(ses *session, g *group) error {
+// runBefore runs what is to run before the first test of a group, outermost first.
+func (s *suite) runBefore(ses *session, g *group) error {
 	if g == nil {
 		return nil
 	}
-	if err := s.enter(ses, g.up); err != nil || g.entered {
+	if err := s.runBefore(ses, g.up); err != nil || g.entered {
 		return errors.Join(err, g.failed)
 	}
 	g.entered = true
@@ -136,8 +136,8 @@ func (s *suite) enter(ses *session, g *group) error {
 	return g.failed
 }
 
-// leave runs what is to run after the last test of a group, innermost first.
-func (s *suite) leave(ses *session, g *group) (err error) {
+// runAfter runs what is to run after the last test of a group, innermost first.
+func (s *suite) runAfter(ses *session, g *group) (err error) {
 	for ; g != nil; g = g.up {
 		if g.left--; g.left == 0 && !ses.vm.Broken() {
 			if late := s.calls(ses, g.afterAll); err == nil {

@@ -114,10 +114,10 @@ func (n *node) sendAny(ctx context.Context, in input) (*output, error) {
 		return n.send(ctx, in.metrics)
 	}
 	before := n.begin()
-	if err := n.give(ctx, in); err != nil {
+	if err := n.sendInput(ctx, in); err != nil {
 		return nil, err
 	}
-	if _, err := n.settled(ctx); err != nil { // a script that sleeps moves the clock
+	if _, err := n.awaitIdle(ctx); err != nil { // a script that sleeps moves the clock
 		return nil, err
 	}
 	out := n.output(&batch.Metrics{}, before)

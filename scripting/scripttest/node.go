@@ -91,7 +91,7 @@ func newNode(ctx context.Context, c component.Catalog, name, body string, at con
 	n.in = flow.NewReceiver(id, reg.Accepts, n.stats, nil)
 	n.in.Set(comp)
 	n.run(comp)
-	if _, err := n.settled(ctx); err != nil {
+	if _, err := n.awaitIdle(ctx); err != nil {
 		n.stop()
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (n *node) stop() {
 	}
 }
 
-// reload puts a new generation in the component's place, as a save does.
+// reload puts a new instance in the component's place, as a save does.
 func (n *node) reload(ctx context.Context) error {
 	c, err := n.make(n.comp)
 	if err != nil {
@@ -145,13 +145,13 @@ func (n *node) reload(ctx context.Context) error {
 	n.run(c)
 	n.in.Set(c)
 	end()
-	_, err = n.settled(ctx)
+	_, err = n.awaitIdle(ctx)
 	return err
 }
 
-// settled waits until all that is due has been done, and returns when the next
+// awaitIdle waits until all that is due has been done, and returns when the next
 // timer rings; zero for never.
-func (n *node) settled(ctx context.Context) (next time.Time, err error) {
+func (n *node) awaitIdle(ctx context.Context) (next time.Time, err error) {
 	c, ok := n.comp.(*scripting.Component)
 	if !ok {
 		return next, nil // nothing in it goes on by itself
@@ -171,12 +171,12 @@ func (n *node) advance(ctx context.Context, d time.Duration) (*output, error) {
 	before := n.begin()
 	end := n.clock.Now().Add(d)
 	for rings := 0; ; rings++ {
-		next, err := n.settled(ctx)
+		next, err := n.awaitIdle(ctx)
 		if err != nil {
 			return nil, err
 		}
 		now := n.clock.Now()
-		if due := n.due(); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+		if due := n.nextSend(); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 		if next.IsZero() || next.After(end) {
@@ -193,7 +193,7 @@ func (n *node) advance(ctx context.Context, d time.Duration) (*output, error) {
 			return nil, fmt.Errorf("cannot set the clock forward by %s: timers rang %d times", d, rings)
 		}
 	}
-	if _, err := n.settled(ctx); err != nil {
+	if _, err := n.awaitIdle(ctx); err != nil {
 		return nil, err
 	}
 	return n.output(&batch.Metrics{}, before), nil
@@ -344,10 +344,10 @@ func (n *node) dropped() map[string]uint64 {
 // send sends one batch through the component.
 func (n *node) send(ctx context.Context, in *batch.Metrics) (*output, error) {
 	before := n.begin()
-	if err := n.give(ctx, input{metrics: in}); err != nil {
+	if err := n.sendInput(ctx, input{metrics: in}); err != nil {
 		return nil, err
 	}
-	if _, err := n.settled(ctx); err != nil { // a script that sleeps moves the clock
+	if _, err := n.awaitIdle(ctx); err != nil { // a script that sleeps moves the clock
 		return nil, err
 	}
 	return n.output(in, before), nil
@@ -430,7 +430,7 @@ func (l *logLines) WithAttrs([]slog.Attr) slog.Handler { return l }
 // WithGroup likewise.
 func (l *logLines) WithGroup(string) slog.Handler { return l }
 
-func (l *logLines) take() []string {
+func (l *logLines) takeLines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := l.lines

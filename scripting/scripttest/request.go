@@ -32,7 +32,7 @@ func (s *session) requestMethod() scripting.Function {
 		Result: scripting.Result{Kind: scripting.KindObject, Type: answerType, Doc: "The answer."},
 		Fn: func(a []scripting.Value) (scripting.Value, error) {
 			n := a[0].(*node)
-			if err := cmp.Or(s.usable(n), s.chaos.before(s.ctx, n)); err != nil {
+			if err := cmp.Or(s.usable(n), s.chaos.replaceVMs(s.ctx, n)); err != nil {
 				return nil, err
 			}
 			q := a[1].(*scripting.Map)
@@ -116,7 +116,7 @@ func (n *node) request(ctx context.Context, q *scripting.Map, body string, isJSO
 	before := n.begin()
 	out := &answered{header: http.Header{}}
 	h.Handler().ServeHTTP(out, r)
-	if _, err := n.settled(ctx); err != nil { // a script that sleeps moves the clock
+	if _, err := n.awaitIdle(ctx); err != nil { // a script that sleeps moves the clock
 		return nil, err
 	}
 	out.sent = n.output(&batch.Metrics{}, before)

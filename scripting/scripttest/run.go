@@ -367,8 +367,8 @@ func (s *suite) test(ses *session, c *testCase) Test {
 	}
 	ses.running, ses.output = true, nil
 	started := time.Now()
-	before, after := c.around()
-	err := s.enter(ses, c.in)
+	before, after := c.callbacks()
+	err := s.runBefore(ses, c.in)
 	ses.inTest = true
 	if err == nil {
 		err = s.calls(ses, append(before, c.fn))
@@ -386,14 +386,14 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		}
 	}
 	ses.inTest = false
-	if late := s.leave(ses, c.in); err == nil {
+	if late := s.runAfter(ses, c.in); err == nil {
 		err = late
 	}
 	t.Elapsed = time.Since(started)
 	ses.running = false
 	t.Output = ses.output
 	for _, n := range append(ses.nodes, ses.opened...) {
-		for _, line := range n.log.take() {
+		for _, line := range n.log.takeLines() {
 			t.Output = append(t.Output, n.name+": "+line)
 		}
 	}

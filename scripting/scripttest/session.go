@@ -156,7 +156,7 @@ func (s *session) open(what string, args scripting.Value) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot test %s: %w", name, unplaced(err))
 	}
-	n.known = s.note(opened{name: name, body: body, args: args})
+	n.known = s.addBlock(opened{name: name, body: body, args: args})
 	if s.inTest {
 		s.opened = append(s.opened, n)
 	} else {
@@ -179,8 +179,8 @@ func has(v scripting.Value, path ...string) bool {
 	return true
 }
 
-// note keeps a block that was opened, and returns its index.
-func (s *session) note(o opened) int {
+// addBlock keeps a block that was opened, and returns its index.
+func (s *session) addBlock(o opened) int {
 	i := slices.IndexFunc(s.known, func(k opened) bool { return k.name == o.name && k.body == o.body })
 	if i < 0 {
 		i = len(s.known)

@@ -36,7 +36,7 @@ type delivery struct {
 	reason             string
 }
 
-func (d *delivery) lose(reason string, n int) {
+func (d *delivery) countLost(reason string, n int) {
 	if n == 0 {
 		return
 	}
@@ -56,8 +56,8 @@ func (d *delivery) waits(ws []*waiting, now time.Time) {
 	}
 }
 
-// give hands a batch to the component.
-func (n *node) give(ctx context.Context, in input) error {
+// sendInput hands a batch to the component.
+func (n *node) sendInput(ctx context.Context, in input) error {
 	if n.sends != 0 {
 		// Of what is held the test sees the error, and that nothing came.
 		if err := n.consume(scripting.Observe(ctx, n.failed), in); err != nil && !errors.Is(err, scripting.ErrHeld) {
@@ -79,8 +79,8 @@ func (n *node) consume(ctx context.Context, in input) error {
 	return n.in.ConsumeMetrics(ctx, in.metrics)
 }
 
-// due is when a sink is to send again; zero for never.
-func (n *node) due() time.Time {
+// nextSend is when a sink is to send again; zero for never.
+func (n *node) nextSend() time.Time {
 	if len(n.waiting) == 0 {
 		return time.Time{}
 	}
@@ -121,13 +121,13 @@ func (n *node) attempt(ctx context.Context, w *waiting) (again bool, err error) 
 		return false, fmt.Errorf("%s did not take the batch: %w", n.name, err)
 	case !ok:
 		lost := int(n.dropped()["script"] - dropped)
-		d.lose("script", lost)
+		d.countLost("script", lost)
 		d.delivered += w.in.len() - lost
 		return false, nil
 	}
 	sent := u.Records - len(u.Left)
 	for reason, lost := range u.Lost {
-		d.lose(reason, lost)
+		d.countLost(reason, lost)
 		sent -= lost
 	}
 	d.delivered += sent
@@ -157,7 +157,7 @@ func (n *node) drain(ctx context.Context) (*output, error) {
 	if err := n.deliver(ctx, true); err != nil {
 		return nil, err
 	}
-	if _, err := n.settled(ctx); err != nil {
+	if _, err := n.awaitIdle(ctx); err != nil {
 		return nil, err
 	}
 	return n.output(&batch.Metrics{}, before), nil
@@ -172,7 +172,7 @@ func (s *session) drainMethod() scripting.Function {
 			if err := s.ready(n); err != nil {
 				return nil, err
 			}
-			return s.made(n.drain(s.ctx))
+			return s.outputBatch(n.drain(s.ctx))
 		},
 	}
 }

@@ -27,7 +27,7 @@ func (n *node) poll(ctx context.Context) (*output, error) {
 	if err := c.Poll(scripting.Observe(ctx, n.failed)); err != nil {
 		return nil, err
 	}
-	if _, err := n.settled(ctx); err != nil {
+	if _, err := n.awaitIdle(ctx); err != nil {
 		return nil, err
 	}
 	return n.output(&batch.Metrics{}, before), nil
@@ -95,9 +95,9 @@ func exportedValue(v reflect.Value) scripting.Value {
 	panic("BUG: an export is a " + v.Kind().String())
 }
 
-// made is what the hooks of a component have made, as a batch of a test. An
+// outputBatch is what the hooks of a component have made, as a batch of a test. An
 // error in the script fails the test.
-func (s *session) made(out *output, err error) (scripting.Value, error) {
+func (s *session) outputBatch(out *output, err error) (scripting.Value, error) {
 	if err := cmp.Or(s.mocks.takeDenied(), err); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (s *session) made(out *output, err error) (scripting.Value, error) {
 
 // ready returns an error for a component that has ended, and lets chaos have
 // its way with another.
-func (s *session) ready(n *node) error { return cmp.Or(s.usable(n), s.chaos.before(s.ctx, n)) }
+func (s *session) ready(n *node) error { return cmp.Or(s.usable(n), s.chaos.replaceVMs(s.ctx, n)) }
 
 // sourceMethods are those of a source under test.
 func (s *session) sourceMethods() []scripting.Function {
@@ -122,7 +122,7 @@ func (s *session) sourceMethods() []scripting.Function {
 				if err := s.ready(n); err != nil {
 					return nil, err
 				}
-				return s.made(n.poll(s.ctx))
+				return s.outputBatch(n.poll(s.ctx))
 			}},
 		{Name: "exported", Doc: "What the component exports by a name; nil as long as ctx.export has not given a value for each of its exports.",
 			Params: []scripting.Param{nameParam}, Result: scripting.Result{Kind: scripting.KindAny},

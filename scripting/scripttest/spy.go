@@ -23,10 +23,10 @@ var spyChecks = []struct {
 		return counted(calls, args, "%s", func(n, want int) bool { return n == want })
 	}},
 	{"called_with", "…", "One of its calls had these arguments.", func(calls []scripting.SpyCall, args []scripting.Value) (string, error) {
-		return among(calls, args, "called with", func(c scripting.SpyCall) []scripting.Value { return c.Args })
+		return findCall(calls, args, "called with", func(c scripting.SpyCall) []scripting.Value { return c.Args })
 	}},
 	{"returned_with", "…", "One of its calls returned this.", func(calls []scripting.SpyCall, args []scripting.Value) (string, error) {
-		return among(calls, args, "returned", func(c scripting.SpyCall) []scripting.Value { return c.Results })
+		return findCall(calls, args, "returned", func(c scripting.SpyCall) []scripting.Value { return c.Results })
 	}},
 	{"called_at_least", "times", "It was called so often or more.", func(calls []scripting.SpyCall, args []scripting.Value) (string, error) {
 		return counted(calls, args, "at least %s", func(n, want int) bool { return n >= want })
@@ -92,7 +92,7 @@ func counted(calls []scripting.SpyCall, args []scripting.Value, how string, hold
 	return unless(holds(len(calls), int(want)), fmt.Sprintf("expected "+how+", got %s", count(int(want), "call"), count(len(calls), "call"))), nil
 }
 
-func among(calls []scripting.SpyCall, args []scripting.Value, what string, of func(scripting.SpyCall) []scripting.Value) (string, error) {
+func findCall(calls []scripting.SpyCall, args []scripting.Value, what string, of func(scripting.SpyCall) []scripting.Value) (string, error) {
 	for _, c := range calls {
 		if slices.EqualFunc(of(c), args, same) {
 			return "", nil

@@ -14,9 +14,9 @@ type rewrite struct {
 	output  string
 }
 
-// like is the output in text form, with the kinds of metadata that an example
+// textLike is the output in text form, with the kinds of metadata that an example
 // had before: who left them out does not want to see them.
-func (o *output) like(before string) string {
+func (o *output) textLike(before string) string {
 	var b strings.Builder
 	for line := range strings.Lines(o.text()) {
 		kind, isMeta := "", false

@@ -52,9 +52,9 @@ func (c *Collection) takeChanges(w *changes, number int, all bool) taken {
 	case all || c.allDirty:
 		w.room()
 		w.buf = append(binary.AppendUvarint(w.buf, uint64(number)), opClear)
-		for i := c.t.first(byWrite); i != nowhere; i = c.t.at(i).link[byWrite].next {
+		for i := c.t.first(byWrite); i != nowhere; i = c.t.entryAt(i).link[byWrite].next {
 			w.room()
-			w.buf = appendPut(w.buf, number, c.t.at(i))
+			w.buf = appendPut(w.buf, number, c.t.entryAt(i))
 		}
 	case len(c.dirty) == 0:
 		return t
@@ -62,7 +62,7 @@ func (c *Collection) takeChanges(w *changes, number int, all bool) taken {
 		for key := range c.dirty {
 			w.room()
 			if i, ok := c.t.index[key]; ok {
-				w.buf = appendPut(w.buf, number, c.t.at(i))
+				w.buf = appendPut(w.buf, number, c.t.entryAt(i))
 			} else {
 				w.buf = appendText(append(binary.AppendUvarint(w.buf, uint64(number)), opDelete), key)
 			}
@@ -86,7 +86,7 @@ func (c *Collection) done(t taken) {
 	c.spare = t.keys
 }
 
-func (c *Collection) untake(t taken) {
+func (c *Collection) restoreEntries(t taken) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dirty == nil { // no longer persistent
@@ -101,9 +101,9 @@ func (c *Collection) untake(t taken) {
 	}
 }
 
-func untake(cols []*Collection, ts []taken) {
+func restoreAll(cols []*Collection, ts []taken) {
 	for i, c := range cols {
-		c.untake(ts[i])
+		c.restoreEntries(ts[i])
 	}
 }
 

@@ -61,7 +61,7 @@ func (c *Collection) expired(e *entry, now int64) bool { return c.ttl > 0 && now
 // find returns the place of a key that is there and not expired.
 func (c *Collection) find(key string, now int64) int32 {
 	i, ok := c.t.index[key]
-	if !ok || c.expired(c.t.at(i), now) {
+	if !ok || c.expired(c.t.entryAt(i), now) {
 		return nowhere
 	}
 	return i
@@ -69,7 +69,7 @@ func (c *Collection) find(key string, now int64) int32 {
 
 // drop removes an entry.
 func (c *Collection) drop(i int32) {
-	c.touch(c.t.at(i).key)
+	c.touch(c.t.entryAt(i).key)
 	c.t.remove(i)
 }
 
@@ -81,7 +81,7 @@ func (c *Collection) expire(n int, now int64) {
 	}
 	for ; n > 0; n-- {
 		i := c.t.first(byWrite)
-		if i == nowhere || !c.expired(c.t.at(i), now) {
+		if i == nowhere || !c.expired(c.t.entryAt(i), now) {
 			return
 		}
 		c.drop(i)
@@ -113,7 +113,7 @@ func (c *Collection) victim(spared int32) int32 {
 	}
 	i := c.t.first(list)
 	if i == spared && i != nowhere {
-		i = c.t.at(i).link[list].next
+		i = c.t.entryAt(i).link[list].next
 	}
 	return i
 }
@@ -136,7 +136,7 @@ func (c *Collection) room(entries int, bytes int64, spared int32, now int64) err
 	if over() == nil {
 		return nil
 	}
-	for i := c.t.first(byWrite); c.ttl > 0 && i != nowhere && c.expired(c.t.at(i), now) && i != spared; i = c.t.first(byWrite) {
+	for i := c.t.first(byWrite); c.ttl > 0 && i != nowhere && c.expired(c.t.entryAt(i), now) && i != spared; i = c.t.first(byWrite) {
 		c.drop(i)
 	}
 	for {
@@ -172,14 +172,14 @@ func (c *Collection) put(i int32, key string, v Value, now int64) error {
 		v.Data = strings.Clone(v.Data)
 		if j, ok := c.t.index[key]; ok { // expired, and still there
 			c.t.write(j, v, now)
-			key = c.t.at(j).key
+			key = c.t.entryAt(j).key
 		} else {
 			key = strings.Clone(key)
 			c.t.insert(key, v, now)
 		}
 	} else {
-		key, v.Data = c.t.at(i).key, strings.Clone(v.Data)
-		if more := int64(len(v.Data) - len(c.t.at(i).val.Data)); more > 0 {
+		key, v.Data = c.t.entryAt(i).key, strings.Clone(v.Data)
+		if more := int64(len(v.Data) - len(c.t.entryAt(i).val.Data)); more > 0 {
 			if err := c.room(0, more, i, now); err != nil {
 				return err
 			}
@@ -197,7 +197,7 @@ func (c *Collection) Add(key string, n float64, now int64) (float64, error) {
 	defer c.mu.Unlock()
 	i := c.find(key, now)
 	if i != nowhere {
-		n += c.t.at(i).val.Float()
+		n += c.t.entryAt(i).val.Float()
 	}
 	return n, c.put(i, key, FloatValue(n), now)
 }
@@ -236,7 +236,7 @@ func (c *Collection) Swap(key string, old, v Value, now int64) (swapped bool, er
 	defer c.mu.Unlock()
 	var has Value
 	if i := c.find(key, now); i != nowhere {
-		has = c.t.at(i).val
+		has = c.t.entryAt(i).val
 	}
 	if has != old {
 		return false, nil
@@ -255,7 +255,7 @@ func (c *Collection) Get(key string, now int64) Value {
 	if c.t.lists > 1 {
 		c.t.toBack(byUse, i)
 	}
-	return c.t.at(i).val
+	return c.t.entryAt(i).val
 }
 
 // Has reports whether a key is there. It is no use.
@@ -294,7 +294,7 @@ func (c *Collection) Pop(now int64) Value {
 	if i == nowhere {
 		return Value{}
 	}
-	v := c.t.at(i).val
+	v := c.t.entryAt(i).val
 	c.drop(i)
 	return v
 }
@@ -304,7 +304,7 @@ func (c *Collection) Peek(now int64) Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if i := c.head(now); i != nowhere {
-		return c.t.at(i).val
+		return c.t.entryAt(i).val
 	}
 	return Value{}
 }
@@ -357,8 +357,8 @@ func (c *Collection) Entries(limit int, now int64) []Entry {
 	defer c.mu.Unlock()
 	c.expire(c.decl.Max, now)
 	out := make([]Entry, 0, min(limit, len(c.t.index)))
-	for i := c.t.first(byWrite); i != nowhere && len(out) < limit; i = c.t.at(i).link[byWrite].next {
-		out = append(out, c.t.at(i).entry())
+	for i := c.t.first(byWrite); i != nowhere && len(out) < limit; i = c.t.entryAt(i).link[byWrite].next {
+		out = append(out, c.t.entryAt(i).entry())
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func (s *Store) Flush() {
 	s.writeMu.Lock()
 	defer s.writeMu.Unlock()
 	if s.disk.failed == nil {
-		s.settle(s.flush())
+		s.finishWrite(s.flush())
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *Store) Maintain() {
 	if cols := s.persistent(); err == nil && d.f != nil && d.size > growFactor*sizeOnDisk(cols)+growBytes {
 		err = s.begin(cols)
 	}
-	s.settle(err)
+	s.finishWrite(err)
 	f := d.f
 	if err != nil || !d.unsafe || f == nil {
 		s.writeMu.Unlock()
@@ -74,7 +74,7 @@ func (s *Store) Maintain() {
 		s.writeMu.Lock()
 		defer s.writeMu.Unlock()
 		d.meta = nil // nobody knows what the disk has of this file
-		s.settle(err)
+		s.finishWrite(err)
 	}
 }
 
@@ -93,7 +93,7 @@ func (s *Store) Close() {
 		err = errors.Join(err, f.Sync(), f.Close())
 		s.syncMu.Unlock()
 	}
-	s.settle(err)
+	s.finishWrite(err)
 }
 
 // sizeOnDisk is about what the entries take in a file.
@@ -106,8 +106,8 @@ func sizeOnDisk(cols []*Collection) (n int64) {
 	return n
 }
 
-// settle notes how a write ended.
-func (s *Store) settle(err error) {
+// finishWrite notes how a write ended.
+func (s *Store) finishWrite(err error) {
 	was := s.disk.failed
 	s.disk.failed = err
 	if (err == nil) == (was == nil) {
@@ -133,7 +133,7 @@ func (s *Store) persistent() []*Collection {
 func (s *Store) flush() error {
 	d := &s.disk
 	cols := s.persistent()
-	if d.changed && d.meta != nil && d.meta.is(s.meta(cols)) {
+	if d.changed && d.meta != nil && d.meta.equals(s.meta(cols)) {
 		d.changed = false
 	}
 	switch {
@@ -166,13 +166,13 @@ func (s *Store) flush() error {
 	buf, taken := takeChanges(d.buf[:0], cols, false)
 	if len(buf) > 0 {
 		if err := d.append(buf); err != nil {
-			untake(cols, taken)
+			restoreAll(cols, taken)
 			return err
 		}
 		s.written.Add(uint64(len(buf)))
 		doneWith(cols, taken)
 	}
-	d.keep(buf)
+	d.reuseBuffer(buf)
 	return nil
 }
 
@@ -191,8 +191,8 @@ func (d *disk) append(buf []byte) error {
 	return nil
 }
 
-// keep keeps a buffer for the next write, if it is not large.
-func (d *disk) keep(buf []byte) {
+// reuseBuffer keeps a buffer for the next write, if it is not large.
+func (d *disk) reuseBuffer(buf []byte) {
 	d.buf = buf[:0]
 	if cap(buf) > 4*goodRecord {
 		d.buf = nil
@@ -209,7 +209,7 @@ func (s *Store) meta(cols []*Collection) *meta {
 	return m
 }
 
-func (m *meta) is(o *meta) bool {
+func (m *meta) equals(o *meta) bool {
 	return m.Node == o.Node && m.Version == o.Version && slices.Equal(m.Decls, o.Decls)
 }
 
@@ -247,13 +247,13 @@ func (s *Store) begin(cols []*Collection) error {
 		}
 	}
 	if err != nil {
-		untake(cols, taken)
+		restoreAll(cols, taken)
 		return err
 	}
 	s.written.Add(uint64(len(buf)))
 	old := d.f
 	d.f, d.meta, d.number, d.size, d.unsafe = f, m, number, int64(len(buf)), false
-	d.keep(buf)
+	d.reuseBuffer(buf)
 	s.syncMu.Lock()
 	defer s.syncMu.Unlock()
 	if old != nil {

@@ -1,8 +1,8 @@
 // Package state is what scripts keep between batches: native collections of
 // keys and values, bounded in entries and bytes, shared by all VMs of a node
-// and by its generations, and on disk for those that are persistent.
+// and by its instances, and on disk for those that are persistent.
 //
-// A Store is one node's. A generation plans its declarations against it (what
+// A Store is one node's. An instance plans its declarations against it (what
 // is kept, what is new) and commits the plan when nothing can fail any more;
 // operations on a Collection are atomic one by one. Package scripting says what
 // of this a script sees; values that are more than a scalar are opaque here.

@@ -27,8 +27,8 @@ func (t *table) check() string {
 	for list := range t.lists {
 		n = 0
 		prev := nowhere
-		for i := t.first(list); i != nowhere; i = t.at(i).link[list].next {
-			e := t.at(i)
+		for i := t.first(list); i != nowhere; i = t.entryAt(i).link[list].next {
+			e := t.entryAt(i)
 			if e.link[list].prev != prev {
 				return "a link back is wrong"
 			}

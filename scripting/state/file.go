@@ -261,7 +261,7 @@ func (c *Collection) fill(entries []Entry) {
 		e := &entries[i]
 		c.t.insert(e.Key, e.Value, e.Written)
 		if e.seq > 0 { // kept, as it is a queue's key
-			c.t.at(c.t.ends[byWrite].prev).seq = e.seq
+			c.t.entryAt(c.t.ends[byWrite].prev).seq = e.seq
 			c.t.seq = max(c.t.seq, e.seq)
 		}
 	}

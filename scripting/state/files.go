@@ -88,9 +88,9 @@ type badFile struct {
 	err  error
 }
 
-// look reads the state in dir: the file with the highest number that was
+// readDir reads the state in dir: the file with the highest number that was
 // finished. An error is of reading, and may be over the next time.
-func look(dir string) (found, error) {
+func readDir(dir string) (found, error) {
 	ns, err := numbers(dir)
 	if err != nil || len(ns) == 0 {
 		return found{}, err
@@ -145,7 +145,7 @@ func Nodes(storage string) (nodes []string, err error) {
 	var errs []error
 	for _, d := range dirs {
 		dir := filepath.Join(root, d.Name())
-		f, err := look(dir)
+		f, err := readDir(dir)
 		if err == nil && f.im == nil && len(f.bad) > 0 {
 			err = f.bad[0].err
 		}
@@ -164,7 +164,7 @@ func Nodes(storage string) (nodes []string, err error) {
 // of which there may be none. Nothing is changed, so weir may be running; what
 // it does meanwhile may be seen in part.
 func Read(storage, node string) ([]*Collection, error) {
-	f, err := look(Dir(storage, node))
+	f, err := readDir(Dir(storage, node))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the persistent state of %s: %w", node, err)
 	}

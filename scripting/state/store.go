@@ -33,7 +33,7 @@ type Store struct {
 	mu      sync.Mutex
 	cols    []*Collection
 	version int64
-	any     bool // cols are a generation's, or were on disk
+	any     bool // cols are an instance's, or were on disk
 
 	// writeMu is held while the disk is written to, and taken before mu.
 	writeMu sync.Mutex
@@ -59,7 +59,7 @@ func (s *Store) Load() error {
 	if s.o.Dir == "" {
 		return nil
 	}
-	f, err := look(s.o.Dir)
+	f, err := readDir(s.o.Dir)
 	if err != nil {
 		return fmt.Errorf("cannot read the persistent state: %w", err)
 	}
@@ -86,7 +86,7 @@ func (s *Store) Load() error {
 	return nil
 }
 
-// Plan is what a generation's declarations become.
+// Plan is what an instance's declarations become.
 type Plan struct {
 	// Collections are those of the declarations, in their order.
 	Collections []*Collection
@@ -106,7 +106,7 @@ type Plan struct {
 // Plan says what becomes of the state under new declarations. What is declared
 // as it was, or with other limits, stays the same collection, unless isolate is
 // set and something else changed: then all are copies, so that who fills them
-// anew does not do it under the eyes of the generation before.
+// anew does not do it under the eyes of the instance before.
 func (s *Store) Plan(decls []Decl, version int64, isolate bool, now int64) *Plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Store) Plan(decls []Decl, version int64, isolate bool, now int64) *Plan
 		}
 		c := newCollection(d)
 		if old != nil && d.keepsOf(old.decl) {
-			c.take(old, now)
+			c.copyEntries(old, now)
 		}
 		p.Collections, p.fresh = append(p.Collections, c), append(p.fresh, true)
 	}
@@ -145,8 +145,8 @@ func (s *Store) named(name string) *Collection {
 	return nil
 }
 
-// take copies the entries of another collection, as many as fit, the newest.
-func (c *Collection) take(from *Collection, now int64) {
+// copyEntries copies the entries of another collection, as many as fit, the newest.
+func (c *Collection) copyEntries(from *Collection, now int64) {
 	entries := from.Entries(from.Decl().Max, now)
 	c.fill(entries)
 	c.shrink(now)

@@ -70,32 +70,32 @@ func (t *table) join(s *Share) {
 	t.grow(n)
 }
 
-func (t *table) at(i int32) *entry { return &t.chunks[i>>chunkBits][i&(chunkSize-1)] }
+func (t *table) entryAt(i int32) *entry { return &t.chunks[i>>chunkBits][i&(chunkSize-1)] }
 
 func (t *table) first(list int) int32 { return t.ends[list].next }
 
 func (t *table) pushBack(list int, i int32) {
 	last := t.ends[list].prev
-	t.at(i).link[list] = link{last, nowhere}
+	t.entryAt(i).link[list] = link{last, nowhere}
 	if last == nowhere {
 		t.ends[list].next = i
 	} else {
-		t.at(last).link[list].next = i
+		t.entryAt(last).link[list].next = i
 	}
 	t.ends[list].prev = i
 }
 
 func (t *table) unlink(list int, i int32) {
-	l := t.at(i).link[list]
+	l := t.entryAt(i).link[list]
 	if l.prev == nowhere {
 		t.ends[list].next = l.next
 	} else {
-		t.at(l.prev).link[list].next = l.next
+		t.entryAt(l.prev).link[list].next = l.next
 	}
 	if l.next == nowhere {
 		t.ends[list].prev = l.prev
 	} else {
-		t.at(l.next).link[list].prev = l.prev
+		t.entryAt(l.next).link[list].prev = l.prev
 	}
 }
 
@@ -111,7 +111,7 @@ func (t *table) toBack(list int, i int32) {
 func (t *table) insert(key string, v Value, now int64) {
 	i := t.free
 	if i != nowhere {
-		t.free = t.at(i).link[byWrite].next
+		t.free = t.entryAt(i).link[byWrite].next
 	} else {
 		i = t.used
 		if int(i>>chunkBits) == len(t.chunks) {
@@ -122,7 +122,7 @@ func (t *table) insert(key string, v Value, now int64) {
 		t.used++
 	}
 	t.seq++
-	e := t.at(i)
+	e := t.entryAt(i)
 	e.key, e.val, e.written, e.seq = key, v, now, t.seq
 	for l := range t.lists {
 		t.pushBack(l, i)
@@ -133,7 +133,7 @@ func (t *table) insert(key string, v Value, now int64) {
 
 // write gives an entry another value.
 func (t *table) write(i int32, v Value, now int64) {
-	e := t.at(i)
+	e := t.entryAt(i)
 	t.grow(int64(len(v.Data) - len(e.val.Data)))
 	t.seq++
 	e.val, e.written, e.seq = v, now, t.seq
@@ -143,7 +143,7 @@ func (t *table) write(i int32, v Value, now int64) {
 }
 
 func (t *table) remove(i int32) {
-	e := t.at(i)
+	e := t.entryAt(i)
 	t.grow(-EntrySize(e.key, e.val))
 	delete(t.index, e.key)
 	for l := range t.lists {

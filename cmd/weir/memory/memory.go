@@ -70,7 +70,7 @@ func (k *keeper) run(ctx context.Context) {
 		}
 	}
 	for n := 1; k.sleep(ctx, period, &p); n++ {
-		if k.paced && p.look(k.read(), k.clock.Now()) {
+		if k.paced && p.adjust(k.read(), k.clock.Now()) {
 			k.set(p.percent)
 		}
 		if n%minute == 0 {
@@ -91,7 +91,7 @@ func (k *keeper) sleep(ctx context.Context, d time.Duration, p *pacer) bool {
 		case <-t.C():
 			return true
 		case <-k.collected: // and not every now and then, which wakes up an idle process
-			if k.paced && p.hurry(k.read(), k.clock.Now()) {
+			if k.paced && p.adjustAfterCollection(k.read(), k.clock.Now()) {
 				k.set(p.percent)
 			}
 		}

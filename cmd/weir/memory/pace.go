@@ -61,10 +61,10 @@ type pacer struct {
 	debt   float64 // CPU seconds that collecting has cost beyond tooMuch
 }
 
-// hurry takes a reading after a collection and reports whether percent was
+// adjustAfterCollection takes a reading after a collection and reports whether percent was
 // changed: it rises at once when collecting costs too much, as it does when a
 // collector of logs finds a backlog of files.
-func (p *pacer) hurry(r reading, now time.Time) (changed bool) {
+func (p *pacer) adjustAfterCollection(r reading, now time.Time) (changed bool) {
 	if now.Before(p.from) {
 		return false
 	}
@@ -84,10 +84,10 @@ func (p *pacer) hurry(r reading, now time.Time) (changed bool) {
 	return true
 }
 
-// look takes a reading and reports whether percent was changed. It rises by a
+// adjust takes a reading and reports whether percent was changed. It rises by a
 // quarter at most: a start, or a reload that brings a thousand targets, makes
 // garbage for a moment only, and is the worst moment to let it wait.
-func (p *pacer) look(r reading, now time.Time) (changed bool) {
+func (p *pacer) adjust(r reading, now time.Time) (changed bool) {
 	seconds := now.Sub(p.at).Seconds()
 	if seconds <= 0 || r.grown <= 0 {
 		return false

@@ -19,7 +19,7 @@ func TestPace(t *testing.T) {
 		for range 30 {
 			now = now.Add(period)
 			r.allocated += garbage * period.Seconds()
-			p.look(r, now)
+			p.adjust(r, now)
 		}
 		return p.percent
 	}
@@ -50,7 +50,7 @@ func TestPaceCostsAsSaid(t *testing.T) {
 		r := reading{grown: grown, scanned: scanned}
 		p := pacer{last: r, at: now, percent: 99}
 		r.allocated = garbage
-		p.look(r, now.Add(time.Second))
+		p.adjust(r, now.Add(time.Second))
 		got := float64(p.percent)
 		if cost(got) > cost(got*1.2) || cost(got) > cost(got/1.2) {
 			t.Errorf("%.0f %% costs %g, 20 %% more %g, 20 %% less %g", got, cost(got), cost(got*1.2), cost(got/1.2))
@@ -72,7 +72,7 @@ func TestPaceLooks(t *testing.T) {
 			now = now.Add(seconds * time.Second)
 			r.allocated += garbage*float64(seconds) + grown - r.grown
 			r.grown = grown
-			return p.look(r, now)
+			return p.adjust(r, now)
 		}
 		for range 30 {
 			step(10, garbage, grown)
@@ -129,7 +129,7 @@ func TestPaceHurries(t *testing.T) {
 				waits = 0
 				r.collected++
 				was := p.percent
-				if changed := p.hurry(r, now); changed != (p.percent != was) {
+				if changed := p.adjustAfterCollection(r, now); changed != (p.percent != was) {
 					t.Errorf("%s: changed is %t, %d to %d", what, changed, was, p.percent)
 				}
 			}

@@ -213,7 +213,7 @@ func TestJudge(t *testing.T) {
 		served, got := good()
 		change(&served, &got)
 		r := round{s: s, kept: 1000, out: Round{Samples: 16_000}}
-		if faults := strings.Join(r.judge(served, got), "; "); faults != want {
+		if faults := strings.Join(r.findFaults(served, got), "; "); faults != want {
 			t.Errorf("got %q, want %q", faults, want)
 		}
 	}
@@ -249,7 +249,7 @@ func TestManyFaults(t *testing.T) {
 	for i := range 9 {
 		served.Scrapes[fmt.Sprint(i)] = 1
 	}
-	faults := r.judge(served, sink.Stats{})
+	faults := r.findFaults(served, sink.Stats{})
 	if len(faults) != 5 || faults[3] != "6 more targets like that" {
 		t.Errorf("got %q", faults)
 	}

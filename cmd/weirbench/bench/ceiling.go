@@ -19,8 +19,8 @@ type behindError struct{ why string }
 
 func (e *behindError) Error() string { return e.why }
 
-// behind says in what a collector was late while it was measured, if it was.
-func (r *round) behind() string {
+// describeLateness says in what a collector was late while it was measured, if it was.
+func (r *round) describeLateness() string {
 	const (
 		lateMost  = 0.01 // of the scrapes
 		lostMost  = 0.01

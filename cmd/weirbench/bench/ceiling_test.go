@@ -80,7 +80,7 @@ func TestBehind(t *testing.T) {
 		s := Scenarios()[0]
 		s.Load.Targets, s.Interval, s.Measure = 10, time.Second, 10*time.Second
 		r := round{s: s, kept: 1000, out: Round{Scraped: scraped, Late: late, Lost: lost, Samples: samples}}
-		if got := r.behind(); got != want {
+		if got := r.describeLateness(); got != want {
 			t.Errorf("%d scrapes, %d late, %d lost, %d samples: got %q, want %q", scraped, late, lost, samples, got, want)
 		}
 	}

@@ -196,10 +196,10 @@ func MeasureLogs(ctx context.Context, c *Collector, s LogScenario, number int, d
 	if err := r.start(ctx, c); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{r.warmUp, r.measure, r.settle} {
+	for _, step := range []func(context.Context) error{r.warmUp, r.measure, r.compareDelivered} {
 		if err := step(ctx); err != nil {
 			if r.program.ended() == nil {
-				err = fmt.Errorf("%w; the last output of %s:\n%s", err, c.Title, r.program.tail())
+				err = fmt.Errorf("%w; the last output of %s:\n%s", err, c.Title, r.program.outputTail())
 			}
 			return nil, err
 		}
@@ -360,21 +360,21 @@ func (r *logRound) measure(ctx context.Context) error {
 	return nil
 }
 
-// settle compares what was written and what arrived.
-func (r *logRound) settle(ctx context.Context) error {
+// compareDelivered compares what was written and what arrived.
+func (r *logRound) compareDelivered(ctx context.Context) error {
 	var got sink.Stats
 	var written logfiles.Stats
 	if err := errors.Join(r.writer.command(ctx, "GET", "/stats?detail=1", &written), r.sink.command(ctx, "GET", "/stats?detail=1", &got)); err != nil {
 		return err
 	}
-	r.out.Faults = r.judge(written, got)
+	r.out.Faults = r.findFaults(written, got)
 	return nil
 }
 
-// judge books what was written and what arrived, and says what is not as it
+// findFaults books what was written and what arrived, and says what is not as it
 // should be. Nothing means: each line that was to arrive did, once and in order,
 // and no other.
-func (r *logRound) judge(written logfiles.Stats, got sink.Stats) (faults []string) {
+func (r *logRound) findFaults(written logfiles.Stats, got sink.Stats) (faults []string) {
 	o := &r.out
 	o.Expected, o.Delivered, o.Streams = r.expected(written), got.Lines, got.Streams
 	for _, sequence := range slices.Sorted(mapKeys(written.Written, got.Last)) {

@@ -109,7 +109,7 @@ func TestLogJudge(t *testing.T) {
 		}
 		change(&got)
 		r := logRound{s: s}
-		if faults := strings.Join(r.judge(written, got), "; "); faults != want {
+		if faults := strings.Join(r.findFaults(written, got), "; "); faults != want {
 			t.Errorf("got %q, want %q", faults, want)
 		}
 	}
@@ -129,7 +129,7 @@ func TestLogJudge(t *testing.T) {
 	for _, name := range strings.Split("00000i 00000w 00000e 00001i 00001w 00001e", " ") {
 		many.Written[name] = 1
 	}
-	if faults := (&logRound{s: pass}).judge(many, sink.Stats{}); len(faults) != 5 || faults[3] != "3 more sequences like that" {
+	if faults := (&logRound{s: pass}).findFaults(many, sink.Stats{}); len(faults) != 5 || faults[3] != "3 more sequences like that" {
 		t.Errorf("got %q", faults)
 	}
 }

@@ -69,7 +69,7 @@ type load interface {
 	progress(context.Context) (progress, error)
 	// finish ends the making, settled then says what did not arrive.
 	finish(context.Context) error
-	settled(context.Context, *Outage) error
+	countMissing(context.Context, *Outage) error
 }
 
 type progress struct{ made, arrived, late int64 }
@@ -130,7 +130,7 @@ func measureOutage(ctx context.Context, l load, start func() (*outage, error), d
 	}
 	err = g.measure(ctx, down, log)
 	if err != nil && g.program.ended() == nil {
-		err = fmt.Errorf("%w; the last output of %s:\n%s", err, g.o.Collector, g.program.tail())
+		err = fmt.Errorf("%w; the last output of %s:\n%s", err, g.o.Collector, g.program.outputTail())
 	}
 	return err
 }
@@ -154,7 +154,7 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 	}
 	b := o.Over[len(o.Over)-1]
 	o.RSSBefore = o.rss(a.At, b.At)
-	late, err := g.late(ctx)
+	late, err := g.countLate(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 	for from := o.DownAt; from+part <= end.At+1; from += part / 2 {
 		o.RSSHighest = max(o.RSSHighest, o.rss(from, from+part))
 	}
-	lateDown, err := g.late(ctx)
+	lateDown, err := g.countLate(ctx)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 	}
 	took := max(drained.At-first.At, 0.1)
 	o.DrainRate = (float64(first.Backlog-drained.Backlog) + took*o.Live) / took
-	lateDrained, err := g.late(ctx)
+	lateDrained, err := g.countLate(ctx)
 	if err != nil {
 		return err
 	}
@@ -216,16 +216,16 @@ func (g *outage) measure(ctx context.Context, down time.Duration, log io.Writer)
 	if err := g.readFor(ctx, calm, nil); err != nil {
 		return err
 	}
-	return g.settle(ctx)
+	return g.awaitDelivery(ctx)
 }
 
-// settle lets everything arrive and counts what did not.
-func (g *outage) settle(ctx context.Context) error {
+// awaitDelivery lets everything arrive and counts what did not.
+func (g *outage) awaitDelivery(ctx context.Context) error {
 	if err := g.finish(ctx); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(drainWithin); ; {
-		if err := g.settled(ctx, g.o); err != nil {
+		if err := g.countMissing(ctx, g.o); err != nil {
 			return err
 		}
 		if g.o.Missing == 0 || time.Now().After(deadline) {
@@ -241,13 +241,13 @@ func (r *round) finish(ctx context.Context) error {
 	return r.targets.command(ctx, "POST", "/freeze", nil)
 }
 
-func (r *round) settled(ctx context.Context, o *Outage) error {
+func (r *round) countMissing(ctx context.Context, o *Outage) error {
 	var served target.Stats
 	var got sink.Stats
 	if err := errors.Join(r.targets.command(ctx, "GET", "/stats", &served), r.sink.command(ctx, "GET", "/stats?detail=1", &got)); err != nil {
 		return err
 	}
-	o.settled(served, got, r.kept)
+	o.countMissing(served, got, r.kept)
 	return nil
 }
 
@@ -282,7 +282,7 @@ func (r *steady) progress(ctx context.Context) (p progress, err error) {
 
 func (r *steady) finish(ctx context.Context) error { return r.write(ctx, "rate", 0) }
 
-func (r *steady) settled(ctx context.Context, o *Outage) error {
+func (r *steady) countMissing(ctx context.Context, o *Outage) error {
 	var written logfiles.Stats
 	var got sink.Stats
 	if err := errors.Join(r.writer.command(ctx, "GET", "/stats?detail=1", &written), r.sink.command(ctx, "GET", "/stats?detail=1", &got)); err != nil {
@@ -298,8 +298,8 @@ func (r *steady) settled(ctx context.Context, o *Outage) error {
 	return nil
 }
 
-// settled counts what was served and did not arrive.
-func (o *Outage) settled(served target.Stats, got sink.Stats, kept int) {
+// countMissing counts what was served and did not arrive.
+func (o *Outage) countMissing(served target.Stats, got sink.Stats, kept int) {
 	o.Duplicates, o.Reordered = got.Duplicates, got.Reordered
 	short := int64(0) // targets of which the first or the last scrape is missing
 	for address, n := range served.Scrapes {
@@ -313,8 +313,8 @@ func (o *Outage) settled(served target.Stats, got sink.Stats, kept int) {
 
 func (g *outage) since() float64 { return time.Since(g.began).Seconds() }
 
-// late returns how many scrapes were late until now.
-func (g *outage) late(ctx context.Context) (int64, error) {
+// countLate returns how many scrapes were late until now.
+func (g *outage) countLate(ctx context.Context) (int64, error) {
 	p, err := g.progress(ctx)
 	return p.late, err
 }

@@ -59,7 +59,7 @@ func TestOutageSettles(t *testing.T) {
 		t.Helper()
 		served := target.Stats{Scrapes: map[string]int{"a": 5, "b": 4, "never": 0}}
 		o := &Outage{}
-		o.settled(served, got, 10)
+		o.countMissing(served, got, 10)
 		if o.Missing != missing || o.Duplicates != got.Duplicates || o.Reordered != got.Reordered {
 			t.Errorf("%+v: got %+v, want %d missing", got, o, missing)
 		}

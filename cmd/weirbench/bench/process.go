@@ -58,7 +58,7 @@ func startProcess(name string, cmd *exec.Cmd, dir string, on cores) (*process, e
 func (p *process) ended() error {
 	select {
 	case <-p.gone:
-		return fmt.Errorf("%s ended by itself (%w); its last output:\n%s", p.name, errOf(p.err), p.tail())
+		return fmt.Errorf("%s ended by itself (%w); its last output:\n%s", p.name, errOf(p.err), p.outputTail())
 	default:
 		return nil
 	}
@@ -71,8 +71,8 @@ func errOf(err error) error {
 	return err
 }
 
-// tail returns the end of what the process has printed.
-func (p *process) tail() string {
+// outputTail returns the end of what the process has printed.
+func (p *process) outputTail() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()
@@ -144,7 +144,7 @@ func startChild(name, dir string, on cores, args ...string) (_ *child, err error
 	c := &child{process: p, stdin: stdin}
 	line, err := bufio.NewReader(r).ReadBytes('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot read where %s is: %w; its output:\n%s", name, err, p.tail()), c.stop())
+		return nil, errors.Join(fmt.Errorf("cannot read where %s is: %w; its output:\n%s", name, err, p.outputTail()), c.stop())
 	}
 	if err := json.Unmarshal(line, &c.Hello); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot read where %s is from %q: %w", name, line, err), c.stop())

@@ -31,8 +31,8 @@ func (r *Report) collectors() []string {
 	return out
 }
 
-// of returns a collector's rounds.
-func (r *Report) of(title string) (out []*Round) {
+// roundsOf returns a collector's rounds.
+func (r *Report) roundsOf(title string) (out []*Round) {
 	for _, o := range r.Rounds {
 		if o.Collector == title {
 			out = append(out, o)
@@ -59,7 +59,7 @@ func Markdown(w io.Writer, reports ...*Report) error {
 	}
 	for _, r := range costs {
 		for _, title := range r.collectors() {
-			rounds := r.of(title)
+			rounds := r.roundsOf(title)
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %.0f | %.1f | %.1f s | %s |\n", r.Scenario, title, rounds[0].Version,
 				spread(rounds, (*Round).PerMillion, "%.2f", ""), spread(rounds, (*Round).peakMB, "%.0f", " MB"), r.compared(title, reports),
 				median(rounds, func(o *Round) float64 { return float64(o.Samples) / o.Seconds }),
@@ -84,7 +84,7 @@ func Markdown(w io.Writer, reports ...*Report) error {
 			if i > 0 {
 				sep = ", "
 			}
-			fmt.Fprintf(&b, "%s%s %d × %.0f s", sep, r.Scenario, len(r.of(r.Rounds[0].Collector)), r.Rounds[0].Seconds)
+			fmt.Fprintf(&b, "%s%s %d × %.0f s", sep, r.Scenario, len(r.roundsOf(r.Rounds[0].Collector)), r.Rounds[0].Seconds)
 		}
 	}
 	if len(all) > 0 {
@@ -116,13 +116,13 @@ func (r *Report) compared(title string, all []*Report) string {
 		return ""
 	}
 	var out []string
-	rounds := r.of(title)
-	if with := r.of("vmagent"); len(with) > 0 {
+	rounds := r.roundsOf(title)
+	if with := r.roundsOf("vmagent"); len(with) > 0 {
 		out = append(out, fmt.Sprintf("%.2f × CPU, %.2f × RSS of vmagent's",
 			median(rounds, (*Round).PerMillion)/median(with, (*Round).PerMillion), median(rounds, (*Round).peakMB)/median(with, (*Round).peakMB)))
 	}
 	for _, o := range all {
-		with := o.of(title)
+		with := o.roundsOf(title)
 		if o.Scenario != "passthrough" || o == r || len(with) == 0 {
 			continue
 		}
@@ -141,7 +141,7 @@ func (r *Round) perScrape() float64 { return r.CPUSeconds / float64(r.Scraped) }
 func (r *Report) ceilings(b *strings.Builder) {
 	b.WriteString("\n| collector | version | samples/s that it held on one core | CPU s per million samples | peak RSS | targets and sink used of the other cores | did not hold |\n|---|---|---|---|---|---|---|\n")
 	for _, title := range r.collectors() {
-		rounds := r.of(title)
+		rounds := r.roundsOf(title)
 		var broke []string
 		for _, o := range rounds {
 			for _, t := range o.Tried {

@@ -97,7 +97,7 @@ func Measure(ctx context.Context, c *Collector, s Scenario, number int, dir stri
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			if r.program != nil && r.program.ended() == nil {
-				err = fmt.Errorf("%w; the last output of %s:\n%s", err, c.Title, r.program.tail())
+				err = fmt.Errorf("%w; the last output of %s:\n%s", err, c.Title, r.program.outputTail())
 			}
 			return nil, err
 		}
@@ -210,7 +210,7 @@ func (r *round) measure(ctx context.Context) error {
 	if o.Samples <= 0 {
 		return &behindError{fmt.Sprintf("no sample arrived in %.0f s", o.Seconds)}
 	}
-	if why := r.behind(); r.s.Ceiling && why != "" {
+	if why := r.describeLateness(); r.s.Ceiling && why != "" {
 		return &behindError{why}
 	}
 	return nil
@@ -230,7 +230,7 @@ func (r *round) drain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.out.Faults = r.judge(served, got)
+		r.out.Faults = r.findFaults(served, got)
 		if len(r.out.Faults) == 0 || time.Now().After(deadline) {
 			break
 		}
@@ -251,10 +251,10 @@ func (r *round) peak(context.Context) error {
 	return nil
 }
 
-// judge books what was served and what arrived, and says what is not as it
+// findFaults books what was served and what arrived, and says what is not as it
 // should be. Nothing means: each scrape of each target arrived, whole, once and
 // in order.
-func (r *round) judge(served target.Stats, got sink.Stats) (faults []string) {
+func (r *round) findFaults(served target.Stats, got sink.Stats) (faults []string) {
 	o := &r.out
 	o.Served, o.Expected, o.Delivered = 0, 0, got.Samples
 	for address, n := range served.Scrapes {

@@ -120,7 +120,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := r.finish(ctx); err != nil {
 		return err
 	}
-	return r.judge()
+	return r.checkAll()
 }
 
 // faults does what is to be done, in the seed's order.
@@ -142,20 +142,20 @@ func (r *run) faults(ctx context.Context) error {
 		at := time.Since(r.began)
 		what, err := k.do(ctx)
 		if err != nil {
-			return fmt.Errorf("%s: %w; the last output of weir:\n%s", k.name, err, r.weir.tail())
+			return fmt.Errorf("%s: %w; the last output of weir:\n%s", k.name, err, r.weir.outputTail())
 		}
-		r.say("%3d %6.1fs  %-30s %s", i+1, at.Seconds(), k.name, what)
+		r.printf("%3d %6.1fs  %-30s %s", i+1, at.Seconds(), k.name, what)
 		if err := r.progress(ctx, 1+r.rng.IntN(2)); err != nil {
-			return fmt.Errorf("after %s: %w; the last output of weir:\n%s", k.name, err, r.weir.tail())
+			return fmt.Errorf("after %s: %w; the last output of weir:\n%s", k.name, err, r.weir.outputTail())
 		}
 	}
 	return nil
 }
 
-func (r *run) say(format string, args ...any) { fmt.Fprintf(r.o.Out, format+"\n", args...) }
+func (r *run) printf(format string, args ...any) { fmt.Fprintf(r.o.Out, format+"\n", args...) }
 
-// wrong notes what must not be.
-func (r *run) wrong(format string, args ...any) {
+// addFailure notes what must not be.
+func (r *run) addFailure(format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf(format, args...))
 }
 
@@ -166,10 +166,10 @@ func (r *run) finish(ctx context.Context) error {
 		return err
 	}
 	if err := r.drained(ctx); err != nil {
-		if ctx.Err() != nil || r.weir.gone() != nil {
+		if ctx.Err() != nil || r.weir.exitError() != nil {
 			return err
 		}
-		r.wrong("%v", err) // and then something is lost, most likely
+		r.addFailure("%v", err) // and then something is lost, most likely
 	}
 	r.stop(false)
 	return nil
@@ -188,7 +188,7 @@ func (r *run) eventually(ctx context.Context, what string, f func() error) error
 			return nil
 		}
 		if r.weir != nil {
-			if gone := r.weir.gone(); gone != nil {
+			if gone := r.weir.exitError(); gone != nil {
 				return gone
 			}
 		}

@@ -26,9 +26,9 @@ func (f found) String() string {
 // a block that it does not cover: weir must hear the answer first.
 const answerSlack = 5 * time.Second
 
-// died looks at what a dead process left: all of it is owed from now on. loaded
+// inspectDead looks at what a dead process left: all of it is owed from now on. loaded
 // says that the scrapes it asked for last may be lost.
-func (r *run) died(loaded bool) (f found, err error) {
+func (r *run) inspectDead(loaded bool) (f found, err error) {
 	if loaded {
 		r.deaths = append(r.deaths, r.targets.Stats().Scrapes)
 	}
@@ -38,7 +38,7 @@ func (r *run) died(loaded bool) (f found, err error) {
 			return err
 		}
 		if n != b.Samples {
-			r.wrong("block %d says that it has %d samples, and has %d", b.Seq, b.Samples, n)
+			r.addFailure("block %d says that it has %d samples, and has %d", b.Seq, b.Samples, n)
 		}
 		f.blocks++
 		f.samples += n
@@ -47,7 +47,7 @@ func (r *run) died(loaded bool) (f found, err error) {
 		}
 		f.arrived++
 		if early := rep.CursorSaved.Sub(arrived.Answered); !arrived.Answered.IsZero() && early > answerSlack {
-			r.wrong("block %d was taken by the endpoint %s before the cursor was saved, and is to be sent again", b.Seq, early)
+			r.addFailure("block %d was taken by the endpoint %s before the cursor was saved, and is to be sent again", b.Seq, early)
 		}
 		return nil
 	})

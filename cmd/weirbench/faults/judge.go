@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// judge says what became of everything.
-func (r *run) judge() error {
+// checkAll says what became of everything.
+func (r *run) checkAll() error {
 	served := r.targets.Stats()
 	st := r.sink.Stats(false)
 	p := r.sink.Prove(served.Scrapes)
@@ -18,7 +18,7 @@ func (r *run) judge() error {
 		var unexcused []int
 		for n, sequences := range p.Missing[address] {
 			if sequences+p.Forgiven[address][n] != p.Sequences[address] {
-				r.wrong("scrape %d of %s is there in part: %d of %d samples are missing", n, address, sequences, p.Sequences[address])
+				r.addFailure("scrape %d of %s is there in part: %d of %d samples are missing", n, address, sequences, p.Sequences[address])
 				lost += sequences
 				continue
 			}
@@ -38,7 +38,7 @@ func (r *run) judge() error {
 		met += samples(byDeath)
 		if len(unexcused) > batches+down {
 			lost += samples(unexcused)
-			r.wrong("scrapes %v of %s are missing; weir refused %d batches and failed %d scrapes", unexcused, address, batches, down)
+			r.addFailure("scrapes %v of %s are missing; weir refused %d batches and failed %d scrapes", unexcused, address, batches, down)
 			continue
 		}
 		batches = min(batches, len(unexcused))
@@ -46,12 +46,12 @@ func (r *run) judge() error {
 		failed += samples(unexcused[batches:])
 	}
 	if want := r.o.Targets * r.o.Series; st.Sequences != want {
-		r.wrong("%d sequences arrived, there are %d", st.Sequences, want)
+		r.addFailure("%d sequences arrived, there are %d", st.Sequences, want)
 		lost += want - st.Sequences
 	}
 	check := func(n int64, what string) {
 		if n > 0 {
-			r.wrong("%d %s", n, what)
+			r.addFailure("%d %s", n, what)
 		}
 	}
 	lost = max(lost, p.Owed) // most are among them
@@ -59,17 +59,17 @@ func (r *run) judge() error {
 	check(st.Reordered, "numbers came late")
 	check(st.Changed, "numbers came again with other timestamps")
 	check(st.Invalid, "requests could not be read")
-	r.say("")
+	r.printf("")
 	for _, p := range r.problems {
-		r.say("WRONG: %s", p)
+		r.printf("WRONG: %s", p)
 	}
-	r.say("%d samples of %d series arrived; %d came again, all with the same timestamps and values: %t", st.Samples-st.Duplicates, st.Sequences, st.Duplicates, st.Changed == 0)
+	r.printf("%d samples of %d series arrived; %d came again, all with the same timestamps and values: %t", st.Samples-st.Duplicates, st.Sequences, st.Duplicates, st.Changed == 0)
 	for _, d := range r.drains {
-		r.say("slow endpoint: %s", d)
+		r.printf("slow endpoint: %s", d)
 	}
-	r.say("missing by right: %d samples that a death met before they were accepted, %d refused by a full disk and logged, %d of scrapes that failed, %d in %d damaged blocks",
+	r.printf("missing by right: %d samples that a death met before they were accepted, %d refused by a full disk and logged, %d of scrapes that failed, %d in %d damaged blocks",
 		met, refused, failed, forgiven, r.damaged)
-	r.say("lost = %d", lost)
+	r.printf("lost = %d", lost)
 	if len(r.problems) > 0 {
 		return fmt.Errorf("%w: %d findings with seed %d", ErrLost, len(r.problems), r.o.Seed)
 	}

@@ -113,7 +113,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newTrial(t, 4)
 			do(r)
-			err := r.judge()
+			err := r.checkAll()
 			if got := errors.Is(err, ErrLost); got != (finding != "") {
 				t.Errorf("judge returns %v", err)
 			}
@@ -226,7 +226,7 @@ func TestDied(t *testing.T) {
 	r := newTrial(t, 4)
 	r.written(r.body(1, 1), r.body(2, 2), r.body(3, 3))
 	r.arrives(r.body(1, 1))
-	got, err := r.died(true)
+	got, err := r.inspectDead(true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestDrainage(t *testing.T) {
 	at := time.Unix(0, 0)
 	var d drainage
 	for i, n := range []int64{100, 100, 150, 150, 250, 350, 350} {
-		d.note(at.Add(time.Duration(i)*time.Second), n)
+		d.recordCount(at.Add(time.Duration(i)*time.Second), n)
 	}
 	if got, want := d.rate(), 200.0/3; got != want {
 		t.Errorf("got %v samples/s, want %v", got, want)

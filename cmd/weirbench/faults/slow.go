@@ -31,7 +31,7 @@ func (r *run) slowed(ctx context.Context) (string, error) {
 	if err := r.configure(ctx, fmt.Sprintf("max_samples_per_send = %d\n      min_shards = 1\n      max_shards = %d", each, slowShards)); err != nil {
 		return "", err
 	}
-	r.breaks(&sink.Fault{Delay: sink.Duration(slowLatency)})
+	r.setFault(&sink.Fault{Delay: sink.Duration(slowLatency)})
 	inFlight := float64(slowShards * each)
 	var waiting float64
 	pending := func() (err error) {
@@ -60,7 +60,7 @@ func (r *run) slowed(ctx context.Context) (string, error) {
 			return err
 		}
 		st := r.sink.Stats(false)
-		m.note(time.Now(), st.Samples+st.Report+st.Stale)
+		m.recordCount(time.Now(), st.Samples+st.Report+st.Stale)
 		if waiting < inFlight {
 			return nil
 		}
@@ -68,7 +68,7 @@ func (r *run) slowed(ctx context.Context) (string, error) {
 	}); err != nil {
 		return "", err
 	}
-	r.breaks(nil)
+	r.setFault(nil)
 	r.freeze(false)
 	if err := r.configure(ctx, ""); err != nil {
 		return "", err
@@ -77,7 +77,7 @@ func (r *run) slowed(ctx context.Context) (string, error) {
 	what := fmt.Sprintf("a backlog of %.0f samples drained at %.0f/s, %.0f %% of the %.0f/s that the endpoint can take", backlog, m.rate(), 100*m.rate()/possible, possible)
 	r.drains = append(r.drains, what)
 	if m.rate() < r.o.MinDrain*possible {
-		r.wrong("%s, not %.0f %%", what, 100*r.o.MinDrain)
+		r.addFailure("%s, not %.0f %%", what, 100*r.o.MinDrain)
 	}
 	return what, nil
 }
@@ -94,7 +94,7 @@ func (r *run) configure(ctx context.Context, queue string) error {
 		return err
 	}
 	r.stop(false)
-	if _, err := r.died(true); err != nil {
+	if _, err := r.inspectDead(true); err != nil {
 		return err
 	}
 	return r.start(ctx)
@@ -106,9 +106,9 @@ type drainage struct {
 	first, last  int64
 }
 
-// note notes the number. Samples arrive a request at a time, so the rate counts
+// recordCount notes the number. Samples arrive a request at a time, so the rate counts
 // from one rise to another.
-func (d *drainage) note(at time.Time, n int64) {
+func (d *drainage) recordCount(at time.Time, n int64) {
 	switch {
 	case d.last == 0:
 		d.last = n

@@ -66,8 +66,8 @@ func (r *run) kinds() []kind {
 	return ks
 }
 
-// breaks makes the endpoint behave so, or well if f is nil.
-func (r *run) breaks(f *sink.Fault) {
+// setFault makes the endpoint behave so, or well if f is nil.
+func (r *run) setFault(f *sink.Fault) {
 	if err := r.sink.SetFault(f); err != nil {
 		panic("BUG: " + err.Error())
 	}
@@ -76,7 +76,7 @@ func (r *run) breaks(f *sink.Fault) {
 // endpoint has the endpoint out of order for some scrapes.
 func (r *run) endpoint(ctx context.Context, f sink.Fault) (string, error) {
 	before := r.sink.Stats(false)
-	r.breaks(&f)
+	r.setFault(&f)
 	if err := r.progress(ctx, 2+r.rng.IntN(3)); err != nil {
 		return "", err
 	}
@@ -84,7 +84,7 @@ func (r *run) endpoint(ctx context.Context, f sink.Fault) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r.breaks(nil)
+	r.setFault(nil)
 	if err := r.eventually(ctx, "the endpoint takes samples again", func() error {
 		if st := r.sink.Stats(false); st.Samples == before.Samples {
 			return fmt.Errorf("still %d", st.Samples)
@@ -101,22 +101,22 @@ func (r *run) endpoint(ctx context.Context, f sink.Fault) (string, error) {
 // is out of order before, and well again some time after.
 func (r *run) killed(ctx context.Context, f *sink.Fault) (string, error) {
 	if f != nil {
-		r.breaks(f)
+		r.setFault(f)
 		if err := r.progress(ctx, 1+r.rng.IntN(3)); err != nil {
 			return "", err
 		}
 	}
-	if err := r.sometime(ctx, r.o.Interval); err != nil {
+	if err := r.waitRandom(ctx, r.o.Interval); err != nil {
 		return "", err
 	}
 	r.kill()
-	return r.again(ctx, "left", true)
+	return r.restartAfterKill(ctx, "left", true)
 }
 
-// again looks at what a dead process left, starts the next one and heals the
+// restartAfterKill looks at what a dead process left, starts the next one and heals the
 // endpoint.
-func (r *run) again(ctx context.Context, what string, loaded bool) (string, error) {
-	f, err := r.died(loaded)
+func (r *run) restartAfterKill(ctx context.Context, what string, loaded bool) (string, error) {
+	f, err := r.inspectDead(loaded)
 	if err != nil {
 		return "", err
 	}
@@ -128,14 +128,14 @@ func (r *run) again(ctx context.Context, what string, loaded bool) (string, erro
 			return "", err
 		}
 	}
-	r.breaks(nil)
+	r.setFault(nil)
 	return what + " " + f.String(), nil
 }
 
 // killedAtRest kills weir when everything that the targets answered must have
 // been accepted: no scrape is excused.
 func (r *run) killedAtRest(ctx context.Context) (string, error) {
-	r.breaks(&dead)
+	r.setFault(&dead)
 	if err := r.progress(ctx, 1+r.rng.IntN(3)); err != nil {
 		return "", err
 	}
@@ -145,19 +145,19 @@ func (r *run) killedAtRest(ctx context.Context) (string, error) {
 	}
 	r.kill()
 	r.freeze(false)
-	return r.again(ctx, "left", false)
+	return r.restartAfterKill(ctx, "left", false)
 }
 
 // stopped stops weir and starts it again.
 func (r *run) stopped(ctx context.Context, f *sink.Fault) (string, error) {
 	if f != nil {
-		r.breaks(f)
+		r.setFault(f)
 		if err := r.progress(ctx, 1+r.rng.IntN(3)); err != nil {
 			return "", err
 		}
 	}
 	took := r.stop(f != nil)
-	return r.again(ctx, fmt.Sprintf("took %.1f s and left", took.Seconds()), true)
+	return r.restartAfterKill(ctx, fmt.Sprintf("took %.1f s and left", took.Seconds()), true)
 }
 
 // reload changes config and script, and sends SIGHUPs meanwhile.
@@ -199,15 +199,15 @@ func (r *run) reloadedAndKilled(ctx context.Context) (string, error) {
 	if err := r.reload(); err != nil {
 		return "", err
 	}
-	if err := r.sometime(ctx, 300*time.Millisecond); err != nil {
+	if err := r.waitRandom(ctx, 300*time.Millisecond); err != nil {
 		return "", err
 	}
 	r.kill()
-	return r.again(ctx, "left", true)
+	return r.restartAfterKill(ctx, "left", true)
 }
 
-// sometime lets some time pass: a kill is to hit at any moment.
-func (r *run) sometime(ctx context.Context, within time.Duration) error {
+// waitRandom lets some time pass: a kill is to hit at any moment.
+func (r *run) waitRandom(ctx context.Context, within time.Duration) error {
 	return clock.Sleep(ctx, clock.System{}, time.Duration(r.rng.Int64N(int64(within))))
 }
 
@@ -216,13 +216,13 @@ func (r *run) flipped(ctx context.Context) (string, error) {
 	if err := r.drained(ctx); err != nil { // so that only the damage is counted
 		return "", err
 	}
-	r.breaks(&dead)
+	r.setFault(&dead)
 	for n := range 2 {
 		if err := r.progress(ctx, 2+r.rng.IntN(2)); err != nil {
 			return "", err
 		}
 		r.kill()
-		if _, err := r.died(true); err != nil {
+		if _, err := r.inspectDead(true); err != nil {
 			return "", err
 		}
 		if n == 0 {
@@ -238,7 +238,7 @@ func (r *run) flipped(ctx context.Context) (string, error) {
 	if err := r.start(ctx); err != nil {
 		return "", err
 	}
-	r.breaks(nil)
+	r.setFault(nil)
 	if err := r.drained(ctx); err != nil {
 		return "", err
 	}
@@ -251,18 +251,18 @@ func (r *run) flipped(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if int(blocks) != d.blocks || int(samples) != d.samples {
-		r.wrong("%d blocks were damaged, with %d samples where the header is good; weir counts %v and %v", d.blocks, d.samples, blocks, samples)
+		r.addFailure("%d blocks were damaged, with %d samples where the header is good; weir counts %v and %v", d.blocks, d.samples, blocks, samples)
 	}
 	kept, _ := filepath.Glob(filepath.Join(r.data(), "journal", "*", "*.damaged")) // the pattern is valid
 	if len(kept) == 0 {
-		r.wrong("no damaged segment was kept")
+		r.addFailure("no damaged segment was kept")
 	}
 	return fmt.Sprintf("%d blocks damaged, %d of them in the header; weir counts %.0f, %d files are kept", d.blocks, d.headers, blocks, len(kept)), nil
 }
 
 // filled fills the disk for some scrapes, with the endpoint dead.
 func (r *run) filled(ctx context.Context, kill bool) (string, error) {
-	r.breaks(&dead)
+	r.setFault(&dead)
 	const refused = `msg="batch was dropped"`
 	from := len(r.weir.output())
 	ballast := filepath.Join(r.data(), "ballast")
@@ -284,7 +284,7 @@ func (r *run) filled(ctx context.Context, kill bool) (string, error) {
 	what := fmt.Sprintf("%d batches were refused", strings.Count(r.weir.output()[from:], refused))
 	if kill {
 		r.kill()
-		f, err := r.died(true)
+		f, err := r.inspectDead(true)
 		if err != nil {
 			return "", err
 		}
@@ -293,7 +293,7 @@ func (r *run) filled(ctx context.Context, kill bool) (string, error) {
 		}
 		// The disk is full still: what is there is sent all the same, and that
 		// makes room.
-		r.breaks(nil)
+		r.setFault(nil)
 		if err := r.eventually(ctx, "the backlog is sent", func() error {
 			if n := r.sink.Prove(nil).Owed; n > 0 {
 				return fmt.Errorf("%d samples are missing", n)
@@ -307,7 +307,7 @@ func (r *run) filled(ctx context.Context, kill bool) (string, error) {
 	if err := os.Remove(ballast); err != nil {
 		return "", err
 	}
-	r.breaks(nil)
+	r.setFault(nil)
 	return what, nil
 }
 

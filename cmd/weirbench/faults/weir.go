@@ -44,16 +44,16 @@ func (w *weir) output() string {
 	return w.out.String()
 }
 
-func (w *weir) tail() string {
+func (w *weir) outputTail() string {
 	s := w.output()
 	return s[max(0, len(s)-3000):]
 }
 
-// gone returns an error when the process has ended.
-func (w *weir) gone() error {
+// exitError returns an error when the process has ended.
+func (w *weir) exitError() error {
 	select {
 	case <-w.done:
-		return fmt.Errorf("weir ended (%v); its last output:\n%s", w.err, w.tail())
+		return fmt.Errorf("weir ended (%v); its last output:\n%s", w.err, w.outputTail())
 	default:
 		return nil
 	}
@@ -78,7 +78,7 @@ func (r *run) start(ctx context.Context) error {
 	return r.eventually(ctx, "weir says where its page is", func() error {
 		m := pageLine.FindStringSubmatch(w.output())
 		if m == nil {
-			return fmt.Errorf("it printed %q", w.tail())
+			return fmt.Errorf("it printed %q", w.outputTail())
 		}
 		w.url = m[1]
 		return nil
@@ -103,15 +103,15 @@ func (r *run) stop(dead bool) (took time.Duration) {
 	select {
 	case <-r.weir.done:
 	case <-time.After(r.o.Patience):
-		r.wrong("weir did not stop within %s of SIGTERM; its last output:\n%s", r.o.Patience, r.weir.tail())
+		r.addFailure("weir did not stop within %s of SIGTERM; its last output:\n%s", r.o.Patience, r.weir.outputTail())
 	}
 	took = time.Since(began)
 	if dead && took > r.o.StopWithin {
-		r.wrong("SIGTERM took %s while the endpoint was dead, not %s at most", took.Round(time.Millisecond), r.o.StopWithin)
+		r.addFailure("SIGTERM took %s while the endpoint was dead, not %s at most", took.Round(time.Millisecond), r.o.StopWithin)
 	}
 	r.kill()
 	if code := r.weir.cmd.ProcessState.ExitCode(); code != 0 {
-		r.wrong("weir ended with status %d after SIGTERM; its last output:\n%s", code, r.weir.tail())
+		r.addFailure("weir ended with status %d after SIGTERM; its last output:\n%s", code, r.weir.outputTail())
 	}
 	return took
 }

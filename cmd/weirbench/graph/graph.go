@@ -78,7 +78,7 @@ func SVG(w io.Writer, title, unit string, lines ...Line) error {
 			from, to, most = min(from, p.X), max(to, p.X), max(most, p.Y)
 		}
 	}
-	most, to = nice(most), max(to, from+1)
+	most, to = roundUp(most), max(to, from+1)
 	x := func(v float64) float64 { return left + (v-from)/(to-from)*(width-left-right) }
 	y := func(v float64) float64 { return height - bottom - v/most*(height-top-bottom) }
 	var b strings.Builder
@@ -103,8 +103,8 @@ func SVG(w io.Writer, title, unit string, lines ...Line) error {
 	return err
 }
 
-// nice returns a round number that is at least v.
-func nice(v float64) float64 {
+// roundUp returns a round number that is at least v.
+func roundUp(v float64) float64 {
 	if v <= 0 {
 		return 1
 	}

@@ -61,7 +61,7 @@ func TestSVG(t *testing.T) {
 
 func TestNice(t *testing.T) {
 	for v, want := range map[float64]float64{0: 1, 1: 1, 1.1: 2, 3: 4, 4.5: 5, 51: 80, 81: 100, 187: 200, 1000: 1000} {
-		if got := nice(v); got != want {
+		if got := roundUp(v); got != want {
 			t.Errorf("nice(%g) = %g, want %g", v, got, want)
 		}
 	}

@@ -49,8 +49,8 @@ func newContent(file int, json bool, seed uint64) *content {
 	return &content{file: file, json: json, random: rand.New(rand.NewPCG(seed, uint64(file))), counts: map[byte]int64{}}
 }
 
-// at sets the time that the next lines show.
-func (c *content) at(now time.Time) {
+// setTime sets the time that the next lines show.
+func (c *content) setTime(now time.Time) {
 	c.second, c.nano = now.UTC().Format("2006-01-02T15:04:05"), now.Nanosecond()
 }
 

@@ -240,7 +240,7 @@ func (w *Writer) write(f *file, lines int) error { return f.write(w.text(f, line
 
 // text makes lines, valid until it is called again.
 func (w *Writer) text(f *file, lines int) []byte {
-	f.at(time.Now())
+	f.setTime(time.Now())
 	w.buf = w.buf[:0]
 	for range lines {
 		w.buf = f.append(w.buf)

@@ -51,7 +51,7 @@ func work(ctx context.Context, client *http.Client, o Options, worker int, sampl
 	for i := worker; ctx.Err() == nil; i += o.Workers {
 		t := o.Targets[i%len(o.Targets)]
 		buf.Reset()
-		if err := do(ctx, client, http.MethodGet, "http://"+t+"/metrics", nil, &buf); err != nil {
+		if err := sendRequest(ctx, client, http.MethodGet, "http://"+t+"/metrics", nil, &buf); err != nil {
 			return unlessOver(ctx, fmt.Errorf("cannot scrape: %w", err))
 		}
 		if writes[t] == nil {
@@ -60,7 +60,7 @@ func work(ctx context.Context, client *http.Client, o Options, worker int, sampl
 				return fmt.Errorf("cannot write what %s shows: %w", t, err)
 			}
 		}
-		if err := do(ctx, client, http.MethodPost, o.Write, writes[t], &buf); err != nil {
+		if err := sendRequest(ctx, client, http.MethodPost, o.Write, writes[t], &buf); err != nil {
 			return unlessOver(ctx, fmt.Errorf("cannot write: %w", err))
 		}
 		samples.Add(count[t])
@@ -75,7 +75,7 @@ func unlessOver(ctx context.Context, err error) error {
 	return err
 }
 
-func do(ctx context.Context, client *http.Client, method, url string, body []byte, into *bytes.Buffer) error {
+func sendRequest(ctx context.Context, client *http.Client, method, url string, body []byte, into *bytes.Buffer) error {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return err

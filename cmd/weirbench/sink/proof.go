@@ -48,7 +48,7 @@ type Arrival struct {
 // already.
 func (s *Server) Owe(body []byte, v2 bool) (samples int, a Arrival, err error) {
 	a.Known = true
-	samples, err = s.note(body, v2, func(l *ledger, o owed) {
+	samples, err = s.recordSamples(body, v2, func(l *ledger, o owed) {
 		l.owes[o] = struct{}{}
 		q := l.sequences[o.series]
 		if q == nil || q.lacks(o.n) {
@@ -63,13 +63,13 @@ func (s *Server) Owe(body []byte, v2 bool) (samples int, a Arrival, err error) {
 // Forgive notes that the samples of a request need not arrive: it was damaged
 // on purpose.
 func (s *Server) Forgive(body []byte, v2 bool) (samples int, err error) {
-	return s.note(body, v2, func(l *ledger, o owed) {
+	return s.recordSamples(body, v2, func(l *ledger, o owed) {
 		delete(l.owes, o)
 		l.forgiven[o] = struct{}{}
 	})
 }
 
-func (s *Server) note(body []byte, v2 bool, f func(*ledger, owed)) (samples int, err error) {
+func (s *Server) recordSamples(body []byte, v2 bool, f func(*ledger, owed)) (samples int, err error) {
 	raw, err := s2.Decode(nil, body)
 	if err != nil {
 		return 0, fmt.Errorf("cannot decompress the request: %w", err)

@@ -14,7 +14,7 @@ import (
 // push takes a push request of Loki. It does not use weir's decoder, whose
 // mistakes it is to see.
 func (s *Server) push(w http.ResponseWriter, r *http.Request) {
-	s.take(w, r, notPush(r.Header.Get("Content-Type")), s.bookPush, func() {})
+	s.receiveRequest(w, r, notPush(r.Header.Get("Content-Type")), s.bookPush, func() {})
 }
 
 // notPush says what is wrong with the content type of a push request.
@@ -28,7 +28,7 @@ func notPush(contentType string) error {
 // lines takes lines as they are, one after the other, as collectors send them
 // that know nothing of Loki.
 func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
-	f, refused := s.misbehave(w, r)
+	f, refused := s.applyFault(w, r)
 	if refused {
 		return
 	}

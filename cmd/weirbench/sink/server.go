@@ -129,7 +129,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 		took, err = s.book(v2, b)
 		return err
 	}
-	s.take(w, r, err, book, func() {
+	s.receiveRequest(w, r, err, book, func() {
 		s.answered(took)
 		if v2 {
 			h := w.Header()
@@ -140,11 +140,11 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// take reads and decompresses a request, books it, and answers as the fault in
+// receiveRequest reads and decompresses a request, books it, and answers as the fault in
 // effect says, or well: good is called before a good answer, to set headers. unsupported is what
 // is wrong with its content type, if anything is.
-func (s *Server) take(w http.ResponseWriter, r *http.Request, unsupported error, book func(*scratch) error, good func()) {
-	f, refused := s.misbehave(w, r)
+func (s *Server) receiveRequest(w http.ResponseWriter, r *http.Request, unsupported error, book func(*scratch) error, good func()) {
+	f, refused := s.applyFault(w, r)
 	if refused {
 		return
 	}
@@ -178,9 +178,9 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, unsupported error,
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// misbehave returns the fault for a request, nil for none, and whether the request
+// applyFault returns the fault for a request, nil for none, and whether the request
 // was refused by it.
-func (s *Server) misbehave(w http.ResponseWriter, r *http.Request) (f *Fault, refused bool) {
+func (s *Server) applyFault(w http.ResponseWriter, r *http.Request) (f *Fault, refused bool) {
 	f, over := s.faults.next()
 	if f == nil {
 		return nil, false

@@ -107,9 +107,9 @@ func (w *writer) family(name, kind, help string) {
 	w.text = fmt.Appendf(w.text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// rests reports whether the next n lines are of something idle: a tenth of all
+// isIdle reports whether the next n lines are of something idle: a tenth of all
 // lines is.
-func (w *writer) rests(n int) bool {
+func (w *writer) isIdle(n int) bool {
 	if (w.idle+n)*10 > len(w.names)+n {
 		return false
 	}

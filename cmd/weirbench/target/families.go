@@ -21,7 +21,7 @@ func newBody(o Options) *Body {
 	for _, m := range runtimeMetrics[:runtime] {
 		w.family(m.name, m.kind, m.help)
 		w.series(m.name, "")
-		w.value(m.shape, m.step, w.rests(1))
+		w.value(m.shape, m.step, w.isIdle(1))
 	}
 	left -= runtime
 	handlers := left / perHandler
@@ -37,7 +37,7 @@ func newBody(o Options) *Body {
 		w.family("app_shard_lag_seconds", "gauge", "How far a shard is behind its leader.")
 		for i := range n {
 			w.series("app_shard_lag_seconds", fmt.Sprintf(`shard="%d"`, i))
-			w.value(fmt.Sprintf("%d.%03d", 1+w.rand(9), w.rand(1000)), 1+w.rand(97), w.rests(1))
+			w.value(fmt.Sprintf("%d.%03d", 1+w.rand(9), w.rand(1000)), 1+w.rand(97), w.isIdle(1))
 		}
 	}
 	for w.sequences < o.Sequences {
@@ -92,7 +92,7 @@ func requests(w *writer, handlers int) {
 	}
 	w.family(name, "counter", "Requests answered, by handler, method and status code.")
 	for i := range handlers {
-		idle := w.rests(6)
+		idle := w.isIdle(6)
 		for _, l := range []string{`code="200",method="GET"`, `code="304",method="GET"`, `code="404",method="GET"`, `code="500",method="GET"`, `code="201",method="POST"`, `code="409",method="POST"`} {
 			code, method := l[:10], l[11:]
 			w.series(name, code+`,handler="`+handler(i)+`",`+method)
@@ -103,7 +103,7 @@ func requests(w *writer, handlers int) {
 
 // histogram writes one child of a histogram family, and sum and count.
 func histogram(w *writer, name, labels string, bounds []string, sum string) {
-	idle := w.rests(len(bounds) + 2)
+	idle := w.isIdle(len(bounds) + 2)
 	count, step := 1_000_000+w.rand(10000), uint64(0) // room for a longest lap
 	for _, le := range bounds {
 		w.series(name+"_bucket", labels+`,le="`+le+`"`)
@@ -154,7 +154,7 @@ func calls(w *writer, handlers int) {
 	}
 	w.family(name, "summary", "How long calls of the service behind a handler took.")
 	for i := range handlers {
-		idle := w.rests(5)
+		idle := w.isIdle(5)
 		labels := fmt.Sprintf(`service="backend-%d"`, i)
 		for _, q := range []string{"0.5", "0.9", "0.99"} {
 			w.series(name, `quantile="`+q+`",`+labels)
@@ -174,7 +174,7 @@ func caches(w *writer, handlers int) {
 	gauge := func(name, help, labels string, values []string) {
 		w.family(name, "gauge", help)
 		for i := range handlers {
-			idle := w.rests(len(values))
+			idle := w.isIdle(len(values))
 			for _, v := range values {
 				w.series(name, fmt.Sprintf(`%s="%s",pool="pool-%d"`, labels, v, i))
 				w.value(strconv.FormatUint(100+w.rand(800), 10), 1+w.rand(50), idle)

@@ -10,14 +10,14 @@ type pace struct {
 	count int64
 }
 
-// asked notes a scrape.
-func (p *pace) asked(now time.Time, interval time.Duration) {
-	p.count = p.late(now, interval)
+// recordScrape notes a scrape.
+func (p *pace) recordScrape(now time.Time, interval time.Duration) {
+	p.count = p.countLate(now, interval)
 	p.last = now
 }
 
-// late returns how often it was late until now.
-func (p *pace) late(now time.Time, interval time.Duration) int64 {
+// countLate returns how often it was late until now.
+func (p *pace) countLate(now time.Time, interval time.Duration) int64 {
 	if p.last.IsZero() || interval <= 0 {
 		return p.count
 	}

@@ -13,12 +13,12 @@ func TestPace(t *testing.T) {
 		for i, s := range at {
 			now := began.Add(time.Duration(s * float64(time.Second)))
 			if i == len(at)-1 { // the last is when it is looked at
-				if got := p.late(now, time.Second); got != want {
+				if got := p.countLate(now, time.Second); got != want {
 					t.Errorf("asked at %v it is %d times late, want %d", at, got, want)
 				}
 				continue
 			}
-			p.asked(now, time.Second)
+			p.recordScrape(now, time.Second)
 		}
 	}
 	f(0, 100) // never asked
@@ -28,8 +28,8 @@ func TestPace(t *testing.T) {
 	f(9, 0, 10)
 	f(3, 0, 2, 4, 6)
 	var p pace
-	p.asked(time.Unix(0, 0), 0)
-	if p.late(time.Unix(1000, 0), 0) != 0 {
+	p.recordScrape(time.Unix(0, 0), 0)
+	if p.countLate(time.Unix(1000, 0), 0) != 0 {
 		t.Error("late without an interval")
 	}
 }

@@ -150,7 +150,7 @@ func (s *Server) Stats() Stats {
 	st := Stats{Series: s.body.Len(), Scrapes: make(map[string]int, len(s.targets)), Refused: map[string]int{}}
 	for _, t := range s.targets {
 		t.mu.Lock()
-		st.Late += t.pace.late(time.Now(), t.o.Interval)
+		st.Late += t.pace.countLate(time.Now(), t.o.Interval)
 		st.Scrapes[t.listener.Addr().String()] = t.scrapes
 		if t.refused > 0 {
 			st.Refused[t.listener.Addr().String()] = t.refused
@@ -176,7 +176,7 @@ func (t *one) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the bench is over", http.StatusServiceUnavailable)
 		return
 	}
-	t.pace.asked(time.Now(), t.o.Interval)
+	t.pace.recordScrape(time.Now(), t.o.Interval)
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	*buf = t.body.Append((*buf)[:0], t.number, t.scrapes+1)

@@ -98,20 +98,20 @@ func (s *Service) admit(p *posture, r *nethttp.Request) (*nethttp.Request, calle
 	if s.hasToken(r) {
 		who.owner = secure
 	}
-	a, asks := s.accessOf(r), p.auth.asks(r.URL.Path) && r.URL.Path != linkPath
+	a, asks := s.accessOf(r), p.auth.needsPassword(r.URL.Path) && r.URL.Path != linkPath
 	if a == owned && !secure {
 		return r, who, errPlaintextPath // before a browser asks for a password
 	}
 	if _, _, ok := r.BasicAuth(); ok && p.auth != nil {
 		// Routes of components may have passwords of their own.
 		counts := asks || a != served
-		if counts && !s.failures.take(r) {
+		if counts && !s.failures.countAttempt(r) {
 			if asks || a == owned {
 				return r, who, errTooMany
 			}
 			return r, who, nil // as without a login
 		}
-		if who.login = p.auth.knows(r); who.login {
+		if who.login = p.auth.authenticate(r); who.login {
 			who.owner = secure
 			if counts {
 				s.failures.giveBack(r)

@@ -34,13 +34,13 @@ func newAuth(a *AuthArguments) *auth {
 	return out
 }
 
-// asks reports whether a path needs a password.
-func (a *auth) asks(path string) bool {
+// needsPassword reports whether a path needs a password.
+func (a *auth) needsPassword(path string) bool {
 	return a != nil && a.matching == slices.ContainsFunc(a.paths, func(p string) bool { return strings.HasPrefix(path, p) })
 }
 
-// knows reports whether a request has the name and the password.
-func (a *auth) knows(r *nethttp.Request) bool {
+// authenticate reports whether a request has the name and the password.
+func (a *auth) authenticate(r *nethttp.Request) bool {
 	if a == nil {
 		return false
 	}
@@ -80,11 +80,11 @@ type failures struct {
 	until map[netip.Addr]time.Time // when the failures of an address are forgotten
 }
 
-// take counts an attempt, before it is known whether it is right, so that
+// countAttempt counts an attempt, before it is known whether it is right, so that
 // attempts at the same time count as well. It returns false if there have been
 // too many. A connection on which a login was right may go on, so that others
 // behind its address cannot lock it out.
-func (f *failures) take(r *nethttp.Request) bool {
+func (f *failures) countAttempt(r *nethttp.Request) bool {
 	if c := connectionOf(r); c != nil && c.in.Load() {
 		return true
 	}

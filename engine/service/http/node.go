@@ -103,7 +103,7 @@ func find(host service.Host, id string) (service.Info, kind, bool) {
 
 // flows reports whether data can come to a node or from it, or has.
 func flows(ls []linked, n Node) bool {
-	return n.Samples != nil && (!n.Samples.none() || n.Lines != nil ||
+	return n.Samples != nil && (!n.Samples.isEmpty() || n.Lines != nil ||
 		slices.ContainsFunc(ls, func(l linked) bool { return len(l.IDs) > 0 && (l.Name == getsFrom || l.Name == sendsTo) }))
 }
 

@@ -113,7 +113,7 @@ func (s Samples) Lost() (n uint64) {
 	return n
 }
 
-func (s Samples) none() bool {
+func (s Samples) isEmpty() bool {
 	return s.In == 0 && s.Out == 0 && s.Lost() == 0 && (s.Waiting == nil || *s.Waiting == 0)
 }
 
@@ -182,7 +182,7 @@ func newNode(i service.Info) Node {
 	}
 	if s, b := i.Stats, i.Backlog; s != nil {
 		n.Samples = newSamples(s.In.Load(), s.Out.Load(), s.Dropped(), b.Journal, b.Samples)
-		if lines := newSamples(s.LinesIn.Load(), s.LinesOut.Load(), s.DroppedLines(), b.Journal, b.Lines); !lines.none() {
+		if lines := newSamples(s.LinesIn.Load(), s.LinesOut.Load(), s.DroppedLines(), b.Journal, b.Lines); !lines.isEmpty() {
 			n.Lines = lines
 		}
 		n.Quarantined = b.Quarantined

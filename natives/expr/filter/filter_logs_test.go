@@ -58,7 +58,7 @@ func TestLines(t *testing.T) {
 		n := componenttest.New(t, "expr.filter.f")
 		c := build(t, n, arguments(sink.Receiver(), kind, src))
 		b := parseLines(t, in)
-		b.Receipt = batch.NewReceipt(nil)
+		b.Ack = batch.NewAck(nil)
 		sendLines(t, c, b)
 		var got []string
 		for _, line := range linesOf(sink) {
@@ -68,8 +68,8 @@ func TestLines(t *testing.T) {
 			t.Errorf("%s %s (-want +got):\n%s", kind, src, diff)
 		}
 		for _, out := range sink.Logs() {
-			if out.Source != b.Source || out.Receipt != b.Receipt {
-				t.Errorf("%s %s: the source or the receipt is another", kind, src)
+			if out.Source != b.Source || out.Ack != b.Ack {
+				t.Errorf("%s %s: the source or the acknowledgement is another", kind, src)
 			}
 			if len(want) == b.Len() && &out.Line[0] != &b.Line[0] {
 				t.Errorf("%s %s: nothing is dropped, and the batch is copied", kind, src)

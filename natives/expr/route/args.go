@@ -70,8 +70,8 @@ func (a *Arguments) fit() *clause.Fit {
 // passes is Registration.Passes.
 func passes(args any) (batch.Signals, string) { return args.(*Arguments).fit().Signals() }
 
-// ways are the receivers by route, those of forward_to last.
-func (a *Arguments) ways() (out [][]*flow.Receiver) {
+// receiversByRoute are the receivers by route, those of forward_to last.
+func (a *Arguments) receiversByRoute() (out [][]*flow.Receiver) {
 	for _, r := range a.Routes {
 		out = append(out, r.ForwardTo)
 	}

@@ -78,7 +78,7 @@ func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	c.gen.Next(
 		func(r *rules) bool { return r.same(a) },
-		func() *rules { return newRules(a, c.mem.exits.Open(c.opts.Stats, a.ways()...)) })
+		func() *rules { return newRules(a, c.mem.exits.Open(c.opts.Stats, a.receiversByRoute()...)) })
 	c.mem.failures.Start(&c.opts)
 	c.gen.Redirected()
 	return nil

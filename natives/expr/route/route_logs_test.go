@@ -22,7 +22,7 @@ func (l *lab) parseLines(text string) *batch.Logs {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	b.Receipt = batch.NewReceipt(nil)
+	b.Ack = batch.NewAck(nil)
 	return b
 }
 
@@ -70,8 +70,8 @@ func TestLines(t *testing.T) {
 		l.wantLines(want)
 		for _, s := range l.sinks {
 			for _, b := range s.Logs() {
-				if b.Receipt != in.Receipt || b.Source != in.Source {
-					t.Error("a part has another receipt or source")
+				if b.Ack != in.Ack || b.Source != in.Source {
+					t.Error("a part has another acknowledgement or source")
 				}
 			}
 		}

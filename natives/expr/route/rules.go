@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
-// rules are the routes of one generation and what they remember of series.
+// rules are the routes of one instance and what they remember of series.
 type rules struct {
 	args    *Arguments
 	exits   []flow.Exit
@@ -81,7 +81,7 @@ var words = sync.Pool{New: func() any { return new([]uint64) }}
 func (r *rules) apply(b *batch.Metrics, failed *clause.Batch) (parts []flow.Part, dropped int) {
 	var x expr.Sample
 	return r.split(batch.SignalMetrics, &r.samples, b.Series,
-		func(i int, a *asked) uint64 { return r.samples.ask(&x, b, i, a, failed) },
+		func(i int, a *asked) uint64 { return r.samples.chooseRoute(&x, b, i, a, failed) },
 		func(leave func(row int) bool) flow.Part { return flow.Part{Batch: b.Select(leave)} })
 }
 
@@ -171,8 +171,8 @@ func (s *side) wayOf(of *batch.Series) way {
 	return s.memo.Put(of, w)
 }
 
-// ask returns the route of row i, of several ones for a marker.
-func (s *side) ask(x *expr.Sample, b *batch.Metrics, i int, a *asked, failed *clause.Batch) uint64 {
+// chooseRoute returns the route of row i, of several ones for a marker.
+func (s *side) chooseRoute(x *expr.Sample, b *batch.Metrics, i int, a *asked, failed *clause.Batch) uint64 {
 	stale := batch.IsStale(b.V[i])
 	if stale {
 		if went := a.went.Swap(0); went != 0 {

@@ -27,7 +27,7 @@ func (r *rules) applyLogs(b *batch.Logs, now time.Time, failed *clause.Batch) *b
 	}
 	w := logWindows.Get().(*view.Logs)
 	defer logWindows.Put(w)
-	w.Reset(b, r.gen, now)
+	w.Reset(b, r.cache, now)
 	defer w.Done()
 	k := &linesCall{programs: r.lines, once: once{edits: r.lines.series, column: b.Stream, add: failed.AddLine}, b: b, w: w, failed: failed}
 	if !k.run(&w.Window) {

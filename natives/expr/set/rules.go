@@ -11,10 +11,10 @@ import (
 	"github.com/weir-run/weir/natives/expr/internal/clause"
 )
 
-// rules are the expressions of one generation and what they made of series.
+// rules are the expressions of one instance and what they made of series.
 type rules struct {
 	args    *Arguments
-	gen     *view.Generation
+	cache   *view.Cache
 	samples *programs // nil: it is not for samples
 	lines   *programs // nil: it is not for lines
 
@@ -41,7 +41,7 @@ type edit struct {
 const argumentMeta = "meta"
 
 func newRules(a *Arguments) *rules {
-	r := &rules{args: a, gen: view.NewGeneration(view.Options{})}
+	r := &rules{args: a, cache: view.NewCache(view.Options{})}
 	signals, _ := a.fit().Signals()
 	if signals&batch.SignalMetrics != 0 {
 		p := new(programs)
@@ -83,11 +83,11 @@ func (p *programs) add(e edit) {
 // Sweep forgets released series.
 func (r *rules) Sweep() {
 	r.last.Sweep(nil)
-	r.gen.Sweep()
+	r.cache.Sweep()
 }
 
 // Close gives back all handles that were derived.
-func (r *rules) Close() { r.gen.Close() }
+func (r *rules) Close() { r.cache.Close() }
 
 var windows = sync.Pool{New: func() any { return new(view.Metrics) }}
 
@@ -109,7 +109,7 @@ func (r *rules) apply(b *batch.Metrics, now time.Time, failed *clause.Batch) vie
 	}
 	w := windows.Get().(*view.Metrics)
 	defer windows.Put(w)
-	w.Reset(b, r.gen, now)
+	w.Reset(b, r.cache, now)
 	defer w.Done()
 	k := &call{programs: r.samples, once: once{edits: r.samples.series, column: b.Series, add: failed.Add}, b: b, w: w, last: &r.last, failed: failed}
 	if !k.run(&w.Window) {

@@ -71,11 +71,11 @@ func TestLines(t *testing.T) {
 }
 
 // TestLinesShareColumns: what is not set is not copied, and the source gets its
-// receipt back.
+// acknowledgement back.
 func TestLinesShareColumns(t *testing.T) {
 	l := newLab(t, label("x", "'1'"))
 	in := l.parseLines("{a=\"1\"} {m=\"1\"} one\n{a=\"1\",x=\"1\"} two")
-	in.Receipt = batch.NewReceipt(nil)
+	in.Ack = batch.NewAck(nil)
 	out := l.sendLines(in)
 	if &out.Line[0] != &in.Line[0] || &out.T[0] != &in.T[0] || &out.Meta[0] != &in.Meta[0] {
 		t.Error("columns that did not change are not shared")
@@ -83,8 +83,8 @@ func TestLinesShareColumns(t *testing.T) {
 	if out.Stream[1] != in.Stream[1] || out.Stream[0].Source() != in.Stream[0] {
 		t.Error("the streams are not those they should be")
 	}
-	if out.Receipt != in.Receipt || out.Source != in.Source {
-		t.Error("the receipt or the source is another")
+	if out.Ack != in.Ack || out.Source != in.Source {
+		t.Error("the acknowledgement or the source is another")
 	}
 	if again := l.sendLines(in); again.Stream[0] != out.Stream[0] {
 		t.Error("the same stream became another handle")
@@ -92,8 +92,8 @@ func TestLinesShareColumns(t *testing.T) {
 	if same := l.sendLines(out); same != nil && same.Stream[0] != out.Stream[0] {
 		t.Error("a stream that has the label already is another")
 	}
-	if l = newLab(t, `line = "upper(line)"`); l.sendLines(in).Receipt != in.Receipt {
-		t.Error("a batch of other lines has no receipt")
+	if l = newLab(t, `line = "upper(line)"`); l.sendLines(in).Ack != in.Ack {
+		t.Error("a batch of other lines has no acknowledgement")
 	}
 }
 

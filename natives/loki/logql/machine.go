@@ -46,7 +46,7 @@ func (p *Pipeline) Machines(all bool, names []string) func() (*Machine, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := &Machine{stages: quicken(stages, p.stages), streams: map[*batch.Stream]known{}, meta: labels.NewScratchBuilder(8)}
+		m := &Machine{stages: replaceStages(stages, p.stages), streams: map[*batch.Stream]known{}, meta: labels.NewScratchBuilder(8)}
 		read, ok := p.reads(stages)
 		m.base = log.NewBaseLabelsBuilderWithGrouping(nil, log.NewParserHint(nil, nil, false, false, "", stages), false, false)
 		if !all && ok {

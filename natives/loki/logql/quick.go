@@ -15,9 +15,9 @@ import (
 	"github.com/grafana/loki/v3/pkg/logqlmodel"
 )
 
-// quicken returns the stages with some of them replaced by ours, which do what
+// replaceStages returns the stages with some of them replaced by ours, which do what
 // Loki's do in less time: those that most pipelines have, in their plain form.
-func quicken(stages []log.Stage, exprs syntax.MultiStageExpr) []log.Stage {
+func replaceStages(stages []log.Stage, exprs syntax.MultiStageExpr) []log.Stage {
 	var members []*syntax.JSONExpressionParserExpr // in the order of their stages
 	for _, e := range exprs {
 		if e, ok := e.(*syntax.JSONExpressionParserExpr); ok {

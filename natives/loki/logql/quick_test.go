@@ -88,7 +88,7 @@ func quickPairs(t testing.TB) (out []quickPair) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, quickPair{src, loki, quicken(ours, p.stages)})
+		out = append(out, quickPair{src, loki, replaceStages(ours, p.stages)})
 	}
 	return out
 }
@@ -153,7 +153,7 @@ func TestQuickRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range quicken(stages, p.stages) {
+		for _, s := range replaceStages(stages, p.stages) {
 			switch s.(type) {
 			case *jsonMembers, *plainFormat:
 				t.Errorf("%s: %T is ours", src, s)

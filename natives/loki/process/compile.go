@@ -59,7 +59,7 @@ type env struct {
 	mem    *memory
 }
 
-// pipeline is the stages of one generation. It is immutable but for what they
+// pipeline is the stages of one instance. It is immutable but for what they
 // remember.
 type pipeline struct {
 	env
@@ -106,12 +106,12 @@ func (pl *pipeline) same(stages []Stage) bool {
 // Sweep forgets streams that ended or are not used any more.
 func (pl *pipeline) Sweep() {
 	for _, d := range pl.derived {
-		d.sweep()
+		d.removeUnused()
 	}
 	for _, sweep := range pl.sweeps {
 		sweep()
 	}
-	pl.mem.custom.sweep()
+	pl.mem.custom.removeIdle()
 }
 
 // Close gives back the streams that were made.
@@ -128,7 +128,7 @@ type compiler struct {
 	pl    *pipeline
 	slots map[string]int // of the names that stages asked for so far
 	after *link          // of the stage that is being made
-	old   []*state       // of the generation before, that nobody took yet
+	old   []*state       // of the instance before, that nobody took yet
 }
 
 // nested compiles the stages of a block, which go on with what comes after the
@@ -186,10 +186,10 @@ type state struct {
 	v   any
 }
 
-// keep returns what a stage keeps: what the stage with an equal key had in the
-// generation before, else what made returns. Of stages with equal keys the last
+// keepState returns what a stage keeps: what the stage with an equal key had in the
+// instance before, else what made returns. Of stages with equal keys the last
 // gets what the last had.
-func keep[S any](c *compiler, key any, made func() S) S {
+func keepState[S any](c *compiler, key any, made func() S) S {
 	for i := len(c.old) - 1; i >= 0; i-- {
 		if s, ok := c.old[i].v.(S); ok && reflect.DeepEqual(c.old[i].key, key) {
 			c.pl.states = slices.Insert(c.pl.states, 0, c.old[i])

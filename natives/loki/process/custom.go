@@ -87,8 +87,8 @@ func (c *custom) current() (ms []*customMetric, now time.Time) {
 	return c.shown, c.clock.Now()
 }
 
-// sweep forgets series that did not change for long.
-func (c *custom) sweep() {
+// removeIdle forgets series that did not change for long.
+func (c *custom) removeIdle() {
 	ms, now := c.current()
 	for _, m := range ms {
 		m.mu.Lock()
@@ -139,8 +139,8 @@ type customSeries struct {
 	counts  []uint64 // of the buckets, not cumulative
 }
 
-// of returns the series of a stream, nil if there are too many; mu is held.
-func (m *customMetric) of(s *batch.Stream) *customSeries {
+// seriesOf returns the series of a stream, nil if there are too many; mu is held.
+func (m *customMetric) seriesOf(s *batch.Stream) *customSeries {
 	known, ok := m.byStream.Get(s)
 	if ok && !known.gone {
 		return known

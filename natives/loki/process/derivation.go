@@ -58,13 +58,13 @@ type variant struct {
 	used   atomic.Uint32 // the sweeps before
 }
 
-// of returns what becomes of a stream; values may be overwritten afterwards.
-func (d *derivation) of(s *batch.Stream, values []value) *batch.Stream {
+// derive returns what becomes of a stream; values may be overwritten afterwards.
+func (d *derivation) derive(s *batch.Stream, values []value) *batch.Stream {
 	vs, ok := d.memo.Get(s)
 	if ok {
 		// Lines of a stream mostly are as others before.
 		if v := vs.recent[place(values)].Load(); v != nil && slices.Equal(v.values, values) {
-			v.use(d.sweeps.Load())
+			v.markUsed(d.sweeps.Load())
 			return v.to
 		}
 	} else {
@@ -73,7 +73,7 @@ func (d *derivation) of(s *batch.Stream, values []value) *batch.Stream {
 	return d.lookup(vs, s, values)
 }
 
-func (v *variant) use(sweeps uint32) {
+func (v *variant) markUsed(sweeps uint32) {
 	if v.used.Load() != sweeps { // a store would take the line from other cores
 		v.used.Store(sweeps)
 	}
@@ -86,7 +86,7 @@ func (d *derivation) apply(p *pass, slots []int) {
 		s := p.stream[r]
 		if len(slots) == 0 {
 			if s != from {
-				from, to = s, d.of(s, nil)
+				from, to = s, d.derive(s, nil)
 			}
 			p.setStream(r, to)
 			continue
@@ -95,7 +95,7 @@ func (d *derivation) apply(p *pass, slots []int) {
 		for _, slot := range slots {
 			p.values = append(p.values, p.get(slot, r))
 		}
-		p.setStream(r, d.of(s, p.values))
+		p.setStream(r, d.derive(s, p.values))
 	}
 }
 
@@ -109,8 +109,8 @@ func (d *derivation) lookup(vs *variants, s *batch.Stream, values []value) *batc
 		if len(vs.by) >= maxVariants {
 			vs.empty()
 		}
-		v = d.made(s, values)
-		if vs.dead { // its stream ended or the generation was closed
+		v = d.addVariant(s, values)
+		if vs.dead { // its stream ended or the instance was closed
 			return v.to
 		}
 		if vs.by == nil {
@@ -123,12 +123,12 @@ func (d *derivation) lookup(vs *variants, s *batch.Stream, values []value) *batc
 		}
 		vs.by[string(key)] = v
 	}
-	v.use(d.sweeps.Load())
+	v.markUsed(d.sweeps.Load())
 	vs.recent[place(values)].Store(v)
 	return v.to
 }
 
-func (d *derivation) made(s *batch.Stream, values []value) *variant {
+func (d *derivation) addVariant(s *batch.Stream, values []value) *variant {
 	v := &variant{from: s, values: make([]value, len(values))}
 	for i, w := range values { // they must not hold on to the memory of a batch
 		v.values[i] = value{w.kind, string([]byte(w.text))}
@@ -148,9 +148,9 @@ func appendKey(dst []byte, values []value) []byte {
 	return dst
 }
 
-// sweep gives back what was made of streams that ended, and what was not asked
+// removeUnused gives back what was made of streams that ended, and what was not asked
 // for since the sweep before the last.
-func (d *derivation) sweep() {
+func (d *derivation) removeUnused() {
 	d.memo.Sweep(func(_ *batch.Stream, vs *variants) { d.forget(vs) })
 	now := d.sweeps.Add(1)
 	d.mu.Lock()

@@ -17,7 +17,7 @@ func TestDerivation(t *testing.T) {
 		b.Set("v", values[0].text)
 	})
 	s := batch.NewSeries([]batch.Label{{Name: "a", Value: "1"}})
-	of := func(v string) *batch.Stream { return d.of(s, []value{plain(v)}) }
+	of := func(v string) *batch.Stream { return d.derive(s, []value{plain(v)}) }
 	one, two := of("x"), of("y")
 	if one.String() != `{a="1",v="x"}` || two.String() != `{a="1",v="y"}` {
 		t.Fatalf("got %s and %s", one, two)
@@ -25,7 +25,7 @@ func TestDerivation(t *testing.T) {
 	if of("x") != one || of("y") != two || made != 2 {
 		t.Error("not the same handles again")
 	}
-	if unset := d.of(s, []value{{}}); unset != s {
+	if unset := d.derive(s, []value{{}}); unset != s {
 		t.Errorf("got %s for what changes nothing", unset)
 	}
 	for range 4 {
@@ -44,7 +44,7 @@ func TestDerivation(t *testing.T) {
 		t.Error("a stream that ended is still known")
 	}
 	other := batch.NewSeries([]batch.Label{{Name: "b", Value: "1"}})
-	last := d.of(other, []value{plain("z")})
+	last := d.derive(other, []value{plain("z")})
 	c.pl.Close()
 	if !last.Released() || other.Released() {
 		t.Error("not given back at the end, or too much")
@@ -56,15 +56,15 @@ func TestDerivationIsBounded(t *testing.T) {
 	c := &compiler{pl: &pipeline{env: env{mem: newMemory()}}}
 	d := c.derive(func(b *batch.Builder, values []value) { b.Set("v", values[0].text) })
 	s := batch.NewSeries([]batch.Label{{Name: "a", Value: "1"}})
-	first := d.of(s, []value{plain("first")})
+	first := d.derive(s, []value{plain("first")})
 	for i := range maxVariants {
-		d.of(s, []value{plain(fmt.Sprint(i))})
+		d.derive(s, []value{plain(fmt.Sprint(i))})
 	}
 	vs, _ := d.memo.Get(s)
 	if !first.Released() || len(vs.by) > maxVariants {
 		t.Errorf("%d are remembered", len(vs.by))
 	}
-	if again := d.of(s, []value{plain("first")}); again == first || again.String() != first.String() {
+	if again := d.derive(s, []value{plain("first")}); again == first || again.String() != first.String() {
 		t.Errorf("got %s", again)
 	}
 }
@@ -74,10 +74,10 @@ func TestKeep(t *testing.T) {
 	first := &compiler{pl: &pipeline{}}
 	n := 0
 	next := func() *int { n++; v := n; return &v }
-	b, a := keep(first, "same", next), keep(first, "same", next) // from the last to the first
-	other := keep(first, "other", next)
+	b, a := keepState(first, "same", next), keepState(first, "same", next) // from the last to the first
+	other := keepState(first, "other", next)
 	second := &compiler{pl: &pipeline{}, old: append([]*state(nil), first.pl.states...)}
-	if keep(second, "same", next) != b || keep(second, "same", next) != a || keep(second, "new", next) == other {
+	if keepState(second, "same", next) != b || keepState(second, "same", next) != a || keepState(second, "new", next) == other {
 		t.Error("another state, or that of another stage")
 	}
 	if len(second.old) != 1 || *second.old[0].v.(*int) != *other {

@@ -20,26 +20,26 @@ func TestFlushOfWhatLeft(t *testing.T) {
 		n.reload(stages)
 		first := n.sendWith(begin)
 		second := n.parse(end)
-		second.Receipt = batch.NewReceipt(nil) // not accepted yet
+		second.Ack = batch.NewAck(nil) // not accepted yet
 		if err := n.c.ConsumeLogs(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
 		n.wantOut(want)
-		first.Receipt.Flush()
+		first.Ack.Flush()
 		last := n.parse(begin)
 		flushed := make(chan struct{})
-		last.Receipt = batch.NewReceipt(func() { close(flushed) })
-		last.Receipt.Flush()
+		last.Ack = batch.NewAck(func() { close(flushed) })
+		last.Ack.Flush()
 		last.Stream[0] = n.parse(`{z="last"} x`).Stream[0]
 		if err := n.c.ConsumeLogs(t.Context(), last); err != nil {
 			t.Fatal(err)
 		}
-		last.Receipt.Accepted()
+		last.Ack.Accepted()
 		n.await("what was flushed after it", flushed)
 		if got := n.take(); len(got) != 1 || got[0].Len() != 1 || got[0].Stream[0].Label("z") != "last" {
 			t.Errorf("got %d batches, want the last line only", len(got))
 		}
-		second.Receipt.Accepted()
+		second.Ack.Accepted()
 		n.await("the first being done", first.done)
 	}
 	f("stage.multiline {\nfirstline = \"^START\"\nmax_lines = 2\n}", `{a="1"} START 1`, `{a="1"} x`, `{a="1"} "START 1\nx"`)

@@ -73,8 +73,8 @@ func (g *geoFiles) open(path string) (*geoDB, error) {
 	return db, nil
 }
 
-// only forgets all databases but those.
-func (g *geoFiles) only(dbs []*geoDB) {
+// retainOnly forgets all databases but those.
+func (g *geoFiles) retainOnly(dbs []*geoDB) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all = map[string]*geoDB{}

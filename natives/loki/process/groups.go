@@ -122,8 +122,8 @@ const forgetAfter = 15 * time.Minute
 // maxSpare is how much memory for text a group without lines keeps.
 const maxSpare = 64 << 10
 
-// groups are what one stage keeps, by Source and stream. They go from generation
-// to generation while the stage stays the same.
+// groups are what one stage keeps, by Source and stream. They go from instance
+// to instance while the stage stays the same.
 type groups struct {
 	mu      sync.Mutex
 	clock   clock.Clock
@@ -140,7 +140,7 @@ type groups struct {
 // groups returns what the stage that is being made keeps: what an equal one had,
 // if key is the same. finish makes the row of a group that is to leave.
 func (c *compiler) groups(key any, finish func(g *group) entry) *groups {
-	g := keep(c, key, func() *groups { return &groups{by: map[groupKey]*group{}} })
+	g := keepState(c, key, func() *groups { return &groups{by: map[groupKey]*group{}} })
 	pl, after := c.pl, c.after
 	pl.holds = true
 	pl.groups = append(pl.groups, g)
@@ -153,8 +153,8 @@ func (c *compiler) groups(key any, finish func(g *group) entry) *groups {
 	return g
 }
 
-// taken reports whether a pipeline goes on with the groups.
-func (gs *groups) taken(pl *pipeline) bool { return slices.Contains(pl.groups, gs) }
+// isTakenOver reports whether a pipeline goes on with the groups.
+func (gs *groups) isTakenOver(pl *pipeline) bool { return slices.Contains(pl.groups, gs) }
 
 // retire makes all lines leave, now and in future, and reports whether there are
 // none.
@@ -165,15 +165,15 @@ func (gs *groups) retire() (empty bool) {
 	return len(gs.by) == 0
 }
 
-// over reports whether the groups are of no use any more.
-func (gs *groups) over() bool {
+// isDone reports whether the groups are of no use any more.
+func (gs *groups) isDone() bool {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	return gs.retired && len(gs.by) == 0
 }
 
-// of returns the group of a row, nil when there is none and make is false.
-func (gs *groups) of(p *pass, row int, make bool) *group {
+// groupOf returns the group of a row, nil when there is none and make is false.
+func (gs *groups) groupOf(p *pass, row int, make bool) *group {
 	s := p.stream[row]
 	key := groupKey{p.in.Source, s.Hash()}
 	gs.mu.Lock()
@@ -212,7 +212,7 @@ func (gs *groups) grown(p *pass, g *group) (leaving int) {
 				leaving++
 			}
 		}
-		gs.mem.look(0)
+		gs.mem.wakeAt(0)
 	}
 	if full || len(g.text) >= maxBlock {
 		leaving++
@@ -220,9 +220,9 @@ func (gs *groups) grown(p *pass, g *group) (leaving int) {
 	return leaving
 }
 
-// leave puts the row of a group that is complete into the pass, behind those in
+// completeGroup puts the row of a group that is complete into the pass, behind those in
 // rows, which it returns.
-func (gs *groups) leave(p *pass, g *group, rows []int) []int {
+func (gs *groups) completeGroup(p *pass, g *group, rows []int) []int {
 	gs.mu.Lock()
 	finish := gs.finish
 	if gs.size -= g.counted; gs.size <= p.pl.mem.maxKept/2 {
@@ -234,19 +234,19 @@ func (gs *groups) leave(p *pass, g *group, rows []int) []int {
 		g.text = nil
 	}
 	for _, h := range g.holds {
-		if p.in.Receipt == nil {
+		if p.in.Ack == nil {
 			p.free = append(p.free, h)
 			continue
 		}
-		p.in.Receipt.Adopt(h)
+		p.in.Ack.Adopt(h)
 	}
 	g.holds = nil
-	gs.until(g, never)
+	gs.setDeadline(g, never)
 	return append(rows, p.add(&e))
 }
 
-// until makes the lines of a group wait until a time, Unix ns.
-func (gs *groups) until(g *group, at int64) {
+// setDeadline makes the lines of a group wait until a time, Unix ns.
+func (gs *groups) setDeadline(g *group, at int64) {
 	gs.mu.Lock()
 	if gs.retired && at != never {
 		at = 0
@@ -260,7 +260,7 @@ func (gs *groups) until(g *group, at int64) {
 	if retired {
 		mem.watch(gs)
 	}
-	mem.look(at)
+	mem.wakeAt(at)
 }
 
 // hold says at the end of a run which groups have lines of the pass.
@@ -270,27 +270,27 @@ func (gs *groups) hold(p *pass, touched []*group) {
 			continue
 		}
 		g.touched = false
-		if h := p.in.Receipt.Hold(func() { gs.expedite(g) }); h != nil {
+		if h := p.in.Ack.Hold(func() { gs.flushSoon(g) }); h != nil {
 			g.holds = append(g.holds, h)
 		}
 	}
 }
 
-// expedite makes a group leave soon, although more lines may come. It may be
+// flushSoon makes a group leave soon, although more lines may come. It may be
 // empty by then: its lines have left, and whoever took them over keeps them.
-func (gs *groups) expedite(g *group) {
+func (gs *groups) flushSoon(g *group) {
 	gs.mu.Lock()
 	if g.wait != never {
 		g.wait = min(g.wait, 0)
 	}
 	mem := gs.mem
 	gs.mu.Unlock()
-	mem.look(0)
+	mem.wakeAt(0)
 }
 
-// due returns the Sources of the groups whose time has come, or of all that have
+// findDue returns the Sources of the groups whose time has come, or of all that have
 // lines, and of those that can be forgotten, and when that of the next will have.
-func (gs *groups) due(now time.Time, all bool) (sources []uint64, next int64) {
+func (gs *groups) findDue(now time.Time, all bool) (sources []uint64, next int64) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	next = never
@@ -319,7 +319,7 @@ func (gs *groups) isOver(g *group, now time.Time) bool {
 
 // send sends the groups of a Source, on which it is the caller's turn, whose time
 // has come. What cannot be sent before ctx ends is lost to this process: its
-// receipts say so.
+// acknowledgements say so.
 func (gs *groups) send(ctx context.Context, s *flow.Sender, source uint64, now time.Time, all bool) {
 	gs.mu.Lock()
 	var ready []*group
@@ -350,20 +350,20 @@ func (gs *groups) send(ctx context.Context, s *flow.Sender, source uint64, now t
 
 func (gs *groups) sendOne(ctx context.Context, clk clock.Clock, mem *memory, s *flow.Sender, pl *pipeline, after *link, ready []*group) {
 	var holds []*batch.Hold
-	receipt := batch.NewReceipt(func() {
+	ack := batch.NewAck(func() {
 		for _, h := range holds {
 			h.Release()
 		}
 	})
-	p := pl.begin(ctx, &batch.Logs{Source: ready[0].source, Way: ready[0].way, Receipt: receipt})
+	p := pl.begin(ctx, &batch.Logs{Source: ready[0].source, Way: ready[0].way, Ack: ack})
 	for _, g := range ready {
 		holds = append(holds, g.holds...)
 		g.holds = nil
-		p.rows = gs.leave(p, g, p.rows)
+		p.rows = gs.completeGroup(p, g, p.rows)
 	}
 	after.run(ctx, p)
 	out := p.finish()
 	p.release()
 	whole := func(ctx context.Context) error { return s.SendLogs(ctx, out) }
-	mem.deliver(ctx, clk, unsent{out.Source, whole, whole, receipt})
+	mem.deliver(ctx, clk, unsent{out.Source, whole, whole, ack})
 }

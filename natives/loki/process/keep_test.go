@@ -23,22 +23,22 @@ stage.multiline {
 }
 `
 
-// sent is a batch that was sent with a receipt.
+// sent is a batch that was sent with an acknowledgement.
 type sent struct {
 	*batch.Logs
 	done chan struct{}
 }
 
-// sendWith sends a batch with a receipt, as a source that reads again what was
+// sendWith sends a batch with an acknowledgement, as a source that reads again what was
 // not accepted.
 func (n *lab) sendWith(text string) sent {
 	n.t.Helper()
 	s := sent{n.parse(text), make(chan struct{})}
-	s.Receipt = batch.NewReceipt(func() { close(s.done) })
+	s.Ack = batch.NewAck(func() { close(s.done) })
 	if err := n.c.ConsumeLogs(n.t.Context(), s.Logs); err != nil {
 		n.t.Fatal(err)
 	}
-	s.Receipt.Accepted()
+	s.Ack.Accepted()
 	return s
 }
 
@@ -67,8 +67,8 @@ func (n *lab) wantOut(want string) {
 	}
 }
 
-// TestReceipts: a batch is done when no line of it waits any more.
-func TestReceipts(t *testing.T) {
+// TestAcks: a batch is done when no line of it waits any more.
+func TestAcks(t *testing.T) {
 	n := newLab(t)
 	n.reload(blocks)
 	plain := n.sendWith(`{a="1"} before`)
@@ -98,18 +98,18 @@ func TestFlush(t *testing.T) {
 	n := newLab(t)
 	n.reload(blocks)
 	s := n.sendWith("{a=\"1\"} START 1\n{a=\"1\"} x")
-	s.Receipt.Flush()
+	s.Ack.Flush()
 	n.await("the batch being done", s.done)
 	n.wantOut(`{a="1"} "START 1\nx"`)
 
 	flushed := n.parse("{a=\"1\"} START 2")
 	done := make(chan struct{})
-	flushed.Receipt = batch.NewReceipt(func() { close(done) })
-	flushed.Receipt.Flush() // before
+	flushed.Ack = batch.NewAck(func() { close(done) })
+	flushed.Ack.Flush() // before
 	if err := n.c.ConsumeLogs(t.Context(), flushed); err != nil {
 		t.Fatal(err)
 	}
-	flushed.Receipt.Accepted()
+	flushed.Ack.Accepted()
 	n.await("the batch being done", done)
 	n.wantOut(`{a="1"} START 2`)
 }

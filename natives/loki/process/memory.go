@@ -95,18 +95,18 @@ func (m *memory) next(gen *ruleset.Current[*pipeline], e env, stages []Stage, fr
 // others send what they have; mu is held.
 func (m *memory) takeOver(pl *pipeline) {
 	m.custom.show(pl.metrics, pl.clock)
-	m.geo.only(pl.geo)
+	m.geo.retainOnly(pl.geo)
 	for _, take := range pl.takes {
 		take()
 	}
 	kept := m.groups[:0]
 	for _, g := range m.groups {
-		if !g.taken(pl) && !g.retire() {
+		if !g.isTakenOver(pl) && !g.retire() {
 			kept = append(kept, g)
 		}
 	}
 	m.groups = append(kept[:len(kept):len(kept)], pl.groups...)
-	m.look(0)
+	m.wakeAt(0)
 }
 
 // watch says that groups have lines which were thought to have none any more: a
@@ -119,9 +119,9 @@ func (m *memory) watch(gs *groups) {
 	}
 }
 
-// enter waits for the turn on a Source, whose batches and kept lines leave one
+// acquireTurn waits for the turn on a Source, whose batches and kept lines leave one
 // after the other. The error is ctx's.
-func (m *memory) enter(ctx context.Context, source uint64) (leave func(), err error) {
+func (m *memory) acquireTurn(ctx context.Context, source uint64) (leave func(), err error) {
 	m.mu.Lock()
 	t := m.sources[source]
 	if t == nil {
@@ -147,8 +147,8 @@ func (m *memory) enter(ctx context.Context, source uint64) (leave func(), err er
 	}
 }
 
-// look makes keepTime look at a time, Unix ns, or before.
-func (m *memory) look(at int64) {
+// wakeAt makes keepTime look at a time, Unix ns, or before.
+func (m *memory) wakeAt(at int64) {
 	if at >= m.armed.Load() {
 		return
 	}
@@ -204,7 +204,7 @@ func (m *memory) flush(ctx context.Context, now time.Time, all bool) (next int64
 	m.mu.Unlock()
 	next = never
 	for _, g := range gs {
-		sources, at := g.due(now, all)
+		sources, at := g.findDue(now, all)
 		next = min(next, at)
 		for _, s := range sources {
 			if m.sendInTurn(ctx, g, s, now, all) != nil {
@@ -214,12 +214,12 @@ func (m *memory) flush(ctx context.Context, now time.Time, all bool) (next int64
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.groups = slices.DeleteFunc(m.groups, func(g *groups) bool { return g.over() })
+	m.groups = slices.DeleteFunc(m.groups, func(g *groups) bool { return g.isDone() })
 	return next
 }
 
 func (m *memory) sendInTurn(ctx context.Context, g *groups, source uint64, now time.Time, all bool) error {
-	leave, err := m.enter(ctx, source)
+	leave, err := m.acquireTurn(ctx, source)
 	if err != nil {
 		return err
 	}
@@ -231,10 +231,10 @@ func (m *memory) sendInTurn(ctx context.Context, g *groups, source uint64, now t
 // unsent is a batch that time sent and that was not accepted before its component
 // was replaced. The next one sends it.
 type unsent struct {
-	source  uint64
-	send    func(ctx context.Context) error // what is refused still
-	whole   func(ctx context.Context) error // all, to the receivers of then
-	receipt *batch.Receipt
+	source uint64
+	send   func(ctx context.Context) error // what is refused still
+	whole  func(ctx context.Context) error // all, to the receivers of then
+	ack    *batch.Ack
 }
 
 // deliver sends until everybody has accepted or ctx ended; then the batch is
@@ -245,7 +245,7 @@ func (m *memory) deliver(ctx context.Context, c clock.Clock, u unsent) {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := u.send(ctx)
 		if err == nil {
-			u.receipt.Accepted()
+			u.ack.Accepted()
 			return
 		}
 		if partial, ok := errors.AsType[*flow.Partial](err); ok {
@@ -270,7 +270,7 @@ func (m *memory) deliverLeft(ctx context.Context, c clock.Clock) {
 	m.unsent = nil
 	m.mu.Unlock()
 	for _, u := range left {
-		leave, err := m.enter(ctx, u.source)
+		leave, err := m.acquireTurn(ctx, u.source)
 		if err != nil {
 			m.mu.Lock()
 			m.unsent = append(m.unsent, u)

@@ -86,9 +86,9 @@ func (n *named) set(p *pass, row int, name, v string) {
 // has reports whether a name is among the extracted.
 func (n *named) has(p *pass, row int, name string) bool {
 	if slot, ok := n.slots[name]; ok {
-		return p.get(slot, row).there()
+		return p.get(slot, row).exists()
 	}
-	if p.extra != nil && p.extra[row][name].there() {
+	if p.extra != nil && p.extra[row][name].exists() {
 		return true
 	}
 	return p.origin[row].Label(name) != ""

@@ -107,7 +107,7 @@ func (p *pass) each(row int, f func(name string, v value)) {
 		}
 	}
 	for slot, name := range p.pl.names {
-		if v := p.get(slot, row); v.there() {
+		if v := p.get(slot, row); v.exists() {
 			f(name, v)
 		}
 	}
@@ -125,8 +125,8 @@ func (p *pass) source(slot, row int) (s string, ok bool) {
 	return p.get(slot, row).str()
 }
 
-// keep leaves the rows for which f is true, and returns how many it removed.
-func (p *pass) keep(f func(row int) bool) (removed int) {
+// filterRows leaves the rows for which f is true, and returns how many it removed.
+func (p *pass) filterRows(f func(row int) bool) (removed int) {
 	left := p.rows[:0]
 	for _, r := range p.rows {
 		if f(r) {
@@ -166,7 +166,7 @@ func (p *pass) dropSlow() {
 
 // drop is keep, whose removed rows count as dropped for a reason.
 func (p *pass) drop(reason string, keep func(row int) bool) {
-	p.pl.countDropped(reason, p.keep(keep))
+	p.pl.countDropped(reason, p.filterRows(keep))
 }
 
 func (p *pass) setLine(row int, s string) {

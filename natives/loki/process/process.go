@@ -21,7 +21,7 @@
 //   - rows: p.keep and p.drop remove some; p.add puts one of the stage's own there.
 //   - what goes over reloads: keep, in make.
 //   - lines that are kept beyond the call: groups (groups.go), which knows about
-//     receipts and time.
+//     acknowledgements and time.
 //
 // A test is a file in testdata, see files_test.go.
 package process
@@ -122,7 +122,7 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 		return c.mem.sender.SendLogs(ctx, b)
 	}
 	if pl.holds {
-		leave, err := c.mem.enter(ctx, b.Source)
+		leave, err := c.mem.acquireTurn(ctx, b.Source)
 		if err != nil {
 			return err
 		}

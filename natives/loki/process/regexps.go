@@ -123,7 +123,7 @@ func (n *namedParts) run(_ context.Context, p *pass, find func(in string, parts 
 				}
 				p.values = append(p.values, v)
 			}
-			p.setStream(r, n.labels.of(p.stream[r], p.values))
+			p.setStream(r, n.labels.derive(p.stream[r], p.values))
 		}
 	}
 }

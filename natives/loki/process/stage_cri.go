@@ -67,7 +67,7 @@ func (a *CRIArguments) make(c *compiler) (stage, error) {
 		name string
 		CRIArguments
 	}{"cri", *a}
-	s.criKept = keep(c, key, func() *criKept { return new(criKept) })
+	s.criKept = keepState(c, key, func() *criKept { return new(criKept) })
 	s.kept = c.groups(key, s.finish)
 	return s, nil
 }
@@ -91,7 +91,7 @@ func (s *criStage) run(_ context.Context, p *pass) {
 			continue
 		}
 		s.extract(p, r, part)
-		g := s.kept.of(p, r, part.partial)
+		g := s.kept.groupOf(p, r, part.partial)
 		switch {
 		case part.partial:
 			if !g.touched {
@@ -102,14 +102,14 @@ func (s *criStage) run(_ context.Context, p *pass) {
 			s.append(p, g, p.line[r])
 			if n := s.kept.grown(p, g); n > 0 {
 				p.pl.mem.counts.criFlushed.Add(float64(n))
-				rows = s.kept.leave(p, g, rows)
+				rows = s.kept.completeGroup(p, g, rows)
 				continue
 			}
-			s.kept.until(g, p.pl.clock.Now().Add(endWait).UnixNano())
+			s.kept.setDeadline(g, p.pl.clock.Now().Add(endWait).UnixNano())
 		case g != nil && g.lines > 0:
 			s.append(p, g, p.line[r])
 			g.first = p.entry(r)
-			rows = s.kept.leave(p, g, rows)
+			rows = s.kept.completeGroup(p, g, rows)
 		default:
 			rows = append(rows, r)
 		}
@@ -133,7 +133,7 @@ func (s *criStage) extract(p *pass, row int, c criPart) {
 	if t, err := time.Parse(time.RFC3339Nano, c.time); err == nil {
 		p.setTime(row, t.UnixNano())
 	}
-	p.setStream(row, s.derived.of(p.stream[row], []value{{text, c.stream}}))
+	p.setStream(row, s.derived.derive(p.stream[row], []value{{text, c.stream}}))
 }
 
 // add makes the group of a part that of its row.
@@ -171,7 +171,7 @@ func (s *criStage) tooMany(p *pass, but *group) {
 	}
 	s.kept.mu.Unlock()
 	p.pl.mem.counts.criFlushed.Add(float64(n))
-	p.pl.mem.look(0)
+	p.pl.mem.wakeAt(0)
 }
 
 // criPart is a line as a container runtime writes it.

@@ -64,6 +64,6 @@ func (s *dockerStage) run(_ context.Context, p *pass) {
 		if t, err := time.Parse(time.RFC3339Nano, found[2].Text); err == nil {
 			p.setTime(r, t.UnixNano())
 		}
-		p.setStream(r, s.derived.of(p.stream[r], []value{stream}))
+		p.setStream(r, s.derived.derive(p.stream[r], []value{stream}))
 	}
 }

@@ -104,7 +104,7 @@ func (s *dropStage) run(_ context.Context, p *pass) {
 			return s.expr != nil && !meant(row, p.line[row])
 		case s.expr == nil && s.Value == "":
 			for _, slot := range s.slots {
-				if !p.get(slot, row).there() {
+				if !p.get(slot, row).exists() {
 					return true
 				}
 			}
@@ -115,7 +115,7 @@ func (s *dropStage) run(_ context.Context, p *pass) {
 		var one string
 		for _, slot := range s.slots {
 			v := p.get(slot, row)
-			if !v.there() {
+			if !v.exists() {
 				continue
 			}
 			text, ok := v.str()

@@ -112,6 +112,6 @@ func (s *labelsStage) run(_ context.Context, p *pass) {
 			}
 			p.values = append(p.values, v)
 		}
-		p.setStream(r, s.derived.of(p.stream[r], p.values))
+		p.setStream(r, s.derived.derive(p.stream[r], p.values))
 	}
 }

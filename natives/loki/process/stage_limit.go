@@ -81,7 +81,7 @@ type bucket struct {
 func (a *LimitArguments) make(c *compiler) (stage, error) {
 	s := &limitStage{LimitArguments: *a}
 	s.MaxDistinctLabels = max(s.MaxDistinctLabels, minDistinctLabels)
-	s.limits = keep(c, *a, func() *limits { return &limits{all: bucket{fresh: true}, new: map[string]*bucket{}} })
+	s.limits = keepState(c, *a, func() *limits { return &limits{all: bucket{fresh: true}, new: map[string]*bucket{}} })
 	return s, nil
 }
 
@@ -152,16 +152,16 @@ func (s *limitStage) allowsLabel(p *pass, row int, now time.Time) bool {
 	if v == "" {
 		return true
 	}
-	if s.allows(s.of(p, v), now) {
+	if s.allows(s.bucketOf(p, v), now) {
 		return true
 	}
 	p.pl.mem.counts.limited.WithLabelValues(s.ByLabelName, v).Inc()
 	return false
 }
 
-// of returns the bucket of a value, and forgets those not used for long when
+// bucketOf returns the bucket of a value, and forgets those not used for long when
 // there are too many; mu is held.
-func (s *limitStage) of(p *pass, v string) *bucket {
+func (s *limitStage) bucketOf(p *pass, v string) *bucket {
 	if b := s.new[v]; b != nil {
 		return b
 	}

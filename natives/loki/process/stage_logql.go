@@ -191,7 +191,7 @@ func (s *logqlStage) relabel(p *pass, m *logql.Machine, row int, w *logqlRows) {
 		p.values = append(p.values, value{text, v})
 	}
 	if edited || len(s.labels) > 0 {
-		p.setStream(row, s.derived.of(p.stream[row], p.values))
+		p.setStream(row, s.derived.derive(p.stream[row], p.values))
 	}
 	s.remeta(p, m, row, w)
 }

@@ -85,7 +85,7 @@ func (a *MatchArguments) make(c *compiler) (stage, error) {
 }
 
 func (s *matchStage) run(ctx context.Context, p *pass) {
-	is := s.meant(p)
+	is := s.matcherFor(p)
 	if s.drop {
 		p.drop(s.reason, func(row int) bool { return !is(row) })
 		return
@@ -112,8 +112,8 @@ func (s *matchStage) run(ctx context.Context, p *pass) {
 	}
 }
 
-// meant returns what reports whether a row is meant.
-func (s *matchStage) meant(p *pass) func(row int) bool {
+// matcherFor returns what reports whether a row is meant.
+func (s *matchStage) matcherFor(p *pass) func(row int) bool {
 	var last *batch.Stream
 	var is bool
 	return func(row int) bool {

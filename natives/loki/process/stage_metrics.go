@@ -217,7 +217,7 @@ func (u *update) run(p *pass, now time.Time) {
 		if !ok {
 			continue
 		}
-		if s := u.of(p.stream[r]); s != nil {
+		if s := u.seriesOf(p.stream[r]); s != nil {
 			s.changed = now
 			u.change(s, n)
 		}
@@ -231,7 +231,7 @@ func (u *update) amount(p *pass, row int) (n float64, ok bool) {
 		return float64(len(p.line[row])), u.bytes || u.action == actionInc
 	}
 	v := p.get(u.slot, row)
-	if !v.there() {
+	if !v.exists() {
 		return 0, false
 	}
 	if u.Value != "" {

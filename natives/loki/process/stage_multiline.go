@@ -69,14 +69,14 @@ func (s *multilineStage) run(_ context.Context, p *pass) {
 			rows = append(rows, r)
 			continue
 		}
-		g := s.groups.of(p, r, first)
+		g := s.groups.groupOf(p, r, first)
 		if g == nil { // lines before the first block
 			rows = append(rows, r)
 			continue
 		}
 		if first {
 			if g.lines > 0 {
-				rows = s.groups.leave(p, g, rows)
+				rows = s.groups.completeGroup(p, g, rows)
 			}
 			g.first = p.entry(r)
 			g.first.line = "" // it is in text
@@ -94,7 +94,7 @@ func (s *multilineStage) run(_ context.Context, p *pass) {
 		cut := s.groups.grown(p, g)
 		p.pl.mem.counts.multilineCut.Add(float64(cut))
 		if cut > 0 || uint64(g.lines) == s.MaxLines {
-			rows = s.groups.leave(p, g, rows)
+			rows = s.groups.completeGroup(p, g, rows)
 			continue
 		}
 		if !g.touched {
@@ -104,7 +104,7 @@ func (s *multilineStage) run(_ context.Context, p *pass) {
 	}
 	for _, g := range open {
 		if g.lines > 0 {
-			s.groups.until(g, until)
+			s.groups.setDeadline(g, until)
 		}
 	}
 	s.groups.hold(p, open)

@@ -49,7 +49,7 @@ func (a *PackArguments) make(c *compiler) (stage, error) {
 	}
 	s.derived = c.derive(func(b *batch.Builder, packed []value) {
 		for i, v := range packed {
-			if v.there() {
+			if v.exists() {
 				b.Set(s.names[i], "")
 			}
 		}
@@ -86,7 +86,7 @@ func (s *packStage) run(_ context.Context, p *pass) {
 		add(p.line[r])
 		line.WriteByte('}')
 		p.setLine(r, line.String())
-		p.setStream(r, s.derived.of(p.stream[r], p.values))
+		p.setStream(r, s.derived.derive(p.stream[r], p.values))
 		if s.ingest {
 			p.setTime(r, now+int64(n)) // in their order
 		}

@@ -71,7 +71,7 @@ func (s *metadataStage) run(_ context.Context, p *pass) {
 			})
 		}
 		was := p.stream[r]
-		now := s.unlabel.of(was, nil)
+		now := s.unlabel.derive(was, nil)
 		if now != was {
 			for i, from := range s.sources {
 				if l := was.Label(from); l != "" {

@@ -126,7 +126,7 @@ func (a *TimestampArguments) make(c *compiler) (stage, error) {
 	for _, f := range append([]string{a.Format}, a.FallbackFormats...) {
 		s.parse = append(s.parse, timeParser(f, loc, c.clock))
 	}
-	s.last = keep(c, *a, func() *lastTimes { return new(lastTimes) })
+	s.last = keepState(c, *a, func() *lastTimes { return new(lastTimes) })
 	return s, nil
 }
 
@@ -142,7 +142,7 @@ func (s *timestampStage) run(_ context.Context, p *pass) {
 			continue
 		}
 		key := groupKey{p.in.Source, p.stream[r].Hash()}
-		t, known := s.last.of(key)
+		t, known := s.last.lastTimeOf(key)
 		switch {
 		case ok && s.onDuplicate && known && t.parsed == ns:
 			t.given++
@@ -185,7 +185,7 @@ type lastTime struct{ parsed, given int64 }
 // maxLastTimes is how many recent ones there are at most, and as many older.
 const maxLastTimes = 10_000
 
-func (l *lastTimes) of(k groupKey) (lastTime, bool) {
+func (l *lastTimes) lastTimeOf(k groupKey) (lastTime, bool) {
 	t, ok := l.recent[k]
 	if !ok {
 		t, ok = l.older[k]

@@ -89,7 +89,7 @@ func (a *TruncateArguments) make(c *compiler) (stage, error) {
 		case fieldLabel:
 			t.derived = c.derive(func(b *batch.Builder, _ []value) {
 				for _, l := range slices.Clone(b.Labels()) {
-					if r.is(l.Name) && r.tooLong(l.Value) {
+					if r.appliesTo(l.Name) && r.tooLong(l.Value) {
 						b.Set(l.Name, r.cut(l.Value))
 					}
 				}
@@ -97,7 +97,7 @@ func (a *TruncateArguments) make(c *compiler) (stage, error) {
 		case fieldExtracted:
 			// A value that nobody reads afterwards need not be cut.
 			for name, slot := range c.slots {
-				if r.is(name) {
+				if r.appliesTo(name) {
 					t.slots = append(t.slots, slot)
 				}
 			}
@@ -108,19 +108,19 @@ func (a *TruncateArguments) make(c *compiler) (stage, error) {
 	return s, nil
 }
 
-// is reports whether the rule is about a name.
-func (r *TruncateRule) is(name string) bool {
+// appliesTo reports whether the rule is about a name.
+func (r *TruncateRule) appliesTo(name string) bool {
 	return len(r.Sources) == 0 || slices.Contains(r.Sources, name)
 }
 
-// most is how much of what is cut stays.
-func (r *TruncateRule) most() int { return int(r.Limit) - len(r.Suffix) }
+// keptLength is how much of what is cut stays.
+func (r *TruncateRule) keptLength() int { return int(r.Limit) - len(r.Suffix) }
 
-func (r *TruncateRule) tooLong(s string) bool { return len(s) > r.most() }
+func (r *TruncateRule) tooLong(s string) bool { return len(s) > r.keptLength() }
 
 func (r *TruncateRule) cut(s string) string {
-	n := r.most()
-	for n > 0 && !utf8.RuneStart(s[n]) && r.most()-n < utf8.UTFMax {
+	n := r.keptLength()
+	for n > 0 && !utf8.RuneStart(s[n]) && r.keptLength()-n < utf8.UTFMax {
 		n--
 	}
 	return s[:n] + r.Suffix
@@ -184,7 +184,7 @@ func (t *truncateRule) apply(p *pass, row int) (n int) {
 // cutExtra cuts values that have no slot.
 func (t *truncateRule) cutExtra(p *pass, row int) (n int) {
 	for name, v := range p.extra[row] {
-		if t.is(name) && v.kind == text && t.tooLong(v.text) {
+		if t.appliesTo(name) && v.kind == text && t.tooLong(v.text) {
 			p.setExtra(row, name, value{text, t.cut(v.text)})
 			n++
 		}
@@ -194,13 +194,13 @@ func (t *truncateRule) cutExtra(p *pass, row int) (n int) {
 
 func (t *truncateRule) cutLabels(p *pass, row int) (n int) {
 	s := p.stream[row]
-	cut := t.derived.of(s, nil)
+	cut := t.derived.derive(s, nil)
 	if cut == s {
 		return 0
 	}
 	p.setStream(row, cut)
 	for name, v := range s.Labels() {
-		if t.is(name) && t.tooLong(v) {
+		if t.appliesTo(name) && t.tooLong(v) {
 			n++
 		}
 	}
@@ -211,7 +211,7 @@ func (t *truncateRule) cutMeta(p *pass, row int) (n int) {
 	meta := p.metaOf(row)
 	var own []batch.Label
 	for i, l := range meta {
-		if t.is(l.Name) && t.tooLong(l.Value) {
+		if t.appliesTo(l.Name) && t.tooLong(l.Value) {
 			if own == nil {
 				own = slices.Clone(meta)
 			}

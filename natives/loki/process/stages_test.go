@@ -35,19 +35,19 @@ loki_process_truncated_fields_total{component_id="loki.process.default",field="l
 `, "loki_process_truncated_fields_total")
 }
 
-// TestCRIReceipt: a source moves past a part when the line that it is in was
+// TestCRIAck: a source moves past a part when the line that it is in was
 // sent.
-func TestCRIReceipt(t *testing.T) {
+func TestCRIAck(t *testing.T) {
 	n := builtLab(t, "stage.cri { }")
 	done := 0
 	send := func(text string) {
 		t.Helper()
 		b := n.parse(text)
-		b.Receipt = batch.NewReceipt(func() { done++ })
+		b.Ack = batch.NewAck(func() { done++ })
 		if err := n.c.ConsumeLogs(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		b.Receipt.Accepted()
+		b.Ack.Accepted()
 	}
 	send("{a=\"1\"} \"2025-01-01T00:00:00Z stdout P one \"\n")
 	if done != 0 {

@@ -31,8 +31,8 @@ type value struct {
 // plain is a value that is text.
 func plain(s string) value { return value{text, s} }
 
-// there reports whether the value is one of the extracted, though it may be null.
-func (v value) there() bool { return v.kind > gone }
+// exists reports whether the value is one of the extracted, though it may be null.
+func (v value) exists() bool { return v.kind > gone }
 
 // str returns the value as text; ok is false when it is null or not there.
 func (v value) str() (s string, ok bool) { return v.text, v.kind > null }

@@ -154,13 +154,13 @@ func (p *parser) all() (labels []batch.Label, err error) {
 	if len(labels) > 0 && p.end() {
 		return labels, nil
 	}
-	if !p.take('{') {
+	if !p.skipByte('{') {
 		return nil, errors.New(`want "{"`)
 	}
 	if labels == nil {
 		labels = make([]batch.Label, 0, min(strings.Count(p.s, "="), 64)) // values may be full of them
 	}
-	for p.space(); !p.take('}'); {
+	for p.space(); !p.skipByte('}'); {
 		l, err := p.label()
 		if err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func (p *parser) all() (labels []batch.Label, err error) {
 		}
 		labels = append(labels, l)
 		p.space()
-		if comma := p.take(','); comma {
+		if comma := p.skipByte(','); comma {
 			p.space()
 		} else if p.end() || p.s[p.i] != '}' {
 			return nil, errors.New(`want "," or "}"`)
@@ -197,7 +197,7 @@ func (p *parser) label() (l batch.Label, err error) {
 		return l, errors.New("want the name of a label")
 	}
 	p.space()
-	if !p.take('=') {
+	if !p.skipByte('=') {
 		if quoted {
 			return batch.Label{Name: batch.NameLabel, Value: l.Name}, nil
 		}
@@ -291,7 +291,7 @@ func (p *parser) space() {
 
 func (p *parser) end() bool { return p.i == len(p.s) }
 
-func (p *parser) take(c byte) bool {
+func (p *parser) skipByte(c byte) bool {
 	if p.end() || p.s[p.i] != c {
 		return false
 	}

@@ -144,15 +144,15 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestReceiptGoesAlong: what is made of a batch tells the source of the batch.
-func TestReceiptGoesAlong(t *testing.T) {
+// TestAckGoesAlong: what is made of a batch tells the source of the batch.
+func TestAckGoesAlong(t *testing.T) {
 	l := newLab(t, keepProd+addZone)
 	done := false
 	b := parse(t, "{env=\"prod\"} one\n{env=\"dev\"} two")
-	b.Receipt = batch.NewReceipt(func() { done = true })
+	b.Ack = batch.NewAck(func() { done = true })
 	l.send(b)
-	h := l.sink.LastLogs().Receipt.Hold(nil)
-	b.Receipt.Accepted()
+	h := l.sink.LastLogs().Ack.Hold(nil)
+	b.Ack.Accepted()
 	if done {
 		t.Error("done while the line is held")
 	}

@@ -136,13 +136,13 @@ func (f *fileConfig) merge(base *fileConfig) {
 			f.Rules = append(f.Rules, b)
 			continue
 		}
-		f.Rules[i] = f.Rules[i].over(&b)
+		f.Rules[i] = f.Rules[i].overlay(&b)
 	}
 	f.Allowlists = append(f.Allowlists, base.Allowlists...)
 }
 
-// over returns base with what r sets.
-func (r *fileRule) over(base *fileRule) fileRule {
+// overlay returns base with what r sets.
+func (r *fileRule) overlay(base *fileRule) fileRule {
 	m := *base
 	if r.Regex != "" {
 		m.Regex = r.Regex

@@ -42,11 +42,11 @@ func (m *metrics) all() []prometheus.Collector {
 }
 
 func (m *metrics) found(rule, origin string) {
-	m.redacted.WithLabelValues(rule, m.known(origin)).Inc()
+	m.redacted.WithLabelValues(rule, m.boundOrigin(origin)).Inc()
 }
 
-// known returns origin, unless there are too many.
-func (m *metrics) known(origin string) string {
+// boundOrigin returns origin, unless there are too many.
+func (m *metrics) boundOrigin(origin string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.origins[origin]; !ok {

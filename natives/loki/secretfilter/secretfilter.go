@@ -148,7 +148,7 @@ func (r *rules) apply(ctx context.Context, b *batch.Logs, now func() time.Time, 
 			c.dropped = append(c.dropped, i)
 		case !ok:
 			n.timedOut++
-			r.late(c, i)
+			r.handleLate(c, i)
 		case len(fs) > 0:
 			c.setLine(i, redacted(line, fs, r.args.inPlaceOf))
 			r.count(b.Stream[i], fs, m)
@@ -159,8 +159,8 @@ func (r *rules) apply(ctx context.Context, b *batch.Logs, now func() time.Time, 
 	return c.result(), n, nil
 }
 
-// late does what is to be done with a line that took too long.
-func (r *rules) late(c *changed, row int) {
+// handleLate does what is to be done with a line that took too long.
+func (r *rules) handleLate(c *changed, row int) {
 	switch {
 	case r.args.DropOnTimeout:
 		c.dropped = append(c.dropped, row)

@@ -138,12 +138,12 @@ func write(t *testing.T, path, text string) {
 // some only the lines are copied.
 func TestUnchanged(t *testing.T) {
 	l := newLab(t, "")
-	b := &batch.Logs{Source: 1, Stream: []*batch.Stream{web, web}, T: []int64{1, 2}, Line: []string{"a", "b"}, Receipt: batch.NewReceipt(func() {})}
+	b := &batch.Logs{Source: 1, Stream: []*batch.Stream{web, web}, T: []int64{1, 2}, Line: []string{"a", "b"}, Ack: batch.NewAck(func() {})}
 	if err := l.c.ConsumeLogs(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	got := l.sink.Logs()[0]
-	if &got.Line[0] != &b.Line[0] || got.Receipt != b.Receipt {
+	if &got.Line[0] != &b.Line[0] || got.Ack != b.Ack {
 		t.Error("a batch without secrets was copied")
 	}
 	b.Line = []string{"a", githubToken}
@@ -157,7 +157,7 @@ func TestUnchanged(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "ghp_16C7..."}, got.Line); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if &got.Stream[0] != &b.Stream[0] || &got.T[0] != &b.T[0] || got.Receipt != b.Receipt {
+	if &got.Stream[0] != &b.Stream[0] || &got.T[0] != &b.T[0] || got.Ack != b.Ack {
 		t.Error("what did not change is not shared")
 	}
 }

@@ -53,14 +53,14 @@ func (a *answer) outcome() string {
 // unless it is configured to something else.
 const statusBlocked = 260
 
-// judge says what an answer means.
+// classifyAnswer says what an answer means.
 //
 // Loki refuses single lines and streams, stores the others, and answers 400 with
 // a message that names some of those it refused. So is what it says about the
 // whole request. All that is not about the lines but about the way to them, such
 // as a password or a path that is not right, is retried: they wait until somebody
 // sets it right.
-func judge(s *settings, r *request, resp *http.Response, message string, now time.Time) (a answer) {
+func classifyAnswer(s *settings, r *request, resp *http.Response, message string, now time.Time) (a answer) {
 	a.status = resp.StatusCode
 	class := a.status / 100
 	if class == 2 && a.status != statusBlocked {

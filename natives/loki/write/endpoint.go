@@ -90,7 +90,7 @@ func (e *endpoint) Run(ctx context.Context) {
 		},
 		Consumer: func(stop context.Context) any { return consumer{e, stop} },
 		Send:     e.send,
-		Sweep:    func() { e.settings.Load().streams.sweep() },
+		Sweep:    func() { e.settings.Load().streams.removeIdle() },
 	})
 }
 
@@ -133,7 +133,7 @@ func (e *endpoint) retries(s *settings, shard int, tenant string, err error) {
 	if quiet {
 		return
 	}
-	e.about(s, tenant).Warn("cannot send; lines wait in the journal", "err", err)
+	e.tenantLog(s, tenant).Warn("cannot send; lines wait in the journal", "err", err)
 	e.Report()
 }
 
@@ -165,10 +165,10 @@ func (e *endpoint) answered(s *settings, shard int, tenant string, err error, lo
 	changed := (was == nil) != (e.rejecting == nil)
 	e.mu.Unlock()
 	if again {
-		e.about(s, tenant).Info("the endpoint accepts lines again", "after", now.Sub(since))
+		e.tenantLog(s, tenant).Info("the endpoint accepts lines again", "after", now.Sub(since))
 	}
 	if !told {
-		e.about(s, tenant).Error("the endpoint rejects lines; they are dropped and counted", "lines", lines, "err", err)
+		e.tenantLog(s, tenant).Error("the endpoint rejects lines; they are dropped and counted", "lines", lines, "err", err)
 	}
 	if again || changed {
 		e.Report()
@@ -183,8 +183,8 @@ func (e *endpoint) fellOff(shard int) {
 	e.Report()
 }
 
-// about returns the log for what is about requests of a tenant.
-func (e *endpoint) about(s *settings, tenant string) *slog.Logger {
+// tenantLog returns the log for what is about requests of a tenant.
+func (e *endpoint) tenantLog(s *settings, tenant string) *slog.Logger {
 	log := e.Log.With("url", journal.PublicURL(s.args.URL))
 	if tenant == "" {
 		tenant = s.tenant()

@@ -17,7 +17,7 @@ import (
 func Encode(b *batch.Logs) []journal.Block {
 	g := &gatherer{}
 	gr := &group{s: &settings{blockSize: maxBlock, streams: newStreams(nil, time.Now)}, own: block{size: maxBlock}}
-	g.take(gr, b)
+	g.addRows(gr, b)
 	return append(gr.blocks, gr.own.close(0))
 }
 
@@ -27,7 +27,7 @@ func Encoder() func(b *batch.Logs) (size int) {
 	s := &settings{blockSize: maxBlock, streams: newStreams(nil, time.Now)}
 	return func(b *batch.Logs) (size int) {
 		gr := &group{s: s, own: block{size: maxBlock}}
-		g.take(gr, b)
+		g.addRows(gr, b)
 		blocks := append(gr.blocks, gr.own.close(0))
 		putBuffer(gr.own.buf)
 		for _, bl := range blocks {
@@ -60,7 +60,7 @@ func Judge(status int, message string, retry429 bool, blocks ...journal.Block) (
 		r.parts = append(r.parts, p)
 	}
 	s := &settings{args: &Endpoint{RetryOnHTTP429: retry429}}
-	a := judge(s, r, &http.Response{StatusCode: status, Header: http.Header{}}, message, time.Now())
+	a := classifyAnswer(s, r, &http.Response{StatusCode: status, Header: http.Header{}}, message, time.Now())
 	switch a.kind {
 	case again:
 		return nil, "again"
@@ -85,5 +85,5 @@ func LongestPause(o component.Options, args *Endpoint) (time.Duration, error) {
 // AnswerError returns what is said of an answer.
 func AnswerError(url string, status int) string {
 	resp := &http.Response{StatusCode: status, Status: fmt.Sprint(status, " ", http.StatusText(status)), Header: http.Header{}}
-	return judge(&settings{args: &Endpoint{URL: url}}, &request{}, resp, "no", time.Now()).err.Error()
+	return classifyAnswer(&settings{args: &Endpoint{URL: url}}, &request{}, resp, "no", time.Now()).err.Error()
 }

@@ -103,7 +103,7 @@ func (g *gatherer) place(s *settings, b *batch.Logs) (_ *group, skipped map[stri
 	}
 	gr := g.Open
 	before := gr.size
-	skipped = g.take(gr, b)
+	skipped = g.addRows(gr, b)
 	switch {
 	case gr.size == before:
 		if opened {
@@ -118,10 +118,10 @@ func (g *gatherer) place(s *settings, b *batch.Logs) (_ *group, skipped map[stri
 	return gr, skipped
 }
 
-// take puts the rows of a batch into a group, stream after stream.
-func (g *gatherer) take(gr *group, b *batch.Logs) (skipped map[string]int) {
+// addRows puts the rows of a batch into a group, stream after stream.
+func (g *gatherer) addRows(gr *group, b *batch.Logs) (skipped map[string]int) {
 	s := gr.s
-	g.rows.of(b)
+	g.rows.groupRows(b)
 	defer g.rows.forget()
 	for _, run := range g.rows.runs {
 		what := s.streams.sent(run.stream)
@@ -218,8 +218,8 @@ type run struct {
 	n           int
 }
 
-// of groups the rows of a batch: streams in the order of their first rows.
-func (r *grouped) of(b *batch.Logs) {
+// groupRows groups the rows of a batch: streams in the order of their first rows.
+func (r *grouped) groupRows(b *batch.Logs) {
 	n := b.Len()
 	if cap(r.next) < n {
 		r.next = make([]int32, n)

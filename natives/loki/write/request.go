@@ -51,8 +51,8 @@ func (r *request) appendBody(dst []byte) []byte {
 	return dst
 }
 
-// keep leaves out parts that fell off the journal meanwhile.
-func (r *request) keep(j *journal.Journal) {
+// dropLostParts leaves out parts that fell off the journal meanwhile.
+func (r *request) dropLostParts(j *journal.Journal) {
 	r.parts = slices.DeleteFunc(r.parts, func(p part) bool { return !j.Keeps(p.of.Block) })
 }
 

@@ -52,7 +52,7 @@ func (sd *sender) deliver(ctx context.Context, r *request) bool {
 			if ctx.Err() != nil {
 				return false
 			}
-			if r.keep(e.Journal); len(r.parts) == 0 {
+			if r.dropLostParts(e.Journal); len(r.parts) == 0 {
 				e.fellOff(sd.shard)
 				return true
 			}
@@ -162,7 +162,7 @@ func (sd *sender) post(s *settings, r *request) answer {
 	if err != nil {
 		return answer{kind: again, err: err, unreached: unreached(err), stoodStill: resp.StoodStill}
 	}
-	a := judge(s, r, resp.Response, resp.Message, sd.e.Clock.Now())
+	a := classifyAnswer(s, r, resp.Response, resp.Message, sd.e.Clock.Now())
 	sd.e.Seconds.Observe(a.outcome(), time.Since(resp.Began))
 	return a
 }

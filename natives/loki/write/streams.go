@@ -74,8 +74,8 @@ func (m *streams) admit(v *sent, most int) bool {
 	return true
 }
 
-// sweep forgets streams that ended or did not come for a while.
-func (m *streams) sweep() {
+// removeIdle forgets streams that ended or did not come for a while.
+func (m *streams) removeIdle() {
 	m.memo.Sweep(nil)
 	old := m.now().Add(-activeFor)
 	m.mu.Lock()

@@ -126,8 +126,8 @@ func (d *decoder) next() error {
 	return nil
 }
 
-// keep appends a part of the body to dst. Parts may be of two bytes each.
-func (d *decoder) keep(dst [][]byte, part []byte) ([][]byte, error) {
+// appendPart appends a part of the body to dst. Parts may be of two bytes each.
+func (d *decoder) appendPart(dst [][]byte, part []byte) ([][]byte, error) {
 	if len(dst)%rowChunk == rowChunk-1 && !d.reserve(rowChunk*24) {
 		return dst, errBusy
 	}

@@ -47,7 +47,7 @@ func (d *decoder) decodeV1(body []byte) error {
 		return err
 	}
 	if len(families) > 0 {
-		d.known.learn(families, d.now)
+		d.known.setMetadata(families, d.now)
 	}
 	d.placeOrphans()
 	return nil
@@ -89,12 +89,12 @@ func (d *decoder) seriesV1(ts []byte) error {
 			}
 		case 3:
 			c.Want(typ, wire.Bytes)
-			if d.exSeen, err = d.keep(d.exSeen, c.Bytes()); err != nil {
+			if d.exSeen, err = d.appendPart(d.exSeen, c.Bytes()); err != nil {
 				return err
 			}
 		case 4:
 			c.Want(typ, wire.Bytes)
-			if d.histSeen, err = d.keep(d.histSeen, c.Bytes()); err != nil {
+			if d.histSeen, err = d.appendPart(d.histSeen, c.Bytes()); err != nil {
 				return err
 			}
 		default:

@@ -38,7 +38,7 @@ func (d *decoder) decodeV2(body []byte) error {
 			}
 			var err error
 			if num == 4 {
-				d.symbols, err = d.keep(d.symbols, b)
+				d.symbols, err = d.appendPart(d.symbols, b)
 			} else {
 				err = d.seriesV2(b)
 			}
@@ -76,12 +76,12 @@ func (d *decoder) seriesV2(ts []byte) error {
 			}
 		case 3:
 			c.Want(typ, wire.Bytes)
-			if d.histSeen, err = d.keep(d.histSeen, c.Bytes()); err != nil {
+			if d.histSeen, err = d.appendPart(d.histSeen, c.Bytes()); err != nil {
 				return err
 			}
 		case 4:
 			c.Want(typ, wire.Bytes)
-			if d.exSeen, err = d.keep(d.exSeen, c.Bytes()); err != nil {
+			if d.exSeen, err = d.appendPart(d.exSeen, c.Bytes()); err != nil {
 				return err
 			}
 		case 5:
@@ -209,7 +209,7 @@ func (d *decoder) seriesOfRefs(m *metadataV2) (*batch.Series, *badSeries, error)
 		if len(d.region)+len(name)+len(value) > maxLabelBytes {
 			return bad("the labels of a series take more than %d bytes", maxLabelBytes)
 		}
-		if over := d.limits.over(len(name), len(value)); over {
+		if over := d.limits.exceeded(len(name), len(value)); over {
 			return nil, d.limits.check([]batch.Label{{Name: string(name), Value: string(value)}}), nil
 		}
 		if len(value) > 0 {

@@ -48,9 +48,9 @@ func (h *held) add(o orphan, now time.Time) bool {
 	return true
 }
 
-// take calls f with the exemplars that wait for one of ss, and its index, and
+// takeExemplars calls f with the exemplars that wait for one of ss, and its index, and
 // forgets them.
-func (h *held) take(ss []*batch.Series, f func(row int, e batch.Exemplar)) {
+func (h *held) takeExemplars(ss []*batch.Series, f func(row int, e batch.Exemplar)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, s := range ss {
@@ -87,7 +87,7 @@ func (h *held) expire(now time.Time) (gone int) {
 // placeOrphans gives exemplars that came without a sample to a row of their
 // series: in this request, or in a later one.
 func (d *decoder) placeOrphans() {
-	d.held.take(d.series, func(row int, e batch.Exemplar) {
+	d.held.takeExemplars(d.series, func(row int, e batch.Exemplar) {
 		e.Row = row
 		d.exemplars = append(d.exemplars, e)
 	})

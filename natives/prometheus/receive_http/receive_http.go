@@ -106,7 +106,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 		Setting: func() string { return "listen_address or listen_port in the block http of " + o.Where() }}, &a.Server); err != nil {
 		return nil, err
 	}
-	c.take(a)
+	c.applyArguments(a)
 	series := c.desk.Gauge("_series", "Series that are known.", func() int { return c.known.Load().len() })
 	if err := component.Register(o.Registerer, append(c.desk.Metrics(c.server.Connections, c.server.LimitReached), c.exemplarsDropped, c.histogramsReduced, series)...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
@@ -120,12 +120,12 @@ func (c *Component) Update(args any) error {
 	if err := c.server.Update(&a.Server); err != nil {
 		return err
 	}
-	c.take(a)
+	c.applyArguments(a)
 	return nil
 }
 
-// take makes arguments effective that the server has taken.
-func (c *Component) take(a *Arguments) {
+// applyArguments makes arguments effective that the server has taken.
+func (c *Component) applyArguments(a *Arguments) {
 	before := c.args.Swap(a)
 	c.desk.Budget.SetLimit(int64(a.Limits.MaxInflightSize))
 	if before == nil || !slices.Equal(before.ForwardTo, a.ForwardTo) {
@@ -163,7 +163,7 @@ func (c *Component) Run(ctx context.Context) error {
 // expire forgets what has been kept for long enough.
 func (c *Component) expire(now time.Time) {
 	c.rates.expire(now)
-	c.known.Load().tell(now)
+	c.known.Load().sendDeferred(now)
 	if n := c.held.expire(now); n > 0 {
 		c.exemplarsDropped.WithLabelValues("no_sample").Add(float64(n))
 	}

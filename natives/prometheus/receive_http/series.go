@@ -92,10 +92,10 @@ const (
 // takes a look at all of them, and a request that changes something may be small.
 const tellEvery = time.Second
 
-// learn keeps the metadata of families, which remote write 1.0 sends beside
+// setMetadata keeps the metadata of families, which remote write 1.0 sends beside
 // the series, and gives it to the series that are known, at the latest when tell is
 // called tellEvery later.
-func (k *known) learn(families map[string]batch.Metadata, now time.Time) {
+func (k *known) setMetadata(families map[string]batch.Metadata, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	changed := false
@@ -120,8 +120,8 @@ func (k *known) learn(families map[string]batch.Metadata, now time.Time) {
 	k.tellLocked(now)
 }
 
-// tell gives series what is owed to them.
-func (k *known) tell(now time.Time) {
+// sendDeferred gives series what is owed to them.
+func (k *known) sendDeferred(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.tellLocked(now)
@@ -221,8 +221,8 @@ func (lim *Limits) tooMany(ls []batch.Label, n int) *badSeries {
 	return overLimit(ls, "it has %d labels, label_limit is %d", n, lim.LabelLimit)
 }
 
-// over reports whether a label is too long.
-func (lim *Limits) over(name, value int) bool {
+// exceeded reports whether a label is too long.
+func (lim *Limits) exceeded(name, value int) bool {
 	return lim.LabelNameLengthLimit > 0 && name > lim.LabelNameLengthLimit || lim.LabelValueLengthLimit > 0 && value > lim.LabelValueLengthLimit
 }
 

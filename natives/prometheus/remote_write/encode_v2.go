@@ -53,8 +53,8 @@ func newSymbols() *symbols {
 	return &symbols{ids: map[string]uint32{}, numbers: map[label]uint32{}}
 }
 
-// of returns the numbers of the labels that are sent of a row.
-func (y *symbols) of(r *row) []uint32 {
+// labelSymbols returns the numbers of the labels that are sent of a row.
+func (y *symbols) labelSymbols(r *row) []uint32 {
 	if ns, ok := y.memo.Get(r.series); ok {
 		return ns
 	}
@@ -256,7 +256,7 @@ func (t *tableV2) refLocal(s string) uint32 {
 // append appends a row's TimeSeries to dst; withMeta says whether its metadata
 // is sent.
 func (t *tableV2) append(dst []byte, r *row, withMeta bool) ([]byte, error) {
-	numbers := t.y.of(r)
+	numbers := t.y.labelSymbols(r)
 	dst = append(dst, 0x2a, 0, 0x0a, 0)
 	start := len(dst)
 	dst = setLength(t.appendRefs(dst, numbers), start)

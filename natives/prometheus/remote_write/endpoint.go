@@ -99,7 +99,7 @@ func (e *endpoint) Run(ctx context.Context) {
 		Consumer: func(stop context.Context) any { return consumer{e, stop} },
 		Send:     e.send,
 		Aside:    e.sendMetadata,
-		Sweep:    func() { e.settings.Load().sweep() },
+		Sweep:    func() { e.settings.Load().removeIdle() },
 	})
 }
 
@@ -127,7 +127,7 @@ func (e *endpoint) Use(s *settings) {
 // answered keeps the state of the endpoint; state is "", "retry", "partial" or
 // "rejected". It logs changes of state only, with a series of p where something
 // of that is lost.
-func (e *endpoint) answered(s *settings, state string, err error, p *parcel) {
+func (e *endpoint) answered(s *settings, state string, err error, p *writeRequest) {
 	if state == "retry" {
 		e.failures.Add(1)
 		e.Failed(err)

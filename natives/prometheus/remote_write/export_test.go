@@ -3,7 +3,7 @@ package remotewrite
 import "net/http"
 
 // UseShards makes the first endpoint use n shards.
-func (c *Component) UseShards(n int) { c.endpoints.Current()[0].shards.use(n) }
+func (c *Component) UseShards(n int) { c.endpoints.Current()[0].shards.setCount(n) }
 
 // SetTransport makes the first endpoint send by rt. Call it before Run.
 func (c *Component) SetTransport(rt http.RoundTripper) {

@@ -84,7 +84,7 @@ func (g *gatherer) place(s *settings, b *batch.Metrics, used int32) (_ *group, s
 		g.Kick()
 	}
 	gr := g.Open
-	skipped = g.take(gr, b)
+	skipped = g.addRows(gr, b)
 	switch {
 	case gr.empty():
 		g.Open = nil // nobody waits for it
@@ -104,8 +104,8 @@ func newGroup(s *settings, m message) *group {
 	return gr
 }
 
-// take puts the rows of a batch into a group.
-func (g *gatherer) take(gr *group, b *batch.Metrics) (skipped map[string]int) {
+// addRows puts the rows of a batch into a group.
+func (g *gatherer) addRows(gr *group, b *batch.Metrics) (skipped map[string]int) {
 	skip := func(reason string) {
 		if skipped == nil {
 			skipped = map[string]int{}

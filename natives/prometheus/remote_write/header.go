@@ -149,8 +149,8 @@ func (v *values) admit(value string, most int) (reason string) {
 	return ""
 }
 
-// sweep forgets values that did not come for a while.
-func (v *values) sweep() {
+// removeIdle forgets values that did not come for a while.
+func (v *values) removeIdle() {
 	old := v.now().Add(-valuesFor)
 	v.mu.Lock()
 	defer v.mu.Unlock()

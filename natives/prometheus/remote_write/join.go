@@ -22,7 +22,7 @@ type joiner struct {
 }
 
 // next returns the next request; nil: ctx ended and nothing is left.
-func (j *joiner) next(ctx context.Context) *parcel {
+func (j *joiner) next(ctx context.Context) *writeRequest {
 	j.free = append(j.free, j.taken...)
 	j.taken = j.taken[:0]
 	for {
@@ -36,7 +36,7 @@ func (j *joiner) next(ctx context.Context) *parcel {
 			first = j.open(b)
 		}
 		if first != nil {
-			p := &parcel{whole: true}
+			p := &writeRequest{whole: true}
 			j.raw = 0
 			s := j.e.settings.Load()
 			j.add(s, p, first)
@@ -56,7 +56,7 @@ func (j *joiner) open(b journal.Block) *flight {
 }
 
 // add adds a block to a request, or carries it over if it does not fit.
-func (j *joiner) add(s *settings, p *parcel, f *flight) {
+func (j *joiner) add(s *settings, p *writeRequest, f *flight) {
 	raw, err := s2.DecodedLen(f.body)
 	if err != nil {
 		raw = maxBlock // it is sent as it is, alone
@@ -72,7 +72,7 @@ func (j *joiner) add(s *settings, p *parcel, f *flight) {
 
 // fill adds the blocks behind the first until there are enough samples or
 // the endpoint's patience ends, which by default is at once.
-func (j *joiner) fill(ctx context.Context, s *settings, p *parcel) {
+func (j *joiner) fill(ctx context.Context, s *settings, p *writeRequest) {
 	first := p.pieces[0].of.Block
 	var waiting context.Context // nil until it has to wait
 	for last := first; j.carry == nil; {

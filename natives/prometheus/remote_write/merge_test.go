@@ -67,7 +67,7 @@ func texts(t *testing.T, body []byte, m message) (all []string) {
 func TestMergedRequests(t *testing.T) {
 	for _, m := range []message{v1, v2} {
 		for _, whole := range []bool{true, false} {
-			p := &parcel{whole: whole}
+			p := &writeRequest{whole: whole}
 			var want []string
 			for seed := range uint64(5) {
 				f := mixedBlock(m, seed+1, int(20*seed)+1)
@@ -124,7 +124,7 @@ func FuzzScan(f *testing.F) {
 		if second {
 			m = v2
 		}
-		p := &parcel{}
+		p := &writeRequest{}
 		of := &flight{Block: journal.Block{Seq: 1}, envelope: envelope{message: m}}
 		_ = scan(body, m, func(data []byte, _ uint64, table *symbolTable) {
 			p.add(piece{of: of, data: data, table: table}, 1)

@@ -61,8 +61,8 @@ func (m *metadata) collect(s *settings, b *batch.Metrics) {
 	}
 }
 
-// take returns what was collected and begins a new interval.
-func (m *metadata) take() map[familyKey]*batch.Metadata {
+// takeCollected returns what was collected and begins a new interval.
+func (m *metadata) takeCollected() map[familyKey]*batch.Metadata {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.families
@@ -120,7 +120,7 @@ func (e *endpoint) sendMetadata(ctx context.Context) {
 	for {
 		select {
 		case <-timer.C():
-			if families := e.meta.take(); s.args.Metadata.Send && e.message(s) == v1 {
+			if families := e.meta.takeCollected(); s.args.Metadata.Send && e.message(s) == v1 {
 				e.postMetadata(ctx, s, families)
 			}
 		case <-s.Replaced:

@@ -156,7 +156,7 @@ const maxShown = 500
 
 // firstSeries returns the first series of the request in text form: which ones
 // a receiver means, it may say or not.
-func (p *parcel) firstSeries() string {
+func (p *writeRequest) firstSeries() string {
 	rows, err := read(p.body, p.message)
 	defer func() {
 		for i := range rows {

@@ -6,7 +6,7 @@
 // the open block of its shard (gather.go, block.go) in the bytes that will be
 // sent (encode.go, encode_v2.go), and answers once the block is in the journal
 // (engine/journal); one sender a shard joins the blocks that wait into requests
-// (join.go, parcel.go, merge.go) and posts them until each is accepted or rejected
+// (join.go, write_request.go, merge.go) and posts them until each is accepted or rejected
 // (send.go), several at once while the shard is behind (spread.go). Only where the
 // endpoint turns out to want other bytes is a request encoded again (recode.go).
 //

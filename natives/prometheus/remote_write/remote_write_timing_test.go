@@ -66,7 +66,7 @@ func BenchmarkEncode(b *testing.B) {
 			b.ReportAllocs()
 			var raw, sent int
 			for b.Loop() {
-				new(gatherer).take(gr, in)
+				new(gatherer).addRows(gr, in)
 				raw = len(gr.open.buf)
 				if gr.open.table != nil {
 					raw += len(gr.open.table.encoded)
@@ -107,7 +107,7 @@ func BenchmarkMessages(b *testing.B) {
 			}
 			encode := func(gr *group, in []*batch.Metrics) (sent int) {
 				for _, bm := range in {
-					new(gatherer).take(gr, bm)
+					new(gatherer).addRows(gr, bm)
 					for _, blk := range gr.blocks {
 						sent += len(blk.Payload)
 						putBuffer(blk.Payload)
@@ -162,7 +162,7 @@ func BenchmarkTenants(b *testing.B) {
 			sent := 0
 			for b.Loop() {
 				one := newGroup(gr.s, m)
-				new(gatherer).take(one, in)
+				new(gatherer).addRows(one, in)
 				one.split.encode(one, 0, 8)
 				sent = 0
 				for _, blk := range one.blocks {
@@ -190,7 +190,7 @@ func benchGroup(m message, l *labeler) *group {
 
 func BenchmarkCompress(b *testing.B) {
 	gr := benchGroup(v1, nil)
-	new(gatherer).take(gr, hostBatch(1, benchSamples))
+	new(gatherer).addRows(gr, hostBatch(1, benchSamples))
 	raw := gr.open.buf
 	f := func(name string, encode func(dst, src []byte) []byte) {
 		b.Run(name, func(b *testing.B) {
@@ -211,7 +211,7 @@ func BenchmarkCompress(b *testing.B) {
 
 func BenchmarkJournal(b *testing.B) {
 	gr := benchGroup(v1, nil)
-	new(gatherer).take(gr, hostBatch(1, benchSamples))
+	new(gatherer).addRows(gr, hostBatch(1, benchSamples))
 	raw := gr.open.buf
 	payload := snappy.Encode(nil, raw)
 	j, err := journal.Open(b.TempDir(), journal.Options{Shards: 1, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})

@@ -36,7 +36,7 @@ func (e *endpoint) send(ctx, posting context.Context, shard int) {
 		if p == nil {
 			return
 		}
-		if e.behind(e.settings.Load(), p, j.carry != nil) {
+		if e.mustSpread(e.settings.Load(), p, j.carry != nil) {
 			flights := []*flight{}
 			for i := range p.pieces {
 				flights = append(flights, p.pieces[i].of)
@@ -57,7 +57,7 @@ func (e *endpoint) send(ctx, posting context.Context, shard int) {
 
 // deliver returns when p is done; false: ctx ended and some of it is still in the
 // journal.
-func (e *endpoint) deliver(ctx, posting context.Context, p *parcel, pauses *backoff.Pauses) bool {
+func (e *endpoint) deliver(ctx, posting context.Context, p *writeRequest, pauses *backoff.Pauses) bool {
 	defer func() {
 		if p.slot {
 			e.inflight.end()
@@ -67,7 +67,7 @@ func (e *endpoint) deliver(ctx, posting context.Context, p *parcel, pauses *back
 		if attempt > 0 && ctx.Err() != nil {
 			return false
 		}
-		if (attempt > 0 || !p.whole) && !p.keep(e.Journal) {
+		if (attempt > 0 || !p.whole) && !p.dropLostBlocks(e.Journal) {
 			return true
 		}
 		s := e.settings.Load()
@@ -80,12 +80,12 @@ func (e *endpoint) deliver(ctx, posting context.Context, p *parcel, pauses *back
 		if err != nil {
 			e.Log.Error("a block of the journal cannot be sent; it is lost", "samples", p.all, "err", err)
 			e.Drop("cannot_encode", p.all)
-			e.settleAll(p)
+			e.finishRequest(p)
 			return true
 		}
 		if p.samples == 0 {
 			e.dropLeftOut(p)
-			e.settleAll(p)
+			e.finishRequest(p)
 			return true
 		}
 		if attempt > 0 {
@@ -127,8 +127,8 @@ func (e *endpoint) deliver(ctx, posting context.Context, p *parcel, pauses *back
 
 // done ends a request that was answered for good. What was written of it is sent,
 // the rest is dropped.
-func (e *endpoint) done(s *settings, p *parcel, a answer) {
-	e.settleAll(p)
+func (e *endpoint) done(s *settings, p *writeRequest, a answer) {
+	e.finishRequest(p)
 	e.dropLeftOut(p)
 	if a.written == 0 && a.err != nil {
 		e.Drop("rejected", p.samples)
@@ -145,8 +145,8 @@ func (e *endpoint) done(s *settings, p *parcel, a answer) {
 	e.answered(s, "partial", a.err, p)
 }
 
-// dropLeftOut counts the samples of a parcel that are not in its request.
-func (e *endpoint) dropLeftOut(p *parcel) {
+// dropLeftOut counts the samples of a write request that are not in its request.
+func (e *endpoint) dropLeftOut(p *writeRequest) {
 	e.Drop("too_old", p.all-p.samples-p.custom)
 	e.dropCustomBuckets(p.custom)
 }
@@ -187,7 +187,7 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 	if err != nil {
 		return answer{err: err, retry: true, stoodStill: resp.StoodStill}
 	}
-	a := e.judge(s, r, resp.Response, resp.Message)
+	a := e.classifyAnswer(s, r, resp.Response, resp.Message)
 	if code := resp.StatusCode; code == http.StatusBadRequest || code == http.StatusUnprocessableEntity || code == http.StatusRequestEntityTooLarge {
 		// A block may be to blame for the others.
 		a.divide = !a.fallBack && !a.retry
@@ -211,8 +211,8 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 	return a
 }
 
-// judge sorts an answer into a retry class: those of Prometheus.
-func (e *endpoint) judge(s *settings, r *request, resp *http.Response, message string) answer {
+// classifyAnswer sorts an answer into a retry class: those of Prometheus.
+func (e *endpoint) classifyAnswer(s *settings, r *request, resp *http.Response, message string) answer {
 	message = message[:min(len(message), 1<<10)]
 	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	if r.message == v2 {

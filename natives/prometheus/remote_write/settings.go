@@ -109,13 +109,13 @@ func (s *settings) newClient(o *component.Options) error {
 	return nil
 }
 
-// sweep forgets what is known of series and values that went.
-func (s *settings) sweep() {
+// removeIdle forgets what is known of series and values that went.
+func (s *settings) removeIdle() {
 	if s.labels != nil {
 		s.labels.memo.Sweep(nil)
 	}
 	if s.symbols.Load().outgrown() {
 		s.symbols.Store(newSymbols())
 	}
-	s.values.sweep()
+	s.values.removeIdle()
 }

@@ -104,7 +104,7 @@ func (l *shards) review() {
 	l.since, l.at = now, at
 	least, most := l.bounds(s)
 	if wanted = min(max(wanted, least), most); wanted != used {
-		l.use(wanted)
+		l.setCount(wanted)
 	}
 }
 
@@ -114,8 +114,8 @@ type moment struct {
 	answers, failures int64 // of the endpoint
 }
 
-// use changes the number of shards in use.
-func (l *shards) use(n int) {
+// setCount changes the number of shards in use.
+func (l *shards) setCount(n int) {
 	for _, g := range l.gatherers {
 		g.Lock()
 		defer g.Unlock()

@@ -61,17 +61,17 @@ type bin struct {
 
 // shipment is a request of a spread shard.
 type shipment struct {
-	*parcel
+	*writeRequest
 	keys    []binKey // of its bins
 	samples int
 	bytes   int
 	ok      bool // it is done
 }
 
-// behind reports whether a shard is to be spread: samples have waited for long,
+// mustSpread reports whether a shard is to be spread: samples have waited for long,
 // more are waiting than the request p can take, and the endpoint could take more
 // at a time. more says whether there is a block behind p.
-func (e *endpoint) behind(s *settings, p *parcel, more bool) bool {
+func (e *endpoint) mustSpread(s *settings, p *writeRequest, more bool) bool {
 	if !more || e.latency() < spreadFrom || e.Clock.Now().Sub(time.UnixMilli(p.pieces[0].of.Time)) < lateAfter+s.wait {
 		return false
 	}
@@ -110,7 +110,7 @@ func (e *endpoint) spread(ctx, posting context.Context, shard int, flights []*fl
 		if ctx.Err() == nil {
 			stopped = ctx.Done()
 		}
-		timer.Reset(max(w.due(s), time.Millisecond))
+		timer.Reset(max(w.nextDue(s), time.Millisecond))
 		select {
 		case sh := <-w.done:
 			w.finish(sh)
@@ -235,21 +235,21 @@ func (w *spread) start(ctx, posting context.Context, s *settings) bool {
 	if next == nil || !w.e.inflight.begin(s.requests) {
 		return false
 	}
-	sh := w.take(s, next)
+	sh := w.buildRequest(s, next)
 	w.inflight++
 	go func() {
 		defer func() { w.done <- sh }()
-		w.e.Guard(func() { sh.ok = w.e.deliver(ctx, posting, sh.parcel, new(backoff.Pauses)) })()
+		w.e.Guard(func() { sh.ok = w.e.deliver(ctx, posting, sh.writeRequest, new(backoff.Pauses)) })()
 	}()
 	return true
 }
 
-// take makes a request of the samples that have waited longest.
-func (w *spread) take(s *settings, c *candidate) *shipment {
+// buildRequest makes a request of the samples that have waited longest.
+func (w *spread) buildRequest(s *settings, c *candidate) *shipment {
 	slices.SortFunc(c.keys, func(a, b binKey) int {
 		return int(int64(w.bins[a].pieces[0].of.Seq - w.bins[b].pieces[0].of.Seq))
 	})
-	sh := &shipment{parcel: &parcel{slot: true}}
+	sh := &shipment{writeRequest: &writeRequest{slot: true}}
 	symbols := map[*symbolTable]bool{}
 	size := 0
 	for _, key := range c.keys {
@@ -322,8 +322,8 @@ func remaining(b journal.Block, all time.Duration, now time.Time) time.Duration 
 	return min(time.UnixMilli(b.Time).Add(all).Sub(now), all)
 }
 
-// due returns when a request is to be sent that is not full.
-func (w *spread) due(s *settings) time.Duration {
+// nextDue returns when a request is to be sent that is not full.
+func (w *spread) nextDue(s *settings) time.Duration {
 	due := time.Hour
 	for _, c := range w.candidates(s) {
 		if left := w.wait(s, c.first); left > 0 {

@@ -291,7 +291,7 @@ func (c *cache) setMeta(name []byte, kind metaKind, text []byte) int {
 	}
 	if i < 0 {
 		i = len(c.families)
-		c.families = append(c.families, family{meta: metadata.of(batch.Metadata{Type: model.MetricTypeUnknown, Family: alias(name)})})
+		c.families = append(c.families, family{meta: metadata.share(batch.Metadata{Type: model.MetricTypeUnknown, Family: alias(name)})})
 		if i >= c.byName.room() {
 			c.indexFamilies(2 * len(c.families))
 		} else {
@@ -300,7 +300,7 @@ func (c *cache) setMeta(name []byte, kind metaKind, text []byte) int {
 	}
 	f := &c.families[i]
 	f.iter = c.iter
-	if kind.of(f.meta) != string(text) {
+	if kind.textOf(f.meta) != string(text) {
 		c.changeMeta(f, kind, alias(text))
 	}
 	return i
@@ -317,13 +317,13 @@ func (c *cache) indexFamilies(room int) {
 func (c *cache) resetMeta(m layoutMeta) {
 	f := &c.families[m.family]
 	f.iter = c.iter
-	if m.kind.of(f.meta) != m.text {
+	if m.kind.textOf(f.meta) != m.text {
 		c.changeMeta(f, m.kind, m.text)
 	}
 }
 
-// of returns what a line of that kind says, for a family to have that metadata.
-func (k metaKind) of(m *batch.Metadata) string {
+// textOf returns what a line of that kind says, for a family to have that metadata.
+func (k metaKind) textOf(m *batch.Metadata) string {
 	switch k {
 	case metaType:
 		return string(m.Type)
@@ -348,7 +348,7 @@ func (c *cache) changeMeta(f *family, kind metaKind, text string) {
 	case metaUnit:
 		m.Unit = text
 	}
-	f.meta = metadata.of(m)
+	f.meta = metadata.share(m)
 	if f.used == c.iter {
 		c.changed = true
 	}

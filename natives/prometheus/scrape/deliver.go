@@ -55,9 +55,9 @@ func (l *loop) deliver(ctx context.Context, out *flow.Output, in *intake, rep re
 	b := r.batch(l.source)
 	l.out = out
 	if l.send(ctx, out, b, l.next) {
-		l.settle()
+		l.releaseStale()
 	} else {
-		l.owe(b, at)
+		l.deferStale(b, at)
 	}
 }
 
@@ -137,7 +137,7 @@ func (l *loop) addOwed(r *rows, t int64, now time.Time) {
 		return
 	}
 	if now.Sub(l.owedSince) > owedFor {
-		l.settle()
+		l.releaseStale()
 		return
 	}
 	have := make(map[uint64][]*batch.Series, len(r.series))
@@ -155,9 +155,9 @@ owed:
 	}
 }
 
-// settle forgets what is owed and releases the handles that are not needed any
+// releaseStale forgets what is owed and releases the handles that are not needed any
 // more.
-func (l *loop) settle() {
+func (l *loop) releaseStale() {
 	for _, h := range l.owed {
 		if !l.c.has(h) && !slices.Contains(l.report[:], h) {
 			h.Release()
@@ -171,8 +171,8 @@ func (l *loop) settle() {
 	l.c.gone = l.c.gone[:0]
 }
 
-// owe remembers the markers of a batch that was dropped.
-func (l *loop) owe(b *batch.Metrics, at time.Time) {
+// deferStale remembers the markers of a batch that was dropped.
+func (l *loop) deferStale(b *batch.Metrics, at time.Time) {
 	if len(l.owed) == 0 {
 		l.owedSince = at
 	}
@@ -208,7 +208,7 @@ func (l *loop) releaseAll() {
 // send sends b to out, and again what of it was refused, until due. It reports
 // whether all was accepted.
 func (l *loop) send(ctx context.Context, out *flow.Output, b *batch.Metrics, due time.Time) bool {
-	ctx, stop := l.within(ctx, due.Sub(l.clock.Now()), grace, errDue)
+	ctx, stop := l.withDeadline(ctx, due.Sub(l.clock.Now()), grace, errDue)
 	defer stop()
 	err := out.SendMetrics(ctx, b)
 	for pause := minPause; err != nil; pause = min(2*pause, maxPause) {

@@ -43,7 +43,7 @@ func (b *body) free() {
 		b.buf = nil
 	}
 	b.buf = b.buf[:0]
-	b.leave()
+	b.releaseMemory()
 	if b.in != nil {
 		b.in.Reset(nil) // it must not keep the connection
 	}

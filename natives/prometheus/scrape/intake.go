@@ -377,7 +377,7 @@ func (in *intake) follow(lo *layout, b []byte, i, p int) (pos, n int, done bool)
 			odd++
 		}
 		flags := ln.flags &^ lineRepeated
-		if in.known(int(ln.line), flags&lineHasT != 0, t, v) {
+		if in.readCached(int(ln.line), flags&lineHasT != 0, t, v) {
 			flags |= lineRepeated
 		}
 		l.at = int32(in.rec.sample(b, int(ln.line), int(l.n), pad, q, q+w, flags))
@@ -394,7 +394,7 @@ func (in *intake) follow(lo *layout, b []byte, i, p int) (pos, n int, done bool)
 // metadata applies a metadata line.
 func (in *intake) metadata(name []byte, kind metaKind, text []byte) {
 	f := in.c.setMeta(name, kind, text)
-	in.said(layoutMeta{family: uint32(f), kind: kind, text: kind.of(in.c.families[f].meta)})
+	in.recordMetadata(layoutMeta{family: uint32(f), kind: kind, text: kind.textOf(in.c.families[f].meta)})
 }
 
 // replayMetadata applies the metadata lines of an odd run, or those of the tail.
@@ -408,12 +408,12 @@ func (in *intake) replayMetadata(lo *layout, odd int) {
 	}
 	for _, m := range lo.meta[from:to] {
 		in.c.resetMeta(m)
-		in.said(m)
+		in.recordMetadata(m)
 	}
 }
 
-// said notes a metadata line for those that follow.
-func (in *intake) said(m layoutMeta) {
+// recordMetadata notes a metadata line for those that follow.
+func (in *intake) recordMetadata(m layoutMeta) {
 	in.rec.metadata(m)
 	if m.kind == metaType {
 		in.typ = model.MetricType(m.text)

@@ -183,16 +183,16 @@ func (l *loop) scrape(ctx context.Context) {
 	}
 	l.set = j.set
 
-	in, rep, way := l.ask(ctx, j, at, start)
+	in, rep, way := l.scrapeOnce(ctx, j, at, start)
 	if in != nil {
 		l.deliver(ctx, way.set.out, in, rep, at)
 	}
 }
 
-// ask makes the rows and the report of a scrape; way is where they are to go.
+// scrapeOnce makes the rows and the report of a scrape; way is where they are to go.
 // in is nil when ctx ended meanwhile. The body is not kept: who is sent to may
 // take long.
-func (l *loop) ask(ctx context.Context, j *job, at, start time.Time) (in *intake, rep report, way *job) {
+func (l *loop) scrapeOnce(ctx context.Context, j *job, at, start time.Time) (in *intake, rep report, way *job) {
 	b := bodies.Get().(*body)
 	defer b.free()
 	contentType, err := l.fetch(ctx, j, b)
@@ -224,7 +224,7 @@ func (l *loop) ask(ctx context.Context, j *job, at, start time.Time) (in *intake
 	}
 	took := l.clock.Now().Sub(start)
 	rep.up, rep.seconds = err == nil, took.Seconds()
-	l.note(j, start, took, rep.scraped, err)
+	l.recordResult(j, start, took, rep.scraped, err)
 	return in, rep, way
 }
 
@@ -250,7 +250,7 @@ func (l *loop) fetch(ctx context.Context, j *job, into *body) (contentType strin
 	if j.targets.limitErr != nil {
 		return "", j.targets.limitErr
 	}
-	ctx, stop := l.within(ctx, j.timeout, 0, errTimeout)
+	ctx, stop := l.withDeadline(ctx, j.timeout, 0, errTimeout)
 	defer stop()
 	contentType, err = j.set.fetch(ctx, j.target, into)
 	if err == nil {
@@ -265,8 +265,8 @@ func (l *loop) fetch(ctx context.Context, j *job, into *body) (contentType strin
 	return "", err
 }
 
-// note keeps how a scrape went, and logs when that is not as before.
-func (l *loop) note(j *job, start time.Time, took time.Duration, samples int, err error) {
+// recordResult keeps how a scrape went, and logs when that is not as before.
+func (l *loop) recordResult(j *job, start time.Time, took time.Duration, samples int, err error) {
 	l.metrics.scrapes.WithLabelValues(outcome(err)).Inc()
 	l.mu.Lock()
 	was := l.err
@@ -359,9 +359,9 @@ type limit struct {
 	over  bool
 }
 
-// within returns a context that ends with cause d from now. When parent ends
+// withDeadline returns a context that ends with cause d from now. When parent ends
 // before that it has extra left. stop must be called.
-func (l *loop) within(parent context.Context, d, extra time.Duration, cause error) (_ context.Context, stop func()) {
+func (l *loop) withDeadline(parent context.Context, d, extra time.Duration, cause error) (_ context.Context, stop func()) {
 	w := &limit{clock: l.clock, deadline: l.clock.Now().Add(d), cause: cause}
 	from := parent
 	if extra > 0 {
@@ -374,7 +374,7 @@ func (l *loop) within(parent context.Context, d, extra time.Duration, cause erro
 	w.mu.Unlock()
 	unbind := func() bool { return true }
 	if extra > 0 { // parent may have ended: hurry is called at once
-		unbind = context.AfterFunc(parent, func() { w.hurry(extra) })
+		unbind = context.AfterFunc(parent, func() { w.shorten(extra) })
 	}
 	return ctx, func() {
 		unbind()
@@ -402,8 +402,8 @@ func (w *limit) ring() {
 	w.cancel(w.cause)
 }
 
-// hurry leaves no more time than that.
-func (w *limit) hurry(left time.Duration) {
+// shorten leaves no more time than that.
+func (w *limit) shorten(left time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.over {

@@ -20,9 +20,9 @@ type sharedMetadata struct {
 	known map[uint64]weak.Pointer[batch.Metadata] // by hash
 }
 
-// of returns metadata that is equal to m, whose strings it copies when it is the
+// share returns metadata that is equal to m, whose strings it copies when it is the
 // first.
-func (s *sharedMetadata) of(m batch.Metadata) *batch.Metadata {
+func (s *sharedMetadata) share(m batch.Metadata) *batch.Metadata {
 	hash := maphash.Comparable(longKeys[0], m)
 	s.mu.Lock()
 	defer s.mu.Unlock()

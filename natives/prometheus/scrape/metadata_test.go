@@ -13,9 +13,9 @@ import (
 func TestSharedMetadata(t *testing.T) {
 	help := []byte("what a target says")
 	m := batch.Metadata{Type: "counter", Help: alias(help), Unit: "bytes", Family: "f"}
-	a := metadata.of(m)
+	a := metadata.share(m)
 	want := batch.Metadata{Type: "counter", Help: "what a target says", Unit: "bytes", Family: "f"}
-	if metadata.of(m) != a || metadata.of(want) != a || *a != want {
+	if metadata.share(m) != a || metadata.share(want) != a || *a != want {
 		t.Errorf("%v has two places", m)
 	}
 	for _, change := range []func(*batch.Metadata){
@@ -24,7 +24,7 @@ func TestSharedMetadata(t *testing.T) {
 	} {
 		o := want
 		change(&o)
-		if got := metadata.of(o); got == a || *got != o {
+		if got := metadata.share(o); got == a || *got != o {
 			t.Errorf("%v became %v", o, *got)
 		}
 	}
@@ -34,7 +34,7 @@ func TestSharedMetadata(t *testing.T) {
 	}
 
 	for i := range 1000 {
-		metadata.of(batch.Metadata{Help: fmt.Sprint("garbage ", i)})
+		metadata.share(batch.Metadata{Help: fmt.Sprint("garbage ", i)})
 	}
 	known := func() int {
 		metadata.mu.Lock()

@@ -37,8 +37,8 @@ var chunks sync.Pool
 
 var errNoRoom = errors.New("other large bodies were being read all the time")
 
-// enter takes the places that a body of n bytes needs beyond those it has.
-func (b *body) enter(ctx context.Context, n int) error {
+// reserveMemory takes the places that a body of n bytes needs beyond those it has.
+func (b *body) reserveMemory(ctx context.Context, n int) error {
 	for b.places < len(rooms) && n > rooms[b.places].above {
 		select {
 		case rooms[b.places].places <- struct{}{}:
@@ -50,8 +50,8 @@ func (b *body) enter(ctx context.Context, n int) error {
 	return nil
 }
 
-// leave gives all places back.
-func (b *body) leave() {
+// releaseMemory gives all places back.
+func (b *body) releaseMemory() {
 	for ; b.places > 0; b.places-- {
 		<-rooms[b.places-1].places
 	}
@@ -60,7 +60,7 @@ func (b *body) leave() {
 // grow makes room in buf behind what was read.
 func (b *body) grow(ctx context.Context) error {
 	if cap(b.buf) >= chunkSize {
-		if err := b.enter(ctx, chunkSize+1); err != nil {
+		if err := b.reserveMemory(ctx, chunkSize+1); err != nil {
 			return err
 		}
 		b.full = append(b.full, b.buf)
@@ -69,7 +69,7 @@ func (b *body) grow(ctx context.Context) error {
 		return nil
 	}
 	n := min(max(4<<10, 2*cap(b.buf)), chunkSize)
-	if err := b.enter(ctx, n); err != nil {
+	if err := b.reserveMemory(ctx, n); err != nil {
 		return err
 	}
 	grown := append(newBuffer(n), b.buf...)

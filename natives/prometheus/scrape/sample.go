@@ -25,8 +25,8 @@ var (
 	errInvalidBody = errors.New("cannot parse the body")
 )
 
-// known takes the sample of a line that is cached.
-func (in *intake) known(l int, hasT bool, t int64, v float64) (repeated bool) {
+// readCached takes the sample of a line that is cached.
+func (in *intake) readCached(l int, hasT bool, t int64, v float64) (repeated bool) {
 	in.total++
 	in.added++
 	if hasT = hasT && in.set.cfg.HonorTimestamps; !hasT {

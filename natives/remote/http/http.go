@@ -225,7 +225,7 @@ func (p *poller) get(ctx context.Context) (string, error) {
 	}
 	resp, err := p.client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", address(req.URL), said(ctx, err))
+		return "", fmt.Errorf("%s: %w", address(req.URL), withoutURL(ctx, err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotModified && (p.etag != "" || p.modified != "") {
@@ -236,7 +236,7 @@ func (p *poller) get(ctx context.Context) (string, error) {
 	}
 	var b bytes.Buffer
 	if _, err := io.Copy(&b, io.LimitReader(resp.Body, maxContent+1)); err != nil {
-		return "", fmt.Errorf("cannot read the answer of %s: %w", address(req.URL), said(ctx, err))
+		return "", fmt.Errorf("cannot read the answer of %s: %w", address(req.URL), withoutURL(ctx, err))
 	}
 	if b.Len() > maxContent {
 		return "", fmt.Errorf("%s answers more than the %d bytes allowed", address(req.URL), maxContent)
@@ -245,9 +245,9 @@ func (p *poller) get(ctx context.Context) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-// said returns err without the URL, of which others tell what is not secret,
+// withoutURL returns err without the URL, of which others tell what is not secret,
 // and with the reason for which ctx ended if it did.
-func said(ctx context.Context, err error) error {
+func withoutURL(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -171,12 +171,12 @@ func (c *Component) DebugInfo() any {
 // reports whether it is to be logged.
 func (c *Component) fail(text string, part bool) (news bool) {
 	c.metrics.errors.Inc()
-	news = c.failed.note(text, part && !c.kind.Stream, c.opts.Clock.Now())
-	c.unwell(text)
+	news = c.failed.addError(text, part && !c.kind.Stream, c.opts.Clock.Now())
+	c.reportUnhealthy(text)
 	return news
 }
 
-func (c *Component) unwell(text string) {
+func (c *Component) reportUnhealthy(text string) {
 	c.report(component.Unhealthy, "cannot discover all targets: "+text)
 }
 

@@ -25,8 +25,8 @@ type failures struct {
 	at      time.Time
 }
 
-// note takes an error. It reports whether it is news.
-func (f *failures) note(text string, part bool, now time.Time) (news bool) {
+// addError takes an error. It reports whether it is news.
+func (f *failures) addError(text string, part bool, now time.Time) (news bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if part && !slices.Contains(f.partial, text) {
@@ -38,9 +38,9 @@ func (f *failures) note(text string, part bool, now time.Time) (news bool) {
 	return news
 }
 
-// take returns the errors about the update at hand, "" for none, and forgets
+// takeErrors returns the errors about the update at hand, "" for none, and forgets
 // them.
-func (f *failures) take() string {
+func (f *failures) takeErrors() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	const most = 3

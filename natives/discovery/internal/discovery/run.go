@@ -55,7 +55,7 @@ func (c *Component) Run(ctx context.Context) error {
 		}
 	}
 	var wg sync.WaitGroup
-	defer r.leave(&wg)
+	defer r.stopDiscoverers(&wg)
 	for {
 		var up <-chan []*targetgroup.Group
 		if r.d != nil {
@@ -74,7 +74,7 @@ func (c *Component) Run(ctx context.Context) error {
 			r.waiting = false
 			r.send()
 		case <-tick:
-			r.look()
+			r.checkStream()
 			ticker.Reset(look)
 		}
 	}
@@ -98,9 +98,9 @@ func (r *run) begin(ctx context.Context, wg *sync.WaitGroup) {
 	next.start(ctx, wg, r.ended)
 }
 
-// leave stops the discoverer and waits for all there were, but not for one
+// stopDiscoverers stops the discoverer and waits for all there were, but not for one
 // that sleeps. Such a one holds nothing but itself and ends when it wakes up.
-func (r *run) leave(wg *sync.WaitGroup) {
+func (r *run) stopDiscoverers(wg *sync.WaitGroup) {
 	if r.d == nil {
 		return
 	}
@@ -122,7 +122,7 @@ func (r *run) leave(wg *sync.WaitGroup) {
 func (r *run) receive(groups []*targetgroup.Group) {
 	r.latest = r.opts.Clock.Now()
 	if r.exceeds(groups) {
-		r.well(r.failed.current())
+		r.reportHealth(r.failed.current())
 		return
 	}
 	changed := false
@@ -137,14 +137,14 @@ func (r *run) receive(groups []*targetgroup.Group) {
 	var failed string
 	if !r.kind.Stream {
 		// An update that lacks something says nothing about what it lacks.
-		if failed = r.failed.take(); failed == "" {
+		if failed = r.failed.takeErrors(); failed == "" {
 			changed = r.set.Retain(func(source string) bool { return sources[source] }) || changed
 		}
 	} else {
 		failed = r.failed.current()
 	}
-	r.due(changed || r.exported.IsZero())
-	r.well(failed)
+	r.exportIfDue(changed || r.exported.IsZero())
+	r.reportHealth(failed)
 }
 
 // exceeds reports whether an update is refused for a limit.
@@ -168,8 +168,8 @@ func (r *run) exceeds(groups []*targetgroup.Group) bool {
 	return true
 }
 
-// well reports how it goes; failed is empty or says what does not.
-func (r *run) well(failed string) {
+// reportHealth reports how it goes; failed is empty or says what does not.
+func (r *run) reportHealth(failed string) {
 	r.mu.Lock()
 	r.info = Info{Targets: r.set.targets, Groups: len(r.set.groups), LastUpdate: r.latest}
 	r.mu.Unlock()
@@ -177,7 +177,7 @@ func (r *run) well(failed string) {
 		failed = r.over.Error()
 	}
 	if failed != "" {
-		r.unwell(failed)
+		r.reportUnhealthy(failed)
 		return
 	}
 	r.report(component.Healthy, fmt.Sprintf("found %s", count(r.set.targets, "target")))
@@ -190,8 +190,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// due exports now, or when the last export is long enough ago.
-func (r *run) due(changed bool) {
+// exportIfDue exports now, or when the last export is long enough ago.
+func (r *run) exportIfDue(changed bool) {
 	if !changed || r.waiting {
 		return
 	}
@@ -211,9 +211,9 @@ func (r *run) send() {
 	r.opts.Export(Exports{Targets: r.set.Targets()})
 }
 
-// look looks after a stream: whether it failed without a word, is well again,
+// checkStream looks after a stream: whether it failed without a word, is well again,
 // or has told everything, so that what an earlier one found can go.
-func (r *run) look() {
+func (r *run) checkStream() {
 	now := r.opts.Clock.Now()
 	if r.failures != nil {
 		if n := value(r.failures); n > r.counted {
@@ -224,11 +224,11 @@ func (r *run) look() {
 	sick := r.failed.current() != ""
 	if sick && r.failed.forget(now.Add(-r.kind.Forget)) {
 		sick = false
-		r.well("")
+		r.reportHealth("")
 	}
 	if !r.refused.IsZero() {
 		if now.Sub(r.refused) >= again {
-			r.again()
+			r.restartDiscovery()
 		}
 		return
 	}
@@ -238,13 +238,13 @@ func (r *run) look() {
 	told := !r.latest.IsZero() && now.Sub(r.latest) >= quiet
 	if r.complete = told || now.Sub(r.began) >= settled; r.complete {
 		r.over = nil
-		r.due(r.set.Prune() || r.exported.IsZero())
-		r.well("")
+		r.exportIfDue(r.set.Prune() || r.exported.IsZero())
+		r.reportHealth("")
 	}
 }
 
-// again discovers from the start: a stream does not repeat what was refused.
-func (r *run) again() {
+// restartDiscovery discovers from the start: a stream does not repeat what was refused.
+func (r *run) restartDiscovery() {
 	r.refused = time.Time{}
 	r.mu.Lock()
 	args := r.args

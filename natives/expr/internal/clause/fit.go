@@ -21,19 +21,19 @@ func (f *Fit) Reads(argument string, p expr.Programs) {
 		return
 	}
 	why, _, _ := strings.Cut(p.Why.Msg, ":") // without what there is instead
-	f.not(p.Metrics == nil, fmt.Sprintf("%s: %s", argument, why))
+	f.reject(p.Metrics == nil, fmt.Sprintf("%s: %s", argument, why))
 }
 
 // Sets adds an argument that sets what only records of a signal have.
 func (f *Fit) Sets(argument string, only batch.Signals) {
 	if only == batch.SignalLogs {
-		f.not(true, fmt.Sprintf("%s: a sample has none", argument))
+		f.reject(true, fmt.Sprintf("%s: a sample has none", argument))
 	} else {
-		f.not(false, fmt.Sprintf("%s: a log line has none", argument))
+		f.reject(false, fmt.Sprintf("%s: a log line has none", argument))
 	}
 }
 
-func (f *Fit) not(samples bool, why string) {
+func (f *Fit) reject(samples bool, why string) {
 	to := &f.noLines
 	if samples {
 		to = &f.noSamples

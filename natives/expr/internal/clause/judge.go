@@ -79,13 +79,13 @@ func (j *Judge) Row(x *expr.Sample, b *batch.Metrics, i int, v expr.Verdict) (ex
 		return j.prog.WithoutValue(x)
 	}
 	x.Value = b.V[i]
-	return j.ask(x, v)
+	return j.evaluate(x, v)
 }
 
 // Line is Row for a log line, which has all that there is to judge.
 func (j *Judge) Line(x *expr.Sample, b *batch.Logs, i int, v expr.Verdict) (expr.Verdict, error) {
 	FillLine(x, b, i)
-	return j.ask(x, v)
+	return j.evaluate(x, v)
 }
 
 // FillLine makes x row i of b.
@@ -93,7 +93,7 @@ func FillLine(x *expr.Sample, b *batch.Logs, i int) {
 	x.Series, x.Time, x.Line, x.Meta = b.Stream[i], batch.Millis(b.T[i]), b.Line[i], b.MetaOf(i)
 }
 
-func (j *Judge) ask(x *expr.Sample, v expr.Verdict) (expr.Verdict, error) {
+func (j *Judge) evaluate(x *expr.Sample, v expr.Verdict) (expr.Verdict, error) {
 	ask := j.prog.Bool
 	if v == expr.True {
 		ask = j.prog.Rest

@@ -20,7 +20,7 @@ func Parse(src string) (*Selector, error) {
 		return nil, &Error{Msg: "it is no UTF-8 text"}
 	}
 	p.advance()
-	p.whole()
+	p.parseSelector()
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -53,12 +53,12 @@ func (p *parser) fail(at int, format string, args ...any) {
 	p.tok = token{at: at}
 }
 
-// is reports whether the token is a sign.
-func (p *parser) is(s string) bool { return p.tok.kind == sign && p.tok.s == s }
+// isSign reports whether the token is a sign.
+func (p *parser) isSign(s string) bool { return p.tok.kind == sign && p.tok.s == s }
 
 // want skips a sign.
 func (p *parser) want(s, what string) {
-	if !p.is(s) {
+	if !p.isSign(s) {
 		p.unexpected(fmt.Sprintf("%s %s", s, what))
 		return
 	}
@@ -77,10 +77,10 @@ func (p *parser) unexpected(want string) {
 	p.fail(p.tok.at, "want %s, have %s", want, have)
 }
 
-// whole is the selector, or the same in parentheses.
-func (p *parser) whole() {
+// parseSelector is the selector, or the same in parentheses.
+func (p *parser) parseSelector() {
 	depth := 0
-	for ; p.is("("); depth++ {
+	for ; p.isSign("("); depth++ {
 		p.advance()
 	}
 	if p.tok.kind == name {
@@ -104,11 +104,11 @@ func (p *parser) whole() {
 // notStage refuses what LogQL has after line filters.
 func (p *parser) notStage() {
 	switch {
-	case p.is("|"):
+	case p.isSign("|"):
 		at := p.tok.at
 		p.advance()
 		p.fail(at, `after line filters there are no stages such as "| %s" here: write them as stage.logql { pipeline = "| %s" }`, p.stage(), p.stage())
-	case p.is("["):
+	case p.isSign("["):
 		p.fail(p.tok.at, "a range belongs to a metric query; metrics of lines are made by stage.metrics")
 	}
 }
@@ -123,13 +123,13 @@ func (p *parser) stage() string {
 
 // matchers are label matchers up to the closing brace.
 func (p *parser) matchers() {
-	if p.is("}") {
+	if p.isSign("}") {
 		p.advance()
 		return
 	}
 	for {
 		p.matcher()
-		if !p.is(",") {
+		if !p.isSign(",") {
 			break
 		}
 		p.advance()

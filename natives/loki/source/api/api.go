@@ -87,7 +87,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 		Setting: func() string { return "listen_address or listen_port in the block http of " + o.Where() }}, &a.Server); err != nil {
 		return nil, err
 	}
-	c.take(a)
+	c.applyArguments(a)
 	streams := c.desk.Gauge("_streams", "Sets of labels that are known, before the rules.", func() int { return c.set.Load().streams.Len() })
 	if err := component.Register(o.Registerer, append(c.desk.Metrics(c.server.Connections, c.server.LimitReached), streams)...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
@@ -101,12 +101,12 @@ func (c *Component) Update(args any) error {
 	if err := c.server.Update(&a.Server); err != nil {
 		return err
 	}
-	c.take(a)
+	c.applyArguments(a)
 	return nil
 }
 
-// take makes arguments effective that the server has taken.
-func (c *Component) take(a *Arguments) {
+// applyArguments makes arguments effective that the server has taken.
+func (c *Component) applyArguments(a *Arguments) {
 	before := c.args.Swap(a)
 	c.desk.Budget.SetLimit(int64(a.Limits.MaxInflightSize))
 	if before == nil || !slices.Equal(before.ForwardTo, a.ForwardTo) {
@@ -132,7 +132,7 @@ func (c *Component) Run(ctx context.Context) error {
 		c.expire(now)
 		if now.Sub(swept) >= source.Recheck {
 			swept = now
-			c.set.Load().sweep(now)
+			c.set.Load().removeUnused(now)
 		}
 	})
 	c.set.Load().close()

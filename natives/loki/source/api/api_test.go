@@ -171,11 +171,11 @@ type keeper struct {
 }
 
 func (k *keeper) ConsumeLogs(_ context.Context, b *batch.Logs) error {
-	k.holds <- b.Receipt.Hold(func() { k.flushes <- struct{}{} })
+	k.holds <- b.Ack.Hold(func() { k.flushes <- struct{}{} })
 	return nil
 }
 
-func TestAnswerWaitsForReceipt(t *testing.T) {
+func TestAnswerWaitsForAck(t *testing.T) {
 	k := &keeper{make(chan *batch.Hold, 1), make(chan struct{}, 1)}
 	to := flow.NewReceiver("keeper", batch.SignalLogs, nil, nil)
 	to.Set(k)

@@ -246,11 +246,11 @@ var signal = intake.Signal[*batch.Logs]{
 	},
 	Send: (*flow.Output).SendLogs,
 	Track: func(b *batch.Logs, done func()) func() {
-		b.Receipt = batch.NewReceipt(done)
+		b.Ack = batch.NewAck(done)
 		return func() {
-			b.Receipt.Accepted()
+			b.Ack.Accepted()
 			// Its client waits, and sends nothing more that could belong to it.
-			b.Receipt.Flush()
+			b.Ack.Flush()
 		}
 	},
 }

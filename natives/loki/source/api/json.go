@@ -164,8 +164,8 @@ func (p *jsonParser) space() {
 	}
 }
 
-// take takes c if it comes next.
-func (p *jsonParser) take(c byte) bool {
+// skipByte takes c if it comes next.
+func (p *jsonParser) skipByte(c byte) bool {
 	p.space()
 	if p.i < len(p.s) && p.s[p.i] == c {
 		p.i++
@@ -186,25 +186,25 @@ func (p *jsonParser) null() bool {
 // object yields the keys of an object; whoever gets one reads the value.
 func (p *jsonParser) object() func(yield func(string) bool) {
 	return func(yield func(string) bool) {
-		if !p.take('{') {
+		if !p.skipByte('{') {
 			p.fail("want an object")
 			return
 		}
-		if p.take('}') {
+		if p.skipByte('}') {
 			return
 		}
 		for p.err == nil {
 			key := p.text()
-			if p.err == nil && !p.take(':') {
+			if p.err == nil && !p.skipByte(':') {
 				p.fail(`want ":"`)
 			}
 			if p.err != nil || !yield(key) || p.err != nil {
 				return
 			}
-			if p.take('}') {
+			if p.skipByte('}') {
 				return
 			}
-			if !p.take(',') {
+			if !p.skipByte(',') {
 				p.fail(`want "," or "}"`)
 			}
 		}
@@ -214,18 +214,18 @@ func (p *jsonParser) object() func(yield func(string) bool) {
 // list yields once for each element of a list, which whoever gets it reads.
 func (p *jsonParser) list() func(yield func() bool) {
 	return func(yield func() bool) {
-		if !p.take('[') {
+		if !p.skipByte('[') {
 			p.fail("want a list")
 			return
 		}
-		if p.take(']') {
+		if p.skipByte(']') {
 			return
 		}
 		for p.err == nil {
-			if !yield() || p.err != nil || p.take(']') {
+			if !yield() || p.err != nil || p.skipByte(']') {
 				return
 			}
-			if !p.take(',') {
+			if !p.skipByte(',') {
 				p.fail(`want "," or "]"`)
 			}
 		}
@@ -234,7 +234,7 @@ func (p *jsonParser) list() func(yield func() bool) {
 
 // text reads a string.
 func (p *jsonParser) text() string {
-	if !p.take('"') {
+	if !p.skipByte('"') {
 		p.fail("want a string")
 		return ""
 	}

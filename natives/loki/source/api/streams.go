@@ -169,8 +169,8 @@ func (s *settings) plain(tenant string) (*batch.Stream, error) {
 	return s.tenants(&b, s.clock.Now())
 }
 
-// sweep forgets what is not used any more.
-func (s *settings) sweep(now time.Time) {
+// removeUnused forgets what is not used any more.
+func (s *settings) removeUnused(now time.Time) {
 	s.streams.Sweep()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,10 +25,10 @@ func (f *follower) begin(now time.Time) error {
 		if v.finished && len(v.open) == 0 || err == nil && v.id == id || !f.reserve(p, v.id) {
 			continue
 		}
-		g, err := f.c.beside(p.real, p.path).find(p, f.set.coding, f.set.format, func(other identity) bool {
+		g, err := f.c.listDirectories(p.real, p.path).find(p, f.set.coding, f.set.format, func(other identity) bool {
 			return other == id && other != (identity{}) || f.c.owns.other(f, other)
 		})
-		if err == nil && g != nil && !f.c.owns.take(f, g.id) {
+		if err == nil && g != nil && !f.c.owns.claimFile(f, g.id) {
 			g.close()
 			g = nil
 		}
@@ -62,12 +62,12 @@ func (f *follower) begin(now time.Time) error {
 func (f *follower) first(g *generation, now time.Time) error {
 	var other bool
 	for _, p := range slices.Backward(f.c.positions.ofFile(g.id, func(p *position) bool { return p.labels == f.target.key })) {
-		ok, err := g.is(p.head, p.tail, p.read)
+		ok, err := g.hasMarks(p.head, p.tail, p.read)
 		if err != nil && g.in == nil {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
 		}
 		if ok {
-			f.take(p, g)
+			f.resumeAt(p, g)
 			return f.older(g, now)
 		}
 		other = true
@@ -94,11 +94,11 @@ func (f *follower) first(g *generation, now time.Time) error {
 		f.fresh(g, 0)
 		return nil
 	}
-	return f.anew(g)
+	return f.startAtConfigured(g)
 }
 
-// take makes g go on at p.
-func (f *follower) take(p *position, g *generation) {
+// resumeAt makes g go on at p.
+func (f *follower) resumeAt(p *position, g *generation) {
 	f.c.positions.change(p, func(p *position) { p.finished, p.path, p.real = false, f.target.path, g.real })
 	f.last = max(f.last, p.last)
 	g.resume(p)
@@ -112,7 +112,7 @@ func (f *follower) same(g *generation) *position {
 		if v.head.n == 0 || !f.reserve(p, v.id) {
 			continue
 		}
-		ok, err := g.is(p.head, p.tail, p.read)
+		ok, err := g.hasMarks(p.head, p.tail, p.read)
 		if v.id != g.id && !f.holds(v.id) {
 			f.c.owns.release(f, v.id)
 		}
@@ -134,12 +134,12 @@ func (f *follower) older(g *generation, now time.Time) error {
 		if !f.reserve(p, gone) {
 			continue // its file is one that another follower has found
 		}
-		d := f.c.beside(p.real, p.path)
+		d := f.c.listDirectories(p.real, p.path)
 		d.add(f.c.targetOf(f.target.key, gone))
 		old, err := d.find(p, f.set.coding, f.set.format, func(id identity) bool {
 			return id == g.id || f.holds(id) || f.c.owns.other(f, id)
 		})
-		if err == nil && old != nil && !f.c.owns.take(f, old.id) {
+		if err == nil && old != nil && !f.c.owns.claimFile(f, old.id) {
 			old.close()
 			old = nil
 		}
@@ -167,7 +167,7 @@ func (f *follower) older(g *generation, now time.Time) error {
 // reserve makes the file that p is the position of, id, f's, unless another
 // follower has it: that has found it by a path of its own, and goes on at p.
 func (f *follower) reserve(p *position, id identity) bool {
-	if !f.c.owns.take(f, id) {
+	if !f.c.owns.claimFile(f, id) {
 		return false
 	}
 	v := f.c.positions.copies([]*position{p})[0]
@@ -180,9 +180,9 @@ func (f *follower) reserve(p *position, id identity) bool {
 	return false
 }
 
-// anew makes g, of which nothing is known, begin where the arguments say.
-func (f *follower) anew(g *generation) error {
-	made := born(g.f)
+// startAtConfigured makes g, of which nothing is known, begin where the arguments say.
+func (f *follower) startAtConfigured(g *generation) error {
+	made := creationTime(g.f)
 	new := !made.IsZero() && made.After(f.c.started.Add(-time.Second))
 	atEnd := f.set.tailFromEnd
 	var offset int64

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// born returns when f was made, the zero time when that is not known.
-func born(f *os.File) time.Time {
+// creationTime returns when f was made, the zero time when that is not known.
+func creationTime(f *os.File) time.Time {
 	var st unix.Statx_t
 	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st)
 	if err != nil || st.Mask&unix.STATX_BTIME == 0 {

@@ -42,7 +42,7 @@ func (s *positions) checkpoint() error {
 	dir := filepath.Dir(s.path)
 	next := filepath.Join(dir, nextName)
 	s.mu.Lock()
-	s.settle()
+	s.applyDone()
 	b := s.state()
 	s.mu.Unlock()
 	if s.aging {

@@ -21,7 +21,7 @@
 //
 // A range of a generation with its lines is one batch. Its place and its first
 // timestamp are written to the positions log before it is sent, and that it is
-// done when its batch.Receipt says so. After a crash the ranges that are not
+// done when its batch.Ack says so. After a crash the ranges that are not
 // done are read again, with the same boundaries and the same timestamps, a
 // nanosecond a line: who receives both can tell that they are one. The log
 // is not synced to the disk: what it knows is true after the death of the

@@ -32,7 +32,7 @@ type Component struct {
 	opts       component.Options
 	metrics    *metrics
 	changed    chan struct{} // the arguments did
-	receipts   *receipts
+	acks       *pendingAcks
 	owns       owners
 	inflaters  inflaters
 	openFile   func(path string) (*os.File, error)
@@ -70,7 +70,7 @@ var (
 )
 
 func build(o component.Options, a *Arguments) (*Component, error) {
-	c := &Component{opts: o, changed: make(chan struct{}, 1), receipts: newReceipts(), args: a, openFile: openFile, boot: bootID, writersOf: writersOf, maxRotated: maxRotated, owns: owners{by: map[owned]*follower{}}, inflaters: inflaters{open: map[*inflater]struct{}{}}}
+	c := &Component{opts: o, changed: make(chan struct{}, 1), acks: newPendingAcks(), args: a, openFile: openFile, boot: bootID, writersOf: writersOf, maxRotated: maxRotated, owns: owners{by: map[owned]*follower{}}, inflaters: inflaters{open: map[*inflater]struct{}{}}}
 	c.opts.Previous = nil // kept, it would keep all that were before it
 	c.metrics = newMetrics()
 	if before, ok := o.Previous.(*Component); ok {
@@ -168,7 +168,7 @@ func (c *Component) dropLegacy() {
 }
 
 // imported returns what the positions file of another collector says of a target.
-func (c *Component) imported(t *target) (string, bool) { return c.legacy.of(t) }
+func (c *Component) imported(t *target) (string, bool) { return c.legacy.offsetOf(t) }
 
 // checkpoint keeps the positions for a start after the end of the machine.
 func (c *Component) checkpoint() {
@@ -231,12 +231,12 @@ func (c *Component) claim(t *target) []*position {
 	return own
 }
 
-// sweep forgets positions of files that are neither targets nor there any more.
-func (c *Component) sweep() {
+// removeOldPositions forgets positions of files that are neither targets nor there any more.
+func (c *Component) removeOldPositions() {
 	unused := func(p *position) bool {
 		return len(p.open) == 0 && !c.isTarget(p.path, p.labels) && !c.owns.has(p)
 	}
-	ps := c.positions.where(unused)
+	ps := c.positions.selectPositions(unused)
 	for i, v := range c.positions.copies(ps) {
 		_, _, err := stat(v.path)
 		_, _, realErr := stat(v.real)
@@ -250,7 +250,7 @@ func (c *Component) sweep() {
 // positionOf returns the position of what is in g, nil when there is none.
 func (c *Component) positionOf(key string, g *generation) *position {
 	for _, p := range c.positions.ofFile(g.id, func(p *position) bool { return p.labels == key }) {
-		if ok, err := g.is(p.head, p.tail, p.read); ok && err == nil && p.head.n > 0 {
+		if ok, err := g.hasMarks(p.head, p.tail, p.read); ok && err == nil && p.head.n > 0 {
 			return p
 		}
 	}

@@ -91,7 +91,7 @@ func BenchmarkIdleLook(b *testing.B) {
 	b.ReportAllocs()
 	now := time.Now()
 	for b.Loop() {
-		if err := f.look(now); err != nil {
+		if err := f.checkPath(now); err != nil {
 			b.Fatal(err)
 		}
 		if g, _ := f.pick(now); g != nil {

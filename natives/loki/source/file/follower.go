@@ -66,16 +66,16 @@ const (
 	gone            // leaving, and at the end
 )
 
-// at returns the generation at the path, nil when there is none.
-func (f *follower) at() *generation {
+// generationAtPath returns the generation at the path, nil when there is none.
+func (f *follower) generationAtPath() *generation {
 	if !f.here || len(f.gens) == 0 {
 		return nil
 	}
 	return f.gens[len(f.gens)-1]
 }
 
-// look finds out what is at the path.
-func (f *follower) look(now time.Time) error {
+// checkPath finds out what is at the path.
+func (f *follower) checkPath(now time.Time) error {
 	if !f.began {
 		if err := f.begin(now); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (f *follower) look(now time.Time) error {
 	if f.leaving {
 		// If its name is gone too, the file was rotated or deleted: a pattern does
 		// not match it any more.
-		g := f.at()
+		g := f.generationAtPath()
 		f.here = g != nil && err == nil && g.id == id
 		return nil
 	}
@@ -99,8 +99,8 @@ func (f *follower) look(now time.Time) error {
 		}
 		return fmt.Errorf("cannot look at %s: %w", f.target.path, err)
 	}
-	if g := f.at(); g != nil && g.id == id {
-		return f.doubt(g, fi, now)
+	if g := f.generationAtPath(); g != nil && g.id == id {
+		return f.checkTruncated(g, fi, now)
 	}
 	if i := slices.IndexFunc(f.gens, func(g *generation) bool { return g.id == id }); i >= 0 {
 		// It was renamed and is back.
@@ -115,7 +115,7 @@ func (f *follower) look(now time.Time) error {
 			}
 			g.f = m.f // of another file only if it was renamed again, which the next look tells
 		}
-		g.saw(fi, now)
+		g.updateSize(fi, now)
 		return nil
 	}
 	if err := check(f.target.path, fi); err != nil {
@@ -128,13 +128,13 @@ func (f *follower) look(now time.Time) error {
 	return f.change(now)
 }
 
-// doubt looks again at the file at the path. If it was written to and is not
+// checkTruncated looks again at the file at the path. If it was written to and is not
 // longer than before, what is there may be another content: it was truncated and
 // has grown since, maybe to just the old place.
-func (f *follower) doubt(g *generation, fi fs.FileInfo, now time.Time) error {
+func (f *follower) checkTruncated(g *generation, fi fs.FileInfo, now time.Time) error {
 	shrunk := g.in == nil && fi.Size() < g.size
 	g.doubted = g.doubted || shrunk || g.in == nil && fi.Size() == g.size && !fi.ModTime().Equal(g.written)
-	g.saw(fi, now)
+	g.updateSize(fi, now)
 	if !g.doubted {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (f *follower) doubt(g *generation, fi fs.FileInfo, now time.Time) error {
 	same := g.size >= g.offset && !(shrunk && g.fresh)
 	if same {
 		var err error
-		if same, err = g.is(g.head, g.tail, g.offset); err != nil {
+		if same, err = g.hasMarks(g.head, g.tail, g.offset); err != nil {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
 		}
 	}
@@ -169,7 +169,7 @@ func (f *follower) change(now time.Time) error {
 		}
 		f.appears = time.Time{}
 	}
-	if !f.c.owns.take(f, g.id) {
+	if !f.c.owns.claimFile(f, g.id) {
 		g.close() // another one was quicker
 		f.here = false
 		return nil
@@ -210,7 +210,7 @@ func (f *follower) follows(g *generation, now time.Time) {
 		f.gens[n-1] = g
 		return
 	}
-	if same, err := before.is(before.head, before.tail, before.offset); before.in == nil && !same && err == nil {
+	if same, err := before.hasMarks(before.head, before.tail, before.offset); before.in == nil && !same && err == nil {
 		f.truncated(before, now) // and renamed then, both since the last look
 	}
 	f.c.metrics.rotations.WithLabelValues("renamed").Inc()
@@ -221,7 +221,7 @@ func (f *follower) follows(g *generation, now time.Time) {
 // rejoin adds g, which goes on if it was followed before.
 func (f *follower) rejoin(g *generation) {
 	if p := f.c.positionOf(f.target.key, g); p != nil {
-		f.take(p, g)
+		f.resumeAt(p, g)
 		g.again = nil // they are under way
 	} else {
 		f.fresh(g, 0)
@@ -262,7 +262,7 @@ func (f *follower) replaces(g, before *generation, names uint64) bool {
 	if names > 0 || before.head.n < headSize || before.unread() {
 		return false
 	}
-	ok, err := g.is(before.head, before.tail, before.offset)
+	ok, err := g.hasMarks(before.head, before.tail, before.offset)
 	return ok && err == nil
 }
 
@@ -276,8 +276,8 @@ func (f *follower) fresh(g *generation, offset int64) {
 // missed adds the generations that came after one that was last written to at
 // since, and before g: rotations that nobody saw.
 func (f *follower) missed(since time.Time, g *generation) {
-	d := f.c.beside(g.real, f.target.path)
-	for _, l := range d.between(since, func(l listed) bool {
+	d := f.c.listDirectories(g.real, f.target.path)
+	for _, l := range d.rotatedSince(since, func(l listed) bool {
 		return l.id == g.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key)
 	}) {
 		m, err := f.open(l.path)
@@ -286,7 +286,7 @@ func (f *follower) missed(since time.Time, g *generation) {
 		}
 		// The inode of a file that was deleted may belong to another one by now.
 		known := f.c.positionOf(f.target.key, m) != nil
-		if m.id != l.id || known || !f.c.owns.take(f, m.id) {
+		if m.id != l.id || known || !f.c.owns.claimFile(f, m.id) {
 			m.close()
 			continue
 		}
@@ -311,12 +311,12 @@ func (f *follower) truncated(g *generation, now time.Time) {
 		if g.head.n == 0 {
 			break // nothing tells which it is
 		}
-		d := f.c.beside(g.real, f.target.path)
+		d := f.c.listDirectories(g.real, f.target.path)
 		// What cannot be opened now will not be asked for later: the file goes on.
 		copied, _ = d.find(g.pos, f.set.coding, f.set.format, func(id identity) bool {
 			return id == g.id || f.holds(id) || f.c.owns.other(f, id)
 		})
-		if copied != nil && !f.c.owns.take(f, copied.id) {
+		if copied != nil && !f.c.owns.claimFile(f, copied.id) {
 			copied.close()
 			copied = nil
 		}
@@ -340,7 +340,7 @@ func (f *follower) truncated(g *generation, now time.Time) {
 		}
 		if len(f.gens) == i {
 			g.size = g.before
-			f.lose(g, "it was truncated")
+			f.countLost(g, "it was truncated")
 		}
 		f.c.positions.finish(old)
 	}
@@ -363,8 +363,8 @@ func (f *follower) restart(g *generation) {
 	g.again, g.actual, g.tracked = nil, nil, 0
 }
 
-// lose counts what is known to be there of g and will not be read.
-func (f *follower) lose(g *generation, why string) {
+// countLost counts what is known to be there of g and will not be read.
+func (f *follower) countLost(g *generation, why string) {
 	n := f.abandon(g.pos, g.again)
 	size := g.size
 	if g.expired {
@@ -402,14 +402,14 @@ func (f *follower) lost(n int64, real string, offset int64, why string) {
 // finish closes a generation that was read to its end.
 func (f *follower) finish(i int) {
 	g := f.gens[i]
-	if f.leaving && g == f.at() {
+	if f.leaving && g == f.generationAtPath() {
 		// It is at its path still, and goes on if the target comes back.
 	} else {
 		f.c.positions.finish(g.pos)
 		f.past = g.written
 	}
 	f.drop(g)
-	if g == f.at() {
+	if g == f.generationAtPath() {
 		f.here = false
 	}
 	f.gens = slices.Delete(f.gens, i, i+1)
@@ -419,7 +419,7 @@ func (f *follower) finish(i int) {
 func (f *follower) drop(g *generation) {
 	f.c.owns.release(f, g.id)
 	if g.in != nil {
-		f.c.inflaters.leave(g.in)
+		f.c.inflaters.release(g.in)
 	}
 	g.close()
 }
@@ -430,7 +430,7 @@ func (f *follower) close() {
 		f.drop(g)
 	}
 	f.gens, f.here = nil, false
-	f.settle()
+	f.forgetRefused()
 	f.stream.Release()
 }
 
@@ -438,11 +438,11 @@ func (f *follower) close() {
 // error is one to be told and tried again.
 func (f *follower) readable(g *generation, err error, now time.Time) (outcome, error) {
 	switch {
-	case errors.Is(err, errChanged) && g == f.at():
+	case errors.Is(err, errChanged) && g == f.generationAtPath():
 		f.truncated(g, now)
 		return more, nil
 	case errors.Is(err, errChanged):
-		f.lose(g, "it was written over")
+		f.countLost(g, "it was written over")
 		f.finish(slices.Index(f.gens, g))
 		return more, nil
 	}
@@ -452,11 +452,11 @@ func (f *follower) readable(g *generation, err error, now time.Time) (outcome, e
 // keepTrack looks, while nothing is read, whether the file at the path is still
 // what it was, and remembers its start: a copy must be known when it is needed.
 func (f *follower) keepTrack(now time.Time) {
-	g := f.at()
+	g := f.generationAtPath()
 	if g == nil || g.in != nil || g.size == g.tracked {
 		return
 	}
-	if ok, err := g.is(g.head, g.tail, g.offset); !ok && err == nil {
+	if ok, err := g.hasMarks(g.head, g.tail, g.offset); !ok && err == nil {
 		f.truncated(g, now)
 	}
 	if head, grown := g.grownHead(g.size); grown {

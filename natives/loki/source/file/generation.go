@@ -100,8 +100,8 @@ func (g *generation) readAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// is reports whether head and tail mark what is in g before offset.
-func (g *generation) is(head, tail mark, offset int64) (bool, error) {
+// hasMarks reports whether head and tail mark what is in g before offset.
+func (g *generation) hasMarks(head, tail mark, offset int64) (bool, error) {
 	if g.in == nil && g.size < offset {
 		return false, nil
 	}
@@ -115,7 +115,7 @@ func (g *generation) is(head, tail mark, offset int64) (bool, error) {
 func (g *generation) marked(m mark, at int64) (bool, error) {
 	b := make([]byte, m.n)
 	n, err := g.readAt(b, at)
-	return n == m.n && m.of(b), err
+	return n == m.n && m.marks(b), err
 }
 
 // refresh looks at the file itself: at how long it is, and how many names it has.
@@ -125,12 +125,12 @@ func (g *generation) refresh(now time.Time) (names uint64, err error) {
 		return 1, err
 	}
 	_, names = identify(g.f, fi)
-	g.saw(fi, now)
+	g.updateSize(fi, now)
 	return names, nil
 }
 
-// saw takes in how long the file is.
-func (g *generation) saw(fi fs.FileInfo, now time.Time) {
+// updateSize takes in how long the file is.
+func (g *generation) updateSize(fi fs.FileInfo, now time.Time) {
 	if fi.Size() != g.raw {
 		g.grew = now
 	}
@@ -207,7 +207,7 @@ func (g *generation) try(want int, whole bool) (c chunk, ok bool, err error) {
 	if err != nil && n <= before {
 		return c, false, err
 	}
-	if n < before || !g.tail.of(arena[:before]) {
+	if n < before || !g.tail.marks(arena[:before]) {
 		return c, false, errChanged
 	}
 	atEnd := n < len(arena) || g.in == nil && int64(want) == g.size-g.offset
@@ -223,7 +223,7 @@ func (g *generation) try(want int, whole bool) (c chunk, ok bool, err error) {
 	data = data[skipped.n:]
 	g.offset += int64(skipped.n)
 	if skipped.n > 0 && len(data) == 0 {
-		g.retail(arena[:n])
+		g.setTail(arena[:n])
 		return c, true, nil
 	}
 	end := g.actual.end(data)
@@ -242,7 +242,7 @@ func (g *generation) try(want int, whole bool) (c chunk, ok bool, err error) {
 	if end == 0 {
 		g.scanned = g.offset + int64(len(data))
 		if skipped.n > 0 {
-			g.retail(arena[:before+skipped.n])
+			g.setTail(arena[:before+skipped.n])
 		}
 		return c, skipped.n > 0, nil
 	}
@@ -253,8 +253,8 @@ func (g *generation) try(want int, whole bool) (c chunk, ok bool, err error) {
 	return c, true, nil
 }
 
-// retail marks the end of b as what is before the offset.
-func (g *generation) retail(b []byte) { g.tail = markOf(b[max(0, len(b)-tailSize):]) }
+// setTail marks the end of b as what is before the offset.
+func (g *generation) setTail(b []byte) { g.tail = markOf(b[max(0, len(b)-tailSize):]) }
 
 // cut returns where a line that is too long is cut, between two characters.
 func (g *generation) cut(b []byte) int {

@@ -22,7 +22,7 @@ import (
 	"github.com/weir-run/weir/natives/loki/source/file"
 )
 
-// sink takes lines, or refuses them, and may keep their receipts.
+// sink takes lines, or refuses them, and may keep their acknowledgements.
 type sink struct {
 	to *flow.Receiver
 
@@ -65,7 +65,7 @@ func (s *sink) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 		return s.refuse
 	}
 	if s.hold {
-		s.holds = append(s.holds, b.Receipt.Hold(nil))
+		s.holds = append(s.holds, b.Ack.Hold(nil))
 	}
 	for i, l := range b.Line {
 		s.got = append(s.got, entry{b.Stream[i].String(), strings.Clone(l), b.T[i]})

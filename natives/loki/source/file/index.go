@@ -20,11 +20,11 @@ func (x index) put(p *position) {
 
 // cut takes p out, which is at path and id in the index.
 func (x index) cut(p *position, path string, id identity) {
-	without(x.paths, path, p)
-	without(x.files, id, p)
+	removePosition(x.paths, path, p)
+	removePosition(x.files, id, p)
 }
 
-func without[K comparable](m map[K][]*position, k K, p *position) {
+func removePosition[K comparable](m map[K][]*position, k K, p *position) {
 	ps := m[k]
 	if i := slices.Index(ps, p); i >= 0 {
 		ps = slices.Delete(ps, i, i+1)

@@ -27,16 +27,16 @@ func TestIndex(t *testing.T) {
 		every := func(*position) bool { return true }
 		for i := range 5 {
 			path, id := fmt.Sprint(i), identity{1, uint64(i)}
-			if got, want := s.ofPath(path, every), s.where(func(p *position) bool { return p.path == path }); !slices.Equal(got, want) {
+			if got, want := s.ofPath(path, every), s.selectPositions(func(p *position) bool { return p.path == path }); !slices.Equal(got, want) {
 				t.Fatalf("path %s: got %v, want %v", path, got, want)
 			}
-			if got, want := s.ofFile(id, every), s.where(func(p *position) bool { return p.id == id }); !slices.Equal(got, want) {
+			if got, want := s.ofFile(id, every), s.selectPositions(func(p *position) bool { return p.id == id }); !slices.Equal(got, want) {
 				t.Fatalf("file %v: got %v, want %v", id, got, want)
 			}
 		}
 	}
 	for range 500 {
-		all := s.where(func(*position) bool { return true })
+		all := s.selectPositions(func(*position) bool { return true })
 		switch what := rnd.IntN(4); {
 		case what == 0 || len(all) == 0:
 			p := &position{}

@@ -64,7 +64,7 @@ func (in *inflater) readAt(b []byte, at int64) (int, error) {
 	}
 	end := at + int64(len(b))
 	for in.err == nil && in.at+int64(len(in.window)) < end {
-		in.more(at, end)
+		in.readTowards(at, end)
 	}
 	var n int
 	if from := at - in.at; from < int64(len(in.window)) {
@@ -76,8 +76,8 @@ func (in *inflater) readAt(b []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// more reads on towards end; what is before at is not kept.
-func (in *inflater) more(at, end int64) {
+// readTowards reads on towards end; what is before at is not kept.
+func (in *inflater) readTowards(at, end int64) {
 	if drop := min(at-in.at, int64(len(in.window))); drop > 0 {
 		in.window = in.window[:copy(in.window, in.window[drop:])]
 		in.at += drop
@@ -102,8 +102,8 @@ type inflaters struct {
 	open map[*inflater]struct{}
 }
 
-// enter reports whether in may be open.
-func (s *inflaters) enter(in *inflater) bool {
+// acquire reports whether in may be open.
+func (s *inflaters) acquire(in *inflater) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.open[in]; !ok && len(s.open) >= maxInflaters {
@@ -113,8 +113,8 @@ func (s *inflaters) enter(in *inflater) bool {
 	return true
 }
 
-// leave closes in.
-func (s *inflaters) leave(in *inflater) {
+// release closes in.
+func (s *inflaters) release(in *inflater) {
 	in.reset()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,8 +16,8 @@ type imports map[importKey]string
 
 type importKey struct{ path, labels string }
 
-// of returns the offset of a target, as text. Promtail's have no labels.
-func (m imports) of(t *target) (string, bool) {
+// offsetOf returns the offset of a target, as text. Promtail's have no labels.
+func (m imports) offsetOf(t *target) (string, bool) {
 	if v, ok := m[importKey{t.path, t.key}]; ok {
 		return v, true
 	}

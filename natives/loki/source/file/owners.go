@@ -30,8 +30,8 @@ func (o *owners) has(p *position) bool {
 	return o.by[owned{p.labels, p.id}] != nil
 }
 
-// take makes the file f's, unless another follower has it.
-func (o *owners) take(f *follower, id identity) bool {
+// claimFile makes the file f's, unless another follower has it.
+func (o *owners) claimFile(f *follower, id identity) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if id == (identity{}) {

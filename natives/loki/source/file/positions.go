@@ -122,9 +122,9 @@ func openPositions(dir, boot string, now func() time.Time, problem func(error)) 
 	return s, found, damage, nil
 }
 
-// where returns those of all positions that ok is true for, in the order of
+// selectPositions returns those of all positions that ok is true for, in the order of
 // their making. ok must not call s.
-func (s *positions) where(ok func(*position) bool) []*position {
+func (s *positions) selectPositions(ok func(*position) bool) []*position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return chosen(slices.Collect(maps.Values(s.all)), ok)
@@ -138,7 +138,7 @@ func (s *positions) add(p *position) {
 	p.n = s.next
 	s.all[p.n] = p
 	s.index.put(p)
-	s.note(p)
+	s.writePosition(p)
 }
 
 // change changes p and says so.
@@ -151,15 +151,15 @@ func (s *positions) change(p *position, edit func(*position)) {
 		s.index.cut(p, path, id)
 		s.index.put(p)
 	}
-	s.note(p)
+	s.writePosition(p)
 }
 
-// note writes p as a whole. mu is held.
-func (s *positions) note(p *position) {
+// writePosition writes p as a whole. mu is held.
+func (s *positions) writePosition(p *position) {
 	if s.all[p.n] != p {
 		return // it was removed
 	}
-	s.settle()
+	s.applyDone()
 	s.buf = appendPosition(s.buf, p)
 	s.write()
 }
@@ -169,7 +169,7 @@ func (s *positions) note(p *position) {
 func (s *positions) sent(p *position, r span, tail mark, written int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settle()
+	s.applyDone()
 	p.open = append(p.open, r)
 	p.read, p.tail, p.written = r.to, tail, max(written, 0)
 	p.last = max(p.last, r.base+r.lines-1)
@@ -186,7 +186,7 @@ func (s *positions) head(p *position, head mark) {
 	defer s.mu.Unlock()
 	p.head = head
 	if s.all[p.n] == p {
-		s.settle()
+		s.applyDone()
 		s.buf = appendPosition(s.buf, p)
 	}
 }
@@ -199,8 +199,8 @@ func (s *positions) done(p *position, from int64) {
 	s.acks = append(s.acks, ack{p, from})
 }
 
-// settle takes in what done said. mu is held.
-func (s *positions) settle() {
+// applyDone takes in what done said. mu is held.
+func (s *positions) applyDone() {
 	s.ackMu.Lock()
 	acks := s.acks
 	s.acks = nil
@@ -221,7 +221,7 @@ func (s *positions) settle() {
 func (s *positions) acknowledged(p *position) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settle()
+	s.applyDone()
 	at := p.read
 	for _, r := range p.open {
 		at = min(at, r.from)
@@ -271,7 +271,7 @@ func (s *positions) finish(p *position) {
 func (s *positions) save() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settle()
+	s.applyDone()
 	s.write()
 }
 
@@ -361,7 +361,7 @@ func (s *positions) closeFile() error {
 func (s *positions) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settle()
+	s.applyDone()
 	s.retryAt = time.Time{}
 	s.closing = true
 	s.buf = appendBoot(s.buf, s.boot, true)

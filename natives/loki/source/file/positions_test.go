@@ -18,7 +18,7 @@ func now() time.Time { return when }
 // known returns what positions know, in values.
 func (s *positions) known() []position {
 	var out []position
-	for _, p := range s.where(func(*position) bool { return true }) {
+	for _, p := range s.selectPositions(func(*position) bool { return true }) {
 		c := *p
 		c.open = append([]span(nil), p.open...)
 		out = append(out, c)
@@ -228,7 +228,7 @@ func FuzzLoad(f *testing.F) {
 		s := &positions{all: map[uint64]*position{}}
 		_ = s.load(b)
 		out := appendHeader(nil)
-		for _, p := range s.where(func(*position) bool { return true }) {
+		for _, p := range s.selectPositions(func(*position) bool { return true }) {
 			out = appendPosition(out, p)
 		}
 		again := &positions{all: map[uint64]*position{}}

@@ -112,16 +112,16 @@ func (s *scheduler) adjust(f *follower) {
 		return // when it comes back
 	}
 	if f.retarget != nil {
-		f.become(s.set, *f.retarget)
+		f.applyTarget(s.set, *f.retarget)
 		f.retarget = nil
 	}
 	f.leaving = s.hasLeft(f)
 	s.enqueue(f)
 }
 
-// become makes the follower that of another target of the same path, or with
+// applyTarget makes the follower that of another target of the same path, or with
 // other settings. It goes on where it is.
-func (f *follower) become(set *settings, t target) {
+func (f *follower) applyTarget(set *settings, t target) {
 	old := f.set
 	f.set = set
 	if t.key != f.target.key {
@@ -131,7 +131,7 @@ func (f *follower) become(set *settings, t target) {
 		f.c.positions.rekey(f.target.path, f.target.key, t.key)
 		f.target = t
 		for _, g := range f.gens {
-			f.c.owns.take(f, g.id)
+			f.c.owns.claimFile(f, g.id)
 		}
 		f.stream.Release()
 		f.stream = newStream(t)

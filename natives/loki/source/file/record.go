@@ -42,8 +42,8 @@ type mark struct {
 
 func markOf(b []byte) mark { return mark{len(b), xxhash.Sum64(b)} }
 
-// of reports whether m marks b. The mark of nothing does.
-func (m mark) of(b []byte) bool { return m.n == 0 || markOf(b) == m }
+// marks reports whether m marks b. The mark of nothing does.
+func (m mark) marks(b []byte) bool { return m.n == 0 || markOf(b) == m }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -154,7 +154,7 @@ func (s *positions) load(b []byte) error {
 			}
 			return fmt.Errorf("%s is damaged at byte %d", s.path, at)
 		}
-		if err := s.take(payload); err != nil {
+		if err := s.readRecord(payload); err != nil {
 			return fmt.Errorf("%s is damaged at byte %d: %w", s.path, at, err)
 		}
 		at += recordHead + int(n)
@@ -174,8 +174,8 @@ func recordAfter(b []byte) bool {
 	return false
 }
 
-// take takes in one record.
-func (s *positions) take(payload []byte) error {
+// readRecord takes in one record.
+func (s *positions) readRecord(payload []byte) error {
 	d := decoder{b: payload}
 	kind, n := d.byte(), d.uint()
 	p := s.all[n]

@@ -57,7 +57,7 @@ func (s *scheduler) report(now time.Time) {
 	s.c.mu.Lock()
 	s.c.info = info
 	s.c.mu.Unlock()
-	if troubles := s.trouble(info, now); s.shown.IsZero() || troubles != s.reported {
+	if troubles := s.describeTrouble(info, now); s.shown.IsZero() || troubles != s.reported {
 		s.reported = troubles
 		h := component.Health{State: component.Healthy, Message: "all files are followed", Time: now}
 		if troubles != "" {
@@ -67,10 +67,10 @@ func (s *scheduler) report(now time.Time) {
 	}
 }
 
-// trouble returns what of info is wrong, "" when nothing is: of files that
+// describeTrouble returns what of info is wrong, "" when nothing is: of files that
 // cannot be followed the first by name, and since when and by whom lines are
 // refused. That this begins or ends is logged.
-func (s *scheduler) trouble(info []followerInfo, now time.Time) string {
+func (s *scheduler) describeTrouble(info []followerInfo, now time.Time) string {
 	troubles := s.troubles
 	var longest followerInfo
 	for _, i := range info {
@@ -116,7 +116,7 @@ func (f *follower) describe() (infos []followerInfo) {
 		if g.in != nil && !g.ended {
 			i.Size = 0 // nobody knows
 		}
-		i.Rotated, i.Closed = g != f.at(), g.f == nil
+		i.Rotated, i.Closed = g != f.generationAtPath(), g.f == nil
 		infos = append(infos, i)
 	}
 	return infos

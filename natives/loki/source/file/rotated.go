@@ -42,19 +42,19 @@ type rotation struct {
 	abandoned string    // why it is closed although it may have a writer, "" if it is not
 }
 
-// withdrawn reports whether the target was removed although its file is still
+// isWithdrawn reports whether the target was removed although its file is still
 // there: its config changed. The file is not waited for then.
-func (f *follower) withdrawn() bool { return f.leaving && f.here }
+func (f *follower) isWithdrawn() bool { return f.leaving && f.here }
 
 // pick returns the generation to read next, nil when there is none, and whether
 // its last line is over although it has no end.
 func (f *follower) pick(now time.Time) (g *generation, whole bool) {
 	for i := 0; i < len(f.gens); {
 		g := f.gens[i]
-		old, ending := g != f.at() || f.leaving, false
+		old, ending := g != f.generationAtPath() || f.leaving, false
 		if old {
 			var closed bool
-			if ending, closed = f.tend(i, now); closed {
+			if ending, closed = f.closeIfDone(i, now); closed {
 				continue
 			}
 		}
@@ -74,27 +74,27 @@ func (f *follower) pick(now time.Time) (g *generation, whole bool) {
 	return nil, false
 }
 
-// tend closes the i-th generation, which is not at the path or whose target was
+// closeIfDone closes the i-th generation, which is not at the path or whose target was
 // removed, if nothing more is to be read of it. ending says that no more will be
 // written to it, as far as is known or waited for.
-func (f *follower) tend(i int, now time.Time) (ending, closed bool) {
+func (f *follower) closeIfDone(i int, now time.Time) (ending, closed bool) {
 	g := f.gens[i]
 	if g.f == nil && !f.unpark(i) {
 		return false, !f.holds(g.id)
 	}
 	g = f.gens[i]
 	if err := f.visit(g, now); err != nil {
-		f.lose(g, err.Error())
+		f.countLost(g, err.Error())
 		f.finish(i)
 		return false, true
 	}
 	switch {
-	case f.withdrawn():
+	case f.isWithdrawn():
 		ending = true
 	case f.expire(i, now):
 		return false, true
 	default:
-		ending = g.expired || !g.unread() && f.over(i, now)
+		ending = g.expired || !g.unread() && f.isFinished(i, now)
 	}
 	if !ending || g.unread() || g.waits() && g.in == nil {
 		return ending, false
@@ -102,7 +102,7 @@ func (f *follower) tend(i int, now time.Time) (ending, closed bool) {
 	if g.abandoned != "" {
 		f.c.metrics.abandoned.WithLabelValues(g.abandoned).Inc()
 	}
-	f.lose(g, "it was written to for longer than file_rotation.max_wait after its rotation")
+	f.countLost(g, "it was written to for longer than file_rotation.max_wait after its rotation")
 	f.finish(i)
 	return ending, true
 }
@@ -111,7 +111,7 @@ func (f *follower) tend(i int, now time.Time) (ending, closed bool) {
 // recorded, so that it is found after a restart even in another directory.
 func (f *follower) visit(g *generation, now time.Time) error {
 	names, err := g.refresh(now)
-	if err != nil || f.withdrawn() {
+	if err != nil || f.isWithdrawn() {
 		return err
 	}
 	if g.left.IsZero() {
@@ -128,9 +128,9 @@ func (f *follower) visit(g *generation, now time.Time) error {
 	return nil
 }
 
-// over reports whether a rotated generation that was read to its end has been
+// isFinished reports whether a rotated generation that was read to its end has been
 // idle for long enough and has no writer.
-func (f *follower) over(i int, now time.Time) bool {
+func (f *follower) isFinished(i int, now time.Time) bool {
 	g := f.gens[i]
 	if g.in != nil && i+1 < len(f.gens) {
 		return true // nobody appends to a compressed file
@@ -180,7 +180,7 @@ func (f *follower) expire(i int, now time.Time) (closed bool) {
 	if g.abandoned != "" {
 		f.c.metrics.abandoned.WithLabelValues(g.abandoned).Inc()
 	}
-	f.lose(g, "it was deleted, and file_rotation.max_wait has passed")
+	f.countLost(g, "it was deleted, and file_rotation.max_wait has passed")
 	f.finish(i)
 	return true
 }
@@ -191,7 +191,7 @@ func (f *follower) expireAll(now time.Time) {
 	waits := f.refused != nil // whether lines that come first are not read yet
 	for i := 0; i < len(f.gens); {
 		g := f.gens[i]
-		if g.f == nil || g == f.at() || f.withdrawn() || f.visit(g, now) != nil {
+		if g.f == nil || g == f.generationAtPath() || f.isWithdrawn() || f.visit(g, now) != nil {
 			i++
 			continue
 		}
@@ -213,14 +213,14 @@ func (f *follower) expireAll(now time.Time) {
 // is lost and not among the generations any more.
 func (f *follower) unpark(i int) bool {
 	g := f.gens[i]
-	found, err := f.c.beside(g.real, f.target.path).find(g.pos, f.set.coding, f.set.format, func(id identity) bool {
+	found, err := f.c.listDirectories(g.real, f.target.path).find(g.pos, f.set.coding, f.set.format, func(id identity) bool {
 		return id != g.id && f.holds(id) || f.c.owns.other(f, id)
 	})
 	if f.stuck = err; err != nil {
 		return false // it is tried again
 	}
-	if found == nil || !f.c.owns.take(f, found.id) {
-		f.lose(g, "it is not in its directory, nor is a copy of it")
+	if found == nil || !f.c.owns.claimFile(f, found.id) {
+		f.countLost(g, "it is not in its directory, nor is a copy of it")
 		f.finish(i)
 		return false
 	}

@@ -158,7 +158,7 @@ func (s *scheduler) tick() {
 	}
 	if now.Sub(s.swept) >= sweepEvery && s.set != nil {
 		s.swept = now
-		s.wg.Go(s.c.sweep)
+		s.wg.Go(s.c.removeOldPositions)
 	}
 	if now.Sub(s.saved) >= saveEvery {
 		s.saved = now
@@ -218,7 +218,7 @@ func (s *scheduler) dispatch(ctx context.Context) {
 			s.workers++
 			s.wg.Go(func() {
 				for f := range s.jobs {
-					s.lend(ctx, f)
+					s.runTurn(ctx, f)
 				}
 			})
 		}
@@ -243,9 +243,9 @@ func (s *scheduler) hung(now time.Time) (n int, places map[string]int) {
 	return n, places
 }
 
-// lend lets f have its turn and gives it back. A panic ends the component, which
+// runTurn lets f have its turn and gives it back. A panic ends the component, which
 // the engine builds anew.
-func (s *scheduler) lend(ctx context.Context, f *follower) {
+func (s *scheduler) runTurn(ctx context.Context, f *follower) {
 	defer func() {
 		if v := recover(); v != nil {
 			select {
@@ -302,7 +302,7 @@ func (s *scheduler) stop(cancel context.CancelFunc) {
 		}
 	}
 	close(s.jobs)
-	s.c.receipts.wait(ctx)
+	s.c.acks.wait(ctx)
 	cancel()
 	s.wg.Wait()
 	for _, f := range s.all {

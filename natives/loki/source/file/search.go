@@ -59,8 +59,8 @@ type directory struct {
 	paths []string      // of dirs
 }
 
-// beside lists the directories of paths.
-func (c *Component) beside(paths ...string) *directory {
+// listDirectories lists the directories of paths.
+func (c *Component) listDirectories(paths ...string) *directory {
 	d := &directory{open: c.openFile}
 	var seen []string
 	for _, path := range paths {
@@ -160,7 +160,7 @@ func (d *directory) find(p *position, c *coding, format Format, skip func(identi
 		}
 		if fi, err := f.Stat(); err == nil && fi.Mode().IsRegular() {
 			g := newGeneration(f, fi, l.path, c, format)
-			if ok, err := g.is(p.head, p.tail, p.read); ok && err == nil {
+			if ok, err := g.hasMarks(p.head, p.tail, p.read); ok && err == nil {
 				return g
 			}
 		}
@@ -194,10 +194,10 @@ func (d *directory) find(p *position, c *coding, format Format, skip func(identi
 	return nil, failed
 }
 
-// between returns the files that came after one that was last written to at
+// rotatedSince returns the files that came after one that was last written to at
 // since, oldest first: rotations that happened between two looks. skip leaves
 // files out.
-func (d *directory) between(since time.Time, skip func(listed) bool) (out []listed) {
+func (d *directory) rotatedSince(since time.Time, skip func(listed) bool) (out []listed) {
 	for _, l := range d.files {
 		if d.inFamily(l) && !strings.HasSuffix(l.path, ".gz") && !l.fi.ModTime().Before(since) && !skip(l) {
 			out = append(out, l)

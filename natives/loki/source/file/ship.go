@@ -27,22 +27,22 @@ type shipment struct {
 	whole    bool // a node farther down left the graph, which accepts nothing any more
 }
 
-// receipts are those of batches under way.
-type receipts struct {
+// pendingAcks are those of batches under way.
+type pendingAcks struct {
 	mu      sync.Mutex
-	open    map[*batch.Receipt]struct{}
+	open    map[*batch.Ack]struct{}
 	flushed bool
 	changed chan struct{} // holds a signal when one was done
 }
 
-func newReceipts() *receipts {
-	return &receipts{open: map[*batch.Receipt]struct{}{}, changed: make(chan struct{}, 1)}
+func newPendingAcks() *pendingAcks {
+	return &pendingAcks{open: map[*batch.Ack]struct{}{}, changed: make(chan struct{}, 1)}
 }
 
-// add returns a Receipt that calls done.
-func (rs *receipts) add(done func()) *batch.Receipt {
-	var r *batch.Receipt
-	r = batch.NewReceipt(func() {
+// add returns an Ack that calls done.
+func (rs *pendingAcks) add(done func()) *batch.Ack {
+	var r *batch.Ack
+	r = batch.NewAck(func() {
 		done()
 		rs.mu.Lock()
 		delete(rs.open, r)
@@ -60,10 +60,10 @@ func (rs *receipts) add(done func()) *batch.Receipt {
 
 // wait asks all who keep lines to send them and returns when nobody does, or
 // ctx ends.
-func (rs *receipts) wait(ctx context.Context) {
+func (rs *pendingAcks) wait(ctx context.Context) {
 	for {
 		rs.mu.Lock()
-		var all []*batch.Receipt
+		var all []*batch.Ack
 		for r := range rs.open {
 			all = append(all, r)
 		}
@@ -101,31 +101,31 @@ func (f *follower) send(ctx context.Context, g *generation, c chunk) bool {
 	g.sent(c)
 	p, from := g.pos, c.from
 	b := f.batch(c)
-	b.Receipt = f.c.receipts.add(func() { f.c.positions.done(p, from) })
+	b.Ack = f.c.acks.add(func() { f.c.positions.done(p, from) })
 	f.c.metrics.counted(c)
 	to := f.c.out.Load()
 	f.c.flying.Add(c.to - c.from)
-	err := f.patiently(ctx, func(ctx context.Context) error { return to.SendLogs(ctx, b) })
+	err := f.sendWithTimeout(ctx, func(ctx context.Context) error { return to.SendLogs(ctx, b) })
 	f.c.flying.Add(c.from - c.to)
 	if err == nil {
-		b.Receipt.Accepted()
+		b.Ack.Accepted()
 		f.hold, f.patient = minHold, minPatience
 		return true
 	}
 	s := &shipment{b: b, to: to, bytes: int64(b.Bytes()), since: f.c.opts.Clock.Now()}
-	s.keep(err, false)
+	s.keepRefused(err, false)
 	f.refused = s
 	f.c.held.Add(s.bytes)
 	return false
 }
 
-// patiently calls send with a context that ends when a receiver takes too long.
-func (f *follower) patiently(ctx context.Context, send func(context.Context) error) error {
+// sendWithTimeout calls send with a context that ends when a receiver takes too long.
+func (f *follower) sendWithTimeout(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.patient)
 	defer cancel()
-	f.asked()
+	f.endFileCalls()
 	err := send(ctx)
-	f.ask()
+	f.beginFileCalls()
 	if err != nil && ctx.Err() != nil {
 		f.patient = min(2*f.patient, maxPatience)
 	}
@@ -142,9 +142,9 @@ func (f *follower) batch(c chunk) *batch.Logs {
 	return b
 }
 
-// keep keeps what is still to be sent; with replaced but for what is for nodes
+// keepRefused keeps what is still to be sent; with replaced but for what is for nodes
 // that left the graph, because others have taken their places.
-func (s *shipment) keep(err error, replaced bool) {
+func (s *shipment) keepRefused(err error, replaced bool) {
 	if p, ok := errors.AsType[*flow.Partial](err); ok {
 		s.why = p.Error()
 		s.whole = s.whole || p.StoppedBelow(s.to)
@@ -157,36 +157,36 @@ func (s *shipment) keep(err error, replaced bool) {
 	}
 }
 
-// again sends what was refused to those who refused it and to receivers that
+// resendRefused sends what was refused to those who refused it and to receivers that
 // came since; all of it to all, some of whom have it, when a node farther down
 // has left the graph. It reports whether all is accepted.
-func (f *follower) again(ctx context.Context) bool {
+func (f *follower) resendRefused(ctx context.Context) bool {
 	s := f.refused
 	pending := s.pending
 	s.pending = nil
 	if to := f.c.out.Load(); to != s.to {
 		if left := to.Without(s.to); left != nil {
-			s.keep(f.patiently(ctx, func(ctx context.Context) error { return left.SendLogs(ctx, s.b) }), true)
+			s.keepRefused(f.sendWithTimeout(ctx, func(ctx context.Context) error { return left.SendLogs(ctx, s.b) }), true)
 		}
 		s.to, s.replaced = to, true
 	}
 	for _, p := range pending {
-		s.keep(f.patiently(ctx, p.Retry), s.replaced)
+		s.keepRefused(f.sendWithTimeout(ctx, p.Retry), s.replaced)
 	}
 	if s.whole {
 		s.whole, s.pending = false, nil
-		s.keep(f.patiently(ctx, func(ctx context.Context) error { return s.to.SendLogs(ctx, s.b) }), s.replaced)
+		s.keepRefused(f.sendWithTimeout(ctx, func(ctx context.Context) error { return s.to.SendLogs(ctx, s.b) }), s.replaced)
 	}
 	if len(s.pending) > 0 {
 		return false
 	}
-	f.settle()
-	s.b.Receipt.Accepted()
+	f.forgetRefused()
+	s.b.Ack.Accepted()
 	return true
 }
 
-// settle forgets what was refused.
-func (f *follower) settle() {
+// forgetRefused forgets what was refused.
+func (f *follower) forgetRefused() {
 	if f.refused != nil {
 		f.c.held.Add(-f.refused.bytes)
 		f.refused = nil

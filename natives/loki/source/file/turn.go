@@ -18,10 +18,10 @@ const (
 
 // turn is one look at the path, and at most one batch.
 func (f *follower) turn(ctx context.Context) outcome {
-	f.ask()
-	defer f.asked()
+	f.beginFileCalls()
+	defer f.endFileCalls()
 	now := f.c.opts.Clock.Now()
-	err := f.look(now)
+	err := f.checkPath(now)
 	if now.Sub(f.tended) >= locateEvery && (len(f.gens) > 1 || !f.here) {
 		f.tended = now
 		f.expireAll(now)
@@ -34,17 +34,17 @@ func (f *follower) turn(ctx context.Context) outcome {
 		out, readErr = f.read(ctx, now)
 		err = errors.Join(err, readErr)
 	}
-	f.tell(errors.Join(err, f.stuck))
+	f.logOnce(errors.Join(err, f.stuck))
 	return out
 }
 
-// ask begins the part of a turn that asks the file system, and asked ends it.
-func (f *follower) ask() {
+// beginFileCalls begins the part of a turn that asks the file system, and asked ends it.
+func (f *follower) beginFileCalls() {
 	f.asking.Store(true)
 	f.c.opts.Watch.Start(&f.op, f.reading, 0)
 }
 
-func (f *follower) asked() {
+func (f *follower) endFileCalls() {
 	f.op.End()
 	f.asking.Store(false)
 }
@@ -53,7 +53,7 @@ func (f *follower) asked() {
 // and rotations are seen nevertheless.
 func (f *follower) resend(ctx context.Context, now time.Time) outcome {
 	if !now.Before(f.retryAt) {
-		if f.again(ctx) {
+		if f.resendRefused(ctx) {
 			f.hold, f.patient = minHold, minPatience
 			return more
 		}
@@ -78,24 +78,24 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 		if f.leaving && len(f.gens) == 0 {
 			return gone, nil
 		}
-		if at := f.at(); at != nil && at.unread() { // what is older holds it up
+		if at := f.generationAtPath(); at != nil && at.unread() { // what is older holds it up
 			f.keepTrack(now)
 		}
 		return idle, nil
 	}
 	crowd := f.c.held.Load() > maxHeld
-	if crowd || g != f.at() {
+	if crowd || g != f.generationAtPath() {
 		f.keepTrack(now) // it is not read now
 	}
 	if crowd {
 		return crowded, nil
 	}
-	if g.in != nil && !f.c.inflaters.enter(g.in) {
+	if g.in != nil && !f.c.inflaters.acquire(g.in) {
 		return crowded, nil
 	}
 	c, ok, err := g.next(chunkSize, whole)
 	if g.in != nil && (g.ended || err != nil) {
-		f.c.inflaters.leave(g.in)
+		f.c.inflaters.release(g.in)
 	}
 	if err != nil {
 		return f.readable(g, err, now)
@@ -114,8 +114,8 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 	return idle, g.broken
 }
 
-// tell logs what keeps a follower from its work, once as long as it is the same.
-func (f *follower) tell(err error) {
+// logOnce logs what keeps a follower from its work, once as long as it is the same.
+func (f *follower) logOnce(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()

@@ -18,7 +18,7 @@ func LoadPosition(path, boot string) ([]journalfile.Cursor, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, _ := p.at()
+	at, _ := p.readerPosition()
 	return at, nil
 }
 

@@ -93,7 +93,7 @@ func (c *Component) Run(ctx context.Context) error {
 	if c.position, err = loadPosition(filepath.Join(c.o.DataPath, "cursor"), bootID(), c.args.Legacy, now, c.o.Logger); err != nil {
 		return err
 	}
-	position, foreign := c.position.at()
+	position, foreign := c.position.readerPosition()
 	since := now.Add(-c.args.MaxAge)
 	if foreign != nil && int64(foreign.Realtime) < since.UnixMicro() {
 		foreign = nil // of no use any more, and wrong if the clock goes back
@@ -112,7 +112,7 @@ func (c *Component) Run(ctx context.Context) error {
 	c.follow(ctx, r)
 	cancel()
 	wg.Wait()
-	c.settle(ctx)
+	c.waitForAcks(ctx)
 	return errors.Join(c.position.save(c.o.Clock.Now()), r.Close())
 }
 
@@ -186,20 +186,20 @@ func (c *Component) read(r *journalfile.Reader) (*batch.Logs, cursors, error) {
 
 // send returns when b was accepted, or ctx has ended.
 func (c *Component) send(ctx context.Context, b *batch.Logs, ends cursors) {
-	b.Receipt = c.position.begin(ends)
+	b.Ack = c.position.begin(ends)
 	if len(b.Line) > 0 && c.delivery.Send(ctx, b) != nil {
 		c.position.cancel() // it is read again
 		return
 	}
-	b.Receipt.Accepted()
+	b.Ack.Accepted()
 	for c.position.pending() >= maxPending && ctx.Err() == nil {
 		c.position.flush()
 		_ = clock.Sleep(ctx, c.o.Clock, pollInterval)
 	}
 }
 
-// settle waits up to two seconds for receivers that keep lines in memory.
-func (c *Component) settle(ctx context.Context) {
+// waitForAcks waits up to two seconds for receivers that keep lines in memory.
+func (c *Component) waitForAcks(ctx context.Context) {
 	c.position.flush()
 	for range 10 {
 		if c.position.pending() == 0 {

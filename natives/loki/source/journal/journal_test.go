@@ -290,7 +290,7 @@ type keeper struct {
 
 func (k *keeper) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	var h *batch.Hold
-	h = b.Receipt.Hold(func() {
+	h = b.Ack.Hold(func() {
 		if k.lets {
 			h.Release()
 		}
@@ -299,7 +299,7 @@ func (k *keeper) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	return nil
 }
 
-func TestPositionWaitsForReceipt(t *testing.T) {
+func TestPositionWaitsForAck(t *testing.T) {
 	for _, lets := range []bool{false, true} {
 		l := newLab(t)
 		l.write(l.create("system.journal"), 1, 1)

@@ -64,9 +64,9 @@ type position struct {
 
 // mark is where a batch ends that was sent and is not done.
 type mark struct {
-	ends    cursors
-	receipt *batch.Receipt
-	done    bool
+	ends cursors
+	ack  *batch.Ack
+	done bool
 }
 
 // loadPosition reads the position, or Promtail's if there is none. A position file
@@ -161,22 +161,22 @@ func (p *position) parse(s string) error {
 	return nil
 }
 
-// at returns the position in the form that a Reader takes.
-func (p *position) at() ([]journalfile.Cursor, *journalfile.Cursor) {
+// readerPosition returns the position in the form that a Reader takes.
+func (p *position) readerPosition() ([]journalfile.Cursor, *journalfile.Cursor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Values(p.done)), p.foreign
 }
 
 // begin notes that a batch is sent with which the sequences end at ends. Once its
-// Receipt and those of all batches before it are done, the position moves.
-func (p *position) begin(ends cursors) *batch.Receipt {
+// Ack and those of all batches before it are done, the position moves.
+func (p *position) begin(ends cursors) *batch.Ack {
 	m := &mark{ends: ends}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m.receipt = batch.NewReceipt(func() { p.finish(m) })
+	m.ack = batch.NewAck(func() { p.finish(m) })
 	p.open = append(p.open, m)
-	return m.receipt
+	return m.ack
 }
 
 func (p *position) finish(m *mark) {
@@ -202,7 +202,7 @@ func (p *position) flush() {
 	open := slices.Clone(p.open)
 	p.mu.Unlock()
 	for _, m := range open {
-		m.receipt.Flush()
+		m.ack.Flush()
 	}
 }
 

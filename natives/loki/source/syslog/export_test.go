@@ -61,14 +61,14 @@ type Lines struct{ x *lines }
 func NewLines(c component.Component, rules rule.Rules) *Lines {
 	l := c.(*Component).wanted()[0]
 	x := &lines{l: l, source: 1}
-	x.use(newSettings(l.settings.Load().args, rules, l.c.forgot))
+	x.setSettings(newSettings(l.settings.Load().args, rules, l.c.forgot))
 	return &Lines{x}
 }
 
 // Add adds what b has and returns the number of lines.
 func (l *Lines) Add(b []byte, now time.Time) int {
 	_, _ = l.x.addAll(b, true, now)
-	return l.x.take().Len()
+	return l.x.takeBatch().Len()
 }
 
 // Put puts datagrams of n bytes into a queue of size blocks until there is no

@@ -53,7 +53,7 @@ func (f *framer) next(b []byte, end bool) (m frame, n int, ok bool, err error) {
 		case broken:
 			return frame{}, n, false, errFraming
 		case complete:
-			m, k, ok := f.take(rest, length, head, end)
+			m, k, ok := f.takeMessage(rest, length, head, end)
 			return m, n + k, ok, nil
 		}
 	}
@@ -113,8 +113,8 @@ func (f *framer) counted(b []byte, end bool) (length, head int, s state) {
 	return length, head + 1, complete
 }
 
-// take takes a message of a known length.
-func (f *framer) take(b []byte, length, head int, end bool) (m frame, n int, ok bool) {
+// takeMessage takes a message of a known length.
+func (f *framer) takeMessage(b []byte, length, head int, end bool) (m frame, n int, ok bool) {
 	have := len(b) - head
 	want := min(length, f.max)
 	if have < want && !end {
@@ -123,7 +123,7 @@ func (f *framer) take(b []byte, length, head int, end bool) (m frame, n int, ok 
 	want = min(want, have)
 	m.msg, m.cut = b[head:head+want], length > want
 	if m.cut {
-		m.msg = whole(m.msg)
+		m.msg = trimPartialRune(m.msg)
 	}
 	n = head + min(length, have)
 	f.skip = length - (n - head)
@@ -152,7 +152,7 @@ func (f *framer) delimited(b []byte, end bool) (m frame, n int, ok bool) {
 		m.msg, m.cut = m.msg[:f.max], true
 	}
 	if m.cut {
-		m.msg = whole(m.msg)
+		m.msg = trimPartialRune(m.msg)
 	}
 	return m, n, len(m.msg) > 0
 }
@@ -187,8 +187,8 @@ func priority(b []byte) bool {
 	return true
 }
 
-// whole takes what was cut of a character at the end away.
-func whole(b []byte) []byte {
+// trimPartialRune takes what was cut of a character at the end away.
+func trimPartialRune(b []byte) []byte {
 	for i := len(b) - 1; i >= 0 && i >= len(b)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(b[i]) {
 			if !utf8.FullRune(b[i:]) {

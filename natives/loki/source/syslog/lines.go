@@ -88,8 +88,8 @@ const (
 	maxKnownBytes = 128 << 10
 )
 
-// use makes s the settings for what is added from now on.
-func (x *lines) use(s *settings) {
+// setSettings makes s the settings for what is added from now on.
+func (x *lines) setSettings(s *settings) {
 	if x.p != nil && x.p.settings == s {
 		return
 	}
@@ -181,15 +181,15 @@ func (x *lines) stream(now time.Time) *batch.Stream {
 	return s
 }
 
-// take returns the batch of what was added, nil for none, and counts what was
+// takeBatch returns the batch of what was added, nil for none, and counts what was
 // not.
-func (x *lines) take() *batch.Logs {
+func (x *lines) takeBatch() *batch.Logs {
 	stats := x.l.c.o.Stats
 	stats.DropLines("parse_error", x.failed)
 	stats.DropLines("empty", x.empty)
 	stats.DropLines("relabel", x.dropped)
 	x.l.c.metrics.cut.Add(float64(x.cut))
-	x.l.judge(x.parsed > 0, x.err, x.sample)
+	x.l.logParseState(x.parsed > 0, x.err, x.sample)
 	x.parsed, x.failed, x.empty, x.cut, x.dropped, x.err, x.sample = 0, 0, 0, 0, 0, nil, nil
 	b := x.b
 	x.b = nil

@@ -101,9 +101,9 @@ func (l *listener) giveSource(s uint64) {
 	l.free = append(l.free, s)
 }
 
-// judge logs that messages do not parse, or do again, once per change and at
+// logParseState logs that messages do not parse, or do again, once per change and at
 // most once a minute.
-func (l *listener) judge(good bool, err error, sample []byte) {
+func (l *listener) logParseState(good bool, err error, sample []byte) {
 	if err == nil && !good {
 		return
 	}
@@ -119,8 +119,8 @@ func (l *listener) judge(good bool, err error, sample []byte) {
 	}
 }
 
-// from returns the labels of a sender that some rule reads.
-func (l *listener) from(ctx context.Context, s *settings, addr netip.Addr) (ls []batch.Label) {
+// senderLabels returns the labels of a sender that some rule reads.
+func (l *listener) senderLabels(ctx context.Context, s *settings, addr netip.Addr) (ls []batch.Label) {
 	addr = addr.Unmap()
 	if s.reads[ip] {
 		ls = append(ls, batch.Label{Name: labelIP, Value: addr.WithZone("").String()})

@@ -148,7 +148,7 @@ func (p *parser) base(x *golang.Base, m *message) {
 	if p.args.UseIncomingTimestamp && x.Timestamp != nil {
 		m.t = *x.Timestamp
 		if m.t.Year() == 0 && p.args.RFC3164CurrentYear {
-			m.t = near(m.t, p.now)
+			m.t = nearestYear(m.t, p.now)
 		}
 		if m.t.Year() < 1700 { // no year, which Unix nanoseconds do not have either
 			m.t = time.Time{}
@@ -193,8 +193,8 @@ func (p *parser) structured(data map[string]map[string]string, m *message) {
 	slices.SortFunc(m.labels[from:], func(a, b batch.Label) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// near gives t, which has no year, the year that brings it near now.
-func near(t, now time.Time) time.Time {
+// nearestYear gives t, which has no year, the year that brings it near now.
+func nearestYear(t, now time.Time) time.Time {
 	year := now.Year()
 	if ahead := time.Month(t.Month()) - now.Month(); ahead > 6 {
 		year--

@@ -43,7 +43,7 @@ func newMetrics(c *Component) *metrics {
 		streams: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "weir_source_syslog_streams",
 			Help: "Sets of labels that are known, before the rules.",
-		}, func() float64 { return float64(c.known()) }),
+		}, func() float64 { return float64(c.countStreams()) }),
 	}
 }
 

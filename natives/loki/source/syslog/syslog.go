@@ -209,7 +209,7 @@ func (c *Component) Run(ctx context.Context) error {
 			stop()
 		}
 	}()
-	wg.Go(func() { c.look(ctx) })
+	wg.Go(func() { c.checkPeriodically(ctx) })
 	for {
 		wanted := c.wanted()
 		for l, stop := range running {
@@ -266,14 +266,14 @@ func (c *Component) send(ctx context.Context, b *batch.Logs) bool {
 // Unaccepted returns how many lines were read and not accepted yet.
 func (c *Component) Unaccepted() (samples, lines int) { return 0, int(c.unaccepted.Load()) }
 
-// look looks after deliveries every second, and after streams every minute.
-func (c *Component) look(ctx context.Context) {
+// checkPeriodically looks after deliveries every second, and after streams every minute.
+func (c *Component) checkPeriodically(ctx context.Context) {
 	swept := c.o.Clock.Now()
 	for clock.Sleep(ctx, c.o.Clock, time.Second) == nil {
 		c.delivery.Look()
 		if now := c.o.Clock.Now(); now.Sub(swept) >= source.Recheck {
 			swept = now
-			c.sweep(now)
+			c.removeIdle(now)
 		}
 	}
 }
@@ -291,7 +291,7 @@ func (c *Component) release() {
 	c.retired = nil
 }
 
-func (c *Component) sweep(now time.Time) {
+func (c *Component) removeIdle(now time.Time) {
 	for _, l := range c.wanted() {
 		l.settings.Load().streams.Sweep()
 	}
@@ -313,7 +313,7 @@ func (c *Component) wanted() (all []*listener) {
 	return all
 }
 
-func (c *Component) known() (n int) {
+func (c *Component) countStreams() (n int) {
 	for _, l := range c.wanted() {
 		n += l.settings.Load().streams.Len()
 	}

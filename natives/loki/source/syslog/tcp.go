@@ -70,9 +70,9 @@ func (l *listener) connection(ctx, base context.Context, raw net.Conn) {
 	defer stop()
 	x := &lines{l: l, source: l.takeSource()}
 	defer l.giveSource(x.source)
-	x.use(l.settings.Load())
+	x.setSettings(l.settings.Load())
 	addr, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
-	x.remote = l.from(ctx, x.p.settings, addr.Addr())
+	x.remote = l.senderLabels(ctx, x.p.settings, addr.Addr())
 
 	buf := make([]byte, 0, minBuffer)
 	for {
@@ -86,13 +86,13 @@ func (l *listener) connection(ctx, base context.Context, raw net.Conn) {
 		buf = buf[:len(buf)+n]
 		l.c.metrics.received.Add(float64(n))
 		if s := l.settings.Load(); s != x.p.settings {
-			x.use(s)
-			x.remote = l.from(ctx, s, addr.Addr())
+			x.setSettings(s)
+			x.remote = l.senderLabels(ctx, s, addr.Addr())
 		}
 		ended := err != nil && ctx.Err() == nil
 		took, bad := x.addAll(buf, ended, l.c.o.Clock.Now())
 		buf = buf[:copy(buf, buf[took:])]
-		if b := x.take(); b != nil && !l.c.send(base, b) {
+		if b := x.takeBatch(); b != nil && !l.c.send(base, b) {
 			return
 		}
 		switch {

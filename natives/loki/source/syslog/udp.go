@@ -107,22 +107,22 @@ func (l *listener) sendUDP(reading, base context.Context, q *queue) {
 	x := &lines{l: l, source: l.takeSource()}
 	defer l.giveSource(x.source)
 	for {
-		b := q.take()
+		b := q.takeBlock()
 		if b == nil {
 			select {
 			case <-q.kick:
 				continue
 			case <-reading.Done():
 			}
-			if b = q.take(); b == nil {
+			if b = q.takeBlock(); b == nil {
 				return
 			}
 		}
 		s := l.settings.Load()
-		x.use(s)
+		x.setSettings(s)
 		now := l.c.o.Clock.Now()
 		for _, d := range b.grams {
-			x.remote = l.from(base, s, d.from)
+			x.remote = l.senderLabels(base, s, d.from)
 			_, err := x.addAll(b.data[d.at:d.at+d.n], true, now)
 			x.framer.skip, x.framer.discard = 0, false
 			if err != nil {
@@ -130,7 +130,7 @@ func (l *listener) sendUDP(reading, base context.Context, q *queue) {
 			}
 		}
 		l.c.unaccepted.Add(-int64(len(b.grams)))
-		if b := x.take(); b != nil && !l.c.send(base, b) {
+		if b := x.takeBatch(); b != nil && !l.c.send(base, b) {
 			return
 		}
 	}
@@ -180,8 +180,8 @@ func (q *queue) put(b []byte, from netip.Addr, size int) bool {
 	return true
 }
 
-// take returns the next block, nil when there is none.
-func (q *queue) take() *block {
+// takeBlock returns the next block, nil when there is none.
+func (q *queue) takeBlock() *block {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.blocks) == 0 {
@@ -195,7 +195,7 @@ func (q *queue) take() *block {
 
 // left empties the queue and returns how many datagrams there were.
 func (q *queue) left() (n int) {
-	for b := q.take(); b != nil; b = q.take() {
+	for b := q.takeBlock(); b != nil; b = q.takeBlock() {
 		n += len(b.grams)
 	}
 	return n

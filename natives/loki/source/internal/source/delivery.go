@@ -96,7 +96,7 @@ func (d *Delivery) attempt(ctx context.Context, b *batch.Logs) (again bool, err 
 		if !ok || ctx.Err() != nil || clock.Sleep(ctx, d.clock, pause) != nil {
 			return false, err
 		}
-		if d.over(f, err) {
+		if d.mustResend(f, err) {
 			return true, nil
 		}
 		err = partial.Retry(fctx)
@@ -104,9 +104,9 @@ func (d *Delivery) attempt(ctx context.Context, b *batch.Logs) (again bool, err 
 	return false, nil
 }
 
-// over reports whether the batch should be sent anew: the receivers are others,
+// mustResend reports whether the batch should be sent anew: the receivers are others,
 // or one further down has left the graph and will never accept it.
-func (d *Delivery) over(f *flight, err error) bool {
+func (d *Delivery) mustResend(f *flight, err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.clock.Now().Sub(f.since) > flow.EndAfter && (f.out != d.out || errors.Is(err, flow.ErrStopped))

@@ -69,10 +69,10 @@ func ParseCursor(s string) (c Cursor, err error) {
 	return c, nil
 }
 
-// less reports whether a comes before b in a merged journal. Entries of one
+// isBefore reports whether a comes before b in a merged journal. Entries of one
 // sequence are in the order of their numbers, those of one boot in the order of
 // the clock that nobody sets.
-func less(a, b Cursor) bool {
+func isBefore(a, b Cursor) bool {
 	switch {
 	case a.SeqnumID == b.SeqnumID:
 		return a.Seqnum < b.Seqnum

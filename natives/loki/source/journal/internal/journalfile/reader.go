@@ -159,7 +159,7 @@ func (r *Reader) first() (*file, error) {
 		if f.head == nil || f.head.cursor.Seqnum > r.bounds[f.h.seqnum] {
 			continue
 		}
-		if best == nil || less(f.head.cursor, best.head.cursor) {
+		if best == nil || isBefore(f.head.cursor, best.head.cursor) {
 			best = f
 		}
 	}

@@ -29,8 +29,8 @@ type scan struct {
 // force makes the next round read the directories.
 func (s *scan) force() { s.last = time.Time{} }
 
-// due reports whether the directories must be read.
-func (s *scan) due(now time.Time) bool {
+// isDue reports whether the directories must be read.
+func (s *scan) isDue(now time.Time) bool {
 	if s.last.IsZero() || now.Sub(s.last) >= rescanEvery || now.Before(s.last) {
 		return true
 	}
@@ -49,7 +49,7 @@ func (s *scan) due(now time.Time) bool {
 
 // rescan opens the files that are new, and reports whether there are any.
 func (r *Reader) rescan(now time.Time) (added bool, err error) {
-	if !r.scan.due(now) {
+	if !r.scan.isDue(now) {
 		return false, nil
 	}
 	r.scan.last = now

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-run/weir/engine/stall"
 )
 
-// generation is one component that was built for a node. Between two of them
+// instance is one component that was built for a node. Between two of them
 // the gate is swapped.
-type generation struct {
+type instance struct {
 	n        *node
 	reg      component.Registration
 	args     any // the worker's
@@ -38,21 +38,21 @@ type generation struct {
 	ending *stall.Op // under n.mu: from the end of ctx until Run has returned
 }
 
-func (n *node) newGeneration(reg component.Registration, args any) *generation {
-	g := &generation{n: n, reg: reg, args: args, registry: newRegistry(n.id, n.e.log), done: make(chan struct{})}
+func (n *node) newInstance(reg component.Registration, args any) *instance {
+	g := &instance{n: n, reg: reg, args: args, registry: newRegistry(n.id, n.e.log), done: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancelCause(n.e.hard)
 	return g
 }
 
 // gated reports whether the component stands behind the node's gate.
-func (g *generation) gated() bool { return g.reg.Accepts != 0 }
+func (g *instance) gated() bool { return g.reg.Accepts != 0 }
 
 // overlaps reports whether the component may run beside the one before or after
 // it.
-func (g *generation) overlaps() bool { return g.gated() || g.reg.Overlaps }
+func (g *instance) overlaps() bool { return g.gated() || g.reg.Overlaps }
 
 // build makes the component. After an error nothing is left of it.
-func (g *generation) build(old *generation) error {
+func (g *instance) build(old *instance) error {
 	n := g.n
 	o := component.Options{
 		ID:          n.id,
@@ -94,7 +94,7 @@ func (g *generation) build(old *generation) error {
 }
 
 // export is Options.Export.
-func (g *generation) export(exports any) {
+func (g *instance) export(exports any) {
 	n := g.n
 	if !sameType(exports, g.reg.Exports) {
 		n.e.log.Error("BUG: component exports another type than it declared", "component_id", n.id, "type", fmt.Sprintf("%T", exports))
@@ -103,7 +103,7 @@ func (g *generation) export(exports any) {
 	exports = config.WithReceiver(exports, n.recv)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.live != g {
+	if n.visible != g {
 		g.exports = exports // known from Build, or that of one replaced: nobody's
 		return
 	}
@@ -115,22 +115,22 @@ func (g *generation) export(exports any) {
 }
 
 // health is Options.Health.
-func (g *generation) health(h component.Health) {
+func (g *instance) health(h component.Health) {
 	if h.Time.IsZero() {
 		h.Time = g.n.e.clock.Now()
 	}
 	n := g.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.live != g {
-		g.own = said(g.own, h)
+	if n.visible != g {
+		g.own = replaceReport(g.own, h)
 		return
 	}
-	n.changeLocked(func(s *state) { s.own = said(s.own, h) })
+	n.changeLocked(func(s *state) { s.own = replaceReport(s.own, h) })
 }
 
 // sourced returns the files that the component reads.
-func (g *generation) sourced() (files []string) {
+func (g *instance) sourced() (files []string) {
 	if s, ok := g.c.(component.Sourced); ok {
 		op := g.n.watch.Begin("ask for its files", 0)
 		defer op.End()
@@ -141,10 +141,10 @@ func (g *generation) sourced() (files []string) {
 	return files
 }
 
-// swap makes g the node's generation and runs it; the one before finishes its
+// swap makes g the node's instance and runs it; the one before finishes its
 // calls and ends. It returns false, and nothing is left of g, when the node or
 // the engine has been stopped meanwhile.
-func (n *node) swap(g *generation) bool {
+func (n *node) swap(g *instance) bool {
 	sourced := g.sourced()
 	n.mu.Lock()
 	if n.removed {
@@ -152,10 +152,10 @@ func (n *node) swap(g *generation) bool {
 		g.cancel(errStopping)
 		return false
 	}
-	old := n.gen
-	n.gen, n.live = g, g
+	old := n.current
+	n.current, n.visible = g, g
 	n.age++
-	n.gens[g] = n.age
+	n.instances[g] = n.age
 	n.changeLocked(func(s *state) {
 		switch {
 		case g.exports != nil:
@@ -209,7 +209,7 @@ func (n *node) swap(g *generation) bool {
 		n.running(g)
 		if g.gated() {
 			n.mu.Lock()
-			if n.live == g && !n.removed {
+			if n.visible == g && !n.removed {
 				n.recv.Set(g.c)
 			}
 			n.mu.Unlock()
@@ -220,10 +220,10 @@ func (n *node) swap(g *generation) bool {
 }
 
 // running notes that the component's Run is about to be called.
-func (n *node) running(g *generation) {
+func (n *node) running(g *instance) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.live == g {
+	if n.visible == g {
 		n.changeLocked(func(s *state) {
 			s.run = component.Health{State: component.Healthy, Message: "running", Time: n.e.clock.Now()}
 		})
@@ -231,7 +231,7 @@ func (n *node) running(g *generation) {
 }
 
 // run is the life of a component.
-func (g *generation) run() {
+func (g *instance) run() {
 	n := g.n
 	defer close(g.done)
 	defer n.forget(g)
@@ -247,7 +247,7 @@ func (g *generation) run() {
 	}
 	if err == nil {
 		n.mu.Lock()
-		if n.live == g {
+		if n.visible == g {
 			n.changeLocked(func(s *state) {
 				s.run = component.Health{State: component.Exited, Message: "it is done", Time: n.e.clock.Now()}
 			})
@@ -261,19 +261,19 @@ func (g *generation) run() {
 	<-g.ctx.Done()
 }
 
-// forget drops a generation that has returned, and its metrics.
-func (n *node) forget(g *generation) {
+// forget drops an instance that has returned, and its metrics.
+func (n *node) forget(g *instance) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.gens, g)
+	delete(n.instances, g)
 	g.ending.End()
-	if n.live == g && g.ctx.Err() != nil {
-		n.live = nil
+	if n.visible == g && g.ctx.Err() != nil {
+		n.visible = nil
 	}
 }
 
-// retire ends a generation once its calls in flight are done.
-func (n *node) retire(g *generation, left <-chan struct{}, cause error) {
+// retire ends an instance once its calls in flight are done.
+func (n *node) retire(g *instance, left <-chan struct{}, cause error) {
 	n.drains = append(live(n.drains), g.done)
 	if !g.gated() {
 		g.end(cause)
@@ -289,10 +289,10 @@ func (n *node) retire(g *generation, left <-chan struct{}, cause error) {
 }
 
 // end tells the component to return, and watches whether it does.
-func (g *generation) end(cause error) {
+func (g *instance) end(cause error) {
 	n := g.n
 	n.mu.Lock()
-	if _, ok := n.gens[g]; ok && g.ending == nil {
+	if _, ok := n.instances[g]; ok && g.ending == nil {
 		g.ending = n.watch.Begin("stop", 0)
 	}
 	n.mu.Unlock()

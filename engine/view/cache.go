@@ -9,9 +9,9 @@ import (
 	"github.com/weir-run/weir/engine/expr"
 )
 
-// Options configure a Generation. The zero value is ready to use.
+// Options configure a Cache. The zero value is ready to use.
 type Options struct {
-	// Args are the block's arguments by name, constants of the generation;
+	// Args are the block's arguments by name, constants of the cache;
 	// expressions see them. Secrets are left out.
 	Args map[string]any
 	// TTL is how long a handle lives that belongs to no single source series
@@ -33,12 +33,12 @@ type Options struct {
 	Outputs int
 }
 
-// Generation is what one version of a script with one set of arguments has
+// Cache is what one version of a script with one set of arguments has
 // learned: verdicts and derived handles by series, answers by distinct value,
 // compiled expressions. It belongs to one node and is shared by its VMs.
 //
 // All methods are safe for concurrent use, but Close.
-type Generation struct {
+type Cache struct {
 	opts   Options
 	intern *batch.Interner
 
@@ -62,8 +62,8 @@ type Generation struct {
 	collisions collisions
 }
 
-// NewGeneration returns an empty Generation.
-func NewGeneration(o Options) *Generation {
+// NewCache returns an empty Cache.
+func NewCache(o Options) *Cache {
 	if o.TTL == 0 {
 		o.TTL = 15 * time.Minute
 	}
@@ -76,7 +76,7 @@ func NewGeneration(o Options) *Generation {
 	if o.MaxMade == 0 {
 		o.MaxMade = DefaultMade
 	}
-	g := &Generation{
+	g := &Cache{
 		opts:    o,
 		intern:  batch.NewInterner(o.TTL),
 		preds:   map[predicateKey]*predicate{},
@@ -99,7 +99,7 @@ func NewGeneration(o Options) *Generation {
 // first argument (Bool) or SetValue's second (Number) would, and remembers it.
 // The error is an *expr.Error. It lets a script's constant expressions be
 // checked when the script is loaded.
-func (g *Generation) Check(src string, kind expr.Kind) error {
+func (g *Cache) Check(src string, kind expr.Kind) error {
 	if kind == expr.Number {
 		_, err := g.number(src)
 		return err
@@ -109,7 +109,7 @@ func (g *Generation) Check(src string, kind expr.Kind) error {
 }
 
 // CheckLogs is Check for a predicate over log lines.
-func (g *Generation) CheckLogs(src string) error {
+func (g *Cache) CheckLogs(src string) error {
 	_, err := g.predicate(src, true)
 	return err
 }
@@ -119,7 +119,7 @@ func (g *Generation) CheckLogs(src string) error {
 // expressions, label edits, sites and columns that were not used since the
 // Sweep before: a label that is set to the hour would else leave a memo of all
 // series for every hour. Call it now and then, such as once a minute.
-func (g *Generation) Sweep() {
+func (g *Cache) Sweep() {
 	g.roots.Sweep()
 	g.series.Sweep(nil)
 	g.streams.Sweep(nil)
@@ -150,9 +150,9 @@ func (g *Generation) Sweep() {
 	g.variants.Sweep(releaseVariants)
 }
 
-// Close releases every derived handle. The last VM that uses the generation
+// Close releases every derived handle. The last VM that uses the cache
 // must have returned; batches it made stay valid.
-func (g *Generation) Close() {
+func (g *Cache) Close() {
 	g.series.Clear(nil)
 	g.streams.Clear(nil)
 	g.went.Clear(nil)
@@ -161,7 +161,7 @@ func (g *Generation) Close() {
 	g.roots.Revoke()
 }
 
-// use says when something that a Generation remembers was looked up last.
+// use says when something that a Cache remembers was looked up last.
 // Windows keep what they looked up until the next Sweep and then ask again.
 type use struct{ sweep atomic.Uint64 }
 
@@ -183,7 +183,7 @@ func expire[K comparable, V used](m map[K]V, sweep uint64) {
 }
 
 // hooked is what the hook that sees labels alone has decided.
-func (g *Generation) hooked(logs bool) *batch.Memo[*batch.Series] {
+func (g *Cache) hooked(logs bool) *batch.Memo[*batch.Series] {
 	if logs {
 		return &g.streams
 	}
@@ -196,7 +196,7 @@ type predicateKey struct {
 	logs bool
 }
 
-func (g *Generation) predicate(src string, logs bool) (*predicate, error) {
+func (g *Cache) predicate(src string, logs bool) (*predicate, error) {
 	return remembered(g, g.preds, predicateKey{src, logs}, func() (*predicate, error) {
 		compile := expr.Compile
 		if logs {
@@ -207,19 +207,19 @@ func (g *Generation) predicate(src string, logs bool) (*predicate, error) {
 	})
 }
 
-func (g *Generation) number(src string) (*number, error) {
+func (g *Cache) number(src string) (*number, error) {
 	return remembered(g, g.numbers, src, func() (*number, error) {
 		prog, err := expr.Compile(src, expr.Number, g.opts.Args)
 		return &number{prog: prog}, err
 	})
 }
 
-func (g *Generation) edit(k labelEdit) *editMemo {
+func (g *Cache) edit(k labelEdit) *editMemo {
 	e, _ := remembered(g, g.edits, k, func() (*editMemo, error) { return &editMemo{op: g.ops.Add(1)}, nil })
 	return e
 }
 
-func (g *Generation) site(k siteKey) *mapSite {
+func (g *Cache) site(k siteKey) *mapSite {
 	s, _ := remembered(g, g.sites, k, func() (*mapSite, error) { return newSite(g.ops.Add(1), g.opts.MaxValues), nil })
 	return s
 }
@@ -227,7 +227,7 @@ func (g *Generation) site(k siteKey) *mapSite {
 // remembered returns m[k], or what make makes, which is kept unless m, a map
 // of g, is full: the first writer wins. What a script makes up anew in each
 // batch would otherwise fill the memory.
-func remembered[K comparable, V used](g *Generation, m map[K]V, k K, make func() (V, error)) (V, error) {
+func remembered[K comparable, V used](g *Cache, m map[K]V, k K, make func() (V, error)) (V, error) {
 	g.mu.RLock()
 	v, ok := m[k]
 	g.mu.RUnlock()

@@ -32,8 +32,8 @@ func (e *endpoint) openFlight(b journal.Block) *flight {
 	return f
 }
 
-// settle notes that n samples of a block are done.
-func (e *endpoint) settle(f *flight, n int) {
+// finishSamples notes that n samples of a block are done.
+func (e *endpoint) finishSamples(f *flight, n int) {
 	if f.left.Add(int64(-n)) <= 0 {
 		e.Journal.Ack(f.Block)
 	} else {
@@ -48,9 +48,9 @@ type piece struct {
 	table *symbolTable // of a TimeSeries of remote write 2.0
 }
 
-// parcel is a request on its way, made of blocks or of parts of blocks. All are of
+// writeRequest is a request on its way, made of blocks or of parts of blocks. All are of
 // the same message and have the same header.
-type parcel struct {
+type writeRequest struct {
 	whole  bool    // the pieces are blocks
 	pieces []piece // in the order of their blocks
 	all    int     // samples
@@ -61,7 +61,7 @@ type parcel struct {
 	slot   bool  // it counts as in flight already
 }
 
-// form is what the blocks of a parcel have in common.
+// form is what the blocks of a write request have in common.
 type form struct {
 	message       message
 	header, value string
@@ -70,13 +70,13 @@ type form struct {
 func (f *flight) form() form { return form{f.message, f.header, f.value} }
 
 // add appends a piece of n samples.
-func (p *parcel) add(pc piece, n int) {
+func (p *writeRequest) add(pc piece, n int) {
 	p.pieces = append(p.pieces, pc)
 	p.all += n
 }
 
 // samples returns how many samples a piece has.
-func (p *parcel) samplesOf(pc *piece) int {
+func (p *writeRequest) samplesOf(pc *piece) int {
 	if p.whole {
 		return pc.of.Samples
 	}
@@ -84,7 +84,7 @@ func (p *parcel) samplesOf(pc *piece) int {
 }
 
 // prepare makes the request of a message, without the samples before oldest.
-func (p *parcel) prepare(m message, oldest int64) error {
+func (p *writeRequest) prepare(m message, oldest int64) error {
 	first := p.pieces[0].of.First
 	for i := range p.pieces {
 		first = min(first, p.pieces[i].of.First)
@@ -111,7 +111,7 @@ func (p *parcel) prepare(m message, oldest int64) error {
 }
 
 // merge returns the request of all pieces in the message that they have.
-func (p *parcel) merge(m message) ([]byte, error) {
+func (p *writeRequest) merge(m message) ([]byte, error) {
 	if p.whole && len(p.pieces) == 1 {
 		return p.pieces[0].data, nil
 	}
@@ -140,7 +140,7 @@ func (p *parcel) merge(m message) ([]byte, error) {
 
 // concatenate joins blocks of remote write 1.0. Requests one behind the other are
 // one request, and so they are when they are compressed.
-func (p *parcel) concatenate() ([]byte, error) {
+func (p *writeRequest) concatenate() ([]byte, error) {
 	raw, size := 0, binary.MaxVarintLen64
 	for i := range p.pieces {
 		n, elements, err := journaling.CutSnappy(p.pieces[i].data)
@@ -159,14 +159,14 @@ func (p *parcel) concatenate() ([]byte, error) {
 
 // tooLarge reports whether the request became larger than a block may be, which
 // happens when remote write 1.0 takes the place of 2.0.
-func (p *parcel) tooLarge() bool {
+func (p *writeRequest) tooLarge() bool {
 	n, err := s2.DecodedLen(p.body)
 	return err == nil && n > maxBlock && p.message != p.pieces[0].of.message
 }
 
-// halves returns two parcels in place of one; ok is false if it is of one block.
+// halves returns two write requests in place of one; ok is false if it is of one block.
 // A block is in one of them only.
-func (p *parcel) halves() (a, b *parcel, ok bool) {
+func (p *writeRequest) halves() (a, b *writeRequest, ok bool) {
 	at := len(p.pieces) / 2
 	for i := range at + 1 {
 		for _, cut := range []int{at - i, at + i} {
@@ -178,22 +178,22 @@ func (p *parcel) halves() (a, b *parcel, ok bool) {
 	return nil, nil, false
 }
 
-func (p *parcel) part(pieces []piece) *parcel {
-	part := &parcel{whole: p.whole, pieces: pieces}
+func (p *writeRequest) part(pieces []piece) *writeRequest {
+	part := &writeRequest{whole: p.whole, pieces: pieces}
 	part.count()
 	return part
 }
 
-func (p *parcel) count() {
+func (p *writeRequest) count() {
 	p.all = 0
 	for i := range p.pieces {
 		p.all += p.samplesOf(&p.pieces[i])
 	}
 }
 
-// keep leaves out the blocks that fell off the journal meanwhile. It reports
+// dropLostBlocks leaves out the blocks that fell off the journal meanwhile. It reports
 // whether anything is left.
-func (p *parcel) keep(j *journal.Journal) bool {
+func (p *writeRequest) dropLostBlocks(j *journal.Journal) bool {
 	var of *flight
 	keeps := false
 	n := len(p.pieces)
@@ -210,13 +210,13 @@ func (p *parcel) keep(j *journal.Journal) bool {
 	return len(p.pieces) > 0
 }
 
-// settleAll notes that all samples of a parcel are done.
-func (e *endpoint) settleAll(p *parcel) {
+// finishRequest notes that all samples of a write request are done.
+func (e *endpoint) finishRequest(p *writeRequest) {
 	for i := 0; i < len(p.pieces); {
 		of, n := p.pieces[i].of, 0
 		for ; i < len(p.pieces) && p.pieces[i].of == of; i++ {
 			n += p.samplesOf(&p.pieces[i])
 		}
-		e.settle(of, n)
+		e.finishSamples(of, n)
 	}
 }

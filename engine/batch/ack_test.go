@@ -8,13 +8,13 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// counted returns a Receipt and how often it was done.
-func counted() (*batch.Receipt, *atomic.Int32) {
+// counted returns an Ack and how often it was done.
+func counted() (*batch.Ack, *atomic.Int32) {
 	n := new(atomic.Int32)
-	return batch.NewReceipt(func() { n.Add(1) }), n
+	return batch.NewAck(func() { n.Add(1) }), n
 }
 
-func TestReceipt(t *testing.T) {
+func TestAck(t *testing.T) {
 	f := func(what string, n *atomic.Int32, want int32) {
 		t.Helper()
 		if got := n.Load(); got != want {
@@ -55,14 +55,14 @@ func TestReceipt(t *testing.T) {
 	second.Adopt(h) // is done already
 	f("adopted too late", thirdDone, 1)
 
-	var none *batch.Receipt
+	var none *batch.Ack
 	none.Adopt(none.Hold(nil))
 	none.Hold(nil).Release()
 	none.Accepted()
 	none.Flush()
 }
 
-func TestReceiptFlush(t *testing.T) {
+func TestAckFlush(t *testing.T) {
 	r, _ := counted()
 	var flushed []string
 	keep := func(name string) *batch.Hold { return r.Hold(func() { flushed = append(flushed, name) }) }
@@ -76,8 +76,8 @@ func TestReceiptFlush(t *testing.T) {
 	}
 }
 
-// TestReceiptSideBySide: branches hold and release at once.
-func TestReceiptSideBySide(t *testing.T) {
+// TestAckSideBySide: branches hold and release at once.
+func TestAckSideBySide(t *testing.T) {
 	for range 200 {
 		r, n := counted()
 		var wg sync.WaitGroup
@@ -94,10 +94,10 @@ func TestReceiptSideBySide(t *testing.T) {
 	}
 }
 
-// TestReceiptTravels: whatever is made of a batch has its Receipt.
-func TestReceiptTravels(t *testing.T) {
+// TestAckTravels: whatever is made of a batch has its Ack.
+func TestAckTravels(t *testing.T) {
 	b := newRandom(3).logs(6)
-	b.Receipt = batch.NewReceipt(nil)
+	b.Ack = batch.NewAck(nil)
 	become := append([]*batch.Stream(nil), b.Stream...)
 	become[2] = nil
 	for name, got := range map[string]*batch.Logs{
@@ -107,11 +107,11 @@ func TestReceiptTravels(t *testing.T) {
 		"Change": batch.NewChange(b.Stream, become).ApplyLogs(b),
 		"Join":   batch.JoinLogs(1, 0, []*batch.Logs{b.Rows([]int{0}), b.Rows([]int{3})}),
 	} {
-		if got.Receipt != b.Receipt {
-			t.Errorf("%s lost the receipt", name)
+		if got.Ack != b.Ack {
+			t.Errorf("%s lost the acknowledgement", name)
 		}
 	}
-	if got := batch.JoinLogs(1, 0, []*batch.Logs{b, newRandom(4).logs(2)}); got.Receipt != nil {
-		t.Error("a batch of several sources has the receipt of one")
+	if got := batch.JoinLogs(1, 0, []*batch.Logs{b, newRandom(4).logs(2)}); got.Ack != nil {
+		t.Error("a batch of several sources has the acknowledgement of one")
 	}
 }

@@ -21,15 +21,15 @@ type asked struct {
 	err   error
 }
 
-// ask runs a hook that gets no batch, and may emit, on a VM of the pool. source
+// runBatchlessHook runs a hook that gets no batch, and may emit, on a VM of the pool. source
 // is the Source of what it emits. ctx is how long to wait for a VM, run how long
-// the hook may wait. ok is false when it did not run: another generation has
+// the hook may wait. ok is false when it did not run: another instance has
 // taken over, ctx ended, or there can be no VM, which is reported.
-func (c *Component) ask(ctx, run context.Context, h *Hook, source uint64) (a asked, ok bool) {
-	if !c.entrance.enter() {
+func (c *Component) runBatchlessHook(ctx, run context.Context, h *Hook, source uint64) (a asked, ok bool) {
+	if !c.entrance.tryEnter() {
 		return a, false
 	}
-	// Before it is sent: a generation that waits for this one does not wait for
+	// Before it is sent: an instance that waits for this one does not wait for
 	// who gets it.
 	defer c.entrance.leave()
 	w, err := c.pool.get(ctx)
@@ -52,7 +52,7 @@ func (c *Component) ask(ctx, run context.Context, h *Hook, source uint64) (a ask
 
 // openEmitted makes room for what a hook that gets no batch emits.
 func (k *call) openEmitted(h *Hook, source uint64) {
-	k.w.win.Reset(&batch.Metrics{Source: source}, k.c.gen.Generation, k.now)
+	k.w.win.Reset(&batch.Metrics{Source: source}, k.c.instance.Cache, k.now)
 	h.Metrics, h.Logs = k.samples(), k.logLines(source, 0)
 }
 
@@ -61,7 +61,7 @@ func (k *call) openEmitted(h *Hook, source uint64) {
 func (k *call) emitted(h *Hook, counts bool) (out result, any bool) {
 	c, w := k.c, k.w
 	res := w.win.Apply()
-	out.samples = c.made(res.Batch, &w.win)
+	out.samples = c.divideOutput(res.Batch, &w.win)
 	if counts {
 		c.routed(&w.win)
 		c.unsent(out.samples)
@@ -85,29 +85,29 @@ func (k *call) emitted(h *Hook, counts bool) (out result, any bool) {
 	return out, res.Emitted > 0 || lines > 0
 }
 
-// nothing is a result of no records: what its Source sent before ends.
-func (c *Component) nothing(source uint64) result {
-	return result{samples: c.made(&batch.Metrics{Source: source}, nil)}
+// emptyResult is a result of no records: what its Source sent before ends.
+func (c *Component) emptyResult(source uint64) result {
+	return result{samples: c.divideOutput(&batch.Metrics{Source: source}, nil)}
 }
 
-// parcel is what a hook that gets no batch emitted, on its way to the receivers
+// emission is what a hook that gets no batch emitted, on its way to the receivers
 // of the component that made it.
-type parcel struct {
-	c    *Component
-	gen  uint64 // of its rules, see batch.Outputs
-	out  result
-	t    int64         // its latest time, Unix ms
-	due  time.Time     // until when it is sent again; zero: until it is accepted
-	left *flow.Partial // what was refused; nil: nothing was sent
+type emission struct {
+	c        *Component
+	instance uint64 // of its rules, see batch.Outputs
+	out      result
+	t        int64         // its latest time, Unix ms
+	due      time.Time     // until when it is sent again; zero: until it is accepted
+	left     *flow.Partial // what was refused; nil: nothing was sent
 }
 
 // send sends what is left of it.
-func (p *parcel) send(ctx context.Context) error {
+func (p *emission) send(ctx context.Context) error {
 	var err error
 	if p.left != nil {
 		err = p.left.Retry(ctx)
 	} else {
-		err = p.c.sendAs(ctx, p.gen, p.out, p.t)
+		err = p.c.sendAs(ctx, p.instance, p.out, p.t)
 	}
 	if left, ok := errors.AsType[*flow.Partial](err); ok {
 		p.left = left
@@ -115,8 +115,8 @@ func (p *parcel) send(ctx context.Context) error {
 	return err
 }
 
-// lose counts what is left of it as dropped.
-func (p *parcel) lose(why error) {
+// countDropped counts what is left of it as dropped.
+func (p *emission) countDropped(why error) {
 	c := p.c
 	samples, lines := p.out.samples.len(), p.out.lines.len()
 	if p.left != nil {
@@ -135,9 +135,9 @@ const (
 	maxResend = 10 * time.Second
 )
 
-// deliver sends a parcel, again if it is refused, until it is accepted or due.
+// deliver sends an emission, again if it is refused, until it is accepted or due.
 // The error is why it is not: it was due, or ctx's.
-func (c *Component) deliver(ctx context.Context, p *parcel) error {
+func (c *Component) deliver(ctx context.Context, p *emission) error {
 	parent := ctx
 	if !p.due.IsZero() {
 		var cancel context.CancelFunc
@@ -163,17 +163,17 @@ func (c *Component) deliver(ctx context.Context, p *parcel) error {
 	}
 }
 
-// mailbox is where the generations of a source leave what could not be sent
+// mailbox is where the instances of a source leave what could not be sent
 // before they were replaced, each hook's in order.
 type mailbox struct {
 	mu   sync.Mutex
-	left []*parcel
+	left []*emission
 }
 
-// post delivers a parcel for a hook whose mailbox it is. Of a source that is
-// replaced meanwhile the next generation goes on with it; otherwise what is not
+// post delivers an emission for a hook whose mailbox it is. Of a source that is
+// replaced meanwhile the next instance goes on with it; otherwise what is not
 // accepted is lost.
-func (c *Component) post(run context.Context, box *mailbox, p *parcel) {
+func (c *Component) post(run context.Context, box *mailbox, p *emission) {
 	ctx, stop := c.sending(run)
 	err := c.deliver(ctx, p)
 	stop()
@@ -184,11 +184,11 @@ func (c *Component) post(run context.Context, box *mailbox, p *parcel) {
 		box.left = append(box.left, p)
 		box.mu.Unlock()
 	default:
-		p.lose(err)
+		p.countDropped(err)
 	}
 }
 
-// collect goes on with what the generation before could not send.
+// collect goes on with what the instance before could not send.
 func (c *Component) collect(run context.Context, box *mailbox) {
 	box.mu.Lock()
 	left := box.left
@@ -201,7 +201,7 @@ func (c *Component) collect(run context.Context, box *mailbox) {
 
 // sending returns a context for what is to be sent: it ends some time after
 // run, as graceful's, but of a source that is replaced at once: the next
-// generation waits for it.
+// instance waits for it.
 func (c *Component) sending(run context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := c.graceful(run)
 	if c.script.def.Kind != Source {
