@@ -96,7 +96,7 @@ func (r *recipes) follow(b docBlock, output *string) error {
 	_, text, _ := strings.Cut(b.text, "\n")
 	path := filepath.Join(r.dir, b.file)
 	if _, err := os.Stat(path); err == nil {
-		return fmt.Errorf("%s exists already", b.file)
+		return fmt.Errorf("%s exists already: use another name for your own, or another example in CONTRIBUTING.md", b.file)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
