@@ -175,7 +175,7 @@ func (v *vm) setLineField(row int, field string, x goja.Value, label bool) {
 	case "labels":
 		v.setLabels(v.newLine(row), x)
 	case "metadata":
-		v.setLabels(lineMeta{v.newLine(row)}, x)
+		v.setPairs("metadata", lineMeta{v.newLine(row)}, x)
 	default:
 		if !label {
 			v.raise(api.CannotSet(named().line, field))
@@ -255,7 +255,7 @@ func (v *vm) setLogRecord(r *view.LogRecord, field string, x goja.Value) {
 	case "labels":
 		v.setLabels(ownPairs(&r.Labels), x)
 	case "metadata":
-		v.setLabels(ownPairs(&r.Meta), x)
+		v.setPairs("metadata", ownPairs(&r.Meta), x)
 	default:
 		v.raise(api.CannotSet(named().lineCopy, field))
 	}

@@ -239,14 +239,17 @@ func (v *vm) labelValue(x goja.Value, name string) string {
 func absentValue(x goja.Value) bool { return x == nil || goja.IsUndefined(x) || goja.IsNull(x) }
 
 // setLabels replaces all labels by an object's.
-func (v *vm) setLabels(l labelled, x goja.Value) {
+func (v *vm) setLabels(l labelled, x goja.Value) { v.setPairs("labels", l, x) }
+
+// setPairs replaces all labels, or all metadata, by an object's.
+func (v *vm) setPairs(what string, l labelled, x goja.Value) {
 	want := view.Pairs{}
 	if from, ok := hostOf(x).(*labels); ok {
 		for n, val := range from.of.all() {
 			want.Set(n, val)
 		}
 	} else {
-		o := v.plain(x, "set labels to")
+		o := v.plain(x, "set "+what+" to")
 		for name, val := range v.entries(o) {
 			want.Set(name, v.labelValue(val, name))
 		}

@@ -303,7 +303,7 @@ func (v *vm) setLineField(L *lua.LState, row int, field string, x lua.LValue, la
 	case "labels":
 		v.setLabels(L, v.newLine(row), x)
 	case "metadata":
-		v.setLabels(L, lineMeta{v.newLine(row)}, x)
+		v.setPairs(L, "metadata", lineMeta{v.newLine(row)}, x)
 	default:
 		if !label {
 			v.raise(L, api.CannotSet(api.Get().Line, field))
@@ -324,7 +324,7 @@ func (v *vm) setLogRecord(L *lua.LState, r *view.LogRecord, field string, x lua.
 	case "labels":
 		v.setLabels(L, own(&r.Labels), x)
 	case "metadata":
-		v.setLabels(L, own(&r.Meta), x)
+		v.setPairs(L, "metadata", own(&r.Meta), x)
 	default:
 		v.raise(L, api.CannotSet(api.Get().LineCopy, field))
 	}

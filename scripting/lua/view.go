@@ -183,7 +183,10 @@ func (v *vm) labelValue(L *lua.LState, x lua.LValue, name string) string {
 }
 
 // setLabels replaces all labels by a table's.
-func (v *vm) setLabels(L *lua.LState, l labelled, x lua.LValue) {
+func (v *vm) setLabels(L *lua.LState, l labelled, x lua.LValue) { v.setPairs(L, "labels", l, x) }
+
+// setPairs replaces all labels, or all metadata, by a table's.
+func (v *vm) setPairs(L *lua.LState, what string, l labelled, x lua.LValue) {
 	want := map[string]string{}
 	switch x := x.(type) {
 	case *lua.LTable:
@@ -197,13 +200,13 @@ func (v *vm) setLabels(L *lua.LState, l labelled, x lua.LValue) {
 	case *lua.LUserData:
 		from, ok := x.Value.(labelled)
 		if !ok {
-			v.raise(L, errors.New("cannot set labels to this value: it must be a table"))
+			v.raise(L, fmt.Errorf("cannot set %s to this value: it must be a table", what))
 		}
 		for n, val := range from.all(L) {
 			want[n] = val
 		}
 	default:
-		v.raise(L, fmt.Errorf("cannot set labels to a %s: it must be a table", x.Type()))
+		v.raise(L, fmt.Errorf("cannot set %s to a %s: it must be a table", what, x.Type()))
 	}
 	for n := range l.all(L) {
 		if _, keep := want[n]; !keep {

@@ -232,6 +232,8 @@ func TestLanguagesAgreeOnLogs(t *testing.T) {
 			"{app=\"a\",big=\"12345678901234567890\"} {trace=\"t\"} {\"level\":\"info\",\"n\":1.5,\"big\":12345678901234567890}\n{app=\"b\",big=\"nil\"} level=warn msg=\"a b\"\n{big=\"nil\"} \"\"\n", ""},
 		{`batch[1].metadata.trace = nil batch[2].metadata.x = 5`, `batch[0].metadata.trace = undefined; batch[1].metadata.x = 5`,
 			"{app=\"a\"} {\"level\":\"info\",\"n\":1.5,\"big\":12345678901234567890}\n{app=\"b\"} {x=\"5\"} level=warn msg=\"a b\"\n{} \"\"\n", ""},
+		{`batch[1].metadata = 5`, `batch[0].metadata = 5`,
+			"{app=\"a\"} {trace=\"t\"} {\"level\":\"info\",\"n\":1.5,\"big\":12345678901234567890}\n{app=\"b\"} level=warn msg=\"a b\"\n{} \"\"\nerror: in logs: cannot set metadata to a number: it must be a table\n", "{app=\"a\"} {trace=\"t\"} {\"level\":\"info\",\"n\":1.5,\"big\":12345678901234567890}\n{app=\"b\"} level=warn msg=\"a b\"\n{} \"\"\nerror: in logs: cannot set metadata to a number: it must be an object\n"},
 		{`batch[1].line = 5`, `batch[0].line = 5`,
 			"{app=\"a\"} {trace=\"t\"} {\"level\":\"info\",\"n\":1.5,\"big\":12345678901234567890}\n{app=\"b\"} level=warn msg=\"a b\"\n{} \"\"\nerror: in logs: cannot set line to a number: it must be a string\n", ""},
 		{`batch[1].line = nil`, `batch[0].line = undefined`,
