@@ -117,6 +117,8 @@ func TestMatchers(t *testing.T) {
 	// equality of what is not plain
 	f(`expect(new Number(1)).toEqual(new Number(1))`, `expect(new String("a")).toEqual(new String("b"))`, "expected String {\"a\"} to equal String {\"b\"}", "expected Number {1} not to equal Number {1}")
 	f(`expect({ [Symbol.iterator]: 1 }).toEqual({ [Symbol.iterator]: 1 })`, `expect({ [Symbol.iterator]: 1 }).toEqual({ [Symbol.iterator]: 2 })`, "expected {} to equal {}", "expected {} not to equal {}")
+	f(`expect({ [Symbol.iterator]: undefined }).toEqual({})`, `expect({ [Symbol.iterator]: 1 }).toEqual({})`, "expected {} to equal {}", "expected {} not to equal {}")
+	f(`expect({}).toEqual({ [Symbol.iterator]: undefined })`, `expect({}).toEqual({ [Symbol.iterator]: 1 })`, "expected {} to equal {}", "expected {} not to equal {}")
 	f(`expect(new Set([[1]])).toEqual(new Set([[1]]))`, `expect(new Set([[1]])).toEqual(new Set([[2]]))`, "expected Set { [1] } to equal Set { [2] }", "expected Set { [1] } not to equal Set { [1] }")
 	f(`expect(new Uint8Array([1])).toEqual(new Uint8Array([1]))`, `expect(new Uint8Array([1])).toEqual(new Uint8Array([2]))`, "expected Uint8Array { \"0\": 1 } to equal Uint8Array { \"0\": 2 }", "expected Uint8Array { \"0\": 1 } not to equal Uint8Array { \"0\": 1 }")
 	f(`expect(expect.anything()).toEqual(1)`, `expect(expect.any(String)).toEqual(1)`, "expected Any<String> to equal 1", "expected Anything not to equal 1")

@@ -158,6 +158,7 @@ func TestHandlesMisused(t *testing.T) {
 	f(`delete batch[0]`, "cannot assign to a batch: set the fields of its records")
 	f(`delete batch[0].name`, "cannot delete name of a record: set what can be set, or drop the record")
 	f(`delete batch[0].copy().value`, "cannot delete value of a record: set what can be set")
+	f(`delete batch[0].labels`, "cannot delete labels of a record: set what can be set, or drop the record")
 	f(`batch[0] = {}`, "cannot assign to a batch: set the fields of its records")
 	f(`batch.length = 0`, "cannot assign to a batch: set the fields of its records")
 	f(`batch.push({})`, `a batch has no "push": there is length, dropWhere()`)
@@ -185,4 +186,32 @@ func TestHandlesMisused(t *testing.T) {
 	f(`batch.mapValue(() => "1")`, "cannot use a string as a value: mapValue takes a function that returns a number, or undefined to leave it")
 	f(`batch.mapLabel("l")`, "cannot call mapLabel: argument fn is missing; it is a function")
 	f(`batch.filter(["name"], () => 1)`, "cannot filter by a number: the function must return true to keep or false to drop")
+}
+
+// TestLineHandlesMisused does the same with log lines.
+func TestLineHandlesMisused(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		fx := build(t, logsHook(body), "")
+		if got := fx.sendLogs(t, twoLines); got != twoLines {
+			t.Errorf("%s: got %s", body, got)
+		}
+		if h := fx.Health(); !strings.Contains(h.Message, want) {
+			t.Errorf("%s: got %q, want %q", body, h.Message, want)
+		}
+	}
+	f(`delete batch[0].line`, "cannot delete line of a record: set what can be set, or drop the record")
+	f(`delete batch[0].copy().line`, "cannot delete line of a record: set what can be set")
+	f(`batch[0] = {}`, "cannot assign to a batch: set the fields of its records")
+	f(`batch[0].metadata = 5`, "cannot set metadata to a number: it must be an object")
+	f(`batch.set(0, "meta.x", Symbol())`, `to a symbol: it must be a string`)
+	f(`batch.set(7, "line", "x")`, "cannot find record 7: the batch has 2, counted from 0")
+	f(`batch.match("x")`, "cannot call match: argument fn is missing; it is a function")
+	f(`batch.setLine("{app")`, "cannot")
+	f(`batch.setLine(5)`, "cannot call setLine: argument")
+	f(`batch[0].json()`, "cannot call json: argument")
+	f(`batch[0].json("a..b")`, "")
+	f(`batch.each.call({}, () => {})`, "cannot use an object as a batch: call methods as batch.method()")
+	f(`ctx.emit({ line: 5 })`, "cannot set line to a number: it must be a string")
+	f(`ctx.emit({ line: "x", lable: {} })`, `cannot set "lable" of a copy of a log record: what can be set is line, labels, metadata, time and ts`)
 }

@@ -52,6 +52,9 @@ return weir.transform { logs = function(batch) error("x") end }
 -- scripts/a/source.lua --
 local weir = require "weir"
 return weir.source { poll = function(ctx) error("x") end }
+-- scripts/a/sink.lua --
+local weir = require "weir"
+return weir.sink { send = function(batch) error("x") end }
 -- scripts/a/x_test.lua --
 it("x", function() end)
 `))
