@@ -263,7 +263,7 @@ func TestBatchOperations(t *testing.T) {
 		batch.dropLabel("n")`, unchanged)
 }
 
-// What a script does not touch comes out as it went in.
+// TestUntouched checks that data which a script does not change passes unchanged.
 func TestUntouched(t *testing.T) {
 	const in = `
 		# TYPE h histogram

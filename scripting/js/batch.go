@@ -495,7 +495,7 @@ func (v *vm) eachRow(m *view.Window, b scripting.MarkedBatch, step func(row int)
 	v.hook = hookEach
 	defer func() { v.hook = hook }()
 	rows := scripting.RowsOf(m, b, v.out, v.outLogs)
-	// One try for many records: the loop is entered anew after an error.
+	// One try for many records: the loop is entered again after an error.
 	loop := func() { rows.Each(step) }
 	for {
 		ex := v.rt.Try(loop)

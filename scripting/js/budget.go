@@ -66,7 +66,7 @@ const (
 )
 
 // start begins a call. The script runs between enter and leave; it may be in
-// between already, and begins anew then.
+// between already, and begins again then.
 func (b *budget) start(limit time.Duration, records int) {
 	watching.runUnwatched(func() {
 		b.limit, b.ran, b.started = limit, 0, time.Time{}
@@ -86,7 +86,7 @@ func (b *budget) memory(limit int64, setting string) {
 }
 
 // enter says that the script runs from here on the calling goroutine, leave
-// that it does not. What is entered in between changes nothing.
+// that it does not. Nested calls have no effect.
 func (b *budget) enter() {
 	if b.entered++; b.entered > 1 {
 		return
@@ -183,7 +183,7 @@ func (b *budget) checkFlag() error {
 // check is for native functions: it does not return when the call was stopped.
 func (b *budget) check() {
 	if b.flag.Load() != 0 && b.checkFlag() != nil {
-		// What an interrupted runtime panics with; the reason is in why.
+		// An interrupted runtime panics with this value; the reason is in why.
 		panic(&goja.InterruptedError{})
 	}
 }

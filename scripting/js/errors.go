@@ -54,8 +54,8 @@ func (p *panicked) Error() string {
 	return fmt.Sprintf("BUG: panic in a host function: %v", p.value)
 }
 
-// raise throws a Go error in the script. What goja returned as an error goes on
-// as it was.
+// raise throws a Go error in the script. An error that goja returned is
+// thrown unchanged.
 func (v *vm) raise(err error) {
 	switch e := err.(type) {
 	case *goja.Exception, *goja.InterruptedError, *goja.StackOverflowError:

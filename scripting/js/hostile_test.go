@@ -22,7 +22,7 @@ func TestHostile(t *testing.T) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
 			t.Helper()
-			// What is not ended by the clock has time enough on a busy machine.
+			// Scripts that another limit stops get enough time on a busy machine.
 			time := "30s"
 			if want == "" || want == "in metrics: " || strings.HasPrefix(want, "limit exceeded") {
 				time = "100ms"
@@ -109,7 +109,7 @@ func TestHostile(t *testing.T) {
 	f("search", `const s = "é".repeat(4e6); s.indexOf("é".repeat(2e6) + "x")`, "cannot search for a text of")
 	f("raw", `String.raw({ raw: { length: 2 ** 53 - 1 } } as any)`, list)
 
-	// Patterns. What regexp2 gives up is an error, and not no match.
+	// Patterns. If regexp2 gives up, the call fails; it does not report that nothing matched.
 	f("pattern that goes back", `/(a+)+\1$/.test("a".repeat(40) + "b")`, "")
 	f("pattern that goes back, from the middle", `const re = /(a+)+$/g; re.lastIndex = 1; re.exec("a".repeat(40) + "b")`, "")
 	f("pattern with many matches", `"x".repeat(1e6).match(/x(?:.*y)?/g)`, "")
@@ -143,7 +143,7 @@ func TestHostile(t *testing.T) {
 	f("Proxies of Proxies", `let p = {}; for (let i = 0; i < 20000; i++) p = new Proxy(p, {})`, "cannot put more than 1000 Proxies")
 	f("bound functions", `let f: any = () => 1; for (let i = 0; i < 20000; i++) f = f.bind()`, "cannot put more than 1000 Proxies and bound functions")
 
-	// What would change the language, for this script or the next call.
+	// Changes of the language, which would affect this script or the next call.
 	for _, body := range []string{
 		`eval("1")`, `new Function("return 1")()`, `(() => {}).constructor("return 1")()`, `((function* () {}) as any).constructor("yield 1")`,
 		`((async () => {}) as any).constructor("1")`, `setTimeout(() => {}, 1)`, `structuredClone({})`, `process.exit(1)`,

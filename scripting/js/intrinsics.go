@@ -184,7 +184,7 @@ func (s *sandbox) freezeValue(v goja.Value, path string) goja.Value {
 		v = s.layout.newProperty(*p)
 		p = s.layout.asProperty(v)
 	}
-	// What is shared between runtimes is frozen already, and not written to.
+	// Objects that runtimes share are frozen already and must not be written to.
 	if p.writable && !p.accessor {
 		p.writable = false
 	}

@@ -200,7 +200,7 @@ func (v *vm) nextValue(call goja.FunctionCall) goja.Value {
 	return s.hosted.value()
 }
 
-// Get returns next. What asks for return is done with the row.
+// Get returns next. A caller that asks for return has finished with the row.
 func (it *rowIterator) Get(name string) goja.Value {
 	switch name {
 	case "next":

@@ -91,7 +91,7 @@ func TestLint(t *testing.T) {
 	f(`re.compile("a").fnid("b")`, `4:17: a re.Pattern has no "fnid": did you mean find?`)
 	f(`batch.dropLabel()`, `4:7: cannot call batch.dropLabel: argument name is missing; it is a string`)
 	f(`json.decode = null`, `4:6: cannot assign to json.decode: it is read-only`)
-	// What browsers and Node have.
+	// Functions that exist in browsers and Node only.
 	f(`await fetch("https://x")`, `4:7: fetch is not defined | use await ctx.http.get(url), with needs: { http: true } in the definition`)
 	f(`setTimeout(() => {}, 1)`, `4:1: setTimeout is not defined | there are no timers: use every in the definition, or await ctx.sleep(seconds)`)
 	f(`structuredClone(1)`, `4:1: structuredClone is not defined | use JSON.parse(JSON.stringify(x)), or copy() of a record`)
@@ -103,7 +103,7 @@ func TestLint(t *testing.T) {
 	f(`Object.groupBy([], (x) => x)`, `4:8: there is no Object.groupBy`)
 	f(`Math.flor(1.5)`, `4:6: there is no Math.flor | did you mean floor?`)
 	f(`if (typeof process !== "undefined") process.exit()`)
-	// What is not known is left alone.
+	// Unknown objects are not checked.
 	f("{ const batch = { dropWher() {} }; batch.dropWher() }")
 	f("let b = batch; b = {}; b.dropWher()")
 	f("const f = (batch) => batch.dropWher(); f({})")

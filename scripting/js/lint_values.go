@@ -359,7 +359,7 @@ func (l *linter) checkArguments(e *ast.CallExpression, f *known, fn *scripting.F
 		return
 	}
 	if len(args) > len(params) && !rest {
-		// What the language binds itself does not look at more.
+		// Functions that the language itself binds ignore further arguments.
 		l.addFinding(fn.Fn == nil, at, &scripting.ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(params), len(args))}, "")
 	}
 	if f.Name == "ctx.route" && len(args) > 0 && l.rules.Def != nil {

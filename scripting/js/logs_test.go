@@ -47,7 +47,7 @@ const twoLines = `{app="a"} {trace="t1"} {"level":"debug","n":12,"big":900719925
 {app="b"} level=warn status=404 msg="not there"
 `
 
-// What each body makes of two lines.
+// TestLogs runs each body on two lines and compares the output.
 func TestLogs(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()

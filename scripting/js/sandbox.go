@@ -155,7 +155,7 @@ var hiddenBehind = map[string]func() *goja.Program{
 	"Map":              compiled(`Object.getPrototypeOf(new Map().entries())`),
 	"Set":              compiled(`Object.getPrototypeOf(new Set().entries())`),
 	"RegExp.prototype": compiled(`Object.getPrototypeOf("".matchAll(/x/g))`),
-	// What gives a script the language's own symbols. Symbol itself is frozen
+	// These properties give a script the language's own symbols. Symbol itself is frozen
 	// when its name is looked up.
 	"Object.getOwnPropertySymbols":     symbols,
 	"Object.getOwnPropertyDescriptors": symbols,

@@ -49,7 +49,7 @@ func TestTypesAreStripped(t *testing.T) {
 	f("label: for (const i of [1, 2]) { for (;;) { continue label } }", `((a, { b = 2, ...rest }, [c, , d] = [3, 4, 5]) => a + b + rest.z + c + d)(1, { z: 10 } as any)`, "21")
 }
 
-// What TypeScript has and weir does not run is refused with its place.
+// TestTypesThatCannotBe checks that unsupported TypeScript is refused with its position.
 func TestTypesThatCannotBe(t *testing.T) {
 	f := func(src, want string, line, col int) {
 		t.Helper()

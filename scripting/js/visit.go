@@ -35,7 +35,7 @@ func (w visitor) fields(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			// What is declared in a block stands in it as well.
+			// Declarations of a block are also listed in its statements.
 			if name := v.Type().Field(i).Name; name != "DeclarationList" && name != "File" && v.Type().Field(i).IsExported() {
 				w.value(v.Field(i))
 			}

@@ -224,7 +224,7 @@ func (w *walker) visit(sh *shape, at unsafe.Pointer) {
 // jobSize is about what a job that waits has in its closure.
 const jobSize = 500
 
-// slice adds a list. What is beyond its length is room of its own.
+// slice adds a list. The unused capacity counts as well.
 func (w *walker) slice(elem *shape, at unsafe.Pointer) {
 	data, length, capacity := golayout.Slice(at)
 	if !w.first(data, capacity*elem.size) {

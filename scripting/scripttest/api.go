@@ -174,7 +174,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				return &scripting.Object{Type: batchType, Data: out}, nil
 			}},
 		s.requestMethod(),
-		{Name: "state", Doc: "What a piece of ctx.state holds: a table by key; of a set the list of its keys, sorted, of a queue that of its values.",
+		{Name: "state", Doc: "Returns the contents of a piece of ctx.state: a table by key, the sorted keys of a set, or the values of a queue.",
 			Params: []scripting.Param{{Name: "name", Kind: scripting.KindString}}, Result: scripting.Result{Kind: scripting.KindAny},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*node)
@@ -197,7 +197,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				err := n.reload(s.ctx)
 				return nil, cmp.Or(s.mocks.takeDenied(), err, n.failure())
 			}},
-		{Name: "stop", Doc: "Ends the component, which runs teardown. What is open ends by itself.",
+		{Name: "stop", Doc: "Ends the component, which runs teardown. Open blocks end automatically.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
 				n := a[0].(*node)
 				if err := s.usable(n); err != nil {
@@ -282,7 +282,7 @@ const maxAdvance = 366 * 24 * time.Hour
 
 // batchType is what a component made of a batch.
 var batchType = &scripting.ObjectType{
-	Name: "batch", Doc: "What came out of a component. #out is the number of records and out[i] is one of them, as records() gives it.",
+	Name: "batch", Doc: "The output of a component. #out is the number of records and out[i] is one of them, as records() gives it.",
 	New:    "component",
 	String: func(data any) string { return data.(*output).text() },
 	Len:    func(data any) int { return data.(*output).len() },

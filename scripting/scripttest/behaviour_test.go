@@ -391,7 +391,7 @@ func TestManual(t *testing.T) {
 			}
 		}
 	}
-	// What has an underscore in JavaScript is a block's attribute or a value.
+	// In JavaScript, only attributes of blocks and values contain underscores.
 	for _, word := range regexp.MustCompile(`\b[a-z]+(_[a-z]+)+\b`).FindAllString(inJS, -1) {
 		if word != "on_error" && word != "script_error" {
 			t.Errorf("the part for JavaScript has a name of Lua: %s", word)

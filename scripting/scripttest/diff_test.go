@@ -24,7 +24,7 @@ func TestLineDiff(t *testing.T) {
 	f("a b a b", "b a b a", "- a|  b|  a|  b|+ a|")
 }
 
-// What is long is bounded, in work and in lines.
+// TestLineDiffBounds checks that a diff of long texts is limited in time and length.
 func TestLineDiffBounds(t *testing.T) {
 	long := func(s string) []string {
 		return strings.Split(strings.TrimSuffix(strings.Repeat(s+"\n", maxDiff+1), "\n"), "\n")

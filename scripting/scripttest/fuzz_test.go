@@ -78,7 +78,8 @@ func FuzzTestFile(f *testing.F) {
 	})
 }
 
-// What tests make is given back: a node's scripts may be saved for months.
+// TestNothingIsKept checks that tests release all memory: scripts are saved for months
+// while a weir runs.
 func TestNothingIsKept(t *testing.T) {
 	test, of := gate(t)
 	file := of(`

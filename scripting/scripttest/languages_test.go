@@ -101,7 +101,7 @@ end
 func TestLanguagesAgreeOnMetrics(t *testing.T) {
 	const in = "# TYPE a counter\na{l=\"x\"} 1\na{l=\"y\"} 2.5\nnan NaN\nend stale\n"
 	runBoth(t, "metrics", in, []operation{
-		// What a label becomes of a value.
+		// Values that become labels.
 		{`batch:each(function(m) m.labels.l = m.value end)`, `batch.each((m: any) => { m.labels.l = m.value })`,
 			"# TYPE a counter\na{l=\"1\"} 1\na{l=\"2.5\"} 2.5\nnan{l=\"nan\"} NaN\nend{l=\"nan\"} stale\n", "# TYPE a counter\na{l=\"1\"} 1\na{l=\"2.5\"} 2.5\nnan{l=\"NaN\"} NaN\nend{l=\"NaN\"} stale\n"},
 		{`batch[1].labels.l = 1e21 batch[2].labels.l = 0.1 + 0.2`, `batch[0].labels.l = 1e21; batch[1].labels.l = 0.1 + 0.2`,

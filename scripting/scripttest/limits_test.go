@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a test prints and says is bounded.
+// TestMuchOutput checks that the output of a test is limited.
 func TestMuchOutput(t *testing.T) {
 	f := func(name, text string) {
 		t.Helper()

@@ -377,7 +377,7 @@ func allStrings(env *scripting.Map) error {
 
 // mocksType is what weir.test.http and its like return.
 var mocksType = &scripting.ObjectType{
-	Name: "mock", Doc: "What stands for the world outside.", New: "http",
+	Name: "mock", Doc: "Mocks of the outside world.", New: "http",
 	Methods: []scripting.Function{
 		{Name: "calls", Doc: "The requests of the test so far: tables with method, url, headers and body.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {

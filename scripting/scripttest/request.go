@@ -21,7 +21,7 @@ const clientAddress = "192.0.2.1"
 func (s *session) requestMethod() scripting.Function {
 	return scripting.Function{
 		Name: "request", Doc: "Sends a request to the routes of a source (http), and returns what it answers. An error in the script fails the test.",
-		Params: []scripting.Param{{Name: "request", Kind: scripting.KindMap, Doc: "What to ask.", Fields: []scripting.Param{
+		Params: []scripting.Param{{Name: "request", Kind: scripting.KindMap, Doc: "The request.", Fields: []scripting.Param{
 			{Name: "method", Kind: scripting.KindString, Optional: true, Doc: "GET, or POST when there is a body."},
 			{Name: "path", Kind: scripting.KindString, Doc: "The path, with the query: /hook?team=a."},
 			{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Optional: true, Doc: "Headers by name."},
@@ -62,12 +62,12 @@ type answered struct {
 
 // answerType is what t:request returns.
 var answerType = &scripting.ObjectType{
-	Name: "answer", Doc: "What a source answered a request.",
+	Name: "answer", Doc: "The response of a source to a request.",
 	Fields: []scripting.Param{
 		{Name: "status", Kind: scripting.KindInt, Doc: "The status: 200."},
 		{Name: "headers", Kind: scripting.KindMap, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The headers by their names in lower case."},
 		{Name: "body", Kind: scripting.KindString, Doc: "The body."},
-		{Name: "sent", Kind: scripting.KindObject, Type: batchType, Doc: "What the hook emitted, accepted before the answer."},
+		{Name: "sent", Kind: scripting.KindObject, Type: batchType, Doc: "The records that the hook emitted and that were accepted before the response."},
 	},
 	Read: func(data any, field string) scripting.Value {
 		a := data.(*answered)

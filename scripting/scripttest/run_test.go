@@ -19,7 +19,7 @@ import (
 	"github.com/weir-run/weir/stdlib"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "rewrite testdata")
 
 func options(paths ...string) scripttest.Options {
 	return scripttest.Options{Languages: []scripting.Language{lua.New(), js.New()}, Modules: stdlib.Modules(), Paths: paths}

@@ -30,8 +30,8 @@ func (o *output) textLike(before string) string {
 	return b.String()
 }
 
-// rewrite writes a script anew, with other outputs of its examples, unless the
-// file is another by now.
+// rewrite writes a script with new outputs of its examples, unless the file has
+// changed in the meantime.
 func (s *suite) rewrite(f scripting.File, all []rewrite) error {
 	now, err := s.read(f.Path)
 	if err == nil && now.Text != f.Text {

@@ -10,8 +10,8 @@ func (s *session) called(name string) string {
 	return name
 }
 
-// vitest adds the words that tests in JavaScript are written in. What they
-// mean is vitest's.
+// vitest adds the words that tests in JavaScript are written in. They
+// mean the same as in vitest.
 //
 // Source: https://vitest.dev/api/
 func (s *session) vitest(api *scripting.TestAPI) {
@@ -146,8 +146,8 @@ var spyMethods = []scripting.Function{
 	own("mock_resolved_value_once", "Returns a promise of this next time.", anyParam("value")),
 	own("mock_rejected_value", "Returns a promise that fails from now on.", anyParam("error")),
 	own("mock_rejected_value_once", "Returns a promise that fails next time.", anyParam("error")),
-	own("mock_name", "What failures call it.", nameParam),
-	own("get_mock_name", "What failures call it."),
+	own("mock_name", "The name of the mock in failure messages.", nameParam),
+	own("get_mock_name", "The name of the mock in failure messages."),
 	own("get_mock_implementation", "The function that it calls."),
 }
 
