@@ -11,8 +11,8 @@ import (
 
 // TestLanguageFunctions holds that functions of the language that weir bounds do
 // what the standard says, also with unusual arguments. Each row is an expression
-// and what String makes of it, or of its JSON when it is an object; an error is
-// its name and message.
+// and its result as a string, of an object its JSON; an error is its name and
+// message.
 func TestLanguageFunctions(t *testing.T) {
 	var body strings.Builder
 	var exprs, want []string

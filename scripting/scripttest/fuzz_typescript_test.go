@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/scripting/scripttest"
 )
 
-// What is found of a script in TypeScript is a test in TypeScript, with the
-// arguments of the block and a template literal, and it fails when it is run.
+// Fuzzing a script in TypeScript writes a test in TypeScript, with the arguments of
+// the block and a template literal. The test fails when it is run.
 func TestFuzzTypeScript(t *testing.T) {
 	const head = "import { defineTransform, arg } from \"weir\";\nexport default defineTransform({ args: { keep: arg.list({ default: [] }), fail: arg.string({ default: \"odd\" }), limits: arg.map({ default: {} }), on: arg.bool({ default: false }), n: arg.number({ default: 0 }) },\n"
 	f := func(args, hook, want string) {
