@@ -14,6 +14,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	f("The node is built anew.", `x.md:1: "anew"`)
+	f("Each lane has a queue.", `x.md:1: " lane"`)
 	f("One.\nAnother\nand the others.", `x.md:3: "others."`)
 	f("It waits. What it keeps is sent later.", `x.md:1: ". What it keeps is sent later."`)
 	f("Who wants a cache\nuses lru.", `x.md:1: "Who wants a cache\nuses lru."`)
