@@ -2,5 +2,5 @@
 
 package watch
 
-// silent knows no file system here.
-func silent(string) string { return "" }
+// silentFileSystem knows no file system here.
+func silentFileSystem(string) string { return "" }

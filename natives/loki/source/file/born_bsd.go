@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// born returns when f was made, the zero time when that is not known.
-func born(f *os.File) time.Time {
+// creationTime returns when f was made, the zero time when that is not known.
+func creationTime(f *os.File) time.Time {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil {
 		return time.Time{}

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// born returns when f was made, the zero time: that is not known here.
-func born(*os.File) time.Time { return time.Time{} }
+// creationTime returns when f was made, the zero time: that is not known here.
+func creationTime(*os.File) time.Time { return time.Time{} }

@@ -59,8 +59,8 @@ func isMissing(err error) bool {
 // isStarved reports whether the process has too many files open.
 func isStarved(err error) bool { return errors.Is(err, windows.ERROR_TOO_MANY_OPEN_FILES) }
 
-// born returns when f was made, the zero time when that is not known.
-func born(f *os.File) time.Time {
+// creationTime returns when f was made, the zero time when that is not known.
+func creationTime(f *os.File) time.Time {
 	var info windows.ByHandleFileInformation
 	if windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info) != nil {
 		return time.Time{}
