@@ -1,14 +1,13 @@
 // Command weir is a telemetry collector whose components are written in Go, Lua,
-// JavaScript or TypeScript, or as an expression of one line. It treats them all
-// the same.
+// JavaScript or TypeScript, or as a one-line expression.
 //
-// The commands are one file each. wire.go is the list of everything that is
-// compiled in. What is here is what belongs to a process: flags, the
-// environment, signals, exit codes and the terminal.
+// Each command has its own file. wire.go lists everything that is compiled in.
+// This package deals with the process: flags, the environment, signals, exit codes
+// and the terminal.
 //
-// Exit codes: 0 done; 1 something is wrong with the config or the run; 2 the
-// command line is wrong, or weir cannot start here, as when another process
-// has the storage path.
+// Exit codes: 0 means success; 1 means that the config or the run has a mistake; 2
+// means that the command line is wrong or that weir cannot start, for example
+// because another process uses the storage path.
 package main
 
 import (
@@ -112,10 +111,10 @@ func rootCommand(t *terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
 		Short: "A telemetry collector with components in Go, Lua, JavaScript, TypeScript and expr",
-		Long: `weir collects telemetry, passes it through components and sends it on. What runs
-is written in a config of blocks that refer to each other; a block's component
-is one of weir's own or a script beside the config, and a saved script is
-reloaded without losing a sample.`,
+		Long: `weir collects telemetry, processes it in components and sends it on. A config
+consists of blocks that refer to each other. The component of a block is built
+into weir, or is a script in Lua, JavaScript or TypeScript next to the config.
+When a script is saved, weir reloads it without losing a sample.`,
 		Example: strings.Trim(`
   weir run --sandbox            try it: this host, through a script, into a throwaway Prometheus
   weir check config.alloy       find every mistake in a config
