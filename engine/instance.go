@@ -141,7 +141,7 @@ func (g *instance) sourced() (files []string) {
 	return files
 }
 
-// swap makes g the node's instance and runs it; the one before finishes its
+// swap makes g the node's instance and runs it; the previous instance finishes its
 // calls and ends. It returns false, and nothing is left of g, when the node or
 // the engine has been stopped meanwhile.
 func (n *node) swap(g *instance) bool {

@@ -41,7 +41,7 @@ type node struct {
 	abandoned bool // watchStalls's: it was removed and does not stop, which is in the log
 
 	mu        sync.Mutex
-	visible   *instance         // gen, as components see it
+	visible   *instance         // current, as components see it
 	instances map[*instance]int // all that have not returned, by age
 	age       int
 	removed   bool

@@ -179,7 +179,7 @@ func (l *listener) update(c *Component) error {
 	if err != nil {
 		return err
 	}
-	// The next instance goes on with it, so that it ends when leave says so.
+	// The next instance goes on with it, so that removeComponent ends it.
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	l.server, l.stop, l.ended = s, stop, append(l.ended, ended)

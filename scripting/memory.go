@@ -125,7 +125,7 @@ func (m *memory) newest() *Component {
 // times.
 const maxRetired = 3
 
-// retire retires an instance. Its handles live on until two sweeps of another,
+// retire ends the use of an instance. Its handles live on until two sweeps of another,
 // or maxRetired younger ones are retired: the markers that its series are owed
 // should still find the handles in the memos downstream. When there is no
 // other, the node is gone.

@@ -195,7 +195,8 @@ func (p *pieces[B]) nextRound() {
 	}
 }
 
-// reportToTest tells a test of an error that no part had; of others it is told by settle.
+// reportToTest tells a test of an error that no part had; retryFailed reports the
+// errors of parts.
 func (p *pieces[B]) reportToTest(ctx context.Context, err *heldError) {
 	if tell := observer(ctx); tell != nil && len(p.bad)+len(p.todo) == 0 {
 		tell(err.err)

@@ -178,7 +178,8 @@ func (k *soak) metrics(ctx context.Context) (map[string]float64, error) {
 	return counts, nil
 }
 
-// checkGrowth reports, and says what is not as it should be.
+// checkGrowth prints the report and returns an error if memory grew too much or data
+// is missing.
 func (k *soak) checkGrowth(w io.Writer, r *bench.Round, maxGrowth float64, csv, svg string) error {
 	early, late := r.Growth()
 	var b strings.Builder

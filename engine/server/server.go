@@ -296,7 +296,7 @@ func sameServer(a, b *Arguments) bool {
 	return same && x == y
 }
 
-// serve starts a server for the settings and ends the one before.
+// serve starts a server for the settings and ends the previous one.
 func (r *run) serve(set *settings) {
 	h := &set.args.HTTP
 	g := &httpServer{queue: newQueue(r.door.Addr()), end: set.args.GracefulShutdownTimeout, clock: r.s.o.Clock}

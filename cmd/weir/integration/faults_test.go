@@ -55,7 +55,7 @@ func metricsOf(t *testing.T, page, name string) []*dto.Metric {
 
 func valueOf(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetGauge().GetValue() }
 
-// labelOf returns a label of a series, "" if it has none of the name.
+// labelOf returns the value of a label of a series, or "" without such a label.
 func labelOf(m *dto.Metric, name string) string {
 	for _, l := range m.Label {
 		if l.GetName() == name {

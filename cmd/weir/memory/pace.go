@@ -56,7 +56,7 @@ type pacer struct {
 	percent int
 
 	from   time.Time // before that nothing is a hurry
-	step   reading   // that hurry had last
+	step   reading   // the last reading of adjustAfterCollection
 	stepAt time.Time
 	debt   float64 // CPU seconds that collecting has cost beyond tooMuch
 }

@@ -371,7 +371,7 @@ func (r *logRound) compareDelivered(ctx context.Context) error {
 	return nil
 }
 
-// findFaults books what was written and what arrived, and says what is not as it
+// findFaults records what was written and what arrived, and reports what is not as it
 // should be. Nothing means: each line that was to arrive did, once and in order,
 // and no other.
 func (r *logRound) findFaults(written logfiles.Stats, got sink.Stats) (faults []string) {

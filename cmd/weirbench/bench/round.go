@@ -251,7 +251,7 @@ func (r *round) peak(context.Context) error {
 	return nil
 }
 
-// findFaults books what was served and what arrived, and says what is not as it
+// findFaults records what was served and what arrived, and reports what is not as it
 // should be. Nothing means: each scrape of each target arrived, whole, once and
 // in order.
 func (r *round) findFaults(served target.Stats, got sink.Stats) (faults []string) {

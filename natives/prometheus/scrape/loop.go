@@ -373,7 +373,7 @@ func (l *loop) withDeadline(parent context.Context, d, extra time.Duration, caus
 	w.alarm = clock.AfterFunc(l.clock, d, w.ring)
 	w.mu.Unlock()
 	unbind := func() bool { return true }
-	if extra > 0 { // parent may have ended: hurry is called at once
+	if extra > 0 { // parent may have ended: shorten is called at once
 		unbind = context.AfterFunc(parent, func() { w.shorten(extra) })
 	}
 	return ctx, func() {
