@@ -18,102 +18,102 @@ func (f *follower) begin(now time.Time) error {
 		return fmt.Errorf("cannot look at %s: %w", f.target.path, err)
 	}
 	var missing []*position
-	var found []*generation
+	var found []*logFile
 	for i, v := range f.c.positions.copies(ps) {
 		p := ps[i]
 		f.last, f.written, f.knew = max(f.last, v.last), max(f.written, v.written), true
 		if v.finished && len(v.open) == 0 || err == nil && v.id == id || !f.reserve(p, v.id) {
 			continue
 		}
-		g, err := f.c.listDirectories(p.real, p.path).find(p, f.set.coding, f.set.format, func(other identity) bool {
+		lf, err := f.c.listDirectories(p.real, p.path).find(p, f.set.coding, f.set.format, func(other identity) bool {
 			return other == id && other != (identity{}) || f.c.owns.other(f, other)
 		})
-		if err == nil && g != nil && !f.c.owns.claimFile(f, g.id) {
-			g.close()
-			g = nil
+		if err == nil && lf != nil && !f.c.owns.claimFile(f, lf.id) {
+			lf.close()
+			lf = nil
 		}
-		if has := func(g *generation) bool { return g.id == v.id }; !slices.ContainsFunc(found, has) && (g == nil || !has(g)) {
+		if has := func(lf *logFile) bool { return lf.id == v.id }; !slices.ContainsFunc(found, has) && (lf == nil || !has(lf)) {
 			f.c.owns.release(f, v.id)
 		}
 		if err != nil {
-			for _, g := range found {
-				f.drop(g)
+			for _, lf := range found {
+				f.drop(lf)
 			}
 			return err
 		}
-		if g == nil {
+		if lf == nil {
 			missing = append(missing, p)
 			continue
 		}
-		if g.id != p.id || g.real != p.real {
-			f.c.positions.change(p, func(p *position) { p.id, p.real = g.id, g.real })
+		if lf.id != p.id || lf.real != p.real {
+			f.c.positions.change(p, func(p *position) { p.id, p.real = lf.id, lf.real })
 		}
-		g.resume(p)
-		g.grew = now
-		found = append(found, g)
-		f.c.opts.Logger.Debug("a file was rotated while weir was not there; it is read to its end first", "path", f.target.path, "file", g.real, "offset", g.offset)
+		lf.resume(p)
+		lf.grew = now
+		found = append(found, lf)
+		f.c.opts.Logger.Debug("a file was rotated while weir was not there; it is read to its end first", "path", f.target.path, "file", lf.real, "offset", lf.offset)
 	}
-	f.gens, f.missing, f.began = found, missing, true
+	f.files, f.missing, f.began = found, missing, true
 	return nil
 }
 
-// first makes g, the first file seen at the path, go on where it was left, or
+// first makes lf, the first file seen at the path, go on where it was left, or
 // begin. now is the time of the look.
-func (f *follower) first(g *generation, now time.Time) error {
+func (f *follower) first(lf *logFile, now time.Time) error {
 	var other bool
-	for _, p := range slices.Backward(f.c.positions.ofFile(g.id, func(p *position) bool { return p.labels == f.target.key })) {
-		ok, err := g.hasMarks(p.head, p.tail, p.read)
-		if err != nil && g.in == nil {
+	for _, p := range slices.Backward(f.c.positions.ofFile(lf.id, func(p *position) bool { return p.labels == f.target.key })) {
+		ok, err := lf.hasMarks(p.head, p.tail, p.read)
+		if err != nil && lf.in == nil {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
 		}
 		if ok {
-			f.resumeAt(p, g)
-			return f.older(g, now)
+			f.resumeAt(p, lf)
+			return f.older(lf, now)
 		}
 		other = true
 		if !p.finished && !slices.Contains(f.missing, p) {
 			f.missing = append(f.missing, p)
 		}
 	}
-	if p := f.same(g); p != nil {
-		f.c.positions.change(p, func(p *position) { p.id, p.real = g.id, g.real })
-		g.resume(p)
+	if p := f.same(lf); p != nil {
+		f.c.positions.change(p, func(p *position) { p.id, p.real = lf.id, lf.real })
+		lf.resume(p)
 		return nil
 	}
-	if err := f.older(g, now); err != nil {
+	if err := f.older(lf, now); err != nil {
 		return err
 	}
 	if f.knew {
 		since := time.Unix(0, f.written)
-		if n := len(f.gens); n > 0 && f.gens[n-1].written.After(since) {
-			since = f.gens[n-1].written
+		if n := len(f.files); n > 0 && f.files[n-1].written.After(since) {
+			since = f.files[n-1].written
 		}
-		f.missed(since, g)
+		f.missed(since, lf)
 	}
 	if other || f.knew {
-		f.fresh(g, 0)
+		f.fresh(lf, 0)
 		return nil
 	}
-	return f.startAtConfigured(g)
+	return f.startAtConfigured(lf)
 }
 
-// resumeAt makes g go on at p.
-func (f *follower) resumeAt(p *position, g *generation) {
-	f.c.positions.change(p, func(p *position) { p.finished, p.path, p.real = false, f.target.path, g.real })
+// resumeAt makes lf go on at p.
+func (f *follower) resumeAt(p *position, lf *logFile) {
+	f.c.positions.change(p, func(p *position) { p.finished, p.path, p.real = false, f.target.path, lf.real })
 	f.last = max(f.last, p.last)
-	g.resume(p)
+	lf.resume(p)
 }
 
 // same returns the position, of those whose files are not there, that is of the
-// content of g: it was moved, or the device has another number.
-func (f *follower) same(g *generation) *position {
+// content of lf: it was moved, or the device has another number.
+func (f *follower) same(lf *logFile) *position {
 	for i, v := range f.c.positions.copies(f.missing) {
 		p := f.missing[i]
 		if v.head.n == 0 || !f.reserve(p, v.id) {
 			continue
 		}
-		ok, err := g.hasMarks(p.head, p.tail, p.read)
-		if v.id != g.id && !f.holds(v.id) {
+		ok, err := lf.hasMarks(p.head, p.tail, p.read)
+		if v.id != lf.id && !f.holds(v.id) {
 			f.c.owns.release(f, v.id)
 		}
 		if ok && err == nil {
@@ -125,9 +125,9 @@ func (f *follower) same(g *generation) *position {
 }
 
 // older adds what is found of files that are not there by their identity, before
-// g: the copies that truncations left. The rest is lost. The error is that of
+// lf: the copies that truncations left. The rest is lost. The error is that of
 // opening one, which may go away; what is left is still missing then.
-func (f *follower) older(g *generation, now time.Time) error {
+func (f *follower) older(lf *logFile, now time.Time) error {
 	for ; len(f.missing) > 0; f.missing = f.missing[1:] {
 		p := f.missing[0]
 		gone := f.c.positions.copies(f.missing[:1])[0].id
@@ -137,13 +137,13 @@ func (f *follower) older(g *generation, now time.Time) error {
 		d := f.c.listDirectories(p.real, p.path)
 		d.add(f.c.targetOf(f.target.key, gone))
 		old, err := d.find(p, f.set.coding, f.set.format, func(id identity) bool {
-			return id == g.id || f.holds(id) || f.c.owns.other(f, id)
+			return id == lf.id || f.holds(id) || f.c.owns.other(f, id)
 		})
 		if err == nil && old != nil && !f.c.owns.claimFile(f, old.id) {
 			old.close()
 			old = nil
 		}
-		if gone != g.id && !f.holds(gone) && (old == nil || old.id != gone) {
+		if gone != lf.id && !f.holds(gone) && (old == nil || old.id != gone) {
 			f.c.owns.release(f, gone)
 		}
 		if err != nil {
@@ -159,7 +159,7 @@ func (f *follower) older(g *generation, now time.Time) error {
 		f.c.positions.change(p, func(p *position) { p.id, p.real = old.id, old.real })
 		old.resume(p)
 		old.grew = now
-		f.gens = append(f.gens, old)
+		f.files = append(f.files, old)
 	}
 	return nil
 }
@@ -180,16 +180,16 @@ func (f *follower) reserve(p *position, id identity) bool {
 	return false
 }
 
-// startAtConfigured makes g, of which nothing is known, begin where the arguments say.
-func (f *follower) startAtConfigured(g *generation) error {
-	made := creationTime(g.f)
+// startAtConfigured makes lf, of which nothing is known, begin where the arguments say.
+func (f *follower) startAtConfigured(lf *logFile) error {
+	made := creationTime(lf.f)
 	new := !made.IsZero() && made.After(f.c.started.Add(-time.Second))
 	atEnd := f.set.tailFromEnd
 	var offset int64
 	text, imported := f.c.imported(&f.target)
 	switch n, err := strconv.ParseInt(text, 10, 64); {
 	case imported && err == nil && n >= 0:
-		if n <= g.size {
+		if n <= lf.size {
 			offset, atEnd = n, atEnd && n == 0
 		}
 	case imported || f.c.damaged && !new:
@@ -203,28 +203,28 @@ func (f *follower) startAtConfigured(g *generation) error {
 		}
 		f.c.opts.Logger.Warn("cannot tell how far a file was read: its position is damaged", "path", f.target.path, "on_positions_file_error", string(f.set.onError))
 	}
-	if atEnd && offset == 0 && g.in == nil {
+	if atEnd && offset == 0 && lf.in == nil {
 		var err error
-		if offset, err = g.lastLine(); err != nil {
+		if offset, err = lf.lastLine(); err != nil {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
 		}
 	}
-	f.fresh(g, offset)
+	f.fresh(lf, offset)
 	return nil
 }
 
 // lastLine returns where the last whole line ends.
-func (g *generation) lastLine() (int64, error) {
+func (lf *logFile) lastLine() (int64, error) {
 	const step = 4096 // a multiple of all widths
-	g.start(nil)
-	c := g.coding
+	lf.start(nil)
+	c := lf.coding
 	var head [4]byte
-	if n, _ := g.readAt(head[:], 0); n > 0 {
+	if n, _ := lf.readAt(head[:], 0); n > 0 {
 		c, _ = c.byMark(head[:n])
 	}
 	b := make([]byte, step)
-	for at := (g.size - 1) / step * step; at >= 0; at -= step {
-		n, err := g.readAt(b, at)
+	for at := (lf.size - 1) / step * step; at >= 0; at -= step {
+		n, err := lf.readAt(b, at)
 		if err != nil {
 			return 0, err
 		}

@@ -247,10 +247,10 @@ func (c *Component) removeOldPositions() {
 	}
 }
 
-// positionOf returns the position of what is in g, nil when there is none.
-func (c *Component) positionOf(key string, g *generation) *position {
-	for _, p := range c.positions.ofFile(g.id, func(p *position) bool { return p.labels == key }) {
-		if ok, err := g.hasMarks(p.head, p.tail, p.read); ok && err == nil && p.head.n > 0 {
+// positionOf returns the position of what is in lf, nil when there is none.
+func (c *Component) positionOf(key string, lf *logFile) *position {
+	for _, p := range c.positions.ofFile(lf.id, func(p *position) bool { return p.labels == key }) {
+		if ok, err := lf.hasMarks(p.head, p.tail, p.read); ok && err == nil && p.head.n > 0 {
 			return p
 		}
 	}

@@ -61,16 +61,16 @@ func BenchmarkChunk(b *testing.B) {
 	}
 	b.ReportAllocs()
 	n := 0
-	g := newGeneration(f, fi, path, plain, "")
+	lf := newLogFile(f, fi, path, plain, "")
 	for b.Loop() {
-		if !g.unread() {
-			g = newGeneration(f, fi, path, plain, "")
+		if !lf.unread() {
+			lf = newLogFile(f, fi, path, plain, "")
 		}
-		c, ok, err := g.next(chunkSize, false)
+		c, ok, err := lf.next(chunkSize, false)
 		if !ok || err != nil {
 			b.Fatal(ok, err)
 		}
-		g.sent(c)
+		lf.sent(c)
 		n += len(c.lines)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/line")
@@ -87,14 +87,14 @@ func BenchmarkIdleLook(b *testing.B) {
 		b.Fatal(err)
 	}
 	id, _ := identify(nil, fi)
-	f := &follower{began: true, met: true, here: true, target: target{path: path}, gens: []*generation{{id: id, raw: fi.Size(), written: fi.ModTime()}}}
+	f := &follower{began: true, met: true, here: true, target: target{path: path}, files: []*logFile{{id: id, raw: fi.Size(), written: fi.ModTime()}}}
 	b.ReportAllocs()
 	now := time.Now()
 	for b.Loop() {
 		if err := f.checkPath(now); err != nil {
 			b.Fatal(err)
 		}
-		if g, _ := f.pick(now); g != nil {
+		if lf, _ := f.pick(now); lf != nil {
 			b.Fatal("there is something to read")
 		}
 	}

@@ -22,21 +22,21 @@ type follower struct {
 	stream *batch.Stream
 	source uint64
 
-	gens    []*generation // oldest first
-	here    bool          // the last of gens is what is at the path
-	knew    bool          // they knew something
-	written int64         // and that was last written to then
-	met     bool          // there was something at the path since
-	past    time.Time     // when the last rotated file that was finished was last written to
-	stuck   error         // why a rotated file cannot be opened again
-	tended  time.Time     // when rotated files were last checked for max_wait
-	began   bool          // what the positions know was taken over
-	missing []*position   // of files that are not there by their identity
-	ignored bool          // for on_positions_file_error = "skip"
-	appears time.Time     // compressed: when it may be read
-	leaving bool          // no more is to come after what is there
-	last    int64         // the timestamp of the last line
-	refused *shipment     // to be sent again, at retryAt
+	files   []*logFile  // oldest first
+	here    bool        // the last of files is what is at the path
+	knew    bool        // they knew something
+	written int64       // and that was last written to then
+	met     bool        // there was something at the path since
+	past    time.Time   // when the last rotated file that was finished was last written to
+	stuck   error       // why a rotated file cannot be opened again
+	tended  time.Time   // when rotated files were last checked for max_wait
+	began   bool        // what the positions know was taken over
+	missing []*position // of files that are not there by their identity
+	ignored bool        // for on_positions_file_error = "skip"
+	appears time.Time   // compressed: when it may be read
+	leaving bool        // no more is to come after what is there
+	last    int64       // the timestamp of the last line
+	refused *shipment   // to be sent again, at retryAt
 	retryAt time.Time
 	hold    time.Duration // until the next attempt after that
 	patient time.Duration // how long a receiver may take
@@ -66,12 +66,12 @@ const (
 	gone            // leaving, and at the end
 )
 
-// generationAtPath returns the generation at the path, nil when there is none.
-func (f *follower) generationAtPath() *generation {
-	if !f.here || len(f.gens) == 0 {
+// fileAtPath returns the file at the path, nil when there is none.
+func (f *follower) fileAtPath() *logFile {
+	if !f.here || len(f.files) == 0 {
 		return nil
 	}
-	return f.gens[len(f.gens)-1]
+	return f.files[len(f.files)-1]
 }
 
 // checkPath finds out what is at the path.
@@ -88,8 +88,8 @@ func (f *follower) checkPath(now time.Time) error {
 	if f.leaving {
 		// If its name is gone too, the file was rotated or deleted: a pattern does
 		// not match it any more.
-		g := f.generationAtPath()
-		f.here = g != nil && err == nil && g.id == id
+		lf := f.fileAtPath()
+		f.here = lf != nil && err == nil && lf.id == id
 		return nil
 	}
 	if err != nil {
@@ -99,23 +99,23 @@ func (f *follower) checkPath(now time.Time) error {
 		}
 		return fmt.Errorf("cannot look at %s: %w", f.target.path, err)
 	}
-	if g := f.generationAtPath(); g != nil && g.id == id {
-		return f.checkTruncated(g, fi, now)
+	if lf := f.fileAtPath(); lf != nil && lf.id == id {
+		return f.checkTruncated(lf, fi, now)
 	}
-	if i := slices.IndexFunc(f.gens, func(g *generation) bool { return g.id == id }); i >= 0 {
+	if i := slices.IndexFunc(f.files, func(lf *logFile) bool { return lf.id == id }); i >= 0 {
 		// It was renamed and is back.
-		g := f.gens[i]
-		f.gens = append(slices.Delete(f.gens, i, i+1), g)
+		lf := f.files[i]
+		f.files = append(slices.Delete(f.files, i, i+1), lf)
 		f.here = true
-		g.rotation = rotation{}
-		if g.f == nil {
+		lf.rotation = rotation{}
+		if lf.f == nil {
 			m, err := f.open(f.target.path)
 			if err != nil || m == nil {
 				return err
 			}
-			g.f = m.f // of another file only if it was renamed again, which the next look tells
+			lf.f = m.f // of another file only if it was renamed again, which the next look tells
 		}
-		g.updateSize(fi, now)
+		lf.updateSize(fi, now)
 		return nil
 	}
 	if err := check(f.target.path, fi); err != nil {
@@ -131,32 +131,32 @@ func (f *follower) checkPath(now time.Time) error {
 // checkTruncated looks again at the file at the path. If it was written to and is not
 // longer than before, what is there may be another content: it was truncated and
 // has grown since, maybe to just the old place.
-func (f *follower) checkTruncated(g *generation, fi fs.FileInfo, now time.Time) error {
-	shrunk := g.in == nil && fi.Size() < g.size
-	g.doubted = g.doubted || shrunk || g.in == nil && fi.Size() == g.size && !fi.ModTime().Equal(g.written)
-	g.updateSize(fi, now)
-	if !g.doubted {
+func (f *follower) checkTruncated(lf *logFile, fi fs.FileInfo, now time.Time) error {
+	shrunk := lf.in == nil && fi.Size() < lf.size
+	lf.doubted = lf.doubted || shrunk || lf.in == nil && fi.Size() == lf.size && !fi.ModTime().Equal(lf.written)
+	lf.updateSize(fi, now)
+	if !lf.doubted {
 		return nil
 	}
-	g.scanned = 0 // the part of a line may be another one
-	same := g.size >= g.offset && !(shrunk && g.fresh)
+	lf.scanned = 0 // the part of a line may be another one
+	same := lf.size >= lf.offset && !(shrunk && lf.fresh)
 	if same {
 		var err error
-		if same, err = g.hasMarks(g.head, g.tail, g.offset); err != nil {
+		if same, err = lf.hasMarks(lf.head, lf.tail, lf.offset); err != nil {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
 		}
 	}
-	g.doubted = false
+	lf.doubted = false
 	if !same {
-		f.truncated(g, now)
+		f.truncated(lf, now)
 	}
 	return nil
 }
 
 // change begins with the file that is at the path now.
 func (f *follower) change(now time.Time) error {
-	g, err := f.open(f.target.path)
-	if err != nil || g == nil {
+	lf, err := f.open(f.target.path)
+	if err != nil || lf == nil {
 		return err
 	}
 	if f.set.format != "" && f.set.delay > 0 {
@@ -164,73 +164,73 @@ func (f *follower) change(now time.Time) error {
 			f.appears = now.Add(f.set.delay)
 		}
 		if now.Before(f.appears) {
-			g.close()
+			lf.close()
 			return nil
 		}
 		f.appears = time.Time{}
 	}
-	if !f.c.owns.claimFile(f, g.id) {
-		g.close() // another one was quicker
+	if !f.c.owns.claimFile(f, lf.id) {
+		lf.close() // another one was quicker
 		f.here = false
 		return nil
 	}
 	if !f.met {
-		if err := f.first(g, now); err != nil {
-			f.drop(g)
+		if err := f.first(lf, now); err != nil {
+			f.drop(lf)
 			return err
 		}
 		f.met = true
-		f.gens = append(f.gens, g)
+		f.files = append(f.files, lf)
 	} else {
-		f.follows(g, now)
+		f.follows(lf, now)
 	}
-	g.grew = now
+	lf.grew = now
 	f.here = true
 	return nil
 }
 
-// follows adds g, which has come to the path since.
-func (f *follower) follows(g *generation, now time.Time) {
-	n := len(f.gens)
+// follows adds lf, which has come to the path since.
+func (f *follower) follows(lf *logFile, now time.Time) {
+	n := len(f.files)
 	if n == 0 {
 		if !f.past.IsZero() {
 			f.c.metrics.rotations.WithLabelValues("renamed").Inc()
-			f.missed(f.past, g)
+			f.missed(f.past, lf)
 		} // else another target with these labels had it, or had all before it
-		f.rejoin(g)
+		f.rejoin(lf)
 		return
 	}
-	before := f.gens[n-1]
+	before := f.files[n-1]
 	names, _ := before.refresh(now)
-	if f.replaces(g, before, names) {
-		f.c.positions.change(before.pos, func(p *position) { p.id, p.real = g.id, g.real })
-		g.resume(before.pos)
-		g.again = nil // they are under way
+	if f.replaces(lf, before, names) {
+		f.c.positions.change(before.pos, func(p *position) { p.id, p.real = lf.id, lf.real })
+		lf.resume(before.pos)
+		lf.again = nil // they are under way
 		f.drop(before)
-		f.gens[n-1] = g
+		f.files[n-1] = lf
 		return
 	}
 	if same, err := before.hasMarks(before.head, before.tail, before.offset); before.in == nil && !same && err == nil {
 		f.truncated(before, now) // and renamed then, both since the last look
 	}
 	f.c.metrics.rotations.WithLabelValues("renamed").Inc()
-	f.missed(before.written, g)
-	f.rejoin(g)
+	f.missed(before.written, lf)
+	f.rejoin(lf)
 }
 
-// rejoin adds g, which goes on if it was followed before.
-func (f *follower) rejoin(g *generation) {
-	if p := f.c.positionOf(f.target.key, g); p != nil {
-		f.resumeAt(p, g)
-		g.again = nil // they are under way
+// rejoin adds lf, which goes on if it was followed before.
+func (f *follower) rejoin(lf *logFile) {
+	if p := f.c.positionOf(f.target.key, lf); p != nil {
+		f.resumeAt(p, lf)
+		lf.again = nil // they are under way
 	} else {
-		f.fresh(g, 0)
+		f.fresh(lf, 0)
 	}
-	f.gens = append(f.gens, g)
+	f.files = append(f.files, lf)
 }
 
 // open opens what is at a path, nil when that is not there any more.
-func (f *follower) open(path string) (*generation, error) {
+func (f *follower) open(path string) (*logFile, error) {
 	file, err := f.c.openFile(path)
 	if err != nil {
 		if isMissing(err) {
@@ -252,33 +252,33 @@ func (f *follower) open(path string) (*generation, error) {
 	if err != nil {
 		real = path // it went meanwhile
 	}
-	return newGeneration(file, fi, real, f.set.coding, f.set.format), nil
+	return newLogFile(file, fi, real, f.set.coding, f.set.format), nil
 }
 
-// replaces reports whether g is before, saved anew by who does that with a file
+// replaces reports whether lf is before, saved anew by who does that with a file
 // of its own that gets the name: all that was read is there too. Files whose
 // names are gone and whose first kilobyte is equal are the same for Alloy too.
-func (f *follower) replaces(g, before *generation, names uint64) bool {
+func (f *follower) replaces(lf, before *logFile, names uint64) bool {
 	if names > 0 || before.head.n < headSize || before.unread() {
 		return false
 	}
-	ok, err := g.hasMarks(before.head, before.tail, before.offset)
+	ok, err := lf.hasMarks(before.head, before.tail, before.offset)
 	return ok && err == nil
 }
 
-// fresh makes g begin at an offset of which no position is known.
-func (f *follower) fresh(g *generation, offset int64) {
-	p := &position{labels: f.target.key, path: f.target.path, real: g.real, id: g.id, began: offset, read: offset, last: f.last, written: max(g.written.UnixNano(), 0)}
+// fresh makes lf begin at an offset of which no position is known.
+func (f *follower) fresh(lf *logFile, offset int64) {
+	p := &position{labels: f.target.key, path: f.target.path, real: lf.real, id: lf.id, began: offset, read: offset, last: f.last, written: max(lf.written.UnixNano(), 0)}
 	f.c.positions.add(p)
-	g.resume(p)
+	lf.resume(p)
 }
 
-// missed adds the generations that came after one that was last written to at
-// since, and before g: rotations that nobody saw.
-func (f *follower) missed(since time.Time, g *generation) {
-	d := f.c.listDirectories(g.real, f.target.path)
+// missed adds the files that came after one that was last written to at
+// since, and before lf: rotations that nobody saw.
+func (f *follower) missed(since time.Time, lf *logFile) {
+	d := f.c.listDirectories(lf.real, f.target.path)
 	for _, l := range d.rotatedSince(since, func(l listed) bool {
-		return l.id == g.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key)
+		return l.id == lf.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key)
 	}) {
 		m, err := f.open(l.path)
 		if err != nil || m == nil {
@@ -291,30 +291,30 @@ func (f *follower) missed(since time.Time, g *generation) {
 			continue
 		}
 		f.fresh(m, 0)
-		f.gens = append(f.gens, m)
+		f.files = append(f.files, m)
 		f.c.metrics.rotations.WithLabelValues("missed").Inc()
 		f.c.opts.Logger.Info("a file was rotated more than once since it was last looked at; it is read before the current one", "path", f.target.path, "file", l.path)
 	}
 }
 
 func (f *follower) holds(id identity) bool {
-	return slices.ContainsFunc(f.gens, func(g *generation) bool { return g.id == id })
+	return slices.ContainsFunc(f.files, func(lf *logFile) bool { return lf.id == id })
 }
 
 // truncated begins anew with the file at the path, of which the content that was
 // read is gone. What was not read of that may be in a copy.
-func (f *follower) truncated(g *generation, now time.Time) {
-	i := slices.Index(f.gens, g)
+func (f *follower) truncated(lf *logFile, now time.Time) {
+	i := slices.Index(f.files, lf)
 	f.c.metrics.rotations.WithLabelValues("truncated").Inc()
-	var copied *generation
+	var copied *logFile
 	for range maxSearches {
-		if g.head.n == 0 {
+		if lf.head.n == 0 {
 			break // nothing tells which it is
 		}
-		d := f.c.listDirectories(g.real, f.target.path)
+		d := f.c.listDirectories(lf.real, f.target.path)
 		// What cannot be opened now will not be asked for later: the file goes on.
-		copied, _ = d.find(g.pos, f.set.coding, f.set.format, func(id identity) bool {
-			return id == g.id || f.holds(id) || f.c.owns.other(f, id)
+		copied, _ = d.find(lf.pos, f.set.coding, f.set.format, func(id identity) bool {
+			return id == lf.id || f.holds(id) || f.c.owns.other(f, id)
 		})
 		if copied != nil && !f.c.owns.claimFile(f, copied.id) {
 			copied.close()
@@ -324,57 +324,57 @@ func (f *follower) truncated(g *generation, now time.Time) {
 			break
 		}
 	}
-	old := g.pos
-	f.gens = f.gens[:i]
+	old := lf.pos
+	f.files = f.files[:i]
 	if copied != nil {
-		again := g.again
+		again := lf.again
 		f.c.positions.change(old, func(p *position) { p.id, p.real = copied.id, copied.real })
 		copied.resume(old)
 		copied.again = again
 		copied.grew = now
-		f.gens = append(f.gens, copied)
-		f.missed(copied.written, g)
+		f.files = append(f.files, copied)
+		f.missed(copied.written, lf)
 	} else {
-		if g.fresh {
-			f.missed(g.earlier, g) // of what nothing was read a copy is one that is new
+		if lf.fresh {
+			f.missed(lf.earlier, lf) // of what nothing was read a copy is one that is new
 		}
-		if len(f.gens) == i {
-			g.size = g.before
-			f.countLost(g, "it was truncated")
+		if len(f.files) == i {
+			lf.size = lf.before
+			f.countLost(lf, "it was truncated")
 		}
 		f.c.positions.finish(old)
 	}
-	f.restart(g)
-	f.fresh(g, 0)
-	g.grew = now
-	f.gens = append(f.gens, g)
+	f.restart(lf)
+	f.fresh(lf, 0)
+	lf.grew = now
+	f.files = append(f.files, lf)
 }
 
-// restart forgets what is known of the content of g.
-func (f *follower) restart(g *generation) {
-	if fi, err := g.f.Stat(); err == nil {
-		g.raw, g.written = fi.Size(), fi.ModTime()
+// restart forgets what is known of the content of lf.
+func (f *follower) restart(lf *logFile) {
+	if fi, err := lf.f.Stat(); err == nil {
+		lf.raw, lf.written = fi.Size(), fi.ModTime()
 	}
-	g.size = g.raw
-	if g.in != nil {
-		g.size, g.ended, g.broken = unknownSize, false, nil
-		g.in.reset()
+	lf.size = lf.raw
+	if lf.in != nil {
+		lf.size, lf.ended, lf.broken = unknownSize, false, nil
+		lf.in.reset()
 	}
-	g.again, g.actual, g.tracked = nil, nil, 0
+	lf.again, lf.actual, lf.tracked = nil, nil, 0
 }
 
-// countLost counts what is known to be there of g and will not be read.
-func (f *follower) countLost(g *generation, why string) {
-	n := f.abandon(g.pos, g.again)
-	size := g.size
-	if g.expired {
-		size = max(size, g.raw)
+// countLost counts what is known to be there of lf and will not be read.
+func (f *follower) countLost(lf *logFile, why string) {
+	n := f.abandon(lf.pos, lf.again)
+	size := lf.size
+	if lf.expired {
+		size = max(size, lf.raw)
 	}
-	if g.in == nil && size > g.offset {
-		n += size - g.offset
+	if lf.in == nil && size > lf.offset {
+		n += size - lf.offset
 	}
-	g.again = nil
-	f.lost(n, g.real, g.offset, why)
+	lf.again = nil
+	f.lost(n, lf.real, lf.offset, why)
 }
 
 // abandon forgets ranges that were to be sent again, and returns how long they
@@ -399,68 +399,68 @@ func (f *follower) lost(n int64, real string, offset int64, why string) {
 	}
 }
 
-// finish closes a generation that was read to its end.
+// finish closes a file that was read to its end.
 func (f *follower) finish(i int) {
-	g := f.gens[i]
-	if f.leaving && g == f.generationAtPath() {
+	lf := f.files[i]
+	if f.leaving && lf == f.fileAtPath() {
 		// It is at its path still, and goes on if the target comes back.
 	} else {
-		f.c.positions.finish(g.pos)
-		f.past = g.written
+		f.c.positions.finish(lf.pos)
+		f.past = lf.written
 	}
-	f.drop(g)
-	if g == f.generationAtPath() {
+	f.drop(lf)
+	if lf == f.fileAtPath() {
 		f.here = false
 	}
-	f.gens = slices.Delete(f.gens, i, i+1)
+	f.files = slices.Delete(f.files, i, i+1)
 }
 
-// drop lets go of a generation.
-func (f *follower) drop(g *generation) {
-	f.c.owns.release(f, g.id)
-	if g.in != nil {
-		f.c.inflaters.release(g.in)
+// drop lets go of a file.
+func (f *follower) drop(lf *logFile) {
+	f.c.owns.release(f, lf.id)
+	if lf.in != nil {
+		f.c.inflaters.release(lf.in)
 	}
-	g.close()
+	lf.close()
 }
 
-// close lets go of all generations; their positions stay.
+// close lets go of all files; their positions stay.
 func (f *follower) close() {
-	for _, g := range f.gens {
-		f.drop(g)
+	for _, lf := range f.files {
+		f.drop(lf)
 	}
-	f.gens, f.here = nil, false
+	f.files, f.here = nil, false
 	f.forgetRefused()
 	f.stream.Release()
 }
 
-// readable turns errors of a generation into what is to be done about it. The
+// readable turns errors of a file into what is to be done about it. The
 // error is one to be told and tried again.
-func (f *follower) readable(g *generation, err error, now time.Time) (outcome, error) {
+func (f *follower) readable(lf *logFile, err error, now time.Time) (outcome, error) {
 	switch {
-	case errors.Is(err, errChanged) && g == f.generationAtPath():
-		f.truncated(g, now)
+	case errors.Is(err, errChanged) && lf == f.fileAtPath():
+		f.truncated(lf, now)
 		return more, nil
 	case errors.Is(err, errChanged):
-		f.countLost(g, "it was written over")
-		f.finish(slices.Index(f.gens, g))
+		f.countLost(lf, "it was written over")
+		f.finish(slices.Index(f.files, lf))
 		return more, nil
 	}
-	return idle, fmt.Errorf("cannot read %s: %w", g.real, err)
+	return idle, fmt.Errorf("cannot read %s: %w", lf.real, err)
 }
 
 // keepTrack looks, while nothing is read, whether the file at the path is still
 // what it was, and remembers its start: a copy must be known when it is needed.
 func (f *follower) keepTrack(now time.Time) {
-	g := f.generationAtPath()
-	if g == nil || g.in != nil || g.size == g.tracked {
+	lf := f.fileAtPath()
+	if lf == nil || lf.in != nil || lf.size == lf.tracked {
 		return
 	}
-	if ok, err := g.hasMarks(g.head, g.tail, g.offset); !ok && err == nil {
-		f.truncated(g, now)
+	if ok, err := lf.hasMarks(lf.head, lf.tail, lf.offset); !ok && err == nil {
+		f.truncated(lf, now)
 	}
-	if head, grown := g.grownHead(g.size); grown {
-		f.c.positions.head(g.pos, head)
+	if head, grown := lf.grownHead(lf.size); grown {
+		f.c.positions.head(lf.pos, head)
 	}
-	g.tracked = g.size
+	lf.tracked = lf.size
 }

@@ -53,16 +53,16 @@ func FuzzSplit(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := newGeneration(file, fi, path, plain, "")
+		lf := newLogFile(file, fi, path, plain, "")
 		var ranges []string
-		for g.unread() || g.waits() {
-			c, ok, err := g.next(limit, g.waits())
+		for lf.unread() || lf.waits() {
+			c, ok, err := lf.next(limit, lf.waits())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if ok {
 				ranges = append(ranges, c.lines...)
-				g.sent(c)
+				lf.sent(c)
 			}
 		}
 		if diff := cmp.Diff(want, ranges, cmpopts.EquateEmpty()); diff != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/engine/files"
 )
 
-// position is how far one generation of a file was read for one target.
+// position is how far a file was read for one target.
 type position struct {
 	n        uint64
 	labels   string // the target's key
@@ -42,8 +42,8 @@ const (
 	positionsName = "positions.log"
 	// compactAfter is how much the log grows before it is written anew.
 	compactAfter = 1 << 20
-	// maxFinished is how many finished generations of a path are remembered, so
-	// that none of them is taken for one that was not read.
+	// maxFinished is how many rotated files of a path that were read to their end
+	// are remembered, so that none of them is taken for one that was not read.
 	maxFinished = 32
 )
 

@@ -125,13 +125,13 @@ func (f *follower) applyTarget(set *settings, t target) {
 	old := f.set
 	f.set = set
 	if t.key != f.target.key {
-		for _, g := range f.gens {
-			f.c.owns.release(f, g.id)
+		for _, lf := range f.files {
+			f.c.owns.release(f, lf.id)
 		}
 		f.c.positions.rekey(f.target.path, f.target.key, t.key)
 		f.target = t
-		for _, g := range f.gens {
-			f.c.owns.claimFile(f, g.id)
+		for _, lf := range f.files {
+			f.c.owns.claimFile(f, lf.id)
 		}
 		f.stream.Release()
 		f.stream = newStream(t)
@@ -139,12 +139,12 @@ func (f *follower) applyTarget(set *settings, t target) {
 	if old.encoding == set.encoding && old.format == set.format {
 		return
 	}
-	for _, g := range f.gens {
-		g.coding, g.actual, g.scanned = set.coding, nil, 0
+	for _, lf := range f.files {
+		lf.coding, lf.actual, lf.scanned = set.coding, nil, 0
 	}
 	if old.format != set.format {
 		// Offsets of what is compressed are others: what is at the path begins anew.
-		for len(f.gens) > 0 {
+		for len(f.files) > 0 {
 			f.finish(0)
 		}
 	}

@@ -107,16 +107,16 @@ func (f *follower) describe() (infos []followerInfo) {
 	if f.refused != nil {
 		base.Refused, base.RefusedSince, base.Refusal = true, f.refused.since, f.refused.why
 	}
-	if len(f.gens) == 0 {
+	if len(f.files) == 0 {
 		return append(infos, base)
 	}
-	for _, g := range f.gens {
+	for _, lf := range f.files {
 		i := base
-		i.File, i.Offset, i.Size, i.Acked = g.real, g.offset, g.size, f.c.positions.acknowledged(g.pos)
-		if g.in != nil && !g.ended {
+		i.File, i.Offset, i.Size, i.Acked = lf.real, lf.offset, lf.size, f.c.positions.acknowledged(lf.pos)
+		if lf.in != nil && !lf.ended {
 			i.Size = 0 // nobody knows
 		}
-		i.Rotated, i.Closed = g != f.generationAtPath(), g.f == nil
+		i.Rotated, i.Closed = lf != f.fileAtPath(), lf.f == nil
 		infos = append(infos, i)
 	}
 	return infos

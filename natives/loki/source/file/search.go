@@ -145,9 +145,9 @@ func (d *directory) inFamily(l listed) bool {
 // files out. nil when it is not there.
 //
 // The error is that of opening a file by its identity, which may go away.
-func (d *directory) find(p *position, c *coding, format Format, skip func(identity) bool) (*generation, error) {
+func (d *directory) find(p *position, c *coding, format Format, skip func(identity) bool) (*logFile, error) {
 	var failed error
-	try := func(l listed, format Format) *generation {
+	try := func(l listed, format Format) *logFile {
 		if skip(l.id) {
 			return nil
 		}
@@ -159,9 +159,9 @@ func (d *directory) find(p *position, c *coding, format Format, skip func(identi
 			return nil
 		}
 		if fi, err := f.Stat(); err == nil && fi.Mode().IsRegular() {
-			g := newGeneration(f, fi, l.path, c, format)
-			if ok, err := g.hasMarks(p.head, p.tail, p.read); ok && err == nil {
-				return g
+			lf := newLogFile(f, fi, l.path, c, format)
+			if ok, err := lf.hasMarks(p.head, p.tail, p.read); ok && err == nil {
+				return lf
 			}
 		}
 		f.Close()
@@ -169,8 +169,8 @@ func (d *directory) find(p *position, c *coding, format Format, skip func(identi
 	}
 	for _, l := range d.files {
 		if l.id == p.id {
-			if g := try(l, format); g != nil {
-				return g, nil
+			if lf := try(l, format); lf != nil {
+				return lf, nil
 			}
 		}
 	}
@@ -179,15 +179,15 @@ func (d *directory) find(p *position, c *coding, format Format, skip func(identi
 	}
 	for _, l := range d.files {
 		if l.id != p.id && d.inFamily(l) && !strings.HasSuffix(l.path, ".gz") && l.fi.Size() >= p.read {
-			if g := try(l, format); g != nil {
-				return g, nil
+			if lf := try(l, format); lf != nil {
+				return lf, nil
 			}
 		}
 	}
 	for _, l := range d.files {
 		if format == "" && d.inFamily(l) && strings.HasSuffix(l.path, ".gz") {
-			if g := try(l, gz); g != nil {
-				return g, nil
+			if lf := try(l, gz); lf != nil {
+				return lf, nil
 			}
 		}
 	}

@@ -88,18 +88,18 @@ func (rs *pendingAcks) wait(ctx context.Context) {
 
 // send makes a batch of a range and sends it. It reports whether all receivers
 // accepted it.
-func (f *follower) send(ctx context.Context, g *generation, c chunk) bool {
+func (f *follower) send(ctx context.Context, lf *logFile, c chunk) bool {
 	if !c.again {
 		c.base = max(f.c.opts.Clock.Now().UnixNano(), f.last+1)
 		c.span.lines = int64(len(c.lines))
-		if head, grown := g.grownHead(c.to); grown {
-			f.c.positions.head(g.pos, head)
+		if head, grown := lf.grownHead(c.to); grown {
+			f.c.positions.head(lf.pos, head)
 		}
-		f.c.positions.sent(g.pos, c.span, c.tail, g.written.UnixNano())
+		f.c.positions.sent(lf.pos, c.span, c.tail, lf.written.UnixNano())
 	}
 	f.last = max(f.last, c.base+int64(len(c.lines))-1)
-	g.sent(c)
-	p, from := g.pos, c.from
+	lf.sent(c)
+	p, from := lf.pos, c.from
 	b := f.batch(c)
 	b.Ack = f.c.acks.add(func() { f.c.positions.done(p, from) })
 	f.c.metrics.counted(c)

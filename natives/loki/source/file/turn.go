@@ -22,7 +22,7 @@ func (f *follower) turn(ctx context.Context) outcome {
 	defer f.endFileCalls()
 	now := f.c.opts.Clock.Now()
 	err := f.checkPath(now)
-	if now.Sub(f.tended) >= locateEvery && (len(f.gens) > 1 || !f.here) {
+	if now.Sub(f.tended) >= locateEvery && (len(f.files) > 1 || !f.here) {
 		f.tended = now
 		f.expireAll(now)
 	}
@@ -73,37 +73,37 @@ func (f *follower) wait(now time.Time) {
 
 // read reads and sends one batch.
 func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
-	g, whole := f.pick(now)
-	if g == nil {
-		if f.leaving && len(f.gens) == 0 {
+	lf, whole := f.pick(now)
+	if lf == nil {
+		if f.leaving && len(f.files) == 0 {
 			return gone, nil
 		}
-		if at := f.generationAtPath(); at != nil && at.unread() { // what is older holds it up
+		if at := f.fileAtPath(); at != nil && at.unread() { // what is older holds it up
 			f.keepTrack(now)
 		}
 		return idle, nil
 	}
 	crowd := f.c.held.Load() > maxHeld
-	if crowd || g != f.generationAtPath() {
+	if crowd || lf != f.fileAtPath() {
 		f.keepTrack(now) // it is not read now
 	}
 	if crowd {
 		return crowded, nil
 	}
-	if g.in != nil && !f.c.inflaters.acquire(g.in) {
+	if lf.in != nil && !f.c.inflaters.acquire(lf.in) {
 		return crowded, nil
 	}
-	c, ok, err := g.next(chunkSize, whole)
-	if g.in != nil && (g.ended || err != nil) {
-		f.c.inflaters.release(g.in)
+	c, ok, err := lf.next(chunkSize, whole)
+	if lf.in != nil && (lf.ended || err != nil) {
+		f.c.inflaters.release(lf.in)
 	}
 	if err != nil {
-		return f.readable(g, err, now)
+		return f.readable(lf, err, now)
 	}
 	f.c.metrics.holes.Add(float64(c.holes))
 	switch {
 	case ok && c.to > c.from:
-		if !f.send(ctx, g, c) {
+		if !f.send(ctx, lf, c) {
 			f.wait(now)
 			return idle, nil
 		}
@@ -111,7 +111,7 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 	case ok:
 		return more, nil
 	}
-	return idle, g.broken
+	return idle, lf.broken
 }
 
 // logOnce logs what keeps a follower from its work, once as long as it is the same.
