@@ -69,14 +69,15 @@ func (g *instance) build(old *instance) error {
 		Watch:       n.watch,
 		Service:     func(name string) (any, error) { return n.e.serviceData(g.reg.NeedsServices, name) },
 	}
+	var previous component.Component
 	if old != nil && !old.crashed {
-		o.Previous = old.c
+		previous = old.c
 	}
 	start := time.Now()
 	op := n.watch.Begin("build", 0)
 	defer op.End()
 	err := guard(func() (err error) {
-		g.c, err = g.reg.Build(o, g.args)
+		g.c, err = g.reg.Build(o, g.args, previous)
 		return err
 	})
 	switch {

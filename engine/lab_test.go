@@ -449,9 +449,8 @@ func (c *catalog) remove(name string) {
 	delete(c.regs, name)
 }
 
-func (l *lab) build(o component.Options, args any) (component.Component, error) {
+func (l *lab) build(o component.Options, args any, _ component.Component) (component.Component, error) {
 	f := &fake{l: l, id: o.ID, o: o}
-	f.o.Previous = nil // kept, it would keep all before it
 	a := args.(*arguments)
 	l.event("build %s", o.ID)
 	l.mu.Lock()

@@ -31,8 +31,8 @@ func TestQueueDoesNotDrain(t *testing.T) {
 		l.catalog.add(component.Registration{Name: "test.queue"})
 		r, _ := l.catalog.Lookup("test.queue")
 		build := r.Build
-		r.Build = func(o component.Options, args any) (component.Component, error) {
-			c, err := build(o, args)
+		r.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			c, err := build(o, args, previous)
 			return &queuer{c, &waiting, &patience, nil}, err
 		}
 		l.catalog.regs["test.queue"] = r
@@ -82,8 +82,8 @@ func TestOneOfSeveralQueuesDoesNotDrain(t *testing.T) {
 		l.catalog.add(component.Registration{Name: "test.queue"})
 		r, _ := l.catalog.Lookup("test.queue")
 		build := r.Build
-		r.Build = func(o component.Options, args any) (component.Component, error) {
-			c, err := build(o, args)
+		r.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			c, err := build(o, args, previous)
 			return &queuer{c, &waiting, &patience, func() []component.Queue {
 				return []component.Queue{
 					{Name: "endpoint alive", Waiting: 5, Left: uint64(left.Add(10))},

@@ -67,7 +67,7 @@ func (r *registry) gather() []*dto.MetricFamily {
 }
 
 // collect adds the node's metrics to all: those of its newest instance. What
-// counts on over a reload a component takes from its Previous.
+// counts on over a reload a component takes from the previous one.
 func (n *node) collect(all *families) {
 	n.mu.Lock()
 	var newest *instance

@@ -264,15 +264,18 @@ func TestGatePanic(t *testing.T) {
 func TestPrevious(t *testing.T) {
 	bubble(t, func(l *lab) {
 		var previous []any
-		l.onBuild = func(_ string, _ *arguments, o component.Options) error {
-			if p, ok := o.Previous.(*fake); ok {
-				a, _ := p.get()
+		r, _ := l.catalog.Lookup("test.source")
+		build := r.Build
+		r.Build = func(o component.Options, args any, p component.Component) (component.Component, error) {
+			if f, ok := p.(*fake); ok {
+				a, _ := f.get()
 				previous = append(previous, a.Value)
 			} else {
-				previous = append(previous, o.Previous)
+				previous = append(previous, p)
 			}
-			return nil
+			return build(o, args, p)
 		}
+		l.catalog.regs["test.source"] = r
 		l.onRun = func(ctx context.Context, f *fake) error {
 			if a, _ := f.get(); a.Value == "fails" && f.o.Clock.Now().Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) < 10*time.Second {
 				return errors.New("no")

@@ -66,8 +66,8 @@ func TestLostAtShutdown(t *testing.T) {
 		l.catalog.add(component.Registration{Name: "test.holder"})
 		r, _ := l.catalog.Lookup("test.holder")
 		build := r.Build
-		r.Build = func(o component.Options, args any) (component.Component, error) {
-			c, err := build(o, args)
+		r.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			c, err := build(o, args, previous)
 			return holder{c}, err
 		}
 		l.catalog.regs["test.holder"] = r

@@ -25,9 +25,9 @@ type tried struct {
 func (v *tried) version(name string, fails error) component.Registration {
 	r := component.Registration{Name: "test.sink", Version: name, Accepts: batch.SignalMetrics, Exports: receiverExports{}}
 	r.NewArgs = func() any { return &arguments{} }
-	r.Build = func(o component.Options, args any) (component.Component, error) {
+	r.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
 		v.builds.Store(name)
-		return v.l.build(o, args)
+		return v.l.build(o, args, previous)
 	}
 	r.Trial = func(context.Context, any) *component.Rejection {
 		if fails == nil {

@@ -81,9 +81,7 @@ var (
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
-func newComponent(s *script, o component.Options, args any) (*Component, error) {
-	previous := o.Previous
-	o.Previous = nil // or each instance would keep all before it
+func newComponent(s *script, o component.Options, args any, previous component.Component) (*Component, error) {
 	a := scriptArgs(s.def, args)
 	c := &Component{
 		script: s, opts: o, block: a.block, args: args, health: &healths{report: o.Health},

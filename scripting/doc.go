@@ -11,7 +11,7 @@
 //
 // An instance lets batches in when its setup has worked, and is torn down
 // after its last call; what must outlive it (what was sent last, timers,
-// counters, state) is the node's memory, which Previous hands down.
+// counters, state) is the node's memory, which the next component takes from the previous one.
 //
 // The rules to know: a VM serves one call at a time and is thrown away after
 // it was killed by a limit; what a series hook decides is remembered per

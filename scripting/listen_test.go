@@ -318,8 +318,7 @@ func TestListenTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := n.Options()
-		o.Previous = n.c
-		if _, err := r.Build(o, args); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := r.Build(o, args, n.c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("with %s: got %v, want %q", attrs, err, want)
 		}
 	}

@@ -24,8 +24,8 @@ func TestRunsBeginInAnotherOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := n.Options()
-			o.Previous, o.Registerer = previous, prometheus.NewRegistry()
-			c, err := r.Build(o, args)
+			o.Registerer = prometheus.NewRegistry()
+			c, err := r.Build(o, args, previous)
 			if err != nil {
 				t.Fatal(err)
 			}

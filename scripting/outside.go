@@ -61,7 +61,9 @@ func (c *outsideCatalog) Lookup(name string) (component.Registration, bool) {
 	if s.outside.LookupEnv == nil {
 		s.outside.LookupEnv = c.catalog.o.Outside.LookupEnv
 	}
-	r.Build = func(o component.Options, args any) (component.Component, error) { return newComponent(s, o, args) }
+	r.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
+		return newComponent(s, o, args, previous)
+	}
 	if c.outside.GrantAll {
 		r.Check = nil
 	}

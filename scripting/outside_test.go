@@ -410,7 +410,7 @@ return weir.transform { series = function() end,
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", attrs, diff)
 		}
-		_, err := r.Build(n.Options(), args)
+		_, err := r.Build(n.Options(), args, nil)
 		if (err != nil) != lacks || err != nil && !strings.Contains(err.Error(), "needs what its block does not grant") {
 			t.Errorf("%s: it is built with %v", attrs, err)
 		}
@@ -464,7 +464,7 @@ func TestWithOutside(t *testing.T) {
 	if err := decodeInto(args, "", n.sink); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Build(n.Options(), args); err == nil {
+	if _, err := r.Build(n.Options(), args, nil); err == nil {
 		t.Error("the real component is built without grants")
 	}
 }

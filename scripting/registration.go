@@ -54,8 +54,8 @@ func register(s *script, h Header, replaced bool) component.Registration {
 		Exports:      exportsOf(s.def),
 		ExportsLater: len(s.def.Exports) > 0,
 		Check:        s.check,
-		Build: func(o component.Options, args any) (component.Component, error) {
-			return newComponent(s, o, args)
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			return newComponent(s, o, args, previous)
 		},
 		Doc: s.doc(h, replaced),
 	}

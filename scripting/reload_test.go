@@ -69,7 +69,6 @@ func (n *node) swap(r component.Registration, attrs string) {
 		n.t.Fatal(err)
 	}
 	o := n.Options()
-	o.Previous = n.c
 	if n.real {
 		o.Clock = clock.System{}
 	}
@@ -77,7 +76,7 @@ func (n *node) swap(r component.Registration, attrs string) {
 	registry := prometheus.NewRegistry()
 	o.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"component_id": n.ID}, registry)
 	n.Registry = registry
-	c, err := r.Build(o, args)
+	c, err := r.Build(o, args, n.c)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -291,9 +290,8 @@ func TestCallInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := n.Options()
-	o.Previous = old
 	o.Registerer = prometheus.NewRegistry()
-	c, err := r.Build(o, args)
+	c, err := r.Build(o, args, old)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -264,10 +264,10 @@ func (c *Component) try(ctx context.Context, f File) (try *Component, done func(
 		return nil, nil, fmt.Errorf("cannot use %s with the arguments of %s: %w", f.Name, c.opts.ID, err)
 	}
 	o := c.opts
-	o.Registerer, o.Previous, o.Stats = prometheus.NewRegistry(), nil, new(flow.Stats)
+	o.Registerer, o.Stats = prometheus.NewRegistry(), new(flow.Stats)
 	o.Health, o.Export = func(component.Health) {}, func(any) {}
 	o.StoragePath, o.DataPath = "", "" // nothing of it is kept
-	if try, err = newComponent(s, o, args); err != nil {
+	if try, err = newComponent(s, o, args, nil); err != nil {
 		return nil, nil, err
 	}
 	if !slices.Equal(s.def.Outputs, c.script.def.Outputs) {

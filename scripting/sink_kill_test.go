@@ -59,7 +59,7 @@ func realSink(dir, url string) (component.Component, error) {
 	return r.Build(component.Options{
 		ID: "a.b.default", Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), StoragePath: dir,
 		UserAgent: "weir/test", Clock: clock.System{}, Stats: new(flow.Stats), Health: func(component.Health) {}, Export: func(any) {},
-	}, args)
+	}, args, nil)
 }
 
 // sinkForever is the process that TestSinkIsKilled kills: four sources send

@@ -48,7 +48,7 @@ func BenchmarkSink(b *testing.B) {
 	c, err := r.Build(component.Options{
 		ID: "a.b.default", Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), StoragePath: dir,
 		Clock: clock.System{}, Stats: new(flow.Stats), Health: func(component.Health) {}, Export: func(any) {},
-	}, args)
+	}, args, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestStateLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `cannot use max_bytes = 1TiB of state seen in a.b: the node may keep 256MiB; declare less, or write limits { state = "1TiB" } in the block script`
-	if _, err := r.Build(n.Options(), args); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := r.Build(n.Options(), args, nil); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 	if es := r.Check(args, func(string) bool { return true }); len(es) != 1 || es[0].Path != "script.limits.state" || !strings.Contains(es[0].Err.Error(), want) {

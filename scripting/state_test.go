@@ -269,8 +269,8 @@ func (n *node) build(r component.Registration) (component.Component, error) {
 		n.t.Fatal(err)
 	}
 	o := n.Options()
-	o.Previous, o.Registerer = n.c, prometheus.NewRegistry()
-	return r.Build(o, args)
+	o.Registerer = prometheus.NewRegistry()
+	return r.Build(o, args, n.c)
 }
 
 // TestMigrateAtStart holds that a script that changed while nothing ran

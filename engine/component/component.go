@@ -185,8 +185,12 @@ type Registration struct {
 	// every version may run.
 	Trial func(ctx context.Context, args any) *Rejection
 	// Build makes a component. args is what NewArgs returned, decoded; the
-	// component may keep it. Build has no side effect that Run must undo.
-	Build func(o Options, args any) (Component, error)
+	// component may keep it. previous is the component of the same node that the
+	// new one is about to replace, nil the first time; it still runs and consumes.
+	// Take from it what must survive a reload, and do not keep it: each component
+	// would then keep all earlier ones in memory. Build has no side effect that
+	// Run must undo.
+	Build func(o Options, args any, previous Component) (Component, error)
 	// NeedsServices are the services that Options.Service answers.
 	NeedsServices []string
 	// Overlaps says of a component without a receiver that the next one may run
@@ -258,7 +262,7 @@ type Changing interface {
 }
 
 // Options is what the engine gives to Build. The zero value of a field is
-// never passed, but for Previous.
+// never passed.
 type Options struct {
 	// ID is the node's name in the graph: prometheus.scrape.default.
 	ID string
@@ -270,7 +274,7 @@ type Options struct {
 	// Registerer adds the label component_id. What the component registers is
 	// unregistered when it is replaced or removed; meanwhile the old and the new
 	// component may register the same, of which the new one's is shown. To count
-	// on over a reload, take the collectors from Previous and register them.
+	// on over a reload, take the collectors from the previous component and register them.
 	Registerer prometheus.Registerer
 	// DataPath is a directory of the node's own, not created yet.
 	DataPath string
@@ -300,11 +304,6 @@ type Options struct {
 	Watch *stall.Watch
 	// Service returns the data of a service named in NeedsServices.
 	Service func(name string) (any, error)
-	// Previous is the component of the same node that the new one is about to
-	// replace; it still runs and consumes. nil the first time. What must
-	// outlive a generation is taken from it. A component that keeps its Options
-	// sets Previous to nil, or it keeps all that were before it.
-	Previous Component
 }
 
 // Where names the node and the place of its block, for errors.

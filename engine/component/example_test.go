@@ -60,7 +60,7 @@ func Example() {
 			return a
 		},
 		Exports: Exports{},
-		Build: func(o component.Options, args any) (component.Component, error) {
+		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
 			a := args.(*Arguments)
 			return &keeper{stats: o.Stats, out: flow.NewOutput(o.Stats, a.ForwardTo), name: a.Name}, nil
 		},
@@ -69,7 +69,7 @@ func Example() {
 	// What the engine does for a block `example.keep "default" { … }`:
 	r, _ := catalog.Lookup("example.keep")
 	stats := new(flow.Stats)
-	c, _ := r.Build(component.Options{ID: "example.keep.default", Stats: stats}, r.NewArgs())
+	c, _ := r.Build(component.Options{ID: "example.keep.default", Stats: stats}, r.NewArgs(), nil)
 	gate := flow.NewReceiver("example.keep.default", r.Accepts, stats, nil)
 	gate.Set(c)
 

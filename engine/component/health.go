@@ -9,7 +9,7 @@ import (
 var ErrRebuild = errors.New("the change needs a rebuild")
 
 // ErrReplaced is the cause (context.Cause) with which the context of Run ends
-// when another component, whose Options.Previous it was, has taken over.
+// when the component that replaces it has taken over.
 var ErrReplaced = errors.New("the component was replaced")
 
 // ErrRemoved is the cause (context.Cause) with which the context of Run ends

@@ -7,7 +7,7 @@ import (
 )
 
 // Register makes metrics visible until the first that cannot be, and says why
-// not. Those that a component took over from Options.Previous, which still runs,
+// not. Those that a component took over from the previous one, which still runs,
 // may be visible already.
 func Register(r prometheus.Registerer, metrics ...prometheus.Collector) error {
 	for _, m := range metrics {

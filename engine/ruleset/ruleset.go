@@ -2,8 +2,7 @@
 // and caches the series that the rules derived. Components that transform series
 // (relabel, enrich, expr.*, loki.process) share it.
 //
-// A component inherits the Node of the component it replaces
-// (Options.Previous), sets its rules with Next, and calls Run. Replaced rules are
+// A component inherits the Node of the component it replaces, sets its rules with Next, and calls Run. Replaced rules are
 // kept for one to two sweeps, so that the staleness markers of their series still
 // find the same handles in the caches downstream.
 package ruleset

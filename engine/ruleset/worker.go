@@ -11,18 +11,16 @@ import (
 // the rules, and one Sender for their output. A component embeds it, and the
 // component that replaces it inherits Sender and Node.
 type Worker[R Rules] struct {
-	component.Options // without Previous
-	Sender            *flow.Sender
+	component.Options
+	Sender *flow.Sender
 
 	current *Current[R]
 }
 
 // NewWorker returns the Worker of a new component, without rules. It inherits
-// Sender and Node from o.Previous, if there is one.
-func NewWorker[R Rules](o component.Options) *Worker[R] {
-	before, ok := o.Previous.(interface{ worker() *Worker[R] })
-	o.Previous = nil // a reference would keep every replaced component alive
-	if ok {
+// Sender and Node from previous, which may be nil.
+func NewWorker[R Rules](o component.Options, previous component.Component) *Worker[R] {
+	if before, ok := previous.(interface{ worker() *Worker[R] }); ok {
 		b := before.worker()
 		return &Worker[R]{Options: o, Sender: b.Sender, current: b.current.node.Follow()}
 	}

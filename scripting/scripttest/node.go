@@ -80,9 +80,9 @@ func newNode(ctx context.Context, c component.Catalog, name, body string, at con
 	n.make = func(previous component.Component) (component.Component, error) {
 		return reg.Build(component.Options{
 			ID: id, Logger: slog.New(n.log), Registerer: prometheus.NewRegistry(), UserAgent: "weir/test",
-			Clock: n.clock, Stats: n.stats, Export: n.export, Health: func(component.Health) {}, Previous: previous,
+			Clock: n.clock, Stats: n.stats, Export: n.export, Health: func(component.Health) {},
 			Service: func(s string) (any, error) { return nil, fmt.Errorf("there is no service %q in a test", s) },
-		}, args)
+		}, args, previous)
 	}
 	comp, err := n.make(nil)
 	if err != nil {

@@ -63,7 +63,6 @@ func (s *saved) reload(want string) {
 		s.t.Fatalf("%s: known %v, %v", tested, ok, r.Err)
 	}
 	node := componenttest.New(s.t, tested+".default")
-	node.Previous = s.running
 	args := r.NewArgs()
 	setScript(args, s.script)
 	var c component.Component
@@ -74,7 +73,7 @@ func (s *saved) reload(want string) {
 		}
 	}
 	if err == nil {
-		c, err = r.Build(node.Options(), args)
+		c, err = r.Build(node.Options(), args, s.running)
 	}
 	switch {
 	case err != nil && want == "":

@@ -30,7 +30,7 @@ type Node struct {
 	StoragePath string
 	DataPath    string // below StoragePath, not created
 	Services    map[string]any
-	Previous    component.Component
+	Previous    component.Component // what Build replaces
 	Watch       *stall.Watch
 
 	mu      sync.Mutex
@@ -79,14 +79,13 @@ func (n *Node) Options() component.Options {
 			}
 			return nil, fmt.Errorf("no service %q", name)
 		},
-		Previous: n.Previous,
 	}
 }
 
 // Build builds what r describes, and fails the test if that fails.
 func (n *Node) Build(t testing.TB, r component.Registration, args any) component.Component {
 	t.Helper()
-	c, err := r.Build(n.Options(), args)
+	c, err := r.Build(n.Options(), args, n.Previous)
 	if err != nil {
 		t.Fatalf("cannot build %s: %v", n.ID, err)
 	}

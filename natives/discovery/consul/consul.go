@@ -24,11 +24,11 @@ func Registration() component.Registration {
 		Name:    "discovery.consul",
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: discovery.Exports{},
-		Build: func(o component.Options, args any) (component.Component, error) {
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return discovery.New(o, discovery.Kind{
 				Config: config, Stream: true,
 				Forget: attempt + args.(*Arguments).RefreshInterval,
-			}, args)
+			}, args, previous)
 		},
 	}
 }

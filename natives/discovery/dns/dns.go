@@ -19,8 +19,8 @@ func Registration() component.Registration {
 		Name:    "discovery.dns",
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: discovery.Exports{},
-		Build: func(o component.Options, args any) (component.Component, error) {
-			return discovery.New(o, discovery.Kind{Config: config}, args)
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			return discovery.New(o, discovery.Kind{Config: config}, args, previous)
 		},
 	}
 }

@@ -17,8 +17,8 @@ func Registration() component.Registration {
 		Name:    "discovery.docker",
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: discovery.Exports{},
-		Build: func(o component.Options, args any) (component.Component, error) {
-			return discovery.New(o, discovery.Kind{Config: config, Files: files}, args)
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			return discovery.New(o, discovery.Kind{Config: config, Files: files}, args, previous)
 		},
 	}
 }

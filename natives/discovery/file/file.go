@@ -23,12 +23,12 @@ func Registration() component.Registration {
 		Name:    "discovery.file",
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: discovery.Exports{},
-		Build: func(o component.Options, args any) (component.Component, error) {
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			k := new(known) // outlives the discoverers
 			return discovery.New(o, discovery.Kind{
 				Config: func(args any) (sd.Config, error) { return &config{args.(*Arguments), k}, nil },
 				Files:  paths,
-			}, args)
+			}, args, previous)
 		},
 	}
 }

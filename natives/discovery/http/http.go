@@ -18,11 +18,11 @@ func Registration() component.Registration {
 		Name:    "discovery.http",
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: discovery.Exports{},
-		Build: func(o component.Options, args any) (component.Component, error) {
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return discovery.New(o, discovery.Kind{
 				Config: func(args any) (sd.Config, error) { return &config{args.(*Arguments)}, nil },
 				Files:  func(args any) []string { return args.(*Arguments).Client.Files() },
-			}, args)
+			}, args, previous)
 		},
 	}
 }

@@ -29,13 +29,13 @@ func Registration() component.Registration {
 		Name:    "discovery.kubernetes",
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: discovery.Exports{},
-		Build: func(o component.Options, args any) (component.Component, error) {
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
 			return discovery.New(o, discovery.Kind{
 				Config: config, Files: files, Stream: true,
 				// The back-off of its watches ends at 30 s.
 				Forget:   time.Minute,
 				Failures: "prometheus_sd_kubernetes_failures_total",
-			}, args)
+			}, args, previous)
 		},
 	}
 }

@@ -144,7 +144,7 @@ func TestKubeconfig(t *testing.T) {
 	if len(mistakes) > 0 {
 		t.Fatal(mistakes)
 	}
-	if _, err := r.Build(componenttest.New(t, "k").Options(), args); err == nil || !strings.Contains(err.Error(), "cannot set up discovery kubernetes") {
+	if _, err := r.Build(componenttest.New(t, "k").Options(), args, nil); err == nil || !strings.Contains(err.Error(), "cannot set up discovery kubernetes") {
 		t.Errorf("without a kubeconfig: got %v", err)
 	}
 	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],

@@ -26,9 +26,8 @@ func Registration() component.Registration {
 		Name:    "discovery.relabel",
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
-		Build: func(o component.Options, args any) (component.Component, error) {
+		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
 			c := &Component{opts: o}
-			c.opts.Previous = nil // kept, it would keep all that were before it
 			return c, c.Update(args)
 		},
 	}

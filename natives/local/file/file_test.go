@@ -85,7 +85,7 @@ func TestSecret(t *testing.T) {
 func TestMissingAtBuild(t *testing.T) {
 	n := componenttest.New(t, "local.file.default")
 	missing := filepath.Join(t.TempDir(), "missing")
-	_, err := file.Registration().Build(n.Options(), arguments(missing))
+	_, err := file.Registration().Build(n.Options(), arguments(missing), nil)
 	if !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "cannot read file: ") || !strings.Contains(err.Error(), missing) {
 		t.Errorf("got %v, want one that names the file", err)
 	}

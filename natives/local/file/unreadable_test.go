@@ -23,7 +23,7 @@ func TestUnreadable(t *testing.T) {
 	for kind, path := range filestest.Special(t, "f") {
 		filestest.Within(t, "building on a "+kind, func() {
 			n := componenttest.New(t, "local.file.default")
-			if _, err := file.Registration().Build(n.Options(), arguments(path)); err == nil || !strings.Contains(err.Error(), want[kind]) {
+			if _, err := file.Registration().Build(n.Options(), arguments(path), nil); err == nil || !strings.Contains(err.Error(), want[kind]) {
 				t.Errorf("%s: got %v, want %q", kind, err, want[kind])
 			}
 		})

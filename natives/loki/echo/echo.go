@@ -35,7 +35,7 @@ func registration(w io.Writer) component.Registration {
 		Accepts: batch.SignalLogs,
 		NewArgs: func() any { return new(Arguments) },
 		Exports: Exports{},
-		Build: func(component.Options, any) (component.Component, error) {
+		Build: func(component.Options, any, component.Component) (component.Component, error) {
 			return &Component{w: w}, nil
 		},
 	}

@@ -44,8 +44,8 @@ func Registration() component.Registration {
 		Sends:   batch.SignalLogs,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
-		Build: func(o component.Options, args any) (component.Component, error) {
-			return newComponent(o, args.(*Arguments))
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			return newComponent(o, args.(*Arguments), previous)
 		},
 	}
 }
@@ -65,10 +65,9 @@ var (
 	_ ruleset.Rules       = (*pipeline)(nil)
 )
 
-func newComponent(o component.Options, a *Arguments) (*Component, error) {
+func newComponent(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
 	c := &Component{opts: o}
-	c.opts.Previous = nil // kept, it would keep all that were before it
-	if p, ok := o.Previous.(*Component); ok {
+	if p, ok := previous.(*Component); ok {
 		c.mem = p.mem
 	} else {
 		c.mem = newMemory()

@@ -35,8 +35,8 @@ func Registration() component.Registration {
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
 		Check:   check,
-		Build: func(o component.Options, args any) (component.Component, error) {
-			return newComponent(o, args.(*Arguments))
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			return newComponent(o, args.(*Arguments), previous)
 		},
 	}
 }
@@ -62,12 +62,12 @@ type rules struct {
 	set             *detectors
 }
 
-func newComponent(o component.Options, a *Arguments) (*Component, error) {
+func newComponent(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
 	m := newMetrics()
-	if p, ok := o.Previous.(*Component); ok {
+	if p, ok := previous.(*Component); ok {
 		m = p.metrics
 	}
-	c := &Component{Worker: ruleset.NewWorker[*rules](o), metrics: m}
+	c := &Component{Worker: ruleset.NewWorker[*rules](o, previous), metrics: m}
 	if err := component.Register(o.Registerer, m.all()...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}

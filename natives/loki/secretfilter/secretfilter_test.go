@@ -244,7 +244,7 @@ func TestTimeout(t *testing.T) {
 		l := &lab{t: t, n: componenttest.New(t, "loki.secretfilter.s"), sink: flowtest.NewSink("sink")}
 		o := l.n.Options()
 		o.Clock = &steps{Clock: l.n.Clock}
-		c, err := secretfilter.Registration().Build(o, l.arguments(body))
+		c, err := secretfilter.Registration().Build(o, l.arguments(body), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -200,7 +200,7 @@ func start(t testing.TB, n *componenttest.Node, c clock.Clock, text string) *nod
 	if c != nil {
 		o.Clock = c
 	}
-	built, err := write.New(o, decode(t, text))
+	built, err := write.New(o, decode(t, text), n.Previous)
 	if err != nil {
 		t.Fatal(err)
 	}

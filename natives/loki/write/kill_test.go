@@ -42,7 +42,7 @@ func sendForever(dir, url string) {
 			ID: id, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 			StoragePath: dir, UserAgent: "weir/test", Clock: clock.System{}, Stats: new(flow.Stats),
 			Health: func(component.Health) {},
-		}, &a)
+		}, &a, nil)
 		if err == nil {
 			go c.Run(context.Background())
 			var wg sync.WaitGroup

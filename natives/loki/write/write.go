@@ -34,7 +34,9 @@ func Registration() component.Registration {
 			return a
 		},
 		Exports: Exports{},
-		Build:   func(o component.Options, args any) (component.Component, error) { return New(o, args.(*Arguments)) },
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			return New(o, args.(*Arguments), previous)
+		},
 		Doc: component.Doc{
 			Summary: "Sends log lines to Loki, or to whatever takes its push requests. What was accepted is in a journal on disk, so that neither an outage of " +
 				"the endpoint nor a killed process loses it.",
@@ -55,12 +57,12 @@ var (
 	_ flow.LogsConsumer  = (*Component)(nil)
 )
 
-// New returns a component that works once it runs.
-func New(o component.Options, a *Arguments) (*Component, error) {
+// New returns a component that works once it runs. It continues the outboxes of
+// previous, which may be nil.
+func New(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
 	c := &Component{o: o}
-	c.o.Previous = nil // kept, it would keep all that were before it
 	var before *journaling.Endpoints[*endpoint]
-	if prev, ok := o.Previous.(*Component); ok {
+	if prev, ok := previous.(*Component); ok {
 		before = prev.endpoints
 	}
 	c.endpoints = journaling.NewEndpoints(&c.o, batch.SignalLogs, discard{o.Stats}, before)

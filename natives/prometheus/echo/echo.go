@@ -28,7 +28,7 @@ func registration(w io.Writer) component.Registration {
 		Accepts: batch.SignalMetrics,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
-		Build: func(_ component.Options, args any) (component.Component, error) {
+		Build: func(_ component.Options, args any, _ component.Component) (component.Component, error) {
 			return &Component{w: w, format: args.(*Arguments).Format}, nil
 		},
 	}

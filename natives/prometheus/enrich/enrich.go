@@ -26,8 +26,8 @@ func Registration() component.Registration {
 		Sends:   batch.SignalMetrics,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports: Exports{},
-		Build: func(o component.Options, args any) (component.Component, error) {
-			c := &Component{ruleset.NewWorker[*inventory.Rules](o)}
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			c := &Component{ruleset.NewWorker[*inventory.Rules](o, previous)}
 			return c, c.Update(args)
 		},
 	}

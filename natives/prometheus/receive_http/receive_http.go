@@ -38,7 +38,9 @@ func Registration() component.Registration {
 		Name:    "prometheus.receive_http",
 		Sends:   batch.SignalMetrics,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Build:   func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
+		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
+			return build(o, args.(*Arguments))
+		},
 		Doc: component.Doc{
 			Summary: "Receives samples by Prometheus remote write 1.0 and 2.0 at POST /api/v1/metrics/write and sends them on. " +
 				"A request is answered 2xx when every receiver has accepted its samples, and 503 with Retry-After when they do not in time.",
@@ -97,7 +99,6 @@ var (
 )
 
 func build(o component.Options, a *Arguments) (*Component, error) {
-	o.Previous = nil // kept, it would keep all that were before it
 	c := &Component{o: o, held: newHeld(), rates: newRates(), exemplarsDropped: newExemplarsDropped(), histogramsReduced: newHistogramsReduced()}
 	c.desk = intake.NewDesk[answer]("weir_receive_http", signal, o.Clock, c.out.Load)
 	c.decoders.New = func() any { return new(decoder) }

@@ -38,7 +38,9 @@ func Registration() component.Registration {
 			return a
 		},
 		Exports: Exports{},
-		Build:   func(o component.Options, args any) (component.Component, error) { return New(o, args.(*Arguments)) },
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			return New(o, args.(*Arguments), previous)
+		},
 		Doc: component.Doc{
 			Summary: "Sends samples to endpoints that speak Prometheus remote write 1.0 or 2.0, such as Prometheus, Mimir, Thanos and VictoriaMetrics. " +
 				"What was accepted is in a journal on disk, so that neither an outage of the endpoint nor a killed process loses it.",
@@ -61,12 +63,12 @@ var (
 	_ flow.MetricsConsumer = (*Component)(nil)
 )
 
-// New returns a component that works once it runs.
-func New(o component.Options, a *Arguments) (*Component, error) {
+// New returns a component that works once it runs. It continues the outboxes of
+// previous, which may be nil.
+func New(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
 	c := &Component{o: o}
-	c.o.Previous = nil // kept, it would keep all that were before it
 	var before *journaling.Endpoints[*endpoint]
-	if prev, ok := o.Previous.(*Component); ok {
+	if prev, ok := previous.(*Component); ok {
 		before = prev.endpoints
 	}
 	c.endpoints = journaling.NewEndpoints(&c.o, batch.SignalMetrics, discard{o.Stats}, before)

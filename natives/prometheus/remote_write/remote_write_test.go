@@ -74,7 +74,7 @@ func start(t testing.TB, n *componenttest.Node, c clock.Clock, text string) *nod
 	if c != nil {
 		o.Clock = c
 	}
-	built, err := remotewrite.New(o, decode(t, text))
+	built, err := remotewrite.New(o, decode(t, text), n.Previous)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -264,7 +264,7 @@ func BenchmarkAccept(b *testing.B) {
 				ID: "prometheus.remote_write.bench", Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 				StoragePath: b.TempDir(), UserAgent: "weir/bench", Clock: clock.System{}, Stats: new(flow.Stats),
 				Health: func(component.Health) {},
-			}, &a)
+			}, &a, nil)
 			if err != nil {
 				b.Fatal(err)
 			}

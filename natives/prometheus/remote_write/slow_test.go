@@ -175,7 +175,7 @@ func startSlow(t *testing.T, n *componenttest.Node, s *slow, text string) *node 
 	t.Helper()
 	o := n.Options()
 	o.Clock = clock.System{}
-	built, err := remotewrite.New(o, decode(t, endpoint("http://slow/", text)))
+	built, err := remotewrite.New(o, decode(t, endpoint("http://slow/", text)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

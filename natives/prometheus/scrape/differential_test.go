@@ -520,7 +520,7 @@ func startWeir(t testing.TB, w *world, a *Arguments, c *collector) (_ *Component
 		Service: func(string) (any, error) {
 			return service.HTTPData{MemoryAddress: targetAddress, DialContext: w.dial}, nil
 		},
-	}, a)
+	}, a, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func BenchmarkTargets(b *testing.B) {
 	maps := manyTargets(count)
 	before := heap()
 	began := time.Now()
-	built, err := scrape.Registration().Build(o, args(maps))
+	built, err := scrape.Registration().Build(o, args(maps), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

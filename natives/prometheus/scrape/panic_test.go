@@ -30,7 +30,7 @@ func TestPanic(t *testing.T) {
 		b := bomb{armed: new(atomic.Bool)}
 		o := n.Options()
 		o.Clock = b
-		c, err := scrape.Registration().Build(o, n.args(t, list(n.target("one:80", "a 1\n"), n.target("two:80", "a 2\n"))))
+		c, err := scrape.Registration().Build(o, n.args(t, list(n.target("one:80", "a 1\n"), n.target("two:80", "a 2\n"))), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

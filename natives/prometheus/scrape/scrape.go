@@ -30,10 +30,12 @@ import (
 // Registration describes prometheus.scrape.
 func Registration() component.Registration {
 	return component.Registration{
-		Name:          "prometheus.scrape",
-		Sends:         batch.SignalMetrics,
-		NewArgs:       func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Build:         func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
+		Name:    "prometheus.scrape",
+		Sends:   batch.SignalMetrics,
+		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			return build(o, args.(*Arguments), previous)
+		},
 		NeedsServices: []string{"http"},
 		Doc: component.Doc{
 			Summary: "Scrapes Prometheus metrics from targets and sends the samples on.",
@@ -72,7 +74,7 @@ var (
 	_ component.Debugger  = (*Component)(nil)
 )
 
-func build(o component.Options, a *Arguments) (*Component, error) {
+func build(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
 	data, err := o.Service("http")
 	if err != nil {
 		return nil, err
@@ -86,8 +88,7 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 		changed: make(chan struct{}, 1), ended: make(chan struct{}), failed: make(chan error, 1),
 		loops: map[string]*loop{},
 	}
-	c.prev, _ = o.Previous.(*Component)
-	c.opts.Previous = nil // or the chain of them would stay
+	c.prev, _ = previous.(*Component)
 	if c.prev != nil {
 		c.metrics = c.prev.metrics
 	}

@@ -109,7 +109,7 @@ func (n *node) make(t *testing.T, a *scrape.Arguments) *scrape.Component {
 	if n.clock != nil {
 		o.Clock = n.clock
 	}
-	c, err := scrape.Registration().Build(o, a)
+	c, err := scrape.Registration().Build(o, a, n.Previous)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -624,7 +624,7 @@ func TestFaults(t *testing.T) {
 			targets         = [{ __address__ = %q }]
 			scrape_interval = %q
 			scrape_timeout  = %q
-			%s`, strings.TrimPrefix(url, "http://"), interval, timeout, args), sink.Receiver()))
+			%s`, strings.TrimPrefix(url, "http://"), interval, timeout, args), sink.Receiver()), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,8 +42,7 @@ func Registration() component.Registration {
 		NewArgs:      func() any { a := new(Arguments); a.SetToDefault(); return a },
 		Exports:      Exports{},
 		ExportsLater: true,
-		Build: func(o component.Options, args any) (component.Component, error) {
-			o.Previous = nil // kept, it would keep all that were before it
+		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
 			c := &Component{opts: o, changed: make(chan struct{}, 1)}
 			if err := c.Update(args); err != nil {
 				return nil, err

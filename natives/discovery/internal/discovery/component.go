@@ -83,13 +83,13 @@ var (
 	_ component.Debugger  = (*Component)(nil)
 )
 
-// New returns a Component; args are decoded and valid.
-func New(o component.Options, kind Kind, args any) (*Component, error) {
+// New returns a Component that continues previous, which may be nil; args are
+// decoded and valid.
+func New(o component.Options, kind Kind, args any, previous component.Component) (*Component, error) {
 	c := &Component{opts: o, kind: kind, set: new(Set), changed: make(chan struct{}, 1)}
-	if p, ok := o.Previous.(*Component); ok { // its Run ends before ours begins
+	if p, ok := previous.(*Component); ok { // its Run ends before ours begins
 		c.set, c.metrics = p.set, p.metrics
 	}
-	c.opts.Previous = nil // kept, it would keep all that were before it
 	if err := c.Update(args); err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func kind(k discovery.Kind) discovery.Kind {
 // start runs a component.
 func start(t *testing.T, k discovery.Kind, s script) *bench {
 	n := componenttest.New(t, "discovery.script.default")
-	c, err := discovery.New(n.Options(), kind(k), s)
+	c, err := discovery.New(n.Options(), kind(k), s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +411,7 @@ func TestNoSuchCounter(t *testing.T) { synctest.Test(t, testNoSuchCounter) }
 
 func testNoSuchCounter(t *testing.T) {
 	n := componenttest.New(t, "x")
-	c, err := discovery.New(n.Options(), kind(discovery.Kind{Stream: true, Failures: "nobody_has_this"}), says())
+	c, err := discovery.New(n.Options(), kind(discovery.Kind{Stream: true, Failures: "nobody_has_this"}), says(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +428,7 @@ func testEnds(t *testing.T) {
 	f := func(s script, want string) {
 		t.Helper()
 		n := componenttest.New(t, "x")
-		c, err := discovery.New(n.Options(), kind(discovery.Kind{}), s)
+		c, err := discovery.New(n.Options(), kind(discovery.Kind{}), s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -447,7 +447,7 @@ func TestStopIsNoEnd(t *testing.T) { synctest.Test(t, testStopIsNoEnd) }
 func testStopIsNoEnd(t *testing.T) {
 	for range 100 { // which of the two is seen first is chance
 		n := componenttest.New(t, "x")
-		c, err := discovery.New(n.Options(), kind(discovery.Kind{}), says())
+		c, err := discovery.New(n.Options(), kind(discovery.Kind{}), says(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -469,7 +469,7 @@ func TestReplaced(t *testing.T) { synctest.Test(t, testReplaced) }
 func testReplaced(t *testing.T) {
 	n := componenttest.New(t, "x")
 	k := kind(discovery.Kind{Stream: true})
-	first, err := discovery.New(n.Options(), k, says(one("a", "a:1"), one("b", "b:1")))
+	first, err := discovery.New(n.Options(), k, says(one("a", "a:1"), one("b", "b:1")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -478,8 +478,8 @@ func testReplaced(t *testing.T) {
 	b.pass(time.Second)
 	stop()
 
-	n.Previous, n.Registry = first, prometheus.NewRegistry()
-	second, err := discovery.New(n.Options(), k, says(one("a", "a:2")))
+	n.Registry = prometheus.NewRegistry()
+	second, err := discovery.New(n.Options(), k, says(one("a", "a:2")), first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -502,7 +502,7 @@ func testSleeper(t *testing.T) {
 	c, err := discovery.New(n.Options(), kind(discovery.Kind{}), script{run: func(_ context.Context, _ *slog.Logger, up chan<- []*targetgroup.Group) {
 		up <- one("a", "a:1")
 		<-awake
-	}})
+	}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func BenchmarkRefresh(b *testing.B) {
 							return
 						}
 					}
-				}})
+				}}, nil)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -39,7 +39,9 @@ func Registration() component.Registration {
 		Name:    "loki.source.api",
 		Sends:   batch.SignalLogs,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Build:   func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
+		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
+			return build(o, args.(*Arguments))
+		},
 		Doc: component.Doc{
 			Summary: "Receives lines that are pushed as to Loki at POST /loki/api/v1/push (protobuf or JSON), or as plain text at /loki/api/v1/raw, and sends them on. " +
 				"A request is answered 204 when every receiver has accepted its lines, and 503 with Retry-After when they do not in time; 429 says that too many are in flight. " +
@@ -78,7 +80,6 @@ var (
 )
 
 func build(o component.Options, a *Arguments) (*Component, error) {
-	o.Previous = nil // kept, it would keep all that were before it
 	c := &Component{o: o}
 	c.desk = intake.NewDesk[error]("weir_source_api", signal, o.Clock, c.out.Load)
 	c.bodies.New = func() any { return new([]byte) }

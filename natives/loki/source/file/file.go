@@ -20,7 +20,9 @@ func Registration() component.Registration {
 		Name:    "loki.source.file",
 		Sends:   batch.SignalLogs,
 		NewArgs: func() any { a := new(Arguments); a.SetToDefault(); return a },
-		Build:   func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
+		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
+			return build(o, args.(*Arguments), previous)
+		},
 		Doc: component.Doc{
 			Summary: "Follows files and sends their lines on, through rotations and restarts.",
 		},
@@ -69,11 +71,10 @@ var (
 	_ component.Debugger  = (*Component)(nil)
 )
 
-func build(o component.Options, a *Arguments) (*Component, error) {
+func build(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
 	c := &Component{opts: o, changed: make(chan struct{}, 1), acks: newPendingAcks(), args: a, openFile: openFile, boot: bootID, writersOf: writersOf, maxRotated: maxRotated, owns: owners{by: map[owned]*follower{}}, inflaters: inflaters{open: map[*inflater]struct{}{}}}
-	c.opts.Previous = nil // kept, it would keep all that were before it
 	c.metrics = newMetrics()
-	if before, ok := o.Previous.(*Component); ok {
+	if before, ok := previous.(*Component); ok {
 		c.metrics = before.metrics
 	}
 	if err := component.Register(o.Registerer, c.metrics.all()...); err != nil {

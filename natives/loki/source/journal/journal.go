@@ -36,7 +36,9 @@ func Registration() component.Registration {
 			}
 			return nil
 		},
-		Build: func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
+		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
+			return build(o, args.(*Arguments))
+		},
 		Doc: component.Doc{
 			Summary: "Follows systemd's journal and sends its entries as lines. " +
 				"It reads the files itself: neither libsystemd nor journalctl is needed, but permission to read them, which the group systemd-journal has.",
@@ -66,7 +68,6 @@ func build(o component.Options, a *Arguments) (*Component, error) {
 	if err := checkHost(a.Path, runtime.GOOS); err != nil {
 		return nil, err
 	}
-	o.Previous = nil // kept, it would keep all that were before it
 	return &Component{
 		o: o, args: a, source: batch.NewPushSource(), liner: newLiner(a, o.ID), damaged: map[string]bool{},
 		delivery: source.NewDelivery(o.Clock, flow.NewOutput(o.Stats, a.ForwardTo)),

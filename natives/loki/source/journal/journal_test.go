@@ -68,7 +68,7 @@ func (l *lab) build(a *journal.Arguments) component.Component {
 	l.t.Helper()
 	o := l.node.Options()
 	o.Clock = clock.System{}
-	c, err := journal.Registration().Build(o, a)
+	c, err := journal.Registration().Build(o, a, nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}

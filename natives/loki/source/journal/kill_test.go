@@ -57,7 +57,7 @@ func readForever(dir, path, matches string) error {
 	c, err := r.Build(component.Options{
 		ID: "loki.source.journal.default", Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
 		DataPath: filepath.Join(dir, "data"), Clock: clock.System{}, Stats: new(flow.Stats), Health: func(component.Health) {},
-	}, a)
+	}, a, nil)
 	if err != nil {
 		return err
 	}

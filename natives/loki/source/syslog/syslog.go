@@ -42,7 +42,9 @@ func Registration() component.Registration {
 		Name:    "loki.source.syslog",
 		Sends:   batch.SignalLogs,
 		NewArgs: func() any { return new(Arguments) },
-		Build:   func(o component.Options, args any) (component.Component, error) { return build(o, args.(*Arguments)) },
+		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
+			return build(o, args.(*Arguments))
+		},
 		Doc: component.Doc{
 			Summary: "Receives syslog messages of RFC 5424, RFC 3164 or any text, by TCP, TLS or UDP, and sends them on as lines. " +
 				"While the receivers do not accept, senders by TCP wait; the protocol has no acknowledgement, so what was read and not accepted is lost when the process is killed.",
@@ -82,7 +84,6 @@ var (
 )
 
 func build(o component.Options, a *Arguments) (*Component, error) {
-	o.Previous = nil // kept, it would keep all that were before it
 	c := &Component{
 		o: o, resolve: resolve, changed: make(chan struct{}, 1), by: map[string][]*listener{},
 		delivery: source.NewDelivery(o.Clock, flow.NewOutput(o.Stats, a.ForwardTo)),

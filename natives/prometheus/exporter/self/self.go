@@ -34,7 +34,7 @@ var (
 	_ component.HTTPHandler = (*Component)(nil)
 )
 
-func build(o component.Options, _ any) (component.Component, error) {
+func build(o component.Options, _ any, _ component.Component) (component.Component, error) {
 	data, err := o.Service("telemetry")
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach weir's telemetry service: %w", err)

@@ -82,11 +82,11 @@ func (b broken) Collect(ch chan<- prometheus.Metric) {
 func TestWithoutService(t *testing.T) {
 	n := componenttest.New(t, "prometheus.exporter.self.default")
 	r := self.Registration()
-	if _, err := r.Build(n.Options(), r.NewArgs()); err == nil || !strings.Contains(err.Error(), "telemetry") {
+	if _, err := r.Build(n.Options(), r.NewArgs(), nil); err == nil || !strings.Contains(err.Error(), "telemetry") {
 		t.Errorf("got %v, want that telemetry is missing", err)
 	}
 	n.Services["telemetry"] = service.TelemetryData{Gatherer: prometheus.NewRegistry()}
-	if _, err := r.Build(n.Options(), r.NewArgs()); err == nil || !strings.Contains(err.Error(), "HTTP") {
+	if _, err := r.Build(n.Options(), r.NewArgs(), nil); err == nil || !strings.Contains(err.Error(), "HTTP") {
 		t.Errorf("got %v, want that HTTP is missing", err)
 	}
 }

@@ -40,7 +40,7 @@ var (
 	_ component.HTTPHandler = (*Component)(nil)
 )
 
-func build(o component.Options, args any) (component.Component, error) {
+func build(o component.Options, args any, _ component.Component) (component.Component, error) {
 	byName, err := families(string(args.(*Arguments).Text))
 	if err != nil {
 		return nil, err

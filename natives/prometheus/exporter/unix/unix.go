@@ -33,8 +33,7 @@ func Registration() component.Registration {
 			}
 			return args.(*Arguments).checkCollectors(collectorNames())
 		},
-		Build: func(o component.Options, args any) (component.Component, error) {
-			o.Previous = nil // kept, it would keep all that were before it
+		Build: func(o component.Options, args any, _ component.Component) (component.Component, error) {
 			c := &Component{opts: o, mux: http.NewServeMux()}
 			c.mux.HandleFunc("GET /metrics", c.serve)
 			if err := c.Update(args); err != nil {

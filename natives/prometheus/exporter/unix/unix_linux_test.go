@@ -52,7 +52,7 @@ func build(t *testing.T, a *unix.Arguments) (*componenttest.Node, component.Comp
 	t.Helper()
 	n := componenttest.New(t, "prometheus.exporter.unix.host")
 	n.Services["http"] = service.HTTPData{MemoryAddress: "weir.memory:80"}
-	c, err := unix.Registration().Build(n.Options(), a)
+	c, err := unix.Registration().Build(n.Options(), a, nil)
 	if err == nil {
 		n.Run(t, c)
 	}
