@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/weir-run/weir/engine/batch"
 )
 
 // begin takes over what the positions know of the target. Files that were
@@ -21,7 +19,8 @@ func (f *follower) begin(now time.Time) error {
 	var found []*logFile
 	for i, v := range f.c.positions.copies(ps) {
 		p := ps[i]
-		f.last, f.written, f.knew = max(f.last, v.last), max(f.written, v.written), true
+		f.sender.raiseLast(v.last)
+		f.written, f.knew = max(f.written, v.written), true
 		if v.finished && len(v.open) == 0 || err == nil && v.id == id || !f.reserve(p, v.id) {
 			continue
 		}
@@ -100,7 +99,7 @@ func (f *follower) first(lf *logFile, now time.Time) error {
 // resumeAt makes lf go on at p.
 func (f *follower) resumeAt(p *position, lf *logFile) {
 	f.c.positions.change(p, func(p *position) { p.finished, p.path, p.real = false, f.target.path, lf.real })
-	f.last = max(f.last, p.last)
+	f.sender.raiseLast(p.last)
 	lf.resume(p)
 }
 
@@ -237,7 +236,9 @@ func (lf *logFile) lastLine() (int64, error) {
 
 // newFollower returns the follower of a target.
 func newFollower(c *Component, set *settings, t target) *follower {
-	return &follower{c: c, set: set, target: t, reading: "reading " + t.path, stream: newStream(t), source: batch.NewSource(), pause: set.minPause, hold: minHold, patient: minPatience, stale: true}
+	f := &follower{c: c, set: set, target: t, pause: set.minPause, stale: true}
+	f.calls.watch, f.calls.name = c.opts.Watch, "reading "+t.path
+	f.trouble = troubleLog{c: c, path: t.path}
+	f.sender = newSender(c, &f.calls, &f.target)
+	return f
 }
-
-func newStream(t target) *batch.Stream { return batch.NewSeries(t.labels) }

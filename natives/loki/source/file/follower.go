@@ -6,11 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"time"
-
-	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/stall"
 )
 
 // follower follows one target. A worker has it for one turn at a time; between
@@ -19,8 +15,6 @@ type follower struct {
 	c      *Component
 	set    *settings
 	target target
-	stream *batch.Stream
-	source uint64
 
 	files   []*logFile  // oldest first
 	here    bool        // the last of files is what is at the path
@@ -35,36 +29,20 @@ type follower struct {
 	ignored bool        // for on_positions_file_error = "skip"
 	appears time.Time   // compressed: when it may be read
 	leaving bool        // no more is to come after what is there
-	last    int64       // the timestamp of the last line
-	refused *shipment   // to be sent again, at retryAt
-	retryAt time.Time
-	hold    time.Duration // until the next attempt after that
-	patient time.Duration // how long a receiver may take
-	trouble string        // why it does not go on
+	sender  sender
+	calls   fileCalls
+	trouble troubleLog
 
 	// Of the scheduler.
 	due      time.Time
 	pause    time.Duration
-	started  time.Time   // of the turn
-	asking   atomic.Bool // the turn asks the file system, which may not answer
-	op       stall.Op    // while it does
-	reading  string      // what op is called
+	started  time.Time // of the turn
 	out      outcome
 	retarget *target
 	queued   bool
 	known    []followerInfo // for the page and the metrics
 	stale    bool           // known is to be told again after the turn
 }
-
-// outcome is how a turn ended.
-type outcome uint8
-
-const (
-	idle    outcome = iota
-	more            // there may be another batch
-	crowded         // others hold too much memory
-	gone            // leaving, and at the end
-)
 
 // fileAtPath returns the file at the path, nil when there is none.
 func (f *follower) fileAtPath() *logFile {
@@ -268,7 +246,7 @@ func (f *follower) replaces(lf, before *logFile, names uint64) bool {
 
 // fresh makes lf begin at an offset of which no position is known.
 func (f *follower) fresh(lf *logFile, offset int64) {
-	p := &position{labels: f.target.key, path: f.target.path, real: lf.real, id: lf.id, began: offset, read: offset, last: f.last, written: max(lf.written.UnixNano(), 0)}
+	p := &position{labels: f.target.key, path: f.target.path, real: lf.real, id: lf.id, began: offset, read: offset, last: f.sender.last, written: max(lf.written.UnixNano(), 0)}
 	f.c.positions.add(p)
 	lf.resume(p)
 }
@@ -430,13 +408,12 @@ func (f *follower) close() {
 		f.drop(lf)
 	}
 	f.files, f.here = nil, false
-	f.forgetRefused()
-	f.stream.Release()
+	f.sender.close()
 }
 
-// readable turns errors of a file into what is to be done about it. The
-// error is one to be told and tried again.
-func (f *follower) readable(lf *logFile, err error, now time.Time) (outcome, error) {
+// handleReadError handles an error of reading lf. The error that it returns is to
+// be reported, and reading is tried again.
+func (f *follower) handleReadError(lf *logFile, err error, now time.Time) (outcome, error) {
 	switch {
 	case errors.Is(err, errChanged) && lf == f.fileAtPath():
 		f.truncated(lf, now)

@@ -133,8 +133,7 @@ func (f *follower) applyTarget(set *settings, t target) {
 		for _, lf := range f.files {
 			f.c.owns.claimFile(f, lf.id)
 		}
-		f.stream.Release()
-		f.stream = newStream(t)
+		f.sender.setTarget(&f.target)
 	}
 	if old.encoding == set.encoding && old.format == set.format {
 		return

@@ -103,9 +103,9 @@ func (s *scheduler) describeTrouble(info []followerInfo, now time.Time) string {
 
 // describe returns what is to be shown of the follower.
 func (f *follower) describe() (infos []followerInfo) {
-	base := followerInfo{Path: f.target.path, Labels: f.target.key, Error: f.trouble}
-	if f.refused != nil {
-		base.Refused, base.RefusedSince, base.Refusal = true, f.refused.since, f.refused.why
+	base := followerInfo{Path: f.target.path, Labels: f.target.key, Error: f.trouble.text}
+	if r := f.sender.refused; r != nil {
+		base.Refused, base.RefusedSince, base.Refusal = true, r.since, r.why
 	}
 	if len(f.files) == 0 {
 		return append(infos, base)

@@ -188,7 +188,7 @@ func (f *follower) expire(i int, now time.Time) (closed bool) {
 // expireAll expires and parks files that are not read now, because others
 // are or because receivers refuse lines.
 func (f *follower) expireAll(now time.Time) {
-	waits := f.refused != nil // whether lines that come first are not read yet
+	waits := f.sender.isRefused() // whether lines that come first are not read yet
 	for i := 0; i < len(f.files); {
 		lf := f.files[i]
 		if lf.f == nil || lf == f.fileAtPath() || f.isWithdrawn() || f.visit(lf, now) != nil {

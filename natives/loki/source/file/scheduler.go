@@ -232,7 +232,7 @@ func (s *scheduler) dispatch(ctx context.Context) {
 // hung returns how many turns wait for a file system, and for which.
 func (s *scheduler) hung(now time.Time) (n int, places map[string]int) {
 	for f := range s.busy {
-		if f.asking.Load() && now.Sub(f.started) >= stuckAfter {
+		if f.calls.areOpen() && now.Sub(f.started) >= stuckAfter {
 			if places == nil {
 				places = map[string]int{}
 			}
@@ -269,6 +269,9 @@ func (s *scheduler) returned(f *follower) {
 	case more:
 		f.pause = f.set.minPause
 		s.enqueue(f)
+	case refused:
+		f.due = now.Add(f.set.minPause)
+		f.pause = min(2*f.set.minPause, f.set.maxPause)
 	case crowded:
 		f.due = now
 	case gone:

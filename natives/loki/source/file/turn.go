@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
+// outcome is how a turn ended.
+type outcome uint8
+
 const (
-	// The pauses between attempts to send what was refused double from minHold to maxHold.
-	minHold = 100 * time.Millisecond
-	maxHold = 5 * time.Second
-	// A receiver that does not answer is asked again after minPatience, which
-	// doubles up to maxPatience: who waits for it sees no rotation.
-	minPatience = 5 * time.Second
-	maxPatience = time.Minute
+	idle    outcome = iota // there was nothing to do
+	more                   // there may be another batch
+	refused                // a receiver refused a batch
+	crowded                // the component keeps too much memory for refused lines or decompressors
+	gone                   // the target was removed, and all its files are read
 )
 
-// turn is one look at the path, and at most one batch.
+// turn looks at the path once and sends at most one batch.
 func (f *follower) turn(ctx context.Context) outcome {
-	f.beginFileCalls()
-	defer f.endFileCalls()
+	f.calls.begin()
+	defer f.calls.end()
 	now := f.c.opts.Clock.Now()
 	err := f.checkPath(now)
 	if now.Sub(f.tended) >= locateEvery && (len(f.files) > 1 || !f.here) {
@@ -27,48 +28,29 @@ func (f *follower) turn(ctx context.Context) outcome {
 		f.expireAll(now)
 	}
 	out := idle
-	if f.refused != nil {
+	if f.sender.isRefused() {
 		out = f.resend(ctx, now)
 	} else {
 		var readErr error
 		out, readErr = f.read(ctx, now)
 		err = errors.Join(err, readErr)
 	}
-	f.logOnce(errors.Join(err, f.stuck))
+	f.trouble.report(errors.Join(err, f.stuck))
 	return out
 }
 
-// beginFileCalls begins the part of a turn that asks the file system, and asked ends it.
-func (f *follower) beginFileCalls() {
-	f.asking.Store(true)
-	f.c.opts.Watch.Start(&f.op, f.reading, 0)
-}
-
-func (f *follower) endFileCalls() {
-	f.op.End()
-	f.asking.Store(false)
-}
-
-// resend sends again what was refused, if it is time. Nothing is read meanwhile,
-// and rotations are seen nevertheless.
+// resend sends a refused batch again if it is time. Nothing is read meanwhile,
+// but rotations are still detected.
 func (f *follower) resend(ctx context.Context, now time.Time) outcome {
-	if !now.Before(f.retryAt) {
-		if f.resendRefused(ctx) {
-			f.hold, f.patient = minHold, minPatience
-			return more
-		}
-		f.wait(now)
+	tried, accepted := f.sender.resend(ctx, now)
+	if accepted {
+		return more
 	}
 	f.keepTrack(now)
+	if tried {
+		return refused
+	}
 	return idle
-}
-
-// wait says when what was refused is sent again.
-func (f *follower) wait(now time.Time) {
-	f.c.metrics.refusals.Inc()
-	f.retryAt = now.Add(f.hold)
-	f.hold = min(2*f.hold, maxHold)
-	f.pause = f.set.minPause
 }
 
 // read reads and sends one batch.
@@ -78,7 +60,7 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 		if f.leaving && len(f.files) == 0 {
 			return gone, nil
 		}
-		if at := f.fileAtPath(); at != nil && at.unread() { // what is older holds it up
+		if at := f.fileAtPath(); at != nil && at.unread() { // an older file must be read first
 			f.keepTrack(now)
 		}
 		return idle, nil
@@ -98,14 +80,13 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 		f.c.inflaters.release(lf.in)
 	}
 	if err != nil {
-		return f.readable(lf, err, now)
+		return f.handleReadError(lf, err, now)
 	}
 	f.c.metrics.holes.Add(float64(c.holes))
 	switch {
 	case ok && c.to > c.from:
-		if !f.send(ctx, lf, c) {
-			f.wait(now)
-			return idle, nil
+		if !f.sender.send(ctx, lf, c, now) {
+			return refused, nil
 		}
 		return more, nil
 	case ok:
@@ -114,22 +95,30 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 	return idle, lf.broken
 }
 
-// logOnce logs what keeps a follower from its work, once as long as it is the same.
-func (f *follower) logOnce(err error) {
+// troubleLog logs the reason why a file cannot be followed, once for as long as
+// the reason stays the same.
+type troubleLog struct {
+	c    *Component
+	path string
+	text string // the last reason, "" when all is well
+}
+
+// report logs err if it differs from the last one.
+func (t *troubleLog) report(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text == f.trouble {
+	if text == t.text {
 		return
 	}
-	if f.trouble = text; isStarved(err) {
-		if !f.c.starved.Swap(true) {
-			f.c.opts.Logger.Warn("cannot open all files, the process has too many open; it is tried again: raise its limit (LimitNOFILE, ulimit -n)", "path", f.target.path, "err", err)
+	if t.text = text; isStarved(err) {
+		if !t.c.starved.Swap(true) {
+			t.c.opts.Logger.Warn("cannot open all files, the process has too many open; it is tried again: raise its limit (LimitNOFILE, ulimit -n)", "path", t.path, "err", err)
 		}
 	} else if text != "" {
-		f.c.opts.Logger.Warn("cannot follow a file; it is tried again", "path", f.target.path, "err", err)
+		t.c.opts.Logger.Warn("cannot follow a file; it is tried again", "path", t.path, "err", err)
 	} else {
-		f.c.opts.Logger.Info("a file is followed again", "path", f.target.path)
+		t.c.opts.Logger.Info("a file is followed again", "path", t.path)
 	}
 }
