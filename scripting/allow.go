@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/scripting/grant"
 )
 
@@ -74,24 +73,6 @@ type extendedBlock[M any] struct {
 	More        M           `alloy:",squash"`
 }
 
-// asking is what a script has more that needs ctx.http.
-type asking struct {
-	// HTTP is how ctx.http connects.
-	HTTP HTTPBlock `alloy:"http,block,optional"`
-}
-
-// serving is what a script has more that takes requests.
-type serving struct {
-	// Requests bounds the requests to the script's routes.
-	Requests RequestsBlock `alloy:"requests,block,optional"`
-}
-
-// both is what a script has more that does both.
-type both struct {
-	Asking  asking  `alloy:",squash"`
-	Serving serving `alloy:",squash"`
-}
-
 // SetToDefault fills in the defaults.
 func (b *extendedBlock[M]) SetToDefault() {
 	*b = extendedBlock[M]{}
@@ -139,24 +120,6 @@ func scriptBlock(v any) ScriptBlock {
 		return b.ScriptBlock
 	}
 	return v.(ScriptBlock)
-}
-
-// HTTPBlock is how ctx.http connects.
-type HTTPBlock struct {
-	// TLS settings of the connections.
-	TLSConfig httpclient.TLSConfig `alloy:"tls_config,block,optional"`
-
-	Proxy httpclient.Proxy `alloy:",squash"`
-}
-
-// Validate returns all that is wrong with the settings, joined.
-func (b *HTTPBlock) Validate() error {
-	a := b.client()
-	return a.Validate()
-}
-
-func (b *HTTPBlock) client() httpclient.Arguments {
-	return httpclient.Arguments{TLSConfig: b.TLSConfig, Proxy: b.Proxy, EnableHTTP2: true}
 }
 
 // lack is a grant that a script needs and its block does not give.

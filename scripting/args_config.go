@@ -1,15 +1,11 @@
 package scripting
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/engine/journaling"
 	"github.com/weir-run/weir/engine/regex"
 )
 
@@ -231,93 +227,6 @@ func structValues(args []*Arg, v reflect.Value) map[string]any {
 		values[a.Name] = a.scriptValue(f)
 	}
 	return values
-}
-
-// hostFields are the attributes and blocks of the host in a block of this
-// definition.
-func hostFields(def *Definition) (fields []reflect.StructField) {
-	add := func(name string, t reflect.Type, tag string) {
-		fields = append(fields, reflect.StructField{Name: name, Type: t, Tag: reflect.StructTag(fmt.Sprintf("alloy:%q", tag))})
-	}
-	if def.Sends != 0 {
-		add(forwardField, reflect.TypeFor[[]*flow.Receiver](), "forward_to,attr")
-	}
-	if len(def.Outputs) > 0 {
-		add(routesField, routesType(def.Outputs), "routes,block")
-	}
-	switch {
-	case def.Interval > 0:
-		add(intervalField, reflect.TypeFor[time.Duration](), "interval,attr,optional")
-	case def.Poll:
-		add(intervalField, reflect.TypeFor[time.Duration](), "interval,attr")
-	}
-	if len(def.HTTP) > 0 {
-		add(listenField, reflect.TypeFor[*ListenBlock](), "listen,block,optional")
-	}
-	if def.Kind == Sink {
-		add(batchField, reflect.TypeFor[BatchBlock](), "batch,block,optional")
-		add(journalField, reflect.TypeFor[journaling.Arguments](), "journal,block,optional")
-	}
-	add("Script", scriptType(def), "script,block,optional")
-	return fields
-}
-
-// Go fields of what the host adds.
-const (
-	forwardField  = "ForwardTo"
-	intervalField = "Interval"
-	listenField   = "Listen"
-	batchField    = "Batch"
-	journalField  = "Journal"
-)
-
-// argsType makes the type that the config decoder fills and a maker of new
-// values with the defaults in. The fields are the script's arguments in order,
-// then hostFields.
-func argsType(def *Definition) (reflect.Type, func() any) {
-	fields := append(structFields(def.Args), hostFields(def)...)
-	t := reflect.StructOf(fields)
-	return t, func() any {
-		p := reflect.New(t)
-		setDefaults(p.Elem(), def.Args)
-		if def.Interval > 0 {
-			p.Elem().FieldByName(intervalField).SetInt(int64(def.Interval))
-		}
-		if def.Kind == Sink {
-			p.Elem().FieldByName(batchField).Set(reflect.ValueOf(def.Batch))
-			p.Elem().FieldByName(journalField).Addr().Interface().(*journaling.Arguments).SetToDefault()
-		}
-		p.Elem().FieldByName("Script").Addr().Interface().(interface{ SetToDefault() }).SetToDefault()
-		return p.Interface()
-	}
-}
-
-// arguments are a value made by argsType, taken apart.
-type arguments struct {
-	values   map[string]any     // what the script sees in ctx.args
-	ways     [][]*flow.Receiver // forward_to, then the routes in the order of outputs
-	interval time.Duration      // of poll; 0 without
-	listen   *ListenBlock       // nil: no address of its own
-	batch    BatchBlock         // of a sink
-	journal  journaling.Arguments
-	block    ScriptBlock
-}
-
-func scriptArgs(def *Definition, v any) arguments {
-	rv := reflect.ValueOf(v).Elem()
-	a := arguments{values: structValues(def.Args, rv), ways: receiversByOutput(def, rv), block: scriptBlock(rv.FieldByName("Script").Interface())}
-	if def.Poll {
-		a.interval = time.Duration(rv.FieldByName(intervalField).Int())
-	}
-	if len(def.HTTP) > 0 {
-		a.listen = rv.FieldByName(listenField).Interface().(*ListenBlock)
-	}
-	if def.Kind == Sink {
-		a.batch = rv.FieldByName(batchField).Interface().(BatchBlock)
-		a.journal = rv.FieldByName(journalField).Interface().(journaling.Arguments)
-	}
-	a.block.OnError = cmp.Or(a.block.OnError, def.onError())
-	return a
 }
 
 // cloneValue copies lists and maps, so that no two blocks share a default.

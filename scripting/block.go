@@ -123,22 +123,6 @@ func (l *LimitsBlock) Validate() error {
 	return nil
 }
 
-// OnError is what becomes of data whose hook failed.
-type OnError string
-
-// The answers to an error.
-const (
-	OnErrorPass       OnError = "pass"
-	OnErrorDrop       OnError = "drop"
-	OnErrorQuarantine OnError = "quarantine"
-	OnErrorHold       OnError = "hold"
-)
-
-// UnmarshalText accepts the answers.
-func (o *OnError) UnmarshalText(text []byte) error {
-	return choose((*string)(o), "on_error", text, []string{"pass", "drop", "quarantine", "hold"}, nil)
-}
-
 // OnReload is how a saved change takes over.
 type OnReload string
 
@@ -171,4 +155,58 @@ func quoteList(ss []string) string {
 		q[i] = fmt.Sprintf("%q", s)
 	}
 	return strings.Join(q, " or ")
+}
+
+// Concurrency is a mode of running one node's calls. Whatever it is, the order
+// of a series is kept: a source sends its next batch when the last one returned,
+// and what is made of a batch in parts leaves as one.
+type Concurrency string
+
+// UnmarshalText accepts the modes.
+func (c *Concurrency) UnmarshalText(text []byte) error {
+	return choose((*string)(c), "concurrency", text, []string{"ordered", "parallel", "single", "partition"}, nil)
+}
+
+// exclusive reports whether calls of two instances must not overlap.
+func (c Concurrency) exclusive() bool {
+	return c == ConcurrencySingle || c == ConcurrencyPartition
+}
+
+// The modes.
+const (
+	// ConcurrencyOrdered runs batches of several sources side by side, each on
+	// any VM.
+	ConcurrencyOrdered Concurrency = "ordered"
+	// ConcurrencyParallel also splits large batches.
+	ConcurrencyParallel Concurrency = "parallel"
+	// ConcurrencySingle runs one call at a time, on one VM.
+	ConcurrencySingle Concurrency = "single"
+	// ConcurrencyPartition splits batches by label values, each of which meets
+	// the same VM in every batch.
+	ConcurrencyPartition Concurrency = "partition"
+)
+
+// QuarantineBlock bounds a node's quarantine. What is older falls off.
+type QuarantineBlock struct {
+	// MaxSize is how many bytes are kept.
+	MaxSize component.Size `alloy:"max_size,attr,optional"`
+	// MaxAge is how long they are kept.
+	MaxAge time.Duration `alloy:"max_age,attr,optional"`
+}
+
+// SetToDefault fills in the defaults.
+func (b *QuarantineBlock) SetToDefault() {
+	*b = QuarantineBlock{MaxSize: 64 << 20, MaxAge: 7 * 24 * time.Hour}
+}
+
+// Validate checks the ranges.
+func (b *QuarantineBlock) Validate() error {
+	var errs []error
+	if b.MaxSize < 1<<20 {
+		errs = append(errs, errors.New("cannot use this script.quarantine.max_size: it must be 1MiB at least"))
+	}
+	if b.MaxAge < time.Minute {
+		errs = append(errs, fmt.Errorf("cannot use script.quarantine.max_age = %q: it must be 1m at least", b.MaxAge))
+	}
+	return errors.Join(errs...)
 }

@@ -11,35 +11,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Concurrency is a mode of running one node's calls. Whatever it is, the order
-// of a series is kept: a source sends its next batch when the last one returned,
-// and what is made of a batch in parts leaves as one.
-type Concurrency string
-
-// The modes.
-const (
-	// ConcurrencyOrdered runs batches of several sources side by side, each on
-	// any VM.
-	ConcurrencyOrdered Concurrency = "ordered"
-	// ConcurrencyParallel also splits large batches.
-	ConcurrencyParallel Concurrency = "parallel"
-	// ConcurrencySingle runs one call at a time, on one VM.
-	ConcurrencySingle Concurrency = "single"
-	// ConcurrencyPartition splits batches by label values, each of which meets
-	// the same VM in every batch.
-	ConcurrencyPartition Concurrency = "partition"
-)
-
-// UnmarshalText accepts the modes.
-func (c *Concurrency) UnmarshalText(text []byte) error {
-	return choose((*string)(c), "concurrency", text, []string{"ordered", "parallel", "single", "partition"}, nil)
-}
-
-// exclusive reports whether calls of two instances must not overlap.
-func (c Concurrency) exclusive() bool {
-	return c == ConcurrencySingle || c == ConcurrencyPartition
-}
-
 // splitRows is how many records a part of a batch has in mode parallel: what
 // an each does with as many takes about a millisecond, a hundred times what
 // the splitting does.

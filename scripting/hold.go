@@ -115,9 +115,6 @@ const sinkHoldsSays = "its records wait in the journal until the script works"
 // inPartsSays is onErrorSays of a batch that is held no longer: see pieces.
 const inPartsSays = "its batches get through in parts, each within the limit; raise the limit, or make the script do less"
 
-// stores reports whether some of what the script fails on goes into quarantine.
-func (o OnError) stores() bool { return o == OnErrorQuarantine || o == OnErrorHold }
-
 // finalOn is the context key of a call that is asked no more: its value is the
 // OnError that holds for it.
 type finalOn struct{}

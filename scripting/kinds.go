@@ -125,34 +125,6 @@ func (d *Definition) Accepts() (s batch.Signals) {
 	return s
 }
 
-// defineOnError reads the key on_error.
-func defineOnError(d *definer, field RawField) {
-	o, _ := field.Value.(string)
-	may := []string{"pass", "drop", "quarantine", "hold"}
-	if d.def.Kind == Sink {
-		may = may[1:] // it passes nothing on
-	}
-	if !slices.Contains(may, o) {
-		d.fail(field.Line, "cannot use %s as %s: it must be %s", describe(field.Value), field.Name, quoteList(may))
-		return
-	}
-	d.def.ifFails = OnError(o)
-}
-
-// onError is what becomes of data whose hook failed when the block does not say.
-func (d *Definition) onError() OnError {
-	if d.ifFails != "" {
-		return d.ifFails
-	}
-	switch d.Kind {
-	case Source: // what a hook made before it failed
-		return OnErrorDrop
-	case Sink:
-		return OnErrorHold
-	}
-	return OnErrorPass
-}
-
 // checkKind returns what is wrong with a block beyond what its arguments say of
 // themselves, because of the component's kind.
 func (s *script) checkKind(a arguments, settled func(string) bool) (es []*component.ArgumentError) {

@@ -4,10 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,31 +13,6 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting/quarantine"
 )
-
-// QuarantineBlock bounds a node's quarantine. What is older falls off.
-type QuarantineBlock struct {
-	// MaxSize is how many bytes are kept.
-	MaxSize component.Size `alloy:"max_size,attr,optional"`
-	// MaxAge is how long they are kept.
-	MaxAge time.Duration `alloy:"max_age,attr,optional"`
-}
-
-// SetToDefault fills in the defaults.
-func (b *QuarantineBlock) SetToDefault() {
-	*b = QuarantineBlock{MaxSize: 64 << 20, MaxAge: 7 * 24 * time.Hour}
-}
-
-// Validate checks the ranges.
-func (b *QuarantineBlock) Validate() error {
-	var errs []error
-	if b.MaxSize < 1<<20 {
-		errs = append(errs, errors.New("cannot use this script.quarantine.max_size: it must be 1MiB at least"))
-	}
-	if b.MaxAge < time.Minute {
-		errs = append(errs, fmt.Errorf("cannot use script.quarantine.max_age = %q: it must be 1m at least", b.MaxAge))
-	}
-	return errors.Join(errs...)
-}
 
 // quarantined are a node's store and its counts, which its instances hand
 // down.

@@ -163,17 +163,6 @@ func (s *script) hostExample() (text string) {
 	return text
 }
 
-// docs is what the manual says of an argument or export.
-func (a *Arg) docs() string {
-	switch a.innermost().Kind {
-	case ArgEnum:
-		return strings.TrimSpace(a.Doc + " One of " + quoteList(a.innermost().Values) + ".")
-	case ArgRegexp:
-		return strings.TrimSpace(a.Doc + " A regular expression (RE2).")
-	}
-	return a.Doc
-}
-
 // writeArgs adds the manual of arguments to docs, and to b what an example must
 // have of them.
 func writeArgs(b *strings.Builder, docs map[string]string, args []*Arg, path, indent string) {
@@ -191,37 +180,4 @@ func writeArgs(b *strings.Builder, docs map[string]string, args []*Arg, path, in
 			fmt.Fprintf(b, "%s%s = %s\n", indent, a.Name, a.example())
 		}
 	}
-}
-
-// innermost is the type of the elements of the elements, of a list or map.
-func (a *Arg) innermost() *Arg {
-	for a.Of != nil {
-		a = a.Of
-	}
-	return a
-}
-
-// example is a value of the argument in the config language.
-func (a *Arg) example() string {
-	switch a.Kind {
-	case ArgInt, ArgNumber:
-		return "1"
-	case ArgBool:
-		return "true"
-	case ArgDuration:
-		return `"30s"`
-	case ArgSize:
-		return `"8MiB"`
-	case ArgList:
-		return "[" + a.Of.example() + "]"
-	case ArgMap:
-		return "{ key = " + a.Of.example() + " }"
-	case ArgEnum:
-		return fmt.Sprintf("%q", a.Values[0])
-	case ArgTargets:
-		return `[{ __address__ = "localhost:9090" }]`
-	case ArgRegexp:
-		return `".+"`
-	}
-	return `"…"`
 }

@@ -3,7 +3,6 @@ package scripting
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -11,22 +10,6 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/view"
 )
-
-// routesField is the Go field of the block routes.
-const routesField = "Routes"
-
-// routesType is the type of the block routes: a list of receivers for each
-// output. All must be there, so that what is routed is not lost by a line that
-// was forgotten; an empty list drops it.
-func routesType(outputs []string) reflect.Type {
-	fields := make([]reflect.StructField, len(outputs))
-	for i, name := range outputs {
-		fields[i] = reflect.StructField{
-			Name: "To_" + name, Type: reflect.TypeFor[[]*flow.Receiver](), Tag: reflect.StructTag(fmt.Sprintf("alloy:%q", name+",attr")),
-		}
-	}
-	return reflect.StructOf(fields)
-}
 
 // routesDoc adds the manual of the block routes to docs and returns an example.
 func (s *script) routesDoc(docs map[string]string) string {
@@ -41,19 +24,6 @@ func (s *script) routesDoc(docs map[string]string) string {
 		fmt.Fprintf(&b, "    %s = [prometheus.remote_write.other.receiver]\n", name)
 	}
 	return b.String() + "  }\n"
-}
-
-// receiversByOutput are the receivers by way: those of forward_to, then those of each output;
-// nil of a component that sends nothing.
-func receiversByOutput(def *Definition, args reflect.Value) [][]*flow.Receiver {
-	if def.Sends == 0 {
-		return nil
-	}
-	out := [][]*flow.Receiver{args.FieldByName(forwardField).Interface().([]*flow.Receiver)}
-	for _, name := range def.Outputs {
-		out = append(out, args.FieldByName(routesField).FieldByName("To_"+name).Interface().([]*flow.Receiver))
-	}
-	return out
 }
 
 // wayNames are the names of a set of ways.

@@ -1,0 +1,50 @@
+package scripting
+
+import "slices"
+
+// OnError is what becomes of data whose hook failed.
+type OnError string
+
+// UnmarshalText accepts the answers.
+func (o *OnError) UnmarshalText(text []byte) error {
+	return choose((*string)(o), "on_error", text, []string{"pass", "drop", "quarantine", "hold"}, nil)
+}
+
+// stores reports whether some of what the script fails on goes into quarantine.
+func (o OnError) stores() bool { return o == OnErrorQuarantine || o == OnErrorHold }
+
+// The answers to an error.
+const (
+	OnErrorPass       OnError = "pass"
+	OnErrorDrop       OnError = "drop"
+	OnErrorQuarantine OnError = "quarantine"
+	OnErrorHold       OnError = "hold"
+)
+
+// onError is what becomes of data whose hook failed when the block does not say.
+func (d *Definition) onError() OnError {
+	if d.ifFails != "" {
+		return d.ifFails
+	}
+	switch d.Kind {
+	case Source: // what a hook made before it failed
+		return OnErrorDrop
+	case Sink:
+		return OnErrorHold
+	}
+	return OnErrorPass
+}
+
+// defineOnError reads the key on_error.
+func defineOnError(d *definer, field RawField) {
+	o, _ := field.Value.(string)
+	may := []string{"pass", "drop", "quarantine", "hold"}
+	if d.def.Kind == Sink {
+		may = may[1:] // it passes nothing on
+	}
+	if !slices.Contains(may, o) {
+		d.fail(field.Line, "cannot use %s as %s: it must be %s", describe(field.Value), field.Name, quoteList(may))
+		return
+	}
+	d.def.ifFails = OnError(o)
+}
