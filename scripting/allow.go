@@ -3,7 +3,6 @@ package scripting
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -244,82 +243,10 @@ func (a *AllowBlock) list(kind string) []string {
 	return map[string][]string{"http": a.HTTP, "env": a.Env, "read": a.Read, "exec": a.Exec}[kind]
 }
 
-// check is the registration's Check.
-func (s *script) check(args any, settled func(string) bool) []*component.ArgumentError {
-	a := scriptArgs(s.def, args)
-	es := s.checkKind(a, settled)
-	if settled("script") { // else Build looks again
-		es = append(es, s.checkGrants(a.block)...)
-		if err := s.checkState(a.block); err != nil {
-			es = append(es, &component.ArgumentError{Path: "script.limits.state", Err: err})
-		}
-	}
-	return es
-}
-
-// checkGrants checks script.allow: what is lacking is an error, what is granted
-// for nothing a warning.
-func (s *script) checkGrants(block ScriptBlock) (es []*component.ArgumentError) {
-	g, err := block.Allow.grants()
-	if err != nil {
-		return nil // Validate said so
-	}
-	if e := lackError(s.name, &block.Allow, s.def.Needs.lacking(g)); e != nil {
-		es = append(es, e)
-	}
-	unneeded := s.def.Needs.unneeded(&block.Allow)
-	for _, kind := range needKinds {
-		if list := unneeded[kind]; len(list) > 0 {
-			es = append(es, &component.ArgumentError{
-				Path: "script.allow." + kind, Warning: true,
-				Err: fmt.Errorf("%s has no use for %s: its needs do not name it", s.name, quoteAnd(kind, list)),
-			})
-		}
-	}
-	return es
-}
-
 func quoteAnd(kind string, list []string) string {
 	q := make([]string, len(list))
 	for i, s := range list {
 		q[i] = fmt.Sprintf("%s %q", kind, s)
 	}
 	return strings.Join(q, " and ")
-}
-
-// allowDocs are the manual of the blocks allow and http.
-var allowDocs = map[string]string{
-	"script.allow": "What the script may reach of the world outside, of what it declares in its needs. What is not granted does not exist for it.",
-	"script.allow.http": "URLs that ctx.http may ask, where redirects lead included: https://geo.internal/*, https://*.example.com:8443/api/*. " +
-		"A star stands for any text in the path, for one or more names at the beginning of a host, for any port. " +
-		"Loopback and private addresses need a pattern with the host's name, link-local addresses and clouds' metadata one with the address.",
-	"script.allow.env": "Environment variables in ctx.env: REGION, WEIR_*.",
-	"script.allow.read": "Files that ctx.read may read: /etc/weir/*, /etc/weir/**/*.json. A star stands for any text in a name, ** for any folders. " +
-		"Symbolic links must not lead out of the folder before the first star. Files in weir's storage directory are never read.",
-	"script.allow.exec": "Programs that ctx.exec may run, by their absolute path: /usr/bin/df; with their arguments, if not all are meant: " +
-		"/usr/bin/systemctl is-active *. A star stands for any text in an argument, ... at the end for any further ones; what has spaces stands in single quotes. " +
-		"A star at the beginning of an argument, or ..., does not stand for an option, which begins with -: write -* for one option, -... for any further arguments with options. Behind an argument -- it does.",
-	"script.allow.listen":                         "Refused: nothing calls a transform from outside.",
-	"script.http":                                 "How ctx.http connects.",
-	"script.http.tls_config":                      "TLS settings of the connections.",
-	"script.http.tls_config.ca_pem":               "CA certificates to verify servers with, as PEM text.",
-	"script.http.tls_config.ca_file":              "File with the CA certificates.",
-	"script.http.tls_config.cert_pem":             "Client certificate, as PEM text.",
-	"script.http.tls_config.cert_file":            "File with the client certificate, a regular file of at most 1 MiB.",
-	"script.http.tls_config.key_pem":              "Key of the client certificate, as PEM text.",
-	"script.http.tls_config.key_file":             "File with the key of the client certificate, a regular file of at most 1 MiB.",
-	"script.http.tls_config.server_name":          "Server name to verify instead of the host's.",
-	"script.http.tls_config.insecure_skip_verify": "Whether certificates are left unverified.",
-	"script.http.tls_config.min_version":          "Lowest TLS version to accept: TLS10, TLS11, TLS12 or TLS13.",
-	"script.http.proxy_url":                       "URL of the proxy to send requests through. What a host resolves to is the proxy's matter then.",
-	"script.http.no_proxy":                        "Comma-separated addresses, CIDR blocks and domains to reach without the proxy.",
-	"script.http.proxy_from_environment":          "Whether the proxy is taken from the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY).",
-	"script.http.proxy_connect_header":            "Headers to send to the proxy with CONNECT requests.",
-}
-
-// withDocs returns both.
-func withDocs(a, b map[string]string) map[string]string {
-	out := maps.Clone(a)
-	maps.Copy(out, b)
-	return out
 }

@@ -2,11 +2,8 @@ package scripting
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/weir-run/weir/engine/clock"
 )
 
 // Context is what ctx has beside args, log, emit and what else a language binds
@@ -70,50 +67,6 @@ func addKind(m *Module, w *worker, def *Definition) {
 		}
 		return outside(name)
 	}
-}
-
-// wait runs fn, which waits for the outside: within the call's context, which
-// ends when whoever sent the batch gives up, and within limits.wait. Every
-// Function that Waits goes through it.
-func (w *worker) wait(fn func(ctx context.Context) (Value, error)) (Value, error) {
-	k := w.call
-	w.pool.wait()
-	defer w.pool.resume()
-	limit := k.c.block.Limits.Wait
-	w.op.Next("a wait of the script", limit+callGrace)
-	defer func() { w.op.Next(callName, k.c.block.Limits.Time+callGrace) }()
-	ctx, cancel := context.WithCancelCause(k.ctx)
-	defer cancel(nil)
-	alarm := clock.AfterFunc(k.c.opts.Clock, limit, func() { cancel(waitedTooLong(limit)) })
-	defer alarm.Stop()
-	v, err := fn(ctx)
-	k.outside, k.outsideFailed = true, k.outsideFailed || err != nil
-	return v, err
-}
-
-// errWaited is the limit of what a script waits for.
-var errWaited = fmt.Errorf("%w: it waited longer", ErrTime)
-
-func waitedTooLong(limit time.Duration) error {
-	return fmt.Errorf("%w than %s, the limit is script.limits.wait", errWaited, limit)
-}
-
-// sleeper is a clock on which a script does not wait: that of a test, who would
-// have to move it meanwhile.
-type sleeper interface {
-	Sleep(ctx context.Context, d time.Duration) error
-}
-
-func (w *worker) sleep(ctx context.Context, d time.Duration) error {
-	c := w.call.c
-	s, ok := c.opts.Clock.(sleeper)
-	if !ok {
-		return clock.Sleep(ctx, c.opts.Clock, d)
-	}
-	if limit := c.block.Limits.Wait; d > limit {
-		return errors.Join(s.Sleep(ctx, limit), waitedTooLong(limit))
-	}
-	return s.Sleep(ctx, d)
 }
 
 func sleepFunc(w *worker) Function {

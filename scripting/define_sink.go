@@ -110,17 +110,3 @@ func (d *definer) completeSink(line int) {
 		d.def.takes = sendsMetrics
 	}
 }
-
-// sinkDocs are the manual of what the block of a sink has beside.
-var sinkDocs = map[string]string{
-	"batch":             "How large the batches are that the script sends. What its definition does not say either has these defaults: 1000 records, 1MiB, 1s, 4 in flight.",
-	"batch.max_records": "How many records a batch has at most.",
-	"batch.max_bytes":   "About how many bytes of labels, values and lines a batch has at most; a record that is larger goes alone.",
-	"batch.max_wait":    "How long records wait in the journal for more of them. Their sources do not wait for that.",
-	"batch.in_flight":   "How many batches of a signal are sent at once; with script.concurrency = \"single\" it is one. Those of one source never are, so its records stay in order; with \"parallel\" those of one series, with \"partition\" those with the same values of the labels in by.",
-	"journal":           "Bounds of the queue on disk, where everything is that was accepted and is not delivered. Damage to a file costs the records that were there, is logged once and counted.",
-	"journal.max_size":  "Bytes on disk above which on_full acts.",
-	"journal.max_age":   "Age above which records that could not be sent are dropped and counted. The journal of a node that went is kept as long: its records are sent when the node is there again, or another one of the same script with the same arguments.",
-	"journal.fsync":     "When what was written is forced to the disk: \"none\" (the kernel decides), \"interval\" (every second) or \"always\" (before a batch is accepted).",
-	"journal.on_full":   "What a full journal does: \"block\" (the sources wait) or \"drop_oldest\".",
-}

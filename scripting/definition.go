@@ -218,3 +218,5 @@ func sortedKeys[V any](m map[string]V) []string {
 	slices.Sort(keys)
 	return keys
 }
+
+const hookMigrate = "migrate"

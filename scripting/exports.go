@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/weir-run/weir/engine/flow"
 )
 
 // exportsOf is the zero value of what a component of this definition exports:
@@ -186,39 +188,8 @@ func (a *Arg) raw(v Value) any {
 	return v
 }
 
-// exportFunc is ctx.export.
-func exportFunc(w *worker) Function {
-	return Function{
-		Name: "export",
-		Doc: "Gives values of what the definition's exports declare, which other blocks of the config refer to. What is not given stays as it is; " +
-			"when there is a value for each, blocks that refer to one are evaluated, if it is another than before.",
-		Params: []Param{{Name: "values", Kind: KindMap, Doc: "Values by name."}},
-		Uses: []Use{{
-			Lua: `local weir = require "weir"
-return weir.source {
-  interval = "1m",
-  exports = { targets = weir.arg.targets { doc = "What was found." } },
-  poll = function(ctx)
-    ctx.export { targets = { { __address__ = "localhost:9100", job = "node" } } }
-  end,
-}`,
-			JS: `import { arg, defineSource } from "weir";
-
-export default defineSource({
-  interval: "1m",
-  exports: { targets: arg.targets({ doc: "What was found." }) },
-  poll(ctx) {
-    ctx.export({ targets: [{ __address__: "localhost:9100", job: "node" }] });
-  },
-});`,
-			Test:   `assert.equals("", t:advance("1m"):text())`,
-			TestJS: `expect(t.advance("1m").text()).toBe("");`,
-		}},
-		Fn: func(args []Value) (Value, error) {
-			if err := w.call.c.export(args[0].(*Map)); err != nil {
-				return nil, &ArgError{Func: "export", Param: "values", Msg: "is wrong: " + err.Error()}
-			}
-			return nil, nil
-		},
-	}
+// Exports are what a scripted component exports that takes data.
+type Exports struct {
+	// Receiver takes what the script is to see.
+	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }

@@ -1,11 +1,9 @@
 package scripting
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/component"
 )
 
 // ComponentKind is what a component is to the graph: the function of weir that
@@ -123,38 +121,4 @@ func (d *Definition) Accepts() (s batch.Signals) {
 		s |= batch.SignalLogs
 	}
 	return s
-}
-
-// checkKind returns what is wrong with a block beyond what its arguments say of
-// themselves, because of the component's kind.
-func (s *script) checkKind(a arguments, settled func(string) bool) (es []*component.ArgumentError) {
-	switch s.def.Kind {
-	case Transform:
-		return nil
-	case Sink:
-		if settled("script") && a.block.OnError == OnErrorPass {
-			es = append(es, &component.ArgumentError{Path: "script.on_error", Err: fmt.Errorf(
-				`cannot use on_error = "pass": %s is a sink, which passes nothing on; there is "hold", "drop" or "quarantine"`, s.name)})
-		}
-		return es
-	}
-	if s.def.Poll && settled(intervalName) {
-		if err := checkInterval(a.interval); err != nil {
-			es = append(es, &component.ArgumentError{Path: intervalName, Err: err})
-		}
-	}
-	if !settled("script") {
-		return es
-	}
-	refuse := func(path, format string, args ...any) {
-		es = append(es, &component.ArgumentError{Path: "script." + path, Err: fmt.Errorf(format, args...)})
-	}
-	if a.block.OnError != OnErrorDrop {
-		refuse("on_error", "cannot use on_error = %q: %s is a source, of which an error costs what the hook made before, there is nothing to %s",
-			a.block.OnError, s.name, a.block.OnError)
-	}
-	if a.block.Concurrency == ConcurrencyParallel || a.block.Concurrency == ConcurrencyPartition {
-		refuse("concurrency", `cannot use concurrency = %q: %s is a source, which gets no batches to split, there is "ordered" or "single"`, a.block.Concurrency, s.name)
-	}
-	return es
 }

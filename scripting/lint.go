@@ -1,7 +1,6 @@
 package scripting
 
 import (
-	"errors"
 	"strings"
 )
 
@@ -39,35 +38,6 @@ type TestLinter interface {
 	// LintTest compiles a test file and returns findings in it. The error joins
 	// an *Error for every mistake that keeps it from being compiled.
 	LintTest(f File, env Env, api *TestAPI) ([]Finding, error)
-}
-
-// Checks are what a catalog does besides loading a script: for looking at a
-// config, not for running one.
-type Checks struct {
-	// Warn is told of what need not be a mistake.
-	Warn func(*Error)
-	// Test compiles the test file of a script; nil: tests are not looked at.
-	Test func(Tested) error
-}
-
-// check says what is wrong in a script that can be loaded.
-func (c *Checks) check(p Program, t Tested) error {
-	var errs []error
-	if l, ok := p.(Linted); ok {
-		for _, f := range l.Lint() {
-			if !f.Warning {
-				errs = append(errs, f.Err)
-			} else if c.Warn != nil {
-				c.Warn(f.Err)
-			}
-		}
-	}
-	if c.Test != nil && t.Test.Name != "" {
-		if err := c.Test(t); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // Accepts returns why a constant cannot be passed; "" when it can.

@@ -7,14 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/engine/flow"
 )
-
-// Exports are what a scripted component exports that takes data.
-type Exports struct {
-	// Receiver takes what the script is to see.
-	Receiver *flow.Receiver `alloy:"receiver,attr"`
-}
 
 // script is a compiled component and what its registration needs of it.
 type script struct {
@@ -97,27 +90,6 @@ func (s *script) origin() string {
 // exprArgs are the arguments that expressions see.
 func (s *script) exprArgs(args map[string]any) map[string]any { return exprValues(s.def.Args, args) }
 
-// hostDocs are the manual of what every scripted block has.
-var hostDocs = withDocs(withDocs(allowDocs, listenDocs), map[string]string{
-	"forward_to":                 "Receivers of what the script leaves.",
-	"interval":                   "How often poll is called. The first time is at once.",
-	"script":                     "The host's side of the block.",
-	"script.concurrency":         `How calls may overlap: "ordered" runs batches of several sources side by side on several VMs; "parallel" also splits batches of 4,000 records and more, and the hook sees parts; "single" runs one call at a time on one VM; "partition" splits batches by the labels in by, and the same values meet the same VM in every batch, one call at a time. The order of a series is kept in all of them.`,
-	"script.by":                  `Labels by whose values "partition" chooses the VM; __name__ is the metric name. Others: none.`,
-	"script.on_error":            `What becomes of data whose hook failed: "pass" sends it on unchanged, "drop" drops and counts it, "quarantine" stores it on disk for 'weir quarantine', "hold" does not accept it until the script works. A batch that the hook fails on as a whole goes through it in parts, to find the records that it cannot process: they alone are what on_error says, in quarantine with "hold", which holds when the script fails on all records, or when a request or program of its own fails. With other than "hold", a hook that uses the outside is not called twice, so that its error costs the batch. By default what the script says, or "pass"; what a source makes before an error is always dropped; a sink has "hold" by default, which is to send the batch, or the parts of it that fail, again until it works, and no "pass". What a hook has done in ctx.state and ctx.metrics before it failed stays.`,
-	"script.quarantine":          `What on_error = "quarantine" and "hold" may store. The oldest falls off and is counted.`,
-	"script.quarantine.max_size": "How much is kept on disk.",
-	"script.quarantine.max_age":  "How long it is kept.",
-	"script.on_reload":           `How a changed script takes over, at the start of weir and after a save. "swap": at once. "test": when the tests in the file <name>_test next to the script and the examples in its header pass; until then, the last version that passed runs. The default is "test" if there is such a file.`,
-	"script.limits":              "What one call may use.",
-	"script.limits.time":         "How long the hooks of one batch may run, plus 20µs for each record.",
-	"script.limits.memory":       "How much a VM may hold of what the script can reach: tables, strings, functions. It is added up when the process has allocated as much, so a call may exceed it for a moment.",
-	"script.limits.wait":         "How long a hook may wait for the outside each time: ctx.sleep, a request. The time limit stands still meanwhile.",
-	"script.limits.state":        "How many bytes the entries of all of ctx.state may have together, in memory and on disk, each with its key, its value and 128 bytes. By default 256 MiB, as long as the state of all nodes has less than 1 GiB; a node with a limit of its own does not depend on others. An entry more is refused, or evicts those before it, and weir_script_state_entries_refused_total or …_evicted_total counts it.",
-	"script.limits.emit":         "How many records one call may emit. By default ten for each record of the batch, plus 10,000; of a source 100,000.",
-	"script.limits.output":       "How many bytes of lines, labels and metadata one call may set and emit, whether or not they are set again later, plus 4 KiB for each record of the batch and what its lines have. One line counts for each record that it is set to.",
-})
-
 func (s *script) doc(h Header, replaced bool) component.Doc {
 	d := component.Doc{Summary: h.Summary, Args: map[string]string{}, Exports: map[string]string{}}
 	if d.Summary == "" {
@@ -180,4 +152,19 @@ func writeArgs(b *strings.Builder, docs map[string]string, args []*Arg, path, in
 			fmt.Fprintf(b, "%s%s = %s\n", indent, a.Name, a.example())
 		}
 	}
+}
+
+// routesDoc adds the manual of the block routes to docs and returns an example.
+func (s *script) routesDoc(docs map[string]string) string {
+	if len(s.def.Outputs) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n  routes {\n")
+	docs["routes"] = "Receivers of what the script sends to its outputs instead of forward_to."
+	for _, name := range s.def.Outputs {
+		docs["routes."+name] = fmt.Sprintf("Receivers of output %q; an empty list drops it.", name)
+		fmt.Fprintf(&b, "    %s = [prometheus.remote_write.other.receiver]\n", name)
+	}
+	return b.String() + "  }\n"
 }

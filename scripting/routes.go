@@ -2,7 +2,6 @@ package scripting
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,21 +9,6 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/view"
 )
-
-// routesDoc adds the manual of the block routes to docs and returns an example.
-func (s *script) routesDoc(docs map[string]string) string {
-	if len(s.def.Outputs) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("\n  routes {\n")
-	docs["routes"] = "Receivers of what the script sends to its outputs instead of forward_to."
-	for _, name := range s.def.Outputs {
-		docs["routes."+name] = fmt.Sprintf("Receivers of output %q; an empty list drops it.", name)
-		fmt.Fprintf(&b, "    %s = [prometheus.remote_write.other.receiver]\n", name)
-	}
-	return b.String() + "  }\n"
-}
 
 // wayNames are the names of a set of ways.
 func wayNames(d *Definition, set uint64) string {

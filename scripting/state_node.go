@@ -23,8 +23,6 @@ const maintainInterval = time.Second
 // read.
 const migrateTime = 10 * time.Second
 
-const hookMigrate = "migrate"
-
 // allState is the room for the state of all nodes of the process.
 var allState state.Share
 

@@ -1,10 +1,7 @@
 package scripting
 
 import (
-	"context"
 	"time"
-
-	"github.com/weir-run/weir/engine/component"
 )
 
 // Tester is a Language in which tests can be written, too. What a test may
@@ -96,56 +93,3 @@ type SpyCall struct{ Args, Results []Value }
 // Sequence gives values one by one, then false: an iterator for Lua's for, an
 // iterable in JS.
 type Sequence func() (Value, bool)
-
-// Tested is a saved script with tests.
-type Tested struct {
-	Script File
-	Test   File // zero: there is none, only examples in the script
-	Folder Folder
-}
-
-// Folder is a folder of scripts: what a test file looks into.
-type Folder struct {
-	Dir       string // absolute
-	Namespace string
-	Catalog   component.Catalog
-	// Env is what a file in the folder may require.
-	Env func(l Language) Env
-}
-
-// FolderOf returns the user's folder that c was made of by NewCatalog; ok is
-// false for another catalog.
-func FolderOf(c component.Catalog) (f Folder, ok bool) {
-	own, ok := c.(*catalog)
-	if !ok {
-		return f, false
-	}
-	return own.folder(), true
-}
-
-// TestFiles returns the names that a test of a script may have, whatever its
-// language: x_test.lua, x.test.lua, x_test.js and so on.
-func TestFiles(base string, langs []Language) (names []string) {
-	for _, l := range langs {
-		if _, ok := l.(Tester); !ok {
-			continue
-		}
-		for _, ext := range l.Extensions() {
-			names = append(names, base+"_test"+ext, base+".test"+ext)
-		}
-	}
-	return names
-}
-
-type observed struct{}
-
-// Observe returns a context with which ConsumeMetrics of a scripted component
-// tells fn of every error in the script. fn may be called from any goroutine.
-func Observe(ctx context.Context, fn func(*Error)) context.Context {
-	return context.WithValue(ctx, observed{}, fn)
-}
-
-func observer(ctx context.Context) func(*Error) {
-	fn, _ := ctx.Value(observed{}).(func(*Error))
-	return fn
-}

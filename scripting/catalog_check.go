@@ -1,0 +1,106 @@
+package scripting
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir/engine/component"
+)
+
+// check is the registration's Check.
+func (s *script) check(args any, settled func(string) bool) []*component.ArgumentError {
+	a := scriptArgs(s.def, args)
+	es := s.checkKind(a, settled)
+	if settled("script") { // else Build looks again
+		es = append(es, s.checkGrants(a.block)...)
+		if err := s.checkState(a.block); err != nil {
+			es = append(es, &component.ArgumentError{Path: "script.limits.state", Err: err})
+		}
+	}
+	return es
+}
+
+// checkGrants checks script.allow: what is lacking is an error, what is granted
+// for nothing a warning.
+func (s *script) checkGrants(block ScriptBlock) (es []*component.ArgumentError) {
+	g, err := block.Allow.grants()
+	if err != nil {
+		return nil // Validate said so
+	}
+	if e := lackError(s.name, &block.Allow, s.def.Needs.lacking(g)); e != nil {
+		es = append(es, e)
+	}
+	unneeded := s.def.Needs.unneeded(&block.Allow)
+	for _, kind := range needKinds {
+		if list := unneeded[kind]; len(list) > 0 {
+			es = append(es, &component.ArgumentError{
+				Path: "script.allow." + kind, Warning: true,
+				Err: fmt.Errorf("%s has no use for %s: its needs do not name it", s.name, quoteAnd(kind, list)),
+			})
+		}
+	}
+	return es
+}
+
+// checkKind returns what is wrong with a block beyond what its arguments say of
+// themselves, because of the component's kind.
+func (s *script) checkKind(a arguments, settled func(string) bool) (es []*component.ArgumentError) {
+	switch s.def.Kind {
+	case Transform:
+		return nil
+	case Sink:
+		if settled("script") && a.block.OnError == OnErrorPass {
+			es = append(es, &component.ArgumentError{Path: "script.on_error", Err: fmt.Errorf(
+				`cannot use on_error = "pass": %s is a sink, which passes nothing on; there is "hold", "drop" or "quarantine"`, s.name)})
+		}
+		return es
+	}
+	if s.def.Poll && settled(intervalName) {
+		if err := checkInterval(a.interval); err != nil {
+			es = append(es, &component.ArgumentError{Path: intervalName, Err: err})
+		}
+	}
+	if !settled("script") {
+		return es
+	}
+	refuse := func(path, format string, args ...any) {
+		es = append(es, &component.ArgumentError{Path: "script." + path, Err: fmt.Errorf(format, args...)})
+	}
+	if a.block.OnError != OnErrorDrop {
+		refuse("on_error", "cannot use on_error = %q: %s is a source, of which an error costs what the hook made before, there is nothing to %s",
+			a.block.OnError, s.name, a.block.OnError)
+	}
+	if a.block.Concurrency == ConcurrencyParallel || a.block.Concurrency == ConcurrencyPartition {
+		refuse("concurrency", `cannot use concurrency = %q: %s is a source, which gets no batches to split, there is "ordered" or "single"`, a.block.Concurrency, s.name)
+	}
+	return es
+}
+
+// Checks are what a catalog does besides loading a script: for looking at a
+// config, not for running one.
+type Checks struct {
+	// Warn is told of what need not be a mistake.
+	Warn func(*Error)
+	// Test compiles the test file of a script; nil: tests are not looked at.
+	Test func(Tested) error
+}
+
+// check says what is wrong in a script that can be loaded.
+func (c *Checks) check(p Program, t Tested) error {
+	var errs []error
+	if l, ok := p.(Linted); ok {
+		for _, f := range l.Lint() {
+			if !f.Warning {
+				errs = append(errs, f.Err)
+			} else if c.Warn != nil {
+				c.Warn(f.Err)
+			}
+		}
+	}
+	if c.Test != nil && t.Test.Name != "" {
+		if err := c.Test(t); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

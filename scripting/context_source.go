@@ -1,0 +1,81 @@
+package scripting
+
+import "context"
+
+// exportFunc is ctx.export.
+func exportFunc(w *worker) Function {
+	return Function{
+		Name: "export",
+		Doc: "Gives values of what the definition's exports declare, which other blocks of the config refer to. What is not given stays as it is; " +
+			"when there is a value for each, blocks that refer to one are evaluated, if it is another than before.",
+		Params: []Param{{Name: "values", Kind: KindMap, Doc: "Values by name."}},
+		Uses: []Use{{
+			Lua: `local weir = require "weir"
+return weir.source {
+  interval = "1m",
+  exports = { targets = weir.arg.targets { doc = "What was found." } },
+  poll = function(ctx)
+    ctx.export { targets = { { __address__ = "localhost:9100", job = "node" } } }
+  end,
+}`,
+			JS: `import { arg, defineSource } from "weir";
+
+export default defineSource({
+  interval: "1m",
+  exports: { targets: arg.targets({ doc: "What was found." }) },
+  poll(ctx) {
+    ctx.export({ targets: [{ __address__: "localhost:9100", job: "node" }] });
+  },
+});`,
+			Test:   `assert.equals("", t:advance("1m"):text())`,
+			TestJS: `expect(t.advance("1m").text()).toBe("");`,
+		}},
+		Fn: func(args []Value) (Value, error) {
+			if err := w.call.c.export(args[0].(*Map)); err != nil {
+				return nil, &ArgError{Func: "export", Param: "values", Msg: "is wrong: " + err.Error()}
+			}
+			return nil, nil
+		},
+	}
+}
+
+// flushFunc is ctx.flush.
+func flushFunc(w *worker) Function {
+	return Function{
+		Name:   "flush",
+		Doc:    "Sends what the hook run has emitted until now, and waits until it is accepted. Whatever waits does that as well.",
+		Result: Result{Fails: true, Doc: "Nothing; an error when the component stops, after which run should return."},
+		Waits:  true,
+		Uses: []Use{{
+			Lua: `local weir = require "weir"
+return weir.source {
+  run = function(ctx)
+    for i = 1, 3 do
+      ctx.emit { name = "i", value = i }
+      local _, err = ctx.flush()
+      if err then return end
+    end
+  end,
+}`,
+			JS: `import { defineSource } from "weir";
+
+export default defineSource({
+  async run(ctx) {
+    for (let i = 1; i <= 3; i++) {
+      ctx.emit({ name: "i", value: i });
+      await ctx.flush();
+    }
+  },
+});`,
+			Test:   `assert.same("i 1\ni 2\ni 3", t:advance(0))`,
+			TestJS: `expect(t.advance(0)).toEqual("i 1\ni 2\ni 3");`,
+		}},
+		Fn: func([]Value) (Value, error) {
+			r := w.call.run
+			if r == nil {
+				return nil, &ArgError{Func: "flush", Msg: "it is for the hook run; what others emit is sent when they return"}
+			}
+			return nil, context.Cause(r.ctx)
+		},
+	}
+}
