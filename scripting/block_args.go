@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // arguments are a value made by argsType, taken apart.
@@ -17,7 +17,7 @@ type arguments struct {
 	interval time.Duration      // of poll; 0 without
 	listen   *ListenBlock       // nil: no address of its own
 	batch    BatchBlock         // of a sink
-	journal  journaling.Arguments
+	journal  outbox.Arguments
 	block    ScriptBlock
 }
 
@@ -32,7 +32,7 @@ func scriptArgs(def *Definition, v any) arguments {
 	}
 	if def.Kind == Sink {
 		a.batch = rv.FieldByName(batchField).Interface().(BatchBlock)
-		a.journal = rv.FieldByName(journalField).Interface().(journaling.Arguments)
+		a.journal = rv.FieldByName(journalField).Interface().(outbox.Arguments)
 	}
 	a.block.OnError = cmp.Or(a.block.OnError, def.onError())
 	return a
@@ -52,7 +52,7 @@ func argsType(def *Definition) (reflect.Type, func() any) {
 		}
 		if def.Kind == Sink {
 			p.Elem().FieldByName(batchField).Set(reflect.ValueOf(def.Batch))
-			p.Elem().FieldByName(journalField).Addr().Interface().(*journaling.Arguments).SetToDefault()
+			p.Elem().FieldByName(journalField).Addr().Interface().(*outbox.Arguments).SetToDefault()
 		}
 		p.Elem().FieldByName("Script").Addr().Interface().(interface{ SetToDefault() }).SetToDefault()
 		return p.Interface()
@@ -82,7 +82,7 @@ func hostFields(def *Definition) (fields []reflect.StructField) {
 	}
 	if def.Kind == Sink {
 		add(batchField, reflect.TypeFor[BatchBlock](), "batch,block,optional")
-		add(journalField, reflect.TypeFor[journaling.Arguments](), "journal,block,optional")
+		add(journalField, reflect.TypeFor[outbox.Arguments](), "journal,block,optional")
 	}
 	add("Script", scriptType(def), "script,block,optional")
 	return fields

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/engine/server"
 	"github.com/weir-run/weir/engine/view"
-	"github.com/weir-run/weir/scripting/outbox"
 	"github.com/weir-run/weir/scripting/quarantine"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/engine/view"
-	"github.com/weir-run/weir/scripting/outbox"
 )
 
 var _ flow.LogsConsumer = (*Component)(nil)

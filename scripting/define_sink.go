@@ -9,7 +9,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
-	"github.com/weir-run/weir/scripting/outbox"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // hookSend is the hook of a sink. VM.Metrics and VM.Logs run it, of a program

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/engine/view"
-	"github.com/weir-run/weir/scripting/outbox"
 )
 
 // memory is what the instances of one node hand down: what they sent last,

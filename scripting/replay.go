@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/scripting/outbox"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // quarantineRoutes serves what 'weir quarantine' asks for.

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
-	"github.com/weir-run/weir/scripting/outbox"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // sink is what a component has because it is a sink: its use of the node's
@@ -20,7 +19,7 @@ import (
 // to the hook send.
 type sink struct {
 	c        *Component
-	settings outbox.Settings
+	settings outbox.QueueSettings
 	session  *outbox.Session // from begin on; nil without a journal
 
 	// divisions are the searches under way, by shard; calls of one do not overlap.
@@ -52,7 +51,7 @@ const sinkUnhealthyAfter = 10 * time.Second
 // outage goes on over a save: until something is delivered, the sink is as the
 // previous component of the node was.
 func (c *Component) openSink(a arguments, previous component.Component) {
-	s := &sink{c: c, settings: outbox.Settings{
+	s := &sink{c: c, settings: outbox.QueueSettings{
 		// The arguments say where it sends and as whom: what a node left that
 		// sent somewhere else is not this one's.
 		Owner:      journal.Owner{Endpoint: c.script.name, Node: c.opts.ID, Tenant: c.argsHash},
@@ -87,7 +86,7 @@ func (m *memory) openOutbox(o component.Options) {
 	if m.outbox != nil {
 		return
 	}
-	m.outbox = outbox.New(outbox.Options{Root: journaling.Root(o.StoragePath), Clock: o.Clock, Logger: o.Logger, Changed: m.outboxChanged})
+	m.outbox = outbox.NewQueue(outbox.QueueOptions{Root: outbox.Root(o.StoragePath), Clock: o.Clock, Logger: o.Logger, Changed: m.outboxChanged})
 	m.sent = newSinkMetrics(m.outbox, o)
 }
 
@@ -165,7 +164,7 @@ func (s *sink) send(life, run context.Context) {
 // seconds, and looks after journals that nobody claims.
 func (s *sink) watch(life, _ context.Context) {
 	c := s.c
-	orphans := journaling.Orphans{Storage: c.opts.StoragePath, Clock: c.opts.Clock, Logger: c.opts.Logger}
+	orphans := outbox.Orphans{Storage: c.opts.StoragePath, Clock: c.opts.Clock, Logger: c.opts.Logger}
 	for n := 1; clock.Sleep(life, c.opts.Clock, 5*time.Second) == nil; n++ {
 		c.mem.sent.updateStats()
 		s.report()

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/scripting/outbox"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // division is the search for the records of an offer that send fails on, in parts

@@ -8,8 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/engine/journaling"
-	"github.com/weir-run/weir/scripting/outbox"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // sinkMetrics are the figures of a node's queue, read when they are scraped.
@@ -77,7 +76,7 @@ func (m *sinkMetrics) Describe(ch chan<- *prometheus.Desc) {
 		ch <- d
 	}
 	m.seconds.Describe(ch)
-	journaling.Describe(ch)
+	outbox.Describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -93,7 +92,7 @@ func (m *sinkMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(descSinkPending, prometheus.GaugeValue, float64(st.Journal.Samples))
 	m.seconds.Collect(ch)
-	journaling.Collect(ch, m.o.ID, st.Journal, m.o.Clock.Now())
+	outbox.Collect(ch, m.o.ID, st.Journal, m.o.Clock.Now())
 }
 
 // sinkInfo is what the page shows of a sink.

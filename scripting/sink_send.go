@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-run/weir/scripting/outbox"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // sending is what the hook send says of its batch. What it has said holds,

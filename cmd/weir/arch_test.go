@@ -88,6 +88,8 @@ var leaves = []struct {
 	{"engine/service$", "a service is asked by components", []string{"engine/batch", "engine/flow", "engine/clock", "engine/component"}},
 	{"engine/flowchart", "it draws what a service sees of the nodes", []string{"engine/component", "engine/service"}},
 	{"engine/journal", "blocks of bytes: it knows no component and no signal", []string{"engine/clock", "engine/files"}},
+	{"engine/outbox", "batches on their way out: it knows no script and no protocol but HTTP", []string{
+		"engine/backoff", "engine/batch", "engine/clock", "engine/component", "engine/flow", "engine/httpclient", "engine/journal", "engine/stall"}},
 	{"engine/watch", "files, not components", []string{"engine/clock", "engine/files"}},
 	{"natives/loki/source/journal/internal/journalfile$", "a file format: it knows no component and no signal", nil},
 	{"stdlib", "the contract in scripting, expressions and logfmt", []string{"scripting$", "stdlib", "engine/regex", "engine/scan"}},
@@ -95,7 +97,7 @@ var leaves = []struct {
 	{"scripting/egress", "the way out: it knows grants, no scripts", []string{"engine/files", "scripting/grant", "engine/httpclient"}},
 	{"engine/expr", "expressions over columns", []string{"engine/batch", "engine/manual", "engine/regex"}},
 	{"scripting/state", "collections and their files: they know no script", []string{"engine/files"}},
-	{"scripting/outbox", "a queue of batches: it knows no script", []string{"engine/backoff", "engine/batch", "engine/clock", "engine/flow", "engine/journal"}},
+	{"engine/outbox", "a queue of batches: it knows no script", []string{"engine/backoff", "engine/batch", "engine/clock", "engine/flow", "engine/journal"}},
 	{"scripting/versions", "files and their text: it compiles and tests nothing", []string{"engine/files"}},
 	{"scripting/quarantine", "files of text: it knows no script and no signal", []string{"engine/clock", "engine/files"}},
 	{"engine/view", "records as scripts and expressions see them, whatever the language", []string{"engine/batch", "engine/scan", "engine/expr"}},

@@ -8,9 +8,9 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/engine/outbox"
 	lokiwrite "github.com/weir-run/weir/natives/loki/write"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
-	"github.com/weir-run/weir/scripting/outbox"
 )
 
 // journalReport is a journal's figures, with those that only the component that

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -76,7 +76,7 @@ func classifyAnswer(s *settings, r *request, resp *http.Response, message string
 		return a
 	}
 	if class != 2 && a.status != http.StatusBadRequest && a.status != http.StatusUnprocessableEntity && (a.status != http.StatusTooManyRequests || s.args.RetryOnHTTP429) {
-		a.kind, a.retryAfter = again, journaling.RetryAfter(resp.Header, now)
+		a.kind, a.retryAfter = again, outbox.RetryAfter(resp.Header, now)
 		return a
 	}
 	_, lines := r.size()

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -35,7 +35,7 @@ type Arguments struct {
 	// costs the lines that were there, is logged once and counted; the three
 	// newest damaged files are kept, with .damaged after their names, as long as
 	// the disk has room.
-	Journal journaling.Arguments `alloy:"journal,block,optional"`
+	Journal outbox.Arguments `alloy:"journal,block,optional"`
 }
 
 // Endpoint is where lines are sent.
@@ -155,13 +155,13 @@ func (a *Arguments) Validate() error {
 			add("external_labels: the value of %q is not UTF-8", name)
 		}
 	}
-	if t := a.ExternalLabels[push.TenantLabel]; !journaling.ValidValue(t) {
+	if t := a.ExternalLabels[push.TenantLabel]; !outbox.ValidValue(t) {
 		add("external_labels: %q cannot be a tenant: it has a character that a header cannot have, or is too long", t)
 	}
 	if a.MaxStreams < 0 {
 		add("max_streams must not be negative")
 	}
-	errs = append(errs, journaling.Twice(a.refs())...)
+	errs = append(errs, outbox.Twice(a.refs())...)
 	return errors.Join(append(errs, a.validateWAL()...)...)
 }
 
@@ -174,7 +174,7 @@ func (a *Arguments) validateWAL() (errs []error) {
 		if *age <= 0 {
 			errs = append(errs, errors.New("wal: max_segment_age must be greater than 0"))
 		}
-		if a.Journal.MaxAge != journaling.DefaultMaxAge && a.Journal.MaxAge != *age {
+		if a.Journal.MaxAge != outbox.DefaultMaxAge && a.Journal.MaxAge != *age {
 			errs = append(errs, errors.New("at most one of wal's max_segment_age and journal's max_age may be set: they are the same"))
 		}
 	}
@@ -193,7 +193,7 @@ func (a *Arguments) validateWAL() (errs []error) {
 
 // Validate returns all that is wrong, joined.
 func (e *Endpoint) Validate() error {
-	errs := []error{journaling.CheckURL(e.URL)}
+	errs := []error{outbox.CheckURL(e.URL)}
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if e.RemoteTimeout <= 0 {
 		add("remote_timeout must be greater than 0")
@@ -213,10 +213,10 @@ func (e *Endpoint) Validate() error {
 	if e.MaxBackoffRetries < 0 {
 		add("max_backoff_retries must not be negative; 0 is without an end")
 	}
-	if !journaling.ValidValue(e.TenantID) {
+	if !outbox.ValidValue(e.TenantID) {
 		add("tenant_id %q has a character that a header cannot have, or is too long", e.TenantID)
 	}
-	errs = append(errs, journaling.CheckHeaders(e.Headers))
+	errs = append(errs, outbox.CheckHeaders(e.Headers))
 	for name := range e.Headers {
 		if e.TenantID != "" && http.CanonicalHeaderKey(name) == http.CanonicalHeaderKey(push.TenantHeader) {
 			add("headers: at most one of %s and tenant_id may be set: they are the same", push.TenantHeader)
@@ -268,7 +268,7 @@ func (a *Arguments) limits() journal.Limits {
 // drain returns how long sending may go on when an endpoint stops.
 func (a *Arguments) drain(e *Endpoint) time.Duration {
 	if a.WAL != nil && a.WAL.DrainTimeout != nil {
-		return min(*a.WAL.DrainTimeout, journaling.Grace)
+		return min(*a.WAL.DrainTimeout, outbox.Grace)
 	}
-	return min(e.Queue.DrainTimeout, journaling.Grace)
+	return min(e.Queue.DrainTimeout, outbox.Grace)
 }

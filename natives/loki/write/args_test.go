@@ -7,7 +7,7 @@ import (
 
 	"github.com/grafana/alloy/syntax"
 
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/natives/loki/write"
 )
 
@@ -15,7 +15,7 @@ func TestDefaults(t *testing.T) {
 	a := decode(t, `endpoint { url = "http://x/" }`)
 	e := a.Endpoints[0]
 	diff(t, write.Queue{Capacity: 10 << 20, MinShards: 1, DrainTimeout: 15 * time.Second, BlockOnOverflow: true}, e.Queue)
-	diff(t, journaling.Arguments{MaxSize: 10 << 30, MaxAge: 8 * time.Hour, Fsync: "none", OnFull: "block"}, a.Journal)
+	diff(t, outbox.Arguments{MaxSize: 10 << 30, MaxAge: 8 * time.Hour, Fsync: "none", OnFull: "block"}, a.Journal)
 	diff(t, []time.Duration{time.Second, 10 * time.Second, 500 * time.Millisecond, 5 * time.Minute}, []time.Duration{e.BatchWait, e.RemoteTimeout, e.MinBackoff, e.MaxBackoff})
 	if !e.Client.EnableHTTP2 || !e.Client.FollowRedirects || !e.RetryOnHTTP429 || e.MaxBackoffRetries != 0 || e.BatchSize != 1<<20 {
 		t.Errorf("got %+v", e)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -125,7 +125,7 @@ func openBlock(b journal.Block) (tenant string, p part, err error) {
 
 // cutPart cuts the length off what snappy made.
 func cutPart(compressed []byte) (p part, err error) {
-	p.raw, p.data, err = journaling.CutSnappy(compressed)
+	p.raw, p.data, err = outbox.CutSnappy(compressed)
 	return p, err
 }
 

@@ -3,7 +3,7 @@ package write
 import (
 	"time"
 
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // debugInfo is what the page shows of an endpoint.
@@ -34,7 +34,7 @@ func (c *Component) DebugInfo() any {
 func (e *endpoint) debug() debugInfo {
 	d := e.Debug()
 	in := debugInfo{
-		Endpoint: e.Label(), URL: journaling.ShownURL(e.settings.Load().args.URL), Journal: d.Journal,
+		Endpoint: e.Label(), URL: outbox.ShownURL(e.settings.Load().args.URL), Journal: d.Journal,
 		PendingBlocks: d.Blocks, PendingLines: d.Samples, JournalBytes: d.Bytes, OldestAge: d.OldestAge,
 		Sent: e.Sent.Load(), Dropped: d.Dropped, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
 	}

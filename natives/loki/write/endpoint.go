@@ -12,12 +12,12 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // endpoint sends to one URL from one journal.
 type endpoint struct {
-	*journaling.Outbox
+	*outbox.Remote
 	settings atomic.Pointer[settings]
 	shards   *shards // set before the first batch
 
@@ -30,9 +30,9 @@ type endpoint struct {
 }
 
 // outboxes is what those of all endpoints have in common.
-var outboxes = &journaling.Kind{
+var outboxes = &outbox.Kind{
 	Rows: "lines", Stopping: errors.New("loki.write is stopping"), Signal: batch.SignalLogs,
-	Metrics: journaling.NewMetrics("loki_write", "lines", " Of what Loki refuses in part of a request, these are those that its answer tells of."),
+	Metrics: outbox.NewMetrics("loki_write", "lines", " Of what Loki refuses in part of a request, these are those that its answer tells of."),
 	Reasons: []string{
 		"blocked", "corrupt", "disk_full", "invalid_labels", "label_limit", "line_too_long", "max_age", "max_size", "max_streams",
 		"metadata", "out_of_order", "overflow", "rate_limited", "rejected", "request_too_large", "retries", "stream_limit",
@@ -80,7 +80,7 @@ func (d discard) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 // Run sends until ctx ends. It returns once everything accepted is in the
 // journal and the journal is closed.
 func (e *endpoint) Run(ctx context.Context) {
-	e.Serve(ctx, journaling.Work{
+	e.Serve(ctx, outbox.Work{
 		Opened: func() (gather []func(context.Context)) {
 			e.shards = newShards(e)
 			for _, g := range e.shards.gatherers {
@@ -100,7 +100,7 @@ func (e *endpoint) Using() *settings { return e.settings.Load() }
 // Use makes other settings take effect.
 func (e *endpoint) Use(s *settings) {
 	e.settings.Store(s)
-	e.Update(&s.Settings)
+	e.Update(&s.RemoteSettings)
 }
 
 // waiting is a shard that the endpoint takes nothing of.
@@ -209,7 +209,7 @@ func (e *endpoint) Problem() error {
 		}
 	}
 	switch {
-	case longest.err != nil && e.Clock.Now().Sub(longest.since) >= journaling.UnhealthyAfter:
+	case longest.err != nil && e.Clock.Now().Sub(longest.since) >= outbox.UnhealthyAfter:
 		return fmt.Errorf("endpoint %s takes nothing since %s: %w", e.Label(), longest.since.UTC().Format(time.RFC3339), longest.err)
 	case e.rejecting != nil:
 		return fmt.Errorf("endpoint %s rejects lines: %w", e.Label(), e.rejecting)

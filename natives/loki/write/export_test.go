@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // Encode returns the journal blocks that a batch becomes.
@@ -73,12 +73,12 @@ func Judge(status int, message string, retry429 bool, blocks ...journal.Block) (
 // LongestPause posts once, and returns how long the pause may be after what came
 // of it.
 func LongestPause(o component.Options, args *Endpoint) (time.Duration, error) {
-	s := &settings{args: args, Settings: journaling.Settings{Owner: journal.Owner{URL: args.URL}, Timeout: args.RemoteTimeout}}
+	s := &settings{args: args, RemoteSettings: outbox.RemoteSettings{Owner: journal.Owner{URL: args.URL}, Timeout: args.RemoteTimeout}}
 	if err := s.newClient(&o); err != nil {
 		return 0, err
 	}
 	defer s.Client.CloseIdleConnections()
-	sd := &sender{e: &endpoint{Outbox: &journaling.Outbox{Clock: clock.System{}}}, posting: context.Background()}
+	sd := &sender{e: &endpoint{Remote: &outbox.Remote{Clock: clock.System{}}}, posting: context.Background()}
 	return s.longest(sd.post(s, &request{})), nil
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 const (
@@ -65,7 +65,7 @@ func (l *shards) add(s *settings, b *batch.Logs) error {
 // gatherer joins the batches of some sources into blocks and the blocks into
 // groups.
 type gatherer struct {
-	journaling.Gatherer[*group]
+	outbox.Gatherer[*group]
 	e     *endpoint
 	shard int
 	rows  grouped
@@ -74,7 +74,7 @@ type gatherer struct {
 // group is lines that wait for their journal write. All of it is gathered under
 // the same settings.
 type group struct {
-	journaling.Group
+	outbox.Group
 	s       *settings
 	own     block // for the endpoint's tenant
 	tenants map[string]*block
@@ -85,7 +85,7 @@ type group struct {
 
 func newGatherer(e *endpoint, shard int) *gatherer {
 	g := &gatherer{e: e, shard: shard}
-	g.Init(e.Outbox, journaling.Hooks[*group]{Close: g.close, Written: g.written})
+	g.Init(e.Remote, outbox.Hooks[*group]{Close: g.close, Written: g.written})
 	return g
 }
 
@@ -99,7 +99,7 @@ func (g *gatherer) place(s *settings, b *batch.Logs) (_ *group, skipped map[stri
 	}
 	opened := g.Open == nil
 	if opened {
-		g.Begin(&group{s: s, own: block{size: s.blockSize}}, journaling.GatherFor)
+		g.Begin(&group{s: s, own: block{size: s.blockSize}}, outbox.GatherFor)
 	}
 	gr := g.Open
 	before := gr.size
@@ -126,7 +126,7 @@ func (g *gatherer) addRows(gr *group, b *batch.Logs) (skipped map[string]int) {
 	for _, run := range g.rows.runs {
 		what := s.streams.sent(run.stream)
 		reason := ""
-		if !journaling.ValidValue(what.tenant) {
+		if !outbox.ValidValue(what.tenant) {
 			reason = "tenant_invalid"
 		} else if !s.streams.admit(what, s.maxStreams) {
 			reason = "max_streams"

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/natives/loki/write"
 )
 
@@ -163,7 +163,7 @@ func TestFullJournalBlocks(t *testing.T) {
 // counted and named, and nothing else.
 func TestUnknownBlocks(t *testing.T) {
 	home := componenttest.New(t, id)
-	j, err := journal.Claim(t.Context(), journaling.Root(home.StoragePath), journal.Options{
+	j, err := journal.Claim(t.Context(), outbox.Root(home.StoragePath), journal.Options{
 		Shards: 28, Clock: clock.System{}, Logger: home.Options().Logger, Owner: journal.Owner{Endpoint: "x", URL: "http://old/", Node: id},
 	})
 	if err != nil {

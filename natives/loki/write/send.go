@@ -158,7 +158,7 @@ func (sd *sender) post(s *settings, r *request) answer {
 	} else if t := s.tenant(); t != "" {
 		header.Set(push.TenantHeader, t)
 	}
-	resp, err := sd.e.Post(sd.posting, &s.Settings, header, sd.body)
+	resp, err := sd.e.Post(sd.posting, &s.RemoteSettings, header, sd.body)
 	if err != nil {
 		return answer{kind: again, err: err, unreached: unreached(err), stoodStill: resp.StoodStill}
 	}

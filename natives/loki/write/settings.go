@@ -10,14 +10,14 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
 // settings are what an endpoint works by. They are immutable and replaced as a
 // whole, while blocks gathered under the old ones may still be sent.
 type settings struct {
-	journaling.Settings
+	outbox.RemoteSettings
 	args     *Endpoint
 	external map[string]string
 
@@ -30,7 +30,7 @@ type settings struct {
 // newSettings returns old itself when nothing changed. old may be nil.
 func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings) (*settings, error) {
 	s := &settings{
-		Settings: journaling.Settings{
+		RemoteSettings: outbox.RemoteSettings{
 			Shards: e.Queue.shards(), Limits: a.limits(), Drain: a.drain(e), Replaced: make(chan struct{}), Timeout: e.RemoteTimeout,
 			Owner: journal.Owner{Endpoint: e.Name, URL: e.URL, Node: o.ID, Tenant: e.tenant() + a.ExternalLabels[push.TenantLabel]},
 		},
@@ -81,7 +81,7 @@ func (s *settings) newClient(o *component.Options) error {
 		return err
 	}
 	e.Client.Plain(client, nil)
-	client.CheckRedirect = journaling.KeepPost(e.Client.FollowRedirects)
+	client.CheckRedirect = outbox.KeepPost(e.Client.FollowRedirects)
 	s.Client = client
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // Registration returns the component's registration.
@@ -47,7 +47,7 @@ func Registration() component.Registration {
 // Component is one loki.write.
 type Component struct {
 	o         component.Options
-	endpoints *journaling.Endpoints[*endpoint]
+	endpoints *outbox.Endpoints[*endpoint]
 }
 
 var (
@@ -61,11 +61,11 @@ var (
 // previous, which may be nil.
 func New(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
 	c := &Component{o: o}
-	var before *journaling.Endpoints[*endpoint]
+	var before *outbox.Endpoints[*endpoint]
 	if prev, ok := previous.(*Component); ok {
 		before = prev.endpoints
 	}
-	c.endpoints = journaling.NewEndpoints(&c.o, batch.SignalLogs, discard{o.Stats}, before)
+	c.endpoints = outbox.NewEndpoints(&c.o, batch.SignalLogs, discard{o.Stats}, before)
 	if err := c.Update(a); err != nil {
 		return nil, err
 	}
@@ -79,14 +79,14 @@ func New(o component.Options, a *Arguments, previous component.Component) (*Comp
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) {
-		return journaling.Next(a.refs(), old,
+		return outbox.Next(a.refs(), old,
 			func(i int, before *settings) (*settings, error) { return newSettings(&c.o, a, a.Endpoints[i], before) },
 			func(i int, s *settings) *endpoint { return c.newEndpoint(a.Endpoints[i], s) })
 	})
 }
 
 func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
-	e := &endpoint{Outbox: c.endpoints.NewOutbox(outboxes, a.ref(), &s.Settings), toldLost: map[string]time.Time{}}
+	e := &endpoint{Remote: c.endpoints.NewRemote(outboxes, a.ref(), &s.RemoteSettings), toldLost: map[string]time.Time{}}
 	e.settings.Store(s)
 	return e
 }

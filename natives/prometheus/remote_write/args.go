@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/engine/rule"
 )
 
@@ -30,7 +30,7 @@ type Arguments struct {
 	// costs the samples that were there, is logged once and counted; the three
 	// newest damaged files are kept, with .damaged after their names, as long as
 	// the disk has room.
-	Journal journaling.Arguments `alloy:"journal,block,optional"`
+	Journal outbox.Arguments `alloy:"journal,block,optional"`
 }
 
 // Endpoint is where samples are sent.
@@ -185,12 +185,12 @@ func (a *Arguments) Validate() error {
 			errs = append(errs, fmt.Errorf("external_labels: the value of %q is not UTF-8", name))
 		}
 	}
-	errs = append(errs, journaling.Twice(a.refs())...)
+	errs = append(errs, outbox.Twice(a.refs())...)
 	if w := a.WAL; w != nil && w.MaxKeepaliveTime != nil {
 		if *w.MaxKeepaliveTime <= 0 {
 			errs = append(errs, errors.New("wal: max_keepalive_time must be greater than 0"))
 		}
-		if a.Journal.MaxAge != journaling.DefaultMaxAge && a.Journal.MaxAge != *w.MaxKeepaliveTime {
+		if a.Journal.MaxAge != outbox.DefaultMaxAge && a.Journal.MaxAge != *w.MaxKeepaliveTime {
 			errs = append(errs, errors.New("at most one of wal's max_keepalive_time and journal's max_age may be set: they are the same"))
 		}
 	}
@@ -199,12 +199,12 @@ func (a *Arguments) Validate() error {
 
 // Validate returns all that is wrong, joined.
 func (e *Endpoint) Validate() error {
-	errs := []error{journaling.CheckURL(e.URL)}
+	errs := []error{outbox.CheckURL(e.URL)}
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if e.RemoteTimeout <= 0 {
 		add("remote_timeout must be greater than 0")
 	}
-	errs = append(errs, journaling.CheckHeaders(e.Headers, reservedHeaders...))
+	errs = append(errs, outbox.CheckHeaders(e.Headers, reservedHeaders...))
 	if e.ProtobufMessage != messageV1 && e.ProtobufMessage != messageV2 {
 		add("unknown protobuf_message %q, want %q or %q", e.ProtobufMessage, messageV1, messageV2)
 	}

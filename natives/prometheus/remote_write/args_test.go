@@ -7,7 +7,7 @@ import (
 
 	"github.com/grafana/alloy/syntax"
 
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 	remotewrite "github.com/weir-run/weir/natives/prometheus/remote_write"
 )
 
@@ -19,7 +19,7 @@ func TestDefaults(t *testing.T) {
 		MinBackoff: 30 * time.Millisecond, MaxBackoff: 5 * time.Second, RetryOnHTTP429: true,
 	}, e.Queue)
 	diff(t, remotewrite.Metadata{Send: true, SendInterval: time.Minute, MaxSamplesPerSend: 2000}, e.Metadata)
-	diff(t, journaling.Arguments{MaxSize: 10 << 30, MaxAge: 8 * time.Hour, Fsync: "none", OnFull: "block"}, a.Journal)
+	diff(t, outbox.Arguments{MaxSize: 10 << 30, MaxAge: 8 * time.Hour, Fsync: "none", OnFull: "block"}, a.Journal)
 	if e.Client.EnableHTTP2 || !e.Client.FollowRedirects || !e.SendExemplars || e.SendNativeHistograms || e.RemoteTimeout != 30*time.Second {
 		t.Errorf("got %+v", e)
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/natives/prometheus/internal/valid"
 )
 
 // endpoint sends to one URL from one journal.
 type endpoint struct {
-	*journaling.Outbox
+	*outbox.Remote
 	settings atomic.Pointer[settings]
 	fallback atomic.Pointer[fallback]
 	meta     *metadata
@@ -41,8 +41,8 @@ type endpoint struct {
 }
 
 // outboxes is what those of all endpoints have in common.
-var outboxes = &journaling.Kind{
-	Rows: "samples", Stopping: errors.New("remote_write is stopping"), Metrics: journaling.NewMetrics("remote_write", "samples", ""), Signal: batch.SignalMetrics,
+var outboxes = &outbox.Kind{
+	Rows: "samples", Stopping: errors.New("remote_write is stopping"), Metrics: outbox.NewMetrics("remote_write", "samples", ""), Signal: batch.SignalMetrics,
 	Reasons: append([]string{
 		"cannot_encode", "corrupt", "disk_full", "header_invalid", "header_values", "max_age", "max_size", "native_histogram",
 		reasonCustomBuckets, "partial_write", "rejected", "too_old", "unknown_kind", "write_relabel",
@@ -88,7 +88,7 @@ func (d discard) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 // Run sends until ctx ends. It returns once everything accepted is in the
 // journal and the journal is closed.
 func (e *endpoint) Run(ctx context.Context) {
-	e.Serve(ctx, journaling.Work{
+	e.Serve(ctx, outbox.Work{
 		Opened: func() (gather []func(context.Context)) {
 			e.shards = newShards(e)
 			for _, g := range e.shards.gatherers {
@@ -121,7 +121,7 @@ func (e *endpoint) Using() *settings { return e.settings.Load() }
 // Use makes other settings take effect.
 func (e *endpoint) Use(s *settings) {
 	e.settings.Store(s)
-	e.Update(&s.Settings)
+	e.Update(&s.RemoteSettings)
 }
 
 // answered keeps the state of the endpoint; state is "", "retry", "partial" or
@@ -180,7 +180,7 @@ func (e *endpoint) Problem() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
-	case e.state == "retry" && e.Clock.Now().Sub(e.since) >= journaling.UnhealthyAfter:
+	case e.state == "retry" && e.Clock.Now().Sub(e.since) >= outbox.UnhealthyAfter:
 		return fmt.Errorf("endpoint %s cannot be reached since %s: %w", e.Label(), e.since.UTC().Format(time.RFC3339), e.lastErr)
 	case e.state == "rejected":
 		return fmt.Errorf("endpoint %s rejects samples: %w", e.Label(), e.lastErr)

@@ -3,13 +3,13 @@ package remotewrite
 import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // gatherer joins the batches of the sources of one shard into blocks and the
 // blocks into groups.
 type gatherer struct {
-	journaling.Gatherer[*group]
+	outbox.Gatherer[*group]
 	e      *endpoint
 	shard  int
 	labels *labeler // of the group before
@@ -18,7 +18,7 @@ type gatherer struct {
 // group is samples that wait for their journal write. All of it is gathered
 // under the same settings.
 type group struct {
-	journaling.Group
+	outbox.Group
 	s      *settings
 	open   block
 	blocks []journal.Block
@@ -28,7 +28,7 @@ type group struct {
 
 func newGatherer(e *endpoint, shard int, labels *labeler) *gatherer {
 	g := &gatherer{e: e, shard: shard, labels: labels}
-	g.Init(e.Outbox, journaling.Hooks[*group]{Close: g.close, Written: g.written, After: func() { e.shards.review() }})
+	g.Init(e.Remote, outbox.Hooks[*group]{Close: g.close, Written: g.written, After: func() { e.shards.review() }})
 	return g
 }
 

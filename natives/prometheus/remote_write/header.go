@@ -10,7 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
 
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // HeaderFromLabel says which label of a series a header of its request has the
@@ -42,15 +42,15 @@ func (h *HeaderFromLabel) Validate() error {
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	canonical := http.CanonicalHeaderKey(h.Header)
 	switch {
-	case !journaling.ValidName(h.Header):
+	case !outbox.ValidName(h.Header):
 		add("header: %q is no name of a header", h.Header)
-	case journaling.Reserved(h.Header, reservedHeaders...) || canonical == "Authorization" || canonical == "User-Agent":
+	case outbox.Reserved(h.Header, reservedHeaders...) || canonical == "Authorization" || canonical == "User-Agent":
 		add("header: %q cannot be taken from a label", h.Header)
 	}
 	if !model.UTF8Validation.IsValidLabelName(h.Label) || h.Label == model.MetricNameLabel {
 		add("label: %q is no label that can be taken away from a series", h.Label)
 	}
-	if h.Default != "" && !journaling.ValidValue(h.Default) {
+	if h.Default != "" && !outbox.ValidValue(h.Default) {
 		add("default: %q cannot be the value of a header", h.Default)
 	}
 	if h.MaxValues <= 0 {
@@ -136,7 +136,7 @@ func (v *values) admit(value string, most int) (reason string) {
 	if value == "" {
 		return ""
 	}
-	if !journaling.ValidValue(value) {
+	if !outbox.ValidValue(value) {
 		return "header_invalid"
 	}
 	now := v.now()

@@ -1,10 +1,10 @@
 package remotewrite
 
-import "github.com/weir-run/weir/engine/journaling"
+import "github.com/weir-run/weir/engine/outbox"
 
-func (e *Endpoint) ref() journaling.Ref { return journaling.Ref{Name: e.Name, URL: e.URL} }
+func (e *Endpoint) ref() outbox.Ref { return outbox.Ref{Name: e.Name, URL: e.URL} }
 
-func (a *Arguments) refs() (all []journaling.Ref) {
+func (a *Arguments) refs() (all []outbox.Ref) {
 	for _, e := range a.Endpoints {
 		all = append(all, e.ref())
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // metadata collects the metadata of the families that come by. Each source is
@@ -47,7 +47,7 @@ func (m *metadata) collect(s *settings, b *batch.Metrics) {
 			continue
 		}
 		out := s.labels.sent(series)
-		if out.dropped() || out.value != "" && !journaling.ValidValue(out.value) {
+		if out.dropped() || out.value != "" && !outbox.ValidValue(out.value) {
 			continue
 		}
 		key := familyKey{out.value, out.name(series)}

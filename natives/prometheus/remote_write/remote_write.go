@@ -24,7 +24,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // Registration returns the component's registration.
@@ -51,7 +51,7 @@ func Registration() component.Registration {
 // Component is one prometheus.remote_write.
 type Component struct {
 	o         component.Options
-	endpoints *journaling.Endpoints[*endpoint]
+	endpoints *outbox.Endpoints[*endpoint]
 	none      atomic.Bool // there is no endpoint
 }
 
@@ -67,11 +67,11 @@ var (
 // previous, which may be nil.
 func New(o component.Options, a *Arguments, previous component.Component) (*Component, error) {
 	c := &Component{o: o}
-	var before *journaling.Endpoints[*endpoint]
+	var before *outbox.Endpoints[*endpoint]
 	if prev, ok := previous.(*Component); ok {
 		before = prev.endpoints
 	}
-	c.endpoints = journaling.NewEndpoints(&c.o, batch.SignalMetrics, discard{o.Stats}, before)
+	c.endpoints = outbox.NewEndpoints(&c.o, batch.SignalMetrics, discard{o.Stats}, before)
 	if err := c.Update(a); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func New(o component.Options, a *Arguments, previous component.Component) (*Comp
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	return c.endpoints.Update(func(old map[string]*endpoint) ([]*endpoint, error) {
-		all, err := journaling.Next(a.refs(), old,
+		all, err := outbox.Next(a.refs(), old,
 			func(i int, before *settings) (*settings, error) { return newSettings(&c.o, a, a.Endpoints[i], before) },
 			func(i int, s *settings) *endpoint { return c.newEndpoint(a.Endpoints[i], s) })
 		if err == nil {
@@ -109,7 +109,7 @@ func (c *Component) Sourced() (paths []string) {
 }
 
 func (c *Component) newEndpoint(a *Endpoint, s *settings) *endpoint {
-	e := &endpoint{Outbox: c.endpoints.NewOutbox(outboxes, a.ref(), &s.Settings), meta: newMetadata()}
+	e := &endpoint{Remote: c.endpoints.NewRemote(outboxes, a.ref(), &s.RemoteSettings), meta: newMetadata()}
 	e.settings.Store(s)
 	return e
 }
@@ -169,7 +169,7 @@ func (e *endpoint) debug() debugInfo {
 	s := e.settings.Load()
 	d := e.Debug()
 	in := debugInfo{
-		Endpoint: e.Label(), URL: journaling.ShownURL(s.args.URL), Message: e.message(s).String(), Journal: d.Journal,
+		Endpoint: e.Label(), URL: outbox.ShownURL(s.args.URL), Message: e.message(s).String(), Journal: d.Journal,
 		PendingBlocks: d.Blocks, PendingSamples: d.Samples, JournalBytes: d.Bytes, OldestAge: d.OldestAge,
 		Sent: e.Sent.Load(), Dropped: d.Dropped, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/storage/remote"
 
 	"github.com/weir-run/weir/engine/backoff"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // answer is what became of one request.
@@ -183,7 +183,7 @@ func (e *endpoint) post(ctx context.Context, s *settings, r *request, attempt in
 	if attempt > 0 {
 		header.Set("Retry-Attempt", strconv.Itoa(attempt))
 	}
-	resp, err := e.Post(ctx, &s.Settings, header, r.body)
+	resp, err := e.Post(ctx, &s.RemoteSettings, header, r.body)
 	if err != nil {
 		return answer{err: err, retry: true, stoodStill: resp.StoodStill}
 	}
@@ -226,7 +226,7 @@ func (e *endpoint) classifyAnswer(s *settings, r *request, resp *http.Response, 
 	a := answer{err: fmt.Errorf("server answered %s: %s", resp.Status, line)}
 	a.retry = resp.StatusCode/100 == 5 || (resp.StatusCode == http.StatusTooManyRequests && s.args.Queue.RetryOnHTTP429)
 	if a.retry {
-		a.retryAfter = journaling.RetryAfter(resp.Header, e.Clock.Now())
+		a.retryAfter = outbox.RetryAfter(resp.Header, e.Clock.Now())
 	}
 	return a
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // settings are what an endpoint works by. They are immutable and replaced as a
 // whole, while blocks gathered under the old ones may still be sent.
 type settings struct {
-	journaling.Settings
+	outbox.RemoteSettings
 	args     *Endpoint
 	external map[string]string
 	files    string // digest of the files that the client reads once
@@ -38,18 +38,18 @@ type settings struct {
 // newSettings returns old itself when nothing changed. old may be nil.
 func newSettings(o *component.Options, a *Arguments, e *Endpoint, old *settings) (*settings, error) {
 	s := &settings{
-		Settings: journaling.Settings{
-			Shards: e.Queue.shards(), Limits: a.limits(), Drain: journaling.Grace, Replaced: make(chan struct{}), Timeout: e.RemoteTimeout,
+		RemoteSettings: outbox.RemoteSettings{
+			Shards: e.Queue.shards(), Limits: a.limits(), Drain: outbox.Grace, Replaced: make(chan struct{}), Timeout: e.RemoteTimeout,
 			Owner: journal.Owner{Endpoint: e.Name, URL: e.URL, Node: o.ID, Tenant: e.tenant()},
 		},
 		args: e, external: a.ExternalLabels, files: httpclient.Digest(e.files()),
 		maxSamples:  e.Queue.MaxSamplesPerSend,
 		groupBlocks: max(e.Queue.Capacity/e.Queue.MaxSamplesPerSend, 1),
-		deadline:    journaling.GatherFor,
+		deadline:    outbox.GatherFor,
 		requests:    max(e.Queue.MaxShards, e.Queue.MinShards),
 	}
 	if d := e.Queue.BatchSendDeadline; d != nil {
-		s.deadline = min(*d, journaling.GatherFor)
+		s.deadline = min(*d, outbox.GatherFor)
 		s.wait = *d - s.deadline
 	}
 	var sameLabels bool
@@ -104,7 +104,7 @@ func (s *settings) newClient(o *component.Options) error {
 	}
 	e.Client.Plain(client, dial)
 	client.Transport = e.authenticated(client.Transport)
-	client.CheckRedirect = journaling.KeepPost(e.Client.FollowRedirects)
+	client.CheckRedirect = outbox.KeepPost(e.Client.FollowRedirects)
 	s.Client = client
 	return nil
 }

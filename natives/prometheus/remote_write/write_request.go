@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // flight is a journal block in flight. Several requests may have parts of it.
@@ -143,7 +143,7 @@ func (p *writeRequest) merge(m message) ([]byte, error) {
 func (p *writeRequest) concatenate() ([]byte, error) {
 	raw, size := 0, binary.MaxVarintLen64
 	for i := range p.pieces {
-		n, elements, err := journaling.CutSnappy(p.pieces[i].data)
+		n, elements, err := outbox.CutSnappy(p.pieces[i].data)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +151,7 @@ func (p *writeRequest) concatenate() ([]byte, error) {
 	}
 	body := binary.AppendUvarint(make([]byte, 0, size), uint64(raw))
 	for i := range p.pieces {
-		_, elements, _ := journaling.CutSnappy(p.pieces[i].data) // it was cut above
+		_, elements, _ := outbox.CutSnappy(p.pieces[i].data) // it was cut above
 		body = append(body, elements...)
 	}
 	return body, nil

@@ -1,4 +1,4 @@
-package journaling_test
+package outbox_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // endpoint takes what comes while it runs.
@@ -46,7 +46,7 @@ func TestEndpoints(t *testing.T) {
 	n := componenttest.New(t, "sink.default")
 	o := n.Options()
 	removed := flowtest.NewSink("removed")
-	es := journaling.NewEndpoints[*endpoint](&o, batch.SignalLogs, removed, nil)
+	es := outbox.NewEndpoints[*endpoint](&o, batch.SignalLogs, removed, nil)
 	made := func(key string, to any) *endpoint {
 		return &endpoint{key: key, gate: es.Gate(key, key), to: to, started: make(chan struct{})}
 	}
@@ -108,7 +108,7 @@ func TestEndpoints(t *testing.T) {
 	}
 
 	// A panic behind a gate fails the component that has it now.
-	next := journaling.NewEndpoints(&o, batch.SignalLogs, removed, es)
+	next := outbox.NewEndpoints(&o, batch.SignalLogs, removed, es)
 	bad := &endpoint{key: "a", gate: next.Gate("a", "a"), to: panics{}, started: make(chan struct{})}
 	if bad.gate != a.gate {
 		t.Error("the next component's endpoint has another gate")

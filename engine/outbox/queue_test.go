@@ -20,7 +20,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/scripting/outbox"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // receiver is what a queue delivers to.
@@ -90,15 +90,15 @@ func inLab(t *testing.T, test func(t *testing.T, l *lab)) {
 
 // open makes a queue as another process does.
 func (l *lab) open() {
-	l.q = outbox.New(outbox.Options{Root: l.dir, Clock: clock.System{}, Logger: slog.New(slog.NewTextHandler(&l.logs, nil)), Changed: func() {}})
+	l.q = outbox.NewQueue(outbox.QueueOptions{Root: l.dir, Clock: clock.System{}, Logger: slog.New(slog.NewTextHandler(&l.logs, nil)), Changed: func() {}})
 }
 
-func settings() outbox.Settings {
-	return outbox.Settings{Owner: journal.Owner{Endpoint: "sink", Node: "a.b.default"}, MaxRecords: 100, MaxBytes: 1 << 20, InFlight: 4}
+func settings() outbox.QueueSettings {
+	return outbox.QueueSettings{Owner: journal.Owner{Endpoint: "sink", Node: "a.b.default"}, MaxRecords: 100, MaxBytes: 1 << 20, InFlight: 4}
 }
 
 // run begins a session; stop ends it, with an error if that is what Send returned.
-func (l *lab) run(s outbox.Settings) (stop func(replaced bool) error) {
+func (l *lab) run(s outbox.QueueSettings) (stop func(replaced bool) error) {
 	l.gens++
 	session := l.q.Begin(l.gens, s)
 	life, end := context.WithCancel(context.Background())

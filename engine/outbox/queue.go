@@ -27,8 +27,8 @@ func firstShard(s batch.Signals) int {
 	return 0
 }
 
-// Settings are what an instance of a sink wants of its queue.
-type Settings struct {
+// QueueSettings are what an instance of a sink wants of its queue.
+type QueueSettings struct {
 	Owner  journal.Owner
 	Limits journal.Limits
 	// An offer has at most so many records, and about so many bytes of them, but
@@ -45,12 +45,12 @@ type Settings struct {
 
 // spread says which shard records go to: more than one kind of it must not be in
 // a journal without a barrier between them.
-func (s *Settings) spread() string {
+func (s *QueueSettings) spread() string {
 	return fmt.Sprintf("%d %v %s", s.InFlight, s.Split.Series, strings.Join(s.Split.By, "\x00"))
 }
 
-// Options are what a queue needs for all its life.
-type Options struct {
+// QueueOptions are what a queue needs for all its life.
+type QueueOptions struct {
 	Root   string // of the journals
 	Clock  clock.Clock
 	Logger *slog.Logger
@@ -59,9 +59,9 @@ type Options struct {
 }
 
 // Queue is the queue of one node. Accept and the figures are safe for concurrent
-// use. Make it with New.
+// use. Make it with NewQueue.
 type Queue struct {
-	o       Options
+	o       QueueOptions
 	handles *batch.Interner
 	counts  counts
 	back    comeback
@@ -79,15 +79,15 @@ type Queue struct {
 	began    int              // sessions
 	newest   uint64           // number of one that began
 	journal  *journal.Journal // nil: it is not open
-	settings *Settings        // of the newest session
+	settings *QueueSettings   // of the newest session
 	opened   chan struct{}    // closed while the journal is open
 }
 
 // handleTTL is how long the handle of a series is kept that does not come again.
 const handleTTL = 10 * time.Minute
 
-// New returns a queue. It does nothing until a session begins.
-func New(o Options) *Queue {
+// NewQueue returns a queue. It does nothing until a session begins.
+func NewQueue(o QueueOptions) *Queue {
 	q := &Queue{
 		o: o, handles: batch.NewInterner(handleTTL), keeping: make(chan struct{}, 1), sending: make(chan struct{}, 1),
 		opened: make(chan struct{}),
@@ -166,12 +166,12 @@ func (q *Queue) room(ctx context.Context, stopped <-chan struct{}) error {
 // Session is one instance's use of the queue.
 type Session struct {
 	q *Queue
-	s *Settings
+	s *QueueSettings
 }
 
 // Begin begins a session. number is ascending with the instances of a node:
 // the settings of the highest are those in effect, whichever began last.
-func (q *Queue) Begin(number uint64, s Settings) *Session {
+func (q *Queue) Begin(number uint64, s QueueSettings) *Session {
 	q.calls.Lock()
 	defer q.calls.Unlock()
 	q.began++

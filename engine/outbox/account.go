@@ -1,4 +1,4 @@
-package journaling
+package outbox
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ type Account struct {
 
 	counting       sync.Mutex
 	countedSent    int64            // of Sent, told to Options.Stats
-	countedDropped map[string]int64 // of Outbox.Dropped, told to Options.Stats
+	countedDropped map[string]int64 // of Remote.Dropped, told to Options.Stats
 }
 
 // Drop counts rows that will not be sent, for one of the Kind's reasons.
@@ -43,7 +43,7 @@ func (a *Account) Drop(reason string, n int) {
 }
 
 // Dropped returns the rows dropped by reason, and the journal's figures.
-func (b *Outbox) Dropped() (map[string]int64, journal.Stats) {
+func (b *Remote) Dropped() (map[string]int64, journal.Stats) {
 	var st journal.Stats
 	if j := b.current(); j != nil {
 		st = j.Stats()
@@ -64,7 +64,7 @@ func (b *Outbox) Dropped() (map[string]int64, journal.Stats) {
 
 // Queue returns how many rows are in the journal and not done, and how many have
 // left it. It tells the node's figures what was sent and dropped since the last call.
-func (b *Outbox) Queue() component.Queue {
+func (b *Remote) Queue() component.Queue {
 	b.counting.Lock()
 	defer b.counting.Unlock()
 	all, st := b.Dropped()
@@ -99,7 +99,7 @@ func NewMetrics(name, rows, note string) *Metrics {
 	}
 }
 
-// Describe sends the descriptions of what Outbox.Collect sends.
+// Describe sends the descriptions of what Remote.Collect sends.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{m.sent, m.retried, m.dropped, m.bytes, m.seconds, m.pending} {
 		ch <- d
@@ -108,7 +108,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect sends the figures of the endpoint and of its journal.
-func (b *Outbox) Collect(ch chan<- prometheus.Metric) {
+func (b *Remote) Collect(ch chan<- prometheus.Metric) {
 	m := b.kind.Metrics
 	counter := func(d *prometheus.Desc, v int64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), append([]string{b.label}, labels...)...)
@@ -136,7 +136,7 @@ type Debug struct {
 }
 
 // Debug returns the state.
-func (b *Outbox) Debug() Debug {
+func (b *Remote) Debug() Debug {
 	d := Debug{OldestAge: "0s"}
 	d.Dropped, d.Stats = b.Dropped()
 	if !d.Stats.Oldest.IsZero() {
@@ -156,7 +156,7 @@ func (b *Outbox) Debug() Debug {
 }
 
 // Failed notes that something is to be sent again, and why.
-func (b *Outbox) Failed(err error) {
+func (b *Remote) Failed(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failing = true
@@ -165,7 +165,7 @@ func (b *Outbox) Failed(err error) {
 
 // Answered notes that a request was answered for good: whether some of it was
 // taken, and why not all of it, nil if all was.
-func (b *Outbox) Answered(taken bool, err error) {
+func (b *Remote) Answered(taken bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failing && taken {
@@ -182,7 +182,7 @@ func (b *Outbox) Answered(taken bool, err error) {
 
 // Comeback returns a channel that is closed when the endpoint next takes
 // something after it did not.
-func (b *Outbox) Comeback() <-chan struct{} {
+func (b *Remote) Comeback() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.back == nil {
@@ -193,7 +193,7 @@ func (b *Outbox) Comeback() <-chan struct{} {
 
 // JournalProblem returns why the journal cannot be opened or written, nil if it
 // can.
-func (b *Outbox) JournalProblem() error {
+func (b *Remote) JournalProblem() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	err := b.openErr

@@ -53,7 +53,7 @@ type block struct {
 
 // next makes the offer of what comes next, unless there is one, and reports
 // whether there is any: there is none when ctx ended and the shard is empty.
-func (l *shard) next(ctx context.Context, s *Settings) bool {
+func (l *shard) next(ctx context.Context, s *QueueSettings) bool {
 	bounds := [2]int{s.MaxRecords, s.MaxBytes}
 	if l.offer != nil && l.bounds == bounds {
 		return true
@@ -98,7 +98,7 @@ func (l *shard) next(ctx context.Context, s *Settings) bool {
 
 // takeBlock takes the shard's next block. For the first it waits until ctx ends, for
 // those behind it while the first is not old enough.
-func (l *shard) takeBlock(ctx context.Context, s *Settings) bool {
+func (l *shard) takeBlock(ctx context.Context, s *QueueSettings) bool {
 	j, c := l.q.journal, l.q.o.Clock
 	for {
 		var b journal.Block

@@ -112,7 +112,7 @@ func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) e
 }
 
 // send offers what is in the shard.
-func (l *shard) send(ctx, posting context.Context, s *Settings, deliver Deliver, stop func() Stop) {
+func (l *shard) send(ctx, posting context.Context, s *QueueSettings, deliver Deliver, stop func() Stop) {
 	for ctx.Err() == nil || !stop().Replaced {
 		if !l.next(ctx, s) || !l.deliver(ctx, posting, deliver) {
 			return

@@ -1,4 +1,4 @@
-package journaling
+package outbox
 
 import (
 	"context"
@@ -36,9 +36,9 @@ type Kind struct {
 	Signal  batch.Signals // of the rows
 }
 
-// Settings are those of an endpoint that its outbox works by. They are immutable
+// RemoteSettings are those of an endpoint that its outbox works by. They are immutable
 // and replaced as a whole.
-type Settings struct {
+type RemoteSettings struct {
 	Shards   int // of a new journal
 	Limits   journal.Limits
 	Owner    journal.Owner
@@ -50,11 +50,11 @@ type Settings struct {
 	Timeout time.Duration // of each request
 }
 
-// Outbox is what an endpoint has whatever it sends, which embeds one: its gate,
+// Remote is what an endpoint has whatever it sends, which embeds one: its gate,
 // its journal, which is open while it runs, and the account of what became of
 // what came. Its methods are safe for concurrent use, but for Serve, which is
 // called once.
-type Outbox struct {
+type Remote struct {
 	Log   *slog.Logger
 	Clock clock.Clock
 	Watch *stall.Watch // of the node; nil: nobody watches
@@ -66,7 +66,7 @@ type Outbox struct {
 	kind       *Kind
 	key, label string
 	gate       *flow.Receiver
-	settings   atomic.Pointer[Settings]
+	settings   atomic.Pointer[RemoteSettings]
 	leave      atomic.Bool // senders leave what is in the journal when they stop
 	report     func()      // the health may have changed
 	fail       func(error) // the component must be built anew
@@ -85,10 +85,10 @@ type Outbox struct {
 	back     chan struct{} // closed and replaced when it takes something again; may be nil
 }
 
-// NewOutbox returns the outbox of one of the endpoints.
-func (es *Endpoints[E]) NewOutbox(kind *Kind, r Ref, s *Settings) *Outbox {
+// NewRemote returns the outbox of one of the endpoints.
+func (es *Endpoints[E]) NewRemote(kind *Kind, r Ref, s *RemoteSettings) *Remote {
 	key, label := r.Key(), r.Label()
-	b := &Outbox{
+	b := &Remote{
 		Log: es.o.Logger.With("endpoint", label), Clock: es.o.Clock, Watch: es.o.Watch, o: es.o, kind: kind, key: key, label: label,
 		gate: es.Gate(key, label), report: es.Report, fail: es.Fail,
 	}
@@ -97,20 +97,20 @@ func (es *Endpoints[E]) NewOutbox(kind *Kind, r Ref, s *Settings) *Outbox {
 }
 
 // Key identifies it in its component.
-func (b *Outbox) Key() string { return b.key }
+func (b *Remote) Key() string { return b.key }
 
 // Label is its name for people and metrics.
-func (b *Outbox) Label() string { return b.label }
+func (b *Remote) Label() string { return b.label }
 
 // Gate is what its batches come by.
-func (b *Outbox) Gate() *flow.Receiver { return b.gate }
+func (b *Remote) Gate() *flow.Receiver { return b.gate }
 
 // Report tells the node's health, which may have changed.
-func (b *Outbox) Report() { b.report() }
+func (b *Remote) Report() { b.report() }
 
 // Enter begins the call of a batch that comes; false: the endpoint stopped, and
 // the journal must not be used. Leave ends it.
-func (b *Outbox) Enter() bool {
+func (b *Remote) Enter() bool {
 	b.calls.RLock()
 	if b.stopped {
 		b.calls.RUnlock()
@@ -120,10 +120,10 @@ func (b *Outbox) Enter() bool {
 }
 
 // Leave ends a call that Enter let in.
-func (b *Outbox) Leave() { b.calls.RUnlock() }
+func (b *Remote) Leave() { b.calls.RUnlock() }
 
 // Room waits until there is room in the journal, or stop ends.
-func (b *Outbox) Room(ctx, stop context.Context) error {
+func (b *Remote) Room(ctx, stop context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(stop, func() { cancel(b.kind.Stopping) })()
@@ -149,7 +149,7 @@ type Work struct {
 
 // Serve does the work until ctx ends. It returns once everything accepted is in the
 // journal and the journal is closed.
-func (b *Outbox) Serve(ctx context.Context, w Work) {
+func (b *Remote) Serve(ctx context.Context, w Work) {
 	gather, ok := b.open(ctx, w.Opened)
 	if !ok {
 		return
@@ -210,10 +210,10 @@ func (b *Outbox) Serve(ctx context.Context, w Work) {
 
 // Sending reports whether a sender goes on: until ctx ends, and then unless what
 // is in the journal is left to a successor.
-func (b *Outbox) Sending(ctx context.Context) bool { return ctx.Err() == nil || !b.leave.Load() }
+func (b *Remote) Sending(ctx context.Context) bool { return ctx.Err() == nil || !b.leave.Load() }
 
 // Guard returns f, whose panic is then the component's failure.
-func (b *Outbox) Guard(f func()) func() {
+func (b *Remote) Guard(f func()) func() {
 	return func() {
 		defer func() {
 			if v := recover(); v != nil {
@@ -225,7 +225,7 @@ func (b *Outbox) Guard(f func()) func() {
 }
 
 // open opens the journal, again and again with back-off; not ok: ctx ended.
-func (b *Outbox) open(ctx context.Context, opened func() []func(context.Context)) (gather []func(context.Context), ok bool) {
+func (b *Remote) open(ctx context.Context, opened func() []func(context.Context)) (gather []func(context.Context), ok bool) {
 	backoff := time.Second
 	for {
 		s := b.settings.Load()
@@ -266,7 +266,7 @@ func (b *Outbox) open(ctx context.Context, opened func() []func(context.Context)
 
 // Update makes other settings take effect. Blocks that are gathered already keep
 // their bytes.
-func (b *Outbox) Update(s *Settings) {
+func (b *Remote) Update(s *RemoteSettings) {
 	old := b.settings.Swap(s)
 	close(old.Replaced)
 	if s.Client != old.Client {
@@ -278,20 +278,20 @@ func (b *Outbox) Update(s *Settings) {
 }
 
 // current returns the journal while it is open, otherwise nil.
-func (b *Outbox) current() *journal.Journal {
+func (b *Remote) current() *journal.Journal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.opened
 }
 
-func (b *Outbox) configure(j *journal.Journal, s *Settings) {
+func (b *Remote) configure(j *journal.Journal, s *RemoteSettings) {
 	if err := j.Configure(s.Owner, s.Limits); err != nil {
 		b.Log.Warn("cannot note in the journal what it is for and its limits; they are in effect", "err", err)
 	}
 }
 
 // watch looks after the endpoint every few seconds.
-func (b *Outbox) watch(ctx context.Context, sweep func()) {
+func (b *Remote) watch(ctx context.Context, sweep func()) {
 	for n := 0; clock.Sleep(ctx, b.Clock, 5*time.Second) == nil; n++ {
 		b.Queue()
 		if n%12 == 11 {

@@ -1,10 +1,10 @@
-package journaling_test
+package outbox_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // The label of an endpoint, which metrics show to everyone who can connect, has no
@@ -12,7 +12,7 @@ import (
 func TestLabel(t *testing.T) {
 	f := func(url, want string) {
 		t.Helper()
-		if got := (journaling.Ref{URL: url}).Label(); got != want && (!strings.HasSuffix(want, "#") || len(got) != len(want)+6 || !strings.HasPrefix(got, want)) {
+		if got := (outbox.Ref{URL: url}).Label(); got != want && (!strings.HasSuffix(want, "#") || len(got) != len(want)+6 || !strings.HasPrefix(got, want)) {
 			t.Errorf("%s: got %s, want %s", url, got, want)
 		}
 	}
@@ -22,7 +22,7 @@ func TestLabel(t *testing.T) {
 	}
 	f("https://hooks.example/services/T/B/xyz", "https://hooks.example/services/(hidden)#")
 	f("https://joe:pass@h/api/v1/write?token=a", "https://h/api/v1/write?…#")
-	a, b := journaling.Ref{URL: "https://h/A1B2C3"}.Label(), journaling.Ref{URL: "https://h/D4E5F6"}.Label()
+	a, b := outbox.Ref{URL: "https://h/A1B2C3"}.Label(), outbox.Ref{URL: "https://h/D4E5F6"}.Label()
 	if a == b {
 		t.Errorf("two endpoints have the label %s", a)
 	}

@@ -1,4 +1,4 @@
-package journaling
+package outbox
 
 import (
 	"context"
@@ -40,7 +40,7 @@ type Gatherer[G interface {
 	Open     G    // what fills; the zero value if nothing does
 	Stopping bool // groups are to be committed at once
 
-	box   *Outbox
+	box   *Remote
 	kick  chan struct{} // capacity 1: a group was opened
 	hooks Hooks[G]
 }
@@ -54,7 +54,7 @@ type Hooks[G any] struct {
 }
 
 // Init makes g ready to write to an outbox.
-func (g *Gatherer[G]) Init(b *Outbox, h Hooks[G]) {
+func (g *Gatherer[G]) Init(b *Remote, h Hooks[G]) {
 	g.box, g.hooks, g.kick = b, h, make(chan struct{}, 1)
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-run/weir/scripting/outbox"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // The first offer that is delivered after an outage wakes the shards that wait for

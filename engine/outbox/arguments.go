@@ -1,14 +1,4 @@
-// Package journaling is what sinks with a journal have in common beside the
-// journal itself: the block journal { … }, the metrics weir_journal_…, how long
-// requests took, which endpoints a component
-// has and runs, and the care for journals that nobody claims. An Outbox is an
-// endpoint's journal in use: how it is opened, filled, emptied and closed, and what
-// is said of it. It is no component, and knows nothing of what is in a journal.
-//
-// Which answers of an endpoint are worth a word in the log, and when it is healthy,
-// each component knows itself: loki.write does by shard, since its shards are those
-// of tenants, prometheus.remote_write for an endpoint as a whole.
-package journaling
+package outbox
 
 import (
 	"errors"

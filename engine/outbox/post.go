@@ -1,4 +1,4 @@
-package journaling
+package outbox
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ type Answer struct {
 
 // Post makes one request of s, with a header that it may keep. It observes how
 // long those took that had no answer; the others are the caller's to observe.
-func (b *Outbox) Post(ctx context.Context, s *Settings, header http.Header, body []byte) (Answer, error) {
+func (b *Remote) Post(ctx context.Context, s *RemoteSettings, header http.Header, body []byte) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Owner.URL, bytes.NewReader(body))

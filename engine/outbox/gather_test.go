@@ -1,4 +1,4 @@
-package journaling_test
+package outbox_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/journal"
-	"github.com/weir-run/weir/engine/journaling"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // TestDue: what several shards begin to gather at about the same time is written
@@ -17,7 +17,7 @@ func TestDue(t *testing.T) {
 	ms := func(n int64) time.Time { return time.UnixMilli(1735689600000 + n) }
 	f := func(deadline time.Duration, opened, want int64) {
 		t.Helper()
-		if got := journaling.Due(ms(opened), deadline); !got.Equal(ms(want)) {
+		if got := outbox.Due(ms(opened), deadline); !got.Equal(ms(want)) {
 			t.Errorf("opened at %d ms, with a deadline of %s it is due at %s, want %d ms", opened, deadline, got.Sub(ms(0)), want)
 		}
 	}
@@ -31,12 +31,12 @@ func TestDue(t *testing.T) {
 
 // TestGathererPanics: who waits is told, and nobody waits for it any more.
 func TestGathererPanics(t *testing.T) {
-	type group struct{ journaling.Group }
-	var g journaling.Gatherer[*group]
+	type group struct{ outbox.Group }
+	var g outbox.Gatherer[*group]
 	gr, stopping := &group{}, errors.New("stopping")
 	o := componenttest.New(t, "sink.default").Options()
-	es := journaling.NewEndpoints[*endpoint](&o, batch.SignalLogs, nil, nil)
-	g.Init(es.NewOutbox(&journaling.Kind{Stopping: stopping}, journaling.Ref{Name: "a"}, &journaling.Settings{}), journaling.Hooks[*group]{
+	es := outbox.NewEndpoints[*endpoint](&o, batch.SignalLogs, nil, nil)
+	g.Init(es.NewRemote(&outbox.Kind{Stopping: stopping}, outbox.Ref{Name: "a"}, &outbox.RemoteSettings{}), outbox.Hooks[*group]{
 		Close: func(*group) []journal.Block { panic("and again") },
 		After: func() {
 			g.Lock()

@@ -1,4 +1,4 @@
-package journaling
+package outbox
 
 import (
 	"encoding/binary"
