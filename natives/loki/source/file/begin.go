@@ -7,9 +7,32 @@ import (
 	"time"
 )
 
-// begin takes over what the positions know of the target. Files that were
-// rotated away while weir was down come first.
-func (f *follower) begin(now time.Time) error {
+// past is what the positions log knew about a target when its follower started.
+type past struct {
+	lastWrite time.Time   // when a file of the target was last written to; zero if there are no positions
+	missing   []*position // of files that were not found by their identity, not yet searched for by content
+}
+
+// isKnown reports whether the target had positions.
+func (p *past) isKnown() bool { return !p.lastWrite.IsZero() }
+
+// addWrite takes the time of the last write to a file from its position.
+func (p *past) addWrite(written int64) {
+	if t := time.Unix(0, written); t.After(p.lastWrite) {
+		p.lastWrite = t
+	}
+}
+
+// addMissing adds a position if it is not there yet.
+func (p *past) addMissing(q *position) {
+	if !slices.Contains(p.missing, q) {
+		p.missing = append(p.missing, q)
+	}
+}
+
+// loadPositions takes over the positions of the target. Files that were rotated
+// while weir was not running come first.
+func (f *follower) loadPositions(now time.Time) error {
 	ps := f.c.claim(&f.target)
 	id, _, err := stat(f.target.path)
 	if err != nil && !isMissing(err) {
@@ -20,7 +43,7 @@ func (f *follower) begin(now time.Time) error {
 	for i, v := range f.c.positions.copies(ps) {
 		p := ps[i]
 		f.sender.raiseLast(v.last)
-		f.written, f.knew = max(f.written, v.written), true
+		f.past.addWrite(v.written)
 		if v.finished && len(v.open) == 0 || err == nil && v.id == id || !f.reserve(p, v.id) {
 			continue
 		}
@@ -52,14 +75,15 @@ func (f *follower) begin(now time.Time) error {
 		found = append(found, lf)
 		f.c.opts.Logger.Debug("a file was rotated while weir was not there; it is read to its end first", "path", f.target.path, "file", lf.real, "offset", lf.offset)
 	}
-	f.files, f.missing, f.began = found, missing, true
+	f.files.all, f.past.missing = found, missing
+	f.enter(waiting)
 	return nil
 }
 
-// first makes lf, the first file seen at the path, go on where it was left, or
-// begin. now is the time of the look.
-func (f *follower) first(lf *logFile, now time.Time) error {
-	var other bool
+// resumeFirst makes lf, the first file that was seen at the path, continue at its
+// position, or start. now is the time of the look.
+func (f *follower) resumeFirst(lf *logFile, now time.Time) error {
+	var replaced bool // another content had a position under the identity of lf
 	for _, p := range slices.Backward(f.c.positions.ofFile(lf.id, func(p *position) bool { return p.labels == f.target.key })) {
 		ok, err := lf.hasMarks(p.head, p.tail, p.read)
 		if err != nil && lf.in == nil {
@@ -67,89 +91,91 @@ func (f *follower) first(lf *logFile, now time.Time) error {
 		}
 		if ok {
 			f.resumeAt(p, lf)
-			return f.older(lf, now)
+			return f.addCopies(lf, now)
 		}
-		other = true
-		if !p.finished && !slices.Contains(f.missing, p) {
-			f.missing = append(f.missing, p)
+		replaced = true
+		if !p.finished {
+			f.past.addMissing(p)
 		}
 	}
-	if p := f.same(lf); p != nil {
+	if p := f.takeMissing(lf); p != nil {
 		f.c.positions.change(p, func(p *position) { p.id, p.real = lf.id, lf.real })
 		lf.resume(p)
 		return nil
 	}
-	if err := f.older(lf, now); err != nil {
+	if err := f.addCopies(lf, now); err != nil {
 		return err
 	}
-	if f.knew {
-		since := time.Unix(0, f.written)
-		if n := len(f.files); n > 0 && f.files[n-1].written.After(since) {
-			since = f.files[n-1].written
+	if f.past.isKnown() {
+		since := f.past.lastWrite
+		if last := f.files.newest(); last != nil && last.written.After(since) {
+			since = last.written
 		}
-		f.missed(since, lf)
+		f.addMissed(since, lf)
 	}
-	if other || f.knew {
-		f.fresh(lf, 0)
+	if replaced || f.past.isKnown() {
+		f.startAt(lf, 0)
 		return nil
 	}
 	return f.startAtConfigured(lf)
 }
 
-// resumeAt makes lf go on at p.
+// resumeAt makes lf continue at p.
 func (f *follower) resumeAt(p *position, lf *logFile) {
 	f.c.positions.change(p, func(p *position) { p.finished, p.path, p.real = false, f.target.path, lf.real })
 	f.sender.raiseLast(p.last)
 	lf.resume(p)
 }
 
-// same returns the position, of those whose files are not there, that is of the
-// content of lf: it was moved, or the device has another number.
-func (f *follower) same(lf *logFile) *position {
-	for i, v := range f.c.positions.copies(f.missing) {
-		p := f.missing[i]
+// takeMissing removes the position of the content of lf from the missing ones and
+// returns it, nil if there is none: the file was moved, or the number of its
+// device has changed.
+func (f *follower) takeMissing(lf *logFile) *position {
+	for i, v := range f.c.positions.copies(f.past.missing) {
+		p := f.past.missing[i]
 		if v.head.n == 0 || !f.reserve(p, v.id) {
 			continue
 		}
 		ok, err := lf.hasMarks(p.head, p.tail, p.read)
-		if v.id != lf.id && !f.holds(v.id) {
+		if v.id != lf.id && !f.files.holds(v.id) {
 			f.c.owns.release(f, v.id)
 		}
 		if ok && err == nil {
-			f.missing = slices.Delete(f.missing, i, i+1)
+			f.past.missing = slices.Delete(f.past.missing, i, i+1)
 			return p
 		}
 	}
 	return nil
 }
 
-// older adds what is found of files that are not there by their identity, before
-// lf: the copies that truncations left. The rest is lost. The error is that of
-// opening one, which may go away; what is left is still missing then.
-func (f *follower) older(lf *logFile, now time.Time) error {
-	for ; len(f.missing) > 0; f.missing = f.missing[1:] {
-		p := f.missing[0]
-		gone := f.c.positions.copies(f.missing[:1])[0].id
+// addCopies searches for the content of the missing files and adds what it finds:
+// the copies that truncations leave. It reports all other missing files as lost.
+// Its error is that of opening a copy, which is tried again; the position is then
+// still among the missing ones.
+func (f *follower) addCopies(lf *logFile, now time.Time) error {
+	for ; len(f.past.missing) > 0; f.past.missing = f.past.missing[1:] {
+		p := f.past.missing[0]
+		gone := f.c.positions.copies(f.past.missing[:1])[0].id
 		if !f.reserve(p, gone) {
-			continue // its file is one that another follower has found
+			continue // another follower has found its file
 		}
 		d := f.c.listDirectories(p.real, p.path)
 		d.add(f.c.targetOf(f.target.key, gone))
 		old, err := d.find(p, f.set.coding, f.set.format, func(id identity) bool {
-			return id == lf.id || f.holds(id) || f.c.owns.other(f, id)
+			return id == lf.id || f.files.holds(id) || f.c.owns.other(f, id)
 		})
 		if err == nil && old != nil && !f.c.owns.claimFile(f, old.id) {
 			old.close()
 			old = nil
 		}
-		if gone != lf.id && !f.holds(gone) && (old == nil || old.id != gone) {
+		if gone != lf.id && !f.files.holds(gone) && (old == nil || old.id != gone) {
 			f.c.owns.release(f, gone)
 		}
 		if err != nil {
 			return err
 		}
 		if old == nil {
-			f.lost(f.abandon(p, p.open), p.real, p.read, "it is not in its directory, nor is a copy of it")
+			f.reportLost(f.abandon(p, p.open), p.real, p.read, "it is not in its directory, nor is a copy of it")
 			f.c.opts.Logger.Warn("a file that was followed is not there any more, nor is a copy of it; if it was written to since, those lines are lost",
 				"path", f.target.path, "file", p.real, "offset", p.read)
 			f.c.positions.remove(p)
@@ -158,13 +184,14 @@ func (f *follower) older(lf *logFile, now time.Time) error {
 		f.c.positions.change(p, func(p *position) { p.id, p.real = old.id, old.real })
 		old.resume(p)
 		old.grew = now
-		f.files = append(f.files, old)
+		f.files.add(old)
 	}
 	return nil
 }
 
-// reserve makes the file that p is the position of, id, f's, unless another
-// follower has it: that has found it by a path of its own, and goes on at p.
+// reserve claims the file that p is the position of, which has the identity id.
+// It reports false if another follower has it: that one has found the file by a
+// path of its own and continues at p.
 func (f *follower) reserve(p *position, id identity) bool {
 	if !f.c.owns.claimFile(f, id) {
 		return false
@@ -173,16 +200,17 @@ func (f *follower) reserve(p *position, id identity) bool {
 	if v.path == f.target.path || !f.c.isTarget(v.path, v.labels) {
 		return true
 	}
-	if !f.holds(id) {
+	if !f.files.holds(id) {
 		f.c.owns.release(f, id)
 	}
 	return false
 }
 
-// startAtConfigured makes lf, of which nothing is known, begin where the arguments say.
+// startAtConfigured starts reading lf, which has no position, where the arguments
+// or the positions file of another collector say.
 func (f *follower) startAtConfigured(lf *logFile) error {
-	made := creationTime(lf.f)
-	new := !made.IsZero() && made.After(f.c.started.Add(-time.Second))
+	created := creationTime(lf.f)
+	isNew := !created.IsZero() && created.After(f.c.started.Add(-time.Second))
 	atEnd := f.set.tailFromEnd
 	var offset int64
 	text, imported := f.c.imported(&f.target)
@@ -191,11 +219,11 @@ func (f *follower) startAtConfigured(lf *logFile) error {
 		if n <= lf.size {
 			offset, atEnd = n, atEnd && n == 0
 		}
-	case imported || f.c.damaged && !new:
+	case imported || f.c.damaged && !isNew:
 		f.c.unread.Store(true)
 		switch f.set.onError {
 		case skip:
-			f.ignored = true
+			f.enter(skipped)
 			return fmt.Errorf("cannot tell how far %s was read, it is skipped as on_positions_file_error says: its position is damaged", f.target.path)
 		case fromEnd:
 			atEnd = true
@@ -204,41 +232,10 @@ func (f *follower) startAtConfigured(lf *logFile) error {
 	}
 	if atEnd && offset == 0 && lf.in == nil {
 		var err error
-		if offset, err = lf.lastLine(); err != nil {
+		if offset, err = lf.lastLineEnd(); err != nil {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
 		}
 	}
-	f.fresh(lf, offset)
+	f.startAt(lf, offset)
 	return nil
-}
-
-// lastLine returns where the last whole line ends.
-func (lf *logFile) lastLine() (int64, error) {
-	const step = 4096 // a multiple of all widths
-	lf.start(nil)
-	c := lf.coding
-	var head [4]byte
-	if n, _ := lf.readAt(head[:], 0); n > 0 {
-		c, _ = c.byMark(head[:n])
-	}
-	b := make([]byte, step)
-	for at := (lf.size - 1) / step * step; at >= 0; at -= step {
-		n, err := lf.readAt(b, at)
-		if err != nil {
-			return 0, err
-		}
-		if end := c.end(b[:n]); end > 0 {
-			return at + int64(end), nil
-		}
-	}
-	return 0, nil
-}
-
-// newFollower returns the follower of a target.
-func newFollower(c *Component, set *settings, t target) *follower {
-	f := &follower{c: c, set: set, target: t, pause: set.minPause, stale: true}
-	f.calls.watch, f.calls.name = c.opts.Watch, "reading "+t.path
-	f.trouble = troubleLog{c: c, path: t.path}
-	f.sender = newSender(c, &f.calls, &f.target)
-	return f
 }

@@ -87,14 +87,15 @@ func BenchmarkIdleLook(b *testing.B) {
 		b.Fatal(err)
 	}
 	id, _ := identify(nil, fi)
-	f := &follower{began: true, met: true, here: true, target: target{path: path}, files: []*logFile{{id: id, raw: fi.Size(), written: fi.ModTime()}}}
+	lf := &logFile{id: id, raw: fi.Size(), written: fi.ModTime()}
+	f := &follower{phase: following, target: target{path: path}, files: fileList{all: []*logFile{lf}, current: lf}}
 	b.ReportAllocs()
 	now := time.Now()
 	for b.Loop() {
 		if err := f.checkPath(now); err != nil {
 			b.Fatal(err)
 		}
-		if lf, _ := f.pick(now); lf != nil {
+		if next, _ := f.pick(now); next != nil {
 			b.Fatal("there is something to read")
 		}
 	}

@@ -10,105 +10,124 @@ import (
 )
 
 // follower follows one target. A worker has it for one turn at a time; between
-// turns the scheduler has it.
+// turns it belongs to the scheduler.
 type follower struct {
-	c      *Component
-	set    *settings
-	target target
-
-	files   []*logFile  // oldest first
-	here    bool        // the last of files is what is at the path
-	knew    bool        // they knew something
-	written int64       // and that was last written to then
-	met     bool        // there was something at the path since
-	past    time.Time   // when the last rotated file that was finished was last written to
-	stuck   error       // why a rotated file cannot be opened again
-	tended  time.Time   // when rotated files were last checked for max_wait
-	began   bool        // what the positions know was taken over
-	missing []*position // of files that are not there by their identity
-	ignored bool        // for on_positions_file_error = "skip"
-	appears time.Time   // compressed: when it may be read
-	leaving bool        // no more is to come after what is there
+	c       *Component
+	set     *settings
+	target  target
+	removed bool // the target was removed: no file is added to files any more
+	phase   phase
+	past    past
+	delay   startDelay
+	files   fileList
 	sender  sender
 	calls   fileCalls
 	trouble troubleLog
-
-	// Of the scheduler.
-	due      time.Time
-	pause    time.Duration
-	started  time.Time // of the turn
-	out      outcome
-	retarget *target
-	queued   bool
-	known    []followerInfo // for the page and the metrics
-	stale    bool           // known is to be told again after the turn
+	slot    slot
 }
 
-// fileAtPath returns the file at the path, nil when there is none.
-func (f *follower) fileAtPath() *logFile {
-	if !f.here || len(f.files) == 0 {
-		return nil
+// phase is how far the start of a follower has come.
+type phase uint8
+
+const (
+	// starting: the positions of the target were not taken over yet.
+	starting phase = iota
+	// waiting: rotated files may be read, but no file has been seen at the path.
+	waiting
+	// following: a file was seen at the path; each further one is its successor.
+	following
+	// skipped: the path is not read, because the position of its file is damaged
+	// and on_positions_file_error is "skip". Rotated files are still read.
+	skipped
+)
+
+// enter changes the phase: starting → waiting → following or skipped.
+func (f *follower) enter(next phase) {
+	if ok := next == waiting && f.phase == starting || next > waiting && f.phase == waiting; !ok {
+		panic(fmt.Sprintf("BUG: a follower cannot go from phase %d to %d", f.phase, next))
 	}
-	return f.files[len(f.files)-1]
+	f.phase = next
 }
 
-// checkPath finds out what is at the path.
+// newFollower returns the follower of a target.
+func newFollower(c *Component, set *settings, t target) *follower {
+	f := &follower{c: c, set: set, target: t}
+	f.slot.pause, f.slot.snapshot.stale = set.minPause, true
+	f.calls.watch, f.calls.name = c.opts.Watch, "reading "+t.path
+	f.trouble = troubleLog{c: c, path: t.path}
+	f.sender = newSender(c, &f.calls, &f.target)
+	return f
+}
+
+// isWithdrawn reports whether the target was removed although its file is still
+// there: its config changed. The follower does not wait for more lines then.
+func (f *follower) isWithdrawn() bool { return f.removed && f.files.current != nil }
+
+// checkPath looks at the path and adds the file there to files if it is new.
 func (f *follower) checkPath(now time.Time) error {
-	if !f.began {
-		if err := f.begin(now); err != nil {
+	if f.phase == starting {
+		if err := f.loadPositions(now); err != nil {
 			return err
 		}
 	}
-	if f.ignored {
+	if f.phase == skipped {
 		return nil
 	}
 	id, fi, err := stat(f.target.path)
-	if f.leaving {
+	cur := f.files.current
+	if f.removed {
 		// If its name is gone too, the file was rotated or deleted: a pattern does
 		// not match it any more.
-		lf := f.fileAtPath()
-		f.here = lf != nil && err == nil && lf.id == id
+		if cur != nil && (err != nil || cur.id != id) {
+			f.files.clearCurrent()
+		}
 		return nil
 	}
 	if err != nil {
 		if isMissing(err) {
-			f.here = false
+			f.files.clearCurrent()
 			return nil
 		}
 		return fmt.Errorf("cannot look at %s: %w", f.target.path, err)
 	}
-	if lf := f.fileAtPath(); lf != nil && lf.id == id {
-		return f.checkTruncated(lf, fi, now)
+	if cur != nil && cur.id == id {
+		return f.checkTruncated(cur, fi, now)
 	}
-	if i := slices.IndexFunc(f.files, func(lf *logFile) bool { return lf.id == id }); i >= 0 {
-		// It was renamed and is back.
-		lf := f.files[i]
-		f.files = append(slices.Delete(f.files, i, i+1), lf)
-		f.here = true
-		lf.rotation = rotation{}
-		if lf.f == nil {
-			m, err := f.open(f.target.path)
-			if err != nil || m == nil {
-				return err
-			}
-			lf.f = m.f // of another file only if it was renamed again, which the next look tells
-		}
-		lf.updateSize(fi, now)
-		return nil
+	if lf := f.files.find(id); lf != nil {
+		return f.bringBack(lf, fi, now)
 	}
 	if err := check(f.target.path, fi); err != nil {
 		return err
 	}
 	if f.c.owns.other(f, id) {
-		f.here = false
+		f.files.clearCurrent()
 		return nil // another target with these labels follows it by its other name
 	}
-	return f.change(now)
+	return f.addCurrent(now)
 }
 
-// checkTruncated looks again at the file at the path. If it was written to and is not
-// longer than before, what is there may be another content: it was truncated and
-// has grown since, maybe to just the old place.
+// bringBack makes lf current again, which was rotated and got its name back.
+func (f *follower) bringBack(lf *logFile, fi fs.FileInfo, now time.Time) error {
+	f.files.setCurrent(lf)
+	lf.rotation = rotation{}
+	if lf.f == nil {
+		opened, err := f.open(f.target.path)
+		if err != nil {
+			return err
+		}
+		if opened == nil {
+			f.files.clearCurrent()
+			return nil
+		}
+		lf.f = opened.f // of another file only if it was renamed again, which the next look detects
+	}
+	lf.updateSize(fi, now)
+	return nil
+}
+
+// checkTruncated checks the file at the path. If it was written to and is not
+// longer than at the last look, its content may have changed: it may have been
+// truncated and have grown since, perhaps to exactly the old size.
 func (f *follower) checkTruncated(lf *logFile, fi fs.FileInfo, now time.Time) error {
 	shrunk := lf.in == nil && fi.Size() < lf.size
 	lf.doubted = lf.doubted || shrunk || lf.in == nil && fi.Size() == lf.size && !fi.ModTime().Equal(lf.written)
@@ -116,7 +135,7 @@ func (f *follower) checkTruncated(lf *logFile, fi fs.FileInfo, now time.Time) er
 	if !lf.doubted {
 		return nil
 	}
-	lf.scanned = 0 // the part of a line may be another one
+	lf.scanned = 0 // the part of a line may have changed
 	same := lf.size >= lf.offset && !(shrunk && lf.fresh)
 	if same {
 		var err error
@@ -126,93 +145,90 @@ func (f *follower) checkTruncated(lf *logFile, fi fs.FileInfo, now time.Time) er
 	}
 	lf.doubted = false
 	if !same {
-		f.truncated(lf, now)
+		f.restartTruncated(lf, now)
 	}
 	return nil
 }
 
-// change begins with the file that is at the path now.
-func (f *follower) change(now time.Time) error {
+// addCurrent opens the file at the path, which is not among files, and makes it
+// the current one.
+func (f *follower) addCurrent(now time.Time) error {
 	lf, err := f.open(f.target.path)
-	if err != nil || lf == nil {
+	if err != nil {
 		return err
 	}
-	if f.set.format != "" && f.set.delay > 0 {
-		if f.appears.IsZero() {
-			f.appears = now.Add(f.set.delay)
-		}
-		if now.Before(f.appears) {
-			lf.close()
-			return nil
-		}
-		f.appears = time.Time{}
-	}
-	if !f.c.owns.claimFile(f, lf.id) {
-		lf.close() // another one was quicker
-		f.here = false
+	if lf == nil {
+		f.files.clearCurrent()
 		return nil
 	}
-	if !f.met {
-		if err := f.first(lf, now); err != nil {
+	if f.set.format != "" && !f.delay.isOver(now, f.set.delay) {
+		lf.close()
+		return nil
+	}
+	if !f.c.owns.claimFile(f, lf.id) {
+		lf.close() // another follower has claimed it meanwhile
+		f.files.clearCurrent()
+		return nil
+	}
+	if f.phase == waiting {
+		if err := f.resumeFirst(lf, now); err != nil {
 			f.drop(lf)
 			return err
 		}
-		f.met = true
-		f.files = append(f.files, lf)
+		f.enter(following)
+		f.files.add(lf)
 	} else {
-		f.follows(lf, now)
+		f.addNext(lf, now)
 	}
 	lf.grew = now
-	f.here = true
+	f.files.setCurrent(lf)
 	return nil
 }
 
-// follows adds lf, which has come to the path since.
-func (f *follower) follows(lf *logFile, now time.Time) {
-	n := len(f.files)
-	if n == 0 {
-		if !f.past.IsZero() {
+// addNext adds lf, which has come to the path after another file.
+func (f *follower) addNext(lf *logFile, now time.Time) {
+	old := f.files.newest()
+	if old == nil {
+		if !f.files.ended.IsZero() {
 			f.c.metrics.rotations.WithLabelValues("renamed").Inc()
-			f.missed(f.past, lf)
-		} // else another target with these labels had it, or had all before it
+			f.addMissed(f.files.ended, lf)
+		} // else another target with these labels had it, or had all files until now
 		f.rejoin(lf)
 		return
 	}
-	before := f.files[n-1]
-	names, _ := before.refresh(now)
-	if f.replaces(lf, before, names) {
-		f.c.positions.change(before.pos, func(p *position) { p.id, p.real = lf.id, lf.real })
-		lf.resume(before.pos)
+	names, _ := old.refresh(now)
+	if f.replaces(lf, old, names) {
+		f.c.positions.change(old.pos, func(p *position) { p.id, p.real = lf.id, lf.real })
+		lf.resume(old.pos)
 		lf.again = nil // they are under way
-		f.drop(before)
-		f.files[n-1] = lf
+		f.drop(old)
+		f.files.replace(len(f.files.all)-1, lf)
 		return
 	}
-	if same, err := before.hasMarks(before.head, before.tail, before.offset); before.in == nil && !same && err == nil {
-		f.truncated(before, now) // and renamed then, both since the last look
+	if same, err := old.hasMarks(old.head, old.tail, old.offset); old.in == nil && !same && err == nil {
+		f.restartTruncated(old, now) // and then renamed, both since the last look
 	}
 	f.c.metrics.rotations.WithLabelValues("renamed").Inc()
-	f.missed(before.written, lf)
+	f.addMissed(old.written, lf)
 	f.rejoin(lf)
 }
 
-// rejoin adds lf, which goes on if it was followed before.
+// rejoin adds lf, which continues at its position if it has one.
 func (f *follower) rejoin(lf *logFile) {
 	if p := f.c.positionOf(f.target.key, lf); p != nil {
 		f.resumeAt(p, lf)
 		lf.again = nil // they are under way
 	} else {
-		f.fresh(lf, 0)
+		f.startAt(lf, 0)
 	}
-	f.files = append(f.files, lf)
+	f.files.add(lf)
 }
 
-// open opens what is at a path, nil when that is not there any more.
+// open opens the file at a path. It returns nil if there is none.
 func (f *follower) open(path string) (*logFile, error) {
 	file, err := f.c.openFile(path)
 	if err != nil {
 		if isMissing(err) {
-			f.here = false
 			return nil, nil
 		}
 		return nil, fmt.Errorf("cannot open %s: %w", path, err)
@@ -228,120 +244,113 @@ func (f *follower) open(path string) (*logFile, error) {
 	f.c.starved.Store(false)
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		real = path // it went meanwhile
+		real = path // it was removed meanwhile
 	}
 	return newLogFile(file, fi, real, f.set.coding, f.set.format), nil
 }
 
-// replaces reports whether lf is before, saved anew by who does that with a file
-// of its own that gets the name: all that was read is there too. Files whose
-// names are gone and whose first kilobyte is equal are the same for Alloy too.
-func (f *follower) replaces(lf, before *logFile, names uint64) bool {
-	if names > 0 || before.head.n < headSize || before.unread() {
+// replaces reports whether lf replaced old with all that was read of it: some
+// programs save a file by writing a new one and renaming it. The name of old
+// must be gone, and its first kilobyte must be equal, which is Alloy's rule too.
+func (f *follower) replaces(lf, old *logFile, names uint64) bool {
+	if names > 0 || old.head.n < headSize || old.unread() {
 		return false
 	}
-	ok, err := lf.hasMarks(before.head, before.tail, before.offset)
+	ok, err := lf.hasMarks(old.head, old.tail, old.offset)
 	return ok && err == nil
 }
 
-// fresh makes lf begin at an offset of which no position is known.
-func (f *follower) fresh(lf *logFile, offset int64) {
-	p := &position{labels: f.target.key, path: f.target.path, real: lf.real, id: lf.id, began: offset, read: offset, last: f.sender.last, written: max(lf.written.UnixNano(), 0)}
+// startAt starts reading lf at an offset and gives it a new position.
+func (f *follower) startAt(lf *logFile, offset int64) {
+	p := &position{
+		labels: f.target.key, path: f.target.path, real: lf.real, id: lf.id, began: offset, read: offset,
+		last: f.sender.last, written: max(lf.written.UnixNano(), 0),
+	}
 	f.c.positions.add(p)
 	lf.resume(p)
 }
 
-// missed adds the files that came after one that was last written to at
-// since, and before lf: rotations that nobody saw.
-func (f *follower) missed(since time.Time, lf *logFile) {
+// addMissed adds the files that came after a file that was last written to at
+// since, and before lf: rotations that happened between two looks.
+func (f *follower) addMissed(since time.Time, lf *logFile) {
 	d := f.c.listDirectories(lf.real, f.target.path)
 	for _, l := range d.rotatedSince(since, func(l listed) bool {
-		return l.id == lf.id || f.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key)
+		return l.id == lf.id || f.files.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key)
 	}) {
 		m, err := f.open(l.path)
 		if err != nil || m == nil {
-			continue // it is looked at as lost if it was
+			continue // if it is lost, that is counted elsewhere
 		}
-		// The inode of a file that was deleted may belong to another one by now.
+		// The inode of a deleted file may belong to another file by now.
 		known := f.c.positionOf(f.target.key, m) != nil
 		if m.id != l.id || known || !f.c.owns.claimFile(f, m.id) {
 			m.close()
 			continue
 		}
-		f.fresh(m, 0)
-		f.files = append(f.files, m)
+		f.startAt(m, 0)
+		f.files.add(m)
 		f.c.metrics.rotations.WithLabelValues("missed").Inc()
 		f.c.opts.Logger.Info("a file was rotated more than once since it was last looked at; it is read before the current one", "path", f.target.path, "file", l.path)
 	}
 }
 
-func (f *follower) holds(id identity) bool {
-	return slices.ContainsFunc(f.files, func(lf *logFile) bool { return lf.id == id })
-}
-
-// truncated begins anew with the file at the path, of which the content that was
-// read is gone. What was not read of that may be in a copy.
-func (f *follower) truncated(lf *logFile, now time.Time) {
-	i := slices.Index(f.files, lf)
+// restartTruncated reads lf from its start, because the content that was read is
+// gone. If a copy of that content is found, the rest of the copy is read first.
+func (f *follower) restartTruncated(lf *logFile, now time.Time) {
+	i := f.files.index(lf)
 	f.c.metrics.rotations.WithLabelValues("truncated").Inc()
-	var copied *logFile
-	for range maxSearches {
-		if lf.head.n == 0 {
-			break // nothing tells which it is
-		}
-		d := f.c.listDirectories(lf.real, f.target.path)
-		// What cannot be opened now will not be asked for later: the file goes on.
-		copied, _ = d.find(lf.pos, f.set.coding, f.set.format, func(id identity) bool {
-			return id == lf.id || f.holds(id) || f.c.owns.other(f, id)
-		})
-		if copied != nil && !f.c.owns.claimFile(f, copied.id) {
-			copied.close()
-			copied = nil
-		}
-		if copied != nil || !d.moved() {
-			break
-		}
-	}
+	copied := f.findCopy(lf)
 	old := lf.pos
-	f.files = f.files[:i]
+	f.files.cut(i)
 	if copied != nil {
 		again := lf.again
 		f.c.positions.change(old, func(p *position) { p.id, p.real = copied.id, copied.real })
 		copied.resume(old)
 		copied.again = again
 		copied.grew = now
-		f.files = append(f.files, copied)
-		f.missed(copied.written, lf)
+		f.files.add(copied)
+		f.addMissed(copied.written, lf)
 	} else {
 		if lf.fresh {
-			f.missed(lf.earlier, lf) // of what nothing was read a copy is one that is new
+			f.addMissed(lf.earlier, lf) // nothing of it was read, so its copy is a new file
 		}
-		if len(f.files) == i {
+		if len(f.files.all) == i {
 			lf.size = lf.before
 			f.countLost(lf, "it was truncated")
 		}
 		f.c.positions.finish(old)
 	}
-	f.restart(lf)
-	f.fresh(lf, 0)
+	lf.forgetContent()
+	f.startAt(lf, 0)
 	lf.grew = now
-	f.files = append(f.files, lf)
+	f.files.add(lf)
 }
 
-// restart forgets what is known of the content of lf.
-func (f *follower) restart(lf *logFile) {
-	if fi, err := lf.f.Stat(); err == nil {
-		lf.raw, lf.written = fi.Size(), fi.ModTime()
+// findCopy opens the copy of lf that a truncation left, nil if there is none.
+func (f *follower) findCopy(lf *logFile) *logFile {
+	if lf.head.n == 0 {
+		return nil // nothing identifies the copy
 	}
-	lf.size = lf.raw
-	if lf.in != nil {
-		lf.size, lf.ended, lf.broken = unknownSize, false, nil
-		lf.in.reset()
+	for range maxSearches {
+		d := f.c.listDirectories(lf.real, f.target.path)
+		// A copy that cannot be opened now is not tried again: the file goes on.
+		copied, _ := d.find(lf.pos, f.set.coding, f.set.format, func(id identity) bool {
+			return id == lf.id || f.files.holds(id) || f.c.owns.other(f, id)
+		})
+		if copied != nil {
+			if f.c.owns.claimFile(f, copied.id) {
+				return copied
+			}
+			copied.close()
+		}
+		if !d.moved() {
+			return nil
+		}
 	}
-	lf.again, lf.actual, lf.tracked = nil, nil, 0
+	return nil
 }
 
-// countLost counts what is known to be there of lf and will not be read.
+// countLost counts the bytes of lf that are known to exist and will not be read.
 func (f *follower) countLost(lf *logFile, why string) {
 	n := f.abandon(lf.pos, lf.again)
 	size := lf.size
@@ -352,11 +361,11 @@ func (f *follower) countLost(lf *logFile, why string) {
 		n += size - lf.offset
 	}
 	lf.again = nil
-	f.lost(n, lf.real, lf.offset, why)
+	f.reportLost(n, lf.real, lf.offset, why)
 }
 
-// abandon forgets ranges that were to be sent again, and returns how long they
-// are.
+// abandon removes ranges that were to be sent again from p and returns their
+// length.
 func (f *follower) abandon(p *position, again []span) (n int64) {
 	for _, r := range again {
 		n += r.to - r.from
@@ -369,7 +378,7 @@ func (f *follower) abandon(p *position, again []span) (n int64) {
 	return n
 }
 
-func (f *follower) lost(n int64, real string, offset int64, why string) {
+func (f *follower) reportLost(n int64, real string, offset int64, why string) {
 	if n > 0 {
 		f.c.metrics.lost.Add(float64(n))
 		f.c.opts.Logger.Warn("lines are lost: a file was not read to its end",
@@ -377,23 +386,19 @@ func (f *follower) lost(n int64, real string, offset int64, why string) {
 	}
 }
 
-// finish closes a file that was read to its end.
+// finish closes the i-th file, which was read to its end.
 func (f *follower) finish(i int) {
-	lf := f.files[i]
-	if f.leaving && lf == f.fileAtPath() {
-		// It is at its path still, and goes on if the target comes back.
-	} else {
+	lf := f.files.all[i]
+	// A withdrawn file is still at its path. It continues if the target comes back.
+	if !f.removed || lf != f.files.current {
 		f.c.positions.finish(lf.pos)
-		f.past = lf.written
+		f.files.ended = lf.written
 	}
 	f.drop(lf)
-	if lf == f.fileAtPath() {
-		f.here = false
-	}
-	f.files = slices.Delete(f.files, i, i+1)
+	f.files.remove(i)
 }
 
-// drop lets go of a file.
+// drop closes a file and gives up its ownership.
 func (f *follower) drop(lf *logFile) {
 	f.c.owns.release(f, lf.id)
 	if lf.in != nil {
@@ -402,12 +407,12 @@ func (f *follower) drop(lf *logFile) {
 	lf.close()
 }
 
-// close lets go of all files; their positions stay.
+// close closes all files; their positions stay.
 func (f *follower) close() {
-	for _, lf := range f.files {
+	for _, lf := range f.files.all {
 		f.drop(lf)
 	}
-	f.files, f.here = nil, false
+	f.files = fileList{}
 	f.sender.close()
 }
 
@@ -415,29 +420,50 @@ func (f *follower) close() {
 // be reported, and reading is tried again.
 func (f *follower) handleReadError(lf *logFile, err error, now time.Time) (outcome, error) {
 	switch {
-	case errors.Is(err, errChanged) && lf == f.fileAtPath():
-		f.truncated(lf, now)
+	case errors.Is(err, errChanged) && lf == f.files.current:
+		f.restartTruncated(lf, now)
 		return more, nil
 	case errors.Is(err, errChanged):
 		f.countLost(lf, "it was written over")
-		f.finish(slices.Index(f.files, lf))
+		f.finish(f.files.index(lf))
 		return more, nil
 	}
 	return idle, fmt.Errorf("cannot read %s: %w", lf.real, err)
 }
 
-// keepTrack looks, while nothing is read, whether the file at the path is still
-// what it was, and remembers its start: a copy must be known when it is needed.
+// keepTrack checks, while nothing is read, whether the file at the path still has
+// the content that was read, and updates the mark of its start: a copy must be
+// recognized when it is needed.
 func (f *follower) keepTrack(now time.Time) {
-	lf := f.fileAtPath()
+	lf := f.files.current
 	if lf == nil || lf.in != nil || lf.size == lf.tracked {
 		return
 	}
 	if ok, err := lf.hasMarks(lf.head, lf.tail, lf.offset); !ok && err == nil {
-		f.truncated(lf, now)
+		f.restartTruncated(lf, now)
 	}
 	if head, grown := lf.grownHead(lf.size); grown {
 		f.c.positions.head(lf.pos, head)
 	}
 	lf.tracked = lf.size
+}
+
+// startDelay is decompression.initial_delay: a compressed file is not opened
+// until it has been at the path for that long.
+type startDelay struct{ until time.Time }
+
+// isOver reports whether the delay of the file at the path has passed. The first
+// call starts it, and the call that reports true ends it.
+func (s *startDelay) isOver(now time.Time, delay time.Duration) bool {
+	if delay <= 0 {
+		return true
+	}
+	if s.until.IsZero() {
+		s.until = now.Add(delay)
+	}
+	if now.Before(s.until) {
+		return false
+	}
+	s.until = time.Time{}
+	return true
 }

@@ -218,11 +218,11 @@ func (lf *logFile) try(want int, whole bool) (c chunk, ok bool, err error) {
 		lf.size = lf.offset + int64(n-before)
 	}
 	data := arena[before:n]
-	skipped := lf.start(data)
-	c.holes = skipped.holes
-	data = data[skipped.n:]
-	lf.offset += int64(skipped.n)
-	if skipped.n > 0 && len(data) == 0 {
+	prefix := lf.start(data)
+	c.holes = prefix.holes
+	data = data[prefix.n:]
+	lf.offset += int64(prefix.n)
+	if prefix.n > 0 && len(data) == 0 {
 		lf.setTail(arena[:n])
 		return c, true, nil
 	}
@@ -235,16 +235,16 @@ func (lf *logFile) try(want int, whole bool) (c chunk, ok bool, err error) {
 		c.cut = true
 		end = lf.cut(data)
 	case !atEnd:
-		lf.offset -= int64(skipped.n)
+		lf.offset -= int64(prefix.n)
 		c.to = 1
 		return c, false, nil
 	}
 	if end == 0 {
 		lf.scanned = lf.offset + int64(len(data))
-		if skipped.n > 0 {
-			lf.setTail(arena[:before+skipped.n])
+		if prefix.n > 0 {
+			lf.setTail(arena[:before+prefix.n])
 		}
-		return c, skipped.n > 0, nil
+		return c, prefix.n > 0, nil
 	}
 	c.lines, c.bad = lf.actual.split(data[:end])
 	c.from, c.to = lf.offset, lf.offset+int64(end)
@@ -273,7 +273,7 @@ func (lf *logFile) cut(b []byte) int {
 // zeros are what a hole is compared with: it may have gigabytes.
 var zeros [4096]byte
 
-type skipped struct {
+type prefix struct {
 	n     int
 	holes int64
 }
@@ -281,7 +281,7 @@ type skipped struct {
 // start looks at the start of the file: at the mark of its encoding, and at the
 // hole that is left where a writer goes on at its place in a file that was
 // truncated. It returns how much of data is neither.
-func (lf *logFile) start(data []byte) (s skipped) {
+func (lf *logFile) start(data []byte) (s prefix) {
 	if (!lf.fresh || lf.offset > 0) && lf.actual == nil {
 		var b [4]byte
 		n, _ := lf.readAt(b[:], 0) // what cannot be read has no mark
@@ -350,6 +350,41 @@ func (lf *logFile) grownHead(upTo int64) (mark, bool) {
 	}
 	lf.head = markOf(b[:n])
 	return lf.head, true
+}
+
+// lastLineEnd returns where the last whole line ends.
+func (lf *logFile) lastLineEnd() (int64, error) {
+	const step = 4096 // a multiple of all widths
+	lf.start(nil)
+	c := lf.coding
+	var head [4]byte
+	if n, _ := lf.readAt(head[:], 0); n > 0 {
+		c, _ = c.byMark(head[:n])
+	}
+	b := make([]byte, step)
+	for at := (lf.size - 1) / step * step; at >= 0; at -= step {
+		n, err := lf.readAt(b, at)
+		if err != nil {
+			return 0, err
+		}
+		if end := c.end(b[:n]); end > 0 {
+			return at + int64(end), nil
+		}
+	}
+	return 0, nil
+}
+
+// forgetContent forgets what is known of the content, which has changed.
+func (lf *logFile) forgetContent() {
+	if fi, err := lf.f.Stat(); err == nil {
+		lf.raw, lf.written = fi.Size(), fi.ModTime()
+	}
+	lf.size = lf.raw
+	if lf.in != nil {
+		lf.size, lf.ended, lf.broken = unknownSize, false, nil
+		lf.in.reset()
+	}
+	lf.again, lf.actual, lf.tracked = nil, nil, 0
 }
 
 func (lf *logFile) close() {

@@ -7,6 +7,16 @@ import (
 	"github.com/weir-run/weir/engine/glob"
 )
 
+// resolveState says whether the targets of the arguments are being looked up.
+type resolveState uint8
+
+const (
+	notResolving resolveState = iota
+	resolving
+	outdated // resolving, and to be done again because the arguments have changed since
+)
+
+// resolution is the result of looking up the targets of arguments.
 type resolution struct {
 	args     *Arguments
 	targets  []target
@@ -16,11 +26,11 @@ type resolution struct {
 
 // resolve begins to find the targets.
 func (s *scheduler) resolve() {
-	if s.resolving {
-		s.again = true
+	if s.resolving != notResolving {
+		s.resolving = outdated
 		return
 	}
-	s.resolving, s.again = true, false
+	s.resolving = resolving
 	now := s.c.opts.Clock.Now()
 	s.synced = now
 	s.wg.Go(func() {
@@ -32,7 +42,8 @@ func (s *scheduler) resolve() {
 
 // reconcile makes the followers those of the targets.
 func (s *scheduler) reconcile(r resolution) {
-	s.resolving = false
+	again := s.resolving == outdated
+	s.resolving = notResolving
 	set := newSettings(r.args)
 	same := s.set != nil && *set == *s.set
 	if same {
@@ -74,18 +85,18 @@ func (s *scheduler) reconcile(r resolution) {
 	for _, t := range r.targets {
 		if f := s.all[t.id()]; f != nil {
 			if f.set != set {
-				f.retarget = &t
+				f.slot.retarget = &t
 			}
 		} else if fs := left[t.path]; len(fs) > 0 {
 			f, left[t.path] = fs[0], fs[1:]
-			f.retarget = &t
+			f.slot.retarget = &t
 			s.all[t.id()] = f
 		} else if f := returning[t.id()]; f != nil {
 			delete(s.ended, f)
 			s.all[t.id()] = f
 		} else {
 			f := newFollower(s.c, set, t)
-			f.due = now
+			f.slot.due = now
 			s.all[t.id()] = f
 			s.enqueue(f)
 			continue
@@ -94,28 +105,28 @@ func (s *scheduler) reconcile(r resolution) {
 	}
 	for _, fs := range left {
 		for _, f := range fs {
-			if !s.isBusy(f) { // else it comes back, and is adjusted then
-				f.pause, f.due = set.minPause, now
+			if !f.slot.isRunning() { // else it comes back, and is adjusted then
+				f.slot.pause, f.slot.due = set.minPause, now
 			}
 			s.ended[f] = struct{}{}
 			s.adjust(f)
 		}
 	}
-	if s.again {
+	if again {
 		s.resolve()
 	}
 }
 
 // adjust makes a follower that no worker has what it is to be.
 func (s *scheduler) adjust(f *follower) {
-	if s.isBusy(f) {
+	if f.slot.isRunning() {
 		return // when it comes back
 	}
-	if f.retarget != nil {
-		f.applyTarget(s.set, *f.retarget)
-		f.retarget = nil
+	if f.slot.retarget != nil {
+		f.applyTarget(s.set, *f.slot.retarget)
+		f.slot.retarget = nil
 	}
-	f.leaving = s.hasLeft(f)
+	f.removed = s.hasLeft(f)
 	s.enqueue(f)
 }
 
@@ -125,12 +136,12 @@ func (f *follower) applyTarget(set *settings, t target) {
 	old := f.set
 	f.set = set
 	if t.key != f.target.key {
-		for _, lf := range f.files {
+		for _, lf := range f.files.all {
 			f.c.owns.release(f, lf.id)
 		}
 		f.c.positions.rekey(f.target.path, f.target.key, t.key)
 		f.target = t
-		for _, lf := range f.files {
+		for _, lf := range f.files.all {
 			f.c.owns.claimFile(f, lf.id)
 		}
 		f.sender.setTarget(&f.target)
@@ -138,12 +149,12 @@ func (f *follower) applyTarget(set *settings, t target) {
 	if old.encoding == set.encoding && old.format == set.format {
 		return
 	}
-	for _, lf := range f.files {
+	for _, lf := range f.files.all {
 		lf.coding, lf.actual, lf.scanned = set.coding, nil, 0
 	}
 	if old.format != set.format {
 		// Offsets of what is compressed are others: what is at the path begins anew.
-		for len(f.files) > 0 {
+		for len(f.files.all) > 0 {
 			f.finish(0)
 		}
 	}

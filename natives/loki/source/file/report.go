@@ -20,10 +20,11 @@ func (s *scheduler) report(now time.Time) {
 	var files, rotated, unmet int
 	var lag int64
 	show := func(f *follower) {
-		if f.stale = s.isBusy(f); !f.stale {
-			f.known = f.describe()
+		shown := &f.slot.snapshot
+		if shown.stale = f.slot.isRunning(); !shown.stale {
+			shown.files = f.describe()
 		}
-		for _, i := range f.known {
+		for _, i := range shown.files {
 			info = append(info, i)
 			if i.File != "" && !i.Closed {
 				files++
@@ -35,7 +36,7 @@ func (s *scheduler) report(now time.Time) {
 				lag += i.Size - i.Offset
 			}
 		}
-		if len(f.known) > 0 && f.known[0].Error != "" {
+		if len(shown.files) > 0 && shown.files[0].Error != "" {
 			unmet++
 		}
 	}
@@ -107,16 +108,16 @@ func (f *follower) describe() (infos []followerInfo) {
 	if r := f.sender.refused; r != nil {
 		base.Refused, base.RefusedSince, base.Refusal = true, r.since, r.why
 	}
-	if len(f.files) == 0 {
+	if f.files.isEmpty() {
 		return append(infos, base)
 	}
-	for _, lf := range f.files {
+	for _, lf := range f.files.all {
 		i := base
 		i.File, i.Offset, i.Size, i.Acked = lf.real, lf.offset, lf.size, f.c.positions.acknowledged(lf.pos)
 		if lf.in != nil && !lf.ended {
 			i.Size = 0 // nobody knows
 		}
-		i.Rotated, i.Closed = lf != f.fileAtPath(), lf.f == nil
+		i.Rotated, i.Closed = lf != f.files.current, lf.f == nil
 		infos = append(infos, i)
 	}
 	return infos

@@ -1,9 +1,6 @@
 package file
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 const (
 	// partialGrace is how long the end of a rotated file may lack the end of its
@@ -42,16 +39,12 @@ type rotation struct {
 	abandoned string    // why it is closed although it may have a writer, "" if it is not
 }
 
-// isWithdrawn reports whether the target was removed although its file is still
-// there: its config changed. The file is not waited for then.
-func (f *follower) isWithdrawn() bool { return f.leaving && f.here }
-
 // pick returns the file to read next, nil when there is none, and whether
 // its last line is over although it has no end.
 func (f *follower) pick(now time.Time) (lf *logFile, whole bool) {
-	for i := 0; i < len(f.files); {
-		lf := f.files[i]
-		old, ending := lf != f.fileAtPath() || f.leaving, false
+	for i := 0; i < len(f.files.all); {
+		lf := f.files.all[i]
+		old, ending := lf != f.files.current || f.removed, false
 		if old {
 			var closed bool
 			if ending, closed = f.closeIfDone(i, now); closed {
@@ -64,7 +57,7 @@ func (f *follower) pick(now time.Time) (lf *logFile, whole bool) {
 		case lf.in != nil && lf.ended && !lf.unread():
 		case lf.unread():
 			return lf, false
-		case lf.waits() && (ending || f.replaced(i) && now.Sub(lf.grew) >= partialGrace):
+		case lf.waits() && (ending || f.files.hasNewerLines(i) && now.Sub(lf.grew) >= partialGrace):
 			return lf, true
 		case lf.waits() && old:
 			return nil, false // what is newer comes after its end
@@ -78,11 +71,11 @@ func (f *follower) pick(now time.Time) (lf *logFile, whole bool) {
 // removed, if nothing more is to be read of it. ending says that no more will be
 // written to it, as far as is known or waited for.
 func (f *follower) closeIfDone(i int, now time.Time) (ending, closed bool) {
-	lf := f.files[i]
+	lf := f.files.all[i]
 	if lf.f == nil && !f.unpark(i) {
-		return false, !f.holds(lf.id)
+		return false, !f.files.holds(lf.id)
 	}
-	lf = f.files[i]
+	lf = f.files.all[i]
 	if err := f.visit(lf, now); err != nil {
 		f.countLost(lf, err.Error())
 		f.finish(i)
@@ -131,8 +124,8 @@ func (f *follower) visit(lf *logFile, now time.Time) error {
 // isFinished reports whether a rotated file that was read to its end has been
 // idle for long enough and has no writer.
 func (f *follower) isFinished(i int, now time.Time) bool {
-	lf := f.files[i]
-	if lf.in != nil && i+1 < len(f.files) {
+	lf := f.files.all[i]
+	if lf.in != nil && i+1 < len(f.files.all) {
 		return true // nobody appends to a compressed file
 	}
 	if now.Sub(lf.grew) < f.set.idle || now.Sub(lf.left) < f.set.idle {
@@ -161,7 +154,7 @@ func (f *follower) isFinished(i int, now time.Time) bool {
 // because its open handle holds its space on the disk. It reports whether the
 // logFile is closed.
 func (f *follower) expire(i int, now time.Time) (closed bool) {
-	lf := f.files[i]
+	lf := f.files.all[i]
 	if now.Sub(lf.left) < f.set.maxWait {
 		return false
 	}
@@ -189,9 +182,9 @@ func (f *follower) expire(i int, now time.Time) (closed bool) {
 // are or because receivers refuse lines.
 func (f *follower) expireAll(now time.Time) {
 	waits := f.sender.isRefused() // whether lines that come first are not read yet
-	for i := 0; i < len(f.files); {
-		lf := f.files[i]
-		if lf.f == nil || lf == f.fileAtPath() || f.isWithdrawn() || f.visit(lf, now) != nil {
+	for i := 0; i < len(f.files.all); {
+		lf := f.files.all[i]
+		if lf.f == nil || lf == f.files.current || f.isWithdrawn() || f.visit(lf, now) != nil {
 			i++
 			continue
 		}
@@ -211,11 +204,11 @@ func (f *follower) expireAll(now time.Time) {
 // unpark opens a rotated file that was closed because there were too many. It may have another name by now, or be compressed. If it is not found, it
 // is lost and not among the files any more.
 func (f *follower) unpark(i int) bool {
-	lf := f.files[i]
+	lf := f.files.all[i]
 	found, err := f.c.listDirectories(lf.real, f.target.path).find(lf.pos, f.set.coding, f.set.format, func(id identity) bool {
-		return id != lf.id && f.holds(id) || f.c.owns.other(f, id)
+		return id != lf.id && f.files.holds(id) || f.c.owns.other(f, id)
 	})
-	if f.stuck = err; err != nil {
+	if f.files.reopenErr = err; err != nil {
 		return false // it is tried again
 	}
 	if found == nil || !f.c.owns.claimFile(f, found.id) {
@@ -229,12 +222,6 @@ func (f *follower) unpark(i int) bool {
 	}
 	found.resume(lf.pos)
 	found.again, found.grew, found.rotation = lf.again, lf.grew, lf.rotation
-	f.files[i] = found
+	f.files.replace(i, found)
 	return true
-}
-
-// replaced reports whether there is something in a newer file: who writes
-// to this one will know soon, if it does not already.
-func (f *follower) replaced(i int) bool {
-	return slices.ContainsFunc(f.files[i+1:], func(lf *logFile) bool { return lf.raw > 0 })
 }

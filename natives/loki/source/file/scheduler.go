@@ -49,14 +49,14 @@ type scheduler struct {
 	ready []*follower
 	busy  map[*follower]struct{}
 
-	jobs, back chan *follower
-	resolved   chan resolution
-	failed     chan error
-	resolving  bool
-	matched    *Arguments // that the followers are for
-	again      bool       // the arguments changed while resolving
-	workers    int
-	wg         sync.WaitGroup
+	jobs      chan *follower
+	back      chan turnEnd
+	resolved  chan resolution
+	failed    chan error
+	resolving resolveState
+	matched   *Arguments // that the followers are for
+	workers   int
+	wg        sync.WaitGroup
 
 	begun              bool // the targets are known, and all have begun
 	synced             time.Time
@@ -71,7 +71,7 @@ type scheduler struct {
 func newScheduler(c *Component) *scheduler {
 	return &scheduler{
 		c: c, all: map[string]*follower{}, ended: map[*follower]struct{}{}, busy: map[*follower]struct{}{},
-		jobs: make(chan *follower, maxWorkers+maxHung), back: make(chan *follower, maxWorkers+maxHung), resolved: make(chan resolution, 1), failed: make(chan error, 1),
+		jobs: make(chan *follower, maxWorkers+maxHung), back: make(chan turnEnd, maxWorkers+maxHung), resolved: make(chan resolution, 1), failed: make(chan error, 1),
 	}
 }
 
@@ -95,8 +95,8 @@ func (s *scheduler) run(ctx context.Context) error {
 			s.resolve()
 		case r := <-s.resolved:
 			s.reconcile(r)
-		case f := <-s.back:
-			s.returned(f)
+		case end := <-s.back:
+			s.endTurn(end)
 		case <-tick.C():
 			s.tick()
 			tick.Reset(s.period())
@@ -117,14 +117,8 @@ func (s *scheduler) hasLeft(f *follower) bool {
 	return ok
 }
 
-func (s *scheduler) isBusy(f *follower) bool {
-	_, ok := s.busy[f]
-	return ok
-}
-
 func (s *scheduler) enqueue(f *follower) {
-	if !f.queued {
-		f.queued = true
+	if f.slot.queue() {
 		s.ready = append(s.ready, f)
 	}
 }
@@ -133,7 +127,7 @@ func (s *scheduler) enqueue(f *follower) {
 func (s *scheduler) tick() {
 	now := s.c.opts.Clock.Now()
 	due := func(f *follower) {
-		if !s.isBusy(f) && !f.due.After(now) {
+		if f.slot.isDue(now) {
 			s.enqueue(f)
 		}
 	}
@@ -177,7 +171,7 @@ func (s *scheduler) begin() {
 		return
 	}
 	for _, f := range s.all {
-		if s.isBusy(f) || !f.began {
+		if f.slot.isRunning() || f.phase == starting {
 			return
 		}
 	}
@@ -196,7 +190,7 @@ func (s *scheduler) dispatch(ctx context.Context) {
 	}
 	if len(s.busy) >= limit {
 		for f := range s.busy {
-			if now.Sub(f.started) >= stuckAfter {
+			if now.Sub(f.slot.started) >= stuckAfter {
 				limit++
 			}
 		}
@@ -207,12 +201,11 @@ func (s *scheduler) dispatch(ctx context.Context) {
 		f := s.ready[0]
 		s.ready[0] = nil
 		s.ready = s.ready[1:]
-		f.queued = false
 		if len(places) > 0 && places[files.Place(f.target.path)] >= maxHungPlace {
-			f.due = now.Add(stuckAfter)
+			f.slot.postpone(now.Add(stuckAfter))
 			continue
 		}
-		f.started = now
+		f.slot.start(now)
 		s.busy[f] = struct{}{}
 		if s.workers < len(s.busy) {
 			s.workers++
@@ -232,7 +225,7 @@ func (s *scheduler) dispatch(ctx context.Context) {
 // hung returns how many turns wait for a file system, and for which.
 func (s *scheduler) hung(now time.Time) (n int, places map[string]int) {
 	for f := range s.busy {
-		if f.calls.areOpen() && now.Sub(f.started) >= stuckAfter {
+		if f.calls.areOpen() && now.Sub(f.slot.started) >= stuckAfter {
 			if places == nil {
 				places = map[string]int{}
 			}
@@ -246,6 +239,7 @@ func (s *scheduler) hung(now time.Time) (n int, places map[string]int) {
 // runTurn lets f have its turn and gives it back. A panic ends the component, which
 // the engine builds anew.
 func (s *scheduler) runTurn(ctx context.Context, f *follower) {
+	end := turnEnd{f: f}
 	defer func() {
 		if v := recover(); v != nil {
 			select {
@@ -253,38 +247,34 @@ func (s *scheduler) runTurn(ctx context.Context, f *follower) {
 			default:
 			}
 		}
-		s.back <- f
+		s.back <- end
 	}()
-	f.out = f.turn(ctx)
+	end.out = f.turn(ctx)
 }
 
-// returned takes a follower back after its turn.
-func (s *scheduler) returned(f *follower) {
+// turnEnd is a follower that a worker gives back, and how its turn ended.
+type turnEnd struct {
+	f   *follower
+	out outcome
+}
+
+// endTurn takes a follower back after its turn.
+func (s *scheduler) endTurn(end turnEnd) {
+	f := end.f
 	delete(s.busy, f)
-	if f.stale {
-		f.known, f.stale = f.describe(), false
+	if shown := &f.slot.snapshot; shown.stale {
+		*shown = snapshot{files: f.describe()}
 	}
-	now := f.started
-	switch f.out {
-	case more:
-		f.pause = f.set.minPause
+	f.slot.finish(end.out, f.set)
+	if end.out == gone && s.hasLeft(f) {
+		delete(s.ended, f)
+		f.close()
+		return
+	}
+	if end.out == more {
 		s.enqueue(f)
-	case refused:
-		f.due = now.Add(f.set.minPause)
-		f.pause = min(2*f.set.minPause, f.set.maxPause)
-	case crowded:
-		f.due = now
-	case gone:
-		if s.hasLeft(f) {
-			delete(s.ended, f)
-			f.close()
-			return
-		}
-	default:
-		f.due = now.Add(f.pause)
-		f.pause = min(2*f.pause, f.set.maxPause)
 	}
-	if f.retarget != nil || f.leaving != s.hasLeft(f) {
+	if f.slot.retarget != nil || f.removed != s.hasLeft(f) {
 		s.adjust(f)
 	}
 }
@@ -297,11 +287,11 @@ func (s *scheduler) stop(cancel context.CancelFunc) {
 	defer done()
 	for len(s.busy) > 0 {
 		select {
-		case f := <-s.back:
-			delete(s.busy, f)
+		case end := <-s.back:
+			delete(s.busy, end.f)
 		case <-ctx.Done():
 			cancel()
-			delete(s.busy, <-s.back)
+			delete(s.busy, (<-s.back).f)
 		}
 	}
 	close(s.jobs)

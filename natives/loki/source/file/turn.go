@@ -23,8 +23,8 @@ func (f *follower) turn(ctx context.Context) outcome {
 	defer f.calls.end()
 	now := f.c.opts.Clock.Now()
 	err := f.checkPath(now)
-	if now.Sub(f.tended) >= locateEvery && (len(f.files) > 1 || !f.here) {
-		f.tended = now
+	if now.Sub(f.files.checked) >= locateEvery && f.files.hasRotated() {
+		f.files.checked = now
 		f.expireAll(now)
 	}
 	out := idle
@@ -35,7 +35,7 @@ func (f *follower) turn(ctx context.Context) outcome {
 		out, readErr = f.read(ctx, now)
 		err = errors.Join(err, readErr)
 	}
-	f.trouble.report(errors.Join(err, f.stuck))
+	f.trouble.report(errors.Join(err, f.files.reopenErr))
 	return out
 }
 
@@ -57,16 +57,16 @@ func (f *follower) resend(ctx context.Context, now time.Time) outcome {
 func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 	lf, whole := f.pick(now)
 	if lf == nil {
-		if f.leaving && len(f.files) == 0 {
+		if f.removed && f.files.isEmpty() {
 			return gone, nil
 		}
-		if at := f.fileAtPath(); at != nil && at.unread() { // an older file must be read first
+		if at := f.files.current; at != nil && at.unread() { // an older file must be read first
 			f.keepTrack(now)
 		}
 		return idle, nil
 	}
 	crowd := f.c.held.Load() > maxHeld
-	if crowd || lf != f.fileAtPath() {
+	if crowd || lf != f.files.current {
 		f.keepTrack(now) // it is not read now
 	}
 	if crowd {
