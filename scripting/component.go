@@ -165,7 +165,7 @@ func newComponent(s *script, o component.Options, args any, previous component.C
 // newWorker makes a VM, whose ctx is about the worker's call at hand.
 func (c *Component) newWorker(args map[string]any) (w *worker, err error) {
 	w = newWorker()
-	w.vm, err = c.script.program.NewVM(Host{Args: args, Log: c.report.log, Context: newContext(w, c.slots, c.world, c.script.def)})
+	w.vm, err = c.script.program.NewVM(Host{Args: args, Log: c.report.log, Context: newContext(c.host(w), c.slots, c.world, c.script.def)})
 	return w, err
 }
 
@@ -337,17 +337,14 @@ func (c *Component) remembered(b *batch.Metrics) (result, bool) {
 
 // call is one batch in a script.
 type call struct {
+	hookCall
 	c       *Component
 	w       *worker
 	ctx     context.Context // of who sent the batch: what host functions wait within
-	now     time.Time
-	setup   bool         // it is the hook setup, which is not called again
-	run     *runner      // it is the hook run
-	observe func(*Error) // nil: nobody asked
-	// remembering says that a hook runs whose answer is remembered.
-	remembering bool
-	dropped     int    // rows lost to errors
-	first       *Error // of the call
+	run     *runner         // it is the hook run
+	observe func(*Error)    // nil: nobody asked
+	dropped int             // rows lost to errors
+	first   *Error          // of the call
 
 	replay bool       // out of the quarantine
 	on     OnError    // what becomes of data that the script fails on
@@ -355,9 +352,9 @@ type call struct {
 	sends  *sending   // nil: it is not of a sink's send
 	held   *heldError // the batch stays where it is
 
-	outside, outsideFailed bool       // it used the outside, and that did not work
-	kept                   []failures // for the quarantine
-	stored                 int        // rows that go there
+	outside bool       // it used the outside
+	kept    []failures // for the quarantine
+	stored  int        // rows that go there
 }
 
 // reportError reports an error of the call.
@@ -396,7 +393,8 @@ func (k *call) failed(row int, e *Error) (drop bool) {
 
 // newCall begins a call on a worker. It is valid until the next one on it.
 func (c *Component) newCall(ctx context.Context, w *worker) *call {
-	w.at = call{c: c, w: w, ctx: ctx, now: c.opts.Clock.Now(), observe: observer(ctx), replay: isReplay(ctx)}
+	w.at = call{c: c, w: w, ctx: ctx, observe: observer(ctx), replay: isReplay(ctx)}
+	w.at.now, w.at.clock = c.opts.Clock.Now(), c.opts.Clock
 	w.at.on, w.at.final = c.onError(ctx)
 	w.call = &w.at
 	w.begin(c)

@@ -9,35 +9,35 @@ import (
 // Context is what ctx has beside args, log, emit and what else a language binds
 // itself: the table that the manual and the editors' types are made from. Its
 // functions cannot be called.
-func Context() *Module { return newContext(&worker{}, nil, nil, nil) }
+func Context() *Module { return newContext(&hookHost{}, nil, nil, nil) }
 
 // newContext makes what ctx is for the scripts on one VM. Its functions are
-// about the worker's call at hand. What is outside is what the world grants, and
+// about the call at hand. What is outside is what the world grants, and
 // what belongs to a kind is what def says; nil is all there is.
-func newContext(w *worker, slots []*stateSlot, o *world, def *Definition) *Module {
+func newContext(h *hookHost, slots []*stateSlot, o *world, def *Definition) *Module {
 	m := &Module{
 		Name: "ctx",
 		Doc:  "What needs identity, a grant or a clock.",
 		Funcs: []Function{
-			nowFunc(w),
-			sleepFunc(w),
-			healthFunc(w),
-			retryFunc(w),
-			rejectFunc(w),
-			attemptFunc(w),
-			batchIDFunc(w),
+			nowFunc(h),
+			sleepFunc(h),
+			healthFunc(h),
+			retryFunc(h),
+			rejectFunc(h),
+			attemptFunc(h),
+			batchIDFunc(h),
 		},
-		Tables: []*Module{stateModule(w, slots)},
+		Tables: []*Module{stateModule(h, slots)},
 	}
-	m.Tables = append(m.Tables, metricsTable(w))
-	addOutside(m, w, o)
-	addKind(m, w, def)
+	m.Tables = append(m.Tables, metricsTable(h))
+	addOutside(m, h, o)
+	addKind(m, h, def)
 	return m
 }
 
 // addKind adds to ctx what belongs to a kind of component, or all of it for the
 // manual, which has no definition.
-func addKind(m *Module, w *worker, def *Definition) {
+func addKind(m *Module, h *hookHost, def *Definition) {
 	why := map[string]string{} // it is not there
 	add := func(f Function, has bool, what string) {
 		if def == nil || has {
@@ -54,12 +54,12 @@ func addKind(m *Module, w *worker, def *Definition) {
 	if kind != Source {
 		what = fmt.Sprintf("it is for weir.source, a %s exports its receiver alone", kind)
 	}
-	add(exportFunc(w), kind == Source && len(def.Exports) > 0, what)
+	add(exportFunc(h), kind == Source && len(def.Exports) > 0, what)
 	what = "it is for the hook run; what others emit is sent when they return"
 	if kind != Source {
 		what = "it is for the hook run of weir.source"
 	}
-	add(flushFunc(w), kind == Source && def.Run, what)
+	add(flushFunc(h), kind == Source && def.Run, what)
 	outside := m.Absent
 	m.Absent = func(name string) string {
 		if w, ok := why[name]; ok {
@@ -69,7 +69,7 @@ func addKind(m *Module, w *worker, def *Definition) {
 	}
 }
 
-func sleepFunc(w *worker) Function {
+func sleepFunc(h *hookHost) Function {
 	return Function{
 		Name:   "sleep",
 		Doc:    "Waits. The batch at hand, and with it its source, waits as well; the script's time limit does not run. In run it waits as long as it is told to.",
@@ -85,15 +85,15 @@ func sleepFunc(w *worker) Function {
 				return nil, fmt.Errorf("cannot sleep %v seconds", d)
 			}
 			long := time.Duration(d * float64(time.Second))
-			if r := w.call.run; r != nil { // nobody waits for it
-				return nil, r.sleep(long)
+			if sleep := h.call().sleep; sleep != nil { // nobody waits for it
+				return nil, sleep(long)
 			}
-			return w.wait(func(ctx context.Context) (Value, error) { return nil, w.sleep(ctx, long) })
+			return h.wait(func(ctx context.Context) (Value, error) { return nil, h.sleep(ctx, long) })
 		},
 	}
 }
 
-func nowFunc(w *worker) Function {
+func nowFunc(h *hookHost) Function {
 	return Function{
 		Name:   "now",
 		Doc:    "The time of the call: it stands still while a hook runs.",
@@ -104,6 +104,6 @@ func nowFunc(w *worker) Function {
 			Test:   `assert.equals(t:now(), t:metrics("a 1"):value("a"))`,
 			TestJS: `expect(t.metrics("a 1").value("a")).toBe(t.now());`,
 		}},
-		Fn: func([]Value) (Value, error) { return w.call.now.UnixMilli(), nil },
+		Fn: func([]Value) (Value, error) { return h.call().now.UnixMilli(), nil },
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // healthFunc is ctx.health.
-func healthFunc(w *worker) Function {
+func healthFunc(h *hookHost) Function {
 	return Function{
 		Name: "health",
 		Doc:  "Says how the node is, until it is called again or the script is replaced: the page, the metrics and `weir components` show it. Errors of hooks count besides.",
@@ -25,17 +25,17 @@ func healthFunc(w *worker) Function {
 				message = message[:maxHealthMessage]
 			}
 			message = strings.Clone(message)
-			h := component.Health{State: component.Healthy, Message: message, Time: w.call.now}
+			shown := component.Health{State: component.Healthy, Message: message, Time: h.call().now}
 			switch s := args[0].(string); s {
 			case "healthy":
 			case "degraded":
-				h.Message = "degraded: " + message
+				shown.Message = "degraded: " + message
 			case "unhealthy":
-				h.State = component.Unhealthy
+				shown.State = component.Unhealthy
 			default:
 				return nil, &ArgError{Func: "health", Param: "state", Msg: `must be "healthy", "degraded" or "unhealthy"`}
 			}
-			w.call.c.health.set(aspectOwn, h)
+			h.health(shown)
 			return nil, nil
 		},
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -19,12 +18,12 @@ import (
 const maxRedirects = 5
 
 // httpTable is ctx.http.
-func httpTable(w *worker, o *world) *Module {
+func httpTable(h *hookHost, o *world) *Module {
 	options := requestOptions()
 	target := Param{Name: "url", Kind: KindString, Doc: "The URL. script.allow.http must grant it, and where its redirects lead."}
 	result := Result{Kind: KindObject, Type: responseType, Doc: "The answer, whatever its status.", Fails: true}
 	call := func(method, url string, body Value, opts *Map) (Value, error) {
-		return o.request(w, method, url, body, opts)
+		return o.request(h, method, url, body, opts)
 	}
 	optional := Param{Name: "options", Kind: KindMap, Fields: options, Optional: true, Doc: "How."}
 	return &Module{
@@ -231,15 +230,15 @@ assert.same({ "eu" }, t:metrics([[a{host="h1"} 1]]):label_values("host"))`,
 }
 
 // request makes a request for a script.
-func (o *world) request(w *worker, method, to string, body Value, opts *Map) (Value, error) {
+func (o *world) request(h *hookHost, method, to string, body Value, opts *Map) (Value, error) {
 	req, err := o.newRequest(method, to, body, opts)
 	if err != nil {
 		return nil, err
 	}
-	return o.waitFor(w, opts, func(ctx context.Context) (Value, error) {
-		started := w.call.c.opts.Clock.Now()
+	return o.waitFor(h, opts, func(ctx context.Context) (Value, error) {
+		started := h.call().clock.Now()
 		resp, err := o.http.Do(ctx, req)
-		took := w.call.c.opts.Clock.Now().Sub(started)
+		took := h.call().clock.Now().Sub(started)
 		if o.outcomes != nil {
 			status := 0
 			if err == nil {
@@ -250,27 +249,13 @@ func (o *world) request(w *worker, method, to string, body Value, opts *Map) (Va
 		if err != nil {
 			return nil, err
 		}
-		if w.call.failsBy(resp.Status) {
-			w.call.outsideFailed = true
+		if h.call().failsBy(resp.Status) {
+			h.call().outsideFailed = true
 		}
 		out := &response{Response: resp, took: took, body: string(resp.Body), decode: o.json("decode")}
 		resp.Body = nil
 		return &Object{Type: responseType, Data: out}, nil
 	})
-}
-
-// failsBy reports whether an answer says that the outside does not work, rather
-// than something about the data. To a sink that is every error but those which
-// servers answer to what they cannot accept: a record is not to blame for a
-// password.
-func (k *call) failsBy(status int) bool {
-	switch status {
-	case http.StatusTooManyRequests:
-		return true
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return false
-	}
-	return status >= 500 || k.sends != nil && status >= 400
 }
 
 func (o *world) newRequest(method, to string, body Value, opts *Map) (*egress.Request, error) {

@@ -8,7 +8,7 @@ import (
 
 // metricsTable is ctx.metrics: metrics of the script's own, which weir shows
 // beside those of the node.
-func metricsTable(w *worker) *Module {
+func metricsTable(h *hookHost) *Module {
 	labels := Param{Name: "labels", Kind: KindMap, Optional: true, Doc: fmt.Sprintf("Label values by name; the names are the same in all uses of a metric. At most %d, of %d bytes, with values of %d bytes.", maxOwnLabels, maxOwnLabel, maxOwnValue)}
 	help := Param{Name: "help", Kind: KindString, Optional: true, Doc: fmt.Sprintf("What it counts; the first use decides. At most %d bytes.", maxOwnHelp)}
 	name := Param{Name: "name", Kind: KindString, Doc: "Lower case letters, digits and underscores; it is shown as weir_script_custom_<name>, with the label component_id."}
@@ -16,8 +16,7 @@ func metricsTable(w *worker) *Module {
 		return func(args []Value) (Value, error) {
 			labels, _ := args[1].(*Map)
 			help, _ := args[2].(string)
-			c := w.call.c
-			s, wrong, msg := c.mem.metrics.own.get(c.instance.number, kind, args[0].(string), labels, help)
+			s, wrong, msg := h.metric(kind, args[0].(string), labels, help)
 			if msg != "" {
 				return nil, &ArgError{Func: kind.String(), Param: wrong, Msg: msg}
 			}

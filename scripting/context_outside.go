@@ -26,23 +26,23 @@ const (
 
 // addOutside adds to ctx what is granted to a script, or everything for the
 // manual, which has no world.
-func addOutside(m *Module, w *worker, o *world) {
+func addOutside(m *Module, h *hookHost, o *world) {
 	all := o == nil
 	if all {
 		o = &world{}
 	}
 	m.Funcs = append(m.Funcs, secretFunc())
 	if all || o.needs.HTTP {
-		m.Tables = append(m.Tables, httpTable(w, o))
+		m.Tables = append(m.Tables, httpTable(h, o))
 	}
 	if all || len(o.needs.Env) > 0 {
 		m.Tables = append(m.Tables, envTable(o))
 	}
 	if all || o.needs.Read {
-		m.Funcs = append(m.Funcs, readFunc(w, o))
+		m.Funcs = append(m.Funcs, readFunc(h, o))
 	}
 	if all || o.needs.Exec {
-		m.Funcs = append(m.Funcs, execFunc(w, o))
+		m.Funcs = append(m.Funcs, execFunc(h, o))
 	}
 	m.Absent = func(name string) string {
 		if !slices.Contains(needKinds, name) {
@@ -91,7 +91,7 @@ func secretFunc() Function {
 }
 
 // readFunc is ctx.read.
-func readFunc(w *worker, o *world) Function {
+func readFunc(h *hookHost, o *world) Function {
 	return Function{
 		Name: "read",
 		Doc: "Reads a file. It must be a regular file that script.allow.read grants; a symbolic link must not lead out of the folder that the pattern names. " +
@@ -136,9 +136,9 @@ assert.same({ "lab" }, t:metrics("a 1"):label_values("site"))`,
 			}
 			path := args[0].(string)
 			body, err := o.read(path, limit)
-			o.recordReading(w.call, reading{path, limit}, body)
+			o.recordReading(h.call(), reading{path, limit}, body)
 			if err != nil {
-				w.call.outsideFailed = true
+				h.call().outsideFailed = true
 				return nil, err
 			}
 			if s, _ := option[bool](opts, "secret"); s {
@@ -157,7 +157,7 @@ type reading struct {
 
 // recordReading keeps what setup has read of a file; body is nil when it could not be
 // read.
-func (o *world) recordReading(k *call, r reading, body []byte) {
+func (o *world) recordReading(k *hookCall, r reading, body []byte) {
 	if !k.setup {
 		return
 	}
@@ -183,7 +183,7 @@ func (o *world) changed() bool {
 }
 
 // execFunc is ctx.exec.
-func execFunc(w *worker, o *world) Function {
+func execFunc(h *hookHost, o *world) Function {
 	return Function{
 		Name: "exec",
 		Doc: "Runs a program that script.allow.exec grants, without a shell, in the root directory, with nothing but PATH and LC_ALL in its environment, and waits for it. " +
@@ -231,7 +231,7 @@ assert.same({ "007f0101" }, t:metrics("a 1"):label_values("id"))`,
 		}},
 		Fn: func(args []Value) (Value, error) {
 			opts, _ := args[2].(*Map)
-			out, err := o.exec(w, args[0].(string), args[1], opts)
+			out, err := o.exec(h, args[0].(string), args[1], opts)
 			if o.outcomes != nil {
 				o.outcomes.command(err)
 			}
@@ -240,7 +240,7 @@ assert.same({ "007f0101" }, t:metrics("a 1"):label_values("id"))`,
 	}
 }
 
-func (o *world) exec(w *worker, name string, list Value, opts *Map) (Value, error) {
+func (o *world) exec(h *hookHost, name string, list Value, opts *Map) (Value, error) {
 	var args []string
 	if l, ok := list.(*List); ok {
 		size := 0
@@ -274,20 +274,20 @@ func (o *world) exec(w *worker, name string, list Value, opts *Map) (Value, erro
 	if run == nil {
 		run = egress.Run
 	}
-	return o.waitFor(w, opts, func(ctx context.Context) (Value, error) {
-		started := w.call.c.opts.Clock.Now()
+	return o.waitFor(h, opts, func(ctx context.Context) (Value, error) {
+		started := h.call().clock.Now()
 		res, err := run(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		if res.Code != 0 && w.call.sends != nil {
-			w.call.outsideFailed = true
+		if res.Code != 0 && h.call().delivery != nil {
+			h.call().outsideFailed = true
 		}
 		m := NewMap()
 		m.Set("code", int64(res.Code))
 		m.Set("stdout", res.Stdout)
 		m.Set("stderr", res.Stderr)
-		m.Set("seconds", w.call.c.opts.Clock.Now().Sub(started).Seconds())
+		m.Set("seconds", h.call().clock.Now().Sub(started).Seconds())
 		return m, nil
 	})
 }
@@ -303,18 +303,18 @@ func (o *world) lookupEnv(name string) (string, bool) {
 }
 
 // waitFor waits for fn within the call's limits, and within the option timeout.
-func (o *world) waitFor(w *worker, opts *Map, fn func(ctx context.Context) (Value, error)) (Value, error) {
+func (o *world) waitFor(h *hookHost, opts *Map, fn func(ctx context.Context) (Value, error)) (Value, error) {
 	limit, err := timeout(opts)
 	if err != nil {
 		return nil, err
 	}
-	return w.wait(func(ctx context.Context) (Value, error) {
+	return h.wait(func(ctx context.Context) (Value, error) {
 		if limit == 0 {
 			return fn(ctx)
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		alarm := clock.AfterFunc(w.call.c.opts.Clock, limit, func() { cancel(fmt.Errorf("%w: it took longer than %s", errTimeout, limit)) })
+		alarm := clock.AfterFunc(h.call().clock, limit, func() { cancel(fmt.Errorf("%w: it took longer than %s", errTimeout, limit)) })
 		defer alarm.Stop()
 		return fn(ctx)
 	})

@@ -1,9 +1,7 @@
 package scripting
 
-import "context"
-
 // exportFunc is ctx.export.
-func exportFunc(w *worker) Function {
+func exportFunc(h *hookHost) Function {
 	return Function{
 		Name: "export",
 		Doc: "Gives values of what the definition's exports declare, which other blocks of the config refer to. What is not given stays as it is; " +
@@ -31,7 +29,7 @@ export default defineSource({
 			TestJS: `expect(t.advance("1m").text()).toBe("");`,
 		}},
 		Fn: func(args []Value) (Value, error) {
-			if err := w.call.c.export(args[0].(*Map)); err != nil {
+			if err := h.export(args[0].(*Map)); err != nil {
 				return nil, &ArgError{Func: "export", Param: "values", Msg: "is wrong: " + err.Error()}
 			}
 			return nil, nil
@@ -40,7 +38,7 @@ export default defineSource({
 }
 
 // flushFunc is ctx.flush.
-func flushFunc(w *worker) Function {
+func flushFunc(h *hookHost) Function {
 	return Function{
 		Name:   "flush",
 		Doc:    "Sends what the hook run has emitted until now, and waits until it is accepted. Whatever waits does that as well.",
@@ -71,11 +69,11 @@ export default defineSource({
 			TestJS: `expect(t.advance(0)).toEqual("i 1\ni 2\ni 3");`,
 		}},
 		Fn: func([]Value) (Value, error) {
-			r := w.call.run
-			if r == nil {
+			flush := h.call().flush
+			if flush == nil {
 				return nil, &ArgError{Func: "flush", Msg: "it is for the hook run; what others emit is sent when they return"}
 			}
-			return nil, context.Cause(r.ctx)
+			return nil, flush()
 		},
 	}
 }

@@ -9,12 +9,13 @@ import (
 // maxReason is how long a reason may be, in bytes.
 const maxReason = 1000
 
-// sends returns what the call at hand says of its batch.
-func (w *worker) sends(name string) (*sending, error) {
-	if w.call == nil || w.call.sends == nil {
+// deliveryNow returns the delivery of the call at hand.
+func (h *hookHost) deliveryNow(name string) (*delivery, error) {
+	k := h.call()
+	if k == nil || k.delivery == nil {
 		return nil, &ArgError{Func: "ctx." + name, Msg: "it is for the hook send of a sink"}
 	}
-	return w.call.sends, nil
+	return k.delivery, nil
 }
 
 func reasonOf(v Value) string {
@@ -23,7 +24,7 @@ func reasonOf(v Value) string {
 }
 
 // retryFunc is ctx.retry.
-func retryFunc(w *worker) Function {
+func retryFunc(h *hookHost) Function {
 	return Function{
 		Name: "retry",
 		Doc: "Says that the batch was not delivered and is to be sent again: after a while that grows with every attempt, or after what it says. It goes on until the journal's max_age. " +
@@ -57,7 +58,7 @@ t:metrics("a 1")`,
 t.metrics("a 1");`,
 		}},
 		Fn: func(args []Value) (Value, error) {
-			s, err := w.sends("retry")
+			s, err := h.deliveryNow("retry")
 			if err != nil {
 				return nil, err
 			}
@@ -93,7 +94,7 @@ func afterOf(v Value) (d time.Duration, err error) {
 }
 
 // rejectFunc is ctx.reject.
-func rejectFunc(w *worker) Function {
+func rejectFunc(h *hookHost) Function {
 	return Function{
 		Name: "reject",
 		Doc: "Says that the batch, or a record of it, is lost for good: it is counted and not sent again. The node is unhealthy until something is delivered. " +
@@ -132,7 +133,7 @@ t:metrics("a 1")`,
 t.metrics("a 1");`,
 		}},
 		Fn: func(args []Value) (Value, error) {
-			s, err := w.sends("reject")
+			s, err := h.deliveryNow("reject")
 			if err != nil {
 				return nil, err
 			}
@@ -153,7 +154,7 @@ t.metrics("a 1");`,
 }
 
 // attemptFunc is ctx.attempt.
-func attemptFunc(w *worker) Function {
+func attemptFunc(h *hookHost) Function {
 	return Function{
 		Name:   "attempt",
 		Doc:    "Which attempt to send these records it is. A process that was killed counts from 1 again.",
@@ -176,17 +177,17 @@ export default defineSink({
 			TestJS: `t.metrics("a 1");`,
 		}},
 		Fn: func([]Value) (Value, error) {
-			s, err := w.sends("attempt")
+			s, err := h.deliveryNow("attempt")
 			if err != nil {
 				return nil, err
 			}
-			return int64(s.offer.Attempt), nil
+			return int64(s.attempt), nil
 		},
 	}
 }
 
 // batchIDFunc is ctx.batch_id.
-func batchIDFunc(w *worker) Function {
+func batchIDFunc(h *hookHost) Function {
 	return Function{
 		Name: "batch_id",
 		Doc: "A name of the batch that is the same at every attempt to send these records, and no other batch's: for who must not take them twice, as in a header Idempotency-Key. " +
@@ -214,11 +215,11 @@ t:metrics("a 1")`,
 t.metrics("a 1");`,
 		}},
 		Fn: func([]Value) (Value, error) {
-			s, err := w.sends("batch_id")
+			s, err := h.deliveryNow("batch_id")
 			if err != nil {
 				return nil, err
 			}
-			return s.offer.ID, nil
+			return s.id, nil
 		},
 	}
 }

@@ -15,13 +15,9 @@ import (
 // sending is what the hook send says of its batch. What it has said holds,
 // whatever comes after: an error, or a pcall around it.
 type sending struct {
-	offer    *outbox.Offer
-	retry    bool
-	after    time.Duration
-	reason   string         // of retry
-	rejected map[int]string // rows that are lost for good, with the reason
-	all      string         // why all of it is lost for good; "": it is not
-	failed   []failedRow    // of each
+	*delivery
+	offer  *outbox.Offer
+	failed []failedRow // of each
 }
 
 // failedRow is a record that an each of send failed on.
@@ -100,8 +96,8 @@ func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer) attempt 
 	defer c.putBack(p, w)
 	started := time.Now()
 	k := c.newCall(ctx, w)
-	said := &sending{offer: o}
-	k.sends = said
+	said := &sending{offer: o, delivery: &delivery{attempt: o.Attempt, id: o.ID}}
+	k.sends, k.delivery = said, said.delivery
 	dropped, err := k.send(o.Batch)
 	if err := w.vm.End(); err != nil {
 		k.reportError(AsError(err))

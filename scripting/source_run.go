@@ -96,7 +96,8 @@ func (c *Component) runOnce(life, run context.Context, well time.Time) error {
 			c.report.done(source, nil)
 		}
 	}
-	r.k.run = r
+	r.k.run, r.k.sleep = r, r.sleep
+	r.k.flush = func() error { return context.Cause(r.ctx) }
 	r.k.openEmitted(r.hook, source)
 	_, err = r.k.hook(r.hook)
 	if err != nil && life.Err() == nil {

@@ -17,14 +17,14 @@ type stateSlot struct {
 // stateRef is a piece of state in a VM.
 type stateRef struct {
 	*stateSlot
-	w *worker // its call at hand says what time it is
+	h *hookHost // its call at hand says what time it is
 }
 
 var errStateRemembered = errors.New("cannot use ctx.state in series or stream: the hook is asked once and its answer remembered, so it may only depend on labels and ctx.args; use metrics or logs")
 
 // collection returns the collection and the time, or why it cannot be used here.
 func (r *stateRef) collection() (*state.Collection, int64, error) {
-	k := r.w.call
+	k := r.h.call()
 	switch {
 	case k == nil:
 		return nil, 0, &ArgError{Func: r.decl.Name, Msg: "state can be used in hooks only"}
@@ -34,8 +34,8 @@ func (r *stateRef) collection() (*state.Collection, int64, error) {
 	return r.col, k.now.UnixMilli(), nil
 }
 
-// stateModule makes ctx.state for a worker.
-func stateModule(w *worker, slots []*stateSlot) *Module {
+// stateModule makes ctx.state of a component.
+func stateModule(h *hookHost, slots []*stateSlot) *Module {
 	m := &Module{
 		Name:  "state",
 		Doc:   "What the definition declares in state: shared by all VMs of the node, kept over reloads. Operations are atomic one by one. What they did stays when a hook fails later.",
@@ -52,7 +52,7 @@ func stateModule(w *worker, slots []*stateSlot) *Module {
 		},
 	}
 	for _, s := range slots {
-		m.Consts = append(m.Consts, Const{Name: s.decl.Name, Doc: s.decl.Doc, Value: &Object{Type: StateType(s.decl.Kind), Data: &stateRef{s, w}}})
+		m.Consts = append(m.Consts, Const{Name: s.decl.Name, Doc: s.decl.Doc, Value: &Object{Type: StateType(s.decl.Kind), Data: &stateRef{s, h}}})
 	}
 	return m
 }
@@ -84,6 +84,17 @@ func ofKind(types []*ObjectType, k state.Kind) *ObjectType {
 		}
 	}
 	panic("BUG: unknown kind of state " + string(k))
+}
+
+// oldState is what migrate gets of the collections of another version, by name.
+func oldState(h *hookHost, cols []*state.Collection) *Map {
+	old := NewMap()
+	for _, col := range cols {
+		d := col.Decl()
+		ref := &stateRef{&stateSlot{decl: &State{Decl: d}, col: col}, h}
+		old.Set(d.Name, &Object{Type: ofKind(oldStateTypes, d.Kind), Data: ref})
+	}
+	return old
 }
 
 func stateText(data any) string {

@@ -133,12 +133,7 @@ func (c *Component) migrate(ctx context.Context, p *state.Plan) error {
 		return err
 	}
 	defer c.putBack(c.pool, w)
-	old := NewMap()
-	for _, col := range p.Old {
-		d := col.Decl()
-		ref := &stateRef{&stateSlot{decl: &State{Decl: d}, col: col}, w}
-		old.Set(d.Name, &Object{Type: ofKind(oldStateTypes, d.Kind), Data: ref})
-	}
+	old := oldState(c.host(w), p.Old)
 	_, err = c.newCall(ctx, w).hook(&Hook{Name: hookMigrate, Args: []Value{old, p.OldVersion}})
 	if err != nil {
 		return fmt.Errorf("cannot migrate the state of version %d: %w", p.OldVersion, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
 )
 
 // wait runs fn, which waits for the outside: within the call's context, which
@@ -45,6 +46,25 @@ var errWaited = fmt.Errorf("%w: it waited longer", ErrTime)
 
 func waitedTooLong(limit time.Duration) error {
 	return fmt.Errorf("%w than %s, the limit is script.limits.wait", errWaited, limit)
+}
+
+// host is c as the functions of ctx on a worker see it.
+func (c *Component) host(w *worker) *hookHost {
+	return &hookHost{
+		call: func() *hookCall {
+			if w.call == nil {
+				return nil
+			}
+			return &w.call.hookCall
+		},
+		wait:   w.wait,
+		sleep:  w.sleep,
+		export: c.export,
+		health: func(h component.Health) { c.health.set(aspectOwn, h) },
+		metric: func(kind ownKind, name string, labels *Map, help string) (*ownSeries, string, string) {
+			return c.mem.metrics.own.get(c.instance.number, kind, name, labels, help)
+		},
+	}
 }
 
 // sleeper is a clock on which a script does not wait: that of a test, who would
