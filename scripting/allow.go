@@ -35,22 +35,14 @@ func (a *AllowBlock) Validate() error {
 	return err
 }
 
-// grants are what a block allows.
-type grants struct {
-	urls     []grant.URL
-	env      []grant.Env
-	files    []grant.File
-	commands []grant.Command
-	// All files and programs, which no block grants.
-	anyFile, anyCommand bool
-}
-
-func (a *AllowBlock) grants() (g grants, err error) {
+// grants returns what the block grants. The error joins all that is wrong with the
+// patterns.
+func (a *AllowBlock) grants() (g grant.Set, err error) {
 	var errs [4]error
-	g.urls, errs[0] = parseAll("http", a.HTTP, grant.ParseURL)
-	g.env, errs[1] = parseAll("env", a.Env, grant.ParseEnv)
-	g.files, errs[2] = parseAll("read", a.Read, grant.ParseFile)
-	g.commands, errs[3] = parseAll("exec", a.Exec, grant.ParseCommand)
+	g.URLs, errs[0] = parseAll("http", a.HTTP, grant.ParseURL)
+	g.Env, errs[1] = parseAll("env", a.Env, grant.ParseEnv)
+	g.Files, errs[2] = parseAll("read", a.Read, grant.ParseFile)
+	g.Commands, errs[3] = parseAll("exec", a.Exec, grant.ParseCommand)
 	return g, errors.Join(errs[:]...)
 }
 
@@ -129,35 +121,35 @@ type lack struct {
 }
 
 // lacking returns what a script needs and g does not grant.
-func (n Needs) lacking(g grants) (ls []lack) {
-	if n.HTTP && len(n.URLs) == 0 && len(g.urls) == 0 {
+func lacking(n Needs, g grant.Set) (ls []lack) {
+	if n.HTTP && len(n.URLs) == 0 && len(g.URLs) == 0 {
 		ls = append(ls, lack{"http", "http", "https://HOST/*"})
 	}
 	for _, u := range n.URLs {
-		if !slices.ContainsFunc(g.urls, func(p grant.URL) bool { return p.Covers(u) }) {
+		if !slices.ContainsFunc(g.URLs, func(p grant.URL) bool { return p.Covers(u) }) {
 			ls = append(ls, lack{"http", "http " + u.String(), u.String()})
 		}
 	}
 	for _, name := range n.Env {
-		if !slices.ContainsFunc(g.env, func(p grant.Env) bool { return p.Match(name) }) {
+		if !slices.ContainsFunc(g.Env, func(p grant.Env) bool { return p.Match(name) }) {
 			ls = append(ls, lack{"env", "env " + name, name})
 		}
 	}
-	if n.Read && len(n.Files) == 0 && len(g.files) == 0 && !g.anyFile {
+	if n.Read && len(n.Files) == 0 && len(g.Files) == 0 && !g.AnyFile {
 		ls = append(ls, lack{"read", "read", "/FOLDER/*"})
 	}
 	for _, f := range n.Files {
-		if !slices.ContainsFunc(g.files, func(p grant.File) bool { return p.Covers(f) }) {
+		if !slices.ContainsFunc(g.Files, func(p grant.File) bool { return p.Covers(f) }) {
 			ls = append(ls, lack{"read", "read " + f.String(), f.String()})
 		}
 	}
-	if n.Exec && len(n.Programs) == 0 && len(g.commands) == 0 && !g.anyCommand {
+	if n.Exec && len(n.Programs) == 0 && len(g.Commands) == 0 && !g.AnyCommand {
 		ls = append(ls, lack{"exec", "exec", "/usr/bin/NAME"})
 	}
 	for _, name := range n.Programs {
-		if !slices.ContainsFunc(g.commands, func(p grant.Command) bool { return p.Is(name) }) {
+		if !slices.ContainsFunc(g.Commands, func(p grant.Command) bool { return p.Is(name) }) {
 			add := name
-			if programName(name) && !strings.ContainsAny(name, `/\`) {
+			if !strings.ContainsAny(name, `/\`) {
 				add = "/usr/bin/" + name
 			}
 			ls = append(ls, lack{"exec", "exec " + name, add})
@@ -166,30 +158,30 @@ func (n Needs) lacking(g grants) (ls []lack) {
 	return ls
 }
 
-// unneeded returns the patterns of a that the script has no use for, by their
+// unneeded returns the patterns of a that a script with the needs n has no use for, by their
 // attribute.
-func (n Needs) unneeded(a *AllowBlock) map[string][]string {
+func unneeded(n Needs, a *AllowBlock) map[string][]string {
 	g, err := a.grants()
 	if err != nil {
 		return nil
 	}
 	out := map[string][]string{}
-	for _, p := range g.urls {
+	for _, p := range g.URLs {
 		if !n.HTTP || len(n.URLs) > 0 && !slices.ContainsFunc(n.URLs, func(q grant.URL) bool { return p.Covers(q) || q.Covers(p) }) {
 			out["http"] = append(out["http"], p.String())
 		}
 	}
-	for _, p := range g.env {
+	for _, p := range g.Env {
 		if !slices.ContainsFunc(n.Env, p.Match) {
 			out["env"] = append(out["env"], p.String())
 		}
 	}
-	for _, p := range g.files {
+	for _, p := range g.Files {
 		if !n.Read || len(n.Files) > 0 && !slices.ContainsFunc(n.Files, func(q grant.File) bool { return p.Covers(q) || q.Covers(p) }) {
 			out["read"] = append(out["read"], p.String())
 		}
 	}
-	for _, p := range g.commands {
+	for _, p := range g.Commands {
 		if !n.Exec || len(n.Programs) > 0 && !slices.ContainsFunc(n.Programs, p.Is) {
 			out["exec"] = append(out["exec"], p.String())
 		}

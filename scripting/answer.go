@@ -138,3 +138,15 @@ func (a *reply) write(w http.ResponseWriter) {
 	// An error is the client's: it went away.
 	_, _ = strings.NewReader(a.body).WriteTo(w)
 }
+
+// refusal is an answer that is not the script's.
+func refusal(status int, format string, args ...any) *reply {
+	a := &reply{status: status, header: http.Header{"Content-Type": {plainText}}, body: fmt.Sprintf(format, args...) + "\n"}
+	if status == http.StatusServiceUnavailable {
+		a.header.Set("Retry-After", retryAfter)
+	}
+	return a
+}
+
+// How long clients are asked to wait before they come again.
+const retryAfter = "1"

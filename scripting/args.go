@@ -218,6 +218,10 @@ func (a *Arg) goType() reflect.Type {
 	panic("BUG: unknown argument kind " + string(a.Kind))
 }
 
+// IsIdentifier reports whether name can be that of an argument, or a part of that
+// of a block.
+func IsIdentifier(name string) bool { return identifier.MatchString(name) }
+
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // reservedArgs belong to the host in every scripted block, sinkArgs in that of a
@@ -277,4 +281,12 @@ func describe(v any) string {
 		return "null"
 	}
 	return fmt.Sprintf("a %T", v)
+}
+
+func quoteList(ss []string) string {
+	q := make([]string, len(ss))
+	for i, s := range ss {
+		q[i] = fmt.Sprintf("%q", s)
+	}
+	return strings.Join(q, " or ")
 }

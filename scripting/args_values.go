@@ -180,6 +180,9 @@ func (a *Arg) scriptValue(v reflect.Value) any {
 // nothing else.
 type Secret struct{ value string }
 
+// NewSecret returns a secret of a text.
+func NewSecret(text string) Secret { return Secret{text} }
+
 // String returns "<secret>".
 func (Secret) String() string { return "<secret>" }
 

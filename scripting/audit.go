@@ -24,7 +24,7 @@ type Audit struct {
 	Needs    []string    `json:"needs"` // in words, such as `http https://geo.internal/*`
 	State    []string    `json:"state"` // in words, such as `seen set(max 10000, persistent)`
 
-	script *script
+	script *entry
 }
 
 // AuditFile is a file that a script is made of.
@@ -67,7 +67,7 @@ func (a AuditAllow) List() (out []string) {
 }
 
 // audit describes the script; lang is its language, files what it requires.
-func (s *script) audit(lang Language, files []File) *Audit {
+func (s *entry) audit(lang Language, files []File) *Audit {
 	a := &Audit{
 		Name: s.name, Kind: string(s.def.Kind), Language: lang.Name(), Version: s.version,
 		Hooks: nonNil(s.def.Hooks), Needs: nonNil(s.def.Needs.List()), script: s,
@@ -98,11 +98,11 @@ func (a *Audit) Block(args any) AuditBlock {
 		delete(b.Limits, "state") // that of all nodes together
 	}
 	if g, err := block.Allow.grants(); err == nil {
-		for _, l := range a.script.def.Needs.lacking(g) {
+		for _, l := range lacking(a.script.def.Needs, g) {
 			b.Missing = append(b.Missing, l.what)
 		}
 	}
-	unneeded := a.script.def.Needs.unneeded(&block.Allow)
+	unneeded := unneeded(a.script.def.Needs, &block.Allow)
 	for _, kind := range needKinds {
 		for _, p := range unneeded[kind] {
 			b.Unneeded = append(b.Unneeded, kind+" "+p)

@@ -1,14 +1,18 @@
 package scripting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/engine/view"
+	"github.com/weir-run/weir/scripting/state"
 )
 
 // ScriptBlock is the host's side of every scripted block.
@@ -68,6 +72,29 @@ func (b *ScriptBlock) emitLimit(kind ComponentKind, n int) int {
 		return sourceEmit
 	}
 	return 10*n + 10_000
+}
+
+// client returns how ctx.http connects.
+func (b *ScriptBlock) client() httpclient.Arguments { return b.http.client() }
+
+// requestLimits returns the bounds of the requests to the script's routes.
+func (b *ScriptBlock) requestLimits() RequestsBlock { return b.requests }
+
+// checkState returns an error when a script declares more state than its block
+// lets it keep.
+func (b *ScriptBlock) checkState(name string, def *Definition) error {
+	limit := cmp.Or(int64(b.Limits.State), state.DefaultNodeBytes)
+	size := func(n int64) string {
+		text, _ := component.Size(n).MarshalText() // it has no errors
+		return string(text)
+	}
+	for _, d := range def.State {
+		if d.MaxBytes > limit {
+			return fmt.Errorf("cannot use max_bytes = %s of state %s in %s: the node may keep %s; declare less, or write limits { state = %q } in the block script",
+				size(d.MaxBytes), d.Name, name, size(limit), size(d.MaxBytes))
+		}
+	}
+	return nil
 }
 
 // sourceEmit is how many records a call of a source may emit unless its block
@@ -138,23 +165,20 @@ func (o *OnReload) UnmarshalText(text []byte) error {
 }
 
 func choose(into *string, name string, text []byte, supported, planned []string) error {
+	quoted := make([]string, len(supported))
+	for i, s := range supported {
+		quoted[i] = strconv.Quote(s)
+	}
+	what := strings.Join(quoted, " or ")
 	switch s := string(text); {
 	case slices.Contains(supported, s):
 		*into = s
 		return nil
 	case slices.Contains(planned, s):
-		return fmt.Errorf("cannot use %s = %q: it is not supported yet, there is %s", name, s, quoteList(supported))
+		return fmt.Errorf("cannot use %s = %q: it is not supported yet, there is %s", name, s, what)
 	default:
-		return fmt.Errorf("cannot use %s = %q: it must be %s", name, s, quoteList(supported))
+		return fmt.Errorf("cannot use %s = %q: it must be %s", name, s, what)
 	}
-}
-
-func quoteList(ss []string) string {
-	q := make([]string, len(ss))
-	for i, s := range ss {
-		q[i] = fmt.Sprintf("%q", s)
-	}
-	return strings.Join(q, " or ")
 }
 
 // Concurrency is a mode of running one node's calls. Whatever it is, the order

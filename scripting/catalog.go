@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -66,10 +67,10 @@ func NewCatalog(o Options) (component.Catalog, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &catalog{o: o, known: map[string]component.Registration{}, made: map[string]*script{}, passed: map[string]string{}, compiling: map[string]*compilation{}}
+	c := &catalog{o: o, known: map[string]component.Registration{}, made: map[string]*entry{}, passed: map[string]string{}, compiling: map[string]*compilation{}}
 	if o.Namespace != "" {
 		for s := range strings.SplitSeq(o.Namespace, ".") {
-			if !identifier.MatchString(s) {
+			if !IsIdentifier(s) {
 				return nil, fmt.Errorf("cannot use %q as a namespace of scripts: it must be made of identifiers and dots", o.Namespace)
 			}
 		}
@@ -98,10 +99,10 @@ type catalog struct {
 	mu    sync.Mutex
 	files map[string]*scriptFiles // by component name; nil: walk again
 	known map[string]component.Registration
-	made  map[string]*script // of those known that are not broken
-	told  map[string]bool    // misnamed files that are in the log
-	found []string           // the user's files, as they were listed last
-	lost  string             // why not all of them were, as it is in the log
+	made  map[string]*entry // of those known that are not broken
+	told  map[string]bool   // misnamed files that are in the log
+	found []string          // the user's files, as they were listed last
+	lost  string            // why not all of them were, as it is in the log
 
 	refreshed int                     // how often Refresh was called
 	compiling map[string]*compilation // that a lookup did not wait for, by name
@@ -145,7 +146,7 @@ func (c *catalog) Lookup(name string) (component.Registration, bool) {
 
 // script returns a copy of what a known name's registration is made of, nil if it
 // is broken.
-func (c *catalog) script(name string) *script {
+func (c *catalog) script(name string) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.made[name]
@@ -159,7 +160,7 @@ func (c *catalog) script(name string) *script {
 func (c *catalog) Names() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return sortedKeys(c.index())
+	return slices.Sorted(maps.Keys(c.index()))
 }
 
 func (c *catalog) Roots() []string {
@@ -234,7 +235,7 @@ func (c *catalog) index() map[string]*scriptFiles {
 // config names them, so that nothing else would.
 func (c *catalog) warnUnusedFiles() {
 	told := map[string]bool{}
-	for _, name := range sortedKeys(c.files) {
+	for _, name := range slices.Sorted(maps.Keys(c.files)) {
 		f := c.files[name]
 		if f.misnamed == "" {
 			continue
@@ -270,7 +271,7 @@ func (c *catalog) componentName(rel string) (name, misnamed string, ok bool) {
 	}
 	segments := strings.Split(base, "/")
 	for _, s := range segments {
-		if !identifier.MatchString(s) {
+		if !IsIdentifier(s) {
 			return rel, s, true
 		}
 	}
@@ -368,12 +369,12 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 }
 
 // compile makes a script of the text of a file.
-func (c *catalog) compileNow(name string, f File, deps *dependencies, probe *Probe) (*script, error) {
+func (c *catalog) compileNow(name string, f File, deps *dependencies, probe *Probe) (*entry, error) {
 	p, err := deps.language.Compile(f, deps.env(probe))
 	if err != nil {
 		return nil, err
 	}
-	s := &script{name: name, file: f, program: p, def: p.Definition(), dir: c.dir, outside: c.o.Outside, modules: c.o.Modules}
+	s := &entry{script: script{name: name, file: f, program: p, def: p.Definition(), outside: c.o.Outside, modules: c.o.Modules}, dir: c.dir}
 	s.recompile = func(f File) (*script, error) {
 		again := &dependencies{c: c, hash: sha256.New(), language: deps.language, embedded: deps.embedded, stored: deps.stored}
 		other, err := c.compile(name, f, again, nil)
@@ -382,7 +383,7 @@ func (c *catalog) compileNow(name string, f File, deps *dependencies, probe *Pro
 		}
 		again.hashPart(f.Name, f.Text)
 		other.version = again.version()
-		return other, register(other, Header{}, false).Err
+		return &other.script, register(other, Header{}, false).Err
 	}
 	return s, nil
 }

@@ -8,12 +8,12 @@ import (
 )
 
 // check is the registration's Check.
-func (s *script) check(args any, settled func(string) bool) []*component.ArgumentError {
+func (s *entry) check(args any, settled func(string) bool) []*component.ArgumentError {
 	a := scriptArgs(s.def, args)
 	es := s.checkKind(a, settled)
 	if settled("script") { // else Build looks again
 		es = append(es, s.checkGrants(a.block)...)
-		if err := s.checkState(a.block); err != nil {
+		if err := a.block.checkState(s.name, s.def); err != nil {
 			es = append(es, &component.ArgumentError{Path: "script.limits.state", Err: err})
 		}
 	}
@@ -22,15 +22,15 @@ func (s *script) check(args any, settled func(string) bool) []*component.Argumen
 
 // checkGrants checks script.allow: what is lacking is an error, what is granted
 // for nothing a warning.
-func (s *script) checkGrants(block ScriptBlock) (es []*component.ArgumentError) {
+func (s *entry) checkGrants(block ScriptBlock) (es []*component.ArgumentError) {
 	g, err := block.Allow.grants()
 	if err != nil {
 		return nil // Validate said so
 	}
-	if e := lackError(s.name, &block.Allow, s.def.Needs.lacking(g)); e != nil {
+	if e := lackError(s.name, &block.Allow, lacking(s.def.Needs, g)); e != nil {
 		es = append(es, e)
 	}
-	unneeded := s.def.Needs.unneeded(&block.Allow)
+	unneeded := unneeded(s.def.Needs, &block.Allow)
 	for _, kind := range needKinds {
 		if list := unneeded[kind]; len(list) > 0 {
 			es = append(es, &component.ArgumentError{
@@ -44,7 +44,7 @@ func (s *script) checkGrants(block ScriptBlock) (es []*component.ArgumentError) 
 
 // checkKind returns what is wrong with a block beyond what its arguments say of
 // themselves, because of the component's kind.
-func (s *script) checkKind(a arguments, settled func(string) bool) (es []*component.ArgumentError) {
+func (s *entry) checkKind(a arguments, settled func(string) bool) (es []*component.ArgumentError) {
 	switch s.def.Kind {
 	case Transform:
 		return nil
@@ -55,9 +55,9 @@ func (s *script) checkKind(a arguments, settled func(string) bool) (es []*compon
 		}
 		return es
 	}
-	if s.def.Poll && settled(intervalName) {
+	if s.def.Poll && settled("interval") {
 		if err := checkInterval(a.interval); err != nil {
-			es = append(es, &component.ArgumentError{Path: intervalName, Err: err})
+			es = append(es, &component.ArgumentError{Path: "interval", Err: err})
 		}
 	}
 	if !settled("script") {

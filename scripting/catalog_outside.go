@@ -29,7 +29,7 @@ func (c *outsideCatalog) Lookup(name string) (component.Registration, bool) {
 		s.outside.LookupEnv = c.catalog.o.Outside.LookupEnv
 	}
 	r.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
-		return newComponent(s, o, args, previous)
+		return newComponent(&s.script, o, args, previous)
 	}
 	if c.outside.GrantAll {
 		r.Check = nil

@@ -57,7 +57,7 @@ type compilation struct {
 	deps   *dependencies
 	done   chan struct{} // closed when script and err are set
 	late   chan struct{} // closed when it has taken too long
-	script *script
+	script *entry
 	err    error
 }
 
@@ -97,7 +97,7 @@ func (c *catalog) tooLate(f File) error {
 }
 
 // compile compiles a script, within the time that it may take.
-func (c *catalog) compile(name string, f File, deps *dependencies, probe *Probe) (*script, error) {
+func (c *catalog) compile(name string, f File, deps *dependencies, probe *Probe) (*entry, error) {
 	j, err := c.begin(name, f, deps, probe)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (c *catalog) compile(name string, f File, deps *dependencies, probe *Probe)
 // waits. Once somebody wants to be told of what changes (see OnChange), it waits
 // for a second only: what it gave up waiting for is there at a later lookup. It
 // returns what the script depends on, as far as that is known.
-func (c *catalog) compiled(name string, f File, deps *dependencies) (*script, *dependencies, error) {
+func (c *catalog) compiled(name string, f File, deps *dependencies) (*entry, *dependencies, error) {
 	known := &dependencies{c: c, embedded: deps.embedded, own: deps.own, paths: slices.Clone(deps.paths)} // deps may remain the compilation's
 	j := c.compiling[name]
 	delete(c.compiling, name)

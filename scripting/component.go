@@ -97,19 +97,18 @@ func newComponent(s *script, o component.Options, args any, previous component.C
 		c.mem = newMemory()
 		c.mem.quarantine = newQuarantined(o)
 	}
-	if err := s.checkState(a.block); err != nil {
+	if err := a.block.checkState(s.name, s.def); err != nil {
 		return nil, err
 	}
 	c.prepareState()
-	exprs := s.exprArgs(a.values)
+	exprs := exprValues(s.def.Args, a.values)
 	if err := checkExprs(s.program, exprs); err != nil {
 		return nil, err
 	}
 	var err error
-	if c.world, err = newWorld(s, o, a.block); err != nil {
+	if c.world, err = c.openWorld(); err != nil {
 		return nil, err
 	}
-	c.world.outcomes = c.mem.metrics.outside
 	c.argsHash = hashArgs(a.values)
 	if s.def.Kind == Sink {
 		c.mem.openOutbox(o)

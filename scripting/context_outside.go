@@ -86,7 +86,7 @@ func secretFunc() Function {
 			Lua: `assert(tostring(ctx.secret("s3cret")) == "<secret>")`,
 			JS:  `if (String(ctx.secret("s3cret")) !== "<secret>") throw new Error("it shows");`, Input: "a 1\n", Output: "a 1\n",
 		}},
-		Fn: func(args []Value) (Value, error) { return Secret{args[0].(string)}, nil },
+		Fn: func(args []Value) (Value, error) { return NewSecret(args[0].(string)), nil },
 	}
 }
 
@@ -142,7 +142,7 @@ assert.same({ "lab" }, t:metrics("a 1"):label_values("site"))`,
 				return nil, err
 			}
 			if s, _ := option[bool](opts, "secret"); s {
-				return Secret{strings.TrimRight(string(body), " \t\r\n")}, nil
+				return NewSecret(strings.TrimRight(string(body), " \t\r\n")), nil
 			}
 			return string(body), nil
 		},

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/weir-run/weir/engine/flow"
@@ -23,27 +20,6 @@ func exportsOf(def *Definition) any {
 		return nil
 	}
 	return reflect.Zero(exportsType(def.Exports)).Interface()
-}
-
-// exportsType is the struct of exports: a field Export_<name> for each.
-func exportsType(exports []*Arg) reflect.Type {
-	fields := make([]reflect.StructField, len(exports))
-	for i, a := range exports {
-		fields[i] = reflect.StructField{
-			Name: "Export_" + a.Name, Type: a.exportType(), Tag: reflect.StructTag(fmt.Sprintf("alloy:%q", a.Name+",attr")),
-		}
-	}
-	return reflect.StructOf(fields)
-}
-
-// exportType is what the config sees of an export: texts for what is checked
-// when it is decoded.
-func (a *Arg) exportType() reflect.Type {
-	switch a.Kind {
-	case ArgEnum, ArgRegexp:
-		return reflect.TypeFor[string]()
-	}
-	return a.plainType()
 }
 
 // exported are the values that a node exports, which its instances hand down:
@@ -95,19 +71,9 @@ func (c *Component) export(given *Map) error {
 	if limit := int(c.block.Limits.Output); !fits(given, &limit) {
 		return fmt.Errorf("%w: it has more than %d MiB, the limit is script.limits.output", ErrLimit, c.block.Limits.Output>>20)
 	}
-	values := map[string]reflect.Value{}
-	for _, name := range given.Keys() {
-		i := slices.IndexFunc(exports, func(a *Arg) bool { return a.Name == name })
-		if i < 0 {
-			names := argNames(exports)
-			return fmt.Errorf("cannot export %q: the definition's exports have %s%s", name, strings.Join(names, ", "), suggestName(name, names))
-		}
-		x, _ := given.Get(name)
-		v, err := exports[i].convert(exports[i].raw(x))
-		if err != nil {
-			return fmt.Errorf("cannot export %q: %w", name, err)
-		}
-		values[name] = plainValue(v, exports[i].exportType())
+	values, err := exportValues(exports, given)
+	if err != nil {
+		return err
 	}
 	m := c.mem.exports
 	m.mu.Lock()
@@ -142,50 +108,6 @@ func fits(v Value, room *int) bool {
 	}
 	*room -= each
 	return *room >= 0
-}
-
-func argNames(args []*Arg) []string {
-	names := make([]string, len(args))
-	for i, a := range args {
-		names[i] = a.Name
-	}
-	return names
-}
-
-// raw is a script's value in the form that convert takes. A label of targets
-// may be a number or a bool, as one of a record may.
-func (a *Arg) raw(v Value) any {
-	switch x := v.(type) {
-	case *List:
-		out := make([]any, len(x.Items))
-		for i, e := range x.Items {
-			out[i] = a.raw(e)
-		}
-		return out
-	case *Map:
-		out := make(map[string]any, x.Len())
-		for _, k := range x.Keys() {
-			e, _ := x.Get(k)
-			out[k] = a.raw(e)
-		}
-		return out
-	case float64:
-		if a.Kind == ArgTargets {
-			return strconv.FormatFloat(x, 'g', -1, 64)
-		}
-	case bool:
-		if a.Kind == ArgTargets {
-			return strconv.FormatBool(x)
-		}
-	case int64:
-		switch {
-		case a.Kind == ArgTargets:
-			return strconv.FormatInt(x, 10)
-		case int64(float64(x)) == x:
-			return float64(x)
-		}
-	}
-	return v
 }
 
 // Exports are what a scripted component exports that takes data.

@@ -30,7 +30,7 @@ func (d *dependencies) require(name string) (File, error) {
 		}
 	} else {
 		for s := range strings.SplitSeq(name, ".") {
-			if !identifier.MatchString(s) {
+			if !IsIdentifier(s) {
 				return File{}, fmt.Errorf("cannot require %q: a module's name is made of identifiers and dots", name)
 			}
 		}

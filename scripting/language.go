@@ -2,7 +2,6 @@ package scripting
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -203,5 +202,3 @@ func hasSecret(v any) bool {
 	}
 	return false
 }
-
-func panicError(v any) error { return fmt.Errorf("BUG: panic in a host function: %v", v) }

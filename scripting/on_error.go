@@ -1,13 +1,21 @@
 package scripting
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // OnError is what becomes of data whose hook failed.
 type OnError string
 
 // UnmarshalText accepts the answers.
 func (o *OnError) UnmarshalText(text []byte) error {
-	return choose((*string)(o), "on_error", text, []string{"pass", "drop", "quarantine", "hold"}, nil)
+	supported := []string{"pass", "drop", "quarantine", "hold"}
+	if !slices.Contains(supported, string(text)) {
+		return fmt.Errorf("cannot use on_error = %q: it must be %s", text, quoteList(supported))
+	}
+	*o = OnError(text)
+	return nil
 }
 
 // stores reports whether some of what the script fails on goes into quarantine.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/httpclient"
 	"github.com/weir-run/weir/scripting/egress"
 	"github.com/weir-run/weir/scripting/grant"
 )
@@ -40,7 +40,7 @@ type Outside struct {
 type world struct {
 	name     string // of the component, for messages
 	needs    Needs
-	grants   grants
+	grants   grant.Set
 	modules  []*Module
 	outcomes *outcomes // nil: nobody counts
 	outside  Outside
@@ -53,22 +53,36 @@ type world struct {
 	seen map[reading][32]byte // files that setup has read: their content's hash
 }
 
+// worldOptions are what a world is made of.
+type worldOptions struct {
+	name     string // of the component, for messages
+	needs    Needs
+	allow    *AllowBlock // of the node
+	client   httpclient.Arguments
+	modules  []*Module // the standard library
+	outside  Outside
+	outcomes *outcomes
+
+	userAgent string
+	storage   string // weir's storage directory; "" for none
+}
+
 // newWorld returns what a node may reach. The error says what its block does not
 // grant.
-func newWorld(s *script, o component.Options, b ScriptBlock) (*world, error) {
-	g, err := b.Allow.grants()
+func newWorld(o worldOptions) (*world, error) {
+	g, err := o.allow.grants()
 	if err != nil {
 		return nil, err
 	}
-	w := &world{name: s.name, needs: s.def.Needs, modules: s.modules, outside: s.outside}
-	if o.StoragePath != "" {
-		w.storage = resolve(o.StoragePath)
+	w := &world{name: o.name, needs: o.needs, modules: o.modules, outside: o.outside, outcomes: o.outcomes}
+	if o.storage != "" {
+		w.storage = resolve(o.storage)
 	}
-	if s.outside.GrantAll {
-		g = w.needs.grantAll()
+	if o.outside.GrantAll {
+		g = grantAll(w.needs)
 	}
 	w.grants = g
-	if e := lackError(s.name, &b.Allow, w.needs.lacking(g)); e != nil {
+	if e := lackError(o.name, o.allow, lacking(w.needs, g)); e != nil {
 		return nil, fmt.Errorf("%w\n%s", e.Err, e.Detail)
 	}
 	w.env = map[string]string{}
@@ -80,15 +94,15 @@ func newWorld(s *script, o component.Options, b ScriptBlock) (*world, error) {
 			w.env[name] = v
 		}
 	}
-	for _, c := range g.commands {
+	for _, c := range g.Commands {
 		if len(w.needs.Programs) == 0 || slices.ContainsFunc(w.needs.Programs, c.Is) {
 			w.commands = append(w.commands, c)
 		}
 	}
 	if w.needs.HTTP {
 		w.http, err = egress.New(egress.Options{
-			Granted: g.urls, Needed: w.needs.URLs, Settings: b.http.client(),
-			UserAgent: o.UserAgent, Transport: w.outside.HTTP,
+			Granted: g.URLs, Needed: w.needs.URLs, Settings: o.client,
+			UserAgent: o.userAgent, Transport: w.outside.HTTP,
 		})
 		if err != nil {
 			return nil, err
@@ -98,31 +112,31 @@ func newWorld(s *script, o component.Options, b ScriptBlock) (*world, error) {
 }
 
 // grantAll grants what is needed.
-func (n Needs) grantAll() (g grants) {
-	if g.urls = n.URLs; n.HTTP && len(g.urls) == 0 {
+func grantAll(n Needs) (g grant.Set) {
+	if g.URLs = n.URLs; n.HTTP && len(g.URLs) == 0 {
 		for _, s := range []string{"http://*:*/*", "https://*:*/*"} {
 			u, err := grant.ParseURL(s)
 			if err != nil {
 				panic("BUG: " + err.Error())
 			}
-			g.urls = append(g.urls, u)
+			g.URLs = append(g.URLs, u)
 		}
 	}
 	for _, name := range n.Env {
 		if p, err := grant.ParseEnv(name); err == nil {
-			g.env = append(g.env, p)
+			g.Env = append(g.Env, p)
 		}
 	}
-	if g.files = n.Files; n.Read && len(g.files) == 0 {
-		g.anyFile = true
+	if g.Files = n.Files; n.Read && len(g.Files) == 0 {
+		g.AnyFile = true
 	}
-	g.anyCommand = n.Exec && len(n.Programs) == 0
+	g.AnyCommand = n.Exec && len(n.Programs) == 0
 	for _, name := range n.Programs {
 		if !strings.ContainsAny(name, `/\`) {
 			name = anyFolder + name
 		}
 		if p, err := grant.ParseCommand("'" + name + "'"); err == nil {
-			g.commands = append(g.commands, p)
+			g.Commands = append(g.Commands, p)
 		}
 	}
 	return g
@@ -137,7 +151,7 @@ func (w *world) sourced() (paths []string) {
 	if w.outside.ReadFile != nil || !w.needs.Read {
 		return nil
 	}
-	for _, p := range w.grants.files {
+	for _, p := range w.grants.Files {
 		path, ok := p.Watched()
 		if ok && !slices.ContainsFunc([]string{"/proc/", "/sys/", "/dev/"}, func(made string) bool { return strings.HasPrefix(path, made) }) {
 			paths = append(paths, path)
@@ -163,11 +177,11 @@ func (w *world) read(path string, limit int64) ([]byte, error) {
 		}
 		return "", "", false, nil
 	}
-	dir, rel, ok, err := granted(w.grants.files)
+	dir, rel, ok, err := granted(w.grants.Files)
 	if err != nil {
 		return nil, err
 	}
-	if !ok && !w.grants.anyFile {
+	if !ok && !w.grants.AnyFile {
 		return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: script.allow.read does not grant it", path)}
 	}
 	if len(w.needs.Files) > 0 {
@@ -220,7 +234,7 @@ func (w *world) command(name string, args []string) (path string, err error) {
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
 	switch {
-	case len(paths) == 0 && w.grants.anyCommand:
+	case len(paths) == 0 && w.grants.AnyCommand:
 		if strings.ContainsAny(name, `/\`) {
 			return name, nil
 		}

@@ -3,6 +3,7 @@ package scripting
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -23,9 +24,11 @@ func NewPlain(o Options, name, text string) (Plain, error) {
 	if !ok {
 		var known []string
 		for _, l := range o.Languages {
-			known = append(known, l.Extensions()...)
+			for _, ext := range l.Extensions() {
+				known = append(known, strconv.Quote(ext))
+			}
 		}
-		return nil, fmt.Errorf("cannot run %s: scripts end in %s", name, quoteList(known))
+		return nil, fmt.Errorf("cannot run %s: scripts end in %s", name, strings.Join(known, " or "))
 	}
 	if len(text) > MaxFileSize {
 		return nil, fmt.Errorf("cannot run %s: it is larger than %d KiB", name, MaxFileSize>>10)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -150,7 +151,7 @@ func (c *Component) storeEntry(b payload, e *Error) error {
 // hashArgs tells arguments apart without showing them.
 func hashArgs(values map[string]any) string {
 	h := sha256.New()
-	for _, name := range sortedKeys(values) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		fmt.Fprintf(h, "%q %#v\n", name, hashable(values[name]))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
@@ -169,7 +170,7 @@ func hashable(v any) any {
 		return out
 	case map[string]any:
 		var out []string
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			out = append(out, fmt.Sprintf("%q %#v", k, hashable(v[k])))
 		}
 		return out

@@ -9,34 +9,26 @@ import (
 	"github.com/weir-run/weir/engine/component"
 )
 
-// script is a compiled component and what its registration needs of it.
-type script struct {
-	name      string
-	version   string
-	file      File
-	program   Program
-	def       *Definition
-	newArgs   func() any
-	trial     *trial // nil: it has no tests
-	dir       string // absolute, the folder of scripts; "" without
-	outside   Outside
-	modules   []*Module                   // the standard library
-	recompile func(File) (*script, error) // the same component from another text
-	tested    bool                        // there is a test file; the trial also runs examples
+// entry is a script of a catalog, and what its registration needs of it.
+type entry struct {
+	script
+	trial  *trial // nil: it has no tests
+	dir    string // absolute, the folder of scripts; "" without
+	tested bool   // there is a test file; the trial also runs examples
 }
 
 // testsFirst reports whether a version takes over only if its tests pass.
-func (s *script) testsFirst(b ScriptBlock) bool {
+func (s *entry) testsFirst(b ScriptBlock) bool {
 	return s.trial != nil && (b.OnReload == OnReloadTest || b.OnReload == "" && s.tested)
 }
 
 // register makes the registration of a script. replaced says that one of the
 // same name ships with weir. Its Err joins what is wrong with the script's
 // constant expressions.
-func register(s *script, h Header, replaced bool) component.Registration {
+func register(s *entry, h Header, replaced bool) component.Registration {
 	_, s.newArgs = argsType(s.def)
 	zero := scriptArgs(s.def, s.newArgs())
-	if err := checkExprs(s.program, s.exprArgs(zero.values)); err != nil {
+	if err := checkExprs(s.program, exprValues(s.def.Args, zero.values)); err != nil {
 		return component.Registration{Name: s.name, Err: err}
 	}
 	reg := component.Registration{
@@ -48,7 +40,7 @@ func register(s *script, h Header, replaced bool) component.Registration {
 		ExportsLater: len(s.def.Exports) > 0,
 		Check:        s.check,
 		Build: func(o component.Options, args any, previous component.Component) (component.Component, error) {
-			return newComponent(s, o, args, previous)
+			return newComponent(&s.script, o, args, previous)
 		},
 		Doc: s.doc(h, replaced),
 	}
@@ -68,7 +60,7 @@ func register(s *script, h Header, replaced bool) component.Registration {
 }
 
 // origin says which file declares which arguments; "" if it declares none.
-func (s *script) origin() string {
+func (s *entry) origin() string {
 	if len(s.def.Args) == 0 {
 		return ""
 	}
@@ -87,10 +79,7 @@ func (s *script) origin() string {
 	return where + " declares " + strings.Join(names, ", ")
 }
 
-// exprArgs are the arguments that expressions see.
-func (s *script) exprArgs(args map[string]any) map[string]any { return exprValues(s.def.Args, args) }
-
-func (s *script) doc(h Header, replaced bool) component.Doc {
+func (s *entry) doc(h Header, replaced bool) component.Doc {
 	d := component.Doc{Summary: h.Summary, Args: map[string]string{}, Exports: map[string]string{}}
 	if d.Summary == "" {
 		d.Summary = "A scripted component without a comment at the top of its file."
@@ -125,7 +114,7 @@ func (s *script) doc(h Header, replaced bool) component.Doc {
 }
 
 // hostExample is what an example must have of what is the host's.
-func (s *script) hostExample() (text string) {
+func (s *entry) hostExample() (text string) {
 	if s.def.Poll && s.def.Interval == 0 {
 		text += "  interval   = \"1m\"\n"
 	}
@@ -155,7 +144,7 @@ func writeArgs(b *strings.Builder, docs map[string]string, args []*Arg, path, in
 }
 
 // routesDoc adds the manual of the block routes to docs and returns an example.
-func (s *script) routesDoc(docs map[string]string) string {
+func (s *entry) routesDoc(docs map[string]string) string {
 	if len(s.def.Outputs) == 0 {
 		return ""
 	}

@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -235,3 +236,5 @@ func (r *reporter) log(level slog.Level, pos, msg string, fields []any) {
 		r.o.Logger.Info(msg, fields...)
 	}
 }
+
+func panicError(v any) error { return fmt.Errorf("BUG: panic in a host function: %v", v) }

@@ -14,9 +14,11 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine/flow"
@@ -33,7 +35,7 @@ type request struct {
 }
 
 // newRequest makes what a hook sees of a request whose body has been read.
-func newRequest(r *http.Request, route Route, body string, decode *Function) (*request, error) {
+func newRequest(r *http.Request, route Route, body string, decode *Function) (*Object, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, errors.New("cannot read the query of the URL")
@@ -48,7 +50,7 @@ func newRequest(r *http.Request, route Route, body string, decode *Function) (*r
 	for _, name := range route.Params {
 		q.params[name] = r.PathValue(name)
 	}
-	return q, nil
+	return &Object{Type: requestType, Data: q}, nil
 }
 
 // requestType is what the hook http gets.
@@ -163,7 +165,7 @@ func (q *request) read(field string) Value {
 		return HeaderMap(q.header)
 	}
 	m := NewMap()
-	for _, name := range sortedKeys(q.params) {
+	for _, name := range slices.Sorted(maps.Keys(q.params)) {
 		m.Set(name, q.params[name])
 	}
 	return m
@@ -171,7 +173,7 @@ func (q *request) read(field string) Value {
 
 func firsts(values url.Values) *Map {
 	m := NewMap()
-	for _, name := range sortedKeys(values) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		m.Set(name, values[name][0])
 	}
 	return m
@@ -180,7 +182,7 @@ func firsts(values url.Values) *Map {
 // HeaderMap are headers by their names in lower case.
 func HeaderMap(h http.Header) *Map {
 	m := NewMap()
-	for _, name := range sortedKeys(h) {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
 		m.Set(strings.ToLower(name), strings.Join(h[name], ", "))
 	}
 	return m

@@ -25,9 +25,6 @@ const (
 	answerTime = 30 * time.Second
 )
 
-// How long clients are asked to wait before they come again.
-const retryAfter = "1"
-
 // Handler serves the routes of the script's hook http.
 func (c *Component) Handler() http.Handler { return c.routes }
 
@@ -76,19 +73,10 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out.write(w)
 }
 
-// refusal is an answer that is not the script's.
-func refusal(status int, format string, args ...any) *reply {
-	a := &reply{status: status, header: http.Header{"Content-Type": {plainText}}, body: fmt.Sprintf(format, args...) + "\n"}
-	if status == http.StatusServiceUnavailable {
-		a.header.Set("Retry-After", retryAfter)
-	}
-	return a
-}
-
 // serve answers a request, or says which other instance is to have it; its
 // body is there to be read again then.
 func (c *Component) serve(w http.ResponseWriter, r *http.Request, rt Route) (*reply, *Component) {
-	limits := &c.block.requests
+	limits := c.block.requestLimits()
 	most := int64(limits.MaxRequests)
 	if c.mem.requests.Add(1) > most {
 		c.mem.requests.Add(-1)
@@ -146,7 +134,7 @@ func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body
 	c.instance.addCall()
 	defer c.instance.endCall()
 	source := c.mem.shipper.source
-	a, ok := c.runBatchlessHook(ctx, ctx, &Hook{Name: hookHTTP, Key: rt.Key, Args: []Value{&Object{Type: requestType, Data: q}}}, source)
+	a, ok := c.runBatchlessHook(ctx, ctx, &Hook{Name: hookHTTP, Key: rt.Key, Args: []Value{q}}, source)
 	switch {
 	case !ok && c.entrance.closed.Load():
 		to, err := c.findSuccessor(ctx)

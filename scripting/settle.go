@@ -2,12 +2,8 @@ package scripting
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/weir-run/weir/scripting/state"
 )
 
 // progress is how far a component has come, for those who wait for it: tests,
@@ -101,29 +97,5 @@ func (c *Component) StateOf(name string) (Value, error) {
 	if c.state != nil {
 		v.Cols = c.state.store.All()
 	}
-	col, err := v.find(name)
-	if err != nil {
-		return nil, err
-	}
-	m, l := NewMap(), &List{}
-	entries := col.Entries(col.Len(v.Now), v.Now)
-	if col.Kind() == state.Set {
-		slices.SortFunc(entries, func(a, b state.Entry) int { return strings.Compare(a.Key, b.Key) })
-	}
-	for _, e := range entries {
-		if col.Kind() == state.Set {
-			l.Items = append(l.Items, e.Key)
-			continue
-		}
-		x, err := StateValue(e.Value)
-		if err != nil {
-			return nil, err
-		}
-		m.Set(e.Key, x)
-		l.Items = append(l.Items, x)
-	}
-	if col.Kind() == state.Set || col.Kind() == state.Queue {
-		return l, nil
-	}
-	return m, nil
+	return v.All(name)
 }

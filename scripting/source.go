@@ -27,7 +27,7 @@ func (c *Component) openSource(a arguments) error {
 	c.jobs = append(c.jobs, func(life, run context.Context) { c.inTurn(life, run, jobs) })
 	if len(def.HTTP) > 0 {
 		c.openRoutes()
-		if !c.world.outside.Manual {
+		if !c.script.outside.Manual {
 			c.listen = a.listen.server()
 		}
 		if err := c.mem.listener.check(c.listen); err != nil {

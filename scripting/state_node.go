@@ -1,7 +1,6 @@
 package scripting
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -276,19 +275,6 @@ func (n *nodeState) release() {
 	if n != nil {
 		n.store.Release()
 	}
-}
-
-// checkState returns an error when a script declares more state than its block
-// lets it keep.
-func (s *script) checkState(b ScriptBlock) error {
-	limit := cmp.Or(int64(b.Limits.State), state.DefaultNodeBytes)
-	for _, d := range s.def.State {
-		if d.MaxBytes > limit {
-			return fmt.Errorf("cannot use max_bytes = %s of state %s in %s: the node may keep %s; declare less, or write limits { state = %q } in the block script",
-				sizeText(d.MaxBytes), d.Name, s.name, sizeText(limit), sizeText(d.MaxBytes))
-		}
-	}
-	return nil
 }
 
 // collections are those of the newest instance.

@@ -25,11 +25,12 @@ const maxStateDepth = 20
 
 // stateValue returns a value in the form that state keeps.
 func stateValue(v Value) (state.Value, error) {
+	if v == Null {
+		return state.Value{Kind: state.Null}, nil
+	}
 	switch v := v.(type) {
 	case nil:
 		return state.Value{}, nil
-	case null:
-		return state.Value{Kind: state.Null}, nil
 	case bool:
 		return state.BoolValue(v), nil
 	case int64:
@@ -48,9 +49,12 @@ func appendStateForm(dst []byte, v Value, depth int) ([]byte, error) {
 		return nil, fmt.Errorf("cannot keep a value that nests deeper than %d", maxStateDepth)
 	}
 	text := func(s string) { dst = append(binary.AppendUvarint(dst, uint64(len(s))), s...) }
+	if v == Null {
+		return append(dst, byte(state.Null)), nil
+	}
 	var err error
 	switch v := v.(type) {
-	case nil, null:
+	case nil:
 		dst = append(dst, byte(state.Null))
 	case bool:
 		dst = append(dst, byte(state.Bool), byte(state.BoolValue(v).Bits))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -232,4 +233,34 @@ func (v *StateView) Export(w io.Writer, name string) error {
 		}
 	}
 	return out.Flush()
+}
+
+// All returns the entries of a piece of state: a map by key, of a set the list of
+// its keys, sorted, of a queue that of its values.
+func (v *StateView) All(name string) (Value, error) {
+	col, err := v.find(name)
+	if err != nil {
+		return nil, err
+	}
+	m, l := NewMap(), &List{}
+	entries := col.Entries(col.Len(v.Now), v.Now)
+	if col.Kind() == state.Set {
+		slices.SortFunc(entries, func(a, b state.Entry) int { return strings.Compare(a.Key, b.Key) })
+	}
+	for _, e := range entries {
+		if col.Kind() == state.Set {
+			l.Items = append(l.Items, e.Key)
+			continue
+		}
+		x, err := StateValue(e.Value)
+		if err != nil {
+			return nil, err
+		}
+		m.Set(e.Key, x)
+		l.Items = append(l.Items, x)
+	}
+	if col.Kind() == state.Set || col.Kind() == state.Queue {
+		return l, nil
+	}
+	return m, nil
 }

@@ -127,7 +127,7 @@ const minPollBackoff = 30 * time.Second
 
 // first is when a beat rings first.
 func (c *Component) first(b beat, t *timer, now time.Time) time.Time {
-	if b.poll && !c.world.outside.Manual && (t.polls == 0 || t.failed || c.owesExports()) {
+	if b.poll && !c.script.outside.Manual && (t.polls == 0 || t.failed || c.owesExports()) {
 		return now
 	}
 	return t.next(now, b.interval)

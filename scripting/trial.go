@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -19,7 +20,7 @@ import (
 // version if it passes.
 type trial struct {
 	c       *catalog
-	s       *script
+	s       *entry
 	test    File
 	modules []File
 	sources []string // of the registration
@@ -49,7 +50,7 @@ func (t *trial) run(ctx context.Context) *component.Rejection {
 	return t.outcome
 }
 
-func (c *catalog) hasPassed(s *script) bool {
+func (c *catalog) hasPassed(s *entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.passed[s.name] == s.version
@@ -174,7 +175,7 @@ func TestLoaded(ctx context.Context, from component.Catalog) (names []string, er
 	}
 	c.mu.Lock()
 	var trials []*trial
-	for _, name := range sortedKeys(c.made) {
+	for _, name := range slices.Sorted(maps.Keys(c.made)) {
 		if t := c.made[name].trial; t != nil {
 			names, trials = append(names, name), append(trials, t)
 		}

@@ -48,6 +48,15 @@ func waitedTooLong(limit time.Duration) error {
 	return fmt.Errorf("%w than %s, the limit is script.limits.wait", errWaited, limit)
 }
 
+// openWorld returns what c may reach.
+func (c *Component) openWorld() (*world, error) {
+	return newWorld(worldOptions{
+		name: c.script.name, needs: c.script.def.Needs, allow: &c.block.Allow, client: c.block.client(),
+		modules: c.script.modules, outside: c.script.outside, outcomes: c.mem.metrics.outside,
+		userAgent: c.opts.UserAgent, storage: c.opts.StoragePath,
+	})
+}
+
 // host is c as the functions of ctx on a worker see it.
 func (c *Component) host(w *worker) *hookHost {
 	return &hookHost{
