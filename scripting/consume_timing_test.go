@@ -37,8 +37,8 @@ func BenchmarkConsume(b *testing.B) {
 		rows               int
 	}{
 		{"remembered", series, "", 1000},
-		{"metrics/1", metrics, "", 1},
-		{"metrics/1000", metrics, "", 1000},
+		{"hook/1", metrics, "", 1},
+		{"hook/1000", metrics, "", 1000},
 		{"outputs/1000", outputs + metrics, routes, 1000},
 		{"parallel/10000", metrics, parallel, 10000},
 		{"partition/1000", metrics, partition, 1000},
@@ -66,8 +66,8 @@ func BenchmarkConsume(b *testing.B) {
 		name, hooks, attrs string
 		rows               int
 	}{
-		{"logs/1", logs, "", 1},
-		{"logs/1000", logs, "", 1000},
+		{"hook/1", logs, "", 1},
+		{"hook/1000", logs, "", 1000},
 		{"parallel/10000", logs, parallel, 10000},
 		{"partition/1000", logs, partition, 1000},
 	} {
@@ -119,7 +119,7 @@ func benchmarkedNode(b *testing.B, hooks, attrs string) component.Component {
 	c, err := r.Build(component.Options{
 		ID: "a.b.default", Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), StoragePath: dir,
 		Clock: clock.System{}, Stats: new(flow.Stats), Health: func(component.Health) {}, Export: func(any) {},
-	}, args)
+	}, args, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -26,12 +26,12 @@ type asked struct {
 // the hook may wait. ok is false when it did not run: another instance has
 // taken over, ctx ended, or there can be no VM, which is reported.
 func (c *Component) runBatchlessHook(ctx, run context.Context, h *Hook, source uint64) (a asked, ok bool) {
-	if !c.entrance.tryEnter() {
+	if !c.admission.tryEnter() {
 		return a, false
 	}
 	// Before it is sent: an instance that waits for this one does not wait for
 	// who gets it.
-	defer c.entrance.leave()
+	defer c.admission.leave()
 	w, err := c.pool.get(ctx)
 	if err != nil {
 		if e, ok := errors.AsType[*Error](err); ok {
@@ -41,53 +41,43 @@ func (c *Component) runBatchlessHook(ctx, run context.Context, h *Hook, source u
 		return a, false
 	}
 	defer c.putBack(c.pool, w)
-	k := c.newCall(run, w)
+	k := c.newCall(run, w, c.newTerms(run))
 	a.began = k.now
 	k.openEmitted(h, source)
 	a.value, a.err = k.hook(h)
 	c.report.done(source, k.first)
-	a.out, a.any = k.emitted(h, a.err == nil)
+	a.out, a.any = k.emitted(a.err == nil)
 	return a, true
 }
 
 // openEmitted makes room for what a hook that gets no batch emits.
 func (k *call) openEmitted(h *Hook, source uint64) {
-	k.w.win.Reset(&batch.Metrics{Source: source}, k.c.instance.Cache, k.now)
-	h.Metrics, h.Logs = k.samples(), k.logLines(source, 0)
+	h.Metrics, h.Logs = k.openSamples(source, 0), k.openLines(source, 0)
+	if h.Metrics == nil { // there is a batch of samples in any case, which may end series
+		k.opened |= batch.SignalMetrics
+		k.w.win.Reset(&batch.Metrics{Source: source}, k.c.instance.Cache, k.now)
+	}
 }
 
 // emitted takes what a hook that gets no batch emitted. What does not count, or
 // what there is no receiver for, is counted as dropped.
-func (k *call) emitted(h *Hook, counts bool) (out result, any bool) {
-	c, w := k.c, k.w
-	res := w.win.Apply()
-	out.samples = c.divideOutput(res.Batch, &w.win)
-	if counts {
-		c.routed(&w.win)
-		c.unsent(out.samples)
-	}
-	w.win.Done()
-	if h.Logs != nil {
-		out.lines = c.madeLines(h.Logs.Apply().Batch, h.Logs)
-		if counts {
-			c.routedLines(h.Logs)
-		}
-		h.Logs.Done()
-	}
-	lines := out.lines.len()
-	c.mem.metrics.emitted.Add(float64(res.Emitted))
-	c.mem.metrics.emittedLines.Add(float64(lines))
+func (k *call) emitted(counts bool) (out result, any bool) {
+	defer k.closeWindows()
+	made := k.apply()
+	samples, lines := made.samples.Emitted, made.lines.Emitted
 	if !counts {
-		c.opts.Stats.Drop("script_error", res.Emitted)
-		c.opts.Stats.DropLines("script_error", lines)
+		k.c.mem.metrics.emitted.Add(float64(samples))
+		k.c.mem.metrics.emittedLines.Add(float64(lines))
+		k.c.opts.Stats.Drop("script_error", samples)
+		k.c.opts.Stats.DropLines("script_error", lines)
 		return result{}, false
 	}
-	return out, res.Emitted > 0 || lines > 0
+	return k.output(made, batch.SignalMetrics), samples+lines > 0
 }
 
 // emptyResult is a result of no records: what its Source sent before ends.
 func (c *Component) emptyResult(source uint64) result {
-	return result{samples: c.divideOutput(&batch.Metrics{Source: source}, nil)}
+	return result{samples: divide(&c.router, &batch.Metrics{Source: source}, nil)}
 }
 
 // emission is what a hook that gets no batch emitted, on its way to the receivers
@@ -107,7 +97,7 @@ func (p *emission) send(ctx context.Context) error {
 	if p.left != nil {
 		err = p.left.Retry(ctx)
 	} else {
-		err = p.c.sendAs(ctx, p.instance, p.out, p.t)
+		err = p.c.router.send(ctx, p.instance, p.out, p.t)
 	}
 	if left, ok := errors.AsType[*flow.Partial](err); ok {
 		p.left = left

@@ -3,12 +3,10 @@ package scripting
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/engine/flow"
 )
 
 // The back-off of a setup that fails.
@@ -16,50 +14,6 @@ const (
 	minSetupBackoff = time.Second
 	maxSetupBackoff = time.Minute
 )
-
-// admit waits until batches are let in. It returns the component that is to
-// have the batch: another one when that has taken over meanwhile.
-func (c *Component) admit(ctx context.Context) (*Component, error) {
-	select {
-	case <-c.ready:
-		return c, nil
-	default:
-	}
-	select {
-	case <-c.ready:
-		return c, nil
-	case <-c.replaced:
-		return c.mem.newest(), nil
-	case <-c.stopped:
-		return nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%s waits for its setup or its state: %w", c.opts.ID, context.Cause(ctx))
-	}
-}
-
-// findSuccessor is the component that is to have what this one no longer takes. It
-// may have been built and not run yet.
-func (c *Component) findSuccessor(ctx context.Context) (*Component, error) {
-	select {
-	case <-c.replaced:
-		return c.mem.newest(), nil
-	case <-c.stopped:
-		return nil, fmt.Errorf("%s: %w", c.opts.ID, flow.ErrStopped)
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%s waits for its next version: %w", c.opts.ID, context.Cause(ctx))
-	}
-}
-
-// ends reports whether another component, or none, is to have what comes.
-func (c *Component) ends() bool {
-	select {
-	case <-c.replaced:
-	case <-c.stopped:
-	default:
-		return false
-	}
-	return true
-}
 
 // open lets batches in, after what must come first: the calls of the instance
 // before, when there may be one call at a time, state that is on disk, and
@@ -70,7 +24,7 @@ func (c *Component) open(ctx context.Context, before *Component) bool {
 	}
 	if before != nil && c.block.Concurrency.exclusive() {
 		select {
-		case <-before.entrance.close():
+		case <-before.admission.close():
 		case <-ctx.Done():
 			return false
 		}
@@ -78,9 +32,7 @@ func (c *Component) open(ctx context.Context, before *Component) bool {
 	if !c.openState(ctx) || c.script.def.Setup && !c.setUp(ctx) {
 		return false
 	}
-	if c.ready != nil {
-		close(c.ready)
-	}
+	c.admission.open()
 	c.progress.update(func() { c.progress.opened = true })
 	return true
 }
@@ -124,7 +76,7 @@ func (c *Component) setUp(ctx context.Context) bool {
 // tearDown runs teardown after the last call. ctx is Run's and has ended: what
 // it waits for ends script.limits.wait from now.
 func (c *Component) tearDown(ctx context.Context) {
-	<-c.entrance.close() // calls are bounded
+	<-c.admission.close() // calls are bounded
 	ctx, stop := c.graceful(ctx)
 	defer stop()
 	_ = c.runHook(ctx, &Hook{Name: "teardown"}) // it is in the log
@@ -140,7 +92,7 @@ func (c *Component) runHook(ctx context.Context, h *Hook) error {
 		return err
 	}
 	defer c.putBack(c.pool, w)
-	_, err = c.newCall(ctx, w).hook(h)
+	_, err = c.newCall(ctx, w, c.newTerms(ctx)).hook(h)
 	return err
 }
 

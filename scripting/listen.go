@@ -110,7 +110,7 @@ func (l *listener) removeComponent(ctx context.Context, c *Component) {
 		t := c.opts.Clock.NewTimer(handover)
 		defer t.Stop()
 		select {
-		case <-c.replaced:
+		case <-c.admission.replaced:
 		case <-t.C():
 		}
 	}

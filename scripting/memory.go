@@ -106,9 +106,9 @@ func (m *memory) beginRun(c *Component) (before *Component) {
 		m.current = c
 	case before.instance.number < c.instance.number:
 		m.current = c
-		close(before.replaced)
+		close(before.admission.replaced)
 	default:
-		close(c.replaced)
+		close(c.admission.replaced)
 	}
 	return before
 }

@@ -32,7 +32,7 @@ type worker struct {
 // newWorker returns a worker without a VM.
 func newWorker() *worker {
 	w := &worker{}
-	w.failed, w.series, w.stream = w.at.failed, w.at.series, w.at.stream
+	w.failed, w.series, w.stream = w.at.failed, w.at.runSeries, w.at.runStream
 	return w
 }
 
@@ -105,38 +105,6 @@ func (p *pool) put(w *worker) (discarded bool) {
 	}
 	p.idle <- w
 	return false
-}
-
-// entrance lets calls in until it is closed, and then knows when all have left.
-type entrance struct {
-	calls  atomic.Int64
-	closed atomic.Bool
-	once   sync.Once
-	left   chan struct{}
-}
-
-func (e *entrance) tryEnter() bool {
-	e.calls.Add(1)
-	if e.closed.Load() {
-		e.leave()
-		return false
-	}
-	return true
-}
-
-func (e *entrance) leave() {
-	if e.calls.Add(-1) == 0 && e.closed.Load() {
-		e.once.Do(func() { close(e.left) })
-	}
-}
-
-// close refuses calls from now on. The channel is closed when all have left. It
-// may be called again.
-func (e *entrance) close() <-chan struct{} {
-	e.calls.Add(1) // so that nobody else is the last one
-	e.closed.Store(true)
-	e.leave()
-	return e.left
 }
 
 // wait says that a worker waits for the outside: there may be another VM in its

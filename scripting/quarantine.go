@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting/quarantine"
 )
@@ -74,6 +75,23 @@ func (p payload) len() int {
 		return p.logs.Len()
 	}
 	return p.metrics.Len()
+}
+
+// source returns where the batch comes from.
+func (p payload) source() uint64 {
+	if p.logs != nil {
+		return p.logs.Source
+	}
+	return p.metrics.Source
+}
+
+// latest returns the latest time of the batch, Unix ms; of lines, whose times are of
+// no use to receivers, the time of c.
+func (p payload) latest(c clock.Clock) int64 {
+	if p.logs != nil || p.metrics.Len() == 0 {
+		return c.Now().UnixMilli()
+	}
+	return slices.Max(p.metrics.T)
 }
 
 // rows is the part of the given rows, which are ascending.

@@ -113,12 +113,6 @@ func (c *Component) serveReplay(w http.ResponseWriter, r *http.Request) {
 	answer(w, results)
 }
 
-// replaying is the context key of a replay: its errors are told to who asked and
-// to nobody else.
-type replaying struct{}
-
-func isReplay(ctx context.Context) bool { return ctx.Value(replaying{}) != nil }
-
 // replay sends an entry through a component, which is c or one that stands for
 // it, and on. What passes leaves the store.
 func (c *Component) replay(ctx context.Context, through *Component, id uint64, req QuarantineRequest, res *QuarantineResult) error {
@@ -135,41 +129,37 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 	text := batch.TextOptions{Source: batch.NewPushSource(), Series: func(sorted []batch.Label, meta *batch.Metadata) *batch.Series {
 		return handles.Intern(sorted, meta, time.Time{})
 	}}
-	ctx = context.WithValue(ctx, replaying{}, true)
-	var out result
-	t := c.opts.Clock.Now().UnixMilli()
+	var b payload
 	if e.Signal == batch.SignalLogs.String() {
-		b, err := batch.ParseLogsText(string(data), text)
-		if err != nil {
-			return fmt.Errorf("cannot read entry %d: %w", id, err)
-		}
-		if through.sink != nil {
-			return c.replaySink(ctx, through, id, outbox.Batch{Logs: b}, req, res)
-		}
-		if out, err = through.processLogs(ctx, b); err != nil {
-			return err
-		}
+		b.logs, err = batch.ParseLogsText(string(data), text)
 	} else {
-		b, err := batch.ParseText(string(data), text)
-		if err != nil {
-			return fmt.Errorf("cannot read entry %d: %w", id, err)
-		}
-		if through.sink != nil {
-			return c.replaySink(ctx, through, id, outbox.Batch{Metrics: b}, req, res)
-		}
-		if out, err = through.process(ctx, b); err != nil {
-			return err
-		}
-		t = latest(b)
+		b.metrics, err = batch.ParseText(string(data), text)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read entry %d: %w", id, err)
+	}
+	t := through.newTerms(ctx)
+	t.replay = true
+	if through.sink != nil {
+		return c.replaySink(ctx, through, id, b, t, req, res)
+	}
+	var o outcome
+	if b.logs != nil {
+		o, err = through.logs.process(ctx, b.logs, t)
+	} else {
+		o, err = through.metrics.process(ctx, b.metrics, t)
+	}
+	if err != nil {
+		return err
 	}
 	if through != c {
-		res.Outputs = through.show(out)
+		res.Outputs = through.show(o.out)
 		if res.Passed = true; !req.Send {
 			return nil
 		}
 		res.Passed = false
 	}
-	if err := c.deliverReplayed(ctx, out, t); err != nil {
+	if err := c.deliverReplayed(ctx, o.out, b.latest(c.opts.Clock)); err != nil {
 		return err
 	}
 	res.Passed = true
@@ -182,16 +172,16 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 
 // replaySink sends an entry through a sink. One of a script of the request sends
 // as well: there is nothing else that it could show.
-func (c *Component) replaySink(ctx context.Context, through *Component, id uint64, b outbox.Batch, req QuarantineRequest, res *QuarantineResult) error {
+func (c *Component) replaySink(ctx context.Context, through *Component, id uint64, b payload, t terms, req QuarantineRequest, res *QuarantineResult) error {
 	if through != c && !req.Send {
 		return errors.New("cannot show what a sink would send without sending it: say --send")
 	}
-	sent, err := through.sink.sendNow(ctx, b)
+	sent, err := through.sink.sendNow(ctx, outbox.Batch{Metrics: b.metrics, Logs: b.logs}, t)
 	if err != nil {
 		return err
 	}
 	if c.sink != nil {
-		c.mem.outbox.Delivered(b.Signal(), sent)
+		c.mem.outbox.Delivered(b.signal(), sent)
 	}
 	res.Passed = true
 	if err := c.mem.quarantine.store.Drop(id); err != nil {
@@ -207,7 +197,7 @@ const replayTries = 5
 // deliverReplayed sends what became of an entry. What some receivers refuse is
 // sent to those again for a while.
 func (c *Component) deliverReplayed(ctx context.Context, out result, t int64) error {
-	err := c.send(ctx, out, t)
+	err := c.router.send(ctx, c.instance.number, out, t)
 	for range replayTries {
 		p, refused := errors.AsType[*flow.Partial](err)
 		if !refused {
@@ -224,19 +214,10 @@ func (c *Component) deliverReplayed(ctx context.Context, out result, t int64) er
 	return nil
 }
 
-func latest(b *batch.Metrics) (t int64) {
-	for i, at := range b.T {
-		if i == 0 || at > t {
-			t = at
-		}
-	}
-	return t
-}
-
 // show is what became of a batch in text form.
 func (c *Component) show(out result) []QuarantineOutput {
 	var shown []QuarantineOutput
-	for i, set := range c.sets {
+	for i, set := range c.router.sets {
 		if i == 0 || set&1 == 0 {
 			var text []byte
 			if out.samples != nil {
@@ -281,6 +262,7 @@ func (c *Component) try(ctx context.Context, f File) (try *Component, done func(
 			return nil, nil, err
 		}
 	}
+	try.admission.open()
 	return try, func() {
 		try.world.close()
 		try.instance.close()

@@ -118,14 +118,18 @@ func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body
 		c.opts.Logger.Debug("a request was not answered in time", "route", rt.Key, "err", err)
 		return refusal(http.StatusServiceUnavailable, "not now: come again"), nil
 	}
-	if c.ready != nil {
-		to, err := c.admit(ctx)
+	toSuccessor := func() (*reply, *Component) {
+		to, err := c.admission.successor(ctx)
 		if err != nil {
 			return later(err)
 		}
-		if to != c {
-			return nil, to
-		}
+		return nil, to
+	}
+	switch err := c.admission.awaitReady(ctx); {
+	case err == errReplaced:
+		return toSuccessor()
+	case err != nil:
+		return later(err)
 	}
 	q, err := newRequest(r, rt, body, c.world.json("decode"))
 	if err != nil {
@@ -136,12 +140,8 @@ func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body
 	source := c.mem.shipper.source
 	a, ok := c.runBatchlessHook(ctx, ctx, &Hook{Name: hookHTTP, Key: rt.Key, Args: []Value{q}}, source)
 	switch {
-	case !ok && c.entrance.closed.Load():
-		to, err := c.findSuccessor(ctx)
-		if err != nil {
-			return later(err)
-		}
-		return nil, to
+	case !ok && c.admission.closed.Load():
+		return toSuccessor()
 	case !ok:
 		return later(context.Cause(ctx))
 	case a.err == nil:

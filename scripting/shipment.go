@@ -102,7 +102,15 @@ func (s *shipper) sendNext(ctx context.Context, limit time.Duration) {
 	for i, g := range group {
 		outs[i] = g.out
 	}
-	err := c.ship(ctx, c.joinLines(&batch.Logs{Source: s.source}, outs))
+	joined := outs[0]
+	if len(outs) > 1 {
+		joined = result{}
+		for set := range c.router.sets {
+			joinLines(s.source, 0, set, outs, &joined)
+			joinSamples(set, outs, &joined)
+		}
+	}
+	err := c.ship(ctx, joined)
 	for _, g := range group {
 		g.done <- err
 	}
@@ -129,7 +137,7 @@ func (s *shipper) takeGroup() (group []*shipment) {
 // ship sends until every receiver has accepted it. Only those that refused get
 // it again.
 func (c *Component) ship(ctx context.Context, out result) error {
-	err := c.send(ctx, out, c.opts.Clock.Now().UnixMilli())
+	err := c.router.send(ctx, c.instance.number, out, c.opts.Clock.Now().UnixMilli())
 	for pause := 20 * time.Millisecond; err != nil; pause = min(2*pause, time.Second) {
 		p, refused := errors.AsType[*flow.Partial](err)
 		if !refused || ctx.Err() != nil || errors.Is(err, flow.ErrStopped) || clock.Sleep(ctx, c.opts.Clock, pause) != nil {

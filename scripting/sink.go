@@ -101,10 +101,17 @@ func (m *memory) outboxChanged() {
 // accept returns when the batch is in the journal.
 func (s *sink) accept(ctx context.Context, b outbox.Batch) error {
 	if s.c.opts.StoragePath == "" {
-		_, err := s.sendNow(ctx, b)
+		_, err := s.sendNow(ctx, b, s.c.newTerms(ctx))
+		if errors.Is(err, errReplaced) {
+			next, err := s.c.admission.successor(ctx)
+			if err != nil {
+				return err
+			}
+			return next.consume(ctx, payload{metrics: b.Metrics, logs: b.Logs})
+		}
 		return err
 	}
-	err := s.c.mem.outbox.Accept(ctx, s.c.stopped, b)
+	err := s.c.mem.outbox.Accept(ctx, s.c.admission.stopped, b)
 	if errors.Is(err, outbox.ErrStopped) {
 		return fmt.Errorf("%s: %w", s.c.opts.ID, flow.ErrStopped)
 	}
@@ -135,7 +142,7 @@ func (s *sink) send(life, run context.Context) {
 	c := s.c
 	stop := func() outbox.Stop {
 		select {
-		case <-c.replaced:
+		case <-c.admission.replaced:
 			return outbox.Stop{Replaced: true, Grace: c.block.Limits.Wait}
 		default:
 		}

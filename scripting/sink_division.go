@@ -20,7 +20,7 @@ type division struct {
 	whole   outbox.Offer // the offer when it began
 	rows    []int        // of whole that the offer still has, ascending
 	fate    []string     // of the rows of whole
-	p       *pieces[*outbox.Offer]
+	p       *search[*outbox.Offer]
 	from    int            // the first row of the part at hand
 	errs    map[int]*Error // of parts that failed, by their first row
 	err     *heldError     // the last one
@@ -36,15 +36,16 @@ type division struct {
 var errUnsent = errors.New("it was not sent")
 
 // divide begins the search in an offer that send failed on.
-func (s *sink) divide(shard int, o *outbox.Offer) *division {
+func (s *sink) divide(shard int, o *outbox.Offer, t terms) *division {
 	n := o.Len()
 	d := &division{s: s, shard: shard, offer: o, whole: *o, fate: slices.Repeat([]string{again}, n), errs: map[int]*Error{}}
 	for row := range n {
 		d.rows = append(d.rows, row)
 	}
-	d.p = &pieces[*outbox.Offer]{
-		total: n, todo: []span{{0, n}}, sparing: true, ends: s.c.ends, run: d.send,
-		cut: func(rows *batch.Rows, from int) *outbox.Offer {
+	d.p = &search[*outbox.Offer]{
+		terms: t,
+		total: n, todo: []span{{0, n}}, sparing: true, ends: s.c.admission.ends, run: d.send,
+		slice: func(rows *batch.Rows, from int) *outbox.Offer {
 			d.from = from
 			part := d.whole.Part(from, from+rows.Len())
 			part.Attempt = o.Attempt
@@ -64,7 +65,8 @@ func (s *sink) round(ctx context.Context, shard int, o *outbox.Offer) (outbox.Ou
 	}
 	var first *heldError
 	if d == nil {
-		a := s.attempt(ctx, shard, o)
+		t := s.c.newTerms(ctx)
+		a := s.attempt(ctx, shard, o, t)
 		if first = a.held; first == nil {
 			return a.outcome(), a.why
 		}
@@ -72,7 +74,7 @@ func (s *sink) round(ctx context.Context, shard int, o *outbox.Offer) (outbox.Ou
 			s.c.report.failing(uint64(shard), first.err, failureAge)
 			return a.outcome(), a.why
 		}
-		d = s.divide(shard, o)
+		d = s.divide(shard, o, t)
 		s.divisions[shard] = d
 		d.errs[0] = first.err
 	} else {
@@ -100,9 +102,9 @@ func (s *sink) endDivision(shard int) {
 func (d *division) search(ctx context.Context, err *heldError) {
 	c := d.s.c
 	source := uint64(d.shard)
-	on, _ := c.onError(ctx)
+	on := d.p.terms.on
 	for {
-		last, failed := d.p.search(ctx, err)
+		last, failed := d.p.halve(ctx, err)
 		d.err, err = cmp.Or(last, d.err), nil
 		switch {
 		case failed != nil:
@@ -139,9 +141,9 @@ func (d *division) search(ctx context.Context, err *heldError) {
 }
 
 // send sends a part. The error is a *heldError if the script failed on it.
-func (d *division) send(ctx context.Context, part *outbox.Offer) (result, error) {
+func (d *division) send(ctx context.Context, part *outbox.Offer, t terms) (result, error) {
 	d.again += part.Len()
-	a := d.s.attempt(ctx, d.shard, part)
+	a := d.s.attempt(ctx, d.shard, part, t)
 	if a.held != nil {
 		d.errs[d.from] = a.held.err
 		return result{}, a.held

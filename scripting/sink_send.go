@@ -35,10 +35,10 @@ var errStopsSending = errors.New("weir stops, or another version takes over")
 // deliver runs send on an offer, and on parts of it when it fails.
 func (s *sink) deliver(ctx context.Context, shard int, o *outbox.Offer) outbox.Outcome {
 	c := s.c
-	if !c.entrance.tryEnter() {
+	if !c.admission.tryEnter() {
 		return outbox.Retry(o, 0)
 	}
-	defer c.entrance.leave()
+	defer c.admission.leave()
 	c.instance.addCall()
 	defer c.instance.endCall()
 	out, err := s.round(ctx, shard, o)
@@ -83,7 +83,7 @@ func (a *attempt) outcome() outbox.Outcome {
 }
 
 // attempt runs send on an offer once.
-func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer) attempt {
+func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer, t terms) attempt {
 	c := s.c
 	p := c.pool
 	if c.shards != nil {
@@ -95,7 +95,7 @@ func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer) attempt 
 	}
 	defer c.putBack(p, w)
 	started := time.Now()
-	k := c.newCall(ctx, w)
+	k := c.newCall(ctx, w, t)
 	said := &sending{offer: o, delivery: &delivery{attempt: o.Attempt, id: o.ID}}
 	k.sends, k.delivery = said, said.delivery
 	dropped, err := k.send(o.Batch)
@@ -111,7 +111,7 @@ func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer) attempt 
 	first := k.first
 	k.done()
 	c.mem.sent.observe(a.outcome(), o.Len(), took)
-	if !errors.Is(a.why, errStopsSending) && a.held == nil && !isReplay(ctx) && !isPiece(ctx) {
+	if !errors.Is(a.why, errStopsSending) && a.held == nil && !t.replay && !t.isPiece() {
 		c.report.done(uint64(shard), first)
 	}
 	return a
@@ -295,26 +295,19 @@ func Again(ctx context.Context, e *Undelivered) context.Context {
 // sendNow sends a batch that is not in the journal, once, and returns how many
 // records were delivered. What is not delivered, unless the script dropped it,
 // makes an *Undelivered.
-func (s *sink) sendNow(ctx context.Context, b outbox.Batch) (sent int, err error) {
+func (s *sink) sendNow(ctx context.Context, b outbox.Batch, t terms) (sent int, err error) {
 	c := s.c
-	if c.ready != nil {
-		if to, err := c.admit(ctx); err != nil {
-			return 0, err
-		} else if to != c {
-			return to.sink.sendNow(ctx, b)
-		}
+	if err := c.admission.enter(ctx); err != nil {
+		return 0, err
 	}
-	if !c.entrance.tryEnter() {
-		return 0, errReplaced
-	}
-	defer c.entrance.leave()
+	defer c.admission.leave()
 	c.instance.addCall()
 	defer c.instance.endCall()
 	o := &outbox.Offer{Batch: b, ID: outbox.NewID(), Attempt: 1}
 	if before, ok := ctx.Value(anotherAttempt{}).(*Undelivered); ok {
 		o.ID, o.Attempt = before.ID, before.Attempt+1
 	}
-	a := s.attempt(ctx, 0, o)
+	a := s.attempt(ctx, 0, o, t)
 	out, err := a.outcome(), a.why
 	s.c.opts.Stats.CountDropped(b.Signal(), outbox.ReasonScript, out.Lost[outbox.ReasonScript])
 	sent = o.Len() - len(out.Left)

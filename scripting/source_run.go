@@ -90,7 +90,7 @@ func (c *Component) runOnce(life, run context.Context, well time.Time) error {
 	defer c.putBack(c.runs, w)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(life))
 	defer context.AfterFunc(life, func() { cancel(errStops) })()
-	r := &runner{c: c, k: c.newCall(ctx, w), ctx: ctx, hook: &Hook{Name: hookRun}, went: time.Now()}
+	r := &runner{c: c, k: c.newCall(ctx, w, c.newTerms(ctx)), ctx: ctx, hook: &Hook{Name: hookRun}, went: time.Now()}
 	r.resumed = func() {
 		if c.opts.Clock.Now().After(well) {
 			c.report.done(source, nil)
@@ -113,7 +113,7 @@ func (c *Component) runOnce(life, run context.Context, well time.Time) error {
 
 // takeEmitted makes an emission of what was emitted since the last time.
 func (r *runner) takeEmitted() {
-	out, any := r.k.emitted(r.hook, true)
+	out, any := r.k.emitted(true)
 	if any {
 		r.kept = append(r.kept, &emission{c: r.c, instance: r.c.instance.number, out: out, t: r.k.now.UnixMilli()})
 	}

@@ -80,8 +80,8 @@ func (c *Component) prepareState() {
 	defer n.mu.Unlock()
 	n.store.Limit(int64(c.block.Limits.State))
 	c.stateLater = n.onDisk && persistent && !n.loaded
-	if c.stateLater && c.ready == nil {
-		c.ready = make(chan struct{})
+	if c.stateLater {
+		c.admission.wait()
 	}
 }
 
@@ -133,7 +133,7 @@ func (c *Component) migrate(ctx context.Context, p *state.Plan) error {
 	}
 	defer c.putBack(c.pool, w)
 	old := oldState(c.host(w), p.Old)
-	_, err = c.newCall(ctx, w).hook(&Hook{Name: hookMigrate, Args: []Value{old, p.OldVersion}})
+	_, err = c.newCall(ctx, w, c.newTerms(ctx)).hook(&Hook{Name: hookMigrate, Args: []Value{old, p.OldVersion}})
 	if err != nil {
 		return fmt.Errorf("cannot migrate the state of version %d: %w", p.OldVersion, err)
 	}

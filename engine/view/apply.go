@@ -7,16 +7,16 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 )
 
-// Result is what a script made of a batch.
-type Result struct {
+// Result is what a script has made of a batch.
+type Result[B interface{ *batch.Metrics | *batch.Logs }] struct {
 	// Batch is the source batch itself when nothing was edited.
-	Batch *batch.Metrics
-	// Dropped, Emitted and Routed count rows; those that are routed and
-	// emitted count as both.
+	Batch B
+	// Dropped, Emitted and Routed count rows. A row that is emitted to an output
+	// counts as emitted and as routed. Routed is not set for log lines.
 	Dropped, Emitted, Routed int
-	// Collisions counts the rows that have the labels and the timestamp of an
-	// earlier row: of each such pair a sink keeps one. It is looked for only
-	// when labels were edited or records emitted. Collision is one of them.
+	// Collisions counts the samples that have the labels and the timestamp of an
+	// earlier sample: a sink keeps one of each such pair. They are looked for only
+	// if labels were edited or samples emitted. Collision is one of them.
 	Collisions int
 	Collision  *batch.Series
 }
@@ -24,11 +24,11 @@ type Result struct {
 // Apply returns the batch with the edits, which shares every column that was
 // not edited. The window stays as it is; it must be Reset before it is edited
 // again.
-func (m *Metrics) Apply() Result {
+func (m *Metrics) Apply() Result[*batch.Metrics] {
 	m.flush()
 	m.forgetNothings()
 	m.follow()
-	r := Result{Batch: m.in, Dropped: m.dropped - m.routed, Emitted: len(m.emitted), Routed: m.routed}
+	r := Result[*batch.Metrics]{Batch: m.in, Dropped: m.dropped - m.routed, Emitted: len(m.emitted), Routed: m.routed}
 	emitted := 0 // to where all goes
 	for i := range m.emitted {
 		if m.emitted[i].way == 0 {

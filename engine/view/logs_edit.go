@@ -292,21 +292,13 @@ func (m *Logs) Unemit(n int) {
 	m.emitted = m.emitted[:n]
 }
 
-// LogsResult is what a script made of a batch of lines.
-type LogsResult struct {
-	// Batch is the source batch itself when nothing was edited.
-	Batch *batch.Logs
-	// Dropped and Emitted count rows.
-	Dropped, Emitted int
-}
-
 // Apply returns the batch with the edits, which shares every column that was
 // not edited. The window stays as it is; it must be Reset before it is edited
 // again.
-func (m *Logs) Apply() LogsResult {
+func (m *Logs) Apply() Result[*batch.Logs] {
 	m.flush()
 	m.forgetNothings()
-	r := LogsResult{Batch: m.in, Dropped: m.dropped, Emitted: len(m.emitted)}
+	r := Result[*batch.Logs]{Batch: m.in, Dropped: m.dropped, Emitted: len(m.emitted)}
 	r.Dropped -= m.routed
 	m.whole = m.in
 	if !m.ownSeries && !m.ownT && !m.ownLine && !m.ownMeta && m.dropped == 0 && len(m.emitted) == 0 {

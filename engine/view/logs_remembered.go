@@ -4,7 +4,7 @@ import "github.com/weir-run/weir/engine/batch"
 
 // RememberedLogs returns what RunSeries and Apply would make of b, if that is
 // known without asking anybody.
-func (g *Cache) RememberedLogs(b *batch.Logs) (r LogsResult, ok bool) {
+func (g *Cache) RememberedLogs(b *batch.Logs) (r Result[*batch.Logs], ok bool) {
 	var become []*batch.Stream
 	var last, to *batch.Stream // lines of a stream mostly follow each other
 	for i, s := range b.Stream {
@@ -23,8 +23,8 @@ func (g *Cache) RememberedLogs(b *batch.Logs) (r LogsResult, ok bool) {
 		}
 	}
 	if become == nil {
-		return LogsResult{Batch: b}, true
+		return Result[*batch.Logs]{Batch: b}, true
 	}
 	change := batch.NewChange(b.Stream, become)
-	return LogsResult{Batch: change.ApplyLogs(b), Dropped: change.Dropped()}, true
+	return Result[*batch.Logs]{Batch: change.ApplyLogs(b), Dropped: change.Dropped()}, true
 }

@@ -505,7 +505,7 @@ func checkWindow(t *testing.T, m *view.Metrics, rows []*row, where string) {
 	}
 }
 
-func checkResult(t *testing.T, where string, in *batch.Metrics, res view.Result, rows []*row) {
+func checkResult(t *testing.T, where string, in *batch.Metrics, res view.Result[*batch.Metrics], rows []*row) {
 	t.Helper()
 	want := []*row{}
 	dropped := 0

@@ -35,7 +35,7 @@ func (l *routeLab) batch(stale bool) *view.Metrics {
 	return over(in, l.gen)
 }
 
-func (l *routeLab) want(m *view.Metrics, main, first, second string) view.Result {
+func (l *routeLab) want(m *view.Metrics, main, first, second string) view.Result[*batch.Metrics] {
 	l.t.Helper()
 	res := m.Apply()
 	for way, want := range []string{main, first, second} {

@@ -214,7 +214,7 @@ func sameTime(ts []int64) bool {
 
 // Remembered returns what RunSeries and Apply would make of b, if that is known
 // without asking anybody.
-func (g *Cache) Remembered(b *batch.Metrics) (r Result, ok bool) {
+func (g *Cache) Remembered(b *batch.Metrics) (r Result[*batch.Metrics], ok bool) {
 	root, _, ok := g.roots.Get(b.Origin(), b.Series)
 	if !ok || !root.mu.TryLock() {
 		return r, false
@@ -225,7 +225,7 @@ func (g *Cache) Remembered(b *batch.Metrics) (r Result, ok bool) {
 		return r, false
 	}
 	change := st.to.changed(b.Series)
-	r = Result{Batch: change.Apply(b), Dropped: change.Dropped()}
+	r = Result[*batch.Metrics]{Batch: change.Apply(b), Dropped: change.Dropped()}
 	if len(r.Batch.Series) > 0 && !batch.SameColumn(st.to.series, b.Series) {
 		r.Collisions, r.Collision = g.collisionsOf(st.to, r.Batch)
 	}

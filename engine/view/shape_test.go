@@ -85,7 +85,7 @@ func TestRemembered(t *testing.T) {
 	defer g.Close()
 	b := metrics(series("a", "job", "p", "n", "1"), series("a", "job", "p", "n", "2"), series("go", "job", "p"), series("c", "job", "q"))
 	var m view.Metrics
-	var want view.Result
+	var want view.Result[*batch.Metrics]
 	for round := range 2 {
 		if _, ok := g.Remembered(b); ok {
 			t.Errorf("remembered in round %d", round)

@@ -103,9 +103,9 @@ type call struct {
 
 // apply returns b as the expressions make it: as it is, while a change of them to
 // others over lines has not come to who sends samples.
-func (r *rules) apply(b *batch.Metrics, now time.Time, failed *clause.Batch) view.Result {
+func (r *rules) apply(b *batch.Metrics, now time.Time, failed *clause.Batch) view.Result[*batch.Metrics] {
 	if r.samples == nil {
-		return view.Result{Batch: b}
+		return view.Result[*batch.Metrics]{Batch: b}
 	}
 	w := windows.Get().(*view.Metrics)
 	defer windows.Put(w)
@@ -113,7 +113,7 @@ func (r *rules) apply(b *batch.Metrics, now time.Time, failed *clause.Batch) vie
 	defer w.Done()
 	k := &call{programs: r.samples, once: once{edits: r.samples.series, column: b.Series, add: failed.Add}, b: b, w: w, last: &r.last, failed: failed}
 	if !k.run(&w.Window) {
-		return view.Result{Batch: b}
+		return view.Result[*batch.Metrics]{Batch: b}
 	}
 	if len(k.rows) > 0 || k.value != nil {
 		for i := range b.Series {
