@@ -397,7 +397,9 @@ func (e *Engine) filesRead(paths []string) {
 		}
 		r := n.reread()
 		e.exported(n)
-		e.log.Info("component read its files again", "component_id", id, "ok", r != failed)
+		if r != inProgress { // else its outcome is reported when it is known
+			e.log.Info("component read its files again", "component_id", id, "ok", r != failed)
+		}
 	}
 	for _, s := range e.services {
 		if slices.ContainsFunc(s.sourced(), func(f string) bool { return changed[f] || changed[filepath.Dir(f)] }) {

@@ -112,6 +112,7 @@ type Engine struct {
 	looked     map[string]bool              // paths of imports that are watched
 	stale      bool                         // exports want another plan
 	broken     []string                     // heads that have become unhealthy in this commit
+	pending    map[*pendingCall]bool        // builds and updates that are not waited for
 }
 
 // The phases of an Engine.
@@ -153,7 +154,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, announces: announces, storage: storage, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
 		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
-		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{},
+		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{}, pending: map[*pendingCall]bool{},
 	}
 	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx
 	e.watch = stall.New(e.clock)
@@ -287,7 +288,7 @@ func (e *Engine) Reload(ctx context.Context) error {
 	if err := e.readAhead(ctx); err != nil {
 		return err
 	}
-	return e.runOnWorker(ctx, e.reloadConfig)
+	return e.runAndWait(ctx, e.reloadConfig)
 }
 
 // FilesChanged tells the engine that files or directories changed; paths are
@@ -297,7 +298,7 @@ func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
 	if err := e.readAhead(ctx); err != nil {
 		return err
 	}
-	return e.runOnWorker(ctx, func() error { return e.filesChanged(paths) })
+	return e.runAndWait(ctx, func() error { return e.filesChanged(paths) })
 }
 
 // runOnWorker has the worker do a job and returns what came of it.

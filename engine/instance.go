@@ -51,8 +51,9 @@ func (g *instance) gated() bool { return g.reg.Accepts != 0 }
 // it.
 func (g *instance) overlaps() bool { return g.gated() || g.reg.Overlaps }
 
-// build makes the component. After an error nothing is left of it.
-func (g *instance) build(old *instance) error {
+// build makes the component. After an error nothing is left of it. It may run
+// beside the worker.
+func (g *instance) build(previous component.Component) error {
 	n := g.n
 	o := component.Options{
 		ID:          n.id,
@@ -68,10 +69,6 @@ func (g *instance) build(old *instance) error {
 		Health:      g.health,
 		Watch:       n.watch,
 		Service:     func(name string) (any, error) { return n.e.serviceData(g.reg.NeedsServices, name) },
-	}
-	var previous component.Component
-	if old != nil && !old.crashed {
-		previous = old.c
 	}
 	start := time.Now()
 	op := n.watch.Begin("build", 0)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/stall"
 )
@@ -37,6 +38,11 @@ type node struct {
 	again   context.CancelFunc // ends the timer of the next try; nil without
 	tries   int                // failed tries in a row
 	parting *parting           // while it is out of the graph and can be called back
+	// calling says that a build or an update has not returned, and that the worker
+	// does not wait for it. What was wanted meanwhile is done when it has returned.
+	calling               bool
+	changedMeanwhile      bool // want did, or another try is due
+	filesChangedMeanwhile bool // files that the component reads did
 
 	abandoned bool // watchStalls's: it was removed and does not stop, which is in the log
 
@@ -169,6 +175,7 @@ const (
 	updated
 	rebuilt
 	failed
+	inProgress // the outcome comes later
 )
 
 // reconcile makes the node what w wants, if it is not. The worker calls it
@@ -176,8 +183,13 @@ const (
 //
 // args are the decoded arguments, nil when nobody has decoded them yet.
 func (n *node) reconcile(w *wanted, args any, retry bool) result {
-	n.want, n.waits = w, ""
+	n.want = w
 	n.shown.Store(w)
+	if n.calling {
+		n.changedMeanwhile = true
+		return inProgress
+	}
+	n.waits = ""
 	if n.current == nil {
 		n.change(func(s *state) { s.reg = w.reg })
 	}
@@ -258,8 +270,14 @@ func (n *node) apply(args any, retry bool) result {
 	if !ok {
 		return n.build(args, g)
 	}
-	err := n.update(up, args)
+	return n.update(up, args, func(err error) result { return n.updated(g, args, err) })
+}
+
+// updated takes over the outcome of Update with new arguments.
+func (n *node) updated(g *instance, args any, err error) result {
 	switch {
+	case g.crashed: // meanwhile
+		return n.build(args, nil)
 	case errors.Is(err, component.ErrRebuild):
 		return n.build(args, g)
 	case err != nil:
@@ -279,11 +297,13 @@ func (n *node) apply(args any, retry bool) result {
 	return updated
 }
 
-// update calls Update.
-func (n *node) update(up component.Updater, args any) error {
-	op := n.watch.Begin("update", 0)
-	defer op.End()
-	return guard(func() error { return up.Update(args) })
+// update calls Update. follow takes over the outcome.
+func (n *node) update(up component.Updater, args any, follow func(error) result) result {
+	return n.call("update", func() error {
+		op := n.watch.Begin("update", 0)
+		defer op.End()
+		return guard(func() error { return up.Update(args) })
+	}, follow)
 }
 
 // redirected keeps receivers that the node does not send to any more for a
@@ -313,22 +333,27 @@ func (n *node) unreturned() (count int) {
 // build makes a new instance and puts it in the place of old, which may be
 // nil.
 func (n *node) build(args any, old *instance) result {
-	var before any
-	if old != nil {
-		before = old.args
-	}
 	if unreturned := n.unreturned(); unreturned > maxUnreturned {
 		return n.fail(fmt.Errorf("cannot build: %d earlier versions of it have not returned; each holds its memory until it does", unreturned), true)
 	}
 	g := n.newInstance(n.want.reg, args)
-	if err := g.build(old); err != nil {
+	var previous component.Component
+	if old != nil && !old.crashed {
+		previous = old.c
+	}
+	return n.call("build", func() error { return g.build(previous) }, func(err error) result { return n.built(g, old, err) })
+}
+
+// built puts an instance that was built in the place of old.
+func (n *node) built(g, old *instance, err error) result {
+	if err != nil {
 		return n.fail(fmt.Errorf("cannot build: %w", err), true)
 	}
 	if !n.swap(g) {
-		return failed // the engine ends
+		return failed // the node was removed, or the engine ends
 	}
-	if before != nil && g.gated() { // a source's old component has ended
-		n.redirected(before, args)
+	if old != nil && g.gated() { // a source's old component has ended
+		n.redirected(old.args, g.args)
 	}
 	n.succeed()
 	return rebuilt
@@ -385,29 +410,40 @@ func (n *node) fail(err error, retry bool) result {
 // reread gives the component its arguments again, because a file it reads has
 // changed.
 func (n *node) reread() result {
+	g := n.current
 	switch {
-	case n.current.crashed:
+	case n.calling:
+		n.filesChangedMeanwhile = true
+		return inProgress
+	case g.crashed:
 		return untouched // it will be built again anyway
 	case n.failed != nil && !n.unread && n.want.err == nil:
 		return n.reconcile(n.want, nil, true) // that reads them too
 	}
-	up, ok := n.current.c.(component.Updater)
+	up, ok := g.c.(component.Updater)
 	if !ok {
-		return n.build(n.current.args, n.current)
+		return n.build(g.args, g)
 	}
-	err := n.update(up, n.current.args)
+	return n.update(up, g.args, func(err error) result { return n.rereadDone(g, err) })
+}
+
+// rereadDone takes over the outcome of Update with the same arguments.
+func (n *node) rereadDone(g *instance, err error) result {
 	switch {
+	case g.crashed: // meanwhile
+		return untouched
 	case errors.Is(err, component.ErrRebuild):
-		return n.build(n.current.args, n.current)
+		return n.build(g.args, g)
 	case err != nil:
-		r := n.fail(fmt.Errorf("cannot read its files again: %w", err), false)
+		// Of a file that can be read again, nobody tells us if it has not changed since.
+		r := n.fail(fmt.Errorf("cannot read its files again: %w", err), errors.Is(err, files.ErrHung))
 		n.unread = true
 		return r
 	}
 	if n.failed != nil {
 		n.succeed()
 	}
-	sourced := n.current.sourced()
+	sourced := g.sourced()
 	n.change(func(s *state) { s.sourced = sourced })
 	return updated
 }

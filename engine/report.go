@@ -60,7 +60,7 @@ func (e *Engine) failedSince(before map[string]error, c counts) (ids []string) {
 }
 
 func (c counts) changed() bool {
-	return len(c.results[rebuilt])+len(c.results[updated])+len(c.results[failed])+len(c.added)+len(c.removed) > 0
+	return len(c.results[rebuilt])+len(c.results[updated])+len(c.results[failed])+len(c.results[inProgress])+len(c.added)+len(c.removed) > 0
 }
 
 func (c counts) String() string {
@@ -76,7 +76,7 @@ func (c counts) String() string {
 	for _, p := range []struct {
 		ids  []string
 		what string
-	}{{c.results[updated], "updated"}, {c.removed, "removed"}, {c.results[failed], "failed"}} {
+	}{{c.results[updated], "updated"}, {c.removed, "removed"}, {c.results[failed], "failed"}, {c.results[inProgress], "in progress"}} {
 		if len(p.ids) > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", len(p.ids), p.what))
 		}

@@ -28,6 +28,9 @@ type serviceNode struct {
 	args   any  // what it was updated with last
 	wanted any  // what it was to be updated with last
 	failed bool // it was not
+	// updating says that an update has not returned, and that the worker does not wait
+	// for it; again is set when another one is due then.
+	updating, again bool
 }
 
 // orderServices returns the services, each after those it depends on.
@@ -138,16 +141,24 @@ var errOpen = errors.New("it refers to a node that has no working version")
 func (e *Engine) wait(s *serviceNode, args any) error {
 	s.failed, s.wanted = true, args
 	w, ok := s.svc.(service.Waiter)
-	if !ok {
+	switch {
+	case !ok:
+		return nil
+	case s.updating:
+		s.again = true
 		return nil
 	}
 	return guard(func() error { return w.Wait(args) })
 }
 
-// configure updates a service.
+// configure updates a service before anything runs.
 func (e *Engine) configure(s *serviceNode, args any) error {
 	s.wanted = args
-	err := guard(func() error { return s.svc.Update(args) })
+	return e.configured(s, args, guard(func() error { return s.svc.Update(args) }))
+}
+
+// configured takes over the outcome of an update.
+func (e *Engine) configured(s *serviceNode, args any, err error) error {
 	if s.failed = err != nil; s.failed {
 		return err
 	}
@@ -221,12 +232,43 @@ func (e *Engine) resetServices(p *plan) {
 }
 
 func (e *Engine) updateService(s *serviceNode, args any) {
-	if !s.failed && equal(s.args, args) {
+	if !s.failed && !s.updating && equal(s.args, args) {
 		return
 	}
-	if err := e.configure(s, args); err != nil {
-		e.serviceFailed(s, fmt.Errorf("cannot update: %w", err))
+	e.configureBeside(s, args, func() {})
+}
+
+// configureBeside updates a service while the engine runs, and calls done on success.
+func (e *Engine) configureBeside(s *serviceNode, args any, done func()) {
+	s.wanted = args
+	if s.updating {
+		s.again = true
+		return
 	}
+	follow := func(err error) {
+		if err := e.configured(s, args, err); err != nil {
+			e.serviceFailed(s, fmt.Errorf("cannot update: %w", err))
+			return
+		}
+		done()
+	}
+	pending, err := e.callBeside(func() error { return guard(func() error { return s.svc.Update(args) }) }, func(err error) {
+		s.updating = false
+		if follow(err); s.again {
+			s.again, s.failed = false, true // so that it is updated whatever the arguments are
+			if w := e.plan.wanted[s.def.Block]; s.def.Block != "" && w != nil && w.service == s {
+				e.reconcileService(w)
+			} else {
+				e.updateService(s, s.def.NewConfig())
+			}
+		}
+		e.followFiles()
+	})
+	if pending != nil {
+		s.updating = true
+		return
+	}
+	follow(err)
 }
 
 // serviceFailed says that a service does not do what its block says.
@@ -287,11 +329,7 @@ func (e *Engine) rereadService(s *serviceNode) {
 		e.reconcileService(w)
 		return
 	}
-	if err := e.configure(s, s.wanted); err != nil {
-		e.serviceFailed(s, fmt.Errorf("cannot update: %w", err))
-		return
-	}
-	e.log.Info("service read its files again", "service", s.def.Name)
+	e.configureBeside(s, s.wanted, func() { e.log.Info("service read its files again", "service", s.def.Name) })
 }
 
 // sourced returns the files that a service reads.

@@ -49,8 +49,8 @@ func (l *lab) wantMetric(line string) {
 }
 
 // A build or an update that does not return makes its node unhealthy while it
-// hangs, although the worker hangs with it, and the engine says so itself.
-func TestStalledWorker(t *testing.T) {
+// hangs. The worker does not hang with it.
+func TestStalledCall(t *testing.T) {
 	for _, what := range []string{"build", "update"} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(l *lab) {
@@ -75,9 +75,9 @@ func TestStalledWorker(t *testing.T) {
 				if s := l.e.Overview().Stalled; len(s) > 0 {
 					t.Errorf("the engine is stalled: %q", s)
 				}
-				time.Sleep(time.Minute)
-				if s := l.e.Overview().Stalled; len(s) != 1 || !strings.Contains(s[0], "a change of the graph has not returned") {
-					t.Errorf("the engine says %q of its worker", s)
+				time.Sleep(2 * time.Minute)
+				if s := l.e.Overview().Stalled; len(s) > 0 {
+					t.Errorf("the worker hangs: %q", s)
 				}
 				close(hang)
 				synctest.Wait()

@@ -1,0 +1,308 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
+	"github.com/weir-run/weir/engine/files/filestest"
+)
+
+// reads has builds and updates with the value "read" read a file that hangs. It
+// returns how many of these reads have returned.
+func (l *lab) reads() (returned *atomic.Int64, release func()) {
+	l.t.Helper()
+	dir := filepath.Join(l.dir, "dead")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	path := filepath.Join(dir, "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	_, release = filestest.Hang(l.t, dir)
+	returned = new(atomic.Int64)
+	read := func(_ string, a *arguments) error {
+		if !strings.HasPrefix(a.Value, "read") {
+			return nil
+		}
+		_, err := files.Read(path, 1)
+		returned.Add(1)
+		return err
+	}
+	l.onBuild = func(id string, a *arguments, _ component.Options) error { return read(id, a) }
+	l.onUpdate = read
+	return returned, release
+}
+
+// TestReloadBesideHang: a build or an update that reads a file which hangs does not
+// delay the reload of another node, nor what follows from another node's exports.
+func TestReloadBesideHang(t *testing.T) {
+	const other = "test.uvalue \"v\" {\n  value = %[1]q\n}\ntest.usource \"w\" {\n  value = test.uvalue.v.value\n}\n"
+	f := func(name, before, after string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(l *lab) {
+				returned, release := l.reads()
+				l.start(fmt.Sprintf(other, "1") + before)
+				first := make(chan error)
+				l.write(fmt.Sprintf(other, "1") + after)
+				go func() { first <- l.e.Reload(context.Background()) }()
+				synctest.Wait()
+				if err := l.reload(fmt.Sprintf(other, "2") + after); err != nil {
+					t.Fatal(err)
+				}
+				if a, _ := l.fake("test.usource.w").get(); a.Value != "2" {
+					t.Errorf("the value is %q", a.Value)
+				}
+				if n := returned.Load(); n > 0 {
+					t.Errorf("%d reads had returned before the other node was reloaded", n)
+				}
+				if before != "" {
+					l.wantHealth("test.usource.h", component.Healthy, "")
+				} else {
+					l.wantHealth("test.usource.h", component.Unknown, "build has not returned yet")
+				}
+				// Who asked for the change is told when it is known how it went.
+				if err := <-first; err != nil || returned.Load() == 0 {
+					t.Errorf("got %v after %d reads", err, returned.Load())
+				}
+				l.wantHealth("test.usource.h", component.Unhealthy, "has not returned since")
+				release()
+				time.Sleep(2 * time.Minute)
+				l.wantHealth("test.usource.h", component.Healthy, "")
+				if a, _ := l.fake("test.usource.h").get(); a.Value != "read" {
+					t.Errorf("the value is %q", a.Value)
+				}
+			})
+		})
+	}
+	const node = "test.usource \"h\" {\n  value = %q\n%s}\n"
+	f("a new node", "", fmt.Sprintf(node, "read", ""))
+	f("an update", fmt.Sprintf(node, "1", ""), fmt.Sprintf(node, "read", ""))
+	f("a rebuild", fmt.Sprintf(node, "1", "rebuild = true\n"), fmt.Sprintf(node, "read", "rebuild = true\n"))
+}
+
+// TestManyHang: calls that hang together delay another node about as long as one.
+func TestManyHang(t *testing.T) {
+	bubble(t, func(l *lab) {
+		hang := make(chan struct{})
+		l.onBuild = func(_ string, a *arguments, _ component.Options) error {
+			if a.Value == "hang" {
+				<-hang
+			}
+			return nil
+		}
+		l.start("")
+		config := ""
+		for i := range 50 {
+			config += fmt.Sprintf("test.source \"h%d\" {\n  value = \"hang\"\n}\n", i)
+		}
+		l.write(config)
+		go l.e.Reload(context.Background())
+		synctest.Wait()
+		start := time.Now()
+		if err := l.reload(config + "test.source \"a\" { }"); err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(start); waited > time.Second {
+			t.Errorf("the reload of another node took %s", waited)
+		}
+		l.wantHealth("test.source.a", component.Healthy, "")
+		close(hang)
+	})
+}
+
+// TestLateCall: what happens to a node while a build or an update has not returned
+// is done when it has.
+func TestLateCall(t *testing.T) {
+	var hang chan struct{}
+	f := func(name string, then func(l *lab)) {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(l *lab) {
+				hang = make(chan struct{})
+				wait := func(value string) {
+					if strings.HasPrefix(value, "hang") {
+						<-hang
+					}
+				}
+				l.onBuild = func(_ string, a *arguments, _ component.Options) error { wait(a.Value); return nil }
+				l.onUpdate = func(_ string, a *arguments) error { wait(a.Value); return nil }
+				l.start("test.value \"v\" {\n  value = \"1\"\n}\ntest.usource \"w\" {\n  value = test.value.v.value\n}\n")
+				l.take()
+				l.said()
+				l.write("test.value \"v\" {\n  value = \"hang\"\n}\ntest.usource \"w\" {\n  value = test.value.v.value\n}\n")
+				go l.e.Reload(context.Background())
+				time.Sleep(time.Second)
+				then(l)
+			})
+		})
+	}
+	value := func(l *lab, want string) {
+		l.t.Helper()
+		if a, _ := l.fake("test.usource.w").get(); a.Value != want {
+			l.t.Errorf("the value is %q, want %q", a.Value, want)
+		}
+	}
+	const config = "test.value \"v\" {\n  value = %q\n}\ntest.usource \"w\" {\n  value = test.value.v.value\n}\n"
+	f("it is taken over", func(l *lab) {
+		l.wantSaid("reloaded c.alloy (… ms), 0 of 2 nodes rebuilt, 1 in progress")
+		value(l, "1")
+		close(hang)
+		time.Sleep(time.Second)
+		value(l, "hang")
+		l.wantSaid("reloaded test.value.v (… ms), 1 of 2 nodes rebuilt")
+	})
+	f("other arguments", func(l *lab) {
+		if err := l.reload(fmt.Sprintf(config, "2")); err != nil {
+			l.t.Fatal(err)
+		}
+		value(l, "1")
+		close(hang)
+		time.Sleep(time.Second)
+		value(l, "2")
+	})
+	f("back to what runs", func(l *lab) {
+		if err := l.reload(fmt.Sprintf(config, "1")); err != nil {
+			l.t.Fatal(err)
+		}
+		close(hang)
+		time.Sleep(time.Second)
+		value(l, "1")
+	})
+	f("it is removed", func(l *lab) {
+		if err := l.reload("test.source \"a\" { }"); err != nil {
+			l.t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		l.take()
+		close(hang)
+		time.Sleep(time.Minute)
+		l.wantEvents("")
+		if err := l.reload(fmt.Sprintf(config, "3")); err != nil {
+			l.t.Fatal(err)
+		}
+		value(l, "3")
+	})
+	f("weir stops", func(l *lab) {
+		go func() {
+			time.Sleep(3 * time.Second)
+			close(hang)
+		}()
+		if err := l.end(); err != nil {
+			l.t.Error(err)
+		}
+	})
+}
+
+// TestCrashDuringLateUpdate: a component that fails while its update has not returned is
+// built again with the new arguments.
+func TestCrashDuringLateUpdate(t *testing.T) {
+	bubble(t, func(l *lab) {
+		hang, crash := make(chan struct{}), make(chan struct{})
+		l.onUpdate = func(string, *arguments) error { <-hang; return nil }
+		l.onRun = func(ctx context.Context, f *fake) error {
+			select {
+			case <-crash:
+				crash = nil
+				return errors.New("it fails")
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		l.start("test.usource \"a\" { }")
+		l.take()
+		l.write("test.usource \"a\" {\n  value = \"2\"\n}")
+		go l.e.Reload(context.Background())
+		time.Sleep(time.Second)
+		close(crash)
+		time.Sleep(time.Minute)
+		l.wantEvents("update test.usource.a\nreturned test.usource.a")
+		close(hang)
+		time.Sleep(2 * time.Second)
+		l.wantEvents("build test.usource.a\nrun test.usource.a")
+		if a, _ := l.fake("test.usource.a").get(); a.Value != "2" {
+			t.Errorf("the value is %q", a.Value)
+		}
+		l.wantHealth("test.usource.a", component.Healthy, "")
+	})
+}
+
+// TestFilesChangeDuringLateUpdate: files that change while they are read are read once
+// more.
+func TestFilesChangeDuringLateUpdate(t *testing.T) {
+	bubble(t, func(l *lab) {
+		hang := make(chan struct{})
+		var updates atomic.Int64
+		l.onUpdate = func(string, *arguments) error {
+			updates.Add(1)
+			<-hang
+			return nil
+		}
+		path := filepath.Join(l.dir, "data")
+		l.sourced(path)
+		l.start("test.usource \"a\" { }")
+		for range 3 {
+			go l.e.FilesChanged(context.Background(), []string{path})
+			time.Sleep(time.Second)
+		}
+		if n := updates.Load(); n != 1 {
+			t.Errorf("%d updates, want 1", n)
+		}
+		close(hang)
+		time.Sleep(time.Second)
+		if n := updates.Load(); n != 2 {
+			t.Errorf("%d updates, want 2", n)
+		}
+	})
+}
+
+// sourced is a component that reads a file.
+type sourced struct {
+	updatable
+	path string
+}
+
+func (s sourced) Sourced() []string { return []string{s.path} }
+
+// sourced makes test.usource read a file.
+func (l *lab) sourced(path string) {
+	r, _ := l.catalog.Lookup("test.usource")
+	build := r.Build
+	r.Build = func(o component.Options, args any, previous component.Component) (component.Component, error) {
+		c, err := build(o, args, previous)
+		return sourced{c.(updatable), path}, err
+	}
+	l.catalog.regs["test.usource"] = r
+}
+
+// TestFileAnswersAgain: a file that changed on a file system that hung is read once that
+// answers, although it does not change again.
+func TestFileAnswersAgain(t *testing.T) {
+	bubble(t, func(l *lab) {
+		path := filepath.Join(l.dir, "data")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l.sourced(path)
+		l.start("test.usource \"a\" { }")
+		_, release := filestest.Hang(t, path)
+		l.onUpdate = func(string, *arguments) error { _, err := files.Read(path, 1); return err }
+		if err := l.e.FilesChanged(context.Background(), []string{path}); err != nil {
+			t.Fatal(err)
+		}
+		l.wantHealth("test.usource.a", component.Unhealthy, "has not returned since")
+		release()
+		time.Sleep(2 * time.Minute)
+		l.wantHealth("test.usource.a", component.Healthy, "")
+	})
+}
