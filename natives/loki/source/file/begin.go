@@ -70,10 +70,10 @@ func (f *follower) loadPositions(now time.Time) error {
 		if lf.id != p.id || lf.real != p.real {
 			f.c.positions.change(p, func(p *position) { p.id, p.real = lf.id, lf.real })
 		}
-		lf.resume(p)
-		lf.grew = now
+		lf.resumeFrom(p)
+		lf.seen.grew = now
 		found = append(found, lf)
-		f.c.opts.Logger.Debug("a file was rotated while weir was not there; it is read to its end first", "path", f.target.path, "file", lf.real, "offset", lf.offset)
+		f.c.opts.Logger.Debug("a file was rotated while weir was not there; it is read to its end first", "path", f.target.path, "file", lf.real, "offset", lf.cursor.offset)
 	}
 	f.files.all, f.past.missing = found, missing
 	f.enter(waiting)
@@ -86,7 +86,7 @@ func (f *follower) resumeFirst(lf *logFile, now time.Time) error {
 	var replaced bool // another content had a position under the identity of lf
 	for _, p := range slices.Backward(f.c.positions.ofFile(lf.id, func(p *position) bool { return p.labels == f.target.key })) {
 		ok, err := lf.hasMarks(p.head, p.tail, p.read)
-		if err != nil && lf.in == nil {
+		if err != nil && !lf.isCompressed() {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
 		}
 		if ok {
@@ -100,7 +100,7 @@ func (f *follower) resumeFirst(lf *logFile, now time.Time) error {
 	}
 	if p := f.takeMissing(lf); p != nil {
 		f.c.positions.change(p, func(p *position) { p.id, p.real = lf.id, lf.real })
-		lf.resume(p)
+		lf.resumeFrom(p)
 		return nil
 	}
 	if err := f.addCopies(lf, now); err != nil {
@@ -108,8 +108,8 @@ func (f *follower) resumeFirst(lf *logFile, now time.Time) error {
 	}
 	if f.past.isKnown() {
 		since := f.past.lastWrite
-		if last := f.files.newest(); last != nil && last.written.After(since) {
-			since = last.written
+		if last := f.files.newest(); last != nil && last.seen.written.After(since) {
+			since = last.seen.written
 		}
 		f.addMissed(since, lf)
 	}
@@ -124,7 +124,7 @@ func (f *follower) resumeFirst(lf *logFile, now time.Time) error {
 func (f *follower) resumeAt(p *position, lf *logFile) {
 	f.c.positions.change(p, func(p *position) { p.finished, p.path, p.real = false, f.target.path, lf.real })
 	f.sender.raiseLast(p.last)
-	lf.resume(p)
+	lf.resumeFrom(p)
 }
 
 // takeMissing removes the position of the content of lf from the missing ones and
@@ -182,8 +182,8 @@ func (f *follower) addCopies(lf *logFile, now time.Time) error {
 			continue
 		}
 		f.c.positions.change(p, func(p *position) { p.id, p.real = old.id, old.real })
-		old.resume(p)
-		old.grew = now
+		old.resumeFrom(p)
+		old.seen.grew = now
 		f.files.add(old)
 	}
 	return nil
@@ -216,7 +216,7 @@ func (f *follower) startAtConfigured(lf *logFile) error {
 	text, imported := f.c.imported(&f.target)
 	switch n, err := strconv.ParseInt(text, 10, 64); {
 	case imported && err == nil && n >= 0:
-		if n <= lf.size {
+		if n <= lf.seen.size {
 			offset, atEnd = n, atEnd && n == 0
 		}
 	case imported || f.c.damaged && !isNew:
@@ -230,7 +230,7 @@ func (f *follower) startAtConfigured(lf *logFile) error {
 		}
 		f.c.opts.Logger.Warn("cannot tell how far a file was read: its position is damaged", "path", f.target.path, "on_positions_file_error", string(f.set.onError))
 	}
-	if atEnd && offset == 0 && lf.in == nil {
+	if atEnd && offset == 0 && !lf.isCompressed() {
 		var err error
 		if offset, err = lf.lastLineEnd(); err != nil {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)

@@ -63,14 +63,14 @@ func BenchmarkChunk(b *testing.B) {
 	n := 0
 	lf := newLogFile(f, fi, path, plain, "")
 	for b.Loop() {
-		if !lf.unread() {
+		if !lf.hasUnread() {
 			lf = newLogFile(f, fi, path, plain, "")
 		}
-		c, ok, err := lf.next(chunkSize, false)
+		c, ok, err := lf.nextChunk(chunkSize, false)
 		if !ok || err != nil {
 			b.Fatal(ok, err)
 		}
-		lf.sent(c)
+		lf.cursor.advance(c)
 		n += len(c.lines)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/line")
@@ -87,7 +87,7 @@ func BenchmarkIdleLook(b *testing.B) {
 		b.Fatal(err)
 	}
 	id, _ := identify(nil, fi)
-	lf := &logFile{id: id, raw: fi.Size(), written: fi.ModTime()}
+	lf := &logFile{id: id, seen: observation{raw: fi.Size(), written: fi.ModTime()}}
 	f := &follower{phase: following, target: target{path: path}, files: fileList{all: []*logFile{lf}, current: lf}}
 	b.ReportAllocs()
 	now := time.Now()

@@ -68,11 +68,16 @@ func (l *fileList) remove(i int) {
 	l.all = slices.Delete(l.all, i, i+1)
 }
 
-// replace puts lf in the place of the i-th file without closing that.
-func (l *fileList) replace(i int, lf *logFile) { l.all[i] = lf }
+// replace puts lf in the place of the i-th file, which it does not close.
+func (l *fileList) replace(i int, lf *logFile) {
+	if l.all[i] == l.current {
+		l.current = lf
+	}
+	l.all[i] = lf
+}
 
 // hasNewerLines reports whether a file that is newer than the i-th has content.
 // Its writer will then stop writing to the i-th file soon, if it has not yet.
 func (l *fileList) hasNewerLines(i int) bool {
-	return slices.ContainsFunc(l.all[i+1:], func(lf *logFile) bool { return lf.raw > 0 })
+	return slices.ContainsFunc(l.all[i+1:], func(lf *logFile) bool { return lf.seen.raw > 0 })
 }

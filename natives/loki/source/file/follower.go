@@ -109,8 +109,8 @@ func (f *follower) checkPath(now time.Time) error {
 // bringBack makes lf current again, which was rotated and got its name back.
 func (f *follower) bringBack(lf *logFile, fi fs.FileInfo, now time.Time) error {
 	f.files.setCurrent(lf)
-	lf.rotation = rotation{}
-	if lf.f == nil {
+	lf.rotation.comeBack()
+	if lf.isParked() {
 		opened, err := f.open(f.target.path)
 		if err != nil {
 			return err
@@ -121,7 +121,7 @@ func (f *follower) bringBack(lf *logFile, fi fs.FileInfo, now time.Time) error {
 		}
 		lf.f = opened.f // of another file only if it was renamed again, which the next look detects
 	}
-	lf.updateSize(fi, now)
+	lf.observe(fi, now)
 	return nil
 }
 
@@ -129,21 +129,21 @@ func (f *follower) bringBack(lf *logFile, fi fs.FileInfo, now time.Time) error {
 // longer than at the last look, its content may have changed: it may have been
 // truncated and have grown since, perhaps to exactly the old size.
 func (f *follower) checkTruncated(lf *logFile, fi fs.FileInfo, now time.Time) error {
-	shrunk := lf.in == nil && fi.Size() < lf.size
-	lf.doubted = lf.doubted || shrunk || lf.in == nil && fi.Size() == lf.size && !fi.ModTime().Equal(lf.written)
-	lf.updateSize(fi, now)
-	if !lf.doubted {
+	shrunk := !lf.isCompressed() && fi.Size() < lf.seen.size
+	lf.seen.doubted = lf.seen.doubted || shrunk || !lf.isCompressed() && fi.Size() == lf.seen.size && !fi.ModTime().Equal(lf.seen.written)
+	lf.observe(fi, now)
+	if !lf.seen.doubted {
 		return nil
 	}
-	lf.scanned = 0 // the part of a line may have changed
-	same := lf.size >= lf.offset && !(shrunk && lf.fresh)
+	lf.cursor.scanned = 0 // the part of a line may have changed
+	same := lf.seen.size >= lf.cursor.offset && !(shrunk && lf.cursor.fresh)
 	if same {
 		var err error
-		if same, err = lf.hasMarks(lf.head, lf.tail, lf.offset); err != nil {
+		if same, err = lf.hasContentOf(&lf.cursor); err != nil {
 			return fmt.Errorf("cannot read %s: %w", f.target.path, err)
 		}
 	}
-	lf.doubted = false
+	lf.seen.doubted = false
 	if !same {
 		f.restartTruncated(lf, now)
 	}
@@ -180,7 +180,7 @@ func (f *follower) addCurrent(now time.Time) error {
 	} else {
 		f.addNext(lf, now)
 	}
-	lf.grew = now
+	lf.seen.grew = now
 	f.files.setCurrent(lf)
 	return nil
 }
@@ -199,17 +199,17 @@ func (f *follower) addNext(lf *logFile, now time.Time) {
 	names, _ := old.refresh(now)
 	if f.replaces(lf, old, names) {
 		f.c.positions.change(old.pos, func(p *position) { p.id, p.real = lf.id, lf.real })
-		lf.resume(old.pos)
-		lf.again = nil // they are under way
+		lf.resumeFrom(old.pos)
+		lf.cursor.again = nil // they are under way
 		f.drop(old)
 		f.files.replace(len(f.files.all)-1, lf)
 		return
 	}
-	if same, err := old.hasMarks(old.head, old.tail, old.offset); old.in == nil && !same && err == nil {
+	if same, err := old.hasContentOf(&old.cursor); !old.isCompressed() && !same && err == nil {
 		f.restartTruncated(old, now) // and then renamed, both since the last look
 	}
 	f.c.metrics.rotations.WithLabelValues("renamed").Inc()
-	f.addMissed(old.written, lf)
+	f.addMissed(old.seen.written, lf)
 	f.rejoin(lf)
 }
 
@@ -217,7 +217,7 @@ func (f *follower) addNext(lf *logFile, now time.Time) {
 func (f *follower) rejoin(lf *logFile) {
 	if p := f.c.positionOf(f.target.key, lf); p != nil {
 		f.resumeAt(p, lf)
-		lf.again = nil // they are under way
+		lf.cursor.again = nil // they are under way
 	} else {
 		f.startAt(lf, 0)
 	}
@@ -253,10 +253,10 @@ func (f *follower) open(path string) (*logFile, error) {
 // programs save a file by writing a new one and renaming it. The name of old
 // must be gone, and its first kilobyte must be equal, which is Alloy's rule too.
 func (f *follower) replaces(lf, old *logFile, names uint64) bool {
-	if names > 0 || old.head.n < headSize || old.unread() {
+	if names > 0 || old.cursor.head.n < headSize || old.hasUnread() {
 		return false
 	}
-	ok, err := lf.hasMarks(old.head, old.tail, old.offset)
+	ok, err := lf.hasContentOf(&old.cursor)
 	return ok && err == nil
 }
 
@@ -264,10 +264,10 @@ func (f *follower) replaces(lf, old *logFile, names uint64) bool {
 func (f *follower) startAt(lf *logFile, offset int64) {
 	p := &position{
 		labels: f.target.key, path: f.target.path, real: lf.real, id: lf.id, began: offset, read: offset,
-		last: f.sender.last, written: max(lf.written.UnixNano(), 0),
+		last: f.sender.last, written: max(lf.seen.written.UnixNano(), 0),
 	}
 	f.c.positions.add(p)
-	lf.resume(p)
+	lf.resumeFrom(p)
 }
 
 // addMissed adds the files that came after a file that was last written to at
@@ -303,32 +303,32 @@ func (f *follower) restartTruncated(lf *logFile, now time.Time) {
 	old := lf.pos
 	f.files.cut(i)
 	if copied != nil {
-		again := lf.again
+		again := lf.cursor.again
 		f.c.positions.change(old, func(p *position) { p.id, p.real = copied.id, copied.real })
-		copied.resume(old)
-		copied.again = again
-		copied.grew = now
+		copied.resumeFrom(old)
+		copied.cursor.again = again
+		copied.seen.grew = now
 		f.files.add(copied)
-		f.addMissed(copied.written, lf)
+		f.addMissed(copied.seen.written, lf)
 	} else {
-		if lf.fresh {
-			f.addMissed(lf.earlier, lf) // nothing of it was read, so its copy is a new file
+		if lf.cursor.fresh {
+			f.addMissed(lf.seen.earlier, lf) // nothing of it was read, so its copy is a new file
 		}
 		if len(f.files.all) == i {
-			lf.size = lf.before
+			lf.seen.size = lf.seen.before
 			f.countLost(lf, "it was truncated")
 		}
 		f.c.positions.finish(old)
 	}
 	lf.forgetContent()
 	f.startAt(lf, 0)
-	lf.grew = now
+	lf.seen.grew = now
 	f.files.add(lf)
 }
 
 // findCopy opens the copy of lf that a truncation left, nil if there is none.
 func (f *follower) findCopy(lf *logFile) *logFile {
-	if lf.head.n == 0 {
+	if lf.cursor.head.n == 0 {
 		return nil // nothing identifies the copy
 	}
 	for range maxSearches {
@@ -352,16 +352,16 @@ func (f *follower) findCopy(lf *logFile) *logFile {
 
 // countLost counts the bytes of lf that are known to exist and will not be read.
 func (f *follower) countLost(lf *logFile, why string) {
-	n := f.abandon(lf.pos, lf.again)
-	size := lf.size
-	if lf.expired {
-		size = max(size, lf.raw)
+	n := f.abandon(lf.pos, lf.cursor.again)
+	size := lf.seen.size
+	if lf.rotation.isExpired() {
+		size = max(size, lf.seen.raw)
 	}
-	if lf.in == nil && size > lf.offset {
-		n += size - lf.offset
+	if !lf.isCompressed() && size > lf.cursor.offset {
+		n += size - lf.cursor.offset
 	}
-	lf.again = nil
-	f.reportLost(n, lf.real, lf.offset, why)
+	lf.cursor.again = nil
+	f.reportLost(n, lf.real, lf.cursor.offset, why)
 }
 
 // abandon removes ranges that were to be sent again from p and returns their
@@ -392,7 +392,7 @@ func (f *follower) finish(i int) {
 	// A withdrawn file is still at its path. It continues if the target comes back.
 	if !f.removed || lf != f.files.current {
 		f.c.positions.finish(lf.pos)
-		f.files.ended = lf.written
+		f.files.ended = lf.seen.written
 	}
 	f.drop(lf)
 	f.files.remove(i)
@@ -401,8 +401,8 @@ func (f *follower) finish(i int) {
 // drop closes a file and gives up its ownership.
 func (f *follower) drop(lf *logFile) {
 	f.c.owns.release(f, lf.id)
-	if lf.in != nil {
-		f.c.inflaters.release(lf.in)
+	if lf.isCompressed() {
+		f.c.inflaters.release(lf.packed.in)
 	}
 	lf.close()
 }
@@ -436,16 +436,16 @@ func (f *follower) handleReadError(lf *logFile, err error, now time.Time) (outco
 // recognized when it is needed.
 func (f *follower) keepTrack(now time.Time) {
 	lf := f.files.current
-	if lf == nil || lf.in != nil || lf.size == lf.tracked {
+	if lf == nil || lf.isCompressed() || lf.seen.size == lf.seen.compared {
 		return
 	}
-	if ok, err := lf.hasMarks(lf.head, lf.tail, lf.offset); !ok && err == nil {
+	if ok, err := lf.hasContentOf(&lf.cursor); !ok && err == nil {
 		f.restartTruncated(lf, now)
 	}
-	if head, grown := lf.grownHead(lf.size); grown {
+	if head, grown := lf.extendHead(lf.seen.size); grown {
 		f.c.positions.head(lf.pos, head)
 	}
-	lf.tracked = lf.size
+	lf.seen.compared = lf.seen.size
 }
 
 // startDelay is decompression.initial_delay: a compressed file is not opened

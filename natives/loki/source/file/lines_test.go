@@ -55,14 +55,14 @@ func FuzzSplit(f *testing.F) {
 		}
 		lf := newLogFile(file, fi, path, plain, "")
 		var ranges []string
-		for lf.unread() || lf.waits() {
-			c, ok, err := lf.next(limit, lf.waits())
+		for lf.hasUnread() || lf.hasPartialLine() {
+			c, ok, err := lf.nextChunk(limit, lf.hasPartialLine())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if ok {
 				ranges = append(ranges, c.lines...)
-				lf.sent(c)
+				lf.cursor.advance(c)
 			}
 		}
 		if diff := cmp.Diff(want, ranges, cmpopts.EquateEmpty()); diff != "" {

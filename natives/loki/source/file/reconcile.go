@@ -150,7 +150,7 @@ func (f *follower) applyTarget(set *settings, t target) {
 		return
 	}
 	for _, lf := range f.files.all {
-		lf.coding, lf.actual, lf.scanned = set.coding, nil, 0
+		lf.text.declared, lf.text.actual, lf.cursor.scanned = set.coding, nil, 0
 	}
 	if old.format != set.format {
 		// Offsets of what is compressed are others: what is at the path begins anew.

@@ -113,11 +113,11 @@ func (f *follower) describe() (infos []followerInfo) {
 	}
 	for _, lf := range f.files.all {
 		i := base
-		i.File, i.Offset, i.Size, i.Acked = lf.real, lf.offset, lf.size, f.c.positions.acknowledged(lf.pos)
-		if lf.in != nil && !lf.ended {
+		i.File, i.Offset, i.Size, i.Acked = lf.real, lf.cursor.offset, lf.seen.size, f.c.positions.acknowledged(lf.pos)
+		if lf.isCompressed() && !lf.packed.isEnded() {
 			i.Size = 0 // nobody knows
 		}
-		i.Rotated, i.Closed = lf != f.files.current, lf.f == nil
+		i.Rotated, i.Closed = lf != f.files.current, lf.isParked()
 		infos = append(infos, i)
 	}
 	return infos

@@ -30,17 +30,41 @@ const (
 	byNumber  = "too_many"
 )
 
-// rotation is what is known about a rotated file since it left its path.
+// rotation is what is known about a file since it left its path.
 type rotation struct {
-	left      time.Time // when that was first seen; zero while it is at its path
+	state     rotationState
+	left      time.Time // when it was first seen not to be at its path
 	located   time.Time // when its path was last looked up
 	names     uint64    // how many names the file has; 0: it is deleted
-	expired   bool      // max_wait has passed: only what it had then is read
 	abandoned string    // why it is closed although it may have a writer, "" if it is not
 }
 
-// pick returns the file to read next, nil when there is none, and whether
-// its last line is over although it has no end.
+// rotationState says how a file relates to its path.
+type rotationState uint8
+
+const (
+	atPath  rotationState = iota
+	rotated               // the follower waits for its writer
+	expired               // max_wait has passed: only the lines that it had then are read
+)
+
+// leave changes from atPath to rotated. It does nothing in the other states.
+func (r *rotation) leave(now time.Time) {
+	if r.state == atPath {
+		r.state, r.left = rotated, now
+	}
+}
+
+// expire changes from rotated to expired.
+func (r *rotation) expire() { r.state = expired }
+
+// comeBack changes to atPath: the file has its old name again.
+func (r *rotation) comeBack() { *r = rotation{} }
+
+func (r *rotation) isExpired() bool { return r.state == expired }
+
+// pick returns the file to read next, nil if there is none. whole tells that the
+// last line of the file counts as a line although it has no end.
 func (f *follower) pick(now time.Time) (lf *logFile, whole bool) {
 	for i := 0; i < len(f.files.all); {
 		lf := f.files.all[i]
@@ -52,27 +76,27 @@ func (f *follower) pick(now time.Time) (lf *logFile, whole bool) {
 			}
 		}
 		switch {
-		case lf.f == nil:
-			return nil, false // it could not be opened; what is newer comes after it
-		case lf.in != nil && lf.ended && !lf.unread():
-		case lf.unread():
+		case lf.isParked():
+			return nil, false // it could not be opened, and newer files come after it
+		case lf.isCompressed() && lf.packed.isEnded() && !lf.hasUnread():
+		case lf.hasUnread():
 			return lf, false
-		case lf.waits() && (ending || f.files.hasNewerLines(i) && now.Sub(lf.grew) >= partialGrace):
+		case lf.hasPartialLine() && (ending || f.files.hasNewerLines(i) && now.Sub(lf.seen.grew) >= partialGrace):
 			return lf, true
-		case lf.waits() && old:
-			return nil, false // what is newer comes after its end
+		case lf.hasPartialLine() && old:
+			return nil, false // newer files come after the end of this line
 		}
 		i++
 	}
 	return nil, false
 }
 
-// closeIfDone closes the i-th file, which is not at the path or whose target was
-// removed, if nothing more is to be read of it. ending says that no more will be
-// written to it, as far as is known or waited for.
+// closeIfDone closes the i-th file if nothing more is to be read of it. The file
+// is not at the path, or its target was removed. ending tells that nothing more
+// is expected to be written to it.
 func (f *follower) closeIfDone(i int, now time.Time) (ending, closed bool) {
 	lf := f.files.all[i]
-	if lf.f == nil && !f.unpark(i) {
+	if lf.isParked() && !f.unpark(i) {
 		return false, !f.files.holds(lf.id)
 	}
 	lf = f.files.all[i]
@@ -87,32 +111,30 @@ func (f *follower) closeIfDone(i int, now time.Time) (ending, closed bool) {
 	case f.expire(i, now):
 		return false, true
 	default:
-		ending = lf.expired || !lf.unread() && f.isFinished(i, now)
+		ending = lf.rotation.isExpired() || !lf.hasUnread() && f.isFinished(i, now)
 	}
-	if !ending || lf.unread() || lf.waits() && lf.in == nil {
+	if !ending || lf.hasUnread() || lf.hasPartialLine() && !lf.isCompressed() {
 		return ending, false
 	}
-	if lf.abandoned != "" {
-		f.c.metrics.abandoned.WithLabelValues(lf.abandoned).Inc()
+	if lf.rotation.abandoned != "" {
+		f.c.metrics.abandoned.WithLabelValues(lf.rotation.abandoned).Inc()
 	}
 	f.countLost(lf, "it was written to for longer than file_rotation.max_wait after its rotation")
 	f.finish(i)
 	return ending, true
 }
 
-// visit checks the size and the name of a file. The path of one that was rotated is
-// recorded, so that it is found after a restart even in another directory.
+// visit checks the size and the name of a file. It records the path of a rotated
+// file, so that the file is found after a restart even in another directory.
 func (f *follower) visit(lf *logFile, now time.Time) error {
 	names, err := lf.refresh(now)
 	if err != nil || f.isWithdrawn() {
 		return err
 	}
-	if lf.left.IsZero() {
-		lf.left = now
-	}
-	lf.names = names
-	if names > 0 && now.Sub(lf.located) >= locateEvery {
-		lf.located = now
+	lf.rotation.leave(now)
+	lf.rotation.names = names
+	if names > 0 && now.Sub(lf.rotation.located) >= locateEvery {
+		lf.rotation.located = now
 		if real := currentPath(lf.f, lf.id); real != "" && real != lf.real {
 			lf.real = real
 			f.c.positions.change(lf.pos, func(p *position) { p.real = real })
@@ -125,84 +147,84 @@ func (f *follower) visit(lf *logFile, now time.Time) error {
 // idle for long enough and has no writer.
 func (f *follower) isFinished(i int, now time.Time) bool {
 	lf := f.files.all[i]
-	if lf.in != nil && i+1 < len(f.files.all) {
+	if lf.isCompressed() && i+1 < len(f.files.all) {
 		return true // nobody appends to a compressed file
 	}
-	if now.Sub(lf.grew) < f.set.idle || now.Sub(lf.left) < f.set.idle {
+	if now.Sub(lf.seen.grew) < f.set.idle || now.Sub(lf.rotation.left) < f.set.idle {
 		return false
 	}
 	if f.c.writersOf(lf.f) == noWriter {
 		// The last writer may have written something before it closed the file.
-		return f.visit(lf, now) == nil && !lf.unread()
+		return f.visit(lf, now) == nil && !lf.hasUnread()
 	}
-	if lf.abandoned == byNumber {
+	if lf.rotation.abandoned == byNumber {
 		return true
 	}
 	if f.c.rotated.Add(-1) < f.c.maxRotated {
 		f.c.rotated.Add(1)
 		return false
 	}
-	lf.abandoned = byNumber
+	lf.rotation.abandoned = byNumber
 	if !f.c.crowded.Swap(true) {
 		f.c.opts.Logger.Warn("too many rotated files are open; those that are idle are closed although a process may still write to them", "limit", f.c.maxRotated, "path", f.target.path, "file", lf.real)
 	}
 	return true
 }
 
-// expire ends the wait for a rotated file after max_wait. Of a file that
-// still has a name, everything that it has now is read. A deleted file is closed,
-// because its open handle holds its space on the disk. It reports whether the
-// logFile is closed.
+// expire ends the wait for the i-th file, which was rotated, after max_wait. If
+// the file still has a name, everything that it has now is read. If it was
+// deleted, it is closed, because its open handle keeps its space on the disk in
+// use. expire reports whether it closed the file.
 func (f *follower) expire(i int, now time.Time) (closed bool) {
 	lf := f.files.all[i]
-	if now.Sub(lf.left) < f.set.maxWait {
+	if now.Sub(lf.rotation.left) < f.set.maxWait {
 		return false
 	}
-	if !lf.expired {
-		lf.expired = true
-		// A target that names it where it is now goes on with it.
+	if !lf.rotation.isExpired() {
+		lf.rotation.expire()
+		// If it has the path of another target now, that target continues with it.
 		if f.c.writersOf(lf.f) == hasWriter && (lf.real == f.target.path || !f.c.isTarget(lf.real, f.target.key)) {
-			lf.abandoned = byMaxWait
+			lf.rotation.abandoned = byMaxWait
 			f.c.opts.Logger.Warn("a rotated file is still open for writing after file_rotation.max_wait; lines written to it from now on are lost: make the writer reopen its log, or increase max_wait",
 				"path", f.target.path, "file", lf.real, "max_wait", f.set.maxWait.String())
 		}
 	}
-	if lf.names > 0 || !lf.unread() {
+	if lf.rotation.names > 0 || !lf.hasUnread() {
 		return false
 	}
-	if lf.abandoned != "" {
-		f.c.metrics.abandoned.WithLabelValues(lf.abandoned).Inc()
+	if lf.rotation.abandoned != "" {
+		f.c.metrics.abandoned.WithLabelValues(lf.rotation.abandoned).Inc()
 	}
 	f.countLost(lf, "it was deleted, and file_rotation.max_wait has passed")
 	f.finish(i)
 	return true
 }
 
-// expireAll expires and parks files that are not read now, because others
-// are or because receivers refuse lines.
+// expireAll expires and parks rotated files that are not read now, because other
+// files come first or because receivers refuse lines.
 func (f *follower) expireAll(now time.Time) {
-	waits := f.sender.isRefused() // whether lines that come first are not read yet
+	waits := f.sender.isRefused() // whether older lines are not read yet
 	for i := 0; i < len(f.files.all); {
 		lf := f.files.all[i]
-		if lf.f == nil || lf == f.files.current || f.isWithdrawn() || f.visit(lf, now) != nil {
+		if lf.isParked() || lf == f.files.current || f.isWithdrawn() || f.visit(lf, now) != nil {
 			i++
 			continue
 		}
 		if f.expire(i, now) {
 			continue
 		}
-		if waits && lf.unread() && lf.in == nil && lf.names > 0 && f.c.rotated.Load() > f.c.maxRotated {
+		if waits && lf.hasUnread() && !lf.isCompressed() && lf.rotation.names > 0 && f.c.rotated.Load() > f.c.maxRotated {
 			f.c.rotated.Add(-1)
-			lf.close()
-			lf.f = nil
+			lf.park()
 		}
-		waits = waits || lf.unread()
+		waits = waits || lf.hasUnread()
 		i++
 	}
 }
 
-// unpark opens a rotated file that was closed because there were too many. It may have another name by now, or be compressed. If it is not found, it
-// is lost and not among the files any more.
+// unpark opens the i-th file, which was parked. It may have another name by now,
+// or be compressed. If it is not found, it is lost and removed from the list.
+// unpark reports whether the file is open.
 func (f *follower) unpark(i int) bool {
 	lf := f.files.all[i]
 	found, err := f.c.listDirectories(lf.real, f.target.path).find(lf.pos, f.set.coding, f.set.format, func(id identity) bool {
@@ -220,8 +242,8 @@ func (f *follower) unpark(i int) bool {
 		f.c.owns.release(f, lf.id)
 		f.c.positions.change(lf.pos, func(p *position) { p.id, p.real = found.id, found.real })
 	}
-	found.resume(lf.pos)
-	found.again, found.grew, found.rotation = lf.again, lf.grew, lf.rotation
+	found.resumeFrom(lf.pos)
+	found.cursor.again, found.seen.grew, found.rotation = lf.cursor.again, lf.seen.grew, lf.rotation
 	f.files.replace(i, found)
 	return true
 }

@@ -86,13 +86,13 @@ func (s *sender) send(ctx context.Context, lf *logFile, c chunk, now time.Time) 
 	if !c.again {
 		c.base = max(s.c.opts.Clock.Now().UnixNano(), s.last+1)
 		c.span.lines = int64(len(c.lines))
-		if head, grown := lf.grownHead(c.to); grown {
+		if head, grown := lf.extendHead(c.to); grown {
 			s.c.positions.head(lf.pos, head)
 		}
-		s.c.positions.sent(lf.pos, c.span, c.tail, lf.written.UnixNano())
+		s.c.positions.sent(lf.pos, c.span, c.tail, lf.seen.written.UnixNano())
 	}
 	s.raiseLast(c.base + int64(len(c.lines)) - 1)
-	lf.sent(c)
+	lf.cursor.advance(c)
 	p, from := lf.pos, c.from
 	b := s.newBatch(c)
 	b.Ack = s.c.acks.add(func() { s.c.positions.done(p, from) })

@@ -60,7 +60,7 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 		if f.removed && f.files.isEmpty() {
 			return gone, nil
 		}
-		if at := f.files.current; at != nil && at.unread() { // an older file must be read first
+		if at := f.files.current; at != nil && at.hasUnread() { // an older file must be read first
 			f.keepTrack(now)
 		}
 		return idle, nil
@@ -72,12 +72,12 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 	if crowd {
 		return crowded, nil
 	}
-	if lf.in != nil && !f.c.inflaters.acquire(lf.in) {
+	if lf.isCompressed() && !f.c.inflaters.acquire(lf.packed.in) {
 		return crowded, nil
 	}
-	c, ok, err := lf.next(chunkSize, whole)
-	if lf.in != nil && (lf.ended || err != nil) {
-		f.c.inflaters.release(lf.in)
+	c, ok, err := lf.nextChunk(chunkSize, whole)
+	if lf.isCompressed() && (lf.packed.isEnded() || err != nil) {
+		f.c.inflaters.release(lf.packed.in)
 	}
 	if err != nil {
 		return f.handleReadError(lf, err, now)
@@ -92,7 +92,7 @@ func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
 	case ok:
 		return more, nil
 	}
-	return idle, lf.broken
+	return idle, lf.packed.problem()
 }
 
 // troubleLog logs the reason why a file cannot be followed, once for as long as
