@@ -97,7 +97,6 @@ var leaves = []struct {
 	{"scripting/egress", "the way out: it knows grants, no scripts", []string{"engine/files", "scripting/grant", "engine/httpclient"}},
 	{"engine/expr", "expressions over columns", []string{"engine/batch", "engine/manual", "engine/regex"}},
 	{"scripting/state", "collections and their files: they know no script", []string{"engine/files"}},
-	{"engine/outbox", "a queue of batches: it knows no script", []string{"engine/backoff", "engine/batch", "engine/clock", "engine/flow", "engine/journal"}},
 	{"scripting/versions", "files and their text: it compiles and tests nothing", []string{"engine/files"}},
 	{"scripting/quarantine", "files of text: it knows no script and no signal", []string{"engine/clock", "engine/files"}},
 	{"engine/view", "records as scripts and expressions see them, whatever the language", []string{"engine/batch", "engine/scan", "engine/expr"}},
