@@ -181,7 +181,7 @@ func (c *Component) replaySink(ctx context.Context, through *Component, id uint6
 		return err
 	}
 	if c.sink != nil {
-		c.mem.outbox.Delivered(b.signal(), sent)
+		c.mem.outbox.CountSent(b.signal(), sent)
 	}
 	res.Passed = true
 	if err := c.mem.quarantine.store.Drop(id); err != nil {

@@ -40,13 +40,6 @@ const (
 	sinkRejects
 )
 
-// sinkGrace is how long sending may go on when weir stops. What is left is in
-// the journal for the next start.
-const sinkGrace = 3 * time.Second
-
-// sinkUnhealthyAfter is how long a sink may fail before its node says so.
-const sinkUnhealthyAfter = 10 * time.Second
-
 // openSink makes what a component has because it is a sink. Nothing is opened. An
 // outage goes on over a save: until something is delivered, the sink is as the
 // previous component of the node was.
@@ -75,7 +68,7 @@ func (c *Component) openSink(a arguments, previous component.Component) {
 		s.report() // now, so that the node's health does not change for a moment
 	}
 	if c.opts.StoragePath != "" {
-		c.jobs = append(c.jobs, s.send, s.watch)
+		c.jobs = append(c.jobs, s.send, s.watch, s.tendOrphans)
 	}
 }
 
@@ -86,8 +79,11 @@ func (m *memory) openOutbox(o component.Options) {
 	if m.outbox != nil {
 		return
 	}
-	m.outbox = outbox.NewQueue(outbox.QueueOptions{Root: outbox.Root(o.StoragePath), Clock: o.Clock, Logger: o.Logger, Changed: m.outboxChanged})
-	m.sent = newSinkMetrics(m.outbox, o)
+	m.outbox = outbox.NewQueue(outbox.QueueOptions{
+		Root: outbox.Root(o.StoragePath), Clock: o.Clock, Logger: o.Logger,
+		Reasons: []string{reasonRejected, reasonError, reasonScript}, Metrics: queueMetrics, Changed: m.outboxChanged,
+	})
+	m.sent = &sinkMetrics{queue: m.outbox, o: o}
 }
 
 // outboxChanged tells the component that runs that the journal is open now, or
@@ -149,7 +145,7 @@ func (s *sink) send(life, run context.Context) {
 		if errors.Is(context.Cause(run), component.ErrReplaced) {
 			return outbox.Stop{Replaced: true, Grace: c.block.Limits.Wait}
 		}
-		return outbox.Stop{Grace: sinkGrace}
+		return outbox.Stop{Grace: outbox.Grace}
 	}
 	for {
 		err := s.session.Send(life, s.deliver, stop)
@@ -168,17 +164,20 @@ func (s *sink) send(life, run context.Context) {
 }
 
 // watch tells the node's figures what was lost and how the sink is, every few
-// seconds, and looks after journals that nobody claims.
+// seconds.
 func (s *sink) watch(life, _ context.Context) {
 	c := s.c
-	orphans := outbox.Orphans{Storage: c.opts.StoragePath, Clock: c.opts.Clock, Logger: c.opts.Logger}
-	for n := 1; clock.Sleep(life, c.opts.Clock, 5*time.Second) == nil; n++ {
+	for clock.Sleep(life, c.opts.Clock, 5*time.Second) == nil {
 		c.mem.sent.updateStats()
 		s.report()
-		if n%720 == 12 { // after a minute, when all have claimed theirs, and every hour
-			orphans.Tend()
-		}
 	}
+}
+
+// tendOrphans looks after journals that no node claims.
+func (s *sink) tendOrphans(life, _ context.Context) {
+	o := &s.c.opts
+	orphans := outbox.Orphans{Storage: o.StoragePath, Clock: o.Clock, Logger: o.Logger}
+	orphans.Run(life)
 }
 
 // ended keeps how an attempt ended. It logs changes of state only.
@@ -226,7 +225,7 @@ func (s *sink) problem(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.state == sinkRetries && now.Sub(s.since) >= sinkUnhealthyAfter:
+	case s.state == sinkRetries && now.Sub(s.since) >= outbox.UnhealthyAfter:
 		return fmt.Errorf("cannot send since %s: %w", s.since.UTC().Format(time.RFC3339), s.why)
 	case s.state == sinkRejects:
 		return fmt.Errorf("the sink rejects records: %w", s.why)

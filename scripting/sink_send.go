@@ -12,6 +12,17 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
+// Why records are not delivered, in addition to the reasons of the journal.
+const (
+	reasonRejected = "rejected"     // by the sink
+	reasonError    = "script_error" // in the sink
+	reasonScript   = "script"       // the sink dropped them
+
+	// reasonQuarantine is of records that are in quarantine. They are not counted
+	// as lost: a replay may deliver them.
+	reasonQuarantine = "quarantine"
+)
+
 // sending is what the hook send says of its batch. What it has said holds,
 // whatever comes after: an error, or a pcall around it.
 type sending struct {
@@ -46,7 +57,7 @@ func (s *sink) deliver(ctx context.Context, shard int, o *outbox.Offer) outbox.O
 	case len(out.Left) > 0 && ctx.Err() != nil: // there was no time
 	case len(out.Left) > 0:
 		s.ended(sinkRetries, err)
-	case out.Lost[outbox.ReasonRejected] > 0:
+	case out.Lost[reasonRejected] > 0:
 		s.ended(sinkRejects, err)
 	default:
 		s.ended(sinkDelivers, nil)
@@ -163,7 +174,7 @@ func (s *sink) classifyAttempt(k *call, dropped []int, err error) attempt {
 		return attemptOf(o, again, errStopsSending)
 	}
 	if said.all != "" {
-		return attemptOf(o, outbox.ReasonRejected, errors.New(said.all))
+		return attemptOf(o, reasonRejected, errors.New(said.all))
 	}
 	a := attempt{fate: make([]string, o.Len()), after: said.after}
 	all := func(reason string) {
@@ -172,7 +183,7 @@ func (s *sink) classifyAttempt(k *call, dropped []int, err error) attempt {
 		}
 	}
 	for _, row := range slices.Sorted(maps.Keys(said.rejected)) {
-		a.fate[row] = outbox.ReasonRejected
+		a.fate[row] = reasonRejected
 		a.why = cmp.Or(a.why, errors.New(said.rejected[row]))
 	}
 	switch {
@@ -210,7 +221,7 @@ func (s *sink) classifyAttempt(k *call, dropped []int, err error) attempt {
 		}
 	}
 	for _, row := range dropped {
-		a.fate[row] = cmp.Or(a.fate[row], outbox.ReasonScript)
+		a.fate[row] = cmp.Or(a.fate[row], reasonScript)
 	}
 	if len(said.failed) < o.Len() {
 		s.c.trust.worked()
@@ -233,10 +244,10 @@ func (s *sink) failed(k *call, on OnError, fate []string, rows []int, e *Error) 
 	}
 	switch on {
 	case OnErrorDrop:
-		return outbox.ReasonError
+		return reasonError
 	case OnErrorQuarantine:
 		if k.observe != nil {
-			return outbox.ReasonQuarantine // a test has no disk
+			return reasonQuarantine // a test has no disk
 		}
 		return s.quarantine(k.sends.offer.Batch, rows, e)
 	}
@@ -254,7 +265,7 @@ func (s *sink) quarantine(b outbox.Batch, rows []int, e *Error) string {
 		s.c.report.errored(full)
 		return again
 	}
-	return outbox.ReasonQuarantine
+	return reasonQuarantine
 }
 
 // Undelivered is the error of a sink that has no storage, as in tests: what is
@@ -272,7 +283,7 @@ type Undelivered struct {
 }
 
 func (e *Undelivered) Error() string {
-	switch rejected := e.Lost[outbox.ReasonRejected]; {
+	switch rejected := e.Lost[reasonRejected]; {
 	case len(e.Left) > 0:
 		return fmt.Sprintf("it was not sent: %v", e.Err)
 	case rejected > 0:
@@ -309,7 +320,7 @@ func (s *sink) sendNow(ctx context.Context, b outbox.Batch, t terms) (sent int, 
 	}
 	a := s.attempt(ctx, 0, o, t)
 	out, err := a.outcome(), a.why
-	s.c.opts.Stats.CountDropped(b.Signal(), outbox.ReasonScript, out.Lost[outbox.ReasonScript])
+	s.c.opts.Stats.CountDropped(b.Signal(), reasonScript, out.Lost[reasonScript])
 	sent = o.Len() - len(out.Left)
 	for _, n := range out.Lost {
 		sent -= n

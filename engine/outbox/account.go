@@ -1,207 +1,163 @@
 package outbox
 
 import (
-	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/journal"
 )
 
-// Account counts what became of an endpoint's rows. The zero value is ready; it
-// is safe for concurrent use.
+// Account counts what became of the records of an outbox, for as long as the
+// outbox exists, whichever journals it opens. It is safe for concurrent use.
 type Account struct {
-	Sent, Retried atomic.Int64 // rows
-	Bytes         atomic.Int64 // of requests that were accepted
-	Seconds       Seconds
+	Retried atomic.Int64 // records that were sent again
+	Bytes   atomic.Int64 // of requests that were accepted
+	Seconds Seconds      // of attempts to send
+
+	reasons  []string // for which records are lost; each is reported from the start
+	signalOf func(kind uint8) batch.Signals
 
 	mu      sync.Mutex
-	dropped map[string]int64 // but for what the journal counts
+	samples counts
+	lines   counts
+	past    journal.Stats // of journals that are closed
 
-	counting       sync.Mutex
-	countedSent    int64            // of Sent, told to Options.Stats
-	countedDropped map[string]int64 // of Remote.Dropped, told to Options.Stats
+	reporting  sync.Mutex
+	lastReport Stats // what ReportTo has told
 }
 
-// Drop counts rows that will not be sent, for one of the Kind's reasons.
-func (a *Account) Drop(reason string, n int) {
+// counts are those of one signal that the journal does not know.
+type counts struct {
+	sent int64
+	lost map[string]int64
+}
+
+// Stats are the figures of an outbox at one moment.
+type Stats struct {
+	Figures               // of both signals
+	Retried int64         // records that were sent again
+	Samples Figures       // of Figures
+	Lines   Figures       // of Figures
+	Journal journal.Stats // its counters include those of journals that were closed
+}
+
+// Figures are those of one signal, or of both.
+type Figures struct {
+	Sent    int64            // records that were delivered
+	Waiting int64            // records in the journal that are not done
+	Lost    map[string]int64 // records by reason; every known reason is there
+}
+
+// of returns the counts of a signal. mu is held.
+func (a *Account) of(s batch.Signals) *counts {
+	if s == batch.SignalLogs {
+		return &a.lines
+	}
+	return &a.samples
+}
+
+// CountSent counts records that were delivered.
+func (a *Account) CountSent(of batch.Signals, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.of(of).sent += int64(n)
+}
+
+// CountLost counts records that will never be delivered.
+func (a *Account) CountLost(of batch.Signals, reason string, n int) {
 	if n == 0 {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.dropped == nil {
-		a.dropped = map[string]int64{}
+	c := a.of(of)
+	if c.lost == nil {
+		c.lost = map[string]int64{}
 	}
-	a.dropped[reason] += int64(n)
+	c.lost[reason] += int64(n)
 }
 
-// Dropped returns the rows dropped by reason, and the journal's figures.
-func (b *Remote) Dropped() (map[string]int64, journal.Stats) {
-	var st journal.Stats
-	if j := b.current(); j != nil {
-		st = j.Stats()
-	}
-	a := &b.Account
+// keep adds what a journal has counted that is closed.
+func (a *Account) keep(st journal.Stats) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := make(map[string]int64, len(b.kind.Reasons))
-	for _, reason := range b.kind.Reasons {
-		all[reason] = 0
-	}
-	maps.Copy(all, a.dropped)
-	for reason, n := range st.DroppedSamples {
-		all[reason] += n
-	}
-	return all, st
+	a.past = addCounters(a.past, st)
 }
 
-// Queue returns how many rows are in the journal and not done, and how many have
-// left it. It tells the node's figures what was sent and dropped since the last call.
-func (b *Remote) Queue() component.Queue {
-	b.counting.Lock()
-	defer b.counting.Unlock()
-	all, st := b.Dropped()
-	q := component.Queue{Name: "endpoint " + b.label, Waiting: st.Samples}
-	for reason, n := range all {
-		b.o.Stats.CountDropped(b.kind.Signal, reason, int(n-b.countedDropped[reason]))
-		q.Left += uint64(n)
+// stats returns the figures, with those of the journal at the same moment.
+func (a *Account) stats(j journal.Stats) Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	st := Stats{Retried: a.Retried.Load(), Journal: addCounters(j, a.past)}
+	st.Samples = Figures{Sent: a.samples.sent, Lost: a.lost(a.samples.lost)}
+	st.Lines = Figures{Sent: a.lines.sent, Lost: a.lost(a.lines.lost)}
+	figures := func(kind uint8) *Figures {
+		if a.signalOf(kind) == batch.SignalLogs {
+			return &st.Lines
+		}
+		return &st.Samples
 	}
-	b.countedDropped = all
-	sent := b.Sent.Load()
-	b.o.Stats.CountOut(b.kind.Signal, int(sent-b.countedSent))
-	b.countedSent = sent
-	q.Left += uint64(sent)
-	return q
-}
-
-// Metrics are those of a component's outboxes.
-type Metrics struct{ sent, retried, dropped, bytes, seconds, pending *prometheus.Desc }
-
-// NewMetrics returns those whose names begin with weir_ and name, and that count
-// rows of a name such as "lines". note is added to what is said of dropped ones.
-func NewMetrics(name, rows, note string) *Metrics {
-	name = "weir_" + name + "_"
-	of := strings.ToUpper(rows[:1]) + rows[1:]
-	return &Metrics{
-		sent:    desc(name+rows+"_sent_total", of+" that the endpoint accepted."),
-		retried: desc(name+rows+"_retried_total", of+" sent again because the request before was not answered well."),
-		dropped: desc(name+rows+"_dropped_total", of+" that were taken in and will never arrive at the endpoint, by reason."+note, "reason"),
-		bytes:   desc(name+"sent_bytes_total", "Bytes of request bodies that the endpoint accepted."),
-		seconds: desc(name+"send_seconds", "Time from a request to its answer, by outcome.", "outcome"),
-		pending: desc(name+rows+"_pending", of+" in the journal that the endpoint has not accepted yet."),
+	for kind, n := range st.Journal.Kinds {
+		figures(kind).Waiting += n
 	}
-}
-
-// Describe sends the descriptions of what Remote.Collect sends.
-func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.sent, m.retried, m.dropped, m.bytes, m.seconds, m.pending} {
-		ch <- d
-	}
-	Describe(ch)
-}
-
-// Collect sends the figures of the endpoint and of its journal.
-func (b *Remote) Collect(ch chan<- prometheus.Metric) {
-	m := b.kind.Metrics
-	counter := func(d *prometheus.Desc, v int64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), append([]string{b.label}, labels...)...)
-	}
-	counter(m.sent, b.Sent.Load())
-	counter(m.retried, b.Retried.Load())
-	counter(m.bytes, b.Bytes.Load())
-	b.Seconds.Collect(ch, m.seconds, b.label)
-	dropped, st := b.Dropped()
-	for reason, n := range dropped {
-		counter(m.dropped, n, reason)
-	}
-	ch <- prometheus.MustNewConstMetric(m.pending, prometheus.GaugeValue, float64(st.Samples), b.label)
-	Collect(ch, b.label, st, b.Clock.Now())
-}
-
-// Debug is what the page shows of an endpoint, whatever it sends.
-type Debug struct {
-	Journal string // its directory, "" while it is not open
-	journal.Stats
-	OldestAge     string
-	Dropped       map[string]int64
-	LastError     string
-	LastErrorTime time.Time
-}
-
-// Debug returns the state.
-func (b *Remote) Debug() Debug {
-	d := Debug{OldestAge: "0s"}
-	d.Dropped, d.Stats = b.Dropped()
-	if !d.Stats.Oldest.IsZero() {
-		d.OldestAge = b.Clock.Now().Sub(d.Stats.Oldest).Round(time.Second).String()
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.opened != nil {
-		d.Journal = b.opened.Dir()
-	}
-	if b.lastErr != nil {
-		d.LastError, d.LastErrorTime = component.HideURLs(b.lastErr.Error()), b.lastTime
-	} else if b.openErr != nil {
-		d.LastError = b.openErr.Error()
-	}
-	return d
-}
-
-// Failed notes that something is to be sent again, and why.
-func (b *Remote) Failed(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.failing = true
-	b.lastErr, b.lastTime = err, b.Clock.Now()
-}
-
-// Answered notes that a request was answered for good: whether some of it was
-// taken, and why not all of it, nil if all was.
-func (b *Remote) Answered(taken bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.failing && taken {
-		b.failing = false
-		if b.back != nil {
-			close(b.back)
-			b.back = nil
+	for reason, kinds := range st.Journal.DroppedKinds {
+		for kind, n := range kinds {
+			figures(kind).Lost[reason] += n
 		}
 	}
-	if err != nil {
-		b.lastErr, b.lastTime = err, b.Clock.Now()
+	st.Figures = Figures{Sent: st.Samples.Sent + st.Lines.Sent, Waiting: st.Samples.Waiting + st.Lines.Waiting, Lost: maps.Clone(st.Samples.Lost)}
+	for reason, n := range st.Lines.Lost {
+		st.Lost[reason] += n
 	}
+	return st
 }
 
-// Comeback returns a channel that is closed when the endpoint next takes
-// something after it did not.
-func (b *Remote) Comeback() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.back == nil {
-		b.back = make(chan struct{})
+// lost returns a copy of lost with all reasons.
+func (a *Account) lost(lost map[string]int64) map[string]int64 {
+	all := make(map[string]int64, len(a.reasons))
+	for _, reason := range a.reasons {
+		all[reason] = 0
 	}
-	return b.back
+	maps.Copy(all, lost)
+	return all
 }
 
-// JournalProblem returns why the journal cannot be opened or written, nil if it
-// can.
-func (b *Remote) JournalProblem() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	err := b.openErr
-	if err == nil && b.opened != nil {
-		err = b.opened.Unwritten()
+// addCounters adds what only grows of b to a, whose maps it writes to.
+func addCounters(a, b journal.Stats) journal.Stats {
+	a.SkippedBytes += b.SkippedBytes
+	if a.DroppedBlocks == nil {
+		a.DroppedBlocks, a.DroppedSamples, a.DroppedKinds = map[string]int64{}, map[string]int64{}, map[string]map[uint8]int64{}
 	}
-	if err != nil {
-		return fmt.Errorf("endpoint %s: %w", b.label, err)
+	for reason, n := range b.DroppedBlocks {
+		a.DroppedBlocks[reason] += n
+		a.DroppedSamples[reason] += b.DroppedSamples[reason]
+		if a.DroppedKinds[reason] == nil {
+			a.DroppedKinds[reason] = map[uint8]int64{}
+		}
+		for kind, n := range b.DroppedKinds[reason] {
+			a.DroppedKinds[reason][kind] += n
+		}
 	}
-	return nil
+	return a
+}
+
+// ReportTo adds to a node's figures what was delivered and lost since the last call,
+// and returns the figures of the outbox.
+func (b *Outbox) ReportTo(stats *flow.Stats) Stats {
+	b.reporting.Lock()
+	defer b.reporting.Unlock()
+	st := b.Stats()
+	report := func(of batch.Signals, now, last Figures) {
+		stats.CountOut(of, int(now.Sent-last.Sent))
+		for reason, n := range now.Lost {
+			stats.CountDropped(of, reason, int(n-last.Lost[reason]))
+		}
+	}
+	report(batch.SignalMetrics, st.Samples, b.lastReport.Samples)
+	report(batch.SignalLogs, st.Lines, b.lastReport.Lines)
+	b.lastReport = st
+	return st
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
@@ -223,10 +222,12 @@ func (es *Endpoints[E]) Run(ctx context.Context) error {
 		}
 		stop(all...)
 	}()
-	// Not at once: the endpoints claim theirs first.
-	expired := es.o.Clock.NewTimer(time.Minute)
-	defer expired.Stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	tending, stopTending := context.WithCancel(ctx)
+	defer stopTending()
 	orphans := Orphans{Storage: es.o.StoragePath, Clock: es.o.Clock, Logger: es.o.Logger}
+	wg.Go(func() { orphans.Run(tending) })
 	for {
 		select {
 		case <-es.changed:
@@ -248,9 +249,6 @@ func (es *Endpoints[E]) Run(ctx context.Context) error {
 				}
 			}
 			es.Report()
-		case <-expired.C():
-			orphans.Tend()
-			expired.Reset(time.Hour)
 		case err := <-es.failed:
 			return err
 		case <-ctx.Done():

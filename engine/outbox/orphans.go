@@ -1,8 +1,10 @@
 package outbox
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/journal"
@@ -21,9 +23,17 @@ type Orphans struct {
 	told map[string]bool
 }
 
-// Tend removes those that passed their age limit, and logs the others, once
+// Run calls tend a minute after the start, when all nodes have claimed their
+// journals, and every hour, until ctx ends.
+func (o *Orphans) Run(ctx context.Context) {
+	for wait := time.Minute; clock.Sleep(ctx, o.Clock, wait) == nil; wait = time.Hour {
+		o.tend()
+	}
+}
+
+// tend removes those that passed their age limit, and logs the others, once
 // each: what is in them is sent when their endpoint is configured again.
-func (o *Orphans) Tend() {
+func (o *Orphans) tend() {
 	root := Root(o.Storage)
 	removed, err := journal.RemoveExpired(root, o.Clock.Now())
 	for _, j := range removed {

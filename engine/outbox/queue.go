@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
@@ -54,44 +56,44 @@ type QueueOptions struct {
 	Root   string // of the journals
 	Clock  clock.Clock
 	Logger *slog.Logger
-	// Changed is called when Err may be another.
+	// Reasons are why deliveries lose records, in addition to the journal's reasons
+	// and those of the queue. Records of an Outcome that are lost for another reason
+	// are kept elsewhere, and are not counted as lost.
+	Reasons []string
+	// Metrics are those that Collect sends.
+	Metrics *Metrics
+	// Changed is called when Err may have changed.
 	Changed func()
 }
 
-// Queue is the queue of one node. Accept and the figures are safe for concurrent
-// use. Make it with NewQueue.
+// Queue is the outbox of a scripted sink. It belongs to a node. Accept and the
+// figures are safe for concurrent use. Make it with NewQueue.
 type Queue struct {
-	o       QueueOptions
+	Outbox
+	metrics *Metrics
 	handles *batch.Interner
-	counts  counts
-	back    comeback
-	shards  [journalShards]*shard // of who has sending
+	shards  [journalShards]*shard // belong to the session that has sending
 
-	keeping chan struct{} // capacity 1: who has it keeps the journal open
-	sending chan struct{} // capacity 1: who has it sends
+	keeping chan struct{} // capacity 1: the session that has it keeps the journal open
+	sending chan struct{} // capacity 1: the session that has it sends
 
-	mu      sync.Mutex
-	openErr error
-
-	// calls is held by Accept while it uses the journal, and by whoever changes
-	// what is below.
-	calls    sync.RWMutex
-	began    int              // sessions
-	newest   uint64           // number of one that began
-	journal  *journal.Journal // nil: it is not open
-	settings *QueueSettings   // of the newest session
-	opened   chan struct{}    // closed while the journal is open
+	// calls guards:
+	began    int            // sessions
+	newest   uint64         // number of one that began
+	settings *QueueSettings // of the newest session
 }
 
 // handleTTL is how long the handle of a series is kept that does not come again.
 const handleTTL = 10 * time.Minute
 
+// reasonUnreadable is of blocks with damage that the journal did not find.
+const reasonUnreadable = "unreadable"
+
 // NewQueue returns a queue. It does nothing until a session begins.
 func NewQueue(o QueueOptions) *Queue {
-	q := &Queue{
-		o: o, handles: batch.NewInterner(handleTTL), keeping: make(chan struct{}, 1), sending: make(chan struct{}, 1),
-		opened: make(chan struct{}),
-	}
+	q := &Queue{metrics: o.Metrics, handles: batch.NewInterner(handleTTL), keeping: make(chan struct{}, 1), sending: make(chan struct{}, 1)}
+	q.init(options{root: o.Root, rows: "records", stopping: ErrStopped, changed: o.Changed, shards: journalShards}, o.Logger, o.Clock,
+		slices.Concat(o.Reasons, journal.DropReasons, []string{reasonUnreadable}), signalOf)
 	q.reset()
 	return q
 }
@@ -115,7 +117,7 @@ func (q *Queue) Accept(ctx context.Context, stopped <-chan struct{}, b Batch) er
 		if accepted || err != nil {
 			return err
 		}
-		if err := q.room(ctx, stopped); err != nil {
+		if err := q.Room(ctx, stopped); err != nil {
 			return err
 		}
 	}
@@ -123,44 +125,16 @@ func (q *Queue) Accept(ctx context.Context, stopped <-chan struct{}, b Batch) er
 
 // append writes b to the journal if that is open and has room.
 func (q *Queue) append(b Batch) (accepted bool, err error) {
-	q.calls.RLock()
-	defer q.calls.RUnlock()
-	if q.journal == nil || q.journal.Full() {
+	if !q.Enter() {
+		return false, nil
+	}
+	defer q.Leave()
+	if q.Journal.Full() {
 		return false, nil
 	}
 	w := pool.Get().(*buffers)
 	defer w.free()
-	return true, q.journal.Append(q.pack(w, b)...)
-}
-
-// room waits until the journal is open, or has room if it is. It holds nothing
-// that others wait for.
-func (q *Queue) room(ctx context.Context, stopped <-chan struct{}) error {
-	q.calls.RLock()
-	j, opened := q.journal, q.opened
-	q.calls.RUnlock()
-	if j == nil {
-		select {
-		case <-opened:
-			return nil
-		case <-stopped:
-			return ErrStopped
-		case <-ctx.Done():
-			return fmt.Errorf("the journal is not open: %w", context.Cause(ctx))
-		}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	defer cancel(nil)
-	watch.Go(func() {
-		select {
-		case <-stopped:
-			cancel(ErrStopped)
-		case <-ctx.Done():
-		}
-	})
-	return j.Room(ctx)
+	return true, q.Journal.Append(q.pack(w, b)...)
 }
 
 // Session is one instance's use of the queue.
@@ -177,21 +151,12 @@ func (q *Queue) Begin(number uint64, s QueueSettings) *Session {
 	q.began++
 	if old := q.settings; old == nil || number >= q.newest {
 		q.newest, q.settings = number, &s
-		if q.journal != nil {
-			if old.spread() != s.spread() {
-				q.journal.Barrier()
-			}
-			q.configure()
+		if q.Journal != nil && old.spread() != s.spread() {
+			q.Journal.Barrier()
 		}
+		q.configure(config{owner: s.Owner, limits: s.Limits})
 	}
 	return &Session{q: q, s: &s}
-}
-
-// configure gives the journal its limits. calls is held.
-func (q *Queue) configure() {
-	if err := q.journal.Configure(q.settings.Owner, q.settings.Limits); err != nil {
-		q.o.Logger.Warn("cannot note in the journal what it is for and its limits; they are in effect", "err", err)
-	}
 }
 
 // End ends a session, whose other methods have returned. The journal is closed
@@ -200,22 +165,14 @@ func (s *Session) End() {
 	q := s.q
 	q.calls.Lock()
 	defer q.calls.Unlock()
-	if q.began--; q.began > 0 {
-		return
+	if q.began--; q.began == 0 {
+		q.close()
+		q.reset()
 	}
-	if q.journal == nil {
-		return
-	}
-	if err := q.journal.Close(); err != nil {
-		q.o.Logger.Error("the journal did not close well", "err", err)
-	}
-	q.counts.closed(q.journal.Stats())
-	q.journal, q.opened = nil, make(chan struct{})
-	q.reset()
 }
 
-// Keep opens the journal, again and again with back-off, and looks after it until
-// ctx ends. While another session does so, it waits.
+// Keep opens the journal and looks after it until ctx ends. While another session
+// does so, it waits.
 func (s *Session) Keep(ctx context.Context) {
 	q := s.q
 	select {
@@ -224,88 +181,19 @@ func (s *Session) Keep(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	for backoff := time.Second; ; backoff = min(2*backoff, 30*time.Second) {
-		j, err := q.open(ctx)
-		if j != nil {
-			_ = j.Run(ctx) // it has no error
-			return
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		q.mu.Lock()
-		first := q.openErr == nil
-		q.openErr = err
-		q.mu.Unlock()
-		if first {
-			q.o.Logger.Error("cannot open the journal; its sources wait", "err", err)
-		}
-		q.o.Changed()
-		if clock.Sleep(ctx, q.o.Clock, backoff) != nil {
-			return
-		}
+	if q.open(ctx, func() int { return journalShards }, nil) {
+		_ = q.Journal.Run(ctx) // it has no error
 	}
 }
 
-// open returns the open journal.
-func (q *Queue) open(ctx context.Context) (*journal.Journal, error) {
-	q.calls.RLock()
-	j, s := q.journal, q.settings
-	q.calls.RUnlock()
-	if j != nil {
-		return j, nil
-	}
-	j, err := journal.Claim(ctx, q.o.Root, journal.Options{
-		Shards: journalShards, Limits: s.Limits, Owner: s.Owner, Clock: q.o.Clock, Logger: q.o.Logger,
-	})
-	if err == nil && j.Shards() != journalShards {
-		err = fmt.Errorf("it has %d shards and not %d: another component's blocks are in it", j.Shards(), journalShards)
-		j.Close()
-	}
-	if err != nil {
-		return nil, err
-	}
-	q.calls.Lock()
-	defer q.calls.Unlock()
-	q.mu.Lock()
-	failed := q.openErr != nil
-	q.openErr = nil
-	q.mu.Unlock()
-	q.journal = j
-	if q.settings != s {
-		q.configure()
-	}
-	close(q.opened)
-	if failed {
-		q.o.Logger.Info("the journal is open")
-		q.o.Changed()
-	}
-	return j, nil
+// Collect sends the metrics of the queue and of its journal. endpoint is the label
+// of those of the journal.
+func (q *Queue) Collect(ch chan<- prometheus.Metric, endpoint string) {
+	q.collect(ch, q.metrics, endpoint)
 }
 
-// Err says why the journal cannot be opened or written, nil when it can or nobody
-// has tried.
-func (q *Queue) Err() error {
-	q.mu.Lock()
-	err := q.openErr
-	q.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("cannot open the journal: %w", err)
-	}
-	q.calls.RLock()
-	defer q.calls.RUnlock()
-	if q.journal == nil {
-		return nil
-	}
-	return q.journal.Unwritten()
-}
-
-// Dir returns the journal's directory, "" when it is not open.
-func (q *Queue) Dir() string {
-	q.calls.RLock()
-	defer q.calls.RUnlock()
-	if q.journal == nil {
-		return ""
-	}
-	return q.journal.Dir()
+// NewQueueMetrics returns the metrics of a scripted sink. They have no label
+// endpoint.
+func NewQueueMetrics() *Metrics {
+	return newMetrics("weir_script_sink_", "records", "Samples and log lines", "")
 }

@@ -114,9 +114,9 @@ const (
 	kindLogs    = 33 // batch.AppendLogsBinary, compressed with snappy
 )
 
-// signalOf returns the signal of a block's records.
-func signalOf(b journal.Block) batch.Signals {
-	if b.Kind == kindLogs {
+// signalOf returns the signal of a kind of block.
+func signalOf(kind uint8) batch.Signals {
+	if kind == kindLogs {
 		return batch.SignalLogs
 	}
 	return batch.SignalMetrics
@@ -139,7 +139,7 @@ func (*BlockStats) Has(b journal.Block) bool { return b.Kind == kindMetrics || b
 // Add counts a block. An error means that the block is damaged.
 func (s *BlockStats) Add(b journal.Block) error {
 	of := &s.Samples
-	if signalOf(b) == batch.SignalLogs {
+	if signalOf(b.Kind) == batch.SignalLogs {
 		of = &s.Lines
 	}
 	if of.handles == nil {

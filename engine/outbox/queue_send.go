@@ -2,8 +2,7 @@ package outbox
 
 import (
 	"context"
-	"runtime/debug"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,7 @@ type Deliver func(ctx context.Context, shard int, o *Offer) Outcome
 
 // Outcome is what became of an offer: what is neither lost nor left was delivered.
 type Outcome struct {
-	// Lost is how many records are lost for good, by one of Reasons.
+	// Lost is how many records are lost for good, by reason: see QueueOptions.Reasons.
 	Lost map[string]int
 	// Left are the rows that are offered again, ascending, after back-off or After.
 	Left  []int
@@ -62,9 +61,7 @@ func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) e
 	case <-ctx.Done():
 		return nil
 	}
-	q.calls.RLock()
-	opened := q.opened
-	q.calls.RUnlock()
+	_, opened := q.current()
 	select {
 	case <-opened:
 	case <-ctx.Done():
@@ -72,8 +69,6 @@ func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) e
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	posting, stopPosting := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopPosting()
 	var failed atomic.Pointer[flow.PanicError]
 	ends := func() Stop {
 		if failed.Load() != nil {
@@ -81,30 +76,14 @@ func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) e
 		}
 		return stop()
 	}
-	var senders sync.WaitGroup
-	for _, l := range q.shards {
-		senders.Go(func() {
-			defer func() {
-				if v := recover(); v != nil {
-					p := &flow.PanicError{Value: v, Stack: debug.Stack()}
-					failed.Store(p)
-					fail(p)
-				}
-			}()
-			l.send(ctx, posting, s.s, deliver, ends)
-		})
-	}
+	send := startSenders(ctx, journalShards, func(posting context.Context, shard int) {
+		q.shards[shard].send(ctx, posting, s.s, deliver, ends)
+	}, func(p *flow.PanicError) {
+		failed.Store(p)
+		fail(p)
+	})
 	<-ctx.Done()
-	done := make(chan struct{})
-	go func() { senders.Wait(); close(done) }()
-	t := q.o.Clock.NewTimer(ends().Grace)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C():
-		stopPosting()
-		<-done
-	}
+	send.drain(q.Clock, ends().Grace)
 	if p := failed.Load(); p != nil {
 		return p
 	}
@@ -125,25 +104,30 @@ func (l *shard) send(ctx, posting context.Context, s *QueueSettings, deliver Del
 func (l *shard) deliver(ctx, posting context.Context, deliver Deliver) bool {
 	q, o := l.q, l.offer
 	for l.pauses.Reset(); ; {
-		back := q.back.next() // before the attempt, during which it may come back
+		back := q.Comeback() // before the attempt, during which it may come back
 		if o.Attempt++; o.Attempt > 1 {
-			q.counts.retried.Add(int64(o.Len()))
+			q.Retried.Add(int64(o.Len()))
 		}
 		out := deliver(posting, l.number, o)
-		q.counts.retried.Add(int64(out.Again))
+		q.Retried.Add(int64(out.Again))
 		if len(out.Left) == o.Len() && posting.Err() != nil {
 			o.Attempt-- // weir stops; nobody is to blame
 			return false
 		}
 		sent := o.Len() - len(out.Left)
 		for reason, n := range out.Lost {
-			q.counts.countLost(o.Signal(), reason, n)
+			if slices.Contains(q.reasons, reason) {
+				q.CountLost(o.Signal(), reason, n)
+			}
 			sent -= n
 		}
-		q.counts.deliver(o.Signal(), sent)
+		q.CountSent(o.Signal(), sent)
 		l.done(o.Len() - len(out.Left))
+		if len(out.Left) > 0 {
+			q.comeback.fail()
+		}
 		if len(out.Left) < o.Len() {
-			q.back.closeOnce()
+			q.comeback.succeed()
 			l.pauses.Reset() // it delivers
 		}
 		if len(out.Left) == 0 {
@@ -158,7 +142,7 @@ func (l *shard) deliver(ctx, posting context.Context, deliver Deliver) bool {
 		if out.After > 0 {
 			r.RetryAfter = min(max(out.After, minAfter), maxAfter)
 		}
-		l.pauses.Pause(ctx, q.o.Clock, r)
+		l.pauses.Pause(ctx, q.Clock, r)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -176,31 +160,5 @@ const (
 	minAfter   = 100 * time.Millisecond
 	maxAfter   = 10 * time.Minute
 )
-
-// comeback tells shards that wait that the sink delivers.
-type comeback struct {
-	mu   sync.Mutex
-	back chan struct{} // nil: nobody has asked since it was closed
-}
-
-// next returns a channel that is closed when something is delivered next.
-func (c *comeback) next() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.back == nil {
-		c.back = make(chan struct{})
-	}
-	return c.back
-}
-
-// closeOnce closes it.
-func (c *comeback) closeOnce() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.back != nil {
-		close(c.back)
-		c.back = nil
-	}
-}
 
 func timeOf(b journal.Block) time.Time { return time.UnixMilli(b.Time) }

@@ -99,7 +99,7 @@ func (l *shard) next(ctx context.Context, s *QueueSettings) bool {
 // takeBlock takes the shard's next block. For the first it waits until ctx ends, for
 // those behind it while the first is not old enough.
 func (l *shard) takeBlock(ctx context.Context, s *QueueSettings) bool {
-	j, c := l.q.journal, l.q.o.Clock
+	j, c := l.q.Journal, l.q.Clock
 	for {
 		var b journal.Block
 		var err error
@@ -123,8 +123,8 @@ func (l *shard) takeBlock(ctx context.Context, s *QueueSettings) bool {
 		l.buf = b.Payload[:0]
 		content, size, err := unpack(b, l.source, l.q.handles, c.Now())
 		if err != nil {
-			l.q.o.Logger.Error("a block of the journal cannot be sent; it is lost", "records", b.Samples, "err", err)
-			l.q.counts.countLost(signalOf(b), reasonUnreadable, b.Samples)
+			l.q.Log.Error("a block of the journal cannot be sent; it is lost", "records", b.Samples, "err", err)
+			l.q.CountLost(signalOf(b.Kind), reasonUnreadable, b.Samples)
 			j.Ack(b)
 			continue
 		}
@@ -141,7 +141,7 @@ func (l *shard) done(records int) {
 		b := &l.blocks[i]
 		n := min(records, to-b.from-b.done)
 		b.done += n
-		l.q.journal.Done(b.Block, n)
+		l.q.Journal.Done(b.Block, n)
 		records -= n
 	}
 }
@@ -154,7 +154,7 @@ func (l *shard) finish() {
 	l.offer = nil
 	done := 0
 	for done < len(l.blocks) && l.blocks[done].from == l.blocks[done].Len() {
-		l.q.journal.Ack(l.blocks[done].Block)
+		l.q.Journal.Ack(l.blocks[done].Block)
 		done++
 	}
 	rest := copy(l.blocks, l.blocks[done:])
@@ -167,7 +167,7 @@ func (l *shard) finish() {
 func (l *shard) keeps() bool {
 	kept := l.blocks[:0]
 	for _, b := range l.blocks {
-		if l.q.journal.Keeps(b.Block) {
+		if l.q.Journal.Keeps(b.Block) {
 			kept = append(kept, b)
 		}
 	}

@@ -90,7 +90,7 @@ func inLab(t *testing.T, test func(t *testing.T, l *lab)) {
 
 // open makes a queue as another process does.
 func (l *lab) open() {
-	l.q = outbox.NewQueue(outbox.QueueOptions{Root: l.dir, Clock: clock.System{}, Logger: slog.New(slog.NewTextHandler(&l.logs, nil)), Changed: func() {}})
+	l.q = outbox.NewQueue(outbox.QueueOptions{Root: l.dir, Clock: clock.System{}, Logger: slog.New(slog.NewTextHandler(&l.logs, nil)), Reasons: []string{"rejected"}, Changed: func() {}})
 }
 
 func settings() outbox.QueueSettings {
@@ -207,7 +207,7 @@ func TestPartOfAnOffer(t *testing.T) {
 	inLab(t, func(t *testing.T, l *lab) {
 		l.r.set(func(int, *outbox.Offer) outbox.Outcome {
 			l.r.answer = nil
-			return outbox.Outcome{Left: []int{1}, Lost: map[string]int{outbox.ReasonRejected: 1}, After: time.Second}
+			return outbox.Outcome{Left: []int{1}, Lost: map[string]int{"rejected": 1}, After: time.Second}
 		})
 		stop := l.run(settings())
 		l.accept(samples(t, 1, "a 1 1\nb 1 1\nc 1 1\n"))
@@ -219,7 +219,7 @@ func TestPartOfAnOffer(t *testing.T) {
 		stop(false)
 		st := l.q.Stats()
 		equal(t, st.Sent, int64(2))
-		equal(t, st.Lost[outbox.ReasonRejected], int64(1))
+		equal(t, st.Lost["rejected"], int64(1))
 	})
 }
 

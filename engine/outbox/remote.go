@@ -3,12 +3,13 @@ package outbox
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
@@ -17,13 +18,6 @@ import (
 	"github.com/weir-run/weir/engine/journal"
 	"github.com/weir-run/weir/engine/stall"
 )
-
-// Grace is how long sending may go on when weir stops, at most. What is left is in
-// the journal for the next start.
-const Grace = 3 * time.Second
-
-// UnhealthyAfter is how long an endpoint may fail before its node says so.
-const UnhealthyAfter = 10 * time.Second
 
 // Kind is what the outboxes of a component have in common.
 type Kind struct {
@@ -50,17 +44,12 @@ type RemoteSettings struct {
 	Timeout time.Duration // of each request
 }
 
-// Remote is what an endpoint has whatever it sends, which embeds one: its gate,
-// its journal, which is open while it runs, and the account of what became of
-// what came. Its methods are safe for concurrent use, but for Serve, which is
-// called once.
+// Remote is the outbox of one HTTP endpoint: a native component's endpoint embeds
+// one. It has the gate that batches come by. Its methods are safe for concurrent
+// use, except for Serve, which is called once.
 type Remote struct {
-	Log   *slog.Logger
-	Clock clock.Clock
+	Outbox
 	Watch *stall.Watch // of the node; nil: nobody watches
-	// Journal is set before the first batch, and closed after the last.
-	Journal *journal.Journal
-	Account
 
 	o          *component.Options
 	kind       *Kind
@@ -69,32 +58,25 @@ type Remote struct {
 	settings   atomic.Pointer[RemoteSettings]
 	leave      atomic.Bool // senders leave what is in the journal when they stop
 	report     func()      // the health may have changed
-	fail       func(error) // the component must be built anew
-
-	// calls is held by every batch that comes. The gate counts them too, but
-	// others may have taken the endpoint from behind it meanwhile.
-	calls   sync.RWMutex
-	stopped bool // no call may use the journal any more
+	fail       func(error) // the component must be built again
 
 	mu       sync.Mutex
-	opened   *journal.Journal // Journal, for who is not called through the gate
-	openErr  error
 	lastErr  error
-	lastTime time.Time     // of lastErr
-	failing  bool          // since it took something last
-	back     chan struct{} // closed and replaced when it takes something again; may be nil
+	lastTime time.Time // of lastErr
 }
 
 // NewRemote returns the outbox of one of the endpoints.
 func (es *Endpoints[E]) NewRemote(kind *Kind, r Ref, s *RemoteSettings) *Remote {
 	key, label := r.Key(), r.Label()
-	b := &Remote{
-		Log: es.o.Logger.With("endpoint", label), Clock: es.o.Clock, Watch: es.o.Watch, o: es.o, kind: kind, key: key, label: label,
-		gate: es.Gate(key, label), report: es.Report, fail: es.Fail,
-	}
+	b := &Remote{Watch: es.o.Watch, o: es.o, kind: kind, key: key, label: label, gate: es.Gate(key, label), report: es.Report, fail: es.Fail}
+	b.init(options{root: Root(es.o.StoragePath), rows: kind.Rows, stopping: kind.Stopping, changed: es.Report},
+		es.o.Logger.With("endpoint", label), es.o.Clock, kind.Reasons, func(uint8) batch.Signals { return kind.Signal })
+	b.configure(s.config())
 	b.settings.Store(s)
 	return b
 }
+
+func (s *RemoteSettings) config() config { return config{owner: s.Owner, limits: s.Limits} }
 
 // Key identifies it in its component.
 func (b *Remote) Key() string { return b.key }
@@ -108,36 +90,14 @@ func (b *Remote) Gate() *flow.Receiver { return b.gate }
 // Report tells the node's health, which may have changed.
 func (b *Remote) Report() { b.report() }
 
-// Enter begins the call of a batch that comes; false: the endpoint stopped, and
-// the journal must not be used. Leave ends it.
-func (b *Remote) Enter() bool {
-	b.calls.RLock()
-	if b.stopped {
-		b.calls.RUnlock()
-		return false
-	}
-	return true
-}
-
-// Leave ends a call that Enter let in.
-func (b *Remote) Leave() { b.calls.RUnlock() }
-
-// Room waits until there is room in the journal, or stop ends.
-func (b *Remote) Room(ctx, stop context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(stop, func() { cancel(b.kind.Stopping) })()
-	return b.Journal.Room(ctx)
-}
-
 // Work is what an endpoint does with its outbox.
 type Work struct {
 	// Opened is called first, when Journal is set. It returns what gathers: each
 	// runs until its ctx ends, and has written all it has when it returns.
 	Opened func() []func(ctx context.Context)
-	// Consumer returns what stands behind the gate; stop ends calls that wait for
-	// room when the endpoint stops.
-	Consumer func(stop context.Context) any
+	// Consumer returns the consumer behind the gate. stop is closed when the endpoint
+	// stops: calls that wait for room must end.
+	Consumer func(stop <-chan struct{}) any
 	// Send sends a shard's blocks until ctx ends, and then as long as there are any
 	// and they are taken and not to be left, but not after posting has ended.
 	Send func(ctx, posting context.Context, shard int)
@@ -150,62 +110,46 @@ type Work struct {
 // Serve does the work until ctx ends. It returns once everything accepted is in the
 // journal and the journal is closed.
 func (b *Remote) Serve(ctx context.Context, w Work) {
-	gather, ok := b.open(ctx, w.Opened)
-	if !ok {
+	var gather []func(context.Context)
+	if !b.open(ctx, func() int { return b.settings.Load().Shards }, func() { gather = w.Opened() }) {
 		return
 	}
 	gathering, stopGathering := context.WithCancel(context.WithoutCancel(ctx))
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
-	posting, stopPosting := context.WithCancel(context.WithoutCancel(ctx))
 	upkeep, stopUpkeep := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopUpkeep()
-	defer stopPosting()
-	var gatherers, senders, rest sync.WaitGroup
+	var gatherers, rest sync.WaitGroup
 	for _, run := range gather {
 		gatherers.Go(b.Guard(func() { run(gathering) }))
 	}
-	for shard := range b.Journal.Shards() {
-		senders.Go(b.Guard(func() { w.Send(sending, posting, shard) }))
-	}
+	send := startSenders(sending, b.Journal.Shards(), func(posting context.Context, shard int) { w.Send(sending, posting, shard) }, b.panicked)
 	rest.Go(b.Guard(func() { b.Journal.Run(upkeep) }))
 	if w.Aside != nil {
 		rest.Go(b.Guard(func() { w.Aside(sending) }))
 	}
 	rest.Go(b.Guard(func() { b.watch(upkeep, w.Sweep) }))
-	b.gate.Set(w.Consumer(gathering))
+	b.gate.Set(w.Consumer(gathering.Done()))
 
 	<-ctx.Done()
 	left := b.gate.Set(nil)
 	stopGathering() // writes what is open; calls in flight are answered
 	gatherers.Wait()
-	<-left         // those that are on their way from the gate, too
-	b.calls.Lock() // and those of before, if it was taken from the gate
-	b.stopped = true
-	b.calls.Unlock()
+	<-left // those that are on their way from the gate, too
+	// The gate counts the calls behind it, but a successor may have taken the
+	// endpoint from behind the gate meanwhile, and calls may be left from before.
+	b.refuse()
 	// Sends what is there, if it is taken, staleness markers last. A successor
 	// goes on with the journal and should not be kept waiting for it.
 	b.leave.Store(errors.Is(context.Cause(ctx), component.ErrReplaced))
 	stopSending()
-	done := make(chan struct{})
-	go func() { senders.Wait(); close(done) }()
-	t := b.Clock.NewTimer(b.settings.Load().Drain)
-	select {
-	case <-done:
-	case <-t.C():
-		stopPosting()
-		<-done
-	}
-	t.Stop()
+	send.drain(b.Clock, b.settings.Load().Drain)
 	stopUpkeep()
 	rest.Wait()
 	b.settings.Load().Client.CloseIdleConnections()
-	b.Queue()
-	b.mu.Lock()
-	b.opened = nil
-	b.mu.Unlock()
-	if err := b.Journal.Close(); err != nil {
-		b.Log.Error("the journal did not close well", "err", err)
-	}
+	b.ReportTo(b.o.Stats)
+	b.calls.Lock()
+	defer b.calls.Unlock()
+	b.close()
 }
 
 // Sending reports whether a sender goes on: until ctx ends, and then unless what
@@ -213,55 +157,11 @@ func (b *Remote) Serve(ctx context.Context, w Work) {
 func (b *Remote) Sending(ctx context.Context) bool { return ctx.Err() == nil || !b.leave.Load() }
 
 // Guard returns f, whose panic is then the component's failure.
-func (b *Remote) Guard(f func()) func() {
-	return func() {
-		defer func() {
-			if v := recover(); v != nil {
-				b.fail(&flow.PanicError{Node: b.o.ID, Value: v, Stack: debug.Stack()})
-			}
-		}()
-		f()
-	}
-}
+func (b *Remote) Guard(f func()) func() { return guard(f, b.panicked) }
 
-// open opens the journal, again and again with back-off; not ok: ctx ended.
-func (b *Remote) open(ctx context.Context, opened func() []func(context.Context)) (gather []func(context.Context), ok bool) {
-	backoff := time.Second
-	for {
-		s := b.settings.Load()
-		j, err := journal.Claim(ctx, Root(b.o.StoragePath), journal.Options{
-			Shards: s.Shards, Limits: s.Limits, Clock: b.Clock, Logger: b.Log,
-			Owner: s.Owner,
-		})
-		if ctx.Err() != nil {
-			if err == nil {
-				j.Close()
-			}
-			return nil, false
-		}
-		if err == nil {
-			b.Journal = j
-			gather = opened()
-		}
-		b.mu.Lock()
-		first := b.openErr == nil
-		b.openErr, b.opened = err, b.Journal
-		b.mu.Unlock()
-		b.report()
-		if err == nil {
-			if now := b.settings.Load(); now != s { // Update came between
-				b.configure(j, now)
-			}
-			return gather, true
-		}
-		if first {
-			b.Log.Error("cannot open the journal; "+b.kind.Rows+" wait", "err", err)
-		}
-		if clock.Sleep(ctx, b.Clock, backoff) != nil {
-			return nil, false
-		}
-		backoff = min(2*backoff, 30*time.Second)
-	}
+func (b *Remote) panicked(p *flow.PanicError) {
+	p.Node = b.o.ID
+	b.fail(p)
 }
 
 // Update makes other settings take effect. Blocks that are gathered already keep
@@ -272,22 +172,83 @@ func (b *Remote) Update(s *RemoteSettings) {
 	if s.Client != old.Client {
 		old.Client.CloseIdleConnections()
 	}
-	if j := b.current(); j != nil && (s.Limits != old.Limits || s.Owner != old.Owner) {
-		b.configure(j, s)
+	b.configure(s.config())
+}
+
+// CountSent counts records that the endpoint accepted.
+func (b *Remote) CountSent(n int) { b.Account.CountSent(b.kind.Signal, n) }
+
+// Drop counts records that will not be sent, for one of the Kind's reasons.
+func (b *Remote) Drop(reason string, n int) { b.CountLost(b.kind.Signal, reason, n) }
+
+// Queue returns how many records are in the journal and not done, and how many have
+// left it. It adds to the node's figures what was sent and dropped since the last call.
+func (b *Remote) Queue() component.Queue {
+	st := b.ReportTo(b.o.Stats)
+	q := component.Queue{Name: "endpoint " + b.label, Waiting: st.Waiting, Left: uint64(st.Sent)}
+	for _, n := range st.Lost {
+		q.Left += uint64(n)
+	}
+	return q
+}
+
+// Collect sends the metrics of the endpoint and of its journal.
+func (b *Remote) Collect(ch chan<- prometheus.Metric) {
+	b.collect(ch, b.kind.Metrics, b.label, b.label)
+}
+
+// JournalProblem returns why the journal cannot be opened or written, nil if it can.
+func (b *Remote) JournalProblem() error {
+	if err := b.Err(); err != nil {
+		return fmt.Errorf("endpoint %s: %w", b.label, err)
+	}
+	return nil
+}
+
+// Failed records that something is to be sent again, and why.
+func (b *Remote) Failed(err error) {
+	b.comeback.fail()
+	b.setLastErr(err)
+}
+
+// Answered records that a request was answered for good: whether some of it was
+// taken, and why not all of it, nil if all was.
+func (b *Remote) Answered(taken bool, err error) {
+	if taken {
+		b.comeback.succeed()
+	}
+	if err != nil {
+		b.setLastErr(err)
 	}
 }
 
-// current returns the journal while it is open, otherwise nil.
-func (b *Remote) current() *journal.Journal {
+func (b *Remote) setLastErr(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.opened
+	b.lastErr, b.lastTime = err, b.Clock.Now()
 }
 
-func (b *Remote) configure(j *journal.Journal, s *RemoteSettings) {
-	if err := j.Configure(s.Owner, s.Limits); err != nil {
-		b.Log.Warn("cannot note in the journal what it is for and its limits; they are in effect", "err", err)
+// Debug is what the page shows of an endpoint, whatever it sends.
+type Debug struct {
+	Stats
+	Journal       string // its directory, "" while it is not open
+	OldestAge     string
+	LastError     string
+	LastErrorTime time.Time
+}
+
+// Debug returns the state.
+func (b *Remote) Debug() Debug {
+	d := Debug{Stats: b.Stats(), Journal: b.Dir()}
+	d.OldestAge = b.OldestAge(d.Stats)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lastErr != nil {
+		d.LastError, d.LastErrorTime = component.HideURLs(b.lastErr.Error()), b.lastTime
+	} else if err := b.Err(); err != nil {
+		d.LastError = err.Error()
 	}
+	return d
 }
 
 // watch looks after the endpoint every few seconds.

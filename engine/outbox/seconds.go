@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,12 +54,12 @@ func (s *Seconds) Observe(outcome string, d time.Duration) {
 	}
 }
 
-// Collect sends a histogram for each outcome; desc has the labels endpoint and
+// Collect sends a histogram for each outcome; the last label of desc is the
 // outcome.
-func (s *Seconds) Collect(ch chan<- prometheus.Metric, desc *prometheus.Desc, endpoint string) {
+func (s *Seconds) Collect(ch chan<- prometheus.Metric, desc *prometheus.Desc, labels ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for outcome, h := range s.byOutcome {
-		ch <- prometheus.MustNewConstHistogram(desc, h.count, h.sum, maps.Clone(h.buckets), endpoint, outcome)
+		ch <- prometheus.MustNewConstHistogram(desc, h.count, h.sum, maps.Clone(h.buckets), append(slices.Clone(labels), outcome)...)
 	}
 }

@@ -35,8 +35,8 @@ func (e *endpoint) debug() debugInfo {
 	d := e.Debug()
 	in := debugInfo{
 		Endpoint: e.Label(), URL: outbox.ShownURL(e.settings.Load().args.URL), Journal: d.Journal,
-		PendingBlocks: d.Blocks, PendingLines: d.Samples, JournalBytes: d.Bytes, OldestAge: d.OldestAge,
-		Sent: e.Sent.Load(), Dropped: d.Dropped, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
+		PendingBlocks: d.Stats.Journal.Blocks, PendingLines: d.Waiting, JournalBytes: d.Stats.Journal.Bytes, OldestAge: d.OldestAge,
+		Sent: d.Sent, Dropped: d.Lost, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
 	}
 	if d.Journal != "" {
 		in.Shards = len(e.shards.gatherers)

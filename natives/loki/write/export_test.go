@@ -78,7 +78,7 @@ func LongestPause(o component.Options, args *Endpoint) (time.Duration, error) {
 		return 0, err
 	}
 	defer s.Client.CloseIdleConnections()
-	sd := &sender{e: &endpoint{Remote: &outbox.Remote{Clock: clock.System{}}}, posting: context.Background()}
+	sd := &sender{e: &endpoint{Remote: &outbox.Remote{Outbox: outbox.Outbox{Clock: clock.System{}}}}, posting: context.Background()}
 	return s.longest(sd.post(s, &request{})), nil
 }
 

@@ -135,7 +135,7 @@ func (sd *sender) done(s *settings, r *request, a answer) {
 		lost += n
 	}
 	_, lines := r.size()
-	e.Sent.Add(int64(lines - lost))
+	e.CountSent(lines - lost)
 	if lost < lines {
 		e.Bytes.Add(int64(len(sd.body)))
 	}

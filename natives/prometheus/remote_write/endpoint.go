@@ -49,11 +49,11 @@ var outboxes = &outbox.Kind{
 	}, valid.HistogramReasons...),
 }
 
-// consumer is what stands behind an endpoint's gate; stop ends calls that wait
-// for room when the endpoint stops.
+// consumer stands behind an endpoint's gate. stop is closed when the endpoint stops;
+// this ends calls that wait for room.
 type consumer struct {
 	e    *endpoint
-	stop context.Context
+	stop <-chan struct{}
 }
 
 // ConsumeMetrics returns when the batch is in the journal.
@@ -96,7 +96,7 @@ func (e *endpoint) Run(ctx context.Context) {
 			}
 			return gather
 		},
-		Consumer: func(stop context.Context) any { return consumer{e, stop} },
+		Consumer: func(stop <-chan struct{}) any { return consumer{e, stop} },
 		Send:     e.send,
 		Aside:    e.sendMetadata,
 		Sweep:    func() { e.settings.Load().removeIdle() },

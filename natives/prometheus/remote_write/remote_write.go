@@ -170,8 +170,8 @@ func (e *endpoint) debug() debugInfo {
 	d := e.Debug()
 	in := debugInfo{
 		Endpoint: e.Label(), URL: outbox.ShownURL(s.args.URL), Message: e.message(s).String(), Journal: d.Journal,
-		PendingBlocks: d.Blocks, PendingSamples: d.Samples, JournalBytes: d.Bytes, OldestAge: d.OldestAge,
-		Sent: e.Sent.Load(), Dropped: d.Dropped, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
+		PendingBlocks: d.Stats.Journal.Blocks, PendingSamples: d.Waiting, JournalBytes: d.Stats.Journal.Bytes, OldestAge: d.OldestAge,
+		Sent: d.Sent, Dropped: d.Lost, LastError: d.LastError, LastErrorTime: d.LastErrorTime,
 	}
 	if d.Journal != "" {
 		in.Shards = int(e.shards.used.Load())

@@ -135,7 +135,7 @@ func (e *endpoint) done(s *settings, p *writeRequest, a answer) {
 		e.answered(s, "rejected", a.err, p)
 		return
 	}
-	e.Sent.Add(int64(a.written))
+	e.CountSent(a.written)
 	e.Bytes.Add(int64(len(p.body)))
 	if a.err == nil {
 		e.answered(s, "", nil, nil)

@@ -1,0 +1,57 @@
+package outbox
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/flow"
+)
+
+// senders are the goroutines that send what is in the shards of a journal.
+type senders struct {
+	wg      sync.WaitGroup
+	posting context.Context
+	stop    context.CancelFunc // ends posting
+}
+
+// startSenders calls send for each of the first shards, in goroutines. posting does
+// not end with ctx: it ends when drain runs out of time. A panic is passed to fail.
+func startSenders(ctx context.Context, shards int, send func(posting context.Context, shard int), fail func(*flow.PanicError)) *senders {
+	s := new(senders)
+	s.posting, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for shard := range shards {
+		s.wg.Go(guard(func() { send(s.posting, shard) }, fail))
+	}
+	return s
+}
+
+// drain waits until the senders, which must have been told to stop, have returned.
+// After grace it ends what they post.
+func (s *senders) drain(c clock.Clock, grace time.Duration) {
+	defer s.stop()
+	done := make(chan struct{})
+	go func() { s.wg.Wait(); close(done) }()
+	t := c.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C():
+		s.stop()
+		<-done
+	}
+}
+
+// guard returns f, whose panic is passed to fail.
+func guard(f func(), fail func(*flow.PanicError)) func() {
+	return func() {
+		defer func() {
+			if v := recover(); v != nil {
+				fail(&flow.PanicError{Value: v, Stack: debug.Stack()})
+			}
+		}()
+		f()
+	}
+}
