@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/engine/journal"
 )
 
 // Deliver delivers an offer. shard is below 2 × MaxInFlight; calls of one shard do
@@ -92,6 +91,9 @@ func (s *Session) Send(ctx context.Context, deliver Deliver, stop func() Stop) e
 
 // send offers what is in the shard.
 func (l *shard) send(ctx, posting context.Context, s *QueueSettings, deliver Deliver, stop func() Stop) {
+	if l.reader == nil {
+		l.reader = NewReader(l.q.Journal, l.q.Clock, l.number)
+	}
 	for ctx.Err() == nil || !stop().Replaced {
 		if !l.next(ctx, s) || !l.deliver(ctx, posting, deliver) {
 			return
@@ -160,5 +162,3 @@ const (
 	minAfter   = 100 * time.Millisecond
 	maxAfter   = 10 * time.Minute
 )
-
-func timeOf(b journal.Block) time.Time { return time.UnixMilli(b.Time) }

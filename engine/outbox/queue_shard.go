@@ -11,7 +11,6 @@ import (
 
 	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/journal"
 )
 
@@ -35,9 +34,9 @@ type shard struct {
 	number int
 	source uint64 // of its batches
 	blocks []block
-	offer  *Offer // nil: none
-	bounds [2]int // of the offer: records, bytes
-	buf    []byte
+	offer  *Offer  // nil: none
+	bounds [2]int  // of the offer: records, bytes
+	reader *Reader // nil until the shard is sent for the first time
 	pauses backoff.Pauses
 }
 
@@ -62,8 +61,10 @@ func (l *shard) next(ctx context.Context, s *QueueSettings) bool {
 	l.offer, l.bounds = nil, bounds
 	rows, bytes := 0, 0
 	var parts []int
+	behind, stop := l.reader.Follow(ctx)
+	defer stop()
 	for i := 0; ; i++ {
-		if i == len(l.blocks) && !l.takeBlock(ctx, s) {
+		if i == len(l.blocks) && !l.takeBlock(ctx, s, behind) {
 			break
 		}
 		b := &l.blocks[i]
@@ -98,34 +99,24 @@ func (l *shard) next(ctx context.Context, s *QueueSettings) bool {
 
 // takeBlock takes the shard's next block. For the first it waits until ctx ends, for
 // those behind it while the first is not old enough.
-func (l *shard) takeBlock(ctx context.Context, s *QueueSettings) bool {
-	j, c := l.q.Journal, l.q.Clock
+func (l *shard) takeBlock(ctx context.Context, s *QueueSettings, behind Behind) bool {
 	for {
 		var b journal.Block
-		var err error
+		var ok bool
 		if n := len(l.blocks); n == 0 {
-			b, err = j.Next(ctx, l.number, l.buf)
+			b, ok = l.reader.Next(ctx)
 		} else {
-			wait, cancel := context.WithCancel(ctx)
-			left := s.MaxWait - c.Now().Sub(timeOf(l.blocks[0].Block))
-			if left <= 0 {
-				cancel()
-			} else {
-				alarm := clock.AfterFunc(c, min(left, s.MaxWait), cancel)
-				defer alarm.Stop()
-			}
-			b, err = j.After(wait, l.blocks[n-1].Block, l.buf)
-			cancel()
+			b, ok = behind(l.blocks[0].Block, l.blocks[n-1].Block, s.MaxWait)
 		}
-		if err != nil {
+		if !ok {
 			return false
 		}
-		l.buf = b.Payload[:0]
-		content, size, err := unpack(b, l.source, l.q.handles, c.Now())
+		l.reader.Free(b) // unpack copies it
+		content, size, err := unpack(b, l.source, l.q.handles, l.q.Clock.Now())
 		if err != nil {
 			l.q.Log.Error("a block of the journal cannot be sent; it is lost", "records", b.Samples, "err", err)
 			l.q.CountLost(signalOf(b.Kind), reasonUnreadable, b.Samples)
-			j.Ack(b)
+			l.q.Journal.Ack(b)
 			continue
 		}
 		sum := xxhash.Sum64(b.Payload)

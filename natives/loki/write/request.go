@@ -5,13 +5,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/klauspost/compress/s2"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -140,24 +139,21 @@ func (r *request) each(f func(labels string, t int64, line string, meta []batch.
 
 // joiner makes requests of a shard's blocks.
 type joiner struct {
-	e     *endpoint
-	shard int
+	*outbox.Reader
+	e *endpoint
 
-	carry *flight  // read, and part of no request yet
-	free  [][]byte // buffers
-	taken [][]byte // those of the request
+	carry *flight // read, and part of no request yet
 }
 
 // next returns the next request; nil: ctx ended and nothing is left.
 func (j *joiner) next(ctx context.Context) *request {
-	j.free = append(j.free, j.taken...)
-	j.taken = j.taken[:0]
+	j.Begin()
 	for {
 		first := j.carry
 		j.carry = nil
 		if first == nil || !j.e.Journal.Keeps(first.Block) {
-			b, err := j.e.Journal.Next(ctx, j.shard, j.buffer())
-			if err != nil {
+			b, ok := j.Next(ctx)
+			if !ok {
 				return nil
 			}
 			first = &flight{Block: b}
@@ -179,41 +175,21 @@ const maxParts = 512
 // waited long enough.
 func (j *joiner) fill(ctx context.Context, s *settings, r *request, first *flight) {
 	most := int(s.args.BatchSize)
-	left := min(time.UnixMilli(first.Time).Add(s.args.BatchWait).Sub(j.e.Clock.Now()), s.args.BatchWait)
-	waiting, stop := context.WithCancel(ctx)
+	behind, stop := j.Follow(ctx)
 	defer stop()
-	now, over := context.WithCancel(ctx)
-	over()
-	var alarm *clock.Alarm
-	defer func() {
-		if alarm != nil {
-			alarm.Stop()
-		}
-	}()
-	for last := first; ; {
+	for last := first.Block; ; {
 		if raw, _ := r.size(); raw >= most || len(r.parts) >= maxParts {
 			return
 		}
-		buf := j.buffer()
-		b, err := j.e.Journal.After(now, last.Block, buf)
-		if err != nil && left > 0 && ctx.Err() == nil {
-			if alarm == nil {
-				alarm = clock.AfterFunc(j.e.Clock, left, stop)
-			}
-			b, err = j.e.Journal.After(waiting, last.Block, buf)
-		}
-		if err != nil {
-			j.free = append(j.free, buf)
+		b, ok := behind(first.Block, last, s.args.BatchWait)
+		if !ok {
 			return
 		}
-		f := &flight{Block: b}
-		if !j.add(r, f, most) {
-			if j.carry != nil {
-				return
-			}
-			continue // it was lost, and last is still what it is behind
-		}
-		last = f
+		if j.add(r, &flight{Block: b}, most) {
+			last = b
+		} else if j.carry != nil {
+			return
+		} // otherwise it was lost, and last is still the block that it was behind
 	}
 }
 
@@ -225,7 +201,7 @@ func (j *joiner) add(r *request, f *flight, most int) bool {
 	if err != nil {
 		j.e.Log.Error("a block of the journal cannot be sent; it is lost", "lines", f.Samples, "err", err)
 		j.e.Journal.Drop(f.Block, "unknown_kind")
-		j.free = append(j.free, f.Payload)
+		j.Free(f.Block)
 		return false
 	}
 	if raw, _ := r.size(); len(r.parts) > 0 && (tenant != r.tenant || raw+p.raw > most) {
@@ -234,17 +210,6 @@ func (j *joiner) add(r *request, f *flight, most int) bool {
 	}
 	f.pieces, p.of, r.tenant = 1, f, tenant
 	r.parts = append(r.parts, p)
-	j.taken = append(j.taken, f.Payload)
+	j.Keep(f.Block)
 	return true
-}
-
-// buffer returns memory for a block, nil if there is none.
-func (j *joiner) buffer() []byte {
-	n := len(j.free) - 1
-	if n < 0 {
-		return nil
-	}
-	b := j.free[n]
-	j.free = j.free[:n]
-	return b[:0]
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/natives/loki/push"
 )
 
@@ -30,7 +31,7 @@ type sender struct {
 // send delivers a shard's blocks until ctx ends and then as long as there are any
 // and they are taken, but not after posting has ended.
 func (e *endpoint) send(ctx, posting context.Context, shard int) {
-	j := joiner{e: e, shard: shard}
+	j := joiner{e: e, Reader: outbox.NewReader(e.Journal, e.Clock, shard)}
 	s := sender{e: e, shard: shard, posting: posting}
 	for e.Sending(ctx) {
 		r := j.next(ctx)

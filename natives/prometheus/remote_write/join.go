@@ -2,35 +2,33 @@ package remotewrite
 
 import (
 	"context"
+	"time"
 
 	"github.com/klauspost/compress/s2"
 
-	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 // joiner makes requests of a shard's blocks: of as many as are waiting, up to
 // max_samples_per_send.
 type joiner struct {
-	e     *endpoint
-	shard int
+	*outbox.Reader
+	e *endpoint
 
 	carry *flight // read, and part of no request yet
 	raw   int     // bytes of the request, before compression
-
-	free, taken [][]byte // buffers, and those of the last request
 }
 
 // next returns the next request; nil: ctx ended and nothing is left.
 func (j *joiner) next(ctx context.Context) *writeRequest {
-	j.free = append(j.free, j.taken...)
-	j.taken = j.taken[:0]
+	j.Begin()
 	for {
 		first := j.carry
 		j.carry = nil
 		if first == nil || !j.e.Journal.Keeps(first.Block) {
-			b, err := j.e.Journal.Next(ctx, j.shard, j.buffer())
-			if err != nil {
+			b, ok := j.Next(ctx)
+			if !ok {
 				return nil
 			}
 			first = j.open(b)
@@ -50,7 +48,7 @@ func (j *joiner) next(ctx context.Context) *writeRequest {
 func (j *joiner) open(b journal.Block) *flight {
 	f := j.e.openFlight(b)
 	if f == nil {
-		j.free = append(j.free, b.Payload)
+		j.Free(b)
 	}
 	return f
 }
@@ -66,7 +64,7 @@ func (j *joiner) add(s *settings, p *writeRequest, f *flight) {
 		return
 	}
 	j.raw += raw
-	j.taken = append(j.taken, f.Payload)
+	j.Keep(f.Block)
 	p.add(piece{of: f, data: f.body}, f.Samples)
 }
 
@@ -74,23 +72,15 @@ func (j *joiner) add(s *settings, p *writeRequest, f *flight) {
 // the endpoint's patience ends, which by default is at once.
 func (j *joiner) fill(ctx context.Context, s *settings, p *writeRequest) {
 	first := p.pieces[0].of.Block
-	var waiting context.Context // nil until it has to wait
+	behind, stop := j.Follow(ctx)
+	defer stop()
 	for last := first; j.carry == nil; {
-		buf := j.buffer()
-		b, ok := j.e.Journal.TryAfter(last, buf)
-		if left := remaining(first, j.e.patience(s), j.e.Clock.Now()); !ok && p.all < s.maxSamples && left > 0 && ctx.Err() == nil {
-			if waiting == nil {
-				var stop context.CancelFunc
-				waiting, stop = context.WithCancel(ctx)
-				defer stop()
-				defer clock.AfterFunc(j.e.Clock, left, stop).Stop()
-			}
-			var err error
-			b, err = j.e.Journal.After(waiting, last, buf)
-			ok = err == nil
+		var patience time.Duration
+		if p.all < s.maxSamples {
+			patience = j.e.patience(s)
 		}
+		b, ok := behind(first, last, patience)
 		if !ok {
-			j.free = append(j.free, buf)
 			return
 		}
 		last = b
@@ -98,15 +88,4 @@ func (j *joiner) fill(ctx context.Context, s *settings, p *writeRequest) {
 			j.add(s, p, f)
 		}
 	}
-}
-
-// buffer returns memory for a block, nil if there is none.
-func (j *joiner) buffer() []byte {
-	n := len(j.free) - 1
-	if n < 0 {
-		return nil
-	}
-	b := j.free[n]
-	j.free = j.free[:n]
-	return b[:0]
 }

@@ -29,7 +29,7 @@ type answer struct {
 // and then as long as there are any and they are taken, but not after posting has
 // ended.
 func (e *endpoint) send(ctx, posting context.Context, shard int) {
-	j := joiner{e: e, shard: shard}
+	j := joiner{e: e, Reader: outbox.NewReader(e.Journal, e.Clock, shard)}
 	var pauses backoff.Pauses
 	for e.Sending(ctx) {
 		p := j.next(ctx)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine/backoff"
 	"github.com/weir-run/weir/engine/journal"
+	"github.com/weir-run/weir/engine/outbox"
 )
 
 const (
@@ -313,13 +314,7 @@ func (e *endpoint) patience(s *settings) time.Duration {
 
 // wait returns how much longer a block may wait for a full request.
 func (w *spread) wait(s *settings, b journal.Block) time.Duration {
-	return remaining(b, max(w.e.patience(s), spreadWait), w.e.Clock.Now())
-}
-
-// remaining returns how much longer a block may wait that may wait for a time in
-// all.
-func remaining(b journal.Block, all time.Duration, now time.Time) time.Duration {
-	return min(time.UnixMilli(b.Time).Add(all).Sub(now), all)
+	return outbox.Remaining(b, max(w.e.patience(s), spreadWait), w.e.Clock.Now())
 }
 
 // nextDue returns when a request is to be sent that is not full.
