@@ -17,24 +17,71 @@ import (
 // Once tripped it stays so: pcall catches the error, and the next instruction
 // raises it again. The VM is thrown away afterwards.
 type budget struct {
-	left    int64 // instructions until slow looks again
-	size    int64 // what left is filled up to: slice, or less while memory grows fast
-	spent   int64 // of this call, before left was filled
-	max     int64
-	started time.Time
-	looked  time.Time     // when look last read the clock
-	used    time.Duration // script time of this call, until looked
-	limit   time.Duration // of used
-	bytes   int64         // of strings the call may still make
-	allowed int64
-	threads int    // coroutines the call may still make
-	setting string // what a message says of where limit was set
-	tripped error
-	stop    atomic.Bool   // set from outside: the call is to end
-	gap     time.Duration // that library calls since the last look may have taken
+	instr   meter
+	clock   stopwatch
+	strings allowance // bytes of strings that the call may still create
+	threads int       // coroutines that the call may still create
+	heap    heap
+	held    func(limit int) int // what the VM holds
+	tripped error               // why the call was stopped, nil while it may go on
+	stop    atomic.Bool         // set from outside to end the call
+}
 
-	heap heap
-	held func(limit int) int // what the VM holds
+// meter counts instructions. left is counted down to 0, where the other limits
+// are checked, and filled up again.
+type meter struct {
+	left  int64 // until the next check
+	size  int64 // what left was filled up to: slice, or less while memory grows fast
+	spent int64 // by this call, before left was filled up
+	max   int64 // that the call may run
+}
+
+// refill fills left up to size.
+func (m *meter) refill(size int64) {
+	m.spent += m.size - m.left
+	m.size, m.left = size, size
+}
+
+// ran returns how many instructions the call has run.
+func (m *meter) ran() int64 { return m.spent + m.size - m.left }
+
+// stopwatch measures the time that a script takes. It stands still while the call
+// waits for the outside.
+type stopwatch struct {
+	started time.Time
+	looked  time.Time     // when the clock was last read
+	used    time.Duration // by the script, until looked
+	gap     time.Duration // that library calls since then may have taken
+	limit   time.Duration // of used
+	setting string        // the part of a message that names the setting of limit
+}
+
+// tick reads the clock and returns the time since it was read last.
+func (w *stopwatch) tick(now time.Time) time.Duration {
+	passed := now.Sub(w.looked)
+	w.used += min(passed, maxGap+w.gap)
+	w.looked, w.gap = now, 0
+	return passed
+}
+
+// isOver reports whether the script or the whole call took too long.
+func (w *stopwatch) isOver() bool {
+	return w.used > w.limit || w.looked.Sub(w.started) > wallFactor*w.limit
+}
+
+// skip leaves out the time since the clock was read last.
+func (w *stopwatch) skip(now time.Time) {
+	w.started = w.started.Add(now.Sub(w.looked))
+	w.looked = now
+}
+
+// allowance is an amount that a call may use up.
+type allowance struct{ left, total int64 }
+
+// take takes n and reports whether so much was left.
+func (a *allowance) take(n int64) bool {
+	a.left -= n
+	return a.left >= 0
 }
 
 const (
@@ -84,28 +131,25 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 func (b *budget) start(limit time.Duration, records int) {
 	now := time.Now()
 	heap, held := b.heap, b.held
+	long := max(1, int64(limit/usualTime)) // a call that may run longer may create more
+	bytes := long*stringBytes + int64(records)*stringBytesPerRecord
 	*b = budget{
-		left:    slice,
-		size:    slice,
-		max:     limit.Microseconds() * instructionsPerMicro,
-		started: now,
-		looked:  now,
-		limit:   limit,
-		held:    held,
+		instr:   meter{left: slice, size: slice, max: limit.Microseconds() * instructionsPerMicro},
+		clock:   stopwatch{started: now, looked: now, limit: limit},
+		strings: allowance{bytes, bytes},
+		threads: int(long) * maxThreads,
 		heap:    heap,
+		held:    held,
 	}
-	long := max(1, int64(limit/usualTime)) // what may run longer may make more
-	b.bytes = long*stringBytes + int64(records)*stringBytesPerRecord
-	b.allowed, b.threads = b.bytes, int(long)*maxThreads
 }
 
 // Done returns nil while the call may go on.
 func (b *budget) Done() <-chan struct{} {
-	b.left--
-	if b.left > 0 {
+	b.instr.left--
+	if b.instr.left > 0 {
 		return nil
 	}
-	if b.checkFlag() != nil {
+	if b.checkLimits() != nil {
 		return closed
 	}
 	return nil
@@ -120,29 +164,26 @@ func (b *budget) Deadline() (time.Time, bool) { return time.Time{}, false }
 // Value returns nil.
 func (b *budget) Value(any) any { return nil }
 
-func (b *budget) checkFlag() error {
+// checkLimits checks all limits but that of strings and coroutines.
+func (b *budget) checkLimits() error {
 	if b.tripped != nil {
-		b.left = 0
+		b.instr.left = 0
 		return b.tripped
 	}
-	b.spent += b.size - b.left
 	now := time.Now()
-	gap := now.Sub(b.looked)
-	b.size = slice
-	if gap > slowSlice {
-		b.size = slice / 16
+	size := int64(slice)
+	if b.clock.tick(now) > slowSlice {
+		size = slice / 16
 	}
-	b.left = b.size
-	b.used += min(gap, maxGap+b.gap)
-	b.looked, b.gap = now, 0
+	b.instr.refill(size)
 	if b.stop.Load() {
 		return b.stopCall(errStopped)
 	}
-	if b.used > b.limit || now.Sub(b.started) > wallFactor*b.limit {
-		return b.stopCall(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrTime, b.limit, b.setting))
+	if b.clock.isOver() {
+		return b.stopCall(fmt.Errorf("%w: the call ran longer than %s%s", scripting.ErrTime, b.clock.limit, b.clock.setting))
 	}
-	if b.spent > b.max {
-		return b.stopCall(fmt.Errorf("%w: the call ran more than %d instructions%s", scripting.ErrLimit, b.max, b.setting))
+	if b.instr.spent > b.instr.max {
+		return b.stopCall(fmt.Errorf("%w: the call ran more than %d instructions%s", scripting.ErrLimit, b.instr.max, b.clock.setting))
 	}
 	if err := b.heap.check(now, b.held); err != nil {
 		return b.stopCall(err)
@@ -150,57 +191,50 @@ func (b *budget) checkFlag() error {
 	return nil
 }
 
-// ran is how many instructions the call has run.
-func (b *budget) ran() int64 { return b.spent + b.size - b.left }
-
-// native says that a function of the host is at work on so many bytes: more of
-// the time until the next look is the script's.
+// native allows for the time of a function of the host that works on so many
+// bytes: more of the time until the next check is the script's.
 func (b *budget) native(bytes int) {
-	b.gap += nativeGap + time.Duration(bytes)*time.Second/nativeRate
+	b.clock.gap += nativeGap + time.Duration(bytes)*time.Second/nativeRate
 }
 
-// check is for functions of the host that are at work: its error is that the call
-// was stopped.
+// check is for long functions of the host. Its error means that the call was
+// stopped.
 func (b *budget) check() error {
 	b.native(0)
-	return b.checkFlag()
+	return b.checkLimits()
 }
 
 // pause stops the time of the call, which waits for the outside until resume.
-func (b *budget) pause() error { return b.checkFlag() }
+func (b *budget) pause() error { return b.checkLimits() }
 
-func (b *budget) resume() {
-	now := time.Now()
-	b.started = b.started.Add(now.Sub(b.looked))
-	b.looked = now
-}
+func (b *budget) resume() { b.clock.skip(time.Now()) }
 
 func (b *budget) stopCall(err error) error {
 	if b.tripped == nil {
 		b.tripped = err
 	}
-	b.left = 0
+	b.instr.left = 0
 	return b.tripped
 }
 
 // charge takes n instructions for work that a library function does.
 func (b *budget) charge(n int64) error {
-	b.left -= n
-	if b.left > 0 {
+	b.instr.left -= n
+	if b.instr.left > 0 {
 		return nil
 	}
-	return b.checkFlag()
+	return b.checkLimits()
 }
 
-// chargeString takes n bytes for a string that is about to be made.
+// chargeString takes n bytes for a string that is about to be created.
 func (b *budget) chargeString(n int64) error {
 	if n > maxString {
 		return fmt.Errorf("cannot make a string of %d bytes: the limit is %d", n, maxString)
 	}
-	if b.bytes -= n; b.bytes < 0 {
-		return b.stopCall(fmt.Errorf("%w: the call made more than %d bytes of strings", scripting.ErrLimit, b.allowed))
+	if !b.strings.take(n) {
+		return b.stopCall(fmt.Errorf("%w: the call made more than %d bytes of strings", scripting.ErrLimit, b.strings.total))
 	}
-	b.gap += time.Duration(n) * time.Second / copyRate
+	b.clock.gap += time.Duration(n) * time.Second / copyRate
 	// A copied byte is about as much work as a hundredth of an instruction.
 	return b.charge(n >> 7)
 }

@@ -20,8 +20,8 @@ func TestBudgetCountsScriptTime(t *testing.T) {
 			got := 0
 			for b.tripped == nil {
 				time.Sleep(gap) // the bubble's clock: it takes no time
-				b.left = 0
-				b.checkFlag()
+				b.instr.left = 0
+				b.checkLimits()
 				got++
 			}
 			if got != want {

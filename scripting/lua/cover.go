@@ -49,7 +49,7 @@ func (p *program) cover(f scripting.File, stmts []ast.Stmt) []ast.Stmt {
 func (v *vm) hit(L *lua.LState) int {
 	n, _ := L.Get(1).(lua.LNumber)
 	v.prog.covered[int(n)/coverCounters].Hit(int(n) % coverCounters)
-	v.budget.left += coverCost
+	v.budget.instr.left += coverCost
 	return 0
 }
 

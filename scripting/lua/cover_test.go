@@ -24,7 +24,7 @@ func ran(t *testing.T, text string) string {
 		if err := v.load(); err != nil {
 			t.Fatal(err)
 		}
-		return v.budget.ran()
+		return v.budget.instr.ran()
 	}
 	c := &scripting.Coverage{}
 	counted, plain := run(scripting.Env{Probe: &scripting.Probe{Coverage: c}}), run(scripting.Env{})

@@ -46,7 +46,7 @@ func (p *program) plain(ctx context.Context, o scripting.PlainOptions) error {
 	v.budget.heap.start(cmp.Or(o.Memory, scripting.DefaultMemory))
 	v.budget.heap.setting = ", the limit is --memory"
 	v.budget.start(o.Time, 0)
-	v.budget.setting = ", the limit is --time"
+	v.budget.clock.setting = ", the limit is --time"
 	defer context.AfterFunc(ctx, func() { v.budget.stop.Store(true) })()
 	err := v.run(v.L.NewFunctionFromProto(p.main.proto), 0, args...)
 	if e, ok := errors.AsType[*scripting.Error](err); ok {

@@ -17,7 +17,7 @@ const retainedEvery = 500_000
 // puts into a local of its file stays, and would add up.
 func (v *vm) End() error {
 	v.parts.Forget()
-	ran := v.budget.ran()
+	ran := v.budget.instr.ran()
 	v.prog.probe.Ran(ran)
 	v.worked += ran
 	if v.broken || v.worked < v.walkAt {

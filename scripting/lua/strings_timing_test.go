@@ -80,7 +80,7 @@ func ourLoop(t testing.TB, stmt string) func() {
 	v := p.newVM(scripting.Host{Log: func(slog.Level, string, string, []any) {}})
 	t.Cleanup(v.L.Close)
 	v.budget.start(time.Hour, 0)
-	v.budget.bytes = math.MaxInt64
+	v.budget.strings.left = math.MaxInt64
 	return loop(t, v.L, v.L.NewFunctionFromProto(p.main.proto))
 }
 

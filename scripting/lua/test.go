@@ -239,19 +239,19 @@ func (t *test) Call(fn scripting.Callback, limit time.Duration) error {
 	t.start(limit)
 	t.at, t.inside = nil, true
 	_, err := fn()
-	t.v.prog.probe.Ran(t.v.budget.ran())
+	t.v.prog.probe.Ran(t.v.budget.instr.ran())
 	return err
 }
 
 // Used is the time of the last call.
 func (t *test) Used() time.Duration {
-	_ = t.v.budget.checkFlag() // counts what ran since it looked last
-	return t.v.budget.used
+	_ = t.v.budget.checkLimits() // counts what ran since it looked last
+	return t.v.budget.clock.used
 }
 
 func (t *test) start(limit time.Duration) {
 	t.v.budget.start(limit, 0)
-	t.v.budget.setting = ", the limit of a test"
+	t.v.budget.clock.setting = ", the limit of a test"
 }
 
 // Pos is where the test calls the host.

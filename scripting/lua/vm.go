@@ -255,7 +255,7 @@ func (v *vm) Begin(c *scripting.Call) {
 func (v *vm) startLimits() {
 	c := v.call
 	v.budget.start(c.Time+time.Duration(c.Records)*timePerRecord, c.Records)
-	v.budget.setting = ", the limit is script.limits.time"
+	v.budget.clock.setting = ", the limit is script.limits.time"
 	v.emit = c.Emit
 }
 
