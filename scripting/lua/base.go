@@ -66,7 +66,7 @@ func (v *vm) tableLib(lib *lua.LTable) map[string]lua.LGFunction {
 		f := lib.RawGetString(name).(*lua.LFunction).GFunction
 		return func(L *lua.LState) int {
 			t := L.CheckTable(1)
-			if v.real(t) != t {
+			if v.readOnly.real(t) != t {
 				L.RaiseError("cannot change this table: it is read-only")
 			}
 			if n := t.Len() / 16; n > 0 {
@@ -77,7 +77,7 @@ func (v *vm) tableLib(lib *lua.LTable) map[string]lua.LGFunction {
 	}
 	reads := func(n func(*lua.LTable) int) lua.LGFunction {
 		return func(L *lua.LState) int {
-			L.Push(lua.LNumber(n(v.real(L.CheckTable(1)))))
+			L.Push(lua.LNumber(n(v.readOnly.real(L.CheckTable(1)))))
 			return 1
 		}
 	}
@@ -102,21 +102,10 @@ func (v *vm) tableLib(lib *lua.LTable) map[string]lua.LGFunction {
 	}
 }
 
-// real returns what is behind a frozen table, t itself when it is not one.
-func (v *vm) real(t *lua.LTable) *lua.LTable {
-	if t.Metatable == lua.LNil {
-		return t // the common case: a frozen one has a metatable
-	}
-	if behind, ok := v.frozen[t]; ok {
-		return behind
-	}
-	return t
-}
-
 func (v *vm) next(L *lua.LState) int {
-	t := v.real(L.CheckTable(1))
+	t := v.readOnly.real(L.CheckTable(1))
 	k, x := t.Next(L.Get(2))
-	for t == v.env && strings.HasPrefix(k.String(), "\x00") { // what the compiler calls
+	for t == v.library.env && strings.HasPrefix(k.String(), "\x00") { // what the compiler calls
 		k, x = t.Next(k)
 	}
 	if k == lua.LNil {
@@ -132,7 +121,7 @@ func (v *vm) next(L *lua.LState) int {
 func (v *vm) pairs(L *lua.LState) int {
 	switch x := L.Get(1).(type) {
 	case *lua.LTable:
-		L.Push(v.nextFn)
+		L.Push(v.library.next)
 		L.Push(x)
 		L.Push(lua.LNil)
 		return 3
@@ -183,7 +172,7 @@ func (v *vm) noTable(L *lua.LState, fn string) {
 func (v *vm) ipairs(L *lua.LState) int {
 	v.noTable(L, "ipairs")
 	t := L.CheckTable(1)
-	L.Push(v.ipairsNext)
+	L.Push(v.library.ipairsNext)
 	L.Push(t)
 	L.Push(lua.LNumber(0))
 	return 3
@@ -191,7 +180,7 @@ func (v *vm) ipairs(L *lua.LState) int {
 
 func (v *vm) nextItem(L *lua.LState) int {
 	i := L.CheckInt(2) + 1
-	x := v.real(L.CheckTable(1)).RawGetInt(i)
+	x := v.readOnly.real(L.CheckTable(1)).RawGetInt(i)
 	if x == lua.LNil || x == nil {
 		L.Push(lua.LNil)
 		return 1
@@ -204,7 +193,7 @@ func (v *vm) nextItem(L *lua.LState) int {
 func (v *vm) rawset(L *lua.LState) int {
 	t, k := L.CheckTable(1), L.CheckAny(2)
 	L.CheckAny(3)
-	if _, ok := v.frozen[t]; ok {
+	if v.readOnly.has(t) {
 		L.RaiseError("cannot change this table: it is read-only")
 	}
 	if n, ok := k.(lua.LNumber); ok && n != n || k == lua.LNil {
@@ -216,7 +205,7 @@ func (v *vm) rawset(L *lua.LState) int {
 }
 
 func (v *vm) unpack(L *lua.LState) int {
-	t := v.real(L.CheckTable(1))
+	t := v.readOnly.real(L.CheckTable(1))
 	from := L.OptInt(2, 1)
 	to := L.OptInt(3, t.Len())
 	if to-from >= maxResults {
@@ -351,7 +340,7 @@ func (v *vm) xpcall(L *lua.LState) int {
 	L.SetTop(0)
 	L.Push(fn)
 	return v.protected(L, 0, L.NewFunction(func(L *lua.LState) int {
-		v.closeUpvalues(L)
+		v.trap.closeUpvalues(L)
 		L.Insert(handler, 1)
 		L.Call(1, 1)
 		return 1
@@ -366,7 +355,7 @@ func (v *vm) protected(L *lua.LState, nargs int, handler *lua.LFunction) int {
 		L.Push(lua.LString("attempt to call a " + fn.Type().String() + " value"))
 		return 2
 	}
-	if err := v.try(L, nargs, lua.MultRet, handler); err != nil {
+	if err := v.trap.try(L, nargs, lua.MultRet, handler); err != nil {
 		L.SetTop(0)
 		L.Push(lua.LFalse)
 		if e, ok := err.(*lua.ApiError); ok && e.Object != nil {
@@ -468,7 +457,7 @@ func concatText(x lua.LValue) (string, bool) {
 // tableConcat is table.concat; gopher-lua's goes over the VM's stack, which a
 // long table overflows.
 func (v *vm) tableConcat(L *lua.LState) int {
-	t := v.real(L.CheckTable(1))
+	t := v.readOnly.real(L.CheckTable(1))
 	sep := L.OptString(2, "")
 	from, to := L.OptInt(3, 1), L.OptInt(4, t.Len())
 	var b strings.Builder

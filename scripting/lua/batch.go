@@ -181,7 +181,7 @@ func (v *vm) mapLabel(L *lua.LState) int {
 	var site any
 	if fn.Proto != nil {
 		site = fn.Proto
-	} else if n, ok := v.names[fn]; ok {
+	} else if n, ok := v.library.names[fn]; ok {
 		site = n
 	}
 	v.must(L, m.MapLabel(site, name, func(value string) (string, bool, error) {
@@ -267,7 +267,7 @@ func (v *vm) field(m *view.Metrics, c column, i int) lua.LValue {
 
 func (v *vm) filter(L *lua.LState) int {
 	m := v.window(L)
-	names, fn := v.real(L.CheckTable(2)), L.CheckFunction(3)
+	names, fn := v.readOnly.real(L.CheckTable(2)), L.CheckFunction(3)
 	var cols []column
 	value := false
 	for i := 1; i <= names.Len(); i++ {
@@ -364,7 +364,7 @@ func (v *vm) set(L *lua.LState) int {
 	m := v.window(L)
 	i := v.rowArg(L, &m.Window)
 	if t, ok := L.Get(3).(*lua.LTable); ok {
-		for k, x := range entries(v.real(t)) {
+		for k, x := range entries(v.readOnly.real(t)) {
 			v.setRowField(L, m, i, k.String(), x)
 		}
 		return 0
@@ -432,7 +432,7 @@ func (v *vm) eachRow(L *lua.LState, m *view.Window, b scripting.MarkedBatch, ste
 	})
 	for {
 		L.Push(loop)
-		err := v.try(L, 0, 0, v.handler)
+		err := v.trap.tryRecorded(L, 0, 0)
 		if err == nil {
 			return 0
 		}

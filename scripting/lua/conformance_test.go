@@ -196,7 +196,7 @@ func putBack(v *vm) {
 	bare := lua.NewState()
 	defer bare.Close()
 	for _, n := range []string{"setfenv", "getfenv", "collectgarbage", "newproxy", "dofile", "loadfile", "module"} {
-		v.env.RawSetString(n, v.L.NewFunction(bare.GetGlobal(n).(*lua.LFunction).GFunction))
+		v.library.env.RawSetString(n, v.L.NewFunction(bare.GetGlobal(n).(*lua.LFunction).GFunction))
 	}
 	for _, open := range []lua.LGFunction{lua.OpenOs, lua.OpenIo, lua.OpenDebug} {
 		v.L.Push(v.L.NewFunction(open))
@@ -204,7 +204,7 @@ func putBack(v *vm) {
 	}
 	for _, n := range []string{"random", "randomseed"} {
 		f := bare.GetField(bare.GetGlobal("math"), n).(*lua.LFunction)
-		v.frozen[v.env.RawGetString("math").(*lua.LTable)].RawSetString(n, v.L.NewFunction(f.GFunction))
+		v.readOnly.behind[v.library.env.RawGetString("math").(*lua.LTable)].RawSetString(n, v.L.NewFunction(f.GFunction))
 	}
 	load := func(L *lua.LState, text, name string) int {
 		if _, err := parse.Parse(strings.NewReader(text), name); err != nil {
@@ -222,10 +222,10 @@ func putBack(v *vm) {
 		L.Push(L.NewFunctionFromProto(c.proto))
 		return 1
 	}
-	v.env.RawSetString("loadstring", v.L.NewFunction(func(L *lua.LState) int {
+	v.library.env.RawSetString("loadstring", v.L.NewFunction(func(L *lua.LState) int {
 		return load(L, L.CheckString(1), L.OptString(2, "<string>"))
 	}))
-	v.env.RawSetString("load", v.L.NewFunction(func(L *lua.LState) int {
+	v.library.env.RawSetString("load", v.L.NewFunction(func(L *lua.LState) int {
 		fn := L.CheckFunction(1)
 		var b strings.Builder
 		for {

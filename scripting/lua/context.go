@@ -26,7 +26,7 @@ func (v *vm) openContext() {
 		args.RawSetString(name, v.argValue(x, "ctx.args."+name))
 	}
 	amt := L.CreateTable(0, 4)
-	frozen := v.freeze(args, "ctx.args")
+	frozen := v.readOnly.freeze(args, "ctx.args")
 	declared := map[string]bool{}
 	for _, a := range v.prog.def.Args {
 		declared[a.Name] = true
@@ -49,7 +49,7 @@ func (v *vm) openContext() {
 		mt := L.CreateTable(0, 4)
 		mt.RawSetString("__index", L.NewFunction(other))
 		t.Metatable = mt
-		return v.freeze(t, "ctx")
+		return v.readOnly.freeze(t, "ctx")
 	}
 	fields := map[string]lua.LValue{"args": frozen, "log": logger, "emit": L.NewFunction(v.ctxEmit), "route": L.NewFunction(v.ctxRoute)}
 	if v.host.Context != nil {
@@ -97,13 +97,13 @@ func (v *vm) argValue(x any, what string) lua.LValue {
 		for _, e := range x {
 			t.Append(v.argValue(e, what+"[i]"))
 		}
-		return v.freeze(t, what)
+		return v.readOnly.freeze(t, what)
 	case map[string]any:
 		t := v.L.CreateTable(0, len(x))
 		for k, e := range x {
 			t.RawSetString(k, v.argValue(e, what+"."+k))
 		}
-		return v.freeze(t, what)
+		return v.readOnly.freeze(t, what)
 	}
 	panic(fmt.Sprintf("BUG: argument of type %T", x))
 }
@@ -122,13 +122,13 @@ func (v *vm) newLog() *lua.LTable {
 	for name, level := range map[string]slog.Level{"debug": levelDebug, "info": levelInfo, "warn": levelWarn, "error": levelError} {
 		t.RawSetString(name, v.L.NewFunction(func(L *lua.LState) int {
 			i := 1
-			if L.Get(1) == lua.LValue(v.frozenOf(t)) {
+			if L.Get(1) == lua.LValue(v.readOnly.of(t)) {
 				i = 2 // called with a colon
 			}
 			msg := v.tostring(L, L.CheckAny(i))
 			var fields []any
 			if f, ok := L.Get(i + 1).(*lua.LTable); ok {
-				for k, x := range entries(v.real(f)) {
+				for k, x := range entries(v.readOnly.real(f)) {
 					if len(fields) == 2*scripting.MaxLogFields {
 						break
 					}
@@ -139,16 +139,7 @@ func (v *vm) newLog() *lua.LTable {
 			return 0
 		}))
 	}
-	return v.freeze(t, "ctx.log")
-}
-
-func (v *vm) frozenOf(t *lua.LTable) *lua.LTable {
-	for p, behind := range v.frozen {
-		if behind == t {
-			return p
-		}
-	}
-	return nil
+	return v.readOnly.freeze(t, "ctx.log")
 }
 
 func (v *vm) logValue(L *lua.LState, x lua.LValue) any {
@@ -177,7 +168,7 @@ func (v *vm) bindContext(m *scripting.Module) *lua.LTable {
 				v.raise(L, refusedInSeries(name))
 			}
 			first := 1
-			if self, ok := L.Get(1).(*lua.LTable); ok && v.frozen[self] == t {
+			if self, ok := L.Get(1).(*lua.LTable); ok && v.readOnly.behind[self] == t {
 				first = 2
 			}
 			return v.callFunction(L, name, f, nil, first)
@@ -186,7 +177,7 @@ func (v *vm) bindContext(m *scripting.Module) *lua.LTable {
 	for _, part := range m.Tables {
 		whole := *part
 		whole.Name = m.Name + "." + part.Name
-		t.RawSetString(part.Name, v.freeze(v.bindContext(&whole), whole.Name))
+		t.RawSetString(part.Name, v.readOnly.freeze(v.bindContext(&whole), whole.Name))
 	}
 	return t
 }
@@ -214,7 +205,7 @@ func (v *vm) emitTo(L *lua.LState, way int, arg lua.LValue) {
 	v.must(L, v.budget.charge(10))
 	switch x := arg.(type) {
 	case *lua.LTable:
-		if t := v.real(x); t.RawGetString("line") != lua.LNil {
+		if t := v.readOnly.real(x); t.RawGetString("line") != lua.LNil {
 			v.emitLine(L, way, v.lineTable(L, t))
 		} else {
 			v.emitSample(L, way, v.sampleTable(L, t))

@@ -15,6 +15,21 @@ const maxResume = 200
 // fromCoroutine are gopher-lua's functions that are safe as they are.
 var fromCoroutine = []string{"running", "status"}
 
+// coroutines counts the coroutines that run inside each other.
+type coroutines struct{ depth int }
+
+// enter reports whether another coroutine may be resumed. If so, leave must be
+// called when it has yielded or ended.
+func (c *coroutines) enter() bool {
+	if c.depth == maxResume {
+		return false
+	}
+	c.depth++
+	return true
+}
+
+func (c *coroutines) leave() { c.depth-- }
+
 // coroutineLib wraps what makes and resumes threads: a thread inherits the
 // VM's context only wrapped in one whose Done never closes, and would escape
 // the limits.
@@ -34,11 +49,10 @@ func (v *vm) coroutineLib(lib *lua.LTable) map[string]lua.LGFunction {
 		return n
 	}
 	enter := func(L *lua.LState) int {
-		if v.resumes++; v.resumes > maxResume {
-			v.resumes--
+		if !v.coroutines.enter() {
 			L.RaiseError("cannot nest more than %d coroutines", maxResume)
 		}
-		defer func() { v.resumes-- }()
+		defer v.coroutines.leave()
 		return resume(L)
 	}
 	return map[string]lua.LGFunction{

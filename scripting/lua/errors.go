@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -12,40 +11,9 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// maxTrace is how many frames of a stack are kept.
-const maxTrace = 20
-
-// catch is the handler of every call into a script: it runs before the stack
-// is unwound and keeps the script's part of it. gopher-lua would format a
-// trace of every frame instead, host frames and tail calls included, millions
-// of them.
-func (v *vm) catch(L *lua.LState) int {
-	v.closeUpvalues(L)
-	v.trace = v.trace[:0]
-	for level := 1; level < 4*maxTrace && len(v.trace) < maxTrace; level++ {
-		d, ok := L.GetStack(level)
-		if !ok {
-			break
-		}
-		if _, err := L.GetInfo("Sl", d, lua.LNil); err != nil || d.Source == "" || d.CurrentLine <= 0 {
-			continue
-		}
-		f := scripting.Frame{File: d.Source, Line: d.CurrentLine, Func: "main chunk"}
-		if d.LineDefined > 0 {
-			f.Func = "function of line " + strconv.Itoa(d.LineDefined)
-		}
-		if n := len(v.trace); n > 0 && v.trace[n-1] == f {
-			continue // a tail call's frame answers for all it replaced
-		}
-		v.trace = append(v.trace, f)
-	}
-	L.SetTop(1)
-	return 1
-}
-
 // scriptError makes an *scripting.Error of what PCall returned.
 func (v *vm) scriptError(err error) error {
-	out := &scripting.Error{Hook: v.hook, Trace: append([]scripting.Frame(nil), v.trace...)}
+	out := &scripting.Error{Hook: v.hook, Trace: append([]scripting.Frame(nil), v.trap.stack...)}
 	api, ok := errors.AsType[*lua.ApiError](err)
 	if !ok {
 		out.Err = err

@@ -40,7 +40,7 @@ func (p *program) libraries() map[string]*known {
 	defer v.L.Close()
 	for _, name := range []string{"math", "table", "string", "coroutine"} {
 		members := map[string]bool{}
-		for key := range entries(v.real(v.env.RawGetString(name).(*lua.LTable))) {
+		for key := range entries(v.readOnly.real(v.library.env.RawGetString(name).(*lua.LTable))) {
 			members[key.String()] = true
 		}
 		libs[name] = &known{Name: name, Own: kept{library: members}}

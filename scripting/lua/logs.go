@@ -97,7 +97,7 @@ func (v *vm) promoteField(L *lua.LState) int {
 
 // fieldNames reads a table of field names.
 func (v *vm) fieldNames(L *lua.LState, t *lua.LTable) []string {
-	t = v.real(t)
+	t = v.readOnly.real(t)
 	var names []string
 	for i := 1; i <= t.Len(); i++ {
 		s, ok := t.RawGetInt(i).(lua.LString)
@@ -290,7 +290,7 @@ func (v *vm) setLineRow(L *lua.LState) int {
 		v.setLineField(L, i, field, x, true)
 	}
 	if t, ok := L.Get(3).(*lua.LTable); ok {
-		for k, x := range entries(v.real(t)) {
+		for k, x := range entries(v.readOnly.real(t)) {
 			set(k.String(), x)
 		}
 		return 0

@@ -11,26 +11,47 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// require gives modules: weir, the standard library, the user's own. Each is
-// loaded once a VM.
+// modules are the modules that a VM has loaded, by name.
+type modules map[string]module
+
+// module is a module of a VM. Its value is valid in the state moduleLoaded.
+type module struct {
+	state moduleState
+	value lua.LValue
+}
+
+type moduleState uint8
+
+const (
+	moduleUnknown moduleState = iota // it was not required yet
+	moduleLoading                    // its file runs, or has failed
+	moduleLoaded
+)
+
+func (m modules) add(name string, value lua.LValue) {
+	m[name] = module{state: moduleLoaded, value: value}
+}
+
+// require gives modules: weir, the standard library, the user's own. A VM loads
+// each of them once.
 func (v *vm) require(L *lua.LState) int {
 	name := L.CheckString(1)
-	m, known := v.loaded[name]
-	switch {
-	case known && m == nil:
+	switch known := v.modules[name]; known.state {
+	case moduleLoading:
 		v.raise(L, fmt.Errorf("cannot require %q: it requires itself, directly or through others", name))
-	case known:
-		L.Push(m)
+	case moduleLoaded:
+		L.Push(known.value)
 		return 1
 	}
+	var m lua.LValue
 	if lib, ok := v.prog.stdlib[name]; ok {
-		m = v.freeze(v.bind(lib), name)
+		m = v.readOnly.freeze(v.bind(lib), name)
 	} else if name == "weir" {
 		m = v.weir()
 	} else if x, ok := v.prog.data[name]; ok {
 		m = v.fixed(L, x, name, 0)
 	} else if c, ok := v.prog.modules[name]; ok {
-		v.loaded[name] = nil
+		v.modules[name] = module{state: moduleLoading}
 		L.Push(L.NewFunctionFromProto(c.proto))
 		L.Call(0, 1)
 		m = L.Get(-1)
@@ -41,7 +62,7 @@ func (v *vm) require(L *lua.LState) int {
 	} else {
 		v.raise(L, fmt.Errorf("cannot require %q here: require takes a constant string, so that weir knows which files a component is made of", name))
 	}
-	v.loaded[name] = m
+	v.modules.add(name, m)
 	L.Push(m)
 	return 1
 }
@@ -60,14 +81,14 @@ func (v *vm) fixed(L *lua.LState, x scripting.Value, what string, depth int) lua
 		for i, e := range x.Items {
 			t.RawSetInt(i+1, v.fixed(L, e, what, depth+1))
 		}
-		return v.freeze(t, what)
+		return v.readOnly.freeze(t, what)
 	case *scripting.Map:
 		t := L.CreateTable(0, x.Len())
 		for _, k := range x.Keys() {
 			e, _ := x.Get(k)
 			t.RawSetString(k, v.fixed(L, e, what, depth+1))
 		}
-		return v.freeze(t, what)
+		return v.readOnly.freeze(t, what)
 	}
 	return v.fromGo(L, x, depth)
 }
@@ -107,13 +128,13 @@ func (v *vm) weir() *lua.LTable {
 		return 0
 	}))
 	arg.Metatable = amt
-	t.RawSetString("arg", v.freeze(arg, "weir.arg"))
+	t.RawSetString("arg", v.readOnly.freeze(arg, "weir.arg"))
 	t.RawSetString("state", v.weirState())
 	t.RawSetString("null", v.null())
 	if v.test != nil {
-		t.RawSetString("test", v.freeze(v.bind(v.test.api.Weir), v.test.api.Weir.Name))
+		t.RawSetString("test", v.readOnly.freeze(v.bind(v.test.api.Weir), v.test.api.Weir.Name))
 	}
-	return v.freeze(t, "weir")
+	return v.readOnly.freeze(t, "weir")
 }
 
 // noArgKind is the error of weir.arg.<name>.
@@ -210,7 +231,7 @@ func (v *vm) rawValue(L *lua.LState, x lua.LValue, depth int) any {
 		}
 		return x.Value
 	case *lua.LTable:
-		x = v.real(x)
+		x = v.readOnly.real(x)
 		n := x.Len()
 		v.must(L, v.budget.charge(int64(n/4)+1)) // a few tables within each other may be read a great many times
 		if n > 0 {
@@ -319,7 +340,7 @@ func (v *vm) bindWith(m *scripting.Module, call func(t *lua.LTable, name string,
 		f := &m.Funcs[i]
 		name := m.Name + "." + f.Name
 		fn := v.L.NewFunction(call(t, name, f))
-		v.names[fn] = name
+		v.library.names[fn] = name
 		t.RawSetString(f.Name, fn)
 	}
 	for _, c := range m.Consts {

@@ -58,7 +58,7 @@ func (p *program) plain(ctx context.Context, o scripting.PlainOptions) error {
 // openPlain makes the globals of a plain file and returns its arguments.
 func (v *vm) openPlain(args []string) []lua.LValue {
 	v.hook = hookPlain
-	v.env.RawSetString("_G", v.env) // not the read-only one: the file may write
+	v.library.env.RawSetString("_G", v.library.env) // not the read-only one: the file may write
 	arg := v.L.CreateTable(0, 4)
 	arg.RawSetInt(0, lua.LString(v.prog.main.file.Name))
 	out := make([]lua.LValue, len(args))
@@ -66,14 +66,14 @@ func (v *vm) openPlain(args []string) []lua.LValue {
 		out[i] = lua.LString(a)
 		arg.RawSetInt(i+1, out[i])
 	}
-	v.env.RawSetString("arg", arg)
+	v.library.env.RawSetString("arg", arg)
 	return out
 }
 
 // ungranted is the hint for a plain file that asks for what only a block grants.
 func (v *vm) ungranted(e *scripting.Error) string {
 	for _, w := range wordRe.FindAllString(e.Source, -1) {
-		if w == "ctx" && v.env.RawGetString("ctx") == lua.LNil {
+		if w == "ctx" && v.library.env.RawGetString("ctx") == lua.LNil {
 			return "a plain file has no ctx and no grants: no network, files or environment; a component gets them from its block"
 		}
 	}

@@ -9,30 +9,48 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// retainedEvery is after how many instructions it is estimated what a VM holds
-// between calls; it waits longer when there was more to walk.
+// retainedEvery is after how many instructions the memory of a VM is added up
+// between calls; a VM that holds many values waits longer.
 const retainedEvery = 500_000
 
-// End ends a call: it looks now and then at what the VM holds. What a script
-// puts into a local of its file stays, and would add up.
+// retention decides when the memory that a VM holds between calls is added up.
+type retention struct {
+	ran int64 // instructions since it was last added up
+	due int64 // the number of instructions at which it is added up again
+}
+
+func newRetention() retention { return retention{due: retainedEvery} }
+
+// add adds the instructions of a call and reports whether the memory is to be
+// added up now.
+func (r *retention) add(ran int64) bool {
+	r.ran += ran
+	return r.ran >= r.due
+}
+
+// restart starts over after the memory was added up, which took a visit of so
+// many values.
+func (r *retention) restart(values int) { r.ran, r.due = 0, max(retainedEvery, 4*int64(values)) }
+
+// End ends a call. From time to time it adds up the memory that the VM holds:
+// values in a local variable of the file stay, and could become more and more.
 func (v *vm) End() error {
 	v.parts.Forget()
 	ran := v.budget.instr.ran()
 	v.prog.probe.Ran(ran)
-	v.worked += ran
-	if v.broken || v.worked < v.walkAt {
+	if due := v.retention.add(ran); v.broken || !due {
 		return nil
 	}
 	limit := int(v.budget.heap.limit)
 	w := v.walk(limit)
 	v.budget.heap.known = int64(w.size)
-	v.worked, v.walkAt = 0, max(retainedEvery, 4*int64(len(w.seen)))
+	v.retention.restart(len(w.seen))
 	if w.size <= limit {
 		return nil
 	}
 	v.broken = true
 	e := v.prog.main.file.Error(0, "metrics", fmt.Errorf("%w: the script holds more than %s between calls%s", scripting.ErrLimit, sizeText(int64(limit)), v.budget.heap.setting))
-	e.Hint = "a table outside of the hooks grows; each VM has its own, and it now starts anew"
+	e.Hint = "a table outside of the hooks grows; each VM has its own, and this VM now starts again"
 	return e
 }
 
@@ -42,14 +60,16 @@ func (v *vm) held(limit int) int { return v.walk(limit).size }
 // walk adds up what can be reached from the VM: its globals, functions and
 // stacks. What a host function makes at the moment is not among it.
 func (v *vm) walk(limit int) *walker {
-	w := &walker{seen: map[unsafe.Pointer]bool{}, skip: v.frozen, env: v.env, limit: limit}
+	w := &walker{seen: map[unsafe.Pointer]bool{}, skip: v.readOnly.behind, env: v.library.env, limit: limit}
 	for _, fn := range v.hooks.all {
 		w.value(fn)
 	}
-	for _, m := range v.loaded {
-		w.value(m)
+	for _, m := range v.modules {
+		if m.state == moduleLoaded {
+			w.value(m.value)
+		}
 	}
-	for k, x := range entries(v.env) {
+	for k, x := range entries(v.library.env) {
 		w.value(k)
 		w.value(x)
 	}

@@ -30,7 +30,7 @@ func (t *test) openSpies() {
 		for n, f := range fields {
 			inner.RawSetString(n, L.NewFunction(f))
 		}
-		frozen := t.v.freeze(inner, name)
+		frozen := t.v.readOnly.freeze(inner, name)
 		frozen.Metatable.(*lua.LTable).RawSetString("__call", L.NewFunction(func(L *lua.LState) int {
 			L.Remove(1)
 			return call(L)
@@ -73,14 +73,14 @@ func (t *test) openSpies() {
 		L.Push(lua.LBool(x != nil && t.spies[x] != nil))
 		return 1
 	}
-	t.v.env.RawSetString("spy", callable(map[string]lua.LGFunction{"new": newSpy, "on": on(false), "is_spy": isSpy}, newSpy, "spy"))
-	t.v.env.RawSetString("stub", callable(map[string]lua.LGFunction{"new": newStub}, newStub, "stub"))
-	t.v.env.RawSetString("mock", L.NewFunction(mock))
+	t.v.library.env.RawSetString("spy", callable(map[string]lua.LGFunction{"new": newSpy, "on": on(false), "is_spy": isSpy}, newSpy, "spy"))
+	t.v.library.env.RawSetString("stub", callable(map[string]lua.LGFunction{"new": newStub}, newStub, "stub"))
+	t.v.library.env.RawSetString("mock", L.NewFunction(mock))
 }
 
 // replace puts a spy, or a stub, in the place of a table's function.
 func (t *test) replace(L *lua.LState, table *lua.LTable, key lua.LValue, stub bool) *spy {
-	if _, frozen := t.v.frozen[table]; frozen {
+	if t.v.readOnly.has(table) {
 		t.v.raise(L, errors.New("cannot put a spy into this table: it is read-only; a component under test has a VM of its own, in which it would not be seen"))
 	}
 	was := table.RawGet(key)

@@ -30,5 +30,5 @@ func (v *vm) weirState() *lua.LTable {
 		return 0
 	}))
 	t.Metatable = mt
-	return v.freeze(t, "weir.state")
+	return v.readOnly.freeze(t, "weir.state")
 }

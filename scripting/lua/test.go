@@ -65,14 +65,14 @@ func (t *test) open() {
 	for i := range t.api.Globals {
 		f := &t.api.Globals[i]
 		fn := v.L.NewFunction(func(L *lua.LState) int { return v.callFunction(L, f.Name, f, nil, 1) })
-		v.names[fn] = f.Name
-		v.env.RawSetString(f.Name, fn)
+		v.library.names[fn] = f.Name
+		v.library.env.RawSetString(f.Name, fn)
 	}
 	for _, m := range t.api.Tables {
-		v.env.RawSetString(m.Name, v.freeze(v.bind(m), m.Name))
+		v.library.env.RawSetString(m.Name, v.readOnly.freeze(v.bind(m), m.Name))
 	}
-	v.env.RawSetString("assert", t.assert("", v.env.RawGetString("assert")))
-	v.env.RawSetString("print", v.L.NewFunction(func(L *lua.LState) int {
+	v.library.env.RawSetString("assert", t.assert("", v.library.env.RawGetString("assert")))
+	v.library.env.RawSetString("print", v.L.NewFunction(func(L *lua.LState) int {
 		parts := make([]string, L.GetTop())
 		for i := range parts {
 			parts[i] = v.tostring(L, L.Get(i+1))
@@ -81,8 +81,9 @@ func (t *test) open() {
 		return 0
 	}))
 	t.openSpies()
-	v.loaded["weir"] = v.weir()
-	v.env.RawSetString("weir", v.loaded["weir"])
+	weir := v.weir()
+	v.modules.add("weir", weir)
+	v.library.env.RawSetString("weir", weir)
 }
 
 // assert is a table of assertions: a name is looked for together with the
@@ -137,7 +138,7 @@ func (t *test) unknownGlobals(f scripting.File, p *lua.FunctionProto, errs []err
 			continue
 		}
 		name := p.Constants[inst&0x3ffff].String()
-		if t.v.env.RawGetString(name) != lua.LNil {
+		if t.v.library.env.RawGetString(name) != lua.LNil {
 			continue
 		}
 		e := f.Error(p.DbgSourcePositions[pc], hookLoad, fmt.Errorf("there is no global %q", name))
@@ -194,8 +195,7 @@ func (v *vm) testCallback(fn lua.LValue) scripting.Callback {
 		for _, a := range args {
 			L.Push(v.fromGo(L, a, 0))
 		}
-		v.trace = v.trace[:0]
-		if err := v.try(L, len(args), 1, v.handler); err != nil {
+		if err := v.trap.tryRecorded(L, len(args), 1); err != nil {
 			return nil, v.scriptError(err)
 		}
 		x := L.Get(-1)
@@ -218,7 +218,7 @@ func (v *vm) testResult(L *lua.LState, x lua.LValue) (out scripting.Value) {
 		return 0
 	}))
 	L.Push(x)
-	if err := L.PCall(1, 0, v.identity); err != nil {
+	if err := L.PCall(1, 0, v.trap.keep); err != nil {
 		return nil
 	}
 	return out

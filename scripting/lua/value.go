@@ -70,7 +70,7 @@ func (v *vm) toGo(L *lua.LState, x lua.LValue, depth int) scripting.Value {
 
 func (v *vm) tableToGo(L *lua.LState, x *lua.LTable, depth int) scripting.Value {
 	isList := x.Metatable == lua.LValue(v.mt.list)
-	x = v.real(x)
+	x = v.readOnly.real(x)
 	n := x.Len()
 	v.must(L, v.budget.charge(int64(n/4)+1))
 	if key := namedKey(x); n > 0 && key != "" {
@@ -124,7 +124,7 @@ func (v *vm) callback(L *lua.LState, fn *lua.LFunction, args []scripting.Value) 
 	for _, a := range args {
 		L.Push(v.fromGo(L, a, 0))
 	}
-	if err := v.try(L, len(args), 1, nil); err != nil {
+	if err := v.trap.try(L, len(args), 1, nil); err != nil {
 		if v.budget.tripped != nil {
 			return nil, v.budget.tripped
 		}

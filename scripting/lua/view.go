@@ -190,7 +190,7 @@ func (v *vm) setPairs(L *lua.LState, what string, l labelled, x lua.LValue) {
 	want := map[string]string{}
 	switch x := x.(type) {
 	case *lua.LTable:
-		for k, val := range entries(v.real(x)) {
+		for k, val := range entries(v.readOnly.real(x)) {
 			name, ok := k.(lua.LString)
 			if !ok {
 				v.raise(L, fmt.Errorf("cannot use a %s as a label name", k.Type()))

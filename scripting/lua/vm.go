@@ -32,20 +32,14 @@ type vm struct {
 	call   *scripting.Call
 	broken bool
 
-	worked, walkAt int64 // instructions since, and until, a look at what the VM holds
-
-	env        *lua.LTable
-	identity   *lua.LFunction
-	bases      []int // of the calls of try at hand
-	handler    *lua.LFunction
-	ipairsNext *lua.LFunction
-	nextFn     *lua.LFunction
-	loaded     map[string]lua.LValue       // modules by name; nil while one loads
-	frozen     map[*lua.LTable]*lua.LTable // read-only tables: what is behind them
-	names      map[*lua.LFunction]string   // library functions, the same in every VM
+	retention  retention
+	trap       trap
+	readOnly   readOnlyTables
+	library    library
+	modules    modules
+	coroutines coroutines
 	mt         metatables
 	nullValue  *lua.LUserData
-	resumes    int // coroutines that are running inside each other
 
 	numbers numbers
 	texts   view.Texts
@@ -53,12 +47,9 @@ type vm struct {
 
 	loadFailed string // the same while the file ran
 
-	hooks struct {
-		series, metrics, stream, logs *lua.LFunction
-		all                           []*lua.LFunction // of the definition
-	}
-	ctx struct{ series, metrics *lua.LTable }
-	raw *scripting.Raw // set by weir.transform while the file runs
+	hooks hookSet
+	ctx   struct{ series, metrics *lua.LTable }
+	raw   *scripting.Raw // set by weir.transform while the file runs
 
 	// The call at hand.
 	hook     string
@@ -75,7 +66,6 @@ type vm struct {
 
 	projections map[*lua.FunctionProto]*projection // of callbacks; nil for those without one
 	recordField func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int
-	trace       []scripting.Frame
 	batch       *lua.LUserData
 	series      *lua.LUserData
 	stream      *lua.LUserData
@@ -83,6 +73,14 @@ type vm struct {
 	test        *test        // nil but in a test file's VM
 	failed      string       // what a function of the standard library returned last, in this call or at load
 	seen        *view.Series // nil outside of the hook series
+}
+
+// library are the functions and the global table that a script starts with.
+type library struct {
+	env        *lua.LTable               // the global table
+	names      map[*lua.LFunction]string // names of functions, the same in every VM
+	next       *lua.LFunction
+	ipairsNext *lua.LFunction
 }
 
 // stack sizes: a VM starts small, 256 calls deep is gopher-lua's own limit, and
@@ -98,16 +96,17 @@ const loadTime = time.Second
 func (p *program) newVM(h scripting.Host) *vm {
 	v := &vm{
 		L: lua.NewState(stateOptions), prog: p, host: h,
-		walkAt: retainedEvery, loaded: map[string]lua.LValue{}, frozen: map[*lua.LTable]*lua.LTable{}, names: map[*lua.LFunction]string{},
+		retention: newRetention(), modules: modules{},
+		library:     library{names: map[*lua.LFunction]string{}},
 		projections: map[*lua.FunctionProto]*projection{},
 	}
+	v.readOnly = readOnlyTables{L: v.L, behind: map[*lua.LTable]*lua.LTable{}}
 	v.budget.held = v.held
 	v.budget.heap.start(scripting.DefaultMemory)
 	v.budget.start(loadTime, 0)
 	v.L.SetContext(&v.budget)
-	v.identity = v.L.NewFunction(v.catchOnly)
-	v.handler = v.L.NewFunction(v.catch)
-	v.ipairsNext = v.L.NewFunction(v.nextItem)
+	v.trap.open(v.L)
+	v.library.ipairsNext = v.L.NewFunction(v.nextItem)
 	v.openGlobals()
 	v.openMetatables()
 	return v
@@ -130,57 +129,36 @@ func (v *vm) openGlobals() {
 			f := src.RawGetString(n)
 			t.RawSetString(n, f)
 			if fn, ok := f.(*lua.LFunction); ok {
-				v.names[fn] = prefix + n
+				v.library.names[fn] = prefix + n
 			}
 		}
 		for n, g := range own {
 			f := L.NewFunction(g)
 			t.RawSetString(n, f)
-			v.names[f] = prefix + n
+			v.library.names[f] = prefix + n
 		}
 		return t
 	}
 	env := from(lib(lua.OpenBase, ""), fromBase, v.baseLib(), "")
-	v.nextFn = env.RawGetString("next").(*lua.LFunction)
+	v.library.next = env.RawGetString("next").(*lua.LFunction)
 	env.RawSetString("_VERSION", lua.LString("Lua 5.1"))
 	math_ := from(lib(lua.OpenMath, lua.MathLibName), fromMath, nil, "math.")
 	math_.RawSetString("pi", lua.LNumber(math.Pi))
 	math_.RawSetString("huge", lua.LNumber(math.Inf(1)))
-	env.RawSetString("math", v.freeze(math_, "math"))
-	env.RawSetString("table", v.freeze(from(nil, nil, v.tableLib(lib(lua.OpenTable, lua.TabLibName)), "table."), "table"))
+	env.RawSetString("math", v.readOnly.freeze(math_, "math"))
+	env.RawSetString("table", v.readOnly.freeze(from(nil, nil, v.tableLib(lib(lua.OpenTable, lua.TabLibName)), "table."), "table"))
 	co := lib(lua.OpenCoroutine, lua.CoroutineLibName)
-	env.RawSetString("coroutine", v.freeze(from(co, fromCoroutine, v.coroutineLib(co), "coroutine."), "coroutine"))
+	env.RawSetString("coroutine", v.readOnly.freeze(from(co, fromCoroutine, v.coroutineLib(co), "coroutine."), "coroutine"))
 	str := from(nil, nil, v.stringLib(), "string.")
 	str.RawSetString("gfind", str.RawGetString("gmatch")) // its old name
-	env.RawSetString("string", v.freeze(str, "string"))
+	env.RawSetString("string", v.readOnly.freeze(str, "string"))
 	smt := L.CreateTable(0, 4)
 	smt.RawSetString("__index", str)
 	smt.RawSetString("__metatable", lua.LFalse)
 	L.SetMetatable(lua.LString(""), smt)
-	env.RawSetString("_G", v.freeze(env, "_G"))
+	env.RawSetString("_G", v.readOnly.freeze(env, "_G"))
 	// The tables of gopher-lua's own libraries stay behind, unreachable.
-	v.env, L.Env, L.G.Global = env, env, env
-}
-
-// freeze returns a table that reads from t and refuses writes. Lua's own way,
-// an empty table with a metatable, is known to pairs, ipairs, next, unpack and
-// table.concat here.
-func (v *vm) freeze(t *lua.LTable, what string) *lua.LTable {
-	p := v.L.CreateTable(0, 0)
-	mt := v.L.CreateTable(0, 4)
-	mt.RawSetString("__index", t)
-	mt.RawSetString("__newindex", v.L.NewFunction(func(L *lua.LState) int {
-		L.RaiseError("cannot assign to %s.%s: it is read-only", what, L.Get(2).String())
-		return 0
-	}))
-	mt.RawSetString("__len", v.L.NewFunction(func(L *lua.LState) int {
-		L.Push(lua.LNumber(t.Len()))
-		return 1
-	}))
-	mt.RawSetString("__metatable", lua.LFalse)
-	p.Metatable = mt
-	v.frozen[p] = t
-	return p
+	v.library.env, L.Env, L.G.Global = env, env, env
 }
 
 // NewVM returns a VM that has run the file and is ready for its hooks.
@@ -189,7 +167,8 @@ func (p *program) NewVM(h scripting.Host) (scripting.VM, error) {
 	if err := v.load(); err != nil {
 		return nil, err
 	}
-	v.openHooks()
+	v.hooks = newHookSet(v.raw)
+	v.openContext()
 	return v, nil
 }
 
@@ -236,8 +215,7 @@ func (v *vm) run(fn lua.LValue, results int, args ...lua.LValue) error {
 	for _, a := range args {
 		L.Push(a)
 	}
-	v.trace = v.trace[:0]
-	if err := v.try(L, len(args), results, v.handler); err != nil {
+	if err := v.trap.tryRecorded(L, len(args), results); err != nil {
 		return v.scriptError(err)
 	}
 	return nil
@@ -326,7 +304,7 @@ func (v *vm) batchHook(signal string) string {
 func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
 	v.hook, v.out, v.outLogs = h.Name, h.Metrics, h.Logs
 	defer func() { v.out, v.outLogs, v.recs = nil, nil, nil }()
-	fn := v.function(h.Name, h.Key)
+	fn := function(v.raw, h.Name, h.Key)
 	if h.Args == nil {
 		return nil, v.run(fn, 0, v.ctx.metrics)
 	}
@@ -344,56 +322,6 @@ func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
 		return 0
 	}), 0)
 	return out, err
-}
-
-// function finds a function of the definition: key in the table name, or name
-// itself.
-func (v *vm) function(name, key string) *lua.LFunction {
-	for _, f := range v.raw.Fields {
-		if f.Name != name {
-			continue
-		}
-		x := f.Value
-		if m, ok := x.(map[string]any); ok {
-			x = m[key]
-		}
-		if fn, ok := x.(scripting.Func); ok {
-			return fn.Ref.(*lua.LFunction)
-		}
-	}
-	panic(fmt.Sprintf("BUG: there is no hook %s %q", name, key))
-}
-
-// openHooks takes the hooks out of the definition and makes what they are
-// called with.
-func (v *vm) openHooks() {
-	for _, f := range v.raw.Fields {
-		if m, ok := f.Value.(map[string]any); ok {
-			for _, x := range m {
-				if fn, ok := x.(scripting.Func); ok {
-					v.hooks.all = append(v.hooks.all, fn.Ref.(*lua.LFunction))
-				}
-			}
-		}
-		fn, ok := f.Value.(scripting.Func)
-		if !ok {
-			continue
-		}
-		v.hooks.all = append(v.hooks.all, fn.Ref.(*lua.LFunction))
-		switch f.Name {
-		case "series":
-			v.hooks.series = fn.Ref.(*lua.LFunction)
-		case "stream":
-			v.hooks.stream = fn.Ref.(*lua.LFunction)
-		case "logs":
-			v.hooks.logs = fn.Ref.(*lua.LFunction)
-		case "metrics":
-			v.hooks.metrics = fn.Ref.(*lua.LFunction)
-		case "send":
-			v.hooks.metrics, v.hooks.logs = fn.Ref.(*lua.LFunction), fn.Ref.(*lua.LFunction)
-		}
-	}
-	v.openContext()
 }
 
 // callerPosition is the position of the script's line that called the host, with a
