@@ -10,7 +10,6 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/engine/server"
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting/quarantine"
@@ -32,16 +31,13 @@ type Component struct {
 	report   *reporter
 	health   *healths
 
+	kind      kind
 	admission admission
-	metrics   pipeline[*batch.Metrics]
-	logs      pipeline[*batch.Logs]
 	router    router
+	timers    timers
 
-	pool     *pool
+	pools    pools
 	sharding *sharding // nil: batches are not split
-	shards   []*pool   // one VM each, of mode partition
-	runs     *pool     // of the hook run, which has a VM of its own
-	pools    []*pool   // all of them
 
 	state      *nodeState   // nil: the node has never had any
 	slots      []*stateSlot // ctx.state
@@ -51,17 +47,7 @@ type Component struct {
 	progress *progress
 	trust    trust
 
-	beats []beat // the timers, and poll
-	sink  *sink  // nil: it is none
-
-	routes *routes           // of a source; nil has none
-	listen *server.Arguments // of the node's own address; nil without
-	idle   chan struct{}     // closed when no job goes on any more
-
-	// jobs go on from when the component is open until life ends, which it does
-	// when another instance takes over, or when run, which is Run's, ends. Each
-	// kind has its own beside the timers.
-	jobs []func(life, run context.Context)
+	idle chan struct{} // closed when the kind's work has returned
 
 	args     any // as Build got them
 	argsHash string
@@ -94,8 +80,6 @@ func newComponent(s *script, o component.Options, args any, previous component.C
 	if s.def.Setup || s.def.Kind == Source || previous != nil && a.block.Concurrency.exclusive() {
 		c.admission.wait()
 	}
-	c.metrics = pipeline[*batch.Metrics]{c, metricsSignal{}}
-	c.logs = pipeline[*batch.Logs]{c, logsSignal{}}
 	if err := a.block.checkState(s.name, s.def); err != nil {
 		return nil, err
 	}
@@ -124,11 +108,11 @@ func newComponent(s *script, o component.Options, args any, previous component.C
 	c.report.says = onErrorSays[a.block.OnError]
 	c.openPools(func() (*worker, error) { return c.newWorker(a.values) })
 	// The first VM shows whether there can be any.
-	w, err := c.pool.get(context.Background()) // a free slot is sure, nothing waits
+	w, err := c.pools.shared.get(context.Background()) // a free slot is sure, nothing waits
 	if err != nil {
 		return nil, err
 	}
-	c.pool.put(w)
+	c.pools.put(w)
 	c.mem.metrics.hooks(s.def)
 	if err := c.mem.register(o.Registerer, s.def, a.block.OnError); err != nil {
 		return nil, err
@@ -140,24 +124,19 @@ func newComponent(s *script, o component.Options, args any, previous component.C
 		}
 	}
 	c.openRouter(a.ways)
+	c.timers.c = c
 	for _, e := range s.def.Every {
-		c.beats = append(c.beats, beat{key: e.Key, interval: e.Interval, hook: Hook{Name: "every", Key: e.Key}})
+		c.timers.add(beat{key: e.Key, interval: e.Interval, hook: Hook{Name: "every", Key: e.Key}})
 	}
 	switch s.def.Kind {
 	case Source:
-		if err := c.openSource(a); err != nil {
-			return nil, err
-		}
+		c.kind, err = newSource(c, a)
 	case Sink:
-		c.openSink(a, previous)
-		if a.block.OnError == OnErrorHold {
-			c.report.says = sinkHoldsSays
-		}
-		c.jobs = append(c.jobs, c.runTimers)
+		c.kind = newSink(c, a, previous)
 	default:
-		c.jobs = append(c.jobs, c.runTimers)
+		c.kind = newTransform(c)
 	}
-	return c, nil
+	return c, err
 }
 
 // newWorker makes a VM, whose ctx is about the worker's call at hand.
@@ -181,10 +160,18 @@ func (c *Component) Update(args any) error {
 // the node's own address.
 func (c *Component) Sourced() []string {
 	files := c.world.sourced()
-	if c.listen != nil {
-		files = append(files, c.listen.Files()...)
+	if a := c.ownAddress(); a != nil {
+		files = append(files, a.Files()...)
 	}
 	return files
+}
+
+// ownAddress returns the settings of the node's own address, nil if it has none.
+func (c *Component) ownAddress() *server.Arguments {
+	if s, ok := c.kind.(*source); ok {
+		return s.listen
+	}
+	return nil
 }
 
 // Run sets up, runs timers and sweeps until ctx ends, and tears down.
@@ -198,9 +185,7 @@ func (c *Component) Run(ctx context.Context) error {
 	defer c.mem.listener.removeComponent(ctx, c)
 	defer c.world.close()
 	c.report.forgetIdleSources() // reports healthy
-	if c.sink != nil {
-		defer c.sink.begin(ctx)()
-	}
+	defer c.kind.begin(ctx)()
 	life, end := context.WithCancel(ctx)
 	defer end()
 	opened := false
@@ -208,11 +193,8 @@ func (c *Component) Run(ctx context.Context) error {
 	wg.Go(func() {
 		if opened = c.open(life, before); opened {
 			wg.Go(func() { c.state.maintain(ctx, c.opts.Clock) })
-			if !c.alone(life, before) {
-				return
-			}
-			for _, job := range c.jobs {
-				wg.Go(func() { job(life, ctx) })
+			if c.alone(life, before) {
+				c.kind.work(life, ctx)
 			}
 		}
 	})
@@ -229,12 +211,7 @@ func (c *Component) Run(ctx context.Context) error {
 	}
 	wg.Wait()
 	close(c.idle)
-	if c.script.def.Kind == Source && !errors.Is(context.Cause(ctx), component.ErrReplaced) {
-		c.endSource(ctx, errors.Is(context.Cause(ctx), component.ErrRemoved))
-	}
-	if c.routes != nil {
-		<-c.admission.close() // requests are bounded
-	}
+	c.kind.finish(ctx)
 	if c.script.def.Teardown && opened {
 		c.tearDown(ctx)
 	}
@@ -258,9 +235,7 @@ func (c *Component) sweepPeriodically(ctx context.Context) {
 			c.state.expire(c.opts.Clock.Now())
 			c.mem.quarantine.store.Sweep()
 			c.report.forgetIdleSources()
-			for _, p := range c.pools {
-				p.shrink()
-			}
+			c.pools.shrink()
 			if c.sharding != nil {
 				c.sharding.known.Sweep()
 			}
@@ -269,16 +244,13 @@ func (c *Component) sweepPeriodically(ctx context.Context) {
 	}
 }
 
-// ConsumeMetrics takes b through the pipeline of samples; a sink puts it into its
-// journal. It returns nil once b is accepted.
+// ConsumeMetrics returns nil once b is accepted: by all receivers, or in the journal
+// of a sink.
 func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	if c.sink != nil {
-		return c.sink.accept(ctx, outbox.Batch{Metrics: b})
-	}
-	return c.metrics.consume(ctx, b)
+	return c.kind.accept(ctx, payload{metrics: b})
 }
 
 // ConsumeLogs is ConsumeMetrics for log lines.
@@ -286,25 +258,14 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	if c.sink != nil {
-		return c.sink.accept(ctx, outbox.Batch{Logs: b})
-	}
-	return c.logs.consume(ctx, b)
-}
-
-// consume takes a batch of either signal.
-func (c *Component) consume(ctx context.Context, b payload) error {
-	if b.logs != nil {
-		return c.ConsumeLogs(ctx, b.logs)
-	}
-	return c.ConsumeMetrics(ctx, b.metrics)
+	return c.kind.accept(ctx, payload{logs: b})
 }
 
 // Backlog returns what waits in the journal of a sink, and what is in quarantine.
 func (c *Component) Backlog() (b component.Backlog) {
-	if c.sink != nil && c.opts.StoragePath != "" {
+	if s, ok := c.kind.(*sink); ok && c.opts.StoragePath != "" {
 		st := c.mem.sent.updateStats()
-		b = component.Backlog{Journal: true, Samples: st.Samples.Waiting, Lines: st.Lines.Waiting, Patience: c.sink.settings.MaxWait}
+		b = component.Backlog{Journal: true, Samples: st.Samples.Waiting, Lines: st.Lines.Waiting, Patience: s.settings.MaxWait}
 	}
 	if q := c.mem.quarantine; q != nil {
 		b.Quarantined = q.store.Records()
@@ -314,6 +275,7 @@ func (c *Component) Backlog() (b component.Backlog) {
 
 // DebugInfo tells what runs.
 func (c *Component) DebugInfo() any {
+	sink, _ := c.kind.(*sink)
 	return struct {
 		File       string `json:"file"`
 		Generation uint64 `json:"generation"`
@@ -324,7 +286,7 @@ func (c *Component) DebugInfo() any {
 		State  []StateSummary `json:"state,omitempty"`
 		Sink   *sinkInfo      `json:"sink,omitempty"`
 		Error  *Error         `json:"error,omitempty"` // the last one since all was well
-	}{c.script.file.Name, c.instance.number, c.vms(), c.mem.listener.address(), c.timerSummaries(), c.stateSummaries(), c.sink.debug(), c.report.lastError()}
+	}{c.script.file.Name, c.instance.number, c.pools.count(), c.mem.listener.address(), c.timers.summaries(), c.stateSummaries(), sink.debug(), c.report.lastError()}
 }
 
 // String names the component for messages.

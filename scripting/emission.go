@@ -32,7 +32,7 @@ func (c *Component) runBatchlessHook(ctx, run context.Context, h *Hook, source u
 	// Before it is sent: an instance that waits for this one does not wait for
 	// who gets it.
 	defer c.admission.leave()
-	w, err := c.pool.get(ctx)
+	w, err := c.pools.shared.get(ctx)
 	if err != nil {
 		if e, ok := errors.AsType[*Error](err); ok {
 			c.report.errored(e)
@@ -40,7 +40,7 @@ func (c *Component) runBatchlessHook(ctx, run context.Context, h *Hook, source u
 		}
 		return a, false
 	}
-	defer c.putBack(c.pool, w)
+	defer c.pools.put(w)
 	k := c.newCall(run, w, c.newTerms(run))
 	a.began = k.now
 	k.openEmitted(h, source)

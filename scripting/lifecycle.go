@@ -84,14 +84,14 @@ func (c *Component) tearDown(ctx context.Context) {
 
 // runHook runs a hook that gets no batch on a VM of the pool.
 func (c *Component) runHook(ctx context.Context, h *Hook) error {
-	w, err := c.pool.get(ctx)
+	w, err := c.pools.shared.get(ctx)
 	if err != nil {
 		if e, ok := errors.AsType[*Error](err); ok { // a VM that cannot be made
 			c.report.errored(e)
 		}
 		return err
 	}
-	defer c.putBack(c.pool, w)
+	defer c.pools.put(w)
 	_, err = c.newCall(ctx, w, c.newTerms(ctx)).hook(h)
 	return err
 }

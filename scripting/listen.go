@@ -54,7 +54,7 @@ func (l *listener) addComponent(c *Component) {
 func (l *listener) update(c *Component) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch a := c.listen; {
+	switch a := c.ownAddress(); {
 	case l.newest() != c || a == nil && l.server == nil:
 		return nil
 	case a == nil:
@@ -67,7 +67,7 @@ func (l *listener) update(c *Component) error {
 		return l.server.Update(a)
 	}
 	s, err := server.New(server.Options{Handler: l, Logger: c.opts.Logger, Clock: c.opts.Clock, Health: l.report,
-		Setting: func() string { return "address or port in the block listen of " + c.opts.Where() }}, c.listen)
+		Setting: func() string { return "address or port in the block listen of " + c.opts.Where() }}, c.ownAddress())
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ const handover = 2 * time.Second
 
 // removeComponent ends c's Run; ctx is Run's and has ended. The last one closes the port.
 func (l *listener) removeComponent(ctx context.Context, c *Component) {
-	if c.listen != nil && errors.Is(context.Cause(ctx), component.ErrReplaced) {
+	if c.ownAddress() != nil && errors.Is(context.Cause(ctx), component.ErrReplaced) {
 		t := c.opts.Clock.NewTimer(handover)
 		defer t.Stop()
 		select {

@@ -92,7 +92,7 @@ func (p *pipeline[B]) consume(ctx context.Context, b B) error {
 		if err != nil {
 			return err
 		}
-		return next.consume(ctx, p.signal.payload(b))
+		return next.kind.accept(ctx, p.signal.payload(b))
 	}
 	// Before it is sent on, or what was sent could show more than what a process
 	// that dies here still knows.
@@ -133,7 +133,7 @@ func (p *pipeline[B]) processParts(ctx context.Context, b B, s *split[B], t term
 	outs := make([]result, len(s.parts))
 	err = runConcurrently(len(s.parts), workers(), func(i int) error {
 		t := t
-		t.part, t.shard = true, s.shards[i]
+		t.part, t.pool = true, p.c.pools.of(s.shards[i])
 		part, err := p.process(ctx, s.parts[i], t)
 		outs[i] = part.out
 		mu.Lock()

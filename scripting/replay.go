@@ -140,15 +140,10 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 	}
 	t := through.newTerms(ctx)
 	t.replay = true
-	if through.sink != nil {
-		return c.replaySink(ctx, through, id, b, t, req, res)
+	if to, ok := through.kind.(*sink); ok {
+		return c.replaySink(ctx, to, id, b, t, req, res)
 	}
-	var o outcome
-	if b.logs != nil {
-		o, err = through.logs.process(ctx, b.logs, t)
-	} else {
-		o, err = through.metrics.process(ctx, b.metrics, t)
-	}
+	o, err := through.kind.(*transform).process(ctx, b, t)
 	if err != nil {
 		return err
 	}
@@ -172,15 +167,15 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 
 // replaySink sends an entry through a sink. One of a script of the request sends
 // as well: there is nothing else that it could show.
-func (c *Component) replaySink(ctx context.Context, through *Component, id uint64, b payload, t terms, req QuarantineRequest, res *QuarantineResult) error {
-	if through != c && !req.Send {
+func (c *Component) replaySink(ctx context.Context, to *sink, id uint64, b payload, t terms, req QuarantineRequest, res *QuarantineResult) error {
+	if to.c != c && !req.Send {
 		return errors.New("cannot show what a sink would send without sending it: say --send")
 	}
-	sent, err := through.sink.sendNow(ctx, outbox.Batch{Metrics: b.metrics, Logs: b.logs}, t)
+	sent, err := to.sendNow(ctx, outbox.Batch{Metrics: b.metrics, Logs: b.logs}, t)
 	if err != nil {
 		return err
 	}
-	if c.sink != nil {
+	if c.script.def.Kind == Sink {
 		c.mem.outbox.CountSent(b.signal(), sent)
 	}
 	res.Passed = true

@@ -17,15 +17,11 @@ func (p *pipeline[B]) run(ctx context.Context, b B, t terms) (o outcome, err err
 	if out, ok := p.remembered(b); ok {
 		return outcome{out: out, ran: true}, nil
 	}
-	pool := p.c.pool
-	if t.part && p.c.shards != nil {
-		pool = p.c.shards[t.shard]
-	}
-	w, first, err := p.c.borrow(ctx, pool)
+	w, first, err := p.c.borrow(ctx, cmp.Or(t.pool, p.c.pools.shared))
 	if err != nil {
 		return outcome{ran: first != nil, first: first}, err
 	}
-	defer p.c.putBack(pool, w)
+	defer p.c.pools.put(w)
 	o.ran = true
 	o.out, o.first, err = p.call(ctx, w, b, t)
 	return o, err
@@ -367,14 +363,6 @@ func (c *Component) borrow(ctx context.Context, p *pool) (w *worker, first *Erro
 		first = e
 	}
 	return w, first, err
-}
-
-// putBack gives a worker back to its pool.
-func (c *Component) putBack(p *pool, w *worker) {
-	if p.put(w) {
-		c.mem.metrics.discarded.Inc()
-	}
-	c.mem.metrics.vms.Set(float64(c.vms()))
 }
 
 // brokenVM is a VM after a panic in a host function.

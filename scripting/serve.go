@@ -26,15 +26,20 @@ const (
 )
 
 // Handler serves the routes of the script's hook http.
-func (c *Component) Handler() http.Handler { return c.routes }
+func (c *Component) Handler() http.Handler {
+	if s, ok := c.kind.(*source); ok {
+		return s.routes
+	}
+	return (*routes)(nil)
+}
 
 // routes are the routes of an instance; nil has none.
 type routes struct{ mux *http.ServeMux }
 
-func (c *Component) openRoutes() {
-	c.routes = &routes{http.NewServeMux()}
-	for _, r := range c.script.def.HTTP {
-		c.routes.mux.Handle(r.Key, &route{c, r})
+func (s *source) openRoutes() {
+	s.routes = &routes{http.NewServeMux()}
+	for _, r := range s.c.script.def.HTTP {
+		s.routes.mux.Handle(r.Key, &route{s, r})
 	}
 }
 
@@ -56,26 +61,26 @@ func (rs *routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // route is a Route of an instance.
 type route struct {
-	c *Component
+	s *source
 	Route
 }
 
 // ServeHTTP answers a request.
 func (rt *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := rt.c
-	out, to := c.serve(w, r, rt.Route)
+	out, to := rt.s.serve(w, r, rt.Route)
 	if to != nil {
-		to.routes.ServeHTTP(w, r)
+		to.Handler().ServeHTTP(w, r)
 		return
 	}
-	c.mem.metrics.served.WithLabelValues(fmt.Sprintf("%dxx", out.status/100)).Inc()
+	rt.s.c.mem.metrics.served.WithLabelValues(fmt.Sprintf("%dxx", out.status/100)).Inc()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // a server of a test has none
 	out.write(w)
 }
 
 // serve answers a request, or says which other instance is to have it; its
 // body is there to be read again then.
-func (c *Component) serve(w http.ResponseWriter, r *http.Request, rt Route) (*reply, *Component) {
+func (s *source) serve(w http.ResponseWriter, r *http.Request, rt Route) (*reply, *Component) {
+	c := s.c
 	limits := c.block.requestLimits()
 	most := int64(limits.MaxRequests)
 	if c.mem.requests.Add(1) > most {
@@ -99,7 +104,7 @@ func (c *Component) serve(w http.ResponseWriter, r *http.Request, rt Route) (*re
 	until := c.opts.Clock.Now().Add(c.block.Limits.Wait)
 	alarm := clock.AfterFunc(c.opts.Clock, c.block.Limits.Wait, func() { cancel(errNotInTime) })
 	defer alarm.Stop()
-	out, to := c.request(ctx, r, rt, body, until)
+	out, to := s.request(ctx, r, rt, body, until)
 	if to != nil {
 		r.Body = io.NopCloser(strings.NewReader(body))
 		r.ContentLength = int64(len(body))
@@ -113,7 +118,8 @@ var errNotInTime = errors.New("it took longer than script.limits.wait")
 // request runs the hook of a route and sends what it emits. next is the
 // component that is to do so instead. ctx ends at until, when a hook that waits
 // may have heard of its own limit already.
-func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body string, until time.Time) (out *reply, next *Component) {
+func (s *source) request(ctx context.Context, r *http.Request, rt Route, body string, until time.Time) (out *reply, next *Component) {
+	c := s.c
 	later := func(err error) (*reply, *Component) {
 		c.opts.Logger.Debug("a request was not answered in time", "route", rt.Key, "err", err)
 		return refusal(http.StatusServiceUnavailable, "not now: come again"), nil
@@ -149,7 +155,7 @@ func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body
 			a.err = &Error{File: c.script.file.Name, Hook: hookHTTP, Err: fmt.Errorf("%s: %w", rt.Key, err)}
 			c.report.errored(AsError(a.err))
 			c.report.done(source, AsError(a.err))
-			c.lost(a.out, "script_error")
+			s.lost(a.out, "script_error")
 		}
 	}
 	switch {
@@ -161,7 +167,7 @@ func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body
 		return out, nil
 	}
 	if err := c.mem.shipper.send(ctx, c, a.out, c.block.Limits.Wait); err != nil {
-		c.lost(a.out, "refused")
+		s.lost(a.out, "refused")
 		return later(err)
 	}
 	return out, nil
@@ -170,7 +176,8 @@ func (c *Component) request(ctx context.Context, r *http.Request, rt Route, body
 const scriptFailed = "the script failed; weir's log says why"
 
 // lost counts what a hook emitted and nobody gets.
-func (c *Component) lost(out result, reason string) {
+func (s *source) lost(out result, reason string) {
+	c := s.c
 	c.opts.Stats.Drop(reason, out.samples.len())
 	c.opts.Stats.DropLines(reason, out.lines.len())
 }

@@ -54,11 +54,11 @@ func (c *Component) awaitIdle() (next time.Time, done bool, changed <-chan struc
 	if !p.opened {
 		return next, false, p.changed, p.failed
 	}
-	keys := make([]string, 0, len(c.beats)+1)
-	for _, b := range c.beats {
+	keys := make([]string, 0, len(c.timers.beats)+1)
+	for _, b := range c.timers.beats {
 		keys = append(keys, b.key)
 	}
-	if c.runs != nil {
+	if c.script.def.Run {
 		keys = append(keys, hookRun)
 	}
 	for _, key := range keys {
@@ -79,10 +79,11 @@ type timerSummary struct {
 	Next time.Time `json:"next"`
 }
 
-func (c *Component) timerSummaries() (out []timerSummary) {
+func (ts *timers) summaries() (out []timerSummary) {
+	c := ts.c
 	c.progress.mu.Lock()
 	defer c.progress.mu.Unlock()
-	for _, b := range c.beats {
+	for _, b := range ts.beats {
 		if next, ok := c.progress.next[b.key]; ok {
 			out = append(out, timerSummary{b.key, next})
 		}

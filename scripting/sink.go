@@ -14,9 +14,9 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// sink is what a component has because it is a sink: its use of the node's
-// queue, which takes batches in whatever becomes of those before, and hands them
-// to the hook send.
+// sink is a component that is sent data and delivers it to something that is not
+// weir. It uses the node's queue, which accepts batches whatever becomes of those
+// before and hands them to the hook send.
 type sink struct {
 	c        *Component
 	settings outbox.QueueSettings
@@ -40,10 +40,9 @@ const (
 	sinkRejects
 )
 
-// openSink makes what a component has because it is a sink. Nothing is opened. An
-// outage goes on over a save: until something is delivered, the sink is as the
-// previous component of the node was.
-func (c *Component) openSink(a arguments, previous component.Component) {
+// newSink opens nothing. An outage goes on over a save: until something is
+// delivered, the sink is as the previous component of the node was.
+func newSink(c *Component, a arguments, previous component.Component) *sink {
 	s := &sink{c: c, settings: outbox.QueueSettings{
 		// The arguments say where it sends and as whom: what a node left that
 		// sent somewhere else is not this one's.
@@ -58,18 +57,20 @@ func (c *Component) openSink(a arguments, previous component.Component) {
 		s.settings.Split.Series = true
 	case ConcurrencyPartition:
 		s.settings.Split.By = c.block.By
-		s.settings.InFlight = min(s.settings.InFlight, len(c.shards))
+		s.settings.InFlight = min(s.settings.InFlight, len(c.pools.shards))
 	}
-	c.sink = s
-	if p, ok := previous.(*Component); ok && p.sink != nil {
-		p.sink.mu.Lock()
-		s.state, s.since, s.why = p.sink.state, p.sink.since, p.sink.why
-		p.sink.mu.Unlock()
-		s.report() // now, so that the node's health does not change for a moment
+	if c.block.OnError == OnErrorHold {
+		c.report.says = sinkHoldsSays
 	}
-	if c.opts.StoragePath != "" {
-		c.jobs = append(c.jobs, s.send, s.watch, s.tendOrphans)
+	if p, ok := previous.(*Component); ok {
+		if before, ok := p.kind.(*sink); ok {
+			before.mu.Lock()
+			s.state, s.since, s.why = before.state, before.since, before.why
+			before.mu.Unlock()
+			s.report() // now, so that the node's health does not change for a moment
+		}
 	}
+	return s
 }
 
 // openOutbox makes the node's queue unless it has one.
@@ -89,13 +90,19 @@ func (m *memory) openOutbox(o component.Options) {
 // outboxChanged tells the component that runs that the journal is open now, or
 // is not.
 func (m *memory) outboxChanged() {
-	if c := m.newest(); c != nil && c.sink != nil {
-		c.sink.report()
+	c := m.newest()
+	if c == nil {
+		return
+	}
+	if s, ok := c.kind.(*sink); ok {
+		s.report()
 	}
 }
 
-// accept returns when the batch is in the journal.
-func (s *sink) accept(ctx context.Context, b outbox.Batch) error {
+// accept returns when the batch is in the journal; without storage, when it is
+// delivered.
+func (s *sink) accept(ctx context.Context, p payload) error {
+	b := outbox.Batch{Metrics: p.metrics, Logs: p.logs}
 	if s.c.opts.StoragePath == "" {
 		_, err := s.sendNow(ctx, b, s.c.newTerms(ctx))
 		if errors.Is(err, errReplaced) {
@@ -103,7 +110,7 @@ func (s *sink) accept(ctx context.Context, b outbox.Batch) error {
 			if err != nil {
 				return err
 			}
-			return next.consume(ctx, payload{metrics: b.Metrics, logs: b.Logs})
+			return next.kind.accept(ctx, p)
 		}
 		return err
 	}
@@ -131,6 +138,20 @@ func (s *sink) begin(ctx context.Context) (end func()) {
 		s.c.mem.sent.updateStats()
 	}
 }
+
+// work runs the timers, and delivers what is in the journal.
+func (s *sink) work(life, run context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { s.c.timers.run(life, run) })
+	if s.c.opts.StoragePath != "" {
+		wg.Go(func() { s.send(life, run) })
+		wg.Go(func() { s.watch(life) })
+		wg.Go(func() { s.tendOrphans(life) })
+	}
+	wg.Wait()
+}
+
+func (s *sink) finish(context.Context) {}
 
 // send delivers what is in the journal until life ends, and then, unless another
 // instance goes on with it, what is there. A panic of ours costs a second.
@@ -164,8 +185,8 @@ func (s *sink) send(life, run context.Context) {
 }
 
 // watch tells the node's figures what was lost and how the sink is, every few
-// seconds.
-func (s *sink) watch(life, _ context.Context) {
+// seconds, and looks after journals that nobody claims.
+func (s *sink) watch(life context.Context) {
 	c := s.c
 	for clock.Sleep(life, c.opts.Clock, 5*time.Second) == nil {
 		c.mem.sent.updateStats()
@@ -174,7 +195,7 @@ func (s *sink) watch(life, _ context.Context) {
 }
 
 // tendOrphans looks after journals that no node claims.
-func (s *sink) tendOrphans(life, _ context.Context) {
+func (s *sink) tendOrphans(life context.Context) {
 	o := &s.c.opts
 	orphans := outbox.Orphans{Storage: o.StoragePath, Clock: o.Clock, Logger: o.Logger}
 	orphans.Run(life)

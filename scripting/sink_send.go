@@ -96,15 +96,11 @@ func (a *attempt) outcome() outbox.Outcome {
 // attempt runs send on an offer once.
 func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer, t terms) attempt {
 	c := s.c
-	p := c.pool
-	if c.shards != nil {
-		p = c.shards[shard%outbox.MaxInFlight%len(c.shards)]
-	}
-	w, _, err := c.borrow(ctx, p)
+	w, _, err := c.borrow(ctx, c.pools.of(shard%outbox.MaxInFlight))
 	if err != nil {
 		return attemptOf(o, again, err)
 	}
-	defer c.putBack(p, w)
+	defer c.pools.put(w)
 	started := time.Now()
 	k := c.newCall(ctx, w, t)
 	said := &sending{offer: o, delivery: &delivery{attempt: o.Attempt, id: o.ID}}

@@ -2,64 +2,93 @@ package scripting
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/server"
 )
 
 // hookPoll is the hook of a source that is called every interval, and the key of
 // its timer.
 const hookPoll = "poll"
 
-// openSource makes what a component has because it is a source.
-func (c *Component) openSource(a arguments) error {
-	def := c.script.def
+// source is a component that makes data, or exports, of what it asks for or is
+// told.
+type source struct {
+	c      *Component
+	runs   *pool             // of the hook run, which has a VM of its own; nil: there is none
+	routes *routes           // nil has none
+	listen *server.Arguments // of the node's own address; nil without
+}
+
+func newSource(c *Component, a arguments) (*source, error) {
+	s, def := &source{c: c}, c.script.def
 	if def.Poll {
-		c.beats = append(c.beats, beat{key: hookPoll, interval: a.interval, hook: Hook{Name: hookPoll}, poll: true})
+		c.timers.add(beat{key: hookPoll, interval: a.interval, hook: Hook{Name: hookPoll}, poll: true})
 	}
-	jobs := []func(life, run context.Context){c.runTimers}
 	if def.Run {
-		c.runs = newPool(1, 0, c.pool.make) // it is lent as long as run goes on
-		c.pools = append(c.pools, c.runs)
-		jobs = append(jobs, c.runRun)
-	} else {
-		jobs = append(jobs, func(_, run context.Context) { c.collect(run, &c.mem.going.box) })
+		s.runs = c.pools.add() // it is lent as long as run goes on
 	}
-	c.jobs = append(c.jobs, func(life, run context.Context) { c.inTurn(life, run, jobs) })
 	if len(def.HTTP) > 0 {
-		c.openRoutes()
+		s.openRoutes()
 		if !c.script.outside.Manual {
-			c.listen = a.listen.server()
+			s.listen = a.listen.server()
 		}
-		if err := c.mem.listener.check(c.listen); err != nil {
-			return err
+		if err := c.mem.listener.check(s.listen); err != nil {
+			return nil, err
 		}
 	}
 	if len(def.Exports) > 0 {
 		c.mem.exports.declare(def.Exports, c.opts.Export)
 	}
-	return nil
+	return s, nil
 }
 
-// inTurn runs jobs of which two instances must not be at work at a time.
-func (c *Component) inTurn(life, run context.Context, jobs []func(life, run context.Context)) {
+// accept refuses a batch that was on its way to an instance of another kind.
+func (s *source) accept(context.Context, payload) error { return s.c.admission.stoppedError() }
+
+func (s *source) begin(context.Context) (end func()) { return func() {} }
+
+// work polls, and runs the hook run and the timers, which two instances must not do
+// at a time.
+func (s *source) work(life, run context.Context) {
+	turn := s.c.mem.turn
 	select {
-	case c.mem.turn <- struct{}{}:
-		defer func() { <-c.mem.turn }()
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
 	case <-life.Done():
 		return
 	}
 	var wg sync.WaitGroup
-	for _, job := range jobs {
-		wg.Go(func() { job(life, run) })
-	}
+	wg.Go(func() { s.c.timers.run(life, run) })
+	wg.Go(func() {
+		s.c.collect(run, &s.c.mem.going.box)
+		if s.runs != nil {
+			s.runRun(life, run)
+		}
+	})
 	wg.Wait()
 }
 
-// endSource sends what is left to be sent when the source stops. If its node was
+// finish ends the source, unless another instance goes on with it, and waits until
+// requests are answered.
+func (s *source) finish(run context.Context) {
+	if cause := context.Cause(run); !errors.Is(cause, component.ErrReplaced) {
+		s.end(run, errors.Is(cause, component.ErrRemoved))
+	}
+	if s.routes != nil {
+		<-s.c.admission.close() // requests are bounded
+	}
+}
+
+// end sends what is left to be sent when the source stops. If its node was
 // removed, it also ends the series that timers and poll sent, of this instance
 // and of those before it that left that to it; when weir stops, the next process
 // continues them. run is Run's context and has ended.
-func (c *Component) endSource(run context.Context, removed bool) {
+func (s *source) end(run context.Context, removed bool) {
+	c := s.c
 	c.mem.turn <- struct{}{} // who has it was replaced, and ends soon
 	defer func() { <-c.mem.turn }()
 	var wg sync.WaitGroup
@@ -67,7 +96,7 @@ func (c *Component) endSource(run context.Context, removed bool) {
 	for _, t := range c.mem.allTimers() {
 		wg.Go(func() {
 			if removed {
-				c.endTimer(run, t)
+				c.timers.end(run, t)
 			} else {
 				c.collect(run, &t.box)
 			}

@@ -45,21 +45,21 @@ type runner struct {
 }
 
 // runRun calls run, again after an error, until life ends or it returns.
-func (c *Component) runRun(life, run context.Context) {
-	c.collect(run, &c.mem.going.box)
+func (s *source) runRun(life, run context.Context) {
+	c := s.c
 	idle := func(until time.Time) {
 		c.progress.update(func() { c.progress.next[hookRun] = until })
 	}
 	for backoff := minRunBackoff; ; backoff = min(2*backoff, maxRunBackoff) {
 		began := c.opts.Clock.Now()
-		err := c.runOnce(life, run, began.Add(backoff))
+		err := s.runOnce(life, run, began.Add(backoff))
 		if life.Err() != nil {
 			return
 		}
 		now := c.opts.Clock.Now()
 		if err == nil {
 			c.report.done(c.mem.going.source, nil)
-			if len(c.beats) == 0 && c.routes == nil {
+			if len(c.timers.beats) == 0 && s.routes == nil {
 				c.health.set(aspectErrors, component.Health{State: component.Exited, Message: "run has returned", Time: now})
 			}
 			idle(now.Add(maxEvery))
@@ -77,9 +77,10 @@ func (c *Component) runRun(life, run context.Context) {
 
 // runOnce calls run and sends what it emits. The hook is well when it goes on
 // after the time well.
-func (c *Component) runOnce(life, run context.Context, well time.Time) error {
+func (s *source) runOnce(life, run context.Context, well time.Time) error {
+	c := s.c
 	source := c.mem.going.source
-	w, err := c.runs.get(life)
+	w, err := s.runs.get(life)
 	if err != nil {
 		if e, ok := errors.AsType[*Error](err); ok {
 			c.report.errored(e)
@@ -87,7 +88,7 @@ func (c *Component) runOnce(life, run context.Context, well time.Time) error {
 		}
 		return err
 	}
-	defer c.putBack(c.runs, w)
+	defer c.pools.put(w)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(life))
 	defer context.AfterFunc(life, func() { cancel(errStops) })()
 	r := &runner{c: c, k: c.newCall(ctx, w, c.newTerms(ctx)), ctx: ctx, hook: &Hook{Name: hookRun}, went: time.Now()}

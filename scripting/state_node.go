@@ -127,11 +127,11 @@ func (c *Component) takeState(ctx context.Context) error {
 // migrate calls the hook migrate(old_state, old_version, ctx), which fills
 // ctx.state.
 func (c *Component) migrate(ctx context.Context, p *state.Plan) error {
-	w, err := c.pool.get(ctx)
+	w, err := c.pools.shared.get(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.putBack(c.pool, w)
+	defer c.pools.put(w)
 	old := oldState(c.host(w), p.Old)
 	_, err = c.newCall(ctx, w, c.newTerms(ctx)).hook(&Hook{Name: hookMigrate, Args: []Value{old, p.OldVersion}})
 	if err != nil {

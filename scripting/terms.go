@@ -15,9 +15,9 @@ type terms struct {
 	replay bool
 
 	// part is set for a part of a batch that has been admitted and whose end is
-	// reported as one. In mode partition it meets the VM of its shard.
-	part  bool
-	shard int
+	// reported as one. In mode partition, pool has the VM of its shard; nil: any VM.
+	part bool
+	pool *pool
 
 	// total is set for a part of a batch that the script failed on: it is how many
 	// records the batch has, whose limits the part has a share in. That the script

@@ -9,18 +9,19 @@ import (
 // Poll polls a source that Outside.Manual holds back, and returns when what it
 // emitted was sent.
 func (c *Component) Poll(ctx context.Context) error {
-	i := slices.IndexFunc(c.beats, func(b beat) bool { return b.poll })
+	i := slices.IndexFunc(c.timers.beats, func(b beat) bool { return b.poll })
 	if i < 0 {
 		return fmt.Errorf("cannot poll %s: it has no hook poll", c.script.name)
 	}
-	t := c.mem.timer(c.beats[i].key, c.opts.Clock.Now())
+	b := c.timers.beats[i]
+	t := c.mem.timer(b.key, c.opts.Clock.Now())
 	select {
 	case t.busy <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	defer func() { <-t.busy }()
-	c.tick(ctx, ctx, c.beats[i], t)
+	c.timers.tick(ctx, ctx, b, t)
 	return nil
 }
 

@@ -66,11 +66,20 @@ func (m *memory) allTimers() []*timer {
 	return slices.Collect(maps.Values(m.timers))
 }
 
-// runTimers runs the timers until ctx ends, which it does when another
-// instance takes over. run is Run's: what has begun may go on for as long.
-func (c *Component) runTimers(ctx, run context.Context) {
+// timers are the timers of an instance, poll among them.
+type timers struct {
+	c     *Component
+	beats []beat
+}
+
+func (ts *timers) add(b beat) { ts.beats = append(ts.beats, b) }
+
+// run runs the timers until ctx ends, which it does when another instance takes
+// over. run is Run's: what has begun may go on for as long.
+func (ts *timers) run(ctx, run context.Context) {
+	c := ts.c
 	var wg sync.WaitGroup
-	for key, t := range c.mem.goneTimers(c.beats) {
+	for key, t := range c.mem.goneTimers(ts.beats) {
 		wg.Go(func() {
 			select {
 			case t.busy <- struct{}{}:
@@ -78,13 +87,13 @@ func (c *Component) runTimers(ctx, run context.Context) {
 				return // the next instance ends it
 			}
 			defer func() { <-t.busy }()
-			if c.endTimer(run, t) {
+			if ts.end(run, t) {
 				c.mem.forgetTimer(key)
 			}
 		})
 	}
-	for _, b := range c.beats {
-		wg.Go(func() { c.runTimer(ctx, run, b, c.mem.timer(b.key, c.opts.Clock.Now())) })
+	for _, b := range ts.beats {
+		wg.Go(func() { ts.runTimer(ctx, run, b, c.mem.timer(b.key, c.opts.Clock.Now())) })
 	}
 	wg.Wait()
 }
@@ -95,9 +104,10 @@ func (m *memory) forgetTimer(key string) {
 	delete(m.timers, key)
 }
 
-// endTimer sends what a timer that is no more left to be sent, and the markers
+// end sends what a timer that is no more left to be sent, and the markers
 // of all that it emitted. It returns false when the next instance is to.
-func (c *Component) endTimer(run context.Context, t *timer) bool {
+func (ts *timers) end(run context.Context, t *timer) bool {
+	c := ts.c
 	c.collect(run, &t.box)
 	ctx, stop := c.sending(run)
 	defer stop()
@@ -126,15 +136,16 @@ type beat struct {
 const minPollBackoff = 30 * time.Second
 
 // first is when a beat rings first.
-func (c *Component) first(b beat, t *timer, now time.Time) time.Time {
-	if b.poll && !c.script.outside.Manual && (t.polls == 0 || t.failed || c.owesExports()) {
+func (ts *timers) first(b beat, t *timer, now time.Time) time.Time {
+	if b.poll && !ts.c.script.outside.Manual && (t.polls == 0 || t.failed || ts.c.owesExports()) {
 		return now
 	}
 	return t.next(now, b.interval)
 }
 
-func (c *Component) runTimer(ctx, run context.Context, b beat, t *timer) {
-	next := c.first(b, t, c.opts.Clock.Now())
+func (ts *timers) runTimer(ctx, run context.Context, b beat, t *timer) {
+	c := ts.c
+	next := ts.first(b, t, c.opts.Clock.Now())
 	ring := c.opts.Clock.NewTimer(next.Sub(c.opts.Clock.Now()))
 	defer ring.Stop()
 	c.collect(run, &t.box)
@@ -149,7 +160,7 @@ func (c *Component) runTimer(ctx, run context.Context, b beat, t *timer) {
 		last, failed := next, false
 		select {
 		case t.busy <- struct{}{}:
-			c.tick(ctx, run, b, t)
+			ts.tick(ctx, run, b, t)
 			failed = t.failed
 			<-t.busy
 		default: // the instance before is still at it
@@ -170,7 +181,8 @@ func (c *Component) runTimer(ctx, run context.Context, b beat, t *timer) {
 
 // tick runs the hook of a timer and sends what it emits, until it rings again: it
 // may have waited for a VM past its next ring.
-func (c *Component) tick(ctx, run context.Context, b beat, t *timer) {
+func (ts *timers) tick(ctx, run context.Context, b beat, t *timer) {
+	c := ts.c
 	hook := b.hook
 	hooked, stop := c.graceful(run)
 	started := time.Now()
