@@ -234,11 +234,3 @@ func allowText(a *AllowBlock, ls []lack) string {
 func (a *AllowBlock) list(kind string) []string {
 	return map[string][]string{"http": a.HTTP, "env": a.Env, "read": a.Read, "exec": a.Exec}[kind]
 }
-
-func quoteAnd(kind string, list []string) string {
-	q := make([]string, len(list))
-	for i, s := range list {
-		q[i] = fmt.Sprintf("%s %q", kind, s)
-	}
-	return strings.Join(q, " and ")
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -54,11 +55,11 @@ return weir.transform {
 }`
 
 // modulesCatalog is a catalog whose scripts have the standard library.
-func (f folder) modulesCatalog() component.Catalog {
-	f.t.Helper()
-	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, UserDir: f.dir, Modules: stdlib.Modules()})
+func modulesCatalog(f registrytest.Folder) component.Catalog {
+	f.T.Helper()
+	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, UserDir: f.Dir, Modules: stdlib.Modules()})
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	return c
 }
@@ -80,9 +81,9 @@ func inConfig(t *testing.T, r component.Registration, attrs string, sink *flowte
 
 // Blocks, targets and regular expressions come from the config into the script.
 func TestBlocksOfArguments(t *testing.T) {
-	f := newFolder(t)
-	f.write("a/b.lua", manyArgs)
-	r := lookup(t, f.modulesCatalog(), "a.b")
+	f := registrytest.NewFolder(t)
+	f.Write("a/b.lua", manyArgs)
+	r := registrytest.Lookup(t, modulesCatalog(f), "a.b")
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
@@ -96,7 +97,7 @@ func TestBlocksOfArguments(t *testing.T) {
 		}
 		n := componenttest.New(t, "a.b.x")
 		c := n.Build(t, r, args)
-		b := text(t, 1, "up 1\nx 2\ngo_y 3\nabc 4\n")
+		b := registrytest.Text(t, 1, "up 1\nx 2\ngo_y 3\nabc 4\n")
 		if err := c.(flow.MetricsConsumer).ConsumeMetrics(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +105,7 @@ func TestBlocksOfArguments(t *testing.T) {
 		if last := sink.Last(); last != nil {
 			got = string(batch.AppendTextAt(nil, last, 1000))
 		}
-		same(t, got, want)
+		registrytest.Same(t, got, want)
 	}
 	// Defaults: x is among the kinds, go_y matches.
 	check("tls { }", "up{addr=\"a:1\",re=\"true\"} 1\nabc{addr=\"a:1\",re=\"true\"} 4\n")
@@ -165,9 +166,9 @@ func TestBlocksOfArguments(t *testing.T) {
 // Two blocks with equal arguments compare equal, and different ones do not:
 // the engine leaves a node alone by that.
 func TestBlocksOfArgumentsCompare(t *testing.T) {
-	f := newFolder(t)
-	f.write("a/b.lua", manyArgs)
-	r := lookup(t, f.modulesCatalog(), "a.b")
+	f := registrytest.NewFolder(t)
+	f.Write("a/b.lua", manyArgs)
+	r := registrytest.Lookup(t, modulesCatalog(f), "a.b")
 	sink := flowtest.NewSink("sink")
 	args := func(attrs string) any {
 		a, ds := inConfig(t, r, attrs, sink)
@@ -188,9 +189,9 @@ func TestBlocksOfArgumentsCompare(t *testing.T) {
 }
 
 func TestDescribeBlocksOfArguments(t *testing.T) {
-	f := newFolder(t)
-	f.write("a/b.lua", manyArgs)
-	r := lookup(t, f.modulesCatalog(), "a.b")
+	f := registrytest.NewFolder(t)
+	f.Write("a/b.lua", manyArgs)
+	r := registrytest.Lookup(t, modulesCatalog(f), "a.b")
 	var got strings.Builder
 	for _, d := range config.Describe(r.NewArgs()) {
 		if strings.HasPrefix(d.Path, "script") || d.Path == "forward_to" {
@@ -198,7 +199,7 @@ func TestDescribeBlocksOfArguments(t *testing.T) {
 		}
 		fmt.Fprintf(&got, "%s: %s required=%v default=%s repeated=%v; %s\n", d.Path, d.Type, d.Required, d.Default, d.Repeated, r.Doc.Args[d.Path])
 	}
-	same(t, got.String(), `ts: list(map(string)) required=false default=[{ __address__ = "a:1" }] repeated=false; 
+	registrytest.Same(t, got.String(), `ts: list(map(string)) required=false default=[{ __address__ = "a:1" }] repeated=false; 
 re: string required=false default="^go_" repeated=false; A regular expression (RE2).
 kinds: list(string) required=false default=["x"] repeated=false; One of "x" or "y".
 by: map(list(string)) required=false default= repeated=false; One of "x" or "y".
@@ -236,13 +237,13 @@ tls.password: secret required=false default= repeated=false;
 
 // Mistakes in a declaration have the line of it.
 func TestArgumentDeclarations(t *testing.T) {
-	f := newFolder(t)
+	f := registrytest.NewFolder(t)
 	wrong := func(arg, want string) {
 		t.Helper()
-		path := f.write("a/b.lua", "local weir = require \"weir\"\nreturn weir.transform {\n args = {\n x = "+arg+"\n },\n metrics = function() end }")
-		c := f.modulesCatalog()
+		path := f.Write("a/b.lua", "local weir = require \"weir\"\nreturn weir.transform {\n args = {\n x = "+arg+"\n },\n metrics = function() end }")
+		c := modulesCatalog(f)
 		c.Refresh([]string{path})
-		r := lookup(t, c, "a.b")
+		r := registrytest.Lookup(t, c, "a.b")
 		if r.Err == nil || !strings.Contains(r.Err.Error(), want) || !strings.Contains(r.Err.Error(), "scripts/a/b.lua:") {
 			t.Errorf("%s\ngot  %v\nwant %s", arg, r.Err, want)
 		}

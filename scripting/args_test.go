@@ -11,8 +11,8 @@ import (
 	"github.com/grafana/alloy/syntax/vm"
 
 	"github.com/weir-run/weir/engine/component"
-	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 )
 
 func decode(t *testing.T, r component.Registration, attrs string) (any, error) {
@@ -28,8 +28,8 @@ func decode(t *testing.T, r component.Registration, attrs string) (any, error) {
 
 // TestDecodeErrors checks that the config's mistakes have line and column.
 func TestDecodeErrors(t *testing.T) {
-	f := newFolder(t)
-	f.write("a/b.lua", `
+	f := registrytest.NewFolder(t)
+	f.Write("a/b.lua", `
 		local weir = require "weir"
 		return weir.transform {
 			args = {
@@ -39,7 +39,7 @@ func TestDecodeErrors(t *testing.T) {
 			},
 			metrics = function() end,
 		}`)
-	r := lookup(t, f.catalog(nil), "a.b")
+	r := registrytest.Lookup(t, f.Catalog(nil), "a.b")
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
@@ -86,14 +86,14 @@ func TestDecodeErrors(t *testing.T) {
 
 // Arguments that are equal must compare equal: the engine leaves a node alone then.
 func TestArgsCompare(t *testing.T) {
-	f := newFolder(t)
-	f.write("a/b.lua", `
+	f := registrytest.NewFolder(t)
+	f.Write("a/b.lua", `
 		local weir = require "weir"
 		return weir.transform {
 			args = { l = weir.arg.list { default = { "a" } }, e = weir.arg.enum { values = { "x", "y" }, default = "x" }, o = weir.arg.int { optional = true } },
 			metrics = function() end,
 		}`)
-	r := lookup(t, f.catalog(nil), "a.b")
+	r := registrytest.Lookup(t, f.Catalog(nil), "a.b")
 	args := func(attrs string) any {
 		a, err := decode(t, r, "forward_to = []\n"+attrs)
 		if err != nil {
@@ -110,36 +110,4 @@ func TestArgsCompare(t *testing.T) {
 			t.Errorf("%q is equal to o = 1", other)
 		}
 	}
-}
-
-func decodeInto(args any, attrs string, sink *flowtest.Sink) error {
-	if !reflect.ValueOf(args).Elem().FieldByName("ForwardTo").IsValid() { // it sends nothing
-		return evaluate(args, patient(attrs), nil)
-	}
-	return evaluate(args, "forward_to = [sink]\n"+patient(attrs), sink.Receiver())
-}
-
-// patient gives scripts more time than they have by default, unless attrs says
-// how much: a machine may be that busy, and the race detector is slow.
-func patient(attrs string) string {
-	const limits = "script {\nlimits { time = \"10s\" }\n"
-	if strings.Contains(attrs, "limits") {
-		return attrs
-	}
-	if before, after, ok := strings.Cut(attrs, "script {"); ok {
-		return before + limits + after
-	}
-	return attrs + "\n" + limits + "}"
-}
-
-func decodeTo(args any, r *flow.Receiver) error {
-	return evaluate(args, "forward_to = [sink]\n"+patient(""), r)
-}
-
-func evaluate(args any, config string, r *flow.Receiver) error {
-	file, err := parser.ParseFile("test.alloy", []byte(config))
-	if err != nil {
-		return err
-	}
-	return vm.New(file).Evaluate(vm.NewScope(map[string]any{"sink": r}), args)
 }

@@ -86,23 +86,23 @@ func (s *entry) audit(lang Language, files []File) *Audit {
 // Block reads the arguments of a block of the script, as its registration's
 // NewArgs made them.
 func (a *Audit) Block(args any) AuditBlock {
-	block := scriptArgs(a.script.def, args).block
+	own := scriptArgs(a.script.def, args).block
 	b := AuditBlock{
-		Allow:       AuditAllow{HTTP: nonNil(block.Allow.HTTP), Env: nonNil(block.Allow.Env), Read: nonNil(block.Allow.Read), Exec: nonNil(block.Allow.Exec)},
+		Allow:       AuditAllow{HTTP: nonNil(own.Allow.HTTP), Env: nonNil(own.Allow.Env), Read: nonNil(own.Allow.Read), Exec: nonNil(own.Allow.Exec)},
 		Missing:     []string{},
 		Unneeded:    []string{},
-		Concurrency: block.Concurrency, OnError: block.OnError, OnReload: block.OnReload,
+		Concurrency: own.Concurrency, OnError: own.OnError, OnReload: own.OnReload,
 	}
-	b.Limits, _ = config.Redact(block.Limits).(map[string]any)
-	if block.Limits.State == 0 {
+	b.Limits, _ = config.Redact(own.Limits).(map[string]any)
+	if own.Limits.State == 0 {
 		delete(b.Limits, "state") // that of all nodes together
 	}
-	if g, err := block.Allow.grants(); err == nil {
+	if g, err := own.Allow.grants(); err == nil {
 		for _, l := range lacking(a.script.def.Needs, g) {
 			b.Missing = append(b.Missing, l.what)
 		}
 	}
-	unneeded := unneeded(a.script.def.Needs, &block.Allow)
+	unneeded := unneeded(a.script.def.Needs, &own.Allow)
 	for _, kind := range needKinds {
 		for _, p := range unneeded[kind] {
 			b.Unneeded = append(b.Unneeded, kind+" "+p)

@@ -2,8 +2,22 @@ package scripting
 
 import "maps"
 
-// hostDocs are the manual of what every scripted block has.
-var hostDocs = withDocs(withDocs(allowDocs, listenDocs), map[string]string{
+// hostDocs returns the manual of what the blocks of a kind have besides the
+// script's arguments.
+func hostDocs(kind ComponentKind) map[string]string {
+	docs := map[string]string{}
+	all := []map[string]string{commonDocs, allowDocs, listenDocs}
+	if kind == Sink {
+		all = append(all, sinkDocs)
+	}
+	for _, some := range all {
+		maps.Copy(docs, some)
+	}
+	return docs
+}
+
+// commonDocs are the manual of what every scripted block has.
+var commonDocs = map[string]string{
 	"forward_to":                 "Receivers of what the script leaves.",
 	"interval":                   "How often poll is called. The first time is at once.",
 	"script":                     "The host's side of the block.",
@@ -21,7 +35,7 @@ var hostDocs = withDocs(withDocs(allowDocs, listenDocs), map[string]string{
 	"script.limits.state":        "How many bytes the entries of all of ctx.state may have together, in memory and on disk, each with its key, its value and 128 bytes. By default 256 MiB, as long as the state of all nodes has less than 1 GiB; a node with a limit of its own does not depend on others. An entry more is refused, or evicts those before it, and weir_script_state_entries_refused_total or …_evicted_total counts it.",
 	"script.limits.emit":         "How many records one call may emit. By default ten for each record of the batch, plus 10,000; of a source 100,000.",
 	"script.limits.output":       "How many bytes of lines, labels and metadata one call may set and emit, whether or not they are set again later, plus 4 KiB for each record of the batch and what its lines have. One line counts for each record that it is set to.",
-})
+}
 
 // allowDocs are the manual of the blocks allow and http.
 var allowDocs = map[string]string{
@@ -65,11 +79,4 @@ var sinkDocs = map[string]string{
 	"journal.max_age":   "Age above which records that could not be sent are dropped and counted. The journal of a node that went is kept as long: its records are sent when the node is there again, or another one of the same script with the same arguments.",
 	"journal.fsync":     "When what was written is forced to the disk: \"none\" (the kernel decides), \"interval\" (every second) or \"always\" (before a batch is accepted).",
 	"journal.on_full":   "What a full journal does: \"block\" (the sources wait) or \"drop_oldest\".",
-}
-
-// withDocs returns both.
-func withDocs(a, b map[string]string) map[string]string {
-	out := maps.Clone(a)
-	maps.Copy(out, b)
-	return out
 }

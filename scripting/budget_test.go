@@ -112,13 +112,13 @@ func exceed(t testing.TB, lang, hook string, e excess) error {
 	n := newNode(t)
 	var err error
 	n.cat, err = scripting.NewCatalog(scripting.Options{
-		Languages: []scripting.Language{lua.New(), js.New()}, UserDir: n.f.dir, Modules: stdlib.Modules(),
+		Languages: []scripting.Language{lua.New(), js.New()}, UserDir: n.f.Dir, Modules: stdlib.Modules(),
 		Outside: scripting.Outside{GrantAll: true, HTTP: floods{}},
 	})
 	if err != nil {
 		return err
 	}
-	path := n.f.write("a/b."+lang, budgetScript(lang, hook, e))
+	path := n.f.Write("a/b."+lang, budgetScript(lang, hook, e))
 	n.cat.Refresh([]string{path})
 	r, _ := n.cat.Lookup("a.b")
 	if r.Err != nil {

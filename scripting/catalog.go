@@ -22,9 +22,6 @@ import (
 	"github.com/weir-run/weir/scripting/versions"
 )
 
-// MaxFileSize is how large a script or module may be, in bytes.
-const MaxFileSize = 256 << 10
-
 // Options are what a catalog of scripts is made from.
 type Options struct {
 	Languages []Language

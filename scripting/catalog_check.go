@@ -3,6 +3,7 @@ package scripting
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/weir-run/weir/engine/component"
 )
@@ -22,15 +23,15 @@ func (s *entry) check(args any, settled func(string) bool) []*component.Argument
 
 // checkGrants checks script.allow: what is lacking is an error, what is granted
 // for nothing a warning.
-func (s *entry) checkGrants(block ScriptBlock) (es []*component.ArgumentError) {
-	g, err := block.Allow.grants()
+func (s *entry) checkGrants(b ScriptBlock) (es []*component.ArgumentError) {
+	g, err := b.Allow.grants()
 	if err != nil {
 		return nil // Validate said so
 	}
-	if e := lackError(s.name, &block.Allow, lacking(s.def.Needs, g)); e != nil {
+	if e := lackError(s.name, &b.Allow, lacking(s.def.Needs, g)); e != nil {
 		es = append(es, e)
 	}
-	unneeded := unneeded(s.def.Needs, &block.Allow)
+	unneeded := unneeded(s.def.Needs, &b.Allow)
 	for _, kind := range needKinds {
 		if list := unneeded[kind]; len(list) > 0 {
 			es = append(es, &component.ArgumentError{
@@ -103,4 +104,12 @@ func (c *Checks) check(p Program, t Tested) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func quoteAnd(kind string, list []string) string {
+	q := make([]string, len(list))
+	for i, s := range list {
+		q[i] = fmt.Sprintf("%s %q", kind, s)
+	}
+	return strings.Join(q, " and ")
 }

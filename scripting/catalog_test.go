@@ -8,100 +8,30 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
-	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/lua"
 )
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("WEIR_TEST_SINK_DIR"); dir != "" {
-		sinkForever(dir, os.Getenv("WEIR_TEST_SINK_URL"))
-	}
-	goleak.VerifyTestMain(m)
-}
-
-const script = "local weir = require \"weir\"\nreturn weir.transform { metrics = function(batch) end }\n"
-
-// other is Lua under another extension.
-type other struct{ *lua.Language }
-
-func (other) Name() string         { return "other" }
-func (other) Extensions() []string { return []string{".other"} }
-
-// folder is a scripts folder on disk.
-type folder struct {
-	t   testing.TB
-	dir string
-}
-
-// newFolder returns the folder scripts of the working directory.
-func newFolder(t testing.TB) folder {
-	t.Helper()
-	dir := t.TempDir()
-	t.Chdir(dir)
-	return folder{t, filepath.Join(dir, "scripts")}
-}
-
-func (f folder) write(path, text string) string {
-	f.t.Helper()
-	full := filepath.Join(f.dir, filepath.FromSlash(path))
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-		f.t.Fatal(err)
-	}
-	return full
-}
-
-func (f folder) catalog(embedded map[string]string) component.Catalog {
-	f.t.Helper()
-	files := fstest.MapFS{}
-	for path, text := range embedded {
-		files[path] = &fstest.MapFile{Data: []byte(text)}
-	}
-	c, err := scripting.NewCatalog(scripting.Options{
-		Languages: []scripting.Language{lua.New(), other{lua.New()}}, UserDir: f.dir, Embedded: files,
-	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return c
-}
-
-func lookup(t *testing.T, c component.Catalog, name string) component.Registration {
-	t.Helper()
-	r, ok := c.Lookup(name)
-	if !ok {
-		t.Fatalf("%s is not known; known are %v", name, c.Names())
-	}
-	if r.Name != name {
-		t.Errorf("got the registration of %q for %q", r.Name, name)
-	}
-	return r
-}
-
 func TestNames(t *testing.T) {
-	f := newFolder(t)
+	f := registrytest.NewFolder(t)
 	for _, path := range []string{
 		"http/paths.lua", "a/b/c.lua", "x/y.other",
 		"http/_private.lua", "_hidden/x.lua", "http/paths_test.lua", "http/paths.test.lua", "lib/x.lua",
 		"http/readme.md", "..data/x.lua", "http/.#paths.lua", "my-lib/lib/_x.lua",
 	} {
-		f.write(path, script)
+		f.Write(path, registrytest.Script)
 	}
-	c := f.catalog(map[string]string{"demo/x.lua": script, "http/paths.lua": script, "lib/y.lua": "return 1"})
+	c := f.Catalog(map[string]string{"demo/x.lua": registrytest.Script, "http/paths.lua": registrytest.Script, "lib/y.lua": "return 1"})
 	want := []string{"a.b.c", "demo.x", "http.paths", "x.y"}
 	if diff := cmp.Diff(want, c.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	for _, name := range want {
-		if r := lookup(t, c, name); r.Err != nil || r.Version == "" || r.Build == nil {
+		if r := registrytest.Lookup(t, c, name); r.Err != nil || r.Version == "" || r.Build == nil {
 			t.Errorf("%s: got version %q, error %v", name, r.Version, r.Err)
 		}
 	}
@@ -110,23 +40,23 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q is known", name)
 		}
 	}
-	if diff := cmp.Diff([]string{f.dir}, c.Roots()); diff != "" {
+	if diff := cmp.Diff([]string{f.Dir}, c.Roots()); diff != "" {
 		t.Errorf("roots (-want +got):\n%s", diff)
 	}
-	if doc := lookup(t, c, "http.paths").Doc.Summary; !strings.Contains(doc, "Defined in scripts/http/paths.lua, which replaces the component of this name that ships with weir.") {
+	if doc := registrytest.Lookup(t, c, "http.paths").Doc.Summary; !strings.Contains(doc, "Defined in scripts/http/paths.lua, which replaces the component of this name that ships with weir.") {
 		t.Errorf("got summary %q", doc)
 	}
-	if doc := lookup(t, c, "demo.x").Doc.Summary; !strings.Contains(doc, "Ships with weir.") {
+	if doc := registrytest.Lookup(t, c, "demo.x").Doc.Summary; !strings.Contains(doc, "Ships with weir.") {
 		t.Errorf("got summary %q", doc)
 	}
 }
 
 func TestTwoFilesOfOneName(t *testing.T) {
-	f := newFolder(t)
-	lu := f.write("a/b.lua", script)
-	ot := f.write("a/b.other", script)
-	c := f.catalog(nil)
-	r := lookup(t, c, "a.b")
+	f := registrytest.NewFolder(t)
+	lu := f.Write("a/b.lua", registrytest.Script)
+	ot := f.Write("a/b.other", registrytest.Script)
+	c := f.Catalog(nil)
+	r := registrytest.Lookup(t, c, "a.b")
 	if r.Err == nil || r.Err.Error() != "cannot tell which file is a.b: there are scripts/a/b.lua and scripts/a/b.other" {
 		t.Errorf("got %v", r.Err)
 	}
@@ -137,7 +67,7 @@ func TestTwoFilesOfOneName(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Refresh([]string{ot})
-	if r := lookup(t, c, "a.b"); r.Err != nil {
+	if r := registrytest.Lookup(t, c, "a.b"); r.Err != nil {
 		t.Errorf("after one is gone: %v", r.Err)
 	}
 }
@@ -145,33 +75,33 @@ func TestTwoFilesOfOneName(t *testing.T) {
 // Positions are paths that a terminal can open, and the version does not depend
 // on where weir was started.
 func TestPaths(t *testing.T) {
-	f := newFolder(t)
-	f.write("a/b.lua", "local x = = 1")
-	f.write("a/c.lua", "local y = require \"y\"\n"+script)
-	f.write("lib/y.lua", "return 1")
+	f := registrytest.NewFolder(t)
+	f.Write("a/b.lua", "local x = = 1")
+	f.Write("a/c.lua", "local y = require \"y\"\n"+registrytest.Script)
+	f.Write("lib/y.lua", "return 1")
 	var versions []string
 	g := func(work, want string) {
 		t.Helper()
 		t.Chdir(work)
-		c := f.catalog(nil)
-		if r := lookup(t, c, "a.b"); r.Err == nil || !strings.HasPrefix(r.Err.Error(), want+":1:11: syntax error") {
+		c := f.Catalog(nil)
+		if r := registrytest.Lookup(t, c, "a.b"); r.Err == nil || !strings.HasPrefix(r.Err.Error(), want+":1:11: syntax error") {
 			t.Errorf("in %s: got %v, want %s", work, r.Err, want)
 		}
-		versions = append(versions, lookup(t, c, "a.c").Version)
+		versions = append(versions, registrytest.Lookup(t, c, "a.c").Version)
 	}
-	g(filepath.Dir(f.dir), "scripts/a/b.lua")
-	g(f.dir, "a/b.lua")
-	g(filepath.Join(f.dir, "lib"), filepath.ToSlash(f.dir)+"/a/b.lua")
-	g(t.TempDir(), filepath.ToSlash(f.dir)+"/a/b.lua")
+	g(filepath.Dir(f.Dir), "scripts/a/b.lua")
+	g(f.Dir, "a/b.lua")
+	g(filepath.Join(f.Dir, "lib"), filepath.ToSlash(f.Dir)+"/a/b.lua")
+	g(t.TempDir(), filepath.ToSlash(f.Dir)+"/a/b.lua")
 	if len(slices.Compact(versions)) != 1 {
 		t.Errorf("got versions %v, want one", versions)
 	}
 }
 
 func TestFileWithoutFolder(t *testing.T) {
-	f := newFolder(t)
-	f.write("paths.lua", script)
-	r := lookup(t, f.catalog(nil), "paths")
+	f := registrytest.NewFolder(t)
+	f.Write("paths.lua", registrytest.Script)
+	r := registrytest.Lookup(t, f.Catalog(nil), "paths")
 	want := "cannot make a component of scripts/paths.lua: put it into a folder, scripts/<namespace>/paths.lua is <namespace>.paths"
 	if r.Err == nil || r.Err.Error() != want {
 		t.Errorf("got %v, want %s", r.Err, want)
@@ -180,15 +110,15 @@ func TestFileWithoutFolder(t *testing.T) {
 
 // A file that no block can mean is listed, with the reason, and logged once.
 func TestMisnamedFiles(t *testing.T) {
-	f := newFolder(t)
-	dash := f.write("demo/my-tidy.lua", script)
-	f.write("demo/a b.lua", script)
-	f.write("9a/x.lua", script)
-	f.write("my.ns/x.lua", script)
-	f.write("demo/fine.lua", script)
+	f := registrytest.NewFolder(t)
+	dash := f.Write("demo/my-tidy.lua", registrytest.Script)
+	f.Write("demo/a b.lua", registrytest.Script)
+	f.Write("9a/x.lua", registrytest.Script)
+	f.Write("my.ns/x.lua", registrytest.Script)
+	f.Write("demo/fine.lua", registrytest.Script)
 	var log bytes.Buffer
 	c, err := scripting.NewCatalog(scripting.Options{
-		Languages: []scripting.Language{lua.New()}, UserDir: f.dir, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Languages: []scripting.Language{lua.New()}, UserDir: f.Dir, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +128,7 @@ func TestMisnamedFiles(t *testing.T) {
 	}
 	g := func(name, want string) {
 		t.Helper()
-		if r := lookup(t, c, name); r.Err == nil || !strings.HasPrefix(r.Err.Error(), want) {
+		if r := registrytest.Lookup(t, c, name); r.Err == nil || !strings.HasPrefix(r.Err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", name, r.Err, want)
 		}
 	}
@@ -214,17 +144,17 @@ func TestMisnamedFiles(t *testing.T) {
 		}
 	}
 	warnings(4)
-	c.Refresh([]string{f.dir})
+	c.Refresh([]string{f.Dir})
 	warnings(4)
-	f.write("demo/new-one.lua", script)
-	c.Refresh([]string{f.dir})
+	f.Write("demo/new-one.lua", registrytest.Script)
+	c.Refresh([]string{f.Dir})
 	warnings(5)
-	if err := os.Rename(dash, filepath.Join(f.dir, "demo", "my_tidy.lua")); err != nil {
+	if err := os.Rename(dash, filepath.Join(f.Dir, "demo", "my_tidy.lua")); err != nil {
 		t.Fatal(err)
 	}
 	c.Refresh([]string{dash})
 	warnings(5)
-	if r := lookup(t, c, "demo.my_tidy"); r.Err != nil {
+	if r := registrytest.Lookup(t, c, "demo.my_tidy"); r.Err != nil {
 		t.Error(r.Err)
 	}
 	if _, ok := c.Lookup("demo/my-tidy.lua"); ok {
@@ -235,16 +165,16 @@ func TestMisnamedFiles(t *testing.T) {
 // The version follows the content of the file and of all it requires, and
 // Sources are all files whose change may change it.
 func TestVersionAndSources(t *testing.T) {
-	f := newFolder(t)
-	main := f.write("a/b.lua", "local one = require \"one\"\n"+script)
-	one := f.write("lib/one.lua", "return require \"deep.two\"")
-	two := f.write("lib/deep/two.lua", "return 1")
-	f.write("lib/unused.lua", "return 1")
-	f.write("c/d.lua", script)
-	c := f.catalog(nil)
+	f := registrytest.NewFolder(t)
+	main := f.Write("a/b.lua", "local one = require \"one\"\n"+registrytest.Script)
+	one := f.Write("lib/one.lua", "return require \"deep.two\"")
+	two := f.Write("lib/deep/two.lua", "return 1")
+	f.Write("lib/unused.lua", "return 1")
+	f.Write("c/d.lua", registrytest.Script)
+	c := f.Catalog(nil)
 	candidate := func(path string) string { return strings.TrimSuffix(path, ".lua") + ".other" }
 
-	r := lookup(t, c, "a.b")
+	r := registrytest.Lookup(t, c, "a.b")
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
@@ -253,101 +183,101 @@ func TestVersionAndSources(t *testing.T) {
 	}
 	change := func(path, text string, changes bool) {
 		t.Helper()
-		before := lookup(t, c, "a.b").Version
-		f.write(path, text)
-		c.Refresh([]string{filepath.Join(f.dir, path)})
-		if got := lookup(t, c, "a.b"); (got.Version != before) != changes || got.Err != nil {
+		before := registrytest.Lookup(t, c, "a.b").Version
+		f.Write(path, text)
+		c.Refresh([]string{filepath.Join(f.Dir, path)})
+		if got := registrytest.Lookup(t, c, "a.b"); (got.Version != before) != changes || got.Err != nil {
 			t.Errorf("%s: version changed: %v, want %v; error %v", path, got.Version != before, changes, got.Err)
 		}
 	}
-	change("a/b.lua", "local one = require \"one\"\n"+script, false) // the same content
-	change("a/b.lua", "local one = require \"one\"\n"+script+"-- x", true)
+	change("a/b.lua", "local one = require \"one\"\n"+registrytest.Script, false) // the same content
+	change("a/b.lua", "local one = require \"one\"\n"+registrytest.Script+"-- x", true)
 	change("lib/one.lua", "return require \"deep.two\" -- x", true)
 	change("lib/deep/two.lua", "return 2", true)
 	change("lib/unused.lua", "return 2", false)
-	change("c/d.lua", script+"-- x", false)
+	change("c/d.lua", registrytest.Script+"-- x", false)
 	change("lib/one.lua", "return 3", true) // two is not required any more
 	change("lib/deep/two.lua", "return )", false)
 }
 
 // What is broken says which files can repair it.
 func TestRepair(t *testing.T) {
-	f := newFolder(t)
-	f.write("a/b.lua", "local x = require \"x\"\n"+script)
-	c := f.catalog(nil)
-	r := lookup(t, c, "a.b")
+	f := registrytest.NewFolder(t)
+	f.Write("a/b.lua", "local x = require \"x\"\n"+registrytest.Script)
+	c := f.Catalog(nil)
+	r := registrytest.Lookup(t, c, "a.b")
 	if r.Err == nil || !strings.HasPrefix(r.Err.Error(), `scripts/a/b.lua:1: cannot require "x": module not found`) {
 		t.Fatalf("got %v", r.Err)
 	}
-	missing := filepath.Join(f.dir, "lib", "x.lua")
+	missing := filepath.Join(f.Dir, "lib", "x.lua")
 	if !strings.Contains(strings.Join(r.Sources, "\n"), missing) {
 		t.Errorf("%s is not among the sources %v", missing, r.Sources)
 	}
-	f.write("lib/x.lua", "return (")
+	f.Write("lib/x.lua", "return (")
 	c.Refresh([]string{missing})
-	if r = lookup(t, c, "a.b"); r.Err == nil || !strings.HasPrefix(r.Err.Error(), "scripts/lib/x.lua:1: syntax error at the end of the file") {
+	if r = registrytest.Lookup(t, c, "a.b"); r.Err == nil || !strings.HasPrefix(r.Err.Error(), "scripts/lib/x.lua:1: syntax error at the end of the file") {
 		t.Errorf("got %v", r.Err)
 	}
-	f.write("lib/x.lua", "return 1")
+	f.Write("lib/x.lua", "return 1")
 	c.Refresh([]string{missing})
-	if r = lookup(t, c, "a.b"); r.Err != nil {
+	if r = registrytest.Lookup(t, c, "a.b"); r.Err != nil {
 		t.Errorf("got %v", r.Err)
 	}
 	// Without Refresh the catalog answers as before; a folder drops all below.
-	f.write("a/b.lua", "broken")
-	if r = lookup(t, c, "a.b"); r.Err != nil {
+	f.Write("a/b.lua", "broken")
+	if r = registrytest.Lookup(t, c, "a.b"); r.Err != nil {
 		t.Errorf("without Refresh: %v", r.Err)
 	}
-	c.Refresh([]string{filepath.Join(f.dir, "a")})
-	if r = lookup(t, c, "a.b"); r.Err == nil {
+	c.Refresh([]string{filepath.Join(f.Dir, "a")})
+	if r = registrytest.Lookup(t, c, "a.b"); r.Err == nil {
 		t.Error("after Refresh of the folder the old version is known")
 	}
 }
 
 func TestUserFileReplacesEmbedded(t *testing.T) {
-	f := newFolder(t)
-	c := f.catalog(map[string]string{
-		"demo/x.lua": "local a = require \"a\"\n" + script, "lib/a.lua": "return 1",
+	f := registrytest.NewFolder(t)
+	c := f.Catalog(map[string]string{
+		"demo/x.lua": "local a = require \"a\"\n" + registrytest.Script, "lib/a.lua": "return 1",
 	})
-	shipped := lookup(t, c, "demo.x")
-	user := filepath.Join(f.dir, "demo", "x.lua")
+	shipped := registrytest.Lookup(t, c, "demo.x")
+	user := filepath.Join(f.Dir, "demo", "x.lua")
 	if shipped.Err != nil || !strings.Contains(strings.Join(shipped.Sources, "\n"), user) {
 		t.Fatalf("got error %v, sources %v, want %s among them", shipped.Err, shipped.Sources, user)
 	}
 	// A user's module does not reach into a shipped script.
-	f.write("lib/a.lua", "return )")
-	c.Refresh([]string{filepath.Join(f.dir, "lib", "a.lua")})
-	if r := lookup(t, c, "demo.x"); r.Err != nil || r.Version != shipped.Version {
+	f.Write("lib/a.lua", "return )")
+	c.Refresh([]string{filepath.Join(f.Dir, "lib", "a.lua")})
+	if r := registrytest.Lookup(t, c, "demo.x"); r.Err != nil || r.Version != shipped.Version {
 		t.Errorf("a user's module changed a shipped script: %v", r.Err)
 	}
-	f.write("demo/x.lua", script)
+	f.Write("demo/x.lua", registrytest.Script)
 	c.Refresh([]string{user})
-	if r := lookup(t, c, "demo.x"); r.Err != nil || r.Version == shipped.Version {
+	if r := registrytest.Lookup(t, c, "demo.x"); r.Err != nil || r.Version == shipped.Version {
 		t.Errorf("the user's file does not replace the shipped one: %v", r.Err)
 	}
 	if err := os.Remove(user); err != nil {
 		t.Fatal(err)
 	}
 	c.Refresh([]string{user})
-	if r := lookup(t, c, "demo.x"); r.Version != shipped.Version {
+	if r := registrytest.Lookup(t, c, "demo.x"); r.Version != shipped.Version {
 		t.Error("the shipped one does not come back")
 	}
 }
 
 // A mounted ConfigMap is links through ..data.
 func TestSymlinks(t *testing.T) {
-	f := newFolder(t)
-	f.write("http/..2024/paths.lua", script)
+	f := registrytest.NewFolder(t)
+	f.Write("http/..2024/paths.lua", registrytest.Script)
 	for link, to := range map[string]string{"..data": "..2024", "paths.lua": "..data/paths.lua"} {
-		if err := os.Symlink(to, filepath.Join(f.dir, "http", link)); err != nil {
+		if err := os.Symlink(to, filepath.Join(f.Dir, "http", link)); err != nil {
 			t.Skip(err)
 		}
 	}
-	if err := os.Symlink("..", filepath.Join(f.dir, "http", "loop")); err != nil {
+	if err := os.Symlink("..", filepath.Join(f.Dir, "http", "loop")); err != nil {
 		t.Fatal(err)
 	}
-	c := f.catalog(nil)
-	if r := lookup(t, c, "http.paths"); r.Err != nil {
+	c := f.Catalog(nil)
+	if r := registrytest.Lookup(t, c, "http.paths"); r.Err != nil {
 		t.Error(r.Err)
 	}
 	if n := len(c.Names()); n > 100 {
@@ -356,30 +286,30 @@ func TestSymlinks(t *testing.T) {
 }
 
 func TestNoFolder(t *testing.T) {
-	f := newFolder(t)
-	c := f.catalog(nil)
+	f := registrytest.NewFolder(t)
+	c := f.Catalog(nil)
 	if got := c.Names(); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
-	path := f.write("a/b.lua", script)
+	path := f.Write("a/b.lua", registrytest.Script)
 	c.Refresh([]string{path})
-	if r := lookup(t, c, "a.b"); r.Err != nil {
+	if r := registrytest.Lookup(t, c, "a.b"); r.Err != nil {
 		t.Error(r.Err)
 	}
 }
 
 func TestUnreadable(t *testing.T) {
-	f := newFolder(t)
-	f.write("a/big.lua", strings.Repeat("-", scripting.MaxFileSize+1))
-	r := lookup(t, f.catalog(nil), "a.big")
+	f := registrytest.NewFolder(t)
+	f.Write("a/big.lua", strings.Repeat("-", scripting.MaxFileSize+1))
+	r := registrytest.Lookup(t, f.Catalog(nil), "a.big")
 	if r.Err == nil || r.Err.Error() != "cannot use script scripts/a/big.lua: it is larger than 256 KiB" {
 		t.Errorf("got %v", r.Err)
 	}
 }
 
 func TestDoc(t *testing.T) {
-	f := newFolder(t)
-	f.write("http/paths.lua", `-- scripts/http/paths.lua
+	f := registrytest.NewFolder(t)
+	f.Write("http/paths.lua", `-- scripts/http/paths.lua
 -- Folds ids.
 --
 -- More of it.
@@ -399,9 +329,9 @@ return weir.transform {
 	},
 	metrics = function() end,
 }`)
-	f.write("http/plain.lua", strings.Replace(script, "metrics =", "args = { keep = weir.arg.list { of = weir.arg.int {} }, m = weir.arg.enum { values = { \"x\" } } }, metrics =", 1))
-	c := f.catalog(nil)
-	doc := lookup(t, c, "http.paths").Doc
+	f.Write("http/plain.lua", strings.Replace(registrytest.Script, "metrics =", "args = { keep = weir.arg.list { of = weir.arg.int {} }, m = weir.arg.enum { values = { \"x\" } } }, metrics =", 1))
+	c := f.Catalog(nil)
+	doc := registrytest.Lookup(t, c, "http.paths").Doc
 	if want := "Folds ids.\n\nMore of it.\n\nDefined in scripts/http/paths.lua."; doc.Summary != want {
 		t.Errorf("got summary %q, want %q", doc.Summary, want)
 	}
@@ -411,24 +341,24 @@ return weir.transform {
 	if doc.Args["region"] != "Where it runs." || doc.Args["mode"] != `One of "x" or "y".` || doc.Args["script.limits.time"] == "" {
 		t.Errorf("got args %v", doc.Args)
 	}
-	if want := "http.plain \"default\" {\n  keep = [1]\n  m = \"x\"\n  forward_to = [prometheus.remote_write.default.receiver]\n}\n"; lookup(t, c, "http.plain").Doc.Example != want {
-		t.Errorf("got example %q, want %q", lookup(t, c, "http.plain").Doc.Example, want)
+	if want := "http.plain \"default\" {\n  keep = [1]\n  m = \"x\"\n  forward_to = [prometheus.remote_write.default.receiver]\n}\n"; registrytest.Lookup(t, c, "http.plain").Doc.Example != want {
+		t.Errorf("got example %q, want %q", registrytest.Lookup(t, c, "http.plain").Doc.Example, want)
 	}
 }
 
 func TestNamespace(t *testing.T) {
-	f := newFolder(t)
-	paths := f.write("http/paths.lua", script)
-	f.write("top.lua", script)
-	f.write("my-top.lua", script)
-	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, UserDir: f.dir, Namespace: "acme"})
+	f := registrytest.NewFolder(t)
+	paths := f.Write("http/paths.lua", registrytest.Script)
+	f.Write("top.lua", registrytest.Script)
+	f.Write("my-top.lua", registrytest.Script)
+	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, UserDir: f.Dir, Namespace: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"acme.http.paths", "acme.top", "my-top.lua"}, c.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
-	r := lookup(t, c, "acme.http.paths")
+	r := registrytest.Lookup(t, c, "acme.http.paths")
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
@@ -438,12 +368,12 @@ func TestNamespace(t *testing.T) {
 	if _, ok := c.Lookup("http.paths"); ok {
 		t.Error("http.paths is known without its namespace")
 	}
-	if r := lookup(t, c, "acme.top"); r.Err != nil {
+	if r := registrytest.Lookup(t, c, "acme.top"); r.Err != nil {
 		t.Errorf("got %v for a file whose folder is the namespace", r.Err)
 	}
 
 	for _, bad := range []string{"my-acme", "acme.", "1"} {
-		if _, err := scripting.NewCatalog(scripting.Options{UserDir: f.dir, Namespace: bad}); err == nil || !strings.Contains(err.Error(), bad) {
+		if _, err := scripting.NewCatalog(scripting.Options{UserDir: f.Dir, Namespace: bad}); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("namespace %q: got %v, want an error that names it", bad, err)
 		}
 	}

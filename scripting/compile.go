@@ -10,9 +10,6 @@ import (
 )
 
 const (
-	// CompileTime is how long a script and what it imports may take to compile. Any
-	// that people write takes far less than a second.
-	CompileTime = 10 * time.Second
 	// compilePatience is for how long a lookup waits in a weir that runs.
 	compilePatience = time.Second
 	// maxOverdue is how many compilations may go on behind their time. Nothing can

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/lua"
 )
 
@@ -39,17 +40,17 @@ func (l *slowLua) compiledTimes() int {
 	return l.times
 }
 
-// compiled is a folder of scripts with a language that is slow, and what its
+// compiled is a registrytest.Folder of scripts with a language that is slow, and what its
 // catalog said has changed.
 func compiled(t *testing.T, texts map[string]string) (l *slowLua, c component.Catalog, changes chan []string, value func(metric int) float64) {
 	t.Helper()
-	f := &folder{t: t, dir: t.TempDir()}
+	f := &registrytest.Folder{T: t, Dir: t.TempDir()}
 	for name, text := range texts {
-		f.write(name, text)
+		f.Write(name, text)
 	}
 	l = &slowLua{Language: lua.New(), let: make(chan struct{})}
 	p := scripting.NewCompilers(0)
-	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{l}, UserDir: f.dir, Compilers: p})
+	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{l}, UserDir: f.Dir, Compilers: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func compiled(t *testing.T, texts map[string]string) (l *slowLua, c component.Ca
 // others are answered, and the version is there when it is done.
 func TestCompileTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c, changes, value := compiled(t, map[string]string{"a/slow.lua": "-- slow\n" + script, "a/fast.lua": script})
+		l, c, changes, value := compiled(t, map[string]string{"a/slow.lua": "-- slow\n" + registrytest.Script, "a/fast.lua": registrytest.Script})
 		c.(component.Changing).OnChange(func(paths []string) { changes <- paths })
 		began := time.Now()
 		r, ok := c.Lookup("a.slow")
@@ -102,7 +103,7 @@ func TestCompileNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		texts := map[string]string{}
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
-			texts["x/"+name+".lua"] = "-- slow\n" + script
+			texts["x/"+name+".lua"] = "-- slow\n" + registrytest.Script
 		}
 		l, c, changes, value := compiled(t, texts)
 		// Nobody is told of changes: the lookup waits for all of the time.

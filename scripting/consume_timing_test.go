@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -113,7 +114,7 @@ func benchmarkedNode(b *testing.B, hooks, attrs string) component.Component {
 	receiver := flow.NewReceiver("receiver", batch.SignalMetrics|batch.SignalLogs, new(flow.Stats), nil)
 	receiver.Set(accepting{})
 	args := r.NewArgs()
-	if err := evaluate(args, "forward_to = [sink]\n"+attrs, receiver); err != nil {
+	if err := registrytest.Evaluate(args, "forward_to = [sink]\n"+attrs, receiver); err != nil {
 		b.Fatal(err)
 	}
 	c, err := r.Build(component.Options{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
@@ -21,21 +22,21 @@ import two from "two"
 export default defineTransform({ metrics(batch, ctx) { ctx.log.info(data.x + one + two) } })
 `
 
-func (f folder) imports() component.Catalog {
-	f.t.Helper()
-	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New(), js.New()}, UserDir: f.dir, Modules: stdlib.Modules()})
+func imports(f registrytest.Folder) component.Catalog {
+	f.T.Helper()
+	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New(), js.New()}, UserDir: f.Dir, Modules: stdlib.Modules()})
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	return c
 }
 
 func TestWhatAScriptImportsIsASource(t *testing.T) {
-	f := newFolder(t)
-	own := f.write("a/x.ts", importing)
-	files := []string{f.write("a/data.json", `{"x": 1}`), f.write("lib/one.js", "export const one = 1\n"), f.write("lib/two.ts", "export default 2\n")}
-	c := f.imports()
-	r := lookup(t, c, "a.x")
+	f := registrytest.NewFolder(t)
+	own := f.Write("a/x.ts", importing)
+	files := []string{f.Write("a/data.json", `{"x": 1}`), f.Write("lib/one.js", "export const one = 1\n"), f.Write("lib/two.ts", "export default 2\n")}
+	c := imports(f)
+	r := registrytest.Lookup(t, c, "a.x")
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
@@ -51,31 +52,31 @@ func TestWhatAScriptImportsIsASource(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Refresh([]string{file})
-		next := lookup(t, c, "a.x")
+		next := registrytest.Lookup(t, c, "a.x")
 		if next.Err != nil || next.Version == last {
 			t.Errorf("a change of %s is no change of the version: %v", file, next.Err)
 		}
 		last = next.Version
 	}
 	// One that is not there yet is waited for.
-	f.write("a/x.ts", importing+`import "./late"`+"\n")
+	f.Write("a/x.ts", importing+`import "./late"`+"\n")
 	c.Refresh([]string{own})
-	if r = lookup(t, c, "a.x"); r.Err == nil || !strings.Contains(r.Err.Error(), "there is no scripts/a/late.ts") {
+	if r = registrytest.Lookup(t, c, "a.x"); r.Err == nil || !strings.Contains(r.Err.Error(), "there is no scripts/a/late.ts") {
 		t.Fatalf("got %v", r.Err)
 	}
-	late := f.write("a/late.ts", "export {}\n")
+	late := f.Write("a/late.ts", "export {}\n")
 	if !slices.Contains(r.Sources, late) {
 		t.Errorf("%s is no source: %v", late, r.Sources)
 	}
 	c.Refresh([]string{late})
-	if r = lookup(t, c, "a.x"); r.Err != nil {
+	if r = registrytest.Lookup(t, c, "a.x"); r.Err != nil {
 		t.Error(r.Err)
 	}
 }
 
 func TestAnImportStaysInTheFolder(t *testing.T) {
-	f := newFolder(t)
-	f.write("a/x.ts", `import { defineTransform } from "weir"
+	f := registrytest.NewFolder(t)
+	f.Write("a/x.ts", `import { defineTransform } from "weir"
 import secret from "./link.json"
 export default defineTransform({ metrics(batch, ctx) { ctx.log.info(secret) } })
 `)
@@ -83,33 +84,33 @@ export default defineTransform({ metrics(batch, ctx) { ctx.log.info(secret) } })
 	if err := os.WriteFile(outside, []byte(`"secret"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	link := filepath.Join(f.dir, "a", "link.json")
+	link := filepath.Join(f.Dir, "a", "link.json")
 	if err := os.Symlink(outside, link); err != nil {
 		t.Skipf("cannot make a link: %v", err)
 	}
-	c := f.imports()
-	if r := lookup(t, c, "a.x"); r.Err == nil || !strings.Contains(r.Err.Error(), "which lies outside of the scripts folder") {
+	c := imports(f)
+	if r := registrytest.Lookup(t, c, "a.x"); r.Err == nil || !strings.Contains(r.Err.Error(), "which lies outside of the scripts folder") {
 		t.Errorf("got %v", r.Err)
 	}
 	// A link within is followed: a mounted ConfigMap consists of them.
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
 	}
-	f.write(".data/link.json", `"within"`)
+	f.Write(".data/link.json", `"within"`)
 	if err := os.Symlink(filepath.Join("..", ".data", "link.json"), link); err != nil {
 		t.Fatal(err)
 	}
 	c.Refresh([]string{link})
-	if r := lookup(t, c, "a.x"); r.Err != nil {
+	if r := registrytest.Lookup(t, c, "a.x"); r.Err != nil {
 		t.Error(r.Err)
 	}
-	// So is the folder itself a link.
+	// So is the registrytest.Folder itself a link.
 	linked := filepath.Join(t.TempDir(), "scripts")
-	if err := os.Symlink(f.dir, linked); err != nil {
+	if err := os.Symlink(f.Dir, linked); err != nil {
 		t.Fatal(err)
 	}
-	f.dir = linked
-	if r := lookup(t, f.imports(), "a.x"); r.Err != nil {
+	f.Dir = linked
+	if r := registrytest.Lookup(t, imports(f), "a.x"); r.Err != nil {
 		t.Error(r.Err)
 	}
 }

@@ -202,3 +202,10 @@ func hasSecret(v any) bool {
 	}
 	return false
 }
+
+// MaxFileSize is how large a script or module may be, in bytes.
+const MaxFileSize = 256 << 10
+
+// CompileTime is how long a script and what it imports may take to compile. Any
+// that people write takes far less than a second.
+const CompileTime = 10 * time.Second

@@ -86,7 +86,9 @@ func TestSetupThatNeverWorks(t *testing.T) {
 
 	// A node that leaves the graph refuses what waited.
 	n.save(`return weir.transform { setup = function() error("no") end, metrics = function() end }`, "")
-	go func() { sent <- n.c.(flow.MetricsConsumer).ConsumeMetrics(context.Background(), text(t, 1, "a 1\n")) }()
+	go func() {
+		sent <- n.c.(flow.MetricsConsumer).ConsumeMetrics(context.Background(), text(t, 1, "a 1\n"))
+	}()
 	n.stop()
 	if err := <-sent; !errors.Is(err, flow.ErrStopped) {
 		t.Errorf("got %v, want %v", err, flow.ErrStopped)

@@ -30,6 +30,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 )
 
 // What the blocks of a source that takes requests may say.
@@ -37,13 +38,13 @@ func TestRequestsBlock(t *testing.T) {
 	n := newOutside(t, scripting.Outside{})
 	f := func(def, attrs, wantErr string) {
 		t.Helper()
-		path := n.f.write("a/b.lua", "local weir = require \"weir\" return weir."+def)
+		path := n.f.Write("a/b.lua", "local weir = require \"weir\" return weir."+def)
 		n.cat.Refresh([]string{path})
 		r, _ := n.cat.Lookup("a.b")
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		switch err := decodeInto(r.NewArgs(), attrs, n.sink); {
+		switch err := registrytest.Decode(r.NewArgs(), attrs, n.sink); {
 		case err == nil && wantErr != "":
 			t.Errorf("%s with %s: it was taken, want %q", def, attrs, wantErr)
 		case err != nil && (wantErr == "" || !strings.Contains(err.Error(), wantErr)):
@@ -76,7 +77,7 @@ func TestRouteMistakes(t *testing.T) {
 	n := newOutside(t, scripting.Outside{})
 	f := func(http, want, hint string) {
 		t.Helper()
-		path := n.f.write("a/b.lua", "local weir = require \"weir\"\nlocal function f() end\nreturn weir.source {\n  http = "+http+",\n}")
+		path := n.f.Write("a/b.lua", "local weir = require \"weir\"\nlocal function f() end\nreturn weir.source {\n  http = "+http+",\n}")
 		n.cat.Refresh([]string{path})
 		r, _ := n.cat.Lookup("a.b")
 		if r.Err == nil || !strings.Contains(r.Err.Error(), want) || !strings.Contains(r.Err.Error(), hint) {
@@ -314,7 +315,7 @@ func TestListenTLS(t *testing.T) {
 		t.Helper()
 		r, _ := n.cat.Lookup("a.b")
 		args := r.NewArgs()
-		if err := decodeInto(args, attrs, n.sink); err != nil {
+		if err := registrytest.Decode(args, attrs, n.sink); err != nil {
 			t.Fatal(err)
 		}
 		o := n.Options()

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/quarantine"
 )
 
@@ -325,5 +326,31 @@ func TestHoldEnds(t *testing.T) {
 	}
 	if len(n.sink.Batches()) != 1 {
 		t.Errorf("%d batches came", len(n.sink.Batches()))
+	}
+}
+
+// The log has one line for each line of the script that fails, and in the end
+// how many errors were not worth one. The page has the last error.
+func TestErrorsNotLogged(t *testing.T) {
+	n := newNode(t)
+	n.save(`return weir.transform { metrics = function(batch) batch:each(function(m) if m.value > 1 then error("large") end end) end }`, "")
+	n.send(registrytest.Text(t, 1, "a 2\nb 3\nc 4\n"))
+	info := func() string {
+		t.Helper()
+		b, err := json.Marshal(n.c.(component.Debugger).DebugInfo())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if got := info(); !strings.Contains(got, `"message":"large","record":"c 4 1000"`) || !strings.Contains(got, `"node":"a.b.default"`) {
+		t.Errorf("got %s", got)
+	}
+	n.send(registrytest.Text(t, 1, "a 1\n"))
+	if got := n.Logs(); strings.Count(got, `msg="script failed"`) != 1 || !strings.Contains(got, `msg="script works again" component_id=a.b.default errors_not_logged=2`) {
+		t.Errorf("got log\n%s", got)
+	}
+	if got := info(); strings.Contains(got, "large") {
+		t.Errorf("got %s", got)
 	}
 }

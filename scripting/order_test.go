@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 )
 
 // A component that was built before another and runs after it, since the machine
@@ -20,7 +21,7 @@ func TestRunsBeginInAnotherOrder(t *testing.T) {
 			t.Helper()
 			r := n.lookup(`return weir.transform { metrics = function(batch) batch:set_label("v", "` + version + `") end }`)
 			args := r.NewArgs()
-			if err := decodeInto(args, "script {\nconcurrency = \""+concurrency+"\"\n}", n.sink); err != nil {
+			if err := registrytest.Decode(args, "script {\nconcurrency = \""+concurrency+"\"\n}", n.sink); err != nil {
 				t.Fatal(err)
 			}
 			o := n.Options()

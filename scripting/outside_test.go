@@ -20,6 +20,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/egress"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -30,7 +31,7 @@ func newOutside(t *testing.T, o scripting.Outside) *node {
 	t.Helper()
 	n := newNode(t)
 	var err error
-	n.cat, err = scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, UserDir: n.f.dir, Modules: stdlib.Modules(), Outside: o})
+	n.cat, err = scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, UserDir: n.f.Dir, Modules: stdlib.Modules(), Outside: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,9 +365,9 @@ func TestWaitEnds(t *testing.T) {
 func TestNeeds(t *testing.T) {
 	f := func(needs, want string) {
 		t.Helper()
-		folder := newFolder(t)
-		folder.write("a/b.lua", "local weir = require \"weir\"\nreturn weir.transform {\n  series = function() end,\n  needs = "+needs+",\n}")
-		r, _ := folder.catalog(nil).Lookup("a.b")
+		folder := registrytest.NewFolder(t)
+		folder.Write("a/b.lua", "local weir = require \"weir\"\nreturn weir.transform {\n  series = function() end,\n  needs = "+needs+",\n}")
+		r, _ := folder.Catalog(nil).Lookup("a.b")
 		if r.Err == nil || !strings.HasPrefix(r.Err.Error(), "scripts/a/b.lua:4: "+want) {
 			t.Errorf("%s: got %v, want %s", needs, r.Err, want)
 		}
@@ -387,14 +388,14 @@ func TestNeeds(t *testing.T) {
 // granted for nothing, and that without it nothing is built.
 func TestCheckGrants(t *testing.T) {
 	n := newOutside(t, scripting.Outside{})
-	n.f.write("a/b.lua", `local weir = require "weir"
+	n.f.Write("a/b.lua", `local weir = require "weir"
 return weir.transform { series = function() end,
 	needs = { http = { "https://geo.internal/v1/*" }, env = { "REGION", "ZONE" }, exec = { "df" } } }`)
 	r, _ := n.cat.Lookup("a.b")
 	f := func(attrs string, want ...string) {
 		t.Helper()
 		args := r.NewArgs()
-		if err := decodeInto(args, attrs, n.sink); err != nil {
+		if err := registrytest.Decode(args, attrs, n.sink); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -461,7 +462,7 @@ func TestWithOutside(t *testing.T) {
 		"mocked REGION | mocked /no/such | mocked https://geo.internal:8443/x | mocked "+filepath.FromSlash("/usr/bin/df"))
 	r, _ := real.Lookup("a.b")
 	args := r.NewArgs()
-	if err := decodeInto(args, "", n.sink); err != nil {
+	if err := registrytest.Decode(args, "", n.sink); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Build(n.Options(), args, nil); err == nil {

@@ -3,7 +3,6 @@ package scripting
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/weir-run/weir/engine/component"
@@ -80,7 +79,7 @@ func (s *entry) origin() string {
 }
 
 func (s *entry) doc(h Header, replaced bool) component.Doc {
-	d := component.Doc{Summary: h.Summary, Args: map[string]string{}, Exports: map[string]string{}}
+	d := component.Doc{Summary: h.Summary, Args: hostDocs(s.def.Kind), Exports: map[string]string{}}
 	if d.Summary == "" {
 		d.Summary = "A scripted component without a comment at the top of its file."
 	}
@@ -92,12 +91,6 @@ func (s *entry) doc(h Header, replaced bool) component.Doc {
 		where += ", which replaces the component of this name that ships with weir"
 	}
 	d.Summary += "\n\n" + where + "."
-	for k, v := range hostDocs {
-		d.Args[k] = v
-	}
-	if s.def.Kind == Sink {
-		maps.Copy(d.Args, sinkDocs)
-	}
 	var attrs strings.Builder
 	writeArgs(&attrs, d.Args, s.def.Args, "", "  ")
 	if len(h.Examples) > 0 && h.Examples[0].Args != "" {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/batch"
@@ -19,13 +18,14 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 )
 
 // node is a graph node whose script is saved again and again.
 type node struct {
 	*componenttest.Node
 	t       testing.TB
-	f       folder
+	f       registrytest.Folder
 	cat     component.Catalog
 	sink    *flowtest.Sink // nil: the component sends nothing on
 	gate    *flow.Receiver
@@ -40,8 +40,8 @@ type node struct {
 }
 
 func newNode(t testing.TB) *node {
-	n := &node{Node: componenttest.New(t, "a.b.default"), t: t, f: newFolder(t), sink: flowtest.NewSink("sink")}
-	n.cat = n.f.catalog(nil)
+	n := &node{Node: componenttest.New(t, "a.b.default"), t: t, f: registrytest.NewFolder(t), sink: flowtest.NewSink("sink")}
+	n.cat = n.f.Catalog(nil)
 	n.gate = flow.NewReceiver("a.b.default", batch.SignalMetrics, nil, nil)
 	return n
 }
@@ -49,7 +49,7 @@ func newNode(t testing.TB) *node {
 // save writes the script and swaps the component as the engine does.
 func (n *node) save(src, attrs string) {
 	n.t.Helper()
-	path := n.f.write("a/b.lua", "local weir = require \"weir\"\n"+src)
+	path := n.f.Write("a/b.lua", "local weir = require \"weir\"\n"+src)
 	n.cat.Refresh([]string{path})
 	r, _ := n.cat.Lookup("a.b")
 	if r.Err != nil {
@@ -61,9 +61,9 @@ func (n *node) save(src, attrs string) {
 func (n *node) swap(r component.Registration, attrs string) {
 	n.t.Helper()
 	args := r.NewArgs()
-	decode := func() error { return decodeInto(args, attrs, n.sink) }
+	decode := func() error { return registrytest.Decode(args, attrs, n.sink) }
 	if n.sink == nil {
-		decode = func() error { return evaluate(args, patient(attrs), nil) }
+		decode = func() error { return registrytest.Evaluate(args, registrytest.Patient(attrs), nil) }
 	}
 	if err := decode(); err != nil {
 		n.t.Fatal(err)
@@ -137,18 +137,12 @@ func at(b *batch.Metrics, t int64) *batch.Metrics {
 
 func text(t testing.TB, source uint64, s string) *batch.Metrics {
 	t.Helper()
-	b, err := batch.ParseText(s, batch.TextOptions{T: 1000, Source: source})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return registrytest.Text(t, source, s)
 }
 
 func same(t testing.TB, got, want string) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	registrytest.Same(t, got, want)
 }
 
 const label = `return weir.transform { series = function(s) s.labels.v = "%s" end }`
@@ -268,10 +262,10 @@ func TestCallInFlight(t *testing.T) {
 		<-leave
 		return n.sink.ConsumeMetrics(ctx, b)
 	}))
-	n.f.write("a/b.lua", "local weir = require \"weir\"\n"+fmt.Sprintf(label, "1"))
+	n.f.Write("a/b.lua", "local weir = require \"weir\"\n"+fmt.Sprintf(label, "1"))
 	r, _ := n.cat.Lookup("a.b")
 	args := r.NewArgs()
-	if err := decodeTo(args, blocking); err != nil {
+	if err := registrytest.Evaluate(args, "forward_to = [sink]\n"+registrytest.Patient(""), blocking); err != nil {
 		t.Fatal(err)
 	}
 	old := n.Build(t, r, args)
@@ -282,11 +276,11 @@ func TestCallInFlight(t *testing.T) {
 	go func() { done <- n.gate.ConsumeMetrics(context.Background(), b) }()
 	<-entered
 
-	path := n.f.write("a/b.lua", "local weir = require \"weir\"\n"+fmt.Sprintf(label, "2"))
+	path := n.f.Write("a/b.lua", "local weir = require \"weir\"\n"+fmt.Sprintf(label, "2"))
 	n.cat.Refresh([]string{path})
 	r, _ = n.cat.Lookup("a.b")
 	args = r.NewArgs()
-	if err := decodeInto(args, "", n.sink); err != nil {
+	if err := registrytest.Decode(args, "", n.sink); err != nil {
 		t.Fatal(err)
 	}
 	o := n.Options()

@@ -12,13 +12,14 @@ import (
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 )
 
 // routeNode is a node with outputs, saved again and again. Its receivers are
 // sinks by name.
 type routeNode struct {
 	t     *testing.T
-	f     folder
+	f     registrytest.Folder
 	cat   component.Catalog
 	node  *componenttest.Node
 	c     component.Component
@@ -30,10 +31,10 @@ type routeNode struct {
 
 func newRouteNode(t *testing.T) *routeNode {
 	n := &routeNode{
-		t: t, f: newFolder(t), node: componenttest.New(t, "a.b.x"), sinks: map[string]*flowtest.Sink{}, seen: map[string]int{},
+		t: t, f: registrytest.NewFolder(t), node: componenttest.New(t, "a.b.x"), sinks: map[string]*flowtest.Sink{}, seen: map[string]int{},
 		b: text(t, batch.NewSource(), "a 1\nb 20\n"),
 	}
-	n.cat = n.f.catalog(nil)
+	n.cat = n.f.Catalog(nil)
 	for _, name := range []string{"main", "errors", "other"} {
 		n.sinks[name] = flowtest.NewSink(name)
 	}
@@ -44,9 +45,9 @@ func newRouteNode(t *testing.T) *routeNode {
 // the sinks.
 func (n *routeNode) save(src, body string) {
 	n.t.Helper()
-	path := n.f.write("a/b.lua", "local weir = require \"weir\"\nreturn weir.transform "+src)
+	path := n.f.Write("a/b.lua", "local weir = require \"weir\"\nreturn weir.transform "+src)
 	n.cat.Refresh([]string{path})
-	r := lookup(n.t, n.cat, "a.b")
+	r := registrytest.Lookup(n.t, n.cat, "a.b")
 	if r.Err != nil {
 		n.t.Fatal(r.Err)
 	}
@@ -153,7 +154,7 @@ func TestRoutesMistakes(t *testing.T) {
 	n := newRouteNode(t)
 	n.save(`{ outputs = { "errors", "audit" }, metrics = function(batch, ctx) end }`,
 		"forward_to = [prometheus.echo.main.receiver]\nroutes {\nerrors = []\naudit = []\n}")
-	r := lookup(t, n.cat, "a.b")
+	r := registrytest.Lookup(t, n.cat, "a.b")
 	if doc := r.Doc; doc.Args["routes.audit"] != `Receivers of output "audit"; an empty list drops it.` || !strings.Contains(doc.Example, "    audit = [") {
 		t.Errorf("got manual %q, example %s", doc.Args["routes.audit"], doc.Example)
 	}
@@ -175,9 +176,9 @@ func TestRoutesMistakes(t *testing.T) {
 
 	wrong := func(def, want string) {
 		t.Helper()
-		path := n.f.write("a/b.lua", "local weir = require \"weir\"\nreturn weir.transform {\n "+def+",\n metrics = function(batch, ctx) end }")
+		path := n.f.Write("a/b.lua", "local weir = require \"weir\"\nreturn weir.transform {\n "+def+",\n metrics = function(batch, ctx) end }")
 		n.cat.Refresh([]string{path})
-		if r := lookup(t, n.cat, "a.b"); r.Err == nil || !strings.Contains(r.Err.Error(), "scripts/a/b.lua:3: "+want) {
+		if r := registrytest.Lookup(t, n.cat, "a.b"); r.Err == nil || !strings.Contains(r.Err.Error(), "scripts/a/b.lua:3: "+want) {
 			t.Errorf("%s\ngot  %v\nwant %s", def, r.Err, want)
 		}
 	}

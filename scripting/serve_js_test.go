@@ -14,11 +14,11 @@ import (
 func TestServeTypeScript(t *testing.T) {
 	n := newNode(t)
 	var err error
-	n.cat, err = scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{js.New()}, UserDir: n.f.dir, Modules: stdlib.Modules()})
+	n.cat, err = scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{js.New()}, UserDir: n.f.Dir, Modules: stdlib.Modules()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := n.f.write("a/b.ts", `import { defineSource } from "weir"
+	path := n.f.Write("a/b.ts", `import { defineSource } from "weir"
 export default defineSource({
   http: {
     "POST /hook/{team}": async (req, ctx) => {

@@ -31,10 +31,10 @@ func (n *sinkNode) saveScript(lang, src, attrs string) {
 		n.save(src, attrs)
 		return
 	}
-	path := n.f.write("a/b.js", src)
+	path := n.f.Write("a/b.js", src)
 	var err error
 	n.cat, err = scripting.NewCatalog(scripting.Options{
-		Languages: []scripting.Language{js.New()}, UserDir: n.f.dir, Modules: stdlib.Modules(), Outside: scripting.Outside{HTTP: n.e},
+		Languages: []scripting.Language{js.New()}, UserDir: n.f.Dir, Modules: stdlib.Modules(), Outside: scripting.Outside{HTTP: n.e},
 	})
 	if err != nil {
 		n.t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -53,7 +54,7 @@ func realSink(dir, url string) (component.Component, error) {
 	}
 	args := r.NewArgs()
 	attrs := fmt.Sprintf("url = %q\nbatch { max_records = 40 }\nscript {\nlimits {\ntime = \"10s\"\nwait = \"1m\"\n}\nallow { http = [%q] }\n}", url, url)
-	if err := evaluate(args, attrs, nil); err != nil {
+	if err := registrytest.Evaluate(args, attrs, nil); err != nil {
 		return nil, err
 	}
 	return r.Build(component.Options{

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -123,7 +124,7 @@ func (n *sinkNode) open(t *testing.T) {
 	var err error
 	n.c, n.replace = nil, nil
 	n.cat, err = scripting.NewCatalog(scripting.Options{
-		Languages: []scripting.Language{lua.New()}, UserDir: n.f.dir, Modules: stdlib.Modules(), Outside: scripting.Outside{HTTP: n.e},
+		Languages: []scripting.Language{lua.New()}, UserDir: n.f.Dir, Modules: stdlib.Modules(), Outside: scripting.Outside{HTTP: n.e},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -491,13 +492,13 @@ func TestSinkStops(t *testing.T) {
 func TestSinkDefinition(t *testing.T) {
 	f := func(src, attrs, want string) {
 		t.Helper()
-		fo := newFolder(t)
-		fo.write("a/b.lua", "local weir = require \"weir\"\n"+src)
-		r, _ := fo.catalog(nil).Lookup("a.b")
+		fo := registrytest.NewFolder(t)
+		fo.Write("a/b.lua", "local weir = require \"weir\"\n"+src)
+		r, _ := fo.Catalog(nil).Lookup("a.b")
 		err := r.Err
 		if err == nil {
 			args := r.NewArgs()
-			if err = evaluate(args, attrs, nil); err == nil {
+			if err = registrytest.Evaluate(args, attrs, nil); err == nil {
 				for _, e := range r.Check(args, func(string) bool { return true }) {
 					err = errors.Join(err, fmt.Errorf("%s: %w", e.Path, e.Err))
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -42,7 +43,7 @@ func BenchmarkSink(b *testing.B) {
 	}
 	r, _ := cat.Lookup("a.b")
 	args := r.NewArgs()
-	if err := evaluate(args, sinkAttrs, nil); err != nil {
+	if err := registrytest.Evaluate(args, sinkAttrs, nil); err != nil {
 		b.Fatal(err)
 	}
 	c, err := r.Build(component.Options{

@@ -13,7 +13,7 @@ import (
 // A sink in TypeScript does as one in Lua.
 func TestSinkInTypeScript(t *testing.T) {
 	onSink(t, func(t *testing.T, n *sinkNode) {
-		path := n.f.write("a/b.ts", `
+		path := n.f.Write("a/b.ts", `
 import { defineSink } from "weir";
 
 export default defineSink({
@@ -30,7 +30,7 @@ export default defineSink({
 });`)
 		var err error
 		n.cat, err = scripting.NewCatalog(scripting.Options{
-			Languages: []scripting.Language{js.New()}, UserDir: n.f.dir, Modules: stdlib.Modules(), Outside: scripting.Outside{HTTP: n.e},
+			Languages: []scripting.Language{js.New()}, UserDir: n.f.Dir, Modules: stdlib.Modules(), Outside: scripting.Outside{HTTP: n.e},
 		})
 		if err != nil {
 			t.Fatal(err)

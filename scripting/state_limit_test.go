@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 )
 
 // What a script declares does not lift what its block lets it keep.
@@ -18,11 +19,11 @@ func TestStateLimit(t *testing.T) {
 				if not ok then batch:set_label("err", err) break end
 			end
 		end }`
-	path := n.f.write("a/b.lua", "local weir = require \"weir\"\n"+strings.Replace(keeps, "MAX", "1TiB", 1))
+	path := n.f.Write("a/b.lua", "local weir = require \"weir\"\n"+strings.Replace(keeps, "MAX", "1TiB", 1))
 	n.cat.Refresh([]string{path})
 	r, _ := n.cat.Lookup("a.b")
 	args := r.NewArgs()
-	if err := decodeInto(args, "", n.sink); err != nil {
+	if err := registrytest.Decode(args, "", n.sink); err != nil {
 		t.Fatal(err)
 	}
 	const want = `cannot use max_bytes = 1TiB of state seen in a.b: the node may keep 256MiB; declare less, or write limits { state = "1TiB" } in the block script`

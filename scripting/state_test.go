@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/state"
 )
 
@@ -253,7 +254,7 @@ func TestMigrate(t *testing.T) {
 // lookup writes a script and returns what it means now.
 func (n *node) lookup(src string) component.Registration {
 	n.t.Helper()
-	n.cat.Refresh([]string{n.f.write("a/b.lua", "local weir = require \"weir\"\n"+src)})
+	n.cat.Refresh([]string{n.f.Write("a/b.lua", "local weir = require \"weir\"\n"+src)})
 	r, _ := n.cat.Lookup("a.b")
 	if r.Err != nil {
 		n.t.Fatal(r.Err)
@@ -265,7 +266,7 @@ func (n *node) lookup(src string) component.Registration {
 func (n *node) build(r component.Registration) (component.Component, error) {
 	n.t.Helper()
 	args := r.NewArgs()
-	if err := decodeInto(args, "", n.sink); err != nil {
+	if err := registrytest.Decode(args, "", n.sink); err != nil {
 		n.t.Fatal(err)
 	}
 	o := n.Options()
@@ -419,9 +420,9 @@ return weir.transform { state = { x = weir.state.set{} },
 func TestDefineState(t *testing.T) {
 	f := func(decl, want string) {
 		t.Helper()
-		fo := newFolder(t)
-		fo.write("a/b.lua", "local weir = require \"weir\"\nreturn weir.transform {\n  metrics = function() end,\n  "+decl+"\n}")
-		r, _ := fo.catalog(nil).Lookup("a.b")
+		fo := registrytest.NewFolder(t)
+		fo.Write("a/b.lua", "local weir = require \"weir\"\nreturn weir.transform {\n  metrics = function() end,\n  "+decl+"\n}")
+		r, _ := fo.Catalog(nil).Lookup("a.b")
 		if r.Err == nil || !strings.Contains(r.Err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", decl, r.Err, want)
 		}

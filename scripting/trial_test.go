@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/scripting/versions"
@@ -35,7 +36,7 @@ type trials struct {
 func newTrials(t *testing.T) *trials {
 	f := &trials{node: newNode(t), storage: t.TempDir()}
 	f.options = scripting.Options{
-		Languages: []scripting.Language{lua.New(), js.New()}, UserDir: f.f.dir, Modules: stdlib.Modules(),
+		Languages: []scripting.Language{lua.New(), js.New()}, UserDir: f.f.Dir, Modules: stdlib.Modules(),
 		Embedded: fstest.MapFS{"lib/shipped.lua": &fstest.MapFile{Data: []byte("return 'shipped'")}},
 		Logger:   slog.New(slog.NewTextHandler(&f.log, nil)),
 		Test: func(_ context.Context, s scripting.Tested) error {
@@ -74,7 +75,7 @@ func (f *trials) trialOf(attrs string, ctx context.Context) *component.Rejection
 		f.t.Fatal("there is no trial")
 	}
 	args := r.NewArgs()
-	if err := decodeInto(args, attrs, f.sink); err != nil {
+	if err := registrytest.Decode(args, attrs, f.sink); err != nil {
 		f.t.Fatal(err)
 	}
 	return r.Trial(ctx, args)
@@ -82,7 +83,7 @@ func (f *trials) trialOf(attrs string, ctx context.Context) *component.Rejection
 
 func (f *trials) save(path, text string) {
 	f.t.Helper()
-	f.cat.Refresh([]string{f.f.write(path, text)})
+	f.cat.Refresh([]string{f.f.Write(path, text)})
 }
 
 var errTrial = errors.New("test says no")
@@ -91,7 +92,7 @@ var errTrial = errors.New("test says no")
 // only if it failed.
 func TestTrialRunsOnce(t *testing.T) {
 	f := newTrials(t)
-	f.save("a/b.lua", script)
+	f.save("a/b.lua", registrytest.Script)
 	f.save("a/b_test.lua", "-- 1\n")
 	r, _ := f.cat.Lookup("a.b")
 
@@ -111,7 +112,7 @@ func TestTrialRunsOnce(t *testing.T) {
 	if len(f.ran) != 1 {
 		t.Fatalf("the tests ran %d times, want once", len(f.ran))
 	}
-	if got := f.ran[0]; got.Script.Text != script || got.Test.Text != "-- 1\n" || got.Folder.Dir != f.f.dir || got.Folder.Catalog == nil {
+	if got := f.ran[0]; got.Script.Text != registrytest.Script || got.Test.Text != "-- 1\n" || got.Folder.Dir != f.f.Dir || got.Folder.Catalog == nil {
 		t.Errorf("got %+v", got)
 	}
 	if file, err := f.ran[0].Folder.Env(lua.New()).Require("nope"); err == nil || !strings.Contains(err.Error(), "nope") {
@@ -139,11 +140,11 @@ func TestTrialRunsOnce(t *testing.T) {
 func TestTrialOfWhat(t *testing.T) {
 	f := newTrials(t)
 	f.verdict = errTrial
-	f.save("a/b.lua", script)
+	f.save("a/b.lua", registrytest.Script)
 	if r, _ := f.cat.Lookup("a.b"); r.Trial != nil {
 		t.Error("a script without tests has a trial")
 	}
-	f.save("a/b.lua", "-- Does nothing.\n--\n-- Example Input:\n--   a 1\n-- Example Output:\n--   a 1\n"+script)
+	f.save("a/b.lua", "-- Does nothing.\n--\n-- Example Input:\n--   a 1\n-- Example Output:\n--   a 1\n"+registrytest.Script)
 	if got := f.trial(""); got != nil {
 		t.Errorf("got %+v for examples alone", got)
 	}
@@ -190,7 +191,7 @@ export default defineTransform({ series(s) { s.labels.v = "`+label+`" + mod + da
 			write("2")
 			f.restart()
 			if v.name == "lua" { // what is not there any more is in the copy
-				if err := os.Remove(filepath.Join(f.f.dir, filepath.FromSlash(v.data))); err != nil {
+				if err := os.Remove(filepath.Join(f.f.Dir, filepath.FromSlash(v.data))); err != nil {
 					t.Fatal(err)
 				}
 				f.save(v.script, `return require("weir").transform { args = { new = require("weir").arg.string {} }, series = function() end }`)
@@ -234,8 +235,8 @@ export default defineTransform({ series(s) { s.labels.v = "`+label+`" + mod + da
 // Two namespaces of one folder have their own versions.
 func TestLastGoodOfNamespaces(t *testing.T) {
 	f := newTrials(t)
-	f.f.write("a/b.lua", fmt.Sprintf("local weir = require 'weir'\n"+label, "1"))
-	f.f.write("a/b_test.lua", "")
+	f.f.Write("a/b.lua", fmt.Sprintf("local weir = require 'weir'\n"+label, "1"))
+	f.f.Write("a/b_test.lua", "")
 	catalog := func(namespace, dir string) component.Catalog {
 		o := f.options
 		o.Namespace, o.UserDir = namespace, dir
@@ -246,18 +247,18 @@ func TestLastGoodOfNamespaces(t *testing.T) {
 		return c
 	}
 	trial := func(c component.Catalog, name string) *component.Rejection {
-		r := lookup(t, c, name)
+		r := registrytest.Lookup(t, c, name)
 		return r.Trial(t.Context(), r.NewArgs())
 	}
-	if got := trial(catalog("v1", f.f.dir), "v1.a.b"); got != nil {
+	if got := trial(catalog("v1", f.f.Dir), "v1.a.b"); got != nil {
 		t.Fatalf("got %+v", got)
 	}
 	f.verdict = errTrial
-	f.f.write("a/b.lua", "-- Changed.\n"+fmt.Sprintf("local weir = require 'weir'\n"+label, "2"))
-	if got := trial(catalog("v1", f.f.dir), "v1.a.b"); got == nil || got.LastGood == nil {
+	f.f.Write("a/b.lua", "-- Changed.\n"+fmt.Sprintf("local weir = require 'weir'\n"+label, "2"))
+	if got := trial(catalog("v1", f.f.Dir), "v1.a.b"); got == nil || got.LastGood == nil {
 		t.Errorf("got %+v, want the version that passed in namespace v1", got)
 	}
-	if got := trial(catalog("v2", f.f.dir), "v2.a.b"); got == nil || got.LastGood != nil {
+	if got := trial(catalog("v2", f.f.Dir), "v2.a.b"); got == nil || got.LastGood != nil {
 		t.Errorf("got %+v, want no version: none passed in namespace v2", got)
 	}
 }
@@ -266,7 +267,7 @@ func TestLastGoodOfNamespaces(t *testing.T) {
 // is reported.
 func TestLastGoodWithoutStore(t *testing.T) {
 	f := newTrials(t)
-	f.save("a/b.lua", script)
+	f.save("a/b.lua", registrytest.Script)
 	f.save("a/b_test.lua", "")
 	if got := f.trial(""); got != nil {
 		t.Fatalf("got %+v", got)
@@ -279,7 +280,7 @@ func TestLastGoodWithoutStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.verdict = errTrial
-	f.save("a/b.lua", script+"-- 2\n")
+	f.save("a/b.lua", registrytest.Script+"-- 2\n")
 	if got := f.trial(""); got == nil || got.LastGood != nil {
 		t.Errorf("got %+v, want a rejection without a last good version", got)
 	}
@@ -294,7 +295,7 @@ func TestLastGoodWithoutStore(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	f.verdict = nil
-	f.save("a/b.lua", script+"-- 3\n")
+	f.save("a/b.lua", registrytest.Script+"-- 3\n")
 	if got := f.trial(""); got != nil {
 		t.Errorf("got %+v: a version that cannot be stored may run", got)
 	}
@@ -307,7 +308,7 @@ func TestLastGoodWithoutStore(t *testing.T) {
 // passed before. Tests that end because weir stops say nothing.
 func TestTrialLate(t *testing.T) {
 	f := newTrials(t)
-	f.save("a/b.lua", script)
+	f.save("a/b.lua", registrytest.Script)
 	f.save("a/b_test.lua", "")
 	if got := f.trial(""); got != nil {
 		t.Fatalf("got %+v", got)
@@ -323,12 +324,12 @@ func TestTrialLate(t *testing.T) {
 	if !strings.Contains(f.log.String(), "did not end in time") {
 		t.Errorf("logged %s", &f.log)
 	}
-	f.save("a/b.lua", script+"-- 2\n")
+	f.save("a/b.lua", registrytest.Script+"-- 2\n")
 	if got := f.trialOf("", late); got == nil || got.LastGood == nil {
 		t.Errorf("got %+v for a version that has not passed before", got)
 	}
 
-	f.save("a/b.lua", script+"-- 3\n")
+	f.save("a/b.lua", registrytest.Script+"-- 3\n")
 	stopping, stop := context.WithCancel(t.Context())
 	stop()
 	f.trialOf("", stopping)
@@ -341,7 +342,7 @@ func TestTrialLate(t *testing.T) {
 // weir check warns of a version that failed its tests when it ran.
 func TestRejectedIsKnown(t *testing.T) {
 	f := newTrials(t)
-	f.save("a/b.lua", script)
+	f.save("a/b.lua", registrytest.Script)
 	f.save("a/b_test.lua", "")
 	warned := func() string {
 		var found []string
@@ -352,7 +353,7 @@ func TestRejectedIsKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := lookup(t, c, "a.b"); r.Err != nil {
+		if r := registrytest.Lookup(t, c, "a.b"); r.Err != nil {
 			t.Fatal(r.Err)
 		}
 		return strings.Join(found, "\n")
@@ -372,12 +373,12 @@ func TestRejectedIsKnown(t *testing.T) {
 		t.Errorf("warned %q after it passed", got)
 	}
 	f.verdict = errTrial
-	f.save("a/b.lua", script+"-- 2\n")
+	f.save("a/b.lua", registrytest.Script+"-- 2\n")
 	f.trial("")
 	if got := warned(); !strings.Contains(got, "weir runs the version that passed its tests on ") {
 		t.Errorf("warned %q", got)
 	}
-	f.save("a/b.lua", script+"-- 3\n")
+	f.save("a/b.lua", registrytest.Script+"-- 3\n")
 	if got := warned(); got != "" {
 		t.Errorf("warned %q of a version that was not tested", got)
 	}

@@ -16,20 +16,21 @@ import (
 	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/files/filestest"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/internal/registrytest"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
 	"github.com/weir-run/weir/stdlib"
 )
 
 // tested is a catalog that also reads test files.
-func (f folder) tested() component.Catalog {
-	f.t.Helper()
+func tested(f registrytest.Folder) component.Catalog {
+	f.T.Helper()
 	c, err := scripting.NewCatalog(scripting.Options{
-		Languages: []scripting.Language{lua.New(), js.New()}, UserDir: f.dir, Modules: stdlib.Modules(),
+		Languages: []scripting.Language{lua.New(), js.New()}, UserDir: f.Dir, Modules: stdlib.Modules(),
 		Test: func(context.Context, scripting.Tested) error { return nil },
 	})
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	return c
 }
@@ -51,16 +52,16 @@ func TestUnreadableFiles(t *testing.T) {
 	}
 	for at, script := range scripts {
 		for kind, path := range filestest.Special(t, filepath.Base(at)) {
-			f := newFolder(t)
-			f.write("a/x.lua", script)
-			f.write(at, "")
-			if err := os.Remove(filepath.Join(f.dir, at)); err != nil {
+			f := registrytest.NewFolder(t)
+			f.Write("a/x.lua", script)
+			f.Write(at, "")
+			if err := os.Remove(filepath.Join(f.Dir, at)); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Rename(path, filepath.Join(f.dir, at)); err != nil {
+			if err := os.Rename(path, filepath.Join(f.Dir, at)); err != nil {
 				t.Fatal(err)
 			}
-			c := f.tested()
+			c := tested(f)
 			filestest.Within(t, kind+" at "+at, func() {
 				r, ok := c.Lookup("a.x")
 				if at == "a/x.lua" && want[kind] == "" {
@@ -77,18 +78,18 @@ func TestUnreadableFiles(t *testing.T) {
 	}
 }
 
-// TestScriptOutside links files of the folder to a secret: nothing of it may be
+// TestScriptOutside links files of the registrytest.Folder to a secret: nothing of it may be
 // shown.
 func TestScriptOutside(t *testing.T) {
-	f := newFolder(t)
+	f := registrytest.NewFolder(t)
 	secret := filepath.Join(t.TempDir(), "shadow")
 	if err := os.WriteFile(secret, []byte("root:s3cret:19000:0:99999:7:::\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	link := func(at, target string) {
 		t.Helper()
-		f.write(at, "")
-		path := filepath.Join(f.dir, at)
+		f.Write(at, "")
+		path := filepath.Join(f.Dir, at)
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +99,7 @@ func TestScriptOutside(t *testing.T) {
 	}
 	refused := func(name string) {
 		t.Helper()
-		r := lookup(t, f.tested(), name)
+		r := registrytest.Lookup(t, tested(f), name)
 		if text := fmt.Sprint(r.Err); r.Err == nil || strings.Contains(text, "s3cret") || !strings.Contains(text, secret) || !strings.Contains(text, "copy it into the folder") {
 			t.Errorf("%s: got %v", name, r.Err)
 		}
@@ -109,54 +110,54 @@ func TestScriptOutside(t *testing.T) {
 	for _, name := range []string{"a.lua", "a.js", "a.ts"} {
 		refused(name)
 	}
-	f.write("b/test.lua", noTransform)
+	f.Write("b/test.lua", noTransform)
 	link("b/test_test.lua", secret)
 	refused("b.test")
-	f.write("b/require.lua", "require('m')\n"+noTransform)
+	f.Write("b/require.lua", "require('m')\n"+noTransform)
 	link("lib/m.lua", secret)
 	refused("b.require")
-	link("linked/x", filepath.Dir(secret)) // a folder
+	link("linked/x", filepath.Dir(secret)) // a registrytest.Folder
 	if err := os.WriteFile(filepath.Join(filepath.Dir(secret), "y.lua"), []byte("root:s3cret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := lookup(t, f.tested(), "linked.x.y"); r.Err == nil || strings.Contains(r.Err.Error(), "s3cret") {
+	if r := registrytest.Lookup(t, tested(f), "linked.x.y"); r.Err == nil || strings.Contains(r.Err.Error(), "s3cret") {
 		t.Errorf("got %v", r.Err)
 	}
-	// What is linked within is a script, as in a ConfigMap, and so is the folder a link.
-	f.write("..2025/x.lua", noTransform)
+	// What is linked within is a script, as in a ConfigMap, and so is the registrytest.Folder a link.
+	f.Write("..2025/x.lua", noTransform)
 	link("c/x.lua", "../..2025/x.lua")
-	link("c/y.lua", filepath.Join(f.dir, "..2025", "x.lua"))
+	link("c/y.lua", filepath.Join(f.Dir, "..2025", "x.lua"))
 	other := filepath.Join(t.TempDir(), "other")
-	if err := os.Symlink(f.dir, other); err != nil {
+	if err := os.Symlink(f.Dir, other); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []folder{f, {t, other}} {
+	for _, f := range []registrytest.Folder{f, {T: t, Dir: other}} {
 		for _, name := range []string{"c.x", "c.y"} {
-			if r := lookup(t, f.tested(), name); r.Err != nil {
-				t.Errorf("%s in %s: %v", name, f.dir, r.Err)
+			if r := registrytest.Lookup(t, tested(f), name); r.Err != nil {
+				t.Errorf("%s in %s: %v", name, f.Dir, r.Err)
 			}
 		}
 	}
 }
 
 func TestManyFiles(t *testing.T) {
-	f := newFolder(t)
-	f.write("b/x.lua", noTransform)
+	f := registrytest.NewFolder(t)
+	f.Write("b/x.lua", noTransform)
 	big := t.TempDir()
 	for i := range 20_000 {
 		if err := os.WriteFile(filepath.Join(big, fmt.Sprint(i)), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(big, filepath.Join(f.dir, "a")); err != nil {
+	if err := os.Symlink(big, filepath.Join(f.Dir, "a")); err != nil {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, UserDir: f.dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, UserDir: f.Dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := lookup(t, c, "b.x"); r.Err != nil {
+	if r := registrytest.Lookup(t, c, "b.x"); r.Err != nil {
 		t.Error(r.Err)
 	}
 	if !strings.Contains(log.String(), "there are more than 20000 files and folders") {
@@ -167,20 +168,20 @@ func TestManyFiles(t *testing.T) {
 // TestFoldersInACircle has folders that link to each other: with 9 links in each,
 // there are 9^8 paths.
 func TestFoldersInACircle(t *testing.T) {
-	f := newFolder(t)
-	f.write("a/x.lua", noTransform)
+	f := registrytest.NewFolder(t)
+	f.Write("a/x.lua", noTransform)
 	for _, dir := range []string{"a", "b", "c"} {
-		f.write(dir+"/y.lua", noTransform)
+		f.Write(dir+"/y.lua", noTransform)
 		for i := range 9 {
 			to := []string{"../a", "../b", "../c", ".."}[i%4]
-			if err := os.Symlink(to, filepath.Join(f.dir, dir, fmt.Sprint("l", i))); err != nil {
+			if err := os.Symlink(to, filepath.Join(f.Dir, dir, fmt.Sprint("l", i))); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	f.write(strings.Repeat("d/", 200)+"x.lua", noTransform)
+	f.Write(strings.Repeat("d/", 200)+"x.lua", noTransform)
 	filestest.Within(t, "a walk", func() {
-		if r := lookup(t, f.tested(), "a.x"); r.Err != nil {
+		if r := registrytest.Lookup(t, tested(f), "a.x"); r.Err != nil {
 			t.Error(r.Err)
 		}
 	})
@@ -190,13 +191,13 @@ func TestFoldersInACircle(t *testing.T) {
 // says why; it is known still.
 func TestScriptsHang(t *testing.T) {
 	filestest.Patience(t, 100*time.Millisecond)
-	f := newFolder(t)
-	path := f.write("a/x.lua", noTransform)
-	c := f.tested()
-	if r := lookup(t, c, "a.x"); r.Err != nil {
+	f := registrytest.NewFolder(t)
+	path := f.Write("a/x.lua", noTransform)
+	c := tested(f)
+	if r := registrytest.Lookup(t, c, "a.x"); r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	_, release := filestest.Hang(t, f.dir)
+	_, release := filestest.Hang(t, f.Dir)
 	for range 3 {
 		filestest.Within(t, "a lookup", func() {
 			c.Refresh([]string{path})
@@ -212,7 +213,7 @@ func TestScriptsHang(t *testing.T) {
 		}
 	})
 	c.Refresh([]string{path})
-	if r := lookup(t, c, "a.x"); r.Err != nil {
+	if r := registrytest.Lookup(t, c, "a.x"); r.Err != nil {
 		t.Error(r.Err)
 	}
 }

@@ -304,11 +304,11 @@ storage path or not.`,
 	return cmd
 }
 
-func quarantineDrop(ctx context.Context, t *terminal, dir, node string, ids []uint64) error {
+func quarantineDrop(ctx context.Context, t *terminal, dir, name string, ids []uint64) error {
 	if err := checkStorage(dir); err != nil {
 		return err
 	}
-	results, err := askQuarantine(ctx, dir, node, "drop", scripting.QuarantineRequest{IDs: ids})
+	results, err := askQuarantine(ctx, dir, name, "drop", scripting.QuarantineRequest{IDs: ids})
 	_, idle := errors.AsType[*control.NotRunningError](err)
 	switch {
 	case idle:
@@ -316,10 +316,10 @@ func quarantineDrop(ctx context.Context, t *terminal, dir, node string, ids []ui
 		if lerr != nil {
 			return cannotStart(lerr)
 		}
-		results, err = dropOnDisk(dir, node, ids)
+		results, err = dropOnDisk(dir, name, ids)
 		err = errors.Join(err, lock.Release())
 	case errors.Is(err, fs.ErrNotExist): // the node is no more: nobody else looks there
-		results, err = dropOnDisk(dir, node, ids)
+		results, err = dropOnDisk(dir, name, ids)
 	}
 	if err != nil {
 		return err
@@ -339,8 +339,8 @@ func quarantineDrop(ctx context.Context, t *terminal, dir, node string, ids []ui
 	return nil
 }
 
-func dropOnDisk(dir, node string, ids []uint64) (results []scripting.QuarantineResult, err error) {
-	place := quarantine.Dir(dir, node)
+func dropOnDisk(dir, name string, ids []uint64) (results []scripting.QuarantineResult, err error) {
+	place := quarantine.Dir(dir, name)
 	if len(ids) == 0 {
 		l, err := quarantine.List(place)
 		if err != nil {

@@ -91,13 +91,13 @@ func (s *session) componentType() *scripting.ObjectType {
 	text := scripting.Param{Name: "text", Kind: scripting.KindString, Doc: "Metrics in text form, as a scrape has them."}
 	t := &scripting.ObjectType{
 		Name: "component", Doc: "A component under test. Its clock stands still, at first at 2025-01-01T00:00:00Z.", New: "component",
-		String: func(data any) string { return data.(*node).name },
+		String: func(data any) string { return data.(*testNode).name },
 	}
 	t.Methods = []scripting.Function{
 		{Name: "metrics", Doc: "Sends one batch and returns what comes out of it. An error in the script fails the test.",
 			Params: []scripting.Param{text}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				out, err := s.send(a[0].(*node), a[1].(string))
+				out, err := s.send(a[0].(*testNode), a[1].(string))
 				if err != nil {
 					return nil, err
 				}
@@ -109,7 +109,7 @@ func (s *session) componentType() *scripting.ObjectType {
 		{Name: "logs", Doc: "Sends one batch of log lines and returns what comes out of it. An error in the script fails the test.",
 			Params: []scripting.Param{{Name: "text", Kind: scripting.KindString, Doc: `Lines in text form: {app="api"} the line.`}}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				n := a[0].(*node)
+				n := a[0].(*testNode)
 				if n.accepts&batch.SignalLogs == 0 {
 					return nil, fmt.Errorf("cannot send log lines: %s takes %s; what the script has logged is logged()", n.name, n.accepts)
 				}
@@ -125,7 +125,7 @@ func (s *session) componentType() *scripting.ObjectType {
 		{Name: "failing", Doc: "As metrics and logs, for a batch that the script is to fail on: what comes out depends on script.on_error, and errors() of it are the messages.",
 			Params: []scripting.Param{text}, Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				out, err := s.send(a[0].(*node), a[1].(string))
+				out, err := s.send(a[0].(*testNode), a[1].(string))
 				if err != nil {
 					return nil, err
 				}
@@ -137,10 +137,10 @@ func (s *session) componentType() *scripting.ObjectType {
 		{Name: "unchanged", Doc: "Sends one batch, of samples or of log lines, and fails unless all of it comes out and nothing else, as it was: values bit for bit, times, exemplars, metadata. Only labels may be added.",
 			Params: []scripting.Param{text},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				if n := a[0].(*node); n.sends == 0 {
+				if n := a[0].(*testNode); n.sends == 0 {
 					return nil, fmt.Errorf("cannot tell what %s leaves unchanged: it sends nothing on", n.name)
 				}
-				out, err := s.send(a[0].(*node), a[1].(string))
+				out, err := s.send(a[0].(*testNode), a[1].(string))
 				if err != nil {
 					return nil, err
 				}
@@ -159,7 +159,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				if err != nil {
 					return nil, err
 				}
-				n := a[0].(*node)
+				n := a[0].(*testNode)
 				if err := cmp.Or(s.usable(n), s.chaos.replaceVMs(s.ctx, n)); err != nil {
 					return nil, err
 				}
@@ -177,7 +177,7 @@ func (s *session) componentType() *scripting.ObjectType {
 		{Name: "state", Doc: "Returns the contents of a piece of ctx.state: a table by key, the sorted keys of a set, or the values of a queue.",
 			Params: []scripting.Param{{Name: "name", Kind: scripting.KindString}}, Result: scripting.Result{Kind: scripting.KindAny},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				n := a[0].(*node)
+				n := a[0].(*testNode)
 				if err := s.usable(n); err != nil {
 					return nil, err
 				}
@@ -189,7 +189,7 @@ func (s *session) componentType() *scripting.ObjectType {
 			}},
 		{Name: "reload", Doc: "Does what a save of the script does: a new instance takes over, with new VMs and the state of the old one.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				n := a[0].(*node)
+				n := a[0].(*testNode)
 				if err := s.usable(n); err != nil {
 					return nil, err
 				}
@@ -199,7 +199,7 @@ func (s *session) componentType() *scripting.ObjectType {
 			}},
 		{Name: "stop", Doc: "Ends the component, which runs teardown. Open blocks end automatically.",
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				n := a[0].(*node)
+				n := a[0].(*testNode)
 				if err := s.usable(n); err != nil {
 					return nil, err
 				}
@@ -208,10 +208,10 @@ func (s *session) componentType() *scripting.ObjectType {
 				return nil, n.failure()
 			}},
 		{Name: "now", Doc: "The clock's time, in Unix ms. Samples without a time have it.", Result: scripting.Result{Kind: scripting.KindInt},
-			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*node).now(), nil }},
+			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*testNode).now(), nil }},
 		{Name: "logged", Doc: "The lines that the script has logged (ctx.log) since the last call of logged.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				return stringList(a[0].(*node).log.takeLines()), nil
+				return stringList(a[0].(*testNode).log.takeLines()), nil
 			}},
 	}
 	t.Methods = append(t.Methods, s.drainMethod())
@@ -221,7 +221,7 @@ func (s *session) componentType() *scripting.ObjectType {
 }
 
 // usable returns an error for a component that has ended.
-func (s *session) usable(n *node) error {
+func (s *session) usable(n *testNode) error {
 	if n.over {
 		return errors.New("cannot use this component: it was stopped, or the test that opened it is over; open it in before_each")
 	}
@@ -232,7 +232,7 @@ func (s *session) usable(n *node) error {
 }
 
 // failure is the first error in the script since begin, nil for none.
-func (n *node) failure() error {
+func (n *testNode) failure() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.errors) == 0 {
@@ -242,7 +242,7 @@ func (n *node) failure() error {
 }
 
 // send sends a batch through a component that has not ended.
-func (s *session) send(n *node, text string) (*output, error) {
+func (s *session) send(n *testNode, text string) (*output, error) {
 	if err := cmp.Or(s.usable(n), s.chaos.replaceVMs(s.ctx, n)); err != nil {
 		return nil, err
 	}

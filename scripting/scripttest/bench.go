@@ -36,7 +36,7 @@ type Benchmark struct {
 // benchCase is a bench.
 type benchCase struct {
 	testCase
-	node *node           // nil: it is about the function fn
+	node *testNode       // nil: it is about the function fn
 	text scripting.Value // of the batch, or a Callback that makes it
 }
 
@@ -54,7 +54,7 @@ func (s *session) declareBench(a []scripting.Value) error {
 			return errors.New("cannot use bench with a function and a batch: the function is all that is measured")
 		}
 	case *scripting.Object:
-		n, ok := what.Data.(*node)
+		n, ok := what.Data.(*testNode)
 		if !ok {
 			return fmt.Errorf("cannot measure a %s: bench takes a component and a batch, or a function", typeName(a[1]))
 		}
@@ -217,7 +217,7 @@ func (b *benchCase) batch(ses *session, limit time.Duration) (text string, err e
 
 // measure sends a batch of which nothing is kept. An error in the script is
 // one.
-func (n *node) measure(ctx context.Context, in input) (err error) {
+func (n *testNode) measure(ctx context.Context, in input) (err error) {
 	ctx = scripting.Observe(ctx, n.failed)
 	if in.logs != nil {
 		err = n.in.ConsumeLogs(ctx, in.logs)

@@ -33,7 +33,7 @@ func newChaos(seed uint64, file string, round int, outside bool) *chaos {
 
 // replaceVMs is called before each call of a component. A save between two batches
 // gives it new VMs, which know nothing of what the old ones had in their locals.
-func (c *chaos) replaceVMs(ctx context.Context, n *node) error {
+func (c *chaos) replaceVMs(ctx context.Context, n *testNode) error {
 	if c == nil || c.outside {
 		return nil
 	}

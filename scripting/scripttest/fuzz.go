@@ -119,7 +119,7 @@ func (f *fuzzer) add(b opened) {
 func (f *fuzzer) run(ctx context.Context) Test {
 	test := Test{Name: f.t.name + " survives hostile batches", Line: 1, Status: Passed}
 	began := time.Now()
-	nodes := make([]*node, len(f.blocks))
+	nodes := make([]*testNode, len(f.blocks))
 	defer func() {
 		for _, n := range nodes {
 			if n != nil {
@@ -170,13 +170,13 @@ func (f *fuzzer) run(ctx context.Context) Test {
 	return test
 }
 
-func (f *fuzzer) open(block int) (*node, error) {
+func (f *fuzzer) open(block int) (*testNode, error) {
 	return newNode(context.Background(), new(mocks).catalog(f.suite.folder.Catalog, true), f.t.name, f.blocks[block].body, config.Span{File: f.t.script.Name})
 }
 
 // survives sends a batch; the error is the script's, or says what is wrong with
 // what came out.
-func survives(n *node, in []sample) error {
+func survives(n *testNode, in []sample) error {
 	b, err := n.parse(textOfSamples(in))
 	if err != nil {
 		return nil // no source makes such a batch

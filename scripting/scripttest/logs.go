@@ -43,7 +43,7 @@ func sorted(text string, signals batch.Signals) (samples, logs string) {
 }
 
 // ConsumeLogs is the sink's.
-func (n *node) ConsumeLogs(_ context.Context, b *batch.Logs) error {
+func (n *testNode) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cameLogs = append(n.cameLogs, b)
@@ -75,7 +75,7 @@ func (in input) len() int {
 }
 
 // read reads a batch of a signal that the component takes.
-func (n *node) read(text string) (in input, err error) {
+func (n *testNode) read(text string) (in input, err error) {
 	samples, logs := sorted(text, n.accepts)
 	if n.accepts&batch.SignalLogs != 0 && strings.TrimSpace(logs) != "" {
 		if strings.TrimSpace(samples) != "" && !onlyComments(samples) {
@@ -97,7 +97,7 @@ func onlyComments(text string) bool {
 	return true
 }
 
-func (n *node) parseLogs(text string) (*batch.Logs, error) {
+func (n *testNode) parseLogs(text string) (*batch.Logs, error) {
 	b, err := batch.ParseLogsText(text, batch.TextOptions{T: n.nanos(), Source: n.source, Series: n.handle})
 	if e, ok := errors.AsType[*batch.SyntaxError](err); ok {
 		return nil, &textError{e, "log lines"}
@@ -106,10 +106,10 @@ func (n *node) parseLogs(text string) (*batch.Logs, error) {
 }
 
 // nanos is the time of lines without one, Unix ns.
-func (n *node) nanos() int64 { return n.clock.Now().UnixNano() }
+func (n *testNode) nanos() int64 { return n.clock.Now().UnixNano() }
 
 // sendAny sends one batch through the component.
-func (n *node) sendAny(ctx context.Context, in input) (*output, error) {
+func (n *testNode) sendAny(ctx context.Context, in input) (*output, error) {
 	if in.logs == nil {
 		return n.send(ctx, in.metrics)
 	}
@@ -132,7 +132,7 @@ type wanted struct {
 }
 
 // want reads what should come out of the component.
-func (n *node) want(text string) (w wanted, err error) {
+func (n *testNode) want(text string) (w wanted, err error) {
 	samples, logs := sorted(text, n.sends)
 	b, err := batch.ParseText(samples, batch.TextOptions{T: n.now()})
 	if err != nil {

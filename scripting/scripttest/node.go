@@ -24,7 +24,7 @@ var began = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // node is a component under test: what the engine would run for one block,
 // with the test as its source and its sink.
-type node struct {
+type testNode struct {
 	name           string
 	body           string // of its block, without forward_to
 	clock          testClock
@@ -54,7 +54,7 @@ type node struct {
 
 // newNode builds the component of a name with the attributes and blocks of its
 // block in the config language. at is where body stands, for mistakes in it.
-func newNode(ctx context.Context, c component.Catalog, name, body string, at config.Span) (*node, error) {
+func newNode(ctx context.Context, c component.Catalog, name, body string, at config.Span) (*testNode, error) {
 	reg, ok := c.Lookup(name)
 	if !ok {
 		if hint := config.DidYouMean(name, c.Names()); hint != "" {
@@ -65,7 +65,7 @@ func newNode(ctx context.Context, c component.Catalog, name, body string, at con
 	if reg.Err != nil {
 		return nil, reg.Err
 	}
-	n := &node{
+	n := &testNode{
 		name: name, body: body, clock: testClock{clocktest.New(began)}, stats: new(flow.Stats), source: batch.NewSource(),
 		accepts: reg.Accepts, sends: reg.Sends,
 		series: map[string]*batch.Series{}, log: &logLines{},
@@ -109,7 +109,7 @@ func (c testClock) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // run calls Run until stop.
-func (n *node) run(c component.Component) {
+func (n *testNode) run(c component.Component) {
 	ctx, cancel := context.WithCancel(scripting.Observe(context.Background(), n.failed))
 	done := make(chan struct{})
 	go func() {
@@ -124,7 +124,7 @@ func (n *node) run(c component.Component) {
 }
 
 // stop ends Run and waits for it; the hook teardown has run then.
-func (n *node) stop() {
+func (n *testNode) stop() {
 	if n.over {
 		return
 	}
@@ -136,7 +136,7 @@ func (n *node) stop() {
 }
 
 // reload puts a new instance in the component's place, as a save does.
-func (n *node) reload(ctx context.Context) error {
+func (n *testNode) reload(ctx context.Context) error {
 	c, err := n.make(n.comp)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (n *node) reload(ctx context.Context) error {
 
 // awaitIdle waits until all that is due has been done, and returns when the next
 // timer rings; zero for never.
-func (n *node) awaitIdle(ctx context.Context) (next time.Time, err error) {
+func (n *testNode) awaitIdle(ctx context.Context) (next time.Time, err error) {
 	c, ok := n.comp.(*scripting.Component)
 	if !ok {
 		return next, nil // nothing in it goes on by itself
@@ -167,7 +167,7 @@ const maxRings = 100_000
 
 // advance sets the clock forward, with a stop at each timer, and returns what
 // they send.
-func (n *node) advance(ctx context.Context, d time.Duration) (*output, error) {
+func (n *testNode) advance(ctx context.Context, d time.Duration) (*output, error) {
 	before := n.begin()
 	end := n.clock.Now().Add(d)
 	for rings := 0; ; rings++ {
@@ -231,24 +231,24 @@ func decode(reg component.Registration, body string, at config.Span, sink *flow.
 }
 
 // ConsumeMetrics is the sink's.
-func (n *node) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
+func (n *testNode) ConsumeMetrics(_ context.Context, b *batch.Metrics) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.came = append(n.came, b)
 	return nil
 }
 
-func (n *node) failed(e *scripting.Error) {
+func (n *testNode) failed(e *scripting.Error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.errors = append(n.errors, e)
 }
 
 // now is the time of samples without one, Unix ms.
-func (n *node) now() int64 { return n.clock.Now().UnixMilli() }
+func (n *testNode) now() int64 { return n.clock.Now().UnixMilli() }
 
 // parse reads a batch as a source that knows its series would hand it over.
-func (n *node) parse(text string) (*batch.Metrics, error) {
+func (n *testNode) parse(text string) (*batch.Metrics, error) {
 	b, err := batch.ParseText(text, batch.TextOptions{T: n.now(), Source: n.source, Series: n.handle})
 	if e, ok := errors.AsType[*batch.SyntaxError](err); ok {
 		return nil, &textError{e, "metrics"}
@@ -269,7 +269,7 @@ func (e *textError) Error() string {
 	return fmt.Sprintf("cannot read line %d of the %s, column %d: %s", e.Line, e.what, e.Col, e.Msg)
 }
 
-func (n *node) handle(sorted []batch.Label, meta *batch.Metadata) *batch.Series {
+func (n *testNode) handle(sorted []batch.Label, meta *batch.Metadata) *batch.Series {
 	var key strings.Builder
 	for _, l := range sorted {
 		fmt.Fprintf(&key, "%q%q", l.Name, l.Value)
@@ -288,7 +288,7 @@ func (n *node) handle(sorted []batch.Label, meta *batch.Metadata) *batch.Series 
 
 // output is what one batch became.
 type output struct {
-	node       *node
+	node       *testNode
 	in         *batch.Metrics
 	inLogs     *batch.Logs // nil: in is what was sent
 	t          int64       // the time that samples have without one
@@ -305,7 +305,7 @@ type output struct {
 
 // begin forgets what came before, but for what a source has sent of itself before
 // the first call, and returns what was dropped until now.
-func (n *node) begin() map[string]uint64 {
+func (n *testNode) begin() map[string]uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.called {
@@ -316,7 +316,7 @@ func (n *node) begin() map[string]uint64 {
 }
 
 // output is what came since begin.
-func (n *node) output(in *batch.Metrics, before map[string]uint64) *output {
+func (n *testNode) output(in *batch.Metrics, before map[string]uint64) *output {
 	out := &output{node: n, in: in, t: n.now(), nanos: n.nanos(), dropped: n.dropped()}
 	for reason, count := range before {
 		if out.dropped[reason] -= count; out.dropped[reason] == 0 {
@@ -333,7 +333,7 @@ func (n *node) output(in *batch.Metrics, before map[string]uint64) *output {
 }
 
 // dropped are the samples and lines that were dropped, by reason.
-func (n *node) dropped() map[string]uint64 {
+func (n *testNode) dropped() map[string]uint64 {
 	all := n.stats.Dropped()
 	for reason, count := range n.stats.DroppedLines() {
 		all[reason] += count
@@ -342,7 +342,7 @@ func (n *node) dropped() map[string]uint64 {
 }
 
 // send sends one batch through the component.
-func (n *node) send(ctx context.Context, in *batch.Metrics) (*output, error) {
+func (n *testNode) send(ctx context.Context, in *batch.Metrics) (*output, error) {
 	before := n.begin()
 	if err := n.sendInput(ctx, input{metrics: in}); err != nil {
 		return nil, err

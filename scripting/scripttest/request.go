@@ -31,7 +31,7 @@ func (s *session) requestMethod() scripting.Function {
 		}}},
 		Result: scripting.Result{Kind: scripting.KindObject, Type: answerType, Doc: "The answer."},
 		Fn: func(a []scripting.Value) (scripting.Value, error) {
-			n := a[0].(*node)
+			n := a[0].(*testNode)
 			if err := cmp.Or(s.usable(n), s.chaos.replaceVMs(s.ctx, n)); err != nil {
 				return nil, err
 			}
@@ -92,7 +92,7 @@ func stringOf(q *scripting.Map, name string) string {
 }
 
 // request sends a request with a body to the component.
-func (n *node) request(ctx context.Context, q *scripting.Map, body string, isJSON bool) (*answered, error) {
+func (n *testNode) request(ctx context.Context, q *scripting.Map, body string, isJSON bool) (*answered, error) {
 	text := func(name string) string { return stringOf(q, name) }
 	method := cmp.Or(text("method"), map[bool]string{true: http.MethodGet, false: http.MethodPost}[body == ""])
 	r, err := http.NewRequestWithContext(scripting.Observe(ctx, n.failed), method, "http://weir.test"+text("path"), strings.NewReader(body))

@@ -19,7 +19,7 @@ import (
 const outputSink = "prometheus.echo.output_"
 
 // outputSinks are a sink for each output of a component.
-func (n *node) outputSinks(reg component.Registration) map[string]*flow.Receiver {
+func (n *testNode) outputSinks(reg component.Registration) map[string]*flow.Receiver {
 	var sinks map[string]*flow.Receiver
 	for _, f := range config.Describe(reg.NewArgs()) {
 		name, ok := strings.CutPrefix(f.Path, "routes.")
@@ -48,7 +48,7 @@ func routesBlock(outputs map[string]*flow.Receiver) string {
 
 // routed is the sink of an output.
 type routed struct {
-	n    *node
+	n    *testNode
 	name string
 }
 

@@ -33,8 +33,8 @@ type session struct {
 	running bool // tests, which are all declared
 	inTest  bool
 
-	nodes     []*node // opened while the file was read
-	opened    []*node // opened in the test that runs
+	nodes     []*testNode // opened while the file was read
+	opened    []*testNode // opened in the test that runs
 	output    []string
 	lastError string          // that assert.error met
 	used      map[string]bool // paths of files that matter to the tests
@@ -110,7 +110,7 @@ func (s *session) closeOpened() error {
 	return err
 }
 
-func closeAll(nodes []*node) (first error) {
+func closeAll(nodes []*testNode) (first error) {
 	for _, n := range nodes {
 		if n.over {
 			continue
@@ -125,7 +125,7 @@ func closeAll(nodes []*node) (first error) {
 }
 
 // open is weir.test.component: of a file beside the test, or of a block name.
-func (s *session) open(what string, args scripting.Value) (*node, error) {
+func (s *session) open(what string, args scripting.Value) (*testNode, error) {
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
 	}

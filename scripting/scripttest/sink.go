@@ -57,7 +57,7 @@ func (d *delivery) waits(ws []*waiting, now time.Time) {
 }
 
 // sendInput hands a batch to the component.
-func (n *node) sendInput(ctx context.Context, in input) error {
+func (n *testNode) sendInput(ctx context.Context, in input) error {
 	if n.sends != 0 {
 		// Of what is held the test sees the error, and that nothing came.
 		if err := n.consume(scripting.Observe(ctx, n.failed), in); err != nil && !errors.Is(err, scripting.ErrHeld) {
@@ -72,7 +72,7 @@ func (n *node) sendInput(ctx context.Context, in input) error {
 	return n.deliver(ctx, false)
 }
 
-func (n *node) consume(ctx context.Context, in input) error {
+func (n *testNode) consume(ctx context.Context, in input) error {
 	if in.logs != nil {
 		return n.in.ConsumeLogs(ctx, in.logs)
 	}
@@ -80,7 +80,7 @@ func (n *node) consume(ctx context.Context, in input) error {
 }
 
 // nextSend is when a sink is to send again; zero for never.
-func (n *node) nextSend() time.Time {
+func (n *testNode) nextSend() time.Time {
 	if len(n.waiting) == 0 {
 		return time.Time{}
 	}
@@ -89,7 +89,7 @@ func (n *node) nextSend() time.Time {
 
 // deliver sends what waits in a sink and is due, or with all what is not, until
 // something is to wait.
-func (n *node) deliver(ctx context.Context, all bool) error {
+func (n *testNode) deliver(ctx context.Context, all bool) error {
 	ctx = scripting.Observe(ctx, n.failed)
 	for len(n.waiting) > 0 {
 		w := n.waiting[0]
@@ -109,7 +109,7 @@ func (n *node) deliver(ctx context.Context, all bool) error {
 }
 
 // attempt sends a batch once, and says whether it is to be sent again.
-func (n *node) attempt(ctx context.Context, w *waiting) (again bool, err error) {
+func (n *testNode) attempt(ctx context.Context, w *waiting) (again bool, err error) {
 	if w.before != nil {
 		ctx = scripting.Again(ctx, w.before)
 	}
@@ -152,7 +152,7 @@ func (in input) rows(rows []int) input {
 }
 
 // drain sends all that waits, once.
-func (n *node) drain(ctx context.Context) (*output, error) {
+func (n *testNode) drain(ctx context.Context) (*output, error) {
 	before := n.begin()
 	if err := n.deliver(ctx, true); err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (s *session) drainMethod() scripting.Function {
 		Name: "drain", Doc: "Sends what waits in a sink to be sent again, whether it is due or not, as when weir stops. An error in the script fails the test.",
 		Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 		Fn: func(a []scripting.Value) (scripting.Value, error) {
-			n := a[0].(*node)
+			n := a[0].(*testNode)
 			if err := s.ready(n); err != nil {
 				return nil, err
 			}

@@ -18,7 +18,7 @@ import (
 // sets the clock forward.
 
 // poll polls a source once.
-func (n *node) poll(ctx context.Context) (*output, error) {
+func (n *testNode) poll(ctx context.Context) (*output, error) {
 	c, ok := n.comp.(*scripting.Component)
 	if !ok {
 		return nil, fmt.Errorf("cannot poll %s: it is no scripted source", n.name)
@@ -34,14 +34,14 @@ func (n *node) poll(ctx context.Context) (*output, error) {
 }
 
 // export keeps what the component exports.
-func (n *node) export(v any) {
+func (n *testNode) export(v any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.exports = v
 }
 
 // exported is the value of an export.
-func (n *node) exported(name string) (scripting.Value, error) {
+func (n *testNode) exported(name string) (scripting.Value, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c, ok := n.comp.(*scripting.Component)
@@ -110,7 +110,7 @@ func (s *session) outputBatch(out *output, err error) (scripting.Value, error) {
 
 // ready returns an error for a component that has ended, and lets chaos have
 // its way with another.
-func (s *session) ready(n *node) error { return cmp.Or(s.usable(n), s.chaos.replaceVMs(s.ctx, n)) }
+func (s *session) ready(n *testNode) error { return cmp.Or(s.usable(n), s.chaos.replaceVMs(s.ctx, n)) }
 
 // sourceMethods are those of a source under test.
 func (s *session) sourceMethods() []scripting.Function {
@@ -118,7 +118,7 @@ func (s *session) sourceMethods() []scripting.Function {
 		{Name: "poll", Doc: "Polls a source once and returns what comes out of it. It is not polled by itself, but by advance, when its interval has passed. An error in the script fails the test.",
 			Result: scripting.Result{Kind: scripting.KindObject, Type: batchType},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				n := a[0].(*node)
+				n := a[0].(*testNode)
 				if err := s.ready(n); err != nil {
 					return nil, err
 				}
@@ -127,7 +127,7 @@ func (s *session) sourceMethods() []scripting.Function {
 		{Name: "exported", Doc: "What the component exports by a name; nil as long as ctx.export has not given a value for each of its exports.",
 			Params: []scripting.Param{nameParam}, Result: scripting.Result{Kind: scripting.KindAny},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				n := a[0].(*node)
+				n := a[0].(*testNode)
 				if err := s.usable(n); err != nil {
 					return nil, err
 				}
