@@ -203,6 +203,9 @@ func (n *node) reconcile(w *wanted, args any, retry bool) result {
 	if w.mistake != nil {
 		return n.fail(w.mistake, false)
 	}
+	if w.waits != "" {
+		return n.wait(w.waits)
+	}
 	if args == nil {
 		var err error
 		args, err = n.evaluate()

@@ -80,6 +80,8 @@ type wanted struct {
 	err error
 	// mistake says what is wrong with the arguments since values changed.
 	mistake error
+	// waits is what the node waits for, as it is, although its arguments are known.
+	waits config.Pending
 
 	// Of a value: what it is, where that is evaluated, and the variable that
 	// has it.

@@ -25,6 +25,8 @@ type rejected struct {
 	// unfit says why the config does not fit what would run in its place; nil:
 	// it does, as far as is known.
 	unfit error
+	// running is set while the trial has no verdict yet; Rejection is nil.
+	running bool
 }
 
 // rejectedError is why a node does not run the version that its catalog has, or
@@ -94,7 +96,9 @@ func (mode planMode) dismiss(p *plan, ds config.Diagnostics) bool {
 }
 
 // trials runs the trials of the versions in a plan, those of several versions at
-// once, and returns those that were rejected, by node.
+// once, and returns those that were rejected, by node, and those whose trial takes
+// long: it goes on beside the worker, and the files are applied again when it has a
+// verdict.
 func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 	versions := map[string][]*wanted{}
 	for _, w := range p.list {
@@ -107,12 +111,48 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 		return nil
 	}
 	if e.plan == nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, startTrials, fmt.Errorf("the tests of all components together took longer than %s", startTrials))
+		ctx, cancel := context.WithTimeoutCause(ctx, startTrials, fmt.Errorf("the tests of all components together took longer than %s", startTrials))
 		defer cancel()
+		out := map[string]*rejected{}
+		runTrials(ctx, versions, func(w *wanted, r *rejected) {
+			if r != nil {
+				out[w.id] = r
+			}
+		})
+		return out
 	}
 	var mu sync.Mutex
+	ended := map[string]*rejected{}
+	pending, _ := e.callBeside(func() error {
+		runTrials(ctx, versions, func(w *wanted, r *rejected) {
+			mu.Lock()
+			defer mu.Unlock()
+			ended[w.id] = r
+		})
+		return nil
+	}, func(error) { _ = e.applyFiles(time.Now()) }) // which reports its errors
+	mu.Lock()
+	defer mu.Unlock()
 	out := map[string]*rejected{}
+	for _, ws := range versions {
+		for _, w := range ws {
+			r, known := ended[w.id]
+			if !known && pending != nil {
+				r = &rejected{running: true}
+			}
+			if r != nil {
+				out[w.id] = r
+			}
+		}
+	}
+	return out
+}
+
+// runTrials runs the trials of versions, one of them at a time by nodes, and tells
+// of each verdict, which is nil if the version passed. verdict is not called
+// concurrently.
+func runTrials(ctx context.Context, versions map[string][]*wanted, verdict func(w *wanted, r *rejected)) {
+	var mu sync.Mutex
 	next := make(chan []*wanted, len(versions))
 	for _, key := range slices.Sorted(maps.Keys(versions)) {
 		next <- versions[key]
@@ -123,17 +163,18 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 		wg.Go(func() {
 			for ws := range next {
 				for _, w := range ws {
+					var out *rejected
 					if r := tryVersion(ctx, w); r != nil {
-						mu.Lock()
-						out[w.id] = &rejected{Rejection: r}
-						mu.Unlock()
+						out = &rejected{Rejection: r}
 					}
+					mu.Lock()
+					verdict(w, out)
+					mu.Unlock()
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return out
 }
 
 func tryVersion(ctx context.Context, w *wanted) (r *component.Rejection) {
@@ -148,6 +189,14 @@ func (r *rejected) replace(w *wanted, running *node) {
 	var gen *instance
 	if running != nil {
 		gen = running.current
+	}
+	if r.running {
+		if gen != nil && r.unfit == nil {
+			w.reg = gen.reg
+		} else {
+			w.waits = config.Pending("the tests of " + w.reg.Name)
+		}
+		return
 	}
 	err := &rejectedError{err: r.Err}
 	w.err = err

@@ -219,6 +219,72 @@ func TestTrialAfterCrash(t *testing.T) {
 	})
 }
 
+// TestSlowTrial: while a trial runs, the version before keeps running, a new node
+// waits, and other nodes are reloaded. The trial's verdict is followed when it is
+// known.
+func TestSlowTrial(t *testing.T) {
+	const one, both = "test.sink \"a\" { }\ntest.uvalue \"other\" {\n  value = %q\n}\n", "test.sink \"new\" { }\n"
+	f := func(name string, verdict error, want string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(l *lab) {
+				v := triedVersions(l)
+				v.save(v.version("1", nil))
+				l.start(fmt.Sprintf(one, "1"))
+				second := v.version("2", verdict)
+				ended := make(chan struct{})
+				try := second.Trial
+				second.Trial = func(ctx context.Context, args any) *component.Rejection {
+					select {
+					case <-ended:
+						return try(ctx, args)
+					case <-ctx.Done():
+						return &component.Rejection{Err: context.Cause(ctx)}
+					}
+				}
+				v.save(second)
+				saved := make(chan error)
+				go func() { saved <- l.e.FilesChanged(context.Background(), []string{"x.lua"}) }()
+				synctest.Wait()
+				time.Sleep(time.Second)
+				synctest.Wait()
+
+				began := time.Now()
+				reloaded := make(chan error)
+				l.write(fmt.Sprintf(one, "2") + both)
+				go func() { reloaded <- l.e.Reload(context.Background()) }()
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if a, _ := l.fake("test.uvalue.other").get(); a.Value != "2" {
+					t.Errorf("%s after the reload, the other node has value %q", time.Since(began), a.Value)
+				}
+				v.wantRuns(t, "1")
+				l.wantHealth("test.sink.a", component.Healthy, "")
+				l.wantHealth("test.sink.new", component.Unknown, "waits for the tests of test.sink")
+
+				close(ended)
+				for _, c := range []chan error{saved, reloaded} {
+					if err := <-c; err != nil {
+						t.Error(err)
+					}
+				}
+				synctest.Wait()
+				if got := l.info("test.sink.a").Version; got != want {
+					t.Errorf("version %s runs, want %s", got, want)
+				}
+				if got := l.info("test.sink.new").Version; got != "2" {
+					t.Errorf("the new node runs version %s, want 2", got)
+				}
+				if verdict != nil {
+					l.wantHealth("test.sink.a", component.Unhealthy, "the version that ran before keeps running")
+				}
+			})
+		})
+	}
+	f("passes", nil, "2")
+	f("fails", errTrial, "1")
+}
+
 // Trials that do not end cost the start a bounded time, all together, and those
 // of several versions run at once.
 func TestTrialLimit(t *testing.T) {
