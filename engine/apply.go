@@ -345,7 +345,7 @@ func (e *Engine) applyFiles(start time.Time) error {
 	before := e.failures()
 	c := e.run(p)
 	p = e.plan
-	// What people saved is the component, not the node.
+	// Users saved the component, not the node.
 	var broken []string
 	for _, id := range p.order {
 		n, w := e.nodes[id], p.wanted[id]

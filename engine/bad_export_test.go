@@ -59,7 +59,7 @@ func TestBadExport(t *testing.T) {
 		l.wantHealth("test.usource.b", component.Healthy, "running")
 		value("test.usource.b", "good")
 
-		// A module that makes nothing of a value waits for another.
+		// A module that cannot use a value waits for another value.
 		export("invalid")
 		change("declare \"p\" {\n  test.upass \"y\" {\n    value = argument.v.value\n  }\n  argument \"v\" {\n    optional = true\n    default = \"4\"\n  }\n}\n")
 		value("m.p.x/test.upass.y", "4")

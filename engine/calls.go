@@ -30,7 +30,7 @@ type pendingCall struct {
 	done chan struct{} // closed when the worker has taken over the outcome
 }
 
-// callBeside runs call beside the worker. If it returns in time, callBeside returns
+// callBeside runs call outside the worker. If it returns in time, callBeside returns
 // its error, and pending is nil. Otherwise the worker calls late with the error when
 // it has returned, unless weir stops before.
 func (e *Engine) callBeside(call func() error, late func(error)) (pending *pendingCall, err error) {

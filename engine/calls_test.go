@@ -72,7 +72,7 @@ func TestReloadBesideHang(t *testing.T) {
 				} else {
 					l.wantHealth("test.usource.h", component.Unknown, "build has not returned yet")
 				}
-				// Who asked for the change is told when it is known how it went.
+				// The caller learns the outcome when it is known.
 				if err := <-first; err != nil || returned.Load() == 0 {
 					t.Errorf("got %v after %d reads", err, returned.Load())
 				}

@@ -107,7 +107,7 @@ func TestForeachChangesFast(t *testing.T) {
 	})
 }
 
-// Removed nodes that do not stop hold up the next collections, and all say so.
+// Removed nodes that do not stop hold up the next collections, and all are reported.
 func TestForeachNodesDoNotStop(t *testing.T) {
 	const items = 600
 	bubble(t, func(l *lab) {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/engine/config"
 )
 
-// checkContents warns about the sinks that drop what a block makes. What is in
-// between may drop it too, which nobody knows.
+// checkContents warns about the sinks that drop what a block makes. A component in
+// between may drop it too; the plan does not show that.
 func (x *planner) checkContents(w *wanted) {
 	maker, ok := w.args.(component.Maker)
 	if !ok || w.failed {

@@ -18,9 +18,9 @@
 //
 // One goroutine, the worker (apply.go), changes the graph: reloads, changed
 // files, exports, restarts and retries come to it as events. It calls
-// components, and holds no lock meanwhile. What others want to know of a node
-// is in an immutable snapshot behind an atomic pointer (status.go), so asking
-// never waits for a component.
+// components, and holds no lock meanwhile. The status of a node is in an
+// immutable snapshot behind an atomic pointer (status.go), so reading it never
+// waits for a component.
 //
 // The rules to know. A mistake in the config refuses the change and nothing
 // running is touched; a component that cannot be built or updated, and a

@@ -58,8 +58,8 @@ type Options struct {
 	PollFiles bool
 	// Announce gets one line for people about each reload, such as
 	// "reloaded demo.units (12 ms), 1 of 5 nodes rebuilt". It must not block
-	// and comes from one goroutine at a time. What is announced is logged at
-	// debug only. nil for none.
+	// and comes from one goroutine at a time. The lines are logged at
+	// debug level only. nil: nobody is told.
 	Announce func(line string)
 }
 

@@ -54,7 +54,7 @@ func TestEqual(t *testing.T) {
 	f([]*flow.Receiver{r}, []*flow.Receiver{s}, false)
 	f(r, (*flow.Receiver)(nil), false)
 
-	// What is shared is equal, and only what is all of it.
+	// Slices that share memory are equal if they have the same length.
 	long := []map[string]float64{{"a": math.NaN()}, {"a": 2}}
 	f(long, long, true)
 	f(long, []map[string]float64{long[0], {"a": 2}}, true)
@@ -65,7 +65,7 @@ func TestEqual(t *testing.T) {
 	f(func() {}, func() {}, false)
 	f((func())(nil), (func())(nil), true)
 
-	// What contains itself ends.
+	// Comparing values that contain themselves ends.
 	type ring struct{ next *ring }
 	a, b := &ring{}, &ring{}
 	a.next, b.next = a, b

@@ -135,7 +135,7 @@ test.uvalue "a" {
 }
 
 // TestSourcedStaysFailed: files that could not be read again are tried again at
-// the next change of anything, and until then the node says so.
+// the next change of anything, and until then the node reports it.
 func TestSourcedStaysFailed(t *testing.T) {
 	bubble(t, func(l *lab) {
 		const config = `

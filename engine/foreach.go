@@ -199,8 +199,8 @@ func simple(v any) (string, bool) {
 	return "", false
 }
 
-// sanitized returns a text as a part of an ID and of a path. What had to be
-// changed is told from what comes to the same by a hash.
+// sanitized returns a text as a part of an ID and of a path. A text that
+// had to be changed gets a hash, so that it differs from texts that become the same.
 func sanitized(s string) string {
 	out := []byte(s)
 	for i, c := range out {

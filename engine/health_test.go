@@ -68,8 +68,7 @@ func TestHealthLastsOverReasons(t *testing.T) {
 	})
 }
 
-// What a component says about itself while it is well is shown: it tells more
-// than that it runs.
+// The message of a healthy component is shown: it tells more than that it runs.
 func TestHealthShowsWhatAHealthyComponentSays(t *testing.T) {
 	bubble(t, func(l *lab) {
 		l.onRun = func(ctx context.Context, f *fake) error {

@@ -85,7 +85,7 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 	old := x.e.folders[key]
 	switch {
 	case old != nil:
-		// A folder that has gone is one with no scripts, and they say so.
+		// A folder that has gone is one with no scripts, and the blocks that use them report it.
 		space.catalog = old
 		if x.mode.running {
 			err = nil

@@ -47,12 +47,12 @@ func (n *node) newInstance(reg component.Registration, args any) *instance {
 // gated reports whether the component stands behind the node's gate.
 func (g *instance) gated() bool { return g.reg.Accepts != 0 }
 
-// overlaps reports whether the component may run beside the one before or after
-// it.
+// overlaps reports whether the component may run at the same time as the previous and
+// the next instance.
 func (g *instance) overlaps() bool { return g.gated() || g.reg.Overlaps }
 
 // build makes the component. After an error nothing is left of it. It may run
-// beside the worker.
+// outside the worker.
 func (g *instance) build(previous component.Component) error {
 	n := g.n
 	o := component.Options{
@@ -179,8 +179,8 @@ func (n *node) swap(g *instance) bool {
 		// A node of this ID may have left just now and still hold its files.
 		g.after = n.e.leaving[n.id]
 	} else if !old.overlaps() || !g.overlaps() || old.crashed {
-		// Old may itself still wait for the one before it: it ends without having
-		// run then.
+		// Old may itself still wait for the previous instance. Then it ends without
+		// having run.
 		g.after = append(live(old.after), old.done)
 	}
 	after := g.after
@@ -251,7 +251,7 @@ func (g *instance) run() {
 			})
 		}
 		n.mu.Unlock()
-		// What it registered and what it answers stays until it is replaced.
+		// Its metrics and its answers stay until it is replaced.
 		<-g.ctx.Done()
 		return
 	}

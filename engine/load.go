@@ -53,9 +53,9 @@ func (e *Engine) load(ctx context.Context, path string) (*config.Config, *plan, 
 	return cfg, p, ds.Err()
 }
 
-// planTolerantly plans a config that a start would accept, but that makes nothing of
-// what nodes export now: that is no mistake of the config, and the change may be
-// what mends it. Those that cannot follow are unhealthy.
+// planTolerantly plans a config that a start would accept, but that does not fit what
+// nodes export now. That is no mistake of the config, and the change may even correct
+// it. Nodes that cannot follow are unhealthy.
 func (e *Engine) planTolerantly(cfg *config.Config) (*plan, error) {
 	if _, ds := e.makePlan(cfg, planMode{unknown: true}); ds.HasErrors() {
 		return nil, ds.Err()
@@ -161,7 +161,7 @@ func (e *Engine) blame(p *plan, ds config.Diagnostics, mode planMode) bool {
 	if found() {
 		return true
 	}
-	// It is what the config makes of an import.
+	// The mistake is in how the config uses an import.
 	err := ds.Err()
 	for id, s := range p.sources {
 		if e.freshSource(id, s) && mode.kept[id] == nil {

@@ -106,7 +106,7 @@ func TestComponentMetrics(t *testing.T) {
 			c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "test_things_total", Help: "Things."}, []string{"value"})
 			o.Registerer.MustRegister(c)
 			c.WithLabelValues(a.Value).Add(3)
-			// Who registers twice gets what was there, not what is around it.
+			// A second registration returns the existing collector, not its wrapper.
 			err := o.Registerer.Register(c)
 			if twice, ok := err.(prometheus.AlreadyRegisteredError); !ok || twice.ExistingCollector != prometheus.Collector(c) {
 				t.Errorf("got %v", err)

@@ -55,7 +55,7 @@ func TestImportPoll(t *testing.T) {
 	}
 }
 
-// TestForeachMetrics: the nodes of a foreach show metrics when it says so.
+// TestForeachMetrics: the nodes of a foreach show metrics if enable_metrics is true.
 func TestForeachMetrics(t *testing.T) {
 	bubble(t, func(l *lab) {
 		config := "foreach \"l\" {\n  collection = [\"a\"]\n  var = \"each\"\n  enable_metrics = ENABLE\n  template {\n    test.upass \"p\" { }\n  }\n}\n"

@@ -26,7 +26,7 @@ type node struct {
 	recv  *flow.Receiver
 	watch *stall.Watch
 	state atomic.Pointer[state]  // what others see; written under mu
-	shown atomic.Pointer[wanted] // want, for others; written by the worker
+	shown atomic.Pointer[wanted] // want, for other goroutines; written by the worker
 
 	// The worker's own.
 	want    *wanted
@@ -39,7 +39,7 @@ type node struct {
 	tries   int                // failed tries in a row
 	parting *parting           // while it is out of the graph and can be called back
 	// calling says that a build or an update has not returned, and that the worker
-	// does not wait for it. What was wanted meanwhile is done when it has returned.
+	// does not wait for it. Changes that come meanwhile are made when it has returned.
 	calling               bool
 	changedMeanwhile      bool // want did, or another try is due
 	filesChangedMeanwhile bool // files that the component reads did
@@ -59,7 +59,7 @@ type state struct {
 	reg       component.Registration // what runs, or is wanted when nothing does
 	args      any
 	exports   any
-	exported  bool // a component said so, it is not the zero value of the registration
+	exported  bool // by a component; not the zero value of the registration
 	component component.Component
 	builds    uint64
 	restarts  uint64

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// fastRounds is how many changes in a row, each there before the one before it
+	// fastRounds is how many changes in a row, each there before the previous one
 	// had been followed, make a foreach unhealthy and the worker slow down.
 	fastRounds = 3
 	// calmAfter is how long none of them may have come for that to end.

@@ -154,8 +154,8 @@ type brokenExports struct {
 	Receiver *flow.Receiver `alloy:"receiver,attr"`
 }
 
-// What a config can be written out to is bounded: instances multiply, and IDs
-// are as long as instances are deep.
+// The nodes that a config can be expanded to are bounded: instances multiply, and
+// IDs are as long as instances are deep.
 const (
 	maxNodes = 100_000
 	maxDepth = 32

@@ -57,7 +57,7 @@ func (c careful) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// gather returns what is registered now. What cannot be gathered is left out.
+// gather returns what is registered now. Metrics that cannot be gathered are left out.
 func (r *registry) gather() []*dto.MetricFamily {
 	fams, err := r.all.Gather()
 	if err != nil {

@@ -84,8 +84,8 @@ test.uvalue "v" {
 		}
 		health(component.Healthy, "running")
 
-		// What cannot be decoded: it hears of that too, and comes back to the same
-		// arguments.
+		// The service is also told of a value that cannot be decoded, and goes back to
+		// the same arguments.
 		l.fake("test.uvalue.v").o.Export(valueExports{Value: "invalid"})
 		synctest.Wait()
 		l.wantEvents("service one waits with \"invalid\"")

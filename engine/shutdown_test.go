@@ -41,8 +41,8 @@ func TestAbandonedCall(t *testing.T) {
 	})
 }
 
-// What a source had taken and could not hand on when weir stopped is lost, and
-// what it has in memory when it does not even return.
+// TestLostAtShutdown: records are lost that a source had accepted and could not send
+// when weir stopped, and those in the memory of a source that does not return.
 func TestLostAtShutdown(t *testing.T) {
 	bubble(t, func(l *lab) {
 		l.onRun = func(ctx context.Context, f *fake) error {

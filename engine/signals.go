@@ -19,7 +19,7 @@ type signals struct {
 }
 
 // signals returns those of a node with the given arguments, with the receivers in
-// them, none when there may be others. taken returns what a receiver takes.
+// them, none when there may be other receivers. taken returns what a receiver takes.
 func (w *wanted) signals(args any, refs []config.ReceiverRef, taken func(*flow.Receiver) batch.Signals) signals {
 	s := signals{accepts: w.reg.Accepts, sends: w.reg.Sends}
 	if w.reg.Passes == nil {

@@ -118,8 +118,8 @@ func TestStalledStop(t *testing.T) {
 	})
 }
 
-// What a component watches itself, and what it says for a reason of its own, lasts
-// until it ends, whatever else it says.
+// A problem that a component reports for a reason of its own lasts until it ends,
+// whatever else the component reports.
 func TestProblems(t *testing.T) {
 	bubble(t, func(l *lab) {
 		l.start(`test.sink "a" { }`)

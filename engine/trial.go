@@ -97,7 +97,7 @@ func (mode planMode) dismiss(p *plan, ds config.Diagnostics) bool {
 
 // trials runs the trials of the versions in a plan, those of several versions at
 // once, and returns those that were rejected, by node, and those whose trial takes
-// long: it goes on beside the worker, and the files are applied again when it has a
+// long: it goes on outside the worker, and the files are applied again when it has a
 // verdict.
 func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 	versions := map[string][]*wanted{}

@@ -110,7 +110,7 @@ func TestTrialAtStart(t *testing.T) {
 }
 
 // With no version that has passed, the version that fails runs, and its health
-// says so until it is repaired.
+// reports that until it is repaired.
 func TestTrialWithoutLastGood(t *testing.T) {
 	bubble(t, func(l *lab) {
 		v := triedVersions(l)

@@ -12,9 +12,8 @@ import (
 	"github.com/weir-run/weir/engine/service"
 )
 
-// evaluate finds what something virtual is now, and reports whether that is
-// another than before. What is written out otherwise now needs another plan:
-// the plan is stale then.
+// evaluate finds the current value of something virtual, and reports whether it has
+// changed. If the config expands to other nodes now, the plan is stale.
 func (e *Engine) evaluate(w *wanted) (changed bool) {
 	switch w.kind {
 	case kindValue:
