@@ -10,9 +10,9 @@ import (
 )
 
 // Builds and updates may read files, and a file system that hangs does not return
-// for a long time. So they run beside the worker, which waits for a moment: nearly
-// all return at once, and their outcome is part of the change that asked for them.
-// The worker leaves the others alone, does what else there is to do, and takes over
+// for a long time. So each runs in a goroutine, and the worker waits for a moment:
+// nearly all return at once, and their outcome is part of the change that asked for
+// them. The worker does not wait for slower calls. It goes on with its work and applies
 // their outcome when they have returned. Until then the node keeps its old version.
 const (
 	// callPatience is how long the worker waits for one call. It waits less while
@@ -30,10 +30,10 @@ type pendingCall struct {
 	done chan struct{} // closed when the worker has taken over the outcome
 }
 
-// callBeside runs call outside the worker. If it returns in time, callBeside returns
+// callAsync runs call outside the worker. If it returns in time, callAsync returns
 // its error, and pending is nil. Otherwise the worker calls late with the error when
 // it has returned, unless weir stops before.
-func (e *Engine) callBeside(call func() error, late func(error)) (pending *pendingCall, err error) {
+func (e *Engine) callAsync(call func() error, late func(error)) (pending *pendingCall, err error) {
 	returned := make(chan error, 1)
 	e.wg.Go(func() { returned <- call() })
 	patience := callPatience
@@ -94,7 +94,7 @@ func (e *Engine) runAndWait(ctx context.Context, job func() error) error {
 // called later.
 func (n *node) call(what string, call func() error, follow func(error) result) result {
 	start := n.e.clock.Now()
-	pending, err := n.e.callBeside(call, func(err error) { n.returned(start, err, follow) })
+	pending, err := n.e.callAsync(call, func(err error) { n.returned(start, err, follow) })
 	if pending == nil {
 		return follow(err)
 	}

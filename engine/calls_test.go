@@ -44,9 +44,9 @@ func (l *lab) reads() (returned *atomic.Int64, release func()) {
 	return returned, release
 }
 
-// TestReloadBesideHang: a build or an update that reads a file which hangs does not
+// TestReloadDuringHang: a build or an update that reads a file which hangs does not
 // delay the reload of another node, nor what follows from another node's exports.
-func TestReloadBesideHang(t *testing.T) {
+func TestReloadDuringHang(t *testing.T) {
 	const other = "test.uvalue \"v\" {\n  value = %[1]q\n}\ntest.usource \"w\" {\n  value = test.uvalue.v.value\n}\n"
 	f := func(name, before, after string) {
 		t.Helper()

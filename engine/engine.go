@@ -285,7 +285,7 @@ func (e *Engine) loadUntil(ctx context.Context, path string) (*config.Config, *p
 // error is then a config.Diagnostics. Nodes that stay on their last good
 // version are no error.
 func (e *Engine) Reload(ctx context.Context) error {
-	if err := e.readAhead(ctx); err != nil {
+	if err := e.readAhead(ctx, maxReadAhead); err != nil {
 		return err
 	}
 	return e.runAndWait(ctx, e.reloadConfig)
@@ -295,7 +295,7 @@ func (e *Engine) Reload(ctx context.Context) error {
 // absolute. It returns when the running graph has followed, or with an error
 // when that was refused, as Reload does.
 func (e *Engine) FilesChanged(ctx context.Context, paths []string) error {
-	if err := e.readAhead(ctx); err != nil {
+	if err := e.readAhead(ctx, maxReadAhead); err != nil {
 		return err
 	}
 	return e.runAndWait(ctx, func() error { return e.filesChanged(paths) })

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
-	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/flow"
 )
 
@@ -170,7 +168,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 		if x.mode.running && running != nil {
 			err = fmt.Errorf("component %s is no longer there", b.Name)
 			if gen := running.current; gen != nil && len(gen.reg.Sources) > 0 {
-				if _, gone := files.Stat(gen.reg.Sources[0]); errors.Is(gone, fs.ErrNotExist) {
+				if isGone(gen.reg.Sources[0]) {
 					err = fmt.Errorf("%w: %s is gone", err, nearby(gen.reg.Sources[0]))
 				}
 			}

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -44,12 +46,24 @@ func nearby(path string) string {
 	return path
 }
 
-// existing returns the files that are there.
+// existing returns the files that are there, and those of which nobody knows because
+// the file system does not answer.
 func existing(paths []string) (out []string) {
 	for _, f := range paths {
-		if _, err := files.Stat(f); err == nil {
+		if _, err := glance(f); err == nil || errors.Is(err, files.ErrHung) {
 			out = append(out, f)
 		}
 	}
 	return out
+}
+
+// isGone reports whether there certainly is no such file.
+func isGone(path string) bool {
+	_, err := glance(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// glance looks at a file and does not wait for long.
+func glance(path string) (fs.FileInfo, error) {
+	return files.Glance(path, "looking at", func() (fs.FileInfo, error) { return os.Stat(path) })
 }

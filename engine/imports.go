@@ -74,7 +74,7 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 	if err == nil {
 		x.p.watch[abs] = true
 		var fi fs.FileInfo
-		switch fi, err = files.Stat(abs); {
+		switch fi, err = x.e.stat(abs); {
 		case errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("there is no folder %s", dir)
 		case err == nil && !fi.IsDir():
@@ -105,6 +105,14 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 	x.e.folders[key] = space.catalog
 }
 
+// stat looks at a path of the config, as readSoon reads.
+func (e *Engine) stat(path string) (fs.FileInfo, error) {
+	if e.phase.Load() != phaseReady {
+		return files.Stat(path)
+	}
+	return files.Soon(path, "looking at", func() (fs.FileInfo, error) { return files.Stat(path) }, e.changedLate(path))
+}
+
 // elsewhere is the hint for a path that would have been found from the working
 // directory.
 func (x *planner) elsewhere(said, path string) string {
@@ -114,7 +122,7 @@ func (x *planner) elsewhere(said, path string) string {
 	if said == path || filepath.IsAbs(said) {
 		return ""
 	}
-	if _, err := files.Stat(said); err != nil {
+	if _, err := glance(said); err != nil {
 		return ""
 	}
 	return fmt.Sprintf("paths start at the file that says them, not where weir was started: there is %s", nearby(absolute(said)))
@@ -141,11 +149,6 @@ func (x *planner) importFile(w *wanted, space *imported) {
 		x.mistaken(w.m, w, w.block.SpanOf("filename"), "filename: it imports itself: "+strings.Join(way, " → "), "")
 		return
 	}
-	if im.Poll == 0 {
-		x.p.watch[config.Pattern(abs)] = true
-	} else {
-		x.p.polled[path] = w.source
-	}
 	var ds config.Diagnostics
 	s := w.source
 	s.path = path
@@ -154,11 +157,16 @@ func (x *planner) importFile(w *wanted, space *imported) {
 	case kept == nil && old != nil && x.mode.same && old.err == nil:
 		s.files = old.files
 	case kept == nil:
-		s.files, ds = config.ReadFiles(path)
+		s.files, ds = readSoon(x.e, path, config.ReadFiles)
 	case old != nil:
 		s.files, s.err = old.files, kept
 	default:
 		s.err = kept
+	}
+	if im.Poll == 0 {
+		x.p.watch[config.Pattern(abs)] = true
+	} else {
+		x.p.polled[path] = w.source
 	}
 	if len(ds) > 0 {
 		for i, d := range ds {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/files"
 )
 
 // planMode says how a plan is made.
@@ -34,11 +35,7 @@ type planMode struct {
 // load reads and plans a config. The error is a config.Diagnostics. Trials end
 // with ctx.
 func (e *Engine) load(ctx context.Context, path string) (*config.Config, *plan, error) {
-	read := config.Load
-	if e.plan != nil {
-		read = config.Reload
-	}
-	cfg, ds := read(path)
+	cfg, ds := e.readConfig(path)
 	p, more := e.makePlan(cfg, planMode{})
 	if !ds.HasErrors() && more.HasErrors() && e.plan != nil {
 		if q, err := e.planTolerantly(cfg); err == nil {
@@ -51,6 +48,44 @@ func (e *Engine) load(ctx context.Context, path string) (*config.Config, *plan, 
 	ds = append(ds, e.checkServices(p)...).Sort()
 	e.warn(ds)
 	return cfg, p, ds.Err()
+}
+
+// readConfig reads the config.
+func (e *Engine) readConfig(path string) (*config.Config, config.Diagnostics) {
+	if e.plan == nil {
+		return config.Load(path)
+	}
+	cfg, ds := readSoon(e, path, config.Reload)
+	if cfg == nil {
+		cfg = &config.Config{Path: path}
+	}
+	return cfg, ds
+}
+
+// readSoon reads files of the config. While the config runs, the worker does not wait
+// for long: a file system that does not answer soon is a mistake, and the files are
+// read again when it has answered.
+func readSoon[T any](e *Engine, path string, read func(path string) (T, config.Diagnostics)) (T, config.Diagnostics) {
+	if e.phase.Load() != phaseReady {
+		return read(path)
+	}
+	type result struct {
+		v  T
+		ds config.Diagnostics
+	}
+	r, err := files.Soon(path, "reading", func() (r result, err error) {
+		r.v, r.ds = read(path)
+		return r, nil
+	}, e.changedLate(path))
+	if err != nil {
+		r.ds = config.Diagnostics{{Span: config.Span{File: path}, Msg: fmt.Sprintf("cannot read the config: %v", err)}}
+	}
+	return r.v, r.ds
+}
+
+// changedLate returns a function that has the worker look again at a path.
+func (e *Engine) changedLate(path string) func() {
+	return func() { e.box.post(func() { _ = e.filesChanged([]string{absolute(path)}) }) } // which reports its errors
 }
 
 // planTolerantly plans a config that a start would accept, but that does not fit what

@@ -235,11 +235,11 @@ func (e *Engine) updateService(s *serviceNode, args any) {
 	if !s.failed && !s.updating && equal(s.args, args) {
 		return
 	}
-	e.configureBeside(s, args, func() {})
+	e.configureAsync(s, args, func() {})
 }
 
-// configureBeside updates a service while the engine runs, and calls done on success.
-func (e *Engine) configureBeside(s *serviceNode, args any, done func()) {
+// configureAsync updates a service while the engine runs, and calls done on success.
+func (e *Engine) configureAsync(s *serviceNode, args any, done func()) {
 	s.wanted = args
 	if s.updating {
 		s.again = true
@@ -252,7 +252,7 @@ func (e *Engine) configureBeside(s *serviceNode, args any, done func()) {
 		}
 		done()
 	}
-	pending, err := e.callBeside(func() error { return guard(func() error { return s.svc.Update(args) }) }, func(err error) {
+	pending, err := e.callAsync(func() error { return guard(func() error { return s.svc.Update(args) }) }, func(err error) {
 		s.updating = false
 		if follow(err); s.again {
 			s.again, s.failed = false, true // so that it is updated whatever the arguments are
@@ -329,7 +329,7 @@ func (e *Engine) rereadService(s *serviceNode) {
 		e.reconcileService(w)
 		return
 	}
-	e.configureBeside(s, s.wanted, func() { e.log.Info("service read its files again", "service", s.def.Name) })
+	e.configureAsync(s, s.wanted, func() { e.log.Info("service read its files again", "service", s.def.Name) })
 }
 
 // sourced returns the files that a service reads.

@@ -123,7 +123,7 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 	}
 	var mu sync.Mutex
 	ended := map[string]*rejected{}
-	pending, _ := e.callBeside(func() error {
+	pending, _ := e.callAsync(func() error {
 		runTrials(ctx, versions, func(w *wanted, r *rejected) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -128,3 +128,47 @@ func TestHangsOffWorker(t *testing.T) {
 		release()
 	})
 }
+
+// TestNewImportHangs: a new import whose file system does not answer is a mistake at
+// once, and delays nothing else.
+func TestNewImportHangs(t *testing.T) {
+	bubble(t, func(l *lab) {
+		mods := filepath.Join(l.dir, "mods")
+		if err := os.Mkdir(mods, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		l.save("mods/m.alloy", []byte(strings.Replace(passModule, "VALUE", "1", 1)))
+		const config = "test.source \"a\" {\n  value = %q\n}\n"
+		const imports = "import.file \"m\" {\n  filename = \"mods\"\n}\nimport.scripts \"s\" {\n  path = \"mods\"\n}\nm.p \"x\" { }\n"
+		l.start(fmt.Sprintf(config, "1"))
+		asked, release := filestest.Hang(t, mods)
+		l.write(imports + fmt.Sprintf(config, "1"))
+		first := make(chan error, 1)
+		go func() { first <- l.e.Reload(context.Background()) }()
+		synctest.Wait()
+		start := time.Now()
+		if err := l.reload(fmt.Sprintf(config, "2")); err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(start); waited > time.Second {
+			t.Errorf("the reload of another node took %s", waited)
+		}
+		if err := <-first; err == nil || !strings.Contains(err.Error(), "has not returned since") {
+			t.Errorf("got %v", err)
+		}
+		if len(asked) != 1 {
+			t.Errorf("the file system was asked %d times", len(asked))
+		}
+		l.write(imports + fmt.Sprintf(config, "3"))
+		if err := l.e.Reload(context.Background()); err == nil {
+			t.Error("the import can be read")
+		}
+		// When the file system answers, the config on disk is tried again.
+		release()
+		time.Sleep(time.Second)
+		l.wantHealth("m.p.x", component.Healthy, "")
+		if a, _ := l.fake("test.source.a").get(); a.Value != "3" {
+			t.Errorf("the value is %q", a.Value)
+		}
+	})
+}

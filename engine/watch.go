@@ -30,8 +30,10 @@ func (e *Engine) newWatcher(path string) (*watch.Watcher, error) {
 			}
 		},
 		OnChange: func(ctx context.Context, paths []string) {
-			// The outcome has been announced and logged.
-			e.FilesChanged(ctx, paths)
+			// The outcome has been announced and logged. Nothing is waited for that may
+			// take long: other changes come after this one.
+			_ = e.readAhead(ctx, callPatience)
+			_ = e.runOnWorker(ctx, func() error { return e.filesChanged(paths) })
 		},
 	})
 	return w, w.Set(e.watched(path))
@@ -86,9 +88,13 @@ func (e *Engine) startWatch(ctx context.Context) (stop func()) {
 	}
 }
 
+// maxReadAhead is for how long somebody who asks for a change waits for the files.
+const maxReadAhead = 2 * files.Patience
+
 // readAhead reads what the worker is about to. A file system that does not answer
-// is waited for here, and the worker, which others wait for, knows by then.
-func (e *Engine) readAhead(ctx context.Context) error {
+// is waited for here, for at most patience, and not by the worker, which others wait
+// for.
+func (e *Engine) readAhead(ctx context.Context, patience time.Duration) error {
 	var paths []string
 	if path := e.path.Load(); path != nil {
 		paths = append(paths, *path)
@@ -108,8 +114,12 @@ func (e *Engine) readAhead(ctx context.Context) error {
 			}
 		}
 	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-done:
+		return nil
+	case <-timer.C:
 		return nil
 	case <-e.box.closed:
 		return ErrNotRunning
@@ -151,7 +161,7 @@ func (e *Engine) lookAgain() {
 		if e.looked[s.path] {
 			continue
 		}
-		if now, _ := config.ReadFiles(s.path); !maps.Equal(now, s.files) {
+		if now, _ := readSoon(e, s.path, config.ReadFiles); !maps.Equal(now, s.files) {
 			changed = append(changed, absolute(s.path))
 		}
 	}

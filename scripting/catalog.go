@@ -322,7 +322,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 		return fail(fmt.Errorf("cannot make a component of %s: put it into a folder, %s/<namespace>/%s is <namespace>.%s",
 			c.display(from[0]), path.Dir(c.display(from[0])), path.Base(from[0].rel), name))
 	}
-	file, err := c.read(from[0])
+	file, err := c.readSoon(from[0])
 	if err != nil {
 		return fail(err)
 	}
@@ -395,7 +395,7 @@ func (c *catalog) testFile(l location, deps *dependencies) (test File, err error
 	_, base := c.language(l.rel)
 	for _, rel := range TestFiles(base, c.o.Languages) {
 		deps.candidate(rel)
-		f, err := c.read(location{rel: rel})
+		f, err := c.readSoon(location{rel: rel})
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -470,6 +470,22 @@ func (c *catalog) read(l location) (File, error) {
 	}
 	f.Text = string(text)
 	return f, nil
+}
+
+// readSoon is read for a lookup, with c.mu held. Once somebody wants to be told of what
+// changes (see OnChange), it does not wait for long: a file whose file system does not
+// answer cannot be read, and has changed when that has answered.
+func (c *catalog) readSoon(l location) (File, error) {
+	changed := c.changed
+	if l.embedded || changed == nil {
+		return c.read(l)
+	}
+	f := c.file(l, "")
+	read, err := files.Soon(f.Path, "reading", func() (File, error) { return c.read(l) }, func() { changed([]string{f.Path}) })
+	if errors.Is(err, files.ErrHung) {
+		return f, ReadError(f.Name, err)
+	}
+	return read, err
 }
 
 // dependencies collects what a registration was made from.

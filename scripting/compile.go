@@ -168,7 +168,7 @@ func (c *catalog) current(j *compilation, f File) bool {
 		if m.Path == "" {
 			continue
 		}
-		if now, err := c.read(location{rel: c.rel(m)}); err != nil || now.Text != m.Text {
+		if now, err := c.readSoon(location{rel: c.rel(m)}); err != nil || now.Text != m.Text {
 			return false
 		}
 	}

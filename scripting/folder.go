@@ -82,7 +82,13 @@ func (c *catalog) list() []string {
 	if c.dir == "" {
 		return nil
 	}
-	found, err := Walk(c.dir, libraries)
+	ask := files.Do[struct{}]
+	if changed := c.changed; changed != nil {
+		ask = func(path, doing string, fn func() (struct{}, error)) (struct{}, error) {
+			return files.Soon(path, doing, func() (struct{}, error) { return files.Do(path, doing, fn) }, func() { changed([]string{c.dir}) })
+		}
+	}
+	found, err := walkAsking(c.dir, libraries, ask)
 	why := ""
 	if err != nil {
 		why = err.Error()
@@ -103,10 +109,13 @@ func (c *catalog) list() []string {
 // Walk returns the slash paths of the files below a folder of scripts, sorted, but
 // for the private ones and what is called skip. The error,
 // ErrTooManyFiles or a *files.HungError, is about those that are missing.
-func Walk(dir, skip string) ([]string, error) {
+func Walk(dir, skip string) ([]string, error) { return walkAsking(dir, skip, files.Do[struct{}]) }
+
+// walkAsking is Walk with files.Do or a function like it.
+func walkAsking(dir, skip string, ask func(path, doing string, fn func() (struct{}, error)) (struct{}, error)) ([]string, error) {
 	var mu sync.Mutex
 	var found []string
-	_, err := files.Do(filepath.Join(dir, "**"), "listing", func() (struct{}, error) {
+	_, err := ask(filepath.Join(dir, "**"), "listing", func() (struct{}, error) {
 		return struct{}{}, walk(os.DirFS(dir), skip, func(rel string) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weir-run/weir/engine/component"
@@ -216,4 +217,57 @@ func TestScriptsHang(t *testing.T) {
 	if r := registrytest.Lookup(t, c, "a.x"); r.Err != nil {
 		t.Error(r.Err)
 	}
+}
+
+// TestLookupDoesNotWait: once somebody is told of changes, a lookup does not wait for a
+// file system that has begun to hang, and others are answered. When the file system has
+// answered, the scripts have changed.
+func TestLookupDoesNotWait(t *testing.T) {
+	f := func(name string, hangs func(f registrytest.Folder) string, lists bool) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := registrytest.NewFolder(t)
+				f.Write("a/slow.lua", noTransform)
+				f.Write("a/slow_test.lua", "")
+				f.Write("a/fast.lua", noTransform)
+				c := tested(f)
+				if r := registrytest.Lookup(t, c, "a.slow"); r.Err != nil {
+					t.Fatal(r.Err)
+				}
+				if r := registrytest.Lookup(t, c, "a.fast"); r.Err != nil {
+					t.Fatal(r.Err)
+				}
+				changes := make(chan []string, 10)
+				c.(component.Changing).OnChange(func(paths []string) { changes <- paths })
+				_, release := filestest.Hang(t, hangs(f))
+				start := time.Now()
+				for range 3 {
+					c.Refresh(c.Roots())
+					if r, ok := c.Lookup("a.slow"); !ok || r.Err == nil || !strings.Contains(r.Err.Error(), "has not returned since") {
+						t.Errorf("got %v, %v", ok, r.Err)
+					}
+					if r, ok := c.Lookup("a.fast"); !ok || (r.Err == nil) != lists {
+						t.Errorf("the other script: got %v, %v", ok, r.Err)
+					}
+				}
+				if waited := time.Since(start); waited > time.Second {
+					t.Errorf("the lookups waited for %s", waited)
+				}
+				time.Sleep(files.Patience)
+				release()
+				time.Sleep(time.Second)
+				if len(changes) == 0 {
+					t.Error("nobody was told that the scripts can be read again")
+				}
+				for len(changes) > 0 {
+					c.Refresh(<-changes)
+				}
+				if r := registrytest.Lookup(t, c, "a.slow"); r.Err != nil {
+					t.Error(r.Err)
+				}
+			})
+		})
+	}
+	f("a script", func(f registrytest.Folder) string { return filepath.Join(f.Dir, "a", "slow.lua") }, true)
+	f("the folder", func(f registrytest.Folder) string { return f.Dir }, false)
 }

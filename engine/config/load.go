@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -302,9 +303,11 @@ func (s statement) errors(name, text string) Diagnostics {
 }
 
 // Pattern returns what to watch for changes of the config at path, as package
-// watch understands it: the file, or the directory's files that Load reads.
+// watch understands it: the file, or the directory's files that Load reads. It does
+// not wait for long: what does not answer is taken for a file.
 func Pattern(path string) string {
-	if files.IsDir(path) {
+	fi, err := files.Glance(path, "looking at", func() (fs.FileInfo, error) { return os.Stat(path) })
+	if err == nil && fi.IsDir() {
 		return filepath.Join(path, "*.alloy")
 	}
 	return path

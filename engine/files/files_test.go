@@ -12,7 +12,9 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weir-run/weir/engine/files"
@@ -305,4 +307,58 @@ func TestManyReaders(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestSoon: Soon does not wait, nor does another call near it, and it tells when it is
+// worth asking again.
+func TestSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "d", "f")
+		other := write(t, filepath.Join(dir, "d", "f", "g"), "y")
+		sibling := write(t, filepath.Join(dir, "d", "h"), "z")
+		asked, release := filestest.Hang(t, filepath.Join(dir, "d"))
+		var late atomic.Int64
+		f := func(path string, wait time.Duration) {
+			t.Helper()
+			start := time.Now()
+			_, err := files.Soon(path, "reading", func() ([]byte, error) { return files.Read(path, 1) }, func() { late.Add(1) })
+			if !errors.Is(err, files.ErrHung) {
+				t.Errorf("%s: got %v, want that it hangs", path, err)
+			}
+			if waited := time.Since(start); waited != wait {
+				t.Errorf("%s: it waited for %s, want %s", path, waited, wait)
+			}
+		}
+		start := time.Now()
+		_, err := files.Soon(path, "listing", func() ([]fs.DirEntry, error) { return files.List(path, 9) }, func() { late.Add(1) })
+		if waited := time.Since(start); !errors.Is(err, files.ErrHung) || waited != 250*time.Millisecond {
+			t.Errorf("got %v after %s, want that it hangs", err, waited)
+		}
+		f(path, 0)
+		f(other, 0)
+		f(sibling, 125*time.Millisecond)
+		if files.Answers(other) == nil {
+			t.Error("what does not answer has answered")
+		}
+		if len(asked) != 2 || len(files.Hung()) > 0 {
+			t.Errorf("the file system was asked %d times, and %v hangs", len(asked), files.Hung())
+		}
+		time.Sleep(files.Patience)
+		synctest.Wait()
+		if n := late.Swap(0); n != 3 || len(files.Hung()) != 2 {
+			t.Errorf("late was called %d times, want 3, when the calls became ones that hang: %v", n, files.Hung())
+		}
+		f(path, 0)
+		f(other, 0)
+		release()
+		synctest.Wait()
+		if n := late.Load(); n != 2 {
+			t.Errorf("late was called %d times, want 2", n)
+		}
+		b, err := files.Soon(other, "reading", func() ([]byte, error) { return files.Read(other, 1) }, nil)
+		if err != nil || string(b) != "y" || files.Answers(path) != nil {
+			t.Errorf("after it answered: got %q, %v", b, err)
+		}
+	})
 }

@@ -19,7 +19,8 @@ import (
 const Patience = 10 * time.Second
 
 const (
-	// minPatience is what is left of it for the neighbours of what hangs.
+	// minPatience is what is left of it for the neighbours of what hangs, and how long
+	// Soon waits.
 	minPatience = 250 * time.Millisecond
 	// maxHung is how many calls may hang in one directory and those around it: each
 	// holds a thread, of which a process has 10,000.
@@ -52,13 +53,17 @@ type registry struct {
 	mu      sync.Mutex
 	running map[string]*call
 	hung    map[string]*call // of running
+	slow    map[*call]bool   // that a caller of Soon has given up waiting for
 }
 
 type call struct {
 	doing, path string
 	since       time.Time
 	done        chan struct{} // closed when it has returned
-	place       string        // of path, once it hangs
+	place       string        // of path, once it hangs or is slow
+	// late has functions to be called when it has returned, by the path that they are
+	// about.
+	late map[string]func()
 }
 
 func (c *call) error() *HungError { return &HungError{c.doing, c.path, c.since} }
@@ -126,6 +131,15 @@ func (r *registry) end(c *call) {
 	delete(r.running, c.path)
 	delete(r.hung, c.path)
 	close(c.done)
+	c.tell()
+}
+
+// tell calls the functions that wait for the call.
+func (c *call) tell() {
+	for _, late := range c.late {
+		go late()
+	}
+	c.late = nil
 }
 
 // Hung returns what has not returned, longest first.
@@ -198,44 +212,6 @@ func doAndRelease[T any](path, doing string, fn func() (T, error), release func(
 			return zero, calls.overdue(c)
 		}
 	}
-}
-
-// Glance is Do for a caller that must not be kept waiting, such as a check of the
-// config: it waits for a moment only, and does not ask near a call that hangs.
-func Glance[T any](path, doing string, fn func() (T, error)) (T, error) {
-	type result struct {
-		v   T
-		err error
-	}
-	var zero T
-	if err := calls.hungNear(Absolute(path)); err != nil {
-		return zero, err
-	}
-	results := make(chan result, 1)
-	go func() {
-		v, err := Do(path, doing, fn)
-		results <- result{v, err}
-	}()
-	timer := time.NewTimer(min(minPatience, seam.Limit(Patience)))
-	defer timer.Stop()
-	select {
-	case r := <-results:
-		return r.v, r.err
-	case <-timer.C:
-		return zero, &HungError{doing, path, time.Now().Add(-minPatience)}
-	}
-}
-
-// hungNear returns the error of a call that hangs on the file system of path.
-func (r *registry) hungNear(path string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, h := range r.hung {
-		if h.isNear(path) {
-			return h.error()
-		}
-	}
-	return nil
 }
 
 // Place returns the directory that fails together with path: where its file system

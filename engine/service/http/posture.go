@@ -125,7 +125,7 @@ func (s *Service) Check(config any, open bool) error {
 	if s.posture.Load().serves() && a.TLS == nil {
 		return errPlaintext
 	}
-	if open {
+	if open || !a.TLS.answers() {
 		return nil
 	}
 	_, err := newPosture(a)

@@ -164,6 +164,15 @@ func (a *TLSArguments) clients(c *tls.Config) string {
 	return fmt.Sprintf("%d %x", c.ClientAuth, sha256.Sum256(ca))
 }
 
+// answers reports whether the files can be looked at without a long wait. If not,
+// Update finds out what is wrong with them.
+func (a *TLSArguments) answers() bool {
+	if a == nil {
+		return true
+	}
+	return !slices.ContainsFunc([]string{a.CertFile, a.KeyFile, a.ClientCAFile}, func(path string) bool { return path != "" && files.Answers(path) != nil })
+}
+
 // content returns what is in an argument or in the file that another one names,
 // and which of the two it was.
 func content(text, file, textName, fileName string) (data []byte, name string, err error) {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -67,7 +68,9 @@ func (a *GeoIPArguments) Warnings() []string {
 		return nil
 	}
 	why := "it is no file"
-	switch i, err := files.Stat(a.DB); {
+	switch i, err := files.Glance(a.DB, "looking at", func() (fs.FileInfo, error) { return os.Stat(a.DB) }); {
+	case errors.Is(err, files.ErrHung):
+		return nil // nobody knows
 	case errors.Is(err, fs.ErrNotExist):
 		why = "it does not exist"
 	case err != nil:

@@ -94,6 +94,9 @@ func check(args any, settled func(string) bool) []*component.ArgumentError {
 	if a.GitleaksConfig == "" || !settled("gitleaks_config") {
 		return nil
 	}
+	if files.Answers(a.GitleaksConfig) != nil {
+		return nil // the worker must not wait for it; Update reads it
+	}
 	if _, _, err := load(a.GitleaksConfig); err != nil {
 		return []*component.ArgumentError{{Path: "gitleaks_config", Err: err, Warning: true}}
 	}

@@ -1,0 +1,133 @@
+package files
+
+import (
+	"io/fs"
+	"time"
+
+	"github.com/weir-run/weir/engine/files/internal/seam"
+)
+
+// minSoon is how long Soon waits at least.
+const minSoon = 5 * time.Millisecond
+
+// Soon calls read, which reads path by the functions of this package, for a caller
+// that must not be kept waiting, such as the engine's worker. If read has not returned
+// after 250 ms, Soon returns a *HungError, and read goes on. While a call for the same
+// path, or one above it, hangs or was given up by Soon, it returns that call's error
+// without calling read. It waits less for others of the same file system, so that many
+// reads of one that hangs take about as long as two.
+//
+// late, unless it is nil, is called in a goroutine of its own when the call that was
+// given up has returned: then it is worth asking again. For one path, the last late
+// of several is called.
+func Soon[T any](path, doing string, read func() (T, error), late func()) (T, error) {
+	type result struct {
+		v   T
+		err error
+	}
+	var zero T
+	path = Absolute(path)
+	patience, err := calls.avoid(path, late)
+	if err != nil {
+		return zero, err
+	}
+	c := &call{doing: doing, path: path, since: time.Now()}
+	results := make(chan result, 1)
+	go func() {
+		v, err := read()
+		results <- result{v, err}
+		calls.endSlow(c)
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case r := <-results:
+		return r.v, r.err
+	case <-timer.C:
+	}
+	calls.addSlow(c, late)
+	select {
+	case r := <-results: // after all
+		calls.endSlow(c)
+		return r.v, r.err
+	default:
+		return zero, c.error()
+	}
+}
+
+// Answers returns a *HungError if the file system of path does not say at once
+// whether there is such a file. It is for a look before a read.
+func Answers(path string) error {
+	_, err := Soon(path, "looking at", func() (fs.FileInfo, error) { return Stat(path) }, nil)
+	if h, ok := err.(*HungError); ok {
+		return h
+	}
+	return nil
+}
+
+// Glance is Soon of a call of the operating system.
+func Glance[T any](path, doing string, fn func() (T, error)) (T, error) {
+	return Soon(path, doing, func() (T, error) { return Do(path, doing, fn) }, nil)
+}
+
+// avoid returns the error of a call that hangs or is slow for path or what it lies
+// below, and has late called when that has returned. Otherwise it returns how long to
+// wait for path.
+func (r *registry) avoid(path string, late func()) (patience time.Duration, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	near := 0
+	check := func(c *call) bool {
+		if isBelow(c.path, path) {
+			err = c.await(path, late)
+			return true
+		}
+		if c.isNear(path) {
+			near++
+		}
+		return false
+	}
+	for _, c := range r.hung {
+		if check(c) {
+			return 0, err
+		}
+	}
+	for c := range r.slow {
+		if check(c) {
+			return 0, err
+		}
+	}
+	return max(min(minPatience, seam.Limit(Patience))>>min(near, 8), minSoon), nil
+}
+
+// await returns the call's error and has late called when the call has returned.
+func (c *call) await(path string, late func()) error {
+	if late != nil {
+		if c.late == nil {
+			c.late = map[string]func(){}
+		}
+		c.late[path] = late
+	}
+	return c.error()
+}
+
+func (r *registry) addSlow(c *call, late func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.place = Place(c.path)
+	if r.slow == nil {
+		r.slow = map[*call]bool{}
+	}
+	r.slow[c] = true
+	_ = c.await(c.path, late)
+}
+
+// endSlow notes that a call has returned. It may be called again.
+func (r *registry) endSlow(c *call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.slow[c] {
+		delete(r.slow, c)
+		c.tell()
+	}
+}
