@@ -42,8 +42,71 @@ type result struct {
 	lines   output[*batch.Logs]
 }
 
-// apply is the fourth stage: it makes batches of the edits in the windows.
-func (k *call) apply() (a applied) {
+// apply is the fourth stage: it makes batches of the edits of the hooks, one for each
+// set of outputs. The error is why nothing of b may go on: a *heldError, or that b
+// could not be put into quarantine.
+func (p *pipeline[B]) apply(r called[B], b B) (o outcome, err error) {
+	c, k := p.c, r.k
+	o.ran = true
+	if k == nil {
+		c.mem.metrics.collisions.Add(float64(r.remembered.Collisions))
+		c.opts.Stats.CountDropped(p.signal.bit(), "script", r.remembered.Dropped)
+		o.out = p.signal.result(divide(&c.router, r.remembered.Batch, nil))
+		return o, nil
+	}
+	defer c.pools.put(k.w)
+	defer k.done()
+	made := p.edits(k, b)
+	c.mem.metrics.seconds.Add(time.Since(k.began).Seconds())
+	if err = k.secure(p.signal.payload(b)); err == nil {
+		o.out = k.output(made, p.signal.bit())
+		if !k.final && k.on == OnErrorHold {
+			c.trust.worked()
+		}
+	}
+	k.closeWindows()
+	o.first = k.first
+	return o, err
+}
+
+// edits returns what becomes of b by the edits of the hooks, or by their failure.
+func (p *pipeline[B]) edits(k *call, b B) applied {
+	if k.whole == nil && k.held == nil {
+		made, err := p.applyWindows(k)
+		if err == nil {
+			return made
+		}
+		k.fail(b.Len(), AsError(err))
+	}
+	if k.held != nil {
+		return applied{}
+	}
+	k.opened = 0 // what was emitted is lost
+	p.signal.open(k, b)
+	window := p.signal.window(k.w)
+	labels, _ := p.signal.hooks(k.c.script.def)
+	switch {
+	case k.dropped+k.stored > 0:
+		window.DropAll()
+	case labels:
+		// The batch goes on without edits. But what the hook for labels has decided
+		// stands, as it does not depend on the batch: series would otherwise pass that
+		// are dropped or relabelled in all other batches. The error of a skipped row
+		// is never seen: RunSeries knows ErrSkip.
+		if err := window.RunSeries(func(int, *view.Series) error { return view.ErrSkip }); err != nil {
+			panic("BUG: " + err.Error())
+		}
+	}
+	return k.applyWindows()
+}
+
+// applyWindows applies the edits in the windows.
+func (p *pipeline[B]) applyWindows(k *call) (a applied, err error) {
+	defer k.catchPanic(p.signal.bit().String(), &err)
+	return k.applyWindows(), nil
+}
+
+func (k *call) applyWindows() (a applied) {
 	if k.opened&batch.SignalLogs != 0 {
 		a.lines = k.w.lines.Apply()
 	}

@@ -63,7 +63,7 @@ func (k *call) openEmitted(h *Hook, source uint64) {
 // what there is no receiver for, is counted as dropped.
 func (k *call) emitted(counts bool) (out result, any bool) {
 	defer k.closeWindows()
-	made := k.apply()
+	made := k.applyWindows()
 	samples, lines := made.samples.Emitted, made.lines.Emitted
 	if !counts {
 		k.c.mem.metrics.emitted.Add(float64(samples))

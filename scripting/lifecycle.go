@@ -2,7 +2,6 @@ package scripting
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/weir-run/weir/engine/clock"
@@ -84,11 +83,8 @@ func (c *Component) tearDown(ctx context.Context) {
 
 // runHook runs a hook that gets no batch on a VM of the pool.
 func (c *Component) runHook(ctx context.Context, h *Hook) error {
-	w, err := c.pools.shared.get(ctx)
+	w, err := c.borrow(ctx, c.pools.shared)
 	if err != nil {
-		if e, ok := errors.AsType[*Error](err); ok { // a VM that cannot be made
-			c.report.errored(e)
-		}
 		return err
 	}
 	defer c.pools.put(w)

@@ -120,7 +120,12 @@ func (p *pipeline[B]) processAdmitted(ctx context.Context, b B, t terms) (o outc
 	if s := p.split(b, t); s != nil {
 		return p.processParts(ctx, b, s, t)
 	}
-	o, err = p.run(ctx, b, t)
+	called, err := p.run(ctx, b, t)
+	if err != nil {
+		o.first, o.ran = errors.AsType[*Error](err)
+		return o, err
+	}
+	o, err = p.apply(called, b)
 	if held, ok := err.(*heldError); ok && t.isolates() {
 		return p.isolate(ctx, b, t, held)
 	}

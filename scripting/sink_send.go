@@ -96,7 +96,7 @@ func (a *attempt) outcome() outbox.Outcome {
 // attempt runs send on an offer once.
 func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer, t terms) attempt {
 	c := s.c
-	w, _, err := c.borrow(ctx, c.pools.of(shard%outbox.MaxInFlight))
+	w, err := c.borrow(ctx, c.pools.of(shard%outbox.MaxInFlight))
 	if err != nil {
 		return attemptOf(o, again, err)
 	}
@@ -128,16 +128,12 @@ func (s *sink) attempt(ctx context.Context, shard int, o *outbox.Offer, t terms)
 // batch.
 func (k *call) send(b outbox.Batch) (dropped []int, err error) {
 	c, w := k.c, k.w
-	// A panic of ours must cost one batch and one VM, not the node.
+	defer k.catchPanic(hookSend, &err)
 	defer func() {
 		if b.Logs != nil {
 			w.lines.Done()
 		} else {
 			w.win.Done()
-		}
-		if v := recover(); v != nil {
-			w.vm = brokenVM{w.vm}
-			err = &Error{Script: c.script.name, File: c.script.file.Name, Hook: hookSend, Err: panicError(v)}
 		}
 	}()
 	c.mem.metrics.calls.WithLabelValues(hookSend).Inc()
