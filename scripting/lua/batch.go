@@ -418,12 +418,11 @@ func (v *vm) each(L *lua.LState) int {
 // eachRow calls step for one row at a time. An error undoes what was done to
 // that row, and what was emitted, and goes on with the next.
 func (v *vm) eachRow(L *lua.LState, m *view.Window, b scripting.MarkedBatch, step func(L *lua.LState, row int)) int {
-	if v.hook == hookEach {
+	hook, ok := v.enterEach()
+	if !ok {
 		v.raise(L, errors.New("cannot use each inside of each: an error could not be undone; go over batch:records() inside"))
 	}
-	hook := v.hook
-	v.hook = hookEach
-	defer func() { v.hook = hook }()
+	defer v.leaveEach(hook)
 	rows := scripting.RowsOf(m, b, v.out, v.outLogs)
 	// One PCall for many records: the loop is entered anew after an error.
 	loop := L.NewFunction(func(L *lua.LState) int {
@@ -446,9 +445,6 @@ func (v *vm) eachRow(L *lua.LState, m *view.Window, b scripting.MarkedBatch, ste
 		rows.Fail(v.call, e)
 	}
 }
-
-// hookEach is what errors in the callback of each give as their hook.
-const hookEach = "each"
 
 func (v *vm) records(L *lua.LState) int {
 	m := v.window(L)

@@ -62,7 +62,7 @@ func (n *numbers) value(f float64) lua.LValue {
 const maxShort = 256
 
 // label is a name or a value of a label in a script.
-func (v *vm) label(s string) lua.LValue {
+func (v *values) label(s string) lua.LValue {
 	if len(s) > maxShort {
 		return lua.LString(s)
 	}

@@ -164,7 +164,7 @@ func (v *vm) logValue(L *lua.LState, x lua.LValue) any {
 func (v *vm) bindContext(m *scripting.Module) *lua.LTable {
 	t := v.bindWith(m, func(t *lua.LTable, name string, f *scripting.Function) lua.LGFunction {
 		return func(L *lua.LState) int {
-			if v.seen != nil {
+			if v.stage == inSeries {
 				v.raise(L, refusedInSeries(name))
 			}
 			first := 1
@@ -190,7 +190,7 @@ func refusedInSeries(what string) error {
 // present record. A series that is emitted ends when a record of it is
 // emitted with stale set: a copy of a stale record is one.
 func (v *vm) ctxEmit(L *lua.LState) int {
-	if v.out == nil && v.outLogs == nil {
+	if !v.canEmit() {
 		v.raise(L, v.notSent("", ""))
 	}
 	v.emitTo(L, 0, L.Get(1))
@@ -199,7 +199,7 @@ func (v *vm) ctxEmit(L *lua.LState) int {
 
 // emitTo emits a record, a copy or a table to a way.
 func (v *vm) emitTo(L *lua.LState, way int, arg lua.LValue) {
-	if v.emit--; v.emit < 0 {
+	if !v.takeEmission() {
 		v.must(L, v.budget.stopCall(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
 	}
 	v.must(L, v.budget.charge(10))

@@ -275,6 +275,13 @@ func (pr *projection) index(i int) int {
 // cursorMethods are what a callback may call on a record it does not keep.
 var cursorMethods = map[string]bool{"drop": true, "copy": true}
 
+// projector runs callbacks of each as copies that read a cursor.
+type projector struct {
+	projections map[*lua.FunctionProto]*projection // of callbacks; nil for those without one
+	cursor      *cursor                            // of the callback that runs, nil without one
+	recordField func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int
+}
+
 // project returns the cursor for a callback, nil when it may keep the record.
 func (v *vm) project(L *lua.LState, m *view.Metrics, fn *lua.LFunction) *cursor {
 	if fn.Proto == nil {

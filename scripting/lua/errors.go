@@ -146,7 +146,7 @@ func (v *vm) hint(msg, source string) string {
 			}
 		}
 	}
-	return v.failed
+	return v.failure.text
 }
 
 var (

@@ -87,7 +87,7 @@ func (v *vm) newCopiedLine(rec view.LogRecord) *lua.LUserData {
 // comes again.
 const shortText = 64
 
-func (v *vm) text(s string) lua.LValue {
+func (v *values) text(s string) lua.LValue {
 	if len(s) <= shortText {
 		return boxString(v.texts.Short(s))
 	}
@@ -95,7 +95,7 @@ func (v *vm) text(s string) lua.LValue {
 }
 
 // part is a part of a text in a script.
-func (v *vm) part(part, text string) lua.LValue {
+func (v *values) part(part, text string) lua.LValue {
 	if len(part) <= shortText {
 		return boxString(v.texts.Short(part))
 	}

@@ -50,6 +50,29 @@ func BenchmarkSeriesNew(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/series")
 }
 
+// BenchmarkRecords goes over 2000 records in each of the ways that a script has.
+func BenchmarkRecords(b *testing.B) {
+	for _, bc := range []struct{ name, body string }{
+		{"each", `batch:each(function(m) if m.labels.job == "x" then m.value = m.value * 2 end end)`},
+		{"each/kept", `local last batch:each(function(m) last = m if m.labels.job == "x" then m.value = m.value * 2 end end)`},
+		{"records", `for m in batch:records() do if m.labels.job == "x" then m.value = m.value * 2 end end`},
+		{"rows", `for i, job, v in batch:rows("job", "value") do if job == "x" then batch:set(i, "value", v * 2) end end`},
+		{"filter", `batch:filter({ "job", "value" }, function(job, v) return job ~= "x" or v > 3 end)`},
+		{"map_value", `batch:map_value(function(v) return v * 2 end)`},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			f := build(b, `local weir = require "weir" return weir.transform { metrics = function(batch) `+bc.body+` end }`, "")
+			f.sink.Refuse(context.Canceled)
+			in := benchBatch()
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = f.c.(flow.MetricsConsumer).ConsumeMetrics(context.Background(), in)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*in.Len()), "ns/record")
+		})
+	}
+}
+
 // BenchmarkBuild is a reload: compile, read the definition, make the first VM.
 func BenchmarkBuild(b *testing.B) {
 	src := read(b, "paths.lua")

@@ -414,13 +414,10 @@ func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, sel
 			v.raise(L, err)
 		}
 		if c, line, _ := v.prog.position(callerPosition(L)); c != nil {
-			if v.hook == hookLoad && c.tree.unheard[line] == f.Name {
+			if v.stage == loading && c.tree.unheard[line] == f.Name {
 				v.raise(L, err)
 			}
-			v.failed = fmt.Sprintf("%s at %s:%d returned nil and an error: %v", name, c.file.Name, line, err)
-			if v.hook == hookLoad {
-				v.loadFailed = v.failed
-			}
+			v.failure.record(fmt.Sprintf("%s at %s:%d returned nil and an error: %v", name, c.file.Name, line, err), v.stage == loading)
 		}
 		L.Push(lua.LNil)
 		L.Push(lua.LString(err.Error()))

@@ -14,9 +14,6 @@ import (
 
 var _ scripting.Evaluator = (*Language)(nil)
 
-// hookPlain is what errors give as their hook while a plain file runs.
-const hookPlain = "main"
-
 // Plain compiles a plain file. Unlike a component it may assign to globals:
 // nothing runs after it that they could leak into. The modules it requires are
 // those of components, and may not.
@@ -57,7 +54,7 @@ func (p *program) plain(ctx context.Context, o scripting.PlainOptions) error {
 
 // openPlain makes the globals of a plain file and returns its arguments.
 func (v *vm) openPlain(args []string) []lua.LValue {
-	v.hook = hookPlain
+	v.enter(inHook, hookPlain)
 	v.library.env.RawSetString("_G", v.library.env) // not the read-only one: the file may write
 	arg := v.L.CreateTable(0, 4)
 	arg.RawSetInt(0, lua.LString(v.prog.main.file.Name))

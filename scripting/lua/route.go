@@ -11,7 +11,7 @@ import (
 // as rows gives it, goes there instead of forward_to; a copy or a table goes
 // there beside it.
 func (v *vm) ctxRoute(L *lua.LState) int {
-	if v.out == nil && v.outLogs == nil {
+	if !v.canEmit() {
 		v.raise(L, errors.New("cannot use ctx.route here: it is for metrics, logs, every, poll, run and http"))
 	}
 	name, ok := L.Get(1).(lua.LString)

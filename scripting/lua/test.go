@@ -228,9 +228,9 @@ func (v *vm) testResult(L *lua.LState, x lua.LValue) (out scripting.Value) {
 func (t *test) Load(limit time.Duration) error {
 	v := t.v
 	t.start(limit)
-	v.hook = hookLoad
+	v.enter(loading, hookLoad)
 	err := v.run(v.L.NewFunctionFromProto(v.prog.main.proto), 0)
-	v.hook = ""
+	v.leave()
 	return err
 }
 

@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +10,6 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 )
@@ -28,51 +26,49 @@ type vm struct {
 	L      *lua.LState
 	prog   *program
 	host   scripting.Host
-	budget budget
-	call   *scripting.Call
-	broken bool
+	raw    *scripting.Raw // the definition, once the file has run
+	broken bool           // it must be thrown away
+	test   *test          // nil except in a test file's VM
 
+	library    library
+	readOnly   readOnlyTables
+	modules    modules
+	hooks      hookSet
+	hookArgs   // what hooks are called with
+	activeCall // the call that runs
+	budget     budget
 	retention  retention
 	trap       trap
-	readOnly   readOnlyTables
-	library    library
-	modules    modules
 	coroutines coroutines
-	mt         metatables
-	nullValue  *lua.LUserData
+	values     // of the host in the script
+	rowHandles // of the batch of the hook
+	projector  // callbacks of each
+}
 
-	numbers numbers
-	texts   view.Texts
-	parts   scripting.Parts
+// hookArgs are the values that hooks are called with. There is one of each in a
+// VM; they are valid while their hook runs.
+type hookArgs struct {
+	batch, logBatch *lua.LUserData
+	series, stream  *lua.LUserData
+	ctx             struct{ metrics, series *lua.LTable } // series is for hooks whose answer is remembered
+}
 
-	loadFailed string // the same while the file ran
+// values makes Lua values from values of the host.
+type values struct {
+	mt        metatables
+	nullValue *lua.LUserData
+	numbers   numbers
+	texts     view.Texts
+	parts     scripting.Parts
+	patterns  scripting.Patterns
+}
 
-	hooks hookSet
-	ctx   struct{ series, metrics *lua.LTable }
-	raw   *scripting.Raw // set by weir.transform while the file runs
-
-	// The call at hand.
-	hook     string
-	win      *view.Metrics // nil outside of the hook metrics
-	out      *view.Metrics // what ctx.emit adds to; nil where there is nothing
-	emit     int           // records that may still be emitted
-	recs     []record      // handles not given out yet
-	lines    *view.Logs    // nil outside of the hook logs
-	outLogs  *view.Logs    // what ctx.emit adds log records to; nil where there is nothing
-	lineRecs []line        // handles not given out yet
+// rowHandles are handles of rows that were allocated and not given to the script
+// yet, and the fields of a row.
+type rowHandles struct {
+	recs     []record
+	lineRecs []line
 	cells    []view.Cell
-	patterns scripting.Patterns
-	cursor   *cursor // nil outside of an each with one
-
-	projections map[*lua.FunctionProto]*projection // of callbacks; nil for those without one
-	recordField func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int
-	batch       *lua.LUserData
-	series      *lua.LUserData
-	stream      *lua.LUserData
-	logBatch    *lua.LUserData
-	test        *test        // nil but in a test file's VM
-	failed      string       // what a function of the standard library returned last, in this call or at load
-	seen        *view.Series // nil outside of the hook series
 }
 
 // library are the functions and the global table that a script starts with.
@@ -97,8 +93,8 @@ func (p *program) newVM(h scripting.Host) *vm {
 	v := &vm{
 		L: lua.NewState(stateOptions), prog: p, host: h,
 		retention: newRetention(), modules: modules{},
-		library:     library{names: map[*lua.LFunction]string{}},
-		projections: map[*lua.FunctionProto]*projection{},
+		library:   library{names: map[*lua.LFunction]string{}},
+		projector: projector{projections: map[*lua.FunctionProto]*projection{}},
 	}
 	v.readOnly = readOnlyTables{L: v.L, behind: map[*lua.LTable]*lua.LTable{}}
 	v.budget.held = v.held
@@ -183,12 +179,10 @@ func (p *program) define() error {
 	return err
 }
 
-// hookLoad is what errors give as their hook while the file runs.
-const hookLoad = "load"
-
 // load runs the main chunk, which must return what weir.transform returned.
 func (v *vm) load() error {
-	v.hook = hookLoad
+	v.enter(loading, hookLoad)
+	defer v.leave()
 	v.budget.start(loadTime, 0)
 	fn := v.L.NewFunctionFromProto(v.prog.main.proto)
 	if err := v.run(fn, 1); err != nil {
@@ -221,108 +215,8 @@ func (v *vm) run(fn lua.LValue, results int, args ...lua.LValue) error {
 	return nil
 }
 
-func (v *vm) Begin(c *scripting.Call) {
-	v.call = c
-	v.budget.heap.start(cmp.Or(c.Memory, scripting.DefaultMemory))
-	v.budget.heap.setting = ", the limit is script.limits.memory"
-	v.startLimits()
-	v.failed = v.loadFailed
-}
-
-// startLimits begins what counts anew after a wait, of a call that says so.
-func (v *vm) startLimits() {
-	c := v.call
-	v.budget.start(c.Time+time.Duration(c.Records)*timePerRecord, c.Records)
-	v.budget.clock.setting = ", the limit is script.limits.time"
-	v.emit = c.Emit
-}
-
-// pause is asked before a function that waits, resume told after it.
-func (v *vm) pause() error {
-	if v.call == nil || v.call.Pause == nil {
-		return nil
-	}
-	return v.call.Pause()
-}
-
-func (v *vm) resume() {
-	v.budget.resume()
-	if v.call != nil && v.call.Resume != nil && v.budget.tripped == nil && v.call.Resume() {
-		v.startLimits()
-	}
-}
-
-// timePerRecord is added to a call's time for each record of its batch.
-const timePerRecord = 20 * time.Microsecond
-
+// Broken reports whether the VM must be thrown away.
 func (v *vm) Broken() bool { return v.broken }
-
-func (v *vm) Series(s *view.Series) error {
-	v.hook, v.seen = "series", s
-	err := v.run(v.hooks.series, 0, v.series, v.ctx.series)
-	v.seen = nil
-	return err
-}
-
-func (v *vm) Metrics(m *view.Metrics) error {
-	v.hook, v.win, v.outLogs = v.batchHook("metrics"), m, v.call.Logs
-	if v.prog.def.Sends&batch.SignalMetrics != 0 {
-		v.out = m
-	}
-	err := v.run(v.hooks.metrics, 0, v.batch, v.ctx.metrics)
-	v.win, v.out, v.outLogs, v.recs = nil, nil, nil, nil
-	return err
-}
-
-func (v *vm) Stream(s *view.Stream) error {
-	v.hook, v.seen = "stream", s
-	err := v.run(v.hooks.stream, 0, v.stream, v.ctx.series)
-	v.seen = nil
-	return err
-}
-
-func (v *vm) Logs(m *view.Logs) error {
-	v.hook, v.lines, v.out = v.batchHook("logs"), m, v.call.Metrics
-	if v.prog.def.Sends&batch.SignalLogs != 0 {
-		v.outLogs = m
-	}
-	err := v.run(v.hooks.logs, 0, v.logBatch, v.ctx.metrics)
-	v.lines, v.out, v.outLogs, v.lineRecs = nil, nil, nil, nil
-	v.texts.Forget() // parts of lines, which would keep all of them
-	clear(v.cells[:cap(v.cells)])
-	return err
-}
-
-// batchHook is the name of the hook that gets batches of a signal.
-func (v *vm) batchHook(signal string) string {
-	if v.prog.def.Kind == scripting.Sink {
-		return "send"
-	}
-	return signal
-}
-
-func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
-	v.hook, v.out, v.outLogs = h.Name, h.Metrics, h.Logs
-	defer func() { v.out, v.outLogs, v.recs = nil, nil, nil }()
-	fn := function(v.raw, h.Name, h.Key)
-	if h.Args == nil {
-		return nil, v.run(fn, 0, v.ctx.metrics)
-	}
-	var out scripting.Value
-	// Under the handler: an argument or a result that is too large is an error
-	// of the script's.
-	err := v.run(v.L.NewFunction(func(L *lua.LState) int {
-		L.Push(fn)
-		for _, x := range h.Args {
-			L.Push(v.fromGo(L, x, 0))
-		}
-		L.Push(v.ctx.metrics)
-		L.Call(len(h.Args)+1, 1)
-		out = v.toGo(L, L.Get(-1), 0)
-		return 0
-	}), 0)
-	return out, err
-}
 
 // callerPosition is the position of the script's line that called the host, with a
 // colon at its end; "" when there is none.
