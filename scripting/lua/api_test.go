@@ -193,7 +193,7 @@ func TestBatchOperations(t *testing.T) {
 		assert(tostring(batch[1].labels) == '{job="x",path="/1"}')`, unchanged)
 }
 
-// What a script does not touch comes out as it went in.
+// TestUntouched checks that values that a script does not change stay as they are.
 func TestUntouched(t *testing.T) {
 	const in = `
 		# TYPE h histogram

@@ -70,7 +70,7 @@ func TestCover(t *testing.T) {
 	f("pcall(function()\nerror('x')\nlocal _\nend)", "1:1 2:1 3:0")
 }
 
-// What ships with weir is not counted.
+// TestCoverEmbedded checks that scripts that ship with weir are not counted.
 func TestCoverEmbedded(t *testing.T) {
 	c := &scripting.Coverage{}
 	f := scripting.File{Name: "x.lua", Text: "return 1"}

@@ -23,7 +23,7 @@ const cursorBatch = `
 	h{job="x"} {counts:float,count:2.5,sum:3.25,schema:0,positive_spans:[0:2],positive_buckets:[1.5,1]}
 	`
 
-// outcome is what a callback makes of a batch: what is sent and what fails.
+// outcome returns what is sent and what fails when a callback gets a batch.
 func outcome(t *testing.T, each string) string {
 	t.Helper()
 	src := metrics("local list, n, keep = {}, 0, nil\n" + each + "\n for _, x in ipairs(list) do batch:set_label(x, 'seen') end")
@@ -62,7 +62,7 @@ func TestCursor(t *testing.T) {
 		t.Helper()
 		t.Run(body, func(t *testing.T) { t.Helper(); sameAsHandles(t, body) })
 	}
-	// What is written is read again.
+	// Reads after a write.
 	f(`m.value = 2; m.labels.v = m.value`)
 	f(`m.labels.job = "z"; m.labels.v = m.labels.job`)
 	f(`m.labels.job = nil; m.labels.v = tostring(m.labels.job)`)

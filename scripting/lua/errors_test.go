@@ -177,7 +177,8 @@ func TestRuntimeErrors(t *testing.T) {
 	f(`(require "re").compile()`, at+"in metrics: cannot call compile: argument pattern is missing; it is a string\n  3 | (require \"re\").compile()")
 }
 
-// What a library function said before is a hint where its nil is met.
+// TestNilOfTheLibrary checks that the error of a library function is the hint at the
+// place where its nil is used.
 func TestNilOfTheLibrary(t *testing.T) {
 	f := func(locals, body, want string) {
 		t.Helper()
@@ -295,7 +296,7 @@ func TestErrorInTheHook(t *testing.T) {
 	}`
 	f := build(t, src, "")
 	equal(t, f.send(t, "a 1\nnoise 2\n"), "a{site=\"x\"} 1\n")
-	// What the script says holds where the block says nothing.
+	// The setting of the script applies unless the block has one.
 	dropping := strings.Replace(src, "series =", "on_error = \"drop\",\n\t\tseries =", 1)
 	equal(t, build(t, dropping, `script { on_error = "pass" }`).send(t, "a 1\nnoise 2\n"), "a{site=\"x\"} 1\n")
 	equal(t, build(t, dropping, "").send(t, "a 1\nnoise 2\n"), "")

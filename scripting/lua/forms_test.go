@@ -27,7 +27,7 @@ func TestForms(t *testing.T) {
 		}
 	}
 	const loop = "write for r in batch:records() do … end"
-	// What a batch is not.
+	// Wrong uses of a batch.
 	f(`for i, r in ipairs(batch) do r.value = 1 end`, `3:13: cannot use ipairs(batch): a batch is not a table`, loop)
 	f(`for k, r in pairs(batch) do r.value = 1 end`, `3:13: cannot use pairs(batch): a batch is not a table`, loop)
 	f(`for r in batch do r.value = 1 end`, `3:10: cannot go over batch: a batch is not an iterator`, loop)
@@ -36,10 +36,10 @@ func TestForms(t *testing.T) {
 	f(`for group in batch:group_by { "name" } do for _, r in ipairs(group) do r.value = 1 end end`, `3:55: cannot use ipairs(group): a group is not a table`, `write for r in group:records() do … end`)
 	// One value too many.
 	f(`for _, r in batch:records() do r.value = 1 end`, `3:8: r is nil: batch:records() gives one value at a time, the record`, `write for r in batch:records() do … end`)
-	// What is no function.
+	// Calls of values that are not functions.
 	f(`ctx.log("x")`, `3:5: cannot call ctx.log: it is not a function`, `write ctx.log.info(…); there is also debug, warn and error`)
 	f(`batch[1].name()`, `3:10: cannot call record.name: it is not a function`, "")
-	// What is not in a script.
+	// Names that scripts do not have.
 	f(`local x = math.random()`, `3:16: cannot call math.random: there is no such function`, `there is no randomness in a script: the same input gives the same output; to keep one in ten, write require("hash").bucket(s.labels.instance, 10) == 0`)
 	f(`local x = os.time()`, `3:11: there is no global "os": it is nil`, `there is no os in a script: the clock of a batch is ctx.now, times are formatted by require "time"`)
 	f(`local f = io.open("x")`, `3:11: there is no global "io": it is nil`, `there are no files in a script`)

@@ -116,8 +116,8 @@ func TestOptionsOfGopherLua(t *testing.T) {
 	}
 }
 
-// TestPatternsLikeStock makes up patterns and compares what string.find, gsub
-// and gmatch make of them with gopher-lua's.
+// TestPatternsLikeStock generates patterns and compares the results of string.find,
+// gsub and gmatch with those of gopher-lua.
 func TestPatternsLikeStock(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }

@@ -26,7 +26,7 @@ func TestHostile(t *testing.T) {
 		t.Helper()
 		t.Run(name, func(t *testing.T) {
 			t.Helper()
-			// What is not ended by the clock has time enough on a busy machine.
+			// Scripts that another limit ends have enough time on a busy machine.
 			time := "2s"
 			if want == "" || strings.HasPrefix(want, "limit exceeded") {
 				time = "100ms"
@@ -189,7 +189,7 @@ func TestHostileFiles(t *testing.T) {
 }
 
 // TestHoarding fills tables outside of the hooks, call by call, until the VM
-// is thrown away, within a call or after it, and the next VM starts anew.
+// is thrown away, within a call or after it, and the next VM starts again.
 func TestHoarding(t *testing.T) {
 	f := func(name, locals, body string) {
 		t.Helper()

@@ -63,7 +63,7 @@ func TestLoopsThatBeginWithAJump(t *testing.T) {
 		if strings.Contains(inner, "goto") {
 			continue
 		}
-		// What the body holds on to.
+		// Closures of the body.
 		f(`local fs = {} while n < 3 do @` + inner + ` @do local k = n @fs[#fs + 1] = function() return k end end @::c:: @n = n + 1 @if n == 2 then @break end end for _, g in ipairs(fs) do n = n * 10 + g() end`)
 		f(`local fs = {} while (false and x) or n < 3 do @` + inner + ` @do local k = n @fs[#fs + 1] = function() k = k + 1 return k end end @::c:: @n = n + 1 end for _, g in ipairs(fs) do n = n * 10 + g() + g() end`)
 		f(`local fs = {} while (false and x) or n < 3 do @local k = n @fs[#fs + 1] = function() k = k + 1 return k end @n = n + 1 @if n == 2 then @break end end for _, g in ipairs(fs) do n = n * 10 + g() + g() end`)
@@ -138,13 +138,13 @@ func TestGotoKeepsLocals(t *testing.T) {
 			t.Errorf("%s: got %s%s, want %s", src, got, fx.Health().Message, want)
 		}
 	}
-	// What the jump does not leave stays shared.
+	// Variables whose block the jump does not leave stay shared.
 	f(`local function inc() n = n + 1 end for i = 1, 3 do if i == 2 then goto next end inc() ::next:: end n = n + 0 inc()`, "3")
 	f(`local s = 0 local function add(x) s = s + x end for i = 1, 4 do if i % 2 == 0 then goto continue end add(i) ::continue:: end s = s * 10 add(0) n = s`, "40")
 	f(`local function inc() n = n + 1 end do goto skip end n = 100 ::skip:: inc() n = n + 1 inc()`, "3")
 	f(`local function f(a, ...) local function inc() a = a + 1 end if a then goto out end ::out:: inc() a = a * 10 inc() return a end n = f(1)`, "21")
 	f(`local t = {} function t:f(a) local function inc() a = a + 1 end goto out ::out:: inc() a = a * 10 inc() return a + self.x end t.x = 100 n = t:f(1)`, "121")
-	// What it leaves is its own each time.
+	// Variables whose block it leaves are new each time.
 	f(`for i = 1, 3 do local k = i * 2 g[i] = function() k = k + 1 return k end if i < 9 then goto next end ::next:: end n = g[1]() * 10 + g[2]() g[1]() n = n * 10 + g[1]()`, "355")
 	f(`local i = 0 ::top:: i = i + 1 do local k = i g[i] = function() return k end if i < 3 then goto top end end n = g[1]() * 100 + g[2]() * 10 + g[3]()`, "123")
 	f(`local i = 0 ::top:: local k = i i = i + 1 g[i] = function() return k end if i < 3 then goto top end n = g[1]() * 100 + g[2]() * 10 + g[3]()`, "12")

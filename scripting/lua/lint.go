@@ -18,9 +18,9 @@ import (
 
 var _ scripting.Linted = (*program)(nil)
 
-// Lint follows what is known of values through the source of all files: what a
-// module, a hook's parameter, and what their functions return has by the table
-// of the API. What it does not know it says nothing about.
+// Lint follows values through the source of all files: modules, parameters of
+// hooks, and the results of their functions, as the table of the API describes
+// them. It reports nothing about values that it does not know.
 func (p *program) Lint() []scripting.Finding {
 	var out []scripting.Finding
 	for _, name := range slices.Sorted(maps.Keys(p.files)) {
@@ -110,7 +110,7 @@ type kept struct {
 	instead string            // what to write so that it is not
 }
 
-// ownOf is what Lua knows of a value beside the rules.
+// ownOf is what Lua knows of a value in addition to the rules.
 func ownOf(k *known) kept {
 	if k == nil {
 		return kept{}
@@ -277,7 +277,7 @@ func (l *linter) leak(at *ast.AttrGetExpr, owner *known, removes bool) {
 }
 
 // grows reports whether the key is a number by its look, such as #t + 1: an
-// array that is filled anew each time.
+// array that is filled again each time.
 func grows(a *ast.AttrGetExpr) bool {
 	switch a.Key.(type) {
 	case *ast.NumberExpr, *ast.ArithmeticOpExpr, *ast.UnaryLenOpExpr:

@@ -92,7 +92,7 @@ func TestLint(t *testing.T) {
 	f(`local t = tostrign(1)`, `4:11: there is no global "tostrign": it is nil | did you mean tostring?`)
 	f(`local t = os.time()`, `4:11: there is no global "os": it is nil | there is no os in a script: the clock of a batch is ctx.now, times are formatted by require "time"`)
 	f(`local s = time.now()`, `4:11: there is no global "time": it is nil | write local time = require "time" above`)
-	// What is not known is left alone.
+	// Values that are not known are not reported.
 	f("local batch = { drop_wher = function() end }\nbatch:drop_wher()")
 	f("if ctx then batch = {} end\nbatch:drop_wher()")
 	f(`local function f(batch) batch:drop_wher() end`)
@@ -121,7 +121,7 @@ func TestLintFiles(t *testing.T) {
 	// Timers.
 	f(`return weir.transform { every = { ["30s"] = function(ctx) ctx.emitt {} end }, series = function() end }`,
 		"2:63: ctx has no \"emitt\": did you mean emit?\n")
-	// What the definition declares.
+	// Names that the definition declares.
 	f("return weir.transform { outputs = { \"errors\" }, state = { seen = weir.state.set {} }, metrics = function(batch, ctx)\n"+
 		"  ctx.state.sene:has(\"x\")\n  ctx.state.seen:hass(\"x\")\n  ctx.state.seen = 1\n  ctx.route(\"erors\", batch[1])\n  ctx.route(\"errors\", batch[1])\nend }",
 		`3:13: there is no state "sene": declare it in state | did you mean seen?

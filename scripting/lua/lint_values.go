@@ -200,7 +200,7 @@ func (l *linter) checkArguments(e *ast.FuncCallExpr, f *known, args []ast.Expr, 
 	open := len(args) > 0 && multiple(args[len(args)-1])
 	rest := len(params) > 0 && params[len(params)-1].Rest
 	if len(args) > len(params) && !rest {
-		// What a language binds itself does not look at more.
+		// Functions that a language binds itself ignore further arguments.
 		l.addFinding(f.Fn.Fn == nil, e.Line(), f.Fn.Name, &scripting.ArgError{Func: f.Name, Msg: fmt.Sprintf("it takes %d arguments, not %d", len(params), len(args))}, "")
 	}
 	if f.Name == "ctx.route" && len(args) > 0 && l.rules.Def != nil {

@@ -49,7 +49,7 @@ const twoLines = `{app="a"} {trace="t1"} {"level":"debug","n":12,"big":900719925
 {app="b"} level=warn status=404 msg="not there"
 `
 
-// What each body makes of two lines.
+// TestLogs gives two lines to each body.
 func TestLogs(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()

@@ -20,7 +20,7 @@ var errNesting = fmt.Errorf("cannot use a file that nests deeper than %d levels"
 
 // checkNesting looks at the tokens of a file before anything recursive does. They
 // are those of the parser's own scanner, so that both agree where a comment and
-// a string end. What the scanner refuses is left for the parser to report.
+// a string end. The parser reports tokens that the scanner refuses.
 func checkNesting(text string) (line int, err error) {
 	depth, run := 0, 0
 	sc := parse.NewScanner(strings.NewReader(text), "")

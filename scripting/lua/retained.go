@@ -57,8 +57,8 @@ func (v *vm) End() error {
 // held is what the VM holds, in bytes, or something over limit.
 func (v *vm) held(limit int) int { return v.walk(limit).size }
 
-// walk adds up what can be reached from the VM: its globals, functions and
-// stacks. What a host function makes at the moment is not among it.
+// walk adds up the values that can be reached from the VM: its globals, functions
+// and stacks. It does not see values that a host function is creating.
 func (v *vm) walk(limit int) *walker {
 	w := &walker{seen: map[unsafe.Pointer]bool{}, skip: v.readOnly.behind, env: v.library.env, limit: limit}
 	for _, fn := range v.hooks.all {

@@ -7,9 +7,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// ctxRoute is ctx.route(output, record): a record of the batch, or its number
-// as rows gives it, goes there instead of forward_to; a copy or a table goes
-// there beside it.
+// ctxRoute is ctx.route(output, record). A record of the batch, or its number as
+// rows gives it, goes to the output instead of forward_to; a copy or a table is
+// an additional record.
 func (v *vm) ctxRoute(L *lua.LState) int {
 	if !v.canEmit() {
 		v.raise(L, errors.New("cannot use ctx.route here: it is for metrics, logs, every, poll, run and http"))

@@ -20,7 +20,7 @@ func (v *vm) stringLib() map[string]lua.LGFunction {
 	}
 }
 
-// strDump is a function only to say so: code cannot be loaded at run time.
+// strDump exists for its error: code cannot be loaded at run time.
 func strDump(L *lua.LState) int {
 	L.RaiseError("GopherLua does not support the string.dump")
 	return 0

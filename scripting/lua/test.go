@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// test is what the VM of a test file has beside that of a script.
+// test is what the VM of a test file has in addition to that of a script.
 type test struct {
 	v      *vm
 	api    *scripting.TestAPI
@@ -210,8 +210,8 @@ func (v *vm) testCallback(fn lua.LValue) scripting.Callback {
 	}
 }
 
-// testResult is a table that a function of the test returned; nil when it has
-// no form in Go, which is of no matter to who wants none.
+// testResult converts a table that a function of the test returned. It returns nil
+// if the table has no form in Go; the caller may not need the result.
 func (v *vm) testResult(L *lua.LState, x lua.LValue) (out scripting.Value) {
 	L.Push(L.NewFunction(func(L *lua.LState) int {
 		out = v.toGo(L, L.Get(1), 0)

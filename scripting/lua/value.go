@@ -74,7 +74,7 @@ func (v *vm) tableToGo(L *lua.LState, x *lua.LTable, depth int) scripting.Value 
 	n := x.Len()
 	v.must(L, v.budget.charge(int64(n/4)+1))
 	if key := namedKey(x); n > 0 && key != "" {
-		v.raise(L, fmt.Errorf("cannot pass a table that is both a list and a map: it has %q beside its items", key))
+		v.raise(L, fmt.Errorf("cannot pass a table that is both a list and a map: it has %q next to its items", key))
 	} else if n > 0 || isList && key == "" {
 		l := &scripting.List{Items: make([]scripting.Value, n)}
 		for i := range l.Items {

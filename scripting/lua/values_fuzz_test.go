@@ -111,7 +111,7 @@ var expressions = map[string]struct{ hook, expr string }{
 	"metrics.Counter":      {"metrics", `ctx.metrics.counter("c", "A counter.", { "a" })`},
 	"metrics.Gauge":        {"metrics", `ctx.metrics.gauge("g", "A gauge.", { "a" })`},
 	"metrics.Histogram":    {"metrics", `ctx.metrics.histogram("h", "A histogram.", { "a" })`},
-	// What comes from the network: their methods take no more than a name.
+	// Values from the network: their methods take at most a name.
 	"http.Request":  {},
 	"http.Response": {},
 }

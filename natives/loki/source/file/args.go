@@ -46,9 +46,9 @@ type Arguments struct {
 	// Positions file of Promtail or of Alloy to begin with, when there is no
 	// positions log yet. It is removed once its positions are taken over.
 	LegacyPositionsFile string `alloy:"legacy_positions_file,attr,optional"`
-	// What to do with a file whose position cannot be read because the positions
-	// are damaged: "restart_from_beginning", "restart_from_end", or "skip", which
-	// leaves it alone until weir is restarted.
+	// How to treat a file whose position cannot be read because the positions are
+	// damaged: "restart_from_beginning", "restart_from_end", or "skip", which does
+	// not read the file until weir is restarted.
 	OnPositionsFileError OnPositionsFileError `alloy:"on_positions_file_error,attr,optional"`
 
 	// Reads compressed files.
@@ -68,7 +68,7 @@ type Decompression struct {
 	// How long to wait before a file that is new is read: who compresses it may
 	// not have ended.
 	InitialDelay time.Duration `alloy:"initial_delay,attr,optional"`
-	// What it is compressed with: "gz" for gzip, "z" for zlib, "bz2" for bzip2.
+	// The compression format: "gz" for gzip, "z" for zlib, "bz2" for bzip2.
 	Format Format `alloy:"format,attr"`
 }
 
@@ -90,8 +90,8 @@ type FileRotation struct {
 	// see that if it runs as the owner of the file or with CAP_LEASE, and if the
 	// file system supports leases; otherwise the file stays open for max_wait.
 	IdleTimeout time.Duration `alloy:"idle_timeout,attr,optional"`
-	// How long a file is kept at most. What a renamed file has by then is still
-	// read. A deleted file is closed to free its space on the disk: lines that are
+	// How long a file is kept at most. The lines that a renamed file has by then are
+	// still read. A deleted file is closed to free its space on the disk: lines that are
 	// not read by then are lost. Losses are logged and counted in
 	// weir_source_file_lost_bytes_total.
 	MaxWait time.Duration `alloy:"max_wait,attr,optional"`
@@ -113,7 +113,7 @@ type FileMatch struct {
 // OnPositionsFileError is what to do without a position.
 type OnPositionsFileError string
 
-// What can be done without a position.
+// The values of on_positions_file_error.
 const (
 	fromBeginning OnPositionsFileError = "restart_from_beginning"
 	fromEnd       OnPositionsFileError = "restart_from_end"

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// die ends weir as a machine does that loses power, and leaves what edit makes of
-// what it knew. What edit does to a file that is not there is nothing.
+// die ends weir as a machine does that loses power. edit changes the files that
+// weir leaves; a file that does not exist is not created.
 func (h *house) die(edit func(log, checkpoint string)) {
 	h.t.Helper()
 	dir := h.node.Options().DataPath

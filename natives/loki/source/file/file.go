@@ -84,7 +84,8 @@ func build(o component.Options, a *Arguments, previous component.Component) (*Co
 	return c, nil
 }
 
-// Update takes new arguments. What goes on being followed goes on where it is.
+// Update takes new arguments. Files that are still targets continue at their
+// positions.
 func (c *Component) Update(args any) error {
 	a := args.(*Arguments)
 	c.mu.Lock()
@@ -129,9 +130,9 @@ func (c *Component) open() error {
 	return nil
 }
 
-// openLegacy reads the positions files of others: the one that the arguments
-// name, which goes when it was taken over, and without positions of our own the
-// one that Alloy has where ours would be.
+// openLegacy reads the positions file of another collector: the file that the
+// arguments name, which is removed once its positions are taken over, or, if weir
+// has no positions yet, the file that Alloy has in the same directory.
 func (c *Component) openLegacy(found bool) {
 	paths := []string{c.arguments().LegacyPositionsFile}
 	if !found {

@@ -20,8 +20,9 @@ const unknownSize = math.MaxInt64
 // maxInflaters bounds the decompressors, which may take megabytes each.
 const maxInflaters = 8
 
-// inflater reads a compressed file at offsets of what is in it. It goes forward
-// cheaply, and back no farther than the last read; farther back it begins anew.
+// inflater reads a compressed file at offsets of its decompressed content. Reading
+// forward and within the last read is cheap; reading from farther back starts
+// over.
 type inflater struct {
 	f      *os.File
 	format Format

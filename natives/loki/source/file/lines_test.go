@@ -71,8 +71,8 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// TestUnitsAreAligned: what has the bytes of a line end, half of one character
-// and half of the next, is none.
+// TestUnitsAreAligned checks that the bytes of a line end are not taken for one if
+// they are half of one character and half of the next.
 func TestUnitsAreAligned(t *testing.T) {
 	c, err := encodingOf("UTF-16LE")
 	if err != nil {

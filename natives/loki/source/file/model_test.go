@@ -160,13 +160,13 @@ func model(t *testing.T, seed uint64) {
 			w.reopen()
 			w.lines(3, false)
 		case op == 8 && running:
-			// What comes and goes between two looks leaves no trace in the file.
+			// Lines that come and go between two looks leave no trace in the file.
 			w.lines(2, true)
 			h.pass(6 * time.Second)
 			w.copyTruncate()
 			h.pass(6 * time.Second)
 		case op == 9 && running && w.rest == "":
-			// What is removed unread must not be lost by a kill.
+			// The lines must be read before the file is removed: a kill would lose them.
 			h.sink.set(func() { h.sink.refuse = nil })
 			h.pass(10 * time.Second)
 			h.remove("app.log")
@@ -226,7 +226,7 @@ func (h *house) once(n int, repeated bool) {
 			continue
 		}
 		if e.t <= last {
-			h.t.Errorf("line %s is of %d, the one before of %d", number, e.t, last)
+			h.t.Errorf("line %s is of %d, the previous line of %d", number, e.t, last)
 		}
 		last = e.t
 		at[number] = e.t

@@ -40,7 +40,7 @@ type span struct {
 
 const (
 	positionsName = "positions.log"
-	// compactAfter is how much the log grows before it is written anew.
+	// compactAfter is how much the log grows before it is replaced.
 	compactAfter = 1 << 20
 	// maxFinished is how many rotated files of a path that were read to their end
 	// are remembered, so that none of them is taken for one that was not read.
@@ -130,7 +130,7 @@ func (s *positions) selectPositions(ok func(*position) bool) []*position {
 	return chosen(slices.Collect(maps.Values(s.all)), ok)
 }
 
-// add takes p in.
+// add adds p.
 func (s *positions) add(p *position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *positions) add(p *position) {
 	s.writePosition(p)
 }
 
-// change changes p and says so.
+// change changes p and writes it to the log.
 func (s *positions) change(p *position, edit func(*position)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

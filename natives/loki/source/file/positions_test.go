@@ -184,7 +184,7 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// TestLogStaysSmall: it is written anew when most of it is old.
+// TestLogStaysSmall checks that the log is replaced when most of it is old.
 func TestLogStaysSmall(t *testing.T) {
 	s := mustOpen(t, t.TempDir())
 	p := &position{path: "/a"}

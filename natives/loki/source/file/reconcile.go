@@ -153,7 +153,7 @@ func (f *follower) applyTarget(set *settings, t target) {
 		lf.text.declared, lf.text.actual, lf.cursor.scanned = set.coding, nil, 0
 	}
 	if old.format != set.format {
-		// Offsets of what is compressed are others: what is at the path begins anew.
+		// Offsets count decompressed bytes, so the file at the path is read from its start.
 		for len(f.files.all) > 0 {
 			f.finish(0)
 		}

@@ -144,8 +144,8 @@ func (s slow) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	return s.sink.ConsumeLogs(ctx, b)
 }
 
-// TestSlowAndFast: a file with much to read, whose lines nobody takes, holds up
-// none of the others.
+// TestSlowAndFast has a large file whose lines nobody accepts. It must not hold up
+// the other files.
 func TestSlowAndFast(t *testing.T) {
 	scene(t, func(h *house) {
 		s := slow{h.sink, "slow.log", make(chan struct{})}

@@ -36,7 +36,7 @@ func (h *house) withdraw() (bringBack func()) {
 
 // TestRotatedWithoutNewFile is logrotate with nocreate: the writer goes on in the
 // old file, the name is gone and so is the target, and the new file appears later.
-// What is written meanwhile arrives at once.
+// Lines that are written meanwhile arrive at once.
 func TestRotatedWithoutNewFile(t *testing.T) {
 	f := func(prepare func(h *house), rotate func(h *house), vanish func(h *house) (appear func())) {
 		t.Helper()
@@ -164,8 +164,8 @@ func TestLastPart(t *testing.T) {
 }
 
 // TestMaxWait: a file whose writer never lets go of it is closed after max_wait.
-// What it has by then is read, and what comes later is counted or at least warned
-// of.
+// The lines that it has by then are read. Later lines are counted, or a warning is
+// logged.
 func TestMaxWait(t *testing.T) {
 	onlyLeases(t)
 	scene(t, func(h *house) {

@@ -39,7 +39,7 @@ const (
 	sweepEvery = 10 * time.Minute
 )
 
-// scheduler has the followers and lends them to workers.
+// scheduler owns the followers and lends them to workers.
 type scheduler struct {
 	c   *Component
 	set *settings
@@ -75,9 +75,9 @@ func newScheduler(c *Component) *scheduler {
 	}
 }
 
-// run works until ctx ends, and then ends what is under way.
+// run works until ctx ends, and then ends the turns that run.
 func (s *scheduler) run(ctx context.Context) error {
-	// What is being sent when weir stops has some time left.
+	// Batches that are being sent when weir stops have some time left.
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	s.resolve()
@@ -105,7 +105,7 @@ func (s *scheduler) run(ctx context.Context) error {
 	}
 }
 
-// period is how often is looked whether a follower is due.
+// period is the time between two checks for followers that are due.
 func (s *scheduler) period() time.Duration {
 	w := s.c.arguments().FileWatch
 	return min(max(min(w.MinPollFrequency, w.MaxPollFrequency), 5*time.Millisecond), time.Second)
@@ -123,7 +123,7 @@ func (s *scheduler) enqueue(f *follower) {
 	}
 }
 
-// tick makes ready who is due.
+// tick queues the followers that are due.
 func (s *scheduler) tick() {
 	now := s.c.opts.Clock.Now()
 	due := func(f *follower) {
@@ -161,12 +161,13 @@ func (s *scheduler) tick() {
 	if now.Sub(s.shown) >= reportEvery {
 		s.report(now)
 		s.shown = now
-		s.begin()
+		s.finishStart()
 	}
 }
 
-// begin notes when all followers have taken over what is known of their files.
-func (s *scheduler) begin() {
+// finishStart removes the positions file that was taken over once all followers
+// have their positions.
+func (s *scheduler) finishStart() {
 	if s.begun || s.set == nil {
 		return
 	}
@@ -195,7 +196,7 @@ func (s *scheduler) dispatch(ctx context.Context) {
 			}
 		}
 	}
-	hung, places := s.hung(now)
+	hung, places := s.countHung(now)
 	limit = min(limit, maxWorkers) + min(hung, maxHung)
 	for len(s.ready) > 0 && len(s.busy) < limit {
 		f := s.ready[0]
@@ -222,8 +223,9 @@ func (s *scheduler) dispatch(ctx context.Context) {
 	}
 }
 
-// hung returns how many turns wait for a file system, and for which.
-func (s *scheduler) hung(now time.Time) (n int, places map[string]int) {
+// countHung returns how many turns wait for a file system that does not answer, in
+// total and by file system.
+func (s *scheduler) countHung(now time.Time) (n int, places map[string]int) {
 	for f := range s.busy {
 		if f.calls.areOpen() && now.Sub(f.slot.started) >= stuckAfter {
 			if places == nil {
@@ -237,7 +239,7 @@ func (s *scheduler) hung(now time.Time) (n int, places map[string]int) {
 }
 
 // runTurn lets f have its turn and gives it back. A panic ends the component, which
-// the engine builds anew.
+// the engine builds again.
 func (s *scheduler) runTurn(ctx context.Context, f *follower) {
 	end := turnEnd{f: f}
 	defer func() {
@@ -279,8 +281,8 @@ func (s *scheduler) endTurn(end turnEnd) {
 	}
 }
 
-// stop waits for what is under way, asks those who keep lines to send them, and
-// closes all files.
+// stop waits for the turns that run, asks receivers that keep lines to send them,
+// and closes all files.
 func (s *scheduler) stop(cancel context.CancelFunc) {
 	// Run's context has ended; what was begun has this long.
 	ctx, done := context.WithTimeout(context.Background(), stopWithin)

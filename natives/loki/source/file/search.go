@@ -50,7 +50,7 @@ type listed struct {
 	fi   fs.FileInfo
 }
 
-// directory is what lies beside a file, where rotation puts it.
+// directory lists the directory of a file, where rotation puts the old files.
 type directory struct {
 	open  func(path string) (*os.File, error)
 	base  []string // names that the file has itself
@@ -78,7 +78,7 @@ func (c *Component) listDirectories(paths ...string) *directory {
 		}
 		entries, err := os.ReadDir(dir)
 		if err != nil {
-			continue // nothing can be found there; what is missing is told by who searches
+			continue // nothing can be found there; the caller reports missing files
 		}
 		for _, e := range entries {
 			if len(d.files) == maxEntries {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestWrittenAnew: a file that was truncated and written anew between two looks
-// is told by its content when it is not longer than it was.
-func TestWrittenAnew(t *testing.T) {
+// TestRewritten truncates a file and writes it again between two looks. Its content
+// shows that, even if the file is not shorter than before.
+func TestRewritten(t *testing.T) {
 	f := func(before, after string, lost float64, want ...string) {
 		t.Helper()
 		t.Run(fmt.Sprintf("%q %q", before, after), func(t *testing.T) {
