@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // Field is a field of an entry. Its value may be binary.
@@ -60,7 +62,7 @@ const copyIdle = 10 * time.Second
 
 // openFile opens a file and reads its header.
 func openFile(path string, now time.Time) (*file, error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

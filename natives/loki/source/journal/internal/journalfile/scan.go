@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/engine/files"
 )
 
 // Directories are read again when they have changed. Two changes within one tick
@@ -17,6 +19,8 @@ import (
 const (
 	settled     = 2 * time.Second
 	rescanEvery = 5 * time.Second
+	// maxListed is how many files a directory may have.
+	maxListed = 100_000
 )
 
 // scan is what is known of the directories.
@@ -35,7 +39,7 @@ func (s *scan) isDue(now time.Time) bool {
 		return true
 	}
 	for dir, at := range s.dirs {
-		info, err := os.Stat(dir)
+		info, err := files.Stat(dir)
 		if missing := errors.Is(err, fs.ErrNotExist); missing || at.IsZero() {
 			if missing != at.IsZero() {
 				return true
@@ -63,12 +67,18 @@ func (r *Reader) rescan(now time.Time) (added bool, err error) {
 	var there []listed
 	for _, root := range r.o.Roots {
 		for _, path := range r.list(root) {
-			info, err := os.Stat(path)
+			info, err := files.Stat(path)
 			if err != nil {
 				r.fail(path, err)
 			} else if info.Mode().IsRegular() {
 				there = append(there, listed{path, info, root.Volatile})
 			}
+		}
+	}
+	for _, err := range r.scan.failed {
+		if errors.Is(err, files.ErrHung) { // nobody knows which files there are
+			r.scan.force()
+			return false, err
 		}
 	}
 	for _, f := range r.files {
@@ -123,7 +133,7 @@ func (r *Reader) open(path string, now time.Time) (*file, error) {
 // read, or has a content that cannot be.
 func permanent(err error) bool {
 	var pe *fs.PathError
-	return errors.Is(err, fs.ErrPermission) || !errors.As(err, &pe)
+	return errors.Is(err, fs.ErrPermission) || !errors.As(err, &pe) && !errors.Is(err, files.ErrHung)
 }
 
 // list returns the paths of the journal files of a root.
@@ -149,11 +159,11 @@ func isJournal(name string) bool {
 
 // readDir returns what is in a directory, and notes when it had changed before.
 func (r *Reader) readDir(dir string) []os.DirEntry {
-	info, err := os.Stat(dir)
+	info, err := files.Stat(dir)
 	if err == nil {
 		r.scan.dirs[dir] = info.ModTime()
 		var in []os.DirEntry
-		if in, err = os.ReadDir(dir); err == nil {
+		if in, err = files.List(dir, maxListed); err == nil {
 			return in
 		}
 	}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package journal_test
+
+import "errors"
+
+// withJournald is the process of a test for Linux alone.
+func withJournald(string) error { return errors.New("there is no journald on this system") }
