@@ -14,7 +14,8 @@ import (
 
 // expects is what the expectations of a test file share.
 type expects struct {
-	value  *goja.Symbol                   // the key of what an expectation is about
+	value  *goja.Symbol                   // the key of the value that an expectation is about
+	what   *goja.Symbol                   // the key of the message of an expectation
 	protos map[way]*goja.Object           // of expectations
 	likes  map[*goja.Object]*like         // that stand for values
 	count  int                            // of the test at hand
@@ -41,7 +42,7 @@ type verdict struct {
 // openExpect makes expect.
 func (t *test) openExpect() *goja.Object {
 	v := t.v
-	t.value = goja.NewSymbol("value")
+	t.value, t.what = goja.NewSymbol("value"), goja.NewSymbol("message")
 	t.protos = map[way]*goja.Object{}
 	for _, negated := range []bool{false, true} {
 		for _, settled := range []string{"", "resolves", "rejects"} {
@@ -51,7 +52,9 @@ func (t *test) openExpect() *goja.Object {
 	for w, p := range t.protos {
 		t.openExpectation(w, p)
 	}
-	expect := v.function1("expect", func(call goja.FunctionCall) goja.Value { return t.expectation(way{}, call.Argument(0)) })
+	expect := v.function1("expect", func(call goja.FunctionCall) goja.Value {
+		return t.expectation(way{}, call.Argument(0), labelOf(call.Argument(1)))
+	})
 	not := v.rt.NewObject()
 	names := []string{"not"}
 	for i := range t.api.Expect {
@@ -84,18 +87,21 @@ func (t *test) openExpectation(w way, p *goja.Object) {
 			panic("BUG: there is no matcher " + name)
 		}
 		v.method(p, name, func(call goja.FunctionCall) goja.Value {
-			x := t.subjectOf(call.This, name)
+			x, what := t.subjectOf(call.This, name)
 			t.count++
 			if w.settled != "" {
-				return t.checkPromise(w, name, check, x, call.Arguments)
+				return t.checkPromise(w, name, what, check, x, call.Arguments)
 			}
-			t.checkVerdict(w, x, check(t, x, call.Arguments))
+			v.must(t.failureOf(w, what, x, check(t, x, call.Arguments)))
 			return goja.Undefined()
 		})
 	}
 	turn := func(name string, to way) {
 		names = append(names, name)
-		get := v.function1(name, func(call goja.FunctionCall) goja.Value { return t.expectation(to, t.subjectOf(call.This, name)) })
+		get := v.function1(name, func(call goja.FunctionCall) goja.Value {
+			x, what := t.subjectOf(call.This, name)
+			return t.expectation(to, x, what)
+		})
 		v.must(p.DefineAccessorProperty(name, get, nil, goja.FLAG_FALSE, goja.FLAG_FALSE))
 	}
 	turn("not", way{!w.negated, w.settled})
@@ -117,47 +123,62 @@ func (t *test) guarded(o *goja.Object, prefix string, names []string) *goja.Obje
 	})
 }
 
-// expectation is what expect(x) returns.
-func (t *test) expectation(w way, x goja.Value) goja.Value {
+// labelOf returns the message of expect(x, message), "" for none.
+func labelOf(x goja.Value) string {
+	if absentValue(x) {
+		return ""
+	}
+	return x.String()
+}
+
+// expectation is what expect(x, what) returns.
+func (t *test) expectation(w way, x goja.Value, what string) goja.Value {
 	o := t.v.rt.NewObject()
 	t.v.must(o.SetPrototype(t.protos[w]))
 	t.v.must(o.SetSymbol(t.value, x))
+	if what != "" {
+		t.v.must(o.SetSymbol(t.what, what))
+	}
 	return o
 }
 
-// subjectOf is the value that an expectation is about.
-func (t *test) subjectOf(this goja.Value, name string) goja.Value {
+// subjectOf returns the value that an expectation is about, and its message.
+func (t *test) subjectOf(this goja.Value, name string) (x goja.Value, what string) {
 	o := objectOf(this)
 	if o == nil || o.GetSymbol(t.value) == nil {
 		t.v.raise(fmt.Errorf("cannot call %s without an expectation: write expect(x).%s", name, name))
 	}
-	return o.GetSymbol(t.value)
+	if m := o.GetSymbol(t.what); m != nil {
+		what = m.String()
+	}
+	return o.GetSymbol(t.value), what
 }
 
-// checkVerdict fails the test unless a verdict is as it should be.
-func (t *test) checkVerdict(w way, x goja.Value, d verdict) {
-	if err := t.failureOf(w, x, d); err != nil {
-		t.v.raise(err)
+// fail returns the failure of an expectation with a message.
+func (t *test) fail(what, msg, want, got string) error {
+	if what != "" {
+		msg = what + ": " + msg
 	}
+	return t.api.Fail(msg, want, got)
 }
 
 // failureOf is the failure that a verdict is, nil for none.
-func (t *test) failureOf(w way, x goja.Value, d verdict) error {
+func (t *test) failureOf(w way, what string, x goja.Value, d verdict) error {
 	if d.ok != w.negated {
 		return nil
 	}
 	if d.err != nil {
+		if what != "" {
+			return fmt.Errorf("%s: %w", what, d.err)
+		}
 		return d.err
 	}
 	not := ""
 	if w.negated {
 		not = "not "
-	}
-	msg := fmt.Sprintf("expected %s %sto %s", t.subject(x), not, d.rest)
-	if w.negated {
 		d.want, d.got = "", ""
 	}
-	return t.api.Fail(msg, d.want, d.got)
+	return t.fail(what, fmt.Sprintf("expected %s %sto %s", t.subject(x), not, d.rest), d.want, d.got)
 }
 
 // subject is a value at the beginning of a sentence.
@@ -169,7 +190,7 @@ func (t *test) subject(x goja.Value) string {
 }
 
 // checkPromise checks what a promise comes to.
-func (t *test) checkPromise(w way, name string, check matcher, x goja.Value, args []goja.Value) goja.Value {
+func (t *test) checkPromise(w way, name, what string, check matcher, x goja.Value, args []goja.Value) goja.Value {
 	v := t.v
 	args = slices.Clone(args) // as in like
 	if call, ok := goja.AssertFunction(x); ok && w.settled == "rejects" {
@@ -195,19 +216,19 @@ func (t *test) checkPromise(w way, name string, check matcher, x goja.Value, arg
 	good := v.function1("", func(call goja.FunctionCall) goja.Value {
 		got := call.Argument(0)
 		if w.settled == "rejects" {
-			return say(t.api.Fail("expected the promise to be rejected, it gave "+t.subject(got), "", ""))
+			return say(t.fail(what, "expected the promise to be rejected, it gave "+t.subject(got), "", ""))
 		}
-		return say(t.failureOf(w, got, check(t, got, args)))
+		return say(t.failureOf(w, what, got, check(t, got, args)))
 	})
 	bad := v.function1("", func(call goja.FunctionCall) goja.Value {
 		why := call.Argument(0)
 		switch {
 		case w.settled == "resolves":
-			return say(t.api.Fail("expected the promise to give a value, it was rejected: "+v.message(why), "", ""))
+			return say(t.fail(what, "expected the promise to give a value, it was rejected: "+v.message(why), "", ""))
 		case name == "toThrow" || name == "toThrowError":
-			return say(t.failureOf(w, why, t.threw(why, args)))
+			return say(t.failureOf(w, what, why, t.threw(why, args)))
 		}
-		return say(t.failureOf(w, why, check(t, why, args)))
+		return say(t.failureOf(w, what, why, check(t, why, args)))
 	})
 	return t.call(p, "then", good, bad)
 }
