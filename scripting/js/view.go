@@ -228,11 +228,27 @@ func (v *vm) labelValue(x goja.Value, name string) string {
 	switch {
 	case absentValue(x):
 		return ""
-	case goja.IsNumber(x), goja.IsBigInt(x), isBoolean(x):
+	case goja.IsNumber(x):
+		return labelNumber(x)
+	case goja.IsBigInt(x), isBoolean(x):
 		return x.String()
 	}
 	v.raise(fmt.Errorf("cannot set label %q to %s: it must be a string", name, kindOf(x)))
 	return ""
+}
+
+// labelNumber returns a number as the value of a label. Numbers that are not finite
+// are written as in Lua: a series must not depend on the language of a script.
+func labelNumber(x goja.Value) string {
+	switch n := x.ToFloat(); {
+	case math.IsNaN(n):
+		return "nan"
+	case math.IsInf(n, 1):
+		return "inf"
+	case math.IsInf(n, -1):
+		return "-inf"
+	}
+	return x.String()
 }
 
 // absentValue reports whether a script gave nothing.

@@ -103,13 +103,13 @@ func TestLanguagesAgreeOnMetrics(t *testing.T) {
 	runBoth(t, "metrics", in, []operation{
 		// Values that become labels.
 		{`batch:each(function(m) m.labels.l = m.value end)`, `batch.each((m: any) => { m.labels.l = m.value })`,
-			"# TYPE a counter\na{l=\"1\"} 1\na{l=\"2.5\"} 2.5\nnan{l=\"nan\"} NaN\nend{l=\"nan\"} stale\n", "# TYPE a counter\na{l=\"1\"} 1\na{l=\"2.5\"} 2.5\nnan{l=\"NaN\"} NaN\nend{l=\"NaN\"} stale\n"},
+			"# TYPE a counter\na{l=\"1\"} 1\na{l=\"2.5\"} 2.5\nnan{l=\"nan\"} NaN\nend{l=\"nan\"} stale\n", ""},
 		{`batch[1].labels.l = 1e21 batch[2].labels.l = 0.1 + 0.2`, `batch[0].labels.l = 1e21; batch[1].labels.l = 0.1 + 0.2`,
 			"# TYPE a counter\na{l=\"1e+21\"} 1\na{l=\"0.30000000000000004\"} 2.5\nnan NaN\nend stale\n", ""},
 		{`batch[1].labels.l = true batch[2].labels.l = -0.0`, `batch[0].labels.l = true; batch[1].labels.l = -0`,
 			"# TYPE a counter\na{l=\"true\"} 1\na{l=\"-0\"} 2.5\nnan NaN\nend stale\n", "# TYPE a counter\na{l=\"true\"} 1\na{l=\"0\"} 2.5\nnan NaN\nend stale\n"},
 		{`batch[1].labels.l = 9007199254740993 batch[2].labels.l = 1/0`, `batch[0].labels.l = 9007199254740993; batch[1].labels.l = 1 / 0`,
-			"# TYPE a counter\na{l=\"9007199254740992\"} 1\na{l=\"inf\"} 2.5\nnan NaN\nend stale\n", "# TYPE a counter\na{l=\"9007199254740992\"} 1\na{l=\"Infinity\"} 2.5\nnan NaN\nend stale\n"},
+			"# TYPE a counter\na{l=\"9007199254740992\"} 1\na{l=\"inf\"} 2.5\nnan NaN\nend stale\n", ""},
 		{`batch[1].labels.l = nil batch[2].labels.l = ""`, `batch[0].labels.l = undefined; batch[1].labels.l = ""`,
 			"# TYPE a counter\na 1\na 2.5\nnan NaN\nend stale\n", ""},
 		{`batch[1].labels.l = {}`, `batch[0].labels.l = {}`,
