@@ -419,8 +419,11 @@ func (v *vm) rows(call goja.FunctionCall) goja.Value {
 // rowNumber is a row number that a script passes.
 func (v *vm) rowNumber(m *view.Window, x goja.Value) int {
 	f, ok := number(x)
-	if !ok || f != float64(int(f)) {
+	if !ok {
 		v.raise(fmt.Errorf("cannot find a record by %s: it is found by its number, as batch.rows gives it", kindOf(x)))
+	}
+	if f != float64(int(f)) {
+		v.raise(fmt.Errorf("cannot find record %s: its number is a whole number, as batch.rows gives it", x))
 	}
 	i := int(f)
 	if i < 0 || i >= m.Len() {

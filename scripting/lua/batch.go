@@ -348,10 +348,13 @@ func (v *vm) iterate(L *lua.LState, m *view.Window, what string, push func(L *lu
 
 // rowArg is a row number that a script passes.
 func (v *vm) rowArg(L *lua.LState, m *view.Window) int {
-	return v.rowNumber(L, m, lua.LNumber(L.CheckInt(2)))
+	return v.rowNumber(L, m, L.CheckNumber(2))
 }
 
 func (v *vm) rowNumber(L *lua.LState, m *view.Window, n lua.LNumber) int {
+	if n != lua.LNumber(int(n)) {
+		v.raise(L, fmt.Errorf("cannot find record %s: its number is a whole number, as batch:rows gives it", formatNumber(float64(n))))
+	}
 	i := int(n) - 1
 	if i < 0 || i >= m.Len() {
 		v.raise(L, fmt.Errorf("cannot find record %d: the batch has %d", i+1, m.Len()))
