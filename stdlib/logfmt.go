@@ -92,7 +92,7 @@ func encodeLogfmt(m *scripting.Map) (scripting.Value, error) {
 		if v == scripting.Null {
 			s = "null"
 		} else if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '=' || r == '"' || r == '\\' || r == utf8.RuneError }) {
-			s = strconv.Quote(s)
+			s = quoteLogfmt(s)
 		}
 		if b.Len() > 0 {
 			b.WriteByte(' ')
@@ -103,4 +103,30 @@ func encodeLogfmt(m *scripting.Map) (scripting.Value, error) {
 		}
 	}
 	return b.String(), nil
+}
+
+// quoteLogfmt returns a value in quotes. Its escapes are those of JSON, which is
+// what decoders of logfmt know; Go has more. A byte that is not UTF-8 becomes U+FFFD.
+//
+// Format: https://pkg.go.dev/github.com/go-logfmt/logfmt
+func quoteLogfmt(s string) string {
+	b := make([]byte, 0, len(s)+2)
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == '\r':
+			b = append(b, `\r`...)
+		case r == '\t':
+			b = append(b, `\t`...)
+		case r < ' ' || r == utf8.RuneError:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return string(append(b, '"'))
 }
