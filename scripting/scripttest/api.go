@@ -43,9 +43,7 @@ func (s *session) api() *scripting.TestAPI {
 		Fail: fail,
 		Pend: func(why string) error { return &pendingError{why} },
 		Print: func(pos, line string) {
-			if len(s.output) < maxLogLines {
-				s.output = append(s.output, strings.TrimPrefix(pos+": ", ": ")+line)
-			}
+			s.output.add(strings.TrimPrefix(pos+": ", ": ") + line)
 		},
 	}
 	refused := refusedOfBusted
@@ -211,7 +209,7 @@ func (s *session) componentType() *scripting.ObjectType {
 			Fn: func(a []scripting.Value) (scripting.Value, error) { return a[0].(*testNode).now(), nil }},
 		{Name: "logged", Doc: "The lines that the script has logged (ctx.log) since the last call of logged.", Result: scripting.Result{Kind: scripting.KindList},
 			Fn: func(a []scripting.Value) (scripting.Value, error) {
-				return stringList(a[0].(*testNode).log.takeLines()), nil
+				return stringList(a[0].(*testNode).log.takeOutput().lines), nil
 			}},
 	}
 	t.Methods = append(t.Methods, s.drainMethod())

@@ -18,8 +18,11 @@ func TestMuchOutput(t *testing.T) {
 			t.Fatalf("%s (-want +got):\n%s", name, diff)
 		}
 		prints, throws := r.Files[0].Tests[0], r.Files[0].Tests[1]
-		if n := len(prints.Output); n != 200 {
-			t.Errorf("%s: got %d lines of output, want 200", name, n)
+		if n := len(prints.Output); n != 201 {
+			t.Fatalf("%s: got %d lines of output, want 201", name, n)
+		}
+		if last := prints.Output[200]; last != "9800 more lines are not shown" {
+			t.Errorf("%s: got the last line %q", name, last)
 		}
 		if first, want := prints.Output[0], "scripts/a/"+name+":"; !strings.HasPrefix(first, want) || !strings.HasSuffix(first, ": 1") {
 			t.Errorf("%s: got the first line %q", name, first)
@@ -33,6 +36,36 @@ func TestMuchOutput(t *testing.T) {
 	}
 	f("lua_test.lua", "it('prints', function() for i = 1, 10000 do print(i) end error('after it') end)\nit('throws', function() error(('x'):rep(1000000)) end)\nit('after', function() end)\n")
 	f("js.test.ts", "import { it } from \"weir/test\";\nit('prints', () => { for (let i = 1; i <= 10000; i++) console.log(i); throw new Error('after it'); });\nit('throws', () => { throw new Error('x'.repeat(1000000)); });\nit('after', () => {});\n")
+}
+
+// TestMuchLogged checks that a test says when it does not show all that a component
+// logged.
+func TestMuchLogged(t *testing.T) {
+	write(t, archive(`
+-- scripts/a/a.lua --
+local weir = require "weir"
+return weir.transform { metrics = function(batch, ctx) for i = 1, #batch do ctx.log.info("line " .. i) end end }
+-- scripts/a/a_test.lua --
+it("logs", function()
+  local t, text = weir.test.component("a.lua"), {}
+  for i = 1, 20 do text[i] = "a{n=\"" .. i .. "\"} 1" end
+  for batch = 1, 11 do t:metrics(table.concat(text, "\n")) t:advance("1m") end
+end)
+it("logs less", function()
+  weir.test.component("a.lua"):metrics("a 1")
+end)
+`))
+	r := run(t, options())
+	if diff := cmp.Diff([]string{"passed logs", "passed logs less"}, ends(r)); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	out := r.Files[0].Tests[0].Output
+	if len(out) != 201 || !strings.Contains(out[199], ": line 20 ") || !strings.HasSuffix(out[200], ": 20 more lines are not shown") {
+		t.Errorf("got %d lines that end with %q", len(out), out[max(0, len(out)-2):])
+	}
+	if out := r.Files[0].Tests[1].Output; len(out) != 1 || !strings.Contains(out[0], ": line 1 ") {
+		t.Errorf("got %q, want one line", out)
+	}
 }
 
 // A test in TypeScript that does not end costs itself, however it goes about it,

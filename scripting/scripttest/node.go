@@ -393,14 +393,36 @@ func (o *output) len() int {
 	return total
 }
 
-// logLines keeps what a component logs of its script's lines.
-type logLines struct {
-	mu    sync.Mutex
+// maxOutput is how many lines that a test prints, or that a component logs, are kept.
+const maxOutput = 200
+
+// testOutput is the lines that a test prints, or that a component logs.
+type testOutput struct {
 	lines []string
+	more  int // lines that were not kept
 }
 
-// maxLogLines is how many lines of a component are kept.
-const maxLogLines = 200
+func (o *testOutput) add(line string) {
+	if len(o.lines) < maxOutput {
+		o.lines = append(o.lines, line)
+	} else {
+		o.more++
+	}
+}
+
+// shown returns the lines, and a note if some of them were not kept.
+func (o testOutput) shown() []string {
+	if o.more == 0 {
+		return o.lines
+	}
+	return append(o.lines, fmt.Sprintf("%d more lines are not shown", o.more))
+}
+
+// logLines keeps what a component logs of its script's lines.
+type logLines struct {
+	mu  sync.Mutex
+	out testOutput
+}
 
 // Enabled returns true: a test sees debug lines as well.
 func (*logLines) Enabled(context.Context, slog.Level) bool { return true }
@@ -418,9 +440,7 @@ func (l *logLines) Handle(_ context.Context, r slog.Record) error {
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.lines) < maxLogLines {
-		l.lines = append(l.lines, b.String())
-	}
+	l.out.add(b.String())
 	return nil
 }
 
@@ -430,10 +450,10 @@ func (l *logLines) WithAttrs([]slog.Attr) slog.Handler { return l }
 // WithGroup likewise.
 func (l *logLines) WithGroup(string) slog.Handler { return l }
 
-func (l *logLines) takeLines() []string {
+func (l *logLines) takeOutput() testOutput {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := l.lines
-	l.lines = nil
+	out := l.out
+	l.out = testOutput{}
 	return out
 }

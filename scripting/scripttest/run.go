@@ -365,7 +365,7 @@ func (s *suite) test(ses *session, c *testCase) Test {
 		t.Status = Pending
 		return t
 	}
-	ses.running, ses.output = true, nil
+	ses.running, ses.output = true, testOutput{}
 	started := time.Now()
 	before, after := c.callbacks()
 	err := s.runBefore(ses, c.in)
@@ -391,9 +391,9 @@ func (s *suite) test(ses *session, c *testCase) Test {
 	}
 	t.Elapsed = time.Since(started)
 	ses.running = false
-	t.Output = ses.output
+	t.Output = ses.output.shown()
 	for _, n := range append(ses.nodes, ses.opened...) {
-		for _, line := range n.log.takeLines() {
+		for _, line := range n.log.takeOutput().shown() {
 			t.Output = append(t.Output, n.name+": "+line)
 		}
 	}

@@ -35,7 +35,7 @@ type session struct {
 
 	nodes     []*testNode // opened while the file was read
 	opened    []*testNode // opened in the test that runs
-	output    []string
+	output    testOutput
 	lastError string          // that assert.error met
 	used      map[string]bool // paths of files that matter to the tests
 
