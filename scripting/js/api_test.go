@@ -368,7 +368,7 @@ func TestErrorsOfData(t *testing.T) {
 	f(`batch.filter(["job"], async () => true)`, `cannot filter by a promise`)
 	f(`batch.rows()`, `cannot read 0 fields`)
 	f(`batch.set(2, "value", 1)`, `cannot find record 2: the batch has 2, counted from 0`)
-	f(`batch.set(0.5, "value", 1)`, `cannot find a record by a number`)
+	f(`batch.set(0.5, "value", 1)`, `cannot find record 0.5: its number is a whole number`)
 	f(`batch.set(0, "type", "gauge")`, `cannot set "type" of a record: what can be set is name, value, labels, time and stale`)
 	f(`batch.set(0, 5)`, `cannot call set: argument field must be a string or an object of fields and values, not a number`)
 	f(`batch.set(0, [1])`, `cannot set fields to an array: it must be an object`)
