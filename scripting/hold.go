@@ -91,5 +91,5 @@ var onErrorSays = map[OnError]string{
 // sinkHoldsSays is onErrorSays of OnErrorHold for a sink.
 const sinkHoldsSays = "its records wait in the journal until the script works"
 
-// inPartsSays is onErrorSays of a batch that is held no longer: see pieces.
+// inPartsSays is onErrorSays of a batch that is held no longer: see search.
 const inPartsSays = "its batches get through in parts, each within the limit; raise the limit, or make the script do less"

@@ -91,7 +91,7 @@ var leaves = []struct {
 	{"engine/outbox", "batches on their way out: it knows no script and no protocol but HTTP", []string{
 		"engine/backoff", "engine/batch", "engine/clock", "engine/component", "engine/flow", "engine/httpclient", "engine/journal", "engine/stall"}},
 	{"engine/watch", "files, not components", []string{"engine/clock", "engine/files"}},
-	{"natives/loki/source/journal/internal/journalfile$", "a file format: it knows no component and no signal", nil},
+	{"natives/loki/source/journal/internal/journalfile$", "a file format: it knows no component and no signal", []string{"engine/files"}},
 	{"stdlib", "the contract in scripting, expressions and logfmt", []string{"scripting$", "stdlib", "engine/regex", "engine/scan"}},
 	{"scripting/grant", "patterns: it decides and does nothing", nil},
 	{"scripting/egress", "the way out: it knows grants, no scripts", []string{"engine/files", "scripting/grant", "engine/httpclient"}},
@@ -217,7 +217,6 @@ var opening = []struct{ at, why string }{
 	{"scripting/egress/file.go", "it opens below a granted directory, without blocking, in a call of engine/files"},
 	{"natives/loki/source/file", "log files are read for as long as they grow; it opens them without blocking and refuses what is not regular"},
 	{"natives/loki/source/journal/position.go", "it writes positions, in weir's storage directory"},
-	{"natives/loki/source/journal/internal/journalfile", "journals are read for as long as they grow; it looks at what they are before"},
 	{"natives/docs/gen", "it generates source code"},
 	{"engine/glob/glob.go", "an fs.FS must have Open; patterns only stat and list"},
 	{"cmd/weir/memory", "it reads /proc"},
