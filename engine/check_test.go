@@ -123,3 +123,22 @@ test.own "b" { path = "` + l.dir + `/x" }`)
 	f(l.dir, "c.alloy:2:23: warning: path is weir's own")
 	f("", "")
 }
+
+// TestGetenv: sys.env of a config, and of the modules that it uses, is Options.Getenv.
+func TestGetenv(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.options.Getenv = func(name string) string { return "value of " + name }
+		l.start(`
+declare "m" {
+  test.source "in" { value = sys.env("B") }
+}
+m "x" { }
+test.source "a" { value = sys.env("A") + constants.version }
+`)
+		for id, want := range map[string]string{"test.source.a": "value of Av1", "m.x/test.source.in": "value of B"} {
+			if a, _ := l.fake(id).get(); a.Value != want {
+				t.Errorf("%s: got %q, want %q", id, a.Value, want)
+			}
+		}
+	})
+}

@@ -34,6 +34,8 @@ type Options struct {
 	Unsupported config.Unsupported
 	// Services run as long as the engine.
 	Services []service.Service
+	// Getenv is sys.env of configs; nil reads the environment of the process.
+	Getenv func(name string) string
 	// Clock is the time of the engine and all components; nil is the system's.
 	Clock clock.Clock
 	// Logger is passed on to components, with component_id; nil discards.

@@ -41,6 +41,9 @@ func (x *planner) root(cfg *config.Config) *module {
 		dir = filepath.Dir(dir)
 	}
 	m := &module{scope: cfg.NewScope(x.e.o.Version), blocks: cfg.Blocks}
+	if x.e.o.Getenv != nil {
+		m.scope.SetEnv(x.e.o.Getenv)
+	}
 	m.scope.SetUnsupported(x.e.o.Unsupported)
 	m.names = newNames(nil, dir)
 	m.names.isBroken(cfg.Broken)

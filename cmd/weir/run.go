@@ -61,7 +61,7 @@ fail, weir runs the last version that passed, of which it keeps a copy in
 log, the health of the component, the page and 'weir check' say so.
 
 With --sandbox, weir starts a throwaway Prometheus and passes its URL to the
-config in the environment variable WEIR_SANDBOX_URL. Without CONFIG, it runs a
+config, where sys.env("WEIR_SANDBOX_URL") returns it. Without CONFIG, it runs a
 quickstart: metrics of this host and of weir itself, through a script, into that
 Prometheus.
 
@@ -151,6 +151,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	ctx = stop.ctx
 
 	var sandboxURL string
+	lookupEnv := os.LookupEnv
 	if o.sandbox {
 		box, err := startSandbox(ctx, t, o.sandboxAddr)
 		if err != nil {
@@ -158,8 +159,14 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		}
 		defer func() { err = errors.Join(err, box.Close()) }()
 		sandboxURL = box.URL
+		lookupEnv = func(name string) (string, bool) {
+			if name == sandboxVariable {
+				return box.URL, true
+			}
+			return os.LookupEnv(name)
+		}
 	}
-	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, versions: versions.Open(lock.Dir(), s.telemetry.Logger())}
+	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, versions: versions.Open(lock.Dir(), s.telemetry.Logger()), lookupEnv: lookupEnv}
 	use.compilers = scripting.NewCompilers(0)
 	if err := component.Register(s.telemetry.Registerer(), use.compilers.Collectors()...); err != nil {
 		return cannotStart(err)
@@ -173,6 +180,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		Scripts:         use.imported,
 		Unsupported:     unsupported(),
 		Services:        s.all(),
+		Getenv:          func(name string) string { v, _ := lookupEnv(name); return v },
 		Logger:          s.telemetry.Logger(),
 		Registerer:      s.telemetry.Registerer(),
 		StoragePath:     lock.Dir(),
@@ -287,21 +295,17 @@ func runError(t *terminal, e *engine.Engine, path string, err error, told bool) 
 	return err
 }
 
-// startSandbox starts weir once more, as a sandbox, and tells configs where it
-// is.
+// sandboxVariable is the environment variable by which configs and scripts see the URL
+// of the sandbox. It is set for them only, not for the process.
+const sandboxVariable = "WEIR_SANDBOX_URL"
+
+// startSandbox starts weir once more, as a sandbox.
 func startSandbox(ctx context.Context, t *terminal, addr string) (*sandbox.Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the sandbox: %w", err)
 	}
-	box, err := sandbox.Start(ctx, exe, []string{"sandbox", "--listen-addr=" + addr}, func(line string) { t.errorf("the sandbox: %s", line) })
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Setenv("WEIR_SANDBOX_URL", box.URL); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot tell configs of the sandbox: %w", err), box.Close())
-	}
-	return box, nil
+	return sandbox.Start(ctx, exe, []string{"sandbox", "--listen-addr=" + addr}, func(line string) { t.errorf("the sandbox: %s", line) })
 }
 
 // signals is a context that the first SIGTERM or SIGINT ends.

@@ -25,10 +25,11 @@ func languages() []scripting.Language { return []scripting.Language{lua.New(), j
 // scriptsUse is what a command does with scripts. The zero value looks at them.
 type scriptsUse struct {
 	log       *slog.Logger
-	checks    *scripting.Checks    // nil: none beyond what loading a script needs
-	versions  *versions.Store      // nil: there is no last good version
-	untested  bool                 // every version may run
-	compilers *scripting.Compilers // nil: each folder has its own
+	checks    *scripting.Checks                         // nil: none beyond what loading a script needs
+	versions  *versions.Store                           // nil: there is no last good version
+	untested  bool                                      // every version may run
+	compilers *scripting.Compilers                      // nil: each folder has its own
+	lookupEnv func(name string) (value string, ok bool) // nil: os.LookupEnv
 }
 
 // options are what all folders of scripts have in common.
@@ -38,10 +39,13 @@ func (u scriptsUse) options(dir string) scripting.Options {
 		Languages: langs,
 		UserDir:   dir,
 		Modules:   stdlib.Modules(),
-		Outside:   scripting.Outside{LookupEnv: os.LookupEnv},
+		Outside:   scripting.Outside{LookupEnv: u.lookupEnv},
 		Checks:    u.checks,
 		Compilers: u.compilers,
 		Logger:    u.log,
+	}
+	if u.lookupEnv == nil {
+		o.Outside.LookupEnv = os.LookupEnv
 	}
 	if !u.untested {
 		o.Test, o.Versions = scripttest.OnReload(langs, stdlib.Modules()), u.versions

@@ -92,6 +92,12 @@ func (c *Config) NewScope(version string) *Scope {
 	return s
 }
 
+// SetEnv makes getenv the function sys.env of s and of scopes that are made from it.
+func (s *Scope) SetEnv(getenv func(name string) string) {
+	s.base["sys"] = map[string]any{"env": getenv}
+	s.base["env"] = getenv // the old name
+}
+
 // SetUnsupported says which blocks cannot be added to the config, for hints of s
 // and of scopes that are made from it.
 func (s *Scope) SetUnsupported(u Unsupported) { s.lacks = u }
