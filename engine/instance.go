@@ -26,7 +26,8 @@ type instance struct {
 	// after must be closed before Run is called. The worker's own.
 	after []<-chan struct{}
 
-	// ctx is Run's. It ends with a cause.
+	// ctx is Run's. It ends with a cause. It is stored because the engine may end an
+	// instance before it calls Run, and waits for Run and the end at once.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when Run has returned and nothing is left

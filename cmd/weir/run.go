@@ -144,11 +144,10 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 			return cannotStart(err)
 		}
 	}
-	stop := handleSignals(ctx, func() {
+	ctx, hangups, release := handleSignals(ctx, func() {
 		t.errorf("stopped at once by a second signal: requests in flight were cut off; what was not delivered stays in %s and is sent after the next start", o.storage)
 	})
-	defer stop.release()
-	ctx = stop.ctx
+	defer release()
 
 	var sandboxURL string
 	lookupEnv := os.LookupEnv
@@ -209,7 +208,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 	// by socket is answered while the engine stops.
 	beside, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
-	wg.Go(func() { reloadOn(beside, stop.hup, e) })
+	wg.Go(func() { reloadOn(beside, hangups, e) })
 	wg.Go(func() { memory.Keep(beside, clock.System{}, s.telemetry.Logger()) })
 	wg.Go(func() {
 		if err := socket.Serve(beside, s.http.Handler()); err != nil {
@@ -308,27 +307,21 @@ func startSandbox(ctx context.Context, t *terminal, addr string) (*sandbox.Proce
 	return sandbox.Start(ctx, exe, []string{"sandbox", "--listen-addr=" + addr}, func(line string) { t.errorf("the sandbox: %s", line) })
 }
 
-// signals is a context that the first SIGTERM or SIGINT ends.
-type signals struct {
-	ctx     context.Context
-	hup     chan os.Signal
-	release func()
-}
-
 // oneWish is how close two signals may follow each other and still be one wish
 // to stop: timeout(1) signals the process and then its group, a terminal and a
 // wrapper may both pass on the same Ctrl-C.
 const oneWish = time.Second
 
-// handleSignals takes over the process's signals until release. A second
+// handleSignals takes over the process's signals until release is called. It returns a
+// context that the first SIGTERM or SIGINT ends, and a channel of SIGHUP. A second
 // SIGTERM or SIGINT, oneWish after the first or later, ends the process after a
 // call of last.
-func handleSignals(ctx context.Context, last func()) *signals {
-	ctx, cancel := context.WithCancel(ctx)
-	s := &signals{ctx: ctx, hup: make(chan os.Signal, 1)}
+func handleSignals(parent context.Context, last func()) (ctx context.Context, hangups <-chan os.Signal, release func()) {
+	ctx, cancel := context.WithCancel(parent)
+	hup := make(chan os.Signal, 1)
 	term := make(chan os.Signal, 2)
 	signal.Notify(term, os.Interrupt, syscall.SIGTERM)
-	signal.Notify(s.hup, syscall.SIGHUP)
+	signal.Notify(hup, syscall.SIGHUP)
 	released := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -348,14 +341,13 @@ func handleSignals(ctx context.Context, last func()) *signals {
 			}
 		}
 	})
-	s.release = func() {
+	return ctx, hup, func() {
 		signal.Stop(term)
-		signal.Stop(s.hup)
+		signal.Stop(hup)
 		close(released)
 		wg.Wait()
 		cancel()
 	}
-	return s
 }
 
 // reloadOn reloads at each signal. The engine says how it went.

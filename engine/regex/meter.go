@@ -20,7 +20,7 @@ const (
 // time that the texts of a batch take, and ends with the batch's context. Texts
 // that are matched at once take none of it. It is of one goroutine.
 type Meter struct {
-	ctx         context.Context
+	ended       func() error  // why the batch has to end; nil while it goes on
 	text, batch time.Duration // left
 	began       bool          // looked is when the text was last asked for
 	looked      time.Time
@@ -29,7 +29,7 @@ type Meter struct {
 
 // NewMeter returns the meter of a batch.
 func NewMeter(ctx context.Context) *Meter {
-	return &Meter{ctx: ctx, text: TextTime, batch: BatchTime}
+	return &Meter{ended: ctx.Err, text: TextTime, batch: BatchTime}
 }
 
 // Guard begins a text.
@@ -39,7 +39,7 @@ func (m *Meter) Guard() Guard {
 }
 
 // Err returns why the batch has to end: its context did.
-func (m *Meter) Err() error { return m.ctx.Err() }
+func (m *Meter) Err() error { return m.ended() }
 
 func (m *Meter) check() error {
 	if m.failed != nil {
@@ -52,9 +52,9 @@ func (m *Meter) check() error {
 		m.batch -= gap
 	}
 	m.began, m.looked = true, now
-	switch {
-	case m.ctx.Err() != nil:
-		m.failed = m.ctx.Err()
+	switch err := m.ended(); {
+	case err != nil:
+		m.failed = err
 	case m.text <= 0:
 		m.failed = fmt.Errorf("matching it took longer than %s", TextTime)
 	case m.batch <= 0:

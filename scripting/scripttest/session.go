@@ -16,6 +16,7 @@ import (
 // session is one test file in one VM: what describe and it said, and what runs
 // at the moment.
 type session struct {
+	// ctx is of the run. It is stored because VMs call the test API without a context.
 	ctx    context.Context
 	folder scripting.Folder
 	langs  []scripting.Language
