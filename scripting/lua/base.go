@@ -139,8 +139,8 @@ func (v *vm) pairs(L *lua.LState) int {
 					L.Push(lua.LNil)
 					return 1
 				}
-				L.Push(v.label(ls[i]))
-				L.Push(v.label(ls[i+1]))
+				L.Push(v.values.label(ls[i]))
+				L.Push(v.values.label(ls[i+1]))
 				i += 2
 				return 2
 			}))
@@ -185,7 +185,7 @@ func (v *vm) nextItem(L *lua.LState) int {
 		L.Push(lua.LNil)
 		return 1
 	}
-	L.Push(v.numbers.value(float64(i)))
+	L.Push(v.values.numbers.value(float64(i)))
 	L.Push(x)
 	return 2
 }

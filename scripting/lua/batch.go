@@ -16,16 +16,16 @@ import (
 type batchHandle struct{ v *vm }
 
 func (b batchHandle) check(L *lua.LState) *view.Metrics {
-	if b.v.win == nil {
+	if b.v.call.metrics == nil {
 		b.v.raise(L, errors.New("cannot use a batch after its hook returned"))
 	}
-	return b.v.win
+	return b.v.call.metrics
 }
 
 // window returns the batch that a method was called on.
 func (v *vm) window(L *lua.LState) *view.Metrics {
-	if v.cursor != nil {
-		v.cursor.touch()
+	if v.projector.active != nil {
+		v.projector.active.touch()
 	}
 	return self[batchHandle](v, L, "a batch").check(L)
 }
@@ -42,7 +42,7 @@ func (v *vm) openBatch(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 	} {
 		methods[name] = L.NewFunction(f)
 	}
-	v.mt.batch = mt(func(L *lua.LState) int {
+	v.values.mt.batch = mt(func(L *lua.LState) int {
 		switch key := L.Get(2).(type) {
 		case lua.LString:
 			f, ok := methods[string(key)]
@@ -69,11 +69,11 @@ func (v *vm) openBatch(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 		L.Push(lua.LString(fmt.Sprintf("batch of %d records", v.window(L).Left())))
 		return 1
 	})
-	v.mt.batch.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
-		L.Push(v.numbers.value(float64(v.window(L).Len())))
+	v.values.mt.batch.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
+		L.Push(v.values.numbers.value(float64(v.window(L).Len())))
 		return 1
 	}))
-	v.batch = &lua.LUserData{Value: batchHandle{v}, Metatable: v.mt.batch}
+	v.args.batch = &lua.LUserData{Value: batchHandle{v}, Metatable: v.values.mt.batch}
 }
 
 // windowOf returns the rows of the batch, of whatever signal, that a method was
@@ -90,10 +90,10 @@ func (v *vm) windowOf(L *lua.LState) *view.Window {
 // current returns the rows of the batch of the hook that runs, nil for none.
 func (v *vm) current() *view.Window {
 	switch {
-	case v.win != nil:
-		return &v.win.Window
-	case v.lines != nil:
-		return &v.lines.Window
+	case v.call.metrics != nil:
+		return &v.call.metrics.Window
+	case v.call.logs != nil:
+		return &v.call.logs.Window
 	}
 	return nil
 }
@@ -108,8 +108,8 @@ func (v *vm) work(L *lua.LState, m *view.Window) {
 // workWhere is work for an expression, which may read lines.
 func (v *vm) workWhere(L *lua.LState) *view.Window {
 	m := v.windowOf(L)
-	if v.lines != nil && m == &v.lines.Window {
-		v.read(L, v.lines)
+	if v.call.logs != nil && m == &v.call.logs.Window {
+		v.read(L, v.call.logs)
 	} else {
 		v.work(L, m)
 	}
@@ -207,7 +207,7 @@ func (v *vm) mapValue(L *lua.LState) int {
 		}
 		f, _ := m.Value(i)
 		L.Push(fn)
-		L.Push(v.numbers.value(f))
+		L.Push(v.values.numbers.value(f))
 		L.Call(1, 1)
 		x := L.Get(-1)
 		L.Pop(1)
@@ -256,9 +256,9 @@ func (v *vm) field(m *view.Metrics, c column, i int) lua.LValue {
 	case 'v':
 		return v.sampleValue(m, i)
 	case 't':
-		return v.numbers.value(float64(m.Time(i)))
+		return v.values.numbers.value(float64(m.Time(i)))
 	case 'T':
-		return v.label(m.Type(i))
+		return v.values.label(m.Type(i))
 	case 's':
 		return lua.LBool(m.Stale(i))
 	}
@@ -319,7 +319,7 @@ func (v *vm) rows(L *lua.LState) int {
 		cols[i] = v.column(L, m, L.Get(i+2))
 	}
 	return v.iterate(L, &m.Window, "rows", func(L *lua.LState, row int) int {
-		L.Push(v.numbers.value(float64(row + 1)))
+		L.Push(v.values.numbers.value(float64(row + 1)))
 		for _, c := range cols {
 			L.Push(v.field(m, c, row))
 		}
@@ -405,9 +405,9 @@ func (v *vm) each(L *lua.LState) int {
 		})
 	}
 	fn = cursor.of.function(fn)
-	v.cursor = cursor
+	v.projector.active = cursor
 	defer func() {
-		v.cursor = nil
+		v.projector.active = nil
 		cursor.release()
 	}()
 	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
@@ -421,12 +421,12 @@ func (v *vm) each(L *lua.LState) int {
 // eachRow calls step for one row at a time. An error undoes what was done to
 // that row, and what was emitted, and goes on with the next.
 func (v *vm) eachRow(L *lua.LState, m *view.Window, b scripting.MarkedBatch, step func(L *lua.LState, row int)) int {
-	hook, ok := v.enterEach()
+	hook, ok := v.call.enterEach()
 	if !ok {
 		v.raise(L, errors.New("cannot use each inside of each: an error could not be undone; go over batch:records() inside"))
 	}
-	defer v.leaveEach(hook)
-	rows := scripting.RowsOf(m, b, v.out, v.outLogs)
+	defer v.call.leaveEach(hook)
+	rows := scripting.RowsOf(m, b, v.call.outMetrics, v.call.outLogs)
 	// One PCall for many records: the loop is entered anew after an error.
 	loop := L.NewFunction(func(L *lua.LState) int {
 		rows.Each(func(row int) { step(L, row) })
@@ -445,7 +445,7 @@ func (v *vm) eachRow(L *lua.LState, m *view.Window, b scripting.MarkedBatch, ste
 		if v.broken {
 			v.raise(L, e.Err)
 		}
-		rows.Fail(v.call, e)
+		rows.Fail(v.call.params, e)
 	}
 }
 

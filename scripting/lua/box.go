@@ -62,9 +62,9 @@ func (n *numbers) value(f float64) lua.LValue {
 const maxShort = 256
 
 // label is a name or a value of a label in a script.
-func (v *values) label(s string) lua.LValue {
+func (vs *values) label(s string) lua.LValue {
 	if len(s) > maxShort {
 		return lua.LString(s)
 	}
-	return boxString(v.texts.Short(s))
+	return boxString(vs.texts.Short(s))
 }

@@ -32,17 +32,17 @@ const (
 // activeCall is the call into a VM that runs: its stage, what the script may read,
 // and where the records that it emits go.
 type activeCall struct {
-	call  *scripting.Call // the limits; nil before the first call
-	stage stage
-	hook  string // as errors name it
+	params *scripting.Call // its limits and times; nil before the first call
+	stage  stage
+	hook   string // as errors name it
 
-	seen  *view.Series  // in the stage inSeries
-	win   *view.Metrics // in a hook that gets samples
-	lines *view.Logs    // in a hook that gets lines
+	series  *view.Series  // in the stage inSeries
+	metrics *view.Metrics // in a hook that gets samples
+	logs    *view.Logs    // in a hook that gets lines
 
-	out     *view.Metrics // where ctx.emit adds samples, nil if it cannot
-	outLogs *view.Logs    // where ctx.emit adds lines, nil if it cannot
-	emit    int           // records that may still be emitted
+	outMetrics    *view.Metrics // where ctx.emit adds samples, nil if it cannot
+	outLogs       *view.Logs    // where ctx.emit adds lines, nil if it cannot
+	emissionsLeft int           // records that may still be emitted
 
 	failure lastFailure
 }
@@ -53,7 +53,7 @@ func (c *activeCall) enter(s stage, hook string) { c.stage, c.hook = s, hook }
 // leave changes to outside and forgets the input and the output of the hook.
 func (c *activeCall) leave() {
 	c.enter(outside, "")
-	c.seen, c.win, c.lines, c.out, c.outLogs = nil, nil, nil, nil, nil
+	c.series, c.metrics, c.logs, c.outMetrics, c.outLogs = nil, nil, nil, nil, nil
 }
 
 // enterEach changes from inHook to inEach and returns the name of the hook for
@@ -70,13 +70,13 @@ func (c *activeCall) enterEach() (hook string, ok bool) {
 func (c *activeCall) leaveEach(hook string) { c.enter(inHook, hook) }
 
 // canEmit reports whether ctx.emit and ctx.route can be used.
-func (c *activeCall) canEmit() bool { return c.out != nil || c.outLogs != nil }
+func (c *activeCall) canEmit() bool { return c.outMetrics != nil || c.outLogs != nil }
 
 // takeEmission counts a record that is emitted. It reports false if there are too
 // many.
 func (c *activeCall) takeEmission() bool {
-	c.emit--
-	return c.emit >= 0
+	c.emissionsLeft--
+	return c.emissionsLeft >= 0
 }
 
 // lastFailure is the last error that a function of the standard library returned
@@ -98,33 +98,33 @@ func (f *lastFailure) restart() { f.text = f.inLoad }
 
 // Begin starts a call.
 func (v *vm) Begin(c *scripting.Call) {
-	v.call = c
+	v.call.params = c
 	v.budget.heap.start(cmp.Or(c.Memory, scripting.DefaultMemory))
 	v.budget.heap.setting = ", the limit is script.limits.memory"
 	v.startLimits()
-	v.failure.restart()
+	v.call.failure.restart()
 }
 
 // startLimits starts the limits of the call, also after a wait if the call asks
 // for that.
 func (v *vm) startLimits() {
-	c := v.call
+	c := v.call.params
 	v.budget.start(c.Time+time.Duration(c.Records)*timePerRecord, c.Records)
 	v.budget.clock.setting = ", the limit is script.limits.time"
-	v.emit = c.Emit
+	v.call.emissionsLeft = c.Emit
 }
 
 // pause is called before a function that waits, and resume after it.
 func (v *vm) pause() error {
-	if v.call == nil || v.call.Pause == nil {
+	if v.call.params == nil || v.call.params.Pause == nil {
 		return nil
 	}
-	return v.call.Pause()
+	return v.call.params.Pause()
 }
 
 func (v *vm) resume() {
 	v.budget.resume()
-	if v.call != nil && v.call.Resume != nil && v.budget.tripped == nil && v.call.Resume() {
+	if v.call.params != nil && v.call.params.Resume != nil && v.budget.tripped == nil && v.call.params.Resume() {
 		v.startLimits()
 	}
 }
@@ -134,48 +134,48 @@ const timePerRecord = 20 * time.Microsecond
 
 // Series asks the hook series about a series.
 func (v *vm) Series(s *view.Series) error {
-	return v.askAbout(s, "series", v.hooks.series, v.series)
+	return v.askAbout(s, "series", v.hooks.series, v.args.series)
 }
 
 // Stream asks the hook stream about a stream.
 func (v *vm) Stream(s *view.Stream) error {
-	return v.askAbout(s, "stream", v.hooks.stream, v.stream)
+	return v.askAbout(s, "stream", v.hooks.stream, v.args.stream)
 }
 
 // askAbout calls a hook whose answer is remembered.
 func (v *vm) askAbout(s *view.Series, name string, hook *lua.LFunction, handle *lua.LUserData) error {
-	v.enter(inSeries, name)
-	v.seen = s
-	err := v.run(hook, 0, handle, v.ctx.series)
-	v.leave()
+	v.call.enter(inSeries, name)
+	v.call.series = s
+	err := v.run(hook, 0, handle, v.args.ctx.series)
+	v.call.leave()
 	return err
 }
 
 // Metrics calls the hook that gets samples.
 func (v *vm) Metrics(m *view.Metrics) error {
-	v.enter(inHook, v.prog.batchHook("metrics"))
-	v.win, v.outLogs = m, v.call.Logs
+	v.call.enter(inHook, v.prog.batchHook("metrics"))
+	v.call.metrics, v.call.outLogs = m, v.call.params.Logs
 	if v.prog.def.Sends&batch.SignalMetrics != 0 {
-		v.out = m
+		v.call.outMetrics = m
 	}
-	err := v.run(v.hooks.metrics, 0, v.batch, v.ctx.metrics)
-	v.leave()
-	v.recs = nil
+	err := v.run(v.hooks.metrics, 0, v.args.batch, v.args.ctx.metrics)
+	v.call.leave()
+	v.handles.records = nil
 	return err
 }
 
 // Logs calls the hook that gets lines.
 func (v *vm) Logs(m *view.Logs) error {
-	v.enter(inHook, v.prog.batchHook("logs"))
-	v.lines, v.out = m, v.call.Metrics
+	v.call.enter(inHook, v.prog.batchHook("logs"))
+	v.call.logs, v.call.outMetrics = m, v.call.params.Metrics
 	if v.prog.def.Sends&batch.SignalLogs != 0 {
-		v.outLogs = m
+		v.call.outLogs = m
 	}
-	err := v.run(v.hooks.logs, 0, v.logBatch, v.ctx.metrics)
-	v.leave()
-	v.lineRecs = nil
-	v.texts.Forget() // parts of lines, which would keep the whole lines in memory
-	clear(v.cells[:cap(v.cells)])
+	err := v.run(v.hooks.logs, 0, v.args.logBatch, v.args.ctx.metrics)
+	v.call.leave()
+	v.handles.lines = nil
+	v.values.texts.Forget() // parts of lines, which would keep the whole lines in memory
+	clear(v.handles.cells[:cap(v.handles.cells)])
 	return err
 }
 
@@ -189,15 +189,15 @@ func (p *program) batchHook(signal string) string {
 
 // Run calls another hook of the definition.
 func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
-	v.enter(inHook, h.Name)
-	v.out, v.outLogs = h.Metrics, h.Logs
+	v.call.enter(inHook, h.Name)
+	v.call.outMetrics, v.call.outLogs = h.Metrics, h.Logs
 	defer func() {
-		v.leave()
-		v.recs = nil
+		v.call.leave()
+		v.handles.records = nil
 	}()
 	fn := function(v.raw, h.Name, h.Key)
 	if h.Args == nil {
-		return nil, v.run(fn, 0, v.ctx.metrics)
+		return nil, v.run(fn, 0, v.args.ctx.metrics)
 	}
 	var out scripting.Value
 	// Under the handler: an argument or a result that is too large is an error
@@ -207,7 +207,7 @@ func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
 		for _, x := range h.Args {
 			L.Push(v.fromGo(L, x, 0))
 		}
-		L.Push(v.ctx.metrics)
+		L.Push(v.args.ctx.metrics)
 		L.Call(len(h.Args)+1, 1)
 		out = v.toGo(L, L.Get(-1), 0)
 		return 0

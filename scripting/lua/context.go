@@ -58,7 +58,7 @@ func (v *vm) openContext() {
 		}
 	}
 	names := slices.Sorted(maps.Keys(fields))
-	v.ctx.metrics = build(fields, func(L *lua.LState) int {
+	v.args.ctx.metrics = build(fields, func(L *lua.LState) int {
 		name := L.Get(2).String()
 		e := fmt.Errorf("ctx has no %q: there is %s", name, strings.Join(names, ", "))
 		if hint := config.DidYouMean(name, names); hint != "" {
@@ -67,7 +67,7 @@ func (v *vm) openContext() {
 		v.raise(L, absent(v.host.Context, name, e))
 		return 0
 	})
-	v.ctx.series = build(map[string]lua.LValue{"args": frozen}, func(L *lua.LState) int {
+	v.args.ctx.series = build(map[string]lua.LValue{"args": frozen}, func(L *lua.LState) int {
 		name := L.Get(2).String()
 		if _, there := fields[name]; there || absent(v.host.Context, name, nil) != nil {
 			v.raise(L, refusedInSeries("ctx."+name))
@@ -164,7 +164,7 @@ func (v *vm) logValue(L *lua.LState, x lua.LValue) any {
 func (v *vm) bindContext(m *scripting.Module) *lua.LTable {
 	t := v.bindWith(m, func(t *lua.LTable, name string, f *scripting.Function) lua.LGFunction {
 		return func(L *lua.LState) int {
-			if v.stage == inSeries {
+			if v.call.stage == inSeries {
 				v.raise(L, refusedInSeries(name))
 			}
 			first := 1
@@ -190,7 +190,7 @@ func refusedInSeries(what string) error {
 // present record. A series that is emitted ends when a record of it is
 // emitted with stale set: a copy of a stale record is one.
 func (v *vm) ctxEmit(L *lua.LState) int {
-	if !v.canEmit() {
+	if !v.call.canEmit() {
 		v.raise(L, v.notSent("", ""))
 	}
 	v.emitTo(L, 0, L.Get(1))
@@ -199,8 +199,8 @@ func (v *vm) ctxEmit(L *lua.LState) int {
 
 // emitTo emits a record, a copy or a table to a way.
 func (v *vm) emitTo(L *lua.LState, way int, arg lua.LValue) {
-	if !v.takeEmission() {
-		v.must(L, v.budget.stopCall(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.Emit)))
+	if !v.call.takeEmission() {
+		v.must(L, v.budget.stopCall(fmt.Errorf("%w: the call emitted more than %d records, the limit is script.limits.emit", scripting.ErrLimit, v.call.params.Emit)))
 	}
 	v.must(L, v.budget.charge(10))
 	switch x := arg.(type) {
@@ -232,9 +232,9 @@ func (v *vm) emitTo(L *lua.LState, way int, arg lua.LValue) {
 
 // sampleTable reads a table as a sample.
 func (v *vm) sampleTable(L *lua.LState, t *lua.LTable) view.Record {
-	rec := view.Record{Time: v.call.Now.UnixMilli()}
-	if v.out != nil && v.out.Batch().Len() > 0 {
-		rec.Time = v.out.Batch().T[0]
+	rec := view.Record{Time: v.call.params.Now.UnixMilli()}
+	if v.call.outMetrics != nil && v.call.outMetrics.Batch().Len() > 0 {
+		rec.Time = v.call.outMetrics.Batch().T[0]
 	}
 	value := false
 	for k, x := range entries(t) {
@@ -253,8 +253,8 @@ func (v *vm) sampleTable(L *lua.LState, t *lua.LTable) view.Record {
 
 // emitSample is ctx.emit of a sample.
 func (v *vm) emitSample(L *lua.LState, way int, rec view.Record) {
-	if v.out == nil {
+	if v.call.outMetrics == nil {
 		v.raise(L, v.notSent("samples", "metrics"))
 	}
-	v.must(L, v.out.EmitTo(way, rec))
+	v.must(L, v.call.outMetrics.EmitTo(way, rec))
 }

@@ -277,9 +277,8 @@ var cursorMethods = map[string]bool{"drop": true, "copy": true}
 
 // projector runs callbacks of each as copies that read a cursor.
 type projector struct {
-	projections map[*lua.FunctionProto]*projection // of callbacks; nil for those without one
-	cursor      *cursor                            // of the callback that runs, nil without one
-	recordField func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int
+	byProto map[*lua.FunctionProto]*projection // of callbacks; nil for those without one
+	active  *cursor                            // of the callback that runs, nil without one
 }
 
 // project returns the cursor for a callback, nil when it may keep the record.
@@ -287,10 +286,10 @@ func (v *vm) project(L *lua.LState, m *view.Metrics, fn *lua.LFunction) *cursor 
 	if fn.Proto == nil {
 		return nil
 	}
-	pr, known := v.projections[fn.Proto]
+	pr, known := v.projector.byProto[fn.Proto]
 	if !known {
 		pr = project(fn.Proto)
-		v.projections[fn.Proto] = pr
+		v.projector.byProto[fn.Proto] = pr
 	}
 	if pr == nil {
 		return nil
@@ -379,7 +378,7 @@ func (c *cursor) index(L *lua.LState) int {
 		}
 		panic("BUG: a cursor was read where it is written")
 	}
-	return c.v.recordField(L, c.win, c.v.newRecord(c.row), L.Get(2))
+	return c.v.values.recordField(L, c.win, c.v.newRecord(c.row), L.Get(2))
 }
 
 // newIndex is a write. What it changes is read again.

@@ -13,7 +13,7 @@ import (
 
 // scriptError makes an *scripting.Error of what PCall returned.
 func (v *vm) scriptError(err error) error {
-	out := &scripting.Error{Hook: v.hook, Trace: append([]scripting.Frame(nil), v.trap.stack...)}
+	out := &scripting.Error{Hook: v.call.hook, Trace: append([]scripting.Frame(nil), v.trap.stack...)}
 	api, ok := errors.AsType[*lua.ApiError](err)
 	if !ok {
 		out.Err = err
@@ -146,7 +146,7 @@ func (v *vm) hint(msg, source string) string {
 			}
 		}
 	}
-	return v.failure.text
+	return v.call.failure.text
 }
 
 var (

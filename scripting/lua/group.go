@@ -39,8 +39,8 @@ func (v *vm) groupBy(L *lua.LState) int {
 		v.must(L, err)
 		win, record = &m.Window, func(row int) *lua.LUserData { return &v.newLine(row).ud }
 		read = func(row int) (vs []lua.LValue) {
-			v.cells = m.Read(p, row, v.cells[:0])
-			for _, c := range v.cells {
+			v.handles.cells = m.Read(p, row, v.handles.cells[:0])
+			for _, c := range v.handles.cells {
 				vs = append(vs, v.cell(c, m.Line(row)))
 			}
 			return vs
@@ -73,7 +73,7 @@ func (v *vm) groupBy(L *lua.LState) int {
 		e := groups[next]
 		next++
 		g := &group{v: v, win: win, epoch: epoch, rows: e.Rows, record: record}
-		L.Push(&lua.LUserData{Value: g, Metatable: v.mt.group})
+		L.Push(&lua.LUserData{Value: g, Metatable: v.values.mt.group})
 		for _, x := range e.Values {
 			L.Push(x)
 		}
@@ -110,7 +110,7 @@ func (v *vm) openGroup(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 		}))
 		return 1
 	})
-	v.mt.group = mt(func(L *lua.LState) int {
+	v.values.mt.group = mt(func(L *lua.LState) int {
 		g := self[*group](v, L, "a group")
 		g.check(L)
 		switch key := L.Get(2).(type) {
@@ -141,8 +141,8 @@ func (v *vm) openGroup(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 		L.Push(lua.LString(fmt.Sprintf("group of %d records", len(self[*group](v, L, "a group").rows))))
 		return 1
 	})
-	v.mt.group.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
-		L.Push(v.numbers.value(float64(len(self[*group](v, L, "a group").rows))))
+	v.values.mt.group.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
+		L.Push(v.values.numbers.value(float64(len(self[*group](v, L, "a group").rows))))
 		return 1
 	}))
 }

@@ -20,16 +20,16 @@ func (v *vm) histogramTable(L *lua.LState, h batch.Histogram) lua.LValue {
 	for name, x := range map[string]float64{
 		"count": f.Count, "sum": f.Sum, "schema": float64(f.Schema), "zero_count": f.ZeroCount, "zero_threshold": f.ZeroThreshold,
 	} {
-		t.RawSetString(name, v.numbers.value(x))
+		t.RawSetString(name, v.values.numbers.value(x))
 	}
 	buckets := L.NewTable()
 	for it := f.AllBucketIterator(); it.Next(); {
 		v.must(L, v.budget.charge(5))
 		b := it.At()
 		bucket := L.CreateTable(0, 3)
-		bucket.RawSetString("lower", v.numbers.value(b.Lower))
-		bucket.RawSetString("upper", v.numbers.value(b.Upper))
-		bucket.RawSetString("count", v.numbers.value(b.Count))
+		bucket.RawSetString("lower", v.values.numbers.value(b.Lower))
+		bucket.RawSetString("upper", v.values.numbers.value(b.Upper))
+		bucket.RawSetString("count", v.values.numbers.value(b.Count))
 		buckets.Append(bucket)
 	}
 	t.RawSetString("buckets", buckets)
@@ -51,9 +51,9 @@ func (v *vm) exemplarsTable(L *lua.LState, es []batch.Exemplar) lua.LValue {
 		}
 		t := L.CreateTable(0, 3)
 		t.RawSetString("labels", labels)
-		t.RawSetString("value", v.numbers.value(e.Value))
+		t.RawSetString("value", v.values.numbers.value(e.Value))
 		if e.HasT {
-			t.RawSetString("time", v.numbers.value(float64(e.T)))
+			t.RawSetString("time", v.values.numbers.value(float64(e.T)))
 		}
 		list.Append(t)
 	}

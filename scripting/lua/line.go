@@ -25,22 +25,22 @@ type line struct {
 }
 
 func (v *vm) newLine(row int) *line {
-	if len(v.lineRecs) == 0 {
-		v.lineRecs = make([]line, recordBlock)
+	if len(v.handles.lines) == 0 {
+		v.handles.lines = make([]line, recordBlock)
 	}
-	r := &v.lineRecs[0]
-	v.lineRecs = v.lineRecs[1:]
-	r.v, r.row, r.epoch = v, row, v.lines.Epoch()
-	r.ud.Value, r.ud.Metatable = r, v.mt.line
-	r.labels.Value, r.labels.Metatable = r, v.mt.labels
+	r := &v.handles.lines[0]
+	v.handles.lines = v.handles.lines[1:]
+	r.v, r.row, r.epoch = v, row, v.call.logs.Epoch()
+	r.ud.Value, r.ud.Metatable = r, v.values.mt.line
+	r.labels.Value, r.labels.Metatable = r, v.values.mt.labels
 	return r
 }
 
 func (r *line) check(L *lua.LState) *view.Logs {
-	if r.v.lines == nil || r.v.lines.Epoch() != r.epoch {
+	if r.v.call.logs == nil || r.v.call.logs.Epoch() != r.epoch {
 		r.v.raise(L, errLate)
 	}
-	return r.v.lines
+	return r.v.call.logs
 }
 
 func (r *line) label(L *lua.LState, name string) string { return r.check(L).Label(r.row, name) }
@@ -78,28 +78,28 @@ func (o ownLabels) all(*lua.LState) iter.Seq2[string, string] { return o.of.All(
 
 func (v *vm) newCopiedLine(rec view.LogRecord) *lua.LUserData {
 	c := &copiedLine{rec: rec}
-	c.labels = &lua.LUserData{Value: own(&c.rec.Labels), Metatable: v.mt.labels}
-	c.metadata = &lua.LUserData{Value: own(&c.rec.Meta), Metatable: v.mt.labels}
-	return &lua.LUserData{Value: c, Metatable: v.mt.lineCopy}
+	c.labels = &lua.LUserData{Value: own(&c.rec.Labels), Metatable: v.values.mt.labels}
+	c.metadata = &lua.LUserData{Value: own(&c.rec.Meta), Metatable: v.values.mt.labels}
+	return &lua.LUserData{Value: c, Metatable: v.values.mt.lineCopy}
 }
 
 // shortText is how many bytes a part of a line may have to be taken for one that
 // comes again.
 const shortText = 64
 
-func (v *values) text(s string) lua.LValue {
+func (vs *values) text(s string) lua.LValue {
 	if len(s) <= shortText {
-		return boxString(v.texts.Short(s))
+		return boxString(vs.texts.Short(s))
 	}
-	return boxString(v.texts.Long(s))
+	return boxString(vs.texts.Long(s))
 }
 
 // part is a part of a text in a script.
-func (v *values) part(part, text string) lua.LValue {
+func (vs *values) part(part, text string) lua.LValue {
 	if len(part) <= shortText {
-		return boxString(v.texts.Short(part))
+		return boxString(vs.texts.Short(part))
 	}
-	return boxString(v.texts.Long(v.parts.Of(part, text)))
+	return boxString(vs.texts.Long(vs.parts.Of(part, text)))
 }
 
 // cell is a field of a line in a script.
@@ -118,19 +118,19 @@ func (v *vm) lineValue(x view.Value, line string) lua.LValue {
 		return lua.LNil
 	case view.Number:
 		if x.Exact() {
-			return v.numbers.value(x.Num)
+			return v.values.numbers.value(x.Num)
 		}
 	case view.Bool:
 		return lua.LBool(x.Text == "true")
 	}
-	return v.part(x.Text, line)
+	return v.values.part(x.Text, line)
 }
 
 func (v *vm) lineText(m *view.Logs, row int) lua.LValue {
 	if p := m.FixedLine(row); p != nil {
 		return boxString(p)
 	}
-	return v.text(m.Line(row))
+	return v.values.text(m.Line(row))
 }
 
 // openLines makes the metatables of log lines and what scripts make of them.
@@ -142,7 +142,7 @@ func (v *vm) openLines(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 	} {
 		methods[name] = L.NewFunction(f)
 	}
-	v.mt.line = mt(func(L *lua.LState) int {
+	v.values.mt.line = mt(func(L *lua.LState) int {
 		r := self[*line](v, L, "a record")
 		m := r.check(L)
 		key, _ := L.Get(2).(lua.LString)
@@ -153,11 +153,11 @@ func (v *vm) openLines(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 			L.Push(&r.labels)
 		case "metadata":
 			if r.metadata.Value == nil {
-				r.metadata.Value, r.metadata.Metatable = lineMeta{r}, v.mt.labels
+				r.metadata.Value, r.metadata.Metatable = lineMeta{r}, v.values.mt.labels
 			}
 			L.Push(&r.metadata)
 		case "time":
-			L.Push(v.numbers.value(float64(m.Time(r.row))))
+			L.Push(v.values.numbers.value(float64(m.Time(r.row))))
 		case "ts":
 			L.Push(lua.LString(m.TS(r.row)))
 		default:
@@ -178,7 +178,7 @@ func (v *vm) openLines(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 		v.pushString(L, r.check(L).RowText(r.row))
 		return 1
 	})
-	v.mt.lineCopy = mt(v.copiedLineIndex, func(L *lua.LState) int {
+	v.values.mt.lineCopy = mt(v.copiedLineIndex, func(L *lua.LState) int {
 		c := self[*copiedLine](v, L, "a record")
 		v.setLogRecord(L, &c.rec, L.Get(2).String(), L.Get(3))
 		return 0
@@ -211,12 +211,12 @@ func (v *vm) copiedLineIndex(L *lua.LState) int {
 func (v *vm) openStream(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
 	L := v.L
 	h := seriesHandle{v}
-	labels := &lua.LUserData{Value: h, Metatable: v.mt.labels}
+	labels := &lua.LUserData{Value: h, Metatable: v.values.mt.labels}
 	drop := L.NewFunction(func(L *lua.LState) int {
 		self[seriesHandle](v, L, "a stream").check(L).Drop()
 		return 0
 	})
-	v.stream = &lua.LUserData{Value: h, Metatable: mt(func(L *lua.LState) int {
+	v.args.stream = &lua.LUserData{Value: h, Metatable: mt(func(L *lua.LState) int {
 		self[seriesHandle](v, L, "a stream").check(L)
 		switch key := L.Get(2).String(); key {
 		case "labels":
@@ -292,7 +292,7 @@ func (v *vm) lineMatch(L *lua.LState) int {
 
 // setLineField sets a field of a row; label says that other names are labels.
 func (v *vm) setLineField(L *lua.LState, row int, field string, x lua.LValue, label bool) {
-	m := v.lines
+	m := v.call.logs
 	switch field {
 	case "line":
 		v.must(L, m.SetLine(row, v.lineArg(L, x)))
@@ -356,7 +356,7 @@ func (v *vm) tsArg(L *lua.LState, x lua.LValue) string {
 
 // emitLine is ctx.emit of a log record.
 func (v *vm) emitLine(L *lua.LState, way int, rec view.LogRecord) {
-	m := v.outLogs
+	m := v.call.outLogs
 	if m == nil {
 		v.raise(L, v.notSent("log records", "logs"))
 	}
@@ -366,7 +366,7 @@ func (v *vm) emitLine(L *lua.LState, way int, rec view.LogRecord) {
 
 // notSent is the error of emitting what the script does not send.
 func (v *vm) notSent(what, signal string) error {
-	if v.out == nil && v.outLogs == nil {
+	if !v.call.canEmit() {
 		return errors.New("cannot use ctx.emit here: it is for metrics, logs, every, poll, run and http")
 	}
 	return fmt.Errorf(`cannot emit %s: the script does not send %s; say so by sends = { "metrics", "logs" } in its definition`, what, signal)
@@ -374,8 +374,8 @@ func (v *vm) notSent(what, signal string) error {
 
 // lineTable reads a table as a log record.
 func (v *vm) lineTable(L *lua.LState, t *lua.LTable) view.LogRecord {
-	rec := view.LogRecord{T: v.call.Now.UnixNano()}
-	if m := v.lines; m != nil && m.Batch().Len() > 0 {
+	rec := view.LogRecord{T: v.call.params.Now.UnixNano()}
+	if m := v.call.logs; m != nil && m.Batch().Len() > 0 {
 		rec.T = m.Batch().T[0]
 	}
 	for k, x := range entries(t) {

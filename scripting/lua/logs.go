@@ -17,10 +17,10 @@ import (
 type logsHandle struct{ v *vm }
 
 func (b logsHandle) check(L *lua.LState) *view.Logs {
-	if b.v.lines == nil {
+	if b.v.call.logs == nil {
 		b.v.raise(L, errors.New("cannot use a batch after its hook returned"))
 	}
-	return b.v.lines
+	return b.v.call.logs
 }
 
 // logs returns the batch of lines that a method was called on.
@@ -67,10 +67,10 @@ func (v *vm) openLogs(mt func(index, newindex, tostring lua.LGFunction) *lua.LTa
 		return 1
 	})
 	meta.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
-		L.Push(v.numbers.value(float64(v.logs(L).Len())))
+		L.Push(v.values.numbers.value(float64(v.logs(L).Len())))
 		return 1
 	}))
-	v.logBatch = &lua.LUserData{Value: logsHandle{v}, Metatable: meta}
+	v.args.logBatch = &lua.LUserData{Value: logsHandle{v}, Metatable: meta}
 	v.openLines(mt)
 }
 
@@ -130,8 +130,8 @@ func (v *vm) filterLines(L *lua.LState) int {
 
 // pushCells pushes the fields of a row.
 func (v *vm) pushCells(L *lua.LState, m *view.Logs, p *view.Projection, row int) {
-	v.cells = m.Read(p, row, v.cells[:0])
-	for _, c := range v.cells {
+	v.handles.cells = m.Read(p, row, v.handles.cells[:0])
+	for _, c := range v.handles.cells {
 		L.Push(v.cell(c, m.Line(row)))
 	}
 }
@@ -210,7 +210,7 @@ func (v *vm) patternArg(L *lua.LState, n int) scripting.Pattern {
 		}
 		v.raise(L, errors.New("cannot use this value as a pattern: it must be a string, or what re.compile returned"))
 	}
-	re, err := v.patterns.Compile(v.prog.stdlib, L.CheckString(n))
+	re, err := v.values.patterns.Compile(v.prog.stdlib, L.CheckString(n))
 	v.must(L, err)
 	return re
 }
@@ -227,7 +227,7 @@ func (v *vm) find(L *lua.LState, re scripting.Pattern, text string) []int {
 // returns how many; a group that took no part is nil.
 func (v *vm) pushGroups(L *lua.LState, text string, at []int) int {
 	if len(at) == 2 {
-		L.Push(v.part(text[at[0]:at[1]], text))
+		L.Push(v.values.part(text[at[0]:at[1]], text))
 		return 1
 	}
 	for i := 2; i < len(at); i += 2 {
@@ -235,7 +235,7 @@ func (v *vm) pushGroups(L *lua.LState, text string, at []int) int {
 			L.Push(lua.LNil)
 			continue
 		}
-		L.Push(v.part(text[at[i]:at[i+1]], text))
+		L.Push(v.values.part(text[at[i]:at[i+1]], text))
 	}
 	return len(at)/2 - 1
 }
@@ -260,7 +260,7 @@ func (v *vm) lineRows(L *lua.LState) int {
 	p, err := m.Projection("", names)
 	v.must(L, err)
 	return v.iterate(L, &m.Window, "rows", func(L *lua.LState, row int) int {
-		L.Push(v.numbers.value(float64(row + 1)))
+		L.Push(v.values.numbers.value(float64(row + 1)))
 		v.pushCells(L, m, p, row)
 		return p.Len() + 1
 	})

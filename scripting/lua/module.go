@@ -101,7 +101,7 @@ func (v *vm) weir() *lua.LTable {
 		t.RawSetString(string(kind), L.NewFunction(func(L *lua.LState) int {
 			raw := &scripting.Raw{Kind: kind}
 			raw.Fields = v.fields(L, L.CheckTable(1), raw)
-			L.Push(&lua.LUserData{Value: raw, Metatable: v.mt.opaque})
+			L.Push(&lua.LUserData{Value: raw, Metatable: v.values.mt.opaque})
 			return 1
 		}))
 	}
@@ -117,7 +117,7 @@ func (v *vm) weir() *lua.LTable {
 			}
 			a, err := scripting.NewArg(kind, opts, v.line(L))
 			v.must(L, err)
-			L.Push(&lua.LUserData{Value: a, Metatable: v.mt.arg})
+			L.Push(&lua.LUserData{Value: a, Metatable: v.values.mt.arg})
 			return 1
 		}))
 	}
@@ -276,11 +276,11 @@ func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		v.raise(L, errors.New("cannot look into this value: it can only be passed on"))
 		return 0
 	}
-	v.mt.opaque = mt(refuse, refuse, text)
-	v.mt.arg = mt(refuse, refuse, text)
-	v.mt.list = L.CreateTable(0, 4)
+	v.values.mt.opaque = mt(refuse, refuse, text)
+	v.values.mt.arg = mt(refuse, refuse, text)
+	v.values.mt.list = L.CreateTable(0, 4)
 	methods := map[*scripting.ObjectType]map[string]*lua.LFunction{}
-	v.mt.object = mt(func(L *lua.LState) int {
+	v.values.mt.object = mt(func(L *lua.LState) int {
 		o := self[*scripting.Object](v, L, "an object")
 		if n, ok := L.Get(2).(lua.LNumber); ok && o.Type.Index != nil {
 			if i := int(n) - 1; float64(i+1) == float64(n) && i >= 0 && i < o.Type.Len(o.Data) {
@@ -316,7 +316,7 @@ func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		L.Push(fn)
 		return 1
 	}, refuse, text)
-	v.mt.object.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
+	v.values.mt.object.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
 		o := self[*scripting.Object](v, L, "an object")
 		if o.Type.Len == nil {
 			v.raise(L, fmt.Errorf("%s has no length", o.Type.Name))
@@ -414,10 +414,10 @@ func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, sel
 			v.raise(L, err)
 		}
 		if c, line, _ := v.prog.position(callerPosition(L)); c != nil {
-			if v.stage == loading && c.tree.unheard[line] == f.Name {
+			if v.call.stage == loading && c.tree.unheard[line] == f.Name {
 				v.raise(L, err)
 			}
-			v.failure.record(fmt.Sprintf("%s at %s:%d returned nil and an error: %v", name, c.file.Name, line, err), v.stage == loading)
+			v.call.failure.record(fmt.Sprintf("%s at %s:%d returned nil and an error: %v", name, c.file.Name, line, err), v.call.stage == loading)
 		}
 		L.Push(lua.LNil)
 		L.Push(lua.LString(err.Error()))

@@ -54,7 +54,7 @@ func (p *program) plain(ctx context.Context, o scripting.PlainOptions) error {
 
 // openPlain makes the globals of a plain file and returns its arguments.
 func (v *vm) openPlain(args []string) []lua.LValue {
-	v.enter(inHook, hookPlain)
+	v.call.enter(inHook, hookPlain)
 	v.library.env.RawSetString("_G", v.library.env) // not the read-only one: the file may write
 	arg := v.L.CreateTable(0, 4)
 	arg.RawSetInt(0, lua.LString(v.prog.main.file.Name))

@@ -35,7 +35,7 @@ func (r *retention) restart(values int) { r.ran, r.due = 0, max(retainedEvery, 4
 // End ends a call. From time to time it adds up the memory that the VM holds:
 // values in a local variable of the file stay, and could become more and more.
 func (v *vm) End() error {
-	v.parts.Forget()
+	v.values.parts.Forget()
 	ran := v.budget.instr.ran()
 	v.prog.probe.Ran(ran)
 	if due := v.retention.add(ran); v.broken || !due {

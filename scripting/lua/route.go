@@ -11,7 +11,7 @@ import (
 // rows gives it, goes to the output instead of forward_to; a copy or a table is
 // an additional record.
 func (v *vm) ctxRoute(L *lua.LState) int {
-	if !v.canEmit() {
+	if !v.call.canEmit() {
 		v.raise(L, errors.New("cannot use ctx.route here: it is for metrics, logs, every, poll, run and http"))
 	}
 	name, ok := L.Get(1).(lua.LString)

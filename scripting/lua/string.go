@@ -90,7 +90,7 @@ func (v *vm) strLen(L *lua.LState) int {
 func (v *vm) strSub(L *lua.LState) int {
 	s := L.CheckString(1)
 	from, to := span(len(s), L.CheckInt(2), L.OptInt(3, -1))
-	L.Push(lua.LString(v.parts.Of(s[from:to], s)))
+	L.Push(lua.LString(v.values.parts.Of(s[from:to], s)))
 	return 1
 }
 
@@ -196,7 +196,7 @@ func (v *vm) pushCapture(L *lua.LState, m *matcher, i, s, e int) {
 		L.Push(lua.LNumber(pos))
 		return
 	}
-	L.Push(lua.LString(v.parts.Of(text, m.src)))
+	L.Push(lua.LString(v.values.parts.Of(text, m.src)))
 }
 
 func (v *vm) strGmatch(L *lua.LState) int {
@@ -293,7 +293,7 @@ func (v *vm) replacement(L *lua.LState, m *matcher, repl lua.LValue, s, e int) (
 	case *lua.LTable:
 		text, pos, err := m.captured(0, s, e)
 		v.must(L, err)
-		var key lua.LValue = lua.LString(v.parts.Of(text, m.src))
+		var key lua.LValue = lua.LString(v.values.parts.Of(text, m.src))
 		if pos > 0 {
 			key = lua.LNumber(pos)
 		}

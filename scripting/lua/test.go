@@ -228,9 +228,9 @@ func (v *vm) testResult(L *lua.LState, x lua.LValue) (out scripting.Value) {
 func (t *test) Load(limit time.Duration) error {
 	v := t.v
 	t.start(limit)
-	v.enter(loading, hookLoad)
+	v.call.enter(loading, hookLoad)
 	err := v.run(v.L.NewFunctionFromProto(v.prog.main.proto), 0)
-	v.leave()
+	v.call.leave()
 	return err
 }
 

@@ -38,11 +38,11 @@ func (v *vm) toGo(L *lua.LState, x lua.LValue, depth int) scripting.Value {
 		return scripting.Callback(func(args ...scripting.Value) (scripting.Value, error) { return v.callback(L, x, args) })
 	case *lua.LUserData:
 		switch x.Metatable {
-		case v.mt.record:
+		case v.values.mt.record:
 			r := x.Value.(*record)
 			r.check(L)
 			return scripting.Row(r.row)
-		case v.mt.line:
+		case v.values.mt.line:
 			r := x.Value.(*line)
 			r.check(L)
 			return scripting.Row(r.row)
@@ -69,7 +69,7 @@ func (v *vm) toGo(L *lua.LState, x lua.LValue, depth int) scripting.Value {
 }
 
 func (v *vm) tableToGo(L *lua.LState, x *lua.LTable, depth int) scripting.Value {
-	isList := x.Metatable == lua.LValue(v.mt.list)
+	isList := x.Metatable == lua.LValue(v.values.mt.list)
 	x = v.readOnly.real(x)
 	n := x.Len()
 	v.must(L, v.budget.charge(int64(n/4)+1))
@@ -149,12 +149,12 @@ func (v *vm) fromGo(L *lua.LState, x scripting.Value, depth int) lua.LValue {
 	case bool:
 		return lua.LBool(x)
 	case float64:
-		return v.numbers.value(x)
+		return v.values.numbers.value(x)
 	case int64:
 		if x > 1<<53 || x < -1<<53 {
 			return v.opaque(x) // a number would round it
 		}
-		return v.numbers.value(float64(x))
+		return v.values.numbers.value(float64(x))
 	case string:
 		v.must(L, v.budget.chargeString(int64(len(x))))
 		return lua.LString(x)
@@ -165,7 +165,7 @@ func (v *vm) fromGo(L *lua.LState, x scripting.Value, depth int) lua.LValue {
 			t.RawSetInt(i+1, v.fromGo(L, e, depth+1))
 		}
 		if len(x.Items) == 0 {
-			t.Metatable = v.mt.list
+			t.Metatable = v.values.mt.list
 		}
 		return t
 	case *scripting.Map:
@@ -177,7 +177,7 @@ func (v *vm) fromGo(L *lua.LState, x scripting.Value, depth int) lua.LValue {
 		}
 		return t
 	case *scripting.Object:
-		return &lua.LUserData{Value: x, Metatable: v.mt.object}
+		return &lua.LUserData{Value: x, Metatable: v.values.mt.object}
 	case scripting.Sequence:
 		return L.NewFunction(func(L *lua.LState) int {
 			e, ok := x()
@@ -196,11 +196,13 @@ func (v *vm) fromGo(L *lua.LState, x scripting.Value, depth int) lua.LValue {
 }
 
 // opaque is a Go value that a script can only pass on: it comes back as it was.
-func (v *vm) opaque(x any) *lua.LUserData { return &lua.LUserData{Value: x, Metatable: v.mt.opaque} }
+func (v *vm) opaque(x any) *lua.LUserData {
+	return &lua.LUserData{Value: x, Metatable: v.values.mt.opaque}
+}
 
 func (v *vm) null() *lua.LUserData {
-	if v.nullValue == nil {
-		v.nullValue = v.opaque(scripting.Null)
+	if v.values.null == nil {
+		v.values.null = v.opaque(scripting.Null)
 	}
-	return v.nullValue
+	return v.values.null
 }

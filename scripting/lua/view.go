@@ -33,27 +33,27 @@ type record struct {
 const recordBlock = 32
 
 func (v *vm) newRecord(row int) *record {
-	if len(v.recs) == 0 {
-		v.recs = make([]record, recordBlock)
+	if len(v.handles.records) == 0 {
+		v.handles.records = make([]record, recordBlock)
 	}
-	r := &v.recs[0]
-	v.recs = v.recs[1:]
-	r.v, r.row, r.epoch = v, row, v.win.Epoch()
-	r.ud.Value, r.ud.Metatable = r, v.mt.record
-	r.labels.Value, r.labels.Metatable = r, v.mt.labels
+	r := &v.handles.records[0]
+	v.handles.records = v.handles.records[1:]
+	r.v, r.row, r.epoch = v, row, v.call.metrics.Epoch()
+	r.ud.Value, r.ud.Metatable = r, v.values.mt.record
+	r.labels.Value, r.labels.Metatable = r, v.values.mt.labels
 	return r
 }
 
 var errLate = errors.New("cannot use a record after its hook returned: keep record:copy() instead")
 
 func (r *record) check(L *lua.LState) *view.Metrics {
-	if r.v.win == nil || r.v.win.Epoch() != r.epoch {
+	if r.v.call.metrics == nil || r.v.call.metrics.Epoch() != r.epoch {
 		r.v.raise(L, errLate)
 	}
-	if r.v.cursor != nil {
-		r.v.cursor.touch()
+	if r.v.projector.active != nil {
+		r.v.projector.active.touch()
 	}
-	return r.v.win
+	return r.v.call.metrics
 }
 
 // labelled is what a labels table of a script may stand for.
@@ -73,10 +73,10 @@ func (r *record) all(L *lua.LState) iter.Seq2[string, string] { return r.check(L
 type seriesHandle struct{ v *vm }
 
 func (s seriesHandle) check(L *lua.LState) *view.Series {
-	if s.v.seen == nil {
+	if s.v.call.series == nil {
 		s.v.raise(L, errors.New("cannot use a series after its hook returned"))
 	}
-	return s.v.seen
+	return s.v.call.series
 }
 func (s seriesHandle) label(L *lua.LState, name string) string { return s.check(L).Label(name) }
 func (s seriesHandle) setLabel(L *lua.LState, name, value string) error {
@@ -107,7 +107,7 @@ func (v *vm) openMetatables() {
 		}
 		return t
 	}
-	v.mt.labels = mt(v.labelsIndex, v.labelsNewIndex, func(L *lua.LState) int {
+	v.values.mt.labels = mt(v.labelsIndex, v.labelsNewIndex, func(L *lua.LState) int {
 		v.pushString(L, v.labelsText(L, self[labelled](v, L, "labels")))
 		return 1
 	})
@@ -152,7 +152,7 @@ func (v *vm) labelsIndex(L *lua.LState) int {
 		L.Push(lua.LNil)
 		return 1
 	}
-	L.Push(v.label(val))
+	L.Push(v.values.label(val))
 	return 1
 }
 
@@ -231,23 +231,23 @@ func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		L.Push(v.newCopy(r.check(L).Copy(r.row)))
 		return 1
 	})
-	v.recordField = func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int {
+	v.values.recordField = func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int {
 		key, _ := field.(lua.LString)
 		switch key {
 		case "labels":
 			L.Push(&r.labels)
 		case "name":
-			L.Push(v.label(m.Name(r.row)))
+			L.Push(v.values.label(m.Name(r.row)))
 		case "value":
 			L.Push(v.sampleValue(m, r.row))
 		case "time":
-			L.Push(v.numbers.value(float64(m.Time(r.row))))
+			L.Push(v.values.numbers.value(float64(m.Time(r.row))))
 		case "type":
-			L.Push(v.label(m.Type(r.row)))
+			L.Push(v.values.label(m.Type(r.row)))
 		case "help":
 			L.Push(lua.LString(m.Help(r.row)))
 		case "unit":
-			L.Push(v.label(m.Unit(r.row)))
+			L.Push(v.values.label(m.Unit(r.row)))
 		case "stale":
 			L.Push(lua.LBool(m.Stale(r.row)))
 		case "drop":
@@ -266,7 +266,7 @@ func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 	}
 	index := func(L *lua.LState) int {
 		r := self[*record](v, L, "a record")
-		return v.recordField(L, r.check(L), r, L.Get(2))
+		return v.values.recordField(L, r.check(L), r, L.Get(2))
 	}
 	newindex := func(L *lua.LState) int {
 		r := self[*record](v, L, "a record")
@@ -279,12 +279,12 @@ func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		v.setField(L, r.row, string(key), L.Get(3), false)
 		return 0
 	}
-	v.mt.record = mt(index, newindex, func(L *lua.LState) int {
+	v.values.mt.record = mt(index, newindex, func(L *lua.LState) int {
 		r := self[*record](v, L, "a record")
 		v.pushString(L, r.check(L).RowText(r.row))
 		return 1
 	})
-	v.mt.copy = mt(v.copyIndex, v.copyNewIndex, func(L *lua.LState) int {
+	v.values.mt.copy = mt(v.copyIndex, v.copyNewIndex, func(L *lua.LState) int {
 		L.Push(lua.LString("record " + self[*copied](v, L, "a record").rec.Name))
 		return 1
 	})
@@ -298,14 +298,14 @@ func (v *vm) sampleValue(m *view.Metrics, row int) lua.LValue {
 	case !ok:
 		return lua.LNil
 	case m.Stale(row):
-		return v.numbers.value(math.NaN())
+		return v.values.numbers.value(math.NaN())
 	}
-	return v.numbers.value(f)
+	return v.values.numbers.value(f)
 }
 
 // setField sets a field of a row; label says that other names are labels.
 func (v *vm) setField(L *lua.LState, row int, field string, x lua.LValue, label bool) {
-	m := v.win
+	m := v.call.metrics
 	wrong := func(want string) {
 		v.raise(L, fmt.Errorf("cannot set %s to a %s: it must be %s", field, x.Type(), want))
 	}
@@ -345,8 +345,8 @@ func (v *vm) setField(L *lua.LState, row int, field string, x lua.LValue, label 
 
 func (v *vm) newCopy(rec view.Record) *lua.LUserData {
 	c := &copied{rec: rec}
-	c.labels = &lua.LUserData{Value: own(&c.rec.Labels), Metatable: v.mt.labels}
-	return &lua.LUserData{Value: c, Metatable: v.mt.copy}
+	c.labels = &lua.LUserData{Value: own(&c.rec.Labels), Metatable: v.values.mt.labels}
+	return &lua.LUserData{Value: c, Metatable: v.values.mt.copy}
 }
 
 func (v *vm) copyIndex(L *lua.LState) int {
@@ -442,24 +442,24 @@ func (v *vm) setRecord(L *lua.LState, r *view.Record, key string, x lua.LValue) 
 func (v *vm) openSeries(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
 	L := v.L
 	h := seriesHandle{v}
-	labels := &lua.LUserData{Value: h, Metatable: v.mt.labels}
+	labels := &lua.LUserData{Value: h, Metatable: v.values.mt.labels}
 	drop := L.NewFunction(func(L *lua.LState) int {
 		self[seriesHandle](v, L, "a series").check(L).Drop()
 		return 0
 	})
-	v.mt.series = mt(func(L *lua.LState) int {
+	v.values.mt.series = mt(func(L *lua.LState) int {
 		s := self[seriesHandle](v, L, "a series").check(L)
 		switch key := L.Get(2).String(); key {
 		case "labels":
 			L.Push(labels)
 		case "name":
-			L.Push(v.label(s.Name()))
+			L.Push(v.values.label(s.Name()))
 		case "type":
-			L.Push(v.label(s.Type()))
+			L.Push(v.values.label(s.Type()))
 		case "help":
 			L.Push(lua.LString(s.Help()))
 		case "unit":
-			L.Push(v.label(s.Unit()))
+			L.Push(v.values.label(s.Unit()))
 		case "drop":
 			L.Push(drop)
 		case "value", "time", "stale", "histogram", "exemplars":
@@ -488,5 +488,5 @@ func (v *vm) openSeries(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		L.Push(lua.LString("series " + s.Name()))
 		return 1
 	})
-	v.series = &lua.LUserData{Value: h, Metatable: v.mt.series}
+	v.args.series = &lua.LUserData{Value: h, Metatable: v.values.mt.series}
 }

@@ -34,15 +34,15 @@ type vm struct {
 	readOnly   readOnlyTables
 	modules    modules
 	hooks      hookSet
-	hookArgs   // what hooks are called with
-	activeCall // the call that runs
+	args       hookArgs
+	call       activeCall
 	budget     budget
 	retention  retention
 	trap       trap
 	coroutines coroutines
-	values     // of the host in the script
-	rowHandles // of the batch of the hook
-	projector  // callbacks of each
+	values     values
+	handles    rowHandles
+	projector  projector
 }
 
 // hookArgs are the values that hooks are called with. There is one of each in a
@@ -55,20 +55,22 @@ type hookArgs struct {
 
 // values makes Lua values from values of the host.
 type values struct {
-	mt        metatables
-	nullValue *lua.LUserData
-	numbers   numbers
-	texts     view.Texts
-	parts     scripting.Parts
-	patterns  scripting.Patterns
+	mt       metatables
+	null     *lua.LUserData
+	numbers  numbers
+	texts    view.Texts
+	parts    scripting.Parts
+	patterns scripting.Patterns
+	// recordField pushes a field of a record.
+	recordField func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int
 }
 
 // rowHandles are handles of rows that were allocated and not given to the script
 // yet, and the fields of a row.
 type rowHandles struct {
-	recs     []record
-	lineRecs []line
-	cells    []view.Cell
+	records []record
+	lines   []line
+	cells   []view.Cell
 }
 
 // library are the functions and the global table that a script starts with.
@@ -94,7 +96,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 		L: lua.NewState(stateOptions), prog: p, host: h,
 		retention: newRetention(), modules: modules{},
 		library:   library{names: map[*lua.LFunction]string{}},
-		projector: projector{projections: map[*lua.FunctionProto]*projection{}},
+		projector: projector{byProto: map[*lua.FunctionProto]*projection{}},
 	}
 	v.readOnly = readOnlyTables{L: v.L, behind: map[*lua.LTable]*lua.LTable{}}
 	v.budget.held = v.held
@@ -181,8 +183,8 @@ func (p *program) define() error {
 
 // load runs the main chunk, which must return what weir.transform returned.
 func (v *vm) load() error {
-	v.enter(loading, hookLoad)
-	defer v.leave()
+	v.call.enter(loading, hookLoad)
+	defer v.call.leave()
 	v.budget.start(loadTime, 0)
 	fn := v.L.NewFunctionFromProto(v.prog.main.proto)
 	if err := v.run(fn, 1); err != nil {
