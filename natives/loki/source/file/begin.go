@@ -34,7 +34,7 @@ func (p *past) addMissing(q *position) {
 // while weir was not running come first.
 func (f *follower) loadPositions(now time.Time) error {
 	ps := f.c.claim(&f.target)
-	id, _, err := stat(f.target.path)
+	id, _, err := statPath(f.target.path)
 	if err != nil && !isMissing(err) {
 		return fmt.Errorf("cannot look at %s: %w", f.target.path, err)
 	}
@@ -44,11 +44,11 @@ func (f *follower) loadPositions(now time.Time) error {
 		p := ps[i]
 		f.sender.raiseLast(v.last)
 		f.past.addWrite(v.written)
-		if v.finished && len(v.open) == 0 || err == nil && v.id == id || !f.reserve(p, v.id) {
+		if v.finished && len(v.open) == 0 || err == nil && v.id == id || !f.claimPosition(p, v.id) {
 			continue
 		}
 		lf, err := f.c.listDirectories(p.real, p.path).find(p, f.set.coding, f.set.format, func(other identity) bool {
-			return other == id && other != (identity{}) || f.c.owns.other(f, other)
+			return other == id && other != (identity{}) || f.c.owns.isOwnedByOther(f, other)
 		})
 		if err == nil && lf != nil && !f.c.owns.claimFile(f, lf.id) {
 			lf.close()
@@ -59,7 +59,7 @@ func (f *follower) loadPositions(now time.Time) error {
 		}
 		if err != nil {
 			for _, lf := range found {
-				f.drop(lf)
+				f.dropFile(lf)
 			}
 			return err
 		}
@@ -133,7 +133,7 @@ func (f *follower) resumeAt(p *position, lf *logFile) {
 func (f *follower) takeMissing(lf *logFile) *position {
 	for i, v := range f.c.positions.copies(f.past.missing) {
 		p := f.past.missing[i]
-		if v.head.n == 0 || !f.reserve(p, v.id) {
+		if v.head.n == 0 || !f.claimPosition(p, v.id) {
 			continue
 		}
 		ok, err := lf.hasMarks(p.head, p.tail, p.read)
@@ -156,13 +156,13 @@ func (f *follower) addCopies(lf *logFile, now time.Time) error {
 	for ; len(f.past.missing) > 0; f.past.missing = f.past.missing[1:] {
 		p := f.past.missing[0]
 		gone := f.c.positions.copies(f.past.missing[:1])[0].id
-		if !f.reserve(p, gone) {
+		if !f.claimPosition(p, gone) {
 			continue // another follower has found its file
 		}
 		d := f.c.listDirectories(p.real, p.path)
 		d.add(f.c.targetOf(f.target.key, gone))
 		old, err := d.find(p, f.set.coding, f.set.format, func(id identity) bool {
-			return id == lf.id || f.files.holds(id) || f.c.owns.other(f, id)
+			return id == lf.id || f.files.holds(id) || f.c.owns.isOwnedByOther(f, id)
 		})
 		if err == nil && old != nil && !f.c.owns.claimFile(f, old.id) {
 			old.close()
@@ -175,7 +175,7 @@ func (f *follower) addCopies(lf *logFile, now time.Time) error {
 			return err
 		}
 		if old == nil {
-			f.reportLost(f.abandon(p, p.open), p.real, p.read, "it is not in its directory, nor is a copy of it")
+			f.reportLost(f.abandonRanges(p, p.open), p.real, p.read, "it is not in its directory, nor is a copy of it")
 			f.c.opts.Logger.Warn("a file that was followed is not there any more, nor is a copy of it; if it was written to since, those lines are lost",
 				"path", f.target.path, "file", p.real, "offset", p.read)
 			f.c.positions.remove(p)
@@ -189,10 +189,10 @@ func (f *follower) addCopies(lf *logFile, now time.Time) error {
 	return nil
 }
 
-// reserve claims the file that p is the position of, which has the identity id.
-// It reports false if another follower has it: that one has found the file by a
+// claimPosition claims the file that p is the position of, which has the identity
+// id. It reports false if another follower has it: that one has found the file by a
 // path of its own and continues at p.
-func (f *follower) reserve(p *position, id identity) bool {
+func (f *follower) claimPosition(p *position, id identity) bool {
 	if !f.c.owns.claimFile(f, id) {
 		return false
 	}

@@ -77,7 +77,7 @@ func build(o component.Options, a *Arguments, previous component.Component) (*Co
 	if before, ok := previous.(*Component); ok {
 		c.metrics = before.metrics
 	}
-	if err := component.Register(o.Registerer, c.metrics.all()...); err != nil {
+	if err := component.Register(o.Registerer, c.metrics.collectors()...); err != nil {
 		return nil, fmt.Errorf("cannot register metrics: %w", err)
 	}
 	c.out.Store(flow.NewOutput(o.Stats, a.ForwardTo))
@@ -219,7 +219,7 @@ func (c *Component) claim(t *target) []*position {
 	if len(own) > 0 {
 		return own
 	}
-	left := c.positions.ofPath(t.path, func(p *position) bool { return !c.owns.has(p) })
+	left := c.positions.ofPath(t.path, func(p *position) bool { return !c.owns.hasOwner(p) })
 	key := ""
 	for _, p := range left {
 		if key == "" && !c.isTarget(p.path, p.labels) {
@@ -236,12 +236,12 @@ func (c *Component) claim(t *target) []*position {
 // removeOldPositions forgets positions of files that are neither targets nor there any more.
 func (c *Component) removeOldPositions() {
 	unused := func(p *position) bool {
-		return len(p.open) == 0 && !c.isTarget(p.path, p.labels) && !c.owns.has(p)
+		return len(p.open) == 0 && !c.isTarget(p.path, p.labels) && !c.owns.hasOwner(p)
 	}
 	ps := c.positions.selectPositions(unused)
 	for i, v := range c.positions.copies(ps) {
-		_, _, err := stat(v.path)
-		_, _, realErr := stat(v.real)
+		_, _, err := statPath(v.path)
+		_, _, realErr := statPath(v.real)
 		if err != nil && isMissing(err) && realErr != nil && isMissing(realErr) {
 			// It may have been taken up meanwhile.
 			c.positions.removeIf(ps[i], func(p *position) bool { return unused(p) && p.path == v.path && p.real == v.real })

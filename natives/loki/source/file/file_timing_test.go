@@ -95,7 +95,7 @@ func BenchmarkIdleLook(b *testing.B) {
 		if err := f.checkPath(now); err != nil {
 			b.Fatal(err)
 		}
-		if next, _ := f.pick(now); next != nil {
+		if next, _ := f.pickFile(now); next != nil {
 			b.Fatal("there is something to read")
 		}
 	}

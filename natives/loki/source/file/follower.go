@@ -73,7 +73,7 @@ func (f *follower) checkPath(now time.Time) error {
 	if f.phase == skipped {
 		return nil
 	}
-	id, fi, err := stat(f.target.path)
+	id, fi, err := statPath(f.target.path)
 	cur := f.files.current
 	if f.removed {
 		// If its name is gone too, the file was rotated or deleted: a pattern does
@@ -96,10 +96,10 @@ func (f *follower) checkPath(now time.Time) error {
 	if lf := f.files.find(id); lf != nil {
 		return f.bringBack(lf, fi, now)
 	}
-	if err := check(f.target.path, fi); err != nil {
+	if err := checkRegular(f.target.path, fi); err != nil {
 		return err
 	}
-	if f.c.owns.other(f, id) {
+	if f.c.owns.isOwnedByOther(f, id) {
 		f.files.clearCurrent()
 		return nil // another target with these labels follows it by its other name
 	}
@@ -111,7 +111,7 @@ func (f *follower) bringBack(lf *logFile, fi fs.FileInfo, now time.Time) error {
 	f.files.setCurrent(lf)
 	lf.rotation.comeBack()
 	if lf.isParked() {
-		opened, err := f.open(f.target.path)
+		opened, err := f.openLogFile(f.target.path)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (f *follower) checkTruncated(lf *logFile, fi fs.FileInfo, now time.Time) er
 // addCurrent opens the file at the path, which is not among files, and makes it
 // the current one.
 func (f *follower) addCurrent(now time.Time) error {
-	lf, err := f.open(f.target.path)
+	lf, err := f.openLogFile(f.target.path)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (f *follower) addCurrent(now time.Time) error {
 	}
 	if f.phase == waiting {
 		if err := f.resumeFirst(lf, now); err != nil {
-			f.drop(lf)
+			f.dropFile(lf)
 			return err
 		}
 		f.enter(following)
@@ -201,7 +201,7 @@ func (f *follower) addNext(lf *logFile, now time.Time) {
 		f.c.positions.change(old.pos, func(p *position) { p.id, p.real = lf.id, lf.real })
 		lf.resumeFrom(old.pos)
 		lf.cursor.again = nil // they are under way
-		f.drop(old)
+		f.dropFile(old)
 		f.files.replace(len(f.files.all)-1, lf)
 		return
 	}
@@ -224,8 +224,8 @@ func (f *follower) rejoin(lf *logFile) {
 	f.files.add(lf)
 }
 
-// open opens the file at a path. It returns nil if there is none.
-func (f *follower) open(path string) (*logFile, error) {
+// openLogFile opens the file at a path. It returns nil if there is none.
+func (f *follower) openLogFile(path string) (*logFile, error) {
 	file, err := f.c.openFile(path)
 	if err != nil {
 		if isMissing(err) {
@@ -235,7 +235,7 @@ func (f *follower) open(path string) (*logFile, error) {
 	}
 	fi, err := file.Stat()
 	if err == nil {
-		err = check(path, fi)
+		err = checkRegular(path, fi)
 	}
 	if err != nil {
 		file.Close()
@@ -275,9 +275,9 @@ func (f *follower) startAt(lf *logFile, offset int64) {
 func (f *follower) addMissed(since time.Time, lf *logFile) {
 	d := f.c.listDirectories(lf.real, f.target.path)
 	for _, l := range d.rotatedSince(since, func(l listed) bool {
-		return l.id == lf.id || f.files.holds(l.id) || f.c.owns.other(f, l.id) || f.c.isTarget(l.path, f.target.key)
+		return l.id == lf.id || f.files.holds(l.id) || f.c.owns.isOwnedByOther(f, l.id) || f.c.isTarget(l.path, f.target.key)
 	}) {
-		m, err := f.open(l.path)
+		m, err := f.openLogFile(l.path)
 		if err != nil || m == nil {
 			continue // if it is lost, that is counted elsewhere
 		}
@@ -335,7 +335,7 @@ func (f *follower) findCopy(lf *logFile) *logFile {
 		d := f.c.listDirectories(lf.real, f.target.path)
 		// A copy that cannot be opened now is not tried again: the file goes on.
 		copied, _ := d.find(lf.pos, f.set.coding, f.set.format, func(id identity) bool {
-			return id == lf.id || f.files.holds(id) || f.c.owns.other(f, id)
+			return id == lf.id || f.files.holds(id) || f.c.owns.isOwnedByOther(f, id)
 		})
 		if copied != nil {
 			if f.c.owns.claimFile(f, copied.id) {
@@ -352,7 +352,7 @@ func (f *follower) findCopy(lf *logFile) *logFile {
 
 // countLost counts the bytes of lf that are known to exist and will not be read.
 func (f *follower) countLost(lf *logFile, why string) {
-	n := f.abandon(lf.pos, lf.cursor.again)
+	n := f.abandonRanges(lf.pos, lf.cursor.again)
 	size := lf.seen.size
 	if lf.rotation.isExpired() {
 		size = max(size, lf.seen.raw)
@@ -364,9 +364,9 @@ func (f *follower) countLost(lf *logFile, why string) {
 	f.reportLost(n, lf.real, lf.cursor.offset, why)
 }
 
-// abandon removes ranges that were to be sent again from p and returns their
-// length.
-func (f *follower) abandon(p *position, again []span) (n int64) {
+// abandonRanges removes ranges that were to be sent again from p and returns
+// their length.
+func (f *follower) abandonRanges(p *position, again []span) (n int64) {
 	for _, r := range again {
 		n += r.to - r.from
 	}
@@ -386,20 +386,20 @@ func (f *follower) reportLost(n int64, real string, offset int64, why string) {
 	}
 }
 
-// finish closes the i-th file, which was read to its end.
-func (f *follower) finish(i int) {
+// finishFile closes the i-th file, which was read to its end.
+func (f *follower) finishFile(i int) {
 	lf := f.files.all[i]
 	// A withdrawn file is still at its path. It continues if the target comes back.
 	if !f.removed || lf != f.files.current {
 		f.c.positions.finish(lf.pos)
 		f.files.ended = lf.seen.written
 	}
-	f.drop(lf)
+	f.dropFile(lf)
 	f.files.remove(i)
 }
 
-// drop closes a file and gives up its ownership.
-func (f *follower) drop(lf *logFile) {
+// dropFile closes a file and gives up its ownership.
+func (f *follower) dropFile(lf *logFile) {
 	f.c.owns.release(f, lf.id)
 	if lf.isCompressed() {
 		f.c.inflaters.release(lf.packed.in)
@@ -407,10 +407,10 @@ func (f *follower) drop(lf *logFile) {
 	lf.close()
 }
 
-// close closes all files; their positions stay.
-func (f *follower) close() {
+// closeFiles closes all files; their positions stay.
+func (f *follower) closeFiles() {
 	for _, lf := range f.files.all {
-		f.drop(lf)
+		f.dropFile(lf)
 	}
 	f.files = fileList{}
 	f.sender.close()
@@ -425,7 +425,7 @@ func (f *follower) handleReadError(lf *logFile, err error, now time.Time) (outco
 		return more, nil
 	case errors.Is(err, errChanged):
 		f.countLost(lf, "it was written over")
-		f.finish(f.files.index(lf))
+		f.finishFile(f.files.index(lf))
 		return more, nil
 	}
 	return idle, fmt.Errorf("cannot read %s: %w", lf.real, err)
@@ -443,7 +443,7 @@ func (f *follower) keepTrack(now time.Time) {
 		f.restartTruncated(lf, now)
 	}
 	if head, grown := lf.extendHead(lf.seen.size); grown {
-		f.c.positions.head(lf.pos, head)
+		f.c.positions.recordHead(lf.pos, head)
 	}
 	lf.seen.compared = lf.seen.size
 }

@@ -26,8 +26,8 @@ func identify(_ *os.File, fi fs.FileInfo) (id identity, names uint64) {
 	return identity{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink)
 }
 
-// stat returns what is at a path; links are followed.
-func stat(path string) (identity, fs.FileInfo, error) {
+// statPath returns what is at a path; links are followed.
+func statPath(path string) (identity, fs.FileInfo, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
 		return identity{}, nil, err

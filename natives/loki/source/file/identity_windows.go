@@ -36,8 +36,8 @@ func identify(f *os.File, _ fs.FileInfo) (id identity, names uint64) {
 	return identity{uint64(info.VolumeSerialNumber), uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)}, uint64(info.NumberOfLinks)
 }
 
-// stat returns what is at a path; links are followed.
-func stat(path string) (identity, fs.FileInfo, error) {
+// statPath returns what is at a path; links are followed.
+func statPath(path string) (identity, fs.FileInfo, error) {
 	f, err := openFile(path)
 	if err != nil {
 		return identity{}, nil, err

@@ -41,7 +41,7 @@ func removePosition[K comparable](m map[K][]*position, k K, p *position) {
 func (s *positions) ofPath(path string, ok func(*position) bool) []*position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return chosen(s.index.paths[path], ok)
+	return filterPositions(s.index.paths[path], ok)
 }
 
 // ofFile returns the positions of a file that ok is true for, in the order of
@@ -49,7 +49,7 @@ func (s *positions) ofPath(path string, ok func(*position) bool) []*position {
 func (s *positions) ofFile(id identity, ok func(*position) bool) []*position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return chosen(s.index.files[id], ok)
+	return filterPositions(s.index.files[id], ok)
 }
 
 // copies returns what ps are now.
@@ -62,7 +62,7 @@ func (s *positions) copies(ps []*position) (vs []position) {
 	return vs
 }
 
-func chosen(from []*position, ok func(*position) bool) (ps []*position) {
+func filterPositions(from []*position, ok func(*position) bool) (ps []*position) {
 	for _, p := range from {
 		if ok(p) {
 			ps = append(ps, p)

@@ -144,7 +144,7 @@ func (c *coding) split(b []byte) (lines []string, bad int) {
 		if err != nil {
 			text, bad = line, bad+1
 		}
-		lines = append(lines, alias(text))
+		lines = append(lines, aliasString(text))
 	}
 	return lines, bad
 }
@@ -160,11 +160,11 @@ func splitPlain(lines []string, b []byte) []string {
 		if n := len(line); n > 0 && line[n-1] == '\r' {
 			line = line[:n-1]
 		}
-		lines = append(lines, alias(line))
+		lines = append(lines, aliasString(line))
 	}
 	return lines
 }
 
-// alias returns b as a string of the same memory, which must not be written to
-// any more.
-func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// aliasString returns b as a string of the same memory, which must not be written
+// to any more.
+func aliasString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -96,7 +96,7 @@ func TestUnitsAreAligned(t *testing.T) {
 func TestFamily(t *testing.T) {
 	f := func(base, name string, want bool) {
 		t.Helper()
-		if got := family(base, name); got != want {
+		if got := isRotatedName(base, name); got != want {
 			t.Errorf("%s of %s: got %v, want %v", name, base, got, want)
 		}
 	}

@@ -191,8 +191,8 @@ func (lf *logFile) close() {
 	_ = lf.f.Close() // it was only read
 }
 
-// check refuses what cannot be followed.
-func check(path string, fi fs.FileInfo) error {
+// checkRegular refuses what cannot be followed.
+func checkRegular(path string, fi fs.FileInfo) error {
 	switch m := fi.Mode(); {
 	case m.IsRegular():
 		return nil

@@ -52,8 +52,8 @@ func newMetrics() *metrics {
 	return m
 }
 
-// counted counts a range that was read for the first time.
-func (m *metrics) counted(c chunk) {
+// countChunk counts a range that was read for the first time.
+func (m *metrics) countChunk(c chunk) {
 	if c.again {
 		return
 	}
@@ -65,7 +65,7 @@ func (m *metrics) counted(c chunk) {
 	}
 }
 
-func (m *metrics) all() []prometheus.Collector {
+func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.bytes, m.lines, m.lost, m.holes, m.cut, m.undecoded, m.refusals, m.failures,
 		m.rotations, m.abandoned, m.rotated, m.files, m.unmet, m.lag, m.held,

@@ -15,16 +15,16 @@ type owned struct {
 	id  identity
 }
 
-// other reports whether another follower has the file.
-func (o *owners) other(f *follower, id identity) bool {
+// isOwnedByOther reports whether another follower has the file.
+func (o *owners) isOwnedByOther(f *follower, id identity) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	by := o.by[owned{f.target.key, id}] // nobody has the file without an identity
 	return by != nil && by != f
 }
 
-// has reports whether a follower has the file of p.
-func (o *owners) has(p *position) bool {
+// hasOwner reports whether a follower has the file of p.
+func (o *owners) hasOwner(p *position) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.by[owned{p.labels, p.id}] != nil

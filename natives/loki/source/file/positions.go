@@ -127,7 +127,7 @@ func openPositions(dir, boot string, now func() time.Time, problem func(error)) 
 func (s *positions) selectPositions(ok func(*position) bool) []*position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return chosen(slices.Collect(maps.Values(s.all)), ok)
+	return filterPositions(slices.Collect(maps.Values(s.all)), ok)
 }
 
 // add adds p.
@@ -164,9 +164,9 @@ func (s *positions) writePosition(p *position) {
 	s.write()
 }
 
-// sent says that a range of p is about to be sent, and that it is followed by
-// what tail marks. written is that of the file.
-func (s *positions) sent(p *position, r span, tail mark, written int64) {
+// recordSent records that a range of p, which ends with tail, is about to be sent.
+// written is the time of the last write to the file.
+func (s *positions) recordSent(p *position, r span, tail mark, written int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.applyDone()
@@ -180,8 +180,8 @@ func (s *positions) sent(p *position, r span, tail mark, written int64) {
 	s.write()
 }
 
-// head says by what p is known now; it is written with what comes next.
-func (s *positions) head(p *position, head mark) {
+// recordHead changes the head of p. It is written with the next record.
+func (s *positions) recordHead(p *position, head mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.head = head
@@ -191,15 +191,15 @@ func (s *positions) head(p *position, head mark) {
 	}
 }
 
-// done says that nobody keeps anything of the range of p that begins at from.
-// It does not wait for the disk.
-func (s *positions) done(p *position, from int64) {
+// recordDone records that no receiver keeps anything of the range of p that begins
+// at from. It does not wait for the disk.
+func (s *positions) recordDone(p *position, from int64) {
 	s.ackMu.Lock()
 	defer s.ackMu.Unlock()
 	s.acks = append(s.acks, ack{p, from})
 }
 
-// applyDone takes in what done said. mu is held.
+// applyDone applies the calls of recordDone. mu is held.
 func (s *positions) applyDone() {
 	s.ackMu.Lock()
 	acks := s.acks
@@ -254,7 +254,7 @@ func (s *positions) removeIf(p *position, ok func(*position) bool) {
 	s.write()
 }
 
-// finish says that p was read to its end and forgets the oldest of those of its
+// finish records that p was read to its end and forgets the oldest of those of its
 // path, if they are too many.
 func (s *positions) finish(p *position) {
 	s.change(p, func(p *position) { p.finished = true })

@@ -51,14 +51,14 @@ func history(t testing.TB, dir string) (log []byte, ends []int, states [][]posit
 		func() {},
 		func() { s.add(a) },
 		func() { s.add(b) },
-		func() { s.head(a, markOf([]byte("abc"))); s.save() },
-		func() { s.sent(a, span{3, 9, 1e18, 2}, markOf([]byte("x")), 5) },
-		func() { s.sent(a, span{9, 20, 2e18, 3}, markOf([]byte("y")), 6) },
-		func() { s.sent(b, span{0, 1, 3e18, 1}, mark{}, 7) },
-		func() { s.done(a, 9); s.save() },
+		func() { s.recordHead(a, markOf([]byte("abc"))); s.save() },
+		func() { s.recordSent(a, span{3, 9, 1e18, 2}, markOf([]byte("x")), 5) },
+		func() { s.recordSent(a, span{9, 20, 2e18, 3}, markOf([]byte("y")), 6) },
+		func() { s.recordSent(b, span{0, 1, 3e18, 1}, mark{}, 7) },
+		func() { s.recordDone(a, 9); s.save() },
 		func() { s.change(b, func(p *position) { p.finished = true }) },
-		func() { s.done(a, 3); s.save() },
-		func() { s.done(b, 77); s.done(b, 0); s.save() },
+		func() { s.recordDone(a, 3); s.save() },
+		func() { s.recordDone(b, 77); s.recordDone(b, 0); s.save() },
 		func() { s.remove(a) },
 	} {
 		change()
@@ -155,8 +155,8 @@ func TestFailingDisk(t *testing.T) {
 	if err := s.f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.sent(p, span{0, 5, 1, 1}, mark{}, 1)
-	s.sent(p, span{5, 9, 2, 1}, mark{}, 1)
+	s.recordSent(p, span{0, 5, 1, 1}, mark{}, 1)
+	s.recordSent(p, span{5, 9, 2, 1}, mark{}, 1)
 	at = at.Add(2 * time.Second)
 	s.save()
 	if len(problems) != 2 || errors.Join(problems...) == nil {
@@ -165,7 +165,7 @@ func TestFailingDisk(t *testing.T) {
 	if err := os.Remove(s.path + ".tmp"); err != nil {
 		t.Fatal(err)
 	}
-	s.done(p, 0)
+	s.recordDone(p, 0)
 	at = at.Add(2 * time.Second)
 	s.save()
 	if len(problems) != 3 || problems[2] != nil {
@@ -190,8 +190,8 @@ func TestLogStaysSmall(t *testing.T) {
 	p := &position{path: "/a"}
 	s.add(p)
 	for i := range int64(60_000) {
-		s.sent(p, span{i, i + 1, 1e18 + i, 1}, mark{}, 1)
-		s.done(p, i)
+		s.recordSent(p, span{i, i + 1, 1e18 + i, 1}, mark{}, 1)
+		s.recordDone(p, i)
 	}
 	fi, err := os.Stat(s.path)
 	if err != nil {

@@ -24,7 +24,7 @@ type resolution struct {
 	look     *glob.Look
 }
 
-// resolve begins to find the targets.
+// resolve starts to look up the targets.
 func (s *scheduler) resolve() {
 	if s.resolving != notResolving {
 		s.resolving = outdated
@@ -35,7 +35,7 @@ func (s *scheduler) resolve() {
 	s.synced = now
 	s.wg.Go(func() {
 		a := s.c.arguments()
-		ts, troubles, look := resolve(a, s.c.opts.StoragePath, now)
+		ts, troubles, look := resolveTargets(a, s.c.opts.StoragePath, now)
 		s.resolved <- resolution{a, ts, troubles, look}
 	})
 }
@@ -155,7 +155,7 @@ func (f *follower) applyTarget(set *settings, t target) {
 	if old.format != set.format {
 		// Offsets count decompressed bytes, so the file at the path is read from its start.
 		for len(f.files.all) > 0 {
-			f.finish(0)
+			f.finishFile(0)
 		}
 	}
 }

@@ -63,9 +63,9 @@ func (r *rotation) comeBack() { *r = rotation{} }
 
 func (r *rotation) isExpired() bool { return r.state == expired }
 
-// pick returns the file to read next, nil if there is none. whole tells that the
-// last line of the file counts as a line although it has no end.
-func (f *follower) pick(now time.Time) (lf *logFile, whole bool) {
+// pickFile returns the file to read next, nil if there is none. whole tells that
+// the last line of the file counts as a line although it has no end.
+func (f *follower) pickFile(now time.Time) (lf *logFile, whole bool) {
 	for i := 0; i < len(f.files.all); {
 		lf := f.files.all[i]
 		old, ending := lf != f.files.current || f.removed, false
@@ -96,19 +96,19 @@ func (f *follower) pick(now time.Time) (lf *logFile, whole bool) {
 // is expected to be written to it.
 func (f *follower) closeIfDone(i int, now time.Time) (ending, closed bool) {
 	lf := f.files.all[i]
-	if lf.isParked() && !f.unpark(i) {
+	if lf.isParked() && !f.reopenParked(i) {
 		return false, !f.files.holds(lf.id)
 	}
 	lf = f.files.all[i]
-	if err := f.visit(lf, now); err != nil {
+	if err := f.refreshRotated(lf, now); err != nil {
 		f.countLost(lf, err.Error())
-		f.finish(i)
+		f.finishFile(i)
 		return false, true
 	}
 	switch {
 	case f.isWithdrawn():
 		ending = true
-	case f.expire(i, now):
+	case f.expireFile(i, now):
 		return false, true
 	default:
 		ending = lf.rotation.isExpired() || !lf.hasUnread() && f.isFinished(i, now)
@@ -120,13 +120,14 @@ func (f *follower) closeIfDone(i int, now time.Time) (ending, closed bool) {
 		f.c.metrics.abandoned.WithLabelValues(lf.rotation.abandoned).Inc()
 	}
 	f.countLost(lf, "it was written to for longer than file_rotation.max_wait after its rotation")
-	f.finish(i)
+	f.finishFile(i)
 	return ending, true
 }
 
-// visit checks the size and the name of a file. It records the path of a rotated
-// file, so that the file is found after a restart even in another directory.
-func (f *follower) visit(lf *logFile, now time.Time) error {
+// refreshRotated checks the size and the name of a file. It records the path of a
+// rotated file, so that the file is found after a restart even in another
+// directory.
+func (f *follower) refreshRotated(lf *logFile, now time.Time) error {
 	names, err := lf.refresh(now)
 	if err != nil || f.isWithdrawn() {
 		return err
@@ -155,7 +156,7 @@ func (f *follower) isFinished(i int, now time.Time) bool {
 	}
 	if f.c.writersOf(lf.f) == noWriter {
 		// The last writer may have written something before it closed the file.
-		return f.visit(lf, now) == nil && !lf.hasUnread()
+		return f.refreshRotated(lf, now) == nil && !lf.hasUnread()
 	}
 	if lf.rotation.abandoned == byNumber {
 		return true
@@ -171,11 +172,11 @@ func (f *follower) isFinished(i int, now time.Time) bool {
 	return true
 }
 
-// expire ends the wait for the i-th file, which was rotated, after max_wait. If
-// the file still has a name, everything that it has now is read. If it was
+// expireFile ends the wait for the i-th file, which was rotated, after max_wait.
+// If the file still has a name, everything that it has now is read. If it was
 // deleted, it is closed, because its open handle keeps its space on the disk in
-// use. expire reports whether it closed the file.
-func (f *follower) expire(i int, now time.Time) (closed bool) {
+// use. expireFile reports whether it closed the file.
+func (f *follower) expireFile(i int, now time.Time) (closed bool) {
 	lf := f.files.all[i]
 	if now.Sub(lf.rotation.left) < f.set.maxWait {
 		return false
@@ -196,7 +197,7 @@ func (f *follower) expire(i int, now time.Time) (closed bool) {
 		f.c.metrics.abandoned.WithLabelValues(lf.rotation.abandoned).Inc()
 	}
 	f.countLost(lf, "it was deleted, and file_rotation.max_wait has passed")
-	f.finish(i)
+	f.finishFile(i)
 	return true
 }
 
@@ -206,11 +207,11 @@ func (f *follower) expireAll(now time.Time) {
 	waits := f.sender.isRefused() // whether older lines are not read yet
 	for i := 0; i < len(f.files.all); {
 		lf := f.files.all[i]
-		if lf.isParked() || lf == f.files.current || f.isWithdrawn() || f.visit(lf, now) != nil {
+		if lf.isParked() || lf == f.files.current || f.isWithdrawn() || f.refreshRotated(lf, now) != nil {
 			i++
 			continue
 		}
-		if f.expire(i, now) {
+		if f.expireFile(i, now) {
 			continue
 		}
 		if waits && lf.hasUnread() && !lf.isCompressed() && lf.rotation.names > 0 && f.c.rotated.Load() > f.c.maxRotated {
@@ -222,20 +223,20 @@ func (f *follower) expireAll(now time.Time) {
 	}
 }
 
-// unpark opens the i-th file, which was parked. It may have another name by now,
-// or be compressed. If it is not found, it is lost and removed from the list.
-// unpark reports whether the file is open.
-func (f *follower) unpark(i int) bool {
+// reopenParked opens the i-th file, which was parked. It may have another name by
+// now, or be compressed. If it is not found, it is lost and removed from the list.
+// reopenParked reports whether the file is open.
+func (f *follower) reopenParked(i int) bool {
 	lf := f.files.all[i]
 	found, err := f.c.listDirectories(lf.real, f.target.path).find(lf.pos, f.set.coding, f.set.format, func(id identity) bool {
-		return id != lf.id && f.files.holds(id) || f.c.owns.other(f, id)
+		return id != lf.id && f.files.holds(id) || f.c.owns.isOwnedByOther(f, id)
 	})
 	if f.files.reopenErr = err; err != nil {
 		return false // it is tried again
 	}
 	if found == nil || !f.c.owns.claimFile(f, found.id) {
 		f.countLost(lf, "it is not in its directory, nor is a copy of it")
-		f.finish(i)
+		f.finishFile(i)
 		return false
 	}
 	if found.id != lf.id {

@@ -251,7 +251,7 @@ func (s *scheduler) runTurn(ctx context.Context, f *follower) {
 		}
 		s.back <- end
 	}()
-	end.out = f.turn(ctx)
+	end.out = f.takeTurn(ctx)
 }
 
 // turnEnd is a follower that a worker gives back, and how its turn ended.
@@ -270,7 +270,7 @@ func (s *scheduler) endTurn(end turnEnd) {
 	f.slot.finish(end.out, f.set)
 	if end.out == gone && s.hasLeft(f) {
 		delete(s.ended, f)
-		f.close()
+		f.closeFiles()
 		return
 	}
 	if end.out == more {
@@ -301,9 +301,9 @@ func (s *scheduler) stop(cancel context.CancelFunc) {
 	cancel()
 	s.wg.Wait()
 	for _, f := range s.all {
-		f.close()
+		f.closeFiles()
 	}
 	for f := range s.ended {
-		f.close()
+		f.closeFiles()
 	}
 }

@@ -22,10 +22,10 @@ const maxSearches = 3
 // rotatedRest is what rotation adds to a name: a number, a date, a word.
 var rotatedRest = regexp.MustCompile(`^([-._]?(\d+|[-:.T+Z_\d]*\d[-:.T+Z_\d]*|old|bak|prev|orig|save))+$`)
 
-// family reports whether name is one that rotation gives to the file base:
+// isRotatedName reports whether name is one that rotation gives to the file base:
 // app.log.1, app.log-20250101, app-2025-01-01T10-00-00.log, app.1.log, and these
 // and app.log compressed.
-func family(base, name string) bool {
+func isRotatedName(base, name string) bool {
 	if name == base+".gz" {
 		return true
 	}
@@ -98,7 +98,7 @@ func (d *directory) add(path string) {
 	if path == "" {
 		return
 	}
-	if id, fi, err := stat(path); err == nil {
+	if id, fi, err := statPath(path); err == nil {
 		d.files = append(d.files, listed{path, id, fi})
 	}
 }
@@ -118,7 +118,7 @@ func placesOf(ids map[string]bool) map[owned]string {
 	places := make(map[owned]string, len(ids))
 	for t := range ids {
 		path, key, _ := strings.Cut(t, "\x00")
-		if id, _, err := stat(path); err == nil {
+		if id, _, err := statPath(path); err == nil {
 			places[owned{key, id}] = path
 		}
 	}
@@ -137,7 +137,7 @@ func (d *directory) moved() bool {
 }
 
 func (d *directory) inFamily(l listed) bool {
-	return slices.ContainsFunc(d.base, func(base string) bool { return family(base, filepath.Base(l.path)) })
+	return slices.ContainsFunc(d.base, func(base string) bool { return isRotatedName(base, filepath.Base(l.path)) })
 }
 
 // find opens the content that p is the position of: the file of its identity, or
@@ -208,13 +208,13 @@ func (d *directory) rotatedSince(since time.Time, skip func(listed) bool) (out [
 			return c
 		}
 		// Clocks of file systems are coarse: app.log.2 was there before app.log.1.
-		return cmp.Compare(number(b.path), number(a.path))
+		return cmp.Compare(rotationNumber(b.path), rotationNumber(a.path))
 	})
 	return out
 }
 
-// number returns the number that a name ends in, 0 if it has none.
-func number(path string) int {
+// rotationNumber returns the number that a name ends in, 0 if it has none.
+func rotationNumber(path string) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(filepath.Ext(path), "."))
 	return n
 }

@@ -87,16 +87,16 @@ func (s *sender) send(ctx context.Context, lf *logFile, c chunk, now time.Time) 
 		c.base = max(s.c.opts.Clock.Now().UnixNano(), s.last+1)
 		c.span.lines = int64(len(c.lines))
 		if head, grown := lf.extendHead(c.to); grown {
-			s.c.positions.head(lf.pos, head)
+			s.c.positions.recordHead(lf.pos, head)
 		}
-		s.c.positions.sent(lf.pos, c.span, c.tail, lf.seen.written.UnixNano())
+		s.c.positions.recordSent(lf.pos, c.span, c.tail, lf.seen.written.UnixNano())
 	}
 	s.raiseLast(c.base + int64(len(c.lines)) - 1)
 	lf.cursor.advance(c)
 	p, from := lf.pos, c.from
 	b := s.newBatch(c)
-	b.Ack = s.c.acks.add(func() { s.c.positions.done(p, from) })
-	s.c.metrics.counted(c)
+	b.Ack = s.c.acks.add(func() { s.c.positions.recordDone(p, from) })
+	s.c.metrics.countChunk(c)
 	to := s.c.out.Load()
 	s.c.flying.Add(c.to - c.from)
 	err := s.sendWithTimeout(ctx, func(ctx context.Context) error { return to.SendLogs(ctx, b) })

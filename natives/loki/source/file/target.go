@@ -45,10 +45,10 @@ func newTarget(path string, set map[string]string) target {
 	return t
 }
 
-// resolve returns the targets of arguments, each once, what could not be looked
-// at, and the look itself, which leaves out the files in storage, weir's storage
-// directory.
-func resolve(a *Arguments, storage string, now time.Time) (ts []target, troubles []string, look *glob.Look) {
+// resolveTargets returns the targets of arguments, each once, the problems with
+// them, and the look at the file system, which leaves out the files in storage,
+// weir's storage directory.
+func resolveTargets(a *Arguments, storage string, now time.Time) (ts []target, troubles []string, look *glob.Look) {
 	seen := map[string]bool{}
 	add := func(path string, set map[string]string) {
 		if t := newTarget(path, set); !seen[t.id()] {

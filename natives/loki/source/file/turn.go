@@ -17,8 +17,8 @@ const (
 	gone                   // the target was removed, and all its files are read
 )
 
-// turn looks at the path once and sends at most one batch.
-func (f *follower) turn(ctx context.Context) outcome {
+// takeTurn looks at the path once and sends at most one batch.
+func (f *follower) takeTurn(ctx context.Context) outcome {
 	f.calls.begin()
 	defer f.calls.end()
 	now := f.c.opts.Clock.Now()
@@ -29,19 +29,19 @@ func (f *follower) turn(ctx context.Context) outcome {
 	}
 	out := idle
 	if f.sender.isRefused() {
-		out = f.resend(ctx, now)
+		out = f.resendRefused(ctx, now)
 	} else {
 		var readErr error
-		out, readErr = f.read(ctx, now)
+		out, readErr = f.readBatch(ctx, now)
 		err = errors.Join(err, readErr)
 	}
 	f.trouble.report(errors.Join(err, f.files.reopenErr))
 	return out
 }
 
-// resend sends a refused batch again if it is time. Nothing is read meanwhile,
-// but rotations are still detected.
-func (f *follower) resend(ctx context.Context, now time.Time) outcome {
+// resendRefused sends a refused batch again if it is time. Nothing is read
+// meanwhile, but rotations are still detected.
+func (f *follower) resendRefused(ctx context.Context, now time.Time) outcome {
 	tried, accepted := f.sender.resend(ctx, now)
 	if accepted {
 		return more
@@ -53,9 +53,9 @@ func (f *follower) resend(ctx context.Context, now time.Time) outcome {
 	return idle
 }
 
-// read reads and sends one batch.
-func (f *follower) read(ctx context.Context, now time.Time) (outcome, error) {
-	lf, whole := f.pick(now)
+// readBatch reads and sends one batch.
+func (f *follower) readBatch(ctx context.Context, now time.Time) (outcome, error) {
+	lf, whole := f.pickFile(now)
 	if lf == nil {
 		if f.removed && f.files.isEmpty() {
 			return gone, nil

@@ -43,7 +43,7 @@ func currentPath(f *os.File, id identity) string {
 	if err != nil {
 		return ""
 	}
-	if other, _, err := stat(path); err != nil || other != id {
+	if other, _, err := statPath(path); err != nil || other != id {
 		return "" // deleted, or outside of what this process can see
 	}
 	return path
