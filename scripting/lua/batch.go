@@ -22,8 +22,8 @@ func (b batchHandle) check(L *lua.LState) *view.Metrics {
 	return b.v.call.metrics
 }
 
-// window returns the batch that a method was called on.
-func (v *vm) window(L *lua.LState) *view.Metrics {
+// checkMetrics returns the batch that a method was called on.
+func (v *vm) checkMetrics(L *lua.LState) *view.Metrics {
 	if v.projector.active != nil {
 		v.projector.active.touch()
 	}
@@ -51,7 +51,7 @@ func (v *vm) openBatch(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 			}
 			L.Push(f)
 		case lua.LNumber:
-			m := v.window(L)
+			m := v.checkMetrics(L)
 			i := int(key) - 1
 			if float64(i+1) != float64(key) || i < 0 || i >= m.Len() || !m.Alive(i) {
 				L.Push(lua.LNil)
@@ -66,29 +66,29 @@ func (v *vm) openBatch(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 		v.raise(L, errors.New("cannot assign to a batch: set the fields of its records"))
 		return 0
 	}, func(L *lua.LState) int {
-		L.Push(lua.LString(fmt.Sprintf("batch of %d records", v.window(L).Left())))
+		L.Push(lua.LString(fmt.Sprintf("batch of %d records", v.checkMetrics(L).Left())))
 		return 1
 	})
 	v.values.mt.batch.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
-		L.Push(v.values.numbers.value(float64(v.window(L).Len())))
+		L.Push(v.values.numbers.value(float64(v.checkMetrics(L).Len())))
 		return 1
 	}))
 	v.args.batch = &lua.LUserData{Value: batchHandle{v}, Metatable: v.values.mt.batch}
 }
 
-// windowOf returns the rows of the batch, of whatever signal, that a method was
+// checkWindow returns the rows of the batch, of samples or lines, that a method was
 // called on.
-func (v *vm) windowOf(L *lua.LState) *view.Window {
+func (v *vm) checkWindow(L *lua.LState) *view.Window {
 	if ud, ok := L.Get(1).(*lua.LUserData); ok {
 		if b, ok := ud.Value.(logsHandle); ok {
 			return &b.check(L).Window
 		}
 	}
-	return &v.window(L).Window
+	return &v.checkMetrics(L).Window
 }
 
-// current returns the rows of the batch of the hook that runs, nil for none.
-func (v *vm) current() *view.Window {
+// currentWindow returns the rows of the batch of the hook that runs, nil for none.
+func (v *vm) currentWindow() *view.Window {
 	switch {
 	case v.call.metrics != nil:
 		return &v.call.metrics.Window
@@ -98,39 +98,39 @@ func (v *vm) current() *view.Window {
 	return nil
 }
 
-// work charges for a native operation over the batch: about 5 ns a row, a
+// chargeRows charges for a native operation over the batch: about 5 ns a row, a
 // tenth of an instruction.
-func (v *vm) work(L *lua.LState, m *view.Window) {
+func (v *vm) chargeRows(L *lua.LState, m *view.Window) {
 	v.budget.native(0)
 	v.must(L, v.budget.charge(int64(m.Len()/8)+1))
 }
 
-// workWhere is work for an expression, which may read lines.
-func (v *vm) workWhere(L *lua.LState) *view.Window {
-	m := v.windowOf(L)
+// chargeWhere charges for an expression, which may read lines.
+func (v *vm) chargeWhere(L *lua.LState) *view.Window {
+	m := v.checkWindow(L)
 	if v.call.logs != nil && m == &v.call.logs.Window {
-		v.read(L, v.call.logs)
+		v.chargeLines(L, v.call.logs)
 	} else {
-		v.work(L, m)
+		v.chargeRows(L, m)
 	}
 	return m
 }
 
 func (v *vm) dropWhere(L *lua.LState) int {
-	m := v.workWhere(L)
+	m := v.chargeWhere(L)
 	v.must(L, m.DropWhere(L.CheckString(2)))
 	return 0
 }
 
 func (v *vm) keepWhere(L *lua.LState) int {
-	m := v.workWhere(L)
+	m := v.chargeWhere(L)
 	v.must(L, m.KeepWhere(L.CheckString(2)))
 	return 0
 }
 
 func (v *vm) scale(L *lua.LState) int {
-	m := v.window(L)
-	v.work(L, &m.Window)
+	m := v.checkMetrics(L)
+	v.chargeRows(L, &m.Window)
 	where := ""
 	if L.Get(2) != lua.LNil {
 		where = L.CheckString(2)
@@ -140,8 +140,8 @@ func (v *vm) scale(L *lua.LState) int {
 }
 
 func (v *vm) setValue(L *lua.LState) int {
-	m := v.window(L)
-	v.work(L, &m.Window)
+	m := v.checkMetrics(L)
+	v.chargeRows(L, &m.Window)
 	where := ""
 	if L.Get(2) != lua.LNil {
 		where = L.CheckString(2)
@@ -151,30 +151,30 @@ func (v *vm) setValue(L *lua.LState) int {
 }
 
 func (v *vm) setLabel(L *lua.LState) int {
-	m := v.windowOf(L)
-	v.work(L, m)
+	m := v.checkWindow(L)
+	v.chargeRows(L, m)
 	name := L.CheckString(2)
 	v.must(L, m.SetLabelAll(name, v.labelValue(L, L.Get(3), name)))
 	return 0
 }
 
 func (v *vm) dropLabel(L *lua.LState) int {
-	m := v.windowOf(L)
-	v.work(L, m)
+	m := v.checkWindow(L)
+	v.chargeRows(L, m)
 	v.must(L, m.DropLabel(L.CheckString(2)))
 	return 0
 }
 
 func (v *vm) renameLabel(L *lua.LState) int {
-	m := v.windowOf(L)
-	v.work(L, m)
+	m := v.checkWindow(L)
+	v.chargeRows(L, m)
 	v.must(L, m.RenameLabel(L.CheckString(2), L.CheckString(3)))
 	return 0
 }
 
 func (v *vm) mapLabel(L *lua.LState) int {
-	m := v.windowOf(L)
-	v.work(L, m)
+	m := v.checkWindow(L)
+	v.chargeRows(L, m)
 	name, fn := L.CheckString(2), L.CheckFunction(3)
 	// What answers are remembered for must be the same in every VM: the shared
 	// code of a script's function, the name of a library function.
@@ -199,7 +199,7 @@ func (v *vm) mapLabel(L *lua.LState) int {
 }
 
 func (v *vm) mapValue(L *lua.LState) int {
-	m := v.window(L)
+	m := v.checkMetrics(L)
 	fn := L.CheckFunction(2)
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
 		if !m.Judged(i) {
@@ -228,7 +228,7 @@ type column struct {
 	col  *view.Column
 }
 
-func (v *vm) column(L *lua.LState, m *view.Metrics, x lua.LValue) column {
+func (v *vm) newColumn(L *lua.LState, m *view.Metrics, x lua.LValue) column {
 	name, ok := x.(lua.LString)
 	if !ok {
 		v.raise(L, fmt.Errorf("cannot use a %s as a field: it is name, value, time, type, stale or a label", x.Type()))
@@ -246,8 +246,8 @@ func (v *vm) column(L *lua.LState, m *view.Metrics, x lua.LValue) column {
 	return column{kind: 'l', col: m.Column(string(name))}
 }
 
-// field returns the field of row i.
-func (v *vm) field(m *view.Metrics, c column, i int) lua.LValue {
+// fieldValue returns the field of row i.
+func (v *vm) fieldValue(m *view.Metrics, c column, i int) lua.LValue {
 	switch c.kind {
 	case 'l':
 		if p := c.col.At(m.Series(i)); p != nil {
@@ -266,12 +266,12 @@ func (v *vm) field(m *view.Metrics, c column, i int) lua.LValue {
 }
 
 func (v *vm) filter(L *lua.LState) int {
-	m := v.window(L)
+	m := v.checkMetrics(L)
 	names, fn := v.readOnly.real(L.CheckTable(2)), L.CheckFunction(3)
 	var cols []column
 	value := false
 	for i := 1; i <= names.Len(); i++ {
-		c := v.column(L, m, names.RawGetInt(i))
+		c := v.newColumn(L, m, names.RawGetInt(i))
 		cols = append(cols, c)
 		value = value || c.kind == 'v'
 	}
@@ -284,21 +284,21 @@ func (v *vm) filter(L *lua.LState) int {
 		}
 		L.Push(fn)
 		for _, c := range cols {
-			L.Push(v.field(m, c, i))
+			L.Push(v.fieldValue(m, c, i))
 		}
 		L.Call(len(cols), 1)
 		keep := L.Get(-1)
 		L.Pop(1)
-		if !v.keeps(L, keep) {
+		if !v.checkAnswer(L, keep) {
 			m.Drop(i)
 		}
 	}
 	return 0
 }
 
-// keeps is the answer of a filter. Nothing is what a forgotten return gives; it
-// must not drop data.
-func (v *vm) keeps(L *lua.LState, answer lua.LValue) bool {
+// checkAnswer reports whether a filter keeps a record. It refuses nil, the result of a
+// forgotten return, which must not drop data.
+func (v *vm) checkAnswer(L *lua.LState, answer lua.LValue) bool {
 	if answer != lua.LTrue && answer != lua.LFalse {
 		v.raise(L, fmt.Errorf("cannot filter by a %s: the function must return true to keep or false to drop", answer.Type()))
 	}
@@ -309,30 +309,30 @@ func (v *vm) keeps(L *lua.LState, answer lua.LValue) bool {
 const maxFields = 32
 
 func (v *vm) rows(L *lua.LState) int {
-	m := v.window(L)
+	m := v.checkMetrics(L)
 	n := L.GetTop() - 1
 	if n < 1 || n > maxFields {
 		v.raise(L, fmt.Errorf("cannot read %d fields: name between 1 and %d", n, maxFields))
 	}
 	cols := make([]column, n)
 	for i := range cols {
-		cols[i] = v.column(L, m, L.Get(i+2))
+		cols[i] = v.newColumn(L, m, L.Get(i+2))
 	}
-	return v.iterate(L, &m.Window, "rows", func(L *lua.LState, row int) int {
+	return v.pushIterator(L, &m.Window, "rows", func(L *lua.LState, row int) int {
 		L.Push(v.values.numbers.value(float64(row + 1)))
 		for _, c := range cols {
-			L.Push(v.field(m, c, row))
+			L.Push(v.fieldValue(m, c, row))
 		}
 		return n + 1
 	})
 }
 
-// iterate pushes an iterator over the rows that are left; push pushes what it
-// gives of one, and returns how much.
-func (v *vm) iterate(L *lua.LState, m *view.Window, what string, push func(L *lua.LState, row int) int) int {
+// pushIterator pushes an iterator over the rows that are left. push pushes the values
+// of a row and returns their number.
+func (v *vm) pushIterator(L *lua.LState, m *view.Window, what string, push func(L *lua.LState, row int) int) int {
 	row, epoch := -1, m.Epoch()
 	L.Push(L.NewFunction(func(L *lua.LState) int {
-		if v.current() != m || m.Epoch() != epoch {
+		if v.currentWindow() != m || m.Epoch() != epoch {
 			v.raise(L, fmt.Errorf("cannot use %s after its hook returned", what))
 		}
 		row = m.Next(row + 1)
@@ -364,7 +364,7 @@ func (v *vm) rowNumber(L *lua.LState, m *view.Window, n lua.LNumber) int {
 
 // set is batch:set(i, field, value) and batch:set(i, { field = value }).
 func (v *vm) set(L *lua.LState) int {
-	m := v.window(L)
+	m := v.checkMetrics(L)
 	i := v.rowArg(L, &m.Window)
 	if t, ok := L.Get(3).(*lua.LTable); ok {
 		for k, x := range entries(v.readOnly.real(t)) {
@@ -387,16 +387,16 @@ func (v *vm) setRowField(L *lua.LState, m *view.Metrics, i int, field string, x 
 }
 
 func (v *vm) drop(L *lua.LState) int {
-	m := v.windowOf(L)
+	m := v.checkWindow(L)
 	m.Drop(v.rowArg(L, m))
 	return 0
 }
 
 // each calls the function with one record at a time.
 func (v *vm) each(L *lua.LState) int {
-	m := v.window(L)
+	m := v.checkMetrics(L)
 	fn := L.CheckFunction(2)
-	cursor := v.project(L, m, fn)
+	cursor := v.cursorFor(L, m, fn)
 	if cursor == nil {
 		return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
 			L.Push(fn)
@@ -450,15 +450,15 @@ func (v *vm) eachRow(L *lua.LState, m *view.Window, b scripting.MarkedBatch, ste
 }
 
 func (v *vm) records(L *lua.LState) int {
-	m := v.window(L)
-	return v.iterate(L, &m.Window, "records", func(L *lua.LState, row int) int {
+	m := v.checkMetrics(L)
+	return v.pushIterator(L, &m.Window, "records", func(L *lua.LState, row int) int {
 		L.Push(&v.newRecord(row).ud)
 		return 1
 	})
 }
 
 func (v *vm) batchText(L *lua.LState) int {
-	m := v.window(L)
+	m := v.checkMetrics(L)
 	v.must(L, v.budget.charge(int64(m.Len())*10))
 	v.pushString(L, string(m.Text()))
 	return 1

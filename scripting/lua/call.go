@@ -146,7 +146,7 @@ func (v *vm) Stream(s *view.Stream) error {
 func (v *vm) askAbout(s *view.Series, name string, hook *lua.LFunction, handle *lua.LUserData) error {
 	v.call.enter(inSeries, name)
 	v.call.series = s
-	err := v.run(hook, 0, handle, v.args.ctx.series)
+	err := v.runFunction(hook, 0, handle, v.args.ctx.series)
 	v.call.leave()
 	return err
 }
@@ -158,7 +158,7 @@ func (v *vm) Metrics(m *view.Metrics) error {
 	if v.prog.def.Sends&batch.SignalMetrics != 0 {
 		v.call.outMetrics = m
 	}
-	err := v.run(v.hooks.metrics, 0, v.args.batch, v.args.ctx.metrics)
+	err := v.runFunction(v.hooks.metrics, 0, v.args.batch, v.args.ctx.metrics)
 	v.call.leave()
 	v.handles.records = nil
 	return err
@@ -171,7 +171,7 @@ func (v *vm) Logs(m *view.Logs) error {
 	if v.prog.def.Sends&batch.SignalLogs != 0 {
 		v.call.outLogs = m
 	}
-	err := v.run(v.hooks.logs, 0, v.args.logBatch, v.args.ctx.metrics)
+	err := v.runFunction(v.hooks.logs, 0, v.args.logBatch, v.args.ctx.metrics)
 	v.call.leave()
 	v.handles.lines = nil
 	v.values.texts.Forget() // parts of lines, which would keep the whole lines in memory
@@ -197,12 +197,12 @@ func (v *vm) Run(h *scripting.Hook) (scripting.Value, error) {
 	}()
 	fn := function(v.raw, h.Name, h.Key)
 	if h.Args == nil {
-		return nil, v.run(fn, 0, v.args.ctx.metrics)
+		return nil, v.runFunction(fn, 0, v.args.ctx.metrics)
 	}
 	var out scripting.Value
 	// Under the handler: an argument or a result that is too large is an error
 	// of the script.
-	err := v.run(v.L.NewFunction(func(L *lua.LState) int {
+	err := v.runFunction(v.L.NewFunction(func(L *lua.LState) int {
 		L.Push(fn)
 		for _, x := range h.Args {
 			L.Push(v.fromGo(L, x, 0))

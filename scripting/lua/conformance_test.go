@@ -188,7 +188,7 @@ func runSuite(name, text string, whole bool) error {
 		putBack(v)
 	}
 	v.budget.start(2*time.Minute, 0) // the machine may be slow
-	return v.run(v.L.NewFunctionFromProto(p.main.proto), 0)
+	return v.runFunction(v.L.NewFunctionFromProto(p.main.proto), 0)
 }
 
 // putBack gives a VM what the sandbox removes.

@@ -91,7 +91,7 @@ func (v *vm) argValue(x any, what string) lua.LValue {
 	case scripting.Secret:
 		return v.opaque(x)
 	case scripting.Regexp:
-		return v.pattern(x)
+		return v.patternValue(x)
 	case []any:
 		t := v.L.CreateTable(len(x), 0)
 		for _, e := range x {
@@ -108,8 +108,8 @@ func (v *vm) argValue(x any, what string) lua.LValue {
 	panic(fmt.Sprintf("BUG: argument of type %T", x))
 }
 
-// pattern is a regular expression of the config as the module re makes one.
-func (v *vm) pattern(re scripting.Regexp) lua.LValue {
+// patternValue returns a regular expression of the config as an object of module re.
+func (v *vm) patternValue(re scripting.Regexp) lua.LValue {
 	if o, err := scripting.CompilePattern(v.prog.stdlib, string(re)); err == nil { // checked when it was decoded
 		return v.fromGo(v.L, o, 0)
 	}

@@ -21,7 +21,7 @@ func ran(t *testing.T, text string) string {
 			t.Fatal(err)
 		}
 		v := p.newVM(scripting.Host{})
-		if err := v.load(); err != nil {
+		if err := v.loadFile(); err != nil {
 			t.Fatal(err)
 		}
 		return v.budget.instr.ran()

@@ -281,8 +281,8 @@ type projector struct {
 	active  *cursor                            // of the callback that runs, nil without one
 }
 
-// project returns the cursor for a callback, nil when it may keep the record.
-func (v *vm) project(L *lua.LState, m *view.Metrics, fn *lua.LFunction) *cursor {
+// cursorFor returns the cursor for a callback, nil if the callback may keep the record.
+func (v *vm) cursorFor(L *lua.LState, m *view.Metrics, fn *lua.LFunction) *cursor {
 	if fn.Proto == nil {
 		return nil
 	}
@@ -300,7 +300,7 @@ func (v *vm) project(L *lua.LState, m *view.Metrics, fn *lua.LFunction) *cursor 
 	c := pr.cursor
 	c.cols = c.cols[:0]
 	for _, name := range pr.reads {
-		c.cols = append(c.cols, v.column(L, m, name))
+		c.cols = append(c.cols, v.newColumn(L, m, name))
 	}
 	return c
 }
@@ -346,7 +346,7 @@ func (c *cursor) move(m *view.Metrics, row int) {
 
 func (c *cursor) fill() {
 	for i, col := range c.cols {
-		c.table.RawSetInt(i+1, c.v.field(c.win, col, c.row))
+		c.table.RawSetInt(i+1, c.v.fieldValue(c.win, col, c.row))
 	}
 	c.table.Metatable = c.clean
 	if c.of.rest {
@@ -373,7 +373,7 @@ func (c *cursor) touch() {
 func (c *cursor) index(L *lua.LState) int {
 	if n, ok := L.Get(2).(lua.LNumber); ok {
 		if i := int(n) - 1; i < len(c.cols) {
-			L.Push(c.v.field(c.win, c.cols[i], c.row))
+			L.Push(c.v.fieldValue(c.win, c.cols[i], c.row))
 			return 1
 		}
 		panic("BUG: a cursor was read where it is written")
@@ -400,7 +400,7 @@ func (c *cursor) newIndex(L *lua.LState) int {
 	}
 	for i, f := range c.of.reads {
 		if string(f) == name || name == "labels" || name == "stale" {
-			c.table.RawSetInt(i+1, v.field(c.win, c.cols[i], c.row))
+			c.table.RawSetInt(i+1, v.fieldValue(c.win, c.cols[i], c.row))
 		}
 	}
 	return 0

@@ -27,7 +27,7 @@ func (v *vm) scriptError(err error) error {
 				return inner // of a function that a test gave to the host
 			}
 			c, line, _ := v.prog.position(he.where)
-			v.place(out, c, line)
+			v.setPlace(out, c, line)
 			out.Err = he.err
 		} else {
 			out.Err = errors.New("error object of type userdata")
@@ -55,14 +55,14 @@ func (v *vm) scriptError(err error) error {
 	raw := out.Err == nil // of Lua itself, or error
 	if raw {
 		c, line, rest := v.prog.position(msg)
-		v.place(out, c, line)
+		v.setPlace(out, c, line)
 		out.Err = errors.New(readable(rest))
-		out.Hint = v.hint(rest, out.Source)
+		out.Hint = v.findHint(rest, out.Source)
 	}
 	if out.Line == 0 && len(out.Trace) > 0 {
-		v.place(out, v.prog.files[out.Trace[0].File], out.Trace[0].Line)
+		v.setPlace(out, v.prog.files[out.Trace[0].File], out.Trace[0].Line)
 		if out.Hint == "" {
-			out.Hint = v.hint(out.Err.Error(), out.Source)
+			out.Hint = v.findHint(out.Err.Error(), out.Source)
 		}
 	}
 	if out.File == "" {
@@ -78,7 +78,7 @@ func goPanic(msg string) bool {
 	return strings.HasPrefix(msg, "runtime error: ") || strings.HasPrefix(msg, "interface conversion: ") || strings.HasPrefix(msg, "BUG: ")
 }
 
-func (v *vm) place(e *scripting.Error, c *chunk, line int) {
+func (v *vm) setPlace(e *scripting.Error, c *chunk, line int) {
 	if c == nil {
 		return
 	}
@@ -126,9 +126,10 @@ func readable(msg string) string {
 	return msg
 }
 
-// hint says what to do when a line uses what Lua has and a script has not, or
-// a module that was not required, and else what may have left a nil behind.
-func (v *vm) hint(msg, source string) string {
+// findHint returns a hint for a line that uses a part of Lua that scripts do not
+// have, or a module that was not required. For other lines it is the last error of
+// a library function, which may have left a nil behind.
+func (v *vm) findHint(msg, source string) string {
 	if !strings.Contains(msg, "nil") && !strings.Contains(msg, "non-function") && !strings.Contains(msg, "no function") {
 		return ""
 	}

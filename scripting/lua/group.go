@@ -21,7 +21,7 @@ type group struct {
 }
 
 func (g *group) check(L *lua.LState) {
-	if g.v.current() != g.win || g.win.Epoch() != g.epoch {
+	if g.v.currentWindow() != g.win || g.win.Epoch() != g.epoch {
 		g.v.raise(L, errors.New("cannot use a group after its hook returned"))
 	}
 }
@@ -33,8 +33,8 @@ func (v *vm) groupBy(L *lua.LState) int {
 	var read func(row int) []lua.LValue
 	var record func(row int) *lua.LUserData
 	if _, lines := L.Get(1).(*lua.LUserData).Value.(logsHandle); lines {
-		m := v.logs(L)
-		v.read(L, m)
+		m := v.checkLogs(L)
+		v.chargeLines(L, m)
 		p, err := m.Projection("", v.fieldNames(L, L.CheckTable(2)))
 		v.must(L, err)
 		win, record = &m.Window, func(row int) *lua.LUserData { return &v.newLine(row).ud }
@@ -46,10 +46,10 @@ func (v *vm) groupBy(L *lua.LState) int {
 			return vs
 		}
 	} else {
-		m := v.window(L)
+		m := v.checkMetrics(L)
 		var cols []column
 		for _, name := range v.fieldNames(L, L.CheckTable(2)) {
-			cols = append(cols, v.column(L, m, lua.LString(name)))
+			cols = append(cols, v.newColumn(L, m, lua.LString(name)))
 		}
 		if len(cols) == 0 || len(cols) > maxFields {
 			v.raise(L, fmt.Errorf("cannot group by %d fields: name between 1 and %d", len(cols), maxFields))
@@ -57,7 +57,7 @@ func (v *vm) groupBy(L *lua.LState) int {
 		win, record = &m.Window, func(row int) *lua.LUserData { return &v.newRecord(row).ud }
 		read = func(row int) (vs []lua.LValue) {
 			for _, c := range cols {
-				vs = append(vs, v.field(m, c, row))
+				vs = append(vs, v.fieldValue(m, c, row))
 			}
 			return vs
 		}

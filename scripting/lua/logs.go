@@ -23,8 +23,8 @@ func (b logsHandle) check(L *lua.LState) *view.Logs {
 	return b.v.call.logs
 }
 
-// logs returns the batch of lines that a method was called on.
-func (v *vm) logs(L *lua.LState) *view.Logs { return self[logsHandle](v, L, "a batch").check(L) }
+// checkLogs returns the batch of lines that a method was called on.
+func (v *vm) checkLogs(L *lua.LState) *view.Logs { return self[logsHandle](v, L, "a batch").check(L) }
 
 func (v *vm) openLogs(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
 	L := v.L
@@ -48,7 +48,7 @@ func (v *vm) openLogs(mt func(index, newindex, tostring lua.LGFunction) *lua.LTa
 			}
 			L.Push(f)
 		case lua.LNumber:
-			m := v.logs(L)
+			m := v.checkLogs(L)
 			i := int(key) - 1
 			if float64(i+1) != float64(key) || i < 0 || i >= m.Len() || !m.Alive(i) {
 				L.Push(lua.LNil)
@@ -63,34 +63,34 @@ func (v *vm) openLogs(mt func(index, newindex, tostring lua.LGFunction) *lua.LTa
 		v.raise(L, errors.New("cannot assign to a batch: set the fields of its records"))
 		return 0
 	}, func(L *lua.LState) int {
-		L.Push(lua.LString(fmt.Sprintf("batch of %d records", v.logs(L).Left())))
+		L.Push(lua.LString(fmt.Sprintf("batch of %d records", v.checkLogs(L).Left())))
 		return 1
 	})
 	meta.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
-		L.Push(v.values.numbers.value(float64(v.logs(L).Len())))
+		L.Push(v.values.numbers.value(float64(v.checkLogs(L).Len())))
 		return 1
 	}))
 	v.args.logBatch = &lua.LUserData{Value: logsHandle{v}, Metatable: meta}
 	v.openLines(mt)
 }
 
-// read charges for a native operation that goes over the lines.
-func (v *vm) read(L *lua.LState, m *view.Logs) {
+// chargeLines charges for a native operation that goes over the lines.
+func (v *vm) chargeLines(L *lua.LState, m *view.Logs) {
 	bytes := m.Batch().Bytes()
 	v.budget.native(bytes)
 	v.must(L, v.budget.charge(int64(m.Len()/8+bytes>>8)+1))
 }
 
 func (v *vm) setLine(L *lua.LState) int {
-	m := v.logs(L)
-	v.read(L, m)
+	m := v.checkLogs(L)
+	v.chargeLines(L, m)
 	v.must(L, m.SetLineAll(L.CheckString(2)))
 	return 0
 }
 
 func (v *vm) promoteField(L *lua.LState) int {
-	m := v.logs(L)
-	v.read(L, m)
+	m := v.checkLogs(L)
+	v.chargeLines(L, m)
 	v.must(L, m.Promote(L.CheckString(2), L.CheckString(3)))
 	return 0
 }
@@ -110,8 +110,8 @@ func (v *vm) fieldNames(L *lua.LState, t *lua.LTable) []string {
 }
 
 func (v *vm) filterLines(L *lua.LState) int {
-	m := v.logs(L)
-	v.read(L, m)
+	m := v.checkLogs(L)
+	v.chargeLines(L, m)
 	p, err := m.Projection("", v.fieldNames(L, L.CheckTable(2)))
 	v.must(L, err)
 	fn := L.CheckFunction(3)
@@ -121,7 +121,7 @@ func (v *vm) filterLines(L *lua.LState) int {
 		L.Call(p.Len(), 1)
 		keep := L.Get(-1)
 		L.Pop(1)
-		if !v.keeps(L, keep) {
+		if !v.checkAnswer(L, keep) {
 			m.Drop(i)
 		}
 	}
@@ -143,8 +143,8 @@ func (v *vm) jsonEach(L *lua.LState) int { return v.projectEach(L, "json") }
 func (v *vm) logfmtEach(L *lua.LState) int { return v.projectEach(L, "logfmt") }
 
 func (v *vm) projectEach(L *lua.LState, kind string) int {
-	m := v.logs(L)
-	v.read(L, m)
+	m := v.checkLogs(L)
+	v.chargeLines(L, m)
 	p, err := m.Projection(kind, v.fieldNames(L, L.CheckTable(2)))
 	v.must(L, err)
 	fn := L.CheckFunction(3)
@@ -183,8 +183,8 @@ func (v *vm) callLine(L *lua.LState, m *view.Logs, row, n int, record bool) {
 // matchEach is batch:match(re, function(group, record) … end), called for the
 // lines that match.
 func (v *vm) matchEach(L *lua.LState) int {
-	m := v.logs(L)
-	v.read(L, m)
+	m := v.checkLogs(L)
+	v.chargeLines(L, m)
 	re, fn := v.patternArg(L, 2), L.CheckFunction(3)
 	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
 		text := m.Line(row)
@@ -241,7 +241,7 @@ func (v *vm) pushGroups(L *lua.LState, text string, at []int) int {
 }
 
 func (v *vm) eachLine(L *lua.LState) int {
-	m := v.logs(L)
+	m := v.checkLogs(L)
 	fn := L.CheckFunction(2)
 	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
 		L.Push(fn)
@@ -251,15 +251,15 @@ func (v *vm) eachLine(L *lua.LState) int {
 }
 
 func (v *vm) lineRows(L *lua.LState) int {
-	m := v.logs(L)
-	v.read(L, m)
+	m := v.checkLogs(L)
+	v.chargeLines(L, m)
 	names := make([]string, 0, 8)
 	for i := 2; i <= L.GetTop(); i++ {
 		names = append(names, L.CheckString(i))
 	}
 	p, err := m.Projection("", names)
 	v.must(L, err)
-	return v.iterate(L, &m.Window, "rows", func(L *lua.LState, row int) int {
+	return v.pushIterator(L, &m.Window, "rows", func(L *lua.LState, row int) int {
 		L.Push(v.values.numbers.value(float64(row + 1)))
 		v.pushCells(L, m, p, row)
 		return p.Len() + 1
@@ -267,8 +267,8 @@ func (v *vm) lineRows(L *lua.LState) int {
 }
 
 func (v *vm) lineRecords(L *lua.LState) int {
-	m := v.logs(L)
-	return v.iterate(L, &m.Window, "records", func(L *lua.LState, row int) int {
+	m := v.checkLogs(L)
+	return v.pushIterator(L, &m.Window, "records", func(L *lua.LState, row int) int {
 		L.Push(&v.newLine(row).ud)
 		return 1
 	})
@@ -276,7 +276,7 @@ func (v *vm) lineRecords(L *lua.LState) int {
 
 // setLineRow is batch:set(i, field, value) and batch:set(i, { field = value }).
 func (v *vm) setLineRow(L *lua.LState) int {
-	m := v.logs(L)
+	m := v.checkLogs(L)
 	i := v.rowArg(L, &m.Window)
 	set := func(field string, x lua.LValue) {
 		if name, ok := strings.CutPrefix(field, "labels."); ok {
@@ -300,7 +300,7 @@ func (v *vm) setLineRow(L *lua.LState) int {
 }
 
 func (v *vm) logsText(L *lua.LState) int {
-	m := v.logs(L)
+	m := v.checkLogs(L)
 	v.must(L, v.budget.charge(int64(m.Len())*10))
 	var out []byte
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {

@@ -45,11 +45,11 @@ func (v *vm) require(L *lua.LState) int {
 	}
 	var m lua.LValue
 	if lib, ok := v.prog.stdlib[name]; ok {
-		m = v.readOnly.freeze(v.bind(lib), name)
+		m = v.readOnly.freeze(v.bindModule(lib), name)
 	} else if name == "weir" {
-		m = v.weir()
+		m = v.newWeirModule()
 	} else if x, ok := v.prog.data[name]; ok {
-		m = v.fixed(L, x, name, 0)
+		m = v.freezeValue(L, x, name, 0)
 	} else if c, ok := v.prog.modules[name]; ok {
 		v.modules[name] = module{state: moduleLoading}
 		L.Push(L.NewFunctionFromProto(c.proto))
@@ -67,8 +67,8 @@ func (v *vm) require(L *lua.LState) int {
 	return 1
 }
 
-// fixed is the value of a data file, read-only.
-func (v *vm) fixed(L *lua.LState, x scripting.Value, what string, depth int) lua.LValue {
+// freezeValue returns the value of a data file, read-only.
+func (v *vm) freezeValue(L *lua.LState, x scripting.Value, what string, depth int) lua.LValue {
 	if depth > maxValueDepth {
 		v.raise(L, fmt.Errorf("cannot use %s: it nests deeper than %d", what, maxValueDepth))
 	}
@@ -79,28 +79,29 @@ func (v *vm) fixed(L *lua.LState, x scripting.Value, what string, depth int) lua
 		}
 		t := L.CreateTable(len(x.Items), 0)
 		for i, e := range x.Items {
-			t.RawSetInt(i+1, v.fixed(L, e, what, depth+1))
+			t.RawSetInt(i+1, v.freezeValue(L, e, what, depth+1))
 		}
 		return v.readOnly.freeze(t, what)
 	case *scripting.Map:
 		t := L.CreateTable(0, x.Len())
 		for _, k := range x.Keys() {
 			e, _ := x.Get(k)
-			t.RawSetString(k, v.fixed(L, e, what, depth+1))
+			t.RawSetString(k, v.freezeValue(L, e, what, depth+1))
 		}
 		return v.readOnly.freeze(t, what)
 	}
 	return v.fromGo(L, x, depth)
 }
 
-// weir makes the module weir: the kinds of components and their argument types.
-func (v *vm) weir() *lua.LTable {
+// newWeirModule creates the module weir: the kinds of components and their argument
+// types.
+func (v *vm) newWeirModule() *lua.LTable {
 	L := v.L
 	t := L.CreateTable(0, 4)
 	for _, kind := range scripting.ComponentKinds {
 		t.RawSetString(string(kind), L.NewFunction(func(L *lua.LState) int {
 			raw := &scripting.Raw{Kind: kind}
-			raw.Fields = v.fields(L, L.CheckTable(1), raw)
+			raw.Fields = v.readFields(L, L.CheckTable(1), raw)
 			L.Push(&lua.LUserData{Value: raw, Metatable: v.values.mt.opaque})
 			return 1
 		}))
@@ -115,7 +116,7 @@ func (v *vm) weir() *lua.LTable {
 			if x := L.Get(1); opts == nil && x != lua.LNil && !isEmptyTable(x) {
 				v.raise(L, fmt.Errorf("cannot use weir.arg.%s(%s): write weir.arg.%s { default = … }", kind, x.Type(), kind))
 			}
-			a, err := scripting.NewArg(kind, opts, v.line(L))
+			a, err := scripting.NewArg(kind, opts, v.callerLine(L))
 			v.must(L, err)
 			L.Push(&lua.LUserData{Value: a, Metatable: v.values.mt.arg})
 			return 1
@@ -129,10 +130,10 @@ func (v *vm) weir() *lua.LTable {
 	}))
 	arg.Metatable = amt
 	t.RawSetString("arg", v.readOnly.freeze(arg, "weir.arg"))
-	t.RawSetString("state", v.weirState())
+	t.RawSetString("state", v.newStateModule())
 	t.RawSetString("null", v.null())
 	if v.test != nil {
-		t.RawSetString("test", v.readOnly.freeze(v.bind(v.test.api.Weir), v.test.api.Weir.Name))
+		t.RawSetString("test", v.readOnly.freeze(v.bindModule(v.test.api.Weir), v.test.api.Weir.Name))
 	}
 	return v.readOnly.freeze(t, "weir")
 }
@@ -164,14 +165,14 @@ func isEmptyTable(x lua.LValue) bool {
 	return k == lua.LNil
 }
 
-// line is the script's line that called the host.
-func (v *vm) line(L *lua.LState) int {
+// callerLine returns the line of the script that called the host.
+func (v *vm) callerLine(L *lua.LState) int {
 	_, line, _ := v.prog.position(callerPosition(L))
 	return line
 }
 
-// fields reads the table of a definition.
-func (v *vm) fields(L *lua.LState, t *lua.LTable, raw *scripting.Raw) []scripting.RawField {
+// readFields reads the table of a definition.
+func (v *vm) readFields(L *lua.LState, t *lua.LTable, raw *scripting.Raw) []scripting.RawField {
 	c, line, _ := v.prog.position(callerPosition(L))
 	raw.Line = line
 	lines := map[string]int{}
@@ -326,8 +327,8 @@ func (v *vm) openValues(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 	}))
 }
 
-// bind makes the table of a module of the standard library.
-func (v *vm) bind(m *scripting.Module) *lua.LTable {
+// bindModule creates the table of a module of the standard library.
+func (v *vm) bindModule(m *scripting.Module) *lua.LTable {
 	return v.bindWith(m, func(_ *lua.LTable, name string, f *scripting.Function) lua.LGFunction {
 		return func(L *lua.LState) int { return v.callFunction(L, name, f, nil, 1) }
 	})
@@ -401,7 +402,7 @@ func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, sel
 	}
 	var out scripting.Value
 	if err == nil {
-		out, err = v.guarded(f, self, args)
+		out, err = v.callGuarded(f, self, args)
 	}
 	if f.Waits {
 		v.resume()
@@ -427,9 +428,9 @@ func (v *vm) callFunction(L *lua.LState, name string, f *scripting.Function, sel
 	return 1
 }
 
-// guarded calls a function of the standard library. A panic in it is our bug
+// callGuarded calls a function of the standard library. A panic in it is our bug
 // and not the script's to catch: it ends the call and the VM.
-func (v *vm) guarded(f *scripting.Function, self *scripting.Object, args []scripting.Value) (out scripting.Value, err error) {
+func (v *vm) callGuarded(f *scripting.Function, self *scripting.Object, args []scripting.Value) (out scripting.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = v.budget.stopCall(fmt.Errorf("BUG: %s panicked: %v", f.Name, r))

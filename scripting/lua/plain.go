@@ -45,7 +45,7 @@ func (p *program) plain(ctx context.Context, o scripting.PlainOptions) error {
 	v.budget.start(o.Time, 0)
 	v.budget.clock.setting = ", the limit is --time"
 	defer context.AfterFunc(ctx, func() { v.budget.stop.Store(true) })()
-	err := v.run(v.L.NewFunctionFromProto(p.main.proto), 0, args...)
+	err := v.runFunction(v.L.NewFunctionFromProto(p.main.proto), 0, args...)
 	if e, ok := errors.AsType[*scripting.Error](err); ok {
 		e.Hint = cmp.Or(v.ungranted(e), e.Hint) // the linter only says that ctx is nil
 	}

@@ -54,8 +54,8 @@ func (v *vm) End() error {
 	return e
 }
 
-// held is what the VM holds, in bytes, or something over limit.
-func (v *vm) held(limit int) int { return v.walk(limit).size }
+// heldBytes returns how many bytes the VM holds, or any number over limit.
+func (v *vm) heldBytes(limit int) int { return v.walk(limit).size }
 
 // walk adds up the values that can be reached from the VM: its globals, functions
 // and stacks. It does not see values that a host function is creating.

@@ -31,7 +31,7 @@ func (v *vm) ctxRoute(L *lua.LState) int {
 			return 0
 		}
 	case lua.LNumber:
-		m := v.current()
+		m := v.currentWindow()
 		if m == nil {
 			v.raise(L, errors.New("cannot route a record by its number here: there is no batch"))
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// weirState makes weir.state: the kinds of state that a definition declares.
-func (v *vm) weirState() *lua.LTable {
+// newStateModule creates weir.state: the kinds of state that a definition declares.
+func (v *vm) newStateModule() *lua.LTable {
 	L := v.L
 	t := L.CreateTable(0, 4)
 	for _, kind := range scripting.StateKinds {
@@ -18,7 +18,7 @@ func (v *vm) weirState() *lua.LTable {
 			if x := L.Get(1); opts == nil && x != lua.LNil && !isEmptyTable(x) {
 				v.raise(L, fmt.Errorf("cannot use weir.state.%s(%s): write weir.state.%s { max = … }", kind, x.Type(), kind))
 			}
-			s, err := scripting.NewState(kind, opts, v.line(L))
+			s, err := scripting.NewState(kind, opts, v.callerLine(L))
 			v.must(L, err)
 			L.Push(v.opaque(s))
 			return 1

@@ -69,7 +69,7 @@ func (t *test) open() {
 		v.library.env.RawSetString(f.Name, fn)
 	}
 	for _, m := range t.api.Tables {
-		v.library.env.RawSetString(m.Name, v.readOnly.freeze(v.bind(m), m.Name))
+		v.library.env.RawSetString(m.Name, v.readOnly.freeze(v.bindModule(m), m.Name))
 	}
 	v.library.env.RawSetString("assert", t.assert("", v.library.env.RawGetString("assert")))
 	v.library.env.RawSetString("print", v.L.NewFunction(func(L *lua.LState) int {
@@ -81,7 +81,7 @@ func (t *test) open() {
 		return 0
 	}))
 	t.openSpies()
-	weir := v.weir()
+	weir := v.newWeirModule()
 	v.modules.add("weir", weir)
 	v.library.env.RawSetString("weir", weir)
 }
@@ -229,7 +229,7 @@ func (t *test) Load(limit time.Duration) error {
 	v := t.v
 	t.start(limit)
 	v.call.enter(loading, hookLoad)
-	err := v.run(v.L.NewFunctionFromProto(v.prog.main.proto), 0)
+	err := v.runFunction(v.L.NewFunctionFromProto(v.prog.main.proto), 0)
 	v.call.leave()
 	return err
 }

@@ -99,7 +99,7 @@ func (p *program) newVM(h scripting.Host) *vm {
 		projector: projector{byProto: map[*lua.FunctionProto]*projection{}},
 	}
 	v.readOnly = readOnlyTables{L: v.L, behind: map[*lua.LTable]*lua.LTable{}}
-	v.budget.held = v.held
+	v.budget.held = v.heldBytes
 	v.budget.heap.start(scripting.DefaultMemory)
 	v.budget.start(loadTime, 0)
 	v.L.SetContext(&v.budget)
@@ -162,7 +162,7 @@ func (v *vm) openGlobals() {
 // NewVM returns a VM that has run the file and is ready for its hooks.
 func (p *program) NewVM(h scripting.Host) (scripting.VM, error) {
 	v := p.newVM(h)
-	if err := v.load(); err != nil {
+	if err := v.loadFile(); err != nil {
 		return nil, err
 	}
 	v.hooks = newHookSet(v.raw)
@@ -173,7 +173,7 @@ func (p *program) NewVM(h scripting.Host) (scripting.VM, error) {
 // define runs the file for its definition.
 func (p *program) define() error {
 	v := p.newVM(scripting.Host{Log: func(slog.Level, string, string, []any) {}})
-	if err := v.load(); err != nil {
+	if err := v.loadFile(); err != nil {
 		return err
 	}
 	def, err := scripting.Define(p.main.file, *v.raw)
@@ -181,13 +181,14 @@ func (p *program) define() error {
 	return err
 }
 
-// load runs the main chunk, which must return what weir.transform returned.
-func (v *vm) load() error {
+// loadFile runs the main chunk, which must return the result of weir.transform or of
+// another kind.
+func (v *vm) loadFile() error {
 	v.call.enter(loading, hookLoad)
 	defer v.call.leave()
 	v.budget.start(loadTime, 0)
 	fn := v.L.NewFunctionFromProto(v.prog.main.proto)
-	if err := v.run(fn, 1); err != nil {
+	if err := v.runFunction(fn, 1); err != nil {
 		return err
 	}
 	got := v.L.Get(-1)
@@ -204,8 +205,8 @@ func (v *vm) load() error {
 	return nil
 }
 
-// run calls fn with the arguments under a handler that keeps the stack.
-func (v *vm) run(fn lua.LValue, results int, args ...lua.LValue) error {
+// runFunction calls fn with the arguments under a handler that keeps the stack.
+func (v *vm) runFunction(fn lua.LValue, results int, args ...lua.LValue) error {
 	L := v.L
 	L.Push(fn)
 	for _, a := range args {
