@@ -108,7 +108,7 @@ func (r *Rules) inObject(owner *Known, key string, at int) *Known {
 			return r.Value(f, owner.Name+"."+key)
 		}
 	}
-	if t == r.Table.Labels || len(t.Fields)+len(t.Methods) == 0 {
+	if t == r.Table.Labels || t == r.Table.Metadata || len(t.Fields)+len(t.Methods) == 0 {
 		return nil // any name may be there
 	}
 	err, hint := Unknown(r.spelt(t), key), ""
@@ -148,7 +148,7 @@ func (r *Rules) Set(owner *Known, name string, at int) {
 	case owner == nil:
 	case owner.Module != nil:
 		r.Say(false, at, name, fmt.Errorf("cannot assign to %s.%s: it is read-only", owner.Name, name), "")
-	case owner.Object == nil || owner.Object == r.Table.Labels:
+	case owner.Object == nil || owner.Object == r.Table.Labels, owner.Object == r.Table.Metadata:
 	case owner.Object == r.Table.Arguments:
 		r.Say(false, at, name, fmt.Errorf("cannot assign to ctx.args.%s: it is read-only", name), "")
 	default:
