@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// exportType is what the config sees of an export: texts for what is checked
+// ExportType is what the config sees of an export: texts for what is checked
 // when it is decoded.
-func (a *Arg) exportType() reflect.Type {
+func (a *Arg) ExportType() reflect.Type {
 	switch a.Kind {
 	case ArgEnum, ArgRegexp:
 		return reflect.TypeFor[string]()
@@ -18,20 +18,20 @@ func (a *Arg) exportType() reflect.Type {
 	return a.plainType()
 }
 
-// exportsType is the struct of exports: a field Export_<name> for each.
-func exportsType(exports []*Arg) reflect.Type {
+// ExportsType is the struct of exports: a field Export_<name> for each.
+func ExportsType(exports []*Arg) reflect.Type {
 	fields := make([]reflect.StructField, len(exports))
 	for i, a := range exports {
 		fields[i] = reflect.StructField{
-			Name: "Export_" + a.Name, Type: a.exportType(), Tag: reflect.StructTag(fmt.Sprintf("alloy:%q", a.Name+",attr")),
+			Name: "Export_" + a.Name, Type: a.ExportType(), Tag: reflect.StructTag(fmt.Sprintf("alloy:%q", a.Name+",attr")),
 		}
 	}
 	return reflect.StructOf(fields)
 }
 
-// exportValues returns the values of exports that a script gives by name, each of
+// ExportValues returns the values of exports that a script gives by name, each of
 // its exportType. The error says which of them is wrong.
-func exportValues(exports []*Arg, given *Map) (map[string]reflect.Value, error) {
+func ExportValues(exports []*Arg, given *Map) (map[string]reflect.Value, error) {
 	values := map[string]reflect.Value{}
 	for _, name := range given.Keys() {
 		i := slices.IndexFunc(exports, func(a *Arg) bool { return a.Name == name })
@@ -44,7 +44,7 @@ func exportValues(exports []*Arg, given *Map) (map[string]reflect.Value, error) 
 		if err != nil {
 			return nil, fmt.Errorf("cannot export %q: %w", name, err)
 		}
-		values[name] = plainValue(v, exports[i].exportType())
+		values[name] = plainValue(v, exports[i].ExportType())
 	}
 	return values, nil
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// docs is what the manual says of an argument or export.
-func (a *Arg) docs() string {
+// Manual is what the manual says of an argument or export.
+func (a *Arg) Manual() string {
 	switch a.innermost().Kind {
 	case ArgEnum:
 		return strings.TrimSpace(a.Doc + " One of " + quoteList(a.innermost().Values) + ".")
@@ -24,8 +24,8 @@ func (a *Arg) innermost() *Arg {
 	return a
 }
 
-// example is a value of the argument in the config language.
-func (a *Arg) example() string {
+// ConfigExample is a value of the argument in the config language.
+func (a *Arg) ConfigExample() string {
 	switch a.Kind {
 	case ArgInt, ArgNumber:
 		return "1"
@@ -36,9 +36,9 @@ func (a *Arg) example() string {
 	case ArgSize:
 		return `"8MiB"`
 	case ArgList:
-		return "[" + a.Of.example() + "]"
+		return "[" + a.Of.ConfigExample() + "]"
 	case ArgMap:
-		return "{ key = " + a.Of.example() + " }"
+		return "{ key = " + a.Of.ConfigExample() + " }"
 	case ArgEnum:
 		return fmt.Sprintf("%q", a.Values[0])
 	case ArgTargets:

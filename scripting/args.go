@@ -209,7 +209,7 @@ func (a *Arg) goType() reflect.Type {
 	case ArgRegexp:
 		return reflect.TypeFor[Regexp]()
 	case ArgBlock:
-		t := reflect.StructOf(structFields(a.Fields))
+		t := reflect.StructOf(ArgFields(a.Fields))
 		if a.Repeated {
 			return reflect.SliceOf(t)
 		}

@@ -156,10 +156,10 @@ func sortedStrings(vs []reflect.Value) []string {
 	return out
 }
 
-// structFields are the fields that the config decoder fills, one for each
+// ArgFields are the fields that the config decoder fills, one for each
 // argument, named Arg_<name>. What a block of an argument starts from is in a
 // field beside it, where the decoder looks for it.
-func structFields(args []*Arg) []reflect.StructField {
+func ArgFields(args []*Arg) []reflect.StructField {
 	fields := make([]reflect.StructField, 0, len(args)+3)
 	for _, a := range args {
 		t := a.goType()
@@ -183,14 +183,14 @@ func structFields(args []*Arg) []reflect.StructField {
 	return fields
 }
 
-// setDefaults fills in the defaults of a struct of structFields.
-func setDefaults(v reflect.Value, args []*Arg) {
+// SetArgDefaults fills in the defaults of a struct of ArgFields.
+func SetArgDefaults(v reflect.Value, args []*Arg) {
 	for _, a := range args {
 		f := v.FieldByName("Arg_" + a.Name)
 		switch {
 		case a.Kind == ArgBlock:
 			start := v.FieldByName("Arg_" + a.Name + "Default")
-			setDefaults(start, a.Fields)
+			SetArgDefaults(start, a.Fields)
 		case a.Default != nil:
 			f.Set(cloneValue(reflect.ValueOf(a.Default)))
 		case a.Kind == ArgEnum && a.Optional:
@@ -207,8 +207,8 @@ func setDefaults(v reflect.Value, args []*Arg) {
 	}
 }
 
-// structValues are what a script sees of a struct of structFields.
-func structValues(args []*Arg, v reflect.Value) map[string]any {
+// ArgValues are what a script sees of a struct of ArgFields.
+func ArgValues(args []*Arg, v reflect.Value) map[string]any {
 	values := make(map[string]any, len(args))
 	for _, a := range args {
 		f := v.FieldByName("Arg_" + a.Name)

@@ -145,11 +145,11 @@ func (a *Arg) scriptValue(v reflect.Value) any {
 		return (&Arg{Kind: ArgList, Of: &Arg{Kind: ArgMap, Of: &Arg{Kind: ArgString}}}).scriptValue(v)
 	case ArgBlock:
 		if !a.Repeated {
-			return structValues(a.Fields, v)
+			return ArgValues(a.Fields, v)
 		}
 		out := make([]any, v.Len())
 		for i := range out {
-			out[i] = structValues(a.Fields, v.Index(i))
+			out[i] = ArgValues(a.Fields, v.Index(i))
 		}
 		return out
 	case ArgSecret:
@@ -206,17 +206,17 @@ func (a *Arg) exprValue(v any, given bool) (_ any, ok bool) {
 	case a.Kind == ArgBlock && a.Repeated:
 		out := make([]any, len(v.([]any)))
 		for i, e := range v.([]any) {
-			out[i] = exprValues(a.Fields, e.(map[string]any))
+			out[i] = ExprValues(a.Fields, e.(map[string]any))
 		}
 		return out, true
 	case a.Kind == ArgBlock:
-		return exprValues(a.Fields, v.(map[string]any)), true
+		return ExprValues(a.Fields, v.(map[string]any)), true
 	}
 	return v, a.Kind != ArgSecret && !hasSecret(v)
 }
 
-// exprValues are the arguments that expressions see.
-func exprValues(args []*Arg, values map[string]any) map[string]any {
+// ExprValues are the arguments that expressions see.
+func ExprValues(args []*Arg, values map[string]any) map[string]any {
 	out := make(map[string]any, len(args))
 	for _, a := range args {
 		given, ok := values[a.Name]

@@ -31,7 +31,7 @@ func (e Env) Data(f File) (Value, error) {
 	}
 	v, err := decode.Call(nil, []Value{f.Text})
 	if err != nil {
-		return nil, f.Error(0, hookLoad, fmt.Errorf("cannot read the data: %w", err))
+		return nil, f.Error(0, HookLoad, fmt.Errorf("cannot read the data: %w", err))
 	}
 	return v, nil
 }

@@ -14,8 +14,9 @@ type Every struct {
 
 // Bounds of every, and of the interval of poll.
 const (
-	minEvery  = 100 * time.Millisecond
-	maxEvery  = 365 * 24 * time.Hour
+	minEvery = 100 * time.Millisecond
+	// MaxEvery is the longest interval of a timer, or of poll.
+	MaxEvery  = 365 * 24 * time.Hour
 	maxEverys = 32
 )
 
@@ -37,7 +38,7 @@ func defineEvery(d *definer, field RawField) {
 		switch {
 		case err != nil:
 			d.fail(field.Line, `cannot use %q as an interval of every: it must be a duration such as "30s"`, key)
-		case interval < minEvery || interval > maxEvery:
+		case interval < minEvery || interval > MaxEvery:
 			d.fail(field.Line, "cannot use %q as an interval of every: it must be between %s and a year", key, minEvery)
 		case !isFunc:
 			d.fail(cmp.Or(fn.Line, field.Line), "cannot use %s as every[%q]: it must be a function", describe(m[key]), key)

@@ -25,8 +25,8 @@ type Needs struct {
 	Programs []string
 }
 
-// needKinds are the keys of needs, in the order of the manual.
-var needKinds = []string{"http", "env", "read", "exec"}
+// NeedKinds are the keys of needs, in the order of the manual.
+var NeedKinds = []string{"http", "env", "read", "exec"}
 
 func defineNeeds(d *definer, field RawField) {
 	m, ok := field.Value.(map[string]any)
@@ -58,8 +58,8 @@ func defineNeeds(d *definer, field RawField) {
 		case "listen":
 			d.fail(field.Line, "cannot use needs.listen in weir.%s: nothing calls a %s from outside, it gets its data from other blocks", d.kind, d.kind)
 		default:
-			e := d.fail(field.Line, "cannot use %q in needs: there is %s", name, strings.Join(needKinds, ", "))
-			e.Hint = config.DidYouMean(name, needKinds)
+			e := d.fail(field.Line, "cannot use %q in needs: there is %s", name, strings.Join(NeedKinds, ", "))
+			e.Hint = config.DidYouMean(name, NeedKinds)
 		}
 	}
 }

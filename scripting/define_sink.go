@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/engine/outbox"
 )
 
-// hookSend is the hook of a sink. VM.Metrics and VM.Logs run it, of a program
+// HookSend is the hook of a sink. VM.Metrics and VM.Logs run it, of a program
 // whose Kind is Sink.
-const hookSend = "send"
+const HookSend = "send"
 
 // defineAccepts reads accepts = { "metrics", "logs" }: what a sink takes.
 func defineAccepts(d *definer, field RawField) { d.def.takes = d.signals(field) }

@@ -17,7 +17,7 @@ func defineInterval(d *definer, field RawField) {
 		return
 	}
 	interval := time.Duration(v.Int())
-	if err := checkInterval(interval); err != nil {
+	if err := CheckInterval(interval); err != nil {
 		d.fail(field.Line, "%w", err)
 		return
 	}
@@ -27,8 +27,9 @@ func defineInterval(d *definer, field RawField) {
 	}
 }
 
-func checkInterval(d time.Duration) error {
-	if d < minEvery || d > maxEvery {
+// CheckInterval returns why a source cannot be polled every d.
+func CheckInterval(d time.Duration) error {
+	if d < minEvery || d > MaxEvery {
 		return fmt.Errorf("cannot use %s as interval: it must be between %s and a year", d, minEvery)
 	}
 	return nil

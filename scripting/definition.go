@@ -126,7 +126,7 @@ func (d *definer) written(key string) string {
 
 // fail notes a mistake in a line; the returned error may get a Hint.
 func (d *definer) fail(line int, format string, args ...any) *Error {
-	e := d.file.Error(line, hookLoad, fmt.Errorf(format, args...))
+	e := d.file.Error(line, HookLoad, fmt.Errorf(format, args...))
 	d.errs = append(d.errs, e)
 	return e
 }
@@ -219,4 +219,5 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-const hookMigrate = "migrate"
+// HookMigrate is the hook that reads the state of another version.
+const HookMigrate = "migrate"

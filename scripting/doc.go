@@ -1,36 +1,24 @@
-// Package scripting makes components out of scripts: a file below the scripts
-// directory becomes a component.Registration, its args a Go struct type, its
-// hooks the body of ConsumeMetrics. The engine cannot tell the result from a
-// native component, and this package does not know any language: those are
-// Language implementations, one folder each (lua), listed by cmd.
+// Package scripting is the contract between weir, scripts and the languages that
+// scripts are written in. It runs nothing and knows no language.
 //
-// In data order: NewCatalog finds files and reads their Definition (manifest);
-// a Registration builds a Component, which is one instance of a node; its
-// pool lends a VM to each batch; the VM sees a view.Metrics and records edits;
-// applied, they are the batch that is sent on.
+// A script is a component. Its Definition (definition.go, define_*.go) says which
+// kind of component it is (kinds.go), which arguments it has (args*.go), which
+// hooks it implements and what it needs of the outside world. A Language
+// (language.go) compiles a File to a Program, whose VMs run the hooks in a Call.
+// Scripts call a Function of a Module or a method of an ObjectType (module.go)
+// with a Value; manuals, types for editors and the linter read the same tables. An
+// Error (errors.go) points into a script. A Tester (tests.go) is a Language in
+// which tests are written.
 //
-// An instance lets batches in when its setup has worked, and is torn down
-// after its last call; what must outlive it (what was sent last, timers,
-// counters, state) is the node's memory, which the next component takes from the previous one.
+// The packages below this one use the contract:
 //
-// The rules to know: a VM serves one call at a time and is thrown away after
-// it was killed by a limit; what a series hook decides is remembered per
-// series for the life of the instance; a function that waits for the outside
-// does so in worker.wait, where limits hold and the pool makes room.
+//	registry  finds scripts, compiles them and makes component.Registrations
+//	node      runs a script as a node: transforms, sources and sinks
+//	host      what a script reaches through ctx
+//	block     the block of a scripted component in the config
+//	lua, js   one Language each
+//	api       the table of everything that scripts can call
 //
-// A component has one of three kinds (kinds.go), which share pools, timers,
-// state, limits, errors and life. A transform is what the above speaks of. A
-// source (source.go) has hooks that get no batch: ask runs one on a VM of the
-// pool and takes what it emitted, an emission carries that to the receivers, and
-// what a source could not send when it was replaced is left in a mailbox of the
-// node. Timers and poll are beats; run has a VM and a runner of its own; what
-// must not be at work in two instances takes its turn.
-//
-// Tests of scripts are run by package scripttest, and written in a language
-// that is a Tester. A version of a script that has a test file runs when
-// its tests pass. A trial finds that out and keeps the version that passed last in
-// package versions.
-//
-// The limits contain mistakes. They are no wall against an attacker who can
+// The limits contain mistakes. They do not protect against an attacker who can
 // write scripts.
 package scripting

@@ -70,7 +70,7 @@ func (e *Error) Error() string {
 		b.WriteString(p)
 		b.WriteString(": ")
 	}
-	if e.Hook != "" && e.Hook != hookLoad {
+	if e.Hook != "" && e.Hook != HookLoad {
 		fmt.Fprintf(&b, "in %s: ", e.Hook)
 	}
 	fmt.Fprintf(&b, "%v", e.Err)
@@ -84,7 +84,7 @@ func (e *Error) Error() string {
 	if e.Record != "" {
 		fmt.Fprintf(&b, "\n  record: %s", e.Record)
 	}
-	if stack := e.stack(); strings.Contains(stack, " < ") {
+	if stack := e.Stack(); strings.Contains(stack, " < ") {
 		fmt.Fprintf(&b, "\n  stack: %s", stack)
 	}
 	if e.Hint != "" {
@@ -93,8 +93,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// stack is the script's stack in one line, innermost first.
-func (e *Error) stack() string {
+// Stack is the script's stack in one line, innermost first.
+func (e *Error) Stack() string {
 	var b strings.Builder
 	for i, f := range e.Trace {
 		if i > 0 && f.File == e.Trace[i-1].File && f.Line == e.Trace[i-1].Line {
@@ -129,9 +129,9 @@ func (e *shortError) Error() string { return e.text }
 
 func (e *shortError) Unwrap() error { return e.error }
 
-// shorten cuts what is longer than anyone reads, and hides what may be secret in
+// Shorten cuts what is longer than anyone reads, and hides what may be secret in
 // URLs. Only who made e may call it.
-func (e *Error) shorten() {
+func (e *Error) Shorten() {
 	e.Record = component.Shorten(e.Record)
 	if e.Err != nil {
 		text := e.Err.Error()
@@ -172,7 +172,8 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	}{e.Node, e.Script, e.File, e.Line, e.Col, e.Source, e.Hook, fmt.Sprint(e.Err), e.Record, stack, e.Hint, e.Error()})
 }
 
-const hookLoad = "load"
+// HookLoad is the Hook of errors that have happened while a file was loaded.
+const HookLoad = "load"
 
 // SourceLine returns line n of text, 1-based, trimmed and cut to what fits a
 // terminal; "" when there is none.

@@ -71,7 +71,7 @@ var sourceKeys = slices.Concat([]definitionKey{
 
 var sinkKeys = slices.Concat([]definitionKey{
 	{"args", defineArgs},
-	{hookSend, hookKey(func(d *Definition) *bool { return &d.Send })},
+	{HookSend, hookKey(func(d *Definition) *bool { return &d.Send })},
 	{"accepts", defineAccepts},
 	{"batch", defineBatch},
 	{"on_error", defineOnError},
@@ -84,7 +84,7 @@ var commonKeys = []definitionKey{
 	{"every", defineEvery},
 	{"setup", hookKey(func(d *Definition) *bool { return &d.Setup })},
 	{"teardown", hookKey(func(d *Definition) *bool { return &d.Teardown })},
-	{hookMigrate, hookKey(func(d *Definition) *bool { return &d.Migrate })},
+	{HookMigrate, hookKey(func(d *Definition) *bool { return &d.Migrate })},
 	{"version", defineVersion},
 	{"state", defineState},
 }

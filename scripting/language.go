@@ -151,14 +151,14 @@ func AsError(err error) *Error {
 	return &Error{Err: err}
 }
 
-// checkExprs compiles the program's constant expressions against arguments, of
+// CheckExprs compiles the program's constant expressions against arguments, of
 // which none is a secret.
-func checkExprs(p Program, args map[string]any) error {
+func CheckExprs(p Program, args map[string]any) error {
 	gen := view.NewCache(view.Options{Args: args})
 	var errs []error
 	for _, e := range p.Exprs() {
 		if err := e.check(gen, p.Definition()); err != nil {
-			wrong := e.File.Error(e.Line, hookLoad, err)
+			wrong := e.File.Error(e.Line, HookLoad, err)
 			wrong.Col = e.Col
 			errs = append(errs, wrong)
 		}
@@ -209,3 +209,6 @@ const MaxFileSize = 256 << 10
 // CompileTime is how long a script and what it imports may take to compile. Any
 // that people write takes far less than a second.
 const CompileTime = 10 * time.Second
+
+// MaxLogFields is how many fields a line has that a script logs.
+const MaxLogFields = 64

@@ -42,7 +42,7 @@ type TestLinter interface {
 
 // Accepts returns why a constant cannot be passed; "" when it can.
 func (p *Param) Accepts(v Value) string {
-	if _, msg := p.convert(v); msg != "" {
+	if _, msg := p.Convert(v); msg != "" {
 		return msg
 	}
 	if s, ok := v.(string); ok && p.Check != nil {

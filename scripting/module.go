@@ -345,7 +345,7 @@ func (f *Function) CallChecked(check func() error, self *Object, args []Value) (
 		if p.Rest {
 			left := &List{}
 			for _, v := range args[min(i, len(args)):] {
-				v, msg := p.convert(v)
+				v, msg := p.Convert(v)
 				if msg != "" {
 					return nil, &ArgError{Func: f.Name, Param: p.Name, Msg: msg}
 				}
@@ -358,7 +358,7 @@ func (f *Function) CallChecked(check func() error, self *Object, args []Value) (
 		if i < len(args) {
 			v = args[i]
 		}
-		v, msg := p.convert(v)
+		v, msg := p.Convert(v)
 		if msg != "" {
 			return nil, &ArgError{Func: f.Name, Param: p.Name, Msg: msg}
 		}
@@ -389,7 +389,9 @@ func longest(args []Value) (long string) {
 	return long
 }
 
-func (p *Param) convert(v Value) (Value, string) {
+// Convert returns v as a function with the parameter gets it. msg says what is wrong
+// with v; "" if nothing is.
+func (p *Param) Convert(v Value) (_ Value, msg string) {
 	if v == nil {
 		if p.Optional || p.Kind == KindAny {
 			return nil, ""
@@ -451,11 +453,11 @@ func (p *Param) convert(v Value) (Value, string) {
 	}
 	if !ok {
 		for i := range p.Or {
-			if v, msg := p.Or[i].convert(v); msg == "" {
+			if v, msg := p.Or[i].Convert(v); msg == "" {
 				return v, ""
 			}
 		}
-		return nil, fmt.Sprintf("must be a %s, not a %s", p.want(), nameOf(v))
+		return nil, fmt.Sprintf("must be a %s, not a %s", p.want(), TypeName(v))
 	}
 	return v, ""
 }
@@ -464,7 +466,7 @@ func (p *Param) convert(v Value) (Value, string) {
 func (p *Param) elements(l *List) (Value, string) {
 	out := &List{Items: make([]Value, len(l.Items))}
 	for i, e := range l.Items {
-		v, msg := p.convert(e)
+		v, msg := p.Convert(e)
 		if msg != "" {
 			return nil, fmt.Sprintf("is wrong at %d: it %s", i+1, msg)
 		}
@@ -486,7 +488,7 @@ func (p *Param) entries(m *Map) (Value, string) {
 			return nil, fmt.Sprintf("has no key %q%s", k, suggestAlternatives(k, Names(p.Fields)))
 		}
 		x, _ := m.Get(k)
-		v, msg := e.convert(x)
+		v, msg := e.Convert(x)
 		if msg != "" {
 			return nil, fmt.Sprintf("is wrong at %q: it %s", k, msg)
 		}
@@ -530,7 +532,8 @@ func (p *Param) want() string {
 	return want
 }
 
-func nameOf(v Value) string {
+// TypeName returns what a script calls the type of v.
+func TypeName(v Value) string {
 	switch v := v.(type) {
 	case null:
 		return "null"

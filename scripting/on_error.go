@@ -18,8 +18,8 @@ func (o *OnError) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// stores reports whether some of what the script fails on goes into quarantine.
-func (o OnError) stores() bool { return o == OnErrorQuarantine || o == OnErrorHold }
+// Stores reports whether some of what the script fails on goes into quarantine.
+func (o OnError) Stores() bool { return o == OnErrorQuarantine || o == OnErrorHold }
 
 // The answers to an error.
 const (
@@ -29,8 +29,8 @@ const (
 	OnErrorHold       OnError = "hold"
 )
 
-// onError is what becomes of data whose hook failed when the block does not say.
-func (d *Definition) onError() OnError {
+// DefaultOnError is what becomes of data whose hook failed when the block does not say.
+func (d *Definition) DefaultOnError() OnError {
 	if d.ifFails != "" {
 		return d.ifFails
 	}

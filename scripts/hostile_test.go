@@ -18,8 +18,10 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripts"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -125,8 +127,8 @@ func TestHostileRecords(t *testing.T) {
 		t.Skip("it takes half a minute, and ten with the race detector")
 	}
 	out := new(answers)
-	c, err := scripting.NewCatalog(scripting.Options{
-		Languages: []scripting.Language{lua.New(), js.New()}, Embedded: scripts.FS, Modules: stdlib.Modules(), Outside: scripting.Outside{HTTP: out},
+	c, err := registry.NewCatalog(registry.Options{
+		Languages: []scripting.Language{lua.New(), js.New()}, Embedded: scripts.FS, Modules: stdlib.Modules(), Outside: host.Outside{HTTP: out},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/scripts"
 	"github.com/weir-run/weir/stdlib"
@@ -37,7 +38,7 @@ func TestScripts(t *testing.T) {
 			}
 		})
 	}
-	c, err := scripting.NewCatalog(scripting.Options{Languages: o.Languages, Embedded: scripts.FS, Modules: o.Modules})
+	c, err := registry.NewCatalog(registry.Options{Languages: o.Languages, Embedded: scripts.FS, Modules: o.Modules})
 	if err != nil {
 		t.Fatal(err)
 	}

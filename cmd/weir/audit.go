@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine/config"
-	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 // auditFormats are how an audit can be written.
@@ -62,7 +62,7 @@ type auditReport struct {
 }
 
 type auditScript struct {
-	*scripting.Audit
+	*registry.Audit
 	Writable []string     `json:"writable_by_others"` // files and folders, in words
 	Blocks   []auditBlock `json:"blocks"`             // in the order of the config
 }
@@ -70,7 +70,7 @@ type auditScript struct {
 type auditBlock struct {
 	ID       string `json:"id"`
 	Position string `json:"position"`
-	scripting.AuditBlock
+	registry.AuditBlock
 }
 
 func audit(t *terminal, path, dir, format string) error {
@@ -84,7 +84,7 @@ func audit(t *terminal, path, dir, format string) error {
 	}
 	scripts := map[string]*auditScript{}
 	for _, b := range blocks {
-		about, ok := b.About.(*scripting.Audit)
+		about, ok := b.About.(*registry.Audit)
 		if !ok || b.Args == nil {
 			continue
 		}
@@ -111,7 +111,7 @@ func audit(t *terminal, path, dir, format string) error {
 }
 
 // writable are the files and folders of a script that others can write.
-func writable(a *scripting.Audit) []string {
+func writable(a *registry.Audit) []string {
 	out := []string{}
 	for _, p := range a.Paths() {
 		if why := writableBy(p); why != "" {

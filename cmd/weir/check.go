@@ -18,6 +18,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/scripting/versions"
 	"github.com/weir-run/weir/scripts"
@@ -100,7 +101,7 @@ func checkConfig(ctx context.Context, t *terminal, o checkOptions, path string) 
 	var failures []error
 	if o.test {
 		for _, c := range e.all() {
-			names, errs := scripting.TestLoaded(ctx, c)
+			names, errs := registry.TestLoaded(ctx, c)
 			tested, failures = append(tested, names...), append(failures, errs...)
 		}
 		for _, err := range failures {
@@ -214,9 +215,9 @@ func isScripts(path string) bool {
 // warnings are what was found in scripts that need not be a mistake.
 type warnings struct{ found []*scripting.Error }
 
-func (w *warnings) checks() *scripting.Checks {
+func (w *warnings) checks() *registry.Checks {
 	warn := func(e *scripting.Error) { w.found = append(w.found, e) }
-	return &scripting.Checks{Warn: warn, Test: scripttest.CheckTest(languages(), stdlib.Modules(), warn)}
+	return &registry.Checks{Warn: warn, Test: scripttest.CheckTest(languages(), stdlib.Modules(), warn)}
 }
 
 // write prints them, in the order of their places.

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -138,7 +139,7 @@ func docOfComponent(t *terminal, name, dir string, unknown error) error {
 // tells.
 func docOfBlock(t *terminal, catalogs []component.Catalog, name string) (found bool, err error) {
 	for _, c := range catalogs {
-		for _, s := range scripting.Scripts(c) {
+		for _, s := range registry.Scripts(c) {
 			r, ok := c.Lookup(s.Name)
 			if !ok || r.Err != nil || s.Def == nil || s.Def.Kind != scripting.Transform {
 				continue

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripts"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -68,7 +69,7 @@ runtime error or limit error. It is 2 when the file cannot be read.
 				dir = filepath.Dir(args[0])
 			}
 			o.Args, o.Memory = args[1:], int64(size)
-			return evalFile(cmd.Context(), t, scripting.Options{
+			return evalFile(cmd.Context(), t, registry.Options{
 				Languages: languages(), Modules: stdlib.Modules(), Embedded: scripts.FS, UserDir: dir,
 			}, args[0], text, o)
 		}),
@@ -97,10 +98,10 @@ func readPlain(stdin io.Reader, name string) (string, error) {
 	return string(text), nil
 }
 
-func evalFile(ctx context.Context, t *terminal, so scripting.Options, name, text string, o scripting.PlainOptions) error {
+func evalFile(ctx context.Context, t *terminal, so registry.Options, name, text string, o scripting.PlainOptions) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	run, err := scripting.NewPlain(so, name, text)
+	run, err := registry.NewPlain(so, name, text)
 	if err != nil {
 		if _, ok := errors.AsType[*scripting.Error](err); ok {
 			err = fmt.Errorf("syntax error: %w", err)

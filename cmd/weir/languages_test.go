@@ -17,7 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
-	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/stdlib"
 )
 
@@ -25,7 +25,7 @@ import (
 // front of a sink.
 func buildScript(t testing.TB, language, src string) (component.Component, *componenttest.Node, *flowtest.Sink) {
 	t.Helper()
-	c, err := scripting.NewCatalog(scripting.Options{
+	c, err := registry.NewCatalog(registry.Options{
 		Languages: languages(), Embedded: fstest.MapFS{"bench/script." + language: {Data: []byte(src)}}, Modules: stdlib.Modules(),
 	})
 	if err != nil {

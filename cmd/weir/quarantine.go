@@ -21,6 +21,7 @@ import (
 	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/storage"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/node"
 	"github.com/weir-run/weir/scripting/quarantine"
 )
 
@@ -183,7 +184,7 @@ quarantine, unless there is --send.`,
   weir quarantine replay http.paths.default 3 --with scripts/http/paths.lua`,
 		Args: nodeAndIDs("replay"),
 		RunE: failed(func(cmd *cobra.Command, args []string) error {
-			req := scripting.QuarantineRequest{Send: send}
+			req := node.QuarantineRequest{Send: send}
 			req.IDs, _ = entryIDs(args[1:]) // checked above
 			if send && with == "" {
 				return cannotStart(errors.New("--send is for --with FILE: without it what passes is sent on anyway"))
@@ -214,7 +215,7 @@ func nodeAndIDs(what string) cobra.PositionalArgs {
 	}
 }
 
-func quarantineReplay(ctx context.Context, t *terminal, dir, node string, req scripting.QuarantineRequest) error {
+func quarantineReplay(ctx context.Context, t *terminal, dir, node string, req node.QuarantineRequest) error {
 	if err := checkStorage(dir); err != nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func quarantineReplay(ctx context.Context, t *terminal, dir, node string, req sc
 
 // askQuarantine asks the running weir. The error wraps fs.ErrNotExist when no
 // such node runs.
-func askQuarantine(ctx context.Context, dir, node, what string, q scripting.QuarantineRequest) (results []scripting.QuarantineResult, err error) {
+func askQuarantine(ctx context.Context, dir, node, what string, q node.QuarantineRequest) (results []node.QuarantineResult, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
@@ -308,7 +309,7 @@ func quarantineDrop(ctx context.Context, t *terminal, dir, name string, ids []ui
 	if err := checkStorage(dir); err != nil {
 		return err
 	}
-	results, err := askQuarantine(ctx, dir, name, "drop", scripting.QuarantineRequest{IDs: ids})
+	results, err := askQuarantine(ctx, dir, name, "drop", node.QuarantineRequest{IDs: ids})
 	_, idle := errors.AsType[*control.NotRunningError](err)
 	switch {
 	case idle:
@@ -339,7 +340,7 @@ func quarantineDrop(ctx context.Context, t *terminal, dir, name string, ids []ui
 	return nil
 }
 
-func dropOnDisk(dir, name string, ids []uint64) (results []scripting.QuarantineResult, err error) {
+func dropOnDisk(dir, name string, ids []uint64) (results []node.QuarantineResult, err error) {
 	place := quarantine.Dir(dir, name)
 	if len(ids) == 0 {
 		l, err := quarantine.List(place)
@@ -351,9 +352,9 @@ func dropOnDisk(dir, name string, ids []uint64) (results []scripting.QuarantineR
 		}
 	}
 	for _, id := range ids {
-		r := scripting.QuarantineResult{ID: id, Passed: true, Gone: true}
+		r := node.QuarantineResult{ID: id, Passed: true, Gone: true}
 		if err := quarantine.Remove(place, id); err != nil {
-			r = scripting.QuarantineResult{ID: id, Error: err.Error()}
+			r = node.QuarantineResult{ID: id, Error: err.Error()}
 		}
 		results = append(results, r)
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/weir-run/weir/engine/service/http"
 	"github.com/weir-run/weir/engine/service/telemetry"
 	"github.com/weir-run/weir/engine/storage"
-	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/versions"
 )
 
@@ -166,7 +166,7 @@ func run(ctx context.Context, t *terminal, o runOptions, path string) (err error
 		}
 	}
 	use := scriptsUse{log: s.telemetry.Logger(), untested: !o.test, versions: versions.Open(lock.Dir(), s.telemetry.Logger()), lookupEnv: lookupEnv}
-	use.compilers = scripting.NewCompilers(0)
+	use.compilers = registry.NewCompilers(0)
 	if err := component.Register(s.telemetry.Registerer(), use.compilers.Collectors()...); err != nil {
 		return cannotStart(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/control"
-	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
 )
 
 func stateCommand(t *terminal) *cobra.Command {
@@ -92,11 +92,11 @@ type stateCall struct {
 }
 
 func stateGet(ctx context.Context, s stateCall) error {
-	return s.queryState(ctx, "state", func(v *scripting.StateView) error { return v.Get(s.t.out, text(s.name), s.key) })
+	return s.queryState(ctx, "state", func(v *host.StateView) error { return v.Get(s.t.out, text(s.name), s.key) })
 }
 
 func stateExport(ctx context.Context, s stateCall) error {
-	return s.queryState(ctx, "state-export", func(v *scripting.StateView) error { return v.Export(s.t.out, text(s.name)) })
+	return s.queryState(ctx, "state-export", func(v *host.StateView) error { return v.Export(s.t.out, text(s.name)) })
 }
 
 func stateSet(ctx context.Context, s stateCall) error {
@@ -108,12 +108,12 @@ func stateDelete(ctx context.Context, s stateCall) error {
 }
 
 // queryState asks the running weir, or the storage directory of one that does not run.
-func (s stateCall) queryState(ctx context.Context, what string, stored func(*scripting.StateView) error) error {
+func (s stateCall) queryState(ctx context.Context, what string, stored func(*host.StateView) error) error {
 	err := s.sendRequest(ctx, http.MethodGet, what)
 	if _, ok := errors.AsType[*control.NotRunningError](err); !ok {
 		return err
 	}
-	v, readErr := scripting.StoredState(s.storage, s.node, time.Now())
+	v, readErr := host.StoredState(s.storage, s.node, time.Now())
 	if readErr != nil {
 		return readErr
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/control"
-	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
 )
 
 // stateFormats are what weir state ls can write.
@@ -52,7 +52,7 @@ only persistent state is listed, as it was saved last.`,
 // nodeState is a piece of state of a node.
 type nodeState struct {
 	Node string `json:"node"`
-	scripting.StateSummary
+	host.StateSummary
 }
 
 func stateLs(ctx context.Context, t *terminal, dir string, only []string, format string) error {
@@ -63,7 +63,7 @@ func stateLs(ctx context.Context, t *terminal, dir string, only []string, format
 	stopped := false
 	if _, ok := errors.AsType[*control.NotRunningError](err); ok {
 		stopped = true
-		nodes, err = scripting.StoredNodes(dir)
+		nodes, err = host.StoredNodes(dir)
 	}
 	if len(only) > 0 {
 		if !slices.Contains(nodes, only[0]) {
@@ -73,11 +73,11 @@ func stateLs(ctx context.Context, t *terminal, dir string, only []string, format
 	}
 	all := []nodeState{}
 	for _, node := range nodes {
-		var pieces []scripting.StateSummary
+		var pieces []host.StateSummary
 		var nodeErr error
 		if stopped {
-			var v *scripting.StateView
-			if v, nodeErr = scripting.StoredState(dir, node, time.Now()); nodeErr == nil {
+			var v *host.StateView
+			if v, nodeErr = host.StoredState(dir, node, time.Now()); nodeErr == nil {
 				pieces = v.Summaries()
 			}
 		} else {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/natives"
-	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/stdlib"
 )
 
@@ -140,7 +140,7 @@ func buildTransform(b *testing.B, block, attrs string, c *counter) func(*batch.M
 	if block == "" {
 		return func(m *batch.Metrics) error { return out.SendMetrics(b.Context(), m) }
 	}
-	scripted, err := scripting.NewCatalog(scripting.Options{Languages: languages(), Embedded: transformScripts, Modules: stdlib.Modules()})
+	scripted, err := registry.NewCatalog(registry.Options{Languages: languages(), Embedded: transformScripts, Modules: stdlib.Modules()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -84,7 +85,7 @@ func writeLuaTypes(t *terminal, home, scripts, out string) error {
 	}
 	var known []api.Script
 	for _, c := range catalogs {
-		for _, s := range scripting.Scripts(c) {
+		for _, s := range registry.Scripts(c) {
 			if s.Err != nil {
 				fmt.Fprintf(t.err, "%s is broken, its arguments are left out: %v\n", s.Name, s.Err)
 				continue

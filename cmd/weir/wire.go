@@ -11,8 +11,10 @@ import (
 	"github.com/weir-run/weir/engine/service/telemetry"
 	"github.com/weir-run/weir/natives"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/scripting/versions"
 	"github.com/weir-run/weir/scripts"
@@ -25,21 +27,21 @@ func languages() []scripting.Language { return []scripting.Language{lua.New(), j
 // scriptsUse is what a command does with scripts. The zero value looks at them.
 type scriptsUse struct {
 	log       *slog.Logger
-	checks    *scripting.Checks                         // nil: none beyond what loading a script needs
+	checks    *registry.Checks                          // nil: none beyond what loading a script needs
 	versions  *versions.Store                           // nil: there is no last good version
 	untested  bool                                      // every version may run
-	compilers *scripting.Compilers                      // nil: each folder has its own
+	compilers *registry.Compilers                       // nil: each folder has its own
 	lookupEnv func(name string) (value string, ok bool) // nil: os.LookupEnv
 }
 
 // options are what all folders of scripts have in common.
-func (u scriptsUse) options(dir string) scripting.Options {
+func (u scriptsUse) options(dir string) registry.Options {
 	langs := languages()
-	o := scripting.Options{
+	o := registry.Options{
 		Languages: langs,
 		UserDir:   dir,
 		Modules:   stdlib.Modules(),
-		Outside:   scripting.Outside{LookupEnv: u.lookupEnv},
+		Outside:   host.Outside{LookupEnv: u.lookupEnv},
 		Checks:    u.checks,
 		Compilers: u.compilers,
 		Logger:    u.log,
@@ -58,7 +60,7 @@ func (u scriptsUse) options(dir string) scripting.Options {
 func (u scriptsUse) imported(namespace, dir string) (component.Catalog, error) {
 	o := u.options(dir)
 	o.Namespace = namespace
-	return scripting.NewCatalog(o)
+	return registry.NewCatalog(o)
 }
 
 // catalogs say what a block name means: a native, or a script of the folder or
@@ -66,7 +68,7 @@ func (u scriptsUse) imported(namespace, dir string) (component.Catalog, error) {
 func (u scriptsUse) catalogs(scriptsDir string) ([]component.Catalog, error) {
 	o := u.options(scriptsDir)
 	o.Embedded = scripts.FS
-	scripted, err := scripting.NewCatalog(o)
+	scripted, err := registry.NewCatalog(o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,9 @@
 package api
 
-import "github.com/weir-run/weir/scripting"
+import (
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
+)
 
 // context is ctx. Functions that the component binds are those of
 // scripting.Host.Context; here are those that the language binds, as they
@@ -58,7 +61,7 @@ export default defineTransform({
 			},
 		},
 	})
-	t.host(t.Context, scripting.Context())
+	t.host(t.Context, host.Context())
 
 	t.Remembered.Doc = "ctx of the hooks whose answer is remembered: it has what cannot change the answer later."
 	t.Remembered.Fields = []scripting.Param{args}

@@ -8,6 +8,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
 )
 
 // Known is what a linter knows of a value that no one has made yet: what of the
@@ -229,7 +230,7 @@ func (r *Rules) Value(p *scripting.Param, name string) *Known {
 	case name == "ctx.state":
 		k := &Known{Object: p.Type, Name: name, What: "state", Where: "state", Fields: map[string]*Known{}}
 		for _, st := range r.Def.State {
-			t := scripting.StateType(st.Kind)
+			t := host.StateType(st.Kind)
 			k.Fields[st.Name] = &Known{Object: t, Name: t.Name}
 		}
 		return k

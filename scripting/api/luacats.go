@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
 )
 
 // Script is what an editor is told of one script.
@@ -146,7 +147,7 @@ func (w *luaTypes) scripts(scripts []Script) {
 		if len(s.Def.State) > 0 {
 			w.line("\n---The state of %s.\n---@class weir.state.%s", s.Name, s.Name)
 			for _, st := range s.Def.State {
-				w.line("---@field %s %s%s", st.Name, w.name(scripting.StateType(st.Kind)), space(oneLine(st.Doc)))
+				w.line("---@field %s %s%s", st.Name, w.name(host.StateType(st.Kind)), space(oneLine(st.Doc)))
 			}
 		}
 		w.line("\n---ctx of the hooks of %s: write ---@param ctx weir.ctx.%s above one.\n---@class weir.ctx.%s : weir.Context\n---@field args weir.args.%s", s.Name, s.Name, s.Name, s.Name)

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -51,12 +52,12 @@ func luaTypes(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, Modules: stdlib.Modules(), UserDir: dir})
+	c, err := registry.NewCatalog(registry.Options{Languages: []scripting.Language{lua.New()}, Modules: stdlib.Modules(), UserDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var scripts []api.Script
-	for _, s := range scripting.Scripts(c) {
+	for _, s := range registry.Scripts(c) {
 		if s.Err != nil {
 			t.Fatal(s.Err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
 )
 
 // Table is what a script sees. It is not written to.
@@ -65,7 +66,7 @@ var Get = sync.OnceValue(func() *Table {
 		State:      &scripting.ObjectType{Name: "state", Doc: "A kind of state, of weir.state."},
 		Definition: &scripting.ObjectType{Name: "definition", Doc: "What a script returns."},
 		Argument:   &scripting.ObjectType{Name: "argument type", Doc: "A type of weir.arg."},
-		Request:    scripting.Request(),
+		Request:    host.RequestType(),
 	}
 	t.labels()
 	t.series()

@@ -174,7 +174,7 @@ func (c *Client) once(req *http.Request, r *Request) (*Response, error) {
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: body, URL: grant.Shown(req.URL)}, nil
 }
 
-// readBody reads an answer of at most limit bytes, packed and unpacked.
+// host.ReadBody reads an answer of at most limit bytes, packed and unpacked.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	tooLarge := fmt.Errorf("%w: the answer has more than %d bytes, the limit is max_bytes", ErrTooLarge, limit)
 	if resp.ContentLength > limit {

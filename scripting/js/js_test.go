@@ -20,6 +20,8 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/js"
+	"github.com/weir-run/weir/scripting/node"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,7 +47,7 @@ func loadFile(t testing.TB, name, src string, files ...string) component.Registr
 	for i := 0; i+1 < len(files); i += 2 {
 		all[files[i]] = &fstest.MapFile{Data: []byte(files[i+1])}
 	}
-	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{js.New()}, Embedded: all, Modules: modules})
+	c, err := registry.NewCatalog(registry.Options{Languages: []scripting.Language{js.New()}, Embedded: all, Modules: modules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +174,7 @@ func failureOf(t testing.TB, src, attrs string, files ...string) *scripting.Erro
 	t.Helper()
 	f := build(t, src, attrs, files...)
 	var got *scripting.Error
-	ctx := scripting.Observe(context.Background(), func(e *scripting.Error) { got = e })
+	ctx := node.Observe(context.Background(), func(e *scripting.Error) { got = e })
 	if err := f.c.(flow.MetricsConsumer).ConsumeMetrics(ctx, parse(t, "a 1\n")); err != nil {
 		t.Fatalf("cannot send: %v", err)
 	}

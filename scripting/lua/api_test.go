@@ -8,6 +8,7 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 // TestBatchOperations runs the body of a metrics hook on a batch.
@@ -470,7 +471,7 @@ func TestRequireOfData(t *testing.T) {
 		"lib/data.json":     {Data: []byte(`{"name": "x", "empty": [], "none": null}`)},
 		"lib/sub/list.yaml": {Data: []byte("- one\n- a: 1\n")},
 	}
-	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, Embedded: files, Modules: modules})
+	c, err := registry.NewCatalog(registry.Options{Languages: []scripting.Language{lua.New()}, Embedded: files, Modules: modules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -478,7 +479,7 @@ func TestRequireOfData(t *testing.T) {
 		t.Error(r.Err)
 	}
 	files["lib/data.json"] = &fstest.MapFile{Data: []byte(`{`)}
-	if c, err = scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, Embedded: files, Modules: modules}); err != nil {
+	if c, err = registry.NewCatalog(registry.Options{Languages: []scripting.Language{lua.New()}, Embedded: files, Modules: modules}); err != nil {
 		t.Fatal(err)
 	}
 	if r, _ := c.Lookup("test.script"); r.Err == nil || !strings.Contains(r.Err.Error(), "embedded/lib/data.json: cannot read the data") {

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/node"
 )
 
 const cursorBatch = `
@@ -29,7 +30,7 @@ func outcome(t *testing.T, each string) string {
 	src := metrics("local list, n, keep = {}, 0, nil\n" + each + "\n for _, x in ipairs(list) do batch:set_label(x, 'seen') end")
 	fx := build(t, src, "")
 	var errs []string
-	ctx := scripting.Observe(t.Context(), func(e *scripting.Error) {
+	ctx := node.Observe(t.Context(), func(e *scripting.Error) {
 		errs = append(errs, fmt.Sprintf("%d %v %s %s", e.Line, e.Err, e.Record, e.Hint))
 	})
 	in, err := batch.ParseText(cursorBatch, batch.TextOptions{T: now})

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,7 +42,7 @@ func load(t testing.TB, src string, libs ...string) component.Registration {
 	for i := 0; i+1 < len(libs); i += 2 {
 		files["lib/"+libs[i]+".lua"] = &fstest.MapFile{Data: []byte(libs[i+1])}
 	}
-	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, Embedded: files, Modules: modules})
+	c, err := registry.NewCatalog(registry.Options{Languages: []scripting.Language{lua.New()}, Embedded: files, Modules: modules})
 	if err != nil {
 		t.Fatal(err)
 	}

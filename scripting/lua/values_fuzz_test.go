@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/hostiletest"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/node"
 )
 
 // hostileValues has the values and reads the cases.
@@ -52,7 +53,7 @@ func playValues(t testing.TB, fx *fixture, data []byte) error {
 	}
 	codes := strings.Trim(strings.ReplaceAll(fmt.Sprint(data[1:]), " ", ","), "[]")
 	var err error
-	ctx := scripting.Observe(context.Background(), func(e *scripting.Error) { err = e })
+	ctx := node.Observe(context.Background(), func(e *scripting.Error) { err = e })
 	switch data[0] % 4 {
 	case 0:
 		_ = fx.c.(flow.MetricsConsumer).ConsumeMetrics(ctx, parse(t, `a{job="x",codes="`+codes+"\"} 1 # {trace=\"t\"} 1\nb{job=\"y\"} 2\n"))

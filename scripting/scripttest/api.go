@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/node"
 )
 
 // api is what the test file of a session may call.
@@ -179,7 +180,7 @@ func (s *session) componentType() *scripting.ObjectType {
 				if err := s.usable(n); err != nil {
 					return nil, err
 				}
-				c, ok := n.comp.(*scripting.Component)
+				c, ok := n.comp.(*node.Component)
 				if !ok {
 					return nil, fmt.Errorf("%s has no state", n.name)
 				}

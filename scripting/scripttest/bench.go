@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/node"
 )
 
 // DefaultBenchTime is how long a benchmark is measured.
@@ -218,7 +219,7 @@ func (b *benchCase) batch(ses *session, limit time.Duration) (text string, err e
 // measure sends a batch of which nothing is kept. An error in the script is
 // one.
 func (n *testNode) measure(ctx context.Context, in input) (err error) {
-	ctx = scripting.Observe(ctx, n.failed)
+	ctx = node.Observe(ctx, n.failed)
 	if in.logs != nil {
 		err = n.in.ConsumeLogs(ctx, in.logs)
 	} else {

@@ -4,13 +4,14 @@ import (
 	"errors"
 
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
-// CheckTest returns what scripting.Checks.Test takes: it compiles the test file
+// CheckTest returns what registry.Checks.Test takes: it compiles the test file
 // of a script and looks at it, and runs nothing. warn is told of what need not
 // be a mistake.
-func CheckTest(langs []scripting.Language, modules []*scripting.Module, warn func(*scripting.Error)) func(scripting.Tested) error {
-	return func(t scripting.Tested) error {
+func CheckTest(langs []scripting.Language, modules []*scripting.Module, warn func(*scripting.Error)) func(registry.Tested) error {
+	return func(t registry.Tested) error {
 		s := &suite{folder: t.Folder, langs: langs, modules: modules}
 		l, _, _ := s.parts(t.Test.Path)
 		return s.lint(l, t.Test, warn)
@@ -43,7 +44,7 @@ func (s *suite) lint(l scripting.Language, f scripting.File, warn func(*scriptin
 // config, and returns how many there are. The error joins what is wrong.
 func Check(o Options) (n int, err error) {
 	if o.Checks == nil {
-		o.Checks = &scripting.Checks{}
+		o.Checks = &registry.Checks{}
 	}
 	o.test = OnReload(o.Languages, o.Modules) // as weir run has it, so that versions have the same ID
 	targets, err := find(o)

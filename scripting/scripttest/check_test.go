@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 )
 
@@ -51,18 +52,18 @@ func TestCheck(t *testing.T) {
 func TestCheckTest(t *testing.T) {
 	dir := t.TempDir()
 	langs := options().Languages
-	c, err := scripting.NewCatalog(scripting.Options{Languages: langs, UserDir: dir, Modules: options().Modules})
+	c, err := registry.NewCatalog(registry.Options{Languages: langs, UserDir: dir, Modules: options().Modules})
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, ok := scripting.FolderOf(c)
+	folder, ok := registry.FolderOf(c)
 	if !ok {
 		t.Fatal("the catalog has no folder")
 	}
 	f := func(name, text, want string) {
 		t.Helper()
 		check := scripttest.CheckTest(langs, options().Modules, nil)
-		err := check(scripting.Tested{Folder: folder, Test: scripting.File{Name: name, Path: filepath.Join(dir, name), Text: text}})
+		err := check(registry.Tested{Folder: folder, Test: scripting.File{Name: name, Path: filepath.Join(dir, name), Text: text}})
 		got := ""
 		if err != nil {
 			got = err.Error()

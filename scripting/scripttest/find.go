@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 // defaultDir is the folder of scripts of who names none.
@@ -153,14 +154,14 @@ func folderOf(dir, path string, isDir bool) (string, error) {
 
 func newSuite(o Options, dir string, probe *scripting.Probe) (*suite, error) {
 	s := &suite{langs: o.Languages, modules: o.Modules, match: o.Match, limit: cmp.Or(o.Limit, DefaultLimit), update: o.Update, chaos: o.Chaos, seed: o.Seed, probe: probe}
-	c, err := scripting.NewCatalog(scripting.Options{
+	c, err := registry.NewCatalog(registry.Options{
 		Languages: o.Languages, Modules: o.Modules, Embedded: o.Embedded, UserDir: dir, Probe: s.probe, Checks: o.Checks,
 		Test: o.test, Versions: o.Versions,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.folder, _ = scripting.FolderOf(c)
+	s.folder, _ = registry.FolderOf(c)
 	return s, nil
 }
 
@@ -170,7 +171,7 @@ func listFiles(dir string) (out []string, err error) {
 	if _, err := files.Stat(dir); err != nil {
 		return nil, fmt.Errorf("cannot look for tests: %w", err)
 	}
-	found, err := scripting.Walk(dir, "")
+	found, err := registry.Walk(dir, "")
 	if err != nil {
 		return nil, fmt.Errorf("cannot look for tests in %s: %w", dir, err)
 	}
@@ -242,7 +243,7 @@ func (s *suite) add(out *[]target, seen map[string]int, path string, named bool)
 	if !named {
 		return nil
 	}
-	for _, p := range scripting.TestFiles(base, s.langs) {
+	for _, p := range registry.TestFiles(base, s.langs) {
 		if _, err := files.Stat(p); err == nil {
 			if err := s.add(out, seen, p, false); err != nil {
 				return err
@@ -285,7 +286,7 @@ func (s *suite) read(path string) (scripting.File, error) {
 	}
 	text, err := files.ReadIn(s.folder.Dir, filepath.ToSlash(rel), scripting.MaxFileSize)
 	if err != nil {
-		return f, scripting.ReadError(f.Name, err)
+		return f, registry.ReadError(f.Name, err)
 	}
 	f.Text = string(text)
 	return f, nil

@@ -13,13 +13,14 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/stdlib"
 )
 
 // gate returns what tests a saved script, and a function that makes one of a
 // test file's text.
-func gate(t testing.TB) (func(context.Context, scripting.Tested) error, func(test string) scripting.Tested) {
+func gate(t testing.TB) (func(context.Context, registry.Tested) error, func(test string) registry.Tested) {
 	t.Helper()
 	langs := []scripting.Language{lua.New()}
 	dir := t.TempDir()
@@ -31,13 +32,13 @@ func gate(t testing.TB) (func(context.Context, scripting.Tested) error, func(tes
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c, err := scripting.NewCatalog(scripting.Options{Languages: langs, UserDir: dir, Modules: stdlib.Modules()})
+	c, err := registry.NewCatalog(registry.Options{Languages: langs, UserDir: dir, Modules: stdlib.Modules()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, _ := scripting.FolderOf(c)
-	return scripttest.OnReload(langs, stdlib.Modules()), func(test string) scripting.Tested {
-		return scripting.Tested{
+	folder, _ := registry.FolderOf(c)
+	return scripttest.OnReload(langs, stdlib.Modules()), func(test string) registry.Tested {
+		return registry.Tested{
 			Script: scripting.File{Name: "a/work.lua", Path: path, Text: text},
 			Test:   scripting.File{Name: "a/work_test.lua", Path: filepath.Join(dir, "a", "work_test.lua"), Text: test},
 			Folder: folder,

@@ -18,6 +18,8 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/egress"
+	"github.com/weir-run/weir/scripting/host"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 // mocks are what stands for the world outside: what a test says is there, and
@@ -139,7 +141,7 @@ func (m *mocks) find(kind string, keys ...string) *reply {
 // catalog returns the catalog of a folder whose components meet the mocks. With
 // granted they are granted all that they need.
 func (m *mocks) catalog(c component.Catalog, granted bool) component.Catalog {
-	return scripting.WithOutside(c, scripting.Outside{
+	return registry.WithOutside(c, host.Outside{
 		HTTP: m, LookupEnv: m.lookupEnv, ReadFile: m.readFile, Exec: m.exec, GrantAll: granted, Manual: true,
 	})
 }

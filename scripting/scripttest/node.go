@@ -17,6 +17,7 @@ import (
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/node"
 )
 
 // began is what the clock of every component shows first.
@@ -110,7 +111,7 @@ func (c testClock) Sleep(ctx context.Context, d time.Duration) error {
 
 // run calls Run until stop.
 func (n *testNode) run(c component.Component) {
-	ctx, cancel := context.WithCancel(scripting.Observe(context.Background(), n.failed))
+	ctx, cancel := context.WithCancel(node.Observe(context.Background(), n.failed))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -152,7 +153,7 @@ func (n *testNode) reload(ctx context.Context) error {
 // awaitIdle waits until all that is due has been done, and returns when the next
 // timer rings; zero for never.
 func (n *testNode) awaitIdle(ctx context.Context) (next time.Time, err error) {
-	c, ok := n.comp.(*scripting.Component)
+	c, ok := n.comp.(*node.Component)
 	if !ok {
 		return next, nil // nothing in it goes on by itself
 	}

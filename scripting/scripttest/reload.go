@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 // reloadLimit is what all tests of a script may take together when it starts or
@@ -21,12 +22,12 @@ const (
 	maxReason = 20
 )
 
-// OnReload returns what scripting.Options.Test takes: it runs the test file
+// OnReload returns what registry.Options.Test takes: it runs the test file
 // and the examples of a script, and its error names what failed.
 //
 // The tests end with their context, whose cause is then a part of the error.
-func OnReload(langs []scripting.Language, modules []*scripting.Module) func(context.Context, scripting.Tested) error {
-	return func(ctx context.Context, t scripting.Tested) error {
+func OnReload(langs []scripting.Language, modules []*scripting.Module) func(context.Context, registry.Tested) error {
+	return func(ctx context.Context, t registry.Tested) error {
 		left := reloadLimit
 		s := &suite{folder: t.Folder, langs: langs, modules: modules, limit: reloadTest, left: &left}
 		target := target{suite: s, script: t.Script, test: t.Test}

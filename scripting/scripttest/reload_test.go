@@ -10,8 +10,10 @@ import (
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/block"
 	"github.com/weir-run/weir/scripting/js"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/scripttest"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -22,7 +24,7 @@ type saved struct {
 	catalog component.Catalog
 	dir     string
 	running component.Component
-	script  scripting.ScriptBlock
+	script  block.Script
 }
 
 const tested = "acme.http.mark"
@@ -31,7 +33,7 @@ func newSaved(t *testing.T) *saved {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "scripts")
 	langs := []scripting.Language{lua.New(), js.New()}
-	c, err := scripting.NewCatalog(scripting.Options{
+	c, err := registry.NewCatalog(registry.Options{
 		Languages: langs, UserDir: dir, Namespace: "acme", Modules: stdlib.Modules(), Test: scripttest.OnReload(langs, stdlib.Modules()),
 	})
 	if err != nil {
@@ -134,10 +136,10 @@ func TestOnReload(t *testing.T) {
 	}
 	s.write("http/mark.lua", mark("c", "wrong"))
 	s.reload("") // without a test file examples are docs
-	s.script.OnReload = scripting.OnReloadTest
+	s.script.OnReload = block.OnReloadTest
 	s.write("http/mark.lua", mark("d", "wrong"))
 	s.reload(`mark.lua:6: test "acme.http.mark example in line 3" failed`)
-	s.script.OnReload = scripting.OnReloadSwap
+	s.script.OnReload = block.OnReloadSwap
 	s.write("http/mark_test.lua", "it(")
 	s.reload("")
 }
@@ -152,7 +154,7 @@ func TestOnReloadTakesTooLong(t *testing.T) {
 }
 
 // setScript sets the block script of a scripted component's arguments.
-func setScript(args any, b scripting.ScriptBlock) {
+func setScript(args any, b block.Script) {
 	reflect.ValueOf(args).Elem().FieldByName("Script").Set(reflect.ValueOf(b))
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
+	"github.com/weir-run/weir/scripting/node"
 )
 
 // clientAddress is who asks in tests, unless they say.
@@ -79,7 +81,7 @@ var answerType = &scripting.ObjectType{
 		case "sent":
 			return &scripting.Object{Type: batchType, Data: a.sent}
 		}
-		return scripting.HeaderMap(a.header)
+		return host.HeaderMap(a.header)
 	},
 	String: func(data any) string { return fmt.Sprintf("answer(%d)", data.(*answered).status) },
 }
@@ -95,7 +97,7 @@ func stringOf(q *scripting.Map, name string) string {
 func (n *testNode) request(ctx context.Context, q *scripting.Map, body string, isJSON bool) (*answered, error) {
 	text := func(name string) string { return stringOf(q, name) }
 	method := cmp.Or(text("method"), map[bool]string{true: http.MethodGet, false: http.MethodPost}[body == ""])
-	r, err := http.NewRequestWithContext(scripting.Observe(ctx, n.failed), method, "http://weir.test"+text("path"), strings.NewReader(body))
+	r, err := http.NewRequestWithContext(node.Observe(ctx, n.failed), method, "http://weir.test"+text("path"), strings.NewReader(body))
 	if err != nil || !strings.HasPrefix(text("path"), "/") {
 		return nil, fmt.Errorf(`cannot make this request: the method must be one such as POST, the path begin with "/", not %q`, text("path"))
 	}

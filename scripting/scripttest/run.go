@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/scripting/versions"
 )
 
@@ -61,12 +62,12 @@ type Options struct {
 	// nil: none.
 	Skip func(name string) bool
 	// Checks are for Check; Run leaves them out.
-	Checks *scripting.Checks
+	Checks *registry.Checks
 	// Versions tells Check which scripts failed their tests where they run; nil:
 	// nothing does. Run leaves it out.
 	Versions *versions.Store
-	// test is what scripting.Options.Test takes, of Check.
-	test func(context.Context, scripting.Tested) error
+	// test is what registry.Options.Test takes, of Check.
+	test func(context.Context, registry.Tested) error
 	// Each is told of every file when it is done, in order; nil: nobody.
 	Each func(File)
 }
@@ -256,7 +257,7 @@ func (t target) run(ctx context.Context, skip func(string) bool, out chan<- resu
 
 // suite is what all tests of one folder share.
 type suite struct {
-	folder  scripting.Folder
+	folder  registry.Folder
 	langs   []scripting.Language
 	modules []*scripting.Module
 	match   *regexp.Regexp

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir/engine/config"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 // session is one test file in one VM: what describe and it said, and what runs
@@ -18,7 +19,7 @@ import (
 type session struct {
 	// ctx is of the run. It is stored because VMs call the test API without a context.
 	ctx    context.Context
-	folder scripting.Folder
+	folder registry.Folder
 	langs  []scripting.Language
 	file   scripting.File
 	vm     scripting.TestVM

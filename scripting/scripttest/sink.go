@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/node"
 )
 
 // Sinks under test. They have no journal: what a test sends is handed to send at
@@ -17,7 +18,7 @@ import (
 // waiting is a batch that is to be sent, again if it was.
 type waiting struct {
 	in      input
-	before  *scripting.Undelivered // the last attempt; nil: there was none
+	before  *node.Undelivered // the last attempt; nil: there was none
 	due     time.Time
 	backoff time.Duration
 }
@@ -60,7 +61,7 @@ func (d *delivery) waits(ws []*waiting, now time.Time) {
 func (n *testNode) sendInput(ctx context.Context, in input) error {
 	if n.sends != 0 {
 		// Of what is held the test sees the error, and that nothing came.
-		if err := n.consume(scripting.Observe(ctx, n.failed), in); err != nil && !errors.Is(err, scripting.ErrHeld) {
+		if err := n.consume(node.Observe(ctx, n.failed), in); err != nil && !errors.Is(err, node.ErrHeld) {
 			return fmt.Errorf("%s did not take the batch: %w", n.name, err)
 		}
 		return nil
@@ -90,7 +91,7 @@ func (n *testNode) nextSend() time.Time {
 // deliver sends what waits in a sink and is due, or with all what is not, until
 // something is to wait.
 func (n *testNode) deliver(ctx context.Context, all bool) error {
-	ctx = scripting.Observe(ctx, n.failed)
+	ctx = node.Observe(ctx, n.failed)
 	for len(n.waiting) > 0 {
 		w := n.waiting[0]
 		if w.due.After(n.clock.Now()) && !all {
@@ -111,11 +112,11 @@ func (n *testNode) deliver(ctx context.Context, all bool) error {
 // attempt sends a batch once, and says whether it is to be sent again.
 func (n *testNode) attempt(ctx context.Context, w *waiting) (again bool, err error) {
 	if w.before != nil {
-		ctx = scripting.Again(ctx, w.before)
+		ctx = node.Again(ctx, w.before)
 	}
 	d, dropped := &n.delivery, n.dropped()["script"]
 	err = n.consume(ctx, w.in)
-	u, ok := errors.AsType[*scripting.Undelivered](err)
+	u, ok := errors.AsType[*node.Undelivered](err)
 	switch {
 	case err != nil && !ok:
 		return false, fmt.Errorf("%s did not take the batch: %w", n.name, err)

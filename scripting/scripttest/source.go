@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/node"
 )
 
 // Sources under test. Nothing of them happens by itself: a test polls them, or
@@ -19,12 +20,12 @@ import (
 
 // poll polls a source once.
 func (n *testNode) poll(ctx context.Context) (*output, error) {
-	c, ok := n.comp.(*scripting.Component)
+	c, ok := n.comp.(*node.Component)
 	if !ok {
 		return nil, fmt.Errorf("cannot poll %s: it is no scripted source", n.name)
 	}
 	before := n.begin()
-	if err := c.Poll(scripting.Observe(ctx, n.failed)); err != nil {
+	if err := c.Poll(node.Observe(ctx, n.failed)); err != nil {
 		return nil, err
 	}
 	if _, err := n.awaitIdle(ctx); err != nil {
@@ -44,7 +45,7 @@ func (n *testNode) export(v any) {
 func (n *testNode) exported(name string) (scripting.Value, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c, ok := n.comp.(*scripting.Component)
+	c, ok := n.comp.(*node.Component)
 	if !ok || !slices.ContainsFunc(c.Definition().Exports, func(a *scripting.Arg) bool { return a.Name == name }) {
 		return nil, fmt.Errorf("%s has no export %q", n.name, name)
 	}

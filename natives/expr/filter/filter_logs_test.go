@@ -20,6 +20,7 @@ import (
 	"github.com/weir-run/weir/natives/expr/internal/clause"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 func parseLines(t testing.TB, text string) *batch.Logs {
@@ -241,7 +242,7 @@ return weir.transform {
 	logs = function(batch, ctx) batch:` + kind + `_where(ctx.args.clause) end,
 }`)}
 	}
-	c, err := scripting.NewCatalog(scripting.Options{Languages: []scripting.Language{lua.New()}, Embedded: files})
+	c, err := registry.NewCatalog(registry.Options{Languages: []scripting.Language{lua.New()}, Embedded: files})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weir-run/weir/engine/flow/flowtest"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/lua"
+	"github.com/weir-run/weir/scripting/registry"
 )
 
 // Script is a transform that does nothing.
@@ -68,7 +69,7 @@ func (f Folder) Catalog(embedded map[string]string) component.Catalog {
 	for path, text := range embedded {
 		files[path] = &fstest.MapFile{Data: []byte(text)}
 	}
-	c, err := scripting.NewCatalog(scripting.Options{
+	c, err := registry.NewCatalog(registry.Options{
 		Languages: []scripting.Language{lua.New(), Other{lua.New()}}, UserDir: f.Dir, Embedded: files,
 	})
 	if err != nil {

@@ -1,0 +1,252 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir/engine/httpclient"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/block"
+	"github.com/weir-run/weir/scripting/egress"
+	"github.com/weir-run/weir/scripting/grant"
+)
+
+// Outside is what scripts reach beyond weir. A field that is nil is the real
+// thing, but for LookupEnv, without which no variable is set: the process's
+// environment is that of its main package. All of it is safe for concurrent use.
+type Outside struct {
+	// HTTP answers requests instead of the network.
+	HTTP http.RoundTripper
+	// LookupEnv returns an environment variable.
+	LookupEnv func(name string) (value string, ok bool)
+	// ReadFile returns what is in a file, an absolute path, of at most limit
+	// bytes: more is an error that wraps egress.ErrTooLarge.
+	ReadFile func(path string, limit int64) ([]byte, error)
+	// Exec runs a program.
+	Exec func(ctx context.Context, c egress.Command) (egress.CommandResult, error)
+	// GrantAll grants what scripts need without their blocks saying so: for
+	// tests, where the rest is no real thing.
+	GrantAll bool
+	// Manual holds back what would happen by itself: a source is first polled when
+	// its interval has passed, unless by Component.Poll.
+	Manual bool
+}
+
+// Access is what one instance of a node may reach: what its script needs and
+// its block grants.
+type Access struct {
+	name     string // of the component, for messages
+	needs    scripting.Needs
+	grants   grant.Set
+	modules  []*scripting.Module
+	outcomes *Outcomes // nil: nobody counts
+	outside  Outside
+	env      map[string]string
+	http     *egress.Client // nil: not needed
+	commands []grant.Command
+	storage  string // weir's storage directory, links resolved; "" for none
+
+	mu   sync.Mutex
+	seen map[reading][32]byte // files that setup has read: their content's hash
+}
+
+// AccessOptions are what NewAccess needs.
+type AccessOptions struct {
+	Name     string // of the component, for messages
+	Needs    scripting.Needs
+	Allow    *block.Allow // of the node
+	Client   httpclient.Arguments
+	Modules  []*scripting.Module // the standard library
+	Outside  Outside
+	Outcomes *Outcomes
+
+	UserAgent string
+	Storage   string // weir's storage directory; "" for none
+}
+
+// NewAccess returns what a node may reach. The error says what its block does not
+// grant.
+func NewAccess(o AccessOptions) (*Access, error) {
+	g, err := o.Allow.Grants()
+	if err != nil {
+		return nil, err
+	}
+	w := &Access{name: o.Name, needs: o.Needs, modules: o.Modules, outside: o.Outside, outcomes: o.Outcomes}
+	if o.Storage != "" {
+		w.storage = resolve(o.Storage)
+	}
+	if o.Outside.GrantAll {
+		g = grantAll(w.needs)
+	}
+	w.grants = g
+	if e := block.MissingError(o.Name, o.Allow, block.MissingGrants(w.needs, g)); e != nil {
+		return nil, fmt.Errorf("%w\n%s", e.Err, e.Detail)
+	}
+	w.env = map[string]string{}
+	for _, name := range w.needs.Env {
+		if w.outside.LookupEnv == nil {
+			break
+		}
+		if v, ok := w.outside.LookupEnv(name); ok {
+			w.env[name] = v
+		}
+	}
+	for _, c := range g.Commands {
+		if len(w.needs.Programs) == 0 || slices.ContainsFunc(w.needs.Programs, c.Is) {
+			w.commands = append(w.commands, c)
+		}
+	}
+	if w.needs.HTTP {
+		w.http, err = egress.New(egress.Options{
+			Granted: g.URLs, Needed: w.needs.URLs, Settings: o.Client,
+			UserAgent: o.UserAgent, Transport: w.outside.HTTP,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// grantAll grants what is needed.
+func grantAll(n scripting.Needs) (g grant.Set) {
+	if g.URLs = n.URLs; n.HTTP && len(g.URLs) == 0 {
+		for _, s := range []string{"http://*:*/*", "https://*:*/*"} {
+			u, err := grant.ParseURL(s)
+			if err != nil {
+				panic("BUG: " + err.Error())
+			}
+			g.URLs = append(g.URLs, u)
+		}
+	}
+	for _, name := range n.Env {
+		if p, err := grant.ParseEnv(name); err == nil {
+			g.Env = append(g.Env, p)
+		}
+	}
+	if g.Files = n.Files; n.Read && len(g.Files) == 0 {
+		g.AnyFile = true
+	}
+	g.AnyCommand = n.Exec && len(n.Programs) == 0
+	for _, name := range n.Programs {
+		if !strings.ContainsAny(name, `/\`) {
+			name = anyFolder + name
+		}
+		if p, err := grant.ParseCommand("'" + name + "'"); err == nil {
+			g.Commands = append(g.Commands, p)
+		}
+	}
+	return g
+}
+
+// anyFolder is where programs are that nobody runs.
+const anyFolder = "/usr/bin/"
+
+// Sourced are the files that can be watched, absolute, of those that may be
+// read. What the system makes when it is asked does not change by itself.
+func (w *Access) Sourced() (paths []string) {
+	if w.outside.ReadFile != nil || !w.needs.Read {
+		return nil
+	}
+	for _, p := range w.grants.Files {
+		path, ok := p.Watched()
+		if ok && !slices.ContainsFunc([]string{"/proc/", "/sys/", "/dev/"}, func(made string) bool { return strings.HasPrefix(path, made) }) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// Close lets go of connections.
+func (w *Access) Close() {
+	if w.http != nil {
+		w.http.Close()
+	}
+}
+
+// read reads a file that is granted.
+func (w *Access) read(path string, limit int64) ([]byte, error) {
+	granted := func(ps []grant.File) (dir, rel string, ok bool, err error) {
+		for _, p := range ps {
+			if dir, rel, ok, err = p.Match(path); ok || err != nil {
+				return dir, rel, ok, err
+			}
+		}
+		return "", "", false, nil
+	}
+	dir, rel, ok, err := granted(w.grants.Files)
+	if err != nil {
+		return nil, err
+	}
+	if !ok && !w.grants.AnyFile {
+		return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: script.allow.read does not grant it", path)}
+	}
+	if len(w.needs.Files) > 0 {
+		if _, _, ok, _ := granted(w.needs.Files); !ok {
+			return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: the script's needs.read does not name it", path)}
+		}
+	}
+	if w.outside.ReadFile != nil {
+		return w.outside.ReadFile(path, limit)
+	}
+	if w.stored(path) {
+		return nil, &egress.DeniedError{Err: fmt.Errorf("cannot read %q: it is in weir's storage directory", path)}
+	}
+	return egress.ReadFile(dir, rel, limit)
+}
+
+// stored reports whether a path leads into weir's storage directory, which no
+// grant opens: the token of the API is there, and the data of other nodes.
+func (w *Access) stored(path string) bool {
+	if w.storage == "" {
+		return false
+	}
+	rel, err := filepath.Rel(w.storage, resolve(path))
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// resolve follows the links in a path. If it does not exist, those of its folder
+// are followed.
+func resolve(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	return filepath.Clean(path)
+}
+
+// command finds the program that a script means by name, and checks its
+// arguments.
+func (w *Access) command(name string, args []string) (path string, err error) {
+	var meant []grant.Command
+	var paths []string
+	for _, c := range w.commands {
+		if c.Is(name) {
+			meant = append(meant, c)
+			paths = append(paths, c.Path())
+		}
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	switch {
+	case len(paths) == 0 && w.grants.AnyCommand:
+		if strings.ContainsAny(name, `/\`) {
+			return name, nil
+		}
+		return anyFolder + name, nil
+	case len(paths) == 0:
+		return "", &egress.DeniedError{Err: fmt.Errorf("cannot run %q: the script's needs.exec and script.allow.exec do not both name it", name)}
+	case len(paths) > 1:
+		return "", fmt.Errorf("cannot tell which %q to run: script.allow.exec grants %s; write the path", name, strings.Join(paths, " and "))
+	case !slices.ContainsFunc(meant, func(c grant.Command) bool { return c.MatchArgs(args) }):
+		return "", &egress.DeniedError{Err: fmt.Errorf("cannot run %s with these arguments: script.allow.exec grants others", paths[0])}
+	}
+	return paths[0], nil
+}

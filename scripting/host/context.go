@@ -1,0 +1,110 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"github.com/weir-run/weir/scripting"
+	"time"
+)
+
+// Context is what ctx has beside args, log, emit and what else a language binds
+// itself: the table that the manual and the editors' types are made from. Its
+// functions cannot be called.
+func Context() *scripting.Module { return NewContext(&Binding{}, nil, nil, nil) }
+
+// NewContext makes what ctx is for the scripts on one VM. Its functions are
+// about the call at hand. o says which things outside weir
+// a script may reach, def which functions belong to its kind; nil is all there is.
+func NewContext(h *Binding, slots []*StateSlot, o *Access, def *scripting.Definition) *scripting.Module {
+	m := &scripting.Module{
+		Name: "ctx",
+		Doc:  "What needs identity, a grant or a clock.",
+		Funcs: []scripting.Function{
+			nowFunc(h),
+			sleepFunc(h),
+			healthFunc(h),
+			retryFunc(h),
+			rejectFunc(h),
+			attemptFunc(h),
+			batchIDFunc(h),
+		},
+		Tables: []*scripting.Module{stateModule(h, slots)},
+	}
+	m.Tables = append(m.Tables, metricsTable(h))
+	addOutside(m, h, o)
+	addKind(m, h, def)
+	return m
+}
+
+// addKind adds to ctx what belongs to a kind of component, or all of it for the
+// manual, which has no definition.
+func addKind(m *scripting.Module, h *Binding, def *scripting.Definition) {
+	why := map[string]string{} // it is not there
+	add := func(f scripting.Function, has bool, what string) {
+		if def == nil || has {
+			m.Funcs = append(m.Funcs, f)
+		} else {
+			why[f.Name] = "cannot use ctx." + f.Name + ": " + what
+		}
+	}
+	kind := scripting.Transform
+	if def != nil {
+		kind = def.Kind
+	}
+	what := "the definition declares no exports; write exports = { targets = weir.arg.targets {} }"
+	if kind != scripting.Source {
+		what = fmt.Sprintf("it is for weir.source, a %s exports its receiver alone", kind)
+	}
+	add(exportFunc(h), kind == scripting.Source && len(def.Exports) > 0, what)
+	what = "it is for the hook run; what others emit is sent when they return"
+	if kind != scripting.Source {
+		what = "it is for the hook run of weir.source"
+	}
+	add(flushFunc(h), kind == scripting.Source && def.Run, what)
+	outside := m.Absent
+	m.Absent = func(name string) string {
+		if w, ok := why[name]; ok {
+			return w
+		}
+		return outside(name)
+	}
+}
+
+func sleepFunc(h *Binding) scripting.Function {
+	return scripting.Function{
+		Name:   "sleep",
+		Doc:    "Waits. The batch at hand, and with it its source, waits as well; the script's time limit does not run. In run it waits as long as it is told to.",
+		Params: []scripting.Param{{Name: "seconds", Kind: scripting.KindNumber, Doc: "How long."}},
+		Result: scripting.Result{Fails: true, Doc: "Nothing; an error when script.limits.wait is shorter or weir stops."},
+		Waits:  true,
+		Uses: []scripting.Use{{
+			Lua: `assert(ctx.sleep(0) == nil)`, JS: `await ctx.sleep(0);`, Input: "a 1\n", Output: "a 1\n",
+		}},
+		Fn: func(args []scripting.Value) (scripting.Value, error) {
+			d := args[0].(float64)
+			if !(d >= 0 && d < 1e6) {
+				return nil, fmt.Errorf("cannot sleep %v seconds", d)
+			}
+			long := time.Duration(d * float64(time.Second))
+			if sleep := h.Call().Sleep; sleep != nil { // nobody waits for it
+				return nil, sleep(long)
+			}
+			return h.Wait(func(ctx context.Context) (scripting.Value, error) { return nil, h.Sleep(ctx, long) })
+		},
+	}
+}
+
+func nowFunc(h *Binding) scripting.Function {
+	return scripting.Function{
+		Name:   "now",
+		Doc:    "The time of the call: it stands still while a hook runs.",
+		Result: scripting.Result{Kind: scripting.KindInt, Doc: "Unix milliseconds, as a record's time."},
+		Uses: []scripting.Use{{
+			Lua:    `for r in batch:records() do r.value = ctx.now() end`,
+			JS:     `for (const r of batch) r.value = ctx.now();`,
+			Test:   `assert.equals(t:now(), t:metrics("a 1"):value("a"))`,
+			TestJS: `expect(t.metrics("a 1").value("a")).toBe(t.now());`,
+		}},
+		Fn: func([]scripting.Value) (scripting.Value, error) { return h.Call().Now.UnixMilli(), nil },
+	}
+}

@@ -1,0 +1,298 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/server"
+	"github.com/weir-run/weir/engine/view"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/block"
+	"github.com/weir-run/weir/scripting/host"
+	"github.com/weir-run/weir/scripting/quarantine"
+)
+
+// sweepInterval is how often what was remembered of released series is
+// forgotten.
+const sweepInterval = time.Minute
+
+// Component is one instance of a scripted node: a version of the script with
+// one set of arguments. A change of either makes a new one, which takes over
+// the memory of the one before; calls in flight finish on the old one.
+type Component struct {
+	script   *Script
+	opts     component.Options
+	block    block.Script
+	mem      *memory
+	instance *instance
+	report   *reporter
+	health   *healths
+
+	kind      kind
+	admission admission
+	router    router
+	timers    timers
+
+	pools    pools
+	sharding *sharding // nil: batches are not split
+
+	state      *nodeState        // nil: the node has never had any
+	slots      []*host.StateSlot // ctx.state
+	stateLater bool              // it is on disk, and taken by Run
+
+	holding  holding
+	progress *progress
+	trust    trust
+
+	idle chan struct{} // closed when the kind's work has returned
+
+	args     any // as Build got them
+	argsHash string
+	world    *host.Access
+}
+
+var (
+	_ component.Sourced    = (*Component)(nil)
+	_ component.Component  = (*Component)(nil)
+	_ component.Updater    = (*Component)(nil)
+	_ component.Debugger   = (*Component)(nil)
+	_ component.Queuer     = (*Component)(nil)
+	_ flow.MetricsConsumer = (*Component)(nil)
+	_ flow.LogsConsumer    = (*Component)(nil)
+)
+
+// New builds an instance. It takes over the memory of previous, if that is a
+// Component.
+func New(s *Script, o component.Options, args any, previous component.Component) (*Component, error) {
+	a := block.ArgumentsOf(s.Definition, args)
+	c := &Component{
+		script: s, opts: o, block: a.Script, args: args, health: &healths{report: o.Health},
+		progress: newProgress(), idle: make(chan struct{}),
+	}
+	if p, ok := previous.(*Component); ok {
+		c.mem = p.mem
+	} else {
+		c.mem = newMemory()
+		c.mem.quarantine = newQuarantined(o)
+	}
+	c.admission = newAdmission(o.ID, c.mem.newest)
+	if s.Definition.Setup || s.Definition.Kind == scripting.Source || previous != nil && a.Script.Concurrency.Exclusive() {
+		c.admission.wait()
+	}
+	if err := a.Script.CheckState(s.Name, s.Definition); err != nil {
+		return nil, err
+	}
+	c.prepareState()
+	exprs := scripting.ExprValues(s.Definition.Args, a.Values)
+	if err := scripting.CheckExprs(s.Program, exprs); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.world, err = c.openWorld(); err != nil {
+		return nil, err
+	}
+	c.argsHash = hashArgs(a.Values)
+	if s.Definition.Kind == scripting.Sink {
+		c.mem.openOutbox(o)
+	}
+	c.instance = c.mem.next(view.Options{Args: exprs, Outputs: len(s.Definition.Outputs), MaxMade: int64(a.Script.Limits.Output)})
+	o.Health = func(h component.Health) {
+		if h.Reason != "" {
+			c.opts.Health(h)
+			return
+		}
+		c.health.set(aspectErrors, h)
+	}
+	c.report = newReporter(o, s.Name, c.mem.metrics)
+	c.report.says = onErrorSays[a.Script.OnError]
+	c.openPools(func() (*worker, error) { return c.newWorker(a.Values) })
+	// The first VM shows whether there can be any.
+	w, err := c.pools.shared.get(context.Background()) // a free slot is sure, nothing waits
+	if err != nil {
+		return nil, err
+	}
+	c.pools.put(w)
+	c.mem.metrics.hooks(s.Definition)
+	if err := c.mem.register(o.Registerer, s.Definition, a.Script.OnError); err != nil {
+		return nil, err
+	}
+	if !c.stateLater {
+		// Nobody can give up a build: what migrate waits for is bounded.
+		if err := c.takeState(context.Background()); err != nil {
+			return nil, err
+		}
+	}
+	c.openRouter(a.Receivers)
+	c.timers.c = c
+	for _, e := range s.Definition.Every {
+		c.timers.add(beat{key: e.Key, interval: e.Interval, hook: scripting.Hook{Name: "every", Key: e.Key}})
+	}
+	switch s.Definition.Kind {
+	case scripting.Source:
+		c.kind, err = newSource(c, a)
+	case scripting.Sink:
+		c.kind = newSink(c, a, previous)
+	default:
+		c.kind = newTransform(c)
+	}
+	return c, err
+}
+
+// newWorker makes a VM, whose ctx is about the worker's call at hand.
+func (c *Component) newWorker(args map[string]any) (w *worker, err error) {
+	w = newWorker()
+	w.vm, err = c.script.Program.NewVM(scripting.Host{Args: args, Log: c.report.log, Context: host.NewContext(c.host(w), c.slots, c.world, c.script.Definition)})
+	return w, err
+}
+
+// Update asks for a new instance: what was remembered of series depends on
+// the arguments. With the same ones, a file that may be read has changed: that
+// is of matter if setup has read it, all else reads it again anyway.
+func (c *Component) Update(args any) error {
+	if args == c.args && !c.world.Changed() {
+		return c.mem.listener.update(c)
+	}
+	return component.ErrRebuild
+}
+
+// Sourced returns the files that the script may read, and the certificates of
+// the node's own address.
+func (c *Component) Sourced() []string {
+	files := c.world.Sourced()
+	if a := c.ownAddress(); a != nil {
+		files = append(files, a.Files()...)
+	}
+	return files
+}
+
+// ownAddress returns the settings of the node's own address, nil if it has none.
+func (c *Component) ownAddress() *server.Arguments {
+	if s, ok := c.kind.(*source); ok {
+		return s.listen
+	}
+	return nil
+}
+
+// Run sets up, runs timers and sweeps until ctx ends, and tears down.
+func (c *Component) Run(ctx context.Context) error {
+	before := c.mem.beginRun(c)
+	if c.block.OnError.Stores() {
+		c.mem.quarantine.store.Configure(quarantine.Limits{MaxSize: int64(c.block.Quarantine.MaxSize), MaxAge: c.block.Quarantine.MaxAge})
+	}
+	defer func() { c.mem.retire(c.instance, errors.Is(context.Cause(ctx), component.ErrReplaced)) }()
+	c.mem.listener.addComponent(c)
+	defer c.mem.listener.removeComponent(ctx, c)
+	defer c.world.Close()
+	c.report.forgetIdleSources() // reports healthy
+	defer c.kind.begin(ctx)()
+	life, end := context.WithCancel(ctx)
+	defer end()
+	opened := false
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if opened = c.open(life, before); opened {
+			wg.Go(func() { c.state.maintain(ctx, c.opts.Clock) })
+			if c.alone(life, before) {
+				c.kind.work(life, ctx)
+			}
+		}
+	})
+	wg.Go(func() {
+		select {
+		case <-c.admission.replaced:
+			end()
+		case <-life.Done():
+		}
+	})
+	c.sweepPeriodically(ctx)
+	if !errors.Is(context.Cause(ctx), component.ErrReplaced) {
+		close(c.admission.stopped)
+	}
+	wg.Wait()
+	close(c.idle)
+	c.kind.finish(ctx)
+	if c.script.Definition.Teardown && opened {
+		c.tearDown(ctx)
+	}
+	return nil
+}
+
+// sweepPeriodically forgets what is no longer needed until ctx ends.
+func (c *Component) sweepPeriodically(ctx context.Context) {
+	t := c.opts.Clock.NewTimer(sweepInterval)
+	defer t.Stop()
+	end := c.opts.Clock.NewTimer(flow.EndAfter)
+	defer end.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-end.C():
+			c.mem.exits.EndLeaving(ctx)
+		case <-t.C():
+			c.mem.sweep(c.instance)
+			c.state.expire(c.opts.Clock.Now())
+			c.mem.quarantine.store.Sweep()
+			c.report.forgetIdleSources()
+			c.pools.shrink()
+			if c.sharding != nil {
+				c.sharding.known.Sweep()
+			}
+			t.Reset(sweepInterval)
+		}
+	}
+}
+
+// ConsumeMetrics returns nil once b is accepted: by all receivers, or in the journal
+// of a sink.
+func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	return c.kind.accept(ctx, payload{metrics: b})
+}
+
+// ConsumeLogs is ConsumeMetrics for log lines.
+func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	return c.kind.accept(ctx, payload{logs: b})
+}
+
+// Backlog returns what waits in the journal of a sink, and what is in quarantine.
+func (c *Component) Backlog() (b component.Backlog) {
+	if s, ok := c.kind.(*sink); ok && c.opts.StoragePath != "" {
+		st := c.mem.sent.updateStats()
+		b = component.Backlog{Journal: true, Samples: st.Samples.Waiting, Lines: st.Lines.Waiting, Patience: s.settings.MaxWait}
+	}
+	if q := c.mem.quarantine; q != nil {
+		b.Quarantined = q.store.Records()
+	}
+	return b
+}
+
+// DebugInfo tells what runs.
+func (c *Component) DebugInfo() any {
+	sink, _ := c.kind.(*sink)
+	return struct {
+		File       string `json:"file"`
+		Generation uint64 `json:"generation"`
+		VMs        int64  `json:"vms"`
+		Listening  string `json:"listening,omitempty"` // address of its own
+
+		Timers []timerSummary      `json:"timers,omitempty"`
+		State  []host.StateSummary `json:"state,omitempty"`
+		Sink   *sinkInfo           `json:"sink,omitempty"`
+		Error  *scripting.Error    `json:"error,omitempty"` // the last one since all was well
+	}{c.script.File.Name, c.instance.number, c.pools.count(), c.mem.listener.address(), c.timers.summaries(), c.stateSummaries(), sink.debug(), c.report.lastError()}
+}
+
+// String names the component for messages.
+func (c *Component) String() string { return fmt.Sprintf("%s (%s)", c.opts.ID, c.script.File.Name) }

@@ -1,0 +1,72 @@
+package node
+
+import (
+	"github.com/weir-run/weir/scripting/block"
+	"hash/maphash"
+)
+
+// pools are the VMs of an instance.
+type pools struct {
+	shared *pool   // for all that may run on any VM
+	shards []*pool // of mode partition: one VM each
+	all    []*pool
+	vms    func(n int64) // told how many there are
+	broken func()        // told of a VM that was discarded
+}
+
+// openPools makes the pools of the block's mode, and says how batches are split.
+func (c *Component) openPools(newWorker func() (*worker, error)) {
+	m := c.mem.metrics
+	p := pools{shared: newPool(workers(), maxWaiting, newWorker), vms: func(n int64) { m.vms.Set(float64(n)) }, broken: m.discarded.Inc}
+	switch c.block.Concurrency {
+	case block.ConcurrencySingle:
+		p.shared = newPool(1, 0, newWorker)
+	case block.ConcurrencyParallel:
+		c.sharding = &sharding{}
+	case block.ConcurrencyPartition:
+		c.sharding = &sharding{by: c.block.By, shards: workers(), seed: maphash.MakeSeed()}
+		for range workers() {
+			p.shards = append(p.shards, newPool(1, 0, newWorker))
+		}
+	}
+	p.all = append(p.shards, p.shared)
+	c.pools = p
+}
+
+// of returns the pool of a shard.
+func (ps *pools) of(shard int) *pool {
+	if ps.shards == nil {
+		return ps.shared
+	}
+	return ps.shards[shard%len(ps.shards)]
+}
+
+// add adds a pool of one VM that is lent for long.
+func (ps *pools) add() *pool {
+	p := newPool(1, 0, ps.shared.make)
+	ps.all = append(ps.all, p)
+	return p
+}
+
+// put gives a worker back to its pool.
+func (ps *pools) put(w *worker) {
+	if w.pool.put(w) {
+		ps.broken()
+	}
+	ps.vms(ps.count())
+}
+
+// count returns how many VMs there are.
+func (ps *pools) count() (n int64) {
+	for _, p := range ps.all {
+		n += p.count.Load()
+	}
+	return n
+}
+
+// shrink gives up VMs that stood in for waiting ones.
+func (ps *pools) shrink() {
+	for _, p := range ps.all {
+		p.shrink()
+	}
+}

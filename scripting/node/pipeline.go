@@ -1,0 +1,196 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/view"
+	"github.com/weir-run/weir/scripting"
+)
+
+// records is a batch of one signal.
+type records interface {
+	*batch.Metrics | *batch.Logs
+	Len() int
+}
+
+// A pipeline takes the batches of one signal from the gate of a node to the
+// receivers. These are its stages, in the order in which a batch passes them:
+//
+//	admit  (admit.go)  waits until setup has worked; if another instance has taken
+//	                   over, the batch goes to that one
+//	split  (split.go)  makes parts, in the modes parallel and partition
+//	run    (run.go)    lends a VM and calls the hooks, which edit a window
+//	apply  (apply.go)  makes batches of the edits, one for each set of outputs
+//	route  (route.go)  sends them to the receivers; the flow.Sender of a receiver
+//	                   tracks which series have become stale there
+//
+// The batch is acknowledged when consume returns nil: each receiver has accepted
+// its part. Parts of a batch, and halves of a batch that the script failed on
+// (retry.go), enter at the first stage, and nowhere else.
+type pipeline[B records] struct {
+	c      *Component
+	signal signal[B]
+}
+
+// signal is what the stages have to know about samples or about log lines.
+type signal[B records] interface {
+	// bit returns the signal.
+	bit() batch.Signals
+	// hooks reports which hooks the script has: one for labels, one for batches.
+	hooks(d *scripting.Definition) (labels, whole bool)
+	// remember returns what becomes of b if no hook has to be called.
+	remember(cache *view.Cache, b B) (view.Result[B], bool)
+	// split returns the parts of b, nil if it is not split.
+	split(s *sharding, b B) *split[B]
+	// slice returns rows of b, the first of which is row from.
+	slice(b B, rows *batch.Rows, from int) B
+	// join makes one batch of what became of the parts ins of b, and joinOther of
+	// what the script emitted of the other signal.
+	join(b B, ins, outs []B) B
+	joinOther(b B, set int, outs []result, joined *result)
+	// open puts the windows of a call over b.
+	open(k *call, b B)
+	// window returns the window of a worker over batches of the signal.
+	window(w *worker) window[B]
+	// runLabels calls the hook for labels with what is new, runBatch the one for
+	// batches.
+	runLabels(w *worker) error
+	runBatch(w *worker) error
+	// result returns a result that has nothing of the other signal, and output what
+	// a result has of this one.
+	result(out output[B]) result
+	output(r result) output[B]
+	// payload returns b as a batch of either signal.
+	payload(b B) payload
+}
+
+// outcome is what became of a batch, or of a part of one, in the hooks.
+type outcome struct {
+	out   result
+	ran   bool             // there was a VM to run on
+	first *scripting.Error // of the script; nil: there was none
+}
+
+// consume takes b through all stages.
+func (p *pipeline[B]) consume(ctx context.Context, b B) error {
+	c := p.c
+	c.instance.addCall()
+	defer c.instance.endCall()
+	t := c.newTerms(ctx)
+	o, err := p.process(ctx, b, t)
+	if held, ok := err.(*heldError); ok {
+		o.out, err = p.hold(ctx, b, t, held)
+	}
+	if err != nil {
+		if !errors.Is(err, errReplaced) {
+			return err
+		}
+		next, err := c.admission.successor(ctx)
+		if err != nil {
+			return err
+		}
+		return next.kind.accept(ctx, p.signal.payload(b))
+	}
+	// Before it is sent on, or what was sent could show more than what a process
+	// that dies here still knows.
+	c.state.flush()
+	return c.router.send(ctx, c.instance.number, o.out, p.signal.payload(b).latest(c.opts.Clock))
+}
+
+// process returns what the hooks make of b. The error is errReplaced, a *heldError,
+// or why there was no VM or no room in the quarantine: what became of other parts
+// is lost.
+func (p *pipeline[B]) process(ctx context.Context, b B, t terms) (o outcome, err error) {
+	if t.part {
+		return p.processAdmitted(ctx, b, t)
+	}
+	if err := p.c.admission.enter(ctx); err != nil {
+		return o, err
+	}
+	defer p.c.admission.leave()
+	o, err = p.processAdmitted(ctx, b, t)
+	p.c.reportOutcome(p.signal.payload(b).source(), t, o, err)
+	return o, err
+}
+
+func (p *pipeline[B]) processAdmitted(ctx context.Context, b B, t terms) (o outcome, err error) {
+	if s := p.split(b, t); s != nil {
+		return p.processParts(ctx, b, s, t)
+	}
+	called, err := p.run(ctx, b, t)
+	if err != nil {
+		o.first, o.ran = errors.AsType[*scripting.Error](err)
+		return o, err
+	}
+	o, err = p.apply(called, b)
+	if held, ok := err.(*heldError); ok && t.isolates() {
+		return p.isolate(ctx, b, t, held)
+	}
+	return o, err
+}
+
+// processParts takes the parts of b through the stages side by side.
+func (p *pipeline[B]) processParts(ctx context.Context, b B, s *split[B], t terms) (o outcome, err error) {
+	var mu sync.Mutex
+	outs := make([]result, len(s.parts))
+	err = runConcurrently(len(s.parts), workers(), func(i int) error {
+		t := t
+		t.part, t.pool = true, p.c.pools.of(s.shards[i])
+		part, err := p.process(ctx, s.parts[i], t)
+		outs[i] = part.out
+		mu.Lock()
+		defer mu.Unlock()
+		o.ran = o.ran || part.ran
+		o.first = cmp.Or(o.first, part.first)
+		return err
+	})
+	if err == nil {
+		o.out = p.join(b, s.parts, outs, s.join)
+	}
+	return o, err
+}
+
+// join makes one result of what became of the parts ins of b. joinMain joins what
+// goes to forward_to alone.
+func (p *pipeline[B]) join(b B, ins []B, outs []result, joinMain func(outs []B) B) (joined result) {
+	if len(outs) == 1 {
+		return outs[0]
+	}
+	own, divided := make([]B, len(outs)), make(output[B], len(p.c.router.sets))
+	for set := range divided {
+		for i := range outs {
+			own[i] = p.signal.output(outs[i])[set]
+		}
+		if set == 0 && joinMain != nil {
+			divided[set] = joinMain(own)
+		} else {
+			divided[set] = p.signal.join(b, ins, own)
+		}
+	}
+	joined = p.signal.result(divided)
+	for set := range divided {
+		p.signal.joinOther(b, set, outs, &joined)
+	}
+	return joined
+}
+
+// reportOutcome reports how the hooks ended for a source. Of a batch that is held
+// it is not known yet, and a piece that works says nothing.
+func (c *Component) reportOutcome(source uint64, t terms, o outcome, err error) {
+	_, held := err.(*heldError)
+	switch {
+	case !o.ran || held || t.replay:
+	case o.first != nil:
+		on := t.on
+		if on == scripting.OnErrorHold { // the script did not fail on all of the batch
+			on = scripting.OnErrorQuarantine
+		}
+		c.report.reportFailure(source, o.first, onErrorSays[on], failureAge)
+	case !t.isPiece():
+		c.report.done(source, nil)
+	}
+}

@@ -1,0 +1,289 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/outbox"
+	"github.com/weir-run/weir/scripting"
+)
+
+// quarantineRoutes serves what 'weir quarantine' asks for.
+func (c *Component) quarantineRoutes(m *http.ServeMux) {
+	m.HandleFunc("POST /quarantine/drop", c.serveDrop)
+	m.HandleFunc("POST /quarantine/replay", c.serveReplay)
+}
+
+// maxRequest is how large a request may be: a script, and numbers.
+const maxRequest = scripting.MaxFileSize + 1<<20
+
+// QuarantineRequest asks for a replay or a removal of entries.
+type QuarantineRequest struct {
+	IDs []uint64 `json:"ids"` // empty: all
+	// With is a script that the entries go through instead of the node's, nil
+	// for that one; what it leaves is shown, and sent on only with Send.
+	With *scripting.File `json:"with,omitempty"`
+	Send bool            `json:"send,omitempty"`
+}
+
+// QuarantineResult is what became of an entry.
+type QuarantineResult struct {
+	ID     uint64 `json:"id"`
+	Passed bool   `json:"passed"` // through the script, and as far as asked for
+	Gone   bool   `json:"gone"`   // from the store
+	Error  string `json:"error,omitempty"`
+	// Outputs is what a script of the request left, in text form by output.
+	Outputs []QuarantineOutput `json:"outputs,omitempty"`
+}
+
+// QuarantineOutput is what left by one output.
+type QuarantineOutput struct {
+	Name string `json:"name"` // forward_to, or that of an output
+	Text string `json:"text"`
+}
+
+func (c *Component) quarantineRequest(w http.ResponseWriter, r *http.Request) (req QuarantineRequest, ok bool) {
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req)
+	if err == nil && len(req.IDs) == 0 {
+		req.IDs, err = c.mem.quarantine.store.IDs()
+	}
+	if err != nil {
+		http.Error(w, fmt.Sprintf("cannot read the request: %v", err), http.StatusBadRequest)
+		return req, false
+	}
+	return req, true
+}
+
+func answer(w http.ResponseWriter, results []QuarantineResult) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(results) // who asked is gone
+}
+
+func (c *Component) serveDrop(w http.ResponseWriter, r *http.Request) {
+	req, ok := c.quarantineRequest(w, r)
+	if !ok {
+		return
+	}
+	results := []QuarantineResult{}
+	for _, id := range req.IDs {
+		res := QuarantineResult{ID: id, Passed: true, Gone: true}
+		if err := c.mem.quarantine.store.Discard(id); err != nil {
+			res = QuarantineResult{ID: id, Error: err.Error()}
+		}
+		results = append(results, res)
+	}
+	answer(w, results)
+}
+
+func (c *Component) serveReplay(w http.ResponseWriter, r *http.Request) {
+	req, ok := c.quarantineRequest(w, r)
+	if !ok {
+		return
+	}
+	through := c
+	if req.With != nil {
+		try, done, err := c.try(r.Context(), *req.With)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+			return
+		}
+		defer done()
+		through = try
+	}
+	results := []QuarantineResult{}
+	for _, id := range req.IDs {
+		res := QuarantineResult{ID: id}
+		if err := c.replay(r.Context(), through, id, req, &res); err != nil {
+			res.Error = err.Error()
+		}
+		results = append(results, res)
+	}
+	answer(w, results)
+}
+
+// replay sends an entry through a component, which is c or one that stands for
+// it, and on. What passes leaves the store.
+func (c *Component) replay(ctx context.Context, through *Component, id uint64, req QuarantineRequest, res *QuarantineResult) error {
+	e, data, err := c.mem.quarantine.store.Read(id)
+	if err != nil {
+		return err
+	}
+	if accepts := through.script.Definition.Accepts(); e.Signal != accepts.String() && accepts != batch.SignalMetrics|batch.SignalLogs {
+		return fmt.Errorf("cannot replay entry %d: it holds %s, and the script takes %s", id, e.Signal, accepts)
+	}
+	// A source of its own: nothing is known of it, and nothing ends with it.
+	handles := batch.NewInterner(0)
+	defer handles.Clear()
+	text := batch.TextOptions{Source: batch.NewPushSource(), Series: func(sorted []batch.Label, meta *batch.Metadata) *batch.Series {
+		return handles.Intern(sorted, meta, time.Time{})
+	}}
+	var b payload
+	if e.Signal == batch.SignalLogs.String() {
+		b.logs, err = batch.ParseLogsText(string(data), text)
+	} else {
+		b.metrics, err = batch.ParseText(string(data), text)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read entry %d: %w", id, err)
+	}
+	t := through.newTerms(ctx)
+	t.replay = true
+	if to, ok := through.kind.(*sink); ok {
+		return c.replaySink(ctx, to, id, b, t, req, res)
+	}
+	o, err := through.kind.(*transform).process(ctx, b, t)
+	if err != nil {
+		return err
+	}
+	if through != c {
+		res.Outputs = through.show(o.out)
+		if res.Passed = true; !req.Send {
+			return nil
+		}
+		res.Passed = false
+	}
+	if err := c.deliverReplayed(ctx, o.out, b.latest(c.opts.Clock)); err != nil {
+		return err
+	}
+	res.Passed = true
+	if err := c.mem.quarantine.store.Drop(id); err != nil {
+		return err
+	}
+	res.Gone = true
+	return nil
+}
+
+// replaySink sends an entry through a sink. One of a script of the request sends
+// as well: there is nothing else that it could show.
+func (c *Component) replaySink(ctx context.Context, to *sink, id uint64, b payload, t terms, req QuarantineRequest, res *QuarantineResult) error {
+	if to.c != c && !req.Send {
+		return errors.New("cannot show what a sink would send without sending it: say --send")
+	}
+	sent, err := to.sendNow(ctx, outbox.Batch{Metrics: b.metrics, Logs: b.logs}, t)
+	if err != nil {
+		return err
+	}
+	if c.script.Definition.Kind == scripting.Sink {
+		c.mem.outbox.CountSent(b.signal(), sent)
+	}
+	res.Passed = true
+	if err := c.mem.quarantine.store.Drop(id); err != nil {
+		return err
+	}
+	res.Gone = true
+	return nil
+}
+
+// replayTries is how often what is refused is sent again.
+const replayTries = 5
+
+// deliverReplayed sends what became of an entry. What some receivers refuse is
+// sent to those again for a while.
+func (c *Component) deliverReplayed(ctx context.Context, out result, t int64) error {
+	err := c.router.send(ctx, c.instance.number, out, t)
+	for range replayTries {
+		p, refused := errors.AsType[*flow.Partial](err)
+		if !refused {
+			break
+		}
+		if clock.Sleep(ctx, c.opts.Clock, time.Second) != nil {
+			break
+		}
+		err = p.Retry(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("it passed the script, but it was not accepted, at least not by all: %w", err)
+	}
+	return nil
+}
+
+// show is what became of a batch in text form.
+func (c *Component) show(out result) []QuarantineOutput {
+	var shown []QuarantineOutput
+	for i, set := range c.router.sets {
+		if i == 0 || set&1 == 0 {
+			var text []byte
+			if out.samples != nil {
+				text = batch.AppendText(text, out.samples[i])
+			}
+			if out.lines != nil {
+				text = batch.AppendLogsText(text, out.lines[i])
+			}
+			shown = append(shown, QuarantineOutput{wayNames(c.script.Definition, set), string(text)})
+		}
+	}
+	return shown
+}
+
+// try builds a component of another script that stands for c: with its
+// arguments, but apart from the graph, the counters and the state of the node.
+// done ends it.
+func (c *Component) try(ctx context.Context, f scripting.File) (try *Component, done func(), err error) {
+	s, err := c.script.Recompile(f)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot use %s: %w", f.Name, err)
+	}
+	args := s.NewArgs()
+	if err := copyArgs(args, c.args); err != nil {
+		return nil, nil, fmt.Errorf("cannot use %s with the arguments of %s: %w", f.Name, c.opts.ID, err)
+	}
+	o := c.opts
+	o.Registerer, o.Stats = prometheus.NewRegistry(), new(flow.Stats)
+	o.Health, o.Export = func(component.Health) {}, func(any) {}
+	o.StoragePath, o.DataPath = "", "" // nothing of it is kept
+	if try, err = New(s, o, args, nil); err != nil {
+		return nil, nil, err
+	}
+	if !slices.Equal(s.Definition.Outputs, c.script.Definition.Outputs) {
+		return nil, nil, fmt.Errorf("cannot use %s: its outputs are %q, those of %s %q", f.Name, s.Definition.Outputs, c.opts.ID, c.script.Definition.Outputs)
+	}
+	if err := try.takeState(ctx); err != nil {
+		return nil, nil, err
+	}
+	if s.Definition.Setup {
+		if err := try.runHook(ctx, &scripting.Hook{Name: "setup"}); err != nil {
+			return nil, nil, err
+		}
+	}
+	try.admission.open()
+	return try, func() {
+		try.world.Close()
+		try.instance.close()
+	}, nil
+}
+
+// copyArgs fills in the arguments of one type made by block.TypeOf with those of
+// another, by name.
+func copyArgs(into, from any) error {
+	dst, src := reflect.ValueOf(into).Elem(), reflect.ValueOf(from).Elem()
+	var missing []string
+	for i := range dst.NumField() {
+		f := dst.Type().Field(i)
+		name, kind, _ := strings.Cut(f.Tag.Get("alloy"), ",")
+		v := src.FieldByName(f.Name)
+		switch {
+		case name == "":
+		case v.IsValid() && v.Type().ConvertibleTo(f.Type):
+			dst.Field(i).Set(v.Convert(f.Type))
+		case !strings.HasSuffix(kind, ",optional"):
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the block does not set %s, or as another type", strings.Join(missing, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/view"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
+)
+
+// called is what the stage run leaves to the stage apply.
+type called[B records] struct {
+	k *call // whose windows have the edits of the hooks; it is open
+	// remembered is what becomes of the batch if k is nil: no hook had to be called.
+	remembered view.Result[B]
+}
+
+// run is the third stage: it calls the hooks with b, on a VM of the node. The error
+// is why there was no VM.
+func (p *pipeline[B]) run(ctx context.Context, b B, t terms) (called[B], error) {
+	c := p.c
+	labels, whole := p.signal.hooks(c.script.Definition)
+	if !whole && c.script.Definition.Sends&p.signal.bit() != 0 {
+		// The hook for labels may have seen all of them.
+		if out, ok := p.signal.remember(c.instance.Cache, b); ok {
+			return called[B]{remembered: out}, nil
+		}
+	}
+	w, err := c.borrow(ctx, cmp.Or(t.pool, c.pools.shared))
+	if err != nil {
+		return called[B]{}, err
+	}
+	k := c.newCall(ctx, w, t)
+	if err := p.callHooks(k, b, labels, whole); err != nil {
+		k.fail(b.Len(), scripting.AsError(err))
+	}
+	if err := w.vm.End(); err != nil {
+		k.reportError(scripting.AsError(err))
+	}
+	return called[B]{k: k}, nil
+}
+
+// call is one call of a script: the hooks with one batch, or a hook that gets no
+// batch. It is valid until the next one on its worker.
+type call struct {
+	host.Call
+	terms
+	c      *Component
+	w      *worker
+	ctx    context.Context // of whoever sent the batch: what host functions wait within
+	run    *runner         // it is the hook run
+	opened batch.Signals   // whose windows are open
+
+	began time.Time // of the machine's clock
+	losses
+
+	sends   *sending // nil: it is not of a sink's send
+	outside bool     // it used the outside
+}
+
+// newCall begins a call on a worker.
+func (c *Component) newCall(ctx context.Context, w *worker, t terms) *call {
+	w.at = call{terms: t, c: c, w: w, ctx: ctx, began: time.Now()}
+	w.at.Now, w.at.Clock = c.opts.Clock.Now(), c.opts.Clock
+	w.call = &w.at
+	w.begin(c)
+	return w.call
+}
+
+// callName is what an operation of a script is called, and callGrace what it may
+// take beyond the script's own limits: they count the time that the call had the
+// CPU, which on a busy machine is less than what went by.
+const (
+	callName  = "a call of the script"
+	callGrace = 5 * time.Second
+)
+
+// begin makes the node unhealthy when the call does not return in time: functions
+// of the host may take longer than the limits that the VM looks after.
+func (w *worker) begin(c *Component) {
+	c.opts.Watch.Start(&w.op, callName, c.block.Limits.Time+callGrace)
+}
+
+// done ends the call: it holds nothing of whoever sent the batch.
+func (k *call) done() {
+	k.w.op.End()
+	k.ctx, k.observe, k.sends, k.w.call = nil, nil, nil, nil
+}
+
+// limits are those of a call for so many records.
+func (k *call) limits(records int) *scripting.Call {
+	c, w := k.c, k.w
+	emit := int64(c.block.EmitLimit(c.script.Definition.Kind, records))
+	w.limits = scripting.Call{
+		Time: c.block.Limits.Time, Memory: int64(c.block.Limits.Memory), Records: records, Emit: int(k.shareOf(records, emit)),
+		Now: k.Now, Failed: w.failed,
+	}
+	if k.run != nil {
+		w.limits.Pause, w.limits.Resume = k.run.pause, k.run.resume
+	}
+	return &w.limits
+}
+
+// openSamples puts a window over an empty batch, for samples that are emitted, and
+// openLines one for lines. The result is nil if the script sends none.
+func (k *call) openSamples(source, way uint64) *view.Metrics {
+	if k.c.script.Definition.Sends&batch.SignalMetrics == 0 {
+		return nil
+	}
+	k.opened |= batch.SignalMetrics
+	k.w.win.Reset(&batch.Metrics{Source: source, Way: way}, k.c.instance.Cache, k.Now)
+	return &k.w.win
+}
+
+func (k *call) openLines(source, way uint64) *view.Logs {
+	if k.c.script.Definition.Sends&batch.SignalLogs == 0 {
+		return nil
+	}
+	k.opened |= batch.SignalLogs
+	k.w.lines.Reset(&batch.Logs{Source: source, Way: way}, k.c.instance.Cache, k.Now)
+	return &k.w.lines
+}
+
+// callHooks calls the hooks with b. The error costs the batch.
+func (p *pipeline[B]) callHooks(k *call, b B, labels, whole bool) (err error) {
+	c, w := k.c, k.w
+	defer k.catchPanic(p.signal.bit().String(), &err)
+	limits := k.limits(b.Len())
+	p.signal.open(k, b)
+	p.signal.window(w).Limit(k.shareOf(b.Len(), int64(c.block.Limits.Output)))
+	w.vm.Begin(limits)
+	if labels {
+		if err := p.signal.runLabels(w); err != nil {
+			return err
+		}
+	}
+	if whole {
+		c.mem.metrics.calls.WithLabelValues(p.signal.bit().String()).Inc()
+		if err := p.signal.runBatch(w); err != nil {
+			return err
+		}
+	}
+	k.holdRows(b.Len())
+	return nil
+}
+
+// catchPanic makes an error of a panic: one of ours must cost one batch and one VM,
+// not the node.
+func (k *call) catchPanic(hook string, err *error) {
+	if v := recover(); v != nil {
+		k.w.vm = brokenVM{k.w.vm}
+		*err = &scripting.Error{Script: k.c.script.Name, File: k.c.script.File.Name, Hook: hook, Err: panicError(v)}
+	}
+}
+
+// runSeries calls the hook series with one new series, runStream the hook stream
+// with one new stream. An error costs the record; the next batch asks again.
+func (k *call) runSeries(row int, s *view.Series) error {
+	return k.runLabels(row, "series", &k.w.win.Window, func() error { return k.w.vm.Series(s) },
+		func() string { return k.w.win.Batch().Series[row].String() })
+}
+
+func (k *call) runStream(row int, s *view.Stream) error {
+	return k.runLabels(row, "stream", &k.w.lines.Window, func() error { return k.w.vm.Stream(s) },
+		func() string { return string(batch.AppendStream(nil, k.w.lines.Batch().Stream[row])) })
+}
+
+// runLabels calls a hook that gets the labels of a row, which record describes.
+func (k *call) runLabels(row int, name string, rows *view.Window, hook func() error, record func() string) error {
+	k.c.mem.metrics.calls.WithLabelValues(name).Inc()
+	k.Remembering = true
+	defer func() { k.Remembering = false }()
+	err := hook()
+	if err == nil {
+		return nil
+	}
+	e := scripting.AsError(err)
+	if errors.Is(e, scripting.ErrLimit) || k.w.vm.Broken() {
+		return e
+	}
+	e.Record = record()
+	if k.failed(row, e) {
+		rows.Drop(row)
+	}
+	return view.ErrSkip
+}
+
+// borrow gets a VM of p. An error of making one is reported.
+func (c *Component) borrow(ctx context.Context, p *pool) (*worker, error) {
+	w, err := p.get(ctx)
+	if e, ok := errors.AsType[*scripting.Error](err); ok { // else ctx ended
+		c.report.errored(e)
+	}
+	return w, err
+}
+
+// brokenVM is a VM after a panic in a host function.
+type brokenVM struct{ scripting.VM }
+
+func (brokenVM) Broken() bool { return true }

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/view"
+	"github.com/weir-run/weir/scripting"
+)
+
+// metricsSignal is the signal of samples.
+type metricsSignal struct{}
+
+func (metricsSignal) bit() batch.Signals { return batch.SignalMetrics }
+
+func (metricsSignal) hooks(d *scripting.Definition) (labels, whole bool) { return d.Series, d.Metrics }
+
+func (metricsSignal) remember(cache *view.Cache, b *batch.Metrics) (view.Result[*batch.Metrics], bool) {
+	return cache.Remembered(b)
+}
+
+func (metricsSignal) split(s *sharding, b *batch.Metrics) *split[*batch.Metrics] {
+	return s.splitMetrics(b)
+}
+
+func (metricsSignal) slice(b *batch.Metrics, rows *batch.Rows, from int) *batch.Metrics {
+	in := batch.NewSelection(b.Series, rows).Apply(b)
+	if in == b {
+		return b
+	}
+	return in.Along(uint64(from)).Along(uint64(in.Len())) // see splitMetrics
+}
+
+func (metricsSignal) join(b *batch.Metrics, ins, outs []*batch.Metrics) *batch.Metrics {
+	return joinMetrics(b, ins, outs, joinColumns)
+}
+
+func (metricsSignal) joinOther(b *batch.Metrics, set int, outs []result, joined *result) {
+	joinLines(b.Source, b.Way, set, outs, joined)
+}
+
+func (metricsSignal) open(k *call, b *batch.Metrics) {
+	k.opened |= batch.SignalMetrics
+	k.w.win.Reset(b, k.c.instance.Cache, k.Now)
+	k.w.limits.Logs = k.openLines(b.Source, b.Way)
+}
+
+func (metricsSignal) window(w *worker) window[*batch.Metrics] { return &w.win }
+
+func (metricsSignal) runLabels(w *worker) error { return w.win.RunSeries(w.series) }
+
+func (metricsSignal) runBatch(w *worker) error { return w.vm.Metrics(&w.win) }
+
+func (metricsSignal) result(out output[*batch.Metrics]) result { return result{samples: out} }
+
+func (metricsSignal) output(r result) output[*batch.Metrics] { return r.samples }
+
+func (metricsSignal) payload(b *batch.Metrics) payload { return payload{metrics: b} }
+
+// logsSignal is the signal of log lines.
+type logsSignal struct{}
+
+func (logsSignal) bit() batch.Signals { return batch.SignalLogs }
+
+func (logsSignal) hooks(d *scripting.Definition) (labels, whole bool) { return d.Stream, d.Logs }
+
+func (logsSignal) remember(cache *view.Cache, b *batch.Logs) (view.Result[*batch.Logs], bool) {
+	return cache.RememberedLogs(b)
+}
+
+func (logsSignal) split(s *sharding, b *batch.Logs) *split[*batch.Logs] { return s.splitLogs(b) }
+
+func (logsSignal) slice(b *batch.Logs, rows *batch.Rows, _ int) *batch.Logs { return b.Only(rows) }
+
+func (logsSignal) join(b *batch.Logs, _, outs []*batch.Logs) *batch.Logs {
+	return batch.JoinLogs(b.Source, b.Way, outs)
+}
+
+func (logsSignal) joinOther(_ *batch.Logs, set int, outs []result, joined *result) {
+	joinSamples(set, outs, joined)
+}
+
+func (logsSignal) open(k *call, b *batch.Logs) {
+	k.opened |= batch.SignalLogs
+	k.w.lines.Reset(b, k.c.instance.Cache, k.Now)
+	// What is emitted of a batch says nothing about what is not.
+	k.w.limits.Metrics = k.openSamples(batch.PushSourceOf(b.Source), b.Way)
+}
+
+func (logsSignal) window(w *worker) window[*batch.Logs] { return &w.lines }
+
+func (logsSignal) runLabels(w *worker) error { return w.lines.RunSeries(w.stream) }
+
+func (logsSignal) runBatch(w *worker) error { return w.vm.Logs(&w.lines) }
+
+func (logsSignal) result(out output[*batch.Logs]) result { return result{lines: out} }
+
+func (logsSignal) output(r result) output[*batch.Logs] { return r.lines }
+
+func (logsSignal) payload(b *batch.Logs) payload { return payload{logs: b} }
+
+// joinLines adds to joined what outs have of lines in a set of ways, one after the
+// other, and joinSamples what they have of samples.
+func joinLines(source, way uint64, set int, outs []result, joined *result) {
+	var lines []*batch.Logs
+	for _, o := range outs {
+		if o.lines != nil {
+			lines = append(lines, o.lines[set])
+		}
+	}
+	if lines != nil {
+		joined.lines = append(joined.lines, batch.JoinLogs(source, way, lines))
+	}
+}
+
+func joinSamples(set int, outs []result, joined *result) {
+	var samples []*batch.Metrics
+	for _, o := range outs {
+		if o.samples != nil {
+			samples = append(samples, o.samples[set])
+		}
+	}
+	if samples != nil {
+		joined.samples = append(joined.samples, batch.JoinMetrics(samples))
+	}
+}

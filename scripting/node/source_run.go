@@ -1,0 +1,170 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting"
+)
+
+// hookRun is the hook of a source that goes on by itself.
+const hookRun = "run"
+
+// The back-off of a run that fails.
+const (
+	minRunBackoff = time.Second
+	maxRunBackoff = time.Minute
+)
+
+// errStops is what a run gets that waits when it is to end.
+var errStops = errors.New("the component stops")
+
+// going is what the instances of a source hand down of its run.
+type going struct {
+	source uint64
+	box    mailbox
+}
+
+// newGoing makes a Source that is pushed to: what run sends at a time says
+// nothing about what it does not.
+func newGoing() *going { return &going{source: batch.NewPushSource()} }
+
+// runner is one call of the hook run.
+type runner struct {
+	c    *Component
+	k    *call
+	hook *scripting.Hook
+	// ctx is what the hook waits within. It ends with life.
+	ctx     context.Context
+	resumed func()      // told when the hook goes on
+	kept    []*emission // what could not be sent before ctx ended, in order
+	went    time.Time   // since when it has not waited
+}
+
+// runRun calls run, again after an error, until life ends or it returns.
+func (s *source) runRun(life, run context.Context) {
+	c := s.c
+	idle := func(until time.Time) {
+		c.progress.update(func() { c.progress.next[hookRun] = until })
+	}
+	for backoff := minRunBackoff; ; backoff = min(2*backoff, maxRunBackoff) {
+		began := c.opts.Clock.Now()
+		err := s.runOnce(life, run, began.Add(backoff))
+		if life.Err() != nil {
+			return
+		}
+		now := c.opts.Clock.Now()
+		if err == nil {
+			c.report.done(c.mem.going.source, nil)
+			if len(c.timers.beats) == 0 && s.routes == nil {
+				c.health.set(aspectErrors, component.Health{State: component.Exited, Message: "run has returned", Time: now})
+			}
+			idle(now.Add(scripting.MaxEvery))
+			return
+		}
+		if now.Sub(began) > maxRunBackoff {
+			backoff = minRunBackoff
+		}
+		idle(now.Add(backoff))
+		if clock.Sleep(life, c.opts.Clock, backoff) != nil {
+			return
+		}
+	}
+}
+
+// runOnce calls run and sends what it emits. The hook is well when it goes on
+// after the time well.
+func (s *source) runOnce(life, run context.Context, well time.Time) error {
+	c := s.c
+	source := c.mem.going.source
+	w, err := s.runs.get(life)
+	if err != nil {
+		if e, ok := errors.AsType[*scripting.Error](err); ok {
+			c.report.errored(e)
+			c.report.failing(source, e, scripting.MaxEvery)
+		}
+		return err
+	}
+	defer c.pools.put(w)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(life))
+	defer context.AfterFunc(life, func() { cancel(errStops) })()
+	r := &runner{c: c, k: c.newCall(ctx, w, c.newTerms(ctx)), ctx: ctx, hook: &scripting.Hook{Name: hookRun}, went: time.Now()}
+	r.resumed = func() {
+		if c.opts.Clock.Now().After(well) {
+			c.report.done(source, nil)
+		}
+	}
+	r.k.run, r.k.Sleep = r, r.sleep
+	r.k.Flush = func() error { return context.Cause(r.ctx) }
+	r.k.openEmitted(r.hook, source)
+	_, err = r.k.hook(r.hook)
+	if err != nil && life.Err() == nil {
+		c.report.failing(source, r.k.first, scripting.MaxEvery)
+	}
+	// What it emitted before an error stands: it may have been sent already.
+	r.takeEmitted()
+	for _, p := range r.kept {
+		c.post(run, &c.mem.going.box, p)
+	}
+	return err
+}
+
+// takeEmitted makes an emission of what was emitted since the last time.
+func (r *runner) takeEmitted() {
+	out, any := r.k.emitted(true)
+	if any {
+		r.kept = append(r.kept, &emission{c: r.c, instance: r.c.instance.number, out: out, t: r.k.Now.UnixMilli()})
+	}
+}
+
+// pause is Call.Pause: it sends what was emitted, and waits until that is
+// accepted.
+func (r *runner) pause() error {
+	r.c.mem.metrics.seconds.Add(time.Since(r.went).Seconds())
+	r.k.w.op.End()
+	r.takeEmitted()
+	r.k.openEmitted(r.hook, r.c.mem.going.source)
+	for len(r.kept) > 0 {
+		if r.c.deliver(r.ctx, r.kept[0]) != nil {
+			break // it stops: what is left is sent when run has returned
+		}
+		r.kept = r.kept[1:]
+	}
+	return context.Cause(r.ctx)
+}
+
+// resume is Call.Resume. Once it stops, limits go on from where they are: a run
+// that does not return would else go on for ever.
+func (r *runner) resume() bool {
+	r.went = time.Now()
+	r.k.w.begin(r.c)
+	if r.ctx.Err() != nil {
+		return false
+	}
+	r.k.Now = r.c.opts.Clock.Now()
+	r.k.w.limits.Now = r.k.Now
+	r.resumed()
+	return true
+}
+
+// sleep waits, for as long as it likes. Whoever waits for all that is due to be
+// done knows until when.
+func (r *runner) sleep(d time.Duration) error {
+	c := r.c
+	show := func(at time.Time) { c.progress.update(func() { c.progress.next[hookRun] = at }) }
+	wake := c.opts.Clock.Now().Add(d)
+	t := c.opts.Clock.NewTimer(d)
+	defer t.Stop()
+	show(wake) // once the timer is there: the clock may go on now
+	select {
+	case <-t.C():
+		show(wake) // which is not after now: it works
+		return nil
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
+	}
+}

@@ -1,0 +1,218 @@
+package node
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine/batch"
+)
+
+// splitRows is how many records a part of a batch has in mode parallel. An each
+// takes about a millisecond for as many, a hundred times what the splitting takes.
+const splitRows = 2000
+
+// sharding says how the batches of a node are split.
+type sharding struct {
+	by     []string // label names of mode partition; nil: any part will do
+	shards int      // of mode partition
+	seed   maphash.Seed
+	known  batch.ColumnMemo[*columnSplit] // what is known of columns of samples
+}
+
+// split is a batch in parts.
+type split[B records] struct {
+	parts  []B
+	shards []int // of each part
+	// join joins what became of the parts and goes to forward_to alone; nil: as
+	// what goes to other outputs is joined.
+	join func(outs []B) B
+}
+
+// split is the second stage: it returns the parts of b, nil if it stays whole. Only
+// a hook for batches is worth it.
+func (p *pipeline[B]) split(b B, t terms) *split[B] {
+	if p.c.sharding == nil || t.part {
+		return nil
+	}
+	if _, whole := p.signal.hooks(p.c.script.Definition); !whole {
+		return nil
+	}
+	return p.signal.split(p.c.sharding, b)
+}
+
+// splits reports whether a batch of n records is split.
+func (s *sharding) splits(n int) bool { return s.by != nil || n >= 2*splitRows }
+
+// rows returns the rows of each part of a column. shardOf returns the shard of a
+// series.
+func (s *sharding) rows(column []*batch.Series, shardOf func(*batch.Series) int) []batch.Rows {
+	n := len(column)
+	if s.by == nil {
+		rows := make([]batch.Rows, (n+splitRows-1)/splitRows)
+		for i := range n {
+			rows[i/splitRows].Add(i)
+		}
+		return rows
+	}
+	rows := make([]batch.Rows, s.shards)
+	for i, series := range column {
+		rows[shardOf(series)].Add(i)
+	}
+	return rows
+}
+
+// shardOf returns which VM a series meets.
+func (s *sharding) shardOf(series *batch.Series) int {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	for _, name := range s.by {
+		h.WriteString(series.Label(name))
+		h.WriteByte(0xff) // no UTF-8 has it
+	}
+	return int(h.Sum64() % uint64(s.shards))
+}
+
+// splitMetrics splits a batch of samples. Each part has a Way of its own, so that
+// what is remembered of one column of an Origin is not taken for another's.
+func (s *sharding) splitMetrics(b *batch.Metrics) *split[*batch.Metrics] {
+	if !s.splits(b.Len()) {
+		return nil
+	}
+	column, at, ok := s.known.Get(b.Origin(), b.Series)
+	if !ok {
+		column = s.splitColumn(b.Series)
+		s.known.Put(b.Origin(), b.Series, column, at)
+	}
+	parts := make([]*batch.Metrics, len(column.changes))
+	for i, change := range column.changes {
+		parts[i] = change.Apply(b)
+		if parts[i] != b {
+			parts[i].Way = b.Along(uint64(column.shards[i]) + 1).Way
+		}
+	}
+	return &split[*batch.Metrics]{parts: parts, shards: column.shards, join: func(outs []*batch.Metrics) *batch.Metrics {
+		return joinMetrics(b, parts, outs, column.join)
+	}}
+}
+
+// splitLogs splits a batch of lines. The lines of a stream are in one part, or in
+// parts that follow each other, so that joined parts have them in their order.
+func (s *sharding) splitLogs(b *batch.Logs) *split[*batch.Logs] {
+	if !s.splits(b.Len()) {
+		return nil
+	}
+	known := map[*batch.Stream]int{}
+	shardOf := func(stream *batch.Stream) int {
+		shard, ok := known[stream]
+		if !ok {
+			shard = s.shardOf(stream)
+			known[stream] = shard
+		}
+		return shard
+	}
+	out := &split[*batch.Logs]{}
+	for shard, rows := range s.rows(b.Stream, shardOf) {
+		if rows.Len() > 0 {
+			out.parts = append(out.parts, b.Only(&rows))
+			out.shards = append(out.shards, shard)
+		}
+	}
+	return out
+}
+
+// columnSplit is how a column of series is split: which rows go into which part.
+type columnSplit struct {
+	changes []*batch.Change
+	shards  []int // of each part
+
+	mu     sync.Mutex
+	parts  [][]*batch.Series // the columns of what became of the parts last time
+	joined []*batch.Series   // and the column that they made together
+}
+
+func (s *sharding) splitColumn(column []*batch.Series) *columnSplit {
+	c := &columnSplit{}
+	for shard, rows := range s.rows(column, s.shardOf) {
+		if rows.Len() > 0 {
+			c.changes = append(c.changes, batch.NewSelection(column, &rows))
+			c.shards = append(c.shards, shard)
+		}
+	}
+	return c
+}
+
+// join returns the columns of what became of the parts one after the other. It is
+// the same slice as the last time if they are the same slices, so that the next
+// node recognises it.
+func (c *columnSplit) join(outs []*batch.Metrics, rows int) []*batch.Series {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	same := len(c.parts) == len(outs)
+	for i := 0; same && i < len(outs); i++ {
+		same = batch.SameColumn(c.parts[i], outs[i].Series)
+	}
+	if same {
+		return c.joined
+	}
+	c.parts, c.joined = make([][]*batch.Series, len(outs)), joinColumns(outs, rows)
+	for i, o := range outs {
+		c.parts[i] = o.Series
+	}
+	return c.joined
+}
+
+func joinColumns(outs []*batch.Metrics, rows int) []*batch.Series {
+	column := make([]*batch.Series, 0, rows)
+	for _, o := range outs {
+		column = append(column, o.Series...)
+	}
+	return column
+}
+
+// joinMetrics returns one batch of what became of the parts of b, one after the
+// other: b itself if nothing did. join joins their columns.
+func joinMetrics(b *batch.Metrics, ins, outs []*batch.Metrics, join func(outs []*batch.Metrics, rows int) []*batch.Series) *batch.Metrics {
+	same, rows := true, 0
+	for i, o := range outs {
+		same = same && o == ins[i]
+		rows += o.Len()
+	}
+	if same {
+		return b
+	}
+	out := &batch.Metrics{
+		Source: b.Source, Way: b.Way, Series: join(outs, rows), T: make([]int64, 0, rows), V: make([]float64, 0, rows),
+	}
+	for _, o := range outs {
+		out.AppendRest(o)
+	}
+	return out
+}
+
+// runConcurrently calls f with 0 to n-1, with up to limit calls at a time, and
+// returns the first error.
+func runConcurrently(n, limit int, f func(i int) error) error {
+	var next atomic.Int64
+	var first error
+	var once sync.Once
+	work := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			if err := f(i); err != nil {
+				once.Do(func() { first = err })
+				next.Store(int64(n))
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for range min(n, limit) - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+	return first
+}

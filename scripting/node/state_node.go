@@ -1,0 +1,295 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/clock"
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
+	"github.com/weir-run/weir/scripting/state"
+)
+
+// maintainInterval is how often persistent state is synced, and what a process
+// that dies with its machine loses.
+const maintainInterval = time.Second
+
+// migrateTime is how long migrate may run: it may have a million entries to
+// read.
+const migrateTime = 10 * time.Second
+
+// allState is the room for the state of all nodes of the process.
+var allState state.Share
+
+// nodeState is the state of a node, which its instances share. A nil one has
+// none.
+type nodeState struct {
+	store  *state.Store
+	onDisk bool        // there is a storage path
+	keeps  atomic.Bool // some of it is on disk
+
+	mu     sync.Mutex
+	loaded bool       // what was on disk has been read
+	newest *Component // that took the state last
+
+	troubleMu sync.Mutex
+	trouble   error      // of the disk
+	shown     *Component // whose health tells of it
+}
+
+func newNodeState(o component.Options) *nodeState {
+	n := &nodeState{onDisk: o.StoragePath != ""}
+	so := state.Options{Node: o.ID, Logger: o.Logger, Trouble: n.reportDisk, Total: &allState}
+	if n.onDisk {
+		so.Dir = state.Dir(o.StoragePath, o.ID)
+	}
+	n.store = state.New(so)
+	return n
+}
+
+// keepState returns the node's state, which is made when it is first needed.
+func (m *memory) keepState(o component.Options, needed bool) *nodeState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state == nil && needed {
+		m.state = newNodeState(o)
+		m.metrics.more = append(m.metrics.more, stateCollector{m.state.store})
+	}
+	return m.state
+}
+
+// prepareState makes what ctx.state of the VMs is about. It is filled when the
+// state is taken: at the end of the build, or once the node runs, if it is on
+// disk and has not been read yet. No batch is let in before.
+func (c *Component) prepareState() {
+	decls := c.script.Definition.State
+	if c.state = c.mem.keepState(c.opts, len(decls) > 0); c.state == nil {
+		return
+	}
+	persistent := false
+	for _, d := range decls {
+		c.slots = append(c.slots, &host.StateSlot{Decl: d})
+		persistent = persistent || d.Persistent
+	}
+	n := c.state
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.store.Limit(int64(c.block.Limits.State))
+	c.stateLater = n.onDisk && persistent && !n.loaded
+	if c.stateLater {
+		c.admission.wait()
+	}
+}
+
+// takeState makes the declarations the node's, after a migration if they
+// changed.
+func (c *Component) takeState(ctx context.Context) error {
+	n := c.state
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c.stateLater && !n.loaded {
+		if err := n.store.Load(); err != nil {
+			return err
+		}
+	}
+	n.loaded = true
+	def := c.script.Definition
+	decls := make([]state.Decl, len(def.State))
+	for i, s := range def.State {
+		decls[i] = s.Decl
+	}
+	now := c.opts.Clock.Now().UnixMilli()
+	p := n.store.Plan(decls, def.Version, def.Migrate, now)
+	for i, s := range c.slots {
+		s.Collection = p.Collections[i]
+	}
+	if n.newest != nil && n.newest.instance.number > c.instance.number {
+		return nil // this one was replaced before it began
+	}
+	if p.Changed && def.Migrate {
+		if err := c.migrate(ctx, p); err != nil {
+			return err
+		}
+	}
+	p.Commit(now)
+	n.newest = c
+	n.keeps.Store(n.store.Persistent())
+	return nil
+}
+
+// migrate calls the hook migrate(old_state, old_version, ctx), which fills
+// ctx.state.
+func (c *Component) migrate(ctx context.Context, p *state.Plan) error {
+	w, err := c.pools.shared.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.pools.put(w)
+	old := host.OldState(c.host(w), p.Old)
+	_, err = c.newCall(ctx, w, c.newTerms(ctx)).hook(&scripting.Hook{Name: scripting.HookMigrate, Args: []scripting.Value{old, p.OldVersion}})
+	if err != nil {
+		return fmt.Errorf("cannot migrate the state of version %d: %w", p.OldVersion, err)
+	}
+	return nil
+}
+
+// openState takes the state from disk, and tries until it can.
+func (c *Component) openState(ctx context.Context) bool {
+	for backoff := minSetupBackoff; c.stateLater; backoff = min(2*backoff, maxSetupBackoff) {
+		err := c.takeState(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		c.health.set(aspectState, component.Health{
+			State: component.Unhealthy, Time: c.opts.Clock.Now(),
+			Message: err.Error() + "\nno batch is let in until the state is there; it is tried again",
+		})
+		if clock.Sleep(ctx, c.opts.Clock, backoff) != nil {
+			return false
+		}
+	}
+	c.state.showTrouble(c)
+	return true
+}
+
+// reportDisk is told when the disk fails, and when it does no more. The node is
+// healthy all the same: who restarts what is not would lose the state.
+func (n *nodeState) reportDisk(err error) {
+	n.troubleMu.Lock()
+	defer n.troubleMu.Unlock()
+	n.trouble = err
+	if n.shown != nil {
+		n.show(n.shown)
+	}
+}
+
+// showTrouble makes c the component whose health tells of the disk.
+func (n *nodeState) showTrouble(c *Component) {
+	if n == nil {
+		return
+	}
+	n.troubleMu.Lock()
+	defer n.troubleMu.Unlock()
+	if n.shown == nil || n.shown.instance.number < c.instance.number {
+		n.shown = c
+	}
+	n.show(c)
+}
+
+// show is called with troubleMu held.
+func (n *nodeState) show(c *Component) {
+	h := component.Health{State: component.Healthy, Time: c.opts.Clock.Now()}
+	if n.trouble != nil {
+		h.Message = "degraded: " + n.trouble.Error()
+	}
+	c.health.set(aspectState, h)
+}
+
+// flush writes what a call changed.
+func (n *nodeState) flush() {
+	if n != nil && n.keeps.Load() {
+		n.store.Flush()
+	}
+}
+
+// maintain keeps the disk up with the state until ctx ends.
+func (n *nodeState) maintain(ctx context.Context, c clock.Clock) {
+	if n == nil || !n.onDisk {
+		return
+	}
+	t := c.NewTimer(maintainInterval)
+	defer t.Stop()
+	for {
+		n.store.Maintain()
+		if !n.store.Persistent() {
+			return // whatever was on disk is gone
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C():
+			t.Reset(maintainInterval)
+		}
+	}
+}
+
+// stateCollector shows the figures of a node's state.
+type stateCollector struct{ store *state.Store }
+
+var (
+	stateEntries = prometheus.NewDesc("weir_script_state_entries", "Entries of the script's state.", []string{"state"}, nil)
+	stateBytes   = prometheus.NewDesc("weir_script_state_bytes", "Memory of the entries of the script's state, in bytes.", []string{"state"}, nil)
+	stateEvicted = prometheus.NewDesc("weir_script_state_entries_evicted_total", "Entries of the script's state that went for want of room.", []string{"state"}, nil)
+	stateRefused = prometheus.NewDesc("weir_script_state_entries_refused_total", "Entries that the script's state did not take: it was full, or they were too large.", []string{"state"}, nil)
+	stateWritten = prometheus.NewDesc("weir_script_state_written_bytes_total", "What was written to disk of persistent state, in bytes.", nil, nil)
+)
+
+// Describe sends the metrics' descriptions.
+func (s stateCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{stateEntries, stateBytes, stateEvicted, stateRefused, stateWritten} {
+		to <- d
+	}
+}
+
+// Collect sends the metrics.
+func (s stateCollector) Collect(to chan<- prometheus.Metric) {
+	for _, c := range s.store.All() {
+		name, f := c.Decl().Name, c.Stats()
+		to <- prometheus.MustNewConstMetric(stateEntries, prometheus.GaugeValue, float64(f.Entries), name)
+		to <- prometheus.MustNewConstMetric(stateBytes, prometheus.GaugeValue, float64(f.Bytes), name)
+		to <- prometheus.MustNewConstMetric(stateEvicted, prometheus.CounterValue, float64(f.Evicted), name)
+		to <- prometheus.MustNewConstMetric(stateRefused, prometheus.CounterValue, float64(f.Refused), name)
+	}
+	to <- prometheus.MustNewConstMetric(stateWritten, prometheus.CounterValue, float64(s.store.Written()))
+}
+
+// expire removes entries whose time is over and that nobody asks for.
+func (n *nodeState) expire(now time.Time) {
+	if n == nil {
+		return
+	}
+	for _, c := range n.store.All() {
+		c.Expire(now.UnixMilli())
+	}
+}
+
+// close writes what is left. The node is gone, or weir stops.
+func (n *nodeState) close() {
+	if n != nil {
+		n.store.Close()
+	}
+}
+
+// release says that the node has ended.
+func (n *nodeState) release() {
+	if n != nil {
+		n.store.Release()
+	}
+}
+
+// collections are those of the newest instance.
+func (n *nodeState) collections() []*state.Collection {
+	if n == nil {
+		return nil
+	}
+	return n.store.All()
+}
+
+func (c *Component) stateSummaries() (out []host.StateSummary) {
+	for _, col := range c.state.collections() {
+		out = append(out, host.SummarizeState(col))
+	}
+	return out
+}

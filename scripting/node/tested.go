@@ -1,0 +1,30 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"github.com/weir-run/weir/scripting"
+	"slices"
+)
+
+// Poll polls a source that Outside.Manual holds back, and returns when what it
+// emitted was sent.
+func (c *Component) Poll(ctx context.Context) error {
+	i := slices.IndexFunc(c.timers.beats, func(b beat) bool { return b.poll })
+	if i < 0 {
+		return fmt.Errorf("cannot poll %s: it has no hook poll", c.script.Name)
+	}
+	b := c.timers.beats[i]
+	t := c.mem.timer(b.key, c.opts.Clock.Now())
+	select {
+	case t.busy <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-t.busy }()
+	c.timers.tick(ctx, ctx, b, t)
+	return nil
+}
+
+// Definition is what the script says it is, for tests.
+func (c *Component) Definition() *scripting.Definition { return c.script.Definition }

@@ -1,5 +1,0 @@
-//go:build !race
-
-package scripting_test
-
-const raceDetector = false

@@ -1,0 +1,535 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/files"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
+	"github.com/weir-run/weir/scripting/node"
+	"github.com/weir-run/weir/scripting/versions"
+)
+
+// Options are what a catalog of scripts is made from.
+type Options struct {
+	Languages []scripting.Language
+	// UserDir is the user's folder of scripts; it need not exist. Empty: none.
+	UserDir string
+	// Embedded are the scripts that ship with weir, in the same layout; nil: none.
+	Embedded fs.FS
+	// Namespace comes before every name, with a dot: in namespace acme the file
+	// http/paths.lua is acme.http.paths, and paths.lua is acme.paths. It is an
+	// identifier, or several with dots; empty: none.
+	Namespace string
+	// Modules is the standard library: what require finds before lib/.
+	Modules []*scripting.Module
+	// Outside is what scripts reach beyond weir.
+	Outside host.Outside
+	// Test runs the tests of a user's script before a version of it takes over, at
+	// the start and after a save. Its error rejects the version. nil: scripts are
+	// not tested.
+	Test func(context.Context, Tested) error
+	// Versions keeps the versions that passed their tests; nil: nothing does, so a
+	// start has no last good version to fall back on.
+	Versions *versions.Store
+	// Compilers bound how long scripts may take to compile; nil: the catalog makes
+	// its own.
+	Compilers *Compilers
+	// Probe measures the scripts; nil: nothing does.
+	Probe *scripting.Probe
+	// Checks look at scripts more closely than is needed to run them; nil: not.
+	Checks *Checks
+	// Logger is told once of each file whose name cannot be a block's; nil: nobody.
+	Logger *slog.Logger
+}
+
+// NewCatalog returns the catalog of the scripts in a folder and of those that
+// ship with weir. A user's file replaces a shipped one of the same name.
+func NewCatalog(o Options) (component.Catalog, error) {
+	if o.Compilers == nil {
+		o.Compilers = NewCompilers(0)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &catalog{o: o, known: map[string]component.Registration{}, made: map[string]*entry{}, passed: map[string]string{}, compiling: map[string]*compilation{}}
+	if o.Namespace != "" {
+		for s := range strings.SplitSeq(o.Namespace, ".") {
+			if !scripting.IsIdentifier(s) {
+				return nil, fmt.Errorf("cannot use %q as a namespace of scripts: it must be made of identifiers and dots", o.Namespace)
+			}
+		}
+		c.prefix = o.Namespace + "."
+	}
+	if o.UserDir != "" {
+		abs, err := filepath.Abs(o.UserDir)
+		if err != nil {
+			return nil, fmt.Errorf("cannot find the scripts folder: %w", err)
+		}
+		c.dir = abs
+		if c.work, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("cannot find the working directory: %w", err)
+		}
+	}
+	return c, nil
+}
+
+type catalog struct {
+	o      Options
+	prefix string // of every name: the namespace with a dot
+	dir    string // absolute; "" without
+	work   string // the working directory when weir started
+
+	loads sync.Mutex // held by a lookup of what is not known, before mu
+	mu    sync.Mutex
+	files map[string]*scriptFiles // by component name; nil: walk again
+	known map[string]component.Registration
+	made  map[string]*entry // of those known that are not broken
+	told  map[string]bool   // misnamed files that are in the log
+	found []string          // the user's files, as they were listed last
+	lost  string            // why not all of them were, as it is in the log
+
+	refreshed int                     // how often Refresh was called
+	compiling map[string]*compilation // that a lookup did not wait for, by name
+	changed   func(paths []string)    // told when one is done; nil: lookups wait
+
+	passed map[string]string // versions that passed their tests, by name
+}
+
+// scriptFiles are the files that claim one name.
+type scriptFiles struct {
+	user     []location
+	embedded []location
+	misnamed string // the part of the path that is no identifier
+}
+
+// location is where a script's text can be read.
+type location struct {
+	rel      string // slash path below the scripts folder
+	embedded bool
+}
+
+func (c *catalog) Lookup(name string) (component.Registration, bool) {
+	c.loads.Lock()
+	defer c.loads.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r, ok := c.known[name]; ok {
+		return r, true
+	}
+	fs, ok := c.index()[name]
+	if !ok {
+		return component.Registration{}, false
+	}
+	refreshed := c.refreshed
+	r := c.load(name, fs)
+	if c.refreshed == refreshed { // while this waited for the compiler
+		c.known[name] = r
+	}
+	return r, true
+}
+
+// script returns a copy of what a known name's registration is made of, nil if it
+// is broken.
+func (c *catalog) script(name string) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.made[name]
+	if s == nil {
+		return nil
+	}
+	own := *s
+	return &own
+}
+
+func (c *catalog) Names() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.index()))
+}
+
+func (c *catalog) Roots() []string {
+	if c.dir == "" {
+		return nil
+	}
+	return []string{c.dir}
+}
+
+// NewFile returns the path of a script of this name, in the first language.
+func (c *catalog) NewFile(name string) string {
+	rel, ok := strings.CutPrefix(name, c.prefix)
+	if c.dir == "" || !ok || len(c.o.Languages) == 0 {
+		return ""
+	}
+	return filepath.Join(c.dir, filepath.FromSlash(strings.ReplaceAll(rel, ".", "/"))) + c.o.Languages[0].Extensions()[0]
+}
+
+var _ component.Extensible = (*catalog)(nil)
+
+func (c *catalog) Refresh(paths []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files = nil
+	c.refreshed++
+	for name, r := range c.known {
+		if slices.ContainsFunc(r.Sources, func(s string) bool {
+			return slices.ContainsFunc(paths, func(p string) bool {
+				return s == p || strings.HasPrefix(s, strings.TrimSuffix(p, string(filepath.Separator))+string(filepath.Separator))
+			})
+		}) {
+			delete(c.known, name)
+			delete(c.made, name)
+		}
+	}
+}
+
+// index walks both trees. Unreadable folders are left out: what is in them is
+// then an unknown block, which the config's error names.
+func (c *catalog) index() map[string]*scriptFiles {
+	if c.files != nil {
+		return c.files
+	}
+	c.files = map[string]*scriptFiles{}
+	add := func(rel string, embedded bool) {
+		name, misnamed, ok := c.componentName(rel)
+		if !ok {
+			return
+		}
+		f := c.files[name]
+		if f == nil {
+			f = &scriptFiles{misnamed: misnamed}
+			c.files[name] = f
+		}
+		if l := (location{rel, embedded}); embedded {
+			f.embedded = append(f.embedded, l)
+		} else {
+			f.user = append(f.user, l)
+		}
+	}
+	if c.o.Embedded != nil {
+		_ = walk(c.o.Embedded, libraries, func(rel string) { add(rel, true) })
+	}
+	for _, rel := range c.list() {
+		add(rel, false)
+	}
+	c.warnUnusedFiles()
+	return c.files
+}
+
+// warnUnusedFiles warns of files that no block can mean, each once while it is there: no
+// config names them, so that nothing else would.
+func (c *catalog) warnUnusedFiles() {
+	told := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(c.files)) {
+		f := c.files[name]
+		if f.misnamed == "" {
+			continue
+		}
+		told[name] = true
+		if !c.told[name] {
+			c.o.Logger.Warn("script cannot be a component", "err", c.misnamed(name, f))
+		}
+	}
+	c.told = told
+}
+
+func (c *catalog) misnamed(rel string, f *scriptFiles) error {
+	what := "folder"
+	if _, base := c.language(rel); path.Base(base) == f.misnamed {
+		what = "file"
+	}
+	return fmt.Errorf("cannot make a component of %s: %s is not an identifier: rename the %s, letters, digits and _ make a name, and it begins with no digit",
+		c.display(append(f.user, f.embedded...)[0]), f.misnamed, what)
+}
+
+// private reports whether a file or folder of this name is not to be looked at:
+// a script's own affairs, an editor's, or the inside of a mounted ConfigMap.
+func private(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") }
+
+// componentName returns the block name of a file: http/paths.lua is http.paths.
+// One that no block can have is known by its path, and misnamed is the part of
+// it that is to blame.
+func (c *catalog) componentName(rel string) (name, misnamed string, ok bool) {
+	lang, base := c.language(rel)
+	if lang == nil || strings.HasSuffix(base, "_test") || strings.HasSuffix(base, ".test") || private(path.Base(base)) {
+		return "", "", false
+	}
+	segments := strings.Split(base, "/")
+	for _, s := range segments {
+		if !scripting.IsIdentifier(s) {
+			return rel, s, true
+		}
+	}
+	return c.prefix + strings.Join(segments, "."), "", true
+}
+
+func (c *catalog) language(rel string) (l scripting.Language, base string) {
+	for _, l := range c.o.Languages {
+		for _, ext := range l.Extensions() {
+			if b, ok := strings.CutSuffix(rel, ext); ok {
+				return l, b
+			}
+		}
+	}
+	return nil, ""
+}
+
+// load makes the registration of a name.
+func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
+	reg := component.Registration{Name: name}
+	if fs.misnamed != "" {
+		reg.Err = c.misnamed(name, fs)
+		if c.dir != "" {
+			reg.Sources = []string{filepath.Join(c.dir, filepath.FromSlash(name))}
+		}
+		return reg
+	}
+	deps := &dependencies{c: c, hash: sha256.New()}
+	for _, l := range c.o.Languages {
+		for _, ext := range l.Extensions() {
+			deps.candidate(strings.ReplaceAll(strings.TrimPrefix(name, c.prefix), ".", "/") + ext)
+		}
+	}
+	fail := func(err error) component.Registration {
+		nameScript(err, name)
+		reg.Sources, reg.Err = deps.sources(), err
+		return reg
+	}
+	from := fs.user
+	if len(from) == 0 {
+		from = fs.embedded
+	}
+	if len(from) > 1 {
+		var names []string
+		for _, l := range from {
+			names = append(names, c.display(l))
+		}
+		return fail(fmt.Errorf("cannot tell which file is %s: there are %s", name, strings.Join(names, " and ")))
+	}
+	if !strings.Contains(name, ".") {
+		return fail(fmt.Errorf("cannot make a component of %s: put it into a folder, %s/<namespace>/%s is <namespace>.%s",
+			c.display(from[0]), path.Dir(c.display(from[0])), path.Base(from[0].rel), name))
+	}
+	file, err := c.readSoon(from[0])
+	if err != nil {
+		return fail(err)
+	}
+	lang, _ := c.language(from[0].rel)
+	deps.language, deps.embedded, deps.own = lang, from[0].embedded, file.Path
+	deps.hashPart(lang.Name(), lang.Version())
+	deps.hashPart(from[0].rel, file.Text)
+	s, deps, err := c.compiled(name, file, deps)
+	if err != nil {
+		reg.Sources = deps.sources()
+		return fail(err)
+	}
+	header := scripting.ParseHeader(lang.Comment(file.Text))
+	test, err := c.testFile(from[0], deps)
+	if err != nil {
+		return fail(err)
+	}
+	s.Version = deps.version()
+	if s.tested = test.Path != ""; c.o.Test != nil && file.Path != "" && (s.tested || len(header.Examples) > 0) {
+		s.trial = &trial{c: c, s: s, test: test, modules: deps.modules, sources: deps.sources()}
+	}
+	replaces := len(fs.user) > 0 && len(fs.embedded) > 0
+	reg = register(s, header, replaces)
+	if reg.Err != nil {
+		return fail(reg.Err)
+	}
+	if c.o.Checks != nil {
+		if err := c.o.Checks.check(s.Program, Tested{Script: file, Test: test, Folder: c.folder()}); err != nil {
+			return fail(err)
+		}
+	}
+	if c.o.Checks != nil && c.o.Checks.Warn != nil && s.trial != nil {
+		if err := s.trial.rejected(); err != nil {
+			c.o.Checks.Warn(err)
+		}
+	}
+	reg.Version, reg.Sources = s.Version, deps.sources()
+	reg.About = s.audit(lang, deps.modules)
+	c.made[name] = s
+	return reg
+}
+
+// compile makes a script of the text of a file.
+func (c *catalog) compileNow(name string, f scripting.File, deps *dependencies, probe *scripting.Probe) (*entry, error) {
+	p, err := deps.language.Compile(f, deps.env(probe))
+	if err != nil {
+		return nil, err
+	}
+	s := &entry{Script: node.Script{Name: name, File: f, Program: p, Definition: p.Definition(), Outside: c.o.Outside, Modules: c.o.Modules}, dir: c.dir}
+	s.Recompile = func(f scripting.File) (*node.Script, error) {
+		again := &dependencies{c: c, hash: sha256.New(), language: deps.language, embedded: deps.embedded, stored: deps.stored}
+		other, err := c.compile(name, f, again, nil)
+		if err != nil {
+			return nil, err
+		}
+		again.hashPart(f.Name, f.Text)
+		other.Version = again.version()
+		return &other.Script, register(other, scripting.Header{}, false).Err
+	}
+	return s, nil
+}
+
+// testFile returns the test file beside a script, a zero one when there is
+// none. A change of it is a change of the script: it may have been what kept
+// the last one from taking over.
+func (c *catalog) testFile(l location, deps *dependencies) (test scripting.File, err error) {
+	if c.o.Test == nil || l.embedded {
+		return scripting.File{}, nil
+	}
+	_, base := c.language(l.rel)
+	for _, rel := range TestFiles(base, c.o.Languages) {
+		deps.candidate(rel)
+		f, err := c.readSoon(location{rel: rel})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return scripting.File{}, err
+		}
+		deps.hashPart(rel, f.Text)
+		test = f
+	}
+	return test, nil
+}
+
+func (c *catalog) folder() Folder {
+	return Folder{
+		Dir: c.dir, Namespace: c.o.Namespace, Catalog: c,
+		Env: func(l scripting.Language) scripting.Env {
+			return (&dependencies{c: c, language: l, hash: sha256.New()}).env(nil)
+		},
+	}
+}
+
+// nameScript says in every Error of err which component it is about.
+func nameScript(err error, name string) {
+	if e, ok := err.(*scripting.Error); ok {
+		e.Script = name
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			nameScript(e, name)
+		}
+	}
+}
+
+// embeddedPrefix begins the names of files that ship with weir.
+const embeddedPrefix = "embedded/"
+
+// display is a path as people see it, and as a terminal can open it: relative
+// to the working directory when it lies below, scripts/http/paths.lua, else
+// absolute.
+func (c *catalog) display(l location) string {
+	if l.embedded {
+		return embeddedPrefix + l.rel
+	}
+	full := filepath.Join(c.dir, filepath.FromSlash(l.rel))
+	if rel, err := filepath.Rel(c.work, full); err == nil && filepath.IsLocal(rel) {
+		full = rel
+	}
+	return filepath.ToSlash(full)
+}
+
+// file returns the file at a location, with a text.
+func (c *catalog) file(l location, text string) scripting.File {
+	f := scripting.File{Name: c.display(l), Text: text}
+	if !l.embedded {
+		f.Path = filepath.Join(c.dir, filepath.FromSlash(l.rel))
+	}
+	return f
+}
+
+// read returns a file's text. A user's file lies in the scripts folder after all
+// links are followed: whoever may put one there must not read with it what weir
+// can, and see it in an error.
+func (c *catalog) read(l location) (scripting.File, error) {
+	f := c.file(l, "")
+	var text []byte
+	var err error
+	if l.embedded {
+		text, err = fs.ReadFile(c.o.Embedded, l.rel)
+	} else {
+		text, err = files.ReadIn(c.dir, l.rel, scripting.MaxFileSize)
+	}
+	if err != nil {
+		return f, ReadError(f.Name, err)
+	}
+	f.Text = string(text)
+	return f, nil
+}
+
+// readSoon is read for a lookup, with c.mu held. Once somebody wants to be told of what
+// changes (see OnChange), it does not wait for long: a file whose file system does not
+// answer cannot be read, and has changed when that has answered.
+func (c *catalog) readSoon(l location) (scripting.File, error) {
+	changed := c.changed
+	if l.embedded || changed == nil {
+		return c.read(l)
+	}
+	f := c.file(l, "")
+	read, err := files.Soon(f.Path, "reading", func() (scripting.File, error) { return c.read(l) }, func() { changed([]string{f.Path}) })
+	if errors.Is(err, files.ErrHung) {
+		return f, ReadError(f.Name, err)
+	}
+	return read, err
+}
+
+// dependencies collects what a registration was made from.
+type dependencies struct {
+	c        *catalog
+	language scripting.Language
+	embedded bool
+	own      string // path of the script itself; "" for one that ships with weir
+	paths    []string
+	modules  []scripting.File // that were required, each once
+	// stored has the user's files of a version that is not on disk any more, by
+	// their paths below the scripts folder; nil: they are read from disk.
+	stored map[string]string
+	hash   interface {
+		io.Writer
+		Sum([]byte) []byte
+	}
+}
+
+func (d *dependencies) hashPart(name, text string) {
+	fmt.Fprintf(d.hash, "%d %s %d %s\n", len(name), name, len(text), text)
+}
+
+// version is the ID of what was hashed.
+func (d *dependencies) version() string { return hex.EncodeToString(d.hash.Sum(nil)[:12]) }
+
+// candidate notes a path whose appearance changes the answer.
+func (d *dependencies) candidate(rel string) {
+	if d.c.dir != "" {
+		d.paths = append(d.paths, filepath.Join(d.c.dir, filepath.FromSlash(rel)))
+	}
+}
+
+// sources are the paths, sorted but for the script's own, which is the first.
+func (d *dependencies) sources() []string {
+	slices.Sort(d.paths)
+	out := slices.Compact(d.paths)
+	if i := slices.Index(out, d.own); i > 0 {
+		out = slices.Insert(slices.Delete(out, i, i+1), 0, d.own)
+	}
+	return out
+}

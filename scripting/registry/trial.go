@@ -1,0 +1,202 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/versions"
+)
+
+// trial runs the tests of one version of a user's script, once, and keeps the
+// version if it passes.
+type trial struct {
+	c       *catalog
+	s       *entry
+	test    scripting.File
+	modules []scripting.File
+	sources []string // of the registration
+
+	mu      sync.Mutex
+	ended   bool
+	outcome *component.Rejection
+}
+
+// run returns why the version must not take over; nil if it may.
+func (t *trial) run(ctx context.Context) *component.Rejection {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended || t.c.hasPassed(t.s) {
+		return t.outcome
+	}
+	err := t.c.o.Test(ctx, Tested{Script: t.s.File, Test: t.test, Folder: t.c.folder()})
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return &component.Rejection{Err: err} // weir stops: this is no verdict
+	}
+	t.ended = true
+	if err == nil {
+		t.storePassed()
+		return nil
+	}
+	t.outcome = t.reject(err, ctx.Err() != nil)
+	return t.outcome
+}
+
+func (c *catalog) hasPassed(s *entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.passed[s.Name] == s.Version
+}
+
+// storePassed stores the version as the last one that passed.
+func (t *trial) storePassed() {
+	c, s := t.c, t.s
+	c.mu.Lock()
+	c.passed[s.Name] = s.Version
+	c.mu.Unlock()
+	if c.o.Versions == nil {
+		return
+	}
+	v := versions.Version{ID: s.Version}
+	for _, f := range append([]scripting.File{s.File}, t.modules...) {
+		if f.Path != "" { // those that ship with weir are always there
+			v.Sources = append(v.Sources, versions.Source{Path: c.rel(f), Text: f.Text})
+		}
+	}
+	if t.test.Path != "" {
+		v.Test = c.rel(t.test)
+	}
+	if err := c.o.Versions.Pass(s.Name, c.dir, v); err != nil {
+		c.o.Logger.Warn("a later start cannot fall back on this version of the script", "script", s.Name, "err", err)
+	}
+}
+
+// reject notes that the version failed, and finds the last one that passed. late
+// says that the tests did not end in time: a version that has passed before does
+// not fail because the machine is busy.
+func (t *trial) reject(err error, late bool) *component.Rejection {
+	c, s := t.c, t.s
+	r := &component.Rejection{Err: err}
+	if c.o.Versions == nil {
+		return r
+	}
+	record := c.o.Versions.Get(s.Name, c.dir)
+	last := record.Passed
+	if late && last != nil && last.ID == s.Version {
+		c.o.Logger.Warn("the tests of a script did not end in time; it runs, because this version has passed them before", "script", s.Name, "err", err)
+		return nil
+	}
+	if e := c.o.Versions.Reject(s.Name, c.dir, versions.Rejection{ID: s.Version, Reason: err.Error()}); e != nil {
+		c.o.Logger.Warn("weir check cannot report that the tests of a script failed", "script", s.Name, "err", e)
+	}
+	if last == nil {
+		return r
+	}
+	reg, e := t.restore(last)
+	if e != nil {
+		c.o.Logger.Warn("cannot use the last version of a script that passed its tests", "script", s.Name, "passed", last.Time, "err", e)
+		return r
+	}
+	r.LastGood, r.Passed = reg, last.Time
+	return r
+}
+
+// restore makes a registration of a version that is not on disk any more.
+func (t *trial) restore(v *versions.Version) (*component.Registration, error) {
+	c := t.c
+	own := location{rel: v.Sources[0].Path}
+	lang, _ := c.language(own.rel)
+	if lang == nil {
+		return nil, errors.New("there is no language for " + own.rel)
+	}
+	stored := map[string]string{}
+	for _, src := range v.Sources {
+		stored[src.Path] = src.Text
+	}
+	file := c.file(own, v.Sources[0].Text)
+	deps := &dependencies{c: c, hash: sha256.New(), language: lang, own: file.Path, stored: stored}
+	s, err := c.compile(t.s.Name, file, deps, c.o.Probe)
+	if err != nil {
+		return nil, err
+	}
+	s.Version = v.ID
+	reg := register(s, scripting.ParseHeader(lang.Comment(file.Text)), false)
+	if reg.Err != nil {
+		return nil, reg.Err
+	}
+	reg.Version, reg.Sources = v.ID, t.sources
+	reg.About = s.audit(lang, deps.modules)
+	return &reg, nil
+}
+
+// rel returns the path of a user's file below the scripts folder.
+func (c *catalog) rel(f scripting.File) string {
+	rel, err := filepath.Rel(c.dir, f.Path)
+	if err != nil { // both are absolute
+		return f.Name
+	}
+	return filepath.ToSlash(rel)
+}
+
+// rejected returns what a running weir found out about this version: that it
+// failed its tests. nil: it did not, or nobody knows.
+func (t *trial) rejected() *scripting.Error {
+	c, s := t.c, t.s
+	if c.o.Versions == nil {
+		return nil
+	}
+	record := c.o.Versions.Get(s.Name, c.dir)
+	r := record.Rejected
+	if r == nil || r.ID != s.Version {
+		return nil
+	}
+	runs := "weir runs it all the same, because no version has passed its tests yet"
+	if record.Passed != nil {
+		runs = "weir runs the version that passed its tests on " + record.Passed.Time.UTC().Format(time.DateTime) + " UTC instead"
+	}
+	return s.File.Error(0, scripting.HookLoad, fmt.Errorf("this version failed its tests on %s UTC; %s: %s", r.Time.UTC().Format(time.DateTime), runs, r.Reason))
+}
+
+// TestLoaded runs the tests of the user's scripts that were looked up in a
+// catalog that NewCatalog made, whatever their blocks say. It returns the names of
+// the scripts that have tests, and the errors of those that failed.
+func TestLoaded(ctx context.Context, from component.Catalog) (names []string, errs []error) {
+	c, ok := from.(*catalog)
+	if !ok {
+		return nil, nil
+	}
+	c.mu.Lock()
+	var trials []*trial
+	for _, name := range slices.Sorted(maps.Keys(c.made)) {
+		if t := c.made[name].trial; t != nil {
+			names, trials = append(names, name), append(trials, t)
+		}
+	}
+	c.mu.Unlock()
+	found := make([]error, len(trials))
+	next := make(chan int, len(trials))
+	for i := range trials {
+		next <- i
+	}
+	close(next)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range next {
+				t := trials[i]
+				found[i] = c.o.Test(ctx, Tested{Script: t.s.File, Test: t.test, Folder: c.folder()})
+			}
+		})
+	}
+	wg.Wait()
+	return names, slices.DeleteFunc(found, func(err error) bool { return err == nil })
+}
