@@ -210,7 +210,7 @@ func (f *follower) claimPosition(p *position, id identity) bool {
 // or the positions file of another collector say.
 func (f *follower) startAtConfigured(lf *logFile) error {
 	created := creationTime(lf.f)
-	isNew := !created.IsZero() && created.After(f.c.started.Add(-time.Second))
+	isNew := !created.IsZero() && created.After(f.c.start.at.Add(-time.Second))
 	atEnd := f.set.tailFromEnd
 	var offset int64
 	text, imported := f.c.imported(&f.target)
@@ -219,8 +219,8 @@ func (f *follower) startAtConfigured(lf *logFile) error {
 		if n <= lf.seen.size {
 			offset, atEnd = n, atEnd && n == 0
 		}
-	case imported || f.c.damaged && !isNew:
-		f.c.unread.Store(true)
+	case imported || f.c.start.damaged && !isNew:
+		f.c.start.unread.Store(true)
 		switch f.set.onError {
 		case skip:
 			f.enter(skipped)

@@ -33,7 +33,7 @@ func Registration() component.Registration {
 type Component struct {
 	opts       component.Options
 	metrics    *metrics
-	changed    chan struct{} // the arguments did
+	changed    chan struct{} // gets a signal when the arguments change
 	acks       *pendingAcks
 	owns       owners
 	inflaters  inflaters
@@ -43,26 +43,36 @@ type Component struct {
 	out        atomic.Pointer[flow.Output]
 	held       atomic.Int64 // bytes of lines that were refused
 	flying     atomic.Int64 // bytes of lines that are being sent
-	unread     atomic.Bool  // a position of another collector was none
-	starved    atomic.Bool  // the process had too many files open
 	rotated    atomic.Int64 // rotated files that are open
 	maxRotated int64
-	crowded    atomic.Bool // there were more of them than maxRotated
-	unkept     atomic.Bool // the checkpoint could not be written
+	warned     warnings
 
-	// Of Run and what it calls, set before there is a follower.
+	// Run sets these before it creates a follower.
 	positions *positions
-	started   time.Time
-	damaged   bool
-	legacy    imports
+	start     startState
 
 	claiming sync.Mutex
 
 	mu     sync.Mutex
 	args   *Arguments
-	wanted map[string]bool         // ids of the targets there are
-	places func() map[owned]string // which files they lead to, looked up when it is asked first
+	wanted map[string]bool         // ids of the targets
+	places func() map[owned]string // the files that they lead to, looked up at the first call
 	info   []followerInfo
+}
+
+// warnings says which problems were logged, so that each is logged once.
+type warnings struct {
+	starved    atomic.Bool // the process has too many files open
+	crowded    atomic.Bool // more than maxRotated rotated files were open
+	checkpoint atomic.Bool // the checkpoint cannot be written
+}
+
+// startState is what a component found when it started.
+type startState struct {
+	at      time.Time
+	damaged bool        // not all positions could be read
+	legacy  imports     // the positions of another collector
+	unread  atomic.Bool // one of them is not an offset
 }
 
 var (
@@ -101,7 +111,7 @@ func (c *Component) Update(args any) error {
 
 // Run follows the targets until ctx ends.
 func (c *Component) Run(ctx context.Context) error {
-	c.started = c.opts.Clock.Now()
+	c.start.at = c.opts.Clock.Now()
 	if err := c.open(); err != nil {
 		return err
 	}
@@ -119,7 +129,7 @@ func (c *Component) open() error {
 		return err
 	}
 	if damage != nil {
-		c.damaged = true
+		c.start.damaged = true
 		c.opts.Logger.Error("cannot read all positions", "err", damage, "on_positions_file_error", string(c.arguments().OnPositionsFileError))
 	}
 	if p.rewound {
@@ -144,12 +154,12 @@ func (c *Component) openLegacy(found bool) {
 		}
 		m, err := readImports(path)
 		if err != nil {
-			c.damaged = true
+			c.start.damaged = true
 			c.opts.Logger.Error("cannot take over positions", "err", err)
 			continue
 		}
 		if m != nil {
-			c.legacy = m
+			c.start.legacy = m
 			c.opts.Logger.Info("took over the positions of another collector", "path", path, "files", len(m))
 			break
 		}
@@ -160,7 +170,7 @@ func (c *Component) openLegacy(found bool) {
 // have positions of their own. One that could not be read in part stays.
 func (c *Component) dropLegacy() {
 	named := c.arguments().LegacyPositionsFile
-	if c.legacy == nil || named == "" || c.damaged || c.unread.Load() {
+	if c.start.legacy == nil || named == "" || c.start.damaged || c.start.unread.Load() {
 		return
 	}
 	c.positions.save()
@@ -170,7 +180,7 @@ func (c *Component) dropLegacy() {
 }
 
 // imported returns what the positions file of another collector says of a target.
-func (c *Component) imported(t *target) (string, bool) { return c.legacy.offsetOf(t) }
+func (c *Component) imported(t *target) (string, bool) { return c.start.legacy.offsetOf(t) }
 
 // checkpoint keeps the positions for a start after the end of the machine.
 func (c *Component) checkpoint() {
@@ -178,7 +188,7 @@ func (c *Component) checkpoint() {
 	if err != nil {
 		c.metrics.failures.Inc()
 	}
-	if c.unkept.Swap(err != nil) == (err != nil) {
+	if c.warned.checkpoint.Swap(err != nil) == (err != nil) {
 		return
 	}
 	if err == nil {

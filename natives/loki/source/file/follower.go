@@ -241,7 +241,7 @@ func (f *follower) openLogFile(path string) (*logFile, error) {
 		file.Close()
 		return nil, err
 	}
-	f.c.starved.Store(false)
+	f.c.warned.starved.Store(false)
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		real = path // it was removed meanwhile

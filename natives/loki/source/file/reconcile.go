@@ -32,7 +32,7 @@ func (s *scheduler) resolve() {
 	}
 	s.resolving = resolving
 	now := s.c.opts.Clock.Now()
-	s.synced = now
+	s.done.resolved = now
 	s.wg.Go(func() {
 		a := s.c.arguments()
 		ts, troubles, look := resolveTargets(a, s.c.opts.StoragePath, now)
@@ -49,9 +49,9 @@ func (s *scheduler) reconcile(r resolution) {
 	if same {
 		set = s.set
 	}
-	s.set, s.troubles = set, strings.Join(r.troubles, "; ")
-	if own := r.look.Own(); own != "" && !s.own {
-		s.own = true
+	s.set, s.status.troubles = set, strings.Join(r.troubles, "; ")
+	if own := r.look.Own(); own != "" && !s.ownLogged {
+		s.ownLogged = true
 		s.c.opts.Logger.Info("targets lead to files in weir's storage directory; they are not read", "file", own)
 	}
 	want := make(map[string]bool, len(r.targets))

@@ -13,6 +13,13 @@ import (
 // told: what goes by before would only come and go.
 const tellAfter = 30 * time.Second
 
+// status is what the health of the component was when it was last reported.
+type status struct {
+	troubles     string    // with targets, as the last resolution found them
+	reported     string    // what is wrong, "" if nothing is
+	refusedSince time.Time // since when receivers refuse lines; zero until that was logged
+}
+
 // report tells the page, the metrics and the health how things are. Of a follower
 // that a worker has it tells what was when the worker had it last.
 func (s *scheduler) report(now time.Time) {
@@ -58,8 +65,8 @@ func (s *scheduler) report(now time.Time) {
 	s.c.mu.Lock()
 	s.c.info = info
 	s.c.mu.Unlock()
-	if troubles := s.describeTrouble(info, now); s.shown.IsZero() || troubles != s.reported {
-		s.reported = troubles
+	if troubles := s.describeTrouble(info, now); s.done.reported.IsZero() || troubles != s.status.reported {
+		s.status.reported = troubles
 		h := component.Health{State: component.Healthy, Message: "all files are followed", Time: now}
 		if troubles != "" {
 			h.State, h.Message = component.Unhealthy, troubles
@@ -72,7 +79,7 @@ func (s *scheduler) report(now time.Time) {
 // cannot be followed the first by name, and since when and by whom lines are
 // refused. That this begins or ends is logged.
 func (s *scheduler) describeTrouble(info []followerInfo, now time.Time) string {
-	troubles := s.troubles
+	troubles := s.status.troubles
 	var longest followerInfo
 	for _, i := range info {
 		if troubles == "" {
@@ -84,15 +91,15 @@ func (s *scheduler) describeTrouble(info []followerInfo, now time.Time) string {
 	}
 	switch log := s.c.opts.Logger; {
 	case longest.Refused && now.Sub(longest.RefusedSince) >= tellAfter:
-		if s.refused.IsZero() {
+		if s.status.refusedSince.IsZero() {
 			log.Warn("receivers refuse lines; their files are read on when they take them", "path", longest.Path, "err", longest.Refusal)
-			s.refused = longest.RefusedSince
+			s.status.refusedSince = longest.RefusedSince
 		}
-	case !s.refused.IsZero():
-		log.Info("receivers take lines again", "refused_for", now.Sub(s.refused).Round(time.Second).String())
-		s.refused = time.Time{}
+	case !s.status.refusedSince.IsZero():
+		log.Info("receivers take lines again", "refused_for", now.Sub(s.status.refusedSince).Round(time.Second).String())
+		s.status.refusedSince = time.Time{}
 	}
-	if s.refused.IsZero() {
+	if s.status.refusedSince.IsZero() {
 		return troubles
 	}
 	held := fmt.Sprintf("lines are refused since %s: %s", longest.RefusedSince.UTC().Format(time.RFC3339), longest.Refusal)

@@ -166,7 +166,7 @@ func (f *follower) isFinished(i int, now time.Time) bool {
 		return false
 	}
 	lf.rotation.abandoned = byNumber
-	if !f.c.crowded.Swap(true) {
+	if !f.c.warned.crowded.Swap(true) {
 		f.c.opts.Logger.Warn("too many rotated files are open; those that are idle are closed although a process may still write to them", "limit", f.c.maxRotated, "path", f.target.path, "file", lf.real)
 	}
 	return true

@@ -45,28 +45,28 @@ type scheduler struct {
 	set *settings
 
 	all   map[string]*follower   // by the id of the target
-	ended map[*follower]struct{} // whose targets left
-	ready []*follower
-	busy  map[*follower]struct{}
+	ended map[*follower]struct{} // their targets were removed
+	ready []*follower            // in the state queued
+	busy  map[*follower]struct{} // in the state running
 
 	jobs      chan *follower
 	back      chan turnEnd
 	resolved  chan resolution
 	failed    chan error
 	resolving resolveState
-	matched   *Arguments // that the followers are for
+	matched   *Arguments // whose targets the followers have
 	workers   int
 	wg        sync.WaitGroup
 
-	begun              bool // the targets are known, and all have begun
-	synced             time.Time
-	saved, shown       time.Time
-	swept, checked     time.Time
-	checking           atomic.Bool
-	own                bool // that files of weir are left out was logged
-	troubles, reported string
-	refused            time.Time // since when, once that was told
+	startFinished bool // all followers have taken over their positions
+	ownLogged     bool // it was logged that files of weir are left out
+	checkpointing atomic.Bool
+	done          timetable
+	status        status
 }
+
+// timetable has the times when regular work was last done.
+type timetable struct{ resolved, saved, reported, swept, checkpointed time.Time }
 
 func newScheduler(c *Component) *scheduler {
 	return &scheduler{
@@ -137,30 +137,30 @@ func (s *scheduler) tick() {
 	for f := range s.ended {
 		due(f)
 	}
-	if a := s.c.arguments(); a.FileMatch.Enabled && now.Sub(s.synced) >= a.FileMatch.SyncPeriod {
+	if a := s.c.arguments(); a.FileMatch.Enabled && now.Sub(s.done.resolved) >= a.FileMatch.SyncPeriod {
 		s.resolve()
 	}
-	if s.swept.IsZero() {
-		s.swept, s.checked = now, now
+	if s.done.swept.IsZero() {
+		s.done.swept, s.done.checkpointed = now, now
 	}
-	if now.Sub(s.checked) >= checkpointEvery && s.checking.CompareAndSwap(false, true) {
-		s.checked = now
+	if now.Sub(s.done.checkpointed) >= checkpointEvery && s.checkpointing.CompareAndSwap(false, true) {
+		s.done.checkpointed = now
 		s.wg.Go(func() {
 			s.c.checkpoint()
-			s.checking.Store(false)
+			s.checkpointing.Store(false)
 		})
 	}
-	if now.Sub(s.swept) >= sweepEvery && s.set != nil {
-		s.swept = now
+	if now.Sub(s.done.swept) >= sweepEvery && s.set != nil {
+		s.done.swept = now
 		s.wg.Go(s.c.removeOldPositions)
 	}
-	if now.Sub(s.saved) >= saveEvery {
-		s.saved = now
+	if now.Sub(s.done.saved) >= saveEvery {
+		s.done.saved = now
 		s.c.positions.save()
 	}
-	if now.Sub(s.shown) >= reportEvery {
+	if now.Sub(s.done.reported) >= reportEvery {
 		s.report(now)
-		s.shown = now
+		s.done.reported = now
 		s.finishStart()
 	}
 }
@@ -168,7 +168,7 @@ func (s *scheduler) tick() {
 // finishStart removes the positions file that was taken over once all followers
 // have their positions.
 func (s *scheduler) finishStart() {
-	if s.begun || s.set == nil {
+	if s.startFinished || s.set == nil {
 		return
 	}
 	for _, f := range s.all {
@@ -176,7 +176,7 @@ func (s *scheduler) finishStart() {
 			return
 		}
 	}
-	s.begun = true
+	s.startFinished = true
 	s.c.dropLegacy()
 }
 

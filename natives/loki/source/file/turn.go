@@ -113,7 +113,7 @@ func (t *troubleLog) report(err error) {
 		return
 	}
 	if t.text = text; isStarved(err) {
-		if !t.c.starved.Swap(true) {
+		if !t.c.warned.starved.Swap(true) {
 			t.c.opts.Logger.Warn("cannot open all files, the process has too many open; it is tried again: raise its limit (LimitNOFILE, ulimit -n)", "path", t.path, "err", err)
 		}
 	} else if text != "" {
