@@ -56,7 +56,7 @@ func TestEquality(t *testing.T) {
 	f("[[[]]]", "[[[]]]", true, true)
 	f("[1, 2]", "{ 0: 1, 1: 2, length: 2 }", false, false)
 	f("Object.assign([1], { x: 1 })", "[1]", false, false)
-	// What the language has besides.
+	// Objects of the language.
 	f("new Date(5)", "new Date(5)", true, true)
 	f("new Date(5)", "new Date(6)", false, false)
 	f("new Date(NaN)", "new Date(NaN)", true, true)

@@ -45,7 +45,7 @@ func TestShow(t *testing.T) {
 	f("vi.fn()", "[Function spy]")
 	f("vi.fn().mockName('asked')", "[Function asked]")
 	f("{ a: expect.any(Number) }", "{ a: Any<Number> }")
-	// What does not fit into a line is named by its kind.
+	// Values that do not fit into a line are named by their kind.
 	long := func(value, kind string) { e.add("expect("+value+").toBe(0.5)", "expected "+kind+" to be another") }
 	f(`"x".repeat(100)`, "a string")
 	long(`"two\nlines"`, "a string")
