@@ -176,8 +176,8 @@ func (v *vm) mapLabel(L *lua.LState) int {
 	m := v.checkWindow(L)
 	v.chargeRows(L, m)
 	name, fn := L.CheckString(2), L.CheckFunction(3)
-	// What answers are remembered for must be the same in every VM: the shared
-	// code of a script's function, the name of a library function.
+	// Answers are remembered under a key that is the same in every VM: the shared
+	// code of a script's function, or the name of a library function.
 	var site any
 	if fn.Proto != nil {
 		site = fn.Proto
@@ -427,7 +427,7 @@ func (v *vm) eachRow(L *lua.LState, m *view.Window, b scripting.MarkedBatch, ste
 	}
 	defer v.call.leaveEach(hook)
 	rows := scripting.RowsOf(m, b, v.call.outMetrics, v.call.outLogs)
-	// One PCall for many records: the loop is entered anew after an error.
+	// One PCall for many records: the loop is entered again after an error.
 	loop := L.NewFunction(func(L *lua.LState) int {
 		rows.Each(func(row int) { step(L, row) })
 		return 0

@@ -8,12 +8,12 @@ import (
 	"github.com/weir-run/weir/engine/view"
 )
 
-// A record that `each` hands to its callback is a handle: what reads it costs a
-// call into the host, about 100 ns. Most callbacks only say m.value or
-// m.labels.job and keep nothing of m, which can be seen in their code. These
-// run as a copy in which such a read is the index of a table, the cursor, that
-// is filled anew for each record with what the callback reads. There is one a
-// VM and callback; a callback that may keep the record gets handles.
+// A record that `each` passes to its callback is a handle: every read of it is a
+// call into the host, about 100 ns. Most callbacks only read m.value or
+// m.labels.job and do not keep m, as their code shows. They run as a copy in which
+// such a read is the index of a table, the cursor. It is filled for each record
+// with the fields that the callback reads. A VM has one cursor per callback. A
+// callback that may keep the record gets handles.
 
 // projection is the copy of a callback.
 type projection struct {
@@ -82,7 +82,7 @@ func (i instruction) keeps() bool {
 	return true
 }
 
-// scalar are the fields that a cursor has beside labels.
+// scalar are the fields that a cursor has in addition to labels.
 var scalar = map[string]bool{"name": true, "value": true, "time": true, "type": true, "stale": true}
 
 // project returns the copy of a callback, nil when its code may keep the record.
@@ -160,8 +160,9 @@ func project(p *lua.FunctionProto) *projection {
 	return pr
 }
 
-// labelUse finds the one instruction that uses what pc read, m.labels: a read
-// or a write of a label whose name stands in the code. "" is none.
+// labelUse finds the one instruction that uses the value that pc read, m.labels: a
+// read or a write of a label whose name is in the code. label is "" if there is no
+// such instruction.
 func labelUse(p *lua.FunctionProto, pc int, entered map[int]bool) (next int, label string) {
 	reg := instruction(p.Code[pc]).a()
 	for next = pc + 1; next < len(p.Code) && !entered[next]; next++ {
@@ -179,8 +180,8 @@ func labelUse(p *lua.FunctionProto, pc int, entered map[int]bool) (next int, lab
 				return next, key(p, next, entered)
 			}
 			return 0, ""
-		// What comes between m.labels and = in m.labels.x = y: registers behind
-		// that of m.labels are filled with x and what y is made of.
+		// Instructions between m.labels and = in m.labels.x = y: they fill registers
+		// behind that of m.labels with x and the parts of y.
 		case lua.OP_LOADK, lua.OP_GETUPVAL, lua.OP_GETGLOBAL, lua.OP_NEWTABLE, lua.OP_CALL, lua.OP_LOADNIL:
 		case lua.OP_LOADBOOL:
 			used = c != 0
@@ -381,7 +382,7 @@ func (c *cursor) index(L *lua.LState) int {
 	return c.v.values.recordField(L, c.win, c.v.newRecord(c.row), L.Get(2))
 }
 
-// newIndex is a write. What it changes is read again.
+// newIndex is a write. It updates the fields that it changes.
 func (c *cursor) newIndex(L *lua.LState) int {
 	v, x := c.v, L.Get(3)
 	var name string

@@ -133,7 +133,7 @@ func (v *vm) lineText(m *view.Logs, row int) lua.LValue {
 	return v.values.text(m.Line(row))
 }
 
-// openLines makes the metatables of log lines and what scripts make of them.
+// openLines creates the metatables of log lines and of their copies.
 func (v *vm) openLines(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
 	L := v.L
 	methods := map[lua.LString]*lua.LFunction{}

@@ -305,7 +305,7 @@ func (v *vm) logsText(L *lua.LState) int {
 	var out []byte
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
 		if out = m.Text(out, i); len(out) > maxString {
-			break // pushString says so
+			break // pushString reports the error
 		}
 	}
 	v.pushString(L, string(out))

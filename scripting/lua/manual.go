@@ -9,16 +9,17 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// Manual says how the Lua of scripts differs from Lua 5.1, and why. What
-// conformance_test.go finds missing in gopher-lua's own tests and in those of
-// Lua 5.1 is in it.
+// Manual says how the Lua of scripts differs from Lua 5.1, and why. It contains all
+// differences that conformance_test.go finds with gopher-lua's own tests and with
+// those of Lua 5.1.
 func Manual() string {
 	var b strings.Builder
-	b.WriteString(`Scripts are written in Lua 5.1 with goto, as gopher-lua has it. What differs:
+	b.WriteString(`Scripts are written in Lua 5.1 with goto, as gopher-lua has it. The
+differences:
 
 Globals are read-only, and a component that assigns to one is refused with the
 line; _G and rawset cannot change them either. A plain file that 'weir eval' runs
-may assign to globals. What is not there:
+may assign to globals. These are missing:
 `)
 	for _, name := range slices.Sorted(maps.Keys(removed)) {
 		scripting.WriteManual(&b, name, removed[name]+".")
