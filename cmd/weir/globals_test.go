@@ -30,7 +30,7 @@ var mutableGlobals = map[string]string{
 	"engine/files.mounts":                      "a cache of the host's mount points",
 	"engine/files.refused":                     "counters of a package of functions",
 	"natives/prometheus/exporter/unix.process": "node_exporter keeps its flags in globals",
-	"scripting.allState":                       "the limit is for the memory of the process",
+	"scripting/node.allState":                  "the limit is for the memory of the process",
 	"scripting/js.patternClock":                "regexp2 has one clock for all patterns",
 	"scripting/js.watching":                    "one goroutine watches the calls of all VMs",
 
@@ -57,7 +57,7 @@ var mutableGlobals = map[string]string{
 	"cmd/weirbench/faults.deaf":    "read only",
 	"cmd/weirbench/faults.hanging": "read only",
 	"engine/expr.functions":        "read only",
-	"scripting.answerParam":        "read only",
+	"scripting/host.answerParam":   "read only",
 	"scripting/js.chars":           "read only",
 }
 
