@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/expr"
 	"github.com/weir-run/weir/engine/regex"
+	"github.com/weir-run/weir/scripting/operation"
 )
 
 // Value is what crosses between a script and a host function, in Go:
@@ -206,11 +208,14 @@ type Function struct {
 	// Fn gets one argument per Param, of the form that its Kind says, nil for
 	// an optional one that was left out; a method gets its object's Data
 	// before them. An error is a result: `value, err` in Lua, a throw in JS.
-	// nil: the language binds it itself, such as the operations of a batch.
+	// nil: the method has an Op, or the language binds it itself, such as ctx.emit.
 	Fn func(args []Value) (Value, error)
 	// Checked is Fn where little input can take long: it asks check about every
 	// 10 ms and ends with its error. nil: Fn never does.
 	Checked func(check func() error, args []Value) (Value, error)
+	// Op is what a method of a batch, a record, a series or a group does, in
+	// place of Fn.
+	Op *operation.Operation
 }
 
 // Kind is what a parameter or a result is.
@@ -253,6 +258,9 @@ type Param struct {
 	// Check finds mistakes in a constant that a script passes, before it runs:
 	// a pattern, an expression.
 	Check func(text string) error
+	// Expression says that a text is an expression over records, and what it
+	// results in: a constant one is compiled when the script is loaded.
+	Expression *expr.Kind
 }
 
 // Result is what a function returns.

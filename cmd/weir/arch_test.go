@@ -103,6 +103,7 @@ var leaves = []struct {
 	{"scripting/grant", "patterns: it decides and does nothing", nil},
 	{"scripting/egress", "the way out: it knows grants, no scripts", []string{"engine/files", "scripting/grant", "engine/httpclient"}},
 	{"engine/expr", "expressions over columns", []string{"engine/batch", "engine/manual", "engine/regex"}},
+	{"scripting/operation", "operations on records: it knows no language", []string{"engine/regex", "engine/view"}},
 	{"scripting/state", "collections and their files: they know no script", []string{"engine/files"}},
 	{"scripting/versions", "files and their text: it compiles and tests nothing", []string{"engine/files"}},
 	{"scripting/quarantine", "files of text: it knows no script and no signal", []string{"engine/clock", "engine/files"}},

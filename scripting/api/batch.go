@@ -1,6 +1,10 @@
 package api
 
-import "github.com/weir-run/weir/scripting"
+import (
+	"github.com/weir-run/weir/engine/expr"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/operation"
+)
 
 // exprHelp says where the language of expressions is described.
 const exprHelp = "'weir help expr' describes expressions."
@@ -8,8 +12,7 @@ const exprHelp = "'weir help expr' describes expressions."
 // batch is the type of batch in the hook metrics: its operations, cheapest
 // first.
 func (t *Table) batch() {
-	where := text("where", "Which records: an expression, nil for all. "+exprHelp)
-	where.Optional = true
+	where := optional(expression("where", expr.Bool, "Which records: an expression, nil for all. "+exprHelp))
 	label := text("name", "The label's name.")
 	fields := scripting.Param{
 		Name: "fields", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString},
@@ -21,44 +24,51 @@ func (t *Table) batch() {
 	t.Batch.Methods = []scripting.Function{
 		{
 			Name: "drop_where", Doc: "Drops the records for which the expression is true. Parts that read labels only are evaluated once for each series.",
-			Params: []scripting.Param{text("where", "An expression that is true or false. "+exprHelp)},
+			Params: []scripting.Param{expression("where", expr.Bool, "An expression that is true or false. "+exprHelp)},
+			Op:     does(operation.Lines, func(c *operation.Call) error { return c.Window.DropWhere(c.Text(0)) }),
 			Uses: []scripting.Use{newUse(`batch:drop_where [[ name startsWith "go_" && labels.job != "api" ]]`,
 				`batch.dropWhere('name startsWith "go_" && labels.job != "api"');`,
 				"go_threads{job=\"api\"} 1\ngo_threads{job=\"web\"} 2\n", "go_threads{job=\"api\"} 1\n")},
 		},
 		{
 			Name: "keep_where", Doc: "Drops the records for which the expression is false.",
-			Params: []scripting.Param{text("where", "An expression that is true or false. "+exprHelp)},
+			Params: []scripting.Param{expression("where", expr.Bool, "An expression that is true or false. "+exprHelp)},
+			Op:     does(operation.Lines, func(c *operation.Call) error { return c.Window.KeepWhere(c.Text(0)) }),
 			Uses: []scripting.Use{newUse(`batch:keep_where [[ value > 10 ]]`,
 				`batch.keepWhere("value > 10");`, "a 1\nb 11\n", "b 11\n")},
 		},
 		{
 			Name: "set_label", Doc: "Sets a label of all records; nil removes it.",
 			Params: []scripting.Param{label, labelValue("value", "Its value.")},
+			Op:     does(operation.Rows, func(c *operation.Call) error { return c.Window.SetLabelAll(c.Text(0), c.Text(1)) }),
 			Uses: []scripting.Use{newUse(`batch:set_label("region", "eu")`,
 				`batch.setLabel("region", "eu");`, "up 1\n", "up{region=\"eu\"} 1\n")},
 		},
 		{
 			Name: "drop_label", Doc: "Removes a label of all records.",
 			Params: []scripting.Param{label},
+			Op:     does(operation.Rows, func(c *operation.Call) error { return c.Window.DropLabel(c.Text(0)) }),
 			Uses: []scripting.Use{newUse(`batch:drop_label("pod")`,
 				`batch.dropLabel("pod");`, "up{pod=\"a-1\"} 1\n", "up 1\n")},
 		},
 		{
 			Name: "rename_label", Doc: "Renames a label of all records that have it.",
 			Params: []scripting.Param{label, text("new", "The new name.")},
+			Op:     does(operation.Rows, func(c *operation.Call) error { return c.Window.RenameLabel(c.Text(0), c.Text(1)) }),
 			Uses: []scripting.Use{newUse(`batch:rename_label("svc", "service")`,
 				`batch.renameLabel("svc", "service");`, "up{svc=\"a\"} 1\n", "up{service=\"a\"} 1\n")},
 		},
 		{
 			Name: "scale", Doc: "Multiplies values. Of a native histogram it multiplies counts and sum.",
 			Params: []scripting.Param{where, number("factor", "The factor.")},
+			Op:     does(operation.Rows, func(c *operation.Call) error { return c.Metrics.Scale(c.Text(0), c.Number(1)) }),
 			Uses: []scripting.Use{newUse(`batch:scale([[ name endsWith "_ms" ]], 0.001)`,
 				`batch.scale('name endsWith "_ms"', 0.001);`, "a_ms 1500\nb 2\n", "a_ms 1.5\nb 2\n")},
 		},
 		{
 			Name: "set_value", Doc: "Sets values to what an expression gives.",
-			Params: []scripting.Param{where, text("value", "An expression that gives the value, a number. "+exprHelp)},
+			Params: []scripting.Param{where, expression("value", expr.Number, "An expression that gives the value, a number. "+exprHelp)},
+			Op:     does(operation.Rows, func(c *operation.Call) error { return c.Metrics.SetValueWhere(c.Text(0), c.Text(1)) }),
 			Uses: []scripting.Use{newUse(`batch:set_value([[ value < 0 ]], "0")`,
 				`batch.setValue("value < 0", "0");`, "a -1\nb 2\n", "a 0\nb 2\n")},
 		},
@@ -66,6 +76,7 @@ func (t *Table) batch() {
 			Name: "map_label", Doc: "Sets a label to what fn makes of its value. fn is asked once for each distinct value and its answer remembered: it must depend on nothing else. nil removes the label.",
 			Params: []scripting.Param{label, callback("fn", "The function.",
 				scripting.Result{Kind: scripting.KindString, Optional: true}, text("value", "The label's value."))},
+			Op: does(operation.Rows, operation.MapLabel),
 			Uses: []scripting.Use{newUse(`batch:map_label("path", function(p) return (p:gsub("/%d+", "/:id")) end)`,
 				`batch.mapLabel("path", (p) => p.replace(/\/\d+/g, "/:id"));`,
 				"hits{path=\"/users/42\"} 1\n", "hits{path=\"/users/:id\"} 1\n")},
@@ -74,6 +85,7 @@ func (t *Table) batch() {
 			Name: "map_value", Doc: "Sets values to what fn makes of them; nil leaves one as it is. Stale records and native histograms are left out.",
 			Params: []scripting.Param{callback("fn", "The function.",
 				scripting.Result{Kind: scripting.KindNumber, Optional: true}, number("value", "The value."))},
+			Op: does(operation.Free, operation.MapValue),
 			Uses: []scripting.Use{newUse(`batch:map_value(function(v) return math.floor(v) end)`,
 				`batch.mapValue((v) => Math.floor(v));`, "a 1.5\n", "a 1\n")},
 		},
@@ -81,6 +93,7 @@ func (t *Table) batch() {
 			Name: "filter", Doc: "Keeps the records for which fn returns true and drops those for which it returns false. Only the named fields cross into the script.",
 			Params: []scripting.Param{fields, callback("fn", "The function; it gets the fields in their order.",
 				scripting.Result{Kind: scripting.KindBool}, rest(scripting.KindAny))},
+			Op: does(operation.Free, operation.Filter),
 			Uses: []scripting.Use{newUse("batch:filter({ \"job\", \"value\" }, function(job, v)\n  return job == \"api\" or v > 10\nend)",
 				`batch.filter(["job", "value"], (job, v) => job === "api" || v > 10);`,
 				"a{job=\"api\"} 1\na{job=\"web\"} 2\na{job=\"db\"} 20\n", "a{job=\"api\"} 1\na{job=\"db\"} 20\n")},
@@ -89,6 +102,7 @@ func (t *Table) batch() {
 			Name: "rows", Doc: "An iterator over the records' numbers and the named fields, for batch:set and batch:drop.",
 			Params: []scripting.Param{{Name: "field", Kind: scripting.KindString, Rest: true, Doc: "What to read: name, value, time, type, stale or labels by name; 32 at most."}},
 			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{integerParam("i", "The number."), rest(scripting.KindAny)}},
+			Op:     does(operation.Free, operation.ListRows),
 			Uses: []scripting.Use{newUse("for i, job, v in batch:rows(\"job\", \"value\") do\n  if job == \"web\" then batch:set(i, \"value\", v * 2) end\nend",
 				"for (const [i, job, v] of batch.rows(\"job\", \"value\")) {\n  if (job === \"web\") batch.set(i, \"value\", v * 2);\n}",
 				"a{job=\"api\"} 1\na{job=\"web\"} 2\n", "a{job=\"api\"} 1\na{job=\"web\"} 4\n")},
@@ -98,18 +112,21 @@ func (t *Table) batch() {
 			Params: []scripting.Param{row,
 				{Name: "field", Kind: scripting.KindString, Doc: "The field, or a table of fields and values.", Or: []scripting.Param{{Kind: scripting.KindMap}}},
 				{Name: "value", Kind: scripting.KindAny, Doc: "Its value; nil removes a label."}},
+			Op: results(operation.Free, operation.SetValues),
 			Uses: []scripting.Use{newUse("for i, v in batch:rows(\"value\") do\n  batch:set(i, { value = v + 1, level = \"high\" })\nend",
 				"for (const [i, v] of batch.rows(\"value\")) {\n  batch.set(i, { value: v + 1, level: \"high\" });\n}", "a 1\n", "a{level=\"high\"} 2\n")},
 		},
 		{
 			Name: "drop", Doc: "Drops a record by its number.",
 			Params: []scripting.Param{row},
+			Op:     does(operation.Free, dropRow),
 			Uses: []scripting.Use{newUse("for i, v in batch:rows(\"value\") do\n  if v == 0 then batch:drop(i) end\nend",
 				"for (const [i, v] of batch.rows(\"value\")) {\n  if (v === 0) batch.drop(i);\n}", "a 0\nb 1\n", "b 1\n")},
 		},
 		{
 			Name: "each", Doc: "Calls fn with one record at a time. An error in fn undoes what was done to that record, and script.on_error decides about it; the others go on.",
 			Params: []scripting.Param{callback("fn", "The function.", scripting.Result{}, object("record", t.Record, "The record."))},
+			Op:     results(operation.Free, operation.EachRecord),
 			Uses: []scripting.Use{newUse("batch:each(function(r)\n  if r.name == \"request_ms\" then\n    r.name  = \"request_seconds\"\n    r.value = r.value / 1000\n  end\nend)",
 				"batch.each((r) => {\n  if (r.name === \"request_ms\") {\n    r.name = \"request_seconds\";\n    r.value = r.value / 1000;\n  }\n});",
 				"request_ms 1500\n", "request_seconds 1.5\n")},
@@ -117,15 +134,17 @@ func (t *Table) batch() {
 		{
 			Name: "records", Doc: "An iterator over the records. An error costs the batch; see each.",
 			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{object("record", t.Record, "The record.")}},
+			Op:     results(operation.Free, operation.RecordList),
 			Uses: []scripting.Use{newUse("for r in batch:records() do r.labels.n = r.value end",
 				`for (const r of batch.records()) r.labels.n = String(r.value);`, "a 1\n", "a{n=\"1\"} 1\n")},
 		},
-		groupBy(fields, t.Group, newUse("for group, name in batch:group_by { \"name\" } do\n  group[1].labels.of = #group\nend",
+		groupBy(operation.Free, fields, t.Group, newUse("for group, name in batch:group_by { \"name\" } do\n  group[1].labels.of = #group\nend",
 			"for (const [group, name] of batch.groupBy([\"name\"])) {\n  group[0].labels.of = String(group.length);\n}",
 			"a{x=\"1\"} 1\na{x=\"2\"} 1\n", "a{of=\"2\",x=\"1\"} 1\na{x=\"2\"} 1\n")),
 		{
 			Name: "text", Doc: "The batch in text form, as a scrape has it.",
 			Result: scripting.Result{Kind: scripting.KindString, Doc: "The text."},
+			Op:     does(operation.BatchText, metricsText),
 			Uses: []scripting.Use{{
 				Lua:    `ctx.log.info(batch:text())`,
 				JS:     `ctx.log.info(batch.text());`,
@@ -141,3 +160,24 @@ func (t *Table) batch() {
 
 // rest is any number of values.
 func rest(k scripting.Kind) scripting.Param { return scripting.Param{Name: "…", Kind: k, Rest: true} }
+
+// does is an operation with its cost.
+func does(cost operation.Cost, run func(c *operation.Call) error) *operation.Operation {
+	return &operation.Operation{Cost: cost, Run: run}
+}
+
+// results is an operation of which its result says all.
+func results(cost operation.Cost, r operation.Result) *operation.Operation {
+	return &operation.Operation{Cost: cost, Result: r}
+}
+
+func metricsText(c *operation.Call) error {
+	c.Result, c.String = operation.IsString, string(c.Metrics.Text())
+	return nil
+}
+
+// dropRow drops the record whose number is argument 0.
+func dropRow(c *operation.Call) error {
+	c.Window.Drop(c.Row(0))
+	return nil
+}

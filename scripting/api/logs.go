@@ -1,6 +1,12 @@
 package api
 
-import "github.com/weir-run/weir/scripting"
+import (
+	"strings"
+
+	"github.com/weir-run/weir/engine/expr"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/operation"
+)
 
 // logs are the types of what the hooks logs and stream see.
 func (t *Table) logs() {
@@ -11,6 +17,7 @@ func (t *Table) logs() {
 	t.Stream.Fields = []scripting.Param{settable(object("labels", t.Labels, "The labels. Setting it to a table replaces all of them."))}
 	t.Stream.Methods = []scripting.Function{{
 		Name: "drop", Doc: "Drops the stream: no line of it goes on.",
+		Op: does(operation.Free, dropSeries),
 		Uses: []scripting.Use{{
 			Hook: "stream", Lua: `if s.labels.env == "dev" then return s:drop() end`, JS: `if (s.labels.env === "dev") s.drop();`,
 			Input: "{env=\"dev\"} one\n{env=\"prod\"} two\n", Output: "{env=\"prod\"} two\n",
@@ -40,6 +47,7 @@ func (t *Table) line() {
 			Name: "json", Doc: "What is at a path in the line, read as JSON: names and numbers of lists, with dots between. nil if there is nothing or null; an object or a list as JSON; a number that Lua would round as a text.",
 			Params: []scripting.Param{text("path", `The path, such as "user.id".`)},
 			Result: scripting.Result{Kind: scripting.KindAny, Doc: "The value."},
+			Op:     does(operation.Line, lineJSON),
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  r.labels.user = r:json(\"user.id\")\nend)",
 				"batch.each((r) => {\n  r.labels.user = String(r.json(\"user.id\"));\n});",
 				"{app=\"a\"} {\"user\":{\"id\":7}}\n", "{app=\"a\",user=\"7\"} {\"user\":{\"id\":7}}\n")},
@@ -48,6 +56,7 @@ func (t *Table) line() {
 			Name: "contains", Doc: "Whether a text is in the line.",
 			Params: []scripting.Param{text("s", "The text.")},
 			Result: scripting.Result{Kind: scripting.KindBool, Doc: "Whether it is."},
+			Op:     does(operation.Line, lineContains),
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if r:contains(\"GET /health\") then r:drop() end\nend)",
 				"batch.each((r) => {\n  if (r.contains(\"GET /health\")) r.drop();\n});",
 				"{app=\"a\"} GET /health 200\n{app=\"a\"} GET / 200\n", "{app=\"a\"} GET / 200\n")},
@@ -56,18 +65,21 @@ func (t *Table) line() {
 			Name: "match", Doc: "The groups of the first match of a regular expression (RE2), all of the match if it has no groups, nil if the line does not match.",
 			Params: []scripting.Param{pattern()},
 			Result: scripting.Result{Kind: scripting.KindString, Optional: true, Doc: "The groups, as so many results."},
+			Op:     results(operation.Free, operation.IsMatch),
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  local method, status = r:match [[^(\\w+) \\S+ (\\d+)$]]\n  r.labels.method, r.labels.status = method, status\nend)",
 				"batch.each((r) => {\n  const found = r.match(\"^(\\\\w+) \\\\S+ (\\\\d+)$\");\n  if (found) [r.labels.method, r.labels.status] = found;\n});",
 				"{app=\"a\"} GET / 200\n", "{app=\"a\",method=\"GET\",status=\"200\"} GET / 200\n")},
 		},
 		{
 			Name: "drop", Doc: "Drops the record.",
+			Op: does(operation.Free, dropRecord),
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if #r.line == 0 then r:drop() end\nend)",
 				"batch.each((r) => {\n  if (r.line === \"\") r.drop();\n});", "{app=\"a\"} \"\"\n{app=\"a\"} x\n", "{app=\"a\"} x\n")},
 		},
 		{
 			Name: "copy", Doc: "Returns a copy, which may be kept, changed and emitted.",
 			Result: scripting.Result{Kind: scripting.KindObject, Type: t.LineCopy, Doc: "The copy."},
+			Op:     does(operation.OwnLine, copyLine),
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  if r:contains(\"panic\") then\n    local alert = r:copy()\n    alert.labels.kind = \"alert\"\n    ctx.emit(alert)\n  end\nend)",
 				"batch.each((r) => {\n  if (r.contains(\"panic\")) {\n    const alert = r.copy();\n    alert.labels.kind = \"alert\";\n    ctx.emit(alert);\n  }\n});",
 				"{app=\"a\"} panic: oops\n", "{app=\"a\"} panic: oops\n{app=\"a\",kind=\"alert\"} panic: oops\n")},
@@ -106,9 +118,10 @@ func (t *Table) groups() {
 			{
 				Name: "records", Doc: "An iterator over the records that are left.",
 				Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{object("record", g.of, "The record.")}},
+				Op:     results(operation.Free, operation.RecordList),
 				Uses:   []scripting.Use{g.records},
 			},
-			{Name: "drop", Doc: "Drops all of them.", Uses: []scripting.Use{g.drop}},
+			{Name: "drop", Doc: "Drops all of them.", Op: does(operation.Free, operation.DropGroup), Uses: []scripting.Use{g.drop}},
 		}
 		g.typ.Len = func(any) int { panic("BUG: a group of the table has no records") }
 		g.typ.Index = func(any, int) scripting.Value { panic("BUG: a group of the table has no records") }
@@ -117,11 +130,12 @@ func (t *Table) groups() {
 }
 
 // groupBy is group_by of a batch.
-func groupBy(fields scripting.Param, of *scripting.ObjectType, example scripting.Use) scripting.Function {
+func groupBy(cost operation.Cost, fields scripting.Param, of *scripting.ObjectType, example scripting.Use) scripting.Function {
 	return scripting.Function{
 		Name: "group_by", Doc: "An iterator over groups of records with the same values of some fields, and these values.",
 		Params: []scripting.Param{fields},
 		Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{object("group", of, "The group."), rest(scripting.KindAny)}},
+		Op:     does(cost, operation.ListGroups),
 		Uses:   []scripting.Use{example},
 	}
 }
@@ -136,7 +150,7 @@ func pattern() scripting.Param {
 // first.
 func (t *Table) logBatch() {
 	const fieldDoc = "line, time, ts, labels.app or app, meta.trace_id, json.user.id, logfmt.level"
-	where := text("where", "An expression over line, labels, meta, time and args that is true or false. "+exprHelp)
+	where := expression("where", expr.Bool, "An expression over line, labels, meta, time and args that is true or false. "+exprHelp)
 	fields := scripting.Param{
 		Name: "fields", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "What fn gets: " + fieldDoc + "; 32 at most.",
 	}
@@ -173,6 +187,7 @@ func (t *Table) logBatch() {
 		{
 			Name: "drop_where", Doc: "Drops the records for which the expression is true. Parts that read labels only are evaluated once for each stream.",
 			Params: []scripting.Param{where},
+			Op:     does(operation.Lines, func(c *operation.Call) error { return c.Window.DropWhere(c.Text(0)) }),
 			Uses: []scripting.Use{logUse(`batch:drop_where [[ labels.env == "dev" && line contains "debug" ]]`,
 				`batch.dropWhere('labels.env == "dev" && line contains "debug"');`,
 				"{env=\"dev\"} debug: x\n{env=\"prod\"} debug: x\n", "{env=\"prod\"} debug: x\n")},
@@ -180,6 +195,7 @@ func (t *Table) logBatch() {
 		{
 			Name: "keep_where", Doc: "Drops the records for which the expression is false.",
 			Params: []scripting.Param{where},
+			Op:     does(operation.Lines, func(c *operation.Call) error { return c.Window.KeepWhere(c.Text(0)) }),
 			Uses: []scripting.Use{logUse(`batch:keep_where [[ line matches "^(warn|error)" || meta.keep != "" ]]`,
 				`batch.keepWhere('line matches "^(warn|error)" || meta.keep != ""');`, "{} info\n{} error\n{} {keep=\"1\"} debug\n", "{} error\n{} {keep=\"1\"} debug\n")},
 		},
@@ -189,6 +205,7 @@ func (t *Table) logBatch() {
 		scripting.Function{
 			Name: "promote", Doc: "Sets a label to a field of the record, where it has that.",
 			Params: []scripting.Param{text("field", "The field: json.level, logfmt.level or meta.level."), text("label", "The label's name.")},
+			Op:     does(operation.Lines, func(c *operation.Call) error { return c.Logs.Promote(c.Text(0), c.Text(1)) }),
 			Uses: []scripting.Use{logUse(`batch:promote("json.level", "level")`,
 				`batch.promote("json.level", "level");`,
 				"{app=\"a\"} {\"level\":\"warn\"}\n{app=\"a\"} plain\n", "{app=\"a\",level=\"warn\"} {\"level\":\"warn\"}\n{app=\"a\"} plain\n")},
@@ -196,6 +213,7 @@ func (t *Table) logBatch() {
 		scripting.Function{
 			Name: "set_line", Doc: "Sets lines to a template: a text with fields in braces. What a record does not have is an empty text; {{ and }} are braces.",
 			Params: []scripting.Param{text("template", "The template; fields are "+fieldDoc+".")},
+			Op:     does(operation.Lines, func(c *operation.Call) error { return c.Logs.SetLineAll(c.Text(0)) }),
 			Uses: []scripting.Use{logUse(`batch:set_line("{app}: {json.msg}")`,
 				`batch.setLine("{app}: {json.msg}");`, "{app=\"a\"} {\"msg\":\"hi\"}\n", "{app=\"a\"} a: hi\n")},
 		},
@@ -205,6 +223,7 @@ func (t *Table) logBatch() {
 		scripting.Function{
 			Name: "json", Doc: "Calls fn with what is at some paths in each line, read as JSON, and with the record behind it if it takes one more. An error undoes what was done to that record, as in each.",
 			Params: []scripting.Param{paths("Paths such as level or user.id; 32 at most."), callback("fn", "The function; it gets the values in their order.", answer, rest(scripting.KindAny))},
+			Op:     does(operation.Lines, operation.EachJSON),
 			Uses: []scripting.Use{logUse("batch:json({ \"level\", \"msg\" }, function(level, msg, r)\n  if level == \"debug\" then return false end\n  r.labels.level, r.line = level, msg\nend)",
 				"batch.json([\"level\", \"msg\"], (level, msg, r) => {\n  if (level === \"debug\") return false;\n  r.labels.level = level;\n  r.line = msg;\n});",
 				"{} {\"level\":\"debug\",\"msg\":\"a\"}\n{} {\"level\":\"warn\",\"msg\":\"b\"}\n", "{level=\"warn\"} b\n")},
@@ -212,6 +231,7 @@ func (t *Table) logBatch() {
 		scripting.Function{
 			Name: "logfmt", Doc: "As json, for lines in logfmt.",
 			Params: []scripting.Param{paths("Keys; 32 at most."), callback("fn", "The function; it gets the values in their order.", answer, rest(scripting.KindAny))},
+			Op:     does(operation.Lines, operation.EachLogfmt),
 			Uses: []scripting.Use{logUse("batch:logfmt({ \"level\" }, function(level)\n  return level ~= \"debug\"\nend)",
 				`batch.logfmt(["level"], (level) => level !== "debug");`,
 				"{} level=debug a=1\n{} level=warn\n", "{} level=warn\n")},
@@ -219,6 +239,7 @@ func (t *Table) logBatch() {
 		scripting.Function{
 			Name: "match", Doc: "Calls fn for the lines that match a regular expression, with the groups of the first match, or all of it if there are no groups, and with the record behind them. Otherwise as json.",
 			Params: []scripting.Param{pattern(), callback("fn", "The function.", answer, rest(scripting.KindAny))},
+			Op:     results(operation.Lines, operation.EachMatch),
 			Uses: []scripting.Use{logUse("batch:match([[status=(\\d+)]], function(status, r)\n  r.labels.status = status\nend)",
 				"batch.match(\"status=(\\\\d+)\", (status, r) => {\n  r.labels.status = status;\n});",
 				"{} status=200\n{} other\n", "{status=\"200\"} status=200\n{} other\n")},
@@ -226,6 +247,7 @@ func (t *Table) logBatch() {
 		scripting.Function{
 			Name: "filter", Doc: "Keeps the records for which fn returns true and drops those for which it returns false. Only the named fields cross into the script.",
 			Params: []scripting.Param{fields, callback("fn", "The function; it gets the fields in their order.", scripting.Result{Kind: scripting.KindBool}, rest(scripting.KindAny))},
+			Op:     does(operation.Lines, operation.Filter),
 			Uses: []scripting.Use{logUse("batch:filter({ \"app\", \"json.level\" }, function(app, level)\n  return app == \"a\" or level ~= \"debug\"\nend)",
 				`batch.filter(["app", "json.level"], (app, level) => app === "a" || level !== "debug");`,
 				"{app=\"a\"} {\"level\":\"debug\"}\n{app=\"b\"} {\"level\":\"debug\"}\n", "{app=\"a\"} {\"level\":\"debug\"}\n")},
@@ -234,6 +256,7 @@ func (t *Table) logBatch() {
 			Name: "rows", Doc: "An iterator over the records' numbers and the named fields, for batch:set and batch:drop.",
 			Params: []scripting.Param{{Name: "field", Kind: scripting.KindString, Rest: true, Doc: "What to read: " + fieldDoc + "; 32 at most."}},
 			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{integerParam("i", "The number."), rest(scripting.KindAny)}},
+			Op:     does(operation.Lines, operation.ListRows),
 			Uses: []scripting.Use{logUse("for i, line, trace in batch:rows(\"line\", \"json.trace\") do\n  if trace then batch:set(i, \"meta.trace\", trace) end\nend",
 				"for (const [i, line, trace] of batch.rows(\"line\", \"json.trace\")) {\n  if (trace) batch.set(i, \"meta.trace\", trace);\n}",
 				"{} {\"trace\":\"t1\"}\n", "{} {trace=\"t1\"} {\"trace\":\"t1\"}\n")},
@@ -243,6 +266,7 @@ func (t *Table) logBatch() {
 			Params: []scripting.Param{integerParam("i", "The number of the record, as batch:rows gives it."),
 				{Name: "field", Kind: scripting.KindString, Doc: "The field, or a table of fields and values.", Or: []scripting.Param{{Kind: scripting.KindMap}}},
 				{Name: "value", Kind: scripting.KindAny, Doc: "Its value; nil removes a label."}},
+			Op: results(operation.Free, operation.SetValues),
 			Uses: []scripting.Use{logUse("for i, line in batch:rows(\"line\") do\n  batch:set(i, { line = line:upper(), level = \"info\" })\nend",
 				"for (const [i, line] of batch.rows(\"line\")) {\n  batch.set(i, { line: line.toUpperCase(), level: \"info\" });\n}", "{} hi\n", "{level=\"info\"} HI\n")},
 		},
@@ -252,21 +276,24 @@ func (t *Table) logBatch() {
 		scripting.Function{
 			Name: "each", Doc: "Calls fn with one record at a time. An error in fn undoes what was done to that record, and script.on_error decides about it; the others go on.",
 			Params: []scripting.Param{callback("fn", "The function.", scripting.Result{}, object("record", t.Line, "The record."))},
+			Op:     results(operation.Free, operation.EachRecord),
 			Uses: []scripting.Use{logUse("batch:each(function(r)\n  r.metadata.length = #r.line\n  r.line = r.line:sub(1, 3)\nend)",
 				"batch.each((r) => {\n  r.metadata.length = String(r.line.length);\n  r.line = r.line.slice(0, 3);\n});", "{} abcdef\n", "{} {length=\"6\"} abc\n")},
 		},
 		scripting.Function{
 			Name: "records", Doc: "An iterator over the records. An error costs the batch; see each.",
 			Result: scripting.Result{Kind: scripting.KindSequence, Doc: "The iterator.", Yields: []scripting.Param{object("record", t.Line, "The record.")}},
+			Op:     results(operation.Free, operation.RecordList),
 			Uses: []scripting.Use{logUse("for r in batch:records() do r.ts = \"1735689600000000001\" end",
 				`for (const r of batch) r.ts = "1735689600000000001";`, "{} x\n", "{} @2025-01-01T00:00:00.000000001Z x\n")},
 		},
-		groupBy(fields, t.LineGroup, logUse("for group, app in batch:group_by { \"app\" } do\n  ctx.emit { line = app .. \": \" .. #group, labels = { kind = \"count\" } }\n  group:drop()\nend",
+		groupBy(operation.Lines, fields, t.LineGroup, logUse("for group, app in batch:group_by { \"app\" } do\n  ctx.emit { line = app .. \": \" .. #group, labels = { kind = \"count\" } }\n  group:drop()\nend",
 			"for (const [group, app] of batch.groupBy([\"app\"])) {\n  ctx.emit({ line: `${app}: ${group.length}`, labels: { kind: \"count\" } });\n  group.drop();\n}",
 			"{app=\"a\"} one\n{app=\"a\"} two\n", "{kind=\"count\"} a: 2\n")),
 		scripting.Function{
 			Name: "text", Doc: "The batch in text form.",
 			Result: scripting.Result{Kind: scripting.KindString, Doc: "The text."},
+			Op:     does(operation.BatchText, logsText),
 			Uses: []scripting.Use{{
 				Hook: "logs", Lua: `ctx.log.info(batch:text())`, JS: `ctx.log.info(batch.text());`,
 				Test:   `t:logs [[ {app="a"} hi ]]; assert.matches('{app="a"} .*hi', t:logged()[1])`,
@@ -277,4 +304,32 @@ func (t *Table) logBatch() {
 	t.Logs.Len = func(any) int { panic("BUG: a batch of the table has no records") }
 	t.Logs.Index = func(any, int) scripting.Value { panic("BUG: a batch of the table has no records") }
 	t.Logs.Element = t.Line
+}
+
+// lineJSON results in what is at the path in the line.
+func lineJSON(c *operation.Call) (err error) {
+	c.Result = operation.IsValue
+	c.Value, err = c.Logs.JSON(c.Record, c.Text(0))
+	return err
+}
+
+func lineContains(c *operation.Call) error {
+	c.Result, c.Bool = operation.IsBool, strings.Contains(c.Logs.Line(c.Record), c.Text(0))
+	return nil
+}
+
+func copyLine(c *operation.Call) error {
+	c.Result, c.Line = operation.LineCopy, c.Logs.Copy(c.Record)
+	return nil
+}
+
+// logsText is the text form of the lines that are left. A text that is too long
+// is not completed: the language reports it.
+func logsText(c *operation.Call) error {
+	var out []byte
+	for i := c.Logs.Next(0); i >= 0 && len(out) <= scripting.MaxString; i = c.Logs.Next(i + 1) {
+		out = c.Logs.Text(out, i)
+	}
+	c.Result, c.String = operation.IsString, string(out)
+	return nil
 }

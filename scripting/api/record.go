@@ -1,6 +1,9 @@
 package api
 
-import "github.com/weir-run/weir/scripting"
+import (
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/operation"
+)
 
 const typeDoc = `The metric's type: "counter", "gauge", "histogram", "summary" and so on, "" when it is not known.`
 
@@ -30,12 +33,14 @@ func (t *Table) record() {
 	t.Record.Methods = []scripting.Function{
 		{
 			Name: "drop", Doc: "Drops the record.",
+			Op: does(operation.Free, dropRecord),
 			Uses: []scripting.Use{newUse("batch:each(function(r)\n  if r.value < 0 then r:drop() end\nend)",
 				"batch.each((r) => {\n  if (r.value < 0) r.drop();\n});", "a -1\nb 1\n", "b 1\n")},
 		},
 		{
 			Name: "copy", Doc: "Returns a copy, which may be kept, changed and emitted.",
 			Result: scripting.Result{Kind: scripting.KindObject, Type: t.Copy, Doc: "The copy."},
+			Op:     does(operation.Record, copyRecord),
 			Uses: []scripting.Use{newUse(
 				"local max\nfor r in batch:records() do\n  if not max or r.value > max.value then max = r:copy() end\nend\nmax.name = \"largest\"\nctx.emit(max)",
 				"let max = batch[0].copy();\nfor (const r of batch) if (r.value > max.value) max = r.copy();\nmax.name = \"largest\";\nctx.emit(max);",
@@ -49,4 +54,15 @@ func (t *Table) record() {
 		settable(text("help", "The metric's help.")), settable(text("unit", "The metric's unit.")),
 	}
 	t.Copy.Fields = append(t.Copy.Fields, more...)
+}
+
+// dropRecord drops the record.
+func dropRecord(c *operation.Call) error {
+	c.Window.Drop(c.Record)
+	return nil
+}
+
+func copyRecord(c *operation.Call) error {
+	c.Result, c.Sample = operation.SampleCopy, c.Metrics.Copy(c.Record)
+	return nil
 }

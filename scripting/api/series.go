@@ -1,6 +1,9 @@
 package api
 
-import "github.com/weir-run/weir/scripting"
+import (
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/operation"
+)
 
 // series is the type of s in the hook series.
 func (t *Table) series() {
@@ -14,9 +17,16 @@ func (t *Table) series() {
 	}
 	t.Series.Methods = []scripting.Function{{
 		Name: "drop", Doc: "Drops the series: no sample of it goes on.",
+		Op: does(operation.Free, dropSeries),
 		Uses: []scripting.Use{{
 			Hook: "series", Lua: `if s.labels.env == "dev" then return s:drop() end`, JS: `if (s.labels.env === "dev") s.drop();`,
 			Input: "up{env=\"dev\"} 1\nup{env=\"prod\"} 1\n", Output: "up{env=\"prod\"} 1\n",
 		}},
 	}}
+}
+
+// dropSeries drops the series or the stream.
+func dropSeries(c *operation.Call) error {
+	c.Series.Drop()
+	return nil
 }

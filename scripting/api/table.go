@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weir-run/weir/engine/config"
+	"github.com/weir-run/weir/engine/expr"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/host"
 )
@@ -75,6 +76,7 @@ var Get = sync.OnceValue(func() *Table {
 	t.logs()
 	t.context()
 	t.weir()
+	t.completeOperations()
 	return t
 })
 
@@ -158,6 +160,11 @@ func list(names []string) string {
 
 func text(name, doc string) scripting.Param {
 	return scripting.Param{Name: name, Kind: scripting.KindString, Doc: doc}
+}
+
+// expression is a text that is an expression over records.
+func expression(name string, kind expr.Kind, doc string) scripting.Param {
+	return scripting.Param{Name: name, Kind: scripting.KindString, Doc: doc, Expression: &kind}
 }
 
 func number(name, doc string) scripting.Param {
