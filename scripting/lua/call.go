@@ -176,6 +176,7 @@ func (v *vm) Logs(m *view.Logs) error {
 	v.handles.lines = nil
 	v.values.texts.Forget() // parts of lines, which would keep the whole lines in memory
 	clear(v.handles.cells[:cap(v.handles.cells)])
+	v.handles.spareCall.Forget()
 	return err
 }
 

@@ -6,6 +6,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"github.com/weir-run/weir/engine/view"
+	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/operation"
 )
 
 // A record that `each` passes to its callback is a handle: every read of it is a
@@ -34,7 +36,7 @@ type cursor struct {
 
 	win  *view.Metrics // nil between records
 	row  int
-	cols []column
+	cols []operation.Column
 }
 
 // registers of a callback's code.
@@ -102,7 +104,7 @@ func project(p *lua.FunctionProto) *projection {
 		case lua.OP_EQ, lua.OP_LT, lua.OP_LE, lua.OP_TEST, lua.OP_TFORLOOP, lua.OP_LOADBOOL:
 			entered[pc+2] = true
 		case lua.OP_SELF:
-			if i.b() == record0 && !cursorMethods[constant(p, i.c())] {
+			if i.b() == record0 && !isMethod(constant(p, i.c())) {
 				return nil
 			}
 		}
@@ -273,8 +275,12 @@ func (pr *projection) index(i int) int {
 	return (len(pr.proto.Constants) - 1) | isConst
 }
 
-// cursorMethods are what a callback may call on a record it does not keep.
-var cursorMethods = map[string]bool{"drop": true, "copy": true}
+// isMethod reports whether a record has a method of that name: a callback may
+// call those on a record that it does not keep.
+func isMethod(name string) bool {
+	_, ok := api.Get().Record.Method(name)
+	return ok
+}
 
 // projector runs callbacks of each as copies that read a cursor.
 type projector struct {
@@ -283,7 +289,7 @@ type projector struct {
 }
 
 // cursorFor returns the cursor for a callback, nil if the callback may keep the record.
-func (v *vm) cursorFor(L *lua.LState, m *view.Metrics, fn *lua.LFunction) *cursor {
+func (v *vm) cursorFor(m *view.Metrics, fn *lua.LFunction) *cursor {
 	if fn.Proto == nil {
 		return nil
 	}
@@ -301,7 +307,7 @@ func (v *vm) cursorFor(L *lua.LState, m *view.Metrics, fn *lua.LFunction) *curso
 	c := pr.cursor
 	c.cols = c.cols[:0]
 	for _, name := range pr.reads {
-		c.cols = append(c.cols, v.newColumn(L, m, name))
+		c.cols = append(c.cols, operation.ColumnOf(m, string(name)))
 	}
 	return c
 }
@@ -313,16 +319,13 @@ func (pr *projection) function(fn *lua.LFunction) *lua.LFunction {
 
 func (v *vm) newCursor(pr *projection) *cursor {
 	L := v.L
-	c := &cursor{v: v, of: pr, table: L.CreateTable(len(pr.reads), len(cursorMethods))}
-	c.table.RawSetString("drop", L.NewFunction(func(L *lua.LState) int {
-		c.self(L).Drop(c.row)
-		return 0
-	}))
-	c.table.RawSetString("copy", L.NewFunction(func(L *lua.LState) int {
-		v.must(L, v.budget.charge(20))
-		L.Push(v.newCopy(c.self(L).Copy(c.row)))
-		return 1
-	}))
+	c := &cursor{v: v, of: pr, table: L.CreateTable(len(pr.reads), len(api.Get().Record.Methods))}
+	for _, m := range v.bindOperations(api.Get().Record, func(L *lua.LState, call *operation.Call) {
+		m := c.self(L)
+		call.Window, call.Metrics, call.Logs, call.Record = &m.Window, m, nil, c.row
+	}) {
+		c.table.RawSetString(string(m.name), m.fn)
+	}
 	write := L.NewFunction(c.newIndex)
 	c.clean, c.dirty = L.CreateTable(0, 1), L.CreateTable(0, 2)
 	c.clean.RawSetString("__newindex", write)

@@ -6,13 +6,13 @@ import (
 	"iter"
 	"math"
 	"strconv"
-	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/operation"
 )
 
 // line is a script's handle of one row of a batch of log lines; what record is
@@ -135,13 +135,11 @@ func (v *vm) lineText(m *view.Logs, row int) lua.LValue {
 
 // openLines creates the metatables of log lines and of their copies.
 func (v *vm) openLines(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
-	L := v.L
-	methods := map[lua.LString]*lua.LFunction{}
-	for name, f := range map[lua.LString]lua.LGFunction{
-		"drop": v.dropLine, "copy": v.copyLine, "json": v.lineJSON, "contains": v.lineContains, "match": v.lineMatch,
-	} {
-		methods[name] = L.NewFunction(f)
-	}
+	methods := v.bindOperations(api.Get().Line, func(L *lua.LState, c *operation.Call) {
+		r := self[*line](v, L, "a record")
+		m := r.check(L)
+		c.Window, c.Metrics, c.Logs, c.Record = &m.Window, nil, m, r.row
+	})
 	v.values.mt.line = mt(func(L *lua.LState) int {
 		r := self[*line](v, L, "a record")
 		m := r.check(L)
@@ -161,7 +159,7 @@ func (v *vm) openLines(mt func(index, newindex, tostring lua.LGFunction) *lua.LT
 		case "ts":
 			L.Push(lua.LString(m.TS(r.row)))
 		default:
-			if f, ok := methods[key]; ok {
+			if f := methods.find(key); f != nil {
 				L.Push(f)
 				break
 			}
@@ -209,23 +207,23 @@ func (v *vm) copiedLineIndex(L *lua.LState) int {
 }
 
 func (v *vm) openStream(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
-	L := v.L
 	h := seriesHandle{v}
 	labels := &lua.LUserData{Value: h, Metatable: v.values.mt.labels}
-	drop := L.NewFunction(func(L *lua.LState) int {
-		self[seriesHandle](v, L, "a stream").check(L).Drop()
-		return 0
+	methods := v.bindOperations(api.Get().Stream, func(L *lua.LState, c *operation.Call) {
+		c.Series = self[seriesHandle](v, L, "a stream").check(L)
 	})
 	v.args.stream = &lua.LUserData{Value: h, Metatable: mt(func(L *lua.LState) int {
 		self[seriesHandle](v, L, "a stream").check(L)
 		switch key := L.Get(2).String(); key {
 		case "labels":
 			L.Push(labels)
-		case "drop":
-			L.Push(drop)
 		case "line", "metadata", "time", "ts":
 			v.raise(L, fmt.Errorf("cannot read %s in stream: the hook sees labels only, because what it decides is remembered for the stream; use logs", key))
 		default:
+			if f := methods.find(lua.LString(key)); f != nil {
+				L.Push(f)
+				break
+			}
 			v.raise(L, api.Unknown(api.Get().Stream, key))
 		}
 		return 1
@@ -240,54 +238,6 @@ func (v *vm) openStream(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 		v.pushString(L, "stream "+v.labelsText(L, h))
 		return 1
 	})}
-}
-
-func (v *vm) dropLine(L *lua.LState) int {
-	r := self[*line](v, L, "a record")
-	r.check(L).Drop(r.row)
-	return 0
-}
-
-func (v *vm) copyLine(L *lua.LState) int {
-	r := self[*line](v, L, "a record")
-	m := r.check(L)
-	v.must(L, v.budget.chargeString(int64(len(m.Line(r.row)))))
-	v.must(L, v.budget.charge(20))
-	L.Push(v.newCopiedLine(m.Copy(r.row)))
-	return 1
-}
-
-func (v *vm) lineJSON(L *lua.LState) int {
-	r := self[*line](v, L, "a record")
-	m := r.check(L)
-	v.must(L, v.budget.charge(int64(len(m.Line(r.row))>>7)))
-	x, err := m.JSON(r.row, L.CheckString(2))
-	v.must(L, err)
-	L.Push(v.lineValue(x, m.Line(r.row)))
-	return 1
-}
-
-func (v *vm) lineContains(L *lua.LState) int {
-	r := self[*line](v, L, "a record")
-	m := r.check(L)
-	v.must(L, v.budget.charge(int64(len(m.Line(r.row))>>7)))
-	L.Push(lua.LBool(strings.Contains(m.Line(r.row), L.CheckString(2))))
-	return 1
-}
-
-// lineMatch returns the groups of a pattern's first match in the line, all of
-// the match if it has none; nil when it does not match.
-func (v *vm) lineMatch(L *lua.LState) int {
-	r := self[*line](v, L, "a record")
-	m := r.check(L)
-	re := v.patternArg(L, 2)
-	text := m.Line(r.row)
-	at := v.find(L, re, text)
-	if at == nil {
-		L.Push(lua.LNil)
-		return 1
-	}
-	return v.pushGroups(L, text, at)
 }
 
 // setLineField sets a field of a row; label says that other names are labels.

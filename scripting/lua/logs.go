@@ -3,7 +3,6 @@ package lua
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/operation"
 )
 
 // logsHandle is `batch` of the hook logs; there is one a VM.
@@ -27,23 +27,15 @@ func (b logsHandle) check(L *lua.LState) *view.Logs {
 func (v *vm) checkLogs(L *lua.LState) *view.Logs { return self[logsHandle](v, L, "a batch").check(L) }
 
 func (v *vm) openLogs(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
-	L := v.L
-	methods := map[lua.LString]*lua.LFunction{}
-	for name, f := range map[lua.LString]lua.LGFunction{
-		"drop_where": v.dropWhere, "keep_where": v.keepWhere,
-		"set_label": v.setLabel, "drop_label": v.dropLabel, "rename_label": v.renameLabel, "map_label": v.mapLabel,
-		"set_line": v.setLine, "promote": v.promoteField,
-		"json": v.jsonEach, "logfmt": v.logfmtEach, "match": v.matchEach,
-		"filter": v.filterLines, "rows": v.lineRows, "set": v.setLineRow, "drop": v.drop,
-		"each": v.eachLine, "records": v.lineRecords, "group_by": v.groupBy, "text": v.logsText,
-	} {
-		methods[name] = L.NewFunction(f)
-	}
+	methods := v.bindOperations(api.Get().Logs, func(L *lua.LState, c *operation.Call) {
+		m := v.checkLogs(L)
+		c.Window, c.Metrics, c.Logs = &m.Window, nil, m
+	})
 	meta := mt(func(L *lua.LState) int {
 		switch key := L.Get(2).(type) {
 		case lua.LString:
-			f, ok := methods[key]
-			if !ok {
+			f := methods.find(key)
+			if f == nil {
 				v.raise(L, api.Unknown(api.Get().Logs, string(key)))
 			}
 			L.Push(f)
@@ -66,66 +58,12 @@ func (v *vm) openLogs(mt func(index, newindex, tostring lua.LGFunction) *lua.LTa
 		L.Push(lua.LString(fmt.Sprintf("batch of %d records", v.checkLogs(L).Left())))
 		return 1
 	})
-	meta.RawSetString("__len", L.NewFunction(func(L *lua.LState) int {
+	meta.RawSetString("__len", v.L.NewFunction(func(L *lua.LState) int {
 		L.Push(v.values.numbers.value(float64(v.checkLogs(L).Len())))
 		return 1
 	}))
 	v.args.logBatch = &lua.LUserData{Value: logsHandle{v}, Metatable: meta}
 	v.openLines(mt)
-}
-
-// chargeLines charges for a native operation that goes over the lines.
-func (v *vm) chargeLines(L *lua.LState, m *view.Logs) {
-	bytes := m.Batch().Bytes()
-	v.budget.native(bytes)
-	v.must(L, v.budget.charge(int64(m.Len()/8+bytes>>8)+1))
-}
-
-func (v *vm) setLine(L *lua.LState) int {
-	m := v.checkLogs(L)
-	v.chargeLines(L, m)
-	v.must(L, m.SetLineAll(L.CheckString(2)))
-	return 0
-}
-
-func (v *vm) promoteField(L *lua.LState) int {
-	m := v.checkLogs(L)
-	v.chargeLines(L, m)
-	v.must(L, m.Promote(L.CheckString(2), L.CheckString(3)))
-	return 0
-}
-
-// fieldNames reads a table of field names.
-func (v *vm) fieldNames(L *lua.LState, t *lua.LTable) []string {
-	t = v.readOnly.real(t)
-	var names []string
-	for i := 1; i <= t.Len(); i++ {
-		s, ok := t.RawGetInt(i).(lua.LString)
-		if !ok {
-			v.raise(L, fmt.Errorf("cannot use a %s as a field: it must be a string", t.RawGetInt(i).Type()))
-		}
-		names = append(names, string(s))
-	}
-	return names
-}
-
-func (v *vm) filterLines(L *lua.LState) int {
-	m := v.checkLogs(L)
-	v.chargeLines(L, m)
-	p, err := m.Projection("", v.fieldNames(L, L.CheckTable(2)))
-	v.must(L, err)
-	fn := L.CheckFunction(3)
-	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
-		L.Push(fn)
-		v.pushCells(L, m, p, i)
-		L.Call(p.Len(), 1)
-		keep := L.Get(-1)
-		L.Pop(1)
-		if !v.checkAnswer(L, keep) {
-			m.Drop(i)
-		}
-	}
-	return 0
 }
 
 // pushCells pushes the fields of a row.
@@ -134,26 +72,6 @@ func (v *vm) pushCells(L *lua.LState, m *view.Logs, p *view.Projection, row int)
 	for _, c := range v.handles.cells {
 		L.Push(v.cell(c, m.Line(row)))
 	}
-}
-
-// jsonEach is batch:json({ "level" }, function(level, record) … end).
-func (v *vm) jsonEach(L *lua.LState) int { return v.projectEach(L, "json") }
-
-// logfmtEach is batch:logfmt({ "level" }, function(level, record) … end).
-func (v *vm) logfmtEach(L *lua.LState) int { return v.projectEach(L, "logfmt") }
-
-func (v *vm) projectEach(L *lua.LState, kind string) int {
-	m := v.checkLogs(L)
-	v.chargeLines(L, m)
-	p, err := m.Projection(kind, v.fieldNames(L, L.CheckTable(2)))
-	v.must(L, err)
-	fn := L.CheckFunction(3)
-	wants := takes(fn, p.Len()+1)
-	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
-		L.Push(fn)
-		v.pushCells(L, m, p, row)
-		v.callLine(L, m, row, p.Len(), wants)
-	})
 }
 
 // takes reports whether a function takes a parameter of that number.
@@ -178,24 +96,6 @@ func (v *vm) callLine(L *lua.LState, m *view.Logs, row, n int, record bool) {
 	default:
 		v.raise(L, fmt.Errorf("cannot use a %s as an answer: the function returns false to drop the record, else nothing", keep.Type()))
 	}
-}
-
-// matchEach is batch:match(re, function(group, record) … end), called for the
-// lines that match.
-func (v *vm) matchEach(L *lua.LState) int {
-	m := v.checkLogs(L)
-	v.chargeLines(L, m)
-	re, fn := v.patternArg(L, 2), L.CheckFunction(3)
-	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
-		text := m.Line(row)
-		at := v.find(L, re, text)
-		if at == nil {
-			return
-		}
-		L.Push(fn)
-		n := v.pushGroups(L, text, at)
-		v.callLine(L, m, row, n, takes(fn, n+1))
-	})
 }
 
 // patternArg is a regular expression that a script passes: its text, or what
@@ -238,76 +138,4 @@ func (v *vm) pushGroups(L *lua.LState, text string, at []int) int {
 		L.Push(v.values.part(text[at[i]:at[i+1]], text))
 	}
 	return len(at)/2 - 1
-}
-
-func (v *vm) eachLine(L *lua.LState) int {
-	m := v.checkLogs(L)
-	fn := L.CheckFunction(2)
-	return v.eachRow(L, &m.Window, m, func(L *lua.LState, row int) {
-		L.Push(fn)
-		L.Push(&v.newLine(row).ud)
-		L.Call(1, 0)
-	})
-}
-
-func (v *vm) lineRows(L *lua.LState) int {
-	m := v.checkLogs(L)
-	v.chargeLines(L, m)
-	names := make([]string, 0, 8)
-	for i := 2; i <= L.GetTop(); i++ {
-		names = append(names, L.CheckString(i))
-	}
-	p, err := m.Projection("", names)
-	v.must(L, err)
-	return v.pushIterator(L, &m.Window, "rows", func(L *lua.LState, row int) int {
-		L.Push(v.values.numbers.value(float64(row + 1)))
-		v.pushCells(L, m, p, row)
-		return p.Len() + 1
-	})
-}
-
-func (v *vm) lineRecords(L *lua.LState) int {
-	m := v.checkLogs(L)
-	return v.pushIterator(L, &m.Window, "records", func(L *lua.LState, row int) int {
-		L.Push(&v.newLine(row).ud)
-		return 1
-	})
-}
-
-// setLineRow is batch:set(i, field, value) and batch:set(i, { field = value }).
-func (v *vm) setLineRow(L *lua.LState) int {
-	m := v.checkLogs(L)
-	i := v.rowArg(L, &m.Window)
-	set := func(field string, x lua.LValue) {
-		if name, ok := strings.CutPrefix(field, "labels."); ok {
-			v.must(L, m.SetLabel(i, name, v.labelValue(L, x, name)))
-			return
-		}
-		if name, ok := strings.CutPrefix(field, "meta."); ok {
-			v.must(L, m.SetMeta(i, name, v.labelValue(L, x, name)))
-			return
-		}
-		v.setLineField(L, i, field, x, true)
-	}
-	if t, ok := L.Get(3).(*lua.LTable); ok {
-		for k, x := range entries(v.readOnly.real(t)) {
-			set(k.String(), x)
-		}
-		return 0
-	}
-	set(L.CheckString(3), L.Get(4))
-	return 0
-}
-
-func (v *vm) logsText(L *lua.LState) int {
-	m := v.checkLogs(L)
-	v.must(L, v.budget.charge(int64(m.Len())*10))
-	var out []byte
-	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
-		if out = m.Text(out, i); len(out) > maxString {
-			break // pushString reports the error
-		}
-	}
-	v.pushString(L, string(out))
-	return 1
 }

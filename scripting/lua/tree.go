@@ -6,8 +6,8 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 
 	"github.com/weir-run/weir/engine/batch"
-	"github.com/weir-run/weir/engine/expr"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/api"
 )
 
 // tree is what was found in a file's syntax tree.
@@ -268,17 +268,15 @@ func (t *tree) call(e *ast.FuncCallExpr) {
 	if e.Receiver == nil {
 		return
 	}
-	note := func(arg int, kind expr.Kind) {
-		if s, ok := stringArg(e, arg); ok {
-			t.exprs = append(t.exprs, scripting.Expr{File: t.file, Line: e.Args[arg].Line(), Src: s, Kind: kind})
-		}
+	f, ok := api.Get().OfBatch(e.Method)
+	if !ok {
+		return
 	}
-	switch e.Method {
-	case "drop_where", "keep_where", "scale":
-		note(0, expr.Bool)
-	case "set_value":
-		note(0, expr.Bool)
-		note(1, expr.Number)
+	for i := range f.Params {
+		kind := f.Params[i].Expression
+		if s, ok := stringArg(e, i); ok && kind != nil {
+			t.exprs = append(t.exprs, scripting.Expr{File: t.file, Line: e.Args[i].Line(), Src: s, Kind: *kind})
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/operation"
 )
 
 // metatables are one per kind of host value.
@@ -219,17 +220,10 @@ func (v *vm) setPairs(L *lua.LState, what string, l labelled, x lua.LValue) {
 }
 
 func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
-	L := v.L
-	drop := L.NewFunction(func(L *lua.LState) int {
+	methods := v.bindOperations(api.Get().Record, func(L *lua.LState, c *operation.Call) {
 		r := self[*record](v, L, "a record")
-		r.check(L).Drop(r.row)
-		return 0
-	})
-	cp := L.NewFunction(func(L *lua.LState) int {
-		r := self[*record](v, L, "a record")
-		v.must(L, v.budget.charge(20))
-		L.Push(v.newCopy(r.check(L).Copy(r.row)))
-		return 1
+		m := r.check(L)
+		c.Window, c.Metrics, c.Logs, c.Record = &m.Window, m, nil, r.row
 	})
 	v.values.recordField = func(L *lua.LState, m *view.Metrics, r *record, field lua.LValue) int {
 		key, _ := field.(lua.LString)
@@ -250,16 +244,16 @@ func (v *vm) openRecord(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 			L.Push(v.values.label(m.Unit(r.row)))
 		case "stale":
 			L.Push(lua.LBool(m.Stale(r.row)))
-		case "drop":
-			L.Push(drop)
-		case "copy":
-			L.Push(cp)
 		case "histogram":
 			h, _ := m.Histogram(r.row)
 			L.Push(v.histogramTable(L, h))
 		case "exemplars":
 			L.Push(v.exemplarsTable(L, m.Exemplars(r.row)))
 		default:
+			if f := methods.find(key); f != nil {
+				L.Push(f)
+				break
+			}
 			v.raise(L, api.Unknown(api.Get().Record, field.String()))
 		}
 		return 1
@@ -440,12 +434,10 @@ func (v *vm) setRecord(L *lua.LState, r *view.Record, key string, x lua.LValue) 
 }
 
 func (v *vm) openSeries(mt func(index, newindex, tostring lua.LGFunction) *lua.LTable) {
-	L := v.L
 	h := seriesHandle{v}
 	labels := &lua.LUserData{Value: h, Metatable: v.values.mt.labels}
-	drop := L.NewFunction(func(L *lua.LState) int {
-		self[seriesHandle](v, L, "a series").check(L).Drop()
-		return 0
+	methods := v.bindOperations(api.Get().Series, func(L *lua.LState, c *operation.Call) {
+		c.Series = self[seriesHandle](v, L, "a series").check(L)
 	})
 	v.values.mt.series = mt(func(L *lua.LState) int {
 		s := self[seriesHandle](v, L, "a series").check(L)
@@ -460,11 +452,13 @@ func (v *vm) openSeries(mt func(index, newindex, tostring lua.LGFunction) *lua.L
 			L.Push(lua.LString(s.Help()))
 		case "unit":
 			L.Push(v.values.label(s.Unit()))
-		case "drop":
-			L.Push(drop)
 		case "value", "time", "stale", "histogram", "exemplars":
 			v.raise(L, fmt.Errorf("cannot read %s in series: the hook sees labels only, because what it decides is remembered for the series; use metrics", key))
 		default:
+			if f := methods.find(lua.LString(key)); f != nil {
+				L.Push(f)
+				break
+			}
 			v.raise(L, api.Unknown(api.Get().Series, key))
 		}
 		return 1

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/operation"
 )
 
 const (
@@ -66,11 +67,13 @@ type values struct {
 }
 
 // rowHandles are handles of rows that were allocated and not given to the script
-// yet, and the fields of a row.
+// yet, the fields of a row, and the call of an operation.
 type rowHandles struct {
 	records []record
 	lines   []line
 	cells   []view.Cell
+	// spareCall is for the next operation, unless it is in use.
+	spareCall *operation.Call
 }
 
 // library are the functions and the global table that a script starts with.
