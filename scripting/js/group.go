@@ -9,6 +9,7 @@ import (
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/operation"
 )
 
 // group is some records of a batch of either signal: those with the same values
@@ -56,37 +57,19 @@ func (g *group) SetLen(int) bool { return g.Set(0, nil) }
 // heldBytes tells what a group holds.
 func (g *group) heldBytes() int { return 8 * cap(g.rows) }
 
-// groupBy is batch.groupBy(["job"]): an iterator over groups and the values that
+// groups is batch.groupBy(["job"]): an iterator over groups and the values that
 // they have in common, in the order of their first records.
-func (v *vm) groupBy(call goja.FunctionCall) goja.Value {
-	win := v.windowOf(call)
-	names := v.fieldNames(call.Argument(0), "groupBy")
-	logs := call.This == v.logBatch
-	var read func(row int) []goja.Value
-	if logs {
-		m := v.lines
-		v.readLines(m)
-		p := v.projection(m, "", names)
-		read = func(row int) []goja.Value {
-			values := make([]goja.Value, p.Len())
-			v.readCells(m, p, row, values)
-			return values
-		}
-	} else {
-		m := v.win
-		cols := v.columns(m, names)
-		read = func(row int) []goja.Value {
-			values := make([]goja.Value, len(cols))
-			for k, c := range cols {
-				values[k] = v.field(m, c, row)
-			}
-			return values
-		}
+func (v *vm) groups(c *operation.Call) goja.Value {
+	win, f, logs := c.Window, c.Fields, c.Logs != nil
+	read := func(row int) []goja.Value {
+		values := make([]goja.Value, f.Len())
+		v.readFields(&f, row, values)
+		return values
 	}
 	v.must(v.budget.charge(int64(win.Len())))
 	groups := view.GroupBy(win, read, func(x goja.Value) string { return kindOf(x) + x.String() })
 	next, epoch := 0, win.Epoch()
-	return v.iterate(win.Len()*8+len(groups)*(24+16*len(names)), func() (goja.Value, bool) {
+	return v.iterate(win.Len()*8+len(groups)*(24+16*f.Len()), func() (goja.Value, bool) {
 		v.alive(win, epoch, "groups")
 		if next >= len(groups) {
 			return nil, false
@@ -105,6 +88,21 @@ func (v *vm) groupBy(call goja.FunctionCall) goja.Value {
 	})
 }
 
+// groupRecords is group.records().
+func (v *vm) groupRecords(g *group) goja.Value {
+	at := 0
+	return v.iterate(0, func() (goja.Value, bool) {
+		g.check()
+		for ; at < len(g.rows); at++ {
+			if g.win.Alive(g.rows[at]) {
+				at++
+				return g.record(g.rows[at-1]), true
+			}
+		}
+		return nil, false
+	})
+}
+
 // openGroups makes the methods of groups.
 func (v *vm) openGroups() {
 	of := func(call goja.FunctionCall) *group {
@@ -117,26 +115,12 @@ func (v *vm) openGroups() {
 	}
 	open := func(t *scripting.ObjectType) *goja.Object {
 		p := v.rt.NewObject()
-		v.method(p, "drop", func(call goja.FunctionCall) goja.Value {
+		for name, fn := range v.operations(t, func(call goja.FunctionCall, c *operation.Call) {
 			g := of(call)
-			for _, row := range g.rows {
-				g.win.Drop(row)
-			}
-			return goja.Undefined()
-		})
-		v.method(p, "records", func(call goja.FunctionCall) goja.Value {
-			g, at := of(call), 0
-			return v.iterate(0, func() (goja.Value, bool) {
-				g.check()
-				for ; at < len(g.rows); at++ {
-					if g.win.Alive(g.rows[at]) {
-						at++
-						return g.record(g.rows[at-1]), true
-					}
-				}
-				return nil, false
-			})
-		})
+			c.Window, c.Metrics, c.Logs, c.Group = g.win, v.win, v.lines, g.rows
+		}) {
+			v.method(p, name, fn)
+		}
 		v.method(p, "toString", func(call goja.FunctionCall) goja.Value {
 			return v.data.texts.value(fmt.Sprintf("group of %d records", of(call).Len()))
 		})

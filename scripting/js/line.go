@@ -3,13 +3,13 @@ package js
 import (
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/dop251/goja"
 
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/operation"
 )
 
 // line is a script's handle of one row of a batch of log lines; what record is
@@ -101,64 +101,37 @@ func (*line) Keys() []string { return scripting.Names(named().line.Fields) }
 
 // openLines makes the methods of log records and of their copies.
 func (v *vm) openLines() {
-	v.openMethods(named().line, map[string]native{
-		"drop": func(call goja.FunctionCall) goja.Value {
-			r := self[*line](v, call, "a record")
-			r.check().Drop(r.row)
-			return goja.Undefined()
-		},
-		"copy": v.copyLine, "json": v.lineJSON, "contains": v.lineContains, "match": v.lineMatch,
-		"toString": func(call goja.FunctionCall) goja.Value {
-			r := self[*line](v, call, "a record")
-			return v.data.texts.value(r.check().RowText(r.row))
-		},
+	ms := v.operations(named().line, func(call goja.FunctionCall, c *operation.Call) {
+		r := self[*line](v, call, "a record")
+		m := r.check()
+		c.Window, c.Metrics, c.Logs, c.Record = &m.Window, nil, m, r.row
 	})
+	ms["toString"] = func(call goja.FunctionCall) goja.Value {
+		r := self[*line](v, call, "a record")
+		return v.data.texts.value(r.check().RowText(r.row))
+	}
+	v.openMethods(named().line, ms)
 	v.openMethods(named().lineCopy, map[string]native{
 		"toString": func(call goja.FunctionCall) goja.Value { return v.data.texts.value("record") },
 	})
 }
 
-func (v *vm) copyLine(call goja.FunctionCall) goja.Value {
-	r := self[*line](v, call, "a record")
-	m := r.check()
-	v.must(v.budget.chargeString(int64(len(m.Line(r.row)))))
-	v.must(v.budget.charge(20))
-	c := &copiedLine{v: v, rec: m.Copy(r.row)}
+func (v *vm) newCopiedLine(rec view.LogRecord) goja.Value {
+	c := &copiedLine{v: v, rec: rec}
 	c.labels.init(v, ownPairs(&c.rec.Labels))
 	c.metadata.init(v, ownPairs(&c.rec.Meta))
 	return c.open(v.rt, v.data.proto.record, c)
 }
 
-func (v *vm) lineJSON(call goja.FunctionCall) goja.Value {
-	r := self[*line](v, call, "a record")
-	m := r.check()
-	v.must(v.budget.charge(int64(len(m.Line(r.row)) >> 7)))
-	x, err := m.JSON(r.row, v.stringArg(call, 0, "json", "path"))
-	v.must(err)
-	return v.lineValue(x, m.Line(r.row))
-}
-
-func (v *vm) lineContains(call goja.FunctionCall) goja.Value {
-	r := self[*line](v, call, "a record")
-	m := r.check()
-	v.must(v.budget.charge(int64(len(m.Line(r.row)) >> 7)))
-	return boolOf(strings.Contains(m.Line(r.row), v.stringArg(call, 0, "contains", "text")))
-}
-
-// lineMatch returns the groups of a pattern's first match in the line as an
-// array, all of the match if it has none; undefined when it does not match.
-func (v *vm) lineMatch(call goja.FunctionCall) goja.Value {
-	r := self[*line](v, call, "a record")
-	m := r.check()
-	re := v.patternArg(call.Argument(0), "match")
-	text := m.Line(r.row)
+// match returns the groups of a pattern's first match in a line as an array, all
+// of the match if it has none; undefined when the line does not match.
+func (v *vm) match(re scripting.Pattern, text string) goja.Value {
 	at := v.find(re, text)
 	if at == nil {
 		return goja.Undefined()
 	}
-	n := max(1, len(at)/2-1)
-	row := v.newRow(n)
-	v.groups(row.values[:0], text, at)
+	row := v.newRow(max(1, len(at)/2-1))
+	v.groupsOf(row.values[:0], text, at)
 	return row.hosted.value()
 }
 

@@ -324,12 +324,10 @@ func (l *linter) collectConstants(f *known, args []ast.Expression) {
 			}
 		}
 	}
-	switch f.Fn.Name {
-	case "drop_where", "keep_where", "scale":
-		keep(0, expr.Bool)
-	case "set_value":
-		keep(0, expr.Bool)
-		keep(1, expr.Number)
+	for i := range f.Fn.Params {
+		if kind := f.Fn.Params[i].Expression; kind != nil {
+			keep(i, *kind)
+		}
 	}
 }
 

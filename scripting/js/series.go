@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/operation"
 )
 
 // seen is `s` of the hooks series and stream; there is one of each a VM.
@@ -29,16 +30,14 @@ func (v *vm) openSeries() {
 	of := func(s *seen) goja.Value {
 		s.v = v
 		s.labels.init(v, s)
-		v.openMethods(s.typ, map[string]func(goja.FunctionCall) goja.Value{
-			"drop": func(call goja.FunctionCall) goja.Value {
-				self[*seen](v, call, "a "+s.what).check().Drop()
-				return goja.Undefined()
-			},
-			"toString": func(call goja.FunctionCall) goja.Value {
-				s := self[*seen](v, call, "a "+s.what)
-				return v.data.texts.value(s.what + " " + s.check().Name() + labelsText(s))
-			},
+		ms := v.operations(s.typ, func(call goja.FunctionCall, c *operation.Call) {
+			c.Series = self[*seen](v, call, "a "+s.what).check()
 		})
+		ms["toString"] = func(call goja.FunctionCall) goja.Value {
+			s := self[*seen](v, call, "a "+s.what)
+			return v.data.texts.value(s.what + " " + s.check().Name() + labelsText(s))
+		}
+		v.openMethods(s.typ, ms)
 		return s.open(v.rt, v.data.proto.record, s)
 	}
 	v.series = of(&seen{typ: named().series, what: "series", use: "metrics", unseen: []string{"value", "time", "stale", "histogram", "exemplars"}})

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/api"
+	"github.com/weir-run/weir/scripting/operation"
 )
 
 // data is what a VM has for scripts to see batches.
@@ -33,6 +34,8 @@ type data struct {
 	proto   struct{ record, labels, iterator, row, group, lineGroup *goja.Object }
 	methods map[*scripting.ObjectType]map[string]goja.Value
 	next    struct{ iterator, row goja.Value }
+
+	spareCall *operation.Call // for the next operation, unless it is in use
 }
 
 // openData makes what scripts see of batches.
@@ -61,6 +64,7 @@ func (v *vm) closeData() {
 	d.texts.Forget() // parts of lines, which would keep all of them
 	clear(d.read[:cap(d.read)])
 	d.step.value, d.rowIterator.of = nil, nil
+	d.spareCall.Forget()
 }
 
 // dataToGo is toGo for records and labels; other data are objects as any.
@@ -472,22 +476,16 @@ func (v *vm) timeField(x goja.Value) int64 {
 
 // openRecord makes the methods of records and of their copies.
 func (v *vm) openRecord() {
-	v.openMethods(named().record, map[string]func(goja.FunctionCall) goja.Value{
-		"drop": func(call goja.FunctionCall) goja.Value {
-			r := self[*record](v, call, "a record")
-			r.check().Drop(r.row)
-			return goja.Undefined()
-		},
-		"copy": func(call goja.FunctionCall) goja.Value {
-			r := self[*record](v, call, "a record")
-			v.must(v.budget.charge(20))
-			return v.newCopy(r.check().Copy(r.row))
-		},
-		"toString": func(call goja.FunctionCall) goja.Value {
-			r := self[*record](v, call, "a record")
-			return v.data.texts.value(r.check().RowText(r.row))
-		},
+	ms := v.operations(named().record, func(call goja.FunctionCall, c *operation.Call) {
+		r := self[*record](v, call, "a record")
+		m := r.check()
+		c.Window, c.Metrics, c.Logs, c.Record = &m.Window, m, nil, r.row
 	})
+	ms["toString"] = func(call goja.FunctionCall) goja.Value {
+		r := self[*record](v, call, "a record")
+		return v.data.texts.value(r.check().RowText(r.row))
+	}
+	v.openMethods(named().record, ms)
 	v.openMethods(named().copy, map[string]func(goja.FunctionCall) goja.Value{
 		"toString": func(call goja.FunctionCall) goja.Value {
 			return v.data.texts.value("record " + self[*copied](v, call, "a record").rec.Name)
