@@ -169,7 +169,7 @@ func TestHandlesMisused(t *testing.T) {
 	f(`for (const row of batch.rows("name")) row.length = 0`, "cannot assign to a row: batch.set sets the fields of its record")
 	f(`for (const row of batch.rows("name")) row[5] = 1`, "cannot assign to a row: batch.set sets the fields of its record")
 	f(`batch.set(5, "value", 1)`, "cannot find record 5: the batch has 1, counted from 0")
-	f(`batch.set(0.5, "value", 1)`, "cannot find a record by a number: it is found by its number, as batch.rows gives it")
+	f(`batch.set(0.5, "value", 1)`, "cannot find record 0.5: its number is a whole number, as batch.rows gives it")
 	f(`batch.drop(-1)`, "cannot find record -1: the batch has 1, counted from 0")
 	f(`batch[0].drop(); batch[0].drop(1)`, "TypeError: Cannot read property 'drop' of undefined or null: batch[0] is undefined or null")
 	f(`batch[0].labels.l = Symbol()`, `cannot set label "l" to a symbol: it must be a string`)
