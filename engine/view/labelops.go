@@ -8,7 +8,7 @@ import (
 
 // labelEdit is one edit of a label, the same for every series.
 type labelEdit struct {
-	op   byte // '=' set, '-' drop, '>' rename
+	op   byte // '=' set, '-' drop, '>' rename, '&' keep
 	a, b string
 }
 
@@ -30,6 +30,8 @@ func (e labelEdit) apply(b *batch.Builder) {
 			b.Set(e.b, v)
 			b.Set(e.a, "")
 		}
+	case '&':
+		keepLabels(b, e.a)
 	}
 }
 

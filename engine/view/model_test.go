@@ -204,7 +204,17 @@ func (r *row) set(name, value string) {
 func (w *world) step() step {
 	p := predicates[w.IntN(len(predicates))]
 	name, value := w.pick("job", "path", "new"), w.pick("api", "", "x")
-	switch w.IntN(11) {
+	switch w.IntN(12) {
+	case 11:
+		return step{"keep_labels " + name, func(m *view.Metrics) error { return m.KeepLabels([]string{name, "zone"}) }, func(rs []*row) []*row {
+			return alive(rs, func(r *row) {
+				for l := range r.Labels {
+					if l != name && l != "zone" && l != "__name__" {
+						r.set(l, "")
+					}
+				}
+			})
+		}}
 	case 0:
 		return step{"drop_where " + p.src, func(m *view.Metrics) error { return m.DropWhere(p.src) }, func(rs []*row) []*row {
 			return alive(rs, func(r *row) { r.dropped = r.judged() && p.match(r) || !r.judged() && p.drop(r) })

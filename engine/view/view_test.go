@@ -59,6 +59,7 @@ func TestHandles(t *testing.T) {
 		"set_label":    func(m *view.Metrics) error { return m.SetLabelAll("x", "1") },
 		"drop_label":   func(m *view.Metrics) error { return m.DropLabel("job") },
 		"rename_label": func(m *view.Metrics) error { return m.RenameLabel("job", "x") },
+		"keep_labels":  func(m *view.Metrics) error { return m.KeepLabels([]string{"path"}) },
 		"map_label": func(m *view.Metrics) error {
 			return m.MapLabel("s", "job", func(v string) (string, bool, error) { return v + "!", false, nil })
 		},
@@ -418,6 +419,10 @@ func TestEditErrors(t *testing.T) {
 	f(m.RenameLabel("", "x"), "empty label name")
 	f(m.RenameLabel("job", ""), "empty label name")
 	f(m.RenameLabel("job", "__name__"), "it is the record's name")
+	f(m.KeepLabels(nil), "cannot keep 0 labels: name between 1 and 32")
+	f(m.KeepLabels(make([]string, 33)), "cannot keep 33 labels")
+	f(m.KeepLabels([]string{"job", "__name__"}), "it is the record's name")
+	f(m.KeepLabels([]string{"\xff"}), "not valid UTF-8")
 	f(m.MapLabel("x", "__name__", nil), "it is the record's name")
 	f(m.SetValue(1, 3), "cannot set the value of h: it is a native histogram")
 	f(m.Scale("", math.NaN()), "cannot scale by NaN")

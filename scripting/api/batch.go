@@ -52,6 +52,15 @@ func (t *Table) batch() {
 				`batch.dropLabel("pod");`, "up{pod=\"a-1\"} 1\n", "up 1\n")},
 		},
 		{
+			Name: "keep_labels", Doc: "Removes all labels of all records but the named ones. le and quantile are labels, too: name them if there are histograms or summaries.",
+			Params: []scripting.Param{{
+				Name: "labels", Kind: scripting.KindList, Of: &scripting.Param{Kind: scripting.KindString}, Doc: "The names of the labels that stay; 32 at most.",
+			}},
+			Op: does(operation.Rows, func(c *operation.Call) error { return c.Window.KeepLabels(c.Names(0)) }),
+			Uses: []scripting.Use{newUse(`batch:keep_labels { "job", "le" }`,
+				`batch.keepLabels(["job", "le"]);`, "up{job=\"api\",pod=\"a-1\"} 1\n", "up{job=\"api\"} 1\n")},
+		},
+		{
 			Name: "rename_label", Doc: "Renames a label of all records that have it.",
 			Params: []scripting.Param{label, text("new", "The new name.")},
 			Op:     does(operation.Rows, func(c *operation.Call) error { return c.Window.RenameLabel(c.Text(0), c.Text(1)) }),

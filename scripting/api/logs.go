@@ -164,6 +164,8 @@ func (t *Table) logBatch() {
 	shared := map[string]scripting.Use{
 		"drop_label": logUse(`batch:drop_label("pod")`,
 			`batch.dropLabel("pod");`, "{app=\"a\",pod=\"a-1\"} x\n", "{app=\"a\"} x\n"),
+		"keep_labels": logUse(`batch:keep_labels { "app", "env" }`,
+			`batch.keepLabels(["app", "env"]);`, "{app=\"a\",pod=\"a-1\"} x\n", "{app=\"a\"} x\n"),
 		"rename_label": logUse(`batch:rename_label("svc", "service")`,
 			`batch.renameLabel("svc", "service");`, "{svc=\"a\"} x\n", "{service=\"a\"} x\n"),
 		"set_label": logUse(`batch:set_label("region", "eu")`,
@@ -200,7 +202,7 @@ func (t *Table) logBatch() {
 				`batch.keepWhere('line matches "^(warn|error)" || meta.keep != ""');`, "{} info\n{} error\n{} {keep=\"1\"} debug\n", "{} error\n{} {keep=\"1\"} debug\n")},
 		},
 	}
-	t.Logs.Methods = append(t.Logs.Methods, labelOps("set_label", "drop_label", "rename_label")...)
+	t.Logs.Methods = append(t.Logs.Methods, labelOps("set_label", "drop_label", "keep_labels", "rename_label")...)
 	t.Logs.Methods = append(t.Logs.Methods,
 		scripting.Function{
 			Name: "promote", Doc: "Sets a label to a field of the record, where it has that.",

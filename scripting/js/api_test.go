@@ -51,6 +51,10 @@ func TestBatchOperations(t *testing.T) {
 		gone{job="x",site="s"} stale
 		`)
 	f("dropLabel", `batch.dropLabel("job"); batch.dropWhere("name == 'a'")`, "b 3\ngone stale\n")
+	f("keepLabels", `batch.keepLabels(["job", "zone"]); batch.dropWhere("name == 'a'")`, `
+		b{job="x"} 3
+		gone{job="x"} stale
+		`)
 	f("setLabel to nothing", `batch.setLabel("job", undefined); batch.dropWhere("name == 'a'")`, "b 3\ngone stale\n")
 	f("renameLabel", `batch.renameLabel("job", "service"); batch.dropWhere("name == 'a'")`, `
 		b{service="x"} 3

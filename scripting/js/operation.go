@@ -3,6 +3,7 @@ package js
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/dop251/goja"
 
@@ -42,7 +43,7 @@ func (v *vm) operate(f *scripting.Function, on func(call goja.FunctionCall, c *o
 			switch k {
 			case operation.Values: // setValues reads it
 			case operation.RestNames:
-				c.Args[i].Names = v.restNames(call.Arguments[min(i, len(call.Arguments)):])
+				c.Args[i].Names = v.restNames(call.Arguments[min(i, len(call.Arguments)):], &f.Params[i])
 			default:
 				v.argument(call.Argument(i), c, f, i, k)
 			}
@@ -92,7 +93,7 @@ func (v *vm) argument(x goja.Value, c *operation.Call, f *scripting.Function, i 
 	case operation.Row:
 		a.Row = v.rowNumber(c.Window, x)
 	case operation.Names:
-		a.Names = v.fieldNames(x, f, i)
+		a.Names = v.namesArg(x, f, i)
 	case operation.Function:
 		a.Func = &callback{v: v, of: f, value: x, fn: v.callbackArg(x, f, i)}
 	case operation.Pattern:
@@ -139,35 +140,35 @@ func (v *vm) callbackArg(x goja.Value, f *scripting.Function, i int) native {
 	}
 }
 
-// fieldNames reads an array of field names.
-func (v *vm) fieldNames(x goja.Value, f *scripting.Function, i int) []string {
+// namesArg reads an array of names: of fields or of labels.
+func (v *vm) namesArg(x goja.Value, f *scripting.Function, i int) []string {
 	o, ok := x.(*goja.Object)
 	if !ok || o.ClassName() != "Array" {
 		v.typeError(f, i, x, "an array of strings")
 	}
 	n := o.Get("length").ToInteger()
 	if n > operation.MaxFields {
-		v.raise(fmt.Errorf("cannot read %d fields: name between 1 and %d", n, operation.MaxFields))
+		v.raise(fmt.Errorf("cannot read %d %s: name between 1 and %d", n, f.Params[i].Name, operation.MaxFields))
 	}
 	names := make([]string, n)
-	for i := range names {
-		names[i] = v.fieldName(o.Get(fmt.Sprint(i)))
+	for k := range names {
+		names[k] = v.nameArg(o.Get(fmt.Sprint(k)), &f.Params[i])
 	}
 	return names
 }
 
-func (v *vm) restNames(args []goja.Value) []string {
+func (v *vm) restNames(args []goja.Value, p *scripting.Param) []string {
 	names := make([]string, len(args))
 	for i, x := range args {
-		names[i] = v.fieldName(x)
+		names[i] = v.nameArg(x, p)
 	}
 	return names
 }
 
-func (v *vm) fieldName(x goja.Value) string {
+func (v *vm) nameArg(x goja.Value, p *scripting.Param) string {
 	s, ok := stringOf(x)
 	if !ok {
-		v.raise(fmt.Errorf("cannot use %s as a field: it must be a string", kindOf(x)))
+		v.raise(fmt.Errorf("cannot use %s as a %s: it must be a string", kindOf(x), strings.TrimSuffix(p.Name, "s")))
 	}
 	return s
 }

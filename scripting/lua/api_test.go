@@ -49,6 +49,10 @@ func TestBatchOperations(t *testing.T) {
 		gone{job="x",site="s"} stale
 		`)
 	f("drop_label", `batch:drop_label("job"); batch:drop_where("name == 'a'")`, "b 3\ngone stale\n")
+	f("keep_labels", `batch:keep_labels { "job", "zone" }; batch:drop_where("name == 'a'")`, `
+		b{job="x"} 3
+		gone{job="x"} stale
+		`)
 	f("rename_label", `batch:rename_label("job", "service"); batch:drop_where("name == 'a'")`, `
 		b{service="x"} 3
 		gone{service="x"} stale

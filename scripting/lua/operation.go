@@ -2,6 +2,7 @@ package lua
 
 import (
 	"fmt"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -98,9 +99,9 @@ func (v *vm) argument(L *lua.LState, c *operation.Call, f *scripting.Function, i
 	case operation.Row:
 		a.Row = v.rowNumber(L, c.Window, L.CheckNumber(at))
 	case operation.Names:
-		a.Names = v.fieldNames(L, c, L.CheckTable(at))
+		a.Names = v.namesArg(L, c, &f.Params[i], L.CheckTable(at))
 	case operation.RestNames:
-		a.Names = v.restNames(L, c, at)
+		a.Names = v.restNames(L, c, &f.Params[i], at)
 	case operation.Function:
 		a.Func = &callback{v, L, L.CheckFunction(at), f}
 	case operation.Pattern:
@@ -108,36 +109,36 @@ func (v *vm) argument(L *lua.LState, c *operation.Call, f *scripting.Function, i
 	}
 }
 
-// fieldNames reads a table of field names.
-func (v *vm) fieldNames(L *lua.LState, c *operation.Call, t *lua.LTable) []string {
+// namesArg reads a table of names: of fields or of labels.
+func (v *vm) namesArg(L *lua.LState, c *operation.Call, p *scripting.Param, t *lua.LTable) []string {
 	t = v.readOnly.real(t)
 	var names []string
 	for i := 1; i <= t.Len(); i++ {
-		names = append(names, v.fieldName(L, c, t.RawGetInt(i)))
+		names = append(names, v.nameArg(L, c, p, t.RawGetInt(i)))
 	}
 	return names
 }
 
-func (v *vm) fieldName(L *lua.LState, c *operation.Call, x lua.LValue) string {
+func (v *vm) nameArg(L *lua.LState, c *operation.Call, p *scripting.Param, x lua.LValue) string {
 	s, ok := x.(lua.LString)
 	if !ok {
-		want := "a string"
-		if c.Metrics != nil {
+		what, want := strings.TrimSuffix(p.Name, "s"), "a string"
+		if c.Metrics != nil && what == "field" {
 			want = "name, value, time, type, stale or a label"
 		}
-		v.raise(L, fmt.Errorf("cannot use a %s as a field: it must be %s", x.Type(), want))
+		v.raise(L, fmt.Errorf("cannot use a %s as a %s: it must be %s", x.Type(), what, want))
 	}
 	return string(s)
 }
 
 // restNames are all arguments from one on.
-func (v *vm) restNames(L *lua.LState, c *operation.Call, from int) []string {
+func (v *vm) restNames(L *lua.LState, c *operation.Call, p *scripting.Param, from int) []string {
 	names := make([]string, 0, max(0, L.GetTop()-from+1))
 	for i := from; i <= L.GetTop(); i++ {
 		if c.Logs != nil {
 			names = append(names, L.CheckString(i))
 		} else {
-			names = append(names, v.fieldName(L, c, L.Get(i)))
+			names = append(names, v.nameArg(L, c, p, L.Get(i)))
 		}
 	}
 	return names
