@@ -127,7 +127,7 @@ func (v *vm) openMethods(t *scripting.ObjectType, fns map[string]func(goja.Funct
 	return ms
 }
 
-// member is what a type has by that name beside its fields: a method, what all
+// member is what a type has by that name in addition to its fields: a method, what all
 // objects have. It throws for anything else.
 func (v *vm) member(t *scripting.ObjectType, name string) goja.Value {
 	if m, ok := v.data.methods[t][name]; ok {
