@@ -97,7 +97,7 @@ var leaves = []struct {
 	{"engine/watch", "files, not components", []string{"engine/clock", "engine/files"}},
 	{"natives/loki/source/journal/internal/journalfile$", "a file format: it knows no component and no signal", []string{"engine/files"}},
 	{"stdlib", "the contract in scripting, expressions and logfmt", []string{"scripting$", "stdlib", "engine/regex", "engine/scan"}},
-	{"scripting$", "the contract: it runs no script and does not know who does", []string{"engine/batch", "engine/component", "engine/config", "engine/expr", "engine/manual", "engine/outbox", "engine/regex", "engine/view", "scripting/grant", "scripting/state"}},
+	{"scripting$", "the contract: it runs no script and does not know who does", []string{"engine/batch", "engine/component", "engine/config", "engine/expr", "engine/manual", "engine/outbox", "engine/regex", "engine/view", "scripting/grant", "scripting/operation", "scripting/state"}},
 	{"scripting/block", "the block in the config: it knows no running script", []string{"engine/component", "engine/flow", "engine/httpclient", "engine/outbox", "engine/server", "engine/view", "scripting$", "scripting/grant", "scripting/state"}},
 	{"scripting/host", "the functions of ctx: they know no node", []string{"engine/clock", "engine/component", "engine/config", "engine/flow", "engine/httpclient", "scripting$", "scripting/block", "scripting/egress", "scripting/grant", "scripting/state"}},
 	{"scripting/grant", "patterns: it decides and does nothing", nil},
