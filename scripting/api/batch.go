@@ -82,7 +82,7 @@ func (t *Table) batch() {
 				`batch.setValue("value < 0", "0");`, "a -1\nb 2\n", "a 0\nb 2\n")},
 		},
 		{
-			Name: "map_label", Doc: "Sets a label to what fn makes of its value. fn is asked once for each distinct value and its answer remembered: it must depend on nothing else. nil removes the label.",
+			Name: "map_label", Doc: "Sets a label to the result of fn for its value. fn is called once for each distinct value and its result is remembered, so it must not depend on anything else. nil leaves the label as it is, an empty string removes it.",
 			Params: []scripting.Param{label, callback("fn", "The function.",
 				scripting.Result{Kind: scripting.KindString, Optional: true}, text("value", "The label's value."))},
 			Op: does(operation.Rows, operation.MapLabel),
