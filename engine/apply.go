@@ -110,7 +110,12 @@ func (e *Engine) planExports() *plan {
 // that can be said before it runs.
 func (e *Engine) commit(p *plan) counts {
 	e.committing, e.stale, e.broken = true, false, nil
-	e.letGo(e.box.takeParted()) // many commits may follow each other
+	// Many commits may follow each other. A node that the plan has is called back: the
+	// arguments in the plan have its receiver.
+	e.letGo(slices.DeleteFunc(e.box.takeParted(), func(n *node) bool {
+		w := p.wanted[n.id]
+		return w != nil && w.recv == n.recv
+	}))
 	clear(e.behind)
 	defer func() { e.committing = false }()
 	c := counts{results: map[result][]string{}}

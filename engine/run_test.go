@@ -752,3 +752,44 @@ func TestGatePanicOfAReplacedComponent(t *testing.T) {
 		l.wantHealth("test.pass.b", component.Healthy, "running")
 	})
 }
+
+// TestPartsDuringPlan: a node that was removed and is wanted again takes data, also if
+// it was ready to stop while the config that has it again was planned.
+func TestPartsDuringPlan(t *testing.T) {
+	bubble(t, func(l *lab) {
+		const config = "test.sink \"a\" { }\ntest.upass \"p\" {\n  forward_to = [test.sink.a.receiver]\n}\ntest.source \"s\" {\n  forward_to = [test.upass.p.receiver]\n}\n"
+		release := make(chan struct{})
+		taken := 0
+		l.onTake = func(f *fake, _ *batch.Metrics) error {
+			switch f.id {
+			case "test.upass.p":
+				<-release
+			case "test.sink.a":
+				taken++
+			}
+			return nil
+		}
+		l.catalog.add(component.Registration{Name: "test.slow", Version: "1", Trial: func(context.Context, any) *component.Rejection {
+			close(release)
+			time.Sleep(time.Millisecond) // of the bubble
+			return nil
+		}})
+		l.start(config)
+		_, out := l.fake("test.source.s").get()
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = out.SendMetrics(context.Background(), samples(1)) }) // which test.sink.a refuses or takes
+		synctest.Wait()
+		if err := l.reload("test.upass \"p\" { }\ntest.source \"s\" {\n  forward_to = [test.upass.p.receiver]\n}\n"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // p keeps its old receivers for a while
+		if err := l.reload(config + "test.slow \"t\" { }\n"); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		taken = 0
+		if err := out.SendMetrics(context.Background(), samples(1)); err != nil || taken != 1 {
+			t.Errorf("got %v, and the sink took %d batches, want 1", err, taken)
+		}
+	})
+}
