@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// intervalName is how often poll is called, in the definition and in the block.
-const intervalName = "interval"
-
 // defineInterval reads interval = "30s": how often poll is called unless the
 // block says so.
 func defineInterval(d *definer, field RawField) {
