@@ -10,6 +10,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/engine/server"
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
@@ -255,7 +256,7 @@ func (c *Component) ConsumeMetrics(ctx context.Context, b *batch.Metrics) error 
 	if b.Len() == 0 {
 		return nil
 	}
-	return c.kind.accept(ctx, payload{metrics: b})
+	return c.kind.accept(ctx, payload{outbox.Batch{Metrics: b}})
 }
 
 // ConsumeLogs is ConsumeMetrics for log lines.
@@ -263,7 +264,7 @@ func (c *Component) ConsumeLogs(ctx context.Context, b *batch.Logs) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	return c.kind.accept(ctx, payload{logs: b})
+	return c.kind.accept(ctx, payload{outbox.Batch{Logs: b}})
 }
 
 // Backlog returns what waits in the journal of a sink, and what is in quarantine.

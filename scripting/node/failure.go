@@ -108,7 +108,7 @@ func (k *call) secure(b payload) error {
 	err := k.store(b, k.whole)
 	if err != nil {
 		e := scripting.AsError(err)
-		e.Hook = b.signal().String()
+		e.Hook = b.Signal().String()
 		e.Hint = "the batch is refused, so that its source sends it again; make room, or lower script.quarantine.max_size"
 		k.c.report.errored(e)
 		k.first = e

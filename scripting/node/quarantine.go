@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/engine/batch"
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/scripting"
 	"github.com/weir-run/weir/scripting/quarantine"
 )
@@ -59,56 +60,39 @@ func (q *quarantined) collectors() []prometheus.Collector {
 }
 
 // payload is a batch of either signal.
-type payload struct {
-	metrics *batch.Metrics
-	logs    *batch.Logs // nil: it is metrics
-}
-
-func (p payload) signal() batch.Signals {
-	if p.logs != nil {
-		return batch.SignalLogs
-	}
-	return batch.SignalMetrics
-}
-
-func (p payload) len() int {
-	if p.logs != nil {
-		return p.logs.Len()
-	}
-	return p.metrics.Len()
-}
+type payload struct{ outbox.Batch }
 
 // source returns where the batch comes from.
 func (p payload) source() uint64 {
-	if p.logs != nil {
-		return p.logs.Source
+	if p.Logs != nil {
+		return p.Logs.Source
 	}
-	return p.metrics.Source
+	return p.Metrics.Source
 }
 
 // latest returns the latest time of the batch, Unix ms; of lines, whose times are of
 // no use to receivers, the time of c.
 func (p payload) latest(c clock.Clock) int64 {
-	if p.logs != nil || p.metrics.Len() == 0 {
+	if p.Logs != nil || p.Metrics.Len() == 0 {
 		return c.Now().UnixMilli()
 	}
-	return slices.Max(p.metrics.T)
+	return slices.Max(p.Metrics.T)
 }
 
 // rows is the part of the given rows, which are ascending.
 func (p payload) rows(rows []int) payload {
-	if p.logs != nil {
-		return payload{logs: p.logs.Rows(rows)}
+	if p.Logs != nil {
+		return payload{outbox.Batch{Logs: p.Logs.Rows(rows)}}
 	}
-	return payload{metrics: p.metrics.Rows(rows)}
+	return payload{outbox.Batch{Metrics: p.Metrics.Rows(rows)}}
 }
 
 // text is the batch in text form.
 func (p payload) text() []byte {
-	if p.logs != nil {
-		return batch.AppendLogsText(nil, p.logs)
+	if p.Logs != nil {
+		return batch.AppendLogsText(nil, p.Logs)
 	}
-	return batch.AppendText(nil, p.metrics)
+	return batch.AppendText(nil, p.Metrics)
 }
 
 // failures are the records of a batch that a call failed on, by the line that
@@ -159,10 +143,10 @@ func (c *Component) storeEntry(b payload, e *scripting.Error) error {
 	q := c.mem.quarantine
 	_, err = q.store.Put(quarantine.Entry{
 		Node: c.opts.ID, Script: c.script.Name, File: c.script.File.Name, Version: c.script.Version, Args: c.argsHash,
-		Signal: b.signal().String(), Records: b.len(), Error: raw, Text: e.Error(),
+		Signal: b.Signal().String(), Records: b.Len(), Error: raw, Text: e.Error(),
 	}, b.text())
 	if err == nil {
-		q.stored.Add(float64(b.len()))
+		q.stored.Add(float64(b.Len()))
 	}
 	return err
 }

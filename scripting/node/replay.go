@@ -17,7 +17,6 @@ import (
 	"github.com/weir-run/weir/engine/clock"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/flow"
-	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/scripting"
 )
 
@@ -132,9 +131,9 @@ func (c *Component) replay(ctx context.Context, through *Component, id uint64, r
 	}}
 	var b payload
 	if e.Signal == batch.SignalLogs.String() {
-		b.logs, err = batch.ParseLogsText(string(data), text)
+		b.Logs, err = batch.ParseLogsText(string(data), text)
 	} else {
-		b.metrics, err = batch.ParseText(string(data), text)
+		b.Metrics, err = batch.ParseText(string(data), text)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot read entry %d: %w", id, err)
@@ -172,12 +171,12 @@ func (c *Component) replaySink(ctx context.Context, to *sink, id uint64, b paylo
 	if to.c != c && !req.Send {
 		return errors.New("cannot show what a sink would send without sending it: say --send")
 	}
-	sent, err := to.sendNow(ctx, outbox.Batch{Metrics: b.metrics, Logs: b.logs}, t)
+	sent, err := to.sendNow(ctx, b.Batch, t)
 	if err != nil {
 		return err
 	}
 	if c.script.Definition.Kind == scripting.Sink {
-		c.mem.outbox.CountSent(b.signal(), sent)
+		c.mem.outbox.CountSent(b.Signal(), sent)
 	}
 	res.Passed = true
 	if err := c.mem.quarantine.store.Drop(id); err != nil {

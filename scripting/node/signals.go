@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/weir-run/weir/engine/batch"
+	"github.com/weir-run/weir/engine/outbox"
 	"github.com/weir-run/weir/engine/view"
 	"github.com/weir-run/weir/scripting"
 )
@@ -53,7 +54,7 @@ func (metricsSignal) result(out output[*batch.Metrics]) result { return result{s
 
 func (metricsSignal) output(r result) output[*batch.Metrics] { return r.samples }
 
-func (metricsSignal) payload(b *batch.Metrics) payload { return payload{metrics: b} }
+func (metricsSignal) payload(b *batch.Metrics) payload { return payload{outbox.Batch{Metrics: b}} }
 
 // logsSignal is the signal of log lines.
 type logsSignal struct{}
@@ -95,7 +96,7 @@ func (logsSignal) result(out output[*batch.Logs]) result { return result{lines: 
 
 func (logsSignal) output(r result) output[*batch.Logs] { return r.lines }
 
-func (logsSignal) payload(b *batch.Logs) payload { return payload{logs: b} }
+func (logsSignal) payload(b *batch.Logs) payload { return payload{outbox.Batch{Logs: b}} }
 
 // joinLines adds to joined what outs have of lines in a set of ways, one after the
 // other, and joinSamples what they have of samples.

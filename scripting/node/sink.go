@@ -103,20 +103,19 @@ func (m *memory) outboxChanged() {
 
 // accept returns when the batch is in the journal; without storage, when it is
 // delivered.
-func (s *sink) accept(ctx context.Context, p payload) error {
-	b := outbox.Batch{Metrics: p.metrics, Logs: p.logs}
+func (s *sink) accept(ctx context.Context, b payload) error {
 	if s.c.opts.StoragePath == "" {
-		_, err := s.sendNow(ctx, b, s.c.newTerms(ctx))
+		_, err := s.sendNow(ctx, b.Batch, s.c.newTerms(ctx))
 		if errors.Is(err, errReplaced) {
 			next, err := s.c.admission.successor(ctx)
 			if err != nil {
 				return err
 			}
-			return next.kind.accept(ctx, p)
+			return next.kind.accept(ctx, b)
 		}
 		return err
 	}
-	err := s.c.mem.outbox.Accept(ctx, s.c.admission.stopped, b)
+	err := s.c.mem.outbox.Accept(ctx, s.c.admission.stopped, b.Batch)
 	if errors.Is(err, outbox.ErrStopped) {
 		return fmt.Errorf("%s: %w", s.c.opts.ID, flow.ErrStopped)
 	}

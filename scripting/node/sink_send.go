@@ -251,7 +251,7 @@ func (s *sink) failed(k *call, on scripting.OnError, fate []string, rows []int, 
 // quarantine puts rows of a batch into quarantine. Those for which there is no
 // room are offered again.
 func (s *sink) quarantine(b outbox.Batch, rows []int, e *scripting.Error) string {
-	part := payload{metrics: b.Metrics, logs: b.Logs}.rows(rows)
+	part := payload{b}.rows(rows)
 	if err := s.c.storeEntry(part, e); err != nil {
 		full := scripting.AsError(err)
 		full.Hook = scripting.HookSend

@@ -34,18 +34,18 @@ func newTransform(c *Component) *transform {
 
 // accept takes a batch through the pipeline of its signal.
 func (t *transform) accept(ctx context.Context, b payload) error {
-	if b.logs != nil {
-		return t.logs.consume(ctx, b.logs)
+	if b.Logs != nil {
+		return t.logs.consume(ctx, b.Logs)
 	}
-	return t.metrics.consume(ctx, b.metrics)
+	return t.metrics.consume(ctx, b.Metrics)
 }
 
 // process returns what the hooks make of a batch.
 func (t *transform) process(ctx context.Context, b payload, on terms) (outcome, error) {
-	if b.logs != nil {
-		return t.logs.process(ctx, b.logs, on)
+	if b.Logs != nil {
+		return t.logs.process(ctx, b.Logs, on)
 	}
-	return t.metrics.process(ctx, b.metrics, on)
+	return t.metrics.process(ctx, b.Metrics, on)
 }
 
 func (t *transform) begin(context.Context) (end func()) { return func() {} }
