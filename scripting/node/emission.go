@@ -33,10 +33,9 @@ func (c *Component) runBatchlessHook(ctx, run context.Context, h *scripting.Hook
 	// Before it is sent: an instance that waits for this one does not wait for
 	// who gets it.
 	defer c.admission.leave()
-	w, err := c.pools.shared.get(ctx)
+	w, err := c.borrow(ctx, c.pools.shared)
 	if err != nil {
 		if e, ok := errors.AsType[*scripting.Error](err); ok {
-			c.report.errored(e)
 			c.report.done(source, e)
 		}
 		return a, false

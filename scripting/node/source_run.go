@@ -81,10 +81,9 @@ func (s *source) runRun(life, run context.Context) {
 func (s *source) runOnce(life, run context.Context, well time.Time) error {
 	c := s.c
 	source := c.mem.going.source
-	w, err := s.runs.get(life)
+	w, err := c.borrow(life, s.runs)
 	if err != nil {
 		if e, ok := errors.AsType[*scripting.Error](err); ok {
-			c.report.errored(e)
 			c.report.failing(source, e, scripting.MaxEvery)
 		}
 		return err
