@@ -11,14 +11,13 @@ import (
 // search returns the search for the records of b that the script fails on. Its
 // parts enter the pipeline at the first stage.
 func (p *pipeline[B]) search(b B, t terms) *search[B] {
-	return &search[B]{
-		terms: t, total: b.Len(), todo: []span{{0, b.Len()}}, ends: p.c.admission.ends,
-		slice: func(rows *batch.Rows, from int) B { return p.signal.slice(b, rows, from) },
-		run: func(ctx context.Context, part B, t terms) (result, error) {
-			o, err := p.process(ctx, part, t)
-			return o.out, err
-		},
+	s := newSearch[B](t, b.Len(), p.c.admission.ends)
+	s.slice = func(rows *batch.Rows, from int) B { return p.signal.slice(b, rows, from) }
+	s.run = func(ctx context.Context, part B, t terms) (result, error) {
+		o, err := p.process(ctx, part, t)
+		return o.out, err
 	}
+	return s
 }
 
 // joined returns what became of all parts of b.

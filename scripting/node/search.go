@@ -28,7 +28,7 @@ const (
 // batch that is too much at once nor a record that the script cannot process stops
 // the others. What became of a part is kept when a later part fails.
 type search[B interface{ Len() int }] struct {
-	terms terms // of the batch
+	terms terms // of its parts
 	slice func(rows *batch.Rows, from int) B
 	run   func(ctx context.Context, part B, t terms) (result, error)
 	ends  func() bool // whether this version of the script ends
@@ -36,7 +36,6 @@ type search[B interface{ Len() int }] struct {
 	// sparing says that calls which use the outside are few while none works.
 	sparing bool
 
-	total int    // records
 	todo  []span // the next is the last
 	done  []piece[B]
 	bad   []span           // that the script failed on, each a record, or records for themselves
@@ -47,6 +46,12 @@ type search[B interface{ Len() int }] struct {
 	over  *scripting.Error // the limit that made parts of it; nil: none did
 	tries int              // in how many rounds it failed on all there is
 	used  bool             // it used the outside in a call that failed
+}
+
+// newSearch returns a search in a batch of n records, which was called on the terms t.
+func newSearch[B interface{ Len() int }](t terms, n int, ends func() bool) *search[B] {
+	t.total = n
+	return &search[B]{terms: t, ends: ends, todo: []span{{0, n}}}
 }
 
 // span is the rows of a batch from from on, below to.
@@ -170,7 +175,6 @@ func (p *search[B]) runAll(ctx context.Context) error {
 func (p *search[B]) runPart(ctx context.Context, s span, t terms) error {
 	rows := batch.RowsBetween(s.from, s.to)
 	in := p.slice(&rows, s.from)
-	t.total = p.total
 	out, err := p.run(ctx, in, t)
 	if err == nil {
 		p.done = append(p.done, piece[B]{s, in, out})

@@ -43,15 +43,13 @@ func (s *sink) divide(shard int, o *outbox.Offer, t terms) *division {
 	for row := range n {
 		d.rows = append(d.rows, row)
 	}
-	d.p = &search[*outbox.Offer]{
-		terms: t,
-		total: n, todo: []span{{0, n}}, sparing: true, ends: s.c.admission.ends, run: d.send,
-		slice: func(rows *batch.Rows, from int) *outbox.Offer {
-			d.from = from
-			part := d.whole.Part(from, from+rows.Len())
-			part.Attempt = o.Attempt
-			return part
-		},
+	d.p = newSearch[*outbox.Offer](t, n, s.c.admission.ends)
+	d.p.sparing, d.p.run = true, d.send
+	d.p.slice = func(rows *batch.Rows, from int) *outbox.Offer {
+		d.from = from
+		part := d.whole.Part(from, from+rows.Len())
+		part.Attempt = o.Attempt
+		return part
 	}
 	return d
 }
