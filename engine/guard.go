@@ -50,7 +50,7 @@ func nearby(path string) string {
 // the file system does not answer.
 func existing(paths []string) (out []string) {
 	for _, f := range paths {
-		if _, err := glance(f); err == nil || errors.Is(err, files.ErrHung) {
+		if _, err := files.StatSoon(f); err == nil || errors.Is(err, files.ErrHung) {
 			out = append(out, f)
 		}
 	}
@@ -59,11 +59,6 @@ func existing(paths []string) (out []string) {
 
 // isGone reports whether there certainly is no such file.
 func isGone(path string) bool {
-	_, err := glance(path)
+	_, err := files.StatSoon(path)
 	return errors.Is(err, fs.ErrNotExist)
-}
-
-// glance looks at a file and does not wait for long.
-func glance(path string) (fs.FileInfo, error) {
-	return files.Glance(path, "looking at", func() (fs.FileInfo, error) { return os.Stat(path) })
 }

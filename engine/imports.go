@@ -122,7 +122,7 @@ func (x *planner) elsewhere(said, path string) string {
 	if said == path || filepath.IsAbs(said) {
 		return ""
 	}
-	if _, err := glance(said); err != nil {
+	if _, err := files.StatSoon(said); err != nil {
 		return ""
 	}
 	return fmt.Sprintf("paths start at the file that says them, not where weir was started: there is %s", nearby(absolute(said)))

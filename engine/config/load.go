@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -306,7 +305,7 @@ func (s statement) errors(name, text string) Diagnostics {
 // watch understands it: the file, or the directory's files that Load reads. It does
 // not wait for long: what does not answer is taken for a file.
 func Pattern(path string) string {
-	fi, err := files.Glance(path, "looking at", func() (fs.FileInfo, error) { return os.Stat(path) })
+	fi, err := files.StatSoon(path)
 	if err == nil && fi.IsDir() {
 		return filepath.Join(path, "*.alloy")
 	}

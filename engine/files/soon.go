@@ -55,10 +55,15 @@ func Soon[T any](path, doing string, read func() (T, error), late func()) (T, er
 	}
 }
 
+// StatSoon is Soon of Stat.
+func StatSoon(path string) (fs.FileInfo, error) {
+	return Soon(path, "looking at", func() (fs.FileInfo, error) { return Stat(path) }, nil)
+}
+
 // Answers returns a *HungError if the file system of path does not say at once
 // whether there is such a file. It is for a look before a read.
 func Answers(path string) error {
-	_, err := Soon(path, "looking at", func() (fs.FileInfo, error) { return Stat(path) }, nil)
+	_, err := StatSoon(path)
 	if h, ok := err.(*HungError); ok {
 		return h
 	}

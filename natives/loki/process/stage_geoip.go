@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -68,7 +67,7 @@ func (a *GeoIPArguments) Warnings() []string {
 		return nil
 	}
 	why := "it is no file"
-	switch i, err := files.Glance(a.DB, "looking at", func() (fs.FileInfo, error) { return os.Stat(a.DB) }); {
+	switch i, err := files.StatSoon(a.DB); {
 	case errors.Is(err, files.ErrHung):
 		return nil // nobody knows
 	case errors.Is(err, fs.ErrNotExist):

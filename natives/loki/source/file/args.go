@@ -3,8 +3,6 @@ package file
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -228,7 +226,7 @@ func (a *Arguments) Warnings() (ws []string) {
 	}
 	for i, t := range a.Targets {
 		if path := t[pathLabel]; strings.ContainsAny(path, "*?[{") {
-			if _, err := files.Glance(path, "looking at", func() (fs.FileInfo, error) { return os.Stat(path) }); err != nil && !errors.Is(err, files.ErrHung) {
+			if _, err := files.StatSoon(path); err != nil && !errors.Is(err, files.ErrHung) {
 				ws = append(ws, fmt.Sprintf("targets[%d] has %s %q, which is no file: to take it for a pattern, write file_match { enabled = true }", i, pathLabel, path))
 			}
 		}
