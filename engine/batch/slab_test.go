@@ -3,10 +3,10 @@ package batch_test
 import (
 	"bytes"
 	"fmt"
-	"github.com/google/go-cmp/cmp"
 	"runtime"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/weir-run/weir/engine/batch"
 )
 

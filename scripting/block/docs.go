@@ -1,8 +1,9 @@
 package block
 
 import (
-	"github.com/weir-run/weir/scripting"
 	"maps"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // Docs returns the manual of what the blocks of a kind have besides the

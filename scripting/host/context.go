@@ -3,8 +3,9 @@ package host
 import (
 	"context"
 	"fmt"
-	"github.com/weir-run/weir/scripting"
 	"time"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // Context is what ctx has beside args, log, emit and what else a language binds

@@ -2,9 +2,10 @@ package host
 
 import (
 	"fmt"
-	"github.com/weir-run/weir/scripting"
 	"math"
 	"strings"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // metricsTable is ctx.metrics: metrics of the script's own, which weir shows

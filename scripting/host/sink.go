@@ -2,9 +2,10 @@ package host
 
 import (
 	"fmt"
-	"github.com/weir-run/weir/scripting"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // maxReason is how long a reason may be, in bytes.

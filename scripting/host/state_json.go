@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/weir-run/weir/scripting"
 	"io"
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // appendValueJSON appends a value as JSON: whole numbers exactly, maps in their

@@ -1,8 +1,9 @@
 package node
 
 import (
-	"github.com/weir-run/weir/scripting/block"
 	"hash/maphash"
+
+	"github.com/weir-run/weir/scripting/block"
 )
 
 // pools are the VMs of an instance.

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"errors"
+
 	"github.com/weir-run/weir/scripting"
 )
 

@@ -1,8 +1,9 @@
 package node
 
 import (
-	"github.com/weir-run/weir/scripting"
 	"strings"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // wayNames are the names of a set of ways.

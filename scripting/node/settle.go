@@ -2,10 +2,11 @@ package node
 
 import (
 	"context"
-	"github.com/weir-run/weir/scripting"
-	"github.com/weir-run/weir/scripting/host"
 	"sync"
 	"time"
+
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/host"
 )
 
 // progress is how far a component has come, for those who wait for it: tests,

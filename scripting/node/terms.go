@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+
 	"github.com/weir-run/weir/scripting"
 )
 

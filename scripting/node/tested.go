@@ -3,8 +3,9 @@ package node
 import (
 	"context"
 	"fmt"
-	"github.com/weir-run/weir/scripting"
 	"slices"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // Poll polls a source that Outside.Manual holds back, and returns when what it

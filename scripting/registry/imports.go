@@ -3,12 +3,13 @@ package registry
 import (
 	"errors"
 	"fmt"
-	"github.com/weir-run/weir/scripting"
 	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // errNoModule is what require of an unknown module comes to.

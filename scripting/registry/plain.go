@@ -2,10 +2,11 @@ package registry
 
 import (
 	"fmt"
-	"github.com/weir-run/weir/scripting"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/weir-run/weir/scripting"
 )
 
 // NewPlain compiles a plain file: name is where it lies, "-" for a text that
