@@ -205,9 +205,7 @@ func (e *Engine) commit(p *plan) counts {
 func (e *Engine) applyCatalogChanges() {
 	for _, c := range e.catalogs() {
 		if c, ok := c.(component.Changing); ok {
-			c.OnChange(func(paths []string) {
-				e.box.post(func() { _ = e.filesChanged(paths) }) // which reports its errors
-			})
+			c.OnChange(e.postFilesChanged)
 		}
 	}
 }

@@ -114,7 +114,7 @@ type Engine struct {
 	looked     map[string]bool              // paths of imports that are watched
 	stale      bool                         // exports want another plan
 	broken     []string                     // heads that have become unhealthy in this commit
-	pending    map[*pendingCall]bool        // builds and updates that are not waited for
+	pending    map[*pendingCall]bool        // builds, updates and trials that are not waited for
 }
 
 // The phases of an Engine.

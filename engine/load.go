@@ -85,7 +85,13 @@ func readSoon[T any](e *Engine, path string, read func(path string) (T, config.D
 
 // changedLate returns a function that has the worker look again at a path.
 func (e *Engine) changedLate(path string) func() {
-	return func() { e.box.post(func() { _ = e.filesChanged([]string{absolute(path)}) }) } // which reports its errors
+	return func() { e.postFilesChanged([]string{absolute(path)}) }
+}
+
+// postFilesChanged is FilesChanged for callers that do not wait: the worker reports
+// the errors.
+func (e *Engine) postFilesChanged(paths []string) {
+	e.box.post(func() { _ = e.filesChanged(paths) })
 }
 
 // planTolerantly plans a config that a start would accept, but that does not fit what

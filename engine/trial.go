@@ -123,7 +123,7 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 	}
 	var mu sync.Mutex
 	ended := map[string]*rejected{}
-	pending, _ := e.callAsync(func() error {
+	e.callAsync(func() error {
 		runTrials(ctx, versions, func(w *wanted, r *rejected) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -137,7 +137,7 @@ func (e *Engine) trials(ctx context.Context, p *plan) map[string]*rejected {
 	for _, ws := range versions {
 		for _, w := range ws {
 			r, known := ended[w.id]
-			if !known && pending != nil {
+			if !known {
 				r = &rejected{running: true}
 			}
 			if r != nil {
