@@ -26,6 +26,16 @@ type Record struct {
 	from *batch.Series // the series that it was copied from
 }
 
+// SetValue sets the value. A copy of a native histogram has none, and a staleness
+// marker ignores it.
+func (r *Record) SetValue(v float64) error {
+	if r.Histogram.Int != nil || r.Histogram.Float != nil {
+		return fmt.Errorf("cannot set the value of a copy of %s: it is a native histogram; multiply it with scale before you copy it", r.Name)
+	}
+	r.Value = v
+	return nil
+}
+
 type emitted struct {
 	way       int
 	series    *batch.Series

@@ -590,7 +590,7 @@ func (v *vm) setRecord(r *view.Record, name string, x goja.Value) {
 	case "unit":
 		r.Unit = v.stringField(name, x)
 	case "value":
-		r.Value = v.numberField(name, x)
+		v.must(r.SetValue(v.numberField(name, x)))
 	case "time":
 		r.Time = v.timeField(x)
 	case "stale":

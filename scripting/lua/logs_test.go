@@ -283,6 +283,8 @@ func TestHistogramsAndExemplars(t *testing.T) {
 				assert(h.count == 3 and h.sum == 1.5 and h.schema == 0 and #h.buckets == 2)
 				assert(h.buckets[2].lower == 1 and h.buckets[2].upper == 2 and h.buckets[2].count == 2)
 				assert(r.exemplars == nil and not pcall(function() r.histogram = nil end))
+				local ok, err = pcall(function() r.value = 2 end)
+				assert(not ok and tostring(err):find("it is a native histogram", 1, true), tostring(err))
 			else
 				local e = r.exemplars
 				assert(r.histogram == nil and #e == 2 and e[1].labels.trace == "t" and e[1].value == 0.5 and e[1].time == 7 and e[2].time == nil)

@@ -415,7 +415,7 @@ func (v *vm) setRecord(L *lua.LState, r *view.Record, key string, x lua.LValue) 
 		if !ok {
 			wrong("a number")
 		}
-		r.Value = float64(n)
+		v.must(L, r.SetValue(float64(n)))
 	case "time":
 		n, ok := x.(lua.LNumber)
 		if !ok || float64(n) != math.Trunc(float64(n)) || math.Abs(float64(n)) > 1<<53 {
