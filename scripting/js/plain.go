@@ -22,7 +22,7 @@ func (l *Language) Plain(f scripting.File, env scripting.Env) (scripting.Plain, 
 		_, rest, _ := strings.Cut(f.Text, "\n")
 		f.Text = "\n" + rest
 	}
-	p, err := read(f, env, nil)
+	p, err := read(f, env, nil, "put it into (async () => { … })()")
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,8 @@ type program struct {
 
 	covered []*scripting.Covered // by file, see cover; nil: nobody wants to know
 	test    *test                // nil: it is no test file
+
+	awaitHint string // where its files can await; a file itself cannot
 }
 
 // chunk is one compiled file.
@@ -58,7 +60,7 @@ var _ scripting.Program = (*program)(nil)
 // Compile compiles a component and what it imports, transitively, and runs it
 // once for its definition.
 func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Program, error) {
-	p, err := read(f, env, nil)
+	p, err := read(f, env, nil, "await in a hook, such as async setup(ctx) { … }")
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +71,17 @@ func (l *Language) Compile(f scripting.File, env scripting.Env) (scripting.Progr
 }
 
 // read compiles a file and what it imports. t is what it has as a test file.
-func read(f scripting.File, env scripting.Env, t *test) (*program, error) {
+// awaitHint tells authors where to write an await that they wrote outside of a
+// function.
+func read(f scripting.File, env scripting.Env, t *test, awaitHint string) (*program, error) {
 	if err := boundable(); err != nil {
 		return nil, &scripting.Error{File: f.Name, Err: err}
 	}
-	p := &program{files: map[string]*chunk{}, shown: map[string]*chunk{}, stdlib: map[string]*scripting.Module{}, probe: env.Probe, test: t}
+	p := &program{files: map[string]*chunk{}, shown: map[string]*chunk{}, stdlib: map[string]*scripting.Module{}, probe: env.Probe, test: t, awaitHint: awaitHint}
 	for _, m := range env.Modules {
 		p.stdlib[m.Name] = m
 	}
-	main, err := compile(f, p.cover)
+	main, err := p.compile(f)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +133,7 @@ func (p *program) require(c *chunk, env scripting.Env, errs *[]error) {
 			}
 			p.files[f.Name] = m
 		} else if m == nil {
-			if m, err = compile(f, p.cover); err != nil {
+			if m, err = p.compile(f); err != nil {
 				*errs = append(*errs, err)
 				continue
 			}

@@ -39,7 +39,7 @@ func (*Language) Words() scripting.TestWords { return scripting.Vitest }
 func (*Language) NewTest(f scripting.File, env scripting.Env, api *scripting.TestAPI) (scripting.TestVM, error) {
 	t := &test{api: api, spies: map[*goja.Object]*spy{}}
 	t.likes = map[*goja.Object]*like{}
-	p, err := read(f, env, t)
+	p, err := read(f, env, t, `await in a test: it("…", async () => { … })`)
 	if err != nil {
 		return nil, err
 	}

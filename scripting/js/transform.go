@@ -34,8 +34,8 @@ var supported = map[string]bool{
 	"using":           false,
 }
 
-// compile compiles a file. change may change its tree before; nil: it does not.
-func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
+// compile compiles a file of the program.
+func (p *program) compile(f scripting.File) (*chunk, error) {
 	limitPatterns()
 	f.Text = strings.TrimPrefix(f.Text, "\ufeff")
 	if line, err := checkNesting(f.Text); err != nil {
@@ -64,7 +64,7 @@ func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
 		LogLevel:       api.LogLevelSilent,
 	})
 	if len(r.Errors) > 0 {
-		return nil, transformErrors(f, r.Errors)
+		return nil, p.transformErrors(f, r.Errors)
 	}
 	c := &chunk{file: f, code: string(r.Code)}
 	tree, err := parser.ParseFile(nil, f.Name, c.code, 0, parser.WithDisableSourceMaps)
@@ -82,9 +82,7 @@ func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
 	if len(c.errs) > 0 {
 		return nil, errors.Join(c.errs...)
 	}
-	if change != nil {
-		change(c)
-	}
+	p.cover(c)
 	if c.prog, err = goja.CompileAST(c.tree, true); err != nil {
 		return nil, c.syntaxError(err)
 	}
@@ -96,7 +94,7 @@ func compile(f scripting.File, change func(*chunk)) (*chunk, error) {
 const maxErrors = 20
 
 // transformErrors are what esbuild has to say.
-func transformErrors(f scripting.File, ms []api.Message) error {
+func (p *program) transformErrors(f scripting.File, ms []api.Message) error {
 	shown := ms[:min(len(ms), maxErrors)]
 	errs := make([]error, len(shown))
 	for i, m := range shown {
@@ -104,10 +102,14 @@ func transformErrors(f scripting.File, ms []api.Message) error {
 		if m.Location != nil {
 			line, col = m.Location.Line, m.Location.Column+1
 		}
-		e := f.Error(line, "load", errors.New(esbuildWords(m.Text)))
+		e := f.Error(line, "load", errors.New(m.Text))
 		e.Col = col
 		if len(m.Notes) > 0 {
 			e.Hint = m.Notes[0].Text
+		}
+		if strings.HasPrefix(m.Text, "Top-level await") {
+			e.Err = errors.New("cannot await outside of a function: a file runs to its end before anything can wait")
+			e.Hint = p.awaitHint
 		}
 		errs[i] = e
 	}
@@ -115,14 +117,6 @@ func transformErrors(f scripting.File, ms []api.Message) error {
 		errs = append(errs, f.Error(0, hookLoad, fmt.Errorf("%d more errors are not shown", more)))
 	}
 	return errors.Join(errs...)
-}
-
-// esbuildWords says in a message of esbuild's what its author cannot know.
-func esbuildWords(msg string) string {
-	if strings.HasPrefix(msg, "Top-level await") {
-		return "cannot await outside of a function: a file is loaded before anything runs; use setup"
-	}
-	return msg
 }
 
 // syntaxError is an error of goja's parser or compiler: something that esbuild
