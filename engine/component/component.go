@@ -261,6 +261,19 @@ type Changing interface {
 	OnChange(fn func(paths []string))
 }
 
+// PendingError is, or is wrapped by, the Err of a Registration that is not known yet,
+// such as that of a script which takes long to compile. Running nodes
+// keep their version, and a new node waits.
+type PendingError struct {
+	Err  error
+	What string // what is waited for, such as "the compilation of x.lua"
+	// Done is closed when the answer is known, after Changing's function was called.
+	Done <-chan struct{}
+}
+
+// Error says what takes long.
+func (e *PendingError) Error() string { return e.Err.Error() }
+
 // Options is what the engine gives to Build. The zero value of a field is
 // never passed.
 type Options struct {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -67,7 +66,7 @@ func NewCatalog(o Options) (component.Catalog, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &catalog{o: o, known: map[string]component.Registration{}, made: map[string]*entry{}, passed: map[string]string{}, compiling: map[string]*compilation{}}
+	c := &catalog{o: o, answers: map[string]*answer{}, passed: map[string]string{}, compiling: map[string]*compilation{}}
 	if o.Namespace != "" {
 		for s := range strings.SplitSeq(o.Namespace, ".") {
 			if !scripting.IsIdentifier(s) {
@@ -95,20 +94,18 @@ type catalog struct {
 	dir    string // absolute; "" without
 	work   string // the working directory when weir started
 
-	loads sync.Mutex // held by a lookup of what is not known, before mu
-	mu    sync.Mutex
-	files map[string]*scriptFiles // by component name; nil: walk again
-	known map[string]component.Registration
-	made  map[string]*entry // of those known that are not broken
-	told  map[string]bool   // misnamed files that are in the log
-	found []string          // the user's files, as they were listed last
-	lost  string            // why not all of them were, as it is in the log
+	listing sync.Mutex      // held while the scripts are listed, before mu
+	told    map[string]bool // misnamed files that are in the log
+	found   []string        // the user's files, as they were listed last
+	lost    string          // why not all of them were, as it is in the log
 
+	mu        sync.Mutex              // held neither while a file is read nor while a script is compiled or run
+	files     map[string]*scriptFiles // by component name; nil: list them again
+	answers   map[string]*answer      // by component name
 	refreshed int                     // how often Refresh was called
-	compiling map[string]*compilation // that a lookup did not wait for, by name
-	changed   func(paths []string)    // told when one is done; nil: lookups wait
-
-	passed map[string]string // versions that passed their tests, by name
+	compiling map[string]*compilation // by component name, until a lookup takes the outcome
+	changed   func(paths []string)    // called when one is done that lookups did not wait for; nil: lookups wait
+	passed    map[string]string       // versions that passed their tests, by name
 }
 
 // scriptFiles are the files that claim one name.
@@ -124,43 +121,9 @@ type location struct {
 	embedded bool
 }
 
-func (c *catalog) Lookup(name string) (component.Registration, bool) {
-	c.loads.Lock()
-	defer c.loads.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r, ok := c.known[name]; ok {
-		return r, true
-	}
-	fs, ok := c.index()[name]
-	if !ok {
-		return component.Registration{}, false
-	}
-	refreshed := c.refreshed
-	r := c.load(name, fs)
-	if c.refreshed == refreshed { // while this waited for the compiler
-		c.known[name] = r
-	}
-	return r, true
-}
-
-// script returns a copy of what a known name's registration is made of, nil if it
-// is broken.
-func (c *catalog) script(name string) *entry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.made[name]
-	if s == nil {
-		return nil
-	}
-	own := *s
-	return &own
-}
-
 func (c *catalog) Names() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Sorted(maps.Keys(c.index()))
+	files, _ := c.index()
+	return slices.Sorted(maps.Keys(files))
 }
 
 func (c *catalog) Roots() []string {
@@ -181,62 +144,12 @@ func (c *catalog) NewFile(name string) string {
 
 var _ component.Extensible = (*catalog)(nil)
 
-func (c *catalog) Refresh(paths []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.files = nil
-	c.refreshed++
-	for name, r := range c.known {
-		if slices.ContainsFunc(r.Sources, func(s string) bool {
-			return slices.ContainsFunc(paths, func(p string) bool {
-				return s == p || strings.HasPrefix(s, strings.TrimSuffix(p, string(filepath.Separator))+string(filepath.Separator))
-			})
-		}) {
-			delete(c.known, name)
-			delete(c.made, name)
-		}
-	}
-}
-
-// index walks both trees. Unreadable folders are left out: what is in them is
-// then an unknown block, which the config's error names.
-func (c *catalog) index() map[string]*scriptFiles {
-	if c.files != nil {
-		return c.files
-	}
-	c.files = map[string]*scriptFiles{}
-	add := func(rel string, embedded bool) {
-		name, misnamed, ok := c.componentName(rel)
-		if !ok {
-			return
-		}
-		f := c.files[name]
-		if f == nil {
-			f = &scriptFiles{misnamed: misnamed}
-			c.files[name] = f
-		}
-		if l := (location{rel, embedded}); embedded {
-			f.embedded = append(f.embedded, l)
-		} else {
-			f.user = append(f.user, l)
-		}
-	}
-	if c.o.Embedded != nil {
-		_ = walk(c.o.Embedded, libraries, func(rel string) { add(rel, true) })
-	}
-	for _, rel := range c.list() {
-		add(rel, false)
-	}
-	c.warnUnusedFiles()
-	return c.files
-}
-
 // warnUnusedFiles warns of files that no block can mean, each once while it is there: no
 // config names them, so that nothing else would.
-func (c *catalog) warnUnusedFiles() {
+func (c *catalog) warnUnusedFiles(files map[string]*scriptFiles) {
 	told := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(c.files)) {
-		f := c.files[name]
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		f := files[name]
 		if f.misnamed == "" {
 			continue
 		}
@@ -289,26 +202,27 @@ func (c *catalog) language(rel string) (l scripting.Language, base string) {
 	return nil, ""
 }
 
-// load makes the registration of a name.
-func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
+// load makes the registration of a name, and the script that it is made of, which is nil
+// if the registration has an error.
+func (c *catalog) load(name string, fs *scriptFiles) (component.Registration, *entry) {
 	reg := component.Registration{Name: name}
 	if fs.misnamed != "" {
 		reg.Err = c.misnamed(name, fs)
 		if c.dir != "" {
 			reg.Sources = []string{filepath.Join(c.dir, filepath.FromSlash(name))}
 		}
-		return reg
+		return reg, nil
 	}
-	deps := &dependencies{c: c, hash: sha256.New()}
+	deps := &dependencies{c: c}
 	for _, l := range c.o.Languages {
 		for _, ext := range l.Extensions() {
 			deps.candidate(strings.ReplaceAll(strings.TrimPrefix(name, c.prefix), ".", "/") + ext)
 		}
 	}
-	fail := func(err error) component.Registration {
+	fail := func(err error) (component.Registration, *entry) {
 		nameScript(err, name)
 		reg.Sources, reg.Err = deps.sources(), err
-		return reg
+		return reg, nil
 	}
 	from := fs.user
 	if len(from) == 0 {
@@ -335,7 +249,6 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	deps.hashPart(from[0].rel, file.Text)
 	s, deps, err := c.compiled(name, file, deps)
 	if err != nil {
-		reg.Sources = deps.sources()
 		return fail(err)
 	}
 	header := scripting.ParseHeader(lang.Comment(file.Text))
@@ -364,8 +277,7 @@ func (c *catalog) load(name string, fs *scriptFiles) component.Registration {
 	}
 	reg.Version, reg.Sources = s.Version, deps.sources()
 	reg.About = s.audit(lang, deps.modules)
-	c.made[name] = s
-	return reg
+	return reg, s
 }
 
 // compile makes a script of the text of a file.
@@ -376,7 +288,7 @@ func (c *catalog) compileNow(name string, f scripting.File, deps *dependencies, 
 	}
 	s := &entry{Script: node.Script{Name: name, File: f, Program: p, Definition: p.Definition(), Outside: c.o.Outside, Modules: c.o.Modules}, dir: c.dir}
 	s.Recompile = func(f scripting.File) (*node.Script, error) {
-		again := &dependencies{c: c, hash: sha256.New(), language: deps.language, embedded: deps.embedded, stored: deps.stored}
+		again := &dependencies{c: c, language: deps.language, embedded: deps.embedded, stored: deps.stored}
 		other, err := c.compile(name, f, again, nil)
 		if err != nil {
 			return nil, err
@@ -415,14 +327,14 @@ func (c *catalog) folder() Folder {
 	return Folder{
 		Dir: c.dir, Namespace: c.o.Namespace, Catalog: c,
 		Env: func(l scripting.Language) scripting.Env {
-			return (&dependencies{c: c, language: l, hash: sha256.New()}).env(nil)
+			return (&dependencies{c: c, language: l}).env(nil)
 		},
 	}
 }
 
 // nameScript says in every Error of err which component it is about.
 func nameScript(err error, name string) {
-	if e, ok := err.(*scripting.Error); ok {
+	if e, ok := err.(*scripting.Error); ok && e.Script != name { // several lookups may have it
 		e.Script = name
 	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
@@ -477,11 +389,11 @@ func (c *catalog) read(l location) (scripting.File, error) {
 	return f, nil
 }
 
-// readSoon is read for a lookup, with c.mu held. Once somebody wants to be told of what
+// readSoon is read for a lookup. Once somebody wants to be told of what
 // changes (see OnChange), it does not wait for long: a file whose file system does not
 // answer cannot be read, and has changed when that has answered.
 func (c *catalog) readSoon(l location) (scripting.File, error) {
-	changed := c.changed
+	changed := c.onChange()
 	if l.embedded || changed == nil {
 		return c.read(l)
 	}
@@ -501,21 +413,41 @@ type dependencies struct {
 	own      string // path of the script itself; "" for one that ships with weir
 	paths    []string
 	modules  []scripting.File // that were required, each once
+	failed   []failedRead     // of files that were required
 	// stored has the user's files of a version that is not on disk any more, by
 	// their paths below the scripts folder; nil: they are read from disk.
 	stored map[string]string
-	hash   interface {
-		io.Writer
-		Sum([]byte) []byte
-	}
+	hashed []hashedPart // what the version is a hash of, in this order
 }
 
+// failedRead is an attempt to read a user's file.
+type failedRead struct {
+	at  location
+	err error
+}
+
+// hashedPart is a name and a text.
+type hashedPart struct{ name, text string }
+
 func (d *dependencies) hashPart(name, text string) {
-	fmt.Fprintf(d.hash, "%d %s %d %s\n", len(name), name, len(text), text)
+	d.hashed = append(d.hashed, hashedPart{name, text})
 }
 
 // version is the ID of what was hashed.
-func (d *dependencies) version() string { return hex.EncodeToString(d.hash.Sum(nil)[:12]) }
+func (d *dependencies) version() string {
+	h := sha256.New()
+	for _, p := range d.hashed {
+		fmt.Fprintf(h, "%d %s %d %s\n", len(p.name), p.name, len(p.text), p.text)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// clone returns a copy to which more can be added.
+func (d *dependencies) clone() *dependencies {
+	own := *d
+	own.paths, own.modules, own.failed, own.hashed = slices.Clone(d.paths), slices.Clone(d.modules), slices.Clone(d.failed), slices.Clone(d.hashed)
+	return &own
+}
 
 // candidate notes a path whose appearance changes the answer.
 func (d *dependencies) candidate(rel string) {

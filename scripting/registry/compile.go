@@ -2,17 +2,21 @@ package registry
 
 import (
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/scripting"
 )
 
 const (
-	// compilePatience is for how long a lookup waits in a weir that runs.
-	compilePatience = time.Second
+	// compilePatience is for how long a lookup waits in a weir that runs. It waits less
+	// while other scripts compile for longer than that, so that many of them delay the
+	// engine's worker about twice as long as one.
+	compilePatience    = 250 * time.Millisecond
+	minCompilePatience = 5 * time.Millisecond
 	// maxOverdue is how many compilations may go on behind their time. Nothing can
 	// stop one, so each has a core for itself until it ends.
 	maxOverdue = 4
@@ -22,8 +26,8 @@ const (
 // use.
 type Compilers struct {
 	limit    time.Duration
-	patience time.Duration
 	running  atomic.Int64 // behind their time
+	slow     atomic.Int64 // those that lookups did not wait for, until they are done or behind their time
 	overdue  prometheus.GaugeFunc
 	timeouts prometheus.Counter
 }
@@ -34,7 +38,7 @@ func NewCompilers(limit time.Duration) *Compilers {
 	if limit == 0 {
 		limit = scripting.CompileTime
 	}
-	p := &Compilers{limit: limit, patience: min(limit, compilePatience)}
+	p := &Compilers{limit: limit}
 	p.overdue = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_script_compilations_overdue", Help: "Compilations of scripts that took too long and were abandoned, but still run.",
 	}, func() float64 { return float64(p.running.Load()) })
@@ -57,6 +61,18 @@ type compilation struct {
 	late   chan struct{} // closed when it has taken too long
 	script *entry
 	err    error
+
+	pending *component.PendingError // set, under the catalog's mu, when a lookup did not wait for it
+}
+
+// outcome returns copies of the script and of what it depends on, once done is closed:
+// several lookups may take them.
+func (j *compilation) outcome() (*entry, *dependencies, error) {
+	if j.err != nil {
+		return nil, j.deps.clone(), j.err
+	}
+	s := *j.script
+	return &s, j.deps.clone(), nil
 }
 
 // begin begins to compile a script.
@@ -85,6 +101,7 @@ func (c *catalog) begin(name string, f scripting.File, deps *dependencies, probe
 			close(j.done)
 		}()
 		j.script, j.err = c.compileNow(name, f, deps, probe)
+		nameScript(j.err, name)
 	}()
 	return j, nil
 }
@@ -108,63 +125,110 @@ func (c *catalog) compile(name string, f scripting.File, deps *dependencies, pro
 	}
 }
 
-// compiled is compile for a lookup, with c.mu held; it is let go of while this
-// waits. Once somebody wants to be told of what changes (see OnChange), it waits
-// for a second only: what it gave up waiting for is there at a later lookup. It
-// returns what the script depends on, as far as that is known.
+// compiled is compile for a lookup. Once somebody wants to be told of what changes (see
+// OnChange), it waits for a moment only: what it gave up waiting for is there at a later
+// lookup. It returns what the script depends on, as far as that is known.
 func (c *catalog) compiled(name string, f scripting.File, deps *dependencies) (*entry, *dependencies, error) {
-	known := &dependencies{c: c, embedded: deps.embedded, own: deps.own, paths: slices.Clone(deps.paths)} // deps may remain the compilation's
-	j := c.compiling[name]
-	delete(c.compiling, name)
-	if j == nil || !c.current(j, f) {
-		var err error
-		if j, err = c.begin(name, f, deps, c.o.Probe); err != nil {
+	known := deps.clone() // deps become the compilation's
+	for {
+		j, joined, err := c.join(name, f, deps)
+		if err != nil {
 			return nil, known, err
 		}
+		pending := c.wait(j)
+		if pending != nil {
+			return nil, known, f.Error(0, scripting.HookLoad, pending)
+		}
+		c.mu.Lock()
+		if c.compiling[name] == j {
+			delete(c.compiling, name)
+		}
+		c.mu.Unlock()
+		select {
+		case <-j.done:
+		default:
+			return nil, known, c.tooLate(f)
+		}
+		if joined && !c.current(j) {
+			continue
+		}
+		return j.outcome()
 	}
-	changed, patience := c.changed, c.o.Compilers.patience
-	if changed == nil {
-		patience = 2 * c.o.Compilers.limit // it is late before
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	c.mu.Unlock()
-	defer c.mu.Lock()
-	select {
-	case <-j.late:
-		return nil, known, c.tooLate(f)
-	default:
-	}
-	select {
-	case <-j.done:
-		return j.script, j.deps, j.err
-	case <-j.late:
-		return nil, known, c.tooLate(f)
-	case <-timer.C:
-	}
+}
+
+// join returns the compilation of a script's text that another lookup began, or begins
+// one.
+func (c *catalog) join(name string, f scripting.File, deps *dependencies) (j *compilation, joined bool, err error) {
 	c.mu.Lock()
-	c.compiling[name] = j
-	c.mu.Unlock()
-	go func() {
+	defer c.mu.Unlock()
+	if j := c.compiling[name]; j != nil && j.file == f {
+		return j, true, nil
+	}
+	delete(c.compiling, name)
+	if j, err = c.begin(name, f, deps.clone(), c.o.Probe); err == nil {
+		c.compiling[name] = j
+	}
+	return j, false, err
+}
+
+// wait returns nil when a compilation is done or behind its time, and an error when it
+// has waited for long enough. A compilation that a lookup gave up waiting for is not
+// waited for again.
+func (c *catalog) wait(j *compilation) *component.PendingError {
+	changed, p := c.onChange(), c.o.Compilers
+	if changed == nil {
 		select {
 		case <-j.done:
 		case <-j.late:
 		}
-		changed([]string{f.Path})
-	}()
-	return nil, known, f.Error(0, scripting.HookLoad, fmt.Errorf("compiling %s takes longer than %s: it goes on, and this version is used if it is done within %s", f.Name, patience, c.o.Compilers.limit))
-}
-
-// current reports whether a compilation is one of the files as they are now.
-func (c *catalog) current(j *compilation, f scripting.File) bool {
-	if j.file != f {
-		return false
+		return nil
 	}
+	patience := max(compilePatience>>min(p.slow.Load(), 8), minCompilePatience)
+	c.mu.Lock()
+	if j.pending != nil {
+		patience = 0
+	}
+	c.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-j.done:
-	default:
-		return true // whoever waits is told when it is done or late, and looks once more
+		return nil
+	case <-j.late:
+		return nil
+	case <-timer.C:
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select { // the timer of 0 may have been first
+	case <-j.done:
+		return nil
+	case <-j.late:
+		return nil
+	default:
+	}
+	if j.pending == nil {
+		told := make(chan struct{})
+		j.pending = &component.PendingError{
+			What: "the compilation of " + j.file.Name, Done: told,
+			Err: fmt.Errorf("compiling %s takes longer than %s: it goes on, and this version is used if it is done within %s", j.file.Name, patience, p.limit),
+		}
+		p.slow.Add(1)
+		go func() {
+			defer close(told)
+			select {
+			case <-j.done:
+			case <-j.late:
+			}
+			p.slow.Add(-1)
+			changed([]string{j.file.Path})
+		}()
+	}
+	return j.pending
+}
+
+// current reports whether a compilation that is done has read the files as they are now.
+func (c *catalog) current(j *compilation) bool {
 	for _, m := range j.deps.modules {
 		if m.Path == "" {
 			continue
@@ -173,14 +237,10 @@ func (c *catalog) current(j *compilation, f scripting.File) bool {
 			return false
 		}
 	}
+	for _, f := range j.deps.failed {
+		if _, err := c.readSoon(f.at); err == nil || err.Error() != f.err.Error() {
+			return false
+		}
+	}
 	return true
-}
-
-// OnChange has the catalog call fn with the paths of files, of which a lookup has
-// a new answer although they did not change: one that took long to compile is
-// done. From then on lookups do not wait for such a file.
-func (c *catalog) OnChange(fn func(paths []string)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.changed = fn
 }

@@ -1,6 +1,8 @@
 package registry_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -21,17 +23,29 @@ type slowLua struct {
 	*lua.Language
 	mu    sync.Mutex
 	times int
+	began chan struct{} // has a value when a slow file is being compiled
 	let   chan struct{}
+	after bool // all files are slow, after they were compiled
 }
 
 func (l *slowLua) Compile(f scripting.File, env scripting.Env) (scripting.Program, error) {
-	if strings.Contains(f.Text, "-- slow") {
-		l.mu.Lock()
-		l.times++
-		l.mu.Unlock()
-		<-l.let
+	if l.after {
+		defer l.wait()
+	} else if strings.Contains(f.Text, "-- slow") {
+		l.wait()
 	}
 	return l.Language.Compile(f, env)
+}
+
+func (l *slowLua) wait() {
+	l.mu.Lock()
+	l.times++
+	l.mu.Unlock()
+	select {
+	case l.began <- struct{}{}:
+	default:
+	}
+	<-l.let
 }
 
 // compiledTimes returns how often slow files were compiled.
@@ -49,7 +63,7 @@ func compiled(t *testing.T, texts map[string]string) (l *slowLua, c component.Ca
 	for name, text := range texts {
 		f.Write(name, text)
 	}
-	l = &slowLua{Language: lua.New(), let: make(chan struct{})}
+	l = &slowLua{Language: lua.New(), began: make(chan struct{}, 1), let: make(chan struct{})}
 	p := registry.NewCompilers(0)
 	c, err := registry.NewCatalog(registry.Options{Languages: []scripting.Language{l}, UserDir: f.Dir, Compilers: p})
 	if err != nil {
@@ -65,6 +79,75 @@ func compiled(t *testing.T, texts map[string]string) (l *slowLua, c component.Ca
 	}
 }
 
+// TestLookupsAreIndependent: while one script compiles, others are looked up, and so
+// are the names of all scripts and the change of a file.
+func TestLookupsAreIndependent(t *testing.T) {
+	l, c, _, _ := compiled(t, map[string]string{"a/slow.lua": "-- slow\n" + registrytest.Script, "a/fast.lua": registrytest.Script, "a/known.lua": registrytest.Script})
+	before := registrytest.Lookup(t, c, "a.known")
+	slow := make(chan component.Registration, 1)
+	go func() {
+		r, _ := c.Lookup("a.slow")
+		slow <- r
+	}()
+	<-l.began
+	others := make(chan component.Registration)
+	go func() {
+		for _, name := range []string{"a.known", "a.fast"} {
+			r, _ := c.Lookup(name)
+			others <- r
+		}
+		c.Refresh([]string{before.Sources[0]})
+		c.Names()
+		r, _ := c.Lookup("a.known")
+		others <- r
+	}()
+	for _, name := range []string{"a.known", "a.fast", "a.known"} {
+		select {
+		case r := <-others:
+			if r.Name != name || r.Err != nil {
+				t.Errorf("got %s with %v, want %s", r.Name, r.Err, name)
+			}
+		case r := <-slow:
+			t.Fatalf("the lookup of %s waited until that of a.slow gave up: %v", name, r.Err)
+		}
+	}
+	close(l.let)
+	if r := <-slow; r.Name != "a.slow" || r.Err != nil {
+		t.Errorf("got %s with %v", r.Name, r.Err)
+	}
+}
+
+// TestLookupsShareCompilation: lookups of one name wait for the same compilation, also
+// after a refresh.
+func TestLookupsShareCompilation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c, _, _ := compiled(t, map[string]string{"a/slow.lua": "-- slow\n" + registrytest.Script})
+		found := make(chan component.Registration, 4)
+		for i := range cap(found) {
+			if i == 2 {
+				c.Refresh(c.Roots())
+			}
+			go func() {
+				r, _ := c.Lookup("a.slow")
+				found <- r
+			}()
+			synctest.Wait()
+		}
+		close(l.let)
+		versions := map[string]bool{}
+		for range cap(found) {
+			r := <-found
+			if r.Err != nil {
+				t.Error(r.Err)
+			}
+			versions[r.Version] = true
+		}
+		if n := l.compiledTimes(); n != 1 || len(versions) != 1 {
+			t.Errorf("the script was compiled %d times, to versions %v", n, versions)
+		}
+	})
+}
+
 // TestCompileTakesLong: a lookup does not wait for a compiler that takes long;
 // others are answered, and the version is there when it is done.
 func TestCompileTakesLong(t *testing.T) {
@@ -73,20 +156,29 @@ func TestCompileTakesLong(t *testing.T) {
 		c.(component.Changing).OnChange(func(paths []string) { changes <- paths })
 		began := time.Now()
 		r, ok := c.Lookup("a.slow")
-		if !ok || r.Err == nil || !strings.Contains(r.Err.Error(), "takes longer than 1s") || len(r.Sources) == 0 {
+		if !ok || r.Err == nil || !strings.Contains(r.Err.Error(), "takes longer than 250ms") || len(r.Sources) == 0 {
 			t.Fatalf("got %v, %v", r.Sources, r.Err)
 		}
-		if waited := time.Since(began); waited != time.Second {
+		if waited := time.Since(began); waited != 250*time.Millisecond {
 			t.Errorf("the lookup waited for %s", waited)
+		}
+		pending, ok := errors.AsType[*component.PendingError](r.Err)
+		if !ok || !strings.HasPrefix(pending.What, "the compilation of ") {
+			t.Fatalf("got %T, want that it waits for the compilation", r.Err)
 		}
 		if r, _ := c.Lookup("a.fast"); r.Err != nil {
 			t.Errorf("the other script: %v", r.Err)
 		}
 		c.Refresh(c.Roots()) // as any reload does
+		began = time.Now()
 		if r, _ := c.Lookup("a.slow"); r.Err == nil || l.compiledTimes() != 1 {
 			t.Errorf("got %v after it was compiled %d times", r.Err, l.compiledTimes())
 		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the second lookup waited for %s", waited)
+		}
 		close(l.let)
+		<-pending.Done
 		c.Refresh(<-changes)
 		if r, _ := c.Lookup("a.slow"); r.Err != nil {
 			t.Errorf("after it was done: %v", r.Err)
@@ -96,6 +188,64 @@ func TestCompileTakesLong(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// TestManyCompileLong: scripts that take long to compile delay lookups about twice as
+// long as one of them does.
+func TestManyCompileLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		texts := map[string]string{}
+		for i := range 50 {
+			texts[fmt.Sprintf("a/slow%d.lua", i)] = "-- slow\n" + registrytest.Script
+		}
+		l, c, _, _ := compiled(t, texts)
+		c.(component.Changing).OnChange(func([]string) {})
+		began := time.Now()
+		for _, name := range c.Names() {
+			if r, _ := c.Lookup(name); r.Err == nil {
+				t.Errorf("%s is compiled", name)
+			}
+		}
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("the lookups waited for %s", waited)
+		}
+		close(l.let)
+		synctest.Wait()
+	})
+}
+
+// TestRequiredFileChangesMeanwhile: the outcome of a compilation is not used if a file
+// that it read, or looked for, has changed meanwhile.
+func TestRequiredFileChangesMeanwhile(t *testing.T) {
+	f := func(name, before, after string) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := registrytest.Folder{T: t, Dir: t.TempDir()}
+				dir.Write("a/slow.lua", "require('m')\n"+registrytest.Script)
+				if before != "" {
+					dir.Write("lib/m.lua", before)
+				}
+				l := &slowLua{Language: lua.New(), after: true, began: make(chan struct{}, 1), let: make(chan struct{})}
+				c, err := registry.NewCatalog(registry.Options{Languages: []scripting.Language{l}, UserDir: dir.Dir})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.(component.Changing).OnChange(func([]string) {})
+				if r, _ := c.Lookup("a.slow"); r.Err == nil || !strings.Contains(r.Err.Error(), "takes longer") {
+					t.Fatalf("got %v", r.Err)
+				}
+				dir.Write("lib/m.lua", after)
+				close(l.let)
+				synctest.Wait()
+				c.Refresh(c.Roots())
+				if r, _ := c.Lookup("a.slow"); r.Err != nil || l.compiledTimes() != 2 {
+					t.Errorf("got %v after it was compiled %d times", r.Err, l.compiledTimes())
+				}
+			})
+		})
+	}
+	f("it is corrected", "= 1", "return 1")
+	f("it appears", "", "return 1")
 }
 
 // TestCompileNeverEnds: a compilation that takes too long is abandoned, counted and
@@ -113,7 +263,7 @@ func TestCompileNeverEnds(t *testing.T) {
 		}
 		c.(component.Changing).OnChange(func(paths []string) { changes <- paths })
 		for _, name := range []string{"b", "c", "d"} {
-			if r, _ := c.Lookup("x." + name); r.Err == nil || !strings.Contains(r.Err.Error(), "takes longer than 1s") {
+			if r, _ := c.Lookup("x." + name); r.Err == nil || !strings.Contains(r.Err.Error(), "takes longer than 250ms") {
 				t.Fatalf("got %v", r.Err)
 			}
 			c.Refresh(<-changes)

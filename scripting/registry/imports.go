@@ -122,7 +122,11 @@ func (d *dependencies) read(l location) (scripting.File, error) {
 		return d.c.file(l, text), nil
 	}
 	d.candidate(l.rel)
-	return d.c.read(l)
+	f, err := d.c.read(l)
+	if err != nil {
+		d.failed = append(d.failed, failedRead{l, err})
+	}
+	return f, err
 }
 
 func moduleNames(ms []*scripting.Module) string {

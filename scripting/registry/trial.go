@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -123,7 +122,7 @@ func (t *trial) restore(v *versions.Version) (*component.Registration, error) {
 		stored[src.Path] = src.Text
 	}
 	file := c.file(own, v.Sources[0].Text)
-	deps := &dependencies{c: c, hash: sha256.New(), language: lang, own: file.Path, stored: stored}
+	deps := &dependencies{c: c, language: lang, own: file.Path, stored: stored}
 	s, err := c.compile(t.s.Name, file, deps, c.o.Probe)
 	if err != nil {
 		return nil, err
@@ -176,9 +175,9 @@ func TestLoaded(ctx context.Context, from component.Catalog) (names []string, er
 	}
 	c.mu.Lock()
 	var trials []*trial
-	for _, name := range slices.Sorted(maps.Keys(c.made)) {
-		if t := c.made[name].trial; t != nil {
-			names, trials = append(names, name), append(trials, t)
+	for _, name := range slices.Sorted(maps.Keys(c.answers)) {
+		if a := c.answers[name]; a.isDone() && a.script != nil && a.script.trial != nil {
+			names, trials = append(names, name), append(trials, a.script.trial)
 		}
 	}
 	c.mu.Unlock()

@@ -84,7 +84,7 @@ func (c *catalog) list() []string {
 		return nil
 	}
 	ask := files.Do[struct{}]
-	if changed := c.changed; changed != nil {
+	if changed := c.onChange(); changed != nil {
 		ask = func(path, doing string, fn func() (struct{}, error)) (struct{}, error) {
 			return files.Soon(path, doing, func() (struct{}, error) { return files.Do(path, doing, fn) }, func() { changed([]string{c.dir}) })
 		}
