@@ -192,6 +192,7 @@ func (e *Engine) commit(p *plan) counts {
 	maps.DeleteFunc(e.folders, func(dir string, _ component.Catalog) bool { return p.folders[dir] == nil })
 	maps.DeleteFunc(e.heads, func(id string, _ *head) bool { return p.wanted[id] == nil })
 	c.broken = e.broken
+	e.awaitAnswers(p)
 	e.publish()
 	e.followFiles()
 	if e.phase.Load() == phaseReady {
@@ -204,9 +205,13 @@ func (e *Engine) commit(p *plan) counts {
 // they know.
 func (e *Engine) applyCatalogChanges() {
 	for _, c := range e.catalogs() {
-		if c, ok := c.(component.Changing); ok {
-			c.OnChange(e.postFilesChanged)
-		}
+		e.applyChangesOf(c)
+	}
+}
+
+func (e *Engine) applyChangesOf(c component.Catalog) {
+	if c, ok := c.(component.Changing); ok {
+		c.OnChange(e.postFilesChanged)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/engine/component"
 	"github.com/weir-run/weir/engine/files"
 	"github.com/weir-run/weir/engine/files/filestest"
@@ -304,5 +305,148 @@ func TestFileAnswersAgain(t *testing.T) {
 		release()
 		time.Sleep(2 * time.Minute)
 		l.wantHealth("test.usource.a", component.Healthy, "")
+	})
+}
+
+// pendingCatalog has test.slow, of which nothing is known until an answer is saved.
+type pendingCatalog struct {
+	*catalog
+	changed func(paths []string)
+}
+
+// OnChange notes whom to tell.
+func (c *pendingCatalog) OnChange(fn func(paths []string)) { c.changed = fn }
+
+// TestPendingRegistration: while a catalog does not know what a name means, the version
+// before keeps running, a new node waits, other nodes are reloaded, and nothing is
+// reported. The caller that asked for the change waits for the answer.
+func TestPendingRegistration(t *testing.T) {
+	const one, both = "test.slow \"a\" { }\ntest.uvalue \"other\" {\n  value = %q\n}\n", "test.slow \"new\" { }\ntest.pass \"p\" {\n  forward_to = [test.slow.new.receiver]\n}\n"
+	f := func(name string, next error, want string, health component.HealthState) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(l *lab) {
+				c := &pendingCatalog{catalog: &catalog{l: l, regs: map[string]component.Registration{}}}
+				v := triedVersions(l)
+				save := func(version string, err error) {
+					r := v.version(version, nil)
+					r.Name, r.Err = "test.slow", err
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					c.regs[r.Name] = r
+				}
+				save("1", nil)
+				l.options.Catalogs = []component.Catalog{c}
+				l.start(fmt.Sprintf(one, "1"))
+				l.said()
+				answered := make(chan struct{})
+				save("2", fmt.Errorf("x.lua: %w", &component.PendingError{Err: errors.New("it takes long"), What: "the compilation of x.lua", Done: answered}))
+				saved := make(chan error, 1)
+				go func() { saved <- l.e.FilesChanged(context.Background(), []string{"x.lua"}) }()
+				synctest.Wait()
+				l.wantSaid("")
+				if len(saved) > 0 {
+					t.Fatal("the caller that saved the file was told before the answer was known")
+				}
+
+				reloaded := make(chan error, 1)
+				l.write(fmt.Sprintf(one, "2") + both)
+				go func() { reloaded <- l.e.Reload(context.Background()) }()
+				synctest.Wait()
+				if a, _ := l.fake("test.uvalue.other").get(); a.Value != "2" {
+					t.Errorf("the other node has value %q", a.Value)
+				}
+				if got := l.info("test.slow.a").Version; got != "1" {
+					t.Errorf("version %s runs, want 1", got)
+				}
+				l.wantHealth("test.slow.a", component.Healthy, "")
+				l.wantHealth("test.slow.new", component.Unknown, "waits for the compilation of x.lua")
+
+				save("2", next)
+				c.changed([]string{"x.lua"})
+				close(answered)
+				for _, c := range []chan error{saved, reloaded} {
+					if err := <-c; err != nil {
+						t.Error(err)
+					}
+					if got := l.info("test.slow.a").Version; got != want {
+						t.Errorf("version %s runs, want %s", got, want)
+					}
+				}
+				message := ""
+				if next != nil {
+					message = next.Error()
+				}
+				l.wantHealth("test.slow.a", health, message)
+				l.wantHealth("test.slow.new", health, message)
+			})
+		})
+	}
+	f("it compiles", nil, "2", component.Healthy)
+	f("it does not", errors.New("x.lua:1: syntax error"), "1", component.Unhealthy)
+}
+
+// TestPendingAtShutdown: a catalog that does not answer does not delay the shutdown.
+func TestPendingAtShutdown(t *testing.T) {
+	bubble(t, func(l *lab) {
+		c := &pendingCatalog{catalog: &catalog{l: l, regs: map[string]component.Registration{}}}
+		l.options.Catalogs = []component.Catalog{c}
+		l.start("")
+		r := triedVersions(l).version("1", nil)
+		r.Name, r.Err = "test.slow", &component.PendingError{Err: errors.New("it takes long"), What: "the compilation of x.lua", Done: make(chan struct{})}
+		c.regs[r.Name] = r
+		l.write(`test.slow "a" { }`)
+		reloaded := make(chan error)
+		go func() { reloaded <- l.e.Reload(context.Background()) }()
+		synctest.Wait()
+		l.wantHealth("test.slow.a", component.Unknown, "waits for the compilation of x.lua")
+		began := time.Now()
+		if err := l.end(); err != nil {
+			t.Error(err)
+		}
+		l.stop = nil
+		if err := <-reloaded; !errors.Is(err, engine.ErrNotRunning) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the shutdown took %s", took)
+		}
+	})
+}
+
+// lookupSpy notes a lookup that came before somebody wanted to be told of changes: such
+// a lookup may take long.
+type lookupSpy struct {
+	pendingCatalog
+	waited bool
+}
+
+// Lookup notes whether it might have taken long.
+func (c *lookupSpy) Lookup(name string) (component.Registration, bool) {
+	c.waited = c.waited || c.changed == nil
+	return c.pendingCatalog.Lookup(name)
+}
+
+// TestImportedFolderDoesNotWait: the worker does not wait for a folder of scripts that is
+// imported while weir runs.
+func TestImportedFolderDoesNotWait(t *testing.T) {
+	bubble(t, func(l *lab) {
+		var spy *lookupSpy
+		l.onFolder = func(c *catalog) component.Catalog {
+			spy = &lookupSpy{pendingCatalog: pendingCatalog{catalog: c}}
+			return spy
+		}
+		l.start("")
+		path := filepath.Join(l.dir, "scripts", "x", "y.lua")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("1"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.reload("import.scripts \"s\" {\n  path = \"scripts\"\n}\ns.x.y \"a\" { }"); err != nil {
+			t.Fatal(err)
+		}
+		l.wantHealth("s.x.y.a", component.Healthy, "")
+		if spy.waited {
+			t.Error("a lookup came before OnChange")
+		}
 	})
 }

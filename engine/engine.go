@@ -115,6 +115,7 @@ type Engine struct {
 	stale      bool                         // exports want another plan
 	broken     []string                     // heads that have become unhealthy in this commit
 	pending    map[*pendingCall]bool        // builds, updates and trials that are not waited for
+	answers    map[<-chan struct{}]bool     // of catalogs, that are not waited for
 }
 
 // The phases of an Engine.
@@ -156,7 +157,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, announces: announces, storage: storage, log: o.Logger, clock: o.Clock, metrics: newMetrics(),
 		nodes: map[string]*node{}, leaving: map[string][]<-chan struct{}{}, parting: map[string]*node{},
-		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{}, pending: map[*pendingCall]bool{},
+		churns: map[string]*churn{}, behind: map[string]bool{}, heads: map[string]*head{}, folders: map[string]component.Catalog{}, pollers: map[string]*poller{}, pending: map[*pendingCall]bool{}, answers: map[<-chan struct{}]bool{},
 	}
 	e.hard, e.hardStop = context.WithCancel(context.Background()) // ended by Run, after its own ctx
 	e.watch = stall.New(e.clock)

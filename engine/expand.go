@@ -182,6 +182,7 @@ func (x *planner) component(m *module, b *config.Block, means meaning) {
 		m.scope.SetUnknown(b.ID)
 		return
 	}
+	w.await(running)
 	if err := x.mode.demoted[w.id]; err != nil {
 		w.reg, w.err = component.Registration{Name: b.Name, Version: w.reg.Version, Sources: w.reg.Sources}, err
 	}
@@ -215,6 +216,8 @@ func (x *planner) exports(w *wanted, running *node) {
 	case !w.usable():
 		if w.m.onlyReceiver(id) {
 			scope.SetProvisional(id, brokenExports{w.recv})
+		} else if w.waits != "" {
+			scope.SetPending(id, w.waits)
 		} else {
 			scope.SetUnknown(id)
 		}

@@ -94,7 +94,9 @@ func (x *planner) importScripts(w *wanted, space *imported) {
 	case x.e.o.Scripts == nil:
 		err = errors.New("this program has no scripts")
 	default:
-		space.catalog, err = x.e.o.Scripts(w.block.Label, abs)
+		if space.catalog, err = x.e.o.Scripts(w.block.Label, abs); err == nil && x.e.phase.Load() == phaseReady {
+			x.e.applyChangesOf(space.catalog)
+		}
 	}
 	if err != nil {
 		space.broken = true

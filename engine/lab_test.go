@@ -52,6 +52,7 @@ type lab struct {
 	onRun    func(ctx context.Context, f *fake) error
 	onTake   func(f *fake, b *batch.Metrics) error
 	onSaid   func(line string)
+	onFolder func(c *catalog) component.Catalog // may replace a catalog of import.scripts
 
 	world *world // may be nil; decides what test.uvalue exports in the place of its argument
 }
@@ -537,6 +538,9 @@ func (l *lab) folder(namespace, dir string) (component.Catalog, error) {
 		}
 	}
 	c.refresh()
+	if l.onFolder != nil {
+		return l.onFolder(c), nil
+	}
 	return c, nil
 }
 

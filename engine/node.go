@@ -197,6 +197,9 @@ func (n *node) reconcile(w *wanted, args any, retry bool) result {
 		if sameType(n.exports(), nil) {
 			n.change(func(s *state) { s.exports = brokenExports{n.recv} })
 		}
+		if w.waits != "" {
+			return n.wait(w.waits)
+		}
 		return n.fail(w.err, false)
 	}
 	n.recv.SetAccepts(w.signal.accepts)

@@ -82,6 +82,9 @@ type wanted struct {
 	mistake error
 	// waits is what the node waits for, as it is, although its arguments are known.
 	waits config.Pending
+	// answer is closed when the catalog knows what the block's name means; nil if it
+	// does.
+	answer <-chan struct{}
 
 	// Of a value: what it is, where that is evaluated, and the variable that
 	// has it.
