@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/weir-run/weir/engine/clock"
@@ -121,7 +122,9 @@ func (k *call) hook(h *scripting.Hook) (out scripting.Value, err error) {
 	out, err = w.vm.Run(h)
 	if err != nil {
 		e := scripting.AsError(err)
-		k.reportError(e)
+		if k.run == nil || !errors.Is(err, errStops) { // a run that does not catch it ends as it should
+			k.reportError(e)
+		}
 		err = e
 	}
 	if e := w.vm.End(); e != nil {
