@@ -330,6 +330,9 @@ func (v *vm) callFunction(name string, f *scripting.Function, self *scripting.Ob
 		v.resume()
 	}
 	v.must(v.budget.err())
+	if e, ok := err.(*scripting.ArgError); ok { // not one that an error of another script wraps
+		err = &scripting.ArgError{Func: scripting.CamelCase(e.Func), Param: scripting.CamelCase(e.Param), Msg: e.Msg}
+	}
 	if _, wrong := errors.AsType[*scripting.ArgError](err); err != nil && (wrong || !f.Waits) {
 		v.raise(err)
 	}
