@@ -27,6 +27,7 @@ func (e *exprs) run(t *testing.T, in, head string) {
 	fx := build(t, `import { defineTransform } from "weir"
 import re from "weir/re"
 import time from "weir/time"
+import json from "weir/json"
 export default defineTransform({ async metrics(batch: any, ctx: any) {
 	const m = batch[0]
 	const row = async (fn: () => any) => {
