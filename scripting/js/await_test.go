@@ -9,9 +9,9 @@ import (
 	"github.com/weir-run/weir/stdlib"
 )
 
-// TestTopLevelAwait holds that the error of an await outside of a function says
-// what to write instead, which depends on what the file is. What it says works:
-// TestPlainFiles, TestAsyncHooks and the tests of scripttest do it.
+// TestTopLevelAwait holds that the error of an await outside of a function tells
+// where to write it instead, which depends on the kind of file. TestPlainFiles,
+// TestAsyncHooks and the tests of scripttest show that the advice works.
 func TestTopLevelAwait(t *testing.T) {
 	f := func(err error, file string, line, col int, hint string) {
 		t.Helper()

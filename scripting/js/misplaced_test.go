@@ -8,7 +8,7 @@ import (
 )
 
 // TestEmitOutsideOfHooksThatSend holds that ctx.emit and ctx.route say in which
-// hooks they can be used. What setup is told is kept until a batch comes.
+// hooks they can be used. setup keeps the messages until a batch comes.
 func TestEmitOutsideOfHooksThatSend(t *testing.T) {
 	fx := build(t, `import { defineTransform } from "weir"
 const said: string[] = []

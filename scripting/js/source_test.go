@@ -67,7 +67,7 @@ func TestPollRefuses(t *testing.T) {
 		fmt.Fprintf(&checks, "it(%q, () => {\n  const t = component(\"a.ts\", { n: %d });\n  expect(() => t.poll()).toThrow(\"a.ts:%d:\");\n  expect(() => t.poll()).toThrow(%q);\n});\n", body, n, 4+n, "in poll: "+want)
 		n++
 	}
-	f(`ctx.emit({ line: "x" })`, `cannot emit log records: the script does not send logs; say so by sends: ["metrics", "logs"] in its definition`)
+	f(`ctx.emit({ line: "x" })`, `cannot emit log records: the script does not send logs`)
 	f(`ctx.export({ target: [] })`, `cannot call export: argument values is wrong: cannot export "target": the definition's exports have targets; did you mean targets?`)
 	f(`ctx.export({ targets: [{ a: {} }] })`, `cannot call export: argument values is wrong: cannot export "targets": element 1: "a": a map is not a string`)
 	f(`ctx.export()`, `cannot call export: argument values is missing; it is a map`)
