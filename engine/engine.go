@@ -90,7 +90,8 @@ type Engine struct {
 	stalledOwn atomic.Pointer[[]string]
 
 	// hard ends when the shutdown timeout has passed: whatever still runs is
-	// told to return at once.
+	// told to return at once. It is stored because jobs of the worker have no caller
+	// whose context they could get.
 	hard     context.Context
 	hardStop context.CancelFunc
 	wg       sync.WaitGroup // of everything the engine has started but services

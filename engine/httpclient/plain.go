@@ -275,7 +275,8 @@ type answerBody struct {
 	p    *plain
 	c    *conn
 	stop func() bool
-	ctx  context.Context // the request's; for its cause
+	// ctx is the request's. It is stored because Read gets none and returns its cause.
+	ctx  context.Context
 	in   io.ReadCloser
 	keep bool
 

@@ -12,18 +12,17 @@ import (
 
 // senders are the goroutines that send what is in the shards of a journal.
 type senders struct {
-	wg      sync.WaitGroup
-	posting context.Context
-	stop    context.CancelFunc // ends posting
+	wg   sync.WaitGroup
+	stop context.CancelFunc // ends what they post
 }
 
 // startSenders calls send for each of the first shards, in goroutines. posting does
 // not end with ctx: it ends when drain runs out of time. A panic is passed to fail.
 func startSenders(ctx context.Context, shards int, send func(posting context.Context, shard int), fail func(*flow.PanicError)) *senders {
-	s := new(senders)
-	s.posting, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	posting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &senders{stop: stop}
 	for shard := range shards {
-		s.wg.Go(guard(func() { send(s.posting, shard) }, fail))
+		s.wg.Go(guard(func() { send(posting, shard) }, fail))
 	}
 	return s
 }

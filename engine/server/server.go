@@ -161,7 +161,8 @@ const (
 // Run serves until ctx ends, and returns when the requests in flight did or
 // the graceful shutdown timed out.
 func (s *Server) Run(ctx context.Context) error {
-	r := &run{s: s, base: context.WithoutCancel(ctx)}
+	base := context.WithoutCancel(ctx) // of requests, and of the shutdown
+	r := &run{s: s}
 	defer r.wg.Wait()
 	retry := s.o.Clock.NewTimer(time.Hour)
 	retry.Stop()
@@ -172,7 +173,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	pause := minPause
 	for {
-		err := r.reconcile()
+		err := r.reconcile(base)
 		if err == nil {
 			pause = minPause
 			retry.Stop()
@@ -186,7 +187,7 @@ func (s *Server) Run(ctx context.Context) error {
 			pause = minPause
 		case <-retry.C():
 		case <-ctx.Done():
-			r.stop()
+			r.stop(base)
 			return nil
 		}
 	}
@@ -205,9 +206,8 @@ func (s *Server) unhealthy(err error, d *door, pause time.Duration, first bool) 
 
 // run is one running of a Server.
 type run struct {
-	s    *Server
-	base context.Context // of requests
-	wg   sync.WaitGroup
+	s  *Server
+	wg sync.WaitGroup
 
 	set  *settings
 	door *door // nil while there is none
@@ -226,8 +226,8 @@ type httpServer struct {
 	open  bodies
 }
 
-// reconcile makes what is served what is wanted.
-func (r *run) reconcile() error {
+// reconcile makes what is served what is wanted. Requests get ctx.
+func (r *run) reconcile(ctx context.Context) error {
 	want := r.s.wanted()
 	address := want.args.Address()
 	moved := r.door == nil || r.door.address != address
@@ -243,7 +243,7 @@ func (r *run) reconcile() error {
 		before, r.door = r.door, next
 	}
 	if r.gen == nil || moved || !sameServer(&r.set.args, &want.args) {
-		r.serve(want)
+		r.serve(ctx, want)
 	} else {
 		r.gen.tls.Store(want.tls)
 	}
@@ -296,8 +296,8 @@ func sameServer(a, b *Arguments) bool {
 	return same && x == y
 }
 
-// serve starts a server for the settings and ends the previous one.
-func (r *run) serve(set *settings) {
+// serve starts a server for the settings and ends the previous one. Requests get ctx.
+func (r *run) serve(ctx context.Context, set *settings) {
 	h := &set.args.HTTP
 	g := &httpServer{queue: newQueue(r.door.Addr()), end: set.args.GracefulShutdownTimeout, clock: r.s.o.Clock}
 	g.tls.Store(set.tls)
@@ -305,7 +305,7 @@ func (r *run) serve(set *settings) {
 		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout,
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(r.s.o.Logger.Handler(), slog.LevelDebug),
-		BaseContext:    func(net.Listener) context.Context { return r.base },
+		BaseContext:    func(net.Listener) context.Context { return ctx },
 		Protocols:      new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          h.HTTP2.MaxConcurrentStreams,
@@ -345,7 +345,7 @@ func (r *run) serve(set *settings) {
 	r.gen = g
 	r.mu.Unlock()
 	if before != nil {
-		r.wg.Go(func() { before.shutdown(r.base) })
+		r.wg.Go(func() { before.shutdown(ctx) })
 	}
 }
 
@@ -391,7 +391,7 @@ func (r *run) accepting(err error) {
 }
 
 // stop closes the port, and ends when the requests in flight did.
-func (r *run) stop() {
+func (r *run) stop(ctx context.Context) {
 	if r.door != nil {
 		r.door.Close()
 	}
@@ -401,7 +401,7 @@ func (r *run) stop() {
 	r.mu.Unlock()
 	r.s.address.Store(nil)
 	if g != nil {
-		g.shutdown(r.base)
+		g.shutdown(ctx)
 	}
 }
 

@@ -49,11 +49,13 @@ func (p *pipeline[B]) run(ctx context.Context, b B, t terms) (called[B], error) 
 type call struct {
 	host.Call
 	terms
-	c      *Component
-	w      *worker
-	ctx    context.Context // of whoever sent the batch: what host functions wait within
-	run    *runner         // it is the hook run
-	opened batch.Signals   // whose windows are open
+	c *Component
+	w *worker
+	// ctx is that of the sender of the batch. It is stored because VMs call host functions
+	// without a context.
+	ctx    context.Context
+	run    *runner       // it is the hook run
+	opened batch.Signals // whose windows are open
 
 	began time.Time // of the machine's clock
 	losses

@@ -35,11 +35,9 @@ func newGoing() *going { return &going{source: batch.NewPushSource()} }
 
 // runner is one call of the hook run.
 type runner struct {
-	c    *Component
-	k    *call
-	hook *scripting.Hook
-	// ctx is what the hook waits within. It ends with life.
-	ctx     context.Context
+	c       *Component
+	k       *call // its ctx ends when the component stops
+	hook    *scripting.Hook
 	resumed func()      // told when the hook goes on
 	kept    []*emission // what could not be sent before ctx ended, in order
 	went    time.Time   // since when it has not waited
@@ -91,14 +89,14 @@ func (s *source) runOnce(life, run context.Context, well time.Time) error {
 	defer c.pools.put(w)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(life))
 	defer context.AfterFunc(life, func() { cancel(errStops) })()
-	r := &runner{c: c, k: c.newCall(ctx, w, c.newTerms(ctx)), ctx: ctx, hook: &scripting.Hook{Name: hookRun}, went: time.Now()}
+	r := &runner{c: c, k: c.newCall(ctx, w, c.newTerms(ctx)), hook: &scripting.Hook{Name: hookRun}, went: time.Now()}
 	r.resumed = func() {
 		if c.opts.Clock.Now().After(well) {
 			c.report.done(source, nil)
 		}
 	}
 	r.k.run, r.k.Sleep = r, r.sleep
-	r.k.Flush = func() error { return context.Cause(r.ctx) }
+	r.k.Flush = func() error { return context.Cause(r.k.ctx) }
 	r.k.openEmitted(r.hook, source)
 	_, err = r.k.hook(r.hook)
 	if err != nil && life.Err() == nil {
@@ -128,12 +126,12 @@ func (r *runner) pause() error {
 	r.takeEmitted()
 	r.k.openEmitted(r.hook, r.c.mem.going.source)
 	for len(r.kept) > 0 {
-		if r.c.deliver(r.ctx, r.kept[0]) != nil {
+		if r.c.deliver(r.k.ctx, r.kept[0]) != nil {
 			break // it stops: what is left is sent when run has returned
 		}
 		r.kept = r.kept[1:]
 	}
-	return context.Cause(r.ctx)
+	return context.Cause(r.k.ctx)
 }
 
 // resume is Call.Resume. Once it stops, limits go on from where they are: a run
@@ -141,7 +139,7 @@ func (r *runner) pause() error {
 func (r *runner) resume() bool {
 	r.went = time.Now()
 	r.k.w.begin(r.c)
-	if r.ctx.Err() != nil {
+	if r.k.ctx.Err() != nil {
 		return false
 	}
 	r.k.Now = r.c.opts.Clock.Now()
@@ -163,7 +161,7 @@ func (r *runner) sleep(d time.Duration) error {
 	case <-t.C():
 		show(wake) // which is not after now: it works
 		return nil
-	case <-r.ctx.Done():
-		return context.Cause(r.ctx)
+	case <-r.k.ctx.Done():
+		return context.Cause(r.k.ctx)
 	}
 }

@@ -78,8 +78,8 @@ func LongestPause(o component.Options, args *Endpoint) (time.Duration, error) {
 		return 0, err
 	}
 	defer s.Client.CloseIdleConnections()
-	sd := &sender{e: &endpoint{Remote: &outbox.Remote{Outbox: outbox.Outbox{Clock: clock.System{}}}}, posting: context.Background()}
-	return s.longest(sd.post(s, &request{})), nil
+	sd := &sender{e: &endpoint{Remote: &outbox.Remote{Outbox: outbox.Outbox{Clock: clock.System{}}}}}
+	return s.longest(sd.post(context.Background(), s, &request{})), nil
 }
 
 // AnswerError returns what is said of an answer.

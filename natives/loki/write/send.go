@@ -21,32 +21,32 @@ const unreachable = 30 * time.Second
 
 // sender delivers the requests of a shard, one at a time.
 type sender struct {
-	e       *endpoint
-	shard   int
-	posting context.Context
-	pauses  backoff.Pauses
-	body    []byte
+	e      *endpoint
+	shard  int
+	pauses backoff.Pauses
+	body   []byte
 }
 
 // send delivers a shard's blocks until ctx ends and then as long as there are any
 // and they are taken, but not after posting has ended.
 func (e *endpoint) send(ctx, posting context.Context, shard int) {
 	j := joiner{e: e, Reader: outbox.NewReader(e.Journal, e.Clock, shard)}
-	s := sender{e: e, shard: shard, posting: posting}
+	s := sender{e: e, shard: shard}
 	for e.Sending(ctx) {
 		r := j.next(ctx)
 		if r == nil {
 			return
 		}
 		s.pauses.Reset()
-		if !s.deliver(ctx, r) {
+		if !s.deliver(ctx, posting, r) {
 			return
 		}
 	}
 }
 
-// deliver returns when r is done; false: ctx ended and r is still in the journal.
-func (sd *sender) deliver(ctx context.Context, r *request) bool {
+// deliver returns when r is done; false: ctx or posting ended, and r is still in the
+// journal.
+func (sd *sender) deliver(ctx, posting context.Context, r *request) bool {
 	e := sd.e
 	for attempt := 0; ; attempt++ {
 		if attempt > 0 {
@@ -63,19 +63,19 @@ func (sd *sender) deliver(ctx context.Context, r *request) bool {
 		s := e.settings.Load()
 		sd.body = r.appendBody(sd.body[:0])
 		back := e.Comeback() // before the request, which may hang while it comes back
-		a := sd.post(s, r)
+		a := sd.post(posting, s, r)
 		switch {
 		case a.kind == tooLarge:
 			a, b, ok, err := r.halves()
 			if ok {
-				return sd.deliver(ctx, a) && sd.deliver(ctx, b)
+				return sd.deliver(ctx, posting, a) && sd.deliver(ctx, posting, b)
 			}
 			sd.discard(s, r, "request_too_large", largest(r, err))
 			return true
 		case a.kind != again:
 			sd.done(s, r, a)
 			return true
-		case sd.posting.Err() != nil:
+		case posting.Err() != nil:
 			return false // weir stops; the endpoint is not to blame
 		case a.stoodStill:
 			continue
@@ -152,14 +152,14 @@ func (sd *sender) done(s *settings, r *request, a answer) {
 }
 
 // post posts the sender's body, which is r's.
-func (sd *sender) post(s *settings, r *request) answer {
+func (sd *sender) post(ctx context.Context, s *settings, r *request) answer {
 	header := s.Header.Clone() // round-trippers write to it, and shards post at once
 	if r.tenant != "" {
 		header.Set(push.TenantHeader, r.tenant)
 	} else if t := s.tenant(); t != "" {
 		header.Set(push.TenantHeader, t)
 	}
-	resp, err := sd.e.Post(sd.posting, &s.RemoteSettings, header, sd.body)
+	resp, err := sd.e.Post(ctx, &s.RemoteSettings, header, sd.body)
 	if err != nil {
 		return answer{kind: again, err: err, unreached: unreached(err), stoodStill: resp.StoodStill}
 	}

@@ -161,15 +161,16 @@ func (c *Component) Run(ctx context.Context) error {
 	left := c.takeOver(ctx)
 
 	// The loops' contexts do not end with ctx but when their end was decided.
+	base := context.WithoutCancel(ctx)
 	r := &run{
-		c: c, base: context.WithoutCancel(ctx), ending: map[string]*loop{},
+		c: c, ending: map[string]*loop{},
 		since: c.opts.Clock.Now(), removed: map[string]time.Time{},
 	}
-	r.reconcile(left)
+	r.reconcile(base, left)
 	for {
 		select {
 		case <-c.changed:
-			r.reconcile(nil)
+			r.reconcile(base, nil)
 		case err := <-c.failed:
 			r.stop(errRemoved) // the next component starts from scratch, and maybe not soon
 			return err
@@ -220,7 +221,6 @@ func (c *Component) takeOver(ctx context.Context) map[string]*state {
 // run is one running of a component.
 type run struct {
 	c      *Component
-	base   context.Context
 	set    *settings
 	ending map[string]*loop // removed, but not done yet
 	wg     sync.WaitGroup
@@ -251,8 +251,8 @@ func (r *run) remove(key string) {
 }
 
 // reconcile makes the loops those of the current plan. left are targets to go
-// on with.
-func (r *run) reconcile(left map[string]*state) {
+// on with. The loops get ctx.
+func (r *run) reconcile(ctx context.Context, left map[string]*state) {
 	c := r.c
 	c.mu.Lock()
 	p := c.want
@@ -305,11 +305,11 @@ func (r *run) reconcile(left map[string]*state) {
 		}
 		st := left[t.key]
 		delete(left, t.key)
-		c.loops[t.key] = r.start(j, st, r.ending[t.key])
+		c.loops[t.key] = r.start(ctx, j, st, r.ending[t.key])
 	}
 	for key, st := range left { // of the component before, and not wanted any more
 		j := &job{target: &target{key: key, redacted: "a removed target", interval: time.Hour}, plan: p}
-		l := r.start(j, st, nil)
+		l := r.start(ctx, j, st, nil)
 		r.ending[key] = l
 		l.cancel(errRemoved)
 	}
@@ -337,11 +337,11 @@ func (ts *targets) health(now time.Time) component.Health {
 }
 
 // start starts a loop, once the one before for the same target is done.
-func (r *run) start(j *job, st *state, before *loop) *loop {
+func (r *run) start(ctx context.Context, j *job, st *state, before *loop) *loop {
 	if st == nil {
 		st = newState(r.latest(j.key))
 	}
-	ctx, cancel := context.WithCancelCause(r.base)
+	ctx, cancel := context.WithCancelCause(ctx)
 	l := &loop{
 		state: st, clock: r.c.opts.Clock, log: r.c.opts.Logger, metrics: r.c.metrics, stats: r.c.opts.Stats,
 		wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{}),
