@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -195,7 +196,7 @@ func literal(v reflect.Value) string {
 	if v.IsZero() && v.Kind() != reflect.Bool && typeWords(v.Type()) != "number" && typeWords(v.Type()) != "duration" {
 		return ""
 	}
-	return literalOf(redact(v))
+	return literalOf((&redaction{most: math.MaxInt}).redact(v))
 }
 
 func literalOf(v any) string {

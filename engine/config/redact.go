@@ -3,6 +3,7 @@ package config
 import (
 	"encoding"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"time"
@@ -24,15 +25,29 @@ var hidden = map[string]bool{"headers": true, "http_headers": true, "proxy_conne
 // attribute name, secrets, headers and query parameters as "(secret)", durations as
 // "30s", receivers as "x.y.z.receiver", other opaque values as their type; URLs
 // as component.HideURLs returns them. nil gives nil.
-func Redact(v any) any { return redact(reflect.ValueOf(v)) }
+func Redact(v any) any {
+	shown, _ := RedactUpTo(v, math.MaxInt)
+	return shown
+}
 
-func redact(v reflect.Value) any {
+// RedactUpTo is Redact of at most so many elements of each list. It returns how many
+// elements are missing.
+func RedactUpTo(v any, most int) (shown any, omitted int) {
+	r := redaction{most: most}
+	shown = r.redact(reflect.ValueOf(v))
+	return shown, r.omitted
+}
+
+// redaction is one call of RedactUpTo.
+type redaction struct{ most, omitted int }
+
+func (r *redaction) redact(v reflect.Value) any {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {
 			return nil
 		}
-		if r, ok := v.Interface().(*flow.Receiver); ok {
-			return r.Node() + ".receiver"
+		if to, ok := v.Interface().(*flow.Receiver); ok {
+			return to.Node() + ".receiver"
 		}
 		if s, ok := asText(v); ok {
 			return s
@@ -46,7 +61,7 @@ func redact(v reflect.Value) any {
 		return s
 	}
 	if p, ok := asPlain(v); ok {
-		return redact(reflect.ValueOf(p))
+		return r.redact(reflect.ValueOf(p))
 	}
 	switch v.Kind() {
 	case reflect.Struct:
@@ -54,12 +69,12 @@ func redact(v reflect.Value) any {
 		if len(fs) == 0 && v.NumField() > 0 {
 			return "(" + typeWords(v.Type()) + ")"
 		}
-		return redactStruct(v, fs)
+		return r.redactStruct(v, fs)
 	case reflect.Map:
 		m := map[string]any{}
 		for it := v.MapRange(); it.Next(); {
 			k := fmt.Sprint(it.Key().Interface())
-			m[k] = redact(it.Value())
+			m[k] = r.redact(it.Value())
 			if strings.HasPrefix(k, "__param_") { // of a target
 				m[k] = hide(m[k])
 			}
@@ -69,10 +84,11 @@ func redact(v reflect.Value) any {
 		if v.Type().Elem().Kind() == reflect.Uint8 && v.Kind() == reflect.Slice {
 			return string(v.Bytes())
 		}
-		out := make([]any, v.Len())
+		out := make([]any, min(v.Len(), r.most))
 		for i := range out {
-			out[i] = redact(v.Index(i))
+			out[i] = r.redact(v.Index(i))
 		}
+		r.omitted += v.Len() - len(out)
 		return out
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
 		return "(" + typeWords(v.Type()) + ")"
@@ -111,7 +127,7 @@ func asPlain(v reflect.Value) (any, bool) {
 	return p.Plain(), true
 }
 
-func redactStruct(v reflect.Value, fs []field) any {
+func (r *redaction) redactStruct(v reflect.Value, fs []field) any {
 	m := map[string]any{}
 	for _, f := range fs {
 		fv, ok := f.valueIn(v)
@@ -127,7 +143,7 @@ func redactStruct(v reflect.Value, fs []field) any {
 		if f.kind == blockField && (fv.Kind() == reflect.Pointer || fv.Kind() == reflect.Slice) && fv.IsZero() {
 			continue
 		}
-		m[name] = redact(fv)
+		m[name] = r.redact(fv)
 		if hidden[name] {
 			m[name] = hide(m[name])
 		}

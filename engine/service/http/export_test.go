@@ -28,3 +28,6 @@ const StuckTime = stuckTime
 
 // NewClient returns a connection as the port accepts it.
 func NewClient(c net.Conn) net.Conn { return &client{Conn: c, open: new(atomic.Int64)} }
+
+// NewStatus is what the status shows of a host.
+var NewStatus = newStatus

@@ -290,6 +290,37 @@ type arguments struct {
 	To       []*flow.Receiver `alloy:"to,attr"`
 }
 
+// TestStatusOfLongLists: the status and the page of a node show the first elements of
+// long lists, and count those that they do not show.
+func TestStatusOfLongLists(t *testing.T) {
+	h := manyTargets(5_000)
+	s := run(t, h, http.Options{})
+	c, base := owner(t, s), "http://"+s.Address()
+	_, body := get(t, c, "GET", base+"/api/v0/status")
+	var got struct {
+		Components []struct {
+			Arguments, Exports struct{ Targets []map[string]string }
+			Omitted            int
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	targets := [][]map[string]string{got.Components[0].Exports.Targets, got.Components[1].Arguments.Targets}
+	for i, list := range targets {
+		if len(list) != 1000 || list[0]["instance"] != "host-0.example.net" || list[999]["instance"] != "host-999.example.net" {
+			t.Errorf("component %d has %d targets, want the first 1000", i, len(list))
+		}
+		if n := got.Components[i].Omitted; n != 4000 {
+			t.Errorf("component %d omits %d elements, want 4000", i, n)
+		}
+	}
+	_, page := get(t, c, "GET", base+"/node/prometheus.scrape.a")
+	if !strings.Contains(page, "4000 elements of long lists are not shown") {
+		t.Errorf("the page of the node does not count what it omits:\n%s", page)
+	}
+}
+
 func TestStatus(t *testing.T) {
 	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	stats := new(flow.Stats)

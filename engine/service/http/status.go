@@ -77,9 +77,12 @@ type Node struct {
 	Lines     *Samples           `json:"lines,omitempty"` // log lines; missing when there were none
 	// Quarantined is how many samples and lines are in quarantine.
 	Quarantined int64 `json:"quarantined,omitempty"`
-	Arguments   any   `json:"arguments"`
-	Exports     any   `json:"exports"`
-	Debug       any   `json:"debug"`
+	// Arguments and Exports have at most 1000 elements of each list.
+	Arguments any `json:"arguments"`
+	Exports   any `json:"exports"`
+	// Omitted is how many elements of lists are missing in Arguments and Exports.
+	Omitted int `json:"omitted,omitempty"`
+	Debug   any `json:"debug"`
 }
 
 // Samples are the counts of samples, or of lines, since the node is there.
@@ -135,6 +138,10 @@ func (n Node) Flow() *Samples {
 	return newSamples(n.Samples.In+n.Lines.In, n.Samples.Out+n.Lines.Out, dropped, n.Samples.Waiting != nil, waiting)
 }
 
+// maxElements is how much of a list, such as the targets of a scrape, is shown. Browsers
+// ask for the status again and again, and it has all nodes.
+const maxElements = 1000
+
 func newStatus(host service.Host) Status {
 	o := host.Overview()
 	s := Status{
@@ -173,10 +180,16 @@ func newNode(i service.Info) Node {
 	n := Node{
 		ID: i.ID, Name: i.Name, Health: i.Health, Problems: i.Problems, Position: i.Position, DependsOn: list(i.DependsOn), SendsTo: list(i.SendsTo), Sources: list(i.Sources),
 		Version: i.Version, Builds: i.Builds, Restarts: i.Restarts,
-		Arguments: marshal(func() any { return config.Redact(i.Arguments) }),
-		Exports:   marshal(func() any { return config.Redact(i.Exports) }),
-		Debug:     marshal(func() any { return i.Debug }),
+		Debug: marshal(func() any { return i.Debug }),
 	}
+	redact := func(v any) json.RawMessage {
+		return marshal(func() any {
+			shown, omitted := config.RedactUpTo(v, maxElements)
+			n.Omitted += omitted
+			return shown
+		})
+	}
+	n.Arguments, n.Exports = redact(i.Arguments), redact(i.Exports)
 	if i.LastError.State != component.Unknown {
 		n.LastError = &i.LastError
 	}
