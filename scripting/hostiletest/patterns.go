@@ -60,7 +60,7 @@ func PatternSeeds(ops int) []Pattern {
 // them.
 func FuzzPatterns(f *testing.F, serves string, ops int) {
 	if testing.Short() {
-		f.Skip("patterns that go back take a second each")
+		f.Skip("patterns that backtrack take a minute")
 	}
 	child := NewChild(f, serves)
 	for _, p := range PatternSeeds(ops) {

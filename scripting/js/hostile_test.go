@@ -181,7 +181,7 @@ func TestHostileParts(t *testing.T) {
 		return
 	}
 	r := newRange(t)
-	r.Peak = 256 << 20 // a bomb makes long strings of 320 MiB and more
+	r.Peak = 160 << 20 // a bomb makes long strings of as much and more
 	r.Corpus(t, "testdata/parts/*.js", "//", regexp.MustCompile(`^bombs\.(\w+) = `), func(t testing.TB, src, attrs string) hostiletest.Node {
 		return build(t, src, attrs).bombed()
 	})

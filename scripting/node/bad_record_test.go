@@ -237,11 +237,11 @@ func TestBrokenScriptIsCheap(t *testing.T) {
 // A script that uses all of its time on every part is not asked about each.
 func TestSlowScriptIsNotAskedForEver(t *testing.T) {
 	n := newHarness(t)
-	n.save(`return weir.transform { logs = function() while true do end end }`, "script {\non_error = \"drop\"\nlimits { time = \"1s\" }\n}")
+	n.save(`return weir.transform { logs = function() while true do end end }`, "script {\non_error = \"drop\"\nlimits { time = \"400ms\" }\n}")
 	if out := n.sendLines(strings.Repeat("{job=\"a\"} line\n", 64)); out != "" {
 		t.Fatalf("got %q", out)
 	}
 	if calls := gathered(t, n.Registry, "weir_script_calls_total"); calls > 30 {
-		t.Errorf("%v calls of 1s for a batch", calls)
+		t.Errorf("%v calls of 400ms for a batch", calls)
 	}
 }

@@ -1,6 +1,6 @@
 // Pieces of long strings: a script that keeps many must not keep the long strings.
 //
-// script: limits { time = "1s" memory = "8MiB" }
+// script: limits { time = "500ms" memory = "8MiB" }
 import { defineTransform } from "weir"
 import * as csv from "weir/csv"
 import * as json from "weir/json"
