@@ -7,6 +7,10 @@ SCENARIO ?= all --measure=30s
 # Without the path of the checkout in binaries, checkouts share the build cache.
 export GOFLAGS := -trimpath $(GOFLAGS)
 
+# Many tests wait most of the time, so more packages are tested at once than there
+# are cores. `make test` begins with scripting, which takes longest.
+PARALLEL ?= -p $$(($$(getconf _NPROCESSORS_ONLN) * 2))
+
 # Counts the packages that go build -v names, and prints everything else. The
 # last line is "exit CODE".
 progress = awk '/^exit [0-9]+$$/ {code = $$2; next} /^[A-Za-z0-9._~\/-]+$$/ {if (++n % 100 == 0) {print "  " n " packages compiled"; fflush()} next} {print; fflush()} END {exit code}'
@@ -28,13 +32,13 @@ test: ## run the tests
 	@echo "Compiling the packages. The first time this takes several minutes."
 	@($(GO) build -v ./... 2>&1; echo "exit $$?") | $(progress)
 	@echo "Running the tests. This takes several minutes more; packages are listed as they finish, and later runs test only what has changed."
-	$(GO) test -timeout 20m ./...
+	$(GO) test $(PARALLEL) -vet=off -timeout 20m ./scripting/... ./...
 
 race: ## run the tests that are not slow with the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -timeout 20m $$($(GO) list ./... | grep -v /docs/wordlist)
+	CGO_ENABLED=1 $(GO) test $(PARALLEL) -race -short -vet=off -timeout 20m $$($(GO) list ./... | grep -v /docs/wordlist)
 
 race-all: ## run all tests with the race detector, also the slow ones
-	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m ./...
+	CGO_ENABLED=1 $(GO) test $(PARALLEL) -race -vet=off -timeout 60m ./...
 
 lint: ## gofmt, vet and staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
@@ -52,7 +56,10 @@ platforms: ## it builds everywhere without cgo, and without LogQL
 tsc: ## check the types of scripts, and the scripts that ship, with TypeScript's compiler (needs npm)
 	tsc=$$(scripting/api/testdata/tsc/fetch.sh bin/tsc) && WEIR_TSC=$$tsc $(GO) test -count=1 -run '^TestTSC$$' ./scripting/api
 
-check: lint generated platforms race tsc ## everything that must hold before a change lands
+recipes: ## follow the recipes of CONTRIBUTING.md, with all of their commands
+	WEIR_RECIPES=1 $(GO) test -run '^TestContributing$$' ./cmd/weir
+
+check: lint generated platforms race tsc recipes ## everything that must hold before a change lands
 	$(GO) run ./cmd/weir check scripts
 	$(GO) run ./cmd/weir test scripts
 
@@ -84,4 +91,4 @@ faults: build ## kill, stop, reload, fill and corrupt a weir under load for some
 fuzz: ## run every fuzz test for FUZZTIME
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p || exit 1; done; done
 
-.PHONY: help build run quick test race race-all lint generated platforms check tsc integration bench bench-stages peers bench-peers bench-logs faults fuzz
+.PHONY: help build run quick test race race-all lint generated platforms check tsc recipes integration bench bench-stages peers bench-peers bench-logs faults fuzz

@@ -21,8 +21,8 @@ import (
 //	diff   changes a file; see patch
 //	other  is the file that the comment in its first line names
 //
-// With -short it runs no commands; with -race, where commands take minutes, it is
-// left out.
+// It runs the commands if WEIR_RECIPES is set, as `make recipes` does: they take
+// minutes, and with -race the test is left out.
 func TestContributing(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("there is no bash")
@@ -44,7 +44,7 @@ func TestContributing(t *testing.T) {
 		isCommand := b.lang == "sh" || b.lang == "text"
 		if b.skip != "" {
 			t.Logf("%v is not run: %s", b, b.skip)
-		} else if isCommand && testing.Short() {
+		} else if isCommand && os.Getenv("WEIR_RECIPES") == "" {
 			continue
 		} else if err := r.follow(b, &output); err != nil {
 			t.Fatalf("%v: %v", b, err) // what comes next needs it
