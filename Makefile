@@ -66,7 +66,7 @@ check: lint generated platforms race tsc recipes ## everything that must hold be
 integration: build ## the faults and counterparts that need real servers, as processes
 	$(GO) build -C testdata/servers -o ../../bin/servers/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/node_exporter
 	$(GO) build -C testdata/loki -o ../../bin/servers/ github.com/grafana/loki/v3/cmd/loki
-	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/bin/servers $(GO) test -tags integration -count=1 -timeout 30m -p 1 -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix
+	WEIR=$(CURDIR)/bin/weir SERVERS=$(CURDIR)/bin/servers $(GO) test -tags integration -count=1 -timeout 30m -p 1 -parallel 3 -v ./cmd/weir/integration/... ./cmd/weirbench ./natives/prometheus/exporter/unix
 
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -32,6 +32,7 @@ func builtWeir(t *testing.T) string {
 // TestFaults does every kind of fault once, in another order each time; what it
 // prints has the seed to repeat it.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	// The machine may be slow: how long a stop takes, and what exactly a slow
 	// endpoint gets, is for `make faults`. Without merged requests the backlog of a
 	// slow endpoint drains at less than half of the rate, if it drains.
@@ -45,6 +46,7 @@ func TestFaults(t *testing.T) {
 // TestFaultsFindLoss runs a weir that loses the oldest segment of its journal
 // between two lives.
 func TestFaultsFindLoss(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "weir")
 	script := fmt.Sprintf(`#!/bin/sh
 for a in "$@"; do
@@ -65,6 +67,7 @@ exec %q "$@"
 // TestOutage measures a short one. It holds that nothing is missing; what it
 // costs is for a longer one, on a machine that does nothing else.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var out bytes.Buffer
 	code := execute(t.Context(), []string{"outage", "--collector=weir=" + builtWeir(t), "--targets=20", "--series=300", "--interval=2s",

@@ -67,6 +67,7 @@ func checkLogs(t *testing.T, s bench.LogScenario, name, program string) {
 
 // TestLogOutage is the outage of lines, short.
 func TestLogOutage(t *testing.T) {
+	t.Parallel()
 	weir, err := filepath.Abs(os.Getenv("WEIR"))
 	if err != nil || os.Getenv("WEIR") == "" {
 		t.Fatal("WEIR is not set: run `make integration`")

@@ -12,6 +12,7 @@ import (
 
 // TestSoak is a soak of some seconds: all samples arrive, the faults are met.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	weir, err := filepath.Abs(os.Getenv("WEIR"))
 	if err != nil || os.Getenv("WEIR") == "" {
 		t.Fatal("WEIR is not set: run `make integration`")

@@ -26,7 +26,7 @@ type link struct {
 }
 
 func startLink(t *testing.T, to string) *link {
-	k := &link{to: strings.TrimPrefix(to, "http://"), conns: map[net.Conn]bool{}}
+	k := &link{to: strings.TrimPrefix(to, "http://"), addr: fmt.Sprint("127.0.0.1:", freePort(t)), conns: map[net.Conn]bool{}}
 	k.up(t)
 	t.Cleanup(k.cut)
 	return k
@@ -34,16 +34,12 @@ func startLink(t *testing.T, to string) *link {
 
 func (k *link) up(t *testing.T) {
 	t.Helper()
-	addr := k.addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	l, err := net.Listen("tcp", addr)
+	l, err := net.Listen("tcp", k.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.mu.Lock()
-	k.l, k.addr = l, l.Addr().String()
+	k.l = l
 	k.mu.Unlock()
 	k.wg.Go(func() {
 		for {
@@ -92,6 +88,7 @@ func accepted(t *testing.T, weir *weirRun) float64 {
 }
 
 func TestKillWhileTheEndpointIsDown(t *testing.T) {
+	t.Parallel()
 	const targets = 10
 	target := startLoad(t, 1000)
 	prometheus := startPrometheus(t, "")
@@ -176,6 +173,7 @@ func TestKillWhileTheEndpointIsDown(t *testing.T) {
 
 // TestSlowEndpoint holds that an endpoint that answers slowly delays no other.
 func TestSlowEndpoint(t *testing.T) {
+	t.Parallel()
 	slow := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		select {

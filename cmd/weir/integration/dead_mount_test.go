@@ -16,6 +16,7 @@ import (
 // Status, reloads and other nodes go on, and weir ends within its shutdown
 // timeout.
 func TestDeadMount(t *testing.T) {
+	t.Parallel()
 	dead, dir := filestest.Dead(t), t.TempDir()
 	good := startLoad(t, 100)
 	endpoint := startRecorder(t)

@@ -15,6 +15,7 @@ import (
 // lets the endpoint take the backlog: weir keeps running, says what is wrong,
 // recovers by itself, and everything it accepted arrives, once.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	// A small file system that is weir's alone, which needs no root where users
 	// may have namespaces.
 	if out, err := exec.Command("unshare", "-rm", "true").CombinedOutput(); err != nil {

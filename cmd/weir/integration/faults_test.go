@@ -114,6 +114,7 @@ func faulty(n int, w http.ResponseWriter, r *http.Request) bool {
 // blocks is divided and sent again, so only the samples that the endpoint rejects
 // every time are lost.
 func TestFaultyEndpoint(t *testing.T) {
+	t.Parallel()
 	const targets, perTarget = 10, 500
 	target := startLoad(t, perTarget)
 	endpoint := startRecorder(t)

@@ -63,6 +63,7 @@ func TestFirstScrape(t *testing.T) {
 // TestFrozen: a process that was stopped for 20 s scrapes at its pace at once,
 // makes up for nothing, and loses nothing of what it had.
 func TestFrozen(t *testing.T) {
+	t.Parallel()
 	const targets = 50
 	const interval = 5 * time.Second
 	target, endpoint, dir := startLoad(t, 20), startRecorder(t), t.TempDir()

@@ -178,6 +178,7 @@ http {
 // moment the reload is reported nothing is served in plaintext, and no request
 // by TLS fails.
 func TestPlaintextToTLS(t *testing.T) {
+	t.Parallel()
 	ca := newIssuer(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.cert)
@@ -309,6 +310,7 @@ func TestPlaintextToTLS(t *testing.T) {
 // TestWaitsForItsCertificate: weir that starts before its certificate is there
 // serves nobody until it is.
 func TestWaitsForItsCertificate(t *testing.T) {
+	t.Parallel()
 	ca := newIssuer(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.cert)

@@ -15,6 +15,7 @@ import (
 // faulty. What was accepted arrives, in order: of each scrape all or nothing,
 // and nothing only if it was the last that was asked for before a kill, or failed.
 func TestKills(t *testing.T) {
+	t.Parallel()
 	const targets, perTarget, kills = 10, 500, 9
 	target := startLoad(t, perTarget)
 	endpoint := startRecorder(t)

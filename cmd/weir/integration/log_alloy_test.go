@@ -48,6 +48,7 @@ func sameLines(t *testing.T, what string, got, want []string) {
 // for paths and addresses: files of a container runtime are found, parsed,
 // cleaned and labelled.
 func TestLogAlloyConfig(t *testing.T) {
+	t.Parallel()
 	loki := startLoki(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "config.alloy"), strings.NewReplacer("DIR", dir, "URL", "http://"+loki.wire.addr).Replace(`

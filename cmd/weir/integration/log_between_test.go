@@ -14,6 +14,7 @@ import (
 // from there to a real Loki, while the one in the middle is stopped, killed and
 // started: every line arrives once.
 func TestLogBetweenWeirs(t *testing.T) {
+	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 4, JSON: true, Seed: 13})
 	loki, port := startLoki(t), freePort(t)
 	edge, middle := t.TempDir(), t.TempDir()

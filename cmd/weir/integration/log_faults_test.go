@@ -19,6 +19,7 @@ func dead(_ int, w http.ResponseWriter, _ *http.Request) bool { return cut(w) }
 // TestLogFaultyEndpoint: an endpoint answers 429, 500, nothing, half and late in
 // turn. Every line arrives, and in order as it comes.
 func TestLogFaultyEndpoint(t *testing.T) {
+	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 8, Seed: 4})
 	endpoint := startPushRecorder(t)
 	endpoint.set(faulty)
@@ -50,6 +51,7 @@ func TestLogFaultyEndpoint(t *testing.T) {
 // renamed, with the endpoint up, dead and faulty. Every line arrives, in order;
 // what comes twice has the same time and text.
 func TestLogKills(t *testing.T) {
+	t.Parallel()
 	const kills = 9
 	l := startLines(t, logfiles.Options{Files: 8, JSON: true, Seed: 5})
 	endpoint := startPushRecorder(t)
@@ -82,6 +84,7 @@ func TestLogKills(t *testing.T) {
 // TestLogKillWhileLokiIsDown stops a real Loki, kills weir -9, starts both, and
 // does it again by SIGTERM, which must not take long. Loki has every line once.
 func TestLogKillWhileLokiIsDown(t *testing.T) {
+	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 6, Seed: 6})
 	loki := startLoki(t)
 	dir := t.TempDir()
@@ -136,6 +139,7 @@ func stopsSoon(t *testing.T, weir *weirRun) {
 // has, each but one is dead. That one gets every line at once, and the others
 // get them when they are back.
 func TestLogFanOut(t *testing.T) {
+	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 4, Seed: 7})
 	alive, slow, gone := startPushRecorder(t), startPushRecorder(t), startPushRecorder(t)
 	slow.set(func(_ int, w http.ResponseWriter, r *http.Request) bool { // hangs

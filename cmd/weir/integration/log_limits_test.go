@@ -16,6 +16,7 @@ import (
 // too many labels. They are counted and named, they are not sent for ever, and
 // everything beside them in the same pushes arrives.
 func TestLogLimits(t *testing.T) {
+	t.Parallel()
 	const rounds, perRound = 10, 100
 	l := startLines(t, logfiles.Options{Files: 3, Seed: 9})
 	loki := startLoki(t, "max_line_size: 400", "max_label_names_per_series: 5")

@@ -56,6 +56,7 @@ return weir.transform {
 // which do the same, and makes metrics of them for a real Prometheus. What
 // arrives by the last three is what Loki itself makes of the first, line by line.
 func TestLogPipelines(t *testing.T) {
+	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 3, JSON: true, Seed: 12})
 	loki, prometheus := startLoki(t), startPrometheus(t, "")
 	dir := t.TempDir()
@@ -222,6 +223,7 @@ var logQLLines = []string{
 // in a query of a real Loki on the same lines: what comes out has the same text
 // and labels, or is missing from both.
 func TestLogQLIsLokis(t *testing.T) {
+	t.Parallel()
 	const each = 20
 	loki := startLoki(t)
 	dir := t.TempDir()

@@ -15,6 +15,7 @@ import (
 // TestLogSyslog sends what `logger` of util-linux makes, by TCP and UDP in both
 // formats, to a real Loki.
 func TestLogSyslog(t *testing.T) {
+	t.Parallel()
 	logger, err := exec.LookPath("logger")
 	if err != nil {
 		t.Skip("there is no logger here")
@@ -86,6 +87,7 @@ loki.source.syslog "in" {
 // TestLogTenants sends lines of one file each to a tenant of a Loki that has
 // tenants, and what names none to the one of the endpoint.
 func TestLogTenants(t *testing.T) {
+	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 3, JSON: true, Seed: 14})
 	loki := startLokiWith(t, true)
 	dir := t.TempDir()

@@ -20,6 +20,7 @@ import (
 // endpoint is dead: its memory stays where it is. WEIR_OUTAGE=10m makes it ten
 // minutes. Then the endpoint takes what there is.
 func TestLogOutage(t *testing.T) {
+	t.Parallel()
 	long := 30 * time.Second
 	if v := os.Getenv("WEIR_OUTAGE"); v != "" {
 		var err error
@@ -102,6 +103,7 @@ func residentKiB(t *testing.T, weir *weirRun) int {
 // endpoint is dead: weir keeps running and waits with the files, and when there
 // is room again every line arrives.
 func TestLogFullDisk(t *testing.T) {
+	t.Parallel()
 	if out, err := exec.Command("unshare", "-rm", "true").CombinedOutput(); err != nil {
 		t.Skipf("cannot make a small file system here: %v: %s", err, out)
 	}

@@ -18,6 +18,7 @@ import (
 // script on the way is saved, the network is cut and Loki restarts, while lines
 // are written. Loki has every line once and in order. WEIR_SEED sets the seed.
 func TestLogTorture(t *testing.T) {
+	t.Parallel()
 	const steps = 30
 	seed := uint64(1)
 	if v := os.Getenv("WEIR_SEED"); v != "" {

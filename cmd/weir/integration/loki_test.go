@@ -354,6 +354,7 @@ func (l *lokiServer) push(labels map[string]string, at int64, lines ...string) e
 // gives back every line once and in order, also over pages, at equal times in
 // two streams and after a restart, and takes one that comes twice once.
 func TestLokiGivesBackWhatItTook(t *testing.T) {
+	t.Parallel()
 	const lines = 60000 // more than a page
 	loki := startLoki(t, "max_line_size: 100")
 	at := time.Now().Add(-time.Minute).UnixNano()

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,13 +39,18 @@ prometheus.receive_http "in" {
 `, port, more)
 }
 
-// freePort returns a port that is free now, and that nobody gets who asks for
-// any (Linux gives those from 32768 on): a receiver that is killed or moves
-// must find it free.
+// lastPort is the last port that freePort has tried.
+var lastPort atomic.Uint32
+
+func init() { lastPort.Store(10000 + rand.Uint32N(10000)) }
+
+// freePort returns a port that is free now and stays free for the test: a receiver
+// that is killed or moves must find it free. No other test gets it, and Linux assigns
+// ports from 32768 on.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 100 {
-		port := 10000 + rand.IntN(20000)
+		port := int(lastPort.Add(1))
 		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
 			l.Close()
 			return port
@@ -123,6 +129,7 @@ func raw(prometheus string, from, to time.Time) (map[string]string, error) {
 // TestReceive: what a Prometheus has and what another one gets from it through
 // weir are equal: samples, native histograms, staleness, exemplars, metadata.
 func TestReceive(t *testing.T) {
+	t.Parallel()
 	for _, message := range []string{"prometheus.WriteRequest", "io.prometheus.write.v2.Request"} {
 		t.Run(message, func(t *testing.T) { testReceive(t, message) })
 	}
@@ -239,6 +246,7 @@ prometheus.remote_write "out" {
 // TestReceiveKills kills weir again and again while a Prometheus writes to it
 // and the endpoint is away now and then. Everything arrives, in order.
 func TestReceiveKills(t *testing.T) {
+	t.Parallel()
 	const targets, perTarget = 5, 400
 	sink := startRecorder(t)
 	target := startLoad(t, perTarget)
@@ -291,6 +299,7 @@ func TestReceiveKills(t *testing.T) {
 // TestReceiveBackPressure: a full journal makes the client wait and nobody
 // lose anything.
 func TestReceiveBackPressure(t *testing.T) {
+	t.Parallel()
 	const targets, perTarget = 4, 2000
 	sink := startRecorder(t)
 	target := startLoad(t, perTarget)

@@ -17,6 +17,7 @@ var everyWay = []logfiles.Rotation{logfiles.Rename, logfiles.CopyTruncate, logfi
 // later than they begin, and several times between two looks. Every line
 // arrives in a real Loki, once and in order.
 func TestLogRotations(t *testing.T) {
+	t.Parallel()
 	const rounds, perRound = 12, 700
 	l := startLines(t, logfiles.Options{Files: 6, Seed: 1})
 	loki := startLoki(t)
@@ -93,6 +94,7 @@ func TestLogRotationsUnderLoad(t *testing.T) {
 // renamed or deleted file for two seconds before they make the new one. Meanwhile
 // no pattern matches the file.
 func TestLogRotationsWithoutNewFile(t *testing.T) {
+	t.Parallel()
 	const perTick = 5
 	l := startLines(t, logfiles.Options{Files: 6, Seed: 4})
 	loki := startLoki(t)
@@ -137,6 +139,7 @@ func TestLogRotationsWithoutNewFile(t *testing.T) {
 // starts it again: it finishes the old files before the new. A file that is
 // only truncated has its lines in the copy.
 func TestLogRotationsWhileDown(t *testing.T) {
+	t.Parallel()
 	l := startLines(t, logfiles.Options{Files: 4, Seed: 3})
 	loki := startLoki(t)
 	dir := t.TempDir()

@@ -110,6 +110,7 @@ func startScripted(t *testing.T) (addr string) {
 const volatile = `scrape_duration_seconds|scrape_series_added`
 
 func TestSameAsPrometheus(t *testing.T) {
+	t.Parallel()
 	addr := startScripted(t)
 	var jobs, targets strings.Builder
 	for name := range scriptedTargets {
@@ -199,6 +200,7 @@ prometheus.scrape "all" {
 }
 
 func TestNodeExporter(t *testing.T) {
+	t.Parallel()
 	exporter := start(t, filepath.Join(env(t, "SERVERS"), "node_exporter"), "--web.listen-address=127.0.0.1:0")
 	addr := exporter.await(1, `msg="Listening on".* address=(127\.0\.0\.1:\d+)`)
 	prometheus := startPrometheus(t, fmt.Sprintf("scrape_configs:\n  - job_name: node\n    static_configs: [{targets: [%q]}]\n", addr))

@@ -45,6 +45,7 @@ export default defineSink({
 // TypeScript side by side: each has a journal and an endpoint of its own, and
 // the endpoints are never both up.
 func TestSinkKills(t *testing.T) {
+	t.Parallel()
 	const targets, perTarget, kills = 5, 300, 6
 	target := startLoad(t, perTarget)
 	nodes := []string{"my.lua.out", "my.ts.out"}

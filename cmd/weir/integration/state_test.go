@@ -15,6 +15,7 @@ import (
 // sent never shows more than what the next process knows: the number of a
 // target's scrapes only grows, over all kills, and nothing is damaged.
 func TestStateKills(t *testing.T) {
+	t.Parallel()
 	const targets, perTarget, kills = 5, 400, 8
 	target := startLoad(t, perTarget)
 	endpoint := startRecorder(t)

@@ -129,6 +129,7 @@ func instant(prometheus, promql string, at time.Time) (map[string]string, error)
 // buckets, exemplars, types and units, and the zeros it makes of start
 // timestamps.
 func TestRemoteWriteV2(t *testing.T) {
+	t.Parallel()
 	began := time.Now().Add(-20 * time.Second).Truncate(time.Millisecond)
 	addr := startProto(t, began)
 	prometheus := startPrometheusWith(t, "30m", fmt.Sprintf(`
@@ -275,6 +276,7 @@ func body(t *testing.T, url string) string {
 // TestFallBackToV1: a Prometheus that is told to take remote write 1.0 only
 // gets every sample all the same.
 func TestFallBackToV1(t *testing.T) {
+	t.Parallel()
 	load := startLoad(t, 50)
 	prometheus := startPrometheusWith(t, "30m", "", "--web.remote-write-receiver.accepted-protobuf-messages=prometheus.WriteRequest")
 	weir := startWeir(t, v2Config(t, load.scrapeBlock(2, "200ms", "prometheus.remote_write.out.receiver"), prometheus))
@@ -302,6 +304,7 @@ func TestFallBackToV1(t *testing.T) {
 // TestPartialWrite: a sample that a Prometheus finds too old costs itself and no
 // other, and is not sent again.
 func TestPartialWrite(t *testing.T) {
+	t.Parallel()
 	prometheus := startPrometheusWith(t, "0s", "")
 	var mu sync.Mutex
 	n := 0
