@@ -221,7 +221,11 @@ func (c *catalog) wait(j *compilation) *component.PendingError {
 			case <-j.late:
 			}
 			p.slow.Add(-1)
-			changed([]string{j.file.Path})
+			paths := []string{} // nil would mean all
+			if j.file.Path != "" {
+				paths = append(paths, j.file.Path)
+			}
+			changed(paths)
 		}()
 	}
 	return j.pending

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -187,6 +188,28 @@ func TestCompileTakesLong(t *testing.T) {
 			t.Errorf("compiled %d times, %v overdue, %v timeouts", l.compiledTimes(), value(0), value(1))
 		}
 		synctest.Wait()
+	})
+}
+
+// TestShippedScriptTakesLong: a script that lies in no folder is there when it is
+// compiled, too.
+func TestShippedScriptTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &slowLua{Language: lua.New(), began: make(chan struct{}, 1), let: make(chan struct{})}
+		c, err := registry.NewCatalog(registry.Options{Languages: []scripting.Language{l}, Embedded: fstest.MapFS{"a/slow.lua": {Data: []byte("-- slow\n" + registrytest.Script)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes := make(chan []string, 1)
+		c.(component.Changing).OnChange(func(paths []string) { changes <- paths })
+		if r, _ := c.Lookup("a.slow"); r.Err == nil {
+			t.Error("the script is compiled")
+		}
+		close(l.let)
+		c.Refresh(<-changes)
+		if r, _ := c.Lookup("a.slow"); r.Err != nil || l.compiledTimes() != 1 {
+			t.Errorf("got %v after it was compiled %d times", r.Err, l.compiledTimes())
+		}
 	})
 }
 

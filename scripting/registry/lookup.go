@@ -39,12 +39,24 @@ func (c *catalog) Lookup(name string) (component.Registration, bool) {
 			defer close(a.done)
 			a.reg = component.Registration{Name: name, Err: errors.New("BUG: loading " + name + " panicked")}
 			a.reg, a.script = c.load(name, fs)
+			if _, pending := errors.AsType[*component.PendingError](a.reg.Err); pending {
+				c.forget(name, a)
+			}
 			return a.reg, true
 		}
 		c.mu.Unlock()
 	}
 	<-a.done
 	return a.reg, true
+}
+
+// forget drops an answer that was pending: the next lookup asks the compilation again.
+func (c *catalog) forget(name string, a *answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answers[name] == a {
+		delete(c.answers, name)
+	}
 }
 
 // isDone reports whether the answer is known.
