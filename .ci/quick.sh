@@ -3,8 +3,8 @@
 # go build, go vet, and go test -short of the changed packages. The packages
 # that import them directly are tested as well if there are at most
 # MAX_IMPORTERS; of cmd/weir, which imports everything, the rules between
-# packages and the generated pages are checked, and the slow tests of the command
-# line only if it has changed. BASE is the commit to compare with; the default
+# packages and the generated pages are checked. TestScript, the slow test of the
+# command line, runs only if the command line or TestScript has changed. BASE is the commit to compare with; the default
 # is the point where the branch left origin/main or main.
 set -eu
 cd "$(dirname "$0")/.."
@@ -69,14 +69,18 @@ if [ -n "$code" ]; then
       !is[$1] && $1 !~ /\/cmd\// {for (i = 2; i <= NF; i++) if (is[$i]) {print $1; next}}')
   n=$(wc -w <<<"$importers")
   if [ "$n" -gt "${MAX_IMPORTERS:-5}" ]; then
-    echo "$n packages import what has changed; make test tests them."
+    echo "$n packages import the changed ones: too many for make quick. make test tests them."
     importers=
   fi
 fi
 echo "Testing" $changed $importers
 status=0
-$go test -short -vet=off $changed $importers || status=$?
-if ! grep -qx ./cmd/weir <<<"$changed"; then
+if grep -E '^(cmd/weir/[^/]*|testdata/script/.*|Makefile)$' <<<"$files" | grep -vE '_test\.go$' | grep -q . ||
+  grep -qx cmd/weir/script_test.go <<<"$files"; then
+  $go test -short -vet=off $changed $importers || status=$?
+else
+  others=$(grep -vx ./cmd/weir <<<"$changed") || true
+  [ -z "$others$importers" ] || $go test -short -vet=off $others $importers || status=$?
   $go test -short -vet=off -skip '^TestScript$' ./cmd/weir || status=$?
 fi
 exit $status
