@@ -72,11 +72,11 @@ func TestCalls(t *testing.T) {
 			}
 			for _, f := range r.Files {
 				if f.Problem != nil {
-					t.Errorf("%+v", f.Problem)
+					t.Errorf("%v", f.Problem)
 				}
 				for _, test := range f.Tests {
 					if test.Status != scripttest.Passed {
-						t.Errorf("%s: %+v", test.Name, test.Problem)
+						t.Errorf("%s: %v", test.Name, test.Problem)
 					}
 				}
 			}

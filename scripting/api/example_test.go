@@ -66,11 +66,11 @@ func TestExamples(t *testing.T) {
 			for _, f := range r.Files {
 				name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(f.Name), test), ext)
 				if f.Problem != nil {
-					t.Errorf("%s: %+v", entries[name], f.Problem)
+					t.Errorf("%s: %v", entries[name], f.Problem)
 				}
 				for _, test := range f.Tests {
 					if test.Status != scripttest.Passed {
-						t.Errorf("%s: %+v", entries[name], test.Problem)
+						t.Errorf("%s: %v", entries[name], test.Problem)
 					}
 				}
 			}

@@ -113,7 +113,7 @@ func WriteJUnit(w io.Writer, r *Report) error {
 	seconds := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 6, 64) }
 	about := func(p *Problem) *detail {
 		first, _, _ := strings.Cut(p.Msg, "\n")
-		return &detail{Message: xmlText(first), Text: xmlText(p.text())}
+		return &detail{Message: xmlText(first), Text: xmlText(p.String())}
 	}
 	out := struct {
 		XMLName  xml.Name    `xml:"testsuites"`

@@ -18,8 +18,8 @@ func (p *Problem) pos() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
-// text is all that is known of a problem, in lines.
-func (p *Problem) text() string {
+// String returns all that is known about a problem, on several lines.
+func (p *Problem) String() string {
 	var b strings.Builder
 	first, rest, _ := strings.Cut(p.Msg, "\n")
 	fmt.Fprintf(&b, "%s: %s\n", p.pos(), first)
@@ -95,7 +95,7 @@ func (p Pretty) File(f File) {
 }
 
 func (p Pretty) problem(pr *Problem) {
-	head, rest, _ := strings.Cut(pr.text(), "\n")
+	head, rest, _ := strings.Cut(pr.String(), "\n")
 	fmt.Fprintf(p.W, "    %s\n", p.clean(head))
 	for l := range strings.Lines(rest) {
 		l = p.clean(strings.TrimSuffix(l, "\n"))
