@@ -56,17 +56,27 @@ func plain(v scripting.Value) any {
 	return v
 }
 
+// luaKeywords cannot be the names of functions.
+var luaKeywords = map[string]bool{
+	"and": true, "break": true, "do": true, "else": true, "elseif": true, "end": true, "false": true, "for": true,
+	"function": true, "goto": true, "if": true, "in": true, "local": true, "nil": true, "not": true, "or": true,
+	"repeat": true, "return": true, "then": true, "true": true, "until": true, "while": true,
+}
+
 // TestTable: everything that a script may call is documented and has an
 // example that does what it says.
 func TestTable(t *testing.T) {
 	check := func(where string, m *scripting.Module, f scripting.Function) {
 		t.Helper()
 		if f.Doc == "" || f.Result.Doc == "" || len(f.Examples) == 0 || f.Fn == nil {
-			t.Errorf("%s lacks a doc, a result doc, an example or a function", where)
+			t.Errorf("%s: Doc, Result.Doc, Examples or Fn is missing", where)
+		}
+		if luaKeywords[f.Name] {
+			t.Errorf("%s: Lua scripts cannot call it, because %s is a keyword of Lua: use another name", where, f.Name)
 		}
 		for _, p := range f.Params {
 			if p.Name == "" || p.Doc == "" || p.Kind == scripting.KindObject && p.Type == nil {
-				t.Errorf("%s: parameter %q lacks a name, a doc or a type", where, p.Name)
+				t.Errorf("%s: Name, Doc or Type of parameter %q is missing", where, p.Name)
 			}
 		}
 		failing := false
@@ -98,7 +108,7 @@ func TestTable(t *testing.T) {
 			}
 		}
 		if failing && !f.Result.Fails {
-			t.Errorf("%s has an example that fails but is declared not to", where)
+			t.Errorf("%s: an example ends in an error, but Result.Fails is false: set it to true", where)
 		}
 	}
 	for _, m := range stdlib.Modules() {

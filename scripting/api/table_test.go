@@ -9,6 +9,29 @@ import (
 	"github.com/weir-run/weir/scripting/api"
 )
 
+// luaKeywords cannot be the names of methods.
+var luaKeywords = map[string]bool{
+	"and": true, "break": true, "do": true, "else": true, "elseif": true, "end": true, "false": true, "for": true,
+	"function": true, "goto": true, "if": true, "in": true, "local": true, "nil": true, "not": true, "or": true,
+	"repeat": true, "return": true, "then": true, "true": true, "until": true, "while": true,
+}
+
+// clashes reports whether a method of a batch has the name of m and an
+// expression where m has a different argument. Lua's linter knows the methods
+// of a batch by their names alone.
+func clashes(table *api.Table, m scripting.Function) bool {
+	of, ok := table.OfBatch(m.Name)
+	if !ok {
+		return false
+	}
+	for i, p := range of.Params {
+		if p.Expression != nil && i < len(m.Params) && m.Params[i].Expression == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // TestTable holds that everything is documented and has an example.
 func TestTable(t *testing.T) {
 	table := api.Get()
@@ -55,6 +78,12 @@ func TestTable(t *testing.T) {
 				if p.Rest && i != len(m.Params)-1 {
 					t.Errorf("%s: parameter %s takes what is left and is not the last", where, p.Name)
 				}
+			}
+			if luaKeywords[m.Name] {
+				t.Errorf("%s: Lua scripts cannot call it, because %s is a keyword of Lua: use another name", where, m.Name)
+			}
+			if clashes(table, m) {
+				t.Errorf("%s: a batch has a method %s whose argument is an expression, and Lua's linter would take the argument of this method for one: rename the method of the batch", where, m.Name)
 			}
 			if m.Result.Kind != scripting.KindAny && m.Result.Doc == "" {
 				t.Errorf("%s: the result has no doc", where)
