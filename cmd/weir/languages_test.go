@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -17,6 +19,8 @@ import (
 	"github.com/weir-run/weir/engine/component/componenttest"
 	"github.com/weir-run/weir/engine/flow"
 	"github.com/weir-run/weir/engine/flow/flowtest"
+	"github.com/weir-run/weir/scripting"
+	"github.com/weir-run/weir/scripting/api"
 	"github.com/weir-run/weir/scripting/registry"
 	"github.com/weir-run/weir/stdlib"
 )
@@ -91,7 +95,9 @@ var lineOperations = []operation{
 	{`batch:keep_where([[line contains "warn" || labels.L != "V"]])`, "batch.keepWhere(`line contains \"warn\" || labels.L != \"V\"`)"},
 	{`batch:set_label("L", "V")`, `batch.setLabel("L", "V")`},
 	{`batch:keep_labels { "L", "L" }`, `batch.keepLabels(["L", "L"])`},
+	{`batch:drop_label("L")`, `batch.dropLabel("L")`},
 	{`batch:rename_label("L", "L")`, `batch.renameLabel("L", "L")`},
+	{`if batch:text():find("warn", 1, true) then batch:set_label("L", N) end`, `if (batch.text().includes("warn")) batch.setLabel("L", N)`},
 	{`batch:map_label("L", function(x) return x .. "!" end)`, `batch.mapLabel("L", (x) => x + "!")`},
 	{`batch:promote("json.level", "L")`, `batch.promote("json.level", "L")`},
 	{`batch:set_line("{L}: {json.msg}{logfmt.msg} {time}")`, `batch.setLine("{L}: {json.msg}{logfmt.msg} {time}")`},
@@ -112,6 +118,22 @@ var lineOperations = []operation{
 	{`if batch[1] then local c = batch[1]:copy() c.line, c.labels.L, c.metadata.x = "copy", nil, "V" ctx.emit(c) ctx.emit(batch[1]) batch[1]:drop() end`,
 		`if (batch[0]) { const c = batch[0].copy(); c.line = "copy"; delete c.labels.L; c.metadata.x = "V"; ctx.emit(c); ctx.emit(batch[0]); batch[0].drop() }`},
 	{`ctx.emit { line = "at " .. N, ts = "1700000000000000001", metadata = { L = "V" } }`, "ctx.emit({ line: `at ${N}`, ts: \"1700000000000000001\", metadata: { L: \"V\" } })"},
+}
+
+// TestLanguagesAgreeOnAll: sampleOperations and lineOperations call every method
+// of a batch.
+func TestLanguagesAgreeOnAll(t *testing.T) {
+	f := func(list string, operations []operation, of *scripting.ObjectType) {
+		t.Helper()
+		for _, m := range of.Methods {
+			called := func(o operation) bool { return regexp.MustCompile(`batch:` + m.Name + `\b`).MatchString(o.lua) }
+			if !slices.ContainsFunc(operations, called) {
+				t.Errorf("%s has no call of batch:%s: add one", list, m.Name)
+			}
+		}
+	}
+	f("sampleOperations", sampleOperations, api.Get().Batch)
+	f("lineOperations", lineOperations, api.Get().Logs)
 }
 
 // filled is an operation with what its letters stand for, the same in both
