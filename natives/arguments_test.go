@@ -45,6 +45,9 @@ func sections(t *testing.T) map[string][]known {
 			name = s
 			raw[name] = nil
 		} else if line != "" && line[0] != '#' {
+			if k := parseKnown(line); k.value == "" && !strings.ContainsAny(line[:1], "+~") && !strings.Contains(k.line, " block") {
+				t.Errorf("testdata/arguments.txt: section %s: %q has no value: add \" | \" and a value that is not the default", name, line)
+			}
 			raw[name] = append(raw[name], line)
 		}
 	}
@@ -55,7 +58,7 @@ func sections(t *testing.T) map[string][]known {
 			if include, ok := strings.CutPrefix(line, "+"); ok {
 				section, prefix, _ := strings.Cut(include, " ")
 				if raw[section] == nil {
-					t.Fatalf("%s: there is no section %s", name, section)
+					t.Fatalf("testdata/arguments.txt: section %s: there is no section %q", name, section)
 				}
 				for _, l := range raw[section] {
 					ks = append(ks, parseKnown(prefix+l))
@@ -151,7 +154,7 @@ func TestArguments(t *testing.T) {
 		}
 		sort := cmp.Transformer("sort", sorted)
 		if diff := cmp.Diff(want, got, sort); diff != "" {
-			t.Errorf("%s (-known +code):\n%s", name, diff)
+			t.Errorf("section %s of testdata/arguments.txt is not what the code says; change the one that is wrong (-file +code):\n%s", name, diff)
 		}
 	}
 }

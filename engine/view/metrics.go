@@ -78,9 +78,9 @@ func (m *Metrics) Value(i int) (v float64, ok bool) {
 	return m.v[i], !m.HasHistogram(i)
 }
 
-// Judged reports whether value predicates judge row i: it has a float value
-// that is no staleness marker. Callbacks that look at the value are not asked
-// about other rows, which are kept.
+// Judged reports whether row i has a float value that is not a staleness
+// marker. Expressions and callbacks that read the value are evaluated only for
+// such rows; all other rows are kept.
 func (m *Metrics) Judged(i int) bool {
 	return !batch.IsStale(m.v[i]) && !m.HasHistogram(i)
 }

@@ -181,6 +181,6 @@ func TestArguments(t *testing.T) {
 		want[strings.TrimSpace(line)] = true
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("(-known +code):\n%s", diff)
+		t.Errorf("the constant arguments in arguments_test.go is not what the code says; change the one that is wrong (-constant +code):\n%s", diff)
 	}
 }

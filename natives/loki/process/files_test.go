@@ -31,10 +31,14 @@ var update = flag.Bool("update", false, "write testdata anew")
 //	in         a batch, in the text form of log lines; times that are left out are
 //	           2025-01-01T00:00:00Z, where the clock stands at first
 //	wait 3s    lets time pass, after which a batch must come
-//	out        what came out since the one before
+//	out        the lines that came out since the previous section out
 //	dropped    how many lines were dropped so far, by reason
-//	error      what is wrong with config
-//	log        what is in the log
+//	error      the errors of config with their positions; config begins in line 2 of
+//	           c.alloy
+//	log        text that is in the log
+//
+// With -update, the sections out, dropped and error are rewritten. Write an empty
+// section for each one that you want.
 func TestFiles(t *testing.T) { runFiles(t, "testdata/*.txtar") }
 
 func runFiles(t *testing.T, pattern string) {
