@@ -311,7 +311,7 @@ func (x *planner) resolve(w *wanted) ([]string, config.Diagnostics) {
 
 // connectFlow finds the components that each thing depends on, over values.
 func (p *plan) connectFlow() {
-	real := func(w *wanted) (ids []string) {
+	resolve := func(w *wanted) (ids []string) {
 		add := func(id string) {
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)
@@ -335,7 +335,7 @@ func (p *plan) connectFlow() {
 	}
 	for _, id := range p.order {
 		w := p.wanted[id]
-		if w.deps = real(w); w.virtual() {
+		if w.deps = resolve(w); w.virtual() {
 			continue
 		}
 		for _, d := range w.deps {

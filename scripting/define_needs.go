@@ -65,7 +65,7 @@ func defineNeeds(d *definer, field RawField) {
 }
 
 // needPatterns reads true, or a list of patterns.
-func needPatterns[P any](d *definer, line int, name string, v any, what string, parse func(string) (P, error)) (any bool, ps []P) {
+func needPatterns[P any](d *definer, line int, name string, v any, what string, parse func(string) (P, error)) (all bool, ps []P) {
 	if b, ok := v.(bool); ok {
 		return b, nil
 	}
@@ -112,8 +112,8 @@ func (n Needs) None() bool { return !n.HTTP && !n.Read && !n.Exec && len(n.Env) 
 
 // List returns what is needed, in words such as `http https://geo.internal/*`.
 func (n Needs) List() (out []string) {
-	add := func(any bool, kind string, what []string) {
-		if any && len(what) == 0 {
+	add := func(all bool, kind string, what []string) {
+		if all && len(what) == 0 {
 			out = append(out, kind)
 		}
 		for _, w := range what {

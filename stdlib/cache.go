@@ -12,17 +12,17 @@ type cache[V any] struct {
 	m  map[string]V
 }
 
-func newCache[V any](max int) *cache[V] { return &cache[V]{max: max, m: map[string]V{}} }
+func newCache[V any](limit int) *cache[V] { return &cache[V]{max: limit, m: map[string]V{}} }
 
-// get returns what make made of key, now or before. Errors are not remembered.
-func (c *cache[V]) get(key string, make func(string) (V, error)) (V, error) {
+// get returns the result of compute for key, now or before. Errors are not remembered.
+func (c *cache[V]) get(key string, compute func(string) (V, error)) (V, error) {
 	c.mu.RLock()
 	v, ok := c.m[key]
 	c.mu.RUnlock()
 	if ok {
 		return v, nil
 	}
-	v, err := make(key)
+	v, err := compute(key)
 	if err != nil {
 		return v, err
 	}

@@ -51,7 +51,7 @@ func hashModule() *scripting.Module {
 				},
 				Result: result,
 				Fn: func(a []scripting.Value) (scripting.Value, error) {
-					make, ok := hashes[a[0].(string)]
+					newHash, ok := hashes[a[0].(string)]
 					if !ok {
 						return nil, fmt.Errorf("cannot use hash %q: it must be sha256, sha512, sha1 or md5", truncate(a[0].(string), 40, "…"))
 					}
@@ -64,7 +64,7 @@ func hashModule() *scripting.Module {
 					default:
 						return nil, &scripting.ArgError{Func: "hmac", Param: "key", Msg: "must be a string or a secret"}
 					}
-					h := hmac.New(make, []byte(key))
+					h := hmac.New(newHash, []byte(key))
 					h.Write([]byte(a[2].(string)))
 					return encodeHash(h.Sum(nil), a[3])
 				},

@@ -159,16 +159,16 @@ func (f *formatter) end() error {
 // old one, in its place, at once. A symbolic link stays, and what it leads to is
 // replaced.
 func replaceFile(path, content string) (err error) {
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
 	}
-	fi, err := os.Stat(real)
+	fi, err := os.Stat(resolved)
 	if err != nil {
 		return err
 	}
 	// The name begins with a dot: a running weir does not take it for a config.
-	tmp, err := os.CreateTemp(filepath.Dir(real), ".weir-fmt-*")
+	tmp, err := os.CreateTemp(filepath.Dir(resolved), ".weir-fmt-*")
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
@@ -191,5 +191,5 @@ func replaceFile(path, content string) (err error) {
 	if err := os.Chmod(tmp.Name(), fi.Mode().Perm()); err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), real)
+	return os.Rename(tmp.Name(), resolved)
 }

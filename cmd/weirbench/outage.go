@@ -130,12 +130,12 @@ func measureOutage(cmd *cobra.Command, o outageOptions, s bench.Scenario) (err e
 // write writes what was asked for.
 func (o outageOptions) write(r *bench.Outage) error {
 	var errs []error
-	file := func(path string, make func(b *bytes.Buffer) error) {
+	file := func(path string, render func(b *bytes.Buffer) error) {
 		if path == "" {
 			return
 		}
 		var b bytes.Buffer
-		err := make(&b)
+		err := render(&b)
 		if err == nil {
 			err = os.WriteFile(path, b.Bytes(), 0o666)
 		}

@@ -126,11 +126,11 @@ func Open(path string) (*os.File, error) {
 func ReadIn(dir, rel string, limit int64) ([]byte, error) {
 	path := filepath.Join(dir, filepath.FromSlash(rel))
 	return Do(path, "reading", func() ([]byte, error) {
-		real, in, err := inside(dir, path)
+		resolved, in, err := inside(dir, path)
 		if err != nil {
 			return nil, err
 		}
-		root, err := os.OpenRoot(real)
+		root, err := os.OpenRoot(resolved)
 		if err != nil {
 			return nil, err
 		}
@@ -159,19 +159,19 @@ func Inside(dir, path string) error {
 
 // inside returns what dir really is and where path lies in it, both without
 // links.
-func inside(dir, path string) (real, in string, err error) {
-	if real, err = filepath.EvalSymlinks(dir); err != nil {
+func inside(dir, path string) (resolved, in string, err error) {
+	if resolved, err = filepath.EvalSymlinks(dir); err != nil {
 		return "", "", err
 	}
 	to, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", "", err
 	}
-	if in, err = filepath.Rel(real, to); err != nil || !filepath.IsLocal(in) {
+	if in, err = filepath.Rel(resolved, to); err != nil || !filepath.IsLocal(in) {
 		refused.outside.Add(1)
 		return "", "", &OutsideError{path, to, dir}
 	}
-	return real, in, nil
+	return resolved, in, nil
 }
 
 // opener is a way to files: by their paths, or below a root.

@@ -176,9 +176,9 @@ func (t tree) leadsBack(dir, name string) bool {
 	if fi, err := t.stat(target); err != nil || !fi.IsDir() {
 		return false // a file, or a link that dangles
 	}
-	real := t.real(target)
+	resolved := t.real(target)
 	for {
-		if t.real(t.path(dir)) == real {
+		if t.real(t.path(dir)) == resolved {
 			return true
 		}
 		if dir == "." {
@@ -187,7 +187,7 @@ func (t tree) leadsBack(dir, name string) bool {
 		dir = path.Dir(dir)
 	}
 	// Or to one above the base, from where the way leads down to it again.
-	above := strings.TrimSuffix(real, string(filepath.Separator)) + string(filepath.Separator)
+	above := strings.TrimSuffix(resolved, string(filepath.Separator)) + string(filepath.Separator)
 	return strings.HasPrefix(t.real(t.base), above)
 }
 

@@ -22,8 +22,8 @@ func (s *Look) IsOwn(file string) bool {
 	}
 	own := inside(s.storage, s.real(filepath.Dir(file)))
 	if fi, err := callWithDeadline(s, file, "looking at", os.Lstat); !own && err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-		real, err := callWithDeadline(s, file, "following", filepath.EvalSymlinks)
-		own = err == nil && inside(s.storage, real)
+		resolved, err := callWithDeadline(s, file, "following", filepath.EvalSymlinks)
+		own = err == nil && inside(s.storage, resolved)
 	}
 	if own {
 		s.own = file

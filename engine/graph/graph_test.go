@@ -141,7 +141,7 @@ func TestRandom(t *testing.T) {
 			t.Fatalf("seed %d: the order is not stable", seed)
 		}
 		cycles := g.Cycles()
-		if any := len(order) < n; any != (len(cycles) > 0) {
+		if cyclic := len(order) < n; cyclic != (len(cycles) > 0) {
 			t.Fatalf("seed %d: %d cycles, %d of %d in order", seed, len(cycles), len(order), n)
 		}
 		for _, c := range cycles {

@@ -347,7 +347,7 @@ func shift(m []int, by int) []int {
 // most bytes, 0 for any number; more is a *LimitError.
 func (r *Regexp) Replace(s string, most int, g Guard, with func(dst []byte, match []int) ([]byte, error)) (string, error) {
 	var out []byte
-	last, any := 0, false
+	last, found := 0, false
 	tooLong := func(n int) error {
 		if most > 0 && n > most {
 			return &LimitError{Expr: r.String(), Bytes: len(s), Limit: fmt.Sprintf("with the replacements it would be longer than %d bytes", most)}
@@ -355,7 +355,7 @@ func (r *Regexp) Replace(s string, most int, g Guard, with func(dst []byte, matc
 		return nil
 	}
 	err := r.Each(s, -1, g, func(m []int) (err error) {
-		any = true
+		found = true
 		out = append(out, s[last:m[0]]...)
 		if out, err = with(out, m); err != nil {
 			return err
@@ -363,7 +363,7 @@ func (r *Regexp) Replace(s string, most int, g Guard, with func(dst []byte, matc
 		last = m[1]
 		return tooLong(len(out))
 	})
-	if err != nil || !any {
+	if err != nil || !found {
 		return s, err
 	}
 	if err := tooLong(len(out) + len(s) - last); err != nil {

@@ -224,10 +224,10 @@ func (g *Cache) site(k siteKey) *mapSite {
 	return s
 }
 
-// remembered returns m[k], or what make makes, which is kept unless m, a map
-// of g, is full: the first writer wins. What a script makes up anew in each
+// remembered returns m[k], or the result of build, which is kept unless m, a map
+// of g, is full: the first writer wins. Values that a script invents for each
 // batch would otherwise fill the memory.
-func remembered[K comparable, V used](g *Cache, m map[K]V, k K, make func() (V, error)) (V, error) {
+func remembered[K comparable, V used](g *Cache, m map[K]V, k K, build func() (V, error)) (V, error) {
 	g.mu.RLock()
 	v, ok := m[k]
 	g.mu.RUnlock()
@@ -235,7 +235,7 @@ func remembered[K comparable, V used](g *Cache, m map[K]V, k K, make func() (V, 
 		v.touch(g.sweeps.Load())
 		return v, nil
 	}
-	v, err := make()
+	v, err := build()
 	if err != nil {
 		return v, err
 	}

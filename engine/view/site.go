@@ -24,8 +24,8 @@ type mapSite struct {
 	values map[string]string
 }
 
-func newSite(op uint64, max int) *mapSite {
-	return &mapSite{op: op, max: max, values: map[string]string{}}
+func newSite(op uint64, limit int) *mapSite {
+	return &mapSite{op: op, max: limit, values: map[string]string{}}
 }
 
 func (s *mapSite) value(v string) (to string, ok bool) {

@@ -65,15 +65,15 @@ func compareFiles(wanted []string, known map[string]state, force map[string]bool
 			l.matching(dir, pattern)
 			continue
 		}
-		real, fi, err := l.resolve(path)
+		resolved, fi, err := l.resolve(path)
 		switch {
 		case l.hangs(path, err):
 		case fi == nil:
 			l.files[path] = state{}
 		case fi.IsDir():
-			l.tree(path, real, fi, nil)
+			l.tree(path, resolved, fi, nil)
 		default:
-			l.file(path, real, fi)
+			l.file(path, resolved, fi)
 		}
 	}
 	for path, s := range known {
@@ -118,7 +118,7 @@ func (l *looker) want(dir, name string) {
 // can make path mean something else: those that hold a link, and the one that
 // holds the last element or the first that is missing. fi is nil when there is
 // nothing. The error is that the file system does not answer.
-func (l *looker) resolve(path string) (real string, fi os.FileInfo, err error) {
+func (l *looker) resolve(path string) (resolved string, fi os.FileInfo, err error) {
 	type result struct {
 		real string
 		fi   os.FileInfo
@@ -134,7 +134,7 @@ func (l *looker) resolve(path string) (real string, fi os.FileInfo, err error) {
 	return r.real, r.fi, err
 }
 
-func resolve(path string, want func(dir, name string)) (real string, fi os.FileInfo) {
+func resolve(path string, want func(dir, name string)) (resolved string, fi os.FileInfo) {
 	vol := filepath.VolumeName(path)
 	root := vol + string(filepath.Separator)
 	cur, rest := root, elements(path[len(vol):])
@@ -186,15 +186,15 @@ func elements(path string) []string {
 
 // tree looks at all files below a directory. above are the directories around
 // it: a link to one of them is not followed.
-func (l *looker) tree(path, real string, dir os.FileInfo, above []os.FileInfo) {
+func (l *looker) tree(path, resolved string, dir os.FileInfo, above []os.FileInfo) {
 	if slices.ContainsFunc(above, func(a os.FileInfo) bool { return os.SameFile(a, dir) }) || len(above) > 64 {
 		return
 	}
 	above = append(above[:len(above):len(above)], dir)
-	in := l.dirs[real]
+	in := l.dirs[resolved]
 	in.all = true
-	l.dirs[real] = in
-	entries, err := list(real)
+	l.dirs[resolved] = in
+	entries, err := list(resolved)
 	if l.hangs(path, err) {
 		return
 	}
@@ -212,7 +212,7 @@ func (l *looker) tree(path, real string, dir os.FileInfo, above []os.FileInfo) {
 			l.truncated = path
 			return
 		}
-		p, r := filepath.Join(path, e.Name()), filepath.Join(real, e.Name())
+		p, r := filepath.Join(path, e.Name()), filepath.Join(resolved, e.Name())
 		fi := e.FileInfo
 		if fi.Mode()&fs.ModeSymlink != 0 {
 			r, fi, err = l.resolve(r)
@@ -242,14 +242,14 @@ func matches(pattern, name string) bool {
 // matching looks at the files of a directory, not of those below it, whose
 // names match.
 func (l *looker) matching(dir, pattern string) {
-	real, fi, err := l.resolve(dir)
+	resolved, fi, err := l.resolve(dir)
 	if l.hangs(dir, err) || fi == nil || !fi.IsDir() {
 		return
 	}
-	in := l.dirs[real]
+	in := l.dirs[resolved]
 	in.globs = append(in.globs, pattern)
-	l.dirs[real] = in
-	entries, err := list(real)
+	l.dirs[resolved] = in
+	entries, err := list(resolved)
 	if l.hangs(dir, err) {
 		return
 	}
@@ -262,7 +262,7 @@ func (l *looker) matching(dir, pattern string) {
 			continue
 		}
 		p := filepath.Join(dir, e.Name())
-		if r, fi, err := l.resolve(filepath.Join(real, e.Name())); !l.hangs(p, err) && fi != nil && fi.Mode().IsRegular() {
+		if r, fi, err := l.resolve(filepath.Join(resolved, e.Name())); !l.hangs(p, err) && fi != nil && fi.Mode().IsRegular() {
 			l.file(p, r, fi)
 		}
 	}
@@ -272,19 +272,19 @@ func (l *looker) matching(dir, pattern string) {
 // was written since: file systems count in steps of up to two seconds.
 const racy = 3 * time.Second
 
-func (l *looker) file(path, real string, fi os.FileInfo) {
+func (l *looker) file(path, resolved string, fi os.FileInfo) {
 	if !fi.Mode().IsRegular() { // opening a pipe would wait, a device never ends
 		l.files[path] = state{kind: unreadable, err: fi.Mode().Type().String()}
 		return
 	}
 	old, ok := l.known[path]
-	if ok && old.kind == regular && !old.unstable && !l.force[real] && old.fi != nil &&
+	if ok && old.kind == regular && !old.unstable && !l.force[resolved] && old.fi != nil &&
 		os.SameFile(old.fi, fi) && old.fi.Size() == fi.Size() && old.fi.ModTime().Equal(fi.ModTime()) &&
 		old.hashed.Sub(fi.ModTime()) > racy {
 		l.files[path] = old
 		return
 	}
-	s, err := read(real, l.now)
+	s, err := read(resolved, l.now)
 	if !l.hangs(path, err) {
 		l.files[path] = s
 	}

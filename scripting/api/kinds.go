@@ -8,7 +8,7 @@ import (
 
 // kinds are the functions of weir that make definitions.
 func (t *Table) kinds() []scripting.Function {
-	make := func(kind scripting.ComponentKind, doc string, uses ...scripting.Use) scripting.Function {
+	function := func(kind scripting.ComponentKind, doc string, uses ...scripting.Use) scripting.Function {
 		return scripting.Function{
 			Name: string(kind), Doc: doc,
 			Params: []scripting.Param{{Name: "definition", Kind: scripting.KindMap, Fields: t.Keys[kind], Doc: "What the component is."}},
@@ -17,13 +17,13 @@ func (t *Table) kinds() []scripting.Function {
 		}
 	}
 	return []scripting.Function{
-		make(scripting.Transform, "Makes the definition of a component that is sent data and sends on what it leaves of it. A script ends with it: return weir.transform { … }.",
+		function(scripting.Transform, "Makes the definition of a component that is sent data and sends on what it leaves of it. A script ends with it: return weir.transform { … }.",
 			scripting.Use{
 				Lua:   "local weir = require \"weir\"\n\nreturn weir.transform {\n  args = { region = weir.arg.string { default = \"eu\" } },\n  series = function(s, ctx) s.labels.region = ctx.args.region end,\n}",
 				JS:    "import { defineTransform, arg } from \"weir\";\n\nexport default defineTransform({\n  args: { region: arg.string({ default: \"eu\" }) },\n  series(s, ctx) { s.labels.region = ctx.args.region; },\n});",
 				Input: "up 1\n", Output: "up{region=\"eu\"} 1\n",
 			}),
-		make(scripting.Source, "Makes the definition of a component that nothing is sent to: it makes data of what it asks for or is told, or exports, such as the targets that it finds. A script ends with it: return weir.source { … }.",
+		function(scripting.Source, "Makes the definition of a component that nothing is sent to: it makes data of what it asks for or is told, or exports, such as the targets that it finds. A script ends with it: return weir.source { … }.",
 			scripting.Use{
 				Lua: "local weir = require \"weir\"\n\nreturn weir.source {\n" +
 					"  every = { [\"10s\"] = function(ctx) ctx.emit { name = \"alive_timestamp_seconds\", value = ctx.now() / 1000 } end },\n}",
@@ -32,7 +32,7 @@ func (t *Table) kinds() []scripting.Function {
 				TestJS: "const start = t.now();\nexpect(t.advance(\"10s\").value(\"alive_timestamp_seconds\")).toBe(start / 1000 + 10);",
 				Test:   `assert.equals(t:now() / 1000 + 10, t:advance("10s"):value("alive_timestamp_seconds"))`,
 			}),
-		make(scripting.Sink, "Makes the definition of a component that is sent data and delivers it to something that is not weir. Batches, the journal, retries and the end are weir's affair. A script ends with it: return weir.sink { … }.",
+		function(scripting.Sink, "Makes the definition of a component that is sent data and delivers it to something that is not weir. Batches, the journal, retries and the end are weir's affair. A script ends with it: return weir.sink { … }.",
 			scripting.Use{
 				Lua: "local weir = require \"weir\"\n\nreturn weir.sink {\n  needs = { http = { \"https://hook.example/*\" } },\n" +
 					"  send = function(batch, ctx) assert(ctx.http.post(\"https://hook.example/v1\", batch:text())) end,\n}",

@@ -213,8 +213,8 @@ func (w *Access) stored(path string) bool {
 // resolve follows the links in a path. If it does not exist, those of its folder
 // are followed.
 func resolve(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
 	}
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		return filepath.Join(dir, filepath.Base(path))

@@ -60,9 +60,9 @@ func (t *test) openExpect() *goja.Object {
 	for i := range t.api.Expect {
 		name := scripting.CamelCase(t.api.Expect[i].Name)
 		names = append(names, name)
-		if make, ok := alikes[name]; ok {
-			v.method(expect, name, func(call goja.FunctionCall) goja.Value { return t.newAsymmetric(name, make, false, call.Arguments) })
-			v.method(not, name, func(call goja.FunctionCall) goja.Value { return t.newAsymmetric(name, make, true, call.Arguments) })
+		if alike, ok := alikes[name]; ok {
+			v.method(expect, name, func(call goja.FunctionCall) goja.Value { return t.newAsymmetric(name, alike, false, call.Arguments) })
+			v.method(not, name, func(call goja.FunctionCall) goja.Value { return t.newAsymmetric(name, alike, true, call.Arguments) })
 			continue
 		}
 		do := counted[name]
@@ -285,10 +285,10 @@ func (l *like) String() string {
 }
 
 // newAsymmetric makes an object that stands for values.
-func (t *test) newAsymmetric(name string, make func(t *test, a []goja.Value) func(goja.Value) bool, negated bool, args []goja.Value) goja.Value {
+func (t *test) newAsymmetric(name string, build func(t *test, a []goja.Value) func(goja.Value) bool, negated bool, args []goja.Value) goja.Value {
 	args = slices.Clone(args) // goja's own are only there during the call
 	o := t.v.rt.NewObject()
-	l := &like{name: name, negated: negated, is: make(t, args)}
+	l := &like{name: name, negated: negated, is: build(t, args)}
 	parts := []string{}
 	for _, a := range args {
 		if fn := objectOf(a); fn != nil && name == "any" {

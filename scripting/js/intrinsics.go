@@ -44,13 +44,13 @@ func frozenTemplate(t *template, path string) *template {
 			continue
 		}
 		f.names = append(f.names, name)
-		make := t.props[name]
-		f.props[name] = func(rt *goja.Runtime) goja.Value { return sandboxOf(rt).freezeValue(make(rt), at) }
+		create := t.props[name]
+		f.props[name] = func(rt *goja.Runtime) goja.Value { return sandboxOf(rt).freezeValue(create(rt), at) }
 	}
 	f.symbols = maps.Clone(t.symbols)
-	for sym, make := range t.symbols {
+	for sym, create := range t.symbols {
 		at := join(path, symbolName(sym))
-		f.symbols[sym] = func(rt *goja.Runtime) goja.Value { return sandboxOf(rt).freezeValue(make(rt), at) }
+		f.symbols[sym] = func(rt *goja.Runtime) goja.Value { return sandboxOf(rt).freezeValue(create(rt), at) }
 	}
 	if t.proto != nil {
 		f.proto = func(rt *goja.Runtime) *goja.Object {

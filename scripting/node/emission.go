@@ -61,7 +61,7 @@ func (k *call) openEmitted(h *scripting.Hook, source uint64) {
 
 // emitted takes what a hook that gets no batch emitted. What does not count, or
 // what there is no receiver for, is counted as dropped.
-func (k *call) emitted(counts bool) (out result, any bool) {
+func (k *call) emitted(counts bool) (out result, found bool) {
 	defer k.closeWindows()
 	made := k.applyWindows()
 	samples, lines := made.samples.Emitted, made.lines.Emitted

@@ -447,8 +447,8 @@ script {
 // the catalog it was made of does not.
 func TestWithOutside(t *testing.T) {
 	n := newOutside(t, host.Outside{})
-	real := n.cat
-	n.cat = registry.WithOutside(real, host.Outside{
+	catalog := n.cat
+	n.cat = registry.WithOutside(catalog, host.Outside{
 		GrantAll:  true,
 		LookupEnv: func(name string) (string, bool) { return "mocked " + name, true },
 		ReadFile:  func(path string, limit int64) ([]byte, error) { return []byte("mocked " + path), nil },
@@ -462,7 +462,7 @@ func TestWithOutside(t *testing.T) {
 	needs := `http = true, env = { "REGION" }, read = true, exec = { "df" }`
 	same(t, n.ask(says(needs, "", `return ctx.env.REGION, ctx.read("/no/such"), ctx.http.get("https://geo.internal:8443/x").body, ctx.exec("df").stdout`), ""),
 		"mocked REGION | mocked /no/such | mocked https://geo.internal:8443/x | mocked "+filepath.FromSlash("/usr/bin/df"))
-	r, _ := real.Lookup("a.b")
+	r, _ := catalog.Lookup("a.b")
 	args := r.NewArgs()
 	if err := registrytest.Decode(args, "", n.sink); err != nil {
 		t.Fatal(err)

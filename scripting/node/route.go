@@ -37,15 +37,15 @@ func (c *Component) openRouter(ways [][]*flow.Receiver) {
 // leads reports whether records of a signal that leave by a way are sent to a
 // receiver. Nobody expects receivers of forward_to.
 func (r *router) leads(way int, signal batch.Signals) bool {
-	any := false
+	found := false
 	for _, x := range r.exits {
 		if x.Ways>>way&1 == 1 {
-			if any = true; r.sendsTo(x, signal) {
+			if found = true; r.sendsTo(x, signal) {
 				return true
 			}
 		}
 	}
-	return way == 0 && !any
+	return way == 0 && !found
 }
 
 // sendsTo reports whether records of a signal are sent by an exit.

@@ -165,10 +165,10 @@ func TestRoutesOfRequests(t *testing.T) {
 	f("POST", "/any", "404 404 page not found")
 }
 
-func packed(t *testing.T, make func(io.Writer) io.WriteCloser, text []byte) string {
+func packed(t *testing.T, compress func(io.Writer) io.WriteCloser, text []byte) string {
 	t.Helper()
 	var b bytes.Buffer
-	w := make(&b)
+	w := compress(&b)
 	if _, err := w.Write(text); err != nil {
 		t.Fatal(err)
 	}

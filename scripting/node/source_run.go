@@ -112,8 +112,8 @@ func (s *source) runOnce(life, run context.Context, well time.Time) error {
 
 // takeEmitted makes an emission of what was emitted since the last time.
 func (r *runner) takeEmitted() {
-	out, any := r.k.emitted(true)
-	if any {
+	out, found := r.k.emitted(true)
+	if found {
 		r.kept = append(r.kept, &emission{c: r.c, instance: r.c.instance.number, out: out, t: r.k.Now.UnixMilli()})
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/scripting"
 )
 
-// script checks a script and runs the examples in its header. any reports
+// script checks a script and runs the examples in its header. found reports
 // whether it has examples, chosen or not.
-func (s *suite) script(ctx context.Context, t target) (f File, any bool) {
+func (s *suite) script(ctx context.Context, t target) (f File, found bool) {
 	if t.script.Name == "" {
 		return File{}, false
 	}

@@ -282,8 +282,8 @@ func (s *suite) spent() bool { return s.left != nil && *s.left < 0 }
 // wanted reports whether a test is chosen.
 func (s *suite) wanted(name string) bool { return s.match == nil || s.match.MatchString(name) }
 
-// testFile runs a test file. any reports whether it has tests, chosen or not.
-func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
+// testFile runs a test file. found reports whether it has tests, chosen or not.
+func (s *suite) testFile(ctx context.Context, t target) (f File, found bool) {
 	if t.test.Name == "" {
 		return File{}, false
 	}
@@ -308,7 +308,7 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 	defer func() { f.Sources = sortedSources(ses.used) }()
 	f.benches = len(ses.benches) > 0
 	defer func() { f.opened = ses.known }()
-	any = len(ses.all)+len(ses.benches) > 0
+	found = len(ses.all)+len(ses.benches) > 0
 	ses.plan(0, s.wanted)
 	for i := range ses.all {
 		c := ses.all[i]
@@ -316,7 +316,7 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 			continue
 		}
 		if ctx.Err() != nil || s.spent() {
-			return f, any
+			return f, found
 		}
 		f.Tests = append(f.Tests, s.test(ses, c))
 		if !ses.vm.Broken() {
@@ -334,12 +334,12 @@ func (s *suite) testFile(ctx context.Context, t target) (f File, any bool) {
 				err = errors.Join(errors.New("cannot go on after a test was stopped: the file declared other tests this time"), next.close())
 			}
 			f.Problem = problemOf(err, t.test.Name)
-			return f, any
+			return f, found
 		}
 		ses = next
 		ses.plan(i+1, s.wanted)
 	}
-	return s.faults(ctx, t, lang, f, ses.mocks.used), any
+	return s.faults(ctx, t, lang, f, ses.mocks.used), found
 }
 
 // faults runs a file's tests again with faults, when all of them passed.

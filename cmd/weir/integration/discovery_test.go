@@ -149,10 +149,10 @@ func (f *found) resolving() {
 	}
 	dir := f.t.TempDir()
 	write(f.t, filepath.Join(dir, "resolv.conf"), "nameserver "+f.resolver+"\n")
-	for name, real := range map[string]string{"weir": env(f.t, "WEIR"), "prometheus": filepath.Join(env(f.t, "SERVERS"), "prometheus")} {
+	for name, program := range map[string]string{"weir": env(f.t, "WEIR"), "prometheus": filepath.Join(env(f.t, "SERVERS"), "prometheus")} {
 		path := filepath.Join(dir, name)
 		write(f.t, path, fmt.Sprintf("#!/bin/sh\nexec unshare -m sh -c 'mount --bind %s /etc/resolv.conf && exec %s \"$@\"' %s \"$@\"\n",
-			filepath.Join(dir, "resolv.conf"), real, name))
+			filepath.Join(dir, "resolv.conf"), program, name))
 		if err := os.Chmod(path, 0o700); err != nil {
 			f.t.Fatal(err)
 		}

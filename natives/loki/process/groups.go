@@ -172,14 +172,14 @@ func (gs *groups) isDone() bool {
 	return gs.retired && len(gs.by) == 0
 }
 
-// groupOf returns the group of a row, nil when there is none and make is false.
-func (gs *groups) groupOf(p *pass, row int, make bool) *group {
+// groupOf returns the group of a row, nil if there is none and create is false.
+func (gs *groups) groupOf(p *pass, row int, create bool) *group {
 	s := p.stream[row]
 	key := groupKey{p.in.Source, s.Hash()}
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	g := gs.by[key]
-	if g == nil && make {
+	if g == nil && create {
 		g = &group{groupKey: key, way: p.in.Way, stream: s, wait: never}
 		gs.by[key] = g
 	}

@@ -42,10 +42,10 @@ func newScanner(words map[string][]int) *scanner {
 		case len(text) == 1:
 			s.tiny = append(s.tiny, w)
 		case len(text) == 2:
-			s.each(func(any uint32) { s.put(w, bytesAt(text, 0)|any<<16); s.put(w, any|bytesAt(text, 0)<<8) })
+			s.each(func(b uint32) { s.put(w, bytesAt(text, 0)|b<<16); s.put(w, b|bytesAt(text, 0)<<8) })
 		case len(text) == 3:
 			s.put(w, bytesAt(text, 0))
-			s.each(func(any uint32) { s.put(w, any|bytesAt(text, 0)<<8) })
+			s.each(func(b uint32) { s.put(w, b|bytesAt(text, 0)<<8) })
 		default:
 			s.put(w, bytesAt(text, 0))
 			s.put(w, bytesAt(text, 1))

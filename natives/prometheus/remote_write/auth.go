@@ -17,14 +17,14 @@ import (
 
 // authenticated returns next behind the endpoint's cloud authentication.
 func (e *Endpoint) authenticated(next http.RoundTripper) http.RoundTripper {
-	var make func(ctx context.Context) (http.RoundTripper, error)
+	var newTransport func(ctx context.Context) (http.RoundTripper, error)
 	switch {
 	case e.SigV4 != nil:
-		make = func(ctx context.Context) (http.RoundTripper, error) {
+		newTransport = func(ctx context.Context) (http.RoundTripper, error) {
 			return sigv4.NewSigV4RoundTripper(e.SigV4.config(), next, sigv4.WithContext(ctx))
 		}
 	case e.AzureAD != nil:
-		make = func(context.Context) (http.RoundTripper, error) {
+		newTransport = func(context.Context) (http.RoundTripper, error) {
 			c := e.AzureAD.config()
 			if err := c.Validate(); err != nil { // it also fills in defaults
 				return nil, err
@@ -32,13 +32,13 @@ func (e *Endpoint) authenticated(next http.RoundTripper) http.RoundTripper {
 			return azuread.NewAzureADRoundTripper(c, next)
 		}
 	case e.GoogleIAM != nil:
-		make = func(context.Context) (http.RoundTripper, error) {
+		newTransport = func(context.Context) (http.RoundTripper, error) {
 			return googleiam.NewRoundTripper(e.GoogleIAM.config(), next)
 		}
 	default:
 		return next
 	}
-	return &lateTransport{method: strings.Join(e.auths(), ""), next: next, make: make}
+	return &lateTransport{method: strings.Join(e.auths(), ""), next: next, make: newTransport}
 }
 
 // lateTransport makes its transport at the first request: to make one may ask

@@ -132,11 +132,11 @@ func TestRandomBlocks(t *testing.T) {
 		if d := cmp.Diff(withoutV2(rows), text(got)); d != "" {
 			t.Fatalf("by 1.0 (-sent +read):\n%s", d)
 		}
-		new, _, _, err := recode(old, v1, v2, noneOld)
+		recoded, _, _, err := recode(old, v1, v2, noneOld)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err = read(new, v2)
+		got, err = read(recoded, v2)
 		if err != nil {
 			t.Fatal(err)
 		}

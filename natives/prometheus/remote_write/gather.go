@@ -113,7 +113,7 @@ func (g *gatherer) addRows(gr *group, b *batch.Metrics) (skipped map[string]int)
 		skipped[reason]++
 	}
 	s, cols := gr.s, newSparse(b)
-	any := len(cols.histograms)+len(cols.exemplars)+len(cols.starts) > 0
+	more := len(cols.histograms)+len(cols.exemplars)+len(cols.starts) > 0
 	for i, series := range b.Series {
 		out := s.labels.sent(series)
 		if out.dropped() {
@@ -121,7 +121,7 @@ func (g *gatherer) addRows(gr *group, b *batch.Metrics) (skipped map[string]int)
 			continue
 		}
 		r := row{series: series, wire: out.wire, t: b.T[i], v: b.V[i]}
-		if any {
+		if more {
 			cols.fill(&r, i)
 			if r.h != nil && !s.args.SendNativeHistograms {
 				skip("native_histogram")

@@ -31,8 +31,8 @@ func TestZeroSamples(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			args += "\nstart_timestamp_zero_ingestion = true\nscrape_native_histograms = true"
 			live := make([]answer, len(answers))
-			for i, make := range answers {
-				live[i].live = make
+			for i, answer := range answers {
+				live[i].live = answer
 			}
 			inBubble := func(by func(*testing.T, *world, *Arguments)) {
 				synctest.Test(t, func(t *testing.T) {

@@ -242,11 +242,11 @@ func (f *follower) openLogFile(path string) (*logFile, error) {
 		return nil, err
 	}
 	f.c.warned.starved.Store(false)
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		real = path // it was removed meanwhile
+		resolved = path // it was removed meanwhile
 	}
-	return newLogFile(file, fi, real, f.set.coding, f.set.format), nil
+	return newLogFile(file, fi, resolved, f.set.coding, f.set.format), nil
 }
 
 // replaces reports whether lf replaced old with all that was read of it: some
@@ -378,11 +378,11 @@ func (f *follower) abandonRanges(p *position, again []span) (n int64) {
 	return n
 }
 
-func (f *follower) reportLost(n int64, real string, offset int64, why string) {
+func (f *follower) reportLost(n int64, resolved string, offset int64, why string) {
 	if n > 0 {
 		f.c.metrics.lost.Add(float64(n))
 		f.c.opts.Logger.Warn("lines are lost: a file was not read to its end",
-			"path", f.target.path, "file", real, "offset", offset, "lost_bytes", n, "reason", why)
+			"path", f.target.path, "file", resolved, "offset", offset, "lost_bytes", n, "reason", why)
 	}
 }
 

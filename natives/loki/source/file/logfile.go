@@ -105,9 +105,9 @@ func (d *decompression) restart() {
 }
 
 // newLogFile returns a log file that reads f, which fi describes.
-func newLogFile(f *os.File, fi fs.FileInfo, real string, c *coding, format Format) *logFile {
+func newLogFile(f *os.File, fi fs.FileInfo, resolved string, c *coding, format Format) *logFile {
 	id, _ := identify(f, fi)
-	lf := &logFile{f: f, id: id, real: real, text: textFormat{declared: c}, cursor: cursor{fresh: true}, seen: observation{raw: fi.Size(), written: fi.ModTime(), size: fi.Size()}}
+	lf := &logFile{f: f, id: id, real: resolved, text: textFormat{declared: c}, cursor: cursor{fresh: true}, seen: observation{raw: fi.Size(), written: fi.ModTime(), size: fi.Size()}}
 	if format != "" {
 		lf.packed.in = &inflater{f: f, format: format}
 		lf.seen.size = unknownSize

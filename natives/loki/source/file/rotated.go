@@ -136,9 +136,9 @@ func (f *follower) refreshRotated(lf *logFile, now time.Time) error {
 	lf.rotation.names = names
 	if names > 0 && now.Sub(lf.rotation.located) >= locateEvery {
 		lf.rotation.located = now
-		if real := currentPath(lf.f, lf.id); real != "" && real != lf.real {
-			lf.real = real
-			f.c.positions.change(lf.pos, func(p *position) { p.real = real })
+		if resolved := currentPath(lf.f, lf.id); resolved != "" && resolved != lf.real {
+			lf.real = resolved
+			f.c.positions.change(lf.pos, func(p *position) { p.real = resolved })
 		}
 	}
 	return nil

@@ -27,8 +27,8 @@ type Frame struct {
 type Framer struct{ f framer }
 
 // NewFramer returns one.
-func NewFramer(max int, raw, datagram, null bool) *Framer {
-	f := &Framer{framer{max: max, raw: raw, datagram: datagram, delim: '\n'}}
+func NewFramer(limit int, raw, datagram, null bool) *Framer {
+	f := &Framer{framer{max: limit, raw: raw, datagram: datagram, delim: '\n'}}
 	if null {
 		f.f.delim = 0
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 // chunks feeds text in pieces of n bytes, as a connection does.
-func chunks(f *syslog.Framer, text string, n, max int) (out []syslog.Frame, err error) {
+func chunks(f *syslog.Framer, text string, n, limit int) (out []syslog.Frame, err error) {
 	var buf []byte
 	for len(text) > 0 {
-		k := min(n, len(text), max+syslog.Room+1-len(buf))
+		k := min(n, len(text), limit+syslog.Room+1-len(buf))
 		buf, text = append(buf, text[:k]...), text[k:]
 		ms, took, err := f.All(buf, len(text) == 0)
 		out = append(out, ms...)
@@ -63,17 +63,17 @@ func FuzzFramer(f *testing.F) {
 	f.Add("<1>a\n4 <1>b", uint8(3), false, false)
 	f.Add("33 <1>xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\x00", uint8(1), true, true)
 	f.Fuzz(func(t *testing.T, text string, n uint8, raw, null bool) {
-		const max = 24
+		const limit = 24
 		size := int(n)%40 + 1
-		whole, _, err := syslog.NewFramer(max, raw, false, null).All([]byte(text), true)
+		whole, _, err := syslog.NewFramer(limit, raw, false, null).All([]byte(text), true)
 		if err != nil {
 			whole = nil
 		}
-		got, err2 := chunks(syslog.NewFramer(max, raw, false, null), text, size, max)
+		got, err2 := chunks(syslog.NewFramer(limit, raw, false, null), text, size, limit)
 		total := 0
 		for _, m := range got {
-			if len(m.Msg) > max || m.Msg == "" {
-				t.Fatalf("a message has %d bytes, want 1 to %d", len(m.Msg), max)
+			if len(m.Msg) > limit || m.Msg == "" {
+				t.Fatalf("a message has %d bytes, want 1 to %d", len(m.Msg), limit)
 			}
 			total += len(m.Msg)
 		}
@@ -85,7 +85,7 @@ func FuzzFramer(f *testing.F) {
 				t.Fatalf("in pieces of %d it is something else (-whole +pieces):\n%s", size, d)
 			}
 		}
-		if _, _, err := syslog.NewFramer(max, raw, true, null).All([]byte(text), true); (err != nil) != (err2 != nil) && !null && !strings.Contains(text, "\n") {
+		if _, _, err := syslog.NewFramer(limit, raw, true, null).All([]byte(text), true); (err != nil) != (err2 != nil) && !null && !strings.Contains(text, "\n") {
 			t.Fatalf("as a datagram it is an error %v, as a connection %v", err, err2)
 		}
 	})
