@@ -139,8 +139,8 @@ func TestLateCall(t *testing.T) {
 				l.onBuild = func(_ string, a *arguments, _ component.Options) error { wait(a.Value); return nil }
 				l.onUpdate = func(_ string, a *arguments) error { wait(a.Value); return nil }
 				l.start("test.value \"v\" {\n  value = \"1\"\n}\ntest.usource \"w\" {\n  value = test.value.v.value\n}\n")
-				l.take()
-				l.said()
+				l.takeEvents()
+				l.takeLines()
 				l.write("test.value \"v\" {\n  value = \"hang\"\n}\ntest.usource \"w\" {\n  value = test.value.v.value\n}\n")
 				go l.e.Reload(context.Background())
 				time.Sleep(time.Second)
@@ -185,7 +185,7 @@ func TestLateCall(t *testing.T) {
 			l.t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		l.take()
+		l.takeEvents()
 		close(hang)
 		time.Sleep(time.Minute)
 		l.wantEvents("")
@@ -221,7 +221,7 @@ func TestCrashDuringLateUpdate(t *testing.T) {
 			}
 		}
 		l.start("test.usource \"a\" { }")
-		l.take()
+		l.takeEvents()
 		l.write("test.usource \"a\" {\n  value = \"2\"\n}")
 		go l.e.Reload(context.Background())
 		time.Sleep(time.Second)
@@ -338,7 +338,7 @@ func TestPendingRegistration(t *testing.T) {
 				save("1", nil)
 				l.options.Catalogs = []component.Catalog{c}
 				l.start(fmt.Sprintf(one, "1"))
-				l.said()
+				l.takeLines()
 				answered := make(chan struct{})
 				save("2", fmt.Errorf("x.lua: %w", &component.PendingError{Err: errors.New("it takes long"), What: "the compilation of x.lua", Done: answered}))
 				saved := make(chan error, 1)

@@ -40,7 +40,7 @@ test.source "odd" { value = "odd" }
 test.value "v" { value = "x" }
 test.source "open" { value = test.value.v.value }
 `)
-	_, ds := l.make().Check(l.config)
+	_, ds := l.newEngine().Check(l.config)
 	var got []string
 	for _, d := range ds {
 		got = append(got, strings.ReplaceAll(d.Error(), l.dir+"/", ""))
@@ -66,7 +66,7 @@ func TestRegistrationChecksWhileRunning(t *testing.T) {
 	bubble(t, func(l *lab) {
 		l.catalog.add(checked("1", "a"))
 		l.start(`test.source "x" { value = "a" }` + "\n" + `test.value "v" { value = "1" }`)
-		l.take()
+		l.takeEvents()
 		l.catalog.add(checked("2", "b"))
 		if err := l.changed(); err != nil {
 			t.Errorf("a saved script refuses the change: %v", err)

@@ -186,7 +186,7 @@ func TestVersionsDoNotReturn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := strings.Count(l.take(), "run test.pass.a"); got != 12 {
+		if got := strings.Count(l.takeEvents(), "run test.pass.a"); got != 12 {
 			t.Errorf("%d versions ran, want 12", got)
 		}
 		l.wantHealth("test.pass.a", component.Unhealthy, "11 earlier versions of it have not returned")

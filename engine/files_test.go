@@ -92,7 +92,7 @@ test.uvalue "a" {
 test.uvalue "b" {
   value = "/etc/b"
 }`)
-		l.take()
+		l.takeEvents()
 		if err := l.e.FilesChanged(context.Background(), []string{"/etc/b"}); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ test.uvalue "b" {
 		if err := l.e.FilesChanged(context.Background(), []string{"/etc"}); err != nil {
 			t.Fatal(err)
 		}
-		l.take()
+		l.takeEvents()
 		l.wantHealth("test.uvalue.b", component.Healthy, "")
 	})
 }
@@ -119,7 +119,7 @@ func TestSourcedPattern(t *testing.T) {
 test.uvalue "a" {
   value = "/etc/targets/*.json"
 }`)
-		l.take()
+		l.takeEvents()
 		changed := func(path, want string) {
 			t.Helper()
 			if err := l.e.FilesChanged(context.Background(), []string{path}); err != nil {
@@ -204,7 +204,7 @@ func TestConfigChanged(t *testing.T) {
 			synctest.Wait()
 			return err
 		}
-		l.said()
+		l.takeLines()
 		if err := save(chain); err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestConfigChanged(t *testing.T) {
 		if err := save("test.sink \"c\" {"); err == nil {
 			t.Fatal("a syntax error was accepted")
 		}
-		if got := l.said(); !strings.HasPrefix(got, "cannot reload c.alloy: c.alloy:1:") || !strings.HasSuffix(got, "; nothing was changed\n  1 | test.sink \"c\" {") {
+		if got := l.takeLines(); !strings.HasPrefix(got, "cannot reload c.alloy: c.alloy:1:") || !strings.HasSuffix(got, "; nothing was changed\n  1 | test.sink \"c\" {") {
 			t.Errorf("announced %s", got)
 		}
 		if o := l.e.Overview(); o.Reload.Outcome != "refused" || !strings.Contains(o.Reload.Message, "c.alloy:1:") {
@@ -245,7 +245,7 @@ func TestScriptsWhileRefused(t *testing.T) {
 		if got := value(t, l.registry, "weir_engine_config_current", ""); got != 0 {
 			t.Errorf("the config is current: %v", got)
 		}
-		l.said()
+		l.takeLines()
 		l.saved("version test.pass 2")
 		if err := l.changed(); err != nil {
 			t.Fatal(err)
@@ -297,7 +297,7 @@ func TestCollision(t *testing.T) {
 		scripts := &catalog{l: l, regs: map[string]component.Registration{}}
 		l.options.Catalogs = []component.Catalog{scripts}
 		l.start(chain)
-		l.take()
+		l.takeEvents()
 		script := filepath.Join(l.dir, "pass.lua")
 		if err := os.WriteFile(script, nil, 0o644); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ func TestFirstExport(t *testing.T) {
 			const head = "test.later \"v\" { }\ntest.usource \"other\" { }\n"
 			const through = "declare \"d\" {\n  argument \"v\" { }\n  test.usource \"in\" {\n    value = argument.v.value\n  }\n}\nd \"x\" {\n  v = test.later.v.value\n}\n"
 			l.start(head + "test.usource \"a\" {\n  value = test.later.v.value\n}\n" + through)
-			l.take()
+			l.takeEvents()
 			l.wantHealth("test.later.v", component.Healthy, "running")
 			l.wantHealth("test.usource.a", component.Unknown, "waits for test.later.v")
 			l.wantHealth("d.x/test.usource.in", component.Unknown, "waits for test.later.v")
@@ -54,7 +54,7 @@ func TestFirstExport(t *testing.T) {
 					t.Errorf("%s got %q, want %q", id, a.Value, value)
 				}
 			}
-			l.take()
+			l.takeEvents()
 			if err := l.reload(both); err != nil {
 				t.Fatal(err)
 			}

@@ -93,7 +93,7 @@ func replace(t *testing.T, path string, data []byte) {
 	}
 }
 
-func (l *lab) make() *engine.Engine {
+func (l *lab) newEngine() *engine.Engine {
 	l.t.Helper()
 	o := l.options
 	o.Catalogs = append([]component.Catalog{l.catalog}, o.Catalogs...)
@@ -142,7 +142,7 @@ func (l *lab) start(config string) {
 func (l *lab) run(config string) {
 	l.t.Helper()
 	l.write(config)
-	l.make()
+	l.newEngine()
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
 	go func() {
@@ -180,8 +180,8 @@ func (l *lab) event(format string, args ...any) {
 	l.events = append(l.events, fmt.Sprintf(format, args...))
 }
 
-// take returns the events since it was last called, one a line.
-func (l *lab) take() string {
+// takeEvents returns the events since it was last called, one a line.
+func (l *lab) takeEvents() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := strings.Join(l.events, "\n")
@@ -189,9 +189,9 @@ func (l *lab) take() string {
 	return out
 }
 
-// said returns what was announced since it was last called. Durations are
+// takeLines returns what was announced since it was last called. Durations are
 // written as "(… ms)".
-func (l *lab) said() string {
+func (l *lab) takeLines() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := durations.ReplaceAllString(strings.Join(l.lines, "\n"), "(… ms)")
@@ -231,14 +231,14 @@ func (l *lab) wantHealth(id string, state component.HealthState, message string)
 
 func (l *lab) wantEvents(want string) {
 	l.t.Helper()
-	if got := l.take(); got != want {
+	if got := l.takeEvents(); got != want {
 		l.t.Errorf("got events:\n%s\nwant:\n%s", got, want)
 	}
 }
 
 func (l *lab) wantSaid(want string) {
 	l.t.Helper()
-	if got := l.said(); got != want {
+	if got := l.takeLines(); got != want {
 		l.t.Errorf("announced:\n%s\nwant:\n%s", got, want)
 	}
 }

@@ -12,7 +12,7 @@ func TestLimits(t *testing.T) {
 		t.Helper()
 		bubble(t, func(l *lab) {
 			l.write(config)
-			_, ds := l.make().Check(l.config)
+			_, ds := l.newEngine().Check(l.config)
 			if got := diagnostics(ds); !strings.Contains(got, want) || strings.Count(got, "\n") > 3 {
 				t.Errorf("got %.500s\nwant %s", got, want)
 			}

@@ -247,7 +247,7 @@ func model(t *testing.T, l *lab, r *rand.Rand) {
 			continue
 		}
 		if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(row{})); d != "" {
-			t.Fatalf("step %d: not what a start makes (-want +got):\n%s\nafter\n%s\nsaid\n%s", step, d, strings.Join(log, "\n"), l.said())
+			t.Fatalf("step %d: not what a start makes (-want +got):\n%s\nafter\n%s\nsaid\n%s", step, d, strings.Join(log, "\n"), l.takeLines())
 		}
 	}
 	if err := l.end(); err != nil {
@@ -268,6 +268,6 @@ func pick(r *rand.Rand, n, good int) int {
 func (l *lab) twin() *lab {
 	m := newLab(l.t)
 	m.dir, m.config, m.world = l.dir, l.config, l.world
-	m.make()
+	m.newEngine()
 	return m
 }

@@ -82,7 +82,7 @@ func TestForeachMetrics(t *testing.T) {
 		if shown() {
 			t.Error("metrics are shown without enable_metrics")
 		}
-		l.take()
+		l.takeEvents()
 		if err := l.reload(strings.Replace(config, "ENABLE", "true", 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -168,11 +168,11 @@ func TestDataPath(t *testing.T) {
 func TestForeachFollowsRuns(t *testing.T) {
 	bubble(t, func(l *lab) {
 		l.start("test.value \"v\" { }\nforeach \"l\" {\n  collection = string.split(test.value.v.value, \",\")\n  var = \"each\"\n  template {\n    test.upass \"p\" {\n      value = each\n    }\n  }\n}\n")
-		l.take()
+		l.takeEvents()
 		export := l.fake("test.value.v").o.Export
 		export(valueExports{Value: "a,b"})
 		synctest.Wait()
-		if got := ordered(l.take()); !strings.HasPrefix(got, "build foreach.l/foreach_a_1/test.upass.p\nbuild foreach.l/foreach_b_1/test.upass.p\n") {
+		if got := ordered(l.takeEvents()); !strings.HasPrefix(got, "build foreach.l/foreach_a_1/test.upass.p\nbuild foreach.l/foreach_b_1/test.upass.p\n") {
 			t.Errorf("got events\n%s", got)
 		}
 		export(valueExports{Value: "b,a"})
@@ -216,8 +216,8 @@ func TestModulesLeakNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			l.take()
-			l.said()
+			l.takeEvents()
+			l.takeLines()
 		}
 		measure := func() (goroutines int, heap uint64) {
 			for range 210 {

@@ -37,11 +37,11 @@ func TestOverlaps(t *testing.T) {
 				return nil
 			}
 			l.start(`test.value "a" { value = "1" }`)
-			l.take()
+			l.takeEvents()
 			if err := l.reload(`test.value "a" { value = "2" }`); err != nil {
 				t.Error(err)
 			}
-			if got := l.take(); got != want {
+			if got := l.takeEvents(); got != want {
 				t.Errorf("overlaps %v: got events:\n%s\nwant:\n%s", overlaps, got, want)
 			}
 		})

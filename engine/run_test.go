@@ -92,7 +92,7 @@ func TestStopOrder(t *testing.T) {
 		if err := l.reload(strings.Replace(chain, `"a" {`, "\"a\" {\n  value = \"2\"", 1)); err != nil {
 			t.Fatal(err)
 		}
-		l.take()
+		l.takeEvents()
 		for id, want := range map[string]uint64{"test.source.a": 2, "test.pass.b": 1} {
 			if got := l.info(id).Builds; got != want {
 				t.Errorf("%s was built %d times, want %d", id, got, want)
@@ -169,7 +169,7 @@ func TestStopWhileBuilding(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		// When it returns at last, nothing of it is run.
-		l.take()
+		l.takeEvents()
 		time.Sleep(time.Hour)
 		l.wantEvents("")
 	})
@@ -241,7 +241,7 @@ func TestGatePanic(t *testing.T) {
 		}
 		synctest.Wait()
 		l.wantHealth("test.pass.b", component.Unhealthy, "panicked: index out of range")
-		l.take()
+		l.takeEvents()
 		start := time.Now()
 		partial, _ := errors.AsType[*flow.Partial](err)
 		if err := partial.Retry(context.Background()); err != nil {
@@ -361,7 +361,7 @@ func TestSequential(t *testing.T) {
 			return nil
 		}
 		l.start(`test.source "a" { }`)
-		l.take()
+		l.takeEvents()
 		if err := l.reload("test.source \"a\" {\n value = \"2\"\n}"); err != nil {
 			t.Fatal(err)
 		}
@@ -399,7 +399,7 @@ func TestInFlight(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		l.take()
+		l.takeEvents()
 		if err := l.reload(strings.Replace(chain, `"b" {`, "\"b\" {\n  value = \"new\"", 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -445,7 +445,7 @@ test.uvalue "busy" {
 		done := make(chan error)
 		go func() { done <- l.e.Reload(context.Background()) }()
 		synctest.Wait()
-		l.take()
+		l.takeEvents()
 		export := l.fake("test.value.a").o.Export
 		for i := range 100 {
 			export(valueExports{Value: fmt.Sprint(i)})
@@ -566,7 +566,7 @@ func TestUnderLoad(t *testing.T) {
 	}
 	l.write(chain)
 	l.options.Announce = nil
-	e := l.make()
+	e := l.newEngine()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx, l.config) }()
@@ -657,8 +657,8 @@ func TestManyReloads(t *testing.T) {
 		l.start(chain)
 		measure := func() (goroutines int, heap uint64) {
 			synctest.Wait()
-			l.take()
-			l.said()
+			l.takeEvents()
+			l.takeLines()
 			runtime.GC()
 			runtime.GC()
 			var m runtime.MemStats
@@ -670,8 +670,8 @@ func TestManyReloads(t *testing.T) {
 				t.Fatal(err)
 			}
 			if i%10 == 0 {
-				l.take()
-				l.said()
+				l.takeEvents()
+				l.takeLines()
 			}
 		}
 		for i := range 50 {
@@ -741,12 +741,12 @@ func TestGatePanicOfAReplacedComponent(t *testing.T) {
 			return nil
 		}
 		l.onTake = func(*fake, *batch.Metrics) error { panic("index out of range") }
-		l.take()
+		l.takeEvents()
 		if err := l.reload(strings.Replace(chain, `test.pass "b" {`, `test.pass "b" {`+"\n value = \"2\"", 1)); err != nil {
 			t.Fatal(err)
 		}
 		// The two run at once: in any order.
-		if got := strings.Split(l.take(), "\n"); len(got) != 3 || slices.Contains(got, "stop test.pass.b") {
+		if got := strings.Split(l.takeEvents(), "\n"); len(got) != 3 || slices.Contains(got, "stop test.pass.b") {
 			t.Errorf("got events %q, want one component built and run, and one replaced", got)
 		}
 		l.wantHealth("test.pass.b", component.Healthy, "running")

@@ -84,7 +84,7 @@ test.uvalue "v" {
   value = "first"
 }
 test.needs "a" { }`)
-		got := l.take()
+		got := l.takeEvents()
 		want := `update service two with nothing
 update service one with "default"
 build test.uvalue.v
@@ -122,7 +122,7 @@ run test.uvalue.v`
 		if err := l.reload("test.needs \"a\" { }"); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := ordered(l.take()), "update service one with \"default\"\nstop test.uvalue.v"; got != want {
+		if got, want := ordered(l.takeEvents()), "update service one with \"default\"\nstop test.uvalue.v"; got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 		l.end()
@@ -140,7 +140,7 @@ func TestServiceFails(t *testing.T) {
 		if err := l.end(); err == nil || err.Error() != "cannot start two: port is taken" {
 			t.Errorf("got %v", err)
 		}
-		if got, want := ordered(l.take()), "update service one with \"default\"\nrun service one\nrun service two\nstop service one\nstop service two"; got != want {
+		if got, want := ordered(l.takeEvents()), "update service one with \"default\"\nrun service one\nrun service two\nstop service one\nstop service two"; got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})

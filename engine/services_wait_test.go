@@ -66,7 +66,7 @@ test.uvalue "v" {
 				t.Errorf("got health %+v, want %s %q", h, state, want)
 			}
 		}
-		if got, want := ordered(l.take()), "build test.uvalue.v\nrun service one\nservice one waits with \"\"\nservice one waits with \"\""; got != want {
+		if got, want := ordered(l.takeEvents()), "build test.uvalue.v\nrun service one\nservice one waits with \"\"\nservice one waits with \"\""; got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 		health(component.Unhealthy, "refers to a node that has no working version")
@@ -79,7 +79,7 @@ test.uvalue "v" {
 		mended.Store(true)
 		time.Sleep(2 * time.Second) // the bubble's
 		synctest.Wait()
-		if got, want := ordered(l.take()), "build test.uvalue.v\nupdate service one with \"first\"\nrun test.uvalue.v"; got != want {
+		if got, want := ordered(l.takeEvents()), "build test.uvalue.v\nupdate service one with \"first\"\nrun test.uvalue.v"; got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 		health(component.Healthy, "running")
@@ -89,7 +89,7 @@ test.uvalue "v" {
 		l.fake("test.uvalue.v").o.Export(valueExports{Value: "invalid"})
 		synctest.Wait()
 		l.wantEvents("service one waits with \"invalid\"")
-		l.said()
+		l.takeLines()
 		health(component.Unhealthy, "invalid")
 		l.fake("test.uvalue.v").o.Export(valueExports{Value: "first"})
 		synctest.Wait()
@@ -119,7 +119,7 @@ func TestServiceChecks(t *testing.T) {
 			return nil
 		}
 		l.start("one_block {\n  value = \"good\"\n}\ntest.source \"a\" { }")
-		l.take()
+		l.takeEvents()
 		f := func(config, want string) {
 			t.Helper()
 			err := l.reload(config)
@@ -138,9 +138,9 @@ func TestServiceChecks(t *testing.T) {
 			t.Errorf("got %+v", i)
 		}
 		// A block that is misspelt is gone, too: what is said is what to mend.
-		l.said()
+		l.takeLines()
 		f("one_blok {\n  value = \"good\"\n}", "one_blok")
-		if got := l.said(); !strings.Contains(got, "c.alloy:1:1: component one_blok does not exist (did you mean one_block?) (and 1 more)") {
+		if got := l.takeLines(); !strings.Contains(got, "c.alloy:1:1: component one_blok does not exist (did you mean one_block?) (and 1 more)") {
 			t.Errorf("said %s", got)
 		}
 		// It refers to a node that is new: asked with open, told when it is there.
@@ -151,7 +151,7 @@ func TestServiceChecks(t *testing.T) {
 		if len(asked) != 1 || !asked[0] {
 			t.Errorf("asked with open %v", asked)
 		}
-		if got := l.take(); !strings.Contains(got, "update service one with \"new\"") {
+		if got := l.takeEvents(); !strings.Contains(got, "update service one with \"new\"") {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -168,7 +168,7 @@ func TestServiceFiles(t *testing.T) {
 		var fail error
 		one.update = func(*arguments) error { return fail }
 		l.start("one_block {\n  value = \"good\"\n}\ntest.source \"a\" { }")
-		l.take()
+		l.takeEvents()
 		change := func(content string) {
 			t.Helper()
 			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -188,7 +188,7 @@ func TestServiceFiles(t *testing.T) {
 		}
 		fail = nil
 		change("3")
-		if got := l.take(); !strings.HasPrefix(got, "update service one with \"good\"") {
+		if got := l.takeEvents(); !strings.HasPrefix(got, "update service one with \"good\"") {
 			t.Errorf("got %s", got)
 		}
 		if h := l.e.Overview().Services[0].Health; h.State != component.Healthy {

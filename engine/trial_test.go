@@ -119,7 +119,7 @@ func TestTrialWithoutLastGood(t *testing.T) {
 		l.start(`test.sink "a" { }`)
 		v.wantRuns(t, "1")
 		l.wantHealth("test.sink.a", component.Unhealthy, want)
-		l.said()
+		l.takeLines()
 		if err := l.changed(); err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func TestConfig(t *testing.T) {
 					l.save(filepath.Join("config", f.Name), f.Data)
 				}
 			}
-			_, ds := l.make().Check(dir)
+			_, ds := l.newEngine().Check(dir)
 			lines := strings.Join(strings.Split(strings.ReplaceAll(diagnostics(ds), dir+string(filepath.Separator), ""), "\n"), "\n")
 			expect(t, want, "diagnostics", lines)
 
@@ -108,7 +108,7 @@ func TestConfig(t *testing.T) {
 			if !ok || len(got) != refusing {
 				t.Errorf("Run says %d mistakes, Check %d:\n%v", len(got), refusing, got)
 			}
-			if events := l.take(); events != "" {
+			if events := l.takeEvents(); events != "" {
 				t.Errorf("a refused config did something: %s", events)
 			}
 		})
@@ -178,9 +178,9 @@ func TestReload(t *testing.T) {
 					expect(t, f, "refused with", got)
 					refused = nil
 				case "events":
-					expect(t, f, fmt.Sprintf("events of section %d", i), ordered(l.take()))
+					expect(t, f, fmt.Sprintf("events of section %d", i), ordered(l.takeEvents()))
 				case "said":
-					expect(t, f, fmt.Sprintf("announcements of section %d", i), l.said())
+					expect(t, f, fmt.Sprintf("announcements of section %d", i), l.takeLines())
 				case "health":
 					var lines []string
 					for _, i := range l.e.ListComponents() {

@@ -30,7 +30,7 @@ func TestImportUnreadable(t *testing.T) {
 		for _, filename := range []string{path, filepath.Dir(path)} {
 			l := newLab(t)
 			l.write(fmt.Sprintf("import.file \"m\" {\n  filename = %q\n}\n", filename))
-			e := l.make()
+			e := l.newEngine()
 			filestest.Within(t, "importing a "+kind, func() {
 				if _, ds := e.Check(l.config); !strings.Contains(fmt.Sprint(ds.Err()), want[kind]) {
 					t.Errorf("%s: got %v, want %q", filename, ds.Err(), want[kind])
@@ -54,7 +54,7 @@ func TestImportLimits(t *testing.T) {
 			}
 		}
 		l.write("import.file \"m\" {\n  filename = \"mods\"\n}\n")
-		if _, ds := l.make().Check(l.config); !strings.Contains(fmt.Sprint(ds.Err()), want) {
+		if _, ds := l.newEngine().Check(l.config); !strings.Contains(fmt.Sprint(ds.Err()), want) {
 			t.Errorf("got %v, want %q", ds.Err(), want)
 		}
 	}
@@ -75,7 +75,7 @@ func TestImportHangs(t *testing.T) {
 		l.save("mods/m.alloy", []byte(strings.Replace(passModule, "VALUE", "1", 1)))
 		config := "import.file \"m\" {\n  filename = \"mods\"\n}\nm.p \"x\" { }\ntest.source \"a\" {\n  value = %q\n}\n"
 		l.start(fmt.Sprintf(config, "1"))
-		l.take()
+		l.takeEvents()
 		_, release := filestest.Hang(t, mods)
 		start := time.Now()
 		if err := l.changed(); err != nil {

@@ -397,7 +397,7 @@ func newSink() *sink {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			fmt.Fprint(w, "# TYPE temperature_celsius gauge\ntemperature_celsius{room=\"lab\"} 21.5\ntemperature_celsius{room=\"hall\"} 17\n")
 		case "/write":
-			if err := s.take(r.Body); err != nil {
+			if err := s.acceptBody(r.Body); err != nil {
 				http.Error(w, err.Error(), http.StatusBadRequest)
 			}
 		case "/hang":
@@ -415,7 +415,7 @@ func newSink() *sink {
 	return s
 }
 
-func (s *sink) take(body io.Reader) error {
+func (s *sink) acceptBody(body io.Reader) error {
 	b, err := io.ReadAll(body)
 	if err != nil {
 		return err

@@ -131,11 +131,11 @@ func (r *registry) end(c *call) {
 	delete(r.running, c.path)
 	delete(r.hung, c.path)
 	close(c.done)
-	c.tell()
+	c.callWaiters()
 }
 
-// tell calls the functions that wait for the call.
-func (c *call) tell() {
+// callWaiters calls the functions that wait for the call.
+func (c *call) callWaiters() {
 	for _, late := range c.late {
 		go late()
 	}

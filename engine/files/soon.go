@@ -133,6 +133,6 @@ func (r *registry) endSlow(c *call) {
 	defer r.mu.Unlock()
 	if r.slow[c] {
 		delete(r.slow, c)
-		c.tell()
+		c.callWaiters()
 	}
 }

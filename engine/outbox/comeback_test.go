@@ -30,28 +30,28 @@ func TestComeback(t *testing.T) {
 			l.accept(samples(t, shard, fmt.Sprintf("s%d 1 1\n", shard)))
 		}
 		pass(3 * time.Minute) // the back-off is 22.5 s to 30 s by now
-		l.r.got()
-		for len(l.r.got()) == 0 { // a pause of one has just begun, and the other's ends within 30 s
+		l.r.takeOffered()
+		for len(l.r.takeOffered()) == 0 { // a pause of one has just begun, and the other's ends within 30 s
 			pass(100 * time.Millisecond)
 		}
 		down.Store(false)
 		l.accept(samples(t, free, "s3 1 1\n"))
 		pass(2 * time.Second)
 		got := map[string]int{}
-		for _, o := range l.r.got() {
+		for _, o := range l.r.takeOffered() {
 			got[o]++
 		}
 		equal(t, got, map[string]int{"1: s1 1 1": 1, "2: s2 1 1": 1, "3: s3 1 1": 1})
 		l.accept(samples(t, free, "s3 2 2\n"))
 		pass(3 * time.Second)
-		equal(t, l.r.got(), []string{"3: s3 2 2"})
+		equal(t, l.r.takeOffered(), []string{"3: s3 2 2"})
 		down.Store(true)
 		l.accept(samples(t, waiting, "s1 2 2\n")) // was woken up, and fails again
 		pass(time.Second / 2)
 		down.Store(false)
 		l.accept(samples(t, free, "s3 3 3\n"))
 		pass(100 * time.Millisecond) // a sixteenth of the back-off is over, all of it is not
-		equal(t, l.r.got(), []string{"1: s1 2 2", "3: s3 3 3"})
+		equal(t, l.r.takeOffered(), []string{"1: s1 2 2", "3: s3 3 3"})
 		l.r.set(nil)
 		stop(false)
 	})

@@ -58,8 +58,8 @@ func (r *receiver) set(answer func(int, *outbox.Offer) outbox.Outcome) {
 	r.answer = answer
 }
 
-// got returns what was offered since the last call.
-func (r *receiver) got() []string {
+// takeOffered returns what was offered since the last call.
+func (r *receiver) takeOffered() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	got := r.offers
@@ -159,13 +159,13 @@ func TestSessionsHandOn(t *testing.T) {
 		next := l.run(settings())
 		l.accept(samples(t, 1, "a 2 2\n"))
 		pass(0)
-		equal(t, l.r.got(), []string{"1: a 1 1"})
+		equal(t, l.r.takeOffered(), []string{"1: a 1 1"})
 		l.r.set(nil)
 		if err := stop(true); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Second)
-		equal(t, l.r.got(), []string{"1: a 1 1", "1: a 2 2"})
+		equal(t, l.r.takeOffered(), []string{"1: a 1 1", "1: a 2 2"})
 		equal(t, l.r.ids[1], l.r.ids[0])
 		if l.r.ids[2] == l.r.ids[0] {
 			t.Error("two offers have one name")
@@ -189,12 +189,12 @@ func TestAnotherSplitKeepsTheOrder(t *testing.T) {
 		stop(true)
 		l.accept(samples(t, 1, `a{k="x"} 2 2`+"\n"+`a{k="y"} 2 2`+"\n"))
 		pass(time.Minute)
-		for _, o := range l.r.got() {
+		for _, o := range l.r.takeOffered() {
 			equal(t, o, `1: a{k="x"} 1 1 | a{k="y"} 1 1`)
 		}
 		l.r.set(nil)
 		pass(time.Minute)
-		got := l.r.got()
+		got := l.r.takeOffered()
 		if len(got) < 2 || got[0] != `1: a{k="x"} 1 1 | a{k="y"} 1 1` || strings.Contains(strings.Join(got[1:], ""), " 1 1") {
 			t.Errorf("got %q", got)
 		}
@@ -212,7 +212,7 @@ func TestPartOfAnOffer(t *testing.T) {
 		stop := l.run(settings())
 		l.accept(samples(t, 1, "a 1 1\nb 1 1\nc 1 1\n"))
 		pass(2 * time.Second)
-		equal(t, l.r.got(), []string{"1: a 1 1 | b 1 1 | c 1 1", "1: b 1 1"})
+		equal(t, l.r.takeOffered(), []string{"1: a 1 1 | b 1 1 | c 1 1", "1: b 1 1"})
 		if l.r.ids[0] == l.r.ids[1] {
 			t.Error("other records have the same name")
 		}
@@ -236,7 +236,7 @@ func TestOtherBounds(t *testing.T) {
 		l.r.set(nil)
 		stop(true)
 		pass(time.Second)
-		equal(t, l.r.got(), []string{"1: a 1 1 | b 1 1 | c 1 1", "1: a 1 1 | b 1 1", "1: c 1 1"})
+		equal(t, l.r.takeOffered(), []string{"1: a 1 1 | b 1 1 | c 1 1", "1: a 1 1 | b 1 1", "1: c 1 1"})
 		next(false)
 	})
 }
@@ -254,7 +254,7 @@ func TestPanic(t *testing.T) {
 		l.r.panics = false
 		stop = l.run(settings())
 		pass(time.Second)
-		equal(t, l.r.got(), []string{"1: a 1 1", "1: a 1 1"})
+		equal(t, l.r.takeOffered(), []string{"1: a 1 1", "1: a 1 1"})
 		stop(false)
 	})
 }
@@ -321,12 +321,12 @@ func TestDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.open()
-		l.r.got()
+		l.r.takeOffered()
 		l.r.set(nil)
 		stop = l.run(settings())
 		pass(time.Minute)
 		stop(false)
-		equal(t, l.r.got(), []string{"1: a 0 0 | a 2 2"})
+		equal(t, l.r.takeOffered(), []string{"1: a 0 0 | a 2 2"})
 		st := l.q.Stats()
 		if st.Sent != 2 || st.Lost["corrupt"] != 1 && st.Journal.SkippedBytes == 0 {
 			t.Errorf("got %+v", st)

@@ -65,8 +65,8 @@ func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// ask makes a request and returns the status and the body, or the error.
-func ask(t *testing.T, c *egress.Client, r *egress.Request) string {
+// request makes a request and returns the status and the body, or the error.
+func request(t *testing.T, c *egress.Client, r *egress.Request) string {
 	t.Helper()
 	if r.MaxBody == 0 {
 		r.MaxBody = 1 << 20
@@ -129,7 +129,7 @@ func TestGrants(t *testing.T) {
 	f := func(o egress.Options, to string, want string) {
 		t.Helper()
 		o.Transport = answers(ok)
-		if got := ask(t, newClient(t, o), &egress.Request{URL: to}); got != want {
+		if got := request(t, newClient(t, o), &egress.Request{URL: to}); got != want {
 			t.Errorf("%s: got %s, want %s", to, got, want)
 		}
 	}
@@ -174,7 +174,7 @@ func TestRequests(t *testing.T) {
 	f := func(r egress.Request, want string) {
 		t.Helper()
 		r.URL = s.URL
-		if got := ask(t, c, &r); got != want {
+		if got := request(t, c, &r); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -231,7 +231,7 @@ func TestBodies(t *testing.T) {
 	c := newClient(t, egress.Options{Granted: patterns(t, s.URL+"/*")})
 	f := func(method, path, want string) {
 		t.Helper()
-		if got := ask(t, c, &egress.Request{Method: method, URL: s.URL + path}); got != want {
+		if got := request(t, c, &egress.Request{Method: method, URL: s.URL + path}); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
@@ -282,7 +282,7 @@ func TestRedirects(t *testing.T) {
 		if method == "POST" {
 			r.Body, r.Header = []byte("in"), append(r.Header, egress.Header{Name: "Content-Type", Value: "text/y"})
 		}
-		got := ask(t, c, r)
+		got := request(t, c, r)
 		got = strings.ReplaceAll(strings.ReplaceAll(got, near.URL, "NEAR"), far.URL, "FAR")
 		if !strings.Contains(got, want) {
 			t.Errorf("%s to %s: got %q, want %q", status, to, got, want)
@@ -316,10 +316,10 @@ func TestRedirects(t *testing.T) {
 	f("GET", "302", "/a/../b", "200 ", "") // which is /b, as the server knows
 	f("GET", "302", "/a/%2e%2e/b", "its path has . or .. as a part", "")
 	loop := near.URL + "/from?to=" + url.QueryEscape("/from?to=%2Ffrom%3Fto%3D%252Ffrom%253Fto%253D%252Fx")
-	if got, want := ask(t, c, &egress.Request{URL: loop, Redirects: 2}), "cannot ask "+near.URL+"/from: it redirects more than 2 times"; got != want {
+	if got, want := request(t, c, &egress.Request{URL: loop, Redirects: 2}), "cannot ask "+near.URL+"/from: it redirects more than 2 times"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := ask(t, c, &egress.Request{URL: loop}); !strings.HasPrefix(got, "302 ") {
+	if got := request(t, c, &egress.Request{URL: loop}); !strings.HasPrefix(got, "302 ") {
 		t.Errorf("without redirects: got %q", got)
 	}
 }
@@ -331,16 +331,16 @@ func TestNamedByPath(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
 	c := newClient(t, egress.Options{Granted: patterns(t, s.URL+"/health", "http://*:*/public/*")})
 	for range 2 {
-		if got := ask(t, c, &egress.Request{URL: s.URL + "/health"}); got != "200 /health" {
+		if got := request(t, c, &egress.Request{URL: s.URL + "/health"}); got != "200 /health" {
 			t.Errorf("got %s", got)
 		}
-		if got := ask(t, c, &egress.Request{URL: s.URL + "/public/x"}); !strings.Contains(got, "is of a private network") {
+		if got := request(t, c, &egress.Request{URL: s.URL + "/public/x"}); !strings.Contains(got, "is of a private network") {
 			t.Errorf("got %s", got)
 		}
 	}
 	other := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) })
 	c = newClient(t, egress.Options{Granted: patterns(t, s.URL+"/x", other.URL+"/y")})
-	if got := ask(t, c, &egress.Request{URL: s.URL + "/y"}); !strings.Contains(got, "does not grant it") {
+	if got := request(t, c, &egress.Request{URL: s.URL + "/y"}); !strings.Contains(got, "does not grant it") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -365,16 +365,16 @@ func TestRebinding(t *testing.T) {
 	}
 	resolver := resolve(t, address)
 	named := newClient(t, egress.Options{Granted: patterns(t, "http://once.test:"+port+"/*"), Resolver: resolver})
-	if got := ask(t, named, &egress.Request{URL: "http://once.test:" + port}); got != "200 hello" {
+	if got := request(t, named, &egress.Request{URL: "http://once.test:" + port}); got != "200 hello" {
 		t.Fatalf("the first time: got %q", got)
 	}
 	rebound.Store(true)
-	if got := ask(t, named, &egress.Request{URL: "http://once.test:" + port}); !strings.Contains(got, "its address 169.254.169.254 is link-local") {
+	if got := request(t, named, &egress.Request{URL: "http://once.test:" + port}); !strings.Contains(got, "its address 169.254.169.254 is link-local") {
 		t.Errorf("the second time: got %q", got)
 	}
 	rebound.Store(false)
 	stars := newClient(t, egress.Options{Granted: patterns(t, "http://*.test.example:*/*", "http://*:"+port+"/*"), Resolver: resolver})
-	if got := ask(t, stars, &egress.Request{URL: "http://any.test:" + port}); !strings.Contains(got, "its address 127.0.0.1 is of a private network, which only a pattern that names the host grants") {
+	if got := request(t, stars, &egress.Request{URL: "http://any.test:" + port}); !strings.Contains(got, "its address 127.0.0.1 is of a private network, which only a pattern that names the host grants") {
 		t.Errorf("by a star: got %q", got)
 	}
 }
@@ -424,7 +424,7 @@ func TestTLS(t *testing.T) {
 	f := func(settings httpclient.Arguments, want string) {
 		t.Helper()
 		c := newClient(t, egress.Options{Granted: patterns(t, s.URL+"/*"), Settings: settings})
-		if got := ask(t, c, &egress.Request{URL: s.URL}); !strings.Contains(got, want) {
+		if got := request(t, c, &egress.Request{URL: s.URL}); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -438,7 +438,7 @@ func TestTLS(t *testing.T) {
 	down := httptest.NewTLSServer(http.RedirectHandler(plain.URL+"/x", http.StatusFound))
 	defer down.Close()
 	c := newClient(t, egress.Options{Granted: patterns(t, down.URL+"/*", plain.URL+"/*"), Settings: httpclient.Arguments{TLSConfig: httpclient.TLSConfig{InsecureSkipVerify: true}}})
-	if got, want := ask(t, c, &egress.Request{URL: down.URL, Redirects: 1}), "it redirects from https to "+plain.URL+"/x"; !strings.Contains(got, want) {
+	if got, want := request(t, c, &egress.Request{URL: down.URL, Redirects: 1}), "it redirects from https to "+plain.URL+"/x"; !strings.Contains(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -458,7 +458,7 @@ func TestProxy(t *testing.T) {
 	})
 	f := func(to, want string) {
 		t.Helper()
-		if got := ask(t, c, &egress.Request{URL: to, Redirects: 1}); !strings.Contains(got, want) {
+		if got := request(t, c, &egress.Request{URL: to, Redirects: 1}); !strings.Contains(got, want) {
 			t.Errorf("%s: got %q, want %q", to, got, want)
 		}
 	}
@@ -496,7 +496,7 @@ func TestInFlight(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 2 * bound {
 		wg.Go(func() {
-			if got := ask(t, c, &egress.Request{URL: s.URL}); got != "200 " {
+			if got := request(t, c, &egress.Request{URL: s.URL}); got != "200 " {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -521,7 +521,7 @@ func TestReuse(t *testing.T) {
 	defer s.Close()
 	c := newClient(t, egress.Options{Granted: patterns(t, s.URL+"/*")})
 	for range 20 {
-		ask(t, c, &egress.Request{URL: s.URL})
+		request(t, c, &egress.Request{URL: s.URL})
 	}
 	if made.Load() > 10 {
 		t.Errorf("%d connections for 20 requests", made.Load())

@@ -132,8 +132,8 @@ func accept(t *testing.T, l net.Listener) net.Conn {
 	return c
 }
 
-// gone waits until the process at the other end is no more.
-func gone(t *testing.T, c net.Conn) {
+// awaitEnd waits until the process at the other end is no more.
+func awaitEnd(t *testing.T, c net.Conn) {
 	t.Helper()
 	if _, err := io.ReadAll(c); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
 		t.Error(err)
@@ -155,8 +155,8 @@ func TestRunKills(t *testing.T) {
 	}()
 	a, b := accept(t, l), accept(t, l)
 	cancel(errors.New("it took too long"))
-	gone(t, a)
-	gone(t, b)
+	awaitEnd(t, a)
+	awaitEnd(t, b)
 	if err := <-done; err == nil || !strings.HasSuffix(err.Error(), ": it took too long") {
 		t.Errorf("got %v", err)
 	}
@@ -179,5 +179,5 @@ func TestRunLeaves(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	gone(t, held)
+	awaitEnd(t, held)
 }

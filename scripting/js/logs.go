@@ -78,10 +78,10 @@ func (v *vm) part(part, text string) goja.Value {
 	return v.data.texts.value(part)
 }
 
-// takes reports whether a function may read a parameter of that number: it
+// takesParams reports whether a function may read a parameter of that number: it
 // names that many, or what it names does not tell, as with defaults, rest
 // parameters and arguments.
-func takes(fn goja.Value, n int) bool {
+func takesParams(fn goja.Value, n int) bool {
 	o := fn.(*goja.Object)
 	if length := o.Get("length"); length == nil || length.ToInteger() >= int64(n) {
 		return true

@@ -325,7 +325,7 @@ func (v *vm) eachRecord(c *operation.Call) {
 func (v *vm) eachFields(c *operation.Call) {
 	m, f, fn := c.Logs, c.Fields, c.Func(1).(*callback)
 	n := f.Len()
-	wants := takes(fn.value, n+1)
+	wants := takesParams(fn.value, n+1)
 	args := fn.room(n + 1)
 	v.eachRow(c, func(row int) {
 		v.readCells(m, &f, row, args)
@@ -344,7 +344,7 @@ func (v *vm) eachMatch(c *operation.Call) {
 			return
 		}
 		if args == nil { // all matches have as many groups
-			wants = takes(fn.value, max(2, len(at)/2))
+			wants = takesParams(fn.value, max(2, len(at)/2))
 		}
 		args = append(v.groupsOf(args[:0], text, at), nil)
 		v.callLine(m, row, fn.fn, args, len(args)-1, wants)

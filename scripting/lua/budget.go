@@ -78,8 +78,8 @@ func (w *stopwatch) skip(now time.Time) {
 // allowance is an amount that a call may use up.
 type allowance struct{ left, total int64 }
 
-// take takes n and reports whether so much was left.
-func (a *allowance) take(n int64) bool {
+// spend subtracts n and reports whether that much was left.
+func (a *allowance) spend(n int64) bool {
 	a.left -= n
 	return a.left >= 0
 }
@@ -231,7 +231,7 @@ func (b *budget) chargeString(n int64) error {
 	if n > maxString {
 		return fmt.Errorf("cannot make a string of %d bytes: the limit is %d", n, maxString)
 	}
-	if !b.strings.take(n) {
+	if !b.strings.spend(n) {
 		return b.stopCall(fmt.Errorf("%w: the call made more than %d bytes of strings", scripting.ErrLimit, b.strings.total))
 	}
 	b.clock.gap += time.Duration(n) * time.Second / copyRate

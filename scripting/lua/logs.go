@@ -74,8 +74,8 @@ func (v *vm) pushCells(L *lua.LState, m *view.Logs, p *view.Projection, row int)
 	}
 }
 
-// takes reports whether a function takes a parameter of that number.
-func takes(fn *lua.LFunction, n int) bool {
+// takesParams reports whether a function takes a parameter of that number.
+func takesParams(fn *lua.LFunction, n int) bool {
 	return fn.Proto == nil || fn.Proto.IsVarArg != 0 || int(fn.Proto.NumParameters) >= n
 }
 

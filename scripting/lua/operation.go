@@ -295,7 +295,7 @@ func (v *vm) eachOf(L *lua.LState, c *operation.Call) {
 		})
 	case operation.EachFields:
 		m, p, fn := c.Logs, c.Fields.Lines, c.Func(1).(*callback).fn
-		wants := takes(fn, p.Len()+1)
+		wants := takesParams(fn, p.Len()+1)
 		v.eachRow(L, c.Window, m, func(L *lua.LState, row int) {
 			L.Push(fn)
 			v.pushCells(L, m, p, row)
@@ -311,7 +311,7 @@ func (v *vm) eachOf(L *lua.LState, c *operation.Call) {
 			}
 			L.Push(fn)
 			n := v.pushGroups(L, text, at)
-			v.callLine(L, m, row, n, takes(fn, n+1))
+			v.callLine(L, m, row, n, takesParams(fn, n+1))
 		})
 	}
 }

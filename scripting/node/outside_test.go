@@ -40,9 +40,9 @@ func newOutside(t *testing.T, o host.Outside) *harness {
 	return n
 }
 
-// says is a script whose hook metrics sets the label said to what body, a
+// scriptReturning is a script whose hook metrics sets the label said to what body, a
 // function body, returns; several values are joined.
-func says(needs, args, body string) string {
+func scriptReturning(needs, args, body string) string {
 	return `
 local json = require "json"
 local function said(ctx)
@@ -55,8 +55,8 @@ return weir.transform { needs = { ` + needs + ` }, args = { ` + args + ` }, metr
 end }`
 }
 
-// ask saves the script and returns what it says to a batch.
-func (n *harness) ask(src, attrs string) string {
+// runScript saves the script and returns what it says to a batch.
+func (n *harness) runScript(src, attrs string) string {
 	n.t.Helper()
 	n.save(src, attrs)
 	got := n.send(text(n.t, batch.NewSource(), "a 1\n")) // of no series that could end
@@ -80,7 +80,7 @@ func TestHTTP(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
 		attrs := "token = \"s3cret\"\n" + allow(`http = ["`+server+`/*"]`)
-		got := n.ask(says("http = true", "token = weir.arg.secret{}", strings.ReplaceAll(body, "SERVER", server)), attrs)
+		got := n.runScript(scriptReturning("http = true", "token = weir.arg.secret{}", strings.ReplaceAll(body, "SERVER", server)), attrs)
 		if got = strings.ReplaceAll(got, server, "SERVER"); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", body, got, want)
 		}
@@ -131,10 +131,10 @@ func TestEnv(t *testing.T) {
 		return v, ok
 	}})
 	attrs := allow(`env = ["REGION", "E*", "UNSET"]`)
-	got := n.ask(says(`env = { "REGION", "EMPTY", "UNSET" }`, "", `return ctx.env.REGION, ctx.env.EMPTY, ctx.env.UNSET, pcall(function() return ctx.env.OTHER end)`), attrs)
+	got := n.runScript(scriptReturning(`env = { "REGION", "EMPTY", "UNSET" }`, "", `return ctx.env.REGION, ctx.env.EMPTY, ctx.env.UNSET, pcall(function() return ctx.env.OTHER end)`), attrs)
 	want := `eu |  | nil | false | scripts/a/b.lua:5: there is no ctx.env.OTHER: write needs = { env = { "OTHER" } } in the script's definition, and grant it in script.allow.env`
 	same(t, got, want)
-	got = n.ask(says(`env = { "REGION" }`, "", `local names = "" for k, v in pairs(ctx.env) do names = names .. k .. "=" .. v end return names, pcall(function() ctx.env.X = 1 end)`), attrs)
+	got = n.runScript(scriptReturning(`env = { "REGION" }`, "", `local names = "" for k, v in pairs(ctx.env) do names = names .. k .. "=" .. v end return names, pcall(function() ctx.env.X = 1 end)`), attrs)
 	same(t, got, "REGION=eu | false | scripts/a/b.lua:5: cannot assign to ctx.env.X: it is read-only")
 }
 
@@ -143,10 +143,10 @@ func TestEnv(t *testing.T) {
 func TestAbsent(t *testing.T) {
 	n := newOutside(t, host.Outside{})
 	for name, need := range map[string]string{"http": "http = true", "env": `env = { "NAME" }`, "read": "read = true", "exec": `exec = { "NAME" }`} {
-		got := n.ask(says("", "", "return pcall(function() return ctx."+name+" end)"), allow(`http = ["http://127.0.0.1/*"]`))
+		got := n.runScript(scriptReturning("", "", "return pcall(function() return ctx."+name+" end)"), allow(`http = ["http://127.0.0.1/*"]`))
 		same(t, got, "false | scripts/a/b.lua:5: cannot use ctx."+name+": the script does not declare it; write needs = { "+need+" } in its definition, and grant it in the block's script.allow")
 	}
-	same(t, n.ask(says("", "", `local names = {} for k in pairs(ctx) do names[#names + 1] = k end table.sort(names) return table.concat(names, " ")`), ""),
+	same(t, n.runScript(scriptReturning("", "", `local names = {} for k in pairs(ctx) do names[#names + 1] = k end table.sort(names) return table.concat(names, " ")`), ""),
 		"args attempt batch_id emit health log metrics now reject retry route secret sleep state")
 }
 
@@ -179,7 +179,7 @@ func TestRead(t *testing.T) {
 	attrs := allow(fmt.Sprintf("read = [%q]", dir+"/*"))
 	f := func(needs, body, want string) {
 		t.Helper()
-		got := n.ask(says(strings.ReplaceAll(needs, "DIR", dir), "", strings.ReplaceAll(body, "DIR", dir)), attrs)
+		got := n.runScript(scriptReturning(strings.ReplaceAll(needs, "DIR", dir), "", strings.ReplaceAll(body, "DIR", dir)), attrs)
 		if got = strings.ReplaceAll(got, dir, "DIR"); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", body, got, want)
 		}
@@ -216,7 +216,7 @@ func TestReadStorage(t *testing.T) {
 	f := func(path, want string) {
 		t.Helper()
 		path = filepath.ToSlash(path)
-		if got := n.ask(says("read = true", "", fmt.Sprintf("return ctx.read(%q)", path)), attrs); got != want {
+		if got := n.runScript(scriptReturning("read = true", "", fmt.Sprintf("return ctx.read(%q)", path)), attrs); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}
@@ -297,7 +297,7 @@ func TestExec(t *testing.T) {
 	attrs := allow(fmt.Sprintf("exec = [%q, %q, %q]", abs("/bin/tool")+" show *", abs("/bin/tool")+" hang", abs("/sbin/tool2")))
 	f := func(body, want string) {
 		t.Helper()
-		if said := n.ask(says(`exec = { "tool" }`, "", body), attrs); said != want {
+		if said := n.runScript(scriptReturning(`exec = { "tool" }`, "", body), attrs); said != want {
 			t.Errorf("%s:\n got %s\nwant %s", body, said, want)
 		}
 	}
@@ -310,7 +310,7 @@ func TestExec(t *testing.T) {
 	f(`return ctx.exec("tool2")`, `nil | cannot run "tool2": the script's needs.exec and script.allow.exec do not both name it`)
 	f(`return ctx.exec("sh", { "-c", "x" })`, `nil | cannot run "sh": the script's needs.exec and script.allow.exec do not both name it`)
 	// exec = true leaves it to the block.
-	if said := n.ask(says("exec = true", "", `return ctx.exec("tool2", { "x" }).stdout`), attrs); said != "out" {
+	if said := n.runScript(scriptReturning("exec = true", "", `return ctx.exec("tool2", { "x" }).stdout`), attrs); said != "out" {
 		t.Errorf("a program that only the block names: %s", said)
 	}
 	f(`return pcall(function() ctx.exec("tool", { "show", 5 }) end)`, "false | scripts/a/b.lua:5: cannot call exec: argument args is wrong at 2: it must be a string, not a number")
@@ -324,7 +324,7 @@ func TestExec(t *testing.T) {
 func TestHTTPSeconds(t *testing.T) {
 	n := newOutside(t, host.Outside{})
 	server := httpServer(t, func(http.ResponseWriter, *http.Request) { n.Clock.Advance(2500 * time.Millisecond) })
-	said := n.ask(says("http = true", "", fmt.Sprintf("return ctx.http.get(%q).seconds", server)), allow(`http = ["`+server+`/*"]`))
+	said := n.runScript(scriptReturning("http = true", "", fmt.Sprintf("return ctx.http.get(%q).seconds", server)), allow(`http = ["`+server+`/*"]`))
 	if said != "2.5" {
 		t.Errorf("it took %s seconds", said)
 	}
@@ -342,7 +342,7 @@ func TestWaitEnds(t *testing.T) {
 	n := newOutside(t, host.Outside{})
 	f := func(options string, end func(cancel context.CancelCauseFunc), want string) {
 		t.Helper()
-		n.save(says("http = true", "", fmt.Sprintf("local _, err = ctx.http.get(%q, %s) ctx.log.info(err)", server, options)), allow(`http = ["`+server+`/*"]`))
+		n.save(scriptReturning("http = true", "", fmt.Sprintf("local _, err = ctx.http.get(%q, %s) ctx.log.info(err)", server, options)), allow(`http = ["`+server+`/*"]`))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
 		done := make(chan error, 1)
@@ -460,7 +460,7 @@ func TestWithOutside(t *testing.T) {
 		},
 	})
 	needs := `http = true, env = { "REGION" }, read = true, exec = { "df" }`
-	same(t, n.ask(says(needs, "", `return ctx.env.REGION, ctx.read("/no/such"), ctx.http.get("https://geo.internal:8443/x").body, ctx.exec("df").stdout`), ""),
+	same(t, n.runScript(scriptReturning(needs, "", `return ctx.env.REGION, ctx.read("/no/such"), ctx.http.get("https://geo.internal:8443/x").body, ctx.exec("df").stdout`), ""),
 		"mocked REGION | mocked /no/such | mocked https://geo.internal:8443/x | mocked "+filepath.FromSlash("/usr/bin/df"))
 	r, _ := catalog.Lookup("a.b")
 	args := r.NewArgs()

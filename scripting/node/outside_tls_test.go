@@ -37,13 +37,13 @@ func TestHTTPConnections(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src := says("http = true", "", fmt.Sprintf(`local r, err = ctx.http.get("%s/") return r and r.body or err`, s.URL))
+	src := scriptReturning("http = true", "", fmt.Sprintf(`local r, err = ctx.http.get("%s/") return r and r.body or err`, s.URL))
 	with := func(tls string) string {
 		return fmt.Sprintf("script {\nconcurrency = \"partition\"\nby = [\"i\"]\nallow {\nhttp = [%q]\n}\nhttp {\n%s\n}\n}\n", s.URL+"/*", tls)
 	}
 	f := func(tls, want string) {
 		t.Helper()
-		if got := n.ask(src, with(tls)); !strings.Contains(got, want) {
+		if got := n.runScript(src, with(tls)); !strings.Contains(got, want) {
 			t.Errorf("with %s: got %q, want %q in it", tls, got, want)
 		}
 	}

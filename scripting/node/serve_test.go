@@ -58,11 +58,11 @@ func hook(body string) string { return `["POST /hook"] = function(req, ctx) ` + 
 // do makes a request and returns the answer's status, a space, and its body.
 func (n *hookNode) do(method, path, body string, headers ...string) string {
 	n.t.Helper()
-	status, text, _ := n.ask(method, path, body, headers...)
+	status, text, _ := n.request(method, path, body, headers...)
 	return fmt.Sprintf("%d %s", status, strings.TrimSuffix(text, "\n"))
 }
 
-func (n *hookNode) ask(method, path, body string, headers ...string) (int, string, http.Header) {
+func (n *hookNode) request(method, path, body string, headers ...string) (int, string, http.Header) {
 	n.t.Helper()
 	r, err := http.NewRequest(method, n.url+path, strings.NewReader(body))
 	if err != nil {
@@ -106,7 +106,7 @@ func TestServe(t *testing.T) {
 	f(`return { status = 201, body = "made" }`, "201 made")
 	f(`return { json = { a = { 1, 2 } } }`, `200 {"a":[1,2]}`)
 	f(`return { status = 202, headers = { ["X-Id"] = "7" } }`, "202 ")
-	if _, _, h := n.ask("POST", "/hook", ""); h.Get("X-Id") != "7" || h.Get("X-Content-Type-Options") != "nosniff" {
+	if _, _, h := n.request("POST", "/hook", ""); h.Get("X-Id") != "7" || h.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("got headers %v", h)
 	}
 	// What it cannot.
@@ -155,7 +155,7 @@ func TestRoutesOfRequests(t *testing.T) {
 	f("GET", "//any", "404 404 page not found")
 	f("GET", "/nowhere", "404 404 page not found")
 	f("GET", "/hook/a/7", "405 Method Not Allowed")
-	if _, _, h := n.ask("GET", "/hook/a/7", ""); h.Get("Allow") != "POST" {
+	if _, _, h := n.request("GET", "/hook/a/7", ""); h.Get("Allow") != "POST" {
 		t.Errorf("got Allow %q", h.Get("Allow"))
 	}
 	f("POST", "/any?x=%zz", "400 cannot read the query of the URL")

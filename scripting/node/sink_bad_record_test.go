@@ -231,7 +231,7 @@ func TestSinkBadRecordInAnOutage(t *testing.T) {
 		equal(t, figures(t, n.harness, "weir_script_sink_records_pending")[""], 8) // what comes after the 12 that were delivered
 
 		n.stop()
-		n.keys(n.e.got())
+		n.keys(n.e.takeBodies())
 		n.open(t)
 		n.e.set(rejectsBad)
 		n.save(src, fmt.Sprintf(badAttrs, "hold"))

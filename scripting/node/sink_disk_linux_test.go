@@ -43,7 +43,7 @@ func TestSinkOnAFullDisk(t *testing.T) {
 		}
 		resp, err := e.RoundTrip(r) // it keeps the body
 		if err == nil {
-			posts = append(posts, e.got()...)
+			posts = append(posts, e.takeBodies()...)
 			w.WriteHeader(resp.StatusCode)
 		}
 		select {

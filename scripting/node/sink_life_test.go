@@ -56,10 +56,10 @@ func TestSinkReplay(t *testing.T) {
 		with := &scripting.File{Name: "fixed.lua", Text: "local weir = require \"weir\"\n" + fmt.Sprintf(source, "")}
 		equal(t, replay(node.QuarantineRequest{IDs: []uint64{2}, With: with}), "2 passed=false gone=false cannot show what a sink would send without sending it: say --send\n")
 		n.e.set(nil)
-		n.e.got()
+		n.e.takeBodies()
 		equal(t, replay(node.QuarantineRequest{IDs: []uint64{2}, With: with, Send: true}), "2 passed=true gone=true \n")
 		equal(t, replay(node.QuarantineRequest{}), "1 passed=true gone=true \n")
-		equal(t, n.e.got(), []string{string(batch.AppendLogsText(nil, logs)), string(batch.AppendText(nil, text(t, 1, everyKind)))})
+		equal(t, n.e.takeBodies(), []string{string(batch.AppendLogsText(nil, logs)), string(batch.AppendText(nil, text(t, 1, everyKind)))})
 		equal(t, replay(node.QuarantineRequest{}), "")
 		equal(t, backlog(), component.Backlog{Journal: true})
 		equal(t, []uint64{n.Stats.Out.Load(), n.Stats.LinesOut.Load()}, []uint64{4, 1})
@@ -100,7 +100,7 @@ func TestSinkHooks(t *testing.T) {
 		equal(t, n.after(time.Second), []string{"hello a 2 2\n"})
 		equal(t, n.after(10*time.Second), []string{"tick 103"})
 		n.stop()
-		n.e.got()
+		n.e.takeBodies()
 		equal(t, strings.Count(n.Logs(), "farewell"), 2)
 		n.open(t)
 		n.save(fmt.Sprintf(source, 2, "records"), sinkAttrs)
@@ -128,7 +128,7 @@ func TestSinkLeaksNothing(t *testing.T) {
 		var goroutines int
 		for i := range reloads + 20 {
 			if i == 20 {
-				n.e.got()
+				n.e.takeBodies()
 				heap, goroutines = measure()
 			}
 			n.e.set(nil)
@@ -147,7 +147,7 @@ func TestSinkLeaksNothing(t *testing.T) {
 		}
 		n.e.set(nil)
 		equal(t, arrived, reloads+20)
-		n.e.got()
+		n.e.takeBodies()
 		n.e.headers = nil
 		heapAfter, goroutinesAfter := measure()
 		if goroutinesAfter > goroutines+10 { // some may be about to end

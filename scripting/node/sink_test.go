@@ -73,8 +73,8 @@ func (e *endpoint) hang(hangs bool) {
 
 func status(n int) func(string) int { return func(string) int { return n } }
 
-// got returns the bodies posted since the last call.
-func (e *endpoint) got() []string {
+// takeBodies returns the bodies posted since the last call.
+func (e *endpoint) takeBodies() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	got := e.posts
@@ -143,7 +143,7 @@ func (n *sinkNode) accept(b *batch.Metrics) {
 // after returns what was posted once so much time has gone by.
 func (n *sinkNode) after(d time.Duration) []string {
 	pass(d)
-	return n.e.got()
+	return n.e.takeBodies()
 }
 
 func figures(t *testing.T, n *harness, name string) map[string]float64 {
@@ -446,7 +446,7 @@ func TestSinkReloadsUnderLoad(t *testing.T) {
 		wg.Wait()
 		pass(10 * time.Second)
 		next := map[string]int{}
-		for _, p := range n.e.got() {
+		for _, p := range n.e.takeBodies() {
 			for line := range strings.Lines(p) {
 				var name string
 				var v, at int
@@ -468,7 +468,7 @@ func TestSinkStops(t *testing.T) {
 		n.accept(text(t, source, "a 1 1\n"))
 		equal(t, n.after(time.Minute), nil)
 		n.stop()
-		equal(t, n.e.got(), []string{"a 1 1\n"})
+		equal(t, n.e.takeBodies(), []string{"a 1 1\n"})
 		// In an outage it is out within 5 s, and loses nothing.
 		n.open(t)
 		n.e.hang(true)
@@ -485,7 +485,7 @@ func TestSinkStops(t *testing.T) {
 		}
 		n.open(t)
 		n.e.hang(false)
-		n.e.got()
+		n.e.takeBodies()
 		n.save(poster, sinkAttrs)
 		equal(t, n.after(time.Second), []string{"b 1 1\n"})
 	})

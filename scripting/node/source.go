@@ -68,7 +68,7 @@ func (s *source) work(life, run context.Context) {
 	wg.Go(func() {
 		s.c.collect(run, &s.c.mem.going.box)
 		if s.runs != nil {
-			s.runRun(life, run)
+			s.runUntilEnd(life, run)
 		}
 	})
 	wg.Wait()

@@ -85,7 +85,7 @@ func TestSumOfPolls(t *testing.T) {
 		n.sink.Receiver().Set(d)
 		expect := func(want string) {
 			t.Helper()
-			settle(t, n)
+			awaitIdle(t, n)
 			if got := d.query(t, "sum(m)", n.Clock.Now()); got != want {
 				wrong++
 				if !deaf {
@@ -105,7 +105,7 @@ func TestSumOfPolls(t *testing.T) {
 			want   string
 		}{{10, false, "10"}, {7, false, "7"}, {12, false, "12"}, {12, true, "0 results"}, {3, false, "3"}} {
 			n.save(fmt.Sprintf(script, f.series, 2+i, f.fails), "")
-			settle(t, n)
+			awaitIdle(t, n)
 			n.Clock.Advance(15 * time.Second)
 			expect(f.want)
 		}
@@ -125,8 +125,8 @@ func TestSumOfPolls(t *testing.T) {
 	}
 }
 
-// settle waits until all that is due has been done.
-func settle(t *testing.T, n *harness) {
+// awaitIdle waits until all that is due has been done.
+func awaitIdle(t *testing.T, n *harness) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

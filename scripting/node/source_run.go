@@ -43,8 +43,8 @@ type runner struct {
 	went    time.Time   // since when it has not waited
 }
 
-// runRun calls run, again after an error, until life ends or it returns.
-func (s *source) runRun(life, run context.Context) {
+// runUntilEnd calls run, again after an error, until life ends or it returns.
+func (s *source) runUntilEnd(life, run context.Context) {
 	c := s.c
 	idle := func(until time.Time) {
 		c.progress.update(func() { c.progress.next[hookRun] = until })

@@ -236,13 +236,13 @@ func TestRunSettles(t *testing.T) {
 		case i < 3 || i == 6:
 			want++
 		}
-		settle(t, n)
+		awaitIdle(t, n)
 		if got := len(n.sink.Batches()); got != want {
 			t.Errorf("%d batches after %d s, want %d", got, 10*i, want)
 		}
 		n.Clock.Advance(10 * time.Second)
 	}
-	settle(t, n)
+	awaitIdle(t, n)
 }
 
 // A run that fails is called again, later each time; one that never waits is

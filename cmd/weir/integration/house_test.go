@@ -129,7 +129,7 @@ func (h *house) status() (nodes map[string]built, health map[string]string) {
 			Samples *struct{}
 		}
 	}
-	if err := json.Unmarshal([]byte(h.weir.ask("/api/v0/status")), &s); err != nil {
+	if err := json.Unmarshal([]byte(h.weir.request("/api/v0/status")), &s); err != nil {
 		h.t.Fatal(err)
 	}
 	nodes, health = map[string]built{}, map[string]string{}

@@ -175,8 +175,8 @@ type weirRun struct {
 	storage string
 }
 
-// ask returns the answer to a request over the control socket.
-func (w *weirRun) ask(path string) string {
+// request returns the answer to a request over the control socket.
+func (w *weirRun) request(path string) string {
 	w.t.Helper()
 	resp, err := control.Client(w.storage).Get(control.URL(path))
 	if err != nil {

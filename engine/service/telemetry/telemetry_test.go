@@ -28,7 +28,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-func (b *buffer) take() string {
+func (b *buffer) takeText() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer b.b.Reset()
@@ -60,7 +60,7 @@ func TestLogger(t *testing.T) {
 		t.Helper()
 		log.Debug("one", "level", "mine")
 		log.Warn("two")
-		got := b.take()
+		got := b.takeText()
 		if got != "" && !timestamps.MatchString(got) {
 			t.Errorf("no time in %q", got)
 		}
@@ -102,7 +102,7 @@ func TestDurations(t *testing.T) {
 			t.Errorf("got format %s, want %s", got, format)
 		}
 		s.Logger().Info("done", "took", 1500*time.Millisecond, slog.Group("g", "wait", 2*time.Millisecond))
-		if got := timestamps.ReplaceAllString(b.take(), ""); got != want {
+		if got := timestamps.ReplaceAllString(b.takeText(), ""); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -114,7 +114,7 @@ func TestFormatOfCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Logger().Info("hello")
-	if got := b.take(); !json.Valid([]byte(got)) {
+	if got := b.takeText(); !json.Valid([]byte(got)) {
 		t.Errorf("got %q, want JSON as the command line says", got)
 	}
 	if _, err := telemetry.New(telemetry.Options{Format: "xml"}); err == nil {
@@ -140,7 +140,7 @@ func TestConcurrent(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	lines := strings.Split(strings.TrimSpace(b.take()), "\n")
+	lines := strings.Split(strings.TrimSpace(b.takeText()), "\n")
 	if len(lines) != 2000 {
 		t.Errorf("%d lines, want 2000", len(lines))
 	}

@@ -73,7 +73,7 @@ func (s *APIServer) Put(resource, text string) {
 		what = "MODIFIED"
 	}
 	s.objects[resource][key(o)] = o
-	s.tell(resource, event{what, o, s.version})
+	s.publish(resource, event{what, o, s.version})
 }
 
 // Remove removes an object, named namespace/name, if there is one.
@@ -86,10 +86,10 @@ func (s *APIServer) Remove(resource, namespacedName string) {
 	}
 	s.version++
 	delete(s.objects[resource], namespacedName)
-	s.tell(resource, event{"DELETED", o, s.version})
+	s.publish(resource, event{"DELETED", o, s.version})
 }
 
-func (s *APIServer) tell(resource string, e event) {
+func (s *APIServer) publish(resource string, e event) {
 	s.events[resource] = append(s.events[resource], e)
 	close(s.changed)
 	s.changed = make(chan struct{})

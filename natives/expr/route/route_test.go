@@ -86,8 +86,8 @@ func (l *lab) parse(text string) *batch.Metrics {
 	return b
 }
 
-// got returns what each sink got since before, in one line each.
-func (l *lab) got(before map[string]int) map[string]string {
+// receivedSince returns what each sink has received since before, in one line each.
+func (l *lab) receivedSince(before map[string]int) map[string]string {
 	out := map[string]string{}
 	for name, s := range l.sinks {
 		var lines []string
@@ -128,7 +128,7 @@ func (l *lab) wantSince(before map[string]int, want ...string) {
 		name, text, _ := strings.Cut(w, ": ")
 		m[name] = text
 	}
-	if diff := cmp.Diff(m, l.got(before)); diff != "" {
+	if diff := cmp.Diff(m, l.receivedSince(before)); diff != "" {
 		l.t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -42,7 +42,7 @@ type known struct {
 // looked for, which is faster.
 func (p *Pipeline) Machines(all bool, names []string) func() (*Machine, error) {
 	return func() (*Machine, error) {
-		stages, err := p.make()
+		stages, err := p.newStages()
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func Parse(src string) (*Pipeline, error) {
 		return nil, err
 	}
 	out := &Pipeline{src, expr.MultiStages}
-	if _, err := out.make(); err != nil {
+	if _, err := out.newStages(); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -95,10 +95,10 @@ func offset(src string, line, col int) int {
 	return at
 }
 
-// make makes the stages, which are of one goroutine: they have buffers. Making
+// newStages returns stages for one goroutine: they have buffers. Creating
 // them moves parts of the expression, and some are in the stages then, so that
 // each machine has one of its own.
-func (p *Pipeline) make() ([]log.Stage, error) {
+func (p *Pipeline) newStages() ([]log.Stage, error) {
 	expr, err := parsed(p.src)
 	if err != nil {
 		return nil, err

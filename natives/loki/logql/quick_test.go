@@ -80,11 +80,11 @@ func quickPairs(t testing.TB) (out []quickPair) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loki, err := p.make()
+		loki, err := p.newStages()
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours, err := p.make()
+		ours, err := p.newStages()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestQuickRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stages, err := p.make()
+		stages, err := p.newStages()
 		if err != nil {
 			t.Fatal(err)
 		}

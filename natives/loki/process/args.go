@@ -90,12 +90,12 @@ type Stage struct {
 	WindowsEvent *WindowsEventArguments `alloy:"windowsevent,block,optional"`
 }
 
-// maker returns the arguments of the stage.
-func (s Stage) maker() maker {
+// arguments returns the arguments of the stage.
+func (s Stage) arguments() stageArguments {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
 		if f := v.Field(i); !f.IsNil() {
-			return f.Interface().(maker)
+			return f.Interface().(stageArguments)
 		}
 	}
 	panic("BUG: a stage that is none")

@@ -15,12 +15,12 @@ import (
 	"github.com/weir-run/weir/engine/flow"
 )
 
-// maker is the arguments of a stage.
-type maker interface {
-	// make compiles them; what can be wrong with them was found by Validate.
-	// It calls c.write before c.read: names are asked for from the last stage to
+// stageArguments are the arguments of a stage.
+type stageArguments interface {
+	// compile compiles the stage. Validate has found all errors of the arguments.
+	// It calls c.write before c.read: the stages are compiled from the last to
 	// the first.
-	make(c *compiler) (stage, error)
+	compile(c *compiler) (stage, error)
 }
 
 // stage is a compiled stage. run does its work on all rows of a pass; it is
@@ -137,7 +137,7 @@ func (c *compiler) nested(stages []Stage) (*link, error) {
 	first := c.after
 	defer func(after *link) { c.after = after }(c.after)
 	for i := len(stages) - 1; i >= 0; i-- {
-		s, err := stages[i].maker().make(c)
+		s, err := stages[i].arguments().compile(c)
 		if err != nil {
 			return nil, fmt.Errorf("cannot make stage %d: %w", i+1, err)
 		}

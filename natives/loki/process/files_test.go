@@ -213,8 +213,8 @@ func (n *lab) ConsumeLogs(_ context.Context, b *batch.Logs) error {
 	return nil
 }
 
-// take returns what came since it was called last.
-func (n *lab) take() []*batch.Logs {
+// takeBatches returns what came since it was called last.
+func (n *lab) takeBatches() []*batch.Logs {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	got := n.got
@@ -239,7 +239,7 @@ func (n *lab) wait(d time.Duration) {
 
 func (n *lab) out() string {
 	var out []byte
-	for _, b := range n.take() {
+	for _, b := range n.takeBatches() {
 		out = batch.AppendLogsTextAt(out, b, epoch.UnixNano())
 	}
 	return string(out)

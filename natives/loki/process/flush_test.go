@@ -36,7 +36,7 @@ func TestFlushOfWhatLeft(t *testing.T) {
 		}
 		last.Ack.Accepted()
 		n.await("what was flushed after it", flushed)
-		if got := n.take(); len(got) != 1 || got[0].Len() != 1 || got[0].Stream[0].Label("z") != "last" {
+		if got := n.takeBatches(); len(got) != 1 || got[0].Len() != 1 || got[0].Stream[0].Label("z") != "last" {
 			t.Errorf("got %d batches, want the last line only", len(got))
 		}
 		second.Ack.Accepted()
@@ -86,7 +86,7 @@ func TestEndlessPartialLine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := n.take(); len(got) != 1 || len(got[0].Line[0]) != 16<<20 {
+	if got := n.takeBatches(); len(got) != 1 || len(got[0].Line[0]) != 16<<20 {
 		t.Errorf("got %d batches, want one of a line of 16 MiB", len(got))
 	}
 }
@@ -111,24 +111,24 @@ func TestCrowd(t *testing.T) {
 		send("1", begin+text)
 		send("2", begin+text)
 		send("3", begin+text)
-		if got := n.take(); len(got) != 0 {
+		if got := n.takeBatches(); len(got) != 0 {
 			t.Fatalf("%d batches are sent before their blocks are complete", len(got))
 		}
 		send("4", begin+text) // the fourth leaves at once
-		got := n.take()
+		got := n.takeBatches()
 		if len(got) == 0 || got[0].Stream[0].Label("a") != "4" {
 			t.Fatalf("got %v, want the block of the fourth stream at once", got)
 		}
 		for lines(got) < 4 { // the others when it is their turn
 			n.await("a batch", n.came)
-			got = append(got, n.take()...)
+			got = append(got, n.takeBatches()...)
 		}
 		if got := n.counted(metric); got != 4 {
 			t.Errorf("%s is %v, want 4", metric, got)
 		}
 		send("5", begin+text) // there is room again
 		send("5", next+text)
-		if got := n.take(); len(got) != 0 {
+		if got := n.takeBatches(); len(got) != 0 {
 			t.Errorf("%d batches are sent though there is room", len(got))
 		}
 	}

@@ -65,7 +65,7 @@ stage.output {
 			t.Fatal(err)
 		}
 		rows := 0
-		for _, b := range n.take() {
+		for _, b := range n.takeBatches() {
 			rows += b.Len()
 			if len(b.T) != b.Len() || len(b.Line) != b.Len() || b.Meta != nil && len(b.Meta) != b.Len() {
 				t.Fatal("the columns differ in length")

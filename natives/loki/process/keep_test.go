@@ -270,7 +270,7 @@ func TestOrder(t *testing.T) {
 
 // rows adds the lines that came by stream and returns how many there are.
 func (n *lab) rows(to map[string][]string) (all int) {
-	for _, b := range n.take() {
+	for _, b := range n.takeBatches() {
 		for i, s := range b.Stream {
 			to[s.String()] = append(to[s.String()], b.Line[i])
 		}
@@ -300,7 +300,7 @@ stage.labels {
 		if err := n.c.ConsumeLogs(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		return n.take()[0]
+		return n.takeBatches()[0]
 	}
 	if out := send(in); &out.Stream[0] != &in.Stream[0] || &out.Line[0] != &in.Line[0] {
 		t.Error("a batch that does not change was copied")
@@ -314,7 +314,7 @@ stage.labels {
 		t.Error("one stream came out under two handles")
 	}
 	empty := n.parse("")
-	if err := n.c.ConsumeLogs(t.Context(), empty); err != nil || len(n.take()) != 0 {
+	if err := n.c.ConsumeLogs(t.Context(), empty); err != nil || len(n.takeBatches()) != 0 {
 		t.Error("an empty batch was sent", err)
 	}
 }
@@ -324,7 +324,7 @@ func TestGivesBack(t *testing.T) {
 	n := builtLab(t, "stage.static_labels {\nvalues = { v = \"1\" }\n}")
 	stop := n.Run(t, n.c)
 	n.send(`{a="1"} x`)
-	out := n.take()[0].Stream[0]
+	out := n.takeBatches()[0].Stream[0]
 	if out.Released() {
 		t.Error("given back while it is used")
 	}

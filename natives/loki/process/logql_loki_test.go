@@ -152,7 +152,7 @@ func TestLogQLIsLokis(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, b := range n.take() {
+			for _, b := range n.takeBatches() {
 				for i, s := range b.Stream {
 					got = append(got, row(b.Line[i], append(s.AppendLabels(nil), b.MetaOf(i)...)))
 				}
@@ -182,7 +182,7 @@ func TestLogQLSideBySide(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for _, b := range n.take() {
+	for _, b := range n.takeBatches() {
 		var got []string
 		for i, s := range b.Stream {
 			got = append(got, row(b.Line[i], append(s.AppendLabels(nil), b.MetaOf(i)...)))
@@ -214,12 +214,12 @@ func TestLogQLExtracts(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got, want []string
-		for _, b := range n.take() {
+		for _, b := range n.takeBatches() {
 			for i, s := range b.Stream {
 				got = append(got, fmt.Sprintf("%q %q %q %q", b.Line[i], s.Label("x"), s.Label("y"), s.Label("z")))
 			}
 		}
-		for _, b := range all.take() {
+		for _, b := range all.takeBatches() {
 			for i := range b.Stream {
 				of := func(name string) string {
 					for _, l := range b.MetaOf(i) {

@@ -53,7 +53,7 @@ stage.structured_metadata {
 		if err := n.c.ConsumeLogs(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		out := n.take()
+		out := n.takeBatches()
 		if len(out) != 1 || !slices.Equal(out[0].Line, in.Line) {
 			t.Fatalf("%q became %v", line, out)
 		}

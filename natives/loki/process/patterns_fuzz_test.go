@@ -45,7 +45,7 @@ func TestPatternsInChild(t *testing.T) {
 			s := labels.Series(nil)
 			defer s.Release()
 			err := n.c.ConsumeLogs(t.Context(), &batch.Logs{Stream: []*batch.Stream{s}, T: []int64{1}, Line: []string{p.Text()}})
-			n.take()
+			n.takeBatches()
 			return err
 		}
 	})

@@ -60,7 +60,7 @@ type criKept struct{ waiting atomic.Int64 }
 // program writes it.
 const endWait = time.Minute
 
-func (a *CRIArguments) make(c *compiler) (stage, error) {
+func (a *CRIArguments) compile(c *compiler) (stage, error) {
 	s := &criStage{CRIArguments: *a, flags: c.wanted("flags"), stream: c.wanted("stream"), content: c.wanted("content"), time: c.wanted("time")}
 	s.derived = c.deriveStream()
 	key := struct {

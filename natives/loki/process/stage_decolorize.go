@@ -16,7 +16,7 @@ var ansi = regexp.MustCompile("[\u001B\u009B][[\\]()#;?]*(?:(?:(?:[a-zA-Z\\d]*(?
 // decolorizeStage removes what colours lines.
 type decolorizeStage struct{}
 
-func (a *DecolorizeArguments) make(*compiler) (stage, error) { return decolorizeStage{}, nil }
+func (a *DecolorizeArguments) compile(*compiler) (stage, error) { return decolorizeStage{}, nil }
 
 func (decolorizeStage) run(_ context.Context, p *pass) {
 	for _, r := range p.rows {

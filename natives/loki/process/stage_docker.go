@@ -21,7 +21,7 @@ type dockerStage struct {
 	derived                   *derivation
 }
 
-func (a *DockerArguments) make(c *compiler) (stage, error) {
+func (a *DockerArguments) compile(c *compiler) (stage, error) {
 	s := &dockerStage{output: c.wanted("output"), stream: c.wanted("stream"), timestamp: c.wanted("timestamp")}
 	for i, name := range []string{"log", "stream", "time"} {
 		s.object.Add([]scan.Step{{Name: name, Index: -1}}, i)

@@ -57,7 +57,7 @@ type dropStage struct {
 	expr  *regex.Regexp // nil for none
 }
 
-func (a *DropArguments) make(c *compiler) (stage, error) {
+func (a *DropArguments) compile(c *compiler) (stage, error) {
 	s := &dropStage{DropArguments: *a}
 	if s.DropReason == "" {
 		s.DropReason = "drop_stage"

@@ -14,7 +14,7 @@ type EventLogMessageArguments struct {
 // name, a colon and a value.
 type eventLogMessageStage struct{ *named }
 
-func (a *EventLogMessageArguments) make(c *compiler) (stage, error) {
+func (a *EventLogMessageArguments) compile(c *compiler) (stage, error) {
 	return eventLogMessageStage{c.named(a.MessageArguments)}, nil
 }
 

@@ -205,7 +205,7 @@ type geoIPStage struct {
 // maxGeoKnown is how many records are remembered.
 const maxGeoKnown = 10_000
 
-func (a *GeoIPArguments) make(c *compiler) (stage, error) {
+func (a *GeoIPArguments) compile(c *compiler) (stage, error) {
 	s := &geoIPStage{known: map[uintptr][]value{}}
 	for _, f := range geoFields(a.DBType) {
 		if slot := c.wanted(f.name); slot >= 0 {

@@ -68,7 +68,7 @@ type search struct {
 	expr jmespath.JMESPath
 }
 
-func (a *JSONArguments) make(c *compiler) (stage, error) {
+func (a *JSONArguments) compile(c *compiler) (stage, error) {
 	s := &jsonStage{source: -1, drop: a.DropMalformed}
 	for _, name := range slices.Sorted(maps.Keys(a.Expressions)) {
 		slot, wanted := c.write(name)

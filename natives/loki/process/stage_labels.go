@@ -77,7 +77,7 @@ type labelsStage struct {
 	derived *derivation
 }
 
-func (a *LabelsArguments) make(c *compiler) (stage, error) {
+func (a *LabelsArguments) compile(c *compiler) (stage, error) {
 	s := &labelsStage{}
 	names, sources := sourced(a.Values)
 	if a.SourceType == sourceMetadata {

@@ -78,7 +78,7 @@ type bucket struct {
 	fresh  bool      // it was never looked at
 }
 
-func (a *LimitArguments) make(c *compiler) (stage, error) {
+func (a *LimitArguments) compile(c *compiler) (stage, error) {
 	s := &limitStage{LimitArguments: *a}
 	s.MaxDistinctLabels = max(s.MaxDistinctLabels, minDistinctLabels)
 	s.limits = keepState(c, *a, func() *limits { return &limits{all: bucket{fresh: true}, new: map[string]*bucket{}} })

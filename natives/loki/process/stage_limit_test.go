@@ -31,7 +31,7 @@ func (n *lab) rebuild(stages string) {
 // lines returns the text of what came out.
 func (n *lab) lines() string {
 	var out []string
-	for _, b := range n.take() {
+	for _, b := range n.takeBatches() {
 		out = append(out, b.Line...)
 	}
 	return strings.Join(out, " ")
@@ -91,7 +91,7 @@ loki_process_dropped_lines_by_label_total{component_id="loki.process.default",la
 		fmt.Fprintf(&many, "{app=\"app%d\"} x\n", i)
 	}
 	n.send(many.String())
-	n.take()
+	n.takeBatches()
 	n.send("{app=\"a\"} again\n")
 	n.wantLines("again")
 	n.wantMetrics("", "loki_process_dropped_lines_by_label_total")
@@ -130,7 +130,7 @@ func TestLimitWaits(t *testing.T) {
 	asleep()
 	cancel()
 	<-done
-	n.take()
+	n.takeBatches()
 	// What ended did not use up the limit.
 	n.Clock.Advance(100 * time.Millisecond)
 	n.send("{} 5\n")

@@ -36,7 +36,7 @@ type logfmtStage struct {
 	matching
 }
 
-func (a *LogfmtArguments) make(c *compiler) (stage, error) {
+func (a *LogfmtArguments) compile(c *compiler) (stage, error) {
 	s := &logfmtStage{slots: map[string][]int{}}
 	for _, name := range slices.Sorted(maps.Keys(a.Mapping)) {
 		key := a.Mapping[name]

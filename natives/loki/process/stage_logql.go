@@ -56,19 +56,19 @@ func (a *LogQLArguments) Validate() error {
 
 // logqlStage runs a pipeline of LogQL.
 type logqlStage struct {
-	machines sync.Pool // of *logql.Machine
-	make     func() (*logql.Machine, error)
-	reason   string
-	labels   []string
-	metadata bool // what is parsed goes there
-	edits    bool // the pipeline may change the stream's labels
-	names    []string
-	slots    []int // of names
-	all      bool  // all values are extracted
-	derived  *derivation
+	machines   sync.Pool // of *logql.Machine
+	newMachine func() (*logql.Machine, error)
+	reason     string
+	labels     []string
+	metadata   bool // what is parsed goes there
+	edits      bool // the pipeline may change the stream's labels
+	names      []string
+	slots      []int // of names
+	all        bool  // all values are extracted
+	derived    *derivation
 }
 
-func (a *LogQLArguments) make(c *compiler) (stage, error) {
+func (a *LogQLArguments) compile(c *compiler) (stage, error) {
 	p, err := logql.Parse(string(a.Pipeline))
 	if err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func (a *LogQLArguments) make(c *compiler) (stage, error) {
 	for _, n := range s.names {
 		s.slots = append(s.slots, c.slots[n])
 	}
-	s.make = p.Machines(s.metadata || s.all, slices.Concat(s.names, s.labels))
-	m, err := s.make() // so that none will fail
+	s.newMachine = p.Machines(s.metadata || s.all, slices.Concat(s.names, s.labels))
+	m, err := s.newMachine() // so that none will fail
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (s *logqlStage) run(_ context.Context, p *pass) {
 	m, ok := s.machines.Get().(*logql.Machine)
 	if !ok {
 		var err error
-		if m, err = s.make(); err != nil {
+		if m, err = s.newMachine(); err != nil {
 			panic(fmt.Sprintf("BUG: a pipeline that was made before cannot be made: %v", err))
 		}
 	}

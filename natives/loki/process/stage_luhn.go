@@ -45,7 +45,7 @@ type luhnStage struct {
 	skip   *regex.Regexp // nil for none
 }
 
-func (a *LuhnArguments) make(c *compiler) (stage, error) {
+func (a *LuhnArguments) compile(c *compiler) (stage, error) {
 	s := &luhnStage{LuhnArguments: *a, source: -1}
 	if s.Replacement == "" {
 		s.Replacement = "**REDACTED**"

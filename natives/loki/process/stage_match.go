@@ -73,7 +73,7 @@ type matchStage struct {
 	first, after *link // of the stages, and what comes after them
 }
 
-func (a *MatchArguments) make(c *compiler) (stage, error) {
+func (a *MatchArguments) compile(c *compiler) (stage, error) {
 	s := &matchStage{sel: a.Selector.Compile(), drop: a.Action == matchDrop, reason: a.DropCounterReason, after: c.after}
 	if s.reason == "" {
 		s.reason = "match_stage"

@@ -175,7 +175,7 @@ type update struct {
 	bytes  bool
 }
 
-func (a *MetricsArguments) make(c *compiler) (stage, error) {
+func (a *MetricsArguments) compile(c *compiler) (stage, error) {
 	s := new(metricsStage)
 	for _, m := range a.Metrics {
 		u := update{slot: -1}

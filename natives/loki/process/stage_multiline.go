@@ -44,7 +44,7 @@ type multilineStage struct {
 	groups *groups
 }
 
-func (a *MultilineArguments) make(c *compiler) (stage, error) {
+func (a *MultilineArguments) compile(c *compiler) (stage, error) {
 	first, err := compileRegexp("firstline", a.Expression)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func (a *OutputArguments) Validate() error {
 
 type outputStage struct{ slot int }
 
-func (a *OutputArguments) make(c *compiler) (stage, error) {
+func (a *OutputArguments) compile(c *compiler) (stage, error) {
 	return &outputStage{c.read(a.Source)}, nil
 }
 

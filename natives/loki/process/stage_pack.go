@@ -40,7 +40,7 @@ type packStage struct {
 	derived *derivation
 }
 
-func (a *PackArguments) make(c *compiler) (stage, error) {
+func (a *PackArguments) compile(c *compiler) (stage, error) {
 	names := slices.Clone(a.Labels)
 	slices.Sort(names)
 	s := &packStage{names: slices.Compact(names), ingest: a.IngestTimestamp}

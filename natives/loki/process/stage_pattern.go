@@ -129,7 +129,7 @@ type patternStage struct {
 	pattern *pattern
 }
 
-func (a *PatternArguments) make(c *compiler) (stage, error) {
+func (a *PatternArguments) compile(c *compiler) (stage, error) {
 	p, err := parsePattern(a.Pattern)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ type regexStage struct {
 	groups []int // those with names
 }
 
-func (a *RegexArguments) make(c *compiler) (stage, error) {
+func (a *RegexArguments) compile(c *compiler) (stage, error) {
 	re, err := compileRegexp("expression", a.Expression)
 	if err != nil {
 		return nil, err

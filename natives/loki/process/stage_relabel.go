@@ -53,7 +53,7 @@ type relabelStage struct{ derived *derivation }
 
 func (s *relabelStage) run(_ context.Context, p *pass) { s.derived.apply(p, nil) }
 
-func (a *LabelDropArguments) make(c *compiler) (stage, error) {
+func (a *LabelDropArguments) compile(c *compiler) (stage, error) {
 	return &relabelStage{c.derive(func(b *batch.Builder, _ []value) {
 		for _, n := range a.Values {
 			b.Set(n, "")
@@ -61,13 +61,13 @@ func (a *LabelDropArguments) make(c *compiler) (stage, error) {
 	})}, nil
 }
 
-func (a *LabelKeepArguments) make(c *compiler) (stage, error) {
+func (a *LabelKeepArguments) compile(c *compiler) (stage, error) {
 	return &relabelStage{c.derive(func(b *batch.Builder, _ []value) {
 		b.Keep(func(l batch.Label) bool { return slices.Contains(a.Values, l.Name) })
 	})}, nil
 }
 
-func (a *StaticLabelsArguments) make(c *compiler) (stage, error) {
+func (a *StaticLabelsArguments) compile(c *compiler) (stage, error) {
 	return &relabelStage{c.derive(func(b *batch.Builder, _ []value) {
 		for n, v := range a.Values {
 			if v != nil && *v != "" {

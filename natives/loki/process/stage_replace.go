@@ -49,7 +49,7 @@ type replaceStage struct {
 	names  []int // by group: the slot of its name, negative for none
 }
 
-func (a *ReplaceArguments) make(c *compiler) (stage, error) {
+func (a *ReplaceArguments) compile(c *compiler) (stage, error) {
 	re, err := compileRegexp("expression", a.Expression)
 	if err != nil {
 		return nil, err

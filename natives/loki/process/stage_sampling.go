@@ -28,7 +28,7 @@ func (a *SamplingArguments) Validate() error {
 // samplingStage leaves a part of the rows, by chance.
 type samplingStage struct{ SamplingArguments }
 
-func (a *SamplingArguments) make(*compiler) (stage, error) {
+func (a *SamplingArguments) compile(*compiler) (stage, error) {
 	s := &samplingStage{*a}
 	if s.DropReason == "" {
 		s.DropReason = "sampling_stage"

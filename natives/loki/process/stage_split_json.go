@@ -19,7 +19,7 @@ func (a *SplitJSONArguments) Validate() error { return notEmpty(a.Source) }
 // stay.
 type splitJSONStage struct{ source int }
 
-func (a *SplitJSONArguments) make(c *compiler) (stage, error) {
+func (a *SplitJSONArguments) compile(c *compiler) (stage, error) {
 	if a.Source == nil {
 		return &splitJSONStage{-1}, nil
 	}

@@ -38,7 +38,7 @@ type metadataStage struct {
 	unlabel        *derivation    // removes the labels that became metadata
 }
 
-func (a *StructuredMetadataArguments) make(c *compiler) (stage, error) {
+func (a *StructuredMetadataArguments) compile(c *compiler) (stage, error) {
 	s := &metadataStage{}
 	s.names, s.sources = sourced(a.Values)
 	if a.Regex != "" {
@@ -134,7 +134,7 @@ func (a *StructuredMetadataDropArguments) Validate() error { return someNames(a.
 
 type metadataDropStage struct{ names []string }
 
-func (a *StructuredMetadataDropArguments) make(*compiler) (stage, error) {
+func (a *StructuredMetadataDropArguments) compile(*compiler) (stage, error) {
 	return &metadataDropStage{a.Values}, nil
 }
 

@@ -33,7 +33,7 @@ type templateStage struct {
 	data *templateData
 }
 
-func (a *TemplateArguments) make(c *compiler) (stage, error) {
+func (a *TemplateArguments) compile(c *compiler) (stage, error) {
 	slot, wanted := c.write(a.Source)
 	if !wanted {
 		return idleStage{}, nil

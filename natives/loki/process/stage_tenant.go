@@ -41,7 +41,7 @@ type tenantStage struct {
 	derived *derivation
 }
 
-func (a *TenantArguments) make(c *compiler) (stage, error) {
+func (a *TenantArguments) compile(c *compiler) (stage, error) {
 	s := &tenantStage{}
 	if a.Source != "" {
 		s.slots = []int{c.read(a.Source)}

@@ -117,7 +117,7 @@ type timestampStage struct {
 	last        *lastTimes
 }
 
-func (a *TimestampArguments) make(c *compiler) (stage, error) {
+func (a *TimestampArguments) compile(c *compiler) (stage, error) {
 	s := &timestampStage{slot: c.read(a.Source), onFailure: a.ActionOnFailure != actionSkip, onDuplicate: a.ActionOnDuplicateTimestamp != actionKeep}
 	loc, err := a.location()
 	if err != nil {

@@ -81,7 +81,7 @@ type truncateRule struct {
 	slots   []int       // of extracted values
 }
 
-func (a *TruncateArguments) make(c *compiler) (stage, error) {
+func (a *TruncateArguments) compile(c *compiler) (stage, error) {
 	s := &truncateStage{mark: c.wanted("truncated")}
 	for _, r := range a.Rules {
 		t := truncateRule{TruncateRule: r}

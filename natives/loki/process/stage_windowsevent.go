@@ -15,7 +15,7 @@ type WindowsEventArguments struct {
 // in them.
 type windowsEventStage struct{ *named }
 
-func (a *WindowsEventArguments) make(c *compiler) (stage, error) {
+func (a *WindowsEventArguments) compile(c *compiler) (stage, error) {
 	return windowsEventStage{c.named(a.MessageArguments)}, nil
 }
 

@@ -84,7 +84,7 @@ func TestRefusedLines(t *testing.T) {
 	srv.answer(400, "2 errors like: max entry size '10' bytes exceeded for stream '{s=\"a\"}' while adding an entry with length '20' bytes")
 	n := startNew(t, endpoint(srv.URL, ""))
 	n.accept(t, lines(1, stream("s", "a"), 5, t0))
-	srv.wait(t, func() bool { return len(srv.got()) == 1 })
+	srv.wait(t, func() bool { return len(srv.received()) == 1 })
 	srv.heal()
 	n.accept(t, lines(1, stream("s", "b"), 1, t0))
 	srv.wait(t, func() bool { return srv.count() == 1 })
@@ -165,7 +165,7 @@ func TestWrongPassword(t *testing.T) {
 		n := startNew(t, endpoint(srv.URL, "name = \"x\"\nmin_backoff_period = \"1h\"\nmax_backoff_period = \"1h\""))
 		b := lines(1, stream("s", "a"), 3, t0)
 		n.accept(t, b)
-		srv.wait(t, func() bool { return len(srv.got()) == 1 })
+		srv.wait(t, func() bool { return len(srv.received()) == 1 })
 		srv.setFault(func(w http.ResponseWriter, r request, _ int) bool {
 			if _, password, _ := r.BasicAuth(); password != "right" {
 				w.WriteHeader(status)
@@ -192,13 +192,13 @@ func TestGivesUp(t *testing.T) {
 		srv.answer(status, "no")
 		n := startNew(t, endpoint(srv.URL, more))
 		n.accept(t, lines(1, stream("s", "a"), 3, t0))
-		srv.wait(t, func() bool { return len(srv.got()) == requests })
+		srv.wait(t, func() bool { return len(srv.received()) == requests })
 		srv.heal()
 		n.accept(t, lines(1, stream("s", "b"), 1, t0))
 		srv.wait(t, func() bool { return srv.count() == 1 })
 		n.stop()
 		diff(t, map[string]uint64{reason: 3}, n.Stats.DroppedLines())
-		diff(t, requests+1, len(srv.got()))
+		diff(t, requests+1, len(srv.received()))
 	}
 	f(503, 3, "max_backoff_retries = 3", "retries")
 	f(429, 1, "retry_on_http_429 = false", "rate_limited")

@@ -25,7 +25,7 @@ func TestBacklog(t *testing.T) {
 	})
 	n := startNew(t, endpoint(srv.URL, ""))
 	n.accept(t, long(lines(1, stream("s", "a"), 4, t0)))
-	srv.wait(t, func() bool { return srv.count() == 2 && len(srv.got()) > 4 })
+	srv.wait(t, func() bool { return srv.count() == 2 && len(srv.received()) > 4 })
 	figures := func(waiting int64, out uint64) {
 		t.Helper()
 		diff(t, component.Backlog{Journal: true, Lines: waiting}, n.c.Backlog())

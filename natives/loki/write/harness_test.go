@@ -100,7 +100,7 @@ func newServer(t testing.TB) *server {
 		n, fault := len(s.requests), s.fault
 		s.mu.Unlock()
 		if fault == nil || !fault(w, got, n) {
-			s.take(got.rows()...)
+			s.acceptRows(got.rows()...)
 			w.WriteHeader(http.StatusNoContent)
 		}
 		s.mu.Lock()
@@ -112,7 +112,7 @@ func newServer(t testing.TB) *server {
 	return s
 }
 
-func (s *server) take(rows ...string) {
+func (s *server) acceptRows(rows ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines = append(s.lines, rows...)
@@ -137,7 +137,7 @@ func (s *server) answer(status int, message string) {
 
 func (s *server) heal() { s.setFault(nil) }
 
-func (s *server) got() []request {
+func (s *server) received() []request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
@@ -171,7 +171,7 @@ func (s *server) wait(t testing.TB, ok func() bool) {
 		select {
 		case <-arrived:
 		case <-timeout.C:
-			t.Fatalf("what was waited for did not come; %d requests, %d lines", len(s.got()), s.count())
+			t.Fatalf("what was waited for did not come; %d requests, %d lines", len(s.received()), s.count())
 		}
 	}
 }

@@ -203,7 +203,7 @@ func TestManyFiles(t *testing.T) {
 	}
 	wg.Wait()
 	srv.wait(t, func() bool { return srv.count() == 2000 })
-	if k := len(srv.got()); k >= 1000 {
+	if k := len(srv.received()); k >= 1000 {
 		t.Errorf("1000 small batches came in %d requests", k)
 	}
 }
@@ -213,7 +213,7 @@ func TestDebugInfo(t *testing.T) {
 	srv.answer(500, "down")
 	n := startNew(t, endpoint(strings.Replace(srv.URL, "http://", "http://u:secret@", 1), ""))
 	n.accept(t, lines(1, stream("s", "a"), 3, t0))
-	srv.wait(t, func() bool { return len(srv.got()) > 1 })
+	srv.wait(t, func() bool { return len(srv.received()) > 1 })
 	text, err := json.Marshal(n.c.DebugInfo())
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestSlowEndpoint(t *testing.T) {
 	want := rows(sent...)
 	srv.wait(t, func() bool { return srv.count() == len(want) })
 	byStream := map[byte][]string{}
-	for _, r := range srv.got() {
+	for _, r := range srv.received() {
 		for _, row := range r.rows() {
 			byStream[row[len(`{s="`)]] = append(byStream[row[len(`{s="`)]], row)
 		}
@@ -50,7 +50,7 @@ func TestSlowEndpoint(t *testing.T) {
 	for i, b := range sent {
 		diff(t, rows(b), byStream[byte('a'+i)])
 	}
-	if got := len(srv.got()); got > 2*sources { // the first, and all the rest of its shard
+	if got := len(srv.received()); got > 2*sources { // the first, and all the rest of its shard
 		t.Errorf("%d requests, want %d", got, 2*sources)
 	}
 }

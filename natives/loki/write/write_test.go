@@ -30,7 +30,7 @@ func TestEveryByteArrives(t *testing.T) {
 	n.accept(t, logs)
 	srv.wait(t, func() bool { return srv.count() == logs.Len() })
 	diff(t, sorted(rows(logs)), sorted(srv.rows()))
-	for _, r := range srv.got() {
+	for _, r := range srv.received() {
 		diff(t, []string{"POST", "application/x-protobuf", "snappy", "weir/test"}, []string{
 			r.Method, r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"), r.Header.Get("User-Agent"),
 		})
@@ -48,7 +48,7 @@ func TestMetadataNames(t *testing.T) {
 	n.accept(t, &batch.Logs{Source: 1, Stream: []*batch.Stream{stream("app", "api")}, T: []int64{t0}, Line: []string{"one"}, Meta: [][]batch.Label{meta}})
 	srv.wait(t, func() bool { return srv.count() == 1 })
 	var got []string
-	for _, l := range srv.got()[0].push.Streams[0].Entries[0].StructuredMetadata {
+	for _, l := range srv.received()[0].push.Streams[0].Entries[0].StructuredMetadata {
 		got = append(got, l.Name)
 	}
 	diff(t, []string{"key", "_a", "key__", "key☃"}, got)
@@ -104,16 +104,16 @@ func TestRequestsAreJoined(t *testing.T) {
 		n.accept(t, b)
 		all = append(all, b)
 	}
-	srv.wait(t, func() bool { return len(srv.got()) > 0 })
+	srv.wait(t, func() bool { return len(srv.received()) > 0 })
 	srv.heal()
-	before := len(srv.got())
+	before := len(srv.received())
 	srv.wait(t, func() bool { return srv.count() == 200 })
 	diff(t, rows(all...), srv.rows())
 	// 40 KiB a block.
-	if k := len(srv.got()) - before; k > 8 {
+	if k := len(srv.received()) - before; k > 8 {
 		t.Errorf("20 blocks came in %d requests", k)
 	}
-	for _, r := range srv.got() {
+	for _, r := range srv.received() {
 		if size := r.push.Size(); size > 200<<10 {
 			t.Errorf("a request has %d bytes", size)
 		}
@@ -128,7 +128,7 @@ func TestLabels(t *testing.T) {
 	n.accept(t, lines(1, stream("app", "api"), 1, t0), lines(1, stream("zone", "own", "__tenant_id__", "theirs"), 1, t0))
 	srv.wait(t, func() bool { return srv.count() == 2 })
 	diff(t, []string{`ours {app="api", zone="z1"} 0 line 0`, `theirs {app="other", zone="own"} 0 line 0`}, sorted(srv.rows()))
-	if got := srv.got()[0].Header.Get("X-More"); got != "1" {
+	if got := srv.received()[0].Header.Get("X-More"); got != "1" {
 		t.Errorf("got header %q", got)
 	}
 }
@@ -190,9 +190,9 @@ func TestRestart(t *testing.T) {
 	n := startNew(t, endpoint(srv.URL, "min_backoff_period = \"1h\"\nmax_backoff_period = \"1h\""))
 	b := lines(1, stream("s", "a"), 3, t0)
 	n.accept(t, b)
-	srv.wait(t, func() bool { return len(srv.got()) == 1 })
+	srv.wait(t, func() bool { return len(srv.received()) == 1 })
 	n.stop()
-	if got := len(srv.got()); got != 1 {
+	if got := len(srv.received()); got != 1 {
 		t.Errorf("%d requests, want 1", got)
 	}
 	srv.heal()
@@ -216,12 +216,12 @@ func TestStopSendsWhatIsThere(t *testing.T) {
 			want = append(want, b)
 		}
 	}
-	if k := len(srv.got()); k > 0 {
+	if k := len(srv.received()); k > 0 {
 		t.Errorf("there were %d requests before batch_wait", k)
 	}
 	n.stop()
 	diff(t, sorted(rows(want...)), sorted(srv.rows()))
-	if k := len(srv.got()); k > 6 {
+	if k := len(srv.received()); k > 6 {
 		t.Errorf("there were %d requests of 8 shards", k)
 	}
 }

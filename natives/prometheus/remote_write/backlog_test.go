@@ -26,7 +26,7 @@ func TestBacklog(t *testing.T) {
 	}
 	figures(0, 0)
 	n.accept(t, gauges(1, 20, t0), gauges(2, 10, t0))
-	srv.wait(t, func() bool { return len(srv.got()) > 2 })
+	srv.wait(t, func() bool { return len(srv.received()) > 2 })
 	figures(30, 0)
 	n.stop()
 

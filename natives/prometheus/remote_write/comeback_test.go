@@ -98,7 +98,7 @@ func TestComeback(t *testing.T) {
 
 	send(free, t0+1)
 	send(free, t0+2) // which is sent when all know of the one before
-	requests := func(n int) { t.Helper(); srv.wait(t, func() bool { return len(srv.got()) == n }) }
+	requests := func(n int) { t.Helper(); srv.wait(t, func() bool { return len(srv.received()) == n }) }
 	requests(8)
 	c.Advance(2 * long) // all that waits
 	requests(11)

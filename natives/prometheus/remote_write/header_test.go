@@ -21,7 +21,7 @@ import (
 // of what came.
 func tenants(srv *server) map[string][]string {
 	got := map[string][]string{}
-	for _, r := range srv.got() {
+	for _, r := range srv.received() {
 		who := strings.Join(r.header["X-Scope-Orgid"], "|")
 		for _, ts := range r.message.Timeseries {
 			s := ""
@@ -150,7 +150,7 @@ func TestTenantOfTheBacklog(t *testing.T) {
 	n.accept(t, tenantBatch(1, t0, "a", "b"))
 	n.stop()
 	home.Registry = prometheus.NewRegistry()
-	before := len(srv.got())
+	before := len(srv.received())
 	srv.heal()
 	n = start(t, home, clock.System{}, endpoint(srv.URL, asV2))
 	srv.wait(t, func() bool { return srv.count(t) == 2 })
@@ -258,7 +258,7 @@ func TestOrderWhenShardsChange(t *testing.T) {
 	want := int(at-t0) / 1000 * len(names)
 	srv.wait(t, func() bool { return srv.count(t) == want })
 	last := map[string]int64{}
-	for _, r := range srv.got() {
+	for _, r := range srv.received() {
 		for _, ts := range r.message.Timeseries {
 			key := fmt.Sprint(ts.Labels)
 			if s := ts.Samples[0]; s.Timestamp <= last[key] {
@@ -304,7 +304,7 @@ func TestMetadataOfTenants(t *testing.T) {
 	got := map[string][]string{}
 	srv.wait(t, func() bool {
 		clear(got)
-		for _, r := range srv.got() {
+		for _, r := range srv.received() {
 			for _, m := range r.message.Metadata {
 				who := r.header.Get("X-Scope-OrgID")
 				got[who] = append(got[who], m.MetricFamilyName+" "+m.Help)

@@ -306,9 +306,9 @@ type recorder struct {
 	seen []string
 }
 
-// note keeps all of a request that a client decides. Host is under its name in
+// record keeps all of a request that a client decides. Host is under its name in
 // hosts, since ports differ.
-func (r *recorder) note(t *testing.T, req *http.Request, host string) {
+func (r *recorder) record(t *testing.T, req *http.Request, host string) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		t.Error(err)
@@ -344,7 +344,7 @@ func TestAsPrometheusClient(t *testing.T) {
 				var other *httptest.Server
 				handler := func(host string) http.Handler {
 					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-						rec.note(t, r, host)
+						rec.record(t, r, host)
 						answer(w, r, other.URL)
 					})
 				}

@@ -111,7 +111,7 @@ func TestKill(t *testing.T) {
 		_ = cmd.Wait() // it was killed
 		srv.heal()
 		before := srv.sent()
-		came := len(srv.got())
+		came := len(srv.received())
 		start(t, home, clock.System{}, killedConfig(srv.URL))
 		var want []*batch.Metrics
 		for src, n := range accepted {
@@ -142,7 +142,7 @@ func TestKill(t *testing.T) {
 		// requests may be cut in another way.
 		values := map[string]float64{}
 		again := 0
-		for i, r := range srv.got() {
+		for i, r := range srv.received() {
 			for _, ts := range r.message.Timeseries {
 				for _, s := range ts.Samples {
 					k := fmt.Sprint(ts.Labels, s.Timestamp)

@@ -164,7 +164,7 @@ func (s *server) request(i int) request {
 	return s.requests[i]
 }
 
-func (s *server) got() []request {
+func (s *server) received() []request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
@@ -185,7 +185,7 @@ func (s *server) wait(t testing.TB, ok func() bool) {
 		select {
 		case <-arrived:
 		case <-timeout.C:
-			t.Fatalf("what was waited for did not arrive; %d requests came", len(s.got()))
+			t.Fatalf("what was waited for did not arrive; %d requests came", len(s.received()))
 		}
 	}
 }
@@ -282,7 +282,7 @@ func (s *server) count(t testing.TB) int { return len(s.samples(t)) }
 
 // sent returns how many samples came with requests, repetitions included.
 func (s *server) sent() (n int) {
-	for _, r := range s.got() {
+	for _, r := range s.received() {
 		n += len(r.message.Timeseries)
 	}
 	return n

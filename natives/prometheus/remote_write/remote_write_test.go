@@ -214,7 +214,7 @@ func everyBit(t *testing.T, message remoteapi.WriteMessageType, contentType, ver
 	diff(t, "{} => 12 @[1735689600500]", srv.query(t, `count({__name__=~"value|stale|my.*"})`, t0+500))
 	diff(t, "", srv.query(t, "stale", t0+1500))
 
-	for _, r := range srv.got() {
+	for _, r := range srv.received() {
 		if len(r.message.Timeseries) > 3 {
 			t.Errorf("a request has %d samples", len(r.message.Timeseries))
 		}
@@ -235,7 +235,7 @@ func TestDisabledKindsAreLeftOut(t *testing.T) {
 		Exemplars:  []batch.Exemplar{{Row: 0, Labels: []batch.Label{{Name: "a", Value: "b"}}, Value: 1}},
 	})
 	srv.wait(t, func() bool { return srv.sent() == 1 })
-	if ts := srv.got()[0].message.Timeseries[0]; len(ts.Exemplars) != 0 || len(ts.Samples) != 1 {
+	if ts := srv.received()[0].message.Timeseries[0]; len(ts.Exemplars) != 0 || len(ts.Samples) != 1 {
 		t.Errorf("got %v", ts)
 	}
 	n.stop()
@@ -301,7 +301,7 @@ func TestMetadata(t *testing.T) {
 	}
 	var got *prompb.WriteRequest
 	srv.wait(t, func() bool {
-		for _, r := range srv.got() {
+		for _, r := range srv.received() {
 			if len(r.message.Metadata) > 0 {
 				got = r.message
 			}
@@ -341,11 +341,11 @@ type timers struct {
 
 func (c timers) NewTimer(d time.Duration) clock.Timer {
 	t := c.Fake.NewTimer(d)
-	c.note(d)
+	c.record(d)
 	return timer{t, c}
 }
 
-func (c timers) note(d time.Duration) {
+func (c timers) record(d time.Duration) {
 	select {
 	case c.armed <- d:
 	default:
@@ -359,7 +359,7 @@ type timer struct {
 
 func (t timer) Reset(d time.Duration) bool {
 	was := t.Timer.Reset(d)
-	t.c.note(d)
+	t.c.record(d)
 	return was
 }
 
@@ -433,7 +433,7 @@ func TestRetry(t *testing.T) {
 	well.Store(true)
 	srv.wait(t, func() bool { return srv.count(t) == 3 })
 	diff(t, rows(b), srv.samples(t))
-	reqs := srv.got()
+	reqs := srv.received()
 	for i, r := range reqs {
 		if string(r.raw) != string(reqs[0].raw) {
 			t.Errorf("request %d has other bytes", i)
@@ -640,7 +640,7 @@ func TestBacklogOfAnotherTenant(t *testing.T) {
 func checkOrder(t testing.TB, srv *server) {
 	t.Helper()
 	last := map[string]int64{}
-	for _, r := range srv.got() {
+	for _, r := range srv.received() {
 		for _, ts := range r.message.Timeseries {
 			k := fmt.Sprint(ts.Labels)
 			for _, s := range ts.Samples {
@@ -740,7 +740,7 @@ func TestUpdate(t *testing.T) {
 	}
 	before := gauges(1, 5, t0)
 	n.accept(t, before)
-	one.wait(t, func() bool { return len(one.got()) > 2 })
+	one.wait(t, func() bool { return len(one.received()) > 2 })
 
 	// Another URL and new credentials under the same name keep the backlog, and
 	// labels change from the next sample on.
@@ -750,7 +750,7 @@ func TestUpdate(t *testing.T) {
 	}`) + endpoint(three.URL, "") + `external_labels = { e = "x" }`)
 	two.wait(t, func() bool { return two.count(t) == 5 })
 	diff(t, rows(before), two.samples(t))
-	if user := two.got()[0].header.Get("Authorization"); !strings.HasPrefix(user, "Basic ") {
+	if user := two.received()[0].header.Get("Authorization"); !strings.HasPrefix(user, "Basic ") {
 		t.Errorf("got Authorization %q", user)
 	}
 	n.accept(t, gauges(1, 1, t0+1))
@@ -877,7 +877,7 @@ func TestDebugInfoHasNoSecrets(t *testing.T) {
 	srv.answer(503)
 	n := startNew(t, endpoint(strings.Replace(srv.URL, "http://", "http://user:hunter2@", 1)+"/?key=hunter2", ""))
 	n.accept(t, gauges(1, 3, t0))
-	srv.wait(t, func() bool { return len(srv.got()) > 1 })
+	srv.wait(t, func() bool { return len(srv.received()) > 1 })
 	text, err := json.Marshal(n.c.DebugInfo())
 	if err != nil {
 		t.Fatal(err)
@@ -919,7 +919,7 @@ func TestBatchesShareBlocks(t *testing.T) {
 	wg.Wait()
 	srv.wait(t, func() bool { return srv.sent() == 35 })
 	diff(t, rows(bs...), srv.samples(t))
-	if n := len(srv.got()); n != 4 {
+	if n := len(srv.received()); n != 4 {
 		t.Errorf("%d requests for 35 samples in blocks of 10", n)
 	}
 	// A batch that is larger than a block and straddles several is whole.
@@ -985,7 +985,7 @@ func TestHeadersOfTheUser(t *testing.T) {
 	n := startNew(t, endpoint(srv.URL, `headers = { "Authorization" = "Token x", "User-Agent" = "me/1", "X-Scope-OrgID" = "t" }`))
 	n.accept(t, gauges(1, 1, t0))
 	srv.wait(t, func() bool { return srv.count(t) == 1 })
-	h := srv.got()[0].header
+	h := srv.received()[0].header
 	diff(t, []string{"Token x", "me/1", "t"}, []string{h.Get("Authorization"), h.Get("User-Agent"), h.Get("X-Scope-OrgID")})
 }
 
@@ -1003,7 +1003,7 @@ func TestLargeRowsMakeSmallBlocks(t *testing.T) {
 		srv.wait(t, func() bool { return srv.sent() == 40*(i+1) })
 		n.stop()
 	}
-	for i, r := range srv.got() {
+	for i, r := range srv.received() {
 		if raw, err := snappy.DecodedLen(r.raw); err != nil || raw > 10<<20 {
 			t.Errorf("request %d has %d bytes (%v)", i, raw, err)
 		}

@@ -41,7 +41,7 @@ type order struct {
 	came map[string][]int64
 }
 
-func (o *order) take(srv *server) {
+func (o *order) readRequests(srv *server) {
 	o.came = map[string][]int64{}
 	srv.setFault(func(w http.ResponseWriter, _ *http.Request, n int) bool {
 		if o.down.Load() {
@@ -87,7 +87,7 @@ func TestShardsFollowTheEndpoint(t *testing.T) {
 		const sources, each = 16, 10
 		srv := newServer(t)
 		var o order
-		o.take(srv)
+		o.readRequests(srv)
 		fake := clocktest.New(time.UnixMilli(t0))
 		n := start(t, componenttest.New(t, "prometheus.remote_write.test"), fake, endpoint(srv.URL, fmt.Sprintf(`
 			queue_config {

@@ -43,9 +43,9 @@ func TestStopDoesNotInsist(t *testing.T) {
 	n := startNew(t, endpoint(srv.URL, `queue_config { min_backoff = "1h"
  max_backoff = "1h" }`))
 	n.accept(t, gauges(1, 3, t0))
-	srv.wait(t, func() bool { return len(srv.got()) == 1 })
+	srv.wait(t, func() bool { return len(srv.received()) == 1 })
 	n.stop()
-	if got := len(srv.got()); got != 1 {
+	if got := len(srv.received()); got != 1 {
 		t.Errorf("%d requests, want 1", got)
 	}
 	srv.heal()

@@ -32,7 +32,7 @@ func TestCustomBucketsOverV1(t *testing.T) {
 	n.accept(t, withCustomBuckets(), withCustomBuckets())
 	srv.wait(t, func() bool { return srv.sent() >= 2 })
 	n.stop()
-	for _, r := range srv.got() {
+	for _, r := range srv.received() {
 		for _, ts := range r.message.Timeseries {
 			if len(ts.Histograms) > 0 {
 				t.Errorf("a histogram was sent: %v", ts)

@@ -56,7 +56,7 @@ func TestMessageV2(t *testing.T) {
 	n := startNew(t, endpoint(srv.URL, asV2))
 	n.accept(t, everything(1, t0))
 	srv.wait(t, func() bool { return srv.sent() == 6 })
-	got := srv.got()[0].v2
+	got := srv.received()[0].v2
 	if got.Symbols[0] != "" || len(got.Symbols) != len(slices.Compact(slices.Sorted(slices.Values(got.Symbols)))) {
 		t.Errorf("symbols do not begin with the empty string or are there twice: %q", got.Symbols)
 	}
@@ -100,7 +100,7 @@ func TestMetadataCanBeLeftOutOfV2(t *testing.T) {
 	n := startNew(t, endpoint(srv.URL, asV2+"metadata_config { send = false }"))
 	n.accept(t, everything(1, t0))
 	srv.wait(t, func() bool { return srv.sent() == 6 })
-	for _, ts := range srv.got()[0].v2.Timeseries {
+	for _, ts := range srv.received()[0].v2.Timeseries {
 		diff(t, writev2.Metadata{}, ts.Metadata)
 	}
 }
@@ -115,7 +115,7 @@ func TestFallBack(t *testing.T) {
 			home := componenttest.New(t, "prometheus.remote_write.test")
 			n := start(t, home, fake, endpoint(srv.URL, asV2+"queue_config { max_samples_per_send = 6 }"))
 			asked := func() (v2s int) {
-				for _, r := range srv.got() {
+				for _, r := range srv.received() {
 					if r.v2 != nil {
 						v2s++
 					}
@@ -186,7 +186,7 @@ func TestUpgradeOfTheEndpoint(t *testing.T) {
 	fake.Advance(11 * time.Minute)
 	n.accept(t, everything(1, t0+1000))
 	srv.wait(t, func() bool { return srv.sent() == 18 })
-	got := srv.got()
+	got := srv.received()
 	if last := got[len(got)-1]; last.v2 == nil {
 		t.Error("the last request is not of 2.0")
 	}
@@ -209,7 +209,7 @@ func TestPartialWrite(t *testing.T) {
 	n.accept(t, after)
 	srv.wait(t, func() bool { return srv.count(t) == 8 })
 	n.stop()
-	if c := len(srv.got()); c != 3 {
+	if c := len(srv.received()); c != 3 {
 		t.Errorf("%d requests, want 3", c)
 	}
 	diff(t, map[string]uint64{"partial_write": 1}, n.Stats.Dropped())
@@ -243,14 +243,14 @@ func TestWrittenCounts(t *testing.T) {
 		if dropped == nil && status != 200 {
 			want = 2 // it is sent again
 		}
-		srv.wait(t, func() bool { return len(srv.got()) == want })
+		srv.wait(t, func() bool { return len(srv.received()) == want })
 		n.stop()
 		if dropped == nil {
 			dropped = map[string]uint64{}
 		}
 		diff(t, dropped, n.Stats.Dropped())
 		n.metric(t, "weir_remote_write_samples_sent_total", srv.URL, sent)
-		if c := len(srv.got()); c != want {
+		if c := len(srv.received()); c != want {
 			t.Errorf("%d %s: %d requests, want %d", status, written, c, want)
 		}
 	}
@@ -284,9 +284,9 @@ func TestBacklogInTheOtherMessage(t *testing.T) {
 		}
 		n.stop()
 		home.Registry = prometheus.NewRegistry()
-		before := len(server.got())
+		before := len(server.received())
 		n = start(t, home, clock.System{}, text(to))
-		server.wait(t, func() bool { return len(server.got()) > before+8 })
+		server.wait(t, func() bool { return len(server.received()) > before+8 })
 		server.heal()
 		server.wait(t, func() bool { return server.count(t) >= 30 })
 		n.stop()
@@ -296,7 +296,7 @@ func TestBacklogInTheOtherMessage(t *testing.T) {
 		diff(t, rows(bs...), got)
 		diff(t, map[string]uint64{}, n.Stats.Dropped())
 		bodies := map[string]bool{}
-		for _, r := range server.got()[before:] {
+		for _, r := range server.received()[before:] {
 			bodies[string(r.raw)] = true
 			if (r.v2 != nil) != strings.Contains(to, "v2") {
 				t.Fatalf("a request is not of %s", to)
@@ -318,17 +318,17 @@ func TestSameBytesV2(t *testing.T) {
 	text := endpoint(srv.URL, asV2+"queue_config { max_backoff = \"50ms\" }")
 	n := start(t, home, clock.System{}, text)
 	n.accept(t, everything(1, t0))
-	srv.wait(t, func() bool { return len(srv.got()) >= 2 })
+	srv.wait(t, func() bool { return len(srv.received()) >= 2 })
 	n.stop()
 	home.Registry = prometheus.NewRegistry()
 	n = start(t, home, clock.System{}, text)
-	before := len(srv.got())
-	srv.wait(t, func() bool { return len(srv.got()) > before })
+	before := len(srv.received())
+	srv.wait(t, func() bool { return len(srv.received()) > before })
 	srv.heal()
 	srv.wait(t, func() bool { return srv.count(t) >= 6 })
 	n.stop()
-	for _, r := range srv.got() {
-		if string(r.raw) != string(srv.got()[0].raw) {
+	for _, r := range srv.received() {
+		if string(r.raw) != string(srv.received()[0].raw) {
 			t.Fatal("a retry has other bytes")
 		}
 	}
@@ -348,7 +348,7 @@ func TestSampleAgeLimitV2(t *testing.T) {
 	}
 	srv.wait(t, func() bool { return srv.sent() == 4 })
 	stop()
-	ts := srv.got()[0].v2.Timeseries
+	ts := srv.received()[0].v2.Timeseries
 	diff(t, writev2.Metadata_METRIC_TYPE_COUNTER, ts[0].Metadata.Type)
 	diff(t, int64(t0+3600_000-60_000), ts[0].Samples[0].StartTimestamp)
 	diff(t, 1, len(ts[0].Exemplars))

@@ -79,9 +79,9 @@ func newIntake(set *settings, c *cache, now int64) *intake {
 	return &intake{set: set, opts: t.parserOptions(set), tags: tags, c: c, now: now, maxT: now + maxAhead, after: now - 1000}
 }
 
-// take scrapes a body into a cache as a loop does. It returns the rows' handles
+// scrapeInto scrapes a body into a cache as a loop does. It returns the rows' handles
 // beside what it made.
-func take(set *settings, c *cache, s show, now int64) (out taken, handles []*batch.Series) {
+func scrapeInto(set *settings, c *cache, s show, now int64) (out taken, handles []*batch.Series) {
 	in := newIntake(set, c, now)
 	if s.body == nil {
 		in.empty()
@@ -155,8 +155,8 @@ func play(t *testing.T, args string, shows []show) (replayed int) {
 		if with.settled {
 			replayed++
 		}
-		got, gotHandles := take(set, with, s, now)
-		want, wantHandles := take(set, without, s, now)
+		got, gotHandles := scrapeInto(set, with, s, now)
+		want, wantHandles := scrapeInto(set, without, s, now)
 		fail := func(what string) {
 			t.Helper()
 			t.Errorf("%s: scrape %d of %d: %s", args, i+1, len(shows), what)
@@ -261,7 +261,7 @@ func TestPack(t *testing.T) {
 	c := newCache()
 	f := func(body string, packed bool, want ...string) {
 		t.Helper()
-		if got, _ := take(set, c, show{body: []byte(body)}, int64(1e12)); got.Err != "" {
+		if got, _ := scrapeInto(set, c, show{body: []byte(body)}, int64(1e12)); got.Err != "" {
 			t.Fatal(got.Err)
 		}
 		if got := c.byText.slots == nil; got != packed {
@@ -318,7 +318,7 @@ func asPrometheus(t *testing.T, args string, shows []show) bool {
 	set := newTestSettings(t, args)
 	answers := make([]answer, len(shows))
 	for i, s := range shows {
-		if got, _ := take(set, newCache(), s, 0); strings.Contains(got.Err, "panicked") {
+		if got, _ := scrapeInto(set, newCache(), s, 0); strings.Contains(got.Err, "panicked") {
 			return false
 		}
 		if answers[i] = (answer{contentType: s.contentType(), body: string(s.body)}); s.body == nil {

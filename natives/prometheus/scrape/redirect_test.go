@@ -29,7 +29,7 @@ func TestRedirect(t *testing.T) {
 		stays, after := flowtest.NewSink("stays"), flowtest.NewSink("after")
 		a := n.args(t, list(tg))
 		a.ForwardTo = append(a.ForwardTo, stays.Receiver())
-		c := n.make(t, a)
+		c := n.newScrape(t, a)
 		send := func(config string, to ...*flow.Receiver) {
 			a := n.args(t, config)
 			a.ForwardTo = to

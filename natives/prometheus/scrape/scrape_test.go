@@ -102,7 +102,7 @@ func (n *node) args(t *testing.T, text string) *scrape.Arguments {
 	return decode(t, text, n.sink.Receiver())
 }
 
-func (n *node) make(t *testing.T, a *scrape.Arguments) *scrape.Component {
+func (n *node) newScrape(t *testing.T, a *scrape.Arguments) *scrape.Component {
 	t.Helper()
 	o := n.Options()
 	o.Clock = clock.System{}
@@ -118,7 +118,7 @@ func (n *node) make(t *testing.T, a *scrape.Arguments) *scrape.Component {
 
 func (n *node) build(t *testing.T, text string) *scrape.Component {
 	t.Helper()
-	return n.make(t, n.args(t, text))
+	return n.newScrape(t, n.args(t, text))
 }
 
 // wait returns the batches once there are k.
@@ -162,7 +162,7 @@ func (tg *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, tg.body)
 }
 
-func (tg *target) say(body string) {
+func (tg *target) setBody(body string) {
 	tg.mu.Lock()
 	defer tg.mu.Unlock()
 	tg.body = body
@@ -272,9 +272,9 @@ func TestHandlesStay(t *testing.T) {
 		stop := n.Run(t, n.build(t, list(tg)))
 		defer stop()
 		n.wait(t, 3)
-		tg.say("b 3\na 1\n")
+		tg.setBody("b 3\na 1\n")
 		n.wait(t, 4)
-		tg.say("b 3\n")
+		tg.setBody("b 3\n")
 		bs := n.wait(t, len(n.sink.Batches())+2)
 		byName := map[string]*batch.Series{}
 		for _, b := range bs {
@@ -302,7 +302,7 @@ func TestRefused(t *testing.T) {
 		defer stop()
 		n.wait(t, 2)
 		n.sink.Refuse(flowtest.ErrRefused)
-		tg.say("b 1\n")
+		tg.setBody("b 1\n")
 		have := len(n.sink.Batches())
 		// Two scrapes are refused until the next is due.
 		until(t, n, func() bool { return n.Stats.Dropped()["refused"] >= 14 })
@@ -331,13 +331,13 @@ func TestMarkersThatWereRefused(t *testing.T) {
 		defer stop()
 		n.wait(t, 2)
 		n.sink.Refuse(flowtest.ErrRefused)
-		tg.say("!\n")
+		tg.setBody("!\n")
 		until(t, n, func() bool { return n.Stats.Dropped()["refused"] > 0 })
 		n.sink.Refuse(nil)
 		bs := n.wait(t, 3)
 		diff(t, "the first batch that is accepted", []string{"a stale"}, values(bs[2]))
 		diff(t, "the one after", []string(nil), values(n.wait(t, 4)[3]))
-		tg.say("a 2\n")
+		tg.setBody("a 2\n")
 		until(t, n, func() bool { return len(values(n.sink.Last())) > 0 })
 		last := n.sink.Last()
 		diff(t, "back again", []string{"a 2"}, values(last))
@@ -409,7 +409,7 @@ func TestReceiverThatBlocks(t *testing.T) {
 		recv.Set(b)
 		a := n.args(t, list(tg))
 		a.ForwardTo = []*flow.Receiver{recv}
-		stop := n.Run(t, n.make(t, a))
+		stop := n.Run(t, n.newScrape(t, a))
 		<-b.entered
 		first := time.Now()
 		<-b.entered // the next scrape's, when it was due
@@ -449,7 +449,7 @@ func TestRetriesOnlyWhoRefused(t *testing.T) {
 		f.Receiver().Set(f)
 		a := n.args(t, list(tg))
 		a.ForwardTo = append(a.ForwardTo, f.Receiver())
-		stop := n.Run(t, n.make(t, a))
+		stop := n.Run(t, n.newScrape(t, a))
 		n.wait(t, 4)
 		until(t, n, func() bool { return len(f.Batches()) >= 4 })
 		stop()

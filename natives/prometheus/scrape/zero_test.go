@@ -64,7 +64,7 @@ func TestZeroSamples(t *testing.T) {
 					var rows []string
 					h := b.Histograms
 					for row, s := range b.Series {
-						line := told(i, s.PromLabels(), b.T[len(b.T)-1]-b.T[row], b.V[row])
+						line := formatSample(i, s.PromLabels(), b.T[len(b.T)-1]-b.T[row], b.V[row])
 						if len(h) > 0 && h[0].Row == row {
 							line = toldHistogram(i, s.PromLabels(), b.T[len(b.T)-1]-b.T[row], h[0].Int, h[0].Float)
 							h = h[1:]
@@ -168,7 +168,7 @@ func TestZeroSampleOfATargetThatIsNew(t *testing.T) {
 	})
 }
 
-func told(scrape int, ls labels.Labels, before int64, v float64) string {
+func formatSample(scrape int, ls labels.Labels, before int64, v float64) string {
 	text := fmt.Sprintf("%d %s %s", scrape, ls, formatValue(v))
 	if strings.Contains(ls.Get("__name__"), "scrape_duration") {
 		text = fmt.Sprintf("%d %s", scrape, ls)
@@ -186,7 +186,7 @@ func toldHistogram(scrape int, ls labels.Labels, before int64, h *histogram.Hist
 	} else {
 		v = fmt.Sprintf(" %v schema %d hint %d", fh, fh.Schema, fh.CounterResetHint)
 	}
-	return told(scrape, ls, before, 0) + v
+	return formatSample(scrape, ls, before, 0) + v
 }
 
 // sorted sorts the rows of a scrape: floats and histograms are apart in the
@@ -227,7 +227,7 @@ func written(t *testing.T, dir string, n int) (out []string) {
 				t.Fatal(err)
 			}
 			for _, s := range ss {
-				points = append(points, point{uint64(s.Ref), s.T, func(i int, ls labels.Labels, before int64) string { return told(i, ls, before, s.V) }})
+				points = append(points, point{uint64(s.Ref), s.T, func(i int, ls labels.Labels, before int64) string { return formatSample(i, ls, before, s.V) }})
 			}
 		case record.HistogramSamples, record.CustomBucketsHistogramSamples:
 			hs, err := d.HistogramSamples(rec, nil)

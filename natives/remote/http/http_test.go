@@ -30,7 +30,7 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	s := &server{arrived: make(chan struct{}, 100)}
-	s.says("hello")
+	s.serveText("hello")
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -54,7 +54,7 @@ func (s *server) does(f func(w http.ResponseWriter, r *http.Request)) {
 	s.answer = f
 }
 
-func (s *server) says(text string) {
+func (s *server) serveText(text string) {
 	s.does(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
 }
 
@@ -122,13 +122,13 @@ func wantContent(t *testing.T, n *componenttest.Node, secret bool, value string)
 
 func TestContent(t *testing.T) {
 	s := newServer(t)
-	s.says("\n hello \n")
+	s.serveText("\n hello \n")
 	n, _ := build(t, s, "")
 	wantContent(t, n, false, "hello")
 	if n.Health().State != component.Healthy {
 		t.Errorf("got health %+v", n.Health())
 	}
-	s.says("world")
+	s.serveText("world")
 	pass(t, s, n, time.Minute)
 	wantContent(t, n, false, "world")
 }
@@ -214,7 +214,7 @@ func TestFaults(t *testing.T) {
 		if h := n.Health(); h.State != component.Unhealthy || !strings.Contains(h.Message, want) {
 			t.Errorf("got health %+v, want %q", h, want)
 		}
-		s.says("again")
+		s.serveText("again")
 		pass(t, s, n, time.Second)
 		wantContent(t, n, true, "again")
 		if logs := n.Logs(); strings.Count(logs, "level=ERROR") != 1 || strings.Count(logs, "answers again") != 1 {
@@ -253,7 +253,7 @@ func TestTimeout(t *testing.T) {
 	if h := n.Health(); !strings.Contains(h.Message, "no answer within 100ms") || !strings.Contains(h.Message, s.URL) {
 		t.Errorf("got health %+v", h)
 	}
-	s.says("again")
+	s.serveText("again")
 	update("poll_timeout = \"59s\"\nis_secret = true")
 	n.Wait(t, func() bool { return n.Health().State == component.Healthy })
 	wantContent(t, n, true, "again")
@@ -293,7 +293,7 @@ func TestFirstPollFails(t *testing.T) {
 		pass(t, s, n, d*time.Second)
 		wantFailure()
 	}
-	s.says("hello")
+	s.serveText("hello")
 	pass(t, s, n, 5*time.Second)
 	wantContent(t, n, false, "hello")
 	// From now on in intervals, whatever comes.
@@ -320,7 +320,7 @@ func TestUpdateWhilePolling(t *testing.T) {
 	c := n.Build(t, remotehttp.Registration(), s.arguments(t, "poll_frequency = \"1h\"\npoll_timeout = \"59m\"")).(node)
 	n.Run(t, c)
 	<-asked
-	s.says("hello")
+	s.serveText("hello")
 	if err := c.Update(s.arguments(t, "")); err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestFrequencyChanges(t *testing.T) {
 	n, c := build(t, s, "")
 	change(t, s, n, c, "poll_frequency = \"2s\"\npoll_timeout = \"1s\"")
 	for range 3 {
-		s.says(fmt.Sprint(time.Now()))
+		s.serveText(fmt.Sprint(time.Now()))
 		pass(t, s, n, 2*time.Second)
 	}
 }

@@ -57,8 +57,8 @@ func (s *scripted) Run(ctx context.Context, up chan<- []*targetgroup.Group) {
 
 type failuresKey struct{}
 
-// says returns a discovery that sends updates and then waits for its end.
-func says(updates ...[]*targetgroup.Group) script {
+// sendUpdates returns a discovery that sends updates and then waits for its end.
+func sendUpdates(updates ...[]*targetgroup.Group) script {
 	return script{run: func(ctx context.Context, _ *slog.Logger, up chan<- []*targetgroup.Group) {
 		for _, u := range updates {
 			select {
@@ -267,7 +267,7 @@ func testRefreshFails(t *testing.T) {
 func TestChange(t *testing.T) { synctest.Test(t, testChange) }
 
 func testChange(t *testing.T) {
-	b := start(t, discovery.Kind{}, says(append(one("a", "a:1"), one("b", "b:1")...)))
+	b := start(t, discovery.Kind{}, sendUpdates(append(one("a", "a:1"), one("b", "b:1")...)))
 	b.want("a:1", "b:1")
 	b.pass(time.Second)
 
@@ -301,7 +301,7 @@ func testOldDiscovererIsNotHeard(t *testing.T) {
 		<-ctx.Done()
 		log.Error("Unable to refresh target groups", "err", ctx.Err())
 	}})
-	b.update(says(one("a", "a:2")))
+	b.update(sendUpdates(one("a", "a:2")))
 	b.pass(time.Second)
 	b.want("a:2")
 	b.wantHealth(component.Healthy, "")
@@ -314,7 +314,7 @@ func TestStream(t *testing.T) { synctest.Test(t, testStream) }
 
 func testStream(t *testing.T) {
 	k := discovery.Kind{Stream: true, Forget: time.Minute}
-	b := start(t, k, says(one("a", "a:1"), one("b", "b:1"), one("c", "c:1"), []*targetgroup.Group{{Source: "c"}}))
+	b := start(t, k, sendUpdates(one("a", "a:1"), one("b", "b:1"), one("c", "c:1"), []*targetgroup.Group{{Source: "c"}}))
 	b.want("a:1")
 	b.pass(time.Second)
 	b.want("a:1", "b:1")
@@ -349,7 +349,7 @@ func testStream(t *testing.T) {
 func TestStreamFindsNothing(t *testing.T) { synctest.Test(t, testStreamFindsNothing) }
 
 func testStreamFindsNothing(t *testing.T) {
-	b := start(t, discovery.Kind{Stream: true, Forget: time.Minute}, says())
+	b := start(t, discovery.Kind{Stream: true, Forget: time.Minute}, sendUpdates())
 	for range 11 {
 		b.pass(time.Second)
 	}
@@ -358,9 +358,9 @@ func testStreamFindsNothing(t *testing.T) {
 		t.Errorf("got exports %+v, want an empty list", e)
 	}
 
-	b.update(says(one("a", "a:1")))
+	b.update(sendUpdates(one("a", "a:1")))
 	b.want("a:1")
-	b.update(says())
+	b.update(sendUpdates())
 	for range 9 {
 		b.pass(time.Second)
 	}
@@ -375,7 +375,7 @@ func TestStreamFails(t *testing.T) { synctest.Test(t, testStreamFails) }
 
 func testStreamFails(t *testing.T) {
 	k := discovery.Kind{Stream: true, Forget: time.Minute, Failures: "script_failures_total"}
-	b := start(t, k, says(one("a", "a:1"), one("b", "b:1")))
+	b := start(t, k, sendUpdates(one("a", "a:1"), one("b", "b:1")))
 	b.pass(time.Second)
 	b.want("a:1", "b:1")
 
@@ -411,7 +411,7 @@ func TestNoSuchCounter(t *testing.T) { synctest.Test(t, testNoSuchCounter) }
 
 func testNoSuchCounter(t *testing.T) {
 	n := componenttest.New(t, "x")
-	c, err := discovery.New(n.Options(), kind(discovery.Kind{Stream: true, Failures: "nobody_has_this"}), says(), nil)
+	c, err := discovery.New(n.Options(), kind(discovery.Kind{Stream: true, Failures: "nobody_has_this"}), sendUpdates(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -447,7 +447,7 @@ func TestStopIsNoEnd(t *testing.T) { synctest.Test(t, testStopIsNoEnd) }
 func testStopIsNoEnd(t *testing.T) {
 	for range 100 { // which of the two is seen first is chance
 		n := componenttest.New(t, "x")
-		c, err := discovery.New(n.Options(), kind(discovery.Kind{}), says(), nil)
+		c, err := discovery.New(n.Options(), kind(discovery.Kind{}), sendUpdates(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -469,7 +469,7 @@ func TestReplaced(t *testing.T) { synctest.Test(t, testReplaced) }
 func testReplaced(t *testing.T) {
 	n := componenttest.New(t, "x")
 	k := kind(discovery.Kind{Stream: true})
-	first, err := discovery.New(n.Options(), k, says(one("a", "a:1"), one("b", "b:1")), nil)
+	first, err := discovery.New(n.Options(), k, sendUpdates(one("a", "a:1"), one("b", "b:1")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -479,7 +479,7 @@ func testReplaced(t *testing.T) {
 	stop()
 
 	n.Registry = prometheus.NewRegistry()
-	second, err := discovery.New(n.Options(), k, says(one("a", "a:2")), first)
+	second, err := discovery.New(n.Options(), k, sendUpdates(one("a", "a:2")), first)
 	if err != nil {
 		t.Fatal(err)
 	}
