@@ -29,21 +29,16 @@ func (m *Metrics) Apply() Result[*batch.Metrics] {
 	m.forgetNothings()
 	m.follow()
 	r := Result[*batch.Metrics]{Batch: m.in, Dropped: m.dropped - m.routed, Emitted: len(m.emitted), Routed: m.routed}
-	emitted := 0 // to where all goes
-	for i := range m.emitted {
-		if m.emitted[i].way == 0 {
-			emitted++
-		}
-	}
+	emitted := m.emittedBy(1) // to where all goes
 	r.Routed += len(m.emitted) - emitted
 	m.whole = m.in
-	relabelled := !batch.SameColumn(m.series, m.in.Series) || emitted > 0
-	if !relabelled && !m.ownT && !m.ownV && !m.ownH && !m.stripped && m.dropped == 0 && len(m.ends) == 0 {
+	relabelled := !batch.SameColumn(m.series.rows, m.in.Series) || emitted > 0
+	if !relabelled && !m.t.own && !m.v.own && !m.hists.own && !m.stripped && m.dropped == 0 && len(m.ends) == 0 {
 		return r
 	}
 	m.whole = &batch.Metrics{
-		Source: m.in.Source, Way: m.in.Way, Series: m.series, T: m.t, V: m.v,
-		Histograms: m.hists, Exemplars: m.in.Exemplars, Starts: m.in.Starts,
+		Source: m.in.Source, Way: m.in.Way, Series: m.series.rows, T: m.t.rows, V: m.v.rows,
+		Histograms: m.hists.rows, Exemplars: m.in.Exemplars, Starts: m.in.Starts,
 	}
 	if m.stripped {
 		m.strip(m.whole)
@@ -56,9 +51,8 @@ func (m *Metrics) Apply() Result[*batch.Metrics] {
 	if emitted > 0 || len(m.ends) > 0 {
 		o := *out
 		out = &o
-		main := func(way int) bool { return way == 0 }
-		m.append(out, main)
-		m.appendEnds(out, main)
+		m.appendEmitted(out, 1)
+		m.appendEnds(out, 1)
 		shape = nil
 	}
 	r.Batch = out
@@ -66,7 +60,7 @@ func (m *Metrics) Apply() Result[*batch.Metrics] {
 		r.Collisions, r.Collision = m.cache.collisionsOf(shape, out)
 	}
 	// The columns are the result's now.
-	m.ownSeries, m.ownT, m.ownV, m.ownH = false, false, false, false
+	m.series.own, m.t.own, m.v.own, m.hists.own = false, false, false, false
 	return r
 }
 
@@ -81,18 +75,16 @@ func (m *Metrics) left(b *batch.Metrics) *batch.Metrics {
 // forgetNothings gives up copies of columns that hold what the source's do: a
 // record that was rolled back, a value set to itself.
 func (m *Metrics) forgetNothings() {
-	if m.ownSeries && slices.Equal(m.series, m.in.Series) {
-		m.series, m.ownSeries = m.in.Series, false
-	}
-	if m.ownT && slices.Equal(m.t, m.in.T) {
-		m.t, m.ownT = m.in.T, false
-	}
-	if m.ownV && slices.EqualFunc(m.v, m.in.V, func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }) {
-		m.v, m.ownV = m.in.V, false
-	}
+	m.series.revert(m.in.Series, slices.Equal[[]*batch.Series])
+	m.t.revert(m.in.T, slices.Equal[[]int64])
+	m.v.revert(m.in.V, sameBits)
 	if m.stripped {
 		m.stripped = slices.ContainsFunc(m.flags, func(f flags) bool { return f&isStripped != 0 })
 	}
+}
+
+func sameBits(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) })
 }
 
 // strip leaves out the sparse cells of stripped rows.
@@ -119,10 +111,10 @@ func removeCells[C any](cells []C, gone func(C) bool) []C {
 	return cells
 }
 
-// append adds the records that were emitted to some ways to out, whose columns
-// may be shared.
-func (m *Metrics) append(out *batch.Metrics, on func(way int) bool) {
-	n, k := len(out.Series), len(m.emitted)
+// appendEmitted adds the records that were emitted to any of the ways, which are
+// bits, to out, whose columns may be shared.
+func (m *Metrics) appendEmitted(out *batch.Metrics, ways uint64) {
+	n, k := len(out.Series), m.emittedBy(ways)
 	if k == 0 {
 		return
 	}
@@ -133,24 +125,24 @@ func (m *Metrics) append(out *batch.Metrics, on func(way int) bool) {
 	out.Exemplars = out.Exemplars[:len(out.Exemplars):len(out.Exemplars)]
 	out.Starts = out.Starts[:len(out.Starts):len(out.Starts)]
 	for _, e := range m.emitted {
-		if !on(e.way) {
+		if ways>>e.way&1 == 0 {
 			continue
 		}
 		row := len(out.Series)
 		out.Series = append(out.Series, e.series)
 		out.T = append(out.T, e.t)
-		out.V = append(out.V, e.v)
-		if e.hist.Int != nil || e.hist.Float != nil {
-			h := e.hist
+		out.V = append(out.V, e.rest.v)
+		if e.rest.hist.Int != nil || e.rest.hist.Float != nil {
+			h := e.rest.hist
 			h.Row = row
 			out.Histograms = append(out.Histograms, h)
 		}
-		for _, x := range e.exemplars {
+		for _, x := range e.rest.exemplars {
 			x.Row = row
 			out.Exemplars = append(out.Exemplars, x)
 		}
-		if e.hasStart {
-			out.Starts = append(out.Starts, batch.Start{Row: row, T: e.start})
+		if e.rest.hasStart {
+			out.Starts = append(out.Starts, batch.Start{Row: row, T: e.rest.start})
 		}
 	}
 }

@@ -40,28 +40,23 @@ func (m *Window) SetLabel(i int, name, value string) error {
 // a native histogram it is an error. A NaN becomes the ordinary one: only
 // SetStale makes markers.
 func (m *Metrics) SetValue(i int, v float64) error {
-	if batch.IsStale(m.v[i]) {
+	if batch.IsStale(m.v.rows[i]) {
 		return nil
 	}
 	if m.HasHistogram(i) {
 		return fmt.Errorf("cannot set the value of %s: it is a native histogram; scale is what it takes", m.Series(i))
 	}
-	m.writeV()[i] = withoutMarker(v)
+	m.v.write()[i] = withoutMarker(v)
 	return nil
 }
 
 // SetTime sets the timestamp of row i, Unix ms.
-func (m *Metrics) SetTime(i int, t int64) {
-	if !m.ownT {
-		m.t, m.ownT = append(make([]int64, 0, len(m.t)), m.t...), true
-	}
-	m.t[i] = t
-}
+func (m *Metrics) SetTime(i int, t int64) { m.t.write()[i] = t }
 
 // SetStale makes row i a staleness marker, without histogram, exemplars and
 // start timestamp, or an ordinary sample, whose value is NaN until it is set.
 func (m *Metrics) SetStale(i int, stale bool) {
-	if stale == batch.IsStale(m.v[i]) {
+	if stale == batch.IsStale(m.v.rows[i]) {
 		return
 	}
 	m.forgetShape()
@@ -69,9 +64,9 @@ func (m *Metrics) SetStale(i int, stale bool) {
 	f[i] |= isStripped
 	m.stripped = true
 	if stale {
-		m.writeV()[i] = batch.Stale()
+		m.v.write()[i] = batch.Stale()
 	} else {
-		m.writeV()[i] = math.Float64frombits(normalNaN)
+		m.v.write()[i] = math.Float64frombits(normalNaN)
 	}
 }
 
@@ -92,69 +87,25 @@ func (m *Window) drop(i int) {
 	}
 }
 
-// rowState is what Rollback restores.
-type rowState struct {
-	set     bool
-	row     int
-	series  *batch.Series
-	t       int64
-	v       float64
-	flags   flags
-	way     uint8
-	emitted int
-}
-
 // Mark remembers row i as it is, and how much was emitted.
 func (m *Metrics) Mark(i int) {
-	s := m.Series(i)
-	m.mark = rowState{set: true, row: i, series: s, t: m.t[i], v: m.v[i], emitted: len(m.emitted)}
-	if len(m.flags) > 0 {
-		m.mark.flags = m.flags[i]
-	}
-	if len(m.ways) > 0 {
-		m.mark.way = m.ways[i]
-	}
+	m.markRow(i)
+	m.marked = m.v.rows[i]
 }
 
 // Rollback undoes what was done to the marked row since Mark, and what was
 // emitted. Without a Mark in this batch it does nothing.
 func (m *Metrics) Rollback() {
-	k := m.mark
-	if !k.set {
-		return
+	if i := m.rollbackRow(); i >= 0 && math.Float64bits(m.v.rows[i]) != math.Float64bits(m.marked) {
+		m.v.write()[i] = m.marked
 	}
-	if m.editing == k.row {
-		m.editing = -1
-	}
-	i := k.row
-	if m.series[i] != k.series {
-		m.forgetShape()
-		m.writeSeries()[i] = k.series
-	}
-	if m.t[i] != k.t {
-		m.SetTime(i, k.t)
-	}
-	if math.Float64bits(m.v[i]) != math.Float64bits(k.v) {
-		m.writeV()[i] = k.v
-	}
-	if len(m.flags) > 0 && m.flags[i] != k.flags {
-		m.forgetShape()
-		if m.flags[i]&isDropped != 0 && k.flags&isDropped == 0 {
-			m.dropped--
-		}
-		m.flags[i] = k.flags
-	}
-	if len(m.ways) > 0 {
-		m.setWay(i, k.way)
-	}
-	m.Unemit(k.emitted)
 }
 
 // labelsOf returns the builder that holds the labels of row i.
 func (m *Window) labelsOf(i int) *batch.Builder {
 	if m.editing != i {
 		m.flush()
-		m.edit.Reset(m.series[i])
+		m.edit.Reset(m.series.rows[i])
 		m.editing = i
 	}
 	return &m.edit
@@ -167,36 +118,15 @@ func (m *Window) flush() {
 		return
 	}
 	m.editing = -1
-	if s, _ := m.cache.derive(m.series[i], &m.edit, m.now); s != m.series[i] {
+	if s, _ := m.cache.derive(m.series.rows[i], &m.edit, m.now); s != m.series.rows[i] {
 		m.forgetShape()
-		m.writeSeries()[i] = s
+		m.series.write()[i] = s
 	}
-}
-
-func (m *Window) writeSeries() []*batch.Series {
-	if !m.ownSeries {
-		m.series, m.ownSeries = append(make([]*batch.Series, 0, len(m.series)), m.series...), true
-	}
-	return m.series
-}
-
-func (m *Metrics) writeV() []float64 {
-	if !m.ownV {
-		m.v, m.ownV = append(make([]float64, 0, len(m.v)), m.v...), true
-	}
-	return m.v
-}
-
-func (m *Metrics) writeHists() []batch.Histogram {
-	if !m.ownH {
-		m.hists, m.ownH = append(make([]batch.Histogram, 0, len(m.hists)), m.hists...), true
-	}
-	return m.hists
 }
 
 func (m *Window) writeFlags() []flags {
 	if len(m.flags) == 0 {
-		n := len(m.series)
+		n := len(m.series.rows)
 		if cap(m.flags) < n {
 			m.flags = make([]flags, n)
 		} else {

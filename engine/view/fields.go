@@ -132,10 +132,10 @@ func (p *Projection) Len() int { return len(p.order) }
 func (p *Projection) read(m *Logs, i int) {
 	clear(p.values)
 	if p.json.Len() > 0 {
-		p.json.Find(m.line[i], p.values)
+		p.json.Find(m.line.rows[i], p.values)
 	}
 	if p.logfmt.Len() > 0 {
-		p.logfmt.Find(m.line[i], p.values)
+		p.logfmt.Find(m.line.rows[i], p.values)
 	}
 }
 
@@ -154,10 +154,10 @@ func (p *Projection) cellAt(m *Logs, i, k int) Cell {
 	case fieldLabel:
 		return Cell{Fixed: p.cols[slot].At(m.Stream(i))}
 	case fieldLine:
-		if !m.ownLine {
-			return Cell{Fixed: &m.line[i]}
+		if !m.line.own {
+			return Cell{Fixed: &m.line.rows[i]}
 		}
-		return Cell{Value: Value{Kind: Text, Text: m.line[i]}}
+		return Cell{Value: Value{Kind: Text, Text: m.line.rows[i]}}
 	case fieldMeta:
 		if v := m.MetaValue(i, f.name); v != "" {
 			return Cell{Value: Value{Kind: Text, Text: v}}

@@ -5,9 +5,9 @@ import "github.com/weir-run/weir/engine/batch"
 // scaleHistograms multiplies the native histograms of matching rows. Scale has
 // multiplied their sums in the value column already.
 func (m *Metrics) scaleHistograms(p *predicate, factor float64) error {
-	for j, h := range m.hists {
+	for j, h := range m.hists.rows {
 		i := h.Row
-		if !m.Alive(i) || m.isStripped(i) || batch.IsStale(m.v[i]) {
+		if !m.Alive(i) || m.isStripped(i) || batch.IsStale(m.v.rows[i]) {
 			continue
 		}
 		if p != nil {
@@ -23,7 +23,7 @@ func (m *Metrics) scaleHistograms(p *predicate, factor float64) error {
 		} else {
 			f = f.Copy()
 		}
-		m.writeHists()[j] = batch.Histogram{Row: i, Float: f.Mul(factor)}
+		m.hists.write()[j] = batch.Histogram{Row: i, Float: f.Mul(factor)}
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (m *Window) SetLabelAll(name, value string) error {
 	if err := checkLabelValue(name, value); err != nil {
 		return err
 	}
-	if err := m.chargeRows(len(m.series), len(name)+len(value)); err != nil {
+	if err := m.chargeRows(len(m.series.rows), len(name)+len(value)); err != nil {
 		return err
 	}
 	m.editAll(labelEdit{'=', name, value})
@@ -89,7 +89,7 @@ func (m *Window) editAll(k labelEdit) {
 		}
 	}
 	m.passing = false
-	for i, s := range m.series {
+	for i, s := range m.series.rows {
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
 			continue
 		}
@@ -100,7 +100,7 @@ func (m *Window) editAll(k labelEdit) {
 			d = m.derived(&e.memo, s)
 		}
 		if d != s {
-			m.writeSeries()[i] = d
+			m.series.write()[i] = d
 		}
 	}
 	m.done(from, op{e.op, k.op}, !m.passing)
@@ -147,11 +147,11 @@ func (m *Window) MapLabel(site any, name string, fn func(value string) (to strin
 		}
 	}
 	m.passing = false
-	for i := range m.series { // not over a copy: fn may edit the batch
+	for i := range m.series.rows { // not over a copy: fn may edit the batch
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
 			continue
 		}
-		s := m.series[i]
+		s := m.series.rows[i]
 		d, ok := st.memo.Get(s)
 		if !ok {
 			var err error
@@ -159,7 +159,7 @@ func (m *Window) MapLabel(site any, name string, fn func(value string) (to strin
 				m.forgetShape()
 				return err
 			}
-			if edited := m.series[i]; edited != s {
+			if edited := m.series.rows[i]; edited != s {
 				s = edited
 				if d, err = m.mapLabel(st, s, name, fn); err != nil {
 					m.forgetShape()
@@ -168,7 +168,7 @@ func (m *Window) MapLabel(site any, name string, fn func(value string) (to strin
 			}
 		}
 		if d != s {
-			m.writeSeries()[i] = d
+			m.series.write()[i] = d
 		}
 	}
 	m.done(from, op{st.op, 'm'}, !m.passing)

@@ -18,18 +18,12 @@ import (
 //
 // The zero value is ready for Reset. Not safe for concurrent use.
 type Logs struct {
-	Window
-	in    *batch.Logs
-	whole *batch.Logs // after Apply: in with the edits of its rows, none left out
+	overlay[*batch.Logs, emittedLine]
 
-	// The current columns: those of in until the first write copies them.
-	t                      []int64
-	line                   []string
-	meta                   [][]batch.Label // nil: none has any
-	ownT, ownLine, ownMeta bool
+	line edited[string]
+	meta edited[[]batch.Label] // nil: none has any
 
-	emitted []emittedLine
-	mark    lineState
+	marked emittedLine // the line and the metadata at Mark
 
 	// What is looked up in this batch, and by this VM.
 	promoted    map[promotion]*batch.Stream
@@ -53,14 +47,11 @@ func (m *Logs) Reset(b *batch.Logs, gen *Cache, now time.Time) {
 		m.projections, m.templates = map[string]*Projection{}, map[string]*template{}
 	}
 	m.Window.reset(gen, now, b.Origin(), b.Stream)
-	m.in, m.spare = b, m.bytes
-	m.t, m.line, m.meta = b.T, b.Line, b.Meta
-	m.ownT, m.ownLine, m.ownMeta = false, false, false
-	if clear(m.emitted); cap(m.emitted) > maxKept {
-		m.emitted = nil
-	}
-	m.emitted = m.emitted[:0]
-	m.mark = lineState{}
+	m.spare = m.bytes
+	m.resetEdits(b, b.T)
+	m.line.reset(b.Line)
+	m.meta.reset(b.Meta)
+	m.marked = emittedLine{}
 	clear(m.promoted)
 }
 
@@ -74,43 +65,40 @@ func (m *Logs) Done() {
 	}
 }
 
-// Batch returns the batch under the window, unedited.
-func (m *Logs) Batch() *batch.Logs { return m.in }
-
 // Stream returns the handle of row i as edited.
 func (m *Logs) Stream(i int) *batch.Stream { return m.Series(i) }
 
 // Line returns the line of row i.
-func (m *Logs) Line(i int) string { return m.line[i] }
+func (m *Logs) Line(i int) string { return m.line.rows[i] }
 
 // FixedLine returns the line of row i where it is never written to, nil when it
 // was edited.
 func (m *Logs) FixedLine(i int) *string {
-	if m.ownLine {
+	if m.line.own {
 		return nil
 	}
-	return &m.line[i]
+	return &m.line.rows[i]
 }
 
 const nsPerMs = int64(time.Millisecond)
 
 // Time returns the timestamp of row i in Unix ms, the ms in which it lies.
-func (m *Logs) Time(i int) int64 { return batch.Millis(m.t[i]) }
+func (m *Logs) Time(i int) int64 { return batch.Millis(m.t.rows[i]) }
 
 // Nanos returns the timestamp of row i in Unix ns.
-func (m *Logs) Nanos(i int) int64 { return m.t[i] }
+func (m *Logs) Nanos(i int) int64 { return m.t.rows[i] }
 
 // TS returns the timestamp of row i in Unix ns as decimal text, which numbers of
 // scripts cannot hold.
-func (m *Logs) TS(i int) string { return strconv.FormatInt(m.t[i], 10) }
+func (m *Logs) TS(i int) string { return strconv.FormatInt(m.t.rows[i], 10) }
 
 // Meta returns the structured metadata of row i, sorted by name. It must not be
 // written to.
 func (m *Logs) Meta(i int) []batch.Label {
-	if m.meta == nil {
+	if m.meta.rows == nil {
 		return nil
 	}
-	return m.meta[i]
+	return m.meta.rows[i]
 }
 
 // MetaValue returns a value of row i's metadata, "" when it is missing.
@@ -153,8 +141,8 @@ func (m *Logs) judgeRow(p *predicate, i int, said expr.Verdict) (expr.Verdict, e
 }
 
 func (m *Logs) fill(i int) {
-	m.sample.Series, m.sample.Time = m.series[i], batch.Millis(m.t[i])
-	m.sample.Line, m.sample.Meta = m.line[i], m.Meta(i)
+	m.sample.Series, m.sample.Time = m.series.rows[i], batch.Millis(m.t.rows[i])
+	m.sample.Line, m.sample.Meta = m.line.rows[i], m.Meta(i)
 }
 
 // Projection returns the projection of fields, which are named as rows and
@@ -217,9 +205,9 @@ func (m *Logs) JSON(i int, path string) (Value, error) {
 
 // Text returns row i as edited in text form.
 func (m *Logs) Text(dst []byte, i int) []byte {
-	row := &batch.Logs{Stream: []*batch.Stream{m.Stream(i)}, T: m.t[i : i+1], Line: m.line[i : i+1]}
-	if m.meta != nil {
-		row.Meta = m.meta[i : i+1]
+	row := &batch.Logs{Stream: []*batch.Stream{m.Stream(i)}, T: m.t.rows[i : i+1], Line: m.line.rows[i : i+1]}
+	if m.meta.rows != nil {
+		row.Meta = m.meta.rows[i : i+1]
 	}
 	return batch.AppendLogsText(dst, row)
 }

@@ -15,13 +15,13 @@ const maxMs = int64(1<<63-1)/nsPerMs - 1
 
 // SetLine sets the line of row i.
 func (m *Logs) SetLine(i int, line string) error {
-	if m.line[i] == line {
+	if m.line.rows[i] == line {
 		return nil
 	}
 	if err := m.chargeRows(1, len(line)); err != nil {
 		return err
 	}
-	m.writeLine()[i] = line
+	m.line.write()[i] = line
 	return nil
 }
 
@@ -55,13 +55,9 @@ func parseTS(ns string) (int64, error) {
 }
 
 func (m *Logs) setNanos(i int, t int64) {
-	if m.t[i] == t {
-		return
+	if m.t.rows[i] != t {
+		m.t.write()[i] = t
 	}
-	if !m.ownT {
-		m.t, m.ownT = append(make([]int64, 0, len(m.t)), m.t...), true
-	}
-	m.t[i] = t
 }
 
 // SetMeta sets a value of row i's metadata; an empty one removes it.
@@ -107,77 +103,32 @@ func checkMeta(name, value string) error {
 	return nil
 }
 
-func (m *Logs) writeLine() []string {
-	if !m.ownLine {
-		m.line, m.ownLine = append(make([]string, 0, len(m.line)), m.line...), true
-	}
-	return m.line
-}
-
 func (m *Logs) writeMeta() [][]batch.Label {
-	if !m.ownMeta {
-		meta := make([][]batch.Label, len(m.line))
-		copy(meta, m.meta)
-		m.meta, m.ownMeta = meta, true
+	if m.meta.rows == nil {
+		m.meta = edited[[]batch.Label]{rows: make([][]batch.Label, len(m.line.rows)), own: true}
 	}
-	return m.meta
-}
-
-// lineState is what Rollback restores.
-type lineState struct {
-	set     bool
-	row     int
-	stream  *batch.Stream
-	t       int64
-	line    string
-	meta    []batch.Label
-	flags   flags
-	way     uint8
-	emitted int
+	return m.meta.write()
 }
 
 // Mark remembers row i as it is, and how much was emitted.
 func (m *Logs) Mark(i int) {
-	m.mark = lineState{set: true, row: i, stream: m.Stream(i), t: m.t[i], line: m.line[i], meta: m.Meta(i), emitted: len(m.emitted)}
-	if len(m.flags) > 0 {
-		m.mark.flags = m.flags[i]
-	}
-	if len(m.ways) > 0 {
-		m.mark.way = m.ways[i]
-	}
+	m.markRow(i)
+	m.marked = emittedLine{m.line.rows[i], m.Meta(i)}
 }
 
 // Rollback undoes what was done to the marked row since Mark, and what was
 // emitted. Without a Mark in this batch it does nothing.
 func (m *Logs) Rollback() {
-	k := m.mark
-	if !k.set {
+	i := m.rollbackRow()
+	if i < 0 {
 		return
 	}
-	i := k.row
-	if m.editing == i {
-		m.editing = -1
+	if m.line.rows[i] != m.marked.line {
+		m.line.write()[i] = m.marked.line
 	}
-	if m.series[i] != k.stream {
-		m.writeSeries()[i] = k.stream
+	if m.meta.own {
+		m.meta.rows[i] = m.marked.meta
 	}
-	m.setNanos(i, k.t)
-	if m.line[i] != k.line {
-		m.writeLine()[i] = k.line
-	}
-	if m.ownMeta {
-		m.meta[i] = k.meta
-	}
-	if len(m.flags) > 0 && m.flags[i] != k.flags {
-		if m.flags[i]&isDropped != 0 && k.flags&isDropped == 0 {
-			m.dropped--
-		}
-		m.flags[i] = k.flags
-	}
-	if len(m.ways) > 0 {
-		m.setWay(i, k.way)
-	}
-	m.Unemit(k.emitted)
 }
 
 // LogRecord is a record of its own: what Copy returns, and what a script emits.
@@ -213,19 +164,17 @@ func (r *LogRecord) SetTS(ns string) error {
 	return err
 }
 
+// emittedLine is what an emitted record has besides its stream and its time.
 type emittedLine struct {
-	way    int
-	stream *batch.Stream
-	t      int64
-	line   string
-	meta   []batch.Label
+	line string
+	meta []batch.Label
 }
 
 // Copy returns row i as edited, as a record that outlives the batch: its texts
 // are its own.
 func (m *Logs) Copy(i int) LogRecord {
 	s := m.Stream(i)
-	r := LogRecord{Line: strings.Clone(m.line[i]), T: m.t[i], from: s, Labels: s.AppendLabels(nil)}
+	r := LogRecord{Line: strings.Clone(m.line.rows[i]), T: m.t.rows[i], from: s, Labels: s.AppendLabels(nil)}
 	for _, l := range m.Meta(i) {
 		r.Meta = append(r.Meta, batch.Label{Name: strings.Clone(l.Name), Value: strings.Clone(l.Value)})
 	}
@@ -273,23 +222,14 @@ func (m *Logs) EmitTo(way int, r LogRecord) error {
 	if err != nil {
 		return err
 	}
-	e := emittedLine{way: way, t: r.T, line: r.Line, meta: meta}
+	e := emitted[emittedLine]{way: way, t: r.T, rest: emittedLine{r.Line, meta}}
 	if r.from != nil && !r.from.Released() {
-		e.stream, _ = m.cache.derive(r.from, b, m.now)
+		e.series, _ = m.cache.derive(r.from, b, m.now)
 	} else {
-		e.stream = m.cache.intern.Intern(b.Labels(), nil, m.now)
+		e.series = m.cache.intern.Intern(b.Labels(), nil, m.now)
 	}
 	m.emitted = append(m.emitted, e)
 	return nil
-}
-
-// Emitted returns how many records were emitted in this batch.
-func (m *Logs) Emitted() int { return len(m.emitted) }
-
-// Unemit takes back all but the first n records that were emitted.
-func (m *Logs) Unemit(n int) {
-	clear(m.emitted[n:])
-	m.emitted = m.emitted[:n]
 }
 
 // Apply returns the batch with the edits, which shares every column that was
@@ -301,86 +241,68 @@ func (m *Logs) Apply() Result[*batch.Logs] {
 	r := Result[*batch.Logs]{Batch: m.in, Dropped: m.dropped, Emitted: len(m.emitted)}
 	r.Dropped -= m.routed
 	m.whole = m.in
-	if !m.ownSeries && !m.ownT && !m.ownLine && !m.ownMeta && m.dropped == 0 && len(m.emitted) == 0 {
+	edited := m.series.own || m.t.own || m.line.own || m.meta.own
+	if !edited && m.dropped == 0 && len(m.emitted) == 0 {
 		return r
 	}
-	if m.ownSeries || m.ownT || m.ownLine || m.ownMeta {
-		m.whole = &batch.Logs{Source: m.in.Source, Way: m.in.Way, Ack: m.in.Ack, Stream: m.series, T: m.t, Line: m.line, Meta: m.meta}
+	if edited {
+		m.whole = &batch.Logs{Source: m.in.Source, Way: m.in.Way, Ack: m.in.Ack, Stream: m.series.rows, T: m.t.rows, Line: m.line.rows, Meta: m.meta.rows}
 	}
 	r.Batch = m.Part(1)
 	// The columns are the result's now.
-	m.ownSeries, m.ownT, m.ownLine, m.ownMeta = false, false, false, false
+	m.series.own, m.t.own, m.line.own, m.meta.own = false, false, false, false
 	return r
 }
 
 // forgetNothings gives up copies of columns that hold what the source's do.
 func (m *Logs) forgetNothings() {
-	if m.ownSeries && slices.Equal(m.series, m.column) {
-		m.series, m.ownSeries = m.column, false
+	m.series.revert(m.column, slices.Equal[[]*batch.Stream])
+	m.t.revert(m.in.T, slices.Equal[[]int64])
+	m.line.revert(m.in.Line, slices.Equal[[]string])
+	m.meta.revert(m.in.Meta, sameMetadata)
+}
+
+// sameMetadata reports whether two columns hold the same; nil is one without any.
+func sameMetadata(a, b [][]batch.Label) bool {
+	if b == nil {
+		return !slices.ContainsFunc(a, func(l []batch.Label) bool { return len(l) > 0 })
 	}
-	if m.ownT && slices.Equal(m.t, m.in.T) {
-		m.t, m.ownT = m.in.T, false
-	}
-	if m.ownLine && slices.Equal(m.line, m.in.Line) {
-		m.line, m.ownLine = m.in.Line, false
-	}
-	if m.ownMeta && !slices.ContainsFunc(m.meta, func(l []batch.Label) bool { return len(l) > 0 }) && m.in.Meta == nil {
-		m.meta, m.ownMeta = nil, false
-	}
-	if m.ownMeta && m.in.Meta != nil && slices.EqualFunc(m.meta, m.in.Meta, slices.Equal[[]batch.Label]) {
-		m.meta, m.ownMeta = m.in.Meta, false
-	}
+	return slices.EqualFunc(a, b, slices.Equal[[]batch.Label])
 }
 
 // Part returns, after Apply, what leaves by any of the ways, which are bits.
 func (m *Logs) Part(ways uint64) *batch.Logs {
-	on := func(way int) bool { return ways>>way&1 == 1 }
-	out := m.whole.Select(func(i int) bool { return on(m.outputOf(i)) })
-	var emitted []emittedLine
-	for _, e := range m.emitted {
-		if on(e.way) {
-			emitted = append(emitted, e)
-		}
-	}
-	if len(emitted) == 0 {
+	out := m.whole.Select(func(i int) bool { return m.leavesBy(ways, i) })
+	if m.emittedBy(ways) == 0 {
 		return out
 	}
 	copied := *out // it may be the whole itself
-	appendLines(&copied, emitted)
+	m.appendEmitted(&copied, ways)
 	return &copied
 }
 
-// RoutedTo returns, after Apply, how many records leave by a way.
-func (m *Logs) RoutedTo(way int) (n int) {
-	for i := range m.series {
-		if m.outputOf(i) == way {
-			n++
-		}
-	}
-	for i := range m.emitted {
-		if m.emitted[i].way == way {
-			n++
-		}
-	}
-	return n
-}
-
-// appendLines adds records to out, whose columns may be shared.
-func appendLines(out *batch.Logs, emitted []emittedLine) {
-	n, k := len(out.Stream), len(emitted)
+// appendEmitted adds the records that were emitted to any of the ways, which are
+// bits, to out, whose columns may be shared.
+func (m *Logs) appendEmitted(out *batch.Logs, ways uint64) {
+	n, k := len(out.Stream), m.emittedBy(ways)
 	out.Stream = append(make([]*batch.Stream, 0, n+k), out.Stream...)
 	out.T = append(make([]int64, 0, n+k), out.T...)
 	out.Line = append(make([]string, 0, n+k), out.Line...)
-	hasMeta := out.Meta != nil || slices.ContainsFunc(emitted, func(e emittedLine) bool { return len(e.meta) > 0 })
+	hasMeta := out.Meta != nil || slices.ContainsFunc(m.emitted, func(e emitted[emittedLine]) bool {
+		return ways>>e.way&1 == 1 && len(e.rest.meta) > 0
+	})
 	if hasMeta {
 		meta := make([][]batch.Label, n, n+k)
 		copy(meta, out.Meta)
 		out.Meta = meta
 	}
-	for _, e := range emitted {
-		out.Stream, out.T, out.Line = append(out.Stream, e.stream), append(out.T, e.t), append(out.Line, e.line)
+	for _, e := range m.emitted {
+		if ways>>e.way&1 == 0 {
+			continue
+		}
+		out.Stream, out.T, out.Line = append(out.Stream, e.series), append(out.T, e.t), append(out.Line, e.rest.line)
 		if hasMeta {
-			out.Meta = append(out.Meta, e.meta)
+			out.Meta = append(out.Meta, e.rest.meta)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (m *Logs) Promote(from, label string) error {
 // setRowLabel sets a label of row i. What a value makes of a stream is worked out
 // once a batch: it has few of both.
 func (m *Logs) setRowLabel(i int, label, value string) error {
-	s := m.series[i]
+	s := m.series.rows[i]
 	k := promotion{s, label, value}
 	d, ok := m.promoted[k]
 	if !ok {
@@ -67,7 +67,7 @@ func (m *Logs) setRowLabel(i int, label, value string) error {
 		m.promoted[k] = d
 	}
 	if d != s {
-		m.writeSeries()[i] = d
+		m.series.write()[i] = d
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (m *Logs) SetLineAll(src string) error {
 	}
 	// One memory for all lines.
 	text, from := string(m.text), 0
-	lines := m.writeLine()
+	lines := m.line.write()
 	k := 0
 	for i := m.Next(0); i >= 0; i = m.Next(i + 1) {
 		lines[i] = text[from:m.ends[k]]

@@ -13,24 +13,15 @@ import (
 //
 // The zero value is ready for Reset. Not safe for concurrent use.
 type Metrics struct {
-	Window
-	in *batch.Metrics
+	overlay[*batch.Metrics, emittedSample]
 
-	// The current columns: those of in until the first write copies them.
-	t                []int64
-	v                []float64
-	hists            []batch.Histogram
-	ownT, ownV, ownH bool
+	v     edited[float64]
+	hists edited[batch.Histogram]
 
-	stripped bool // some row lost its histogram, exemplars and start
-	emitted  []emitted
-	mark     rowState
-	ends     []end          // scratch of follow
-	whole    *batch.Metrics // all rows as Apply found them, for Part
+	stripped bool    // some row lost its histogram, exemplars and start
+	marked   float64 // the value at Mark
+	ends     []end   // scratch of follow
 }
-
-// maxKept is how many emitted records' scratch memory outlives a batch.
-const maxKept = 4096
 
 // Reset puts the window over b and forgets all edits. now stamps the use of
 // interned handles. Records of the batch before are dead from here on.
@@ -39,17 +30,12 @@ func (m *Metrics) Reset(b *batch.Metrics, gen *Cache, now time.Time) {
 		m.judge = m.judgeRow
 	}
 	m.Window.reset(gen, now, b.Origin(), b.Series)
-	m.in = b
-	m.t, m.v, m.hists = b.T, b.V, b.Histograms
-	m.ownT, m.ownV, m.ownH = false, false, false
+	m.resetEdits(b, b.T)
+	m.v.reset(b.V)
+	m.hists.reset(b.Histograms)
 	m.stripped = false
-	if clear(m.emitted); cap(m.emitted) > maxKept {
-		m.emitted = nil
-	}
-	m.emitted = m.emitted[:0]
 	clear(m.ends)
-	m.ends, m.whole = m.ends[:0], nil
-	m.mark = rowState{}
+	m.ends = m.ends[:0]
 }
 
 var noBatch = new(batch.Metrics)
@@ -61,47 +47,44 @@ func (m *Metrics) Done() {
 	m.clear()
 }
 
-// Batch returns the batch under the window, unedited.
-func (m *Metrics) Batch() *batch.Metrics { return m.in }
-
 // Name returns the metric name of row i.
 func (m *Metrics) Name(i int) string {
 	if m.editing == i {
 		return m.edit.Get(batch.NameLabel)
 	}
-	return m.series[i].Name()
+	return m.series.rows[i].Name()
 }
 
 // Value returns the value of row i. ok is false when it has no float value,
 // only a native histogram. A staleness marker's value is the marker.
 func (m *Metrics) Value(i int) (v float64, ok bool) {
-	return m.v[i], !m.HasHistogram(i)
+	return m.v.rows[i], !m.HasHistogram(i)
 }
 
 // Judged reports whether row i has a float value that is not a staleness
 // marker. Expressions and callbacks that read the value are evaluated only for
 // such rows; all other rows are kept.
 func (m *Metrics) Judged(i int) bool {
-	return !batch.IsStale(m.v[i]) && !m.HasHistogram(i)
+	return !batch.IsStale(m.v.rows[i]) && !m.HasHistogram(i)
 }
 
 // Values returns the values of all rows, for reading now only: a later edit
 // may or may not show. Rows that are not Judged have no value in it.
-func (m *Metrics) Values() []float64 { return m.v }
+func (m *Metrics) Values() []float64 { return m.v.rows }
 
 // Time returns the timestamp of row i in Unix ms.
-func (m *Metrics) Time(i int) int64 { return m.t[i] }
+func (m *Metrics) Time(i int) int64 { return m.t.rows[i] }
 
 // Stale reports whether row i is a staleness marker.
-func (m *Metrics) Stale(i int) bool { return batch.IsStale(m.v[i]) }
+func (m *Metrics) Stale(i int) bool { return batch.IsStale(m.v.rows[i]) }
 
 // Type returns the metric type of row i in Prometheus's words: counter, gauge,
 // histogram, gaugehistogram, summary, info, stateset, unknown.
-func (m *Metrics) Type(i int) string { return typeOf(m.series[i]) }
+func (m *Metrics) Type(i int) string { return typeOf(m.series.rows[i]) }
 
 // Help returns the help text of row i's family, "" when none is known.
 func (m *Metrics) Help(i int) string {
-	if md := m.series[i].Meta(); md != nil {
+	if md := m.series.rows[i].Meta(); md != nil {
 		return md.Help
 	}
 	return ""
@@ -109,7 +92,7 @@ func (m *Metrics) Help(i int) string {
 
 // Unit returns the unit of row i's family, "" when none is known.
 func (m *Metrics) Unit(i int) string {
-	if md := m.series[i].Meta(); md != nil {
+	if md := m.series.rows[i].Meta(); md != nil {
 		return md.Unit
 	}
 	return ""
@@ -124,14 +107,14 @@ func (m *Metrics) HasHistogram(i int) bool {
 // Histogram returns the native histogram of row i as edited. It must not be
 // written to.
 func (m *Metrics) Histogram(i int) (batch.Histogram, bool) {
-	if len(m.hists) == 0 || m.isStripped(i) {
+	if len(m.hists.rows) == 0 || m.isStripped(i) {
 		return batch.Histogram{}, false
 	}
-	j, ok := slices.BinarySearchFunc(m.hists, i, func(h batch.Histogram, row int) int { return h.Row - row })
+	j, ok := slices.BinarySearchFunc(m.hists.rows, i, func(h batch.Histogram, row int) int { return h.Row - row })
 	if !ok {
 		return batch.Histogram{}, false
 	}
-	return m.hists[j], true
+	return m.hists.rows[j], true
 }
 
 // Exemplars returns the exemplars of row i, a part of the batch: they must not

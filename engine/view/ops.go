@@ -62,7 +62,7 @@ func (m *Window) judgeAll(p *predicate, open *openRows, f func(i int, verdict ex
 	for i := range open.All() {
 		said := expr.True
 		if open.failed {
-			said = m.labelPart(p, m.series[i])
+			said = m.labelPart(p, m.series.rows[i])
 		}
 		verdict, err := m.judge(p, i, said)
 		if err == nil {
@@ -86,7 +86,7 @@ func (m *Window) whereLabels(p *predicate, o op, drop expr.Verdict) *openRows {
 		}
 	}
 	m.open.reset()
-	for i, s := range m.series {
+	for i, s := range m.series.rows {
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
 			continue
 		}
@@ -149,7 +149,7 @@ func (m *Window) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) 
 	}
 	m.yes.Reset()
 	m.open.reset()
-	for i, s := range m.series {
+	for i, s := range m.series.rows {
 		if !m.Alive(i) {
 			continue
 		}
@@ -168,7 +168,7 @@ func (m *Window) matchingLabels(p *predicate) (yes *batch.Rows, open *openRows) 
 
 // matches reports whether row i, which must be alive, matches.
 func (m *Window) matches(p *predicate, i int) (bool, error) {
-	verdict := m.labelPart(p, m.series[i])
+	verdict := m.labelPart(p, m.series.rows[i])
 	if p.opens(verdict) {
 		var err error
 		if verdict, err = m.judge(p, i, verdict); err != nil {
@@ -193,11 +193,11 @@ func (m *Window) labelPart(p *predicate, s *batch.Series) expr.Verdict {
 
 // judge evaluates what the label part, which said so, left to tell of row i.
 func (m *Metrics) judgeRow(p *predicate, i int, said expr.Verdict) (expr.Verdict, error) {
-	m.sample.Series, m.sample.Time = m.series[i], m.t[i]
+	m.sample.Series, m.sample.Time = m.series.rows[i], m.t.rows[i]
 	if p.prog.ReadsValue() && !m.Judged(i) {
 		return p.prog.WithoutValue(&m.sample)
 	}
-	m.sample.Value = m.v[i]
+	m.sample.Value = m.v.rows[i]
 	var ok bool
 	var err error
 	if said == expr.True {
@@ -236,8 +236,8 @@ func (m *Metrics) Scale(src string, factor float64) error {
 	}
 	m.flush()
 	err := m.matching(p, func(i int) error {
-		if v := m.v[i]; !batch.IsStale(v) {
-			m.writeV()[i] = v * factor
+		if v := m.v.rows[i]; !batch.IsStale(v) {
+			m.v.write()[i] = v * factor
 		}
 		return nil
 	})
@@ -267,10 +267,10 @@ func (m *Metrics) SetValueWhere(where, to string) error {
 		if !m.Judged(i) {
 			return nil
 		}
-		m.sample.Series, m.sample.Time, m.sample.Value = m.series[i], m.t[i], m.v[i]
+		m.sample.Series, m.sample.Time, m.sample.Value = m.series.rows[i], m.t.rows[i], m.v.rows[i]
 		f, err := n.prog.Float(&m.sample)
 		if err == nil {
-			m.writeV()[i] = withoutMarker(f)
+			m.v.write()[i] = withoutMarker(f)
 		}
 		return err
 	})

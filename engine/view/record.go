@@ -36,10 +36,8 @@ func (r *Record) SetValue(v float64) error {
 	return nil
 }
 
-type emitted struct {
-	way       int
-	series    *batch.Series
-	t         int64
+// emittedSample is what an emitted record has besides its series and its time.
+type emittedSample struct {
 	v         float64
 	hist      batch.Histogram
 	exemplars []batch.Exemplar
@@ -51,7 +49,7 @@ type emitted struct {
 func (m *Metrics) Copy(i int) Record {
 	s := m.Series(i)
 	r := Record{
-		Name: s.Name(), Value: m.v[i], Time: m.t[i], Stale: m.Stale(i),
+		Name: s.Name(), Value: m.v.rows[i], Time: m.t.rows[i], Stale: m.Stale(i),
 		Type: m.Type(i), Help: m.Help(i), Unit: m.Unit(i),
 		Exemplars: slices.Clone(m.Exemplars(i)), from: s,
 	}
@@ -96,7 +94,7 @@ func (m *Metrics) EmitTo(way int, r Record) error {
 	if !knownType(r.Type) {
 		return fmt.Errorf("cannot emit type %q: it is one of %s", r.Type, strings.Join(metricTypes, ", "))
 	}
-	e := emitted{way: way, t: r.Time, v: withoutMarker(r.Value), start: r.Start, hasStart: r.HasStart}
+	e := emittedSample{v: withoutMarker(r.Value), start: r.Start, hasStart: r.HasStart}
 	switch {
 	case r.Stale:
 		e.v, e.hasStart = batch.Stale(), false
@@ -109,18 +107,8 @@ func (m *Metrics) EmitTo(way int, r Record) error {
 	default:
 		e.exemplars = r.Exemplars
 	}
-	e.series = m.handleOf(r, b)
-	m.emitted = append(m.emitted, e)
+	m.emitted = append(m.emitted, emitted[emittedSample]{way: way, series: m.handleOf(r, b), t: r.Time, rest: e})
 	return nil
-}
-
-// Emitted returns how many records were emitted in this batch.
-func (m *Metrics) Emitted() int { return len(m.emitted) }
-
-// Unemit takes back all but the first n records that were emitted.
-func (m *Metrics) Unemit(n int) {
-	clear(m.emitted[n:])
-	m.emitted = m.emitted[:n]
 }
 
 func (m *Metrics) handleOf(r Record, b *batch.Builder) *batch.Series {

@@ -28,7 +28,7 @@ func (m *Window) Route(i, way int) {
 		return
 	}
 	if len(m.ways) == 0 {
-		m.ways = slices.Grow(m.ways[:0], len(m.series))[:len(m.series)]
+		m.ways = slices.Grow(m.ways[:0], len(m.series.rows))[:len(m.series.rows)]
 		clear(m.ways)
 	}
 	m.setWay(i, uint8(way))
@@ -55,34 +55,21 @@ func (m *Window) outputOf(i int) int {
 	return nowhere
 }
 
+// leavesBy reports whether row i leaves by any of the ways, which are bits.
+func (m *Window) leavesBy(ways uint64, i int) bool { return ways>>m.outputOf(i)&1 == 1 }
+
 // Part returns, after Apply, what leaves by any of the ways, which are bits:
 // rows, emitted records and the markers of series that went there before.
 func (m *Metrics) Part(ways uint64) *batch.Metrics {
-	on := func(way int) bool { return ways>>way&1 == 1 }
-	out := *m.whole.Select(func(i int) bool { return on(m.outputOf(i)) }) // a copy: it may be the whole itself
-	m.append(&out, on)
-	m.appendEnds(&out, on)
+	out := *m.whole.Select(func(i int) bool { return m.leavesBy(ways, i) }) // a copy: it may be the whole itself
+	m.appendEmitted(&out, ways)
+	m.appendEnds(&out, ways)
 	return &out
-}
-
-// RoutedTo returns, after Apply, how many records leave by a way that is not 0.
-func (m *Metrics) RoutedTo(way int) (n int) {
-	for _, w := range m.ways {
-		if int(w) == way {
-			n++
-		}
-	}
-	for i := range m.emitted {
-		if m.emitted[i].way == way {
-			n++
-		}
-	}
-	return n
 }
 
 // DropAll drops every row.
 func (m *Window) DropAll() {
-	for i := range m.series {
+	for i := range m.series.rows {
 		m.Drop(i)
 	}
 }
@@ -107,15 +94,15 @@ func (m *Metrics) follow() {
 	for i, s := range m.in.Series {
 		way := m.outputOf(i)
 		at, known := m.cache.went.Get(s)
-		if !batch.IsStale(m.v[i]) {
+		if !batch.IsStale(m.v.rows[i]) {
 			if way == nowhere || s.Released() {
 				continue
 			}
 			if !known {
 				at = m.cache.went.Put(s, make(went, 1+m.cache.opts.Outputs))
 			}
-			if at[way].Load() != m.series[i] {
-				at[way].Store(m.series[i])
+			if at[way].Load() != m.series.rows[i] {
+				at[way].Store(m.series.rows[i])
 			}
 			continue
 		}
@@ -123,7 +110,7 @@ func (m *Metrics) follow() {
 			continue
 		}
 		for w := range at {
-			if last := at[w].Swap(nil); last != nil && !(w == way && last == m.series[i]) {
+			if last := at[w].Swap(nil); last != nil && !(w == way && last == m.series.rows[i]) {
 				m.ends = append(m.ends, end{row: i, way: w, series: last})
 			}
 		}
@@ -132,15 +119,15 @@ func (m *Metrics) follow() {
 
 // appendEnds adds the markers that are owed on some ways to out, whose columns
 // may be shared.
-func (m *Metrics) appendEnds(out *batch.Metrics, on func(way int) bool) {
+func (m *Metrics) appendEnds(out *batch.Metrics, ways uint64) {
 	n := len(out.Series)
 	out.Series, out.T, out.V = out.Series[:n:n], out.T[:n:n], out.V[:n:n]
 	for _, e := range m.ends {
-		if !on(e.way) || on(m.outputOf(e.row)) && m.series[e.row] == e.series || slices.Contains(out.Series[n:], e.series) {
+		if ways>>e.way&1 == 0 || m.leavesBy(ways, e.row) && m.series.rows[e.row] == e.series || slices.Contains(out.Series[n:], e.series) {
 			continue
 		}
 		out.Series = append(out.Series, e.series)
-		out.T = append(out.T, m.t[e.row])
+		out.T = append(out.T, m.t.rows[e.row])
 		out.V = append(out.V, batch.Stale())
 	}
 }

@@ -112,7 +112,7 @@ func (m *Window) RunSeries(fn func(i int, s *Series) error) error {
 	}
 	m.passing = false
 	memo := m.cache.hooked(m.logs)
-	for i, s := range m.series {
+	for i, s := range m.series.rows {
 		if len(m.flags) > 0 && m.flags[i]&isDropped != 0 {
 			continue
 		}
@@ -132,7 +132,7 @@ func (m *Window) RunSeries(fn func(i int, s *Series) error) error {
 		case nil:
 			m.drop(i)
 		default:
-			m.writeSeries()[i] = d
+			m.series.write()[i] = d
 		}
 	}
 	m.done(from, seriesOp, !m.passing)

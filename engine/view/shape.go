@@ -139,7 +139,7 @@ func (m *Window) setShape(s *shape) {
 		return
 	}
 	m.shape = s
-	m.series, m.ownSeries = s.series, false
+	m.series.reset(s.series)
 	m.flags, m.dropped = append(m.flags[:0], s.flags...), s.dropped
 }
 
@@ -161,14 +161,12 @@ func (m *Window) done(from *shape, o op, lasting bool) {
 // asShape returns the rows as they are as a shape, from itself if they are as
 // there.
 func (m *Window) asShape(from *shape) *shape {
-	if m.ownSeries && slices.Equal(m.series, m.column) { // back to where it began
-		m.series = m.column
-	}
-	m.ownSeries = false // the column is the shape's now
-	if batch.SameColumn(m.series, from.series) && m.dropped == from.dropped {
+	m.series.revert(m.column, slices.Equal[[]*batch.Series]) // back to where it began
+	m.series.own = false                                     // the column is the shape's now
+	if batch.SameColumn(m.series.rows, from.series) && m.dropped == from.dropped {
 		return from
 	}
-	to := &shape{series: m.series, flags: from.flags, dropped: m.dropped}
+	to := &shape{series: m.series.rows, flags: from.flags, dropped: m.dropped}
 	if m.dropped != from.dropped {
 		to.flags = slices.Clone(m.flags)
 	}

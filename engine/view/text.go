@@ -55,8 +55,8 @@ func shorten(line string) string {
 func (m *Metrics) appendRow(out *batch.Metrics, i int) {
 	row := len(out.Series)
 	out.Series = append(out.Series, m.Series(i))
-	out.T = append(out.T, m.t[i])
-	out.V = append(out.V, m.v[i])
+	out.T = append(out.T, m.t.rows[i])
+	out.V = append(out.V, m.v.rows[i])
 	if h, ok := m.Histogram(i); ok {
 		h.Row = row
 		out.Histograms = append(out.Histograms, h)

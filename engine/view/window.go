@@ -21,8 +21,7 @@ type Window struct {
 	// judge evaluates what the label part, which said so, left to tell of row i.
 	judge func(p *predicate, i int, said expr.Verdict) (expr.Verdict, error)
 
-	series    []*batch.Series // the current column: the source's until the first write copies it
-	ownSeries bool
+	series edited[*batch.Series]
 
 	// Where in what the cache remembers of this column the rows are; see
 	// shape.
@@ -76,7 +75,7 @@ func (m *Window) reset(gen *Cache, now time.Time, of batch.Origin, column []*bat
 	m.cache, m.now, m.origin, m.column = gen, now, of, column
 	m.room, m.spare = m.cache.opts.MaxMade+int64(len(column))*madePerRow, nil
 	m.epoch++
-	m.series, m.ownSeries = column, false
+	m.series.reset(column)
 	m.flags, m.dropped = m.flags[:0], 0
 	m.ways, m.routed = m.ways[:0], 0
 	m.editing = -1
@@ -94,17 +93,17 @@ func (m *Window) clear() {
 func (m *Window) Epoch() uint64 { return m.epoch }
 
 // Len returns the number of rows, dropped ones among them.
-func (m *Window) Len() int { return len(m.series) }
+func (m *Window) Len() int { return len(m.series.rows) }
 
 // Left returns the number of rows that are not dropped.
-func (m *Window) Left() int { return len(m.series) - m.dropped }
+func (m *Window) Left() int { return len(m.series.rows) - m.dropped }
 
 // Alive reports whether row i was not dropped.
 func (m *Window) Alive(i int) bool { return len(m.flags) == 0 || m.flags[i]&isDropped == 0 }
 
 // Next returns the first row from i on that was not dropped, -1 for none.
 func (m *Window) Next(i int) int {
-	for ; i < len(m.series); i++ {
+	for ; i < len(m.series.rows); i++ {
 		if m.Alive(i) {
 			return i
 		}
@@ -117,7 +116,7 @@ func (m *Window) Series(i int) *batch.Series {
 	if m.editing == i {
 		m.flush()
 	}
-	return m.series[i]
+	return m.series.rows[i]
 }
 
 // Label returns a label of row i, "" when it is missing. The name is no label.
@@ -128,7 +127,7 @@ func (m *Window) Label(i int, name string) string {
 	if m.editing == i {
 		return m.edit.Get(name)
 	}
-	return m.series[i].Label(name)
+	return m.series.rows[i].Label(name)
 }
 
 // Labels yields the labels of row i in name order, without the metric name.
