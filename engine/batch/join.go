@@ -45,24 +45,36 @@ func JoinMetrics(bs []*Metrics) *Metrics {
 	case 1:
 		return bs[0]
 	}
+	return JoinColumns(bs[0].Origin(), JoinSeries(bs), bs)
+}
+
+// JoinSeries returns the series of batches one after the other.
+func JoinSeries(bs []*Metrics) []*Series {
 	rows := 0
 	for _, b := range bs {
 		rows += b.Len()
 	}
-	out := &Metrics{
-		Source: bs[0].Source, Way: bs[0].Way,
-		Series: make([]*Series, 0, rows), T: make([]int64, 0, rows), V: make([]float64, 0, rows),
-	}
+	series := make([]*Series, 0, rows)
 	for _, b := range bs {
-		out.Series = append(out.Series, b.Series...)
-		out.AppendRest(b)
+		series = append(series, b.Series...)
+	}
+	return series
+}
+
+// JoinColumns returns the rows of batches one after the other, as a batch of an
+// Origin. series is what JoinSeries returns for them; a caller that joins the same
+// series again can pass the slice that it has.
+func JoinColumns(of Origin, series []*Series, bs []*Metrics) *Metrics {
+	rows := len(series)
+	out := &Metrics{Source: of.Source, Way: of.Way, Series: series, T: make([]int64, 0, rows), V: make([]float64, 0, rows)}
+	for _, b := range bs {
+		out.appendRest(b)
 	}
 	return out
 }
 
-// AppendRest appends all columns of o but the series to b, whose series are the
-// caller's matter: it may have the column already.
-func (b *Metrics) AppendRest(o *Metrics) {
+// appendRest appends all columns of o but the series to b.
+func (b *Metrics) appendRest(o *Metrics) {
 	at := len(b.T)
 	b.T, b.V = append(b.T, o.T...), append(b.V, o.V...)
 	for _, h := range o.Histograms {

@@ -31,7 +31,7 @@ func (metricsSignal) slice(b *batch.Metrics, rows *batch.Rows, from int) *batch.
 }
 
 func (metricsSignal) join(b *batch.Metrics, ins, outs []*batch.Metrics) *batch.Metrics {
-	return joinMetrics(b, ins, outs, joinColumns)
+	return joinMetrics(b, ins, outs, batch.JoinSeries)
 }
 
 func (metricsSignal) joinOther(b *batch.Metrics, set int, outs []result, joined *result) {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -145,7 +146,7 @@ func (s *sharding) splitColumn(column []*batch.Series) *columnSplit {
 // join returns the columns of what became of the parts one after the other. It is
 // the same slice as the last time if they are the same slices, so that the next
 // node recognises it.
-func (c *columnSplit) join(outs []*batch.Metrics, rows int) []*batch.Series {
+func (c *columnSplit) join(outs []*batch.Metrics) []*batch.Series {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	same := len(c.parts) == len(outs)
@@ -155,39 +156,20 @@ func (c *columnSplit) join(outs []*batch.Metrics, rows int) []*batch.Series {
 	if same {
 		return c.joined
 	}
-	c.parts, c.joined = make([][]*batch.Series, len(outs)), joinColumns(outs, rows)
+	c.parts, c.joined = make([][]*batch.Series, len(outs)), batch.JoinSeries(outs)
 	for i, o := range outs {
 		c.parts[i] = o.Series
 	}
 	return c.joined
 }
 
-func joinColumns(outs []*batch.Metrics, rows int) []*batch.Series {
-	column := make([]*batch.Series, 0, rows)
-	for _, o := range outs {
-		column = append(column, o.Series...)
-	}
-	return column
-}
-
 // joinMetrics returns one batch of what became of the parts of b, one after the
 // other: b itself if nothing did. join joins their columns.
-func joinMetrics(b *batch.Metrics, ins, outs []*batch.Metrics, join func(outs []*batch.Metrics, rows int) []*batch.Series) *batch.Metrics {
-	same, rows := true, 0
-	for i, o := range outs {
-		same = same && o == ins[i]
-		rows += o.Len()
-	}
-	if same {
+func joinMetrics(b *batch.Metrics, ins, outs []*batch.Metrics, join func(outs []*batch.Metrics) []*batch.Series) *batch.Metrics {
+	if slices.Equal(outs, ins) {
 		return b
 	}
-	out := &batch.Metrics{
-		Source: b.Source, Way: b.Way, Series: join(outs, rows), T: make([]int64, 0, rows), V: make([]float64, 0, rows),
-	}
-	for _, o := range outs {
-		out.AppendRest(o)
-	}
-	return out
+	return batch.JoinColumns(b.Origin(), join(outs), outs)
 }
 
 // runConcurrently calls f with 0 to n-1, with up to limit calls at a time, and
